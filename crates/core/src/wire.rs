@@ -1,0 +1,138 @@
+//! The port that a transport implements: move one active message.
+//!
+//! A message is a head of at most [`MAX_HEAD`] bytes, which `core` encodes, and a payload of at most
+//! [`Limits::max_medium`] bytes, which is filled in place. A transport knows nothing of handlers, credits or
+//! replies, except that it must keep room apart for replies (see [`Class`]).
+//!
+//! All methods take `&self` and may be called while [`Wire::poll`] is running on the same thread: a handler replies
+//! from inside the sink. Locks belong to the transport, through its thread-mode type parameter.
+
+use crate::Rank;
+use gasworks_sync::RawBytes;
+use std::time::Duration;
+use thiserror::Error;
+
+/// The most bytes in the head of a message: 32 of fields and 16 arguments of 4.
+pub const MAX_HEAD: usize = 96;
+
+/// What a message is, for the sake of the room it may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// A request. The wire may be busy. Sending it also reserves room for one reply of the largest size.
+    Request,
+    /// The reply to a request being handled: it uses the room that its request reserved, so the wire is never busy.
+    Reply,
+    /// A return of credits: no payload. It uses the room of replies that were not sent, so the wire is never busy.
+    Credit,
+}
+
+/// What a transport admits and where its queues' defaults lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The largest payload of a message, in bytes.
+    pub max_medium: usize,
+    /// The largest Long, in bytes.
+    pub max_long: u64,
+}
+
+/// Room for one message, to be filled and then committed or cancelled.
+#[derive(Debug)]
+#[must_use = "a reservation holds room until it is committed or cancelled"]
+pub struct Reservation {
+    /// To whom.
+    pub to: Rank,
+    /// What it is.
+    pub class: Class,
+    /// Where the payload goes, as long as was asked for; nobody else touches it until the commit.
+    pub payload: RawBytes,
+    /// The transport's own.
+    pub ticket: [u64; 2],
+}
+
+/// A message that has arrived. It is gone when the sink returns.
+#[derive(Debug)]
+pub struct Arrived<'a> {
+    /// From whom, as the transport knows it; `core` compares it with the head.
+    pub from: Rank,
+    /// The head: a private copy.
+    pub head: &'a [u8],
+    /// The payload where it lies; its sender may still be writing it if it is hostile.
+    pub payload: RawBytes,
+}
+
+/// Why a transport did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// No room now: poll, then try again.
+    #[error("no room for a message to rank {to} now")]
+    Busy {
+        /// To whom.
+        to: Rank,
+    },
+    /// A payload larger than the transport carries.
+    #[error("a payload of {len} bytes: the {transport} transport carries at most {max}")]
+    TooLarge {
+        /// The transport.
+        transport: &'static str,
+        /// How large it was.
+        len: usize,
+        /// How large it may be.
+        max: usize,
+    },
+    /// Shared structures hold something that no well-behaved peer writes.
+    #[error("the {transport} queue of rank {at} is corrupt: {what}")]
+    Corrupt {
+        /// The transport.
+        transport: &'static str,
+        /// Whose queue.
+        at: Rank,
+        /// What was found.
+        what: String,
+    },
+    /// The peer is gone.
+    #[error("rank {rank} cannot be reached any more")]
+    PeerGone {
+        /// Which.
+        rank: Rank,
+    },
+}
+
+/// A transport of active messages.
+pub trait Wire {
+    /// The transport's name: `pshm`, `simnet`.
+    fn name(&self) -> &'static str;
+    /// What it admits.
+    fn limits(&self) -> Limits;
+    /// Room for a message to `to` with `payload` bytes of payload.
+    ///
+    /// # Errors
+    /// [`WireError::Busy`] (requests only), [`WireError::TooLarge`], [`WireError::PeerGone`].
+    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError>;
+    /// Sends a message whose payload has been filled in. `head` has at most [`MAX_HEAD`] bytes.
+    ///
+    /// # Errors
+    /// [`WireError::Corrupt`], [`WireError::PeerGone`].
+    fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError>;
+    /// Gives room back unused.
+    fn cancel(&self, reservation: Reservation);
+    /// Hands up to `burst` arrived messages to `sink`, one at a time; returns how many. The payload is freed when
+    /// the sink returns.
+    ///
+    /// # Errors
+    /// [`WireError::Corrupt`], [`WireError::PeerGone`].
+    fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError>;
+    /// Sleeps until a message may have arrived, at most `limit`. Called when a thread has spun and yielded for
+    /// nothing.
+    fn sleep(&self, limit: Duration);
+    /// Wakes this rank's own threads that sleep in [`sleep`](Self::sleep).
+    fn wake(&self);
+}
+
+/// A barrier in shared memory, where all ranks of the job share it. One thread of a rank drives it at a time.
+pub trait SharedBarrier {
+    /// Announces this rank's arrival in the current phase.
+    fn arrive(&self);
+    /// Whether everybody has arrived in the phase of the last [`arrive`](Self::arrive).
+    fn done(&self) -> bool;
+}

@@ -1,0 +1,2 @@
+//! One-sided put and get, events and barriers.
+#![deny(missing_docs)]

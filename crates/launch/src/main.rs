@@ -1,0 +1,2 @@
+//! `gasrun` starts the ranks of a job.
+fn main() {}

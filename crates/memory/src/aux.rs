@@ -1,0 +1,77 @@
+//! How the subsystems share the auxiliary segment.
+
+/// A subsystem's part of the auxiliary segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuxPart {
+    /// Where it begins, from the start of the auxiliary segment; a multiple of 128.
+    pub offset: u64,
+    /// How long it is, at least what was asked for as the least.
+    pub len: u64,
+}
+
+/// Collects what each subsystem needs at least and would like, then lays the parts out in one segment.
+#[derive(Clone, Debug, Default)]
+pub struct AuxPlan {
+    asked: Vec<(u64, u64)>,
+}
+
+const ALIGN: u64 = 128;
+
+impl AuxPlan {
+    /// A plan that asks for nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks for at least `least` and, if there is room, `wanted` bytes. Returns the number of the part.
+    pub fn ask(&mut self, least: u64, wanted: u64) -> usize {
+        self.asked.push((least, wanted.max(least)));
+        self.asked.len() - 1
+    }
+
+    /// What everybody needs at least, in bytes.
+    pub fn least(&self) -> u64 {
+        self.asked.iter().map(|(least, _)| least.next_multiple_of(ALIGN)).sum()
+    }
+
+    /// What everybody would like, in bytes.
+    pub fn wanted(&self) -> u64 {
+        self.asked.iter().map(|(_, wanted)| wanted.next_multiple_of(ALIGN)).sum()
+    }
+
+    /// Lays the parts out in `room` bytes: as wanted, first come first served, once all have their least. `None` if
+    /// even that does not fit.
+    pub fn lay_out(&self, room: u64) -> Option<Vec<AuxPart>> {
+        let mut spare = room.checked_sub(self.least())?;
+        let mut offset = 0;
+        Some(
+            self.asked
+                .iter()
+                .map(|&(least, wanted)| {
+                    let (least, wanted) = (least.next_multiple_of(ALIGN), wanted.next_multiple_of(ALIGN));
+                    let extra = (wanted - least).min(spare) / ALIGN * ALIGN;
+                    spare -= extra;
+                    let part = AuxPart { offset, len: least + extra };
+                    offset += part.len;
+                    part
+                })
+                .collect(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn least_comes_before_wanted() {
+        let mut plan = AuxPlan::new();
+        plan.ask(100, 1000);
+        plan.ask(256, 256);
+        assert_eq!(plan.lay_out(383), None);
+        let parts = plan.lay_out(512).unwrap_or_default();
+        assert_eq!(parts, [AuxPart { offset: 0, len: 256 }, AuxPart { offset: 256, len: 256 }]);
+        assert_eq!(plan.lay_out(1 << 20).map(|p| p[0].len), Some(1024));
+    }
+}

@@ -1,0 +1,18 @@
+//! The table of segments and regions, and the port for kinds of memory.
+//!
+//! - [`SegmentTable`]: every piece of memory that communication may touch, by {index, generation}; the one place
+//!   where an offset and a length from a caller or a peer become an address.
+//! - [`PeerTable`]: where each peer's segment is mapped in this process, if it is.
+//! - [`AuxPlan`]: how the subsystems share one auxiliary segment, so that registrations stay few.
+//! - [`Kind`]: a kind of memory (host, device).
+#![deny(missing_docs)]
+
+mod aux;
+mod kind;
+mod peers;
+mod table;
+
+pub use aux::{AuxPlan, AuxPart};
+pub use kind::{Host, Kind, KindTag};
+pub use peers::{Peer, PeerFlags, PeerTable};
+pub use table::{MemoryError, Rights, SegmentId, SegmentTable, View};

@@ -1,0 +1,226 @@
+//! The one table of memory.
+//!
+//! # Invariants
+//! T1. Every entry describes memory that stays mapped until the entry is removed; whoever inserts promises it.
+//! T2. A generation is odd while its entry is in use and even while it is free; it only grows. So a handle that has
+//!     outlived its entry never matches again.
+
+use crate::KindTag;
+use bitflags::bitflags;
+use gasworks_sync::RawBytes;
+use thiserror::Error;
+
+bitflags! {
+    /// What may be done with a segment from afar.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Rights: u32 {
+        /// Peers may read it.
+        const READ = 1;
+        /// Peers may write it.
+        const WRITE = 2;
+    }
+}
+
+/// What is wrong with an address, a range or a handle.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// There is no such rank.
+    #[error("rank {rank} is out of range: the job has {ranks} ranks")]
+    NoSuchRank {
+        /// The rank that was named.
+        rank: u32,
+        /// How many there are.
+        ranks: u32,
+    },
+    /// The range is not inside the segment.
+    #[error("bytes {offset} to {offset}+{len} are outside the segment of rank {rank}, which has {segment} bytes")]
+    OutsideSegment {
+        /// Whose segment.
+        rank: u32,
+        /// The first byte that was named, from the start of the segment.
+        offset: u64,
+        /// The number of bytes.
+        len: u64,
+        /// The segment's length.
+        segment: u64,
+    },
+    /// The handle does not name a segment, or no longer does.
+    #[error("segment {index}.{generation} does not exist (any more)")]
+    StaleSegment {
+        /// The handle's index.
+        index: u32,
+        /// The handle's generation.
+        generation: u32,
+    },
+    /// The segment does not admit the access.
+    #[error("segment {index} admits {has:?}, not {wanted:?}")]
+    NoRight {
+        /// The segment's index.
+        index: u32,
+        /// What it admits.
+        has: Rights,
+        /// What was wanted.
+        wanted: Rights,
+    },
+    /// A copy between runs of different lengths.
+    #[error("a copy of {source_len} bytes to {target} bytes")]
+    LengthsDiffer {
+        /// The length of the target.
+        target: usize,
+        /// The length of the source.
+        source_len: usize,
+    },
+}
+
+/// A segment's handle: an index, and which of the segments that have had this index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SegmentId {
+    /// The place in the table.
+    pub index: u32,
+    /// Which use of that place.
+    pub generation: u32,
+}
+
+/// What the table knows of a segment.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// Its bytes in this process.
+    pub bytes: RawBytes,
+    /// What peers may do with it.
+    pub rights: Rights,
+    /// Its kind of memory.
+    pub kind: KindTag,
+}
+
+#[derive(Debug)]
+struct Entry {
+    generation: u32,
+    view: Option<View>,
+    key: Vec<u8>,
+}
+
+/// The table of segments of one job in one process.
+#[derive(Debug, Default)]
+pub struct SegmentTable {
+    entries: Vec<Entry>,
+}
+
+impl SegmentTable {
+    /// An empty table.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Enters a segment, with the NIC's key for it (empty without a NIC).
+    pub fn insert(&mut self, view: View, key: Vec<u8>) -> SegmentId {
+        let index = self.entries.iter().position(|e| e.view.is_none() && e.generation < u32::MAX - 1);
+        let index = index.unwrap_or_else(|| {
+            self.entries.push(Entry { generation: 0, view: None, key: Vec::new() });
+            self.entries.len() - 1
+        });
+        let entry = &mut self.entries[index];
+        entry.generation += 1; // odd: in use (T2)
+        entry.view = Some(view);
+        entry.key = key;
+        SegmentId { index: index as u32, generation: entry.generation }
+    }
+
+    /// Takes a segment out.
+    ///
+    /// # Errors
+    /// The handle names none.
+    pub fn remove(&mut self, id: SegmentId) -> Result<View, MemoryError> {
+        let entry = self.entry_mut(id)?;
+        entry.generation += 1; // even: free (T2)
+        entry.key.clear();
+        entry.view.take().ok_or(stale(id))
+    }
+
+    /// What the table knows of a segment.
+    ///
+    /// # Errors
+    /// The handle names none.
+    pub fn view(&self, id: SegmentId) -> Result<View, MemoryError> {
+        let entry = self.entries.get(id.index as usize).filter(|e| e.generation == id.generation);
+        entry.and_then(|e| e.view).ok_or(stale(id))
+    }
+
+    /// The NIC's key for a segment.
+    ///
+    /// # Errors
+    /// The handle names none.
+    pub fn key(&self, id: SegmentId) -> Result<&[u8], MemoryError> {
+        self.view(id)?;
+        Ok(&self.entries[id.index as usize].key)
+    }
+
+    /// The bytes `offset..offset + len` of a segment, if `wanted` is among its rights. `rank` is who owns it, for
+    /// the message.
+    ///
+    /// # Errors
+    /// The handle is stale, the right is missing, or the range is not inside.
+    pub fn locate(
+        &self,
+        id: SegmentId,
+        rank: u32,
+        offset: u64,
+        len: u64,
+        wanted: Rights,
+    ) -> Result<RawBytes, MemoryError> {
+        let view = self.view(id)?;
+        if !view.rights.contains(wanted) {
+            return Err(MemoryError::NoRight { index: id.index, has: view.rights, wanted });
+        }
+        let outside = MemoryError::OutsideSegment { rank, offset, len, segment: view.bytes.len() as u64 };
+        match (usize::try_from(offset), usize::try_from(len)) {
+            (Ok(offset), Ok(len)) => view.bytes.slice(offset, len).ok_or(outside),
+            _ => Err(outside),
+        }
+    }
+
+    fn entry_mut(&mut self, id: SegmentId) -> Result<&mut Entry, MemoryError> {
+        let entry = self.entries.get_mut(id.index as usize);
+        entry.filter(|e| e.generation == id.generation && e.view.is_some()).ok_or(stale(id))
+    }
+}
+
+fn stale(id: SegmentId) -> MemoryError {
+    MemoryError::StaleSegment { index: id.index, generation: id.generation }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(len: usize) -> View {
+        // The bytes are never touched here, only located.
+        let bytes = Box::leak(vec![0u8; len].into_boxed_slice());
+        // SAFETY: leaked, so mapped for ever (Y1); not used otherwise (Y2).
+        let bytes = unsafe { RawBytes::new(bytes.as_mut_ptr(), len) };
+        View { bytes, rights: Rights::READ, kind: KindTag::Host }
+    }
+
+    #[test]
+    fn a_handle_does_not_outlive_its_segment() {
+        let mut table = SegmentTable::new();
+        let first = table.insert(view(64), vec![1]);
+        assert!(table.locate(first, 0, 60, 4, Rights::READ).is_ok());
+        assert!(table.remove(first).is_ok());
+        let second = table.insert(view(32), vec![2]);
+        assert_eq!(second.index, first.index);
+        assert_eq!(table.view(first).err(), Some(stale(first)));
+        assert_eq!(table.remove(first).err(), Some(stale(first)));
+        assert_eq!(table.key(second), Ok(&[2u8][..]));
+    }
+
+    #[test]
+    fn ranges_and_rights_are_checked() {
+        let mut table = SegmentTable::new();
+        let id = table.insert(view(64), Vec::new());
+        assert!(table.locate(id, 3, 0, 65, Rights::READ).is_err_and(|e| e.to_string().contains("rank 3")));
+        assert!(table.locate(id, 3, u64::MAX, 2, Rights::READ).is_err());
+        assert!(matches!(table.locate(id, 3, 0, 1, Rights::WRITE), Err(MemoryError::NoRight { .. })));
+        assert!(table.locate(id, 3, 64, 0, Rights::READ).is_ok());
+    }
+}

@@ -1,0 +1,4 @@
+//! Thin safe wrappers over the operating system for Gasworks.
+#![deny(missing_docs)]
+
+pub mod settings;

@@ -1,0 +1,2 @@
+//! Structures that live in shared memory.
+#![deny(missing_docs)]

@@ -1,0 +1,2 @@
+//! Event-driven socket engine.
+#![deny(missing_docs)]

@@ -1,0 +1,92 @@
+//! Places at which a test kills the process, or abandons a structure half-way.
+//!
+//! [`kill_point!`](crate::kill_point) expands to nothing unless the build has `--cfg gasworks_faults`. There, a
+//! process dies by `SIGKILL` when it passes the point that `GASWORKS_KILL_AT=name@rank` names (the rank is read
+//! from `PMI_RANK`, absent means 0; `name@rank#n` waits for the n-th passage), and a thread whose test has installed
+//! a hook calls that instead.
+
+/// Names a place at which a process may be killed: `kill_point!("pshm.attach.sent")`.
+#[macro_export]
+macro_rules! kill_point {
+    ($name:literal) => {
+        $crate::fault::point($name)
+    };
+}
+
+#[cfg(gasworks_faults)]
+mod live {
+    use std::cell::RefCell;
+    use std::collections::HashMap;
+    use std::sync::{Mutex, OnceLock};
+
+    type Hook = Box<dyn FnMut(&'static str)>;
+    thread_local! { static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) }; }
+    static PASSED: Mutex<Option<HashMap<&'static str, u64>>> = Mutex::new(None);
+
+    struct Target {
+        name: String,
+        nth: u64,
+    }
+
+    fn target() -> Option<&'static Target> {
+        static TARGET: OnceLock<Option<Target>> = OnceLock::new();
+        TARGET
+            .get_or_init(|| {
+                let spec = std::env::var("GASWORKS_KILL_AT").ok()?;
+                let (name, rest) = spec.split_once('@')?;
+                let (rank, nth) = rest.split_once('#').unwrap_or((rest, "1"));
+                let mine = std::env::var("PMI_RANK").unwrap_or_else(|_| "0".into());
+                (mine == rank).then(|| Target { name: name.into(), nth: nth.parse().unwrap_or(1) })
+            })
+            .as_ref()
+    }
+
+    /// Passes the point `name`.
+    pub fn point(name: &'static str) {
+        let hooked = HOOK.with(|hook| match hook.try_borrow_mut() {
+            Ok(mut hook) => match hook.as_mut() {
+                Some(hook) => {
+                    hook(name);
+                    true
+                }
+                None => false,
+            },
+            Err(_) => true,
+        });
+        if hooked {
+            return;
+        }
+        let Some(target) = target() else { return };
+        if target.name != name {
+            return;
+        }
+        let mut passed = PASSED.lock().unwrap_or_else(|e| e.into_inner());
+        let count = passed.get_or_insert_with(HashMap::new).entry(name).or_insert(0);
+        *count += 1;
+        if *count == target.nth {
+            // SAFETY: raising a signal touches no memory of ours; SIGKILL does not return.
+            unsafe { libc::raise(libc::SIGKILL) };
+        }
+    }
+
+    /// Runs `body` with `hook` called at every point this thread passes.
+    pub fn with_hook<R>(hook: impl FnMut(&'static str) + 'static, body: impl FnOnce() -> R) -> R {
+        struct Reset;
+        impl Drop for Reset {
+            fn drop(&mut self) {
+                HOOK.with(|h| h.take());
+            }
+        }
+        HOOK.with(|h| h.replace(Some(Box::new(hook))));
+        let _reset = Reset;
+        body()
+    }
+}
+
+#[cfg(gasworks_faults)]
+pub use live::{point, with_hook};
+
+/// Passes the point `name`: nothing, in this build.
+#[cfg(not(gasworks_faults))]
+#[inline(always)]
+pub const fn point(_name: &'static str) {}

@@ -1,0 +1,25 @@
+//! The only place in Gasworks that names atomics, fences, `UnsafeCell` and spin hints.
+//!
+//! Everything that shares memory between threads or processes is written against this crate, so that the very
+//! same code runs natively, under loom (`--cfg gasworks_loom`), under Miri and under the thread sanitizer
+//! (`--cfg gasworks_tsan`).
+//!
+//! - [`atomic`], [`cell`], [`fence`], [`spin`]: the primitives, switched to loom's where it checks.
+//! - [`racy`]: copies to and from memory that a peer may be writing.
+//! - [`mode`]: the thread mode as a type (`Seq`, `Par`), and the lock each one pays for.
+//! - [`ord!`], [`planted!`]: orderings and branches by name, which a checker build can weaken one at a time to
+//!   prove that the checks would notice.
+//! - [`kill_point!`]: the places at which a test kills the process.
+#![deny(missing_docs)]
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // this crate is what the rule points to
+
+pub mod atomic;
+pub mod cell;
+pub mod fault;
+pub mod mode;
+pub mod mutation;
+pub mod racy;
+
+pub use atomic::{fence, spin};
+pub use mode::{Lock, Mode, Par, Seq};
+pub use racy::RawBytes;

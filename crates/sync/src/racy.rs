@@ -1,0 +1,185 @@
+//! Copies to and from memory that a peer may be writing at the same time.
+//!
+//! No reference to such bytes is ever made. Natively a copy is a `memcpy` through raw pointers; under a checker it
+//! is a loop of relaxed atomics, so that Miri, loom and the thread sanitizer see a race that is allowed instead of
+//! one that is not. What has been copied out is private, and is checked after the copy, never before.
+//!
+//! # Invariants
+//! Y1. A `RawBytes` describes `len` bytes that stay mapped, readable and writable as long as it is used; who makes
+//!     one from a pointer promises that.
+//! Y2. Bytes under a `RawBytes` are only ever touched through this module or through atomics.
+
+use crate::atomic::{AtomicU64, Ordering};
+
+/// A run of bytes that somebody else may be reading or writing: an address and a length, no borrow.
+#[derive(Clone, Copy, Debug)]
+pub struct RawBytes {
+    ptr: *mut u8,
+    len: usize,
+}
+
+// SAFETY: a RawBytes gives no access by itself that is not racy by contract (Y2); moving the address between
+// threads is harmless.
+unsafe impl Send for RawBytes {}
+// SAFETY: as above; all methods take the address by value.
+unsafe impl Sync for RawBytes {}
+
+impl RawBytes {
+    /// No bytes.
+    pub const EMPTY: RawBytes = RawBytes { ptr: core::ptr::NonNull::dangling().as_ptr(), len: 0 };
+
+    /// Describes `len` bytes at `ptr`.
+    ///
+    /// # Safety
+    /// Y1: the bytes stay mapped, readable and writable while this value or a copy of it is used. Y2: nobody holds
+    /// a reference to them meanwhile, except to atomics.
+    #[inline]
+    pub const unsafe fn new(ptr: *mut u8, len: usize) -> Self {
+        Self { ptr, len }
+    }
+
+    /// The address.
+    #[inline]
+    pub const fn as_ptr(self) -> *mut u8 {
+        self.ptr
+    }
+
+    /// The number of bytes.
+    #[inline]
+    pub const fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The `len` bytes from `offset`, if they lie inside.
+    #[inline]
+    pub const fn slice(self, offset: usize, len: usize) -> Option<Self> {
+        match offset.checked_add(len) {
+            // SAFETY: offset <= self.len, so the address is inside the run or one past it (Y1).
+            Some(end) if end <= self.len => Some(Self { ptr: unsafe { self.ptr.add(offset) }, len }),
+            _ => None,
+        }
+    }
+
+    /// Copies `source` to the start of these bytes.
+    ///
+    /// # Panics
+    /// If `source` is longer.
+    #[inline]
+    pub fn write(self, source: &[u8]) {
+        assert!(source.len() <= self.len, "a copy of {} bytes into {}", source.len(), self.len);
+        // SAFETY: Y1 for the target, a borrow for the source; a borrow never overlaps shared bytes (Y2).
+        unsafe { copy(self.ptr, source.as_ptr(), source.len()) }
+    }
+
+    /// Copies the first `target.len()` of these bytes out.
+    ///
+    /// # Panics
+    /// If `target` is longer.
+    #[inline]
+    pub fn read(self, target: &mut [u8]) {
+        assert!(target.len() <= self.len, "a copy of {} bytes out of {}", target.len(), self.len);
+        // SAFETY: Y1 for the source, an exclusive borrow for the target, which never overlaps shared bytes (Y2).
+        unsafe { copy(target.as_mut_ptr(), self.ptr, target.len()) }
+    }
+}
+
+/// Copies `len` bytes from `source` to `target`, either of which a peer may be touching.
+///
+/// # Safety
+/// Both runs are mapped for `len` bytes (Y1), do not overlap, and are free of references to what is not atomic (Y2),
+/// or are the caller's own.
+#[inline(always)]
+pub unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
+    #[cfg(not(any(miri, gasworks_tsan)))]
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::ptr::copy_nonoverlapping(source, target, len)
+    };
+    #[cfg(any(miri, gasworks_tsan))]
+    // SAFETY: the caller's promise; bytes are aligned for a byte-wide atomic.
+    unsafe {
+        use core::sync::atomic::AtomicU8;
+        for i in 0..len {
+            let byte = (*source.add(i).cast::<AtomicU8>()).load(Ordering::Relaxed);
+            (*target.add(i).cast::<AtomicU8>()).store(byte, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Stores `source` into `words` from its start; the rest of the last word becomes zero.
+///
+/// # Panics
+/// If `source` does not fit.
+#[inline(always)]
+pub fn store_words(words: &[AtomicU64], source: &[u8]) {
+    assert!(source.len() <= words.len() * 8, "{} bytes into {} words", source.len(), words.len());
+    let mut chunks = source.chunks_exact(8);
+    let mut at = 0;
+    for chunk in &mut chunks {
+        words[at].store(u64::from_ne_bytes(chunk.try_into().unwrap_or_default()), Ordering::Relaxed);
+        at += 1;
+    }
+    let rest = chunks.remainder();
+    if !rest.is_empty() {
+        let mut last = [0u8; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        words[at].store(u64::from_ne_bytes(last), Ordering::Relaxed);
+    }
+}
+
+/// Copies the first `target.len()` bytes of `words` out.
+///
+/// # Panics
+/// If `target` is longer than `words`.
+#[inline(always)]
+pub fn load_words(words: &[AtomicU64], target: &mut [u8]) {
+    assert!(target.len() <= words.len() * 8, "{} bytes out of {} words", target.len(), words.len());
+    let mut chunks = target.chunks_exact_mut(8);
+    let mut at = 0;
+    for chunk in &mut chunks {
+        chunk.copy_from_slice(&words[at].load(Ordering::Relaxed).to_ne_bytes());
+        at += 1;
+    }
+    let rest = chunks.into_remainder();
+    if !rest.is_empty() {
+        let bytes = words[at].load(Ordering::Relaxed).to_ne_bytes();
+        rest.copy_from_slice(&bytes[..rest.len()]);
+    }
+}
+
+#[cfg(all(test, not(gasworks_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_round_trip_at_every_length() {
+        let words: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(u64::MAX)).collect();
+        for len in 0..=32 {
+            let source: Vec<u8> = (0..len as u8).collect();
+            store_words(&words, &source);
+            let mut back = vec![0xAA; len];
+            load_words(&words, &mut back);
+            assert_eq!(back, source);
+        }
+    }
+
+    #[test]
+    fn slices_stay_inside() {
+        let mut bytes = [0u8; 16];
+        // SAFETY: the array outlives the view and is not otherwise used meanwhile (Y1, Y2).
+        let raw = unsafe { RawBytes::new(bytes.as_mut_ptr(), 16) };
+        assert!(raw.slice(8, 8).is_some());
+        assert!(raw.slice(8, 9).is_none());
+        assert!(raw.slice(usize::MAX, 2).is_none());
+        raw.slice(4, 4).into_iter().for_each(|s| s.write(b"abcd"));
+        let mut out = [0u8; 4];
+        raw.slice(4, 4).into_iter().for_each(|s| s.read(&mut out));
+        assert_eq!(&out, b"abcd");
+    }
+}

@@ -1,0 +1,2 @@
+//! Harness for many processes, faults, and SimNet.
+#![deny(missing_docs)]

@@ -1,0 +1,2 @@
+//! Builds, tests and checks Gasworks.
+fn main() {}
