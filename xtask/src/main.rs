@@ -1,2 +1,183 @@
-//! Builds, tests and checks Gasworks.
-fn main() {}
+//! Builds, tests and checks Gasworks: `cargo xtask help`.
+
+mod budget;
+mod demo;
+mod exec;
+mod groups;
+mod matrix;
+mod needs;
+mod rows;
+mod scan;
+mod tidy;
+mod tools;
+mod world;
+
+use anyhow::{Result, ensure};
+use clap::{Args, Parser, Subcommand};
+use groups::Extent;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Builds, tests and checks Gasworks", disable_help_subcommand = false)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run the matrix of tests, or the rows of it that a pattern means
+    Test(TestArgs),
+    /// Run the matrix with full products and longer runs
+    Nightly(TestArgs),
+    /// Count the k-mers of real sequencing reads with a hash table distributed over ranks
+    Demo(demo::DemoArgs),
+    /// Check the lock-free structures with loom
+    Loom(tools::Pass),
+    /// Check for undefined behaviour with Miri
+    Miri(tools::Pass),
+    /// Check for data races with the thread sanitizer
+    Tsan(tools::Pass),
+    /// Check for memory errors with the address sanitizer
+    Asan(tools::Pass),
+    /// Fuzz one target, or each in turn
+    Fuzz(tools::FuzzArgs),
+    /// Measure how much of the code the tests reach
+    Cov(tools::Pass),
+    /// Check the rules that the compiler does not
+    Tidy(tidy::TidyArgs),
+    /// Measure the candidates for the queue of active messages
+    BenchQueue(tools::Pass),
+}
+
+/// Which rows, and what to do with them.
+#[derive(Args)]
+struct TestArgs {
+    /// Only rows whose name contains this, or matches it if it has a `*`
+    #[arg(long, value_name = "PATTERN")]
+    row: Option<String>,
+    /// Print the names of the rows instead of running them
+    #[arg(long)]
+    list: bool,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<()> {
+    match task {
+        Task::Test(args) => test(&args, Extent::Everyday),
+        Task::Nightly(args) => test(&args, Extent::Nightly),
+        Task::Demo(args) => demo::run(args),
+        Task::Loom(pass) => tools::loom(&pass),
+        Task::Miri(pass) => tools::miri(&pass),
+        Task::Tsan(pass) => tools::tsan(&pass),
+        Task::Asan(pass) => tools::asan(&pass),
+        Task::Fuzz(args) => tools::fuzz(&args),
+        Task::Cov(pass) => tools::cov(&pass),
+        Task::Tidy(args) => tidy::main(&args),
+        Task::BenchQueue(pass) => tools::bench_queue(&pass),
+    }
+}
+
+fn test(args: &TestArgs, extent: Extent) -> Result<()> {
+    sound()?;
+    let rows = rows::select(groups::all(extent)?, args.row.as_deref())?;
+    if args.list {
+        for row in &rows {
+            println!("{}", row.name);
+        }
+        return Ok(());
+    }
+    let width = std::thread::available_parallelism().map_or(2, |n| n.get()).clamp(1, 4);
+    rows::run(&rows, &world::World::new(), width)
+}
+
+/// Whether the lists under `ci/` and the table of documented commands fit the rows that there are.
+fn sound() -> Result<()> {
+    let everyday = groups::all(Extent::Everyday)?;
+    let nightly = groups::all(Extent::Nightly)?;
+    let names: BTreeSet<_> = everyday.iter().chain(&nightly).map(|row| row.name.as_str()).collect();
+    let mut groups: Vec<_> = everyday.iter().chain(&nightly).map(|row| row.group()).collect();
+    groups.dedup();
+    let without = budget::Budgets::load()?.without(&groups);
+    ensure!(without.is_empty(), "no budget in ci/budgets for the groups {without:?}");
+    let skips = needs::ExpectedSkips::load()?;
+    let stale = skips.stale(&names.iter().copied().collect::<Vec<_>>());
+    ensure!(stale.is_empty(), "ci/expected-skips names rows that there are not: {stale:?}");
+    for (command, by) in tidy::documented_commands() {
+        if let tidy::By::Row(row) = by {
+            ensure!(
+                names.contains(row),
+                "xtask/src/tidy/commands.rs: `{command}` is run by {row}, which is no row"
+            );
+        }
+    }
+    for rows in [&everyday, &nightly] {
+        let mut seen = BTreeSet::new();
+        let twice = rows.iter().find(|row| !seen.insert(&row.name));
+        ensure!(twice.is_none(), "two rows are called {}", twice.map_or("", |row| &row.name));
+    }
+    Ok(())
+}
+
+/// The repository's root.
+fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map_or(here.clone(), PathBuf::from)
+}
+
+/// The folders of the workspace's packages by their last part, in order.
+fn package_dirs() -> Vec<String> {
+    let mut dirs: Vec<_> = std::fs::read_dir(root().join("crates"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.path().join("Cargo.toml").is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    dirs.sort();
+    dirs.extend(["examples".into(), "xtask".into()]);
+    dirs
+}
+
+/// The names of the packages under `crates/` that have this file.
+fn packages_with(file: &str) -> Vec<String> {
+    let has = |dir: &String| root().join("crates").join(dir).join(file).is_file();
+    let name = |dir: String| if dir == "gasworks" { dir } else { format!("gasworks-{dir}") };
+    package_dirs().into_iter().filter(has).map(name).collect()
+}
+
+/// The lines `LEFT : RIGHT` of a list, with their numbers; `#` starts a comment.
+fn pairs_of(text: &str) -> impl Iterator<Item = (usize, &str, Option<&str>)> {
+    text.lines().enumerate().filter_map(|(at, line)| {
+        let line = line.split_once('#').map_or(line, |(before, _)| before).trim();
+        let (left, right) = line.split_once(" : ").map_or((line, None), |(l, r)| (l.trim(), Some(r.trim())));
+        (!line.is_empty()).then_some((at + 1, left, right))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_matrix_hangs_together() {
+        sound().unwrap();
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

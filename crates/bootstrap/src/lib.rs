@@ -1,5 +1,21 @@
 //! Who am I, who are the others: PMI clients, the PMI server, and the port they implement.
-#![deny(missing_docs)]
+//!
+//! - [`connect`] finds out who started this process and gives its [`Bootstrap`]: [`Pmi2`] under a launcher that
+//!   passes `PMI_FD`, [`Single`] where there is none.
+//! - [`wire`] is the format, [`server`] the other side, both without input or output.
+#![deny(missing_docs, unsafe_code)]
+
+mod pmi2;
+pub mod server;
+mod settings;
+mod single;
+mod value;
+mod watcher;
+pub mod wire;
+
+pub use pmi2::{Pmi2, Start};
+pub use settings::SETTINGS;
+pub use single::Single;
 
 use thiserror::Error;
 
@@ -62,6 +78,31 @@ pub trait Bootstrap {
     }
     /// Asks the launcher to end all ranks, then ends this process with `code`. Does not return.
     fn abort(&self, code: i32, message: &str) -> !;
+    /// Says that the start is over: from now on a [`fence`](Self::fence) waits as long as the slowest rank takes, and
+    /// the start time-out no longer applies to it.
+    fn started(&self) {}
     /// Tells the launcher that this rank ends in good order. Once; later calls do nothing.
     fn finalize(&self) -> Result<(), BootstrapError>;
+}
+
+/// Finds out who started this process, and joins the job.
+///
+/// With `PMI_FD` set it is a launcher that speaks PMI-2; without it this is the only rank. A rank under a launcher
+/// is watched from then on: should the launcher vanish, the process says so and ends.
+pub fn connect() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
+    match Start::from_settings()? {
+        Some(start) => {
+            let mut client = Pmi2::join(start)?;
+            client.watch()?;
+            Ok(Box::new(client))
+        }
+        None => Ok(Box::new(Single::new()?)),
+    }
+}
+
+impl From<gasworks_os::OsError> for BootstrapError {
+    fn from(e: gasworks_os::OsError) -> Self {
+        let source = std::io::Error::new(e.source.kind(), format!("{}: {}", e.operand, e.source));
+        BootstrapError::Io { during: e.operation, source }
+    }
 }

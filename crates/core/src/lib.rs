@@ -1,9 +1,87 @@
 //! Active messages with credit-based flow control.
+//!
+//! This crate is the waist of the building. Below it stand the ports: a transport of messages ([`Wire`]), a NIC
+//! (`gasworks_rdma::Nic`), the table of memory. Above it stand put, get and barriers, and the facade. It holds what
+//! every transport would otherwise repeat:
+//!
+//! - [`message`]: the head of a message, encoded and decoded, nothing else.
+//! - [`handlers`]: the handler table: fixed and "don't care" indices, and its fingerprint.
+//! - [`engine`]: sending, credits, dispatch, replies, polling and waiting.
+//! - [`ops`]: operations under way on the NIC, and what is done when they complete.
+//! - [`flow`]: the three settings of flow control.
+//! - [`wire`]: the port.
+//!
+//! While a handler runs, its thread dispatches nothing else, and its reply uses room that was reserved together with
+//! the request. So a payload is handled in place and then freed, and the stack stays bounded.
 #![deny(missing_docs)]
 
+pub mod engine;
+mod error;
+pub mod flow;
+pub mod handlers;
+pub mod message;
+pub mod ops;
+mod router;
+mod wait;
 pub mod wire;
 
+pub use engine::{Engine, Incoming, Outgoing, Parts, Received, Task};
+pub use gasworks_rdma::Engine as Rdma;
+pub use ops::OpId;
+pub use error::Error;
+pub use flow::Flow;
+pub use handlers::{Entry, Handlers, Signature};
+pub use message::Category;
+pub use wait::Patience;
 pub use wire::{Arrived, Class, Limits, Reservation, SharedBarrier, Wire, WireError};
+
+use gasworks_sync::{Mode, Par, Seq};
 
 /// The number of a process in a job.
 pub type Rank = u32;
+
+/// A thread mode, with what it makes of the ports: in [`Par`] everything is shared between threads.
+pub trait CoreMode: Mode + Sized {
+    /// A transport.
+    type Wire: Wire + ?Sized;
+    /// A network interface.
+    type Nic: gasworks_rdma::Nic + ?Sized;
+    /// A barrier in shared memory.
+    type Barrier: SharedBarrier + ?Sized;
+    /// What a handler table holds.
+    type Function: for<'a> Fn(Incoming<'a, Self>) -> Result<(), Error> + ?Sized;
+    /// What an operation keeps alive until it completes.
+    type Keep: ?Sized;
+    /// Boxes something to be kept.
+    fn keep<T: std::any::Any + Send + Sync>(value: T) -> Box<Self::Keep>;
+    /// Takes it out again, if it is a `T`.
+    fn unkeep<T: std::any::Any + Send + Sync>(kept: Box<Self::Keep>) -> Option<T>;
+}
+
+impl CoreMode for Seq {
+    type Wire = dyn Wire;
+    type Nic = dyn gasworks_rdma::Nic;
+    type Barrier = dyn SharedBarrier;
+    type Function = dyn for<'a> Fn(Incoming<'a, Seq>) -> Result<(), Error>;
+    type Keep = dyn std::any::Any;
+    fn keep<T: std::any::Any + Send + Sync>(value: T) -> Box<Self::Keep> {
+        Box::new(value)
+    }
+    fn unkeep<T: std::any::Any + Send + Sync>(kept: Box<Self::Keep>) -> Option<T> {
+        kept.downcast().ok().map(|boxed| *boxed)
+    }
+}
+
+impl CoreMode for Par {
+    type Wire = dyn Wire + Send + Sync;
+    type Nic = dyn gasworks_rdma::Nic + Send + Sync;
+    type Barrier = dyn SharedBarrier + Send + Sync;
+    type Function = dyn for<'a> Fn(Incoming<'a, Par>) -> Result<(), Error> + Send + Sync;
+    type Keep = dyn std::any::Any + Send + Sync;
+    fn keep<T: std::any::Any + Send + Sync>(value: T) -> Box<Self::Keep> {
+        Box::new(value)
+    }
+    fn unkeep<T: std::any::Any + Send + Sync>(kept: Box<Self::Keep>) -> Option<T> {
+        kept.downcast().ok().map(|boxed| *boxed)
+    }
+}

@@ -1,2 +1,14 @@
 //! One-sided put and get, events and barriers.
+//!
+//! - [`rma`]: put and get between any local memory and the peers' segments: load and store where the peer is mapped,
+//!   the NIC where it is not; blocking, or with an [`Event`].
+//! - [`barrier`]: the split-phase barrier, in shared memory or by dissemination over active messages.
 #![deny(missing_docs)]
+
+pub mod barrier;
+mod error;
+pub mod rma;
+
+pub use barrier::Barrier;
+pub use error::Error;
+pub use rma::Event;

@@ -1,2 +1,57 @@
-//! Communication for PGAS programs: active messages, one-sided put and get.
+//! Communication for PGAS programs: active messages, one-sided put and get, over shared memory between the ranks of
+//! a host.
+//!
+//! A program is started as several *ranks*. Each owns a *segment* of memory that all others read and write by
+//! [`Agent::get`] and [`Agent::put`], and each has a table of *handlers* that the others call by active messages.
+//!
+//! ```
+//! use gasworks::{Config, Job, Request, Seq, Table};
+//! use std::{cell::Cell, rc::Rc};
+//!
+//! # fn main() -> Result<(), gasworks::Error> {
+//! let answer = Rc::new(Cell::new(0));
+//! let mut table = Table::<Seq>::new();
+//! let pong = table.short_reply("pong", { let answer = answer.clone(); move |_, x: u64| answer.set(x) })?;
+//! let ping = table.short_request("ping", move |request: Request<'_, Seq>, x: u64| request.reply_short(pong, x + 1))?;
+//!
+//! let job = Job::open(Config::from_env()?, table)?;
+//! let agent = job.agent()?;
+//! agent.request_short((agent.rank() + 1) % agent.ranks(), ping, 41)?;
+//! agent.wait_until(|| answer.get() == 42)?;
+//! drop(agent);
+//! job.close()
+//! # }
+//! ```
+//!
+//! Run alone, such a program is a job of one rank; `gasrun -n 4 ./program` makes it a job of four.
 #![deny(missing_docs)]
+
+mod agent;
+mod config;
+mod error;
+mod event;
+mod handler;
+mod job;
+mod mode;
+mod pointer;
+mod scope;
+mod segment;
+pub mod settings;
+mod table;
+
+pub use agent::{Agent, Phase};
+pub use bytemuck::Pod;
+pub use config::Config;
+pub use error::Error;
+pub use event::Event;
+pub use gasworks_core::{Patience, Rank};
+pub use gasworks_sync::{Par, Seq};
+pub use handler::{Landed, Outcome, Payload, Reply, Request};
+pub use job::{Job, Transport};
+pub use mode::ThreadMode;
+pub use pointer::GlobalPtr;
+pub use scope::Scope;
+pub use segment::{Local, Segment};
+pub use table::{
+    Args, Handler, LongReply, LongRequest, MediumReply, MediumRequest, ShortReply, ShortRequest, Table,
+};

@@ -1,4 +1,30 @@
-//! Thin safe wrappers over the operating system for Gasworks.
-#![deny(missing_docs)]
+//! Thin safe wrappers over the operating system for Gasworks: a module for each family of calls.
+//!
+//! Unsafe code is admitted module by module; each such module opens with its numbered invariants.
+#![deny(missing_docs, unsafe_code)]
 
+pub mod affinity;
+mod error;
+pub mod eventfd;
+#[allow(unsafe_code)]
+pub mod faults;
+#[allow(unsafe_code)]
+pub mod futex;
+#[allow(unsafe_code)]
+pub mod inherited;
+pub mod jobs;
+pub mod limits;
+#[allow(unsafe_code)]
+pub mod memfd;
+#[allow(unsafe_code)]
+pub mod process;
+#[allow(unsafe_code)]
+pub mod random;
 pub mod settings;
+pub mod signals;
+#[allow(unsafe_code)]
+mod sys;
+#[allow(unsafe_code)]
+pub mod unix;
+
+pub use error::{OsError, Result};

@@ -1,2 +1,32 @@
 //! Shared-memory transport between the ranks of a host.
-#![deny(missing_docs)]
+//!
+//! Each rank makes one anonymous file that holds its queues ([`layout`]) and its segment, sealed against a change of
+//! size and committed page by page as it is touched. The ranks meet at a socket of the lowest one, which collects a
+//! descriptor from each and hands all to all ([`meet`]); every rank then maps everybody ([`region`]). Nothing has a
+//! name in any directory, so neither a full temporary directory nor a missing `/dev/shm` matters, and nothing is left
+//! when ranks die.
+//!
+//! - [`open`]: collective; from a bootstrap to a transport, a table of peers and a barrier.
+//! - [`Pshm`]: the transport, which implements [`gasworks_core::Wire`].
+//! - [`ShmBarrier`]: the barrier, which implements [`gasworks_core::SharedBarrier`].
+#![deny(missing_docs, unsafe_code)]
+
+mod barrier;
+mod error;
+mod layout;
+mod meet;
+mod open;
+#[allow(unsafe_code)]
+mod region;
+mod settings;
+#[allow(unsafe_code)]
+mod stage;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use barrier::ShmBarrier;
+pub use error::PshmError;
+pub use open::{Config, Opened, open};
+pub use settings::{SETTINGS, segment_size};
+pub use wire::{MAX_MEDIUM, Pshm};

@@ -1,2 +1,21 @@
 //! Structures that live in shared memory.
-#![deny(missing_docs)]
+//!
+//! Nothing here calls the operating system or knows of processes: a structure is a few atomics with constructors
+//! whose result equals zeroed memory, and a view borrows them. So a fresh mapping is ready for use, and loom, Miri
+//! and the thread sanitizer run the same code on the heap.
+//!
+//! - [`credit`]: how many messages may be on their way.
+//! - [`inbox`]: the queue of active messages: many senders, one receiver.
+//! - [`blocks`]: payloads that do not fit into a slot.
+//! - [`doorbell`]: waking a rank that sleeps.
+//! - [`barrier`]: the barrier of the ranks that share memory.
+//! - [`view`]: typed views of a mapping: the one place with unsafe code.
+#![deny(missing_docs, unsafe_code)]
+
+pub mod barrier;
+pub mod blocks;
+pub mod credit;
+pub mod doorbell;
+pub mod inbox;
+#[allow(unsafe_code)]
+pub mod view;

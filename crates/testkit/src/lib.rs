@@ -1,2 +1,4 @@
 //! Harness for many processes, faults, and SimNet.
 #![deny(missing_docs)]
+
+pub mod simnet;

@@ -1,0 +1,85 @@
+//! The settings of this crate, and how a [`Start`](crate::Start) is read from them.
+
+use std::time::Duration;
+
+use gasworks_os::inherited;
+use gasworks_os::settings::{Kind, Setting};
+
+use crate::{BootstrapError, Start};
+
+const RANKS: Kind = Kind::Number { min: 0, max: i32::MAX as u64 };
+
+/// The rows of this crate.
+pub const SETTINGS: &[Setting] = &[FD, RANK, SIZE, JOB, TIMEOUT];
+
+const FD: Setting = Setting {
+    name: "PMI_FD",
+    aliases: &[],
+    kind: RANKS,
+    default: "",
+    unit: "",
+    meaning: "the descriptor on which the launcher speaks PMI-2; unset: this is the only rank",
+    reader: "gasworks-bootstrap",
+};
+
+const RANK: Setting = Setting {
+    name: "PMI_RANK",
+    aliases: &["PMI_ID"],
+    kind: RANKS,
+    default: "",
+    unit: "",
+    meaning: "the rank of this process, set by the launcher",
+    reader: "gasworks-bootstrap",
+};
+
+const SIZE: Setting = Setting {
+    name: "PMI_SIZE",
+    aliases: &[],
+    kind: Kind::Number { min: 1, max: i32::MAX as u64 },
+    default: "",
+    unit: "ranks",
+    meaning: "the number of ranks, set by the launcher; checked against what it says on the wire",
+    reader: "gasworks-bootstrap",
+};
+
+const JOB: Setting = Setting {
+    name: "PMI_JOBID",
+    aliases: &[],
+    kind: Kind::Text,
+    default: "",
+    unit: "",
+    meaning: "the name of the job, set by launchers that want to hear it again",
+    reader: "gasworks-bootstrap",
+};
+
+const TIMEOUT: Setting = Setting {
+    name: "GASWORKS_BOOTSTRAP_TIMEOUT",
+    aliases: &[],
+    kind: Kind::Seconds,
+    default: "60",
+    unit: "s",
+    meaning: "how long a rank waits for the launcher, and for the slowest rank while the job starts",
+    reader: "gasworks-bootstrap",
+};
+
+impl Start {
+    /// What the launcher left in the environment; `None` without a launcher.
+    pub fn from_settings() -> Result<Option<Self>, BootstrapError> {
+        let Some(fd) = FD.number()? else { return Ok(None) };
+        let fd = i32::try_from(fd).unwrap_or(i32::MAX);
+        let rank = RANK.number()?.ok_or_else(|| BootstrapError::Protocol {
+            during: "read PMI_RANK",
+            what: format!(
+                "PMI_FD={fd} is set, but neither PMI_RANK nor PMI_ID: unset PMI_FD to run without a launcher"
+            ),
+        })?;
+        let narrow = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        Ok(Some(Start {
+            socket: inherited::socket(fd)?.into(),
+            rank: narrow(rank),
+            size: SIZE.number()?.map(narrow),
+            job: JOB.raw().map(|(_, job)| job),
+            timeout: TIMEOUT.seconds()?.unwrap_or(Duration::from_secs(60)),
+        }))
+    }
+}

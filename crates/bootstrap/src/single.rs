@@ -1,0 +1,84 @@
+//! The only rank of a job that nobody launched.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use gasworks_os::{process, random};
+use gasworks_sync::kill_point;
+
+use crate::{Bootstrap, BootstrapError};
+
+/// Rank 0 of 1; what it puts stays in this process.
+#[derive(Debug)]
+pub struct Single {
+    job: String,
+    values: RefCell<HashMap<String, Vec<u8>>>,
+}
+
+impl Single {
+    /// A job of its own, under a name drawn at random.
+    pub fn new() -> Result<Self, BootstrapError> {
+        kill_point!("bootstrap.single");
+        Ok(Self { job: format!("single-{}", random::hex(&random::nonce()?)), values: RefCell::default() })
+    }
+}
+
+impl Bootstrap for Single {
+    fn rank(&self) -> u32 {
+        0
+    }
+
+    fn size(&self) -> u32 {
+        1
+    }
+
+    fn job(&self) -> &str {
+        &self.job
+    }
+
+    fn put(&self, key: &str, value: &[u8]) -> Result<(), BootstrapError> {
+        match self.values.borrow_mut().insert(key.to_owned(), value.to_vec()) {
+            None => Ok(()),
+            Some(_) => Err(BootstrapError::put_twice(key)),
+        }
+    }
+
+    fn fence(&self) -> Result<(), BootstrapError> {
+        Ok(())
+    }
+
+    fn get(&self, rank: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
+        let found = self.values.borrow().get(key).cloned();
+        found.filter(|_| rank == 0).ok_or_else(|| BootstrapError::Protocol {
+            during: "get a value",
+            what: format!("rank {rank} of 1 has not put the key {key}"),
+        })
+    }
+
+    fn abort(&self, code: i32, message: &str) -> ! {
+        eprintln!("gasworks: rank 0: {message}");
+        process::exit_now(code)
+    }
+
+    fn finalize(&self) -> Result<(), BootstrapError> {
+        kill_point!("bootstrap.single.finalize");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alone_everything_is_there() {
+        let single = Single::new().expect("a job");
+        assert_eq!((single.rank(), single.size()), (0, 1));
+        assert_eq!(single.exchange("card", b"mine").expect("exchanged"), vec![b"mine".to_vec()]);
+        assert!(single.put("card", b"again").is_err());
+        assert!(single.get(1, "card").is_err());
+        assert!(single.get(0, "other").is_err());
+        assert_ne!(single.job(), Single::new().expect("a job").job());
+        single.finalize().expect("ended");
+    }
+}

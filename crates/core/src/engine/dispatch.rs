@@ -1,0 +1,150 @@
+//! Polling: arrived messages are checked and handed to their handlers; everything else gets its turn.
+
+use super::{BURST, Engine, HANDLING, Incoming, RETURN_EVERY, Received};
+use crate::message::{Decoded, Head, Landing, decode};
+use crate::wire::Arrived;
+use crate::{Category, CoreMode, Error, Rank};
+use gasworks_sync::Lock;
+use gasworks_sync::atomic::Ordering;
+use std::cell::Cell;
+
+/// Marks this thread as running a handler, until dropped.
+struct Handling;
+
+impl Handling {
+    fn begin() -> Self {
+        HANDLING.set(true);
+        Handling
+    }
+}
+
+impl Drop for Handling {
+    fn drop(&mut self) {
+        HANDLING.set(false);
+    }
+}
+
+impl<M: CoreMode> Engine<M> {
+    /// Makes progress: dispatches arrived messages, moves transfers on, returns credits. Returns how many messages
+    /// were dispatched and transfers completed.
+    ///
+    /// # Errors
+    /// A peer's message or memory is not what it must be, a handler's reply failed, or this is called in a handler.
+    #[inline]
+    pub fn poll(&self) -> Result<usize, Error> {
+        if HANDLING.get() {
+            return Err(Error::InHandler("poll"));
+        }
+        let mut problem = None;
+        let handled = self.router.poll(BURST, &mut |arrived| {
+            if let Err(error) = self.dispatch(&arrived) {
+                problem.get_or_insert(error);
+            }
+        });
+        if let Some(error) = problem {
+            return Err(error);
+        }
+        let mut handled = handled?;
+        handled += self.poll_rdma()?;
+        for task in &self.tasks {
+            task.turn(self)?;
+        }
+        // Credits ride on other messages where there are any; an idle rank returns them at once, a busy one now and
+        // then, so that nobody starves on credits that many ranks hold a few of.
+        let polls = self.polls.load(Ordering::Relaxed).wrapping_add(1);
+        self.polls.store(polls, Ordering::Relaxed);
+        if handled == 0 || polls.is_multiple_of(RETURN_EVERY) {
+            self.return_all_credits()?;
+        }
+        Ok(handled)
+    }
+
+    fn return_all_credits(&self) -> Result<(), Error> {
+        let mut from = 0;
+        while let Some(peer) = self.owed.next_owing(from) {
+            self.return_credits(peer)?;
+            from = peer + 1;
+        }
+        Ok(())
+    }
+
+    /// Records a failure that nobody is there to be told of; the next poll returns it.
+    pub(super) fn fail_later(&self, error: Error) {
+        self.failure.with(|slot| {
+            slot.get_or_insert(error);
+        });
+    }
+
+    fn dispatch(&self, arrived: &Arrived<'_>) -> Result<(), Error> {
+        let from = arrived.from;
+        let bad = |what: String| Error::BadMessage { from, what };
+        let Decoded { head, source, returned, args } = decode(arrived.head).map_err(bad)?;
+        if source != from || from >= self.ranks() {
+            return Err(bad(format!("it claims to come from rank {source}")));
+        }
+        if returned.count > 0 {
+            self.credits
+                .give(from, u32::from(returned.count), u64::from(returned.bytes))
+                .map_err(|over| bad(format!("it returns credits that it never had: {over}")))?;
+        }
+        let Head::Message { category, reply, handler, landing } = head else { return Ok(()) };
+        let entry = self.handlers.get(handler);
+        let entry = entry.ok_or_else(|| bad(format!("no handler is registered at index {handler}")))?;
+        let expected = &entry.signature;
+        if expected.category != category || expected.reply != reply || expected.nargs != args.len() / 4 {
+            let way = if reply { "reply" } else { "request" };
+            return Err(bad(format!(
+                "a {category} {way} with {} arguments for handler {handler} ({:?}), which takes a {} {} with {}",
+                args.len() / 4,
+                expected.name,
+                expected.category,
+                if expected.reply { "reply" } else { "request" },
+                expected.nargs,
+            )));
+        }
+        let packet = arrived.payload;
+        let received = match (category, landing) {
+            (Category::Long, Some(landing)) => self.land(from, landing, packet)?,
+            (Category::Medium, _) => Received::Payload(packet),
+            (_, _) if packet.is_empty() => Received::Nothing,
+            (_, _) => return Err(bad(format!("a short message with {} bytes of payload", packet.len()))),
+        };
+        let replied = Cell::new(false);
+        let request = (!reply).then_some((packet.len() as u32, &replied));
+        let handling = Handling::begin();
+        let outcome = (entry.function)(Incoming { engine: self, source: from, args, received, request });
+        drop(handling);
+        if !reply && !replied.get() && self.owed.owe(from, packet.len() as u32) >= self.return_at {
+            self.return_credits(from)?;
+        }
+        outcome
+    }
+
+    /// Brings a Long's payload to its place, or checks that it is there.
+    fn land(
+        &self,
+        from: Rank,
+        landing: Landing,
+        packet: gasworks_sync::RawBytes,
+    ) -> Result<Received, Error> {
+        let Landing { offset, len, in_packet } = landing;
+        let bad = |what: String| Error::BadMessage { from, what };
+        let carried = if in_packet { len } else { 0 };
+        if carried != packet.len() as u64 {
+            return Err(bad(format!("a long message of {len} bytes with {} bytes in its packet", packet.len())));
+        }
+        if len == 0 {
+            return Ok(Received::Landed { offset, len });
+        }
+        let size = usize::try_from(len).map_err(|_| bad(format!("a long message of {len} bytes")))?;
+        let place = self.peers.locate(self.rank, offset, size).map_err(|cause| bad(cause.to_string()))?;
+        if in_packet {
+            let place = place.ok_or_else(|| bad("a long message to a rank without a segment".into()))?;
+            // SAFETY: both runs are mapped for `size` bytes (Y1 of gasworks_sync::racy): the packet until the sink
+            // returns, the segment by invariant P1 of gasworks_memory's peers; the one is the library's buffer, the
+            // other the client's segment, so they do not overlap.
+            unsafe { gasworks_sync::racy::copy(place.as_ptr(), packet.as_ptr(), size) };
+        }
+        Ok(Received::Landed { offset, len })
+    }
+}

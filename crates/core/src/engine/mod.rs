@@ -1,0 +1,222 @@
+//! The engine of active messages: one for each job in each process.
+
+mod dispatch;
+mod incoming;
+mod put;
+mod send;
+
+pub use incoming::{Incoming, Received};
+
+use crate::flow::Flow;
+use crate::handlers::Handlers;
+use crate::ops::Ops;
+use crate::router::Router;
+use crate::wait::{Patience, Step};
+use crate::{Category, CoreMode, Error, Limits, Rank, Wire};
+use gasworks_memory::PeerTable;
+use gasworks_rdma::Engine as Rdma;
+use gasworks_shmem::credit::{Credits, Owed};
+use gasworks_sync::Lock;
+use gasworks_sync::atomic::{AtomicU32, Ordering};
+use std::cell::Cell;
+
+thread_local! {
+    /// Whether a handler runs on this thread: then nothing else is dispatched and nothing is sent but its reply.
+    static HANDLING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Messages taken at once from a transport; the seed's `AM_BURST`.
+const BURST: usize = 20;
+/// Every so many polls all credits owed are returned, however busy this rank is.
+const RETURN_EVERY: u32 = 32;
+
+/// What is put together to make an engine.
+pub struct Parts<M: CoreMode> {
+    /// This rank.
+    pub rank: Rank,
+    /// The transports.
+    pub wires: Vec<Box<M::Wire>>,
+    /// For each rank the number of the transport that reaches it.
+    pub route: Vec<u8>,
+    /// Where each rank's segment is.
+    pub peers: PeerTable,
+    /// The engine of the network interface, if there is one.
+    pub rdma: Option<Rdma<M, M::Nic>>,
+    /// Flow control.
+    pub flow: Flow,
+    /// How this rank waits.
+    pub patience: Patience,
+    /// The handler table.
+    pub handlers: Handlers<M>,
+}
+
+/// A message to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// Its category.
+    pub category: Category,
+    /// The index of the handler at the target.
+    pub handler: u8,
+    /// The arguments: at most 64 bytes, a multiple of 4.
+    pub args: &'a [u8],
+    /// The payload: none for a Short.
+    pub payload: &'a [u8],
+    /// For a Long, where the payload lands in the target's segment.
+    pub landing: u64,
+}
+
+/// Something on the progress list: it is given a turn at every poll. It must not poll itself.
+pub trait Task<M: CoreMode>: Send + Sync {
+    /// Makes what progress it can.
+    ///
+    /// # Errors
+    /// Any; the poll returns it.
+    fn turn(&self, engine: &Engine<M>) -> Result<(), Error>;
+}
+
+/// The engine of active messages.
+pub struct Engine<M: CoreMode> {
+    rank: Rank,
+    router: Router<M>,
+    limits: Limits,
+    peers: PeerTable,
+    rdma: Option<Rdma<M, M::Nic>>,
+    ops: Ops<M>,
+    credits: Credits<M>,
+    owed: Owed,
+    return_at: u32,
+    polls: AtomicU32,
+    patience: Patience,
+    handlers: Handlers<M>,
+    late: M::Lock<Vec<put::Late>>,
+    late_count: AtomicU32,
+    failure: M::Lock<Option<Error>>,
+    tasks: Vec<Box<dyn Task<M>>>,
+}
+
+impl<M: CoreMode> Engine<M> {
+    /// Puts an engine together. `tasks` is the progress list.
+    ///
+    /// # Panics
+    /// If a route names a transport that is not among the parts, or there is none at all.
+    pub fn new(parts: Parts<M>, tasks: Vec<Box<dyn Task<M>>>) -> Self {
+        let Parts { rank, wires, route, peers, rdma, flow, patience, handlers } = parts;
+        let limits = wires.iter().map(|wire| wire.limits()).reduce(|a, b| Limits {
+            max_medium: a.max_medium.min(b.max_medium),
+            max_long: a.max_long.min(b.max_long),
+        });
+        let limits = limits.unwrap_or(Limits { max_medium: 0, max_long: 0 });
+        let ranks = peers.ranks();
+        Self {
+            rank,
+            router: Router::new(wires, route),
+            limits,
+            rdma,
+            ops: Ops::new(),
+            credits: Credits::for_mode(ranks, flow.depth, flow.total, flow.volume),
+            owed: Owed::new(ranks),
+            return_at: (flow.depth / 2).max(1),
+            polls: AtomicU32::new(0),
+            patience,
+            handlers,
+            late: Lock::new(Vec::new()),
+            late_count: AtomicU32::new(0),
+            failure: Lock::new(None),
+            tasks,
+            peers,
+        }
+    }
+
+    /// This rank.
+    #[inline]
+    pub fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// The number of ranks.
+    #[inline]
+    pub fn ranks(&self) -> u32 {
+        self.peers.ranks()
+    }
+
+    /// Where each rank's segment is.
+    #[inline]
+    pub fn peers(&self) -> &PeerTable {
+        &self.peers
+    }
+
+    /// The largest payload of a Medium, request or reply, to any rank.
+    pub fn max_medium(&self) -> usize {
+        self.limits.max_medium
+    }
+
+    /// The largest payload of a Long, request or reply, to any rank.
+    pub fn max_long(&self) -> u64 {
+        self.limits.max_long
+    }
+
+    /// Requests out to a peer and not yet answered, with their bytes.
+    pub fn out(&self, peer: Rank) -> (u32, u64) {
+        self.credits.out(peer)
+    }
+
+    /// The handler table.
+    pub fn handlers(&self) -> &Handlers<M> {
+        &self.handlers
+    }
+
+    /// Whether a handler is running on this thread.
+    pub fn in_handler() -> bool {
+        HANDLING.get()
+    }
+
+    /// Polls until `done` says so: spins, then yields, then sleeps.
+    ///
+    /// # Errors
+    /// Whatever a poll finds wrong.
+    pub fn wait_until(&self, mut done: impl FnMut() -> bool) -> Result<(), Error> {
+        let mut idle = 0;
+        while !done() {
+            self.turn(&mut idle)?;
+        }
+        Ok(())
+    }
+
+    /// One turn of a waiting loop: polls, and gives way if there was nothing to do. `idle` counts empty polls in a
+    /// row.
+    ///
+    /// # Errors
+    /// Whatever a poll finds wrong.
+    #[inline]
+    pub fn turn(&self, idle: &mut u32) -> Result<(), Error> {
+        if self.poll()? > 0 {
+            *idle = 0;
+            return Ok(());
+        }
+        *idle = idle.saturating_add(1);
+        match self.patience.step(*idle) {
+            Step::Spin => gasworks_sync::spin(),
+            Step::Yield => std::thread::yield_now(),
+            Step::Sleep(_) if self.busy_below() => std::thread::yield_now(),
+            Step::Sleep(limit) => self.router.sleep(limit),
+        }
+        Ok(())
+    }
+
+    /// Wakes this rank's threads that sleep while they wait: what they wait for has happened without a message.
+    pub fn wake(&self) {
+        self.router.wake();
+    }
+
+    /// Whether something is under way that only polling moves, so that sleeping would delay it.
+    fn busy_below(&self) -> bool {
+        self.late_count.load(Ordering::Relaxed) > 0 || self.rdma.as_ref().is_some_and(|rdma| rdma.pending() > 0)
+    }
+
+    fn peer_exists(&self, during: &'static str, rank: Rank) -> Result<(), Error> {
+        if rank < self.ranks() {
+            return Ok(());
+        }
+        Err(Error::memory(during)(gasworks_memory::MemoryError::NoSuchRank { rank, ranks: self.ranks() }))
+    }
+}

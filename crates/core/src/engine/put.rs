@@ -1,0 +1,201 @@
+//! Transfers on the NIC: puts, gets, and Longs whose payload goes first.
+
+use super::{Engine, Outgoing};
+use crate::message::{Encoded, Returned};
+use crate::ops::{After, Finished, OpId};
+use crate::wire::{Class, WireError};
+use crate::{CoreMode, Error, Rank};
+use gasworks_rdma::{Direction, EngineError, Key};
+use gasworks_sync::Lock;
+use gasworks_sync::atomic::Ordering;
+use std::sync::Arc;
+use std::task::Waker;
+
+/// Something that could not be done at once and is tried again at every poll.
+pub(super) enum Late {
+    /// The header of a Long whose payload has landed.
+    Header { to: Rank, class: Class, head: Encoded, own: Returned },
+    /// The put of a Long reply, which had no free descriptor when its handler ran.
+    Put { id: OpId, to: Rank, offset: u64, payload: Arc<[u8]> },
+}
+
+impl<M: CoreMode> Engine<M> {
+    /// Starts a transfer between `local` and the segment of an unmapped peer. The event of the operation that comes
+    /// back must be tested until it is done, or abandoned; `keep` lives until the transfer completes.
+    ///
+    /// # Safety
+    /// `local` stays mapped for `len` bytes until the operation completes, unchanged for a put and untouched for a
+    /// get.
+    ///
+    /// # Errors
+    /// [`Error::is_busy`] if no descriptor is free; the rank or range is wrong; there is no network.
+    pub unsafe fn transfer(
+        &self,
+        direction: Direction,
+        peer: Rank,
+        offset: u64,
+        local: *mut u8,
+        len: usize,
+        keep: Option<Box<M::Keep>>,
+    ) -> Result<OpId, (Error, Option<Box<M::Keep>>)> {
+        let during = match direction {
+            Direction::Put => "put",
+            Direction::Get => "get",
+        };
+        let checked = self.peers.locate(peer, offset, len).map_err(Error::memory(during));
+        let rdma = self.rdma.as_ref().ok_or(Error::Unreachable { during, rank: peer });
+        let (rdma, _) = match rdma.and_then(|rdma| checked.map(|mapped| (rdma, mapped))) {
+            Ok(both) => both,
+            Err(error) => return Err((error, keep)),
+        };
+        let key = self.key_of(peer);
+        let id = self.ops.start(After::Event, keep);
+        // SAFETY: the caller's promise about `local`.
+        let started = unsafe {
+            match direction {
+                Direction::Put => rdma.put(peer, &key, offset, local, len, id.token()),
+                Direction::Get => rdma.get(peer, &key, offset, local, len, id.token()),
+            }
+        };
+        started.map(|()| id).map_err(|error| (nic_error(during, peer, error), self.ops.withdraw(id)))
+    }
+
+    /// Whether a transfer has finished; if so it is forgotten. Does not poll.
+    ///
+    /// # Errors
+    /// The event is unknown here.
+    pub fn test(&self, id: OpId) -> Result<Option<Finished<M>>, Error> {
+        self.ops.test(id)
+    }
+
+    /// Like [`test`](Self::test), and has `waker` woken by the poll that completes it if it has not finished.
+    ///
+    /// # Errors
+    /// The event is unknown here.
+    pub fn test_or_wake(&self, id: OpId, waker: &Waker) -> Result<Option<Finished<M>>, Error> {
+        self.ops.test_or_wake(id, waker)
+    }
+
+    /// Nobody will ask for this operation any more; it goes on, and what it keeps stays alive until it completes.
+    pub fn abandon(&self, id: OpId) {
+        self.ops.abandon(id);
+    }
+
+    fn key_of(&self, peer: Rank) -> Key {
+        Key(self.peers.get(peer).map(|peer| peer.key.clone()).unwrap_or_default())
+    }
+
+    /// Moves transfers on and does what is to be done after those that have completed.
+    pub(super) fn poll_rdma(&self) -> Result<usize, Error> {
+        let Some(rdma) = &self.rdma else { return Ok(0) };
+        let completed = rdma.poll(super::BURST, &mut |token, result| {
+            match (self.ops.complete(token, result), result) {
+                (Some(After::Send { to, class, head, own }), Ok(())) => self.send_header(to, class, head, own),
+                (Some(After::Send { .. }), Err(cause)) => {
+                    self.fail_later(Error::Nic { during: "put of a long message", cause });
+                }
+                (Some(After::Event) | None, _) => {}
+            }
+        });
+        if self.late_count.load(Ordering::Relaxed) > 0 {
+            self.retry_late();
+        }
+        match self.failure.try_with(Option::take).flatten() {
+            Some(error) => Err(error),
+            None => Ok(completed),
+        }
+    }
+
+    fn send_header(&self, to: Rank, class: Class, mut head: Encoded, own: Returned) {
+        match self.transmit_head(to, class, &mut head, own) {
+            Ok(()) => {}
+            Err(WireError::Busy { .. }) => self.postpone(Late::Header { to, class, head, own }),
+            Err(error) => self.fail_later(error.into()),
+        }
+    }
+
+    fn postpone(&self, late: Late) {
+        self.late.with(|queue| queue.push(late));
+        self.late_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives each postponed step one more try.
+    #[cold]
+    fn retry_late(&self) {
+        let queue = self.late.with(std::mem::take);
+        self.late_count.fetch_sub(queue.len() as u32, Ordering::Relaxed);
+        for late in queue {
+            match late {
+                Late::Header { to, class, head, own } => self.send_header(to, class, head, own),
+                Late::Put { id, to, offset, payload } => self.start_reply_put(id, to, offset, payload),
+            }
+        }
+    }
+
+    /// A Long request by the NIC: puts the payload, waits until the source may be used again (completions only; no
+    /// messages are dispatched), and has the header leave when the payload has landed.
+    pub(super) fn put_then_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
+        let Some(rdma) = &self.rdma else {
+            return Err(Error::Unreachable { during: "long message", rank: to });
+        };
+        let id = self.ops.start(After::Event, None);
+        let (source, len) = (message.payload.as_ptr(), message.payload.len());
+        let key = self.key_of(to);
+        // SAFETY: the payload is borrowed until this function returns, and it returns only when the operation has
+        // completed or was never started.
+        if let Err(error) = unsafe { rdma.put(to, &key, message.landing, source, len, id.token()) } {
+            self.ops.withdraw(id);
+            return Err(nic_error("put of a long message", to, error));
+        }
+        let result = loop {
+            // A failure of another operation is kept for the next poll: this one's buffer is still in use.
+            if let Err(other) = self.poll_rdma() {
+                self.fail_later(other);
+            }
+            match self.ops.test(id)? {
+                Some((result, _)) => break result,
+                None => gasworks_sync::spin(),
+            }
+        };
+        result.map_err(|cause| Error::Nic { during: "put of a long message", cause })?;
+        self.send_header(to, Class::Request, self.encode(message, false, false), Returned::default());
+        Ok(())
+    }
+
+    /// A Long reply by the NIC. A handler must not wait, so the payload is copied and the header leaves by
+    /// completion action.
+    pub(super) fn put_then_reply(
+        &self,
+        to: Rank,
+        message: &Outgoing<'_>,
+        own: Returned,
+    ) -> Result<(), Error> {
+        let head = self.encode(message, true, false);
+        let payload: Arc<[u8]> = message.payload.into();
+        let id = self.ops.start(After::Send { to, class: Class::Reply, head, own }, Some(M::keep(payload.clone())));
+        self.ops.abandon(id); // nobody asks for it; the copy lives until it completes
+        self.start_reply_put(id, to, message.landing, payload);
+        Ok(())
+    }
+
+    fn start_reply_put(&self, id: OpId, to: Rank, offset: u64, payload: Arc<[u8]>) {
+        let Some(rdma) = &self.rdma else { return };
+        let key = self.key_of(to);
+        // SAFETY: the operation keeps the payload alive until it completes.
+        match unsafe { rdma.put(to, &key, offset, payload.as_ptr(), payload.len(), id.token()) } {
+            Ok(()) => {}
+            Err(EngineError::Busy { .. }) => self.postpone(Late::Put { id, to, offset, payload }),
+            Err(error) => {
+                self.ops.withdraw(id);
+                self.fail_later(nic_error("put of a long message", to, error));
+            }
+        }
+    }
+}
+
+fn nic_error(during: &'static str, peer: Rank, error: EngineError) -> Error {
+    match error {
+        EngineError::Busy { .. } => Error::Busy { to: peer, what: "no post descriptor is free" },
+        cause => Error::Rdma { during, peer, cause },
+    }
+}

@@ -1,0 +1,174 @@
+//! Sending: requests, which wait for credits, and replies, which never do.
+
+use super::{Engine, HANDLING, Outgoing};
+use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned};
+use crate::wire::{Class, WireError};
+use crate::{Category, CoreMode, Error, Rank, Wire};
+use gasworks_shmem::credit::Exhausted;
+
+/// How a message's payload travels.
+pub(super) enum Way {
+    /// In the message.
+    Packet,
+    /// It is stored to the target's mapped segment first.
+    Mapped(gasworks_sync::RawBytes),
+    /// It is put by the NIC first.
+    Nic,
+}
+
+impl<M: CoreMode> Engine<M> {
+    /// Sends a request, polling while credits or room are short.
+    ///
+    /// # Errors
+    /// The message is not one that can be sent, the peer is gone, or a poll finds something wrong.
+    #[inline]
+    pub fn request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
+        let mut idle = 0;
+        loop {
+            match self.try_request(to, message) {
+                Err(e) if e.is_busy() => self.turn(&mut idle)?,
+                other => return other,
+            }
+        }
+    }
+
+    /// Sends a request, or says that it must wait.
+    ///
+    /// # Errors
+    /// [`Error::is_busy`] if a credit or room is short, and those of [`request`](Self::request).
+    #[inline]
+    pub fn try_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
+        if HANDLING.get() {
+            return Err(Error::InHandler("active message request"));
+        }
+        self.peer_exists("active message request", to)?;
+        let way = self.check(to, message)?;
+        let packet = if matches!(way, Way::Packet) { message.payload } else { &[] };
+        self.credits.take(to, packet.len() as u32).map_err(|short| Error::Busy {
+            to,
+            what: match short {
+                Exhausted::Total => "no credit left for any rank",
+                Exhausted::Peer => "no credit left for that rank",
+                Exhausted::Volume => "too many bytes under way to that rank",
+            },
+        })?;
+        let sent = match way {
+            Way::Nic => self.put_then_request(to, message),
+            _ => self.transmit(to, Class::Request, message, way, packet, Returned::default()),
+        };
+        if sent.is_err() {
+            // Nothing left, so the credit was taken a moment ago and giving it back cannot fail.
+            let _ = self.credits.give(to, 1, packet.len() as u64);
+        }
+        sent
+    }
+
+    /// Sends the reply to a request of `to` that carried `request_bytes` in its packet.
+    pub(super) fn reply(&self, to: Rank, message: &Outgoing<'_>, request_bytes: u32) -> Result<(), Error> {
+        let way = self.check(to, message)?;
+        let own = Returned { count: 1, bytes: request_bytes };
+        match way {
+            Way::Nic => self.put_then_reply(to, message, own),
+            way => {
+                let packet = if matches!(way, Way::Packet) { message.payload } else { &[] };
+                self.transmit(to, Class::Reply, message, way, packet, own)
+            }
+        }
+    }
+
+    /// Whether the message can be sent at all, and how.
+    fn check(&self, to: Rank, message: &Outgoing<'_>) -> Result<Way, Error> {
+        let &Outgoing { category, args, payload, landing, .. } = message;
+        if args.len() > 4 * MAX_ARGS || !args.len().is_multiple_of(4) {
+            return Err(Error::Arguments { bytes: args.len() });
+        }
+        let max = match category {
+            Category::Short => 0,
+            Category::Medium => self.limits.max_medium as u64,
+            Category::Long => self.limits.max_long,
+        };
+        if payload.len() as u64 > max {
+            return Err(Error::PayloadTooLarge { category, to, len: payload.len(), max });
+        }
+        if category != Category::Long || payload.is_empty() {
+            return Ok(Way::Packet); // a Long of no bytes still delivers its address, and needs no segment
+        }
+        let mapped = self.peers.locate(to, landing, payload.len()).map_err(Error::memory("long message"))?;
+        Ok(match mapped {
+            Some(target) => Way::Mapped(target),
+            None if payload.len() <= self.limits.max_medium => Way::Packet,
+            None if self.rdma.is_some() => Way::Nic,
+            None => return Err(Error::Unreachable { during: "long message", rank: to }),
+        })
+    }
+
+    pub(super) fn encode(&self, message: &Outgoing<'_>, reply: bool, in_packet: bool) -> Encoded {
+        let landing = (message.category == Category::Long).then_some(Landing {
+            offset: message.landing,
+            len: message.payload.len() as u64,
+            in_packet,
+        });
+        let head = Head::Message { category: message.category, reply, handler: message.handler, landing };
+        Encoded::new(head, self.rank, Returned::default(), message.args)
+    }
+
+    /// Puts a message on its wire, with what credits are owed to its target.
+    #[inline]
+    fn transmit(
+        &self,
+        to: Rank,
+        class: Class,
+        message: &Outgoing<'_>,
+        way: Way,
+        packet: &[u8],
+        own: Returned,
+    ) -> Result<(), Error> {
+        let wire = self.router.to(to);
+        let reservation = wire.reserve(to, class, packet.len())?;
+        match way {
+            // The commit publishes the header after this store, so the handler sees the payload.
+            Way::Mapped(target) => target.write(message.payload),
+            _ if packet.is_empty() => {}
+            _ => reservation.payload.write(packet),
+        }
+        let mut head = self.encode(message, class == Class::Reply, matches!(way, Way::Packet));
+        head.set_returned(self.with_owed(to, own));
+        wire.commit(reservation, head.as_bytes())?;
+        Ok(())
+    }
+
+    /// Sends an encoded head whose payload has landed already.
+    pub(super) fn transmit_head(
+        &self,
+        to: Rank,
+        class: Class,
+        head: &mut Encoded,
+        own: Returned,
+    ) -> Result<(), WireError> {
+        let wire = self.router.to(to);
+        let reservation = wire.reserve(to, class, 0)?;
+        head.set_returned(self.with_owed(to, own));
+        wire.commit(reservation, head.as_bytes())
+    }
+
+    /// Returns the credits owed to a peer by a message of their own: the seed's "hidden" message.
+    pub(super) fn return_credits(&self, to: Rank) -> Result<(), Error> {
+        let returned = self.with_owed(to, Returned::default());
+        if returned.count == 0 {
+            return Ok(()); // another thread has returned them
+        }
+        let wire = self.router.to(to);
+        let reservation = wire.reserve(to, Class::Credit, 0)?;
+        let head = Encoded::new(Head::Credits, self.rank, returned, &[]);
+        wire.commit(reservation, head.as_bytes())?;
+        Ok(())
+    }
+
+    /// `own` and as much as fits of what is owed to a peer.
+    #[inline]
+    fn with_owed(&self, to: Rank, own: Returned) -> Returned {
+        let (count, bytes) = self.owed.collect(to, u32::from(u8::MAX - own.count));
+        // Both fit: the count by the limit given, the bytes because a volume is at most u32::MAX.
+        Returned { count: own.count + count as u8, bytes: own.bytes.saturating_add(bytes as u32) }
+    }
+}

@@ -1,0 +1,116 @@
+//! What can go wrong with an active message.
+
+use crate::{Category, Rank, WireError};
+use gasworks_memory::MemoryError;
+use gasworks_rdma::{EngineError, NicError};
+use thiserror::Error;
+
+/// Why an operation of `core` failed.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no room or no credit now: poll, then try again. Only the `try_` forms return it.
+    #[error("a request to rank {to} must wait: {what}")]
+    Busy {
+        /// To whom.
+        to: Rank,
+        /// What it waits for.
+        what: &'static str,
+    },
+    /// The transport failed.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The network interface failed.
+    #[error("{during}: {cause}")]
+    Nic {
+        /// The operation.
+        during: &'static str,
+        /// The cause.
+        cause: NicError,
+    },
+    /// The engine of the network interface did not start a transfer.
+    #[error("{during} to or from rank {peer}: {cause}")]
+    Rdma {
+        /// The operation.
+        during: &'static str,
+        /// The other rank.
+        peer: Rank,
+        /// The cause.
+        cause: EngineError,
+    },
+    /// An address, a rank or a range is wrong.
+    #[error("{during}: {cause}")]
+    Memory {
+        /// The operation.
+        during: &'static str,
+        /// The cause.
+        cause: MemoryError,
+    },
+    /// A payload is larger than the transport carries.
+    #[error("{category} message to rank {to}: a payload of {len} bytes, at most {max} are allowed")]
+    PayloadTooLarge {
+        /// The category.
+        category: Category,
+        /// To whom.
+        to: Rank,
+        /// How large it was.
+        len: usize,
+        /// How large it may be.
+        max: u64,
+    },
+    /// The arguments are not at most 16 words of 32 bits.
+    #[error("an active message carries at most 16 arguments of 32 bits, not {bytes} bytes")]
+    Arguments {
+        /// The size that was given.
+        bytes: usize,
+    },
+    /// A communication call from inside a handler.
+    #[error("{0}: not allowed while a handler runs on this thread")]
+    InHandler(&'static str),
+    /// A peer sent something that no well-behaved peer sends.
+    #[error("message from rank {from}: {what}")]
+    BadMessage {
+        /// From whom.
+        from: Rank,
+        /// What was wrong with it.
+        what: String,
+    },
+    /// The handler table cannot be built.
+    #[error("handler {name:?}: {what}")]
+    Table {
+        /// The handler's name.
+        name: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A handler says that it failed.
+    #[error("handling a message from rank {from}: {what}")]
+    Handler {
+        /// Who sent the message.
+        from: Rank,
+        /// What it says.
+        what: String,
+    },
+    /// An operation's event was used with a job that does not know it.
+    #[error("the event does not belong to this job, or was waited for before")]
+    UnknownEvent,
+    /// A peer needs the network and there is none.
+    #[error("{during}: rank {rank} is not mapped here and no network transport is open")]
+    Unreachable {
+        /// The operation.
+        during: &'static str,
+        /// Which rank.
+        rank: Rank,
+    },
+}
+
+impl Error {
+    /// Whether polling and trying again may help.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Error::Busy { .. } | Error::Wire(WireError::Busy { .. }))
+    }
+
+    pub(crate) fn memory(during: &'static str) -> impl Fn(MemoryError) -> Error {
+        move |cause| Error::Memory { during, cause }
+    }
+}

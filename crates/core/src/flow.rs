@@ -1,0 +1,83 @@
+//! The three settings of flow control, in the seed's names.
+
+use gasworks_os::settings::{Kind, Setting, SettingError};
+
+/// How much may be under way before a sender polls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Requests to one peer.
+    pub depth: u32,
+    /// Requests to all peers together.
+    pub total: u32,
+    /// Bytes of request payload to one peer.
+    pub volume: u64,
+}
+
+const DEPTH: Setting = Setting {
+    name: "GASNET_NETWORKDEPTH",
+    aliases: &[],
+    kind: Kind::Number { min: 1, max: 4096 },
+    default: "12",
+    unit: "requests",
+    meaning: "requests that may be under way from one rank to one other; 12 over every transport",
+    reader: "core",
+};
+const TOTAL: Setting = Setting {
+    name: "GASNET_NETWORKDEPTH_TOTAL",
+    aliases: &[],
+    kind: Kind::Number { min: 1, max: 65536 },
+    default: "64",
+    unit: "requests",
+    meaning: "requests that may be under way from one rank to all others; 64 over every transport",
+    reader: "core",
+};
+const SPACE: Setting = Setting {
+    name: "GASNET_NETWORKDEPTH_SPACE",
+    aliases: &[],
+    kind: Kind::Size { min: 0, max: u64::MAX },
+    default: "",
+    unit: "bytes",
+    meaning: "bytes of request payload under way from one rank to one other, brought within 2 to 64 of the \
+              transport's largest Medium; over pshm 768K (12 Mediums), elsewhere 12K",
+    reader: "core",
+};
+
+/// The rows of this crate in the table of settings.
+pub const SETTINGS: &[Setting] = &[DEPTH, TOTAL, SPACE, crate::wait::SPIN];
+
+impl Flow {
+    /// Reads the settings for a transport whose largest Medium and default volume are these.
+    ///
+    /// # Errors
+    /// A setting is not a number or out of its limits.
+    pub fn from_settings(max_medium: usize, default_volume: u64) -> Result<Self, SettingError> {
+        let number = |setting: &Setting, default: u64| Ok(setting.number()?.unwrap_or(default));
+        Ok(Self {
+            depth: number(&DEPTH, 12)? as u32,
+            total: number(&TOTAL, 64)? as u32,
+            volume: number(&SPACE, default_volume)?,
+        }
+        .within(max_medium))
+    }
+
+    /// Brings the volume within 2 to 64 Mediums of `max_medium` bytes, silently, as the seed wants it.
+    #[must_use]
+    pub fn within(mut self, max_medium: usize) -> Self {
+        let medium = max_medium as u64;
+        self.volume = self.volume.clamp(2 * medium, 64 * medium).min(u64::from(u32::MAX));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_volume_is_brought_within_2_to_64_mediums() {
+        let flow = |volume| Flow { depth: 12, total: 64, volume }.within(4032).volume;
+        assert_eq!(flow(12 << 10), 12 << 10);
+        assert_eq!(flow(0), 2 * 4032);
+        assert_eq!(flow(u64::MAX), 64 * 4032);
+    }
+}

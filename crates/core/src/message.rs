@@ -1,0 +1,239 @@
+//! The head of a message: a fixed layout in little-endian, sixteen words of arguments at most.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0 | kind: category in bits 0 and 1, bit 2 reply, bit 3 the payload of a Long travels in the packet, bit 7 credits only |
+//! | 1 | handler index |
+//! | 2 | number of arguments |
+//! | 3 | credits returned |
+//! | 4..8 | source rank |
+//! | 8..12 | bytes of volume returned with the credits |
+//! | 12..20, 20..28 | Long only: offset in the target's segment, length |
+//! | then | the arguments |
+
+use crate::Rank;
+use crate::wire::MAX_HEAD;
+
+/// The most arguments of a message.
+pub const MAX_ARGS: usize = 16;
+const FIXED: usize = 12;
+const LONG: usize = 16;
+
+/// The category of an active message, in the specification's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Category {
+    /// Arguments only.
+    Short,
+    /// Arguments and a payload in a buffer of the library's.
+    Medium,
+    /// Arguments and a payload that lands in the target's segment.
+    Long,
+}
+
+impl std::fmt::Display for Category {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Category::Short => "short",
+            Category::Medium => "medium",
+            Category::Long => "long",
+        })
+    }
+}
+
+/// Where a Long's payload lands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Landing {
+    /// The offset in the target's segment.
+    pub offset: u64,
+    /// The length.
+    pub len: u64,
+    /// Whether the payload travels in the packet and the target copies it.
+    pub in_packet: bool,
+}
+
+/// The fields of a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// An active message.
+    Message {
+        /// Its category.
+        category: Category,
+        /// Whether it is a reply.
+        reply: bool,
+        /// The handler's index.
+        handler: u8,
+        /// Where a Long lands.
+        landing: Option<Landing>,
+    },
+    /// Credits alone.
+    Credits,
+}
+
+/// Credits that a message returns to its target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Returned {
+    /// How many requests they stand for.
+    pub count: u8,
+    /// The bytes of volume that those requests took.
+    pub bytes: u32,
+}
+
+/// A head with its arguments, encoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Encoded {
+    bytes: [u8; MAX_HEAD],
+    len: usize,
+}
+
+impl Encoded {
+    /// The bytes that travel.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// Encodes. `args` is at most 64 bytes, a multiple of 4: the engine has checked.
+    #[inline]
+    pub fn new(head: Head, source: Rank, returned: Returned, args: &[u8]) -> Self {
+        debug_assert!(args.len() <= 4 * MAX_ARGS && args.len().is_multiple_of(4));
+        let mut bytes = [0u8; MAX_HEAD];
+        let mut at = FIXED;
+        match head {
+            Head::Credits => bytes[0] = 0x80,
+            Head::Message { category, reply, handler, landing } => {
+                bytes[0] = category as u8 | u8::from(reply) << 2;
+                bytes[1] = handler;
+                if let Some(landing) = landing {
+                    bytes[0] |= u8::from(landing.in_packet) << 3;
+                    bytes[12..20].copy_from_slice(&landing.offset.to_le_bytes());
+                    bytes[20..28].copy_from_slice(&landing.len.to_le_bytes());
+                    at += LONG;
+                }
+            }
+        }
+        bytes[2] = (args.len() / 4) as u8;
+        bytes[4..8].copy_from_slice(&source.to_le_bytes());
+        bytes[at..at + args.len()].copy_from_slice(args);
+        let mut this = Self { bytes, len: at + args.len() };
+        this.set_returned(returned);
+        this
+    }
+
+    /// Writes the credits into an encoded head: they are known last.
+    #[inline]
+    pub fn set_returned(&mut self, returned: Returned) {
+        self.bytes[3] = returned.count;
+        self.bytes[8..12].copy_from_slice(&returned.bytes.to_le_bytes());
+    }
+}
+
+/// A decoded head: the arguments still lie in the bytes it was decoded from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decoded<'a> {
+    /// The fields.
+    pub head: Head,
+    /// Who sent it, by its own word.
+    pub source: Rank,
+    /// The credits it returns.
+    pub returned: Returned,
+    /// The arguments.
+    pub args: &'a [u8],
+}
+
+fn word(bytes: &[u8], at: usize) -> Result<u32, String> {
+    let field = bytes.get(at..at + 4).and_then(|b| b.try_into().ok());
+    field.map(u32::from_le_bytes).ok_or_else(|| format!("its head of {} bytes is cut short", bytes.len()))
+}
+
+fn double(bytes: &[u8], at: usize) -> Result<u64, String> {
+    Ok(u64::from(word(bytes, at)?) | u64::from(word(bytes, at + 4)?) << 32)
+}
+
+/// Decodes a head from the bytes a peer sent.
+///
+/// # Errors
+/// What is wrong with them.
+#[inline]
+pub fn decode(bytes: &[u8]) -> Result<Decoded<'_>, String> {
+    let (source, returned_bytes) = (word(bytes, 4)?, word(bytes, 8)?);
+    let (kind, handler, nargs, count) = (bytes[0], bytes[1], usize::from(bytes[2]), bytes[3]);
+    let mut at = FIXED;
+    let head = if kind == 0x80 {
+        if nargs != 0 || handler != 0 {
+            return Err("a return of credits carries arguments".into());
+        }
+        Head::Credits
+    } else {
+        let category = match kind & 3 {
+            _ if kind & 0xF0 != 0 => return Err(format!("its kind {kind:#04x} does not exist")),
+            0 => Category::Short,
+            1 => Category::Medium,
+            2 => Category::Long,
+            _ => return Err(format!("its kind {kind:#04x} does not exist")),
+        };
+        let in_packet = kind & 8 != 0;
+        if in_packet && category != Category::Long {
+            return Err(format!("its kind {kind:#04x} does not exist"));
+        }
+        let landing = if category == Category::Long {
+            at += LONG;
+            Some(Landing { offset: double(bytes, 12)?, len: double(bytes, 20)?, in_packet })
+        } else {
+            None
+        };
+        Head::Message { category, reply: kind & 4 != 0, handler, landing }
+    };
+    if nargs > MAX_ARGS {
+        return Err(format!("it claims {nargs} arguments"));
+    }
+    if bytes.len() != at + 4 * nargs {
+        return Err(format!("its head has {} bytes where {} are due", bytes.len(), at + 4 * nargs));
+    }
+    let returned = Returned { count, bytes: returned_bytes };
+    Ok(Decoded { head, source, returned, args: &bytes[at..] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn heads() -> impl Strategy<Value = Head> {
+        let landing = (any::<u64>(), any::<u64>(), any::<bool>())
+            .prop_map(|(offset, len, in_packet)| Landing { offset, len, in_packet });
+        prop_oneof![
+            Just(Head::Credits),
+            (any::<bool>(), any::<u8>(), landing, 0..3u8).prop_map(|(reply, handler, landing, category)| {
+                let category = [Category::Short, Category::Medium, Category::Long][usize::from(category)];
+                let landing = (category == Category::Long).then_some(landing);
+                Head::Message { category, reply, handler, landing }
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(head in heads(), source: u32, count: u8, bytes: u32, nargs in 0..=16usize, fill: u8) {
+            let args = vec![fill; if head == Head::Credits { 0 } else { nargs * 4 }];
+            let returned = Returned { count, bytes };
+            let encoded = Encoded::new(head, source, returned, &args);
+            let decoded = decode(encoded.as_bytes());
+            prop_assert_eq!(decoded, Ok(Decoded { head, source, returned, args: &args }));
+        }
+
+        #[test]
+        fn any_bytes_are_refused_or_understood(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+            if let Ok(decoded) = decode(&bytes) {
+                let again = Encoded::new(decoded.head, decoded.source, decoded.returned, decoded.args);
+                prop_assert_eq!(again.as_bytes(), &bytes[..]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_head_is_named() {
+        let encoded = Encoded::new(Head::Credits, 1, Returned::default(), &[]);
+        assert!(decode(&encoded.as_bytes()[..11]).is_err_and(|e| e.contains("11 bytes is cut short")));
+        assert!(decode(&[3; 40]).is_err_and(|e| e.contains("0x03 does not exist")));
+    }
+}

@@ -1,0 +1,47 @@
+//! Which transport reaches which peer.
+
+use crate::{Arrived, CoreMode, Rank, Wire, WireError};
+use std::time::Duration;
+
+/// The transports of a job and, for each peer, the one that reaches it.
+pub(crate) struct Router<M: CoreMode> {
+    wires: Vec<Box<M::Wire>>,
+    route: Box<[u8]>,
+}
+
+impl<M: CoreMode> Router<M> {
+    /// `route[rank]` is the number of a wire.
+    pub(crate) fn new(wires: Vec<Box<M::Wire>>, route: Vec<u8>) -> Self {
+        assert!(route.iter().all(|&wire| usize::from(wire) < wires.len()), "a route to a wire that is not there");
+        Self { wires, route: route.into() }
+    }
+
+    /// The wire that reaches `rank`, which exists: the engine has checked.
+    #[inline]
+    pub(crate) fn to(&self, rank: Rank) -> &M::Wire {
+        &self.wires[usize::from(self.route[rank as usize])]
+    }
+
+    /// Polls every wire.
+    #[inline]
+    pub(crate) fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
+        let mut handled = 0;
+        for wire in &self.wires {
+            handled += wire.poll(burst, sink)?;
+        }
+        Ok(handled)
+    }
+
+    /// Sleeps on the first wire. With more than one the sleep is short, since the others cannot end it.
+    pub(crate) fn sleep(&self, limit: Duration) {
+        let limit = if self.wires.len() > 1 { limit.min(Duration::from_micros(50)) } else { limit };
+        if let Some(wire) = self.wires.first() {
+            wire.sleep(limit);
+        }
+    }
+
+    /// Wakes this rank's sleeping threads.
+    pub(crate) fn wake(&self) {
+        self.wires.iter().for_each(|wire| wire.wake());
+    }
+}

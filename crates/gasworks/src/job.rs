@@ -1,0 +1,195 @@
+//! A job: its ranks, its transports, its segments, its end.
+
+use crate::{Agent, Config, Error, GlobalPtr, Segment, Table, ThreadMode, settings};
+use bytemuck::Pod;
+use gasworks_bootstrap::Bootstrap;
+use gasworks_core::{Engine, Flow, Parts, Patience, Rdma, handlers::first_difference};
+use gasworks_extended::Barrier;
+use gasworks_extended::barrier::{Dissemination, Turn, Way};
+use gasworks_memory::PeerTable;
+use gasworks_sync::{Lock, Mode, Par, kill_point};
+
+/// What a transport brings to a job.
+pub struct Transport<M: ThreadMode> {
+    /// Its wires.
+    pub wires: Vec<Box<M::Wire>>,
+    /// For each rank the number of the wire that reaches it.
+    pub route: Vec<u8>,
+    /// Where each rank's segment is.
+    pub peers: PeerTable,
+    /// The engine of its network interface, if it has one.
+    pub rdma: Option<Rdma<M, M::Nic>>,
+    /// A barrier in shared memory, if all ranks share it; without one the barrier goes by messages.
+    pub barrier: Option<Box<M::Barrier>>,
+    /// Flow control.
+    pub flow: Flow,
+}
+
+/// This process's part in a job.
+pub struct Job<M: ThreadMode> {
+    pub(crate) engine: Engine<M>,
+    pub(crate) barrier: Barrier<M>,
+    bootstrap: <Par as Mode>::Lock<Box<dyn Bootstrap + Send>>,
+    allocated: <Par as Mode>::Lock<u64>,
+}
+
+impl<M: ThreadMode> Job<M> {
+    /// Joins the job that this process was started in (by `gasrun` or any PMI-2 launcher; alone, it is a job of one
+    /// rank). Collective: returns when every rank has joined.
+    ///
+    /// # Errors
+    /// A setting is wrong, the launcher or another rank fails, memory is short, or the handler tables differ: the
+    /// error says which.
+    pub fn open(config: Config, table: Table<M>) -> Result<Self, Error> {
+        let bootstrap = gasworks_bootstrap::connect()?;
+        Self::assemble(bootstrap, table, |bootstrap| {
+            let flow = Flow::from_settings(gasworks_pshm::MAX_MEDIUM, 12 * gasworks_pshm::MAX_MEDIUM as u64)?;
+            let wanted = gasworks_pshm::Config {
+                segment: config.segment,
+                depth: flow.depth,
+                total: flow.total,
+                volume: flow.volume,
+            };
+            let opened = gasworks_pshm::open::<M>(bootstrap, &wanted)?;
+            Ok(Transport {
+                wires: vec![M::wire(opened.wire)],
+                route: vec![0; bootstrap.size() as usize],
+                peers: opened.peers,
+                rdma: None,
+                barrier: Some(M::barrier(opened.barrier)),
+                flow,
+            })
+        })
+    }
+
+    /// Puts a job together from a bootstrap and a transport. Collective. This is how [`open`](Self::open) does it, and
+    /// how a new transport is tried.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn assemble(
+        bootstrap: Box<dyn Bootstrap + Send>,
+        table: Table<M>,
+        transport: impl FnOnce(&dyn Bootstrap) -> Result<Transport<M>, Error>,
+    ) -> Result<Self, Error> {
+        let (rank, ranks) = (bootstrap.rank(), bootstrap.size());
+        if rank == 0 && settings::verbose() {
+            eprint!("gasworks: settings of rank 0 of {ranks}\n{}", settings::report());
+        }
+        let mut handlers = table.handlers;
+        let cores = greet(&*bootstrap, &handlers.describe(), handlers.fingerprint())?;
+        let patience = Patience::from_settings(ranks as usize, cores)?;
+        kill_point!("job.open.greeted");
+        let Transport { wires, route, peers, rdma, barrier, flow } = transport(&*bootstrap)?;
+        kill_point!("job.open.transport");
+        let mut tasks: Vec<Box<dyn gasworks_core::Task<M>>> = Vec::new();
+        let way = match barrier {
+            Some(barrier) => Way::Shared(barrier),
+            None => {
+                let state = Dissemination::register(rank, ranks, &mut handlers, M::hear)?;
+                tasks.push(Box::new(Turn(state.clone())));
+                Way::Dissemination(state)
+            }
+        };
+        let parts = Parts { rank, wires, route, peers, rdma, flow, patience, handlers };
+        let engine = Engine::new(parts, tasks);
+        bootstrap.fence()?;
+        kill_point!("job.open.fenced");
+        let bootstrap = Lock::new(bootstrap);
+        Ok(Self { engine, barrier: Barrier::new(way), bootstrap, allocated: Lock::new(0) })
+    }
+
+    /// This thread's agent: what every call that communicates is made on.
+    ///
+    /// # Errors
+    /// A handler runs on this thread.
+    pub fn agent(&self) -> Result<Agent<'_, M>, Error> {
+        if Engine::<M>::in_handler() {
+            return Err(Error::InHandler("an agent"));
+        }
+        Ok(Agent::new(self))
+    }
+
+    /// This rank.
+    pub fn rank(&self) -> u32 {
+        self.engine.rank()
+    }
+
+    /// The number of ranks.
+    pub fn ranks(&self) -> u32 {
+        self.engine.ranks()
+    }
+
+    /// This rank's segment.
+    pub fn segment(&self) -> Segment {
+        let rank = self.rank();
+        Segment { rank, len: self.engine.peers().get(rank).map_or(0, |peer| peer.len) }
+    }
+
+    /// Takes room for `count` values from this rank's segment, aligned to 64 bytes; it is not given back. Ranks that
+    /// allocate alike get the same offsets.
+    ///
+    /// # Errors
+    /// The segment has not so much left.
+    pub fn alloc<T: Pod>(&self, count: u64) -> Result<GlobalPtr<T>, Error> {
+        let Segment { rank, len } = self.segment();
+        let bytes = count.checked_mul(size_of::<T>() as u64);
+        self.allocated.with(|allocated| {
+            let offset = *allocated;
+            match bytes.and_then(|bytes| offset.checked_add(bytes)) {
+                Some(end) if end <= len => {
+                    *allocated = end.next_multiple_of(64).min(len);
+                    Ok(GlobalPtr::new(rank, offset))
+                }
+                _ => Err(Error::SegmentFull { rank, asked: bytes.unwrap_or(u64::MAX), left: len - offset, len }),
+            }
+        })
+    }
+
+    /// Ends the job in good order. Collective: waits for every rank. A job that is dropped instead ends, with this
+    /// process, as a failure.
+    ///
+    /// # Errors
+    /// A peer or the launcher fails.
+    pub fn close(self) -> Result<(), Error> {
+        kill_point!("job.close.begin");
+        self.barrier.begin(&self.engine)?;
+        self.barrier.wait(&self.engine)?;
+        kill_point!("job.close.met");
+        self.bootstrap.with(|bootstrap| bootstrap.finalize())?;
+        kill_point!("job.close.finalized");
+        Ok(())
+    }
+
+    /// Ends all ranks of the job at once with `code`, saying why. Does not return.
+    pub fn abort(&self, code: i32, why: &str) -> ! {
+        self.bootstrap.with(|bootstrap| bootstrap.abort(code, why))
+    }
+}
+
+/// Tells everybody this rank's table and cores. Where the fingerprints differ, all ranks exchange the tables and name
+/// the difference; otherwise the answer is how many cores the ranks may use between them.
+fn greet(bootstrap: &dyn Bootstrap, mine: &str, fingerprint: u64) -> Result<usize, Error> {
+    let fingerprint = fingerprint.to_le_bytes();
+    let cpus = gasworks_os::affinity::allowed().unwrap_or_default();
+    let mask = gasworks_os::affinity::mask_of(&cpus);
+    let greeting: Vec<u8> = fingerprint.into_iter().chain(mask.iter().flat_map(|word| word.to_le_bytes())).collect();
+    let all = bootstrap.exchange("gasworks.greeting", &greeting)?;
+    if all.iter().all(|theirs| theirs.starts_with(&fingerprint)) {
+        let mut union = Vec::new();
+        for theirs in &all {
+            let mask = &theirs[fingerprint.len()..];
+            union.resize(union.len().max(mask.len()), 0u8);
+            union.iter_mut().zip(mask).for_each(|(all, theirs)| *all |= theirs);
+        }
+        return Ok(union.iter().map(|byte| byte.count_ones() as usize).sum());
+    }
+    let tables = bootstrap.exchange("gasworks.table", mine.as_bytes())?;
+    let different = tables.iter().enumerate().find(|(_, theirs)| theirs[..] != *mine.as_bytes());
+    let (other, theirs) = match different {
+        Some((other, theirs)) => (other as u32, String::from_utf8_lossy(theirs).into_owned()),
+        None => (bootstrap.rank(), String::new()),
+    };
+    let (mine, theirs) = first_difference(mine, &theirs);
+    Err(Error::TablesDiffer { rank: bootstrap.rank(), mine: mine.into(), other, theirs: theirs.into() })
+}

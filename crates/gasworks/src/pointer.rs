@@ -1,0 +1,96 @@
+//! Typed addresses in the segments of a job.
+
+use crate::Error;
+use bytemuck::Pod;
+use std::marker::PhantomData;
+
+/// The place of a `T` in some rank's segment: a rank and an offset in bytes. It is checked when it is used.
+pub struct GlobalPtr<T> {
+    rank: u32,
+    offset: u64,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Pod> GlobalPtr<T> {
+    /// The place `offset` bytes into the segment of `rank`.
+    pub const fn new(rank: u32, offset: u64) -> Self {
+        Self { rank, offset, of: PhantomData }
+    }
+
+    /// Whose segment it is in.
+    pub const fn rank(self) -> u32 {
+        self.rank
+    }
+
+    /// Where in that segment, in bytes.
+    pub const fn offset(self) -> u64 {
+        self.offset
+    }
+
+    /// The same place in another rank's segment.
+    #[must_use]
+    pub const fn on(self, rank: u32) -> Self {
+        Self::new(rank, self.offset)
+    }
+
+    /// The place `count` values further on.
+    ///
+    /// # Errors
+    /// The offset would not fit 64 bits.
+    pub fn add(self, count: u64) -> Result<Self, Error> {
+        let offset = count.checked_mul(size_of::<T>() as u64).and_then(|bytes| self.offset.checked_add(bytes));
+        match offset {
+            Some(offset) => Ok(Self::new(self.rank, offset)),
+            None => Err(Error::Pointer(format!("{self:?} + {count} values is beyond the largest offset"))),
+        }
+    }
+
+    /// The same place, taken for another type.
+    #[must_use]
+    pub const fn cast<U: Pod>(self) -> GlobalPtr<U> {
+        GlobalPtr::new(self.rank, self.offset)
+    }
+
+    /// As three words that fit the arguments of a message.
+    pub const fn to_words(self) -> [u32; 3] {
+        [self.rank, self.offset as u32, (self.offset >> 32) as u32]
+    }
+
+    /// From the words of [`to_words`](Self::to_words).
+    pub const fn from_words(words: [u32; 3]) -> Self {
+        Self::new(words[0], words[1] as u64 | (words[2] as u64) << 32)
+    }
+}
+
+impl<T> Clone for GlobalPtr<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for GlobalPtr<T> {}
+impl<T> PartialEq for GlobalPtr<T> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.rank, self.offset) == (other.rank, other.offset)
+    }
+}
+impl<T> Eq for GlobalPtr<T> {}
+impl<T> std::fmt::Debug for GlobalPtr<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "rank {} byte {} ({})", self.rank, self.offset, std::any::type_name::<T>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_arithmetic() {
+        let p = GlobalPtr::<u64>::new(3, u64::MAX - 20);
+        assert_eq!(GlobalPtr::from_words(p.to_words()), p);
+        assert_eq!(p.add(2).map(|p| p.offset()).ok(), Some(u64::MAX - 4));
+        assert!(p.add(3).is_err_and(|e| e.to_string().contains("largest offset")));
+        assert!(p.add(u64::MAX).is_err());
+        assert_eq!(p.on(1).rank(), 1);
+    }
+}

@@ -1,0 +1,56 @@
+//! The one table of settings: every crate's rows, joined.
+
+use gasworks_os::settings::{Kind, Setting, SettingError};
+
+const VERBOSE: Setting = Setting {
+    name: "GASNET_VERBOSEENV",
+    aliases: &["GASWORKS_VERBOSE"],
+    kind: Kind::Boolean,
+    default: "0",
+    unit: "",
+    meaning: "rank 0 prints every setting and where it comes from when the job starts",
+    reader: "gasworks",
+};
+
+/// The rows of this crate.
+pub const SETTINGS: &[Setting] = &[VERBOSE];
+
+/// Every setting that a program reads, by crate from the ground floor up.
+pub fn all() -> impl Iterator<Item = &'static Setting> {
+    [
+        gasworks_bootstrap::SETTINGS,
+        gasworks_rdma::SETTINGS,
+        gasworks_core::flow::SETTINGS,
+        gasworks_pshm::SETTINGS,
+        SETTINGS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Checks that every setting of the environment can be used.
+///
+/// # Errors
+/// The first that cannot.
+pub fn check_all() -> Result<(), SettingError> {
+    all().try_for_each(|setting| match setting.kind {
+        Kind::Number { .. } | Kind::Size { .. } => setting.number().map(|_| ()),
+        Kind::Boolean => setting.boolean().map(|_| ()),
+        Kind::Seconds => setting.seconds().map(|_| ()),
+        Kind::Choice(_) => setting.choice().map(|_| ()),
+        Kind::Text => Ok(()),
+    })
+}
+
+/// The settings with their values in this process, a line each; a value that was set is marked with its variable.
+pub fn report() -> String {
+    let line = |setting: &Setting| match setting.raw() {
+        Some((variable, value)) => format!("  {} = {value}  (from {variable})\n", setting.name),
+        None => format!("  {} = {}  (default)\n", setting.name, setting.default),
+    };
+    all().map(line).collect()
+}
+
+pub(crate) fn verbose() -> bool {
+    VERBOSE.boolean().unwrap_or(false)
+}

@@ -1,0 +1,230 @@
+//! The handler table of a program: typed closures, registered before the job opens.
+
+use crate::handler::{Landed, Outcome, Payload, Reply, Request};
+use crate::{Error, GlobalPtr, ThreadMode};
+use bytemuck::Pod;
+use gasworks_core::{Category, CoreMode, Entry, Handlers, Incoming, Received, Signature};
+use gasworks_sync::{Par, Seq};
+use std::marker::PhantomData;
+
+/// What travels as a message's arguments: any plain type whose size is a multiple of 4 and at most 64 bytes. Another
+/// size does not compile.
+pub trait Args: Pod + Send + Sync {}
+impl<T: Pod + Send + Sync> Args for T {}
+
+/// A handler's closure: `'static` in [`Seq`]; in [`Par`], where any thread may run it, `Send + Sync` as well.
+pub trait Handler<M: CoreMode>: Sized + 'static {
+    #[doc(hidden)]
+    fn boxed(self, adapt: Adapt<Self, M>) -> Box<M::Function>;
+}
+
+type Adapt<F, M> = for<'a> fn(&F, Incoming<'a, M>) -> Result<(), gasworks_core::Error>;
+
+impl<F: 'static> Handler<Seq> for F {
+    fn boxed(self, adapt: Adapt<Self, Seq>) -> Box<<Seq as CoreMode>::Function> {
+        Box::new(move |incoming: Incoming<'_, Seq>| adapt(&self, incoming))
+    }
+}
+
+impl<F: Send + Sync + 'static> Handler<Par> for F {
+    fn boxed(self, adapt: Adapt<Self, Par>) -> Box<<Par as CoreMode>::Function> {
+        Box::new(move |incoming: Incoming<'_, Par>| adapt(&self, incoming))
+    }
+}
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        pub struct $name<A> {
+            index: u8,
+            of: PhantomData<fn(A)>,
+        }
+        impl<A> Clone for $name<A> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<A> Copy for $name<A> {}
+        impl<A> $name<A> {
+            /// The handler's index in the table.
+            pub fn index(self) -> u8 {
+                self.index
+            }
+            fn new(index: u8) -> Self {
+                Self { index, of: PhantomData }
+            }
+        }
+    )*};
+}
+
+handles! {
+    /// A handler of Short requests with arguments `A`.
+    ShortRequest;
+    /// A handler of Medium requests with arguments `A`.
+    MediumRequest;
+    /// A handler of Long requests with arguments `A`.
+    LongRequest;
+    /// A handler of Short replies with arguments `A`.
+    ShortReply;
+    /// A handler of Medium replies with arguments `A`.
+    MediumReply;
+    /// A handler of Long replies with arguments `A`.
+    LongReply;
+}
+
+/// A handler table being built. All ranks register the same handlers in the same order; the job compares.
+pub struct Table<M: ThreadMode> {
+    pub(crate) handlers: Handlers<M>,
+    fixed: Option<u8>,
+}
+
+impl<M: ThreadMode> Default for Table<M> {
+    fn default() -> Self {
+        Self { handlers: Handlers::new(), fixed: None }
+    }
+}
+
+impl<M: ThreadMode> Table<M> {
+    /// An empty table.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives the next handler this index, 128 to 255, instead of the highest free one.
+    pub fn at(&mut self, index: u8) -> &mut Self {
+        self.fixed = Some(index);
+        self
+    }
+
+    /// Registers a handler of Short requests.
+    ///
+    /// # Errors
+    /// The index is taken, or the table is full.
+    pub fn short_request<A: Args, R: Outcome, F>(&mut self, name: &str, f: F) -> Result<ShortRequest<A>, Error>
+    where
+        F: for<'a> Fn(Request<'a, M>, A) -> R + Handler<M>,
+    {
+        let run: Adapt<F, M> = |f, message| {
+            let args = args_of(&message);
+            settle(&message.source(), f(Request(message), args))
+        };
+        self.register::<A>(name, Category::Short, false, f.boxed(run)).map(ShortRequest::new)
+    }
+
+    /// Registers a handler of Medium requests.
+    ///
+    /// # Errors
+    /// The index is taken, or the table is full.
+    pub fn medium_request<A: Args, R: Outcome, F>(&mut self, name: &str, f: F) -> Result<MediumRequest<A>, Error>
+    where
+        F: for<'a> Fn(Request<'a, M>, A, Payload<'a>) -> R + Handler<M>,
+    {
+        let run: Adapt<F, M> = |f, message| {
+            let (args, payload) = (args_of(&message), payload_of(&message));
+            settle(&message.source(), f(Request(message), args, payload))
+        };
+        self.register::<A>(name, Category::Medium, false, f.boxed(run)).map(MediumRequest::new)
+    }
+
+    /// Registers a handler of Long requests.
+    ///
+    /// # Errors
+    /// The index is taken, or the table is full.
+    pub fn long_request<A: Args, R: Outcome, F>(&mut self, name: &str, f: F) -> Result<LongRequest<A>, Error>
+    where
+        F: for<'a> Fn(Request<'a, M>, A, Landed) -> R + Handler<M>,
+    {
+        let run: Adapt<F, M> = |f, message| {
+            let (args, landed) = (args_of(&message), landed_of(&message));
+            settle(&message.source(), f(Request(message), args, landed))
+        };
+        self.register::<A>(name, Category::Long, false, f.boxed(run)).map(LongRequest::new)
+    }
+
+    /// Registers a handler of Short replies.
+    ///
+    /// # Errors
+    /// The index is taken, or the table is full.
+    pub fn short_reply<A: Args, R: Outcome, F>(&mut self, name: &str, f: F) -> Result<ShortReply<A>, Error>
+    where
+        F: for<'a> Fn(Reply<'a>, A) -> R + Handler<M>,
+    {
+        let run: Adapt<F, M> = |f, message| settle(&message.source(), f(reply_of(&message), args_of(&message)));
+        self.register::<A>(name, Category::Short, true, f.boxed(run)).map(ShortReply::new)
+    }
+
+    /// Registers a handler of Medium replies.
+    ///
+    /// # Errors
+    /// The index is taken, or the table is full.
+    pub fn medium_reply<A: Args, R: Outcome, F>(&mut self, name: &str, f: F) -> Result<MediumReply<A>, Error>
+    where
+        F: for<'a> Fn(Reply<'a>, A, Payload<'a>) -> R + Handler<M>,
+    {
+        let run: Adapt<F, M> = |f, message| {
+            settle(&message.source(), f(reply_of(&message), args_of(&message), payload_of(&message)))
+        };
+        self.register::<A>(name, Category::Medium, true, f.boxed(run)).map(MediumReply::new)
+    }
+
+    /// Registers a handler of Long replies.
+    ///
+    /// # Errors
+    /// The index is taken, or the table is full.
+    pub fn long_reply<A: Args, R: Outcome, F>(&mut self, name: &str, f: F) -> Result<LongReply<A>, Error>
+    where
+        F: for<'a> Fn(Reply<'a>, A, Landed) -> R + Handler<M>,
+    {
+        let run: Adapt<F, M> = |f, message| {
+            settle(&message.source(), f(reply_of(&message), args_of(&message), landed_of(&message)))
+        };
+        self.register::<A>(name, Category::Long, true, f.boxed(run)).map(LongReply::new)
+    }
+
+    fn register<A: Args>(
+        &mut self,
+        name: &str,
+        category: Category,
+        reply: bool,
+        function: Box<M::Function>,
+    ) -> Result<u8, Error> {
+        const {
+            assert!(size_of::<A>() <= 64, "the arguments of an active message are at most 16 words of 32 bits");
+            assert!(size_of::<A>() % 4 == 0, "the arguments of an active message are whole words of 32 bits");
+        };
+        let signature = Signature { name: name.into(), category, reply, nargs: size_of::<A>() / 4 };
+        Ok(self.handlers.register(self.fixed.take(), Entry { signature, function })?)
+    }
+}
+
+/// The engine has checked that the number of arguments is the signature's.
+fn args_of<A: Args, M: ThreadMode>(message: &Incoming<'_, M>) -> A {
+    bytemuck::pod_read_unaligned(message.args())
+}
+
+fn reply_of<'a, M: ThreadMode>(message: &Incoming<'a, M>) -> Reply<'a> {
+    Reply { source: message.source(), rank: message.rank(), of: PhantomData }
+}
+
+fn payload_of<'a, M: ThreadMode>(message: &Incoming<'a, M>) -> Payload<'a> {
+    let bytes = match message.received() {
+        Received::Payload(bytes) => bytes,
+        _ => gasworks_sync::RawBytes::EMPTY,
+    };
+    Payload { bytes, of: PhantomData }
+}
+
+fn landed_of<M: ThreadMode>(message: &Incoming<'_, M>) -> Landed {
+    let (offset, len) = match message.received() {
+        Received::Landed { offset, len } => (offset, len),
+        _ => (0, 0),
+    };
+    Landed { at: GlobalPtr::new(message.rank(), offset), len }
+}
+
+fn settle(from: &u32, outcome: impl Outcome) -> Result<(), gasworks_core::Error> {
+    outcome.into_result().map_err(|error| match error {
+        Error::Core(error) => error,
+        error => gasworks_core::Error::Handler { from: *from, what: error.to_string() },
+    })
+}

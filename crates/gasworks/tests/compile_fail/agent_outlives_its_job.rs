@@ -1,0 +1,11 @@
+//! An agent does not outlive its job.
+use gasworks::{Error, Job, Seq};
+
+fn escape(job: Job<Seq>) -> Result<(), Error> {
+    let agent = job.agent()?;
+    job.close()?;
+    agent.poll()?;
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,45 @@
+//! The error of this floor: an operation, its operand and the system's reason.
+
+use std::io;
+
+/// A call that the operating system refused.
+#[derive(Debug, thiserror::Error)]
+#[error("{operation} {operand}: {source}")]
+pub struct OsError {
+    /// What was being done.
+    pub operation: &'static str,
+    /// To what.
+    pub operand: String,
+    /// Why it did not work.
+    pub source: io::Error,
+}
+
+/// The result of a call to the operating system.
+pub type Result<T> = std::result::Result<T, OsError>;
+
+impl OsError {
+    /// Wraps what a call gave back.
+    pub fn new(operation: &'static str, operand: impl ToString, source: impl Into<io::Error>) -> Self {
+        Self { operation, operand: operand.to_string(), source: source.into() }
+    }
+
+    /// Wraps `errno` as the last call left it.
+    pub(crate) fn last(operation: &'static str, operand: impl ToString) -> Self {
+        Self::new(operation, operand, io::Error::last_os_error())
+    }
+
+    /// An error that this crate found by itself.
+    pub(crate) fn other(operation: &'static str, operand: impl ToString, cause: impl ToString) -> Self {
+        Self::new(operation, operand, io::Error::other(cause.to_string()))
+    }
+
+    /// Whether the time allowed ran out.
+    pub fn is_timeout(&self) -> bool {
+        self.source.kind() == io::ErrorKind::TimedOut
+    }
+
+    pub(crate) fn timed_out(operation: &'static str, operand: impl ToString) -> Self {
+        let source = io::Error::new(io::ErrorKind::TimedOut, "nothing came within the time allowed");
+        Self::new(operation, operand, source)
+    }
+}

@@ -1,0 +1,174 @@
+//! What happens when shared memory cannot be backed: a message that names it, instead of a bare `SIGBUS`.
+//!
+//! # Invariants
+//! B1. The handler calls only async-signal-safe functions, takes no lock and allocates nothing; what it reads is the
+//!     table of atomics in [`jobs`](crate::jobs).
+//! B2. The handler that was there before is stored before ours can run, and is called as its flags say.
+
+use gasworks_sync::RawBytes;
+use gasworks_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use crate::jobs::{self, Guard};
+use crate::{OsError, Result};
+
+/// What the handler needs between its installation and its call; lives in the registry of [`jobs`](crate::jobs).
+pub(crate) struct State {
+    installed: AtomicU32,
+    reported: AtomicU32,
+    previous: AtomicUsize,
+    previous_flags: AtomicU32,
+}
+
+impl State {
+    pub(crate) const fn new() -> State {
+        State {
+            installed: AtomicU32::new(NOT),
+            reported: AtomicU32::new(0),
+            previous: AtomicUsize::new(libc::SIG_DFL),
+            previous_flags: AtomicU32::new(0),
+        }
+    }
+}
+
+const NOT: u32 = 0;
+const BEING: u32 = 1;
+const DONE: u32 = 2;
+
+/// Names a range of shared memory in the report of a fault, and installs the reporter if that was not done before.
+/// `name` reads like `segment of rank 1 (job X)`.
+pub fn name_range(bytes: RawBytes, name: &str) -> Result<Guard> {
+    install()?;
+    Ok(jobs::enter_range(bytes, name))
+}
+
+fn install() -> Result<()> {
+    let state = jobs::faults();
+    match state.installed.compare_exchange(NOT, BEING, Ordering::AcqRel, Ordering::Acquire) {
+        Err(DONE) => return Ok(()),
+        // Another thread is at it; its range is named a moment before ours could fault.
+        Err(_) => return Ok(()),
+        Ok(_) => {}
+    }
+    // SAFETY: all zeroes is a valid sigaction; both structures live through the calls. B2: the present handler is
+    // asked for and stored before ours is installed. The address is that of a function with the three-argument form
+    // that SA_SIGINFO announces, and it keeps B1. SA_ONSTACK: a thread that overflowed its stack can report too.
+    unsafe {
+        let mut present: libc::sigaction = std::mem::zeroed();
+        let mut wanted: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut present) != 0 {
+            state.installed.store(NOT, Ordering::Release);
+            return Err(OsError::last("read the handler of", "SIGBUS"));
+        }
+        state.previous.store(present.sa_sigaction, Ordering::Release);
+        state.previous_flags.store(present.sa_flags as u32, Ordering::Release);
+        let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
+        wanted.sa_sigaction = handler as usize;
+        wanted.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        if libc::sigaction(libc::SIGBUS, &raw const wanted, std::ptr::null_mut()) != 0 {
+            state.installed.store(NOT, Ordering::Release);
+            return Err(OsError::last("install a handler for", "SIGBUS"));
+        }
+    }
+    state.installed.store(DONE, Ordering::Release);
+    Ok(())
+}
+
+extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let state = jobs::faults();
+    // SAFETY: the kernel gives a valid siginfo to a SA_SIGINFO handler; for a positive code of SIGBUS it holds an
+    // address.
+    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
+    let faulted = code > 0;
+    let first = state.reported.fetch_add(1, Ordering::AcqRel) == 0;
+    if faulted && first {
+        report(address);
+    }
+    let previous = state.previous.load(Ordering::Acquire);
+    if previous == libc::SIG_IGN && !faulted {
+        return;
+    }
+    if previous != libc::SIG_DFL && previous != libc::SIG_IGN {
+        let with_info = state.previous_flags.load(Ordering::Acquire) & libc::SA_SIGINFO as u32 != 0;
+        // SAFETY: B2: the address was installed as a handler of the form that its flags announce.
+        unsafe {
+            if with_info {
+                let f: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
+                    std::mem::transmute(previous);
+                f(signal, info, context);
+            } else {
+                let f: extern "C" fn(i32) = std::mem::transmute(previous);
+                f(signal);
+            }
+        }
+        // It mended the fault, or put the default action back for the access that comes again.
+        return;
+    }
+    // SAFETY: B1: sigaction and raise are async-signal-safe; all zeroes is SIG_DFL without flags. The signal is
+    // blocked while this handler runs, and kills when it returns.
+    unsafe {
+        let default: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, &raw const default, std::ptr::null_mut());
+        libc::raise(signal);
+    }
+}
+
+fn report(address: usize) {
+    let Some((name, offset)) = jobs::range_of(address) else { return };
+    let mut line = Line { bytes: [0; 512], len: 0 };
+    line.push(b"gasworks: ");
+    if let Some(who) = jobs::who() {
+        line.push(who.as_bytes());
+        line.push(b": ");
+    }
+    line.push(name.as_bytes());
+    line.push(b" cannot be backed with memory at byte ");
+    line.push_number(offset);
+    line.push(b": the machine, its control group or its huge pages are exhausted, or the file was cut\n");
+    // SAFETY: the buffer is ours and has as many bytes; write is async-signal-safe (B1). A failed or short write is
+    // not worth more here.
+    unsafe { libc::write(2, line.bytes.as_ptr().cast(), line.len) };
+}
+
+/// A line built without allocating; what does not fit is dropped.
+struct Line {
+    bytes: [u8; 512],
+    len: usize,
+}
+
+impl Line {
+    fn push(&mut self, text: &[u8]) {
+        let n = text.len().min(self.bytes.len() - self.len);
+        self.bytes[self.len..self.len + n].copy_from_slice(&text[..n]);
+        self.len += n;
+    }
+
+    fn push_number(&mut self, number: usize) {
+        let (mut digits, mut at, mut rest) = ([0u8; 20], 20, number);
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.push(&digits[at..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_hold_numbers_and_never_overflow() {
+        let mut line = Line { bytes: [0; 512], len: 0 };
+        for n in [0, 7, 12345, usize::MAX] {
+            line.push_number(n);
+            line.push(b" ");
+        }
+        assert_eq!(&line.bytes[..line.len], b"0 7 12345 18446744073709551615 ");
+        line.push(&[b'x'; 1000]);
+        assert_eq!(line.len, 512);
+    }
+}

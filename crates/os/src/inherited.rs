@@ -1,0 +1,55 @@
+//! Descriptors that whoever started this process left open for it, known by number only.
+//!
+//! # Invariants
+//! H1. The number is only used to make a duplicate, which is ours alone; the original is never closed here.
+
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+
+use crate::{OsError, Result};
+
+/// A duplicate of the inherited stream socket `number`; neither it nor the original passes on to programs that this
+/// process starts from now on. Anything else than an open socket is an error.
+pub fn socket(number: i32) -> Result<OwnedFd> {
+    const OPERATION: &str = "use the inherited descriptor";
+    // SAFETY: H1; a number that is not open makes the call fail.
+    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
+    if copy < 0 {
+        return Err(OsError::last(OPERATION, number));
+    }
+    // SAFETY: the call just returned this number: it is open and ours alone (H1).
+    let copy = unsafe { OwnedFd::from_raw_fd(copy) };
+    let kind = nix::sys::stat::fstat(copy.as_fd()).map_err(|e| OsError::new(OPERATION, number, e))?.st_mode;
+    if kind & libc::S_IFMT != libc::S_IFSOCK {
+        return Err(OsError::other(OPERATION, number, "it is not a socket"));
+    }
+    // SAFETY: H1; this changes a flag of the number.
+    if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+        return Err(OsError::last(OPERATION, number));
+    }
+    Ok(copy)
+}
+
+/// Lets the descriptor pass on to the programs that this process starts.
+pub fn let_pass(fd: impl AsFd) -> Result<()> {
+    use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+    fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))
+        .map(drop)
+        .map_err(|e| OsError::new("pass on", "a descriptor", e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn only_sockets_are_taken() {
+        let (a, _b) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let copy = socket(a.as_raw_fd()).expect("a socket");
+        assert_ne!(copy.as_raw_fd(), a.as_raw_fd());
+        let file = std::fs::File::open("/dev/null").expect("open");
+        let refused = socket(file.as_raw_fd()).expect_err("a file").to_string();
+        assert!(refused.contains("it is not a socket"), "{refused}");
+        assert!(socket(-1).is_err());
+    }
+}

@@ -1,0 +1,173 @@
+//! The one registry that signal and exit hooks read: who this process is, and what its shared memory is called.
+//!
+//! It is the only mutable static below the C libraries. A hook may run between any two instructions, so everything
+//! in it is a fixed table of atomics: no lock, no allocation. A slot is claimed (`BUSY`), filled, and published
+//! (`LIVE`) by a store with release order; a reader that sees `LIVE` by a load with acquire order sees what was
+//! filled in. A slot that is taken back while a hook reads it can make that hook's message wrong, nothing else.
+
+use gasworks_sync::RawBytes;
+use gasworks_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use gasworks_sync::racy::{load_words, store_words};
+
+const FREE: u32 = 0;
+const BUSY: u32 = 1;
+const LIVE: u32 = 2;
+
+/// The longest name a slot holds, in words of 8 bytes; longer ones are cut.
+const NAME_WORDS: usize = 12;
+/// Its length in bytes.
+pub const NAME_LEN: usize = NAME_WORDS * 8;
+/// How many ranges of memory can have a name at once: one for each rank of a host and some more.
+const RANGES: usize = 4096 + 512;
+/// How many jobs can be open at once in one process.
+const JOBS: usize = 64;
+
+/// A name with a range of addresses, or with none.
+struct Slot {
+    state: AtomicU32,
+    name_len: AtomicU32,
+    start: AtomicUsize,
+    len: AtomicUsize,
+    name: [AtomicU64; NAME_WORDS],
+}
+
+impl Slot {
+    const fn empty() -> Slot {
+        Slot {
+            state: AtomicU32::new(FREE),
+            name_len: AtomicU32::new(0),
+            start: AtomicUsize::new(0),
+            len: AtomicUsize::new(0),
+            name: [const { AtomicU64::new(0) }; NAME_WORDS],
+        }
+    }
+
+    fn try_fill(&self, start: usize, len: usize, name: &str) -> bool {
+        if self.state.compare_exchange(FREE, BUSY, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        let cut = (0..=name.len().min(NAME_LEN)).rev().find(|&n| name.is_char_boundary(n)).unwrap_or(0);
+        store_words(&self.name, &name.as_bytes()[..cut]);
+        self.name_len.store(cut as u32, Ordering::Relaxed);
+        self.start.store(start, Ordering::Relaxed);
+        self.len.store(len, Ordering::Relaxed);
+        self.state.store(LIVE, Ordering::Release);
+        true
+    }
+
+    fn is_live(&self) -> bool {
+        self.state.load(Ordering::Acquire) == LIVE
+    }
+
+    fn name(&self) -> Name {
+        let mut bytes = [0; NAME_LEN];
+        load_words(&self.name, &mut bytes);
+        Name { bytes, len: (self.name_len.load(Ordering::Relaxed) as usize).min(NAME_LEN) }
+    }
+}
+
+/// A name copied out of the registry.
+pub(crate) struct Name {
+    bytes: [u8; NAME_LEN],
+    len: usize,
+}
+
+impl Name {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+struct Registry {
+    ranges: [Slot; RANGES],
+    /// One above the highest range slot ever used, so that a hook looks no further.
+    used: AtomicUsize,
+    jobs: [Slot; JOBS],
+    faults: crate::faults::State,
+}
+
+static REGISTRY: Registry = Registry {
+    ranges: [const { Slot::empty() }; RANGES],
+    used: AtomicUsize::new(0),
+    jobs: [const { Slot::empty() }; JOBS],
+    faults: crate::faults::State::new(),
+};
+
+pub(crate) fn faults() -> &'static crate::faults::State {
+    &REGISTRY.faults
+}
+
+/// Takes an entry back when it is dropped.
+#[derive(Debug)]
+#[must_use = "the entry is taken back when this is dropped"]
+pub struct Guard(Option<Entry>);
+
+#[derive(Debug)]
+enum Entry {
+    Range(usize),
+    Job(usize),
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let slot = match self.0 {
+            Some(Entry::Range(i)) => &REGISTRY.ranges[i],
+            Some(Entry::Job(i)) => &REGISTRY.jobs[i],
+            None => return,
+        };
+        slot.state.store(FREE, Ordering::Release);
+    }
+}
+
+/// Says who this process is in a job, for the messages of hooks: `rank 2`. With several jobs open, the one that was
+/// entered into the lowest free slot speaks. Where the table is full nothing is entered.
+pub fn enter(who: &str) -> Guard {
+    Guard(REGISTRY.jobs.iter().position(|slot| slot.try_fill(0, 0, who)).map(Entry::Job))
+}
+
+/// Names a range of addresses; with a full table it stays unnamed.
+pub(crate) fn enter_range(bytes: RawBytes, name: &str) -> Guard {
+    let start = bytes.as_ptr() as usize;
+    let place = REGISTRY.ranges.iter().position(|slot| slot.try_fill(start, bytes.len(), name));
+    if let Some(place) = place {
+        REGISTRY.used.fetch_max(place + 1, Ordering::AcqRel);
+    }
+    Guard(place.map(Entry::Range))
+}
+
+/// Who this process is, if it said so. Safe in a signal handler.
+pub(crate) fn who() -> Option<Name> {
+    REGISTRY.jobs.iter().find(|slot| slot.is_live()).map(Slot::name)
+}
+
+/// The named range that holds `address`: its name and the offset in it. Safe in a signal handler.
+pub(crate) fn range_of(address: usize) -> Option<(Name, usize)> {
+    let used = REGISTRY.used.load(Ordering::Acquire).min(RANGES);
+    REGISTRY.ranges[..used].iter().filter(|slot| slot.is_live()).find_map(|slot| {
+        let offset = address.checked_sub(slot.start.load(Ordering::Relaxed))?;
+        (offset < slot.len.load(Ordering::Relaxed)).then(|| (slot.name(), offset))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_and_go() {
+        let mut bytes = [0u8; 64];
+        // SAFETY: the registry never touches the bytes; the array outlives the view.
+        #[allow(unsafe_code)]
+        let raw = unsafe { RawBytes::new(bytes.as_mut_ptr(), 64) };
+        let at = raw.as_ptr() as usize;
+        let guard = enter_range(raw, "a test's bytes");
+        let (name, offset) = range_of(at + 63).expect("named");
+        assert_eq!((name.as_bytes(), offset), (b"a test's bytes".as_slice(), 63));
+        assert!(range_of(at + 64).is_none());
+        drop(guard);
+        assert!(range_of(at + 63).is_none());
+        let long = enter_range(raw, &"é".repeat(100));
+        assert_eq!(range_of(at).map(|(n, _)| n.as_bytes().len()), Some(NAME_LEN));
+        drop(long);
+    }
+}

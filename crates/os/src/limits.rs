@@ -1,0 +1,195 @@
+//! How much memory there is, and whose limit that is: the machine's, or that of a control group on the way up.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// An amount of memory, and who sets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// How many bytes can still be had.
+    pub bytes: u64,
+    /// Who says so, for a message.
+    pub who: String,
+}
+
+/// The memory that this process can still get: the least of what the machine has available and what each control
+/// group from this process's own up to the root leaves. Page cache that a group can give back counts as free.
+pub fn available_memory() -> Limit {
+    let unknown = Limit { bytes: u64::MAX, who: "nobody (no limit could be read)".into() };
+    machine(Path::new("/proc/meminfo"))
+        .into_iter()
+        .chain(groups().iter().flat_map(Group::limits))
+        .fold(unknown, |least, limit| if limit.bytes < least.bytes { limit } else { least })
+}
+
+/// How often the kernel has killed a process for lack of memory: in this process's control groups, or on the whole
+/// machine where those do not say. Only differences mean something.
+pub fn out_of_memory_kills() -> u64 {
+    let of_groups: Vec<u64> = groups().iter().filter_map(Group::kills).collect();
+    match of_groups.iter().max() {
+        Some(&most) => most,
+        None => field(Path::new("/proc/vmstat"), "oom_kill").unwrap_or(0),
+    }
+}
+
+fn machine(meminfo: &Path) -> Option<Limit> {
+    let bytes = field(meminfo, "MemAvailable:")?.checked_mul(1024)?;
+    Some(Limit { bytes, who: "the machine (MemAvailable)".into() })
+}
+
+/// The number after `name` in a file of lines.
+fn field(file: &Path, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    text.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        (words.next() == Some(name)).then(|| words.next()?.parse().ok()).flatten()
+    })
+}
+
+fn number(file: &Path) -> Option<u64> {
+    fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// The control group of this process in one hierarchy: where that is mounted, and the way down to the group.
+#[derive(Debug, PartialEq, Eq)]
+struct Group {
+    version: Version,
+    mount: PathBuf,
+    path: PathBuf,
+}
+
+fn groups() -> Vec<Group> {
+    let (Ok(own), Ok(mounts)) =
+        (fs::read_to_string("/proc/self/cgroup"), fs::read_to_string("/proc/self/mountinfo"))
+    else {
+        return Vec::new();
+    };
+    find_groups(&own, &mounts)
+}
+
+fn find_groups(own: &str, mounts: &str) -> Vec<Group> {
+    let mut found = Vec::new();
+    for line in own.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let version = match controllers {
+            "" => Version::Two,
+            c if c.split(',').any(|c| c == "memory") => Version::One,
+            _ => continue,
+        };
+        if let Some((root, mount)) = mounts.lines().find_map(|line| mount_of(line, version)) {
+            // Inside a container the mount shows a part of the hierarchy, and the path may be written from the
+            // root of the whole, or not at all reachable: then the mount itself is the group.
+            let inside = Path::new(path).strip_prefix(&root).unwrap_or(Path::new(""));
+            let inside = if mount.join(inside).is_dir() { inside } else { Path::new("") };
+            found.push(Group { version, mount, path: inside.to_owned() });
+        }
+    }
+    found
+}
+
+/// The root and the mount point that a line of `mountinfo` gives for a hierarchy that has memory limits.
+fn mount_of(line: &str, version: Version) -> Option<(PathBuf, PathBuf)> {
+    let (left, right) = line.split_once(" - ")?;
+    let mut left = left.split(' ').skip(3);
+    let (root, mount) = (left.next()?, left.next()?);
+    let mut right = right.split(' ');
+    let (kind, options) = (right.next()?, right.nth(1)?);
+    let fits = match version {
+        Version::Two => kind == "cgroup2",
+        Version::One => kind == "cgroup" && options.split(',').any(|o| o == "memory"),
+    };
+    fits.then(|| (root.into(), mount.into()))
+}
+
+impl Group {
+    /// What this group and those above it leave.
+    fn limits(&self) -> Vec<Limit> {
+        let (max, used, cache) = match self.version {
+            Version::Two => ("memory.max", "memory.current", "inactive_file"),
+            Version::One => ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        };
+        let limit_at = |relative: &Path| {
+            let dir = self.mount.join(relative);
+            // "max" is no number; version 1 writes a huge one instead.
+            let limit = number(&dir.join(max)).filter(|&n| n < 1 << 60)?;
+            let used = number(&dir.join(used)).unwrap_or(0);
+            let cache = field(&dir.join("memory.stat"), cache).unwrap_or(0);
+            let bytes = limit.saturating_sub(used.saturating_sub(cache));
+            Some(Limit { bytes, who: format!("the control group /{} ({max})", relative.display()) })
+        };
+        self.path.ancestors().filter_map(limit_at).collect()
+    }
+
+    fn kills(&self) -> Option<u64> {
+        let file = match self.version {
+            Version::Two => "memory.events",
+            Version::One => "memory.oom_control",
+        };
+        // Version 2 counts a kill in every group above as well; version 1 in the group only.
+        let counts: Vec<u64> =
+            self.path.ancestors().filter_map(|p| field(&self.mount.join(p).join(file), "oom_kill")).collect();
+        (!counts.is_empty()).then(|| counts.iter().sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_says_something() {
+        let limit = available_memory();
+        assert!(limit.bytes > 0 && limit.bytes < 1 << 50, "{limit:?}");
+        assert!(out_of_memory_kills() < u64::MAX);
+    }
+
+    #[test]
+    fn the_least_of_the_tree_counts() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let write = |path: &str, text: &str| {
+            let file = dir.path().join(path);
+            fs::create_dir_all(file.parent().expect("a parent")).expect("made");
+            fs::write(file, text).expect("written");
+        };
+        write("memory.max", "max\n");
+        write("a/memory.max", "1000000\n");
+        write("a/memory.current", "600000\n");
+        write("a/memory.stat", "anon 1\ninactive_file 100000\n");
+        write("a/memory.events", "oom 3\noom_kill 2\n");
+        write("a/b/memory.max", "900000\n");
+        write("a/b/memory.current", "1000\n");
+        let mounts =
+            format!("30 23 0:26 / {} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n", dir.path().display());
+        let groups = find_groups("0::/a/b\n", &mounts);
+        let mut limits = groups[0].limits();
+        limits.sort_by_key(|l| l.bytes);
+        assert_eq!(limits[0], Limit { bytes: 500_000, who: "the control group /a (memory.max)".into() });
+        assert_eq!(limits[1].bytes, 899_000);
+        assert_eq!(limits.len(), 2);
+        assert_eq!(groups[0].kills(), Some(2));
+    }
+
+    #[test]
+    fn version_one_and_containers() {
+        let dir = tempfile::tempdir().expect("a directory");
+        fs::write(dir.path().join("memory.limit_in_bytes"), "5000\n").expect("written");
+        fs::write(dir.path().join("memory.usage_in_bytes"), "6000\n").expect("written");
+        let mounts = format!(
+            "31 25 0:27 /docker/abc {} rw - cgroup cgroup rw,cpu,memory\n32 25 0:28 / /nowhere rw - tmpfs none rw\n",
+            dir.path().display()
+        );
+        let groups = find_groups("5:cpu,memory:/docker/abc/inner\n4:pids:/x\nnonsense\n", &mounts);
+        assert_eq!(groups.len(), 1);
+        let limits = groups[0].limits();
+        assert_eq!(limits[0], Limit { bytes: 0, who: "the control group / (memory.limit_in_bytes)".into() });
+    }
+}

@@ -1,0 +1,216 @@
+//! Memory that processes share: anonymous files (`memfd_create(2)`) and their mappings (`mmap(2)`).
+//!
+//! # Invariants
+//! M1. A [`Mapping`] covers `len` bytes, shared, readable and writable, from when it is made until it is dropped.
+//! M2. No reference to mapped bytes is made here: they leave as [`RawBytes`] only.
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use gasworks_sync::RawBytes;
+use memmap2::{MmapOptions, MmapRaw};
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+use crate::{OsError, Result};
+
+/// Which pages back a memfd.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pages {
+    /// The system's base pages.
+    #[default]
+    Base,
+    /// Huge pages of 2 MiB from the machine's pool; the length must be a multiple.
+    Huge2M,
+}
+
+/// An anonymous file of a fixed size.
+#[derive(Debug)]
+pub struct MemFd {
+    fd: OwnedFd,
+    len: usize,
+}
+
+/// Makes an anonymous file of `len` zero bytes, none of them committed, whose size nobody can change any more.
+///
+/// `name` shows in `/proc/PID/maps` only; nothing appears in any directory.
+pub fn create(name: &str, len: usize) -> Result<MemFd> {
+    create_with(name, len, Pages::Base)
+}
+
+/// [`create`] with a choice of pages.
+pub fn create_with(name: &str, len: usize, pages: Pages) -> Result<MemFd> {
+    let operand = || format!("memory file {name} of {len} bytes");
+    let mut flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    if pages == Pages::Huge2M {
+        flags |= MFdFlags::MFD_HUGETLB | MFdFlags::MFD_HUGE_2MB;
+    }
+    let fd = memfd_create(name, flags).map_err(|e| OsError::new("create", operand(), e))?;
+    let size = i64::try_from(len)
+        .map_err(|_| OsError::other("size", operand(), "no file is larger than 2^63 - 1 bytes"))?;
+    nix::unistd::ftruncate(&fd, size).map_err(|e| OsError::new("size", operand(), e))?;
+    // A peer that could cut the file would turn every access of ours into SIGBUS; one that could grow it would
+    // charge memory to our control group.
+    let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+    fcntl(&fd, FcntlArg::F_ADD_SEALS(seals)).map_err(|e| OsError::new("seal", operand(), e))?;
+    Ok(MemFd { fd, len })
+}
+
+impl MemFd {
+    /// Its size.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Maps all of it.
+    pub fn map(&self) -> Result<Mapping> {
+        map(self.fd.as_fd(), self.len)
+    }
+
+    /// The descriptor, given away.
+    pub fn into_fd(self) -> OwnedFd {
+        self.fd
+    }
+}
+
+impl AsFd for MemFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Whether neither shrinking nor growing the file is possible any more; what came from a peer is asked before it
+/// is trusted to stay mapped.
+pub fn is_sealed(fd: BorrowedFd<'_>) -> bool {
+    let wanted = (SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW).bits();
+    fcntl(fd, FcntlArg::F_GET_SEALS).is_ok_and(|seals| seals & wanted == wanted)
+}
+
+/// The size of the file behind `fd`, as the system knows it.
+pub fn size_of_file(fd: BorrowedFd<'_>) -> Result<u64> {
+    let stat = nix::sys::stat::fstat(fd).map_err(|e| OsError::new("stat", fd.as_raw_fd(), e))?;
+    Ok(u64::try_from(stat.st_size).unwrap_or(0))
+}
+
+/// Maps the first `len` bytes of `fd`, shared, after checking that the file really has as many.
+pub fn map(fd: BorrowedFd<'_>, len: usize) -> Result<Mapping> {
+    let operand = || format!("{len} bytes of descriptor {}", fd.as_raw_fd());
+    let real = size_of_file(fd)?;
+    if real < len as u64 {
+        return Err(OsError::other("map", operand(), format!("the file has only {real} bytes")));
+    }
+    if len == 0 {
+        return Err(OsError::other("map", operand(), "there is nothing to map"));
+    }
+    let raw =
+        MmapOptions::new().len(len).map_raw(fd.as_raw_fd()).map_err(|e| OsError::new("map", operand(), e))?;
+    Ok(Mapping { raw })
+}
+
+/// Opens a file and maps all of it, shared: for tests and tools that hand over a path instead of a descriptor.
+pub fn map_file(file: &File) -> Result<Mapping> {
+    let len = size_of_file(file.as_fd())?;
+    let len =
+        usize::try_from(len).map_err(|_| OsError::other("map", len, "more than this machine addresses"))?;
+    map(file.as_fd(), len)
+}
+
+/// Shared memory mapped into this process until it is dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    raw: MmapRaw,
+}
+
+impl Mapping {
+    /// Its size.
+    pub fn len(&self) -> usize {
+        self.raw.len()
+    }
+
+    /// Whether it has no bytes: never, but the question is customary.
+    pub fn is_empty(&self) -> bool {
+        self.raw.len() == 0
+    }
+
+    /// Where it is mapped.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.raw.as_mut_ptr()
+    }
+
+    /// Its bytes, without a borrow.
+    ///
+    /// # Safety
+    /// The view and its copies are not used after the mapping is dropped (M1).
+    pub unsafe fn bytes(&self) -> RawBytes {
+        // SAFETY: M1 and the caller's promise give Y1; M2 gives Y2.
+        unsafe { RawBytes::new(self.raw.as_mut_ptr(), self.raw.len()) }
+    }
+
+    /// Commits the pages under `offset..offset + len` now, so that a lack of memory shows here as an error instead of
+    /// a fault at the first touch (`MADV_POPULATE_WRITE`).
+    pub fn populate(&self, offset: usize, len: usize) -> Result<()> {
+        self.advise("populate", offset, len, libc::MADV_POPULATE_WRITE)
+    }
+
+    /// Asks for transparent huge pages, which the system may grant or not.
+    pub fn want_huge_pages(&self) -> Result<()> {
+        self.advise("advise huge pages for", 0, self.len(), libc::MADV_HUGEPAGE)
+    }
+
+    fn advise(&self, operation: &'static str, offset: usize, len: usize, advice: i32) -> Result<()> {
+        let operand = || format!("{len} bytes at byte {offset} of a mapping of {}", self.len());
+        if offset.checked_add(len).is_none_or(|end| end > self.len()) {
+            return Err(OsError::other(operation, operand(), "that is outside"));
+        }
+        // madvise wants whole pages: widen to the pages that hold the range.
+        let page = page_size();
+        let start = offset / page * page;
+        // SAFETY: start <= offset <= len, so the address and the length stay inside the mapping (M1); neither advice
+        // discards contents.
+        let rc = unsafe { libc::madvise(self.as_ptr().add(start).cast(), len + (offset - start), advice) };
+        if rc == 0 { Ok(()) } else { Err(OsError::last(operation, operand())) }
+    }
+}
+
+/// The size of a base page.
+pub fn page_size() -> usize {
+    // SAFETY: sysconf reads a number; it touches no memory of ours.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_mappings_show_the_same_bytes() {
+        let file = create("test", 10_000).expect("a memfd");
+        let (one, two) = (file.map().expect("a map"), map(file.as_fd(), 10_000).expect("a map"));
+        // SAFETY: both mappings live to the end of the test (M1).
+        let (a, b) = unsafe { (one.bytes(), two.bytes()) };
+        a.slice(9_990, 10).expect("inside").write(b"0123456789");
+        let mut back = [0; 10];
+        b.slice(9_990, 10).expect("inside").read(&mut back);
+        assert_eq!(&back, b"0123456789");
+        one.populate(100, 9_900).expect("committed");
+        assert!(one.populate(100, 9_901).is_err());
+    }
+
+    #[test]
+    fn the_size_is_sealed_and_checked() {
+        let file = create("test", 4096).expect("a memfd");
+        assert!(is_sealed(file.as_fd()));
+        assert!(nix::unistd::ftruncate(&file, 100).is_err());
+        assert!(nix::unistd::ftruncate(&file, 10_000).is_err());
+        let refused = map(file.as_fd(), 4097).expect_err("larger than the file");
+        assert!(refused.to_string().contains("the file has only 4096 bytes"), "{refused}");
+        assert!(map(file.as_fd(), 0).is_err());
+        assert!(create("test", usize::MAX).is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! Processes: handles, groups, parents and ends.
+//!
+//! # Invariants
+//! P1. These calls take numbers and give numbers or a new descriptor; no memory of ours is involved.
+
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use crate::{OsError, Result};
+
+/// A descriptor that stands for a process and becomes readable when it ends (`pidfd_open(2)`).
+pub fn open(pid: i32) -> Result<OwnedFd> {
+    // SAFETY: P1.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    match RawFd::try_from(fd) {
+        // SAFETY: the call just returned this number: it is open and ours alone (P1).
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(OsError::last("open a handle on process", pid)),
+    }
+}
+
+/// Asks for `signal` when the parent (the thread that made this process) ends.
+///
+/// If the parent has ended already nothing will come: compare `getppid` afterwards.
+pub fn set_parent_death_signal(signal: Signal) -> Result<()> {
+    // SAFETY: P1.
+    let rc = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong) };
+    if rc == 0 { Ok(()) } else { Err(OsError::last("ask for a signal at the end of", "the parent")) }
+}
+
+/// Makes orphaned descendants children of this process instead of the system's first one.
+pub fn become_subreaper() -> Result<()> {
+    // SAFETY: P1.
+    let rc = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) };
+    if rc == 0 { Ok(()) } else { Err(OsError::last("adopt", "orphaned descendants")) }
+}
+
+/// Sends `signal` to the group `group`; `false` if nobody is left in it.
+pub fn kill_group(group: i32, signal: Signal) -> Result<bool> {
+    // 0 and 1 mean something else to the system: our own group, and everything.
+    if group <= 1 {
+        return Err(OsError::new("signal process group", group, Errno::EINVAL));
+    }
+    match killpg(Pid::from_raw(group), signal) {
+        Ok(()) => Ok(true),
+        Err(Errno::ESRCH) => Ok(false),
+        Err(e) => Err(OsError::new("signal process group", group, e)),
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Exit {
+    /// The code that a shell would report: 128 and the signal for one that was killed.
+    pub fn code(self) -> i32 {
+        match self {
+            Exit::Code(code) => code,
+            Exit::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Exit::Code(code) => write!(f, "exited with code {code}"),
+            Exit::Signal(n) => write!(f, "was killed by signal {n} ({})", crate::signals::name(*n)),
+        }
+    }
+}
+
+/// Takes the end of one child that has ended, if there is one; does not wait.
+pub fn reap() -> Option<(i32, Exit)> {
+    end_of(waitpid(None, Some(WaitPidFlag::WNOHANG)))
+}
+
+/// Waits for the child `pid` to end.
+pub fn wait(pid: i32) -> Result<Exit> {
+    loop {
+        match waitpid(Pid::from_raw(pid), None) {
+            Err(Errno::EINTR) => {}
+            Err(e) => return Err(OsError::new("wait for process", pid, e)),
+            status => {
+                if let Some((_, exit)) = end_of(status) {
+                    return Ok(exit);
+                }
+            }
+        }
+    }
+}
+
+fn end_of(status: nix::Result<WaitStatus>) -> Option<(i32, Exit)> {
+    match status {
+        Ok(WaitStatus::Exited(pid, code)) => Some((pid.as_raw(), Exit::Code(code))),
+        Ok(WaitStatus::Signaled(pid, signal, _)) => Some((pid.as_raw(), Exit::Signal(signal as i32))),
+        _ => None,
+    }
+}
+
+/// Ends this process at once, without running exit hooks or destructors: for threads that found that there is no
+/// point in going on while others compute.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: P1; nothing of ours runs after it.
+    unsafe { libc::_exit(code) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    #[test]
+    fn a_group_is_killed_and_its_end_told() {
+        #[allow(clippy::zombie_processes)] // it is waited for by number
+        let child = Command::new("sleep").arg("60").process_group(0).spawn().expect("sleep");
+        let pid = child.id() as i32;
+        let handle = open(pid).expect("a pidfd");
+        assert!(kill_group(pid, Signal::SIGTERM).expect("sent"));
+        let exit = wait(pid).expect("its end");
+        assert_eq!(exit.code(), 128 + 15);
+        assert_eq!(exit.to_string(), "was killed by signal 15 (SIGTERM)");
+        assert!(!kill_group(pid, Signal::SIGTERM).expect("nobody left"));
+        assert!(wait(pid).is_err());
+        drop(handle);
+    }
+
+    #[test]
+    fn the_groups_that_mean_everything_are_refused() {
+        for group in [-1, 0, 1] {
+            assert!(kill_group(group, Signal::SIGCONT).is_err());
+        }
+    }
+}

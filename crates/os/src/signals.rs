@@ -1,0 +1,79 @@
+//! Signals as events: blocked in every thread, read from a descriptor (`signalfd(2)`).
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use crate::{OsError, Result};
+
+/// Signals that are read instead of delivered. The signal mask is put back when it is dropped.
+#[derive(Debug)]
+pub struct Signals {
+    fd: SignalFd,
+    before: SigSet,
+}
+
+impl Signals {
+    /// Blocks `wanted` for this thread, and for the threads that it starts from now on, and opens a descriptor on
+    /// them. Call it before other threads exist: a thread that does not block a signal takes it.
+    pub fn block(wanted: &[Signal]) -> Result<Self> {
+        let set: SigSet = wanted.iter().copied().collect();
+        let mut before = SigSet::empty();
+        nix::sys::signal::pthread_sigmask(
+            nix::sys::signal::SigmaskHow::SIG_BLOCK,
+            Some(&set),
+            Some(&mut before),
+        )
+        .map_err(|e| OsError::new("block", "signals", e))?;
+        SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+            .map(|fd| Self { fd, before })
+            .map_err(|e| OsError::new("open", "a descriptor on signals", e))
+    }
+
+    /// The mask as it was before: what a child should start with.
+    pub fn mask_before(&self) -> SigSet {
+        self.before
+    }
+
+    /// The next signal that has come, if any, with the process that sent it.
+    pub fn take(&mut self) -> Option<(Signal, u32)> {
+        let info = self.fd.read_signal().ok()??;
+        let signal = Signal::try_from(i32::try_from(info.ssi_signo).ok()?).ok()?;
+        Some((signal, info.ssi_pid))
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        while self.take().is_some() {}
+        // Nothing can be done about a failure here, and none is possible with a valid set.
+        let _ = self.before.thread_set_mask();
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// The usual name of a signal number: `SIGKILL`, or `signal 70` where it has none.
+pub fn name(number: i32) -> String {
+    Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |s| s.as_str().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocked_signal_is_read() {
+        let mut signals = Signals::block(&[Signal::SIGWINCH]).expect("blocked");
+        assert!(signals.take().is_none());
+        nix::sys::signal::raise(Signal::SIGWINCH).expect("raised");
+        assert_eq!(signals.take().map(|(s, _)| s), Some(Signal::SIGWINCH));
+        assert_eq!(name(9), "SIGKILL");
+        assert_eq!(name(4000), "signal 4000");
+    }
+}

@@ -1,0 +1,346 @@
+//! Stream sockets in the abstract name space of the machine (`unix(7)`): they carry descriptors, leave nothing in
+//! any directory, and end with their processes.
+//!
+//! # Invariants
+//! U1. A message header given to the kernel points at buffers that outlive the call, with their true lengths.
+//! U2. A descriptor number found in a control message is new, open and ours alone: it becomes an `OwnedFd` exactly
+//!     once, before anything can fail.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, sockopt};
+
+use crate::{OsError, Result};
+
+/// The most descriptors that one message carries (the system's own limit is 253).
+pub const MAX_FDS: usize = 250;
+
+/// Room for the control message of [`MAX_FDS`] descriptors, in words so that it is aligned.
+const CONTROL_WORDS: usize = (MAX_FDS * 4 + 64) / 8;
+
+/// A socket that waits for connections.
+#[derive(Debug)]
+pub struct Listener {
+    inner: UnixListener,
+    name: String,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Stream {
+    inner: UnixStream,
+    /// The peer, for messages.
+    name: String,
+}
+
+/// Who is at the other end, as the kernel saw it when the connection was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// The process.
+    pub pid: i32,
+    /// Its user.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+}
+
+/// Waits until `fd` is ready for `what` (an error or a hang-up counts as ready), or until the deadline.
+pub(crate) fn wait_ready(fd: BorrowedFd<'_>, what: PollFlags, deadline: Instant) -> io::Result<()> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        // Rounded up, so that the last wait does not spin.
+        let ms = u16::try_from(left.as_micros().div_ceil(1000)).unwrap_or(u16::MAX);
+        match poll(&mut [PollFd::new(fd, what)], PollTimeout::from(ms)) {
+            Ok(0) if left.is_zero() => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(0) | Err(Errno::EINTR) => {}
+            Ok(_) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// Listens under `name`, which no other socket of this machine (of this network name space) may have.
+pub fn listen(name: &str) -> Result<Listener> {
+    let fail = |e| OsError::new("listen on socket", format!("@{name}"), e);
+    let address = SocketAddr::from_abstract_name(name).map_err(fail)?;
+    let inner = UnixListener::bind_addr(&address).map_err(fail)?;
+    inner.set_nonblocking(true).map_err(fail)?;
+    Ok(Listener { inner, name: name.to_owned() })
+}
+
+impl Listener {
+    /// The next connection, waited for until `deadline`.
+    pub fn accept(&self, deadline: Instant) -> Result<Stream> {
+        let fail = |e: io::Error| match e.kind() {
+            io::ErrorKind::TimedOut => OsError::timed_out("accept on socket", format!("@{}", self.name)),
+            _ => OsError::new("accept on socket", format!("@{}", self.name), e),
+        };
+        loop {
+            match self.inner.accept() {
+                Ok((inner, _)) => return Stream::new(inner, &self.name),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    wait_ready(self.inner.as_fd(), PollFlags::POLLIN, deadline).map_err(fail)?;
+                }
+                Err(e)
+                    if matches!(e.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {}
+                Err(e) => return Err(fail(e)),
+            }
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.as_fd()
+    }
+}
+
+/// Connects to `name`, trying again until `deadline` while nobody listens there yet or its queue is full.
+pub fn connect(name: &str, deadline: Instant) -> Result<Stream> {
+    let operand = || format!("@{name}");
+    let fail = |e: Errno| OsError::new("connect to socket", operand(), e);
+    let address = UnixAddr::new_abstract(name.as_bytes()).map_err(fail)?;
+    let mut pause = Duration::from_micros(50);
+    loop {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let fd = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None).map_err(fail)?;
+        match socket::connect(fd.as_raw_fd(), &address) {
+            Ok(()) => return Stream::new(UnixStream::from(fd), name),
+            Err(Errno::ECONNREFUSED | Errno::EAGAIN | Errno::EINTR) => {}
+            Err(e) => return Err(fail(e)),
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(OsError::timed_out("connect to socket", operand()));
+        }
+        std::thread::sleep(pause.min(left));
+        pause = (pause * 2).min(Duration::from_millis(5));
+    }
+}
+
+/// A connected pair.
+pub fn pair() -> Result<(Stream, Stream)> {
+    let fail = |e| OsError::new("make", "a pair of sockets", e);
+    let (a, b) = UnixStream::pair().map_err(fail)?;
+    Ok((Stream::new(a, "pair")?, Stream::new(b, "pair")?))
+}
+
+impl Stream {
+    fn new(inner: UnixStream, name: &str) -> Result<Self> {
+        inner.set_nonblocking(true).map_err(|e| OsError::new("set up socket", format!("@{name}"), e))?;
+        Ok(Self { inner, name: name.to_owned() })
+    }
+
+    /// Who is at the other end. For a connection that came through a [`Listener`] this is who connected.
+    pub fn peer(&self) -> Result<Credentials> {
+        let found = socket::getsockopt(&self.inner, sockopt::PeerCredentials)
+            .map_err(|e| OsError::new("ask who is behind socket", format!("@{}", self.name), e))?;
+        Ok(Credentials { pid: found.pid(), uid: found.uid(), gid: found.gid() })
+    }
+
+    fn fail(&self, operation: &'static str, e: io::Error) -> OsError {
+        match e.kind() {
+            io::ErrorKind::TimedOut => OsError::timed_out(operation, format!("@{}", self.name)),
+            _ => OsError::new(operation, format!("@{}", self.name), e),
+        }
+    }
+
+    /// Sends all of `bytes`, and up to [`MAX_FDS`] descriptors with the first of them (so there must be one byte).
+    pub fn send_fds(&self, bytes: &[u8], fds: &[BorrowedFd<'_>], deadline: Instant) -> Result<()> {
+        const OPERATION: &str = "send to socket";
+        if fds.len() > MAX_FDS || (bytes.is_empty() && !fds.is_empty()) {
+            let cause = format!("{} descriptors with {} bytes; at most {MAX_FDS}", fds.len(), bytes.len());
+            return Err(OsError::other(OPERATION, format!("@{}", self.name), cause));
+        }
+        let (mut sent, mut fds) = (0, fds);
+        while sent < bytes.len() {
+            match send_once(self.inner.as_fd(), &bytes[sent..], fds) {
+                Ok(n) => {
+                    sent += n;
+                    fds = &[];
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    wait_ready(self.inner.as_fd(), PollFlags::POLLOUT, deadline)
+                        .map_err(|e| self.fail(OPERATION, e))?;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.fail(OPERATION, e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives exactly `bytes.len()` bytes and the descriptors that came with them, at most `max_fds`.
+    ///
+    /// What comes beyond the bytes asked for stays in the socket. On any error the descriptors that have come are
+    /// closed.
+    pub fn recv_fds(&self, bytes: &mut [u8], max_fds: usize, deadline: Instant) -> Result<Vec<OwnedFd>> {
+        const OPERATION: &str = "receive from socket";
+        let (mut fds, mut done) = (Vec::new(), 0);
+        while done < bytes.len() {
+            match recv_once(self.inner.as_fd(), &mut bytes[done..], &mut fds) {
+                Ok(0) => return Err(self.fail(OPERATION, io::ErrorKind::UnexpectedEof.into())),
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    wait_ready(self.inner.as_fd(), PollFlags::POLLIN, deadline)
+                        .map_err(|e| self.fail(OPERATION, e))?;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.fail(OPERATION, e)),
+            }
+            if fds.len() > max_fds {
+                let cause = format!("the peer sent {} descriptors where at most {max_fds} belong", fds.len());
+                return Err(self.fail(OPERATION, io::Error::other(cause)));
+            }
+        }
+        Ok(fds)
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.as_fd()
+    }
+}
+
+fn send_once(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+    let numbers: Vec<i32> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+    let payload = u32::try_from(std::mem::size_of_val(numbers.as_slice())).unwrap_or(u32::MAX);
+    let mut control = [0u64; CONTROL_WORDS];
+    let mut iov = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: all zeroes is a valid empty header.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_iov = &raw mut iov;
+    header.msg_iovlen = 1;
+    if !numbers.is_empty() {
+        header.msg_control = control.as_mut_ptr().cast();
+        // SAFETY: both macros compute from a length. The first control message lies inside `control`, which has
+        // room for MAX_FDS numbers (checked by the caller), is aligned for the header, and outlives this call (U1).
+        unsafe {
+            header.msg_controllen = libc::CMSG_SPACE(payload) as usize;
+            let message = libc::CMSG_FIRSTHDR(&raw const header);
+            (*message).cmsg_level = libc::SOL_SOCKET;
+            (*message).cmsg_type = libc::SCM_RIGHTS;
+            (*message).cmsg_len = libc::CMSG_LEN(payload) as usize;
+            let data = libc::CMSG_DATA(message).cast::<i32>();
+            std::ptr::copy_nonoverlapping(numbers.as_ptr(), data, numbers.len());
+        }
+    }
+    // SAFETY: U1: the bytes, the vector and the control buffer live in this frame or are borrowed.
+    let n = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) };
+    usize::try_from(n).map_err(|_| io::Error::last_os_error())
+}
+
+fn recv_once(socket: BorrowedFd<'_>, bytes: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<usize> {
+    let mut control = [0u64; CONTROL_WORDS];
+    let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: all zeroes is a valid empty header.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_iov = &raw mut iov;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = std::mem::size_of_val(&control);
+    // SAFETY: U1: the bytes are borrowed exclusively, the rest lives in this frame.
+    let n = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_CMSG_CLOEXEC) };
+    let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
+    // Every descriptor is taken, whatever else is wrong with the message: one left in the buffer would leak.
+    // SAFETY: the header and the control buffer are as the kernel filled them; the macros stay inside
+    // msg_controllen. Numbers are read unaligned. U2 for each of them.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(&raw const header);
+        while !message.is_null() {
+            if (*message).cmsg_level == libc::SOL_SOCKET && (*message).cmsg_type == libc::SCM_RIGHTS {
+                let len = (*message).cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
+                let data = libc::CMSG_DATA(message).cast::<i32>();
+                for i in 0..len / std::mem::size_of::<i32>() {
+                    fds.push(OwnedFd::from_raw_fd(data.add(i).read_unaligned()));
+                }
+            }
+            message = libc::CMSG_NXTHDR(&raw const header, message);
+        }
+    }
+    if header.msg_flags & libc::MSG_CTRUNC != 0 {
+        let cause =
+            "the system dropped descriptors: too many in the message, or too many open in this process";
+        return Err(io::Error::other(cause));
+    }
+    Ok(n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{memfd, random};
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(10)
+    }
+
+    fn open_fds() -> usize {
+        std::fs::read_dir("/proc/self/fd").expect("/proc").count()
+    }
+
+    #[test]
+    fn descriptors_travel() {
+        let name = random::hex(&random::nonce().expect("random"));
+        let listener = listen(&name).expect("a listener");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let stream = connect(&name, soon()).expect("connected");
+                let file = memfd::create("travels", 4096).expect("a memfd");
+                let map = file.map().expect("a map");
+                // SAFETY: the mapping outlives the view.
+                unsafe { map.bytes() }.write(b"hello");
+                stream.send_fds(b"here", &vec![file.as_fd(); MAX_FDS], soon()).expect("sent");
+                stream.send_fds(b"more", &[], soon()).expect("sent");
+            });
+            let stream = listener.accept(soon()).expect("accepted");
+            assert_eq!(stream.peer().expect("credentials").pid, std::process::id() as i32);
+            let mut text = [0; 4];
+            let fds = stream.recv_fds(&mut text, MAX_FDS, soon()).expect("received");
+            assert_eq!((&text, fds.len()), (b"here", MAX_FDS));
+            let map = memfd::map(fds[MAX_FDS - 1].as_fd(), 4096).expect("a map");
+            let mut back = [0; 5];
+            // SAFETY: the mapping outlives the view.
+            unsafe { map.bytes() }.read(&mut back);
+            assert_eq!(&back, b"hello");
+            assert!(stream.recv_fds(&mut text, 0, soon()).expect("received").is_empty());
+            assert_eq!(&text, b"more");
+            let ended = stream.recv_fds(&mut text, 0, soon()).expect_err("closed");
+            assert_eq!(ended.source.kind(), io::ErrorKind::UnexpectedEof);
+        });
+    }
+
+    #[test]
+    fn too_many_descriptors_are_refused_and_closed() {
+        let (a, b) = pair().expect("a pair");
+        assert!(a.send_fds(b"x", &vec![a.as_fd(); MAX_FDS + 1], soon()).is_err());
+        assert!(a.send_fds(b"", &[a.as_fd()], soon()).is_err());
+        let before = open_fds();
+        a.send_fds(b"x", &[a.as_fd(); 120], soon()).expect("sent");
+        let refused = b.recv_fds(&mut [0; 1], 2, soon()).expect_err("too many");
+        assert!(refused.to_string().contains("120 descriptors where at most 2"), "{refused}");
+        // Other tests open and close descriptors meanwhile, but never a hundred fewer than were leaked.
+        assert!(open_fds() < before + 100);
+    }
+
+    #[test]
+    fn waits_end_at_the_deadline() {
+        let name = random::hex(&random::nonce().expect("random"));
+        let short = || Instant::now() + Duration::from_millis(30);
+        let start = Instant::now();
+        assert!(connect(&name, short()).expect_err("nobody listens").is_timeout());
+        let listener = listen(&name).expect("a listener");
+        assert!(listener.accept(short()).expect_err("nobody connects").is_timeout());
+        let (a, _b) = pair().expect("a pair");
+        assert!(a.recv_fds(&mut [0; 1], 0, short()).expect_err("nothing comes").is_timeout());
+        assert!(start.elapsed() >= Duration::from_millis(90));
+        assert!(listen(&name).is_err());
+    }
+}

@@ -1,0 +1,131 @@
+//! The mapped files of all ranks, as typed views.
+//!
+//! # Invariants
+//! G1. A [`Host`] owns the mappings that its views point into; the views are private to this crate, are never handed
+//!     out as references that could outlive the host, and have no destructor that touches memory. They are `'static`
+//!     because a structure cannot borrow from itself.
+//! G2. Mapped bytes are touched only through those views and through racy copies.
+
+use crate::error::PshmError;
+use crate::layout::Layout;
+use gasworks_os::faults;
+use gasworks_os::jobs::Guard;
+use gasworks_os::memfd::Mapping;
+use gasworks_shmem::barrier::{Arrival, Barrier};
+use gasworks_shmem::blocks::Blocks;
+use gasworks_shmem::doorbell::Doorbell;
+use gasworks_shmem::inbox::Inbox;
+use gasworks_shmem::view;
+use gasworks_sync::RawBytes;
+
+/// One rank's file, mapped here.
+#[derive(Debug)]
+pub(crate) struct Region {
+    pub bell: &'static Doorbell,
+    pub arrival: &'static Arrival,
+    /// Requests to this rank.
+    pub requests: Inbox<'static>,
+    /// Replies and credits to this rank.
+    pub replies: Inbox<'static>,
+    /// Blocks that carry requests from this rank.
+    pub request_blocks: Blocks<'static>,
+    /// Blocks that carry replies to this rank.
+    pub reply_blocks: Blocks<'static>,
+    pub layout: Layout,
+    /// The whole file.
+    pub bytes: RawBytes,
+}
+
+/// The ranks that share memory, as seen by one of them.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub me: u32,
+    pub ranks: Box<[Region]>,
+    pub barrier: Barrier<'static>,
+    /// Names for the report of a fault; taken back before the mappings go.
+    _names: Vec<Guard>,
+    _mappings: Vec<Mapping>,
+}
+
+impl Host {
+    /// Takes the mapped files in rank order, each with its layout and the length of its segment.
+    pub(crate) fn new(
+        me: u32,
+        job: &str,
+        mapped: Vec<(Mapping, Layout, u64)>,
+    ) -> Result<Self, PshmError> {
+        let mut ranks = Vec::with_capacity(mapped.len());
+        let mut names = Vec::with_capacity(2 * mapped.len());
+        for (rank, (mapping, layout, segment)) in mapped.iter().enumerate() {
+            let fails = || PshmError::Descriptor { rank: rank as u32, what: "its layout is inconsistent".into() };
+            // SAFETY: the mapping moves into the host, which outlives all its views (G1).
+            let bytes = unsafe { mapping.bytes() };
+            let region = Region::new(bytes, *layout).ok_or_else(fails)?;
+            let queues = bytes.slice(0, layout.segment).ok_or_else(fails)?;
+            names.push(faults::name_range(queues, &format!("message queues of rank {rank} (job {job})"))?);
+            if *segment > 0 {
+                let segment = bytes.slice(layout.segment, *segment as usize).ok_or_else(fails)?;
+                names.push(faults::name_range(segment, &format!("segment of rank {rank} (job {job})"))?);
+            }
+            ranks.push(region);
+        }
+        let barrier = Barrier::new(ranks.iter().map(|rank| rank.arrival), me as usize)
+            .ok_or(PshmError::Announcement { rank: me, what: "it is not among the ranks of its own host" })?;
+        let mappings = mapped.into_iter().map(|(mapping, ..)| mapping).collect();
+        Ok(Self { me, ranks: ranks.into(), barrier, _names: names, _mappings: mappings })
+    }
+
+    /// This rank's own region.
+    #[inline]
+    pub(crate) fn mine(&self) -> &Region {
+        &self.ranks[self.me as usize]
+    }
+}
+
+impl Region {
+    /// Views of one file, whose mapping must outlive them (G1): private to this module for that reason.
+    fn new(bytes: RawBytes, layout: Layout) -> Option<Self> {
+        // SAFETY: for all views: mapped as long as they are used (G1), touched in no other way (G2). `slice` checks
+        // that they lie inside and are aligned.
+        let (bells, arrivals, controls, flags, slots) = unsafe {
+            (
+                view::slice(bytes, layout.bell, 1)?,
+                view::slice(bytes, layout.arrival, 1)?,
+                [view::slice(bytes, layout.request_control, 1)?, view::slice(bytes, layout.reply_control, 1)?],
+                [
+                    view::slice(bytes, layout.request_flags, layout.request_count() as usize)?,
+                    view::slice(bytes, layout.reply_flags, layout.reply_count as usize)?,
+                ],
+                [
+                    view::slice(bytes, layout.request_slots, layout.requests)?,
+                    view::slice(bytes, layout.reply_slots, layout.replies)?,
+                ],
+            )
+        };
+        Some(Self {
+            bell: bells.first()?,
+            arrival: arrivals.first()?,
+            requests: Inbox::new(controls[0].first()?, slots[0])?,
+            replies: Inbox::new(controls[1].first()?, slots[1])?,
+            request_blocks: Blocks::new(flags[0]),
+            reply_blocks: Blocks::new(flags[1]),
+            layout,
+            bytes,
+        })
+    }
+
+    /// The first `len` bytes of a block that carries a request from this rank; `None` if there is no such block or
+    /// it is smaller.
+    #[inline]
+    pub(crate) fn request_bytes(&self, index: u32, len: usize) -> Option<RawBytes> {
+        let (offset, size) = self.layout.request_block(index)?;
+        (len <= size).then(|| self.bytes.slice(self.layout.request_blocks + offset, len))?
+    }
+
+    /// The first `len` bytes of a block that carries a reply to this rank; `None` as above.
+    #[inline]
+    pub(crate) fn reply_bytes(&self, index: u32, len: usize) -> Option<RawBytes> {
+        let fits = index < self.layout.reply_count && len <= crate::MAX_MEDIUM;
+        fits.then(|| self.bytes.slice(self.layout.reply_blocks + index as usize * crate::MAX_MEDIUM, len))?
+    }
+}

@@ -1,0 +1,65 @@
+//! Private buffers: where a short payload waits for its head, and where one that arrived in a slot is lent from.
+//!
+//! # Invariants
+//! S1. Raw bytes that leave here are used only until the reservation is committed or cancelled, or until the sink
+//!     returns: that is the contract of [`gasworks_core::Wire`]. Until then the stage, which the transport owns, or
+//!     the message, which the poll borrows, stays where it is.
+//! S2. The words are atomics, so they may be written while they are shared.
+
+use gasworks_shmem::blocks::Blocks;
+use gasworks_shmem::inbox::{MAX_INLINE, Message};
+use gasworks_sync::RawBytes;
+use gasworks_sync::atomic::{AtomicU32, AtomicU64};
+
+/// Messages that can be reserved at the same time with a payload that fits into a slot; more use blocks.
+const STAGED: usize = 64;
+/// The room of one of them in words: whole cache lines, so that threads do not disturb each other.
+const WORDS: usize = MAX_INLINE.div_ceil(64) * 8;
+
+/// Buffers for short payloads.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    flags: Box<[AtomicU32]>,
+    words: Box<[AtomicU64]>,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        Self {
+            flags: (0..STAGED).map(|_| AtomicU32::new(0)).collect(),
+            words: (0..STAGED * WORDS).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Claims a buffer for `len` bytes, at most [`MAX_INLINE`]; `None` if all are in use.
+    #[inline]
+    pub(crate) fn claim(&self, len: usize) -> Option<(u32, RawBytes)> {
+        let index = Blocks::new(&self.flags).claim(0, STAGED as u32)?;
+        Some((index, raw(self.words(index)).slice(0, len)?))
+    }
+
+    /// Frees a buffer.
+    #[inline]
+    pub(crate) fn free(&self, index: u32) {
+        Blocks::new(&self.flags).free(index);
+    }
+
+    /// The words of a buffer.
+    #[inline]
+    pub(crate) fn words(&self, index: u32) -> &[AtomicU64] {
+        &self.words[index as usize * WORDS..][..WORDS]
+    }
+}
+
+/// The payload that arrived in a slot.
+#[inline]
+pub(crate) fn lend(message: &Message) -> RawBytes {
+    let (words, len) = message.inline();
+    raw(words).slice(0, len).unwrap_or(RawBytes::EMPTY)
+}
+
+#[inline]
+fn raw(words: &[AtomicU64]) -> RawBytes {
+    // SAFETY: the words are there as long as the view is used (S1) and may be written through a shared borrow (S2).
+    unsafe { RawBytes::new(words.as_ptr().cast_mut().cast(), size_of_val(words)) }
+}

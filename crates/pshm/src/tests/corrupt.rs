@@ -1,0 +1,90 @@
+//! What a hostile peer may leave in the queues.
+
+use super::fake;
+use crate::Opened;
+use gasworks_core::{Class, Wire, WireError};
+use gasworks_sync::Seq;
+use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Sends one message of `payload` bytes, lets `scribble` change its slot, and returns what a poll says.
+fn spoil(class: Class, payload: usize, scribble: impl Fn(&[AtomicU64])) -> String {
+    let Opened { wire, .. } = fake::alone::<Seq>().expect("open");
+    let room = wire.reserve(0, class, payload).expect("room");
+    wire.commit(room, &[1; 16]).expect("sent");
+    let mine = wire.host.mine();
+    let queue = if class == Class::Request { &mine.requests } else { &mine.replies };
+    scribble(queue.slots()[0].words());
+    let error = wire.poll(1, &mut |_| panic!("a damaged message was delivered")).expect_err("it is damaged");
+    assert!(matches!(error, WireError::Corrupt { transport: "pshm", at: 0, .. }), "{error:?}");
+    // The message is passed over, and the queue goes on.
+    assert_eq!(wire.poll(1, &mut |_| ()), Ok(0));
+    let room = wire.reserve(0, class, 8).expect("room");
+    wire.commit(room, b"next").expect("sent");
+    assert_eq!(wire.poll(9, &mut |message| assert_eq!(message.head, b"next")), Ok(1));
+    error.to_string()
+}
+
+fn with_flag(change: impl Fn(u64) -> u64) -> impl Fn(&[AtomicU64]) {
+    move |words| words[0].store(change(words[0].load(Relaxed)), Relaxed)
+}
+
+fn says(error: &str, parts: &[&str]) {
+    assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+}
+
+#[test]
+fn a_lap_out_of_order() {
+    let error = spoil(Class::Request, 0, with_flag(|flag| flag & 0xffff_ffff | 77 << 32));
+    says(&error, &["pshm queue of rank 0", "requests", "lap 77", "lap 1"]);
+    says(&spoil(Class::Reply, 0, with_flag(|flag| flag & 0xffff_ffff | 3 << 32)), &["replys", "lap 3"]);
+}
+
+#[test]
+fn a_length_beyond_the_slot() {
+    says(&spoil(Class::Request, 0, with_flag(|flag| flag & !0x7f00 | 97 << 8)), &["a head of 97"]);
+    says(&spoil(Class::Request, 0, with_flag(|flag| flag & !0xff | 153)), &["a payload of 153"]);
+}
+
+#[test]
+fn a_source_that_does_not_exist() {
+    let error = spoil(Class::Request, 0, with_flag(|flag| flag | 0xffff << 16));
+    says(&error, &["a request says it is from rank 65535 of 1"]);
+    let error = spoil(Class::Reply, 3000, with_flag(|flag| flag | 1 << 16));
+    says(&error, &["a reply says it is from rank 1 of 1"]);
+}
+
+#[test]
+fn a_block_that_does_not_exist() {
+    // The head has 16 bytes, so the block's name is the fourth word.
+    let name = |index: u64, len: u64| move |words: &[AtomicU64]| words[3].store(index << 32 | len, Relaxed);
+    says(&spoil(Class::Request, 3000, name(0xffff_ffff, 8)), &["request block 4294967295 with 8 bytes"]);
+    says(&spoil(Class::Request, 3000, name(0, 513)), &["from rank 0 names request block 0 with 513 bytes"]);
+    says(&spoil(Class::Reply, 3000, name(0, 65537)), &["reply block 0 with 65537 bytes"]);
+    says(&spoil(Class::Reply, 3000, name(72, 8)), &["reply block 72 with 8 bytes"]);
+}
+
+#[test]
+fn reply_blocks_that_never_come_back() {
+    let Opened { wire, .. } = fake::alone::<Seq>().expect("open");
+    let mut rooms = Vec::new();
+    let error = loop {
+        match wire.reserve(0, Class::Reply, 3000) {
+            Ok(room) => rooms.push(room),
+            Err(error) => break error.to_string(),
+        }
+    };
+    says(&error, &["rank 0", "all 72 of its reply blocks are in use"]);
+    rooms.into_iter().for_each(|room| wire.cancel(room));
+}
+
+#[test]
+fn a_sink_that_panics_frees_its_block() {
+    let Opened { wire, .. } = fake::alone::<Seq>().expect("open");
+    for _ in 0..2000 {
+        let room = wire.reserve(0, Class::Request, 30_000).expect("room");
+        wire.commit(room, b"bad").expect("sent");
+        let poll = || wire.poll(1, &mut |_| std::panic::resume_unwind(Box::new("handler")));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(poll)).is_err());
+    }
+    assert_eq!(wire.host.mine().request_blocks.claimed(), 0);
+}

@@ -1,0 +1,6 @@
+//! Tests of the transport with threads as ranks and real memory files.
+
+mod corrupt;
+mod fake;
+mod messages;
+mod opening;

@@ -1,0 +1,334 @@
+//! The transport: messages go to the receiver's queues, payloads beyond a slot into blocks.
+//!
+//! Every rank has two queues. Requests share one, in which a sender claims room before it fills a message, and meets
+//! a busy wire if there is none. Replies and credits share the other, which has a slot for every request that its
+//! owner may have out, so they never wait. Likewise a large request lies in a block of its sender's, a large reply
+//! in one of the requester's, of which there are as many as requests it may have out. So nothing grows with the
+//! number of ranks, and a poll looks at two words however many they are.
+//!
+//! Indices, lengths and ranks that come out of a queue are copied, then checked, then used.
+
+use crate::layout::MAX_MEDIUM as LARGEST;
+use crate::region::{Host, Region};
+use crate::stage::{self, Stage};
+use gasworks_core::{Arrived, Class, Limits, Rank, Reservation, Wire, WireError};
+use gasworks_os::futex;
+use gasworks_shmem::blocks::Blocks;
+use gasworks_shmem::doorbell;
+use gasworks_shmem::inbox::{Block, Cursor, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
+use gasworks_sync::{Lock, Mode, RawBytes, kill_point};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The largest payload of a message.
+pub const MAX_MEDIUM: usize = LARGEST;
+
+const NAME: &str = "pshm";
+
+/// Where the payload of a reservation lies until it is committed: the first word of its ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// There is none.
+    Nowhere,
+    /// In a private buffer, on its way into a slot.
+    Staged(u32),
+    /// In a block.
+    Block(u32),
+}
+
+impl Place {
+    fn ticket(self) -> [u64; 2] {
+        match self {
+            Self::Nowhere => [0, 0],
+            Self::Staged(index) => [1, index.into()],
+            Self::Block(index) => [2, index.into()],
+        }
+    }
+
+    fn from_ticket(ticket: [u64; 2]) -> Self {
+        match ticket {
+            [1, index] => Self::Staged(index as u32),
+            [2, index] => Self::Block(index as u32),
+            _ => Self::Nowhere,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Queue {
+    Requests,
+    Replies,
+}
+
+#[derive(Debug, Default)]
+struct Receiver {
+    requests: Cursor,
+    replies: Cursor,
+}
+
+impl Receiver {
+    #[inline]
+    fn is_idle(&self, mine: &Region) -> bool {
+        mine.replies.is_empty(&self.replies) && mine.requests.is_empty(&self.requests)
+    }
+
+    /// Replies first: they free what requests wait for.
+    #[inline]
+    fn next(&mut self, mine: &Region, message: &mut Message) -> Result<Option<Queue>, (Queue, Damage)> {
+        if mine.replies.take(&mut self.replies, message).map_err(|damage| (Queue::Replies, damage))? {
+            return Ok(Some(Queue::Replies));
+        }
+        let found = mine.requests.take(&mut self.requests, message);
+        Ok(found.map_err(|damage| (Queue::Requests, damage))?.then_some(Queue::Requests))
+    }
+}
+
+/// The shared-memory transport. In `Par` any number of threads send and poll; in `Seq` one does.
+pub struct Pshm<M: Mode> {
+    host: Arc<Host>,
+    receiver: M::Lock<Receiver>,
+    stage: Stage,
+    max_long: u64,
+}
+
+impl<M: Mode> std::fmt::Debug for Pshm<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pshm<{}>(rank {} of {})", M::NAME, self.host.me, self.host.ranks.len())
+    }
+}
+
+impl<M: Mode> Pshm<M> {
+    pub(crate) fn new(host: Arc<Host>, max_long: u64) -> Self {
+        Self { host, receiver: M::Lock::new(Receiver::default()), stage: Stage::new(), max_long }
+    }
+
+    #[inline]
+    fn region(&self, rank: Rank) -> Result<&Region, WireError> {
+        self.host.ranks.get(rank as usize).ok_or(WireError::PeerGone { rank })
+    }
+
+    #[cold]
+    fn corrupt(&self, what: String) -> WireError {
+        WireError::Corrupt { transport: NAME, at: self.host.me, what }
+    }
+
+    /// Claims a block for `len` bytes of payload.
+    #[inline]
+    fn claim(&self, to: Rank, peer: &Region, class: Class, len: usize) -> Result<(u32, RawBytes), WireError> {
+        let (index, bytes) = if class == Class::Request {
+            let mine = self.host.mine();
+            let fitting = mine.layout.classes.iter().filter(|class| len <= class.size);
+            let index = fitting.into_iter().find_map(|class| mine.request_blocks.claim(class.first, class.end));
+            let index = index.ok_or(WireError::Busy { to })?;
+            (index, mine.request_bytes(index, len))
+        } else {
+            // Each block is worth a request that `to` has out, so there is one unless somebody replies twice.
+            let index = peer.reply_blocks.claim(0, peer.layout.reply_count).ok_or_else(|| WireError::Corrupt {
+                transport: NAME,
+                at: to,
+                what: format!("all {} of its reply blocks are in use", peer.layout.reply_count),
+            })?;
+            (index, peer.reply_bytes(index, len))
+        };
+        kill_point!("pshm.reserve.claimed");
+        bytes.map(|bytes| (index, bytes)).ok_or(WireError::TooLarge { transport: NAME, len, max: MAX_MEDIUM })
+    }
+
+    /// Gives back what a reservation holds, but for its place in the queue.
+    fn release(&self, place: Place, peer: &Region, class: Class) {
+        match place {
+            Place::Nowhere => {}
+            Place::Staged(index) => self.stage.free(index),
+            Place::Block(index) if class == Class::Request => self.host.mine().request_blocks.free(index),
+            Place::Block(index) => peer.reply_blocks.free(index),
+        }
+    }
+
+    /// Where the payload of a message that arrived lies, and whose block to free afterwards. Everything in the
+    /// message is the peer's word.
+    fn locate(
+        &self,
+        queue: Queue,
+        from: u16,
+        block: Block,
+    ) -> Result<(RawBytes, Blocks<'static>, u32), WireError> {
+        let Block { index, len } = block;
+        let (owner, owns, bytes) = match queue {
+            Queue::Requests => {
+                let peer = &self.host.ranks[from as usize];
+                (peer.request_blocks, "request", peer.request_bytes(index, len as usize))
+            }
+            Queue::Replies => {
+                let mine = self.host.mine();
+                (mine.reply_blocks, "reply", mine.reply_bytes(index, len as usize))
+            }
+        };
+        let bytes = bytes.ok_or_else(|| {
+            self.corrupt(format!("a message from rank {from} names {owns} block {index} with {len} bytes, which does not exist"))
+        })?;
+        Ok((bytes, owner, index))
+    }
+
+    fn deliver(
+        &self,
+        queue: Queue,
+        message: &Message,
+        sink: &mut dyn FnMut(Arrived<'_>),
+    ) -> Result<(), WireError> {
+        let from = message.from;
+        if usize::from(from) >= self.host.ranks.len() {
+            let ranks = self.host.ranks.len();
+            return Err(self.corrupt(format!("a {} says it is from rank {from} of {ranks}", name_of(queue))));
+        }
+        match message.block {
+            None => {
+                let payload = stage::lend(message);
+                sink(Arrived { from: from.into(), head: message.head(), payload });
+            }
+            Some(block) => {
+                let (payload, owner, index) = self.locate(queue, from, block)?;
+                let _freed = Freed { owner, index };
+                sink(Arrived { from: from.into(), head: message.head(), payload });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn name_of(queue: Queue) -> &'static str {
+    match queue {
+        Queue::Requests => "request",
+        Queue::Replies => "reply",
+    }
+}
+
+/// Frees a block when the sink returns, or unwinds.
+struct Freed {
+    owner: Blocks<'static>,
+    index: u32,
+}
+
+impl Drop for Freed {
+    fn drop(&mut self) {
+        self.owner.free(self.index);
+    }
+}
+
+impl<M: Mode> Wire for Pshm<M> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { max_medium: MAX_MEDIUM, max_long: self.max_long }
+    }
+
+    #[inline]
+    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError> {
+        let peer = self.region(to)?;
+        if payload > MAX_MEDIUM {
+            return Err(WireError::TooLarge { transport: NAME, len: payload, max: MAX_MEDIUM });
+        }
+        if class == Class::Request {
+            peer.requests.reserve().map_err(|_| WireError::Busy { to })?;
+        }
+        if payload == 0 {
+            let ticket = Place::Nowhere.ticket();
+            return Ok(Reservation { to, class, payload: RawBytes::EMPTY, ticket });
+        }
+        if payload <= MAX_INLINE
+            && let Some((index, bytes)) = self.stage.claim(payload)
+        {
+            return Ok(Reservation { to, class, payload: bytes, ticket: Place::Staged(index).ticket() });
+        }
+        match self.claim(to, peer, class, payload) {
+            Ok((index, bytes)) => {
+                Ok(Reservation { to, class, payload: bytes, ticket: Place::Block(index).ticket() })
+            }
+            Err(error) => {
+                if class == Class::Request {
+                    peer.requests.cancel();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    #[inline]
+    fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError> {
+        let Reservation { to, class, payload, ticket } = reservation;
+        let peer = self.region(to)?;
+        if head.len() > MAX_HEAD {
+            self.cancel(Reservation { to, class, payload, ticket });
+            return Err(WireError::TooLarge { transport: NAME, len: head.len(), max: MAX_HEAD });
+        }
+        let queue = if class == Class::Request { &peer.requests } else { &peer.replies };
+        let from = self.host.me as u16;
+        match Place::from_ticket(ticket) {
+            Place::Nowhere => queue.send(from, head, Payload::NONE),
+            Place::Staged(index) => {
+                let len = payload.len();
+                queue.send(from, head, Payload::Inline { words: self.stage.words(index), len });
+                self.stage.free(index);
+            }
+            Place::Block(index) => {
+                queue.send(from, head, Payload::Block(Block { index, len: payload.len() as u32 }));
+            }
+        }
+        if peer.bell.ring() {
+            futex::wake(peer.bell.word(), u32::MAX);
+        }
+        Ok(())
+    }
+
+    fn cancel(&self, reservation: Reservation) {
+        let Some(peer) = self.host.ranks.get(reservation.to as usize) else { return };
+        self.release(Place::from_ticket(reservation.ticket), peer, reservation.class);
+        if reservation.class == Class::Request {
+            peer.requests.cancel();
+        }
+    }
+
+    #[inline]
+    fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
+        let mine = self.host.mine();
+        // A thread that finds another one taking a message leaves it the rest.
+        if self.receiver.try_with(|receiver| receiver.is_idle(mine)).unwrap_or(true) {
+            return Ok(0);
+        }
+        let mut message = Message::new();
+        let mut taken = 0;
+        while taken < burst {
+            // The lock is held while a message is copied out, not while it is handled: a handler replies through
+            // this very wire, and another thread may take the next message meanwhile.
+            let next = self.receiver.try_with(|receiver| receiver.next(mine, &mut message)).unwrap_or(Ok(None));
+            let next = next.map_err(|(queue, damage)| {
+                self.corrupt(format!("in the queue of {}s, {damage}", name_of(queue)))
+            })?;
+            let Some(queue) = next else { break };
+            self.deliver(queue, &message, sink)?;
+            taken += 1;
+        }
+        Ok(taken)
+    }
+
+    fn sleep(&self, limit: Duration) {
+        let mine = self.host.mine();
+        mine.bell.arm();
+        // Once more, now that everybody can see the bell armed. Where another thread is taking a message, there is
+        // work as well.
+        let idle = self.receiver.try_with(|receiver| receiver.is_idle(mine)).unwrap_or(false);
+        let barrier = &self.host.barrier;
+        if idle && !(barrier.waiting() && barrier.complete()) {
+            kill_point!("pshm.sleep.asleep");
+            futex::wait(mine.bell.word(), doorbell::ARMED, Some(limit));
+        }
+    }
+
+    fn wake(&self) {
+        let bell = self.host.mine().bell;
+        if bell.ring() {
+            futex::wake(bell.word(), u32::MAX);
+        }
+    }
+}

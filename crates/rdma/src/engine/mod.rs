@@ -1,0 +1,243 @@
+//! The engine: transfers of any size, from and to memory anywhere, on any [`Nic`].
+//!
+//! A NIC knows only single posts that obey its rules. The engine adds what every NIC's user would otherwise write
+//! again: *post descriptors* that remember what a post is for, *bounce buffers* for local memory that the NIC
+//! cannot use and for gets that are not aligned, chunks of the largest size the NIC admits, posts put off while the
+//! NIC is busy, and the *completion actions* that follow a post: copy out of the bounce buffer, free it, go on with
+//! the operation, report its end.
+//!
+//! An operation is a put or a get as its caller sees it; a descriptor is one post of it. An operation with bytes
+//! left to post always has a descriptor, waiting or under way, so it can never starve. Memory is bounded by the
+//! number of descriptors, and nothing is allocated once each record has been used.
+//!
+//! # Invariants
+//! E1. The caller of [`Engine::put`] or [`Engine::get`] keeps the local bytes mapped, and for a get untouched, until
+//!     the token comes back. An operation's unfinished descriptors point only into those bytes or into buffers of
+//!     the pool.
+//! E2. A token comes back only when none of the operation's posts is with the NIC any more.
+//! E3. A bounce buffer belongs to one descriptor from `take` to `give`, and its memory outlives the posts that use
+//!     it: given memory by the promise that a [`RawBytes`] is, the pool's own by staying allocated while a buffer
+//!     is out.
+
+mod bounce;
+mod chunk;
+mod state;
+
+use crate::nic::{Abilities, Direction, Key, Nic, NicError};
+use gasworks_sync::{Lock, Mode, RawBytes};
+use state::{Registered, Start, State};
+use thiserror::Error;
+
+/// Why the engine did not start a transfer, or did not start itself.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// No free descriptor: poll, then try again.
+    #[error("all {descriptors} post descriptors are in use: poll, then try again")]
+    Busy {
+        /// How many there are.
+        descriptors: usize,
+    },
+    /// The NIC admits only aligned puts, and an edge cannot be mended without harm to its neighbours.
+    #[error("a put of {len} bytes at offset {offset}: the network wants both to be multiples of {alignment}")]
+    UnalignedPut {
+        /// The remote offset.
+        offset: u64,
+        /// The length.
+        len: usize,
+        /// What both must be multiples of.
+        alignment: usize,
+    },
+    /// The range does not exist in any memory.
+    #[error("a transfer of {len} bytes at offset {offset} ends beyond the largest address")]
+    PastEnd {
+        /// The remote offset.
+        offset: u64,
+        /// The length.
+        len: usize,
+    },
+    /// The NIC needs registered local memory, and not enough was given for one bounce buffer.
+    #[error(
+        "the network needs registered bounce buffers of at least {least} bytes: {given} bytes were given"
+    )]
+    NoBounceMemory {
+        /// How much memory was given.
+        given: usize,
+        /// How much one buffer takes at least.
+        least: usize,
+    },
+    /// The number of descriptors, or what the NIC can do, leaves no way to move a byte.
+    #[error(
+        "an engine with {descriptors} post descriptors on a network of depth {depth}, transfers of at most {largest} bytes"
+    )]
+    Unusable {
+        /// Descriptors asked for.
+        descriptors: usize,
+        /// The NIC's depth.
+        depth: usize,
+        /// The NIC's largest transfer.
+        largest: usize,
+    },
+    /// The NIC refused to register memory.
+    #[error("registering memory: {0}")]
+    Registration(#[from] NicError),
+}
+
+/// Drives one NIC.
+pub struct Engine<M: Mode, N: Nic + ?Sized> {
+    // The lock is also the NIC's: posts and polls happen under it, so a NIC need not be safe against several threads
+    // driving its queues. `done` is called outside.
+    state: M::Lock<State>,
+    bounce_key: Option<Key>,
+    descriptors: usize,
+    nic: Box<N>,
+}
+
+impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
+    /// An engine over `nic` with `descriptors` post descriptors. `bounce` becomes its bounce buffers; it may be
+    /// empty where the NIC does not need local memory to be registered. It is the engine's alone from now on, and
+    /// stays mapped (Y1 of [`RawBytes`]) until the engine is dropped; and if that happens with operations pending,
+    /// for as long as the NIC may carry them out.
+    ///
+    /// # Errors
+    /// [`EngineError::Unusable`], [`EngineError::NoBounceMemory`], [`EngineError::Registration`].
+    pub fn new(nic: Box<N>, bounce: RawBytes, descriptors: usize) -> Result<Self, EngineError> {
+        let abilities = nic.abilities();
+        let Abilities { largest, depth, get_alignment, put_alignment, .. } = abilities;
+        if descriptors == 0 || depth == 0 || largest < get_alignment.max(put_alignment).max(1) {
+            return Err(EngineError::Unusable { descriptors, depth, largest });
+        }
+        let pool = bounce::Pool::new(bounce, &abilities)?;
+        let bounce_key = if abilities.registers_local {
+            // SAFETY: the bytes stay mapped until `drop` deregisters them: whoever made the `RawBytes` promised (E3).
+            Some(unsafe { nic.register(bounce) }?)
+        } else {
+            None
+        };
+        let state = State::new(pool, &abilities, descriptors, bounce_key.clone().unwrap_or_default());
+        Ok(Self { state: M::Lock::new(state), bounce_key, descriptors, nic })
+    }
+
+    /// The NIC.
+    pub fn nic(&self) -> &N {
+        &self.nic
+    }
+
+    /// Registers memory of this rank for peers, and for use as the local side without bounce buffers.
+    ///
+    /// # Safety
+    /// The bytes stay mapped until [`deregister`](Self::deregister), or until the engine is dropped.
+    ///
+    /// # Errors
+    /// [`EngineError::Registration`].
+    pub unsafe fn register(&self, bytes: RawBytes) -> Result<Key, EngineError> {
+        // SAFETY: the caller's promise.
+        let key = unsafe { self.nic.register(bytes) }?;
+        self.state.with(|state| state.enter(Registered { bytes, key: key.clone() }));
+        Ok(key)
+    }
+
+    /// Ends a registration. No operation that uses the memory may be pending, here or in a peer.
+    ///
+    /// # Errors
+    /// [`EngineError::Registration`]: the key is not of a registration of this rank.
+    pub fn deregister(&self, key: &Key) -> Result<(), EngineError> {
+        self.state.with(|state| state.leave(key));
+        Ok(self.nic.deregister(key)?)
+    }
+
+    /// Starts a put of `len` bytes from `source` to `offset` in the registration `key` of `peer`. `token` comes back
+    /// once, from [`poll`](Self::poll), when all of it can be seen at the target, or part of it never will.
+    ///
+    /// # Safety
+    /// E1: the bytes at `source` stay mapped, and as they are, until the token comes back.
+    ///
+    /// # Errors
+    /// [`EngineError::Busy`], [`EngineError::UnalignedPut`], [`EngineError::PastEnd`]; nothing was started then, and
+    /// the token does not come back.
+    pub unsafe fn put(
+        &self,
+        peer: u32,
+        key: &Key,
+        offset: u64,
+        source: *const u8,
+        len: usize,
+        token: u64,
+    ) -> Result<(), EngineError> {
+        // SAFETY: E1 by the caller's promise; the engine and the NIC only read the source of a put.
+        let local = unsafe { RawBytes::new(source.cast_mut(), len) };
+        self.start(Start { direction: Direction::Put, peer, key, offset, local, token })
+    }
+
+    /// Starts a get of `len` bytes at `offset` in the registration `key` of `peer` to `target`. `token` comes back
+    /// once, from [`poll`](Self::poll), when all of it is there, or part of it never will be.
+    ///
+    /// # Safety
+    /// E1: the bytes at `target` stay mapped and nobody else's until the token comes back.
+    ///
+    /// # Errors
+    /// [`EngineError::Busy`], [`EngineError::PastEnd`]; nothing was started then, and the token does not come back.
+    pub unsafe fn get(
+        &self,
+        peer: u32,
+        key: &Key,
+        offset: u64,
+        target: *mut u8,
+        len: usize,
+        token: u64,
+    ) -> Result<(), EngineError> {
+        // SAFETY: E1 by the caller's promise.
+        let local = unsafe { RawBytes::new(target, len) };
+        self.start(Start { direction: Direction::Get, peer, key, offset, local, token })
+    }
+
+    fn start(&self, start: Start<'_>) -> Result<(), EngineError> {
+        self.state.with(|state| state.start(&*self.nic, start))
+    }
+
+    /// Takes up to `burst` completions from the NIC, goes on with unfinished operations, and hands the tokens of
+    /// finished ones to `done`, which may start transfers. Returns how many tokens.
+    pub fn poll(&self, burst: usize, done: &mut dyn FnMut(u64, Result<(), NicError>)) -> usize {
+        // A thread that finds another one at it has nothing to add: that one hands out what is finished.
+        let finished = self.state.try_with(|state| {
+            state.reap(&*self.nic, burst);
+            state.advance(&*self.nic);
+            state.finished.len()
+        });
+        let Some(finished) = finished else { return 0 };
+        let mut handed = 0;
+        // Counted beforehand: what `done` starts does not end in the same poll, so this loop ends.
+        while handed < finished {
+            let Some((token, result)) = self.state.with(State::finish) else { break };
+            done(token, result);
+            handed += 1;
+        }
+        handed
+    }
+
+    /// How many operations have been started and their tokens not yet handed back.
+    pub fn pending(&self) -> usize {
+        self.state.with(|state| state.pending)
+    }
+
+    /// How many post descriptors there are.
+    pub fn descriptors(&self) -> usize {
+        self.descriptors
+    }
+}
+
+impl<M: Mode, N: Nic + ?Sized> Drop for Engine<M, N> {
+    fn drop(&mut self) {
+        // With posts under way the registration has to outlive the engine, as the memory does (E3).
+        if self.state.with(|state| state.under_way()) > 0 {
+            return;
+        }
+        if let Some(key) = &self.bounce_key {
+            // Nobody is left to tell; the NIC frees what remains when it is dropped.
+            let _ = self.nic.deregister(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,280 @@
+//! The credit algorithm: how many messages may be on their way to each peer, and how much they may weigh.
+//!
+//! A sender takes one of a total, one of the peer's number and the payload's bytes of the peer's volume before it
+//! sends a request ([`Credits`]). The receiver notes what it owes once a request has been handled ([`Owed`]) and
+//! returns it piggy-backed or by a message of its own. One packed word per peer, no lock.
+//!
+//! What a credit is worth: all that the peer did before it owed, and all that a thread did before it gave, is
+//! visible to the thread that takes the credit next. Room that is freed before the credit is returned can therefore
+//! be used by whoever takes it.
+
+use core::marker::PhantomData;
+use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use gasworks_sync::{Mode, Par, ord};
+use thiserror::Error;
+
+/// A count in the high 20 bits, bytes in the low 44.
+const BYTES: u32 = 44;
+const MAX_COUNT: u32 = (1 << (64 - BYTES)) - 1;
+const MAX_BYTES: u64 = (1 << BYTES) - 1;
+
+/// The most credits that one return carries.
+pub const MAX_RETURN: u32 = 255;
+
+#[inline]
+const fn pack(count: u32, bytes: u64) -> u64 {
+    ((count as u64) << BYTES) | bytes
+}
+
+#[inline]
+const fn unpack(word: u64) -> (u32, u64) {
+    ((word >> BYTES) as u32, word & MAX_BYTES)
+}
+
+/// Which of the three limits has been reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Exhausted {
+    /// The number of requests to all peers together.
+    #[error("as many requests are out as all peers together may have")]
+    Total,
+    /// The number of requests to this peer.
+    #[error("as many requests are out as this peer may have")]
+    Peer,
+    /// The bytes of payload to this peer.
+    #[error("as many bytes of payload are out as this peer may have")]
+    Volume,
+}
+
+/// A peer returned more than it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("rank {peer} returned {count} credits and {bytes} bytes, but only {out_count} and {out_bytes} are out")]
+pub struct OverReturned {
+    /// Who returned them.
+    pub peer: u32,
+    /// How many credits it returned.
+    pub count: u32,
+    /// How many bytes it returned.
+    pub bytes: u64,
+    /// How many credits it had.
+    pub out_count: u32,
+    /// How many bytes it had.
+    pub out_bytes: u64,
+}
+
+/// The sender's side: what is out, to each peer and in all.
+///
+/// In [`Par`] any number of threads take and give; in `Seq` the same words are updated without a bus lock, and the
+/// type is not `Sync`.
+pub struct Credits<M: Mode = Par> {
+    out: Box<[AtomicU64]>,
+    total_out: AtomicU32,
+    depth: u32,
+    total: u32,
+    volume: u64,
+    mode: PhantomData<M::Lock<()>>,
+}
+
+impl Credits<Par> {
+    /// Nothing out: `depth` requests and `volume` bytes for each of `peers`, `total` requests in all. Limits beyond
+    /// what a packed word counts (1,048,575 requests, 16 TiB) are brought down to it.
+    pub fn new(peers: u32, depth: u32, total: u32, volume: u64) -> Self {
+        Self::for_mode(peers, depth, total, volume)
+    }
+}
+
+impl<M: Mode> Credits<M> {
+    /// As [`new`](Credits::new), for either thread mode.
+    pub fn for_mode(peers: u32, depth: u32, total: u32, volume: u64) -> Self {
+        Self {
+            out: (0..peers).map(|_| AtomicU64::new(0)).collect(),
+            total_out: AtomicU32::new(0),
+            depth: depth.min(MAX_COUNT),
+            total,
+            volume: volume.min(MAX_BYTES),
+            mode: PhantomData,
+        }
+    }
+
+    /// Takes one of the total, one of `peer`'s number and `bytes` of its volume: all three or nothing.
+    ///
+    /// No limit is ever exceeded. A take that fails at the peer holds one of the total for a moment, so that another
+    /// thread's take may fail too; who fails polls and tries again.
+    ///
+    /// # Errors
+    /// Which limit has been reached.
+    ///
+    /// # Panics
+    /// If there is no such peer.
+    #[inline]
+    pub fn take(&self, peer: u32, bytes: u32) -> Result<(), Exhausted> {
+        let word = &self.out[peer as usize];
+        if !M::PARALLEL {
+            let total = self.total_out.load(Relaxed);
+            if total >= self.total {
+                return Err(Exhausted::Total);
+            }
+            let next = self.after_take(word.load(Relaxed), bytes)?;
+            word.store(next, Relaxed);
+            self.total_out.store(total + 1, Relaxed);
+            return Ok(());
+        }
+        // Acquire: the room that was freed before some thread's give of this credit is free for us (and, through our
+        // message, for the peer).
+        let take_total = |out: u32| (out < self.total).then(|| out + 1);
+        let order = ord!("credit.take_total", Acquire);
+        self.total_out.fetch_update(order, Relaxed, take_total).map_err(|_| Exhausted::Total)?;
+        let mut seen = word.load(Relaxed);
+        loop {
+            let next = match self.after_take(seen, bytes) {
+                Ok(next) => next,
+                Err(why) => {
+                    // A read-modify-write, so it stays in the release sequence of the gives before it.
+                    self.total_out.fetch_sub(1, Relaxed);
+                    return Err(why);
+                }
+            };
+            match word.compare_exchange_weak(seen, next, ord!("credit.take_peer", Acquire), Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    #[inline]
+    fn after_take(&self, word: u64, bytes: u32) -> Result<u64, Exhausted> {
+        let (count, weight) = unpack(word);
+        if count >= self.depth {
+            return Err(Exhausted::Peer);
+        }
+        let weight = weight + u64::from(bytes);
+        if weight > self.volume {
+            return Err(Exhausted::Volume);
+        }
+        Ok(pack(count + 1, weight))
+    }
+
+    /// Enters credits that `peer` returned.
+    ///
+    /// # Errors
+    /// The peer returned more than is out; nothing has changed.
+    ///
+    /// # Panics
+    /// If there is no such peer.
+    #[inline]
+    pub fn give(&self, peer: u32, count: u32, bytes: u64) -> Result<(), OverReturned> {
+        let word = &self.out[peer as usize];
+        let after = |word: u64| {
+            let (out_count, out_bytes) = unpack(word);
+            match (out_count.checked_sub(count), out_bytes.checked_sub(bytes)) {
+                (Some(count), Some(bytes)) => Ok(pack(count, bytes)),
+                _ => Err(OverReturned { peer, count, bytes, out_count, out_bytes }),
+            }
+        };
+        if !M::PARALLEL {
+            word.store(after(word.load(Relaxed))?, Relaxed);
+            self.total_out.store(self.total_out.load(Relaxed) - count, Relaxed);
+            return Ok(());
+        }
+        let mut seen = word.load(Relaxed);
+        loop {
+            // Release, here and below: what this thread has done with the message is done for the next taker.
+            match word.compare_exchange_weak(seen, after(seen)?, ord!("credit.give_peer", Release), Relaxed) {
+                Ok(_) => break,
+                Err(now) => seen = now,
+            }
+        }
+        // The total goes last, so that it never falls below the sum of the peers'.
+        self.total_out.fetch_sub(count, ord!("credit.give_total", Release));
+        Ok(())
+    }
+
+    /// How many requests and bytes are out to `peer`.
+    ///
+    /// # Panics
+    /// If there is no such peer.
+    pub fn out(&self, peer: u32) -> (u32, u64) {
+        unpack(self.out[peer as usize].load(Relaxed))
+    }
+
+    /// How many requests are out to all peers together.
+    pub fn total_out(&self) -> u32 {
+        self.total_out.load(Relaxed)
+    }
+}
+
+impl<M: Mode> core::fmt::Debug for Credits<M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { depth, total, volume, .. } = self;
+        write!(f, "Credits({} of {total} out, {depth} and {volume} bytes each)", self.total_out())
+    }
+}
+
+/// The receiver's side: what is owed to each peer.
+#[derive(Debug)]
+pub struct Owed {
+    owed: Box<[AtomicU64]>,
+    /// How many peers are owed something; for a moment off by the threads that are in between.
+    owing: AtomicU32,
+}
+
+impl Owed {
+    /// Nothing owed to any of `peers`.
+    pub fn new(peers: u32) -> Self {
+        Self { owed: (0..peers).map(|_| AtomicU64::new(0)).collect(), owing: AtomicU32::new(0) }
+    }
+
+    /// Notes that a request of `bytes` has been handled and not replied to. Returns how many credits `peer` is owed
+    /// now.
+    ///
+    /// # Panics
+    /// If there is no such peer.
+    #[inline]
+    pub fn owe(&self, peer: u32, bytes: u32) -> u32 {
+        // Release: the handling is done before whoever returns the credit returns it.
+        let before = self.owed[peer as usize].fetch_add(pack(1, bytes.into()), ord!("owed.owe", Release));
+        let (count, _) = unpack(before);
+        if count == 0 {
+            self.owing.fetch_add(1, Relaxed);
+        }
+        count + 1
+    }
+
+    /// Takes up to `max_count` (and at most [`MAX_RETURN`]) of the credits owed to `peer`, and all bytes owed to it:
+    /// what remains is credits without bytes, so that nothing is lost.
+    ///
+    /// # Panics
+    /// If there is no such peer.
+    #[inline]
+    pub fn collect(&self, peer: u32, max_count: u32) -> (u32, u64) {
+        let word = &self.owed[peer as usize];
+        let mut seen = word.load(Relaxed);
+        loop {
+            let (count, bytes) = unpack(seen);
+            let taken = count.min(max_count).min(MAX_RETURN);
+            if taken == 0 {
+                return (0, 0);
+            }
+            let left = pack(count - taken, 0);
+            match word.compare_exchange_weak(seen, left, ord!("owed.collect", Acquire), Relaxed) {
+                Ok(_) => {
+                    if left == 0 {
+                        self.owing.fetch_sub(1, Relaxed);
+                    }
+                    return (taken, bytes);
+                }
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// A peer that is owed something, the first at or after `from`, going round. One load where nobody is.
+    #[inline]
+    pub fn next_owing(&self, from: u32) -> Option<u32> {
+        if self.owing.load(Relaxed) == 0 {
+            return None;
+        }
+        let peers = self.owed.len() as u32;
+        let from = if from < peers { from } else { 0 };
+        (from..peers).chain(0..from).find(|&peer| self.owed[peer as usize].load(Relaxed) != 0)
+    }
+}

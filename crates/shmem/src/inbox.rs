@@ -1,0 +1,406 @@
+//! A bounded queue of short messages with many senders and one receiver, built for latency.
+//!
+//! A message is a head of up to [`MAX_HEAD`] bytes and either up to [`MAX_INLINE`] bytes of payload in the slot
+//! itself, or a block elsewhere named by index and length ([`blocks`](crate::blocks)). Flag and first 56 bytes share
+//! one cache line, so that a short message costs the passage of one line.
+//!
+//! A slot is published by storing its flag word, which holds the number of the lap: a receiver knows a new message
+//! from last lap's without ever writing to a slot. Only senders write slots; the receiver's index is its own, and
+//! what it publishes of it moves once in a quarter of the ring.
+//!
+//! # Protocol
+//! I1. `claimed` counts messages for which a sender has room, `tail` those that have a place: `tail <= claimed <=
+//!     consumed + slots`. So a place, once taken, is free to be written.
+//! I2. From taking a place (`tail`) to publishing it (`flag`), the slot is its sender's alone. A sender that dies in
+//!     between leaves a hole: the receiver sees nothing more, but never half a message.
+//! I3. From publishing until `consumed` has passed it, the slot is not written.
+//! I4. A queue whose senders hold credits for at most `slots` unread messages needs no claims ([`Inbox::send`]
+//!     without [`Inbox::reserve`]): the credit is the claim.
+
+#[cfg(gasworks_loom)]
+use gasworks_sync::cell::UnsafeCell;
+use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
+use gasworks_sync::{kill_point, ord, racy};
+use thiserror::Error;
+
+/// The most bytes in a head.
+pub const MAX_HEAD: usize = 96;
+/// The most bytes of payload in a slot, whatever the length of the head.
+pub const MAX_INLINE: usize = (WORDS - 1) * 8 - MAX_HEAD;
+const WORDS: usize = 32;
+
+/// A place for one message. Zero bytes are an empty slot.
+#[repr(C, align(256))]
+#[derive(Debug)]
+pub struct Slot {
+    /// The flag, then the body.
+    words: [AtomicU64; WORDS],
+    /// Lets loom see an access that is not ordered with another: words are atomic, so it would not mind.
+    #[cfg(gasworks_loom)]
+    witness: UnsafeCell<()>,
+}
+
+impl Slot {
+    /// An empty slot.
+    pub fn new() -> Self {
+        Self {
+            words: core::array::from_fn(|_| AtomicU64::new(0)),
+            #[cfg(gasworks_loom)]
+            witness: UnsafeCell::new(()),
+        }
+    }
+
+    #[inline(always)]
+    fn written(&self) {
+        #[cfg(gasworks_loom)]
+        self.witness.with_mut(|_| ());
+    }
+
+    #[inline(always)]
+    fn read(&self) {
+        #[cfg(gasworks_loom)]
+        self.witness.with(|_| ());
+    }
+
+    /// The raw words, for tests that play a hostile peer.
+    pub fn words(&self) -> &[AtomicU64] {
+        &self.words
+    }
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The senders' line and the receiver's line. Zero bytes are an empty queue.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct Control {
+    claimed: AtomicU64,
+    tail: AtomicU64,
+    apart: [AtomicU64; 14],
+    consumed: AtomicU64,
+    rest: [AtomicU64; 15],
+}
+
+impl Control {
+    /// An empty queue.
+    pub fn new() -> Self {
+        Self {
+            claimed: AtomicU64::new(0),
+            tail: AtomicU64::new(0),
+            apart: core::array::from_fn(|_| AtomicU64::new(0)),
+            consumed: AtomicU64::new(0),
+            rest: core::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// No room: too many messages are claimed and not consumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the queue is full")]
+pub struct Full;
+
+/// A slot holds what no well-behaved sender writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Damage {
+    /// The lap is neither this one nor the last.
+    #[error("slot {slot} is of lap {found}, and the queue is in lap {expected}")]
+    Lap {
+        /// Which slot.
+        slot: usize,
+        /// What it says.
+        found: u32,
+        /// What it should say.
+        expected: u32,
+    },
+    /// The lengths are larger than a slot.
+    #[error("slot {slot} claims a head of {head} and a payload of {inline} bytes; it holds {MAX_HEAD} and {MAX_INLINE}")]
+    Length {
+        /// Which slot.
+        slot: usize,
+        /// The length of the head.
+        head: usize,
+        /// The length of the payload.
+        inline: usize,
+    },
+}
+
+/// A payload outside the slot: which block of whom, and how much of it. Both come from a peer; who uses them checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The number of the block.
+    pub index: u32,
+    /// The bytes used.
+    pub len: u32,
+}
+
+/// The payload of a message to send.
+#[derive(Clone, Copy, Debug)]
+pub enum Payload<'a> {
+    /// The first `len` bytes of some words; they travel in the slot. At most [`MAX_INLINE`].
+    Inline {
+        /// Where the bytes are.
+        words: &'a [AtomicU64],
+        /// How many.
+        len: usize,
+    },
+    /// A block that has been filled.
+    Block(Block),
+}
+
+impl Payload<'_> {
+    /// No bytes.
+    pub const NONE: Payload<'static> = Payload::Inline { words: &[], len: 0 };
+}
+
+/// A message as it was taken out: a private copy.
+#[derive(Debug)]
+pub struct Message {
+    /// Who sent it, by its own account.
+    pub from: u16,
+    /// The payload, if it is not inline.
+    pub block: Option<Block>,
+    head_len: u8,
+    inline_len: u8,
+    head: [u8; MAX_HEAD],
+    inline: [AtomicU64; MAX_INLINE / 8],
+}
+
+impl Message {
+    /// Room for a message.
+    pub fn new() -> Self {
+        let inline = core::array::from_fn(|_| AtomicU64::new(0));
+        Self { from: 0, block: None, head_len: 0, inline_len: 0, head: [0; MAX_HEAD], inline }
+    }
+
+    /// The head.
+    #[inline]
+    pub fn head(&self) -> &[u8] {
+        &self.head[..self.head_len as usize]
+    }
+
+    /// The payload that was in the slot, as words and the number of bytes.
+    #[inline]
+    pub fn inline(&self) -> (&[AtomicU64], usize) {
+        let len = self.inline_len as usize;
+        (&self.inline[..len.div_ceil(8)], len)
+    }
+}
+
+impl Default for Message {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[inline]
+fn copy_words(target: &[AtomicU64], source: &[AtomicU64]) {
+    for (target, source) in target.iter().zip(source) {
+        target.store(source.load(Relaxed), Relaxed);
+    }
+}
+
+/// The flag word: lap, sender, lengths, and whether a block follows the head.
+#[derive(Clone, Copy)]
+struct Flag {
+    lap: u32,
+    from: u16,
+    head: u8,
+    inline: u8,
+    block: bool,
+}
+
+const BLOCK_BIT: u64 = 0x80 << 8;
+
+impl Flag {
+    #[inline]
+    fn encode(self) -> u64 {
+        let block = if self.block { BLOCK_BIT } else { 0 };
+        u64::from(self.lap) << 32
+            | u64::from(self.from) << 16
+            | u64::from(self.head) << 8
+            | block
+            | u64::from(self.inline)
+    }
+
+    #[inline]
+    fn decode(word: u64) -> Self {
+        Self {
+            lap: (word >> 32) as u32,
+            from: (word >> 16) as u16,
+            head: (word >> 8) as u8 & 0x7f,
+            inline: word as u8,
+            block: word & BLOCK_BIT != 0,
+        }
+    }
+}
+
+/// A view of a queue: the senders' methods, and the receiver's [`take`](Self::take) with its private cursor.
+#[derive(Clone, Copy, Debug)]
+pub struct Inbox<'a> {
+    control: &'a Control,
+    slots: &'a [Slot],
+}
+
+/// The receiver's place in a queue, which nobody else knows.
+#[derive(Debug, Default)]
+pub struct Cursor {
+    next: u64,
+    published: u64,
+}
+
+impl<'a> Inbox<'a> {
+    /// A view; `None` unless the number of slots is a power of two that a lap number can count.
+    pub fn new(control: &'a Control, slots: &'a [Slot]) -> Option<Self> {
+        let fits = slots.len().is_power_of_two() && slots.len() <= 1 << 20;
+        fits.then_some(Self { control, slots })
+    }
+
+    /// The slots, for tests that play a hostile peer.
+    pub fn slots(&self) -> &'a [Slot] {
+        self.slots
+    }
+
+    #[inline]
+    fn place(&self, index: u64) -> (usize, u32) {
+        let slots = self.slots.len() as u64;
+        // Lap 0 is what zeroed memory says, so the first is 1.
+        ((index & (slots - 1)) as usize, (index >> slots.trailing_zeros()) as u32 + 1)
+    }
+
+    /// Claims room for one message, to be [sent](Self::send) or [cancelled](Self::cancel).
+    ///
+    /// # Errors
+    /// There is none now.
+    #[inline]
+    pub fn reserve(&self) -> Result<(), Full> {
+        let mut claimed = self.control.claimed.load(Relaxed);
+        loop {
+            // Acquire: the receiver's reading of the slots that it has passed is over before we write them. The line
+            // changes once in a quarter of the ring, so this is mostly a hit.
+            let consumed = self.control.consumed.load(ord!("inbox.room", Acquire));
+            if claimed.wrapping_sub(consumed) >= self.slots.len() as u64 {
+                // A claim read before the receiver moved on only looks too old or too new: read both again once.
+                let again = self.control.claimed.load(Relaxed);
+                if again == claimed {
+                    return Err(Full);
+                }
+                claimed = again;
+                continue;
+            }
+            match self.control.claimed.compare_exchange_weak(claimed, claimed + 1, Relaxed, Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(now) => claimed = now,
+            }
+        }
+    }
+
+    /// Gives a claim back.
+    #[inline]
+    pub fn cancel(&self) {
+        self.control.claimed.fetch_sub(1, Relaxed);
+    }
+
+    /// Sends a message for which there is room: a claim (I1), or a credit (I4).
+    ///
+    /// # Panics
+    /// If the head or the payload is longer than a slot admits.
+    #[inline]
+    pub fn send(&self, from: u16, head: &[u8], payload: Payload<'_>) {
+        assert!(head.len() <= MAX_HEAD, "a head of {} bytes", head.len());
+        // The place need not be the one whose room was checked by this sender: of the claims behind this and all
+        // earlier places the latest saw the slot free, and AcqRel makes that known from place to place.
+        let index = self.control.tail.fetch_add(1, ord!("inbox.place", AcqRel));
+        kill_point!("inbox.send.placed");
+        let (at, lap) = self.place(index);
+        let slot = &self.slots[at];
+        slot.written();
+        let mut flag = Flag { lap, from, head: head.len() as u8, inline: 0, block: false };
+        racy::store_words(&slot.words[1..], head);
+        let after = 1 + head.len().div_ceil(8);
+        match payload {
+            Payload::Inline { words, len } => {
+                assert!(len <= MAX_INLINE, "{len} bytes in a slot");
+                flag.inline = len as u8;
+                copy_words(&slot.words[after..], &words[..len.div_ceil(8)]);
+            }
+            Payload::Block(block) => {
+                flag.block = true;
+                slot.words[after].store(u64::from(block.index) << 32 | u64::from(block.len), Relaxed);
+            }
+        }
+        kill_point!("inbox.send.filled");
+        // Release: head, payload and the block's contents are there for whoever sees the flag.
+        slot.words[0].store(flag.encode(), ord!("inbox.publish", Release));
+        kill_point!("inbox.send.published");
+    }
+
+    /// Whether a message waits at `cursor`, by a look at one word.
+    #[inline]
+    pub fn is_empty(&self, cursor: &Cursor) -> bool {
+        let (at, lap) = self.place(cursor.next);
+        Flag::decode(self.slots[at].words[0].load(Relaxed)).lap == lap.wrapping_sub(1)
+    }
+
+    /// Takes the next message, if there is one. One thread of one process at a time, always with the same cursor.
+    ///
+    /// # Errors
+    /// The slot is damaged. It is passed over.
+    #[inline]
+    pub fn take(&self, cursor: &mut Cursor, message: &mut Message) -> Result<bool, Damage> {
+        let (at, lap) = self.place(cursor.next);
+        let slot = &self.slots[at];
+        // Acquire: what the sender stored before the flag is there.
+        let word = slot.words[0].load(ord!("inbox.arrive", Acquire));
+        let flag = Flag::decode(word);
+        if flag.lap != lap {
+            if flag.lap == lap.wrapping_sub(1) {
+                return Ok(false);
+            }
+            self.pass(cursor);
+            return Err(Damage::Lap { slot: at, found: flag.lap, expected: lap });
+        }
+        let (head, inline) = (flag.head as usize, flag.inline as usize);
+        if head > MAX_HEAD || inline > MAX_INLINE {
+            self.pass(cursor);
+            return Err(Damage::Length { slot: at, head, inline });
+        }
+        slot.read();
+        message.from = flag.from;
+        message.head_len = flag.head;
+        message.inline_len = if flag.block { 0 } else { flag.inline };
+        racy::load_words(&slot.words[1..], &mut message.head[..head]);
+        let after = 1 + head.div_ceil(8);
+        message.block = None;
+        if flag.block {
+            let block = slot.words[after].load(Relaxed);
+            message.block = Some(Block { index: (block >> 32) as u32, len: block as u32 });
+        } else {
+            copy_words(message.inline().0, &slot.words[after..]);
+        }
+        self.pass(cursor);
+        Ok(true)
+    }
+
+    /// Passes a slot, and publishes that once in a quarter of the ring.
+    #[inline]
+    fn pass(&self, cursor: &mut Cursor) {
+        cursor.next += 1;
+        let batch = (self.slots.len() as u64 / 4).max(1);
+        if cursor.next - cursor.published >= batch {
+            // Release: our reading of these slots is over before a sender writes them.
+            self.control.consumed.store(cursor.next, ord!("inbox.consumed", Release));
+            kill_point!("inbox.take.consumed");
+            cursor.published = cursor.next;
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! `SimNet`: a network in one process, whose ranks are threads and whose decisions come from a seed.
+//!
+//! It implements the ports `Wire` and `Nic`, and the port to the launcher. It does everything that the ports allow and
+//! a real machine seldom does: messages overtake each other, requests are refused, transfers complete late and in
+//! any order, the NIC's rules are as odd as the configuration says, peers vanish. What it decides depends on the seed,
+//! the rank and the number of that rank's operation, and on nothing else; delays are counted in polls. How threads
+//! interleave is the machine's: a seed repeats the decisions, not the schedule.
+//!
+//! It checks what it can see: a reply or a return of credits that has no request to pay for its room is reported as
+//! corruption, a key put twice or asked for in vain as an error.
+
+mod block;
+mod boot;
+mod dice;
+mod net;
+mod nic;
+mod run;
+mod wire;
+
+pub use boot::SimBootstrap;
+pub use nic::SimNic;
+pub use run::{SimError, run};
+pub use wire::{SimBarrier, SimWire};
+
+use dice::Dice;
+use gasworks_rdma::Abilities;
+use gasworks_sync::RawBytes;
+use net::{Net, Seat};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What goes wrong on purpose.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// This rank vanishes after so many messages.
+    pub gone: Option<(u32, u64)>,
+    /// This rank's NIC registers nothing.
+    pub refuse_registration: Option<u32>,
+    /// One transfer in so many fails when it completes; 0 for none.
+    pub nic_error: u32,
+}
+
+/// What kind of net.
+#[derive(Clone, Copy, Debug)]
+pub struct SimConfig {
+    /// How many ranks.
+    pub ranks: u32,
+    /// Where chance begins.
+    pub seed: u64,
+    /// Whether ranks reach each other's segments by pointer; if not, through the NIC only.
+    pub mapped: bool,
+    /// Bytes of each rank's segment.
+    pub segment: usize,
+    /// How many requests may be on their way to one rank.
+    pub queue: usize,
+    /// The largest payload of a message.
+    pub max_medium: usize,
+    /// The largest Long.
+    pub max_long: u64,
+    /// One request in so many is refused though there is room; 0 for none.
+    pub busy: u32,
+    /// Whether messages overtake each other.
+    pub reorder: bool,
+    /// For at most how many polls of its receiver a message is held back, where they overtake each other.
+    pub max_delay: u32,
+    /// What the NIC can do.
+    pub nic: Abilities,
+    /// One post in so many is refused though there is room; 0 for none.
+    pub nic_busy: u32,
+    /// After at most how many polls more a transfer completes.
+    pub nic_delay: u32,
+    /// What goes wrong on purpose.
+    pub faults: Faults,
+    /// How long [`run`] waits for all ranks.
+    pub watchdog: Duration,
+    /// The stack of a rank's thread, where the default will not do.
+    pub stack: Option<usize>,
+}
+
+impl Default for SimConfig {
+    fn default() -> Self {
+        Self {
+            ranks: 2,
+            seed: 0,
+            mapped: false,
+            segment: 1 << 20,
+            queue: 64,
+            max_medium: 4096,
+            max_long: 1 << 40,
+            busy: 7,
+            reorder: true,
+            max_delay: 5,
+            nic: Abilities {
+                largest: 8192,
+                get_alignment: 4,
+                put_alignment: 1,
+                registers_local: true,
+                depth: 16,
+            },
+            nic_busy: 9,
+            nic_delay: 4,
+            faults: Faults::default(),
+            watchdog: Duration::from_secs(60),
+            stack: None,
+        }
+    }
+}
+
+/// The net. Only its ranks are handed out.
+#[derive(Debug)]
+pub struct SimNet;
+
+impl SimNet {
+    /// Makes a net and returns its ranks, in order.
+    #[allow(clippy::new_ret_no_self)] // the net is nothing but its ranks
+    pub fn new(config: SimConfig) -> Vec<SimRank> {
+        let net = Arc::new(Net::new(config));
+        (0..config.ranks).map(|rank| SimRank { net: net.clone(), rank }).collect()
+    }
+}
+
+/// One rank: what a job is opened with. Clones are the same rank.
+#[derive(Clone)]
+pub struct SimRank {
+    net: Arc<Net>,
+    rank: u32,
+}
+
+impl SimRank {
+    /// Its number.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// The net's configuration.
+    pub fn config(&self) -> SimConfig {
+        self.net.config
+    }
+
+    /// Its way to the others at the start and the end.
+    pub fn bootstrap(&self) -> SimBootstrap {
+        SimBootstrap(self.clone())
+    }
+
+    /// Its transport.
+    pub fn wire(&self) -> SimWire {
+        SimWire(self.clone())
+    }
+
+    /// Its network interface.
+    pub fn nic(&self) -> SimNic {
+        SimNic(self.clone())
+    }
+
+    /// The barrier in shared memory, where ranks are mapped.
+    pub fn barrier(&self) -> Option<SimBarrier> {
+        let barrier = || SimBarrier { rank: self.clone(), mine: parking_lot::Mutex::new(0) };
+        self.net.config.mapped.then(barrier)
+    }
+
+    /// The bytes of its segment. They live as long as any part of the net.
+    pub fn segment(&self) -> RawBytes {
+        self.seat().segment.bytes()
+    }
+
+    /// The bytes of a rank's segment, if this rank reaches them by pointer.
+    pub fn peer_segment(&self, rank: u32) -> Option<RawBytes> {
+        let seat = self.net.seats.get(rank as usize)?;
+        (rank == self.rank || self.net.config.mapped).then(|| seat.segment.bytes())
+    }
+
+    /// Lets this rank vanish without a word: the others find out.
+    pub fn vanish(&self) {
+        self.net.give_up(self.rank, "it vanished".into());
+    }
+
+    fn seat(&self) -> &Seat {
+        &self.net.seats[self.rank as usize]
+    }
+
+    fn dice(&self) -> Dice {
+        Dice::new(self.net.config.seed, self.rank)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! What the ranks of a net share.
+
+use super::SimConfig;
+use super::block::Block;
+use gasworks_sync::RawBytes;
+use parking_lot::{Condvar, Mutex, RwLock};
+use std::collections::{BTreeMap, HashMap};
+
+use gasworks_core::Class;
+
+/// A message on its way.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub from: u32,
+    pub class: Class,
+    pub head: Vec<u8>,
+    pub payload: Block,
+    /// The receiver's poll in which it may be delivered at the earliest; then, the order among equals. Sorting by
+    /// both reorders freely and starves nobody.
+    pub when: (u64, u64),
+}
+
+/// What has been sent to a rank.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    /// How often the rank has polled.
+    pub polls: u64,
+    /// How many messages have ever come.
+    pub arrived: u64,
+    /// Room taken by requests: reserved, under way, or being handled.
+    pub requests: usize,
+    pub messages: Vec<Message>,
+    /// Told to wake though nothing has come.
+    pub woken: bool,
+}
+
+/// What a rank has begun and not ended.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    /// Calls of `reserve` and commits: the numbers of the wire's decisions.
+    pub reserves: u64,
+    pub commits: u64,
+    pub next_ticket: u64,
+    pub reserved: HashMap<u64, Block>,
+    /// For each peer, requests of its that were delivered here, less the replies and credit messages that went back:
+    /// each may use the room of one request.
+    pub replies_due: Vec<u64>,
+}
+
+/// A post that is under way.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub put: bool,
+    pub local: RawBytes,
+    pub peer: u32,
+    pub registration: (u32, u32),
+    pub offset: usize,
+    pub token: u64,
+    pub number: u64,
+    pub when: (u64, u64),
+}
+
+/// A rank's side of the NIC.
+#[derive(Debug, Default)]
+pub(super) struct NicSide {
+    pub posts: u64,
+    pub polls: u64,
+    pub flights: Vec<Flight>,
+}
+
+/// A place for a registration, and how often it has been used.
+#[derive(Debug, Default)]
+pub(super) struct Registration {
+    pub generation: u32,
+    pub bytes: Option<RawBytes>,
+}
+
+/// One rank's part.
+pub(super) struct Seat {
+    pub inbox: Mutex<Inbox>,
+    pub arrival: Condvar,
+    pub outbox: Mutex<Outbox>,
+    pub nic: Mutex<NicSide>,
+    pub segment: Block,
+}
+
+/// Key-value exchange and fences.
+#[derive(Debug, Default)]
+pub(super) struct Exchange {
+    /// Put since the last fence.
+    pub fresh: BTreeMap<(u32, String), Vec<u8>>,
+    pub known: BTreeMap<(u32, String), Vec<u8>>,
+    pub waiting: u32,
+    pub fences: u64,
+    pub finalized: Vec<bool>,
+}
+
+/// Why the net does not work any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Broken {
+    pub rank: u32,
+    pub why: String,
+}
+
+/// The barrier in shared memory.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    pub phase: u64,
+    pub arrived: u32,
+}
+
+pub(super) struct Net {
+    pub config: SimConfig,
+    pub seats: Vec<Seat>,
+    /// Registrations by rank. Copies run under the read lock: so none runs after a registration has ended.
+    pub registrations: RwLock<Vec<Vec<Registration>>>,
+    pub exchange: Mutex<Exchange>,
+    pub fenced: Condvar,
+    pub broken: Mutex<Option<Broken>>,
+    pub arrivals: Mutex<Arrivals>,
+    pub name: String,
+}
+
+impl Net {
+    pub fn new(config: SimConfig) -> Self {
+        let ranks = config.ranks as usize;
+        let seat = || Seat {
+            inbox: Mutex::default(),
+            arrival: Condvar::new(),
+            outbox: Mutex::new(Outbox { replies_due: vec![0; ranks], ..Outbox::default() }),
+            nic: Mutex::default(),
+            segment: Block::new(config.segment),
+        };
+        Self {
+            seats: std::iter::repeat_with(seat).take(ranks).collect(),
+            registrations: RwLock::new(std::iter::repeat_with(Vec::new).take(ranks).collect()),
+            exchange: Mutex::new(Exchange { finalized: vec![false; ranks], ..Exchange::default() }),
+            fenced: Condvar::new(),
+            broken: Mutex::new(None),
+            arrivals: Mutex::default(),
+            name: format!("simnet-{:x}", config.seed),
+            config,
+        }
+    }
+
+    /// Who has broken the net, if somebody has.
+    pub fn broken(&self) -> Option<Broken> {
+        self.broken.lock().clone()
+    }
+
+    /// Notes that a rank is gone and wakes everybody who waits for it. The first one counts.
+    pub fn give_up(&self, rank: u32, why: String) {
+        self.broken.lock().get_or_insert(Broken { rank, why });
+        let _exchange = self.exchange.lock();
+        self.fenced.notify_all();
+        for seat in &self.seats {
+            seat.inbox.lock().woken = true;
+            seat.arrival.notify_all();
+        }
+    }
+}

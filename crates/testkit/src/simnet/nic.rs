@@ -1,0 +1,166 @@
+//! The NIC: copies between registered memory of threads, when chance says that a transfer completes.
+//!
+//! # Invariants
+//! S1. A registration's bytes stay mapped until it ends (the promise of `register`), and a copy touches them only
+//!     under the read lock of the registrations, which ending one takes for writing.
+//! S2. A post's local bytes stay mapped, unchanged for a put and nobody else's for a get, until its completion is
+//!     polled (the promise of `post`), and a copy happens just before that.
+
+use super::SimRank;
+use super::dice::Choice;
+use super::net::{Flight, Registration};
+use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post};
+use gasworks_sync::{RawBytes, racy};
+
+/// A rank's network interface.
+#[derive(Clone)]
+pub struct SimNic(pub(super) SimRank);
+
+/// A key says whose registration it is, which one, and which use of that place.
+fn encode(rank: u32, index: u32, generation: u32) -> Key {
+    Key([rank, index, generation].iter().flat_map(|word| word.to_le_bytes()).collect())
+}
+
+fn decode(key: &Key) -> Option<(u32, u32, u32)> {
+    let word = |i: usize| Some(u32::from_le_bytes(key.0.get(4 * i..4 * i + 4)?.try_into().ok()?));
+    (key.0.len() == 12).then_some((word(0)?, word(1)?, word(2)?))
+}
+
+impl SimNic {
+    fn find(&self, rank: u32, index: u32, generation: u32) -> Option<RawBytes> {
+        let registrations = self.0.net.registrations.read();
+        let place = registrations.get(rank as usize)?.get(index as usize)?;
+        place.bytes.filter(|_| place.generation == generation)
+    }
+
+    /// Whether the registration `key` of this rank holds `local`.
+    fn holds(&self, key: &Key, local: RawBytes) -> bool {
+        let Some((rank, index, generation)) = decode(key) else { return false };
+        let Some(bytes) = self.find(rank, index, generation) else { return false };
+        let (start, end) = (bytes.as_ptr().addr(), bytes.as_ptr().addr() + bytes.len());
+        rank == self.0.rank && start <= local.as_ptr().addr() && local.as_ptr().addr() + local.len() <= end
+    }
+
+    /// Carries a transfer out.
+    fn land(&self, flight: &Flight) -> Result<(), NicError> {
+        let faults = self.0.net.config.faults;
+        if self.0.dice().chance(Choice::NicFault, flight.number, faults.nic_error) {
+            return Err(NicError::PeerGone { peer: flight.peer });
+        }
+        let registrations = self.0.net.registrations.read();
+        let (index, generation) = flight.registration;
+        let place = registrations[flight.peer as usize].get(index as usize);
+        let bytes = place.filter(|r| r.generation == generation).and_then(|r| r.bytes);
+        let remote = bytes.and_then(|bytes| bytes.slice(flight.offset, flight.local.len()));
+        let remote = remote.ok_or(NicError::BadKey { peer: flight.peer })?;
+        let (local, len) = (flight.local.as_ptr(), flight.local.len());
+        // By way of a copy: the remote bytes are shared, the local ones are private, and a checker tells the
+        // difference.
+        let mut between = vec![0u8; len];
+        // SAFETY: S1 for the remote bytes, the lock is held; S2 for the local ones; all have `len` bytes.
+        unsafe {
+            if flight.put {
+                between.as_mut_ptr().copy_from_nonoverlapping(local, len);
+                racy::copy(remote.as_ptr(), between.as_mut_ptr(), len);
+            } else {
+                racy::copy(between.as_mut_ptr(), remote.as_ptr(), len);
+                local.copy_from_nonoverlapping(between.as_ptr(), len);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Nic for SimNic {
+    fn name(&self) -> &'static str {
+        "simnic"
+    }
+
+    fn abilities(&self) -> Abilities {
+        self.0.net.config.nic
+    }
+
+    unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
+        if self.0.net.config.faults.refuse_registration == Some(self.0.rank) {
+            return Err(NicError::Registration { len: bytes.len() });
+        }
+        let mut registrations = self.0.net.registrations.write();
+        let mine = &mut registrations[self.0.rank as usize];
+        let index = mine.iter().position(|place| place.bytes.is_none()).unwrap_or(mine.len());
+        if index == mine.len() {
+            mine.push(Registration::default());
+        }
+        mine[index].generation += 1;
+        mine[index].bytes = Some(bytes);
+        Ok(encode(self.0.rank, index as u32, mine[index].generation))
+    }
+
+    fn deregister(&self, key: &Key) -> Result<(), NicError> {
+        let bad = NicError::BadKey { peer: self.0.rank };
+        let (rank, index, generation) = decode(key).filter(|k| k.0 == self.0.rank).ok_or(bad)?;
+        let mut registrations = self.0.net.registrations.write();
+        let place = registrations[rank as usize].get_mut(index as usize).ok_or(bad)?;
+        if place.generation != generation || place.bytes.take().is_none() {
+            return Err(bad);
+        }
+        Ok(())
+    }
+
+    unsafe fn post(&self, post: &Post<'_>) -> Result<(), NicError> {
+        let config = &self.0.net.config;
+        let (len, offset) = (post.local.len(), post.remote_offset);
+        let put = post.direction == Direction::Put;
+        let alignment = if put { config.nic.put_alignment } else { config.nic.get_alignment }.max(1);
+        let aligned = len.is_multiple_of(alignment) && offset.is_multiple_of(alignment as u64);
+        if len == 0 || len > config.nic.largest || !aligned {
+            return Err(NicError::BadShape { len, offset });
+        }
+        if config.nic.registers_local && !self.holds(post.local_key, post.local) {
+            return Err(NicError::BadKey { peer: self.0.rank });
+        }
+        let bad = NicError::BadKey { peer: post.peer };
+        let (rank, index, generation) = decode(post.remote_key).filter(|k| k.0 == post.peer).ok_or(bad)?;
+        let bytes = self.find(rank, index, generation).ok_or(bad)?;
+        let offset = usize::try_from(offset).map_err(|_| bad)?;
+        bytes.slice(offset, len).ok_or(bad)?;
+        if let Some(broken) = self.0.net.broken() {
+            return Err(NicError::PeerGone { peer: broken.rank });
+        }
+        let mut side = self.0.seat().nic.lock();
+        side.posts += 1;
+        let (number, dice) = (side.posts, self.0.dice());
+        if side.flights.len() >= config.nic.depth || dice.chance(Choice::NicBusy, number, config.nic_busy) {
+            return Err(NicError::Busy);
+        }
+        let when = (
+            side.polls + dice.up_to(Choice::NicDelay, number, config.nic_delay),
+            dice.number(Choice::NicOrder, number),
+        );
+        let registration = (index, generation);
+        let Post { local, peer, token, .. } = *post;
+        side.flights.push(Flight { put, local, peer, registration, offset, token, number, when });
+        Ok(())
+    }
+
+    fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize {
+        let mut handed = 0;
+        let now = {
+            let mut side = self.0.seat().nic.lock();
+            side.polls += 1;
+            side.polls
+        };
+        while handed < burst {
+            let flight = {
+                let mut side = self.0.seat().nic.lock();
+                let due = side.flights.iter().enumerate().filter(|(_, f)| f.when.0 <= now);
+                let first = due.min_by_key(|(_, f)| f.when).map(|(i, _)| i);
+                first.map(|i| side.flights.swap_remove(i))
+            };
+            let Some(flight) = flight else { break };
+            let result = self.land(&flight);
+            sink(Completion { token: flight.token, result });
+            handed += 1;
+        }
+        handed
+    }
+}

@@ -1,0 +1,201 @@
+//! The transport: messages wait in the receiver's inbox until the poll that chance has chosen.
+
+use super::SimRank;
+use super::block::Block;
+use super::dice::Choice;
+use super::net::Message;
+use gasworks_core::wire::MAX_HEAD;
+use gasworks_core::{Arrived, Class, Limits, Reservation, SharedBarrier, Wire, WireError};
+use std::time::Duration;
+
+const NAME: &str = "simnet";
+
+/// A rank's transport.
+#[derive(Clone)]
+pub struct SimWire(pub(super) SimRank);
+
+impl SimWire {
+    fn corrupt(&self, what: String) -> WireError {
+        WireError::Corrupt { transport: NAME, at: self.0.rank, what }
+    }
+
+    /// The error that follows from who is gone.
+    fn whole(&self) -> Result<(), WireError> {
+        self.0.net.broken().map_or(Ok(()), |broken| Err(WireError::PeerGone { rank: broken.rank }))
+    }
+
+    fn take(&self, reservation: &Reservation) -> Result<Block, WireError> {
+        let block = self.0.seat().outbox.lock().reserved.remove(&reservation.ticket[0]);
+        block.ok_or_else(|| {
+            self.corrupt(format!("ticket {} was never given, or used twice", reservation.ticket[0]))
+        })
+    }
+
+    /// Hands one message to the sink and then frees it.
+    fn deliver(&self, message: Message, sink: &mut dyn FnMut(Arrived<'_>)) {
+        if message.class == Class::Request {
+            self.0.seat().outbox.lock().replies_due[message.from as usize] += 1;
+        }
+        sink(Arrived { from: message.from, head: &message.head, payload: message.payload.bytes() });
+        if message.class == Class::Request {
+            self.0.seat().inbox.lock().requests -= 1;
+        }
+    }
+}
+
+impl Wire for SimWire {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { max_medium: self.0.net.config.max_medium, max_long: self.0.net.config.max_long }
+    }
+
+    fn reserve(&self, to: u32, class: Class, payload: usize) -> Result<Reservation, WireError> {
+        let config = &self.0.net.config;
+        self.whole()?;
+        let peer = self.0.net.seats.get(to as usize).ok_or(WireError::PeerGone { rank: to })?;
+        if payload > config.max_medium {
+            return Err(WireError::TooLarge { transport: NAME, len: payload, max: config.max_medium });
+        }
+        if class == Class::Credit && payload > 0 {
+            return Err(self.corrupt(format!("a return of credits with a payload of {payload} bytes")));
+        }
+        let mut outbox = self.0.seat().outbox.lock();
+        if class == Class::Request {
+            outbox.reserves += 1;
+            let unwilling = self.0.dice().chance(Choice::WireBusy, outbox.reserves, config.busy);
+            let mut inbox = peer.inbox.lock();
+            if unwilling || inbox.requests >= config.queue {
+                return Err(WireError::Busy { to });
+            }
+            inbox.requests += 1;
+        } else if outbox.replies_due[to as usize] == 0 {
+            // Every request brought room for one answer, whichever it is: a second one has none.
+            return Err(self.corrupt(format!("a {class:?} to rank {to} without a request of its")));
+        } else {
+            outbox.replies_due[to as usize] -= 1;
+        }
+        outbox.next_ticket += 1;
+        let ticket = outbox.next_ticket;
+        let block = Block::new(payload);
+        let bytes = block.bytes();
+        outbox.reserved.insert(ticket, block);
+        Ok(Reservation { to, class, payload: bytes, ticket: [ticket, 0] })
+    }
+
+    fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError> {
+        let config = &self.0.net.config;
+        let payload = self.take(&reservation)?;
+        if head.len() > MAX_HEAD {
+            return Err(self.corrupt(format!("a head of {} bytes", head.len())));
+        }
+        let number = {
+            let mut outbox = self.0.seat().outbox.lock();
+            outbox.commits += 1;
+            outbox.commits
+        };
+        if config.faults.gone.is_some_and(|(rank, after)| rank == self.0.rank && number > after) {
+            self.0.net.give_up(self.0.rank, "as the configuration wants it".into());
+        }
+        self.whole()?;
+        let dice = self.0.dice();
+        let peer = &self.0.net.seats[reservation.to as usize];
+        let mut inbox = peer.inbox.lock();
+        inbox.arrived += 1;
+        let when = match config.reorder {
+            true => (
+                inbox.polls + dice.up_to(Choice::WireDelay, number, config.max_delay),
+                dice.number(Choice::WireOrder, number),
+            ),
+            false => (0, inbox.arrived),
+        };
+        let (from, class) = (self.0.rank, reservation.class);
+        inbox.messages.push(Message { from, class, head: head.to_vec(), payload, when });
+        drop(inbox);
+        peer.arrival.notify_all();
+        Ok(())
+    }
+
+    fn cancel(&self, reservation: Reservation) {
+        if self.take(&reservation).is_err() {
+            return;
+        }
+        match reservation.class {
+            Class::Request => self.0.net.seats[reservation.to as usize].inbox.lock().requests -= 1,
+            Class::Reply | Class::Credit => {
+                self.0.seat().outbox.lock().replies_due[reservation.to as usize] += 1;
+            }
+        }
+    }
+
+    fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
+        let seat = self.0.seat();
+        let now = {
+            let mut inbox = seat.inbox.lock();
+            inbox.polls += 1;
+            inbox.polls
+        };
+        let mut handed = 0;
+        while handed < burst {
+            let message = {
+                let mut inbox = seat.inbox.lock();
+                let due = inbox.messages.iter().enumerate().filter(|(_, m)| m.when.0 <= now);
+                let first = due.min_by_key(|(_, m)| m.when).map(|(i, _)| i);
+                first.map(|i| inbox.messages.swap_remove(i))
+            };
+            let Some(message) = message else { break };
+            self.deliver(message, sink); // no lock is held: a handler replies from in there
+            handed += 1;
+        }
+        if handed == 0 {
+            self.whole()?;
+        }
+        Ok(handed)
+    }
+
+    fn sleep(&self, limit: Duration) {
+        // What is delayed comes by polling, not by sleeping; so do the NIC's completions.
+        if !self.0.seat().nic.lock().flights.is_empty() {
+            std::thread::yield_now();
+            return;
+        }
+        let mut inbox = self.0.seat().inbox.lock();
+        if inbox.messages.is_empty() && !inbox.woken {
+            self.0.seat().arrival.wait_for(&mut inbox, limit);
+        }
+        inbox.woken = false;
+    }
+
+    fn wake(&self) {
+        self.0.seat().inbox.lock().woken = true;
+        self.0.seat().arrival.notify_all();
+    }
+}
+
+/// A barrier of all ranks in shared memory, for nets whose ranks are mapped.
+pub struct SimBarrier {
+    pub(super) rank: SimRank,
+    pub(super) mine: parking_lot::Mutex<u64>,
+}
+
+impl SharedBarrier for SimBarrier {
+    fn arrive(&self) {
+        let mut arrivals = self.rank.net.arrivals.lock();
+        *self.mine.lock() = arrivals.phase;
+        arrivals.arrived += 1;
+        if arrivals.arrived == self.rank.net.config.ranks {
+            arrivals.arrived = 0;
+            arrivals.phase += 1;
+            for seat in &self.rank.net.seats {
+                seat.inbox.lock().woken = true;
+                seat.arrival.notify_all();
+            }
+        }
+    }
+
+    fn done(&self) -> bool {
+        self.rank.net.arrivals.lock().phase > *self.mine.lock()
+    }
+}

@@ -1,0 +1,103 @@
+//! What the fuzz targets do with their bytes. Each is a plain function, so that the corpora under `corpus/` are also
+//! replayed as tests, on a stable compiler and without the fuzzer.
+
+use gasworks_bootstrap::wire;
+use gasworks_core::message;
+use gasworks_os::settings::parse_size;
+use std::io::Write;
+
+/// The targets by name.
+pub const TARGETS: &[(&str, fn(&[u8]))] =
+    &[("am_head", am_head), ("pmi_wire", pmi_wire), ("reads", reads), ("size", size)];
+
+/// Makes a program of a target: libFuzzer's, or else one that replays the files it is given.
+#[macro_export]
+macro_rules! target {
+    ($run:path) => {
+        #[cfg(fuzzing)]
+        libfuzzer_sys::fuzz_target!(|data: &[u8]| $run(data));
+
+        #[cfg(not(fuzzing))]
+        fn main() -> std::io::Result<()> {
+            for path in std::env::args_os().skip(1) {
+                $run(&std::fs::read(path)?);
+            }
+            Ok(())
+        }
+    };
+}
+
+/// The head of an active message: refused, or understood so well that encoding it again gives the same bytes.
+pub fn am_head(data: &[u8]) {
+    if let Ok(decoded) = message::decode(data) {
+        let again = message::Encoded::new(decoded.head, decoded.source, decoded.returned, decoded.args);
+        assert_eq!(again.as_bytes(), data);
+    }
+}
+
+/// PMI-2 from the other side: where the bytes are cut must make no difference, and what was read can be sent.
+pub fn pmi_wire(data: &[u8]) {
+    let whole = messages(&[data]);
+    let cut = data.first().map_or(0, |&b| usize::from(b) % (data.len() + 1));
+    let (front, back) = data.split_at(cut);
+    assert_eq!(messages(&[front, back]), whole);
+    for message in whole.0 {
+        let Ok(mut bytes) = message.encode() else { continue };
+        assert_eq!(wire::take_message(&mut bytes), Ok(Some(message)));
+        assert!(bytes.is_empty());
+    }
+    let mut lines = data.to_vec();
+    while let Ok(Some(_)) = wire::take_line(&mut lines) {}
+}
+
+/// The messages in what arrives in these pieces, and whether it ended in an error.
+fn messages(pieces: &[&[u8]]) -> (Vec<wire::Message>, bool) {
+    let (mut inbox, mut found) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        inbox.extend_from_slice(piece);
+        loop {
+            match wire::take_message(&mut inbox) {
+                Ok(Some(message)) => found.push(message),
+                Ok(None) => break,
+                Err(_) => return (found, true),
+            }
+        }
+    }
+    (found, false)
+}
+
+/// A size as it stands in a setting.
+pub fn size(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Some(bytes) = parse_size(text) else { return };
+    assert_eq!(parse_size(&bytes.to_string()), Some(bytes));
+    assert_eq!(parse_size(&format!(" {bytes} ")), Some(bytes));
+    if let Some(more) = bytes.checked_mul(1024) {
+        assert_eq!(parse_size(&format!("{bytes}K")), Some(more));
+    }
+}
+
+/// FASTA and FASTQ, plain or gzip: however small the blocks, the file ends or is refused, and both ways of cutting it
+/// hold the same number of k-mers.
+pub fn reads(data: &[u8]) {
+    let Ok(mut file) = tempfile::NamedTempFile::new() else { return };
+    if file.write_all(data).and_then(|()| file.flush()).is_err() {
+        return;
+    }
+    let (small, large) = (kmers(file.path(), 64), kmers(file.path(), 1 << 16));
+    assert_eq!(small.is_some(), large.is_some());
+    assert_eq!(small, large);
+}
+
+/// How many runs of k bases a file holds when it is read in blocks of `capacity`; `None` if it is refused.
+fn kmers(path: &std::path::Path, capacity: usize) -> Option<usize> {
+    use gasworks_examples::{kmer, reads::Reads};
+    let k = kmer::K::new(5).ok()?;
+    let mut reads = Reads::open(path, k).ok()?;
+    let (mut block, mut count) = (Vec::new(), 0);
+    while reads.next_block(&mut block, capacity).ok()?.is_some() {
+        let base = |b: &u8| matches!(b, b'A' | b'C' | b'G' | b'T' | b'a' | b'c' | b'g' | b't');
+        count += block.windows(5).filter(|w| w.iter().all(base)).count();
+    }
+    Some(count)
+}

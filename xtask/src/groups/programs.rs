@@ -1,0 +1,53 @@
+//! The examples, the demo, and the commands of the documentation.
+
+use super::Extent;
+use crate::exec::Cmd;
+use crate::needs::Need;
+use crate::rows::Row;
+use crate::tidy::{By, documented_commands};
+use crate::world::Build;
+use anyhow::Result;
+
+/// The examples, on how many ranks and with which arguments. Each checks its own result.
+const EXAMPLES: &[(&str, usize, &str)] = &[
+    ("hello", 4, ""),
+    ("ring", 4, ""),
+    ("hash-table", 4, ""),
+    ("gups", 4, ""),
+    ("heat", 4, ""),
+    ("sample-sort", 4, ""),
+];
+
+/// Programs in the folder of the examples that belong to the demo, whose rows run them.
+const OF_THE_DEMO: &[&str] = &["draw-reads", "kmer-serial", "kmers"];
+
+pub fn rows(_extent: Extent) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for &(name, ranks, args) in EXAMPLES {
+        rows.push(Row::new(format!("examples/{name}"), move |world, log| {
+            let dir = world.scratch(&format!("examples/{name}"))?;
+            let cmd = world.built(Build::Release)?.gasrun(ranks, name)?.words(args);
+            log.run_ok(&cmd.dir(dir)).map(drop)
+        }));
+    }
+    rows.push(Row::new("examples/all-have-rows", |world, _| {
+        let built = world.built(Build::Release)?;
+        let known = |name: &str| EXAMPLES.iter().any(|e| e.0 == name) || OF_THE_DEMO.contains(&name);
+        let strangers: Vec<_> = built.examples.iter().filter(|name| !known(name)).collect();
+        anyhow::ensure!(strangers.is_empty(), "no row in xtask/src/groups/programs.rs runs {strangers:?}");
+        Ok(())
+    }));
+    let demo = |name: &str, words: &'static str| {
+        Row::new(name, move |_, log| log.run_ok(&Cmd::cargo("xtask demo").words(words)).map(drop))
+    };
+    rows.push(demo("demo/generated", "--ranks 4"));
+    rows.push(demo("demo/jellyfish", "--ranks 4").need(Need::Jellyfish));
+    for &(command, by) in documented_commands() {
+        if by == By::Itself {
+            rows.push(Row::new(format!("documented/{}", command.replace(' ', "-")), move |_, log| {
+                log.run_ok(&Cmd::new("sh").arg("-c").arg(command)).map(drop)
+            }));
+        }
+    }
+    Ok(rows)
+}

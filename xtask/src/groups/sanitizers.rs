@@ -1,0 +1,79 @@
+//! Miri, the sanitizers, and the corpora of the fuzz targets.
+
+use super::Extent;
+use crate::exec::Cmd;
+use crate::needs::Need;
+use crate::rows::Row;
+use crate::tools;
+use crate::world::{Build, World};
+use anyhow::{Result, ensure};
+
+pub fn rows(extent: Extent) -> Result<Vec<Row>> {
+    let mut rows = vec![
+        Row::new("miri/shmem", |_, log| {
+            let ended = log.run_ok(&tools::miri_cmd().limit(900))?;
+            ensure!(super::units::passed(&ended.output) > 0, "no test ran");
+            Ok(())
+        })
+        .need(Need::Nightly)
+        .need(Need::Miri),
+        Row::new("tsan/build", |world, _| world.built(Build::Tsan).map(drop))
+            .need(Need::Nightly)
+            .need(Need::RustSrc),
+    ];
+    for package in tools::TSAN_PACKAGES {
+        let name = format!("tsan/{}", package.trim_start_matches("gasworks-"));
+        rows.push(tests_of(name, Build::Tsan, package).need(Need::Nightly).need(Need::RustSrc));
+    }
+    for transport in ["simnet", "simnet-unmapped"] {
+        let row = Row::new(format!("tsan/conformance/{transport}"), move |world, log| {
+            let built = world.built(Build::Tsan)?;
+            let cmd = super::conformance::simnet(&built, transport, "par", 2)?;
+            log.run_ok(&with_tsan_options(cmd)).map(drop)
+        });
+        rows.push(row.need(Need::Nightly).need(Need::RustSrc));
+    }
+    if extent == Extent::Nightly {
+        rows.push(Row::new("asan/build", |world, _| world.built(Build::Asan).map(drop)).need(Need::Nightly));
+        for dir in
+            crate::package_dirs().into_iter().filter(|d| d != "xtask" && d != "examples" && d != "gasworks")
+        {
+            let package = format!("gasworks-{dir}");
+            rows.push(tests_of(format!("asan/{dir}"), Build::Asan, &package).need(Need::Nightly));
+        }
+    }
+    rows.push(Row::new("fuzz/replay", |_, log| {
+        let dir = crate::root().join("target/fuzz-replay");
+        let ended =
+            log.run_ok(&Cmd::cargo("test --manifest-path fuzz/Cargo.toml").env("CARGO_TARGET_DIR", dir))?;
+        ensure!(super::units::passed(&ended.output) > 0, "no corpus was replayed");
+        Ok(())
+    }));
+    if extent == Extent::Nightly {
+        for target in tools::fuzz_targets()? {
+            let row = Row::new(format!("fuzz/{target}"), move |_, log| {
+                log.run_ok(&tools::fuzz_cmd(&target, 120)?).map(drop)
+            });
+            rows.push(row.need(Need::Nightly).need(Need::CargoFuzz));
+        }
+    }
+    Ok(rows)
+}
+
+/// A row that runs a package's tests as this way to build made them.
+fn tests_of(name: String, build: Build, package: &str) -> Row {
+    let dir = package.trim_start_matches("gasworks-").to_owned();
+    Row::new(name, move |world: &World, log| {
+        let built = world.built(build)?;
+        let mut tests = 0;
+        for program in built.tests.iter().filter(|t| t.package == dir && t.target != "loom") {
+            tests += super::units::passed(&log.run_ok(&with_tsan_options(program.cmd().limit(300)))?.output);
+        }
+        ensure!(tests > 0, "no test ran");
+        Ok(())
+    })
+}
+
+fn with_tsan_options(cmd: Cmd) -> Cmd {
+    cmd.env("TSAN_OPTIONS", "halt_on_error=1")
+}

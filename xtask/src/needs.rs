@@ -1,0 +1,172 @@
+//! What a row needs of the machine, and `ci/expected-skips`, which says where it may be absent.
+
+use crate::exec::Cmd;
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+
+/// Something that a machine may lack. The name of its absence is what `ci/expected-skips` calls a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// A nightly toolchain.
+    Nightly,
+    /// Miri and the library's sources on nightly.
+    Miri,
+    /// The library's sources on nightly, for the thread sanitizer.
+    RustSrc,
+    /// cargo-fuzz.
+    CargoFuzz,
+    /// Debian's `jellyfish`.
+    Jellyfish,
+    /// The right to make user and process namespaces.
+    Namespaces,
+    /// An NVIDIA GPU.
+    Gpu,
+}
+
+impl Need {
+    /// All of them.
+    pub const ALL: [Need; 7] = [
+        Need::Nightly,
+        Need::Miri,
+        Need::RustSrc,
+        Need::CargoFuzz,
+        Need::Jellyfish,
+        Need::Namespaces,
+        Need::Gpu,
+    ];
+
+    /// The condition under which a row that needs it may be skipped.
+    pub fn condition(self) -> &'static str {
+        match self {
+            Need::Nightly => "no-nightly",
+            Need::Miri => "no-miri",
+            Need::RustSrc => "no-rust-src",
+            Need::CargoFuzz => "no-cargo-fuzz",
+            Need::Jellyfish => "no-jellyfish",
+            Need::Namespaces => "no-namespaces",
+            Need::Gpu => "no-gpu",
+        }
+    }
+
+    /// What is missing, in words.
+    fn missing(self) -> &'static str {
+        match self {
+            Need::Nightly => "no nightly toolchain (rustup toolchain install nightly)",
+            Need::Miri => "no Miri (rustup component add miri rust-src --toolchain nightly)",
+            Need::RustSrc => {
+                "no library sources on nightly (rustup component add rust-src --toolchain nightly)"
+            }
+            Need::CargoFuzz => "no cargo-fuzz (cargo install --locked cargo-fuzz)",
+            Need::Jellyfish => "no jellyfish (apt-get install jellyfish)",
+            Need::Namespaces => "no right to make namespaces",
+            Need::Gpu => "no NVIDIA GPU",
+        }
+    }
+
+    fn present(self) -> bool {
+        match self {
+            Need::Nightly => Cmd::cargo("+nightly --version").works(),
+            Need::Miri => Cmd::cargo("+nightly miri --version").works() && Need::RustSrc.present(),
+            Need::RustSrc => nightly_sysroot()
+                .is_some_and(|root| root.join("lib/rustlib/src/rust/library/std/src/lib.rs").is_file()),
+            Need::CargoFuzz => Cmd::cargo("fuzz --version").works(),
+            Need::Jellyfish => Cmd::new("jellyfish").arg("--version").works(),
+            Need::Namespaces => Cmd::new("unshare").words("--user --map-root-user --pid --fork true").works(),
+            Need::Gpu => std::path::Path::new("/dev/nvidiactl").exists(),
+        }
+    }
+}
+
+fn nightly_sysroot() -> Option<std::path::PathBuf> {
+    Some(Cmd::new("rustc").words("+nightly --print sysroot").read().ok()?.trim().into())
+}
+
+/// What this machine has, looked at once.
+#[derive(Debug, Default)]
+pub struct Machine {
+    known: std::sync::Mutex<BTreeMap<Need, bool>>,
+}
+
+impl Machine {
+    /// Whether it has this.
+    pub fn has(&self, need: Need) -> bool {
+        let mut known = self.known.lock().unwrap_or_else(|e| e.into_inner());
+        *known.entry(need).or_insert_with(|| need.present())
+    }
+
+    /// The first of `needs` that it has not.
+    pub fn lacks(&self, needs: &[Need]) -> Option<Need> {
+        needs.iter().copied().find(|&need| !self.has(need))
+    }
+}
+
+/// The lines of `ci/expected-skips`.
+#[derive(Debug)]
+pub struct ExpectedSkips {
+    lines: Vec<(String, Need)>,
+}
+
+impl ExpectedSkips {
+    /// Reads the committed file.
+    pub fn load() -> Result<Self> {
+        let path = crate::root().join("ci/expected-skips");
+        let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        Self::parse(&text)
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let mut lines = Vec::new();
+        for (number, pattern, condition) in crate::pairs_of(text) {
+            let Some(condition) = condition else {
+                bail!("ci/expected-skips, line {number}: wanted `ROW PATTERN : CONDITION`");
+            };
+            let Some(need) = Need::ALL.into_iter().find(|n| n.condition() == condition) else {
+                let known = Need::ALL.map(Need::condition).join(", ");
+                bail!("ci/expected-skips, line {number}: no condition {condition:?}; there are {known}");
+            };
+            lines.push((pattern.to_owned(), need));
+        }
+        Ok(Self { lines })
+    }
+
+    /// Lines whose pattern matches none of these rows: they are out of date.
+    pub fn stale<'a>(&'a self, rows: &[&str]) -> Vec<&'a str> {
+        let matches_none = |pattern: &str| !rows.iter().any(|row| crate::rows::matches(pattern, row));
+        self.lines.iter().map(|(pattern, _)| pattern.as_str()).filter(|p| matches_none(p)).collect()
+    }
+
+    /// Why the row `name` may be skipped for lack of `need`, or the error that it may not.
+    pub fn judge(&self, name: &str, need: Need) -> Result<String> {
+        if self.lines.iter().any(|(pattern, n)| *n == need && crate::rows::matches(pattern, name)) {
+            return Ok(need.missing().to_owned());
+        }
+        bail!(
+            "{}, and ci/expected-skips does not let this row be skipped for `{}`",
+            need.missing(),
+            need.condition()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_listed_row_may_be_skipped_and_only_for_its_condition() {
+        let skips =
+            ExpectedSkips::parse("# why\nmiri/* : no-miri\n\ndemo/jellyfish : no-jellyfish # where\n")
+                .unwrap();
+        assert!(skips.judge("miri/shmem", Need::Miri).is_ok());
+        assert!(skips.judge("miri/shmem", Need::Gpu).is_err());
+        assert!(skips.judge("demo/serial", Need::Jellyfish).is_err());
+        assert_eq!(skips.stale(&["miri/shmem"]), ["demo/jellyfish"]);
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        assert!(ExpectedSkips::parse("a\nb : no-sun").unwrap_err().to_string().contains("line 1"));
+        let error = ExpectedSkips::parse("\nb : no-sun").unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains("no-sun"), "{error}");
+    }
+}

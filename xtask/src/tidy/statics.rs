@@ -1,0 +1,140 @@
+//! Primitives that have one home, and statics that have none.
+
+use crate::scan::{Source, Tree, cut_tests, line_of};
+use anyhow::Result;
+
+const PRIMITIVES: &[&str] =
+    &["core::sync::atomic", "std::sync::atomic", "core::cell::UnsafeCell", "std::cell::UnsafeCell", "loom::"];
+
+/// Names that belong to `crates/sync`. Measurements and tests outside the building may use the library's own.
+pub fn atomics(tree: &Tree) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for file in tree.products().filter(|f| f.package() != Some("sync")) {
+        let code = file.code();
+        for name in PRIMITIVES {
+            for (at, _) in cut_tests(&code).match_indices(name) {
+                found.push(format!("{}:{}: {name}: use gasworks_sync", file.path, line_of(&code, at)));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Statics that may be changed and are meant to be, by file and name.
+const ALLOWED: &[(&str, &str, &str)] = &[
+    (
+        "crates/sync/src/fault.rs",
+        "PASSED",
+        "counts passages of kill points, in builds made to be killed only",
+    ),
+    (
+        "crates/sync/src/fault.rs",
+        "TARGET",
+        "the kill point that the environment names, read once, in those builds only",
+    ),
+    ("crates/sync/src/fault.rs", "HOOK", "a test's own hook, in those builds only"),
+    (
+        "crates/sync/src/mutation.rs",
+        "CHOSEN",
+        "the planted bug that the environment names, in checker builds only",
+    ),
+    ("crates/sync/src/atomic.rs", "ANCHOR", "stands for fences under the thread sanitizer only"),
+    ("crates/os/src/jobs.rs", "", "the one registry of jobs, which signal and exit hooks read"),
+    ("crates/os/src/faults.rs", "", "the table of segments that the handler of SIGBUS reads"),
+];
+
+/// Types whose value changes behind a shared reference.
+const MUTABLE: &[&str] =
+    &["Atomic", "Mutex", "RwLock", "OnceLock", "LazyLock", "RefCell", "Cell<", "UnsafeCell", "Once"];
+
+/// Statics below `capi` that can change.
+pub fn statics(tree: &Tree) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for file in tree.products().filter(|f| f.package() != Some("capi")) {
+        let code = file.code();
+        for (name, line, why) in mutable_statics(cut_tests(&code)) {
+            let allowed =
+                |(path, n, _): &&(&str, &str, &str)| *path == file.path && (n.is_empty() || *n == name);
+            if !ALLOWED.iter().any(|entry| allowed(&entry)) {
+                found.push(format!("{}:{line}: static {name}: {why}", file.path));
+            }
+        }
+    }
+    found.extend(ALLOWED.iter().filter(|(path, _, reason)| reason.is_empty() || gone(tree, path)).map(
+        |(path, name, _)| {
+            format!("xtask/src/tidy/statics.rs: the exception {path} {name} is not needed any more")
+        },
+    ));
+    Ok(found)
+}
+
+/// Whether an exception's file is missing from a tree that has its crate.
+fn gone(tree: &Tree, path: &str) -> bool {
+    let package = Source { path: path.into(), text: String::new() };
+    tree.files.iter().any(|f| f.package().is_some() && f.package() == package.package())
+        && tree.get(path).is_none()
+}
+
+/// Name, line and kind of the statics in `code` that can change.
+fn mutable_statics(code: &str) -> Vec<(String, usize, &'static str)> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("static ") {
+        // Not `'static `, nor part of a longer word.
+        if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '\'') {
+            continue;
+        }
+        let rest = &code[at + "static ".len()..];
+        let (changeable, rest) = rest.strip_prefix("mut ").map_or((false, rest), |rest| (true, rest));
+        let Some((name, after)) = rest.split_once(':') else { continue };
+        let kind = after.split(['=', ';']).next().unwrap_or_default();
+        let why = match (
+            changeable,
+            MUTABLE.iter().any(|m| kind.contains(m)),
+            code[..at].trim_end().ends_with('{'),
+        ) {
+            (true, ..) => "`static mut`",
+            (_, true, _) => "its type can change behind a reference",
+            _ => continue,
+        };
+        found.push((name.trim().to_owned(), line_of(code, at), why));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stray_primitives_are_found() {
+        let text = "// core::sync::atomic in a comment\nuse core::sync::atomic::AtomicU32;\n\
+                    #[cfg(test)]\nmod tests {\nuse std::sync::atomic::AtomicU8;\n}";
+        let tree = Tree::of(&[("crates/pshm/src/a.rs", text), ("crates/sync/src/a.rs", text)]);
+        let found = atomics(&tree).unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("crates/pshm/src/a.rs:2:"));
+    }
+
+    #[test]
+    fn statics_that_change_are_found() {
+        let text = "static NAMES: &[&'static str] = &[];\nstatic mut A: u32 = 0;\nstatic B: AtomicU32 = AtomicU32::new(0);\n\
+                    fn f(x: &'static Mutex<u8>) { static C: std::sync::OnceLock<u8> = OnceLock::new(); }";
+        let found = statics(&Tree::of(&[("crates/core/src/a.rs", text)])).unwrap();
+        assert_eq!(found.len(), 3, "{found:?}");
+    }
+
+    #[test]
+    fn exceptions_hold_for_their_file_only() {
+        let text = "static ANCHOR: AtomicU32 = AtomicU32::new(0);";
+        let tree = |path| Tree::of(&[(path, text)]);
+        assert!(
+            !statics(&tree("crates/sync/src/atomic.rs"))
+                .unwrap()
+                .iter()
+                .any(|f| f.contains("static ANCHOR:"))
+        );
+        assert!(
+            statics(&tree("crates/sync/src/cell.rs")).unwrap().iter().any(|f| f.contains("static ANCHOR:"))
+        );
+    }
+}

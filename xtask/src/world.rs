@@ -1,0 +1,250 @@
+//! What rows share: the machine, where logs go, and builds that are made once.
+
+use crate::exec::{Cmd, Log};
+use crate::needs::Machine;
+use anyhow::{Context, Result, anyhow, bail};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// The target that sanitizers are built for: naming it keeps their flags away from build scripts.
+pub const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// A way to build the workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Build {
+    /// Everything, as the dev profile has it.
+    Debug,
+    /// Everything, optimised.
+    Release,
+    /// The crates, with places to be killed at.
+    Faults,
+    /// The loom models.
+    Loom,
+    /// What runs under the thread sanitizer.
+    Tsan,
+    /// What runs under the address sanitizer.
+    Asan,
+}
+
+impl Build {
+    /// Its name in rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Build::Debug => "debug",
+            Build::Release => "release",
+            Build::Faults => "faults",
+            Build::Loom => "loom",
+            Build::Tsan => "tsan",
+            Build::Asan => "asan",
+        }
+    }
+
+    /// The cargo commands that make it. Each gets the flags of [`Build::dress`].
+    fn commands(self) -> Vec<Cmd> {
+        let crates = "--workspace --exclude xtask --exclude gasworks-examples";
+        let words = match self {
+            Build::Debug => {
+                vec!["build --workspace --bins --examples".into(), "test --workspace --no-run".into()]
+            }
+            Build::Release => vec![
+                "build --release --workspace --bins --examples".into(),
+                "test --release --workspace --no-run".into(),
+            ],
+            Build::Faults => vec![format!("build {crates} --bins"), format!("test {crates} --no-run")],
+            Build::Loom => {
+                let packages: String =
+                    crate::packages_with("tests/loom.rs").iter().map(|p| format!(" -p {p}")).collect();
+                vec![format!("test --release --no-run{packages} --test loom")]
+            }
+            Build::Tsan => vec![
+                format!("+nightly build -Zbuild-std --target {TARGET} -p gasworks-testkit --bins"),
+                format!(
+                    "+nightly test -Zbuild-std --target {TARGET} --no-run -p gasworks-shmem -p gasworks-pshm"
+                ),
+            ],
+            Build::Asan => vec![
+                format!("+nightly build --target {TARGET} -p gasworks-testkit -p gasworks-launch --bins"),
+                format!("+nightly test --target {TARGET} --no-run {crates} --exclude gasworks"),
+            ],
+        };
+        words
+            .iter()
+            .map(|w| self.dress(Cmd::cargo(w).arg("--message-format=json-render-diagnostics").limit(1500)))
+            .collect()
+    }
+
+    /// Adds the flags and the target directory of this way to build.
+    pub fn dress(self, cmd: Cmd) -> Cmd {
+        let flags = match self {
+            Build::Debug | Build::Release => return cmd,
+            Build::Faults => "--cfg gasworks_faults",
+            Build::Loom => "--cfg gasworks_loom",
+            Build::Tsan => "-Zsanitizer=thread --cfg gasworks_tsan",
+            Build::Asan => "-Zsanitizer=address",
+        };
+        cmd.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", crate::root().join("target").join(self.name()))
+    }
+}
+
+/// A test program.
+#[derive(Clone, Debug)]
+pub struct TestProgram {
+    /// The folder of its package, the last part of the path.
+    pub package: String,
+    /// The name of its target: the library's, or the integration test's.
+    pub target: String,
+    /// Where its package is.
+    pub dir: PathBuf,
+    /// The program.
+    pub path: PathBuf,
+}
+
+impl TestProgram {
+    /// To run it as cargo would.
+    pub fn cmd(&self) -> Cmd {
+        Cmd::new(&self.path).dir(&self.dir).env("CARGO_MANIFEST_DIR", &self.dir)
+    }
+}
+
+/// What a build made.
+#[derive(Debug, Default)]
+pub struct Built {
+    /// Programs by name.
+    pub programs: BTreeMap<String, PathBuf>,
+    /// The programs of the package `gasworks-examples`.
+    pub examples: BTreeSet<String>,
+    /// Test programs.
+    pub tests: Vec<TestProgram>,
+}
+
+impl Built {
+    /// The program `name`.
+    pub fn program(&self, name: &str) -> Result<&Path> {
+        self.programs
+            .get(name)
+            .map(PathBuf::as_path)
+            .ok_or_else(|| anyhow!("the build has no program {name}"))
+    }
+
+    /// A command that runs the program `name` under `gasrun` on `ranks` ranks.
+    pub fn gasrun(&self, ranks: usize, name: &str) -> Result<Cmd> {
+        let program = self.program(name)?;
+        Ok(Cmd::new(self.program("gasrun")?)
+            .words(&format!("-n {ranks} --timeout 120 --"))
+            .arg(program)
+            .limit(150))
+    }
+
+    /// Takes in what cargo printed.
+    fn add(&mut self, messages: &str) {
+        for line in messages.lines().filter(|l| l.starts_with('{')) {
+            let Ok(message) = serde_json::from_str::<serde_json::Value>(line) else { continue };
+            let text = |at: &str| message.pointer(at).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
+            let (path, manifest) =
+                (PathBuf::from(text("/executable")), PathBuf::from(text("/manifest_path")));
+            let (Some(dir), false) = (manifest.parent(), path.as_os_str().is_empty()) else { continue };
+            let package = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let target = text("/target/name");
+            if message.pointer("/profile/test").and_then(|v| v.as_bool()) == Some(true) {
+                self.tests.push(TestProgram { package, target, dir: dir.into(), path });
+            } else {
+                if package == "examples" {
+                    self.examples.insert(target.clone());
+                }
+                self.programs.insert(target, path);
+            }
+        }
+    }
+}
+
+type Once = Arc<OnceLock<Result<Arc<Built>, String>>>;
+
+/// What rows share.
+#[derive(Debug)]
+pub struct World {
+    /// What the machine has.
+    pub machine: Machine,
+    logs: PathBuf,
+    builds: Mutex<BTreeMap<Build, Once>>,
+}
+
+impl World {
+    /// With logs under `target/xtask`.
+    pub fn new() -> Self {
+        Self::at(crate::root().join("target/xtask"))
+    }
+
+    /// With logs in a folder.
+    pub fn at(logs: PathBuf) -> Self {
+        Self { machine: Machine::default(), logs, builds: Mutex::default() }
+    }
+
+    /// Where the row `name` writes its log.
+    pub fn log_path(&self, name: &str) -> PathBuf {
+        self.logs.join(format!("{}.log", name.replace(['/', ':', '@'], "-")))
+    }
+
+    /// A folder of the row's own, empty.
+    pub fn scratch(&self, name: &str) -> Result<PathBuf> {
+        let dir = self.logs.join(name.replace(['/', ':', '@'], "-"));
+        if dir.exists() {
+            std::fs::remove_dir_all(&dir).with_context(|| format!("emptying {}", dir.display()))?;
+        }
+        std::fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+        Ok(dir)
+    }
+
+    /// A path as seen from the repository's root.
+    pub fn shown(&self, path: &Path) -> String {
+        path.strip_prefix(crate::root()).unwrap_or(path).display().to_string()
+    }
+
+    /// What this way to build makes; built by the first who asks.
+    pub fn built(&self, build: Build) -> Result<Arc<Built>> {
+        let once = self.builds.lock().unwrap_or_else(|e| e.into_inner()).entry(build).or_default().clone();
+        let name = build.name();
+        once.get_or_init(|| self.build(build).map(Arc::new).map_err(|e| format!("{e:#}")))
+            .clone()
+            .map_err(|e| anyhow!("the {name} build failed: {e} (log: target/xtask/build-of-{name}.log)"))
+    }
+
+    fn build(&self, build: Build) -> Result<Built> {
+        let log = Log::create(self.log_path(&format!("build of {}", build.name()).replace(' ', "-")))?;
+        let mut built = Built::default();
+        for command in build.commands() {
+            let ended = log.run(&command)?;
+            if !ended.ok() {
+                bail!("{}: {}\n{}", ended.how(), first_error(&ended.output), ended.shown);
+            }
+            built.add(&ended.output);
+        }
+        Ok(built)
+    }
+}
+
+/// The first line of a compiler's output that says what is wrong.
+fn first_error(output: &str) -> &str {
+    output.lines().find(|l| l.starts_with("error")).unwrap_or("see the log")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_messages_are_sorted_into_programs_and_tests() {
+        let mut built = Built::default();
+        built.add(concat!(
+            "   Compiling a\n",
+            r#"{"reason":"compiler-artifact","manifest_path":"/r/crates/a/Cargo.toml","target":{"name":"t"},"profile":{"test":true},"executable":"/t/t-1"}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","manifest_path":"/r/examples/Cargo.toml","target":{"name":"hello"},"profile":{"test":false},"executable":"/t/hello"}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","manifest_path":"/r/crates/a/Cargo.toml","target":{"name":"lib"},"profile":{"test":false},"executable":null}"#,
+        ));
+        assert_eq!((built.tests.len(), built.programs.len(), built.examples.len()), (1, 1, 1));
+        assert_eq!((built.tests[0].package.as_str(), built.tests[0].target.as_str()), ("a", "t"));
+        assert!(built.program("gasrun").is_err_and(|e| e.to_string().contains("gasrun")));
+    }
+}
