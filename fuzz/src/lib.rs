@@ -1,14 +1,16 @@
 //! What the fuzz targets do with their bytes. Each is a plain function, so that the corpora under `corpus/` are also
 //! replayed as tests, on a stable compiler and without the fuzzer.
 
+use gasworks_bootstrap::server::{Output, Phase, Server};
 use gasworks_bootstrap::wire;
 use gasworks_core::message;
 use gasworks_os::settings::parse_size;
+use std::collections::BTreeSet;
 use std::io::Write;
 
 /// The targets by name.
 pub const TARGETS: &[(&str, fn(&[u8]))] =
-    &[("am_head", am_head), ("pmi_wire", pmi_wire), ("reads", reads), ("size", size)];
+    &[("am_head", am_head), ("pmi_server", pmi_server), ("pmi_wire", pmi_wire), ("reads", reads), ("size", size)];
 
 /// Makes a program of a target: libFuzzer's, or else one that replays the files it is given.
 #[macro_export]
@@ -64,6 +66,50 @@ fn messages(pieces: &[&[u8]]) -> (Vec<wire::Message>, bool) {
         }
     }
     (found, false)
+}
+
+/// The PMI-2 server against ranks that say anything. The bytes are a list of: whose turn it is (the top bit: what
+/// follows is a message's payload, and gets its length in front), how many bytes, the bytes.
+pub fn pmi_server(data: &[u8]) {
+    const RANKS: u32 = 3;
+    let mut server = Server::new(RANKS, "job");
+    let mut inboxes = vec![Vec::new(); RANKS as usize];
+    let (mut broken, mut joined, mut out) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+    let mut rest = data;
+    while let [turn, len, tail @ ..] = rest {
+        let (bytes, after) = tail.split_at(usize::from(*len).min(tail.len()));
+        rest = after;
+        let rank = u32::from(turn & 0x7f) % RANKS;
+        let inbox = &mut inboxes[rank as usize];
+        if turn & 0x80 != 0 {
+            inbox.extend_from_slice(format!("{:>6}", bytes.len()).as_bytes());
+        }
+        inbox.extend_from_slice(bytes);
+        server.feed(rank, inbox, &mut out);
+        if bytes.is_empty() {
+            server.gone(rank);
+        }
+        for output in out.drain(..) {
+            match output {
+                Output::Send { rank, bytes } => {
+                    assert!(rank < RANKS && !bytes.is_empty());
+                    let line = bytes.last() == Some(&b'\n');
+                    let mut inbox = bytes;
+                    let read = if line { wire::take_line(&mut inbox) } else { wire::take_message(&mut inbox) };
+                    assert!(matches!(read, Ok(Some(_))) && inbox.is_empty(), "an answer that no client can read");
+                }
+                Output::Joined { rank } => assert!(joined.insert(rank), "rank {rank} joined twice"),
+                Output::Broken { rank, what } => {
+                    assert!(broken.insert(rank) && !what.is_empty(), "rank {rank} was reported twice");
+                    assert_eq!(server.phase(rank), Phase::Broken);
+                }
+                Output::Finalized { rank } | Output::Abort { rank, .. } => assert!(joined.contains(&rank)),
+            }
+        }
+        if let Some((waits, gone)) = server.stuck() {
+            assert!(waits < RANKS && gone < RANKS);
+        }
+    }
 }
 
 /// A size as it stands in a setting.

@@ -315,8 +315,12 @@ mod tests {
         assert!(ended.status.is_none());
         let child: i32 = ended.output.trim().parse().unwrap();
         // An orphan that has been killed may stay a zombie until init takes it, but it sleeps no more.
-        let state = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-        assert!(state.is_empty() || state.contains(") Z "), "{state}");
+        let state = || std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        let begun = Instant::now();
+        while !state().is_empty() && !state().contains(") Z ") {
+            assert!(begun.elapsed() < Duration::from_secs(5), "{}", state());
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod budget;
 mod demo;
 mod exec;
 mod groups;
+mod leftovers;
 mod matrix;
 mod needs;
 mod rows;

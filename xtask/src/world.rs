@@ -116,6 +116,8 @@ pub struct Built {
     pub examples: BTreeSet<String>,
     /// Test programs.
     pub tests: Vec<TestProgram>,
+    /// The library `gasworks`, for what is compiled against it.
+    pub face: Option<PathBuf>,
 }
 
 impl Built {
@@ -136,11 +138,21 @@ impl Built {
             .limit(150))
     }
 
+    /// What is in cargo's messages.
+    pub fn of(messages: &str) -> Self {
+        let mut built = Self::default();
+        built.add(messages);
+        built
+    }
+
     /// Takes in what cargo printed.
     fn add(&mut self, messages: &str) {
         for line in messages.lines().filter(|l| l.starts_with('{')) {
             let Ok(message) = serde_json::from_str::<serde_json::Value>(line) else { continue };
             let text = |at: &str| message.pointer(at).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
+            if text("/target/name") == "gasworks" && message.pointer("/profile/test") == Some(&false.into()) {
+                self.face = Some(PathBuf::from(text("/filenames/0")));
+            }
             let (path, manifest) =
                 (PathBuf::from(text("/executable")), PathBuf::from(text("/manifest_path")));
             let (Some(dir), false) = (manifest.parent(), path.as_os_str().is_empty()) else { continue };
@@ -158,7 +170,7 @@ impl Built {
     }
 }
 
-type Once = Arc<OnceLock<Result<Arc<Built>, String>>>;
+type Once<T> = Arc<OnceLock<Result<T, String>>>;
 
 /// What rows share.
 #[derive(Debug)]
@@ -166,7 +178,8 @@ pub struct World {
     /// What the machine has.
     pub machine: Machine,
     logs: PathBuf,
-    builds: Mutex<BTreeMap<Build, Once>>,
+    builds: Mutex<BTreeMap<Build, Once<Arc<Built>>>>,
+    done: Mutex<BTreeMap<String, Once<()>>>,
 }
 
 impl World {
@@ -177,7 +190,7 @@ impl World {
 
     /// With logs in a folder.
     pub fn at(logs: PathBuf) -> Self {
-        Self { machine: Machine::default(), logs, builds: Mutex::default() }
+        Self { machine: Machine::default(), logs, builds: Mutex::default(), done: Mutex::default() }
     }
 
     /// Where the row `name` writes its log.
@@ -207,6 +220,13 @@ impl World {
         once.get_or_init(|| self.build(build).map(Arc::new).map_err(|e| format!("{e:#}")))
             .clone()
             .map_err(|e| anyhow!("the {name} build failed: {e} (log: target/xtask/build-of-{name}.log)"))
+    }
+
+    /// Does what several rows need done before them; later callers get the same result.
+    pub fn once(&self, what: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let once =
+            self.done.lock().unwrap_or_else(|e| e.into_inner()).entry(what.to_owned()).or_default().clone();
+        once.get_or_init(|| work().map_err(|e| format!("{e:#}"))).clone().map_err(|e| anyhow!(e))
     }
 
     fn build(&self, build: Build) -> Result<Built> {

@@ -1,2 +1,4 @@
 //! `gasrun` starts the ranks of a job.
-fn main() {}
+fn main() -> std::process::ExitCode {
+    gasworks_launch::main()
+}

@@ -33,7 +33,7 @@ pub(crate) fn listen(nonce: &Nonce) -> Result<Listener, PshmError> {
 
 /// Exchanges descriptors: gives one, returns one for each rank, in rank order.
 ///
-/// `listener` is the leader's own.
+/// `listener` is the leader's own; a single rank needs none.
 pub(crate) fn exchange(
     me: u32,
     file: &MemFd,
@@ -43,9 +43,15 @@ pub(crate) fn exchange(
 ) -> Result<Vec<OwnedFd>, PshmError> {
     let deadline = Instant::now() + allowed;
     match listener {
+        None if nonces.len() == 1 => Ok(vec![duplicate(file)?]),
         Some(listener) => lead(me, file, nonces, &listener, allowed, deadline),
         None => follow(me, file, nonces, allowed, deadline),
     }
+}
+
+fn duplicate(file: &MemFd) -> Result<OwnedFd, PshmError> {
+    let copy = file.as_fd().try_clone_to_owned();
+    Ok(copy.map_err(|e| OsError::new("duplicate", "the descriptor of a memory file", e))?)
 }
 
 fn own_user() -> Result<u32, PshmError> {
@@ -62,10 +68,9 @@ fn lead(
     deadline: Instant,
 ) -> Result<Vec<OwnedFd>, PshmError> {
     let user = own_user()?;
-    let own = file.as_fd().try_clone_to_owned().map_err(|e| OsError::new("duplicate", "a descriptor", e))?;
     let mut fds: Vec<Option<OwnedFd>> = nonces.iter().map(|_| None).collect();
     let mut streams = Vec::with_capacity(nonces.len());
-    fds[me as usize] = Some(own);
+    fds[me as usize] = Some(duplicate(file)?);
     let mut absent = nonces.len() - 1;
     while absent > 0 {
         let stream = match listener.accept(deadline) {

@@ -85,7 +85,7 @@ impl Receiver {
 
 /// The shared-memory transport. In `Par` any number of threads send and poll; in `Seq` one does.
 pub struct Pshm<M: Mode> {
-    host: Arc<Host>,
+    pub(crate) host: Arc<Host>,
     receiver: M::Lock<Receiver>,
     stage: Stage,
     max_long: u64,
@@ -303,7 +303,7 @@ impl<M: Mode> Wire for Pshm<M> {
             // this very wire, and another thread may take the next message meanwhile.
             let next = self.receiver.try_with(|receiver| receiver.next(mine, &mut message)).unwrap_or(Ok(None));
             let next = next.map_err(|(queue, damage)| {
-                self.corrupt(format!("in the queue of {}s, {damage}", name_of(queue)))
+                self.corrupt(format!("in the {} queue, {damage}", name_of(queue)))
             })?;
             let Some(queue) = next else { break };
             self.deliver(queue, &message, sink)?;

@@ -1,4 +1,11 @@
-//! Harness for many processes, faults, and SimNet.
+//! What the tests of Gasworks stand on.
+//!
+//! - [`simnet`]: a network in one process, its ranks threads and its decisions from a seed, behind the ports of the
+//!   real ones.
+//! - [`conformance`]: one suite of cases for every transport; the program `gasworks-conformance` runs it.
+//! - [`processes`]: running jobs of real processes under a watchdog and looking for what they leave.
 #![deny(missing_docs)]
 
+pub mod conformance;
+pub mod processes;
 pub mod simnet;

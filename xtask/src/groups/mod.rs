@@ -1,6 +1,7 @@
 //! The rows of the matrix, a file for each kind.
 
 mod conformance;
+mod input;
 mod kill;
 mod models;
 mod programs;
@@ -24,9 +25,12 @@ pub enum Extent {
 pub fn all(extent: Extent) -> Result<Vec<Row>> {
     let groups = [
         statics::rows(),
+        units::builds(),
+        statics::tidy(),
         units::rows(),
         conformance::rows(extent),
         programs::rows(extent)?,
+        input::rows(),
         kill::rows(extent)?,
         models::rows(extent)?,
         sanitizers::rows(extent)?,

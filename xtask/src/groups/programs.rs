@@ -1,25 +1,26 @@
 //! The examples, the demo, and the commands of the documentation.
 
 use super::Extent;
-use crate::exec::Cmd;
+use crate::exec::{Cmd, Log};
 use crate::needs::Need;
 use crate::rows::Row;
+use crate::scan::Tree;
 use crate::tidy::{By, documented_commands};
-use crate::world::Build;
-use anyhow::Result;
+use crate::world::{Build, World};
+use anyhow::{Context, Result, ensure};
 
 /// The examples, on how many ranks and with which arguments. Each checks its own result.
 const EXAMPLES: &[(&str, usize, &str)] = &[
     ("hello", 4, ""),
     ("ring", 4, ""),
-    ("hash-table", 4, ""),
+    ("dht", 4, ""),
     ("gups", 4, ""),
-    ("heat", 4, ""),
+    ("heat", 4, "--out heat.png"),
     ("sample-sort", 4, ""),
 ];
 
 /// Programs in the folder of the examples that belong to the demo, whose rows run them.
-const OF_THE_DEMO: &[&str] = &["draw-reads", "kmer-serial", "kmers"];
+const OF_THE_DEMO: &[&str] = &["draw-reads", "kmer-serial", "kmer-count"];
 
 pub fn rows(_extent: Extent) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
@@ -34,7 +35,7 @@ pub fn rows(_extent: Extent) -> Result<Vec<Row>> {
         let built = world.built(Build::Release)?;
         let known = |name: &str| EXAMPLES.iter().any(|e| e.0 == name) || OF_THE_DEMO.contains(&name);
         let strangers: Vec<_> = built.examples.iter().filter(|name| !known(name)).collect();
-        anyhow::ensure!(strangers.is_empty(), "no row in xtask/src/groups/programs.rs runs {strangers:?}");
+        ensure!(strangers.is_empty(), "no row in xtask/src/groups/programs.rs runs {strangers:?}");
         Ok(())
     }));
     let demo = |name: &str, words: &'static str| {
@@ -42,6 +43,7 @@ pub fn rows(_extent: Extent) -> Result<Vec<Row>> {
     };
     rows.push(demo("demo/generated", "--ranks 4"));
     rows.push(demo("demo/jellyfish", "--ranks 4").need(Need::Jellyfish));
+    rows.push(Row::new("documented/rust", rust_in_pages));
     for &(command, by) in documented_commands() {
         if by == By::Itself {
             rows.push(Row::new(format!("documented/{}", command.replace(' ', "-")), move |_, log| {
@@ -50,4 +52,23 @@ pub fn rows(_extent: Extent) -> Result<Vec<Row>> {
         }
     }
     Ok(rows)
+}
+
+/// Compiles the Rust in README and the book against the library.
+fn rust_in_pages(world: &World, log: &Log) -> Result<()> {
+    let built = world.built(Build::Debug)?;
+    let face = built.face.as_deref().context("the build has no library gasworks")?;
+    let dependencies = face.parent().context("the library's folder")?;
+    let tree = Tree::load()?;
+    let pages = tree.files.iter().filter(|f| f.path.ends_with(".md") && f.text.contains("```rust"));
+    let mut tests = 0;
+    for page in pages {
+        let rustdoc = Cmd::new("rustdoc")
+            .words("--test --edition 2024 --extern")
+            .arg(format!("gasworks={}", face.display()));
+        let rustdoc = rustdoc.arg("-L").arg(format!("dependency={}", dependencies.display())).arg(&page.path);
+        tests += super::units::passed(&log.run_ok(&rustdoc)?.output);
+    }
+    ensure!(tests > 0, "no page has Rust in it");
+    Ok(())
 }

@@ -5,11 +5,17 @@ use crate::rows::Row;
 use crate::world::{Build, World};
 use anyhow::{Result, ensure};
 
+/// The builds that most rows share.
+pub fn builds() -> Vec<Row> {
+    let row = |build: Build| {
+        Row::new(format!("build/{}", build.name()), move |world, _| world.built(build).map(drop))
+    };
+    vec![row(Build::Debug), row(Build::Release)]
+}
+
+/// Tests of packages.
 pub fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
-    for build in [Build::Debug, Build::Release] {
-        rows.push(Row::new(format!("build/{}", build.name()), move |world, _| world.built(build).map(drop)));
-    }
     for build in [Build::Debug, Build::Release] {
         for package in crate::package_dirs() {
             let name = format!("unit/{}/{package}", build.name());
@@ -22,7 +28,8 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-fn run(world: &World, log: &Log, build: Build, package: &str) -> Result<()> {
+/// Runs the tests of a package as `build` made them.
+pub fn run(world: &World, log: &Log, build: Build, package: &str) -> Result<()> {
     let built = world.built(build)?;
     let mut tests = 0;
     for program in built.tests.iter().filter(|t| t.package == package && t.target != "loom") {

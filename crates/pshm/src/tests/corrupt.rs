@@ -35,8 +35,8 @@ fn says(error: &str, parts: &[&str]) {
 #[test]
 fn a_lap_out_of_order() {
     let error = spoil(Class::Request, 0, with_flag(|flag| flag & 0xffff_ffff | 77 << 32));
-    says(&error, &["pshm queue of rank 0", "requests", "lap 77", "lap 1"]);
-    says(&spoil(Class::Reply, 0, with_flag(|flag| flag & 0xffff_ffff | 3 << 32)), &["replys", "lap 3"]);
+    says(&error, &["pshm queue of rank 0", "in the request queue", "lap 77", "lap 1"]);
+    says(&spoil(Class::Reply, 0, with_flag(|flag| flag & 0xffff_ffff | 3 << 32)), &["in the reply queue", "lap 3"]);
 }
 
 #[test]

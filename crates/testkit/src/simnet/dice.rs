@@ -11,6 +11,7 @@ pub(super) enum Choice {
     NicDelay,
     NicOrder,
     NicFault,
+    Config,
 }
 
 /// The chances of one rank.

@@ -12,12 +12,14 @@
 mod block;
 mod boot;
 mod dice;
+mod job;
 mod net;
 mod nic;
 mod run;
 mod wire;
 
 pub use boot::SimBootstrap;
+pub use job::{SimMode, job};
 pub use nic::SimNic;
 pub use run::{SimError, run};
 pub use wire::{SimBarrier, SimWire};
@@ -51,6 +53,8 @@ pub struct SimConfig {
     pub mapped: bool,
     /// Bytes of each rank's segment.
     pub segment: usize,
+    /// Bytes that each rank's RDMA engine has for bounce buffers, where the NIC wants local memory registered.
+    pub aux: usize,
     /// How many requests may be on their way to one rank.
     pub queue: usize,
     /// The largest payload of a message.
@@ -84,6 +88,7 @@ impl Default for SimConfig {
             seed: 0,
             mapped: false,
             segment: 1 << 20,
+            aux: 64 << 10,
             queue: 64,
             max_medium: 4096,
             max_long: 1 << 40,
@@ -102,6 +107,39 @@ impl Default for SimConfig {
             faults: Faults::default(),
             watchdog: Duration::from_secs(60),
             stack: None,
+        }
+    }
+}
+
+impl SimConfig {
+    /// A net whose every limit comes from the seed as well: roomy and tight queues, NICs that want registered local
+    /// memory or none, long and short transfers, aligned gets or not, one transfer at a time or many.
+    pub fn varied(ranks: u32, seed: u64) -> Self {
+        let dice = Dice::new(seed, u32::MAX);
+        let mut number = 0;
+        let mut pick = |from: &[usize]| {
+            number += 1;
+            from[dice.up_to(dice::Choice::Config, number, from.len() as u32 - 1) as usize]
+        };
+        Self {
+            ranks,
+            seed,
+            queue: pick(&[1, 3, 64]),
+            max_medium: pick(&[512, 4096, 10_000]),
+            busy: pick(&[0, 3, 20]) as u32,
+            reorder: pick(&[0, 1, 1]) == 1,
+            max_delay: pick(&[0, 3, 20]) as u32,
+            aux: pick(&[4096, 64 << 10]),
+            nic: Abilities {
+                largest: pick(&[4096, 8192, 1 << 20]),
+                get_alignment: pick(&[1, 4, 64]),
+                put_alignment: 1,
+                registers_local: pick(&[0, 1]) == 1,
+                depth: pick(&[1, 4, 64]),
+            },
+            nic_busy: pick(&[0, 3, 20]) as u32,
+            nic_delay: pick(&[0, 2, 10]) as u32,
+            ..Self::default()
         }
     }
 }
@@ -161,6 +199,11 @@ impl SimRank {
     /// The bytes of its segment. They live as long as any part of the net.
     pub fn segment(&self) -> RawBytes {
         self.seat().segment.bytes()
+    }
+
+    /// The bytes for its RDMA engine's bounce buffers.
+    pub fn aux(&self) -> RawBytes {
+        self.seat().aux.bytes()
     }
 
     /// The bytes of a rank's segment, if this rank reaches them by pointer.

@@ -82,6 +82,8 @@ pub(super) struct Seat {
     pub outbox: Mutex<Outbox>,
     pub nic: Mutex<NicSide>,
     pub segment: Block,
+    /// Memory for the engine of its NIC.
+    pub aux: Block,
 }
 
 /// Key-value exchange and fences.
@@ -129,7 +131,9 @@ impl Net {
             arrival: Condvar::new(),
             outbox: Mutex::new(Outbox { replies_due: vec![0; ranks], ..Outbox::default() }),
             nic: Mutex::default(),
-            segment: Block::new(config.segment),
+            // Whole units of what a get fetches, or the last bytes could not be got.
+            segment: Block::new(config.segment.next_multiple_of(config.nic.get_alignment.max(1))),
+            aux: Block::new(if config.nic.registers_local { config.aux } else { 0 }),
         };
         Self {
             seats: std::iter::repeat_with(seat).take(ranks).collect(),

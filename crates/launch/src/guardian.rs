@@ -1,0 +1,104 @@
+//! The guardian: a process that outlives `gasrun` when that is killed, and then ends what it left.
+//!
+//! It is forked at the start, has a session of its own and nothing open but a pipe. On the pipe it hears of the
+//! process group of each rank; a zero means that all is well and it may go. When the pipe ends without that, it kills
+//! the groups, and then every process that still carries the job's name in its environment.
+//!
+//! # Invariants
+//! G1. The process has one thread when it forks (the contract of [`crate::main`]), so no lock is held in the child.
+//! G2. The child never returns from [`guard`]: it ends by `_exit`.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use gasworks_os::process;
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::{ForkResult, fork};
+
+use crate::sweep;
+
+/// The parent's side.
+#[derive(Debug)]
+pub(crate) struct Guardian {
+    pid: i32,
+    pipe: Option<PipeWriter>,
+}
+
+impl Guardian {
+    /// Forks it, for the job that its ranks know as `marker` (an entry of their environment).
+    pub(crate) fn start(marker: &str) -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        // SAFETY: G1; G2.
+        match unsafe { fork() }? {
+            ForkResult::Parent { child } => Ok(Self { pid: child.as_raw(), pipe: Some(writer) }),
+            ForkResult::Child => {
+                drop(writer);
+                guard(reader, marker)
+            }
+        }
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Tells it of a process group. If it is gone, somebody killed it; the ranks still have their own signal.
+    pub(crate) fn announce(&mut self, group: i32) {
+        if let Some(pipe) = &mut self.pipe {
+            let _ = pipe.write_all(&group.to_le_bytes());
+        }
+    }
+
+    /// Lets it go: nothing is left to guard.
+    pub(crate) fn release(mut self) {
+        self.announce(0);
+        self.pipe = None;
+        // If somebody else has reaped it, it is gone as well.
+        let _ = process::wait(self.pid);
+    }
+}
+
+fn guard(mut pipe: PipeReader, marker: &str) -> ! {
+    // What fails here fails for a reason that nobody could be told; the guard goes on with what it has.
+    let _ = nix::unistd::setsid();
+    let _ = SigSet::all().thread_block();
+    let _ = nix::unistd::chdir("/");
+    close_all_but(pipe.as_raw_fd());
+    let mut groups = Vec::new();
+    let mut word = [0; 4];
+    while pipe.read_exact(&mut word).is_ok() {
+        match i32::from_le_bytes(word) {
+            0 => process::exit_now(0),
+            group => groups.push(group),
+        }
+    }
+    for _ in 0..200 {
+        for &group in &groups {
+            let _ = process::kill_group(group, Signal::SIGKILL);
+        }
+        let left = sweep::marked(marker);
+        if left.is_empty() {
+            break;
+        }
+        sweep::kill(&left);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    process::exit_now(0)
+}
+
+/// Closes what was inherited, so that nobody waits for the end of a pipe that only the guardian still holds.
+fn close_all_but(keep: i32) {
+    let keep = keep.unsigned_abs();
+    let close = |first: u32, last: u32| {
+        // SAFETY: G1, G2: nothing in this process uses any of these descriptors after this.
+        unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) == 0 }
+    };
+    let done = (keep == 0 || close(0, keep - 1)) && close(keep + 1, u32::MAX);
+    if !done {
+        for fd in (0..4096).filter(|&fd| fd != keep) {
+            // SAFETY: as above.
+            unsafe { libc::close(fd as i32) };
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `gasrun` starts the ranks of a job on this machine and stays with them to the end.
+//!
+//! One thread waits for everything in one set: what the ranks say to the PMI-2 server, what they write, signals, and
+//! ends of processes. A second process, the *guardian*, does nothing but wait for this one to vanish.
+//!
+//! - [`options`]: the command line; [`report`]: the table of settings.
+//! - `job`: the loop and its judgement of what happened; `spawn`: one rank's process; `stream`: lines from the ranks;
+//!   `stdin`: a terminal for rank 0; `guardian` and `sweep`: nothing is left behind.
+#![deny(missing_docs, unsafe_code)]
+
+#[allow(unsafe_code)]
+mod guardian;
+mod job;
+pub mod options;
+pub mod report;
+#[allow(unsafe_code)]
+mod spawn;
+mod stdin;
+mod stream;
+mod sweep;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Exit codes of `gasrun` itself; otherwise it ends with the first non-zero code of a rank.
+pub mod code {
+    /// Something failed that is not a rank's own code.
+    pub const FAILED: i32 = 1;
+    /// The command line is wrong.
+    pub const USAGE: i32 = 2;
+    /// The job did not end in the time allowed.
+    pub const TIMED_OUT: i32 = 124;
+    /// The program cannot be executed.
+    pub const NOT_EXECUTABLE: i32 = 126;
+    /// The program was not found.
+    pub const NOT_FOUND: i32 = 127;
+}
+
+/// The program `gasrun`: reads the command line, runs the job, gives its code.
+///
+/// It must be called before the process has other threads.
+pub fn main() -> ExitCode {
+    let options = options::Options::read(std::env::args_os()).unwrap_or_else(|e| e.exit());
+    if options.env {
+        let mut text = Vec::new();
+        report::write(&mut text);
+        // Whoever closes the pipe has read enough.
+        let _ = std::io::stdout().write_all(&text);
+        return ExitCode::SUCCESS;
+    }
+    let code = run(&options);
+    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
+/// Runs a job to its end and gives the exit code. See [`main`] for when it may be called.
+pub fn run(options: &options::Options) -> i32 {
+    match job::run(options) {
+        Ok(code) => code,
+        Err(refused) => {
+            eprintln!("gasrun: {:#}", refused.why);
+            refused.code
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The table of settings, as `--env` prints it.
+
+use std::io::Write;
+
+use gasworks_os::settings::{Kind, Setting};
+
+/// The rows of this crate.
+pub const SETTINGS: &[Setting] = &[VERBOSE];
+
+pub(crate) const VERBOSE: Setting = Setting {
+    name: "GASWORKS_SPAWN_VERBOSE",
+    aliases: &["GASNET_SPAWN_VERBOSE"],
+    kind: Kind::Boolean,
+    default: "0",
+    unit: "",
+    meaning: "gasrun says what it is doing, as with -v",
+    reader: "gasrun",
+};
+
+/// Every setting of every crate that this program knows.
+pub fn all_settings() -> Vec<Setting> {
+    [gasworks_bootstrap::SETTINGS, SETTINGS].concat()
+}
+
+/// Writes the table: name, present value and where it comes from, limits, meaning.
+pub fn write(out: &mut impl Write) {
+    for row in all_settings() {
+        let value = match row.raw() {
+            Some((variable, value)) if variable == row.name => format!("{value} (set)"),
+            Some((variable, value)) => format!("{value} (set as {variable})"),
+            None if row.default.is_empty() => "unset".to_owned(),
+            None => format!("{} (default)", row.default),
+        };
+        let kind = match row.kind {
+            Kind::Number { min, max } => format!("number, {min} to {max}"),
+            Kind::Size { min, max } => format!("size in bytes, {min} to {max}"),
+            Kind::Seconds => "seconds".to_owned(),
+            Kind::Boolean => "0 or 1".to_owned(),
+            Kind::Choice(words) => format!("one of {}", words.join(", ")),
+            Kind::Text => "text".to_owned(),
+        };
+        let unit = if row.unit.is_empty() || matches!(row.kind, Kind::Seconds) {
+            String::new()
+        } else {
+            format!(" ({})", row.unit)
+        };
+        let aliases =
+            if row.aliases.is_empty() { String::new() } else { format!("; also {}", row.aliases.join(", ")) };
+        // The writer is a buffer in memory.
+        let _ = writeln!(
+            out,
+            "{} = {value}\n    {}\n    {kind}{unit}; read by {}{aliases}",
+            row.name, row.meaning, row.reader
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_row_is_shown() {
+        let mut text = Vec::new();
+        super::write(&mut text);
+        let text = String::from_utf8(text).expect("text");
+        for row in super::all_settings() {
+            assert!(text.contains(&format!("{} = ", row.name)) && text.contains(row.meaning), "{}", row.name);
+        }
+        assert!(text.contains("also GASNET_SPAWN_VERBOSE"));
+    }
+}

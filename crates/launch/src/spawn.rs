@@ -1,0 +1,110 @@
+//! One rank's process: its environment, its streams, its connection to the PMI server.
+//!
+//! # Invariants
+//! L1. `gasrun` has one thread, so between fork and exec the child's heap and locks are as consistent as the parent's.
+//! L2. What runs between fork and exec only makes system calls on values that it owns.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use gasworks_os::{affinity, inherited, process};
+use nix::sys::resource::{Resource, rlim_t, setrlimit};
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::{Pid, getppid};
+
+/// Where a rank's standard streams go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Streams {
+    /// To this process, line by line.
+    Piped,
+    /// Straight to where this process's own go: a job of one rank.
+    Inherited,
+}
+
+/// Where a rank's standard input comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// From where this process's own comes.
+    Inherited,
+    /// From this process.
+    Piped,
+    /// From nowhere.
+    Null,
+}
+
+/// What the ranks of a job have in common.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) program: Vec<OsString>,
+    pub(crate) ranks: u32,
+    pub(crate) job: String,
+    pub(crate) streams: Streams,
+    /// The signals that were blocked before this process blocked its own.
+    pub(crate) signal_mask: SigSet,
+    /// The limit on open descriptors as it was before this process raised its own.
+    pub(crate) open_files: Option<(rlim_t, rlim_t)>,
+}
+
+/// Variables of other launchers, which would mislead a rank about who started it.
+const FOREIGN: [&str; 6] =
+    ["PMI_PORT", "PMI_SPAWNED", "PMIX_RANK", "PMIX_NAMESPACE", "PMIX_SERVER_URI2", "PMI_CONTROL_PORT"];
+
+/// The entry of a rank's environment that names its job.
+pub(crate) fn marker(job: &str) -> String {
+    format!("PMI_JOBID={job}")
+}
+
+/// Starts one rank; gives its process and this side of its connection.
+pub(crate) fn rank(
+    plan: &Plan,
+    rank: u32,
+    processor: Option<usize>,
+    input: Input,
+) -> io::Result<(Child, UnixStream)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    inherited::let_pass(&theirs).map_err(|e| e.source)?;
+    let mut command = Command::new(&plan.program[0]);
+    command.args(&plan.program[1..]).process_group(0);
+    for name in FOREIGN {
+        command.env_remove(name);
+    }
+    command
+        .env("PMI_FD", theirs.as_raw_fd().to_string())
+        .env("PMI_RANK", rank.to_string())
+        .env("PMI_ID", rank.to_string())
+        .env("PMI_SIZE", plan.ranks.to_string())
+        .env("PMI_JOBID", &plan.job);
+    command.stdin(match input {
+        Input::Inherited => Stdio::inherit(),
+        Input::Piped => Stdio::piped(),
+        Input::Null => Stdio::null(),
+    });
+    if plan.streams == Streams::Piped {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+    let parent = Pid::this();
+    let (open_files, signal_mask) = (plan.open_files, plan.signal_mask);
+    let prepare = move || {
+        process::set_parent_death_signal(Signal::SIGKILL).map_err(|e| e.source)?;
+        if getppid() != parent {
+            // The parent ended before the signal was asked for.
+            process::exit_now(1);
+        }
+        signal_mask.thread_set_mask()?;
+        if let Some((soft, hard)) = open_files {
+            setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?;
+        }
+        if let Some(cpu) = processor {
+            affinity::bind(cpu).map_err(|e| e.source)?;
+        }
+        Ok(())
+    };
+    // SAFETY: L1 and L2.
+    unsafe { command.pre_exec(prepare) };
+    // Our copy of the rank's end of the connection closes here; the rank's is the only one left.
+    Ok((command.spawn()?, ours))
+}

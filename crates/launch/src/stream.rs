@@ -1,0 +1,159 @@
+//! What ranks write, passed on line by line so that lines of different ranks never mix.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use gasworks_sock::{Channel, Filled, Interest, Set, SockError};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+/// A line longer than this is passed on in pieces.
+const LONGEST_LINE: usize = 1 << 20;
+/// With more than this waiting for a reader, ranks are not read any more.
+const HIGH: usize = 1 << 20;
+/// A pipe that is ready for writing takes this much without waiting (`PIPE_BUF`).
+const SURE: usize = 4096;
+
+/// One of this process's own streams: standard output or standard error.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    fd: OwnedFd,
+    token: u64,
+    waiting: Vec<u8>,
+    written: usize,
+    in_set: bool,
+    /// Nobody reads it any more.
+    pub(crate) broken: bool,
+}
+
+impl Sink {
+    pub(crate) fn new(fd: impl AsFd, token: u64) -> io::Result<Self> {
+        let fd = fd.as_fd().try_clone_to_owned()?;
+        Ok(Self { fd, token, waiting: Vec::new(), written: 0, in_set: false, broken: false })
+    }
+
+    pub(crate) fn line(&mut self, text: &str) {
+        self.waiting.extend_from_slice(text.as_bytes());
+        self.waiting.push(b'\n');
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() - self.written > HIGH
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Writes what can be written without waiting, and has the set tell when there is room for the rest.
+    ///
+    /// The descriptor is shared with others and so must stay a blocking one; instead no more is written at once than
+    /// is sure to fit.
+    pub(crate) fn flush(&mut self, set: &Set) -> Result<(), SockError> {
+        while self.written < self.waiting.len() && !self.broken {
+            let mut ready = [PollFd::new(self.fd.as_fd(), PollFlags::POLLOUT)];
+            if !matches!(poll(&mut ready, PollTimeout::ZERO), Ok(n) if n > 0) {
+                break;
+            }
+            let end = self.waiting.len().min(self.written + SURE);
+            match nix::unistd::write(&self.fd, &self.waiting[self.written..end]) {
+                Ok(n) => self.written += n,
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(nix::errno::Errno::EAGAIN) => break,
+                Err(_) => self.broken = true,
+            }
+        }
+        if self.broken || self.written == self.waiting.len() {
+            self.waiting.clear();
+            self.written = 0;
+        } else if self.written > HIGH {
+            self.waiting.drain(..self.written);
+            self.written = 0;
+        }
+        let wanted = !self.waiting.is_empty();
+        if wanted != self.in_set {
+            // A plain file is refused by the set, but is always ready, so nothing of it ever waits.
+            match wanted {
+                true => set.add(&self.fd, self.token, Interest::Write)?,
+                false => set.remove(&self.fd)?,
+            }
+            self.in_set = wanted;
+        }
+        Ok(())
+    }
+}
+
+/// One stream of one rank.
+#[derive(Debug)]
+pub(crate) struct Source {
+    channel: Channel,
+    /// What each line begins with.
+    label: String,
+    /// Whether an unfinished last line is finished for the rank.
+    finish: bool,
+}
+
+impl Source {
+    pub(crate) fn new(fd: OwnedFd, label: String, finish: bool) -> io::Result<Self> {
+        Ok(Self { channel: Channel::new(fd)?, label, finish })
+    }
+
+    /// Reads about `enough` bytes and moves whole lines to `sink`; `true` when the rank has closed the stream.
+    pub(crate) fn turn(&mut self, enough: usize, sink: &mut Sink) -> bool {
+        // A pipe gives no error but one of ours; it is as good as closed then.
+        let ended = !matches!(self.channel.fill(enough), Ok(Filled::Bytes(_)));
+        let inbox = self.channel.inbox();
+        let mut whole = inbox.iter().rposition(|&b| b == b'\n').map_or(0, |last| last + 1);
+        if inbox.len() - whole > LONGEST_LINE {
+            whole = inbox.len();
+        }
+        if ended && whole < inbox.len() {
+            whole = inbox.len();
+            if self.finish {
+                inbox.push(b'\n');
+                whole += 1;
+            }
+        }
+        lines(&inbox[..whole], &self.label, &mut sink.waiting);
+        inbox.drain(..whole);
+        ended
+    }
+}
+
+impl AsFd for Source {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+/// Appends `text` to `out`, `label` before each of its lines.
+fn lines(text: &[u8], label: &str, out: &mut Vec<u8>) {
+    if label.is_empty() {
+        out.extend_from_slice(text);
+        return;
+    }
+    for line in text.split_inclusive(|&b| b == b'\n') {
+        out.extend_from_slice(label.as_bytes());
+        out.extend_from_slice(line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn lines_come_whole() {
+        let (reader, mut writer) = io::pipe().expect("a pipe");
+        let mut source = Source::new(reader.into(), "[3] ".into(), true).expect("a source");
+        let mut sink = Sink::new(io::stdout(), 1).expect("a sink");
+        writer.write_all(b"one\ntw").expect("written");
+        assert!(!source.turn(100, &mut sink));
+        assert_eq!(sink.waiting, b"[3] one\n");
+        writer.write_all(b"o\n\nthree").expect("written");
+        drop(writer);
+        assert!(source.turn(100, &mut sink));
+        assert_eq!(sink.waiting, b"[3] one\n[3] two\n[3] \n[3] three\n");
+        sink.waiting.clear();
+    }
+}

@@ -1,0 +1,161 @@
+//! Runs the conformance suite: under `gasrun` over shared memory, or alone over `SimNet`.
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, ValueEnum};
+use gasworks::{Config, Job, Par, Seq};
+use gasworks_testkit::conformance::special::{SPECIALS, STACK, odd_table, suite_on};
+use gasworks_testkit::conformance::{Stage, State, SuiteMode, cases, run_case, segment};
+use gasworks_testkit::simnet::SimConfig;
+use std::ops::Range;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Mode {
+    /// One thread communicates.
+    Seq,
+    /// Several may.
+    Par,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Net {
+    /// The job that this process was started in.
+    Pshm,
+    /// A simulated network in this process.
+    Simnet,
+}
+
+#[derive(Parser)]
+#[command(about = "Runs the conformance suite over a transport, checking what arrives")]
+struct Args {
+    /// The thread mode
+    #[arg(long, value_enum, default_value = "seq")]
+    mode: Mode,
+    /// Only cases whose names contain this
+    #[arg(long, default_value = "")]
+    case: String,
+    /// Print the names of the cases and end
+    #[arg(long)]
+    list: bool,
+    /// Over which transport
+    #[arg(long, value_enum, default_value = "pshm")]
+    transport: Net,
+    /// Ranks of a simulated network
+    #[arg(long, default_value_t = 4)]
+    ranks: u32,
+    /// Seeds of simulated networks, from A up to but without B
+    #[arg(long, value_name = "A..B", value_parser = seeds, default_value = "0..4")]
+    seeds: Range<u64>,
+    /// Ranks of a simulated network reach each other's memory through its NIC alone
+    #[arg(long)]
+    unmapped: bool,
+    /// Seconds that one simulated network may take
+    #[arg(long, default_value_t = 120)]
+    watchdog: u64,
+    /// Bytes of stack for each rank
+    #[arg(long, default_value_t = STACK)]
+    stack: usize,
+    /// Open a job whose tables differ, which must fail
+    #[arg(long)]
+    tables_differ: bool,
+}
+
+fn seeds(text: &str) -> Result<Range<u64>, String> {
+    let wanted = || format!("{text:?}: wanted two numbers, such as 0..10");
+    let (from, to) = text.split_once("..").ok_or_else(wanted)?;
+    match (from.parse(), to.parse()) {
+        (Ok(from), Ok(to)) if from < to => Ok(from..to),
+        _ => Err(wanted()),
+    }
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let outcome = match args.mode {
+        Mode::Seq => run::<Seq>(&args),
+        Mode::Par => run::<Par>(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("gasworks-conformance: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run<M: SuiteMode>(args: &Args) -> Result<()> {
+    if args.list {
+        cases::<M>().iter().for_each(|case| println!("{} (from {} ranks)", case.name, case.ranks));
+        SPECIALS.iter().for_each(|(name, _)| println!("{name} (simnet alone)"));
+        return Ok(());
+    }
+    match args.transport {
+        Net::Pshm => on_small_stack(args, in_job::<M>),
+        Net::Simnet => simulated::<M>(args),
+    }
+}
+
+/// A job of processes runs in a thread as well, so that it has the stack that is asked for.
+fn on_small_stack(args: &Args, body: fn(&Args) -> Result<()>) -> Result<()> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("rank".into()).stack_size(args.stack);
+        let running = thread.spawn_scoped(scope, || body(args)).context("starting the rank's thread")?;
+        running.join().unwrap_or_else(|_| bail!("the rank's thread panicked"))
+    })
+}
+
+fn in_job<M: SuiteMode>(args: &Args) -> Result<()> {
+    if args.tables_differ {
+        // Before the job is open, only the launcher's variable says which rank this is.
+        let rank = gasworks_bootstrap::SETTINGS.iter().find(|row| row.name == "PMI_RANK");
+        let rank = rank.map_or(Ok(None), |row| row.number())?.unwrap_or(0);
+        drop(Job::open(Config::from_env()?, odd_table(rank as u32)?)?);
+        bail!("a job whose tables differ was opened");
+    }
+    let state = Arc::new(State::default());
+    let (table, handlers) = M::table(&state)?;
+    let job = Job::open(Config::from_env()?.segment(segment(64)), table)?;
+    {
+        let stage = Stage::new(&job, &handlers, &state)?;
+        let mut run = 0;
+        for case in
+            cases::<M>().iter().filter(|case| case.ranks <= job.ranks() && case.name.contains(&args.case))
+        {
+            run_case(&stage, case)?;
+            run += 1;
+            if stage.rank() == 0 {
+                println!("case {} ok", case.name);
+            }
+        }
+        if run == 0 {
+            bail!("no case of at most {} ranks has {:?} in its name", job.ranks(), args.case);
+        }
+    }
+    Ok(job.close()?)
+}
+
+fn simulated<M: SuiteMode>(args: &Args) -> Result<()> {
+    let specials: Vec<_> = SPECIALS.iter().filter(|(name, _)| name.contains(&args.case)).collect();
+    let own =
+        cases::<M>().iter().filter(|case| case.ranks <= args.ranks && case.name.contains(&args.case)).count();
+    if own + specials.len() == 0 {
+        bail!("no case of at most {} ranks has {:?} in its name", args.ranks, args.case);
+    }
+    for seed in args.seeds.clone() {
+        let mapped = !args.unmapped;
+        println!("simnet seed {seed}, {} ranks, {}", args.ranks, if mapped { "mapped" } else { "unmapped" });
+        if own > 0 {
+            let watchdog = Duration::from_secs(args.watchdog);
+            let config = SimConfig { mapped, watchdog, ..SimConfig::varied(args.ranks, seed) };
+            suite_on::<M>(config, &args.case, &|name| println!("case {name} ok"))?;
+        }
+        for (name, special) in &specials {
+            special(seed).with_context(|| format!("case {name}, seed {seed}"))?;
+            println!("case {name} ok");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! The barrier, in two halves.
+
+use super::handlers::Count;
+use super::pattern::Random;
+use super::{Failure, Stage, SuiteMode, require};
+
+/// What was done before a begin is seen after the end, many times over, with work between the halves.
+pub(super) fn split_phase<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let (agent, me) = (&stage.agent, stage.rank());
+    let mine = agent.local(stage.open(me).cast::<u64>(), 2)?;
+    for round in 1..=200u64 {
+        // Two places in turn: a fast rank may be one round ahead.
+        let place = stage.open(stage.next()).cast::<u64>().add(round % 2)?;
+        agent.put_value(place, round)?;
+        let phase = agent.barrier_begin()?;
+        if round % 3 == 0 {
+            while !phase.test(agent)? {
+                agent.poll()?;
+            }
+        } else {
+            phase.wait(agent)?;
+        }
+        let seen = mine.get((round % 2) as usize);
+        require!(seen == round, "after barrier {round} the neighbour's put is {seen}");
+    }
+    Ok(())
+}
+
+/// Ranks that come at very different times; nobody leaves before the last has come.
+pub(super) fn skewed<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let (agent, me, ranks) = (&stage.agent, stage.rank(), stage.ranks());
+    let mut random = Random(u64::from(me) + 99);
+    let mine = agent.local(stage.open(me).cast::<u64>(), 1)?;
+    mine.set(0, 0);
+    agent.barrier()?;
+    for round in 1..=20u64 {
+        if round % u64::from(ranks) == u64::from(me) {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        for _ in 0..random.below(50) {
+            agent.poll()?;
+        }
+        mine.set(0, round);
+        agent.barrier()?;
+        for of in stage.peers() {
+            let there = agent.get_value(stage.open(of).cast::<u64>())?;
+            require!(
+                (round..=round + 1).contains(&there),
+                "after barrier {round} rank {of} is in round {there}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Begun twice, or finished twice.
+pub(super) fn out_of_turn<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let agent = &stage.agent;
+    let phase = agent.barrier_begin()?;
+    let twice = agent.barrier_begin().err().map(|e| e.to_string()).unwrap_or_default();
+    require!(twice.contains("barrier"), "a barrier begun twice: {twice:?}");
+    let mut polls = 0u64;
+    while !phase.test(agent)? {
+        agent.poll()?;
+        polls += 1;
+        require!(polls < 100_000_000, "a barrier begun twice never ends");
+    }
+    require!(phase.test(agent).is_err(), "a barrier was finished twice");
+    Ok(())
+}
+
+/// A rank that waits at the barrier runs handlers and replies.
+pub(super) fn serves_messages<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let agent = &stage.agent;
+    if stage.rank() == 0 {
+        let (before, sum) = (stage.state.get(Count::Echoed), stage.state.get(Count::EchoSum));
+        for value in 0..100u64 {
+            for to in stage.peers() {
+                agent.request_short(to, stage.handlers.echo, value)?;
+            }
+        }
+        let due = 100 * stage.peers().len() as u64;
+        stage
+            .wait_for("echoes of ranks at the barrier", || stage.state.get(Count::Echoed) - before == due)?;
+        let sum = stage.state.get(Count::EchoSum) - sum;
+        require!(sum == 4950 * stage.peers().len() as u64, "their sum is {sum}");
+    }
+    Ok(agent.barrier()?)
+}

@@ -1,0 +1,225 @@
+//! One suite for every transport: a table of cases, each run by all ranks of one job, in order.
+//!
+//! A case checks what arrives, not only that something does. Whatever a case sends it also waits for, so that the next
+//! one begins with nothing under way; ranks meet at a barrier between cases. A handler that finds something wrong
+//! returns an error, which comes out of the poll that ran it and fails that rank's case.
+//!
+//! Cases with a job of their own (tables that differ, two jobs at once) are [`special`].
+
+mod events;
+mod flow;
+mod handlers;
+mod meet;
+mod messages;
+mod pattern;
+mod rma;
+pub mod special;
+mod wrong;
+
+pub use handlers::{Handlers, State, SuiteMode};
+
+use gasworks::{Agent, GlobalPtr, Job};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why a case failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// Something is not as it must be.
+    #[error("{0}")]
+    Wrong(String),
+    /// A call failed that must not.
+    #[error(transparent)]
+    Gasworks(#[from] gasworks::Error),
+    /// A rank of a simulated net failed.
+    #[error(transparent)]
+    Sim(#[from] crate::simnet::SimError),
+}
+
+impl From<Failure> for gasworks::Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Gasworks(error) => error,
+            other => gasworks::Error::Program(other.to_string()),
+        }
+    }
+}
+
+/// Fails the case unless the condition holds.
+macro_rules! require {
+    ($condition:expr, $($words:tt)+) => {
+        if !$condition {
+            return Err($crate::conformance::Failure::Wrong(format!($($words)+)));
+        }
+    };
+}
+pub(crate) use require;
+
+/// What a case is.
+pub struct Case<M: SuiteMode> {
+    /// Its name: what it is about, then what it does.
+    pub name: &'static str,
+    /// How many ranks it needs at least.
+    pub ranks: u32,
+    /// What every rank does.
+    pub run: fn(&Stage<'_, M>) -> Result<(), Failure>,
+}
+
+/// What a case has to work with.
+pub struct Stage<'a, M: SuiteMode> {
+    /// The job.
+    pub job: &'a Job<M>,
+    /// This thread's agent.
+    pub agent: Agent<'a, M>,
+    /// The handlers of the suite's table.
+    pub handlers: &'a Handlers,
+    /// What the handlers count.
+    pub state: &'a Arc<State>,
+    zones: Zones,
+}
+
+/// Parts of every rank's segment, at the same offsets everywhere.
+#[derive(Clone, Copy)]
+struct Zones {
+    /// For each peer, room where its Longs land.
+    landing: GlobalPtr<u8>,
+    /// Room for puts and gets by one other rank.
+    open: GlobalPtr<u8>,
+}
+
+/// Bytes of landing room for each peer.
+pub(crate) const LANDING: u64 = 128 << 10;
+/// Bytes of the zone for puts and gets.
+pub(crate) const OPEN: u64 = (1 << 20) + 4096;
+
+/// How large a segment the suite needs.
+pub fn segment(ranks: u32) -> u64 {
+    u64::from(ranks) * 2 * LANDING + OPEN + 4096
+}
+
+impl<'a, M: SuiteMode> Stage<'a, M> {
+    /// Sets the stage on a job that was opened with the suite's table and a segment of [`segment`] bytes at least.
+    ///
+    /// # Errors
+    /// The segment is too small.
+    pub fn new(job: &'a Job<M>, handlers: &'a Handlers, state: &'a Arc<State>) -> Result<Self, Failure> {
+        let zones = Zones {
+            landing: job.alloc::<u8>(u64::from(job.ranks()) * 2 * LANDING)?,
+            open: job.alloc::<u8>(OPEN)?,
+        };
+        Ok(Self { job, agent: job.agent()?, handlers, state, zones })
+    }
+
+    /// This rank.
+    pub fn rank(&self) -> u32 {
+        self.agent.rank()
+    }
+
+    /// The number of ranks.
+    pub fn ranks(&self) -> u32 {
+        self.agent.ranks()
+    }
+
+    /// The ranks that this one talks to: all, or in a large job itself and a few at different distances. Each rank is
+    /// talked to by as many.
+    pub fn peers(&self) -> Vec<u32> {
+        let (rank, ranks) = (self.rank(), self.ranks());
+        let steps = if ranks <= 8 { (0..ranks).collect() } else { vec![0, 1, 2, ranks / 2, ranks - 1] };
+        steps.into_iter().map(|step| (rank + step) % ranks).collect()
+    }
+
+    /// The next rank, around the ring.
+    pub fn next(&self) -> u32 {
+        (self.rank() + 1) % self.ranks()
+    }
+
+    /// The rank before, around the ring.
+    pub fn previous(&self) -> u32 {
+        (self.rank() + self.ranks() - 1) % self.ranks()
+    }
+
+    /// Where this rank's Longs land at `to`, and behind it where `to`'s long replies land at this rank.
+    fn landing_at(&self, to: u32, slot: u32) -> GlobalPtr<u8> {
+        GlobalPtr::new(to, self.zones.landing.offset() + u64::from(2 * self.rank() + slot) * LANDING)
+    }
+
+    /// The zone for puts and gets of a rank.
+    fn open(&self, of: u32) -> GlobalPtr<u8> {
+        self.zones.open.on(of)
+    }
+
+    /// Polls until `done`; what for, is said if it takes far too long.
+    ///
+    /// # Errors
+    /// A poll fails, or nothing happens for a minute.
+    pub fn wait_for(&self, what: &str, mut done: impl FnMut() -> bool) -> Result<(), Failure> {
+        let begun = std::time::Instant::now();
+        let mut late = false;
+        self.agent.wait_until(|| {
+            late = begun.elapsed().as_secs() >= PATIENCE;
+            done() || late
+        })?;
+        require!(!late || done(), "waited {PATIENCE} s in vain for {what}");
+        Ok(())
+    }
+}
+
+/// Seconds that a case waits for any one thing.
+const PATIENCE: u64 = 60;
+
+/// The suite, in order.
+pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
+    let case = |name, ranks, run| Case { name, ranks, run };
+    let mut cases = vec![
+        case("message.arguments", 1, messages::arguments as fn(&Stage<'_, M>) -> _),
+        case("message.sizes", 1, messages::sizes),
+        case("message.too-large", 1, messages::too_large),
+        case("message.fixed-index", 1, messages::fixed_index),
+        case("message.refused-reply", 1, messages::refused_reply),
+        case("message.handler-error", 1, messages::handler_error),
+        case("message.after-put", 1, messages::after_put),
+        case("flow.without-replies", 1, flow::without_replies),
+        case("flow.busy", 2, flow::busy),
+        case("flow.flood-of-replies", 1, flow::flood_of_replies),
+        case("flow.starved-ranks-reply", 2, flow::starved_ranks_reply),
+        case("flow.storm", 1, flow::storm),
+        case("rma.blocking", 1, rma::blocking),
+        case("rma.local-memory", 1, rma::local_memory),
+        case("rma.values", 1, rma::values),
+        case("rma.edges", 1, rma::edges),
+        case("rma.scope", 1, rma::scope),
+        case("rma.all-at-once", 1, rma::all_at_once),
+        case("event.owned", 1, events::owned),
+        case("event.test", 1, events::test),
+        case("event.await", 1, events::awaited),
+        case("event.dropped", 1, events::dropped),
+        case("wrong.rank", 1, wrong::rank),
+        case("wrong.range", 1, wrong::range),
+        case("wrong.local", 1, wrong::local),
+        case("wrong.alloc", 1, wrong::alloc),
+        case("barrier.split-phase", 1, meet::split_phase),
+        case("barrier.skewed", 1, meet::skewed),
+        case("barrier.out-of-turn", 1, meet::out_of_turn),
+        case("barrier.serves-messages", 2, meet::serves_messages),
+    ];
+    cases.extend(M::own_cases());
+    cases
+}
+
+/// Runs one case on every rank, between barriers.
+///
+/// # Errors
+/// The case failed on this rank, with its name.
+pub fn run_case<M: SuiteMode>(stage: &Stage<'_, M>, case: &Case<M>) -> Result<(), Failure> {
+    let named = |failure: Failure| {
+        Failure::Wrong(format!(
+            "case {} failed on rank {} of {}: {failure}",
+            case.name,
+            stage.rank(),
+            stage.ranks()
+        ))
+    };
+    (case.run)(stage).map_err(named)?;
+    stage.agent.barrier().map_err(|error| named(error.into()))
+}

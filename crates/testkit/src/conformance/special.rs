@@ -1,0 +1,202 @@
+//! What needs a job of its own: tables that differ, several jobs in a process, networks that fail.
+
+use super::handlers::Count;
+use super::{Failure, Stage, State, SuiteMode, cases, require, run_case, segment};
+use crate::simnet::{Faults, SimConfig, SimError, SimNet, SimRank, job, run};
+use gasworks::{Request, Seq, Table};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The stack that the suite's ranks have: a flood of replies must not need more.
+pub const STACK: usize = 64 << 10;
+
+/// Opens the suite's job as one rank of a net and runs the cases whose names contain `pattern`.
+///
+/// # Errors
+/// Whatever fails first.
+pub fn suite<M: SuiteMode>(rank: &SimRank, pattern: &str, report: &dyn Fn(&str)) -> Result<(), Failure> {
+    let state = Arc::new(State::default());
+    let (table, handlers) = M::table(&state)?;
+    let job = rank.open(table)?;
+    {
+        let stage = Stage::new(&job, &handlers, &state)?;
+        for case in
+            cases::<M>().iter().filter(|case| case.ranks <= job.ranks() && case.name.contains(pattern))
+        {
+            run_case(&stage, case)?;
+            report(case.name);
+        }
+    }
+    Ok(job.close()?)
+}
+
+/// The suite over a net.
+///
+/// # Errors
+/// Whatever fails first.
+pub fn suite_on<M: SuiteMode>(
+    config: SimConfig,
+    pattern: &str,
+    report: &(dyn Fn(&str) + Sync),
+) -> Result<(), Failure> {
+    let config = SimConfig { segment: segment(config.ranks) as usize, stack: Some(STACK), ..config };
+    let silent = |_: &str| ();
+    run(config, |rank| {
+        let report: &dyn Fn(&str) = if rank.rank() == 0 { report } else { &silent };
+        suite::<M>(&rank, pattern, report)
+            .unwrap_or_else(|failure| std::panic::resume_unwind(Box::new(failure.to_string())))
+    })?;
+    Ok(())
+}
+
+/// A handler table that is this rank's alone: opening a job with it must fail on every rank.
+///
+/// # Errors
+/// A handler was refused.
+pub fn odd_table(rank: u32) -> Result<Table<Seq>, gasworks::Error> {
+    let mut table = Table::<Seq>::new();
+    table.short_request("common", |_: Request<'_, Seq>, _: u32| ())?;
+    if rank == 1 {
+        table.short_request("only.here", |_: Request<'_, Seq>, _: u64| ())?;
+    }
+    Ok(table)
+}
+
+/// A special case over `SimNet`: its name, and what it does with a seed.
+pub type Special = (&'static str, fn(u64) -> Result<(), Failure>);
+
+/// All of them.
+pub const SPECIALS: &[Special] = &[
+    ("special.tables-differ", tables_differ),
+    ("special.one-job-after-another", one_after_another),
+    ("special.two-jobs-at-once", two_at_once),
+    ("special.peer-vanishes", peer_vanishes),
+    ("special.transfer-fails", transfer_fails),
+    ("special.registration-refused", registration_refused),
+];
+
+fn small(seed: u64) -> SimConfig {
+    SimConfig {
+        ranks: 3,
+        segment: segment(3) as usize,
+        watchdog: Duration::from_secs(60),
+        ..SimConfig::varied(3, seed)
+    }
+}
+
+/// Every rank is told that the tables differ, and in what.
+fn tables_differ(seed: u64) -> Result<(), Failure> {
+    let said = run(small(seed), |rank| {
+        let opened = odd_table(rank.rank()).and_then(|table| rank.open(table).map(drop));
+        opened.err().map(|e| e.to_string()).unwrap_or_default()
+    })?;
+    for (rank, said) in said.iter().enumerate() {
+        require!(
+            said.contains("the handler tables differ")
+                && said.contains("only.here")
+                && said.contains("rank 1"),
+            "rank {rank} was told {said:?}"
+        );
+    }
+    Ok(())
+}
+
+fn short_suite(rank: &SimRank) -> Result<(), Failure> {
+    suite::<Seq>(rank, "message.arguments", &|_| ())
+}
+
+/// Jobs one after the other on the same threads.
+fn one_after_another(seed: u64) -> Result<(), Failure> {
+    let nets: Vec<_> = (0..2).map(|more| SimNet::new(small(seed + more))).collect();
+    run(small(seed), |rank| {
+        let both = || nets.iter().try_for_each(|net| short_suite(&net[rank.rank() as usize]));
+        both().map_err(|failure| failure.to_string())
+    })?
+    .into_iter()
+    .try_for_each(|ended| ended.map_err(Failure::Wrong))
+}
+
+/// Two jobs open at the same time on the same threads, used in turn.
+fn two_at_once(seed: u64) -> Result<(), Failure> {
+    let other = SimNet::new(small(seed + 1));
+    let ended = run(small(seed), |rank| {
+        let both = || -> Result<(), Failure> {
+            let states = [Arc::new(State::default()), Arc::new(State::default())];
+            let (table, handlers) = Seq::table(&states[0])?;
+            let first = rank.open(table)?;
+            let (table, _) = Seq::table(&states[1])?;
+            let second = other[rank.rank() as usize].open(table)?;
+            let (a, b) = (first.agent()?, second.agent()?);
+            let to = (rank.rank() + 1) % rank.config().ranks;
+            for value in 0..200 {
+                a.request_short(to, handlers.echo, value)?;
+                b.request_short(to, handlers.echo, 2 * value)?;
+            }
+            for (agent, state) in [(&a, &states[0]), (&b, &states[1])] {
+                agent.wait_until(|| state.get(Count::Echoed) == 200)?;
+                agent.barrier()?;
+            }
+            let sums = (states[0].get(Count::EchoSum), states[1].get(Count::EchoSum));
+            require!(sums == (19_900, 39_800), "the jobs' sums are {sums:?}");
+            drop((a, b));
+            first.close()?;
+            Ok(second.close()?)
+        };
+        both().map_err(|failure| failure.to_string())
+    })?;
+    ended.into_iter().try_for_each(|ended| ended.map_err(Failure::Wrong))
+}
+
+/// A rank vanishes in the middle: every other one gets an error that names it, and none waits for ever.
+fn peer_vanishes(seed: u64) -> Result<(), Failure> {
+    let faults = Faults { gone: Some((1, 40 + seed % 50)), ..Faults::default() };
+    let said = run(SimConfig { faults, ..small(seed) }, |rank| {
+        let failed = suite::<Seq>(&rank, "message", &|_| ()).err();
+        failed.map(|failure| failure.to_string()).unwrap_or_default()
+    })?;
+    for (rank, said) in said.iter().enumerate() {
+        require!(said.contains("rank 1"), "rank {rank} was told {said:?} when rank 1 vanished");
+    }
+    Ok(())
+}
+
+/// A transfer fails on the network: the operation that needed it says so, blocking or not.
+fn transfer_fails(seed: u64) -> Result<(), Failure> {
+    let faults = Faults { nic_error: 1, ..Faults::default() };
+    let table = |_: &SimRank| Seq::table(&Arc::new(State::default())).map_err(Failure::from);
+    let config = SimConfig { faults, mapped: false, ..small(seed) };
+    job::<Seq, _, (), Failure>(config, table, |job, handlers| {
+        let agent = job.agent()?;
+        let to = (agent.rank() + 1) % agent.ranks();
+        let place = agent.segment(to)?.at::<u8>(0, 100_000)?;
+        let bytes = vec![1; 100_000];
+        let failures = [
+            agent.put(place, &bytes).err(),
+            agent.put_copy(place, &bytes)?.wait(&agent).err(),
+            agent.get_owned(place, 100_000)?.wait(&agent).err(),
+            agent.scope(|scope| scope.put(place, &bytes)).err(),
+            agent.request_long(handlers.n1.long, [1], &bytes, place).err(),
+        ];
+        for failure in failures {
+            let said = failure.map(|e| e.to_string()).unwrap_or_default();
+            require!(said.contains("cannot be reached"), "a failed transfer said {said:?}");
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// A rank cannot register its segment: it says so, and the others do not wait for it for ever.
+fn registration_refused(seed: u64) -> Result<(), Failure> {
+    let faults = Faults { refuse_registration: Some(1), ..Faults::default() };
+    let table = |_: &SimRank| Seq::table(&Arc::new(State::default())).map_err(Failure::from);
+    let config = SimConfig { faults, mapped: false, ..small(seed) };
+    let refused = job::<Seq, _, (), Failure>(config, table, |_, _| Ok(()));
+    match refused {
+        Err(SimError::Panicked { rank: 1, message, .. }) => {
+            require!(message.contains("could not be registered"), "rank 1 said {message:?}");
+            Ok(())
+        }
+        other => Err(Failure::Wrong(format!("a refused registration gave {other:?}"))),
+    }
+}

@@ -1,0 +1,108 @@
+//! A job over a `SimNet`.
+
+use super::{SimBarrier, SimConfig, SimError, SimNic, SimRank, SimWire, run};
+use gasworks::{Error, Job, Par, Seq, Table, ThreadMode, Transport};
+use gasworks_bootstrap::Bootstrap;
+use gasworks_core::{Flow, Rdma};
+use gasworks_memory::{Peer, PeerFlags, PeerTable};
+use gasworks_rdma::Key;
+use gasworks_sync::RawBytes;
+use std::fmt::Display;
+
+/// A thread mode, with what it makes of the net's ports.
+pub trait SimMode: ThreadMode {
+    /// The transport, boxed.
+    fn sim_wire(wire: SimWire) -> Box<Self::Wire>;
+    /// The network interface, boxed.
+    fn sim_nic(nic: SimNic) -> Box<Self::Nic>;
+    /// The barrier, boxed.
+    fn sim_barrier(barrier: SimBarrier) -> Box<Self::Barrier>;
+}
+
+macro_rules! sim_mode {
+    ($($mode:ty),*) => {$(
+        impl SimMode for $mode {
+            fn sim_wire(wire: SimWire) -> Box<Self::Wire> {
+                Box::new(wire)
+            }
+            fn sim_nic(nic: SimNic) -> Box<Self::Nic> {
+                Box::new(nic)
+            }
+            fn sim_barrier(barrier: SimBarrier) -> Box<Self::Barrier> {
+                Box::new(barrier)
+            }
+        }
+    )*};
+}
+
+sim_mode!(Seq, Par);
+
+impl SimRank {
+    /// Joins the net's job, as this rank. Collective; once for each net.
+    ///
+    /// # Errors
+    /// Those of [`Job::assemble`].
+    pub fn open<M: SimMode>(&self, table: Table<M>) -> Result<Job<M>, Error> {
+        Job::assemble(Box::new(self.bootstrap()), table, |bootstrap| self.transport(bootstrap))
+    }
+
+    fn transport<M: SimMode>(&self, bootstrap: &dyn Bootstrap) -> Result<Transport<M>, Error> {
+        let SimConfig { ranks, max_medium, mapped, nic, .. } = self.config();
+        let (rdma, mine) = if mapped {
+            (None, Key::default())
+        } else {
+            let bounce = if nic.registers_local { self.aux() } else { RawBytes::EMPTY };
+            let descriptors = gasworks_rdma::settings::descriptors()?;
+            let rdma =
+                Rdma::<M, M::Nic>::new(M::sim_nic(self.nic()), bounce, descriptors).map_err(program)?;
+            // SAFETY: the segment lives as long as the net, which the engine's NIC holds (B1 of the net's blocks).
+            let key = unsafe { rdma.register(self.segment()) }.map_err(program)?;
+            (Some(rdma), key)
+        };
+        let keys = bootstrap.exchange("simnet.keys", &mine.0)?;
+        let peer = |(rank, key): (u32, Vec<u8>)| {
+            let mapped = self.peer_segment(rank);
+            let mut flags = PeerFlags::empty();
+            flags.set(PeerFlags::SELF, rank == self.rank());
+            flags.set(PeerFlags::MAPPED, mapped.is_some());
+            let len = self.segment().len() as u64;
+            Peer { mapped: mapped.unwrap_or(RawBytes::EMPTY), len, remote_base: 0, key, flags }
+        };
+        let peers = PeerTable::new((0..ranks).zip(keys).map(peer).collect());
+        Ok(Transport {
+            wires: vec![M::sim_wire(self.wire())],
+            route: vec![0; ranks as usize],
+            peers,
+            rdma,
+            barrier: self.barrier().map(M::sim_barrier),
+            flow: Flow::from_settings(max_medium, 12 << 10)?,
+        })
+    }
+}
+
+fn program(cause: impl Display) -> Error {
+    Error::Program(format!("opening the simulated network: {cause}"))
+}
+
+/// Runs a job as every rank of a net: `table` makes each rank's handler table with whatever its handlers share, and
+/// `body` is the program. The job is closed when it returns.
+///
+/// # Errors
+/// What went wrong first, with the seed; an error that a rank returned counts as its panic.
+pub fn job<M: SimMode, S, R: Send, E: Display + From<Error>>(
+    config: SimConfig,
+    table: impl Fn(&SimRank) -> Result<(Table<M>, S), E> + Sync,
+    body: impl Fn(&Job<M>, &S) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, SimError> {
+    run(config, |rank| {
+        let whole = || -> Result<R, E> {
+            let (table, shared) = table(&rank)?;
+            let job = rank.open(table)?;
+            let result = body(&job, &shared)?;
+            job.close()?;
+            Ok(result)
+        };
+        // Not a bug in this rank's code, so no panic message: the run reports it.
+        whole().unwrap_or_else(|error| std::panic::resume_unwind(Box::new(error.to_string())))
+    })
+}
