@@ -124,8 +124,15 @@ impl Draw {
 
     fn check(&self, genome: &[u8]) -> Result<()> {
         let (shortest, longest) = self.lengths;
-        ensure!(shortest >= 1 && shortest <= longest, "reads of {shortest} to {longest} bases cannot be drawn");
-        ensure!(self.coverage > 0.0 && self.coverage <= 10_000.0, "coverage {} is out of range", self.coverage);
+        ensure!(
+            shortest >= 1 && shortest <= longest,
+            "reads of {shortest} to {longest} bases cannot be drawn"
+        );
+        ensure!(
+            self.coverage > 0.0 && self.coverage <= 10_000.0,
+            "coverage {} is out of range",
+            self.coverage
+        );
         ensure!((0.0..1.0).contains(&self.error), "error rate {} is out of range: 0 to 1", self.error);
         if !genome.iter().any(|&b| kmer::base(b).is_some()) {
             bail!("the genome holds no bases");
@@ -212,7 +219,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_drawn_is_refused() {
-        let refuse = |genome: &[u8], how: Draw| how.write(genome, &mut Vec::new(), |_| ()).unwrap_err().to_string();
+        let refuse =
+            |genome: &[u8], how: Draw| how.write(genome, &mut Vec::new(), |_| ()).unwrap_err().to_string();
         assert!(refuse(b"NNNN", Draw::default()).contains("no bases"));
         assert!(refuse(b"ACGT", Draw { error: 1.5, ..Draw::default() }).contains("error rate 1.5"));
         assert!(refuse(b"ACGT", Draw { coverage: -1.0, ..Draw::default() }).contains("coverage -1"));

@@ -168,7 +168,10 @@ mod tests {
     #[test]
     fn lengths_out_of_range_are_refused() {
         assert_eq!(K::new(0), Err(BadK(0)));
-        assert_eq!(K::new(32).unwrap_err().to_string(), "k-mer length 32 is out of range: it must be 1 to 31");
+        assert_eq!(
+            K::new(32).unwrap_err().to_string(),
+            "k-mer length 32 is out of range: it must be 1 to 31"
+        );
         assert_eq!(K::new(31).unwrap().get(), 31);
     }
 }

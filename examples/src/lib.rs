@@ -16,3 +16,16 @@ pub mod rng;
 pub mod serial;
 pub mod spectrum;
 pub mod table;
+
+use std::process::ExitCode;
+
+/// Ends a program: with success, or with its error as one line.
+pub fn end(program: &str, result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{program}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

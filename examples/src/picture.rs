@@ -37,7 +37,8 @@ fn chunk(file: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
 }
 
 fn colour(value: f64) -> [u8; 3] {
-    const STOPS: [[f64; 3]; 4] = [[13.0, 8.0, 60.0], [140.0, 20.0, 120.0], [240.0, 90.0, 50.0], [252.0, 250.0, 170.0]];
+    const STOPS: [[f64; 3]; 4] =
+        [[13.0, 8.0, 60.0], [140.0, 20.0, 120.0], [240.0, 90.0, 50.0], [252.0, 250.0, 170.0]];
     let place = value.clamp(0.0, 1.0) * 3.0;
     let low = (place as usize).min(2);
     let part = place - low as f64;

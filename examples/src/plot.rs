@@ -58,7 +58,10 @@ pub fn terminal(spectrum: &Spectrum, width: usize) -> String {
         let _ = write!(text, "{label:>6} {}", if label.is_empty() { '│' } else { '┤' });
         for &(_, n) in &columns.bars {
             let eighths = (columns.height(n) * ROWS as f64 - row as f64) * 8.0;
-            text.push(EIGHTHS[if n > 0 && row == 0 { eighths.max(1.0) } else { eighths.max(0.0) }.min(8.0) as usize]);
+            text.push(
+                EIGHTHS
+                    [if n > 0 && row == 0 { eighths.max(1.0) } else { eighths.max(0.0) }.min(8.0) as usize],
+            );
         }
         text.truncate(text.trim_end().len());
         text.push('\n');
@@ -145,7 +148,8 @@ mod tests {
 
     fn two_humps() -> Spectrum {
         let humps = (1u32..60).flat_map(|m| {
-            let at = |middle: f64, high: f64, wide: f64| high * (-((f64::from(m) - middle) / wide).powi(2)).exp();
+            let at =
+                |middle: f64, high: f64, wide: f64| high * (-((f64::from(m) - middle) / wide).powi(2)).exp();
             let n = at(1.0, 100_000.0, 1.0) + at(25.0, 2_000.0, 7.0);
             (0..n as u64).map(move |i| (u64::from(m) << 32 | i, m))
         });

@@ -213,7 +213,9 @@ fn read_line(source: &mut Box<dyn BufRead>, line: &mut Vec<u8>, path: &Path) -> 
 fn unpacking(path: &Path, error: io::Error) -> anyhow::Error {
     let what = match error.kind() {
         io::ErrorKind::UnexpectedEof => "the gzip file is cut short".to_owned(),
-        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => format!("the gzip file is damaged: {error}"),
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+            format!("the gzip file is damaged: {error}")
+        }
         _ => error.to_string(),
     };
     anyhow::anyhow!("cannot read {}: {what}", path.display())

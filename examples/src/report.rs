@@ -76,8 +76,7 @@ impl Report {
 
 /// Writes a whole file, or says which one could not be written and why.
 pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
-    let mut file =
-        std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let mut file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     file.write_all(content).with_context(|| format!("cannot write {}", path.display()))
 }
 

@@ -76,18 +76,20 @@ impl Spectrum {
         self.flat[3..].iter().copied().enumerate().filter(|&(_, n)| n != 0)
     }
 
-    /// The multiplicity at which the k-mers of the genome itself gather: the highest bin past the first valley.
+    /// The multiplicity at which the k-mers of the genome itself gather: the highest bin past the first valley, if it
+    /// holds enough of all k-mers to be more than a few repeats.
     pub fn peak(&self) -> Option<usize> {
         let valley = (1..HIGHEST).find(|&m| self.bin(m + 1) > self.bin(m))?;
-        (valley..=HIGHEST).max_by_key(|&m| (self.bin(m), HIGHEST - m))
+        let peak = (valley..=HIGHEST).max_by_key(|&m| (self.bin(m), HIGHEST - m))?;
+        (peak as u64 * self.bin(peak) * 100 > self.total()).then_some(peak)
     }
 
-    /// The multiplicity up to which all but half a percent of the k-mers counted lie.
+    /// The multiplicity up to which all but three in a hundred of the k-mers counted lie.
     pub fn extent(&self) -> usize {
         let mut below = 0;
         for (multiplicity, n) in self.bins() {
             below += multiplicity as u64 * n;
-            if below as f64 >= self.total() as f64 * 0.995 {
+            if below as f64 >= self.total() as f64 * 0.97 {
                 return multiplicity;
             }
         }
@@ -102,13 +104,14 @@ mod tests {
     #[test]
     fn merging_parts_is_counting_the_whole() {
         let entries = [(1, 1), (2, 1), (3, 40), (4, 41), (5, 41), (6, 20_000)];
+        assert_eq!(Spectrum::of(entries.into_iter()).peak(), None);
         let whole = Spectrum::of(entries.into_iter());
         let mut parts = Spectrum::of(entries[3..].iter().copied());
         parts.merge(Spectrum::of(entries[..3].iter().rev().copied()).flat());
         assert_eq!(whole, parts);
         assert_eq!((whole.total(), whole.distinct()), (20_124, 6));
         assert_eq!(whole.bins().collect::<Vec<_>>(), [(1, 2), (40, 1), (41, 2), (HIGHEST + 1, 1)]);
-        assert_eq!(whole.peak(), Some(41));
+        assert_eq!(Spectrum::of(entries[..5].iter().copied()).peak(), Some(41));
     }
 
     #[test]

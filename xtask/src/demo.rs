@@ -129,7 +129,7 @@ impl Demo {
         let svg = self.out.join("spectrum.svg");
         let mut counts = Vec::new();
         for (i, &ranks) in args.ranks.iter().enumerate() {
-            println!("\ncounting {}-mers on {ranks} {}", self.k, if ranks == 1 { "rank" } else { "ranks" });
+            println!("\ncounting {}-mers on {}", self.k, plural(ranks.into()));
             let mut gasrun = self.program("gasrun");
             gasrun
                 .args(["-n", &ranks.to_string(), "--timeout", "250", "--"])
@@ -137,7 +137,7 @@ impl Demo {
             if i == 0 {
                 gasrun.arg("--plot").arg("--svg").arg(&svg);
             }
-            counts.push(self.count(&mut gasrun, reads, &format!("counting on {ranks}"))?);
+            counts.push(self.count(&mut gasrun, reads, &format!("counting on {}", plural(ranks.into())))?);
         }
         println!("\ncounting once more, in one process, by sorting");
         let serial = self.count(&mut self.program("kmer-serial"), reads, "sorting")?;
@@ -255,6 +255,10 @@ fn seconds(count: &Value) -> f64 {
 
 fn rate(count: &Value) -> f64 {
     count["rate"].as_f64().unwrap_or(f64::NAN)
+}
+
+fn plural(ranks: u64) -> String {
+    format!("{ranks} {}", if ranks == 1 { "rank" } else { "ranks" })
 }
 
 fn row(what: &str, seconds: f64, rate: f64, agrees: bool) {

@@ -51,6 +51,9 @@ pub struct Pmi2 {
 /// The longest key a caller may use: the server's limit less the rank and the number of a piece.
 const MAX_KEY: usize = wire::MAX_KEY - 18;
 
+/// How long the last words of an aborting rank have to reach the launcher before the order does.
+const ABORT_PAUSE: Duration = Duration::from_millis(20);
+
 impl BootstrapError {
     fn protocol(during: &'static str, what: impl ToString) -> Self {
         BootstrapError::Protocol { during, what: what.to_string() }
@@ -224,6 +227,8 @@ impl Bootstrap for Pmi2 {
         let message: String =
             message.chars().filter(|c| !c.is_control()).map(|c| if c == ';' { ',' } else { c }).collect();
         eprintln!("gasworks: rank {}: {message}", self.rank);
+        // Some launchers drop everything at the order to abort, this line too: let it pass first.
+        std::thread::sleep(ABORT_PAUSE);
         // From here on a hang-up is expected. The call may come from inside another one of this object.
         if let Ok(mut watcher) = self.watcher.try_borrow_mut() {
             watcher.take();

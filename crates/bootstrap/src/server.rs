@@ -89,6 +89,8 @@ pub struct Server {
     names: HashMap<String, String>,
     waiting: Vec<Waiting>,
     in_fence: usize,
+    /// How many ranks' processes have ended.
+    gone: usize,
 }
 
 /// The most that one rank can make the server keep.
@@ -149,6 +151,7 @@ impl Server {
             names: HashMap::new(),
             waiting: Vec::new(),
             in_fence: 0,
+            gone: 0,
         }
     }
 
@@ -183,6 +186,7 @@ impl Server {
     /// The process of `rank` has ended.
     pub fn gone(&mut self, rank: u32) {
         if let Some(client) = self.clients.get_mut(rank as usize) {
+            self.gone += usize::from(!client.gone);
             client.gone = true;
         }
     }

@@ -93,7 +93,7 @@ pub unsafe fn put_nb<M: CoreMode>(
 ) -> Result<(Event, Kept<M>), Error> {
     if let Some(target) = located(engine, "put", rank, offset, len)? {
         // SAFETY: `target` is mapped for `len` bytes (P1 of gasworks_memory), `source` by the caller's promise.
-        unsafe { gasworks_sync::racy::copy(target.as_ptr(), source, len) };
+        unsafe { gasworks_sync::racy::copy_in(target.as_ptr(), source, len) };
         return Ok((Event::DONE, keep));
     }
     // SAFETY: the caller's promise.
@@ -119,7 +119,7 @@ pub unsafe fn get_nb<M: CoreMode>(
 ) -> Result<(Event, Kept<M>), Error> {
     if let Some(source) = located(engine, "get", rank, offset, len)? {
         // SAFETY: `source` is mapped for `len` bytes (P1 of gasworks_memory), `target` by the caller's promise.
-        unsafe { gasworks_sync::racy::copy(target, source.as_ptr(), len) };
+        unsafe { gasworks_sync::racy::copy_out(target, source.as_ptr(), len) };
         return Ok((Event::DONE, keep));
     }
     // SAFETY: the caller's promise.

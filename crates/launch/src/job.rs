@@ -1,5 +1,6 @@
 //! The job: its ranks, the one loop that waits for all of them, and the judgement of what happened.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -63,8 +64,10 @@ struct Rank {
     pid: i32,
     exit: Option<Exit>,
     connection: Option<Channel>,
-    /// When it closed its connection before it was to.
-    closed: Option<Instant>,
+    /// What the set waits for on it.
+    interest: Interest,
+    /// The connection after the rank closed its end.
+    hung_up: Option<Channel>,
     out: Option<Source>,
     err: Option<Source>,
 }
@@ -82,6 +85,8 @@ struct Job {
     /// Whether the ranks' streams are in the set: taken out while a sink is full.
     reading: [bool; 2],
     terminal: Option<Terminal>,
+    /// When which rank closed its connection before it was to.
+    hang_ups: VecDeque<(Instant, u32)>,
     verbose: bool,
     kills_before: u64,
     /// Set by the first thing that went wrong.
@@ -97,6 +102,9 @@ struct Job {
 
 /// Runs a job.
 pub(crate) fn run(options: &Options) -> Result<i32, Refused> {
+    if options.program.is_empty() {
+        return Err(Refused { why: anyhow!("start a job: no program was given"), code: code::USAGE });
+    }
     let verbose = options.verbose || report::VERBOSE.boolean()?;
     let processors = processors(options)?;
     let name = format!("gasrun-{}-{}", std::process::id(), random::hex(&random::nonce()?[..6]));
@@ -159,6 +167,7 @@ impl Job {
             stderr: Sink::new(io::stderr(), token::STDERR)?,
             reading: [true; 2],
             terminal: None,
+            hang_ups: VecDeque::new(),
             verbose,
             kills_before: limits::out_of_memory_kills(),
             failed: false,
@@ -206,7 +215,15 @@ impl Job {
             if let Some(pipe) = child.stdin.take() {
                 self.terminal = Some(Terminal::new(pipe.into(), &self.set)?);
             }
-            self.ranks.push(Rank { pid, exit: None, connection: Some(connection), closed: None, out, err });
+            self.ranks.push(Rank {
+                pid,
+                exit: None,
+                connection: Some(connection),
+                interest: Interest::Read,
+                hung_up: None,
+                out,
+                err,
+            });
             self.living += 1;
             if self.verbose {
                 let place = processor.map_or_else(String::new, |cpu| format!(" on processor {cpu}"));
@@ -263,10 +280,12 @@ impl Job {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let closing =
-            self.ranks.iter().filter(|r| r.exit.is_none()).filter_map(|r| Some(r.closed? + CLOSING)).min();
-        let timeout = self.timeout.filter(|_| !self.failed).map(|(at, _)| at);
-        [closing.filter(|_| !self.failed), timeout, self.kill_at].into_iter().flatten().min()
+        if self.failed {
+            return self.kill_at;
+        }
+        let closing = self.hang_ups.front().map(|&(at, _)| at + CLOSING);
+        let timeout = self.timeout.map(|(at, _)| at);
+        [closing, timeout].into_iter().flatten().min()
     }
 
     fn look_at_the_clock(&mut self) {
@@ -288,10 +307,14 @@ impl Job {
             self.fail(&text, Some(code::TIMED_OUT), None);
             return;
         }
-        let overdue = |r: &Rank| r.exit.is_none() && r.closed.is_some_and(|at| at + CLOSING <= now);
-        if let Some(rank) = self.ranks.iter().position(overdue) {
-            let text = format!("{} closed its connection to gasrun before finalize", self.who(rank as u32));
-            self.fail(&text, Some(code::FAILED), None);
+        while let Some(&(at, rank)) = self.hang_ups.front()
+            && at + CLOSING <= now
+        {
+            self.hang_ups.pop_front();
+            if self.ranks[rank as usize].exit.is_none() {
+                let text = format!("{} closed its connection to gasrun before finalize", self.who(rank));
+                self.fail(&text, Some(code::FAILED), None);
+            }
         }
     }
 
@@ -361,8 +384,11 @@ impl Job {
     fn flush(&mut self) -> anyhow::Result<()> {
         self.stdout.flush(&self.set)?;
         self.stderr.flush(&self.set)?;
-        let [out, err] = self.reading;
+        let before @ [out, err] = self.reading;
         self.reading = [!self.stdout.is_full(), !self.stderr.is_full()];
+        if before == self.reading && !self.stdout.broken && !self.stderr.broken {
+            return Ok(());
+        }
         for (rank, r) in (0u64..).zip(&mut self.ranks) {
             // Nobody reads this stream any more: the ranks find out as they would without gasrun.
             if self.stdout.broken {
@@ -397,9 +423,10 @@ impl Job {
         for output in outputs {
             self.act(output)?;
         }
+        self.look_for_stuck();
         self.send(rank)?;
         if closed {
-            self.hang_up(rank);
+            self.hang_up(rank)?;
         }
         Ok(())
     }
@@ -434,7 +461,6 @@ impl Job {
                 self.fail(&format!("{}: {what}", self.who(rank)), Some(code::FAILED), None);
             }
         }
-        self.look_for_stuck();
         Ok(())
     }
 
@@ -442,28 +468,30 @@ impl Job {
         let r = &mut self.ranks[rank as usize];
         let Some(connection) = &mut r.connection else { return Ok(()) };
         match connection.flush() {
-            Ok(true) if connection.unwritten() == 0 => {}
             Ok(_) => {
-                let interest = Interest::new(connection.unwritten() <= HIGH, true);
-                self.set.modify(&*connection, u64::from(rank) * 4 + token::PMI, interest)?;
-                return Ok(());
+                let waiting = connection.unwritten();
+                let interest = Interest::new(waiting <= HIGH, waiting > 0);
+                if interest != r.interest {
+                    self.set.modify(&*connection, u64::from(rank) * 4 + token::PMI, interest)?;
+                    r.interest = interest;
+                }
+                Ok(())
             }
-            Err(_) => {
-                self.hang_up(rank);
-                return Ok(());
-            }
+            Err(_) => self.hang_up(rank),
         }
-        self.set.modify(&*connection, u64::from(rank) * 4 + token::PMI, Interest::Read)?;
-        Ok(())
     }
 
-    fn hang_up(&mut self, rank: u32) {
+    /// A rank has closed its connection. Our end of it stays open until the rank ends: closing it would tell the rank
+    /// that the launcher is gone.
+    fn hang_up(&mut self, rank: u32) -> anyhow::Result<()> {
         let r = &mut self.ranks[rank as usize];
-        if r.connection.take().is_some()
-            && matches!(self.server.phase(rank), Phase::Greeted | Phase::Joined | Phase::InFence)
-        {
-            r.closed = Some(Instant::now());
+        let Some(connection) = r.connection.take() else { return Ok(()) };
+        self.set.remove(&connection)?;
+        r.hung_up = Some(connection);
+        if matches!(self.server.phase(rank), Phase::Greeted | Phase::Joined | Phase::InFence) {
+            self.hang_ups.push_back((Instant::now(), rank));
         }
+        Ok(())
     }
 
     /// A process has ended: a rank, or something that a rank left behind.
@@ -476,7 +504,9 @@ impl Job {
         self.listen(rank)?;
         self.read(rank, token::OUT, usize::MAX)?;
         self.read(rank, token::ERR, usize::MAX)?;
-        self.ranks[rank as usize].exit = Some(exit);
+        let r = &mut self.ranks[rank as usize];
+        r.exit = Some(exit);
+        (r.connection, r.hung_up) = (None, None);
         self.living -= 1;
         self.server.gone(rank);
         if self.verbose {

@@ -15,7 +15,7 @@ use gasworks_core::{Arrived, Class, Limits, Rank, Reservation, Wire, WireError};
 use gasworks_os::futex;
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::doorbell;
-use gasworks_shmem::inbox::{Block, Cursor, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
+use gasworks_shmem::inbox::{Block, Claims, Cursor, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
 use gasworks_sync::{Lock, Mode, RawBytes, kill_point};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,9 @@ use std::time::Duration;
 pub const MAX_MEDIUM: usize = LARGEST;
 
 const NAME: &str = "pshm";
+
+/// Places in a queue that are claimed at a time.
+const BATCH: u32 = 8;
 
 /// Where the payload of a reservation lies until it is committed: the first word of its ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +90,8 @@ impl Receiver {
 pub struct Pshm<M: Mode> {
     pub(crate) host: Arc<Host>,
     receiver: M::Lock<Receiver>,
+    /// Room in each rank's queue of requests that is claimed and not used.
+    claims: Box<[Claims<M>]>,
     stage: Stage,
     max_long: u64,
 }
@@ -99,7 +104,8 @@ impl<M: Mode> std::fmt::Debug for Pshm<M> {
 
 impl<M: Mode> Pshm<M> {
     pub(crate) fn new(host: Arc<Host>, max_long: u64) -> Self {
-        Self { host, receiver: M::Lock::new(Receiver::default()), stage: Stage::new(), max_long }
+        let claims = host.ranks.iter().map(|_| Claims::new(BATCH)).collect();
+        Self { host, receiver: M::Lock::new(Receiver::default()), claims, stage: Stage::new(), max_long }
     }
 
     #[inline]
@@ -230,7 +236,7 @@ impl<M: Mode> Wire for Pshm<M> {
             return Err(WireError::TooLarge { transport: NAME, len: payload, max: MAX_MEDIUM });
         }
         if class == Class::Request {
-            peer.requests.reserve().map_err(|_| WireError::Busy { to })?;
+            self.claims[to as usize].take(peer.requests).map_err(|_| WireError::Busy { to })?;
         }
         if payload == 0 {
             let ticket = Place::Nowhere.ticket();
@@ -247,7 +253,7 @@ impl<M: Mode> Wire for Pshm<M> {
             }
             Err(error) => {
                 if class == Class::Request {
-                    peer.requests.cancel();
+                    self.claims[to as usize].put(peer.requests);
                 }
                 Err(error)
             }
@@ -285,7 +291,7 @@ impl<M: Mode> Wire for Pshm<M> {
         let Some(peer) = self.host.ranks.get(reservation.to as usize) else { return };
         self.release(Place::from_ticket(reservation.ticket), peer, reservation.class);
         if reservation.class == Class::Request {
-            peer.requests.cancel();
+            self.claims[reservation.to as usize].put(peer.requests);
         }
     }
 

@@ -14,13 +14,16 @@
 //! I2. From taking a place (`tail`) to publishing it (`flag`), the slot is its sender's alone. A sender that dies in
 //!     between leaves a hole: the receiver sees nothing more, but never half a message.
 //! I3. From publishing until `consumed` has passed it, the slot is not written.
-//! I4. A queue whose senders hold credits for at most `slots` unread messages needs no claims ([`Inbox::send`]
+//! I4. Claims are made in batches and kept by the process ([`Claims`]); together they never hold more than half of a
+//!     queue that others may want.
+//! I5. A queue whose senders hold credits for at most `slots` unread messages needs no claims ([`Inbox::send`]
 //!     without [`Inbox::reserve`]): the credit is the claim.
 
 #[cfg(gasworks_loom)]
 use gasworks_sync::cell::UnsafeCell;
-use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
-use gasworks_sync::{kill_point, ord, racy};
+use core::marker::PhantomData;
+use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use gasworks_sync::{Mode, kill_point, ord, racy};
 use thiserror::Error;
 
 /// The most bytes in a head.
@@ -244,6 +247,60 @@ impl Flag {
     }
 }
 
+/// The claims that one process holds for one queue and has not used: with them, most reservations touch nothing that
+/// is shared. In `Par` any thread of the process may use them, in `Seq` one does.
+#[derive(Debug)]
+pub struct Claims<M: Mode> {
+    left: AtomicU32,
+    batch: u32,
+    mode: PhantomData<M::Lock<()>>,
+}
+
+impl<M: Mode> Claims<M> {
+    /// None yet; they are claimed `batch` at a time.
+    pub fn new(batch: u32) -> Self {
+        Self { left: AtomicU32::new(0), batch, mode: PhantomData }
+    }
+
+    /// Takes one, of those at hand or from the queue.
+    ///
+    /// # Errors
+    /// There is none now.
+    #[inline]
+    pub fn take(&self, inbox: Inbox<'_>) -> Result<(), Full> {
+        // Acquire: a slot that the claiming thread saw free is free for the thread that uses the claim.
+        let order = ord!("claims.take", Acquire);
+        let at_hand = if M::PARALLEL {
+            self.left.fetch_update(order, Relaxed, |left| left.checked_sub(1)).is_ok()
+        } else {
+            let left = self.left.load(Relaxed);
+            self.left.store(left.saturating_sub(1), Relaxed);
+            left > 0
+        };
+        if !at_hand {
+            let more = inbox.reserve(self.batch)? - 1;
+            self.keep(more);
+        }
+        Ok(())
+    }
+
+    /// Gives one back that was not used.
+    #[inline]
+    pub fn put(&self, inbox: Inbox<'_>) {
+        if self.left.load(Relaxed) >= self.batch { inbox.cancel(1) } else { self.keep(1) }
+    }
+
+    #[inline]
+    fn keep(&self, count: u32) {
+        if !M::PARALLEL {
+            self.left.store(self.left.load(Relaxed) + count, Relaxed);
+        } else if count > 0 {
+            // Release: see `take`.
+            self.left.fetch_add(count, ord!("claims.keep", Release));
+        }
+    }
+}
+
 /// A view of a queue: the senders' methods, and the receiver's [`take`](Self::take) with its private cursor.
 #[derive(Clone, Copy, Debug)]
 pub struct Inbox<'a> {
@@ -277,19 +334,22 @@ impl<'a> Inbox<'a> {
         ((index & (slots - 1)) as usize, (index >> slots.trailing_zeros()) as u32 + 1)
     }
 
-    /// Claims room for one message, to be [sent](Self::send) or [cancelled](Self::cancel).
+    /// Claims room for a message, to be [sent](Self::send) or [cancelled](Self::cancel): for `wanted` of them where
+    /// that leaves half of the queue to others, else for one. Returns for how many.
     ///
     /// # Errors
     /// There is none now.
     #[inline]
-    pub fn reserve(&self) -> Result<(), Full> {
+    pub fn reserve(&self, wanted: u32) -> Result<u32, Full> {
+        let slots = self.slots.len() as u64;
         let mut claimed = self.control.claimed.load(Relaxed);
         loop {
             // Acquire: the receiver's reading of the slots that it has passed is over before we write them. The line
             // changes once in a quarter of the ring, so this is mostly a hit.
             let consumed = self.control.consumed.load(ord!("inbox.room", Acquire));
-            if claimed.wrapping_sub(consumed) >= self.slots.len() as u64 {
-                // A claim read before the receiver moved on only looks too old or too new: read both again once.
+            let used = claimed.wrapping_sub(consumed);
+            if used >= slots {
+                // A number of claims from before the receiver moved on looks like a huge one: read it again once.
                 let again = self.control.claimed.load(Relaxed);
                 if again == claimed {
                     return Err(Full);
@@ -297,20 +357,22 @@ impl<'a> Inbox<'a> {
                 claimed = again;
                 continue;
             }
-            match self.control.claimed.compare_exchange_weak(claimed, claimed + 1, Relaxed, Relaxed) {
-                Ok(_) => return Ok(()),
+            let granted = if used + u64::from(wanted) <= slots / 2 { wanted.max(1) } else { 1 };
+            let next = claimed + u64::from(granted);
+            match self.control.claimed.compare_exchange_weak(claimed, next, Relaxed, Relaxed) {
+                Ok(_) => return Ok(granted),
                 Err(now) => claimed = now,
             }
         }
     }
 
-    /// Gives a claim back.
+    /// Gives claims back.
     #[inline]
-    pub fn cancel(&self) {
-        self.control.claimed.fetch_sub(1, Relaxed);
+    pub fn cancel(&self, count: u32) {
+        self.control.claimed.fetch_sub(count.into(), Relaxed);
     }
 
-    /// Sends a message for which there is room: a claim (I1), or a credit (I4).
+    /// Sends a message for which there is room: a claim (I1), or a credit (I5).
     ///
     /// # Panics
     /// If the head or the payload is longer than a slot admits.

@@ -7,10 +7,10 @@ use gasworks_shmem::barrier::{Arrival, Barrier};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_shmem::doorbell::Doorbell;
-use gasworks_shmem::inbox::{Block, Control, Cursor, Inbox, Message, Payload, Slot};
+use gasworks_shmem::inbox::{Block, Claims, Control, Cursor, Inbox, Message, Payload, Slot};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::cell::UnsafeCell;
-use gasworks_sync::spin;
+use gasworks_sync::{Par, spin};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -58,7 +58,7 @@ fn inbox_message_arrives_whole() {
         let sending = thread::spawn(move || {
             let words = [AtomicU64::new(0x0101_0101)];
             let inbox = sender.view();
-            inbox.reserve().expect("room");
+            inbox.reserve(1).expect("room");
             inbox.send(3, &message(1), Payload::Inline { words: &words, len: 4 });
         });
         let (mut cursor, mut message) = (Cursor::default(), Message::new());
@@ -78,7 +78,7 @@ fn inbox_two_senders_lose_nothing() {
             .map(|tag| {
                 let ring = ring.clone();
                 thread::spawn(move || {
-                    ring.view().reserve().expect("room");
+                    ring.view().reserve(1).expect("room");
                     ring.view().send(tag.into(), &message(tag), Payload::NONE);
                 })
             })
@@ -100,7 +100,7 @@ fn inbox_slot_is_not_written_while_it_is_read() {
         let sending = thread::spawn(move || {
             let inbox = sender.view();
             for tag in [1, 2] {
-                while inbox.reserve().is_err() {
+                while inbox.reserve(1).is_err() {
                     spin();
                 }
                 inbox.send(0, &message(tag), Payload::NONE);
@@ -118,14 +118,14 @@ fn inbox_place_checked_by_another_sender() {
     model(|| {
         let ring = Ring::new(2);
         for tag in [1, 2] {
-            ring.view().reserve().expect("room");
+            ring.view().reserve(1).expect("room");
             ring.view().send(0, &message(tag), Payload::NONE);
         }
         let senders: Vec<_> = [3, 4]
             .map(|tag| {
                 let ring = ring.clone();
                 thread::spawn(move || {
-                    if ring.view().reserve().is_ok() {
+                    if ring.view().reserve(1).is_ok() {
                         ring.view().send(0, &message(tag), Payload::NONE);
                     }
                 })
@@ -140,6 +140,35 @@ fn inbox_place_checked_by_another_sender() {
     });
 }
 
+/// A thread may use a claim that another thread of its process made.
+#[test]
+fn inbox_claim_made_by_another_thread() {
+    model(|| {
+        let ring = Ring::new(4);
+        for tag in 1..5 {
+            ring.view().reserve(1).expect("room");
+            ring.view().send(0, &message(tag), Payload::NONE);
+        }
+        let claims = Arc::new(Claims::<Par>::new(2));
+        let senders: Vec<_> = [5, 6]
+            .map(|tag| {
+                let (ring, claims) = (ring.clone(), claims.clone());
+                thread::spawn(move || {
+                    if claims.take(ring.view()).is_ok() {
+                        ring.view().send(0, &message(tag), Payload::NONE);
+                    }
+                })
+            })
+            .into();
+        let (mut cursor, mut message) = (Cursor::default(), Message::new());
+        assert_eq!([0; 4].map(|_| take(ring.view(), &mut cursor, &mut message)), [1, 2, 3, 4]);
+        senders.into_iter().for_each(|sender| sender.join().expect("a sender"));
+        while ring.view().take(&mut cursor, &mut message).expect("no damage") {
+            assert!([5, 6].contains(&message.head()[0]));
+        }
+    });
+}
+
 /// Cancelling lowers the number of claims while others claim.
 #[test]
 fn inbox_cancel_keeps_the_bound() {
@@ -147,16 +176,16 @@ fn inbox_cancel_keeps_the_bound() {
         let ring = Ring::new(1);
         let other = ring.clone();
         let fickle = thread::spawn(move || {
-            if other.view().reserve().is_ok() {
-                other.view().cancel();
+            if other.view().reserve(1).is_ok() {
+                other.view().cancel(1);
             }
         });
-        let sent = ring.view().reserve().is_ok();
+        let sent = ring.view().reserve(1).is_ok();
         if sent {
             ring.view().send(0, &message(1), Payload::NONE);
         }
         fickle.join().expect("the other sender");
-        assert_eq!(ring.view().reserve().is_err(), sent);
+        assert_eq!(ring.view().reserve(1).is_err(), sent);
     });
 }
 

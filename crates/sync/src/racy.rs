@@ -74,7 +74,7 @@ impl RawBytes {
     pub fn write(self, source: &[u8]) {
         assert!(source.len() <= self.len, "a copy of {} bytes into {}", source.len(), self.len);
         // SAFETY: Y1 for the target, a borrow for the source; a borrow never overlaps shared bytes (Y2).
-        unsafe { copy(self.ptr, source.as_ptr(), source.len()) }
+        unsafe { copy_in(self.ptr, source.as_ptr(), source.len()) }
     }
 
     /// Copies the first `target.len()` of these bytes out.
@@ -85,15 +85,14 @@ impl RawBytes {
     pub fn read(self, target: &mut [u8]) {
         assert!(target.len() <= self.len, "a copy of {} bytes out of {}", target.len(), self.len);
         // SAFETY: Y1 for the source, an exclusive borrow for the target, which never overlaps shared bytes (Y2).
-        unsafe { copy(target.as_mut_ptr(), self.ptr, target.len()) }
+        unsafe { copy_out(target.as_mut_ptr(), self.ptr, target.len()) }
     }
 }
 
-/// Copies `len` bytes from `source` to `target`, either of which a peer may be touching.
+/// Copies `len` bytes from `source` to `target`, both of which peers may be touching.
 ///
 /// # Safety
-/// Both runs are mapped for `len` bytes (Y1), do not overlap, and are free of references to what is not atomic (Y2),
-/// or are the caller's own.
+/// Both runs are mapped for `len` bytes (Y1), do not overlap, and are free of references to what is not atomic (Y2).
 #[inline(always)]
 pub unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
     #[cfg(not(any(miri, gasworks_tsan)))]
@@ -102,14 +101,62 @@ pub unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
         core::ptr::copy_nonoverlapping(source, target, len)
     };
     #[cfg(any(miri, gasworks_tsan))]
-    // SAFETY: the caller's promise; bytes are aligned for a byte-wide atomic.
-    unsafe {
-        use core::sync::atomic::AtomicU8;
-        for i in 0..len {
-            let byte = (*source.add(i).cast::<AtomicU8>()).load(Ordering::Relaxed);
-            (*target.add(i).cast::<AtomicU8>()).store(byte, Ordering::Relaxed);
-        }
+    for i in 0..len {
+        // SAFETY: the caller's promise; a byte is aligned for a byte-wide atomic.
+        unsafe { store_byte(target.add(i), load_byte(source.add(i))) };
     }
+}
+
+/// Copies `len` bytes from `source`, which is the caller's own, to `target`, which peers may be touching.
+///
+/// # Safety
+/// As for [`copy`]; `source` is readable and nobody writes it meanwhile.
+#[inline(always)]
+pub unsafe fn copy_in(target: *mut u8, source: *const u8, len: usize) {
+    #[cfg(not(any(miri, gasworks_tsan)))]
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::ptr::copy_nonoverlapping(source, target, len)
+    };
+    #[cfg(any(miri, gasworks_tsan))]
+    for i in 0..len {
+        // SAFETY: the caller's promise; a byte is aligned for a byte-wide atomic.
+        unsafe { store_byte(target.add(i), *source.add(i)) };
+    }
+}
+
+/// Copies `len` bytes from `source`, which peers may be touching, to `target`, which is the caller's own.
+///
+/// # Safety
+/// As for [`copy`]; `target` is writable and nobody else uses it meanwhile.
+#[inline(always)]
+pub unsafe fn copy_out(target: *mut u8, source: *const u8, len: usize) {
+    #[cfg(not(any(miri, gasworks_tsan)))]
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::ptr::copy_nonoverlapping(source, target, len)
+    };
+    #[cfg(any(miri, gasworks_tsan))]
+    for i in 0..len {
+        // SAFETY: the caller's promise; a byte is aligned for a byte-wide atomic.
+        unsafe { *target.add(i) = load_byte(source.add(i)) };
+    }
+}
+
+/// # Safety
+/// The byte is mapped (Y1) and free of references to what is not atomic (Y2).
+#[cfg(any(miri, gasworks_tsan))]
+unsafe fn load_byte(at: *const u8) -> u8 {
+    // SAFETY: the caller's promise.
+    unsafe { (*at.cast::<core::sync::atomic::AtomicU8>()).load(Ordering::Relaxed) }
+}
+
+/// # Safety
+/// As for [`load_byte`], writable.
+#[cfg(any(miri, gasworks_tsan))]
+unsafe fn store_byte(at: *mut u8, byte: u8) {
+    // SAFETY: the caller's promise.
+    unsafe { (*at.cast::<core::sync::atomic::AtomicU8>()).store(byte, Ordering::Relaxed) }
 }
 
 /// Stores `source` into `words` from its start; the rest of the last word becomes zero.

@@ -9,9 +9,7 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use gasworks::{
-    Agent, Config, Error, Job, MediumRequest, Payload, Reply, Request, Seq, ShortRequest, Table,
-};
+use gasworks::{Agent, Config, Error, Job, MediumRequest, Payload, Reply, Request, Seq, ShortRequest, Table};
 use gasworks_examples::kmer::{mix, owner};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -43,24 +41,31 @@ impl Dht {
         let answers = Rc::new(RefCell::new(HashMap::new()));
 
         let count = stored.clone();
-        let done = table.short_reply("stored", move |_: Reply<'_>, _: [u32; 0]| count.set(count.get() + 1))?;
+        let done =
+            table.short_reply("stored", move |_: Reply<'_>, _: [u32; 0]| count.set(count.get() + 1))?;
         let keep = shard.clone();
-        let insert =
-            table.medium_request("insert", move |request: Request<'_, Seq>, [key]: [u64; 1], value: Payload<'_>| {
+        let insert = table.medium_request(
+            "insert",
+            move |request: Request<'_, Seq>, [key]: [u64; 1], value: Payload<'_>| {
                 keep.borrow_mut().insert(key, value.to_vec());
                 request.reply_short(done, [])
-            })?;
+            },
+        )?;
 
         let note = answers.clone();
-        let found = table.medium_reply("found", move |_: Reply<'_>, [ticket, some]: [u64; 2], value: Payload<'_>| {
-            note.borrow_mut().insert(ticket, (some == 1).then(|| value.to_vec()));
-        })?;
-        let lookup = table.short_request("lookup", move |request: Request<'_, Seq>, [ticket, key]: [u64; 2]| {
-            match shard.borrow().get(&key) {
-                Some(value) => request.reply_medium(found, [ticket, 1], value),
-                None => request.reply_medium(found, [ticket, 0], &[]),
-            }
-        })?;
+        let found = table.medium_reply(
+            "found",
+            move |_: Reply<'_>, [ticket, some]: [u64; 2], value: Payload<'_>| {
+                note.borrow_mut().insert(ticket, (some == 1).then(|| value.to_vec()));
+            },
+        )?;
+        let lookup =
+            table.short_request("lookup", move |request: Request<'_, Seq>, [ticket, key]: [u64; 2]| {
+                match shard.borrow().get(&key) {
+                    Some(value) => request.reply_medium(found, [ticket, 1], value),
+                    None => request.reply_medium(found, [ticket, 0], &[]),
+                }
+            })?;
         let (inserted, tickets) = (Cell::new(0), Cell::new(0));
         Ok(Self { insert, lookup, stored, answers, inserted, tickets })
     }
@@ -112,9 +117,11 @@ fn main() -> Result<()> {
     let next = (rank + 1) % ranks;
     let all: Vec<u64> = (0..args.size).collect();
     for some in all.chunks(32) {
-        let tickets: Vec<u64> = some.iter().map(|&i| dht.ask(&agent, key(next, i))).collect::<Result<_, _>>()?;
+        let tickets: Vec<u64> =
+            some.iter().map(|&i| dht.ask(&agent, key(next, i))).collect::<Result<_, _>>()?;
         for (&i, ticket) in some.iter().zip(tickets) {
-            let found = dht.take(&agent, ticket)?.with_context(|| format!("key {i} of rank {next} is lost"))?;
+            let found =
+                dht.take(&agent, ticket)?.with_context(|| format!("key {i} of rank {next} is lost"))?;
             ensure!(found == value(next, i), "key {i} of rank {next} has a wrong value");
         }
     }

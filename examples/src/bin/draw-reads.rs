@@ -6,6 +6,7 @@ use gasworks_examples::draw::{Draw, random_genome, read_genome};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 #[derive(Parser)]
@@ -31,7 +32,11 @@ struct Args {
     out: PathBuf,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    gasworks_examples::end("draw-reads", run())
+}
+
+fn run() -> Result<()> {
     let args = Args::parse();
     ensure!(args.genome_size <= 1 << 34, "a random genome of {} bases is too large", args.genome_size);
     let genome = match &args.genome {
@@ -50,6 +55,12 @@ fn main() -> Result<()> {
             }
         })
         .with_context(cannot)?;
-    println!("{} reads, {} bases, {} of them wrong, from {} bases", drawn.reads, drawn.bases, drawn.errors, genome.len());
+    println!(
+        "{} reads, {} bases, {} of them wrong, from {} bases",
+        drawn.reads,
+        drawn.bases,
+        drawn.errors,
+        genome.len()
+    );
     Ok(())
 }

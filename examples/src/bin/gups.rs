@@ -48,17 +48,18 @@ fn main() -> Result<()> {
     let applied = Rc::new(Cell::new(0u64));
     let mut table = Table::<Seq>::new();
     let (theirs, count) = (owned.clone(), applied.clone());
-    let apply = table.medium_request("apply", move |_: Request<'_, Seq>, _: [u32; 0], batch: Payload<'_>| {
-        let mut theirs = theirs.borrow_mut();
-        let mut values = [0u64; BATCH];
-        let values = &mut values[..(batch.len() / 8).min(BATCH)];
-        batch.copy_range_to(0, values)?;
-        for value in values.iter() {
-            theirs[*value as usize & (words - 1)] ^= value;
-        }
-        count.set(count.get() + values.len() as u64);
-        Ok::<(), gasworks::Error>(())
-    })?;
+    let apply =
+        table.medium_request("apply", move |_: Request<'_, Seq>, _: [u32; 0], batch: Payload<'_>| {
+            let mut theirs = theirs.borrow_mut();
+            let mut values = [0u64; BATCH];
+            let values = &mut values[..(batch.len() / 8).min(BATCH)];
+            batch.copy_range_to(0, values)?;
+            for value in values.iter() {
+                theirs[*value as usize & (words - 1)] ^= value;
+            }
+            count.set(count.get() + values.len() as u64);
+            Ok::<(), gasworks::Error>(())
+        })?;
 
     let job = Job::open(Config::from_env()?.segment((words as u64 * 8).max(1 << 16) + 4096), table)?;
     let agent = job.agent()?;

@@ -145,7 +145,10 @@ fn main() -> Result<()> {
         agent.get(plate.on(0), &mut together)?;
         let different = together.iter().zip(alone(size, args.steps)).filter(|(a, b)| **a != *b).count();
         ensure!(different == 0, "{different} points differ from the computation by one rank");
-        println!("heat: {size} x {size} points, {} steps over {ranks} ranks; equal to one rank's", args.steps);
+        println!(
+            "heat: {size} x {size} points, {} steps over {ranks} ranks; equal to one rank's",
+            args.steps
+        );
         if let Some(path) = &args.out {
             write_file(path, &picture::png(size, &together)?)?;
             println!("heat: wrote {}", path.display());

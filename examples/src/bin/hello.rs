@@ -21,10 +21,11 @@ fn main() -> Result<()> {
     let heard = Rc::new(RefCell::new(Vec::new()));
     let mut table = Table::<Seq>::new();
     let keep = heard.clone();
-    let greet = table.medium_request("greet", move |from: Request<'_, Seq>, _: [u32; 0], text: Payload<'_>| {
-        let text = String::from_utf8_lossy(&text.to_vec::<u8>()).into_owned();
-        keep.borrow_mut().push((from.source(), text));
-    })?;
+    let greet =
+        table.medium_request("greet", move |from: Request<'_, Seq>, _: [u32; 0], text: Payload<'_>| {
+            let text = String::from_utf8_lossy(&text.to_vec::<u8>()).into_owned();
+            keep.borrow_mut().push((from.source(), text));
+        })?;
 
     let job = Job::open(Config::from_env()?, table)?;
     let agent = job.agent()?;
@@ -37,7 +38,10 @@ fn main() -> Result<()> {
         heard.borrow_mut().sort();
         for (from, text) in heard.borrow().iter() {
             println!("{text}");
-            anyhow::ensure!(text.starts_with(&format!("hello from rank {from} ")), "rank {from} gave a false name");
+            anyhow::ensure!(
+                text.starts_with(&format!("hello from rank {from} ")),
+                "rank {from} gave a false name"
+            );
         }
         println!("hello: all {ranks} ranks were heard");
     }

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Parser;
 use gasworks_examples::{kmer::K, report::Report, serial};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 #[derive(Parser)]
@@ -20,7 +21,11 @@ struct Args {
     out: Option<PathBuf>,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    gasworks_examples::end("kmer-serial", run())
+}
+
+fn run() -> Result<()> {
     let args = Args::parse();
     let k = K::new(args.k)?;
     let start = Instant::now();

@@ -26,7 +26,8 @@ fn main() -> Result<()> {
     let token = Rc::new(Cell::new(None));
     let mut table = Table::<Seq>::new();
     let arrived = token.clone();
-    let pass = table.short_request("pass", move |_: Request<'_, Seq>, value: u64| arrived.set(Some(value)))?;
+    let pass =
+        table.short_request("pass", move |_: Request<'_, Seq>, value: u64| arrived.set(Some(value)))?;
 
     let job = Job::open(Config::from_env()?, table)?;
     let agent = job.agent()?;

@@ -97,7 +97,10 @@ fn main() -> Result<()> {
 
     // The check: nothing is lost, and every rank's numbers are within its splitters.
     let lower = rank.checked_sub(1).map(|below| bounds[below as usize]);
-    ensure!(sorted.first().is_none_or(|&n| lower.is_none_or(|low| n > low)), "a number is on too high a rank");
+    ensure!(
+        sorted.first().is_none_or(|&n| lower.is_none_or(|low| n > low)),
+        "a number is on too high a rank"
+    );
     ensure!(sorted.last().is_none_or(|&n| n <= bounds[rank as usize]), "a number is on too low a rank");
     let difference = sum(&sorted).wrapping_sub(sum_before);
     agent.put_value(sums.on(0).add(rank)?, [total, difference])?;
@@ -109,7 +112,9 @@ fn main() -> Result<()> {
         ensure!(count == args.size * ranks, "{count} numbers came out of {}", args.size * ranks);
         ensure!(all.iter().fold(0u64, |sum, s| sum.wrapping_add(s[1])) == 0, "the numbers came out changed");
         let most = all.iter().map(|s| s[0]).max().unwrap_or(0) as f64 / args.size as f64;
-        println!("sample-sort: {count} numbers over {ranks} ranks in {seconds:.3} s, at most {most:.2} shares on one; sorted");
+        println!(
+            "sample-sort: {count} numbers over {ranks} ranks in {seconds:.3} s, at most {most:.2} shares on one; sorted"
+        );
     }
     drop(agent);
     Ok(job.close()?)

@@ -79,23 +79,29 @@ pub struct Handlers {
 impl Handlers {
     pub fn register(table: &mut Table<Seq>, state: &Rc<State>) -> Result<Self, Error> {
         let s = state.clone();
-        let kmers = table.medium_request("kmers", move |_: Request<'_, Seq>, _: None, batch: Payload<'_>| {
-            // Copied out in pieces: what a peer can still write to is never worked on in place.
-            let mut piece = [0u64; 1024];
-            let mut table = s.table.borrow_mut();
-            for offset in (0..batch.len()).step_by(size_of_val(&piece)) {
-                let piece = &mut piece[..((batch.len() - offset) / 8).min(1024)];
-                batch.copy_range_to(offset, piece)?;
-                table.add_all(piece).map_err(|e| Error::Program(format!("the k-mer table cannot grow: {e}")))?;
-            }
-            s.received.set(s.received.get() + batch.len() as u64 / 8);
-            Ok::<(), Error>(())
-        })?;
+        let kmers =
+            table.medium_request("kmers", move |_: Request<'_, Seq>, _: None, batch: Payload<'_>| {
+                // Copied out in pieces: what a peer can still write to is never worked on in place.
+                let mut piece = [0u64; 1024];
+                let mut table = s.table.borrow_mut();
+                for offset in (0..batch.len()).step_by(size_of_val(&piece)) {
+                    let piece = &mut piece[..((batch.len() - offset) / 8).min(1024)];
+                    batch.copy_range_to(offset, piece)?;
+                    table
+                        .add_all(piece)
+                        .map_err(|e| Error::Program(format!("the k-mer table cannot grow: {e}")))?;
+                }
+                s.received.set(s.received.get() + batch.len() as u64 / 8);
+                Ok::<(), Error>(())
+            })?;
         let s = state.clone();
-        let block = table.long_request("block", move |_: Request<'_, Seq>, [slot, first]: [u64; 2], data: Landed| {
-            s.blocks.borrow_mut().push_back(Block { slot, len: data.len as usize, first });
-            s.blocks_seen.set(s.blocks_seen.get() + 1);
-        })?;
+        let block = table.long_request(
+            "block",
+            move |_: Request<'_, Seq>, [slot, first]: [u64; 2], data: Landed| {
+                s.blocks.borrow_mut().push_back(Block { slot, len: data.len as usize, first });
+                s.blocks_seen.set(s.blocks_seen.get() + 1);
+            },
+        )?;
         let s = state.clone();
         let free = table.short_request("free", move |request: Request<'_, Seq>, slot: u64| {
             s.free.borrow_mut().push_back((request.source(), slot));

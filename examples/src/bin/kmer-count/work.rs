@@ -67,7 +67,10 @@ impl<'job> Worker<'job> {
             Ok(reads) => reads,
             Err(error) => return self.fail(format!("{error:#}")).map(|()| 0),
         };
-        self.state.free.borrow_mut().extend((0..SLOTS).flat_map(|slot| self.others().map(move |r| (r, slot))));
+        self.state
+            .free
+            .borrow_mut()
+            .extend((0..SLOTS).flat_map(|slot| self.others().map(move |r| (r, slot))));
         let mut block = Vec::with_capacity(BLOCK);
         let mut shown = Instant::now();
         while !self.state.failed.get() {

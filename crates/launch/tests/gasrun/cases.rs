@@ -1,0 +1,396 @@
+//! The cases.
+
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::harness::Case;
+
+pub const CASES: &[Case] = &[
+    ("codes", codes),
+    ("labels", labels),
+    ("lines_stay_whole", lines_stay_whole),
+    ("standard_input", standard_input),
+    ("environment", environment),
+    ("binding", binding),
+    ("many_ranks", many_ranks),
+    ("a_closed_reader", a_closed_reader),
+    ("a_slow_reader", a_slow_reader),
+    ("not_startable", not_startable),
+    ("timeout", timeout),
+    ("stubborn_ranks", stubborn_ranks),
+    ("signals_are_passed_on", signals_are_passed_on),
+    ("values_are_exchanged", values_are_exchanged),
+    ("without_a_launcher", without_a_launcher),
+    ("failures_name_the_rank", failures_name_the_rank),
+    ("hostile_ranks", hostile_ranks),
+    ("nothing_is_left_at_the_end", nothing_is_left_at_the_end),
+    ("nothing_is_left_after_a_failure", nothing_is_left_after_a_failure),
+    ("nothing_is_left_when_gasrun_is_killed", nothing_is_left_when_gasrun_is_killed),
+];
+
+fn gasrun(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gasrun"));
+    command.args(words).stdin(Stdio::null());
+    command
+}
+
+fn run(words: &[&str]) -> Output {
+    gasrun(words).output().expect("gasrun starts")
+}
+
+fn shell(ranks: &str, script: &str) -> Output {
+    run(&["-n", ranks, "sh", "-c", script])
+}
+
+/// Runs this program as the ranks of a job.
+fn act(ranks: &str, action: &str) -> Output {
+    let me = std::env::current_exe().expect("a path");
+    run(&["-n", ranks, me.to_str().expect("text"), "rank", action])
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[track_caller]
+fn expect(output: &Output, code: i32, words: &[&str]) {
+    let text = err(output);
+    assert_eq!(output.status.code(), Some(code), "said: {text}");
+    for word in words {
+        assert!(text.contains(word), "{text:?} should say {word:?}");
+    }
+    let told = text.lines().filter(|line| line.starts_with("gasrun: ")).count();
+    assert_eq!(told, usize::from(!words.is_empty()), "one message, if any: {text}");
+}
+
+fn codes() {
+    expect(&shell("3", "exit 0"), 0, &[]);
+    expect(
+        &shell("3", "test $PMI_RANK != 1 || exit 7; sleep 30"),
+        7,
+        &["rank 1 (pid ", ") exited with code 7"],
+    );
+    let killed = shell("3", "test $PMI_RANK != 2 || kill -9 $$; sleep 30");
+    expect(&killed, 137, &["rank 2 (pid ", "was killed by signal 9 (SIGKILL)"]);
+    assert!(!err(&killed).contains("lack of memory"));
+    expect(&shell("1", "exit 3"), 3, &["rank 0 (pid "]);
+    expect(&shell("2", "kill -SEGV $$"), 139, &["was killed by signal 11 (SIGSEGV)"]);
+}
+
+fn labels() {
+    let output = run(&["-n", "3", "--label", "sh", "-c", "echo a $PMI_RANK; printf 'no end'; echo e >&2"]);
+    let text = out(&output);
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[0] a 0", "[0] no end", "[1] a 1", "[1] no end", "[2] a 2", "[2] no end"]);
+    assert_eq!(err(&output).lines().filter(|line| line.ends_with("] e")).count(), 3);
+    assert_eq!(out(&run(&["-n", "1", "printf", "as it is"])), "as it is");
+    assert_eq!(out(&run(&["-n", "1", "--label", "printf", "x"])), "[0] x\n");
+}
+
+fn lines_stay_whole() {
+    let script =
+        "i=0; while [ $i -lt 2000 ]; do echo $PMI_RANK-----------------------------$i; i=$((i+1)); done";
+    let text = out(&shell("4", script));
+    for rank in 0..4 {
+        let own: Vec<&str> = text.lines().filter(|line| line.starts_with(&format!("{rank}-"))).collect();
+        assert_eq!(own.len(), 2000);
+        let numbered = own.iter().enumerate().all(|(i, line)| line.ends_with(&format!("-{i}")));
+        assert!(numbered, "lines of rank {rank} are torn or out of order");
+    }
+    assert_eq!(text.lines().count(), 8000);
+}
+
+fn standard_input() {
+    let mut child = gasrun(&["-n", "3", "--label", "cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let text: String = (0..20_000).map(|i| format!("line {i}\n")).collect();
+    let (mut pipe, sent) = (child.stdin.take().expect("a pipe"), text.clone());
+    let writer = std::thread::spawn(move || pipe.write_all(sent.as_bytes()).expect("written"));
+    let output = child.wait_with_output().expect("ended");
+    writer.join().expect("no panic");
+    let wanted: String = text.lines().map(|line| format!("[0] {line}\n")).collect();
+    assert!(out(&output) == wanted, "rank 0 gets the input, nobody else");
+}
+
+fn environment() {
+    let script = "echo $PMI_RANK $PMI_ID $PMI_SIZE ${PMI_PORT-none}; test -n \"$PMI_JOBID\" && test -S /proc/self/fd/$PMI_FD";
+    let output =
+        gasrun(&["-n", "2", "sh", "-c", script]).env("PMI_PORT", "host:1").output().expect("started");
+    expect(&output, 0, &[]);
+    let mut lines: Vec<String> = out(&output).lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines, ["0 0 2 none", "1 1 2 none"]);
+    // No other socket goes to the ranks than their own, nothing of gasrun's, and no signal is blocked in them.
+    let text = out(&shell("3", "grep SigBlk /proc/self/status; exec ls -l /proc/self/fd"));
+    assert_eq!(text.lines().filter(|line| line.contains("-> socket:")).count(), 3, "{text}");
+    assert!(!text.contains("anon_inode"), "{text}");
+    assert_eq!(text.lines().filter(|line| line.ends_with("0000000000000000")).count(), 3, "{text}");
+    let table = out(&run(&["--env"]));
+    assert!(table.contains("GASWORKS_BOOTSTRAP_TIMEOUT = 60 (default)") && table.contains("PMI_FD = unset"));
+    let output = gasrun(&["true"]).env("GASNET_SPAWN_VERBOSE", "perhaps").output().expect("started");
+    expect(&output, 1, &["setting GASNET_SPAWN_VERBOSE=\"perhaps\": wanted 0 or 1"]);
+    let output = gasrun(&["true"]).env("GASNET_SPAWN_VERBOSE", "1").output().expect("started");
+    assert!(err(&output).contains("gasrun: started rank 0 as process "));
+}
+
+fn binding() {
+    let allowed = gasworks_os::affinity::allowed().expect("processors");
+    let list = "grep Cpus_allowed_list /proc/self/status";
+    let text = out(&run(&["-n", "1", "--bind", "core", "sh", "-c", list]));
+    assert_eq!(text.split_ascii_whitespace().last(), Some(allowed[0].to_string().as_str()));
+    let more = (allowed.len() + 1).to_string();
+    expect(&run(&["-n", &more, "--bind", "core", "true"]), 2, &["too few; use --bind none"]);
+    let (free, bound) = (
+        out(&run(&["-n", &more, "sh", "-c", list])),
+        out(&run(&["-n", "1", "--bind", "none", "sh", "-c", list])),
+    );
+    assert!(free.lines().all(|line| line == bound.trim_end()), "{free} {bound}");
+}
+
+fn many_ranks() {
+    let output = run(&["-n", "300", "sh", "-c", "echo $PMI_RANK"]);
+    expect(&output, 0, &[]);
+    assert_eq!(out(&output).lines().count(), 300);
+    assert_eq!(run(&["-n", "4097", "true"]).status.code(), Some(2));
+    assert_eq!(run(&["-n", "0", "true"]).status.code(), Some(2));
+    let script = format!("ulimit -n 100 && exec {} -n 50 true", env!("CARGO_BIN_EXE_gasrun"));
+    let output = Command::new("sh").args(["-c", &script]).output().expect("started");
+    expect(&output, 1, &["start 50 ranks: that takes 214 open descriptors", "is 100"]);
+    let script = format!("ulimit -Sn 100 && exec {} -n 50 sh -c 'ulimit -n'", env!("CARGO_BIN_EXE_gasrun"));
+    let output = Command::new("sh").args(["-c", &script]).output().expect("started");
+    assert!(out(&output).lines().all(|line| line == "100") && output.status.success(), "{}", err(&output));
+}
+
+fn a_closed_reader() {
+    let script = format!("{} -n 2 yes | head -n 1", env!("CARGO_BIN_EXE_gasrun"));
+    let output = Command::new("sh").args(["-c", &script]).output().expect("started");
+    assert_eq!(out(&output), "y\n");
+}
+
+fn a_slow_reader() {
+    // Ten megabytes through a reader that sleeps first: nothing is lost, and gasrun holds only a part of it.
+    let gasrun = env!("CARGO_BIN_EXE_gasrun");
+    let script = format!("{gasrun} -n 2 head -c 5000000 /dev/zero | (sleep 0.5; wc -c)");
+    let output = Command::new("sh").args(["-c", &script]).output().expect("started");
+    // Each rank's only line has no end, and gets one.
+    assert_eq!(out(&output).trim(), "10000002");
+}
+
+fn not_startable() {
+    expect(
+        &run(&["-n", "2", "no-such-program-here"]),
+        127,
+        &["start rank 0: no-such-program-here: ", "looked for in PATH"],
+    );
+    expect(&run(&["-n", "2", "/no/such/program"]), 127, &["start rank 0: /no/such/program: "]);
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("text");
+    std::fs::write(&file, "text").expect("written");
+    expect(&run(&["-n", "2", file.to_str().expect("text")]), 126, &["is it an executable file?"]);
+    std::fs::write(&file, "#!/no/such/interpreter\n").expect("written");
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+    expect(&run(&["-n", "2", file.to_str().expect("text")]), 127, &["the interpreter it names is not"]);
+}
+
+fn timeout() {
+    let start = Instant::now();
+    let output = run(&["-n", "4", "--timeout", "0.3", "sh", "-c", "test $PMI_RANK = 1 || exec sleep 30"]);
+    expect(&output, 124, &["the job did not end within 0.3 s: still running: ranks 0, 2-3"]);
+    assert!(start.elapsed() >= Duration::from_millis(300));
+    expect(&run(&["-n", "2", "--timeout", "30", "true"]), 0, &[]);
+}
+
+fn stubborn_ranks() {
+    let start = Instant::now();
+    let output = shell("3", "trap '' TERM INT; test $PMI_RANK != 0 || exit 5; sleep 30; sleep 30");
+    expect(&output, 5, &["rank 0 (pid ", "exited with code 5"]);
+    assert!(start.elapsed() >= Duration::from_secs(2), "they have two seconds");
+}
+
+/// Starts a job and waits until each rank has said a word.
+fn started(words: &[&str], ranks: usize) -> (Child, std::io::BufReader<std::process::ChildStdout>) {
+    use std::io::BufRead;
+    let mut child = gasrun(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    let mut reader = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
+    for _ in 0..ranks {
+        reader.read_line(&mut String::new()).expect("a line");
+    }
+    (child, reader)
+}
+
+fn signals_are_passed_on() {
+    use std::io::Read;
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1] {
+        let (child, mut reader) = started(&["-n", "3", "sh", "-c", "echo up; exec sleep 30"], 3);
+        kill(Pid::from_raw(child.id() as i32), signal).expect("sent");
+        let output = child.wait_with_output().expect("ended");
+        drop(reader.read_to_string(&mut String::new()));
+        // The sleepers die of it; a signal that is no order to end is a rank's death like any other.
+        assert_eq!(output.status.code(), Some(128 + signal as i32), "{}", err(&output));
+        let number = format!("by signal {}", signal as i32);
+        assert!(err(&output).lines().count() == 1 && err(&output).contains(&number), "{}", err(&output));
+    }
+    let script = "trap 'echo got $PMI_RANK; exit 0' USR2; echo up; while :; do sleep 0.02; done";
+    let (child, mut reader) = started(&["-n", "3", "sh", "-c", script], 3);
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGUSR2).expect("sent");
+    let mut text = String::new();
+    reader.read_to_string(&mut text).expect("read");
+    assert_eq!(text.lines().filter(|line| line.starts_with("got ")).count(), 3, "{text}");
+    expect(&child.wait_with_output().expect("ended"), 0, &[]);
+    // A second order to end is not passed on but carried out.
+    let (child, _reader) = started(&["-n", "2", "sh", "-c", "trap '' INT; echo up; sleep 30; sleep 30"], 2);
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("sent");
+    std::thread::sleep(Duration::from_millis(100));
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("sent");
+    expect(&child.wait_with_output().expect("ended"), 130, &["a second signal came (SIGINT)"]);
+}
+
+fn values_are_exchanged() {
+    for ranks in ["1", "2", "7"] {
+        let output = act(ranks, "exchange");
+        expect(&output, 0, &[]);
+        assert_eq!(
+            out(&output)
+                .lines()
+                .filter(|line| line.ends_with(&format!(" of {ranks} is done")))
+                .count()
+                .to_string(),
+            ranks
+        );
+    }
+}
+
+fn without_a_launcher() {
+    let me = std::env::current_exe().expect("a path");
+    let mut command = Command::new(&me);
+    command.args(["rank", "exchange"]).env_remove("PMI_FD");
+    let output = command.output().expect("started");
+    assert_eq!(out(&output), "rank 0 of 1 is done\n", "{}", err(&output));
+    for (fd, rank, wanted) in [
+        ("77", "0", "use the inherited descriptor: 77: "),
+        ("0", "0", "it is not a socket"),
+        ("x", "0", "setting PMI_FD=\"x\": wanted a whole number"),
+        ("3", "", "neither PMI_RANK nor PMI_ID"),
+    ] {
+        let mut command = Command::new(&me);
+        command.args(["rank", "exchange"]).stdin(Stdio::null()).env("PMI_FD", fd).env("PMI_RANK", rank);
+        let output = command.output().expect("started");
+        assert_eq!(output.status.code(), Some(99));
+        assert!(err(&output).contains(wanted), "{}", err(&output));
+    }
+}
+
+fn failures_name_the_rank() {
+    for (action, code, what) in [
+        ("die-at-once", 137, "was killed by signal 9 (SIGKILL)"),
+        ("die-greeted", 137, "was killed by signal 9 (SIGKILL)"),
+        ("die-between-fences", 137, "was killed by signal 9 (SIGKILL)"),
+        ("exit-between-fences", 7, "exited with code 7"),
+        ("return-between-fences", 1, "exited with code 0 without finalize"),
+        ("absent", 1, "has ended, and rank "),
+        ("early-end", 1, "has ended, and rank "),
+        ("abort", 42, "aborted the job: no, moreof this"),
+    ] {
+        for ranks in ["2", "4"] {
+            let start = Instant::now();
+            expect(&act(ranks, action), code, &["rank 1 (pid ", what]);
+            assert!(start.elapsed() < Duration::from_secs(20), "{action} took {:?}", start.elapsed());
+        }
+    }
+    expect(&act("3", "hang-up"), 1, &["rank 1 (pid ", "closed its connection to gasrun before finalize"]);
+    expect(&act("4", "fence-all"), 0, &[]);
+}
+
+fn hostile_ranks() {
+    for (action, what) in [
+        ("garbage", "does not keep to PMI-2: "),
+        ("endless-line", "does not end within 1024 bytes"),
+        ("cut-line", "has ended, and rank "),
+        ("lying-length", "a message announces 999999 bytes"),
+        ("second-init", "introduced itself a second time"),
+    ] {
+        expect(&act("3", action), 1, &["rank 1 (pid ", what]);
+    }
+    // A rank that asks without end and reads nothing only stops itself.
+    let me = std::env::current_exe().expect("a path");
+    let words = ["-n", "2", "--timeout", "1", me.to_str().expect("text"), "rank", "flood"];
+    expect(&run(&words), 124, &["still running: ranks 0-1"]);
+}
+
+/// The processes that carry an entry in their environment.
+fn marked(entry: &str) -> Vec<i32> {
+    let pids =
+        std::fs::read_dir("/proc").expect("/proc").filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|&b| b == 0).any(|e| e == entry.as_bytes())
+    })
+    .collect()
+}
+
+#[track_caller]
+fn expect_nobody(entry: &str, within: Duration) {
+    let deadline = Instant::now() + within;
+    loop {
+        let left = marked(entry);
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{entry}: processes {left:?} are left");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn mark(name: &str) -> (String, String) {
+    let key = format!("GASRUN_TEST_{name}_{}", std::process::id());
+    (key.clone(), format!("{key}=1"))
+}
+
+/// A rank that leaves a process in its group, one in a session of its own, and one whose parent ends.
+const LITTER: &str = "sleep 40 & setsid sleep 40 & (setsid sh -c 'sleep 40 & sleep 40' &) & sleep 0.1; ";
+
+fn nothing_is_left_at_the_end() {
+    let (key, entry) = mark("END");
+    let output = gasrun(&["-n", "2", "sh", "-c", LITTER]).env(key, "1").output().expect("started");
+    expect(&output, 0, &[]);
+    expect_nobody(&entry, Duration::ZERO);
+}
+
+fn nothing_is_left_after_a_failure() {
+    let (key, entry) = mark("FAIL");
+    let script = format!("{LITTER} test $PMI_RANK != 1 || kill -9 $$; sleep 40");
+    let output = gasrun(&["-n", "3", "sh", "-c", &script]).env(key, "1").output().expect("started");
+    expect(&output, 137, &["rank 1 (pid "]);
+    expect_nobody(&entry, Duration::ZERO);
+}
+
+fn nothing_is_left_when_gasrun_is_killed() {
+    let (key, entry) = mark("KILL");
+    let script = format!("{LITTER} echo up; sleep 40");
+    let mut child = gasrun(&["-n", "3", "sh", "-c", &script])
+        .env(key, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut reader = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
+    for _ in 0..3 {
+        std::io::BufRead::read_line(&mut reader, &mut String::new()).expect("a line");
+    }
+    assert!(marked(&entry).len() > 10, "ranks and what they left are there");
+    child.kill().expect("killed");
+    assert_eq!(child.wait().expect("ended").signal(), Some(9));
+    expect_nobody(&entry, Duration::from_secs(5));
+}

@@ -1,0 +1,18 @@
+//! `gasrun` as its users meet it: jobs that end well, and jobs in which something goes wrong.
+//!
+//! The same program is the test (`cargo test`), and, when started as `gasrun ... THIS rank ACTION`, a rank.
+#![allow(clippy::disallowed_methods)] // a hostile rank does not go through the table of settings
+
+mod cases;
+mod harness;
+mod rank;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["rank", action] => rank::act(action),
+        _ => harness::run(cases::CASES, &words),
+    }
+}

@@ -1,0 +1,126 @@
+//! What a rank does in the cases.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::process::{ExitCode, abort};
+use std::time::Duration;
+
+use gasworks_bootstrap::{Bootstrap, connect};
+use gasworks_os::inherited;
+
+fn number(name: &str) -> i32 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(-1)
+}
+
+/// Waits for what is to come: a signal, as a rule.
+fn linger() -> ! {
+    std::thread::sleep(Duration::from_secs(50));
+    abort()
+}
+
+fn raw(bytes: &[u8]) -> UnixStream {
+    let mut socket = UnixStream::from(inherited::socket(number("PMI_FD")).expect("a socket"));
+    socket.write_all(bytes).expect("sent");
+    socket
+}
+
+fn join() -> Box<dyn Bootstrap + Send> {
+    connect().unwrap_or_else(|e| {
+        eprintln!("rank {}: {e}", number("PMI_RANK"));
+        std::process::exit(99)
+    })
+}
+
+/// Acts, in most cases differently on rank 1 than on the others.
+pub fn act(action: &str) -> ExitCode {
+    let odd = number("PMI_RANK") == 1;
+    match action {
+        "exchange" => exchange(),
+        "fence-all" => return fences(|| {}),
+        "die-at-once" if odd => kill_me(),
+        "die-greeted" if odd => {
+            let _socket = raw(b"cmd=init pmi_version=2 pmi_subversion=0\n");
+            kill_me()
+        }
+        "die-between-fences" if odd => return fences(kill_me),
+        "exit-between-fences" if odd => return fences(|| std::process::exit(7)),
+        "return-between-fences" if odd => return fences(|| std::process::exit(0)),
+        "absent" if odd => return ExitCode::SUCCESS,
+        "early-end" if odd => join().finalize().expect("ended"),
+        "abort" if odd => join().abort(42, "no; more\nof this"),
+        "hang-up" if odd => {
+            let rank = join();
+            let fd = number("PMI_FD");
+            rank.started();
+            // The client holds a duplicate: shutting the connection down closes it for all.
+            let socket = UnixStream::from(inherited::socket(fd).expect("a socket"));
+            drop(socket.shutdown(std::net::Shutdown::Write));
+            linger()
+        }
+        "garbage" if odd => lingering(raw(b"\xff\xfe\x00\x01nonsense\n")),
+        "endless-line" if odd => lingering(raw(&[b'x'; 5000])),
+        "cut-line" if odd => {
+            drop(raw(b"cmd=init pmi_ver"));
+            return ExitCode::SUCCESS;
+        }
+        "lying-length" if odd => {
+            lingering(raw(b"cmd=init pmi_version=2 pmi_subversion=0\n999999cmd=fullinit;"))
+        }
+        "second-init" if odd => {
+            let hello = b"cmd=init pmi_version=2 pmi_subversion=0\n    23cmd=fullinit;pmirank=1;";
+            let again = b"    23cmd=fullinit;pmirank=1;";
+            lingering(raw(&[hello.as_slice(), again].concat()))
+        }
+        "flood" if odd => {
+            let mut socket = raw(b"cmd=init pmi_version=2 pmi_subversion=0\n    23cmd=fullinit;pmirank=1;");
+            // Never reads an answer.
+            for _ in 0..2_000_000 {
+                socket.write_all(b"    14cmd=job-getid;").expect("sent");
+            }
+        }
+        _ => return fences(|| {}),
+    }
+    ExitCode::SUCCESS
+}
+
+fn lingering(_socket: UnixStream) -> ! {
+    linger()
+}
+
+fn kill_me() {
+    nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).expect("raised");
+}
+
+/// Joins, passes a fence, does something, passes another.
+fn fences(between: impl FnOnce()) -> ExitCode {
+    let rank = join();
+    let checked = (|| {
+        rank.fence()?;
+        between();
+        rank.fence()?;
+        rank.finalize()
+    })();
+    match checked {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("rank {}: {e}", rank.rank());
+            ExitCode::from(99)
+        }
+    }
+}
+
+/// Every rank gives bytes of its own length, and checks everybody's.
+fn exchange() {
+    let rank = join();
+    let bytes = |r: u32| (0..r * 700 + 5).map(|i| (i * 31 + r) as u8).collect::<Vec<u8>>();
+    for round in 0..2 {
+        let all = rank.exchange(&format!("card{round}"), &bytes(rank.rank() + round)).expect("exchanged");
+        assert_eq!(all.len(), rank.size() as usize);
+        for (r, got) in (0..).zip(all) {
+            assert!(got == bytes(r + round), "rank {r} sent something else");
+        }
+    }
+    assert!(rank.get(rank.size(), "card0").is_err());
+    rank.finalize().expect("ended");
+    println!("rank {} of {} is done", rank.rank(), rank.size());
+}
