@@ -103,7 +103,7 @@ impl Draw {
             while to_error < read.len() as u64 {
                 let at = to_error as usize;
                 if let Some(old) = kmer::base(read[at]) {
-                    read[at] = b"ACGT"[usize::from(old) + 1 + rng.below(3) as usize & 3];
+                    read[at] = b"ACGT"[(usize::from(old) + 1 + rng.below(3) as usize) % 4];
                     quality[at] = b'5';
                     drawn.errors += 1;
                 }

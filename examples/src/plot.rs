@@ -69,7 +69,7 @@ pub fn terminal(spectrum: &Spectrum, width: usize) -> String {
     let _ = writeln!(text, "{:>6} └{}", "", "─".repeat(columns.bars.len()));
     let mut ticks = String::new();
     for (i, &(low, _)) in columns.bars.iter().enumerate() {
-        if (i == 0 || (low / columns.step) % 10 == 0) && i >= ticks.len() {
+        if (i == 0 || (low / columns.step).is_multiple_of(10)) && i >= ticks.len() {
             let _ = write!(ticks, "{:<pad$}{low}", "", pad = i - ticks.len());
             ticks.push(' ');
         }

@@ -94,7 +94,8 @@ impl KmerTable {
 
     #[cold]
     fn grow(&mut self) -> io::Result<()> {
-        let mut larger = Self::with_buckets(self.buckets().len() * 2)?;
+        // By half: the old table and the new one exist at the same time.
+        let mut larger = Self::with_buckets(self.buckets().len() * 3 / 2)?;
         let buckets: &mut [Bucket] = bytemuck::cast_slice_mut(&mut larger.memory);
         for (kmer, count) in self.iter() {
             add(buckets, home(kmer, buckets.len()), kmer + 1, count);

@@ -67,7 +67,10 @@ pub fn run(args: DemoArgs) -> Result<()> {
     Cmd::cargo("build --release -p gasworks-launch -p gasworks-examples").show()?;
     let demo = Demo { bin: target()?.join("release"), out, k: args.k };
     let reads = match input {
-        Some(input) => Reads { what: input.display().to_string(), path: input, drawn: false },
+        Some(path) => {
+            let title = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+            Reads { what: path.display().to_string(), title, path, drawn: false }
+        }
         None => demo.draw(&args)?,
     };
     let outcome = demo.count_and_check(&args, &reads, start);
@@ -80,8 +83,9 @@ pub fn run(args: DemoArgs) -> Result<()> {
 /// What is counted.
 struct Reads {
     path: PathBuf,
-    /// In words.
+    /// In words, and in fewer.
     what: String,
+    title: String,
     drawn: bool,
 }
 
@@ -122,7 +126,9 @@ impl Demo {
             let _ = fs::remove_file(&path);
         }
         drawn?;
-        Ok(Reads { path, what, drawn: true })
+        let genome = if real { "the E. coli genome" } else { "a random genome" };
+        let title = format!("reads of {genome}, {coverage}-fold, with errors");
+        Ok(Reads { path, what, title, drawn: true })
     }
 
     fn count_and_check(&self, args: &DemoArgs, reads: &Reads, start: Instant) -> Result<()> {
@@ -135,7 +141,7 @@ impl Demo {
                 .args(["-n", &ranks.to_string(), "--timeout", "250", "--"])
                 .arg(self.bin.join("kmer-count"));
             if i == 0 {
-                gasrun.arg("--plot").arg("--svg").arg(&svg);
+                gasrun.arg("--plot").arg("--svg").arg(&svg).args(["--title", &reads.title]);
             }
             counts.push(self.count(&mut gasrun, reads, &format!("counting on {}", plural(ranks.into())))?);
         }

@@ -43,6 +43,9 @@ const GRACE: Duration = Duration::from_secs(2);
 const CLOSING: Duration = Duration::from_millis(500);
 /// How long the streams may take to run dry after everything that could write has ended.
 const DRAIN: Duration = Duration::from_secs(2);
+/// What is read of a rank that has ended before that is judged: all that a pipe holds. Something that the rank left
+/// behind may write for ever.
+const LAST_WORDS: usize = 1 << 20;
 /// With more than this to be sent to a rank, it is not listened to any more.
 const HIGH: usize = 1 << 20;
 
@@ -151,7 +154,10 @@ fn raise_open_files(ranks: u32) -> Result<Option<(rlim_t, rlim_t)>, Refused> {
 impl Job {
     fn new(options: &Options, name: &str, guardian: Guardian, verbose: bool) -> Result<Self, Refused> {
         process::become_subreaper()?;
+        // What whoever started this process told it to ignore (nohup) is not for the ranks either.
+        let ignored = signals::ignored();
         let mut watched = PASSED_ON.to_vec();
+        watched.retain(|signal| !ignored.contains(signal));
         watched.push(Signal::SIGCHLD);
         let signals = Signals::block(&watched)?;
         let set = Set::new()?;
@@ -502,8 +508,8 @@ impl Job {
         let rank = rank as u32;
         // Its last words first: what it said to the server, and what it wrote.
         self.listen(rank)?;
-        self.read(rank, token::OUT, usize::MAX)?;
-        self.read(rank, token::ERR, usize::MAX)?;
+        self.read(rank, token::OUT, LAST_WORDS)?;
+        self.read(rank, token::ERR, LAST_WORDS)?;
         let r = &mut self.ranks[rank as usize];
         r.exit = Some(exit);
         (r.connection, r.hung_up) = (None, None);

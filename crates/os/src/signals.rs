@@ -58,6 +58,15 @@ impl AsFd for Signals {
     }
 }
 
+/// The signals that this process ignores, as a rule because its parent said so.
+pub fn ignored() -> Vec<Signal> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask =
+        status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    let mask = mask.unwrap_or(0);
+    Signal::iterator().filter(|&signal| mask >> (signal as u32 - 1) & 1 == 1).collect()
+}
+
 /// The usual name of a signal number: `SIGKILL`, or `signal 70` where it has none.
 pub fn name(number: i32) -> String {
     Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |s| s.as_str().to_owned())
@@ -73,6 +82,8 @@ mod tests {
         assert!(signals.take().is_none());
         nix::sys::signal::raise(Signal::SIGWINCH).expect("raised");
         assert_eq!(signals.take().map(|(s, _)| s), Some(Signal::SIGWINCH));
+        // Programs in Rust ignore this one from the start.
+        assert!(ignored().contains(&Signal::SIGPIPE) && !ignored().contains(&Signal::SIGWINCH));
         assert_eq!(name(9), "SIGKILL");
         assert_eq!(name(4000), "signal 4000");
     }

@@ -70,7 +70,9 @@ pub enum PshmError {
         seconds: f64,
     },
     /// The leader did not answer.
-    #[error("rank {leader} did not send the descriptors of all ranks within {seconds} s ({TIMEOUT_NAME}): {source}")]
+    #[error(
+        "rank {leader} did not send the descriptors of all ranks within {seconds} s ({TIMEOUT_NAME}): {source}"
+    )]
     NoLeader {
         /// Which rank leads.
         leader: u32,

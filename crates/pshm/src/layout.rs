@@ -133,7 +133,9 @@ mod tests {
 
     #[test]
     fn nothing_overlaps_and_blocks_stay_inside() {
-        for (depth, total, volume, segment) in [(12, 64, 768 << 10, 1), (1, 1, 0, 0), (4096, 65536, 1 << 32, 1 << 40)] {
+        for (depth, total, volume, segment) in
+            [(12, 64, 768 << 10, 1), (1, 1, 0, 0), (4096, 65536, 1 << 32, 1 << 40)]
+        {
             let layout = Shape { depth, total, volume, segment }.lay_out().expect("it fits");
             let ends = [
                 layout.bell + 128,

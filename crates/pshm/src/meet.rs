@@ -95,7 +95,10 @@ fn lead(
     for (rank, stream) in &streams {
         for part in borrowed.chunks(MAX_FDS) {
             let sent = stream.send_fds(&[part.len() as u8], part, deadline);
-            sent.map_err(|e| PshmError::Peer { rank: *rank, cause: format!("it left before it was served: {e}") })?;
+            sent.map_err(|e| PshmError::Peer {
+                rank: *rank,
+                cause: format!("it left before it was served: {e}"),
+            })?;
         }
         kill_point!("pshm.meet.handed_out");
     }
@@ -125,7 +128,8 @@ fn follow(
     let stream = unix::connect(&address(&nonces[LEADER as usize]), deadline).map_err(lost)?;
     kill_point!("pshm.meet.connected");
     if stream.peer()?.uid != own_user()? {
-        let source = OsError::new("trust socket of", "rank 0", std::io::Error::other("another user listens there"));
+        let source =
+            OsError::new("trust socket of", "rank 0", std::io::Error::other("another user listens there"));
         return Err(lost(source));
     }
     let mut card = [0; CARD];

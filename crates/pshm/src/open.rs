@@ -125,7 +125,8 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
     let mut mapped = Vec::with_capacity(all.len());
     for (rank, (fd, theirs)) in (0..).zip(fds.iter().zip(&all)) {
         let wrong = |what: String| PshmError::Descriptor { rank, what };
-        let layout = theirs.shape.lay_out().ok_or_else(|| wrong("its sizes are beyond any address space".into()))?;
+        let layout =
+            theirs.shape.lay_out().ok_or_else(|| wrong("its sizes are beyond any address space".into()))?;
         if !memfd::is_sealed(fd.as_fd()) {
             return Err(wrong("its size is not sealed".into()));
         }
@@ -202,7 +203,10 @@ fn read_all(
     mine: &Announcement,
 ) -> Result<Vec<Announcement>, PshmError> {
     if all.len() != ranks as usize {
-        return Err(PshmError::Announcement { rank: me, what: "the exchange did not return one from each rank" });
+        return Err(PshmError::Announcement {
+            rank: me,
+            what: "the exchange did not return one from each rank",
+        });
     }
     let read = |(rank, bytes): (u32, &Vec<u8>)| {
         if let Some(cause) = bytes.strip_prefix(FAILED) {
@@ -259,8 +263,12 @@ mod tests {
     #[test]
     fn the_sum_of_segments_is_held_against_the_least_limit() {
         assert!(check_memory(&[announcement(600, 1201), announcement(600, 1200)]).is_ok());
-        let refused = check_memory(&[announcement(600, 5000), announcement(601, 1200)]).expect_err("too much");
+        let refused =
+            check_memory(&[announcement(600, 5000), announcement(601, 1200)]).expect_err("too much");
         let text = refused.to_string();
-        assert!(text.contains("GASWORKS_SEGMENT_SIZE") && text.contains("1201") && text.contains("1200"), "{text}");
+        assert!(
+            text.contains("GASWORKS_SEGMENT_SIZE") && text.contains("1201") && text.contains("1200"),
+            "{text}"
+        );
     }
 }

@@ -49,15 +49,12 @@ pub(crate) struct Host {
 
 impl Host {
     /// Takes the mapped files in rank order, each with its layout and the length of its segment.
-    pub(crate) fn new(
-        me: u32,
-        job: &str,
-        mapped: Vec<(Mapping, Layout, u64)>,
-    ) -> Result<Self, PshmError> {
+    pub(crate) fn new(me: u32, job: &str, mapped: Vec<(Mapping, Layout, u64)>) -> Result<Self, PshmError> {
         let mut ranks = Vec::with_capacity(mapped.len());
         let mut names = Vec::with_capacity(2 * mapped.len());
         for (rank, (mapping, layout, segment)) in mapped.iter().enumerate() {
-            let fails = || PshmError::Descriptor { rank: rank as u32, what: "its layout is inconsistent".into() };
+            let fails =
+                || PshmError::Descriptor { rank: rank as u32, what: "its layout is inconsistent".into() };
             // SAFETY: the mapping moves into the host, which outlives all its views (G1).
             let bytes = unsafe { mapping.bytes() };
             let region = Region::new(bytes, *layout).ok_or_else(fails)?;
@@ -91,7 +88,10 @@ impl Region {
             (
                 view::slice(bytes, layout.bell, 1)?,
                 view::slice(bytes, layout.arrival, 1)?,
-                [view::slice(bytes, layout.request_control, 1)?, view::slice(bytes, layout.reply_control, 1)?],
+                [
+                    view::slice(bytes, layout.request_control, 1)?,
+                    view::slice(bytes, layout.reply_control, 1)?,
+                ],
                 [
                     view::slice(bytes, layout.request_flags, layout.request_count() as usize)?,
                     view::slice(bytes, layout.reply_flags, layout.reply_count as usize)?,

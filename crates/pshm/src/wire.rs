@@ -124,16 +124,18 @@ impl<M: Mode> Pshm<M> {
         let (index, bytes) = if class == Class::Request {
             let mine = self.host.mine();
             let fitting = mine.layout.classes.iter().filter(|class| len <= class.size);
-            let index = fitting.into_iter().find_map(|class| mine.request_blocks.claim(class.first, class.end));
+            let index =
+                fitting.into_iter().find_map(|class| mine.request_blocks.claim(class.first, class.end));
             let index = index.ok_or(WireError::Busy { to })?;
             (index, mine.request_bytes(index, len))
         } else {
             // Each block is worth a request that `to` has out, so there is one unless somebody replies twice.
-            let index = peer.reply_blocks.claim(0, peer.layout.reply_count).ok_or_else(|| WireError::Corrupt {
-                transport: NAME,
-                at: to,
-                what: format!("all {} of its reply blocks are in use", peer.layout.reply_count),
-            })?;
+            let index =
+                peer.reply_blocks.claim(0, peer.layout.reply_count).ok_or_else(|| WireError::Corrupt {
+                    transport: NAME,
+                    at: to,
+                    what: format!("all {} of its reply blocks are in use", peer.layout.reply_count),
+                })?;
             (index, peer.reply_bytes(index, len))
         };
         kill_point!("pshm.reserve.claimed");
@@ -170,7 +172,9 @@ impl<M: Mode> Pshm<M> {
             }
         };
         let bytes = bytes.ok_or_else(|| {
-            self.corrupt(format!("a message from rank {from} names {owns} block {index} with {len} bytes, which does not exist"))
+            self.corrupt(format!(
+                "a message from rank {from} names {owns} block {index} with {len} bytes, which does not exist"
+            ))
         })?;
         Ok((bytes, owner, index))
     }
@@ -307,7 +311,8 @@ impl<M: Mode> Wire for Pshm<M> {
         while taken < burst {
             // The lock is held while a message is copied out, not while it is handled: a handler replies through
             // this very wire, and another thread may take the next message meanwhile.
-            let next = self.receiver.try_with(|receiver| receiver.next(mine, &mut message)).unwrap_or(Ok(None));
+            let next =
+                self.receiver.try_with(|receiver| receiver.next(mine, &mut message)).unwrap_or(Ok(None));
             let next = next.map_err(|(queue, damage)| {
                 self.corrupt(format!("in the {} queue, {damage}", name_of(queue)))
             })?;

@@ -47,7 +47,9 @@ pub enum Exhausted {
 
 /// A peer returned more than it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("rank {peer} returned {count} credits and {bytes} bytes, but only {out_count} and {out_bytes} are out")]
+#[error(
+    "rank {peer} returned {count} credits and {bytes} bytes, but only {out_count} and {out_bytes} are out"
+)]
 pub struct OverReturned {
     /// Who returned them.
     pub peer: u32,

@@ -56,7 +56,9 @@ impl Doorbell {
         if self.word.load(Relaxed) != ARMED || planted!("doorbell.forget") {
             return false;
         }
-        self.word.swap(SILENT, Relaxed) == ARMED
+        let armed = self.word.swap(SILENT, Relaxed) == ARMED;
+        kill_point!("doorbell.ring.silenced");
+        armed
     }
 }
 

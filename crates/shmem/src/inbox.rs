@@ -19,10 +19,10 @@
 //! I5. A queue whose senders hold credits for at most `slots` unread messages needs no claims ([`Inbox::send`]
 //!     without [`Inbox::reserve`]): the credit is the claim.
 
-#[cfg(gasworks_loom)]
-use gasworks_sync::cell::UnsafeCell;
 use core::marker::PhantomData;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+#[cfg(gasworks_loom)]
+use gasworks_sync::cell::UnsafeCell;
 use gasworks_sync::{Mode, kill_point, ord, racy};
 use thiserror::Error;
 
@@ -126,7 +126,9 @@ pub enum Damage {
         expected: u32,
     },
     /// The lengths are larger than a slot.
-    #[error("slot {slot} claims a head of {head} and a payload of {inline} bytes; it holds {MAX_HEAD} and {MAX_INLINE}")]
+    #[error(
+        "slot {slot} claims a head of {head} and a payload of {inline} bytes; it holds {MAX_HEAD} and {MAX_INLINE}"
+    )]
     Length {
         /// Which slot.
         slot: usize,
@@ -322,6 +324,12 @@ impl<'a> Inbox<'a> {
         fits.then_some(Self { control, slots })
     }
 
+    /// The indices that senders share (claimed, placed) and the receiver's (consumed), for tests that play a hostile
+    /// peer.
+    pub fn indices(&self) -> [&'a AtomicU64; 3] {
+        [&self.control.claimed, &self.control.tail, &self.control.consumed]
+    }
+
     /// The slots, for tests that play a hostile peer.
     pub fn slots(&self) -> &'a [Slot] {
         self.slots
@@ -331,7 +339,7 @@ impl<'a> Inbox<'a> {
     fn place(&self, index: u64) -> (usize, u32) {
         let slots = self.slots.len() as u64;
         // Lap 0 is what zeroed memory says, so the first is 1.
-        ((index & (slots - 1)) as usize, (index >> slots.trailing_zeros()) as u32 + 1)
+        ((index & (slots - 1)) as usize, ((index >> slots.trailing_zeros()) as u32).wrapping_add(1))
     }
 
     /// Claims room for a message, to be [sent](Self::send) or [cancelled](Self::cancel): for `wanted` of them where
@@ -358,9 +366,12 @@ impl<'a> Inbox<'a> {
                 continue;
             }
             let granted = if used + u64::from(wanted) <= slots / 2 { wanted.max(1) } else { 1 };
-            let next = claimed + u64::from(granted);
+            let next = claimed.wrapping_add(granted.into());
             match self.control.claimed.compare_exchange_weak(claimed, next, Relaxed, Relaxed) {
-                Ok(_) => return Ok(granted),
+                Ok(_) => {
+                    kill_point!("inbox.reserve.claimed");
+                    return Ok(granted);
+                }
                 Err(now) => claimed = now,
             }
         }
@@ -369,6 +380,7 @@ impl<'a> Inbox<'a> {
     /// Gives claims back.
     #[inline]
     pub fn cancel(&self, count: u32) {
+        kill_point!("inbox.cancel.before");
         self.control.claimed.fetch_sub(count.into(), Relaxed);
     }
 

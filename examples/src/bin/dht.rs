@@ -133,6 +133,5 @@ fn main() -> Result<()> {
         let rate = calls / start.elapsed().as_secs_f64() / 1e3;
         println!("dht: {calls} calls over {ranks} ranks, {rate:.0} thousand a second; every value was right");
     }
-    drop(agent);
     Ok(job.close()?)
 }

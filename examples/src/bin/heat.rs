@@ -154,6 +154,5 @@ fn main() -> Result<()> {
             println!("heat: wrote {}", path.display());
         }
     }
-    drop(agent);
     Ok(job.close()?)
 }

@@ -45,6 +45,5 @@ fn main() -> Result<()> {
         }
         println!("hello: all {ranks} ranks were heard");
     }
-    drop(agent);
     Ok(job.close()?)
 }

@@ -54,6 +54,5 @@ fn main() -> Result<()> {
         let each = start.elapsed().as_secs_f64() * 1e6 / hops.max(1.0);
         println!("ring: {hops} hops over {ranks} ranks, {each:.2} us each; the token is right");
     }
-    drop(agent);
     Ok(job.close()?)
 }

@@ -116,6 +116,5 @@ fn main() -> Result<()> {
             "sample-sort: {count} numbers over {ranks} ranks in {seconds:.3} s, at most {most:.2} shares on one; sorted"
         );
     }
-    drop(agent);
     Ok(job.close()?)
 }

@@ -15,6 +15,7 @@ pub const CASES: &[Case] = &[
     ("labels", labels),
     ("lines_stay_whole", lines_stay_whole),
     ("standard_input", standard_input),
+    ("a_terminal", a_terminal),
     ("environment", environment),
     ("binding", binding),
     ("many_ranks", many_ranks),
@@ -28,10 +29,22 @@ pub const CASES: &[Case] = &[
     ("without_a_launcher", without_a_launcher),
     ("failures_name_the_rank", failures_name_the_rank),
     ("hostile_ranks", hostile_ranks),
+    ("a_rank_killed_for_memory", a_rank_killed_for_memory),
+    #[cfg(gasworks_faults)]
+    ("a_rank_killed_at_any_step", a_rank_killed_at_any_step),
     ("nothing_is_left_at_the_end", nothing_is_left_at_the_end),
+    ("a_chattering_leftover", a_chattering_leftover),
     ("nothing_is_left_after_a_failure", nothing_is_left_after_a_failure),
     ("nothing_is_left_when_gasrun_is_killed", nothing_is_left_when_gasrun_is_killed),
 ];
+
+/// What a case needs and this machine lacks.
+pub fn lacking(case: &str) -> Option<String> {
+    match case {
+        "a_rank_killed_for_memory" => memory_group().err(),
+        _ => None,
+    }
+}
 
 fn gasrun(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gasrun"));
@@ -214,10 +227,31 @@ fn timeout() {
 }
 
 fn stubborn_ranks() {
+    // Rank 0 fails when the others are deaf to SIGTERM, not before.
+    let dir = tempfile::tempdir().expect("a directory");
+    let script = "trap '' TERM; touch $0/$PMI_RANK; test $PMI_RANK = 0 || { sleep 30; sleep 30; }; \
+                  until test -e $0/1 -a -e $0/2; do sleep 0.01; done; exit 5";
     let start = Instant::now();
-    let output = shell("3", "trap '' TERM INT; test $PMI_RANK != 0 || exit 5; sleep 30; sleep 30");
+    let output = run(&["-n", "3", "sh", "-c", script, dir.path().to_str().expect("text")]);
     expect(&output, 5, &["rank 0 (pid ", "exited with code 5"]);
     assert!(start.elapsed() >= Duration::from_secs(2), "they have two seconds");
+}
+
+/// A terminal: what is typed goes to rank 0 although that is not in the terminal's foreground.
+fn a_terminal() {
+    let terminal = nix::pty::openpty(None, None).expect("a terminal");
+    let slave = |fd: &std::os::fd::OwnedFd| Stdio::from(fd.try_clone().expect("a descriptor"));
+    let child = Command::new("setsid")
+        .args(["-c", "-w", env!("CARGO_BIN_EXE_gasrun"), "-n", "2", "--label", "cat"])
+        .stdin(slave(&terminal.slave))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut typed = std::fs::File::from(terminal.master);
+    typed.write_all(b"one\ntwo\n\x04").expect("typed");
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!((out(&output).as_str(), err(&output).as_str()), ("[0] one\n[0] two\n", ""));
 }
 
 /// Starts a job and waits until each rank has said a word.
@@ -249,6 +283,16 @@ fn signals_are_passed_on() {
     let mut text = String::new();
     reader.read_to_string(&mut text).expect("read");
     assert_eq!(text.lines().filter(|line| line.starts_with("got ")).count(), 3, "{text}");
+    expect(&child.wait_with_output().expect("ended"), 0, &[]);
+    // What gasrun was told to ignore is not passed on.
+    let script =
+        format!("trap '' HUP; exec {} -n 2 sh -c 'echo up; exec sleep 0.5'", env!("CARGO_BIN_EXE_gasrun"));
+    let child =
+        Command::new("sh").args(["-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.expect("started");
+    let mut reader = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
+    std::io::BufRead::read_line(&mut reader, &mut String::new()).expect("a line");
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGHUP).expect("sent");
     expect(&child.wait_with_output().expect("ended"), 0, &[]);
     // A second order to end is not passed on but carried out.
     let (child, _reader) = started(&["-n", "2", "sh", "-c", "trap '' INT; echo up; sleep 30; sleep 30"], 2);
@@ -369,6 +413,14 @@ fn nothing_is_left_at_the_end() {
     expect_nobody(&entry, Duration::ZERO);
 }
 
+fn a_chattering_leftover() {
+    let (key, entry) = mark("CHATTER");
+    let mut command = gasrun(&["-n", "2", "sh", "-c", "yes & test $PMI_RANK = 0 || sleep 0.3"]);
+    let output = command.env(key, "1").stdout(Stdio::null()).output().expect("started");
+    expect(&output, 0, &[]);
+    expect_nobody(&entry, Duration::ZERO);
+}
+
 fn nothing_is_left_after_a_failure() {
     let (key, entry) = mark("FAIL");
     let script = format!("{LITTER} test $PMI_RANK != 1 || kill -9 $$; sleep 40");
@@ -389,8 +441,99 @@ fn nothing_is_left_when_gasrun_is_killed() {
     for _ in 0..3 {
         std::io::BufRead::read_line(&mut reader, &mut String::new()).expect("a line");
     }
-    assert!(marked(&entry).len() > 10, "ranks and what they left are there");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while marked(&entry).len() < 18 {
+        assert!(Instant::now() < deadline, "ranks and what they left are not there: {:?}", marked(&entry));
+        std::thread::sleep(Duration::from_millis(10));
+    }
     child.kill().expect("killed");
     assert_eq!(child.wait().expect("ended").signal(), Some(9));
     expect_nobody(&entry, Duration::from_secs(5));
+}
+
+/// A control group of its own with little memory; it goes when this is dropped.
+struct MemoryGroup(std::path::PathBuf);
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir(&self.0));
+    }
+}
+
+fn memory_group() -> Result<MemoryGroup, String> {
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let one =
+        own.lines().find_map(|line| line.split_once(":memory:").map(|(_, path)| format!("memory{path}")));
+    let two = own.lines().find_map(|line| line.strip_prefix("0::").map(str::to_owned));
+    let (path, limit) = match (one, two) {
+        (Some(path), _) => (path, "memory.limit_in_bytes"),
+        (None, Some(path)) => (path.trim_start_matches('/').to_owned(), "memory.max"),
+        _ => return Err("no memory control group".into()),
+    };
+    let name = format!("gasrun-test-{}", std::process::id());
+    let group = MemoryGroup(std::path::Path::new("/sys/fs/cgroup").join(path).join(name));
+    std::fs::create_dir(&group.0).map_err(|e| format!("no right to make a memory control group: {e}"))?;
+    std::fs::write(group.0.join(limit), "60000000")
+        .map_err(|e| format!("no right to limit a control group: {e}"))?;
+    Ok(group)
+}
+
+fn a_rank_killed_for_memory() {
+    let group = memory_group().expect("a group");
+    let me = std::env::current_exe().expect("a path");
+    let script = format!(
+        "echo $$ > {}/cgroup.procs && exec {} -n 3 {} rank eat",
+        group.0.display(),
+        env!("CARGO_BIN_EXE_gasrun"),
+        me.display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().expect("started");
+    expect(
+        &output,
+        137,
+        &["rank 1 (pid ", "was killed by signal 9 (SIGKILL), by the kernel for lack of memory"],
+    );
+}
+
+/// Every step of start and end at which a rank may die, and how often it is passed at least.
+#[cfg(gasworks_faults)]
+const STEPS: [&str; 11] = [
+    "bootstrap.init.sent",
+    "bootstrap.init.answered",
+    "bootstrap.fullinit",
+    "bootstrap.jobid",
+    "bootstrap.put",
+    "bootstrap.put#2",
+    "bootstrap.fence.sent",
+    "bootstrap.fence",
+    "bootstrap.get",
+    "bootstrap.finalize",
+    "bootstrap.finalized",
+];
+
+#[cfg(gasworks_faults)]
+fn a_rank_killed_at_any_step() {
+    let me = std::env::current_exe().expect("a path");
+    for step in STEPS {
+        let (name, nth) = step.split_once('#').unwrap_or((step, "1"));
+        let (key, entry) = mark("STEP");
+        let output = gasrun(&["-n", "3", me.to_str().expect("text"), "rank", "exchange"])
+            .env("GASWORKS_KILL_AT", format!("{name}@1#{nth}"))
+            .env(key, "1")
+            .output()
+            .expect("started");
+        println!("  {step}");
+        expect(&output, 137, &["rank 1 (pid ", "was killed by signal 9 (SIGKILL)"]);
+        expect_nobody(&entry, Duration::ZERO);
+    }
+    for step in ["bootstrap.single", "bootstrap.single.finalize"] {
+        let mut command = Command::new(&me);
+        command.args(["rank", "exchange"]).env_remove("PMI_FD").env("GASWORKS_KILL_AT", format!("{step}@0"));
+        assert_eq!(command.output().expect("started").status.signal(), Some(9), "{step}");
+    }
+    let output = gasrun(&["-n", "3", me.to_str().expect("text"), "rank", "abort"])
+        .env("GASWORKS_KILL_AT", "bootstrap.abort@1")
+        .output()
+        .expect("started");
+    expect(&output, 137, &["rank 1 (pid ", "aborted the job: no, moreof this"]);
 }

@@ -10,16 +10,22 @@ const WATCHDOG: Duration = Duration::from_secs(60);
 
 pub type Case = (&'static str, fn());
 
-pub fn run(cases: &[Case], words: &[String]) -> ExitCode {
+/// Runs the cases whose name has the word given, or all; `lacking` says what a case needs and this machine lacks.
+pub fn run(cases: &[Case], lacking: fn(&str) -> Option<String>, words: &[String]) -> ExitCode {
     let wanted = words.iter().find(|word| !word.starts_with('-'));
     if words.iter().any(|word| word == "--list") {
         cases.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;
     }
-    let (mut passed, mut failed) = (0, 0);
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for (name, body) in
         cases.iter().filter(|(name, _)| wanted.is_none_or(|wanted| name.contains(wanted.as_str())))
     {
+        if let Some(lacking) = lacking(name) {
+            println!("test {name} ... skipped ({lacking})");
+            skipped += 1;
+            continue;
+        }
         let start = Instant::now();
         let (done, wait) = mpsc::channel();
         let body = *body;
@@ -32,6 +38,6 @@ pub fn run(cases: &[Case], words: &[String]) -> ExitCode {
         println!("test {name} ... {verdict} ({:.2} s)", start.elapsed().as_secs_f64());
         if verdict == "ok" { passed += 1 } else { failed += 1 }
     }
-    println!("\ntest result: {passed} passed; {failed} failed");
+    println!("\ntest result: {passed} passed; {failed} failed; {skipped} skipped");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -13,6 +13,6 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["rank", action] => rank::act(action),
-        _ => harness::run(cases::CASES, &words),
+        _ => harness::run(cases::CASES, cases::lacking, &words),
     }
 }

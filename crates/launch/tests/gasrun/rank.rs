@@ -48,6 +48,11 @@ pub fn act(action: &str) -> ExitCode {
         "absent" if odd => return ExitCode::SUCCESS,
         "early-end" if odd => join().finalize().expect("ended"),
         "abort" if odd => join().abort(42, "no; more\nof this"),
+        "eat" if odd => {
+            let meal = vec![1u8; 400 << 20];
+            println!("ate {}", meal.iter().map(|&b| u64::from(b)).sum::<u64>());
+        }
+        "eat" => linger(),
         "hang-up" if odd => {
             let rank = join();
             let fd = number("PMI_FD");

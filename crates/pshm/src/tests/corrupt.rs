@@ -36,7 +36,36 @@ fn says(error: &str, parts: &[&str]) {
 fn a_lap_out_of_order() {
     let error = spoil(Class::Request, 0, with_flag(|flag| flag & 0xffff_ffff | 77 << 32));
     says(&error, &["pshm queue of rank 0", "in the request queue", "lap 77", "lap 1"]);
-    says(&spoil(Class::Reply, 0, with_flag(|flag| flag & 0xffff_ffff | 3 << 32)), &["in the reply queue", "lap 3"]);
+    says(
+        &spoil(Class::Reply, 0, with_flag(|flag| flag & 0xffff_ffff | 3 << 32)),
+        &["in the reply queue", "lap 3"],
+    );
+}
+
+#[test]
+fn indices_that_jump() {
+    for value in [512 * 5, u64::MAX, u64::MAX - 511, 1 << 40] {
+        let Opened { wire, .. } = fake::alone::<Seq>().expect("open");
+        let [claimed, placed, consumed] = wire.host.mine().requests.indices();
+        placed.store(value, Relaxed);
+        let room = wire.reserve(0, Class::Request, 8).expect("room");
+        wire.commit(room, b"lost").expect("sent, somewhere");
+        // It lies in the wrong lap or the wrong place: found damaged, or not found, but never delivered.
+        match wire.poll(1, &mut |_| panic!("a misplaced message was delivered")) {
+            Ok(taken) => assert_eq!(taken, 0),
+            Err(error) => says(&error.to_string(), &["in the request queue", "lap"]),
+        }
+        // Whatever the indices say, a sender is busy or writes inside the queue.
+        for index in [claimed, consumed] {
+            index.store(value, Relaxed);
+            for _ in 0..3000 {
+                match wire.reserve(0, Class::Request, 0) {
+                    Ok(room) => wire.commit(room, b"somewhere").expect("sent, somewhere"),
+                    Err(error) => assert_eq!(error, WireError::Busy { to: 0 }),
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -50,9 +50,13 @@ impl Bootstrap for Fake {
         let wanted = (rank, key.to_owned());
         let limit = Duration::from_secs(10);
         let values = self.board.values.lock().expect("the board");
-        let waited = self.board.changed.wait_timeout_while(values, limit, |values| !values.contains_key(&wanted));
+        let waited =
+            self.board.changed.wait_timeout_while(values, limit, |values| !values.contains_key(&wanted));
         let (values, _) = waited.expect("the board");
-        values.get(&wanted).cloned().ok_or(BootstrapError::TimedOut { during: "get", seconds: limit.as_secs() })
+        values
+            .get(&wanted)
+            .cloned()
+            .ok_or(BootstrapError::TimedOut { during: "get", seconds: limit.as_secs() })
     }
     fn abort(&self, code: i32, message: &str) -> ! {
         panic!("abort with {code}: {message}")
@@ -65,7 +69,11 @@ impl Bootstrap for Fake {
 pub(crate) const CONFIG: Config = Config { segment: 1 << 20, depth: 4, total: 8, volume: 4 << 16 };
 
 /// Runs `body` as each of `size` ranks, on a thread each, with an open transport.
-pub(crate) fn run<M: Mode, R: Send>(size: u32, config: Config, body: impl Fn(u32, Opened<M>) -> R + Sync) -> Vec<R> {
+pub(crate) fn run<M: Mode, R: Send>(
+    size: u32,
+    config: Config,
+    body: impl Fn(u32, Opened<M>) -> R + Sync,
+) -> Vec<R> {
     each(size, |fake| body(fake.rank, open::<M>(&fake, &config).unwrap_or_else(|e| panic!("{e}"))))
 }
 

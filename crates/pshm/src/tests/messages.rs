@@ -80,7 +80,8 @@ fn all_to_all<M: Mode>(ranks: u32, rounds: u64) {
             }
         }
         while answered.get() < all || handled.get() < all {
-            watchdog.check(|| format!("rank {me} handled {} and was answered {}", handled.get(), answered.get()));
+            watchdog
+                .check(|| format!("rank {me} handled {} and was answered {}", handled.get(), answered.get()));
             poll();
         }
         assert_eq!(credits.total_out(), 0);
@@ -146,7 +147,8 @@ fn par_is_shared_between_threads() {
                         let sink = &mut |message: gasworks_core::Arrived<'_>| {
                             match check(&message) {
                                 (b'q', seed) => {
-                                    send(wire, message.from, Class::Reply, b'r', seed).expect("replies always fit");
+                                    send(wire, message.from, Class::Reply, b'r', seed)
+                                        .expect("replies always fit");
                                 }
                                 _ => credits.give(message.from, 1, 0).expect("a credit that was out"),
                             }

@@ -81,7 +81,9 @@ fn a_missing_rank_is_named() {
     let error = alone.expect_err("nobody comes").to_string();
     assert!(error.contains("from rank 1, 2 within 0.3 s (GASWORKS_ATTACH_TIMEOUT)"), "{error}");
     let nobody = gasworks_os::random::nonce().expect("random");
-    let error = crate::meet::exchange(1, &file, &[nobody, [2; 16]], None, allowed).expect_err("no leader").to_string();
+    let error = crate::meet::exchange(1, &file, &[nobody, [2; 16]], None, allowed)
+        .expect_err("no leader")
+        .to_string();
     assert!(error.contains("rank 0 did not send") && error.contains("0.3 s"), "{error}");
     assert!(start.elapsed() >= 2 * allowed);
 }

@@ -117,7 +117,9 @@ impl<const HOARD: u32, const FENCE: bool> Queue for Inboxes<'_, HOARD, FENCE> {
     #[inline]
     fn poll(&mut self, sink: &mut impl FnMut(usize, &[u8])) -> usize {
         let mut taken = 0;
-        while taken < BURST && self.queues[self.me].take(&mut self.cursor, &mut self.message).expect("no damage") {
+        while taken < BURST
+            && self.queues[self.me].take(&mut self.cursor, &mut self.message).expect("no damage")
+        {
             sink(self.message.from.into(), self.message.head());
             taken += 1;
         }
@@ -256,7 +258,16 @@ impl Pairs<'static> {
     pub fn lay_out(room: &mut Room, ranks: usize) -> Self {
         let slots = room.take(2 * ranks * DEPTH as usize);
         let (consumed, masks, bells) = (room.take(2 * ranks), room.take(2), room.take(2));
-        Self { me: 0, ranks, slots, consumed, masks, bells, sent: vec![0; ranks], peers: vec![Peer::default(); ranks] }
+        Self {
+            me: 0,
+            ranks,
+            slots,
+            consumed,
+            masks,
+            bells,
+            sent: vec![0; ranks],
+            peers: vec![Peer::default(); ranks],
+        }
     }
 
     pub fn open(self, me: usize) -> Self {
@@ -288,7 +299,14 @@ impl Queue for Pairs<'_> {
         let slot = |from: usize, number: u64| {
             slots[(base + from) * DEPTH as usize + (number % DEPTH) as usize].words()
         };
-        poll_pairs(&self.masks[self.me], &mut self.peers, DEPTH / 4, |from| &consumed[base + from].0, slot, sink)
+        poll_pairs(
+            &self.masks[self.me],
+            &mut self.peers,
+            DEPTH / 4,
+            |from| &consumed[base + from].0,
+            slot,
+            sink,
+        )
     }
 }
 
@@ -355,8 +373,10 @@ impl Queue for Slotted<'_> {
     fn poll(&mut self, sink: &mut impl FnMut(usize, &[u8])) -> usize {
         let base = self.me * self.ranks;
         let (lines, consumed) = (self.lines, self.consumed);
-        let slot = |from: usize, number: u64| &lines[(base + from) * FEW as usize + (number % FEW) as usize].0[..];
+        let slot =
+            |from: usize, number: u64| &lines[(base + from) * FEW as usize + (number % FEW) as usize].0[..];
         let mask = &self.masks[self.me];
-        poll_pairs(mask, &mut self.peers, 1, |from| &consumed[base + from].0, slot, sink) + self.rest.poll(sink)
+        poll_pairs(mask, &mut self.peers, 1, |from| &consumed[base + from].0, slot, sink)
+            + self.rest.poll(sink)
     }
 }

@@ -57,6 +57,9 @@ struct Args {
     /// Bytes of stack for each rank
     #[arg(long, default_value_t = STACK)]
     stack: usize,
+    /// Bytes of each rank's segment, instead of what the suite needs
+    #[arg(long)]
+    segment: Option<u64>,
     /// Open a job whose tables differ, which must fail
     #[arg(long)]
     tables_differ: bool,
@@ -117,7 +120,7 @@ fn in_job<M: SuiteMode>(args: &Args) -> Result<()> {
     }
     let state = Arc::new(State::default());
     let (table, handlers) = M::table(&state)?;
-    let job = Job::open(Config::from_env()?.segment(segment(64)), table)?;
+    let job = Job::open(Config::from_env()?.segment(args.segment.unwrap_or(segment(64))), table)?;
     {
         let stage = Stage::new(&job, &handlers, &state)?;
         let mut run = 0;

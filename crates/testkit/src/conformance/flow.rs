@@ -35,10 +35,8 @@ pub(super) fn busy<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     }
     // 64 is what the settings' defaults allow to all ranks together.
     let total = u64::from(gasworks_core::Flow::from_settings(512, 0).map_or(64, |flow| flow.total));
-    require!(
-        refused > 0 && (1..=total).contains(&sent),
-        "{sent} requests were sent without a poll, {refused} refused"
-    );
+    // None at all is possible: another rank's messages may fill a small queue.
+    require!(refused > 0 && sent <= total, "{sent} requests were sent without a poll, {refused} refused");
     // How many the rank before sent is not known here: it says so.
     stage.agent.request_short(stage.next(), stage.handlers.storm_end, [sent, 0])?;
     stage.wait_for("the neighbour's count", || stage.state.get(Count::StormEnds) == ends + 1)?;

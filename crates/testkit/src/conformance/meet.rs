@@ -15,7 +15,7 @@ pub(super) fn split_phase<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Fail
         let phase = agent.barrier_begin()?;
         if round % 3 == 0 {
             while !phase.test(agent)? {
-                agent.poll()?;
+                stage.turn()?;
             }
         } else {
             phase.wait(agent)?;
@@ -61,7 +61,7 @@ pub(super) fn out_of_turn<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Fail
     require!(twice.contains("barrier"), "a barrier begun twice: {twice:?}");
     let mut polls = 0u64;
     while !phase.test(agent)? {
-        agent.poll()?;
+        stage.turn()?;
         polls += 1;
         require!(polls < 100_000_000, "a barrier begun twice never ends");
     }

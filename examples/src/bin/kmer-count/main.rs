@@ -21,7 +21,7 @@ use gasworks_examples::spectrum::Spectrum;
 use gasworks_examples::{plot, table::KmerTable};
 use state::{Handlers, State};
 use std::fs::OpenOptions;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Instant;
@@ -45,6 +45,9 @@ struct Args {
     /// Where to draw the spectrum as SVG
     #[arg(long)]
     svg: Option<PathBuf>,
+    /// What the picture is headed with [default: the file's name]
+    #[arg(long)]
+    title: Option<String>,
     /// Draw the spectrum in the terminal
     #[arg(long)]
     plot: bool,
@@ -145,8 +148,8 @@ fn publish(agent: &Agent<'_, Seq>, args: &Args, report: &Report, spectrum: &Spec
         }
     }
     if let Some(path) = &args.svg {
-        let file = args.input.file_name().map_or(args.input.as_path(), Path::new);
-        let title = format!("{}-mers of {}", report.k, file.display());
+        let file = args.input.file_name().unwrap_or(args.input.as_os_str()).to_string_lossy();
+        let title = format!("{}-mers of {}", report.k, args.title.as_deref().unwrap_or(&file));
         let note = format!("{}; {} ranks", report.line(), agent.ranks());
         write_file(path, plot::svg(spectrum, &title, &note).as_bytes())?;
     }

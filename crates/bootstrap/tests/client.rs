@@ -1,0 +1,197 @@
+//! The PMI-2 client against the real server's state machine, and against servers that are broken or hostile.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use gasworks_bootstrap::server::{Output, Server};
+use gasworks_bootstrap::{Bootstrap, BootstrapError, Pmi2, Start};
+
+const HELLO: &[u8] = b"cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n";
+
+fn start(socket: UnixStream, rank: u32, timeout: Duration) -> Start {
+    Start { socket, rank, size: None, job: None, timeout }
+}
+
+fn message(text: &str) -> Vec<u8> {
+    format!("{:>6}{text}", text.len()).into_bytes()
+}
+
+fn script(parts: &[&[u8]]) -> Vec<u8> {
+    parts.concat()
+}
+
+/// Serves `size` ranks until all have closed their connections.
+fn serve(mut sockets: Vec<UnixStream>) {
+    let mut server = Server::new(sockets.len() as u32, "job.7");
+    let mut inboxes = vec![Vec::new(); sockets.len()];
+    let mut open = vec![true; sockets.len()];
+    sockets.iter().for_each(|s| s.set_read_timeout(Some(Duration::from_millis(1))).expect("set"));
+    while open.contains(&true) {
+        for rank in 0..sockets.len() {
+            let mut chunk = [0; 1000];
+            match sockets[rank].read(&mut chunk) {
+                Ok(0) => open[rank] = false,
+                Ok(n) => inboxes[rank].extend_from_slice(&chunk[..n]),
+                Err(_) => {}
+            }
+            let mut out = Vec::new();
+            server.feed(rank as u32, &mut inboxes[rank], &mut out);
+            for output in out {
+                if let Output::Send { rank, bytes } = output {
+                    sockets[rank as usize].write_all(&bytes).expect("sent");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn ranks_exchange_values_of_all_lengths() {
+    let (ours, theirs): (Vec<_>, Vec<_>) = (0..3).map(|_| UnixStream::pair().expect("a pair")).unzip();
+    std::thread::scope(|scope| {
+        scope.spawn(|| serve(ours));
+        for (rank, socket) in (0u32..).zip(theirs) {
+            scope.spawn(move || {
+                let client = Pmi2::join(start(socket, rank, Duration::from_secs(20))).expect("joined");
+                assert_eq!((client.rank(), client.size(), client.job()), (rank, 3, "job.7"));
+                for len in [0, 1, 383, 384, 385, 5000] {
+                    let bytes = |r: u32| (0..len * (r + 1)).map(|i| (i * 7 + r) as u8).collect::<Vec<u8>>();
+                    let all = client.exchange(&format!("v{len}"), &bytes(rank)).expect("exchanged");
+                    assert_eq!(all, (0..3).map(bytes).collect::<Vec<_>>());
+                }
+                let twice = client.put("v0", b"").expect_err("put twice").to_string();
+                assert!(twice.contains("the key v0 was put before"), "{twice}");
+                for key in ["", "a;b", "a b", "a=b", &"k".repeat(60)] {
+                    assert!(client.put(key, b"x").is_err(), "{key}");
+                }
+                let beyond = client.get(3, "v0").expect_err("no such rank").to_string();
+                assert!(beyond.contains("there is no rank 3 in a job of 3"), "{beyond}");
+                client.started();
+                client.fence().expect("passed");
+                client.finalize().expect("ended");
+                client.finalize().expect("ended once");
+            });
+        }
+    });
+}
+
+/// Joins with a server that says `bytes` and then closes, or stays silent; gives the error of the first call that fails.
+fn meet(bytes: &[u8], close: bool) -> String {
+    let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+    ours.write_all(bytes).expect("sent");
+    if close {
+        // Only this direction: what the client says must not meet a reset.
+        ours.shutdown(std::net::Shutdown::Write).expect("shut");
+    }
+    let begun = Instant::now();
+    let outcome = (|| {
+        let client = Pmi2::join(start(theirs, 1, Duration::from_millis(200)))?;
+        client.put("key", b"bytes")?;
+        client.fence()?;
+        client.get(0, "key")?;
+        client.finalize()
+    })();
+    drop(ours);
+    assert!(begun.elapsed() < Duration::from_secs(20), "every wait is bounded");
+    match outcome {
+        Ok(()) => "all well".to_owned(),
+        Err(e @ BootstrapError::TimedOut { .. }) => format!("timed out: {e}"),
+        Err(e) => e.to_string(),
+    }
+}
+
+#[test]
+fn every_bad_server_ends_in_one_clear_error() {
+    let joined = message("cmd=fullinit-response;rc=0;rank=1;size=2;appnum=0;");
+    let job = message("cmd=job-getid-response;jobid=j;rc=0;");
+    let (put, fence) = (message("cmd=kvs-put-response;rc=0;"), message("cmd=kvs-fence-response;rc=0;"));
+    let value = message("cmd=kvs-get-response;found=TRUE;value=1.Ynl0ZXM;rc=0;");
+    let end = message("cmd=finalize-response;rc=0;");
+    let up_to_get = script(&[HELLO, &joined, &job, &put, &fence]);
+    let whole = script(&[&up_to_get, &value, &end]);
+    assert_eq!(meet(&whole, true), "all well");
+
+    // A conversation that is cut anywhere is an error that says where, and one that stops there is a time-out.
+    for cut in 0..whole.len() {
+        let error = meet(&whole[..cut], true);
+        assert!(error.contains("the launcher closed the connection"), "cut at {cut}: {error}");
+    }
+    for cut in [0, 20, HELLO.len(), HELLO.len() + 3, up_to_get.len() - 1] {
+        let error = meet(&whole[..cut], false);
+        assert!(
+            error.starts_with("timed out: ") && error.contains("nothing came for"),
+            "stopped at {cut}: {error}"
+        );
+    }
+
+    let join = |text: &str| script(&[HELLO, &message(text)]);
+    let get = |text: &str| script(&[&up_to_get, &message(text)]);
+    for (bytes, wanted) in [
+        (
+            b"HTTP/1.1 400 Bad Request\r\n".to_vec(),
+            "join the job: the launcher does not keep to PMI-2: \"HTTP/1.1\"",
+        ),
+        (vec![b'x'; 2000], "does not end within 1024 bytes"),
+        (
+            b"cmd=response_to_init rc=-1 pmi_version=1 pmi_subversion=1\n".to_vec(),
+            "ask it for PMI-2 (for srun",
+        ),
+        (b"cmd=response_to_init rc=0 pmi_version=1\n".to_vec(), "version 1 to PMI version 2"),
+        (b"cmd=barrier_out\n".to_vec(), "\"barrier_out\" came where response_to_init belongs"),
+        (b"cmd=response_to_init rc=zero pmi_version=2\n".to_vec(), "rc=\"zero\" is no whole number"),
+        (script(&[HELLO, b"999999cmd=x;"]), "a message announces 999999 bytes"),
+        (script(&[HELLO, b"hello there"]), "\"hello \" stands where the length"),
+        (join("cmd=fullinit-response;rc=0;rank=1"), "has no ';' after the value of \"rank\""),
+        (
+            join("cmd=kvs-put-response;rc=0;"),
+            "\"kvs-put-response\" came where the answer to fullinit belongs",
+        ),
+        (join("cmd=fullinit-response;rank=1;size=2;"), "came without rc"),
+        (join("cmd=fullinit-response;rc=14;errmsg=not today;"), "refuses the fullinit, rc=14: \"not today\""),
+        (
+            join("cmd=fullinit-response;rc=0;rank=0;size=2;"),
+            "the launcher says rank 0 of 2, its settings said rank 1",
+        ),
+        (join("cmd=fullinit-response;rc=0;rank=1;size=1;"), "rank 1 of 1"),
+        (join("cmd=fullinit-response;rc=0;rank=1;size=-5;"), "rank 1 of -5"),
+        (join("cmd=fullinit-response;rc=0;rank=1;size=99999999999;"), "rank 1 of 99999999999"),
+        (join("cmd=fullinit-response;rc=0;rank=x;size=2;"), "rank=\"x\" is no whole number"),
+        (script(&[HELLO, &joined, &message("cmd=job-getid-response;rc=0;")]), "ask for the job's name: "),
+        (
+            script(&[HELLO, &joined, &job, &message("cmd=kvs-put-response;rc=2;")]),
+            "refuses the kvs-put of the key key-1",
+        ),
+        (
+            script(&[HELLO, &joined, &job, &put, &message("cmd=kvs-fence-response;rc=-1;")]),
+            "wait for all ranks: ",
+        ),
+        (get("cmd=kvs-get-response;rc=0;found=FALSE;"), "does not know the key key-0, which rank 0 has put"),
+        (get("cmd=kvs-get-response;rc=1;"), "refuses the kvs-get of the key key-0, rc=1"),
+        (get("cmd=kvs-get-response;rc=0;found=TRUE;"), "came without value"),
+        (get("cmd=kvs-get-response;rc=0;value=(null);"), "damaged the value of the key key of rank 0: "),
+        (get("cmd=kvs-get-response;rc=0;value=1.Ynl0Z X;"), "holds a character that was not sent"),
+        (get("cmd=kvs-get-response;rc=0;value=1.Ynl0Z;"), "was cut"),
+    ] {
+        let error = meet(&bytes, true);
+        assert!(error.contains(wanted), "{error:?} should say {wanted:?}");
+        assert!(error.len() < 300 && !error.contains('\n'), "{error}");
+    }
+}
+
+#[test]
+fn what_the_settings_said_is_checked() {
+    let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+    ours.write_all(HELLO).expect("sent");
+    ours.write_all(&message("cmd=fullinit-response;rc=0;rank=1;size=2;")).expect("sent");
+    let told = Start { size: Some(3), job: Some("j;1".into()), ..start(theirs, 1, Duration::from_secs(5)) };
+    let error = Pmi2::join(told).expect_err("another size").to_string();
+    assert!(error.contains("rank 1 of 2, its settings said rank 1 of 3"), "{error}");
+    let mut said = [0; 200];
+    let n = ours.read(&mut said).expect("read");
+    let said = String::from_utf8_lossy(&said[..n]).into_owned();
+    assert_eq!(
+        said,
+        "cmd=init pmi_version=2 pmi_subversion=0\n    52cmd=fullinit;pmijobid=j;;1;pmirank=1;threaded=FALSE;"
+    );
+}

@@ -1,0 +1,207 @@
+//! The transport between two processes pinned to two cores: round trips, floods, the barrier.
+//!
+//! `cargo bench -p gasworks-pshm --bench latency [-- BLOCKS]` prints the median of the blocks and a 95 % interval of
+//! the median, in nanoseconds. What `core` adds (heads, credits, handlers) is not in it.
+//!
+//! # Invariants
+//! K1. There is one thread when the process forks, and the child runs only the measurement.
+
+use gasworks_bootstrap::{Bootstrap, BootstrapError};
+use gasworks_core::{Class, SharedBarrier, Wire};
+use gasworks_pshm::{Config, Opened, open};
+use gasworks_sync::{Mode, Par, Seq};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+const TRIPS: usize = 2_000;
+const FLOOD: usize = 20_000;
+const SIZES: [usize; 5] = [0, 64, 512, 4096, 65536];
+/// Messages that may be out, and how many are taken before a credit message returns them.
+const WINDOW: usize = 12;
+const BATCH: usize = 4;
+
+/// Two ranks with a pair of sockets between them.
+struct Two {
+    me: u32,
+    other: UnixStream,
+}
+
+impl Bootstrap for Two {
+    fn rank(&self) -> u32 {
+        self.me
+    }
+    fn size(&self) -> u32 {
+        2
+    }
+    fn job(&self) -> &str {
+        "latency"
+    }
+    fn put(&self, _: &str, _: &[u8]) -> Result<(), BootstrapError> {
+        Ok(())
+    }
+    fn fence(&self) -> Result<(), BootstrapError> {
+        Ok(())
+    }
+    fn get(&self, _: u32, _: &str) -> Result<Vec<u8>, BootstrapError> {
+        Ok(Vec::new())
+    }
+    fn exchange(&self, _: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError> {
+        let swap = || {
+            let mut other = &self.other;
+            other.write_all(&(mine.len() as u32).to_le_bytes())?;
+            other.write_all(mine)?;
+            let mut len = [0; 4];
+            other.read_exact(&mut len)?;
+            let mut theirs = vec![0; u32::from_le_bytes(len) as usize];
+            other.read_exact(&mut theirs)?;
+            Ok(theirs)
+        };
+        let theirs = swap().map_err(|source| BootstrapError::Io { during: "exchange", source })?;
+        Ok(if self.me == 0 { vec![mine.into(), theirs] } else { vec![theirs, mine.into()] })
+    }
+    fn abort(&self, code: i32, _: &str) -> ! {
+        std::process::exit(code)
+    }
+    fn finalize(&self) -> Result<(), BootstrapError> {
+        Ok(())
+    }
+}
+
+fn send(wire: &impl Wire, to: u32, class: Class, bytes: &[u8]) {
+    let room = loop {
+        if let Ok(room) = wire.reserve(to, class, bytes.len()) {
+            break room;
+        }
+    };
+    room.payload.write(bytes);
+    wire.commit(room, &[7; 40]).expect("sent");
+}
+
+/// A request from rank 0, replied to with as much from inside the sink.
+fn round_trips(wire: &impl Wire, me: u32, bytes: &[u8]) -> f64 {
+    let mut buffer = vec![0; bytes.len()];
+    let start = Instant::now();
+    for _ in 0..TRIPS {
+        if me == 0 {
+            send(wire, 1, Class::Request, bytes);
+        }
+        let sink = &mut |message: gasworks_core::Arrived<'_>| {
+            message.payload.read(&mut buffer);
+            if me == 1 {
+                send(wire, 0, Class::Reply, &buffer);
+            }
+        };
+        while wire.poll(1, sink).expect("a healthy queue") == 0 {}
+    }
+    assert!(buffer == bytes, "bytes were lost");
+    start.elapsed().as_nanos() as f64 / TRIPS as f64
+}
+
+fn flood(wire: &impl Wire, me: u32, bytes: &[u8]) -> f64 {
+    let mut buffer = vec![0; bytes.len()];
+    let start = Instant::now();
+    let (mut credits, mut taken, mut returned) = (WINDOW, 0, 0);
+    if me == 0 {
+        for _ in 0..FLOOD {
+            while credits == 0 {
+                credits += BATCH * wire.poll(16, &mut |_| ()).expect("a healthy queue");
+            }
+            send(wire, 1, Class::Request, bytes);
+            credits -= 1;
+        }
+        while credits < WINDOW {
+            credits += BATCH * wire.poll(16, &mut |_| ()).expect("a healthy queue");
+        }
+    } else {
+        while taken < FLOOD {
+            let sink = &mut |message: gasworks_core::Arrived<'_>| {
+                message.payload.read(&mut buffer);
+                taken += 1;
+                if taken - returned == BATCH {
+                    send(wire, 0, Class::Credit, &[]);
+                    returned += BATCH;
+                }
+            };
+            wire.poll(16, sink).expect("a healthy queue");
+        }
+        assert!(buffer == bytes, "bytes were lost");
+    }
+    start.elapsed().as_nanos() as f64 / FLOOD as f64
+}
+
+fn measure<M: Mode>(two: &Two, blocks: usize, rows: &mut Vec<(String, Vec<f64>)>) {
+    let config = Config { segment: 1 << 20, depth: 12, total: 64, volume: 768 << 10 };
+    let Opened { wire, barrier, .. } = open::<M>(two, &config).expect("open");
+    let pass = || {
+        barrier.arrive();
+        while !barrier.done() {}
+    };
+    let mut note = |block: usize, row: String, value: f64| match rows.iter_mut().find(|(name, _)| *name == row) {
+        _ if block == 0 => {} // the warm-up
+        Some((_, values)) => values.push(value),
+        None => rows.push((row, vec![value])),
+    };
+    for block in 0..=blocks {
+        for size in SIZES {
+            pass();
+            let bytes = vec![block as u8; size];
+            note(block, format!("{} round trip, {size} B", M::NAME), round_trips(&wire, two.me, &bytes));
+            pass();
+            note(block, format!("{} flood, {size} B", M::NAME), flood(&wire, two.me, &bytes));
+        }
+        let start = Instant::now();
+        (0..TRIPS).for_each(|_| pass());
+        note(block, format!("{} barrier", M::NAME), start.elapsed().as_nanos() as f64 / TRIPS as f64);
+        let start = Instant::now();
+        (0..TRIPS).for_each(|_| assert_eq!(wire.poll(1, &mut |_| ()), Ok(0)));
+        note(block, format!("{} empty poll", M::NAME), start.elapsed().as_nanos() as f64 / TRIPS as f64);
+    }
+    pass();
+}
+
+/// The median, and the order statistics that enclose it with 95 % confidence.
+fn median(values: &mut [f64]) -> (f64, f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let n = values.len() as f64;
+    let half = 1.96 * n.sqrt() / 2.0;
+    let at = |position: f64| values[position.clamp(0.0, n - 1.0) as usize];
+    (at(n / 2.0), at((n / 2.0 - half).floor()), at((n / 2.0 + half).ceil()))
+}
+
+fn main() {
+    let blocks = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(25);
+    let (one, other) = UnixStream::pair().expect("a pair");
+    // SAFETY: K1.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "no second process: {}", std::io::Error::last_os_error());
+    let me = u32::from(child == 0);
+    // SAFETY: the set and the parameter are plain data that outlive the calls; a child ends with its parent, and
+    // both end when the alarm rings.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(me as usize, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+        let priority = libc::sched_param { sched_priority: 1 };
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority);
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::alarm(120);
+    }
+    let two = Two { me, other: if me == 0 { one } else { other } };
+    let mut rows = Vec::new();
+    measure::<Seq>(&two, blocks, &mut rows);
+    measure::<Par>(&two, blocks, &mut rows);
+    if me == 1 {
+        // SAFETY: ends the child without running what the parent runs at its end.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: the status outlives the call.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0, "the second process failed");
+    println!("{blocks} blocks; median [95 % interval of the median], ns");
+    for (row, values) in &mut rows {
+        let (middle, low, high) = median(values);
+        println!("{row:30} {middle:9.1} [{low:.1} to {high:.1}]");
+    }
+}

@@ -1,0 +1,303 @@
+//! The transport between real processes: this program starts itself once for each rank.
+//!
+//! Without a checker build the ranks talk and end; with `--cfg gasworks_faults` one of them is also killed at every
+//! kill point in turn, and the others must end by themselves, in time, without having seen anything wrong.
+
+use gasworks_bootstrap::{Bootstrap, BootstrapError};
+use gasworks_core::{Arrived, Class, SharedBarrier, Wire, WireError};
+use gasworks_pshm::{Config, MAX_MEDIUM, Opened, open};
+use gasworks_sync::{Mode, Par, Seq};
+use std::cell::{Cell, RefCell};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+const GAVE_UP: u8 = 3;
+const NOT_OPENED: u8 = 2;
+const CONFIG: Config = Config { segment: 100_000, depth: 4, total: 8, volume: 4 << 16 };
+const SIZES: [usize; 5] = [0, 100, 600, 5000, MAX_MEDIUM];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["rank", mode, rank, size, seconds] => {
+            let number = |text: &str| text.parse::<u32>().expect("a number");
+            let start = Start { rank: number(rank), size: number(size), seconds: number(seconds).into() };
+            if mode == "par" { rank_main::<Par>(&start) } else { rank_main::<Seq>(&start) }
+        }
+        _ => {
+            for ranks in [1, 2, 4, 7] {
+                for mode in ["seq", "par"] {
+                    let run = Run::start(mode, ranks, 30, None);
+                    let ends = run.finish();
+                    assert!(ends.iter().all(ExitStatus::success), "{mode} {ranks}: {ends:?}");
+                    println!("test {mode}, {ranks} ranks ... ok");
+                }
+            }
+            #[cfg(gasworks_faults)]
+            deaths::all();
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+// ---- The launcher's side.
+
+struct Run {
+    ranks: Vec<Child>,
+    lines: Vec<BufReader<std::process::ChildStdout>>,
+    started: Instant,
+}
+
+impl Run {
+    fn start(mode: &str, size: u32, seconds: u32, kill_at: Option<&str>) -> Self {
+        let program = std::env::current_exe().expect("this program");
+        let mut ranks: Vec<Child> = (0..size)
+            .map(|rank| {
+                let mut command = Command::new(&program);
+                command.args(["rank", mode, &rank.to_string(), &size.to_string(), &seconds.to_string()]);
+                command.env("PMI_RANK", rank.to_string()).env("GASWORKS_ATTACH_TIMEOUT", "1.5");
+                kill_at.map(|point| command.env("GASWORKS_KILL_AT", point));
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a rank")
+            })
+            .collect();
+        let lines = ranks.iter_mut().map(|rank| BufReader::new(rank.stdout.take().expect("piped"))).collect();
+        Self { ranks, lines, started: Instant::now() }
+    }
+
+    /// Serves the one exchange, then waits for all. If a rank dies before, the others see the end of their input.
+    fn finish(mut self) -> Vec<ExitStatus> {
+        let mut all = String::new();
+        let complete = self.lines.iter_mut().all(|lines| {
+            let mut line = String::new();
+            let read = lines.read_line(&mut line).is_ok_and(|len| len > 0);
+            all.push_str(line.trim_end());
+            all.push(' ');
+            read
+        });
+        for rank in &mut self.ranks {
+            let mut input = rank.stdin.take().expect("piped");
+            if complete {
+                // A rank that was killed meanwhile does not read.
+                let _ = writeln!(input, "{all}");
+            }
+        }
+        let deadline = self.started + Duration::from_secs(60);
+        let mut ends = Vec::new();
+        for rank in &mut self.ranks {
+            let end = loop {
+                match rank.try_wait().expect("a child") {
+                    Some(end) => break end,
+                    None if Instant::now() > deadline => {
+                        rank.kill().expect("a child");
+                        panic!("a rank did not end by itself");
+                    }
+                    None => std::thread::sleep(Duration::from_millis(2)),
+                }
+            };
+            ends.push(end);
+        }
+        ends
+    }
+}
+
+// ---- A rank's side.
+
+struct Start {
+    rank: u32,
+    size: u32,
+    seconds: u64,
+}
+
+/// One exchange, over standard input and output.
+impl Bootstrap for Start {
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+    fn size(&self) -> u32 {
+        self.size
+    }
+    fn job(&self) -> &str {
+        "processes"
+    }
+    fn put(&self, key: &str, _: &[u8]) -> Result<(), BootstrapError> {
+        Err(BootstrapError::Protocol {
+            during: "put",
+            what: format!("{key}: only an exchange is served here"),
+        })
+    }
+    fn fence(&self) -> Result<(), BootstrapError> {
+        Ok(())
+    }
+    fn get(&self, _: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
+        Err(BootstrapError::Protocol {
+            during: "get",
+            what: format!("{key}: only an exchange is served here"),
+        })
+    }
+    fn exchange(&self, _: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError> {
+        println!("{}", gasworks_os::random::hex(mine));
+        let mut line = String::new();
+        std::io::stdin()
+            .read_line(&mut line)
+            .map_err(|source| BootstrapError::Io { during: "exchange", source })?;
+        let byte = |text: &str, at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("hexadecimal");
+        let values: Vec<Vec<u8>> = line
+            .split_whitespace()
+            .map(|text| (0..text.len() / 2).map(|at| byte(text, at)).collect())
+            .collect();
+        match values.len() == self.size as usize {
+            true => Ok(values),
+            false => {
+                Err(BootstrapError::Protocol { during: "exchange", what: "the launcher hung up".into() })
+            }
+        }
+    }
+    fn abort(&self, code: i32, message: &str) -> ! {
+        eprintln!("{message}");
+        std::process::exit(code)
+    }
+    fn finalize(&self) -> Result<(), BootstrapError> {
+        Ok(())
+    }
+}
+
+/// A peer is silent for too long.
+struct GiveUp;
+
+fn rank_main<M: Mode>(start: &Start) -> ExitCode {
+    match open::<M>(start, &CONFIG) {
+        Ok(opened) => match talk(start, opened) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(GiveUp) => ExitCode::from(GAVE_UP),
+        },
+        Err(error) => {
+            eprintln!("rank {}: {error}", start.rank);
+            ExitCode::from(NOT_OPENED)
+        }
+    }
+}
+
+fn fill(from: u32, number: u64) -> Vec<u8> {
+    vec![from as u8 ^ number as u8; SIZES[number as usize % SIZES.len()]]
+}
+
+fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
+    let &Start { rank: me, size, seconds } = start;
+    let Opened { wire, peers, barrier } = opened;
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    let alive = || if Instant::now() < deadline { Ok(()) } else { Err(GiveUp) };
+    let counts = RefCell::new((0u64, 0u64));
+    let out = Cell::new(0u32);
+    let send = |to: u32, class: Class, number: u64| -> Result<(), WireError> {
+        let bytes = fill(me, number);
+        let room = wire.reserve(to, class, bytes.len())?;
+        room.payload.write(&bytes);
+        wire.commit(room, &[&number.to_le_bytes()[..], &[class as u8; 20]].concat())
+    };
+    let sink = &mut |message: Arrived<'_>| {
+        let number = u64::from_le_bytes(message.head[..8].try_into().expect("a number"));
+        let mut bytes = vec![0; message.payload.len()];
+        message.payload.read(&mut bytes);
+        assert_eq!(bytes, fill(message.from, number), "rank {me} got a spoilt payload from {}", message.from);
+        assert_eq!(message.head[8..], [message.head[8]; 20]);
+        if message.head[8] == Class::Request as u8 {
+            send(message.from, Class::Reply, number).expect("replies always fit");
+            counts.borrow_mut().0 += 1;
+        } else {
+            counts.borrow_mut().1 += 1;
+            out.set(out.get() - 1);
+        }
+    };
+    const ROUNDS: u64 = 60;
+    for number in 0..ROUNDS {
+        for to in 0..size {
+            while out.get() >= CONFIG.depth || send(to, Class::Request, number) == Err(WireError::Busy { to })
+            {
+                wire.poll(4, sink).expect("a healthy queue");
+                alive()?;
+            }
+            out.set(out.get() + 1);
+        }
+    }
+    let all = (ROUNDS * u64::from(size), ROUNDS * u64::from(size));
+    while *counts.borrow() != all {
+        if wire.poll(4, sink).expect("a healthy queue") == 0 {
+            wire.sleep(Duration::from_millis(50));
+        }
+        alive()?;
+    }
+    let pass = || {
+        barrier.arrive();
+        while !barrier.done() {
+            wire.sleep(Duration::from_millis(50));
+            alive()?;
+        }
+        Ok(())
+    };
+    for phase in 0..20u64 {
+        let right = peers.locate((me + 1) % size, phase * 8, 8).expect("inside").expect("mapped");
+        right.write(&(u64::from(me) << 32 | phase).to_le_bytes());
+        pass()?;
+        let mut found = [0; 8];
+        peers.locate(me, phase * 8, 8).expect("inside").expect("mapped").read(&mut found);
+        assert_eq!(u64::from_le_bytes(found), u64::from((me + size - 1) % size) << 32 | phase);
+        pass()?;
+    }
+    Ok(())
+}
+
+// ---- Deaths.
+
+#[cfg(gasworks_faults)]
+mod deaths {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    /// Every kill point that a rank passes, who is killed there, and at which passage.
+    const POINTS: [(&str, u32, u32); 25] = [
+        ("pshm.open.created", 1, 1),
+        ("pshm.open.prepared", 0, 1),
+        ("pshm.open.exchanged", 0, 1),
+        ("pshm.open.exchanged", 2, 1),
+        ("pshm.open.mapped", 1, 1),
+        ("pshm.meet.collected", 0, 1),
+        ("pshm.meet.handed_out", 0, 1),
+        ("pshm.meet.connected", 1, 1),
+        ("pshm.meet.sent", 1, 1),
+        ("pshm.meet.received", 2, 1),
+        ("pshm.reserve.claimed", 1, 7),
+        ("pshm.sleep.asleep", 1, 1),
+        ("inbox.reserve.claimed", 2, 3),
+        ("doorbell.ring.silenced", 1, 1),
+        ("inbox.send.placed", 1, 30),
+        ("inbox.send.filled", 2, 30),
+        ("inbox.send.published", 0, 30),
+        ("inbox.take.consumed", 0, 1),
+        ("blocks.claim.claimed", 1, 9),
+        ("blocks.free.before", 1, 9),
+        ("blocks.free.freed", 2, 9),
+        ("doorbell.arm.armed", 1, 1),
+        ("barrier.arrive.before", 1, 5),
+        ("barrier.arrive.arrived", 2, 5),
+        ("barrier.arrive.arrived", 0, 40),
+    ];
+
+    pub fn all() {
+        for (point, victim, nth) in POINTS {
+            let run = Run::start("par", 3, 2, Some(&format!("{point}@{victim}#{nth}")));
+            let started = run.started;
+            let ends = run.finish();
+            assert_eq!(ends[victim as usize].signal(), Some(9), "{point} was not passed: {ends:?}");
+            for (rank, end) in ends.iter().enumerate().filter(|&(rank, _)| rank != victim as usize) {
+                let known = [0, NOT_OPENED.into(), GAVE_UP.into()];
+                assert!(
+                    end.code().is_some_and(|code| known.contains(&code)),
+                    "{point}: rank {rank} ended {end}"
+                );
+            }
+            assert!(started.elapsed() < Duration::from_secs(10), "{point} took {:?}", started.elapsed());
+            println!("test a rank killed at {point} ... ok ({:?}, {ends:?})", started.elapsed());
+        }
+    }
+}

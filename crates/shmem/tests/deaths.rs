@@ -1,0 +1,199 @@
+//! A rank that dies at any kill point leaves the others with whole messages, or none, and never waiting for ever.
+//!
+//! Death is an unwind out of the structure: what was stored stays stored, what comes after never happens.
+#![cfg(gasworks_faults)]
+
+use gasworks_shmem::barrier::{Arrival, Barrier};
+use gasworks_shmem::blocks::Blocks;
+use gasworks_shmem::doorbell::Doorbell;
+use gasworks_shmem::inbox::{Block, Claims, Control, Cursor, Inbox, Message, Payload, Slot};
+use gasworks_sync::Par;
+use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use gasworks_sync::fault;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+
+/// What a thread unwinds with when it dies.
+struct Death;
+
+/// Runs `life`, which dies at its `nth` passage of the point `name`; whether it did.
+fn dies_at(name: &'static str, nth: u32, life: impl FnOnce()) -> bool {
+    let passed = Rc::new(Cell::new(0));
+    let hook = move |point: &'static str| {
+        if point == name {
+            passed.set(passed.get() + 1);
+            if passed.get() == nth {
+                resume_unwind(Box::new(Death));
+            }
+        }
+    };
+    match catch_unwind(AssertUnwindSafe(|| fault::with_hook(hook, life))) {
+        Ok(()) => false,
+        Err(cause) if cause.is::<Death>() => true,
+        Err(other) => resume_unwind(other),
+    }
+}
+
+struct Ring {
+    control: Control,
+    slots: Box<[Slot]>,
+}
+
+impl Ring {
+    fn new() -> Self {
+        Self { control: Control::new(), slots: (0..8).map(|_| Slot::new()).collect() }
+    }
+    fn view(&self) -> Inbox<'_> {
+        Inbox::new(&self.control, &self.slots).expect("a power of two")
+    }
+}
+
+/// Everything that can be taken, as (sender, first byte of the head, payload).
+fn drain(ring: &Ring, cursor: &mut Cursor) -> Vec<(u16, u8, u64)> {
+    let (mut message, mut found) = (Message::new(), Vec::new());
+    while ring.view().take(cursor, &mut message).expect("no damage") {
+        assert_eq!(message.head(), [message.head()[0]; 24], "half a head");
+        let (words, len) = message.inline();
+        assert_eq!(len, 8, "half a payload");
+        found.push((message.from, message.head()[0], words[0].load(Relaxed)));
+    }
+    found
+}
+
+#[test]
+fn a_sender_that_dies_leaves_a_whole_message_or_none() {
+    for (point, delivered) in
+        [("inbox.send.placed", false), ("inbox.send.filled", false), ("inbox.send.published", true)]
+    {
+        for nth in 1..=3 {
+            let ring = Ring::new();
+            let words = [AtomicU64::new(0)];
+            let send = |from: u16, tag: u8| {
+                ring.view().reserve(1).expect("room");
+                words[0].store(tag.into(), Relaxed);
+                ring.view().send(from, &[tag; 24], Payload::Inline { words: &words, len: 8 });
+            };
+            assert!(dies_at(point, nth, || (1..=3).for_each(|tag| send(1, tag))), "{point} was not passed");
+            let mut cursor = Cursor::default();
+            let whole = nth as u8 - u8::from(!delivered);
+            let expected: Vec<_> = (1..=whole).map(|tag| (1, tag, tag.into())).collect();
+            assert_eq!(drain(&ring, &mut cursor), expected, "{point} {nth}");
+            // A survivor's messages arrive, or wait behind the hole; a full queue is an error, not a wait.
+            (10..12).for_each(|tag| send(2, tag));
+            let later = drain(&ring, &mut cursor);
+            let expected: Vec<_> = (10..12).map(|tag| (2, tag, tag.into())).collect();
+            assert_eq!(later, if delivered { expected } else { Vec::new() }, "{point} {nth}");
+            let room = std::iter::from_fn(|| ring.view().reserve(1).ok()).take(100).count();
+            assert!(room <= 8, "room beyond the queue");
+        }
+    }
+}
+
+#[test]
+fn a_receiver_that_dies_leaves_senders_with_a_full_queue() {
+    let ring = Ring::new();
+    let died = dies_at("inbox.take.consumed", 2, || {
+        let (mut cursor, mut message) = (Cursor::default(), Message::new());
+        for tag in 0..8 {
+            ring.view().reserve(1).expect("room");
+            ring.view().send(0, &[tag; 24], Payload::NONE);
+            assert_eq!(ring.view().take(&mut cursor, &mut message), Ok(true));
+        }
+    });
+    assert!(died);
+    let room = std::iter::from_fn(|| ring.view().reserve(1).ok()).take(100).count();
+    assert_eq!(room, 8, "the fourth was published, and nothing is consumed any more");
+}
+
+#[test]
+fn claims_of_the_dead_are_lost_and_no_more() {
+    let ring = Ring::new();
+    let dead = Claims::<Par>::new(4);
+    dead.take(ring.view()).expect("room");
+    drop(dead);
+    let room = std::iter::from_fn(|| ring.view().reserve(1).ok()).take(100).count();
+    assert_eq!(room, 4);
+}
+
+#[test]
+fn a_claim_whose_owner_dies_is_lost_alone() {
+    for point in ["inbox.reserve.claimed", "inbox.cancel.before"] {
+        let ring = Ring::new();
+        let life = || {
+            ring.view().reserve(1).expect("room");
+            ring.view().cancel(1);
+        };
+        assert!(dies_at(point, 1, life), "{point} was not passed");
+        let room = std::iter::from_fn(|| ring.view().reserve(1).ok()).take(100).count();
+        assert_eq!(room, 7, "{point}");
+    }
+}
+
+#[test]
+fn blocks_of_the_dead_stay_claimed_or_come_free() {
+    for (point, claimed) in [("blocks.claim.claimed", 1), ("blocks.free.before", 1), ("blocks.free.freed", 0)]
+    {
+        let flags: Vec<_> = (0..2).map(|_| AtomicU32::new(0)).collect();
+        let life = || {
+            let index = Blocks::new(&flags).claim(0, 2).expect("a block");
+            Blocks::new(&flags).free(index);
+        };
+        assert!(dies_at(point, 1, life), "{point} was not passed");
+        assert_eq!(Blocks::new(&flags).claimed(), claimed, "{point}");
+        let left = std::iter::from_fn(|| Blocks::new(&flags).claim(0, 2)).take(9).count();
+        assert_eq!(left, 2 - claimed, "{point}");
+    }
+}
+
+#[test]
+fn a_block_of_a_dead_sender_is_read_whole_or_not_at_all() {
+    for (point, delivered) in
+        [("inbox.send.placed", false), ("inbox.send.filled", false), ("inbox.send.published", true)]
+    {
+        let ring = Ring::new();
+        let life = || {
+            ring.view().reserve(1).expect("room");
+            ring.view().send(0, &[1; 24], Payload::Block(Block { index: 7, len: 99 }));
+        };
+        assert!(dies_at(point, 1, life));
+        let (mut cursor, mut message) = (Cursor::default(), Message::new());
+        assert_eq!(ring.view().take(&mut cursor, &mut message), Ok(delivered));
+        if delivered {
+            assert_eq!(message.block, Some(Block { index: 7, len: 99 }));
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_dies_in_the_barrier_has_arrived_or_not() {
+    for (point, done) in [("barrier.arrive.before", false), ("barrier.arrive.arrived", true)] {
+        let arrivals = [Arrival::new(), Arrival::new()];
+        let [survivor, dead] = [0, 1].map(|me| Barrier::new(&arrivals, me).expect("a rank"));
+        survivor.arrive();
+        assert!(!survivor.done());
+        assert!(dies_at(point, 1, || dead.arrive()), "{point} was not passed");
+        assert_eq!((survivor.done(), survivor.waiting()), (done, !done), "{point}");
+        // The next phase never ends, which the survivor learns by asking, not by waiting.
+        survivor.arrive();
+        assert!(!survivor.done());
+    }
+}
+
+#[test]
+fn a_sleeper_that_dies_costs_one_ring() {
+    let bell = Doorbell::new();
+    assert!(dies_at("doorbell.arm.armed", 1, || bell.arm()));
+    assert!(bell.ring() && !bell.ring());
+}
+
+/// Whoever sleeps then sleeps until its own limit, which every sleep has.
+#[test]
+fn a_sender_that_dies_between_ringing_and_waking_leaves_the_bell_ready_for_the_next() {
+    let bell = Doorbell::new();
+    bell.arm();
+    assert!(dies_at("doorbell.ring.silenced", 1, || assert!(bell.ring())));
+    assert!(!bell.ring());
+    bell.arm();
+    assert!(bell.ring());
+}

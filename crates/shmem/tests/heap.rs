@@ -1,0 +1,245 @@
+//! Every structure between real threads on the heap: the code that runs in shared memory, where Miri and the thread
+//! sanitizer can watch it.
+#![cfg(not(gasworks_loom))]
+
+use gasworks_shmem::barrier::{Arrival, Barrier};
+use gasworks_shmem::blocks::Blocks;
+use gasworks_shmem::credit::{Credits, Owed};
+use gasworks_shmem::doorbell::{self, Doorbell};
+use gasworks_shmem::inbox::{
+    Block, Claims, Control, Cursor, Inbox, MAX_HEAD, MAX_INLINE, Message, Payload, Slot,
+};
+use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use gasworks_sync::{Par, RawBytes, racy, spin};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Fewer rounds where every step is interpreted.
+const ROUNDS: u64 = if cfg!(miri) { 12 } else { 20_000 };
+
+struct Watchdog(Instant);
+
+impl Watchdog {
+    fn new() -> Self {
+        Self(Instant::now() + Duration::from_secs(120))
+    }
+    fn spin(&self) {
+        assert!(Instant::now() < self.0, "no progress");
+        spin();
+        thread::yield_now();
+    }
+}
+
+struct Ring {
+    control: Control,
+    slots: Box<[Slot]>,
+}
+
+impl Ring {
+    fn new(slots: usize) -> Self {
+        Self { control: Control::new(), slots: (0..slots).map(|_| Slot::new()).collect() }
+    }
+    fn view(&self) -> Inbox<'_> {
+        Inbox::new(&self.control, &self.slots).expect("a power of two")
+    }
+}
+
+/// The head and the payload that a sender makes for its `number`th message.
+fn contents(from: u16, number: u64) -> (Vec<u8>, Vec<u8>) {
+    let fill = (number as u8).wrapping_mul(31) ^ from as u8;
+    let mut head = vec![fill; 8 + number as usize % (MAX_HEAD - 7)];
+    head[..8].copy_from_slice(&number.to_le_bytes());
+    (head, vec![!fill; (number as usize * 7) % (MAX_INLINE + 1)])
+}
+
+#[test]
+fn inbox_keeps_every_sender_in_order_and_every_message_whole() {
+    for (slots, senders, batch) in [(1, 2, 1), (2, 3, 8), (16, 3, 4)] {
+        let ring = &Ring::new(slots);
+        thread::scope(|scope| {
+            for from in 0..senders {
+                scope.spawn(move || {
+                    let watchdog = Watchdog::new();
+                    let claims = Claims::<Par>::new(batch);
+                    let words: Vec<_> = (0..MAX_INLINE / 8).map(|_| AtomicU64::new(0)).collect();
+                    for number in 0..ROUNDS {
+                        while claims.take(ring.view()).is_err() {
+                            watchdog.spin();
+                        }
+                        if number % 7 == 3 {
+                            claims.put(ring.view());
+                            while claims.take(ring.view()).is_err() {
+                                watchdog.spin();
+                            }
+                        }
+                        let (head, payload) = contents(from, number);
+                        racy::store_words(&words, &payload);
+                        ring.view().send(from, &head, Payload::Inline { words: &words, len: payload.len() });
+                    }
+                });
+            }
+            let watchdog = Watchdog::new();
+            let (mut cursor, mut message) = (Cursor::default(), Message::new());
+            let mut next = vec![0; senders as usize];
+            while next.iter().sum::<u64>() < ROUNDS * u64::from(senders) {
+                if !ring.view().take(&mut cursor, &mut message).expect("no damage") {
+                    watchdog.spin();
+                    continue;
+                }
+                let number = &mut next[message.from as usize];
+                let (head, payload) = contents(message.from, *number);
+                let (words, len) = message.inline();
+                let mut found = vec![0; len];
+                racy::load_words(words, &mut found);
+                assert_eq!((message.head(), &found), (&head[..], &payload));
+                *number += 1;
+            }
+            assert!(ring.view().is_empty(&cursor));
+        });
+    }
+}
+
+#[test]
+fn blocks_carry_payloads_and_come_back() {
+    const BLOCK: usize = 64;
+    let ring = &Ring::new(4);
+    let flags: &Vec<_> = &(0..3).map(|_| AtomicU32::new(0)).collect();
+    let memory: &Vec<_> = &(0..3 * BLOCK / 8).map(|_| AtomicU64::new(0)).collect();
+    let bytes = |index: u32, len: usize| {
+        // SAFETY: the words outlive the threads (Y1) and are atomics, only copied racily (Y2).
+        let all = unsafe { RawBytes::new(memory.as_ptr().cast_mut().cast(), 3 * BLOCK) };
+        all.slice(index as usize * BLOCK, len).expect("inside")
+    };
+    thread::scope(|scope| {
+        for from in 0..2u16 {
+            scope.spawn(move || {
+                let watchdog = Watchdog::new();
+                for number in 0..ROUNDS {
+                    let index = loop {
+                        match Blocks::new(flags).claim(0, 3) {
+                            Some(index) => break index,
+                            None => watchdog.spin(),
+                        }
+                    };
+                    let len = number as usize % BLOCK + 1;
+                    bytes(index, len).write(&vec![from as u8 ^ number as u8; len]);
+                    while ring.view().reserve(1).is_err() {
+                        watchdog.spin();
+                    }
+                    let block = Block { index, len: len as u32 };
+                    ring.view().send(from, &number.to_le_bytes(), Payload::Block(block));
+                }
+            });
+        }
+        let watchdog = Watchdog::new();
+        let (mut cursor, mut message) = (Cursor::default(), Message::new());
+        let mut taken = 0;
+        while taken < 2 * ROUNDS {
+            if !ring.view().take(&mut cursor, &mut message).expect("no damage") {
+                watchdog.spin();
+                continue;
+            }
+            let block = message.block.expect("a block");
+            let mut found = vec![0; block.len as usize];
+            bytes(block.index, found.len()).read(&mut found);
+            assert!(found.iter().all(|&byte| byte == message.from as u8 ^ message.head()[0]));
+            Blocks::new(flags).free(block.index);
+            taken += 1;
+        }
+        assert_eq!(Blocks::new(flags).claimed(), 0);
+    });
+}
+
+#[test]
+fn barrier_separates_phases() {
+    for ranks in [1, 2, 4] {
+        let arrivals: &Vec<_> = &(0..ranks).map(|_| Arrival::new()).collect();
+        let counters: &Vec<_> = &(0..ranks).map(|_| AtomicU64::new(0)).collect();
+        thread::scope(|scope| {
+            for me in 0..ranks {
+                scope.spawn(move || {
+                    let watchdog = Watchdog::new();
+                    let barrier = Barrier::new(arrivals, me).expect("a rank");
+                    assert!(barrier.done() && !barrier.waiting());
+                    for phase in 1..=ROUNDS {
+                        counters[me].store(phase, Relaxed);
+                        barrier.arrive();
+                        while !barrier.done() {
+                            watchdog.spin();
+                        }
+                        // Nobody is behind, and nobody can be further ahead than the next phase.
+                        let all = counters.iter().map(|counter| counter.load(Relaxed));
+                        assert!(all.clone().all(|found| found == phase || found == phase + 1), "{phase}");
+                    }
+                });
+            }
+        });
+    }
+    assert!(Barrier::new(&[Arrival::new()], 1).is_none());
+}
+
+#[test]
+fn doorbell_wakes_whoever_sleeps_and_is_left_alone_otherwise() {
+    let (bell, work) = (&Doorbell::new(), &AtomicU64::new(0));
+    assert!(!bell.ring());
+    thread::scope(|scope| {
+        let sleeper = scope.spawn(move || {
+            let mut slept = 0u64;
+            for round in 1..=ROUNDS / 10 {
+                while work.load(Relaxed) < round {
+                    bell.arm();
+                    if work.load(Relaxed) < round {
+                        slept += 1;
+                        let watchdog = Watchdog::new();
+                        while bell.word().load(Relaxed) == doorbell::ARMED {
+                            watchdog.spin(); // in place of the system's wait
+                        }
+                    }
+                }
+            }
+            slept
+        });
+        let mut rung = 0;
+        for _ in 0..ROUNDS / 10 {
+            work.fetch_add(1, Relaxed);
+            rung += u64::from(bell.ring());
+            thread::yield_now();
+        }
+        assert!(rung >= sleeper.join().expect("the sleeper"), "it woke without a ring");
+    });
+}
+
+#[test]
+fn credits_bound_what_is_out_and_all_come_back() {
+    let (credits, owed) = (&Credits::new(2, 3, 4, 100), &Owed::new(2));
+    let in_flight = &[AtomicU32::new(0), AtomicU32::new(0)];
+    thread::scope(|scope| {
+        for thread in 0..2 {
+            scope.spawn(move || {
+                let watchdog = Watchdog::new();
+                for number in 0..ROUNDS {
+                    let peer = (number + thread) as u32 % 2;
+                    while credits.take(peer, 30).is_err() {
+                        watchdog.spin();
+                    }
+                    assert!(in_flight[peer as usize].fetch_add(1, Relaxed) < 3);
+                    owed.owe(peer, 30);
+                }
+            });
+        }
+        let watchdog = Watchdog::new();
+        let mut returned = 0;
+        while returned < 2 * ROUNDS {
+            let Some(peer) = owed.next_owing(returned as u32) else {
+                watchdog.spin();
+                continue;
+            };
+            let (count, bytes) = owed.collect(peer, 2);
+            in_flight[peer as usize].fetch_sub(count, Relaxed);
+            credits.give(peer, count, bytes).expect("what was out");
+            returned += u64::from(count);
+        }
+    });
+    assert_eq!((credits.total_out(), credits.out(0), credits.out(1)), (0, (0, 0), (0, 0)));
+    assert_eq!(owed.next_owing(0), None);
+}

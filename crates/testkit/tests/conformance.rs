@@ -1,0 +1,49 @@
+//! The suite over simulated networks, a few seeds in each thread mode. `cargo xtask test` runs more of them, and the
+//! same suite over shared memory between processes.
+
+use gasworks::{Par, Seq};
+use gasworks_testkit::conformance::SuiteMode;
+use gasworks_testkit::conformance::special::{SPECIALS, suite_on};
+use gasworks_testkit::simnet::SimConfig;
+
+fn run<M: SuiteMode>(ranks: u32, mapped: bool) {
+    for seed in [1, 2] {
+        let config = SimConfig { mapped, ..SimConfig::varied(ranks, seed) };
+        let ended = suite_on::<M>(config, "", &|_| ());
+        assert!(ended.is_ok(), "{}", ended.err().map(|e| e.to_string()).unwrap_or_default());
+    }
+}
+
+#[test]
+fn one_thread_mapped() {
+    run::<Seq>(2, true);
+}
+
+#[test]
+fn one_thread_unmapped() {
+    run::<Seq>(3, false);
+}
+
+#[test]
+fn several_threads_mapped() {
+    run::<Par>(3, true);
+}
+
+#[test]
+fn several_threads_unmapped() {
+    run::<Par>(2, false);
+}
+
+#[test]
+fn cases_with_jobs_of_their_own() {
+    for (name, special) in SPECIALS {
+        for seed in 5..8 {
+            let ended = special(seed);
+            assert!(
+                ended.is_ok(),
+                "{name}, seed {seed}: {}",
+                ended.err().map(|e| e.to_string()).unwrap_or_default()
+            );
+        }
+    }
+}
