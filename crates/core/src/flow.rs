@@ -1,6 +1,7 @@
-//! The three settings of flow control, in the seed's names.
+//! The settings of flow control, in the seed's names, and of waiting.
 
 use gasworks_os::settings::{Kind, Setting, SettingError};
+use gasworks_sock::sleeper::Policy;
 
 /// How much may be under way before a sender polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +43,27 @@ const SPACE: Setting = Setting {
     reader: "core",
 };
 
+const SPIN: Setting = Setting {
+    name: "GASWORKS_SPIN",
+    aliases: &[],
+    kind: Kind::Number { min: 0, max: 1_000_000_000 },
+    default: "",
+    unit: "polls",
+    meaning: "empty polls before a waiting rank yields its core; 2000 where every rank has a core, else 0",
+    reader: "core",
+};
+
 /// The rows of this crate in the table of settings.
-pub const SETTINGS: &[Setting] = &[DEPTH, TOTAL, SPACE, crate::wait::SPIN];
+pub const SETTINGS: &[Setting] = &[DEPTH, TOTAL, SPACE, SPIN];
+
+/// How a rank waits that shares `cores` cores with all in all `ranks` ranks, unless the setting says otherwise.
+///
+/// # Errors
+/// The setting is not a number or out of its limits.
+pub fn patience(ranks: usize, cores: usize) -> Result<Policy, SettingError> {
+    let spins = SPIN.number()?.map(|spins| spins as u32);
+    Ok(spins.map_or_else(|| Policy::for_host(ranks, cores), Policy::spinning))
+}
 
 impl Flow {
     /// Reads the settings for a transport whose largest Medium and default volume are these.

@@ -79,9 +79,9 @@ impl<M: CoreMode> Barrier<M> {
     /// Those of [`test`](Self::test), and whatever a poll finds wrong.
     #[inline]
     pub fn wait(&self, engine: &Engine<M>) -> Result<(), Error> {
-        let mut idle = 0;
+        let mut sleeper = engine.sleeper();
         while !self.test(engine)? {
-            engine.turn(&mut idle)?;
+            engine.turn(&mut sleeper)?;
         }
         Ok(())
     }

@@ -140,14 +140,14 @@ unsafe fn transfer<M: CoreMode>(
     len: usize,
     mut keep: Option<Box<M::Keep>>,
 ) -> Result<Event, Error> {
-    let mut idle = 0;
+    let mut sleeper = engine.sleeper();
     loop {
         // SAFETY: the caller's promise.
         match unsafe { engine.transfer(direction, rank, offset, local, len, keep) } {
             Ok(id) => return Ok(Event(Some(id))),
             Err((error, kept)) if error.is_busy() => {
                 keep = kept;
-                engine.turn(&mut idle)?;
+                engine.turn(&mut sleeper)?;
             }
             Err((error, _)) => return Err(error.into()),
         }
@@ -193,12 +193,12 @@ pub fn poll_event<M: CoreMode>(
 /// The transfer failed, or a poll found something wrong: then the operation is abandoned.
 #[inline]
 pub fn wait<M: CoreMode>(engine: &Engine<M>, event: Event) -> Result<Kept<M>, Error> {
-    let mut idle = 0;
+    let mut sleeper = engine.sleeper();
     loop {
         if let Some(kept) = test(engine, &event)? {
             return Ok(kept);
         }
-        if let Err(error) = engine.turn(&mut idle) {
+        if let Err(error) = engine.turn(&mut sleeper) {
             abandon(engine, event);
             return Err(error.into());
         }
@@ -208,12 +208,12 @@ pub fn wait<M: CoreMode>(engine: &Engine<M>, event: Event) -> Result<Kept<M>, Er
 /// Waits for a transfer of borrowed memory. Whatever else goes wrong meanwhile, it returns only when the transfer is
 /// over (E1), and the other failure after that.
 pub fn finish_borrowed<M: CoreMode>(engine: &Engine<M>, event: Event) -> Result<(), Error> {
-    let (mut idle, mut other) = (0, None);
+    let (mut sleeper, mut other) = (engine.sleeper(), None);
     loop {
         if test(engine, &event)?.is_some() {
             return other.map_or(Ok(()), Err);
         }
-        if let Err(error) = engine.turn(&mut idle) {
+        if let Err(error) = engine.turn(&mut sleeper) {
             other.get_or_insert(error.into());
         }
     }

@@ -323,12 +323,12 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         }
         let waker = Waker::from(Arc::new(Polled));
         let mut future = pin!(future);
-        let mut idle = 0;
+        let mut sleeper = self.engine().sleeper();
         loop {
             if let Poll::Ready(result) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return result;
             }
-            self.engine().turn(&mut idle)?;
+            self.engine().turn(&mut sleeper)?;
         }
     }
 

@@ -62,9 +62,9 @@ impl<'job, M: ThreadMode, T> Event<'job, M, T> {
     /// # Errors
     /// The operation failed, was taken by an earlier await, or a poll found something wrong.
     pub fn wait(mut self, agent: &Agent<'_, M>) -> Result<T, Error> {
-        let mut idle = 0;
+        let mut sleeper = agent.engine().sleeper();
         while !self.test()? {
-            agent.engine().turn(&mut idle)?;
+            agent.engine().turn(&mut sleeper)?;
         }
         self.take()
     }

@@ -3,7 +3,7 @@
 use crate::{Agent, Config, Error, GlobalPtr, Segment, Table, ThreadMode, settings};
 use bytemuck::Pod;
 use gasworks_bootstrap::Bootstrap;
-use gasworks_core::{Engine, Flow, Parts, Patience, Rdma, handlers::first_difference};
+use gasworks_core::{Engine, Flow, Parts, Rdma, flow, handlers::first_difference};
 use gasworks_extended::Barrier;
 use gasworks_extended::barrier::{Dissemination, Turn, Way};
 use gasworks_memory::PeerTable;
@@ -78,7 +78,7 @@ impl<M: ThreadMode> Job<M> {
         }
         let mut handlers = table.handlers;
         let cores = greet(&*bootstrap, &handlers.describe(), handlers.fingerprint())?;
-        let patience = Patience::from_settings(ranks as usize, cores)?;
+        let patience = flow::patience(ranks as usize, cores)?;
         kill_point!("job.open.greeted");
         let Transport { wires, route, peers, rdma, barrier, flow } = transport(&*bootstrap)?;
         kill_point!("job.open.transport");

@@ -44,7 +44,7 @@ pub use bytemuck::Pod;
 pub use config::Config;
 pub use error::Error;
 pub use event::Event;
-pub use gasworks_core::{Patience, Rank};
+pub use gasworks_core::Rank;
 pub use gasworks_sync::{Par, Seq};
 pub use handler::{Landed, Outcome, Payload, Reply, Request};
 pub use job::{Job, Transport};

@@ -2,8 +2,8 @@
 
 use crate::region::Host;
 use gasworks_core::SharedBarrier;
-use gasworks_os::futex;
 use gasworks_shmem::doorbell;
+use gasworks_sock::sleeper;
 use std::sync::Arc;
 
 /// A barrier in shared memory.
@@ -21,11 +21,15 @@ impl ShmBarrier {
 impl SharedBarrier for ShmBarrier {
     fn arrive(&self) {
         self.host.barrier.arrive();
-        // Somebody may sleep until the last one arrives.
+        // Whoever comes last wakes those that sleep. Of two that come together at least one sees the other, because
+        // both look after the fence.
         doorbell::settle();
+        if !self.host.barrier.complete() {
+            return;
+        }
         for region in &self.host.ranks {
             if region.bell.ring_settled() {
-                futex::wake(region.bell.word(), u32::MAX);
+                sleeper::ring(region.bell.word());
             }
         }
     }

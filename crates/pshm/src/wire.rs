@@ -12,10 +12,10 @@ use crate::layout::MAX_MEDIUM as LARGEST;
 use crate::region::{Host, Region};
 use crate::stage::{self, Stage};
 use gasworks_core::{Arrived, Class, Limits, Rank, Reservation, Wire, WireError};
-use gasworks_os::futex;
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::doorbell;
 use gasworks_shmem::inbox::{Block, Claims, Cursor, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
+use gasworks_sock::sleeper;
 use gasworks_sync::{Lock, Mode, RawBytes, kill_point};
 use std::sync::Arc;
 use std::time::Duration;
@@ -286,7 +286,7 @@ impl<M: Mode> Wire for Pshm<M> {
             }
         }
         if peer.bell.ring() {
-            futex::wake(peer.bell.word(), u32::MAX);
+            sleeper::ring(peer.bell.word());
         }
         Ok(())
     }
@@ -332,14 +332,14 @@ impl<M: Mode> Wire for Pshm<M> {
         let barrier = &self.host.barrier;
         if idle && !(barrier.waiting() && barrier.complete()) {
             kill_point!("pshm.sleep.asleep");
-            futex::wait(mine.bell.word(), doorbell::ARMED, Some(limit));
+            sleeper::sleep(mine.bell.word(), doorbell::ARMED, limit);
         }
     }
 
     fn wake(&self) {
         let bell = self.host.mine().bell;
         if bell.ring() {
-            futex::wake(bell.word(), u32::MAX);
+            sleeper::ring(bell.word());
         }
     }
 }

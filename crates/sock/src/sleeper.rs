@@ -3,7 +3,7 @@
 //! The sleep over shared memory is on a doorbell word. The owner *arms* it, looks again whether there is work, and
 //! only then sleeps while the word stays armed; who publishes work and sees an armed word disarms it and rings. The
 //! word's own algorithm, with its orderings, stands beside the other shared structures; here is when to do what,
-//! and the calls to the system.
+//! and the two calls to the system.
 
 use std::time::Duration;
 
@@ -35,11 +35,17 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// What suits `ranks` ranks on `processors` processors: a rank that has a processor to itself spins for about as
-    /// long as a sleep and a wake-up cost, one that shares it must get out of the way at once.
+    /// What suits `ranks` ranks that may use `processors` processors between them: where each has one to itself it
+    /// spins for about as long as a sleep and a wake-up cost; where not it gets out of the way at once.
     pub fn for_host(ranks: usize, processors: usize) -> Self {
-        let spins = if ranks <= processors { 2_000 } else { 20 };
-        let (first_sleep, longest_sleep) = (Duration::from_millis(10), Duration::from_millis(500));
+        let spins = if ranks <= processors { 2_000 } else { 0 };
+        Self::spinning(spins)
+    }
+
+    /// Spins so many turns before it yields. A sleep is short at first, because what a peer stores without a message
+    /// ends none, and never long.
+    pub fn spinning(spins: u32) -> Self {
+        let (first_sleep, longest_sleep) = (Duration::from_micros(100), Duration::from_millis(10));
         Self { spins, yields: 100, first_sleep, longest_sleep }
     }
 
@@ -82,31 +88,13 @@ impl Sleeper {
         self.idle = self.idle.saturating_add(1);
         step
     }
+}
 
-    /// Passes one turn without work, asleep at the doorbell `word` if it has come to that.
-    ///
-    /// `arm` arms the word and says what it holds while armed; `work` looks again and must be ordered after the arming
-    /// (the doorbell's own rule); `disarm` takes the arming back after a sleep, rung or not, or where work was found.
-    #[inline]
-    pub fn idle(
-        &mut self,
-        word: &AtomicU32,
-        arm: impl FnOnce() -> u32,
-        work: impl FnOnce() -> bool,
-        disarm: impl FnOnce(),
-    ) {
-        match self.step() {
-            Step::Spin => gasworks_sync::spin(),
-            Step::Yield => std::thread::yield_now(),
-            Step::Sleep(longest) => {
-                let armed = arm();
-                if !work() {
-                    futex::wait(word, armed, Some(longest));
-                }
-                disarm();
-            }
-        }
-    }
+/// Sleeps at the doorbell `word` while it holds `armed`, until rung, at most `longest`. Only after the caller has armed
+/// it and looked for work once more.
+#[cold]
+pub fn sleep(word: &AtomicU32, armed: u32, longest: Duration) {
+    futex::wait(word, armed, Some(longest));
 }
 
 /// Wakes everyone who sleeps at `word`. Only after the ringer has disarmed it: nothing rings a doorbell that is not
@@ -140,12 +128,6 @@ mod tests {
     #[test]
     fn no_ring_is_lost() {
         const ROUNDS: u32 = 2_000;
-        let policy = Policy {
-            spins: 0,
-            yields: 0,
-            first_sleep: Duration::from_secs(20),
-            longest_sleep: Duration::from_secs(20),
-        };
         let (word, work) = (AtomicU32::new(0), AtomicU32::new(0));
         let start = Instant::now();
         std::thread::scope(|scope| {
@@ -161,18 +143,15 @@ mod tests {
                     }
                 }
             });
-            let mut sleeper = Sleeper::new(policy);
             for _ in 0..ROUNDS {
                 while work.load(Ordering::Acquire) == 0 {
-                    let arm = || {
-                        word.store(1, Ordering::Relaxed);
-                        fence(Ordering::SeqCst);
-                        1
-                    };
-                    let disarm = || word.store(0, Ordering::Relaxed);
-                    sleeper.idle(&word, arm, || work.load(Ordering::Acquire) != 0, disarm);
+                    word.store(1, Ordering::Relaxed);
+                    fence(Ordering::SeqCst);
+                    if work.load(Ordering::Acquire) == 0 {
+                        sleep(&word, 1, Duration::from_secs(20));
+                    }
+                    word.store(0, Ordering::Relaxed);
                 }
-                sleeper.worked();
                 work.store(0, Ordering::Release);
             }
         });

@@ -83,8 +83,10 @@ mod killed {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// Points that a job under a launcher does not pass: alone, or when it gives up.
-    const ELSEWHERE: [&str; 3] = ["bootstrap.single", "bootstrap.single.finalize", "bootstrap.abort"];
+    /// Points that a job under a launcher does not pass: those of a rank alone or one that gives up, and a cancelled
+    /// message, which nothing above the transport asks for yet. Tests of their own crates pass them.
+    const ELSEWHERE: [&str; 4] =
+        ["bootstrap.single", "bootstrap.single.finalize", "bootstrap.abort", "inbox.cancel.before"];
     const RANKS: u32 = 3;
 
     fn points(dir: &Path, found: &mut BTreeSet<String>) {
@@ -110,11 +112,15 @@ mod killed {
         assert!(found.len() > 20, "{found:?}");
         let mut wrong = Vec::new();
         for name in found.iter().filter(|name| !ELSEWHERE.contains(&name.as_str())) {
+            let mut hit = 0;
             for rank in 0..RANKS {
                 let job = suite(RANKS, &[]).env("GASWORKS_KILL_AT", &format!("{name}@{rank}"));
                 match job.run() {
                     Err(error) => wrong.push(format!("{name}@{rank}: {error}")),
+                    // Some steps are one rank's alone, so the others do not pass them.
+                    Ok(Ended { status, .. }) if status.success() => {}
                     Ok(Ended { status, output, .. }) => {
+                        hit += 1;
                         let named = output
                             .lines()
                             .any(|l| l.contains(&format!("rank {rank} ")) && l.contains("SIGKILL"));
@@ -123,6 +129,9 @@ mod killed {
                         }
                     }
                 }
+            }
+            if hit == 0 {
+                wrong.push(format!("{name}: no rank passes it"));
             }
         }
         assert!(wrong.is_empty(), "{} of {} points:\n{}", wrong.len(), found.len(), wrong.join("\n"));

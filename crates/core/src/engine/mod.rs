@@ -11,11 +11,11 @@ use crate::flow::Flow;
 use crate::handlers::Handlers;
 use crate::ops::Ops;
 use crate::router::Router;
-use crate::wait::{Patience, Step};
 use crate::{Category, CoreMode, Error, Limits, Rank, Wire};
 use gasworks_memory::PeerTable;
 use gasworks_rdma::Engine as Rdma;
 use gasworks_shmem::credit::{Credits, Owed};
+use gasworks_sock::sleeper::{Policy, Sleeper, Step};
 use gasworks_sync::Lock;
 use gasworks_sync::atomic::{AtomicU32, Ordering};
 use std::cell::Cell;
@@ -45,7 +45,7 @@ pub struct Parts<M: CoreMode> {
     /// Flow control.
     pub flow: Flow,
     /// How this rank waits.
-    pub patience: Patience,
+    pub patience: Policy,
     /// The handler table.
     pub handlers: Handlers<M>,
 }
@@ -86,7 +86,7 @@ pub struct Engine<M: CoreMode> {
     owed: Owed,
     return_at: u32,
     polls: AtomicU32,
-    patience: Patience,
+    patience: Policy,
     handlers: Handlers<M>,
     late: M::Lock<Vec<put::Late>>,
     late_count: AtomicU32,
@@ -175,30 +175,33 @@ impl<M: CoreMode> Engine<M> {
     /// # Errors
     /// Whatever a poll finds wrong.
     pub fn wait_until(&self, mut done: impl FnMut() -> bool) -> Result<(), Error> {
-        let mut idle = 0;
+        let mut sleeper = self.sleeper();
         while !done() {
-            self.turn(&mut idle)?;
+            self.turn(&mut sleeper)?;
         }
         Ok(())
     }
 
-    /// One turn of a waiting loop: polls, and gives way if there was nothing to do. `idle` counts empty polls in a
-    /// row.
+    /// What a waiting loop keeps from turn to turn.
+    pub fn sleeper(&self) -> Sleeper {
+        Sleeper::new(self.patience)
+    }
+
+    /// One turn of a waiting loop: polls, and gives way if there was nothing to do.
     ///
     /// # Errors
     /// Whatever a poll finds wrong.
     #[inline]
-    pub fn turn(&self, idle: &mut u32) -> Result<(), Error> {
+    pub fn turn(&self, sleeper: &mut Sleeper) -> Result<(), Error> {
         if self.poll()? > 0 {
-            *idle = 0;
+            sleeper.worked();
             return Ok(());
         }
-        *idle = idle.saturating_add(1);
-        match self.patience.step(*idle) {
+        match sleeper.step() {
             Step::Spin => gasworks_sync::spin(),
             Step::Yield => std::thread::yield_now(),
             Step::Sleep(_) if self.busy_below() => std::thread::yield_now(),
-            Step::Sleep(limit) => self.router.sleep(limit),
+            Step::Sleep(longest) => self.router.sleep(longest),
         }
         Ok(())
     }

@@ -23,10 +23,10 @@ impl<M: CoreMode> Engine<M> {
     /// The message is not one that can be sent, the peer is gone, or a poll finds something wrong.
     #[inline]
     pub fn request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
-        let mut idle = 0;
+        let mut sleeper = self.sleeper();
         loop {
             match self.try_request(to, message) {
-                Err(e) if e.is_busy() => self.turn(&mut idle)?,
+                Err(e) if e.is_busy() => self.turn(&mut sleeper)?,
                 other => return other,
             }
         }

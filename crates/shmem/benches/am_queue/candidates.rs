@@ -376,7 +376,7 @@ impl Queue for Slotted<'_> {
         let slot =
             |from: usize, number: u64| &lines[(base + from) * FEW as usize + (number % FEW) as usize].0[..];
         let mask = &self.masks[self.me];
-        poll_pairs(mask, &mut self.peers, 1, |from| &consumed[base + from].0, slot, sink)
+        poll_pairs(mask, &mut self.peers, (FEW / 4).max(1), |from| &consumed[base + from].0, slot, sink)
             + self.rest.poll(sink)
     }
 }

@@ -11,6 +11,9 @@ pub(super) enum Choice {
     NicDelay,
     NicOrder,
     NicFault,
+    Corrupt,
+    Lose,
+    Double,
     Config,
 }
 

@@ -31,7 +31,7 @@ use net::{Net, Seat};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What goes wrong on purpose.
+/// What goes wrong on purpose. The last three are what no transport may do: the conformance suite must notice them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     /// This rank vanishes after so many messages.
@@ -40,6 +40,12 @@ pub struct Faults {
     pub refuse_registration: Option<u32>,
     /// One transfer in so many fails when it completes; 0 for none.
     pub nic_error: u32,
+    /// One message or transfer in so many arrives with a bit flipped; 0 for none.
+    pub corrupt: u32,
+    /// One message in so many is lost; 0 for none.
+    pub lose: u32,
+    /// One message in so many arrives twice; 0 for none.
+    pub double: u32,
 }
 
 /// What kind of net.

@@ -20,6 +20,30 @@ pub(super) struct Message {
     pub when: (u64, u64),
 }
 
+impl Message {
+    fn content(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.payload.bytes().len()];
+        self.payload.bytes().read(&mut bytes);
+        bytes
+    }
+
+    /// The same message once more.
+    pub fn twin(&self) -> Self {
+        let payload = Block::new(self.payload.bytes().len());
+        payload.bytes().write(&self.content());
+        Self { head: self.head.clone(), payload, ..*self }
+    }
+
+    /// Flips a bit of the payload, or of the last argument where there is none.
+    pub fn flip(&mut self, chance: u64) {
+        let mut bytes = self.content();
+        let target = if bytes.is_empty() { &mut self.head[..] } else { &mut bytes[..] };
+        let at = target.len() - 1 - chance as usize % target.len().min(4);
+        target[at] ^= 1 << (chance >> 8) % 8;
+        self.payload.bytes().write(&bytes);
+    }
+}
+
 /// What has been sent to a rank.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {

@@ -43,8 +43,8 @@ impl SimNic {
 
     /// Carries a transfer out.
     fn land(&self, flight: &Flight) -> Result<(), NicError> {
-        let faults = self.0.net.config.faults;
-        if self.0.dice().chance(Choice::NicFault, flight.number, faults.nic_error) {
+        let (faults, dice) = (self.0.net.config.faults, self.0.dice());
+        if dice.chance(Choice::NicFault, flight.number, faults.nic_error) {
             return Err(NicError::PeerGone { peer: flight.peer });
         }
         let registrations = self.0.net.registrations.read();
@@ -54,20 +54,35 @@ impl SimNic {
         let remote = bytes.and_then(|bytes| bytes.slice(flight.offset, flight.local.len()));
         let remote = remote.ok_or(NicError::BadKey { peer: flight.peer })?;
         let (local, len) = (flight.local.as_ptr(), flight.local.len());
-        // By way of a copy: the remote bytes are shared, the local ones are private, and a checker tells the
-        // difference.
-        let mut between = vec![0u8; len];
-        // SAFETY: S1 for the remote bytes, the lock is held; S2 for the local ones; all have `len` bytes.
+        // SAFETY: S1 for the remote bytes, the lock is held, and they are shared; S2 for the local ones, which are
+        // not; all have `len` bytes.
         unsafe {
             if flight.put {
-                between.as_mut_ptr().copy_from_nonoverlapping(local, len);
-                racy::copy(remote.as_ptr(), between.as_mut_ptr(), len);
+                racy::copy_in(remote.as_ptr(), local, len);
             } else {
-                racy::copy(between.as_mut_ptr(), remote.as_ptr(), len);
-                local.copy_from_nonoverlapping(between.as_ptr(), len);
+                racy::copy_out(local, remote.as_ptr(), len);
             }
         }
+        if dice.chance(Choice::NicFault, flight.number, faults.corrupt) {
+            let target = if flight.put { remote } else { flight.local };
+            // SAFETY: as above; a get's local bytes are nobody else's until the completion is polled.
+            unsafe { flip(target.as_ptr()) };
+        }
         Ok(())
+    }
+}
+
+/// Flips a bit of a byte.
+///
+/// # Safety
+/// The byte is mapped, and no reference to it exists.
+unsafe fn flip(byte: *mut u8) {
+    let mut value = [0u8];
+    // SAFETY: the caller's promise.
+    unsafe {
+        racy::copy_out(value.as_mut_ptr(), byte, 1);
+        value[0] ^= 0x10;
+        racy::copy_in(byte, value.as_ptr(), 1);
     }
 }
 

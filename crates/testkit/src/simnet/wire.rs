@@ -112,7 +112,18 @@ impl Wire for SimWire {
             false => (0, inbox.arrived),
         };
         let (from, class) = (self.0.rank, reservation.class);
-        inbox.messages.push(Message { from, class, head: head.to_vec(), payload, when });
+        let mut message = Message { from, class, head: head.to_vec(), payload, when };
+        let faults = config.faults;
+        if dice.chance(Choice::Corrupt, number, faults.corrupt) {
+            message.flip(dice.number(Choice::Corrupt, number + 1));
+        }
+        if dice.chance(Choice::Double, number, faults.double) {
+            inbox.messages.push(message.twin());
+            inbox.requests += usize::from(class == Class::Request);
+        }
+        if !dice.chance(Choice::Lose, number, faults.lose) {
+            inbox.messages.push(message);
+        }
         drop(inbox);
         peer.arrival.notify_all();
         Ok(())
