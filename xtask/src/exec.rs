@@ -6,9 +6,12 @@ use nix::unistd::Pid;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What cargo sets for the programs it runs. A child that is another toolchain's cargo must not see it.
@@ -31,6 +34,9 @@ pub struct Cmd {
     env: Vec<(OsString, OsString)>,
     dir: PathBuf,
     limit: Duration,
+    stdin: Option<Arc<UnixStream>>,
+    /// The other end of its standard input: open as long as this.
+    peer: Option<Arc<UnixStream>>,
 }
 
 impl Cmd {
@@ -42,6 +48,8 @@ impl Cmd {
             env: Vec::new(),
             dir: crate::root(),
             limit: Duration::from_secs(600),
+            stdin: None,
+            peer: None,
         }
     }
 
@@ -86,6 +94,12 @@ impl Cmd {
         self
     }
 
+    /// Its standard input is a socket; `peer`, if given, is its other end, and stays open.
+    pub fn socket(mut self, stdin: UnixStream, peer: Option<UnixStream>) -> Self {
+        (self.stdin, self.peer) = (Some(Arc::new(stdin)), peer.map(Arc::new));
+        self
+    }
+
     /// How it would be typed.
     pub fn shown(&self) -> String {
         let env = self.env.iter().map(|(k, v)| format!("{}={}", k.to_string_lossy(), quote(v)));
@@ -103,6 +117,14 @@ impl Cmd {
         command.env("CARGO_TERM_COLOR", "never").env("RUST_BACKTRACE", "0");
         command.envs(self.env.iter().map(|(k, v)| (k, v)));
         command
+    }
+
+    /// What its standard input is.
+    fn stdin(&self) -> Result<Stdio> {
+        Ok(match &self.stdin {
+            Some(stream) => OwnedFd::from(stream.try_clone().context("a second handle on a socket")?).into(),
+            None => Stdio::null(),
+        })
     }
 
     /// Runs it with its output on this terminal.
@@ -234,6 +256,7 @@ impl Log {
         let begun = Instant::now();
         let mut child = cmd
             .command()
+            .stdin(cmd.stdin()?)
             .stdout(file.try_clone().context("a second handle on the log")?)
             .stderr(file.try_clone().context("a second handle on the log")?)
             .spawn()

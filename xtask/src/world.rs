@@ -48,8 +48,8 @@ impl Build {
                 vec!["build --workspace --bins --examples".into(), "test --workspace --no-run".into()]
             }
             Build::Release => vec![
-                "build --release --workspace --bins --examples".into(),
-                "test --release --workspace --no-run".into(),
+                "build --release --workspace --exclude xtask --bins --examples".into(),
+                "test --release --workspace --exclude xtask --no-run".into(),
             ],
             Build::Faults => vec![format!("build {crates} --bins"), format!("test {crates} --no-run")],
             Build::Loom => {

@@ -51,6 +51,9 @@ struct Slot<M: CoreMode> {
 /// What a finished operation leaves: how it ended, and what it kept.
 pub type Finished<M> = (Result<(), NicError>, Option<Box<<M as CoreMode>::Keep>>);
 
+/// Why an operation was not started, and what it would have kept.
+pub type NotStarted<M> = (crate::Error, Option<Box<<M as CoreMode>::Keep>>);
+
 /// The table of operations.
 pub(crate) struct Ops<M: CoreMode> {
     inner: M::Lock<Inner<M>>,

@@ -31,6 +31,8 @@ pub struct Job<M: ThreadMode> {
     pub(crate) barrier: Barrier<M>,
     bootstrap: <Par as Mode>::Lock<Box<dyn Bootstrap + Send>>,
     allocated: <Par as Mode>::Lock<u64>,
+    /// What a message about a fault calls this process.
+    _name: gasworks_os::jobs::Guard,
 }
 
 impl<M: ThreadMode> Job<M> {
@@ -73,6 +75,7 @@ impl<M: ThreadMode> Job<M> {
         transport: impl FnOnce(&dyn Bootstrap) -> Result<Transport<M>, Error>,
     ) -> Result<Self, Error> {
         let (rank, ranks) = (bootstrap.rank(), bootstrap.size());
+        let name = gasworks_os::jobs::enter(&format!("rank {rank}"));
         if rank == 0 && settings::verbose() {
             eprint!("gasworks: settings of rank 0 of {ranks}\n{}", settings::report());
         }
@@ -94,9 +97,10 @@ impl<M: ThreadMode> Job<M> {
         let parts = Parts { rank, wires, route, peers, rdma, flow, patience, handlers };
         let engine = Engine::new(parts, tasks);
         bootstrap.fence()?;
+        bootstrap.started();
         kill_point!("job.open.fenced");
         let bootstrap = Lock::new(bootstrap);
-        Ok(Self { engine, barrier: Barrier::new(way), bootstrap, allocated: Lock::new(0) })
+        Ok(Self { engine, barrier: Barrier::new(way), bootstrap, allocated: Lock::new(0), _name: name })
     }
 
     /// This thread's agent: what every call that communicates is made on.

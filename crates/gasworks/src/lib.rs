@@ -18,7 +18,6 @@
 //! let agent = job.agent()?;
 //! agent.request_short((agent.rank() + 1) % agent.ranks(), ping, 41)?;
 //! agent.wait_until(|| answer.get() == 42)?;
-//! drop(agent);
 //! job.close()
 //! # }
 //! ```

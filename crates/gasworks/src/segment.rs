@@ -51,7 +51,7 @@ impl Segment {
 #[derive(Clone, Copy)]
 pub struct Local<'a, T> {
     bytes: RawBytes,
-    of: PhantomData<(&'a (), fn() -> T)>,
+    of: PhantomData<&'a fn() -> T>,
 }
 
 impl<T: Pod> Local<'_, T> {

@@ -190,7 +190,7 @@ impl<M: ThreadMode> Table<M> {
     ) -> Result<u8, Error> {
         const {
             assert!(size_of::<A>() <= 64, "the arguments of an active message are at most 16 words of 32 bits");
-            assert!(size_of::<A>() % 4 == 0, "the arguments of an active message are whole words of 32 bits");
+            assert!(size_of::<A>().is_multiple_of(4), "the arguments of an active message are whole words of 32 bits");
         };
         let signature = Signature { name: name.into(), category, reply, nargs: size_of::<A>() / 4 };
         Ok(self.handlers.register(self.fixed.take(), Entry { signature, function })?)

@@ -19,6 +19,8 @@ mod stdin;
 mod stream;
 mod sweep;
 
+pub use report::SETTINGS;
+
 use std::io::Write;
 use std::process::ExitCode;
 

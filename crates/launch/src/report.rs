@@ -19,7 +19,7 @@ pub(crate) const VERBOSE: Setting = Setting {
 
 /// Every setting of every crate that this program knows.
 pub fn all_settings() -> Vec<Setting> {
-    [gasworks_bootstrap::SETTINGS, SETTINGS].concat()
+    gasworks::settings::all().chain(SETTINGS).copied().collect()
 }
 
 /// Writes the table: name, present value and where it comes from, limits, meaning.

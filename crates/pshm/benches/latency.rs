@@ -137,11 +137,12 @@ fn measure<M: Mode>(two: &Two, blocks: usize, rows: &mut Vec<(String, Vec<f64>)>
         barrier.arrive();
         while !barrier.done() {}
     };
-    let mut note = |block: usize, row: String, value: f64| match rows.iter_mut().find(|(name, _)| *name == row) {
-        _ if block == 0 => {} // the warm-up
-        Some((_, values)) => values.push(value),
-        None => rows.push((row, vec![value])),
-    };
+    let mut note =
+        |block: usize, row: String, value: f64| match rows.iter_mut().find(|(name, _)| *name == row) {
+            _ if block == 0 => {} // the warm-up
+            Some((_, values)) => values.push(value),
+            None => rows.push((row, vec![value])),
+        };
     for block in 0..=blocks {
         for size in SIZES {
             pass();

@@ -18,6 +18,10 @@ pub(crate) type Nonce = [u8; 16];
 pub(crate) const LEADER: u32 = 0;
 /// How long a connection may take to introduce itself before it is dropped.
 const INTRODUCTION: Duration = Duration::from_secs(2);
+/// How much longer than the leader a rank waits for an answer, so that it hears what went wrong there.
+const GRACE: Duration = Duration::from_secs(2);
+/// The longest cause that the leader tells the others.
+const CAUSE: usize = 1000;
 /// What a rank sends with its descriptor: its number and its nonce.
 const CARD: usize = 4 + size_of::<Nonce>();
 
@@ -77,7 +81,9 @@ fn lead(
             Ok(stream) => stream,
             Err(error) if error.is_timeout() => {
                 let ranks = (0..).zip(&fds).filter(|(_, fd)| fd.is_none()).map(|(rank, _)| rank).collect();
-                return Err(PshmError::Missing { ranks, seconds: allowed.as_secs_f64() });
+                let missing = PshmError::Missing { ranks, seconds: allowed.as_secs_f64() };
+                turn_away(&streams, &missing);
+                return Err(missing);
             }
             Err(error) => return Err(error.into()),
         };
@@ -103,6 +109,16 @@ fn lead(
         kill_point!("pshm.meet.handed_out");
     }
     Ok(fds)
+}
+
+/// Tells the ranks that came why they came in vain. Who does not listen learns it from the end of the connection.
+fn turn_away(streams: &[(u32, Stream)], why: &PshmError) {
+    let cause = why.to_string();
+    let cause = &cause.as_bytes()[..cause.len().min(CAUSE)];
+    let answer = [&[0], &(cause.len() as u16).to_le_bytes()[..], cause].concat();
+    for (_, stream) in streams {
+        let _ = stream.send_fds(&answer, &[], Instant::now() + GRACE / 4);
+    }
 }
 
 /// Who has connected, and its descriptor; `None` for somebody who does not belong here.
@@ -137,9 +153,21 @@ fn follow(
     card[4..].copy_from_slice(&nonces[me as usize]);
     stream.send_fds(&card, &[file.as_fd()], deadline).map_err(lost)?;
     kill_point!("pshm.meet.sent");
+    let deadline = deadline + GRACE;
     let mut fds = Vec::with_capacity(nonces.len());
     while fds.len() < nonces.len() {
-        let more = stream.recv_fds(&mut [0], MAX_FDS, deadline).map_err(lost)?;
+        let mut count = [0];
+        let more = stream.recv_fds(&mut count, MAX_FDS, deadline).map_err(lost)?;
+        if count == [0] {
+            let mut len = [0; 2];
+            stream.recv_fds(&mut len, 0, deadline).map_err(lost)?;
+            let mut cause = vec![0; usize::from(u16::from_le_bytes(len)).min(CAUSE)];
+            stream.recv_fds(&mut cause, 0, deadline).map_err(lost)?;
+            return Err(PshmError::Peer {
+                rank: LEADER,
+                cause: String::from_utf8_lossy(&cause).into_owned(),
+            });
+        }
         if more.is_empty() || fds.len() + more.len() > nonces.len() {
             let cause = format!("{} descriptors after {} of {}", more.len(), fds.len(), nonces.len());
             return Err(PshmError::Peer { rank: LEADER, cause });

@@ -63,3 +63,35 @@ fn raw(words: &[AtomicU64]) -> RawBytes {
     // SAFETY: the words are there as long as the view is used (S1) and may be written through a shared borrow (S2).
     unsafe { RawBytes::new(words.as_ptr().cast_mut().cast(), size_of_val(words)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gasworks_shmem::inbox::{Control, Cursor, Inbox, Payload, Slot};
+    use gasworks_sync::racy;
+
+    #[test]
+    fn a_payload_goes_through_a_stage_a_slot_and_a_message() {
+        let stage = Stage::new();
+        let (control, slots) = (Control::new(), [Slot::new(), Slot::new()]);
+        let inbox = Inbox::new(&control, &slots).expect("a power of two");
+        let (mut cursor, mut message) = (Cursor::default(), Message::new());
+        for len in [1, 7, 8, 9, MAX_INLINE] {
+            let (index, bytes) = stage.claim(len).expect("a free buffer");
+            bytes.write(&vec![len as u8; len]);
+            inbox.reserve(1).expect("room");
+            inbox.send(0, b"head", Payload::Inline { words: stage.words(index), len });
+            stage.free(index);
+            assert_eq!(inbox.take(&mut cursor, &mut message), Ok(true));
+            let lent = lend(&message);
+            let mut found = vec![0; lent.len()];
+            lent.read(&mut found);
+            assert_eq!((found, message.head()), (vec![len as u8; len], &b"head"[..]));
+        }
+        let all: Vec<_> = std::iter::from_fn(|| stage.claim(8)).map(|(index, _)| index).collect();
+        assert_eq!(all.len(), STAGED);
+        let mut back = [0; 8];
+        racy::load_words(stage.words(0), &mut back);
+        assert_eq!(back, [MAX_INLINE as u8; 8], "a buffer keeps what it held until it is filled again");
+    }
+}

@@ -300,6 +300,7 @@ impl<M: Mode> Claims<M> {
             // Release: see `take`.
             self.left.fetch_add(count, ord!("claims.keep", Release));
         }
+        kill_point!("claims.keep.kept");
     }
 }
 
@@ -380,7 +381,6 @@ impl<'a> Inbox<'a> {
     /// Gives claims back.
     #[inline]
     pub fn cancel(&self, count: u32) {
-        kill_point!("inbox.cancel.before");
         self.control.claimed.fetch_sub(count.into(), Relaxed);
     }
 

@@ -4,7 +4,8 @@
 use gasworks::{Par, Seq};
 use gasworks_testkit::conformance::SuiteMode;
 use gasworks_testkit::conformance::special::{SPECIALS, suite_on};
-use gasworks_testkit::simnet::SimConfig;
+use gasworks_testkit::simnet::{Faults, SimConfig};
+use std::time::Duration;
 
 fn run<M: SuiteMode>(ranks: u32, mapped: bool) {
     for seed in [1, 2] {
@@ -44,6 +45,26 @@ fn cases_with_jobs_of_their_own() {
                 "{name}, seed {seed}: {}",
                 ended.err().map(|e| e.to_string()).unwrap_or_default()
             );
+        }
+    }
+}
+
+/// A suite that passes over a network that loses, doubles or spoils messages would check nothing.
+#[test]
+fn the_suite_notices_what_no_transport_may_do() {
+    let none = Faults::default();
+    let moods = [
+        ("spoils a message in 300", Faults { corrupt: 300, ..none }, true),
+        ("spoils a transfer in 300", Faults { corrupt: 300, ..none }, false),
+        ("doubles a message in 500", Faults { double: 500, ..none }, true),
+        ("loses a message in 500", Faults { lose: 500, ..none }, true),
+        ("fails a transfer in 500", Faults { nic_error: 500, ..none }, false),
+    ];
+    for (what, faults, mapped) in moods {
+        for seed in [1, 2] {
+            let watchdog = Duration::from_secs(5);
+            let config = SimConfig { mapped, faults, watchdog, ..SimConfig::varied(2, seed) };
+            assert!(suite_on::<Seq>(config, "", &|_| ()).is_err(), "a network that {what}, seed {seed}");
         }
     }
 }

@@ -7,6 +7,8 @@ use crate::needs::Need;
 use crate::rows::Row;
 use crate::world::{Build, Built, World};
 use anyhow::{Result, ensure};
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 type Make = fn(&Built, &Path) -> Result<Cmd>;
@@ -47,12 +49,12 @@ const CASES: &[Case] = &[
     Case {
         name: "no-ranks",
         make: |built, _| Ok(Cmd::new(built.program("gasrun")?).words("-n 0 -- true")),
-        says: &["-n"],
+        says: &["--ranks"],
     },
     Case {
         name: "no-descriptors",
         make: |built, _| Ok(limited("ulimit -n 8", built.gasrun(4, "hello")?)),
-        says: &["descriptor"],
+        says: &["open files"],
     },
     Case {
         name: "a-rank-dies",
@@ -73,29 +75,35 @@ const CASES: &[Case] = &[
         says: &["1 s"],
     },
     Case {
+        name: "no-descriptors-for-a-rank",
+        make: |built, _| {
+            let script = format!("ulimit -n 5; exec {}", built.program("hello")?.display());
+            Ok(Cmd::new(built.program("gasrun")?).words("-n 2 -- sh -c").arg(script))
+        },
+        says: &["open files"],
+    },
+    Case {
         name: "launcher-talks-nonsense",
-        make: |built, dir| {
-            // The program writes what it has to say into the file, and then reads what stands behind it.
-            std::fs::write(dir.join("peer"), "x".repeat(1 << 16))?;
-            let hello = built.program("hello")?.display().to_string();
-            Ok(Cmd::new("sh")
-                .arg("-c")
-                .arg(format!("exec 5<>peer; PMI_FD=5 PMI_RANK=0 PMI_SIZE=2 exec {hello}"))
-                .dir(dir))
+        make: |built, _| talks_to(built, "no line that PMI-2 knows\n", true),
+        says: &["PMI", "no line that"],
+    },
+    Case {
+        name: "launcher-cuts-a-message",
+        make: |built, _| {
+            talks_to(built, "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n    90cmd=full", false)
         },
         says: &["PMI"],
     },
+    Case { name: "launcher-hangs-up", make: |built, _| talks_to(built, "", false), says: &["PMI"] },
     Case {
-        name: "launcher-hangs-up",
-        make: |built, dir| {
-            std::fs::write(dir.join("peer"), "")?;
+        name: "descriptor-is-no-socket",
+        make: |built, _| {
             let hello = built.program("hello")?.display().to_string();
             Ok(Cmd::new("sh")
                 .arg("-c")
-                .arg(format!("exec 5<>peer; PMI_FD=5 PMI_RANK=0 PMI_SIZE=2 exec {hello}"))
-                .dir(dir))
+                .arg(format!("PMI_FD=5 PMI_RANK=0 PMI_SIZE=2 exec {hello} 5</dev/null")))
         },
-        says: &["PMI"],
+        says: &["5", "not a socket"],
     },
     Case {
         name: "no-such-input-file",
@@ -112,6 +120,15 @@ pub fn rows() -> Vec<Row> {
     rows.push(Row::new("bad-input/gasrun-is-killed", gasrun_is_killed));
     rows.push(Row::new("bad-input/full-temp-directory", full_directory).need(Need::Namespaces));
     rows
+}
+
+/// A rank whose launcher says `words`, and then hangs up or goes on listening.
+fn talks_to(built: &Built, words: &str, listens: bool) -> Result<Cmd> {
+    let (rank, mut launcher) = UnixStream::pair()?;
+    launcher.write_all(words.as_bytes())?;
+    let hello =
+        Cmd::new(built.program("hello")?).env("PMI_FD", "0").env("PMI_RANK", "0").env("PMI_SIZE", "2");
+    Ok(hello.socket(rank, listens.then_some(launcher)))
 }
 
 /// `cmd` under a shell that first sets a limit.

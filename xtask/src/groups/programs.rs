@@ -22,7 +22,7 @@ const EXAMPLES: &[(&str, usize, &str)] = &[
 /// Programs in the folder of the examples that belong to the demo, whose rows run them.
 const OF_THE_DEMO: &[&str] = &["draw-reads", "kmer-serial", "kmer-count"];
 
-pub fn rows(_extent: Extent) -> Result<Vec<Row>> {
+pub fn rows(extent: Extent) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for &(name, ranks, args) in EXAMPLES {
         rows.push(Row::new(format!("examples/{name}"), move |world, log| {
@@ -39,10 +39,17 @@ pub fn rows(_extent: Extent) -> Result<Vec<Row>> {
         Ok(())
     }));
     let demo = |name: &str, words: &'static str| {
-        Row::new(name, move |_, log| log.run_ok(&Cmd::cargo("xtask demo").words(words)).map(drop))
+        let scratch = name.to_owned();
+        Row::new(name, move |world, log| {
+            let out = world.scratch(&scratch)?;
+            log.run_ok(&Cmd::cargo("xtask demo").words(words).arg("--out-dir").arg(out)).map(drop)
+        })
     };
-    rows.push(demo("demo/generated", "--ranks 4"));
-    rows.push(demo("demo/jellyfish", "--ranks 4").need(Need::Jellyfish));
+    rows.push(demo("demo/generated", "--genome-size 1000000 --no-jellyfish"));
+    rows.push(demo("demo/jellyfish", "--genome-size 1000000 --ranks 2").need(Need::Jellyfish));
+    if extent == Extent::Nightly {
+        rows.push(demo("demo/real-reads", ""));
+    }
     rows.push(Row::new("documented/rust", rust_in_pages));
     for &(command, by) in documented_commands() {
         if by == By::Itself {

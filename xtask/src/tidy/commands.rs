@@ -17,7 +17,7 @@ pub enum By {
 
 /// The commands in README and docs, and the rows that run them.
 const TABLE: &[(&str, By)] = &[
-    ("cargo xtask demo", By::Row("demo/generated")),
+    ("cargo xtask demo", By::Row("demo/real-reads")),
     ("cargo build --release", By::Row("build/release")),
     ("cargo xtask test --list", By::Itself),
     ("cargo xtask test --row static/format", By::Itself),

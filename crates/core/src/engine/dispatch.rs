@@ -4,6 +4,7 @@ use super::{BURST, Engine, HANDLING, Incoming, RETURN_EVERY, Received};
 use crate::message::{Decoded, Head, Landing, decode};
 use crate::wire::Arrived;
 use crate::{Category, CoreMode, Error, Rank};
+use gasworks_memory::Rights;
 use gasworks_sync::Lock;
 use gasworks_sync::atomic::Ordering;
 use std::cell::Cell;
@@ -112,7 +113,7 @@ impl<M: CoreMode> Engine<M> {
         let replied = Cell::new(false);
         let request = (!reply).then_some((packet.len() as u32, &replied));
         let handling = Handling::begin();
-        let outcome = (entry.function)(Incoming { engine: self, source: from, args, received, request });
+        let outcome = (entry.function)(Incoming { engine: self, source: from, args, received, request, signature: expected });
         drop(handling);
         if !reply && !replied.get() && self.owed.owe(from, packet.len() as u32) >= self.return_at {
             self.return_credits(from)?;
@@ -136,14 +137,14 @@ impl<M: CoreMode> Engine<M> {
         if len == 0 {
             return Ok(Received::Landed { offset, len });
         }
-        let size = usize::try_from(len).map_err(|_| bad(format!("a long message of {len} bytes")))?;
-        let place = self.peers.locate(self.rank, offset, size).map_err(|cause| bad(cause.to_string()))?;
+        let own = self.own.ok_or_else(|| bad("a long message to a rank without a segment".into()))?;
+        let place = self.segments.locate(own, self.rank, offset, len, Rights::WRITE);
+        let place = place.map_err(|cause| bad(format!("a long message: {cause}")))?;
         if in_packet {
-            let place = place.ok_or_else(|| bad("a long message to a rank without a segment".into()))?;
-            // SAFETY: both runs are mapped for `size` bytes (Y1 of gasworks_sync::racy): the packet until the sink
-            // returns, the segment by invariant P1 of gasworks_memory's peers; the one is the library's buffer, the
+            // SAFETY: both runs are mapped for `len` bytes (Y1 of gasworks_sync::racy): the packet until the sink
+            // returns, the segment by invariant T1 of gasworks_memory's table; the one is the library's buffer, the
             // other the client's segment, so they do not overlap.
-            unsafe { gasworks_sync::racy::copy(place.as_ptr(), packet.as_ptr(), size) };
+            unsafe { gasworks_sync::racy::copy(place.as_ptr(), packet.as_ptr(), packet.len()) };
         }
         Ok(Received::Landed { offset, len })
     }

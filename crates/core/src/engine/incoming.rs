@@ -1,7 +1,7 @@
 //! A message in a handler's hands.
 
 use super::{Engine, Outgoing};
-use crate::{CoreMode, Error, Rank};
+use crate::{CoreMode, Error, Rank, Signature};
 use gasworks_sync::RawBytes;
 use std::cell::Cell;
 
@@ -29,6 +29,7 @@ pub struct Incoming<'a, M: CoreMode> {
     pub(super) received: Received,
     /// For a request: the bytes its packet carried, and whether it has been replied to.
     pub(super) request: Option<(u32, &'a Cell<bool>)>,
+    pub(super) signature: &'a Signature,
 }
 
 impl<'a, M: CoreMode> Incoming<'a, M> {
@@ -50,6 +51,11 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
     /// What came with it.
     pub fn received(&self) -> Received {
         self.received
+    }
+
+    /// The handler that it runs, as it was registered.
+    pub fn signature(&self) -> &'a Signature {
+        self.signature
     }
 
     /// Whether it is a request, which may be replied to.

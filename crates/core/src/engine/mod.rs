@@ -12,7 +12,7 @@ use crate::handlers::Handlers;
 use crate::ops::Ops;
 use crate::router::Router;
 use crate::{Category, CoreMode, Error, Limits, Rank, Wire};
-use gasworks_memory::PeerTable;
+use gasworks_memory::{KindTag, PeerFlags, PeerTable, Rights, SegmentId, SegmentTable, View};
 use gasworks_rdma::Engine as Rdma;
 use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_sock::sleeper::{Policy, Sleeper, Step};
@@ -80,6 +80,8 @@ pub struct Engine<M: CoreMode> {
     router: Router<M>,
     limits: Limits,
     peers: PeerTable,
+    segments: SegmentTable,
+    own: Option<SegmentId>,
     rdma: Option<Rdma<M, M::Nic>>,
     ops: Ops<M>,
     credits: Credits<M>,
@@ -107,10 +109,17 @@ impl<M: CoreMode> Engine<M> {
         });
         let limits = limits.unwrap_or(Limits { max_medium: 0, max_long: 0 });
         let ranks = peers.ranks();
+        let mut segments = SegmentTable::new();
+        let own = peers.get(rank).filter(|own| own.flags.contains(PeerFlags::MAPPED)).map(|own| {
+            let rights = Rights::READ | Rights::WRITE;
+            segments.insert(View { bytes: own.mapped, rights, kind: KindTag::Host }, own.key.clone())
+        });
         Self {
             rank,
             router: Router::new(wires, route),
             limits,
+            segments,
+            own,
             rdma,
             ops: Ops::new(),
             credits: Credits::for_mode(ranks, flow.depth, flow.total, flow.volume),

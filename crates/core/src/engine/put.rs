@@ -2,7 +2,7 @@
 
 use super::{Engine, Outgoing};
 use crate::message::{Encoded, Returned};
-use crate::ops::{After, Finished, OpId};
+use crate::ops::{After, Finished, NotStarted, OpId};
 use crate::wire::{Class, WireError};
 use crate::{CoreMode, Error, Rank};
 use gasworks_rdma::{Direction, EngineError, Key};
@@ -37,7 +37,7 @@ impl<M: CoreMode> Engine<M> {
         local: *mut u8,
         len: usize,
         keep: Option<Box<M::Keep>>,
-    ) -> Result<OpId, (Error, Option<Box<M::Keep>>)> {
+    ) -> Result<OpId, NotStarted<M>> {
         let during = match direction {
             Direction::Put => "put",
             Direction::Get => "get",

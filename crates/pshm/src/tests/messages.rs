@@ -120,6 +120,11 @@ fn all_to_all_7_ranks() {
 }
 
 #[test]
+fn all_to_all_64_ranks() {
+    all_to_all::<Seq>(64, 2);
+}
+
+#[test]
 fn par_is_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<Pshm<Par>>();

@@ -87,3 +87,28 @@ fn a_missing_rank_is_named() {
     assert!(error.contains("rank 0 did not send") && error.contains("0.3 s"), "{error}");
     assert!(start.elapsed() >= 2 * allowed);
 }
+
+#[test]
+fn ranks_that_came_are_told_who_did_not() {
+    use gasworks_os::memfd;
+    use std::time::Duration;
+    let mine = gasworks_os::random::nonce().expect("random");
+    let nonces = [mine, [2; 16], [3; 16]];
+    let listener = crate::meet::listen(&mine).expect("a listener");
+    let mut listeners = [Some(listener), None];
+    std::thread::scope(|scope| {
+        let ranks = [0, 1].map(|rank| {
+            let listener = listeners[rank].take();
+            scope.spawn(move || {
+                let file = memfd::create("present", 4096).expect("a file");
+                let met =
+                    crate::meet::exchange(rank as u32, &file, &nonces, listener, Duration::from_millis(300));
+                met.expect_err("rank 2 does not come").to_string()
+            })
+        });
+        for rank in ranks {
+            let error = rank.join().expect("a rank");
+            assert!(error.contains("no connection from rank 2 within 0.3 s"), "{error}");
+        }
+    });
+}

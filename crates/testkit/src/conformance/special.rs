@@ -1,9 +1,13 @@
 //! What needs a job of its own: tables that differ, several jobs in a process, networks that fail.
 
 use super::handlers::Count;
+use super::pattern::Random;
 use super::{Failure, Stage, State, SuiteMode, cases, require, run_case, segment};
 use crate::simnet::{Faults, SimConfig, SimError, SimNet, SimRank, job, run};
-use gasworks::{Request, Seq, Table};
+use gasworks::{Landed, Payload, Reply, Request, Seq, Table};
+use gasworks_core::message::{Encoded, Head, Landing, Returned};
+use gasworks_core::{Category, Class, Wire, WireError};
+use gasworks_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,6 +77,7 @@ pub const SPECIALS: &[Special] = &[
     ("special.peer-vanishes", peer_vanishes),
     ("special.transfer-fails", transfer_fails),
     ("special.registration-refused", registration_refused),
+    ("special.hostile-peer", hostile_peer),
 ];
 
 fn small(seed: u64) -> SimConfig {
@@ -217,5 +222,113 @@ fn registration_refused(seed: u64) -> Result<(), Failure> {
             Ok(())
         }
         other => Err(Failure::Wrong(format!("a refused registration gave {other:?}"))),
+    }
+}
+
+/// A rank that sends what no library does: heads cut short or made up, payloads that do not fit them, credits that it
+/// never had, landings outside the segment. Its victim gets errors that name it, and goes on talking to the others.
+fn hostile_peer(seed: u64) -> Result<(), Failure> {
+    const MESSAGES: u64 = 3000;
+    let (over, served) = (AtomicBool::new(false), AtomicU64::new(0));
+    let ended = run(SimConfig { mapped: seed.is_multiple_of(2), ..small(seed) }, |rank| {
+        let whole = || -> Result<(), Failure> {
+            let echoed = Arc::new(AtomicU64::new(0));
+            let mut table = Table::<Seq>::new();
+            let reply = table.short_reply("reply", {
+                let echoed = echoed.clone();
+                // Among what rank 1 makes up are replies.
+                move |from: Reply<'_>, value: u32| {
+                    if from.source() != 1 {
+                        echoed.fetch_add(value.into(), Ordering::AcqRel);
+                    }
+                }
+            })?;
+            let short = table.short_request("short", move |request: Request<'_, Seq>, value: u32| {
+                request.reply_short(reply, value)
+            })?;
+            table.medium_request("medium", |_: Request<'_, Seq>, _: [u32; 2], bytes: Payload<'_>| {
+                drop(bytes.to_vec::<u8>());
+            })?;
+            table.long_request("long", |_: Request<'_, Seq>, _: [u32; 0], _: Landed| ())?;
+            let job = rank.open(table)?;
+            if rank.rank() == 1 {
+                assault(&rank, seed, MESSAGES);
+                over.store(true, Ordering::Release);
+                return Ok(());
+            }
+            let agent = job.agent()?;
+            let (mut errors, mut sent) = (0, 0);
+            // Polls; what goes wrong must be rank 1's doing. Whether there was nothing to do.
+            let quiet = |errors: &mut u64| -> Result<bool, Failure> {
+                match agent.poll() {
+                    Ok(handled) => Ok(handled == 0),
+                    Err(error) => {
+                        let said = error.to_string();
+                        require!(said.contains("rank 1"), "what rank 1 sent gave {said:?}");
+                        *errors += 1;
+                        Ok(false)
+                    }
+                }
+            };
+            loop {
+                let last = over.load(Ordering::Acquire);
+                let quiet = quiet(&mut errors)?;
+                if sent < 500 && agent.try_request_short(2 - rank.rank(), short, 1).is_ok() {
+                    sent += 1;
+                }
+                if quiet && last && sent > 0 {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+            require!(
+                rank.rank() != 0 || errors > 100,
+                "only {errors} of {MESSAGES} odd messages were refused"
+            );
+            // The two that behave still understand each other; each serves the other until both are content.
+            let mut content = false;
+            while served.load(Ordering::Acquire) < 2 {
+                if quiet(&mut errors)? {
+                    std::thread::yield_now();
+                }
+                if !content && echoed.load(Ordering::Acquire) == sent {
+                    content = true;
+                    served.fetch_add(1, Ordering::AcqRel);
+                }
+            }
+            Ok(())
+        };
+        // A rank that leaves early must not be waited for.
+        let ended = whole().map_err(|failure| failure.to_string());
+        ended.inspect_err(|_| rank.vanish())
+    })?;
+    ended.into_iter().try_for_each(|ended| ended.map_err(Failure::Wrong))
+}
+
+/// Sends odd messages to rank 0: half of them any bytes, half a well-formed head with one byte changed.
+fn assault(rank: &SimRank, seed: u64, messages: u64) {
+    let (wire, mut random) = (rank.wire(), Random(seed + 12345));
+    for _ in 0..messages {
+        let mut head: Vec<u8> = (0..random.below(97)).map(|_| random.below(256) as u8).collect();
+        if random.below(2) == 0 {
+            let category = [Category::Short, Category::Medium, Category::Long][random.below(3) as usize];
+            let landing = Landing { offset: random.below(4), len: random.below(4), in_packet: true };
+            let landing = (category == Category::Long).then_some(landing);
+            let (handler, reply) = (252 + random.below(4) as u8, random.below(2) == 0);
+            let words = [1u8; 12];
+            let args = &words[..4 * random.below(3) as usize];
+            let fields = Head::Message { category, reply, handler, landing };
+            head = Encoded::new(fields, 1, Returned::default(), args).as_bytes().to_vec();
+            let at = random.below(head.len() as u64) as usize;
+            head[at] = random.below(256) as u8;
+        }
+        let payload = random.below(9) as usize;
+        loop {
+            match wire.reserve(0, Class::Request, payload) {
+                Ok(room) => break drop(wire.commit(room, &head)),
+                Err(WireError::Busy { .. }) => std::thread::yield_now(),
+                Err(_) => return,
+            }
+        }
     }
 }

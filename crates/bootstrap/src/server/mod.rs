@@ -191,11 +191,20 @@ impl Server {
         }
     }
 
-    /// A fence that can never end: the rank that waits there, and the rank that has ended without it.
+    /// A wait that can never end: the rank that waits (in a fence, or for an attribute of the node that nobody is left
+    /// to put), and the rank that has ended without it.
     pub fn stuck(&self) -> Option<(u32, u32)> {
+        if self.gone == 0 || (self.in_fence == 0 && self.waiting.is_empty()) {
+            return None;
+        }
         let find = |test: &dyn Fn(&Client) -> bool| self.clients.iter().position(test).map(|i| i as u32);
-        (self.in_fence > 0)
-            .then(|| Some((find(&|c| c.phase == Phase::InFence)?, find(&|c| c.gone)?)))
+        let gone = find(&|c| c.gone)?;
+        if self.in_fence > 0 {
+            return Some((find(&|c| c.phase == Phase::InFence)?, gone));
+        }
+        let ended = self.clients.iter().filter(|c| c.gone || c.phase == Phase::Finalized).count();
+        (ended + self.waiting.len() >= self.clients.len())
+            .then(|| Some((self.waiting.first()?.rank, gone)))
             .flatten()
     }
 
@@ -382,170 +391,4 @@ fn answer_found(exchange: &mut Exchange<'_>, found: Option<&String>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// Sends one message; gives what came of it.
-    fn say(server: &mut Server, rank: u32, message: Message) -> Vec<Output> {
-        feed(server, rank, &message.encode().expect("encoded"))
-    }
-
-    fn feed(server: &mut Server, rank: u32, bytes: &[u8]) -> Vec<Output> {
-        let mut out = Vec::new();
-        server.feed(rank, &mut bytes.to_vec(), &mut out);
-        out
-    }
-
-    fn joined(size: u32) -> Server {
-        let mut server = Server::new(size, "job.1");
-        for rank in 0..size {
-            feed(&mut server, rank, b"cmd=init pmi_version=2 pmi_subversion=0\n");
-            say(&mut server, rank, Message::new("fullinit").with("pmirank", rank).with("threaded", "FALSE"));
-            assert_eq!(server.phase(rank), Phase::Joined);
-        }
-        server
-    }
-
-    fn sent(outputs: &[Output]) -> Vec<(u32, String)> {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(&bytes[6..]).into_owned();
-        outputs
-            .iter()
-            .filter_map(|o| match o {
-                Output::Send { rank, bytes } => Some((*rank, text(bytes))),
-                _ => None,
-            })
-            .collect()
-    }
-
-    fn broken(outputs: &[Output]) -> &str {
-        match outputs.last() {
-            Some(Output::Broken { what, .. }) => what,
-            other => panic!("expected a broken rank, got {other:?}"),
-        }
-    }
-
-    #[test]
-    fn values_appear_after_the_fence() {
-        let mut server = joined(2);
-        let put = Message::new("kvs-put").with("key", "k0").with("value", "v;0");
-        assert_eq!(sent(&say(&mut server, 0, put)), [(0, "cmd=kvs-put-response;rc=0;".to_owned())]);
-        let get = || Message::new("kvs-get").with("jobid", "job.1").with("srcid", 0).with("key", "k0");
-        assert_eq!(sent(&say(&mut server, 1, get()))[0].1, "cmd=kvs-get-response;rc=0;found=FALSE;");
-        assert!(say(&mut server, 0, Message::new("kvs-fence")).is_empty());
-        assert_eq!(server.stuck(), None);
-        let released = sent(&say(&mut server, 1, Message::new("kvs-fence")));
-        assert_eq!(released.len(), 2);
-        assert_eq!(
-            sent(&say(&mut server, 1, get()))[0].1,
-            "cmd=kvs-get-response;rc=0;found=TRUE;value=v;;0;"
-        );
-        let end = say(&mut server, 1, Message::new("finalize"));
-        assert!(end.contains(&Output::Finalized { rank: 1 }));
-        assert!(say(&mut server, 0, Message::new("kvs-fence")).is_empty());
-        server.gone(1);
-        assert_eq!(server.stuck(), Some((0, 1)));
-    }
-
-    #[test]
-    fn node_attributes_are_waited_for() {
-        let mut server = joined(3);
-        let get =
-            |wait| Message::new("info-getnodeattr").with("key", "seg").with("wait", wait).with("thrid", 7);
-        assert!(say(&mut server, 1, get("TRUE")).is_empty());
-        assert_eq!(
-            sent(&say(&mut server, 2, get("FALSE")))[0].1,
-            "cmd=info-getnodeattr-response;thrid=7;rc=0;found=FALSE;"
-        );
-        let put = Message::new("info-putnodeattr").with("key", "seg").with("value", "x");
-        let got = sent(&say(&mut server, 0, put));
-        assert_eq!(got[1], (1, "cmd=info-getnodeattr-response;thrid=7;rc=0;found=TRUE;value=x;".to_owned()));
-    }
-
-    #[test]
-    fn attributes_names_and_the_rest() {
-        let mut server = joined(2);
-        let mut ask = |message: Message| sent(&say(&mut server, 0, message))[0].1.clone();
-        let attribute = |key| Message::new("info-getjobattr").with("key", key);
-        assert!(ask(attribute("PMI_process_mapping")).ends_with("value=(vector,(0,1,2));"));
-        assert!(ask(attribute("universeSize")).ends_with("value=2;"));
-        assert!(ask(attribute("nosuch")).ends_with("found=FALSE;"));
-        assert_eq!(ask(Message::new("job-getid")), "cmd=job-getid-response;rc=0;jobid=job.1;");
-        assert!(ask(Message::new("name-lookup").with("name", "n")).contains("rc=3;errmsg="));
-        assert!(ask(Message::new("name-publish").with("name", "n").with("port", "p")).ends_with("rc=0;"));
-        assert!(ask(Message::new("name-publish").with("name", "n").with("port", "p")).contains("rc=3"));
-        assert!(ask(Message::new("name-lookup").with("name", "n")).contains("port=p;"));
-        assert!(ask(Message::new("name-unpublish").with("name", "n")).ends_with("rc=0;"));
-        assert!(ask(Message::new("spawn")).contains("rc=-1;errmsg="));
-        assert!(ask(Message::new("nonsense")).contains("rc=14;errmsg="));
-        let abort = say(&mut server, 1, Message::new("abort").with("isworld", "TRUE").with("msg", "no more"));
-        assert_eq!(abort, [Output::Abort { rank: 1, message: "no more".into() }]);
-    }
-
-    #[test]
-    fn a_hostile_rank_is_reported_once() {
-        for (bytes, wanted) in [
-            (b"    14cmd=job-getid;\n".as_slice(), "does not keep to PMI-2"),
-            (b"cmd=init pmi_version=1 pmi_subversion=1\n", "PMI version 1"),
-            (b"cmd=hello\n", "\"hello\" instead of init"),
-            (b"cmd=init pmi_version=2\n    14cmd=job-getid;", "\"job-getid\" before fullinit"),
-            (b"cmd=init pmi_version=2\n    25cmd=fullinit;pmirank=1000", "has no ';'"),
-            (b"cmd=init pmi_version=2\n    23cmd=fullinit;pmirank=1;", "calls itself rank 1"),
-            (b"cmd=init pmi_version=2\n999999cmd=", "announces 999999 bytes"),
-            (b"cmd=init pmi_version=2\n    34cmd=fullinit;pmijobid=X;pmirank=0;", "belongs to the job \"X\""),
-        ] {
-            let mut server = Server::new(2, "job.1");
-            let out = feed(&mut server, 0, bytes);
-            assert!(broken(&out).contains(wanted), "{out:?} should say {wanted}");
-            assert!(feed(&mut server, 0, b"anything").is_empty());
-        }
-        let again = |server: &mut Server, m| broken(&say(server, 0, m)).to_owned();
-        let introduce = || Message::new("fullinit").with("pmirank", 0);
-        assert!(again(&mut joined(2), introduce()).contains("a second time"));
-        let mut server = joined(2);
-        say(&mut server, 0, Message::new("kvs-fence"));
-        assert!(again(&mut server, Message::new("kvs-fence")).contains("while it waited in a fence"));
-        let mut server = joined(2);
-        say(&mut server, 0, Message::new("finalize"));
-        assert!(again(&mut server, Message::new("kvs-fence")).contains("after finalize"));
-        assert!(again(&mut joined(2), Message::new("kvs-put").with("key", "k")).contains("without value"));
-    }
-
-    #[test]
-    fn a_rank_cannot_fill_the_launcher() {
-        let mut server = joined(1);
-        let value = "x".repeat(60_000);
-        let refused = (0..2_000).any(|i| {
-            let put = Message::new("kvs-put").with("key", format!("k{i}")).with("value", &value);
-            sent(&say(&mut server, 0, put))[0].1.contains("rc=2;errmsg=")
-        });
-        assert!(refused);
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_survived(
-            chunks in proptest::collection::vec(
-                prop_oneof![
-                    proptest::collection::vec(any::<u8>(), 0..40),
-                    "cmd=(init|x) pmi_version=[12]\n".prop_map(String::into_bytes),
-                    ("(fullinit|finalize|kvs-put|kvs-get|kvs-fence|abort|job-getid|info-getnodeattr|name-lookup)",
-                     proptest::collection::vec(("(key|value|pmirank|wait|name|thrid)", "[0-9a-z;]{0,9}"), 0..3))
-                        .prop_map(|(command, pairs)| Message { command, pairs }.encode().unwrap_or_default()),
-                ],
-                0..20,
-            ),
-        ) {
-            let mut server = Server::new(2, "job.1");
-            let (mut inbox, mut out) = (Vec::new(), Vec::new());
-            for chunk in chunks {
-                inbox.extend_from_slice(&chunk);
-                server.feed(0, &mut inbox, &mut out);
-            }
-            let reports = out.iter().filter(|o| matches!(o, Output::Broken { .. })).count();
-            prop_assert!(reports <= 1);
-            let empty = out.iter().any(|o| matches!(o, Output::Send { bytes, .. } if bytes.is_empty()));
-            prop_assert!(!empty);
-        }
-    }
-}
+mod tests;

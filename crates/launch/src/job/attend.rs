@@ -1,0 +1,187 @@
+//! The one loop: what ranks say to the server, what they write, signals, and ends of processes.
+
+use std::time::Instant;
+
+use gasworks_bootstrap::server::{Output, Phase};
+use gasworks_os::process;
+use gasworks_sock::{Event, Filled, Interest};
+use nix::sys::signal::Signal;
+
+use super::{HIGH, Job, token};
+use crate::code;
+
+impl Job {
+    /// Serves the ranks until all have ended.
+    pub(super) fn attend(&mut self) {
+        let mut events = Vec::new();
+        while self.living > 0 {
+            if let Err(e) = self.turn(&mut events) {
+                // The set itself does not work any more: nothing can be waited for.
+                self.fail(&format!("wait for the ranks: {e}"), Some(code::FAILED), None);
+                return;
+            }
+        }
+    }
+
+    fn turn(&mut self, events: &mut Vec<Event>) -> anyhow::Result<()> {
+        self.flush()?;
+        let timeout = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
+        self.set.wait(timeout, events)?;
+        // What ranks said comes before the news that they ended.
+        for event in events.iter().filter(|event| event.token != token::SIGNALS) {
+            match event.token {
+                token::STDOUT | token::STDERR => {}
+                token::TERMINAL | token::RANK0_INPUT => {
+                    if let Some(terminal) = &mut self.terminal {
+                        terminal.turn(event.token == token::TERMINAL, &self.set)?;
+                    }
+                }
+                of_rank => {
+                    let rank = u32::try_from(of_rank / 4).unwrap_or(u32::MAX);
+                    match of_rank % 4 {
+                        token::PMI => self.listen(rank)?,
+                        kind => self.read(rank, kind, 64 << 10)?,
+                    }
+                }
+            }
+        }
+        while let Some((signal, sender)) = self.signals.take() {
+            if signal != Signal::SIGCHLD {
+                self.pass_on(signal, sender);
+            }
+        }
+        while let Some((pid, exit)) = process::reap() {
+            self.ended(pid, exit)?;
+        }
+        self.look_at_the_clock();
+        Ok(())
+    }
+
+    /// Reads what a rank wrote, as long as there is room for it.
+    pub(super) fn read(&mut self, rank: u32, kind: u64, enough: usize) -> anyhow::Result<()> {
+        let r = &mut self.ranks[rank as usize];
+        let (source, sink) = match kind {
+            token::OUT => (&mut r.out, &mut self.stdout),
+            _ => (&mut r.err, &mut self.stderr),
+        };
+        if source.as_mut().is_some_and(|s| s.turn(enough, sink)) {
+            // Closing it takes it out of the set: no other process holds this end.
+            *source = None;
+        }
+        Ok(())
+    }
+
+    /// Writes what waits for readers; stops reading from ranks while a reader is too slow.
+    pub(super) fn flush(&mut self) -> anyhow::Result<()> {
+        self.stdout.flush(&self.set)?;
+        self.stderr.flush(&self.set)?;
+        let before @ [out, err] = self.reading;
+        self.reading = [!self.stdout.is_full(), !self.stderr.is_full()];
+        if before == self.reading && !self.stdout.broken && !self.stderr.broken {
+            return Ok(());
+        }
+        for (rank, r) in (0u64..).zip(&mut self.ranks) {
+            // Nobody reads this stream any more: the ranks find out as they would without gasrun.
+            if self.stdout.broken {
+                r.out = None;
+            }
+            if self.stderr.broken {
+                r.err = None;
+            }
+            let streams =
+                [(&r.out, out, self.reading[0], token::OUT), (&r.err, err, self.reading[1], token::ERR)];
+            for (source, before, now, kind) in streams {
+                match source {
+                    Some(source) if before && !now => self.set.remove(source)?,
+                    Some(source) if now && !before => {
+                        self.set.add(source, rank * 4 + kind, Interest::Read)?
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hears what a rank has to say to the server, and answers.
+    pub(super) fn listen(&mut self, rank: u32) -> anyhow::Result<()> {
+        let Some(connection) = &mut self.ranks[rank as usize].connection else { return Ok(()) };
+        let filled =
+            if connection.unwritten() > HIGH { Ok(Filled::Bytes(0)) } else { connection.fill(64 << 10) };
+        let mut outputs = Vec::new();
+        self.server.feed(rank, connection.inbox(), &mut outputs);
+        let closed = !matches!(filled, Ok(Filled::Bytes(_)));
+        for output in outputs {
+            self.act(output)?;
+        }
+        self.look_for_stuck();
+        self.send(rank)?;
+        if closed {
+            self.hang_up(rank)?;
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, output: Output) -> anyhow::Result<()> {
+        match output {
+            Output::Send { rank, bytes } => {
+                if let Some(connection) = &mut self.ranks[rank as usize].connection {
+                    connection.post(&bytes);
+                    self.send(rank)?;
+                }
+            }
+            Output::Joined { rank } => {
+                if self.verbose {
+                    self.say(&format!("rank {rank} has joined"));
+                }
+            }
+            Output::Finalized { rank } => {
+                if self.verbose {
+                    self.say(&format!("rank {rank} is about to end in good order"));
+                }
+            }
+            Output::Abort { rank, message } => {
+                let printable: String = message.chars().filter(|c| !c.is_control()).take(512).collect();
+                let text = if printable.is_empty() { String::new() } else { format!(": {printable}") };
+                if !self.failed {
+                    self.aborter = Some(rank);
+                }
+                self.fail(&format!("{} aborted the job{text}", self.who(rank)), None, Some(rank));
+            }
+            Output::Broken { rank, what } => {
+                self.fail(&format!("{}: {what}", self.who(rank)), Some(code::FAILED), None);
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, rank: u32) -> anyhow::Result<()> {
+        let r = &mut self.ranks[rank as usize];
+        let Some(connection) = &mut r.connection else { return Ok(()) };
+        match connection.flush() {
+            Ok(_) => {
+                let waiting = connection.unwritten();
+                let interest = Interest::new(waiting <= HIGH, waiting > 0);
+                if interest != r.interest {
+                    self.set.modify(&*connection, u64::from(rank) * 4 + token::PMI, interest)?;
+                    r.interest = interest;
+                }
+                Ok(())
+            }
+            Err(_) => self.hang_up(rank),
+        }
+    }
+
+    /// A rank has closed its connection. Our end of it stays open until the rank ends: closing it would tell the rank
+    /// that the launcher is gone.
+    fn hang_up(&mut self, rank: u32) -> anyhow::Result<()> {
+        let r = &mut self.ranks[rank as usize];
+        let Some(connection) = r.connection.take() else { return Ok(()) };
+        self.set.remove(&connection)?;
+        r.hung_up = Some(connection);
+        if matches!(self.server.phase(rank), Phase::Greeted | Phase::Joined | Phase::InFence) {
+            self.hang_ups.push_back((Instant::now(), rank));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! What happened, whose fault it was, and what becomes of the others.
+
+use std::time::Instant;
+
+use gasworks_bootstrap::server::Phase;
+use gasworks_os::process::{self, Exit};
+use gasworks_os::{limits, signals};
+use nix::sys::signal::Signal;
+
+use super::{CLOSING, GRACE, Job, LAST_WORDS, token};
+use crate::code;
+
+impl Job {
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        if self.failed {
+            return self.kill_at;
+        }
+        let closing = self.hang_ups.front().map(|&(at, _)| at + CLOSING);
+        let timeout = self.timeout.map(|(at, _)| at);
+        [closing, timeout].into_iter().flatten().min()
+    }
+
+    pub(super) fn look_at_the_clock(&mut self) {
+        let now = Instant::now();
+        if self.failed {
+            if self.kill_at.is_some_and(|at| at <= now) {
+                self.kill_at = None;
+                self.signal_living(Signal::SIGKILL, None);
+            }
+            return;
+        }
+        if let Some((at, allowed)) = self.timeout
+            && at <= now
+        {
+            let left: Vec<u32> =
+                (0u32..).zip(&self.ranks).filter(|(_, r)| r.exit.is_none()).map(|(i, _)| i).collect();
+            let seconds = allowed.as_secs_f64();
+            let text = format!("the job did not end within {seconds} s: still running: {}", list(&left));
+            self.fail(&text, Some(code::TIMED_OUT), None);
+            return;
+        }
+        while let Some(&(at, rank)) = self.hang_ups.front()
+            && at + CLOSING <= now
+        {
+            self.hang_ups.pop_front();
+            if self.ranks[rank as usize].exit.is_none() {
+                let text = format!("{} closed its connection to gasrun before finalize", self.who(rank));
+                self.fail(&text, Some(code::FAILED), None);
+            }
+        }
+    }
+
+    /// The job has failed: says why, once, and ends the ranks, all but `spare` at once.
+    pub(super) fn fail(&mut self, text: &str, code: Option<i32>, spare: Option<u32>) {
+        if self.failed {
+            return;
+        }
+        self.failed = true;
+        self.code = code;
+        self.say(text);
+        self.signal_living(Signal::SIGTERM, spare);
+        self.kill_at = Some(Instant::now() + GRACE);
+    }
+
+    pub(super) fn signal_living(&mut self, signal: Signal, spare: Option<u32>) {
+        if self.verbose {
+            self.say(&format!("sending {signal} to the ranks that still run"));
+        }
+        for (rank, r) in (0u32..).zip(&self.ranks) {
+            if r.exit.is_none() && Some(rank) != spare {
+                // A group that is gone has ended already, which is about to be noticed.
+                let _ = process::kill_group(r.pid, signal);
+            }
+        }
+    }
+
+    pub(super) fn pass_on(&mut self, signal: Signal, sender: u32) {
+        let ends = !matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2);
+        if self.verbose {
+            self.say(&format!("{signal} came from process {sender}"));
+        }
+        if ends && self.ended_by.is_some() {
+            self.fail(
+                &format!("a second signal came ({signal}): killing the ranks"),
+                Some(128 + signal as i32),
+                None,
+            );
+            self.signal_living(Signal::SIGKILL, None);
+            return;
+        }
+        if ends {
+            self.ended_by = Some(signal);
+        }
+        self.signal_living(signal, None);
+    }
+
+    /// A process has ended: a rank, or something that a rank left behind.
+    pub(super) fn ended(&mut self, pid: i32, exit: Exit) -> anyhow::Result<()> {
+        let Some(rank) = self.ranks.iter().position(|r| r.pid == pid && r.exit.is_none()) else {
+            return Ok(());
+        };
+        let rank = rank as u32;
+        // Its last words first: what it said to the server, and what it wrote.
+        self.listen(rank)?;
+        self.read(rank, token::OUT, LAST_WORDS)?;
+        self.read(rank, token::ERR, LAST_WORDS)?;
+        let r = &mut self.ranks[rank as usize];
+        r.exit = Some(exit);
+        (r.connection, r.hung_up) = (None, None);
+        self.living -= 1;
+        self.server.gone(rank);
+        if self.verbose {
+            self.say(&format!("{} {exit}", self.who(rank)));
+        }
+        if self.aborter == Some(rank) && self.code.is_none() && exit.code() != 0 {
+            self.code = Some(exit.code());
+        }
+        let midway = matches!(self.server.phase(rank), Phase::Greeted | Phase::Joined | Phase::InFence);
+        match exit {
+            Exit::Signal(signal) if self.ended_by.is_some_and(|s| s as i32 == signal) => {
+                let name = signals::name(signal);
+                let text = format!("the job was ended by signal {signal} ({name}), passed on to all ranks");
+                self.fail(&text, Some(exit.code()), None);
+            }
+            Exit::Signal(signal) => {
+                let for_memory =
+                    signal == Signal::SIGKILL as i32 && limits::out_of_memory_kills() > self.kills_before;
+                let why = if for_memory { ", by the kernel for lack of memory" } else { "" };
+                self.fail(&format!("{} {exit}{why}", self.who(rank)), Some(exit.code()), None);
+            }
+            Exit::Code(0) if midway => {
+                let text = format!("{} exited with code 0 without finalize", self.who(rank));
+                self.fail(&text, Some(code::FAILED), None);
+            }
+            Exit::Code(0) => self.look_for_stuck(),
+            Exit::Code(code) => {
+                self.fail(&format!("{} {exit}", self.who(rank)), Some(code), None);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn look_for_stuck(&mut self) {
+        if self.failed {
+            return;
+        }
+        if let Some((waiting, gone)) = self.server.stuck() {
+            let text = format!("{} has ended, and rank {waiting} waits for it", self.who(gone));
+            self.fail(&text, Some(code::FAILED), None);
+        }
+    }
+}
+
+/// Ranks in few words: `ranks 0-2, 5`.
+fn list(ranks: &[u32]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &rank in ranks {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == rank => *last = rank,
+            _ => runs.push((rank, rank)),
+        }
+    }
+    let text = |&(a, b): &(u32, u32)| if a == b { a.to_string() } else { format!("{a}-{b}") };
+    let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
+    format!("{noun} {}", runs.iter().map(text).collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::list;
+
+    #[test]
+    fn ranks_are_listed_in_runs() {
+        assert_eq!(list(&[3]), "rank 3");
+        assert_eq!(list(&[0, 1, 2, 5, 7, 8]), "ranks 0-2, 5, 7-8");
+    }
+}

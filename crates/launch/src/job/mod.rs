@@ -1,0 +1,318 @@
+//! The job: its ranks, how it starts and how it ends.
+//!
+//! `attend` is the loop that waits for everything while it runs, `judge` decides what an event means for the job.
+
+mod attend;
+mod judge;
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use gasworks_bootstrap::server::Server;
+use gasworks_os::process::{self, Exit};
+use gasworks_os::signals::{self, Signals};
+use gasworks_os::{affinity, limits, random};
+use gasworks_sock::{Channel, Interest, Set};
+use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
+use nix::sys::signal::Signal;
+
+use crate::guardian::Guardian;
+use crate::options::{Bind, Options};
+use crate::spawn::{self, Input, Plan, Streams};
+use crate::stdin::{self, Terminal};
+use crate::stream::{Sink, Source};
+use crate::{code, report, sweep};
+
+/// Who an event of the set is about: four tokens for each rank, and these.
+pub(crate) mod token {
+    pub(crate) const SIGNALS: u64 = u64::MAX - 1;
+    pub(crate) const STDOUT: u64 = u64::MAX - 2;
+    pub(crate) const STDERR: u64 = u64::MAX - 3;
+    pub(crate) const TERMINAL: u64 = u64::MAX - 4;
+    pub(crate) const RANK0_INPUT: u64 = u64::MAX - 5;
+    /// Kinds of a rank's own: its token is four times the rank and this.
+    pub(crate) const PMI: u64 = 0;
+    pub(crate) const OUT: u64 = 1;
+    pub(crate) const ERR: u64 = 2;
+}
+
+/// Signals that are passed on to the ranks.
+const PASSED_ON: [Signal; 6] =
+    [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2];
+/// How long ranks have between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long a rank may live on after it closed its connection without a word: as a rule it is just dying.
+const CLOSING: Duration = Duration::from_millis(500);
+/// How long the streams may take to run dry after everything that could write has ended.
+const DRAIN: Duration = Duration::from_secs(2);
+/// What is read of a rank that has ended before that is judged: all that a pipe holds. Something that the rank left
+/// behind may write for ever.
+const LAST_WORDS: usize = 1 << 20;
+/// With more than this to be sent to a rank, it is not listened to any more.
+const HIGH: usize = 1 << 20;
+
+/// Why a job did not even start, and the exit code for that.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) why: anyhow::Error,
+    pub(crate) code: i32,
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Refused {
+    fn from(e: E) -> Self {
+        Refused { why: e.into(), code: code::FAILED }
+    }
+}
+
+#[derive(Debug)]
+struct Rank {
+    pid: i32,
+    exit: Option<Exit>,
+    connection: Option<Channel>,
+    /// What the set waits for on it.
+    interest: Interest,
+    /// The connection after the rank closed its end.
+    hung_up: Option<Channel>,
+    out: Option<Source>,
+    err: Option<Source>,
+}
+
+#[derive(Debug)]
+struct Job {
+    set: Set,
+    server: Server,
+    ranks: Vec<Rank>,
+    living: usize,
+    signals: Signals,
+    guardian: Guardian,
+    stdout: Sink,
+    stderr: Sink,
+    /// Whether the ranks' streams are in the set: taken out while a sink is full.
+    reading: [bool; 2],
+    terminal: Option<Terminal>,
+    /// When which rank closed its connection before it was to.
+    hang_ups: VecDeque<(Instant, u32)>,
+    verbose: bool,
+    kills_before: u64,
+    /// Set by the first thing that went wrong.
+    failed: bool,
+    code: Option<i32>,
+    /// The rank that asked for the end: its own code is the job's.
+    aborter: Option<u32>,
+    /// The signal of those that end a program that was passed on.
+    ended_by: Option<Signal>,
+    timeout: Option<(Instant, Duration)>,
+    kill_at: Option<Instant>,
+}
+
+/// Runs a job.
+pub(crate) fn run(options: &Options) -> Result<i32, Refused> {
+    if options.program.is_empty() {
+        return Err(Refused { why: anyhow!("start a job: no program was given"), code: code::USAGE });
+    }
+    let verbose = options.verbose || report::VERBOSE.boolean()?;
+    let processors = processors(options)?;
+    let name = format!("gasrun-{}-{}", std::process::id(), random::hex(&random::nonce()?[..6]));
+    let guardian = Guardian::start(&spawn::marker(&name)).context("start the guardian process")?;
+    let mut job = Job::new(options, &name, guardian, verbose)?;
+    let started = job.start(options, name, processors.as_deref());
+    if started.is_ok() {
+        job.attend();
+    }
+    let code = job.end();
+    started.map(|()| code)
+}
+
+/// The processors to bind to, one for each rank.
+fn processors(options: &Options) -> Result<Option<Vec<usize>>, Refused> {
+    let (ranks, allowed) = (options.ranks as usize, affinity::allowed()?);
+    match options.bind {
+        Some(Bind::None) => Ok(None),
+        Some(Bind::Core) if allowed.len() < ranks => {
+            let why = anyhow!("bind {ranks} ranks to {} processors: too few; use --bind none", allowed.len());
+            Err(Refused { why, code: code::USAGE })
+        }
+        _ => Ok((allowed.len() >= ranks).then_some(allowed)),
+    }
+}
+
+/// Makes room for the descriptors of so many ranks; gives the limit that ranks should have.
+fn raise_open_files(ranks: u32) -> Result<Option<(rlim_t, rlim_t)>, Refused> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    let needed = rlim_t::from(ranks) * 3 + 64;
+    if soft >= needed {
+        return Ok(None);
+    }
+    if hard < needed {
+        let why = anyhow!(
+            "start {ranks} ranks: that takes {needed} open descriptors, and the limit (ulimit -Hn) is {hard}"
+        );
+        return Err(Refused { why, code: code::FAILED });
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, needed, hard)?;
+    Ok(Some((soft, hard)))
+}
+
+impl Job {
+    fn new(options: &Options, name: &str, guardian: Guardian, verbose: bool) -> Result<Self, Refused> {
+        process::become_subreaper()?;
+        // What whoever started this process told it to ignore (nohup) is not for the ranks either.
+        let ignored = signals::ignored();
+        let mut watched = PASSED_ON.to_vec();
+        watched.retain(|signal| !ignored.contains(signal));
+        watched.push(Signal::SIGCHLD);
+        let signals = Signals::block(&watched)?;
+        let set = Set::new()?;
+        set.add(&signals, token::SIGNALS, Interest::Read)?;
+        Ok(Self {
+            set,
+            server: Server::new(options.ranks, name),
+            ranks: Vec::with_capacity(options.ranks as usize),
+            living: 0,
+            signals,
+            guardian,
+            stdout: Sink::new(io::stdout(), token::STDOUT)?,
+            stderr: Sink::new(io::stderr(), token::STDERR)?,
+            reading: [true; 2],
+            terminal: None,
+            hang_ups: VecDeque::new(),
+            verbose,
+            kills_before: limits::out_of_memory_kills(),
+            failed: false,
+            code: None,
+            aborter: None,
+            ended_by: None,
+            timeout: options.timeout.map(|t| (Instant::now() + t, t)),
+            kill_at: None,
+        })
+    }
+
+    fn say(&mut self, text: &str) {
+        self.stderr.line(&format!("gasrun: {text}"));
+    }
+
+    fn start(&mut self, options: &Options, job: String, processors: Option<&[usize]>) -> Result<(), Refused> {
+        let alone = options.ranks == 1 && !options.label;
+        let plan = Plan {
+            program: options.program.clone(),
+            signal_mask: self.signals.mask_before(),
+            ranks: options.ranks,
+            job,
+            streams: if alone { Streams::Inherited } else { Streams::Piped },
+            open_files: raise_open_files(options.ranks)?,
+        };
+        for rank in 0..options.ranks {
+            let processor = processors.map(|all| all[rank as usize]);
+            let input = if rank == 0 { stdin::input() } else { Input::Null };
+            let (mut child, connection) =
+                spawn::rank(&plan, rank, processor, input).map_err(|e| cannot_start(&plan, rank, e))?;
+            let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
+            self.guardian.announce(pid);
+            let connection = Channel::new(connection)?;
+            let base = u64::from(rank) * 4;
+            self.set.add(&connection, base + token::PMI, Interest::Read)?;
+            let label = if options.label { format!("[{rank}] ") } else { String::new() };
+            let source = |fd: Option<OwnedFd>, kind| -> Result<Option<Source>, Refused> {
+                let Some(fd) = fd else { return Ok(None) };
+                let source = Source::new(fd, label.clone(), !alone)?;
+                self.set.add(&source, base + kind, Interest::Read)?;
+                Ok(Some(source))
+            };
+            let out = source(child.stdout.take().map(OwnedFd::from), token::OUT)?;
+            let err = source(child.stderr.take().map(OwnedFd::from), token::ERR)?;
+            if let Some(pipe) = child.stdin.take() {
+                self.terminal = Some(Terminal::new(pipe.into(), &self.set)?);
+            }
+            self.ranks.push(Rank {
+                pid,
+                exit: None,
+                connection: Some(connection),
+                interest: Interest::Read,
+                hung_up: None,
+                out,
+                err,
+            });
+            self.living += 1;
+            if self.verbose {
+                let place = processor.map_or_else(String::new, |cpu| format!(" on processor {cpu}"));
+                self.say(&format!("started rank {rank} as process {pid}{place}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn who(&self, rank: u32) -> String {
+        format!("rank {rank} (pid {})", self.ranks[rank as usize].pid)
+    }
+
+    /// Ends what is left, passes on the last output, and gives the exit code.
+    fn end(mut self) -> i32 {
+        let groups: Vec<i32> = self.ranks.iter().map(|r| r.pid).collect();
+        if self.living > 0 {
+            self.signal_living(Signal::SIGKILL, None);
+        }
+        let found = sweep::leftovers(&groups, self.guardian.pid());
+        if found > 0 && self.verbose {
+            self.say(&format!("ended {found} processes or groups that the ranks had left"));
+        }
+        self.drain();
+        self.guardian.release();
+        match self.failed {
+            true => self.code.unwrap_or(code::FAILED),
+            false => 0,
+        }
+    }
+
+    /// Everything that could write has ended: passes on what is still in the pipes.
+    fn drain(&mut self) {
+        let mut events = Vec::new();
+        let mut deadline = Instant::now() + DRAIN;
+        loop {
+            for rank in 0..self.ranks.len() as u32 {
+                for kind in [token::OUT, token::ERR] {
+                    let full = if kind == token::OUT { self.stdout.is_full() } else { self.stderr.is_full() };
+                    if !full {
+                        // Reading fails only as an end, which is what is waited for.
+                        let _ = self.read(rank, kind, 64 << 10);
+                    }
+                }
+            }
+            let before = (self.stdout.is_empty(), self.stderr.is_empty());
+            let flushed = self.flush().is_ok();
+            let written = self.stdout.is_empty() && self.stderr.is_empty();
+            let dry = self.ranks.iter().all(|r| r.out.is_none() && r.err.is_none());
+            if !flushed || (written && (dry || Instant::now() >= deadline)) {
+                return;
+            }
+            if before == (true, true) || written {
+                // Something outside the job holds a pipe open: a moment more, not for ever.
+                let _ = self.set.wait(Some(Duration::from_millis(5)), &mut events);
+            } else {
+                // A slow reader may take its time: every turn waits for it.
+                deadline = Instant::now() + DRAIN;
+                let _ = self.set.wait(Some(Duration::from_millis(100)), &mut events);
+            }
+        }
+    }
+}
+
+/// The reason and the code for a program that cannot be started.
+fn cannot_start(plan: &Plan, rank: u32, e: io::Error) -> Refused {
+    let program = plan.program[0].to_string_lossy().into_owned();
+    let (code, hint) = match e.kind() {
+        io::ErrorKind::NotFound if !program.contains('/') => {
+            (code::NOT_FOUND, " (it was looked for in PATH)")
+        }
+        io::ErrorKind::NotFound if std::path::Path::new(&program).exists() => {
+            (code::NOT_FOUND, " (the file is there, the interpreter it names is not)")
+        }
+        io::ErrorKind::NotFound => (code::NOT_FOUND, ""),
+        io::ErrorKind::PermissionDenied => (code::NOT_EXECUTABLE, " (is it an executable file?)"),
+        _ if e.raw_os_error() == Some(libc::ENOEXEC) => (code::NOT_EXECUTABLE, ""),
+        _ => (code::FAILED, ""),
+    };
+    Refused { why: anyhow!("start rank {rank}: {program}: {e}{hint}"), code }
+}
