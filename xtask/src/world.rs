@@ -101,9 +101,11 @@ pub struct TestProgram {
 }
 
 impl TestProgram {
-    /// To run it as cargo would.
+    /// To run it as cargo would. Where this program was started in the background, interrupts are ignored, and a
+    /// test of signals would be none.
     pub fn cmd(&self) -> Cmd {
-        Cmd::new(&self.path).dir(&self.dir).env("CARGO_MANIFEST_DIR", &self.dir)
+        let program = Cmd::new("env").arg("--default-signal=INT,QUIT").arg(&self.path);
+        program.dir(&self.dir).env("CARGO_MANIFEST_DIR", &self.dir)
     }
 }
 

@@ -8,8 +8,8 @@
 
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::inbox::{MAX_INLINE, Message};
-use gasworks_sync::RawBytes;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64};
+use gasworks_sync::{Mode, RawBytes};
 
 /// Messages that can be reserved at the same time with a payload that fits into a slot; more use blocks.
 const STAGED: usize = 64;
@@ -33,8 +33,8 @@ impl Stage {
 
     /// Claims a buffer for `len` bytes, at most [`MAX_INLINE`]; `None` if all are in use.
     #[inline]
-    pub(crate) fn claim(&self, len: usize) -> Option<(u32, RawBytes)> {
-        let index = Blocks::new(&self.flags).claim(0, STAGED as u32)?;
+    pub(crate) fn claim<M: Mode>(&self, len: usize) -> Option<(u32, RawBytes)> {
+        let index = claim::<M>(Blocks::new(&self.flags), 0, STAGED as u32)?;
         Some((index, raw(self.words(index)).slice(0, len)?))
     }
 
@@ -49,6 +49,12 @@ impl Stage {
     pub(crate) fn words(&self, index: u32) -> &[AtomicU64] {
         &self.words[index as usize * WORDS..][..WORDS]
     }
+}
+
+/// Claims one of the blocks that only this process claims.
+#[inline]
+pub(crate) fn claim<M: Mode>(blocks: Blocks<'_>, first: u32, end: u32) -> Option<u32> {
+    if M::PARALLEL { blocks.claim(first, end) } else { blocks.claim_alone(first, end) }
 }
 
 /// The payload that arrived in a slot.
@@ -68,7 +74,7 @@ fn raw(words: &[AtomicU64]) -> RawBytes {
 mod tests {
     use super::*;
     use gasworks_shmem::inbox::{Control, Cursor, Inbox, Payload, Slot};
-    use gasworks_sync::racy;
+    use gasworks_sync::{Par, Seq, racy};
 
     #[test]
     fn a_payload_goes_through_a_stage_a_slot_and_a_message() {
@@ -77,7 +83,7 @@ mod tests {
         let inbox = Inbox::new(&control, &slots).expect("a power of two");
         let (mut cursor, mut message) = (Cursor::default(), Message::new());
         for len in [1, 7, 8, 9, MAX_INLINE] {
-            let (index, bytes) = stage.claim(len).expect("a free buffer");
+            let (index, bytes) = stage.claim::<Seq>(len).expect("a free buffer");
             bytes.write(&vec![len as u8; len]);
             inbox.reserve(1).expect("room");
             inbox.send(0, b"head", Payload::Inline { words: stage.words(index), len });
@@ -88,7 +94,7 @@ mod tests {
             lent.read(&mut found);
             assert_eq!((found, message.head()), (vec![len as u8; len], &b"head"[..]));
         }
-        let all: Vec<_> = std::iter::from_fn(|| stage.claim(8)).map(|(index, _)| index).collect();
+        let all: Vec<_> = std::iter::from_fn(|| stage.claim::<Par>(8)).map(|(index, _)| index).collect();
         assert_eq!(all.len(), STAGED);
         let mut back = [0; 8];
         racy::load_words(stage.words(0), &mut back);

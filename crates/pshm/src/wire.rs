@@ -124,8 +124,9 @@ impl<M: Mode> Pshm<M> {
         let (index, bytes) = if class == Class::Request {
             let mine = self.host.mine();
             let fitting = mine.layout.classes.iter().filter(|class| len <= class.size);
-            let index =
-                fitting.into_iter().find_map(|class| mine.request_blocks.claim(class.first, class.end));
+            let index = fitting
+                .into_iter()
+                .find_map(|class| stage::claim::<M>(mine.request_blocks, class.first, class.end));
             let index = index.ok_or(WireError::Busy { to })?;
             (index, mine.request_bytes(index, len))
         } else {
@@ -247,7 +248,7 @@ impl<M: Mode> Wire for Pshm<M> {
             return Ok(Reservation { to, class, payload: RawBytes::EMPTY, ticket });
         }
         if payload <= MAX_INLINE
-            && let Some((index, bytes)) = self.stage.claim(payload)
+            && let Some((index, bytes)) = self.stage.claim::<M>(payload)
         {
             return Ok(Reservation { to, class, payload: bytes, ticket: Place::Staged(index).ticket() });
         }
@@ -257,7 +258,7 @@ impl<M: Mode> Wire for Pshm<M> {
             }
             Err(error) => {
                 if class == Class::Request {
-                    self.claims[to as usize].put(peer.requests);
+                    peer.requests.cancel(1);
                 }
                 Err(error)
             }
@@ -295,7 +296,7 @@ impl<M: Mode> Wire for Pshm<M> {
         let Some(peer) = self.host.ranks.get(reservation.to as usize) else { return };
         self.release(Place::from_ticket(reservation.ticket), peer, reservation.class);
         if reservation.class == Class::Request {
-            self.claims[reservation.to as usize].put(peer.requests);
+            peer.requests.cancel(1);
         }
     }
 

@@ -264,7 +264,8 @@ impl<M: Mode> Claims<M> {
         Self { left: AtomicU32::new(0), batch, mode: PhantomData }
     }
 
-    /// Takes one, of those at hand or from the queue.
+    /// Takes one, of those at hand or from the queue. One that is not used after all goes back to the queue
+    /// ([`Inbox::cancel`]), or the processes together could come to hold more than its half.
     ///
     /// # Errors
     /// There is none now.
@@ -284,12 +285,6 @@ impl<M: Mode> Claims<M> {
             self.keep(more);
         }
         Ok(())
-    }
-
-    /// Gives one back that was not used.
-    #[inline]
-    pub fn put(&self, inbox: Inbox<'_>) {
-        if self.left.load(Relaxed) >= self.batch { inbox.cancel(1) } else { self.keep(1) }
     }
 
     #[inline]

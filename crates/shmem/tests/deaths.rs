@@ -123,11 +123,17 @@ fn claims_of_the_dead_are_lost_and_no_more() {
 
 #[test]
 fn blocks_of_the_dead_stay_claimed_or_come_free() {
-    for (point, claimed) in [("blocks.claim.claimed", 1), ("blocks.free.before", 1), ("blocks.free.freed", 0)]
-    {
+    for (point, claimed) in [
+        ("blocks.claim.claimed", 1),
+        ("blocks.claim_alone.claimed", 1),
+        ("blocks.free.before", 1),
+        ("blocks.free.freed", 0),
+    ] {
         let flags: Vec<_> = (0..2).map(|_| AtomicU32::new(0)).collect();
         let life = || {
-            let index = Blocks::new(&flags).claim(0, 2).expect("a block");
+            let blocks = Blocks::new(&flags);
+            let index = if point.contains("alone") { blocks.claim_alone(0, 2) } else { blocks.claim(0, 2) };
+            let index = index.expect("a block");
             Blocks::new(&flags).free(index);
         };
         assert!(dies_at(point, 1, life), "{point} was not passed");

@@ -6,7 +6,7 @@
 use gasworks_shmem::barrier::{Arrival, Barrier};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::credit::{Credits, Owed};
-use gasworks_shmem::doorbell::Doorbell;
+use gasworks_shmem::doorbell::{self, Doorbell};
 use gasworks_shmem::inbox::{Block, Claims, Control, Cursor, Inbox, Message, Payload, Slot};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::cell::UnsafeCell;
@@ -213,7 +213,16 @@ impl Contents {
 
 #[test]
 fn blocks_are_reused_after_they_were_read() {
-    model(|| {
+    blocks_go_round(|blocks| blocks.claim(0, 1));
+}
+
+#[test]
+fn blocks_of_one_claimer_are_reused_after_they_were_read() {
+    blocks_go_round(|blocks| blocks.claim_alone(0, 1));
+}
+
+fn blocks_go_round(claim: fn(Blocks<'_>) -> Option<u32>) {
+    model(move || {
         struct Shared {
             flags: [AtomicU32; 1],
             contents: Contents,
@@ -225,7 +234,7 @@ fn blocks_are_reused_after_they_were_read() {
         let sender = thread::spawn(move || {
             for value in [1, 2] {
                 let index = loop {
-                    match Blocks::new(&other.flags).claim(0, 1) {
+                    match claim(Blocks::new(&other.flags)) {
                         Some(index) => break index,
                         None => spin(),
                     }
@@ -352,6 +361,27 @@ fn barrier_of_three() {
         });
         rank(&shared, 0);
         others.into_iter().for_each(|thread| thread.join().expect("a rank"));
+    });
+}
+
+/// Who arrives last wakes those that sleep: behind the fence at least one of those that come together sees all.
+#[test]
+fn barrier_somebody_knows_that_all_have_arrived() {
+    model(|| {
+        let arrivals = Arc::new([(); 3].map(|()| Arrival::new()));
+        let rank = |arrivals: &[Arrival; 3], me: usize| {
+            let barrier = Barrier::new(arrivals, me).expect("a rank");
+            barrier.arrive();
+            doorbell::settle();
+            barrier.complete()
+        };
+        let others = [1, 2].map(|me| {
+            let arrivals = arrivals.clone();
+            thread::spawn(move || rank(&arrivals, me))
+        });
+        let mine = rank(&arrivals, 0);
+        let theirs = others.map(|thread| thread.join().expect("a rank"));
+        assert!(mine || theirs.contains(&true), "all have arrived, and nobody knows");
     });
 }
 

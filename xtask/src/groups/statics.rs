@@ -8,7 +8,7 @@ pub fn rows() -> Vec<Row> {
         Row::new(name, move |_, log| log.run_ok(&Cmd::cargo(words).limit(900)).map(drop))
     };
     vec![
-        cargo("static/format", "fmt --all --check"),
+        cargo("static/format", "fmt --all -- --check --color never"),
         cargo("lint/clippy", "clippy --workspace --all-targets -- -D warnings"),
         Row::new("lint/documentation", |_, log| {
             let doc = Cmd::cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").limit(900);

@@ -35,7 +35,7 @@ pub fn run(world: &World, log: &Log, build: Build, package: &str) -> Result<()> 
     let built = world.built(build)?;
     let mut tests = 0;
     for program in built.tests.iter().filter(|t| t.package == package && t.target != "loom") {
-        tests += passed(&log.run_ok(&program.cmd().limit(300))?.output);
+        tests += passed(&log.run_ok(&build.dress(program.cmd()).limit(300))?.output);
     }
     ensure!(tests > 0, "the package has no test that ran");
     Ok(())

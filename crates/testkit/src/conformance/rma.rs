@@ -7,9 +7,9 @@ use gasworks::GlobalPtr;
 const LENS: [usize; 15] = [0, 1, 2, 3, 7, 8, 9, 63, 64, 65, 511, 512, 4095, 4096, (1 << 20) + 3];
 const GUARD: u8 = 0xA5;
 
-/// What a rank's own zone holds before a case: so a byte beside the target of a put is seen.
-fn clear<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    stage.agent.local(stage.open(stage.rank()), OPEN as usize)?.write(0, &vec![GUARD; OPEN as usize]);
+/// What the first `len` bytes of a rank's own zone hold before a case: so a byte beside the target of a put is seen.
+fn clear<M: SuiteMode>(stage: &Stage<'_, M>, len: usize) -> Result<(), Failure> {
+    stage.agent.local(stage.open(stage.rank()), len)?.write(0, &vec![GUARD; len]);
     Ok(stage.agent.barrier()?)
 }
 
@@ -34,7 +34,7 @@ fn inspect<M: SuiteMode>(
 
 /// Blocking put and get at every alignment within a cache line, in every size.
 pub(super) fn blocking<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    clear(stage)?;
+    clear(stage, OPEN as usize)?;
     let (me, to, agent) = (stage.rank(), stage.next(), &stage.agent);
     for len in LENS {
         let offsets: &[usize] =
@@ -60,7 +60,7 @@ pub(super) fn blocking<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure
 
 /// Local addresses on the stack, on the heap, in static memory, and in this rank's own segment.
 pub(super) fn local_memory<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    clear(stage)?;
+    clear(stage, 4096)?;
     static WORDS: [u64; 128] = [0x0123_4567_89AB_CDEF; 128];
     let (me, to, agent) = (stage.rank(), stage.next(), &stage.agent);
     let place: GlobalPtr<u64> = stage.open(to).cast();
@@ -94,7 +94,7 @@ pub(super) fn local_memory<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Fai
 
 /// Single values of all widths.
 pub(super) fn values<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    clear(stage)?;
+    clear(stage, 4096)?;
     let (agent, to) = (&stage.agent, stage.next());
     for offset in 0..20u64 {
         let place = stage.open(to).add(offset * 16)?;
@@ -138,7 +138,7 @@ pub(super) fn edges<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
 
 /// Many borrowed buffers at once: all are done when the scope ends, also when its body fails.
 pub(super) fn scope<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    clear(stage)?;
+    clear(stage, OPEN as usize)?;
     let (agent, me, to) = (&stage.agent, stage.rank(), stage.next());
     let sources: Vec<Vec<u8>> = (0..40).map(|i| made(tag(me, to, i), 1 + 331 * i as usize)).collect();
     let place = |i: usize| stage.open(to).add(16_000 * i as u64);

@@ -162,7 +162,6 @@ fn two_at_once(seed: u64) -> Result<(), Failure> {
             }
             let sums = (states[0].get(Count::EchoSum), states[1].get(Count::EchoSum));
             require!(sums == (19_900, 39_800), "the jobs' sums are {sums:?}");
-            drop((a, b));
             first.close()?;
             Ok(second.close()?)
         };

@@ -58,7 +58,7 @@ impl Bootstrap for SimBootstrap {
             if let Some(broken) = net.broken() {
                 return Err(protocol("fence", format!("rank {} is gone: {}", broken.rank, broken.why)));
             }
-            net.fenced.wait(&mut exchange);
+            exchange = net.fenced.wait(exchange);
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ mod block;
 mod boot;
 mod dice;
 mod job;
+mod lock;
 mod net;
 mod nic;
 mod run;
@@ -198,7 +199,7 @@ impl SimRank {
 
     /// The barrier in shared memory, where ranks are mapped.
     pub fn barrier(&self) -> Option<SimBarrier> {
-        let barrier = || SimBarrier { rank: self.clone(), mine: parking_lot::Mutex::new(0) };
+        let barrier = || SimBarrier { rank: self.clone(), mine: lock::Mutex::new(0) };
         self.net.config.mapped.then(barrier)
     }
 

@@ -2,8 +2,8 @@
 
 use super::SimConfig;
 use super::block::Block;
+use super::lock::{Condvar, Mutex, RwLock};
 use gasworks_sync::RawBytes;
-use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
 
 use gasworks_core::Class;
@@ -39,7 +39,7 @@ impl Message {
         let mut bytes = self.content();
         let target = if bytes.is_empty() { &mut self.head[..] } else { &mut bytes[..] };
         let at = target.len() - 1 - chance as usize % target.len().min(4);
-        target[at] ^= 1 << (chance >> 8) % 8;
+        target[at] ^= 1 << ((chance >> 8) % 8);
         self.payload.bytes().write(&bytes);
     }
 }
@@ -152,7 +152,7 @@ impl Net {
         let ranks = config.ranks as usize;
         let seat = || Seat {
             inbox: Mutex::default(),
-            arrival: Condvar::new(),
+            arrival: Condvar::default(),
             outbox: Mutex::new(Outbox { replies_due: vec![0; ranks], ..Outbox::default() }),
             nic: Mutex::default(),
             // Whole units of what a get fetches, or the last bytes could not be got.
@@ -163,7 +163,7 @@ impl Net {
             seats: std::iter::repeat_with(seat).take(ranks).collect(),
             registrations: RwLock::new(std::iter::repeat_with(Vec::new).take(ranks).collect()),
             exchange: Mutex::new(Exchange { finalized: vec![false; ranks], ..Exchange::default() }),
-            fenced: Condvar::new(),
+            fenced: Condvar::default(),
             broken: Mutex::new(None),
             arrivals: Mutex::default(),
             name: format!("simnet-{:x}", config.seed),

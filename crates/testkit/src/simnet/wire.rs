@@ -174,7 +174,7 @@ impl Wire for SimWire {
         }
         let mut inbox = self.0.seat().inbox.lock();
         if inbox.messages.is_empty() && !inbox.woken {
-            self.0.seat().arrival.wait_for(&mut inbox, limit);
+            inbox = self.0.seat().arrival.wait_for(inbox, limit);
         }
         inbox.woken = false;
     }
@@ -188,7 +188,7 @@ impl Wire for SimWire {
 /// A barrier of all ranks in shared memory, for nets whose ranks are mapped.
 pub struct SimBarrier {
     pub(super) rank: SimRank,
-    pub(super) mine: parking_lot::Mutex<u64>,
+    pub(super) mine: super::lock::Mutex<u64>,
 }
 
 impl SharedBarrier for SimBarrier {
