@@ -55,7 +55,8 @@ impl<M: CoreMode> Handlers<M> {
             let what = format!("index {index} is the library's: clients use {CLIENT_BASE} to 255");
             return Err(Error::Table { name: entry.signature.name, what });
         }
-        let index = fixed.or_else(|| (CLIENT_BASE..=255).rev().find(|&i| self.entries[usize::from(i)].is_none()));
+        let index =
+            fixed.or_else(|| (CLIENT_BASE..=255).rev().find(|&i| self.entries[usize::from(i)].is_none()));
         match index {
             Some(index) => self.place(index, entry),
             None => {
@@ -144,7 +145,11 @@ mod tests {
         assert_eq!(table.register(Some(254), entry("fixed")), Ok(254));
         assert_eq!(table.register(None, entry("a")), Ok(255));
         assert_eq!(table.register(None, entry("b")), Ok(253));
-        assert!(table.register(Some(254), entry("c")).is_err_and(|e| e.to_string().contains("taken by \"fixed\"")));
+        assert!(
+            table
+                .register(Some(254), entry("c"))
+                .is_err_and(|e| e.to_string().contains("taken by \"fixed\""))
+        );
         assert!(table.register(Some(127), entry("d")).is_err_and(|e| e.to_string().contains("128 to 255")));
         for i in 0..125 {
             assert!(table.register(None, entry(&i.to_string())).is_ok());

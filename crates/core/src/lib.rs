@@ -25,13 +25,13 @@ mod router;
 pub mod wire;
 
 pub use engine::{Engine, Incoming, Outgoing, Parts, Received, Task};
-pub use gasworks_rdma::Engine as Rdma;
-pub use gasworks_sock::sleeper::{Policy, Sleeper};
-pub use ops::OpId;
 pub use error::Error;
 pub use flow::Flow;
+pub use gasworks_rdma::Engine as Rdma;
+pub use gasworks_sock::sleeper::{Policy, Sleeper};
 pub use handlers::{Entry, Handlers, Signature};
 pub use message::Category;
+pub use ops::OpId;
 pub use wire::{Arrived, Class, Limits, Reservation, SharedBarrier, Wire, WireError};
 
 use gasworks_sync::{Mode, Par, Seq};

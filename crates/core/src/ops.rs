@@ -171,7 +171,8 @@ impl<M: CoreMode> Ops<M> {
 impl<M: CoreMode> Inner<M> {
     fn slot(&mut self, id: OpId) -> Result<&mut Slot<M>, Error> {
         let slot = self.slots.get_mut(id.index as usize);
-        slot.filter(|s| s.generation == id.generation && !matches!(s.state, State::Free)).ok_or(Error::UnknownEvent)
+        slot.filter(|s| s.generation == id.generation && !matches!(s.state, State::Free))
+            .ok_or(Error::UnknownEvent)
     }
 
     fn release(&mut self, index: u32) -> Option<Box<M::Keep>> {

@@ -12,7 +12,10 @@ pub(crate) struct Router<M: CoreMode> {
 impl<M: CoreMode> Router<M> {
     /// `route[rank]` is the number of a wire.
     pub(crate) fn new(wires: Vec<Box<M::Wire>>, route: Vec<u8>) -> Self {
-        assert!(route.iter().all(|&wire| usize::from(wire) < wires.len()), "a route to a wire that is not there");
+        assert!(
+            route.iter().all(|&wire| usize::from(wire) < wires.len()),
+            "a route to a wire that is not there"
+        );
         Self { wires, route: route.into() }
     }
 

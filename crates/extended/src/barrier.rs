@@ -142,7 +142,11 @@ impl Dissemination {
         self.inner.try_with(|inner| self.advance_inner(engine, inner)).unwrap_or(Ok(false))
     }
 
-    fn advance_inner<M: CoreMode>(&self, engine: &Engine<M>, inner: &mut Inner) -> Result<bool, gasworks_core::Error> {
+    fn advance_inner<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        inner: &mut Inner,
+    ) -> Result<bool, gasworks_core::Error> {
         while inner.begun != inner.finished {
             let distance = 1u64 << inner.step;
             if distance >= u64::from(self.ranks) {
@@ -156,7 +160,13 @@ impl Dissemination {
                 let mut args = [0u8; 8];
                 args[..4].copy_from_slice(&parity.to_le_bytes());
                 args[4..].copy_from_slice(&inner.step.to_le_bytes());
-                let message = Outgoing { category: Category::Short, handler: STEP, args: &args, payload: &[], landing: 0 };
+                let message = Outgoing {
+                    category: Category::Short,
+                    handler: STEP,
+                    args: &args,
+                    payload: &[],
+                    landing: 0,
+                };
                 match engine.try_request(to, &message) {
                     Ok(()) => inner.told = true,
                     Err(error) if error.is_busy() => return Ok(false),

@@ -56,7 +56,9 @@ pub fn put<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, source: &[u8
         return Ok(());
     }
     // SAFETY: E1: the borrow lasts until the wait returns.
-    let event = unsafe { transfer(engine, Direction::Put, rank, offset, source.as_ptr().cast_mut(), source.len(), None)? };
+    let event = unsafe {
+        transfer(engine, Direction::Put, rank, offset, source.as_ptr().cast_mut(), source.len(), None)?
+    };
     finish_borrowed(engine, event)
 }
 
@@ -71,7 +73,8 @@ pub fn get<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, target: &mut
         return Ok(());
     }
     // SAFETY: E1: the exclusive borrow lasts until the wait returns.
-    let event = unsafe { transfer(engine, Direction::Get, rank, offset, target.as_mut_ptr(), target.len(), None)? };
+    let event =
+        unsafe { transfer(engine, Direction::Get, rank, offset, target.as_mut_ptr(), target.len(), None)? };
     finish_borrowed(engine, event)
 }
 

@@ -93,7 +93,12 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ///
     /// # Errors
     /// It must wait; and those of [`request_short`](Self::request_short).
-    pub fn try_request_short<A: Args>(&self, to: u32, handler: ShortRequest<A>, args: A) -> Result<(), Error> {
+    pub fn try_request_short<A: Args>(
+        &self,
+        to: u32,
+        handler: ShortRequest<A>,
+        args: A,
+    ) -> Result<(), Error> {
         Ok(self.engine().try_request(to, &short(handler, &args))?)
     }
 
@@ -226,7 +231,11 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ///
     /// # Errors
     /// The rank or the range is wrong, or the network failed.
-    pub fn put_owned<T: Args>(&self, target: GlobalPtr<T>, source: Vec<T>) -> Result<Event<'job, M, Vec<T>>, Error> {
+    pub fn put_owned<T: Args>(
+        &self,
+        target: GlobalPtr<T>,
+        source: Vec<T>,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
         let (start, len) = (source.as_ptr().cast(), size_of_val(&source[..]));
         // SAFETY: E1 of gasworks_extended::rma: the operation keeps the vector, whose heap block does not move.
         let started = unsafe {
@@ -239,7 +248,11 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ///
     /// # Errors
     /// The rank or the range is wrong, or the network failed.
-    pub fn get_owned<T: Args>(&self, source: GlobalPtr<T>, count: usize) -> Result<Event<'job, M, Vec<T>>, Error> {
+    pub fn get_owned<T: Args>(
+        &self,
+        source: GlobalPtr<T>,
+        count: usize,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
         let mut target = vec![T::zeroed(); count];
         let (start, len) = (target.as_mut_ptr().cast(), size_of_val(&target[..]));
         // SAFETY: E1 of gasworks_extended::rma: the operation keeps the vector, whose heap block does not move.
@@ -264,7 +277,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ) -> Result<Event<'job, M, ()>, Error> {
         let len = count * size_of::<T>();
         // SAFETY: the caller's promise.
-        let started = unsafe { rma::put_nb(self.engine(), target.rank(), target.offset(), source.cast(), len, None)? };
+        let started =
+            unsafe { rma::put_nb(self.engine(), target.rank(), target.offset(), source.cast(), len, None)? };
         Ok(Event::new(self.engine(), started, |_| Some(())))
     }
 
@@ -283,7 +297,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ) -> Result<Event<'job, M, ()>, Error> {
         let len = count * size_of::<T>();
         // SAFETY: the caller's promise.
-        let started = unsafe { rma::get_nb(self.engine(), source.rank(), source.offset(), target.cast(), len, None)? };
+        let started =
+            unsafe { rma::get_nb(self.engine(), source.rank(), source.offset(), target.cast(), len, None)? };
         Ok(Event::new(self.engine(), started, |_| Some(())))
     }
 

@@ -28,7 +28,11 @@ impl<T, M: ThreadMode> Unpin for Event<'_, M, T> {}
 
 impl<'job, M: ThreadMode, T> Event<'job, M, T> {
     /// From what `rma` returned: an event, and what was kept if it was done at once.
-    pub(crate) fn new(engine: &'job Engine<M>, started: (rma::Event, rma::Kept<M>), take: Take<M, T>) -> Self {
+    pub(crate) fn new(
+        engine: &'job Engine<M>,
+        started: (rma::Event, rma::Kept<M>),
+        take: Take<M, T>,
+    ) -> Self {
         let (event, kept) = started;
         let state = if event.is_done() {
             take(kept).map_or(State::Taken, State::Done)

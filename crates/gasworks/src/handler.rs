@@ -33,7 +33,12 @@ impl<M: ThreadMode> Request<'_, M> {
     ///
     /// # Errors
     /// The payload is larger than the largest Medium, or the peer is gone.
-    pub fn reply_medium<B: Args>(self, handler: MediumReply<B>, args: B, payload: &[u8]) -> Result<(), Error> {
+    pub fn reply_medium<B: Args>(
+        self,
+        handler: MediumReply<B>,
+        args: B,
+        payload: &[u8],
+    ) -> Result<(), Error> {
         self.reply(Category::Medium, handler.index(), &args, payload, 0)
     }
 

@@ -145,7 +145,12 @@ impl<M: ThreadMode> Job<M> {
                     *allocated = end.next_multiple_of(64).min(len);
                     Ok(GlobalPtr::new(rank, offset))
                 }
-                _ => Err(Error::SegmentFull { rank, asked: bytes.unwrap_or(u64::MAX), left: len - offset, len }),
+                _ => Err(Error::SegmentFull {
+                    rank,
+                    asked: bytes.unwrap_or(u64::MAX),
+                    left: len - offset,
+                    len,
+                }),
             }
         })
     }
@@ -177,7 +182,8 @@ fn greet(bootstrap: &dyn Bootstrap, mine: &str, fingerprint: u64) -> Result<usiz
     let fingerprint = fingerprint.to_le_bytes();
     let cpus = gasworks_os::affinity::allowed().unwrap_or_default();
     let mask = gasworks_os::affinity::mask_of(&cpus);
-    let greeting: Vec<u8> = fingerprint.into_iter().chain(mask.iter().flat_map(|word| word.to_le_bytes())).collect();
+    let greeting: Vec<u8> =
+        fingerprint.into_iter().chain(mask.iter().flat_map(|word| word.to_le_bytes())).collect();
     let all = bootstrap.exchange("gasworks.greeting", &greeting)?;
     if all.iter().all(|theirs| theirs.starts_with(&fingerprint)) {
         let mut union = Vec::new();

@@ -100,7 +100,11 @@ impl<M: ThreadMode> Table<M> {
     ///
     /// # Errors
     /// The index is taken, or the table is full.
-    pub fn short_request<A: Args, R: Outcome, F>(&mut self, name: &str, f: F) -> Result<ShortRequest<A>, Error>
+    pub fn short_request<A: Args, R: Outcome, F>(
+        &mut self,
+        name: &str,
+        f: F,
+    ) -> Result<ShortRequest<A>, Error>
     where
         F: for<'a> Fn(Request<'a, M>, A) -> R + Handler<M>,
     {
@@ -115,7 +119,11 @@ impl<M: ThreadMode> Table<M> {
     ///
     /// # Errors
     /// The index is taken, or the table is full.
-    pub fn medium_request<A: Args, R: Outcome, F>(&mut self, name: &str, f: F) -> Result<MediumRequest<A>, Error>
+    pub fn medium_request<A: Args, R: Outcome, F>(
+        &mut self,
+        name: &str,
+        f: F,
+    ) -> Result<MediumRequest<A>, Error>
     where
         F: for<'a> Fn(Request<'a, M>, A, Payload<'a>) -> R + Handler<M>,
     {
@@ -149,7 +157,8 @@ impl<M: ThreadMode> Table<M> {
     where
         F: for<'a> Fn(Reply<'a>, A) -> R + Handler<M>,
     {
-        let run: Adapt<F, M> = |f, message| settle(&message.source(), f(reply_of(&message), args_of(&message)));
+        let run: Adapt<F, M> =
+            |f, message| settle(&message.source(), f(reply_of(&message), args_of(&message)));
         self.register::<A>(name, Category::Short, true, f.boxed(run)).map(ShortReply::new)
     }
 
@@ -189,8 +198,14 @@ impl<M: ThreadMode> Table<M> {
         function: Box<M::Function>,
     ) -> Result<u8, Error> {
         const {
-            assert!(size_of::<A>() <= 64, "the arguments of an active message are at most 16 words of 32 bits");
-            assert!(size_of::<A>().is_multiple_of(4), "the arguments of an active message are whole words of 32 bits");
+            assert!(
+                size_of::<A>() <= 64,
+                "the arguments of an active message are at most 16 words of 32 bits"
+            );
+            assert!(
+                size_of::<A>().is_multiple_of(4),
+                "the arguments of an active message are whole words of 32 bits"
+            );
         };
         let signature = Signature { name: name.into(), category, reply, nargs: size_of::<A>() / 4 };
         Ok(self.handlers.register(self.fixed.take(), Entry { signature, function })?)

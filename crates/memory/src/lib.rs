@@ -12,7 +12,7 @@ mod kind;
 mod peers;
 mod table;
 
-pub use aux::{AuxPlan, AuxPart};
+pub use aux::{AuxPart, AuxPlan};
 pub use kind::{Host, Kind, KindTag};
 pub use peers::{Peer, PeerFlags, PeerTable};
 pub use table::{MemoryError, Rights, SegmentId, SegmentTable, View};

@@ -69,8 +69,17 @@ impl PeerTable {
             return Err(crate::MemoryError::NoSuchRank { rank, ranks: self.peers.len() as u32 });
         };
         if offset.checked_add(len as u64).is_none_or(|end| end > peer.len) {
-            return Err(crate::MemoryError::OutsideSegment { rank, offset, len: len as u64, segment: peer.len });
+            return Err(crate::MemoryError::OutsideSegment {
+                rank,
+                offset,
+                len: len as u64,
+                segment: peer.len,
+            });
         }
-        if peer.flags.contains(PeerFlags::MAPPED) { Ok(peer.mapped.slice(offset as usize, len)) } else { Ok(None) }
+        if peer.flags.contains(PeerFlags::MAPPED) {
+            Ok(peer.mapped.slice(offset as usize, len))
+        } else {
+            Ok(None)
+        }
     }
 }

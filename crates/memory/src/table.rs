@@ -34,7 +34,9 @@ pub enum MemoryError {
         ranks: u32,
     },
     /// The range is not inside the segment.
-    #[error("bytes {offset} to {offset}+{len} are outside the segment of rank {rank}, which has {segment} bytes")]
+    #[error(
+        "bytes {offset} to {offset}+{len} are outside the segment of rank {rank}, which has {segment} bytes"
+    )]
     OutsideSegment {
         /// Whose segment.
         rank: u32,

@@ -4,6 +4,8 @@
 //! B1. The handler calls only async-signal-safe functions, takes no lock and allocates nothing; what it reads is the
 //!     table of atomics in [`jobs`](crate::jobs).
 //! B2. The handler that was there before is stored before ours can run, and is called as its flags say.
+//! B3. The kernel gives a handler installed with `SA_SIGINFO` a valid `siginfo_t`, which for a `SIGBUS` of its own
+//!     (a positive code) holds an address.
 
 use gasworks_sync::RawBytes;
 use gasworks_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -75,8 +77,7 @@ fn install() -> Result<()> {
 
 extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let state = jobs::faults();
-    // SAFETY: the kernel gives a valid siginfo to a SA_SIGINFO handler; for a positive code of SIGBUS it holds an
-    // address.
+    // SAFETY: B3.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     let faulted = code > 0;
     let first = state.reported.fetch_add(1, Ordering::AcqRel) == 0;

@@ -3,6 +3,7 @@
 //! # Invariants
 //! M1. A [`Mapping`] covers `len` bytes, shared, readable and writable, from when it is made until it is dropped.
 //! M2. No reference to mapped bytes is made here: they leave as [`RawBytes`] only.
+//! M3. A call that is given no pointer touches no memory of ours.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -179,7 +180,7 @@ impl Mapping {
 
 /// The size of a base page.
 pub fn page_size() -> usize {
-    // SAFETY: sysconf reads a number; it touches no memory of ours.
+    // SAFETY: M3: sysconf is given a number and gives one.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)
 }

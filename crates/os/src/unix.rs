@@ -5,6 +5,7 @@
 //! U1. A message header given to the kernel points at buffers that outlive the call, with their true lengths.
 //! U2. A descriptor number found in a control message is new, open and ours alone: it becomes an `OwnedFd` exactly
 //!     once, before anything can fail.
+//! U3. All zeroes is a valid, empty message header.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -214,7 +215,7 @@ fn send_once(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io
     let payload = u32::try_from(std::mem::size_of_val(numbers.as_slice())).unwrap_or(u32::MAX);
     let mut control = [0u64; CONTROL_WORDS];
     let mut iov = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: all zeroes is a valid empty header.
+    // SAFETY: U3.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     header.msg_iov = &raw mut iov;
     header.msg_iovlen = 1;
@@ -240,7 +241,7 @@ fn send_once(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io
 fn recv_once(socket: BorrowedFd<'_>, bytes: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<usize> {
     let mut control = [0u64; CONTROL_WORDS];
     let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    // SAFETY: all zeroes is a valid empty header.
+    // SAFETY: U3.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     header.msg_iov = &raw mut iov;
     header.msg_iovlen = 1;

@@ -71,7 +71,7 @@ pub enum PshmError {
     },
     /// The leader did not answer.
     #[error(
-        "rank {leader} did not send the descriptors of all ranks within {seconds} s ({TIMEOUT_NAME}): {source}"
+        "rank {leader} did not send the descriptors of all ranks ({TIMEOUT_NAME} allows {seconds} s): {cause}"
     )]
     NoLeader {
         /// Which rank leads.
@@ -79,7 +79,7 @@ pub enum PshmError {
         /// How long was allowed.
         seconds: f64,
         /// The cause.
-        source: OsError,
+        cause: OsError,
     },
     /// A descriptor is not what its rank announced.
     #[error("the memory file of rank {rank} is not what it announced: {what}")]

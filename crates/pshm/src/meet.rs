@@ -140,13 +140,13 @@ fn follow(
     allowed: Duration,
     deadline: Instant,
 ) -> Result<Vec<OwnedFd>, PshmError> {
-    let lost = |source| PshmError::NoLeader { leader: LEADER, seconds: allowed.as_secs_f64(), source };
+    let lost = |cause| PshmError::NoLeader { leader: LEADER, seconds: allowed.as_secs_f64(), cause };
     let stream = unix::connect(&address(&nonces[LEADER as usize]), deadline).map_err(lost)?;
     kill_point!("pshm.meet.connected");
     if stream.peer()?.uid != own_user()? {
-        let source =
+        let cause =
             OsError::new("trust socket of", "rank 0", std::io::Error::other("another user listens there"));
-        return Err(lost(source));
+        return Err(lost(cause));
     }
     let mut card = [0; CARD];
     card[..4].copy_from_slice(&me.to_le_bytes());

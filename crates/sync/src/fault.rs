@@ -4,6 +4,9 @@
 //! process dies by `SIGKILL` when it passes the point that `GASWORKS_KILL_AT=name@rank` names (the rank is read
 //! from `PMI_RANK`, absent means 0; `name@rank#n` waits for the n-th passage), and a thread whose test has installed
 //! a hook calls that instead.
+//!
+//! # Invariants
+//! F1. `raise(SIGKILL)` is given no pointer and does not return.
 
 /// Names a place at which a process may be killed: `kill_point!("pshm.attach.sent")`.
 #[macro_export]
@@ -64,7 +67,7 @@ mod live {
         let count = passed.get_or_insert_with(HashMap::new).entry(name).or_insert(0);
         *count += 1;
         if *count == target.nth {
-            // SAFETY: raising a signal touches no memory of ours; SIGKILL does not return.
+            // SAFETY: F1.
             unsafe { libc::raise(libc::SIGKILL) };
         }
     }

@@ -1,7 +1,6 @@
 //! A rank killed at each place that the sources name: the job must end, say so, and leave nothing. And the tests that
 //! only a build with kill points has.
 
-use super::Extent;
 use crate::exec::{Cmd, Log};
 use crate::leftovers::Leftovers;
 use crate::rows::Row;
@@ -23,7 +22,7 @@ enum Scenario {
     Aborts,
 }
 
-/// The likeliest to pass a point come first: ranks differ in what they do at start and end, modes in their locks.
+/// Ranks differ in what they do at start and end, modes in their locks.
 const SCENARIOS: &[Scenario] = &[
     Scenario::Suite { mode: "seq", victim: RANKS - 1 },
     Scenario::Suite { mode: "seq", victim: 0 },
@@ -32,10 +31,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario::Aborts,
 ];
 
-/// Points that no job passes, and the test that kills there.
-const IN_TESTS: &[(&str, &str)] = &[("inbox.cancel.before", "crates/shmem/tests/deaths.rs")];
-
-pub fn rows(extent: Extent) -> Result<Vec<Row>> {
+pub fn rows() -> Result<Vec<Row>> {
     let mut rows = vec![Row::new("kill/build", |world, _| world.built(Build::Faults).map(drop))];
     let points = scan::kill_points()?;
     for package in points.iter().map(|p| p.package.clone()).collect::<BTreeSet<_>>() {
@@ -45,30 +41,17 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
     }
     for point in points {
         let name = point.name;
-        rows.push(
-            Row::new(format!("kill/{name}"), move |world, log| kill(world, log, &name, extent)).beside(),
-        );
+        rows.push(Row::new(format!("kill/{name}"), move |world, log| kill(world, log, &name)).beside());
     }
     Ok(rows)
 }
 
-/// Kills at the point `name` in the first scenario that passes it, or with [`Extent::Nightly`] in each that does.
-fn kill(world: &World, log: &Log, name: &str, extent: Extent) -> Result<()> {
-    if let Some((_, test)) = IN_TESTS.iter().find(|(point, _)| *point == name) {
-        let text = std::fs::read_to_string(crate::root().join(test))?;
-        ensure!(
-            text.contains(&format!("\"{name}\"")),
-            "no job passes {name}, and {test} does not kill there"
-        );
-        return log.note(&format!("kill/tests-of-... runs {test}, which kills there"));
-    }
+/// Kills at the point `name` in every scenario that passes it, of which there must be one.
+fn kill(world: &World, log: &Log, name: &str) -> Result<()> {
     let built = world.built(Build::Faults)?;
     let mut hits = 0;
     for scenario in SCENARIOS {
         hits += usize::from(scenario.hits(&built, log, name)?);
-        if hits > 0 && extent == Extent::Everyday {
-            break;
-        }
     }
     ensure!(hits > 0, "no scenario passes {name}, so nobody was killed");
     Ok(())

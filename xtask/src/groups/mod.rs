@@ -31,7 +31,7 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         conformance::rows(extent),
         programs::rows(extent)?,
         input::rows(),
-        kill::rows(extent)?,
+        kill::rows()?,
         models::rows(extent)?,
         sanitizers::rows(extent)?,
     ];

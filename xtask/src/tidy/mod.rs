@@ -60,7 +60,7 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "safety",
-        rule: "unsafe code stands in modules that open with numbered invariants, and cites one",
+        rule: "a SAFETY comment cites an invariant that a module states",
         find: files::safety,
     },
     Check { name: "sizes", rule: "no source file has more than 800 lines", find: files::sizes },

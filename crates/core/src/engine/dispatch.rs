@@ -42,11 +42,12 @@ impl<M: CoreMode> Engine<M> {
                 problem.get_or_insert(error);
             }
         });
+        // Also where a transport failed: a borrowed buffer is given back only when its transfer is over.
+        let completed = self.poll_rdma();
         if let Some(error) = problem {
             return Err(error);
         }
-        let mut handled = handled?;
-        handled += self.poll_rdma()?;
+        let handled = handled? + completed?;
         for task in &self.tasks {
             task.turn(self)?;
         }
@@ -113,7 +114,14 @@ impl<M: CoreMode> Engine<M> {
         let replied = Cell::new(false);
         let request = (!reply).then_some((packet.len() as u32, &replied));
         let handling = Handling::begin();
-        let outcome = (entry.function)(Incoming { engine: self, source: from, args, received, request, signature: expected });
+        let outcome = (entry.function)(Incoming {
+            engine: self,
+            source: from,
+            args,
+            received,
+            request,
+            signature: expected,
+        });
         drop(handling);
         if !reply && !replied.get() && self.owed.owe(from, packet.len() as u32) >= self.return_at {
             self.return_credits(from)?;
@@ -122,17 +130,15 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Brings a Long's payload to its place, or checks that it is there.
-    fn land(
-        &self,
-        from: Rank,
-        landing: Landing,
-        packet: gasworks_sync::RawBytes,
-    ) -> Result<Received, Error> {
+    fn land(&self, from: Rank, landing: Landing, packet: gasworks_sync::RawBytes) -> Result<Received, Error> {
         let Landing { offset, len, in_packet } = landing;
         let bad = |what: String| Error::BadMessage { from, what };
         let carried = if in_packet { len } else { 0 };
         if carried != packet.len() as u64 {
-            return Err(bad(format!("a long message of {len} bytes with {} bytes in its packet", packet.len())));
+            return Err(bad(format!(
+                "a long message of {len} bytes with {} bytes in its packet",
+                packet.len()
+            )));
         }
         if len == 0 {
             return Ok(Received::Landed { offset, len });

@@ -222,7 +222,8 @@ impl<M: CoreMode> Engine<M> {
 
     /// Whether something is under way that only polling moves, so that sleeping would delay it.
     fn busy_below(&self) -> bool {
-        self.late_count.load(Ordering::Relaxed) > 0 || self.rdma.as_ref().is_some_and(|rdma| rdma.pending() > 0)
+        self.late_count.load(Ordering::Relaxed) > 0
+            || self.rdma.as_ref().is_some_and(|rdma| rdma.pending() > 0)
     }
 
     fn peer_exists(&self, during: &'static str, rank: Rank) -> Result<(), Error> {

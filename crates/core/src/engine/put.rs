@@ -1,4 +1,9 @@
 //! Transfers on the NIC: puts, gets, and Longs whose payload goes first.
+//!
+//! # Invariants
+//! N1. The local side of a transfer stays mapped and is not used otherwise until the operation has completed: the
+//!     caller of [`Engine::transfer`] promises it; a Long request borrows its payload and returns only when the put is
+//!     over; a Long reply's put has a copy that the operation keeps.
 
 use super::{Engine, Outgoing};
 use crate::message::{Encoded, Returned};
@@ -50,7 +55,7 @@ impl<M: CoreMode> Engine<M> {
         };
         let key = self.key_of(peer);
         let id = self.ops.start(After::Event, keep);
-        // SAFETY: the caller's promise about `local`.
+        // SAFETY: N1, by the caller's promise about `local`.
         let started = unsafe {
             match direction {
                 Direction::Put => rdma.put(peer, &key, offset, local, len, id.token()),
@@ -88,15 +93,16 @@ impl<M: CoreMode> Engine<M> {
     /// Moves transfers on and does what is to be done after those that have completed.
     pub(super) fn poll_rdma(&self) -> Result<usize, Error> {
         let Some(rdma) = &self.rdma else { return Ok(0) };
-        let completed = rdma.poll(super::BURST, &mut |token, result| {
-            match (self.ops.complete(token, result), result) {
-                (Some(After::Send { to, class, head, own }), Ok(())) => self.send_header(to, class, head, own),
+        let completed =
+            rdma.poll(super::BURST, &mut |token, result| match (self.ops.complete(token, result), result) {
+                (Some(After::Send { to, class, head, own }), Ok(())) => {
+                    self.send_header(to, class, head, own)
+                }
                 (Some(After::Send { .. }), Err(cause)) => {
                     self.fail_later(Error::Nic { during: "put of a long message", cause });
                 }
                 (Some(After::Event) | None, _) => {}
-            }
-        });
+            });
         if self.late_count.load(Ordering::Relaxed) > 0 {
             self.retry_late();
         }
@@ -141,8 +147,7 @@ impl<M: CoreMode> Engine<M> {
         let id = self.ops.start(After::Event, None);
         let (source, len) = (message.payload.as_ptr(), message.payload.len());
         let key = self.key_of(to);
-        // SAFETY: the payload is borrowed until this function returns, and it returns only when the operation has
-        // completed or was never started.
+        // SAFETY: N1: this returns only when the operation has completed or was never started.
         if let Err(error) = unsafe { rdma.put(to, &key, message.landing, source, len, id.token()) } {
             self.ops.withdraw(id);
             return Err(nic_error("put of a long message", to, error));
@@ -172,7 +177,9 @@ impl<M: CoreMode> Engine<M> {
     ) -> Result<(), Error> {
         let head = self.encode(message, true, false);
         let payload: Arc<[u8]> = message.payload.into();
-        let id = self.ops.start(After::Send { to, class: Class::Reply, head, own }, Some(M::keep(payload.clone())));
+        let id = self
+            .ops
+            .start(After::Send { to, class: Class::Reply, head, own }, Some(M::keep(payload.clone())));
         self.ops.abandon(id); // nobody asks for it; the copy lives until it completes
         self.start_reply_put(id, to, message.landing, payload);
         Ok(())
@@ -181,7 +188,7 @@ impl<M: CoreMode> Engine<M> {
     fn start_reply_put(&self, id: OpId, to: Rank, offset: u64, payload: Arc<[u8]>) {
         let Some(rdma) = &self.rdma else { return };
         let key = self.key_of(to);
-        // SAFETY: the operation keeps the payload alive until it completes.
+        // SAFETY: N1: the operation keeps the copy.
         match unsafe { rdma.put(to, &key, offset, payload.as_ptr(), payload.len(), id.token()) } {
             Ok(()) => {}
             Err(EngineError::Busy { .. }) => self.postpone(Late::Put { id, to, offset, payload }),

@@ -1,14 +1,17 @@
 //! The one loop: what ranks say to the server, what they write, signals, and ends of processes.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gasworks_bootstrap::server::{Output, Phase};
-use gasworks_os::process;
+use gasworks_os::process::{self, Exit};
 use gasworks_sock::{Event, Filled, Interest};
 use nix::sys::signal::Signal;
 
 use super::{HIGH, Job, token};
 use crate::code;
+
+/// How long the first failure waits for the death that may have caused it.
+const HINDSIGHT: Duration = Duration::from_millis(5);
 
 impl Job {
     /// Serves the ranks until all have ended.
@@ -50,11 +53,24 @@ impl Job {
                 self.pass_on(signal, sender);
             }
         }
-        while let Some((pid, exit)) = process::reap() {
+        for (pid, exit) in self.reaped() {
             self.ended(pid, exit)?;
         }
         self.look_at_the_clock();
         Ok(())
+    }
+
+    /// The processes that have ended, the likeliest cause first. A rank that is killed makes its peers fail, and their
+    /// exits may be collected before its own: a first failure waits a moment for a death by signal.
+    fn reaped(&self) -> Vec<(i32, Exit)> {
+        let mut ends: Vec<_> = std::iter::from_fn(process::reap).collect();
+        let killed = |ends: &[(i32, Exit)]| ends.iter().any(|(_, exit)| matches!(exit, Exit::Signal(_)));
+        if !self.failed && ends.iter().any(|(_, exit)| exit.code() != 0) && !killed(&ends) {
+            std::thread::sleep(HINDSIGHT);
+            ends.extend(std::iter::from_fn(process::reap));
+        }
+        ends.sort_by_key(|(_, exit)| matches!(exit, Exit::Code(_)));
+        ends
     }
 
     /// Reads what a rank wrote, as long as there is room for it.

@@ -1,4 +1,8 @@
 //! The pool of bounce buffers: memory that the NIC can use, for transfers whose own memory it cannot.
+//!
+//! # Invariants
+//! O1. Memory that the pool allocated itself is freed once, in `drop`, and only if no buffer is out; no reference to it
+//!     is ever made, so whoever took a buffer has it alone (E3 of the engine).
 
 use super::EngineError;
 use crate::nic::Abilities;
@@ -19,7 +23,7 @@ pub(super) struct Pool {
     own: Option<*mut [u64]>,
 }
 
-// SAFETY: E3: the pool's own memory is reached through `memory` only, by whoever took the buffer.
+// SAFETY: O1: the pool's own memory is reached through `memory` only, by whoever took the buffer.
 unsafe impl Send for Pool {}
 
 impl Pool {
@@ -34,7 +38,7 @@ impl Pool {
             // Only the edges of unaligned gets come here.
             let size = if abilities.get_alignment > 1 { fit(usize::MAX) } else { 0 };
             let words = Box::into_raw(vec![0u64; (size * OWN).div_ceil(8)].into_boxed_slice());
-            // SAFETY: E3: the allocation lives until `drop`, and nobody makes a reference to it.
+            // SAFETY: O1: the allocation lives until `drop`, and nobody makes a reference to it.
             let memory = unsafe { RawBytes::new(words.cast::<u8>(), size * OWN) };
             return Ok(Self { memory, size, free: free(memory, size), own: Some(words) });
         }
@@ -75,7 +79,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let all_back = self.free.len() == self.memory.len().checked_div(self.size).unwrap_or(0);
         if let Some(words) = self.own.filter(|_| all_back) {
-            // SAFETY: E3: made by `Box::into_raw` in `new`, freed once, and no transfer holds a buffer.
+            // SAFETY: O1: made by `Box::into_raw` in `new`, freed once, and no transfer holds a buffer.
             drop(unsafe { Box::from_raw(words) });
         }
     }

@@ -1,4 +1,9 @@
 //! What the engine's lock protects: operations, descriptors, bounce buffers.
+//!
+//! # Invariants
+//! E1, E2 and E3 of the [engine](super), which are kept here:
+//! D1. A descriptor is `busy` from a post that the NIC took until the completion with its number and generation; only
+//!     then is what it points to touched, its buffer given back, and the operation's count of posts lowered.
 
 use super::EngineError;
 use super::bounce::Pool;

@@ -1,6 +1,6 @@
 //! Runs the conformance suite: under `gasrun` over shared memory, or alone over `SimNet`.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::{Parser, ValueEnum};
 use gasworks::{Config, Job, Par, Seq};
 use gasworks_testkit::conformance::special::{SPECIALS, STACK, odd_table, suite_on};
@@ -83,7 +83,8 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gasworks-conformance: {error:#}");
+            // Without its chain of causes: the messages of Gasworks' errors contain theirs.
+            eprintln!("gasworks-conformance: {error}");
             ExitCode::FAILURE
         }
     }
@@ -105,7 +106,8 @@ fn run<M: SuiteMode>(args: &Args) -> Result<()> {
 fn on_small_stack(args: &Args, body: fn(&Args) -> Result<()>) -> Result<()> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("rank".into()).stack_size(args.stack);
-        let running = thread.spawn_scoped(scope, || body(args)).context("starting the rank's thread")?;
+        let running = thread.spawn_scoped(scope, || body(args));
+        let running = running.map_err(|error| anyhow!("starting the rank's thread: {error}"))?;
         running.join().unwrap_or_else(|_| bail!("the rank's thread panicked"))
     })
 }
@@ -156,7 +158,7 @@ fn simulated<M: SuiteMode>(args: &Args) -> Result<()> {
             suite_on::<M>(config, &args.case, &|name| println!("case {name} ok"))?;
         }
         for (name, special) in &specials {
-            special(seed).with_context(|| format!("case {name}, seed {seed}"))?;
+            special(seed).map_err(|error| anyhow!("case {name}, seed {seed}: {error}"))?;
             println!("case {name} ok");
         }
     }

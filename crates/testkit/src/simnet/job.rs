@@ -1,4 +1,8 @@
 //! A job over a `SimNet`.
+//!
+//! # Invariants
+//! J1. A rank's segment is a block of the net, and every part of a job over it (wire, NIC, bootstrap) holds the net: so
+//!     the segment stays mapped as long as any rank's engine can name it.
 
 use super::{SimBarrier, SimConfig, SimError, SimNic, SimRank, SimWire, run};
 use gasworks::{Error, Job, Par, Seq, Table, ThreadMode, Transport};
@@ -55,7 +59,7 @@ impl SimRank {
             let descriptors = gasworks_rdma::settings::descriptors()?;
             let rdma =
                 Rdma::<M, M::Nic>::new(M::sim_nic(self.nic()), bounce, descriptors).map_err(program)?;
-            // SAFETY: the segment lives as long as the net, which the engine's NIC holds (B1 of the net's blocks).
+            // SAFETY: J1.
             let key = unsafe { rdma.register(self.segment()) }.map_err(program)?;
             (Some(rdma), key)
         };
