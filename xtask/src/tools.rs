@@ -34,8 +34,9 @@ pub const MIRI: &str = "+nightly miri test -p gasworks-shmem -p gasworks-sync --
 /// What the thread sanitizer looks at: what threads share, on the heap or in one process.
 pub const TSAN_PACKAGES: &[&str] = &["gasworks-shmem", "gasworks-pshm"];
 
-/// The address sanitizer, on all crates.
-pub const ASAN: &str = "+nightly test --workspace --exclude xtask --exclude gasworks-examples --lib --tests";
+/// What the address sanitizer leaves out: tests that start cargo themselves would start it with its flags.
+pub const NOT_UNDER_ASAN: &[&str] =
+    &["xtask", "gasworks-examples", "gasworks", "gasworks-testkit", "gasworks-launch"];
 
 /// loom's models.
 pub fn loom(pass: &Pass) -> Result<()> {
@@ -64,14 +65,17 @@ pub fn miri_cmd() -> Cmd {
 pub fn tsan(pass: &Pass) -> Result<()> {
     install(&[Need::Nightly, Need::RustSrc])?;
     let cmd = Cmd::cargo("+nightly test -Zbuild-std --target").arg(TARGET);
-    let cmd = cmd.args(TSAN_PACKAGES.iter().flat_map(|p| ["-p", p]));
+    let cmd = cmd.args(TSAN_PACKAGES.iter().flat_map(|p| ["-p", p])).words("--lib --tests");
     Build::Tsan.dress(cmd).env("TSAN_OPTIONS", "halt_on_error=1").args(&pass.rest).show()
 }
 
 /// The address sanitizer.
 pub fn asan(pass: &Pass) -> Result<()> {
     install(&[Need::Nightly])?;
-    Build::Asan.dress(Cmd::cargo(ASAN).arg("--target").arg(TARGET)).args(&pass.rest).show()
+    let cmd = Cmd::cargo("+nightly test --workspace --lib --tests --target").arg(TARGET);
+    let cmd = cmd.args(NOT_UNDER_ASAN.iter().flat_map(|p| ["--exclude", p]));
+    let cmd = cmd.env("ASAN_OPTIONS", "handle_sigbus=0:detect_leaks=0");
+    Build::Asan.dress(cmd).args(&pass.rest).show()
 }
 
 /// libFuzzer, on one target or each.
@@ -112,14 +116,13 @@ pub fn fuzz_targets() -> Result<Vec<String>> {
     Ok(targets)
 }
 
-/// Coverage by tests.
+/// Coverage by tests, on the project's own toolchain: another one words the errors of compile-fail tests otherwise.
 pub fn cov(pass: &Pass) -> Result<()> {
-    install(&[Need::Nightly])?;
     if !Cmd::cargo("llvm-cov --version").works() {
         Cmd::cargo("install --locked cargo-llvm-cov").show()?;
     }
-    component("llvm-tools")?;
-    Cmd::cargo("+nightly llvm-cov --workspace --exclude xtask").args(&pass.rest).show()
+    Cmd::new("rustup").words("component add llvm-tools").show()?;
+    Cmd::cargo("llvm-cov --workspace --exclude xtask").args(&pass.rest).show()
 }
 
 /// The candidates for the queue of active messages, measured.

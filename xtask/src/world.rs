@@ -63,10 +63,11 @@ impl Build {
                     "+nightly test -Zbuild-std --target {TARGET} --no-run -p gasworks-shmem -p gasworks-pshm"
                 ),
             ],
-            Build::Asan => vec![
-                format!("+nightly build --target {TARGET} -p gasworks-testkit -p gasworks-launch --bins"),
-                format!("+nightly test --target {TARGET} --no-run {crates} --exclude gasworks"),
-            ],
+            Build::Asan => {
+                let without: String =
+                    crate::tools::NOT_UNDER_ASAN.iter().map(|p| format!(" --exclude {p}")).collect();
+                vec![format!("+nightly test --target {TARGET} --no-run --workspace{without} --lib --tests")]
+            }
         };
         words
             .iter()
@@ -219,9 +220,15 @@ impl World {
     pub fn built(&self, build: Build) -> Result<Arc<Built>> {
         let once = self.builds.lock().unwrap_or_else(|e| e.into_inner()).entry(build).or_default().clone();
         let name = build.name();
-        once.get_or_init(|| self.build(build).map(Arc::new).map_err(|e| format!("{e:#}")))
-            .clone()
-            .map_err(|e| anyhow!("the {name} build failed: {e} (log: target/xtask/build-of-{name}.log)"))
+        let mut first = false;
+        let built = once.get_or_init(|| {
+            first = true;
+            self.build(build).map(Arc::new).map_err(|e| format!("{e:#}"))
+        });
+        built.clone().map_err(|e| match first {
+            true => anyhow!("the {name} build failed: {e} (log: target/xtask/build-of-{name}.log)"),
+            false => anyhow!("the {name} build failed, as said before"),
+        })
     }
 
     /// Does what several rows need done before them; later callers get the same result.

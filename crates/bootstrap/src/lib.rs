@@ -17,14 +17,13 @@ pub use pmi2::{Pmi2, Start};
 pub use settings::SETTINGS;
 pub use single::Single;
 
-use thiserror::Error;
+use std::fmt;
 
 /// What went wrong between this rank and whoever started it.
-#[derive(Debug, Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum BootstrapError {
     /// The peer said something that the protocol does not allow.
-    #[error("{during}: {what}")]
     Protocol {
         /// The operation.
         during: &'static str,
@@ -32,7 +31,6 @@ pub enum BootstrapError {
         what: String,
     },
     /// The operating system refused, or the connection broke.
-    #[error("{during}: {source}")]
     Io {
         /// The operation.
         during: &'static str,
@@ -40,7 +38,6 @@ pub enum BootstrapError {
         source: std::io::Error,
     },
     /// Nothing came within the time allowed.
-    #[error("{during}: nothing came for {seconds} s")]
     TimedOut {
         /// The operation.
         during: &'static str,
@@ -48,9 +45,23 @@ pub enum BootstrapError {
         seconds: u64,
     },
     /// A setting is wrong.
-    #[error(transparent)]
-    Setting(#[from] gasworks_os::settings::SettingError),
+    Setting(gasworks_os::settings::SettingError),
 }
+
+impl fmt::Display for BootstrapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Protocol { during, what } => write!(f, "{during}: {what}"),
+            Self::Io { during, source } => write!(f, "{during}: {source}"),
+            Self::TimedOut { during, seconds } => {
+                write!(f, "{during}: nothing came for {seconds} s ({})", settings::TIMEOUT.name)
+            }
+            Self::Setting(e) => e.fmt(f),
+        }
+    }
+}
+/// The message says the cause, so there is no `source()`: whoever prints the chain would print it twice.
+impl std::error::Error for BootstrapError {}
 
 /// The port to whoever started the job: identity, a key-value exchange, and the end.
 ///
@@ -100,9 +111,15 @@ pub fn connect() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
     }
 }
 
+impl From<gasworks_os::settings::SettingError> for BootstrapError {
+    fn from(e: gasworks_os::settings::SettingError) -> Self {
+        BootstrapError::Setting(e)
+    }
+}
+
 impl From<gasworks_os::OsError> for BootstrapError {
     fn from(e: gasworks_os::OsError) -> Self {
-        let source = std::io::Error::new(e.source.kind(), format!("{}: {}", e.operand, e.source));
+        let source = std::io::Error::new(e.cause.kind(), format!("{}: {}", e.operand, e.cause));
         BootstrapError::Io { during: e.operation, source }
     }
 }

@@ -226,7 +226,7 @@ impl Bootstrap for Pmi2 {
     fn abort(&self, code: i32, message: &str) -> ! {
         let message: String =
             message.chars().filter(|c| !c.is_control()).map(|c| if c == ';' { ',' } else { c }).collect();
-        eprintln!("gasworks: rank {}: {message}", self.rank);
+        gasworks_os::say(&format!("gasworks: rank {}: {message}", self.rank));
         // Some launchers drop everything at the order to abort, this line too: let it pass first.
         std::thread::sleep(ABORT_PAUSE);
         // From here on a hang-up is expected. The call may come from inside another one of this object.

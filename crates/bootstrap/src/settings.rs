@@ -52,7 +52,7 @@ const JOB: Setting = Setting {
     reader: "gasworks-bootstrap",
 };
 
-const TIMEOUT: Setting = Setting {
+pub(crate) const TIMEOUT: Setting = Setting {
     name: "GASWORKS_BOOTSTRAP_TIMEOUT",
     aliases: &[],
     kind: Kind::Seconds,
@@ -65,7 +65,7 @@ const TIMEOUT: Setting = Setting {
 impl Start {
     /// What the launcher left in the environment; `None` without a launcher.
     pub fn from_settings() -> Result<Option<Self>, BootstrapError> {
-        let Some(fd) = FD.number()? else { return Ok(None) };
+        let Some(fd) = FD.number()? else { return alone() };
         let fd = i32::try_from(fd).unwrap_or(i32::MAX);
         let rank = RANK.number()?.ok_or_else(|| BootstrapError::Protocol {
             during: "read PMI_RANK",
@@ -81,5 +81,19 @@ impl Start {
             job: JOB.raw().map(|(_, job)| job),
             timeout: TIMEOUT.seconds()?.unwrap_or(Duration::from_secs(60)),
         }))
+    }
+}
+
+/// Nobody speaks PMI-2 with this process: it is alone, unless a launcher says that it is not.
+fn alone() -> Result<Option<Start>, BootstrapError> {
+    match SIZE.number()? {
+        Some(size) if size > 1 => Err(BootstrapError::Protocol {
+            during: "join the job",
+            what: format!(
+                "PMI_SIZE={size} says there are other ranks, but PMI_FD is not set: this launcher does not speak PMI-2 \
+                 over a descriptor; unset PMI_SIZE to run alone"
+            ),
+        }),
+        _ => Ok(None),
     }
 }

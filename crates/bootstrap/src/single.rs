@@ -56,7 +56,7 @@ impl Bootstrap for Single {
     }
 
     fn abort(&self, code: i32, message: &str) -> ! {
-        eprintln!("gasworks: rank 0: {message}");
+        gasworks_os::say(&format!("gasworks: rank 0: {message}"));
         process::exit_now(code)
     }
 

@@ -36,7 +36,9 @@ impl Watcher {
             // The program's signals belong to the program's threads. A failure only means that they may come here.
             let _ = SigSet::all().thread_block();
             if hung_up(&connection, &stopped) && !wait_stopped(&stopped) {
-                eprintln!("gasworks: {who}: the launcher is gone (it closed the connection): this rank ends");
+                gasworks_os::say(&format!(
+                    "gasworks: {who}: the launcher is gone (it closed the connection): this rank ends"
+                ));
                 process::exit_now(1);
             }
         };

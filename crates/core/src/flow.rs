@@ -80,10 +80,12 @@ impl Flow {
         .within(max_medium))
     }
 
-    /// Brings the volume within 2 to 64 Mediums of `max_medium` bytes, silently, as the seed wants it.
+    /// Brings the volume within 2 to 64 Mediums of `max_medium` bytes, silently, as the seed wants it, and the numbers to
+    /// at least 1.
     #[must_use]
     pub fn within(mut self, max_medium: usize) -> Self {
         let medium = max_medium as u64;
+        (self.depth, self.total) = (self.depth.max(1), self.total.max(1));
         self.volume = self.volume.clamp(2 * medium, 64 * medium).min(u64::from(u32::MAX));
         self
     }

@@ -5,9 +5,10 @@
 //! alive until it completes, so that dropping an event early is safe.
 
 use crate::message::{Encoded, Returned};
-use crate::{Class, CoreMode, Error, Rank};
+use crate::{CoreMode, Error, Rank};
 use gasworks_rdma::NicError;
 use gasworks_sync::Lock;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 /// An operation: an index, and which of the operations that have had this index.
@@ -29,8 +30,8 @@ impl OpId {
 pub(crate) enum After {
     /// Somebody asks for it.
     Event,
-    /// A Long's header leaves.
-    Send { to: Rank, class: Class, head: Encoded, own: Returned },
+    /// A Long reply's header leaves.
+    Reply { to: Rank, head: Encoded, own: Returned },
 }
 
 enum State {
@@ -111,23 +112,27 @@ impl<M: CoreMode> Ops<M> {
         })?;
         drop(kept); // outside the lock: it may be large, or the client's own type
         if let Some(waker) = waker {
-            waker.wake();
+            // A waker is the client's code. Its panic must not unwind through a wait for a borrowed buffer.
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
         Some(after)
     }
 
     /// Whether an operation has finished; if so it is taken out of the table.
     pub(crate) fn test(&self, id: OpId) -> Result<Option<Finished<M>>, Error> {
-        self.inner.with(|inner| {
+        let (finished, waker) = self.inner.with(|inner| {
             let slot = inner.slot(id)?;
             match slot.state {
                 State::Done(result) => {
+                    let waker = slot.waker.take();
                     let kept = inner.release(id.index);
-                    Ok(Some((result, kept)))
+                    Ok::<_, Error>((Some((result, kept)), waker))
                 }
-                _ => Ok(None),
+                _ => Ok((None, None)),
             }
-        })
+        })?;
+        drop(waker);
+        Ok(finished)
     }
 
     /// Like [`test`](Self::test), and has `waker` woken later if it has not.
@@ -135,28 +140,37 @@ impl<M: CoreMode> Ops<M> {
         if let Some(finished) = self.test(id)? {
             return Ok(Some(finished));
         }
+        // Wakers are cloned and dropped outside the lock: they are the client's code, which may come back here.
+        let mut waker = Some(waker.clone());
         let late = self.inner.with(|inner| {
             let slot = inner.slot(id)?;
-            slot.waker = Some(waker.clone());
+            std::mem::swap(&mut slot.waker, &mut waker);
             Ok::<_, Error>(matches!(slot.state, State::Done(_)))
         })?;
+        drop(waker);
         if late { self.test(id) } else { Ok(None) }
     }
 
     /// Nobody will ask any more: what the operation keeps stays alive until it completes.
     pub(crate) fn abandon(&self, id: OpId) {
-        let kept = self.inner.with(|inner| {
+        let left = self.inner.with(|inner| {
             let slot = inner.slot(id).ok()?;
-            slot.waker = None;
-            match slot.state {
+            let waker = slot.waker.take();
+            let kept = match slot.state {
                 State::Done(_) => inner.release(id.index),
                 _ => {
                     slot.abandoned = true;
                     None
                 }
-            }
+            };
+            Some((waker, kept))
         });
-        drop(kept);
+        drop(left);
+    }
+
+    /// The network will never be heard of again while it may still use what operations keep: that stays for ever.
+    pub(crate) fn leak(&self) {
+        self.inner.with(|inner| inner.slots.iter_mut().for_each(|slot| std::mem::forget(slot.keep.take())));
     }
 
     /// Takes out an operation that was never started.
@@ -178,7 +192,6 @@ impl<M: CoreMode> Inner<M> {
     fn release(&mut self, index: u32) -> Option<Box<M::Keep>> {
         let slot = &mut self.slots[index as usize];
         slot.state = State::Free;
-        slot.waker = None;
         slot.after = After::Event;
         self.free.push(index);
         slot.keep.take()

@@ -36,10 +36,10 @@ impl<M: CoreMode> Router<M> {
     }
 
     /// Sleeps on the first wire. With more than one the sleep is short, since the others cannot end it.
-    pub(crate) fn sleep(&self, limit: Duration) {
+    pub(crate) fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
         let limit = if self.wires.len() > 1 { limit.min(Duration::from_micros(50)) } else { limit };
         if let Some(wire) = self.wires.first() {
-            wire.sleep(limit);
+            wire.sleep(limit, stay);
         }
     }
 

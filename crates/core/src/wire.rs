@@ -12,7 +12,7 @@ use gasworks_sync::RawBytes;
 use std::time::Duration;
 use thiserror::Error;
 
-/// The most bytes in the head of a message: 32 of fields and 16 arguments of 4.
+/// The most bytes in the head of a message: 28 of fields and 16 arguments of 4, rounded up.
 pub const MAX_HEAD: usize = 96;
 
 /// What a message is, for the sake of the room it may use.
@@ -26,7 +26,7 @@ pub enum Class {
     Credit,
 }
 
-/// What a transport admits and where its queues' defaults lie.
+/// What a transport admits.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The largest payload of a message, in bytes.
@@ -52,7 +52,8 @@ pub struct Reservation {
 /// A message that has arrived. It is gone when the sink returns.
 #[derive(Debug)]
 pub struct Arrived<'a> {
-    /// From whom, as the transport knows it; `core` compares it with the head.
+    /// From whom, as far as the transport knows: over shared memory, by the sender's own word. `core` compares it with
+    /// the head.
     pub from: Rank,
     /// The head: a private copy.
     pub head: &'a [u8],
@@ -122,9 +123,9 @@ pub trait Wire {
     /// # Errors
     /// [`WireError::Corrupt`], [`WireError::PeerGone`].
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError>;
-    /// Sleeps until a message may have arrived, at most `limit`. Called when a thread has spun and yielded for
-    /// nothing.
-    fn sleep(&self, limit: Duration);
+    /// Sleeps until a message may have arrived or [`wake`](Self::wake) is called, at most `limit`; not at all if `stay`
+    /// says no, which is asked once a wake can no longer be missed. Called when a thread has spun and yielded for nothing.
+    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool);
     /// Wakes this rank's own threads that sleep in [`sleep`](Self::sleep).
     fn wake(&self);
 }

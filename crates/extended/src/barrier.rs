@@ -22,68 +22,81 @@ pub enum Way<M: CoreMode> {
     Dissemination(Arc<Dissemination>),
 }
 
+/// Which phase was begun last, from 1, and whether it is still to be finished.
+#[derive(Clone, Copy, Default)]
+struct Phase {
+    number: u64,
+    open: bool,
+}
+
 /// The barrier of a job.
 pub struct Barrier<M: CoreMode> {
     way: Way<M>,
-    begun: <Par as Mode>::Lock<bool>,
+    phase: <Par as Mode>::Lock<Phase>,
 }
 
 impl<M: CoreMode> Barrier<M> {
     /// A barrier that meets this way.
     pub fn new(way: Way<M>) -> Self {
-        Self { way, begun: Lock::new(false) }
+        Self { way, phase: Lock::new(Phase::default()) }
     }
 
-    /// Announces this rank. Does not wait.
+    /// Announces this rank. Does not wait. Returns the number of the phase, which the other calls are given.
     ///
     /// # Errors
-    /// It was begun before and not finished; a message failed.
-    pub fn begin(&self, engine: &Engine<M>) -> Result<(), Error> {
-        self.begun.with(|begun| {
-            if std::mem::replace(begun, true) {
+    /// The phase before was not finished.
+    pub fn begin(&self, engine: &Engine<M>) -> Result<u64, Error> {
+        self.phase.with(|phase| {
+            if phase.open {
                 return Err(Error::Barrier("begun twice: finish the first by test or wait"));
             }
+            *phase = Phase { number: phase.number + 1, open: true };
             match &self.way {
                 Way::Shared(barrier) => barrier.arrive(),
                 Way::Dissemination(state) => {
                     state.begin();
-                    state.advance(engine)?;
+                    let _ = state.advance(engine); // a failure shows again in the test that finishes the phase
                 }
             }
-            Ok(())
+            Ok(phase.number)
         })
     }
 
-    /// Whether every rank has begun; then this phase is finished. Does not poll.
+    /// Whether every rank has begun phase `number`; then it is finished. Does not poll.
     ///
     /// # Errors
-    /// It was not begun; a message failed.
+    /// That phase is not the one under way; a message failed.
     #[inline]
-    pub fn test(&self, engine: &Engine<M>) -> Result<bool, Error> {
-        self.begun.with(|begun| {
-            if !*begun {
-                return Err(Error::Barrier("tested or waited for before it was begun"));
+    pub fn test(&self, engine: &Engine<M>, number: u64) -> Result<bool, Error> {
+        self.phase.with(|phase| {
+            if !phase.open || phase.number != number {
+                return Err(Error::Barrier("tested or waited for after it was finished"));
             }
             let done = match &self.way {
                 Way::Shared(barrier) => barrier.done(),
                 Way::Dissemination(state) => state.advance(engine)?,
             };
-            *begun = !done;
+            phase.open = !done;
             Ok(done)
         })
     }
 
-    /// Polls until every rank has begun.
+    /// Polls until every rank has begun phase `number`.
     ///
     /// # Errors
     /// Those of [`test`](Self::test), and whatever a poll finds wrong.
     #[inline]
-    pub fn wait(&self, engine: &Engine<M>) -> Result<(), Error> {
+    pub fn wait(&self, engine: &Engine<M>, number: u64) -> Result<(), Error> {
         let mut sleeper = engine.sleeper();
-        while !self.test(engine)? {
+        while !self.test(engine, number)? {
             engine.turn(&mut sleeper)?;
         }
         Ok(())
+    }
+
+    /// The phase that was begun and not finished, if there is one.
+    pub fn under_way(&self) -> Option<u64> {
+        self.phase.with(|phase| phase.open.then_some(phase.number))
     }
 }
 

@@ -190,24 +190,6 @@ pub fn poll_event<M: CoreMode>(
     }
 }
 
-/// Polls until an operation is done.
-///
-/// # Errors
-/// The transfer failed, or a poll found something wrong: then the operation is abandoned.
-#[inline]
-pub fn wait<M: CoreMode>(engine: &Engine<M>, event: Event) -> Result<Kept<M>, Error> {
-    let mut sleeper = engine.sleeper();
-    loop {
-        if let Some(kept) = test(engine, &event)? {
-            return Ok(kept);
-        }
-        if let Err(error) = engine.turn(&mut sleeper) {
-            abandon(engine, event);
-            return Err(error.into());
-        }
-    }
-}
-
 /// Waits for a transfer of borrowed memory. Whatever else goes wrong meanwhile, it returns only when the transfer is
 /// over (E1), and the other failure after that.
 pub fn finish_borrowed<M: CoreMode>(engine: &Engine<M>, event: Event) -> Result<(), Error> {

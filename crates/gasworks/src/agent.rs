@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 /// A thread's agent. It stays on its thread and does not outlive its job, so a handler cannot hold one: a handler that
-/// communicates does not compile.
+/// communicates does not compile. (Where a job has been leaked to make it `'static`, its calls fail in a handler.)
 pub struct Agent<'job, M: ThreadMode> {
     job: &'job Job<M>,
     stays_here: PhantomData<*mut ()>,
@@ -143,10 +143,22 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         payload: &[u8],
         landing: GlobalPtr<u8>,
     ) -> Result<(), Error> {
-        let args = bytemuck::bytes_of(&args);
-        let (category, handler) = (Category::Long, handler.index());
-        let message = Outgoing { category, handler, args, payload, landing: landing.offset() };
-        Ok(self.engine().request(landing.rank(), &message)?)
+        Ok(self.engine().request(landing.rank(), &long(handler, &args, payload, landing))?)
+    }
+
+    /// Sends a Long request, or says that it must wait ([`Error::is_busy`]). To a peer that is not mapped it returns when
+    /// the payload has landed.
+    ///
+    /// # Errors
+    /// It must wait; and those of [`request_long`](Self::request_long).
+    pub fn try_request_long<A: Args>(
+        &self,
+        handler: LongRequest<A>,
+        args: A,
+        payload: &[u8],
+        landing: GlobalPtr<u8>,
+    ) -> Result<(), Error> {
+        Ok(self.engine().try_request(landing.rank(), &long(handler, &args, payload, landing))?)
     }
 
     /// Makes progress: runs the handlers of messages that have arrived. Returns how many there were, with transfers
@@ -227,11 +239,11 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         Ok(Event::new(self.engine(), started, |_| Some(())))
     }
 
-    /// Starts a put of `source`, and gives it back when it is done.
+    /// Starts a put of `source`, and gives it back when it is done; on an error it is dropped.
     ///
     /// # Errors
     /// The rank or the range is wrong, or the network failed.
-    pub fn put_owned<T: Args>(
+    pub fn put_owned<T: Pod + Send + Sync>(
         &self,
         target: GlobalPtr<T>,
         source: Vec<T>,
@@ -248,7 +260,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ///
     /// # Errors
     /// The rank or the range is wrong, or the network failed.
-    pub fn get_owned<T: Args>(
+    pub fn get_owned<T: Pod + Send + Sync>(
         &self,
         source: GlobalPtr<T>,
         count: usize,
@@ -265,7 +277,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// Starts a put of `count` values at `source`: the raw form.
     ///
     /// # Safety
-    /// The values stay mapped and unchanged until the event is done, also if it is dropped.
+    /// The values stay mapped and unchanged until the event is done, also if it is dropped. They do not overlap the target,
+    /// and no rank writes them meanwhile.
     ///
     /// # Errors
     /// The rank or the range is wrong, or the network failed.
@@ -275,7 +288,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         source: *const T,
         count: usize,
     ) -> Result<Event<'job, M, ()>, Error> {
-        let len = count * size_of::<T>();
+        let len = bytes_of::<T>(count)?;
         // SAFETY: the caller's promise.
         let started =
             unsafe { rma::put_nb(self.engine(), target.rank(), target.offset(), source.cast(), len, None)? };
@@ -285,7 +298,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// Starts a get of `count` values to `target`: the raw form.
     ///
     /// # Safety
-    /// The place stays mapped and is not used otherwise until the event is done, also if it is dropped.
+    /// The place stays mapped and is not used otherwise until the event is done, also if it is dropped. It does not overlap
+    /// the source.
     ///
     /// # Errors
     /// The rank or the range is wrong, or the network failed.
@@ -295,7 +309,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         target: *mut T,
         count: usize,
     ) -> Result<Event<'job, M, ()>, Error> {
-        let len = count * size_of::<T>();
+        let len = bytes_of::<T>(count)?;
         // SAFETY: the caller's promise.
         let started =
             unsafe { rma::get_nb(self.engine(), source.rank(), source.offset(), target.cast(), len, None)? };
@@ -362,8 +376,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// # Errors
     /// A phase is under way already.
     pub fn barrier_begin(&self) -> Result<Phase<'job, M>, Error> {
-        self.job.barrier.begin(self.engine())?;
-        Ok(Phase { job: self.job })
+        let number = self.job.barrier.begin(self.engine())?;
+        Ok(Phase { job: self.job, number })
     }
 }
 
@@ -371,6 +385,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
 #[must_use = "a phase that was begun must be finished by test or wait"]
 pub struct Phase<'job, M: ThreadMode> {
     job: &'job Job<M>,
+    number: u64,
 }
 
 impl<M: ThreadMode> Phase<'_, M> {
@@ -379,7 +394,7 @@ impl<M: ThreadMode> Phase<'_, M> {
     /// # Errors
     /// The phase was finished before.
     pub fn test(&self, _agent: &Agent<'_, M>) -> Result<bool, Error> {
-        Ok(self.job.barrier.test(&self.job.engine)?)
+        Ok(self.job.barrier.test(&self.job.engine, self.number)?)
     }
 
     /// Polls until all ranks have begun.
@@ -387,7 +402,7 @@ impl<M: ThreadMode> Phase<'_, M> {
     /// # Errors
     /// The phase was finished before, or a poll finds something wrong.
     pub fn wait(self, _agent: &Agent<'_, M>) -> Result<(), Error> {
-        Ok(self.job.barrier.wait(&self.job.engine)?)
+        Ok(self.job.barrier.wait(&self.job.engine, self.number)?)
     }
 }
 
@@ -399,4 +414,21 @@ fn short<A: Args>(handler: ShortRequest<A>, args: &A) -> Outgoing<'_> {
 fn medium<'a, A: Args>(handler: MediumRequest<A>, args: &'a A, payload: &'a [u8]) -> Outgoing<'a> {
     let args = bytemuck::bytes_of(args);
     Outgoing { category: Category::Medium, handler: handler.index(), args, payload, landing: 0 }
+}
+
+fn long<'a, A: Args>(
+    handler: LongRequest<A>,
+    args: &'a A,
+    payload: &'a [u8],
+    landing: GlobalPtr<u8>,
+) -> Outgoing<'a> {
+    let args = bytemuck::bytes_of(args);
+    Outgoing { category: Category::Long, handler: handler.index(), args, payload, landing: landing.offset() }
+}
+
+fn bytes_of<T>(count: usize) -> Result<usize, Error> {
+    let too_many = || {
+        Error::Pointer(format!("{count} values of {} bytes are more than an address counts", size_of::<T>()))
+    };
+    count.checked_mul(size_of::<T>()).ok_or_else(too_many)
 }

@@ -5,7 +5,7 @@ use gasworks_os::settings::SettingError;
 use thiserror::Error;
 
 /// Why an operation failed. The message says what was being done, to whom, and the cause.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A setting cannot be used as it stands.
@@ -13,16 +13,31 @@ pub enum Error {
     Setting(#[from] SettingError),
     /// The job could not be joined, or its launcher failed.
     #[error("joining the job: {0}")]
-    Bootstrap(#[from] BootstrapError),
+    Bootstrap(BootstrapError),
     /// Shared memory could not be set up.
     #[error("shared memory between the ranks: {0}")]
-    Pshm(#[from] gasworks_pshm::PshmError),
-    /// An active message failed.
+    Pshm(gasworks_pshm::PshmError),
+    /// An active message, a put, a get or a poll failed.
     #[error(transparent)]
     Core(#[from] gasworks_core::Error),
-    /// A put, a get or a barrier failed.
-    #[error(transparent)]
-    Extended(#[from] gasworks_extended::Error),
+    /// A barrier call out of turn.
+    #[error("barrier: {0}")]
+    Barrier(&'static str),
+    /// A transport does not fit its job.
+    #[error(
+        "a transport with {wires} wires, {routes} routes and {peers} segments for a job of {ranks} ranks: every rank \
+         needs a segment and a route to one of the wires"
+    )]
+    Transport {
+        /// The ranks of the job.
+        ranks: u32,
+        /// The segments that the transport knows.
+        peers: u32,
+        /// The routes that it gives.
+        routes: usize,
+        /// The wires that it has.
+        wires: usize,
+    },
     /// The ranks registered different handlers.
     #[error(
         "the handler tables differ: rank {rank} has {mine:?} where rank {other} has {theirs:?}; every rank must \
@@ -56,9 +71,6 @@ pub enum Error {
     /// A local view or a typed pointer does not fit its segment, or a pointer is not local.
     #[error("{0}")]
     Pointer(String),
-    /// A call from inside a handler.
-    #[error("{0}: not allowed while a handler runs on this thread")]
-    InHandler(&'static str),
     /// What a handler of the program's reports.
     #[error("{0}")]
     Program(String),
@@ -67,9 +79,36 @@ pub enum Error {
 impl Error {
     /// Whether polling and trying again may help: only the `try_` calls return such an error.
     pub fn is_busy(&self) -> bool {
-        match self {
-            Error::Core(error) | Error::Extended(gasworks_extended::Error::Core(error)) => error.is_busy(),
-            _ => false,
+        matches!(self, Error::Core(error) if error.is_busy())
+    }
+}
+
+/// As it reads: a `main` that returns an error prints it this way.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+// By hand, since an error whose text has its cause in it must not give the cause again as its source.
+impl From<BootstrapError> for Error {
+    fn from(cause: BootstrapError) -> Self {
+        Error::Bootstrap(cause)
+    }
+}
+
+impl From<gasworks_pshm::PshmError> for Error {
+    fn from(cause: gasworks_pshm::PshmError) -> Self {
+        Error::Pshm(cause)
+    }
+}
+
+impl From<gasworks_extended::Error> for Error {
+    fn from(error: gasworks_extended::Error) -> Self {
+        match error {
+            gasworks_extended::Error::Core(error) => Error::Core(error),
+            gasworks_extended::Error::Barrier(what) => Error::Barrier(what),
+            other => Error::Program(other.to_string()),
         }
     }
 }

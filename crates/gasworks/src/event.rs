@@ -61,14 +61,14 @@ impl<'job, M: ThreadMode, T> Event<'job, M, T> {
         Ok(true)
     }
 
-    /// Polls until the operation is done.
+    /// Polls until the operation is done. The agent is any of this thread's: it shows that no handler is running.
     ///
     /// # Errors
     /// The operation failed, was taken by an earlier await, or a poll found something wrong.
-    pub fn wait(mut self, agent: &Agent<'_, M>) -> Result<T, Error> {
-        let mut sleeper = agent.engine().sleeper();
+    pub fn wait(mut self, _agent: &Agent<'_, M>) -> Result<T, Error> {
+        let mut sleeper = self.engine.sleeper();
         while !self.test()? {
-            agent.engine().turn(&mut sleeper)?;
+            self.engine.turn(&mut sleeper)?;
         }
         self.take()
     }

@@ -8,6 +8,8 @@ use gasworks_extended::Barrier;
 use gasworks_extended::barrier::{Dissemination, Turn, Way};
 use gasworks_memory::PeerTable;
 use gasworks_sync::{Lock, Mode, Par, kill_point};
+use std::io::Write;
+use std::marker::PhantomData;
 
 /// What a transport brings to a job.
 pub struct Transport<M: ThreadMode> {
@@ -27,6 +29,8 @@ pub struct Transport<M: ThreadMode> {
 
 /// This process's part in a job.
 pub struct Job<M: ThreadMode> {
+    /// In `Seq` a job stays on its thread.
+    mode: PhantomData<M::Lock<()>>,
     pub(crate) engine: Engine<M>,
     pub(crate) barrier: Barrier<M>,
     bootstrap: <Par as Mode>::Lock<Box<dyn Bootstrap + Send>>,
@@ -77,7 +81,9 @@ impl<M: ThreadMode> Job<M> {
         let (rank, ranks) = (bootstrap.rank(), bootstrap.size());
         let name = gasworks_os::jobs::enter(&format!("rank {rank}"));
         if rank == 0 && settings::verbose() {
-            eprint!("gasworks: settings of rank 0 of {ranks}\n{}", settings::report());
+            // A report that nobody can read is no reason to fail.
+            let _ =
+                write!(std::io::stderr(), "gasworks: settings of rank 0 of {ranks}\n{}", settings::report());
         }
         let mut handlers = table.handlers;
         let cores = greet(&*bootstrap, &handlers.describe(), handlers.fingerprint())?;
@@ -85,6 +91,15 @@ impl<M: ThreadMode> Job<M> {
         kill_point!("job.open.greeted");
         let Transport { wires, route, peers, rdma, barrier, flow } = transport(&*bootstrap)?;
         kill_point!("job.open.transport");
+        let astray = route.iter().any(|&wire| usize::from(wire) >= wires.len());
+        if peers.ranks() != ranks || route.len() != ranks as usize || astray {
+            return Err(Error::Transport {
+                ranks,
+                peers: peers.ranks(),
+                routes: route.len(),
+                wires: wires.len(),
+            });
+        }
         let mut tasks: Vec<Box<dyn gasworks_core::Task<M>>> = Vec::new();
         let way = match barrier {
             Some(barrier) => Way::Shared(barrier),
@@ -100,7 +115,14 @@ impl<M: ThreadMode> Job<M> {
         bootstrap.started();
         kill_point!("job.open.fenced");
         let bootstrap = Lock::new(bootstrap);
-        Ok(Self { engine, barrier: Barrier::new(way), bootstrap, allocated: Lock::new(0), _name: name })
+        Ok(Self {
+            mode: PhantomData,
+            engine,
+            barrier: Barrier::new(way),
+            bootstrap,
+            allocated: Lock::new(0),
+            _name: name,
+        })
     }
 
     /// This thread's agent: what every call that communicates is made on.
@@ -109,7 +131,7 @@ impl<M: ThreadMode> Job<M> {
     /// A handler runs on this thread.
     pub fn agent(&self) -> Result<Agent<'_, M>, Error> {
         if Engine::<M>::in_handler() {
-            return Err(Error::InHandler("an agent"));
+            return Err(gasworks_core::Error::InHandler("an agent").into());
         }
         Ok(Agent::new(self))
     }
@@ -162,8 +184,12 @@ impl<M: ThreadMode> Job<M> {
     /// A peer or the launcher fails.
     pub fn close(self) -> Result<(), Error> {
         kill_point!("job.close.begin");
-        self.barrier.begin(&self.engine)?;
-        self.barrier.wait(&self.engine)?;
+        if let Some(left) = self.barrier.under_way() {
+            self.barrier.wait(&self.engine, left)?;
+        }
+        self.engine.drain()?;
+        let phase = self.barrier.begin(&self.engine)?;
+        self.barrier.wait(&self.engine, phase)?;
         kill_point!("job.close.met");
         self.bootstrap.with(|bootstrap| bootstrap.finalize())?;
         kill_point!("job.close.finalized");

@@ -1,8 +1,8 @@
 //! Non-blocking operations on borrowed memory: they all complete before the scope ends.
 //!
 //! # Invariants
-//! S1. A buffer given to a scope is borrowed for `'scope`, which outlives the scope's closure; the scope's drop waits
-//!     for every operation it started, also when the closure panics.
+//! S1. A buffer given to a scope is borrowed for `'scope`, which outlives the scope's closure; `Agent::scope` waits for
+//!     every operation that was started before it returns or unwinds.
 
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
@@ -60,7 +60,8 @@ impl<'scope, 'env, M: ThreadMode> Scope<'scope, 'env, M> {
     /// Waits for everything that was started; the first failure, once all are over.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         let mut outcome = Ok(());
-        for event in self.started.take() {
+        // One by one: should the wait for one unwind, the scope's guard goes on with the rest.
+        while let Some(event) = { self.started.borrow_mut().pop() } {
             if let Err(error) = rma::finish_borrowed(self.engine, event)
                 && outcome.is_ok()
             {

@@ -46,6 +46,7 @@ pub fn check_all() -> Result<(), SettingError> {
 pub fn report() -> String {
     let line = |setting: &Setting| match setting.raw() {
         Some((variable, value)) => format!("  {} = {value}  (from {variable})\n", setting.name),
+        None if setting.default.is_empty() => format!("  {} unset: {}\n", setting.name, setting.meaning),
         None => format!("  {} = {}  (default)\n", setting.name, setting.default),
     };
     all().map(line).collect()

@@ -1,11 +1,13 @@
 //! Where each peer's segment is: the small table that every put and get looks at first.
 //!
 //! # Invariants
-//! P1. A peer with [`PeerFlags::MAPPED`] has `len` bytes mapped at `base`, readable and writable, for as long as the
-//!     table lives; the transport that fills the table owns the mapping and outlives it.
+//! P1. A peer with [`PeerFlags::MAPPED`] has `len` bytes mapped at `mapped`, readable and writable, for as long as the
+//!     table or a copy of it lives: the table keeps whatever owns the mappings.
 
 use bitflags::bitflags;
 use gasworks_sync::RawBytes;
+use std::any::Any;
+use std::sync::Arc;
 
 bitflags! {
     /// What is known of a peer.
@@ -36,15 +38,23 @@ pub struct Peer {
 }
 
 /// The peers of a job, by rank.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct PeerTable {
     peers: Box<[Peer]>,
+    /// Never looked at: it is here for P1.
+    _owner: Arc<dyn Any + Send + Sync>,
+}
+
+impl std::fmt::Debug for PeerTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(&*self.peers).finish()
+    }
 }
 
 impl PeerTable {
-    /// Takes the peers in rank order.
-    pub fn new(peers: Vec<Peer>) -> Self {
-        Self { peers: peers.into() }
+    /// Takes the peers in rank order, and what owns their mappings.
+    pub fn new(peers: Vec<Peer>, owner: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { peers: peers.into(), _owner: owner }
     }
 
     /// The number of ranks.

@@ -20,6 +20,7 @@ pub mod memfd;
 pub mod process;
 #[allow(unsafe_code)]
 pub mod random;
+mod say;
 pub mod settings;
 pub mod signals;
 #[allow(unsafe_code)]
@@ -28,3 +29,4 @@ mod sys;
 pub mod unix;
 
 pub use error::{OsError, Result};
+pub use say::say;

@@ -15,16 +15,6 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::{OsError, Result};
 
-/// Which pages back a memfd.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pages {
-    /// The system's base pages.
-    #[default]
-    Base,
-    /// Huge pages of 2 MiB from the machine's pool; the length must be a multiple.
-    Huge2M,
-}
-
 /// An anonymous file of a fixed size.
 #[derive(Debug)]
 pub struct MemFd {
@@ -36,16 +26,8 @@ pub struct MemFd {
 ///
 /// `name` shows in `/proc/PID/maps` only; nothing appears in any directory.
 pub fn create(name: &str, len: usize) -> Result<MemFd> {
-    create_with(name, len, Pages::Base)
-}
-
-/// [`create`] with a choice of pages.
-pub fn create_with(name: &str, len: usize, pages: Pages) -> Result<MemFd> {
     let operand = || format!("memory file {name} of {len} bytes");
-    let mut flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-    if pages == Pages::Huge2M {
-        flags |= MFdFlags::MFD_HUGETLB | MFdFlags::MFD_HUGE_2MB;
-    }
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
     let fd = memfd_create(name, flags).map_err(|e| OsError::new("create", operand(), e))?;
     let size = i64::try_from(len)
         .map_err(|_| OsError::other("size", operand(), "no file is larger than 2^63 - 1 bytes"))?;
@@ -151,31 +133,6 @@ impl Mapping {
         // SAFETY: M1 and the caller's promise give Y1; M2 gives Y2.
         unsafe { RawBytes::new(self.raw.as_mut_ptr(), self.raw.len()) }
     }
-
-    /// Commits the pages under `offset..offset + len` now, so that a lack of memory shows here as an error instead of
-    /// a fault at the first touch (`MADV_POPULATE_WRITE`).
-    pub fn populate(&self, offset: usize, len: usize) -> Result<()> {
-        self.advise("populate", offset, len, libc::MADV_POPULATE_WRITE)
-    }
-
-    /// Asks for transparent huge pages, which the system may grant or not.
-    pub fn want_huge_pages(&self) -> Result<()> {
-        self.advise("advise huge pages for", 0, self.len(), libc::MADV_HUGEPAGE)
-    }
-
-    fn advise(&self, operation: &'static str, offset: usize, len: usize, advice: i32) -> Result<()> {
-        let operand = || format!("{len} bytes at byte {offset} of a mapping of {}", self.len());
-        if offset.checked_add(len).is_none_or(|end| end > self.len()) {
-            return Err(OsError::other(operation, operand(), "that is outside"));
-        }
-        // madvise wants whole pages: widen to the pages that hold the range.
-        let page = page_size();
-        let start = offset / page * page;
-        // SAFETY: start <= offset <= len, so the address and the length stay inside the mapping (M1); neither advice
-        // discards contents.
-        let rc = unsafe { libc::madvise(self.as_ptr().add(start).cast(), len + (offset - start), advice) };
-        if rc == 0 { Ok(()) } else { Err(OsError::last(operation, operand())) }
-    }
 }
 
 /// The size of a base page.
@@ -199,8 +156,6 @@ mod tests {
         let mut back = [0; 10];
         b.slice(9_990, 10).expect("inside").read(&mut back);
         assert_eq!(&back, b"0123456789");
-        one.populate(100, 9_900).expect("committed");
-        assert!(one.populate(100, 9_901).is_err());
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub fn nonce() -> Result<[u8; 16]> {
             Ok(n) => done += n,
             Err(_) => {
                 let error = OsError::last("draw", "random bytes");
-                if error.source.kind() != std::io::ErrorKind::Interrupted {
+                if error.cause.kind() != std::io::ErrorKind::Interrupted {
                     return Err(error);
                 }
             }

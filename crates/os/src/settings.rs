@@ -40,7 +40,7 @@ pub enum Kind {
         /// The greatest allowed value.
         max: u64,
     },
-    /// A duration in seconds, a decimal fraction allowed.
+    /// A time to wait in seconds, a decimal fraction allowed, from [`LEAST_SECONDS`] to [`MOST_SECONDS`].
     Seconds,
     /// `0` or `1` (also no and yes, n and y, false and true, off and on).
     Boolean,
@@ -49,6 +49,11 @@ pub enum Kind {
     /// Any text.
     Text,
 }
+
+/// The least time of a [`Kind::Seconds`]: who does not wait at all finds nobody.
+pub const LEAST_SECONDS: f64 = 0.1;
+/// The greatest time of a [`Kind::Seconds`], some thirty years: what fits every clock.
+pub const MOST_SECONDS: f64 = 1e9;
 
 /// A setting that cannot be used as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,13 +101,15 @@ impl Setting {
             _ => (0, u64::MAX, false),
         };
         let parsed = if suffixes { parse_size(&value) } else { value.parse().ok() };
-        let fail = |wanted: String| SettingError { variable: variable.into(), value: value.clone(), wanted };
-        match parsed {
-            None if suffixes => Err(fail("wanted a size such as 4096, 64K, 16M or 1G".into())),
-            None => Err(fail("wanted a whole number".into())),
-            Some(n) if n < min => Err(fail(format!("the least allowed value is {min}"))),
-            Some(n) if n > max => Err(fail(format!("the greatest allowed value is {max}"))),
+        match parsed.filter(|n| (min..=max).contains(n)) {
             Some(n) => Ok(Some(n)),
+            None => {
+                let wanted = match suffixes {
+                    true => format!("wanted a size from {min} to {max} bytes, such as 4096, 64K, 16M or 1G"),
+                    false => format!("wanted a whole number from {min} to {max}"),
+                };
+                Err(SettingError { variable: variable.into(), value, wanted })
+            }
         }
     }
 
@@ -123,10 +130,14 @@ impl Setting {
             None if self.default.is_empty() => return Ok(None),
             None => (self.name, self.default.to_owned()),
         };
-        let wanted = "wanted a number of seconds, 0 to 1000000000";
         match value.parse::<f64>() {
-            Ok(s) if (0.0..=1e9).contains(&s) => Ok(Some(std::time::Duration::from_secs_f64(s))),
-            _ => Err(SettingError { variable: variable.into(), value, wanted: wanted.into() }),
+            Ok(s) if (LEAST_SECONDS..=MOST_SECONDS).contains(&s) => {
+                Ok(Some(std::time::Duration::from_secs_f64(s)))
+            }
+            _ => {
+                let wanted = format!("wanted a number of seconds from {LEAST_SECONDS} to {MOST_SECONDS}");
+                Err(SettingError { variable: variable.into(), value, wanted })
+            }
         }
     }
 
@@ -142,6 +153,19 @@ impl Setting {
             value,
             wanted: format!("wanted one of {}", words.join(", ")),
         })
+    }
+}
+
+impl Setting {
+    /// Whether the value as it stands, the default included, can be used.
+    pub fn check(&self) -> Result<(), SettingError> {
+        match self.kind {
+            Kind::Number { .. } | Kind::Size { .. } => self.number().map(drop),
+            Kind::Seconds => self.seconds().map(drop),
+            Kind::Boolean => self.boolean().map(drop),
+            Kind::Choice(_) => self.choice().map(drop),
+            Kind::Text => Ok(()),
+        }
     }
 }
 
@@ -174,17 +198,46 @@ mod tests {
         assert_eq!(parse_size("K"), None);
     }
 
+    /// A row whose value is its default, which is checked like any value.
+    fn row(kind: Kind, default: &'static str) -> Setting {
+        let (name, aliases) = ("GASWORKS_TEST_UNSET", &[]);
+        Setting { name, aliases, kind, default, unit: "", meaning: "", reader: "tests" }
+    }
+
     #[test]
-    fn the_default_is_checked_like_any_value() {
-        let row = Setting {
-            name: "GASWORKS_TEST_UNSET",
-            aliases: &[],
-            kind: Kind::Number { min: 1, max: 9 },
-            default: "12",
-            unit: "",
-            meaning: "",
-            reader: "tests",
-        };
-        assert!(row.number().is_err_and(|e| e.to_string().contains("greatest allowed value is 9")));
+    fn every_kind_refuses_what_it_cannot_use() {
+        let number = Kind::Number { min: 1, max: 4096 };
+        let size = Kind::Size { min: 4096, max: 1 << 30 };
+        let choice = Kind::Choice(&["one", "two"]);
+        let in_number = "wanted a whole number from 1 to 4096";
+        let in_size = "wanted a size from 4096 to 1073741824 bytes, such as";
+        let in_seconds = "wanted a number of seconds from 0.1 to 1000000000";
+        for (kind, bad, wanted) in [
+            (number, &["0", "4097", "-1", "99999999999999999999999", "1.5", "1K", "many"][..], in_number),
+            (size, &["0", "4095", "2G", "-1", "99999999999T", "lots", "K", "1.5G"], in_size),
+            (Kind::Seconds, &["0", "0.09", "-1", "1e10", "1e999", "inf", "nan", "10 s", "soon"], in_seconds),
+            (Kind::Boolean, &["2", "-1", "perhaps"], "wanted 0 or 1"),
+            (choice, &["three", "0", "-1"], "wanted one of one, two"),
+        ] {
+            for value in bad {
+                let error = row(kind, value).check().expect_err(value).to_string();
+                let start = format!("setting GASWORKS_TEST_UNSET={value:?}: {wanted}");
+                assert!(error.starts_with(&start), "{error:?} should begin with {start:?}");
+            }
+        }
+        for (kind, value) in [
+            (number, "1"),
+            (number, "4096"),
+            (size, "4K"),
+            (size, "1 GiB"),
+            (Kind::Seconds, "0.1"),
+            (Kind::Seconds, "1e9"),
+            (Kind::Boolean, "Yes"),
+            (choice, "TWO"),
+            (Kind::Text, "anything"),
+            (number, ""),
+        ] {
+            assert_eq!(row(kind, value).check(), Ok(()), "{kind:?} {value}");
+        }
     }
 }

@@ -314,7 +314,7 @@ mod tests {
             assert!(stream.recv_fds(&mut text, 0, soon()).expect("received").is_empty());
             assert_eq!(&text, b"more");
             let ended = stream.recv_fds(&mut text, 0, soon()).expect_err("closed");
-            assert_eq!(ended.source.kind(), io::ErrorKind::UnexpectedEof);
+            assert_eq!(ended.cause.kind(), io::ErrorKind::UnexpectedEof);
         });
     }
 

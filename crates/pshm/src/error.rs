@@ -15,14 +15,14 @@ pub enum PshmError {
     Setting(#[from] SettingError),
     /// The exchange with the other ranks failed.
     #[error("open the shared-memory transport: {0}")]
-    Bootstrap(#[from] BootstrapError),
+    Bootstrap(BootstrapError),
     /// The operating system refused.
     #[error("open the shared-memory transport: {0}")]
-    Os(#[from] OsError),
+    Os(OsError),
     /// The segments do not fit into memory.
     #[error(
-        "{SEGMENT_NAME}: {ranks} ranks ask for {asked} bytes of segments together, but {who} leaves {have}; ask for \
-         less or run fewer ranks on this host"
+        "the segments of {} take {asked} bytes together, but {who} leaves {have}; ask for less (by {SEGMENT_NAME} or \
+         Config::segment) or run fewer ranks on this host", count(*.ranks)
     )]
     Memory {
         /// How many ranks share the host.
@@ -97,6 +97,23 @@ pub enum PshmError {
         /// How many are allowed.
         max: u32,
     },
+}
+
+// By hand, since an error whose text has its cause in it must not give the cause again as its source.
+impl From<BootstrapError> for PshmError {
+    fn from(cause: BootstrapError) -> Self {
+        PshmError::Bootstrap(cause)
+    }
+}
+
+impl From<OsError> for PshmError {
+    fn from(cause: OsError) -> Self {
+        PshmError::Os(cause)
+    }
+}
+
+fn count(ranks: u32) -> String {
+    if ranks == 1 { "this rank".into() } else { format!("all {ranks} ranks") }
 }
 
 fn list(ranks: &[u32]) -> String {

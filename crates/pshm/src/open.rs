@@ -38,8 +38,7 @@ pub struct Config {
 pub struct Opened<M: Mode> {
     /// It moves active messages.
     pub wire: Pshm<M>,
-    /// Where everybody's segment is mapped here. `wire` and `barrier` own the mappings: keep one of them as long as
-    /// this is used.
+    /// Where everybody's segment is mapped here.
     pub peers: PeerTable,
     /// The barrier of the ranks.
     pub barrier: ShmBarrier,
@@ -139,7 +138,8 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
     drop(fds);
     let host = Arc::new(Host::new(me, bootstrap.job(), mapped)?);
     kill_point!("pshm.open.mapped");
-    let peers = PeerTable::new((0..).zip(&all).map(|(rank, theirs)| peer(&host, rank, theirs)).collect());
+    let peers = (0..).zip(&all).map(|(rank, theirs)| peer(&host, rank, theirs)).collect();
+    let peers = PeerTable::new(peers, host.clone());
     tracing::debug!(me, ranks, segment = announcement.shape.segment, "shared-memory transport open");
     let wire = Pshm::new(host.clone(), all.iter().map(|rank| rank.shape.segment).max().unwrap_or(0));
     Ok(Opened { wire, peers, barrier: ShmBarrier::new(host) })

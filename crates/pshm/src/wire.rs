@@ -324,14 +324,14 @@ impl<M: Mode> Wire for Pshm<M> {
         Ok(taken)
     }
 
-    fn sleep(&self, limit: Duration) {
+    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
         let mine = self.host.mine();
         mine.bell.arm();
         // Once more, now that everybody can see the bell armed. Where another thread is taking a message, there is
         // work as well.
         let idle = self.receiver.try_with(|receiver| receiver.is_idle(mine)).unwrap_or(false);
         let barrier = &self.host.barrier;
-        if idle && !(barrier.waiting() && barrier.complete()) {
+        if idle && stay() && !(barrier.waiting() && barrier.complete()) {
             kill_point!("pshm.sleep.asleep");
             sleeper::sleep(mine.bell.word(), doorbell::ARMED, limit);
         }

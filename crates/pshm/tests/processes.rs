@@ -233,14 +233,14 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
     let all = (ROUNDS * u64::from(size), ROUNDS * u64::from(size));
     while *counts.borrow() != all {
         if wire.poll(4, sink).expect("a healthy queue") == 0 {
-            wire.sleep(Duration::from_millis(50));
+            wire.sleep(Duration::from_millis(50), &|| true);
         }
         alive()?;
     }
     let pass = || {
         barrier.arrive();
         while !barrier.done() {
-            wire.sleep(Duration::from_millis(50));
+            wire.sleep(Duration::from_millis(50), &|| true);
             alive()?;
         }
         Ok(())

@@ -13,6 +13,7 @@ use gasworks::{Agent, Config, Error, Job, MediumRequest, Payload, Reply, Request
 use gasworks_examples::kmer::{mix, owner};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -95,7 +96,11 @@ impl Dht {
     }
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    gasworks_examples::end("dht", run())
+}
+
+fn run() -> Result<()> {
     let args = Args::parse();
     let mut table = Table::<Seq>::new();
     let dht = Dht::register(&mut table)?;

@@ -14,6 +14,7 @@ use clap::Parser;
 use gasworks::{Agent, Config, GlobalPtr, Job, MediumRequest, Payload, Request, Seq, Table};
 use gasworks_examples::rng::Rng;
 use std::cell::{Cell, RefCell};
+use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -78,7 +79,11 @@ fn by_get_and_put(agent: &Agent<'_, Seq>, args: &Args, table: GlobalPtr<u64>) ->
     Ok(agent.barrier()?)
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    gasworks_examples::end("gups", run())
+}
+
+fn run() -> Result<()> {
     let args = Args::parse();
     let words = 1usize << args.size;
 

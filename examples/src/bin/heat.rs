@@ -13,6 +13,7 @@ use clap::Parser;
 use gasworks::{Agent, Config, GlobalPtr, Job, Seq, Table};
 use gasworks_examples::{picture, report::write_file};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(about = "Heat spreads over a plate, computed by all ranks")]
@@ -119,7 +120,11 @@ fn advance(agent: &Agent<'_, Seq>, halo: GlobalPtr<f64>, band: &mut Band, odd: u
     Ok(())
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    gasworks_examples::end("heat", run())
+}
+
+fn run() -> Result<()> {
     let args = Args::parse();
     let size = args.size as usize;
     // Rank 0 has room for the whole plate as well; memory that is not touched costs nothing.

@@ -8,13 +8,18 @@ use anyhow::Result;
 use clap::Parser;
 use gasworks::{Config, Job, Payload, Request, Seq, Table};
 use std::cell::RefCell;
+use std::process::ExitCode;
 use std::rc::Rc;
 
 #[derive(Parser)]
 #[command(about = "Every rank greets rank 0")]
 struct Args {}
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    gasworks_examples::end("hello", run())
+}
+
+fn run() -> Result<()> {
     Args::parse();
 
     // Handlers are closures, registered before the job opens. This one keeps what it hears.

@@ -10,6 +10,7 @@ use anyhow::{Result, ensure};
 use clap::Parser;
 use gasworks::{Config, Job, Request, Seq, Table};
 use std::cell::Cell;
+use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -21,7 +22,11 @@ struct Args {
     laps: u32,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    gasworks_examples::end("ring", run())
+}
+
+fn run() -> Result<()> {
     let args = Args::parse();
     let token = Rc::new(Cell::new(None));
     let mut table = Table::<Seq>::new();

@@ -11,6 +11,7 @@ use anyhow::{Result, ensure};
 use clap::Parser;
 use gasworks::{Config, Job, Seq, Table};
 use gasworks_examples::rng::Rng;
+use std::process::ExitCode;
 use std::time::Instant;
 
 #[derive(Parser)]
@@ -24,7 +25,11 @@ struct Args {
 /// Samples that each rank gives: enough that no rank gets much more than its share.
 const SAMPLES: u64 = 64;
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    gasworks_examples::end("sample-sort", run())
+}
+
+fn run() -> Result<()> {
     let args = Args::parse();
     let room = 3 * args.size + 1024;
     // Numbers, and for up to 256 ranks samples, splitters, counts and sums.

@@ -1,13 +1,14 @@
 //! Polling: arrived messages are checked and handed to their handlers; everything else gets its turn.
 
 use super::{BURST, Engine, HANDLING, Incoming, RETURN_EVERY, Received};
-use crate::message::{Decoded, Head, Landing, decode};
+use crate::message::{Decoded, Head, Landing, Returned, decode};
 use crate::wire::Arrived;
 use crate::{Category, CoreMode, Error, Rank};
 use gasworks_memory::Rights;
 use gasworks_sync::Lock;
 use gasworks_sync::atomic::Ordering;
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Marks this thread as running a handler, until dropped.
 struct Handling;
@@ -37,17 +38,28 @@ impl<M: CoreMode> Engine<M> {
             return Err(Error::InHandler("poll"));
         }
         let mut problem = None;
-        let handled = self.router.poll(BURST, &mut |arrived| {
-            if let Err(error) = self.dispatch(&arrived) {
+        let mut keep_first = |outcome: Result<(), Error>| {
+            if let Err(error) = outcome {
                 problem.get_or_insert(error);
             }
+        };
+        // A message's credits are taken once its room is free again, that is, after the transport's sink has returned:
+        // with a credit goes the right to that room.
+        let mut credits = None;
+        let handled = self.router.poll(BURST, &mut |arrived| {
+            keep_first(self.take_credits(credits.take()));
+            keep_first(self.dispatch(&arrived, &mut credits));
         });
+        keep_first(self.take_credits(credits.take()));
         // Also where a transport failed: a borrowed buffer is given back only when its transfer is over.
         let completed = self.poll_rdma();
         if let Some(error) = problem {
             return Err(error);
         }
         let handled = handled? + completed?;
+        if handled > 0 {
+            self.note_work();
+        }
         for task in &self.tasks {
             task.turn(self)?;
         }
@@ -77,7 +89,15 @@ impl<M: CoreMode> Engine<M> {
         });
     }
 
-    fn dispatch(&self, arrived: &Arrived<'_>) -> Result<(), Error> {
+    /// Takes back credits that a peer returned.
+    fn take_credits(&self, credits: Option<(Rank, Returned)>) -> Result<(), Error> {
+        let Some((from, returned)) = credits else { return Ok(()) };
+        self.credits.give(from, u32::from(returned.count), u64::from(returned.bytes)).map_err(|over| {
+            Error::BadMessage { from, what: format!("it returns credits that it never had: {over}") }
+        })
+    }
+
+    fn dispatch(&self, arrived: &Arrived<'_>, credits: &mut Option<(Rank, Returned)>) -> Result<(), Error> {
         let from = arrived.from;
         let bad = |what: String| Error::BadMessage { from, what };
         let Decoded { head, source, returned, args } = decode(arrived.head).map_err(bad)?;
@@ -85,11 +105,12 @@ impl<M: CoreMode> Engine<M> {
             return Err(bad(format!("it claims to come from rank {source}")));
         }
         if returned.count > 0 {
-            self.credits
-                .give(from, u32::from(returned.count), u64::from(returned.bytes))
-                .map_err(|over| bad(format!("it returns credits that it never had: {over}")))?;
+            *credits = Some((from, returned));
         }
         let Head::Message { category, reply, handler, landing } = head else { return Ok(()) };
+        if reply && returned.count == 0 {
+            return Err(bad("a reply that answers no request".into()));
+        }
         let entry = self.handlers.get(handler);
         let entry = entry.ok_or_else(|| bad(format!("no handler is registered at index {handler}")))?;
         let expected = &entry.signature;
@@ -113,18 +134,19 @@ impl<M: CoreMode> Engine<M> {
         };
         let replied = Cell::new(false);
         let request = (!reply).then_some((packet.len() as u32, &replied));
-        let handling = Handling::begin();
-        let outcome = (entry.function)(Incoming {
-            engine: self,
-            source: from,
-            args,
-            received,
-            request,
-            signature: expected,
+        let message = Incoming { engine: self, source: from, args, received, request, signature: expected };
+        let outcome = {
+            let _handling = Handling::begin();
+            // A panic must not unwind through the transport, nor through a wait for a borrowed buffer.
+            catch_unwind(AssertUnwindSafe(|| (entry.function)(message)))
+        };
+        let outcome = outcome.unwrap_or_else(|panic| {
+            let said = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+            let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            Err(Error::Handler { from, what: format!("handler {:?} panicked: {said}", expected.name) })
         });
-        drop(handling);
         if !reply && !replied.get() && self.owed.owe(from, packet.len() as u32) >= self.return_at {
-            self.return_credits(from)?;
+            return outcome.and(self.return_credits(from));
         }
         outcome
     }

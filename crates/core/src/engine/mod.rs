@@ -13,7 +13,7 @@ use crate::ops::Ops;
 use crate::router::Router;
 use crate::{Category, CoreMode, Error, Limits, Rank, Wire};
 use gasworks_memory::{KindTag, PeerFlags, PeerTable, Rights, SegmentId, SegmentTable, View};
-use gasworks_rdma::Engine as Rdma;
+use gasworks_rdma::{Engine as Rdma, Key};
 use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_sock::sleeper::{Policy, Sleeper, Step};
 use gasworks_sync::Lock;
@@ -80,6 +80,7 @@ pub struct Engine<M: CoreMode> {
     router: Router<M>,
     limits: Limits,
     peers: PeerTable,
+    keys: Box<[Key]>,
     segments: SegmentTable,
     own: Option<SegmentId>,
     rdma: Option<Rdma<M, M::Nic>>,
@@ -88,6 +89,8 @@ pub struct Engine<M: CoreMode> {
     owed: Owed,
     return_at: u32,
     polls: AtomicU32,
+    /// Polls that did something; counted in `Par` only.
+    worked: AtomicU32,
     patience: Policy,
     handlers: Handlers<M>,
     late: M::Lock<Vec<put::Late>>,
@@ -108,6 +111,7 @@ impl<M: CoreMode> Engine<M> {
             max_long: a.max_long.min(b.max_long),
         });
         let limits = limits.unwrap_or(Limits { max_medium: 0, max_long: 0 });
+        let flow = flow.within(limits.max_medium);
         let ranks = peers.ranks();
         let mut segments = SegmentTable::new();
         let own = peers.get(rank).filter(|own| own.flags.contains(PeerFlags::MAPPED)).map(|own| {
@@ -118,6 +122,7 @@ impl<M: CoreMode> Engine<M> {
             rank,
             router: Router::new(wires, route),
             limits,
+            keys: (0..ranks).filter_map(|rank| peers.get(rank)).map(|peer| Key(peer.key.clone())).collect(),
             segments,
             own,
             rdma,
@@ -126,6 +131,7 @@ impl<M: CoreMode> Engine<M> {
             owed: Owed::new(ranks),
             return_at: (flow.depth / 2).max(1),
             polls: AtomicU32::new(0),
+            worked: AtomicU32::new(0),
             patience,
             handlers,
             late: Lock::new(Vec::new()),
@@ -202,6 +208,7 @@ impl<M: CoreMode> Engine<M> {
     /// Whatever a poll finds wrong.
     #[inline]
     pub fn turn(&self, sleeper: &mut Sleeper) -> Result<(), Error> {
+        let worked = self.worked.load(Ordering::Relaxed);
         if self.poll()? > 0 {
             sleeper.worked();
             return Ok(());
@@ -210,14 +217,22 @@ impl<M: CoreMode> Engine<M> {
             Step::Spin => gasworks_sync::spin(),
             Step::Yield => std::thread::yield_now(),
             Step::Sleep(_) if self.busy_below() => std::thread::yield_now(),
-            Step::Sleep(longest) => self.router.sleep(longest),
+            // Not if another thread has worked since this one polled: what it did may be what this one waits for.
+            Step::Sleep(longest) => {
+                self.router.sleep(longest, &|| self.worked.load(Ordering::Relaxed) == worked)
+            }
         }
         Ok(())
     }
 
-    /// Wakes this rank's threads that sleep while they wait: what they wait for has happened without a message.
-    pub fn wake(&self) {
-        self.router.wake();
+    /// Says that a poll of this thread did something: another thread may sleep that waits for just that. In `Seq` there
+    /// is none.
+    #[inline]
+    fn note_work(&self) {
+        if M::PARALLEL {
+            self.worked.fetch_add(1, Ordering::Relaxed);
+            self.router.wake();
+        }
     }
 
     /// Whether something is under way that only polling moves, so that sleeping would delay it.
@@ -231,5 +246,14 @@ impl<M: CoreMode> Engine<M> {
             return Ok(());
         }
         Err(Error::memory(during)(gasworks_memory::MemoryError::NoSuchRank { rank, ranks: self.ranks() }))
+    }
+}
+
+/// Where transfers are still under way, the network may go on using what their operations keep; it is never freed then.
+impl<M: CoreMode> Drop for Engine<M> {
+    fn drop(&mut self) {
+        if self.rdma.as_ref().is_some_and(|rdma| rdma.pending() > 0) {
+            self.ops.leak();
+        }
     }
 }

@@ -5,7 +5,7 @@
 //!     caller of [`Engine::transfer`] promises it; a Long request borrows its payload and returns only when the put is
 //!     over; a Long reply's put has a copy that the operation keeps.
 
-use super::{Engine, Outgoing};
+use super::{Engine, HANDLING, Outgoing};
 use crate::message::{Encoded, Returned};
 use crate::ops::{After, Finished, NotStarted, OpId};
 use crate::wire::{Class, WireError};
@@ -21,7 +21,7 @@ pub(super) enum Late {
     /// The header of a Long whose payload has landed.
     Header { to: Rank, class: Class, head: Encoded, own: Returned },
     /// The put of a Long reply, which had no free descriptor when its handler ran.
-    Put { id: OpId, to: Rank, offset: u64, payload: Arc<[u8]> },
+    Put { id: OpId, to: Rank, offset: u64, payload: Arc<[u8]>, own: Returned },
 }
 
 impl<M: CoreMode> Engine<M> {
@@ -47,19 +47,21 @@ impl<M: CoreMode> Engine<M> {
             Direction::Put => "put",
             Direction::Get => "get",
         };
+        if HANDLING.get() {
+            return Err((Error::InHandler(during), keep));
+        }
         let checked = self.peers.locate(peer, offset, len).map_err(Error::memory(during));
         let rdma = self.rdma.as_ref().ok_or(Error::Unreachable { during, rank: peer });
         let (rdma, _) = match rdma.and_then(|rdma| checked.map(|mapped| (rdma, mapped))) {
             Ok(both) => both,
             Err(error) => return Err((error, keep)),
         };
-        let key = self.key_of(peer);
         let id = self.ops.start(After::Event, keep);
         // SAFETY: N1, by the caller's promise about `local`.
         let started = unsafe {
             match direction {
-                Direction::Put => rdma.put(peer, &key, offset, local, len, id.token()),
-                Direction::Get => rdma.get(peer, &key, offset, local, len, id.token()),
+                Direction::Put => rdma.put(peer, self.key_of(peer), offset, local, len, id.token()),
+                Direction::Get => rdma.get(peer, self.key_of(peer), offset, local, len, id.token()),
             }
         };
         started.map(|()| id).map_err(|error| (nic_error(during, peer, error), self.ops.withdraw(id)))
@@ -86,8 +88,18 @@ impl<M: CoreMode> Engine<M> {
         self.ops.abandon(id);
     }
 
-    fn key_of(&self, peer: Rank) -> Key {
-        Key(self.peers.get(peer).map(|peer| peer.key.clone()).unwrap_or_default())
+    /// The key of a rank that exists.
+    fn key_of(&self, peer: Rank) -> &Key {
+        &self.keys[peer as usize]
+    }
+
+    /// Polls until nothing is under way on the NIC and nothing is postponed.
+    ///
+    /// # Errors
+    /// Whatever a poll finds wrong.
+    pub fn drain(&self) -> Result<(), Error> {
+        let pending = || self.rdma.as_ref().map_or(0, |rdma| rdma.pending());
+        self.wait_until(|| pending() == 0 && self.late_count.load(Ordering::Relaxed) == 0)
     }
 
     /// Moves transfers on and does what is to be done after those that have completed.
@@ -95,11 +107,11 @@ impl<M: CoreMode> Engine<M> {
         let Some(rdma) = &self.rdma else { return Ok(0) };
         let completed =
             rdma.poll(super::BURST, &mut |token, result| match (self.ops.complete(token, result), result) {
-                (Some(After::Send { to, class, head, own }), Ok(())) => {
-                    self.send_header(to, class, head, own)
+                (Some(After::Reply { to, head, own }), Ok(())) => {
+                    self.send_header(to, Class::Reply, head, own)
                 }
-                (Some(After::Send { .. }), Err(cause)) => {
-                    self.fail_later(Error::Nic { during: "put of a long message", cause });
+                (Some(After::Reply { to, own, .. }), Err(cause)) => {
+                    self.reply_failed(to, own, Error::Nic { during: "put of a long reply", cause });
                 }
                 (Some(After::Event) | None, _) => {}
             });
@@ -116,8 +128,15 @@ impl<M: CoreMode> Engine<M> {
         match self.transmit_head(to, class, &mut head, own) {
             Ok(()) => {}
             Err(WireError::Busy { .. }) => self.postpone(Late::Header { to, class, head, own }),
+            Err(error) if class == Class::Reply => self.reply_failed(to, own, error.into()),
             Err(error) => self.fail_later(error.into()),
         }
+    }
+
+    /// The requester gets its credit back all the same.
+    fn reply_failed(&self, to: Rank, own: Returned, error: Error) {
+        self.owed.owe(to, own.bytes);
+        self.fail_later(error);
     }
 
     fn postpone(&self, late: Late) {
@@ -133,7 +152,11 @@ impl<M: CoreMode> Engine<M> {
         for late in queue {
             match late {
                 Late::Header { to, class, head, own } => self.send_header(to, class, head, own),
-                Late::Put { id, to, offset, payload } => self.start_reply_put(id, to, offset, payload),
+                Late::Put { id, to, offset, payload, own } => {
+                    if let Err(error) = self.start_reply_put(id, to, offset, payload, own) {
+                        self.reply_failed(to, own, error);
+                    }
+                }
             }
         }
     }
@@ -146,9 +169,9 @@ impl<M: CoreMode> Engine<M> {
         };
         let id = self.ops.start(After::Event, None);
         let (source, len) = (message.payload.as_ptr(), message.payload.len());
-        let key = self.key_of(to);
         // SAFETY: N1: this returns only when the operation has completed or was never started.
-        if let Err(error) = unsafe { rdma.put(to, &key, message.landing, source, len, id.token()) } {
+        if let Err(error) = unsafe { rdma.put(to, self.key_of(to), message.landing, source, len, id.token()) }
+        {
             self.ops.withdraw(id);
             return Err(nic_error("put of a long message", to, error));
         }
@@ -177,24 +200,32 @@ impl<M: CoreMode> Engine<M> {
     ) -> Result<(), Error> {
         let head = self.encode(message, true, false);
         let payload: Arc<[u8]> = message.payload.into();
-        let id = self
-            .ops
-            .start(After::Send { to, class: Class::Reply, head, own }, Some(M::keep(payload.clone())));
+        let id = self.ops.start(After::Reply { to, head, own }, Some(M::keep(payload.clone())));
         self.ops.abandon(id); // nobody asks for it; the copy lives until it completes
-        self.start_reply_put(id, to, message.landing, payload);
-        Ok(())
+        self.start_reply_put(id, to, message.landing, payload, own)
     }
 
-    fn start_reply_put(&self, id: OpId, to: Rank, offset: u64, payload: Arc<[u8]>) {
-        let Some(rdma) = &self.rdma else { return };
-        let key = self.key_of(to);
+    fn start_reply_put(
+        &self,
+        id: OpId,
+        to: Rank,
+        offset: u64,
+        payload: Arc<[u8]>,
+        own: Returned,
+    ) -> Result<(), Error> {
+        let Some(rdma) = &self.rdma else {
+            return Err(Error::Unreachable { during: "long reply", rank: to });
+        };
         // SAFETY: N1: the operation keeps the copy.
-        match unsafe { rdma.put(to, &key, offset, payload.as_ptr(), payload.len(), id.token()) } {
-            Ok(()) => {}
-            Err(EngineError::Busy { .. }) => self.postpone(Late::Put { id, to, offset, payload }),
+        match unsafe { rdma.put(to, self.key_of(to), offset, payload.as_ptr(), payload.len(), id.token()) } {
+            Ok(()) => Ok(()),
+            Err(EngineError::Busy { .. }) => {
+                self.postpone(Late::Put { id, to, offset, payload, own });
+                Ok(())
+            }
             Err(error) => {
                 self.ops.withdraw(id);
-                self.fail_later(nic_error("put of a long message", to, error));
+                Err(nic_error("put of a long reply", to, error))
             }
         }
     }

@@ -32,7 +32,7 @@ impl<M: CoreMode> Engine<M> {
         }
     }
 
-    /// Sends a request, or says that it must wait.
+    /// Sends a request, or says that it must wait. A Long that goes by the NIC waits until its payload has landed.
     ///
     /// # Errors
     /// [`Error::is_busy`] if a credit or room is short, and those of [`request`](Self::request).
@@ -57,7 +57,7 @@ impl<M: CoreMode> Engine<M> {
             _ => self.transmit(to, Class::Request, message, way, packet, Returned::default()),
         };
         if sent.is_err() {
-            // Nothing left, so the credit was taken a moment ago and giving it back cannot fail.
+            // No message left, so the credit was taken a moment ago and giving it back cannot fail.
             let _ = self.credits.give(to, 1, packet.len() as u64);
         }
         sent

@@ -232,18 +232,18 @@ fn a_sleeper_is_woken_by_a_message_a_wake_and_a_barrier() {
         } else {
             let start = Instant::now();
             while wire.poll(1, &mut |_| ()) == Ok(0) {
-                wire.sleep(long);
+                wire.sleep(long, &|| true);
             }
             barrier.arrive();
             while !barrier.done() {
-                wire.sleep(long);
+                wire.sleep(long, &|| true);
             }
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     pause();
                     wire.wake();
                 });
-                wire.sleep(long);
+                wire.sleep(long, &|| true);
             });
             assert!(start.elapsed() < long, "it slept for the whole time allowed");
             assert!(start.elapsed() >= Duration::from_millis(40));

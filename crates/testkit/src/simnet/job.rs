@@ -12,6 +12,7 @@ use gasworks_memory::{Peer, PeerFlags, PeerTable};
 use gasworks_rdma::Key;
 use gasworks_sync::RawBytes;
 use std::fmt::Display;
+use std::sync::Arc;
 
 /// A thread mode, with what it makes of the net's ports.
 pub trait SimMode: ThreadMode {
@@ -72,7 +73,7 @@ impl SimRank {
             let len = self.segment().len() as u64;
             Peer { mapped: mapped.unwrap_or(RawBytes::EMPTY), len, remote_base: 0, key, flags }
         };
-        let peers = PeerTable::new((0..ranks).zip(keys).map(peer).collect());
+        let peers = PeerTable::new((0..ranks).zip(keys).map(peer).collect(), Arc::new(self.clone()));
         Ok(Transport {
             wires: vec![M::sim_wire(self.wire())],
             route: vec![0; ranks as usize],

@@ -166,14 +166,14 @@ impl Wire for SimWire {
         Ok(handed)
     }
 
-    fn sleep(&self, limit: Duration) {
+    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
         // What is delayed comes by polling, not by sleeping; so do the NIC's completions.
         if !self.0.seat().nic.lock().flights.is_empty() {
             std::thread::yield_now();
             return;
         }
         let mut inbox = self.0.seat().inbox.lock();
-        if inbox.messages.is_empty() && !inbox.woken {
+        if inbox.messages.is_empty() && !inbox.woken && stay() {
             inbox = self.0.seat().arrival.wait_for(inbox, limit);
         }
         inbox.woken = false;

@@ -1,0 +1,148 @@
+//! The Rust face in a job of one rank: what a program sees when it, or its handlers, do something wrong.
+
+use gasworks::{Config, Error, GlobalPtr, Job, Landed, Par, Request, Seq, Table};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc;
+
+fn open(table: Table<Seq>) -> Result<Job<Seq>, Error> {
+    Job::open(Config::from_env()?.segment(1 << 16), table)
+}
+
+#[test]
+fn a_handler_that_panics_fails_the_poll_and_costs_no_credit() -> Result<(), Error> {
+    let mut table = Table::<Seq>::new();
+    let panics = table.short_request("panics", |_: Request<'_, Seq>, x: u32| -> () { panic!("x is {x}") })?;
+    let job = open(table)?;
+    let agent = job.agent()?;
+    for round in 0..100u32 {
+        agent.request_short(0, panics, round)?; // a lost credit would make this wait for ever
+        let error = loop {
+            match agent.poll() {
+                Ok(_) => {}
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(error.contains("\"panics\" panicked") && error.contains(&format!("x is {round}")), "{error}");
+    }
+    job.close()
+}
+
+#[test]
+fn a_handler_that_fails_fails_the_poll() -> Result<(), Error> {
+    let mut table = Table::<Seq>::new();
+    let fails = table.short_request("fails", |_: Request<'_, Seq>, _: u32| -> Result<(), Error> {
+        Err(Error::Program("no such key".into()))
+    })?;
+    let job = open(table)?;
+    let agent = job.agent()?;
+    agent.request_short(0, fails, 1)?;
+    let error = agent.wait_until(|| false).map_err(|e| e.to_string());
+    assert_eq!(error, Err("handling a message from rank 0: no such key".into()));
+    job.close()
+}
+
+#[test]
+fn a_long_waits_for_credits_only_when_asked_to() -> Result<(), Error> {
+    let landed = Rc::new(Cell::new(0));
+    let mut table = Table::<Seq>::new();
+    let land = table.long_request("land", {
+        let landed = landed.clone();
+        move |_: Request<'_, Seq>, _: [u32; 0], at: Landed| landed.set(landed.get() + at.len)
+    })?;
+    let job = open(table)?;
+    let agent = job.agent()?;
+    let place: GlobalPtr<u8> = job.alloc(16)?;
+    let mut sent = 0;
+    let refused = loop {
+        match agent.try_request_long(land, [], &[7; 16], place) {
+            Ok(()) => sent += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(refused.is_busy() && sent > 0, "{refused}");
+    agent.wait_until(|| landed.get() == 16 * sent)?;
+    agent.try_request_long(land, [], &[8; 16], place)?;
+    agent.wait_until(|| landed.get() == 16 * (sent + 1))?;
+    assert_eq!(agent.get_value(place)?, 8);
+    job.close()
+}
+
+#[test]
+fn barriers_out_of_turn_are_refused() -> Result<(), Error> {
+    let job = open(Table::new())?;
+    let agent = job.agent()?;
+    let first = agent.barrier_begin()?;
+    assert!(agent.barrier_begin().is_err_and(|e| e.to_string().contains("begun twice")));
+    while !first.test(&agent)? {}
+    let second = agent.barrier_begin()?;
+    assert!(
+        first.test(&agent).is_err_and(|e| e.to_string().contains("finished")),
+        "an old phase ends no other"
+    );
+    drop(second); // closing finishes what was begun
+    job.close()
+}
+
+#[test]
+fn what_is_wrong_is_said() -> Result<(), Error> {
+    let mut table = Table::<Seq>::new();
+    let short = table.at(200).short_request("short", |_: Request<'_, Seq>, _: u32| {})?;
+    assert_eq!(short.index(), 200);
+    let taken = table.at(200).short_request("again", |_: Request<'_, Seq>, _: u32| {});
+    assert!(taken.is_err_and(|e| e.to_string().contains("taken by \"short\"")));
+    let job = open(table)?;
+    let agent = job.agent()?;
+    let says = |result: Result<(), Error>, text: &str| {
+        let error = result.err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(error.contains(text), "{error:?} does not say {text:?}");
+    };
+    says(agent.request_short(1, short, 0), "rank 1 is out of range: the job has 1 ranks");
+    says(
+        agent.put(GlobalPtr::new(0, 1 << 16), &[1u8]),
+        "outside the segment of rank 0, which has 65536 bytes",
+    );
+    says(agent.get(GlobalPtr::new(9, 0), &mut [0u8]), "rank 9 is out of range");
+    says(job.alloc::<u64>(1 << 20).map(|_| ()), "of 65536 bytes are left; ask for a larger segment");
+    says(job.alloc::<u64>(u64::MAX).map(|_| ()), "are left");
+    says(agent.local(GlobalPtr::<u64>::new(0, 65530), 1).map(|_| ()), "not inside the segment");
+    job.close()
+}
+
+#[test]
+fn a_sleeping_thread_is_woken_by_what_another_has_handled() -> Result<(), Error> {
+    let (heard, news) = mpsc::channel();
+    let count = Arc::new(std::sync::Mutex::new(0));
+    let mut table = Table::<Par>::new();
+    let add = table.short_request("add", {
+        let count = count.clone();
+        let heard = std::sync::Mutex::new(heard);
+        move |_: Request<'_, Par>, _: u32| {
+            *count.lock().unwrap_or_else(|e| e.into_inner()) += 1;
+            let _ = heard.lock().unwrap_or_else(|e| e.into_inner()).send(());
+        }
+    })?;
+    let job = Job::open(Config::from_env()?.segment(1 << 16), table)?;
+    const ROUNDS: u32 = 200;
+    std::thread::scope(|scope| {
+        let waiters: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    let agent = job.agent()?;
+                    agent.wait_until(|| *count.lock().unwrap_or_else(|e| e.into_inner()) == ROUNDS)
+                })
+            })
+            .collect();
+        let agent = job.agent()?;
+        for round in 0..ROUNDS {
+            agent.request_short(0, add, round)?;
+            agent.wait_until(|| news.try_recv().is_ok())?;
+        }
+        for waiter in waiters {
+            waiter.join().map_err(|_| Error::Program("a waiting thread panicked".into()))??;
+        }
+        Ok::<_, Error>(())
+    })?;
+    job.close()
+}
