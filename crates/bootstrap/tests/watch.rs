@@ -1,8 +1,9 @@
 //! A rank whose launcher vanishes says so and ends, even while it computes, and even where it cannot say so. Runs
 //! itself again as that rank.
 
+use std::error::Error;
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -106,9 +107,13 @@ fn a_job_of_several_is_not_many_jobs_of_one() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.starts_with("use the inherited descriptor: 77: "), "{text}");
     assert!(text.matches("os error").count() <= 1 && text.ends_with(" / no source\n"), "{text}");
-    let output = me("connect").env("PMI_FD", "77").env("PMI_RANK", "0");
-    let output = output.env("GASWORKS_BOOTSTRAP_TIMEOUT", "0").output().expect("started");
-    drop(output);
+    // A wait that is none is refused by name.
+    let (_ours, theirs) = UnixStream::pair().expect("a pair");
+    let mut command = me("connect");
+    command.stdin(OwnedFd::from(theirs)).envs([("PMI_FD", "0"), ("PMI_RANK", "0")]);
+    let output = command.env("GASWORKS_BOOTSTRAP_TIMEOUT", "0").output().expect("started");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("setting GASWORKS_BOOTSTRAP_TIMEOUT=\"0\": wanted a number of"), "{text}");
 }
 
 fn a_full_standard_error_changes_nothing() {

@@ -46,9 +46,15 @@ pub fn main() -> ExitCode {
     if options.env {
         let mut text = Vec::new();
         report::write(&mut text);
-        // Whoever closes the pipe has read enough.
-        let _ = std::io::stdout().write_all(&text);
-        return ExitCode::SUCCESS;
+        let mut stdout = std::io::stdout();
+        return match stdout.write_all(&text).and_then(|()| stdout.flush()) {
+            // Whoever closes the pipe has read enough.
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+                gasworks_os::say(&format!("gasrun: write standard output: {e}"));
+                ExitCode::FAILURE
+            }
+            _ => ExitCode::SUCCESS,
+        };
     }
     let code = run(&options);
     ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
@@ -59,7 +65,7 @@ pub fn run(options: &options::Options) -> i32 {
     match job::run(options) {
         Ok(code) => code,
         Err(refused) => {
-            eprintln!("gasrun: {:#}", refused.why);
+            gasworks_os::say(&format!("gasrun: {:#}", refused.why));
             refused.code
         }
     }

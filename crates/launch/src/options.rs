@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser, ValueEnum};
+use gasworks_os::settings::{LEAST_SECONDS, MOST_SECONDS};
 
 /// The most ranks of one job.
 pub const MOST_RANKS: u32 = 4096;
@@ -19,15 +20,16 @@ Exit codes:
   127      PROGRAM was not found
 
 When one rank fails, the others get SIGTERM, and SIGKILL two seconds later. SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1
-and SIGUSR2 are passed on to all ranks; a second one of those that end a program kills them.";
+and SIGUSR2 are passed on to all ranks. Ranks that have not ended 10 seconds (GASWORKS_EXIT_TIMEOUT) after one of those
+that end a program get SIGKILL; a second one kills them at once.";
 
 /// Starts the ranks of a job on this machine.
 #[derive(Parser, Clone, Debug)]
 #[command(name = "gasrun", version, after_help = AFTER)]
 pub struct Options {
     /// How many ranks to start.
-    #[arg(short = 'n', long = "ranks", value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
+    #[arg(short = 'n', long = "ranks", value_name = "N", default_value_t = 1, allow_negative_numbers = true,
+          value_parser = ranks)]
     pub ranks: u32,
 
     /// Bind rank i to the i-th processor that gasrun may use, or do not bind [default: core if there are enough].
@@ -35,7 +37,7 @@ pub struct Options {
     pub bind: Option<Bind>,
 
     /// End the job after so many seconds.
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = seconds)]
     pub timeout: Option<Duration>,
 
     /// Begin each line of output with the rank it comes from: `[2] `.
@@ -81,10 +83,15 @@ pub enum Bind {
     None,
 }
 
+fn ranks(text: &str) -> Result<u32, String> {
+    let parsed = text.parse().ok().filter(|n| (1..=MOST_RANKS).contains(n));
+    parsed.ok_or_else(|| format!("wanted a whole number from 1 to {MOST_RANKS}"))
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
-        Ok(s) if s > 0.0 && s <= 1e9 => Ok(Duration::from_secs_f64(s)),
-        _ => Err("wanted a number of seconds above 0".to_owned()),
+        Ok(s) if (LEAST_SECONDS..=MOST_SECONDS).contains(&s) => Ok(Duration::from_secs_f64(s)),
+        _ => Err(format!("wanted a number of seconds from {LEAST_SECONDS} to {MOST_SECONDS}")),
     }
 }
 
@@ -108,17 +115,25 @@ mod tests {
 
     #[test]
     fn wrong_lines_are_refused() {
-        for words in [
-            &["-n", "0", "x"][..],
-            &["-n", "4097", "x"],
-            &["-n", "x", "x"],
-            &["-n", "2"],
-            &["--timeout", "0", "x"],
-            &["--timeout", "-1", "x"],
-            &["--bind", "socket", "x"],
-            &["--nonsense", "x"],
+        let (ranks, seconds) =
+            ("wanted a whole number from 1 to 4096", "wanted a number of seconds from 0.1 to 1000000000");
+        for (words, wanted) in [
+            (&["-n", "0", "x"][..], ranks),
+            (&["-n", "4097", "x"], ranks),
+            (&["-n", "-1", "x"], ranks),
+            (&["-n", "99999999999999999999", "x"], ranks),
+            (&["--ranks=two", "x"], ranks),
+            (&["-n", "2"], "PROGRAM"),
+            (&["--timeout", "0", "x"], seconds),
+            (&["--timeout", "-1", "x"], seconds),
+            (&["--timeout", "-0.5", "x"], seconds),
+            (&["--timeout", "inf", "x"], seconds),
+            (&["--timeout", "1e10", "x"], seconds),
+            (&["--bind", "socket", "x"], "[possible values: core, none]"),
+            (&["--nonsense", "x"], "unexpected argument '--nonsense'"),
         ] {
-            assert!(parse(words).is_err(), "{words:?}");
+            let said = parse(words).expect_err(wanted).to_string();
+            assert!(said.contains(wanted), "{words:?}: {said:?} should say {wanted:?}");
         }
     }
 }

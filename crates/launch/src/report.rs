@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use gasworks_os::settings::{Kind, Setting};
+use gasworks_os::settings::{Kind, LEAST_SECONDS, MOST_SECONDS, Setting};
 
 /// The rows of this crate.
-pub const SETTINGS: &[Setting] = &[VERBOSE];
+pub const SETTINGS: &[Setting] = &[VERBOSE, EXIT_TIMEOUT];
 
 pub(crate) const VERBOSE: Setting = Setting {
     name: "GASWORKS_SPAWN_VERBOSE",
@@ -14,6 +14,16 @@ pub(crate) const VERBOSE: Setting = Setting {
     default: "0",
     unit: "",
     meaning: "gasrun says what it is doing, as with -v",
+    reader: "gasrun",
+};
+
+pub(crate) const EXIT_TIMEOUT: Setting = Setting {
+    name: "GASWORKS_EXIT_TIMEOUT",
+    aliases: &["GASNET_EXITTIMEOUT"],
+    kind: Kind::Seconds,
+    default: "10",
+    unit: "s",
+    meaning: "how long ranks may take to end after gasrun passed a signal on to them; then they are killed",
     reader: "gasrun",
 };
 
@@ -31,10 +41,11 @@ pub fn write(out: &mut impl Write) {
             None if row.default.is_empty() => "unset".to_owned(),
             None => format!("{} (default)", row.default),
         };
+        let wrong = row.check().err().map_or_else(String::new, |e| format!(" (wrong: {})", e.wanted));
         let kind = match row.kind {
             Kind::Number { min, max } => format!("number, {min} to {max}"),
             Kind::Size { min, max } => format!("size in bytes, {min} to {max}"),
-            Kind::Seconds => "seconds".to_owned(),
+            Kind::Seconds => format!("seconds, {LEAST_SECONDS} to {MOST_SECONDS}"),
             Kind::Boolean => "0 or 1".to_owned(),
             Kind::Choice(words) => format!("one of {}", words.join(", ")),
             Kind::Text => "text".to_owned(),
@@ -49,7 +60,7 @@ pub fn write(out: &mut impl Write) {
         // The writer is a buffer in memory.
         let _ = writeln!(
             out,
-            "{} = {value}\n    {}\n    {kind}{unit}; read by {}{aliases}",
+            "{} = {value}{wrong}\n    {}\n    {kind}{unit}; read by {}{aliases}",
             row.name, row.meaning, row.reader
         );
     }

@@ -66,7 +66,7 @@ pub(crate) fn rank(
     input: Input,
 ) -> io::Result<(Child, UnixStream)> {
     let (ours, theirs) = UnixStream::pair()?;
-    inherited::let_pass(&theirs).map_err(|e| e.source)?;
+    inherited::let_pass(&theirs).map_err(|e| e.cause)?;
     let mut command = Command::new(&plan.program[0]);
     command.args(&plan.program[1..]).process_group(0);
     for name in FOREIGN {
@@ -89,7 +89,7 @@ pub(crate) fn rank(
     let parent = Pid::this();
     let (open_files, signal_mask) = (plan.open_files, plan.signal_mask);
     let prepare = move || {
-        process::set_parent_death_signal(Signal::SIGKILL).map_err(|e| e.source)?;
+        process::set_parent_death_signal(Signal::SIGKILL).map_err(|e| e.cause)?;
         if getppid() != parent {
             // The parent ended before the signal was asked for.
             process::exit_now(1);
@@ -99,7 +99,7 @@ pub(crate) fn rank(
             setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?;
         }
         if let Some(cpu) = processor {
-            affinity::bind(cpu).map_err(|e| e.source)?;
+            affinity::bind(cpu).map_err(|e| e.cause)?;
         }
         Ok(())
     };

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use gasworks_sock::{Channel, Filled, Interest, Set, SockError};
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// A line longer than this is passed on in pieces.
@@ -21,14 +22,16 @@ pub(crate) struct Sink {
     waiting: Vec<u8>,
     written: usize,
     in_set: bool,
-    /// Nobody reads it any more.
+    /// Nothing more can be written to it: nobody reads it any more, or it failed.
     pub(crate) broken: bool,
+    /// Why it failed. A reader that went away has read enough; any other reason means that output is lost.
+    failure: Option<Errno>,
 }
 
 impl Sink {
     pub(crate) fn new(fd: impl AsFd, token: u64) -> io::Result<Self> {
         let fd = fd.as_fd().try_clone_to_owned()?;
-        Ok(Self { fd, token, waiting: Vec::new(), written: 0, in_set: false, broken: false })
+        Ok(Self { fd, token, waiting: Vec::new(), written: 0, in_set: false, broken: false, failure: None })
     }
 
     pub(crate) fn line(&mut self, text: &str) {
@@ -38,6 +41,11 @@ impl Sink {
 
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.len() - self.written > HIGH
+    }
+
+    /// Why output is lost, if it is; told once.
+    pub(crate) fn failure(&mut self) -> Option<io::Error> {
+        self.failure.take().map(io::Error::from)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -57,9 +65,12 @@ impl Sink {
             let end = self.waiting.len().min(self.written + SURE);
             match nix::unistd::write(&self.fd, &self.waiting[self.written..end]) {
                 Ok(n) => self.written += n,
-                Err(nix::errno::Errno::EINTR) => {}
-                Err(nix::errno::Errno::EAGAIN) => break,
-                Err(_) => self.broken = true,
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => break,
+                Err(e) => {
+                    self.broken = true;
+                    self.failure = (e != Errno::EPIPE).then_some(e);
+                }
             }
         }
         if self.broken || self.written == self.waiting.len() {

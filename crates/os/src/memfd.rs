@@ -5,7 +5,6 @@
 //! M2. No reference to mapped bytes is made here: they leave as [`RawBytes`] only.
 //! M3. A call that is given no pointer touches no memory of ours.
 
-use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use gasworks_sync::RawBytes;
@@ -93,14 +92,6 @@ pub fn map(fd: BorrowedFd<'_>, len: usize) -> Result<Mapping> {
     let raw =
         MmapOptions::new().len(len).map_raw(fd.as_raw_fd()).map_err(|e| OsError::new("map", operand(), e))?;
     Ok(Mapping { raw })
-}
-
-/// Opens a file and maps all of it, shared: for tests and tools that hand over a path instead of a descriptor.
-pub fn map_file(file: &File) -> Result<Mapping> {
-    let len = size_of_file(file.as_fd())?;
-    let len =
-        usize::try_from(len).map_err(|_| OsError::other("map", len, "more than this machine addresses"))?;
-    map(file.as_fd(), len)
 }
 
 /// Shared memory mapped into this process until it is dropped.

@@ -90,7 +90,13 @@ impl Job {
     /// Writes what waits for readers; stops reading from ranks while a reader is too slow.
     pub(super) fn flush(&mut self) -> anyhow::Result<()> {
         self.stdout.flush(&self.set)?;
+        if let Some(e) = self.stdout.failure() {
+            self.output_lost("standard output", &e);
+        }
         self.stderr.flush(&self.set)?;
+        if let Some(e) = self.stderr.failure() {
+            self.output_lost("standard error", &e);
+        }
         let before @ [out, err] = self.reading;
         self.reading = [!self.stdout.is_full(), !self.stderr.is_full()];
         if before == self.reading && !self.stdout.broken && !self.stderr.broken {

@@ -1,5 +1,6 @@
 //! What happened, whose fault it was, and what becomes of the others.
 
+use std::io;
 use std::time::Instant;
 
 use gasworks_bootstrap::server::Phase;
@@ -8,16 +9,17 @@ use gasworks_os::{limits, signals};
 use nix::sys::signal::Signal;
 
 use super::{CLOSING, GRACE, Job, LAST_WORDS, token};
-use crate::code;
+use crate::{code, report};
 
 impl Job {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         if self.failed {
             return self.kill_at;
         }
+        let kill_at = self.kill_at;
         let closing = self.hang_ups.front().map(|&(at, _)| at + CLOSING);
         let timeout = self.timeout.map(|(at, _)| at);
-        [closing, timeout].into_iter().flatten().min()
+        [kill_at, closing, timeout].into_iter().flatten().min()
     }
 
     pub(super) fn look_at_the_clock(&mut self) {
@@ -27,6 +29,17 @@ impl Job {
                 self.kill_at = None;
                 self.signal_living(Signal::SIGKILL, None);
             }
+            return;
+        }
+        if let Some(signal) = self.ended_by
+            && self.kill_at.is_some_and(|at| at <= now)
+        {
+            let text = format!(
+                "the ranks did not end within {} s of {signal} ({}): killing them",
+                self.exit_timeout.as_secs_f64(),
+                report::EXIT_TIMEOUT.name
+            );
+            self.kill(&text, signal);
             return;
         }
         if let Some((at, allowed)) = self.timeout
@@ -62,6 +75,22 @@ impl Job {
         self.kill_at = Some(Instant::now() + GRACE);
     }
 
+    /// The job fails because of `signal`, and the ranks get no time for it.
+    fn kill(&mut self, text: &str, signal: Signal) {
+        self.fail(text, Some(128 + signal as i32), None);
+        self.kill_at = None;
+        self.signal_living(Signal::SIGKILL, None);
+    }
+
+    /// What ranks wrote does not reach where it was to go: the job fails, whatever the ranks make of it.
+    pub(super) fn output_lost(&mut self, stream: &str, why: &io::Error) {
+        let text = format!("write {stream}: {why}");
+        if self.failed {
+            self.say(&text);
+        }
+        self.fail(&text, Some(code::FAILED), None);
+    }
+
     pub(super) fn signal_living(&mut self, signal: Signal, spare: Option<u32>) {
         if self.verbose {
             self.say(&format!("sending {signal} to the ranks that still run"));
@@ -80,16 +109,14 @@ impl Job {
             self.say(&format!("{signal} came from process {sender}"));
         }
         if ends && self.ended_by.is_some() {
-            self.fail(
-                &format!("a second signal came ({signal}): killing the ranks"),
-                Some(128 + signal as i32),
-                None,
-            );
-            self.signal_living(Signal::SIGKILL, None);
+            self.kill(&format!("a second signal came ({signal}): killing the ranks"), signal);
             return;
         }
         if ends {
             self.ended_by = Some(signal);
+            if !self.failed {
+                self.kill_at = Some(Instant::now() + self.exit_timeout);
+            }
         }
         self.signal_living(signal, None);
     }

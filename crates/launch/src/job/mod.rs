@@ -105,6 +105,8 @@ struct Job {
     /// The signal of those that end a program that was passed on.
     ended_by: Option<Signal>,
     timeout: Option<(Instant, Duration)>,
+    /// How long ranks may take to end after a signal was passed on.
+    exit_timeout: Duration,
     kill_at: Option<Instant>,
 }
 
@@ -186,6 +188,7 @@ impl Job {
             aborter: None,
             ended_by: None,
             timeout: options.timeout.map(|t| (Instant::now() + t, t)),
+            exit_timeout: report::EXIT_TIMEOUT.seconds()?.unwrap_or(Duration::from_secs(10)),
             kill_at: None,
         })
     }
@@ -255,6 +258,10 @@ impl Job {
             self.signal_living(Signal::SIGKILL, None);
         }
         let found = sweep::leftovers(&groups, self.guardian.pid());
+        // Nobody is left to get a signal: numbers of processes that were collected may be somebody else's by now.
+        for rank in &mut self.ranks {
+            rank.exit.get_or_insert(Exit::Signal(Signal::SIGKILL as i32));
+        }
         if found > 0 && self.verbose {
             self.say(&format!("ended {found} processes or groups that the ranks had left"));
         }

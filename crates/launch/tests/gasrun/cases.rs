@@ -21,15 +21,16 @@ pub const CASES: &[Case] = &[
     ("many_ranks", many_ranks),
     ("a_closed_reader", a_closed_reader),
     ("a_slow_reader", a_slow_reader),
+    ("full_streams", full_streams),
     ("not_startable", not_startable),
     ("timeout", timeout),
     ("stubborn_ranks", stubborn_ranks),
     ("signals_are_passed_on", signals_are_passed_on),
+    ("a_signal_is_not_ignored_for_ever", a_signal_is_not_ignored_for_ever),
     ("values_are_exchanged", values_are_exchanged),
     ("without_a_launcher", without_a_launcher),
     ("failures_name_the_rank", failures_name_the_rank),
     ("hostile_ranks", hostile_ranks),
-    ("a_rank_killed_for_memory", a_rank_killed_for_memory),
     #[cfg(gasworks_faults)]
     ("a_rank_killed_at_any_step", a_rank_killed_at_any_step),
     ("nothing_is_left_at_the_end", nothing_is_left_at_the_end),
@@ -38,13 +39,8 @@ pub const CASES: &[Case] = &[
     ("nothing_is_left_when_gasrun_is_killed", nothing_is_left_when_gasrun_is_killed),
 ];
 
-/// What a case needs and this machine lacks.
-pub fn lacking(case: &str) -> Option<String> {
-    match case {
-        "a_rank_killed_for_memory" => memory_group().err(),
-        _ => None,
-    }
-}
+/// Cases that need the right to make memory control groups.
+pub const ON_REQUEST: &[Case] = &[("a_rank_killed_for_memory", a_rank_killed_for_memory)];
 
 fn gasrun(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gasrun"));
@@ -153,6 +149,17 @@ fn environment() {
     assert_eq!(text.lines().filter(|line| line.ends_with("0000000000000000")).count(), 3, "{text}");
     let table = out(&run(&["--env"]));
     assert!(table.contains("GASWORKS_BOOTSTRAP_TIMEOUT = 60 (default)") && table.contains("PMI_FD = unset"));
+    let wrong =
+        [("GASNET_SPAWN_VERBOSE", "perhaps"), ("GASWORKS_BOOTSTRAP_TIMEOUT", "0"), ("PMI_RANK", "-1")];
+    let table = out(&gasrun(&["--env"]).envs(wrong).output().expect("started"));
+    for line in [
+        "GASWORKS_SPAWN_VERBOSE = perhaps (set as GASNET_SPAWN_VERBOSE) (wrong: wanted 0 or 1)",
+        "GASWORKS_BOOTSTRAP_TIMEOUT = 0 (set) (wrong: wanted a number of seconds from 0.1 to 1000000000)",
+        "PMI_RANK = -1 (set) (wrong: wanted a whole number from 0 to 2147483647)",
+    ] {
+        assert!(table.lines().any(|l| l == line), "{table} should say {line}");
+    }
+    assert_eq!(table.matches("(wrong: ").count(), 3, "{table}");
     let output = gasrun(&["true"]).env("GASNET_SPAWN_VERBOSE", "perhaps").output().expect("started");
     expect(&output, 1, &["setting GASNET_SPAWN_VERBOSE=\"perhaps\": wanted 0 or 1"]);
     let output = gasrun(&["true"]).env("GASNET_SPAWN_VERBOSE", "1").output().expect("started");
@@ -191,6 +198,32 @@ fn a_closed_reader() {
     let script = format!("{} -n 2 yes | head -n 1", env!("CARGO_BIN_EXE_gasrun"));
     let output = Command::new("sh").args(["-c", &script]).output().expect("started");
     assert_eq!(out(&output), "y\n");
+}
+
+fn full() -> Stdio {
+    std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the full device").into()
+}
+
+fn full_streams() {
+    const LOST: &str = "gasrun: write standard output: No space left on device";
+    // The ranks have ended well when it comes out, or are stopped by it; or fail by themselves, which comes first.
+    for (script, code) in [("echo x", 1), ("yes", 1), ("echo x; exit 7", 7)] {
+        let start = Instant::now();
+        let mut command = gasrun(&["-n", "2", "sh", "-c", script]);
+        let output = command.stdout(full()).output().expect("started");
+        let text = err(&output);
+        assert_eq!(text.matches(LOST).count(), 1, "{script}: {text}");
+        // What is written and what ends are seen in any order.
+        assert!([Some(code), Some(1)].contains(&output.status.code()), "{script}: {text}");
+        assert!(text.lines().count() <= 2 && start.elapsed() < Duration::from_secs(20), "{script}: {text}");
+    }
+    let output = gasrun(&["--env"]).stdout(full()).output().expect("started");
+    assert!(output.status.code() == Some(1) && err(&output).starts_with(LOST), "{}", err(&output));
+    // Without standard error nothing can be told but the code.
+    let ended = |words: &[&str]| gasrun(words).stderr(full()).status().expect("started").code();
+    assert_eq!(ended(&["-n", "2", "sh", "-c", "echo x >&2"]), Some(1));
+    assert_eq!(ended(&["-n", "2", "no-such-program-here"]), Some(127));
+    assert_eq!(ended(&["-n", "2", "sh", "-c", "exit 7"]), Some(7));
 }
 
 fn a_slow_reader() {
@@ -302,6 +335,33 @@ fn signals_are_passed_on() {
     expect(&child.wait_with_output().expect("ended"), 130, &["a second signal came (SIGINT)"]);
 }
 
+fn a_signal_is_not_ignored_for_ever() {
+    for (signal, name) in [(Signal::SIGTERM, "SIGTERM"), (Signal::SIGHUP, "SIGHUP")] {
+        let start = Instant::now();
+        let mut child =
+            gasrun(&["-n", "2", "sh", "-c", "trap '' TERM INT QUIT HUP; echo up; sleep 40; sleep 40"])
+                .env("GASNET_EXITTIMEOUT", "0.4")
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("started");
+        let mut reader = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
+        for _ in 0..2 {
+            std::io::BufRead::read_line(&mut reader, &mut String::new()).expect("a line");
+        }
+        let sent = Instant::now();
+        kill(Pid::from_raw(child.id() as i32), signal).expect("sent");
+        let output = child.wait_with_output().expect("ended");
+        let wanted =
+            format!("the ranks did not end within 0.4 s of {name} (GASWORKS_EXIT_TIMEOUT): killing them");
+        expect(&output, 128 + signal as i32, &[&wanted]);
+        assert!(sent.elapsed() >= Duration::from_millis(400), "they have the time");
+        assert!(start.elapsed() < Duration::from_secs(20), "it took {:?}", start.elapsed());
+    }
+    let output = gasrun(&["true"]).env("GASWORKS_EXIT_TIMEOUT", "0").output().expect("started");
+    expect(&output, 1, &["setting GASWORKS_EXIT_TIMEOUT=\"0\": wanted a number of seconds from 0.1"]);
+}
+
 fn values_are_exchanged() {
     for ranks in ["1", "2", "7"] {
         let output = act(ranks, "exchange");
@@ -320,7 +380,7 @@ fn values_are_exchanged() {
 fn without_a_launcher() {
     let me = std::env::current_exe().expect("a path");
     let mut command = Command::new(&me);
-    command.args(["rank", "exchange"]).env_remove("PMI_FD");
+    command.args(["rank", "exchange"]).env_remove("PMI_FD").env_remove("PMI_SIZE");
     let output = command.output().expect("started");
     assert_eq!(out(&output), "rank 0 of 1 is done\n", "{}", err(&output));
     for (fd, rank, wanted) in [

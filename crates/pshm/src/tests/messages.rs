@@ -9,7 +9,7 @@ use gasworks_sync::{Mode, Par, Seq};
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
-const SIZES: [usize; 9] = [0, 1, 8, MAX_INLINE, MAX_INLINE + 1, 512, 513, 4097, MAX_MEDIUM];
+pub(super) const SIZES: [usize; 9] = [0, 1, 8, MAX_INLINE, MAX_INLINE + 1, 512, 513, 4097, MAX_MEDIUM];
 
 /// What every byte of a message is computed from.
 fn byte(seed: u64, at: usize) -> u8 {
@@ -23,7 +23,7 @@ fn head(kind: u8, seed: u64) -> Vec<u8> {
     head
 }
 
-fn send(wire: &dyn Wire, to: u32, class: Class, kind: u8, seed: u64) -> Result<(), WireError> {
+pub(super) fn send(wire: &dyn Wire, to: u32, class: Class, kind: u8, seed: u64) -> Result<(), WireError> {
     let len = SIZES[seed as usize % SIZES.len()];
     let room = wire.reserve(to, class, len)?;
     let bytes: Vec<u8> = (0..len).map(|at| byte(seed, at)).collect();
@@ -32,7 +32,7 @@ fn send(wire: &dyn Wire, to: u32, class: Class, kind: u8, seed: u64) -> Result<(
 }
 
 /// Checks that a message is what `send` made; returns its kind and seed.
-fn check(message: &gasworks_core::Arrived<'_>) -> (u8, u64) {
+pub(super) fn check(message: &gasworks_core::Arrived<'_>) -> (u8, u64) {
     let seed = u64::from_le_bytes(message.head[8..16].try_into().expect("8 bytes"));
     assert_eq!(message.head, head(message.head[0], seed));
     assert_eq!(message.payload.len(), SIZES[seed as usize % SIZES.len()]);

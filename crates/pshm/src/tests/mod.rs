@@ -4,3 +4,5 @@ mod corrupt;
 mod fake;
 mod messages;
 mod opening;
+mod seals;
+mod stress;

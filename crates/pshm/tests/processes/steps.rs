@@ -1,0 +1,161 @@
+//! An empty poll costs the same however many ranks are silent: its instructions are counted, one by one.
+//!
+//! # Invariants
+//! T1. A call that is given numbers only, and of ptrace the requests without an address, touches no memory of ours.
+//! T2. The status that waitpid fills in is a local integer.
+
+use gasworks_bootstrap::{Bootstrap, BootstrapError};
+use gasworks_core::Wire;
+use gasworks_pshm::{Opened, open};
+use gasworks_sync::{Mode, Par, Seq};
+use std::hint::black_box;
+use std::process::{Child, Command, ExitCode};
+use std::sync::{Arc, Barrier, Mutex};
+
+/// Where the counted parts begin and end.
+const MARK: i32 = libc::SIGUSR1;
+
+/// Counts at 2 and at 64 ranks.
+pub fn check() {
+    for mode in ["seq", "par"] {
+        let ([few, few_control], [many, many_control]) = (count(mode, 2), count(mode, 64));
+        assert_eq!(few, many, "{mode}: instructions of an empty poll among 2 and 64 ranks");
+        // That the count would show a walk over the ranks.
+        assert!(few_control + 62 <= many_control, "{mode}: a walk took {few_control} and {many_control}");
+        println!("an empty poll, {mode}: {few} instructions with those of the marks");
+    }
+}
+
+/// Starts this program as `steps`; returns the number of instructions of a poll, and of a walk over all ranks.
+fn count(mode: &str, size: u32) -> [u64; 2] {
+    let program = std::env::current_exe().expect("this program");
+    let mut child = Command::new(program).args(["steps", mode, &size.to_string()]).spawn().expect("it runs");
+    let mut traced = Traced(&mut child);
+    assert_eq!(traced.next_stop(libc::PTRACE_CONT), Some(MARK));
+    let counts = [(); 2].map(|()| {
+        let mut steps = 0u64;
+        loop {
+            match traced.next_stop(libc::PTRACE_SINGLESTEP) {
+                Some(libc::SIGTRAP) => steps += 1,
+                Some(MARK) => break steps,
+                other => panic!("it stopped by {other:?} after {steps} steps"),
+            }
+        }
+    });
+    assert_eq!(traced.next_stop(libc::PTRACE_CONT), None);
+    counts
+}
+
+/// A child that stops where it is told to; it does not outlive this.
+struct Traced<'a>(&'a mut Child);
+
+impl Traced<'_> {
+    /// Lets it go on without the signal that stopped it; returns what stops it next, `None` if it has ended well.
+    fn next_stop(&mut self, request: libc::c_uint) -> Option<i32> {
+        let pid = self.0.id() as libc::pid_t;
+        let mut status = 0;
+        // SAFETY: T1, T2. The first call finds nothing stopped yet, and fails harmlessly.
+        let waited = unsafe {
+            libc::ptrace(request, pid, 0, 0);
+            libc::waitpid(pid, &raw mut status, 0)
+        };
+        assert_eq!(waited, pid, "{}", std::io::Error::last_os_error());
+        let ended = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0;
+        assert!(libc::WIFSTOPPED(status) || ended, "it ended by {status:#x}");
+        libc::WIFSTOPPED(status).then(|| libc::WSTOPSIG(status))
+    }
+}
+
+impl Drop for Traced<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.0.kill();
+        }
+    }
+}
+
+/// The process whose instructions are counted.
+pub fn poll(mode: &str, size: u32) -> ExitCode {
+    if mode == "par" { poll_as::<Par>(size) } else { poll_as::<Seq>(size) }
+}
+
+fn poll_as<M: Mode>(size: u32) -> ExitCode {
+    // SAFETY: T1.
+    unsafe { libc::alarm(60) };
+    let board = Arc::new(Board {
+        values: Mutex::new(vec![Vec::new(); size as usize]),
+        all: Barrier::new(size as usize),
+    });
+    let start = |rank| Thread { rank, size, board: board.clone() };
+    let silent: Vec<_> = (1..size)
+        .map(|rank| {
+            let start = start(rank);
+            // They stay open, and never say a word.
+            std::thread::spawn(move || std::mem::forget(open::<M>(&start, &crate::CONFIG).expect("open")))
+        })
+        .collect();
+    let Opened { wire, peers, .. } = open::<M>(&start(0), &crate::CONFIG).expect("open");
+    silent.into_iter().for_each(|rank| rank.join().expect("a rank"));
+    let poll = || assert_eq!(black_box(&wire).poll(8, &mut |_| ()), Ok(0));
+    let walk = || (0..size).for_each(|rank| drop(black_box(peers.get(rank))));
+    // Once without being counted, so that everything is bound and mapped.
+    poll();
+    walk();
+    // SAFETY: T1.
+    let traced = unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) };
+    assert_eq!(traced, 0, "this machine forbids ptrace: {}", std::io::Error::last_os_error());
+    mark();
+    poll();
+    mark();
+    walk();
+    mark();
+    ExitCode::SUCCESS
+}
+
+#[inline(never)]
+fn mark() {
+    // SAFETY: T1. The parent swallows the signal.
+    unsafe { libc::raise(MARK) };
+}
+
+struct Board {
+    values: Mutex<Vec<Vec<u8>>>,
+    all: Barrier,
+}
+
+/// A rank that is a thread; one exchange.
+struct Thread {
+    rank: u32,
+    size: u32,
+    board: Arc<Board>,
+}
+
+impl Bootstrap for Thread {
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+    fn size(&self) -> u32 {
+        self.size
+    }
+    fn job(&self) -> &str {
+        "steps"
+    }
+    fn put(&self, _: &str, value: &[u8]) -> Result<(), BootstrapError> {
+        self.board.values.lock().expect("the board")[self.rank as usize] = value.into();
+        Ok(())
+    }
+    fn fence(&self) -> Result<(), BootstrapError> {
+        self.board.all.wait();
+        Ok(())
+    }
+    fn get(&self, rank: u32, _: &str) -> Result<Vec<u8>, BootstrapError> {
+        Ok(self.board.values.lock().expect("the board")[rank as usize].clone())
+    }
+    fn abort(&self, code: i32, message: &str) -> ! {
+        eprintln!("{message}");
+        std::process::exit(code)
+    }
+    fn finalize(&self) -> Result<(), BootstrapError> {
+        Ok(())
+    }
+}
