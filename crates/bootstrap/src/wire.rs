@@ -126,7 +126,7 @@ fn text(bytes: &[u8]) -> Result<String, WireError> {
 /// Splits off the command, which must be the first pair.
 fn message(mut pairs: Vec<(String, String)>, whole: &[u8]) -> Result<Message, WireError> {
     match pairs.first() {
-        Some((key, command)) if key == "cmd" && !command.is_empty() => {
+        Some((key, command)) if key == "cmd" && check_key(command.as_bytes()).is_ok() => {
             let command = command.clone();
             pairs.remove(0);
             Ok(Message { command, pairs })

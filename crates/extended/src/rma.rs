@@ -170,10 +170,10 @@ pub fn test<M: CoreMode>(engine: &Engine<M>, event: &Event) -> Result<Option<Kep
     }
 }
 
-/// Like [`test`], for a future: the waker is woken by the poll that completes the operation.
+/// Like [`test()`], for a future: the waker is woken by the poll that completes the operation.
 ///
 /// # Errors
-/// Those of [`test`].
+/// Those of [`test()`].
 pub fn poll_event<M: CoreMode>(
     engine: &Engine<M>,
     event: &Event,

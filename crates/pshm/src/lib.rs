@@ -1,8 +1,8 @@
 //! Shared-memory transport between the ranks of a host.
 //!
-//! Each rank makes one anonymous file that holds its queues ([`layout`]) and its segment, sealed against a change of
+//! Each rank makes one anonymous file that holds its queues (`layout`) and its segment, sealed against a change of
 //! size and committed page by page as it is touched. The ranks meet at a socket of the lowest one, which collects a
-//! descriptor from each and hands all to all ([`meet`]); every rank then maps everybody ([`region`]). Nothing has a
+//! descriptor from each and hands all to all (`meet`); every rank then maps everybody (`region`). Nothing has a
 //! name in any directory, so neither a full temporary directory nor a missing `/dev/shm` matters, and nothing is left
 //! when ranks die.
 //!

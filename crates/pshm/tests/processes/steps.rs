@@ -1,7 +1,7 @@
 //! An empty poll costs the same however many ranks are silent: its instructions are counted, one by one.
 //!
 //! # Invariants
-//! T1. A call that is given numbers only, and of ptrace the requests without an address, touches no memory of ours.
+//! T1. A call that is given numbers only, and of ptrace the requests without a pointer, touches no memory of ours.
 //! T2. The status that waitpid fills in is a local integer.
 
 use gasworks_bootstrap::{Bootstrap, BootstrapError};
@@ -9,7 +9,7 @@ use gasworks_core::Wire;
 use gasworks_pshm::{Opened, open};
 use gasworks_sync::{Mode, Par, Seq};
 use std::hint::black_box;
-use std::process::{Child, Command, ExitCode};
+use std::process::{Command, ExitCode};
 use std::sync::{Arc, Barrier, Mutex};
 
 /// Where the counted parts begin and end.
@@ -30,48 +30,41 @@ pub fn check() {
 fn count(mode: &str, size: u32) -> [u64; 2] {
     let program = std::env::current_exe().expect("this program");
     let mut child = Command::new(program).args(["steps", mode, &size.to_string()]).spawn().expect("it runs");
-    let mut traced = Traced(&mut child);
-    assert_eq!(traced.next_stop(libc::PTRACE_CONT), Some(MARK));
+    let pid = child.id() as libc::pid_t;
+    assert_eq!(next_stop(pid), MARK);
+    // It does not outlive this process, should that end by a failed assertion.
+    request(libc::PTRACE_SETOPTIONS, pid, libc::PTRACE_O_EXITKILL);
     let counts = [(); 2].map(|()| {
         let mut steps = 0u64;
         loop {
-            match traced.next_stop(libc::PTRACE_SINGLESTEP) {
-                Some(libc::SIGTRAP) => steps += 1,
-                Some(MARK) => break steps,
-                other => panic!("it stopped by {other:?} after {steps} steps"),
+            request(libc::PTRACE_SINGLESTEP, pid, 0);
+            match next_stop(pid) {
+                libc::SIGTRAP => steps += 1,
+                MARK => break steps,
+                other => panic!("signal {other} stopped it after {steps} steps"),
             }
         }
     });
-    assert_eq!(traced.next_stop(libc::PTRACE_CONT), None);
+    request(libc::PTRACE_DETACH, pid, 0);
+    assert!(child.wait().expect("a child").success());
     counts
 }
 
-/// A child that stops where it is told to; it does not outlive this.
-struct Traced<'a>(&'a mut Child);
-
-impl Traced<'_> {
-    /// Lets it go on without the signal that stopped it; returns what stops it next, `None` if it has ended well.
-    fn next_stop(&mut self, request: libc::c_uint) -> Option<i32> {
-        let pid = self.0.id() as libc::pid_t;
-        let mut status = 0;
-        // SAFETY: T1, T2. The first call finds nothing stopped yet, and fails harmlessly.
-        let waited = unsafe {
-            libc::ptrace(request, pid, 0, 0);
-            libc::waitpid(pid, &raw mut status, 0)
-        };
-        assert_eq!(waited, pid, "{}", std::io::Error::last_os_error());
-        let ended = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0;
-        assert!(libc::WIFSTOPPED(status) || ended, "it ended by {status:#x}");
-        libc::WIFSTOPPED(status).then(|| libc::WSTOPSIG(status))
-    }
+/// A request about a stopped child; the signal that stopped it is dropped where it goes on.
+fn request(request: libc::c_uint, pid: libc::pid_t, data: i32) {
+    // SAFETY: T1.
+    let done = unsafe { libc::ptrace(request, pid, 0usize, data as usize) };
+    assert_eq!(done, 0, "request {request}: {}", std::io::Error::last_os_error());
 }
 
-impl Drop for Traced<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let _ = self.0.kill();
-        }
-    }
+/// Waits for a signal to stop the child; returns which.
+fn next_stop(pid: libc::pid_t) -> i32 {
+    let mut status = 0;
+    // SAFETY: T2.
+    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_eq!(waited, pid, "{}", std::io::Error::last_os_error());
+    assert!(libc::WIFSTOPPED(status), "it ended by {status:#x}");
+    libc::WSTOPSIG(status)
 }
 
 /// The process whose instructions are counted.
@@ -97,12 +90,12 @@ fn poll_as<M: Mode>(size: u32) -> ExitCode {
     let Opened { wire, peers, .. } = open::<M>(&start(0), &crate::CONFIG).expect("open");
     silent.into_iter().for_each(|rank| rank.join().expect("a rank"));
     let poll = || assert_eq!(black_box(&wire).poll(8, &mut |_| ()), Ok(0));
-    let walk = || (0..size).for_each(|rank| drop(black_box(peers.get(rank))));
+    let walk = || assert!((0..size).all(|rank| black_box(peers.get(rank)).is_some()));
     // Once without being counted, so that everything is bound and mapped.
     poll();
     walk();
     // SAFETY: T1.
-    let traced = unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) };
+    let traced = unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0usize, 0usize) };
     assert_eq!(traced, 0, "this machine forbids ptrace: {}", std::io::Error::last_os_error());
     mark();
     poll();

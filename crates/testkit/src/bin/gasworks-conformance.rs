@@ -63,6 +63,9 @@ struct Args {
     /// Open a job whose tables differ, which must fail
     #[arg(long)]
     tables_differ: bool,
+    /// Open a job and have rank 0 abort it with code 42
+    #[arg(long)]
+    abort: bool,
 }
 
 fn seeds(text: &str) -> Result<Range<u64>, String> {
@@ -123,6 +126,12 @@ fn in_job<M: SuiteMode>(args: &Args) -> Result<()> {
     let state = Arc::new(State::default());
     let (table, handlers) = M::table(&state)?;
     let job = Job::open(Config::from_env()?.segment(args.segment.unwrap_or(segment(64))), table)?;
+    if args.abort {
+        if job.rank() == 0 {
+            job.abort(42, "asked to");
+        }
+        job.agent()?.wait_until(|| false)?; // until the launcher ends this rank
+    }
     {
         let stage = Stage::new(&job, &handlers, &state)?;
         let mut run = 0;

@@ -1,0 +1,105 @@
+//! Put, get and the dissemination barrier on engines put together by hand, below the facade.
+
+use gasworks_core::{Engine, Error as CoreError, Flow, Handlers, Incoming, Parts, Policy, Wire};
+use gasworks_extended::barrier::{Dissemination, Turn, Way};
+use gasworks_extended::{Barrier, Error, rma};
+use gasworks_memory::{Peer, PeerFlags, PeerTable};
+use gasworks_sync::atomic::{AtomicU64, Ordering};
+use gasworks_sync::{RawBytes, Seq};
+use gasworks_testkit::simnet::{self, SimConfig, SimRank};
+use std::sync::Arc;
+
+/// An engine over the net's wire, without a NIC; peers are mapped or not as the net has it.
+fn engine(rank: &SimRank) -> Result<(Engine<Seq>, Barrier<Seq>), CoreError> {
+    let ranks = rank.config().ranks;
+    let peer = |number| {
+        let mapped = rank.peer_segment(number);
+        let mut flags = PeerFlags::empty();
+        flags.set(PeerFlags::SELF, number == rank.rank());
+        flags.set(PeerFlags::MAPPED, mapped.is_some());
+        let len = rank.segment().len() as u64;
+        Peer { mapped: mapped.unwrap_or(RawBytes::EMPTY), len, remote_base: 0, key: Vec::new(), flags }
+    };
+    let mut handlers = Handlers::new();
+    let state = Dissemination::register::<Seq>(rank.rank(), ranks, &mut handlers, |state| {
+        Box::new(move |step: Incoming<'_, Seq>| {
+            state.hear(step.args());
+            Ok(())
+        })
+    })?;
+    let parts = Parts {
+        rank: rank.rank(),
+        wires: vec![Box::new(rank.wire()) as Box<dyn Wire>],
+        route: vec![0; ranks as usize],
+        peers: PeerTable::new((0..ranks).map(peer).collect(), Arc::new(rank.clone())),
+        rdma: None,
+        flow: Flow { depth: 2, total: 3, volume: 0 },
+        patience: Policy::for_host(ranks as usize, 2),
+        handlers,
+    };
+    let engine = Engine::new(parts, vec![Box::new(Turn(state.clone()))]);
+    Ok((engine, Barrier::new(Way::Dissemination(state))))
+}
+
+#[test]
+fn nobody_leaves_a_barrier_before_the_last_has_come() {
+    for (ranks, seed) in [(1, 0), (2, 1), (3, 2), (4, 3), (7, 4)] {
+        let arrived = AtomicU64::new(0);
+        let result = simnet::run(SimConfig::varied(ranks, seed), |rank| {
+            let (engine, barrier) = engine(&rank)?;
+            for phase in 1..=40u64 {
+                arrived.fetch_add(1, Ordering::Relaxed);
+                let number = barrier.begin(&engine)?;
+                assert_eq!(number, phase);
+                assert!(barrier.begin(&engine).is_err_and(|e| e.to_string().contains("begun twice")));
+                barrier.wait(&engine, number)?;
+                let seen = arrived.load(Ordering::Relaxed);
+                assert!(seen >= phase * u64::from(ranks), "phase {phase}: {seen} arrivals of {ranks} ranks");
+                assert!(barrier.test(&engine, number).is_err(), "a finished phase is tested again");
+            }
+            Ok::<_, Error>(())
+        });
+        let ended = result.unwrap_or_else(|error| panic!("{error}"));
+        ended.into_iter().for_each(|rank| assert_eq!(rank, Ok(())));
+    }
+}
+
+#[test]
+fn mapped_puts_and_gets_are_done_at_once() {
+    let config = SimConfig { mapped: true, ..SimConfig::varied(2, 5) };
+    let result = simnet::run(config, |rank| {
+        let (engine, barrier) = engine(&rank)?;
+        let other = 1 - rank.rank();
+        let mine = [rank.rank() as u8 + 1; 33];
+        rma::put(&engine, other, 7, &mine)?;
+        let number = barrier.begin(&engine)?;
+        barrier.wait(&engine, number)?;
+        let mut back = [0u8; 33];
+        rma::get(&engine, rank.rank(), 7, &mut back)?;
+        assert_eq!(back, [other as u8 + 1; 33]);
+        // SAFETY: E1 of the module: the array outlives the event, which is done at once.
+        let (event, kept) = unsafe { rma::get_nb(&engine, other, 7, back.as_mut_ptr(), 33, None)? };
+        assert!(event.is_done() && kept.is_none());
+        assert_eq!(back, mine);
+        let len = engine.peers().get(other).map_or(0, |peer| peer.len);
+        let outside = rma::put(&engine, other, len - 32, &mine).map_err(|e| e.to_string());
+        assert!(outside.is_err_and(|e| e.contains("outside the segment of rank")));
+        assert_eq!(rma::put(&engine, other, len, &[]), Ok(()));
+        Ok::<_, Error>(())
+    });
+    let ended = result.unwrap_or_else(|error| panic!("{error}"));
+    ended.into_iter().for_each(|rank| assert_eq!(rank, Ok(())));
+}
+
+#[test]
+fn an_unmapped_peer_without_a_network_is_an_error() {
+    let config = SimConfig { mapped: false, ..SimConfig::varied(2, 6) };
+    let result = simnet::run(config, |rank| {
+        let (engine, _) = engine(&rank)?;
+        let error = rma::put(&engine, 1 - rank.rank(), 0, &[1]).map_err(|e| e.to_string());
+        assert!(error.is_err_and(|e| e.contains("is not mapped here and no network transport is open")));
+        Ok::<_, Error>(())
+    });
+    let ended = result.unwrap_or_else(|error| panic!("{error}"));
+    ended.into_iter().for_each(|rank| assert_eq!(rank, Ok(())));
+}
