@@ -1,53 +1,71 @@
-//! What a job could leave lying about, looked at before and after.
+//! What a job could leave lying about: processes, found by a mark in their environment, and files, by their names.
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
-/// Files and processes that look like a job's.
+/// The variable that tells one job's processes from all others: they inherit it, however they were started.
+pub const MARK: &str = "GASWORKS_TEST_MARK";
+
+/// How long what is just ending may take.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The value of [`MARK`] for one job.
 #[derive(Debug)]
-pub struct Leftovers {
-    before: BTreeSet<String>,
-}
+pub struct Mark(String);
 
-impl Leftovers {
-    /// What there is before the job.
-    pub fn before() -> Self {
-        Self { before: found() }
+impl Mark {
+    /// One that no other job has.
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed)))
     }
 
-    /// An error if there is more now; processes that are just ending get a second.
+    /// The value.
+    pub fn value(&self) -> &str {
+        &self.0
+    }
+
+    /// An error if processes of the job are left after a second. They are killed then.
     pub fn check(&self) -> anyhow::Result<()> {
-        let begun = std::time::Instant::now();
-        loop {
-            let more: Vec<_> = found().difference(&self.before).cloned().collect();
-            if more.is_empty() {
-                return Ok(());
-            }
-            if begun.elapsed().as_secs() >= 1 {
-                anyhow::bail!("left behind: {}", more.join(", "));
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
+        let left = lasting(|| self.processes());
+        for pid in left.keys() {
+            // One that has gone meanwhile needs no signal.
+            let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
         }
+        let shown: Vec<_> = left.iter().map(|(pid, line)| format!("process {pid} ({line})")).collect();
+        anyhow::ensure!(shown.is_empty(), "left behind, and killed now: {}", shown.join(", "));
+        Ok(())
+    }
+
+    /// The living processes with this mark, and their command lines. A zombie's environment reads as empty.
+    fn processes(&self) -> std::collections::BTreeMap<i32, String> {
+        let entry = format!("{MARK}={}", self.0);
+        let mut found = std::collections::BTreeMap::new();
+        for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(pid) = process.file_name().to_str().and_then(|n| n.parse().ok()) else { continue };
+            let read = |name: &str| std::fs::read(process.path().join(name)).unwrap_or_default();
+            if read("environ").split(|&b| b == 0).any(|e| e == entry.as_bytes()) {
+                let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+                found.insert(pid, line.trim_end().to_owned());
+            }
+        }
+        // A job of this program's own that runs this program: it has the mark of the outer job.
+        found.remove(&Pid::this().as_raw());
+        found
     }
 }
 
-fn found() -> BTreeSet<String> {
-    let ours = |name: &str| name.starts_with("gasworks") || name.starts_with("gasrun");
-    let files = ["/dev/shm", "/tmp"]
-        .into_iter()
-        .flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten());
-    let files = files.filter(|entry| ours(&entry.file_name().to_string_lossy()));
-    files.map(|entry| entry.path().display().to_string()).collect()
-}
-
-/// The processes with this word among their arguments, which no other program would have.
-pub fn processes_with(word: &str) -> Vec<u32> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else { continue };
-        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        if line.split(|&b| b == 0).any(|arg| arg == word.as_bytes()) {
-            found.push(pid);
+/// What is still there after a second of looking.
+fn lasting<T: Default + IsEmpty>(look: impl Fn() -> T) -> T {
+    let begun = Instant::now();
+    loop {
+        let found = look();
+        if found.is_empty() || begun.elapsed() >= GRACE {
+            return found;
         }
+        std::thread::sleep(Duration::from_millis(20));
     }
-    found
 }

@@ -8,7 +8,7 @@
 //! from inside the sink. Locks belong to the transport, through its thread-mode type parameter.
 
 use crate::Rank;
-use gasworks_sync::RawBytes;
+use gasworks_sync::{Lent, RawBytes};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -58,7 +58,7 @@ pub struct Arrived<'a> {
     /// The head: a private copy.
     pub head: &'a [u8],
     /// The payload where it lies; its sender may still be writing it if it is hostile.
-    pub payload: RawBytes,
+    pub payload: Lent<'a>,
 }
 
 /// Why a transport did not do what it was asked.

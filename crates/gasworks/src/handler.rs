@@ -4,7 +4,7 @@ use crate::table::{Args, LongReply, MediumReply, ShortReply};
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::{Category, Incoming, Outgoing};
-use gasworks_sync::RawBytes;
+use gasworks_sync::Lent;
 use std::marker::PhantomData;
 
 /// A request in its handler's hands. It can be replied to once, by value; a handler that does not reply lets it drop.
@@ -94,8 +94,7 @@ impl Reply<'_> {
 
 /// A Medium's payload, where it lies. It goes when the handler returns; what is wanted longer is copied out.
 pub struct Payload<'a> {
-    pub(crate) bytes: RawBytes,
-    pub(crate) of: PhantomData<&'a ()>,
+    pub(crate) bytes: Lent<'a>,
 }
 
 impl Payload<'_> {

@@ -4,7 +4,7 @@ use crate::handler::{Landed, Outcome, Payload, Reply, Request};
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::{Category, CoreMode, Entry, Handlers, Incoming, Received, Signature};
-use gasworks_sync::{Par, Seq};
+use gasworks_sync::{Lent, Par, RawBytes, Seq};
 use std::marker::PhantomData;
 
 /// What travels as a message's arguments: any plain type whose size is a multiple of 4 and at most 64 bytes. Another
@@ -224,9 +224,9 @@ fn reply_of<'a, M: ThreadMode>(message: &Incoming<'a, M>) -> Reply<'a> {
 fn payload_of<'a, M: ThreadMode>(message: &Incoming<'a, M>) -> Payload<'a> {
     let bytes = match message.received() {
         Received::Payload(bytes) => bytes,
-        _ => gasworks_sync::RawBytes::EMPTY,
+        _ => Lent::new(RawBytes::EMPTY),
     };
-    Payload { bytes, of: PhantomData }
+    Payload { bytes }
 }
 
 fn landed_of<M: ThreadMode>(message: &Incoming<'_, M>) -> Landed {

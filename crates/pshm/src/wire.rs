@@ -16,7 +16,7 @@ use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::doorbell;
 use gasworks_shmem::inbox::{Block, Claims, Cursor, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
 use gasworks_sock::sleeper;
-use gasworks_sync::{Lock, Mode, RawBytes, kill_point};
+use gasworks_sync::{Lent, Lock, Mode, RawBytes, kill_point};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -194,12 +194,12 @@ impl<M: Mode> Pshm<M> {
         match message.block {
             None => {
                 let payload = stage::lend(message);
-                sink(Arrived { from: from.into(), head: message.head(), payload });
+                sink(Arrived { from: from.into(), head: message.head(), payload: Lent::new(payload) });
             }
             Some(block) => {
                 let (payload, owner, index) = self.locate(queue, from, block)?;
                 let _freed = Freed { owner, index };
-                sink(Arrived { from: from.into(), head: message.head(), payload });
+                sink(Arrived { from: from.into(), head: message.head(), payload: Lent::new(payload) });
             }
         }
         Ok(())

@@ -22,4 +22,4 @@ pub mod racy;
 
 pub use atomic::{fence, spin};
 pub use mode::{Lock, Mode, Par, Seq};
-pub use racy::RawBytes;
+pub use racy::{Lent, RawBytes};

@@ -10,6 +10,7 @@
 //! Y2. Bytes under a `RawBytes` are only ever touched through this module or through atomics.
 
 use crate::atomic::{AtomicU64, Ordering};
+use core::marker::PhantomData;
 #[cfg(not(any(miri, gasworks_tsan)))]
 use core::sync::atomic as inner;
 
@@ -88,6 +89,57 @@ impl RawBytes {
         assert!(target.len() <= self.len, "a copy of {} bytes out of {}", target.len(), self.len);
         // SAFETY: Y1 for the source, an exclusive borrow for the target, which never overlaps shared bytes (Y2).
         unsafe { copy_out(target.as_mut_ptr(), self.ptr, target.len()) }
+    }
+}
+
+/// Bytes that are there for `'a` only, to be read: a [`RawBytes`] that cannot be kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Lent<'a> {
+    bytes: RawBytes,
+    of: PhantomData<&'a ()>,
+}
+
+impl<'a> Lent<'a> {
+    /// Lends `bytes` for a lifetime that the receiver does not choose.
+    #[inline]
+    pub const fn new(bytes: RawBytes) -> Self {
+        Self { bytes, of: PhantomData }
+    }
+
+    /// The address.
+    #[inline]
+    pub const fn as_ptr(self) -> *const u8 {
+        self.bytes.as_ptr()
+    }
+
+    /// The number of bytes.
+    #[inline]
+    pub const fn len(self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The `len` bytes from `offset`, if they lie inside.
+    #[inline]
+    pub const fn slice(self, offset: usize, len: usize) -> Option<Lent<'a>> {
+        match self.bytes.slice(offset, len) {
+            Some(bytes) => Some(Self::new(bytes)),
+            None => None,
+        }
+    }
+
+    /// Copies the first `target.len()` of these bytes out.
+    ///
+    /// # Panics
+    /// If `target` is longer.
+    #[inline]
+    pub fn read(self, target: &mut [u8]) {
+        self.bytes.read(target);
     }
 }
 

@@ -5,8 +5,8 @@ use crate::message::{Decoded, Head, Landing, Returned, decode};
 use crate::wire::Arrived;
 use crate::{Category, CoreMode, Error, Rank};
 use gasworks_memory::Rights;
-use gasworks_sync::Lock;
 use gasworks_sync::atomic::Ordering;
+use gasworks_sync::{Lent, Lock};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -152,7 +152,7 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Brings a Long's payload to its place, or checks that it is there.
-    fn land(&self, from: Rank, landing: Landing, packet: gasworks_sync::RawBytes) -> Result<Received, Error> {
+    fn land(&self, from: Rank, landing: Landing, packet: Lent<'_>) -> Result<Received<'static>, Error> {
         let Landing { offset, len, in_packet } = landing;
         let bad = |what: String| Error::BadMessage { from, what };
         let carried = if in_packet { len } else { 0 };

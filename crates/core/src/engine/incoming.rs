@@ -2,16 +2,16 @@
 
 use super::{Engine, Outgoing};
 use crate::{CoreMode, Error, Rank, Signature};
-use gasworks_sync::RawBytes;
+use gasworks_sync::Lent;
 use std::cell::Cell;
 
 /// What came with a message besides its arguments.
 #[derive(Clone, Copy, Debug)]
-pub enum Received {
+pub enum Received<'a> {
     /// Nothing: it is a Short.
     Nothing,
     /// A Medium's payload, in the library's buffer; gone when the handler returns.
-    Payload(RawBytes),
+    Payload(Lent<'a>),
     /// A Long's payload, in this rank's segment.
     Landed {
         /// Where, from the start of the segment.
@@ -26,7 +26,7 @@ pub struct Incoming<'a, M: CoreMode> {
     pub(super) engine: &'a Engine<M>,
     pub(super) source: Rank,
     pub(super) args: &'a [u8],
-    pub(super) received: Received,
+    pub(super) received: Received<'a>,
     /// For a request: the bytes its packet carried, and whether it has been replied to.
     pub(super) request: Option<(u32, &'a Cell<bool>)>,
     pub(super) signature: &'a Signature,
@@ -49,7 +49,7 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
     }
 
     /// What came with it.
-    pub fn received(&self) -> Received {
+    pub fn received(&self) -> Received<'a> {
         self.received
     }
 

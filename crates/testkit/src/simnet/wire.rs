@@ -6,6 +6,7 @@ use super::dice::Choice;
 use super::net::Message;
 use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{Arrived, Class, Limits, Reservation, SharedBarrier, Wire, WireError};
+use gasworks_sync::Lent;
 use std::time::Duration;
 
 const NAME: &str = "simnet";
@@ -36,7 +37,11 @@ impl SimWire {
         if message.class == Class::Request {
             self.0.seat().outbox.lock().replies_due[message.from as usize] += 1;
         }
-        sink(Arrived { from: message.from, head: &message.head, payload: message.payload.bytes() });
+        sink(Arrived {
+            from: message.from,
+            head: &message.head,
+            payload: Lent::new(message.payload.bytes()),
+        });
         if message.class == Class::Request {
             self.0.seat().inbox.lock().requests -= 1;
         }
