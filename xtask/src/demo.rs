@@ -155,7 +155,7 @@ impl Demo {
         println!("\n{}", reads.what);
         for count in &counts {
             row(
-                &format!("gasworks, {} ranks", count["ranks"]),
+                &format!("gasworks, {}", plural(count["ranks"].as_u64().unwrap_or(0))),
                 seconds(count),
                 rate(count),
                 agrees(count, &serial),

@@ -1,5 +1,6 @@
 //! Running programs: into a log, with a limit on time, and with nothing of this program's cargo environment.
 
+use crate::leftovers::{MARK, Mark};
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -248,14 +249,16 @@ impl Log {
         lines.iter().skip(lines.len().saturating_sub(count)).map(|l| (*l).to_owned()).collect()
     }
 
-    /// Runs a program into this log. A time-out is an end like any other; what could not be started is an error.
+    /// Runs a program into this log. A time-out is an end like any other; what could not be started is an error, and
+    /// so is a process that it leaves behind.
     pub fn run(&self, cmd: &Cmd) -> Result<Ended> {
         self.note(&format!("+ {}", cmd.shown()))?;
         let mut file = self.open()?;
         let start = file.seek(SeekFrom::End(0)).context("the log's end")?;
-        let begun = Instant::now();
+        let (begun, mark) = (Instant::now(), Mark::new());
         let mut child = cmd
             .command()
+            .env(MARK, mark.value())
             .stdin(cmd.stdin()?)
             .stdout(file.try_clone().context("a second handle on the log")?)
             .stderr(file.try_clone().context("a second handle on the log")?)
@@ -269,6 +272,7 @@ impl Log {
         if status.is_none() {
             self.note(&format!("killed: no end within {} s", took.as_secs()))?;
         }
+        mark.check().with_context(|| cmd.shown())?;
         let output = String::from_utf8_lossy(&output).into_owned();
         Ok(Ended { shown: cmd.shown(), status, output, took })
     }
@@ -344,6 +348,14 @@ mod tests {
             assert!(begun.elapsed() < Duration::from_secs(5), "{}", state());
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    #[test]
+    fn a_program_that_leaves_a_process_fails_its_row() {
+        let (_dir, log) = log();
+        let leaves = Cmd::new("sh").arg("-c").arg("setsid sleep 43210 & sleep 0.1; exit 0");
+        let error = format!("{:#}", log.run(&leaves).unwrap_err());
+        assert!(error.contains("left behind") && error.contains("(sleep 43210)"), "{error}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::exec::Cmd;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// Something that a machine may lack. The name of its absence is what `ci/expected-skips` calls a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,19 +20,22 @@ pub enum Need {
     Jellyfish,
     /// The right to make user and process namespaces.
     Namespaces,
+    /// The right to make a control group and to limit its memory.
+    MemoryGroup,
     /// An NVIDIA GPU.
     Gpu,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 7] = [
+    pub const ALL: [Need; 8] = [
         Need::Nightly,
         Need::Miri,
         Need::RustSrc,
         Need::CargoFuzz,
         Need::Jellyfish,
         Need::Namespaces,
+        Need::MemoryGroup,
         Need::Gpu,
     ];
 
@@ -44,6 +48,7 @@ impl Need {
             Need::CargoFuzz => "no-cargo-fuzz",
             Need::Jellyfish => "no-jellyfish",
             Need::Namespaces => "no-namespaces",
+            Need::MemoryGroup => "no-memory-group",
             Need::Gpu => "no-gpu",
         }
     }
@@ -59,6 +64,7 @@ impl Need {
             Need::CargoFuzz => "no cargo-fuzz (cargo install --locked cargo-fuzz)",
             Need::Jellyfish => "no jellyfish (apt-get install jellyfish)",
             Need::Namespaces => "no right to make namespaces",
+            Need::MemoryGroup => "no right to make a memory control group",
             Need::Gpu => "no NVIDIA GPU",
         }
     }
@@ -72,13 +78,45 @@ impl Need {
             Need::CargoFuzz => Cmd::cargo("fuzz --version").works(),
             Need::Jellyfish => Cmd::new("jellyfish").arg("--version").works(),
             Need::Namespaces => Cmd::new("unshare").words("--user --map-root-user --pid --fork true").works(),
-            Need::Gpu => std::path::Path::new("/dev/nvidiactl").exists(),
+            Need::MemoryGroup => {
+                let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+                memory_group(&groups).is_some_and(|(parent, limit)| group_can_be_made(&parent, limit))
+            }
+            Need::Gpu => Path::new("/dev/nvidiactl").exists(),
         }
     }
 }
 
-fn nightly_sysroot() -> Option<std::path::PathBuf> {
+fn nightly_sysroot() -> Option<PathBuf> {
     Some(Cmd::new("rustc").words("+nightly --print sysroot").read().ok()?.trim().into())
+}
+
+/// The control group that limits this process's memory, and the file of a group that holds the limit, by what
+/// `/proc/self/cgroup` says: the first version where it has a hierarchy for memory, otherwise the second.
+fn memory_group(groups: &str) -> Option<(PathBuf, &'static str)> {
+    let root = Path::new("/sys/fs/cgroup");
+    let first = groups.lines().find_map(|line| line.split_once(":memory:").map(|(_, path)| path));
+    let second = groups.lines().find_map(|line| line.strip_prefix("0::"));
+    let below = |dir: &Path, path: &str| dir.join(path.trim_start_matches('/'));
+    first
+        .map(|path| (below(&root.join("memory"), path), "memory.limit_in_bytes"))
+        .or_else(|| second.map(|path| (below(root, path), "memory.max")))
+}
+
+/// Whether a group can be made below `parent`, be given a limit, and have a process: by doing it.
+fn group_can_be_made(parent: &Path, limit: &str) -> bool {
+    let group = parent.join(format!("gasworks-probe-{}", std::process::id()));
+    if std::fs::create_dir(&group).is_err() {
+        return false;
+    }
+    // A control group has these files from the start: nothing is created here.
+    let write = |name: &str, text: &str| {
+        let file = std::fs::OpenOptions::new().write(true).open(group.join(name));
+        file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes())).is_ok()
+    };
+    let joins = Cmd::new("sh").arg("-c").arg("echo $$ > \"$0\"").arg(group.join("cgroup.procs"));
+    let made = write(limit, "60000000") && joins.works();
+    std::fs::remove_dir(&group).is_ok() && made
 }
 
 /// What this machine has, looked at once.
@@ -88,6 +126,13 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// A machine without this one thing, for tests of what is skipped.
+    #[cfg(test)]
+    pub fn without(need: Need) -> Self {
+        let known = Need::ALL.map(|n| (n, n != need));
+        Self { known: std::sync::Mutex::new(known.into_iter().collect()) }
+    }
+
     /// Whether it has this.
     pub fn has(&self, need: Need) -> bool {
         let mut known = self.known.lock().unwrap_or_else(|e| e.into_inner());
@@ -161,6 +206,23 @@ mod tests {
         assert!(skips.judge("miri/shmem", Need::Gpu).is_err());
         assert!(skips.judge("demo/serial", Need::Jellyfish).is_err());
         assert_eq!(skips.stale(&["miri/shmem"]), ["demo/jellyfish"]);
+    }
+
+    #[test]
+    fn the_memory_group_is_found_in_both_versions() {
+        let of = |text| memory_group(text).map(|(path, limit)| (path.display().to_string(), limit));
+        let first = ("/sys/fs/cgroup/memory/a/b".to_owned(), "memory.limit_in_bytes");
+        assert_eq!(of("9:pids:/\n4:memory:/a/b\n0::/\n"), Some(first));
+        assert_eq!(of("0::/c.slice\n"), Some(("/sys/fs/cgroup/c.slice".to_owned(), "memory.max")));
+        assert_eq!(of("9:pids:/\n"), None);
+    }
+
+    #[test]
+    fn a_folder_that_is_no_control_group_grants_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!group_can_be_made(dir.path(), "memory.max"));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the probe is left");
+        assert!(!group_can_be_made(&dir.path().join("gone"), "memory.max"));
     }
 
     #[test]

@@ -320,12 +320,14 @@ mod tests {
     #[test]
     fn a_skip_that_is_not_expected_fails() {
         let dir = tempfile::tempdir().unwrap();
-        let world = World::at(dir.path().to_owned());
-        if world.machine.has(Need::Gpu) {
-            return; // then there is nothing to skip for
-        }
+        let mut world = World::at(dir.path().to_owned());
+        world.machine = Machine::without(Need::Gpu);
         let (summary, text) = run_text(&[Row::new("t/gpu", |_, _| Ok(())).need(Need::Gpu)], &world);
         assert_eq!(summary.to_string(), "0 passed, 1 failed, 0 skipped");
         assert!(text.contains("does not let this row be skipped for `no-gpu`"), "{text}");
+        // The same row runs where there is what it needs.
+        world.machine = Machine::without(Need::Jellyfish);
+        let (summary, _) = run_text(&[Row::new("t/gpu", |_, _| Ok(())).need(Need::Gpu)], &world);
+        assert_eq!(summary.to_string(), "1 passed, 0 failed, 0 skipped");
     }
 }

@@ -147,7 +147,7 @@ fn install(needs: &[Need]) -> Result<()> {
             Need::Jellyfish => {
                 apt("jellyfish")?;
             }
-            Need::Namespaces | Need::Gpu => {
+            Need::Namespaces | Need::MemoryGroup | Need::Gpu => {
                 bail!("this machine has what {} names; nothing installs that", need.condition())
             }
         }

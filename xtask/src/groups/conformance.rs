@@ -2,15 +2,34 @@
 
 use super::Extent;
 use crate::exec::Cmd;
+use crate::leftovers::Leftovers;
 use crate::matrix::{pairwise, product};
 use crate::rows::Row;
 use crate::world::{Build, Built, World};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 const TRANSPORTS: [&str; 3] = ["pshm", "simnet", "simnet-unmapped"];
 const MODES: [&str; 2] = ["seq", "par"];
 const RANKS: [usize; 4] = [1, 2, 4, 7];
 const BUILDS: [Build; 2] = [Build::Debug, Build::Release];
+
+/// Cases that the suite has at least: for a job of any size, more from two ranks on, and more that SimNet alone runs
+/// beside them, once for each seed. Who adds cases need not count here; who loses some is told.
+const CASES: usize = 27;
+const FROM_TWO_RANKS: usize = 3;
+const SPECIAL: usize = 7;
+const SEEDS: usize = 4;
+
+/// An error unless the suite's last line counts as many cases as there are.
+pub fn enough(output: &str, transport: &str, ranks: usize) -> Result<()> {
+    let each = CASES + if ranks > 1 { FROM_TWO_RANKS } else { 0 };
+    let floor = if transport == "pshm" { each } else { SEEDS * (each + SPECIAL) };
+    let last = output.lines().last().unwrap_or_default();
+    let count = last.strip_suffix(" cases passed").and_then(|count| count.parse::<usize>().ok());
+    let count = count.with_context(|| format!("the suite's last line does not count its cases: {last:?}"))?;
+    ensure!(count >= floor, "{count} cases passed; over {transport} on {ranks} ranks there are {floor} or more");
+    Ok(())
+}
 
 /// A cell of the matrix.
 #[derive(Clone, Copy)]
@@ -45,9 +64,10 @@ pub fn rows(extent: Extent) -> Vec<Row> {
             let Cell { transport, mode, ranks, build } = cell;
             let name = format!("conformance/{transport}/{mode}/{ranks}/{}", build.name());
             Row::new(name, move |world, log| {
+                let leftovers = Leftovers::before();
                 let ended = log.run_ok(&command(world, cell)?)?;
-                ensure!(!ended.output.trim().is_empty(), "the suite said nothing: did it run any case?");
-                Ok(())
+                leftovers.check()?;
+                enough(&ended.output, transport, ranks)
             })
         })
         .collect()
@@ -67,4 +87,21 @@ pub fn simnet(built: &Built, transport: &str, mode: &str, ranks: usize) -> Resul
     let mapped = if transport == "simnet-unmapped" { "--unmapped" } else { "" };
     let words = format!("--transport simnet {mapped} --ranks {ranks} --mode {mode}");
     Ok(Cmd::new(built.program("gasworks-conformance")?).words(&words).limit(150))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suite_that_runs_too_little_is_found() {
+        assert!(enough("case a ok\n30 cases passed\n", "pshm", 2).is_ok());
+        assert!(enough("27 cases passed\n", "pshm", 1).is_ok());
+        assert!(enough("27 cases passed\n", "pshm", 2).unwrap_err().to_string().contains("30 or more"));
+        assert!(enough("136 cases passed\n", "simnet", 1).is_ok());
+        assert!(enough("34 cases passed\n", "simnet-unmapped", 1).is_err());
+        for silent in ["", "case a ok\n", "99 cases passed\ncase b ok\n", "many cases passed\n"] {
+            assert!(enough(silent, "pshm", 1).unwrap_err().to_string().contains("last line"), "{silent:?}");
+        }
+    }
 }

@@ -6,10 +6,22 @@ use crate::leftovers::Leftovers;
 use crate::rows::Row;
 use crate::scan;
 use crate::world::{Build, Built, World};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
 
 const RANKS: usize = 3;
+
+/// Seconds after which a job is ended, and how long one may take: a rank's death is told in no time.
+const LIMIT: u64 = 15;
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// The code of a job with a rank that was killed.
+const KILLED: i32 = 128 + 9;
+/// The code with which the suite aborts its job when it is told to, and what gasrun then says.
+const ABORT_CODE: i32 = 42;
+const ABORTED: &str = "aborted the job: asked to";
 
 /// A job in which somebody is killed.
 #[derive(Clone, Copy, Debug)]
@@ -77,24 +89,80 @@ impl Scenario {
     /// Runs the job with a victim. Whether the victim passed the point; an error if the job did not end as it must.
     fn hits(self, built: &Built, log: &Log, name: &str) -> Result<bool> {
         let (victim, leftovers) = (self.victim(), Leftovers::before());
-        let cmd = self.cmd(built)?.env("GASWORKS_KILL_AT", format!("{name}@{victim}")).limit(60);
+        let cmd = self.cmd(built)?.env("GASWORKS_KILL_AT", format!("{name}@{victim}")).limit(LIMIT);
         let ended = log.run(&cmd)?;
-        let Some(status) = ended.status else {
-            bail!("{self:?}: the job did not end within {} s", ended.took.as_secs())
-        };
-        let killed = match self {
-            Scenario::Alone => std::os::unix::process::ExitStatusExt::signal(&status) == Some(9),
-            _ => {
-                let said = format!("rank {victim}");
-                let killed = |line: &str| line.contains("SIGKILL") || line.contains("signal 9");
-                ended.output.lines().any(|line| line.contains(&said) && killed(line))
+        leftovers.check()?;
+        ensure!(ended.took <= LONGEST, "{self:?}: the job took {:.1} s: {}", ended.took.as_secs_f64(), ended.how());
+        let Some(status) = ended.status else { bail!("{self:?}: {}", ended.how()) };
+        // A shell's way to put a signal into a code, which is also how gasrun passes it on.
+        let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(-1);
+        self.judge(name, code, &ended.output).with_context(|| format!("{self:?}"))
+    }
+
+    /// Whether somebody was killed at `name`, by the code and the output; an error unless they tell one story.
+    fn judge(self, name: &str, code: i32, output: &str) -> Result<bool> {
+        let said: Vec<_> = output.lines().filter(|line| line.starts_with("gasrun:")).collect();
+        let one_line = |texts: &[&str]| -> Result<()> {
+            let [line] = said[..] else { bail!("gasrun said {} lines, not one: {said:?}", said.len()) };
+            match texts.iter().find(|text| !line.contains(**text)) {
+                Some(text) => bail!("no {text:?} in {line:?}"),
+                None => Ok(()),
             }
         };
-        ensure!(!(killed && status.success()), "{self:?}: rank {victim} was killed and the job ended with 0");
-        if !killed && !status.success() && !matches!(self, Scenario::Aborts) {
-            bail!("{self:?}: the job failed, and not because rank {victim} was killed: {}", ended.how());
+        let who = format!("rank {} (pid ", self.victim());
+        match (self, code) {
+            (Scenario::Aborts, KILLED) if name == "bootstrap.abort" => one_line(&[&who, ABORTED])?,
+            (Scenario::Aborts, ABORT_CODE) => one_line(&[&who, ABORTED])?,
+            (Scenario::Alone, KILLED | 0) => ensure!(said.is_empty(), "gasrun spoke in a job without it: {said:?}"),
+            (Scenario::Suite { .. }, 0) => ensure!(said.is_empty(), "gasrun spoke and ended well: {said:?}"),
+            (_, KILLED) => one_line(&[&who, "SIGKILL"])?,
+            _ => bail!("the job failed, and not because {who}...) was killed: exit code {code}"),
         }
-        leftovers.check()?;
-        Ok(killed)
+        Ok(code == KILLED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUITE: Scenario = Scenario::Suite { mode: "seq", victim: 2 };
+    const DEAD: &str = "case a ok\ngasrun: rank 2 (pid 71) was killed by signal 9 (SIGKILL)\n";
+
+    #[test]
+    fn a_death_needs_its_code_and_one_line_that_names_it() {
+        assert!(SUITE.judge("p", 137, DEAD).unwrap());
+        assert!(!SUITE.judge("p", 0, "3 cases passed\n").unwrap());
+        let wrong = |code, output: &str| SUITE.judge("p", code, output).unwrap_err().to_string();
+        assert!(wrong(0, DEAD).contains("ended well"));
+        assert!(wrong(1, DEAD).contains("exit code 1"));
+        assert!(wrong(137, "").contains("0 lines"));
+        assert!(wrong(137, &format!("{DEAD}gasrun: rank 1 (pid 70) exited with code 1\n")).contains("2 lines"));
+        assert!(wrong(137, &DEAD.replace("rank 2", "rank 1")).contains("rank 2 (pid "));
+        assert!(wrong(137, &DEAD.replace("SIGKILL", "SIGTERM")).contains("SIGKILL"));
+    }
+
+    #[test]
+    fn an_abort_must_be_told_with_its_text() {
+        let said = "gasrun: rank 0 (pid 71) aborted the job: asked to\n";
+        assert!(!Scenario::Aborts.judge("job.open.greeted", 42, said).unwrap());
+        assert!(Scenario::Aborts.judge("bootstrap.abort", 137, said).unwrap());
+        let killed = "gasrun: rank 0 (pid 71) was killed by signal 9 (SIGKILL)\n";
+        assert!(Scenario::Aborts.judge("job.open.greeted", 137, killed).unwrap());
+        for (name, code, output) in [
+            ("bootstrap.abort", 137, killed),
+            ("bootstrap.abort", 0, said),
+            ("job.open.greeted", 42, "gasrun: rank 0 (pid 71) exited with code 42\n"),
+            ("job.open.greeted", 2, "gasrun: rank 0 (pid 71) exited with code 2\n"),
+        ] {
+            assert!(Scenario::Aborts.judge(name, code, output).is_err(), "{name} {code} {output}");
+        }
+    }
+
+    #[test]
+    fn without_a_launcher_the_signal_alone_tells() {
+        assert!(Scenario::Alone.judge("p", 137, "").unwrap());
+        assert!(!Scenario::Alone.judge("p", 0, "").unwrap());
+        assert!(Scenario::Alone.judge("p", 1, "").is_err());
     }
 }

@@ -29,7 +29,8 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
         let row = Row::new(format!("tsan/conformance/{transport}"), move |world, log| {
             let built = world.built(Build::Tsan)?;
             let cmd = super::conformance::simnet(&built, transport, "par", 2)?;
-            log.run_ok(&with_options(cmd)).map(drop)
+            let ended = log.run_ok(&tools::sanitized(cmd))?;
+            super::conformance::enough(&ended.output, transport, 2)
         });
         rows.push(row.need(Need::Nightly).need(Need::RustSrc));
     }

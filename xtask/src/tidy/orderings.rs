@@ -48,33 +48,61 @@ pub fn mutation_names(tree: &Tree) -> Result<Vec<String>> {
     Ok(twice(&tree.sites(&["ord", "planted"])))
 }
 
-/// Files of `shmem` whose structures are one process's own: a process that is killed takes them along.
-const PRIVATE: &[&str] = &["crates/shmem/src/credit.rs"];
+/// Stores that publish to threads of one process, by name, and why no other process waits for them.
+const PRIVATE: &[(&str, &str)] = &[
+    ("credit.give_peer", "a sender's count of its own requests, on its heap: gone with the process"),
+    ("credit.give_total", "a sender's count of its own requests, on its heap: gone with the process"),
+    ("owed.owe", "a receiver's count of what it owes, on its heap: gone with the process"),
+];
 
 /// How far from a publishing store its kill point may stand.
 const NEAR: usize = 6;
 
-/// Kill points with one name, and publishing stores without one.
+/// Kill points with one name, and publishing stores without one of their own.
 pub fn kill_points(tree: &Tree) -> Result<Vec<String>> {
+    kill_points_but(tree, PRIVATE)
+}
+
+fn kill_points_but(tree: &Tree, private: &[(&str, &str)]) -> Result<Vec<String>> {
     let points = tree.sites(&["kill_point"]);
     let mut found = twice(&points);
-    let shared = |path: &str, package: &str| SHARED.contains(&package) && !PRIVATE.contains(&path);
-    for file in tree.products().filter(|f| f.package().is_some_and(|p| shared(&f.path, p))) {
-        let code = file.code();
-        for (at, _) in cut_tests(&code).match_indices("ord!") {
-            let end = code[at..].find(')').map_or(code.len(), |n| at + n);
-            let publishes = ["Release", "AcqRel"].iter().any(|o| code[at..end].contains(o));
-            let line = line_of(&code, at);
-            let near = |p: &&Site| p.file == file.path && p.line.abs_diff(line) <= NEAR;
-            if publishes && !points.iter().any(|p| near(&p)) {
-                found.push(format!(
-                    "{}:{line}: a publishing store with no kill point within {NEAR} lines",
-                    file.path
-                ));
-            }
+    let stores = publishing(tree);
+    let mut taken = vec![false; points.len()];
+    for store in stores.iter().filter(|s| !private.iter().any(|(name, _)| *name == s.name)) {
+        // Both lists are in order, so the first point that is near and free leaves the later ones the most.
+        let near = |p: &Site| p.file == store.file && p.line.abs_diff(store.line) <= NEAR;
+        match points.iter().zip(&taken).position(|(point, taken)| !taken && near(point)) {
+            Some(point) => taken[point] = true,
+            None => found.push(format!(
+                "{}:{}: {} publishes, and no kill point within {NEAR} lines is its own",
+                store.file, store.line, store.name
+            )),
+        }
+    }
+    for (name, reason) in private {
+        if !stores.iter().any(|s| s.name == *name) || reason.len() < 10 {
+            found.push(format!("xtask/src/tidy/orderings.rs: {name} is no publishing store, or has no reason"));
         }
     }
     Ok(found)
+}
+
+/// The stores of `shmem` and `pshm` that publish, in the order of the files.
+fn publishing(tree: &Tree) -> Vec<Site> {
+    let mut stores = tree.sites(&["ord"]);
+    stores.retain(|store| {
+        let Some(file) = tree.get(&store.file).filter(|_| SHARED.contains(&store.package.as_str())) else {
+            return false;
+        };
+        let code = file.without_comments();
+        let end = |at: usize| code[at..].find(')').map_or(code.len(), |n| at + n);
+        let mut macros = code.match_indices("ord!").map(|(at, _)| &code[at..end(at)]);
+        let named = format!("\"{}\"", store.name);
+        macros.any(|text| {
+            text.contains(&named) && ["Release", "AcqRel"].iter().any(|ordering| text.contains(ordering))
+        })
+    });
+    stores
 }
 
 #[cfg(test)]
@@ -105,10 +133,33 @@ mod tests {
         let far = format!("x.store(1, ord!(\"a.b\", Release));{}kill_point!(\"p\");", "\n".repeat(NEAR + 1));
         let near = "kill_point!(\"q\");\nx.store(1, ord!(\"a.c\", Release)); x.load(ord!(\"a.d\", Acquire));";
         let tree = Tree::of(&[("crates/shmem/src/a.rs", &far), ("crates/shmem/src/b.rs", near)]);
-        let found = kill_points(&tree).unwrap();
+        let found = kill_points_but(&tree, &[]).unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("crates/shmem/src/a.rs:1:"));
+        assert!(found[0].starts_with("crates/shmem/src/a.rs:1: a.b publishes"));
         let twice = Tree::of(&[("crates/pshm/src/a.rs", "kill_point!(\"q\"); kill_point!(\"q\")")]);
-        assert_eq!(kill_points(&twice).unwrap().len(), 1);
+        assert_eq!(kill_points_but(&twice, &[]).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_kill_point_covers_one_store_only() {
+        let stores = "x.store(1, ord!(\"a.b\", Release));\nkill_point!(\"p\");\nx.store(2, ord!(\"a.c\", AcqRel));\n";
+        let tree = Tree::of(&[("crates/shmem/src/a.rs", stores)]);
+        let found = kill_points_but(&tree, &[]).unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("crates/shmem/src/a.rs:3: a.c publishes"));
+        let both = format!("{stores}kill_point!(\"q\");");
+        let tree = Tree::of(&[("crates/shmem/src/a.rs", &both)]);
+        assert_eq!(kill_points_but(&tree, &[]).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn an_exemption_is_one_name_with_a_reason() {
+        let stores = "x.store(1, ord!(\"a.b\", Release));\nx.store(2, ord!(\"a.c\", Release));";
+        let tree = Tree::of(&[("crates/shmem/src/a.rs", stores)]);
+        let found = kill_points_but(&tree, &[("a.b", "nobody else sees it")]).unwrap();
+        assert!(found.len() == 1 && found[0].contains("a.c publishes"), "{found:?}");
+        let none = "why this is so";
+        let found = kill_points_but(&tree, &[("a.b", ""), ("a.c", none), ("a.d", none)]).unwrap();
+        assert!(found.len() == 2 && found[0].contains("a.b") && found[1].contains("a.d"), "{found:?}");
     }
 }

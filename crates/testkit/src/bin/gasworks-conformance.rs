@@ -8,7 +8,7 @@ use gasworks_testkit::conformance::{Stage, State, SuiteMode, cases, run_case, se
 use gasworks_testkit::simnet::SimConfig;
 use std::ops::Range;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -132,9 +132,9 @@ fn in_job<M: SuiteMode>(args: &Args) -> Result<()> {
         }
         job.agent()?.wait_until(|| false)?; // until the launcher ends this rank
     }
+    let (rank, mut run) = (job.rank(), 0);
     {
         let stage = Stage::new(&job, &handlers, &state)?;
-        let mut run = 0;
         for case in
             cases::<M>().iter().filter(|case| case.ranks <= job.ranks() && case.name.contains(&args.case))
         {
@@ -148,7 +148,16 @@ fn in_job<M: SuiteMode>(args: &Args) -> Result<()> {
             bail!("no case of at most {} ranks has {:?} in its name", job.ranks(), args.case);
         }
     }
-    Ok(job.close()?)
+    job.close()?;
+    if rank == 0 {
+        passed(run);
+    }
+    Ok(())
+}
+
+/// The last line of a suite that passed: whoever started it can tell how much it was.
+fn passed(cases: usize) {
+    println!("{cases} cases passed");
 }
 
 fn simulated<M: SuiteMode>(args: &Args) -> Result<()> {
@@ -158,18 +167,24 @@ fn simulated<M: SuiteMode>(args: &Args) -> Result<()> {
     if own + specials.len() == 0 {
         bail!("no case of at most {} ranks has {:?} in its name", args.ranks, args.case);
     }
+    let count = Mutex::new(0);
+    let case_passed = |name: &str| {
+        println!("case {name} ok");
+        *count.lock().unwrap_or_else(|e| e.into_inner()) += 1;
+    };
     for seed in args.seeds.clone() {
         let mapped = !args.unmapped;
         println!("simnet seed {seed}, {} ranks, {}", args.ranks, if mapped { "mapped" } else { "unmapped" });
         if own > 0 {
             let watchdog = Duration::from_secs(args.watchdog);
             let config = SimConfig { mapped, watchdog, ..SimConfig::varied(args.ranks, seed) };
-            suite_on::<M>(config, &args.case, &|name| println!("case {name} ok"))?;
+            suite_on::<M>(config, &args.case, &case_passed)?;
         }
         for (name, special) in &specials {
             special(seed).map_err(|error| anyhow!("case {name}, seed {seed}: {error}"))?;
-            println!("case {name} ok");
+            case_passed(name);
         }
     }
+    passed(count.into_inner().unwrap_or_else(|e| e.into_inner()));
     Ok(())
 }
