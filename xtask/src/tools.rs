@@ -2,8 +2,8 @@
 
 use crate::exec::Cmd;
 use crate::needs::{Machine, Need};
-use crate::world::{Build, TARGET};
-use anyhow::{Context, Result, bail};
+use crate::world::{Build, TestProgram, World};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
 /// Arguments that are handed on.
@@ -40,13 +40,31 @@ pub const NOT_UNDER_ASAN: &[&str] =
 
 /// loom's models.
 pub fn loom(pass: &Pass) -> Result<()> {
-    let packages = crate::packages_with("tests/loom.rs");
-    if packages.is_empty() {
-        bail!("no package has tests/loom.rs");
+    show_each(Build::Loom, pass, |world| Ok(models(world)?.iter().map(model).collect()))
+}
+
+/// The programs that hold loom's models.
+pub fn models(world: &World) -> Result<Vec<TestProgram>> {
+    let mut models = world.built(Build::Loom)?.tests.clone();
+    models.retain(|p| p.target == "loom");
+    ensure!(!models.is_empty(), "no package has tests/loom.rs");
+    Ok(models)
+}
+
+/// Runs such a program. Two or three threads at capacity two need no more than three preemptions to go wrong in any way
+/// known: the bound finds every planted bug, and without it the larger models take hours.
+pub fn model(program: &TestProgram) -> Cmd {
+    program.cmd().env("LOOM_MAX_PREEMPTIONS", "3")
+}
+
+/// Shows the programs of a build, one after the other. The rows run the same ones, into their logs.
+fn show_each(build: Build, pass: &Pass, cmds: impl Fn(&World) -> Result<Vec<Cmd>>) -> Result<()> {
+    let (world, name) = (World::new(), build.name());
+    eprintln!("building for {name}; what the compiler says goes to target/xtask/build-of-{name}.log");
+    for cmd in cmds(&world)? {
+        cmd.args(&pass.rest).show()?;
     }
-    let cmd = Cmd::cargo("test --release").args(packages.iter().flat_map(|p| ["-p", p])).words("--test loom");
-    // A bound of three preemptions finds every planted bug; without it the larger models take hours.
-    Build::Loom.dress(cmd).env("LOOM_MAX_PREEMPTIONS", "3").args(&pass.rest).show()
+    Ok(())
 }
 
 /// Miri.
@@ -64,18 +82,28 @@ pub fn miri_cmd() -> Cmd {
 /// The thread sanitizer.
 pub fn tsan(pass: &Pass) -> Result<()> {
     install(&[Need::Nightly, Need::RustSrc])?;
-    let cmd = Cmd::cargo("+nightly test -Zbuild-std --target").arg(TARGET);
-    let cmd = cmd.args(TSAN_PACKAGES.iter().flat_map(|p| ["-p", p])).words("--lib --tests");
-    Build::Tsan.dress(cmd).env("TSAN_OPTIONS", "halt_on_error=1").args(&pass.rest).show()
+    show_each(Build::Tsan, pass, |world| sanitized_tests(world, Build::Tsan, None))
 }
 
 /// The address sanitizer.
 pub fn asan(pass: &Pass) -> Result<()> {
     install(&[Need::Nightly])?;
-    let cmd = Cmd::cargo("+nightly test --workspace --lib --tests --target").arg(TARGET);
-    let cmd = cmd.args(NOT_UNDER_ASAN.iter().flat_map(|p| ["--exclude", p]));
-    let cmd = cmd.env("ASAN_OPTIONS", "handle_sigbus=0:detect_leaks=0");
-    Build::Asan.dress(cmd).args(&pass.rest).show()
+    show_each(Build::Asan, pass, |world| sanitized_tests(world, Build::Asan, None))
+}
+
+/// The test programs of a package, or of all, as a build with a sanitizer made them.
+pub fn sanitized_tests(world: &World, build: Build, package: Option<&str>) -> Result<Vec<Cmd>> {
+    let built = world.built(build)?;
+    let wanted = |t: &&TestProgram| t.target != "loom" && package.is_none_or(|dir| t.package == dir);
+    let programs: Vec<_> = built.tests.iter().filter(wanted).collect();
+    ensure!(!programs.is_empty(), "the {} build has no tests of {}", build.name(), package.unwrap_or("any package"));
+    Ok(programs.iter().map(|t| sanitized(build.dress(t.cmd()).limit(300))).collect())
+}
+
+/// A race ends the program. Faults on a segment are our own handler's, and what tests leak on purpose is no error.
+pub fn sanitized(cmd: Cmd) -> Cmd {
+    let cmd = cmd.env("TSAN_OPTIONS", "halt_on_error=1");
+    cmd.env("ASAN_OPTIONS", "handle_sigbus=0:allow_user_segv_handler=1:detect_leaks=0")
 }
 
 /// libFuzzer, on one target or each.
@@ -127,7 +155,7 @@ pub fn cov(pass: &Pass) -> Result<()> {
 
 /// The candidates for the queue of active messages, measured.
 pub fn bench_queue(pass: &Pass) -> Result<()> {
-    Cmd::cargo("bench -p gasworks-pshm --bench am_queue --").args(&pass.rest).show()
+    Cmd::cargo("bench -p gasworks-shmem --bench am_queue --").args(&pass.rest).show()
 }
 
 /// Installs what is missing of `needs`.

@@ -60,7 +60,8 @@ impl Build {
             Build::Tsan => vec![
                 format!("+nightly build -Zbuild-std --target {TARGET} -p gasworks-testkit --bins"),
                 format!(
-                    "+nightly test -Zbuild-std --target {TARGET} --no-run -p gasworks-shmem -p gasworks-pshm"
+                    "+nightly test -Zbuild-std --target {TARGET} --no-run -p {} --lib --tests",
+                    crate::tools::TSAN_PACKAGES.join(" -p ")
                 ),
             ],
             Build::Asan => {
@@ -134,9 +135,14 @@ impl Built {
 
     /// A command that runs the program `name` under `gasrun` on `ranks` ranks.
     pub fn gasrun(&self, ranks: usize, name: &str) -> Result<Cmd> {
+        self.gasrun_with(ranks, "", name)
+    }
+
+    /// The same, with `options` for `gasrun`.
+    pub fn gasrun_with(&self, ranks: usize, options: &str, name: &str) -> Result<Cmd> {
         let program = self.program(name)?;
         Ok(Cmd::new(self.program("gasrun")?)
-            .words(&format!("-n {ranks} --timeout 120 --"))
+            .words(&format!("-n {ranks} --timeout 120 {options} --"))
             .arg(program)
             .limit(150))
     }

@@ -9,8 +9,9 @@ mod sanitizers;
 mod statics;
 mod units;
 
+use crate::exec::Cmd;
 use crate::rows::Row;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 /// How much of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,4 +37,28 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         sanitizers::rows(extent)?,
     ];
     Ok(groups.into_iter().flatten().collect())
+}
+
+/// A row for a command of this program whose work other rows do, by the same functions: the command itself only has to
+/// get as far as naming the tests it would run.
+fn command(name: &str, words: &'static str) -> Row {
+    Row::new(name, move |_, log| {
+        let ended = log.run_ok(&Cmd::new("sh").arg("-c").arg(words).limit(900))?;
+        ensure!(names_tests(&ended.output), "`{words}` names no test");
+        Ok(())
+    })
+}
+
+/// Whether the test harness listed a test.
+fn names_tests(output: &str) -> bool {
+    output.lines().any(|line| line.ends_with(": test"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_command_that_names_no_test_is_found() {
+        assert!(super::names_tests("building\ninbox::wraps: test\n\n1 test, 0 benchmarks"));
+        assert!(!super::names_tests("building\n0 tests, 0 benchmarks"));
+    }
 }

@@ -1,18 +1,19 @@
 //! loom, and the planted bugs that it must find.
 
 use super::Extent;
-use crate::exec::{Cmd, Log};
+use crate::exec::Log;
 use crate::rows::Row;
-use crate::scan;
+use crate::{scan, tools};
 use crate::world::{Build, TestProgram, World};
 use anyhow::{Context, Result, bail, ensure};
 
 pub fn rows(_extent: Extent) -> Result<Vec<Row>> {
     let mut rows = vec![Row::new("loom/build", |world, _| world.built(Build::Loom).map(drop))];
+    rows.push(super::command("loom/command", "cargo xtask loom --list"));
     rows.extend(crate::packages_with("tests/loom.rs").into_iter().map(|package| {
         let dir = package.trim_start_matches("gasworks-").to_owned();
         Row::new(format!("loom/{dir}"), move |world, log| {
-            for program in models(world)?.iter().filter(|p| p.package == dir) {
+            for program in tools::models(world)?.iter().filter(|p| p.package == dir) {
                 clean(world, log, program)?;
             }
             Ok(())
@@ -25,26 +26,14 @@ pub fn rows(_extent: Extent) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn models(world: &World) -> Result<Vec<TestProgram>> {
-    let mut models = world.built(Build::Loom)?.tests.clone();
-    models.retain(|p| p.target == "loom");
-    ensure!(!models.is_empty(), "no package has a loom test");
-    Ok(models)
-}
-
 /// Seconds that the models have with a bug in place, and the tenth of it that they have without.
 const LIMIT: u64 = 400;
 const CLEAN_LIMIT: u64 = LIMIT / 10;
 
-/// Two or three threads at capacity two need no more than three preemptions to go wrong in any way known.
-fn loom(program: &TestProgram) -> Cmd {
-    program.cmd().env("LOOM_MAX_PREEMPTIONS", "3")
-}
-
 /// Runs the models without a bug, once for all rows: that they then pass is what makes a failure tell something.
 fn clean(world: &World, log: &Log, program: &TestProgram) -> Result<()> {
     world.once(&format!("models of {}", program.package), || {
-        let ended = log.run_ok(&loom(program).limit(300))?;
+        let ended = log.run_ok(&tools::model(program).limit(300))?;
         ensure!(super::units::passed(&ended.output) > 0, "no model ran");
         let seconds = ended.took.as_secs();
         ensure!(
@@ -58,12 +47,12 @@ fn clean(world: &World, log: &Log, program: &TestProgram) -> Result<()> {
 /// Passes if the checks fail with the planted bug `site` in place. A hang is a failure too: without the bug the same
 /// models end in a tenth of the time.
 fn mutate(world: &World, log: &Log, site: &scan::Site) -> Result<()> {
-    let mut models = models(world)?;
+    let mut models = tools::models(world)?;
     // The models of the crate in which the bug is planted are the likeliest to notice.
     models.sort_by_key(|p| p.package != site.package);
     for program in &models {
         clean(world, log, program).context("undecided, for the models fail without the bug")?;
-        let spoilt = loom(program).env("GASWORKS_MUTATION", &site.name).limit(LIMIT);
+        let spoilt = tools::model(program).env("GASWORKS_MUTATION", &site.name).limit(LIMIT);
         // The models are named after the structures, and the structure's own are nearly always enough.
         let structure = site.name.split('.').next().unwrap_or_default();
         for cmd in [spoilt.clone().arg(structure), spoilt] {

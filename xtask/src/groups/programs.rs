@@ -8,6 +8,7 @@ use crate::scan::Tree;
 use crate::tidy::{By, documented_commands};
 use crate::world::{Build, World};
 use anyhow::{Context, Result, ensure};
+use std::path::Path;
 
 /// The examples, on how many ranks and with which arguments. Each checks its own result.
 const EXAMPLES: &[(&str, usize, &str)] = &[
@@ -42,10 +43,11 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
         let scratch = name.to_owned();
         Row::new(name, move |world, log| {
             let out = world.scratch(&scratch)?;
-            log.run_ok(&Cmd::cargo("xtask demo").words(words).arg("--out-dir").arg(out)).map(drop)
+            log.run_ok(&Cmd::cargo("xtask demo").words(words).arg("--out-dir").arg(&out))?;
+            drawn(&out)
         })
     };
-    rows.push(demo("demo/generated", "--genome-size 1000000 --no-jellyfish"));
+    rows.push(demo("demo/generated", "--genome-size 300000 --no-jellyfish"));
     rows.push(demo("demo/jellyfish", "--genome-size 1000000 --ranks 2").need(Need::Jellyfish));
     if extent == Extent::Nightly {
         rows.push(demo("demo/real-reads", ""));
@@ -54,11 +56,38 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
     let itself = documented_commands().iter().filter(|(_, by)| *by == By::Itself);
     for (number, &(command, _)) in itself.enumerate() {
         // A number, not the command: a command that chooses rows by a pattern must not choose this one.
-        rows.push(Row::new(format!("documented/command-{}", number + 1), move |_, log| {
-            log.run_ok(&Cmd::new("sh").arg("-c").arg(command).limit(120)).map(drop)
+        let name = format!("documented/command-{}", number + 1);
+        let scratch = name.clone();
+        rows.push(Row::new(name, move |world, log| {
+            let cmd = if command.starts_with("gasrun") {
+                as_a_user(world, &scratch, command)?
+            } else {
+                Cmd::new("sh").arg("-c").arg(command)
+            };
+            log.run_ok(&cmd.limit(120)).map(drop)
         }));
     }
     Ok(rows)
+}
+
+/// A command of somebody who has `gasrun` in his path and `program` in his folder.
+fn as_a_user(world: &World, scratch: &str, command: &str) -> Result<Cmd> {
+    let (built, dir) = (world.built(Build::Debug)?, world.scratch(scratch)?);
+    std::os::unix::fs::symlink(built.program("hello")?, dir.join("program")).context("naming the program")?;
+    let programs = built.program("gasrun")?.parent().context("the folder of gasrun")?;
+    let script = format!("PATH={}:$PATH; {command}", programs.display());
+    Ok(Cmd::new("sh").arg("-c").arg(script).dir(dir))
+}
+
+/// An error unless the demo left a picture and a report in its folder, and nothing else.
+fn drawn(dir: &Path) -> Result<()> {
+    for (name, begins) in [("spectrum.svg", "<svg"), ("demo.json", "{")] {
+        let text = std::fs::read_to_string(dir.join(name)).with_context(|| format!("the demo left no {name}"))?;
+        ensure!(text.contains(begins), "the demo's {name} holds no {begins:?}: {} bytes", text.len());
+    }
+    let files = std::fs::read_dir(dir).context("the demo's folder")?.count();
+    ensure!(files == 2, "the demo left {files} files, not its two");
+    Ok(())
 }
 
 /// Compiles the Rust in README and the book against the library.
@@ -78,4 +107,23 @@ fn rust_in_pages(world: &World, log: &Log) -> Result<()> {
     }
     ensure!(tests > 0, "no page has Rust in it");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_demo_that_draws_nothing_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        assert!(drawn(dir.path()).unwrap_err().to_string().contains("no spectrum.svg"));
+        write("spectrum.svg", "<svg xmlns=''></svg>");
+        write("demo.json", "");
+        assert!(drawn(dir.path()).unwrap_err().to_string().contains("demo.json"));
+        write("demo.json", "{}");
+        drawn(dir.path()).unwrap();
+        write("reads.fastq", "@");
+        assert!(drawn(dir.path()).unwrap_err().to_string().contains("3 files"));
+    }
 }

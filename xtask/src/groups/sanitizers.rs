@@ -17,9 +17,11 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
         })
         .need(Need::Nightly)
         .need(Need::Miri),
+        super::command("miri/command", "cargo xtask miri -- -- --list").need(Need::Nightly).need(Need::Miri),
         Row::new("tsan/build", |world, _| world.built(Build::Tsan).map(drop))
             .need(Need::Nightly)
             .need(Need::RustSrc),
+        super::command("tsan/command", "cargo xtask tsan --list").need(Need::Nightly).need(Need::RustSrc),
     ];
     for package in tools::TSAN_PACKAGES {
         let name = format!("tsan/{}", package.trim_start_matches("gasworks-"));
@@ -66,20 +68,11 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
 fn tests_of(name: String, build: Build, package: &str) -> Row {
     let dir = package.trim_start_matches("gasworks-").to_owned();
     Row::new(name, move |world: &World, log| {
-        let built = world.built(build)?;
         let mut tests = 0;
-        for program in built.tests.iter().filter(|t| t.package == dir && t.target != "loom") {
-            tests += super::units::passed(
-                &log.run_ok(&with_options(build.dress(program.cmd()).limit(300)))?.output,
-            );
+        for cmd in tools::sanitized_tests(world, build, Some(&dir))? {
+            tests += super::units::passed(&log.run_ok(&cmd)?.output);
         }
         ensure!(tests > 0, "no test ran");
         Ok(())
     })
-}
-
-/// A race ends the program. Faults on a segment are our own handler's, and what tests leak on purpose is no error.
-fn with_options(cmd: Cmd) -> Cmd {
-    let cmd = cmd.env("TSAN_OPTIONS", "halt_on_error=1");
-    cmd.env("ASAN_OPTIONS", "handle_sigbus=0:allow_user_segv_handler=1:detect_leaks=0")
 }

@@ -8,7 +8,7 @@ mod orderings;
 mod settings;
 mod statics;
 
-pub use commands::{By, documented_commands};
+pub use commands::{By, documented_commands, misplaced};
 
 use crate::scan::Tree;
 use anyhow::{Result, bail};
@@ -55,7 +55,7 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "kill-points",
-        rule: "kill points have unique names, and publishing stores have one",
+        rule: "kill points have unique names, and every publishing store has one of its own",
         find: orderings::kill_points,
     },
     Check {
