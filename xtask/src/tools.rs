@@ -96,7 +96,12 @@ pub fn sanitized_tests(world: &World, build: Build, package: Option<&str>) -> Re
     let built = world.built(build)?;
     let wanted = |t: &&TestProgram| t.target != "loom" && package.is_none_or(|dir| t.package == dir);
     let programs: Vec<_> = built.tests.iter().filter(wanted).collect();
-    ensure!(!programs.is_empty(), "the {} build has no tests of {}", build.name(), package.unwrap_or("any package"));
+    ensure!(
+        !programs.is_empty(),
+        "the {} build has no tests of {}",
+        build.name(),
+        package.unwrap_or("any package")
+    );
     Ok(programs.iter().map(|t| sanitized(build.dress(t.cmd()).limit(300))).collect())
 }
 

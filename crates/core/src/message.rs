@@ -212,6 +212,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 256 }))]
         #[test]
         fn round_trip(head in heads(), source: u32, count: u8, bytes: u32, nargs in 0..=16usize, fill: u8) {
             let args = vec![fill; if head == Head::Credits { 0 } else { nargs * 4 }];

@@ -195,21 +195,21 @@ fn stale(id: SegmentId) -> MemoryError {
 mod tests {
     use super::*;
 
-    fn view(len: usize) -> View {
-        // The bytes are never touched here, only located.
-        let bytes = Box::leak(vec![0u8; len].into_boxed_slice());
-        // SAFETY: leaked, so mapped for ever (Y1); not used otherwise (Y2).
-        let bytes = unsafe { RawBytes::new(bytes.as_mut_ptr(), len) };
+    /// A view of bytes that are never touched here, only located.
+    fn view(bytes: &mut [u8]) -> View {
+        // SAFETY: the array outlives the table in every test, and is not used otherwise (Y1, Y2).
+        let bytes = unsafe { RawBytes::new(bytes.as_mut_ptr(), bytes.len()) };
         View { bytes, rights: Rights::READ, kind: KindTag::Host }
     }
 
     #[test]
     fn a_handle_does_not_outlive_its_segment() {
+        let (mut large, mut small) = ([0; 64], [0; 32]);
         let mut table = SegmentTable::new();
-        let first = table.insert(view(64), vec![1]);
+        let first = table.insert(view(&mut large), vec![1]);
         assert!(table.locate(first, 0, 60, 4, Rights::READ).is_ok());
         assert!(table.remove(first).is_ok());
-        let second = table.insert(view(32), vec![2]);
+        let second = table.insert(view(&mut small), vec![2]);
         assert_eq!(second.index, first.index);
         assert_eq!(table.view(first).err(), Some(stale(first)));
         assert_eq!(table.remove(first).err(), Some(stale(first)));
@@ -218,8 +218,9 @@ mod tests {
 
     #[test]
     fn ranges_and_rights_are_checked() {
+        let mut bytes = [0; 64];
         let mut table = SegmentTable::new();
-        let id = table.insert(view(64), Vec::new());
+        let id = table.insert(view(&mut bytes), Vec::new());
         assert!(table.locate(id, 3, 0, 65, Rights::READ).is_err_and(|e| e.to_string().contains("rank 3")));
         assert!(table.locate(id, 3, u64::MAX, 2, Rights::READ).is_err());
         assert!(matches!(table.locate(id, 3, 0, 1, Rights::WRITE), Err(MemoryError::NoRight { .. })));

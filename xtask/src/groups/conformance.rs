@@ -27,7 +27,10 @@ pub fn enough(output: &str, transport: &str, ranks: usize) -> Result<()> {
     let last = output.lines().last().unwrap_or_default();
     let count = last.strip_suffix(" cases passed").and_then(|count| count.parse::<usize>().ok());
     let count = count.with_context(|| format!("the suite's last line does not count its cases: {last:?}"))?;
-    ensure!(count >= floor, "{count} cases passed; over {transport} on {ranks} ranks there are {floor} or more");
+    ensure!(
+        count >= floor,
+        "{count} cases passed; over {transport} on {ranks} ranks there are {floor} or more"
+    );
     Ok(())
 }
 

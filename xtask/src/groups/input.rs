@@ -2,64 +2,87 @@
 //! only be provoked from inside a program is among the packages' own tests.
 
 use crate::exec::{Cmd, Log};
-use crate::leftovers::{Leftovers, processes_with};
+use crate::leftovers::Leftovers;
 use crate::needs::Need;
 use crate::rows::Row;
 use crate::world::{Build, Built, World};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 type Make = fn(&Built, &Path) -> Result<Cmd>;
 
-/// A case: its name, how it is brought about, and what the error must say.
+/// A case: its name, how it is brought about, the code with which it ends, and what the error must say: each text once
+/// for each rank that fails.
 struct Case {
     name: &'static str,
     make: Make,
+    code: i32,
     says: &'static [&'static str],
 }
 
 const CASES: &[Case] = &[
     Case {
         name: "wrong-setting",
-        make: |built, _| Ok(built.gasrun(2, "hello")?.env("GASWORKS_SEGMENT_SIZE", "lots")),
-        says: &["GASWORKS_SEGMENT_SIZE", "lots", "wanted a size"],
+        make: |built, _| Ok(job(built, 2, "hello")?.env("GASWORKS_SEGMENT_SIZE", "lots")),
+        code: 1,
+        says: &["setting GASWORKS_SEGMENT_SIZE=\"lots\"", "wanted a size from"],
     },
     Case {
         name: "setting-out-of-limits",
-        make: |built, _| Ok(built.gasrun(2, "hello")?.env("GASNET_NETWORKDEPTH_TOTAL", "0")),
-        says: &["GASNET_NETWORKDEPTH_TOTAL", "least allowed value is 1"],
+        make: |built, _| Ok(job(built, 2, "hello")?.env("GASNET_NETWORKDEPTH_TOTAL", "0")),
+        code: 1,
+        says: &["setting GASNET_NETWORKDEPTH_TOTAL=\"0\"", "wanted a whole number from 1 to"],
+    },
+    Case {
+        name: "no-time-to-start",
+        make: |built, _| Ok(job(built, 2, "hello")?.env("GASWORKS_BOOTSTRAP_TIMEOUT", "0")),
+        code: 1,
+        says: &["setting GASWORKS_BOOTSTRAP_TIMEOUT=\"0\"", "wanted a number of seconds from"],
     },
     Case {
         name: "segment-larger-than-memory",
-        make: |built, _| Ok(built.gasrun(2, "hello")?.env("GASWORKS_SEGMENT_SIZE", "32T")),
-        says: &["segment", "memory"],
+        make: |built, _| Ok(job(built, 2, "hello")?.env("GASWORKS_SEGMENT_SIZE", "32T")),
+        code: 1,
+        says: &["GASWORKS_SEGMENT_SIZE", "bytes of segments together", "MemAvailable"],
     },
     Case {
         name: "tables-differ",
-        make: |built, _| Ok(built.gasrun(3, "gasworks-conformance")?.words("--tables-differ")),
-        says: &["handler", "rank 0"],
+        make: |built, _| Ok(job(built, 3, "gasworks-conformance")?.words("--tables-differ")),
+        code: 1,
+        says: &["the handler tables differ", "must register the same handlers"],
     },
     Case {
         name: "no-such-program",
         make: |built, _| Ok(Cmd::new(built.program("gasrun")?).words("-n 2 -- ./no-such-program")),
-        says: &["no-such-program"],
+        code: 127,
+        says: &["start rank 0: ./no-such-program", "No such file"],
     },
     Case {
         name: "no-ranks",
         make: |built, _| Ok(Cmd::new(built.program("gasrun")?).words("-n 0 -- true")),
-        says: &["--ranks"],
+        code: 2,
+        says: &["--ranks", "wanted a whole number from 1 to"],
     },
     Case {
         name: "no-descriptors",
-        make: |built, _| Ok(limited("ulimit -n 8", built.gasrun(4, "hello")?)),
-        says: &["open files"],
+        make: |built, _| Ok(in_shell("ulimit -n 8; exec", &job(built, 4, "hello")?, "")),
+        code: 1,
+        says: &["Too many open files"],
+    },
+    Case {
+        name: "full-standard-output",
+        make: |built, _| Ok(in_shell("exec", &job(built, 2, "hello")?, ">/dev/full")),
+        code: 1,
+        says: &["gasrun: write standard output: No space left on device"],
     },
     Case {
         name: "a-rank-dies",
         make: |built, _| Ok(Cmd::new(built.program("gasrun")?).words("-n 2 -- sh -c").arg("kill -9 $$")),
-        says: &["rank", "SIGKILL"],
+        code: 137,
+        says: &["gasrun: rank ", "was killed by signal 9 (SIGKILL)"],
     },
     Case {
         name: "a-rank-fails",
@@ -67,36 +90,48 @@ const CASES: &[Case] = &[
             let script = "if [ \"$PMI_RANK\" = 1 ]; then exit 7; fi; sleep 60";
             Ok(Cmd::new(built.program("gasrun")?).words("-n 2 -- sh -c").arg(script))
         },
-        says: &["rank 1", "7"],
+        code: 7,
+        says: &["gasrun: rank 1 (pid ", "exited with code 7"],
     },
     Case {
         name: "too-slow",
         make: |built, _| Ok(Cmd::new(built.program("gasrun")?).words("-n 2 --timeout 1 -- sleep 60")),
-        says: &["1 s"],
+        code: 124,
+        says: &["did not end within 1 s", "still running: ranks 0-1"],
     },
     Case {
         name: "no-descriptors-for-a-rank",
         make: |built, _| {
             let script = format!("ulimit -n 5; exec {}", built.program("hello")?.display());
-            Ok(Cmd::new(built.program("gasrun")?).words("-n 2 -- sh -c").arg(script))
+            Ok(Cmd::new(built.program("gasrun")?).words("-n 2 --label -- sh -c").arg(script))
         },
-        says: &["open files"],
+        code: 1,
+        says: &["joining the job", "Too many open files"],
+    },
+    Case {
+        name: "ranks-without-a-launcher",
+        make: |built, _| Ok(Cmd::new(built.program("hello")?).env("PMI_SIZE", "2")),
+        code: 1,
+        says: &["PMI_SIZE=2 says there are other ranks, but PMI_FD is not set"],
     },
     Case {
         name: "launcher-talks-nonsense",
         make: |built, _| talks_to(built, "no line that PMI-2 knows\n", true),
-        says: &["PMI", "no line that"],
+        code: 1,
+        says: &["no line that"],
     },
     Case {
         name: "launcher-cuts-a-message",
         make: |built, _| {
             talks_to(built, "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n    90cmd=full", false)
         },
+        code: 1,
         says: &["the launcher closed the connection"],
     },
     Case {
         name: "launcher-hangs-up",
         make: |built, _| talks_to(built, "", false),
+        code: 1,
         says: &["the launcher closed the connection"],
     },
     Case {
@@ -107,11 +142,13 @@ const CASES: &[Case] = &[
                 .arg("-c")
                 .arg(format!("PMI_FD=5 PMI_RANK=0 PMI_SIZE=2 exec {hello} 5</dev/null")))
         },
-        says: &["5", "not a socket"],
+        code: 1,
+        says: &["use the inherited descriptor: 5: it is not a socket"],
     },
     Case {
         name: "no-such-input-file",
-        make: |_, _| Ok(Cmd::cargo("xtask demo --input ./no-such-reads.fa")),
+        make: |_, _| Ok(Cmd::cargo("--quiet xtask demo --input ./no-such-reads.fa")),
+        code: 1,
         says: &["no-such-reads.fa"],
     },
 ];
@@ -123,7 +160,13 @@ pub fn rows() -> Vec<Row> {
         .collect();
     rows.push(Row::new("bad-input/gasrun-is-killed", gasrun_is_killed));
     rows.push(Row::new("bad-input/full-temp-directory", full_directory).need(Need::Namespaces));
+    rows.push(Row::new("bad-input/rank-killed-for-memory", killed_for_memory).need(Need::MemoryGroup));
     rows
+}
+
+/// A job whose lines say from which rank they are.
+fn job(built: &Built, ranks: usize, program: &str) -> Result<Cmd> {
+    built.gasrun_with(ranks, "--label", program)
 }
 
 /// A rank whose launcher says `words`, and then hangs up or goes on listening.
@@ -135,39 +178,63 @@ fn talks_to(built: &Built, words: &str, listens: bool) -> Result<Cmd> {
     Ok(hello.socket(rank, listens.then_some(launcher)))
 }
 
-/// `cmd` under a shell that first sets a limit.
-fn limited(limit: &str, cmd: Cmd) -> Cmd {
-    Cmd::new("sh").arg("-c").arg(format!("{limit}; exec {}", cmd.shown()))
+/// `cmd` in a shell, between `before` and `after`.
+fn in_shell(before: &str, cmd: &Cmd, after: &str) -> Cmd {
+    Cmd::new("sh").arg("-c").arg(format!("{before} {} {after}", cmd.shown()))
 }
 
 fn provoke(world: &World, log: &Log, case: &Case) -> Result<()> {
     let dir = world.scratch(&format!("bad-input/{}", case.name))?;
     let leftovers = Leftovers::before();
     let ended = log.run(&(case.make)(&*world.built(Build::Debug)?, &dir)?.limit(60))?;
-    ensure!(ended.status.is_some(), "no end within {} s", ended.took.as_secs());
-    ensure!(!ended.ok(), "it ended well");
+    let Some(status) = ended.status else { bail!("no end within {} s", ended.took.as_secs()) };
+    ensure!(status.code() == Some(case.code), "{}, not exit code {}", ended.how(), case.code);
     ensure!(!ended.output.contains("panicked at"), "it panicked");
-    for text in case.says {
-        ensure!(ended.output.contains(text), "no line says {text:?}");
-    }
+    told_once(&ended.output, case.says)?;
     leftovers.check()
 }
 
-/// Whoever kills `gasrun` outright must not have to look for its ranks.
+/// An error unless some rank (or who else spoke) says every text, and none says any of them twice. Not every rank must
+/// speak: the first that fails ends the others, maybe in the middle of a line.
+fn told_once(output: &str, says: &[&str]) -> Result<()> {
+    let mut speakers = BTreeMap::<&str, String>::new();
+    for line in output.lines() {
+        let labelled = line.strip_prefix('[').and_then(|l| l.split_once("] "));
+        let labelled = labelled.filter(|(rank, _)| rank.bytes().all(|b| b.is_ascii_digit()));
+        let (who, said) = labelled.unwrap_or(("", line));
+        let text = speakers.entry(who).or_default();
+        text.push_str(said);
+        text.push('\n');
+    }
+    for (who, said) in &speakers {
+        let twice = says.iter().find(|text| said.matches(**text).count() > 1);
+        ensure!(twice.is_none(), "rank {who:?} says {:?} more than once", twice.unwrap_or(&""));
+    }
+    let all = |said: &String| says.iter().all(|text| said.contains(text));
+    let missing = says.iter().find(|text| !output.contains(**text));
+    ensure!(missing.is_none(), "no line says {:?}", missing.unwrap_or(&""));
+    ensure!(speakers.values().any(all), "no rank says all of {says:?}");
+    Ok(())
+}
+
+/// Whoever kills `gasrun` outright must not have to look for its ranks: that they end is what a log checks of everything
+/// that is run into it.
 fn gasrun_is_killed(world: &World, log: &Log) -> Result<()> {
     let gasrun = world.built(Build::Debug)?.program("gasrun")?.display().to_string();
     let leftovers = Leftovers::before();
-    // A duration that no other sleep on the machine has.
-    let word = format!("31415.{}", std::process::id());
-    let script = format!("{gasrun} -n 2 -- sleep {word} & sleep 1; kill -9 $!; wait");
-    log.run(&Cmd::new("sh").arg("-c").arg(script).limit(30))?;
-    for _ in 0..100 {
-        if processes_with(&word).is_empty() {
-            return leftovers.check();
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    anyhow::bail!("ranks go on without their launcher: {:?}", processes_with(&word))
+    let script = format!("{gasrun} -n 2 -- sleep 314 & sleep 1; kill -9 $!; wait $!; test $? = 137");
+    log.run_ok(&Cmd::new("sh").arg("-c").arg(script).limit(30))?;
+    leftovers.check()
+}
+
+/// The case of the launcher's own tests that needs the right to limit memory.
+fn killed_for_memory(world: &World, log: &Log) -> Result<()> {
+    let built = world.built(Build::Debug)?;
+    let tests = built.tests.iter().find(|t| t.package == "launch" && t.target == "gasrun");
+    let tests = tests.context("the package launch has no test program gasrun")?;
+    let ended = log.run_ok(&tests.cmd().words("--only a_rank_killed_for_memory").limit(90))?;
+    ensure!(ended.output.contains("test result: 1 passed; 0 failed"), "the case did not run");
+    Ok(())
 }
 
 /// Nothing of a job is in a temporary directory; a program that writes says which file it could not write.
@@ -187,4 +254,27 @@ fn full_directory(world: &World, log: &Log) -> Result<()> {
     ensure!(!ended.ok(), "a picture was written to a full directory");
     ensure!(ended.output.to_lowercase().contains("no space"), "no line says that there is no space");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_that_is_missing_or_told_twice_is_found() {
+        let says = ["setting X=\"y\"", "wanted a size"];
+        let cause = "setting X=\"y\": wanted a size";
+        let told = |output: String| told_once(&output, &says).map_err(|e| e.to_string());
+        // Once for each rank, and the second rank was ended early.
+        told(format!("[0] Error: {cause}\n[1] Error: {cause}\ngasrun: rank 0 failed\n")).unwrap();
+        told(format!("[0] Error: setting X=\"y\": wan\n[1] Error: {cause}\n")).unwrap();
+        let twice = told(format!("[0] Error: {cause}\n[0] \n[0] Caused by:\n[0]    {cause}\n")).unwrap_err();
+        assert!(twice.contains("rank \"0\"") && twice.contains("more than once"), "{twice}");
+        assert!(told(format!("{cause}\n{cause}\n")).is_err());
+        assert!(told("[0] setting X=\"y\"\n".into()).unwrap_err().contains("wanted a size"));
+        assert!(
+            told("[0] setting X=\"y\"\n[1] wanted a size\n".into()).unwrap_err().contains("no rank says")
+        );
+        assert!(told(String::new()).is_err());
+    }
 }

@@ -92,7 +92,12 @@ impl Scenario {
         let cmd = self.cmd(built)?.env("GASWORKS_KILL_AT", format!("{name}@{victim}")).limit(LIMIT);
         let ended = log.run(&cmd)?;
         leftovers.check()?;
-        ensure!(ended.took <= LONGEST, "{self:?}: the job took {:.1} s: {}", ended.took.as_secs_f64(), ended.how());
+        ensure!(
+            ended.took <= LONGEST,
+            "{self:?}: the job took {:.1} s: {}",
+            ended.took.as_secs_f64(),
+            ended.how()
+        );
         let Some(status) = ended.status else { bail!("{self:?}: {}", ended.how()) };
         // A shell's way to put a signal into a code, which is also how gasrun passes it on.
         let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(-1);
@@ -113,7 +118,9 @@ impl Scenario {
         match (self, code) {
             (Scenario::Aborts, KILLED) if name == "bootstrap.abort" => one_line(&[&who, ABORTED])?,
             (Scenario::Aborts, ABORT_CODE) => one_line(&[&who, ABORTED])?,
-            (Scenario::Alone, KILLED | 0) => ensure!(said.is_empty(), "gasrun spoke in a job without it: {said:?}"),
+            (Scenario::Alone, KILLED | 0) => {
+                ensure!(said.is_empty(), "gasrun spoke in a job without it: {said:?}")
+            }
             (Scenario::Suite { .. }, 0) => ensure!(said.is_empty(), "gasrun spoke and ended well: {said:?}"),
             (_, KILLED) => one_line(&[&who, "SIGKILL"])?,
             _ => bail!("the job failed, and not because {who}...) was killed: exit code {code}"),
@@ -137,7 +144,9 @@ mod tests {
         assert!(wrong(0, DEAD).contains("ended well"));
         assert!(wrong(1, DEAD).contains("exit code 1"));
         assert!(wrong(137, "").contains("0 lines"));
-        assert!(wrong(137, &format!("{DEAD}gasrun: rank 1 (pid 70) exited with code 1\n")).contains("2 lines"));
+        assert!(
+            wrong(137, &format!("{DEAD}gasrun: rank 1 (pid 70) exited with code 1\n")).contains("2 lines")
+        );
         assert!(wrong(137, &DEAD.replace("rank 2", "rank 1")).contains("rank 2 (pid "));
         assert!(wrong(137, &DEAD.replace("SIGKILL", "SIGTERM")).contains("SIGKILL"));
     }

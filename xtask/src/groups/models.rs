@@ -3,8 +3,8 @@
 use super::Extent;
 use crate::exec::Log;
 use crate::rows::Row;
-use crate::{scan, tools};
 use crate::world::{Build, TestProgram, World};
+use crate::{scan, tools};
 use anyhow::{Context, Result, bail, ensure};
 
 pub fn rows(_extent: Extent) -> Result<Vec<Row>> {

@@ -82,7 +82,8 @@ fn as_a_user(world: &World, scratch: &str, command: &str) -> Result<Cmd> {
 /// An error unless the demo left a picture and a report in its folder, and nothing else.
 fn drawn(dir: &Path) -> Result<()> {
     for (name, begins) in [("spectrum.svg", "<svg"), ("demo.json", "{")] {
-        let text = std::fs::read_to_string(dir.join(name)).with_context(|| format!("the demo left no {name}"))?;
+        let text =
+            std::fs::read_to_string(dir.join(name)).with_context(|| format!("the demo left no {name}"))?;
         ensure!(text.contains(begins), "the demo's {name} holds no {begins:?}: {} bytes", text.len());
     }
     let files = std::fs::read_dir(dir).context("the demo's folder")?.count();

@@ -65,7 +65,9 @@ fn misplaced_in(table: &Table, everyday: &BTreeSet<&str>, nightly: &BTreeSet<&st
         By::Row(row) if !everyday.contains(row) => Some(format!("`{command}`: {row} is no everyday row")),
         By::Nightly(row) if everyday.contains(row) => Some(format!("`{command}`: {row} runs every day")),
         By::Nightly(row) if !nightly.contains(row) => Some(format!("`{command}`: {row} is no row")),
-        By::Nobody(reason) if reason.len() < 10 => Some(format!("`{command}`: nobody runs it, for no reason")),
+        By::Nobody(reason) if reason.len() < 10 => {
+            Some(format!("`{command}`: nobody runs it, for no reason"))
+        }
         _ => None,
     };
     table.iter().filter_map(wrong).collect()
@@ -165,7 +167,11 @@ mod tests {
         let text = "```sh\n# why\ncargo xtask demo\nrm --weird\n```\n```console\n$ ls\nfile\n```\n```rust\nlet x;\n```\n\
                     <!-- not-run: needs a second machine -->\n```sh\nssh there\n```\n```sh\nssh here\n```\n";
         let found = commands_in(&Tree::of(&[("docs/src/a.md", text), ("CHANGELOG.md", text)]), KNOWN);
-        assert_eq!(places(&found), ["docs/src/a.md:4:", "docs/src/a.md:7:", "docs/src/a.md:18:"], "{found:?}");
+        assert_eq!(
+            places(&found),
+            ["docs/src/a.md:4:", "docs/src/a.md:7:", "docs/src/a.md:18:"],
+            "{found:?}"
+        );
     }
 
     #[test]

@@ -81,7 +81,9 @@ fn kill_points_but(tree: &Tree, private: &[(&str, &str)]) -> Result<Vec<String>>
     }
     for (name, reason) in private {
         if !stores.iter().any(|s| s.name == *name) || reason.len() < 10 {
-            found.push(format!("xtask/src/tidy/orderings.rs: {name} is no publishing store, or has no reason"));
+            found.push(format!(
+                "xtask/src/tidy/orderings.rs: {name} is no publishing store, or has no reason"
+            ));
         }
     }
     Ok(found)
@@ -142,7 +144,8 @@ mod tests {
 
     #[test]
     fn a_kill_point_covers_one_store_only() {
-        let stores = "x.store(1, ord!(\"a.b\", Release));\nkill_point!(\"p\");\nx.store(2, ord!(\"a.c\", AcqRel));\n";
+        let stores =
+            "x.store(1, ord!(\"a.b\", Release));\nkill_point!(\"p\");\nx.store(2, ord!(\"a.c\", AcqRel));\n";
         let tree = Tree::of(&[("crates/shmem/src/a.rs", stores)]);
         let found = kill_points_but(&tree, &[]).unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
