@@ -96,6 +96,8 @@ pub struct TestProgram {
     pub package: String,
     /// The name of its target: the library's, or the integration test's.
     pub target: String,
+    /// Whether it is a file of `tests/`, and not what a library or program has of tests in it.
+    pub integration: bool,
     /// Where its package is.
     pub dir: PathBuf,
     /// The program.
@@ -168,7 +170,8 @@ impl Built {
             let package = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let target = text("/target/name");
             if message.pointer("/profile/test").and_then(|v| v.as_bool()) == Some(true) {
-                self.tests.push(TestProgram { package, target, dir: dir.into(), path });
+                let integration = text("/target/kind/0") == "test";
+                self.tests.push(TestProgram { package, target, integration, dir: dir.into(), path });
             } else {
                 if package == "examples" {
                     self.examples.insert(target.clone());
@@ -272,7 +275,7 @@ mod tests {
         let mut built = Built::default();
         built.add(concat!(
             "   Compiling a\n",
-            r#"{"reason":"compiler-artifact","manifest_path":"/r/crates/a/Cargo.toml","target":{"name":"t"},"profile":{"test":true},"executable":"/t/t-1"}"#,
+            r#"{"reason":"compiler-artifact","manifest_path":"/r/crates/a/Cargo.toml","target":{"name":"t","kind":["test"]},"profile":{"test":true},"executable":"/t/t-1"}"#,
             "\n",
             r#"{"reason":"compiler-artifact","manifest_path":"/r/examples/Cargo.toml","target":{"name":"hello"},"profile":{"test":false},"executable":"/t/hello"}"#,
             "\n",
@@ -280,6 +283,7 @@ mod tests {
         ));
         assert_eq!((built.tests.len(), built.programs.len(), built.examples.len()), (1, 1, 1));
         assert_eq!((built.tests[0].package.as_str(), built.tests[0].target.as_str()), ("a", "t"));
+        assert!(built.tests[0].integration);
         assert!(built.program("gasrun").is_err_and(|e| e.to_string().contains("gasrun")));
     }
 }

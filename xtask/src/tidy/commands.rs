@@ -45,7 +45,9 @@ const TABLE: &Table = &[
     ("cargo xtask cov", By::Nobody("a measurement for people: no row depends on it")),
     ("cargo bench -p gasworks-pshm --bench latency", By::Nobody("a measurement: it wants a quiet machine")),
     ("cargo bench -p gasworks-shmem --bench am_queue", By::Nobody("a measurement: it wants a quiet machine")),
+    ("cargo test -p", By::Nobody("the beginning of a command, in a sentence")),
     ("gasrun -n 4 ./program", By::Itself),
+    ("gasrun -n 4 true", By::Itself),
     ("gasrun -n 4", By::Nobody("the beginning of a command, in a sentence")),
     ("gasrun --env", By::Itself),
 ];
