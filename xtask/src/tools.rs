@@ -28,8 +28,10 @@ pub struct FuzzArgs {
 pub const MIRIFLAGS: &str =
     "-Zmiri-strict-provenance -Zmiri-symbolic-alignment-check -Zmiri-disable-isolation";
 
-/// Miri, on the structures that live in shared memory: on the heap, for it cannot map shared files.
-pub const MIRI: &str = "+nightly miri test -p gasworks-shmem -p gasworks-sync --lib --test heap --test model";
+/// Miri, on what holds the unsafe code that needs no system: the structures that live in shared memory, on the heap, for
+/// it cannot map shared files; the table of memory, the engine of transfers, and the core.
+pub const MIRI: &str = "+nightly miri test -p gasworks-shmem -p gasworks-sync -p gasworks-memory -p gasworks-rdma \
+                        -p gasworks-core --lib --test heap --test model";
 
 /// What the thread sanitizer looks at: what threads share, on the heap or in one process.
 pub const TSAN_PACKAGES: &[&str] = &["gasworks-shmem", "gasworks-pshm"];

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! B1. The handler calls only async-signal-safe functions, takes no lock and allocates nothing; what it reads is the
-//!     table of atomics in [`jobs`](crate::jobs).
+//!     table of atomics in [`jobs`].
 //! B2. The handler that was there before is stored before ours can run, and is called as its flags say.
 //! B3. The kernel gives a handler installed with `SA_SIGINFO` a valid `siginfo_t`, which for a `SIGBUS` of its own
 //!     (a positive code) holds an address.
@@ -13,7 +13,7 @@ use gasworks_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::jobs::{self, Guard};
 use crate::{OsError, Result};
 
-/// What the handler needs between its installation and its call; lives in the registry of [`jobs`](crate::jobs).
+/// What the handler needs between its installation and its call; lives in the registry of [`jobs`].
 pub(crate) struct State {
     installed: AtomicU32,
     reported: AtomicU32,

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 
 pub fn rows(extent: Extent) -> Result<Vec<Row>> {
     let mut rows = vec![
-        Row::new("miri/shmem", |_, log| {
+        Row::new("miri/libraries", |_, log| {
             let ended = log.run_ok(&tools::miri_cmd().limit(900))?;
             ensure!(super::units::passed(&ended.output) > 0, "no test ran");
             Ok(())
