@@ -12,6 +12,7 @@ use crate::handlers::Handlers;
 use crate::ops::Ops;
 use crate::router::Router;
 use crate::{Category, CoreMode, Error, Limits, Rank, Wire};
+use crossbeam_queue::SegQueue;
 use gasworks_memory::{KindTag, PeerFlags, PeerTable, Rights, SegmentId, SegmentTable, View};
 use gasworks_rdma::{Engine as Rdma, Key};
 use gasworks_shmem::credit::{Credits, Owed};
@@ -93,8 +94,8 @@ pub struct Engine<M: CoreMode> {
     worked: AtomicU32,
     patience: Policy,
     handlers: Handlers<M>,
-    late: M::Lock<Vec<put::Late>>,
-    late_count: AtomicU32,
+    /// What is tried again at every poll.
+    late: SegQueue<put::Late>,
     failure: M::Lock<Option<Error>>,
     tasks: Vec<Box<dyn Task<M>>>,
 }
@@ -134,8 +135,7 @@ impl<M: CoreMode> Engine<M> {
             worked: AtomicU32::new(0),
             patience,
             handlers,
-            late: Lock::new(Vec::new()),
-            late_count: AtomicU32::new(0),
+            late: SegQueue::new(),
             failure: Lock::new(None),
             tasks,
             peers,
@@ -237,8 +237,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// Whether something is under way that only polling moves, so that sleeping would delay it.
     fn busy_below(&self) -> bool {
-        self.late_count.load(Ordering::Relaxed) > 0
-            || self.rdma.as_ref().is_some_and(|rdma| rdma.pending() > 0)
+        !self.late.is_empty() || self.rdma.as_ref().is_some_and(|rdma| rdma.pending() > 0)
     }
 
     fn peer_exists(&self, during: &'static str, rank: Rank) -> Result<(), Error> {

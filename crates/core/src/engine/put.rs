@@ -12,7 +12,6 @@ use crate::wire::{Class, WireError};
 use crate::{CoreMode, Error, Rank};
 use gasworks_rdma::{Direction, EngineError, Key};
 use gasworks_sync::Lock;
-use gasworks_sync::atomic::Ordering;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -99,7 +98,7 @@ impl<M: CoreMode> Engine<M> {
     /// Whatever a poll finds wrong.
     pub fn drain(&self) -> Result<(), Error> {
         let pending = || self.rdma.as_ref().map_or(0, |rdma| rdma.pending());
-        self.wait_until(|| pending() == 0 && self.late_count.load(Ordering::Relaxed) == 0)
+        self.wait_until(|| pending() == 0 && self.late.is_empty())
     }
 
     /// Moves transfers on and does what is to be done after those that have completed.
@@ -115,7 +114,7 @@ impl<M: CoreMode> Engine<M> {
                 }
                 (Some(After::Event) | None, _) => {}
             });
-        if self.late_count.load(Ordering::Relaxed) > 0 {
+        if !self.late.is_empty() {
             self.retry_late();
         }
         match self.failure.try_with(Option::take).flatten() {
@@ -140,16 +139,15 @@ impl<M: CoreMode> Engine<M> {
     }
 
     fn postpone(&self, late: Late) {
-        self.late.with(|queue| queue.push(late));
-        self.late_count.fetch_add(1, Ordering::Relaxed);
+        self.late.push(late);
     }
 
     /// Gives each postponed step one more try.
     #[cold]
     fn retry_late(&self) {
-        let queue = self.late.with(std::mem::take);
-        self.late_count.fetch_sub(queue.len() as u32, Ordering::Relaxed);
-        for late in queue {
+        // What is postponed once more comes to the end, so as many turns as there are now are enough.
+        for _ in 0..self.late.len() {
+            let Some(late) = self.late.pop() else { break };
             match late {
                 Late::Header { to, class, head, own } => self.send_header(to, class, head, own),
                 Late::Put { id, to, offset, payload, own } => {
