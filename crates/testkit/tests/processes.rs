@@ -58,7 +58,8 @@ fn a_wrong_setting_is_named() {
     let ended = run(suite(2, &[]).env("GASNET_NETWORKDEPTH_TOTAL", "0"));
     assert_eq!(ended.status.code(), Some(1), "{}", ended.output);
     assert!(
-        ended.output.contains("GASNET_NETWORKDEPTH_TOTAL") && ended.output.contains("least"),
+        ended.output.contains("GASNET_NETWORKDEPTH_TOTAL")
+            && ended.output.contains("wanted a whole number from 1 to 65536"),
         "{}",
         ended.output
     );
