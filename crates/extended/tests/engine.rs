@@ -1,13 +1,17 @@
 //! Put, get and the dissemination barrier on engines put together by hand, below the facade.
 
-use gasworks_core::{Engine, Error as CoreError, Flow, Handlers, Incoming, Parts, Policy, Wire};
+use gasworks_core::{
+    Category, Engine, Entry, Error as CoreError, Flow, Handlers, Incoming, Outgoing, Parts, Policy,
+    Signature, Wire,
+};
 use gasworks_extended::barrier::{Dissemination, Turn, Way};
 use gasworks_extended::{Barrier, Error, rma};
 use gasworks_memory::{Peer, PeerFlags, PeerTable};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
-use gasworks_sync::{RawBytes, Seq};
+use gasworks_sync::{Par, RawBytes, Seq};
 use gasworks_testkit::simnet::{self, SimConfig, SimRank};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An engine over the net's wire, without a NIC; peers are mapped or not as the net has it.
 fn engine(rank: &SimRank) -> Result<(Engine<Seq>, Barrier<Seq>), CoreError> {
@@ -99,6 +103,57 @@ fn an_unmapped_peer_without_a_network_is_an_error() {
         let error = rma::put(&engine, 1 - rank.rank(), 0, &[1]).map_err(|e| e.to_string());
         assert!(error.is_err_and(|e| e.contains("is not mapped here and no network transport is open")));
         Ok::<_, Error>(())
+    });
+    let ended = result.unwrap_or_else(|error| panic!("{error}"));
+    ended.into_iter().for_each(|rank| assert_eq!(rank, Ok(())));
+}
+
+/// Sleeps are a minute here, so a thread that is not woken by what another one handled breaks the watchdog. The net
+/// refuses nothing by chance: nothing would end a sleep after that.
+#[test]
+fn a_thread_that_sleeps_is_woken_by_what_another_handles() {
+    let config =
+        SimConfig { mapped: true, busy: 0, watchdog: Duration::from_secs(10), ..SimConfig::varied(1, 7) };
+    let result = simnet::run(config, |rank| {
+        let handled = Arc::new(AtomicU64::new(0));
+        let mut handlers = Handlers::<Par>::new();
+        let count = handled.clone();
+        let signature = Signature { name: "count".into(), category: Category::Short, reply: false, nargs: 0 };
+        let function = Box::new(move |_: Incoming<'_, Par>| {
+            // Long enough that the other thread, woken by the arrival, finds nothing and falls asleep again.
+            std::thread::sleep(Duration::from_micros(300));
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        });
+        let handler = handlers.register(None, Entry { signature, function })?;
+        let minute = Duration::from_secs(60);
+        let own =
+            Peer { mapped: RawBytes::EMPTY, len: 0, remote_base: 0, key: Vec::new(), flags: PeerFlags::SELF };
+        let parts = Parts {
+            rank: 0,
+            wires: vec![Box::new(rank.wire()) as Box<dyn Wire + Send + Sync>],
+            route: vec![0],
+            peers: PeerTable::new(vec![own], Arc::new(())),
+            rdma: None,
+            flow: Flow { depth: 4, total: 4, volume: 0 },
+            patience: Policy { spins: 0, yields: 0, first_sleep: minute, longest_sleep: minute },
+            handlers,
+        };
+        let engine = Engine::<Par>::new(parts, Vec::new());
+        let message = Outgoing { category: Category::Short, handler, args: &[], payload: &[], landing: 0 };
+        for round in 1..=200u64 {
+            let done = || handled.load(Ordering::Relaxed) == round;
+            std::thread::scope(|scope| {
+                let sleeper = scope.spawn(|| engine.wait_until(done));
+                std::thread::sleep(Duration::from_micros(200)); // time to fall asleep; not needed for the result
+                engine.request(0, &message)?;
+                while !done() {
+                    engine.poll()?;
+                }
+                sleeper.join().unwrap_or(Ok(()))
+            })?;
+        }
+        Ok::<_, CoreError>(())
     });
     let ended = result.unwrap_or_else(|error| panic!("{error}"));
     ended.into_iter().for_each(|rank| assert_eq!(rank, Ok(())));

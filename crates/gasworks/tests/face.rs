@@ -111,7 +111,7 @@ fn what_is_wrong_is_said() -> Result<(), Error> {
 }
 
 #[test]
-fn a_sleeping_thread_is_woken_by_what_another_has_handled() -> Result<(), Error> {
+fn several_threads_wait_while_one_of_them_handles() -> Result<(), Error> {
     let (heard, news) = mpsc::channel();
     let count = Arc::new(std::sync::Mutex::new(0));
     let mut table = Table::<Par>::new();

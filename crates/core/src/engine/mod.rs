@@ -66,6 +66,13 @@ pub struct Outgoing<'a> {
     pub landing: u64,
 }
 
+/// What a waiting loop keeps: how long it has been idle, and what it has seen of other threads' work.
+#[derive(Debug)]
+pub struct Waiting {
+    sleeper: Sleeper,
+    seen: u32,
+}
+
 /// Something on the progress list: it is given a turn at every poll. It must not poll itself.
 pub trait Task<M: CoreMode>: Send + Sync {
     /// Makes what progress it can.
@@ -197,9 +204,9 @@ impl<M: CoreMode> Engine<M> {
         Ok(())
     }
 
-    /// What a waiting loop keeps from turn to turn.
-    pub fn sleeper(&self) -> Sleeper {
-        Sleeper::new(self.patience)
+    /// What a waiting loop keeps from turn to turn. Made before the loop's condition is looked at for the first time.
+    pub fn sleeper(&self) -> Waiting {
+        Waiting { sleeper: Sleeper::new(self.patience), seen: self.worked.load(Ordering::Acquire) }
     }
 
     /// One turn of a waiting loop: polls, and gives way if there was nothing to do.
@@ -207,21 +214,24 @@ impl<M: CoreMode> Engine<M> {
     /// # Errors
     /// Whatever a poll finds wrong.
     #[inline]
-    pub fn turn(&self, sleeper: &mut Sleeper) -> Result<(), Error> {
-        let worked = self.worked.load(Ordering::Relaxed);
-        if self.poll()? > 0 {
-            sleeper.worked();
-            return Ok(());
-        }
-        match sleeper.step() {
-            Step::Spin => gasworks_sync::spin(),
-            Step::Yield => std::thread::yield_now(),
-            Step::Sleep(_) if self.busy_below() => std::thread::yield_now(),
-            // Not if another thread has worked since this one polled: what it did may be what this one waits for.
-            Step::Sleep(longest) => {
-                self.router.sleep(longest, &|| self.worked.load(Ordering::Relaxed) == worked)
+    pub fn turn(&self, waiting: &mut Waiting) -> Result<(), Error> {
+        let handled = self.poll()?;
+        if handled > 0 {
+            waiting.sleeper.worked();
+        } else {
+            match waiting.sleeper.step() {
+                Step::Spin => gasworks_sync::spin(),
+                Step::Yield => std::thread::yield_now(),
+                Step::Sleep(_) if self.busy_below() => std::thread::yield_now(),
+                // Not if another thread has worked since the loop last looked: what it did may be what is waited for.
+                Step::Sleep(longest) => {
+                    self.router.sleep(longest, &|| self.worked.load(Ordering::Relaxed) == waiting.seen);
+                }
             }
         }
+        // Before the loop looks at its condition again. Acquire, with the release in `note_work`: whoever has seen that
+        // another thread worked also sees what it did.
+        waiting.seen = self.worked.load(Ordering::Acquire);
         Ok(())
     }
 
@@ -230,7 +240,7 @@ impl<M: CoreMode> Engine<M> {
     #[inline]
     fn note_work(&self) {
         if M::PARALLEL {
-            self.worked.fetch_add(1, Ordering::Relaxed);
+            self.worked.fetch_add(1, Ordering::Release);
             self.router.wake();
         }
     }
