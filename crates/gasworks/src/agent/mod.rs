@@ -1,0 +1,123 @@
+//! A thread's agent: every call that communicates is made on one.
+//!
+//! - `am`: active messages; `rma`: put and get; `meet`: the barrier.
+
+mod am;
+mod meet;
+mod rma;
+
+pub use meet::Phase;
+
+use crate::segment::{Local, Segment};
+use crate::{Error, GlobalPtr, Job, ThreadMode};
+use bytemuck::Pod;
+use gasworks_core::Engine;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+/// A thread's agent. It stays on its thread and does not outlive its job, so a handler cannot hold one: a handler that
+/// communicates does not compile. (Where a job has been leaked to make it `'static`, its calls fail in a handler.)
+pub struct Agent<'job, M: ThreadMode> {
+    job: &'job Job<M>,
+    stays_here: PhantomData<*mut ()>,
+}
+
+impl<'job, M: ThreadMode> Agent<'job, M> {
+    pub(crate) fn new(job: &'job Job<M>) -> Self {
+        Self { job, stays_here: PhantomData }
+    }
+
+    #[inline]
+    pub(crate) fn engine(&self) -> &'job Engine<M> {
+        &self.job.engine
+    }
+
+    /// This rank.
+    pub fn rank(&self) -> u32 {
+        self.engine().rank()
+    }
+
+    /// The number of ranks.
+    pub fn ranks(&self) -> u32 {
+        self.engine().ranks()
+    }
+
+    /// The largest payload of a Medium, in bytes.
+    pub fn max_medium(&self) -> usize {
+        self.engine().max_medium()
+    }
+
+    /// The largest payload of a Long, in bytes.
+    pub fn max_long(&self) -> u64 {
+        self.engine().max_long()
+    }
+
+    /// A rank's segment.
+    ///
+    /// # Errors
+    /// There is no such rank.
+    pub fn segment(&self, rank: u32) -> Result<Segment, Error> {
+        let peers = self.engine().peers();
+        match peers.get(rank) {
+            Some(peer) => Ok(Segment { rank, len: peer.len }),
+            None => {
+                let cause = gasworks_memory::MemoryError::NoSuchRank { rank, ranks: peers.ranks() };
+                Err(gasworks_core::Error::Memory { during: "segment query", cause }.into())
+            }
+        }
+    }
+
+    /// `count` values at `place`, which is in this rank's own segment, to be read and written in place.
+    ///
+    /// # Errors
+    /// The place is another rank's, or not inside the segment.
+    pub fn local<T: Pod>(&self, place: GlobalPtr<T>, count: usize) -> Result<Local<'job, T>, Error> {
+        if place.rank() != self.rank() {
+            return Err(Error::Pointer(format!("{place:?} is not local to rank {}", self.rank())));
+        }
+        let outside = || Error::Pointer(format!("{count} values at {place:?} are not inside the segment"));
+        let bytes = count.checked_mul(size_of::<T>()).ok_or_else(outside)?;
+        let located = self.engine().peers().locate(place.rank(), place.offset(), bytes);
+        located.ok().flatten().map(Local::new).ok_or_else(outside)
+    }
+
+    /// Makes progress: runs the handlers of messages that have arrived. Returns how many there were, with transfers
+    /// that completed.
+    ///
+    /// # Errors
+    /// Something is wrong with a peer's messages or memory, or a handler failed.
+    pub fn poll(&self) -> Result<usize, Error> {
+        Ok(self.engine().poll()?)
+    }
+
+    /// Polls until `done` says so: spins, then yields, then sleeps.
+    ///
+    /// # Errors
+    /// Those of [`poll`](Self::poll).
+    pub fn wait_until(&self, done: impl FnMut() -> bool) -> Result<(), Error> {
+        Ok(self.engine().wait_until(done)?)
+    }
+
+    /// Runs a future of events to its end, polling all the while.
+    ///
+    /// # Errors
+    /// Those of [`poll`](Self::poll).
+    pub fn block_on<R>(&self, future: impl Future<Output = Result<R, Error>>) -> Result<R, Error> {
+        struct Polled;
+        impl Wake for Polled {
+            fn wake(self: Arc<Self>) {} // the loop below asks again after every turn anyway
+        }
+        let waker = Waker::from(Arc::new(Polled));
+        let mut future = pin!(future);
+        let mut sleeper = self.engine().sleeper();
+        loop {
+            if let Poll::Ready(result) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return result;
+            }
+            self.engine().turn(&mut sleeper)?;
+        }
+    }
+}

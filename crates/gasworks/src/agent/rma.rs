@@ -1,0 +1,177 @@
+//! Put and get.
+
+use super::Agent;
+use crate::event::Event;
+use crate::{Error, GlobalPtr, Scope, ThreadMode};
+use bytemuck::Pod;
+use gasworks_extended::rma;
+
+impl<'job, M: ThreadMode> Agent<'job, M> {
+    /// Puts values; returns when they can be seen at the target.
+    ///
+    /// # Errors
+    /// The rank or the range is wrong, or the network failed.
+    #[inline]
+    pub fn put<T: Pod>(&self, target: GlobalPtr<T>, source: &[T]) -> Result<(), Error> {
+        Ok(rma::put(self.engine(), target.rank(), target.offset(), bytemuck::cast_slice(source))?)
+    }
+
+    /// Gets values into `target`.
+    ///
+    /// # Errors
+    /// The rank or the range is wrong, or the network failed.
+    #[inline]
+    pub fn get<T: Pod>(&self, source: GlobalPtr<T>, target: &mut [T]) -> Result<(), Error> {
+        Ok(rma::get(self.engine(), source.rank(), source.offset(), bytemuck::cast_slice_mut(target))?)
+    }
+
+    /// Puts one value.
+    ///
+    /// # Errors
+    /// Those of [`put`](Self::put).
+    #[inline]
+    pub fn put_value<T: Pod>(&self, target: GlobalPtr<T>, value: T) -> Result<(), Error> {
+        self.put(target, std::slice::from_ref(&value))
+    }
+
+    /// Gets one value.
+    ///
+    /// # Errors
+    /// Those of [`get`](Self::get).
+    #[inline]
+    pub fn get_value<T: Pod>(&self, source: GlobalPtr<T>) -> Result<T, Error> {
+        let mut value = T::zeroed();
+        self.get(source, std::slice::from_mut(&mut value))?;
+        Ok(value)
+    }
+
+    /// Starts a put of a copy of `source`, which may be used again on return.
+    ///
+    /// # Errors
+    /// The rank or the range is wrong, or the network failed.
+    pub fn put_copy<T: Pod>(&self, target: GlobalPtr<T>, source: &[T]) -> Result<Event<'job, M, ()>, Error> {
+        let bytes: &[u8] = bytemuck::cast_slice(source);
+        let peers = self.engine().peers();
+        let mapped = matches!(peers.locate(target.rank(), target.offset(), bytes.len()), Ok(Some(_)));
+        if mapped {
+            self.put(target, source)?; // nothing to copy: it is done at once
+            return Ok(Event::new(self.engine(), (rma::Event::DONE, None), |_| Some(())));
+        }
+        let copy = bytes.to_vec();
+        let (start, len) = (copy.as_ptr(), copy.len());
+        // SAFETY: E1 of gasworks_extended::rma: the operation keeps the copy, whose heap block does not move.
+        let started = unsafe {
+            rma::put_nb(self.engine(), target.rank(), target.offset(), start, len, Some(M::keep(copy)))?
+        };
+        Ok(Event::new(self.engine(), started, |_| Some(())))
+    }
+
+    /// Starts a put of `source`, and gives it back when it is done; on an error it is dropped.
+    ///
+    /// # Errors
+    /// The rank or the range is wrong, or the network failed.
+    pub fn put_owned<T: Pod + Send + Sync>(
+        &self,
+        target: GlobalPtr<T>,
+        source: Vec<T>,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        let (start, len) = (source.as_ptr().cast(), size_of_val(&source[..]));
+        // SAFETY: E1 of gasworks_extended::rma: the operation keeps the vector, whose heap block does not move.
+        let started = unsafe {
+            rma::put_nb(self.engine(), target.rank(), target.offset(), start, len, Some(M::keep(source)))?
+        };
+        Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
+    }
+
+    /// Starts a get of `count` values, and gives them when it is done.
+    ///
+    /// # Errors
+    /// The rank or the range is wrong, or the network failed.
+    pub fn get_owned<T: Pod + Send + Sync>(
+        &self,
+        source: GlobalPtr<T>,
+        count: usize,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        let mut target = vec![T::zeroed(); count];
+        let (start, len) = (target.as_mut_ptr().cast(), size_of_val(&target[..]));
+        // SAFETY: E1 of gasworks_extended::rma: the operation keeps the vector, whose heap block does not move.
+        let started = unsafe {
+            rma::get_nb(self.engine(), source.rank(), source.offset(), start, len, Some(M::keep(target)))?
+        };
+        Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
+    }
+
+    /// Starts a put of `count` values at `source`: the raw form.
+    ///
+    /// # Safety
+    /// The values stay mapped and unchanged until the event is done, also if it is dropped. They do not overlap the target,
+    /// and no rank writes them meanwhile.
+    ///
+    /// # Errors
+    /// The rank or the range is wrong, or the network failed.
+    pub unsafe fn put_raw<T: Pod>(
+        &self,
+        target: GlobalPtr<T>,
+        source: *const T,
+        count: usize,
+    ) -> Result<Event<'job, M, ()>, Error> {
+        let len = bytes_of::<T>(count)?;
+        // SAFETY: the caller's promise.
+        let started =
+            unsafe { rma::put_nb(self.engine(), target.rank(), target.offset(), source.cast(), len, None)? };
+        Ok(Event::new(self.engine(), started, |_| Some(())))
+    }
+
+    /// Starts a get of `count` values to `target`: the raw form.
+    ///
+    /// # Safety
+    /// The place stays mapped and is not used otherwise until the event is done, also if it is dropped. It does not overlap
+    /// the source.
+    ///
+    /// # Errors
+    /// The rank or the range is wrong, or the network failed.
+    pub unsafe fn get_raw<T: Pod>(
+        &self,
+        source: GlobalPtr<T>,
+        target: *mut T,
+        count: usize,
+    ) -> Result<Event<'job, M, ()>, Error> {
+        let len = bytes_of::<T>(count)?;
+        // SAFETY: the caller's promise.
+        let started =
+            unsafe { rma::get_nb(self.engine(), source.rank(), source.offset(), target.cast(), len, None)? };
+        Ok(Event::new(self.engine(), started, |_| Some(())))
+    }
+
+    /// Runs `body` with a scope in which puts and gets of borrowed memory are started; they are all done when this
+    /// returns.
+    ///
+    /// # Errors
+    /// What `body` returns, or the first operation that failed.
+    pub fn scope<'env, R>(
+        &'env self,
+        body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env, M>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        struct Finish<'a, 'scope, 'env, M: ThreadMode>(&'a Scope<'scope, 'env, M>);
+        impl<M: ThreadMode> Drop for Finish<'_, '_, '_, M> {
+            fn drop(&mut self) {
+                // Only on a panic of the body is anything left here, and its panic says more than our error.
+                let _ = self.0.finish();
+            }
+        }
+        let scope = Scope::new(self.engine());
+        let finish = Finish(&scope);
+        let result = body(finish.0);
+        let finished = finish.0.finish();
+        let value = result?;
+        finished?;
+        Ok(value)
+    }
+}
+
+fn bytes_of<T>(count: usize) -> Result<usize, Error> {
+    let too_many = || {
+        Error::Pointer(format!("{count} values of {} bytes are more than an address counts", size_of::<T>()))
+    };
+    count.checked_mul(size_of::<T>()).ok_or_else(too_many)
+}
