@@ -67,6 +67,12 @@ pub enum Error {
     /// A communication call from inside a handler.
     #[error("{0}: not allowed while a handler runs on this thread")]
     InHandler(&'static str),
+    /// A communication call by a thread that holds a handler-safe lock.
+    #[error("{0}: not allowed while this thread holds a handler-safe lock")]
+    LockHeld(&'static str),
+    /// A handler-safe lock was taken twice by one thread.
+    #[error("a handler-safe lock is not recursive, and this thread has it already")]
+    Recursive,
     /// A peer sent something that no well-behaved peer sends.
     #[error("message from rank {from}: {what}")]
     BadMessage {
@@ -90,6 +96,12 @@ pub enum Error {
         from: Rank,
         /// What it says.
         what: String,
+    },
+    /// The progress list has no place left.
+    #[error("the progress list is full: it has {most} places")]
+    TooManyTasks {
+        /// How many it has.
+        most: usize,
     },
     /// An operation's event was used with a job that does not know it.
     #[error("the event does not belong to this job, or was waited for before")]

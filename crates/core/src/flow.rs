@@ -53,16 +53,76 @@ const SPIN: Setting = Setting {
     reader: "core",
 };
 
-/// The rows of this crate in the table of settings.
-pub const SETTINGS: &[Setting] = &[DEPTH, TOTAL, SPACE, SPIN];
+const WAIT: Setting = Setting {
+    name: "GASWORKS_WAIT",
+    aliases: &[],
+    kind: Kind::Choice(&["spinblock", "spin", "block"]),
+    default: "spinblock",
+    unit: "",
+    meaning: "how a rank waits: it spins, then yields, then sleeps (spinblock), only spins, or sleeps at once (block)",
+    reader: "core",
+};
 
-/// How a rank waits that shares `cores` cores with all in all `ranks` ranks, unless the setting says otherwise.
+/// The rows of this crate in the table of settings.
+pub const SETTINGS: &[Setting] = &[DEPTH, TOTAL, SPACE, SPIN, WAIT];
+
+/// How a rank waits: the specification's `GASNET_WAIT_SPIN`, `_BLOCK` and `_SPINBLOCK`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitMode {
+    /// It spins and never gives its processor away: for a rank that has one to itself.
+    Spin,
+    /// It sleeps as soon as there is nothing to do: for a processor that has other work.
+    Block,
+    /// It spins for a while, yields for a while, then sleeps. Where ranks share processors it does not spin.
+    SpinBlock,
+}
+
+impl WaitMode {
+    pub(crate) fn from_number(number: u32) -> Self {
+        [WaitMode::Spin, WaitMode::Block]
+            .into_iter()
+            .find(|&m| m as u32 == number)
+            .unwrap_or(WaitMode::SpinBlock)
+    }
+}
+
+/// How a rank waits in each mode, and the mode it begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// The mode at first.
+    pub mode: WaitMode,
+    /// What [`WaitMode::SpinBlock`] means on this host.
+    pub spin_block: Policy,
+}
+
+impl Patience {
+    /// Spins, yields, sleeps as this policy says.
+    pub fn new(spin_block: Policy) -> Self {
+        Self { mode: WaitMode::SpinBlock, spin_block }
+    }
+
+    pub(crate) fn policy(&self, mode: WaitMode) -> Policy {
+        match mode {
+            WaitMode::Spin => Policy { spins: u32::MAX, ..self.spin_block },
+            WaitMode::Block => Policy { spins: 0, yields: 0, ..self.spin_block },
+            WaitMode::SpinBlock => self.spin_block,
+        }
+    }
+}
+
+/// How a rank waits that shares `cores` cores with all in all `ranks` ranks, unless the settings say otherwise.
 ///
 /// # Errors
-/// The setting is not a number or out of its limits.
-pub fn patience(ranks: usize, cores: usize) -> Result<Policy, SettingError> {
+/// A setting is not one of its words, not a number or out of its limits.
+pub fn patience(ranks: usize, cores: usize) -> Result<Patience, SettingError> {
     let spins = SPIN.number()?.map(|spins| spins as u32);
-    Ok(spins.map_or_else(|| Policy::for_host(ranks, cores), Policy::spinning))
+    let spin_block = spins.map_or_else(|| Policy::for_host(ranks, cores), Policy::spinning);
+    let mode = match WAIT.choice()? {
+        "spin" => WaitMode::Spin,
+        "block" => WaitMode::Block,
+        _ => WaitMode::SpinBlock,
+    };
+    Ok(Patience { mode, spin_block })
 }
 
 impl Flow {

@@ -1,6 +1,10 @@
 //! The handler table: 256 entries, some of which the library keeps for itself.
+//!
+//! Entries are added at any time, one table of a client after the other, and never change or go: so a message is
+//! dispatched without a lock while another thread registers.
 
 use crate::{Category, CoreMode, Error};
+use std::sync::{Arc, OnceLock};
 
 /// The first index that clients use; those below are the library's. `GEX_AM_INDEX_BASE` in the specification.
 pub const CLIENT_BASE: u8 = 128;
@@ -26,14 +30,20 @@ pub struct Entry<M: CoreMode> {
     pub function: Box<M::Function>,
 }
 
-/// A handler table being built, and then used.
+/// A handler table, being built and being used. Clones are the same table.
 pub struct Handlers<M: CoreMode> {
-    entries: Vec<Option<Entry<M>>>,
+    entries: Arc<[OnceLock<Entry<M>>; 256]>,
 }
 
 impl<M: CoreMode> Default for Handlers<M> {
     fn default() -> Self {
-        Self { entries: (0..256).map(|_| None).collect() }
+        Self { entries: Arc::new(std::array::from_fn(|_| OnceLock::new())) }
+    }
+}
+
+impl<M: CoreMode> Clone for Handlers<M> {
+    fn clone(&self) -> Self {
+        Self { entries: self.entries.clone() }
     }
 }
 
@@ -48,29 +58,31 @@ impl<M: CoreMode> Handlers<M> {
     ///
     /// # Errors
     /// The index is taken or the library's, the table is full, or there are too many arguments.
-    pub fn register(&mut self, fixed: Option<u8>, entry: Entry<M>) -> Result<u8, Error> {
-        if let Some(index) = fixed
-            && index < CLIENT_BASE
-        {
-            let what = format!("index {index} is the library's: clients use {CLIENT_BASE} to 255");
-            return Err(Error::Table { name: entry.signature.name, what });
+    pub fn register(&self, fixed: Option<u8>, entry: Entry<M>) -> Result<u8, Error> {
+        if let Some(index) = fixed {
+            if index < CLIENT_BASE {
+                let what = format!("index {index} is the library's: clients use {CLIENT_BASE} to 255");
+                return Err(Error::Table { name: entry.signature.name, what });
+            }
+            return self.place(index, entry);
         }
-        let index =
-            fixed.or_else(|| (CLIENT_BASE..=255).rev().find(|&i| self.entries[usize::from(i)].is_none()));
-        match index {
-            Some(index) => self.place(index, entry),
-            None => {
-                let what = format!("the table is full: {} handlers", 256 - u32::from(CLIENT_BASE));
-                Err(Error::Table { name: entry.signature.name, what })
+        check(&entry)?;
+        let mut entry = entry;
+        for index in (CLIENT_BASE..=255).rev() {
+            match self.entries[usize::from(index)].set(entry) {
+                Ok(()) => return Ok(index),
+                Err(back) => entry = back,
             }
         }
+        let what = format!("the table is full: {} handlers", 256 - u32::from(CLIENT_BASE));
+        Err(Error::Table { name: entry.signature.name, what })
     }
 
     /// Registers one of the library's own handlers.
     ///
     /// # Errors
     /// The index is taken or a client's.
-    pub fn register_internal(&mut self, index: u8, entry: Entry<M>) -> Result<u8, Error> {
+    pub fn register_internal(&self, index: u8, entry: Entry<M>) -> Result<u8, Error> {
         if index >= CLIENT_BASE {
             let what = format!("index {index} is for clients");
             return Err(Error::Table { name: entry.signature.name, what });
@@ -78,31 +90,28 @@ impl<M: CoreMode> Handlers<M> {
         self.place(index, entry)
     }
 
-    fn place(&mut self, index: u8, entry: Entry<M>) -> Result<u8, Error> {
-        if entry.signature.nargs > crate::message::MAX_ARGS {
-            let bytes = 4 * entry.signature.nargs;
-            return Err(Error::Arguments { bytes });
-        }
-        let slot = &mut self.entries[usize::from(index)];
-        if let Some(there) = slot {
-            let what = format!("index {index} is taken by {:?}", there.signature.name);
-            return Err(Error::Table { name: entry.signature.name, what });
-        }
-        *slot = Some(entry);
+    fn place(&self, index: u8, entry: Entry<M>) -> Result<u8, Error> {
+        check(&entry)?;
+        let slot = &self.entries[usize::from(index)];
+        slot.set(entry).map_err(|back| {
+            let there = slot.get().map(|there| there.signature.name.as_str()).unwrap_or_default();
+            let what = format!("index {index} is taken by {there:?}");
+            Error::Table { name: back.signature.name, what }
+        })?;
         Ok(index)
     }
 
     /// The handler at an index.
     #[inline]
     pub fn get(&self, index: u8) -> Option<&Entry<M>> {
-        self.entries[usize::from(index)].as_ref()
+        self.entries[usize::from(index)].get()
     }
 
     /// The table in words, a line for each handler, in index order: what the ranks of a job compare.
     pub fn describe(&self) -> String {
         let mut text = String::new();
         for (index, entry) in self.entries.iter().enumerate() {
-            if let Some(Entry { signature: s, .. }) = entry {
+            if let Some(Entry { signature: s, .. }) = entry.get() {
                 let way = if s.reply { "reply" } else { "request" };
                 text += &format!("{index} {} {way} of {} arguments {:?}\n", s.category, s.nargs, s.name);
             }
@@ -114,6 +123,13 @@ impl<M: CoreMode> Handlers<M> {
     pub fn fingerprint(&self) -> u64 {
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         self.describe().bytes().fold(0xcbf2_9ce4_8422_2325, step)
+    }
+}
+
+fn check<M: CoreMode>(entry: &Entry<M>) -> Result<(), Error> {
+    match entry.signature.nargs {
+        nargs if nargs > crate::message::MAX_ARGS => Err(Error::Arguments { bytes: 4 * nargs }),
+        _ => Ok(()),
     }
 }
 
@@ -141,7 +157,7 @@ mod tests {
 
     #[test]
     fn indices_are_given_from_the_top() {
-        let mut table = Handlers::new();
+        let table = Handlers::new();
         assert_eq!(table.register(Some(254), entry("fixed")), Ok(254));
         assert_eq!(table.register(None, entry("a")), Ok(255));
         assert_eq!(table.register(None, entry("b")), Ok(253));
@@ -159,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_difference_changes_the_fingerprint_and_is_named() {
-        let (mut one, mut two) = (Handlers::new(), Handlers::new());
+        let (one, two) = (Handlers::new(), Handlers::new());
         assert_eq!(one.fingerprint(), two.fingerprint());
         assert!(one.register(None, entry("ping")).is_ok());
         assert!(two.register(None, entry("pong")).is_ok());

@@ -8,7 +8,8 @@
 //! - [`handlers`]: the handler table: fixed and "don't care" indices, and its fingerprint.
 //! - [`engine`]: sending, credits, dispatch, replies, polling and waiting.
 //! - [`ops`]: operations under way on the NIC, and what is done when they complete.
-//! - [`flow`]: the three settings of flow control.
+//! - [`flow`]: the settings of flow control and of waiting.
+//! - [`hsl`]: locks that a handler may take too.
 //! - [`wire`]: the port.
 //!
 //! While a handler runs, its thread dispatches nothing else, and its reply uses room that was reserved together with
@@ -19,6 +20,7 @@ pub mod engine;
 mod error;
 pub mod flow;
 pub mod handlers;
+pub mod hsl;
 pub mod message;
 pub mod ops;
 mod router;
@@ -26,20 +28,23 @@ pub mod wire;
 
 pub use engine::{Engine, Incoming, Outgoing, Parts, Received, Task};
 pub use error::Error;
-pub use flow::Flow;
+pub use flow::{Flow, Patience, WaitMode};
 pub use gasworks_rdma::Engine as Rdma;
 pub use gasworks_sock::sleeper::{Policy, Sleeper};
 pub use handlers::{Entry, Handlers, Signature};
+pub use hsl::HandlerLock;
 pub use message::Category;
 pub use ops::OpId;
 pub use wire::{Arrived, Class, Limits, Reservation, SharedBarrier, Wire, WireError};
 
-use gasworks_sync::{Mode, Par, Seq};
+use gasworks_sync::{Mode, Par, ParSync, Seq};
+use std::sync::Arc;
 
 /// The number of a process in a job.
 pub type Rank = u32;
 
-/// A thread mode, with what it makes of the ports: in [`Par`] everything is shared between threads.
+/// A thread mode, with what it makes of the ports: in [`Par`] everything is shared between threads, in [`ParSync`] it may
+/// change threads.
 pub trait CoreMode: Mode + Sized {
     /// A transport.
     type Wire: Wire + ?Sized;
@@ -51,36 +56,39 @@ pub trait CoreMode: Mode + Sized {
     type Function: for<'a> Fn(Incoming<'a, Self>) -> Result<(), Error> + ?Sized;
     /// What an operation keeps alive until it completes.
     type Keep: ?Sized;
+    /// What holds an engine, which only `Par` shares between threads.
+    type Shared<T>: std::ops::Deref<Target = T>;
+    /// Puts a value where it can be shared.
+    fn share<T>(value: T) -> Self::Shared<T>;
     /// Boxes something to be kept.
     fn keep<T: std::any::Any + Send + Sync>(value: T) -> Box<Self::Keep>;
     /// Takes it out again, if it is a `T`.
     fn unkeep<T: std::any::Any + Send + Sync>(kept: Box<Self::Keep>) -> Option<T>;
 }
 
-impl CoreMode for Seq {
-    type Wire = dyn Wire;
-    type Nic = dyn gasworks_rdma::Nic;
-    type Barrier = dyn SharedBarrier;
-    type Function = dyn for<'a> Fn(Incoming<'a, Seq>) -> Result<(), Error>;
-    type Keep = dyn std::any::Any;
-    fn keep<T: std::any::Any + Send + Sync>(value: T) -> Box<Self::Keep> {
-        Box::new(value)
-    }
-    fn unkeep<T: std::any::Any + Send + Sync>(kept: Box<Self::Keep>) -> Option<T> {
-        kept.downcast().ok().map(|boxed| *boxed)
-    }
+macro_rules! core_mode {
+    ($mode:ident, $shared:ident, ($($auto:ident)*), ($($function:ident)*)) => {
+        impl CoreMode for $mode {
+            type Wire = dyn Wire $(+ $auto)*;
+            type Nic = dyn gasworks_rdma::Nic $(+ $auto)*;
+            type Barrier = dyn SharedBarrier $(+ $auto)*;
+            type Function = dyn for<'a> Fn(Incoming<'a, $mode>) -> Result<(), Error> $(+ $function)*;
+            type Keep = dyn std::any::Any $(+ $auto)*;
+            type Shared<T> = $shared<T>;
+            fn keep<T: std::any::Any + Send + Sync>(value: T) -> Box<Self::Keep> {
+                Box::new(value)
+            }
+            fn unkeep<T: std::any::Any + Send + Sync>(kept: Box<Self::Keep>) -> Option<T> {
+                kept.downcast().ok().map(|boxed| *boxed)
+            }
+            fn share<T>(value: T) -> Self::Shared<T> {
+                $shared::new(value)
+            }
+        }
+    };
 }
 
-impl CoreMode for Par {
-    type Wire = dyn Wire + Send + Sync;
-    type Nic = dyn gasworks_rdma::Nic + Send + Sync;
-    type Barrier = dyn SharedBarrier + Send + Sync;
-    type Function = dyn for<'a> Fn(Incoming<'a, Par>) -> Result<(), Error> + Send + Sync;
-    type Keep = dyn std::any::Any + Send + Sync;
-    fn keep<T: std::any::Any + Send + Sync>(value: T) -> Box<Self::Keep> {
-        Box::new(value)
-    }
-    fn unkeep<T: std::any::Any + Send + Sync>(kept: Box<Self::Keep>) -> Option<T> {
-        kept.downcast().ok().map(|boxed| *boxed)
-    }
-}
+core_mode!(Seq, Box, (), ());
+// A table is shared with whoever registers more, perhaps on another thread.
+core_mode!(ParSync, Box, (Send), (Send Sync));
+core_mode!(Par, Arc, (Send Sync), (Send Sync));

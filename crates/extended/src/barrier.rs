@@ -125,7 +125,7 @@ impl Dissemination {
     pub fn register<M: CoreMode>(
         rank: u32,
         ranks: u32,
-        handlers: &mut Handlers<M>,
+        handlers: &Handlers<M>,
         boxed: impl FnOnce(Arc<Dissemination>) -> Box<M::Function>,
     ) -> Result<Arc<Self>, gasworks_core::Error> {
         let heard = std::array::from_fn(|_| std::array::from_fn(|_| AtomicU32::new(0)));

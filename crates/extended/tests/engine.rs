@@ -1,7 +1,7 @@
 //! Put, get and the dissemination barrier on engines put together by hand, below the facade.
 
 use gasworks_core::{
-    Category, Engine, Entry, Error as CoreError, Flow, Handlers, Incoming, Outgoing, Parts, Policy,
+    Category, Engine, Entry, Error as CoreError, Flow, Handlers, Incoming, Outgoing, Parts, Patience, Policy,
     Signature, Wire,
 };
 use gasworks_extended::barrier::{Dissemination, Turn, Way};
@@ -24,8 +24,8 @@ fn engine(rank: &SimRank) -> Result<(Engine<Seq>, Barrier<Seq>), CoreError> {
         let len = rank.segment().len() as u64;
         Peer { mapped: mapped.unwrap_or(RawBytes::EMPTY), len, remote_base: 0, key: Vec::new(), flags }
     };
-    let mut handlers = Handlers::new();
-    let state = Dissemination::register::<Seq>(rank.rank(), ranks, &mut handlers, |state| {
+    let handlers = Handlers::new();
+    let state = Dissemination::register::<Seq>(rank.rank(), ranks, &handlers, |state| {
         Box::new(move |step: Incoming<'_, Seq>| {
             state.hear(step.args());
             Ok(())
@@ -38,10 +38,11 @@ fn engine(rank: &SimRank) -> Result<(Engine<Seq>, Barrier<Seq>), CoreError> {
         peers: PeerTable::new((0..ranks).map(peer).collect(), Arc::new(rank.clone())),
         rdma: None,
         flow: Flow { depth: 2, total: 3, volume: 0 },
-        patience: Policy::for_host(ranks as usize, 2),
+        patience: Patience::new(Policy::for_host(ranks as usize, 2)),
         handlers,
     };
-    let engine = Engine::new(parts, vec![Box::new(Turn(state.clone()))]);
+    let engine = Engine::new(parts);
+    engine.add_task(Box::new(Turn(state.clone()))).expect("room on the list");
     Ok((engine, Barrier::new(Way::Dissemination(state))))
 }
 
@@ -116,7 +117,7 @@ fn a_thread_that_sleeps_is_woken_by_what_another_handles() {
         SimConfig { mapped: true, busy: 0, watchdog: Duration::from_secs(10), ..SimConfig::varied(1, 7) };
     let result = simnet::run(config, |rank| {
         let handled = Arc::new(AtomicU64::new(0));
-        let mut handlers = Handlers::<Par>::new();
+        let handlers = Handlers::<Par>::new();
         let count = handled.clone();
         let signature = Signature { name: "count".into(), category: Category::Short, reply: false, nargs: 0 };
         let function = Box::new(move |_: Incoming<'_, Par>| {
@@ -136,10 +137,15 @@ fn a_thread_that_sleeps_is_woken_by_what_another_handles() {
             peers: PeerTable::new(vec![own], Arc::new(())),
             rdma: None,
             flow: Flow { depth: 4, total: 4, volume: 0 },
-            patience: Policy { spins: 0, yields: 0, first_sleep: minute, longest_sleep: minute },
+            patience: Patience::new(Policy {
+                spins: 0,
+                yields: 0,
+                first_sleep: minute,
+                longest_sleep: minute,
+            }),
             handlers,
         };
-        let engine = Engine::<Par>::new(parts, Vec::new());
+        let engine = Engine::<Par>::new(parts);
         let message = Outgoing { category: Category::Short, handler, args: &[], payload: &[], landing: 0 };
         for round in 1..=200u64 {
             let done = || handled.load(Ordering::Relaxed) == round;

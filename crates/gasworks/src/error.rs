@@ -53,6 +53,20 @@ pub enum Error {
         /// What that rank registered.
         theirs: String,
     },
+    /// A progress thread where several threads may not communicate at once.
+    #[error(
+        "a progress thread in {mode} mode: only a job in par mode lets another thread poll; use Job<Par>"
+    )]
+    ProgressThread {
+        /// The thread mode.
+        mode: &'static str,
+    },
+    /// A thread could not be started.
+    #[error("starting the progress thread: {cause}")]
+    Thread {
+        /// What the system says.
+        cause: String,
+    },
     /// An allocation from the segment does not fit.
     #[error(
         "allocating {asked} bytes from the segment of rank {rank}: {left} of {len} bytes are left; ask for a larger \

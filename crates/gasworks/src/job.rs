@@ -1,9 +1,10 @@
 //! A job: its ranks, its transports, its segments, its end.
 
+use crate::progress::ProgressThread;
 use crate::{Agent, Config, Error, GlobalPtr, Segment, Table, ThreadMode, settings};
 use bytemuck::Pod;
 use gasworks_bootstrap::Bootstrap;
-use gasworks_core::{Engine, Flow, Parts, Rdma, flow, handlers::first_difference};
+use gasworks_core::{Engine, Flow, Parts, Rdma, WaitMode, flow, handlers::first_difference};
 use gasworks_extended::Barrier;
 use gasworks_extended::barrier::{Dissemination, Turn, Way};
 use gasworks_memory::PeerTable;
@@ -31,10 +32,11 @@ pub struct Transport<M: ThreadMode> {
 pub struct Job<M: ThreadMode> {
     /// In `Seq` a job stays on its thread.
     mode: PhantomData<M::Lock<()>>,
-    pub(crate) engine: Engine<M>,
+    pub(crate) engine: M::Shared<Engine<M>>,
     pub(crate) barrier: Barrier<M>,
     bootstrap: <Par as Mode>::Lock<Box<dyn Bootstrap + Send>>,
     allocated: <Par as Mode>::Lock<u64>,
+    _progress: Option<ProgressThread>,
     /// What a message about a fault calls this process.
     _name: gasworks_os::jobs::Guard,
 }
@@ -85,7 +87,7 @@ impl<M: ThreadMode> Job<M> {
             let _ =
                 write!(std::io::stderr(), "gasworks: settings of rank 0 of {ranks}\n{}", settings::report());
         }
-        let mut handlers = table.handlers;
+        let handlers = table.handlers;
         let cores = greet(&*bootstrap, &handlers.describe(), handlers.fingerprint())?;
         let patience = flow::patience(ranks as usize, cores)?;
         kill_point!("job.open.greeted");
@@ -100,27 +102,32 @@ impl<M: ThreadMode> Job<M> {
                 wires: wires.len(),
             });
         }
-        let mut tasks: Vec<Box<dyn gasworks_core::Task<M>>> = Vec::new();
+        let mut turn = None;
         let way = match barrier {
             Some(barrier) => Way::Shared(barrier),
             None => {
-                let state = Dissemination::register(rank, ranks, &mut handlers, M::hear)?;
-                tasks.push(Box::new(Turn(state.clone())));
+                let state = Dissemination::register(rank, ranks, &handlers, M::hear)?;
+                turn = Some(Turn(state.clone()));
                 Way::Dissemination(state)
             }
         };
         let parts = Parts { rank, wires, route, peers, rdma, flow, patience, handlers };
-        let engine = Engine::new(parts, tasks);
+        let engine = M::share(Engine::new(parts));
+        if let Some(turn) = turn {
+            engine.add_task(Box::new(turn))?;
+        }
         bootstrap.fence()?;
         bootstrap.started();
         kill_point!("job.open.fenced");
         let bootstrap = Lock::new(bootstrap);
+        let progress = if settings::progress_thread()? { Some(M::spawn_progress(&engine)?) } else { None };
         Ok(Self {
             mode: PhantomData,
             engine,
             barrier: Barrier::new(way),
             bootstrap,
             allocated: Lock::new(0),
+            _progress: progress,
             _name: name,
         })
     }
@@ -134,6 +141,25 @@ impl<M: ThreadMode> Job<M> {
             return Err(gasworks_core::Error::InHandler("an agent").into());
         }
         Ok(Agent::new(self))
+    }
+
+    /// The handler table, for registering more. Registration is local: it waits for nobody.
+    pub fn table(&self) -> Table<M> {
+        Table::of(self.engine.handlers().clone())
+    }
+
+    /// Starts a thread that serves the other ranks while this one computes, until what is returned is dropped. Handlers
+    /// may then run on that thread. `GASWORKS_PROGRESS_THREAD=1` starts one with the job.
+    ///
+    /// # Errors
+    /// The job is not in `Par` mode, or the system starts no thread.
+    pub fn progress_thread(&self) -> Result<ProgressThread, Error> {
+        M::spawn_progress(&self.engine)
+    }
+
+    /// How this rank waits from now on.
+    pub fn set_wait_mode(&self, mode: WaitMode) {
+        self.engine.set_wait_mode(mode);
     }
 
     /// This rank.

@@ -1,12 +1,14 @@
 //! What the facade needs to know of a thread mode.
 
-use gasworks_core::{CoreMode, Incoming};
+use crate::Error;
+use crate::progress::ProgressThread;
+use gasworks_core::{CoreMode, Engine, Incoming};
 use gasworks_extended::barrier::Dissemination;
 use gasworks_pshm::{Pshm, ShmBarrier};
-use gasworks_sync::{Par, Seq};
+use gasworks_sync::{Mode, Par, ParSync, Seq};
 use std::sync::Arc;
 
-/// [`Seq`] or [`Par`].
+/// [`Seq`], [`ParSync`] or [`Par`].
 pub trait ThreadMode: CoreMode {
     #[doc(hidden)]
     fn wire(wire: Pshm<Self>) -> Box<Self::Wire>;
@@ -14,34 +16,32 @@ pub trait ThreadMode: CoreMode {
     fn barrier(barrier: ShmBarrier) -> Box<Self::Barrier>;
     #[doc(hidden)]
     fn hear(state: Arc<Dissemination>) -> Box<Self::Function>;
+    #[doc(hidden)]
+    fn spawn_progress(engine: &Self::Shared<Engine<Self>>) -> Result<ProgressThread, Error>;
 }
 
-impl ThreadMode for Seq {
-    fn wire(wire: Pshm<Self>) -> Box<Self::Wire> {
-        Box::new(wire)
-    }
-    fn barrier(barrier: ShmBarrier) -> Box<Self::Barrier> {
-        Box::new(barrier)
-    }
-    fn hear(state: Arc<Dissemination>) -> Box<Self::Function> {
-        Box::new(move |step: Incoming<'_, Self>| {
-            state.hear(step.args());
-            Ok(())
-        })
-    }
+macro_rules! thread_mode {
+    ($mode:ident, $spawn:expr) => {
+        impl ThreadMode for $mode {
+            fn wire(wire: Pshm<Self>) -> Box<Self::Wire> {
+                Box::new(wire)
+            }
+            fn barrier(barrier: ShmBarrier) -> Box<Self::Barrier> {
+                Box::new(barrier)
+            }
+            fn hear(state: Arc<Dissemination>) -> Box<Self::Function> {
+                Box::new(move |step: Incoming<'_, Self>| {
+                    state.hear(step.args());
+                    Ok(())
+                })
+            }
+            fn spawn_progress(engine: &Self::Shared<Engine<Self>>) -> Result<ProgressThread, Error> {
+                $spawn(engine)
+            }
+        }
+    };
 }
 
-impl ThreadMode for Par {
-    fn wire(wire: Pshm<Self>) -> Box<Self::Wire> {
-        Box::new(wire)
-    }
-    fn barrier(barrier: ShmBarrier) -> Box<Self::Barrier> {
-        Box::new(barrier)
-    }
-    fn hear(state: Arc<Dissemination>) -> Box<Self::Function> {
-        Box::new(move |step: Incoming<'_, Self>| {
-            state.hear(step.args());
-            Ok(())
-        })
-    }
-}
+thread_mode!(Seq, |_| Err(Error::ProgressThread { mode: Self::NAME }));
+thread_mode!(ParSync, |_| Err(Error::ProgressThread { mode: Self::NAME }));
+thread_mode!(Par, ProgressThread::start);

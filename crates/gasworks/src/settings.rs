@@ -12,8 +12,18 @@ const VERBOSE: Setting = Setting {
     reader: "gasworks",
 };
 
+const PROGRESS_THREAD: Setting = Setting {
+    name: "GASWORKS_PROGRESS_THREAD",
+    aliases: &[],
+    kind: Kind::Boolean,
+    default: "0",
+    unit: "",
+    meaning: "a thread of each rank serves the others while the program computes; par mode only",
+    reader: "gasworks",
+};
+
 /// The rows of this crate.
-pub const SETTINGS: &[Setting] = &[VERBOSE];
+pub const SETTINGS: &[Setting] = &[VERBOSE, PROGRESS_THREAD];
 
 /// Every setting that a program reads, by crate from the ground floor up.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
@@ -54,4 +64,8 @@ pub fn report() -> String {
 
 pub(crate) fn verbose() -> bool {
     VERBOSE.boolean().unwrap_or(false)
+}
+
+pub(crate) fn progress_thread() -> Result<bool, SettingError> {
+    PROGRESS_THREAD.boolean()
 }

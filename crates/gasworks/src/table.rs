@@ -4,7 +4,7 @@ use crate::handler::{Landed, Outcome, Payload, Reply, Request};
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::{Category, CoreMode, Entry, Handlers, Incoming, Received, Signature};
-use gasworks_sync::{Lent, Par, RawBytes, Seq};
+use gasworks_sync::{Lent, Par, ParSync, RawBytes, Seq};
 use std::marker::PhantomData;
 
 /// What travels as a message's arguments: any plain type whose size is a multiple of 4 and at most 64 bytes. Another
@@ -12,7 +12,8 @@ use std::marker::PhantomData;
 pub trait Args: Pod + Send + Sync {}
 impl<T: Pod + Send + Sync> Args for T {}
 
-/// A handler's closure: `'static` in [`Seq`]; in [`Par`], where any thread may run it, `Send + Sync` as well.
+/// A handler's closure: `'static` in [`Seq`]; in [`Par`] and [`ParSync`], where any thread may run it, `Send + Sync` as
+/// well.
 pub trait Handler<M: CoreMode>: Sized + 'static {
     #[doc(hidden)]
     fn boxed(self, adapt: Adapt<Self, M>) -> Box<M::Function>;
@@ -23,6 +24,12 @@ type Adapt<F, M> = for<'a> fn(&F, Incoming<'a, M>) -> Result<(), gasworks_core::
 impl<F: 'static> Handler<Seq> for F {
     fn boxed(self, adapt: Adapt<Self, Seq>) -> Box<<Seq as CoreMode>::Function> {
         Box::new(move |incoming: Incoming<'_, Seq>| adapt(&self, incoming))
+    }
+}
+
+impl<F: Send + Sync + 'static> Handler<ParSync> for F {
+    fn boxed(self, adapt: Adapt<Self, ParSync>) -> Box<<ParSync as CoreMode>::Function> {
+        Box::new(move |incoming: Incoming<'_, ParSync>| adapt(&self, incoming))
     }
 }
 
@@ -72,7 +79,9 @@ handles! {
     LongReply;
 }
 
-/// A handler table being built. All ranks register the same handlers in the same order; the job compares.
+/// A handler table. What is registered before the job opens must be the same on all ranks, in the same order: the job
+/// compares. More may be registered while the job is open ([`Job::table`](crate::Job::table)): then a request may arrive
+/// at once, and it is for the ranks to see that everybody has registered before anybody sends.
 pub struct Table<M: ThreadMode> {
     pub(crate) handlers: Handlers<M>,
     fixed: Option<u8>,
@@ -88,6 +97,10 @@ impl<M: ThreadMode> Table<M> {
     /// An empty table.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    pub(crate) fn of(handlers: Handlers<M>) -> Self {
+        Self { handlers, fixed: None }
     }
 
     /// Gives the next handler this index, 128 to 255, instead of the highest free one.

@@ -1,12 +1,16 @@
 //! The Rust face in a job of one rank: what a program sees when it, or its handlers, do something wrong.
 
-use gasworks::{Config, Error, GlobalPtr, Job, Landed, Par, Request, Seq, Table};
+use gasworks::{Config, Error, GlobalPtr, Job, Landed, Par, ParSync, Request, Seq, Table, ThreadMode};
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
 
 fn open(table: Table<Seq>) -> Result<Job<Seq>, Error> {
+    open_as(table)
+}
+
+fn open_as<M: ThreadMode>(table: Table<M>) -> Result<Job<M>, Error> {
     Job::open(Config::from_env()?.segment(1 << 16), table)
 }
 
@@ -145,4 +149,75 @@ fn several_threads_wait_while_one_of_them_handles() -> Result<(), Error> {
         Ok::<_, Error>(())
     })?;
     job.close()
+}
+
+#[test]
+fn threads_take_turns_with_a_parsync_job() {
+    let count = Arc::new(Mutex::new(0));
+    let mut table = Table::<ParSync>::new();
+    let counted = count.clone();
+    let add = table.short_request("add", move |_: Request<'_, ParSync>, x: u64| {
+        *counted.lock().unwrap_or_else(|e| e.into_inner()) += x;
+    });
+    let add = add.expect("registered");
+    let job = Mutex::new(open_as(table).expect("a job of one"));
+    std::thread::scope(|scope| {
+        for thread in 1..=3u64 {
+            let job = &job;
+            scope.spawn(move || {
+                for _ in 0..100 {
+                    let job = job.lock().expect("nobody panicked");
+                    let agent = job.agent().expect("an agent");
+                    agent.request_short(0, add, thread).expect("sent");
+                    agent.poll().expect("polled");
+                }
+            });
+        }
+    });
+    let job = job.into_inner().expect("nobody panicked");
+    let sum = || *count.lock().unwrap_or_else(|e| e.into_inner());
+    job.agent().expect("an agent").wait_until(|| sum() == 600).expect("they all arrive");
+    job.close().expect("closed");
+}
+
+#[test]
+fn more_handlers_are_registered_while_the_job_is_open() {
+    let job = open_as(Table::<Seq>::new()).expect("a job of one");
+    let (seen, agent) = (Rc::new(Cell::new(0)), job.agent().expect("an agent"));
+    for value in 1..4u64 {
+        let counted = seen.clone();
+        let late = job.table().short_request("late", move |_: Request<'_, Seq>, x: u64| counted.set(x));
+        agent.request_short(0, late.expect("registered"), value).expect("sent");
+        agent.wait_until(|| seen.get() == value).expect("handled by the latest");
+    }
+    let taken = job.table().at(255).short_request("taken", |_: Request<'_, Seq>, _: u64| ()).err();
+    assert!(taken.is_some_and(|e| e.to_string().contains("index 255 is taken by \"late\"")));
+    job.close().expect("closed");
+}
+
+#[test]
+fn a_progress_thread_serves_while_the_program_computes() {
+    let count = Arc::new(gasworks_sync::atomic::AtomicU64::new(0));
+    let mut table = Table::<Par>::new();
+    let counted = count.clone();
+    let thread_of = Arc::new(Mutex::new(None));
+    let ran_on = thread_of.clone();
+    let add = table.short_request("add", move |_: Request<'_, Par>, x: u64| {
+        *ran_on.lock().expect("nobody panicked") = Some(std::thread::current().id());
+        counted.fetch_add(x, gasworks_sync::atomic::Ordering::Release);
+    });
+    let add = add.expect("registered");
+    let job = open_as(table).expect("a job of one");
+    let progress = job.progress_thread().expect("a thread");
+    job.agent().expect("an agent").request_short(0, add, 7).expect("sent");
+    while count.load(gasworks_sync::atomic::Ordering::Acquire) != 7 {
+        std::thread::yield_now(); // computes, and polls nothing
+    }
+    assert_ne!(*thread_of.lock().expect("nobody panicked"), Some(std::thread::current().id()));
+    drop(progress);
+    job.close().expect("closed");
+
+    let job = open_as(Table::<Seq>::new()).expect("a job of one");
+    assert!(job.progress_thread().is_err_and(|e| e.to_string().contains("seq mode")));
+    job.close().expect("closed");
 }

@@ -6,7 +6,7 @@
 //!
 //! - [`atomic`], [`cell`], [`fence`], [`spin`]: the primitives, switched to loom's where it checks.
 //! - [`racy`]: copies to and from memory that a peer may be writing.
-//! - [`mode`]: the thread mode as a type (`Seq`, `Par`), and the lock each one pays for.
+//! - [`mode`]: the thread mode as a type (`Seq`, `ParSync`, `Par`), and the lock each one pays for.
 //! - [`ord!`], [`planted!`]: orderings and branches by name, which a checker build can weaken one at a time to
 //!   prove that the checks would notice.
 //! - [`kill_point!`]: the places at which a test kills the process.
@@ -21,5 +21,5 @@ pub mod mutation;
 pub mod racy;
 
 pub use atomic::{fence, spin};
-pub use mode::{Lock, Mode, Par, Seq};
+pub use mode::{Lock, Mode, Par, ParSync, Seq};
 pub use racy::{Lent, RawBytes};

@@ -1,10 +1,10 @@
-//! The thread mode as a type: [`Seq`] pays for no lock, [`Par`] for a mutex.
+//! The thread mode as a type: [`Seq`] and [`ParSync`] pay for no lock, [`Par`] for a mutex.
 
 /// How many threads of a process may communicate, decided at compile time.
 pub trait Mode: Copy + Send + Sync + 'static {
     /// The lock that protects state shared between the threads of one process.
     type Lock<T>: Lock<T>;
-    /// The name in reports: `seq` or `par`.
+    /// The name in reports: `seq`, `parsync` or `par`.
     const NAME: &'static str;
     /// Whether several threads may communicate at once.
     const PARALLEL: bool;
@@ -13,6 +13,11 @@ pub trait Mode: Copy + Send + Sync + 'static {
 /// One thread communicates.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seq;
+
+/// Several threads communicate, one at a time: who lets them take turns is the program, by moving what they share or
+/// by a lock of its own. So nothing is locked here, and what is shared may change threads but not be used by two.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ParSync;
 
 /// Any number of threads communicate.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,6 +39,12 @@ pub trait Lock<T> {
 impl Mode for Seq {
     type Lock<T> = std::cell::RefCell<T>;
     const NAME: &'static str = "seq";
+    const PARALLEL: bool = false;
+}
+
+impl Mode for ParSync {
+    type Lock<T> = std::cell::RefCell<T>;
+    const NAME: &'static str = "parsync";
     const PARALLEL: bool = false;
 }
 

@@ -9,7 +9,7 @@ use crate::world::{Build, Built, World};
 use anyhow::{Context, Result, ensure};
 
 const TRANSPORTS: [&str; 3] = ["pshm", "simnet", "simnet-unmapped"];
-const MODES: [&str; 2] = ["seq", "par"];
+const MODES: [&str; 3] = ["seq", "par", "parsync"];
 const RANKS: [usize; 4] = [1, 2, 4, 7];
 const BUILDS: [Build; 2] = [Build::Debug, Build::Release];
 

@@ -1,6 +1,7 @@
 //! Polling: arrived messages are checked and handed to their handlers; everything else gets its turn.
 
-use super::{BURST, Engine, HANDLING, Incoming, RETURN_EVERY, Received};
+use super::thread::{Handling, may_communicate};
+use super::{BURST, Engine, Incoming, RETURN_EVERY, Received};
 use crate::message::{Decoded, Head, Landing, Returned, decode};
 use crate::wire::Arrived;
 use crate::{Category, CoreMode, Error, Rank};
@@ -10,22 +11,6 @@ use gasworks_sync::{Lent, Lock};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Marks this thread as running a handler, until dropped.
-struct Handling;
-
-impl Handling {
-    fn begin() -> Self {
-        HANDLING.set(true);
-        Handling
-    }
-}
-
-impl Drop for Handling {
-    fn drop(&mut self) {
-        HANDLING.set(false);
-    }
-}
-
 impl<M: CoreMode> Engine<M> {
     /// Makes progress: dispatches arrived messages, moves transfers on, returns credits. Returns how many messages
     /// were dispatched and transfers completed.
@@ -34,9 +19,7 @@ impl<M: CoreMode> Engine<M> {
     /// A peer's message or memory is not what it must be, a handler's reply failed, or this is called in a handler.
     #[inline]
     pub fn poll(&self) -> Result<usize, Error> {
-        if HANDLING.get() {
-            return Err(Error::InHandler("poll"));
-        }
+        may_communicate("poll")?;
         let mut problem = None;
         let mut keep_first = |outcome: Result<(), Error>| {
             if let Err(error) = outcome {
@@ -56,13 +39,14 @@ impl<M: CoreMode> Engine<M> {
         if let Some(error) = problem {
             return Err(error);
         }
+        if self.failed.load(Ordering::Relaxed) {
+            self.earlier_failure()?;
+        }
         let handled = handled? + completed?;
         if handled > 0 {
             self.note_work();
         }
-        for task in &self.tasks {
-            task.turn(self)?;
-        }
+        self.tasks.turn(self)?;
         // Credits ride on other messages where there are any; an idle rank returns them at once, a busy one now and
         // then, so that nobody starves on credits that many ranks hold a few of.
         let polls = self.polls.load(Ordering::Relaxed).wrapping_add(1);
@@ -83,10 +67,21 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Records a failure that nobody is there to be told of; the next poll returns it.
-    pub(super) fn fail_later(&self, error: Error) {
+    pub fn fail_later(&self, error: Error) {
         self.failure.with(|slot| {
             slot.get_or_insert(error);
         });
+        // Relaxed: the lock orders what it holds; a poll that comes too early leaves it to the next.
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn earlier_failure(&self) -> Result<(), Error> {
+        let error = self.failure.with(|slot| {
+            self.failed.store(false, Ordering::Relaxed);
+            slot.take()
+        });
+        error.map_or(Ok(()), Err)
     }
 
     /// Takes back credits that a peer returned.

@@ -1,6 +1,6 @@
 //! A message in a handler's hands.
 
-use super::{Engine, Outgoing};
+use super::{Engine, Held, Outgoing};
 use crate::{CoreMode, Error, Rank, Signature};
 use gasworks_sync::Lent;
 use std::cell::Cell;
@@ -71,6 +71,9 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
         let Some((bytes, replied)) = self.request else {
             return Err(Error::InHandler("reply to a reply"));
         };
+        if Held::any() {
+            return Err(Error::LockHeld("active message reply"));
+        }
         self.engine.reply(self.source, message, bytes)?;
         replied.set(true);
         Ok(())

@@ -2,12 +2,17 @@
 
 mod dispatch;
 mod incoming;
+mod progress;
 mod put;
 mod send;
+mod thread;
+
+pub use progress::Task;
+pub(crate) use thread::{Held, this_thread};
 
 pub use incoming::{Incoming, Received};
 
-use crate::flow::Flow;
+use crate::flow::{Flow, Patience, WaitMode};
 use crate::handlers::Handlers;
 use crate::ops::Ops;
 use crate::router::Router;
@@ -18,13 +23,7 @@ use gasworks_rdma::{Engine as Rdma, Key};
 use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_sock::sleeper::{Policy, Sleeper, Step};
 use gasworks_sync::Lock;
-use gasworks_sync::atomic::{AtomicU32, Ordering};
-use std::cell::Cell;
-
-thread_local! {
-    /// Whether a handler runs on this thread: then nothing else is dispatched and nothing is sent but its reply.
-    static HANDLING: Cell<bool> = const { Cell::new(false) };
-}
+use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Messages taken at once from a transport; the seed's `AM_BURST`.
 const BURST: usize = 20;
@@ -46,7 +45,7 @@ pub struct Parts<M: CoreMode> {
     /// Flow control.
     pub flow: Flow,
     /// How this rank waits.
-    pub patience: Policy,
+    pub patience: Patience,
     /// The handler table.
     pub handlers: Handlers<M>,
 }
@@ -73,15 +72,6 @@ pub struct Waiting {
     seen: u32,
 }
 
-/// Something on the progress list: it is given a turn at every poll. It must not poll itself.
-pub trait Task<M: CoreMode>: Send + Sync {
-    /// Makes what progress it can.
-    ///
-    /// # Errors
-    /// Any; the poll returns it.
-    fn turn(&self, engine: &Engine<M>) -> Result<(), Error>;
-}
-
 /// The engine of active messages.
 pub struct Engine<M: CoreMode> {
     rank: Rank,
@@ -99,20 +89,24 @@ pub struct Engine<M: CoreMode> {
     polls: AtomicU32,
     /// Polls that did something; counted in `Par` only.
     worked: AtomicU32,
-    patience: Policy,
+    patience: Patience,
+    /// A [`WaitMode`].
+    wait_mode: AtomicU32,
     handlers: Handlers<M>,
     /// What is tried again at every poll.
     late: SegQueue<put::Late>,
     failure: M::Lock<Option<Error>>,
-    tasks: Vec<Box<dyn Task<M>>>,
+    /// Whether there is a `failure`.
+    failed: AtomicBool,
+    tasks: progress::Tasks<M>,
 }
 
 impl<M: CoreMode> Engine<M> {
-    /// Puts an engine together. `tasks` is the progress list.
+    /// Puts an engine together.
     ///
     /// # Panics
     /// If a route names a transport that is not among the parts, or there is none at all.
-    pub fn new(parts: Parts<M>, tasks: Vec<Box<dyn Task<M>>>) -> Self {
+    pub fn new(parts: Parts<M>) -> Self {
         let Parts { rank, wires, route, peers, rdma, flow, patience, handlers } = parts;
         let limits = wires.iter().map(|wire| wire.limits()).reduce(|a, b| Limits {
             max_medium: a.max_medium.min(b.max_medium),
@@ -140,11 +134,13 @@ impl<M: CoreMode> Engine<M> {
             return_at: (flow.depth / 2).max(1),
             polls: AtomicU32::new(0),
             worked: AtomicU32::new(0),
+            wait_mode: AtomicU32::new(patience.mode as u32),
             patience,
             handlers,
             late: SegQueue::new(),
             failure: Lock::new(None),
-            tasks,
+            failed: AtomicBool::new(false),
+            tasks: progress::Tasks::new(),
             peers,
         }
     }
@@ -189,7 +185,15 @@ impl<M: CoreMode> Engine<M> {
 
     /// Whether a handler is running on this thread.
     pub fn in_handler() -> bool {
-        HANDLING.get()
+        thread::is_handling()
+    }
+
+    /// Puts something on the progress list: it gets a turn at every poll from now on.
+    ///
+    /// # Errors
+    /// The list is full.
+    pub fn add_task(&self, task: Box<dyn Task<M>>) -> Result<(), Error> {
+        self.tasks.add(task)
     }
 
     /// Polls until `done` says so: spins, then yields, then sleeps.
@@ -204,9 +208,23 @@ impl<M: CoreMode> Engine<M> {
         Ok(())
     }
 
+    /// How this rank waits from now on: the specification's `gasnet_set_waitmode`.
+    pub fn set_wait_mode(&self, mode: WaitMode) {
+        self.wait_mode.store(mode as u32, Ordering::Relaxed);
+    }
+
+    /// How this rank waits.
+    pub fn wait_mode(&self) -> WaitMode {
+        WaitMode::from_number(self.wait_mode.load(Ordering::Relaxed))
+    }
+
+    fn policy(&self) -> Policy {
+        self.patience.policy(self.wait_mode())
+    }
+
     /// What a waiting loop keeps from turn to turn. Made before the loop's condition is looked at for the first time.
     pub fn sleeper(&self) -> Waiting {
-        Waiting { sleeper: Sleeper::new(self.patience), seen: self.worked.load(Ordering::Acquire) }
+        Waiting { sleeper: Sleeper::new(self.policy()), seen: self.worked.load(Ordering::Acquire) }
     }
 
     /// One turn of a waiting loop: polls, and gives way if there was nothing to do.
@@ -235,13 +253,18 @@ impl<M: CoreMode> Engine<M> {
         Ok(())
     }
 
+    /// Wakes this rank's threads that sleep in a wait.
+    pub fn wake(&self) {
+        self.worked.fetch_add(1, Ordering::Release);
+        self.router.wake();
+    }
+
     /// Says that a poll of this thread did something: another thread may sleep that waits for just that. In `Seq` there
     /// is none.
     #[inline]
     fn note_work(&self) {
         if M::PARALLEL {
-            self.worked.fetch_add(1, Ordering::Release);
-            self.router.wake();
+            self.wake();
         }
     }
 

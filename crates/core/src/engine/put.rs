@@ -5,13 +5,12 @@
 //!     caller of [`Engine::transfer`] promises it; a Long request borrows its payload and returns only when the put is
 //!     over; a Long reply's put has a copy that the operation keeps.
 
-use super::{Engine, HANDLING, Outgoing};
+use super::{Engine, Outgoing, thread};
 use crate::message::{Encoded, Returned};
 use crate::ops::{After, Finished, NotStarted, OpId};
 use crate::wire::{Class, WireError};
 use crate::{CoreMode, Error, Rank};
 use gasworks_rdma::{Direction, EngineError, Key};
-use gasworks_sync::Lock;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -46,8 +45,8 @@ impl<M: CoreMode> Engine<M> {
             Direction::Put => "put",
             Direction::Get => "get",
         };
-        if HANDLING.get() {
-            return Err((Error::InHandler(during), keep));
+        if let Err(error) = thread::may_communicate(during) {
+            return Err((error, keep));
         }
         let checked = self.peers.locate(peer, offset, len).map_err(Error::memory(during));
         let rdma = self.rdma.as_ref().ok_or(Error::Unreachable { during, rank: peer });
@@ -117,10 +116,7 @@ impl<M: CoreMode> Engine<M> {
         if !self.late.is_empty() {
             self.retry_late();
         }
-        match self.failure.try_with(Option::take).flatten() {
-            Some(error) => Err(error),
-            None => Ok(completed),
-        }
+        Ok(completed)
     }
 
     fn send_header(&self, to: Rank, class: Class, mut head: Encoded, own: Returned) {

@@ -1,6 +1,6 @@
 //! Sending: requests, which wait for credits, and replies, which never do.
 
-use super::{Engine, HANDLING, Outgoing};
+use super::{Engine, Outgoing, thread};
 use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned};
 use crate::wire::{Class, WireError};
 use crate::{Category, CoreMode, Error, Rank, Wire};
@@ -38,9 +38,7 @@ impl<M: CoreMode> Engine<M> {
     /// [`Error::is_busy`] if a credit or room is short, and those of [`request`](Self::request).
     #[inline]
     pub fn try_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
-        if HANDLING.get() {
-            return Err(Error::InHandler("active message request"));
-        }
+        thread::may_communicate("active message request")?;
         self.peer_exists("active message request", to)?;
         let way = self.check(to, message)?;
         let packet = if matches!(way, Way::Packet) { message.payload } else { &[] };

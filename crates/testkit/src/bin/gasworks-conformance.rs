@@ -2,7 +2,7 @@
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Parser, ValueEnum};
-use gasworks::{Config, Job, Par, Seq};
+use gasworks::{Config, Job, Par, ParSync, Seq};
 use gasworks_testkit::conformance::special::{SPECIALS, STACK, odd_table, suite_on};
 use gasworks_testkit::conformance::{Stage, State, SuiteMode, cases, run_case, segment};
 use gasworks_testkit::simnet::SimConfig;
@@ -15,6 +15,8 @@ use std::time::Duration;
 enum Mode {
     /// One thread communicates.
     Seq,
+    /// Several may, one at a time.
+    Parsync,
     /// Several may.
     Par,
 }
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.mode {
         Mode::Seq => run::<Seq>(&args),
+        Mode::Parsync => run::<ParSync>(&args),
         Mode::Par => run::<Par>(&args),
     };
     match outcome {

@@ -4,8 +4,8 @@ use super::pattern::{self, tag};
 use super::{Case, Failure, LANDING};
 use crate::simnet::SimMode;
 use gasworks::{
-    Args, Error, GlobalPtr, Landed, LongReply, LongRequest, MediumReply, MediumRequest, Par, Payload, Reply,
-    Request, Seq, ShortReply, ShortRequest, Table,
+    Args, Error, GlobalPtr, Landed, LongReply, LongRequest, MediumReply, MediumRequest, Par, ParSync,
+    Payload, Reply, Request, Seq, ShortReply, ShortRequest, Table,
 };
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -364,6 +364,7 @@ pub trait SuiteMode: SimMode {
 }
 
 suite_mode!(Seq, Vec::new());
+suite_mode!(ParSync, Vec::new());
 suite_mode!(Par, vec![Case { name: "threads.all-at-once", ranks: 1, run: super::flow::threads }]);
 
 fn wrong(what: String) -> Error {

@@ -5,7 +5,7 @@
 //!     the segment stays mapped as long as any rank's engine can name it.
 
 use super::{SimBarrier, SimConfig, SimError, SimNic, SimRank, SimWire, run};
-use gasworks::{Error, Job, Par, Seq, Table, ThreadMode, Transport};
+use gasworks::{Error, Job, Par, ParSync, Seq, Table, ThreadMode, Transport};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::{Flow, Rdma};
 use gasworks_memory::{Peer, PeerFlags, PeerTable};
@@ -40,7 +40,7 @@ macro_rules! sim_mode {
     )*};
 }
 
-sim_mode!(Seq, Par);
+sim_mode!(Seq, ParSync, Par);
 
 impl SimRank {
     /// Joins the net's job, as this rank. Collective; once for each net.
