@@ -1,4 +1,5 @@
-//! Where everything lies in a rank's memory file: fixed lines, flags, slots, blocks, and last the segment.
+//! Where everything lies: in a rank's memory file its control lines, flags, slots, blocks, and last the segment; in
+//! the file that all ranks share a few lines of each ([`Card`]).
 //!
 //! The sizes follow from a few numbers that a rank announces; a peer computes the same layout from them and checks
 //! that the file has room for it.
@@ -14,6 +15,29 @@ pub(crate) const MAX_MEDIUM: usize = 64 << 10;
 const SLACK: u32 = 64;
 /// What everything large is aligned to: a multiple of every page size that base pages have on Linux.
 pub(crate) const PAGE: u64 = 64 << 10;
+
+/// Where the lines of one rank lie in the file that all share: what even silent ranks touch of one another. So those of
+/// all ranks fill a few pages, and a rank's own file costs a peer neither memory nor page tables until the two talk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Card {
+    pub bell: usize,
+    pub arrival: usize,
+}
+
+impl Card {
+    /// The bytes that one takes: pairs of lines, as the hardware fetches them.
+    const LEN: usize = size_of::<Doorbell>() + size_of::<Arrival>();
+
+    pub(crate) fn of(rank: u32) -> Self {
+        let bell = rank as usize * Self::LEN;
+        Self { bell, arrival: bell + size_of::<Doorbell>() }
+    }
+
+    /// The length of the file that holds the cards of so many ranks.
+    pub(crate) fn file_len(ranks: u32) -> usize {
+        (ranks.max(1) as usize * Self::LEN).next_multiple_of(PAGE as usize)
+    }
+}
 
 /// What a layout follows from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +68,6 @@ pub(crate) struct Class {
 /// Where everything lies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    pub bell: usize,
-    pub arrival: usize,
     pub request_control: usize,
     pub reply_control: usize,
     pub request_flags: usize,
@@ -92,8 +114,6 @@ impl Shape {
         let page = PAGE as usize;
         let segment = usize::try_from(self.segment.checked_next_multiple_of(PAGE)?).ok()?;
         let layout = Layout {
-            bell: place(size_of::<Doorbell>(), 256)?,
-            arrival: place(size_of::<Arrival>(), 256)?,
             request_control: place(size_of::<Control>(), 256)?,
             reply_control: place(size_of::<Control>(), 256)?,
             request_flags: place(first as usize * 4, 256)?,
@@ -138,8 +158,6 @@ mod tests {
         {
             let layout = Shape { depth, total, volume, segment }.lay_out().expect("it fits");
             let ends = [
-                layout.bell + 128,
-                layout.arrival + 128,
                 layout.request_control + 256,
                 layout.reply_control + 256,
                 layout.request_flags + layout.request_count() as usize * 4,
@@ -148,8 +166,6 @@ mod tests {
                 layout.reply_slots + layout.replies * 256,
             ];
             let starts = [
-                layout.arrival,
-                layout.request_control,
                 layout.reply_control,
                 layout.request_flags,
                 layout.reply_flags,

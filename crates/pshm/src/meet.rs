@@ -1,4 +1,5 @@
-//! How descriptors get from every rank to every other: all connect to the lowest rank, which collects and hands out.
+//! How descriptors get from every rank to every other: all connect to the lowest rank, which collects and hands out,
+//! and adds that of the file with everybody's card.
 //!
 //! The socket's name is random and known through the bootstrap alone; both sides check the other's user, and each
 //! rank shows the nonce it announced. A stranger that connects is dropped and costs a moment of the leader's time.
@@ -35,20 +36,39 @@ pub(crate) fn listen(nonce: &Nonce) -> Result<Listener, PshmError> {
     Ok(unix::listen(&address(nonce))?)
 }
 
-/// Exchanges descriptors: gives one, returns one for each rank, in rank order.
-///
-/// `listener` is the leader's own; a single rank needs none.
+/// What the leader brings besides its own file: its socket, unless it is alone, and the file of cards.
+#[derive(Debug)]
+pub(crate) struct Lead {
+    pub listener: Option<Listener>,
+    pub cards: MemFd,
+}
+
+/// The descriptors that every rank has in the end.
+#[derive(Debug)]
+pub(crate) struct Met {
+    /// The file of cards.
+    pub cards: OwnedFd,
+    /// Everybody's own file, in rank order.
+    pub files: Vec<OwnedFd>,
+}
+
+/// Exchanges descriptors: every rank gives its own, the leader that of the cards as well.
 pub(crate) fn exchange(
     me: u32,
     file: &MemFd,
     nonces: &[Nonce],
-    listener: Option<Listener>,
+    lead: Option<Lead>,
     allowed: Duration,
-) -> Result<Vec<OwnedFd>, PshmError> {
+) -> Result<Met, PshmError> {
     let deadline = Instant::now() + allowed;
-    match listener {
-        None if nonces.len() == 1 => Ok(vec![duplicate(file)?]),
-        Some(listener) => lead(me, file, nonces, &listener, allowed, deadline),
+    match lead {
+        Some(Lead { listener: Some(listener), cards }) => {
+            let files = collect(me, file, nonces, &listener, allowed, deadline)?;
+            hand_out(cards, files, deadline)
+        }
+        Some(Lead { listener: None, cards }) => {
+            Ok(Met { cards: cards.into_fd(), files: vec![duplicate(file)?] })
+        }
         None => follow(me, file, nonces, allowed, deadline),
     }
 }
@@ -63,14 +83,20 @@ fn own_user() -> Result<u32, PshmError> {
     Ok(mine.peer()?.uid)
 }
 
-fn lead(
+/// The files of all ranks, and the connections of those that came for them.
+struct Collected {
+    files: Vec<OwnedFd>,
+    streams: Vec<(u32, Stream)>,
+}
+
+fn collect(
     me: u32,
     file: &MemFd,
     nonces: &[Nonce],
     listener: &Listener,
     allowed: Duration,
     deadline: Instant,
-) -> Result<Vec<OwnedFd>, PshmError> {
+) -> Result<Collected, PshmError> {
     let user = own_user()?;
     let mut fds: Vec<Option<OwnedFd>> = nonces.iter().map(|_| None).collect();
     let mut streams = Vec::with_capacity(nonces.len());
@@ -96,8 +122,13 @@ fn lead(
         }
     }
     kill_point!("pshm.meet.collected");
-    let fds: Vec<OwnedFd> = fds.into_iter().flatten().collect();
-    let borrowed: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
+    Ok(Collected { files: fds.into_iter().flatten().collect(), streams })
+}
+
+fn hand_out(cards: MemFd, collected: Collected, deadline: Instant) -> Result<Met, PshmError> {
+    let Collected { files, streams } = collected;
+    let cards = cards.into_fd();
+    let borrowed: Vec<BorrowedFd<'_>> = std::iter::once(&cards).chain(&files).map(AsFd::as_fd).collect();
     for (rank, stream) in &streams {
         for part in borrowed.chunks(MAX_FDS) {
             let sent = stream.send_fds(&[part.len() as u8], part, deadline);
@@ -108,7 +139,7 @@ fn lead(
         }
         kill_point!("pshm.meet.handed_out");
     }
-    Ok(fds)
+    Ok(Met { cards, files })
 }
 
 /// Tells the ranks that came why they came in vain. Who does not listen learns it from the end of the connection.
@@ -139,7 +170,7 @@ fn follow(
     nonces: &[Nonce],
     allowed: Duration,
     deadline: Instant,
-) -> Result<Vec<OwnedFd>, PshmError> {
+) -> Result<Met, PshmError> {
     let lost = |cause| PshmError::NoLeader { leader: LEADER, seconds: allowed.as_secs_f64(), cause };
     let stream = unix::connect(&address(&nonces[LEADER as usize]), deadline).map_err(lost)?;
     kill_point!("pshm.meet.connected");
@@ -154,8 +185,9 @@ fn follow(
     stream.send_fds(&card, &[file.as_fd()], deadline).map_err(lost)?;
     kill_point!("pshm.meet.sent");
     let deadline = deadline + GRACE;
-    let mut fds = Vec::with_capacity(nonces.len());
-    while fds.len() < nonces.len() {
+    let wanted = 1 + nonces.len();
+    let mut fds = Vec::with_capacity(wanted);
+    while fds.len() < wanted {
         let mut count = [0];
         let more = stream.recv_fds(&mut count, MAX_FDS, deadline).map_err(lost)?;
         if count == [0] {
@@ -168,12 +200,15 @@ fn follow(
                 cause: String::from_utf8_lossy(&cause).into_owned(),
             });
         }
-        if more.is_empty() || fds.len() + more.len() > nonces.len() {
-            let cause = format!("{} descriptors after {} of {}", more.len(), fds.len(), nonces.len());
+        if more.is_empty() || fds.len() + more.len() > wanted {
+            let cause = format!("{} descriptors after {} of {wanted}", more.len(), fds.len());
             return Err(PshmError::Peer { rank: LEADER, cause });
         }
         fds.extend(more);
     }
     kill_point!("pshm.meet.received");
-    Ok(fds)
+    let files = fds.split_off(1);
+    let cards =
+        fds.pop().ok_or_else(|| PshmError::Peer { rank: LEADER, cause: "no descriptor came".into() })?;
+    Ok(Met { cards, files })
 }

@@ -5,18 +5,17 @@
 
 use crate::barrier::ShmBarrier;
 use crate::error::PshmError;
-use crate::layout::{PAGE, Shape};
-use crate::meet::{self, LEADER, Nonce};
+use crate::layout::{Card, PAGE, Shape};
+use crate::meet::{self, LEADER, Lead, Nonce};
 use crate::region::Host;
 use crate::settings;
 use crate::wire::Pshm;
 use gasworks_bootstrap::Bootstrap;
 use gasworks_memory::{Peer, PeerFlags, PeerTable};
 use gasworks_os::memfd::{self, Mapping, MemFd};
-use gasworks_os::unix::Listener;
 use gasworks_os::{limits, random};
 use gasworks_sync::{Mode, RawBytes, kill_point};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,7 +94,7 @@ const FAILED: &[u8; 8] = b"gwfail1\n";
 struct Prepared {
     file: MemFd,
     mapping: Mapping,
-    listener: Option<Listener>,
+    lead: Option<Lead>,
     announcement: Announcement,
     allowed: Duration,
 }
@@ -114,15 +113,16 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
     };
     let all = bootstrap.exchange("pshm", &mine)?;
     kill_point!("pshm.open.exchanged");
-    let Prepared { file, mapping, listener, announcement, allowed } = prepared?;
+    let Prepared { file, mapping, lead, announcement, allowed } = prepared?;
     let all = read_all(&all, me, ranks, &announcement)?;
     check_memory(&all)?;
     let nonces: Vec<Nonce> = all.iter().map(|rank| rank.nonce).collect();
-    let fds = meet::exchange(me, &file, &nonces, listener, allowed)?;
+    let met = meet::exchange(me, &file, &nonces, lead, allowed)?;
+    let cards = map_cards(met.cards.as_fd(), ranks)?;
 
     let mut mine = Some(mapping);
     let mut mapped = Vec::with_capacity(all.len());
-    for (rank, (fd, theirs)) in (0..).zip(fds.iter().zip(&all)) {
+    for (rank, (fd, theirs)) in (0..).zip(met.files.iter().zip(&all)) {
         let wrong = |what: String| PshmError::Descriptor { rank, what };
         let layout =
             theirs.shape.lay_out().ok_or_else(|| wrong("its sizes are beyond any address space".into()))?;
@@ -135,14 +135,23 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
         };
         mapped.push((mapping, layout, theirs.shape.segment));
     }
-    drop(fds);
-    let host = Arc::new(Host::new(me, bootstrap.job(), mapped)?);
+    drop(met);
+    let host = Arc::new(Host::new(me, bootstrap.job(), cards, mapped)?);
     kill_point!("pshm.open.mapped");
     let peers = (0..).zip(&all).map(|(rank, theirs)| peer(&host, rank, theirs)).collect();
     let peers = PeerTable::new(peers, host.clone());
     tracing::debug!(me, ranks, segment = announcement.shape.segment, "shared-memory transport open");
     let wire = Pshm::new(host.clone(), all.iter().map(|rank| rank.shape.segment).max().unwrap_or(0));
     Ok(Opened { wire, peers, barrier: ShmBarrier::new(host) })
+}
+
+fn map_cards(fd: BorrowedFd<'_>, ranks: u32) -> Result<Mapping, PshmError> {
+    let wrong =
+        |what: String| PshmError::Descriptor { rank: LEADER, what: format!("the file of cards: {what}") };
+    if !memfd::is_sealed(fd) {
+        return Err(wrong("its size is not sealed".into()));
+    }
+    memfd::map(fd, Card::file_len(ranks)).map_err(|e| wrong(e.to_string()))
 }
 
 fn peer(host: &Host, rank: u32, theirs: &Announcement) -> Peer {
@@ -183,10 +192,16 @@ fn prepare(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Prepared, PshmE
     kill_point!("pshm.open.created");
     let base = mapping.as_ptr() as u64 + layout.segment as u64;
     let nonce = random::nonce()?;
-    let listener = if me == LEADER && ranks > 1 { Some(meet::listen(&nonce)?) } else { None };
+    let lead = match me {
+        LEADER => Some(Lead {
+            listener: if ranks > 1 { Some(meet::listen(&nonce)?) } else { None },
+            cards: memfd::create(&format!("gasworks job {} cards", bootstrap.job()), Card::file_len(ranks))?,
+        }),
+        _ => None,
+    };
     let place = place();
     let announcement = Announcement { nonce, shape, base, available, who, place };
-    Ok(Prepared { file, mapping, listener, announcement, allowed })
+    Ok(Prepared { file, mapping, lead, announcement, allowed })
 }
 
 /// Names what processes must have in common: the boot of a kernel and a network name space.

@@ -7,7 +7,7 @@
 //! G2. Mapped bytes are touched only through those views and through racy copies.
 
 use crate::error::PshmError;
-use crate::layout::Layout;
+use crate::layout::{Card, Layout};
 use gasworks_os::faults;
 use gasworks_os::jobs::Guard;
 use gasworks_os::memfd::Mapping;
@@ -18,7 +18,7 @@ use gasworks_shmem::inbox::Inbox;
 use gasworks_shmem::view;
 use gasworks_sync::RawBytes;
 
-/// One rank's file, mapped here.
+/// One rank's card and file, mapped here.
 #[derive(Debug)]
 pub(crate) struct Region {
     pub bell: &'static Doorbell,
@@ -45,11 +45,19 @@ pub(crate) struct Host {
     /// Names for the report of a fault; taken back before the mappings go.
     _names: Vec<Guard>,
     _mappings: Vec<Mapping>,
+    _cards: Mapping,
 }
 
 impl Host {
-    /// Takes the mapped files in rank order, each with its layout and the length of its segment.
-    pub(crate) fn new(me: u32, job: &str, mapped: Vec<(Mapping, Layout, u64)>) -> Result<Self, PshmError> {
+    /// Takes the file of cards and the ranks' own in rank order, each with its layout and the length of its segment.
+    pub(crate) fn new(
+        me: u32,
+        job: &str,
+        cards: Mapping,
+        mapped: Vec<(Mapping, Layout, u64)>,
+    ) -> Result<Self, PshmError> {
+        // SAFETY: the mapping moves into the host, which outlives all its views (G1).
+        let lines = unsafe { cards.bytes() };
         let mut ranks = Vec::with_capacity(mapped.len());
         let mut names = Vec::with_capacity(2 * mapped.len());
         for (rank, (mapping, layout, segment)) in mapped.iter().enumerate() {
@@ -57,7 +65,7 @@ impl Host {
                 || PshmError::Descriptor { rank: rank as u32, what: "its layout is inconsistent".into() };
             // SAFETY: the mapping moves into the host, which outlives all its views (G1).
             let bytes = unsafe { mapping.bytes() };
-            let region = Region::new(bytes, *layout).ok_or_else(fails)?;
+            let region = Region::new(lines, Card::of(rank as u32), bytes, *layout).ok_or_else(fails)?;
             let queues = bytes.slice(0, layout.segment).ok_or_else(fails)?;
             names.push(faults::name_range(queues, &format!("message queues of rank {rank} (job {job})"))?);
             if *segment > 0 {
@@ -69,7 +77,7 @@ impl Host {
         let barrier = Barrier::new(ranks.iter().map(|rank| rank.arrival), me as usize)
             .ok_or(PshmError::Announcement { rank: me, what: "it is not among the ranks of its own host" })?;
         let mappings = mapped.into_iter().map(|(mapping, ..)| mapping).collect();
-        Ok(Self { me, ranks: ranks.into(), barrier, _names: names, _mappings: mappings })
+        Ok(Self { me, ranks: ranks.into(), barrier, _names: names, _mappings: mappings, _cards: cards })
     }
 
     /// This rank's own region.
@@ -80,14 +88,14 @@ impl Host {
 }
 
 impl Region {
-    /// Views of one file, whose mapping must outlive them (G1): private to this module for that reason.
-    fn new(bytes: RawBytes, layout: Layout) -> Option<Self> {
+    /// Views of one card and one file, whose mappings must outlive them (G1): private to this module for that reason.
+    fn new(cards: RawBytes, card: Card, bytes: RawBytes, layout: Layout) -> Option<Self> {
         // SAFETY: for all views: mapped as long as they are used (G1), touched in no other way (G2). `slice` checks
         // that they lie inside and are aligned.
         let (bells, arrivals, controls, flags, slots) = unsafe {
             (
-                view::slice(bytes, layout.bell, 1)?,
-                view::slice(bytes, layout.arrival, 1)?,
+                view::slice(cards, card.bell, 1)?,
+                view::slice(cards, card.arrival, 1)?,
                 [
                     view::slice(bytes, layout.request_control, 1)?,
                     view::slice(bytes, layout.reply_control, 1)?,

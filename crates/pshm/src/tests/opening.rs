@@ -42,6 +42,11 @@ fn segments_may_differ_and_may_be_empty() {
     assert!(lens.iter().all(|lens| lens == &[0, 8192, 12288]), "{lens:?}");
 }
 
+fn lead(listener: gasworks_os::unix::Listener) -> crate::meet::Lead {
+    let cards = gasworks_os::memfd::create("cards", 4096).expect("a file");
+    crate::meet::Lead { listener: Some(listener), cards }
+}
+
 #[test]
 fn strangers_at_the_socket_do_no_harm() {
     use gasworks_os::{memfd, unix};
@@ -56,7 +61,7 @@ fn strangers_at_the_socket_do_no_harm() {
     std::thread::scope(|scope| {
         let leader = scope.spawn(move || {
             let file = memfd::create("leader", 4096).expect("a file");
-            crate::meet::exchange(0, &file, &nonces, Some(listener), allowed).map(|fds| fds.len())
+            crate::meet::exchange(0, &file, &nonces, Some(lead(listener)), allowed).map(|met| met.files.len())
         });
         let address = format!("gasworks-{}", gasworks_os::random::hex(&mine));
         let file = memfd::create("stranger", 4096).expect("a file");
@@ -64,7 +69,7 @@ fn strangers_at_the_socket_do_no_harm() {
             let stream = unix::connect(&address, deadline()).expect("connected");
             stream.send_fds(card, &[file.as_fd(); 2][..card.len() % 3], deadline()).expect("sent");
         }
-        let follower = crate::meet::exchange(1, &file, &nonces, None, allowed).map(|fds| fds.len());
+        let follower = crate::meet::exchange(1, &file, &nonces, None, allowed).map(|met| met.files.len());
         assert_eq!((leader.join().expect("the leader").ok(), follower.ok()), (Some(2), Some(2)));
     });
 }
@@ -77,7 +82,7 @@ fn a_missing_rank_is_named() {
     let file = memfd::create("lonely", 4096).expect("a file");
     let (start, allowed) = (Instant::now(), Duration::from_millis(300));
     let listener = crate::meet::listen(&mine).expect("a listener");
-    let alone = crate::meet::exchange(0, &file, &[mine, [2; 16], [3; 16]], Some(listener), allowed);
+    let alone = crate::meet::exchange(0, &file, &[mine, [2; 16], [3; 16]], Some(lead(listener)), allowed);
     let error = alone.expect_err("nobody comes").to_string();
     assert!(error.contains("from rank 1, 2 within 0.3 s (GASWORKS_ATTACH_TIMEOUT)"), "{error}");
     let nobody = gasworks_os::random::nonce().expect("random");
@@ -95,14 +100,14 @@ fn ranks_that_came_are_told_who_did_not() {
     let mine = gasworks_os::random::nonce().expect("random");
     let nonces = [mine, [2; 16], [3; 16]];
     let listener = crate::meet::listen(&mine).expect("a listener");
-    let mut listeners = [Some(listener), None];
+    let mut leads = [Some(lead(listener)), None];
     std::thread::scope(|scope| {
         let ranks = [0, 1].map(|rank| {
-            let listener = listeners[rank].take();
+            let lead = leads[rank].take();
             scope.spawn(move || {
                 let file = memfd::create("present", 4096).expect("a file");
                 let met =
-                    crate::meet::exchange(rank as u32, &file, &nonces, listener, Duration::from_millis(300));
+                    crate::meet::exchange(rank as u32, &file, &nonces, lead, Duration::from_millis(300));
                 met.expect_err("rank 2 does not come").to_string()
             })
         });

@@ -1,7 +1,7 @@
 //! What ranks hand each other cannot change its size afterwards. The test plays rank 1 against a real rank 0.
 
 use super::fake::{self, CONFIG, Fake};
-use crate::layout::{PAGE, Shape};
+use crate::layout::{Card, PAGE, Shape};
 use crate::{PshmError, meet, open};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_os::{memfd, random, unix};
@@ -38,15 +38,18 @@ fn a_peer_can_neither_cut_nor_grow_a_ranks_file() {
         }
         let nonces = announce(&rank);
         let mine = memfd::create("rank 1", file_len()).expect("a file");
-        let mut files = meet::exchange(1, &mine, &nonces, None, ALLOWED).expect("met").into_iter();
-        let theirs = File::from(files.next().expect("the file of rank 0"));
-        let len = theirs.metadata().expect("its size").len();
-        assert_eq!(len, file_len() as u64);
-        for wanted in [0, len - 4096, len + 4096] {
-            let refused = theirs.set_len(wanted).expect_err("it is sealed");
-            assert_eq!(refused.raw_os_error(), Some(libc::EPERM), "{wanted} of {len}: {refused}");
+        let met = meet::exchange(1, &mine, &nonces, None, ALLOWED).expect("met");
+        let own = met.files.into_iter().next().expect("the file of rank 0");
+        for (file, expected) in [(own, file_len()), (met.cards, Card::file_len(2))] {
+            let theirs = File::from(file);
+            let len = theirs.metadata().expect("its size").len();
+            assert_eq!(len, expected as u64);
+            for wanted in [0, len - 4096, len + 4096] {
+                let refused = theirs.set_len(wanted).expect_err("it is sealed");
+                assert_eq!(refused.raw_os_error(), Some(libc::EPERM), "{wanted} of {len}: {refused}");
+            }
+            assert_eq!(theirs.metadata().expect("its size").len(), len);
         }
-        assert_eq!(theirs.metadata().expect("its size").len(), len);
     });
 }
 
@@ -66,7 +69,7 @@ fn a_file_that_a_peer_could_cut_is_refused() {
         let file = File::open("/proc/self/exe").expect("this program");
         let card = [&1u32.to_le_bytes()[..], &mine].concat();
         stream.send_fds(&card, &[file.as_fd()], deadline).expect("sent");
-        let served = stream.recv_fds(&mut [0], 2, deadline).expect("both files");
-        assert_eq!(served.len(), 2);
+        let served = stream.recv_fds(&mut [0], 3, deadline).expect("the cards and both files");
+        assert_eq!(served.len(), 3);
     });
 }
