@@ -3,7 +3,6 @@
 use crate::region::Host;
 use gasworks_core::SharedBarrier;
 use gasworks_shmem::doorbell;
-use gasworks_sock::sleeper;
 use std::sync::Arc;
 
 /// A barrier in shared memory.
@@ -28,9 +27,7 @@ impl SharedBarrier for ShmBarrier {
             return;
         }
         for region in &self.host.ranks {
-            if region.bell.ring_settled() {
-                sleeper::ring(region.bell.word());
-            }
+            region.ring();
         }
     }
 

@@ -16,6 +16,7 @@ use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::Inbox;
 use gasworks_shmem::view;
+use gasworks_sock::sleeper;
 use gasworks_sync::RawBytes;
 
 /// One rank's card and file, mapped here.
@@ -120,6 +121,14 @@ impl Region {
             layout,
             bytes,
         })
+    }
+
+    /// Wakes this rank's threads that sleep, after an event for which they may.
+    #[cold]
+    pub(crate) fn ring(&self) {
+        if self.bell.ring() {
+            sleeper::ring(self.bell.word());
+        }
     }
 
     /// The first `len` bytes of a block that carries a request from this rank; `None` if there is no such block or

@@ -86,7 +86,7 @@ mod tests {
             let (index, bytes) = stage.claim::<Seq>(len).expect("a free buffer");
             bytes.write(&vec![len as u8; len]);
             inbox.reserve(1).expect("room");
-            inbox.send(0, b"head", Payload::Inline { words: stage.words(index), len });
+            let _ = inbox.send(0, b"head", Payload::Inline { words: stage.words(index), len });
             stage.free(index);
             assert_eq!(inbox.take(&mut cursor, &mut message), Ok(true));
             let lent = lend(&message);

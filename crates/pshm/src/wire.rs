@@ -70,6 +70,12 @@ struct Receiver {
 }
 
 impl Receiver {
+    /// Asks to be woken by the next message; whether none is here or on its way.
+    fn arm(&self, mine: &Region) -> bool {
+        // Both, whatever the first says.
+        mine.requests.arm(&self.requests) & mine.replies.arm(&self.replies)
+    }
+
     #[inline]
     fn is_idle(&self, mine: &Region) -> bool {
         mine.replies.is_empty(&self.replies) && mine.requests.is_empty(&self.requests)
@@ -275,19 +281,20 @@ impl<M: Mode> Wire for Pshm<M> {
         }
         let queue = if class == Class::Request { &peer.requests } else { &peer.replies };
         let from = self.host.me as u16;
-        match Place::from_ticket(ticket) {
+        let wanted = match Place::from_ticket(ticket) {
             Place::Nowhere => queue.send(from, head, Payload::NONE),
             Place::Staged(index) => {
                 let len = payload.len();
-                queue.send(from, head, Payload::Inline { words: self.stage.words(index), len });
+                let wanted = queue.send(from, head, Payload::Inline { words: self.stage.words(index), len });
                 self.stage.free(index);
+                wanted
             }
             Place::Block(index) => {
-                queue.send(from, head, Payload::Block(Block { index, len: payload.len() as u32 }));
+                queue.send(from, head, Payload::Block(Block { index, len: payload.len() as u32 }))
             }
-        }
-        if peer.bell.ring() {
-            sleeper::ring(peer.bell.word());
+        };
+        if wanted {
+            peer.ring();
         }
         Ok(())
     }
@@ -326,21 +333,23 @@ impl<M: Mode> Wire for Pshm<M> {
 
     fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
         let mine = self.host.mine();
-        mine.bell.arm();
-        // Once more, now that everybody can see the bell armed. Where another thread is taking a message, there is
-        // work as well.
-        let idle = self.receiver.try_with(|receiver| receiver.is_idle(mine)).unwrap_or(false);
+        let ticket = mine.bell.ticket();
+        // Where another thread is taking a message, there is work as well.
+        let idle = self.receiver.try_with(|receiver| receiver.arm(mine)).unwrap_or(false);
+        // The barrier's half of the handshake: whoever comes last looks at the bell after its own fence.
+        doorbell::settle();
         let barrier = &self.host.barrier;
         if idle && stay() && !(barrier.waiting() && barrier.complete()) {
             kill_point!("pshm.sleep.asleep");
-            sleeper::sleep(mine.bell.word(), doorbell::ARMED, limit);
+            sleeper::sleep(mine.bell.word(), ticket, limit);
+        } else {
+            // Something is on its way, perhaps from a sender that waits for this very core.
+            std::thread::yield_now();
         }
     }
 
     fn wake(&self) {
-        let bell = self.host.mine().bell;
-        if bell.ring() {
-            sleeper::ring(bell.word());
-        }
+        doorbell::settle();
+        self.host.mine().ring();
     }
 }

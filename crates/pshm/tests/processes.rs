@@ -283,7 +283,7 @@ mod deaths {
     use std::os::unix::process::ExitStatusExt;
 
     /// Every kill point that a rank passes, who is killed there, and at which passage.
-    const POINTS: [(&str, u32, u32); 26] = [
+    const POINTS: [(&str, u32, u32); 29] = [
         ("pshm.open.created", 1, 1),
         ("pshm.open.prepared", 0, 1),
         ("pshm.open.exchanged", 0, 1),
@@ -298,7 +298,7 @@ mod deaths {
         ("pshm.sleep.asleep", 1, 1),
         ("inbox.reserve.claimed", 2, 3),
         ("claims.keep.kept", 1, 2),
-        ("doorbell.ring.silenced", 1, 1),
+        ("doorbell.ring.rung", 1, 1),
         ("inbox.send.placed", 1, 30),
         ("inbox.send.filled", 2, 30),
         ("inbox.send.published", 0, 30),
@@ -306,7 +306,10 @@ mod deaths {
         ("blocks.claim.claimed", 1, 9),
         ("blocks.free.before", 1, 9),
         ("blocks.free.freed", 2, 9),
-        ("doorbell.arm.armed", 1, 1),
+        ("doorbell.ticket.taken", 1, 1),
+        ("eventcount.arm.armed", 1, 2),
+        ("eventcount.count.counted", 2, 30),
+        ("eventcount.disarm.disarmed", 0, 1),
         ("barrier.arrive.before", 1, 5),
         ("barrier.arrive.arrived", 2, 5),
         ("barrier.arrive.arrived", 0, 40),

@@ -1,17 +1,16 @@
 //! The word on which a rank's threads sleep, and which nobody writes while they do not.
 //!
-//! The sleeper arms the bell and then looks once more whether there is work; the sender publishes its message and
-//! then looks whether the bell is armed. A fence between the two steps on either side makes it impossible that both
-//! look too early. The call that sleeps (a futex) belongs to whoever uses this.
+//! It counts rings, and its lowest bit says that somebody may be asleep. Who wants to sleep takes a ticket, asks to be
+//! woken wherever an event may come from ([`EventCount`](crate::eventcount::EventCount)), and sleeps while the word
+//! holds the ticket. Every ring makes all tickets void that were taken before. The call that sleeps (a futex) belongs
+//! to whoever uses this.
 
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
-use gasworks_sync::{fence, kill_point, ord, planted};
+use gasworks_sync::{fence, kill_point, ord};
 
-const SILENT: u32 = 0;
-/// What the word holds while somebody may be asleep on it.
-pub const ARMED: u32 = 1;
+const ASLEEP: u32 = 1;
 
-/// A doorbell. A zero word is one that is not armed.
+/// A doorbell. A zero word is one that has never rung, with nobody asleep.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Doorbell {
@@ -19,54 +18,52 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
-    /// A bell that is not armed.
+    /// A bell that has never rung, with nobody asleep.
     pub fn new() -> Self {
-        Self { word: AtomicU32::new(SILENT) }
+        Self { word: AtomicU32::new(0) }
     }
 
-    /// The word to sleep on while it holds [`ARMED`].
+    /// The word to sleep on while it holds a [ticket](Self::ticket).
     pub fn word(&self) -> &AtomicU32 {
         &self.word
     }
 
-    /// Arms the bell. Look for work once more before sleeping. It stays armed until it rings, since another thread
-    /// may be asleep.
+    /// Says that this thread is about to sleep. Arm what is to end the sleep, and look for work once more, before
+    /// sleeping.
     #[inline]
-    pub fn arm(&self) {
-        self.word.store(ARMED, Relaxed);
-        kill_point!("doorbell.arm.armed");
-        // The look for work that follows must not be done before the bell is seen armed: a store, then a load, which
-        // only this fence keeps in order. Its other half is in `ring`.
-        fence(ord!("doorbell.arm", SeqCst));
+    pub fn ticket(&self) -> u32 {
+        // Acquire: who rang before this has taken its sleepers' bits away before, so those set from now on stay.
+        let ticket = self.word.fetch_or(ASLEEP, ord!("doorbell.ticket", Acquire)) | ASLEEP;
+        kill_point!("doorbell.ticket.taken");
+        ticket
     }
 
-    /// To be called after publishing work: whether somebody must now be woken from [`word`](Self::word). Writes
-    /// nothing unless the bell is armed.
+    /// To be called when an event has been made visible for which somebody may be asleep: whether all that sleep on
+    /// [`word`](Self::word) must now be woken.
     #[inline]
     #[must_use = "somebody may be asleep"]
     pub fn ring(&self) -> bool {
-        settle();
-        self.ring_settled()
-    }
-
-    /// As [`ring`](Self::ring), after one [`settle`] that serves for several bells.
-    #[inline]
-    #[must_use = "somebody may be asleep"]
-    pub fn ring_settled(&self) -> bool {
-        if self.word.load(Relaxed) != ARMED || planted!("doorbell.forget") {
-            return false;
+        let mut word = self.word.load(Relaxed);
+        while word & ASLEEP != 0 {
+            // Release: see `ticket`. Adding one to an odd number ends the sleep and counts the ring.
+            let rung = ord!("doorbell.ring", Release);
+            match self.word.compare_exchange_weak(word, word.wrapping_add(ASLEEP), rung, Relaxed) {
+                Ok(_) => {
+                    kill_point!("doorbell.ring.rung");
+                    return true;
+                }
+                Err(now) => word = now,
+            }
         }
-        let armed = self.word.swap(SILENT, Relaxed) == ARMED;
-        kill_point!("doorbell.ring.silenced");
-        armed
+        false
     }
 }
 
-/// Makes work that was published before visible before any bell is looked at after.
+/// Makes what was stored before visible before anything is looked at after.
 #[inline]
 pub fn settle() {
-    // The look at the bell must not be done before the work can be seen: the other half of the fence in `arm`.
-    fence(ord!("doorbell.ring", SeqCst));
+    // Of two that store and then look at each other's word at least one sees the other.
+    fence(ord!("doorbell.settle", SeqCst));
 }
 
 impl Default for Doorbell {

@@ -19,6 +19,7 @@
 //! I5. A queue whose senders hold credits for at most `slots` unread messages needs no claims ([`Inbox::send`]
 //!     without [`Inbox::reserve`]): the credit is the claim.
 
+use crate::eventcount::{Counted, EventCount};
 use core::marker::PhantomData;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 #[cfg(gasworks_loom)]
@@ -82,7 +83,7 @@ impl Default for Slot {
 #[derive(Debug)]
 pub struct Control {
     claimed: AtomicU64,
-    tail: AtomicU64,
+    tail: EventCount,
     apart: [AtomicU64; 14],
     consumed: AtomicU64,
     rest: [AtomicU64; 15],
@@ -93,7 +94,7 @@ impl Control {
     pub fn new() -> Self {
         Self {
             claimed: AtomicU64::new(0),
-            tail: AtomicU64::new(0),
+            tail: EventCount::new(),
             apart: core::array::from_fn(|_| AtomicU64::new(0)),
             consumed: AtomicU64::new(0),
             rest: core::array::from_fn(|_| AtomicU64::new(0)),
@@ -323,7 +324,7 @@ impl<'a> Inbox<'a> {
     /// The indices that senders share (claimed, placed) and the receiver's (consumed), for tests that play a hostile
     /// peer.
     pub fn indices(&self) -> [&'a AtomicU64; 3] {
-        [&self.control.claimed, &self.control.tail, &self.control.consumed]
+        [&self.control.claimed, self.control.tail.word(), &self.control.consumed]
     }
 
     /// The slots, for tests that play a hostile peer.
@@ -379,16 +380,18 @@ impl<'a> Inbox<'a> {
         self.control.claimed.fetch_sub(count.into(), Relaxed);
     }
 
-    /// Sends a message for which there is room: a claim (I1), or a credit (I5).
+    /// Sends a message for which there is room: a claim (I1), or a credit (I5). Whether the receiver may be asleep: then
+    /// its bell must ring.
     ///
     /// # Panics
     /// If the head or the payload is longer than a slot admits.
     #[inline]
-    pub fn send(&self, from: u16, head: &[u8], payload: Payload<'_>) {
+    #[must_use = "the receiver may be asleep"]
+    pub fn send(&self, from: u16, head: &[u8], payload: Payload<'_>) -> bool {
         assert!(head.len() <= MAX_HEAD, "a head of {} bytes", head.len());
         // The place need not be the one whose room was checked by this sender: of the claims behind this and all
-        // earlier places the latest saw the slot free, and AcqRel makes that known from place to place.
-        let index = self.control.tail.fetch_add(1, ord!("inbox.place", AcqRel));
+        // earlier places the latest saw the slot free, and counting makes that known from place to place.
+        let Counted { index, wanted } = self.control.tail.count();
         kill_point!("inbox.send.placed");
         let (at, lap) = self.place(index);
         let slot = &self.slots[at];
@@ -411,6 +414,10 @@ impl<'a> Inbox<'a> {
         // Release: head, payload and the block's contents are there for whoever sees the flag.
         slot.words[0].store(flag.encode(), ord!("inbox.publish", Release));
         kill_point!("inbox.send.published");
+        if wanted {
+            self.control.tail.disarm();
+        }
+        wanted
     }
 
     /// Whether a message waits at `cursor`, by a look at one word.
@@ -418,6 +425,12 @@ impl<'a> Inbox<'a> {
     pub fn is_empty(&self, cursor: &Cursor) -> bool {
         let (at, lap) = self.place(cursor.next);
         Flag::decode(self.slots[at].words[0].load(Relaxed)).lap == lap.wrapping_sub(1)
+    }
+
+    /// Asks senders to wake the receiver; whether it may sleep, for no message is here or on its way.
+    #[cold]
+    pub fn arm(&self, cursor: &Cursor) -> bool {
+        self.control.tail.arm(cursor.next)
     }
 
     /// Takes the next message, if there is one. One thread of one process at a time, always with the same cursor.

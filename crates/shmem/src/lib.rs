@@ -7,6 +7,7 @@
 //! - [`credit`]: how many messages may be on their way.
 //! - [`inbox`]: the queue of active messages: many senders, one receiver.
 //! - [`blocks`]: payloads that do not fit into a slot.
+//! - [`eventcount`]: counting events so that whoever sleeps until the next is woken.
 //! - [`doorbell`]: waking a rank that sleeps.
 //! - [`barrier`]: the barrier of the ranks that share memory.
 //! - [`view`]: typed views of a mapping: the one place with unsafe code.
@@ -16,6 +17,7 @@ pub mod barrier;
 pub mod blocks;
 pub mod credit;
 pub mod doorbell;
+pub mod eventcount;
 pub mod inbox;
 #[allow(unsafe_code)]
 pub mod view;

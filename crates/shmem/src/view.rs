@@ -5,7 +5,7 @@
 //!     included, is a valid value: so a reference to it stays valid whatever a peer writes.
 //! V2. A view lies inside the bytes it was cut from and is aligned for its type.
 
-use crate::{barrier::Arrival, doorbell::Doorbell, inbox};
+use crate::{barrier::Arrival, doorbell::Doorbell, eventcount::EventCount, inbox};
 use gasworks_sync::RawBytes;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64};
 
@@ -19,6 +19,8 @@ pub unsafe trait Shared {}
 unsafe impl Shared for AtomicU32 {}
 // SAFETY: an atomic integer alone (V1).
 unsafe impl Shared for AtomicU64 {}
+// SAFETY: an atomic integer alone (V1).
+unsafe impl Shared for EventCount {}
 // SAFETY: repr(C), atomics alone, every word of it declared (V1).
 #[cfg(not(gasworks_loom))]
 unsafe impl Shared for inbox::Slot {}

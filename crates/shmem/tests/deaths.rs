@@ -63,16 +63,19 @@ fn drain(ring: &Ring, cursor: &mut Cursor) -> Vec<(u16, u8, u64)> {
 
 #[test]
 fn a_sender_that_dies_leaves_a_whole_message_or_none() {
-    for (point, delivered) in
-        [("inbox.send.placed", false), ("inbox.send.filled", false), ("inbox.send.published", true)]
-    {
+    for (point, delivered) in [
+        ("eventcount.count.counted", false),
+        ("inbox.send.placed", false),
+        ("inbox.send.filled", false),
+        ("inbox.send.published", true),
+    ] {
         for nth in 1..=3 {
             let ring = Ring::new();
             let words = [AtomicU64::new(0)];
             let send = |from: u16, tag: u8| {
                 ring.view().reserve(1).expect("room");
                 words[0].store(tag.into(), Relaxed);
-                ring.view().send(from, &[tag; 24], Payload::Inline { words: &words, len: 8 });
+                let _ = ring.view().send(from, &[tag; 24], Payload::Inline { words: &words, len: 8 });
             };
             assert!(dies_at(point, nth, || (1..=3).for_each(|tag| send(1, tag))), "{point} was not passed");
             let mut cursor = Cursor::default();
@@ -97,7 +100,7 @@ fn a_receiver_that_dies_leaves_senders_with_a_full_queue() {
         let (mut cursor, mut message) = (Cursor::default(), Message::new());
         for tag in 0..8 {
             ring.view().reserve(1).expect("room");
-            ring.view().send(0, &[tag; 24], Payload::NONE);
+            let _ = ring.view().send(0, &[tag; 24], Payload::NONE);
             assert_eq!(ring.view().take(&mut cursor, &mut message), Ok(true));
         }
     });
@@ -113,7 +116,7 @@ fn claims_of_the_dead_are_lost_and_no_more() {
         let life = || {
             let claims = Claims::<Par>::new(4);
             claims.take(ring.view()).expect("room");
-            ring.view().send(0, &[1; 24], Payload::NONE);
+            let _ = ring.view().send(0, &[1; 24], Payload::NONE);
         };
         assert!(dies_at(point, 1, life), "{point} was not passed");
         let room = std::iter::from_fn(|| ring.view().reserve(1).ok()).take(100).count();
@@ -151,7 +154,7 @@ fn a_block_of_a_dead_sender_is_read_whole_or_not_at_all() {
         let ring = Ring::new();
         let life = || {
             ring.view().reserve(1).expect("room");
-            ring.view().send(0, &[1; 24], Payload::Block(Block { index: 7, len: 99 }));
+            let _ = ring.view().send(0, &[1; 24], Payload::Block(Block { index: 7, len: 99 }));
         };
         assert!(dies_at(point, 1, life));
         let (mut cursor, mut message) = (Cursor::default(), Message::new());
@@ -177,20 +180,40 @@ fn a_rank_that_dies_in_the_barrier_has_arrived_or_not() {
     }
 }
 
-#[test]
-fn a_sleeper_that_dies_costs_one_ring() {
-    let bell = Doorbell::new();
-    assert!(dies_at("doorbell.arm.armed", 1, || bell.arm()));
-    assert!(bell.ring() && !bell.ring());
+/// A sleeper up to its sleep.
+fn go_to_sleep(ring: &Ring, bell: &Doorbell, cursor: &Cursor) -> (u32, bool) {
+    let ticket = bell.ticket();
+    (ticket, ring.view().arm(cursor))
 }
 
-/// Whoever sleeps then sleeps until its own limit, which every sleep has.
 #[test]
-fn a_sender_that_dies_between_ringing_and_waking_leaves_the_bell_ready_for_the_next() {
-    let bell = Doorbell::new();
-    bell.arm();
-    assert!(dies_at("doorbell.ring.silenced", 1, || assert!(bell.ring())));
-    assert!(!bell.ring());
-    bell.arm();
-    assert!(bell.ring());
+fn a_sleeper_that_dies_costs_one_ring() {
+    for (point, rings) in [("doorbell.ticket.taken", 0), ("eventcount.arm.armed", 1)] {
+        let (ring, bell, cursor) = (Ring::new(), Doorbell::new(), Cursor::default());
+        assert!(dies_at(point, 1, || drop(go_to_sleep(&ring, &bell, &cursor))), "{point} was not passed");
+        let rung = (0..3).filter(|_| ring.view().send(0, &[1; 24], Payload::NONE) && bell.ring()).count();
+        assert_eq!(rung, rings, "{point}");
+    }
+}
+
+/// Whoever sleeps then sleeps until its own limit, which every sleep has, and the next sleeper is woken.
+#[test]
+fn a_sender_that_dies_before_it_wakes_the_sleeper_leaves_the_bell_ready_for_the_next() {
+    for point in [
+        "eventcount.count.counted",
+        "inbox.send.placed",
+        "inbox.send.published",
+        "eventcount.disarm.disarmed",
+        "doorbell.ring.rung",
+    ] {
+        let (ring, bell, mut cursor) = (Ring::new(), Doorbell::new(), Cursor::default());
+        let (_, idle) = go_to_sleep(&ring, &bell, &cursor);
+        assert!(idle);
+        let send = || ring.view().send(0, &[1; 24], Payload::NONE) && bell.ring();
+        assert!(dies_at(point, 1, || assert!(!send())), "{point} was not passed");
+        let hole = ring.view().take(&mut cursor, &mut Message::new()) == Ok(false);
+        let (ticket, idle) = go_to_sleep(&ring, &bell, &cursor);
+        assert_eq!(idle, !hole, "{point}");
+        assert!(send() && bell.word().load(Relaxed) != ticket, "{point}");
+    }
 }

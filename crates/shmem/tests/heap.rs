@@ -5,7 +5,7 @@
 use gasworks_shmem::barrier::{Arrival, Barrier};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::credit::{Credits, Owed};
-use gasworks_shmem::doorbell::{self, Doorbell};
+use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{
     Block, Claims, Control, Cursor, Inbox, MAX_HEAD, MAX_INLINE, Message, Payload, Slot,
 };
@@ -74,7 +74,11 @@ fn inbox_keeps_every_sender_in_order_and_every_message_whole() {
                         }
                         let (head, payload) = contents(from, number);
                         racy::store_words(&words, &payload);
-                        ring.view().send(from, &head, Payload::Inline { words: &words, len: payload.len() });
+                        let _ = ring.view().send(
+                            from,
+                            &head,
+                            Payload::Inline { words: &words, len: payload.len() },
+                        );
                     }
                 });
             }
@@ -127,7 +131,7 @@ fn blocks_carry_payloads_and_come_back() {
                         watchdog.spin();
                     }
                     let block = Block { index, len: len as u32 };
-                    ring.view().send(from, &number.to_le_bytes(), Payload::Block(block));
+                    let _ = ring.view().send(from, &number.to_le_bytes(), Payload::Block(block));
                 }
             });
         }
@@ -179,34 +183,58 @@ fn barrier_separates_phases() {
 }
 
 #[test]
-fn doorbell_wakes_whoever_sleeps_and_is_left_alone_otherwise() {
-    let (bell, work) = (&Doorbell::new(), &AtomicU64::new(0));
+fn doorbell_rings_for_sleepers_only_and_makes_every_ticket_void() {
+    let bell = Doorbell::new();
     assert!(!bell.ring());
+    let tickets = [bell.ticket(), bell.ticket()];
+    assert!(bell.ring() && !bell.ring());
+    assert!(!tickets.contains(&bell.word().load(Relaxed)));
+    assert!(!tickets.contains(&bell.ticket()), "an old ticket would be good again");
+    assert!(bell.ring());
+}
+
+/// Two senders, and two threads that share a cursor and sleep in turn: everything is taken, and no sleep is for ever.
+#[test]
+fn nobody_sleeps_while_a_message_waits() {
+    let (ring, bell) = (&Ring::new(16), &Doorbell::new());
+    let (cursor, taken) = (&std::sync::Mutex::new(Cursor::default()), &AtomicU64::new(0));
+    let all = 2 * ROUNDS / 10;
     thread::scope(|scope| {
-        let sleeper = scope.spawn(move || {
-            let mut slept = 0u64;
-            for round in 1..=ROUNDS / 10 {
-                while work.load(Relaxed) < round {
-                    bell.arm();
-                    if work.load(Relaxed) < round {
-                        slept += 1;
-                        let watchdog = Watchdog::new();
-                        while bell.word().load(Relaxed) == doorbell::ARMED {
-                            watchdog.spin(); // in place of the system's wait
-                        }
+        for from in 0..2 {
+            scope.spawn(move || {
+                let watchdog = Watchdog::new();
+                for _ in 0..all / 2 {
+                    while ring.view().reserve(1).is_err() {
+                        watchdog.spin();
+                    }
+                    if ring.view().send(from, &[1; 8], Payload::NONE) {
+                        let _ = bell.ring();
+                    }
+                    thread::yield_now();
+                }
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(move || {
+                let mut message = Message::new();
+                while taken.load(Relaxed) < all {
+                    let ticket = bell.ticket();
+                    let mut cursor = cursor.lock().expect("no panic");
+                    let found = ring.view().take(&mut cursor, &mut message).expect("no damage");
+                    let idle = !found && ring.view().arm(&cursor);
+                    drop(cursor);
+                    if found && taken.fetch_add(1, Relaxed) + 1 == all {
+                        let _ = bell.ring(); // the other waits for what this one took
+                    }
+                    let watchdog = Watchdog::new();
+                    while idle && taken.load(Relaxed) < all && bell.word().load(Relaxed) == ticket {
+                        watchdog.spin(); // in place of the system's wait
                     }
                 }
-            }
-            slept
-        });
-        let mut rung = 0;
-        for _ in 0..ROUNDS / 10 {
-            work.fetch_add(1, Relaxed);
-            rung += u64::from(bell.ring());
-            thread::yield_now();
+            });
         }
-        assert!(rung >= sleeper.join().expect("the sleeper"), "it woke without a ring");
     });
+    assert_eq!(taken.load(Relaxed), all);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use gasworks_shmem::barrier::{Arrival, Barrier};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_shmem::doorbell::{self, Doorbell};
+use gasworks_shmem::eventcount::EventCount;
 use gasworks_shmem::inbox::{Block, Claims, Control, Cursor, Inbox, Message, Payload, Slot};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::cell::UnsafeCell;
@@ -59,7 +60,7 @@ fn inbox_message_arrives_whole() {
             let words = [AtomicU64::new(0x0101_0101)];
             let inbox = sender.view();
             inbox.reserve(1).expect("room");
-            inbox.send(3, &message(1), Payload::Inline { words: &words, len: 4 });
+            let _ = inbox.send(3, &message(1), Payload::Inline { words: &words, len: 4 });
         });
         let (mut cursor, mut message) = (Cursor::default(), Message::new());
         assert_eq!(take(ring.view(), &mut cursor, &mut message), 1);
@@ -79,7 +80,7 @@ fn inbox_two_senders_lose_nothing() {
                 let ring = ring.clone();
                 thread::spawn(move || {
                     ring.view().reserve(1).expect("room");
-                    ring.view().send(tag.into(), &message(tag), Payload::NONE);
+                    let _ = ring.view().send(tag.into(), &message(tag), Payload::NONE);
                 })
             })
             .into();
@@ -103,7 +104,7 @@ fn inbox_slot_is_not_written_while_it_is_read() {
                 while inbox.reserve(1).is_err() {
                     spin();
                 }
-                inbox.send(0, &message(tag), Payload::NONE);
+                let _ = inbox.send(0, &message(tag), Payload::NONE);
             }
         });
         let (mut cursor, mut message) = (Cursor::default(), Message::new());
@@ -119,14 +120,14 @@ fn inbox_place_checked_by_another_sender() {
         let ring = Ring::new(2);
         for tag in [1, 2] {
             ring.view().reserve(1).expect("room");
-            ring.view().send(0, &message(tag), Payload::NONE);
+            let _ = ring.view().send(0, &message(tag), Payload::NONE);
         }
         let senders: Vec<_> = [3, 4]
             .map(|tag| {
                 let ring = ring.clone();
                 thread::spawn(move || {
                     if ring.view().reserve(1).is_ok() {
-                        ring.view().send(0, &message(tag), Payload::NONE);
+                        let _ = ring.view().send(0, &message(tag), Payload::NONE);
                     }
                 })
             })
@@ -147,7 +148,7 @@ fn inbox_claim_made_by_another_thread() {
         let ring = Ring::new(4);
         for tag in 1..5 {
             ring.view().reserve(1).expect("room");
-            ring.view().send(0, &message(tag), Payload::NONE);
+            let _ = ring.view().send(0, &message(tag), Payload::NONE);
         }
         let claims = Arc::new(Claims::<Par>::new(2));
         let senders: Vec<_> = [5, 6]
@@ -155,7 +156,7 @@ fn inbox_claim_made_by_another_thread() {
                 let (ring, claims) = (ring.clone(), claims.clone());
                 thread::spawn(move || {
                     if claims.take(ring.view()).is_ok() {
-                        ring.view().send(0, &message(tag), Payload::NONE);
+                        let _ = ring.view().send(0, &message(tag), Payload::NONE);
                     }
                 })
             })
@@ -182,7 +183,7 @@ fn inbox_cancel_keeps_the_bound() {
         });
         let sent = ring.view().reserve(1).is_ok();
         if sent {
-            ring.view().send(0, &message(1), Payload::NONE);
+            let _ = ring.view().send(0, &message(1), Payload::NONE);
         }
         fickle.join().expect("the other sender");
         assert_eq!(ring.view().reserve(1).is_err(), sent);
@@ -240,7 +241,7 @@ fn blocks_go_round(claim: fn(Blocks<'_>) -> Option<u32>) {
                     }
                 };
                 other.contents.write(value);
-                other.ring.view().send(0, &message(1), Payload::Block(Block { index, len: value }));
+                let _ = other.ring.view().send(0, &message(1), Payload::Block(Block { index, len: value }));
             }
         });
         let (mut cursor, mut message) = (Cursor::default(), Message::new());
@@ -267,44 +268,138 @@ fn blocks_are_claimed_once() {
     });
 }
 
+/// A thread up to its sleep: the ticket, and whether it would ask the system to sleep.
+fn lie_down(bell: &Doorbell, events: &EventCount, seen: u64) -> Option<u32> {
+    let ticket = bell.ticket();
+    events.arm(seen).then_some(ticket)
+}
+
+/// Counts an event and wakes whoever sleeps.
+fn count_and_ring(bell: &Doorbell, events: &EventCount) -> u64 {
+    let counted = events.count();
+    if counted.wanted {
+        events.disarm();
+        let _ = bell.ring();
+    }
+    counted.index
+}
+
+/// A sleeper that the system would still let sleep, all that could wake it being over.
+fn sleeps_on(bell: &Doorbell, asleep: Option<u32>) -> bool {
+    asleep == Some(bell.word().load(Relaxed))
+}
+
 #[test]
-fn doorbell_nobody_sleeps_through_work() {
+fn eventcount_nobody_sleeps_through_an_event() {
     model(|| {
-        let shared = Arc::new((Doorbell::new(), AtomicU32::new(0)));
-        let other = shared.clone();
-        let sender = thread::spawn(move || {
-            let (bell, work) = &*other;
-            work.store(1, Relaxed);
-            bell.ring()
+        let shared = Arc::new((Doorbell::new(), EventCount::new()));
+        let counters = [(); 2].map(|()| {
+            let shared = shared.clone();
+            thread::spawn(move || count_and_ring(&shared.0, &shared.1))
         });
-        let (bell, work) = &*shared;
-        bell.arm();
-        let sleeps = work.load(Relaxed) == 0;
-        let rung = sender.join().expect("the sender");
-        assert!(rung || !sleeps, "it sleeps, and nobody rang");
-        // The system's own check before it sleeps, made after the fact: a bell that rang is no longer armed.
-        assert_eq!(bell.word().load(Relaxed) == 0, rung);
+        let asleep = lie_down(&shared.0, &shared.1, 0);
+        let mut indices = counters.map(|thread| thread.join().expect("a counter"));
+        indices.sort_unstable();
+        assert_eq!(indices, [0, 1]);
+        assert!(!sleeps_on(&shared.0, asleep), "an event came and it sleeps on");
+    });
+}
+
+/// Two threads of a rank: one has lain down for the first event, the other has seen it and lies down for the second.
+#[test]
+fn eventcount_wakes_an_early_and_a_late_sleeper() {
+    model(|| {
+        let shared = Arc::new((Doorbell::new(), EventCount::new()));
+        let counter = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                count_and_ring(&shared.0, &shared.1);
+            })
+        };
+        let late = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let seen = shared.1.events();
+                lie_down(&shared.0, &shared.1, seen).map(|ticket| (seen, ticket))
+            })
+        };
+        let early = lie_down(&shared.0, &shared.1, 0);
+        counter.join().expect("the counter");
+        let late = late.join().expect("the other sleeper");
+        assert!(!sleeps_on(&shared.0, early), "the event came and it sleeps on");
+        if let Some((0, ticket)) = late {
+            assert!(!sleeps_on(&shared.0, Some(ticket)), "the event came and it sleeps on");
+        }
+        // Whoever sleeps until the second event is woken by it.
+        count_and_ring(&shared.0, &shared.1);
+        assert!(!sleeps_on(&shared.0, late.map(|(_, ticket)| ticket)), "the second came and it sleeps on");
+    });
+}
+
+/// Two rings, and a sleeper that comes between: neither takes its bit away without making its ticket void.
+#[test]
+fn eventcount_disarmed_by_a_slow_counter() {
+    model(|| {
+        let shared = Arc::new((Doorbell::new(), EventCount::new()));
+        let first = lie_down(&shared.0, &shared.1, 0);
+        assert!(first.is_some());
+        let slow = {
+            let shared = shared.clone();
+            thread::spawn(move || count_and_ring(&shared.0, &shared.1))
+        };
+        let sleeper = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let seen = shared.1.events();
+                lie_down(&shared.0, &shared.1, seen)
+            })
+        };
+        let other = count_and_ring(&shared.0, &shared.1);
+        slow.join().expect("the slow counter");
+        let asleep = sleeper.join().expect("the sleeper");
+        assert!(other < 2 && !sleeps_on(&shared.0, first));
+        let before = shared.0.word().load(Relaxed);
+        let third = shared.1.count();
+        assert!(third.wanted || asleep != Some(before), "it sleeps and nobody would wake it");
     });
 }
 
 #[test]
-fn doorbell_rings_once_for_two_sleepers_and_wakes_both() {
+fn eventcount_carries_what_was_done_before() {
     model(|| {
-        let shared = Arc::new((Doorbell::new(), AtomicU32::new(0)));
-        let sleeper = || {
-            let shared = shared.clone();
-            thread::spawn(move || {
-                shared.0.arm();
-                // Asleep only if the word is still armed when the system looks; then whoever rings wakes all.
-                shared.1.load(Relaxed) == 0
-            })
-        };
-        let other = sleeper();
-        let third = sleeper();
-        shared.1.store(1, Relaxed);
-        let rung = shared.0.ring();
-        let slept = [other, third].map(|thread| thread.join().expect("a sleeper"));
-        assert!(rung || slept == [false, false], "one sleeps, and nobody rang");
+        let shared = Arc::new((EventCount::new(), Contents::new()));
+        let other = shared.clone();
+        let counter = thread::spawn(move || {
+            other.1.write(7);
+            let _ = other.0.count();
+        });
+        if shared.0.events() == 1 {
+            assert_eq!(shared.1.read(), 7);
+        }
+        counter.join().expect("the counter");
+    });
+}
+
+#[test]
+fn inbox_receiver_does_not_sleep_through_a_message() {
+    model(|| {
+        let shared =
+            Arc::new((Doorbell::new(), Ring { control: Control::new(), slots: [Slot::new()].into() }));
+        let other = shared.clone();
+        let sender = thread::spawn(move || {
+            let (bell, ring) = &*other;
+            if ring.view().send(0, &message(1), Payload::NONE) {
+                let _ = bell.ring();
+            }
+        });
+        let (bell, ring) = &*shared;
+        let (mut cursor, mut message) = (Cursor::default(), Message::new());
+        let ticket = bell.ticket();
+        let asleep = ring.view().arm(&cursor).then_some(ticket);
+        sender.join().expect("the sender");
+        assert!(!sleeps_on(bell, asleep), "it sleeps, and nobody rang");
+        assert_eq!(ring.view().take(&mut cursor, &mut message), Ok(true));
+        assert!(ring.view().arm(&cursor));
     });
 }
 

@@ -182,7 +182,7 @@ proptest! {
                     racy::store_words(&words, &bytes);
                     let block = block.then_some(Block { index: from.into(), len: payload as u32 });
                     let inline = Payload::Inline { words: &words, len: payload };
-                    inbox.send(from, &head, block.map_or(inline, Payload::Block));
+                    let _ = inbox.send(from, &head, block.map_or(inline, Payload::Block));
                     queued.push_back((from, head, if block.is_some() { Vec::new() } else { bytes }, block));
                 }
                 Call::Take => {
