@@ -380,6 +380,25 @@ fn eventcount_carries_what_was_done_before() {
     });
 }
 
+/// What E2 rests on, by data: a ticket that counts a ring knows what was done before that ring, a bit taken away
+/// included. (The bits themselves loom never shows out of order, since a read-modify-write always reads the latest.)
+#[test]
+fn doorbell_ticket_knows_what_came_before_the_ring() {
+    model(|| {
+        let shared = Arc::new((Doorbell::new(), Contents::new()));
+        let early = shared.0.ticket();
+        let other = shared.clone();
+        let ringer = thread::spawn(move || {
+            other.1.write(1);
+            assert!(other.0.ring());
+        });
+        if shared.0.ticket() != early {
+            assert_eq!(shared.1.read(), 1);
+        }
+        ringer.join().expect("the ringer");
+    });
+}
+
 #[test]
 fn inbox_receiver_does_not_sleep_through_a_message() {
     model(|| {
