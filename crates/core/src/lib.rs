@@ -30,6 +30,7 @@ pub use engine::{Engine, Incoming, Outgoing, Parts, Received, Task};
 pub use error::Error;
 pub use flow::{Flow, Patience, WaitMode};
 pub use gasworks_rdma::Engine as Rdma;
+pub use gasworks_shmem::barrier::Name;
 pub use gasworks_sock::sleeper::{Policy, Sleeper};
 pub use handlers::{Entry, Handlers, Signature};
 pub use hsl::HandlerLock;

@@ -8,6 +8,7 @@
 //! from inside the sink. Locks belong to the transport, through its thread-mode type parameter.
 
 use crate::Rank;
+use gasworks_shmem::barrier::Name;
 use gasworks_sync::{Lent, RawBytes};
 use std::time::Duration;
 use thiserror::Error;
@@ -130,10 +131,10 @@ pub trait Wire {
     fn wake(&self);
 }
 
-/// A barrier in shared memory, where all ranks of the job share it. One thread of a rank drives it at a time.
+/// A barrier in shared memory, where all ranks of the job share it. One thread of a rank arrives at a time; any asks.
 pub trait SharedBarrier {
-    /// Announces this rank's arrival in the current phase.
-    fn arrive(&self);
-    /// Whether everybody has arrived in the phase of the last [`arrive`](Self::arrive).
-    fn done(&self) -> bool;
+    /// Announces this rank's arrival in the current phase, by this name.
+    fn arrive(&self, name: Name);
+    /// Once everybody has arrived in the phase of the last [`arrive`](Self::arrive), the name that all agree on.
+    fn done(&self) -> Option<Name>;
 }

@@ -2,7 +2,7 @@
 //!
 //! - [`rma`]: put and get between any local memory and the peers' segments: load and store where the peer is mapped,
 //!   the NIC where it is not; blocking, or with an [`Event`].
-//! - [`barrier`]: the split-phase barrier, in shared memory or by dissemination over active messages.
+//! - [`barrier`]: the split-phase barrier, named or not: in shared memory, or by active messages.
 #![deny(missing_docs)]
 
 pub mod barrier;
@@ -12,3 +12,6 @@ pub mod rma;
 pub use barrier::Barrier;
 pub use error::Error;
 pub use rma::Event;
+
+/// The rows of this crate in the table of settings.
+pub const SETTINGS: &[gasworks_os::settings::Setting] = &[barrier::ALGORITHM];

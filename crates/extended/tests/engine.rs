@@ -1,10 +1,11 @@
 //! Put, get and the dissemination barrier on engines put together by hand, below the facade.
 
 use gasworks_core::{
-    Category, Engine, Entry, Error as CoreError, Flow, Handlers, Incoming, Outgoing, Parts, Patience, Policy,
-    Signature, Wire,
+    Category, Engine, Entry, Error as CoreError, Flow, Handlers, Incoming, Name, Outgoing, Parts, Patience,
+    Policy, Signature, Wire,
 };
-use gasworks_extended::barrier::{Dissemination, Turn, Way};
+use gasworks_extended::barrier::Way;
+use gasworks_extended::barrier::messages::{Algorithm, Messages, Turn};
 use gasworks_extended::{Barrier, Error, rma};
 use gasworks_memory::{Peer, PeerFlags, PeerTable};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// An engine over the net's wire, without a NIC; peers are mapped or not as the net has it.
-fn engine(rank: &SimRank) -> Result<(Engine<Seq>, Barrier<Seq>), CoreError> {
+fn engine(rank: &SimRank, algorithm: Algorithm) -> Result<(Engine<Seq>, Barrier<Seq>), CoreError> {
     let ranks = rank.config().ranks;
     let peer = |number| {
         let mapped = rank.peer_segment(number);
@@ -25,7 +26,7 @@ fn engine(rank: &SimRank) -> Result<(Engine<Seq>, Barrier<Seq>), CoreError> {
         Peer { mapped: mapped.unwrap_or(RawBytes::EMPTY), len, remote_base: 0, key: Vec::new(), flags }
     };
     let handlers = Handlers::new();
-    let state = Dissemination::register::<Seq>(rank.rank(), ranks, &handlers, |state| {
+    let state = Messages::register::<Seq>(algorithm, rank.rank(), ranks, &handlers, |state| {
         Box::new(move |step: Incoming<'_, Seq>| {
             state.hear(step.args());
             Ok(())
@@ -42,25 +43,48 @@ fn engine(rank: &SimRank) -> Result<(Engine<Seq>, Barrier<Seq>), CoreError> {
         handlers,
     };
     let engine = Engine::new(parts);
-    engine.add_task(Box::new(Turn(state.clone()))).expect("room on the list");
-    Ok((engine, Barrier::new(Way::Dissemination(state))))
+    engine.add_task(Turn(state.clone()).task()).expect("room on the list");
+    Ok((engine, Barrier::new(Way::Messages(state))))
 }
 
 #[test]
 fn nobody_leaves_a_barrier_before_the_last_has_come() {
-    for (ranks, seed) in [(1, 0), (2, 1), (3, 2), (4, 3), (7, 4)] {
+    let jobs = [(1, 0), (2, 1), (3, 2), (4, 3), (7, 4)];
+    let ways = [Algorithm::Dissemination, Algorithm::Central];
+    for ((ranks, seed), way) in jobs.into_iter().flat_map(|job| ways.map(|way| (job, way))) {
         let arrived = AtomicU64::new(0);
         let result = simnet::run(SimConfig::varied(ranks, seed), |rank| {
-            let (engine, barrier) = engine(&rank)?;
+            let (engine, barrier) = engine(&rank, way)?;
             for phase in 1..=40u64 {
                 arrived.fetch_add(1, Ordering::Relaxed);
-                let number = barrier.begin(&engine)?;
+                // In turn: nobody names it, one rank does, all agree, one does not, one knows of a mismatch.
+                let odd = u64::from(rank.rank()) == phase % u64::from(ranks);
+                let (name, agreed) = match phase % 5 {
+                    0 => (Name::Any, Name::Any),
+                    1 => (if odd { Name::Is(7) } else { Name::Any }, Name::Is(7)),
+                    2 => (Name::Is(u32::MAX), Name::Is(u32::MAX)),
+                    3 => (Name::Is(odd.into()), if ranks == 1 { Name::Is(1) } else { Name::Mismatch }),
+                    _ => (if odd { Name::Mismatch } else { Name::Any }, Name::Mismatch),
+                };
+                let number = barrier.begin(&engine, name)?;
                 assert_eq!(number, phase);
-                assert!(barrier.begin(&engine).is_err_and(|e| e.to_string().contains("begun twice")));
-                barrier.wait(&engine, number)?;
+                let twice = barrier.begin(&engine, name);
+                assert!(twice.is_err_and(|e| e.to_string().contains("begun twice")));
+                assert_eq!(barrier.under_way(), Some((phase, name)));
+                let found = if phase == 10 {
+                    assert_eq!(
+                        barrier.wait(&engine, number, Name::Is(1))?,
+                        Name::Mismatch,
+                        "ended by another"
+                    );
+                    agreed
+                } else {
+                    barrier.wait(&engine, number, name)?
+                };
+                assert_eq!(found, agreed, "phase {phase} of {ranks} ranks, {way:?}");
                 let seen = arrived.load(Ordering::Relaxed);
                 assert!(seen >= phase * u64::from(ranks), "phase {phase}: {seen} arrivals of {ranks} ranks");
-                assert!(barrier.test(&engine, number).is_err(), "a finished phase is tested again");
+                assert!(barrier.test(&engine, number, name).is_err(), "a finished phase is tested again");
             }
             Ok::<_, Error>(())
         });
@@ -73,12 +97,12 @@ fn nobody_leaves_a_barrier_before_the_last_has_come() {
 fn mapped_puts_and_gets_are_done_at_once() {
     let config = SimConfig { mapped: true, ..SimConfig::varied(2, 5) };
     let result = simnet::run(config, |rank| {
-        let (engine, barrier) = engine(&rank)?;
+        let (engine, barrier) = engine(&rank, Algorithm::Dissemination)?;
         let other = 1 - rank.rank();
         let mine = [rank.rank() as u8 + 1; 33];
         rma::put(&engine, other, 7, &mine)?;
-        let number = barrier.begin(&engine)?;
-        barrier.wait(&engine, number)?;
+        let number = barrier.begin(&engine, Name::Any)?;
+        barrier.wait(&engine, number, Name::Any)?;
         let mut back = [0u8; 33];
         rma::get(&engine, rank.rank(), 7, &mut back)?;
         assert_eq!(back, [other as u8 + 1; 33]);
@@ -100,7 +124,7 @@ fn mapped_puts_and_gets_are_done_at_once() {
 fn an_unmapped_peer_without_a_network_is_an_error() {
     let config = SimConfig { mapped: false, ..SimConfig::varied(2, 6) };
     let result = simnet::run(config, |rank| {
-        let (engine, _) = engine(&rank)?;
+        let (engine, _) = engine(&rank, Algorithm::Dissemination)?;
         let error = rma::put(&engine, 1 - rank.rank(), 0, &[1]).map_err(|e| e.to_string());
         assert!(error.is_err_and(|e| e.contains("is not mapped here and no network transport is open")));
         Ok::<_, Error>(())

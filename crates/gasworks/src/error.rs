@@ -23,6 +23,9 @@ pub enum Error {
     /// A barrier call out of turn.
     #[error("barrier: {0}")]
     Barrier(&'static str),
+    /// The ranks came to a barrier by different names; all have met all the same.
+    #[error("barrier: the ranks came by different names, or one declared a mismatch")]
+    Mismatch,
     /// A transport does not fit its job.
     #[error(
         "a transport with {wires} wires, {routes} routes and {peers} segments for a job of {ranks} ranks: every rank \
@@ -122,6 +125,7 @@ impl From<gasworks_extended::Error> for Error {
         match error {
             gasworks_extended::Error::Core(error) => Error::Core(error),
             gasworks_extended::Error::Barrier(what) => Error::Barrier(what),
+            gasworks_extended::Error::Setting(error) => Error::Setting(error),
             other => Error::Program(other.to_string()),
         }
     }

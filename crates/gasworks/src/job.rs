@@ -4,9 +4,9 @@ use crate::progress::ProgressThread;
 use crate::{Agent, Config, Error, GlobalPtr, Segment, Table, ThreadMode, settings};
 use bytemuck::Pod;
 use gasworks_bootstrap::Bootstrap;
-use gasworks_core::{Engine, Flow, Parts, Rdma, WaitMode, flow, handlers::first_difference};
+use gasworks_core::{Engine, Flow, Name, Parts, Rdma, WaitMode, flow, handlers::first_difference};
 use gasworks_extended::Barrier;
-use gasworks_extended::barrier::{Dissemination, Turn, Way};
+use gasworks_extended::barrier::Way;
 use gasworks_memory::PeerTable;
 use gasworks_sync::{Lock, Mode, Par, kill_point};
 use std::io::Write;
@@ -102,19 +102,11 @@ impl<M: ThreadMode> Job<M> {
                 wires: wires.len(),
             });
         }
-        let mut turn = None;
-        let way = match barrier {
-            Some(barrier) => Way::Shared(barrier),
-            None => {
-                let state = Dissemination::register(rank, ranks, &handlers, M::hear)?;
-                turn = Some(Turn(state.clone()));
-                Way::Dissemination(state)
-            }
-        };
+        let (way, turn) = Way::choose(rank, ranks, barrier, &handlers, M::hear)?;
         let parts = Parts { rank, wires, route, peers, rdma, flow, patience, handlers };
         let engine = M::share(Engine::new(parts));
         if let Some(turn) = turn {
-            engine.add_task(Box::new(turn))?;
+            engine.add_task(turn.task())?;
         }
         bootstrap.fence()?;
         bootstrap.started();
@@ -210,12 +202,12 @@ impl<M: ThreadMode> Job<M> {
     /// A peer or the launcher fails.
     pub fn close(self) -> Result<(), Error> {
         kill_point!("job.close.begin");
-        if let Some(left) = self.barrier.under_way() {
-            self.barrier.wait(&self.engine, left)?;
+        if let Some((left, name)) = self.barrier.under_way() {
+            self.barrier.wait(&self.engine, left, name)?;
         }
         self.engine.drain()?;
-        let phase = self.barrier.begin(&self.engine)?;
-        self.barrier.wait(&self.engine, phase)?;
+        let phase = self.barrier.begin(&self.engine, Name::Any)?;
+        self.barrier.wait(&self.engine, phase, Name::Any)?;
         kill_point!("job.close.met");
         self.bootstrap.with(|bootstrap| bootstrap.finalize())?;
         kill_point!("job.close.finalized");

@@ -44,7 +44,7 @@ pub use bytemuck::Pod;
 pub use config::Config;
 pub use error::Error;
 pub use event::Event;
-pub use gasworks_core::{HandlerLock, Rank, WaitMode};
+pub use gasworks_core::{HandlerLock, Name, Rank, WaitMode};
 pub use gasworks_sync::{Par, ParSync, Seq};
 pub use handler::{Landed, Outcome, Payload, Reply, Request};
 pub use job::{Job, Transport};

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::progress::ProgressThread;
 use gasworks_core::{CoreMode, Engine, Incoming};
-use gasworks_extended::barrier::Dissemination;
+use gasworks_extended::barrier::messages::Messages;
 use gasworks_pshm::{Pshm, ShmBarrier};
 use gasworks_sync::{Mode, Par, ParSync, Seq};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub trait ThreadMode: CoreMode {
     #[doc(hidden)]
     fn barrier(barrier: ShmBarrier) -> Box<Self::Barrier>;
     #[doc(hidden)]
-    fn hear(state: Arc<Dissemination>) -> Box<Self::Function>;
+    fn hear(state: Arc<Messages>) -> Box<Self::Function>;
     #[doc(hidden)]
     fn spawn_progress(engine: &Self::Shared<Engine<Self>>) -> Result<ProgressThread, Error>;
 }
@@ -29,7 +29,7 @@ macro_rules! thread_mode {
             fn barrier(barrier: ShmBarrier) -> Box<Self::Barrier> {
                 Box::new(barrier)
             }
-            fn hear(state: Arc<Dissemination>) -> Box<Self::Function> {
+            fn hear(state: Arc<Messages>) -> Box<Self::Function> {
                 Box::new(move |step: Incoming<'_, Self>| {
                     state.hear(step.args());
                     Ok(())

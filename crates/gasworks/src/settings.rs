@@ -31,6 +31,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
         gasworks_bootstrap::SETTINGS,
         gasworks_rdma::SETTINGS,
         gasworks_core::flow::SETTINGS,
+        gasworks_extended::SETTINGS,
         gasworks_pshm::SETTINGS,
         SETTINGS,
     ]

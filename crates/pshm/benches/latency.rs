@@ -7,7 +7,7 @@
 //! K1. There is one thread when the process forks, and the child runs only the measurement.
 
 use gasworks_bootstrap::{Bootstrap, BootstrapError};
-use gasworks_core::{Class, SharedBarrier, Wire};
+use gasworks_core::{Class, Name, SharedBarrier, Wire};
 use gasworks_pshm::{Config, Opened, open};
 use gasworks_sync::{Mode, Par, Seq};
 use std::io::{Read, Write};
@@ -134,8 +134,8 @@ fn measure<M: Mode>(two: &Two, blocks: usize, rows: &mut Vec<(String, Vec<f64>)>
     let config = Config { segment: 1 << 20, depth: 12, total: 64, volume: 768 << 10 };
     let Opened { wire, barrier, .. } = open::<M>(two, &config).expect("open");
     let pass = || {
-        barrier.arrive();
-        while !barrier.done() {}
+        barrier.arrive(Name::Any);
+        while barrier.done().is_none() {}
     };
     let mut note =
         |block: usize, row: String, value: f64| match rows.iter_mut().find(|(name, _)| *name == row) {

@@ -1,7 +1,7 @@
 //! The barrier of the ranks that share memory.
 
 use crate::region::Host;
-use gasworks_core::SharedBarrier;
+use gasworks_core::{Name, SharedBarrier};
 use gasworks_shmem::doorbell;
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ impl ShmBarrier {
 }
 
 impl SharedBarrier for ShmBarrier {
-    fn arrive(&self) {
-        self.host.barrier.arrive();
+    fn arrive(&self, name: Name) {
+        self.host.barrier.arrive(name);
         // Whoever comes last wakes those that sleep. Of two that come together at least one sees the other, because
         // both look after the fence.
         doorbell::settle();
@@ -32,7 +32,7 @@ impl SharedBarrier for ShmBarrier {
     }
 
     #[inline]
-    fn done(&self) -> bool {
+    fn done(&self) -> Option<Name> {
         self.host.barrier.done()
     }
 }

@@ -11,7 +11,7 @@ mod cut;
 mod steps;
 
 use gasworks_bootstrap::{Bootstrap, BootstrapError};
-use gasworks_core::{Arrived, Class, SharedBarrier, Wire, WireError};
+use gasworks_core::{Arrived, Class, Name, SharedBarrier, Wire, WireError};
 use gasworks_pshm::{Config, MAX_MEDIUM, Opened, open};
 use gasworks_sync::{Mode, Par, Seq};
 use std::cell::{Cell, RefCell};
@@ -256,8 +256,8 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
         alive()?;
     }
     let pass = || {
-        barrier.arrive();
-        while !barrier.done() {
+        barrier.arrive(Name::Any);
+        while barrier.done().is_none() {
             wire.sleep(Duration::from_millis(50), &|| true);
             alive()?;
         }

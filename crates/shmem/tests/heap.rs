@@ -2,7 +2,7 @@
 //! sanitizer can watch it.
 #![cfg(not(gasworks_loom))]
 
-use gasworks_shmem::barrier::{Arrival, Barrier};
+use gasworks_shmem::barrier::{Arrival, Barrier, Name};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_shmem::doorbell::Doorbell;
@@ -164,13 +164,34 @@ fn barrier_separates_phases() {
                 scope.spawn(move || {
                     let watchdog = Watchdog::new();
                     let barrier = Barrier::new(arrivals, me).expect("a rank");
-                    assert!(barrier.done() && !barrier.waiting());
+                    assert!(barrier.done() == Some(Name::Any) && !barrier.waiting());
                     for phase in 1..=ROUNDS {
                         counters[me].store(phase, Relaxed);
-                        barrier.arrive();
-                        while !barrier.done() {
-                            watchdog.spin();
-                        }
+                        // By two names in some phases, by one or none in others.
+                        let name = match phase % 4 {
+                            0 => Name::Any,
+                            1 => Name::Is(phase as u32),
+                            2 if me == 0 => Name::Any,
+                            2 => Name::Is(3),
+                            _ => Name::Is(me as u32),
+                        };
+                        barrier.arrive(name);
+                        let agreed = loop {
+                            match barrier.done() {
+                                Some(name) => break name,
+                                None => watchdog.spin(),
+                            }
+                        };
+                        assert_eq!(
+                            agreed,
+                            match (phase % 4, ranks) {
+                                (0, _) | (2, 1) => Name::Any,
+                                (1, _) => Name::Is(phase as u32),
+                                (2, _) => Name::Is(3),
+                                (_, 1) => Name::Is(0),
+                                _ => Name::Mismatch,
+                            }
+                        );
                         // Nobody is behind, and nobody can be further ahead than the next phase.
                         let all = counters.iter().map(|counter| counter.load(Relaxed));
                         assert!(all.clone().all(|found| found == phase || found == phase + 1), "{phase}");

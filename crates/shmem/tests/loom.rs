@@ -3,7 +3,7 @@
 //! Each `ord!` in the crate is needed by one of these: run with `GASWORKS_MUTATION=name` to see it fail.
 #![cfg(gasworks_loom)]
 
-use gasworks_shmem::barrier::{Arrival, Barrier};
+use gasworks_shmem::barrier::{Arrival, Barrier, Name};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_shmem::doorbell::{self, Doorbell};
@@ -436,10 +436,14 @@ fn barrier_shows_what_was_done_before_it() {
         let rank = |shared: &Shared, me: usize| {
             let barrier = Barrier::new(&shared.arrivals, me).expect("a rank");
             let pass = || {
-                barrier.arrive();
-                while !barrier.done() {
-                    spin();
-                }
+                barrier.arrive(Name::Is(me as u32));
+                let agreed = loop {
+                    match barrier.done() {
+                        Some(name) => break name,
+                        None => spin(),
+                    }
+                };
+                assert_eq!(agreed, Name::Mismatch);
                 assert!(barrier.complete() && !barrier.waiting());
             };
             shared.values[me].write(me as u32 + 10);
@@ -463,9 +467,9 @@ fn barrier_of_three() {
         let rank = |shared: &([Arrival; 3], [Contents; 3]), me: usize| {
             let barrier = Barrier::new(&shared.0, me).expect("a rank");
             shared.1[me].write(1);
-            barrier.arrive();
+            barrier.arrive(Name::Any);
             // Waiting for two others is more than loom can follow; one look sees every order of arrival.
-            if barrier.done() {
+            if barrier.done().is_some() {
                 assert_eq!(shared.1.iter().map(Contents::read).sum::<u32>(), 3);
             }
         };
@@ -485,7 +489,7 @@ fn barrier_somebody_knows_that_all_have_arrived() {
         let arrivals = Arc::new([(); 3].map(|()| Arrival::new()));
         let rank = |arrivals: &[Arrival; 3], me: usize| {
             let barrier = Barrier::new(arrivals, me).expect("a rank");
-            barrier.arrive();
+            barrier.arrive(Name::Any);
             doorbell::settle();
             barrier.complete()
         };

@@ -2,23 +2,46 @@
 
 use super::Agent;
 use crate::{Error, Job, ThreadMode};
+use gasworks_core::Name;
 
 impl<'job, M: ThreadMode> Agent<'job, M> {
     /// Waits for all ranks.
     ///
     /// # Errors
-    /// A phase is under way already, or a poll finds something wrong.
+    /// A phase is under way already, a rank came by a name that another did not, or a poll finds something wrong.
+    #[inline]
     pub fn barrier(&self) -> Result<(), Error> {
-        self.barrier_begin()?.wait(self)
+        self.barrier_as(Name::Any).map(|_| ())
+    }
+
+    /// Waits for all ranks at the barrier of this name; returns the name that all agree on, which is another only where
+    /// this rank comes by none.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] on every rank, once all have come, if two came by different names or one declared a mismatch;
+    /// and those of [`barrier`](Self::barrier).
+    #[inline]
+    pub fn barrier_as(&self, name: Name) -> Result<Name, Error> {
+        self.barrier_begin_as(name)?.wait(self)
     }
 
     /// Announces this rank at the barrier, without waiting.
     ///
     /// # Errors
     /// A phase is under way already.
+    #[inline]
     pub fn barrier_begin(&self) -> Result<Phase<'job, M>, Error> {
-        let number = self.job.barrier.begin(self.engine())?;
-        Ok(Phase { job: self.job, number })
+        self.barrier_begin_as(Name::Any)
+    }
+
+    /// Announces this rank at the barrier of this name, without waiting.
+    ///
+    /// # Errors
+    /// A phase is under way already.
+    #[inline]
+    pub fn barrier_begin_as(&self, name: Name) -> Result<Phase<'job, M>, Error> {
+        let number = self.job.barrier.begin(self.engine(), name)?;
+        Ok(Phase { job: self.job, number, name })
     }
 }
 
@@ -27,22 +50,34 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
 pub struct Phase<'job, M: ThreadMode> {
     job: &'job Job<M>,
     number: u64,
+    name: Name,
 }
 
 impl<M: ThreadMode> Phase<'_, M> {
     /// Whether all ranks have begun; if so the phase is finished. Does not poll.
     ///
     /// # Errors
-    /// The phase was finished before.
+    /// The phase was finished before; [`Error::Mismatch`], and then it is finished.
+    #[inline]
     pub fn test(&self, _agent: &Agent<'_, M>) -> Result<bool, Error> {
-        Ok(self.job.barrier.test(&self.job.engine, self.number)?)
+        let agreed = self.job.barrier.test(&self.job.engine, self.number, self.name)?;
+        agreed.map(matched).transpose().map(|agreed| agreed.is_some())
     }
 
-    /// Polls until all ranks have begun.
+    /// Polls until all ranks have begun; returns the name that all agree on.
     ///
     /// # Errors
-    /// The phase was finished before, or a poll finds something wrong.
-    pub fn wait(self, _agent: &Agent<'_, M>) -> Result<(), Error> {
-        Ok(self.job.barrier.wait(&self.job.engine, self.number)?)
+    /// The phase was finished before, [`Error::Mismatch`], or a poll finds something wrong.
+    #[inline]
+    pub fn wait(self, _agent: &Agent<'_, M>) -> Result<Name, Error> {
+        matched(self.job.barrier.wait(&self.job.engine, self.number, self.name)?)
+    }
+}
+
+#[inline]
+fn matched(agreed: Name) -> Result<Name, Error> {
+    match agreed {
+        Name::Mismatch => Err(Error::Mismatch),
+        agreed => Ok(agreed),
     }
 }

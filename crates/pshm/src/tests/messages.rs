@@ -2,7 +2,7 @@
 
 use super::fake::{self, CONFIG, Watchdog};
 use crate::{MAX_MEDIUM, Opened, Pshm, ShmBarrier};
-use gasworks_core::{Class, SharedBarrier, Wire, WireError};
+use gasworks_core::{Class, Name, SharedBarrier, Wire, WireError};
 use gasworks_shmem::credit::Credits;
 use gasworks_shmem::inbox::{MAX_HEAD, MAX_INLINE};
 use gasworks_sync::{Mode, Par, Seq};
@@ -85,8 +85,8 @@ fn all_to_all<M: Mode>(ranks: u32, rounds: u64) {
             poll();
         }
         assert_eq!(credits.total_out(), 0);
-        barrier.arrive();
-        while !barrier.done() {
+        barrier.arrive(Name::Any);
+        while barrier.done().is_none() {
             watchdog.check(|| format!("rank {me} waits in the barrier"));
         }
         assert_eq!((answered.get(), handled.get()), (all, all));
@@ -228,14 +228,14 @@ fn a_sleeper_is_woken_by_a_message_a_wake_and_a_barrier() {
             pause();
             send(&wire, 1, Class::Request, b'q', 0).expect("sent");
             pause();
-            barrier.arrive();
+            barrier.arrive(Name::Any);
         } else {
             let start = Instant::now();
             while wire.poll(1, &mut |_| ()) == Ok(0) {
                 wire.sleep(long, &|| true);
             }
-            barrier.arrive();
-            while !barrier.done() {
+            barrier.arrive(Name::Any);
+            while barrier.done().is_none() {
                 wire.sleep(long, &|| true);
             }
             std::thread::scope(|scope| {
@@ -248,7 +248,7 @@ fn a_sleeper_is_woken_by_a_message_a_wake_and_a_barrier() {
             assert!(start.elapsed() < long, "it slept for the whole time allowed");
             assert!(start.elapsed() >= Duration::from_millis(40));
         }
-        while !barrier.done() {
+        while barrier.done().is_none() {
             watchdog.check(|| format!("rank {me} waits in the barrier"));
         }
     });
@@ -260,8 +260,8 @@ fn segments_are_shared() {
         let Opened { barrier, peers, .. } = opened;
         let watchdog = Watchdog::new();
         let wait = || {
-            barrier.arrive();
-            while !barrier.done() {
+            barrier.arrive(Name::Any);
+            while barrier.done().is_none() {
                 watchdog.check(|| format!("rank {me} waits in the barrier"));
             }
         };

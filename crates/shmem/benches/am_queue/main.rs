@@ -8,7 +8,7 @@ mod candidates;
 mod machine;
 
 use candidates::{Inboxes, Pairs, Queue, Slotted};
-use gasworks_shmem::barrier::{Arrival, Barrier};
+use gasworks_shmem::barrier::{Arrival, Barrier, Name};
 use gasworks_sync::spin;
 use std::hint::black_box;
 use std::time::Instant;
@@ -33,8 +33,8 @@ fn note(samples: &mut Samples, row: String, value: f64) {
 }
 
 fn meet(barrier: &Barrier<'_>) {
-    barrier.arrive();
-    while !barrier.done() {
+    barrier.arrive(Name::Any);
+    while barrier.done().is_none() {
         spin();
     }
 }

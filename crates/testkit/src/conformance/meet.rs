@@ -3,6 +3,7 @@
 use super::handlers::Count;
 use super::pattern::Random;
 use super::{Failure, Stage, SuiteMode, require};
+use gasworks::{Error, Name};
 
 /// What was done before a begin is seen after the end, many times over, with work between the halves.
 pub(super) fn split_phase<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
@@ -86,4 +87,34 @@ pub(super) fn serves_messages<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), 
         require!(sum == 4950 * stage.peers().len() as u64, "their sum is {sum}");
     }
     Ok(agent.barrier()?)
+}
+
+/// By a name, by none, by two, by a declared mismatch: all agree on the outcome, and the next barrier is not harmed.
+pub(super) fn named<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let (agent, me, ranks) = (&stage.agent, stage.rank(), stage.ranks());
+    for round in 0..40u32 {
+        let odd = me == round % ranks;
+        let (name, agreed) = match round % 5 {
+            0 => (Name::Is(round), Ok(Name::Is(round))),
+            1 => (if odd { Name::Is(round) } else { Name::Any }, Ok(Name::Is(round))),
+            2 if ranks > 1 => (Name::Is(odd.into()), Err(())),
+            3 => (if odd { Name::Mismatch } else { Name::Is(1) }, Err(())),
+            _ => (Name::Any, Ok(Name::Any)),
+        };
+        let found = match agent.barrier_as(name) {
+            Err(Error::Mismatch) => Err(()),
+            other => Ok(other?),
+        };
+        require!(found == agreed, "barrier {round} by {name:?}: {found:?} in place of {agreed:?}");
+    }
+    let phase = agent.barrier_begin_as(Name::Is(me % 2))?;
+    let outcome = loop {
+        match phase.test(agent) {
+            Ok(false) => stage.turn()?,
+            other => break other,
+        }
+    };
+    let mismatch = matches!(outcome, Err(Error::Mismatch));
+    require!(mismatch == (ranks > 1), "two names for one barrier, tested: {outcome:?}");
+    Ok(())
 }

@@ -209,6 +209,7 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("barrier.split-phase", 1, meet::split_phase),
         case("barrier.skewed", 1, meet::skewed),
         case("barrier.out-of-turn", 1, meet::out_of_turn),
+        case("barrier.named", 1, meet::named),
         case("barrier.serves-messages", 2, meet::serves_messages),
     ];
     cases.extend(M::own_cases());

@@ -6,7 +6,7 @@ use super::lock::{Condvar, Mutex, RwLock};
 use gasworks_sync::RawBytes;
 use std::collections::{BTreeMap, HashMap};
 
-use gasworks_core::Class;
+use gasworks_core::{Class, Name};
 
 /// A message on its way.
 #[derive(Debug)]
@@ -133,6 +133,9 @@ pub(super) struct Broken {
 pub(super) struct Arrivals {
     pub phase: u64,
     pub arrived: u32,
+    /// What those that have come agree on, and what all agreed on last.
+    pub name: Name,
+    pub agreed: Name,
 }
 
 pub(super) struct Net {

@@ -5,7 +5,7 @@ use super::block::Block;
 use super::dice::Choice;
 use super::net::Message;
 use gasworks_core::wire::MAX_HEAD;
-use gasworks_core::{Arrived, Class, Limits, Reservation, SharedBarrier, Wire, WireError};
+use gasworks_core::{Arrived, Class, Limits, Name, Reservation, SharedBarrier, Wire, WireError};
 use gasworks_sync::Lent;
 use std::time::Duration;
 
@@ -197,13 +197,15 @@ pub struct SimBarrier {
 }
 
 impl SharedBarrier for SimBarrier {
-    fn arrive(&self) {
+    fn arrive(&self, name: Name) {
         let mut arrivals = self.rank.net.arrivals.lock();
         *self.mine.lock() = arrivals.phase;
+        arrivals.name = arrivals.name.and(name);
         arrivals.arrived += 1;
         if arrivals.arrived == self.rank.net.config.ranks {
             arrivals.arrived = 0;
             arrivals.phase += 1;
+            arrivals.agreed = std::mem::take(&mut arrivals.name);
             for seat in &self.rank.net.seats {
                 seat.inbox.lock().woken = true;
                 seat.arrival.notify_all();
@@ -211,7 +213,9 @@ impl SharedBarrier for SimBarrier {
         }
     }
 
-    fn done(&self) -> bool {
-        self.rank.net.arrivals.lock().phase > *self.mine.lock()
+    fn done(&self) -> Option<Name> {
+        let arrivals = self.rank.net.arrivals.lock();
+        // A rank that has not looked has not begun the next phase, so no later one has been agreed on.
+        (arrivals.phase > *self.mine.lock()).then_some(arrivals.agreed)
     }
 }

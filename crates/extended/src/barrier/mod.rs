@@ -1,0 +1,173 @@
+//! The split-phase barrier over all ranks, named or not: the specification's `gasnet_barrier`.
+//!
+//! To begin it releases what this rank did before; to finish it acquires what every rank did before its begin.
+//! Between the two a rank may do anything but begin another. Each rank begins by a [`Name`]: any, an identifier, or a
+//! declared mismatch; it finishes with the name that all agree on, or everywhere with [`Name::Mismatch`].
+//!
+//! - In shared memory: the transport's [`SharedBarrier`].
+//! - [`messages`]: by active messages, in steps of doubling distance (`AMDISSEM`) or over rank 0 (`AMCENTRAL`).
+
+pub mod messages;
+
+use crate::Error;
+use gasworks_core::{CoreMode, Engine, Handlers, Name, SharedBarrier, Task};
+use gasworks_os::settings::{Kind, Setting, SettingError};
+use gasworks_sync::atomic::{AtomicU64, Ordering};
+use messages::{Algorithm, Messages, Turn};
+use std::sync::Arc;
+
+pub(crate) const ALGORITHM: Setting = Setting {
+    name: "GASNET_BARRIER",
+    aliases: &["GASWORKS_BARRIER"],
+    kind: Kind::Choice(&["AUTO", "PSHM", "DISSEM", "AMDISSEM", "AMCENTRAL"]),
+    default: "AUTO",
+    unit: "",
+    meaning: "how the ranks meet: in shared memory (PSHM), by messages at doubling distances (AMDISSEM, or DISSEM for \
+              the best such) or over rank 0 (AMCENTRAL); AUTO is PSHM where all ranks share memory, else DISSEM",
+    reader: "extended",
+};
+
+/// How the ranks meet.
+pub enum Way<M: CoreMode> {
+    /// In shared memory.
+    Shared(Box<M::Barrier>),
+    /// By messages.
+    Messages(Arc<Messages>),
+}
+
+impl<M: CoreMode> Way<M> {
+    /// The way that the settings ask for: `shared` where there is one and nothing else is asked for. What goes by
+    /// messages is entered in the handler table (`boxed` makes the handler) and has a task for the progress list.
+    ///
+    /// # Errors
+    /// The setting is none of its words, or asks for shared memory that there is not; the handler's index is taken.
+    pub fn choose(
+        rank: u32,
+        ranks: u32,
+        shared: Option<Box<M::Barrier>>,
+        handlers: &Handlers<M>,
+        boxed: impl FnOnce(Arc<Messages>) -> Box<M::Function>,
+    ) -> Result<(Self, Option<Turn>), Error> {
+        let asked = ALGORITHM.choice()?;
+        let algorithm = match (asked, shared) {
+            ("AUTO" | "PSHM", Some(shared)) => return Ok((Self::Shared(shared), None)),
+            ("PSHM", None) => {
+                let wanted = "the ranks do not all share memory: wanted DISSEM or AMCENTRAL".into();
+                let (variable, value) = ALGORITHM.raw().unwrap_or_default();
+                return Err(SettingError { variable: variable.into(), value, wanted }.into());
+            }
+            ("AMCENTRAL", _) => Algorithm::Central,
+            _ => Algorithm::Dissemination,
+        };
+        let state = Messages::register(algorithm, rank, ranks, handlers, boxed)?;
+        Ok((Self::Messages(state.clone()), Some(Turn(state))))
+    }
+}
+
+/// The bit of the phase word that says that the phase is under way.
+const OPEN: u64 = 1;
+
+/// The barrier of a job.
+pub struct Barrier<M: CoreMode> {
+    way: Way<M>,
+    /// Twice the number of the phase begun last, from 1, and [`OPEN`] while it is to be finished.
+    phase: AtomicU64,
+    /// By what name it was begun, encoded.
+    begun: AtomicU64,
+}
+
+impl<M: CoreMode> Barrier<M> {
+    /// A barrier that meets this way.
+    pub fn new(way: Way<M>) -> Self {
+        Self { way, phase: AtomicU64::new(0), begun: AtomicU64::new(0) }
+    }
+
+    /// Moves the phase word on, unless another thread has.
+    #[inline]
+    fn step(&self, from: u64, to: u64) -> bool {
+        if M::PARALLEL {
+            // Acquire and release: whoever begins a phase on one thread sees what finished the last on another.
+            self.phase.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        } else {
+            self.phase.store(to, Ordering::Relaxed);
+            true
+        }
+    }
+
+    /// Announces this rank, by this name. Does not wait. Returns the number of the phase, which the other calls are
+    /// given.
+    ///
+    /// # Errors
+    /// The phase before was not finished.
+    #[inline]
+    pub fn begin(&self, engine: &Engine<M>, name: Name) -> Result<u64, Error> {
+        let last = self.phase.load(Ordering::Relaxed);
+        if last & OPEN != 0 || !self.step(last, (last + 2) | OPEN) {
+            return Err(Error::Barrier("begun twice: finish the first by test or wait"));
+        }
+        self.begun.store(name.encode(), Ordering::Relaxed);
+        match &self.way {
+            Way::Shared(barrier) => barrier.arrive(name),
+            Way::Messages(state) => {
+                state.begin(name);
+                let _ = state.advance(engine); // a failure shows again in the test that finishes the phase
+            }
+        }
+        Ok(last / 2 + 1)
+    }
+
+    /// Whether every rank has begun phase `number`; then it is finished, and this is the name they agree on. Does not
+    /// poll. `name` is what this rank began it by: another is a mismatch, here alone.
+    ///
+    /// # Errors
+    /// That phase is not the one under way; a message failed.
+    #[inline]
+    pub fn test(&self, engine: &Engine<M>, number: u64, name: Name) -> Result<Option<Name>, Error> {
+        let word = (number * 2) | OPEN;
+        let late = Err(Error::Barrier("tested or waited for after it was finished"));
+        if self.phase.load(Ordering::Relaxed) != word {
+            return late;
+        }
+        let done = match &self.way {
+            Way::Shared(barrier) => barrier.done(),
+            Way::Messages(state) => state.advance(engine)?,
+        };
+        let Some(agreed) = done else { return Ok(None) };
+        let begun = self.begun.load(Ordering::Relaxed);
+        if !self.step(word, word & !OPEN) {
+            return late;
+        }
+        Ok(Some(if begun == name.encode() { agreed } else { Name::Mismatch }))
+    }
+
+    /// Polls until every rank has begun phase `number`; the name they agree on.
+    ///
+    /// # Errors
+    /// Those of [`test`](Self::test), and whatever a poll finds wrong.
+    #[inline]
+    pub fn wait(&self, engine: &Engine<M>, number: u64, name: Name) -> Result<Name, Error> {
+        if let Some(agreed) = self.test(engine, number, name)? {
+            return Ok(agreed);
+        }
+        let mut sleeper = engine.sleeper();
+        loop {
+            if let Some(agreed) = self.test(engine, number, name)? {
+                return Ok(agreed);
+            }
+            engine.turn(&mut sleeper)?;
+        }
+    }
+
+    /// The phase that was begun and not finished, if there is one, and by what name.
+    pub fn under_way(&self) -> Option<(u64, Name)> {
+        let word = self.phase.load(Ordering::Relaxed);
+        (word & OPEN != 0).then(|| (word / 2, Name::decode(self.begun.load(Ordering::Relaxed))))
+    }
+}
+
+impl Turn {
+    /// For the progress list.
+    pub fn task<M: CoreMode>(self) -> Box<dyn Task<M>> {
+        Box::new(self)
+    }
+}
