@@ -58,6 +58,16 @@ pub enum Error {
         /// How large it may be.
         max: u64,
     },
+    /// A Long lands elsewhere than where it was prepared for.
+    #[error("long message to rank {to}: prepared to land at byte {asked} of its segment, not {landing}")]
+    Landing {
+        /// To whom.
+        to: Rank,
+        /// Where it was to land.
+        asked: u64,
+        /// Where it would.
+        landing: u64,
+    },
     /// The arguments are not at most 16 words of 32 bits.
     #[error("an active message carries at most 16 arguments of 32 bits, not {bytes} bytes")]
     Arguments {

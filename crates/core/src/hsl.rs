@@ -9,10 +9,9 @@ use crate::{CoreMode, Error};
 use gasworks_sync::Lock;
 use gasworks_sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// A lock that handlers and others may take. It is not recursive. In `Seq` and `ParSync` it is a flag.
-#[derive(Debug)]
+/// A lock that handlers and others may take. It is not recursive. In `Seq` it is a flag.
 pub struct HandlerLock<M: CoreMode, T> {
-    value: M::Lock<T>,
+    value: M::HandlerLock<T>,
     /// The thread that has it. Nobody but that thread can find its own number here.
     owner: AtomicUsize,
 }

@@ -26,7 +26,7 @@ pub mod ops;
 mod router;
 pub mod wire;
 
-pub use engine::{Engine, Incoming, Outgoing, Parts, Received, Task};
+pub use engine::{Ask, Commit, Engine, Incoming, Outgoing, Parts, Prepared, Received, Task, Token};
 pub use error::Error;
 pub use flow::{Flow, Patience, WaitMode};
 pub use gasworks_rdma::Engine as Rdma;
@@ -57,6 +57,8 @@ pub trait CoreMode: Mode + Sized {
     type Function: for<'a> Fn(Incoming<'a, Self>) -> Result<(), Error> + ?Sized;
     /// What an operation keeps alive until it completes.
     type Keep: ?Sized;
+    /// What a handler-safe lock is made of: none in `Seq`.
+    type HandlerLock<T>: gasworks_sync::Lock<T>;
     /// What holds an engine, which only `Par` shares between threads.
     type Shared<T>: std::ops::Deref<Target = T>;
     /// Puts a value where it can be shared.
@@ -68,13 +70,14 @@ pub trait CoreMode: Mode + Sized {
 }
 
 macro_rules! core_mode {
-    ($mode:ident, $shared:ident, ($($auto:ident)*), ($($function:ident)*)) => {
+    ($mode:ident, $shared:ident, $lock:ident, ($($auto:ident)*), ($($function:ident)*)) => {
         impl CoreMode for $mode {
             type Wire = dyn Wire $(+ $auto)*;
             type Nic = dyn gasworks_rdma::Nic $(+ $auto)*;
             type Barrier = dyn SharedBarrier $(+ $auto)*;
             type Function = dyn for<'a> Fn(Incoming<'a, $mode>) -> Result<(), Error> $(+ $function)*;
             type Keep = dyn std::any::Any $(+ $auto)*;
+            type HandlerLock<T> = <$lock as Mode>::Lock<T>;
             type Shared<T> = $shared<T>;
             fn keep<T: std::any::Any + Send + Sync>(value: T) -> Box<Self::Keep> {
                 Box::new(value)
@@ -89,7 +92,7 @@ macro_rules! core_mode {
     };
 }
 
-core_mode!(Seq, Box, (), ());
+core_mode!(Seq, Box, Seq, (), ());
 // A table is shared with whoever registers more, perhaps on another thread.
-core_mode!(ParSync, Box, (Send), (Send Sync));
-core_mode!(Par, Arc, (Send Sync), (Send Sync));
+core_mode!(ParSync, Box, Par, (Send), (Send Sync));
+core_mode!(Par, Arc, Par, (Send Sync), (Send Sync));

@@ -30,6 +30,8 @@ impl OpId {
 pub(crate) enum After {
     /// Somebody asks for it.
     Event,
+    /// A Long request's header leaves, and somebody asks when its payload may be used again.
+    Request { to: Rank, head: Encoded },
     /// A Long reply's header leaves.
     Reply { to: Rank, head: Encoded, own: Returned },
 }
@@ -51,6 +53,9 @@ struct Slot<M: CoreMode> {
 
 /// What a finished operation leaves: how it ended, and what it kept.
 pub type Finished<M> = (Result<(), NicError>, Option<Box<<M as CoreMode>::Keep>>);
+
+/// What came of a request whose payload may be in use: an operation, or if none was needed what would have been kept.
+pub type Sent<M> = Result<OpId, Option<Box<<M as CoreMode>::Keep>>>;
 
 /// Why an operation was not started, and what it would have kept.
 pub type NotStarted<M> = (crate::Error, Option<Box<<M as CoreMode>::Keep>>);

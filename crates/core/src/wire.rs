@@ -111,7 +111,8 @@ pub trait Wire {
     /// # Errors
     /// [`WireError::Busy`] (requests only), [`WireError::TooLarge`], [`WireError::PeerGone`].
     fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError>;
-    /// Sends a message whose payload has been filled in. `head` has at most [`MAX_HEAD`] bytes.
+    /// Sends a message whose payload has been filled in: `reservation.payload`, which may have become shorter than what was
+    /// reserved, from the same start. `head` has at most [`MAX_HEAD`] bytes.
     ///
     /// # Errors
     /// [`WireError::Corrupt`], [`WireError::PeerGone`].

@@ -2,11 +2,13 @@
 //!
 //! - [`rma`]: put and get between any local memory and the peers' segments: load and store where the peer is mapped,
 //!   the NIC where it is not; blocking, or with an [`Event`].
+//! - [`long`]: Longs whose payload may be in use for a while.
 //! - [`barrier`]: the split-phase barrier, named or not: in shared memory, or by active messages.
 #![deny(missing_docs)]
 
 pub mod barrier;
 mod error;
+pub mod long;
 pub mod rma;
 
 pub use barrier::Barrier;

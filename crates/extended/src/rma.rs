@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 /// The event of an operation that was started and may not be done: the specification's `gex_Event_t`.
 #[derive(Debug)]
 #[must_use = "an event that is not done is tested, waited for, or abandoned"]
-pub struct Event(Option<OpId>);
+pub struct Event(pub(crate) Option<OpId>);
 
 impl Event {
     /// The event of an operation that is done already.

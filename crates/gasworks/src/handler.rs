@@ -3,8 +3,8 @@
 use crate::table::{Args, LongReply, MediumReply, ShortReply};
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
-use gasworks_core::{Category, Incoming, Outgoing};
-use gasworks_sync::Lent;
+use gasworks_core::{Ask, Category, Commit, Incoming, Outgoing, Token};
+use gasworks_sync::{Lent, RawBytes};
 use std::marker::PhantomData;
 
 /// A request in its handler's hands. It can be replied to once, by value; a handler that does not reply lets it drop.
@@ -60,6 +60,31 @@ impl<M: ThreadMode> Request<'_, M> {
         self.reply(Category::Long, handler.index(), &args, payload, landing.offset())
     }
 
+    /// Replies with a Medium whose payload `fill` makes in place: it is given room for at most `most` bytes and returns
+    /// how many it has filled, or `None` to send no reply after all.
+    ///
+    /// # Errors
+    /// `most` is more than a Medium carries, `fill` claims more than that, or the peer is gone.
+    pub fn reply_medium_in_place<B: Args>(
+        self,
+        handler: MediumReply<B>,
+        args: B,
+        most: usize,
+        fill: impl FnOnce(&Room<'_>) -> Option<usize>,
+    ) -> Result<(), Error> {
+        let ask = Ask { category: Category::Medium, least: most, most, landing: None, source: None };
+        let args = bytemuck::bytes_of(&args);
+        Ok(self.0.reply_prepared(&ask, |prepared| {
+            let len = fill(&Room { bytes: prepared.room(), of: PhantomData })?;
+            Some(Commit { handler: handler.index(), args, len, landing: 0 })
+        })?)
+    }
+
+    /// What is known of it besides its content.
+    pub fn token(&self) -> Token<'_> {
+        self.0.token()
+    }
+
     fn reply<B: Args>(
         self,
         category: Category,
@@ -89,6 +114,37 @@ impl Reply<'_> {
     /// The rank that handles it.
     pub fn rank(&self) -> u32 {
         self.rank
+    }
+}
+
+/// Room in which the payload of a reply is made.
+pub struct Room<'a> {
+    bytes: RawBytes,
+    of: PhantomData<&'a ()>,
+}
+
+impl Room<'_> {
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Copies `bytes` into it, from `offset` on.
+    ///
+    /// # Errors
+    /// They are not all inside.
+    pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), Error> {
+        let outside = || {
+            let (len, room) = (bytes.len(), self.len());
+            Error::Pointer(format!("bytes {offset} to {offset}+{len} of room for {room} bytes"))
+        };
+        self.bytes.slice(offset, bytes.len()).ok_or_else(outside)?.write(bytes);
+        Ok(())
     }
 }
 

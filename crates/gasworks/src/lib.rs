@@ -39,14 +39,14 @@ mod segment;
 pub mod settings;
 mod table;
 
-pub use agent::{Agent, Phase};
+pub use agent::{Agent, Phase, PreparedLong, PreparedMedium};
 pub use bytemuck::Pod;
 pub use config::Config;
 pub use error::Error;
 pub use event::Event;
-pub use gasworks_core::{HandlerLock, Name, Rank, WaitMode};
+pub use gasworks_core::{Category, HandlerLock, Name, Rank, Token, WaitMode};
 pub use gasworks_sync::{Par, ParSync, Seq};
-pub use handler::{Landed, Outcome, Payload, Reply, Request};
+pub use handler::{Landed, Outcome, Payload, Reply, Request, Room};
 pub use job::{Job, Transport};
 pub use mode::ThreadMode;
 pub use pointer::GlobalPtr;

@@ -15,7 +15,7 @@ const BUILDS: [Build; 2] = [Build::Debug, Build::Release];
 
 /// Cases that the suite has at least: for a job of any size, more from two ranks on, and more that SimNet alone runs
 /// beside them, once for each seed. Who adds cases need not count here; who loses some is told.
-const CASES: usize = 27;
+const CASES: usize = 34;
 const FROM_TWO_RANKS: usize = 3;
 const SPECIAL: usize = 7;
 const SEEDS: usize = 4;
@@ -60,20 +60,37 @@ fn cells(extent: Extent) -> Vec<Cell> {
     cells
 }
 
-pub fn rows(extent: Extent) -> Vec<Row> {
-    cells(extent)
-        .into_iter()
-        .map(|cell| {
-            let Cell { transport, mode, ranks, build } = cell;
-            let name = format!("conformance/{transport}/{mode}/{ranks}/{}", build.name());
-            Row::new(name, move |world, log| {
-                let leftovers = Leftovers::before();
-                let ended = log.run_ok(&command(world, cell)?)?;
-                leftovers.check()?;
-                enough(&ended.output, transport, ranks)
-            })
+/// Ways of running that are settings: what the row is called, the mode, the setting and its value.
+const WAYS: [(&str, &str, &str, &str); 3] = [
+    ("progress-thread", "par", "GASWORKS_PROGRESS_THREAD", "1"),
+    ("wait-block", "seq", "GASWORKS_WAIT", "block"),
+    ("wait-spin", "seq", "GASWORKS_WAIT", "spin"),
+];
+
+fn ways() -> impl Iterator<Item = Row> {
+    WAYS.into_iter().map(|(name, mode, setting, value)| {
+        Row::new(format!("conformance/pshm/{mode}/2/{name}"), move |world, log| {
+            let cell = Cell { transport: "pshm", mode, ranks: 2, build: Build::Debug };
+            let leftovers = Leftovers::before();
+            let ended = log.run_ok(&command(world, cell)?.env(setting, value))?;
+            leftovers.check()?;
+            enough(&ended.output, "pshm", 2)
         })
-        .collect()
+    })
+}
+
+pub fn rows(extent: Extent) -> Vec<Row> {
+    let cells = cells(extent).into_iter().map(|cell| {
+        let Cell { transport, mode, ranks, build } = cell;
+        let name = format!("conformance/{transport}/{mode}/{ranks}/{}", build.name());
+        Row::new(name, move |world, log| {
+            let leftovers = Leftovers::before();
+            let ended = log.run_ok(&command(world, cell)?)?;
+            leftovers.check()?;
+            enough(&ended.output, transport, ranks)
+        })
+    });
+    cells.chain(ways()).collect()
 }
 
 fn command(world: &World, cell: Cell) -> Result<Cmd> {
@@ -98,11 +115,11 @@ mod tests {
 
     #[test]
     fn a_suite_that_runs_too_little_is_found() {
-        assert!(enough("case a ok\n30 cases passed\n", "pshm", 2).is_ok());
-        assert!(enough("27 cases passed\n", "pshm", 1).is_ok());
-        assert!(enough("27 cases passed\n", "pshm", 2).unwrap_err().to_string().contains("30 or more"));
-        assert!(enough("136 cases passed\n", "simnet", 1).is_ok());
-        assert!(enough("34 cases passed\n", "simnet-unmapped", 1).is_err());
+        assert!(enough("case a ok\n37 cases passed\n", "pshm", 2).is_ok());
+        assert!(enough("34 cases passed\n", "pshm", 1).is_ok());
+        assert!(enough("34 cases passed\n", "pshm", 2).unwrap_err().to_string().contains("37 or more"));
+        assert!(enough("164 cases passed\n", "simnet", 1).is_ok());
+        assert!(enough("41 cases passed\n", "simnet-unmapped", 1).is_err());
         for silent in ["", "case a ok\n", "99 cases passed\ncase b ok\n", "many cases passed\n"] {
             assert!(enough(silent, "pshm", 1).unwrap_err().to_string().contains("last line"), "{silent:?}");
         }

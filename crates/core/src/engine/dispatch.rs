@@ -129,7 +129,8 @@ impl<M: CoreMode> Engine<M> {
         };
         let replied = Cell::new(false);
         let request = (!reply).then_some((packet.len() as u32, &replied));
-        let message = Incoming { engine: self, source: from, args, received, request, signature: expected };
+        let message =
+            Incoming { engine: self, source: from, args, handler, received, request, signature: expected };
         let outcome = {
             let _handling = Handling::begin();
             // A panic must not unwind through the transport, nor through a wait for a borrowed buffer.

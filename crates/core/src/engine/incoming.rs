@@ -1,7 +1,7 @@
 //! A message in a handler's hands.
 
-use super::{Engine, Held, Outgoing};
-use crate::{CoreMode, Error, Rank, Signature};
+use super::{Ask, Commit, Engine, Held, Outgoing, Prepared};
+use crate::{Category, CoreMode, Error, Rank, Signature};
 use gasworks_sync::Lent;
 use std::cell::Cell;
 
@@ -21,11 +21,27 @@ pub enum Received<'a> {
     },
 }
 
+/// What is known of a message besides its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token<'a> {
+    /// Who sent it.
+    pub source: Rank,
+    /// The index of its handler.
+    pub handler: u8,
+    /// The handler's entry in the table.
+    pub entry: &'a Signature,
+    /// Whether it is a request.
+    pub is_request: bool,
+    /// Whether it is a Long.
+    pub is_long: bool,
+}
+
 /// A message being handled: the specification's token, with the message's content.
 pub struct Incoming<'a, M: CoreMode> {
     pub(super) engine: &'a Engine<M>,
     pub(super) source: Rank,
     pub(super) args: &'a [u8],
+    pub(super) handler: u8,
     pub(super) received: Received<'a>,
     /// For a request: the bytes its packet carried, and whether it has been replied to.
     pub(super) request: Option<(u32, &'a Cell<bool>)>,
@@ -63,19 +79,51 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
         self.request.is_some()
     }
 
+    /// What is known of it besides its content: the specification's `gex_Token_Info`. Every field is always there.
+    pub fn token(&self) -> Token<'a> {
+        let Signature { category, .. } = *self.signature;
+        Token {
+            source: self.source,
+            handler: self.handler,
+            entry: self.signature,
+            is_request: self.is_request(),
+            is_long: category == Category::Long,
+        }
+    }
+
     /// Replies, once. The room was reserved with the request: a reply never waits.
     ///
     /// # Errors
     /// This is a reply itself, the reply is not one that can be sent, or the peer is gone.
     pub fn reply(self, message: &Outgoing<'_>) -> Result<(), Error> {
-        let Some((bytes, replied)) = self.request else {
-            return Err(Error::InHandler("reply to a reply"));
-        };
-        if Held::any() {
-            return Err(Error::LockHeld("active message reply"));
-        }
+        let (bytes, replied) = self.may_reply()?;
         self.engine.reply(self.source, message, bytes)?;
         replied.set(true);
         Ok(())
+    }
+
+    /// Agrees on room for the reply, fills it in `fill`, and sends what that returns; nothing if it returns `None`.
+    ///
+    /// # Errors
+    /// This is a reply itself, the room cannot be had or the message cannot be sent, or the peer is gone.
+    pub fn reply_prepared<'m>(
+        self,
+        ask: &Ask<'_>,
+        fill: impl FnOnce(&Prepared<'a, '_, M>) -> Option<Commit<'m>>,
+    ) -> Result<(), Error> {
+        let (bytes, replied) = self.may_reply()?;
+        let prepared = self.engine.prepare_reply(self.source, ask, bytes)?;
+        if let Some(commit) = fill(&prepared) {
+            prepared.commit(&commit)?;
+            replied.set(true);
+        }
+        Ok(())
+    }
+
+    fn may_reply(&self) -> Result<(u32, &'a Cell<bool>), Error> {
+        if Held::any() {
+            return Err(Error::LockHeld("active message reply"));
+        }
+        self.request.ok_or(Error::InHandler("reply to a reply"))
     }
 }

@@ -2,6 +2,7 @@
 
 mod dispatch;
 mod incoming;
+mod negotiate;
 mod progress;
 mod put;
 mod send;
@@ -10,7 +11,8 @@ mod thread;
 pub use progress::Task;
 pub(crate) use thread::{Held, this_thread};
 
-pub use incoming::{Incoming, Received};
+pub use incoming::{Incoming, Received, Token};
+pub use negotiate::{Ask, Commit, Prepared};
 
 use crate::flow::{Flow, Patience, WaitMode};
 use crate::handlers::Handlers;

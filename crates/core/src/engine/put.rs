@@ -5,9 +5,10 @@
 //!     caller of [`Engine::transfer`] promises it; a Long request borrows its payload and returns only when the put is
 //!     over; a Long reply's put has a copy that the operation keeps.
 
+use super::send::Way;
 use super::{Engine, Outgoing, thread};
 use crate::message::{Encoded, Returned};
-use crate::ops::{After, Finished, NotStarted, OpId};
+use crate::ops::{After, Finished, NotStarted, OpId, Sent};
 use crate::wire::{Class, WireError};
 use crate::{CoreMode, Error, Rank};
 use gasworks_rdma::{Direction, EngineError, Key};
@@ -108,6 +109,13 @@ impl<M: CoreMode> Engine<M> {
                 (Some(After::Reply { to, head, own }), Ok(())) => {
                     self.send_header(to, Class::Reply, head, own)
                 }
+                (Some(After::Request { to, head }), Ok(())) => {
+                    self.send_header(to, Class::Request, head, Returned::default());
+                }
+                // Whoever has the event is told; the request is not sent, so its credit is free again.
+                (Some(After::Request { to, .. }), Err(_)) => {
+                    let _ = self.credits.give(to, 1, 0);
+                }
                 (Some(After::Reply { to, own, .. }), Err(cause)) => {
                     self.reply_failed(to, own, Error::Nic { during: "put of a long reply", cause });
                 }
@@ -119,7 +127,7 @@ impl<M: CoreMode> Engine<M> {
         Ok(completed)
     }
 
-    fn send_header(&self, to: Rank, class: Class, mut head: Encoded, own: Returned) {
+    pub(super) fn send_header(&self, to: Rank, class: Class, mut head: Encoded, own: Returned) {
         match self.transmit_head(to, class, &mut head, own) {
             Ok(()) => {}
             Err(WireError::Busy { .. }) => self.postpone(Late::Header { to, class, head, own }),
@@ -182,6 +190,49 @@ impl<M: CoreMode> Engine<M> {
         result.map_err(|cause| Error::Nic { during: "put of a long message", cause })?;
         self.send_header(to, Class::Request, self.encode(message, false, false), Returned::default());
         Ok(())
+    }
+
+    /// Sends a request whose payload may be in use on return: where it goes by the NIC, the operation that comes back is
+    /// done when the payload may be used again (the specification's local completion, as an event). Otherwise the payload
+    /// has been copied, and there is none; what was to be kept comes back.
+    ///
+    /// # Safety
+    /// N1, for the payload of `message`: `'static` bytes, or kept by `keep`, or the caller waits for the operation.
+    ///
+    /// # Errors
+    /// [`Error::is_busy`] if a credit, room or a descriptor is short, and those of [`request`](Self::request).
+    pub unsafe fn try_request_nb(
+        &self,
+        to: Rank,
+        message: &Outgoing<'_>,
+        keep: Option<Box<M::Keep>>,
+    ) -> Result<Sent<M>, NotStarted<M>> {
+        let by_nic = thread::may_communicate("active message request")
+            .and_then(|()| self.peer_exists("active message request", to))
+            .and_then(|()| Ok(matches!(self.check(to, message)?, Way::Nic)));
+        let by_nic = match by_nic {
+            Ok(by_nic) => by_nic,
+            Err(error) => return Err((error, keep)),
+        };
+        let Some(rdma) = self.rdma.as_ref().filter(|_| by_nic) else {
+            return match self.try_request(to, message) {
+                Ok(()) => Ok(Err(keep)),
+                Err(error) => Err((error, keep)),
+            };
+        };
+        if let Err(error) = self.take_credit(to, 0) {
+            return Err((error, keep));
+        }
+        let head = self.encode(message, false, false);
+        let id = self.ops.start(After::Request { to, head }, keep);
+        let (source, len) = (message.payload.as_ptr(), message.payload.len());
+        // SAFETY: N1, by the caller's promise about the payload.
+        let started = unsafe { rdma.put(to, self.key_of(to), message.landing, source, len, id.token()) };
+        started.map(|()| Ok(id)).map_err(|error| {
+            // The credit was taken a moment ago, so giving it back cannot fail.
+            let _ = self.credits.give(to, 1, 0);
+            (nic_error("put of a long message", to, error), self.ops.withdraw(id))
+        })
     }
 
     /// A Long reply by the NIC. A handler must not wait, so the payload is copied and the header leaves by

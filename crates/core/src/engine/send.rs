@@ -4,7 +4,6 @@ use super::{Engine, Outgoing, thread};
 use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned};
 use crate::wire::{Class, WireError};
 use crate::{Category, CoreMode, Error, Rank, Wire};
-use gasworks_shmem::credit::Exhausted;
 
 /// How a message's payload travels.
 pub(super) enum Way {
@@ -42,14 +41,7 @@ impl<M: CoreMode> Engine<M> {
         self.peer_exists("active message request", to)?;
         let way = self.check(to, message)?;
         let packet = if matches!(way, Way::Packet) { message.payload } else { &[] };
-        self.credits.take(to, packet.len() as u32).map_err(|short| Error::Busy {
-            to,
-            what: match short {
-                Exhausted::Total => "no credit left for any rank",
-                Exhausted::Peer => "no credit left for that rank",
-                Exhausted::Volume => "too many bytes under way to that rank",
-            },
-        })?;
+        self.take_credit(to, packet.len() as u32)?;
         let sent = match way {
             Way::Nic => self.put_then_request(to, message),
             _ => self.transmit(to, Class::Request, message, way, packet, Returned::default()),
@@ -75,7 +67,7 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Whether the message can be sent at all, and how.
-    fn check(&self, to: Rank, message: &Outgoing<'_>) -> Result<Way, Error> {
+    pub(super) fn check(&self, to: Rank, message: &Outgoing<'_>) -> Result<Way, Error> {
         let &Outgoing { category, args, payload, landing, .. } = message;
         if args.len() > 4 * MAX_ARGS || !args.len().is_multiple_of(4) {
             return Err(Error::Arguments { bytes: args.len() });
@@ -164,7 +156,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// `own` and as much as fits of what is owed to a peer.
     #[inline]
-    fn with_owed(&self, to: Rank, own: Returned) -> Returned {
+    pub(super) fn with_owed(&self, to: Rank, own: Returned) -> Returned {
         let (count, bytes) = self.owed.collect(to, u32::from(u8::MAX - own.count));
         // Both fit: the count by the limit given, the bytes because a volume is at most u32::MAX.
         Returned { count: own.count + count as u8, bytes: own.bytes.saturating_add(bytes as u32) }

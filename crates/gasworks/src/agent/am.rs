@@ -1,11 +1,14 @@
 //! Active messages.
 
 use super::Agent;
+use crate::event::Event;
 use crate::table::{Args, LongRequest, MediumRequest, ShortRequest};
 use crate::{Error, GlobalPtr, ThreadMode};
+use bytemuck::Pod;
 use gasworks_core::{Category, Outgoing};
+use gasworks_extended::long::request_nb;
 
-impl<M: ThreadMode> Agent<'_, M> {
+impl<'job, M: ThreadMode> Agent<'job, M> {
     /// Sends a Short request, polling while credits are short.
     ///
     /// # Errors
@@ -84,6 +87,29 @@ impl<M: ThreadMode> Agent<'_, M> {
         landing: GlobalPtr<u8>,
     ) -> Result<(), Error> {
         Ok(self.engine().try_request(landing.rank(), &long(handler, &args, payload, landing))?)
+    }
+
+    /// Sends a Long request with a payload that it keeps, and gives it back when it may be used again, which may be long
+    /// before the request is handled.
+    ///
+    /// # Errors
+    /// Those of [`request_long`](Self::request_long); the payload is dropped then.
+    pub fn request_long_owned<A: Args, T: Pod + Send + Sync>(
+        &self,
+        handler: LongRequest<A>,
+        args: A,
+        payload: Vec<T>,
+        landing: GlobalPtr<T>,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        // The vector's heap block does not move when the vector is put where the operation keeps it.
+        let (start, len) = (payload.as_ptr().cast::<u8>(), size_of_val(&payload[..]));
+        // SAFETY: L1 of gasworks_extended::long: the operation keeps the vector, which is plain data.
+        let started = unsafe {
+            let bytes = std::slice::from_raw_parts(start, len);
+            let message = long(handler, &args, bytes, landing.cast());
+            request_nb(self.engine(), landing.rank(), &message, Some(M::keep(payload)))?
+        };
+        Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
     }
 }
 

@@ -1,12 +1,14 @@
 //! A thread's agent: every call that communicates is made on one.
 //!
-//! - `am`: active messages; `rma`: put and get; `meet`: the barrier.
+//! - `am`: active messages; `negotiated`: those whose payload is made in place; `rma`: put and get; `meet`: the barrier.
 
 mod am;
 mod meet;
+mod negotiated;
 mod rma;
 
 pub use meet::Phase;
+pub use negotiated::{PreparedLong, PreparedMedium};
 
 use crate::segment::{Local, Segment};
 use crate::{Error, GlobalPtr, Job, ThreadMode};

@@ -4,8 +4,8 @@ use super::pattern::{self, tag};
 use super::{Case, Failure, LANDING};
 use crate::simnet::SimMode;
 use gasworks::{
-    Args, Error, GlobalPtr, Landed, LongReply, LongRequest, MediumReply, MediumRequest, Par, ParSync,
-    Payload, Reply, Request, Seq, ShortReply, ShortRequest, Table,
+    Args, Error, GlobalPtr, HandlerLock, Job, Landed, LongReply, LongRequest, MediumReply, MediumRequest,
+    Par, ParSync, Payload, Reply, Request, Seq, ShortReply, ShortRequest, Table,
 };
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -46,6 +46,8 @@ pub enum Count {
     AfterPut,
     /// Handlers that failed on purpose.
     FailedOnPurpose,
+    /// Replies of handlers that were registered later.
+    Late,
     /// The size of the list.
     Last,
 }
@@ -82,6 +84,16 @@ pub struct Six<A> {
     pub medium: MediumRequest<A>,
     /// Long requests.
     pub long: LongRequest<A>,
+}
+
+/// Handlers that are registered while the job is open.
+pub struct Later {
+    /// Replies with so many bytes, made in place.
+    pub in_place: ShortRequest<u32>,
+    /// Looks at its token, and replies.
+    pub token: ShortRequest<u32>,
+    /// Takes two locks, frees them, replies.
+    pub locked: ShortRequest<u32>,
 }
 
 /// A storm's message: its value, its length, whether it wants a reply.
@@ -339,6 +351,52 @@ macro_rules! handlers {
                         }
                     }
 
+                    fn later(job: &Job<Self>, state: &Arc<State>) -> Result<Later, Error> {
+                        let mut table = job.table();
+                        let done = state.clone();
+                        let made = table.medium_reply("late.made", move |from: Reply<'_>, len: u32, bytes: Payload<'_>| {
+                            check_payload("reply made in place", tag(from.source(), from.rank(), 31), &bytes)?;
+                            if bytes.len() != len as usize {
+                                return Err(wrong(format!("{} bytes of {len} made in place", bytes.len())));
+                            }
+                            done.add(Count::Late, 1);
+                            Ok(())
+                        })?;
+                        let in_place =
+                            table.short_request("late.in-place", move |request: Request<'_, $mode>, len: u32| {
+                                let payload = pattern::made(tag(request.rank(), request.source(), 31), len as usize);
+                                request.reply_medium_in_place(made, len, len as usize, |room| {
+                                    room.write(0, &payload).ok().map(|()| payload.len())
+                                })
+                            })?;
+                        let done = state.clone();
+                        let late = table.short_reply("late.done", move |_: Reply<'_>, _: u32| done.add(Count::Late, 1))?;
+                        let token = table.short_request("late.token", move |request: Request<'_, $mode>, from: u32| {
+                            let token = request.token();
+                            let fits = token.source == from
+                                && token.entry.name == "late.token"
+                                && token.handler >= 128
+                                && token.is_request
+                                && !token.is_long;
+                            if !fits {
+                                return Err(wrong(format!("from rank {from}: {token:?}")));
+                            }
+                            request.reply_short(late, 0)
+                        })?;
+                        let lock = HandlerLock::<$mode, u32>::new(0);
+                        let locked = table.short_request("late.locked", move |request: Request<'_, $mode>, from: u32| {
+                            let refused = lock.with(|count| {
+                                *count += 1;
+                                HandlerLock::<$mode, ()>::new(()).with(|()| *count)
+                            })?;
+                            if refused.is_err() {
+                                return Err(wrong(format!("one lock inside another, for rank {from}: {refused:?}")));
+                            }
+                            request.reply_short(late, 0)
+                        })?;
+                        Ok(Later { in_place, token, locked })
+                    }
+
                     fn own_cases() -> Vec<Case<Self>> {
                         $own
                     }
@@ -359,6 +417,11 @@ pub trait SuiteMode: SimMode {
     /// # Errors
     /// A handler was refused.
     fn table(state: &Arc<State>) -> Result<(Table<Self>, Handlers), Error>;
+    /// Registers more, on every rank alike.
+    ///
+    /// # Errors
+    /// A handler was refused.
+    fn later(job: &Job<Self>, state: &Arc<State>) -> Result<Later, Error>;
     /// Cases for this mode alone.
     fn own_cases() -> Vec<Case<Self>>;
 }

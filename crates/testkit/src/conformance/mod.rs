@@ -11,6 +11,7 @@ mod flow;
 mod handlers;
 mod meet;
 mod messages;
+mod negotiated;
 mod pattern;
 mod rma;
 pub mod special;
@@ -192,6 +193,13 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("flow.flood-of-replies", 1, flow::flood_of_replies),
         case("flow.starved-ranks-reply", 2, flow::starved_ranks_reply),
         case("flow.storm", 1, flow::storm),
+        case("negotiated.medium", 1, negotiated::medium),
+        case("negotiated.long", 1, negotiated::long),
+        case("negotiated.from-buffer", 1, negotiated::from_buffer),
+        case("negotiated.cancelled", 1, negotiated::cancelled),
+        case("negotiated.refused", 1, negotiated::refused),
+        case("handlers.later", 1, negotiated::later),
+        case("wait.modes", 1, negotiated::wait_modes),
         case("rma.blocking", 1, rma::blocking),
         case("rma.local-memory", 1, rma::local_memory),
         case("rma.values", 1, rma::values),

@@ -23,6 +23,11 @@ impl Block {
         Self { words: Box::into_raw(vec![0u64; len.div_ceil(8)].into_boxed_slice()), len }
     }
 
+    /// Leaves out the end; what is allocated stays.
+    pub fn shorten(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
     pub fn bytes(&self) -> RawBytes {
         if self.len == 0 {
             return RawBytes::EMPTY;

@@ -92,7 +92,8 @@ impl Wire for SimWire {
 
     fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError> {
         let config = &self.0.net.config;
-        let payload = self.take(&reservation)?;
+        let mut payload = self.take(&reservation)?;
+        payload.shorten(reservation.payload.len());
         if head.len() > MAX_HEAD {
             return Err(self.corrupt(format!("a head of {} bytes", head.len())));
         }

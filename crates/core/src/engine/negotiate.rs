@@ -1,0 +1,339 @@
+//! Negotiated payload: room for a message is agreed on first, filled in place, and then committed or given back. The
+//! specification's `gex_AM_Prepare*`, `_Commit*` and `_Cancel*`.
+//!
+//! The room lies where the payload travels: in the message's own place in the transport, or, for a Long to a mapped
+//! peer whose landing is known, in that peer's segment. So a payload that is made in place is copied nowhere.
+
+use super::{Engine, thread};
+use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned};
+use crate::wire::Class;
+use crate::{Category, CoreMode, Error, Rank, Reservation, Wire, WireError};
+use gasworks_shmem::credit::Exhausted;
+use gasworks_sync::RawBytes;
+
+/// What room is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The category: Medium or Long.
+    pub category: Category,
+    /// The fewest bytes that will do.
+    pub least: usize,
+    /// The most that are of use; may be more than any message carries.
+    pub most: usize,
+    /// For a Long: where the payload will land, if it is known already.
+    pub landing: Option<u64>,
+    /// The client's own buffer, from which the payload is taken at the commit. Without one the library gives room.
+    pub source: Option<&'a [u8]>,
+}
+
+/// Where the payload goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// Into the packet.
+    Packet,
+    /// To its place in the peer's segment, which is mapped.
+    Landing,
+    /// There is none: the payload is the client's, and goes by the way that its landing asks for.
+    Client,
+}
+
+/// Room that was agreed on. Dropped without a commit, it is given back.
+#[must_use = "room is held until it is committed or cancelled"]
+pub struct Prepared<'e, 'a, M: CoreMode> {
+    engine: &'e Engine<M>,
+    to: Rank,
+    class: Class,
+    ask: Ask<'a>,
+    granted: usize,
+    room: Room,
+    /// Where the library's room is; no bytes where the client brings its own.
+    bytes: RawBytes,
+    reservation: Option<Reservation>,
+    /// What was taken of the peer's volume, for a request.
+    charged: u32,
+    /// The credit that goes with a reply.
+    own: Returned,
+}
+
+/// What a message is besides its payload, known at the commit.
+#[derive(Clone, Copy, Debug)]
+pub struct Commit<'a> {
+    /// The index of the handler at the target.
+    pub handler: u8,
+    /// The arguments: at most 64 bytes, a multiple of 4.
+    pub args: &'a [u8],
+    /// The bytes of payload, at most those that were granted.
+    pub len: usize,
+    /// For a Long, where the payload lands. It is what was asked for, if that was known.
+    pub landing: u64,
+}
+
+impl<M: CoreMode> Engine<M> {
+    /// Agrees on room for a request, polling while credits or room are short: for the most that is asked for, or the
+    /// most that a message carries.
+    ///
+    /// # Errors
+    /// What is asked for is more than any message carries or outside the segment, there is no such rank, or a poll
+    /// finds something wrong.
+    pub fn prepare<'a>(&self, to: Rank, ask: &Ask<'a>) -> Result<Prepared<'_, 'a, M>, Error> {
+        let plan = self.plan(to, ask)?;
+        let mut sleeper = self.sleeper();
+        loop {
+            match self.take_room(to, ask, plan) {
+                Err(e) if e.is_busy() => self.turn(&mut sleeper)?,
+                other => return other,
+            }
+        }
+    }
+
+    /// Agrees on room for a request, perhaps on no more than the least, or says that it must wait: the specification's
+    /// IMMEDIATE.
+    ///
+    /// # Errors
+    /// [`Error::is_busy`] if a credit or room is short, and those of [`prepare`](Self::prepare).
+    pub fn try_prepare<'a>(&self, to: Rank, ask: &Ask<'a>) -> Result<Prepared<'_, 'a, M>, Error> {
+        let plan = self.plan(to, ask)?;
+        match self.take_room(to, ask, plan) {
+            // Less may do, where it is volume or a large block that is short.
+            Err(e) if e.is_busy() && plan.granted > ask.least => {
+                self.take_room(to, ask, Plan { granted: ask.least, ..plan })
+            }
+            other => other,
+        }
+    }
+
+    fn take_room<'a>(&self, to: Rank, ask: &Ask<'a>, plan: Plan) -> Result<Prepared<'_, 'a, M>, Error> {
+        let charged = if plan.room == Room::Packet { plan.granted as u32 } else { 0 };
+        self.take_credit(to, charged)?;
+        self.reserve_room(to, Class::Request, ask, plan, Returned::default()).inspect_err(|_| {
+            // The credit was taken a moment ago, so giving it back cannot fail.
+            let _ = self.credits.give(to, 1, charged.into());
+        })
+    }
+
+    /// Agrees on room for the reply to a request of `to` that carried `request_bytes` in its packet.
+    pub(super) fn prepare_reply<'a>(
+        &self,
+        to: Rank,
+        ask: &Ask<'a>,
+        request_bytes: u32,
+    ) -> Result<Prepared<'_, 'a, M>, Error> {
+        let plan = self.plan_room(to, ask)?;
+        self.reserve_room(to, Class::Reply, ask, plan, Returned { count: 1, bytes: request_bytes })
+    }
+
+    fn reserve_room<'a>(
+        &self,
+        to: Rank,
+        class: Class,
+        ask: &Ask<'a>,
+        plan: Plan,
+        own: Returned,
+    ) -> Result<Prepared<'_, 'a, M>, Error> {
+        let Plan { granted, room } = plan;
+        let reservation = match room {
+            Room::Packet => Some(self.router.to(to).reserve(to, class, granted)?),
+            Room::Landing => Some(self.router.to(to).reserve(to, class, 0)?),
+            Room::Client => None,
+        };
+        let bytes = match (room, ask.landing, &reservation) {
+            _ if ask.source.is_some() => RawBytes::EMPTY,
+            (Room::Landing, Some(landing), _) => {
+                let located =
+                    self.peers.locate(to, landing, granted).map_err(Error::memory("long message"))?;
+                located.unwrap_or(RawBytes::EMPTY)
+            }
+            (Room::Packet, _, Some(reservation)) => reservation.payload,
+            _ => RawBytes::EMPTY,
+        };
+        let charged = if class == Class::Request && room == Room::Packet { granted as u32 } else { 0 };
+        Ok(Prepared { engine: self, to, class, ask: *ask, granted, room, bytes, reservation, charged, own })
+    }
+
+    /// How much can be granted for a request, and where it goes.
+    fn plan(&self, to: Rank, ask: &Ask<'_>) -> Result<Plan, Error> {
+        thread::may_communicate("prepare an active message request")?;
+        self.peer_exists("prepare an active message request", to)?;
+        self.plan_room(to, ask)
+    }
+
+    fn plan_room(&self, to: Rank, ask: &Ask<'_>) -> Result<Plan, Error> {
+        let category = ask.category;
+        let mapped =
+            self.peers.get(to).is_some_and(|peer| peer.flags.contains(gasworks_memory::PeerFlags::MAPPED));
+        let room = match category {
+            Category::Long if mapped && (ask.landing.is_some() || ask.source.is_some()) => Room::Landing,
+            Category::Long if ask.source.is_some() && ask.least > self.limits.max_medium => Room::Client,
+            _ => Room::Packet,
+        };
+        if room == Room::Client && self.rdma.is_none() {
+            return Err(Error::Unreachable { during: "prepare a long message", rank: to });
+        }
+        let max = self.max_payload(category, room == Room::Packet);
+        let source = ask.source.map_or(u64::MAX, |source| source.len() as u64);
+        let granted = (ask.most as u64).min(max).min(source);
+        if ask.least > ask.most || (ask.least as u64) > max.min(source) {
+            let max = max.min(source).min(ask.most as u64);
+            return Err(Error::PayloadTooLarge { category, to, len: ask.least, max });
+        }
+        if let Some(landing) = ask.landing {
+            self.peers
+                .locate(to, landing, granted as usize)
+                .map_err(Error::memory("prepare a long message"))?;
+        }
+        Ok(Plan { granted: granted as usize, room })
+    }
+
+    /// The largest payload of a category, the same for requests and replies, for any number of arguments and any
+    /// peer. A Long for which the library is to give room before its landing is known (`in_packet`) carries less.
+    pub fn max_payload(&self, category: Category, in_packet: bool) -> u64 {
+        match category {
+            Category::Short => 0,
+            Category::Long if !in_packet => self.limits.max_long,
+            _ => self.limits.max_medium as u64,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Plan {
+    granted: usize,
+    room: Room,
+}
+
+impl<M: CoreMode> Prepared<'_, '_, M> {
+    /// How many bytes of payload were granted: between the least and the most that was asked for.
+    pub fn granted(&self) -> usize {
+        self.granted
+    }
+
+    /// The library's room, as long as was granted; none where the client brings its own buffer. Nobody reads it before
+    /// the commit, but for a Long to a mapped peer, whose segment this is.
+    pub fn room(&self) -> RawBytes {
+        self.bytes
+    }
+
+    /// Sends the message. What it says must fit what was asked for, or nothing is sent and the room is given back.
+    ///
+    /// # Errors
+    /// It is longer than was granted, lands elsewhere than was asked, or has too many arguments; the peer is gone.
+    pub fn commit(mut self, commit: &Commit<'_>) -> Result<(), Error> {
+        let &Commit { handler, args, len, landing } = commit;
+        let (engine, to, category) = (self.engine, self.to, self.ask.category);
+        if args.len() > 4 * MAX_ARGS || !args.len().is_multiple_of(4) {
+            return Err(Error::Arguments { bytes: args.len() });
+        }
+        if len > self.granted {
+            return Err(Error::PayloadTooLarge { category, to, len, max: self.granted as u64 });
+        }
+        if category == Category::Long {
+            if self.ask.landing.is_some_and(|asked| asked != landing) {
+                return Err(Error::Landing { to, asked: self.ask.landing.unwrap_or_default(), landing });
+            }
+            engine.peers.locate(to, landing, len).map_err(Error::memory("long message"))?;
+        }
+        let Some(mut reservation) = self.reservation.take() else { return self.commit_by_nic(commit) };
+        let source = self.ask.source.map(|source| &source[..len]);
+        match self.room {
+            Room::Packet => {
+                reservation.payload = reservation.payload.slice(0, len).unwrap_or(RawBytes::EMPTY);
+                source.into_iter().for_each(|source| reservation.payload.write(source));
+            }
+            // The landing was checked above, and the peer is mapped.
+            _ => {
+                if let (Some(source), Ok(Some(target))) = (source, engine.peers.locate(to, landing, len)) {
+                    target.write(source);
+                }
+            }
+        }
+        let in_packet = self.room == Room::Packet && category == Category::Long;
+        let landing =
+            (category == Category::Long).then_some(Landing { offset: landing, len: len as u64, in_packet });
+        let head = Head::Message { category, reply: self.class == Class::Reply, handler, landing };
+        let unused = if self.charged > 0 { u64::from(self.charged) - len as u64 } else { 0 };
+        if unused > 0 {
+            // The receiver returns what arrives; the rest was taken here and is given back here, which cannot fail.
+            let _ = engine.credits.give(to, 0, unused);
+        }
+        self.class = Class::Credit; // from here on there is nothing to give back
+        engine.send_reserved(to, reservation, head, args, self.own)?;
+        Ok(())
+    }
+
+    /// A Long whose payload is put by the network interface: only the credit was taken beforehand.
+    fn commit_by_nic(mut self, commit: &Commit<'_>) -> Result<(), Error> {
+        let (engine, to, class) = (self.engine, self.to, self.class);
+        let payload = self.ask.source.map_or(&[][..], |source| &source[..commit.len]);
+        let &Commit { handler, args, landing, .. } = commit;
+        let message = super::Outgoing { category: Category::Long, handler, args, payload, landing };
+        if class == Class::Reply {
+            self.class = Class::Credit;
+            return engine.reply(to, &message, self.own.bytes);
+        }
+        if commit.len == 0 {
+            self.class = Class::Credit;
+            engine.send_header(to, class, engine.encode(&message, false, false), Returned::default());
+            return Ok(());
+        }
+        let mut sleeper = engine.sleeper();
+        loop {
+            match engine.put_then_request(to, &message) {
+                Err(e) if e.is_busy() => engine.turn(&mut sleeper)?,
+                Ok(()) => {
+                    self.class = Class::Credit;
+                    return Ok(());
+                }
+                Err(other) => return Err(other),
+            }
+        }
+    }
+
+    /// Gives the room back unused, as dropping it does.
+    pub fn cancel(self) {}
+}
+
+impl<M: CoreMode> Drop for Prepared<'_, '_, M> {
+    fn drop(&mut self) {
+        if self.class == Class::Credit {
+            return;
+        }
+        if let Some(reservation) = self.reservation.take() {
+            self.engine.router.to(self.to).cancel(reservation);
+        }
+        if self.class == Class::Request {
+            // Taken when the room was agreed on, so giving it back cannot fail.
+            let _ = self.engine.credits.give(self.to, 1, self.charged.into());
+        }
+    }
+}
+
+impl<M: CoreMode> Engine<M> {
+    /// Takes what a request with so many bytes in its packet costs.
+    #[inline]
+    pub(super) fn take_credit(&self, to: Rank, bytes: u32) -> Result<(), Error> {
+        self.credits.take(to, bytes).map_err(|short| Error::Busy { to, what: shortage(short) })
+    }
+
+    /// Sends a message whose payload is in place, with what credits are owed to its target.
+    fn send_reserved(
+        &self,
+        to: Rank,
+        reservation: Reservation,
+        head: Head,
+        args: &[u8],
+        own: Returned,
+    ) -> Result<(), WireError> {
+        let mut head = Encoded::new(head, self.rank, Returned::default(), args);
+        head.set_returned(self.with_owed(to, own));
+        self.router.to(to).commit(reservation, head.as_bytes())
+    }
+}
+
+#[cold]
+fn shortage(short: Exhausted) -> &'static str {
+    match short {
+        Exhausted::Total => "no credit left for any rank",
+        Exhausted::Peer => "no credit left for that rank",
+        Exhausted::Volume => "too many bytes under way to that rank",
+    }
+}
