@@ -64,7 +64,7 @@ const WAIT: Setting = Setting {
 };
 
 /// The rows of this crate in the table of settings.
-pub const SETTINGS: &[Setting] = &[DEPTH, TOTAL, SPACE, SPIN, WAIT];
+pub const SETTINGS: &[Setting] = &[DEPTH, TOTAL, SPACE, SPIN, WAIT, crate::observe::OBSERVE_FD];
 
 /// How a rank waits: the specification's `GASNET_WAIT_SPIN`, `_BLOCK` and `_SPINBLOCK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 //! - [`ops`]: operations under way on the NIC, and what is done when they complete.
 //! - [`flow`]: the settings of flow control and of waiting.
 //! - [`hsl`]: locks that a handler may take too.
-//! - [`wire`]: the port.
+//! - [`wire`]: the port; [`observe`]: the port observed.
 //!
 //! While a handler runs, its thread dispatches nothing else, and its reply uses room that was reserved together with
 //! the request. So a payload is handled in place and then freed, and the stack stays bounded.
@@ -22,6 +22,7 @@ pub mod flow;
 pub mod handlers;
 pub mod hsl;
 pub mod message;
+pub mod observe;
 pub mod ops;
 mod router;
 pub mod wire;

@@ -10,6 +10,15 @@ use crate::{OsError, Result};
 /// A duplicate of the inherited stream socket `number`; neither it nor the original passes on to programs that this
 /// process starts from now on. Anything else than an open socket is an error.
 pub fn socket(number: i32) -> Result<OwnedFd> {
+    take(number, libc::S_IFSOCK, "it is not a socket")
+}
+
+/// As [`socket`], for an inherited memory file.
+pub fn memory(number: i32) -> Result<OwnedFd> {
+    take(number, libc::S_IFREG, "it is not a file")
+}
+
+fn take(number: i32, wanted: libc::mode_t, refusal: &'static str) -> Result<OwnedFd> {
     const OPERATION: &str = "use the inherited descriptor";
     // SAFETY: H1; a number that is not open makes the call fail.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
@@ -19,8 +28,8 @@ pub fn socket(number: i32) -> Result<OwnedFd> {
     // SAFETY: the call just returned this number: it is open and ours alone (H1).
     let copy = unsafe { OwnedFd::from_raw_fd(copy) };
     let kind = nix::sys::stat::fstat(copy.as_fd()).map_err(|e| OsError::new(OPERATION, number, e))?.st_mode;
-    if kind & libc::S_IFMT != libc::S_IFSOCK {
-        return Err(OsError::other(OPERATION, number, "it is not a socket"));
+    if kind & libc::S_IFMT != wanted {
+        return Err(OsError::other(OPERATION, number, refusal));
     }
     // SAFETY: H1; this changes a flag of the number.
     if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
@@ -43,7 +52,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn only_sockets_are_taken() {
+    fn only_what_was_promised_is_taken() {
         let (a, _b) = std::os::unix::net::UnixStream::pair().expect("a pair");
         let copy = socket(a.as_raw_fd()).expect("a socket");
         assert_ne!(copy.as_raw_fd(), a.as_raw_fd());
@@ -51,5 +60,9 @@ mod tests {
         let refused = socket(file.as_raw_fd()).expect_err("a file").to_string();
         assert!(refused.contains("it is not a socket"), "{refused}");
         assert!(socket(-1).is_err());
+        let shared = crate::memfd::create("inherited", 4096).expect("a memfd");
+        let copy = memory(shared.as_fd().as_raw_fd()).expect("a file");
+        assert_eq!(crate::memfd::size_of_file(copy.as_fd()).expect("its size"), 4096);
+        assert!(memory(a.as_raw_fd()).expect_err("a socket").to_string().contains("it is not a file"));
     }
 }

@@ -4,6 +4,7 @@
 #![deny(missing_docs, unsafe_code)]
 
 pub mod affinity;
+pub mod clock;
 mod error;
 pub mod eventfd;
 #[allow(unsafe_code)]

@@ -52,6 +52,12 @@ pub fn kill_group(group: i32, signal: Signal) -> Result<bool> {
     }
 }
 
+/// The number of the calling thread in the system (`gettid(2)`).
+#[inline]
+pub fn thread() -> u32 {
+    nix::unistd::gettid().as_raw().unsigned_abs()
+}
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {

@@ -1,0 +1,198 @@
+//! The ports, observed: a transport and a barrier of shared memory that record what goes through them.
+
+use super::layout::{Op, Tally, What};
+use super::recorder::{About, Open, Recorder};
+use crate::message::{Head, decode};
+use crate::{Arrived, Category, Class, Limits, Rank, Reservation, SharedBarrier, Wire, WireError};
+use gasworks_os::clock;
+use gasworks_sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A transport that records what goes through it.
+pub struct Observed<W: ?Sized> {
+    recorder: Arc<Recorder>,
+    rank: Rank,
+    /// Requests and replies to each rank, and from each: both ends of a message give it the same number, since a
+    /// transport keeps the messages of one thread to one rank in order.
+    sent: [Box<[AtomicU64]>; 2],
+    arrived: [Box<[AtomicU64]>; 2],
+    inner: Box<W>,
+}
+
+/// What a head says of its message.
+struct Told {
+    sent: Op,
+    handled: Op,
+    about: About,
+    /// Whether it belongs to the requests or to the replies; `None` for credits.
+    numbered: Option<usize>,
+}
+
+/// Reads a head; `None` if it is none, which the engine is about to find out as well.
+fn read(head: &[u8], packet: usize, peer: Rank) -> Option<Told> {
+    let (category, reply, handler, landing) = match decode(head).ok()?.head {
+        Head::Message { category, reply, handler, landing } => (category, reply, handler, landing),
+        Head::Credits => {
+            let about = About { peer, ..About::plain(What::HandleCredits) };
+            return Some(Told { sent: Op::CreditsSent, handled: Op::CreditsReceived, about, numbered: None });
+        }
+    };
+    let bytes = landing.map_or(packet as u64, |landing| landing.len);
+    let (sent, handled) = match (category, reply) {
+        (Category::Short, false) => (Op::RequestShort, Op::HandledRequestShort),
+        (Category::Medium, false) => (Op::RequestMedium, Op::HandledRequestMedium),
+        (Category::Long, false) => (Op::RequestLong, Op::HandledRequestLong),
+        (Category::Short, true) => (Op::ReplyShort, Op::HandledReplyShort),
+        (Category::Medium, true) => (Op::ReplyMedium, Op::HandledReplyMedium),
+        (Category::Long, true) => (Op::ReplyLong, Op::HandledReplyLong),
+    };
+    let what = if reply { What::HandleReply } else { What::HandleRequest };
+    let about = About { what, category: category as u8, handler, peer, bytes, flow: 0 };
+    Some(Told { sent, handled, about, numbered: Some(usize::from(reply)) })
+}
+
+/// The number of a message in the whole job, from its number between two ranks; 0 where it does not fit.
+fn flow(kind: usize, from: Rank, to: Rank, number: u64) -> u64 {
+    if (from | to) >> 15 != 0 {
+        return 0;
+    }
+    1 << 63 | (kind as u64) << 62 | u64::from(from) << 47 | u64::from(to) << 32 | number & 0xFFFF_FFFF
+}
+
+impl<W: Wire + ?Sized> Observed<W> {
+    /// Records what goes through `inner`, one of the transports of `rank` in a job of `ranks`.
+    pub fn new(recorder: Arc<Recorder>, rank: Rank, ranks: u32, inner: Box<W>) -> Self {
+        let counters = || (0..ranks).map(|_| AtomicU64::new(0)).collect();
+        let two = || [counters(), counters()];
+        Self { recorder, rank, sent: two(), arrived: two(), inner }
+    }
+
+    fn number(counters: &[Box<[AtomicU64]>; 2], kind: usize, peer: Rank) -> u64 {
+        counters[kind].get(peer as usize).map_or(0, |counter| counter.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn handle(&self, arrived: Arrived<'_>, sink: &mut dyn FnMut(Arrived<'_>)) {
+        let recorder = &*self.recorder;
+        let Some(Told { handled, mut about, numbered, .. }) =
+            read(arrived.head, arrived.payload.len(), arrived.from)
+        else {
+            return sink(arrived);
+        };
+        recorder.worked();
+        recorder.count(handled, about.bytes);
+        if let Some(kind) = numbered {
+            let number = Self::number(&self.arrived, kind, about.peer);
+            about.flow = flow(kind, about.peer, self.rank, number);
+        }
+        let start = recorder.time();
+        recorder.open(Open::Handler, about, start);
+        sink(arrived);
+        recorder.close(Open::Handler, about, start, recorder.time());
+    }
+}
+
+impl<W: Wire + ?Sized> Wire for Observed<W> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError> {
+        let reserved = self.inner.reserve(to, class, payload);
+        if matches!(reserved, Err(WireError::Busy { .. })) {
+            self.recorder.tally(Tally::Busy, 1);
+        }
+        reserved
+    }
+
+    fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError> {
+        let recorder = &*self.recorder;
+        let Some(mut told) = read(head, reservation.payload.len(), reservation.to) else {
+            return self.inner.commit(reservation, head);
+        };
+        recorder.worked();
+        told.about.what = match told.about.what {
+            What::HandleRequest => What::SendRequest,
+            What::HandleReply => What::SendReply,
+            _ => What::SendCredits,
+        };
+        if let Some(kind) = told.numbered {
+            let number = Self::number(&self.sent, kind, told.about.peer);
+            told.about.flow = flow(kind, self.rank, told.about.peer, number);
+        }
+        let start = recorder.time();
+        self.inner.commit(reservation, head)?;
+        recorder.count(told.sent, told.about.bytes);
+        recorder.event(told.about, start, recorder.time());
+        Ok(())
+    }
+
+    fn cancel(&self, reservation: Reservation) {
+        self.recorder.tally(Tally::Cancelled, 1);
+        self.inner.cancel(reservation);
+    }
+
+    fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
+        let taken = self.inner.poll(burst, &mut |arrived| self.handle(arrived, sink))?;
+        self.recorder.tally(Tally::Polls, 1);
+        if taken == 0 {
+            self.recorder.tally(Tally::EmptyPolls, 1);
+            self.recorder.polled_in_vain();
+        }
+        Ok(taken)
+    }
+
+    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
+        // Whoever sleeps has time to read the clock.
+        let (start, about) = (clock::monotonic(), About::plain(What::Sleep));
+        self.recorder.open(Open::Sleep, about, start);
+        self.inner.sleep(limit, stay);
+        let end = clock::monotonic();
+        self.recorder.close(Open::Sleep, about, start, end);
+        self.recorder.still_idle(end);
+        self.recorder.tally(Tally::Sleeps, 1);
+        self.recorder.tally(Tally::SleepTime, end - start);
+    }
+
+    fn wake(&self) {
+        self.inner.wake();
+    }
+}
+
+/// A barrier in shared memory that records its phases.
+pub struct ObservedBarrier<B: ?Sized> {
+    recorder: Arc<Recorder>,
+    inner: Box<B>,
+}
+
+impl<B: SharedBarrier + ?Sized> ObservedBarrier<B> {
+    /// Records the phases of `inner`.
+    pub fn new(recorder: Arc<Recorder>, inner: Box<B>) -> Self {
+        Self { recorder, inner }
+    }
+}
+
+impl<B: SharedBarrier + ?Sized> SharedBarrier for ObservedBarrier<B> {
+    fn arrive(&self) {
+        self.recorder.worked();
+        self.recorder.tally(Tally::Barriers, 1);
+        self.recorder.open(Open::Barrier, About::plain(What::Barrier), clock::monotonic());
+        self.inner.arrive();
+    }
+
+    fn done(&self) -> bool {
+        let done = self.inner.done();
+        let start = self.recorder.opened(Open::Barrier);
+        if done && start != 0 {
+            self.recorder.worked();
+            let end = clock::monotonic();
+            self.recorder.tally(Tally::BarrierTime, end - start);
+            self.recorder.close(Open::Barrier, About::plain(What::Barrier), start, end);
+        }
+        done
+    }
+}
