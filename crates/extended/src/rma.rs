@@ -56,7 +56,7 @@ pub fn put<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, source: &[u8
         return Ok(());
     }
     // SAFETY: E1: the borrow lasts until the wait returns.
-    let event = unsafe {
+    let (event, _) = unsafe {
         transfer(engine, Direction::Put, rank, offset, source.as_ptr().cast_mut(), source.len(), None)?
     };
     finish_borrowed(engine, event)
@@ -73,7 +73,7 @@ pub fn get<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, target: &mut
         return Ok(());
     }
     // SAFETY: E1: the exclusive borrow lasts until the wait returns.
-    let event =
+    let (event, _) =
         unsafe { transfer(engine, Direction::Get, rank, offset, target.as_mut_ptr(), target.len(), None)? };
     finish_borrowed(engine, event)
 }
@@ -100,8 +100,7 @@ pub unsafe fn put_nb<M: CoreMode>(
         return Ok((Event::DONE, keep));
     }
     // SAFETY: the caller's promise.
-    let event = unsafe { transfer(engine, Direction::Put, rank, offset, source.cast_mut(), len, keep)? };
-    Ok((event, None))
+    unsafe { transfer(engine, Direction::Put, rank, offset, source.cast_mut(), len, keep) }
 }
 
 /// Starts a get of `len` bytes to `target`. `keep` lives until it is done.
@@ -126,11 +125,11 @@ pub unsafe fn get_nb<M: CoreMode>(
         return Ok((Event::DONE, keep));
     }
     // SAFETY: the caller's promise.
-    let event = unsafe { transfer(engine, Direction::Get, rank, offset, target, len, keep)? };
-    Ok((event, None))
+    unsafe { transfer(engine, Direction::Get, rank, offset, target, len, keep) }
 }
 
-/// Starts a transfer, polling while no descriptor is free.
+/// Starts a transfer, polling while no descriptor is free; gives back what it would have kept if it is done at once, as
+/// one of a job that is observed may be.
 ///
 /// # Safety
 /// E1, for `len` bytes at `local`.
@@ -142,12 +141,30 @@ unsafe fn transfer<M: CoreMode>(
     local: *mut u8,
     len: usize,
     mut keep: Option<Box<M::Keep>>,
-) -> Result<Event, Error> {
+) -> Result<(Event, Kept<M>), Error> {
+    if let Some(watch) = engine.peers().watch() {
+        let during = if direction == Direction::Put { "put" } else { "get" };
+        let memory = |cause: MemoryError| Error::Core(gasworks_core::Error::Memory { during, cause });
+        let mapped = engine.peers().reach(rank, offset, len).map_err(memory)?;
+        watch.moves(direction == Direction::Put, rank, len, &mut || {
+            let Some(there) = mapped else { return };
+            // SAFETY: `there` is mapped for `len` bytes (P1 of gasworks_memory), `local` by the caller's promise.
+            unsafe {
+                match direction {
+                    Direction::Put => gasworks_sync::racy::copy_in(there.as_ptr(), local, len),
+                    Direction::Get => gasworks_sync::racy::copy_out(local, there.as_ptr(), len),
+                }
+            }
+        });
+        if mapped.is_some() {
+            return Ok((Event::DONE, keep));
+        }
+    }
     let mut sleeper = engine.sleeper();
     loop {
         // SAFETY: the caller's promise.
         match unsafe { engine.transfer(direction, rank, offset, local, len, keep) } {
-            Ok(id) => return Ok(Event(Some(id))),
+            Ok(id) => return Ok((Event(Some(id)), None)),
             Err((error, kept)) if error.is_busy() => {
                 keep = kept;
                 engine.turn(&mut sleeper)?;

@@ -17,6 +17,9 @@ pub enum Error {
     /// Shared memory could not be set up.
     #[error("shared memory between the ranks: {0}")]
     Pshm(gasworks_pshm::PshmError),
+    /// The job was to be observed, and cannot be.
+    #[error(transparent)]
+    Observe(#[from] gasworks_core::observe::ObserveError),
     /// An active message, a put, a get or a poll failed.
     #[error(transparent)]
     Core(#[from] gasworks_core::Error),

@@ -1,5 +1,6 @@
 //! A job: its ranks, its transports, its segments, its end.
 
+use crate::observe::Observation;
 use crate::progress::ProgressThread;
 use crate::{Agent, Config, Error, GlobalPtr, Segment, Table, ThreadMode, settings};
 use bytemuck::Pod;
@@ -37,6 +38,7 @@ pub struct Job<M: ThreadMode> {
     bootstrap: <Par as Mode>::Lock<Box<dyn Bootstrap + Send>>,
     allocated: <Par as Mode>::Lock<u64>,
     _progress: Option<ProgressThread>,
+    _observation: Option<Observation<M>>,
     /// What a message about a fault calls this process.
     _name: gasworks_os::jobs::Guard,
 }
@@ -91,7 +93,9 @@ impl<M: ThreadMode> Job<M> {
         let cores = greet(&*bootstrap, &handlers.describe(), handlers.fingerprint())?;
         let patience = flow::patience(ranks as usize, cores)?;
         kill_point!("job.open.greeted");
-        let Transport { wires, route, peers, rdma, barrier, flow } = transport(&*bootstrap)?;
+        let transport = transport(&*bootstrap)?;
+        let (transport, observation) = Observation::start(rank, &handlers, transport)?;
+        let Transport { wires, route, peers, rdma, barrier, flow } = transport;
         kill_point!("job.open.transport");
         let astray = route.iter().any(|&wire| usize::from(wire) >= wires.len());
         if peers.ranks() != ranks || route.len() != ranks as usize || astray {
@@ -120,6 +124,7 @@ impl<M: ThreadMode> Job<M> {
             bootstrap,
             allocated: Lock::new(0),
             _progress: progress,
+            _observation: observation,
             _name: name,
         })
     }

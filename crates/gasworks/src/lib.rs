@@ -32,6 +32,7 @@ mod event;
 mod handler;
 mod job;
 mod mode;
+mod observe;
 mod pointer;
 mod progress;
 mod scope;

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::progress::ProgressThread;
+use gasworks_core::observe::{Observed, ObservedBarrier};
 use gasworks_core::{CoreMode, Engine, Incoming};
 use gasworks_extended::barrier::messages::Messages;
 use gasworks_pshm::{Pshm, ShmBarrier};
@@ -15,6 +16,10 @@ pub trait ThreadMode: CoreMode {
     #[doc(hidden)]
     fn barrier(barrier: ShmBarrier) -> Box<Self::Barrier>;
     #[doc(hidden)]
+    fn observed(wire: Observed<Self::Wire>) -> Box<Self::Wire>;
+    #[doc(hidden)]
+    fn observed_barrier(barrier: ObservedBarrier<Self::Barrier>) -> Box<Self::Barrier>;
+    #[doc(hidden)]
     fn hear(state: Arc<Messages>) -> Box<Self::Function>;
     #[doc(hidden)]
     fn spawn_progress(engine: &Self::Shared<Engine<Self>>) -> Result<ProgressThread, Error>;
@@ -27,6 +32,12 @@ macro_rules! thread_mode {
                 Box::new(wire)
             }
             fn barrier(barrier: ShmBarrier) -> Box<Self::Barrier> {
+                Box::new(barrier)
+            }
+            fn observed(wire: Observed<Self::Wire>) -> Box<Self::Wire> {
+                Box::new(wire)
+            }
+            fn observed_barrier(barrier: ObservedBarrier<Self::Barrier>) -> Box<Self::Barrier> {
                 Box::new(barrier)
             }
             fn hear(state: Arc<Messages>) -> Box<Self::Function> {

@@ -5,12 +5,13 @@
 //!
 //! - [`options`]: the command line; [`report`]: the table of settings.
 //! - `job`: the loop and its judgement of what happened; `spawn`: one rank's process; `stream`: lines from the ranks;
-//!   `stdin`: a terminal for rank 0; `guardian` and `sweep`: nothing is left behind.
+//!   `observe`: what the ranks count and record; `stdin`: a terminal for rank 0; `guardian` and `sweep`: nothing is left behind.
 #![deny(missing_docs, unsafe_code)]
 
 #[allow(unsafe_code)]
 mod guardian;
 mod job;
+mod observe;
 pub mod options;
 pub mod report;
 #[allow(unsafe_code)]

@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser, ValueEnum};
@@ -43,6 +44,14 @@ pub struct Options {
     /// Begin each line of output with the rank it comes from: `[2] `.
     #[arg(long)]
     pub label: bool,
+
+    /// Count the operations of each rank, by kind and size, and print tables at the end, or write them to FILE as JSON.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    pub stats: Option<Option<PathBuf>>,
+
+    /// Record what each rank does and when, and write the timeline of all to FILE, for Perfetto (ui.perfetto.dev).
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
 
     /// Print the table of settings and end.
     #[arg(long)]
@@ -111,6 +120,10 @@ mod tests {
         let options = parse(&["-n", "2", "--", "./--prog", "-v"]).expect("valid");
         assert_eq!((options.program, options.verbose), (vec!["./--prog".into(), "-v".into()], false));
         assert!(parse(&["--env"]).expect("valid").program.is_empty());
+        let stats = |words| parse(words).expect("valid").stats;
+        assert_eq!(stats(&["x", "--stats"]), None);
+        assert_eq!(stats(&["--stats", "x"]), Some(None));
+        assert_eq!(stats(&["--stats=f", "x"]), Some(Some("f".into())));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::Write;
 use gasworks_os::settings::{Kind, LEAST_SECONDS, MOST_SECONDS, Setting};
 
 /// The rows of this crate.
-pub const SETTINGS: &[Setting] = &[VERBOSE, EXIT_TIMEOUT];
+pub const SETTINGS: &[Setting] = &[VERBOSE, EXIT_TIMEOUT, TRACE_EVENTS];
 
 pub(crate) const VERBOSE: Setting = Setting {
     name: "GASWORKS_SPAWN_VERBOSE",
@@ -24,6 +24,16 @@ pub(crate) const EXIT_TIMEOUT: Setting = Setting {
     default: "10",
     unit: "s",
     meaning: "how long ranks may take to end after gasrun passed a signal on to them; then they are killed",
+    reader: "gasrun",
+};
+
+pub(crate) const TRACE_EVENTS: Setting = Setting {
+    name: "GASWORKS_TRACE_EVENTS",
+    aliases: &[],
+    kind: Kind::Number { min: 1, max: 1 << 24 },
+    default: "131072",
+    unit: "events",
+    meaning: "how many events gasrun --trace keeps of each rank, 48 bytes each: the last ones",
     reader: "gasrun",
 };
 

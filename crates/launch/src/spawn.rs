@@ -6,11 +6,12 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
+use gasworks_os::memfd::MemFd;
 use gasworks_os::{affinity, inherited, process};
 use nix::sys::resource::{Resource, rlim_t, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
@@ -49,9 +50,18 @@ pub(crate) struct Plan {
     pub(crate) open_files: Option<(rlim_t, rlim_t)>,
 }
 
+/// Where a rank records, for the library.
+const OBSERVE_FD: &str = "GASWORKS_OBSERVE_FD";
 /// Variables of other launchers, which would mislead a rank about who started it.
-const FOREIGN: [&str; 6] =
-    ["PMI_PORT", "PMI_SPAWNED", "PMIX_RANK", "PMIX_NAMESPACE", "PMIX_SERVER_URI2", "PMI_CONTROL_PORT"];
+const FOREIGN: [&str; 7] = [
+    "PMI_PORT",
+    "PMI_SPAWNED",
+    "PMIX_RANK",
+    "PMIX_NAMESPACE",
+    "PMIX_SERVER_URI2",
+    "PMI_CONTROL_PORT",
+    OBSERVE_FD,
+];
 
 /// The entry of a rank's environment that names its job.
 pub(crate) fn marker(job: &str) -> String {
@@ -64,13 +74,19 @@ pub(crate) fn rank(
     rank: u32,
     processor: Option<usize>,
     input: Input,
+    record: Option<&MemFd>,
 ) -> io::Result<(Child, UnixStream)> {
     let (ours, theirs) = UnixStream::pair()?;
     inherited::let_pass(&theirs).map_err(|e| e.cause)?;
+    let record = record.map(|file| file.as_fd().try_clone_to_owned()).transpose()?;
     let mut command = Command::new(&plan.program[0]);
     command.args(&plan.program[1..]).process_group(0);
     for name in FOREIGN {
         command.env_remove(name);
+    }
+    if let Some(record) = &record {
+        inherited::let_pass(record).map_err(|e| e.cause)?;
+        command.env(OBSERVE_FD, record.as_raw_fd().to_string());
     }
     command
         .env("PMI_FD", theirs.as_raw_fd().to_string())
@@ -105,6 +121,6 @@ pub(crate) fn rank(
     };
     // SAFETY: L1 and L2.
     unsafe { command.pre_exec(prepare) };
-    // Our copy of the rank's end of the connection closes here; the rank's is the only one left.
+    // Our copies of what the rank inherits close here.
     Ok((command.spawn()?, ours))
 }

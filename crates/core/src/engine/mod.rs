@@ -118,7 +118,8 @@ impl<M: CoreMode> Engine<M> {
         let flow = flow.within(limits.max_medium);
         let ranks = peers.ranks();
         let mut segments = SegmentTable::new();
-        let own = peers.get(rank).filter(|own| own.flags.contains(PeerFlags::MAPPED)).map(|own| {
+        let mapped = PeerFlags::MAPPED | PeerFlags::COUNTED;
+        let own = peers.get(rank).filter(|own| own.flags.intersects(mapped)).map(|own| {
             let rights = Rights::READ | Rights::WRITE;
             segments.insert(View { bytes: own.mapped, rights, kind: KindTag::Host }, own.key.clone())
         });

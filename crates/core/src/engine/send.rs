@@ -83,7 +83,7 @@ impl<M: CoreMode> Engine<M> {
         if category != Category::Long || payload.is_empty() {
             return Ok(Way::Packet); // a Long of no bytes still delivers its address, and needs no segment
         }
-        let mapped = self.peers.locate(to, landing, payload.len()).map_err(Error::memory("long message"))?;
+        let mapped = self.peers.reach(to, landing, payload.len()).map_err(Error::memory("long message"))?;
         Ok(match mapped {
             Some(target) => Way::Mapped(target),
             None if payload.len() <= self.limits.max_medium => Way::Packet,

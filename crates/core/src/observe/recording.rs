@@ -99,7 +99,7 @@ impl Recording {
             counts: counts.collect(),
             tallies,
         };
-        this.add_unfinished(|at| word(at));
+        this.add_unfinished(word);
         Ok(this)
     }
 

@@ -82,7 +82,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         }
         let outside = || Error::Pointer(format!("{count} values at {place:?} are not inside the segment"));
         let bytes = count.checked_mul(size_of::<T>()).ok_or_else(outside)?;
-        let located = self.engine().peers().locate(place.rank(), place.offset(), bytes);
+        let located = self.engine().peers().reach(place.rank(), place.offset(), bytes);
         located.ok().flatten().map(Local::new).ok_or_else(outside)
     }
 

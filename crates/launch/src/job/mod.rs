@@ -20,6 +20,7 @@ use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::Signal;
 
 use crate::guardian::Guardian;
+use crate::observe::Observation;
 use crate::options::{Bind, Options};
 use crate::spawn::{self, Input, Plan, Streams};
 use crate::stdin::{self, Terminal};
@@ -108,6 +109,7 @@ struct Job {
     /// How long ranks may take to end after a signal was passed on.
     exit_timeout: Duration,
     kill_at: Option<Instant>,
+    observation: Option<Observation>,
 }
 
 /// Runs a job.
@@ -119,8 +121,11 @@ pub(crate) fn run(options: &Options) -> Result<i32, Refused> {
     let processors = processors(options)?;
     let name = format!("gasrun-{}-{}", std::process::id(), random::hex(&random::nonce()?[..6]));
     let guardian = Guardian::start(&spawn::marker(&name)).context("start the guardian process")?;
+    // Two streams and a connection for each rank, and what it records in.
+    let observed = options.stats.is_some() || options.trace.is_some();
+    let open_files = raise_open_files(options.ranks, if observed { 4 } else { 3 })?;
     let mut job = Job::new(options, &name, guardian, verbose)?;
-    let started = job.start(options, name, processors.as_deref());
+    let started = job.start(options, name, processors.as_deref(), open_files);
     if started.is_ok() {
         job.attend();
     }
@@ -141,10 +146,10 @@ fn processors(options: &Options) -> Result<Option<Vec<usize>>, Refused> {
     }
 }
 
-/// Makes room for the descriptors of so many ranks; gives the limit that ranks should have.
-fn raise_open_files(ranks: u32) -> Result<Option<(rlim_t, rlim_t)>, Refused> {
+/// Makes room for so many descriptors of each of so many ranks; gives the limit that ranks should have.
+fn raise_open_files(ranks: u32, of_each: u32) -> Result<Option<(rlim_t, rlim_t)>, Refused> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    let needed = rlim_t::from(ranks) * 3 + 64;
+    let needed = rlim_t::from(ranks) * rlim_t::from(of_each) + 64;
     if soft >= needed {
         return Ok(None);
     }
@@ -190,6 +195,7 @@ impl Job {
             timeout: options.timeout.map(|t| (Instant::now() + t, t)),
             exit_timeout: report::EXIT_TIMEOUT.seconds()?.unwrap_or(Duration::from_secs(10)),
             kill_at: None,
+            observation: Observation::new(options)?,
         })
     }
 
@@ -197,7 +203,13 @@ impl Job {
         self.stderr.line(&format!("gasrun: {text}"));
     }
 
-    fn start(&mut self, options: &Options, job: String, processors: Option<&[usize]>) -> Result<(), Refused> {
+    fn start(
+        &mut self,
+        options: &Options,
+        job: String,
+        processors: Option<&[usize]>,
+        open_files: Option<(rlim_t, rlim_t)>,
+    ) -> Result<(), Refused> {
         let alone = options.ranks == 1 && !options.label;
         let plan = Plan {
             program: options.program.clone(),
@@ -205,13 +217,14 @@ impl Job {
             ranks: options.ranks,
             job,
             streams: if alone { Streams::Inherited } else { Streams::Piped },
-            open_files: raise_open_files(options.ranks)?,
+            open_files,
         };
         for rank in 0..options.ranks {
             let processor = processors.map(|all| all[rank as usize]);
+            let record = self.observation.as_ref().and_then(|observation| observation.file(rank));
             let input = if rank == 0 { stdin::input() } else { Input::Null };
-            let (mut child, connection) =
-                spawn::rank(&plan, rank, processor, input).map_err(|e| cannot_start(&plan, rank, e))?;
+            let (mut child, connection) = spawn::rank(&plan, rank, processor, input, record)
+                .map_err(|e| cannot_start(&plan, rank, e))?;
             let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
             self.guardian.announce(pid);
             let connection = Channel::new(connection)?;
@@ -266,11 +279,26 @@ impl Job {
             self.say(&format!("ended {found} processes or groups that the ranks had left"));
         }
         self.drain();
+        self.tell_what_was_recorded();
         self.guardian.release();
         match self.failed {
             true => self.code.unwrap_or(code::FAILED),
             false => 0,
         }
+    }
+
+    fn tell_what_was_recorded(&mut self) {
+        let Some(observation) = self.observation.take() else { return };
+        let mut lines = Vec::new();
+        let finished = observation.finish(&mut lines);
+        lines.iter().for_each(|line| self.stderr.line(line));
+        if let Err(e) = finished {
+            self.say(&format!("{e:#}"));
+            if !self.failed {
+                (self.failed, self.code) = (true, Some(code::FAILED));
+            }
+        }
+        self.drain();
     }
 
     /// Everything that could write has ended: passes on what is still in the pipes.

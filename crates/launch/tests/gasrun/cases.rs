@@ -42,13 +42,13 @@ pub const CASES: &[Case] = &[
 /// Cases that need the right to make memory control groups.
 pub const ON_REQUEST: &[Case] = &[("a_rank_killed_for_memory", a_rank_killed_for_memory)];
 
-fn gasrun(words: &[&str]) -> Command {
+pub fn gasrun(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gasrun"));
     command.args(words).stdin(Stdio::null());
     command
 }
 
-fn run(words: &[&str]) -> Output {
+pub fn run(words: &[&str]) -> Output {
     gasrun(words).output().expect("gasrun starts")
 }
 
@@ -62,16 +62,16 @@ fn act(ranks: &str, action: &str) -> Output {
     run(&["-n", ranks, me.to_str().expect("text"), "rank", action])
 }
 
-fn out(output: &Output) -> String {
+pub fn out(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn err(output: &Output) -> String {
+pub fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[track_caller]
-fn expect(output: &Output, code: i32, words: &[&str]) {
+pub fn expect(output: &Output, code: i32, words: &[&str]) {
     let text = err(output);
     assert_eq!(output.status.code(), Some(code), "said: {text}");
     for word in words {

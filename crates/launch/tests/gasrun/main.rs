@@ -7,6 +7,8 @@
 
 mod cases;
 mod harness;
+mod observe;
+mod program;
 mod rank;
 
 use std::process::ExitCode;
@@ -15,6 +17,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["rank", action] => rank::act(action),
-        _ => harness::run(cases::CASES, cases::ON_REQUEST, &words),
+        ["program", action] => program::act(action),
+        _ => harness::run(&[cases::CASES, observe::CASES].concat(), cases::ON_REQUEST, &words),
     }
 }

@@ -1,0 +1,59 @@
+//! A job that is observed: its transports, its barrier and its table of peers are replaced by such as record.
+
+use crate::{Error, ThreadMode, Transport};
+use gasworks_core::handlers::Handlers;
+use gasworks_core::observe::{Observed, ObservedBarrier, Op, Recorder};
+use gasworks_memory::Watch;
+use std::sync::Arc;
+
+/// Counts puts and gets.
+struct Transfers(Arc<Recorder>);
+
+impl Watch for Transfers {
+    fn moves(&self, put: bool, rank: u32, len: usize, copy: &mut dyn FnMut()) {
+        self.0.transfer(if put { Op::Put } else { Op::Get }, rank, len as u64, copy);
+    }
+}
+
+/// What a job that is observed records in, and the handlers whose names it enters there.
+pub(crate) struct Observation<M: ThreadMode> {
+    recorder: Arc<Recorder>,
+    handlers: Handlers<M>,
+}
+
+impl<M: ThreadMode> Observation<M> {
+    /// Observes `transport`, if whoever started this process wants that.
+    pub(crate) fn start(
+        rank: u32,
+        handlers: &Handlers<M>,
+        transport: Transport<M>,
+    ) -> Result<(Transport<M>, Option<Self>), Error> {
+        let Some(recorder) = Recorder::from_settings(rank)? else { return Ok((transport, None)) };
+        let Transport { wires, route, peers, rdma, barrier, flow } = transport;
+        let ranks = peers.ranks();
+        let wires =
+            wires.into_iter().map(|wire| M::observed(Observed::new(recorder.clone(), rank, ranks, wire)));
+        let barrier =
+            barrier.map(|barrier| M::observed_barrier(ObservedBarrier::new(recorder.clone(), barrier)));
+        let peers = peers.watched(Arc::new(Transfers(recorder.clone())));
+        let transport = Transport { wires: wires.collect(), route, peers, rdma, barrier, flow };
+        let this = Self { recorder, handlers: handlers.clone() };
+        this.name_handlers();
+        Ok((transport, Some(this)))
+    }
+
+    fn name_handlers(&self) {
+        for index in 0..=u8::MAX {
+            if let Some(entry) = self.handlers.get(index) {
+                self.recorder.name_handler(index, &entry.signature.name);
+            }
+        }
+    }
+}
+
+/// Handlers may have been registered since the job was opened.
+impl<M: ThreadMode> Drop for Observation<M> {
+    fn drop(&mut self) {
+        self.name_handlers();
+    }
+}

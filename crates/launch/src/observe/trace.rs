@@ -1,0 +1,114 @@
+//! One timeline of all ranks, in the trace-event format that Perfetto and `chrome://tracing` open: a process for each
+//! rank, a track for each of its threads, arrows from where a message was sent to where it was handled.
+
+use std::collections::{BTreeSet, HashSet};
+use std::io;
+
+use gasworks_core::observe::{Event, Recording, What};
+use serde_json::{Value, json};
+
+/// Clocks that differ by less are one clock, read at two moments (ns).
+const ONE_CLOCK: i64 = 1_000_000;
+
+/// Writes the events of all ranks.
+pub(super) fn write(ranks: &[Recording], out: &mut impl io::Write) -> io::Result<()> {
+    let offsets = offsets(ranks);
+    let moved = |time: u64, rank: usize| time.saturating_add_signed(offsets[rank]);
+    let of_all =
+        || ranks.iter().enumerate().flat_map(|(rank, all)| all.events.iter().map(move |e| (rank, e)));
+    let zero = of_all().map(|(rank, event)| moved(event.start, rank)).min().unwrap_or(0);
+    let last = of_all().map(|(rank, event)| moved(event.end, rank)).max().unwrap_or(0);
+    let flows = |sent: bool| {
+        let wanted = of_all().filter(move |(_, event)| event.flow != 0 && is_sent(event) == sent);
+        wanted.map(|(_, event)| event.flow).collect::<HashSet<u64>>()
+    };
+    let (sent, handled) = (flows(true), flows(false));
+
+    write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+    let mut first = true;
+    let mut put = |out: &mut dyn io::Write, value: &Value| -> io::Result<()> {
+        write!(out, "{}\n{value}", if std::mem::take(&mut first) { "" } else { "," })
+    };
+    for (rank, recording) in ranks.iter().enumerate().filter(|(_, recording)| recording.pid != 0) {
+        let name = format!("rank {rank} (process {})", recording.pid);
+        put(out, &json!({"ph": "M", "name": "process_name", "pid": rank, "tid": 0, "args": {"name": name}}))?;
+        put(
+            out,
+            &json!({"ph": "M", "name": "process_sort_index", "pid": rank, "tid": 0, "args": {"sort_index": rank}}),
+        )?;
+        let threads: BTreeSet<u32> = recording.events.iter().map(|event| event.thread).collect();
+        for thread in threads {
+            let name =
+                if thread == recording.pid { "main thread".into() } else { format!("thread {thread}") };
+            put(
+                out,
+                &json!({"ph": "M", "name": "thread_name", "pid": rank, "tid": thread, "args": {"name": name}}),
+            )?;
+        }
+        // What lies in something else comes after it.
+        let mut events: Vec<&Event> = recording.events.iter().collect();
+        events.sort_by_key(|event| (event.start, std::cmp::Reverse(event.end)));
+        for event in events {
+            let start = moved(event.start, rank);
+            let end = if event.unfinished { last } else { moved(event.end, rank) };
+            let (ts, dur) = (micros(start - zero), micros(end.saturating_sub(start)));
+            put(out, &slice(recording, event, rank, ts, dur))?;
+            if sent.contains(&event.flow) && handled.contains(&event.flow) {
+                let id = format!("{:x}", event.flow);
+                let (tid, cat) = (event.thread, "message");
+                let arrow = if is_sent(event) {
+                    json!({"ph": "s", "name": "flow", "cat": cat, "id": id, "pid": rank, "tid": tid, "ts": ts})
+                } else {
+                    json!({"ph": "f", "bp": "e", "name": "flow", "cat": cat, "id": id, "pid": rank, "tid": tid, "ts": ts})
+                };
+                put(out, &arrow)?;
+            }
+        }
+    }
+    let lost: Vec<u64> = ranks.iter().map(|rank| rank.overwritten).collect();
+    write!(out, "\n],\"otherData\":{}}}\n", json!({ "overwritten": lost, "clock_offsets_ns": offsets }))
+}
+
+/// What is added to each rank's clock so that it agrees with that of the first: nothing on one host.
+fn offsets(ranks: &[Recording]) -> Vec<i64> {
+    // From the monotonic clock to the time of day, which hosts agree on.
+    let boot = |rank: &Recording| rank.realtime.wrapping_sub(rank.monotonic) as i64;
+    let reference = ranks.iter().find(|rank| rank.pid != 0).map_or(0, boot);
+    let of = |rank: &Recording| boot(rank).wrapping_sub(reference);
+    ranks.iter().map(|rank| if rank.pid == 0 || of(rank).abs() < ONE_CLOCK { 0 } else { of(rank) }).collect()
+}
+
+fn is_sent(event: &Event) -> bool {
+    matches!(event.what, What::SendRequest | What::SendReply | What::SendCredits)
+}
+
+fn micros(ns: u64) -> f64 {
+    ns as f64 / 1000.0
+}
+
+fn slice(recording: &Recording, event: &Event, rank: usize, ts: f64, dur: f64) -> Value {
+    let handler = match recording.handler(event.handler) {
+        "" => format!("handler {}", event.handler),
+        name => name.to_owned(),
+    };
+    let category = ["short", "medium", "long"].get(usize::from(event.category)).copied().unwrap_or("unknown");
+    let (peer, bytes) = (event.peer, event.bytes);
+    let message = |way: &str, peer_is: &str| json!({ "category": category, "kind": way, "handler": event.handler, peer_is: peer, "bytes": bytes });
+    let (name, cat, mut args) = match event.what {
+        What::HandleRequest => (handler, "handler", message("request", "from")),
+        What::HandleReply => (handler, "handler", message("reply", "from")),
+        What::HandleCredits => ("take credits".into(), "credits", json!({ "from": peer })),
+        What::SendRequest => (format!("request {handler}"), "message", message("request", "to")),
+        What::SendReply => (format!("reply {handler}"), "message", message("reply", "to")),
+        What::SendCredits => ("return credits".into(), "credits", json!({ "to": peer })),
+        What::Idle => ("wait".into(), "wait", json!({ "polls": bytes })),
+        What::Sleep => ("sleep".into(), "wait", json!({})),
+        What::Barrier => ("barrier".into(), "barrier", json!({})),
+        What::Put => ("put".into(), "rma", json!({ "to": peer, "bytes": bytes })),
+        What::Get => ("get".into(), "rma", json!({ "from": peer, "bytes": bytes })),
+    };
+    if event.unfinished {
+        args["unfinished"] = true.into();
+    }
+    json!({ "ph": "X", "name": name, "cat": cat, "pid": rank, "tid": event.thread, "ts": ts, "dur": dur, "args": args })
+}

@@ -1,0 +1,105 @@
+//! Programs whose operations are known, for the cases that observe them.
+
+use std::cell::Cell;
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use gasworks::{Agent, Config, Error, Job, Landed, Payload, Request, Seq, Table};
+
+/// Of each rank, to the next one.
+pub const SHORTS: u64 = 10;
+pub const MEDIUMS: u64 = 5;
+pub const MEDIUM: usize = 100;
+pub const LONGS: u64 = 3;
+pub const LONG: usize = 5000;
+pub const PUTS: u64 = 7;
+pub const GETS: u64 = 4;
+pub const GET: usize = 70_000;
+/// With the one at the end of the job.
+pub const BARRIERS: u64 = 3;
+
+pub fn act(action: &str) -> ExitCode {
+    let outcome = match action {
+        "counts" => counts(),
+        "die-in-a-handler" => die_in_a_handler(),
+        _ => Err(Error::Program(format!("no action {action:?}"))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("{e}");
+            ExitCode::from(99)
+        }
+    }
+}
+
+fn open(table: Table<Seq>) -> Result<Job<Seq>, Error> {
+    Job::open(Config::from_env()?.segment(1 << 20), table)
+}
+
+fn counts() -> Result<(), Error> {
+    let (handled, replies) = (Rc::new(Cell::new(0u64)), Rc::new(Cell::new(0u64)));
+    let more = |count: &Rc<Cell<u64>>| {
+        let count = count.clone();
+        move || count.set(count.get() + 1)
+    };
+    let (short_came, medium_came, long_came) = (more(&handled), more(&handled), more(&handled));
+    let reply_came = more(&replies);
+    let mut table = Table::new();
+    let pong = table.short_reply("pong", move |_, _: u64| reply_came())?;
+    let ping = table.short_request("ping", move |request: Request<'_, Seq>, x: u64| {
+        short_came();
+        request.reply_short(pong, x)
+    })?;
+    let medium =
+        table.medium_request("medium", move |_: Request<'_, Seq>, _: u32, _: Payload<'_>| medium_came())?;
+    let long = table.long_request("long", move |_: Request<'_, Seq>, _: u32, _: Landed| long_came())?;
+    let job = open(table)?;
+    let agent = job.agent()?;
+    let next = (agent.rank() + 1) % agent.ranks();
+    agent.barrier()?;
+    for i in 0..SHORTS {
+        agent.request_short(next, ping, i)?;
+    }
+    for _ in 0..MEDIUMS {
+        agent.request_medium(next, medium, 0u32, &[1; MEDIUM])?;
+    }
+    let place = agent.segment(next)?.at::<u8>(0, GET as u64)?;
+    for _ in 0..LONGS {
+        agent.request_long(long, 0u32, &[2; LONG], place)?;
+    }
+    agent.wait_until(|| handled.get() == SHORTS + MEDIUMS + LONGS && replies.get() == SHORTS)?;
+    agent.barrier()?;
+    move_bytes(&agent, next)?;
+    job.close()
+}
+
+/// Puts and gets, each of which is checked.
+fn move_bytes(agent: &Agent<'_, Seq>, next: u32) -> Result<(), Error> {
+    let segment = agent.segment(next)?;
+    for i in 0..PUTS {
+        agent.put_value(segment.at::<u64>(GET as u64 / 8 * 8 + 8 * i, 1)?, 3 * i)?;
+    }
+    let mut bytes = vec![0u8; GET];
+    for _ in 0..GETS - 1 {
+        agent.get(segment.at::<u8>(0, GET as u64)?, &mut bytes)?;
+    }
+    let last = agent.get_owned(segment.at::<u8>(0, GET as u64)?, GET)?.wait(agent)?;
+    assert!(last == bytes && bytes[..LONG].iter().all(|&byte| byte == 2), "what landed is not what was sent");
+    Ok(())
+}
+
+/// The last rank is killed while it handles a message.
+fn die_in_a_handler() -> Result<(), Error> {
+    let mut table = Table::new();
+    let fatal = table.short_request("fatal", |_: Request<'_, Seq>, _: u32| {
+        nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).map_err(|e| Error::Program(e.to_string()))
+    })?;
+    let job = open(table)?;
+    let agent = job.agent()?;
+    if agent.rank() == 0 {
+        agent.request_short(agent.ranks() - 1, fatal, 0)?;
+    }
+    agent.barrier()?;
+    agent.wait_until(|| false)
+}
