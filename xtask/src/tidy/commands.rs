@@ -49,6 +49,9 @@ const TABLE: &Table = &[
     ("gasrun -n 4 ./program", By::Itself),
     ("gasrun -n 4 true", By::Itself),
     ("gasrun -n 4", By::Nobody("the beginning of a command, in a sentence")),
+    ("gasrun -n 4 --stats ./program", By::Itself),
+    ("gasrun -n 4 --stats=counts.json ./program", By::Itself),
+    ("gasrun -n 4 --trace trace.json ./program", By::Itself),
     ("gasrun --env", By::Itself),
 ];
 

@@ -40,9 +40,9 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ),
     ("crates/sync/src/atomic.rs", "ANCHOR", "stands for fences under the thread sanitizer only"),
     (
-        "crates/core/src/engine/mod.rs",
-        "HANDLING",
-        "a thread's own mark that it runs a handler; no other thread sees it",
+        "crates/core/src/engine/thread.rs",
+        "STATE",
+        "a thread's own mark that it runs a handler or holds a lock; no other thread sees it",
     ),
     ("crates/os/src/jobs.rs", "", "the one registry of jobs, which signal and exit hooks read"),
     ("crates/os/src/faults.rs", "", "the table of segments that the handler of SIGBUS reads"),

@@ -201,7 +201,7 @@ impl Recorder {
         tag.store(number + 1, Ordering::Release);
     }
 
-    /// Something begins that is recorded by [`close`](Self::close).
+    /// Something begins that is recorded by [`close`](Self::close), or by whoever [takes](Self::take_open) it.
     pub(super) fn open(&self, open: Open, about: About, start: u64) {
         self.set(head::OPEN_WHAT + open as usize, about.word());
         self.set(head::OPEN + open as usize, start);
@@ -213,9 +213,10 @@ impl Recorder {
         self.event(about, start, end);
     }
 
-    /// When what is open began; 0 if nothing is.
-    pub(super) fn opened(&self, open: Open) -> u64 {
-        self.words.get()[head::OPEN + open as usize].load(Ordering::Relaxed)
+    /// When what is open began, if anything is; from now on it is not.
+    pub(super) fn take_open(&self, open: Open) -> Option<u64> {
+        let start = self.words.get()[head::OPEN + open as usize].swap(0, Ordering::Relaxed);
+        (start != 0).then_some(start)
     }
 
     /// A poll found nothing.

@@ -1,7 +1,7 @@
 use super::recorder::{About, Open};
 use super::*;
 use crate::message::{Encoded, Head, Landing, Returned};
-use crate::{Arrived, Category, Class, Limits, Rank, Reservation, SharedBarrier, Wire, WireError};
+use crate::{Arrived, Category, Class, Limits, Name, Rank, Reservation, SharedBarrier, Wire, WireError};
 use gasworks_os::memfd::MemFd;
 use gasworks_sync::atomic::{AtomicU32, Ordering};
 use gasworks_sync::{Lent, RawBytes};
@@ -154,11 +154,11 @@ fn what_a_rank_dies_in_is_known() {
 struct Count(AtomicU32);
 
 impl SharedBarrier for Count {
-    fn arrive(&self) {
+    fn arrive(&self, _: Name) {
         self.0.store(2, Ordering::Relaxed);
     }
-    fn done(&self) -> bool {
-        self.0.fetch_sub(1, Ordering::Relaxed) <= 1
+    fn done(&self) -> Option<Name> {
+        (self.0.fetch_sub(1, Ordering::Relaxed) <= 1).then_some(Name::Any)
     }
 }
 
@@ -168,13 +168,13 @@ fn a_barrier_lasts_from_its_begin_to_its_end() {
     let barrier =
         ObservedBarrier::new(recorder, Box::new(Count(AtomicU32::new(0))) as Box<dyn SharedBarrier>);
     for _ in 0..2 {
-        barrier.arrive();
+        barrier.arrive(Name::Any);
         assert_eq!(
             Recording::read(&file).expect("a recording").events.iter().filter(|e| e.unfinished).count(),
             1
         );
-        assert!(!barrier.done());
-        assert!(barrier.done());
+        assert!(barrier.done().is_none());
+        assert!(barrier.done().is_some());
     }
     let all = Recording::read(&file).expect("a recording");
     assert_eq!((all.tally(Tally::Barriers), all.events.len()), (2, 2));

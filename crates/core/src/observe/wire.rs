@@ -3,7 +3,7 @@
 use super::layout::{Op, Tally, What};
 use super::recorder::{About, Open, Recorder};
 use crate::message::{Head, decode};
-use crate::{Arrived, Category, Class, Limits, Rank, Reservation, SharedBarrier, Wire, WireError};
+use crate::{Arrived, Category, Class, Limits, Name, Rank, Reservation, SharedBarrier, Wire, WireError};
 use gasworks_os::clock;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -177,22 +177,22 @@ impl<B: SharedBarrier + ?Sized> ObservedBarrier<B> {
 }
 
 impl<B: SharedBarrier + ?Sized> SharedBarrier for ObservedBarrier<B> {
-    fn arrive(&self) {
+    fn arrive(&self, name: Name) {
         self.recorder.worked();
         self.recorder.tally(Tally::Barriers, 1);
         self.recorder.open(Open::Barrier, About::plain(What::Barrier), clock::monotonic());
-        self.inner.arrive();
+        self.inner.arrive(name);
     }
 
-    fn done(&self) -> bool {
-        let done = self.inner.done();
-        let start = self.recorder.opened(Open::Barrier);
-        if done && start != 0 {
+    fn done(&self) -> Option<Name> {
+        let done = self.inner.done()?;
+        // Of several threads that see the end one records it.
+        if let Some(start) = self.recorder.take_open(Open::Barrier) {
             self.recorder.worked();
             let end = clock::monotonic();
             self.recorder.tally(Tally::BarrierTime, end - start);
-            self.recorder.close(Open::Barrier, About::plain(What::Barrier), start, end);
+            self.recorder.event(About::plain(What::Barrier), start, end);
         }
-        done
+        Some(done)
     }
 }
