@@ -38,7 +38,7 @@ pub const TSAN_PACKAGES: &[&str] = &["gasworks-shmem", "gasworks-pshm"];
 
 /// What the address sanitizer leaves out: tests that start cargo themselves would start it with its flags.
 pub const NOT_UNDER_ASAN: &[&str] =
-    &["xtask", "gasworks-examples", "gasworks", "gasworks-testkit", "gasworks-launch"];
+    &["xtask", "gasworks-examples", "gasworks", "gasworks-testkit", "gasworks-launch", "gasworks-perf"];
 
 /// loom's models.
 pub fn loom(pass: &Pass) -> Result<()> {

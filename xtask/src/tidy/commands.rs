@@ -53,6 +53,7 @@ const TABLE: &Table = &[
     ("gasrun -n 4 --stats=counts.json ./program", By::Itself),
     ("gasrun -n 4 --trace trace.json ./program", By::Itself),
     ("gasrun --env", By::Itself),
+    ("gasrun -n 2 gasperf am-latency", By::Row("unit/debug/perf")),
 ];
 
 /// The table, for the rows that are made of it and the test that the other rows exist.

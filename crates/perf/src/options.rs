@@ -1,0 +1,217 @@
+//! The command line.
+
+use clap::{Parser, ValueEnum};
+
+const AFTER: &str = "\
+Each bench warms up, then times blocks of operations. A block in which the machine was elsewhere (stolen time, or twice
+the median) is left out. p50 is the median of the blocks; p99 and p999 are of operations timed one by one where these
+are long enough, else of blocks. Floods and bandwidths count the operations of the whole job. Every bench checks the
+bytes that arrive, and fails if they are wrong.
+
+  raw            the machine itself: lines, messages, streams, barriers, copies, wake-ups between two processes over
+                 shared memory without the library, in C; the best of several variants is marked
+  am-latency     round trip of a request and its reply: Short; Medium with the payload read by the handlers or not
+  am-rate        one-way flood of Shorts, and of Shorts that are replied to, counted where handlers run, the last
+                 acknowledgement included
+  am-bandwidth   the same for Mediums: payload unread, and read and checked
+  put-latency    blocking puts in a loop over places that are known at run time only
+  get-latency    the same for gets
+  put-bandwidth  blocking puts by size, one place (warm) and walking on (cold), beside copies in local memory
+  get-bandwidth  the same for gets
+  barrier        the barrier of all ranks
+  atomic         fetch-and-add by request and reply (the library has no remote atomics yet), beside the processor's own
+  gups           random updates of a table spread over the ranks: get and put of each, and batches of messages
+  wake           a rank that sleeps is woken by a message, beside a bare futex
+  startup        jobs of as many ranks, from the start of gasrun to its end: an empty one, and `true`
+  memory         memory of each rank of a job in which nobody speaks
+
+Ranks work in pairs (0 and 1, 2 and 3, ...); one that is left over waits. `startup` starts jobs of its own.";
+
+/// The benches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the help text describes them")]
+pub enum Bench {
+    Raw,
+    AmLatency,
+    AmRate,
+    AmBandwidth,
+    PutLatency,
+    GetLatency,
+    PutBandwidth,
+    GetBandwidth,
+    Barrier,
+    Atomic,
+    Gups,
+    Wake,
+    Startup,
+    Memory,
+}
+
+impl Bench {
+    /// Ranks that it needs.
+    pub fn least_ranks(self) -> u32 {
+        match self {
+            Bench::Barrier | Bench::Gups | Bench::Startup | Bench::Memory => 1,
+            _ => 2,
+        }
+    }
+
+    /// Its name on the command line and in rows.
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
+/// The thread modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// One thread in each rank communicates
+    Seq,
+    /// Any number of threads do
+    Par,
+}
+
+/// An inclusive range of sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// The smallest.
+    pub first: u64,
+    /// The largest.
+    pub last: u64,
+}
+
+impl Sizes {
+    /// The smallest, and its doubles up to the largest.
+    pub fn doubling(self) -> Vec<u64> {
+        let doubles = std::iter::successors(Some(self.first), |size| size.checked_mul(2));
+        doubles.take_while(|&size| size <= self.last).collect()
+    }
+}
+
+/// Measures what the library's operations cost between the ranks of a job, beside what the machine itself can do.
+#[derive(Parser, Clone, Debug)]
+#[command(name = "gasperf", version, after_help = AFTER, override_usage = "gasrun -n N gasperf [OPTIONS] BENCH")]
+pub struct Options {
+    /// What to measure
+    #[arg(value_enum, value_name = "BENCH")]
+    pub bench: Bench,
+
+    /// Sizes from A to B, doubling, for benches that have sizes: `8..64K`, or one size
+    #[arg(long, value_name = "A..B", value_parser = sizes)]
+    pub bytes: Option<Sizes>,
+
+    /// Operations in a block [default: as many as take 2 ms]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub iters: Option<u64>,
+
+    /// Blocks of each measurement
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub blocks: u32,
+
+    /// The thread mode
+    #[arg(long, value_enum, default_value = "seq")]
+    pub mode: Mode,
+
+    /// Threads in each rank that communicate, for am-latency and am-rate in par
+    #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub threads: u32,
+
+    /// Only variants whose name contains this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub variant: String,
+
+    /// Print rows as JSON, one to a line
+    #[arg(long)]
+    pub json: bool,
+
+    /// Open a job and close it again: what `startup` starts
+    #[arg(long, hide = true)]
+    pub empty: bool,
+}
+
+impl Options {
+    /// What does not go together.
+    ///
+    /// # Errors
+    /// Several threads in seq.
+    pub fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.threads == 1 || self.mode == Mode::Par,
+            "--threads {} needs --mode par: in seq one thread of a rank communicates",
+            self.threads
+        );
+        Ok(())
+    }
+}
+
+fn sizes(text: &str) -> Result<Sizes, String> {
+    let wanted = || "wanted a size or A..B with 1 <= A <= B, such as 8..64K".to_owned();
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let (first, last) = (size(first).ok_or_else(wanted)?, size(last).ok_or_else(wanted)?);
+    if first == 0 || first > last { Err(wanted()) } else { Ok(Sizes { first, last }) }
+}
+
+/// A number of bytes, with `K`, `M` or `G` for powers of 1,024.
+fn size(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.char_indices().next_back()? {
+        (at, 'k' | 'K') => (&text[..at], 10),
+        (at, 'm' | 'M') => (&text[..at], 20),
+        (at, 'g' | 'G') => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &str) -> Result<Options, clap::Error> {
+        Options::try_parse_from(std::iter::once("gasperf").chain(words.split_whitespace()))
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        use clap::CommandFactory;
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn every_bench_of_the_help_is_one_and_the_other_way_round() {
+        for bench in Bench::value_variants() {
+            assert!(AFTER.contains(&format!("\n  {} ", bench.name())), "{bench:?}");
+            assert_eq!(parse(&bench.name()).expect("a bench").bench, *bench);
+        }
+    }
+
+    #[test]
+    fn sizes_have_suffixes_and_double() {
+        let options =
+            parse("put-bandwidth --bytes 8..1K --iters 5 --mode par --threads 2 --json").expect("valid");
+        assert_eq!(options.bytes, Some(Sizes { first: 8, last: 1024 }));
+        assert_eq!(Sizes { first: 3, last: 24 }.doubling(), [3, 6, 12, 24]);
+        assert_eq!(Sizes { first: u64::MAX, last: u64::MAX }.doubling(), [u64::MAX]);
+        assert_eq!(size("2M"), Some(2 << 20));
+        assert_eq!(
+            (options.iters, options.mode, options.threads, options.json),
+            (Some(5), Mode::Par, 2, true)
+        );
+    }
+
+    #[test]
+    fn wrong_lines_are_refused() {
+        for words in [
+            "",
+            "raws",
+            "raw --bytes 0",
+            "raw --bytes 9..8",
+            "raw --bytes ..8",
+            "raw --bytes K",
+            "raw --iters 0",
+        ] {
+            assert!(parse(words).is_err(), "{words:?}");
+        }
+        let said = parse("am-rate --threads 2").expect("parsed").check().expect_err("refused").to_string();
+        assert!(said.contains("--mode par"), "{said}");
+    }
+}

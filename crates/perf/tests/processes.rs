@@ -1,0 +1,191 @@
+//! Every bench as a job of real processes, with few operations: each prints whole rows, and all end by themselves.
+
+use gasworks_perf::options::Bench;
+use gasworks_perf::row::Row;
+use gasworks_testkit::processes::{Ended, Launch, program};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Once;
+use std::time::Duration;
+
+const GASPERF: &str = env!("CARGO_BIN_EXE_gasperf");
+
+/// `gasrun` belongs to another package, so a test of this one alone has not built it.
+fn launcher_is_built() {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "gasworks-launch", "--bin", "gasrun"]);
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
+        // Where this test's own program is, whatever the target directory was called.
+        let target = program("gasperf").ok().and_then(|at| Some(at.parent()?.parent()?.to_owned()));
+        target.iter().for_each(|target| {
+            build.env("CARGO_TARGET_DIR", target);
+        });
+        assert!(build.status().is_ok_and(|status| status.success()), "gasrun does not build");
+    });
+}
+
+fn perf(ranks: u32, words: &str) -> Ended {
+    launcher_is_built();
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let launch =
+        Launch::new(ranks, Path::new(GASPERF)).map(|l| l.args(&words).limit(Duration::from_secs(120)));
+    launch.and_then(Launch::run).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The rows of a bench, each of them whole and sane.
+fn rows(ranks: u32, words: &str) -> Vec<Row> {
+    let ended = perf(ranks, &format!("{words} --iters 3 --blocks 4 --json"));
+    assert!(ended.status.success(), "{words}: {}", ended.output);
+    let parse = |line: &str| serde_json::from_str::<Row>(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+    let rows: Vec<Row> = ended.output.lines().map(parse).collect();
+    assert!(!rows.is_empty(), "{words} printed nothing");
+    for row in &rows {
+        let figures = [row.min, row.p50, row.p99, row.p999];
+        let sane = figures.iter().all(|figure| figure.is_finite() && *figure >= 0.0);
+        assert!(sane && row.p50 <= row.p999.max(row.p50) && row.min <= row.p50, "{row:?}");
+        assert!(row.unit == "B" || row.min > 0.0, "{row:?}");
+        assert!(!row.blocks.is_empty() && row.blocks.iter().all(|block| block.is_finite()), "{row:?}");
+        assert_eq!(row.ranks, ranks, "{row:?}");
+        assert!(["pshm", "raw", "local"].contains(&row.transport.as_str()), "{row:?}");
+        assert!(!row.machine.is_empty() && !row.bench.is_empty() && !row.variant.is_empty(), "{row:?}");
+    }
+    rows
+}
+
+/// The variants of one bench among the rows, in order, each once.
+fn variants<'a>(rows: &'a [Row], bench: &str) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in rows.iter().filter(|row| row.bench == bench) {
+        if !names.contains(&row.variant.as_str()) {
+            names.push(&row.variant);
+        }
+    }
+    names
+}
+
+#[test]
+fn messages_are_measured() {
+    let latency = rows(2, "am-latency");
+    assert_eq!(variants(&latency, "am-latency"), ["short", "medium-unread", "medium-read"]);
+    assert!(latency.iter().any(|row| row.bytes == 65536), "{latency:?}");
+    assert_eq!(variants(&rows(2, "am-rate"), "am-rate"), ["short", "short-replies"]);
+    let bandwidth = rows(2, "am-bandwidth --bytes 8..64");
+    assert_eq!(variants(&bandwidth, "am-bandwidth"), ["unread", "checked"]);
+    assert_eq!(bandwidth.len(), 8, "four sizes, each in two ways");
+}
+
+#[test]
+fn puts_and_gets_are_measured() {
+    for bench in ["put-latency", "get-latency"] {
+        assert_eq!(variants(&rows(2, bench), bench), ["value", "slice"]);
+    }
+    for bench in ["put-bandwidth", "get-bandwidth"] {
+        let rows = rows(2, &format!("{bench} --bytes 64..1M"));
+        assert_eq!(variants(&rows, bench), ["warm", "local-warm", "cold", "local-cold"]);
+        assert_eq!(rows.len(), 15 * 4);
+    }
+}
+
+#[test]
+fn what_all_ranks_do_is_measured() {
+    for ranks in [1, 2, 3, 4] {
+        assert_eq!(variants(&rows(ranks, "barrier"), "barrier"), ["shared"]);
+        assert_eq!(variants(&rows(ranks, "gups"), "gups"), ["put-get", "am-batch"]);
+    }
+    let atomic = rows(2, "atomic");
+    assert_eq!(variants(&atomic, "atomic"), ["am-fetch-add"]);
+    assert_eq!(variants(&atomic, "raw-atomic").len(), 4);
+}
+
+#[test]
+fn sleepers_and_jobs_are_measured() {
+    let wake = rows(2, "wake");
+    assert_eq!(variants(&wake, "wake"), ["sender busy", "sender slept too"]);
+    assert_eq!(variants(&wake, "raw-wake"), ["waker busy", "waker slept too"]);
+    assert!(wake.iter().all(|row| row.p50 > 100.0), "nobody wakes in no time: {wake:?}");
+    assert_eq!(variants(&rows(2, "startup"), "startup"), ["empty job", "true"]);
+    let memory = rows(3, "memory");
+    assert_eq!(variants(&memory, "memory"), ["private-dirty", "shared-dirty", "resident", "proportional"]);
+    assert!(memory.iter().all(|row| row.blocks.len() == 3 && row.unit == "B"), "{memory:?}");
+}
+
+#[test]
+fn the_machine_itself_is_measured() {
+    let raw = rows(2, "raw --bytes 64..4K");
+    for (bench, least) in [
+        ("raw-line", 10),
+        ("raw-roundtrip", 6),
+        ("raw-message", 7),
+        ("raw-stream", 9),
+        ("raw-unread", 6),
+        ("raw-checked", 6),
+        ("raw-barrier", 6),
+        ("raw-memcpy-warm", 3),
+        ("raw-memcpy-cold", 3),
+        ("raw-atomic", 4),
+        ("raw-wake", 2),
+        ("raw-share", 2),
+    ] {
+        assert_eq!(variants(&raw, bench).len(), least, "{bench}");
+        let best = raw.iter().filter(|row| row.bench == bench && row.best).count();
+        assert!(best > 0, "{bench} has no best variant");
+    }
+    // Among more ranks than two, these still work in a pair, and all of them meet.
+    assert!(rows(4, "raw --variant pause").iter().any(|row| row.bench == "raw-barrier"));
+}
+
+#[test]
+fn pairs_and_one_left_over_and_threads() {
+    for ranks in [3, 4, 5] {
+        for bench in ["am-latency --bytes 8..64", "am-rate", "put-latency --bytes 8", "wake --variant busy"] {
+            rows(ranks, bench);
+        }
+    }
+    for threads in [1, 2, 3] {
+        for bench in ["am-latency --variant short", "am-rate", "am-latency --bytes 512 --variant read"] {
+            let rows = rows(2, &format!("{bench} --mode par --threads {threads}"));
+            assert!(rows.iter().all(|row| row.mode == "par" && row.threads == threads), "{rows:?}");
+        }
+    }
+}
+
+#[test]
+fn many_ranks_finish() {
+    for bench in ["am-rate", "barrier", "put-bandwidth --bytes 64..4K", "gups", "memory"] {
+        rows(16, bench);
+    }
+}
+
+#[test]
+fn the_table_has_a_head_and_a_line_for_each_row() {
+    let ended = perf(2, "am-latency --variant short --iters 3 --blocks 4");
+    let lines: Vec<&str> = ended.output.lines().collect();
+    assert!(lines.len() == 2 && lines[0].contains("p999") && lines[1].starts_with("am-latency"), "{lines:?}");
+}
+
+#[test]
+fn one_rank_alone_is_told_how_to_start_two() {
+    for bench in ["am-latency", "raw", "put-bandwidth", "wake"] {
+        let ended = perf(1, bench);
+        assert_eq!(ended.status.code(), Some(1), "{}", ended.output);
+        assert!(ended.output.contains(&format!("gasrun -n 2 gasperf {bench}")), "{}", ended.output);
+    }
+    assert_eq!(Bench::Gups.least_ranks(), 1);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let ended = perf(2, "am-latency --bytes 1M");
+    assert!(!ended.status.success() && ended.output.contains("at most"), "{}", ended.output);
+    let ended = perf(2, "am-rate --threads 2");
+    assert!(!ended.status.success() && ended.output.contains("--mode par"), "{}", ended.output);
+    let ended = perf(2, "am-rate --variant no-such");
+    assert!(!ended.status.success() && ended.output.contains("no-such"), "{}", ended.output);
+    let help = perf(1, "--help");
+    assert!(help.status.success() && help.output.contains("am-bandwidth"), "{}", help.output);
+    assert!(perf(1, "--version").output.starts_with("gasperf "));
+}
