@@ -1,14 +1,17 @@
 //! The transport between two processes pinned to two cores: round trips, floods, the barrier.
 //!
 //! `cargo bench -p gasworks-pshm --bench latency [-- BLOCKS]` prints the median of the blocks and a 95 % interval of
-//! the median, in nanoseconds. What `core` adds (heads, credits, handlers) is not in it.
+//! the median, in nanoseconds. What `core` adds (heads, credits, handlers) is not in it. The raw rows are what the
+//! machine does in the same blocks with a few lines that both processes write without any protocol.
 //!
 //! # Invariants
 //! K1. There is one thread when the process forks, and the child runs only the measurement.
+//! K2. The raw lines are mapped before the fork, for ever, and touched through atomics only.
 
 use gasworks_bootstrap::{Bootstrap, BootstrapError};
 use gasworks_core::{Class, Name, SharedBarrier, Wire};
 use gasworks_pshm::{Config, Opened, open};
+use gasworks_sync::atomic::{AtomicU64, Ordering};
 use gasworks_sync::{Mode, Par, Seq};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -18,8 +21,7 @@ const TRIPS: usize = 2_000;
 const FLOOD: usize = 20_000;
 const SIZES: [usize; 5] = [0, 64, 512, 4096, 65536];
 /// Messages that may be out, and how many are taken before a credit message returns them.
-const WINDOW: usize = 12;
-const BATCH: usize = 4;
+const WINDOWS: [(usize, usize); 2] = [(12, 4), (64, 16)];
 
 /// Two ranks with a pair of sockets between them.
 struct Two {
@@ -98,29 +100,29 @@ fn round_trips(wire: &impl Wire, me: u32, bytes: &[u8]) -> f64 {
     start.elapsed().as_nanos() as f64 / TRIPS as f64
 }
 
-fn flood(wire: &impl Wire, me: u32, bytes: &[u8]) -> f64 {
+fn flood(wire: &impl Wire, me: u32, bytes: &[u8], (window, batch): (usize, usize)) -> f64 {
     let mut buffer = vec![0; bytes.len()];
     let start = Instant::now();
-    let (mut credits, mut taken, mut returned) = (WINDOW, 0, 0);
+    let (mut credits, mut taken, mut returned) = (window, 0, 0);
     if me == 0 {
         for _ in 0..FLOOD {
             while credits == 0 {
-                credits += BATCH * wire.poll(16, &mut |_| ()).expect("a healthy queue");
+                credits += batch * wire.poll(16, &mut |_| ()).expect("a healthy queue");
             }
             send(wire, 1, Class::Request, bytes);
             credits -= 1;
         }
-        while credits < WINDOW {
-            credits += BATCH * wire.poll(16, &mut |_| ()).expect("a healthy queue");
+        while credits < window {
+            credits += batch * wire.poll(16, &mut |_| ()).expect("a healthy queue");
         }
     } else {
         while taken < FLOOD {
             let sink = &mut |message: gasworks_core::Arrived<'_>| {
                 message.payload.read(&mut buffer);
                 taken += 1;
-                if taken - returned == BATCH {
+                if taken - returned == batch {
                     send(wire, 0, Class::Credit, &[]);
-                    returned += BATCH;
+                    returned += batch;
                 }
             };
             wire.poll(16, sink).expect("a healthy queue");
@@ -130,8 +132,66 @@ fn flood(wire: &impl Wire, me: u32, bytes: &[u8]) -> f64 {
     start.elapsed().as_nanos() as f64 / FLOOD as f64
 }
 
-fn measure<M: Mode>(two: &Two, blocks: usize, rows: &mut Vec<(String, Vec<f64>)>) {
-    let config = Config { segment: 1 << 20, depth: 12, total: 64, volume: 768 << 10 };
+/// A line that both processes have mapped.
+#[repr(C, align(256))]
+struct Line(AtomicU64);
+
+fn raw_lines() -> &'static [Line] {
+    const LINES: usize = 16;
+    let (len, protection) = (LINES * size_of::<Line>(), libc::PROT_READ | libc::PROT_WRITE);
+    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    // SAFETY: a fresh mapping, for K2.
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
+    assert!(at != libc::MAP_FAILED, "no memory: {}", std::io::Error::last_os_error());
+    // SAFETY: K2; zeroed pages are zero counters.
+    unsafe { std::slice::from_raw_parts(at.cast(), LINES) }
+}
+
+/// What the machine does: a line passed to and fro, and three barriers of two.
+fn raw(lines: &[Line], me: u32, phase: &mut u64, note: &mut impl FnMut(&str, f64)) {
+    let await_line = |line: &Line, phase: u64| {
+        while line.0.load(Ordering::Acquire) < phase {
+            gasworks_sync::spin();
+        }
+    };
+    let (mine, theirs) = (me as usize, 1 - me as usize);
+    let mut timed = |name: &str, turn: &mut dyn FnMut(u64)| {
+        let start = Instant::now();
+        for _ in 0..TRIPS {
+            *phase += 1;
+            turn(*phase);
+        }
+        note(name, start.elapsed().as_nanos() as f64 / TRIPS as f64);
+    };
+    timed("raw line, to and fro", &mut |phase| {
+        if me == 0 {
+            lines[2].0.store(phase, Ordering::Release);
+        } else {
+            await_line(&lines[2], phase);
+            lines[3].0.store(phase, Ordering::Release);
+        }
+        await_line(&lines[3], phase);
+    });
+    timed("raw barrier, flags", &mut |phase| {
+        lines[mine].0.store(phase, Ordering::Release);
+        await_line(&lines[theirs], phase);
+    });
+    timed("raw barrier, flags and fence", &mut |phase| {
+        lines[mine].0.store(phase, Ordering::Release);
+        gasworks_sync::fence(Ordering::SeqCst);
+        await_line(&lines[theirs], phase);
+    });
+    let mut target = lines[4].0.load(Ordering::Relaxed);
+    target -= target % 2;
+    timed("raw barrier, counter", &mut |_| {
+        lines[4].0.fetch_add(1, Ordering::AcqRel);
+        target += 2;
+        await_line(&lines[4], target);
+    });
+}
+
+fn measure<M: Mode>(two: &Two, lines: &[Line], blocks: usize, rows: &mut Vec<(String, Vec<f64>)>) {
+    let config = Config { segment: 1 << 20, depth: 64, total: 64, volume: 4 << 20 };
     let Opened { wire, barrier, .. } = open::<M>(two, &config).expect("open");
     let pass = || {
         barrier.arrive(Name::Any);
@@ -143,13 +203,21 @@ fn measure<M: Mode>(two: &Two, blocks: usize, rows: &mut Vec<(String, Vec<f64>)>
             Some((_, values)) => values.push(value),
             None => rows.push((row, vec![value])),
         };
+    let mut phase = lines[two.me as usize].0.load(Ordering::Relaxed);
     for block in 0..=blocks {
+        pass();
+        raw(lines, two.me, &mut phase, &mut |name, value| {
+            note(block, format!("{name} ({} run)", M::NAME), value);
+        });
         for size in SIZES {
             pass();
             let bytes = vec![block as u8; size];
             note(block, format!("{} round trip, {size} B", M::NAME), round_trips(&wire, two.me, &bytes));
-            pass();
-            note(block, format!("{} flood, {size} B", M::NAME), flood(&wire, two.me, &bytes));
+            for window in WINDOWS {
+                pass();
+                let row = format!("{} flood, {size} B, {} out", M::NAME, window.0);
+                note(block, row, flood(&wire, two.me, &bytes, window));
+            }
         }
         let start = Instant::now();
         (0..TRIPS).for_each(|_| pass());
@@ -173,6 +241,7 @@ fn median(values: &mut [f64]) -> (f64, f64, f64) {
 fn main() {
     let blocks = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(25);
     let (one, other) = UnixStream::pair().expect("a pair");
+    let lines = raw_lines();
     // SAFETY: K1.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "no second process: {}", std::io::Error::last_os_error());
@@ -190,8 +259,8 @@ fn main() {
     }
     let two = Two { me, other: if me == 0 { one } else { other } };
     let mut rows = Vec::new();
-    measure::<Seq>(&two, blocks, &mut rows);
-    measure::<Par>(&two, blocks, &mut rows);
+    measure::<Seq>(&two, lines, blocks, &mut rows);
+    measure::<Par>(&two, lines, blocks, &mut rows);
     if me == 1 {
         // SAFETY: ends the child without running what the parent runs at its end.
         unsafe { libc::_exit(0) };
