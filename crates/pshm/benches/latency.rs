@@ -195,7 +195,9 @@ fn measure<M: Mode>(two: &Two, lines: &[Line], blocks: usize, rows: &mut Vec<(St
     let Opened { wire, barrier, .. } = open::<M>(two, &config).expect("open");
     let pass = || {
         barrier.arrive(Name::Any);
-        while barrier.done().is_none() {}
+        while barrier.done().is_none() {
+            gasworks_sync::spin();
+        }
     };
     let mut note =
         |block: usize, row: String, value: f64| match rows.iter_mut().find(|(name, _)| *name == row) {

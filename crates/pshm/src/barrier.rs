@@ -1,8 +1,7 @@
 //! The barrier of the ranks that share memory.
 
-use crate::region::Host;
+use crate::region::{Host, Region};
 use gasworks_core::{Name, SharedBarrier};
-use gasworks_shmem::doorbell;
 use std::sync::Arc;
 
 /// A barrier in shared memory.
@@ -18,16 +17,10 @@ impl ShmBarrier {
 }
 
 impl SharedBarrier for ShmBarrier {
+    #[inline]
     fn arrive(&self, name: Name) {
-        self.host.barrier.arrive(name);
-        // Whoever comes last wakes those that sleep. Of two that come together at least one sees the other, because
-        // both look after the fence.
-        doorbell::settle();
-        if !self.host.barrier.complete() {
-            return;
-        }
-        for region in &self.host.ranks {
-            region.ring();
+        if self.host.barrier.arrive(name) {
+            self.host.ranks.iter().for_each(Region::ring);
         }
     }
 

@@ -4,7 +4,7 @@
 //! The sizes follow from a few numbers that a rank announces; a peer computes the same layout from them and checks
 //! that the file has room for it.
 
-use gasworks_shmem::barrier::Arrival;
+use gasworks_shmem::barrier::Meeting;
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{Control, Slot};
 
@@ -21,16 +21,16 @@ pub(crate) const PAGE: u64 = 64 << 10;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Card {
     pub bell: usize,
-    pub arrival: usize,
+    pub meeting: usize,
 }
 
 impl Card {
     /// The bytes that one takes: pairs of lines, as the hardware fetches them.
-    const LEN: usize = size_of::<Doorbell>() + size_of::<Arrival>();
+    const LEN: usize = size_of::<Doorbell>() + size_of::<Meeting>();
 
     pub(crate) fn of(rank: u32) -> Self {
         let bell = rank as usize * Self::LEN;
-        Self { bell, arrival: bell + size_of::<Doorbell>() }
+        Self { bell, meeting: bell + size_of::<Doorbell>() }
     }
 
     /// The length of the file that holds the cards of so many ranks.

@@ -44,7 +44,7 @@ pub struct Opened<M: Mode> {
 }
 
 /// The first bytes of an announcement; the digit is the version of the layout.
-const MAGIC: &[u8; 8] = b"gwpshm1\n";
+const MAGIC: &[u8; 8] = b"gwpshm2\n";
 
 /// What a rank tells all others before they meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +56,8 @@ struct Announcement {
     /// The least of what the machine and the control groups leave, as that rank sees it, and who says so.
     available: u64,
     who: String,
+    /// How many meet at each count of the barrier; the leader's is taken.
+    radix: u64,
     /// What two processes have in common only if they can share memory and meet.
     place: String,
 }
@@ -65,7 +67,7 @@ impl Announcement {
         let Shape { depth, total, volume, segment } = self.shape;
         let mut bytes = MAGIC.to_vec();
         bytes.extend(self.nonce);
-        for number in [depth.into(), total.into(), volume, segment, self.base, self.available] {
+        for number in [depth.into(), total.into(), volume, segment, self.base, self.available, self.radix] {
             bytes.extend(number.to_le_bytes());
         }
         bytes.extend(format!("{}\0{}", self.who, self.place).into_bytes());
@@ -81,9 +83,10 @@ impl Announcement {
         };
         let (depth, total) = (u32::try_from(number()?).ok()?, u32::try_from(number()?).ok()?);
         let shape = Shape { depth, total, volume: number()?, segment: number()? };
-        let (base, available) = (number()?, number()?);
+        let (base, available, radix) = (number()?, number()?, number()?);
         let (who, place) = std::str::from_utf8(rest).ok()?.split_once('\0')?;
-        Some(Self { nonce: *nonce, shape, base, available, who: who.into(), place: place.into() })
+        let (who, place) = (who.into(), place.into());
+        Some(Self { nonce: *nonce, shape, base, available, who, radix, place })
     }
 }
 
@@ -136,7 +139,8 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
         mapped.push((mapping, layout, theirs.shape.segment));
     }
     drop(met);
-    let host = Arc::new(Host::new(me, bootstrap.job(), cards, mapped)?);
+    let radix = all.get(LEADER as usize).map_or(0, |leader| leader.radix) as usize;
+    let host = Arc::new(Host::new(me, bootstrap.job(), radix, cards, mapped)?);
     kill_point!("pshm.open.mapped");
     let peers = (0..).zip(&all).map(|(rank, theirs)| peer(&host, rank, theirs)).collect();
     let peers = PeerTable::new(peers, host.clone());
@@ -200,7 +204,8 @@ fn prepare(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Prepared, PshmE
         _ => None,
     };
     let place = place();
-    let announcement = Announcement { nonce, shape, base, available, who, place };
+    let announcement =
+        Announcement { nonce, shape, base, available, who, radix: settings::barrier_radix(ranks)?, place };
     Ok(Prepared { file, mapping, lead, announcement, allowed })
 }
 
@@ -262,7 +267,7 @@ mod tests {
     fn announcement(segment: u64, available: u64) -> Announcement {
         let shape = Shape { depth: 12, total: 64, volume: 1 << 20, segment };
         let (who, place) = ("the machine".into(), "here".into());
-        Announcement { nonce: [7; 16], shape, base: 0x7000_0000, available, who, place }
+        Announcement { nonce: [7; 16], shape, base: 0x7000_0000, available, who, radix: 8, place }
     }
 
     #[test]

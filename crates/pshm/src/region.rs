@@ -11,7 +11,7 @@ use crate::layout::{Card, Layout};
 use gasworks_os::faults;
 use gasworks_os::jobs::Guard;
 use gasworks_os::memfd::Mapping;
-use gasworks_shmem::barrier::{Arrival, Barrier};
+use gasworks_shmem::barrier::{Barrier, Meeting};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::Inbox;
@@ -23,7 +23,7 @@ use gasworks_sync::RawBytes;
 #[derive(Debug)]
 pub(crate) struct Region {
     pub bell: &'static Doorbell,
-    pub arrival: &'static Arrival,
+    pub meeting: &'static Meeting,
     /// Requests to this rank.
     pub requests: Inbox<'static>,
     /// Replies and credits to this rank.
@@ -50,10 +50,11 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Takes the file of cards and the ranks' own in rank order, each with its layout and the length of its segment.
+    /// Takes the radix of the barrier, the file of cards and the ranks' own in rank order, each with its layout and the length of its segment.
     pub(crate) fn new(
         me: u32,
         job: &str,
+        radix: usize,
         cards: Mapping,
         mapped: Vec<(Mapping, Layout, u64)>,
     ) -> Result<Self, PshmError> {
@@ -75,7 +76,7 @@ impl Host {
             }
             ranks.push(region);
         }
-        let barrier = Barrier::new(ranks.iter().map(|rank| rank.arrival), me as usize)
+        let barrier = Barrier::new(ranks.iter().map(|rank| rank.meeting), me as usize, radix)
             .ok_or(PshmError::Announcement { rank: me, what: "it is not among the ranks of its own host" })?;
         let mappings = mapped.into_iter().map(|(mapping, ..)| mapping).collect();
         Ok(Self { me, ranks: ranks.into(), barrier, _names: names, _mappings: mappings, _cards: cards })
@@ -93,10 +94,10 @@ impl Region {
     fn new(cards: RawBytes, card: Card, bytes: RawBytes, layout: Layout) -> Option<Self> {
         // SAFETY: for all views: mapped as long as they are used (G1), touched in no other way (G2). `slice` checks
         // that they lie inside and are aligned.
-        let (bells, arrivals, controls, flags, slots) = unsafe {
+        let (bells, meetings, controls, flags, slots) = unsafe {
             (
                 view::slice(cards, card.bell, 1)?,
-                view::slice(cards, card.arrival, 1)?,
+                view::slice(cards, card.meeting, 1)?,
                 [
                     view::slice(bytes, layout.request_control, 1)?,
                     view::slice(bytes, layout.reply_control, 1)?,
@@ -113,7 +114,7 @@ impl Region {
         };
         Some(Self {
             bell: bells.first()?,
-            arrival: arrivals.first()?,
+            meeting: meetings.first()?,
             requests: Inbox::new(controls[0].first()?, slots[0])?,
             replies: Inbox::new(controls[1].first()?, slots[1])?,
             request_blocks: Blocks::new(flags[0]),

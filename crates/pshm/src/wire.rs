@@ -13,7 +13,6 @@ use crate::region::{Host, Region};
 use crate::stage::{self, Stage};
 use gasworks_core::{Arrived, Class, Limits, Rank, Reservation, Wire, WireError};
 use gasworks_shmem::blocks::Blocks;
-use gasworks_shmem::doorbell;
 use gasworks_shmem::inbox::{Block, Claims, Cursor, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
 use gasworks_sock::sleeper;
 use gasworks_sync::{Lent, Lock, Mode, RawBytes, kill_point};
@@ -336,10 +335,7 @@ impl<M: Mode> Wire for Pshm<M> {
         let ticket = mine.bell.ticket();
         // Where another thread is taking a message, there is work as well.
         let idle = self.receiver.try_with(|receiver| receiver.arm(mine)).unwrap_or(false);
-        // The barrier's half of the handshake: whoever comes last looks at the bell after its own fence.
-        doorbell::settle();
-        let barrier = &self.host.barrier;
-        if idle && stay() && !(barrier.waiting() && barrier.complete()) {
+        if idle && self.host.barrier.arm() && stay() {
             kill_point!("pshm.sleep.asleep");
             sleeper::sleep(mine.bell.word(), ticket, limit);
         } else {
@@ -349,7 +345,6 @@ impl<M: Mode> Wire for Pshm<M> {
     }
 
     fn wake(&self) {
-        doorbell::settle();
         self.host.mine().ring();
     }
 }

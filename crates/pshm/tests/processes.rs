@@ -311,8 +311,8 @@ mod deaths {
         ("eventcount.count.counted", 2, 30),
         ("eventcount.disarm.disarmed", 0, 1),
         ("barrier.arrive.before", 1, 5),
-        ("barrier.arrive.arrived", 2, 5),
-        ("barrier.arrive.arrived", 0, 40),
+        ("barrier.arrive.counted", 2, 5),
+        ("barrier.arrive.counted", 0, 40),
     ];
 
     /// Kills at each; returns how many.

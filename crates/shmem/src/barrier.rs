@@ -1,11 +1,20 @@
-//! A split-phase barrier: every rank announces the phase it has reached in a line of its own, and reads the others'.
+//! A split-phase barrier: the ranks count themselves, and whoever comes last at a count goes on to the next.
 //!
-//! No word is written by two ranks, so there is no read-modify-write and no fence; for two ranks it costs the passage
-//! of one line each way, at the same time. A rank may be one phase ahead of those that have not looked yet, so its line
-//! has a word for the odd phases and one for the even. With its phase a rank announces the barrier's [`Name`].
+//! A few ranks share one count, on which all of them wait; for two it costs the passage of one line to and fro. Many
+//! have a tree of counts, a group of ranks at each, and wait on the one at its top, which only the last of all writes.
+//! So it is always known who comes last, and that rank alone wakes those that sleep: they ask for it in the very word
+//! that it counts itself in ([`EventCount`]).
+//!
+//! # Protocol
+//! A1. A count only grows: in phase `p`, from 1, a group of `n` brings it from `(p - 1) * n` to `p * n`. A rank arrives
+//!     in a phase when it knows that the last one is complete.
+//! A2. The names of phase `p` are gathered in word `p % 3`, before each rank counts itself. Rank 0 clears the word of the
+//!     next phase as it arrives: then all have arrived in phase `p - 1`, and so nobody reads the names of `p - 2` any more,
+//!     and nobody can have come to `p + 1`.
 
-use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use gasworks_sync::{kill_point, ord};
+use crate::eventcount::{Counted, EventCount};
+use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
+use gasworks_sync::kill_point;
 
 /// By what name a rank comes to a barrier; of several ranks, the name that they agree on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,79 +58,129 @@ impl Name {
     }
 }
 
-const NAME_BITS: u32 = 34;
-/// Phases are counted in the bits that a name leaves.
-const PHASES: u32 = u32::MAX >> (NAME_BITS - 32);
-
-/// A rank's announcements: a phase and a name, of the even phases and of the odd. Zero words are a rank that has not
-/// arrived anywhere.
+/// A count, and the names that the ranks come by. Zero words are one where nobody has arrived.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub struct Arrival {
-    words: [AtomicU64; 2],
+pub struct Meeting {
+    arrivals: EventCount,
+    names: [AtomicU64; 3],
 }
 
-impl Arrival {
-    /// A rank that has not arrived anywhere.
+impl Meeting {
+    /// Nobody has arrived.
     pub fn new() -> Self {
-        Self { words: [AtomicU64::new(0), AtomicU64::new(0)] }
+        Self { arrivals: EventCount::new(), names: core::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
-    /// The word of a phase, whoever is ahead.
+    /// The names of a phase.
     #[inline]
-    fn word(&self, phase: u32) -> &AtomicU64 {
-        &self.words[(phase % 2) as usize]
+    fn name(&self, phase: u64) -> &AtomicU64 {
+        &self.names[(phase % 3) as usize]
     }
 
-    /// The name by which this rank came to `phase`, if it has come.
-    #[inline]
-    fn came(&self, phase: u32) -> Option<u64> {
-        // Acquire: what that rank did before it arrived is there.
-        let word = self.word(phase).load(ord!("barrier.done", Acquire));
-        (word >> NAME_BITS == u64::from(phase)).then_some(word & ((1 << NAME_BITS) - 1))
+    #[cold]
+    fn enter(&self, phase: u64, name: Name) {
+        // Relaxed: the count that follows carries it.
+        let agree = |so_far| Some(Name::decode(so_far).and(name).encode());
+        let _ = self.name(phase).fetch_update(Relaxed, Relaxed, agree); // it cannot fail
     }
 }
 
-impl Default for Arrival {
+impl Default for Meeting {
     fn default() -> Self {
         Self::new()
     }
 }
 
-/// One rank's view of the barrier. One thread at a time arrives, and none asks whether that phase is done before the
-/// call has returned; any may ask and [look](Self::complete).
-#[derive(Debug)]
-pub struct Barrier<'a> {
-    ranks: Box<[&'a Arrival]>,
-    me: usize,
-    /// The phase of the last arrival; this rank's own.
-    phase: AtomicU32,
-    /// How many ranks, from the first, are known to have arrived, and above that in which phase and whether one of them
-    /// came by a name; this rank's own. A thread that is late with an older phase only has the count begun again.
-    seen: AtomicU64,
+/// A count, and how many come to it.
+#[derive(Clone, Copy, Debug)]
+struct Step<'a> {
+    at: &'a Meeting,
+    group: u64,
 }
 
-/// The bit of `seen` that says that a rank came by a name.
-const NAMED: u64 = 1 << 31;
+impl Step<'_> {
+    /// The count at the end of a phase.
+    #[inline]
+    fn full(&self, phase: u64) -> u64 {
+        phase.wrapping_mul(self.group)
+    }
+}
+
+/// One rank's view of the barrier. One thread at a time arrives, and none asks whether that phase is done before the
+/// call has returned; any may ask and [arm](Self::arm).
+#[derive(Debug)]
+pub struct Barrier<'a> {
+    /// From the count of this rank's group up to the top.
+    way: Box<[Step<'a>]>,
+    top: Step<'a>,
+    /// Whether this rank clears the names of the next phase.
+    clears: bool,
+    /// The phase of the last arrival; this rank's own.
+    phase: AtomicU64,
+    /// The last phase that this rank has seen complete; this rank's own.
+    finished: AtomicU64,
+}
 
 impl<'a> Barrier<'a> {
-    /// A view for rank `me`, which has arrived nowhere; `None` if there is no such rank.
-    pub fn new(ranks: impl IntoIterator<Item = &'a Arrival>, me: usize) -> Option<Self> {
-        let ranks: Box<[_]> = ranks.into_iter().collect();
-        let seen = AtomicU64::new(ranks.len() as u64);
-        (me < ranks.len()).then_some(Self { ranks, me, phase: AtomicU32::new(0), seen })
+    /// A view for rank `me` of as many ranks as there are `meetings`, of which only some are used: one if at most
+    /// `radix` ranks meet, or it is 0, else those of a tree in which so many (but at least 3) meet at each. `None` if
+    /// there is no such rank.
+    pub fn new(meetings: impl IntoIterator<Item = &'a Meeting>, me: usize, radix: usize) -> Option<Self> {
+        let meetings: Box<[_]> = meetings.into_iter().collect();
+        let ranks = meetings.len();
+        if me >= ranks {
+            return None;
+        }
+        let radix = if radix == 0 { ranks } else { radix.max(3) };
+        let (mut way, mut members, mut place, mut first) = (Vec::new(), ranks, me, 0);
+        while members > 1 || way.is_empty() {
+            let group = place / radix;
+            let size = radix.min(members - group * radix);
+            way.push(Step { at: meetings[first + group], group: size as u64 });
+            let groups = members.div_ceil(radix);
+            (members, place, first) = (groups, group, first + groups);
+        }
+        let root = way.last().copied()?;
+        let mut top = root;
+        if way.len() > 1 {
+            // All wait on the top, so that they are not in the way of those that still count. There is one left: with
+            // three or more to a group, a tree has fewer counts than ranks.
+            top = Step { at: meetings.get(first)?, group: 1 };
+            way.push(top);
+        }
+        let (phase, finished) = (AtomicU64::new(0), AtomicU64::new(0));
+        Some(Self { way: way.into(), top, clears: me == 0, phase, finished })
     }
 
-    /// Announces this rank's arrival in the next phase.
+    /// Announces this rank's arrival in the next phase, by this name. Whether it is the last and somebody may be asleep:
+    /// then all bells must ring.
     #[inline]
-    pub fn arrive(&self, name: Name) {
-        let phase = self.phase.load(Relaxed).wrapping_add(1) & PHASES;
+    #[must_use = "somebody may be asleep"]
+    pub fn arrive(&self, name: Name) -> bool {
+        let phase = self.phase.load(Relaxed) + 1;
         self.phase.store(phase, Relaxed);
+        if self.clears && self.top.at.name(phase + 1).load(Relaxed) != 0 {
+            self.top.at.name(phase + 1).store(0, Relaxed);
+        }
+        if name != Name::Any {
+            self.top.at.enter(phase, name);
+        }
         kill_point!("barrier.arrive.before");
-        let word = u64::from(phase) << NAME_BITS | name.encode();
-        // Release: what this rank did before it arrived is there for whoever leaves.
-        self.ranks[self.me].word(phase).store(word, ord!("barrier.arrive", Release));
-        kill_point!("barrier.arrive.arrived");
+        let mut wake = false;
+        for step in &self.way {
+            // What this rank did before it arrived, and what those did whom it has found here, goes up with it.
+            let Counted { index, wanted } = step.at.arrivals.count();
+            kill_point!("barrier.arrive.counted");
+            if index + 1 != step.full(phase) {
+                return false;
+            }
+            wake = wanted;
+        }
+        if wake {
+            self.top.at.arrivals.disarm();
+        }
+        wake
     }
 
     /// Once everybody has arrived in the phase of the last arrival here, the name they agree on. Before the first it is
@@ -129,39 +188,19 @@ impl<'a> Barrier<'a> {
     #[inline]
     pub fn done(&self) -> Option<Name> {
         let phase = self.phase.load(Relaxed);
-        let mut seen = self.seen.load(Relaxed);
-        if seen >> 32 != u64::from(phase) {
-            seen = u64::from(phase) << 32;
+        // What every rank did before it arrived is there, its name included.
+        if self.top.at.arrivals.events() < self.top.full(phase) {
+            return None;
         }
-        while let Some(rank) = self.ranks.get((seen as u32 & !(NAMED as u32)) as usize) {
-            let Some(name) = rank.came(phase) else {
-                self.seen.store(seen, Relaxed);
-                return None;
-            };
-            seen = (seen + 1) | if name == 0 { 0 } else { NAMED };
-        }
-        self.seen.store(seen, Relaxed);
-        Some(if seen & NAMED == 0 { Name::Any } else { self.agreed(phase) })
+        self.finished.store(phase, Relaxed);
+        Some(Name::decode(self.top.at.name(phase).load(Relaxed)))
     }
 
-    /// The name that the ranks agree on, all of which have come.
+    /// Asks to be woken when all have arrived, if this rank waits for that; whether it may sleep.
     #[cold]
-    fn agreed(&self, phase: u32) -> Name {
-        let names = self.ranks.iter().filter_map(|rank| rank.came(phase)).map(Name::decode);
-        names.fold(Name::Any, Name::and)
-    }
-
-    /// Whether this rank has arrived and has not yet been told that all have.
-    #[inline]
-    pub fn waiting(&self) -> bool {
-        let (seen, phase) = (self.seen.load(Relaxed), self.phase.load(Relaxed));
-        seen >> 32 != u64::from(phase) || ((seen & (NAMED - 1)) as usize) < self.ranks.len()
-    }
-
-    /// As [`done`](Self::done), for a thread that does not drive the barrier.
-    pub fn complete(&self) -> bool {
+    pub fn arm(&self) -> bool {
         let phase = self.phase.load(Relaxed);
-        self.ranks.iter().all(|rank| rank.came(phase).is_some())
+        self.finished.load(Relaxed) == phase || self.top.at.arrivals.arm() < self.top.full(phase)
     }
 }
 
@@ -174,7 +213,6 @@ mod tests {
         let names = [Name::Any, Name::Is(0), Name::Is(7), Name::Is(u32::MAX), Name::Mismatch];
         for a in names {
             assert_eq!(Name::decode(a.encode()), a);
-            assert!(a.encode() < 1 << NAME_BITS);
             assert_eq!((a.and(a), a.and(Name::Any), a.and(Name::Mismatch)), (a, a, Name::Mismatch));
             for b in names {
                 assert_eq!(a.and(b), b.and(a));
@@ -185,18 +223,64 @@ mod tests {
         assert_eq!(Name::decode(5), Name::Mismatch, "what nobody encodes");
     }
 
+    /// Every tree has room, its groups are as large as those that come to them, and each count belongs to one group.
     #[test]
-    fn phases_wrap_round() {
-        let arrivals = [Arrival::new(), Arrival::new()];
-        let ranks = [0, 1].map(|me| Barrier::new(&arrivals, me).expect("a rank"));
-        ranks.iter().for_each(|rank| rank.phase.store(PHASES - 2, Relaxed));
-        for round in 0..6 {
-            ranks[0].arrive(Name::Is(round));
-            assert!(ranks[0].waiting() && ranks[0].done().is_none());
-            ranks[1].arrive(if round == 4 { Name::Is(9) } else { Name::Any });
-            let agreed = if round == 4 { Name::Mismatch } else { Name::Is(round) };
-            assert_eq!((ranks[0].done(), ranks[1].done()), (Some(agreed), Some(agreed)));
-            assert!(ranks[0].complete() && !ranks[0].waiting());
+    fn trees_fit_into_as_many_counts_as_there_are_ranks() {
+        for ranks in 1..200usize {
+            for radix in [0, 1, 2, 3, 4, 8, 64, 1000] {
+                let meetings: Vec<_> = (0..ranks).map(|_| Meeting::new()).collect();
+                let at = |step: &Step<'_>| (&raw const *step.at).addr();
+                let all: Vec<_> =
+                    (0..ranks).map(|me| Barrier::new(&meetings, me, radix).expect("a rank")).collect();
+                let mut comers = std::collections::HashMap::<usize, std::collections::HashSet<usize>>::new();
+                for (me, barrier) in all.iter().enumerate() {
+                    let mut from = me + (1 << 60); // a rank, told apart from a count
+                    for step in &barrier.way {
+                        comers.entry(at(step)).or_default().insert(from);
+                        from = at(step);
+                    }
+                    assert_eq!((from, barrier.top.group), (at(&all[0].top), all[0].top.group));
+                }
+                for step in all.iter().flat_map(|barrier| &barrier.way) {
+                    assert_eq!(comers[&at(step)].len() as u64, step.group, "{ranks} ranks, radix {radix}");
+                    assert!(radix == 0 || step.group <= radix.max(3) as u64);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_a_phase_are_its_own() {
+        let meetings = [Meeting::new(), Meeting::new()];
+        let ranks = [0, 1].map(|me| Barrier::new(&meetings, me, 0).expect("a rank"));
+        let names = [Name::Is(3), Name::Any, Name::Is(4), Name::Mismatch, Name::Any, Name::Any, Name::Is(5)];
+        for (round, name) in names.into_iter().cycle().take(50).enumerate() {
+            let (first, second) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
+            assert!(!ranks[first].arrive(name) && ranks[first].done().is_none());
+            assert!(!ranks[second].arrive(Name::Any));
+            assert_eq!((ranks[0].done(), ranks[1].done()), (Some(name), Some(name)), "round {round}");
+        }
+    }
+
+    #[test]
+    fn the_last_to_arrive_is_told_of_a_sleeper_and_nobody_else() {
+        for radix in [0, 3] {
+            let meetings: Vec<_> = (0..7).map(|_| Meeting::new()).collect();
+            let ranks: Vec<_> =
+                (0..7).map(|me| Barrier::new(&meetings, me, radix).expect("a rank")).collect();
+            assert!(ranks[3].arm(), "it waits for nothing");
+            for sleeper in 0..6 {
+                for rank in &ranks[..6] {
+                    assert!(!rank.arrive(Name::Any));
+                }
+                assert!(ranks[sleeper].arm(), "not all have come");
+                assert!(ranks[6].arrive(Name::Any), "the last knows of the sleeper");
+                assert!(!ranks[sleeper].arm(), "all have come");
+                assert!(ranks.iter().all(|rank| rank.done() == Some(Name::Any) && rank.arm()));
+                // That last look left the bit: the next to come last rings for nobody, once.
+                ranks.iter().for_each(|rank| _ = rank.arrive(Name::Any));
+                assert!(ranks.iter().all(|rank| rank.done().is_some()));
+            }
         }
     }
 }

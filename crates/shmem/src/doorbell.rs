@@ -6,7 +6,7 @@
 //! to whoever uses this.
 
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
-use gasworks_sync::{fence, kill_point, ord};
+use gasworks_sync::{kill_point, ord};
 
 const ASLEEP: u32 = 1;
 
@@ -57,13 +57,6 @@ impl Doorbell {
         }
         false
     }
-}
-
-/// Makes what was stored before visible before anything is looked at after.
-#[inline]
-pub fn settle() {
-    // Of two that store and then look at each other's word at least one sees the other.
-    fence(ord!("doorbell.settle", SeqCst));
 }
 
 impl Default for Doorbell {

@@ -55,13 +55,14 @@ impl EventCount {
         self.word.load(ord!("eventcount.events", Acquire)) & !ARMED
     }
 
-    /// Asks to be woken by the next event; whether there was none since the first `seen`, so that one may sleep.
+    /// Asks to be woken by the next event; how many there were before. If that is one too many, do not sleep.
     #[inline]
-    pub fn arm(&self, seen: u64) -> bool {
+    #[must_use = "an event may have come"]
+    pub fn arm(&self) -> u64 {
         // Release: the bell's ticket was taken before, for whoever finds the bit.
         let before = self.word.fetch_or(ARMED, ord!("eventcount.arm", Release));
         kill_point!("eventcount.arm.armed");
-        before & !ARMED == seen
+        before & !ARMED
     }
 
     /// Takes the sleepers' bit away: the bell must ring afterwards (E2).

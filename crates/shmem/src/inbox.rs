@@ -430,7 +430,7 @@ impl<'a> Inbox<'a> {
     /// Asks senders to wake the receiver; whether it may sleep, for no message is here or on its way.
     #[cold]
     pub fn arm(&self, cursor: &Cursor) -> bool {
-        self.control.tail.arm(cursor.next)
+        self.control.tail.arm() == cursor.next
     }
 
     /// Takes the next message, if there is one. One thread of one process at a time, always with the same cursor.

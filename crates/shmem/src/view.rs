@@ -5,7 +5,7 @@
 //!     included, is a valid value: so a reference to it stays valid whatever a peer writes.
 //! V2. A view lies inside the bytes it was cut from and is aligned for its type.
 
-use crate::{barrier::Arrival, doorbell::Doorbell, eventcount::EventCount, inbox};
+use crate::{barrier::Meeting, doorbell::Doorbell, eventcount::EventCount, inbox};
 use gasworks_sync::RawBytes;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64};
 
@@ -28,8 +28,8 @@ unsafe impl Shared for inbox::Slot {}
 unsafe impl Shared for inbox::Control {}
 // SAFETY: repr(C), one atomic; the padding is never read (V1).
 unsafe impl Shared for Doorbell {}
-// SAFETY: repr(C), one atomic; the padding is never read (V1).
-unsafe impl Shared for Arrival {}
+// SAFETY: repr(C), atomics; the padding is never read (V1).
+unsafe impl Shared for Meeting {}
 
 /// Lays `count` structures over `bytes` from `offset`; `None` if they would not lie inside or not be aligned.
 ///

@@ -3,7 +3,7 @@
 //! Death is an unwind out of the structure: what was stored stays stored, what comes after never happens.
 #![cfg(gasworks_faults)]
 
-use gasworks_shmem::barrier::{Arrival, Barrier};
+use gasworks_shmem::barrier::{Barrier, Meeting, Name};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{Block, Claims, Control, Cursor, Inbox, Message, Payload, Slot};
@@ -167,16 +167,34 @@ fn a_block_of_a_dead_sender_is_read_whole_or_not_at_all() {
 
 #[test]
 fn a_rank_that_dies_in_the_barrier_has_arrived_or_not() {
-    for (point, done) in [("barrier.arrive.before", false), ("barrier.arrive.arrived", true)] {
-        let arrivals = [Arrival::new(), Arrival::new()];
-        let [survivor, dead] = [0, 1].map(|me| Barrier::new(&arrivals, me).expect("a rank"));
-        survivor.arrive();
-        assert!(!survivor.done());
-        assert!(dies_at(point, 1, || dead.arrive()), "{point} was not passed");
-        assert_eq!((survivor.done(), survivor.waiting()), (done, !done), "{point}");
-        // The next phase never ends, which the survivor learns by asking, not by waiting.
-        survivor.arrive();
-        assert!(!survivor.done());
+    for (point, done) in [
+        ("barrier.arrive.before", false),
+        ("eventcount.count.counted", true),
+        ("barrier.arrive.counted", true),
+    ] {
+        let meetings = [Meeting::new(), Meeting::new()];
+        let [survivor, dead] = [0, 1].map(|me| Barrier::new(&meetings, me, 0).expect("a rank"));
+        assert!(!survivor.arrive(Name::Any));
+        assert!(survivor.done().is_none());
+        assert!(dies_at(point, 1, || _ = dead.arrive(Name::Any)), "{point} was not passed");
+        // Not all have come, or a sleeper learns that they have without a ring.
+        assert_eq!((survivor.arm(), survivor.done().is_some()), (!done, done), "{point}");
+        if done {
+            // The next phase never ends, which the survivor learns by asking, not by waiting.
+            assert!(!survivor.arrive(Name::Any) && survivor.done().is_none());
+        }
+    }
+}
+
+/// In a tree the last of a group may die between two counts: nobody ever leaves, and nobody leaves early.
+#[test]
+fn a_rank_that_dies_on_its_way_up_holds_all() {
+    for nth in 1..=3 {
+        let meetings: Vec<_> = (0..4).map(|_| Meeting::new()).collect();
+        let ranks: Vec<_> = (0..4).map(|me| Barrier::new(&meetings, me, 3).expect("a rank")).collect();
+        ranks[..3].iter().for_each(|rank| assert!(!rank.arrive(Name::Any)));
+        assert!(dies_at("barrier.arrive.counted", nth, || _ = ranks[3].arrive(Name::Any)));
+        assert!(ranks.iter().all(|rank| rank.done().is_some() == (nth == 3)), "{nth}");
     }
 }
 

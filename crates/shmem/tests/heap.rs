@@ -2,7 +2,7 @@
 //! sanitizer can watch it.
 #![cfg(not(gasworks_loom))]
 
-use gasworks_shmem::barrier::{Arrival, Barrier, Name};
+use gasworks_shmem::barrier::{Barrier, Meeting, Name};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_shmem::doorbell::Doorbell;
@@ -156,16 +156,16 @@ fn blocks_carry_payloads_and_come_back() {
 
 #[test]
 fn barrier_separates_phases() {
-    for ranks in [1, 2, 4] {
-        let arrivals: &Vec<_> = &(0..ranks).map(|_| Arrival::new()).collect();
+    for (ranks, radix) in [(1, 0), (2, 0), (4, 0), (4, 3), (7, 3)] {
+        let meetings: &Vec<_> = &(0..ranks).map(|_| Meeting::new()).collect();
         let counters: &Vec<_> = &(0..ranks).map(|_| AtomicU64::new(0)).collect();
         thread::scope(|scope| {
             for me in 0..ranks {
                 scope.spawn(move || {
                     let watchdog = Watchdog::new();
-                    let barrier = Barrier::new(arrivals, me).expect("a rank");
-                    assert!(barrier.done() == Some(Name::Any) && !barrier.waiting());
-                    for phase in 1..=ROUNDS {
+                    let barrier = Barrier::new(meetings, me, radix).expect("a rank");
+                    assert!(barrier.done() == Some(Name::Any) && barrier.arm());
+                    for phase in 1..=ROUNDS / 2 {
                         counters[me].store(phase, Relaxed);
                         // By two names in some phases, by one or none in others.
                         let name = match phase % 4 {
@@ -175,7 +175,7 @@ fn barrier_separates_phases() {
                             2 => Name::Is(3),
                             _ => Name::Is(me as u32),
                         };
-                        barrier.arrive(name);
+                        let _ = barrier.arrive(name);
                         let agreed = loop {
                             match barrier.done() {
                                 Some(name) => break name,
@@ -200,7 +200,7 @@ fn barrier_separates_phases() {
             }
         });
     }
-    assert!(Barrier::new(&[Arrival::new()], 1).is_none());
+    assert!(Barrier::new(&[Meeting::new()], 1, 0).is_none());
 }
 
 #[test]

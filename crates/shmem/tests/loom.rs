@@ -3,10 +3,10 @@
 //! Each `ord!` in the crate is needed by one of these: run with `GASWORKS_MUTATION=name` to see it fail.
 #![cfg(gasworks_loom)]
 
-use gasworks_shmem::barrier::{Arrival, Barrier, Name};
+use gasworks_shmem::barrier::{Barrier, Meeting, Name};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::credit::{Credits, Owed};
-use gasworks_shmem::doorbell::{self, Doorbell};
+use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::eventcount::EventCount;
 use gasworks_shmem::inbox::{Block, Claims, Control, Cursor, Inbox, Message, Payload, Slot};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -271,7 +271,7 @@ fn blocks_are_claimed_once() {
 /// A thread up to its sleep: the ticket, and whether it would ask the system to sleep.
 fn lie_down(bell: &Doorbell, events: &EventCount, seen: u64) -> Option<u32> {
     let ticket = bell.ticket();
-    events.arm(seen).then_some(ticket)
+    (events.arm() == seen).then_some(ticket)
 }
 
 /// Counts an event and wakes whoever sleeps.
@@ -426,17 +426,17 @@ fn inbox_receiver_does_not_sleep_through_a_message() {
 fn barrier_shows_what_was_done_before_it() {
     model(|| {
         struct Shared {
-            arrivals: [Arrival; 2],
+            meetings: [Meeting; 2],
             values: [Contents; 2],
         }
         let shared = Arc::new(Shared {
-            arrivals: [Arrival::new(), Arrival::new()],
+            meetings: [Meeting::new(), Meeting::new()],
             values: [Contents::new(), Contents::new()],
         });
         let rank = |shared: &Shared, me: usize| {
-            let barrier = Barrier::new(&shared.arrivals, me).expect("a rank");
+            let barrier = Barrier::new(&shared.meetings, me, 0).expect("a rank");
             let pass = || {
-                barrier.arrive(Name::Is(me as u32));
+                assert!(!barrier.arrive(Name::Is(me as u32)), "nobody sleeps");
                 let agreed = loop {
                     match barrier.done() {
                         Some(name) => break name,
@@ -444,7 +444,6 @@ fn barrier_shows_what_was_done_before_it() {
                     }
                 };
                 assert_eq!(agreed, Name::Mismatch);
-                assert!(barrier.complete() && !barrier.waiting());
             };
             shared.values[me].write(me as u32 + 10);
             pass();
@@ -463,11 +462,11 @@ fn barrier_shows_what_was_done_before_it() {
 #[test]
 fn barrier_of_three() {
     model(|| {
-        let shared = Arc::new(([(); 3].map(|()| Arrival::new()), [(); 3].map(|()| Contents::new())));
-        let rank = |shared: &([Arrival; 3], [Contents; 3]), me: usize| {
-            let barrier = Barrier::new(&shared.0, me).expect("a rank");
+        let shared = Arc::new(([(); 3].map(|()| Meeting::new()), [(); 3].map(|()| Contents::new())));
+        let rank = |shared: &([Meeting; 3], [Contents; 3]), me: usize| {
+            let barrier = Barrier::new(&shared.0, me, 0).expect("a rank");
             shared.1[me].write(1);
-            barrier.arrive(Name::Any);
+            let _ = barrier.arrive(Name::Any);
             // Waiting for two others is more than loom can follow; one look sees every order of arrival.
             if barrier.done().is_some() {
                 assert_eq!(shared.1.iter().map(Contents::read).sum::<u32>(), 3);
@@ -482,24 +481,95 @@ fn barrier_of_three() {
     });
 }
 
-/// Who arrives last wakes those that sleep: behind the fence at least one of those that come together sees all.
+/// Four ranks in a tree, of which two are quick: whoever finds all there sees what the others did, two counts away.
 #[test]
-fn barrier_somebody_knows_that_all_have_arrived() {
+fn barrier_in_a_tree_shows_what_was_done_before_it() {
     model(|| {
-        let arrivals = Arc::new([(); 3].map(|()| Arrival::new()));
-        let rank = |arrivals: &[Arrival; 3], me: usize| {
-            let barrier = Barrier::new(arrivals, me).expect("a rank");
-            barrier.arrive(Name::Any);
-            doorbell::settle();
-            barrier.complete()
+        let shared = Arc::new(([(); 4].map(|()| Meeting::new()), [(); 2].map(|()| Contents::new())));
+        for quick in [0, 1] {
+            let _ = Barrier::new(&shared.0, quick, 3).expect("a rank").arrive(Name::Any);
+        }
+        let other = shared.clone();
+        let thread = thread::spawn(move || {
+            let barrier = Barrier::new(&other.0, 3, 3).expect("a rank");
+            other.1[1].write(1);
+            let _ = barrier.arrive(Name::Is(7));
+            if let Some(name) = barrier.done() {
+                assert_eq!((name, other.1[0].read()), (Name::Is(7), 1));
+            }
+        });
+        let barrier = Barrier::new(&shared.0, 2, 3).expect("a rank");
+        shared.1[0].write(1);
+        let _ = barrier.arrive(Name::Any);
+        if let Some(name) = barrier.done() {
+            assert_eq!((name, shared.1[1].read()), (Name::Is(7), 1));
+        }
+        thread.join().expect("the other rank");
+        assert_eq!(barrier.done(), Some(Name::Is(7)));
+    });
+}
+
+/// The last to arrive wakes those that sleep.
+#[test]
+fn barrier_nobody_sleeps_when_all_have_arrived() {
+    model(|| {
+        let shared = Arc::new(([(); 3].map(|()| Meeting::new()), Doorbell::new()));
+        let arrive = |shared: &([Meeting; 3], Doorbell), me: usize| {
+            let barrier = Barrier::new(&shared.0, me, 0).expect("a rank");
+            if barrier.arrive(Name::Any) {
+                let _ = shared.1.ring();
+            }
         };
         let others = [1, 2].map(|me| {
-            let arrivals = arrivals.clone();
-            thread::spawn(move || rank(&arrivals, me))
+            let shared = shared.clone();
+            thread::spawn(move || arrive(&shared, me))
         });
-        let mine = rank(&arrivals, 0);
-        let theirs = others.map(|thread| thread.join().expect("a rank"));
-        assert!(mine || theirs.contains(&true), "all have arrived, and nobody knows");
+        let barrier = Barrier::new(&shared.0, 0, 0).expect("a rank");
+        assert!(!barrier.arrive(Name::Any) || barrier.done().is_some());
+        let ticket = shared.1.ticket();
+        let asleep = barrier.arm().then_some(ticket);
+        others.into_iter().for_each(|thread| thread.join().expect("a rank"));
+        assert!(!sleeps_on(&shared.1, asleep), "all have arrived, and it sleeps on");
+        assert_eq!(barrier.done(), Some(Name::Any));
+    });
+}
+
+/// A sleeper of the next phase, while the last of this one is still about to take a sleeper's bit away.
+#[test]
+fn barrier_wakes_a_sleeper_of_the_next_phase() {
+    model(|| {
+        let shared = Arc::new(([(); 2].map(|()| Meeting::new()), Doorbell::new()));
+        let barrier = Barrier::new(&shared.0, 0, 0).expect("a rank");
+        let _ = barrier.arrive(Name::Any);
+        let first = shared.1.ticket();
+        assert!(barrier.arm());
+        let other = shared.clone();
+        let thread = thread::spawn(move || {
+            let barrier = Barrier::new(&other.0, 1, 0).expect("a rank");
+            for _ in 0..2 {
+                if barrier.arrive(Name::Any) {
+                    let _ = other.1.ring();
+                }
+                if barrier.done().is_none() {
+                    return;
+                }
+            }
+        });
+        if barrier.done().is_some() {
+            let wakes = barrier.arrive(Name::Any);
+            if wakes {
+                let _ = shared.1.ring();
+            }
+            let ticket = shared.1.ticket();
+            let asleep = barrier.arm().then_some(ticket);
+            thread.join().expect("the other rank");
+            if barrier.done().is_some() {
+                assert!(!sleeps_on(&shared.1, asleep), "all have arrived, and it sleeps on");
+            }
+        } else {
+            thread.join().expect("the other rank");
+            assert!(!sleeps_on(&shared.1, Some(first)), "all have arrived, and it sleeps on");
+        }
     });
 }
 

@@ -23,6 +23,7 @@ use crossbeam_queue::SegQueue;
 use gasworks_memory::{KindTag, PeerFlags, PeerTable, Rights, SegmentId, SegmentTable, View};
 use gasworks_rdma::{Engine as Rdma, Key};
 use gasworks_shmem::credit::{Credits, Owed};
+use gasworks_shmem::eventcount::EventCount;
 use gasworks_sock::sleeper::{Policy, Sleeper, Step};
 use gasworks_sync::Lock;
 use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -71,7 +72,7 @@ pub struct Outgoing<'a> {
 #[derive(Debug)]
 pub struct Waiting {
     sleeper: Sleeper,
-    seen: u32,
+    seen: u64,
 }
 
 /// The engine of active messages.
@@ -90,7 +91,7 @@ pub struct Engine<M: CoreMode> {
     return_at: u32,
     polls: AtomicU32,
     /// Polls that did something; counted in `Par` only.
-    worked: AtomicU32,
+    worked: EventCount,
     patience: Patience,
     /// A [`WaitMode`].
     wait_mode: AtomicU32,
@@ -136,7 +137,7 @@ impl<M: CoreMode> Engine<M> {
             owed: Owed::new(ranks),
             return_at: (flow.depth / 2).max(1),
             polls: AtomicU32::new(0),
-            worked: AtomicU32::new(0),
+            worked: EventCount::new(),
             wait_mode: AtomicU32::new(patience.mode as u32),
             patience,
             handlers,
@@ -227,7 +228,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// What a waiting loop keeps from turn to turn. Made before the loop's condition is looked at for the first time.
     pub fn sleeper(&self) -> Waiting {
-        Waiting { sleeper: Sleeper::new(self.policy()), seen: self.worked.load(Ordering::Acquire) }
+        Waiting { sleeper: Sleeper::new(self.policy()), seen: self.worked.events() }
     }
 
     /// One turn of a waiting loop: polls, and gives way if there was nothing to do.
@@ -246,20 +247,22 @@ impl<M: CoreMode> Engine<M> {
                 Step::Sleep(_) if self.busy_below() => std::thread::yield_now(),
                 // Not if another thread has worked since the loop last looked: what it did may be what is waited for.
                 Step::Sleep(longest) => {
-                    self.router.sleep(longest, &|| self.worked.load(Ordering::Relaxed) == waiting.seen);
+                    self.router.sleep(longest, &|| self.worked.arm() == waiting.seen);
                 }
             }
         }
-        // Before the loop looks at its condition again. Acquire, with the release in `note_work`: whoever has seen that
-        // another thread worked also sees what it did.
-        waiting.seen = self.worked.load(Ordering::Acquire);
+        // Before the loop looks at its condition again: whoever has seen that another thread worked also sees what it
+        // did.
+        waiting.seen = self.worked.events();
         Ok(())
     }
 
     /// Wakes this rank's threads that sleep in a wait.
     pub fn wake(&self) {
-        self.worked.fetch_add(1, Ordering::Release);
-        self.router.wake();
+        if self.worked.count().wanted {
+            self.worked.disarm();
+            self.router.wake();
+        }
     }
 
     /// Says that a poll of this thread did something: another thread may sleep that waits for just that. In `Seq` there

@@ -8,7 +8,7 @@ mod candidates;
 mod machine;
 
 use candidates::{Inboxes, Pairs, Queue, Slotted};
-use gasworks_shmem::barrier::{Arrival, Barrier, Name};
+use gasworks_shmem::barrier::{Barrier, Meeting, Name};
 use gasworks_sync::spin;
 use std::hint::black_box;
 use std::time::Instant;
@@ -33,7 +33,7 @@ fn note(samples: &mut Samples, row: String, value: f64) {
 }
 
 fn meet(barrier: &Barrier<'_>) {
-    barrier.arrive(Name::Any);
+    let _ = barrier.arrive(Name::Any); // nobody sleeps
     while barrier.done().is_none() {
         spin();
     }
@@ -143,7 +143,7 @@ fn main() {
     let blocks = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(25);
     let bytes = machine::shared(256 << 20);
     let mut room = candidates::Room::new(bytes);
-    let arrivals: &[Arrival] = room.take(2);
+    let meetings: &[Meeting] = room.take(2);
     let plans: Vec<_> = RANKS
         .map(|ranks| {
             let whole = Inboxes::lay_out(&mut room, ranks);
@@ -157,7 +157,7 @@ fn main() {
     let child = machine::fork();
     let me = usize::from(child.is_none());
     machine::pin(me);
-    let barrier = Barrier::new(arrivals, me).expect("two ranks");
+    let barrier = Barrier::new(meetings, me, 0).expect("two ranks");
     let mut samples = Samples::new();
     let mut queues: Vec<_> = plans
         .into_iter()
