@@ -33,6 +33,10 @@ pub struct Row {
     pub blocks: Vec<f64>,
     /// Blocks left out.
     pub dropped: u32,
+    /// What passing a line from one rank to the other cost meanwhile, in nanoseconds: the median; 0 but in a job of two.
+    pub line: f64,
+    /// The same just before each block.
+    pub lines: Vec<f64>,
     /// Whether this is the best of the variants of a `raw` measurement with these bytes.
     pub best: bool,
     /// The machine.
@@ -42,8 +46,8 @@ pub struct Row {
 /// The table's head, to which [`Row::line`] fits.
 pub fn head() -> String {
     format!(
-        "{:<15} {:<38} {:>9} {:>11} {:>11} {:>11} {:>11} {:>13}\n",
-        "bench", "variant", "bytes", "min", "p50", "p99", "p999", "rate"
+        "{:<15} {:<38} {:>9} {:>11} {:>11} {:>11} {:>11} {:>13} {:>5}\n",
+        "bench", "variant", "bytes", "min", "p50", "p99", "p999", "rate", "line"
     )
 }
 
@@ -52,7 +56,7 @@ impl Row {
     pub fn line(&self) -> String {
         let star = if self.best { " *" } else { "" };
         format!(
-            "{:<15} {:<38} {:>9} {:>11} {:>11} {:>11} {:>11} {:>13}\n",
+            "{:<15} {:<38} {:>9} {:>11} {:>11} {:>11} {:>11} {:>13} {:>5}\n",
             self.bench,
             format!("{}{star}", self.variant),
             if self.bytes == 0 { "-".into() } else { self.bytes.to_string() },
@@ -60,7 +64,8 @@ impl Row {
             self.shown(self.p50),
             self.shown(self.p99),
             self.shown(self.p999),
-            self.rate()
+            self.rate(),
+            if self.line > 0.0 { format!("{:.0}", self.line) } else { String::new() }
         )
     }
 
@@ -105,6 +110,8 @@ mod tests {
             p999: 1.5e6,
             blocks: vec![p50],
             dropped: 0,
+            line: 61.0,
+            lines: vec![61.0],
             best: true,
             machine: "here".into(),
         }

@@ -4,10 +4,10 @@
 
 use crate::clock::{nanoseconds_of_a_tick, ticks};
 use crate::handlers::{Handlers, State};
-use crate::machine;
 use crate::options::Options;
 use crate::row::{self, Row};
 use crate::stats::{quantile, sorted, undisturbed};
+use crate::{machine, raw};
 use anyhow::{Context, Result, ensure};
 use gasworks::{Agent, GlobalPtr, Job, Par, Seq, Table, ThreadMode};
 use std::cell::Cell;
@@ -178,8 +178,10 @@ const BLOCK: f64 = 2e6;
 const SINGLE: u64 = 2_000;
 /// The most blocks.
 const BLOCKS: u64 = 200;
-/// What a leader tells rank 0, in words: a figure and a mark for each block, p99, p999, and the best single operation.
-const REPORT: u64 = 2 * BLOCKS + 3;
+/// What a leader tells rank 0 of a block: its figure, whether time was stolen, and what a line cost just before.
+const WORDS: u64 = 3;
+/// What it tells of all: that, and p99 and p999 of single operations.
+const REPORT: u64 = WORDS * BLOCKS + 2;
 /// Set in the control word when the number of operations is settled.
 const SETTLED: u64 = 1 << 63;
 
@@ -198,6 +200,7 @@ pub struct Session<'a, M: PerfMode> {
     /// Nanoseconds of a tick.
     pub tick: f64,
     machine: String,
+    probe: Option<raw::Probe>,
     control: GlobalPtr<u64>,
     reports: GlobalPtr<f64>,
     printed: Cell<u32>,
@@ -214,9 +217,11 @@ impl<'a, M: PerfMode> Session<'a, M> {
         state: Arc<State<M>>,
         options: &'a Options,
     ) -> Result<Self> {
+        let agent = job.agent()?;
         Ok(Self {
+            probe: raw::Probe::new(job, &agent)?,
             job,
-            agent: job.agent()?,
+            agent,
             handlers,
             state,
             options,
@@ -287,9 +292,15 @@ impl<'a, M: PerfMode> Session<'a, M> {
         for _ in 0..self.options.blocks {
             let stolen = if measures { machine::stolen() } else { 0 };
             self.agent.barrier()?;
+            let mut line = 0.0;
+            if let Some(probe) = &self.probe {
+                line = probe.pass(self.rank())?;
+                self.agent.barrier()?;
+            }
             let took = block(&mut Block::of(n))?;
             if measures {
-                figures.push((took / (n as f64 * plan.each), f64::from(machine::stolen() != stolen)));
+                let stolen = f64::from(machine::stolen() != stolen);
+                figures.push([took / (n as f64 * plan.each), stolen, line * self.tick]);
             }
             if plan.single {
                 let n = n.min(SINGLE);
@@ -302,10 +313,9 @@ impl<'a, M: PerfMode> Session<'a, M> {
         }
         if measures {
             let singles = sorted(singles);
-            let mut report: Vec<f64> =
-                figures.iter().flat_map(|&(figure, stolen)| [figure, stolen]).collect();
-            report.resize(2 * BLOCKS as usize, 0.0);
-            report.extend([0.99, 0.999, 0.0].map(|q| quantile(&singles, q) / plan.each));
+            let mut report: Vec<f64> = figures.into_iter().flatten().collect();
+            report.resize((WORDS * BLOCKS) as usize, 0.0);
+            report.extend([0.99, 0.999].map(|q| quantile(&singles, q) / plan.each));
             let at = self.reports.on(0).add(u64::from(self.rank()) * REPORT)?;
             self.agent.put(at, &report)?;
         }
@@ -351,21 +361,23 @@ impl<'a, M: PerfMode> Session<'a, M> {
             Sum::Mean => figures.sum::<f64>() / f64::from(leaders),
             Sum::Rate => 1.0 / figures.map(|figure| 1.0 / figure).sum::<f64>(),
         };
-        let blocks: Vec<f64> = (0..u64::from(self.options.blocks))
-            .map(|block| together(&mut (0..leaders).map(|leader| word(leader, 2 * block))))
-            .collect();
-        let stolen: Vec<bool> = (0..u64::from(self.options.blocks))
-            .map(|block| (0..leaders).any(|leader| word(leader, 2 * block + 1) > 0.0))
-            .collect();
-        let kept = undisturbed(&blocks, &stolen);
+        let each_block = 0..u64::from(self.options.blocks);
+        let figure = |block| together(&mut (0..leaders).map(|leader| word(leader, WORDS * block)));
+        let blocks: Vec<f64> = each_block.clone().map(figure).collect();
+        let stolen = |block| (0..leaders).any(|leader| word(leader, WORDS * block + 1) > 0.0);
+        let kept = undisturbed(&blocks, &each_block.clone().map(stolen).collect::<Vec<_>>());
+        let lines: Vec<f64> = kept.iter().map(|&block| word(0, WORDS * block as u64 + 2)).collect();
+        let kept: Vec<f64> = kept.into_iter().map(|block| blocks[block]).collect();
         let order = sorted(kept.clone());
         // Of single operations the worst pair counts.
-        let worst = |at| (0..leaders).map(|leader| word(leader, 2 * BLOCKS + at)).fold(0.0, f64::max);
+        let worst = |at| (0..leaders).map(|leader| word(leader, WORDS * BLOCKS + at)).fold(0.0, f64::max);
         let tail = |q, at| if plan.single { worst(at) } else { quantile(&order, q) };
         Ok(Row {
             p99: tail(0.99, 0),
             p999: tail(0.999, 1),
             dropped: (blocks.len() - kept.len()) as u32,
+            line: quantile(&sorted(lines.clone()), 0.5),
+            lines,
             ..self.row(plan, "ns", kept)
         })
     }
@@ -399,6 +411,8 @@ impl<'a, M: PerfMode> Session<'a, M> {
             p999: quantile(&order, 0.999),
             blocks: figures,
             dropped: 0,
+            line: 0.0,
+            lines: Vec::new(),
             best: false,
             machine: self.machine.clone(),
         }

@@ -17,23 +17,23 @@ const FAR: f64 = 2.0;
 /// Blocks that stay whatever they look like: with fewer there is nothing to say.
 const LEAST: usize = 9;
 
-/// The blocks without those in which the machine was elsewhere: time was stolen, or they took twice the median. What is
-/// left has at least nine blocks if there were so many.
-pub fn undisturbed(blocks: &[f64], stolen: &[bool]) -> Vec<f64> {
-    let honest = |limit: f64| {
-        let kept = blocks.iter().zip(stolen).filter(|&(&b, &s)| !s && b <= limit).map(|(&b, _)| b);
-        kept.collect::<Vec<_>>()
+/// The blocks by number without those in which the machine was elsewhere: time was stolen, or they took twice the median.
+/// At least nine are left if there were so many.
+pub fn undisturbed(blocks: &[f64], stolen: &[bool]) -> Vec<usize> {
+    let honest = |limit: f64| -> Vec<usize> {
+        (0..blocks.len()).filter(|&block| !stolen[block] && blocks[block] <= limit).collect()
     };
     let all = honest(f64::INFINITY);
-    let limit = FAR * quantile(&sorted(if all.is_empty() { blocks.to_vec() } else { all }), 0.5);
-    let kept = honest(limit);
+    let figures = if all.is_empty() { blocks.to_vec() } else { all.iter().map(|&b| blocks[b]).collect() };
+    let kept = honest(FAR * quantile(&sorted(figures), 0.5));
     if kept.len() >= LEAST.min(blocks.len()) {
         return kept;
     }
     // So little is undisturbed that the least disturbed must do.
-    let mut best = blocks.to_vec();
-    best.sort_by(f64::total_cmp);
+    let mut best: Vec<usize> = (0..blocks.len()).collect();
+    best.sort_by(|&a, &b| blocks[a].total_cmp(&blocks[b]));
     best.truncate(LEAST);
+    best.sort_unstable();
     best
 }
 
@@ -60,15 +60,15 @@ mod tests {
         let mut stolen = vec![false; 15];
         stolen[0] = true;
         let kept = undisturbed(&blocks, &stolen);
-        assert_eq!(kept.len(), 13, "the far one and the stolen one are gone: {kept:?}");
-        assert!(kept.contains(&12.0) && !kept.contains(&25.0));
+        let wanted: Vec<usize> = (1..15).filter(|&block| block != 3).collect();
+        assert_eq!(kept, wanted, "the far one and the stolen one are gone");
     }
 
     #[test]
     fn where_all_is_disturbed_the_least_disturbed_stay() {
-        let blocks: Vec<f64> = (1..=15).map(f64::from).collect();
-        assert_eq!(undisturbed(&blocks, &[true; 15]), (1..=9).map(f64::from).collect::<Vec<_>>());
-        assert_eq!(undisturbed(&[5.0, 6.0], &[true, true]), [5.0, 6.0]);
+        let blocks: Vec<f64> = (1..=15).rev().map(f64::from).collect();
+        assert_eq!(undisturbed(&blocks, &[true; 15]), (6..15).collect::<Vec<_>>());
+        assert_eq!(undisturbed(&[5.0, 6.0], &[true, true]), [0, 1]);
         assert!(undisturbed(&[], &[]).is_empty());
     }
 }
