@@ -215,6 +215,21 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
     let Opened { wire, peers, barrier } = opened;
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let alive = || if Instant::now() < deadline { Ok(()) } else { Err(GiveUp) };
+    let pass = || {
+        barrier.arrive(Name::Any);
+        while barrier.done().is_none() {
+            wire.sleep(Duration::from_millis(50), &|| true);
+            alive()?;
+        }
+        Ok(())
+    };
+    // Each is late once, so that it finds the others asleep.
+    for late in 0..size {
+        if me == late {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        pass()?;
+    }
     let counts = RefCell::new((0u64, 0u64));
     let out = Cell::new(0u32);
     let send = |to: u32, class: Class, number: u64| -> Result<(), WireError> {
@@ -255,14 +270,6 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
         }
         alive()?;
     }
-    let pass = || {
-        barrier.arrive(Name::Any);
-        while barrier.done().is_none() {
-            wire.sleep(Duration::from_millis(50), &|| true);
-            alive()?;
-        }
-        Ok(())
-    };
     for phase in 0..20u64 {
         let right = peers.locate((me + 1) % size, phase * 8, 8).expect("inside").expect("mapped");
         right.write(&(u64::from(me) << 32 | phase).to_le_bytes());
@@ -270,13 +277,6 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
         let mut found = [0; 8];
         peers.locate(me, phase * 8, 8).expect("inside").expect("mapped").read(&mut found);
         assert_eq!(u64::from_le_bytes(found), u64::from((me + size - 1) % size) << 32 | phase);
-        pass()?;
-    }
-    // Each is late once, so that it finds the others asleep.
-    for late in 0..size {
-        if me == late {
-            std::thread::sleep(Duration::from_millis(10));
-        }
         pass()?;
     }
     Ok(())
