@@ -1,11 +1,14 @@
 //! What a program may ask of its job.
 
 use crate::{Error, settings};
+use gasworks_os::settings::Share;
+pub use gasworks_pshm::HugePages;
+use gasworks_pshm::Memory;
 
 /// What a program asks of its job; the environment's settings fill in the rest.
 #[derive(Clone, Debug)]
 pub struct Config {
-    pub(crate) segment: u64,
+    pub(crate) memory: Memory,
 }
 
 impl Config {
@@ -15,14 +18,43 @@ impl Config {
     /// A setting is wrong: the error names it.
     pub fn from_env() -> Result<Self, Error> {
         settings::check_all()?;
-        let segment = gasworks_pshm::segment_size()?;
-        Ok(Self { segment })
+        Ok(Self { memory: Memory::from_settings()? })
     }
 
     /// Asks for a segment of at least `bytes` on every rank that calls so; rounded up to a page.
     #[must_use]
     pub fn segment(mut self, bytes: u64) -> Self {
-        self.segment = bytes;
+        (self.memory.segment, self.memory.at_most) = (Share::bytes(bytes), false);
+        self
+    }
+
+    /// Asks for segments that together take so much of the host's memory, above 0 and at most 1: each rank's is an equal
+    /// part of it. `GASWORKS_SEGMENT_LIMIT` allows 0.85.
+    #[must_use]
+    pub fn segment_fraction(mut self, fraction: f64) -> Self {
+        (self.memory.segment, self.memory.at_most) = (Share::of_host(fraction), false);
+        self
+    }
+
+    /// Reserves room for the segment to grow to `bytes` ([`Job::grow`](crate::Job::grow)). It takes addresses in every rank
+    /// of the host, and no memory.
+    #[must_use]
+    pub fn segment_max(mut self, bytes: u64) -> Self {
+        self.memory.room = Some(Share::bytes(bytes));
+        self
+    }
+
+    /// Says whether the segment lies in huge pages.
+    #[must_use]
+    pub fn huge_pages(mut self, huge_pages: HugePages) -> Self {
+        self.memory.huge_pages = huge_pages;
+        self
+    }
+
+    /// Says whether all of the segment is backed with memory at once, and not page by page as it is touched.
+    #[must_use]
+    pub fn populate(mut self, populate: bool) -> Self {
+        self.memory.populate = populate;
         self
     }
 }

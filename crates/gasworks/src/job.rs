@@ -55,7 +55,7 @@ impl<M: ThreadMode> Job<M> {
         Self::assemble(bootstrap, table, |bootstrap| {
             let flow = Flow::from_settings(gasworks_pshm::MAX_MEDIUM, 12 * gasworks_pshm::MAX_MEDIUM as u64)?;
             let wanted = gasworks_pshm::Config {
-                segment: config.segment,
+                memory: config.memory,
                 depth: flow.depth,
                 total: flow.total,
                 volume: flow.volume,
@@ -172,7 +172,37 @@ impl<M: ThreadMode> Job<M> {
     /// This rank's segment.
     pub fn segment(&self) -> Segment {
         let rank = self.rank();
-        Segment { rank, len: self.engine.peers().get(rank).map_or(0, |peer| peer.len) }
+        Segment { rank, len: self.engine.peers().len_of(rank).unwrap_or(0) }
+    }
+
+    /// Makes this rank's segment at least `len` bytes long, in place: nothing moves, and the new bytes are zero. Local: no
+    /// other rank takes part. A peer may use the new bytes as soon as it hears of them by any message. Returns the length
+    /// that the segment has then.
+    ///
+    /// # Errors
+    /// The segment has no room to grow so far ([`Config::segment_max`]), or a limit or the lack of memory is in the way;
+    /// it keeps its length.
+    pub fn grow(&self, len: u64) -> Result<u64, Error> {
+        let grown = self.engine.peers().grow(len);
+        grown.map_err(|cause| gasworks_core::Error::Memory { during: "grow a segment", cause }.into())
+    }
+
+    /// What this rank's segment has room to grow to, in bytes.
+    pub fn segment_max(&self) -> u64 {
+        let own = self.engine.peers().get(self.rank());
+        own.map_or(0, |own| own.len.max(own.mapped.len() as u64))
+    }
+
+    /// The largest segment that this rank could have asked for when the job started, in bytes: what the limits and the
+    /// machine left, in equal parts. The specification's `gasnet_getMaxLocalSegmentSize`.
+    pub fn max_local_segment(&self) -> u64 {
+        self.engine.peers().largest().map_or(self.segment().len(), |largest| largest.local)
+    }
+
+    /// The largest segment that all ranks could have asked for, in bytes. The specification's
+    /// `gasnet_getMaxGlobalSegmentSize`.
+    pub fn max_global_segment(&self) -> u64 {
+        self.engine.peers().largest().map_or(self.segment().len(), |largest| largest.global)
     }
 
     /// Takes room for `count` values from this rank's segment, aligned to 64 bytes; it is not given back. Ranks that

@@ -42,7 +42,7 @@ mod table;
 
 pub use agent::{Agent, Phase, PreparedLong, PreparedMedium};
 pub use bytemuck::Pod;
-pub use config::Config;
+pub use config::{Config, HugePages};
 pub use error::Error;
 pub use event::Event;
 pub use gasworks_core::{Category, HandlerLock, Name, Rank, Token, WaitMode};

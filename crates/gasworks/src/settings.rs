@@ -44,13 +44,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
 /// # Errors
 /// The first that cannot.
 pub fn check_all() -> Result<(), SettingError> {
-    all().try_for_each(|setting| match setting.kind {
-        Kind::Number { .. } | Kind::Size { .. } => setting.number().map(|_| ()),
-        Kind::Boolean => setting.boolean().map(|_| ()),
-        Kind::Seconds => setting.seconds().map(|_| ()),
-        Kind::Choice(_) => setting.choice().map(|_| ()),
-        Kind::Text => Ok(()),
-    })
+    all().try_for_each(Setting::check)
 }
 
 /// The settings with their values in this process, a line each; a value that was set is marked with its variable.

@@ -55,6 +55,7 @@ pub fn write(out: &mut impl Write) {
         let kind = match row.kind {
             Kind::Number { min, max } => format!("number, {min} to {max}"),
             Kind::Size { min, max } => format!("size in bytes, {min} to {max}"),
+            Kind::Share => "size or fraction of memory, with /P or /H".to_owned(),
             Kind::Seconds => format!("seconds, {LEAST_SECONDS} to {MOST_SECONDS}"),
             Kind::Boolean => "0 or 1".to_owned(),
             Kind::Choice(words) => format!("one of {}", words.join(", ")),

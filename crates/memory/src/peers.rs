@@ -1,11 +1,16 @@
 //! Where each peer's segment is: the small table that every put and get looks at first.
 //!
 //! # Invariants
-//! P1. A peer with [`PeerFlags::MAPPED`] or [`PeerFlags::COUNTED`] has `len` bytes mapped at `mapped`, readable and writable, for as long as the
-//!     table or a copy of it lives: the table keeps whatever owns the mappings.
+//! P1. A peer with [`PeerFlags::MAPPED`] or [`PeerFlags::COUNTED`] has all of `mapped` mapped, readable and writable, for
+//!     as long as the table lives: the table keeps whatever owns the mappings.
+//! P2. The length that is known here of such a peer's segment never exceeds that of `mapped`, and only grows. What is open
+//!     to the fast path is as long for a peer that is `MAPPED`, and nothing for all others. So a range inside either is
+//!     inside the mapping.
 
+use crate::MemoryError;
 use bitflags::bitflags;
 use gasworks_sync::RawBytes;
+use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -34,9 +39,9 @@ pub trait Watch: Send + Sync {
 /// One peer's segment, seen from here.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Where its segment is mapped in this process; [`RawBytes::EMPTY`] if it is not.
+    /// Where its segment is mapped in this process, with the room it has to grow; [`RawBytes::EMPTY`] if it is not.
     pub mapped: RawBytes,
-    /// The length of its segment in bytes, mapped or not.
+    /// The length of its segment in bytes when the table was made, mapped or not.
     pub len: u64,
     /// The address of its segment in its own process, which a NIC may want.
     pub remote_base: u64,
@@ -46,11 +51,56 @@ pub struct Peer {
     pub flags: PeerFlags,
 }
 
+/// The largest segments that memory and its limits allow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Largest {
+    /// For this rank, in bytes: the specification's `gasnet_getMaxLocalSegmentSize`.
+    pub local: u64,
+    /// For all ranks alike, in bytes: the specification's `gasnet_getMaxGlobalSegmentSize`.
+    pub global: u64,
+}
+
+/// Segments that grow in place, by whoever mapped them.
+pub trait Growth: Send + Sync {
+    /// The length of a rank's segment now, as its owner announced it: a peer's word.
+    fn length(&self, rank: u32) -> u64;
+    /// Makes this rank's own segment at least `len` bytes long, and announces it. Returns the length it has then.
+    ///
+    /// # Errors
+    /// The segment has no room to grow so far, or there is not enough memory.
+    fn grow(&self, len: u64) -> Result<u64, MemoryError>;
+    /// The largest segments that could have been had when the table was made.
+    fn largest(&self) -> Largest;
+}
+
+/// What the fast path reads of a peer.
+#[derive(Debug)]
+struct Near {
+    mapped: RawBytes,
+    /// How many bytes the fast path may use.
+    open: AtomicU64,
+    /// How long the segment is, as far as is known here.
+    len: AtomicU64,
+}
+
+/// The flags of peers that load and store reach.
+const REACHED: PeerFlags = PeerFlags::MAPPED.union(PeerFlags::COUNTED);
+
+impl Near {
+    fn new(peer: &Peer) -> Self {
+        let mapped = if peer.flags.intersects(REACHED) { peer.mapped } else { RawBytes::EMPTY };
+        let len = if peer.flags.intersects(REACHED) { peer.len.min(mapped.len() as u64) } else { peer.len }; // P2
+        let open = if peer.flags.contains(PeerFlags::MAPPED) { len } else { 0 };
+        Self { mapped, open: AtomicU64::new(open), len: AtomicU64::new(len) }
+    }
+}
+
 /// The peers of a job, by rank.
-#[derive(Clone)]
 pub struct PeerTable {
+    near: Box<[Near]>,
     peers: Box<[Peer]>,
     watch: Option<Arc<dyn Watch>>,
+    growth: Option<Arc<dyn Growth>>,
     /// Never looked at: it is here for P1.
     _owner: Arc<dyn Any + Send + Sync>,
 }
@@ -62,17 +112,26 @@ impl std::fmt::Debug for PeerTable {
 }
 
 impl PeerTable {
-    /// Takes the peers in rank order, and what owns their mappings.
+    /// Takes the peers in rank order, and what owns their mappings. Their segments keep their lengths.
     pub fn new(peers: Vec<Peer>, owner: Arc<dyn Any + Send + Sync>) -> Self {
-        Self { peers: peers.into(), watch: None, _owner: owner }
+        let near = peers.iter().map(Near::new).collect();
+        Self { near, peers: peers.into(), watch: None, growth: None, _owner: owner }
+    }
+
+    /// As [`new`](Self::new), with segments that may grow within what is mapped of them.
+    pub fn growing<G: Growth + Any>(peers: Vec<Peer>, owner: Arc<G>) -> Self {
+        Self { growth: Some(owner.clone()), ..Self::new(peers, owner) }
     }
 
     /// Has puts and gets counted from now on: no peer is [`MAPPED`](PeerFlags::MAPPED) any more, those that were are
     /// [`COUNTED`](PeerFlags::COUNTED).
     #[must_use]
     pub fn watched(mut self, watch: Arc<dyn Watch>) -> Self {
-        for peer in self.peers.iter_mut().filter(|peer| peer.flags.contains(PeerFlags::MAPPED)) {
-            peer.flags.toggle(PeerFlags::MAPPED | PeerFlags::COUNTED);
+        for (peer, near) in self.peers.iter_mut().zip(&mut self.near) {
+            if peer.flags.contains(PeerFlags::MAPPED) {
+                peer.flags.toggle(PeerFlags::MAPPED | PeerFlags::COUNTED);
+                near.open = AtomicU64::new(0); // P2
+            }
         }
         self.watch = Some(watch);
         self
@@ -94,58 +153,199 @@ impl PeerTable {
         self.peers.get(rank as usize)
     }
 
+    /// The length of a rank's segment now, in bytes; `None` if there is no such rank.
+    pub fn len_of(&self, rank: u32) -> Option<u64> {
+        let near = self.near.get(rank as usize)?;
+        self.refresh(rank, near);
+        Some(near.len.load(Relaxed))
+    }
+
+    /// Makes this rank's own segment at least `len` bytes long. Peers may use the new bytes, which are zero, as soon as they
+    /// hear of it by any message. Returns the length it has then.
+    ///
+    /// # Errors
+    /// The segment has no room to grow so far, or there is not enough memory.
+    pub fn grow(&self, len: u64) -> Result<u64, MemoryError> {
+        let own = self.peers.iter().position(|peer| peer.flags.contains(PeerFlags::SELF)).unwrap_or(0) as u32;
+        match &self.growth {
+            Some(growth) => growth.grow(len),
+            None => {
+                self.len_of(own).filter(|&now| now >= len).ok_or(MemoryError::FixedSegment { rank: own, len })
+            }
+        }
+    }
+
+    /// The largest segments that could have been had; `None` where the transport sets no limits.
+    pub fn largest(&self) -> Option<Largest> {
+        self.growth.as_ref().map(|growth| growth.largest())
+    }
+
     /// The bytes `offset..offset + len` of `rank`'s segment where they are mapped and not counted; `None` where the peer
     /// is unmapped or counted.
     ///
     /// # Errors
     /// The rank does not exist, or the range is not inside its segment.
     #[inline]
-    pub fn locate(&self, rank: u32, offset: u64, len: usize) -> Result<Option<RawBytes>, crate::MemoryError> {
-        self.find(rank, offset, len, PeerFlags::MAPPED)
+    pub fn locate(&self, rank: u32, offset: u64, len: usize) -> Result<Option<RawBytes>, MemoryError> {
+        if let Some(near) = self.near.get(rank as usize) {
+            let open = near.open.load(Relaxed);
+            if offset < open && len as u64 <= open - offset {
+                return Ok(Some(part(near.mapped, offset, len)));
+            }
+        }
+        self.look_closer(rank, offset, len, PeerFlags::MAPPED)
     }
 
     /// As [`locate`](Self::locate), counted or not: for whoever is no put and no get.
     ///
     /// # Errors
     /// Those of `locate`.
-    #[inline]
-    pub fn reach(&self, rank: u32, offset: u64, len: usize) -> Result<Option<RawBytes>, crate::MemoryError> {
-        self.find(rank, offset, len, PeerFlags::MAPPED | PeerFlags::COUNTED)
+    pub fn reach(&self, rank: u32, offset: u64, len: usize) -> Result<Option<RawBytes>, MemoryError> {
+        self.look_closer(rank, offset, len, REACHED)
     }
 
-    #[inline]
-    fn find(
+    /// What is not inside what is known here may be inside all the same, or wrong.
+    #[cold]
+    fn look_closer(
         &self,
         rank: u32,
         offset: u64,
         len: usize,
-        mapped: PeerFlags,
-    ) -> Result<Option<RawBytes>, crate::MemoryError> {
-        let Some(peer) = self.peers.get(rank as usize) else {
-            return Err(crate::MemoryError::NoSuchRank { rank, ranks: self.peers.len() as u32 });
+        wanted: PeerFlags,
+    ) -> Result<Option<RawBytes>, MemoryError> {
+        let (Some(near), Some(peer)) = (self.near.get(rank as usize), self.get(rank)) else {
+            return Err(MemoryError::NoSuchRank { rank, ranks: self.peers.len() as u32 });
         };
-        if offset.checked_add(len as u64).is_none_or(|end| end > peer.len) {
-            return Err(crate::MemoryError::OutsideSegment {
-                rank,
-                offset,
-                len: len as u64,
-                segment: peer.len,
-            });
+        let outside = |segment| offset.checked_add(len as u64).is_none_or(|end| end > segment);
+        if outside(near.len.load(Relaxed)) {
+            self.refresh(rank, near);
+            let segment = near.len.load(Relaxed);
+            if outside(segment) {
+                return Err(MemoryError::OutsideSegment { rank, offset, len: len as u64, segment });
+            }
         }
-        if peer.flags.intersects(mapped) { Ok(peer.mapped.slice(offset as usize, len)) } else { Ok(None) }
+        Ok(peer.flags.intersects(wanted).then(|| part(near.mapped, offset, len)))
     }
+
+    /// Asks how long a segment is now. What its owner says is believed as far as the mapping goes (P2).
+    fn refresh(&self, rank: u32, near: &Near) {
+        let (Some(growth), Some(peer)) = (&self.growth, self.get(rank)) else { return };
+        if !peer.flags.intersects(REACHED) {
+            return;
+        }
+        // Relaxed, as all uses of the length are: the bytes are mapped and zero from the beginning, so a thread that sees
+        // the new length needs to see nothing else.
+        let said = growth.length(rank).min(near.mapped.len() as u64);
+        let len = near.len.fetch_max(said, Relaxed).max(said);
+        if peer.flags.contains(PeerFlags::MAPPED) {
+            near.open.fetch_max(len, Relaxed);
+        }
+    }
+}
+
+/// A part of `bytes` that has been found to lie inside.
+#[inline]
+fn part(bytes: RawBytes, offset: u64, len: usize) -> RawBytes {
+    // SAFETY: inside a mapping that lasts (P1, P2), and so within its object.
+    unsafe { RawBytes::new(bytes.as_ptr().add(offset as usize), len) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gasworks_sync::atomic::{AtomicU32, Ordering};
+    use gasworks_sync::atomic::AtomicU32;
+    use proptest::prelude::*;
+
+    /// Lengths that owners announce, some of them lies.
+    struct Announced(Vec<AtomicU64>);
+
+    impl Growth for Announced {
+        fn length(&self, rank: u32) -> u64 {
+            self.0[rank as usize].load(Relaxed)
+        }
+        fn grow(&self, len: u64) -> Result<u64, MemoryError> {
+            Ok(self.0[0].fetch_max(len, Relaxed).max(len))
+        }
+        fn largest(&self) -> Largest {
+            Largest { local: 2, global: 1 }
+        }
+    }
+
+    /// Descriptions of bytes that are never touched.
+    fn peer(at: *mut u8, room: usize, len: u64, flags: PeerFlags) -> Peer {
+        // SAFETY: the bytes are only located, never used.
+        Peer { mapped: unsafe { RawBytes::new(at, room) }, len, remote_base: 0, key: Vec::new(), flags }
+    }
+
+    const ROOM: u64 = 1000;
+
+    proptest! {
+        /// Against the plain model: a range is found exactly if it lies within the largest length announced so far,
+        /// as far as the mapping goes.
+        #[test]
+        fn a_range_is_found_if_it_lies_within_what_was_announced(
+            steps in proptest::collection::vec(
+                (0u32..5, prop_oneof![0..ROOM * 2, Just(u64::MAX)], 0usize..600, proptest::option::of(0..ROOM * 2)),
+                1..60,
+            ),
+        ) {
+            let mut memory = vec![0u8; ROOM as usize];
+            let at = memory.as_mut_ptr();
+            let flags = |rank| if rank == 2 { PeerFlags::empty() } else { PeerFlags::MAPPED };
+            let peers = (0..4).map(|rank| peer(at, ROOM as usize, 100 * rank, flags(rank))).collect();
+            let announced = Arc::new(Announced((0..4).map(|rank| AtomicU64::new(100 * rank)).collect()));
+            let table = PeerTable::growing(peers, announced.clone());
+            let mut lens = [0, 100, 200, 300];
+            for (rank, offset, len, grown) in steps {
+                if let (Some(grown), true) = (grown, rank < 4) {
+                    announced.0[rank as usize].store(grown, Relaxed);
+                    let known = &mut lens[rank as usize];
+                    *known = if rank == 2 { *known } else { grown.min(ROOM).max(*known) };
+                }
+                // A length that was announced and taken back before anybody looked may or may not have been seen;
+                // looking here makes the model certain.
+                prop_assert_eq!(table.len_of(rank), lens.get(rank as usize).copied());
+                let found = table.locate(rank, offset, len);
+                let inside = offset.checked_add(len as u64).is_some_and(|end| lens.get(rank as usize).is_some_and(|&l| end <= l));
+                match found {
+                    Ok(Some(bytes)) => {
+                        prop_assert!(inside && rank != 2);
+                        prop_assert_eq!(bytes.len(), len);
+                        prop_assert_eq!(bytes.as_ptr() as u64, at as u64 + offset);
+                    }
+                    Ok(None) => prop_assert!(inside && rank == 2),
+                    Err(MemoryError::NoSuchRank { rank: 4, ranks: 4 }) => prop_assert_eq!(rank, 4),
+                    Err(MemoryError::OutsideSegment { segment, .. }) => {
+                        prop_assert!(!inside);
+                        prop_assert_eq!(segment, lens[rank as usize]);
+                    }
+                    Err(other) => prop_assert!(false, "{}", other),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn growth_is_seen_when_it_is_needed() {
+        let mut memory = vec![0u8; 64];
+        let own = peer(memory.as_mut_ptr(), 64, 8, PeerFlags::SELF | PeerFlags::MAPPED);
+        let announced = Arc::new(Announced(vec![AtomicU64::new(8)]));
+        let table = PeerTable::growing(vec![own.clone()], announced);
+        assert!(table.locate(0, 8, 8).is_err());
+        assert_eq!(table.grow(32), Ok(32));
+        assert!(table.locate(0, 8, 24).is_ok_and(|found| found.is_some()));
+        assert_eq!(table.largest(), Some(Largest { local: 2, global: 1 }));
+        let fixed = PeerTable::new(vec![own], Arc::new(()));
+        assert_eq!((fixed.grow(8), fixed.largest()), (Ok(8), None));
+        let refused = fixed.grow(9).expect_err("it cannot grow").to_string();
+        assert!(refused.contains("rank 0") && refused.contains("9 bytes"), "{refused}");
+    }
 
     #[derive(Default)]
     struct Count(AtomicU32);
     impl Watch for Count {
         fn moves(&self, _: bool, _: u32, _: usize, copy: &mut dyn FnMut()) {
-            self.0.fetch_add(1, Ordering::Relaxed);
+            self.0.fetch_add(1, Relaxed);
             copy();
         }
     }
@@ -172,6 +372,6 @@ mod tests {
         assert!(table.reach(0, 60, 8).is_err() && table.locate(2, 0, 0).is_err());
         assert_eq!(table.get(0).map(|peer| peer.flags), Some(PeerFlags::COUNTED | PeerFlags::SELF));
         table.watch().into_iter().for_each(|watch| watch.moves(true, 0, 8, &mut || copied += 1));
-        assert_eq!((count.0.load(Ordering::Relaxed), copied), (1, 1));
+        assert_eq!((count.0.load(Relaxed), copied), (1, 1));
     }
 }

@@ -65,6 +65,28 @@ pub enum MemoryError {
         /// What was wanted.
         wanted: Rights,
     },
+    /// The segment has the length that it has.
+    #[error(
+        "the segment of rank {rank} cannot grow to {len} bytes: its transport maps segments of a fixed length"
+    )]
+    FixedSegment {
+        /// Whose segment.
+        rank: u32,
+        /// The length that was asked for.
+        len: u64,
+    },
+    /// The segment cannot grow so far.
+    #[error("the segment of rank {rank} cannot grow from {from} to {to} bytes: {cause}")]
+    CannotGrow {
+        /// Whose segment.
+        rank: u32,
+        /// Its length.
+        from: u64,
+        /// The length that was asked for.
+        to: u64,
+        /// What is in the way, and what to do.
+        cause: String,
+    },
     /// A copy between runs of different lengths.
     #[error("a copy of {source_len} bytes to {target} bytes")]
     LengthsDiffer {

@@ -11,12 +11,16 @@ pub mod eventfd;
 pub mod faults;
 #[allow(unsafe_code)]
 pub mod futex;
+pub mod huge;
 #[allow(unsafe_code)]
 pub mod inherited;
 pub mod jobs;
 pub mod limits;
 #[allow(unsafe_code)]
 pub mod memfd;
+pub mod memory_use;
+pub mod numa;
+pub mod populate;
 #[allow(unsafe_code)]
 pub mod process;
 #[allow(unsafe_code)]

@@ -1,5 +1,6 @@
 //! How much memory there is, and whose limit that is: the machine's, or that of a control group on the way up.
 
+use nix::sys::resource::{Resource, getrlimit};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,38 @@ pub fn available_memory() -> Limit {
         .into_iter()
         .chain(groups().iter().flat_map(Group::limits))
         .fold(unknown, |least, limit| if limit.bytes < least.bytes { limit } else { least })
+}
+
+/// The memory that there is, used or not: the machine's, or what a control group above this process allows in all.
+pub fn total_memory() -> Limit {
+    let unknown = Limit { bytes: u64::MAX, who: "nobody (no limit could be read)".into() };
+    total(Path::new("/proc/meminfo"))
+        .into_iter()
+        .chain(groups().iter().flat_map(Group::totals))
+        .fold(unknown, |least, limit| if limit.bytes < least.bytes { limit } else { least })
+}
+
+fn total(meminfo: &Path) -> Option<Limit> {
+    let bytes = field(meminfo, "MemTotal:")?.checked_mul(1024)?;
+    Some(Limit { bytes, who: "the machine (MemTotal)".into() })
+}
+
+/// The addresses that this process may still map (`RLIMIT_AS`); `None` without a limit.
+pub fn address_space() -> Option<Limit> {
+    let limit = soft(Resource::RLIMIT_AS)?;
+    let used = field(Path::new("/proc/self/status"), "VmSize:").unwrap_or(0).saturating_mul(1024);
+    Some(Limit { bytes: limit.saturating_sub(used), who: "the limit on address space (ulimit -v)".into() })
+}
+
+/// The largest file that this process may make, memory files among them (`RLIMIT_FSIZE`); `None` without a limit.
+pub fn file_size() -> Option<Limit> {
+    let who = "the limit on the size of files (ulimit -f)".into();
+    soft(Resource::RLIMIT_FSIZE).map(|bytes| Limit { bytes, who })
+}
+
+fn soft(resource: Resource) -> Option<u64> {
+    let (soft, _) = getrlimit(resource).ok()?;
+    (soft != nix::sys::resource::RLIM_INFINITY).then_some(soft)
 }
 
 /// How often the kernel has killed a process for lack of memory: in this process's control groups, or on the whole
@@ -54,6 +87,16 @@ fn number(file: &Path) -> Option<u64> {
 enum Version {
     One,
     Two,
+}
+
+impl Version {
+    /// The file with a group's limit.
+    fn max(self) -> &'static str {
+        match self {
+            Version::Two => "memory.max",
+            Version::One => "memory.limit_in_bytes",
+        }
+    }
 }
 
 /// The control group of this process in one hierarchy: where that is mounted, and the way down to the group.
@@ -113,9 +156,10 @@ fn mount_of(line: &str, version: Version) -> Option<(PathBuf, PathBuf)> {
 impl Group {
     /// What this group and those above it leave.
     fn limits(&self) -> Vec<Limit> {
-        let (max, used, cache) = match self.version {
-            Version::Two => ("memory.max", "memory.current", "inactive_file"),
-            Version::One => ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        let max = self.version.max();
+        let (used, cache) = match self.version {
+            Version::Two => ("memory.current", "inactive_file"),
+            Version::One => ("memory.usage_in_bytes", "total_inactive_file"),
         };
         let limit_at = |relative: &Path| {
             let dir = self.mount.join(relative);
@@ -124,6 +168,16 @@ impl Group {
             let used = number(&dir.join(used)).unwrap_or(0);
             let cache = field(&dir.join("memory.stat"), cache).unwrap_or(0);
             let bytes = limit.saturating_sub(used.saturating_sub(cache));
+            Some(Limit { bytes, who: format!("the control group /{} ({max})", relative.display()) })
+        };
+        self.path.ancestors().filter_map(limit_at).collect()
+    }
+
+    /// What this group and those above it allow in all.
+    fn totals(&self) -> Vec<Limit> {
+        let max = self.version.max();
+        let limit_at = |relative: &Path| {
+            let bytes = number(&self.mount.join(relative).join(max)).filter(|&n| n < 1 << 60)?;
             Some(Limit { bytes, who: format!("the control group /{} ({max})", relative.display()) })
         };
         self.path.ancestors().filter_map(limit_at).collect()
@@ -150,6 +204,27 @@ mod tests {
         let limit = available_memory();
         assert!(limit.bytes > 0 && limit.bytes < 1 << 50, "{limit:?}");
         assert!(out_of_memory_kills() < u64::MAX);
+        assert!(total_memory().bytes >= limit.bytes.min(1 << 20), "{:?}", total_memory());
+    }
+
+    /// A limit is a process's own, so this one asks another.
+    #[test]
+    fn limits_of_the_process_are_seen() {
+        if let Some(wanted) = std::env::args().find_map(|arg| arg.strip_prefix("limited=").map(str::to_owned))
+        {
+            let (space, file) = (address_space().expect("limited"), file_size().expect("limited"));
+            assert!(space.bytes < wanted.parse().expect("a number"), "{space:?}");
+            assert!(space.who.contains("ulimit -v") && file.who.contains("ulimit -f"));
+            assert_eq!(file.bytes, 8 << 20);
+            return;
+        }
+        let program = std::env::current_exe().expect("this program");
+        let script = "ulimit -v 4000000 && ulimit -f 8192 && exec \"$0\" limits_of_the_process_are_seen limited=4096000000";
+        let script = format!("{script} --test-threads=1");
+        let mut shell = std::process::Command::new("bash");
+        let output = shell.args(["-c", &script]).arg(&program).output().expect("a shell");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
     }
 
     #[test]
@@ -176,6 +251,8 @@ mod tests {
         assert_eq!(limits[1].bytes, 899_000);
         assert_eq!(limits.len(), 2);
         assert_eq!(groups[0].kills(), Some(2));
+        let least = groups[0].totals().into_iter().map(|limit| limit.bytes).min();
+        assert_eq!(least, Some(900_000));
     }
 
     #[test]

@@ -4,10 +4,12 @@
 //! M1. A [`Mapping`] covers `len` bytes, shared, readable and writable, from when it is made until it is dropped.
 //! M2. No reference to mapped bytes is made here: they leave as [`RawBytes`] only.
 //! M3. A call that is given no pointer touches no memory of ours.
+//! M4. An aligned word of a mapping may be borrowed as an atomic for as long as its bytes stay mapped.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use gasworks_sync::RawBytes;
+use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -25,8 +27,18 @@ pub struct MemFd {
 ///
 /// `name` shows in `/proc/PID/maps` only; nothing appears in any directory.
 pub fn create(name: &str, len: usize) -> Result<MemFd> {
+    create_with(name, len, MFdFlags::empty())
+}
+
+/// As [`create`], of the pool's huge pages; `len` is a multiple of their size. Pages are promised to a part of the file
+/// only by [`MemFd::promise`].
+pub fn create_huge(name: &str, len: usize) -> Result<MemFd> {
+    create_with(name, len, MFdFlags::MFD_HUGETLB)
+}
+
+fn create_with(name: &str, len: usize, pages: MFdFlags) -> Result<MemFd> {
     let operand = || format!("memory file {name} of {len} bytes");
-    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING | pages;
     let fd = memfd_create(name, flags).map_err(|e| OsError::new("create", operand(), e))?;
     let size = i64::try_from(len)
         .map_err(|_| OsError::other("size", operand(), "no file is larger than 2^63 - 1 bytes"))?;
@@ -54,6 +66,15 @@ impl MemFd {
         map(self.fd.as_fd(), self.len)
     }
 
+    /// Has the kernel keep huge pages of its pool for the bytes from `start` to `end`, whichever process touches them;
+    /// both are multiples of the page size. The promise lasts as long as the file.
+    ///
+    /// # Errors
+    /// The pool has not so many left.
+    pub fn promise(&self, start: usize, end: usize) -> Result<()> {
+        promise(self.fd.as_fd(), start, end)
+    }
+
     /// The descriptor, given away.
     pub fn into_fd(self) -> OwnedFd {
         self.fd
@@ -73,13 +94,24 @@ pub fn is_sealed(fd: BorrowedFd<'_>) -> bool {
     fcntl(fd, FcntlArg::F_GET_SEALS).is_ok_and(|seals| seals & wanted == wanted)
 }
 
+/// As [`MemFd::promise`], for any descriptor of such a file.
+pub fn promise(fd: BorrowedFd<'_>, start: usize, end: usize) -> Result<()> {
+    let operand = || format!("bytes {start} to {end} of descriptor {}", fd.as_raw_fd());
+    let len = end.checked_sub(start).filter(|&len| len > 0);
+    let len = len.ok_or_else(|| OsError::other("promise huge pages to", operand(), "there are none"))?;
+    // The promise is made to the file when it is mapped, and stays when it is unmapped.
+    let mapped = MmapOptions::new().offset(start as u64).len(len).map_raw(fd.as_raw_fd());
+    mapped.map(drop).map_err(|e| OsError::new("promise huge pages to", operand(), e))
+}
+
 /// The size of the file behind `fd`, as the system knows it.
 pub fn size_of_file(fd: BorrowedFd<'_>) -> Result<u64> {
     let stat = nix::sys::stat::fstat(fd).map_err(|e| OsError::new("stat", fd.as_raw_fd(), e))?;
     Ok(u64::try_from(stat.st_size).unwrap_or(0))
 }
 
-/// Maps the first `len` bytes of `fd`, shared, after checking that the file really has as many.
+/// Maps the first `len` bytes of `fd`, shared, after checking that the file really has as many. No huge page is promised
+/// to them.
 pub fn map(fd: BorrowedFd<'_>, len: usize) -> Result<Mapping> {
     let operand = || format!("{len} bytes of descriptor {}", fd.as_raw_fd());
     let real = size_of_file(fd)?;
@@ -89,8 +121,11 @@ pub fn map(fd: BorrowedFd<'_>, len: usize) -> Result<Mapping> {
     if len == 0 {
         return Err(OsError::other("map", operand(), "there is nothing to map"));
     }
-    let raw =
-        MmapOptions::new().len(len).map_raw(fd.as_raw_fd()).map_err(|e| OsError::new("map", operand(), e))?;
+    let raw = MmapOptions::new()
+        .len(len)
+        .no_reserve_swap()
+        .map_raw(fd.as_raw_fd())
+        .map_err(|e| OsError::new("map", operand(), e))?;
     Ok(Mapping { raw })
 }
 
@@ -116,6 +151,12 @@ impl Mapping {
         self.raw.as_mut_ptr()
     }
 
+    /// Its bytes, for calls to the kernel that end before the borrow does.
+    pub(crate) fn raw(&self) -> RawBytes {
+        // SAFETY: M1 gives Y1 while the mapping is borrowed, and M2 gives Y2.
+        unsafe { RawBytes::new(self.raw.as_mut_ptr(), self.raw.len()) }
+    }
+
     /// Its bytes, without a borrow.
     ///
     /// # Safety
@@ -123,6 +164,18 @@ impl Mapping {
     pub unsafe fn bytes(&self) -> RawBytes {
         // SAFETY: M1 and the caller's promise give Y1; M2 gives Y2.
         unsafe { RawBytes::new(self.raw.as_mut_ptr(), self.raw.len()) }
+    }
+}
+
+/// Writes to the first word of `bytes` without changing it, whoever else may be writing: so its page gets memory.
+pub(crate) fn touch(bytes: RawBytes) {
+    let at = bytes.as_ptr().cast::<AtomicU32>();
+    if bytes.len() >= size_of::<AtomicU32>() && at.is_aligned() {
+        // SAFETY: M4; long enough and aligned, as was checked, and any bits are a valid value.
+        let word = unsafe { &*at };
+        let value = word.load(Relaxed);
+        // Where it fails another thread has just written. (An addition of zero would be compiled to a load.)
+        let _ = word.compare_exchange(value, value, Relaxed, Relaxed);
     }
 }
 

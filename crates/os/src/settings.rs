@@ -40,6 +40,9 @@ pub enum Kind {
         /// The greatest allowed value.
         max: u64,
     },
+    /// A [`Share`] of memory: `64M`, `1.5G`, or a fraction such as `0.85`, for each process (`/P`) or for all processes of
+    /// a host together (`/H`).
+    Share,
     /// A time to wait in seconds, a decimal fraction allowed, from [`LEAST_SECONDS`] to [`MOST_SECONDS`].
     Seconds,
     /// `0` or `1` (also no and yes, n and y, false and true, off and on).
@@ -48,6 +51,84 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Any text.
     Text,
+}
+
+/// An amount of memory: so many bytes or a fraction of what there is, for each process or for a whole host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    /// How much.
+    pub amount: Amount,
+    /// Whether all processes of a host share it.
+    pub of_host: bool,
+}
+
+/// How much memory a [`Share`] is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// So many bytes.
+    Bytes(u64),
+    /// A fraction of the memory that there is, above 0 and at most 1.
+    Fraction(f64),
+}
+
+impl Share {
+    /// So many bytes for each process.
+    pub const fn bytes(bytes: u64) -> Self {
+        Self { amount: Amount::Bytes(bytes), of_host: false }
+    }
+
+    /// A fraction of a host's memory for all its processes together.
+    pub const fn of_host(fraction: f64) -> Self {
+        Self { amount: Amount::Fraction(fraction), of_host: true }
+    }
+
+    /// The bytes of one of `processes` on a host with `total` bytes of memory.
+    pub fn for_each(&self, total: u64, processes: u32) -> u64 {
+        let all = match self.amount {
+            Amount::Bytes(bytes) => bytes,
+            // A product of numbers that are not negative: it saturates where it is too large.
+            Amount::Fraction(fraction) => (total as f64 * fraction) as u64,
+        };
+        if self.of_host { all / u64::from(processes.max(1)) } else { all }
+    }
+
+    /// Parses `64M`, `1.5G`, `0.85`, each with `/P` or `/H` after it, or neither. `None` for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (amount, of_host) = match text.trim().rsplit_once('/') {
+            Some((amount, "P" | "p")) => (amount, false),
+            Some((amount, "H" | "h")) => (amount, true),
+            Some(_) => return None,
+            None => (text, false),
+        };
+        let amount = match parse_size(amount) {
+            Some(bytes) => Amount::Bytes(bytes),
+            None => parse_decimal(amount)?,
+        };
+        Some(Self { amount, of_host })
+    }
+}
+
+/// A fraction, or a size with a decimal point.
+fn parse_decimal(text: &str) -> Option<Amount> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let number: f64 = number.parse().ok()?;
+    if unit.trim().is_empty() {
+        return (number > 0.0 && number <= 1.0).then_some(Amount::Fraction(number));
+    }
+    let bytes = number * parse_size(&format!("1{}", unit.trim()))? as f64;
+    (bytes < u64::MAX as f64).then_some(Amount::Bytes(bytes as u64))
+}
+
+impl std::fmt::Display for Share {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.amount {
+            Amount::Bytes(bytes) => write!(f, "{bytes} bytes")?,
+            Amount::Fraction(fraction) => write!(f, "{fraction} of memory")?,
+        }
+        f.write_str(if self.of_host { " for all ranks of a host" } else { "" })
+    }
 }
 
 /// The least time of a [`Kind::Seconds`]: who does not wait at all finds nobody.
@@ -123,6 +204,23 @@ impl Setting {
         }
     }
 
+    /// The value of a [`Kind::Share`]; `None` if it is unset and its default is empty.
+    pub fn share(&self) -> Result<Option<Share>, SettingError> {
+        let (variable, value) = match self.raw() {
+            Some(pair) => pair,
+            None if self.default.is_empty() => return Ok(None),
+            None => (self.name, self.default.to_owned()),
+        };
+        match Share::parse(&value) {
+            Some(share) => Ok(Some(share)),
+            None => {
+                let wanted = "wanted a size such as 64M or 1.5G, or a fraction of memory such as 0.5, perhaps with /P \
+                              (for each process) or /H (for all processes of a host) after it";
+                Err(SettingError { variable: variable.into(), value, wanted: wanted.into() })
+            }
+        }
+    }
+
     /// The value of a [`Kind::Seconds`]; `None` if it is unset and its default is empty.
     pub fn seconds(&self) -> Result<Option<std::time::Duration>, SettingError> {
         let (variable, value) = match self.raw() {
@@ -161,6 +259,7 @@ impl Setting {
     pub fn check(&self) -> Result<(), SettingError> {
         match self.kind {
             Kind::Number { .. } | Kind::Size { .. } => self.number().map(drop),
+            Kind::Share => self.share().map(drop),
             Kind::Seconds => self.seconds().map(drop),
             Kind::Boolean => self.boolean().map(drop),
             Kind::Choice(_) => self.choice().map(drop),
@@ -198,6 +297,22 @@ mod tests {
         assert_eq!(parse_size("K"), None);
     }
 
+    #[test]
+    fn shares() {
+        let share = |amount, of_host| Some(Share { amount, of_host });
+        assert_eq!(Share::parse("64M"), share(Amount::Bytes(64 << 20), false));
+        assert_eq!(Share::parse("2.5GB/P"), share(Amount::Bytes(5 << 29), false));
+        assert_eq!(Share::parse("0"), share(Amount::Bytes(0), false));
+        assert_eq!(Share::parse(" 1 "), share(Amount::Bytes(1), false), "a whole number is bytes");
+        assert_eq!(Share::parse("0.85/H"), Some(Share::of_host(0.85)));
+        assert_eq!(Share::parse("1.0/h"), Some(Share::of_host(1.0)));
+        assert_eq!(Share::of_host(0.5).for_each(1000, 4), 125);
+        assert_eq!(Share::parse("0.5").map(|share| share.for_each(1000, 4)), Some(500));
+        assert_eq!(Share::parse("1K/H").map(|share| share.for_each(7, 0)), Some(1024));
+        assert_eq!(Share::of_host(1.0).for_each(u64::MAX, 1), u64::MAX);
+        assert_eq!(Share::of_host(0.85).to_string(), "0.85 of memory for all ranks of a host");
+    }
+
     /// A row whose value is its default, which is checked like any value.
     fn row(kind: Kind, default: &'static str) -> Setting {
         let (name, aliases) = ("GASWORKS_TEST_UNSET", &[]);
@@ -217,6 +332,11 @@ mod tests {
             (size, &["0", "4095", "2G", "-1", "99999999999T", "lots", "K", "1.5G"], in_size),
             (Kind::Seconds, &["0", "0.09", "-1", "1e10", "1e999", "inf", "nan", "10 s", "soon"], in_seconds),
             (Kind::Boolean, &["2", "-1", "perhaps"], "wanted 0 or 1"),
+            (
+                Kind::Share,
+                &["lots", "-1", "1.5", "0.0", "0.85/X", "/H", "1G/", "1.5.2G", "nan", "99999999T"],
+                "wanted a size such",
+            ),
             (choice, &["three", "0", "-1"], "wanted one of one, two"),
         ] {
             for value in bad {
@@ -230,6 +350,8 @@ mod tests {
             (number, "4096"),
             (size, "4K"),
             (size, "1 GiB"),
+            (Kind::Share, "0.85/H"),
+            (Kind::Share, "64M"),
             (Kind::Seconds, "0.1"),
             (Kind::Seconds, "1e9"),
             (Kind::Boolean, "Yes"),

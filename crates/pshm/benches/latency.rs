@@ -10,7 +10,7 @@
 
 use gasworks_bootstrap::{Bootstrap, BootstrapError};
 use gasworks_core::{Class, Name, SharedBarrier, Wire};
-use gasworks_pshm::{Config, Opened, open};
+use gasworks_pshm::{Config, Memory, Opened, open};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use gasworks_sync::{Mode, Par, Seq};
 use std::io::{Read, Write};
@@ -191,7 +191,7 @@ fn raw(lines: &[Line], me: u32, phase: &mut u64, note: &mut impl FnMut(&str, f64
 }
 
 fn measure<M: Mode>(two: &Two, lines: &[Line], blocks: usize, rows: &mut Vec<(String, Vec<f64>)>) {
-    let config = Config { segment: 1 << 20, depth: 64, total: 64, volume: 4 << 20 };
+    let config = Config { memory: Memory::of(1 << 20), depth: 64, total: 64, volume: 4 << 20 };
     let Opened { wire, barrier, .. } = open::<M>(two, &config).expect("open");
     let pass = || {
         barrier.arrive(Name::Any);

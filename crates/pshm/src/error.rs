@@ -1,6 +1,6 @@
 //! What can go wrong while the transport opens.
 
-use crate::settings::{SEGMENT_NAME, TIMEOUT_NAME};
+use crate::settings::{HUGE_NAME, ROOM_NAME, SEGMENT_NAME, TIMEOUT_NAME};
 use gasworks_bootstrap::BootstrapError;
 use gasworks_os::OsError;
 use gasworks_os::settings::SettingError;
@@ -34,6 +34,62 @@ pub enum PshmError {
         /// Who says so.
         who: String,
     },
+    /// A segment is larger than a limit.
+    #[error(
+        "a segment of {asked} bytes is more than {who} allows, {have} bytes for this rank; ask for less (by {SEGMENT_NAME} or \
+         Config::segment) or raise the limit"
+    )]
+    Limit {
+        /// How many bytes were asked for.
+        asked: u64,
+        /// How many are allowed.
+        have: u64,
+        /// Whose limit it is.
+        who: String,
+    },
+    /// The room for a segment is beyond any address space.
+    #[error("room for a segment of {room} bytes is beyond any address space: ask for less by {ROOM_NAME}")]
+    Unbounded {
+        /// The room in bytes.
+        room: u64,
+    },
+    /// A rank cannot map the memory of all.
+    #[error(
+        "the memory of {} and its room to grow take {asked} bytes of addresses together, but the limit on address space \
+         (ulimit -v) leaves rank {rank} {have}; raise it, or ask for less by {SEGMENT_NAME} and {ROOM_NAME}",
+        count(*.ranks)
+    )]
+    AddressSpace {
+        /// Which rank has the fewest.
+        rank: u32,
+        /// How many ranks share the host.
+        ranks: u32,
+        /// How many bytes of addresses all their files take.
+        asked: u64,
+        /// How many there are.
+        have: u64,
+    },
+    /// The kernel's pool has not enough huge pages.
+    #[error(
+        "{HUGE_NAME}=require: this rank needs {needed} huge pages of {page} bytes, and {free} are free{}; reserve {all} for \
+         all ranks by `sysctl vm.nr_hugepages={all}`, or set {HUGE_NAME}=try",
+        .cause.as_deref().map(|cause| format!(" ({cause})")).unwrap_or_default()
+    )]
+    HugePages {
+        /// How many this rank needs.
+        needed: u64,
+        /// Their size in bytes; 0 where the kernel has none.
+        page: usize,
+        /// How many are free.
+        free: u64,
+        /// How many all ranks need.
+        all: u64,
+        /// What the kernel said, if it was asked.
+        cause: Option<String>,
+    },
+    /// A segment could not be backed with memory at once.
+    #[error("GASWORKS_POPULATE: {0}")]
+    Populate(OsError),
     /// A rank is on another host.
     #[error(
         "rank {rank} does not share memory and a network name space with rank {me}: the shared-memory transport \

@@ -8,6 +8,8 @@ use gasworks_shmem::barrier::Meeting;
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{Control, Slot};
 
+/// The largest huge page that a peer may announce.
+const LARGEST_PAGE: u64 = 16 << 30;
 /// The largest payload of a message.
 pub(crate) const MAX_MEDIUM: usize = 64 << 10;
 /// Reply blocks beyond one for each request that may be out: a thread gives its credit back a moment before it frees
@@ -22,15 +24,18 @@ pub(crate) const PAGE: u64 = 64 << 10;
 pub(crate) struct Card {
     pub bell: usize,
     pub meeting: usize,
+    /// How many bytes of the segment may be used.
+    pub length: usize,
 }
 
 impl Card {
     /// The bytes that one takes: pairs of lines, as the hardware fetches them.
-    const LEN: usize = size_of::<Doorbell>() + size_of::<Meeting>();
+    const LEN: usize = size_of::<Doorbell>() + size_of::<Meeting>() + 128;
 
     pub(crate) fn of(rank: u32) -> Self {
         let bell = rank as usize * Self::LEN;
-        Self { bell, meeting: bell + size_of::<Doorbell>() }
+        let meeting = bell + size_of::<Doorbell>();
+        Self { bell, meeting, length: meeting + size_of::<Meeting>() }
     }
 
     /// The length of the file that holds the cards of so many ranks.
@@ -48,8 +53,10 @@ pub(crate) struct Shape {
     pub total: u32,
     /// Bytes of payload that may be out to one peer.
     pub volume: u64,
-    /// The size of the segment, in whole pages.
-    pub segment: u64,
+    /// What the segment may grow to, in whole pages.
+    pub room: u64,
+    /// What the segment and the whole file are aligned to: [`PAGE`], or the size of a huge page.
+    pub page: u64,
 }
 
 /// A size class of the blocks that carry a rank's requests.
@@ -77,8 +84,12 @@ pub(crate) struct Layout {
     pub request_blocks: usize,
     pub reply_blocks: usize,
     pub segment: usize,
+    /// What the segment may grow to.
+    pub room: usize,
     /// The length of the whole file.
     pub len: usize,
+    /// What that is a multiple of.
+    pub page: usize,
     /// How many slots requests from all peers share.
     pub requests: usize,
     /// How many slots replies share: at least one for each request that may be out.
@@ -111,8 +122,11 @@ impl Shape {
             at = start.checked_add(size)?;
             Some(start)
         };
-        let page = PAGE as usize;
-        let segment = usize::try_from(self.segment.checked_next_multiple_of(PAGE)?).ok()?;
+        let (page, room) = (PAGE as usize, usize::try_from(self.room).ok()?);
+        if !(PAGE..=LARGEST_PAGE).contains(&self.page) {
+            return None;
+        }
+        let align = usize::try_from(self.page).ok().filter(|page| page.is_power_of_two())?;
         let layout = Layout {
             request_control: place(size_of::<Control>(), 256)?,
             reply_control: place(size_of::<Control>(), 256)?,
@@ -122,14 +136,16 @@ impl Shape {
             reply_slots: place(replies * size_of::<Slot>(), 4096)?,
             request_blocks: place(offset, page)?,
             reply_blocks: place(reply_count as usize * MAX_MEDIUM, page)?,
-            segment: place(segment, page)?,
+            segment: place(room, align)?,
+            room,
             len: 0,
+            page: align,
             requests,
             replies,
             reply_count,
             classes,
         };
-        Some(Layout { len: at, ..layout })
+        Some(Layout { len: at.checked_next_multiple_of(align)?, ..layout })
     }
 }
 
@@ -139,6 +155,13 @@ impl Layout {
     pub(crate) fn request_block(&self, index: u32) -> Option<(usize, usize)> {
         let class = self.classes.iter().find(|class| index < class.end)?;
         Some((class.offset + (index - class.first) as usize * class.size, class.size))
+    }
+
+    /// How many bytes of the file the queues and the first `segment` bytes of the segment take, in the file's pages; `None`
+    /// beyond any address space.
+    pub(crate) fn promised(&self, segment: u64) -> Option<usize> {
+        let end = self.segment.checked_add(usize::try_from(segment).ok()?)?;
+        end.checked_next_multiple_of(self.page)
     }
 
     /// The number of request blocks.
@@ -153,10 +176,10 @@ mod tests {
 
     #[test]
     fn nothing_overlaps_and_blocks_stay_inside() {
-        for (depth, total, volume, segment) in
+        for (depth, total, volume, room) in
             [(12, 64, 768 << 10, 1), (1, 1, 0, 0), (4096, 65536, 1 << 32, 1 << 40)]
         {
-            let layout = Shape { depth, total, volume, segment }.lay_out().expect("it fits");
+            let layout = Shape { depth, total, volume, room, page: PAGE }.lay_out().expect("it fits");
             let ends = [
                 layout.request_control + 256,
                 layout.reply_control + 256,
@@ -183,8 +206,16 @@ mod tests {
             assert!(layout.request_blocks + end <= layout.reply_blocks);
             assert!(layout.request_block(layout.request_count()).is_none());
             assert_eq!(layout.segment as u64 % PAGE, 0);
-            assert!(layout.len as u64 >= layout.segment as u64 + segment);
+            assert!(layout.len as u64 >= layout.segment as u64 + room);
         }
-        assert!(Shape { depth: 1, total: 1, volume: 0, segment: u64::MAX }.lay_out().is_none());
+        let shape = Shape { depth: 1, total: 1, volume: 0, room: 5000, page: 2 << 20 };
+        let layout = shape.lay_out().expect("it fits");
+        assert_eq!((layout.segment % (2 << 20), layout.len % (2 << 20)), (0, 0));
+        assert_eq!(layout.promised(0), Some(layout.segment));
+        assert_eq!(layout.promised(1), Some(layout.len));
+        assert_eq!(layout.promised(u64::MAX), None);
+        for (room, page) in [(u64::MAX, PAGE), (0, 0), (0, 4096), (0, 3 << 20), (0, 1 << 40)] {
+            assert!(Shape { room, page, ..shape }.lay_out().is_none(), "{room} {page}");
+        }
     }
 }

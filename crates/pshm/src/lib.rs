@@ -11,11 +11,15 @@
 //! - [`ShmBarrier`]: the barrier, which implements [`gasworks_core::SharedBarrier`].
 #![deny(missing_docs, unsafe_code)]
 
+mod announce;
 mod barrier;
 mod error;
+mod grow;
 mod layout;
 mod meet;
+mod memory;
 mod open;
+mod prepare;
 #[allow(unsafe_code)]
 mod region;
 mod settings;
@@ -27,6 +31,7 @@ mod wire;
 
 pub use barrier::ShmBarrier;
 pub use error::PshmError;
+pub use memory::{HugePages, Memory, Pages};
 pub use open::{Config, Opened, open};
-pub use settings::{SETTINGS, segment_size};
+pub use settings::SETTINGS;
 pub use wire::{MAX_MEDIUM, Pshm};

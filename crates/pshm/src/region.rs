@@ -18,12 +18,15 @@ use gasworks_shmem::inbox::Inbox;
 use gasworks_shmem::view;
 use gasworks_sock::sleeper;
 use gasworks_sync::RawBytes;
+use gasworks_sync::atomic::AtomicU64;
 
 /// One rank's card and file, mapped here.
 #[derive(Debug)]
 pub(crate) struct Region {
     pub bell: &'static Doorbell,
     pub meeting: &'static Meeting,
+    /// How many bytes of its segment may be used.
+    pub length: &'static AtomicU64,
     /// Requests to this rank.
     pub requests: Inbox<'static>,
     /// Replies and credits to this rank.
@@ -50,19 +53,19 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Takes the radix of the barrier, the file of cards and the ranks' own in rank order, each with its layout and the length of its segment.
+    /// Takes the radix of the barrier, the file of cards and the ranks' own in rank order, each with its layout.
     pub(crate) fn new(
         me: u32,
         job: &str,
         radix: usize,
         cards: Mapping,
-        mapped: Vec<(Mapping, Layout, u64)>,
+        mapped: Vec<(Mapping, Layout)>,
     ) -> Result<Self, PshmError> {
         // SAFETY: the mapping moves into the host, which outlives all its views (G1).
         let lines = unsafe { cards.bytes() };
         let mut ranks = Vec::with_capacity(mapped.len());
         let mut names = Vec::with_capacity(2 * mapped.len());
-        for (rank, (mapping, layout, segment)) in mapped.iter().enumerate() {
+        for (rank, (mapping, layout)) in mapped.iter().enumerate() {
             let fails =
                 || PshmError::Descriptor { rank: rank as u32, what: "its layout is inconsistent".into() };
             // SAFETY: the mapping moves into the host, which outlives all its views (G1).
@@ -70,15 +73,15 @@ impl Host {
             let region = Region::new(lines, Card::of(rank as u32), bytes, *layout).ok_or_else(fails)?;
             let queues = bytes.slice(0, layout.segment).ok_or_else(fails)?;
             names.push(faults::name_range(queues, &format!("message queues of rank {rank} (job {job})"))?);
-            if *segment > 0 {
-                let segment = bytes.slice(layout.segment, *segment as usize).ok_or_else(fails)?;
+            if layout.room > 0 {
+                let segment = bytes.slice(layout.segment, layout.room).ok_or_else(fails)?;
                 names.push(faults::name_range(segment, &format!("segment of rank {rank} (job {job})"))?);
             }
             ranks.push(region);
         }
         let barrier = Barrier::new(ranks.iter().map(|rank| rank.meeting), me as usize, radix)
             .ok_or(PshmError::Announcement { rank: me, what: "it is not among the ranks of its own host" })?;
-        let mappings = mapped.into_iter().map(|(mapping, ..)| mapping).collect();
+        let mappings = mapped.into_iter().map(|(mapping, _)| mapping).collect();
         Ok(Self { me, ranks: ranks.into(), barrier, _names: names, _mappings: mappings, _cards: cards })
     }
 
@@ -94,10 +97,11 @@ impl Region {
     fn new(cards: RawBytes, card: Card, bytes: RawBytes, layout: Layout) -> Option<Self> {
         // SAFETY: for all views: mapped as long as they are used (G1), touched in no other way (G2). `slice` checks
         // that they lie inside and are aligned.
-        let (bells, meetings, controls, flags, slots) = unsafe {
+        let (bells, meetings, lengths, controls, flags, slots) = unsafe {
             (
                 view::slice(cards, card.bell, 1)?,
                 view::slice(cards, card.meeting, 1)?,
+                view::slice(cards, card.length, 1)?,
                 [
                     view::slice(bytes, layout.request_control, 1)?,
                     view::slice(bytes, layout.reply_control, 1)?,
@@ -115,6 +119,7 @@ impl Region {
         Some(Self {
             bell: bells.first()?,
             meeting: meetings.first()?,
+            length: lengths.first()?,
             requests: Inbox::new(controls[0].first()?, slots[0])?,
             replies: Inbox::new(controls[1].first()?, slots[1])?,
             request_blocks: Blocks::new(flags[0]),

@@ -1,15 +1,62 @@
 //! The settings that this crate reads.
 
-use gasworks_os::settings::{Kind, Setting, SettingError};
+use crate::memory::{HugePages, Memory};
+use gasworks_os::settings::{Kind, Setting, SettingError, Share};
 use std::time::Duration;
 
 const SEGMENT: Setting = Setting {
     name: "GASWORKS_SEGMENT_SIZE",
     aliases: &["GASNET_MAX_SEGSIZE"],
-    kind: Kind::Size { min: 0, max: 1 << 46 },
+    kind: Kind::Share,
     default: "64M",
-    unit: "bytes",
-    meaning: "size of each rank's segment; rounded up to whole pages",
+    unit: "",
+    meaning: "size of each rank's segment, rounded up to whole pages",
+    reader: "pshm",
+};
+const LIMIT: Setting = Setting {
+    name: "GASWORKS_SEGMENT_LIMIT",
+    aliases: &["GASNET_MAX_SEGSIZE"],
+    kind: Kind::Share,
+    default: "0.85/H",
+    unit: "",
+    meaning: "the largest segment that a program may ask for",
+    reader: "pshm",
+};
+const ROOM: Setting = Setting {
+    name: "GASWORKS_SEGMENT_MAX",
+    aliases: &[],
+    kind: Kind::Share,
+    default: "",
+    unit: "",
+    meaning: "size that segments have room to grow to; it takes addresses, not memory; unset: they keep their size",
+    reader: "pshm",
+};
+const HUGE_PAGES: Setting = Setting {
+    name: "GASWORKS_HUGE_PAGES",
+    aliases: &["GASNET_USE_HUGEPAGES"],
+    kind: Kind::Choice(&["off", "try", "require", "0", "1", "no", "yes"]),
+    default: "off",
+    unit: "",
+    meaning: "whether segments and queues lie in huge pages: from the kernel's pool where it has enough, else transparent \
+              ones (try, 1, yes), or from the pool alone (require)",
+    reader: "pshm",
+};
+const NUMA: Setting = Setting {
+    name: "GASWORKS_NUMA",
+    aliases: &[],
+    kind: Kind::Boolean,
+    default: "1",
+    unit: "",
+    meaning: "each rank's memory comes from the memory nodes of the processors that it may run on, whoever touches it first",
+    reader: "pshm",
+};
+const POPULATE: Setting = Setting {
+    name: "GASWORKS_POPULATE",
+    aliases: &[],
+    kind: Kind::Boolean,
+    default: "0",
+    unit: "",
+    meaning: "each rank backs all of its segment with memory when the job starts, and when the segment grows",
     reader: "pshm",
 };
 const ATTACH_TIMEOUT: Setting = Setting {
@@ -33,14 +80,26 @@ const BARRIER_RADIX: Setting = Setting {
 };
 
 /// The rows of this crate in the table of settings.
-pub const SETTINGS: &[Setting] = &[SEGMENT, ATTACH_TIMEOUT, BARRIER_RADIX];
+pub const SETTINGS: &[Setting] =
+    &[SEGMENT, LIMIT, ROOM, HUGE_PAGES, NUMA, POPULATE, ATTACH_TIMEOUT, BARRIER_RADIX];
 
-/// The size of a segment that the settings ask for.
-///
-/// # Errors
-/// The setting is not a size or out of its limits.
-pub fn segment_size() -> Result<u64, SettingError> {
-    Ok(SEGMENT.number()?.unwrap_or(64 << 20))
+/// What the settings say of memory.
+pub(crate) fn memory() -> Result<Memory, SettingError> {
+    let huge_pages = match HUGE_PAGES.choice()? {
+        "try" | "1" | "yes" => HugePages::Try,
+        "require" => HugePages::Require,
+        _ => HugePages::Off,
+    };
+    Ok(Memory {
+        segment: SEGMENT.share()?.unwrap_or(Share::bytes(64 << 20)),
+        // Nobody has asked for the default.
+        at_most: SEGMENT.raw().is_none(),
+        room: ROOM.share()?,
+        limit: LIMIT.share()?,
+        huge_pages,
+        place: NUMA.boolean()?,
+        populate: POPULATE.boolean()?,
+    })
 }
 
 /// How many of so many ranks meet at each count of the barrier; 0 for all.
@@ -53,7 +112,16 @@ pub(crate) fn attach_timeout() -> Result<Duration, SettingError> {
     Ok(ATTACH_TIMEOUT.seconds()?.unwrap_or(Duration::from_secs(60)))
 }
 
+/// How an error names the limit on segments.
+pub(crate) fn limit_name(limit: Share) -> String {
+    format!("the setting {} ({limit})", LIMIT.name)
+}
+
 /// The name of the setting that an error about segments should mention.
 pub(crate) const SEGMENT_NAME: &str = SEGMENT.name;
+/// The name of the setting that an error about the growth of segments should mention.
+pub(crate) const ROOM_NAME: &str = ROOM.name;
+/// The name of the setting that an error about huge pages should mention.
+pub(crate) const HUGE_NAME: &str = HUGE_PAGES.name;
 /// The name of the setting that an error about time should mention.
 pub(crate) const TIMEOUT_NAME: &str = ATTACH_TIMEOUT.name;

@@ -12,7 +12,7 @@ mod steps;
 
 use gasworks_bootstrap::{Bootstrap, BootstrapError};
 use gasworks_core::{Arrived, Class, Name, SharedBarrier, Wire, WireError};
-use gasworks_pshm::{Config, MAX_MEDIUM, Opened, open};
+use gasworks_pshm::{Config, MAX_MEDIUM, Memory, Opened, open};
 use gasworks_sync::{Mode, Par, Seq};
 use std::cell::{Cell, RefCell};
 use std::io::{BufRead, BufReader, Write};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 const GAVE_UP: u8 = 3;
 const NOT_OPENED: u8 = 2;
-const CONFIG: Config = Config { segment: 100_000, depth: 4, total: 8, volume: 4 << 16 };
+const CONFIG: Config = Config { memory: Memory::of(100_000), depth: 4, total: 8, volume: 4 << 16 };
 const SIZES: [usize; 5] = [0, 100, 600, 5000, MAX_MEDIUM];
 
 fn main() -> ExitCode {
@@ -212,7 +212,7 @@ fn fill(from: u32, number: u64) -> Vec<u8> {
 
 fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
     let &Start { rank: me, size, seconds } = start;
-    let Opened { wire, peers, barrier } = opened;
+    let Opened { wire, peers, barrier, .. } = opened;
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let alive = || if Instant::now() < deadline { Ok(()) } else { Err(GiveUp) };
     let pass = || {

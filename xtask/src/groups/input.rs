@@ -28,7 +28,7 @@ const CASES: &[Case] = &[
         name: "wrong-setting",
         make: |built, _| Ok(job(built, 2, "hello")?.env("GASWORKS_SEGMENT_SIZE", "lots")),
         code: 1,
-        says: &["setting GASWORKS_SEGMENT_SIZE=\"lots\"", "wanted a size from"],
+        says: &["setting GASWORKS_SEGMENT_SIZE=\"lots\"", "wanted a size such as 64M"],
     },
     Case {
         name: "setting-out-of-limits",

@@ -63,8 +63,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// There is no such rank.
     pub fn segment(&self, rank: u32) -> Result<Segment, Error> {
         let peers = self.engine().peers();
-        match peers.get(rank) {
-            Some(peer) => Ok(Segment { rank, len: peer.len }),
+        match peers.len_of(rank) {
+            Some(len) => Ok(Segment { rank, len }),
             None => {
                 let cause = gasworks_memory::MemoryError::NoSuchRank { rank, ranks: peers.ranks() };
                 Err(gasworks_core::Error::Memory { during: "segment query", cause }.into())

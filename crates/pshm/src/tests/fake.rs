@@ -1,6 +1,6 @@
 //! A bootstrap whose ranks are threads of this process.
 
-use crate::{Config, Opened, PshmError, open};
+use crate::{Config, Memory, Opened, PshmError, open};
 use gasworks_bootstrap::{Bootstrap, BootstrapError};
 use gasworks_sync::Mode;
 use std::collections::HashMap;
@@ -66,7 +66,8 @@ impl Bootstrap for Fake {
     }
 }
 
-pub(crate) const CONFIG: Config = Config { segment: 1 << 20, depth: 4, total: 8, volume: 4 << 16 };
+pub(crate) const SEGMENT: u64 = 1 << 20;
+pub(crate) const CONFIG: Config = Config { memory: Memory::of(SEGMENT), depth: 4, total: 8, volume: 4 << 16 };
 
 /// Runs `body` as each of `size` ranks, on a thread each, with an open transport.
 pub(crate) fn run<M: Mode, R: Send>(

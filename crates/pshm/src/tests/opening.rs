@@ -1,7 +1,7 @@
 //! Opening, and what it says when it cannot.
 
 use super::fake::{self, CONFIG};
-use crate::{Config, PshmError, open};
+use crate::{Config, Memory, PshmError, open};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_memory::PeerFlags;
 use gasworks_sync::{Par, Seq};
@@ -10,7 +10,9 @@ use gasworks_sync::{Par, Seq};
 fn a_segment_larger_than_memory_is_refused_on_every_rank() {
     let errors = fake::each(3, |rank| {
         let segment = if rank.rank() == 1 { 1 << 45 } else { 4096 };
-        open::<Seq>(&rank, &Config { segment, ..CONFIG }).expect_err("too large").to_string()
+        open::<Seq>(&rank, &Config { memory: Memory::of(segment), ..CONFIG })
+            .expect_err("too large")
+            .to_string()
     });
     for (rank, error) in errors.iter().enumerate() {
         assert!(error.contains("GASWORKS_SEGMENT_SIZE") && error.contains("35184372088832"), "{error}");
@@ -23,7 +25,7 @@ fn segments_that_are_too_large_together_are_refused_on_every_rank() {
     // Each fits, four do not; the margin allows for memory that comes and goes meanwhile.
     let each = gasworks_os::limits::available_memory().bytes / 2;
     let errors = fake::each(4, |rank| {
-        open::<Par>(&rank, &Config { segment: each, ..CONFIG }).expect_err("too large together")
+        open::<Par>(&rank, &Config { memory: Memory::of(each), ..CONFIG }).expect_err("too large together")
     });
     for error in errors {
         assert!(matches!(error, PshmError::Memory { ranks: 4, asked, have, .. } if asked > have), "{error}");
@@ -33,7 +35,7 @@ fn segments_that_are_too_large_together_are_refused_on_every_rank() {
 #[test]
 fn segments_may_differ_and_may_be_empty() {
     let lens = fake::each(3, |rank| {
-        let config = Config { segment: u64::from(rank.rank()) * 5000, ..CONFIG };
+        let config = Config { memory: Memory::of(u64::from(rank.rank()) * 5000), ..CONFIG };
         let opened = open::<Seq>(&rank, &config).expect("open");
         let peers = &opened.peers;
         assert!(peers.get(rank.rank()).is_some_and(|peer| peer.flags == PeerFlags::SELF | PeerFlags::MAPPED));

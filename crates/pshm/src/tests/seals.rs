@@ -1,8 +1,8 @@
 //! What ranks hand each other cannot change its size afterwards. The test plays rank 1 against a real rank 0.
 
-use super::fake::{self, CONFIG, Fake};
+use super::fake::{self, CONFIG, Fake, SEGMENT};
 use crate::layout::{Card, PAGE, Shape};
-use crate::{PshmError, meet, open};
+use crate::{Config, PshmError, meet, open};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_os::{memfd, random, unix};
 use gasworks_sync::Seq;
@@ -24,8 +24,8 @@ fn announce(rank: &Fake) -> [meet::Nonce; 2] {
 
 /// How long the file of a rank with [`CONFIG`] is.
 fn file_len() -> usize {
-    let segment = CONFIG.segment.next_multiple_of(PAGE);
-    let shape = Shape { depth: CONFIG.depth, total: CONFIG.total, volume: CONFIG.volume, segment };
+    let Config { depth, total, volume, .. } = CONFIG;
+    let shape = Shape { depth, total, volume, room: SEGMENT, page: PAGE };
     shape.lay_out().expect("it fits").len
 }
 

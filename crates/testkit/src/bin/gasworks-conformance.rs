@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::{Parser, ValueEnum};
 use gasworks::{Config, Job, Par, ParSync, Seq};
 use gasworks_testkit::conformance::special::{SPECIALS, STACK, odd_table, suite_on};
-use gasworks_testkit::conformance::{Stage, State, SuiteMode, cases, run_case, segment};
+use gasworks_testkit::conformance::{Stage, State, SuiteMode, cases, memory, run_case, segment};
 use gasworks_testkit::simnet::SimConfig;
 use std::ops::Range;
 use std::process::ExitCode;
@@ -128,7 +128,9 @@ fn in_job<M: SuiteMode>(args: &Args) -> Result<()> {
     }
     let state = Arc::new(State::default());
     let (table, handlers) = M::table(&state)?;
-    let job = Job::open(Config::from_env()?.segment(args.segment.unwrap_or(segment(64))), table)?;
+    let size = args.segment.unwrap_or(segment(64));
+    let config = Config::from_env()?.segment(size).segment_max(size.saturating_add(memory::ROOM));
+    let job = Job::open(config, table)?;
     if args.abort {
         if job.rank() == 0 {
             job.abort(42, "asked to");

@@ -10,6 +10,7 @@ mod events;
 mod flow;
 mod handlers;
 mod meet;
+pub mod memory;
 mod messages;
 mod negotiated;
 mod pattern;
@@ -214,6 +215,7 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("wrong.range", 1, wrong::range),
         case("wrong.local", 1, wrong::local),
         case("wrong.alloc", 1, wrong::alloc),
+        case("memory.growth", 1, memory::growth),
         case("barrier.split-phase", 1, meet::split_phase),
         case("barrier.skewed", 1, meet::skewed),
         case("barrier.out-of-turn", 1, meet::out_of_turn),

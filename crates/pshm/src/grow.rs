@@ -1,0 +1,140 @@
+//! Segments that grow in place.
+//!
+//! A rank's file has room for the largest segment from the beginning: a file's bytes cost nothing until they are touched,
+//! and neither do the addresses that all ranks map. How much of it is segment stands in a word on the owner's card. To
+//! grow is to see that there is memory and to write that word; who finds a range beyond the length that it knows reads
+//! the word again. So nobody waits for anybody, and a rank that dies on the way leaves the old length or the new one.
+
+use crate::error::PshmError;
+use crate::memory::{Memory, Pages};
+use crate::region::Host;
+use crate::settings::ROOM_NAME;
+use gasworks_memory::{Growth, Largest, MemoryError};
+use gasworks_os::limits::{self, Limit};
+use gasworks_os::memfd;
+use gasworks_os::populate::populate;
+use gasworks_sync::atomic::Ordering::Relaxed;
+use gasworks_sync::{Lock, Mode, Par, RawBytes, kill_point};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often it is told how far the population of memory has come.
+const TELL: Duration = Duration::from_secs(2);
+
+/// What this rank needs to make its own segment grow.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    host: Arc<Host>,
+    /// How long this rank's own segment is. Its card says the same, but others can write there.
+    own: <Par as Mode>::Lock<u64>,
+    memory: Memory,
+    limit: Option<Limit>,
+    pages: Pages,
+    /// This rank's own file, where huge pages have to be promised to what is new.
+    file: Option<OwnedFd>,
+    largest: Largest,
+}
+
+impl Segments {
+    /// Announces the length that this rank's segment begins with.
+    pub(crate) fn new(
+        host: Arc<Host>,
+        len: u64,
+        memory: Memory,
+        limit: Option<Limit>,
+        (pages, file): (Pages, OwnedFd),
+        largest: Largest,
+    ) -> Self {
+        host.mine().length.store(len, Relaxed);
+        let file = matches!(pages, Pages::Huge(_)).then_some(file);
+        Self { host, own: Lock::new(len), memory, limit, pages, file, largest }
+    }
+
+    /// Backs all of the segment with memory, if that is wanted.
+    pub(crate) fn populate_all(&self) -> Result<(), PshmError> {
+        let len = self.host.mine().length.load(Relaxed);
+        self.populate(0, len).map_err(PshmError::Populate)
+    }
+
+    fn populate(&self, from: u64, to: u64) -> Result<(), gasworks_os::OsError> {
+        let new = self.segment_part(from, to).filter(|new| self.memory.populate && !new.is_empty());
+        let Some(new) = new else { return Ok(()) };
+        let mut told = Instant::now();
+        populate(new, |done| {
+            if told.elapsed() >= TELL {
+                told = Instant::now();
+                let (me, done, all) = (self.host.me, done >> 20, new.len() >> 20);
+                gasworks_os::say(&format!(
+                    "gasworks: rank {me}: {done} of {all} MiB of its segment are backed with memory so far"
+                ));
+            }
+        })
+    }
+
+    fn segment_part(&self, from: u64, to: u64) -> Option<RawBytes> {
+        let mine = self.host.mine();
+        mine.bytes.slice(mine.layout.segment + from as usize, usize::try_from(to.checked_sub(from)?).ok()?)
+    }
+
+    /// Sees that there is memory for `from..to` of the own segment; the cause where there is not.
+    fn provide(&self, from: u64, to: u64) -> Result<(), String> {
+        let room = self.host.mine().layout.room as u64;
+        if to > room {
+            return Err(format!(
+                "it has room for {room} bytes; reserve more by Config::segment_max or {ROOM_NAME} when the job starts"
+            ));
+        }
+        if let Some(Limit { bytes, who }) = &self.limit
+            && to > *bytes
+        {
+            return Err(format!("{who} allows {bytes} bytes"));
+        }
+        let Limit { bytes: available, who } = limits::available_memory();
+        if to - from > available {
+            return Err(format!("{who} leaves {available} bytes"));
+        }
+        if let (Some(file), Pages::Huge(page)) = (&self.file, self.pages) {
+            let layout = &self.host.mine().layout;
+            let (start, end) = (layout.promised(from).unwrap_or(0), layout.promised(to).unwrap_or(0));
+            if end > start {
+                memfd::promise(file.as_fd(), start, end).map_err(|error| {
+                    let pages = (end - start) / page;
+                    format!("the pool has no {pages} huge pages left ({error}); add some by sysctl vm.nr_hugepages")
+                })?;
+            }
+        }
+        self.populate(from, to).map_err(|error| error.to_string())
+    }
+}
+
+impl Growth for Segments {
+    fn length(&self, rank: u32) -> u64 {
+        // Relaxed: nothing but the number itself is handed over; the bytes are there, and zero, from the beginning.
+        self.host.ranks.get(rank as usize).map_or(0, |region| region.length.load(Relaxed))
+    }
+
+    fn grow(&self, len: u64) -> Result<u64, MemoryError> {
+        self.own.with(|own| {
+            let (rank, from) = (self.host.me, *own);
+            if len <= from {
+                return Ok(from);
+            }
+            let refused = |cause| MemoryError::CannotGrow { rank, from, to: len, cause };
+            let page = memfd::page_size() as u64;
+            let to = len
+                .checked_next_multiple_of(page)
+                .ok_or_else(|| refused("no address space is as large".into()))?;
+            self.provide(from, to).map_err(refused)?;
+            kill_point!("pshm.grow.provided");
+            self.host.mine().length.store(to, Relaxed);
+            kill_point!("pshm.grow.announced");
+            *own = to;
+            Ok(to)
+        })
+    }
+
+    fn largest(&self) -> Largest {
+        self.largest
+    }
+}

@@ -1,0 +1,173 @@
+//! What is wanted of a rank's memory, and what the limits make of it.
+
+use crate::error::PshmError;
+use crate::settings;
+use gasworks_os::limits::{self, Limit};
+use gasworks_os::memfd;
+use gasworks_os::settings::{SettingError, Share};
+
+/// What is wanted of the memory of a rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Memory {
+    /// The size of the segment.
+    pub segment: Share,
+    /// Whether a segment above the limit is cut down to it, and not an error.
+    pub at_most: bool,
+    /// The size that the segment has room to grow to; without it, it cannot.
+    pub room: Option<Share>,
+    /// The largest segment allowed.
+    pub limit: Option<Share>,
+    /// Whether it lies in huge pages.
+    pub huge_pages: HugePages,
+    /// Whether it lies on the memory nodes of the processors that this rank may run on.
+    pub place: bool,
+    /// Whether all of the segment is backed with memory at once.
+    pub populate: bool,
+}
+
+/// Whether memory lies in huge pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum HugePages {
+    /// It does not.
+    #[default]
+    Off,
+    /// It does if the kernel's pool has enough of them; else the kernel is asked for transparent ones; else it does not.
+    Try,
+    /// It does, from the kernel's pool, or the job does not start.
+    Require,
+}
+
+/// What a rank's memory lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// Ordinary pages.
+    Base,
+    /// Ordinary pages which the kernel joins to huge ones when it can.
+    Transparent,
+    /// Huge pages of this size in bytes, kept for this rank.
+    Huge(usize),
+}
+
+impl Memory {
+    /// A segment of so many bytes, and the defaults but for the limit.
+    pub const fn of(segment: u64) -> Self {
+        Self {
+            segment: Share::bytes(segment),
+            at_most: false,
+            room: None,
+            limit: None,
+            huge_pages: HugePages::Off,
+            place: true,
+            populate: false,
+        }
+    }
+
+    /// What the settings say.
+    ///
+    /// # Errors
+    /// A setting cannot be used as it stands.
+    pub fn from_settings() -> Result<Self, SettingError> {
+        settings::memory()
+    }
+}
+
+/// Sizes in bytes, limits applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// The segment, in whole pages.
+    pub segment: u64,
+    /// What it may grow to.
+    pub room: u64,
+    /// The largest segment that this rank could have had, if all had the same.
+    pub largest: u64,
+    /// The setting's limit on the segment, with its name.
+    pub limit: Option<Limit>,
+    /// What the machine and the control groups leave.
+    pub available: Limit,
+    /// How many bytes of addresses can still be mapped.
+    pub space: u64,
+}
+
+/// Turns wishes into sizes, for one of `ranks` on this host whose queues take `internal` bytes.
+pub(crate) fn sizes(memory: &Memory, ranks: u32, internal: u64) -> Result<Sizes, PshmError> {
+    let (available, total) = (limits::available_memory(), limits::total_memory().bytes);
+    // What a whole host shares includes the queues.
+    let bytes = |share: Share| {
+        let bytes = share.for_each(total, ranks);
+        if share.of_host { bytes.saturating_sub(internal) } else { bytes }
+    };
+    let without_queues = |limit: Limit| Limit { bytes: limit.bytes.saturating_sub(internal), ..limit };
+    let limit = memory.limit.map(|limit| Limit { bytes: bytes(limit), who: settings::limit_name(limit) });
+    let file = limits::file_size().map(without_queues);
+    let space = limits::address_space().map_or(u64::MAX, |limit| limit.bytes);
+    let each = u64::from(ranks.max(1));
+    let bounds = [limit.as_ref(), file.as_ref()].into_iter().flatten().map(|limit| limit.bytes);
+    let shares = [available.bytes / each, (space / each).saturating_sub(internal)];
+    let page = memfd::page_size() as u64;
+    let largest = bounds.chain(shares).min().unwrap_or(0) / page * page;
+
+    let mut segment = bytes(memory.segment);
+    if memory.at_most {
+        segment = segment.min(largest);
+    }
+    let too_large =
+        |asked| PshmError::Memory { ranks: 1, asked, have: available.bytes, who: available.who.clone() };
+    if segment > available.bytes {
+        return Err(too_large(segment));
+    }
+    let segment = segment.checked_next_multiple_of(page).ok_or_else(|| too_large(segment))?;
+    let room = memory.room.map_or(segment, bytes).max(segment);
+    let room = room.checked_next_multiple_of(page).ok_or_else(|| too_large(room))?;
+    for (asked, limit) in [(segment, &limit), (room, &file)] {
+        if let Some(Limit { bytes, who }) = limit
+            && asked > *bytes
+        {
+            return Err(PshmError::Limit { asked, have: *bytes, who: who.clone() });
+        }
+    }
+    Ok(Sizes { segment, room, largest, limit, available, space })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERNAL: u64 = 16 << 20;
+
+    #[test]
+    fn shares_of_a_host_include_the_queues() {
+        let total = limits::total_memory().bytes;
+        let half = Memory { segment: Share::of_host(0.125), ..Memory::of(0) };
+        let found = sizes(&half, 4, INTERNAL).expect("there is as much");
+        let wanted = (total / 32).saturating_sub(INTERNAL);
+        assert!(found.segment >= wanted && found.segment < wanted + (1 << 20), "{found:?} {wanted}");
+        assert_eq!(found.room, found.segment);
+    }
+
+    #[test]
+    fn a_limit_is_an_error_for_whom_it_matters() {
+        let limit = Share::parse("8M");
+        let memory = Memory { limit, ..Memory::of(8 << 20) };
+        let fits = sizes(&memory, 2, INTERNAL).expect("as large as the limit");
+        assert_eq!((fits.segment, fits.largest), (8 << 20, 8 << 20));
+        let beyond = Memory { segment: Share::bytes((8 << 20) + 1), ..memory };
+        let text = sizes(&beyond, 2, INTERNAL).expect_err("beyond the limit").to_string();
+        assert!(text.contains("8392704 bytes") && text.contains("GASWORKS_SEGMENT_LIMIT"), "{text}");
+        let cut = sizes(&Memory { at_most: true, ..beyond }, 2, INTERNAL).expect("cut down");
+        assert_eq!(cut.segment, 8 << 20);
+    }
+
+    #[test]
+    fn room_is_at_least_the_segment() {
+        let memory = Memory { room: Some(Share::bytes(5000)), ..Memory::of(3 * 4096) };
+        assert_eq!(sizes(&memory, 1, INTERNAL).map(|sizes| sizes.room).ok(), Some(3 * 4096));
+        let memory = Memory { room: Some(Share::bytes(u64::MAX)), ..memory };
+        assert!(sizes(&memory, 1, INTERNAL).is_err());
+        let wide = Memory { room: Some(Share::bytes(1 << 44)), ..memory };
+        assert_eq!(
+            sizes(&wide, 1, INTERNAL).map(|sizes| sizes.room).ok(),
+            Some(1 << 44),
+            "room costs nothing"
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! Everything of the opening that can fail without the others: sizes, the memory file, its place.
+
+use crate::announce::Announcement;
+use crate::error::PshmError;
+use crate::layout::{Card, Layout, PAGE, Shape};
+use crate::meet::{self, LEADER, Lead};
+use crate::memory::{self, HugePages, Memory, Pages, Sizes};
+use crate::open::Config;
+use crate::settings;
+use gasworks_bootstrap::Bootstrap;
+use gasworks_os::limits::Limit;
+use gasworks_os::memfd::{self, Mapping, MemFd};
+use gasworks_os::{OsError, affinity, huge, numa, random};
+use gasworks_sync::kill_point;
+use std::time::Duration;
+
+/// What a rank has ready when it announces itself.
+pub(crate) struct Prepared {
+    pub file: MemFd,
+    pub mapping: Mapping,
+    pub pages: Pages,
+    pub lead: Option<Lead>,
+    pub announcement: Announcement,
+    /// The setting's limit on the segment.
+    pub limit: Option<Limit>,
+    pub allowed: Duration,
+}
+
+pub(crate) fn prepare(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Prepared, PshmError> {
+    let (me, ranks) = (bootstrap.rank(), bootstrap.size());
+    let allowed = settings::attach_timeout()?;
+    let max = u32::from(u16::MAX);
+    if ranks > max {
+        return Err(PshmError::TooManyRanks { ranks, max });
+    }
+    let Config { memory, depth, total, volume } = *config;
+    let bare = Shape { depth, total, volume, room: 0, page: PAGE };
+    let internal = bare.lay_out().map_or(u64::MAX, |layout| layout.len as u64);
+    let Sizes { segment, room, largest, limit, available, space } = memory::sizes(&memory, ranks, internal)?;
+    let shape = Shape { room, ..bare };
+    let name = format!("gasworks job {} rank {me}", bootstrap.job());
+    let Made { file, pages, shape, layout } = make(&name, memory.huge_pages, shape, segment, ranks)?;
+    let mapping = file.map()?;
+    if pages == Pages::Transparent {
+        huge::advise(&mapping)?;
+    }
+    place_memory(&memory, &mapping);
+    kill_point!("pshm.open.created");
+    let base = mapping.as_ptr() as u64 + layout.segment as u64;
+    let nonce = random::nonce()?;
+    let lead = match me {
+        LEADER => Some(Lead {
+            listener: if ranks > 1 { Some(meet::listen(&nonce)?) } else { None },
+            cards: memfd::create(&format!("gasworks job {} cards", bootstrap.job()), Card::file_len(ranks))?,
+        }),
+        _ => None,
+    };
+    let (Limit { bytes: available, who }, place) = (available, place());
+    let radix = settings::barrier_radix(ranks)?;
+    let announcement =
+        Announcement { nonce, shape, segment, base, largest, space, available, who, radix, place };
+    Ok(Prepared { file, mapping, pages, lead, announcement, limit, allowed })
+}
+
+/// A memory file, what it consists of, and its layout.
+struct Made {
+    file: MemFd,
+    pages: Pages,
+    shape: Shape,
+    layout: Layout,
+}
+
+fn make(name: &str, wanted: HugePages, shape: Shape, segment: u64, ranks: u32) -> Result<Made, PshmError> {
+    let unbounded = || PshmError::Unbounded { room: shape.room };
+    if wanted != HugePages::Off {
+        match (make_huge(name, shape, segment, ranks), wanted) {
+            (Ok(made), _) => return Ok(made),
+            (Err(error), HugePages::Require) => return Err(error),
+            (Err(error), _) => tracing::debug!(%error, "no huge pages from the pool"),
+        }
+    }
+    let transparent = wanted == HugePages::Try && huge::transparent_allowed();
+    let page = if transparent { huge::page_size().map_or(PAGE, |page| page as u64) } else { PAGE };
+    let shape = Shape { page: page.max(PAGE), ..shape };
+    let layout = shape.lay_out().ok_or_else(unbounded)?;
+    let file = memfd::create(name, layout.len)?;
+    Ok(Made { file, pages: if transparent { Pages::Transparent } else { Pages::Base }, shape, layout })
+}
+
+/// From the kernel's pool, with pages promised to the queues and the segment, not to the room beyond.
+fn make_huge(name: &str, shape: Shape, segment: u64, ranks: u32) -> Result<Made, PshmError> {
+    let refused = |needed, pool: huge::Pool, cause: Option<OsError>| PshmError::HugePages {
+        needed,
+        page: pool.page,
+        free: pool.free,
+        all: needed.saturating_mul(ranks.into()),
+        cause: cause.map(|cause| cause.cause.to_string()),
+    };
+    let pool = huge::pool_now().ok_or_else(|| refused(0, huge::Pool { page: 0, free: 0 }, None))?;
+    let shape = Shape { page: (pool.page as u64).max(PAGE), ..shape };
+    let layout = shape.lay_out().ok_or(PshmError::Unbounded { room: shape.room })?;
+    let end = layout.promised(segment).ok_or(PshmError::Unbounded { room: shape.room })?;
+    let needed = (end / pool.page) as u64;
+    let failed = |cause| refused(needed, pool, Some(cause));
+    let file = memfd::create_huge(name, layout.len).map_err(failed)?;
+    file.promise(0, end).map_err(failed)?;
+    Ok(Made { file, pages: Pages::Huge(pool.page), shape, layout })
+}
+
+/// Nothing but speed depends on it, and containers may forbid it: so a refusal is no error.
+fn place_memory(memory: &Memory, mapping: &Mapping) {
+    if !memory.place {
+        return;
+    }
+    let nodes = numa::nodes_of(&affinity::allowed().unwrap_or_default());
+    if !nodes.is_empty()
+        && let Err(error) = numa::prefer(mapping, &nodes)
+    {
+        tracing::debug!(%error, "memory is not placed");
+    }
+}
+
+/// Names what processes must have in common: the boot of a kernel and a network name space.
+fn place() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let net = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
+    format!("{} {}", boot.trim(), net.display())
+}
