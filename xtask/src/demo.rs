@@ -289,7 +289,7 @@ fn real_genome() -> Result<bool> {
 }
 
 /// Cargo's target directory.
-fn target() -> Result<PathBuf> {
+pub fn target() -> Result<PathBuf> {
     let metadata = Cmd::cargo("metadata --format-version 1 --no-deps").read()?;
     let metadata: Value = serde_json::from_str(&metadata).context("understanding cargo metadata")?;
     metadata["target_directory"]

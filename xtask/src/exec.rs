@@ -291,17 +291,22 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
             return Ok(Some(status));
         }
         if begun.elapsed() > limit {
-            for pid in descendants(child.id()) {
-                // The list is a moment old; one that has gone meanwhile needs no signal.
-                let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
-            }
-            let _ = child.kill();
-            child.wait()?;
+            end_with_descendants(child);
             return Ok(None);
         }
         std::thread::sleep(nap);
         nap = (nap * 2).min(Duration::from_millis(20));
     }
+}
+
+/// Kills a program that was started here, and what it has started.
+pub fn end_with_descendants(child: &mut Child) {
+    for pid in descendants(child.id()) {
+        // The list is a moment old; one that has gone meanwhile needs no signal.
+        let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 /// The processes that `pid` has started, and those that they have.

@@ -1,0 +1,147 @@
+//! Whole jobs: how long an empty one takes, and how memory grows with their size.
+
+use super::judge::{judged, shown};
+use super::ours::Ours;
+use super::place::{Place, machine};
+use super::record::{Row, Verdict};
+use super::stats::{median, ratios, undisturbed};
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// The launcher that ours is held against.
+const HYDRA: &str = "mpiexec.hydra";
+
+/// A kind of job that is timed from its start to its end.
+struct Timed {
+    transport: &'static str,
+    variant: &'static str,
+    command: Box<dyn Fn() -> Command>,
+    times: Vec<Option<f64>>,
+}
+
+/// Starts and ends jobs of four ranks in turns; adds the rows and returns the verdict.
+pub fn startup(ours: &Ours, peers: &Path, turns: usize, rows: &mut Vec<Row>, pairs: usize) -> Result<Vec<Verdict>> {
+    let mut kinds = Vec::new();
+    let mut kind = |transport, variant, command: Box<dyn Fn() -> Command>| {
+        kinds.push(Timed { transport, variant, command, times: Vec::new() });
+    };
+    let (one, other) = (ours.clone(), ours.clone());
+    kind("pshm", "empty job", Box::new(move || one.job(Place::Plain, 4, "gasperf startup --empty")));
+    kind("pshm", "true", Box::new(move || other.job(Place::Plain, 4, "true")));
+    let hydra = || {
+        let mut command = Command::new(HYDRA);
+        command.args(["-n", "4", "true"]);
+        command
+    };
+    let there = hydra().stdin(Stdio::null()).status().is_ok_and(|s| s.success());
+    if there {
+        kind("hydra", "true", Box::new(hydra));
+    }
+    for peer in super::peers::PEERS.iter().filter(|p| p.ranks(4) && peers.join(p.name).exists() && p.there()) {
+        let program = peers.join(peer.name);
+        let command = move || peer.command(Place::Plain, 4, &program, &["--empty"]);
+        kind(peer.name, "empty job", Box::new(command));
+    }
+    for kind in &mut kinds {
+        run(kind)?;
+    }
+    for turn in 0..turns {
+        // Launchers that take a tenth of a second and more only take part in some turns.
+        for kind in kinds.iter_mut().filter(|k| turn % 3 == 0 || ["pshm", "hydra"].contains(&k.transport)) {
+            let time = run(kind)?;
+            kind.times.resize(turn, None);
+            kind.times.push(Some(time));
+        }
+    }
+    for kind in &mut kinds {
+        kind.times = undisturbed(&kind.times);
+        let kept: Vec<f64> = kind.times.iter().flatten().copied().collect();
+        let row = Row {
+            bench: "startup".into(),
+            variant: kind.variant.into(),
+            transport: kind.transport.into(),
+            mode: "seq".into(),
+            ranks: 4,
+            threads: 1,
+            unit: "ns".into(),
+            machine: machine(),
+            place: "from start to end".into(),
+            ..Row::default()
+        };
+        rows.push(row.of_blocks(kept, 0));
+    }
+    let of = |transport: &str, variant: &str| {
+        kinds.iter().find(|k| k.transport == transport && k.variant == variant).map(|k| k.times.clone())
+    };
+    let middle = |times: &[Option<f64>]| {
+        median(&times.iter().flatten().copied().collect::<Vec<_>>()).map_or_else(String::new, shown)
+    };
+    let base = Verdict { what: "gasrun -n 4, empty job, to hydra's `true`".into(), limit: 2.0, ..Verdict::default() };
+    let empty = of("pshm", "empty job").unwrap_or_default();
+    let base = Verdict { ours: middle(&empty), ..base };
+    let Some(hydra) = of("hydra", "true") else {
+        return Ok(vec![Verdict { verdict: "nothing to compare with: no mpiexec.hydra".into(), ..base }]);
+    };
+    let base = Verdict { against: format!("hydra, true {}", middle(&hydra)), ..base };
+    Ok(vec![judged(base, &ratios(&empty, &hydra), pairs)])
+}
+
+fn run(kind: &Timed) -> Result<f64> {
+    let mut command = (kind.command)();
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let begun = Instant::now();
+    let status = command.status().with_context(|| format!("starting a job of {}", kind.transport))?;
+    let took = begun.elapsed().as_nanos() as f64;
+    ensure!(status.success(), "an empty job of {} ended with {status}", kind.transport);
+    Ok(took)
+}
+
+/// The most that each rank may keep for each further rank of a silent job, in bytes.
+const SLOPE: f64 = 4096.0;
+
+/// How much more each rank keeps for each rank that a silent job has more, by the rows of `memory`.
+pub fn memory(rows: &[Row]) -> Vec<Verdict> {
+    let slope = |kind: &str| {
+        let of = |ranks| rows.iter().find(|r| r.bench == "memory" && r.variant == kind && r.ranks == ranks);
+        let (few, many) = (of(8)?, of(64)?);
+        Some((many.p50 - few.p50) / f64::from(many.ranks - few.ranks))
+    };
+    let verdict = |kind: &str| {
+        let what = format!("memory, {kind}, bytes for each further rank, 8 to 64 ranks");
+        let base = Verdict { what, limit: SLOPE, ..Verdict::default() };
+        let Some(slope) = slope(kind) else {
+            return Verdict { verdict: "nothing was measured".into(), ..base };
+        };
+        let verdict = if slope <= SLOPE { "met" } else { "not met" };
+        Verdict { ours: format!("{slope:.0} B"), ratio: slope, interval: [slope; 2], pairs: 1, verdict: verdict.into(), ..base }
+    };
+    vec![verdict("private-dirty"), verdict("shared-dirty")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::record::example;
+
+    #[test]
+    fn memory_grows_by_the_slope() {
+        let row = |kind: &str, ranks, bytes| Row {
+            variant: kind.into(),
+            ranks,
+            unit: "B".into(),
+            ..example("memory", "pshm", 0, &[bytes])
+        };
+        let rows = [
+            row("private-dirty", 8, 1e6),
+            row("private-dirty", 64, 1e6 + 56.0 * 4000.0),
+            row("shared-dirty", 8, 1e6),
+            row("shared-dirty", 64, 2e6),
+        ];
+        let found = memory(&rows);
+        assert_eq!((found[0].ours.as_str(), found[0].verdict.as_str()), ("4000 B", "met"));
+        assert_eq!(found[1].verdict, "not met");
+        assert_eq!(memory(&rows[..3])[1].verdict, "nothing was measured");
+    }
+}

@@ -1,0 +1,316 @@
+//! `cargo xtask bench`: every bench of gasperf, our figures beside those of other libraries in the same run, and the
+//! limits.
+//!
+//! - [`plan`]: what is measured against what, as data; [`place`]: under which conditions;
+//! - [`ours`], [`peers`]: running gasperf, and the programs under `perf/peers`;
+//! - [`turns`]: blocks in turns; [`stats`], [`judge`]: ratios, intervals, verdicts; [`baseline`]: recorded figures;
+//! - [`jobs`]: start-up and memory; [`sizes`], [`svg`]: figures against size and their plots;
+//! - [`record`], [`compare`], [`page`]: the file of a run, two of them compared, and the book's page.
+
+mod baseline;
+mod compare;
+mod jobs;
+mod judge;
+mod ours;
+mod page;
+mod peers;
+mod place;
+mod plan;
+mod record;
+mod sizes;
+mod stats;
+mod svg;
+mod turns;
+
+pub use peers::{LINE, PEERS, SAMPLES, build};
+pub use record::Record;
+
+use crate::exec::Cmd;
+use anyhow::{Context, Result, bail, ensure};
+use baseline::Baseline;
+use clap::Args;
+use judge::{Judge, shown};
+use ours::Ours;
+use peers::{Peer, Running};
+use place::Place;
+use plan::{GROUPS, Group, SET};
+use record::{Row, Verdict};
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+use turns::{Asked, Prober};
+
+/// What `cargo xtask bench` takes.
+#[derive(Args, Debug, Default)]
+pub struct BenchArgs {
+    /// Measure MPICH, Open MPI, UCX and libfabric in the same run, and write the book's page of results
+    #[arg(long)]
+    peers: bool,
+    /// Fewer turns and fewer sizes: below a minute and a half, and no page
+    #[arg(long)]
+    quick: bool,
+    /// Write everything measured into this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Draw latency and bandwidth against size into this folder
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+    /// Say what has changed since the run that wrote this file
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
+}
+
+/// Turns of a group, rounds of sizes, and gasperf's blocks in its whole tables.
+struct Effort {
+    turns: usize,
+    pairs: usize,
+    rounds: usize,
+    blocks: u32,
+}
+
+/// The folder with the peers' programs.
+pub fn folder() -> PathBuf {
+    crate::root().join("target/peers")
+}
+
+/// Runs it.
+pub fn run(args: &BenchArgs) -> Result<()> {
+    let begun = Instant::now();
+    let earlier = args.compare.as_deref().map(Record::load).transpose()?;
+    let mut bench = Bench::start(args)?;
+    bench.set()?;
+    bench.groups();
+    bench.jobs();
+    if args.peers || args.svg.is_some() {
+        eprintln!("by size, {} rounds", bench.effort.rounds);
+        let (ours, rounds) = (bench.ours.clone(), bench.effort.rounds);
+        sizes::measure(&ours, &mut bench.two, rounds, &mut bench.record.rows)?;
+    }
+    if !args.quick {
+        bench.crowd();
+    }
+    let record = bench.end();
+    report(&record);
+    if let Some(path) = &args.json {
+        record.save(path)?;
+    }
+    if let Some(dir) = &args.svg {
+        println!("plots in {}: {}", dir.display(), sizes::draw(&record, dir)?.join(", "));
+    }
+    if args.peers && !args.quick {
+        page::write(&record)?;
+        println!("wrote {}", page::path().display());
+    }
+    if let Some(earlier) = &earlier {
+        compare::print(earlier, &record);
+    }
+    println!("took {:.0} s", begun.elapsed().as_secs_f64());
+    let broken: Vec<_> = record.verdicts.iter().filter(|v| v.verdict.starts_with(FAILED)).collect();
+    ensure!(broken.is_empty(), "{} measurements failed: see above", broken.len());
+    Ok(())
+}
+
+/// What a verdict starts with if the measurement itself broke.
+const FAILED: &str = "failed: ";
+
+struct Bench {
+    ours: Ours,
+    baseline: Baseline,
+    effort: Effort,
+    quick: bool,
+    folder: PathBuf,
+    line: Running,
+    /// The peers that could be built, and those that are up on two ranks.
+    built: Vec<&'static Peer>,
+    two: Vec<Running>,
+    record: Record,
+}
+
+impl Bench {
+    fn start(args: &BenchArgs) -> Result<Self> {
+        let folder = folder();
+        let mut notes = Vec::new();
+        let ours = Ours::build()?;
+        std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        if !LINE.there() {
+            bail!("{}: the machine itself is measured by a program in C", LINE.missing());
+        }
+        LINE.compile(&folder.join(LINE.name)).show()?;
+        let built = if args.peers { build(&folder, true, &mut notes)? } else { Vec::new() };
+        if !place::real_time() {
+            notes.push("no right to real-time priority: other work on the cores disturbs".into());
+        }
+        let line = Running::start(&LINE, Place::RealTime, 2, &folder)?;
+        let two = peers::start_all(built.iter().copied(), Place::RealTime, 2, &folder, &mut notes);
+        let record = Record {
+            when: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+            machine: place::machine(),
+            commit: Cmd::new("git").words("rev-parse --short HEAD").read().unwrap_or_default().trim().into(),
+            peers: two.iter().map(|p| p.version.clone()).collect(),
+            notes,
+            ..Record::default()
+        };
+        let (turns, pairs) = if args.quick { (7, 6) } else { (17, stats::LEAST_PAIRS) };
+        let (rounds, blocks) = if args.quick { (2, 3) } else { (5, 15) };
+        let effort = Effort { turns, pairs, rounds, blocks };
+        let baseline = Baseline::load()?;
+        Ok(Self { ours, baseline, effort, quick: args.quick, folder, line, built, two, record })
+    }
+
+    /// Every bench of gasperf, once, with its whole table. That these run is what the rest rests on.
+    fn set(&mut self) -> Result<()> {
+        for (at, &(bench, ranks, place)) in SET.iter().enumerate() {
+            let begun = Instant::now();
+            let rows = self.ours.gasperf(place, ranks, &format!("{bench} --blocks {}", self.effort.blocks))?;
+            eprintln!(
+                "[{:>2}/{}] gasperf {bench} on {ranks} ranks: {} rows, {:.1} s",
+                at + 1,
+                SET.len(),
+                rows.len(),
+                begun.elapsed().as_secs_f64()
+            );
+            self.record.rows.extend(rows);
+        }
+        Ok(())
+    }
+
+    fn groups(&mut self) {
+        let groups: Vec<_> = GROUPS.iter().filter(|g| g.quick || !self.quick).collect();
+        for (at, group) in groups.iter().enumerate() {
+            let begun = Instant::now();
+            let verdicts = self.group(group).unwrap_or_else(|error| vec![failed(group.name, &error)]);
+            let said: Vec<_> = verdicts.iter().map(|v| format!("{} {}", page::ratio(v), v.verdict)).collect();
+            eprintln!(
+                "[{:>2}/{}] {}: {}, {:.1} s",
+                at + 1,
+                groups.len(),
+                group.name,
+                said.join("; "),
+                begun.elapsed().as_secs_f64()
+            );
+            self.record.verdicts.extend(verdicts);
+        }
+    }
+
+    fn group(&mut self, group: &Group) -> Result<Vec<Verdict>> {
+        let ranks = group.question.map_or(2, |(_, _, ranks)| ranks);
+        let mut apart = Vec::new();
+        if ranks != 2 && group.question.is_some() {
+            let built = self.built.iter().copied();
+            apart = peers::start_all(built, group.place, ranks, &self.folder, &mut self.record.notes);
+        }
+        let running = if ranks == 2 { &mut self.two } else { &mut apart };
+        let mut asked = Vec::new();
+        let mut probes = Vec::new();
+        if let Some((bench, bytes, ranks)) = group.question {
+            for running in running {
+                if let Some(iterations) = running.settle(bench, bytes)? {
+                    asked.push(Asked { running, iterations });
+                }
+            }
+            probes.extend(self.baseline.probes(bench, bytes, ranks));
+            let (bench, bytes) = group.recorded.unwrap_or((bench, bytes));
+            probes.extend(self.baseline.probes(bench, bytes, ranks));
+        }
+        let mut questions: Vec<(String, u64, u64)> = Vec::new();
+        for probe in probes {
+            if !questions.iter().any(|q| (&q.0, q.1) == (&probe.bench, probe.bytes)) {
+                let iterations = self.line.settle(&probe.bench, probe.bytes)?;
+                let iterations = iterations.with_context(|| format!("line.c has no {}", probe.bench))?;
+                questions.push((probe.bench.clone(), probe.bytes, iterations.div_ceil(4)));
+            }
+        }
+        let mut prober = Prober { line: &mut self.line, questions };
+        let turns = turns::take(&self.ours, group, &mut asked, &mut prober, self.effort.turns, 2)?;
+        let judge = Judge::new(&self.baseline, group, &turns, self.effort.pairs);
+        for (peer, wanted) in judge.void() {
+            self.record.notes.push(format!(
+                "{}: the row of {peer} is void, it should have reached {}",
+                group.name,
+                shown(wanted)
+            ));
+        }
+        let verdicts = judge.verdicts();
+        for series in &turns.series {
+            // The whole table was measured before; in turns it counts more.
+            let row = series.summed();
+            if row.blocks.is_empty() {
+                continue;
+            }
+            self.record.rows.retain(|r| r.key() != row.key());
+            self.record.rows.push(row);
+        }
+        Ok(verdicts)
+    }
+
+    fn jobs(&mut self) {
+        let (turns, pairs) = (self.effort.turns.max(25), self.effort.pairs);
+        let startup = jobs::startup(&self.ours, &self.folder, turns, &mut self.record.rows, pairs);
+        let mut verdicts = startup.unwrap_or_else(|error| vec![failed("start-up", &error)]);
+        verdicts.extend(jobs::memory(&self.record.rows));
+        self.record.verdicts.extend(verdicts);
+    }
+
+    /// Every bench on 64 ranks ends.
+    fn crowd(&mut self) {
+        let mut wrong = Vec::new();
+        let benches = SET.iter().map(|s| s.0).filter(|b| *b != "startup");
+        let mut done = std::collections::BTreeSet::new();
+        for bench in benches.filter(|bench| done.insert(*bench)) {
+            if let Err(error) = self.ours.gasperf(Place::Ordinary, 64, &format!("{bench} --blocks 1")) {
+                wrong.push(format!("{error:#}"));
+            }
+        }
+        let verdict = if wrong.is_empty() { "met".into() } else { format!("{FAILED}{}", wrong.join("; ")) };
+        let what = "64 ranks on 2 cores: every bench ends".into();
+        self.record.verdicts.push(Verdict { what, ours: format!("{} benches", done.len()), verdict, ..Verdict::default() });
+    }
+
+    fn end(self) -> Record {
+        self.record
+    }
+}
+
+fn failed(what: &str, error: &anyhow::Error) -> Verdict {
+    Verdict { what: what.into(), verdict: format!("{FAILED}{error:#}"), ..Verdict::default() }
+}
+
+fn report(record: &Record) {
+    println!("\n{}, commit {}", record.machine, record.commit);
+    if !record.peers.is_empty() {
+        println!("peers: {}", record.peers.join("; "));
+    }
+    println!("\n{:<74} {:>10}  {:<44} {:<24} {:>6}", "measure", "ours", "to", "ratio [95 %]", "limit");
+    for v in &record.verdicts {
+        println!(
+            "{:<74} {:>10}  {:<44} {:<24} {:>6}  {}",
+            v.what,
+            v.ours,
+            v.against,
+            page::ratio(v),
+            page::number(v.limit),
+            v.verdict
+        );
+    }
+    for note in &record.notes {
+        println!("note: {note}");
+    }
+}
+
+/// An error unless a record holds a sane row of every bench of the set.
+pub fn whole(path: &Path) -> Result<()> {
+    let record = Record::load(path)?;
+    for &(bench, ranks, _) in SET {
+        // The rows of `raw` are called after what they measure.
+        let of = |r: &&Row| r.ranks == ranks && (r.bench == bench || bench == "raw" && r.transport == "raw");
+        ensure!(record.rows.iter().any(|r| of(&r)), "no row of {bench} on {ranks} ranks");
+    }
+    record.rows.iter().try_for_each(Row::sane)?;
+    for group in GROUPS.iter().filter(|g| g.quick) {
+        for check in group.checks {
+            let verdict = record.verdicts.iter().find(|v| v.what == check.what);
+            let verdict = verdict.with_context(|| format!("no verdict on {}", check.what))?;
+            ensure!(!verdict.ours.is_empty(), "{}: {}", check.what, verdict.verdict);
+        }
+    }
+    Ok(())
+}

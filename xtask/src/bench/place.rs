@@ -1,0 +1,89 @@
+//! Where and how a program is run: on two cores at real-time priority, on one core, or more ranks than cores.
+
+use crate::exec::Cmd;
+use std::sync::OnceLock;
+
+/// The conditions of a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At real-time priority where that is permitted, each rank pinned to a core of its own.
+    RealTime,
+    /// In a session of its own at high priority: with more ranks than cores, real-time priority would never let go of a
+    /// core for a rank that spins without yielding.
+    Ordinary,
+    /// The same, all ranks on one core.
+    OneCore,
+    /// As it comes.
+    Plain,
+}
+
+impl Place {
+    /// What stands before the command.
+    pub fn words(self) -> Vec<String> {
+        let group = "echo -20 2>/dev/null >/proc/self/autogroup; exec \"$@\"";
+        let session = ["setsid", "--wait", "sh", "-c", group, "sh"];
+        let words: Vec<&str> = match self {
+            Place::Plain => Vec::new(),
+            Place::RealTime if real_time() => vec!["chrt", "-f", "1"],
+            Place::RealTime | Place::Ordinary => session.to_vec(),
+            Place::OneCore => ["taskset", "-c", "0"].into_iter().chain(session).collect(),
+        };
+        words.into_iter().map(str::to_owned).collect()
+    }
+
+    /// In rows; nothing for the usual place.
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::RealTime | Place::Plain => "",
+            Place::Ordinary => "ordinary priority",
+            Place::OneCore => "one core",
+        }
+    }
+}
+
+/// Whether this user may run programs at real-time priority.
+pub fn real_time() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| Cmd::new("chrt").words("-f 1 true").works())
+}
+
+/// The machine's name: processor, how many, kernel.
+pub fn machine() -> String {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("unknown processor", |(_, name)| name.trim());
+    let count = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
+    format!("{model}, {count} processors, Linux {}", release.trim())
+}
+
+/// Clock ticks that the machine's host has given to others while they were wanted here.
+pub fn stolen() -> u64 {
+    stolen_of(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+}
+
+fn stolen_of(stat: &str) -> u64 {
+    let all = stat.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
+    all.split_whitespace().nth(7).and_then(|field| field.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stolen_time_is_the_eighth_field() {
+        assert_eq!(stolen_of("cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n"), 88);
+        assert_eq!(stolen_of(""), 0);
+    }
+
+    #[test]
+    fn every_place_runs_a_program() {
+        for place in [Place::RealTime, Place::Ordinary, Place::OneCore] {
+            let words = place.words();
+            assert!(Place::Plain.words().is_empty());
+            assert!(Cmd::new(&words[0]).args(&words[1..]).arg("true").works(), "{place:?}");
+            assert!(!Cmd::new(&words[0]).args(&words[1..]).arg("false").works(), "{place:?}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Taking turns: in each, every system measures one block, and the machine's state is taken before and after.
+
+use super::ours::Ours;
+use super::peers::{Answer, Running, SAMPLES};
+use super::place::{machine, stolen};
+use super::plan::Group;
+use super::record::Row;
+use super::stats::median;
+use anyhow::{Result, ensure};
+
+/// One system's blocks, one for each turn; nothing where the block does not count.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// The row without its figures.
+    pub row: Row,
+    /// Which of the group's launches it comes from; nothing for a peer.
+    pub launch: Option<usize>,
+    /// The blocks.
+    pub blocks: Vec<Option<f64>>,
+}
+
+impl Series {
+    /// The row with its figures.
+    pub fn summed(&self) -> Row {
+        let kept: Vec<f64> = self.blocks.iter().flatten().copied().collect();
+        let dropped = (self.blocks.len() - kept.len()) as u32;
+        self.row.clone().of_blocks(kept, dropped)
+    }
+
+    /// The median of its blocks.
+    pub fn median(&self) -> Option<f64> {
+        let kept: Vec<f64> = self.blocks.iter().flatten().copied().collect();
+        median(&kept)
+    }
+}
+
+/// What came of a group's turns.
+#[derive(Debug, Default)]
+pub struct Turns {
+    /// Every system's.
+    pub series: Vec<Series>,
+    /// What each probe found in each turn.
+    pub states: Vec<State>,
+    /// How many turns there were.
+    pub count: usize,
+}
+
+/// What a probe of the machine's state found, turn by turn.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// What it measures.
+    pub bench: String,
+    /// Of which size.
+    pub bytes: u64,
+    /// Nanoseconds.
+    pub values: Vec<Option<f64>>,
+}
+
+impl Turns {
+    fn note(&mut self, turn: usize, launch: Option<usize>, row: Row, value: Option<f64>) {
+        let row = Row { machine: machine(), ..row };
+        let found = self.series.iter().position(|s| s.launch == launch && s.row.key() == row.key());
+        let at = found.unwrap_or_else(|| {
+            self.series.push(Series { row, launch, blocks: Vec::new() });
+            self.series.len() - 1
+        });
+        let blocks = &mut self.series[at].blocks;
+        blocks.resize(turn, None);
+        blocks.push(value);
+    }
+
+    /// Forgets this turn.
+    fn forget(&mut self, turn: usize) {
+        for series in &mut self.series {
+            if let Some(block) = series.blocks.get_mut(turn) {
+                *block = None;
+            }
+        }
+    }
+
+    /// The state of the machine in each turn, by this probe.
+    pub fn state(&self, bench: &str, bytes: u64) -> Option<&State> {
+        self.states.iter().find(|state| state.bench == bench && state.bytes == bytes)
+    }
+
+    /// Leaves out blocks far off, unless a probe says that the whole machine was in another state.
+    fn leave_out_far(&mut self) {
+        let states = self.states.first().map_or_else(|| vec![None; self.count], |state| state.values.clone());
+        for series in &mut self.series {
+            series.blocks.resize(self.count, None);
+            series.blocks = near(&series.blocks, &states);
+        }
+    }
+}
+
+/// The blocks without those over twice the median, both as they are and beside the machine's state.
+fn near(blocks: &[Option<f64>], states: &[Option<f64>]) -> Vec<Option<f64>> {
+    let beside: Vec<_> = blocks.iter().zip(states).map(|(b, s)| b.map(|b| b / s.unwrap_or(1.0))).collect();
+    let (alone, beside) = (super::stats::undisturbed(blocks), super::stats::undisturbed(&beside));
+    let kept = |at: usize| alone[at].is_some() || beside[at].is_some();
+    blocks.iter().enumerate().map(|(at, block)| block.filter(|_| kept(at))).collect()
+}
+
+/// How much the machine's state may change within a turn.
+const STEADY: f64 = 1.2;
+
+/// What measures the machine's state.
+pub struct Prober<'a> {
+    /// The program without a library.
+    pub line: &'a mut Running,
+    /// What it is asked: bench, size, iterations of a sample.
+    pub questions: Vec<(String, u64, u64)>,
+}
+
+impl Prober<'_> {
+    fn take(&mut self) -> Result<Vec<Option<f64>>> {
+        let mut found = Vec::new();
+        for (bench, bytes, iterations) in &self.questions {
+            found.push(match self.line.ask(bench, *bytes, *iterations, SAMPLES)? {
+                Answer::Row(row) => Some(row.p50),
+                Answer::None => None,
+            });
+        }
+        Ok(found)
+    }
+}
+
+/// A peer that takes part, with its iterations of a sample.
+pub struct Asked<'a> {
+    /// The peer.
+    pub running: &'a mut Running,
+    /// Iterations.
+    pub iterations: u64,
+}
+
+/// Takes turns until `wanted` of them count, but no more than twice as many. `blocks` is how many blocks gasperf makes
+/// in a turn, the median of which counts.
+pub fn take(
+    ours: &Ours,
+    group: &Group,
+    asked: &mut [Asked<'_>],
+    prober: &mut Prober<'_>,
+    wanted: usize,
+    blocks: u32,
+) -> Result<Turns> {
+    let state = |(bench, bytes, _): &(String, u64, u64)| State { bench: bench.clone(), bytes: *bytes, values: Vec::new() };
+    let mut turns = Turns { states: prober.questions.iter().map(state).collect(), ..Turns::default() };
+    let mut good = 0;
+    // The first warms up.
+    for launch in group.launches {
+        ours.gasperf(group.place, launch.ranks, &format!("{} --blocks 1", launch.args))?;
+    }
+    while good < wanted && turns.count < 2 * wanted {
+        let turn = turns.count;
+        let before = prober.take()?;
+        let systems = group.launches.len() + asked.len();
+        // Everybody goes first in turn, and every second turn goes round the other way.
+        let order = (0..systems).map(|at| (at + turn / 2) % systems);
+        let order: Vec<_> = if turn % 2 == 0 { order.collect() } else { order.rev().collect() };
+        for system in order {
+            let stolen_before = stolen();
+            let mut rows = Vec::new();
+            if let Some(launch) = group.launches.get(system) {
+                let args = format!("{} --blocks {blocks}", launch.args);
+                rows = ours.gasperf(group.place, launch.ranks, &args)?;
+            } else if let (Some(peer), Some((bench, bytes, _))) =
+                (asked.get_mut(system - group.launches.len()), group.question)
+            {
+                if let Answer::Row(row) = peer.running.ask(bench, bytes, peer.iterations, SAMPLES)? {
+                    row.sane()?;
+                    rows.push(Row { place: group.place.name().into(), threads: 1, ..*row });
+                }
+            }
+            let launch = (system < group.launches.len()).then_some(system);
+            let whole = stolen() == stolen_before;
+            for row in rows {
+                let value = Some(row.p50).filter(|_| whole);
+                turns.note(turn, launch, row, value);
+            }
+        }
+        let after = prober.take()?;
+        let mut steady = true;
+        for ((before, after), state) in before.into_iter().zip(after).zip(&mut turns.states) {
+            let both = before.zip(after);
+            steady &= both.is_none_or(|(a, b)| a.max(b) <= STEADY * a.min(b));
+            state.values.push(both.map(|(a, b)| (a + b) / 2.0));
+        }
+        if !steady {
+            turns.forget(turn);
+        }
+        turns.count += 1;
+        good += usize::from(steady && turns.series.iter().all(|s| s.blocks.get(turn).is_some_and(Option::is_some)));
+    }
+    ensure!(!turns.series.is_empty(), "{}: nothing was measured", group.name);
+    turns.leave_out_far();
+    Ok(turns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::record::example;
+
+    #[test]
+    fn a_series_keeps_its_turns() {
+        let mut turns = Turns::default();
+        let row = || example("barrier", "pshm", 0, &[]);
+        turns.note(0, Some(0), row(), Some(1.0));
+        turns.note(2, Some(0), row(), Some(3.0));
+        turns.note(2, None, example("barrier", "mpich", 0, &[]), None);
+        assert_eq!(turns.series.len(), 2);
+        assert_eq!(turns.series[0].blocks, [Some(1.0), None, Some(3.0)]);
+        assert_eq!(turns.series[1].blocks, [None, None, None]);
+        assert_eq!(turns.series[0].median(), Some(2.0));
+        let summed = turns.series[0].summed();
+        assert_eq!((summed.p50, summed.dropped, summed.blocks.len()), (2.0, 1, 2));
+        turns.forget(2);
+        assert_eq!(turns.series[0].blocks, [Some(1.0), None, None]);
+        turns.count = 4;
+        turns.leave_out_far();
+        assert_eq!(turns.series[1].blocks.len(), 4);
+    }
+
+    #[test]
+    fn another_state_of_the_machine_is_no_reason_to_leave_a_block_out() {
+        let blocks = [Some(1.0), Some(1.0), Some(1.0), Some(4.0), Some(4.0)];
+        let states = [Some(10.0), Some(10.0), Some(10.0), Some(40.0), Some(10.0)];
+        assert_eq!(near(&blocks, &states), [Some(1.0), Some(1.0), Some(1.0), Some(4.0), None]);
+        assert_eq!(near(&blocks, &[None; 5])[3], None);
+    }
+}
