@@ -1,5 +1,6 @@
 //! Builds, tests and checks Gasworks: `cargo xtask help`.
 
+mod bench;
 mod budget;
 mod demo;
 mod exec;
@@ -49,6 +50,8 @@ enum Task {
     Cov(tools::Pass),
     /// Check the rules that the compiler does not
     Tidy(tidy::TidyArgs),
+    /// Measure every operation, beside other libraries too, and hold the figures against their limits
+    Bench(bench::BenchArgs),
     /// Measure the candidates for the queue of active messages
     BenchQueue(tools::Pass),
 }
@@ -86,6 +89,7 @@ fn run(task: Task) -> Result<()> {
         Task::Fuzz(args) => tools::fuzz(&args),
         Task::Cov(pass) => tools::cov(&pass),
         Task::Tidy(args) => tidy::main(&args),
+        Task::Bench(args) => bench::run(&args),
         Task::BenchQueue(pass) => tools::bench_queue(&pass),
     }
 }

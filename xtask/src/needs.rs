@@ -18,6 +18,8 @@ pub enum Need {
     CargoFuzz,
     /// Debian's `jellyfish`.
     Jellyfish,
+    /// The libraries that the bench compares with: MPICH, Open MPI, UCX, libfabric.
+    Peers,
     /// The right to make user and process namespaces.
     Namespaces,
     /// The right to make a control group and to limit its memory.
@@ -28,12 +30,13 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 8] = [
+    pub const ALL: [Need; 9] = [
         Need::Nightly,
         Need::Miri,
         Need::RustSrc,
         Need::CargoFuzz,
         Need::Jellyfish,
+        Need::Peers,
         Need::Namespaces,
         Need::MemoryGroup,
         Need::Gpu,
@@ -47,6 +50,7 @@ impl Need {
             Need::RustSrc => "no-rust-src",
             Need::CargoFuzz => "no-cargo-fuzz",
             Need::Jellyfish => "no-jellyfish",
+            Need::Peers => "no-peers",
             Need::Namespaces => "no-namespaces",
             Need::MemoryGroup => "no-memory-group",
             Need::Gpu => "no-gpu",
@@ -63,6 +67,10 @@ impl Need {
             }
             Need::CargoFuzz => "no cargo-fuzz (cargo install --locked cargo-fuzz)",
             Need::Jellyfish => "no jellyfish (apt-get install jellyfish)",
+            Need::Peers => {
+                "not all of MPICH, Open MPI, UCX and libfabric (apt-get install libmpich-dev mpich \
+                 libopenmpi-dev openmpi-bin libucx-dev libfabric-dev)"
+            }
             Need::Namespaces => "no right to make namespaces",
             Need::MemoryGroup => "no right to make a memory control group",
             Need::Gpu => "no NVIDIA GPU",
@@ -77,6 +85,7 @@ impl Need {
                 .is_some_and(|root| root.join("lib/rustlib/src/rust/library/std/src/lib.rs").is_file()),
             Need::CargoFuzz => Cmd::cargo("fuzz --version").works(),
             Need::Jellyfish => Cmd::new("jellyfish").arg("--version").works(),
+            Need::Peers => crate::bench::PEERS.iter().all(crate::bench::Peer::there),
             Need::Namespaces => Cmd::new("unshare").words("--user --map-root-user --pid --fork true").works(),
             Need::MemoryGroup => {
                 let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();

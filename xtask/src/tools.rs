@@ -182,7 +182,7 @@ fn install(needs: &[Need]) -> Result<()> {
             Need::Jellyfish => {
                 apt("jellyfish")?;
             }
-            Need::Namespaces | Need::MemoryGroup | Need::Gpu => {
+            Need::Peers | Need::Namespaces | Need::MemoryGroup | Need::Gpu => {
                 bail!("this machine has what {} names; nothing installs that", need.condition())
             }
         }

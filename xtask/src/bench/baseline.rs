@@ -3,7 +3,7 @@
 //! A machine's hours differ by up to a factor of four in what its cores pass between them. So a recorded figure is
 //! multiplied by what the machine's own limit (`perf/peers/line.c`) takes now over what it took then.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 /// A peer that takes longer than this many times its scaled figure was not at its best: its row is void.
@@ -52,13 +52,22 @@ impl Baseline {
     }
 
     fn parse(text: &str) -> Result<Self> {
-        serde_json::from_str(text).context("understanding perf/baseline.json")
+        let baseline: Self = serde_json::from_str(text).context("understanding perf/baseline.json")?;
+        ensure!(!baseline.probes.is_empty(), "perf/baseline.json has no probes");
+        Ok(baseline)
     }
 
     /// What a system reached in this bench.
     pub fn figure(&self, system: &str, bench: &str, bytes: u64, ranks: u32) -> Option<&Figure> {
-        let same = |f: &&Figure| (f.system.as_str(), f.bench.as_str(), f.bytes, f.ranks) == (system, bench, bytes, ranks);
+        let same = |f: &&Figure| {
+            (f.system.as_str(), f.bench.as_str(), f.bytes, f.ranks) == (system, bench, bytes, ranks)
+        };
         self.figures.iter().find(same)
+    }
+
+    /// The probe that tells where the machine's processors are: what a message in two lines takes.
+    pub fn state(&self) -> &Probe {
+        &self.probes[0]
     }
 
     /// The probes that figures of this bench and size are scaled by.
@@ -100,7 +109,10 @@ mod tests {
         assert!(baseline.figures.len() > 40 && baseline.figures.iter().all(|f| f.ns > 0.0));
         for figure in &baseline.figures {
             assert_eq!(figure.probe.is_some(), baseline.probe_of(figure).is_some(), "{figure:?}");
-            let same = |f: &&Figure| (&f.system, &f.bench, f.bytes, f.ranks) == (&figure.system, &figure.bench, figure.bytes, figure.ranks);
+            let same = |f: &&Figure| {
+                (&f.system, &f.bench, f.bytes, f.ranks)
+                    == (&figure.system, &figure.bench, figure.bytes, figure.ranks)
+            };
             assert_eq!(baseline.figures.iter().filter(same).count(), 1, "{figure:?}");
         }
     }

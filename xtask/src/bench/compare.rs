@@ -61,7 +61,12 @@ pub fn print(earlier: &Record, now: &Record) {
         println!("  another machine: {}", earlier.machine);
     }
     for Change { what, was, is } in &changes {
-        println!("  {what}: {} -> {} ({:+.0} %)", super::judge::shown(*was), super::judge::shown(*is), 100.0 * (is / was - 1.0));
+        println!(
+            "  {what}: {} -> {} ({:+.0} %)",
+            super::judge::shown(*was),
+            super::judge::shown(*is),
+            100.0 * (is / was - 1.0)
+        );
     }
     if changes.is_empty() {
         println!("  no row has changed beyond its noise");
@@ -84,7 +89,8 @@ mod tests {
 
     #[test]
     fn only_what_is_beyond_the_noise_is_a_change() {
-        let before = record(vec![around("a", "pshm", 100.0), around("b", "pshm", 100.0), around("c", "raw", 50.0)]);
+        let before =
+            record(vec![around("a", "pshm", 100.0), around("b", "pshm", 100.0), around("c", "raw", 50.0)]);
         let now = record(vec![
             around("a", "pshm", 101.0),
             around("b", "pshm", 120.0),
@@ -93,7 +99,11 @@ mod tests {
         ]);
         let (found, both) = changes(&before, &now);
         assert_eq!(both, 3);
-        assert_eq!(found.iter().map(|c| c.what.chars().next().unwrap()).collect::<String>(), "cb", "{found:?}");
+        assert_eq!(
+            found.iter().map(|c| c.what.chars().next().unwrap()).collect::<String>(),
+            "cb",
+            "{found:?}"
+        );
         assert!((found[1].was - 100.0).abs() < 1e-9 && (found[1].is - 120.0).abs() < 1e-9);
     }
 

@@ -22,7 +22,13 @@ struct Timed {
 }
 
 /// Starts and ends jobs of four ranks in turns; adds the rows and returns the verdict.
-pub fn startup(ours: &Ours, peers: &Path, turns: usize, rows: &mut Vec<Row>, pairs: usize) -> Result<Vec<Verdict>> {
+pub fn startup(
+    ours: &Ours,
+    peers: &Path,
+    turns: usize,
+    rows: &mut Vec<Row>,
+    pairs: usize,
+) -> Result<Vec<Verdict>> {
     let mut kinds = Vec::new();
     let mut kind = |transport, variant, command: Box<dyn Fn() -> Command>| {
         kinds.push(Timed { transport, variant, command, times: Vec::new() });
@@ -39,7 +45,8 @@ pub fn startup(ours: &Ours, peers: &Path, turns: usize, rows: &mut Vec<Row>, pai
     if there {
         kind("hydra", "true", Box::new(hydra));
     }
-    for peer in super::peers::PEERS.iter().filter(|p| p.ranks(4) && peers.join(p.name).exists() && p.there()) {
+    for peer in super::peers::PEERS.iter().filter(|p| p.ranks(4) && peers.join(p.name).exists() && p.there())
+    {
         let program = peers.join(peer.name);
         let command = move || peer.command(Place::Plain, 4, &program, &["--empty"]);
         kind(peer.name, "empty job", Box::new(command));
@@ -78,7 +85,11 @@ pub fn startup(ours: &Ours, peers: &Path, turns: usize, rows: &mut Vec<Row>, pai
     let middle = |times: &[Option<f64>]| {
         median(&times.iter().flatten().copied().collect::<Vec<_>>()).map_or_else(String::new, shown)
     };
-    let base = Verdict { what: "gasrun -n 4, empty job, to hydra's `true`".into(), limit: 2.0, ..Verdict::default() };
+    let base = Verdict {
+        what: "gasrun -n 4, empty job, to hydra's `true`".into(),
+        limit: 2.0,
+        ..Verdict::default()
+    };
     let empty = of("pshm", "empty job").unwrap_or_default();
     let base = Verdict { ours: middle(&empty), ..base };
     let Some(hydra) = of("hydra", "true") else {
@@ -115,7 +126,14 @@ pub fn memory(rows: &[Row]) -> Vec<Verdict> {
             return Verdict { verdict: "nothing was measured".into(), ..base };
         };
         let verdict = if slope <= SLOPE { "met" } else { "not met" };
-        Verdict { ours: format!("{slope:.0} B"), ratio: slope, interval: [slope; 2], pairs: 1, verdict: verdict.into(), ..base }
+        Verdict {
+            ours: format!("{slope:.0} B"),
+            ratio: slope,
+            interval: [slope; 2],
+            pairs: 1,
+            verdict: verdict.into(),
+            ..base
+        }
     };
     vec![verdict("private-dirty"), verdict("shared-dirty")]
 }

@@ -44,9 +44,8 @@ impl<'a> Judge<'a> {
         let (bench, bytes) = self.group.recorded.unwrap_or((bench, bytes));
         let figure = self.baseline.figure(RECORDED, bench, bytes, ranks)?;
         let at = |turn: usize| {
-            self.baseline.scaled(figure, |probe| {
-                *self.turns.state(&probe.bench, probe.bytes)?.values.get(turn)?
-            })
+            self.baseline
+                .scaled(figure, |probe| *self.turns.state(&probe.bench, probe.bytes)?.values.get(turn)?)
         };
         Some((0..self.turns.count).map(at).collect())
     }
@@ -72,7 +71,8 @@ impl<'a> Judge<'a> {
         let peers = peers.filter(|s| !void.iter().any(|(name, _)| *name == s.row.transport));
         let peers = peers.map(|s| Other { name: s.row.transport.clone(), blocks: s.blocks.clone() });
         let all = peers.chain(self.recorded_other());
-        all.filter(|o| o.median().is_some()).min_by(|a, b| a.median().partial_cmp(&b.median()).unwrap_or(std::cmp::Ordering::Equal))
+        all.filter(|o| o.median().is_some())
+            .min_by(|a, b| a.median().partial_cmp(&b.median()).unwrap_or(std::cmp::Ordering::Equal))
     }
 
     fn recorded_other(&self) -> Option<Other> {
@@ -100,7 +100,9 @@ impl<'a> Judge<'a> {
             Against::Nothing => None,
             Against::BestPeer => self.best_peer(),
             Against::Recorded => self.recorded_other(),
-            Against::Own(pick) => self.picked(pick).map(|s| Other { name: named(s), blocks: s.blocks.clone() }),
+            Against::Own(pick) => {
+                self.picked(pick).map(|s| Other { name: named(s), blocks: s.blocks.clone() })
+            }
         };
         let figures = match (check.against, &other) {
             (Against::Nothing, _) => ours.blocks.iter().flatten().copied().collect(),
@@ -216,11 +218,18 @@ mod tests {
         for (at, block) in wide.series[0].blocks.iter_mut().enumerate() {
             *block = block.map(|b| if at % 2 == 0 { b } else { b * 1.5 });
         }
-        assert!(verdicts(&wide)[0].verdict.starts_with("does not count: interval"), "{:?}", verdicts(&wide)[0]);
+        assert!(
+            verdicts(&wide)[0].verdict.starts_with("does not count: interval"),
+            "{:?}",
+            verdicts(&wide)[0]
+        );
     }
 
     #[test]
     fn times_are_shown_in_fitting_units() {
-        assert_eq!([1.234, 61.0, 659.0, 12_345.0, 8.28e6, 45e6].map(shown).join(", "), "1.23 ns, 61.0 ns, 659 ns, 12.3 us, 8280.0 us, 45.0 ms");
+        assert_eq!(
+            [1.234, 61.0, 659.0, 12_345.0, 8.28e6, 45e6].map(shown).join(", "),
+            "1.23 ns, 61.0 ns, 659 ns, 12.3 us, 8280.0 us, 45.0 ms"
+        );
     }
 }

@@ -22,8 +22,7 @@ mod stats;
 mod svg;
 mod turns;
 
-pub use peers::{LINE, PEERS, SAMPLES, build};
-pub use record::Record;
+pub use peers::{PEERS, Peer};
 
 use crate::exec::Cmd;
 use anyhow::{Context, Result, bail, ensure};
@@ -31,10 +30,10 @@ use baseline::Baseline;
 use clap::Args;
 use judge::{Judge, shown};
 use ours::Ours;
-use peers::{Peer, Running};
+use peers::{LINE, Running, build};
 use place::Place;
 use plan::{GROUPS, Group, SET};
-use record::{Row, Verdict};
+use record::{Record, Row, Verdict};
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 use turns::{Asked, Prober};
@@ -83,7 +82,9 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     if args.peers || args.svg.is_some() {
         eprintln!("by size, {} rounds", bench.effort.rounds);
         let (ours, rounds) = (bench.ours.clone(), bench.effort.rounds);
-        sizes::measure(&ours, &mut bench.two, rounds, &mut bench.record.rows)?;
+        if let Err(error) = sizes::measure(&ours, &mut bench.two, rounds, &mut bench.record.rows) {
+            bench.record.verdicts.push(failed("figures by size", &error));
+        }
     }
     if !args.quick {
         bench.crowd();
@@ -160,7 +161,8 @@ impl Bench {
     fn set(&mut self) -> Result<()> {
         for (at, &(bench, ranks, place)) in SET.iter().enumerate() {
             let begun = Instant::now();
-            let rows = self.ours.gasperf(place, ranks, &format!("{bench} --blocks {}", self.effort.blocks))?;
+            let rows =
+                self.ours.gasperf(place, ranks, &format!("{bench} --blocks {}", self.effort.blocks))?;
             eprintln!(
                 "[{:>2}/{}] gasperf {bench} on {ranks} ranks: {} rows, {:.1} s",
                 at + 1,
@@ -177,7 +179,14 @@ impl Bench {
         let groups: Vec<_> = GROUPS.iter().filter(|g| g.quick || !self.quick).collect();
         for (at, group) in groups.iter().enumerate() {
             let begun = Instant::now();
-            let verdicts = self.group(group).unwrap_or_else(|error| vec![failed(group.name, &error)]);
+            let mut outcome = self.group(group);
+            // A peer that does not answer is left out from then on.
+            while let (Err(error), true) = (&outcome, self.two.iter().any(|peer| peer.broken)) {
+                self.record.notes.push(format!("left out from {} on: {error:#}", group.name));
+                self.two.retain(|peer| !peer.broken);
+                outcome = self.group(group);
+            }
+            let verdicts = outcome.unwrap_or_else(|error| vec![failed(group.name, &error)]);
             let said: Vec<_> = verdicts.iter().map(|v| format!("{} {}", page::ratio(v), v.verdict)).collect();
             eprintln!(
                 "[{:>2}/{}] {}: {}, {:.1} s",
@@ -200,7 +209,7 @@ impl Bench {
         }
         let running = if ranks == 2 { &mut self.two } else { &mut apart };
         let mut asked = Vec::new();
-        let mut probes = Vec::new();
+        let mut probes = vec![self.baseline.state()];
         if let Some((bench, bytes, ranks)) = group.question {
             for running in running {
                 if let Some(iterations) = running.settle(bench, bytes)? {
@@ -262,7 +271,12 @@ impl Bench {
         }
         let verdict = if wrong.is_empty() { "met".into() } else { format!("{FAILED}{}", wrong.join("; ")) };
         let what = "64 ranks on 2 cores: every bench ends".into();
-        self.record.verdicts.push(Verdict { what, ours: format!("{} benches", done.len()), verdict, ..Verdict::default() });
+        self.record.verdicts.push(Verdict {
+            what,
+            ours: format!("{} benches", done.len()),
+            verdict,
+            ..Verdict::default()
+        });
     }
 
     fn end(self) -> Record {
@@ -294,6 +308,37 @@ fn report(record: &Record) {
     for note in &record.notes {
         println!("note: {note}");
     }
+}
+
+/// Compiles every peer's program into a folder, and asks each one small question of every kind that all have.
+pub fn smoke(folder: &Path, log: &crate::exec::Log) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    for peer in PEERS.iter().chain([&LINE]) {
+        log.run_ok(&peer.compile(&folder.join(peer.name)))?;
+        let mut running = Running::start(peer, Place::Plain, 2, folder)?;
+        log.note(&format!("{}: {}", peer.name, running.version))?;
+        let mut rows = 0;
+        for (bench, bytes) in
+            [("am-latency", 8), ("am-latency", 4096), ("am-rate", 8), ("am-bandwidth", 65536)]
+                .into_iter()
+                .chain([
+                    ("put-latency", 8),
+                    ("get-latency", 4096),
+                    ("atomic", 8),
+                    ("barrier", 0),
+                    ("copy", 64),
+                ])
+        {
+            // So few that ranks which share a core with other work are done soon.
+            if let peers::Answer::Row(row) = running.ask(bench, bytes, 20, 2)? {
+                row.sane()?;
+                rows += 1;
+            }
+        }
+        let wanted = if peer.name == LINE.name { 4 } else { 7 };
+        ensure!(rows >= wanted, "{} answered {rows} questions, not {wanted}", peer.title);
+    }
+    Ok(())
 }
 
 /// An error unless a record holds a sane row of every bench of the set.

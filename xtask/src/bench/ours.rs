@@ -25,7 +25,9 @@ impl Ours {
         let mut all = place.words();
         all.extend([self.bin.join("gasrun").display().to_string(), "-n".into(), ranks.to_string()]);
         all.extend(["--timeout", "120", "--"].map(str::to_owned));
-        let named = |word: &str| if word == "gasperf" { self.bin.join(word).display().to_string() } else { word.into() };
+        let named = |word: &str| {
+            if word == "gasperf" { self.bin.join(word).display().to_string() } else { word.into() }
+        };
         all.extend(words.split_whitespace().map(named));
         let mut command = Command::new(&all[0]);
         command.args(&all[1..]).stdin(Stdio::null());

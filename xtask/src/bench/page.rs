@@ -70,7 +70,16 @@ fn limits(page: &mut String, verdicts: &[Verdict]) -> std::fmt::Result {
     )?;
     writeln!(page, "| measure | ours | to | ratio [95 %] | limit | |\n|---|---|---|---|---|---|")?;
     for v in verdicts {
-        writeln!(page, "| {} | {} | {} | {} | {} | {} |", v.what, v.ours, v.against, ratio(v), number(v.limit), v.verdict)?;
+        writeln!(
+            page,
+            "| {} | {} | {} | {} | {} | {} |",
+            v.what,
+            v.ours,
+            v.against,
+            ratio(v),
+            number(v.limit),
+            v.verdict
+        )?;
     }
     writeln!(page)
 }
@@ -109,7 +118,13 @@ const COMPARED: &[Compared] = &[
     ("fetch-and-add", ("atomic", "am-fetch-add", 8), ("atomic", 8), 2, ""),
     ("barrier, 2 ranks", ("barrier", "shared", 0), ("barrier", 0), 2, ""),
     ("barrier, 4 ranks on 2 cores", ("barrier", "shared", 0), ("barrier", 0), 4, "ordinary priority"),
-    ("request and reply, 4 ranks on 2 cores", ("am-latency", "short", 0), ("am-latency", 8), 4, "ordinary priority"),
+    (
+        "request and reply, 4 ranks on 2 cores",
+        ("am-latency", "short", 0),
+        ("am-latency", 8),
+        4,
+        "ordinary priority",
+    ),
 ];
 
 fn systems(page: &mut String, rows: &[Row]) -> std::fmt::Result {
@@ -121,10 +136,20 @@ fn systems(page: &mut String, rows: &[Row]) -> std::fmt::Result {
     for &(title, ours, (bench, bytes), ranks, place) in COMPARED {
         let median = |transport: &str, bench: &str, variant: &str, bytes: u64| {
             let fits = |r: &&Row| {
-                (r.transport.as_str(), r.bench.as_str(), r.variant.as_str(), r.bytes, r.ranks, r.place.as_str(), r.threads)
-                    == (transport, bench, variant, bytes, ranks, place, 1)
+                (
+                    r.transport.as_str(),
+                    r.bench.as_str(),
+                    r.variant.as_str(),
+                    r.bytes,
+                    r.ranks,
+                    r.place.as_str(),
+                    r.threads,
+                ) == (transport, bench, variant, bytes, ranks, place, 1)
             };
-            rows.iter().filter(|r| r.mode == "seq").find(fits).map_or_else(|| "-".to_owned(), |r| shown(r.p50))
+            rows.iter()
+                .filter(|r| r.mode == "seq")
+                .find(fits)
+                .map_or_else(|| "-".to_owned(), |r| shown(r.p50))
         };
         let theirs: Vec<_> = peers.iter().map(|p| median(p.name, bench, "", bytes)).collect();
         writeln!(page, "| {title} | {} | {} |", median("pshm", ours.0, ours.1, ours.2), theirs.join(" | "))?;
@@ -203,7 +228,10 @@ mod tests {
             ..Record::default()
         };
         let page = generated(&record, &["put-latency.svg"]);
-        assert!(page.contains("| the barrier | 60 ns | raw 55 ns | 1.09 [1.08 to 1.10] | 1.30 | met |"), "{page}");
+        assert!(
+            page.contains("| the barrier | 60 ns | raw 55 ns | 1.09 [1.08 to 1.10] | 1.30 | met |"),
+            "{page}"
+        );
         assert!(page.contains("| barrier, 2 ranks | 60.0 ns | - | 300 ns | - | - |"), "{page}");
         assert!(page.contains("(results/put-latency.svg)") && !page.contains("get-latency.svg"));
         assert!(page.contains("2023-11-14") && page.contains("- a note"));
@@ -211,6 +239,9 @@ mod tests {
 
     #[test]
     fn days_of_leap_years_too() {
-        assert_eq!([0, 951_782_400, 1_735_603_200, 1_735_689_600].map(day).join(" "), "1970-01-01 2000-02-29 2024-12-31 2025-01-01");
+        assert_eq!(
+            [0, 951_782_400, 1_735_603_200, 1_735_689_600].map(day).join(" "),
+            "1970-01-01 2000-02-29 2024-12-31 2025-01-01"
+        );
     }
 }

@@ -161,6 +161,8 @@ pub struct Running {
     asks: Vec<File>,
     answers: Receiver<String>,
     child: Child,
+    /// It did not answer: it is of no use any more.
+    pub broken: bool,
 }
 
 /// What a peer answers.
@@ -186,7 +188,8 @@ impl Running {
         std::fs::create_dir_all(&dir).with_context(what)?;
         let pipe = |name: &str| -> Result<File> {
             let path = dir.join(name);
-            mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR).with_context(|| format!("making {}", path.display()))?;
+            mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR)
+                .with_context(|| format!("making {}", path.display()))?;
             // Open both ways, so that neither side waits for the other to open its end.
             let file = OpenOptions::new().read(true).write(true).open(&path);
             file.with_context(|| format!("opening {}", path.display()))
@@ -210,13 +213,19 @@ impl Running {
                 }
             }
         });
-        let mut running = Self { peer, version: String::new(), dir, asks, answers, child };
+        let mut running = Self { peer, version: String::new(), dir, asks, answers, child, broken: false };
         let ready: serde_json::Value = serde_json::from_str(&running.line()?).with_context(what)?;
         running.version = ready["ready"].as_str().unwrap_or(peer.title).to_owned();
         Ok(running)
     }
 
     fn line(&mut self) -> Result<String> {
+        let line = self.next_line();
+        self.broken = line.is_err();
+        line
+    }
+
+    fn next_line(&mut self) -> Result<String> {
         let begun = Instant::now();
         loop {
             match self.answers.recv_timeout(Duration::from_millis(200)) {
@@ -224,10 +233,20 @@ impl Running {
                 Err(RecvTimeoutError::Disconnected) => bail!("{} cannot be heard any more", self.peer.title),
                 Err(RecvTimeoutError::Timeout) => {}
             }
+            // A rank that has died has said why.
             if let Some(status) = self.child.try_wait().context("waiting for a peer")? {
-                bail!("{} has ended ({status}); what it said is in target/peers/{}.log", self.peer.title, self.peer.name);
+                bail!(
+                    "{} has ended ({status}); what it said is in target/peers/{}.log",
+                    self.peer.title,
+                    self.peer.name
+                );
             }
-            ensure!(begun.elapsed() < PATIENCE, "{} gave no answer in {} s", self.peer.title, PATIENCE.as_secs());
+            ensure!(
+                begun.elapsed() < PATIENCE,
+                "{} gave no answer in {} s",
+                self.peer.title,
+                PATIENCE.as_secs()
+            );
         }
     }
 
@@ -243,7 +262,8 @@ impl Running {
         if value.get("none").is_some() {
             return Ok(Answer::None);
         }
-        let row = serde_json::from_value(value).with_context(|| format!("{} answered {line}", self.peer.title))?;
+        let row =
+            serde_json::from_value(value).with_context(|| format!("{} answered {line}", self.peer.title))?;
         Ok(Answer::Row(Box::new(row)))
     }
 
@@ -272,14 +292,15 @@ impl Drop for Running {
         self.asks.clear();
         let begun = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) {
-            if begun.elapsed() > Duration::from_secs(3) {
+            if self.broken || begun.elapsed() > Duration::from_secs(3) {
                 end_with_descendants(&mut self.child);
                 break;
             }
             std::thread::sleep(Duration::from_millis(2));
         }
         // The reader holds its pipe open both ways, and has to be told. What fails here leaves a pipe in `target`.
-        let _ = OpenOptions::new().write(true).open(self.dir.join("answer")).and_then(|mut f| writeln!(f, "{BYE}}}"));
+        let answer = OpenOptions::new().read(true).write(true).open(self.dir.join("answer"));
+        let _ = answer.and_then(|mut file| writeln!(file, "{BYE}}}"));
         let _ = std::fs::remove_dir_all(&self.dir);
     }
 }

@@ -345,12 +345,7 @@ pub const GROUPS: &[Group] = &[
         ],
         ..GROUP
     },
-    Group {
-        name: "fetch-and-add",
-        launches: &[two("atomic")],
-        question: Some(("atomic", 8, 2)),
-        ..GROUP
-    },
+    Group { name: "fetch-and-add", launches: &[two("atomic")], question: Some(("atomic", 8, 2)), ..GROUP },
 ];
 
 /// Every bench of gasperf, run once for its whole table: arguments, ranks, and where.
@@ -389,7 +384,11 @@ mod tests {
                 assert!(picks.iter().all(|pick| pick.launch < group.launches.len()), "{}", check.what);
                 assert!(check.limit > 0.0);
                 let asks = group.question.is_some();
-                assert!(asks || !matches!(check.against, Against::BestPeer | Against::Recorded), "{}", check.what);
+                assert!(
+                    asks || !matches!(check.against, Against::BestPeer | Against::Recorded),
+                    "{}",
+                    check.what
+                );
             }
         }
     }

@@ -69,8 +69,13 @@ impl Row {
     /// What is wrong with it, if anything is.
     pub fn sane(&self) -> Result<()> {
         let figures = [self.min, self.p50, self.p99, self.p999];
-        let named = || format!("{} {} of {} bytes over {}", self.bench, self.variant, self.bytes, self.transport);
-        ensure!(figures.iter().all(|f| f.is_finite() && *f >= 0.0), "{}: {figures:?} are no figures", named());
+        let named =
+            || format!("{} {} of {} bytes over {}", self.bench, self.variant, self.bytes, self.transport);
+        ensure!(
+            figures.iter().all(|f| f.is_finite() && *f >= 0.0),
+            "{}: {figures:?} are no figures",
+            named()
+        );
         ensure!(self.min <= self.p50, "{}: the best is {} and the median {}", named(), self.min, self.p50);
         ensure!(self.p99 <= self.p999, "{}: p99 is {} and p999 {}", named(), self.p99, self.p999);
         ensure!((self.p50 > 0.0 || self.unit == "B") && self.ranks > 0, "{}: nothing was measured", named());
@@ -144,7 +149,9 @@ impl Record {
 /// The rows among lines of a program's output; lines that are no objects are left alone.
 pub fn rows_in(output: &str) -> Result<Vec<Row>> {
     let lines = output.lines().map(str::trim).filter(|line| line.starts_with('{'));
-    lines.map(|line| serde_json::from_str(line).with_context(|| format!("understanding the row {line}"))).collect()
+    lines
+        .map(|line| serde_json::from_str(line).with_context(|| format!("understanding the row {line}")))
+        .collect()
 }
 
 #[cfg(test)]

@@ -23,7 +23,10 @@ struct Sweep {
 const SWEEPS: &[Sweep] = &[
     Sweep {
         bench: "am-latency",
-        launches: &["am-latency --variant medium-read --bytes 8..64K", "raw --variant raw-message --bytes 8..64K"],
+        launches: &[
+            "am-latency --variant medium-read --bytes 8..64K",
+            "raw --variant raw-message --bytes 8..64K",
+        ],
         question: "am-latency",
         largest: 65536,
     },
@@ -130,7 +133,9 @@ pub fn measure(ours: &Ours, peers: &mut [Running], rounds: usize, rows: &mut Vec
         }
         for _ in 0..rounds {
             for launch in sweep.launches {
-                ours.gasperf(Place::RealTime, 2, &format!("{launch} --blocks 3"))?.into_iter().for_each(&mut note);
+                ours.gasperf(Place::RealTime, 2, &format!("{launch} --blocks 3"))?
+                    .into_iter()
+                    .for_each(&mut note);
             }
             for (peer, iterations) in peers.iter_mut().zip(&settled) {
                 for &(bytes, iterations) in iterations {
@@ -174,7 +179,9 @@ impl Drawn {
         let line = |name: &str, of: &dyn Fn(&&Row) -> bool| {
             // Of several variants the best at each size.
             let mut best: BTreeMap<u64, f64> = BTreeMap::new();
-            for row in record.rows.iter().filter(|r| r.ranks == 2 && r.place.is_empty() && r.bytes >= 8).filter(of) {
+            for row in
+                record.rows.iter().filter(|r| r.ranks == 2 && r.place.is_empty() && r.bytes >= 8).filter(of)
+            {
                 let figure = median(&row.blocks).unwrap_or(row.p50);
                 let least = best.entry(row.bytes).or_insert(figure);
                 *least = least.min(figure);
@@ -190,9 +197,8 @@ impl Drawn {
                 r.bench == bench && r.transport == transport && (variant.is_empty() || r.variant == variant)
             })
         });
-        let peers = PEERS
-            .iter()
-            .map(|peer| line(peer.title, &|r| r.bench == self.peers && r.transport == peer.name));
+        let peers =
+            PEERS.iter().map(|peer| line(peer.title, &|r| r.bench == self.peers && r.transport == peer.name));
         let unit = if self.bandwidth { "GB/s" } else { "ns" };
         Plot { title: self.title.into(), unit: unit.into(), lines: ours.chain(peers).collect() }
     }
@@ -220,7 +226,8 @@ mod tests {
         rows.push(Row { ranks: 4, ..example("am-latency", "mpich", 8, &[1.0]) });
         let record = Record { rows, ..Record::default() };
         let plot = DRAWN[0].plot(&record);
-        let there: Vec<_> = plot.lines.iter().filter(|l| l.points.len() == 4).map(|l| l.name.as_str()).collect();
+        let there: Vec<_> =
+            plot.lines.iter().filter(|l| l.points.len() == 4).map(|l| l.name.as_str()).collect();
         assert_eq!(there, ["Gasworks", "the machine: copy, flag", "MPICH"]);
         assert!(plot.lines[1].points.iter().all(|p| p.1 == 80.0));
         let dir = tempfile::tempdir().unwrap();
@@ -230,7 +237,8 @@ mod tests {
 
     #[test]
     fn bandwidth_is_bytes_by_time() {
-        let rows = [8, 16].map(|bytes| Row { variant: "unread".into(), ..example("am-bandwidth", "pshm", bytes, &[4.0]) });
+        let rows = [8, 16]
+            .map(|bytes| Row { variant: "unread".into(), ..example("am-bandwidth", "pshm", bytes, &[4.0]) });
         let record = Record { rows: rows.into(), ..Record::default() };
         assert_eq!(DRAWN[1].plot(&record).lines[0].points, [(8.0, 2.0), (16.0, 4.0)]);
     }

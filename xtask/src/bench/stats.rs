@@ -100,7 +100,8 @@ mod tests {
     fn as_many_are_left_out_as_the_sign_test_allows() {
         // The tables of the sign test: 2 P(X <= k) <= 0.05 for n = 5, 6, 9, 12, 15, 20, 25 and 30.
         let known = [(5, None), (6, Some(0)), (9, Some(1)), (12, Some(2)), (15, Some(3)), (20, Some(5))];
-        for (count, left_out) in known.into_iter().chain([(25, Some(7)), (30, Some(9)), (0, None), (1, None)]) {
+        for (count, left_out) in known.into_iter().chain([(25, Some(7)), (30, Some(9)), (0, None), (1, None)])
+        {
             assert_eq!(enclosing(count), left_out, "{count}");
         }
     }
@@ -143,7 +144,8 @@ mod tests {
 
     #[test]
     fn a_ratio_needs_both_of_a_pair() {
-        let (ours, theirs) = ([Some(1.0), None, Some(3.0), Some(5.0)], [Some(2.0), Some(2.0), None, Some(0.0)]);
+        let (ours, theirs) =
+            ([Some(1.0), None, Some(3.0), Some(5.0)], [Some(2.0), Some(2.0), None, Some(0.0)]);
         assert_eq!(ratios(&ours, &theirs), [0.5]);
     }
 

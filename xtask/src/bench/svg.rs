@@ -75,7 +75,11 @@ impl Plot {
         )?;
         writeln!(svg, "<title>{}</title>", escaped(&self.title))?;
         writeln!(svg, "<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>")?;
-        writeln!(svg, "<text x=\"{LEFT}\" y=\"24\" font-size=\"15\" font-weight=\"bold\">{}</text>", escaped(&self.title))?;
+        writeln!(
+            svg,
+            "<text x=\"{LEFT}\" y=\"24\" font-size=\"15\" font-weight=\"bold\">{}</text>",
+            escaped(&self.title)
+        )?;
         writeln!(svg, "<g stroke=\"#ddd\">")?;
         for value in steps(y.from, y.to) {
             let at = y.place(value);
@@ -87,11 +91,23 @@ impl Plot {
         }
         writeln!(svg, "</g>\n<g text-anchor=\"end\">")?;
         for value in steps(y.from, y.to) {
-            writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", LEFT - 6.0, y.place(value) + 4.0, number(value))?;
+            writeln!(
+                svg,
+                "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                LEFT - 6.0,
+                y.place(value) + 4.0,
+                number(value)
+            )?;
         }
         writeln!(svg, "</g>\n<g text-anchor=\"middle\">")?;
         for value in powers_of_four(x.from, x.to) {
-            writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x.place(value), BOTTOM + 18.0, size(value))?;
+            writeln!(
+                svg,
+                "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                x.place(value),
+                BOTTOM + 18.0,
+                size(value)
+            )?;
         }
         let middle = (LEFT + RIGHT) / 2.0;
         writeln!(svg, "<text x=\"{middle}\" y=\"{:.1}\">payload, bytes</text>", BOTTOM + 40.0)?;
@@ -115,7 +131,11 @@ fn draw_line(svg: &mut String, line: &Line, colour: &str, at: usize, x: &Axis, y
         writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{wide}\"/>")?;
     }
     let (key, down) = (RIGHT + 14.0, TOP + 10.0 + 20.0 * at as f64);
-    writeln!(svg, "<line x1=\"{key}\" y1=\"{down}\" x2=\"{}\" y2=\"{down}\" stroke-width=\"{wide}\"/>", key + 20.0)?;
+    writeln!(
+        svg,
+        "<line x1=\"{key}\" y1=\"{down}\" x2=\"{}\" y2=\"{down}\" stroke-width=\"{wide}\"/>",
+        key + 20.0
+    )?;
     let text = format!("<text x=\"{}\" y=\"{}\" stroke=\"none\" fill=\"#222\">", key + 26.0, down + 4.0);
     writeln!(svg, "{text}{}</text>\n</g>", escaped(&line.name))
 }
@@ -219,7 +239,9 @@ mod tests {
         assert_eq!(faults(&svg), [""; 0]);
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
         assert_eq!((svg.matches("<polyline").count(), svg.matches("<circle").count()), (2, 28));
-        assert!(svg.contains("ours &amp; &lt;more&gt;") && svg.contains(">32 Ki<") && svg.contains(">theirs<"));
+        assert!(
+            svg.contains("ours &amp; &lt;more&gt;") && svg.contains(">32 Ki<") && svg.contains(">theirs<")
+        );
     }
 
     #[test]

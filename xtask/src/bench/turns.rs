@@ -69,46 +69,54 @@ impl Turns {
         blocks.push(value);
     }
 
-    /// Forgets this turn.
-    fn forget(&mut self, turn: usize) {
-        for series in &mut self.series {
-            if let Some(block) = series.blocks.get_mut(turn) {
-                *block = None;
-            }
-        }
-    }
-
     /// The state of the machine in each turn, by this probe.
     pub fn state(&self, bench: &str, bytes: u64) -> Option<&State> {
         self.states.iter().find(|state| state.bench == bench && state.bytes == bytes)
     }
 
-    /// Leaves out blocks far off, unless a probe says that the whole machine was in another state.
+    /// Leaves out the turns in another state of the machine than most, and blocks far off.
     fn leave_out_far(&mut self) {
-        let states = self.states.first().map_or_else(|| vec![None; self.count], |state| state.values.clone());
+        let most = self.states.first().map(|state| majority(&state.values));
         for series in &mut self.series {
             series.blocks.resize(self.count, None);
-            series.blocks = near(&series.blocks, &states);
+            if let Some(most) = &most {
+                series
+                    .blocks
+                    .iter_mut()
+                    .zip(most)
+                    .filter(|(_, most)| !**most)
+                    .for_each(|(block, _)| *block = None);
+            }
+            series.blocks = super::stats::undisturbed(&series.blocks);
         }
+    }
+
+    /// How many turns count: in the state that most were in, with a block of every system.
+    fn good(&self) -> usize {
+        let most =
+            self.states.first().map_or_else(|| vec![true; self.count], |state| majority(&state.values));
+        let whole = |turn: usize| self.series.iter().all(|s| s.blocks.get(turn).is_some_and(Option::is_some));
+        (0..self.count).filter(|&turn| most[turn] && whole(turn)).count()
     }
 }
 
-/// The blocks without those over twice the median, both as they are and beside the machine's state.
-fn near(blocks: &[Option<f64>], states: &[Option<f64>]) -> Vec<Option<f64>> {
-    let beside: Vec<_> = blocks.iter().zip(states).map(|(b, s)| b.map(|b| b / s.unwrap_or(1.0))).collect();
-    let (alone, beside) = (super::stats::undisturbed(blocks), super::stats::undisturbed(&beside));
-    let kept = |at: usize| alone[at].is_some() || beside[at].is_some();
-    blocks.iter().enumerate().map(|(at, block)| block.filter(|_| kept(at))).collect()
+/// Which turns were in the state that most were in. The processors of a virtual machine move: what they pass between
+/// them costs four times as much in one hour, or second, as in another, and ratios of one state are not those of another.
+fn majority(values: &[Option<f64>]) -> Vec<bool> {
+    let alike = |a: f64, b: f64| a.max(b) <= STEADY * a.min(b);
+    let there = || values.iter().flatten().copied();
+    let middle = there().max_by_key(|&value| there().filter(|&other| alike(value, other)).count());
+    values.iter().map(|value| value.zip(middle).is_some_and(|(value, middle)| alike(value, middle))).collect()
 }
 
-/// How much the machine's state may change within a turn.
-const STEADY: f64 = 1.2;
+/// How much the machine's state may change within a turn, and differ between turns.
+const STEADY: f64 = 1.25;
 
 /// What measures the machine's state.
 pub struct Prober<'a> {
     /// The program without a library.
     pub line: &'a mut Running,
-    /// What it is asked: bench, size, iterations of a sample.
+    /// What it is asked: bench, size, iterations of a sample. The first tells the machine's state.
     pub questions: Vec<(String, u64, u64)>,
 }
 
@@ -133,7 +141,7 @@ pub struct Asked<'a> {
     pub iterations: u64,
 }
 
-/// Takes turns until `wanted` of them count, but no more than twice as many. `blocks` is how many blocks gasperf makes
+/// Takes turns until `wanted` of them count, but no more than three times as many. `blocks` is how many blocks gasperf makes
 /// in a turn, the median of which counts.
 pub fn take(
     ours: &Ours,
@@ -143,14 +151,17 @@ pub fn take(
     wanted: usize,
     blocks: u32,
 ) -> Result<Turns> {
-    let state = |(bench, bytes, _): &(String, u64, u64)| State { bench: bench.clone(), bytes: *bytes, values: Vec::new() };
+    let state = |(bench, bytes, _): &(String, u64, u64)| State {
+        bench: bench.clone(),
+        bytes: *bytes,
+        values: Vec::new(),
+    };
     let mut turns = Turns { states: prober.questions.iter().map(state).collect(), ..Turns::default() };
-    let mut good = 0;
     // The first warms up.
     for launch in group.launches {
         ours.gasperf(group.place, launch.ranks, &format!("{} --blocks 1", launch.args))?;
     }
-    while good < wanted && turns.count < 2 * wanted {
+    while turns.good() < wanted && turns.count < 3 * wanted {
         let turn = turns.count;
         let before = prober.take()?;
         let systems = group.launches.len() + asked.len();
@@ -179,17 +190,13 @@ pub fn take(
             }
         }
         let after = prober.take()?;
-        let mut steady = true;
-        for ((before, after), state) in before.into_iter().zip(after).zip(&mut turns.states) {
-            let both = before.zip(after);
-            steady &= both.is_none_or(|(a, b)| a.max(b) <= STEADY * a.min(b));
-            state.values.push(both.map(|(a, b)| (a + b) / 2.0));
-        }
-        if !steady {
-            turns.forget(turn);
+        for (at, state) in turns.states.iter_mut().enumerate() {
+            let both = before[at].zip(after[at]);
+            // The first tells the state: a turn in which it changed was in none.
+            let steady = at > 0 || both.is_none_or(|(a, b)| a.max(b) <= STEADY * a.min(b));
+            state.values.push(both.filter(|_| steady).map(|(a, b)| (a + b) / 2.0));
         }
         turns.count += 1;
-        good += usize::from(steady && turns.series.iter().all(|s| s.blocks.get(turn).is_some_and(Option::is_some)));
     }
     ensure!(!turns.series.is_empty(), "{}: nothing was measured", group.name);
     turns.leave_out_far();
@@ -214,18 +221,25 @@ mod tests {
         assert_eq!(turns.series[0].median(), Some(2.0));
         let summed = turns.series[0].summed();
         assert_eq!((summed.p50, summed.dropped, summed.blocks.len()), (2.0, 1, 2));
-        turns.forget(2);
-        assert_eq!(turns.series[0].blocks, [Some(1.0), None, None]);
         turns.count = 4;
+        assert_eq!(turns.good(), 0);
         turns.leave_out_far();
         assert_eq!(turns.series[1].blocks.len(), 4);
     }
 
     #[test]
-    fn another_state_of_the_machine_is_no_reason_to_leave_a_block_out() {
-        let blocks = [Some(1.0), Some(1.0), Some(1.0), Some(4.0), Some(4.0)];
-        let states = [Some(10.0), Some(10.0), Some(10.0), Some(40.0), Some(10.0)];
-        assert_eq!(near(&blocks, &states), [Some(1.0), Some(1.0), Some(1.0), Some(4.0), None]);
-        assert_eq!(near(&blocks, &[None; 5])[3], None);
+    fn only_the_state_that_most_turns_were_in_counts() {
+        let values = [Some(138.0), Some(500.0), Some(140.0), None, Some(150.0), Some(560.0)];
+        assert_eq!(majority(&values), [true, false, true, false, true, false]);
+        assert!(majority(&[]).is_empty());
+        let state = State { bench: "am-latency".into(), bytes: 8, values: values.to_vec() };
+        let mut turns = Turns { states: vec![state], ..Turns::default() };
+        for turn in 0..6 {
+            turns.note(turn, Some(0), example("barrier", "pshm", 0, &[]), Some(1.0));
+        }
+        turns.count = 6;
+        assert_eq!(turns.good(), 3);
+        turns.leave_out_far();
+        assert_eq!(turns.series[0].blocks.iter().flatten().count(), 3);
     }
 }

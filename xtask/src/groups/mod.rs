@@ -1,5 +1,6 @@
 //! The rows of the matrix, a file for each kind.
 
+mod bench;
 mod conformance;
 mod input;
 mod kill;
@@ -31,6 +32,7 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         units::rows(),
         conformance::rows(extent),
         programs::rows(extent)?,
+        bench::rows(),
         input::rows(),
         kill::rows()?,
         models::rows(extent)?,

@@ -28,6 +28,9 @@ type Table = [(&'static str, By)];
 /// as far as the names of their tests.
 const TABLE: &Table = &[
     ("cargo xtask demo", By::Row("demo/generated")),
+    ("cargo xtask bench", By::Row("bench/quick")),
+    ("cargo xtask bench --peers", By::Nobody("a measurement: it wants a quiet machine, and minutes")),
+    ("cargo xtask bench --quick --json bench.json", By::Row("bench/quick")),
     ("cargo build --release", By::Row("build/release")),
     ("cargo xtask test", By::Nobody("it is the command that runs the rows")),
     ("cargo xtask nightly", By::Nobody("it is the command that runs the nightly rows")),
