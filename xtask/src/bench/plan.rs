@@ -275,7 +275,6 @@ pub const GROUPS: &[Group] = &[
             Against::BestPeer,
         )],
         quick: true,
-        ..GROUP
     },
     Group {
         name: "barrier, 2 ranks on one core",

@@ -167,7 +167,7 @@ pub fn take(
         let systems = group.launches.len() + asked.len();
         // Everybody goes first in turn, and every second turn goes round the other way.
         let order = (0..systems).map(|at| (at + turn / 2) % systems);
-        let order: Vec<_> = if turn % 2 == 0 { order.collect() } else { order.rev().collect() };
+        let order: Vec<_> = if turn.is_multiple_of(2) { order.collect() } else { order.rev().collect() };
         for system in order {
             let stolen_before = stolen();
             let mut rows = Vec::new();
@@ -176,11 +176,10 @@ pub fn take(
                 rows = ours.gasperf(group.place, launch.ranks, &args)?;
             } else if let (Some(peer), Some((bench, bytes, _))) =
                 (asked.get_mut(system - group.launches.len()), group.question)
+                && let Answer::Row(row) = peer.running.ask(bench, bytes, peer.iterations, SAMPLES)?
             {
-                if let Answer::Row(row) = peer.running.ask(bench, bytes, peer.iterations, SAMPLES)? {
-                    row.sane()?;
-                    rows.push(Row { place: group.place.name().into(), threads: 1, ..*row });
-                }
+                row.sane()?;
+                rows.push(Row { place: group.place.name().into(), threads: 1, ..*row });
             }
             let launch = (system < group.launches.len()).then_some(system);
             let whole = stolen() == stolen_before;
