@@ -18,18 +18,18 @@ const DEPTH: Setting = Setting {
     name: "GASNET_NETWORKDEPTH",
     aliases: &[],
     kind: Kind::Number { min: 1, max: 4096 },
-    default: "12",
+    default: "",
     unit: "requests",
-    meaning: "requests that may be under way from one rank to one other; 12 over every transport",
+    meaning: "requests that may be under way from one rank to one other; 64 over pshm, elsewhere 12",
     reader: "core",
 };
 const TOTAL: Setting = Setting {
     name: "GASNET_NETWORKDEPTH_TOTAL",
     aliases: &[],
     kind: Kind::Number { min: 1, max: 65536 },
-    default: "64",
+    default: "",
     unit: "requests",
-    meaning: "requests that may be under way from one rank to all others; 64 over every transport",
+    meaning: "requests that may be under way from one rank to all others; 256 over pshm, elsewhere 64",
     reader: "core",
 };
 const SPACE: Setting = Setting {
@@ -126,16 +126,19 @@ pub fn patience(ranks: usize, cores: usize) -> Result<Patience, SettingError> {
 }
 
 impl Flow {
-    /// Reads the settings for a transport whose largest Medium and default volume are these.
+    /// What the seed allows over a network: 12 requests to one peer, 64 to all, 12K bytes.
+    pub const SEED: Flow = Flow { depth: 12, total: 64, volume: 12 << 10 };
+
+    /// Reads the settings for a transport whose largest Medium is this and that allows this much by default.
     ///
     /// # Errors
     /// A setting is not a number or out of its limits.
-    pub fn from_settings(max_medium: usize, default_volume: u64) -> Result<Self, SettingError> {
+    pub fn from_settings(max_medium: usize, default: Flow) -> Result<Self, SettingError> {
         let number = |setting: &Setting, default: u64| Ok(setting.number()?.unwrap_or(default));
         Ok(Self {
-            depth: number(&DEPTH, 12)? as u32,
-            total: number(&TOTAL, 64)? as u32,
-            volume: number(&SPACE, default_volume)?,
+            depth: number(&DEPTH, default.depth.into())? as u32,
+            total: number(&TOTAL, default.total.into())? as u32,
+            volume: number(&SPACE, default.volume)?,
         }
         .within(max_medium))
     }

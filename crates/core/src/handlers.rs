@@ -3,6 +3,7 @@
 //! Entries are added at any time, one table of a client after the other, and never change or go: so a message is
 //! dispatched without a lock while another thread registers.
 
+use crate::message::shape_of;
 use crate::{Category, CoreMode, Error};
 use std::sync::{Arc, OnceLock};
 
@@ -22,6 +23,14 @@ pub struct Signature {
     pub nargs: usize,
 }
 
+/// A handler in its place in the table.
+pub(crate) struct Placed<M: CoreMode> {
+    /// The handler.
+    pub(crate) entry: Entry<M>,
+    /// What a message for it looks like, as far as its first word says.
+    pub(crate) shape: u32,
+}
+
 /// One registered handler.
 pub struct Entry<M: CoreMode> {
     /// What it accepts.
@@ -32,7 +41,7 @@ pub struct Entry<M: CoreMode> {
 
 /// A handler table, being built and being used. Clones are the same table.
 pub struct Handlers<M: CoreMode> {
-    entries: Arc<[OnceLock<Entry<M>>; 256]>,
+    entries: Arc<[OnceLock<Placed<M>>; 256]>,
 }
 
 impl<M: CoreMode> Default for Handlers<M> {
@@ -69,7 +78,7 @@ impl<M: CoreMode> Handlers<M> {
         check(&entry)?;
         let mut entry = entry;
         for index in (CLIENT_BASE..=255).rev() {
-            match self.entries[usize::from(index)].set(entry) {
+            match self.set(index, entry) {
                 Ok(()) => return Ok(index),
                 Err(back) => entry = back,
             }
@@ -92,18 +101,28 @@ impl<M: CoreMode> Handlers<M> {
 
     fn place(&self, index: u8, entry: Entry<M>) -> Result<u8, Error> {
         check(&entry)?;
-        let slot = &self.entries[usize::from(index)];
-        slot.set(entry).map_err(|back| {
-            let there = slot.get().map(|there| there.signature.name.as_str()).unwrap_or_default();
+        self.set(index, entry).map_err(|back| {
+            let there = self.get(index).map(|there| there.signature.name.as_str()).unwrap_or_default();
             let what = format!("index {index} is taken by {there:?}");
             Error::Table { name: back.signature.name, what }
         })?;
         Ok(index)
     }
 
+    /// The entry comes back if the place is taken.
+    fn set(&self, index: u8, entry: Entry<M>) -> Result<(), Entry<M>> {
+        let Signature { category, reply, nargs, .. } = entry.signature;
+        let placed = Placed { shape: shape_of(category, reply, index, nargs), entry };
+        self.entries[usize::from(index)].set(placed).map_err(|back| back.entry)
+    }
+
     /// The handler at an index.
-    #[inline]
     pub fn get(&self, index: u8) -> Option<&Entry<M>> {
+        self.placed(index).map(|placed| &placed.entry)
+    }
+
+    #[inline]
+    pub(crate) fn placed(&self, index: u8) -> Option<&Placed<M>> {
         self.entries[usize::from(index)].get()
     }
 
@@ -111,7 +130,7 @@ impl<M: CoreMode> Handlers<M> {
     pub fn describe(&self) -> String {
         let mut text = String::new();
         for (index, entry) in self.entries.iter().enumerate() {
-            if let Some(Entry { signature: s, .. }) = entry.get() {
+            if let Some(Placed { entry: Entry { signature: s, .. }, .. }) = entry.get() {
                 let way = if s.reply { "reply" } else { "request" };
                 text += &format!("{index} {} {way} of {} arguments {:?}\n", s.category, s.nargs, s.name);
             }

@@ -6,17 +6,17 @@
 //! | 1 | handler index |
 //! | 2 | number of arguments |
 //! | 3 | credits returned |
-//! | 4..8 | source rank |
-//! | 8..12 | bytes of volume returned with the credits |
-//! | 12..20, 20..28 | Long only: offset in the target's segment, length |
+//! | 4..8 | bytes of volume returned with the credits |
+//! | 8..16, 16..24 | Long only: offset in the target's segment, length |
 //! | then | the arguments |
+//!
+//! Who sent it is the transport's to know. All that every message has is one word, made and taken apart in a register.
 
-use crate::Rank;
 use crate::wire::MAX_HEAD;
 
 /// The most arguments of a message.
 pub const MAX_ARGS: usize = 16;
-const FIXED: usize = 12;
+const FIXED: usize = 8;
 const LONG: usize = 16;
 
 /// The category of an active message, in the specification's names.
@@ -94,25 +94,24 @@ impl Encoded {
 
     /// Encodes. `args` is at most 64 bytes, a multiple of 4: the engine has checked.
     #[inline]
-    pub fn new(head: Head, source: Rank, returned: Returned, args: &[u8]) -> Self {
+    pub fn new(head: Head, returned: Returned, args: &[u8]) -> Self {
         debug_assert!(args.len() <= 4 * MAX_ARGS && args.len().is_multiple_of(4));
         let mut bytes = [0u8; MAX_HEAD];
         let mut at = FIXED;
-        match head {
-            Head::Credits => bytes[0] = 0x80,
+        let word = match head {
+            Head::Credits => u64::from(CREDITS),
             Head::Message { category, reply, handler, landing } => {
-                bytes[0] = category as u8 | u8::from(reply) << 2;
-                bytes[1] = handler;
+                let mut kind = category as u8 | u8::from(reply) << 2;
                 if let Some(landing) = landing {
-                    bytes[0] |= u8::from(landing.in_packet) << 3;
-                    bytes[12..20].copy_from_slice(&landing.offset.to_le_bytes());
-                    bytes[20..28].copy_from_slice(&landing.len.to_le_bytes());
+                    kind |= u8::from(landing.in_packet) << 3;
+                    bytes[8..16].copy_from_slice(&landing.offset.to_le_bytes());
+                    bytes[16..24].copy_from_slice(&landing.len.to_le_bytes());
                     at += LONG;
                 }
+                u64::from(shape(kind, handler, args.len() / 4))
             }
-        }
-        bytes[2] = (args.len() / 4) as u8;
-        bytes[4..8].copy_from_slice(&source.to_le_bytes());
+        };
+        bytes[..FIXED].copy_from_slice(&word.to_le_bytes());
         bytes[at..at + args.len()].copy_from_slice(args);
         let mut this = Self { bytes, len: at + args.len() };
         this.set_returned(returned);
@@ -123,7 +122,86 @@ impl Encoded {
     #[inline]
     pub fn set_returned(&mut self, returned: Returned) {
         self.bytes[3] = returned.count;
-        self.bytes[8..12].copy_from_slice(&returned.bytes.to_le_bytes());
+        self.bytes[4..8].copy_from_slice(&returned.bytes.to_le_bytes());
+    }
+}
+
+const CREDITS: u8 = 0x80;
+/// The kind's bit for a Long whose payload travels in the packet.
+const IN_PACKET: u8 = 8;
+
+/// What a handler and a message for it have in common: kind, index, number of arguments.
+const fn shape(kind: u8, handler: u8, nargs: usize) -> u32 {
+    kind as u32 | (handler as u32) << 8 | (nargs as u32) << 16
+}
+
+/// The first word of a message that is no Long.
+#[inline]
+pub(crate) fn first_word(
+    category: Category,
+    reply: bool,
+    handler: u8,
+    nargs: usize,
+    returned: Returned,
+) -> u64 {
+    u64::from(shape_of(category, reply, handler, nargs))
+        | u64::from(returned.count) << 24
+        | u64::from(returned.bytes) << 32
+}
+
+/// The first word, and all there is, of a message that returns credits.
+#[inline]
+pub(crate) fn credits_word(returned: Returned) -> u64 {
+    u64::from(CREDITS) | u64::from(returned.count) << 24 | u64::from(returned.bytes) << 32
+}
+
+/// The shape of every message for this handler.
+#[inline]
+pub(crate) fn shape_of(category: Category, reply: bool, handler: u8, nargs: usize) -> u32 {
+    shape(category as u8 | u8::from(reply) << 2, handler, nargs)
+}
+
+/// A head before anything but its first word was looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct First(u64);
+
+impl First {
+    /// The first word, if there is one.
+    #[inline]
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        bytes.first_chunk::<FIXED>().map(|first| First(u64::from_le_bytes(*first)))
+    }
+
+    /// Whether it only returns credits, and has nothing else.
+    #[inline]
+    pub(crate) fn is_credits(self, bytes: &[u8]) -> bool {
+        self.0 as u32 & 0x00FF_FFFF == u32::from(CREDITS) && bytes.len() == FIXED
+    }
+
+    /// The shape of the handler it asks for.
+    #[inline]
+    pub(crate) fn shape(self) -> u32 {
+        self.0 as u32 & 0x00FF_FFFF & !u32::from(IN_PACKET)
+    }
+
+    /// The index of its handler.
+    #[inline]
+    pub(crate) fn handler(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+
+    /// What it returns.
+    #[inline]
+    pub(crate) fn returned(self) -> Returned {
+        Returned { count: (self.0 >> 24) as u8, bytes: (self.0 >> 32) as u32 }
+    }
+
+    /// The arguments, of a message whose shape is that of a handler that is no Long's.
+    #[inline]
+    pub(crate) fn args(self, bytes: &[u8]) -> Option<&[u8]> {
+        let nargs = usize::from((self.0 >> 16) as u8);
+        let args = bytes.get(FIXED..)?;
+        (args.len() == 4 * nargs && self.0 as u8 & IN_PACKET == 0).then_some(args)
     }
 }
 
@@ -132,8 +210,6 @@ impl Encoded {
 pub struct Decoded<'a> {
     /// The fields.
     pub head: Head,
-    /// Who sent it, by its own word.
-    pub source: Rank,
     /// The credits it returns.
     pub returned: Returned,
     /// The arguments.
@@ -155,10 +231,10 @@ fn double(bytes: &[u8], at: usize) -> Result<u64, String> {
 /// What is wrong with them.
 #[inline]
 pub fn decode(bytes: &[u8]) -> Result<Decoded<'_>, String> {
-    let (source, returned_bytes) = (word(bytes, 4)?, word(bytes, 8)?);
+    let returned_bytes = word(bytes, 4)?;
     let (kind, handler, nargs, count) = (bytes[0], bytes[1], usize::from(bytes[2]), bytes[3]);
     let mut at = FIXED;
-    let head = if kind == 0x80 {
+    let head = if kind == CREDITS {
         if nargs != 0 || handler != 0 {
             return Err("a return of credits carries arguments".into());
         }
@@ -171,13 +247,13 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded<'_>, String> {
             2 => Category::Long,
             _ => return Err(format!("its kind {kind:#04x} does not exist")),
         };
-        let in_packet = kind & 8 != 0;
+        let in_packet = kind & IN_PACKET != 0;
         if in_packet && category != Category::Long {
             return Err(format!("its kind {kind:#04x} does not exist"));
         }
         let landing = if category == Category::Long {
             at += LONG;
-            Some(Landing { offset: double(bytes, 12)?, len: double(bytes, 20)?, in_packet })
+            Some(Landing { offset: double(bytes, 8)?, len: double(bytes, 16)?, in_packet })
         } else {
             None
         };
@@ -190,7 +266,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded<'_>, String> {
         return Err(format!("its head has {} bytes where {} are due", bytes.len(), at + 4 * nargs));
     }
     let returned = Returned { count, bytes: returned_bytes };
-    Ok(Decoded { head, source, returned, args: &bytes[at..] })
+    Ok(Decoded { head, returned, args: &bytes[at..] })
 }
 
 #[cfg(test)]
@@ -214,18 +290,33 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 256 }))]
         #[test]
-        fn round_trip(head in heads(), source: u32, count: u8, bytes: u32, nargs in 0..=16usize, fill: u8) {
+        fn round_trip(head in heads(), count: u8, bytes: u32, nargs in 0..=16usize, fill: u8) {
             let args = vec![fill; if head == Head::Credits { 0 } else { nargs * 4 }];
             let returned = Returned { count, bytes };
-            let encoded = Encoded::new(head, source, returned, &args);
+            let encoded = Encoded::new(head, returned, &args);
             let decoded = decode(encoded.as_bytes());
-            prop_assert_eq!(decoded, Ok(Decoded { head, source, returned, args: &args }));
+            let first = First::of(encoded.as_bytes()).expect("a word");
+            prop_assert_eq!(first.returned(), returned);
+            prop_assert_eq!(first.is_credits(encoded.as_bytes()), head == Head::Credits);
+            if head == Head::Credits {
+                prop_assert_eq!(&credits_word(returned).to_le_bytes()[..], encoded.as_bytes());
+            }
+            if let Head::Message { category, reply, handler, landing } = head {
+                if landing.is_none() {
+                    let word = first_word(category, reply, handler, nargs, returned);
+                    prop_assert_eq!(&word.to_le_bytes()[..], &encoded.as_bytes()[..8]);
+                }
+                prop_assert_eq!(first.shape(), shape_of(category, reply, handler, nargs));
+                prop_assert_eq!(first.handler(), handler);
+                prop_assert_eq!(first.args(encoded.as_bytes()), landing.is_none().then_some(&args[..]));
+            }
+            prop_assert_eq!(decoded, Ok(Decoded { head, returned, args: &args }));
         }
 
         #[test]
         fn any_bytes_are_refused_or_understood(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
             if let Ok(decoded) = decode(&bytes) {
-                let again = Encoded::new(decoded.head, decoded.source, decoded.returned, decoded.args);
+                let again = Encoded::new(decoded.head, decoded.returned, decoded.args);
                 prop_assert_eq!(again.as_bytes(), &bytes[..]);
             }
         }
@@ -233,8 +324,8 @@ mod tests {
 
     #[test]
     fn a_cut_head_is_named() {
-        let encoded = Encoded::new(Head::Credits, 1, Returned::default(), &[]);
-        assert!(decode(&encoded.as_bytes()[..11]).is_err_and(|e| e.contains("11 bytes is cut short")));
+        let encoded = Encoded::new(Head::Credits, Returned::default(), &[]);
+        assert!(decode(&encoded.as_bytes()[..7]).is_err_and(|e| e.contains("7 bytes is cut short")));
         assert!(decode(&[3; 40]).is_err_and(|e| e.contains("0x03 does not exist")));
     }
 }

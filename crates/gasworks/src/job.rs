@@ -53,7 +53,7 @@ impl<M: ThreadMode> Job<M> {
     pub fn open(config: Config, table: Table<M>) -> Result<Self, Error> {
         let bootstrap = gasworks_bootstrap::connect()?;
         Self::assemble(bootstrap, table, |bootstrap| {
-            let flow = Flow::from_settings(gasworks_pshm::MAX_MEDIUM, 12 * gasworks_pshm::MAX_MEDIUM as u64)?;
+            let flow = Flow::from_settings(gasworks_pshm::MAX_MEDIUM, gasworks_pshm::FLOW)?;
             let wanted = gasworks_pshm::Config {
                 memory: config.memory,
                 depth: flow.depth,
@@ -157,6 +157,11 @@ impl<M: ThreadMode> Job<M> {
     /// How this rank waits from now on.
     pub fn set_wait_mode(&self, mode: WaitMode) {
         self.engine.set_wait_mode(mode);
+    }
+
+    /// How much may be under way before a sender polls.
+    pub fn flow(&self) -> Flow {
+        self.engine.flow()
     }
 
     /// This rank.

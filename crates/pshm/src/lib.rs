@@ -34,4 +34,4 @@ pub use error::PshmError;
 pub use memory::{HugePages, Memory, Pages};
 pub use open::{Config, Opened, open};
 pub use settings::SETTINGS;
-pub use wire::{MAX_MEDIUM, Pshm};
+pub use wire::{FLOW, MAX_MEDIUM, Pshm};

@@ -11,7 +11,7 @@
 use crate::layout::MAX_MEDIUM as LARGEST;
 use crate::region::{Host, Region};
 use crate::stage::{self, Stage};
-use gasworks_core::{Arrived, Class, Limits, Rank, Reservation, Wire, WireError};
+use gasworks_core::{Arrived, Class, Flow, Limits, Rank, Reservation, Wire, WireError};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::inbox::{Block, Claims, Cursor, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
 use gasworks_sock::sleeper;
@@ -21,6 +21,10 @@ use std::time::Duration;
 
 /// The largest payload of a message.
 pub const MAX_MEDIUM: usize = LARGEST;
+
+/// What may be under way by default. A sender that is ahead by many messages and a receiver that is behind by as many
+/// do not fetch the same line from each other all the time; so a window of 64 carries twice what 12 do.
+pub const FLOW: Flow = Flow { depth: 64, total: 256, volume: 12 * MAX_MEDIUM as u64 };
 
 const NAME: &str = "pshm";
 
@@ -146,6 +150,16 @@ impl<M: Mode> Pshm<M> {
         };
         kill_point!("pshm.reserve.claimed");
         bytes.map(|bytes| (index, bytes)).ok_or(WireError::TooLarge { transport: NAME, len, max: MAX_MEDIUM })
+    }
+
+    /// Claims a block and fills it.
+    fn fill(&self, to: Rank, peer: &Region, class: Class, payload: &[u8]) -> Result<Block, WireError> {
+        if payload.len() > MAX_MEDIUM {
+            return Err(WireError::TooLarge { transport: NAME, len: payload.len(), max: MAX_MEDIUM });
+        }
+        let (index, bytes) = self.claim(to, peer, class, payload.len())?;
+        bytes.write(payload);
+        Ok(Block { index, len: payload.len() as u32 })
     }
 
     /// Gives back what a reservation holds, but for its place in the queue.
@@ -293,6 +307,35 @@ impl<M: Mode> Wire for Pshm<M> {
             }
         };
         if wanted {
+            peer.ring();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn send(&self, to: Rank, class: Class, word: u64, args: &[u8], payload: &[u8]) -> Result<(), WireError> {
+        let peer = self.region(to)?;
+        if args.len() > MAX_HEAD - 8 {
+            return Err(WireError::TooLarge { transport: NAME, len: 8 + args.len(), max: MAX_HEAD });
+        }
+        let queue = if class == Class::Request {
+            self.claims[to as usize].take(peer.requests).map_err(|_| WireError::Busy { to })?;
+            &peer.requests
+        } else {
+            &peer.replies
+        };
+        // What fits goes from the caller's memory into the slot, the rest into a block.
+        let payload = if payload.len() <= MAX_INLINE {
+            Payload::Bytes(payload)
+        } else {
+            let filled = self.fill(to, peer, class, payload).inspect_err(|_| {
+                if class == Class::Request {
+                    peer.requests.cancel(1);
+                }
+            });
+            Payload::Block(filled?)
+        };
+        if queue.send_word(self.host.me as u16, word, args, payload) {
             peer.ring();
         }
         Ok(())

@@ -211,18 +211,27 @@ impl<M: Mode> core::fmt::Debug for Credits<M> {
     }
 }
 
-/// The receiver's side: what is owed to each peer.
+/// The receiver's side: what is owed to each peer. As [`Credits`], without a bus lock in `Seq`.
 #[derive(Debug)]
-pub struct Owed {
+pub struct Owed<M: Mode = Par> {
     owed: Box<[AtomicU64]>,
     /// How many peers are owed something; for a moment off by the threads that are in between.
     owing: AtomicU32,
+    mode: PhantomData<M::Lock<()>>,
 }
 
-impl Owed {
+impl Owed<Par> {
     /// Nothing owed to any of `peers`.
     pub fn new(peers: u32) -> Self {
-        Self { owed: (0..peers).map(|_| AtomicU64::new(0)).collect(), owing: AtomicU32::new(0) }
+        Self::for_mode(peers)
+    }
+}
+
+impl<M: Mode> Owed<M> {
+    /// As [`new`](Owed::new), for either thread mode.
+    pub fn for_mode(peers: u32) -> Self {
+        let owed = (0..peers).map(|_| AtomicU64::new(0)).collect();
+        Self { owed, owing: AtomicU32::new(0), mode: PhantomData }
     }
 
     /// Notes that a request of `bytes` has been handled and not replied to. Returns how many credits `peer` is owed
@@ -232,13 +241,46 @@ impl Owed {
     /// If there is no such peer.
     #[inline]
     pub fn owe(&self, peer: u32, bytes: u32) -> u32 {
-        // Release: the handling is done before whoever returns the credit returns it.
-        let before = self.owed[peer as usize].fetch_add(pack(1, bytes.into()), ord!("owed.owe", Release));
-        let (count, _) = unpack(before);
-        if count == 0 {
-            self.owing.fetch_add(1, Relaxed);
+        self.add(peer, 1, bytes.into())
+    }
+
+    /// Puts back what was [collected](Self::collect) and could not be returned.
+    ///
+    /// # Panics
+    /// If there is no such peer.
+    #[cold]
+    pub fn restore(&self, peer: u32, count: u32, bytes: u64) {
+        if count > 0 {
+            self.add(peer, count, bytes);
         }
-        count + 1
+    }
+
+    #[inline]
+    fn add(&self, peer: u32, count: u32, bytes: u64) -> u32 {
+        let word = &self.owed[peer as usize];
+        let more = pack(count, bytes);
+        let before = if M::PARALLEL {
+            // Release: the handling is done before whoever returns the credit returns it.
+            word.fetch_add(more, ord!("owed.owe", Release))
+        } else {
+            let before = word.load(Relaxed);
+            word.store(before + more, Relaxed);
+            before
+        };
+        let (before, _) = unpack(before);
+        if before == 0 {
+            self.owing_changes(1);
+        }
+        before + count
+    }
+
+    #[inline]
+    fn owing_changes(&self, by: i32) {
+        if M::PARALLEL {
+            self.owing.fetch_add(by as u32, Relaxed);
+        } else {
+            self.owing.store(self.owing.load(Relaxed).wrapping_add(by as u32), Relaxed);
+        }
     }
 
     /// Takes up to `max_count` (and at most [`MAX_RETURN`]) of the credits owed to `peer`, and all bytes owed to it:
@@ -257,10 +299,16 @@ impl Owed {
                 return (0, 0);
             }
             let left = pack(count - taken, 0);
-            match word.compare_exchange_weak(seen, left, ord!("owed.collect", Acquire), Relaxed) {
+            let swapped = if M::PARALLEL {
+                word.compare_exchange_weak(seen, left, ord!("owed.collect", Acquire), Relaxed)
+            } else {
+                word.store(left, Relaxed);
+                Ok(seen)
+            };
+            match swapped {
                 Ok(_) => {
                     if left == 0 {
-                        self.owing.fetch_sub(1, Relaxed);
+                        self.owing_changes(-1);
                     }
                     return (taken, bytes);
                 }

@@ -24,14 +24,18 @@ use core::marker::PhantomData;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 #[cfg(gasworks_loom)]
 use gasworks_sync::cell::UnsafeCell;
-use gasworks_sync::{Mode, kill_point, ord, racy};
+use gasworks_sync::{Mode, kill_point, ord, prefetch_for_write, racy};
 use thiserror::Error;
 
 /// The most bytes in a head.
-pub const MAX_HEAD: usize = 96;
+pub const MAX_HEAD: usize = 88;
 /// The most bytes of payload in a slot, whatever the length of the head.
 pub const MAX_INLINE: usize = (WORDS - 1) * 8 - MAX_HEAD;
 const WORDS: usize = 32;
+/// Lap 0 is what zeroed memory says.
+const FIRST_LAP: u32 = 1;
+/// How many slots ahead of the one it writes a sender asks for: about as many messages as leave while a line travels.
+const AHEAD: usize = 8;
 
 /// A place for one message. Zero bytes are an empty slot.
 #[repr(C, align(256))]
@@ -159,6 +163,8 @@ pub enum Payload<'a> {
         /// How many.
         len: usize,
     },
+    /// Some bytes; they travel in the slot. At most [`MAX_INLINE`].
+    Bytes(&'a [u8]),
     /// A block that has been filled.
     Block(Block),
 }
@@ -308,10 +314,20 @@ pub struct Inbox<'a> {
 }
 
 /// The receiver's place in a queue, which nobody else knows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Cursor {
+    /// The number of the next message, and where that is: its slot, and which time round.
     next: u64,
-    published: u64,
+    at: u32,
+    lap: u32,
+    /// How many were passed since the senders were told.
+    unpublished: u32,
+}
+
+impl Default for Cursor {
+    fn default() -> Self {
+        Self { next: 0, at: 0, lap: FIRST_LAP, unpublished: 0 }
+    }
 }
 
 impl<'a> Inbox<'a> {
@@ -335,8 +351,7 @@ impl<'a> Inbox<'a> {
     #[inline]
     fn place(&self, index: u64) -> (usize, u32) {
         let slots = self.slots.len() as u64;
-        // Lap 0 is what zeroed memory says, so the first is 1.
-        ((index & (slots - 1)) as usize, ((index >> slots.trailing_zeros()) as u32).wrapping_add(1))
+        ((index & (slots - 1)) as usize, ((index >> slots.trailing_zeros()) as u32).wrapping_add(FIRST_LAP))
     }
 
     /// Claims room for a message, to be [sent](Self::send) or [cancelled](Self::cancel): for `wanted` of them where
@@ -388,22 +403,49 @@ impl<'a> Inbox<'a> {
     #[inline]
     #[must_use = "the receiver may be asleep"]
     pub fn send(&self, from: u16, head: &[u8], payload: Payload<'_>) -> bool {
-        assert!(head.len() <= MAX_HEAD, "a head of {} bytes", head.len());
+        self.send_parts(from, None, head, payload)
+    }
+
+    /// As [`send`](Self::send), with a head of one word and some bytes.
+    ///
+    /// # Panics
+    /// As [`send`](Self::send).
+    #[inline]
+    #[must_use = "the receiver may be asleep"]
+    pub fn send_word(&self, from: u16, word: u64, rest: &[u8], payload: Payload<'_>) -> bool {
+        self.send_parts(from, Some(word), rest, payload)
+    }
+
+    #[inline(always)]
+    fn send_parts(&self, from: u16, word: Option<u64>, rest: &[u8], payload: Payload<'_>) -> bool {
+        let words = usize::from(word.is_some());
+        let head = 8 * words + rest.len();
+        assert!(head <= MAX_HEAD, "a head of {head} bytes");
         // The place need not be the one whose room was checked by this sender: of the claims behind this and all
         // earlier places the latest saw the slot free, and counting makes that known from place to place.
         let Counted { index, wanted } = self.control.tail.count();
         kill_point!("inbox.send.placed");
         let (at, lap) = self.place(index);
+        // Counting waits until the line of the message before is ours again, unless it was asked for in time.
+        prefetch_for_write(&self.slots[(at + AHEAD) & (self.slots.len() - 1)]);
         let slot = &self.slots[at];
         slot.written();
-        let mut flag = Flag { lap, from, head: head.len() as u8, inline: 0, block: false };
-        racy::store_words(&slot.words[1..], head);
-        let after = 1 + head.len().div_ceil(8);
+        let mut flag = Flag { lap, from, head: head as u8, inline: 0, block: false };
+        if let Some(word) = word {
+            slot.words[1].store(word.to_le(), Relaxed);
+        }
+        racy::store_words(&slot.words[1 + words..], rest);
+        let after = 1 + head.div_ceil(8);
         match payload {
             Payload::Inline { words, len } => {
                 assert!(len <= MAX_INLINE, "{len} bytes in a slot");
                 flag.inline = len as u8;
                 copy_words(&slot.words[after..], &words[..len.div_ceil(8)]);
+            }
+            Payload::Bytes(bytes) => {
+                assert!(bytes.len() <= MAX_INLINE, "{} bytes in a slot", bytes.len());
+                flag.inline = bytes.len() as u8;
+                racy::store_words(&slot.words[after..], bytes);
             }
             Payload::Block(block) => {
                 flag.block = true;
@@ -423,8 +465,7 @@ impl<'a> Inbox<'a> {
     /// Whether a message waits at `cursor`, by a look at one word.
     #[inline]
     pub fn is_empty(&self, cursor: &Cursor) -> bool {
-        let (at, lap) = self.place(cursor.next);
-        Flag::decode(self.slots[at].words[0].load(Relaxed)).lap == lap.wrapping_sub(1)
+        Flag::decode(self.slots[cursor.at as usize].words[0].load(Relaxed)).lap == cursor.lap.wrapping_sub(1)
     }
 
     /// Asks senders to wake the receiver; whether it may sleep, for no message is here or on its way.
@@ -439,7 +480,7 @@ impl<'a> Inbox<'a> {
     /// The slot is damaged. It is passed over.
     #[inline]
     pub fn take(&self, cursor: &mut Cursor, message: &mut Message) -> Result<bool, Damage> {
-        let (at, lap) = self.place(cursor.next);
+        let (at, lap) = (cursor.at as usize, cursor.lap);
         let slot = &self.slots[at];
         // Acquire: what the sender stored before the flag is there.
         let word = slot.words[0].load(ord!("inbox.arrive", Acquire));
@@ -476,13 +517,17 @@ impl<'a> Inbox<'a> {
     /// Passes a slot, and publishes that once in a quarter of the ring.
     #[inline]
     fn pass(&self, cursor: &mut Cursor) {
-        cursor.next += 1;
-        let batch = (self.slots.len() as u64 / 4).max(1);
-        if cursor.next - cursor.published >= batch {
+        let slots = self.slots.len() as u32;
+        (cursor.next, cursor.at) = (cursor.next + 1, cursor.at + 1);
+        if cursor.at == slots {
+            (cursor.at, cursor.lap) = (0, cursor.lap.wrapping_add(1));
+        }
+        cursor.unpublished += 1;
+        if cursor.unpublished * 4 >= slots {
             // Release: our reading of these slots is over before a sender writes them.
             self.control.consumed.store(cursor.next, ord!("inbox.consumed", Release));
             kill_point!("inbox.take.consumed");
-            cursor.published = cursor.next;
+            cursor.unpublished = 0;
         }
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! - [`atomic`], [`cell`], [`fence`], [`spin`]: the primitives, switched to loom's where it checks.
 //! - [`racy`]: copies to and from memory that a peer may be writing.
+//! - [`hint`]: hints to the processor.
 //! - [`mode`]: the thread mode as a type (`Seq`, `ParSync`, `Par`), and the lock each one pays for.
 //! - [`ord!`], [`planted!`]: orderings and branches by name, which a checker build can weaken one at a time to
 //!   prove that the checks would notice.
@@ -16,10 +17,12 @@
 pub mod atomic;
 pub mod cell;
 pub mod fault;
+pub mod hint;
 pub mod mode;
 pub mod mutation;
 pub mod racy;
 
 pub use atomic::{fence, spin};
+pub use hint::prefetch_for_write;
 pub use mode::{Lock, Mode, Par, ParSync, Seq};
 pub use racy::{Lent, RawBytes};

@@ -2,12 +2,14 @@
 
 use super::thread::{Handling, may_communicate};
 use super::{BURST, Engine, Incoming, RETURN_EVERY, Received};
-use crate::message::{Decoded, Head, Landing, Returned, decode};
+use crate::handlers::Placed;
+use crate::message::{Decoded, First, Head, Landing, Returned, decode};
 use crate::wire::Arrived;
-use crate::{Category, CoreMode, Error, Rank};
+use crate::{Category, CoreMode, Entry, Error, Rank, Signature};
 use gasworks_memory::Rights;
 use gasworks_sync::atomic::Ordering;
 use gasworks_sync::{Lent, Lock};
+use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -92,59 +94,104 @@ impl<M: CoreMode> Engine<M> {
         })
     }
 
+    #[inline]
     fn dispatch(&self, arrived: &Arrived<'_>, credits: &mut Option<(Rank, Returned)>) -> Result<(), Error> {
-        let from = arrived.from;
-        let bad = |what: String| Error::BadMessage { from, what };
-        let Decoded { head, source, returned, args } = decode(arrived.head).map_err(bad)?;
-        if source != from || from >= self.ranks() {
-            return Err(bad(format!("it claims to come from rank {source}")));
-        }
+        let (from, packet) = (arrived.from, arrived.payload);
+        // One word says whether it is what a handler of the table takes.
+        let first = First::of(arrived.head);
+        let placed = first.and_then(|first| Some((first, self.handlers.placed(first.handler())?)));
+        let (first, entry, args, received) = match placed {
+            Some((first, Placed { shape, entry })) if *shape == first.shape() => {
+                let signature = &entry.signature;
+                match (signature.category, first.args(arrived.head)) {
+                    (Category::Short, Some(args)) if packet.is_empty() => {
+                        (first, entry, args, Received::Nothing)
+                    }
+                    (Category::Medium, Some(args)) => (first, entry, args, Received::Payload(packet)),
+                    _ => {
+                        let (args, received) = self.unusual(arrived, signature)?;
+                        (first, entry, args, received)
+                    }
+                }
+            }
+            _ if first.is_some_and(|first| first.is_credits(arrived.head)) => {
+                *credits = first.map(|first| (from, first.returned())).filter(|(_, r)| r.count > 0);
+                return Ok(());
+            }
+            _ => return Err(self.refused(arrived)),
+        };
+        let (returned, reply) = (first.returned(), entry.signature.reply);
         if returned.count > 0 {
             *credits = Some((from, returned));
+        } else if reply {
+            return Err(Error::BadMessage { from, what: "a reply that answers no request".into() });
         }
-        let Head::Message { category, reply, handler, landing } = head else { return Ok(()) };
-        if reply && returned.count == 0 {
-            return Err(bad("a reply that answers no request".into()));
-        }
-        let entry = self.handlers.get(handler);
-        let entry = entry.ok_or_else(|| bad(format!("no handler is registered at index {handler}")))?;
-        let expected = &entry.signature;
-        if expected.category != category || expected.reply != reply || expected.nargs != args.len() / 4 {
-            let way = if reply { "reply" } else { "request" };
-            return Err(bad(format!(
-                "a {category} {way} with {} arguments for handler {handler} ({:?}), which takes a {} {} with {}",
-                args.len() / 4,
-                expected.name,
-                expected.category,
-                if expected.reply { "reply" } else { "request" },
-                expected.nargs,
-            )));
-        }
-        let packet = arrived.payload;
-        let received = match (category, landing) {
-            (Category::Long, Some(landing)) => self.land(from, landing, packet)?,
-            (Category::Medium, _) => Received::Payload(packet),
-            (_, _) if packet.is_empty() => Received::Nothing,
-            (_, _) => return Err(bad(format!("a short message with {} bytes of payload", packet.len()))),
-        };
         let replied = Cell::new(false);
-        let request = (!reply).then_some((packet.len() as u32, &replied));
-        let message =
-            Incoming { engine: self, source: from, args, handler, received, request, signature: expected };
         let outcome = {
             let _handling = Handling::begin();
             // A panic must not unwind through the transport, nor through a wait for a borrowed buffer.
-            catch_unwind(AssertUnwindSafe(|| (entry.function)(message)))
+            catch_unwind(AssertUnwindSafe(|| {
+                let request = (!reply).then_some((packet.len() as u32, &replied));
+                let (handler, signature) = (first.handler(), &entry.signature);
+                (entry.function)(Incoming {
+                    engine: self,
+                    source: from,
+                    args,
+                    handler,
+                    received,
+                    request,
+                    signature,
+                })
+            }))
         };
-        let outcome = outcome.unwrap_or_else(|panic| {
-            let said = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-            let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            Err(Error::Handler { from, what: format!("handler {:?} panicked: {said}", expected.name) })
-        });
+        let outcome = outcome.unwrap_or_else(|panic| Err(panicked(from, &entry.signature, &*panic)));
         if !reply && !replied.get() && self.owed.owe(from, packet.len() as u32) >= self.return_at {
             return outcome.and(self.return_credits(from));
         }
         outcome
+    }
+
+    /// A Long, or something that is wrong with a message whose first word fits its handler.
+    fn unusual<'a>(
+        &self,
+        arrived: &Arrived<'a>,
+        signature: &Signature,
+    ) -> Result<(&'a [u8], Received<'static>), Error> {
+        let (from, packet) = (arrived.from, arrived.payload);
+        let bad = |what: String| Error::BadMessage { from, what };
+        let Decoded { head, args, .. } = decode(arrived.head).map_err(bad)?;
+        match (signature.category, head) {
+            (Category::Long, Head::Message { landing: Some(landing), .. }) => {
+                Ok((args, self.land(from, landing, packet)?))
+            }
+            (Category::Short, _) => {
+                Err(bad(format!("a short message with {} bytes of payload", packet.len())))
+            }
+            (category, _) => Err(bad(format!("a {category} message that says it is another"))),
+        }
+    }
+
+    /// What is wrong with a message that fits no handler.
+    #[cold]
+    fn refused(&self, arrived: &Arrived<'_>) -> Error {
+        let what = match decode(arrived.head) {
+            Err(what) => what,
+            Ok(Decoded { head: Head::Credits, .. }) => "credits that bring something else".into(),
+            Ok(Decoded { head: Head::Message { category, reply, handler, .. }, args, .. }) => {
+                let (way, count) = (if reply { "reply" } else { "request" }, args.len() / 4);
+                match self.handlers.get(handler) {
+                    None => format!("no handler is registered at index {handler}"),
+                    Some(Entry { signature: Signature { name, category: takes, reply, nargs }, .. }) => {
+                        let takes_way = if *reply { "reply" } else { "request" };
+                        format!(
+                            "a {category} {way} with {count} arguments for handler {handler} ({name:?}), which takes a \
+                             {takes} {takes_way} with {nargs}"
+                        )
+                    }
+                }
+            }
+        };
+        Error::BadMessage { from: arrived.from, what }
     }
 
     /// Brings a Long's payload to its place, or checks that it is there.
@@ -174,4 +221,11 @@ impl<M: CoreMode> Engine<M> {
         }
         Ok(Received::Landed { offset, len })
     }
+}
+
+#[cold]
+fn panicked(from: Rank, signature: &Signature, panic: &(dyn Any + Send)) -> Error {
+    let said = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    Error::Handler { from, what: format!("handler {:?} panicked: {said}", signature.name) }
 }

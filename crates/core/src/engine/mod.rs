@@ -87,7 +87,8 @@ pub struct Engine<M: CoreMode> {
     rdma: Option<Rdma<M, M::Nic>>,
     ops: Ops<M>,
     credits: Credits<M>,
-    owed: Owed,
+    owed: Owed<M>,
+    flow: Flow,
     return_at: u32,
     polls: AtomicU32,
     /// Polls that did something; counted in `Par` only.
@@ -134,8 +135,9 @@ impl<M: CoreMode> Engine<M> {
             rdma,
             ops: Ops::new(),
             credits: Credits::for_mode(ranks, flow.depth, flow.total, flow.volume),
-            owed: Owed::new(ranks),
+            owed: Owed::for_mode(ranks),
             return_at: (flow.depth / 2).max(1),
+            flow,
             polls: AtomicU32::new(0),
             worked: EventCount::new(),
             wait_mode: AtomicU32::new(patience.mode as u32),
@@ -177,6 +179,11 @@ impl<M: CoreMode> Engine<M> {
         self.limits.max_long
     }
 
+    /// How much may be under way.
+    pub fn flow(&self) -> Flow {
+        self.flow
+    }
+
     /// Requests out to a peer and not yet answered, with their bytes.
     pub fn out(&self, peer: Rank) -> (u32, u64) {
         self.credits.out(peer)
@@ -204,7 +211,11 @@ impl<M: CoreMode> Engine<M> {
     ///
     /// # Errors
     /// Whatever a poll finds wrong.
+    #[inline]
     pub fn wait_until(&self, mut done: impl FnMut() -> bool) -> Result<(), Error> {
+        if done() {
+            return Ok(());
+        }
         let mut sleeper = self.sleeper();
         while !done() {
             self.turn(&mut sleeper)?;

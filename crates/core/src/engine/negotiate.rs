@@ -323,7 +323,7 @@ impl<M: CoreMode> Engine<M> {
         args: &[u8],
         own: Returned,
     ) -> Result<(), WireError> {
-        let mut head = Encoded::new(head, self.rank, Returned::default(), args);
+        let mut head = Encoded::new(head, Returned::default(), args);
         head.set_returned(self.with_owed(to, own));
         self.router.to(to).commit(reservation, head.as_bytes())
     }

@@ -1,7 +1,7 @@
 //! Sending: requests, which wait for credits, and replies, which never do.
 
 use super::{Engine, Outgoing, thread};
-use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned};
+use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned, credits_word, first_word};
 use crate::wire::{Class, WireError};
 use crate::{Category, CoreMode, Error, Rank, Wire};
 
@@ -22,6 +22,14 @@ impl<M: CoreMode> Engine<M> {
     /// The message is not one that can be sent, the peer is gone, or a poll finds something wrong.
     #[inline]
     pub fn request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
+        match self.try_request(to, message) {
+            Err(e) if e.is_busy() => self.request_patiently(to, message),
+            other => other,
+        }
+    }
+
+    #[cold]
+    fn request_patiently(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
         let mut sleeper = self.sleeper();
         loop {
             match self.try_request(to, message) {
@@ -99,7 +107,7 @@ impl<M: CoreMode> Engine<M> {
             in_packet,
         });
         let head = Head::Message { category: message.category, reply, handler: message.handler, landing };
-        Encoded::new(head, self.rank, Returned::default(), message.args)
+        Encoded::new(head, Returned::default(), message.args)
     }
 
     /// Puts a message on its wire, with what credits are owed to its target.
@@ -114,17 +122,35 @@ impl<M: CoreMode> Engine<M> {
         own: Returned,
     ) -> Result<(), Error> {
         let wire = self.router.to(to);
-        let reservation = wire.reserve(to, class, packet.len())?;
-        match way {
-            // The commit publishes the header after this store, so the handler sees the payload.
-            Way::Mapped(target) => target.write(message.payload),
-            _ if packet.is_empty() => {}
-            _ => reservation.payload.write(packet),
+        let in_packet = matches!(way, Way::Packet);
+        if let Way::Mapped(target) = way {
+            // The room first: nothing is stored at the target for a message that must wait. The commit publishes the
+            // header after the store, so the handler sees the payload.
+            let reservation = wire.reserve(to, class, 0)?;
+            target.write(message.payload);
+            let mut head = self.encode(message, class == Class::Reply, in_packet);
+            head.set_returned(self.with_owed(to, own));
+            return Ok(wire.commit(reservation, head.as_bytes())?);
         }
-        let mut head = self.encode(message, class == Class::Reply, matches!(way, Way::Packet));
-        head.set_returned(self.with_owed(to, own));
-        wire.commit(reservation, head.as_bytes())?;
-        Ok(())
+        let &Outgoing { category, handler, args, .. } = message;
+        if category == Category::Long {
+            let reservation = wire.reserve(to, class, packet.len())?;
+            reservation.payload.write(packet);
+            let mut head = self.encode(message, class == Class::Reply, in_packet);
+            head.set_returned(self.with_owed(to, own));
+            return Ok(wire.commit(reservation, head.as_bytes())?);
+        }
+        let returned = self.with_owed(to, own);
+        let word = first_word(category, class == Class::Reply, handler, args.len() / 4, returned);
+        let sent = wire.send(to, class, word, args, packet);
+        if sent.is_err() {
+            self.owed.restore(
+                to,
+                u32::from(returned.count - own.count),
+                u64::from(returned.bytes - own.bytes),
+            );
+        }
+        Ok(sent?)
     }
 
     /// Sends an encoded head whose payload has landed already.
@@ -147,11 +173,7 @@ impl<M: CoreMode> Engine<M> {
         if returned.count == 0 {
             return Ok(()); // another thread has returned them
         }
-        let wire = self.router.to(to);
-        let reservation = wire.reserve(to, Class::Credit, 0)?;
-        let head = Encoded::new(Head::Credits, self.rank, returned, &[]);
-        wire.commit(reservation, head.as_bytes())?;
-        Ok(())
+        Ok(self.router.to(to).send(to, Class::Credit, credits_word(returned), &[], &[])?)
     }
 
     /// `own` and as much as fits of what is owed to a peer.

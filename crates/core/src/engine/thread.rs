@@ -24,7 +24,7 @@ pub(crate) fn this_thread() -> usize {
 /// It may not, and why.
 #[inline]
 pub(crate) fn may_communicate(what: &'static str) -> Result<(), Error> {
-    match STATE.get() {
+    match STATE.with(Cell::get) {
         0 => Ok(()),
         state => Err(refuse(state, what)),
     }
@@ -37,7 +37,7 @@ fn refuse(state: u32, what: &'static str) -> Error {
 
 /// Whether a handler runs on this thread.
 pub(crate) fn is_handling() -> bool {
-    STATE.get() & HANDLING != 0
+    STATE.with(Cell::get) & HANDLING != 0
 }
 
 /// Marks this thread as running a handler, until dropped.
@@ -46,7 +46,7 @@ pub(super) struct Handling;
 impl Handling {
     #[inline]
     pub(super) fn begin() -> Self {
-        STATE.set(HANDLING);
+        STATE.with(|state| state.set(HANDLING));
         Handling
     }
 }
@@ -54,7 +54,7 @@ impl Handling {
 impl Drop for Handling {
     #[inline]
     fn drop(&mut self) {
-        STATE.set(0);
+        STATE.with(|state| state.set(0));
     }
 }
 
@@ -63,18 +63,18 @@ pub(crate) struct Held;
 
 impl Held {
     pub(crate) fn begin() -> Self {
-        STATE.set(STATE.get() + 1);
+        STATE.with(|state| state.set(state.get() + 1));
         Held
     }
 
     /// Whether this thread holds one.
     pub(crate) fn any() -> bool {
-        STATE.get() & !HANDLING != 0
+        STATE.with(Cell::get) & !HANDLING != 0
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        STATE.set(STATE.get() - 1);
+        STATE.with(|state| state.set(state.get() - 1));
     }
 }

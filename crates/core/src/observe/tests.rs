@@ -64,7 +64,7 @@ fn messages_are_counted_and_recorded() {
     assert!(wire.reserve(1, Class::Request, 0).is_err());
     let send = |class, head| {
         let reserved = wire.reserve(1, class, 0).expect("room");
-        wire.commit(reserved, Encoded::new(head, 3, Returned::default(), &[]).as_bytes()).expect("sent");
+        wire.commit(reserved, Encoded::new(head, Returned::default(), &[]).as_bytes()).expect("sent");
     };
     let landing = Some(Landing { offset: 0, len: 70, in_packet: false });
     let message = |category, reply, landing| Head::Message { category, reply, handler: 200, landing };

@@ -70,8 +70,8 @@ fn indices_that_jump() {
 
 #[test]
 fn a_length_beyond_the_slot() {
-    says(&spoil(Class::Request, 0, with_flag(|flag| flag & !0x7f00 | 97 << 8)), &["a head of 97"]);
-    says(&spoil(Class::Request, 0, with_flag(|flag| flag & !0xff | 153)), &["a payload of 153"]);
+    says(&spoil(Class::Request, 0, with_flag(|flag| flag & !0x7f00 | 89 << 8)), &["a head of 89"]);
+    says(&spoil(Class::Request, 0, with_flag(|flag| flag & !0xff | 161)), &["a payload of 161"]);
 }
 
 #[test]

@@ -213,7 +213,7 @@ fn what_is_too_large_or_to_nobody_is_refused() {
     assert!(refused.contains("65537") && refused.contains("65536"), "{refused}");
     assert_eq!(opened.wire.reserve(1, Class::Request, 0).err(), Some(WireError::PeerGone { rank: 1 }));
     let room = opened.wire.reserve(0, Class::Request, 100).expect("room");
-    assert!(matches!(opened.wire.commit(room, &[0; MAX_HEAD + 1]), Err(WireError::TooLarge { len: 97, .. })));
+    assert!(matches!(opened.wire.commit(room, &[0; MAX_HEAD + 1]), Err(WireError::TooLarge { len: 89, .. })));
     assert_eq!(opened.wire.poll(1, &mut |_| ()), Ok(0));
 }
 

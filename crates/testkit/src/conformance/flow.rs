@@ -33,8 +33,7 @@ pub(super) fn busy<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
             Err(error) => return Err(error.into()),
         }
     }
-    // 64 is what the settings' defaults allow to all ranks together.
-    let total = u64::from(gasworks_core::Flow::from_settings(512, 0).map_or(64, |flow| flow.total));
+    let total = u64::from(stage.job.flow().total);
     // None at all is possible: another rank's messages may fill a small queue.
     require!(refused > 0 && sent <= total, "{sent} requests were sent without a poll, {refused} refused");
     // How many the rank before sent is not known here: it says so.
@@ -62,10 +61,11 @@ pub(super) fn flood_of_replies<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(),
 
 /// Every rank uses up its credits to everybody without polling; all must still reply to all.
 pub(super) fn starved_ranks_reply<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let most = 3 * u64::from(stage.job.flow().total);
     for round in 1..=10u64 {
         let (echoed, sum) = (stage.state.get(Count::Echoed), stage.state.get(Count::EchoSum));
         let (mut sent, mut expected) = (0, 0);
-        for value in 0..200u64 {
+        for value in 0..most {
             let to = stage.peers()[value as usize % stage.peers().len()];
             match stage.agent.try_request_short(to, stage.handlers.echo, value * round) {
                 Ok(()) => {
@@ -76,7 +76,7 @@ pub(super) fn starved_ranks_reply<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<
                 Err(error) => return Err(error.into()),
             }
         }
-        require!(sent < 200, "credits never ran out");
+        require!(sent < most, "credits never ran out");
         stage.wait_for("replies of starved ranks", || stage.state.get(Count::Echoed) - echoed == sent)?;
         let sum = stage.state.get(Count::EchoSum) - sum;
         require!(sum == expected, "the echoes' sum is {sum} instead of {expected}");

@@ -6,6 +6,7 @@ use super::{Failure, Stage, State, SuiteMode, cases, require, run_case, segment}
 use crate::simnet::{Faults, SimConfig, SimError, SimNet, SimRank, job, run};
 use gasworks::{Landed, Payload, Reply, Request, Seq, Table};
 use gasworks_core::message::{Encoded, Head, Landing, Returned};
+use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{Category, Class, Wire, WireError};
 use gasworks_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -308,7 +309,8 @@ fn hostile_peer(seed: u64) -> Result<(), Failure> {
 fn assault(rank: &SimRank, seed: u64, messages: u64) {
     let (wire, mut random) = (rank.wire(), Random(seed + 12345));
     for _ in 0..messages {
-        let mut head: Vec<u8> = (0..random.below(97)).map(|_| random.below(256) as u8).collect();
+        let mut head: Vec<u8> =
+            (0..random.below(MAX_HEAD as u64 + 1)).map(|_| random.below(256) as u8).collect();
         if random.below(2) == 0 {
             let category = [Category::Short, Category::Medium, Category::Long][random.below(3) as usize];
             let landing = Landing { offset: random.below(4), len: random.below(4), in_packet: true };
@@ -317,7 +319,7 @@ fn assault(rank: &SimRank, seed: u64, messages: u64) {
             let words = [1u8; 12];
             let args = &words[..4 * random.below(3) as usize];
             let fields = Head::Message { category, reply, handler, landing };
-            head = Encoded::new(fields, 1, Returned::default(), args).as_bytes().to_vec();
+            head = Encoded::new(fields, Returned::default(), args).as_bytes().to_vec();
             let at = random.below(head.len() as u64) as usize;
             head[at] = random.below(256) as u8;
         }

@@ -80,7 +80,7 @@ impl SimRank {
             peers,
             rdma,
             barrier: self.barrier().map(M::sim_barrier),
-            flow: Flow::from_settings(max_medium, 12 << 10)?,
+            flow: Flow::from_settings(max_medium, Flow::SEED)?,
         })
     }
 }

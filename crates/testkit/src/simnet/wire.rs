@@ -95,6 +95,9 @@ impl Wire for SimWire {
         let mut payload = self.take(&reservation)?;
         payload.shorten(reservation.payload.len());
         if head.len() > MAX_HEAD {
+            if reservation.class == Class::Request {
+                self.0.net.seats[reservation.to as usize].inbox.lock().requests -= 1;
+            }
             return Err(self.corrupt(format!("a head of {} bytes", head.len())));
         }
         let number = {
