@@ -27,6 +27,7 @@ pub mod ops;
 mod router;
 pub mod wire;
 
+pub use engine::Peek;
 pub use engine::{Ask, Commit, Engine, Incoming, Outgoing, Parts, Prepared, Received, Task, Token};
 pub use error::Error;
 pub use flow::{Flow, Patience, WaitMode};

@@ -20,6 +20,9 @@ pub enum Error {
     /// The job was to be observed, and cannot be.
     #[error(transparent)]
     Observe(#[from] gasworks_core::observe::ObserveError),
+    /// The system refused what makes a rank answer when it is asked how it stands.
+    #[error("preparing for the signal of GASWORKS_INSPECT_SIGNAL: {0}; 0 does without")]
+    Inspect(gasworks_os::OsError),
     /// An active message, a put, a get or a poll failed.
     #[error(transparent)]
     Core(#[from] gasworks_core::Error),
@@ -68,7 +71,7 @@ pub enum Error {
         mode: &'static str,
     },
     /// A thread could not be started.
-    #[error("starting the progress thread: {cause}")]
+    #[error("starting a thread: {cause}")]
     Thread {
         /// What the system says.
         cause: String,

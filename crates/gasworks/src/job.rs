@@ -1,10 +1,12 @@
 //! A job: its ranks, its transports, its segments, its end.
 
+use crate::inspect::Inspector;
 use crate::observe::Observation;
 use crate::progress::ProgressThread;
 use crate::{Agent, Config, Error, GlobalPtr, Segment, Table, ThreadMode, settings};
 use bytemuck::Pod;
 use gasworks_bootstrap::Bootstrap;
+use gasworks_core::observe::Witness;
 use gasworks_core::{Engine, Flow, Name, Parts, Rdma, WaitMode, flow, handlers::first_difference};
 use gasworks_extended::Barrier;
 use gasworks_extended::barrier::Way;
@@ -12,6 +14,7 @@ use gasworks_memory::PeerTable;
 use gasworks_sync::{Lock, Mode, Par, kill_point};
 use std::io::Write;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// What a transport brings to a job.
 pub struct Transport<M: ThreadMode> {
@@ -25,6 +28,8 @@ pub struct Transport<M: ThreadMode> {
     pub rdma: Option<Rdma<M, M::Nic>>,
     /// A barrier in shared memory, if all ranks share it; without one the barrier goes by messages.
     pub barrier: Option<Box<M::Barrier>>,
+    /// What sees from outside where this rank is in that barrier.
+    pub witness: Option<Arc<dyn Witness>>,
     /// Flow control.
     pub flow: Flow,
 }
@@ -33,6 +38,8 @@ pub struct Transport<M: ThreadMode> {
 pub struct Job<M: ThreadMode> {
     /// In `Seq` a job stays on its thread.
     mode: PhantomData<M::Lock<()>>,
+    /// It looks at the engine, and so goes before it.
+    _inspector: Option<Inspector>,
     pub(crate) engine: M::Shared<Engine<M>>,
     pub(crate) barrier: Barrier<M>,
     bootstrap: <Par as Mode>::Lock<Box<dyn Bootstrap + Send>>,
@@ -67,6 +74,7 @@ impl<M: ThreadMode> Job<M> {
                 peers: opened.peers,
                 rdma: None,
                 barrier: Some(M::barrier(opened.barrier)),
+                witness: Some(opened.witness),
                 flow,
             })
         })
@@ -95,7 +103,7 @@ impl<M: ThreadMode> Job<M> {
         kill_point!("job.open.greeted");
         let transport = transport(&*bootstrap)?;
         let (transport, observation) = Observation::start(rank, &handlers, transport)?;
-        let Transport { wires, route, peers, rdma, barrier, flow } = transport;
+        let Transport { wires, route, peers, rdma, barrier, witness, flow } = transport;
         kill_point!("job.open.transport");
         let astray = route.iter().any(|&wire| usize::from(wire) >= wires.len());
         if peers.ranks() != ranks || route.len() != ranks as usize || astray {
@@ -107,11 +115,14 @@ impl<M: ThreadMode> Job<M> {
             });
         }
         let (way, turn) = Way::choose(rank, ranks, barrier, &handlers, M::hear)?;
+        let witness = way.witness().or(witness);
         let parts = Parts { rank, wires, route, peers, rdma, flow, patience, handlers };
         let engine = M::share(Engine::new(parts));
         if let Some(turn) = turn {
             engine.add_task(turn.task())?;
         }
+        // SAFETY: I1 of `inspect`: declared after the engine here and before it in the job, so dropped before it.
+        let inspector = unsafe { Inspector::start::<M>(&engine, witness, bootstrap.job())? };
         bootstrap.fence()?;
         bootstrap.started();
         kill_point!("job.open.fenced");
@@ -119,6 +130,7 @@ impl<M: ThreadMode> Job<M> {
         let progress = if settings::progress_thread()? { Some(M::spawn_progress(&engine)?) } else { None };
         Ok(Self {
             mode: PhantomData,
+            _inspector: inspector,
             engine,
             barrier: Barrier::new(way),
             bootstrap,

@@ -30,6 +30,7 @@ mod config;
 mod error;
 mod event;
 mod handler;
+pub mod inspect;
 mod job;
 mod mode;
 mod observe;

@@ -22,8 +22,18 @@ const PROGRESS_THREAD: Setting = Setting {
     reader: "gasworks",
 };
 
+const INSPECT_SIGNAL: Setting = Setting {
+    name: "GASWORKS_INSPECT_SIGNAL",
+    aliases: &[],
+    kind: Kind::Number { min: 0, max: 64 },
+    default: "62",
+    unit: "",
+    meaning: "the number of the signal that asks a rank how it stands, and gasrun how all do; 0: none",
+    reader: "gasworks, gasrun",
+};
+
 /// The rows of this crate.
-pub const SETTINGS: &[Setting] = &[VERBOSE, PROGRESS_THREAD];
+pub const SETTINGS: &[Setting] = &[VERBOSE, INSPECT_SIGNAL, PROGRESS_THREAD];
 
 /// Every setting that a program reads, by crate from the ground floor up.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
@@ -63,4 +73,12 @@ pub(crate) fn verbose() -> bool {
 
 pub(crate) fn progress_thread() -> Result<bool, SettingError> {
     PROGRESS_THREAD.boolean()
+}
+
+/// The signal that asks a rank how it stands; 0 for none.
+///
+/// # Errors
+/// The setting is not a number of a signal.
+pub fn inspect_signal() -> Result<i32, SettingError> {
+    Ok(INSPECT_SIGNAL.number()?.and_then(|signal| i32::try_from(signal).ok()).unwrap_or(0))
 }

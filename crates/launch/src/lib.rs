@@ -5,11 +5,12 @@
 //!
 //! - [`options`]: the command line; [`report`]: the table of settings.
 //! - `job`: the loop and its judgement of what happened; `spawn`: one rank's process; `stream`: lines from the ranks;
-//!   `observe`: what the ranks count and record; `stdin`: a terminal for rank 0; `guardian` and `sweep`: nothing is left behind.
+//!   `inspect`: how the ranks of a running job stand; `observe`: what the ranks count and record; `stdin`: a terminal for rank 0; `guardian` and `sweep`: nothing is left behind.
 #![deny(missing_docs, unsafe_code)]
 
 #[allow(unsafe_code)]
 mod guardian;
+mod inspect;
 mod job;
 mod observe;
 pub mod options;
@@ -55,6 +56,15 @@ pub fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
             _ => ExitCode::SUCCESS,
+        };
+    }
+    if let Some(job) = &options.inspect {
+        return match inspect::ask::ask(job) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => {
+                gasworks_os::say(&format!("gasrun: {e:#}"));
+                ExitCode::FAILURE
+            }
         };
     }
     let code = run(&options);

@@ -53,6 +53,11 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
+    /// Print how the ranks of a running job stand, and end. JOB is its name, as -v prints it, or the process of its
+    /// gasrun; for any other word the running jobs are listed.
+    #[arg(long, value_name = "JOB")]
+    pub inspect: Option<String>,
+
     /// Print the table of settings and end.
     #[arg(long)]
     pub env: bool,
@@ -62,7 +67,7 @@ pub struct Options {
     pub verbose: bool,
 
     /// The program that each rank runs, and its arguments.
-    #[arg(value_name = "PROGRAM", required_unless_present = "env", trailing_var_arg = true)]
+    #[arg(value_name = "PROGRAM", required_unless_present_any = ["env", "inspect"], trailing_var_arg = true)]
     pub program: Vec<OsString>,
 }
 

@@ -84,6 +84,7 @@ struct Registry {
     used: AtomicUsize,
     jobs: [Slot; JOBS],
     faults: crate::faults::State,
+    inquiries: crate::inquiry::State,
 }
 
 static REGISTRY: Registry = Registry {
@@ -91,10 +92,15 @@ static REGISTRY: Registry = Registry {
     used: AtomicUsize::new(0),
     jobs: [const { Slot::empty() }; JOBS],
     faults: crate::faults::State::new(),
+    inquiries: crate::inquiry::State::new(),
 };
 
 pub(crate) fn faults() -> &'static crate::faults::State {
     &REGISTRY.faults
+}
+
+pub(crate) fn inquiries() -> &'static crate::inquiry::State {
+    &REGISTRY.inquiries
 }
 
 /// Takes an entry back when it is dropped.

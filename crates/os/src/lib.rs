@@ -14,6 +14,8 @@ pub mod futex;
 pub mod huge;
 #[allow(unsafe_code)]
 pub mod inherited;
+#[allow(unsafe_code)]
+pub mod inquiry;
 pub mod jobs;
 pub mod limits;
 #[allow(unsafe_code)]

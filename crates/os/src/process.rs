@@ -58,6 +58,12 @@ pub fn thread() -> u32 {
     nix::unistd::gettid().as_raw().unsigned_abs()
 }
 
+/// The user as whom this process acts (`geteuid(2)`).
+pub fn user() -> u32 {
+    // SAFETY: P1.
+    unsafe { libc::geteuid() }
+}
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {

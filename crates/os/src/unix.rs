@@ -138,6 +138,11 @@ impl Stream {
         Ok(Self { inner, name: name.to_owned() })
     }
 
+    /// The descriptor, given away; reads and writes of it do not block.
+    pub fn into_fd(self) -> OwnedFd {
+        self.inner.into()
+    }
+
     /// Who is at the other end. For a connection that came through a [`Listener`] this is who connected.
     pub fn peer(&self) -> Result<Credentials> {
         let found = socket::getsockopt(&self.inner, sockopt::PeerCredentials)

@@ -1,6 +1,7 @@
 //! The barrier of the ranks that share memory.
 
 use crate::region::{Host, Region};
+use gasworks_core::observe::{Standing, Witness};
 use gasworks_core::{Name, SharedBarrier};
 use std::sync::Arc;
 
@@ -27,5 +28,12 @@ impl SharedBarrier for ShmBarrier {
     #[inline]
     fn done(&self) -> Option<Name> {
         self.host.barrier.done()
+    }
+}
+
+impl Witness for Host {
+    fn standing(&self) -> Standing {
+        let (begun, waiting) = self.barrier.standing();
+        Standing { begun, waiting }
     }
 }

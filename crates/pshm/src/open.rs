@@ -14,6 +14,7 @@ use crate::prepare::{Prepared, prepare};
 use crate::region::Host;
 use crate::wire::Pshm;
 use gasworks_bootstrap::Bootstrap;
+use gasworks_core::observe::Witness;
 use gasworks_memory::{Largest, Peer, PeerFlags, PeerTable};
 use gasworks_os::memfd::{self, Mapping};
 use gasworks_sync::{Mode, RawBytes, kill_point};
@@ -42,6 +43,8 @@ pub struct Opened<M: Mode> {
     pub peers: PeerTable,
     /// The barrier of the ranks.
     pub barrier: ShmBarrier,
+    /// What sees where this rank is in it.
+    pub witness: Arc<dyn Witness>,
     /// What this rank's memory lies in.
     pub pages: Pages,
 }
@@ -98,7 +101,7 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
     let peers = PeerTable::growing(peers, Arc::new(segments));
     tracing::debug!(me, ranks, segment = announcement.segment, ?pages, "shared-memory transport open");
     let wire = Pshm::new(host.clone(), all.iter().map(|rank| rank.shape.room).max().unwrap_or(0));
-    Ok(Opened { wire, peers, barrier: ShmBarrier::new(host), pages })
+    Ok(Opened { wire, peers, witness: host.clone(), barrier: ShmBarrier::new(host), pages })
 }
 
 fn map_cards(fd: BorrowedFd<'_>, ranks: u32) -> Result<Mapping, PshmError> {

@@ -196,6 +196,13 @@ impl<'a> Barrier<'a> {
         Some(Name::decode(self.top.at.name(phase).load(Relaxed)))
     }
 
+    /// How many phases this rank has begun, and whether it has not seen yet that the last is complete: for whoever looks
+    /// from outside.
+    pub fn standing(&self) -> (u64, bool) {
+        let begun = self.phase.load(Relaxed);
+        (begun, self.finished.load(Relaxed) != begun)
+    }
+
     /// Asks to be woken when all have arrived, if this rank waits for that; whether it may sleep.
     #[cold]
     pub fn arm(&self) -> bool {

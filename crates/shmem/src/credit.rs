@@ -198,6 +198,11 @@ impl<M: Mode> Credits<M> {
         unpack(self.out[peer as usize].load(Relaxed))
     }
 
+    /// How many requests may be out to one peer, and to all.
+    pub fn limits(&self) -> (u32, u32) {
+        (self.depth, self.total)
+    }
+
     /// How many requests are out to all peers together.
     pub fn total_out(&self) -> u32 {
         self.total_out.load(Relaxed)
@@ -315,6 +320,14 @@ impl<M: Mode> Owed<M> {
                 Err(now) => seen = now,
             }
         }
+    }
+
+    /// How many credits and bytes `peer` is owed.
+    ///
+    /// # Panics
+    /// If there is no such peer.
+    pub fn to(&self, peer: u32) -> (u32, u64) {
+        unpack(self.owed[peer as usize].load(Relaxed))
     }
 
     /// A peer that is owed something, the first at or after `from`, going round. One load where nobody is.

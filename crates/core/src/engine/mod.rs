@@ -3,11 +3,13 @@
 mod dispatch;
 mod incoming;
 mod negotiate;
+mod peek;
 mod progress;
 mod put;
 mod send;
 mod thread;
 
+pub use peek::Peek;
 pub use progress::Task;
 pub(crate) use thread::{Held, this_thread};
 
@@ -27,6 +29,7 @@ use gasworks_shmem::eventcount::EventCount;
 use gasworks_sock::sleeper::{Policy, Sleeper, Step};
 use gasworks_sync::Lock;
 use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::marker::PhantomPinned;
 
 /// Messages taken at once from a transport; the seed's `AM_BURST`.
 const BURST: usize = 20;
@@ -103,6 +106,8 @@ pub struct Engine<M: CoreMode> {
     /// Whether there is a `failure`.
     failed: AtomicBool,
     tasks: progress::Tasks<M>,
+    /// A thread may look at an engine from outside ([`Engine::peek`]), so nobody may take one out of its box.
+    _pinned: PhantomPinned,
 }
 
 impl<M: CoreMode> Engine<M> {
@@ -147,6 +152,7 @@ impl<M: CoreMode> Engine<M> {
             failure: Lock::new(None),
             failed: AtomicBool::new(false),
             tasks: progress::Tasks::new(),
+            _pinned: PhantomPinned,
             peers,
         }
     }

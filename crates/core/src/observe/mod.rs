@@ -8,14 +8,17 @@
 //!
 //! - `layout`: where everything lies in the file; `words`: its mapping.
 //! - `recorder`: the rank's side; `recording`: the launcher's; `wire`: the decorators.
+//! - `witness`: how a rank stands, for a job that hangs; nothing is recorded for that.
 
 mod layout;
 mod recorder;
 mod recording;
 mod wire;
+mod witness;
 mod words;
 
-#[cfg(test)]
+// Miri maps no shared files.
+#[cfg(all(test, not(miri)))]
 mod tests;
 
 pub use layout::{CLASSES, Op, Tally, What, class_name, class_of, file_len};
@@ -23,3 +26,4 @@ pub(crate) use recorder::OBSERVE_FD;
 pub use recorder::{ObserveError, Recorder};
 pub use recording::{Event, Recording, create};
 pub use wire::{Observed, ObservedBarrier};
+pub use witness::{Standing, Witness, ranks};

@@ -5,6 +5,7 @@
 //! when all have come. Either way a message carries the name on which those that it speaks for agree. A rank is at most
 //! one phase ahead of any other, so what is heard is kept for two phases.
 
+use gasworks_core::observe::{Standing, Witness};
 use gasworks_core::{Category, CoreMode, Engine, Entry, Error, Handlers, Name, Outgoing, Signature, Task};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use gasworks_sync::{Lock, Mode, Par};
@@ -199,5 +200,35 @@ pub struct Turn(pub Arc<Messages>);
 impl<M: CoreMode> Task<M> for Turn {
     fn turn(&self, engine: &Engine<M>) -> Result<(), Error> {
         self.0.advance(engine).map(|_| ())
+    }
+}
+
+impl std::fmt::Debug for Messages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "barrier by {:?} of rank {} of {}", self.algorithm, self.rank, self.ranks)
+    }
+}
+
+/// Whom this rank waits for is the one whose word it needs next, which may wait for another.
+impl Witness for Messages {
+    fn standing(&self) -> Standing {
+        self.inner.with(|&mut Inner { begun, finished, step, .. }| {
+            let missing = match self.algorithm {
+                _ if begun == finished || self.ranks == 1 => Vec::new(),
+                Algorithm::Dissemination => {
+                    let distance = (1u64 << step) % u64::from(self.ranks);
+                    vec![
+                        ((u64::from(self.rank) + u64::from(self.ranks) - distance) % u64::from(self.ranks))
+                            as u32,
+                    ]
+                }
+                Algorithm::Central if self.rank == CENTRE => {
+                    // Which of the others has not spoken is not kept.
+                    (1..self.ranks).collect()
+                }
+                Algorithm::Central => vec![CENTRE],
+            };
+            Standing { begun, waiting: begun != finished, missing }
+        })
     }
 }

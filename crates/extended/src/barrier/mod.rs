@@ -10,6 +10,7 @@
 pub mod messages;
 
 use crate::Error;
+use gasworks_core::observe::Witness;
 use gasworks_core::{CoreMode, Engine, Handlers, Name, SharedBarrier, Task};
 use gasworks_os::settings::{Kind, Setting, SettingError};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
@@ -61,6 +62,16 @@ impl<M: CoreMode> Way<M> {
         };
         let state = Messages::register(algorithm, rank, ranks, handlers, boxed)?;
         Ok((Self::Messages(state.clone()), Some(Turn(state))))
+    }
+}
+
+impl<M: CoreMode> Way<M> {
+    /// What sees from outside where this rank is, if the ranks meet by messages; otherwise the transport has that.
+    pub fn witness(&self) -> Option<Arc<dyn Witness>> {
+        match self {
+            Self::Shared(_) => None,
+            Self::Messages(state) => Some(state.clone()),
+        }
     }
 }
 

@@ -39,6 +39,8 @@ impl Job {
                         terminal.turn(event.token == token::TERMINAL, &self.set)?;
                     }
                 }
+                asked @ (token::QUESTIONS | token::ASKED_BY_HAND) => self.inspect(Some(asked))?,
+                asked if asked >= token::CONNECTIONS => self.inspect(Some(asked))?,
                 of_rank => {
                     let rank = u32::try_from(of_rank / 4).unwrap_or(u32::MAX);
                     match of_rank % 4 {
@@ -56,6 +58,7 @@ impl Job {
         for (pid, exit) in self.reaped() {
             self.ended(pid, exit)?;
         }
+        self.inspect(None)?;
         self.look_at_the_clock();
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use gasworks_bootstrap::server::Phase;
+use gasworks_core::observe;
 use gasworks_os::process::{self, Exit};
 use gasworks_os::{limits, signals};
 use nix::sys::signal::Signal;
@@ -13,13 +14,14 @@ use crate::{code, report};
 
 impl Job {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let asked = self.inspector.as_ref().and_then(|inspector| inspector.deadline());
         if self.failed {
-            return self.kill_at;
+            return [self.kill_at, asked].into_iter().flatten().min();
         }
         let kill_at = self.kill_at;
         let closing = self.hang_ups.front().map(|&(at, _)| at + CLOSING);
         let timeout = self.timeout.map(|(at, _)| at);
-        [kill_at, closing, timeout].into_iter().flatten().min()
+        [kill_at, closing, timeout, asked].into_iter().flatten().min()
     }
 
     pub(super) fn look_at_the_clock(&mut self) {
@@ -48,7 +50,8 @@ impl Job {
             let left: Vec<u32> =
                 (0u32..).zip(&self.ranks).filter(|(_, r)| r.exit.is_none()).map(|(i, _)| i).collect();
             let seconds = allowed.as_secs_f64();
-            let text = format!("the job did not end within {seconds} s: still running: {}", list(&left));
+            let text =
+                format!("the job did not end within {seconds} s: still running: {}", observe::ranks(&left));
             self.fail(&text, Some(code::TIMED_OUT), None);
             return;
         }
@@ -175,30 +178,5 @@ impl Job {
             let text = format!("{} has ended, and rank {waiting} waits for it", self.who(gone));
             self.fail(&text, Some(code::FAILED), None);
         }
-    }
-}
-
-/// Ranks in few words: `ranks 0-2, 5`.
-fn list(ranks: &[u32]) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for &rank in ranks {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == rank => *last = rank,
-            _ => runs.push((rank, rank)),
-        }
-    }
-    let text = |&(a, b): &(u32, u32)| if a == b { a.to_string() } else { format!("{a}-{b}") };
-    let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
-    format!("{noun} {}", runs.iter().map(text).collect::<Vec<_>>().join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::list;
-
-    #[test]
-    fn ranks_are_listed_in_runs() {
-        assert_eq!(list(&[3]), "rank 3");
-        assert_eq!(list(&[0, 1, 2, 5, 7, 8]), "ranks 0-2, 5, 7-8");
     }
 }

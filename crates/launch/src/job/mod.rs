@@ -20,6 +20,7 @@ use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::Signal;
 
 use crate::guardian::Guardian;
+use crate::inspect::{Inspector, Known};
 use crate::observe::Observation;
 use crate::options::{Bind, Options};
 use crate::spawn::{self, Input, Plan, Streams};
@@ -34,6 +35,10 @@ pub(crate) mod token {
     pub(crate) const STDERR: u64 = u64::MAX - 3;
     pub(crate) const TERMINAL: u64 = u64::MAX - 4;
     pub(crate) const RANK0_INPUT: u64 = u64::MAX - 5;
+    pub(crate) const QUESTIONS: u64 = u64::MAX - 6;
+    pub(crate) const ASKED_BY_HAND: u64 = u64::MAX - 7;
+    /// The first of the connections of those that ask and answer how ranks stand.
+    pub(crate) const CONNECTIONS: u64 = 1 << 62;
     /// Kinds of a rank's own: its token is four times the rank and this.
     pub(crate) const PMI: u64 = 0;
     pub(crate) const OUT: u64 = 1;
@@ -110,6 +115,7 @@ struct Job {
     exit_timeout: Duration,
     kill_at: Option<Instant>,
     observation: Option<Observation>,
+    inspector: Option<Inspector>,
 }
 
 /// Runs a job.
@@ -173,6 +179,7 @@ impl Job {
         watched.push(Signal::SIGCHLD);
         let signals = Signals::block(&watched)?;
         let set = Set::new()?;
+        let inspector = Inspector::new(name, gasworks::settings::inspect_signal()?, &set)?;
         set.add(&signals, token::SIGNALS, Interest::Read)?;
         Ok(Self {
             set,
@@ -196,6 +203,7 @@ impl Job {
             exit_timeout: report::EXIT_TIMEOUT.seconds()?.unwrap_or(Duration::from_secs(10)),
             kill_at: None,
             observation: Observation::new(options)?,
+            inspector,
         })
     }
 
@@ -211,6 +219,9 @@ impl Job {
         open_files: Option<(rlim_t, rlim_t)>,
     ) -> Result<(), Refused> {
         let alone = options.ranks == 1 && !options.label;
+        if self.verbose {
+            self.say(&format!("this is job {job}"));
+        }
         let plan = Plan {
             program: options.program.clone(),
             signal_mask: self.signals.mask_before(),
@@ -256,6 +267,27 @@ impl Job {
                 let place = processor.map_or_else(String::new, |cpu| format!(" on processor {cpu}"));
                 self.say(&format!("started rank {rank} as process {pid}{place}"));
             }
+        }
+        Ok(())
+    }
+
+    /// Something has come for the inspector, or its time may be up.
+    fn inspect(&mut self, token: Option<u64>) -> anyhow::Result<()> {
+        let Some(mut inspector) = self.inspector.take() else { return Ok(()) };
+        let known = || {
+            let of = |(rank, r): (u32, &Rank)| {
+                let phase = self.server.phase(rank);
+                Known { pid: r.pid, lives: r.exit.is_none(), phase }
+            };
+            (0..).zip(&self.ranks).map(of).collect()
+        };
+        let text = match token {
+            Some(token) => inspector.event(token, &self.set, known),
+            None => inspector.conclude(&self.set, known),
+        };
+        self.inspector = Some(inspector);
+        if let Some(text) = text? {
+            text.lines().for_each(|line| self.say(line));
         }
         Ok(())
     }

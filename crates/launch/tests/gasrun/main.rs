@@ -7,6 +7,7 @@
 
 mod cases;
 mod harness;
+mod inspect;
 mod observe;
 mod program;
 mod rank;
@@ -18,6 +19,8 @@ fn main() -> ExitCode {
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["rank", action] => rank::act(action),
         ["program", action] => program::act(action),
-        _ => harness::run(&[cases::CASES, observe::CASES].concat(), cases::ON_REQUEST, &words),
+        _ => {
+            harness::run(&[cases::CASES, observe::CASES, inspect::CASES].concat(), cases::ON_REQUEST, &words)
+        }
     }
 }

@@ -22,6 +22,8 @@ pub fn act(action: &str) -> ExitCode {
     let outcome = match action {
         "counts" => counts(),
         "die-in-a-handler" => die_in_a_handler(),
+        "hang-in-a-loop" => hang_in_a_loop(),
+        "hang-in-a-wait" => hang_in_a_wait(),
         _ => Err(Error::Program(format!("no action {action:?}"))),
     };
     match outcome {
@@ -102,4 +104,36 @@ fn die_in_a_handler() -> Result<(), Error> {
     }
     agent.barrier()?;
     agent.wait_until(|| false)
+}
+
+/// All ranks meet twice; then the last one computes for ever, and the others wait for it.
+fn hang_in_a_loop() -> Result<(), Error> {
+    let job = open(Table::new())?;
+    let agent = job.agent()?;
+    agent.barrier()?;
+    agent.barrier()?;
+    if agent.rank() + 1 == agent.ranks() {
+        println!("it hangs");
+        loop {
+            std::hint::spin_loop();
+        }
+    }
+    agent.barrier()
+}
+
+/// Rank 0 uses up its credits for rank 1, which polls no more; rank 0 then waits for a credit.
+fn hang_in_a_wait() -> Result<(), Error> {
+    let mut table = Table::new();
+    let nothing = table.short_request("nothing", |_: Request<'_, Seq>, _: u32| ())?;
+    let job = open(table)?;
+    let agent = job.agent()?;
+    agent.barrier()?;
+    if agent.rank() == 1 {
+        std::thread::sleep(std::time::Duration::from_secs(50));
+        return Ok(());
+    }
+    println!("it hangs");
+    loop {
+        agent.request_short(1, nothing, 0)?;
+    }
 }

@@ -79,6 +79,7 @@ impl SimRank {
             route: vec![0; ranks as usize],
             peers,
             rdma,
+            witness: None,
             barrier: self.barrier().map(M::sim_barrier),
             flow: Flow::from_settings(max_medium, Flow::SEED)?,
         })

@@ -1,0 +1,148 @@
+//! A rank that is asked how it is answers, whatever its program does: computes, waits, sleeps, hangs.
+//!
+//! A signal rings, a thread that has nothing else to do looks at what is atomic anyway, and says so: to the launcher, if
+//! that asked, or on standard error.
+//!
+//! # Invariants
+//! I1. The engine that the thread looks at stays at its address until the thread has ended: it is pinned in a box, or in
+//!     an `Arc`, and whoever holds it drops the [`Inspector`], which joins the thread, before it.
+//! I2. The thread calls `Engine::peek` alone, which any thread may.
+
+use crate::{Error, ThreadMode, settings};
+use gasworks_core::Engine;
+use gasworks_core::observe::{Witness, ranks};
+use gasworks_os::eventfd::EventFd;
+use gasworks_os::inquiry::{self, Inquiry};
+use gasworks_os::{process, unix};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Over how long it is looked whether a rank polls. A rank that waits and sleeps polls every 10 ms.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long the launcher may take to accept an answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The thread that answers; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Inspector {
+    stop: Arc<EventFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// An engine as the thread sees it.
+struct Window<M: ThreadMode>(*const Engine<M>);
+
+// SAFETY: I1 and I2.
+unsafe impl<M: ThreadMode> Send for Window<M> {}
+
+impl<M: ThreadMode> Window<M> {
+    fn peek(&self) -> gasworks_core::Peek {
+        // SAFETY: I1 and I2.
+        unsafe { (*self.0).peek() }
+    }
+}
+
+impl Inspector {
+    /// Answers from now on for the engine of `rank` in `job`. Nobody is asked, and none is made, where the setting says so
+    /// or the program handles the signal itself.
+    ///
+    /// # Safety
+    /// I1: what is returned is dropped before the engine.
+    pub(crate) unsafe fn start<M: ThreadMode>(
+        engine: &M::Shared<Engine<M>>,
+        witness: Option<Arc<dyn Witness>>,
+        job: &str,
+    ) -> Result<Option<Self>, Error> {
+        let signal = settings::inspect_signal()?;
+        let Some(inquiry) = (if signal == 0 { None } else { Inquiry::on(signal).map_err(Error::Inspect)? })
+        else {
+            return Ok(None);
+        };
+        let stop = Arc::new(EventFd::new().map_err(Error::Inspect)?);
+        let (stopped, window, rank) = (stop.clone(), Window::<M>(&raw const **engine), engine.rank());
+        // Jobs that follow the first of a process have its name and a number.
+        let address = address(job.split('.').next().unwrap_or(job));
+        let body = move || {
+            inquiry::leave_only(signal);
+            while inquiry.wait(&stopped) {
+                let asked = inquiry.take();
+                let text = report(&window, witness.as_deref());
+                if asked.by_hand {
+                    let whole = text.lines().enumerate().fold(String::new(), |mut whole, (at, line)| {
+                        let begin = if at == 0 { format!("gasworks: rank {rank}: ") } else { "\n  ".into() };
+                        whole += &begin;
+                        whole + line
+                    });
+                    gasworks_os::say(&whole);
+                }
+                if asked.by_program {
+                    // A launcher that has gone, or asks nothing any more, wants no answer.
+                    let _ = answer(&address, rank, &text);
+                }
+            }
+        };
+        let thread =
+            std::thread::Builder::new().name("gasworks-inspect".into()).stack_size(128 << 10).spawn(body);
+        let thread = thread.map_err(|cause| Error::Thread { cause: cause.to_string() })?;
+        Ok(Some(Self { stop, thread: Some(thread) }))
+    }
+}
+
+impl Drop for Inspector {
+    fn drop(&mut self) {
+        // A counter that cannot be rung is full, and so readable already.
+        let _ = self.stop.ring();
+        if let Some(thread) = self.thread.take() {
+            // The thread does nothing that could fail.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Where the launcher of a job takes answers: the name of its socket.
+pub fn address(job: &str) -> String {
+    format!("gasworks-job-{job}")
+}
+
+/// How a rank stands: its barrier in the first line, then the rest, a line each.
+fn report<M: ThreadMode>(window: &Window<M>, witness: Option<&dyn Witness>) -> String {
+    let before = window.peek().polls;
+    std::thread::sleep(LOOK);
+    let now = window.peek();
+    let mut text = match witness {
+        Some(witness) => format!("{}\n", witness.standing()),
+        None => "in a job whose barriers cannot be seen\n".into(),
+    };
+    // A String takes all that is written to it, here and below.
+    let _ = match now.polls.wrapping_sub(before) {
+        0 => writeln!(text, "polls: {}, none of them in the last {} ms", now.polls, LOOK.as_millis()),
+        new => writeln!(text, "polls: {}, {new} of them in the last {} ms", now.polls, LOOK.as_millis()),
+    };
+    let (out, total) = now.out;
+    let _ = write!(text, "requests not answered: {out} of {total}");
+    for (to, count, bytes) in &now.out_to {
+        let _ = write!(text, "; to rank {to}: {count} of {}, {bytes} bytes", now.depth);
+    }
+    text.push('\n');
+    if !now.owed_to.is_empty() {
+        let all: Vec<u32> = now.owed_to.iter().map(|&(to, _)| to).collect();
+        let sum: u32 = now.owed_to.iter().map(|&(_, count)| count).sum();
+        let _ = writeln!(text, "credits not yet returned: {sum}, to {}", ranks(&all));
+    }
+    if now.postponed > 0 {
+        let _ = writeln!(text, "steps that wait for room: {}", now.postponed);
+    }
+    text
+}
+
+fn answer(address: &str, rank: u32, text: &str) -> gasworks_os::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    let launcher = unix::connect(address, deadline)?;
+    // A stranger who took the name hears nothing.
+    if launcher.peer()?.uid == process::user() {
+        launcher.send_fds(format!("answer {rank}\n{text}").as_bytes(), &[], deadline)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,286 @@
+//! How the ranks of a running job stand, for one that hangs.
+//!
+//! Every `gasrun` listens on a socket that its job's name gives, and asks its ranks when somebody asks it there or by a
+//! signal. They answer to the same socket. Those that do not answer in time are told of by what the kernel knows.
+//!
+//! - `ask`: the other `gasrun`, the one that is told `--inspect`; `kernel`: what `/proc` says of a process.
+
+pub(crate) mod ask;
+mod kernel;
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use gasworks_bootstrap::server::Phase;
+use gasworks_core::observe::ranks;
+use gasworks_os::inquiry::{self, Inquiry};
+use gasworks_os::process;
+use gasworks_os::unix::{self, Listener};
+use gasworks_sock::{Channel, Filled, Interest, Set, SockError};
+
+use crate::job::token;
+
+/// How long ranks may take to answer. One that has the processor answers within a tenth of that.
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// The longest answer that is taken, and the most connections at a time.
+const LONGEST: usize = 1 << 20;
+const MOST: usize = 8192;
+
+/// A rank as the job knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub(crate) pid: i32,
+    pub(crate) lives: bool,
+    pub(crate) phase: Phase,
+}
+
+/// Takes questions and answers.
+#[derive(Debug)]
+pub(crate) struct Inspector {
+    job: String,
+    since: Instant,
+    listener: Listener,
+    signal: i32,
+    /// The signal, if it may be sent to this process by hand.
+    by_hand: Option<Inquiry>,
+    connections: Vec<Option<Connection>>,
+    question: Option<Question>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    channel: Channel,
+    /// The process at the other end.
+    pid: i32,
+    /// It asked, and waits.
+    asks: bool,
+}
+
+/// A question that is being answered.
+#[derive(Debug)]
+struct Question {
+    /// What each rank said, and the process that did.
+    answers: Vec<Option<(i32, String)>>,
+    /// Whether a rank was asked.
+    asked: Vec<bool>,
+    until: Instant,
+    /// Whether the answer goes to standard error.
+    aloud: bool,
+}
+
+impl Inspector {
+    /// Takes questions about `job` from now on; ranks are asked by `signal`, or not at all if it is 0. `None` where the
+    /// system has no such sockets: then there is nothing to be asked.
+    pub(crate) fn new(job: &str, signal: i32, set: &Set) -> Result<Option<Self>, SockError> {
+        let Ok(listener) = unix::listen(&gasworks::inspect::address(job)) else { return Ok(None) };
+        set.add(&listener, token::QUESTIONS, Interest::Read)?;
+        let by_hand = if signal == 0 { None } else { Inquiry::on(signal)? };
+        if let Some(by_hand) = &by_hand {
+            set.add(by_hand, token::ASKED_BY_HAND, Interest::Read)?;
+        }
+        Ok(Some(Self {
+            job: job.to_owned(),
+            since: Instant::now(),
+            listener,
+            signal,
+            by_hand,
+            connections: Vec::new(),
+            question: None,
+        }))
+    }
+
+    /// When the present question must be answered.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.question.as_ref().map(|question| question.until)
+    }
+
+    /// Deals with an event of one of its tokens. What is to be printed is returned.
+    pub(crate) fn event(
+        &mut self,
+        token: u64,
+        set: &Set,
+        known: impl Fn() -> Vec<Known>,
+    ) -> Result<Option<String>, SockError> {
+        match token {
+            token::QUESTIONS => self.accept(set)?,
+            token::ASKED_BY_HAND => {
+                if self.by_hand.as_ref().is_some_and(|inquiry| inquiry.take() != Default::default()) {
+                    self.begin(&known(), true);
+                }
+            }
+            connection => {
+                let index = usize::try_from(connection - token::CONNECTIONS).unwrap_or(usize::MAX);
+                if self.hear(index) == Heard::Question {
+                    self.begin(&known(), false);
+                }
+            }
+        }
+        self.conclude(set, known)
+    }
+
+    /// Answers the present question if everybody has answered or time is up. What is to be printed is returned.
+    pub(crate) fn conclude(
+        &mut self,
+        set: &Set,
+        known: impl Fn() -> Vec<Known>,
+    ) -> Result<Option<String>, SockError> {
+        let Some(question) = &self.question else { return Ok(None) };
+        let known_now = known();
+        let awaited =
+            |rank: usize| question.asked[rank] && question.answers[rank].is_none() && known_now[rank].lives;
+        if (0..known_now.len()).any(awaited) && Instant::now() < question.until {
+            return Ok(None);
+        }
+        let text = self.compose(question, &known_now);
+        let aloud = question.aloud.then(|| text.clone());
+        self.question = None;
+        for (index, connection) in self.connections.iter_mut().enumerate() {
+            let Some(Connection { channel, asks, .. }) = connection else { continue };
+            if std::mem::take(asks) {
+                channel.post(text.as_bytes());
+                // It has room for that, or whoever asked does not read: then it is cut short.
+                match channel.flush() {
+                    Ok(false) => set.modify(&*channel, token::CONNECTIONS + index as u64, Interest::Both)?,
+                    _ => *connection = None,
+                }
+            }
+        }
+        Ok(aloud)
+    }
+
+    fn accept(&mut self, set: &Set) -> Result<(), SockError> {
+        while let Ok(stream) = self.listener.accept(Instant::now()) {
+            let Ok(peer) = stream.peer() else { continue };
+            // A stranger has no business here; neither has whoever floods us.
+            let free = self.connections.iter().position(Option::is_none).unwrap_or(self.connections.len());
+            if ![0, process::user()].contains(&peer.uid) || free >= MOST {
+                continue;
+            }
+            let Ok(channel) = Channel::new(stream.into_fd()) else { continue };
+            set.add(&channel, token::CONNECTIONS + free as u64, Interest::Read)?;
+            let connection = Some(Connection { channel, pid: peer.pid, asks: false });
+            match self.connections.get_mut(free) {
+                Some(place) => *place = connection,
+                None => self.connections.push(connection),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hears what came on a connection.
+    fn hear(&mut self, index: usize) -> Heard {
+        let Some(place) = self.connections.get_mut(index) else { return Heard::Nothing };
+        let Some(connection) = place else { return Heard::Nothing };
+        if connection.channel.unwritten() > 0 {
+            if !matches!(connection.channel.flush(), Ok(false)) {
+                *place = None;
+            }
+            return Heard::Nothing;
+        }
+        let ended = !matches!(connection.channel.fill(64 << 10), Ok(Filled::Bytes(_)));
+        let inbox = connection.channel.inbox();
+        if inbox.len() > LONGEST || (ended && connection.asks) {
+            *place = None;
+            return Heard::Nothing;
+        }
+        if inbox.starts_with(b"ask\n") && !connection.asks {
+            connection.asks = true;
+            return Heard::Question;
+        }
+        if ended {
+            let (text, pid) = (String::from_utf8_lossy(inbox).into_owned(), connection.pid);
+            *place = None;
+            self.note(&text, pid);
+        }
+        Heard::Nothing
+    }
+
+    /// A rank has answered.
+    fn note(&mut self, text: &str, pid: i32) {
+        let Some(question) = &mut self.question else { return };
+        let parts = text.split_once('\n');
+        let rank = parts.and_then(|(first, _)| first.strip_prefix("answer ")?.parse::<usize>().ok());
+        if let (Some((_, body)), Some(rank)) = (parts, rank)
+            && let Some(answer) = question.answers.get_mut(rank)
+        {
+            let printable = |c: &char| *c == '\n' || !c.is_control();
+            answer.get_or_insert((pid, body.chars().filter(printable).collect()));
+        }
+    }
+
+    /// Asks all ranks, unless they are being asked.
+    fn begin(&mut self, known: &[Known], aloud: bool) {
+        if let Some(question) = &mut self.question {
+            question.aloud |= aloud;
+            return;
+        }
+        let mut asked = vec![false; known.len()];
+        if self.signal != 0 {
+            let answering = kernel::answering(known, &self.job, self.signal);
+            for (asked, pid) in asked.iter_mut().zip(answering) {
+                // One that has just ended is not waited for, which the kernel is asked about below.
+                *asked = pid.is_some_and(|pid| inquiry::send(pid, self.signal).is_ok());
+            }
+        }
+        let answers = vec![None; known.len()];
+        self.question = Some(Question { answers, asked, until: Instant::now() + PATIENCE, aloud });
+    }
+
+    fn compose(&self, question: &Question, known: &[Known]) -> String {
+        let (all, living) = (known.len(), known.iter().filter(|rank| rank.lives).count());
+        let seconds = self.since.elapsed().as_secs_f64();
+        // A String takes all that is written to it, here and below.
+        let mut text =
+            format!("job {}: {living} of {all} ranks run, {seconds:.1} s after the start\n", self.job);
+        let said: Vec<(String, String)> =
+            (0..all).map(|rank| self.tell(rank, question, &known[rank])).collect();
+        let mut groups: Vec<(&str, Vec<u32>)> = Vec::new();
+        for (rank, (standing, _)) in (0..).zip(&said) {
+            match groups.iter_mut().find(|(text, _)| text == standing) {
+                Some((_, of)) => of.push(rank),
+                None => groups.push((standing, vec![rank])),
+            }
+        }
+        for (standing, of) in &groups {
+            let _ = writeln!(text, "{}: {standing}", ranks(of));
+        }
+        for (_, rest) in &said {
+            text.push_str(rest);
+        }
+        text
+    }
+
+    /// Where a rank stands, and the rest of what is known of it.
+    fn tell(&self, rank: usize, question: &Question, known: &Known) -> (String, String) {
+        if !known.lives {
+            return ("has ended".into(), String::new());
+        }
+        let (pid, standing, rest) = match &question.answers[rank] {
+            Some((pid, answer)) => {
+                let (standing, rest) = answer.split_once('\n').unwrap_or((answer, ""));
+                (*pid, standing.to_owned(), rest)
+            }
+            None => {
+                let why = match (known.phase, question.asked[rank]) {
+                    (_, true) => format!("gave no answer within {} s", PATIENCE.as_secs_f64()),
+                    (Phase::Silent | Phase::Greeted, _) => "has not joined the job".into(),
+                    (Phase::InFence, _) => "waits for all ranks to join, or to end".into(),
+                    (Phase::Finalized, _) => "has left the job and not ended".into(),
+                    (Phase::Joined | Phase::Broken, _) => "has joined the job and cannot be asked".into(),
+                };
+                (known.pid, why, "")
+            }
+        };
+        let mut text = format!("rank {rank} (pid {pid}): {}\n", kernel::state(pid));
+        for line in rest.lines() {
+            let _ = writeln!(text, "  {line}");
+        }
+        (standing, text)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    Nothing,
+    Question,
+}

@@ -1,0 +1,190 @@
+//! Jobs that hang, and are asked why.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::cases::{err, gasrun, out, run};
+use crate::harness::Case;
+
+pub const CASES: &[Case] = &[
+    ("a_rank_in_a_loop_is_named", a_rank_in_a_loop_is_named),
+    ("barriers_by_messages_are_seen", barriers_by_messages_are_seen),
+    ("credits_that_are_out_are_told", credits_that_are_out_are_told),
+    ("a_job_is_asked_by_signal", a_job_is_asked_by_signal),
+    ("ranks_that_do_not_answer_are_told_of", ranks_that_do_not_answer_are_told_of),
+    ("a_script_in_between", a_script_in_between),
+    ("a_job_that_is_not_there", a_job_that_is_not_there),
+];
+
+/// A job that hangs; it is ended when this is dropped.
+struct Hanging {
+    gasrun: Child,
+    ranks: u32,
+    /// The processes of its ranks.
+    pids: Vec<i32>,
+    name: String,
+}
+
+impl Hanging {
+    /// Starts a job with `-v` and waits until it says that it hangs.
+    fn start(ranks: u32, mut command: Command) -> Self {
+        let mut gasrun =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("gasrun starts");
+        let (mut name, mut pids) = (String::new(), Vec::new());
+        {
+            let mut lines = BufReader::new(gasrun.stderr.as_mut().expect("a pipe")).lines();
+            while pids.len() < ranks as usize {
+                let line = lines.next().expect("it goes on").expect("text");
+                if let Some((_, word)) = line.split_once("this is job ") {
+                    word.clone_into(&mut name);
+                } else if let Some((_, rest)) = line.split_once(" as process ") {
+                    let pid = rest.split(' ').next().and_then(|pid| pid.parse().ok());
+                    pids.push(pid.expect("a pid"));
+                }
+            }
+        }
+        let mut line = String::new();
+        BufReader::new(gasrun.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("read");
+        assert_eq!(line, "it hangs\n");
+        Self { gasrun, ranks, pids, name }
+    }
+
+    fn program(ranks: u32, action: &str, variables: &[(&str, &str)]) -> Self {
+        let me = std::env::current_exe().expect("a path");
+        let (ranks_word, me) = (ranks.to_string(), me.to_str().expect("text"));
+        let mut command = gasrun(&["-v", "-n", &ranks_word, me, "program", action]);
+        command.envs(variables.iter().copied());
+        Self::start(ranks, command)
+    }
+
+    /// Asks until the answer has all these words: the ranks are on their way to where they hang.
+    fn says(&self, words: &[&str]) -> String {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let output = run(&["--inspect", &self.name]);
+            let text = out(&output);
+            assert!(output.status.success(), "{}", err(&output));
+            if words.iter().all(|word| text.contains(word)) {
+                let (name, ranks) = (&self.name, self.ranks);
+                assert!(text.starts_with(&format!("job {name}: {ranks} of {ranks} ranks run")), "{text}");
+                return text;
+            }
+            assert!(Instant::now() < deadline, "{text} should say {words:?}");
+        }
+    }
+
+    /// Ends the job; what it wrote to standard error since the start.
+    fn end(mut self) -> String {
+        self.stop();
+        let mut text = String::new();
+        self.gasrun.stderr.take().expect("a pipe").read_to_string(&mut text).expect("text");
+        text
+    }
+
+    fn stop(&mut self) {
+        // It is a child that was not collected, so the number is its own.
+        let _ = kill(Pid::from_raw(self.gasrun.id() as i32), Signal::SIGTERM);
+        let _ = self.gasrun.wait();
+    }
+}
+
+impl Drop for Hanging {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn a_rank_in_a_loop_is_named() {
+    let job = Hanging::program(64, "hang-in-a-loop", &[]);
+    let text =
+        job.says(&["ranks 0-62: in barrier 3, which waits for rank 63\nrank 63: in no barrier, after 2\n"]);
+    // The one that computes is seen to compute, and not to poll.
+    let (_, last) = text.split_once(&format!("rank 63 (pid {})", job.pids[63])).expect("its own paragraph");
+    assert!(last.starts_with(": runs") && last.contains(", none of them in the last 50 ms"), "{last}");
+    assert!(last.contains("requests not answered: 0 of 64"), "{last}");
+    assert_eq!(text.lines().filter(|line| line.contains("(pid ")).count(), 64);
+    // The process of gasrun will do for a name.
+    let output = run(&["--inspect", &job.gasrun.id().to_string()]);
+    assert!(out(&output).contains("which waits for rank 63"), "{}", err(&output));
+}
+
+fn barriers_by_messages_are_seen() {
+    let central = Hanging::program(3, "hang-in-a-loop", &[("GASNET_BARRIER", "AMCENTRAL")]);
+    central.says(&[
+        "rank 0: in barrier 3, which waits for ranks 1-2\nrank 1: in barrier 3, which waits for rank 0\n",
+    ]);
+    let dissemination = Hanging::program(4, "hang-in-a-loop", &[("GASNET_BARRIER", "AMDISSEM")]);
+    dissemination
+        .says(&["rank 0: in barrier 3, which waits for rank 3\n", "rank 3: in no barrier, after 2\n"]);
+}
+
+fn credits_that_are_out_are_told() {
+    let job = Hanging::program(2, "hang-in-a-wait", &[]);
+    let text = job.says(&["requests not answered: 12 of 64; to rank 1: 12 of 12, 0 bytes"]);
+    // It waits, polling: unlike the other one.
+    assert_eq!(text.matches("none of them in the last 50 ms").count(), 1, "{text}");
+    assert!(text.contains("ranks 0-1: in no barrier, after 1\n"), "{text}");
+}
+
+fn a_job_is_asked_by_signal() {
+    let job = Hanging::program(2, "hang-in-a-loop", &[]);
+    job.says(&["rank 0: in barrier 3"]);
+    let send = |pid: i32| {
+        assert!(Command::new("kill").args(["-62", &pid.to_string()]).status().expect("kill").success());
+    };
+    send(job.pids[1]);
+    send(job.gasrun.id() as i32);
+    std::thread::sleep(Duration::from_secs(2));
+    let text = job.end();
+    // The rank for itself, gasrun for all.
+    assert!(text.contains("gasworks: rank 1: in no barrier, after 2\n  polls: "), "{text}");
+    assert!(text.contains("gasrun: rank 0: in barrier 3, which waits for rank 1\n"), "{text}");
+    assert!(text.contains("gasrun: rank 1: in no barrier, after 2\n"), "{text}");
+    assert!(!text.contains("gasworks: rank 0"), "{text}");
+}
+
+fn ranks_that_do_not_answer_are_told_of() {
+    // One is stopped, and so cannot answer.
+    let job = Hanging::program(2, "hang-in-a-loop", &[]);
+    job.says(&["rank 0: in barrier 3"]);
+    kill(Pid::from_raw(job.pids[0]), Signal::SIGSTOP).expect("stopped");
+    let stopped = format!("rank 0 (pid {}): is stopped", job.pids[0]);
+    job.says(&["rank 0: gave no answer within 1.5 s\nrank 1: in no barrier, after 2\n", &stopped]);
+    // No program of this library, which the signal would kill: it is not sent.
+    let mut stranger = Hanging::start(1, gasrun(&["-v", "-n", "1", "sh", "-c", "echo it hangs; sleep 50"]));
+    stranger.says(&["rank 0: has not joined the job\n", ": sleeps"]);
+    stranger.says(&["rank 0: has not joined the job\n"]);
+    assert!(stranger.gasrun.try_wait().expect("known").is_none());
+    // Without a signal nobody is asked.
+    let silent = Hanging::program(2, "hang-in-a-loop", &[("GASWORKS_INSPECT_SIGNAL", "0")]);
+    silent.says(&["ranks 0-1: has joined the job and cannot be asked\n"]);
+}
+
+fn a_script_in_between() {
+    let me = std::env::current_exe().expect("a path");
+    let script = format!("{} program hang-in-a-loop; true", me.display());
+    let job = Hanging::start(2, gasrun(&["-v", "-n", "2", "sh", "-c", &script]));
+    let text = job.says(&["rank 0: in barrier 3, which waits for rank 1\nrank 1: in no barrier, after 2\n"]);
+    assert!(job.pids.iter().all(|pid| !text.contains(&format!("(pid {pid})"))), "the script's own: {text}");
+}
+
+fn a_job_that_is_not_there() {
+    let job = Hanging::program(2, "hang-in-a-loop", &[]);
+    let missing = |output: &Output| {
+        assert!(output.status.code() == Some(1) && out(output).is_empty());
+        err(output)
+    };
+    let text = missing(&run(&["--inspect", "no-such-job"]));
+    assert!(
+        text.starts_with("gasrun: inspect \"no-such-job\": you run no such job on this machine, but\n"),
+        "{text}"
+    );
+    assert!(text.lines().any(|line| line.trim() == job.name), "{text}");
+    let name = job.name.clone();
+    drop(job);
+    assert!(!missing(&run(&["--inspect", &name])).contains(&format!("  {name}")));
+}
