@@ -19,8 +19,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Over how long it is looked whether a rank polls. A rank that waits and sleeps polls every 10 ms.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often, and how long at most, it is looked whether a rank polls. One that waits and sleeps polls every 10 ms, if it
+/// gets a processor.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOKS: u32 = 25;
 /// How long the launcher may take to accept an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -108,17 +110,20 @@ pub fn address(job: &str) -> String {
 
 /// How a rank stands: its barrier in the first line, then the rest, a line each.
 fn report<M: ThreadMode>(window: &Window<M>, witness: Option<&dyn Witness>) -> String {
-    let before = window.peek().polls;
-    std::thread::sleep(LOOK);
-    let now = window.peek();
+    let (before, mut now, mut looks) = (window.peek().polls, window.peek(), 0);
+    while now.polls == before && looks < LOOKS {
+        std::thread::sleep(LOOK);
+        (now, looks) = (window.peek(), looks + 1);
+    }
+    let looked = (LOOK * looks).as_millis();
     let mut text = match witness {
         Some(witness) => format!("{}\n", witness.standing()),
         None => "in a job whose barriers cannot be seen\n".into(),
     };
     // A String takes all that is written to it, here and below.
     let _ = match now.polls.wrapping_sub(before) {
-        0 => writeln!(text, "polls: {}, none of them in the last {} ms", now.polls, LOOK.as_millis()),
-        new => writeln!(text, "polls: {}, {new} of them in the last {} ms", now.polls, LOOK.as_millis()),
+        0 => writeln!(text, "polls: {}, none of them in the last {looked} ms", now.polls),
+        new => writeln!(text, "polls: {}, {new} of them in the last {looked} ms", now.polls),
     };
     let (out, total) = now.out;
     let _ = write!(text, "requests not answered: {out} of {total}");

@@ -20,8 +20,8 @@ use gasworks_sock::{Channel, Filled, Interest, Set, SockError};
 
 use crate::job::token;
 
-/// How long ranks may take to answer. One that has the processor answers within a tenth of that.
-const PATIENCE: Duration = Duration::from_millis(1500);
+/// How long ranks may take to answer. One that does not poll looks on for half a second before it says so.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// The longest answer that is taken, and the most connections at a time.
 const LONGEST: usize = 1 << 20;
 const MOST: usize = 8192;
