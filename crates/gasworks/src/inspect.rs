@@ -10,7 +10,7 @@
 
 use crate::{Error, ThreadMode, settings};
 use gasworks_core::Engine;
-use gasworks_core::observe::{Witness, ranks};
+use gasworks_core::observe::{Standing, Witness, ranks};
 use gasworks_os::eventfd::EventFd;
 use gasworks_os::inquiry::{self, Inquiry};
 use gasworks_os::{process, unix};
@@ -70,18 +70,21 @@ impl Inspector {
             inquiry::leave_only(signal);
             while inquiry.wait(&stopped) {
                 let asked = inquiry.take();
-                let text = report(&window, witness.as_deref());
+                let (standing, text) = (witness.as_ref().map(|witness| witness.standing()), report(&window));
                 if asked.by_hand {
-                    let whole = text.lines().enumerate().fold(String::new(), |mut whole, (at, line)| {
-                        let begin = if at == 0 { format!("gasworks: rank {rank}: ") } else { "\n  ".into() };
-                        whole += &begin;
-                        whole + line
-                    });
+                    let standing = standing.map_or_else(String::new, |standing| standing.to_string());
+                    let whole =
+                        text.lines().fold(format!("gasworks: rank {rank}: {standing}"), |mut whole, line| {
+                            whole.push_str("\n  ");
+                            whole + line
+                        });
                     gasworks_os::say(&whole);
                 }
                 if asked.by_program {
+                    let Standing { begun, waiting } = standing.unwrap_or_default();
+                    let answer = format!("answer {rank} {begun} {waiting}\n{text}");
                     // A launcher that has gone, or asks nothing any more, wants no answer.
-                    let _ = answer(&address, rank, &text);
+                    let _ = send(&address, &answer);
                 }
             }
         };
@@ -108,18 +111,18 @@ pub fn address(job: &str) -> String {
     format!("gasworks-job-{job}")
 }
 
-/// How a rank stands: its barrier in the first line, then the rest, a line each.
-fn report<M: ThreadMode>(window: &Window<M>, witness: Option<&dyn Witness>) -> String {
-    let (before, mut now, mut looks) = (window.peek().polls, window.peek(), 0);
-    while now.polls == before && looks < LOOKS {
+/// How an engine stands, a line for each thing.
+fn report<M: ThreadMode>(window: &Window<M>) -> String {
+    let (before, mut looks) = (window.peek().polls, 0);
+    let now = loop {
         std::thread::sleep(LOOK);
-        (now, looks) = (window.peek(), looks + 1);
-    }
-    let looked = (LOOK * looks).as_millis();
-    let mut text = match witness {
-        Some(witness) => format!("{}\n", witness.standing()),
-        None => "in a job whose barriers cannot be seen\n".into(),
+        looks += 1;
+        let now = window.peek();
+        if now.polls != before || looks == LOOKS {
+            break now;
+        }
     };
+    let (looked, mut text) = ((LOOK * looks).as_millis(), String::new());
     // A String takes all that is written to it, here and below.
     let _ = match now.polls.wrapping_sub(before) {
         0 => writeln!(text, "polls: {}, none of them in the last {looked} ms", now.polls),
@@ -142,12 +145,12 @@ fn report<M: ThreadMode>(window: &Window<M>, witness: Option<&dyn Witness>) -> S
     text
 }
 
-fn answer(address: &str, rank: u32, text: &str) -> gasworks_os::Result<()> {
+fn send(address: &str, answer: &str) -> gasworks_os::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     let launcher = unix::connect(address, deadline)?;
     // A stranger who took the name hears nothing.
     if launcher.peer()?.uid == process::user() {
-        launcher.send_fds(format!("answer {rank}\n{text}").as_bytes(), &[], deadline)?;
+        launcher.send_fds(answer.as_bytes(), &[], deadline)?;
     }
     Ok(())
 }

@@ -168,7 +168,7 @@ pub fn leave_only(signal: i32) {
 /// Asks the process `pid`, as a program.
 pub fn send(pid: i32, signal: i32) -> Result<()> {
     let value = libc::sigval { sival_ptr: std::ptr::null_mut() };
-    // SAFETY: the call takes numbers and gives one.
+    // SAFETY: A4: the call takes numbers and gives one.
     let rc = unsafe { libc::sigqueue(pid, signal, value) };
     if rc == 0 { Ok(()) } else { Err(OsError::last("ask process", pid)) }
 }
@@ -202,7 +202,7 @@ mod tests {
         send(me, signal).expect("sent");
         let program = Asked { by_hand: false, by_program: true };
         assert_eq!((comes(&one), comes(&two)), (program, program));
-        // SAFETY: the call takes numbers and gives one.
+        // SAFETY: A4: the call takes numbers and gives one.
         assert_eq!(unsafe { libc::kill(me, signal) }, 0);
         let hand = Asked { by_hand: true, by_program: false };
         assert_eq!((comes(&one), comes(&two)), (hand, hand));

@@ -3,15 +3,12 @@
 use crate::Rank;
 
 /// How far a rank is in the barriers of its job.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// How many it has begun.
-    pub begun: u32,
+    pub begun: u64,
     /// Whether it has not been told yet that the last one is over.
     pub waiting: bool,
-    /// Whom the last one waits for: all that have not come, where the ranks see each other, else the one whose word is
-    /// next.
-    pub missing: Vec<Rank>,
 }
 
 /// What knows how a rank stands in its barriers. Any thread may ask, at any time, and disturbs nobody.
@@ -22,11 +19,10 @@ pub trait Witness: std::fmt::Debug + Send + Sync {
 
 impl std::fmt::Display for Standing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { begun, waiting, missing } = self;
-        match (waiting, &missing[..]) {
-            (true, []) => write!(f, "in barrier {begun}, to which all have come"),
-            (true, missing) => write!(f, "in barrier {begun}, which waits for {}", ranks(missing)),
-            (false, _) => write!(f, "in no barrier, after {begun}"),
+        let Self { begun, waiting } = self;
+        match waiting {
+            true => write!(f, "in barrier {begun}"),
+            false => write!(f, "in no barrier, after {begun}"),
         }
     }
 }
@@ -53,14 +49,5 @@ mod tests {
     fn ranks_are_listed_in_runs() {
         assert_eq!(ranks(&[3]), "rank 3");
         assert_eq!(ranks(&[0, 1, 2, 5, 7, 8]), "ranks 0-2, 5, 7-8");
-    }
-
-    #[test]
-    fn a_standing_says_whom_it_waits_for() {
-        let text =
-            |waiting, missing: &[Rank]| Standing { begun: 7, waiting, missing: missing.to_vec() }.to_string();
-        assert_eq!(text(true, &[1, 2]), "in barrier 7, which waits for ranks 1-2");
-        assert_eq!(text(true, &[]), "in barrier 7, to which all have come");
-        assert_eq!(text(false, &[]), "in no barrier, after 7");
     }
 }

@@ -209,26 +209,11 @@ impl std::fmt::Debug for Messages {
     }
 }
 
-/// Whom this rank waits for is the one whose word it needs next, which may wait for another.
 impl Witness for Messages {
     fn standing(&self) -> Standing {
-        self.inner.with(|&mut Inner { begun, finished, step, .. }| {
-            let missing = match self.algorithm {
-                _ if begun == finished || self.ranks == 1 => Vec::new(),
-                Algorithm::Dissemination => {
-                    let distance = (1u64 << step) % u64::from(self.ranks);
-                    vec![
-                        ((u64::from(self.rank) + u64::from(self.ranks) - distance) % u64::from(self.ranks))
-                            as u32,
-                    ]
-                }
-                Algorithm::Central if self.rank == CENTRE => {
-                    // Which of the others has not spoken is not kept.
-                    (1..self.ranks).collect()
-                }
-                Algorithm::Central => vec![CENTRE],
-            };
-            Standing { begun, waiting: begun != finished, missing }
+        self.inner.with(|&mut Inner { begun, finished, .. }| Standing {
+            begun: begun.into(),
+            waiting: begun != finished,
         })
     }
 }

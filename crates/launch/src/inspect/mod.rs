@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use gasworks_bootstrap::server::Phase;
-use gasworks_core::observe::ranks;
+use gasworks_core::observe::{Standing, ranks};
 use gasworks_os::inquiry::{self, Inquiry};
 use gasworks_os::process;
 use gasworks_os::unix::{self, Listener};
@@ -59,13 +59,22 @@ struct Connection {
 /// A question that is being answered.
 #[derive(Debug)]
 struct Question {
-    /// What each rank said, and the process that did.
-    answers: Vec<Option<(i32, String)>>,
+    answers: Vec<Option<Answer>>,
     /// Whether a rank was asked.
     asked: Vec<bool>,
     until: Instant,
     /// Whether the answer goes to standard error.
     aloud: bool,
+}
+
+/// What a rank said.
+#[derive(Clone, Debug)]
+struct Answer {
+    /// The process that did.
+    pid: i32,
+    standing: Standing,
+    /// The rest, a line for each thing.
+    text: String,
 }
 
 impl Inspector {
@@ -198,13 +207,10 @@ impl Inspector {
     /// A rank has answered.
     fn note(&mut self, text: &str, pid: i32) {
         let Some(question) = &mut self.question else { return };
-        let parts = text.split_once('\n');
-        let rank = parts.and_then(|(first, _)| first.strip_prefix("answer ")?.parse::<usize>().ok());
-        if let (Some((_, body)), Some(rank)) = (parts, rank)
-            && let Some(answer) = question.answers.get_mut(rank)
+        if let Some((rank, answer)) = read(text, pid)
+            && let Some(place) = question.answers.get_mut(rank)
         {
-            let printable = |c: &char| *c == '\n' || !c.is_control();
-            answer.get_or_insert((pid, body.chars().filter(printable).collect()));
+            place.get_or_insert(answer);
         }
     }
 
@@ -232,11 +238,10 @@ impl Inspector {
         // A String takes all that is written to it, here and below.
         let mut text =
             format!("job {}: {living} of {all} ranks run, {seconds:.1} s after the start\n", self.job);
-        let said: Vec<(String, String)> =
-            (0..all).map(|rank| self.tell(rank, question, &known[rank])).collect();
-        let mut groups: Vec<(&str, Vec<u32>)> = Vec::new();
-        for (rank, (standing, _)) in (0..).zip(&said) {
-            match groups.iter_mut().find(|(text, _)| text == standing) {
+        let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
+        for (rank, known) in (0..).zip(known) {
+            let standing = question.standing(rank as usize, known);
+            match groups.iter_mut().find(|(text, _)| *text == standing) {
                 Some((_, of)) => of.push(rank),
                 None => groups.push((standing, vec![rank])),
             }
@@ -244,39 +249,54 @@ impl Inspector {
         for (standing, of) in &groups {
             let _ = writeln!(text, "{}: {standing}", ranks(of));
         }
-        for (_, rest) in &said {
-            text.push_str(rest);
+        for (rank, known) in known.iter().enumerate().filter(|(_, known)| known.lives) {
+            let answer = question.answers[rank].as_ref();
+            let pid = answer.map_or(known.pid, |answer| answer.pid);
+            let _ = writeln!(text, "rank {rank} (pid {pid}): {}", kernel::state(pid));
+            for line in answer.iter().flat_map(|answer| answer.text.lines()) {
+                let _ = writeln!(text, "  {line}");
+            }
         }
         text
     }
+}
 
-    /// Where a rank stands, and the rest of what is known of it.
-    fn tell(&self, rank: usize, question: &Question, known: &Known) -> (String, String) {
-        if !known.lives {
-            return ("has ended".into(), String::new());
-        }
-        let (pid, standing, rest) = match &question.answers[rank] {
-            Some((pid, answer)) => {
-                let (standing, rest) = answer.split_once('\n').unwrap_or((answer, ""));
-                (*pid, standing.to_owned(), rest)
+impl Question {
+    /// Where a rank stands, in words.
+    fn standing(&self, rank: usize, known: &Known) -> String {
+        let seconds = PATIENCE.as_secs_f64();
+        match (&self.answers[rank], known.phase, self.asked[rank]) {
+            _ if !known.lives => "has ended".into(),
+            (Some(Answer { standing, .. }), ..) if standing.waiting => {
+                let late = |answer: &Answer| answer.standing.begun < standing.begun;
+                let all = || (0..).zip(&self.answers);
+                let missing: Vec<u32> =
+                    all().filter(|(_, a)| a.as_ref().is_some_and(late)).map(|(rank, _)| rank).collect();
+                let silent: Vec<u32> = all().filter(|(_, a)| a.is_none()).map(|(rank, _)| rank).collect();
+                match (&missing[..], &silent[..]) {
+                    ([], []) => format!("{standing}, to which all have come"),
+                    ([], silent) => format!("{standing}, which waits for some of {}", ranks(silent)),
+                    (missing, _) => format!("{standing}, which waits for {}", ranks(missing)),
+                }
             }
-            None => {
-                let why = match (known.phase, question.asked[rank]) {
-                    (_, true) => format!("gave no answer within {} s", PATIENCE.as_secs_f64()),
-                    (Phase::Silent | Phase::Greeted, _) => "has not joined the job".into(),
-                    (Phase::InFence, _) => "waits for all ranks to join, or to end".into(),
-                    (Phase::Finalized, _) => "has left the job and not ended".into(),
-                    (Phase::Joined | Phase::Broken, _) => "has joined the job and cannot be asked".into(),
-                };
-                (known.pid, why, "")
-            }
-        };
-        let mut text = format!("rank {rank} (pid {pid}): {}\n", kernel::state(pid));
-        for line in rest.lines() {
-            let _ = writeln!(text, "  {line}");
+            (Some(Answer { standing, .. }), ..) => standing.to_string(),
+            (None, _, true) => format!("gave no answer within {seconds} s"),
+            (None, Phase::Silent | Phase::Greeted, _) => "has not joined the job".into(),
+            (None, Phase::InFence, _) => "waits for all ranks to join, or to end".into(),
+            (None, Phase::Finalized, _) => "has left the job and not ended".into(),
+            (None, Phase::Joined | Phase::Broken, _) => "has joined the job and cannot be asked".into(),
         }
-        (standing, text)
     }
+}
+
+/// Reads what a rank sent: its number and how it stands in the first line, then the rest.
+fn read(text: &str, pid: i32) -> Option<(usize, Answer)> {
+    let (first, rest) = text.split_once('\n')?;
+    let mut words = first.strip_prefix("answer ")?.split(' ');
+    let rank = words.next()?.parse().ok()?;
+    let standing = Standing { begun: words.next()?.parse().ok()?, waiting: words.next()?.parse().ok()? };
+    let text = rest.chars().filter(|&c| c == '\n' || !c.is_control()).collect();
+    Some((rank, Answer { pid, standing, text }))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -104,7 +104,7 @@ fn a_rank_in_a_loop_is_named() {
         job.says(&["ranks 0-62: in barrier 3, which waits for rank 63\nrank 63: in no barrier, after 2\n"]);
     // The one that computes is seen to compute, and not to poll.
     let (_, last) = text.split_once(&format!("rank 63 (pid {})", job.pids[63])).expect("its own paragraph");
-    assert!(last.starts_with(": runs") && last.contains(", none of them in the last 50 ms"), "{last}");
+    assert!(last.starts_with(": runs") && last.contains(", none of them in the last 500 ms"), "{last}");
     assert!(last.contains("requests not answered: 0 of 64"), "{last}");
     assert_eq!(text.lines().filter(|line| line.contains("(pid ")).count(), 64);
     // The process of gasrun will do for a name.
@@ -113,20 +113,17 @@ fn a_rank_in_a_loop_is_named() {
 }
 
 fn barriers_by_messages_are_seen() {
-    let central = Hanging::program(3, "hang-in-a-loop", &[("GASNET_BARRIER", "AMCENTRAL")]);
-    central.says(&[
-        "rank 0: in barrier 3, which waits for ranks 1-2\nrank 1: in barrier 3, which waits for rank 0\n",
-    ]);
-    let dissemination = Hanging::program(4, "hang-in-a-loop", &[("GASNET_BARRIER", "AMDISSEM")]);
-    dissemination
-        .says(&["rank 0: in barrier 3, which waits for rank 3\n", "rank 3: in no barrier, after 2\n"]);
+    for algorithm in ["AMCENTRAL", "AMDISSEM"] {
+        let job = Hanging::program(4, "hang-in-a-loop", &[("GASNET_BARRIER", algorithm)]);
+        job.says(&["ranks 0-2: in barrier 3, which waits for rank 3\nrank 3: in no barrier, after 2\n"]);
+    }
 }
 
 fn credits_that_are_out_are_told() {
     let job = Hanging::program(2, "hang-in-a-wait", &[]);
     let text = job.says(&["requests not answered: 12 of 64; to rank 1: 12 of 12, 0 bytes"]);
     // It waits, polling: unlike the other one.
-    assert_eq!(text.matches("none of them in the last 50 ms").count(), 1, "{text}");
+    assert_eq!(text.matches("none of them in the last 500 ms").count(), 1, "{text}");
     assert!(text.contains("ranks 0-1: in no barrier, after 1\n"), "{text}");
 }
 
@@ -138,7 +135,7 @@ fn a_job_is_asked_by_signal() {
     };
     send(job.pids[1]);
     send(job.gasrun.id() as i32);
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(4));
     let text = job.end();
     // The rank for itself, gasrun for all.
     assert!(text.contains("gasworks: rank 1: in no barrier, after 2\n  polls: "), "{text}");
@@ -153,7 +150,7 @@ fn ranks_that_do_not_answer_are_told_of() {
     job.says(&["rank 0: in barrier 3"]);
     kill(Pid::from_raw(job.pids[0]), Signal::SIGSTOP).expect("stopped");
     let stopped = format!("rank 0 (pid {}): is stopped", job.pids[0]);
-    job.says(&["rank 0: gave no answer within 1.5 s\nrank 1: in no barrier, after 2\n", &stopped]);
+    job.says(&["rank 0: gave no answer within 3 s\nrank 1: in no barrier, after 2\n", &stopped]);
     // No program of this library, which the signal would kill: it is not sent.
     let mut stranger = Hanging::start(1, gasrun(&["-v", "-n", "1", "sh", "-c", "echo it hangs; sleep 50"]));
     stranger.says(&["rank 0: has not joined the job\n", ": sleeps"]);
