@@ -187,21 +187,35 @@ impl PeerTable {
     /// The rank does not exist, or the range is not inside its segment.
     #[inline]
     pub fn locate(&self, rank: u32, offset: u64, len: usize) -> Result<Option<RawBytes>, MemoryError> {
-        if let Some(near) = self.near.get(rank as usize) {
-            let open = near.open.load(Relaxed);
-            if offset < open && len as u64 <= open - offset {
-                return Ok(Some(part(near.mapped, offset, len)));
-            }
+        match self.open(rank, offset, len) {
+            None => self.look_closer(rank, offset, len, PeerFlags::MAPPED),
+            open => Ok(open),
         }
-        self.look_closer(rank, offset, len, PeerFlags::MAPPED)
     }
 
     /// As [`locate`](Self::locate), counted or not: for whoever is no put and no get.
     ///
     /// # Errors
     /// Those of `locate`.
+    #[inline]
     pub fn reach(&self, rank: u32, offset: u64, len: usize) -> Result<Option<RawBytes>, MemoryError> {
-        self.look_closer(rank, offset, len, REACHED)
+        match self.open(rank, offset, len) {
+            None => self.look_closer(rank, offset, len, REACHED),
+            open => Ok(open),
+        }
+    }
+
+    /// Whether load and store reach a rank's segment, counted or not.
+    pub fn reaches(&self, rank: u32) -> bool {
+        self.get(rank).is_some_and(|peer| peer.flags.intersects(REACHED))
+    }
+
+    /// The bytes, if they are open to the fast path.
+    #[inline]
+    fn open(&self, rank: u32, offset: u64, len: usize) -> Option<RawBytes> {
+        let near = self.near.get(rank as usize)?;
+        let open = near.open.load(Relaxed);
+        (offset < open && len as u64 <= open - offset).then(|| part(near.mapped, offset, len))
     }
 
     /// What is not inside what is known here may be inside all the same, or wrong.

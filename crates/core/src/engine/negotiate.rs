@@ -140,7 +140,7 @@ impl<M: CoreMode> Engine<M> {
             _ if ask.source.is_some() => RawBytes::EMPTY,
             (Room::Landing, Some(landing), _) => {
                 let located =
-                    self.peers.locate(to, landing, granted).map_err(Error::memory("long message"))?;
+                    self.peers.reach(to, landing, granted).map_err(Error::memory("long message"))?;
                 located.unwrap_or(RawBytes::EMPTY)
             }
             (Room::Packet, _, Some(reservation)) => reservation.payload,
@@ -159,8 +159,7 @@ impl<M: CoreMode> Engine<M> {
 
     fn plan_room(&self, to: Rank, ask: &Ask<'_>) -> Result<Plan, Error> {
         let category = ask.category;
-        let mapped =
-            self.peers.get(to).is_some_and(|peer| peer.flags.contains(gasworks_memory::PeerFlags::MAPPED));
+        let mapped = self.peers.reaches(to);
         let room = match category {
             Category::Long if mapped && (ask.landing.is_some() || ask.source.is_some()) => Room::Landing,
             Category::Long if ask.source.is_some() && ask.least > self.limits.max_medium => Room::Client,
@@ -178,7 +177,7 @@ impl<M: CoreMode> Engine<M> {
         }
         if let Some(landing) = ask.landing {
             self.peers
-                .locate(to, landing, granted as usize)
+                .reach(to, landing, granted as usize)
                 .map_err(Error::memory("prepare a long message"))?;
         }
         Ok(Plan { granted: granted as usize, room })
@@ -230,7 +229,7 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
             if self.ask.landing.is_some_and(|asked| asked != landing) {
                 return Err(Error::Landing { to, asked: self.ask.landing.unwrap_or_default(), landing });
             }
-            engine.peers.locate(to, landing, len).map_err(Error::memory("long message"))?;
+            engine.peers.reach(to, landing, len).map_err(Error::memory("long message"))?;
         }
         let Some(mut reservation) = self.reservation.take() else { return self.commit_by_nic(commit) };
         let source = self.ask.source.map(|source| &source[..len]);
@@ -241,7 +240,7 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
             }
             // The landing was checked above, and the peer is mapped.
             _ => {
-                if let (Some(source), Ok(Some(target))) = (source, engine.peers.locate(to, landing, len)) {
+                if let (Some(source), Ok(Some(target))) = (source, engine.peers.reach(to, landing, len)) {
                     target.write(source);
                 }
             }
