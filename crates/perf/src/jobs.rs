@@ -4,6 +4,7 @@ use crate::machine;
 use crate::session::{PerfMode, Plan, Session, Who};
 use anyhow::{Context, Result, ensure};
 use gasworks_os::affinity;
+use gasworks_os::memory_use::{self, MemoryUse};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -70,29 +71,24 @@ pub fn startup<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
     Ok(session.agent.barrier()?)
 }
 
-/// The kinds of memory of a process in `/proc/self/smaps_rollup`, in bytes.
-const KINDS: &[(&str, &[&str])] = &[
-    ("private-dirty", &["Private_Dirty:"]),
-    ("shared-dirty", &["Shared_Dirty:"]),
-    ("resident", &["Rss:"]),
-    ("proportional", &["Pss:"]),
-];
+type Kind = (&'static str, fn(&MemoryUse) -> u64);
 
-fn kilobytes(rollup: &str, names: &[&str]) -> u64 {
-    let of = |line: &str| {
-        let rest = names.iter().find_map(|name| line.strip_prefix(name))?;
-        rest.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    rollup.lines().filter_map(of).sum()
-}
+/// The kinds of memory that a process has, in bytes.
+const KINDS: &[Kind] = &[
+    ("private-dirty", |used| used.private_dirty),
+    ("shared-dirty", |used| used.shared_dirty),
+    ("private-and-shared-dirty", MemoryUse::private_and_shared_dirty),
+    ("page-tables", |used| used.page_tables),
+    ("resident", |used| used.resident),
+    ("proportional", |used| used.proportional),
+];
 
 /// What each rank's process keeps when nobody has spoken but at the barrier.
 pub fn memory<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
     let found = session.job.alloc::<u64>(u64::from(session.ranks()) * KINDS.len() as u64)?;
     session.agent.barrier()?;
-    let rollup =
-        std::fs::read_to_string("/proc/self/smaps_rollup").context("reading the memory of this process")?;
-    let mine: Vec<u64> = KINDS.iter().map(|(_, names)| kilobytes(&rollup, names) * 1024).collect();
+    let used = memory_use::own()?;
+    let mine: Vec<u64> = KINDS.iter().map(|(_, of)| of(&used)).collect();
     session.agent.put(found.on(0).add(u64::from(session.rank()) * KINDS.len() as u64)?, &mine)?;
     session.agent.barrier()?;
     if session.rank() == 0 {
@@ -105,18 +101,4 @@ pub fn memory<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
         }
     }
     Ok(session.agent.barrier()?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kinds_of_memory_are_added_up() {
-        let rollup =
-            "7ff0-7ff1 ---p 0 0 0 [rollup]\nRss:  100 kB\nPrivate_Dirty:   12 kB\nPrivate_Clean: 5 kB\n";
-        assert_eq!(kilobytes(rollup, &["Private_Dirty:"]), 12);
-        assert_eq!(kilobytes(rollup, &["Private_Dirty:", "Private_Clean:"]), 17);
-        assert_eq!(kilobytes(rollup, &["Shared_Dirty:"]), 0);
-    }
 }

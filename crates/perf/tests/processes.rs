@@ -109,7 +109,15 @@ fn sleepers_and_jobs_are_measured() {
     assert!(wake.iter().all(|row| row.p50 > 100.0), "nobody wakes in no time: {wake:?}");
     assert_eq!(variants(&rows(2, "startup"), "startup"), ["empty job", "true"]);
     let memory = rows(3, "memory");
-    assert_eq!(variants(&memory, "memory"), ["private-dirty", "shared-dirty", "resident", "proportional"]);
+    let kinds = [
+        "private-dirty",
+        "shared-dirty",
+        "private-and-shared-dirty",
+        "page-tables",
+        "resident",
+        "proportional",
+    ];
+    assert_eq!(variants(&memory, "memory"), kinds);
     assert!(memory.iter().all(|row| row.blocks.len() == 3 && row.unit == "B"), "{memory:?}");
 }
 

@@ -55,8 +55,8 @@ pub enum PshmError {
     },
     /// A rank cannot map the memory of all.
     #[error(
-        "the memory of {} and its room to grow take {asked} bytes of addresses together, but the limit on address space \
-         (ulimit -v) leaves rank {rank} {have}; raise it, or ask for less by {SEGMENT_NAME} and {ROOM_NAME}",
+        "the memory of {} and its room to grow take {asked} bytes of addresses together, but the address space of rank {rank} \
+         (see ulimit -v) has {have} left; ask for less by {SEGMENT_NAME} and {ROOM_NAME}, or raise its limit",
         count(*.ranks)
     )]
     AddressSpace {

@@ -88,8 +88,8 @@ pub(crate) struct Sizes {
     pub space: u64,
 }
 
-/// Turns wishes into sizes, for one of `ranks` on this host whose queues take `internal` bytes.
-pub(crate) fn sizes(memory: &Memory, ranks: u32, internal: u64) -> Result<Sizes, PshmError> {
+/// Turns wishes into sizes, for rank `me` of `ranks` on this host whose queues take `internal` bytes.
+pub(crate) fn sizes(memory: &Memory, me: u32, ranks: u32, internal: u64) -> Result<Sizes, PshmError> {
     let (available, total) = (limits::available_memory(), limits::total_memory().bytes);
     // What a whole host shares includes the queues.
     let bytes = |share: Share| {
@@ -99,7 +99,7 @@ pub(crate) fn sizes(memory: &Memory, ranks: u32, internal: u64) -> Result<Sizes,
     let without_queues = |limit: Limit| Limit { bytes: limit.bytes.saturating_sub(internal), ..limit };
     let limit = memory.limit.map(|limit| Limit { bytes: bytes(limit), who: settings::limit_name(limit) });
     let file = limits::file_size().map(without_queues);
-    let space = limits::address_space().map_or(u64::MAX, |limit| limit.bytes);
+    let space = limits::address_space();
     let each = u64::from(ranks.max(1));
     let bounds = [limit.as_ref(), file.as_ref()].into_iter().flatten().map(|limit| limit.bytes);
     let shares = [available.bytes / each, (space / each).saturating_sub(internal)];
@@ -118,6 +118,11 @@ pub(crate) fn sizes(memory: &Memory, ranks: u32, internal: u64) -> Result<Sizes,
     let segment = segment.checked_next_multiple_of(page).ok_or_else(|| too_large(segment))?;
     let room = memory.room.map_or(segment, bytes).max(segment);
     let room = room.checked_next_multiple_of(page).ok_or_else(|| too_large(room))?;
+    // The own file is mapped before all files together can be held against it.
+    let asked = room.saturating_add(internal);
+    if asked > space {
+        return Err(PshmError::AddressSpace { rank: me, ranks: 1, asked, have: space });
+    }
     for (asked, limit) in [(segment, &limit), (room, &file)] {
         if let Some(Limit { bytes, who }) = limit
             && asked > *bytes
@@ -138,7 +143,7 @@ mod tests {
     fn shares_of_a_host_include_the_queues() {
         let total = limits::total_memory().bytes;
         let half = Memory { segment: Share::of_host(0.125), ..Memory::of(0) };
-        let found = sizes(&half, 4, INTERNAL).expect("there is as much");
+        let found = sizes(&half, 0, 4, INTERNAL).expect("there is as much");
         let wanted = (total / 32).saturating_sub(INTERNAL);
         assert!(found.segment >= wanted && found.segment < wanted + (1 << 20), "{found:?} {wanted}");
         assert_eq!(found.room, found.segment);
@@ -148,24 +153,24 @@ mod tests {
     fn a_limit_is_an_error_for_whom_it_matters() {
         let limit = Share::parse("8M");
         let memory = Memory { limit, ..Memory::of(8 << 20) };
-        let fits = sizes(&memory, 2, INTERNAL).expect("as large as the limit");
+        let fits = sizes(&memory, 0, 2, INTERNAL).expect("as large as the limit");
         assert_eq!((fits.segment, fits.largest), (8 << 20, 8 << 20));
         let beyond = Memory { segment: Share::bytes((8 << 20) + 1), ..memory };
-        let text = sizes(&beyond, 2, INTERNAL).expect_err("beyond the limit").to_string();
+        let text = sizes(&beyond, 0, 2, INTERNAL).expect_err("beyond the limit").to_string();
         assert!(text.contains("8392704 bytes") && text.contains("GASWORKS_SEGMENT_LIMIT"), "{text}");
-        let cut = sizes(&Memory { at_most: true, ..beyond }, 2, INTERNAL).expect("cut down");
+        let cut = sizes(&Memory { at_most: true, ..beyond }, 0, 2, INTERNAL).expect("cut down");
         assert_eq!(cut.segment, 8 << 20);
     }
 
     #[test]
     fn room_is_at_least_the_segment() {
         let memory = Memory { room: Some(Share::bytes(5000)), ..Memory::of(3 * 4096) };
-        assert_eq!(sizes(&memory, 1, INTERNAL).map(|sizes| sizes.room).ok(), Some(3 * 4096));
+        assert_eq!(sizes(&memory, 0, 1, INTERNAL).map(|sizes| sizes.room).ok(), Some(3 * 4096));
         let memory = Memory { room: Some(Share::bytes(u64::MAX)), ..memory };
-        assert!(sizes(&memory, 1, INTERNAL).is_err());
+        assert!(sizes(&memory, 0, 1, INTERNAL).is_err());
         let wide = Memory { room: Some(Share::bytes(1 << 44)), ..memory };
         assert_eq!(
-            sizes(&wide, 1, INTERNAL).map(|sizes| sizes.room).ok(),
+            sizes(&wide, 0, 1, INTERNAL).map(|sizes| sizes.room).ok(),
             Some(1 << 44),
             "room costs nothing"
         );

@@ -36,7 +36,8 @@ pub(crate) fn prepare(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Prep
     let Config { memory, depth, total, volume } = *config;
     let bare = Shape { depth, total, volume, room: 0, page: PAGE };
     let internal = bare.lay_out().map_or(u64::MAX, |layout| layout.len as u64);
-    let Sizes { segment, room, largest, limit, available, space } = memory::sizes(&memory, ranks, internal)?;
+    let Sizes { segment, room, largest, limit, available, space } =
+        memory::sizes(&memory, me, ranks, internal)?;
     let shape = Shape { room, ..bare };
     let name = format!("gasworks job {} rank {me}", bootstrap.job());
     let Made { file, pages, shape, layout } = make(&name, memory.huge_pages, shape, segment, ranks)?;

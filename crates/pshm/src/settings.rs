@@ -114,7 +114,8 @@ pub(crate) fn attach_timeout() -> Result<Duration, SettingError> {
 
 /// How an error names the limit on segments.
 pub(crate) fn limit_name(limit: Share) -> String {
-    format!("the setting {} ({limit})", LIMIT.name)
+    let name = LIMIT.raw().map_or(LIMIT.name, |(variable, _)| variable);
+    format!("the setting {name} ({limit})")
 }
 
 /// The name of the setting that an error about segments should mention.

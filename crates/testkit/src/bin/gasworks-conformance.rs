@@ -65,6 +65,9 @@ struct Args {
     /// Open a job whose tables differ, which must fail
     #[arg(long)]
     tables_differ: bool,
+    /// Open a job that only meets, with the segment that the settings ask for, and print what memory each rank has and uses
+    #[arg(long)]
+    silent: bool,
     /// Open a job and have rank 0 abort it with code 42
     #[arg(long)]
     abort: bool,
@@ -108,6 +111,20 @@ fn run<M: SuiteMode>(args: &Args) -> Result<()> {
     }
 }
 
+/// Ranks that meet and say nothing to each other.
+fn silent<M: SuiteMode>(job: &Job<M>) -> Result<()> {
+    let agent = job.agent()?;
+    for _ in 0..20 {
+        agent.barrier()?;
+    }
+    let used = gasworks_os::memory_use::own()?;
+    agent.barrier()?;
+    let segment = (job.segment().len(), job.max_local_segment(), job.max_global_segment());
+    println!("silent {} {segment:?} {}", job.rank(), used.private_and_shared_dirty());
+    println!("{used:?}");
+    Ok(agent.barrier()?)
+}
+
 /// A job of processes runs in a thread as well, so that it has the stack that is asked for.
 fn on_small_stack(args: &Args, body: fn(&Args) -> Result<()>) -> Result<()> {
     std::thread::scope(|scope| {
@@ -128,6 +145,11 @@ fn in_job<M: SuiteMode>(args: &Args) -> Result<()> {
     }
     let state = Arc::new(State::default());
     let (table, handlers) = M::table(&state)?;
+    if args.silent {
+        let job = Job::open(Config::from_env()?, table)?;
+        silent(&job)?;
+        return Ok(job.close()?);
+    }
     let size = args.segment.unwrap_or(segment(64));
     let config = Config::from_env()?.segment(size).segment_max(size.saturating_add(memory::ROOM));
     let job = Job::open(config, table)?;
