@@ -15,7 +15,8 @@ use gasworks_core::{Arrived, Class, Flow, Limits, Rank, Reservation, Wire, WireE
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::inbox::{Block, Claims, Cursor, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
 use gasworks_sock::sleeper;
-use gasworks_sync::{Lent, Lock, Mode, RawBytes, kill_point};
+use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
+use gasworks_sync::{Latch, Lent, Mode, RawBytes, kill_point};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,11 +80,6 @@ impl Receiver {
         mine.requests.arm(&self.requests) & mine.replies.arm(&self.replies)
     }
 
-    #[inline]
-    fn is_idle(&self, mine: &Region) -> bool {
-        mine.replies.is_empty(&self.replies) && mine.requests.is_empty(&self.requests)
-    }
-
     /// Replies first: they free what requests wait for.
     #[inline]
     fn next(&mut self, mine: &Region, message: &mut Message) -> Result<Option<Queue>, (Queue, Damage)> {
@@ -98,7 +94,9 @@ impl Receiver {
 /// The shared-memory transport. In `Par` any number of threads send and poll; in `Seq` one does.
 pub struct Pshm<M: Mode> {
     pub(crate) host: Arc<Host>,
-    receiver: M::Lock<Receiver>,
+    receiver: M::Latch<Receiver>,
+    /// The numbers of the next request and the next reply, for a look at the queues without the receiver.
+    next: [AtomicU64; 2],
     /// Room in each rank's queue of requests that is claimed and not used.
     claims: Box<[Claims<M>]>,
     stage: Stage,
@@ -114,12 +112,27 @@ impl<M: Mode> std::fmt::Debug for Pshm<M> {
 impl<M: Mode> Pshm<M> {
     pub(crate) fn new(host: Arc<Host>, max_long: u64) -> Self {
         let claims = host.ranks.iter().map(|_| Claims::new(BATCH)).collect();
-        Self { host, receiver: M::Lock::new(Receiver::default()), claims, stage: Stage::new(), max_long }
+        Self {
+            host,
+            receiver: M::Latch::new(Receiver::default()),
+            next: [AtomicU64::new(0), AtomicU64::new(0)],
+            claims,
+            stage: Stage::new(),
+            max_long,
+        }
     }
 
     #[inline]
     fn region(&self, rank: Rank) -> Result<&Region, WireError> {
         self.host.ranks.get(rank as usize).ok_or(WireError::PeerGone { rank })
+    }
+
+    /// Whether no message waits, by a look at two words. Numbers that another thread has just moved on only make it say
+    /// that one does.
+    #[inline]
+    fn is_idle(&self, mine: &Region) -> bool {
+        let [requests, replies] = &self.next;
+        mine.replies.is_empty(replies.load(Relaxed)) && mine.requests.is_empty(requests.load(Relaxed))
     }
 
     #[cold]
@@ -352,17 +365,22 @@ impl<M: Mode> Wire for Pshm<M> {
     #[inline]
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
         let mine = self.host.mine();
-        // A thread that finds another one taking a message leaves it the rest.
-        if self.receiver.try_with(|receiver| receiver.is_idle(mine)).unwrap_or(true) {
+        if self.is_idle(mine) {
             return Ok(0);
         }
         let mut message = Message::new();
         let mut taken = 0;
         while taken < burst {
-            // The lock is held while a message is copied out, not while it is handled: a handler replies through
-            // this very wire, and another thread may take the next message meanwhile.
-            let next =
-                self.receiver.try_with(|receiver| receiver.next(mine, &mut message)).unwrap_or(Ok(None));
+            // The receiver is held while a message is copied out, not while it is handled: a handler replies through
+            // this very wire, and another thread may take the next message meanwhile. A thread that finds another one
+            // taking a message leaves it the rest.
+            let next = self.receiver.try_with(|receiver| {
+                let taken = receiver.next(mine, &mut message);
+                self.next[0].store(receiver.requests.next(), Relaxed);
+                self.next[1].store(receiver.replies.next(), Relaxed);
+                taken
+            });
+            let next = next.unwrap_or(Ok(None));
             let next = next.map_err(|(queue, damage)| {
                 self.corrupt(format!("in the {} queue, {damage}", name_of(queue)))
             })?;

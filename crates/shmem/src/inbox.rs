@@ -330,6 +330,14 @@ impl Default for Cursor {
     }
 }
 
+impl Cursor {
+    /// The number of the next message.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+}
+
 impl<'a> Inbox<'a> {
     /// A view; `None` unless the number of slots is a power of two that a lap number can count.
     pub fn new(control: &'a Control, slots: &'a [Slot]) -> Option<Self> {
@@ -462,10 +470,12 @@ impl<'a> Inbox<'a> {
         wanted
     }
 
-    /// Whether a message waits at `cursor`, by a look at one word.
+    /// Whether message number `next` has not come, by a look at one word. Whoever asks for one that was taken long ago
+    /// may be told that it has come.
     #[inline]
-    pub fn is_empty(&self, cursor: &Cursor) -> bool {
-        Flag::decode(self.slots[cursor.at as usize].words[0].load(Relaxed)).lap == cursor.lap.wrapping_sub(1)
+    pub fn is_empty(&self, next: u64) -> bool {
+        let (at, lap) = self.place(next);
+        Flag::decode(self.slots[at].words[0].load(Relaxed)).lap == lap.wrapping_sub(1)
     }
 
     /// Asks senders to wake the receiver; whether it may sleep, for no message is here or on its way.

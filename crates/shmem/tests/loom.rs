@@ -11,7 +11,8 @@ use gasworks_shmem::eventcount::EventCount;
 use gasworks_shmem::inbox::{Block, Claims, Control, Cursor, Inbox, Message, Payload, Slot};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::cell::UnsafeCell;
-use gasworks_sync::{Par, spin};
+use gasworks_sync::latch::ParLatch;
+use gasworks_sync::{Latch, Par, spin};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -419,6 +420,18 @@ fn inbox_receiver_does_not_sleep_through_a_message() {
         assert!(!sleeps_on(bell, asleep), "it sleeps, and nobody rang");
         assert_eq!(ring.view().take(&mut cursor, &mut message), Ok(true));
         assert!(ring.view().arm(&cursor));
+    });
+}
+
+#[test]
+fn latch_lets_one_in_at_a_time() {
+    model(|| {
+        let latch = Arc::new(ParLatch::new(0));
+        let other = latch.clone();
+        let thread = thread::spawn(move || other.try_with(|value| *value += 1).is_some());
+        let mine = latch.try_with(|value| *value += 1).is_some();
+        let theirs = thread.join().expect("the other");
+        assert_eq!(latch.try_with(|value| *value), Some(u32::from(mine) + u32::from(theirs)));
     });
 }
 

@@ -186,7 +186,7 @@ proptest! {
                     queued.push_back((from, head, if block.is_some() { Vec::new() } else { bytes }, block));
                 }
                 Call::Take => {
-                    prop_assert_eq!(inbox.is_empty(&cursor), queued.is_empty());
+                    prop_assert_eq!(inbox.is_empty(cursor.next()), queued.is_empty());
                     let got = inbox.take(&mut cursor, &mut message).expect("no damage");
                     let expected = queued.pop_front();
                     prop_assert_eq!(got, expected.is_some());

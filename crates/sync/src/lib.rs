@@ -7,7 +7,8 @@
 //! - [`atomic`], [`cell`], [`fence`], [`spin`]: the primitives, switched to loom's where it checks.
 //! - [`racy`]: copies to and from memory that a peer may be writing.
 //! - [`hint`]: hints to the processor.
-//! - [`mode`]: the thread mode as a type (`Seq`, `ParSync`, `Par`), and the lock each one pays for.
+//! - [`mode`]: the thread mode as a type (`Seq`, `ParSync`, `Par`), and the locks each one pays for; [`latch`]: one that
+//!   nobody waits for.
 //! - [`ord!`], [`planted!`]: orderings and branches by name, which a checker build can weaken one at a time to
 //!   prove that the checks would notice.
 //! - [`kill_point!`]: the places at which a test kills the process.
@@ -18,11 +19,12 @@ pub mod atomic;
 pub mod cell;
 pub mod fault;
 pub mod hint;
+pub mod latch;
 pub mod mode;
 pub mod mutation;
 pub mod racy;
 
 pub use atomic::{fence, spin};
 pub use hint::prefetch_for_write;
-pub use mode::{Lock, Mode, Par, ParSync, Seq};
+pub use mode::{Latch, Lock, Mode, Par, ParSync, Seq};
 pub use racy::{Lent, RawBytes};

@@ -4,6 +4,8 @@
 pub trait Mode: Copy + Send + Sync + 'static {
     /// The lock that protects state shared between the threads of one process.
     type Lock<T>: Lock<T>;
+    /// The same for state that nobody waits for.
+    type Latch<T>: Latch<T>;
     /// The name in reports: `seq`, `parsync` or `par`.
     const NAME: &'static str;
     /// Whether several threads may communicate at once.
@@ -36,14 +38,24 @@ pub trait Lock<T> {
     fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R>;
 }
 
+/// A lock that is only tried: who finds the value in use goes on without it.
+pub trait Latch<T> {
+    /// Wraps a value.
+    fn new(value: T) -> Self;
+    /// Runs `f` with the value unless it is in use.
+    fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R>;
+}
+
 impl Mode for Seq {
     type Lock<T> = std::cell::RefCell<T>;
+    type Latch<T> = std::cell::RefCell<T>;
     const NAME: &'static str = "seq";
     const PARALLEL: bool = false;
 }
 
 impl Mode for ParSync {
     type Lock<T> = std::cell::RefCell<T>;
+    type Latch<T> = std::cell::RefCell<T>;
     const NAME: &'static str = "parsync";
     const PARALLEL: bool = false;
 }
@@ -62,8 +74,19 @@ impl<T> Lock<T> for std::cell::RefCell<T> {
     }
 }
 
+impl<T> Latch<T> for std::cell::RefCell<T> {
+    fn new(value: T) -> Self {
+        std::cell::RefCell::new(value)
+    }
+    #[inline]
+    fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        Lock::try_with(self, f)
+    }
+}
+
 impl Mode for Par {
     type Lock<T> = parking_lot::Mutex<T>;
+    type Latch<T> = crate::latch::ParLatch<T>;
     const NAME: &'static str = "par";
     const PARALLEL: bool = true;
 }

@@ -1,0 +1,83 @@
+//! A lock that is only ever tried: one exchange to get in, one store to leave, and nobody waits.
+//!
+//! # Invariants
+//! H1. Between the exchange that found the latch open and the store that opens it again, the value is that thread's
+//!     alone.
+
+use crate::atomic::{AtomicBool, Ordering};
+use crate::cell::UnsafeCell;
+use crate::mode::Latch;
+use crate::ord;
+
+/// The latch of [`Par`](crate::Par).
+#[derive(Debug)]
+pub struct ParLatch<T> {
+    taken: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: one thread at a time reaches the value (H1), so it need only be sendable.
+unsafe impl<T: Send> Sync for ParLatch<T> {}
+
+/// Opens the latch when its holder is done, or unwinds.
+struct Opening<'a>(&'a AtomicBool);
+
+impl Drop for Opening<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Release: what was done with the value is done for whoever gets in next.
+        self.0.store(false, ord!("latch.leave", Release));
+    }
+}
+
+impl<T> Latch<T> for ParLatch<T> {
+    fn new(value: T) -> Self {
+        Self { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    }
+
+    #[inline]
+    fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        // Acquire: see `leave`.
+        self.taken.compare_exchange(false, true, ord!("latch.enter", Acquire), Ordering::Relaxed).ok()?;
+        let _opening = Opening(&self.taken);
+        // SAFETY: the value is this thread's alone until `_opening` is dropped (H1).
+        Some(self.value.with_mut(|value| f(unsafe { &mut *value })))
+    }
+}
+
+#[cfg(all(test, not(gasworks_loom)))]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn one_at_a_time_and_open_again_after_a_panic() {
+        let latch = ParLatch::new(1);
+        let inside = latch.try_with(|value| {
+            *value += 1;
+            latch.try_with(|_| ())
+        });
+        assert_eq!(inside, Some(None));
+        let panicked = catch_unwind(AssertUnwindSafe(|| latch.try_with(|_| panic!("inside"))));
+        assert!(panicked.is_err());
+        assert_eq!(latch.try_with(|value| *value), Some(2));
+    }
+
+    #[test]
+    fn nothing_is_lost_between_threads() {
+        const ROUNDS: u32 = if cfg!(miri) { 20 } else { 10_000 };
+        let latch = ParLatch::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..ROUNDS {
+                        while latch.try_with(|value| *value += 1).is_none() {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(latch.try_with(|value| *value), Some(2 * ROUNDS));
+    }
+}
