@@ -32,6 +32,8 @@ pub const MAX_HEAD: usize = 88;
 /// The most bytes of payload in a slot, whatever the length of the head.
 pub const MAX_INLINE: usize = (WORDS - 1) * 8 - MAX_HEAD;
 const WORDS: usize = 32;
+/// Words of a head that share the flag's cache line.
+const LINE: usize = 7;
 /// Lap 0 is what zeroed memory says.
 const FIRST_LAP: u32 = 1;
 /// How many slots ahead of the one it writes a sender asks for: about as many messages as leave while a line travels.
@@ -183,7 +185,7 @@ pub struct Message {
     pub block: Option<Block>,
     head_len: u8,
     inline_len: u8,
-    head: [u8; MAX_HEAD],
+    head: [u64; MAX_HEAD / 8],
     inline: [AtomicU64; MAX_INLINE / 8],
 }
 
@@ -191,13 +193,13 @@ impl Message {
     /// Room for a message.
     pub fn new() -> Self {
         let inline = core::array::from_fn(|_| AtomicU64::new(0));
-        Self { from: 0, block: None, head_len: 0, inline_len: 0, head: [0; MAX_HEAD], inline }
+        Self { from: 0, block: None, head_len: 0, inline_len: 0, head: [0; MAX_HEAD / 8], inline }
     }
 
     /// The head.
     #[inline]
     pub fn head(&self) -> &[u8] {
-        &self.head[..self.head_len as usize]
+        &bytemuck::cast_slice(&self.head)[..self.head_len as usize]
     }
 
     /// The payload that was in the slot, as words and the number of bytes.
@@ -218,6 +220,13 @@ impl Default for Message {
 fn copy_words(target: &[AtomicU64], source: &[AtomicU64]) {
     for (target, source) in target.iter().zip(source) {
         target.store(source.load(Relaxed), Relaxed);
+    }
+}
+
+#[inline(always)]
+fn copy_out(target: &mut [u64], source: &[AtomicU64]) {
+    for (target, source) in target.iter_mut().zip(source) {
+        *target = source.load(Relaxed);
     }
 }
 
@@ -511,13 +520,16 @@ impl<'a> Inbox<'a> {
         message.from = flag.from;
         message.head_len = flag.head;
         message.inline_len = if flag.block { 0 } else { flag.inline };
-        racy::load_words(&slot.words[1..], &mut message.head[..head]);
+        // What shares the flag's line is here, needed or not; more is fetched only for a long head.
+        let words = if head <= 8 * LINE { LINE } else { MAX_HEAD / 8 };
+        copy_out(&mut message.head[..LINE], &slot.words[1..=LINE]);
+        copy_out(&mut message.head[LINE..words], &slot.words[1 + LINE..=words]);
         let after = 1 + head.div_ceil(8);
         message.block = None;
         if flag.block {
             let block = slot.words[after].load(Relaxed);
             message.block = Some(Block { index: (block >> 32) as u32, len: block as u32 });
-        } else {
+        } else if inline > 0 {
             copy_words(message.inline().0, &slot.words[after..]);
         }
         self.pass(cursor);

@@ -249,7 +249,10 @@ pub fn store_words(words: &[AtomicU64], source: &[u8]) {
         at += 1;
     }
     let rest = chunks.remainder();
-    if !rest.is_empty() {
+    if let &[a, b, c, d] = rest {
+        // The usual one: a copy whose length is known is no call.
+        words[at].store(u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]), Ordering::Relaxed);
+    } else if !rest.is_empty() {
         let mut last = [0u8; 8];
         last[..rest.len()].copy_from_slice(rest);
         words[at].store(u64::from_ne_bytes(last), Ordering::Relaxed);
