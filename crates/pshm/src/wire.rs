@@ -83,8 +83,14 @@ impl Receiver {
     /// Replies first: they free what requests wait for.
     #[inline]
     fn next(&mut self, mine: &Region, message: &mut Message) -> Result<Option<Queue>, (Queue, Damage)> {
-        if mine.replies.take(&mut self.replies, message).map_err(|damage| (Queue::Replies, damage))? {
+        // Most looks find a queue empty: that is a compare here, and no call.
+        if mine.replies.waits(&self.replies)
+            && mine.replies.take(&mut self.replies, message).map_err(|damage| (Queue::Replies, damage))?
+        {
             return Ok(Some(Queue::Replies));
+        }
+        if !mine.requests.waits(&self.requests) {
+            return Ok(None);
         }
         let found = mine.requests.take(&mut self.requests, message);
         Ok(found.map_err(|damage| (Queue::Requests, damage))?.then_some(Queue::Requests))

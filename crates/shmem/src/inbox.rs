@@ -487,6 +487,12 @@ impl<'a> Inbox<'a> {
         Flag::decode(self.slots[at].words[0].load(Relaxed)).lap == lap.wrapping_sub(1)
     }
 
+    /// Whether a message, or something damaged, waits at `cursor`: what the receiver itself asks before it takes.
+    #[inline]
+    pub fn waits(&self, cursor: &Cursor) -> bool {
+        Flag::decode(self.slots[cursor.at as usize].words[0].load(Relaxed)).lap != cursor.lap.wrapping_sub(1)
+    }
+
     /// Asks senders to wake the receiver; whether it may sleep, for no message is here or on its way.
     #[cold]
     pub fn arm(&self, cursor: &Cursor) -> bool {
