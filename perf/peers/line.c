@@ -1,6 +1,7 @@
 /* What the cores themselves take, without any library: a cache line passed back and forth, a message copied in and out
- * with a flag in a line of its own, a barrier of two flags, and a copy. It tells the state that the machine is in while
- * the others are measured, and it is the independent check of `gasperf raw`. */
+ * with a flag in a line of its own, a ring of lines that any number may send to, a barrier of two flags, and a copy. It
+ * tells the state that the machine is in while the others are measured, and it is the independent check of
+ * `gasperf raw`. */
 #include "peer.h"
 
 #include <stdatomic.h>
@@ -9,16 +10,24 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { SMALL = 65536 };
+enum { SMALL = 65536, RING = 256 };
 
 struct slot {
     _Alignas(128) _Atomic uint64_t flag;
     _Alignas(128) unsigned char bytes[SMALL];
 };
 
+/* A slot of the ring: whose turn it is, and words. */
+struct cell {
+    _Alignas(64) _Atomic uint64_t turn;
+    uint64_t words[7];
+};
+
 static struct shared {
     _Alignas(128) _Atomic uint64_t met[2][16];
     struct slot to[2];
+    _Alignas(128) _Atomic uint64_t next;
+    struct cell ring[RING];
 } *shared;
 
 static int rank;
@@ -93,6 +102,33 @@ static double copy_and_pass(size_t bytes, unsigned iterations)
     return took;
 }
 
+/* Lines one way, until the last is acknowledged. */
+static double stream(size_t bytes, unsigned iterations)
+{
+    static uint64_t taken;
+    (void)bytes;
+    double begun = peer_now();
+    for (unsigned i = 0; i < iterations; i++) {
+        uint64_t at = rank == 0 ? atomic_fetch_add(&shared->next, 1) : taken++;
+        struct cell *cell = &shared->ring[at % RING];
+        /* A slot's turn counts up: even when it is free, odd when it is full. */
+        wait_for(&cell->turn, at / RING * 2 + (uint64_t)rank);
+        for (unsigned word = 0; word < 7; word++) {
+            if (rank == 0)
+                cell->words[word] = at + word;
+            else if (cell->words[word] != at + word)
+                peer_die("a line of a stream", "its words are others");
+        }
+        atomic_store_explicit(&cell->turn, at / RING * 2 + 1 + (uint64_t)rank, memory_order_release);
+    }
+    turns++;
+    if (rank == 0)
+        wait_for(&shared->to[0].flag, turns);
+    else
+        atomic_store_explicit(&shared->to[0].flag, turns, memory_order_release);
+    return peer_now() - begun;
+}
+
 static double barrier(size_t bytes, unsigned iterations)
 {
     (void)bytes;
@@ -118,8 +154,8 @@ static double copy(size_t bytes, unsigned iterations)
 }
 
 static const struct bench benches[] = {
-    {"line", 8, pass}, {"am-latency", SMALL, copy_and_pass}, {"barrier", 0, barrier}, {"copy", LARGEST, copy},
-    {NULL, 0, NULL},
+    {"line", 8, pass},       {"am-latency", SMALL, copy_and_pass}, {"am-rate", 64, stream},
+    {"barrier", 0, barrier}, {"copy", LARGEST, copy},              {NULL, 0, NULL},
 };
 
 int main(void)

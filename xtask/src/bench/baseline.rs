@@ -94,7 +94,18 @@ impl Baseline {
     }
 }
 
-/// Whether a peer's figure is void: its recorded one, scaled to now, is reached by less than the tolerance.
+impl Baseline {
+    /// What a figure must come near to: its scaled value, or that by the machine's state, or that with a software part
+    /// that no state makes faster, whichever is the most.
+    pub fn reachable(&self, figure: &Figure, now: impl Fn(&Probe) -> Option<f64>) -> Option<f64> {
+        let own = self.scaled(figure, &now)?;
+        let (Some(_), Some(state)) = (self.probe_of(figure), now(self.state())) else { return Some(own) };
+        let then = self.state().ns;
+        Some(own.max(figure.ns * state / then).max(figure.ns + state - then))
+    }
+}
+
+/// Whether a peer's figure is void: what it should reach is not reached within the tolerance.
 pub fn void(measured: f64, scaled: f64) -> bool {
     measured > VOID * scaled
 }
@@ -126,6 +137,10 @@ mod tests {
         let (a, c) = (baseline.figure("a", "b", 8, 2).unwrap(), baseline.figure("c", "b", 8, 2).unwrap());
         assert_eq!(baseline.scaled(a, |probe| (probe.bench == "line").then_some(40.0)), Some(20.0));
         assert_eq!((baseline.scaled(a, |_| None), baseline.scaled(c, |_| None)), (None, Some(50.0)));
+        // A line takes 60 less than it took: at least so much less is expected of a figure that is scaled.
+        assert_eq!(baseline.reachable(a, |_| Some(40.0)), Some(20.0));
+        assert_eq!(baseline.reachable(a, |_| Some(90.0)), Some(45.0));
+        assert_eq!(baseline.reachable(c, |_| Some(40.0)), Some(50.0));
         assert_eq!(baseline.probes("b", 8, 2).len(), 1);
         assert!(baseline.figure("a", "b", 8, 4).is_none() && baseline.probes("x", 8, 2).is_empty());
     }

@@ -5,13 +5,30 @@ use super::ours::Ours;
 use super::place::{Place, machine};
 use super::record::{Row, Verdict};
 use super::stats::{median, ratios, undisturbed};
+use crate::exec::Cmd;
 use anyhow::{Context, Result, ensure};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The launcher that ours is held against.
+/// The launcher that ours is held against, where only Debian's is there: hydra 4.
 const HYDRA: &str = "mpiexec.hydra";
+
+/// Installs hydra 5, which Debian does not have, where Python's installer can; else a note says that it is missing.
+pub fn install_hydra(folder: &Path, notes: &mut Vec<String>) {
+    if hydra_5(folder).exists() {
+        return;
+    }
+    let pip =
+        Cmd::new("python3").words("-m pip install --quiet --no-deps --target").arg(folder.join("hydra5"));
+    if pip.arg("mpich==5.0.2").limit(120).show().is_err() || !hydra_5(folder).exists() {
+        notes.push("hydra 5 cannot be had (python3 -m pip install mpich==5.0.2)".into());
+    }
+}
+
+fn hydra_5(folder: &Path) -> PathBuf {
+    folder.join("hydra5/bin/mpiexec")
+}
 
 /// A kind of job that is timed from its start to its end.
 struct Timed {
@@ -36,14 +53,16 @@ pub fn startup(
     let (one, other) = (ours.clone(), ours.clone());
     kind("pshm", "empty job", Box::new(move || one.job(Place::Plain, 4, "gasperf startup --empty")));
     kind("pshm", "true", Box::new(move || other.job(Place::Plain, 4, "true")));
-    let hydra = || {
-        let mut command = Command::new(HYDRA);
+    let fifth = hydra_5(peers);
+    let (program, name) = if fifth.exists() { (fifth, "hydra 5") } else { (PathBuf::from(HYDRA), "hydra 4") };
+    let hydra = move || {
+        let mut command = Command::new(&program);
         command.args(["-n", "4", "true"]);
         command
     };
     let there = hydra().stdin(Stdio::null()).status().is_ok_and(|s| s.success());
     if there {
-        kind("hydra", "true", Box::new(hydra));
+        kind(name, "true", Box::new(hydra));
     }
     for peer in super::peers::PEERS.iter().filter(|p| p.ranks(4) && peers.join(p.name).exists() && p.there())
     {
@@ -56,7 +75,7 @@ pub fn startup(
     }
     for turn in 0..turns {
         // Launchers that take a tenth of a second and more only take part in some turns.
-        for kind in kinds.iter_mut().filter(|k| turn % 3 == 0 || ["pshm", "hydra"].contains(&k.transport)) {
+        for kind in kinds.iter_mut().filter(|k| turn % 3 == 0 || ["pshm", name].contains(&k.transport)) {
             let time = run(kind)?;
             kind.times.resize(turn, None);
             kind.times.push(Some(time));
@@ -92,10 +111,10 @@ pub fn startup(
     };
     let empty = of("pshm", "empty job").unwrap_or_default();
     let base = Verdict { ours: middle(&empty), ..base };
-    let Some(hydra) = of("hydra", "true") else {
-        return Ok(vec![Verdict { verdict: "nothing to compare with: no mpiexec.hydra".into(), ..base }]);
+    let Some(hydra) = of(name, "true") else {
+        return Ok(vec![Verdict { verdict: "nothing to compare with: no hydra".into(), ..base }]);
     };
-    let base = Verdict { against: format!("hydra, true {}", middle(&hydra)), ..base };
+    let base = Verdict { against: format!("{name}, true {}", middle(&hydra)), ..base };
     Ok(vec![judged(base, &ratios(&empty, &hydra), pairs)])
 }
 

@@ -3,7 +3,7 @@
 use super::baseline::{Baseline, Probe, RECORDED, void};
 use super::plan::{Against, Check, Group, Pick};
 use super::record::Verdict;
-use super::stats::{Interval, WIDEST, median, ratios};
+use super::stats::{Interval, WIDEST, median, quantile, ratios, sorted};
 use super::turns::{Series, Turns};
 
 /// A system on the other side of a ratio.
@@ -59,7 +59,7 @@ impl<'a> Judge<'a> {
         };
         let judged = |series: &Series| {
             let figure = self.baseline.figure(&series.row.transport, bench, bytes, ranks)?;
-            let scaled = self.baseline.scaled(figure, state)?;
+            let scaled = self.baseline.reachable(figure, state)?;
             void(series.median()?, scaled).then(|| (series.row.transport.clone(), scaled))
         };
         self.turns.series.iter().filter(|s| s.launch.is_none()).filter_map(judged).collect()
@@ -100,7 +100,7 @@ impl<'a> Judge<'a> {
             Against::Nothing => None,
             Against::BestPeer => self.best_peer(),
             Against::Recorded => self.recorded_other(),
-            Against::Own(pick) => {
+            Against::Own(pick) | Against::Local(pick) => {
                 self.picked(pick).map(|s| Other { name: named(s), blocks: s.blocks.clone() })
             }
         };
@@ -109,6 +109,11 @@ impl<'a> Judge<'a> {
             (_, Some(other)) => ratios(&ours.blocks, &other.blocks),
             (_, None) => return Verdict { verdict: "nothing to compare with in this run".into(), ..base },
         };
+        let noise = match (check.against, &other) {
+            (Against::Local(_), Some(local)) => noise(&local.blocks),
+            _ => 0.0,
+        };
+        let base = Verdict { limit: check.limit + noise, ..base };
         let against = other.map_or_else(String::new, |o| {
             format!("{} {}", o.name, o.median().map_or_else(String::new, shown))
         });
@@ -132,6 +137,13 @@ pub fn judged(base: Verdict, figures: &[f64], pairs: usize) -> Verdict {
     };
     let (ratio, ends) = (interval.median, [interval.low, interval.high]);
     Verdict { ratio, interval: ends, pairs: interval.count, verdict, ..base }
+}
+
+/// Within which share of its median the middle half of these blocks lies.
+fn noise(blocks: &[Option<f64>]) -> f64 {
+    let blocks = sorted(&blocks.iter().flatten().copied().collect::<Vec<_>>());
+    let noise = (quantile(&blocks, 0.75) - quantile(&blocks, 0.25)) / quantile(&blocks, 0.5);
+    if noise.is_finite() { noise } else { 0.0 }
 }
 
 fn named(series: &Series) -> String {
@@ -196,6 +208,13 @@ mod tests {
         assert!(found[1].against.starts_with("openmpi 15") && found[1].verdict == "met", "{:?}", found[1]);
         let found = verdicts(&turns(180.0, 150.0, 155.0, 15));
         assert_eq!((found[0].verdict.as_str(), found[1].verdict.as_str()), ("not met", "not met"));
+    }
+
+    #[test]
+    fn the_noise_of_local_memory_is_its_middle_half() {
+        let blocks: Vec<_> = (0..=100).map(|i| Some(100.0 + f64::from(i) / 10.0)).collect();
+        assert!((noise(&blocks) - 5.0 / 105.0).abs() < 1e-9, "{}", noise(&blocks));
+        assert_eq!((noise(&[]), noise(&[Some(1.0), None])), (0.0, 0.0));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub use peers::{PEERS, Peer};
 
 use crate::exec::Cmd;
 use anyhow::{Context, Result, bail, ensure};
-use baseline::Baseline;
+use baseline::{Baseline, Probe};
 use clap::Args;
 use judge::{Judge, shown};
 use ours::Ours;
@@ -81,15 +81,14 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     bench.jobs();
     if args.peers || args.svg.is_some() {
         eprintln!("by size, {} rounds", bench.effort.rounds);
-        let (ours, rounds) = (bench.ours.clone(), bench.effort.rounds);
-        if let Err(error) = sizes::measure(&ours, &mut bench.two, rounds, &mut bench.record.rows) {
+        if let Err(error) = bench.by_size() {
             bench.record.verdicts.push(failed("figures by size", &error));
         }
     }
     if !args.quick {
         bench.crowd();
     }
-    let record = bench.end();
+    let Bench { record, .. } = bench;
     report(&record);
     if let Some(path) = &args.json {
         record.save(path)?;
@@ -137,6 +136,9 @@ impl Bench {
         }
         LINE.compile(&folder.join(LINE.name)).show()?;
         let built = if args.peers { build(&folder, true, &mut notes)? } else { Vec::new() };
+        if args.peers {
+            jobs::install_hydra(&folder, &mut notes);
+        }
         if !place::real_time() {
             notes.push("no right to real-time priority: other work on the cores disturbs".into());
         }
@@ -220,14 +222,7 @@ impl Bench {
             let (bench, bytes) = group.recorded.unwrap_or((bench, bytes));
             probes.extend(self.baseline.probes(bench, bytes, ranks));
         }
-        let mut questions: Vec<(String, u64, u64)> = Vec::new();
-        for probe in probes {
-            if !questions.iter().any(|q| (&q.0, q.1) == (&probe.bench, probe.bytes)) {
-                let iterations = self.line.settle(&probe.bench, probe.bytes)?;
-                let iterations = iterations.with_context(|| format!("line.c has no {}", probe.bench))?;
-                questions.push((probe.bench.clone(), probe.bytes, iterations.div_ceil(4)));
-            }
-        }
+        let questions = questions(&mut self.line, probes)?;
         let mut prober = Prober { line: &mut self.line, questions };
         let turns = turns::take(&self.ours, group, &mut asked, &mut prober, self.effort.turns, 2)?;
         let judge = Judge::new(&self.baseline, group, &turns, self.effort.pairs);
@@ -249,6 +244,12 @@ impl Bench {
             self.record.rows.push(row);
         }
         Ok(verdicts)
+    }
+
+    fn by_size(&mut self) -> Result<()> {
+        let questions = questions(&mut self.line, vec![self.baseline.state()])?;
+        let mut prober = Prober { line: &mut self.line, questions };
+        sizes::measure(&self.ours, &mut self.two, &mut prober, self.effort.rounds, &mut self.record.rows)
     }
 
     fn jobs(&mut self) {
@@ -278,10 +279,19 @@ impl Bench {
             ..Verdict::default()
         });
     }
+}
 
-    fn end(self) -> Record {
-        self.record
+/// What the program without a library is asked for these probes.
+fn questions(line: &mut Running, probes: Vec<&Probe>) -> Result<Vec<(String, u64, u64)>> {
+    let mut questions: Vec<(String, u64, u64)> = Vec::new();
+    for probe in probes {
+        if !questions.iter().any(|q| (&q.0, q.1) == (&probe.bench, probe.bytes)) {
+            let iterations = line.settle(&probe.bench, probe.bytes)?;
+            let iterations = iterations.with_context(|| format!("line.c has no {}", probe.bench))?;
+            questions.push((probe.bench.clone(), probe.bytes, iterations.div_ceil(4)));
+        }
     }
+    Ok(questions)
 }
 
 fn failed(what: &str, error: &anyhow::Error) -> Verdict {

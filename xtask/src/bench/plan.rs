@@ -26,6 +26,8 @@ pub enum Against {
     Recorded,
     /// Another of our own rows.
     Own(Pick),
+    /// The same loop on local memory: its blocks' own noise is added to the limit.
+    Local(Pick),
 }
 
 /// A limit.
@@ -110,7 +112,7 @@ macro_rules! copies {
                 concat!($name, " ", $size, ", to the same loop on local memory"),
                 pick($bench, "warm", $bytes),
                 1.0,
-                Against::Own(pick($bench, "local-warm", $bytes)),
+                Against::Local(pick($bench, "local-warm", $bytes)),
             )],
             quick: $quick,
             ..GROUP
@@ -377,7 +379,7 @@ mod tests {
             assert!(!group.launches.is_empty(), "{}", group.name);
             for check in group.checks {
                 let mut picks = vec![check.ours];
-                if let Against::Own(other) = check.against {
+                if let Against::Own(other) | Against::Local(other) = check.against {
                     picks.push(other);
                 }
                 assert!(picks.iter().all(|pick| pick.launch < group.launches.len()), "{}", check.what);

@@ -6,6 +6,7 @@ use super::place::Place;
 use super::record::{Record, Row};
 use super::stats::median;
 use super::svg::{Line, Plot};
+use super::turns::{Prober, majority};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -65,7 +66,7 @@ const DRAWN: &[Drawn] = &[
         title: "Message there and back, payload read",
         lines: &[
             ("am-latency", "medium-read", "pshm", "Gasworks"),
-            ("raw-message", "", "raw", "the machine: copy, flag"),
+            ("raw-message", "", "raw", "the machine itself"),
         ],
         peers: "am-latency",
         bandwidth: false,
@@ -114,15 +115,24 @@ pub fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
     DRAWN.iter().map(|drawn| (drawn.file, drawn.title))
 }
 
-/// Measures all sizes, in so many rounds of turns, and adds the rows.
-pub fn measure(ours: &Ours, peers: &mut [Running], rounds: usize, rows: &mut Vec<Row>) -> Result<()> {
+/// The place of these rows: they are apart from those of turns, for they may be of another state of the machine.
+const PLACE: &str = "by size";
+
+/// A row with its figure in each round.
+type Figures = BTreeMap<String, (Row, Vec<Option<f64>>)>;
+
+/// Measures all sizes, in so many rounds of turns, and adds the rows. Rounds in another state of the machine than most
+/// are left out.
+pub fn measure(
+    ours: &Ours,
+    peers: &mut [Running],
+    prober: &mut Prober<'_>,
+    rounds: usize,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
     for sweep in SWEEPS {
         eprintln!("  {} by size", sweep.bench);
-        let mut blocks: BTreeMap<String, (Row, Vec<f64>)> = BTreeMap::new();
-        let mut note = |row: Row| {
-            let key = format!("{:?}", row.key());
-            blocks.entry(key).or_insert_with(|| (row.clone(), Vec::new())).1.push(row.p50);
-        };
+        let (mut figures, mut states) = (Figures::new(), Vec::new());
         let mut settled = Vec::new();
         for peer in peers.iter_mut() {
             let mut iterations = Vec::new();
@@ -131,7 +141,14 @@ pub fn measure(ours: &Ours, peers: &mut [Running], rounds: usize, rows: &mut Vec
             }
             settled.push(iterations);
         }
-        for _ in 0..rounds {
+        for round in 0..rounds {
+            let mut note = |row: Row| {
+                let row = Row { place: PLACE.into(), ..row };
+                let key = format!("{:?}", row.key());
+                let (_, figures) = figures.entry(key).or_insert_with(|| (row.clone(), vec![None; rounds]));
+                figures[round] = Some(row.p50);
+            };
+            let before = prober.take()?;
             for launch in sweep.launches {
                 ours.gasperf(Place::RealTime, 2, &format!("{launch} --blocks 3"))?
                     .into_iter()
@@ -145,11 +162,16 @@ pub fn measure(ours: &Ours, peers: &mut [Running], rounds: usize, rows: &mut Vec
                     }
                 }
             }
+            let after = prober.take()?;
+            let both = |(a, b): (&Option<f64>, &Option<f64>)| a.zip(*b).map(|(a, b)| (a + b) / 2.0);
+            states.push(before.first().zip(after.first()).and_then(both));
         }
-        for (row, figures) in blocks.into_values() {
-            // What has been measured in turns before stays as it was.
-            if !rows.iter().any(|r| r.key() == row.key()) {
-                rows.push(row.of_blocks(figures, 0));
+        let most = majority(&states);
+        for (row, figures) in figures.into_values() {
+            let kept: Vec<f64> =
+                figures.iter().zip(&most).filter_map(|(f, most)| f.filter(|_| *most)).collect();
+            if !kept.is_empty() {
+                rows.push(row.of_blocks(kept, 0));
             }
         }
     }
@@ -179,9 +201,7 @@ impl Drawn {
         let line = |name: &str, of: &dyn Fn(&&Row) -> bool| {
             // Of several variants the best at each size.
             let mut best: BTreeMap<u64, f64> = BTreeMap::new();
-            for row in
-                record.rows.iter().filter(|r| r.ranks == 2 && r.place.is_empty() && r.bytes >= 8).filter(of)
-            {
+            for row in record.rows.iter().filter(|r| r.place == PLACE && r.bytes >= 8).filter(of) {
                 let figure = median(&row.blocks).unwrap_or(row.p50);
                 let least = best.entry(row.bytes).or_insert(figure);
                 *least = least.min(figure);
@@ -219,16 +239,17 @@ mod tests {
                 ("raw-message", "raw", "b", 80.0),
                 ("am-latency", "mpich", "", 300.0),
             ] {
-                rows.push(Row { variant: variant.into(), ..example(bench, transport, bytes, &[ns]) });
+                let row = example(bench, transport, bytes, &[ns]);
+                rows.push(Row { variant: variant.into(), place: PLACE.into(), ..row });
             }
         }
         // Other conditions are not drawn.
-        rows.push(Row { ranks: 4, ..example("am-latency", "mpich", 8, &[1.0]) });
+        rows.push(example("am-latency", "mpich", 8, &[1.0]));
         let record = Record { rows, ..Record::default() };
         let plot = DRAWN[0].plot(&record);
         let there: Vec<_> =
             plot.lines.iter().filter(|l| l.points.len() == 4).map(|l| l.name.as_str()).collect();
-        assert_eq!(there, ["Gasworks", "the machine: copy, flag", "MPICH"]);
+        assert_eq!(there, ["Gasworks", "the machine itself", "MPICH"]);
         assert!(plot.lines[1].points.iter().all(|p| p.1 == 80.0));
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(draw(&record, dir.path()).unwrap(), ["message-latency.svg"]);
@@ -237,8 +258,10 @@ mod tests {
 
     #[test]
     fn bandwidth_is_bytes_by_time() {
-        let rows = [8, 16]
-            .map(|bytes| Row { variant: "unread".into(), ..example("am-bandwidth", "pshm", bytes, &[4.0]) });
+        let rows = [8, 16].map(|bytes| {
+            let row = example("am-bandwidth", "pshm", bytes, &[4.0]);
+            Row { variant: "unread".into(), place: PLACE.into(), ..row }
+        });
         let record = Record { rows: rows.into(), ..Record::default() };
         assert_eq!(DRAWN[1].plot(&record).lines[0].points, [(8.0, 2.0), (16.0, 4.0)]);
     }

@@ -102,7 +102,7 @@ impl Turns {
 
 /// Which turns were in the state that most were in. The processors of a virtual machine move: what they pass between
 /// them costs four times as much in one hour, or second, as in another, and ratios of one state are not those of another.
-fn majority(values: &[Option<f64>]) -> Vec<bool> {
+pub fn majority(values: &[Option<f64>]) -> Vec<bool> {
     let alike = |a: f64, b: f64| a.max(b) <= STEADY * a.min(b);
     let there = || values.iter().flatten().copied();
     let middle = there().max_by_key(|&value| there().filter(|&other| alike(value, other)).count());
@@ -121,7 +121,8 @@ pub struct Prober<'a> {
 }
 
 impl Prober<'_> {
-    fn take(&mut self) -> Result<Vec<Option<f64>>> {
+    /// What each question is answered now.
+    pub fn take(&mut self) -> Result<Vec<Option<f64>>> {
         let mut found = Vec::new();
         for (bench, bytes, iterations) in &self.questions {
             found.push(match self.line.ask(bench, *bytes, *iterations, SAMPLES)? {
