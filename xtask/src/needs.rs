@@ -24,13 +24,15 @@ pub enum Need {
     Namespaces,
     /// The right to make a control group and to limit its memory.
     MemoryGroup,
+    /// MPICH's launcher.
+    Hydra,
     /// An NVIDIA GPU.
     Gpu,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 9] = [
+    pub const ALL: [Need; 10] = [
         Need::Nightly,
         Need::Miri,
         Need::RustSrc,
@@ -39,6 +41,7 @@ impl Need {
         Need::Peers,
         Need::Namespaces,
         Need::MemoryGroup,
+        Need::Hydra,
         Need::Gpu,
     ];
 
@@ -53,6 +56,7 @@ impl Need {
             Need::Peers => "no-peers",
             Need::Namespaces => "no-namespaces",
             Need::MemoryGroup => "no-memory-group",
+            Need::Hydra => "no-hydra",
             Need::Gpu => "no-gpu",
         }
     }
@@ -73,6 +77,7 @@ impl Need {
             }
             Need::Namespaces => "no right to make namespaces",
             Need::MemoryGroup => "no right to make a memory control group",
+            Need::Hydra => "no mpiexec.hydra (apt-get install mpich)",
             Need::Gpu => "no NVIDIA GPU",
         }
     }
@@ -91,6 +96,7 @@ impl Need {
                 let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
                 memory_group(&groups).is_some_and(|(parent, limit)| group_can_be_made(&parent, limit))
             }
+            Need::Hydra => Cmd::new("mpiexec.hydra").arg("--version").works(),
             Need::Gpu => Path::new("/dev/nvidiactl").exists(),
         }
     }

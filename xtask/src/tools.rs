@@ -182,6 +182,9 @@ fn install(needs: &[Need]) -> Result<()> {
             Need::Jellyfish => {
                 apt("jellyfish")?;
             }
+            Need::Hydra => {
+                apt("mpich")?;
+            }
             Need::Peers | Need::Namespaces | Need::MemoryGroup | Need::Gpu => {
                 bail!("this machine has what {} names; nothing installs that", need.condition())
             }

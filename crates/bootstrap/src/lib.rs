@@ -5,19 +5,30 @@
 //! - [`wire`] is the format, [`server`] the other side, both without input or output.
 #![deny(missing_docs, unsafe_code)]
 
+mod connection;
+mod keeper;
+mod lifeline;
+mod link;
 mod pmi2;
 pub mod server;
 mod settings;
 mod single;
 mod value;
-mod watcher;
 pub mod wire;
 
+pub use gasworks_os::ending::exit;
 pub use pmi2::{Pmi2, Start};
-pub use settings::SETTINGS;
+pub use settings::{SETTINGS, exit_timeout};
 pub use single::Single;
 
 use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use gasworks_os::{ending, jobs};
+
+use keeper::Keeper;
+use link::Link;
 
 /// What went wrong between this rank and whoever started it.
 #[derive(Debug)]
@@ -87,27 +98,81 @@ pub trait Bootstrap {
         self.fence()?;
         (0..self.size()).map(|rank| self.get(rank, label)).collect()
     }
-    /// Asks the launcher to end all ranks, then ends this process with `code`. Does not return.
+    /// Says why, and ends all ranks with `code`. Does not return.
     fn abort(&self, code: i32, message: &str) -> !;
     /// Says that the start is over: from now on a [`fence`](Self::fence) waits as long as the slowest rank takes, and
     /// the start time-out no longer applies to it.
     fn started(&self) {}
-    /// Tells the launcher that this rank ends in good order. Once; later calls do nothing.
+    /// This rank leaves the job in good order. Once; later calls do nothing. The launcher hears of it when the process
+    /// ends, so that another job may follow.
     fn finalize(&self) -> Result<(), BootstrapError>;
 }
 
-/// Finds out who started this process, and joins the job.
+/// What a process under a launcher keeps from job to job.
+#[derive(Debug)]
+struct Process {
+    keeper: Keeper,
+    /// What is needed to join, until that is tried; then the link, if it came to that.
+    start: Mutex<Option<Start>>,
+    link: OnceLock<Arc<Link>>,
+}
+
+/// Finds out who started this process, and joins the job: the first, or the next one after others. Collective; all
+/// ranks join their jobs in the same order.
 ///
-/// With `PMI_FD` set it is a launcher that speaks PMI-2; without it this is the only rank. A rank under a launcher
-/// is watched from then on: should the launcher vanish, the process says so and ends.
+/// With `PMI_FD` set it is a launcher that speaks PMI-2; without it this is the only rank. From the first job on a
+/// process under a launcher is watched: should the launcher or another rank vanish while a job is open, the process
+/// says so and ends; and its own end, however it comes, is the job's ([`exit`]).
 pub fn connect() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
-    match Start::from_settings()? {
-        Some(start) => {
-            let mut client = Pmi2::join(start)?;
-            client.watch()?;
-            Ok(Box::new(client))
+    let process = jobs::kept(|| match Start::from_settings() {
+        Ok(Some(start)) => Process::new(start).map(Arc::new).map_err(Some),
+        Ok(None) => Err(None),
+        Err(e) => Err(Some(e)),
+    });
+    match process {
+        Ok(process) => Ok(Box::new(process.join()?)),
+        Err(None) => Ok(Box::new(Single::new()?)),
+        Err(Some(e)) => Err(e),
+    }
+}
+
+impl Process {
+    fn new(start: Start) -> Result<Self, BootstrapError> {
+        let timeout = settings::exit_timeout(1)?;
+        let launcher = start.socket.try_clone();
+        let launcher = launcher
+            .map_err(|source| BootstrapError::Io { during: "watch over the launcher", source })?
+            .into();
+        // All that may be waited for, one after the other, and some more.
+        let patience = timeout * 4 + Duration::from_secs(1);
+        let bell = ending::arm(settings::CATCH_EXIT.boolean()?, patience)?;
+        let keeper = Keeper::start(start.rank, launcher, bell, timeout, start.timeout)?;
+        Ok(Self { keeper, start: Mutex::new(Some(start)), link: OnceLock::new() })
+    }
+
+    fn join(&self) -> Result<Pmi2, BootstrapError> {
+        const DURING: &str = "join the job";
+        if !ending::is_armed() {
+            let what = "this process was forked from a rank: a rank's job is not its children's";
+            return Err(BootstrapError::protocol(DURING, what));
         }
-        None => Ok(Box::new(Single::new()?)),
+        let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
+        let link = match (self.link.get(), start.take()) {
+            (Some(link), _) => Arc::clone(link),
+            (None, None) => {
+                return Err(BootstrapError::protocol(DURING, "this process has tried before, and failed"));
+            }
+            (None, Some(start)) => {
+                // What ends this process from here on is to end the job.
+                ending::enter_job();
+                let joined = Link::join(start);
+                ending::leave_job();
+                let link = Arc::new(joined?);
+                self.keeper.joined(Arc::clone(&link));
+                Arc::clone(self.link.get_or_init(|| link))
+            }
+        };
+        Ok(Pmi2::over(link, true))
     }
 }
 

@@ -5,19 +5,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
-use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use gasworks_os::process;
+use gasworks_os::{ending, process};
 use gasworks_sync::kill_point;
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{MsgFlags, send};
 
-use crate::watcher::Watcher;
-use crate::wire::{self, Message, WireError, quote};
+use crate::connection::check;
+use crate::link::Link;
+use crate::wire::{self, Message};
 use crate::{Bootstrap, BootstrapError, value};
 
 /// What a rank knows before it has spoken with its launcher.
@@ -35,27 +32,34 @@ pub struct Start {
     pub timeout: Duration,
 }
 
-/// A rank under a launcher that speaks PMI-2.
+/// A rank under a launcher that speaks PMI-2, in one of the jobs that its process takes part in.
 #[derive(Debug)]
 pub struct Pmi2 {
-    connection: RefCell<Connection>,
-    put: RefCell<HashSet<String>>,
-    rank: u32,
-    size: u32,
+    link: Arc<Link>,
+    /// Jobs are numbered over the link: every rank opens them in the same order.
+    number: u32,
     job: String,
+    /// A keeper sees to the end of this process, and to the last word to the launcher.
+    kept: bool,
+    put: RefCell<HashSet<String>>,
     fence_limited: Cell<bool>,
-    finalized: Cell<bool>,
-    watcher: RefCell<Option<Watcher>>,
+    ended: Cell<bool>,
 }
 
-/// The longest key a caller may use: the server's limit less the rank and the number of a piece.
-const MAX_KEY: usize = wire::MAX_KEY - 18;
+/// The longest key a caller may use: the server's limit less the numbers of the job, the rank and a piece.
+const MAX_KEY: usize = wire::MAX_KEY - 18 - 11;
+
+/// The code of a program in Rust whose main thread panics.
+const PANICKED: i32 = 101;
+
+/// How long a job that starts waits for the connection by which its ranks tell each other of the end.
+const MEETING: Duration = Duration::from_millis(500);
 
 /// How long the last words of an aborting rank have to reach the launcher before the order does.
 const ABORT_PAUSE: Duration = Duration::from_millis(20);
 
 impl BootstrapError {
-    fn protocol(during: &'static str, what: impl ToString) -> Self {
+    pub(crate) fn protocol(during: &'static str, what: impl ToString) -> Self {
         BootstrapError::Protocol { during, what: what.to_string() }
     }
 
@@ -66,83 +70,42 @@ impl BootstrapError {
 }
 
 impl Pmi2 {
-    /// Introduces this rank to its launcher.
+    /// Introduces this rank to its launcher. Nothing watches over this process: see [`connect`](crate::connect).
     pub fn join(start: Start) -> Result<Self, BootstrapError> {
-        const DURING: &str = "join the job";
-        let Start { socket, rank: wanted, size: told, job, timeout } = start;
-        socket.set_nonblocking(true).map_err(|source| BootstrapError::Io { during: DURING, source })?;
-        let mut connection = Connection { socket, inbox: Vec::new(), timeout };
-
-        let hello = Message::new("init").with("pmi_version", 2).with("pmi_subversion", 0);
-        connection.send(DURING, &hello.encode_line())?;
-        kill_point!("bootstrap.init.sent");
-        let line = connection.receive(DURING, Some(timeout), wire::take_line)?;
-        let bad = |e: WireError| BootstrapError::protocol(DURING, e);
-        if line.command != "response_to_init" {
-            let what = format!("{} came where response_to_init belongs", quote(line.command.as_bytes()));
-            return Err(BootstrapError::protocol(DURING, what));
-        }
-        let (rc, version) = (line.number("rc").map_err(bad)?, line.number("pmi_version").map_err(bad)?);
-        if rc != 0 || version != 2 {
-            let what = format!(
-                "the launcher answers rc={rc} and version {version} to PMI version 2: ask it for PMI-2 (for srun that is \
-                 --mpi=pmi2)"
-            );
-            return Err(BootstrapError::protocol(DURING, what));
-        }
-        kill_point!("bootstrap.init.answered");
-
-        let mut introduction = Message::new("fullinit");
-        if let Some(job) = &job {
-            introduction = introduction.with("pmijobid", job);
-        }
-        introduction = introduction.with("pmirank", wanted).with("threaded", "FALSE");
-        let answer = connection.ask(DURING, &introduction)?;
-        kill_point!("bootstrap.fullinit");
-        let (rank, size) = (answer.number("rank").map_err(bad)?, answer.number("size").map_err(bad)?);
-        let told = told.map_or(size, i64::from);
-        if rank != i64::from(wanted) || size != told || size < 1 || size > i64::from(i32::MAX) || rank >= size
-        {
-            let what =
-                format!("the launcher says rank {rank} of {size}, its settings said rank {wanted} of {told}");
-            return Err(BootstrapError::protocol(DURING, what));
-        }
-        let answer = connection.ask("ask for the job's name", &Message::new("job-getid"))?;
-        let job = answer
-            .need("jobid")
-            .map_err(|e| BootstrapError::protocol("ask for the job's name", e))?
-            .to_owned();
-        kill_point!("bootstrap.jobid");
-        Ok(Self {
-            connection: RefCell::new(connection),
-            put: RefCell::default(),
-            rank: wanted,
-            size: u32::try_from(size).unwrap_or(u32::MAX),
-            job,
-            fence_limited: Cell::new(true),
-            finalized: Cell::new(false),
-            watcher: RefCell::new(None),
-        })
+        Ok(Self::over(Arc::new(Link::join(start)?), false))
     }
 
-    /// From now on this process ends, with a message, when the launcher vanishes.
-    pub fn watch(&mut self) -> Result<(), BootstrapError> {
-        let copy = self.connection.get_mut().socket.try_clone();
-        let copy = copy.map_err(|source| BootstrapError::Io { during: "watch over the launcher", source })?;
-        *self.watcher.get_mut() = Some(Watcher::start(copy.into(), format!("rank {}", self.rank))?);
-        Ok(())
+    /// The next job over a link.
+    pub(crate) fn over(link: Arc<Link>, kept: bool) -> Self {
+        if kept {
+            ending::enter_job();
+        }
+        let number = link.next_job();
+        let job = if number == 0 { link.job.clone() } else { format!("{}.{number}", link.job) };
+        Self {
+            link,
+            number,
+            job,
+            kept,
+            put: RefCell::default(),
+            fence_limited: Cell::new(true),
+            ended: Cell::new(false),
+        }
     }
 
     /// The key as the server sees it.
     fn key(&self, rank: u32, key: &str, piece: usize) -> String {
-        if piece == 0 { format!("{key}-{rank}") } else { format!("{key}-{rank}-{piece}") }
+        let number = self.number;
+        let job = if number == 0 { String::new() } else { format!("-{number}.") };
+        if piece == 0 { format!("{job}{key}-{rank}") } else { format!("{job}{key}-{rank}-{piece}") }
     }
 
     fn get_piece(&self, rank: u32, key: &str, piece: usize) -> Result<String, BootstrapError> {
         const DURING: &str = "get a value";
         let key = self.key(rank, key, piece);
-        let question = Message::new("kvs-get").with("jobid", &self.job).with("srcid", rank).with("key", &key);
-        let answer = self.connection.borrow_mut().ask(DURING, &question)?;
+        let question =
+            Message::new("kvs-get").with("jobid", &self.link.job).with("srcid", rank).with("key", &key);
+        let answer = self.link.connection().ask(DURING, &question)?;
         // Some servers leave the field out when there is a value.
         if answer.get("found").is_some_and(|found| found != "TRUE") {
             let what = format!("the launcher does not know the key {key}, which rank {rank} has put");
@@ -154,11 +117,11 @@ impl Pmi2 {
 
 impl Bootstrap for Pmi2 {
     fn rank(&self) -> u32 {
-        self.rank
+        self.link.rank
     }
 
     fn size(&self) -> u32 {
-        self.size
+        self.link.size
     }
 
     fn job(&self) -> &str {
@@ -184,8 +147,8 @@ impl Bootstrap for Pmi2 {
         }
         for (i, piece) in pieces.iter().enumerate() {
             let question =
-                Message::new("kvs-put").with("key", self.key(self.rank, key, i)).with("value", piece);
-            self.connection.borrow_mut().ask(DURING, &question)?;
+                Message::new("kvs-put").with("key", self.key(self.link.rank, key, i)).with("value", piece);
+            self.link.connection().ask(DURING, &question)?;
             kill_point!("bootstrap.put");
         }
         Ok(())
@@ -193,7 +156,7 @@ impl Bootstrap for Pmi2 {
 
     fn fence(&self) -> Result<(), BootstrapError> {
         const DURING: &str = "wait for all ranks";
-        let mut connection = self.connection.borrow_mut();
+        let mut connection = self.link.connection();
         let question = Message::new("kvs-fence");
         connection.send(DURING, &question.encode().map_err(|e| BootstrapError::protocol(DURING, e))?)?;
         kill_point!("bootstrap.fence.sent");
@@ -205,8 +168,8 @@ impl Bootstrap for Pmi2 {
 
     fn get(&self, rank: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
         const DURING: &str = "get a value";
-        if rank >= self.size {
-            let what = format!("there is no rank {rank} in a job of {}", self.size);
+        if rank >= self.link.size {
+            let what = format!("there is no rank {rank} in a job of {}", self.link.size);
             return Err(BootstrapError::protocol(DURING, what));
         }
         let damaged = |e: String| {
@@ -226,155 +189,50 @@ impl Bootstrap for Pmi2 {
     fn abort(&self, code: i32, message: &str) -> ! {
         let message: String =
             message.chars().filter(|c| !c.is_control()).map(|c| if c == ';' { ',' } else { c }).collect();
-        gasworks_os::say(&format!("gasworks: rank {}: {message}", self.rank));
-        // Some launchers drop everything at the order to abort, this line too: let it pass first.
-        std::thread::sleep(ABORT_PAUSE);
-        // From here on a hang-up is expected. The call may come from inside another one of this object.
-        if let Ok(mut watcher) = self.watcher.try_borrow_mut() {
-            watcher.take();
+        // The wish first: the launcher's order makes the others end with codes of their own, and this one is to win.
+        if self.kept {
+            ending::begin_exit(code);
         }
-        if let Ok(mut connection) = self.connection.try_borrow_mut() {
+        gasworks_os::say(&format!("gasworks: rank {}: {message}", self.link.rank));
+        // Other launchers end the job by the code alone, and some make another one of this order.
+        if self.link.ours {
+            // Some launchers drop everything at the order to abort, the line above too: let it pass first.
+            std::thread::sleep(ABORT_PAUSE);
             let short: String = message.chars().take(value::PIECE / 4).collect();
-            let order = Message::new("abort").with("isworld", "TRUE").with("msg", short);
-            // Whether it arrives or not, this process ends; a launcher that is gone has no use for it.
-            if let Ok(bytes) = order.encode() {
-                let _ = connection.send("abort", &bytes);
-            }
+            self.link.blurt(&Message::new("abort").with("isworld", "TRUE").with("msg", short));
             kill_point!("bootstrap.abort");
         }
-        process::exit_now(code)
+        if self.kept { ending::finish_exit(code) } else { process::exit_now(code) }
     }
 
     fn started(&self) {
+        if self.kept {
+            // Every rank has passed a fence since the first of them listened. Without the others the launcher is all
+            // that tells of the end, which is no reason to fail.
+            self.link.met.wait(MEETING);
+        }
         self.fence_limited.set(false);
     }
 
     fn finalize(&self) -> Result<(), BootstrapError> {
-        if self.finalized.replace(true) {
+        if self.ended.replace(true) {
             return Ok(());
         }
-        // The launcher may close the connection as soon as it has heard of the end.
-        self.watcher.borrow_mut().take();
-        kill_point!("bootstrap.finalize");
-        self.connection.borrow_mut().ask("end in good order", &Message::new("finalize"))?;
-        kill_point!("bootstrap.finalized");
-        Ok(())
-    }
-}
-
-/// A stream with what has come on it.
-#[derive(Debug)]
-struct Connection {
-    socket: UnixStream,
-    inbox: Vec<u8>,
-    timeout: Duration,
-}
-
-/// Checks that an answer belongs to its question and reports success.
-fn check(during: &'static str, question: &Message, answer: Message) -> Result<Message, BootstrapError> {
-    if answer.command.strip_suffix("-response") != Some(&question.command) {
-        let what = format!(
-            "{} came where the answer to {} belongs",
-            quote(answer.command.as_bytes()),
-            question.command
-        );
-        return Err(BootstrapError::protocol(during, what));
-    }
-    let rc = answer.number("rc").map_err(|e| BootstrapError::protocol(during, e))?;
-    if rc == 0 {
-        return Ok(answer);
-    }
-    let why = answer.get("errmsg").map_or_else(String::new, |why| format!(": {}", quote(why.as_bytes())));
-    let on = question.get("key").map_or_else(String::new, |key| format!(" of the key {key}"));
-    Err(BootstrapError::protocol(
-        during,
-        format!("the launcher refuses the {}{on}, rc={rc}{why}", question.command),
-    ))
-}
-
-impl Connection {
-    fn ask(&mut self, during: &'static str, question: &Message) -> Result<Message, BootstrapError> {
-        let bytes = question.encode().map_err(|e| BootstrapError::protocol(during, e))?;
-        self.send(during, &bytes)?;
-        let answer = self.receive(during, Some(self.timeout), wire::take_message)?;
-        check(during, question, answer)
-    }
-
-    fn wait(&self, what: PollFlags, deadline: Option<Instant>) -> io::Result<()> {
-        loop {
-            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-            let ms = left.map_or(PollTimeout::NONE, |left| {
-                u16::try_from(left.as_micros().div_ceil(1000)).unwrap_or(u16::MAX).into()
-            });
-            match poll(&mut [PollFd::new(self.socket.as_fd(), what)], ms) {
-                Ok(0) if left.is_some_and(|left| left.is_zero()) => {
-                    return Err(io::ErrorKind::TimedOut.into());
-                }
-                Ok(0) | Err(Errno::EINTR) => {}
-                Ok(_) => return Ok(()),
-                Err(e) => return Err(e.into()),
-            }
-        }
-    }
-
-    fn fail(&self, during: &'static str, limit: Option<Duration>, source: io::Error) -> BootstrapError {
-        match source.kind() {
-            io::ErrorKind::TimedOut => {
-                BootstrapError::TimedOut { during, seconds: limit.unwrap_or(self.timeout).as_secs() }
-            }
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
-                let what = if self.inbox.is_empty() {
-                    "the launcher closed the connection".to_owned()
-                } else {
-                    format!("the launcher closed the connection in the middle of {}", quote(&self.inbox))
-                };
-                BootstrapError::protocol(during, what)
-            }
-            _ => BootstrapError::Io { during, source },
-        }
-    }
-
-    fn send(&mut self, during: &'static str, bytes: &[u8]) -> Result<(), BootstrapError> {
-        let deadline = Instant::now() + self.timeout;
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            // A program in C may not ignore SIGPIPE.
-            match send(self.socket.as_raw_fd(), rest, MsgFlags::MSG_NOSIGNAL) {
-                Ok(n) => rest = &rest[n..],
-                Err(Errno::EAGAIN) => {
-                    self.wait(PollFlags::POLLOUT, Some(deadline)).map_err(|e| self.fail(during, None, e))?;
-                }
-                Err(Errno::EINTR) => {}
-                Err(e) => return Err(self.fail(during, None, e.into())),
-            }
+        match self.kept {
+            // The launcher hears of it when the process ends: other jobs may follow.
+            true => ending::leave_job(),
+            false => self.link.finalize()?,
         }
         Ok(())
     }
+}
 
-    fn receive(
-        &mut self,
-        during: &'static str,
-        limit: Option<Duration>,
-        take: impl Fn(&mut Vec<u8>) -> Result<Option<Message>, WireError>,
-    ) -> Result<Message, BootstrapError> {
-        let deadline = limit.map(|limit| Instant::now() + limit);
-        loop {
-            let taken = take(&mut self.inbox).map_err(|e| {
-                BootstrapError::protocol(during, format!("the launcher does not keep to PMI-2: {e}"))
-            })?;
-            if let Some(message) = taken {
-                return Ok(message);
-            }
-            let mut chunk = [0u8; 4096];
-            match (&self.socket).read(&mut chunk) {
-                Ok(0) => return Err(self.fail(during, limit, io::ErrorKind::UnexpectedEof.into())),
-                Ok(n) => self.inbox.extend_from_slice(&chunk[..n]),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    self.wait(PollFlags::POLLIN, deadline).map_err(|e| self.fail(during, limit, e))?;
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(self.fail(during, limit, e)),
-            }
+/// A job that unwinding drops has failed, and the others need not wait for it. One that is dropped otherwise stays
+/// open for the hooks: the end of the process is then the end of the job.
+impl Drop for Pmi2 {
+    fn drop(&mut self) {
+        if self.kept && !self.ended.get() && std::thread::panicking() {
+            ending::exit(PANICKED);
         }
     }
 }

@@ -3,14 +3,25 @@
 use std::time::Duration;
 
 use gasworks_os::inherited;
-use gasworks_os::settings::{Kind, Setting};
+use gasworks_os::settings::{Kind, Setting, SettingError};
 
 use crate::{BootstrapError, Start};
 
 const RANKS: Kind = Kind::Number { min: 0, max: i32::MAX as u64 };
 
 /// The rows of this crate.
-pub const SETTINGS: &[Setting] = &[FD, RANK, SIZE, JOB, TIMEOUT];
+pub const SETTINGS: &[Setting] = &[
+    FD,
+    RANK,
+    SIZE,
+    JOB,
+    TIMEOUT,
+    EXIT_TIMEOUT,
+    EXIT_TIMEOUT_MAX,
+    EXIT_TIMEOUT_MIN,
+    EXIT_TIMEOUT_FACTOR,
+    CATCH_EXIT,
+];
 
 const FD: Setting = Setting {
     name: "PMI_FD",
@@ -61,6 +72,66 @@ pub(crate) const TIMEOUT: Setting = Setting {
     meaning: "how long a rank waits for the launcher, and for the slowest rank while the job starts",
     reader: "gasworks-bootstrap",
 };
+
+const EXIT_TIMEOUT: Setting = Setting {
+    name: "GASNET_EXITTIMEOUT",
+    aliases: &[],
+    kind: Kind::Seconds,
+    default: "",
+    unit: "s",
+    meaning: "how long a job may take to end; unset: MIN and FACTOR for each host, at most MAX",
+    reader: "gasworks-bootstrap",
+};
+
+const EXIT_TIMEOUT_MAX: Setting = Setting {
+    name: "GASNET_EXITTIMEOUT_MAX",
+    aliases: &[],
+    kind: Kind::Seconds,
+    default: "5",
+    unit: "s",
+    meaning: "the greatest exit time-out, where GASNET_EXITTIMEOUT is unset",
+    reader: "gasworks-bootstrap",
+};
+
+const EXIT_TIMEOUT_MIN: Setting = Setting {
+    name: "GASNET_EXITTIMEOUT_MIN",
+    aliases: &[],
+    kind: Kind::Seconds,
+    default: "1",
+    unit: "s",
+    meaning: "the exit time-out without what each host adds, where GASNET_EXITTIMEOUT is unset",
+    reader: "gasworks-bootstrap",
+};
+
+const EXIT_TIMEOUT_FACTOR: Setting = Setting {
+    name: "GASNET_EXITTIMEOUT_FACTOR",
+    aliases: &[],
+    kind: Kind::Seconds,
+    default: "0.1",
+    unit: "s",
+    meaning: "what each host adds to the exit time-out, where GASNET_EXITTIMEOUT is unset",
+    reader: "gasworks-bootstrap",
+};
+
+pub(crate) const CATCH_EXIT: Setting = Setting {
+    name: "GASNET_CATCH_EXIT",
+    aliases: &[],
+    kind: Kind::Boolean,
+    default: "1",
+    unit: "",
+    meaning: "an end by exit() or a return from main with a job open ends the job; 0: that process alone",
+    reader: "gasworks-bootstrap",
+};
+
+/// How long a job on so many hosts may take to end.
+pub fn exit_timeout(hosts: u32) -> Result<Duration, SettingError> {
+    if let Some(set) = EXIT_TIMEOUT.seconds()? {
+        return Ok(set);
+    }
+    let or_zero = |setting: &Setting| setting.seconds().map(Option::unwrap_or_default);
+    let (max, min) = (or_zero(&EXIT_TIMEOUT_MAX)?, or_zero(&EXIT_TIMEOUT_MIN)?);
+    Ok((min + or_zero(&EXIT_TIMEOUT_FACTOR)?.saturating_mul(hosts)).min(max))
+}
 
 impl Start {
     /// What the launcher left in the environment; `None` without a launcher.

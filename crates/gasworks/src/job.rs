@@ -247,8 +247,10 @@ impl<M: ThreadMode> Job<M> {
         })
     }
 
-    /// Ends the job in good order. Collective: waits for every rank. A job that is dropped instead ends, with this
-    /// process, as a failure.
+    /// Ends the job in good order. Collective: waits for every rank. The process goes on, and may open another job.
+    ///
+    /// A job that is dropped instead stays open for the others until this process ends, and ends then with its code, as
+    /// by [`exit`](crate::exit()); one that is dropped by a panic ends at once, with code 101.
     ///
     /// # Errors
     /// A peer or the launcher fails.

@@ -19,11 +19,11 @@ pub(crate) const VERBOSE: Setting = Setting {
 
 pub(crate) const EXIT_TIMEOUT: Setting = Setting {
     name: "GASWORKS_EXIT_TIMEOUT",
-    aliases: &["GASNET_EXITTIMEOUT"],
+    aliases: &[],
     kind: Kind::Seconds,
     default: "10",
     unit: "s",
-    meaning: "how long ranks may take to end after gasrun passed a signal on to them; then they are killed",
+    meaning: "how long ranks may take to end after gasrun passed a signal on to them; then they are killed; never less than GASNET_EXITTIMEOUT",
     reader: "gasrun",
 };
 

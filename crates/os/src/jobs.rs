@@ -5,6 +5,9 @@
 //! (`LIVE`) by a store with release order; a reader that sees `LIVE` by a load with acquire order sees what was
 //! filled in. A slot that is taken back while a hook reads it can make that hook's message wrong, nothing else.
 
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use gasworks_sync::RawBytes;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use gasworks_sync::racy::{load_words, store_words};
@@ -85,6 +88,9 @@ struct Registry {
     jobs: [Slot; JOBS],
     faults: crate::faults::State,
     inquiries: crate::inquiry::State,
+    ending: crate::ending::State,
+    /// What one process has of a kind and keeps from job to job. Not for hooks: it is behind a lock.
+    kept: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
 }
 
 static REGISTRY: Registry = Registry {
@@ -93,6 +99,8 @@ static REGISTRY: Registry = Registry {
     jobs: [const { Slot::empty() }; JOBS],
     faults: crate::faults::State::new(),
     inquiries: crate::inquiry::State::new(),
+    ending: crate::ending::State::new(),
+    kept: Mutex::new(None),
 };
 
 pub(crate) fn faults() -> &'static crate::faults::State {
@@ -101,6 +109,33 @@ pub(crate) fn faults() -> &'static crate::faults::State {
 
 pub(crate) fn inquiries() -> &'static crate::inquiry::State {
     &REGISTRY.inquiries
+}
+
+pub(crate) fn ending() -> &'static crate::ending::State {
+    &REGISTRY.ending
+}
+
+/// What this process keeps from job to job: its connection to the launcher. Made by the first who asks, at most once.
+///
+/// # Errors
+/// That of `make`; it is tried again at the next call.
+///
+/// # Panics
+/// If something of another type is kept.
+pub fn kept<T: Any + Send + Sync, E>(make: impl FnOnce() -> Result<Arc<T>, E>) -> Result<Arc<T>, E> {
+    let mut kept = REGISTRY.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = match &*kept {
+        Some(found) => Arc::clone(found),
+        None => {
+            let made: Arc<dyn Any + Send + Sync> = make()?;
+            *kept = Some(Arc::clone(&made));
+            made
+        }
+    };
+    match found.downcast() {
+        Ok(found) => Ok(found),
+        Err(_) => unreachable!("one layer keeps one type"),
+    }
 }
 
 /// Takes an entry back when it is dropped.

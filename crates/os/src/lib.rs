@@ -5,6 +5,8 @@
 
 pub mod affinity;
 pub mod clock;
+#[allow(unsafe_code)]
+pub mod ending;
 mod error;
 pub mod eventfd;
 #[allow(unsafe_code)]

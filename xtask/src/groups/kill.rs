@@ -32,7 +32,12 @@ enum Scenario {
     Alone,
     /// A job that rank 0 aborts, and that kills itself on the way.
     Aborts,
+    /// A job that rank 1 ends with a code of its own.
+    Exits { victim: usize },
 }
+
+/// That code.
+const EXIT_CODE: i32 = 7;
 
 /// Ranks differ in what they do at start and end, modes in their locks.
 const SCENARIOS: &[Scenario] = &[
@@ -41,6 +46,8 @@ const SCENARIOS: &[Scenario] = &[
     Scenario::Suite { mode: "par", victim: 1 },
     Scenario::Alone,
     Scenario::Aborts,
+    Scenario::Exits { victim: 0 },
+    Scenario::Exits { victim: 1 },
 ];
 
 pub fn rows() -> Result<Vec<Row>> {
@@ -72,7 +79,7 @@ fn kill(world: &World, log: &Log, name: &str) -> Result<()> {
 impl Scenario {
     fn victim(self) -> usize {
         match self {
-            Scenario::Suite { victim, .. } => victim,
+            Scenario::Suite { victim, .. } | Scenario::Exits { victim } => victim,
             Scenario::Alone | Scenario::Aborts => 0,
         }
     }
@@ -83,6 +90,9 @@ impl Scenario {
             Scenario::Suite { mode, .. } => built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}")),
             Scenario::Alone => Cmd::new(built.program(suite)?).words("--mode seq"),
             Scenario::Aborts => built.gasrun(RANKS, suite)?.words("--mode seq --abort"),
+            Scenario::Exits { .. } => {
+                built.gasrun(RANKS, "gasworks-ends")?.words("act exit 1").env("GASWORKS_SPAWN_VERBOSE", "1")
+            }
         })
     }
 
@@ -116,7 +126,13 @@ impl Scenario {
         };
         let who = format!("rank {} (pid ", self.victim());
         match (self, code) {
+            // All end with one code, whoever is killed on the way; each end is told.
+            (Scenario::Exits { .. }, KILLED | EXIT_CODE) => {
+                return Ok(said.iter().any(|line| line.contains(&who) && line.contains("SIGKILL")));
+            }
             (Scenario::Aborts, KILLED) if name == "bootstrap.abort" => one_line(&[&who, ABORTED])?,
+            // The order goes out while the keeper is at work.
+            (Scenario::Aborts, KILLED) if name.starts_with("keeper.") => one_line(&[&who])?,
             (Scenario::Aborts, ABORT_CODE) => one_line(&[&who, ABORTED])?,
             (Scenario::Alone, KILLED | 0) => {
                 ensure!(said.is_empty(), "gasrun spoke in a job without it: {said:?}")
@@ -166,6 +182,17 @@ mod tests {
         ] {
             assert!(Scenario::Aborts.judge(name, code, output).is_err(), "{name} {code} {output}");
         }
+    }
+
+    #[test]
+    fn an_end_with_a_victim_is_told_whatever_its_code() {
+        let exits = Scenario::Exits { victim: 1 };
+        let killed = "gasrun: rank 1 (pid 71) was killed by signal 9 (SIGKILL)\n";
+        for code in [KILLED, EXIT_CODE] {
+            assert!(exits.judge("keeper.finish", code, killed).unwrap());
+            assert!(!exits.judge("keeper.finish", code, &killed.replace("rank 1", "rank 2")).unwrap());
+        }
+        assert!(exits.judge("keeper.finish", 0, killed).is_err());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod bench;
 mod conformance;
+mod ends;
 mod input;
 mod kill;
 mod models;
@@ -34,6 +35,7 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         programs::rows(extent)?,
         bench::rows(),
         input::rows(),
+        ends::rows(),
         kill::rows()?,
         models::rows(extent)?,
         sanitizers::rows(extent)?,

@@ -34,6 +34,13 @@ pub enum Output {
         /// Why, in its words.
         message: String,
     },
+    /// A rank ends the job with a code that is not zero: the job's code is its own.
+    Exits {
+        /// Who.
+        rank: u32,
+        /// The code.
+        code: i32,
+    },
     /// A rank does not keep to the protocol.
     Broken {
         /// Who.
@@ -219,6 +226,13 @@ impl Server {
             (_, "init" | "fullinit") => Err("it introduced itself a second time".to_owned()),
             (Phase::Finalized, _) => Err(format!("it sent {} after finalize", quote(command.as_bytes()))),
             (Phase::InFence, "abort") => self.abort(&mut exchange),
+            (Phase::InFence, "gasworks-exit" | "finalize") => {
+                if command == "finalize" {
+                    // It ends without the others: it gets its answer, and no other.
+                    self.in_fence -= 1;
+                }
+                self.serve(&mut exchange)
+            }
             (Phase::InFence, _) if message.get("thrid").is_none() => {
                 Err(format!("it sent {} while it waited in a fence", quote(command.as_bytes())))
             }
@@ -251,7 +265,7 @@ impl Server {
         let size = self.clients.len().to_string();
         let (version, subversion) = (("pmi-version", "2"), ("pmi-subversion", "0"));
         let identity = [version, subversion, ("rank", &rank.to_string()), ("size", &size), ("appnum", "0")];
-        let quiet = [("debugged", "FALSE"), ("pmiverbose", "FALSE")];
+        let quiet = [("debugged", "FALSE"), ("pmiverbose", "FALSE"), ("launcher", "gasrun")];
         exchange.answer(0, &[identity.as_slice(), &quiet].concat());
         exchange.out.push(Output::Joined { rank });
         self.clients[rank as usize].phase = Phase::Joined;
@@ -275,6 +289,12 @@ impl Server {
                 exchange.out.push(Output::Finalized { rank });
             }
             "abort" => self.abort(exchange)?,
+            "gasworks-exit" => {
+                let code = question.number("code").map_err(|e| e.to_string())?;
+                let code = i32::try_from(code).ok().filter(|code| (1..=255).contains(code));
+                let code = code.ok_or("it ends the job with a code that is none")?;
+                exchange.out.push(Output::Exits { rank, code });
+            }
             "job-getid" => exchange.answer(0, &[("jobid", &self.job)]),
             "kvs-put" => {
                 let (key, value) = (need("key")?.to_owned(), need("value")?.to_owned());

@@ -173,6 +173,9 @@ impl Job {
                 }
                 self.fail(&format!("{} aborted the job{text}", self.who(rank)), None, Some(rank));
             }
+            Output::Exits { rank, code } => {
+                self.exiting.get_or_insert((rank, code));
+            }
             Output::Broken { rank, what } => {
                 self.fail(&format!("{}: {what}", self.who(rank)), Some(code::FAILED), None);
             }

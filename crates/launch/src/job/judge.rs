@@ -9,7 +9,7 @@ use gasworks_os::process::{self, Exit};
 use gasworks_os::{limits, signals};
 use nix::sys::signal::Signal;
 
-use super::{CLOSING, GRACE, Job, LAST_WORDS, token};
+use super::{CLOSING, GRACE, Job, LAST_WORDS, STUCK, token};
 use crate::{code, report};
 
 impl Job {
@@ -21,7 +21,8 @@ impl Job {
         let kill_at = self.kill_at;
         let closing = self.hang_ups.front().map(|&(at, _)| at + CLOSING);
         let timeout = self.timeout.map(|(at, _)| at);
-        [kill_at, closing, timeout, asked].into_iter().flatten().min()
+        let stuck = self.stuck.map(|at| at + STUCK);
+        [kill_at, closing, timeout, asked, stuck].into_iter().flatten().min()
     }
 
     pub(super) fn look_at_the_clock(&mut self) {
@@ -54,6 +55,14 @@ impl Job {
                 format!("the job did not end within {seconds} s: still running: {}", observe::ranks(&left));
             self.fail(&text, Some(code::TIMED_OUT), None);
             return;
+        }
+        if self.stuck.is_some_and(|at| at + STUCK <= now) {
+            self.stuck = None;
+            if let Some((waiting, gone)) = self.server.stuck() {
+                let text = format!("{} has ended, and rank {waiting} waits for it", self.who(gone));
+                self.fail(&text, Some(code::FAILED), None);
+                return;
+            }
         }
         while let Some(&(at, rank)) = self.hang_ups.front()
             && at + CLOSING <= now
@@ -102,6 +111,8 @@ impl Job {
             if r.exit.is_none() && Some(rank) != spare {
                 // A group that is gone has ended already, which is about to be noticed.
                 let _ = process::kill_group(r.pid, signal);
+                // A stopped process does not hear of anything but its death.
+                let _ = process::kill_group(r.pid, Signal::SIGCONT);
             }
         }
     }
@@ -147,7 +158,11 @@ impl Job {
         }
         let midway = matches!(self.server.phase(rank), Phase::Greeted | Phase::Joined | Phase::InFence);
         match exit {
-            Exit::Signal(signal) if self.ended_by.is_some_and(|s| s as i32 == signal) => {
+            // Ranks of ours end with the code that a shell would give for the signal.
+            Exit::Signal(_) | Exit::Code(_)
+                if self.ended_by.is_some_and(|s| 128 + s as i32 == exit.code()) =>
+            {
+                let signal = exit.code() - 128;
                 let name = signals::name(signal);
                 let text = format!("the job was ended by signal {signal} ({name}), passed on to all ranks");
                 self.fail(&text, Some(exit.code()), None);
@@ -164,19 +179,18 @@ impl Job {
             }
             Exit::Code(0) => self.look_for_stuck(),
             Exit::Code(code) => {
-                self.fail(&format!("{} {exit}", self.who(rank)), Some(code), None);
+                // Of ranks that end with one code the one to name is the one whose code it was.
+                let whose =
+                    self.exiting.filter(|&(_, theirs)| theirs == code).map_or(rank, |(whose, _)| whose);
+                self.fail(&format!("{} {exit}", self.who(whose)), Some(code), None);
             }
         }
         Ok(())
     }
 
     pub(super) fn look_for_stuck(&mut self) {
-        if self.failed {
-            return;
-        }
-        if let Some((waiting, gone)) = self.server.stuck() {
-            let text = format!("{} has ended, and rank {waiting} waits for it", self.who(gone));
-            self.fail(&text, Some(code::FAILED), None);
+        if !self.failed && self.stuck.is_none() && self.server.stuck().is_some() {
+            self.stuck = Some(Instant::now());
         }
     }
 }

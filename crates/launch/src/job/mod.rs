@@ -52,6 +52,8 @@ const PASSED_ON: [Signal; 6] =
 const GRACE: Duration = Duration::from_secs(2);
 /// How long a rank may live on after it closed its connection without a word: as a rule it is just dying.
 const CLOSING: Duration = Duration::from_millis(500);
+/// How long a rank may wait for one that has ended: the ranks may be about to end all together.
+const STUCK: Duration = Duration::from_millis(500);
 /// How long the streams may take to run dry after everything that could write has ended.
 const DRAIN: Duration = Duration::from_secs(2);
 /// What is read of a rank that has ended before that is judged: all that a pipe holds. Something that the rank left
@@ -108,6 +110,10 @@ struct Job {
     code: Option<i32>,
     /// The rank that asked for the end: its own code is the job's.
     aborter: Option<u32>,
+    /// The rank that ends the job, and its code: the others end with the same.
+    exiting: Option<(u32, i32)>,
+    /// Since when a rank waits for one that has ended.
+    stuck: Option<Instant>,
     /// The signal of those that end a program that was passed on.
     ended_by: Option<Signal>,
     timeout: Option<(Instant, Duration)>,
@@ -137,6 +143,12 @@ pub(crate) fn run(options: &Options) -> Result<i32, Refused> {
     }
     let code = job.end();
     started.map(|()| code)
+}
+
+/// How long ranks may take to end after a signal: never less than they themselves count with.
+fn exit_timeout() -> Result<Duration, Refused> {
+    let own = report::EXIT_TIMEOUT.seconds()?.unwrap_or(Duration::from_secs(10));
+    Ok(own.max(gasworks_bootstrap::exit_timeout(1)?))
 }
 
 /// The processors to bind to, one for each rank.
@@ -198,9 +210,11 @@ impl Job {
             failed: false,
             code: None,
             aborter: None,
+            exiting: None,
+            stuck: None,
             ended_by: None,
             timeout: options.timeout.map(|t| (Instant::now() + t, t)),
-            exit_timeout: report::EXIT_TIMEOUT.seconds()?.unwrap_or(Duration::from_secs(10)),
+            exit_timeout: exit_timeout()?,
             kill_at: None,
             observation: Observation::new(options)?,
             inspector,

@@ -340,7 +340,8 @@ fn a_signal_is_not_ignored_for_ever() {
         let start = Instant::now();
         let mut child =
             gasrun(&["-n", "2", "sh", "-c", "trap '' TERM INT QUIT HUP; echo up; sleep 40; sleep 40"])
-                .env("GASNET_EXITTIMEOUT", "0.4")
+                .env("GASWORKS_EXIT_TIMEOUT", "0.4")
+                .env("GASNET_EXITTIMEOUT", "0.3")
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
                 .spawn()
@@ -403,7 +404,7 @@ fn failures_name_the_rank() {
         ("die-greeted", 137, "was killed by signal 9 (SIGKILL)"),
         ("die-between-fences", 137, "was killed by signal 9 (SIGKILL)"),
         ("exit-between-fences", 7, "exited with code 7"),
-        ("return-between-fences", 1, "exited with code 0 without finalize"),
+        ("quit-between-fences", 1, "exited with code 0 without finalize"),
         ("absent", 1, "has ended, and rank "),
         ("early-end", 1, "has ended, and rank "),
         ("abort", 42, "aborted the job: no, moreof this"),

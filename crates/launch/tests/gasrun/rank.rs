@@ -44,7 +44,7 @@ pub fn act(action: &str) -> ExitCode {
         }
         "die-between-fences" if odd => return fences(kill_me),
         "exit-between-fences" if odd => return fences(|| std::process::exit(7)),
-        "return-between-fences" if odd => return fences(|| std::process::exit(0)),
+        "quit-between-fences" if odd => return fences(|| gasworks_os::process::exit_now(0)),
         "absent" if odd => return ExitCode::SUCCESS,
         "early-end" if odd => join().finalize().expect("ended"),
         "abort" if odd => join().abort(42, "no; more\nof this"),

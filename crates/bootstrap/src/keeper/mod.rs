@@ -1,0 +1,498 @@
+//! The thread that sees to the end of this process: it hears the wishes of calls and hooks, comes to terms with the
+//! other ranks, tells the launcher, and ends the process. It also notices when the launcher or another rank is gone.
+//!
+//! A rank that computes looks at nothing for a long time; this thread sleeps until something happens, and costs
+//! nothing meanwhile. See `docs/decisions/0005-exit.md` for the protocol.
+
+mod star;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use gasworks_os::ending::{self, Wish};
+use gasworks_os::eventfd::EventFd;
+use gasworks_os::process;
+use gasworks_sync::kill_point;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+
+use crate::BootstrapError;
+use crate::lifeline::Word;
+use crate::link::Link;
+use star::{Heard, Star};
+
+/// How long the launcher has to end this rank, or this rank to notice by itself, when the launcher or another rank is
+/// gone: each of them knows more about it than this thread.
+const GRACE: Duration = Duration::from_millis(300);
+/// How long the caller of `exit` may take for what it still has to write.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How often the clock is looked at while the job ends.
+const TICK: Duration = Duration::from_millis(10);
+
+/// What the thread is told from outside.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    bell: &'static EventFd,
+    link: Arc<OnceLock<Arc<Link>>>,
+}
+
+impl Keeper {
+    /// Starts it for `rank`; `launcher` is a duplicate of the connection. `timeout` is the exit time-out, and
+    /// `patience` how long this rank waits for others at the start.
+    pub(crate) fn start(
+        rank: u32,
+        launcher: OwnedFd,
+        bell: &'static EventFd,
+        timeout: Duration,
+        patience: Duration,
+    ) -> Result<Self, BootstrapError> {
+        let link = Arc::new(OnceLock::new());
+        let mut state = State {
+            rank,
+            bell,
+            launcher: Some(launcher),
+            link: Arc::clone(&link),
+            star: None,
+            timeout,
+            patience,
+            phase: Phase::Running,
+            told: 0,
+            said: false,
+            pushed: 0,
+            lost: None,
+            missing: None,
+        };
+        let body = move || {
+            // The program's signals belong to the program's threads. A failure only means that they may come here.
+            let _ = SigSet::all().thread_block();
+            state.run();
+        };
+        std::thread::Builder::new()
+            .name("gasworks-keeper".into())
+            .stack_size(128 << 10)
+            .spawn(body)
+            .map_err(|source| BootstrapError::Io { during: "start the keeper of this rank", source })?;
+        Ok(Self { bell, link })
+    }
+
+    /// This rank has joined: from now on it can be told, and tell, of the end.
+    pub(crate) fn joined(&self, link: Arc<Link>) {
+        // There is one link in a process.
+        let _ = self.link.set(link);
+        let _ = self.bell.ring();
+    }
+}
+
+/// How far the end has come.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// Nobody wishes for it.
+    Running,
+    /// Somebody does, since then.
+    Asked { code: u8, since: Instant },
+    /// It is certain.
+    Ending(Ending),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ending {
+    code: u8,
+    since: Instant,
+    /// This rank has said that it is ready.
+    ready: bool,
+    /// Everybody is ready, or nobody is waited for any more.
+    go: bool,
+    /// Every rank of the job ends so.
+    whole: bool,
+    /// How many steps of the escalation have been taken.
+    steps: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    rank: u32,
+    bell: &'static EventFd,
+    launcher: Option<OwnedFd>,
+    link: Arc<OnceLock<Arc<Link>>>,
+    /// Made when the link is there.
+    star: Option<Star>,
+    timeout: Duration,
+    patience: Duration,
+    phase: Phase,
+    /// The last wish of this process that was taken up, as the code and one.
+    told: u16,
+    /// The leader has heard of it.
+    said: bool,
+    /// How many steps were taken to make the leader answer.
+    pushed: usize,
+    /// Since when the launcher is gone.
+    lost: Option<Instant>,
+    /// Which rank is gone without a word, and since when.
+    missing: Option<(u32, Instant)>,
+}
+
+/// What is sent to processes that do not end, and when, as parts of the time-out.
+const ESCALATION: [(f64, Signal); 3] =
+    [(0.5, Signal::SIGQUIT), (0.75, Signal::SIGTERM), (1.25, Signal::SIGKILL)];
+
+impl State {
+    /// Runs until this process ends, or goes on to its end by itself.
+    fn run(&mut self) {
+        loop {
+            let heard = self.wait();
+            if self.star.is_none()
+                && let Some(link) = self.link.get()
+            {
+                self.star = Some(Star::new(link.rank, link.size, &link.job, self.patience));
+                kill_point!("keeper.star");
+            }
+            for word in heard {
+                self.hear(word);
+            }
+            match ending::wish() {
+                Some(Wish::Leave { code }) if matches!(self.phase, Phase::Running) => {
+                    return self.leave(code);
+                }
+                Some(Wish::Exit { code, .. }) if self.told != u16::from(code) + 1 => {
+                    self.told = u16::from(code) + 1;
+                    self.wished_here(code);
+                }
+                _ => {}
+            }
+            self.look_for_the_dead();
+            self.look_at_the_clock();
+        }
+    }
+
+    /// Sleeps until something happens; gives what came from other ranks.
+    fn wait(&mut self) -> Vec<Heard> {
+        let pause = match self.phase {
+            Phase::Running if self.lost.is_none() && self.missing.is_none() => {
+                let next = self.star.as_ref().and_then(Star::next_try);
+                next.map(|at| at.saturating_duration_since(Instant::now()) + Duration::from_micros(500))
+            }
+            _ => Some(TICK),
+        };
+        let pause =
+            pause.map_or(PollTimeout::NONE, |pause| PollTimeout::try_from(pause).unwrap_or(PollTimeout::MAX));
+        // The flag that a stream socket sets as soon as the other side writes no more; nix has no name for it.
+        let half_closed = PollFlags::from_bits_retain(nix::libc::POLLRDHUP);
+        let mut fds = vec![PollFd::new(self.bell.as_fd(), PollFlags::POLLIN)];
+        fds.extend(self.launcher.iter().map(|fd| PollFd::new(fd.as_fd(), half_closed)));
+        let own = fds.len();
+        let others = self.star.iter().flat_map(Star::descriptors);
+        fds.extend(others.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+        // An interrupted or refused wait is one in which nothing has come.
+        let _ = poll(&mut fds, pause);
+        // `None` is a flag without a name, such as the one above.
+        let ready: Vec<bool> = fds.iter().map(|fd| fd.any() != Some(false)).collect();
+        drop(fds);
+        if ready[0] {
+            self.bell.clear();
+        }
+        if own == 2 && ready[1] {
+            self.launcher = None;
+            self.lost = Some(Instant::now());
+        }
+        let heard = self.star.as_mut().map(|star| star.turn(&ready[own..])).unwrap_or_default();
+        if let (Some(star), Some(link)) = (&self.star, self.link.get())
+            && star.is_met()
+        {
+            link.met.set();
+        }
+        heard
+    }
+
+    fn hear(&mut self, heard: Heard) {
+        match heard {
+            Heard::Exit { code } => self.wished(code),
+            Heard::Verdict { code } => self.end(code),
+            Heard::Go { whole } => {
+                if let Phase::Ending(ending) = &mut self.phase {
+                    (ending.go, ending.whole) = (true, whole);
+                }
+            }
+            Heard::Gone { rank, bye } => self.miss(rank, bye),
+        }
+    }
+
+    /// The process of another rank has ended: at the leader any, at the others the leader.
+    fn miss(&mut self, rank: u32, bye: bool) {
+        let leader = rank == 0;
+        if leader {
+            self.star = Some(Star::Alone);
+        }
+        match &mut self.phase {
+            Phase::Ending(ending) if leader => {
+                ending.go = true;
+            }
+            Phase::Asked { code, .. } if leader && (bye || *code != 0) => {
+                let code = *code;
+                self.end(code);
+            }
+            phase @ (Phase::Running | Phase::Asked { .. }) if !bye && ending::in_job() => {
+                // It did not wish for an end with code 0, so this is none.
+                if leader {
+                    *phase = Phase::Running;
+                }
+                self.missing.get_or_insert_with(|| (rank, Instant::now()));
+            }
+            _ => {}
+        }
+    }
+
+    /// This process wishes for the end.
+    fn wished_here(&mut self, code: u8) {
+        if let (Some(link), true) = (self.link.get(), code != 0) {
+            link.announce_exit(code);
+        }
+        kill_point!("keeper.wished");
+        match self.star {
+            // The leader is told as soon as there is a way.
+            Some(Star::Follower(_)) | None => {
+                self.said = false;
+                self.ask(code);
+            }
+            Some(Star::Leader(_) | Star::Alone) => self.wished(code),
+        }
+    }
+
+    fn ask(&mut self, code: u8) {
+        if let Phase::Running | Phase::Asked { code: 0, .. } = self.phase {
+            self.phase = Phase::Asked { code, since: Instant::now() };
+        }
+    }
+
+    /// At the leader, or at a rank alone: somebody wishes for the end.
+    fn wished(&mut self, code: u8) {
+        // What this process itself wished for before comes first.
+        let own = match ending::wish() {
+            Some(Wish::Exit { code, .. }) => code,
+            _ => 0,
+        };
+        match (own, code) {
+            (0, 0) => {
+                if matches!(self.phase, Phase::Running) {
+                    self.ask(0);
+                }
+            }
+            (0, code) | (code, _) => self.end(code),
+        }
+    }
+
+    /// It is certain: the job ends with `code`.
+    fn end(&mut self, code: u8) {
+        if matches!(self.phase, Phase::Ending(_)) {
+            return;
+        }
+        kill_point!("keeper.verdict");
+        if let Some(star @ Star::Leader(_)) = &mut self.star {
+            star.say(Word::Verdict { code });
+        }
+        self.phase = Phase::Ending(Ending {
+            code,
+            since: Instant::now(),
+            ready: false,
+            go: false,
+            whole: false,
+            steps: 0,
+        });
+        let own = matches!(ending::wish(), Some(Wish::Exit { .. }));
+        // The program's own code runs there, which may take as long as it likes.
+        let speaker = std::thread::Builder::new().name("gasworks-end".into());
+        if speaker.spawn(move || ending::speak(!own)).is_err() {
+            self.get_ready();
+        }
+    }
+
+    fn look_for_the_dead(&mut self) {
+        if let Phase::Ending(_) = self.phase {
+            return;
+        }
+        if self.lost.is_some_and(|at| at.elapsed() > GRACE) {
+            self.lost = None;
+            if ending::in_job() {
+                gasworks_os::say(&format!(
+                    "gasworks: rank {}: the launcher is gone (it closed the connection): this rank ends",
+                    self.rank
+                ));
+                process::exit_now(1);
+            }
+        }
+        if let Some((rank, _)) = self.missing.filter(|(_, at)| at.elapsed() > GRACE) {
+            self.missing = None;
+            gasworks_os::say(&format!(
+                "gasworks: rank {}: rank {rank} is gone without a word: the job ends",
+                self.rank
+            ));
+            self.end(1);
+        }
+    }
+
+    fn look_at_the_clock(&mut self) {
+        match self.phase {
+            Phase::Running => {}
+            Phase::Asked { code, since } => self.while_asked(code, since),
+            Phase::Ending(ending) => self.while_ending(ending),
+        }
+    }
+
+    fn while_asked(&mut self, code: u8, since: Instant) {
+        let waited = since.elapsed();
+        match &mut self.star {
+            Some(Star::Leader(leader)) => {
+                let own = matches!(ending::wish(), Some(Wish::Exit { .. }));
+                if own && leader.wished_by_all() {
+                    return self.end(0);
+                }
+                if waited > self.timeout {
+                    let mut absent = leader.absent();
+                    if !own {
+                        absent.insert(0, 0);
+                    }
+                    self.tell_of(&absent);
+                    self.end(0);
+                }
+            }
+            Some(Star::Alone) => self.end(code),
+            star @ (None | Some(Star::Follower(_))) => {
+                if !star.as_ref().is_some_and(Star::is_met) {
+                    // The leader may be about to come.
+                    let limit = if code == 0 { self.timeout * 3 / 2 } else { self.timeout / 2 };
+                    if waited > limit {
+                        self.end(code);
+                    }
+                    return;
+                }
+                let Some(star) = star else { return };
+                if !self.said {
+                    star.say(Word::Exit { code });
+                    self.said = true;
+                    self.phase = Phase::Asked { code, since: Instant::now() };
+                    return;
+                }
+                // The leader decides at once, or for code 0 at the end of the time-out, unless it is stopped: then it is
+                // first let run, and hears what was said to it before any signal.
+                let limit = if code == 0 { self.timeout * 5 / 4 } else { self.timeout / 4 };
+                let steps = [Signal::SIGCONT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGKILL];
+                let step =
+                    (waited.saturating_sub(limit).as_secs_f64() / self.timeout.as_secs_f64() * 4.0) as usize;
+                if waited > limit && step >= self.pushed {
+                    if let Some(&signal) = steps.get(self.pushed) {
+                        star.signal(signal);
+                    }
+                    self.pushed += 1;
+                }
+                if waited > limit + self.timeout * 5 / 4 {
+                    self.end(code);
+                }
+            }
+        }
+    }
+
+    fn tell_of(&self, absent: &[u32]) {
+        let list: Vec<String> = absent.iter().take(8).map(u32::to_string).collect();
+        let more = if absent.len() > 8 { ", ..." } else { "" };
+        gasworks_os::say(&format!(
+            "gasworks: the job ends by exit(0), which not all ranks have called within {:.1} s \
+             (GASNET_EXITTIMEOUT): rank {}{more} did not",
+            self.timeout.as_secs_f64(),
+            list.join(", ")
+        ));
+    }
+
+    /// This rank has done what it does before the end.
+    fn get_ready(&mut self) {
+        let Phase::Ending(ending) = &mut self.phase else { return };
+        if ending.ready {
+            return;
+        }
+        ending.ready = true;
+        kill_point!("keeper.ready");
+        if let Some(star @ Star::Follower(_)) = &mut self.star {
+            star.say(Word::Ready);
+        }
+    }
+
+    fn while_ending(&mut self, ending: Ending) {
+        let Ending { since, go, steps, .. } = ending;
+        let waited = since.elapsed();
+        let speaking = matches!(ending::wish(), Some(Wish::Exit { speaking: true, .. }));
+        if ending::has_spoken() && (!speaking || waited > LAST_WORDS) {
+            self.get_ready();
+        }
+        let due = |step: usize| ESCALATION.get(step).is_some_and(|(p, _)| waited > self.timeout.mul_f64(*p));
+        if due(steps) {
+            let (_, signal) = ESCALATION[steps];
+            if let Some(star @ Star::Leader(_)) = &self.star {
+                star.signal(signal);
+            }
+            if signal == Signal::SIGTERM && !ending.ready {
+                let speaker = std::thread::Builder::new().name("gasworks-end".into());
+                // Without it the end comes a quarter of the time-out later.
+                let _ = speaker.spawn(|| ending::raise_if_handled(Signal::SIGTERM));
+            }
+            if let Phase::Ending(ending) = &mut self.phase {
+                ending.steps += 1;
+            }
+        }
+        let late = waited > self.timeout;
+        if late {
+            self.get_ready();
+        }
+        let Phase::Ending(ending @ Ending { code, ready, .. }) = self.phase else { return };
+        let (over, whole) = match &mut self.star {
+            None => (ready, false),
+            Some(Star::Alone) => (ready, ending.whole || self.link.get().is_some_and(|link| link.size == 1)),
+            Some(star @ Star::Follower(_)) => {
+                (ready && (go || !star.is_met() || waited > self.timeout * 5 / 4), ending.whole)
+            }
+            Some(Star::Leader(leader)) => {
+                let mut whole = ending.whole;
+                if !go && ready && (late || leader.all_ready(waited < self.timeout / 4)) {
+                    whole = leader.is_whole();
+                    self.phase = Phase::Ending(Ending { go: true, whole, ..ending });
+                    if let Some(star) = &mut self.star {
+                        star.say(Word::Go { whole });
+                    }
+                }
+                let Some(Star::Leader(leader)) = &self.star else { return };
+                let told = matches!(self.phase, Phase::Ending(Ending { go: true, .. }));
+                (told && (leader.all_gone() || waited > self.timeout * 3 / 2), whole)
+            }
+        };
+        if over {
+            self.finish(code, whole)
+        }
+    }
+
+    /// Ends this process.
+    fn finish(&self, code: u8, whole: bool) -> ! {
+        if let Some(link) = self.link.get() {
+            // A launcher that kills the others when one ends without this word makes that the job's code. So it is said
+            // with any code where all ranks end by themselves; but where there is an error nothing long is waited for.
+            if code == 0 {
+                link.finalize_at_exit(self.timeout);
+            } else if whole && !link.ours {
+                link.finalize_at_exit(LAST_WORDS.min(self.timeout));
+            }
+        }
+        kill_point!("keeper.finish");
+        process::exit_now(code.into())
+    }
+
+    /// This process ends by itself, and the job need not.
+    fn leave(&mut self, code: u8) {
+        if let Some(star) = &mut self.star {
+            star.say(Word::Bye);
+        }
+        kill_point!("keeper.bye");
+        if code == 0
+            && let Some(link) = self.link.get()
+        {
+            link.finalize_at_exit(self.timeout);
+        }
+        ending::let_go();
+    }
+}

@@ -1,0 +1,391 @@
+//! How this process leaves its job: what calls and hooks wish for, and the hooks themselves.
+//!
+//! Whoever wants the process to end writes a *wish* and rings a bell. A thread of the layer above, the keeper, reads
+//! it, comes to terms with the other ranks and the launcher, and ends the process. So a call, a signal handler and a
+//! return from `main` all come to the same place, and a signal handler does next to nothing.
+//!
+//! # Invariants
+//! E1. A signal handler reads and writes atomics of the registry and calls async-signal-safe functions, nothing else.
+//!     The exit hook runs where `exit` was called, which is no signal handler of ours.
+//! E2. These calls take numbers, or structures that live through the call; all zeroes is a valid `sigaction`.
+//! E3. The bell's descriptor stays open as long as the process lives: its owner is leaked.
+//! E4. C's standard output is a valid stream from the start of the process to its end.
+
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant};
+
+use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use nix::sys::signal::Signal;
+
+use crate::eventfd::EventFd;
+use crate::{OsError, Result, futex, jobs, process};
+
+/// What the hooks read; lives in the registry of [`jobs`].
+pub(crate) struct State {
+    /// The process that armed it: a forked child is none of ours.
+    pid: AtomicU32,
+    /// The bell's descriptor.
+    bell: AtomicU32,
+    /// Whether an end by libc's `exit` with a job open ends the job.
+    catch: AtomicU32,
+    /// How long a thread that wished for the end waits for it, in milliseconds.
+    patience: AtomicU64,
+    /// Jobs that this process has entered and not left.
+    jobs: AtomicU32,
+    wish: AtomicU32,
+    /// The thread that runs the program's own handlers at the end, or 0; then whether it is done.
+    speaker: AtomicU32,
+    spoken: AtomicU32,
+    /// A futex: 0, and [`LEFT`] once the keeper has seen to an end that goes on by itself.
+    stage: AtomicU32,
+}
+
+impl State {
+    pub(crate) const fn new() -> State {
+        State {
+            pid: AtomicU32::new(0),
+            bell: AtomicU32::new(0),
+            catch: AtomicU32::new(1),
+            patience: AtomicU64::new(0),
+            jobs: AtomicU32::new(0),
+            wish: AtomicU32::new(0),
+            speaker: AtomicU32::new(0),
+            spoken: AtomicU32::new(0),
+            stage: AtomicU32::new(0),
+        }
+    }
+
+    fn is_ours(&self) -> bool {
+        self.pid.load(Ordering::Acquire) == std::process::id()
+    }
+
+    /// Enters a wish, unless one is there that comes first: the end of the job before that of the process alone, and
+    /// the first code that is not zero before any other.
+    fn enter(&self, wanted: u32) {
+        let mut now = self.wish.load(Ordering::Acquire);
+        loop {
+            let upgrade = now & EXIT == 0 || (now & CODE == 0 && wanted & CODE != 0);
+            if now != 0 && !(upgrade && wanted & EXIT != 0) {
+                break;
+            }
+            match self.wish.compare_exchange(now, wanted, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break,
+                Err(other) => now = other,
+            }
+        }
+        self.ring();
+    }
+
+    fn ring(&self) {
+        let one = 1u64.to_ne_bytes();
+        let bell = self.bell.load(Ordering::Acquire) as i32;
+        // SAFETY: E3; the bytes are ours, and write is async-signal-safe (E1). A full counter is readable already.
+        unsafe { libc::write(bell, one.as_ptr().cast(), one.len()) };
+    }
+
+    /// The caller of `exit` has nothing more to write.
+    fn said_all(&self) {
+        self.wish.fetch_and(!SPEAKING, Ordering::AcqRel);
+        self.ring();
+    }
+
+    /// Waits until the keeper has let this thread go on, or has ended the process.
+    fn park(&self, code: i32) {
+        // A handler of the program that ends the process in its turn has done what it had to.
+        if self.speaker.load(Ordering::Acquire) == thread() {
+            self.spoken.store(1, Ordering::Release);
+            self.ring();
+        }
+        let patience = Duration::from_millis(self.patience.load(Ordering::Acquire));
+        let begun = Instant::now();
+        while self.stage.load(Ordering::Acquire) != LEFT {
+            if begun.elapsed() > patience {
+                process::exit_now(code);
+            }
+            futex::wait(&self.stage, 0, Some(Duration::from_millis(100)));
+        }
+    }
+}
+
+const CODE: u32 = 0xff;
+const LEAVE: u32 = 1 << 8;
+const EXIT: u32 = 1 << 9;
+const SPEAKING: u32 = 1 << 10;
+const LEFT: u32 = 1;
+
+/// What somebody in this process wishes for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// This process ends by itself with this code, and the job need not end with it.
+    Leave {
+        /// Its exit code.
+        code: u8,
+    },
+    /// The whole job is to end.
+    Exit {
+        /// With this code.
+        code: u8,
+        /// Whether the caller still has something to write, and says so when it has done.
+        speaking: bool,
+    },
+}
+
+/// The signals that end a program and, unless the program handles them itself, end its job.
+const ENDING: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
+
+/// Installs the hooks: from now on wishes ring the bell that is returned. Once in a process.
+///
+/// With `catch` an end by `exit` or by a return from `main` while a job is open is a wish to end the job. A thread
+/// that waits for the end waits no longer than `patience`.
+pub fn arm(catch: bool, patience: Duration) -> Result<&'static EventFd> {
+    let bell: &'static EventFd = Box::leak(Box::new(EventFd::new()?));
+    let state = jobs::ending();
+    state.bell.store(bell.as_fd().as_raw_fd().unsigned_abs(), Ordering::Release);
+    state.catch.store(u32::from(catch), Ordering::Release);
+    state.patience.store(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX), Ordering::Release);
+    state.pid.store(std::process::id(), Ordering::Release);
+    for signal in ENDING {
+        take_over(signal)?;
+    }
+    // SAFETY: E2; the function takes what the system gives it, and the argument is not used.
+    if unsafe { on_exit(at_exit, std::ptr::null_mut()) } != 0 {
+        return Err(OsError::last("install", "an exit hook"));
+    }
+    Ok(bell)
+}
+
+/// Whether the hooks are installed, and by this very process.
+pub fn is_armed() -> bool {
+    jobs::ending().is_ours()
+}
+
+unsafe extern "C" {
+    /// As `atexit`, but the hook is told the code. Of the GNU C library.
+    fn on_exit(hook: extern "C" fn(i32, *mut libc::c_void), argument: *mut libc::c_void) -> i32;
+    #[link_name = "stdout"]
+    static C_STDOUT: *mut libc::FILE;
+}
+
+/// Handles `signal`, if so far nobody does.
+fn take_over(signal: Signal) -> Result<()> {
+    if disposition(signal)? != libc::SIG_DFL {
+        return Ok(());
+    }
+    // SAFETY: E2. The handler keeps to E1. SA_RESTART: the program goes on undisturbed until the keeper ends it.
+    let done = unsafe {
+        let mut wanted: libc::sigaction = std::mem::zeroed();
+        wanted.sa_sigaction = ours();
+        wanted.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+        libc::sigaction(signal as i32, &raw const wanted, std::ptr::null_mut())
+    };
+    if done == 0 { Ok(()) } else { Err(OsError::last("install a handler for", signal)) }
+}
+
+fn ours() -> libc::sighandler_t {
+    let handler: extern "C" fn(i32) = on_signal;
+    handler as libc::sighandler_t
+}
+
+fn disposition(signal: Signal) -> Result<libc::sighandler_t> {
+    // SAFETY: E2.
+    unsafe {
+        let mut present: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(signal as i32, std::ptr::null(), &raw mut present) != 0 {
+            return Err(OsError::last("read the handler of", signal));
+        }
+        Ok(present.sa_sigaction)
+    }
+}
+
+/// Whether the program handles `signal` itself.
+pub fn program_handles(signal: Signal) -> bool {
+    disposition(signal).is_ok_and(|now| ![libc::SIG_DFL, libc::SIG_IGN, ours()].contains(&now))
+}
+
+/// What a process does that is told to end: the program's own handler of SIGQUIT, if `quit`, and what the standard
+/// streams still hold. Called on a thread of its own; the bell rings when it is done, also where the handler ends the
+/// process in its turn.
+pub fn speak(quit: bool) {
+    let state = jobs::ending();
+    state.speaker.store(thread(), Ordering::Release);
+    if quit && program_handles(Signal::SIGQUIT) {
+        raise_here(Signal::SIGQUIT);
+    }
+    flush();
+    state.spoken.store(1, Ordering::Release);
+    state.ring();
+}
+
+/// Whether [`speak`] is done.
+pub fn has_spoken() -> bool {
+    jobs::ending().spoken.load(Ordering::Acquire) != 0
+}
+
+/// Raises `signal` in this thread, if the program handles it, and returns when its handler has.
+pub fn raise_if_handled(signal: Signal) {
+    if program_handles(signal) {
+        raise_here(signal);
+    }
+}
+
+fn raise_here(signal: Signal) {
+    let one: nix::sys::signal::SigSet = std::iter::once(signal).collect();
+    // Neither can fail for a signal that exists.
+    let _ = one.thread_unblock();
+    let _ = nix::sys::signal::raise(signal);
+}
+
+fn thread() -> u32 {
+    nix::unistd::gettid().as_raw().unsigned_abs()
+}
+
+extern "C" fn on_signal(signal: i32) {
+    let state = jobs::ending();
+    if state.is_ours() && state.jobs.load(Ordering::Acquire) > 0 {
+        // The program goes on for a moment: it must not see that anything was called.
+        let errno = nix::errno::Errno::last_raw();
+        state.enter(EXIT | (128 + signal as u32) & CODE);
+        nix::errno::Errno::set_raw(errno);
+        return;
+    }
+    // No job: what the system does for a program that does not handle it.
+    // SAFETY: E1, E2: the signal is blocked while this handler runs, and ends the process when it returns.
+    unsafe {
+        let default: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, &raw const default, std::ptr::null_mut());
+        libc::raise(signal);
+    }
+}
+
+extern "C" fn at_exit(code: i32, _: *mut libc::c_void) {
+    let state = jobs::ending();
+    if !state.is_ours() {
+        return;
+    }
+    let caught = state.jobs.load(Ordering::Acquire) > 0 && state.catch.load(Ordering::Acquire) != 0;
+    if caught {
+        state.enter(EXIT | SPEAKING | byte(code));
+        flush();
+        state.said_all();
+    } else {
+        state.enter(LEAVE | byte(code));
+    }
+    state.park(code);
+}
+
+/// A code as the system keeps it; one that is not zero stays so.
+fn byte(code: i32) -> u32 {
+    match code as u32 & CODE {
+        0 if code != 0 => 1,
+        code => code,
+    }
+}
+
+/// Ends the whole job with `code`, from any thread, also in a handler of a message: this process and, within the exit
+/// time-out, every other rank. Where this process is in no job, only the process ends. Functions registered with
+/// `atexit` do not run. The first code that is not zero is the job's.
+pub fn exit(code: i32) -> ! {
+    begin_exit(code);
+    finish_exit(code)
+}
+
+/// The first half of [`exit`], for a caller that has something to say to the launcher before the process ends. What
+/// takes long there is cut short.
+pub fn begin_exit(code: i32) {
+    let state = jobs::ending();
+    if state.is_ours() {
+        state.enter(EXIT | SPEAKING | byte(code));
+    }
+}
+
+/// The second half of [`exit`].
+pub fn finish_exit(code: i32) -> ! {
+    let state = jobs::ending();
+    flush();
+    if state.is_ours() {
+        state.said_all();
+        state.park(byte(code) as i32);
+    }
+    process::exit_now(byte(code) as i32)
+}
+
+/// Waits for the keeper to end this process: for a thread that has no part in that.
+pub fn wait_for_the_end() -> ! {
+    jobs::ending().park(1);
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// Writes out what the standard streams of Rust and C still hold.
+pub fn flush() {
+    // Nobody could be told of a failure.
+    let _ = std::io::stdout().flush();
+    // SAFETY: E4.
+    unsafe { libc::fflush(C_STDOUT) };
+}
+
+/// A job begins in this process.
+pub fn enter_job() {
+    jobs::ending().jobs.fetch_add(1, Ordering::AcqRel);
+}
+
+/// A job has ended in good order in this process.
+pub fn leave_job() {
+    jobs::ending().jobs.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// Whether this process is in a job.
+pub fn in_job() -> bool {
+    jobs::ending().jobs.load(Ordering::Acquire) > 0
+}
+
+/// What is wished for at present.
+pub fn wish() -> Option<Wish> {
+    let wish = jobs::ending().wish.load(Ordering::Acquire);
+    let code = (wish & CODE) as u8;
+    match wish {
+        _ if wish & EXIT != 0 => Some(Wish::Exit { code, speaking: wish & SPEAKING != 0 }),
+        _ if wish & LEAVE != 0 => Some(Wish::Leave { code }),
+        _ => None,
+    }
+}
+
+/// Lets the thread that ends the process by itself go on.
+pub fn let_go() {
+    let state = jobs::ending();
+    state.stage.store(LEFT, Ordering::Release);
+    futex::wake(&state.stage, u32::MAX);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(wishes: &[u32]) -> u32 {
+        let state = State::new();
+        // Rung into the void: no process has this descriptor.
+        state.bell.store(u32::MAX, Ordering::Relaxed);
+        wishes.iter().for_each(|&wish| state.enter(wish));
+        state.wish.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn the_first_code_that_is_not_zero_wins() {
+        assert_eq!(after(&[EXIT | 3, EXIT | 4, EXIT]), EXIT | 3);
+        assert_eq!(after(&[EXIT, EXIT | 4, EXIT | 5]), EXIT | 4);
+        assert_eq!(after(&[LEAVE | 1, EXIT, LEAVE | 2]), EXIT);
+        assert_eq!(after(&[LEAVE, LEAVE | 2]), LEAVE);
+        assert_eq!((byte(0), byte(256), byte(263), byte(-1)), (0, 1, 7, 255));
+    }
+
+    #[test]
+    fn handlers_of_the_program_are_told_from_none() {
+        assert!(!program_handles(Signal::SIGWINCH));
+        take_over(Signal::SIGWINCH).expect("installed");
+        assert!(!program_handles(Signal::SIGWINCH));
+        assert_eq!(disposition(Signal::SIGWINCH).expect("read"), ours());
+        assert!(!is_armed() && wish().is_none() && !in_job());
+    }
+}

@@ -1,0 +1,269 @@
+//! What the ranks do. See the invariants of the module above.
+
+use bytemuck::Zeroable;
+use gasworks::{Config, Error, Job, Par, Request, ShortRequest, Table};
+use nix::sys::signal::Signal;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Longer than any of these jobs may take.
+const FOR_EVER: Duration = Duration::from_secs(30);
+
+struct Rank {
+    job: Job<Par>,
+    end: ShortRequest<i32>,
+    fall: ShortRequest<u32>,
+}
+
+fn end_it(_: Request<'_, Par>, code: i32) {
+    gasworks::exit(code)
+}
+
+fn fall(_: Request<'_, Par>, _: u32) {
+    panic!("in a handler")
+}
+
+fn open() -> Result<Rank, Error> {
+    let mut table = Table::<Par>::new();
+    let end = table.short_request("end", end_it)?;
+    let fall = table.short_request("fall", fall)?;
+    let job = Job::open(Config::from_env()?.segment(4096), table)?;
+    Ok(Rank { job, end, fall })
+}
+
+/// This rank, as the launcher says before anything is open.
+fn rank_told() -> u32 {
+    let row = gasworks_bootstrap::SETTINGS.iter().find(|row| row.name == "PMI_RANK");
+    row.and_then(|row| row.number().ok().flatten()).unwrap_or(0) as u32
+}
+
+/// Looks at nothing until the end.
+fn compute() -> ! {
+    let begun = Instant::now();
+    let mut sum = 0u64;
+    while begun.elapsed() < FOR_EVER {
+        for n in 0..100_000u64 {
+            sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(n));
+        }
+        // Two cores are shared by three ranks and whoever else works here.
+        std::thread::yield_now();
+    }
+    println!("rank ended too late");
+    std::process::exit(99)
+}
+
+fn raise(signal: Signal) {
+    nix::sys::signal::raise(signal).unwrap_or_else(|e| panic!("raising {signal}: {e}"));
+}
+
+fn handle(signal: Signal, handler: extern "C" fn(i32)) {
+    use nix::sys::signal::{SigHandler, signal as install};
+    // SAFETY: N1 for each handler below.
+    let done = unsafe { install(signal, SigHandler::Handler(handler)) };
+    done.unwrap_or_else(|e| panic!("handling {signal}: {e}"));
+}
+
+extern "C" fn on_quit(_: i32) {
+    const TEXT: &[u8] = b"quit handler ran\n";
+    // SAFETY: N2.
+    unsafe { nix::libc::write(1, TEXT.as_ptr().cast(), TEXT.len()) };
+}
+
+extern "C" fn for_ever(_: i32) {
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+extern "C" fn exits(_: i32) {
+    gasworks::exit(11)
+}
+
+extern "C" fn exits_with_7(_: i32) {
+    gasworks::exit(7)
+}
+
+extern "C" fn exit_hook() {
+    const TEXT: &[u8] = b"an exit hook of the program ran: rank ended too late\n";
+    // SAFETY: N2.
+    unsafe { nix::libc::write(1, TEXT.as_ptr().cast(), TEXT.len()) };
+}
+
+/// A job of all ranks that is used and closed.
+fn one_job() -> Result<u32, Error> {
+    let Rank { job, .. } = open()?;
+    {
+        let agent = job.agent()?;
+        let mine = job.alloc::<u64>(1)?;
+        let next = (job.rank() + 1) % job.ranks();
+        agent.put(gasworks::GlobalPtr::new(next, mine.offset()), &[u64::from(job.rank()) + 1])?;
+        agent.barrier()?;
+        let mut found = [u64::zeroed()];
+        agent.get(mine, &mut found)?;
+        if found[0] == 0 {
+            return Err(Error::Program("nothing was put".into()));
+        }
+    }
+    let rank = job.rank();
+    job.close()?;
+    Ok(rank)
+}
+
+/// Plays this process's part in the case `name`, in which `victim` acts.
+pub fn act(name: &str, victim: u32) -> ExitCode {
+    match play(name, victim) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn play(name: &str, victim: u32) -> Result<(), Error> {
+    let acts = rank_told() == victim;
+    match name {
+        "close" => return one_job().map(drop),
+        "job-after-job" => {
+            let mut rank = 0;
+            for _ in 0..3 {
+                rank = one_job()?;
+            }
+            println!("rank {rank} was in 3 jobs");
+            return Ok(());
+        }
+        "exit-after-close" => {
+            one_job()?;
+            if acts {
+                std::process::exit(5);
+            }
+            compute()
+        }
+        "exit-before-open" if acts => gasworks::exit(7),
+        "exit-while-opening" | "exit-zero-while-opening" => {
+            let code = if name == "exit-while-opening" { 7 } else { 0 };
+            if acts {
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(100));
+                    gasworks::exit(code)
+                });
+            } else if (rank_told() + 1) % super::RANKS == victim {
+                // It comes late, so that the others are still at it.
+                std::thread::sleep(Duration::from_millis(400));
+            }
+            drop(open()?);
+            compute()
+        }
+        "exit-in-signal" if acts => handle(Signal::SIGUSR1, exits_with_7),
+        "quit-handler" if !acts => handle(Signal::SIGQUIT, on_quit),
+        "quit-handler-forever" if !acts => handle(Signal::SIGQUIT, for_ever),
+        "quit-handler-exits" if !acts => handle(Signal::SIGQUIT, exits),
+        // SAFETY: N2; the hook lives as long as the program.
+        "bypass-atexit" => unsafe {
+            nix::libc::atexit(exit_hook);
+        },
+        _ => {}
+    }
+    let rank = open()?;
+    let (job, me) = (&rank.job, rank.job.rank());
+    let agent = job.agent()?;
+    agent.barrier()?;
+    let other = (victim + 1) % job.ranks();
+    if acts && name != "return-not-caught" {
+        // So that the others are deep in their work.
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    match name {
+        "exit-zero-by-all" => gasworks::exit(0),
+        "exit-by-all" => gasworks::exit(me as i32 + 3),
+        "exit-zero-then-another" if me == other => {
+            std::thread::sleep(Duration::from_millis(250));
+            gasworks::exit(9)
+        }
+        "bypass-atexit" => {
+            print!("no exit hook of the program");
+            gasworks::exit(0)
+        }
+        "return-open-by-all" => {
+            std::mem::forget(rank);
+            return Ok(());
+        }
+        "exit-in-handler" | "panic-in-handler" => {
+            if me == other {
+                let call = |agent: &gasworks::Agent<'_, Par>| match name {
+                    "exit-in-handler" => agent.request_short(victim, rank.end, 7),
+                    _ => agent.request_short(victim, rank.fall, 7),
+                };
+                call(&agent)?;
+                compute()
+            }
+            if me == victim {
+                return agent.wait_until(|| false);
+            }
+        }
+        "quit-handler" if !acts => print!("what was printed before"),
+        "stopped" | "stopped-zero" if me == other => raise(Signal::SIGSTOP),
+        "return-not-caught" if !acts => {
+            std::thread::sleep(Duration::from_millis(1500));
+            println!("rank {me} went on");
+            if victim != 1 {
+                println!("rank 0 went on, rank 2 went on");
+            }
+            gasworks::exit(0)
+        }
+        _ => {}
+    }
+    if !acts {
+        compute()
+    }
+    match name {
+        "exit" | "quit-handler" | "quit-handler-forever" | "quit-handler-exits" | "stopped" => {
+            gasworks::exit(7)
+        }
+        "exit-zero" | "exit-zero-then-another" | "stopped-zero" => gasworks::exit(0),
+        "exit-large" => gasworks::exit(512),
+        "exit-in-thread" => {
+            std::thread::spawn(|| gasworks::exit(7));
+            let phase = agent.barrier();
+            phase.map(drop)
+        }
+        "exit-in-signal" => {
+            raise(Signal::SIGUSR1);
+            compute()
+        }
+        "libc-exit" => std::process::exit(7),
+        "return-open" | "return-not-caught" => {
+            std::mem::forget(rank);
+            Ok(())
+        }
+        "return-error" => Err(Error::Program("this rank has had enough".into())),
+        "return-dropped" => Ok(()),
+        "abort" => job.abort(42, "asked to"),
+        "panic" => panic!("on purpose"),
+        "panic-in-thread" => {
+            std::thread::scope(|scope| {
+                scope.spawn(|| panic!("on purpose, elsewhere"));
+            });
+            Ok(())
+        }
+        "sigterm" => signalled(Signal::SIGTERM),
+        "sigint" => signalled(Signal::SIGINT),
+        "sigquit" => signalled(Signal::SIGQUIT),
+        "sighup" => signalled(Signal::SIGHUP),
+        "sigkill" => signalled(Signal::SIGKILL),
+        "sigsegv" => signalled(Signal::SIGSEGV),
+        "libc-abort" => std::process::abort(),
+        other => {
+            let _ = std::io::stdout().flush();
+            Err(Error::Program(format!("no case {other:?}")))
+        }
+    }
+}
+
+fn signalled(signal: Signal) -> Result<(), Error> {
+    raise(signal);
+    // Rust's own handler of SIGSEGV puts the default action back and waits for the fault to come again.
+    raise(signal);
+    compute()
+}
