@@ -79,6 +79,27 @@ fn ways() -> impl Iterator<Item = Row> {
     })
 }
 
+/// The suite in jobs that are observed: whatever goes through the decorators arrives as without them.
+fn observed() -> impl Iterator<Item = Row> {
+    ["seq", "par"].into_iter().map(|mode| {
+        let name = format!("conformance/pshm/{mode}/4/observed");
+        Row::new(name.clone(), move |world, log| {
+            let (built, dir) = (world.built(Build::Debug)?, world.scratch(&name)?);
+            let suite =
+                built.gasrun_with(4, "--stats=counts.json --trace trace.json", "gasworks-conformance")?;
+            let leftovers = Leftovers::before();
+            let ended = log.run_ok(&suite.words(&format!("--mode {mode}")).dir(&dir))?;
+            leftovers.check()?;
+            for (file, wanted) in [("counts.json", "short request handled"), ("trace.json", "traceEvents")] {
+                let text =
+                    std::fs::read_to_string(dir.join(file)).with_context(|| format!("reading {file}"))?;
+                ensure!(text.contains(wanted), "{file} holds no {wanted:?}: {} bytes", text.len());
+            }
+            enough(&ended.output, "pshm", 4)
+        })
+    })
+}
+
 pub fn rows(extent: Extent) -> Vec<Row> {
     let cells = cells(extent).into_iter().map(|cell| {
         let Cell { transport, mode, ranks, build } = cell;
@@ -90,7 +111,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
             enough(&ended.output, transport, ranks)
         })
     });
-    cells.chain(ways()).collect()
+    cells.chain(ways()).chain(observed()).collect()
 }
 
 fn command(world: &World, cell: Cell) -> Result<Cmd> {
