@@ -1,6 +1,6 @@
 use super::recorder::{About, Open};
 use super::*;
-use crate::message::{Encoded, Head, Landing, Returned};
+use crate::message::{Encoded, Head, Landing, Returned, first_word};
 use crate::{Arrived, Category, Class, Limits, Name, Rank, Reservation, SharedBarrier, Wire, WireError};
 use gasworks_os::memfd::MemFd;
 use gasworks_sync::atomic::{AtomicU32, Ordering};
@@ -61,7 +61,9 @@ fn messages_are_counted_and_recorded() {
     recorder.name_handler(200, "a name that is longer than what there is room for");
     let wire = Observed::new(recorder, 3, 4, Box::new(Echo::default()) as Box<dyn Wire>);
     assert_eq!((wire.name(), wire.limits().max_long), ("echo", 1000));
-    assert!(wire.reserve(1, Class::Request, 0).is_err());
+    let short = first_word(Category::Short, false, 200, 0, Returned::default());
+    let in_one_go = || wire.send(1, Class::Request, short, &[], &[]);
+    assert!(in_one_go().is_err());
     let send = |class, head| {
         let reserved = wire.reserve(1, class, 0).expect("room");
         wire.commit(reserved, Encoded::new(head, Returned::default(), &[]).as_bytes()).expect("sent");
@@ -69,7 +71,7 @@ fn messages_are_counted_and_recorded() {
     let landing = Some(Landing { offset: 0, len: 70, in_packet: false });
     let message = |category, reply, landing| Head::Message { category, reply, handler: 200, landing };
     send(Class::Request, message(Category::Short, false, None));
-    send(Class::Request, message(Category::Short, false, None));
+    in_one_go().expect("sent");
     send(Class::Reply, message(Category::Long, true, landing));
     send(Class::Credit, Head::Credits);
     wire.cancel(wire.reserve(1, Class::Request, 0).expect("room"));

@@ -3,6 +3,7 @@
 use super::layout::{Op, Tally, What};
 use super::recorder::{About, Open, Recorder};
 use crate::message::{Head, decode};
+use crate::wire::MAX_HEAD;
 use crate::{Arrived, Category, Class, Limits, Name, Rank, Reservation, SharedBarrier, Wire, WireError};
 use gasworks_os::clock;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
@@ -72,6 +73,24 @@ impl<W: Wire + ?Sized> Observed<W> {
         counters[kind].get(peer as usize).map_or(0, |counter| counter.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// A message has left, which the transport began to send at `start`.
+    fn sent(&self, told: Option<Told>, start: u64) {
+        let Some(Told { sent, mut about, numbered, .. }) = told else { return };
+        let recorder = &*self.recorder;
+        recorder.worked();
+        about.what = match about.what {
+            What::HandleRequest => What::SendRequest,
+            What::HandleReply => What::SendReply,
+            _ => What::SendCredits,
+        };
+        if let Some(kind) = numbered {
+            let number = Self::number(&self.sent, kind, about.peer);
+            about.flow = flow(kind, self.rank, about.peer, number);
+        }
+        recorder.count(sent, about.bytes);
+        recorder.event(about, start, recorder.time());
+    }
+
     fn handle(&self, arrived: Arrived<'_>, sink: &mut dyn FnMut(Arrived<'_>)) {
         let recorder = &*self.recorder;
         let Some(Told { handled, mut about, numbered, .. }) =
@@ -110,25 +129,27 @@ impl<W: Wire + ?Sized> Wire for Observed<W> {
     }
 
     fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError> {
-        let recorder = &*self.recorder;
-        let Some(mut told) = read(head, reservation.payload.len(), reservation.to) else {
-            return self.inner.commit(reservation, head);
-        };
-        recorder.worked();
-        told.about.what = match told.about.what {
-            What::HandleRequest => What::SendRequest,
-            What::HandleReply => What::SendReply,
-            _ => What::SendCredits,
-        };
-        if let Some(kind) = told.numbered {
-            let number = Self::number(&self.sent, kind, told.about.peer);
-            told.about.flow = flow(kind, self.rank, told.about.peer, number);
-        }
-        let start = recorder.time();
+        let told = read(head, reservation.payload.len(), reservation.to);
+        let start = self.recorder.time();
         self.inner.commit(reservation, head)?;
-        recorder.count(told.sent, told.about.bytes);
-        recorder.event(told.about, start, recorder.time());
+        self.sent(told, start);
         Ok(())
+    }
+
+    fn send(&self, to: Rank, class: Class, word: u64, args: &[u8], payload: &[u8]) -> Result<(), WireError> {
+        let mut head = [0; MAX_HEAD];
+        let len = 8 + args.len().min(MAX_HEAD - 8);
+        head[..8].copy_from_slice(&word.to_le_bytes());
+        head[8..len].copy_from_slice(&args[..len - 8]);
+        let told = read(&head[..len], payload.len(), to);
+        let start = self.recorder.time();
+        let sent = self.inner.send(to, class, word, args, payload);
+        match sent {
+            Ok(()) => self.sent(told, start),
+            Err(WireError::Busy { .. }) => self.recorder.tally(Tally::Busy, 1),
+            Err(_) => {}
+        }
+        sent
     }
 
     fn cancel(&self, reservation: Reservation) {
