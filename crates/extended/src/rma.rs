@@ -11,7 +11,6 @@
 
 use crate::Error;
 use gasworks_core::{CoreMode, Engine, OpId};
-use gasworks_memory::MemoryError;
 use gasworks_rdma::Direction;
 use std::task::{Context, Poll};
 
@@ -34,47 +33,53 @@ impl Event {
 /// What is left of a finished operation: the buffer it kept, if any.
 pub type Kept<M> = Option<Box<<M as CoreMode>::Keep>>;
 
-fn located<M: CoreMode>(
-    engine: &Engine<M>,
-    during: &'static str,
-    rank: u32,
-    offset: u64,
-    len: usize,
-) -> Result<Option<gasworks_sync::RawBytes>, Error> {
-    let memory = |cause: MemoryError| Error::Core(gasworks_core::Error::Memory { during, cause });
-    engine.peers().locate(rank, offset, len).map_err(memory)
-}
-
 /// Puts `source` at `offset` of `rank`'s segment, and returns when it can be seen there.
 ///
 /// # Errors
 /// The rank or the range is wrong, or the network failed.
-#[inline]
+#[inline(always)]
 pub fn put<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, source: &[u8]) -> Result<(), Error> {
-    if let Some(target) = located(engine, "put", rank, offset, source.len())? {
-        target.write(source);
-        return Ok(());
+    match engine.peers().locate(rank, offset, source.len()) {
+        Ok(Some(target)) => {
+            target.write(source);
+            Ok(())
+        }
+        _ => put_far(engine, rank, offset, source),
     }
-    // SAFETY: E1: the borrow lasts until the wait returns.
-    let (event, _) = unsafe {
-        transfer(engine, Direction::Put, rank, offset, source.as_ptr().cast_mut(), source.len(), None)?
-    };
-    finish_borrowed(engine, event)
 }
 
 /// Gets the bytes at `offset` of `rank`'s segment into `target`.
 ///
 /// # Errors
 /// The rank or the range is wrong, or the network failed.
-#[inline]
+#[inline(always)]
 pub fn get<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, target: &mut [u8]) -> Result<(), Error> {
-    if let Some(source) = located(engine, "get", rank, offset, target.len())? {
-        source.read(target);
-        return Ok(());
+    match engine.peers().locate(rank, offset, target.len()) {
+        Ok(Some(source)) => {
+            source.read(target);
+            Ok(())
+        }
+        _ => get_far(engine, rank, offset, target),
     }
+}
+
+/// A put to a peer that is not mapped, or to nowhere: out of line, so that the way to a mapped one stays short.
+#[cold]
+#[inline(never)]
+fn put_far<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, source: &[u8]) -> Result<(), Error> {
+    let (start, len) = (source.as_ptr().cast_mut(), source.len());
+    // SAFETY: E1: the borrow lasts until the wait returns.
+    let event = unsafe { transfer(engine, Direction::Put, rank, offset, start, len, None)? };
+    finish_borrowed(engine, event)
+}
+
+/// As [`put_far`].
+#[cold]
+#[inline(never)]
+fn get_far<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, target: &mut [u8]) -> Result<(), Error> {
+    let (start, len) = (target.as_mut_ptr(), target.len());
     // SAFETY: E1: the exclusive borrow lasts until the wait returns.
-    let (event, _) =
-        unsafe { transfer(engine, Direction::Get, rank, offset, target.as_mut_ptr(), target.len(), None)? };
+    let event = unsafe { transfer(engine, Direction::Get, rank, offset, start, len, None)? };
     finish_borrowed(engine, event)
 }
 
@@ -94,13 +99,14 @@ pub unsafe fn put_nb<M: CoreMode>(
     len: usize,
     keep: Option<Box<M::Keep>>,
 ) -> Result<(Event, Kept<M>), Error> {
-    if let Some(target) = located(engine, "put", rank, offset, len)? {
+    if let Ok(Some(target)) = engine.peers().locate(rank, offset, len) {
         // SAFETY: `target` is mapped for `len` bytes (P1 of gasworks_memory), `source` by the caller's promise.
         unsafe { gasworks_sync::racy::copy_in(target.as_ptr(), source, len) };
         return Ok((Event::DONE, keep));
     }
     // SAFETY: the caller's promise.
-    unsafe { transfer(engine, Direction::Put, rank, offset, source.cast_mut(), len, keep) }
+    let event = unsafe { transfer(engine, Direction::Put, rank, offset, source.cast_mut(), len, keep)? };
+    Ok((event, None))
 }
 
 /// Starts a get of `len` bytes to `target`. `keep` lives until it is done.
@@ -119,17 +125,17 @@ pub unsafe fn get_nb<M: CoreMode>(
     len: usize,
     keep: Option<Box<M::Keep>>,
 ) -> Result<(Event, Kept<M>), Error> {
-    if let Some(source) = located(engine, "get", rank, offset, len)? {
+    if let Ok(Some(source)) = engine.peers().locate(rank, offset, len) {
         // SAFETY: `source` is mapped for `len` bytes (P1 of gasworks_memory), `target` by the caller's promise.
         unsafe { gasworks_sync::racy::copy_out(target, source.as_ptr(), len) };
         return Ok((Event::DONE, keep));
     }
     // SAFETY: the caller's promise.
-    unsafe { transfer(engine, Direction::Get, rank, offset, target, len, keep) }
+    let event = unsafe { transfer(engine, Direction::Get, rank, offset, target, len, keep)? };
+    Ok((event, None))
 }
 
-/// Starts a transfer, polling while no descriptor is free; gives back what it would have kept if it is done at once, as
-/// one of a job that is observed may be.
+/// Starts a transfer, polling while no descriptor is free.
 ///
 /// # Safety
 /// E1, for `len` bytes at `local`.
@@ -141,30 +147,12 @@ unsafe fn transfer<M: CoreMode>(
     local: *mut u8,
     len: usize,
     mut keep: Option<Box<M::Keep>>,
-) -> Result<(Event, Kept<M>), Error> {
-    if let Some(watch) = engine.peers().watch() {
-        let during = if direction == Direction::Put { "put" } else { "get" };
-        let memory = |cause: MemoryError| Error::Core(gasworks_core::Error::Memory { during, cause });
-        let mapped = engine.peers().reach(rank, offset, len).map_err(memory)?;
-        watch.moves(direction == Direction::Put, rank, len, &mut || {
-            let Some(there) = mapped else { return };
-            // SAFETY: `there` is mapped for `len` bytes (P1 of gasworks_memory), `local` by the caller's promise.
-            unsafe {
-                match direction {
-                    Direction::Put => gasworks_sync::racy::copy_in(there.as_ptr(), local, len),
-                    Direction::Get => gasworks_sync::racy::copy_out(local, there.as_ptr(), len),
-                }
-            }
-        });
-        if mapped.is_some() {
-            return Ok((Event::DONE, keep));
-        }
-    }
+) -> Result<Event, Error> {
     let mut sleeper = engine.sleeper();
     loop {
         // SAFETY: the caller's promise.
         match unsafe { engine.transfer(direction, rank, offset, local, len, keep) } {
-            Ok(id) => return Ok((Event(Some(id)), None)),
+            Ok(id) => return Ok(Event(Some(id))),
             Err((error, kept)) if error.is_busy() => {
                 keep = kept;
                 engine.turn(&mut sleeper)?;
