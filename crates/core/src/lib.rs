@@ -28,7 +28,7 @@ mod router;
 pub mod wire;
 
 pub use engine::Peek;
-pub use engine::{Ask, Commit, Engine, Incoming, Outgoing, Parts, Prepared, Received, Task, Token};
+pub use engine::{Ask, Commit, Engine, Incoming, Outgoing, Parts, Prepared, Received, Task, Token, Transfer};
 pub use error::Error;
 pub use flow::{Flow, Patience, WaitMode};
 pub use gasworks_rdma::Engine as Rdma;
@@ -37,7 +37,7 @@ pub use gasworks_sock::sleeper::{Policy, Sleeper};
 pub use handlers::{Entry, Handlers, Signature};
 pub use hsl::HandlerLock;
 pub use message::Category;
-pub use ops::OpId;
+pub use ops::{Categories, OpId};
 pub use wire::{Arrived, Class, Limits, Reservation, SharedBarrier, Wire, WireError};
 
 use gasworks_sync::{Mode, Par, ParSync, Seq};

@@ -12,7 +12,23 @@ pub enum Error {
     /// A setting cannot be used as it stands.
     #[error(transparent)]
     Setting(#[from] gasworks_os::settings::SettingError),
+    /// An access region out of turn.
+    #[error("access region: {0}")]
+    Region(&'static str),
+    /// A value that is none.
+    #[error("put or get of a value of {bytes} bytes: a value has 1 to 8")]
+    ValueSize {
+        /// The size that was given.
+        bytes: usize,
+    },
     /// A barrier call out of turn.
     #[error("barrier: {0}")]
     Barrier(&'static str),
+}
+
+impl Error {
+    /// Whether polling and trying again may help.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Error::Core(error) if error.is_busy())
+    }
 }

@@ -1,19 +1,24 @@
 //! One-sided put and get, events and barriers.
 //!
 //! - [`rma`]: put and get between any local memory and the peers' segments: load and store where the peer is mapped,
-//!   the NIC where it is not; blocking, or with an [`Event`].
+//!   the NIC where it is not; blocking, with an [`Event`], or in an [`Implicit`] set. [`value`]: of single values.
+//! - [`event`]: events tested and waited for, one, all or some. [`implicit`]: sets and access regions.
 //! - [`long`]: Longs whose payload may be in use for a while.
 //! - [`barrier`]: the split-phase barrier, named or not: in shared memory, or by active messages.
 #![deny(missing_docs)]
 
 pub mod barrier;
 mod error;
+pub mod event;
+pub mod implicit;
 pub mod long;
 pub mod rma;
+pub mod value;
 
 pub use barrier::Barrier;
 pub use error::Error;
-pub use rma::Event;
+pub use event::Event;
+pub use implicit::Implicit;
 
 /// The rows of this crate in the table of settings.
 pub const SETTINGS: &[gasworks_os::settings::Setting] = &[barrier::ALGORITHM];

@@ -5,7 +5,7 @@
 //!     what owns it.
 
 use crate::Error;
-use crate::rma::{Event, Kept};
+use crate::event::{Event, Kept};
 use gasworks_core::{CoreMode, Engine, Outgoing};
 
 /// Sends a Long request, polling while credits are short. The event is done when the payload may be used again: the

@@ -1,8 +1,11 @@
 //! Put and get.
 //!
 //! To a mapped peer a put is a `memcpy`: no descriptor, no event, nothing to poll. To an unmapped one it is a
-//! transfer of the engine below. Local addresses may lie anywhere. Zero bytes are legal, at any offset up to the
-//! segment's end.
+//! transfer of the engine below. Local addresses may lie anywhere, nothing need be aligned, and zero bytes are legal, at
+//! any offset up to the segment's end.
+//!
+//! Each comes in three forms: blocking; with an [`Event`] of its own (`_nb`); and implicit (`_nbi`), as part of an
+//! [`Implicit`] set. Each takes a buffer or, in [`value`](crate::value), a value of up to eight bytes.
 //!
 //! # Invariants
 //! E1. The local side of a transfer stays mapped, and is not used otherwise, until the transfer completes: a blocking
@@ -10,28 +13,36 @@
 //!     the operation.
 
 use crate::Error;
-use gasworks_core::{CoreMode, Engine, OpId};
+use crate::event::{self, Event, Kept};
+use crate::implicit::Implicit;
+use gasworks_core::{Categories, CoreMode, Engine, OpId, Transfer};
 use gasworks_rdma::Direction;
-use std::task::{Context, Poll};
+use gasworks_sync::racy;
 
-/// The event of an operation that was started and may not be done: the specification's `gex_Event_t`.
-#[derive(Debug)]
-#[must_use = "an event that is not done is tested, waited for, or abandoned"]
-pub struct Event(pub(crate) Option<OpId>);
-
-impl Event {
-    /// The event of an operation that is done already.
-    pub const DONE: Event = Event(None);
-
-    /// Whether the operation was done when it was started.
-    #[inline]
-    pub fn is_done(&self) -> bool {
-        self.0.is_none()
-    }
+/// When the source of a put may be used again: the specification's local-completion option.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Local {
+    /// When the call returns: `GEX_EVENT_NOW`.
+    Now,
+    /// When the put is done: `GEX_EVENT_DEFER`.
+    #[default]
+    Defer,
+    /// When the leaf of the put's event says so, or the local category of its set: a pointer to an event, or
+    /// `GEX_EVENT_GROUP`.
+    Apart,
 }
 
-/// What is left of a finished operation: the buffer it kept, if any.
-pub type Kept<M> = Option<Box<<M as CoreMode>::Keep>>;
+/// What may be asked of a put or get beside the bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// When the source of a put may be used again. A get has no use for it.
+    pub local: Local,
+    /// Rather give up, with [`Error::is_busy`], than wait for resources: `GEX_FLAG_IMMEDIATE`.
+    pub immediate: bool,
+}
+
+/// Of a put whose source must be free on return, so many bytes are copied; for more, the put is waited for.
+const COPIED: usize = 64 << 10;
 
 /// Puts `source` at `offset` of `rank`'s segment, and returns when it can be seen there.
 ///
@@ -39,13 +50,8 @@ pub type Kept<M> = Option<Box<<M as CoreMode>::Keep>>;
 /// The rank or the range is wrong, or the network failed.
 #[inline(always)]
 pub fn put<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, source: &[u8]) -> Result<(), Error> {
-    match engine.peers().locate(rank, offset, source.len()) {
-        Ok(Some(target)) => {
-            target.write(source);
-            Ok(())
-        }
-        _ => put_far(engine, rank, offset, source),
-    }
+    // SAFETY: E1: the borrow lasts until the call returns.
+    unsafe { put_from(engine, rank, offset, source.as_ptr(), source.len(), false) }
 }
 
 /// Gets the bytes at `offset` of `rank`'s segment into `target`.
@@ -54,164 +60,297 @@ pub fn put<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, source: &[u8
 /// The rank or the range is wrong, or the network failed.
 #[inline(always)]
 pub fn get<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, target: &mut [u8]) -> Result<(), Error> {
-    match engine.peers().locate(rank, offset, target.len()) {
-        Ok(Some(source)) => {
-            source.read(target);
-            Ok(())
-        }
-        _ => get_far(engine, rank, offset, target),
-    }
+    // SAFETY: E1: the exclusive borrow lasts until the call returns.
+    unsafe { get_to(engine, rank, offset, target.as_mut_ptr(), target.len(), false) }
 }
 
-/// A put to a peer that is not mapped, or to nowhere: out of line, so that the way to a mapped one stays short.
-#[cold]
-#[inline(never)]
-fn put_far<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, source: &[u8]) -> Result<(), Error> {
-    let (start, len) = (source.as_ptr().cast_mut(), source.len());
-    // SAFETY: E1: the borrow lasts until the wait returns.
-    let event = unsafe { transfer(engine, Direction::Put, rank, offset, start, len, None)? };
-    finish_borrowed(engine, event)
-}
-
-/// As [`put_far`].
-#[cold]
-#[inline(never)]
-fn get_far<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, target: &mut [u8]) -> Result<(), Error> {
-    let (start, len) = (target.as_mut_ptr(), target.len());
-    // SAFETY: E1: the exclusive borrow lasts until the wait returns.
-    let event = unsafe { transfer(engine, Direction::Get, rank, offset, start, len, None)? };
-    finish_borrowed(engine, event)
-}
-
-/// Starts a put of `len` bytes at `source`. `keep` lives until it is done.
+/// Puts `len` bytes at `source`, which may be anywhere, and returns when they can be seen.
 ///
 /// # Safety
-/// E1, for `len` bytes at `source`, readable.
+/// `source` is readable for `len` bytes, and nobody writes them meanwhile.
 ///
 /// # Errors
-/// The rank or the range is wrong, or the network failed.
-#[inline]
-pub unsafe fn put_nb<M: CoreMode>(
+/// The rank or the range is wrong, or the network failed; if `immediate`, also [`Error::is_busy`].
+#[inline(always)]
+pub unsafe fn put_from<M: CoreMode>(
     engine: &Engine<M>,
     rank: u32,
     offset: u64,
     source: *const u8,
     len: usize,
-    keep: Option<Box<M::Keep>>,
-) -> Result<(Event, Kept<M>), Error> {
-    if let Ok(Some(target)) = engine.peers().locate(rank, offset, len) {
-        // SAFETY: `target` is mapped for `len` bytes (P1 of gasworks_memory), `source` by the caller's promise.
-        unsafe { gasworks_sync::racy::copy_in(target.as_ptr(), source, len) };
-        return Ok((Event::DONE, keep));
+    immediate: bool,
+) -> Result<(), Error> {
+    match engine.peers().locate(rank, offset, len) {
+        Ok(Some(target)) => {
+            // SAFETY: `target` is mapped for `len` bytes (P1 of gasworks_memory), `source` by the caller's promise.
+            unsafe { racy::copy_in(target.as_ptr(), source, len) };
+            Ok(())
+        }
+        // SAFETY: E1: it returns when the transfer is over.
+        _ => unsafe { far(engine, Direction::Put, rank, offset, source.cast_mut(), len, immediate) },
     }
-    // SAFETY: the caller's promise.
-    let event = unsafe { transfer(engine, Direction::Put, rank, offset, source.cast_mut(), len, keep)? };
-    Ok((event, None))
 }
 
-/// Starts a get of `len` bytes to `target`. `keep` lives until it is done.
+/// Gets `len` bytes to `target`, which may be anywhere.
 ///
 /// # Safety
-/// E1, for `len` bytes at `target`, writable.
+/// `target` is writable for `len` bytes, and nobody else uses them meanwhile.
 ///
 /// # Errors
-/// The rank or the range is wrong, or the network failed.
-#[inline]
-pub unsafe fn get_nb<M: CoreMode>(
+/// The rank or the range is wrong, or the network failed; if `immediate`, also [`Error::is_busy`].
+#[inline(always)]
+pub unsafe fn get_to<M: CoreMode>(
     engine: &Engine<M>,
     rank: u32,
     offset: u64,
     target: *mut u8,
     len: usize,
-    keep: Option<Box<M::Keep>>,
-) -> Result<(Event, Kept<M>), Error> {
-    if let Ok(Some(source)) = engine.peers().locate(rank, offset, len) {
-        // SAFETY: `source` is mapped for `len` bytes (P1 of gasworks_memory), `target` by the caller's promise.
-        unsafe { gasworks_sync::racy::copy_out(target, source.as_ptr(), len) };
-        return Ok((Event::DONE, keep));
+    immediate: bool,
+) -> Result<(), Error> {
+    match engine.peers().locate(rank, offset, len) {
+        Ok(Some(source)) => {
+            // SAFETY: `source` is mapped for `len` bytes (P1 of gasworks_memory), `target` by the caller's promise.
+            unsafe { racy::copy_out(target, source.as_ptr(), len) };
+            Ok(())
+        }
+        // SAFETY: E1: it returns when the transfer is over.
+        _ => unsafe { far(engine, Direction::Get, rank, offset, target, len, immediate) },
     }
-    // SAFETY: the caller's promise.
-    let event = unsafe { transfer(engine, Direction::Get, rank, offset, target, len, keep)? };
-    Ok((event, None))
 }
 
-/// Starts a transfer, polling while no descriptor is free.
+/// A blocking transfer with a peer that is not mapped, or with nowhere: out of line, so that the way to a mapped one
+/// stays short.
 ///
 /// # Safety
-/// E1, for `len` bytes at `local`.
-unsafe fn transfer<M: CoreMode>(
+/// E1, for `len` bytes at `local`, while the call lasts.
+#[cold]
+#[inline(never)]
+unsafe fn far<M: CoreMode>(
     engine: &Engine<M>,
     direction: Direction,
     rank: u32,
     offset: u64,
     local: *mut u8,
     len: usize,
+    immediate: bool,
+) -> Result<(), Error> {
+    let whole = Transfer { direction, peer: rank, offset, local, len, set: None, local_apart: false };
+    // SAFETY: E1: the wait below ends with the transfer.
+    let (event, _) = unsafe { start(engine, &whole, None, Options { immediate, ..Options::default() }) }?;
+    event::finish_borrowed(engine, &event)
+}
+
+/// Starts a put of `len` bytes at `source`. `keep` lives until it is done. The leaf for the source is asked of the event.
+///
+/// # Safety
+/// E1, for `len` bytes at `source`, readable, until the options say that they may be used again.
+///
+/// # Errors
+/// The rank or the range is wrong, or the network failed; if immediate, also [`Error::is_busy`].
+#[inline]
+pub unsafe fn put_nb<M: CoreMode>(
+    engine: &Engine<M>,
+    (rank, offset): (u32, u64),
+    source: *const u8,
+    len: usize,
+    keep: Option<Box<M::Keep>>,
+    options: Options,
+) -> Result<(Event, Kept<M>), Error> {
+    if let Ok(Some(target)) = engine.peers().locate(rank, offset, len) {
+        // SAFETY: `target` is mapped for `len` bytes (P1 of gasworks_memory), `source` by the caller's promise.
+        unsafe { racy::copy_in(target.as_ptr(), source, len) };
+        return Ok((Event::DONE, keep));
+    }
+    let local = source.cast_mut();
+    let whole = Transfer {
+        direction: Direction::Put,
+        peer: rank,
+        offset,
+        local,
+        len,
+        set: None,
+        local_apart: options.local == Local::Apart,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { start(engine, &whole, keep, options) }
+}
+
+/// Starts a get of `len` bytes to `target`. `keep` lives until it is done.
+///
+/// # Safety
+/// E1, for `len` bytes at `target`, writable, until the event is done.
+///
+/// # Errors
+/// The rank or the range is wrong, or the network failed; if `immediate`, also [`Error::is_busy`].
+#[inline]
+pub unsafe fn get_nb<M: CoreMode>(
+    engine: &Engine<M>,
+    (rank, offset): (u32, u64),
+    target: *mut u8,
+    len: usize,
+    keep: Option<Box<M::Keep>>,
+    immediate: bool,
+) -> Result<(Event, Kept<M>), Error> {
+    if let Ok(Some(source)) = engine.peers().locate(rank, offset, len) {
+        // SAFETY: `source` is mapped for `len` bytes (P1 of gasworks_memory), `target` by the caller's promise.
+        unsafe { racy::copy_out(target, source.as_ptr(), len) };
+        return Ok((Event::DONE, keep));
+    }
+    let (direction, local) = (Direction::Get, target);
+    let whole = Transfer { direction, peer: rank, offset, local, len, set: None, local_apart: false };
+    // SAFETY: the caller's promise.
+    unsafe { start(engine, &whole, keep, Options { immediate, ..Options::default() }) }
+}
+
+/// Starts a put of `len` bytes at `source` in a set. `keep` lives until it is done.
+///
+/// # Safety
+/// As for [`put_nb`].
+///
+/// # Errors
+/// Those of [`put_nb`].
+#[inline]
+pub unsafe fn put_nbi<M: CoreMode>(
+    engine: &Engine<M>,
+    implicit: &Implicit,
+    (rank, offset): (u32, u64),
+    source: *const u8,
+    len: usize,
+    keep: Option<Box<M::Keep>>,
+    options: Options,
+) -> Result<(), Error> {
+    if let Ok(Some(target)) = engine.peers().locate(rank, offset, len) {
+        // SAFETY: `target` is mapped for `len` bytes (P1 of gasworks_memory), `source` by the caller's promise.
+        unsafe { racy::copy_in(target.as_ptr(), source, len) };
+        return Ok(());
+    }
+    let whole = Transfer {
+        direction: Direction::Put,
+        peer: rank,
+        offset,
+        local: source.cast_mut(),
+        len,
+        set: Some(implicit.joined(engine)),
+        local_apart: options.local == Local::Apart,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { start(engine, &whole, keep, options) }.map(|_| ())
+}
+
+/// Starts a get of `len` bytes to `target` in a set. `keep` lives until it is done.
+///
+/// # Safety
+/// As for [`get_nb`].
+///
+/// # Errors
+/// Those of [`get_nb`].
+#[inline]
+pub unsafe fn get_nbi<M: CoreMode>(
+    engine: &Engine<M>,
+    implicit: &Implicit,
+    (rank, offset): (u32, u64),
+    target: *mut u8,
+    len: usize,
+    immediate: bool,
+) -> Result<(), Error> {
+    if let Ok(Some(source)) = engine.peers().locate(rank, offset, len) {
+        // SAFETY: `source` is mapped for `len` bytes (P1 of gasworks_memory), `target` by the caller's promise.
+        unsafe { racy::copy_out(target, source.as_ptr(), len) };
+        return Ok(());
+    }
+    let (direction, set) = (Direction::Get, Some(implicit.joined(engine)));
+    let whole = Transfer { direction, peer: rank, offset, local: target, len, set, local_apart: false };
+    // SAFETY: the caller's promise.
+    unsafe { start(engine, &whole, None, Options { immediate, ..Options::default() }) }.map(|_| ())
+}
+
+/// Starts a transfer that is not a plain copy. What is over at once, as with a mapped peer of a job that is observed,
+/// gives back what it would have kept.
+///
+/// # Safety
+/// E1, until the options say that the source may be used again, or the event that the target may.
+unsafe fn start<M: CoreMode>(
+    engine: &Engine<M>,
+    whole: &Transfer,
+    keep: Option<Box<M::Keep>>,
+    options: Options,
+) -> Result<(Event, Kept<M>), Error> {
+    // SAFETY: the caller's promise.
+    if unsafe { observed(engine, whole) }? {
+        return Ok((Event::DONE, keep));
+    }
+    let now = whole.direction == Direction::Put && options.local == Local::Now && keep.is_none();
+    if !now {
+        // SAFETY: the caller's promise, or the operation keeps the source.
+        let id = unsafe { post(engine, whole, keep, options.immediate) }?;
+        return Ok((Event(Some(id)), None));
+    }
+    if whole.len <= COPIED || options.immediate {
+        let mut copy = vec![0u8; whole.len];
+        // SAFETY: the source is readable, by the caller's promise; the copy has as many bytes.
+        unsafe { racy::copy_out(copy.as_mut_ptr(), whole.local, whole.len) };
+        let mine = Transfer { local: copy.as_mut_ptr(), ..*whole };
+        // SAFETY: E1: the operation keeps the copy, whose heap block does not move.
+        let id = unsafe { post(engine, &mine, Some(M::keep(copy)), options.immediate) }?;
+        return Ok((Event(Some(id)), None));
+    }
+    let alone = Transfer { set: None, local_apart: true, ..*whole };
+    // SAFETY: E1: the source is in use until its leaf says otherwise, for which the call waits.
+    let event = Event(Some(unsafe { post(engine, &alone, None, false) }?));
+    if whole.set.is_none() {
+        // Whatever else a poll finds wrong is said once the source is free.
+        event::finish_borrowed(engine, &event.leaf(Categories::LOCAL))?;
+        return Ok((event, None));
+    }
+    event::finish_borrowed(engine, &event)?;
+    Ok((Event::DONE, None))
+}
+
+/// In a job that is observed, notes a transfer, and does it if the peer is mapped; whether it is done.
+///
+/// # Safety
+/// `local` is mapped for `len` bytes, and nobody else uses them in the wrong way meanwhile.
+unsafe fn observed<M: CoreMode>(engine: &Engine<M>, whole: &Transfer) -> Result<bool, Error> {
+    let Some(watch) = engine.peers().watch() else { return Ok(false) };
+    let &Transfer { direction, peer, offset, local, len, .. } = whole;
+    let put = direction == Direction::Put;
+    let during = if put { "put" } else { "get" };
+    let memory = |cause| Error::Core(gasworks_core::Error::Memory { during, cause });
+    let mapped = engine.peers().reach(peer, offset, len).map_err(memory)?;
+    watch.moves(put, peer, len, &mut || {
+        let Some(there) = mapped else { return };
+        // SAFETY: `there` is mapped for `len` bytes (P1 of gasworks_memory), `local` by the caller's promise.
+        unsafe {
+            if put {
+                racy::copy_in(there.as_ptr(), local, len);
+            } else {
+                racy::copy_out(local, there.as_ptr(), len);
+            }
+        }
+    });
+    Ok(mapped.is_some())
+}
+
+/// Hands a transfer to the engine below, polling while no descriptor is free, unless it is immediate.
+///
+/// # Safety
+/// E1.
+unsafe fn post<M: CoreMode>(
+    engine: &Engine<M>,
+    whole: &Transfer,
     mut keep: Option<Box<M::Keep>>,
-) -> Result<Event, Error> {
+    immediate: bool,
+) -> Result<OpId, Error> {
     let mut sleeper = engine.sleeper();
     loop {
         // SAFETY: the caller's promise.
-        match unsafe { engine.transfer(direction, rank, offset, local, len, keep) } {
-            Ok(id) => return Ok(Event(Some(id))),
-            Err((error, kept)) if error.is_busy() => {
+        match unsafe { engine.transfer(whole, keep) } {
+            Ok(id) => return Ok(id),
+            Err((error, kept)) if error.is_busy() && !immediate => {
                 keep = kept;
                 engine.turn(&mut sleeper)?;
             }
             Err((error, _)) => return Err(error.into()),
         }
-    }
-}
-
-/// Whether an operation is done. Does not poll. A done event must not be tested again.
-///
-/// # Errors
-/// The transfer failed, or the event is not of this engine.
-pub fn test<M: CoreMode>(engine: &Engine<M>, event: &Event) -> Result<Option<Kept<M>>, Error> {
-    let Some(id) = event.0 else { return Ok(Some(None)) };
-    match engine.test(id)? {
-        None => Ok(None),
-        Some((Ok(()), kept)) => Ok(Some(kept)),
-        Some((Err(cause), _)) => Err(gasworks_core::Error::Nic { during: "put or get", cause }.into()),
-    }
-}
-
-/// Like [`test()`], for a future: the waker is woken by the poll that completes the operation.
-///
-/// # Errors
-/// Those of [`test()`].
-pub fn poll_event<M: CoreMode>(
-    engine: &Engine<M>,
-    event: &Event,
-    context: &mut Context<'_>,
-) -> Poll<Result<Kept<M>, Error>> {
-    let Some(id) = event.0 else { return Poll::Ready(Ok(None)) };
-    match engine.test_or_wake(id, context.waker()) {
-        Err(error) => Poll::Ready(Err(error.into())),
-        Ok(None) => Poll::Pending,
-        Ok(Some((Ok(()), kept))) => Poll::Ready(Ok(kept)),
-        Ok(Some((Err(cause), _))) => {
-            Poll::Ready(Err(gasworks_core::Error::Nic { during: "put or get", cause }.into()))
-        }
-    }
-}
-
-/// Waits for a transfer of borrowed memory. Whatever else goes wrong meanwhile, it returns only when the transfer is
-/// over (E1), and the other failure after that.
-pub fn finish_borrowed<M: CoreMode>(engine: &Engine<M>, event: Event) -> Result<(), Error> {
-    let (mut sleeper, mut other) = (engine.sleeper(), None);
-    loop {
-        if test(engine, &event)?.is_some() {
-            return other.map_or(Ok(()), Err);
-        }
-        if let Err(error) = engine.turn(&mut sleeper) {
-            other.get_or_insert(error.into());
-        }
-    }
-}
-
-/// Forgets an event; what the operation keeps lives until it is done.
-pub fn abandon<M: CoreMode>(engine: &Engine<M>, event: Event) {
-    if let Event(Some(id)) = event {
-        engine.abandon(id);
     }
 }

@@ -107,7 +107,7 @@ fn mapped_puts_and_gets_are_done_at_once() {
         rma::get(&engine, rank.rank(), 7, &mut back)?;
         assert_eq!(back, [other as u8 + 1; 33]);
         // SAFETY: E1 of the module: the array outlives the event, which is done at once.
-        let (event, kept) = unsafe { rma::get_nb(&engine, other, 7, back.as_mut_ptr(), 33, None)? };
+        let (event, kept) = unsafe { rma::get_nb(&engine, (other, 7), back.as_mut_ptr(), 33, None, false)? };
         assert!(event.is_done() && kept.is_none());
         assert_eq!(back, mine);
         let len = engine.peers().get(other).map_or(0, |peer| peer.len);

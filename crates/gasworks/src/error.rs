@@ -29,6 +29,9 @@ pub enum Error {
     /// A barrier call out of turn.
     #[error("barrier: {0}")]
     Barrier(&'static str),
+    /// An access region out of turn.
+    #[error("access region: {0}")]
+    Region(&'static str),
     /// The ranks came to a barrier by different names; all have met all the same.
     #[error("barrier: the ranks came by different names, or one declared a mismatch")]
     Mismatch,
@@ -131,6 +134,7 @@ impl From<gasworks_extended::Error> for Error {
         match error {
             gasworks_extended::Error::Core(error) => Error::Core(error),
             gasworks_extended::Error::Barrier(what) => Error::Barrier(what),
+            gasworks_extended::Error::Region(what) => Error::Region(what),
             gasworks_extended::Error::Setting(error) => Error::Setting(error),
             other => Error::Program(other.to_string()),
         }

@@ -1,8 +1,8 @@
 //! Events of non-blocking operations: tested, waited for, or awaited.
 
 use crate::{Agent, Error, ThreadMode};
-use gasworks_core::Engine;
-use gasworks_extended::rma;
+use gasworks_core::{Categories, Engine};
+use gasworks_extended::event;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,11 +16,12 @@ pub struct Event<'job, M: ThreadMode, T> {
 }
 
 /// What turns what the operation kept into the event's value.
-pub(crate) type Take<M, T> = fn(rma::Kept<M>) -> Option<T>;
+pub(crate) type Take<M, T> = fn(event::Kept<M>) -> Option<T>;
 
 enum State<M: ThreadMode, T> {
-    Pending(rma::Event, Take<M, T>),
+    Pending(event::Event, Take<M, T>),
     Done(T),
+    Failed(Error),
     Taken,
 }
 
@@ -30,7 +31,7 @@ impl<'job, M: ThreadMode, T> Event<'job, M, T> {
     /// From what `rma` returned: an event, and what was kept if it was done at once.
     pub(crate) fn new(
         engine: &'job Engine<M>,
-        started: (rma::Event, rma::Kept<M>),
+        started: (event::Event, event::Kept<M>),
         take: Take<M, T>,
     ) -> Self {
         let (event, kept) = started;
@@ -47,18 +48,25 @@ impl<'job, M: ThreadMode, T> Event<'job, M, T> {
     /// # Errors
     /// The operation failed.
     pub fn test(&mut self) -> Result<bool, Error> {
-        if let State::Pending(event, take) = &self.state {
-            let take = *take;
-            match rma::test(self.engine, event) {
-                Ok(None) => return Ok(false),
-                Ok(Some(kept)) => self.state = take(kept).map_or(State::Taken, State::Done),
-                Err(error) => {
-                    self.state = State::Taken;
-                    return Err(error.into());
-                }
+        self.look();
+        match std::mem::replace(&mut self.state, State::Taken) {
+            State::Failed(error) => Err(error),
+            state => {
+                self.state = state;
+                Ok(!matches!(self.state, State::Pending(..)))
             }
         }
-        Ok(true)
+    }
+
+    /// Asks whether the operation is done, if that is not known.
+    fn look(&mut self) {
+        if let State::Pending(event, take) = &self.state {
+            self.state = match event::test(self.engine, event) {
+                Ok(None) => return,
+                Ok(Some(kept)) => take(kept).map_or(State::Taken, State::Done),
+                Err(error) => State::Failed(error.into()),
+            };
+        }
     }
 
     /// Polls until the operation is done. The agent is any of this thread's: it shows that no handler is running.
@@ -73,9 +81,57 @@ impl<'job, M: ThreadMode, T> Event<'job, M, T> {
         self.take()
     }
 
+    /// Whether the source of the put may be used again, by whoever owns it: its local completion. Never later than the
+    /// operation is done. Does not poll.
+    ///
+    /// # Errors
+    /// The event is of no operation that is known.
+    pub fn source_free(&self) -> Result<bool, Error> {
+        match &self.state {
+            State::Pending(event, _) => {
+                Ok(event::test(self.engine, &event.leaf(Categories::LOCAL))?.is_some())
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Polls until all are done; their values, in the same order. An operation that failed does not keep the others from
+    /// being waited for.
+    ///
+    /// # Errors
+    /// The first operation that failed, or what a poll found wrong.
+    pub fn all(
+        agent: &Agent<'_, M>,
+        events: impl IntoIterator<Item = Event<'job, M, T>>,
+    ) -> Result<Vec<T>, Error> {
+        let ended: Vec<_> = events.into_iter().map(|event| event.wait(agent)).collect();
+        ended.into_iter().collect()
+    }
+
+    /// Polls until one at least is done that has not been awaited yet; the places of all that are, in order. None are
+    /// where there is nothing to wait for. One that failed counts as done: its [`wait`](Self::wait) tells.
+    ///
+    /// # Errors
+    /// What a poll found wrong.
+    pub fn some(_agent: &Agent<'_, M>, events: &mut [Event<'job, M, T>]) -> Result<Vec<usize>, Error> {
+        let Some(engine) = events.first().map(|event| event.engine) else { return Ok(Vec::new()) };
+        let mut sleeper = engine.sleeper();
+        loop {
+            events.iter_mut().for_each(Self::look);
+            let done = |event: &Self| matches!(event.state, State::Done(_) | State::Failed(_));
+            let places: Vec<_> = (0..events.len()).filter(|&at| done(&events[at])).collect();
+            let waiting = events.iter().any(|event| matches!(event.state, State::Pending(..)));
+            if !places.is_empty() || !waiting {
+                return Ok(places);
+            }
+            engine.turn(&mut sleeper)?;
+        }
+    }
+
     fn take(&mut self) -> Result<T, Error> {
         match std::mem::replace(&mut self.state, State::Taken) {
             State::Done(value) => Ok(value),
+            State::Failed(error) => Err(error),
             _ => Err(gasworks_core::Error::UnknownEvent.into()),
         }
     }
@@ -88,7 +144,7 @@ impl<M: ThreadMode, T> Future for Event<'_, M, T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let State::Pending(event, take) = &self.state {
             let take = *take;
-            match rma::poll_event(self.engine, event, context) {
+            match event::poll_event(self.engine, event, context) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(kept)) => self.state = take(kept).map_or(State::Taken, State::Done),
                 Poll::Ready(Err(error)) => {
@@ -104,7 +160,7 @@ impl<M: ThreadMode, T> Future for Event<'_, M, T> {
 impl<M: ThreadMode, T> Drop for Event<'_, M, T> {
     fn drop(&mut self) {
         if let State::Pending(event, _) = std::mem::replace(&mut self.state, State::Taken) {
-            rma::abandon(self.engine, event);
+            event::abandon(self.engine, event);
         }
     }
 }

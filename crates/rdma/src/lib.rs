@@ -5,6 +5,6 @@ pub mod engine;
 pub mod nic;
 pub mod settings;
 
-pub use engine::{Engine, EngineError};
+pub use engine::{Engine, EngineError, Progress};
 pub use nic::{Abilities, Completion, Direction, Key, Nic, NicError, Post};
 pub use settings::SETTINGS;

@@ -11,6 +11,7 @@ mod thread;
 
 pub use peek::Peek;
 pub use progress::Task;
+pub use put::Transfer;
 pub(crate) use thread::{Held, this_thread};
 
 pub use incoming::{Incoming, Received, Token};

@@ -8,10 +8,10 @@
 use super::send::Way;
 use super::{Engine, Outgoing, thread};
 use crate::message::{Encoded, Returned};
-use crate::ops::{After, Finished, NotStarted, OpId, Sent};
+use crate::ops::{After, Categories, Finished, NotStarted, OpId, Sent};
 use crate::wire::{Class, WireError};
 use crate::{CoreMode, Error, Rank};
-use gasworks_rdma::{Direction, EngineError, Key};
+use gasworks_rdma::{Direction, EngineError, Key, NicError, Progress};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -23,50 +23,76 @@ pub(super) enum Late {
     Put { id: OpId, to: Rank, offset: u64, payload: Arc<[u8]>, own: Returned },
 }
 
+/// A put or get to be started.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    /// Which way.
+    pub direction: Direction,
+    /// The other rank.
+    pub peer: Rank,
+    /// Where in its segment.
+    pub offset: u64,
+    /// The bytes here.
+    pub local: *mut u8,
+    /// How many.
+    pub len: usize,
+    /// The set that it is part of, if it has no event of its own.
+    pub set: Option<OpId>,
+    /// Whether the local completion of a put is asked for apart from the rest.
+    pub local_apart: bool,
+}
+
 impl<M: CoreMode> Engine<M> {
-    /// Starts a transfer between `local` and the segment of an unmapped peer. The event of the operation that comes
-    /// back must be tested until it is done, or abandoned; `keep` lives until the transfer completes.
+    /// Starts a transfer with the segment of an unmapped peer. The operation that comes back must be tested until it is
+    /// done, or abandoned, unless it is part of a set; `keep` lives until the transfer completes.
     ///
     /// # Safety
     /// `local` stays mapped for `len` bytes until the operation completes, unchanged for a put and untouched for a
     /// get.
     ///
     /// # Errors
-    /// [`Error::is_busy`] if no descriptor is free; the rank or range is wrong; there is no network.
+    /// [`Error::is_busy`] if no descriptor is free; the rank or range is wrong; there is no network; the set is unknown.
     pub unsafe fn transfer(
         &self,
-        direction: Direction,
-        peer: Rank,
-        offset: u64,
-        local: *mut u8,
-        len: usize,
+        transfer: &Transfer,
         keep: Option<Box<M::Keep>>,
     ) -> Result<OpId, NotStarted<M>> {
-        let during = match direction {
-            Direction::Put => "put",
-            Direction::Get => "get",
+        let &Transfer { direction, peer, offset, local, len, set, local_apart } = transfer;
+        let (during, counts) = match direction {
+            Direction::Put if local_apart => ("put", Categories::PUT),
+            Direction::Put => ("put", Categories::PUT_ALONE),
+            Direction::Get => ("get", Categories::GET),
         };
         if let Err(error) = thread::may_communicate(during) {
             return Err((error, keep));
         }
-        let checked = self.peers.locate(peer, offset, len).map_err(Error::memory(during));
-        let rdma = self.rdma.as_ref().ok_or(Error::Unreachable { during, rank: peer });
-        let (rdma, _) = match rdma.and_then(|rdma| checked.map(|mapped| (rdma, mapped))) {
-            Ok(both) => both,
-            Err(error) => return Err((error, keep)),
+        if let Err(error) = self.peers.locate(peer, offset, len).map_err(Error::memory(during)) {
+            return Err((error, keep));
+        }
+        let Some(rdma) = &self.rdma else {
+            return Err((Error::Unreachable { during, rank: peer }, keep));
         };
-        let id = self.ops.start(After::Event, keep);
+        let id = match set {
+            None => self.ops.start(After::Event, counts, keep),
+            Some(set) => self.ops.start_in(set, After::Event, counts, keep)?,
+        };
         // SAFETY: N1, by the caller's promise about `local`.
         let started = unsafe {
             match direction {
-                Direction::Put => rdma.put(peer, self.key_of(peer), offset, local, len, id.token()),
-                Direction::Get => rdma.get(peer, self.key_of(peer), offset, local, len, id.token()),
+                Direction::Put => rdma.put(peer, self.key_of(peer), offset, local, len, id.to_bits()),
+                Direction::Get => rdma.get(peer, self.key_of(peer), offset, local, len, id.to_bits()),
             }
         };
         started.map(|()| id).map_err(|error| (nic_error(during, peer, error), self.ops.withdraw(id)))
     }
 
-    /// Whether a transfer has finished; if so it is forgotten. Does not poll.
+    /// A set of operations, in which there are none yet. It is tested, waited for and abandoned like one of them.
+    pub fn open_set(&self) -> OpId {
+        self.ops.open()
+    }
+
+    /// Whether an operation, a set or a leaf of one has finished; one that is not a leaf is forgotten then, with its leaves.
+    /// Does not poll.
     ///
     /// # Errors
     /// The event is unknown here.
@@ -104,27 +130,32 @@ impl<M: CoreMode> Engine<M> {
     /// Moves transfers on and does what is to be done after those that have completed.
     pub(super) fn poll_rdma(&self) -> Result<usize, Error> {
         let Some(rdma) = &self.rdma else { return Ok(0) };
-        let completed =
-            rdma.poll(super::BURST, &mut |token, result| match (self.ops.complete(token, result), result) {
-                (Some(After::Reply { to, head, own }), Ok(())) => {
-                    self.send_header(to, Class::Reply, head, own)
-                }
-                (Some(After::Request { to, head }), Ok(())) => {
-                    self.send_header(to, Class::Request, head, Returned::default());
-                }
-                // Whoever has the event is told; the request is not sent, so its credit is free again.
-                (Some(After::Request { to, .. }), Err(_)) => {
-                    let _ = self.credits.give(to, 1, 0);
-                }
-                (Some(After::Reply { to, own, .. }), Err(cause)) => {
-                    self.reply_failed(to, own, Error::Nic { during: "put of a long reply", cause });
-                }
-                (Some(After::Event) | None, _) => {}
-            });
+        let completed = rdma.poll(super::BURST, &mut |token, progress| match progress {
+            Progress::Copied => self.ops.complete_locally(token),
+            Progress::Done(result) => self.act(self.ops.complete(token, result), result),
+        });
         if !self.late.is_empty() {
             self.retry_late();
         }
         Ok(completed)
+    }
+
+    /// Does what is to be done after an operation that ended so.
+    fn act(&self, after: Option<After>, result: Result<(), NicError>) {
+        match (after, result) {
+            (Some(After::Reply { to, head, own }), Ok(())) => self.send_header(to, Class::Reply, head, own),
+            (Some(After::Request { to, head }), Ok(())) => {
+                self.send_header(to, Class::Request, head, Returned::default());
+            }
+            // Whoever has the event is told; the request is not sent, so its credit is free again.
+            (Some(After::Request { to, .. }), Err(_)) => {
+                let _ = self.credits.give(to, 1, 0);
+            }
+            (Some(After::Reply { to, own, .. }), Err(cause)) => {
+                self.reply_failed(to, own, Error::Nic { during: "put of a long reply", cause });
+            }
+            (Some(After::Event) | None, _) => {}
+        }
     }
 
     pub(super) fn send_header(&self, to: Rank, class: Class, mut head: Encoded, own: Returned) {
@@ -169,11 +200,11 @@ impl<M: CoreMode> Engine<M> {
         let Some(rdma) = &self.rdma else {
             return Err(Error::Unreachable { during: "long message", rank: to });
         };
-        let id = self.ops.start(After::Event, None);
+        let id = self.ops.start(After::Event, Categories::PUT_ALONE, None);
         let (source, len) = (message.payload.as_ptr(), message.payload.len());
         // SAFETY: N1: this returns only when the operation has completed or was never started.
-        if let Err(error) = unsafe { rdma.put(to, self.key_of(to), message.landing, source, len, id.token()) }
-        {
+        let started = unsafe { rdma.put(to, self.key_of(to), message.landing, source, len, id.to_bits()) };
+        if let Err(error) = started {
             self.ops.withdraw(id);
             return Err(nic_error("put of a long message", to, error));
         }
@@ -224,10 +255,10 @@ impl<M: CoreMode> Engine<M> {
             return Err((error, keep));
         }
         let head = self.encode(message, false, false);
-        let id = self.ops.start(After::Request { to, head }, keep);
+        let id = self.ops.start(After::Request { to, head }, Categories::LOCAL, keep);
         let (source, len) = (message.payload.as_ptr(), message.payload.len());
         // SAFETY: N1, by the caller's promise about the payload.
-        let started = unsafe { rdma.put(to, self.key_of(to), message.landing, source, len, id.token()) };
+        let started = unsafe { rdma.put(to, self.key_of(to), message.landing, source, len, id.to_bits()) };
         started.map(|()| Ok(id)).map_err(|error| {
             // The credit was taken a moment ago, so giving it back cannot fail.
             let _ = self.credits.give(to, 1, 0);
@@ -245,7 +276,8 @@ impl<M: CoreMode> Engine<M> {
     ) -> Result<(), Error> {
         let head = self.encode(message, true, false);
         let payload: Arc<[u8]> = message.payload.into();
-        let id = self.ops.start(After::Reply { to, head, own }, Some(M::keep(payload.clone())));
+        let (after, kept) = (After::Reply { to, head, own }, M::keep(payload.clone()));
+        let id = self.ops.start(after, Categories::PUT_ALONE, Some(kept));
         self.ops.abandon(id); // nobody asks for it; the copy lives until it completes
         self.start_reply_put(id, to, message.landing, payload, own)
     }
@@ -262,7 +294,8 @@ impl<M: CoreMode> Engine<M> {
             return Err(Error::Unreachable { during: "long reply", rank: to });
         };
         // SAFETY: N1: the operation keeps the copy.
-        match unsafe { rdma.put(to, self.key_of(to), offset, payload.as_ptr(), payload.len(), id.token()) } {
+        match unsafe { rdma.put(to, self.key_of(to), offset, payload.as_ptr(), payload.len(), id.to_bits()) }
+        {
             Ok(()) => Ok(()),
             Err(EngineError::Busy { .. }) => {
                 self.postpone(Late::Put { id, to, offset, payload, own });

@@ -9,6 +9,7 @@ mod rma;
 
 pub use meet::Phase;
 pub use negotiated::{PreparedLong, PreparedMedium};
+pub(crate) use rma::{bytes_of, place};
 
 use crate::segment::{Local, Segment};
 use crate::{Error, GlobalPtr, Job, ThreadMode};

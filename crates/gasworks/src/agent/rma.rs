@@ -2,9 +2,9 @@
 
 use super::Agent;
 use crate::event::Event;
-use crate::{Error, GlobalPtr, Scope, ThreadMode};
+use crate::{Error, GlobalPtr, Implicit, Scope, ThreadMode};
 use bytemuck::Pod;
-use gasworks_extended::rma;
+use gasworks_extended::rma::{self, Local, Options};
 
 impl<'job, M: ThreadMode> Agent<'job, M> {
     /// Puts values; returns when they can be seen at the target.
@@ -51,22 +51,15 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// The rank or the range is wrong, or the network failed.
     pub fn put_copy<T: Pod>(&self, target: GlobalPtr<T>, source: &[T]) -> Result<Event<'job, M, ()>, Error> {
         let bytes: &[u8] = bytemuck::cast_slice(source);
-        let peers = self.engine().peers();
-        let mapped = matches!(peers.locate(target.rank(), target.offset(), bytes.len()), Ok(Some(_)));
-        if mapped {
-            self.put(target, source)?; // nothing to copy: it is done at once
-            return Ok(Event::new(self.engine(), (rma::Event::DONE, None), |_| Some(())));
-        }
-        let copy = bytes.to_vec();
-        let (start, len) = (copy.as_ptr(), copy.len());
-        // SAFETY: E1 of gasworks_extended::rma: the operation keeps the copy, whose heap block does not move.
-        let started = unsafe {
-            rma::put_nb(self.engine(), target.rank(), target.offset(), start, len, Some(M::keep(copy)))?
-        };
+        let (start, len, now) =
+            (bytes.as_ptr(), bytes.len(), Options { local: Local::Now, immediate: false });
+        // SAFETY: E1 of gasworks_extended::rma: the source is used no more when the call returns.
+        let started = unsafe { rma::put_nb(self.engine(), place(target), start, len, None, now)? };
         Ok(Event::new(self.engine(), started, |_| Some(())))
     }
 
-    /// Starts a put of `source`, and gives it back when it is done; on an error it is dropped.
+    /// Starts a put of `source`, and gives it back when it is done; on an error it is dropped. Whether it may be used
+    /// before, the event [says](Event::source_free).
     ///
     /// # Errors
     /// The rank or the range is wrong, or the network failed.
@@ -77,9 +70,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
         let (start, len) = (source.as_ptr().cast(), size_of_val(&source[..]));
         // SAFETY: E1 of gasworks_extended::rma: the operation keeps the vector, whose heap block does not move.
-        let started = unsafe {
-            rma::put_nb(self.engine(), target.rank(), target.offset(), start, len, Some(M::keep(source)))?
-        };
+        let started =
+            unsafe { rma::put_nb(self.engine(), place(target), start, len, Some(M::keep(source)), APART)? };
         Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
     }
 
@@ -95,9 +87,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         let mut target = vec![T::zeroed(); count];
         let (start, len) = (target.as_mut_ptr().cast(), size_of_val(&target[..]));
         // SAFETY: E1 of gasworks_extended::rma: the operation keeps the vector, whose heap block does not move.
-        let started = unsafe {
-            rma::get_nb(self.engine(), source.rank(), source.offset(), start, len, Some(M::keep(target)))?
-        };
+        let started =
+            unsafe { rma::get_nb(self.engine(), place(source), start, len, Some(M::keep(target)), false)? };
         Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
     }
 
@@ -117,8 +108,9 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ) -> Result<Event<'job, M, ()>, Error> {
         let len = bytes_of::<T>(count)?;
         // SAFETY: the caller's promise.
-        let started =
-            unsafe { rma::put_nb(self.engine(), target.rank(), target.offset(), source.cast(), len, None)? };
+        let started = unsafe {
+            rma::put_nb(self.engine(), place(target), source.cast(), len, None, Options::default())?
+        };
         Ok(Event::new(self.engine(), started, |_| Some(())))
     }
 
@@ -138,9 +130,26 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ) -> Result<Event<'job, M, ()>, Error> {
         let len = bytes_of::<T>(count)?;
         // SAFETY: the caller's promise.
-        let started =
-            unsafe { rma::get_nb(self.engine(), source.rank(), source.offset(), target.cast(), len, None)? };
+        let started = unsafe { rma::get_nb(self.engine(), place(source), target.cast(), len, None, false)? };
         Ok(Event::new(self.engine(), started, |_| Some(())))
+    }
+
+    /// A set of implicit operations of this thread: none of them has an event of its own.
+    pub fn implicit(&self) -> Implicit<'job, M> {
+        Implicit::new(self.engine())
+    }
+
+    /// Runs `body` with a set of its own, an *access region*: one event says when all is done that was started in it.
+    ///
+    /// # Errors
+    /// What `body` returns; what it started goes on then.
+    pub fn region<R>(
+        &self,
+        body: impl FnOnce(&Implicit<'job, M>) -> Result<R, Error>,
+    ) -> Result<(R, Event<'job, M, ()>), Error> {
+        let implicit = self.implicit();
+        let value = implicit.region(body)?;
+        Ok((value.0, Event::new(self.engine(), (value.1, None), |_| Some(()))))
     }
 
     /// Runs `body` with a scope in which puts and gets of borrowed memory are started; they are all done when this
@@ -169,7 +178,15 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     }
 }
 
-fn bytes_of<T>(count: usize) -> Result<usize, Error> {
+/// Where a pointer points, as the layer below takes it.
+pub(crate) fn place<T: Pod>(pointer: GlobalPtr<T>) -> (u32, u64) {
+    (pointer.rank(), pointer.offset())
+}
+
+/// The source of the put is asked for apart.
+const APART: Options = Options { local: Local::Apart, immediate: false };
+
+pub(crate) fn bytes_of<T>(count: usize) -> Result<usize, Error> {
     let too_many = || {
         Error::Pointer(format!("{count} values of {} bytes are more than an address counts", size_of::<T>()))
     };

@@ -83,6 +83,15 @@ pub enum EngineError {
     Registration(#[from] NicError),
 }
 
+/// What a token comes back with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// All of a put has been copied out of the local bytes, which may be used again. The token comes once more.
+    Copied,
+    /// The operation is over; a put can be seen at the target.
+    Done(Result<(), NicError>),
+}
+
 /// Drives one NIC.
 pub struct Engine<M: Mode, N: Nic + ?Sized> {
     // The lock is also the NIC's: posts and polls happen under it, so a NIC need not be safe against several threads
@@ -147,7 +156,8 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     }
 
     /// Starts a put of `len` bytes from `source` to `offset` in the registration `key` of `peer`. `token` comes back
-    /// once, from [`poll`](Self::poll), when all of it can be seen at the target, or part of it never will.
+    /// from [`poll`](Self::poll), once when all of it can be seen at the target, or part of it never will, and perhaps
+    /// once before, when the source may be used again.
     ///
     /// # Safety
     /// E1: the bytes at `source` stay mapped, and as they are, until the token comes back.
@@ -197,7 +207,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
 
     /// Takes up to `burst` completions from the NIC, goes on with unfinished operations, and hands the tokens of
     /// finished ones to `done`, which may start transfers. Returns how many tokens.
-    pub fn poll(&self, burst: usize, done: &mut dyn FnMut(u64, Result<(), NicError>)) -> usize {
+    pub fn poll(&self, burst: usize, done: &mut dyn FnMut(u64, Progress)) -> usize {
         // A thread that finds another one at it has nothing to add: that one hands out what is finished.
         let finished = self.state.try_with(|state| {
             state.reap(&*self.nic, burst);
@@ -208,8 +218,8 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
         let mut handed = 0;
         // Counted beforehand: what `done` starts does not end in the same poll, so this loop ends.
         while handed < finished {
-            let Some((token, result)) = self.state.with(State::finish) else { break };
-            done(token, result);
+            let Some((token, progress)) = self.state.with(State::finish) else { break };
+            done(token, progress);
             handed += 1;
         }
         handed

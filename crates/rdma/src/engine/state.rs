@@ -5,9 +5,9 @@
 //! D1. A descriptor is `busy` from a post that the NIC took until the completion with its number and generation; only
 //!     then is what it points to touched, its buffer given back, and the operation's count of posts lowered.
 
-use super::EngineError;
 use super::bounce::Pool;
 use super::chunk::Rules;
+use super::{EngineError, Progress};
 use crate::nic::{Abilities, Direction, Key, Nic, NicError, Post};
 use gasworks_sync::RawBytes;
 use std::collections::VecDeque;
@@ -54,6 +54,8 @@ struct Operation {
     registered: Option<u32>,
     token: u64,
     result: Result<(), NicError>,
+    /// All that was posted so far was copied out of the local bytes first.
+    copied: bool,
 }
 
 /// What a post is for, and what to do when it completes.
@@ -85,8 +87,8 @@ pub(super) struct State {
     free: Vec<u32>,
     /// Operations with bytes to post, the one to try first in front.
     waiting: VecDeque<u32>,
-    /// Tokens to hand back.
-    pub finished: VecDeque<(u64, Result<(), NicError>)>,
+    /// Tokens to hand back, and what to say with them.
+    pub finished: VecDeque<(u64, Progress)>,
     /// Operations whose tokens have not been handed back.
     pub pending: usize,
     under_way: usize,
@@ -147,7 +149,7 @@ impl State {
         self.rules.check(start.direction, start.offset, start.local.len())?;
         if start.local.is_empty() {
             self.pending += 1;
-            self.finished.push_back((start.token, Ok(())));
+            self.finished.push_back((start.token, Progress::Done(Ok(()))));
             return Ok(());
         }
         let held = self.free.pop().ok_or(EngineError::Busy { descriptors: self.descriptors.len() })?;
@@ -168,6 +170,7 @@ impl State {
                 registered: None,
                 token: 0,
                 result: Ok(()),
+                copied: false,
             });
             self.operations.len() as u32 - 1
         });
@@ -183,6 +186,7 @@ impl State {
         operation.registered = registered;
         operation.token = start.token;
         operation.result = Ok(());
+        operation.copied = start.direction == Direction::Put;
         self.pending += 1;
         let crowded = !self.waiting.is_empty();
         self.waiting.push_back(index);
@@ -269,6 +273,10 @@ impl State {
                 operation.offset += chunk.useful as u64;
                 let rest = operation.left.len() - chunk.useful;
                 operation.left = operation.left.slice(chunk.useful, rest).unwrap_or(RawBytes::EMPTY);
+                operation.copied &= bounce.is_some();
+                if operation.copied && rest == 0 {
+                    self.finished.push_back((operation.token, Progress::Copied));
+                }
                 self.under_way += 1;
                 Ok(())
             }
@@ -292,7 +300,7 @@ impl State {
         }
         if operation.posts == 0 {
             // E2: only here, and no post of it is left.
-            self.finished.push_back((operation.token, operation.result));
+            self.finished.push_back((operation.token, Progress::Done(operation.result)));
             self.free_operations.push(index);
         }
     }
@@ -339,9 +347,9 @@ impl State {
     }
 
     /// The next token to hand back.
-    pub fn finish(&mut self) -> Option<(u64, Result<(), NicError>)> {
+    pub fn finish(&mut self) -> Option<(u64, Progress)> {
         let finished = self.finished.pop_front()?;
-        self.pending -= 1;
+        self.pending -= usize::from(finished.1 != Progress::Copied);
         Some(finished)
     }
 }

@@ -135,12 +135,30 @@ fn engine(nic: Fake, bounce: RawBytes, descriptors: usize) -> Result<Engine<Seq,
     Engine::new(Box::new(nic), bounce, descriptors)
 }
 
-fn drain(engine: &Engine<Seq, Fake>, results: &mut Vec<(u64, Result<(), NicError>)>) {
+/// How operations ended, by token.
+type Results = Vec<(u64, Result<(), NicError>)>;
+
+/// Notes how an operation ended; `reuse` is told when its source may be used again.
+fn note(results: &mut Results, token: u64, progress: Progress, reuse: &dyn Fn(u64)) {
+    match progress {
+        Progress::Copied => {
+            assert!(results.iter().all(|r| r.0 != token), "a source is free after the end");
+            reuse(token);
+        }
+        Progress::Done(result) => results.push((token, result)),
+    }
+}
+
+fn drain(engine: &Engine<Seq, Fake>, results: &mut Results) {
+    drain_reusing(engine, results, &|_| ());
+}
+
+fn drain_reusing(engine: &Engine<Seq, Fake>, results: &mut Results, reuse: &dyn Fn(u64)) {
     for _ in 0..1_000_000 {
         if engine.pending() == 0 {
             return;
         }
-        engine.poll(4, &mut |token, result| results.push((token, result)));
+        engine.poll(4, &mut |token, progress| note(results, token, progress, reuse));
     }
     panic!("{} operations never finish", engine.pending());
 }
@@ -230,6 +248,14 @@ fn check(setup: &Setup, asks: &[Ask]) {
         }
     }
     let mut refused = 0;
+    let reused = Cell::new(0u64);
+    // A source that may be used again is spoilt at once: what arrives must have been copied before.
+    let reuse = |token: u64| {
+        assert!(asks[token as usize].put);
+        reused.set(reused.get() + 1);
+        // SAFETY: the engine has said that it does not use the source any more.
+        unsafe { local_raws[token as usize].as_ptr().write_bytes(0xDD, asks[token as usize].len) };
+    };
     for (i, ask) in asks.iter().enumerate() {
         let offset = (i * slot + ask.offset) as u64;
         let (key, token, ptr) = (Key(vec![7]), i as u64, local_raws[i].as_ptr());
@@ -247,14 +273,20 @@ fn check(setup: &Setup, asks: &[Ask]) {
                     assert_eq!(descriptors, setup.descriptors);
                     refused += 1;
                     assert!(refused < 1_000_000, "a descriptor never becomes free");
-                    engine.poll(2, &mut |token, result| results.push((token, result)));
+                    engine.poll(2, &mut |token, progress| note(&mut results, token, progress, &reuse));
                 }
                 Err(other) => panic!("{other}"),
             }
         }
     }
-    drain(&engine, &mut results);
+    drain_reusing(&engine, &mut results, &reuse);
     drop(engine);
+    let puts = asks.iter().filter(|ask| ask.put && ask.len > 0).count() as u64;
+    if setup.abilities.registers_local && !setup.registered && setup.faults == 0 {
+        assert_eq!(reused.get(), puts, "every source is free before the end where all is copied");
+    } else if !setup.abilities.registers_local || setup.registered {
+        assert_eq!(reused.get(), 0, "a source is said to be copied that was not");
+    }
     results.sort_by_key(|r| r.0);
     assert_eq!(results.iter().map(|r| r.0).collect::<Vec<_>>(), (0..asks.len() as u64).collect::<Vec<_>>());
     for (i, ask) in asks.iter().enumerate() {
@@ -268,7 +300,7 @@ fn check(setup: &Setup, asks: &[Ask]) {
         );
         let (here, there) = (&locals[i][..], &at[ask.offset..end]);
         match (results[i].1, ask.put) {
-            (Ok(()), true) => assert_eq!(here, there, "put {ask:?}"),
+            (Ok(()), true) => assert!(there.iter().all(|&byte| byte == i as u8 + 1), "put {ask:?}"),
             (Ok(()), false) => assert_eq!(here, &was[ask.offset..end], "get {ask:?}"),
             (Err(error), _) => {
                 assert!(setup.faults > 0 && error == NicError::PeerGone { peer: 1 }, "{error}");
@@ -328,7 +360,7 @@ fn nothing_to_move_completes_at_the_next_poll() {
         // What is started here ends in a later poll, or this one would not end.
         // SAFETY: no bytes.
         unsafe { engine.get(1, &key, 3, std::ptr::null_mut(), 0, 6) }.unwrap();
-        tokens.push((token, result));
+        note(&mut tokens, token, result, &|_| ());
     });
     assert_eq!((handed, engine.pending()), (1, 1));
     assert_eq!(tokens, [(5, Ok(()))]);

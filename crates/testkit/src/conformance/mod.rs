@@ -9,6 +9,7 @@
 mod events;
 mod flow;
 mod handlers;
+mod implicit;
 mod meet;
 pub mod memory;
 mod messages;
@@ -211,6 +212,11 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("event.test", 1, events::test),
         case("event.await", 1, events::awaited),
         case("event.dropped", 1, events::dropped),
+        case("implicit.categories", 1, implicit::categories),
+        case("implicit.local-completion", 1, implicit::local_completion),
+        case("implicit.regions", 1, implicit::regions),
+        case("implicit.dropped", 1, implicit::dropped),
+        case("event.arrays", 1, implicit::arrays),
         case("wrong.rank", 1, wrong::rank),
         case("wrong.range", 1, wrong::range),
         case("wrong.local", 1, wrong::local),

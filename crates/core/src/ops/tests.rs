@@ -1,0 +1,238 @@
+//! The table against its promises, and against a plain model.
+
+use super::*;
+use gasworks_sync::Seq;
+use proptest::prelude::*;
+
+#[test]
+fn an_event_is_good_once() {
+    let ops = Ops::<Seq>::new();
+    let id = ops.start(After::Event, Categories::GET, Some(Box::new(7u32)));
+    assert!(matches!(ops.test(id), Ok(None)));
+    assert!(ops.complete(id.to_bits(), Ok(())).is_some());
+    assert!(ops.complete(id.to_bits(), Ok(())).is_none(), "a second completion is ignored");
+    let finished = ops.test(id);
+    assert!(matches!(&finished, Ok(Some((Ok(()), Some(kept)))) if kept.downcast_ref() == Some(&7u32)));
+    assert_eq!(ops.test(id).err(), Some(Error::UnknownEvent));
+    let next = ops.start(After::Event, Categories::GET, None);
+    assert_ne!(next, id);
+    assert_eq!(ops.test(id).err(), Some(Error::UnknownEvent));
+}
+
+#[test]
+fn what_an_abandoned_operation_keeps_lives_until_it_completes() {
+    let ops = Ops::<Seq>::new();
+    let kept = std::rc::Rc::new(());
+    let id = ops.start(After::Event, Categories::GET, Some(Box::new(kept.clone())));
+    ops.abandon(id);
+    assert_eq!(std::rc::Rc::strong_count(&kept), 2);
+    assert!(ops.complete(id.to_bits(), Err(NicError::Busy)).is_some());
+    assert_eq!(std::rc::Rc::strong_count(&kept), 1);
+}
+
+#[test]
+fn numbers_name_operations_and_their_leaves() {
+    let ops = Ops::<Seq>::new();
+    let id = ops.start(After::Event, Categories::PUT, None);
+    assert!(id.to_bits() > 1 && OpId::from_bits(id.to_bits()) == Some(id));
+    assert_eq!((OpId::from_bits(0), OpId::from_bits(1)), (None, None));
+    let leaf = id.leaf(Categories::LOCAL);
+    assert_eq!((leaf, leaf.root(), leaf.leaf_of()), (id.leaf(Categories::LOCAL), id, Categories::LOCAL));
+    assert_eq!(leaf.leaf(Categories::LOCAL), leaf);
+    ops.complete_locally(id.to_bits());
+    assert!(matches!(ops.test(leaf), Ok(Some(_))) && matches!(ops.test(leaf), Ok(Some(_))));
+    assert!(matches!(ops.test(id), Ok(None)));
+    assert!(ops.complete(id.to_bits(), Ok(())).is_some());
+    assert!(matches!(ops.test(id), Ok(Some(_))));
+    assert_eq!(ops.test(leaf).err(), Some(Error::UnknownEvent), "a leaf dies with its root");
+}
+
+#[test]
+fn the_end_of_a_request_has_its_action_though_its_payload_was_free_before() {
+    let ops = Ops::<Seq>::new();
+    let own = Returned::default();
+    let head = Encoded::new(crate::message::Head::Credits, 0, own, &[]);
+    let id = ops.start(After::Request { to: 0, head }, Categories::LOCAL, None);
+    ops.complete_locally(id.to_bits());
+    assert!(matches!(ops.test(id), Ok(None)), "its header has not left");
+    assert!(matches!(ops.complete(id.to_bits(), Ok(())), Some(After::Request { .. })));
+    assert!(matches!(ops.test(id), Ok(Some(_))));
+}
+
+#[test]
+fn a_set_says_what_failed_in_it() {
+    let ops = Ops::<Seq>::new();
+    let set = ops.open();
+    let ids = [(); 3].map(|()| ops.start_in(set, After::Event, Categories::PUT, None).map_err(|e| e.0));
+    for (id, result) in ids.into_iter().zip([Ok(()), Err(NicError::Busy), Ok(())]) {
+        assert!(matches!(ops.test(set), Ok(None)));
+        assert!(id.is_ok_and(|id| ops.complete(id.to_bits(), result).is_some()));
+    }
+    assert!(matches!(ops.test(set.leaf(Categories::PUT)), Ok(Some((Ok(()), None)))));
+    assert!(matches!(ops.test(set), Ok(Some((Err(NicError::Busy), None)))));
+    assert!(ops.start_in(set, After::Event, Categories::PUT, None).is_err(), "it is gone");
+}
+
+/// What is done to the table, each to one of the operations or sets started so far.
+#[derive(Clone, Debug)]
+enum Step {
+    Start(Categories),
+    Open,
+    StartIn(usize, Categories),
+    Complete(usize, bool),
+    CompleteLocally(usize),
+    Withdraw(usize),
+    Abandon(usize),
+    Test(usize, Categories),
+}
+
+/// The plain model of an entry: an operation has at most one of each category, a set any number.
+#[derive(Clone, Debug)]
+struct Plain {
+    pending: [u32; 4],
+    set: Option<usize>,
+    failed: bool,
+    abandoned: bool,
+    dead: bool,
+    is_set: bool,
+}
+
+impl Plain {
+    fn done(&self, of: Categories) -> bool {
+        (0..4).all(|bit| of.bits() >> bit & 1 == 0 || self.pending[bit] == 0)
+    }
+}
+
+fn over(plain: &mut [Plain], at: usize, part: Categories, failed: bool) {
+    let set = plain[at].set;
+    for bit in (0..4).filter(|bit| part.bits() >> bit & 1 != 0) {
+        if plain[at].pending[bit] > 0 {
+            plain[at].pending[bit] = 0;
+            if let Some(set) = set {
+                plain[set].pending[bit] -= 1;
+            }
+        }
+    }
+    plain[at].failed |= failed;
+    if let Some(set) = set {
+        plain[set].failed |= failed;
+        let gone = plain[set].abandoned && plain[set].done(Categories::all());
+        plain[set].dead |= gone;
+    }
+    let gone = plain[at].abandoned && plain[at].done(Categories::all());
+    plain[at].dead |= gone;
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let counts = prop::sample::select(vec![
+        Categories::GET,
+        Categories::PUT,
+        Categories::PUT_ALONE,
+        Categories::LOCAL,
+        Categories::UPDATE,
+    ]);
+    let part = (0u8..16).prop_map(Categories::from_bits_truncate);
+    let step = prop_oneof![
+        counts.clone().prop_map(Step::Start),
+        Just(Step::Open),
+        (any::<usize>(), counts).prop_map(|(at, counts)| Step::StartIn(at, counts)),
+        (any::<usize>(), prop::bool::weighted(0.2)).prop_map(|(at, failed)| Step::Complete(at, failed)),
+        any::<usize>().prop_map(Step::CompleteLocally),
+        any::<usize>().prop_map(Step::Withdraw),
+        any::<usize>().prop_map(Step::Abandon),
+        (any::<usize>(), part).prop_map(|(at, part)| Step::Test(at, part)),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 12 } else { 3000 }, failure_persistence: None,
+        ..ProptestConfig::default() })]
+    #[test]
+    fn the_table_does_as_the_plain_model(steps in steps()) {
+        let ops = Ops::<Seq>::new();
+        let (mut ids, mut plain): (Vec<OpId>, Vec<Plain>) = Default::default();
+        let fresh = |counts: Categories, set: Option<usize>, is_set: bool| Plain {
+            pending: std::array::from_fn(|bit| u32::from(counts.bits() >> bit & 1)),
+            set, failed: false, abandoned: set.is_some(), dead: false, is_set,
+        };
+        for step in steps {
+            let pick = |at: usize| if ids.is_empty() { None } else { Some(at % ids.len()) };
+            match step {
+                Step::Start(counts) => {
+                    ids.push(ops.start(After::Event, counts, None));
+                    plain.push(fresh(counts, None, false));
+                }
+                Step::Open => {
+                    ids.push(ops.open());
+                    plain.push(fresh(Categories::empty(), None, true));
+                }
+                Step::StartIn(at, counts) => {
+                    let Some(at) = pick(at).filter(|&at| plain[at].is_set) else { continue };
+                    match ops.start_in(ids[at], After::Event, counts, None) {
+                        Ok(id) => {
+                            prop_assert!(!plain[at].dead);
+                            (0..4).for_each(|bit| plain[at].pending[bit] += u32::from(counts.bits() >> bit & 1));
+                            ids.push(id);
+                            plain.push(fresh(counts, Some(at), false));
+                        }
+                        Err((error, _)) => {
+                            prop_assert!(plain[at].dead && error == Error::UnknownEvent);
+                        }
+                    }
+                }
+                Step::Complete(at, failed) => {
+                    let Some(at) = pick(at).filter(|&at| !plain[at].is_set) else { continue };
+                    let result = if failed { Err(NicError::Busy) } else { Ok(()) };
+                    let counted = !plain[at].dead && !plain[at].done(Categories::all());
+                    prop_assert_eq!(ops.complete(ids[at].to_bits(), result).is_some(), counted);
+                    if counted {
+                        over(&mut plain, at, Categories::all(), failed);
+                    }
+                }
+                Step::CompleteLocally(at) => {
+                    let Some(at) = pick(at).filter(|&at| !plain[at].is_set) else { continue };
+                    ops.complete_locally(ids[at].to_bits());
+                    if !plain[at].done(Categories::PUT_ALONE) {
+                        over(&mut plain, at, Categories::LOCAL, false);
+                    }
+                }
+                Step::Withdraw(at) => {
+                    // Only what has not completed is ever withdrawn.
+                    let whole = |p: &Plain| !p.is_set && !p.dead && !p.done(Categories::all());
+                    let Some(at) = pick(at).filter(|&at| whole(&plain[at])) else { continue };
+                    prop_assert!(ops.withdraw(ids[at]).is_none());
+                    plain[at].abandoned = true;
+                    over(&mut plain, at, Categories::all(), false);
+                }
+                Step::Abandon(at) => {
+                    let Some(at) = pick(at).filter(|&at| plain[at].set.is_none()) else { continue };
+                    ops.abandon(ids[at]);
+                    plain[at].abandoned = true;
+                    plain[at].dead |= plain[at].done(Categories::all());
+                }
+                Step::Test(at, part) => {
+                    let Some(at) = pick(at).filter(|&at| plain[at].set.is_none()) else { continue };
+                    match ops.test(ids[at].leaf(part)) {
+                        Err(error) => prop_assert!(plain[at].dead && error == Error::UnknownEvent),
+                        Ok(None) => {
+                            let asked = if part.is_empty() { Categories::all() } else { part };
+                            prop_assert!(!plain[at].dead && !plain[at].done(asked));
+                        }
+                        Ok(Some((result, _))) if part.is_empty() => {
+                            prop_assert!(!plain[at].dead && plain[at].done(Categories::all()));
+                            prop_assert_eq!(result.is_err(), plain[at].failed);
+                            plain[at].dead = true;
+                        }
+                        Ok(Some((result, _))) => {
+                            prop_assert!(!plain[at].dead && plain[at].done(part) && result.is_ok());
+                        }
+                    }
+                }
+            }
+        }
+        let live = plain.iter().filter(|plain| !plain.dead).count();
+        let held = ops.inner.with(|inner| inner.slots.len() - inner.free.len());
+        prop_assert_eq!(held, live, "places that nobody uses any more are free");
+    }
+}
