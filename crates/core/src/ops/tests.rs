@@ -51,7 +51,7 @@ fn numbers_name_operations_and_their_leaves() {
 fn the_end_of_a_request_has_its_action_though_its_payload_was_free_before() {
     let ops = Ops::<Seq>::new();
     let own = Returned::default();
-    let head = Encoded::new(crate::message::Head::Credits, 0, own, &[]);
+    let head = Encoded::new(crate::message::Head::Credits, own, &[]);
     let id = ops.start(After::Request { to: 0, head }, Categories::LOCAL, None);
     ops.complete_locally(id.to_bits());
     assert!(matches!(ops.test(id), Ok(None)), "its header has not left");
