@@ -96,12 +96,13 @@ impl Baseline {
 
 impl Baseline {
     /// What a figure must come near to: its scaled value, or that by the machine's state, or that with a software part
-    /// that no state makes faster, whichever is the most.
+    /// that no hour makes faster, whichever is the most.
     pub fn reachable(&self, figure: &Figure, now: impl Fn(&Probe) -> Option<f64>) -> Option<f64> {
         let own = self.scaled(figure, &now)?;
-        let (Some(_), Some(state)) = (self.probe_of(figure), now(self.state())) else { return Some(own) };
-        let then = self.state().ns;
-        Some(own.max(figure.ns * state / then).max(figure.ns + state - then))
+        let Some(probe) = self.probe_of(figure) else { return Some(own) };
+        let with_software = figure.ns + now(probe)? - probe.ns;
+        let by_state = now(self.state()).map_or(own, |state| figure.ns * state / self.state().ns);
+        Some(own.max(with_software).max(by_state))
     }
 }
 
@@ -132,14 +133,17 @@ mod tests {
     fn a_figure_is_scaled_by_its_probe() {
         let text = r#"{"probes":[{"bench":"line","bytes":8,"ns":100}],"figures":[
             {"system":"a","bench":"b","bytes":8,"ranks":2,"ns":50,"probe":["line",8]},
-            {"system":"c","bench":"b","bytes":8,"ranks":2,"ns":50}]}"#;
+            {"system":"c","bench":"b","bytes":8,"ranks":2,"ns":50},
+            {"system":"d","bench":"b","bytes":8,"ranks":2,"ns":500,"probe":["line",8]}]}"#;
         let baseline = Baseline::parse(text).unwrap();
         let (a, c) = (baseline.figure("a", "b", 8, 2).unwrap(), baseline.figure("c", "b", 8, 2).unwrap());
         assert_eq!(baseline.scaled(a, |probe| (probe.bench == "line").then_some(40.0)), Some(20.0));
         assert_eq!((baseline.scaled(a, |_| None), baseline.scaled(c, |_| None)), (None, Some(50.0)));
-        // A line takes 60 less than it took: at least so much less is expected of a figure that is scaled.
-        assert_eq!(baseline.reachable(a, |_| Some(40.0)), Some(20.0));
-        assert_eq!(baseline.reachable(a, |_| Some(90.0)), Some(45.0));
+        // Where the line takes 20 less, the figure cannot take more than 20 less.
+        let d = baseline.figure("d", "b", 8, 2).unwrap();
+        assert_eq!(baseline.reachable(d, |_| Some(80.0)), Some(480.0));
+        assert_eq!(baseline.reachable(d, |_| Some(200.0)), Some(1000.0));
+        assert_eq!(baseline.reachable(d, |_| None), None);
         assert_eq!(baseline.reachable(c, |_| Some(40.0)), Some(50.0));
         assert_eq!(baseline.probes("b", 8, 2).len(), 1);
         assert!(baseline.figure("a", "b", 8, 4).is_none() && baseline.probes("x", 8, 2).is_empty());

@@ -254,6 +254,7 @@ impl Bench {
 
     fn jobs(&mut self) {
         let (turns, pairs) = (self.effort.turns.max(25), self.effort.pairs);
+        eprintln!("start-up and memory of whole jobs");
         let startup = jobs::startup(&self.ours, &self.folder, turns, &mut self.record.rows, pairs);
         let mut verdicts = startup.unwrap_or_else(|error| vec![failed("start-up", &error)]);
         verdicts.extend(jobs::memory(&self.record.rows));
@@ -262,6 +263,7 @@ impl Bench {
 
     /// Every bench on 64 ranks ends.
     fn crowd(&mut self) {
+        eprintln!("every bench on 64 ranks");
         let mut wrong = Vec::new();
         let benches = SET.iter().map(|s| s.0).filter(|b| *b != "startup");
         let mut done = std::collections::BTreeSet::new();

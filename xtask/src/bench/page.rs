@@ -93,8 +93,11 @@ pub fn ratio(verdict: &Verdict) -> String {
     format!("{} [{} to {}]", number(verdict.ratio), number(low), number(high))
 }
 
-/// A ratio, or a figure that is its own limit.
+/// A ratio, or a figure that is its own limit; nothing for none.
 pub fn number(value: f64) -> String {
+    if value == 0.0 {
+        return "-".into();
+    }
     if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
@@ -160,7 +163,7 @@ fn systems(page: &mut String, rows: &[Row]) -> std::fmt::Result {
 fn pictures(page: &mut String, drawn: &[&str]) -> std::fmt::Result {
     writeln!(page, "### By size\n")?;
     for (file, title) in super::sizes::files().filter(|(file, _)| drawn.contains(file)) {
-        writeln!(page, "![{title}](results/{file})\n")?;
+        writeln!(page, "![{title}, against size](results/{file})\n")?;
     }
     Ok(())
 }

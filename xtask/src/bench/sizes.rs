@@ -63,7 +63,7 @@ struct Drawn {
 const DRAWN: &[Drawn] = &[
     Drawn {
         file: "message-latency.svg",
-        title: "Message there and back, payload read",
+        title: "Message there and back",
         lines: &[
             ("am-latency", "medium-read", "pshm", "Gasworks"),
             ("raw-message", "", "raw", "the machine itself"),
@@ -198,7 +198,7 @@ pub fn draw(record: &Record, dir: &Path) -> Result<Vec<&'static str>> {
 
 impl Drawn {
     fn plot(&self, record: &Record) -> Plot {
-        let line = |name: &str, of: &dyn Fn(&&Row) -> bool| {
+        let line = |name: &str, colour: usize, of: &dyn Fn(&&Row) -> bool| {
             // Of several variants the best at each size.
             let mut best: BTreeMap<u64, f64> = BTreeMap::new();
             for row in record.rows.iter().filter(|r| r.place == PLACE && r.bytes >= 8).filter(of) {
@@ -210,15 +210,16 @@ impl Drawn {
                 let bytes = bytes as f64;
                 (bytes, if self.bandwidth { bytes / ns } else { ns })
             };
-            Line { name: name.into(), points: best.into_iter().map(shown).collect() }
+            Line { name: name.into(), colour, points: best.into_iter().map(shown).collect() }
         };
-        let ours = self.lines.iter().map(|&(bench, variant, transport, name)| {
-            line(name, &|r| {
+        let ours = self.lines.iter().enumerate().map(|(at, &(bench, variant, transport, name))| {
+            line(name, at, &|r| {
                 r.bench == bench && r.transport == transport && (variant.is_empty() || r.variant == variant)
             })
         });
-        let peers =
-            PEERS.iter().map(|peer| line(peer.title, &|r| r.bench == self.peers && r.transport == peer.name));
+        let peers = PEERS.iter().enumerate().map(|(at, peer)| {
+            line(peer.title, 2 + at, &|r| r.bench == self.peers && r.transport == peer.name)
+        });
         let unit = if self.bandwidth { "GB/s" } else { "ns" };
         Plot { title: self.title.into(), unit: unit.into(), lines: ours.chain(peers).collect() }
     }

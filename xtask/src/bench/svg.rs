@@ -7,6 +7,8 @@ use std::fmt::Write;
 pub struct Line {
     /// What it is of.
     pub name: String,
+    /// Which colour: a system has the same in every plot; 0 is ours.
+    pub colour: usize,
     /// Sizes in bytes and figures.
     pub points: Vec<(f64, f64)>,
 }
@@ -18,7 +20,7 @@ pub struct Plot {
     pub title: String,
     /// What the figures are.
     pub unit: String,
-    /// Its lines; the first is ours.
+    /// Its lines.
     pub lines: Vec<Line>,
 }
 
@@ -61,7 +63,7 @@ impl Plot {
         // Writing to a string does not fail.
         let _ = self.frame(&mut svg, &x, &y);
         for (at, line) in lines.iter().enumerate() {
-            let _ = draw_line(&mut svg, line, COLOURS[at % COLOURS.len()], at, &x, &y);
+            let _ = draw_line(&mut svg, line, at, &x, &y);
         }
         svg.push_str("</svg>\n");
         Some(svg)
@@ -120,11 +122,12 @@ impl Plot {
     }
 }
 
-fn draw_line(svg: &mut String, line: &Line, colour: &str, at: usize, x: &Axis, y: &Axis) -> std::fmt::Result {
+fn draw_line(svg: &mut String, line: &Line, at: usize, x: &Axis, y: &Axis) -> std::fmt::Result {
     let places = line.points.iter().filter(|p| p.0 > 0.0 && p.1 > 0.0).map(|p| (x.place(p.0), y.place(p.1)));
     let places: Vec<_> = places.collect();
     let path: Vec<_> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-    let wide = if at == 0 { 3.0 } else { 1.6 };
+    let wide = if line.colour == 0 { 3.0 } else { 1.6 };
+    let colour = COLOURS[line.colour % COLOURS.len()];
     writeln!(svg, "<g stroke=\"{colour}\" fill=\"{colour}\">")?;
     writeln!(svg, "<polyline points=\"{}\" fill=\"none\" stroke-width=\"{wide}\"/>", path.join(" "))?;
     for (x, y) in &places {
@@ -200,6 +203,7 @@ mod tests {
     fn plot() -> Plot {
         let line = |name: &str, times: f64| Line {
             name: name.into(),
+            colour: usize::from(times > 1.0),
             points: (3..17).map(|p| (2_f64.powi(p), times * (200.0 + 2_f64.powi(p)))).collect(),
         };
         let lines = vec![line("ours & <more>", 1.0), line("theirs", 3.0)];

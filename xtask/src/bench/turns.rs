@@ -35,7 +35,7 @@ impl Series {
 }
 
 /// What came of a group's turns.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Turns {
     /// Every system's.
     pub series: Vec<Series>,
@@ -91,12 +91,12 @@ impl Turns {
         }
     }
 
-    /// How many turns count: in the state that most were in, with a block of every system.
+    /// How many turns count: with a block of every system, none of them left out.
     fn good(&self) -> usize {
-        let most =
-            self.states.first().map_or_else(|| vec![true; self.count], |state| majority(&state.values));
-        let whole = |turn: usize| self.series.iter().all(|s| s.blocks.get(turn).is_some_and(Option::is_some));
-        (0..self.count).filter(|&turn| most[turn] && whole(turn)).count()
+        let mut kept = self.clone();
+        kept.leave_out_far();
+        let whole = |turn: usize| kept.series.iter().all(|s| s.blocks.get(turn).is_some_and(Option::is_some));
+        (0..kept.count).filter(|&turn| whole(turn)).count()
     }
 }
 
