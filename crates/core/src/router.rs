@@ -25,6 +25,12 @@ impl<M: CoreMode> Router<M> {
         &self.wires[usize::from(self.route[rank as usize])]
     }
 
+    /// Whether no wire has anything, by a look.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.wires.iter().all(|wire| wire.is_idle())
+    }
+
     /// Polls every wire.
     #[inline]
     pub(crate) fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {

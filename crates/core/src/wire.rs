@@ -132,6 +132,11 @@ pub trait Wire {
     }
     /// Gives room back unused.
     fn cancel(&self, reservation: Reservation);
+    /// Whether nothing has arrived, by the shortest look there is; `false` where there is none.
+    #[inline]
+    fn is_idle(&self) -> bool {
+        false
+    }
     /// Hands up to `burst` arrived messages to `sink`, one at a time; returns how many. The payload is freed when
     /// the sink returns.
     ///

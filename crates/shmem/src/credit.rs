@@ -330,10 +330,16 @@ impl<M: Mode> Owed<M> {
         unpack(self.owed[peer as usize].load(Relaxed))
     }
 
+    /// Whether anybody is owed anything.
+    #[inline]
+    pub fn owes(&self) -> bool {
+        self.owing.load(Relaxed) != 0
+    }
+
     /// A peer that is owed something, the first at or after `from`, going round. One load where nobody is.
     #[inline]
     pub fn next_owing(&self, from: u32) -> Option<u32> {
-        if self.owing.load(Relaxed) == 0 {
+        if !self.owes() {
             return None;
         }
         let peers = self.owed.len() as u32;

@@ -106,6 +106,8 @@ pub struct Engine<M: CoreMode> {
     failure: M::Lock<Option<Error>>,
     /// Whether there is a `failure`.
     failed: AtomicBool,
+    /// Whether a poll has more to look at than the transports: transfers, tasks, a failure. It stays so.
+    restless: AtomicBool,
     tasks: progress::Tasks<M>,
     /// A thread may look at an engine from outside ([`Engine::peek`]), so nobody may take one out of its box.
     _pinned: PhantomPinned,
@@ -138,6 +140,7 @@ impl<M: CoreMode> Engine<M> {
             keys: (0..ranks).filter_map(|rank| peers.get(rank)).map(|peer| Key(peer.key.clone())).collect(),
             segments,
             own,
+            restless: AtomicBool::new(rdma.is_some()),
             rdma,
             ops: Ops::new(),
             credits: Credits::for_mode(ranks, flow.depth, flow.total, flow.volume),
@@ -211,7 +214,9 @@ impl<M: CoreMode> Engine<M> {
     /// # Errors
     /// The list is full.
     pub fn add_task(&self, task: Box<dyn Task<M>>) -> Result<(), Error> {
-        self.tasks.add(task)
+        self.tasks.add(task)?;
+        self.restless.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Polls until `done` says so: spins, then yields, then sleeps.

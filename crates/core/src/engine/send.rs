@@ -47,6 +47,21 @@ impl<M: CoreMode> Engine<M> {
     pub fn try_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
         thread::may_communicate("active message request")?;
         self.peer_exists("active message request", to)?;
+        if message.category == Category::Long {
+            return self.try_request_long(to, message);
+        }
+        self.check_packet(to, message)?;
+        let bytes = message.payload.len() as u32;
+        self.take_credit(to, bytes)?;
+        let sent = self.send_packet(to, Class::Request, message, Returned::default());
+        if sent.is_err() {
+            // No message left, so the credit was taken a moment ago and giving it back cannot fail.
+            let _ = self.credits.give(to, 1, bytes.into());
+        }
+        sent
+    }
+
+    fn try_request_long(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
         let way = self.check(to, message)?;
         let packet = if matches!(way, Way::Packet) { message.payload } else { &[] };
         self.take_credit(to, packet.len() as u32)?;
@@ -55,7 +70,7 @@ impl<M: CoreMode> Engine<M> {
             _ => self.transmit(to, Class::Request, message, way, packet, Returned::default()),
         };
         if sent.is_err() {
-            // No message left, so the credit was taken a moment ago and giving it back cannot fail.
+            // As above.
             let _ = self.credits.give(to, 1, packet.len() as u64);
         }
         sent
@@ -63,13 +78,50 @@ impl<M: CoreMode> Engine<M> {
 
     /// Sends the reply to a request of `to` that carried `request_bytes` in its packet.
     pub(super) fn reply(&self, to: Rank, message: &Outgoing<'_>, request_bytes: u32) -> Result<(), Error> {
-        let way = self.check(to, message)?;
         let own = Returned { count: 1, bytes: request_bytes };
+        if message.category != Category::Long {
+            self.check_packet(to, message)?;
+            return self.send_packet(to, Class::Reply, message, own);
+        }
+        let way = self.check(to, message)?;
         match way {
             Way::Nic => self.put_then_reply(to, message, own),
             way => {
                 let packet = if matches!(way, Way::Packet) { message.payload } else { &[] };
                 self.transmit(to, Class::Reply, message, way, packet, own)
+            }
+        }
+    }
+
+    /// Whether a message that is no Long can be sent at all.
+    #[inline]
+    fn check_packet(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
+        let &Outgoing { category, args, payload, .. } = message;
+        let max = if category == Category::Short { 0 } else { self.limits.max_medium };
+        if payload.len() <= max && args.len() <= 4 * MAX_ARGS && args.len().is_multiple_of(4) {
+            return Ok(());
+        }
+        self.check(to, message).map(|_| ())
+    }
+
+    /// Sends a message that is no Long, with what credits are owed to its target.
+    #[inline]
+    fn send_packet(
+        &self,
+        to: Rank,
+        class: Class,
+        message: &Outgoing<'_>,
+        own: Returned,
+    ) -> Result<(), Error> {
+        let &Outgoing { category, handler, args, payload, .. } = message;
+        let returned = self.with_owed(to, own);
+        let word = first_word(category, class == Class::Reply, handler, args.len() / 4, returned);
+        match self.router.to(to).send(to, class, word, args, payload) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let (count, bytes) = (returned.count - own.count, returned.bytes - own.bytes);
+                self.owed.restore(to, count.into(), bytes.into());
+                Err(error.into())
             }
         }
     }
@@ -110,8 +162,7 @@ impl<M: CoreMode> Engine<M> {
         Encoded::new(head, Returned::default(), message.args)
     }
 
-    /// Puts a message on its wire, with what credits are owed to its target.
-    #[inline]
+    /// Puts a Long on its wire, with what credits are owed to its target.
     fn transmit(
         &self,
         to: Rank,
@@ -132,25 +183,11 @@ impl<M: CoreMode> Engine<M> {
             head.set_returned(self.with_owed(to, own));
             return Ok(wire.commit(reservation, head.as_bytes())?);
         }
-        let &Outgoing { category, handler, args, .. } = message;
-        if category == Category::Long {
-            let reservation = wire.reserve(to, class, packet.len())?;
-            reservation.payload.write(packet);
-            let mut head = self.encode(message, class == Class::Reply, in_packet);
-            head.set_returned(self.with_owed(to, own));
-            return Ok(wire.commit(reservation, head.as_bytes())?);
-        }
-        let returned = self.with_owed(to, own);
-        let word = first_word(category, class == Class::Reply, handler, args.len() / 4, returned);
-        let sent = wire.send(to, class, word, args, packet);
-        if sent.is_err() {
-            self.owed.restore(
-                to,
-                u32::from(returned.count - own.count),
-                u64::from(returned.bytes - own.bytes),
-            );
-        }
-        Ok(sent?)
+        let reservation = wire.reserve(to, class, packet.len())?;
+        reservation.payload.write(packet);
+        let mut head = self.encode(message, class == Class::Reply, in_packet);
+        head.set_returned(self.with_owed(to, own));
+        Ok(wire.commit(reservation, head.as_bytes())?)
     }
 
     /// Sends an encoded head whose payload has landed already.
