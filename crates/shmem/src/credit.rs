@@ -69,7 +69,10 @@ pub struct OverReturned {
 /// type is not `Sync`.
 pub struct Credits<M: Mode = Par> {
     out: Box<[AtomicU64]>,
+    /// Counted only where the total is a limit.
     total_out: AtomicU32,
+    /// Whether it is: a few peers, each at its own limit, may stay below it.
+    limits_all: bool,
     depth: u32,
     total: u32,
     volume: u64,
@@ -90,6 +93,7 @@ impl<M: Mode> Credits<M> {
         Self {
             out: (0..peers).map(|_| AtomicU64::new(0)).collect(),
             total_out: AtomicU32::new(0),
+            limits_all: u64::from(total) <= u64::from(peers) * u64::from(depth.min(MAX_COUNT)),
             depth: depth.min(MAX_COUNT),
             total,
             volume: volume.min(MAX_BYTES),
@@ -112,34 +116,43 @@ impl<M: Mode> Credits<M> {
         let word = &self.out[peer as usize];
         if !M::PARALLEL {
             let total = self.total_out.load(Relaxed);
-            if total >= self.total {
+            if self.limits_all && total >= self.total {
                 return Err(Exhausted::Total);
             }
             let next = self.after_take(word.load(Relaxed), bytes)?;
             word.store(next, Relaxed);
-            self.total_out.store(total + 1, Relaxed);
+            self.total_out.store(total + u32::from(self.limits_all), Relaxed);
             return Ok(());
         }
-        // Acquire: the room that was freed before some thread's give of this credit is free for us (and, through our
-        // message, for the peer).
-        let take_total = |out: u32| (out < self.total).then(|| out + 1);
-        let order = ord!("credit.take_total", Acquire);
-        self.total_out.fetch_update(order, Relaxed, take_total).map_err(|_| Exhausted::Total)?;
+        if self.limits_all {
+            self.take_of_total()?;
+        }
         let mut seen = word.load(Relaxed);
         loop {
             let next = match self.after_take(seen, bytes) {
                 Ok(next) => next,
                 Err(why) => {
-                    // A read-modify-write, so it stays in the release sequence of the gives before it.
-                    self.total_out.fetch_sub(1, Relaxed);
+                    if self.limits_all {
+                        // A read-modify-write, so it stays in the release sequence of the gives before it.
+                        self.total_out.fetch_sub(1, Relaxed);
+                    }
                     return Err(why);
                 }
             };
+            // Acquire: as in `take_of_total`.
             match word.compare_exchange_weak(seen, next, ord!("credit.take_peer", Acquire), Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(now) => seen = now,
             }
         }
+    }
+
+    fn take_of_total(&self) -> Result<(), Exhausted> {
+        // Acquire: the room that was freed before some thread's give of this credit is free for us (and, through our
+        // message, for the peer).
+        let take_total = |out: u32| (out < self.total).then(|| out + 1);
+        let order = ord!("credit.take_total", Acquire);
+        self.total_out.fetch_update(order, Relaxed, take_total).map(drop).map_err(|_| Exhausted::Total)
     }
 
     #[inline]
@@ -174,6 +187,7 @@ impl<M: Mode> Credits<M> {
         };
         if !M::PARALLEL {
             word.store(after(word.load(Relaxed))?, Relaxed);
+            let count = if self.limits_all { count } else { 0 };
             self.total_out.store(self.total_out.load(Relaxed) - count, Relaxed);
             return Ok(());
         }
@@ -185,8 +199,10 @@ impl<M: Mode> Credits<M> {
                 Err(now) => seen = now,
             }
         }
-        // The total goes last, so that it never falls below the sum of the peers'.
-        self.total_out.fetch_sub(count, ord!("credit.give_total", Release));
+        if self.limits_all {
+            // The total goes last, so that it never falls below the sum of the peers'.
+            self.total_out.fetch_sub(count, ord!("credit.give_total", Release));
+        }
         Ok(())
     }
 
@@ -205,7 +221,11 @@ impl<M: Mode> Credits<M> {
 
     /// How many requests are out to all peers together.
     pub fn total_out(&self) -> u32 {
-        self.total_out.load(Relaxed)
+        if self.limits_all {
+            self.total_out.load(Relaxed)
+        } else {
+            (0..self.out.len() as u32).map(|peer| self.out(peer).0).sum()
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Fewer rounds where every step is interpreted.
-const ROUNDS: u64 = if cfg!(miri) { 12 } else { 20_000 };
+const ROUNDS: u64 = if cfg!(miri) { 16 } else { 20_000 };
 
 struct Watchdog(Instant);
 
@@ -165,7 +165,7 @@ fn barrier_separates_phases() {
                     let watchdog = Watchdog::new();
                     let barrier = Barrier::new(meetings, me, radix).expect("a rank");
                     assert!(barrier.done() == Some(Name::Any) && barrier.arm());
-                    for phase in 1..=ROUNDS / 2 {
+                    for phase in 1..=ROUNDS / 8 {
                         counters[me].store(phase, Relaxed);
                         // By two names in some phases, by one or none in others.
                         let name = match phase % 4 {

@@ -96,7 +96,7 @@ proptest! {
 
     #[test]
     fn credits(
-        limits in (1u32..5, 1u32..8, 1u64..300),
+        limits in (1u32..5, 1u32..14, 1u64..300),
         calls in prop::collection::vec((any::<bool>(), 0..PEERS, 0u32..4, 0u64..120), 0..100),
     ) {
         credits_follow_the_ledger::<Seq>(limits, &calls)?;
