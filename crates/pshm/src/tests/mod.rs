@@ -2,6 +2,7 @@
 
 mod corrupt;
 mod fake;
+mod growth;
 mod messages;
 mod opening;
 mod seals;
