@@ -26,13 +26,15 @@ pub enum Need {
     MemoryGroup,
     /// MPICH's launcher.
     Hydra,
+    /// valgrind.
+    Valgrind,
     /// An NVIDIA GPU.
     Gpu,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 10] = [
+    pub const ALL: [Need; 11] = [
         Need::Nightly,
         Need::Miri,
         Need::RustSrc,
@@ -42,6 +44,7 @@ impl Need {
         Need::Namespaces,
         Need::MemoryGroup,
         Need::Hydra,
+        Need::Valgrind,
         Need::Gpu,
     ];
 
@@ -57,6 +60,7 @@ impl Need {
             Need::Namespaces => "no-namespaces",
             Need::MemoryGroup => "no-memory-group",
             Need::Hydra => "no-hydra",
+            Need::Valgrind => "no-valgrind",
             Need::Gpu => "no-gpu",
         }
     }
@@ -78,6 +82,7 @@ impl Need {
             Need::Namespaces => "no right to make namespaces",
             Need::MemoryGroup => "no right to make a memory control group",
             Need::Hydra => "no mpiexec.hydra (apt-get install mpich)",
+            Need::Valgrind => "no valgrind (apt-get install valgrind)",
             Need::Gpu => "no NVIDIA GPU",
         }
     }
@@ -97,6 +102,7 @@ impl Need {
                 memory_group(&groups).is_some_and(|(parent, limit)| group_can_be_made(&parent, limit))
             }
             Need::Hydra => Cmd::new("mpiexec.hydra").arg("--version").works(),
+            Need::Valgrind => Cmd::new("valgrind").arg("--version").works(),
             Need::Gpu => Path::new("/dev/nvidiactl").exists(),
         }
     }

@@ -185,6 +185,9 @@ fn install(needs: &[Need]) -> Result<()> {
             Need::Hydra => {
                 apt("mpich")?;
             }
+            Need::Valgrind => {
+                apt("valgrind")?;
+            }
             Need::Peers | Need::Namespaces | Need::MemoryGroup | Need::Gpu => {
                 bail!("this machine has what {} names; nothing installs that", need.condition())
             }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod conformance;
+mod counts;
 mod ends;
 mod input;
 mod kill;
@@ -35,6 +36,7 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         programs::rows(extent)?,
         bench::rows(),
         input::rows(),
+        counts::rows(),
         ends::rows(),
         kill::rows()?,
         models::rows(extent)?,

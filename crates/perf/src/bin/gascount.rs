@@ -99,6 +99,9 @@ fn run() -> Result<()> {
     };
     let payload = payload.get(..bytes).with_context(|| format!("{operation}: more bytes than there are"))?;
 
+    let room = black_box(job.alloc::<u8>(65536)?);
+    let mut target = payload.to_vec();
+
     let before = ALLOCATOR.made.load(Ordering::Relaxed);
     let times = black_box(times);
     match kind {
@@ -109,6 +112,16 @@ fn run() -> Result<()> {
         "put" => each(times, |number| agent.put_value(place, number))?,
         "get" => each(times, |_| {
             black_box(agent.get_value(place)?);
+            Ok(())
+        })?,
+        "put-slice" => each(times, |_| agent.put(room, black_box(payload)))?,
+        "get-slice" => each(times, |_| agent.get(room, black_box(&mut target[..])))?,
+        "planted" => each(times, |number| {
+            agent.put_value(place, number)?;
+            // What must not be found in an operation: an allocation, a copy, a call of the system.
+            let copy = black_box(payload.to_vec());
+            black_box(std::fs::metadata("/")).ok();
+            black_box(copy);
             Ok(())
         })?,
         "poll" => each(times, |_| {
@@ -128,7 +141,7 @@ fn run() -> Result<()> {
             agent.request_medium(to, medium, number, payload)?;
             wait(&agent, &handled, number)
         })?,
-        _ => bail!("{operation} is no operation: see crates/perf/tests/counts.rs"),
+        _ => bail!("{operation} is no operation: see ci/counts"),
     }
     let made = ALLOCATOR.made.load(Ordering::Relaxed) - before;
     ensure!(kind != "put" || times == 0 || agent.get_value(place)? == times, "the last put is not there");
