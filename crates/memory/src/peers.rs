@@ -185,7 +185,7 @@ impl PeerTable {
     ///
     /// # Errors
     /// The rank does not exist, or the range is not inside its segment.
-    #[inline]
+    #[inline(always)]
     pub fn locate(&self, rank: u32, offset: u64, len: usize) -> Result<Option<RawBytes>, MemoryError> {
         match self.open(rank, offset, len) {
             None => self.look_closer(rank, offset, len, PeerFlags::MAPPED),

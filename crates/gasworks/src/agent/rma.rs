@@ -11,7 +11,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ///
     /// # Errors
     /// The rank or the range is wrong, or the network failed.
-    #[inline]
+    #[inline(always)]
     pub fn put<T: Pod>(&self, target: GlobalPtr<T>, source: &[T]) -> Result<(), Error> {
         Ok(rma::put(self.engine(), target.rank(), target.offset(), bytemuck::cast_slice(source))?)
     }
@@ -20,7 +20,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ///
     /// # Errors
     /// The rank or the range is wrong, or the network failed.
-    #[inline]
+    #[inline(always)]
     pub fn get<T: Pod>(&self, source: GlobalPtr<T>, target: &mut [T]) -> Result<(), Error> {
         Ok(rma::get(self.engine(), source.rank(), source.offset(), bytemuck::cast_slice_mut(target))?)
     }
@@ -29,7 +29,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ///
     /// # Errors
     /// Those of [`put`](Self::put).
-    #[inline]
+    #[inline(always)]
     pub fn put_value<T: Pod>(&self, target: GlobalPtr<T>, value: T) -> Result<(), Error> {
         self.put(target, std::slice::from_ref(&value))
     }
@@ -38,7 +38,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ///
     /// # Errors
     /// Those of [`get`](Self::get).
-    #[inline]
+    #[inline(always)]
     pub fn get_value<T: Pod>(&self, source: GlobalPtr<T>) -> Result<T, Error> {
         let mut value = T::zeroed();
         self.get(source, std::slice::from_mut(&mut value))?;
