@@ -170,3 +170,23 @@ proptest! {
         prop_assert!(!empty);
     }
 }
+
+#[test]
+fn a_rank_may_end_from_within_a_fence() {
+    let mut server = joined(3);
+    assert!(say(&mut server, 0, Message::new("kvs-fence")).is_empty());
+    assert!(say(&mut server, 1, Message::new("kvs-fence")).is_empty());
+    let told = say(&mut server, 1, Message::new("gasworks-exit").with("code", 7));
+    assert_eq!(told, [Output::Exits { rank: 1, code: 7 }]);
+    let end = say(&mut server, 1, Message::new("finalize"));
+    assert_eq!(sent(&end), [(1, "cmd=finalize-response;rc=0;".to_owned())]);
+    assert!(end.contains(&Output::Finalized { rank: 1 }));
+    // The others wait for it in vain, and are not let go by the third.
+    assert!(say(&mut server, 2, Message::new("kvs-fence")).is_empty());
+    server.gone(1);
+    assert_eq!(server.stuck(), Some((0, 1)));
+    for code in ["0", "256", "-1", "x"] {
+        let wrong = say(&mut joined(1), 0, Message::new("gasworks-exit").with("code", code));
+        assert!(matches!(wrong[..], [Output::Broken { .. }]), "{code}: {wrong:?}");
+    }
+}
