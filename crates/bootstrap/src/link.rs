@@ -180,10 +180,10 @@ impl Link {
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
             }
         };
-        kill_point!("bootstrap.finalize");
+        kill_point!("bootstrap.exit.finalize");
         self.blurt(&Message::new("finalize"));
         self.await_answer("finalize-response", deadline);
-        kill_point!("bootstrap.finalized");
+        kill_point!("bootstrap.exit.finalized");
     }
 
     /// Reads until `wanted` has come, the stream has ended, or the time is up.
