@@ -4,8 +4,9 @@
 //! L1. The payload stays mapped and unchanged until the event is done: the caller promises it, or the operation keeps
 //!     what owns it.
 
-use crate::Error;
 use crate::event::{Event, Kept};
+use crate::{Error, Implicit};
+use gasworks_core::ops::Sent;
 use gasworks_core::{CoreMode, Engine, Outgoing};
 
 /// Sends a Long request, polling while credits are short. The event is done when the payload may be used again: the
@@ -20,14 +21,48 @@ pub unsafe fn request_nb<M: CoreMode>(
     engine: &Engine<M>,
     to: u32,
     message: &Outgoing<'_>,
-    mut keep: Option<Box<M::Keep>>,
+    keep: Option<Box<M::Keep>>,
 ) -> Result<(Event, Kept<M>), Error> {
+    // SAFETY: L1, the caller's promise.
+    Ok(match unsafe { send(engine, to, message, None, keep)? } {
+        Ok(id) => (Event(Some(id)), None),
+        Err(kept) => (Event::DONE, kept),
+    })
+}
+
+/// As [`request_nb`], in a set: the specification's `GEX_EVENT_GROUP`.
+///
+/// # Safety
+/// L1, for the payload of `message`.
+///
+/// # Errors
+/// Those of [`Engine::request`].
+pub unsafe fn request_nbi<M: CoreMode>(
+    engine: &Engine<M>,
+    implicit: &Implicit,
+    to: u32,
+    message: &Outgoing<'_>,
+    keep: Option<Box<M::Keep>>,
+) -> Result<(), Error> {
+    // SAFETY: L1, the caller's promise.
+    unsafe { send(engine, to, message, Some(implicit), keep) }.map(|_| ())
+}
+
+/// # Safety
+/// L1, for the payload of `message`.
+unsafe fn send<M: CoreMode>(
+    engine: &Engine<M>,
+    to: u32,
+    message: &Outgoing<'_>,
+    implicit: Option<&Implicit>,
+    mut keep: Option<Box<M::Keep>>,
+) -> Result<Sent<M>, Error> {
     let mut sleeper = engine.sleeper();
     loop {
+        let set = implicit.map(|implicit| implicit.joined(engine));
         // SAFETY: L1, the caller's promise.
-        match unsafe { engine.try_request_nb(to, message, keep) } {
-            Ok(Ok(id)) => return Ok((Event(Some(id)), None)),
-            Ok(Err(kept)) => return Ok((Event::DONE, kept)),
+        match unsafe { engine.try_request_nb(to, message, set, keep) } {
+            Ok(sent) => return Ok(sent),
             Err((error, kept)) if error.is_busy() => {
                 keep = kept;
                 engine.turn(&mut sleeper)?;

@@ -225,7 +225,8 @@ impl<M: CoreMode> Engine<M> {
 
     /// Sends a request whose payload may be in use on return: where it goes by the NIC, the operation that comes back is
     /// done when the payload may be used again (the specification's local completion, as an event). Otherwise the payload
-    /// has been copied, and there is none; what was to be kept comes back.
+    /// has been copied, and there is none; what was to be kept comes back. With a `set` the operation is part of that, and
+    /// nobody asks for it alone.
     ///
     /// # Safety
     /// N1, for the payload of `message`: `'static` bytes, or kept by `keep`, or the caller waits for the operation.
@@ -236,6 +237,7 @@ impl<M: CoreMode> Engine<M> {
         &self,
         to: Rank,
         message: &Outgoing<'_>,
+        set: Option<OpId>,
         keep: Option<Box<M::Keep>>,
     ) -> Result<Sent<M>, NotStarted<M>> {
         let by_nic = thread::may_communicate("active message request")
@@ -255,12 +257,20 @@ impl<M: CoreMode> Engine<M> {
             return Err((error, keep));
         }
         let head = self.encode(message, false, false);
-        let id = self.ops.start(After::Request { to, head }, Categories::LOCAL, keep);
+        let after = After::Request { to, head };
+        let id = match set {
+            None => Ok(self.ops.start(after, Categories::LOCAL, keep)),
+            Some(set) => self.ops.start_in(set, after, Categories::LOCAL, keep),
+        };
+        let id = id.inspect_err(|_| {
+            // The credit was taken a moment ago, so giving it back cannot fail.
+            let _ = self.credits.give(to, 1, 0);
+        })?;
         let (source, len) = (message.payload.as_ptr(), message.payload.len());
         // SAFETY: N1, by the caller's promise about the payload.
         let started = unsafe { rdma.put(to, self.key_of(to), message.landing, source, len, id.to_bits()) };
         started.map(|()| Ok(id)).map_err(|error| {
-            // The credit was taken a moment ago, so giving it back cannot fail.
+            // As above.
             let _ = self.credits.give(to, 1, 0);
             (nic_error("put of a long message", to, error), self.ops.withdraw(id))
         })

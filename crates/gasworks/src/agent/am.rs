@@ -123,7 +123,7 @@ fn medium<'a, A: Args>(handler: MediumRequest<A>, args: &'a A, payload: &'a [u8]
     Outgoing { category: Category::Medium, handler: handler.index(), args, payload, landing: 0 }
 }
 
-fn long<'a, A: Args>(
+pub(crate) fn long<'a, A: Args>(
     handler: LongRequest<A>,
     args: &'a A,
     payload: &'a [u8],

@@ -80,6 +80,11 @@ pub(super) fn from_buffer<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Fail
             answered(stage, due, "the reply to a long that keeps its payload")?;
             stage.wait_for("the payload", || event.test().unwrap_or(true))?;
             require!(event.wait(agent)? == payload, "a payload of {len} bytes came back changed");
+            let group = agent.implicit();
+            group.request_long_owned::<Three, _>(long, value(tag), payload, landing)?;
+            due += 1;
+            answered(stage, due, "the reply to a long whose payload is a group's")?;
+            group.wait(agent, gasworks::Categories::LOCAL)?;
         }
     }
     Ok(())
