@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! I1. The engine that the thread looks at stays at its address until the thread has ended: it is pinned in a box, or in
-//!     an `Arc`, and whoever holds it drops the [`Inspector`], which joins the thread, before it.
+//!     an `Arc`, and whoever holds it drops the `Inspector`, which joins the thread, before it.
 //! I2. The thread calls `Engine::peek` alone, which any thread may.
 
 use crate::{Error, ThreadMode, settings};
