@@ -35,6 +35,27 @@ pub struct Transport<M: ThreadMode> {
 }
 
 /// This process's part in a job.
+///
+/// In `Par` it is shared between threads. In `Seq` and `ParSync` it is not:
+///
+/// ```compile_fail,E0277
+/// fn share(job: &gasworks::Job<gasworks::Seq>) {
+///     std::thread::scope(|scope| _ = scope.spawn(|| job.rank()));
+/// }
+/// ```
+/// ```compile_fail,E0277
+/// fn share(job: &gasworks::Job<gasworks::ParSync>) {
+///     std::thread::scope(|scope| _ = scope.spawn(|| job.rank()));
+/// }
+/// ```
+/// ```
+/// fn share(job: &gasworks::Job<gasworks::Par>) {
+///     std::thread::scope(|scope| _ = scope.spawn(|| job.rank()));
+/// }
+/// fn take_turns(job: gasworks::Job<gasworks::ParSync>) {
+///     std::thread::spawn(move || job.rank());
+/// }
+/// ```
 pub struct Job<M: ThreadMode> {
     /// In `Seq` a job stays on its thread.
     mode: PhantomData<M::Lock<()>>,

@@ -14,7 +14,7 @@ const LARGEST_PAGE: u64 = 16 << 30;
 pub(crate) const MAX_MEDIUM: usize = 64 << 10;
 /// Reply blocks beyond one for each request that may be out: a thread gives its credit back a moment before it frees
 /// the block.
-const SLACK: u32 = 64;
+pub(crate) const SLACK: u32 = 64;
 /// What everything large is aligned to: a multiple of every page size that base pages have on Linux.
 pub(crate) const PAGE: u64 = 64 << 10;
 

@@ -8,11 +8,11 @@
 //!
 //! Indices, lengths and ranks that come out of a queue are copied, then checked, then used.
 
-use crate::layout::MAX_MEDIUM as LARGEST;
+use crate::layout::{self, MAX_MEDIUM as LARGEST};
 use crate::region::{Host, Region};
 use crate::stage::{self, Stage};
 use gasworks_core::{Arrived, Class, Flow, Limits, Rank, Reservation, Wire, WireError};
-use gasworks_shmem::blocks::Blocks;
+use gasworks_shmem::blocks::{Blocks, Stock};
 use gasworks_shmem::inbox::{Block, Claims, Cursor, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
 use gasworks_sock::sleeper;
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -26,6 +26,9 @@ pub const MAX_MEDIUM: usize = LARGEST;
 /// What may be under way by default. A sender that is ahead by many messages and a receiver that is behind by as many
 /// do not fetch the same line from each other all the time; so a window of 64 carries twice what 12 do.
 pub const FLOW: Flow = Flow { depth: 64, total: 256, volume: 12 * MAX_MEDIUM as u64 };
+
+/// Blocks that are claimed at a time: those whose flags share a cache line.
+const STOCK: u32 = 16;
 
 const NAME: &str = "pshm";
 
@@ -105,6 +108,12 @@ pub struct Pshm<M: Mode> {
     next: [AtomicU64; 2],
     /// Room in each rank's queue of requests that is claimed and not used.
     claims: Box<[Claims<M>]>,
+    /// Blocks of the small classes, claimed beforehand.
+    stocks: [Stock; 2],
+    /// Blocks for replies in each rank's memory, claimed beforehand: so many at a time that all ranks together hold no
+    /// more than half of the blocks beyond one for each request.
+    reply_stocks: Box<[Stock]>,
+    reply_stock: u32,
     stage: Stage,
     max_long: u64,
 }
@@ -118,11 +127,16 @@ impl<M: Mode> std::fmt::Debug for Pshm<M> {
 impl<M: Mode> Pshm<M> {
     pub(crate) fn new(host: Arc<Host>, max_long: u64) -> Self {
         let claims = host.ranks.iter().map(|_| Claims::new(BATCH)).collect();
+        let reply_stocks = host.ranks.iter().map(|_| Stock::default()).collect();
+        let reply_stock = (layout::SLACK / 2 / host.ranks.len().max(1) as u32).min(STOCK);
         Self {
             host,
             receiver: M::Latch::new(Receiver::default()),
             next: [AtomicU64::new(0), AtomicU64::new(0)],
             claims,
+            stocks: Default::default(),
+            reply_stocks,
+            reply_stock,
             stage: Stage::new(),
             max_long,
         }
@@ -142,25 +156,54 @@ impl<M: Mode> Pshm<M> {
     #[inline]
     fn claim(&self, to: Rank, peer: &Region, class: Class, len: usize) -> Result<(u32, RawBytes), WireError> {
         let (index, bytes) = if class == Class::Request {
-            let mine = self.host.mine();
-            let fitting = mine.layout.classes.iter().filter(|class| len <= class.size);
-            let index = fitting
-                .into_iter()
-                .find_map(|class| stage::claim::<M>(mine.request_blocks, class.first, class.end));
-            let index = index.ok_or(WireError::Busy { to })?;
-            (index, mine.request_bytes(index, len))
+            let index = self.claim_request(len).ok_or(WireError::Busy { to })?;
+            (index, self.host.mine().request_bytes(index, len))
         } else {
             // Each block is worth a request that `to` has out, so there is one unless somebody replies twice.
-            let index =
-                peer.reply_blocks.claim(0, peer.layout.reply_count).ok_or_else(|| WireError::Corrupt {
-                    transport: NAME,
-                    at: to,
-                    what: format!("all {} of its reply blocks are in use", peer.layout.reply_count),
-                })?;
+            let index = self.claim_reply(to, peer).ok_or_else(|| WireError::Corrupt {
+                transport: NAME,
+                at: to,
+                what: format!("all {} of its reply blocks are in use", peer.layout.reply_count),
+            })?;
             (index, peer.reply_bytes(index, len))
         };
         kill_point!("pshm.reserve.claimed");
         bytes.map(|bytes| (index, bytes)).ok_or(WireError::TooLarge { transport: NAME, len, max: MAX_MEDIUM })
+    }
+
+    /// Blocks of this process's own that are claimed and not used.
+    #[cfg(test)]
+    pub(crate) fn request_blocks_at_hand(&self) -> usize {
+        self.stocks.iter().map(Stock::at_hand).sum()
+    }
+
+    /// A block of this process's own, of the smallest class that has one.
+    #[inline]
+    fn claim_request(&self, len: usize) -> Option<u32> {
+        let mine = self.host.mine();
+        let blocks = mine.request_blocks;
+        mine.layout.classes.iter().enumerate().filter(|(_, class)| len <= class.size).find_map(
+            |(at, class)| {
+                match self.stocks.get(at) {
+                    Some(stock) if !M::PARALLEL => stock.claim(blocks, class.first, class.end, STOCK),
+                    // The largest are taken one at a time, the lowest first: their bytes are what must stay in the caches.
+                    _ => stage::claim::<M>(blocks, class.first, class.end),
+                }
+            },
+        )
+    }
+
+    /// A block of the requester's.
+    #[inline]
+    fn claim_reply(&self, to: Rank, peer: &Region) -> Option<u32> {
+        let (blocks, count) = (peer.reply_blocks, peer.layout.reply_count);
+        if !M::PARALLEL
+            && self.reply_stock > 0
+            && let Some(index) = self.reply_stocks[to as usize].claim(blocks, 0, count, self.reply_stock)
+        {
+            return Some(index);
+        }
+        blocks.claim(0, count)
     }
 
     /// Claims a block and fills it.

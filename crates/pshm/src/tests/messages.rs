@@ -91,7 +91,9 @@ fn all_to_all<M: Mode>(ranks: u32, rounds: u64) {
         }
         assert_eq!((answered.get(), handled.get()), (all, all));
         let mine = wire.host.mine();
-        assert_eq!((mine.request_blocks.claimed(), mine.reply_blocks.claimed()), (0, 0));
+        assert_eq!(mine.request_blocks.claimed(), wire.request_blocks_at_hand());
+        // Others may have claimed some beforehand, but never all that are beyond one for each request.
+        assert!(mine.reply_blocks.claimed() <= crate::layout::SLACK as usize / 2);
     });
 }
 
@@ -202,8 +204,8 @@ fn a_full_queue_is_busy_and_cancelling_makes_room() {
     let taken = wire.poll(100, &mut |message| heads.borrow_mut().push(message.head.to_vec()));
     assert_eq!(taken, Ok(3));
     assert_eq!(heads.into_inner(), [&b"reply"[..], b"credit", b"short"]);
-    assert_eq!(opened.wire.host.mine().request_blocks.claimed(), 0);
-    assert_eq!(opened.wire.host.mine().reply_blocks.claimed(), 0);
+    assert_eq!(opened.wire.host.mine().request_blocks.claimed(), opened.wire.request_blocks_at_hand());
+    assert!(opened.wire.host.mine().reply_blocks.claimed() <= crate::layout::SLACK as usize / 2);
 }
 
 #[test]
