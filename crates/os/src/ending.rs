@@ -60,6 +60,11 @@ impl State {
         self.pid.load(Ordering::Acquire) == std::process::id()
     }
 
+    /// Whether a signal is a wish: in a job, and as long as there is a keeper who hears it.
+    fn takes_signals(&self) -> bool {
+        self.is_ours() && self.jobs.load(Ordering::Acquire) > 0 && self.stage.load(Ordering::Acquire) != LEFT
+    }
+
     /// Enters a wish, unless one is there that comes first: the end of the job before that of the process alone, and
     /// the first code that is not zero before any other.
     fn enter(&self, wanted: u32) {
@@ -242,14 +247,14 @@ fn thread() -> u32 {
 
 extern "C" fn on_signal(signal: i32) {
     let state = jobs::ending();
-    if state.is_ours() && state.jobs.load(Ordering::Acquire) > 0 {
+    if state.takes_signals() {
         // The program goes on for a moment: it must not see that anything was called.
         let errno = nix::errno::Errno::last_raw();
         state.enter(EXIT | (128 + signal as u32) & CODE);
         nix::errno::Errno::set_raw(errno);
         return;
     }
-    // No job: what the system does for a program that does not handle it.
+    // No job, or one that this process has left: what the system does for a program that does not handle it.
     // SAFETY: E1, E2: the signal is blocked while this handler runs, and ends the process when it returns.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
@@ -378,6 +383,19 @@ mod tests {
         assert_eq!(after(&[LEAVE | 1, EXIT, LEAVE | 2]), EXIT);
         assert_eq!(after(&[LEAVE, LEAVE | 2]), LEAVE);
         assert_eq!((byte(0), byte(256), byte(263), byte(-1)), (0, 1, 7, 255));
+    }
+
+    #[test]
+    fn signals_are_wishes_while_somebody_hears_them() {
+        let state = State::new();
+        assert!(!state.takes_signals());
+        state.jobs.store(1, Ordering::Relaxed);
+        assert!(!state.takes_signals(), "armed by another process, or by none");
+        state.pid.store(std::process::id(), Ordering::Relaxed);
+        assert!(state.takes_signals());
+        // The keeper has gone, and what runs at the exit may take for ever: a signal must end it.
+        state.stage.store(LEFT, Ordering::Relaxed);
+        assert!(!state.takes_signals());
     }
 
     #[test]
