@@ -8,7 +8,7 @@ use gasworks_core::observe::{Event, Recording, What};
 use serde_json::{Value, json};
 
 /// Clocks that differ by less are one clock, read at two moments (ns).
-const ONE_CLOCK: i64 = 1_000_000;
+const ONE_CLOCK: u64 = 1_000_000;
 
 /// Writes the events of all ranks.
 pub(super) fn write(ranks: &[Recording], out: &mut impl io::Write) -> io::Result<()> {
@@ -75,7 +75,10 @@ fn offsets(ranks: &[Recording]) -> Vec<i64> {
     let boot = |rank: &Recording| rank.realtime.wrapping_sub(rank.monotonic) as i64;
     let reference = ranks.iter().find(|rank| rank.pid != 0).map_or(0, boot);
     let of = |rank: &Recording| boot(rank).wrapping_sub(reference);
-    ranks.iter().map(|rank| if rank.pid == 0 || of(rank).abs() < ONE_CLOCK { 0 } else { of(rank) }).collect()
+    ranks
+        .iter()
+        .map(|rank| if rank.pid == 0 || of(rank).unsigned_abs() < ONE_CLOCK { 0 } else { of(rank) })
+        .collect()
 }
 
 fn is_sent(event: &Event) -> bool {
@@ -111,4 +114,24 @@ fn slice(recording: &Recording, event: &Event, rank: usize, ts: f64, dur: f64) -
         args["unfinished"] = true.into();
     }
     json!({ "ph": "X", "name": name, "cat": cat, "pid": rank, "tid": event.thread, "ts": ts, "dur": dur, "args": args })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gasworks_core::observe::create;
+
+    #[test]
+    fn clocks_are_aligned_whatever_a_rank_wrote_of_its_own() {
+        let joined = |realtime: u64, monotonic: u64| {
+            let file = create(0).expect("a file");
+            let mut recording = Recording::read(&file).expect("a recording");
+            (recording.pid, recording.realtime, recording.monotonic) = (1, realtime, monotonic);
+            recording
+        };
+        let hour = 3_600_000_000_000;
+        let ranks =
+            [joined(hour + 5, 5), joined(hour + 900, 7), joined(3 * hour, hour), joined(hour + (1 << 63), 0)];
+        assert_eq!(offsets(&ranks), [0, 0, hour as i64, i64::MIN]);
+    }
 }
