@@ -26,6 +26,9 @@ double peer_now(void)
 void peer_die(const char *what, const char *why)
 {
     fprintf(stderr, "%s: %s\n", what, why);
+    /* It may spin for what now never comes, and join_other would wait for it. */
+    if (other_process > 0)
+        kill(other_process, SIGKILL);
     exit(3);
 }
 
