@@ -29,9 +29,9 @@ pub fn undisturbed(blocks: &[f64], stolen: &[bool]) -> Vec<usize> {
     if kept.len() >= LEAST.min(blocks.len()) {
         return kept;
     }
-    // So little is undisturbed that the least disturbed must do.
+    // So little is undisturbed that the least disturbed must do: first those without stolen time, however slow.
     let mut best: Vec<usize> = (0..blocks.len()).collect();
-    best.sort_by(|&a, &b| blocks[a].total_cmp(&blocks[b]));
+    best.sort_by(|&a, &b| stolen[a].cmp(&stolen[b]).then(blocks[a].total_cmp(&blocks[b])));
     best.truncate(LEAST);
     best.sort_unstable();
     best
@@ -68,6 +68,10 @@ mod tests {
     fn where_all_is_disturbed_the_least_disturbed_stay() {
         let blocks: Vec<f64> = (1..=15).rev().map(f64::from).collect();
         assert_eq!(undisturbed(&blocks, &[true; 15]), (6..15).collect::<Vec<_>>());
+        let mut stolen = [true; 15];
+        stolen[1] = false;
+        let wanted: Vec<usize> = [1].into_iter().chain(7..15).collect();
+        assert_eq!(undisturbed(&blocks, &stolen), wanted, "a slow block that nobody disturbed stays");
         assert_eq!(undisturbed(&[5.0, 6.0], &[true, true]), [0, 1]);
         assert!(undisturbed(&[], &[]).is_empty());
     }

@@ -82,8 +82,10 @@ pub fn startup(
         }
     }
     for kind in &mut kinds {
+        let taken = kind.times.iter().flatten().count();
         kind.times = undisturbed(&kind.times);
         let kept: Vec<f64> = kind.times.iter().flatten().copied().collect();
+        let dropped = (taken - kept.len()) as u32;
         let row = Row {
             bench: "startup".into(),
             variant: kind.variant.into(),
@@ -96,7 +98,7 @@ pub fn startup(
             place: "from start to end".into(),
             ..Row::default()
         };
-        rows.push(row.of_blocks(kept, 0));
+        rows.push(row.of_blocks(kept, dropped));
     }
     let of = |transport: &str, variant: &str| {
         kinds.iter().find(|k| k.transport == transport && k.variant == variant).map(|k| k.times.clone())

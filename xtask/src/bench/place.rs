@@ -22,11 +22,12 @@ impl Place {
     pub fn words(self) -> Vec<String> {
         let group = "echo -20 2>/dev/null >/proc/self/autogroup; exec \"$@\"";
         let session = ["setsid", "--wait", "sh", "-c", group, "sh"];
+        let core = first_core();
         let words: Vec<&str> = match self {
             Place::Plain => Vec::new(),
             Place::RealTime if real_time() => vec!["chrt", "-f", "1"],
             Place::RealTime | Place::Ordinary => session.to_vec(),
-            Place::OneCore => ["taskset", "-c", "0"].into_iter().chain(session).collect(),
+            Place::OneCore => ["taskset", "-c", &core].into_iter().chain(session).collect(),
         };
         words.into_iter().map(str::to_owned).collect()
     }
@@ -39,6 +40,17 @@ impl Place {
             Place::OneCore => "one core",
         }
     }
+}
+
+/// The first core that programs started here may use: not always core 0.
+fn first_core() -> String {
+    first_of(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
+fn first_of(status: &str) -> String {
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
+    let digits: String = list.trim().chars().take_while(char::is_ascii_digit).collect();
+    if digits.is_empty() { "0".into() } else { digits }
 }
 
 /// Whether this user may run programs at real-time priority.
@@ -75,6 +87,13 @@ mod tests {
     fn stolen_time_is_the_eighth_field() {
         assert_eq!(stolen_of("cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n"), 88);
         assert_eq!(stolen_of(""), 0);
+    }
+
+    #[test]
+    fn the_core_is_one_that_may_be_used() {
+        assert_eq!(first_of("Name:\tx\nCpus_allowed_list:\t12-13,40\n"), "12");
+        assert_eq!(first_of("Cpus_allowed_list:\t3,5\n"), "3");
+        assert_eq!(first_of(""), "0");
     }
 
     #[test]

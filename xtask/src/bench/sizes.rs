@@ -171,7 +171,8 @@ pub fn measure(
             let kept: Vec<f64> =
                 figures.iter().zip(&most).filter_map(|(f, most)| f.filter(|_| *most)).collect();
             if !kept.is_empty() {
-                rows.push(row.of_blocks(kept, 0));
+                let dropped = (figures.iter().flatten().count() - kept.len()) as u32;
+                rows.push(row.of_blocks(kept, dropped));
             }
         }
     }
