@@ -90,7 +90,7 @@ fn observed() -> impl Iterator<Item = Row> {
             let leftovers = Leftovers::before();
             let ended = log.run_ok(&suite.words(&format!("--mode {mode}")).dir(&dir))?;
             leftovers.check()?;
-            for (file, wanted) in [("counts.json", "short request handled"), ("trace.json", "traceEvents")] {
+            for (file, wanted) in [("counts.json", "short request handled"), ("trace.json", r#""ph":"s""#)] {
                 let text =
                     std::fs::read_to_string(dir.join(file)).with_context(|| format!("reading {file}"))?;
                 ensure!(text.contains(wanted), "{file} holds no {wanted:?}: {} bytes", text.len());
