@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::Parser;
 use gasworks::{Config, Job, Payload, Request, Seq, Table};
 use std::cell::RefCell;
+use std::io::{Write, stdout};
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -42,13 +43,13 @@ fn run() -> Result<()> {
         agent.wait_until(|| heard.borrow().len() == ranks as usize)?;
         heard.borrow_mut().sort();
         for (from, text) in heard.borrow().iter() {
-            println!("{text}");
+            writeln!(stdout(), "{text}")?;
             anyhow::ensure!(
                 text.starts_with(&format!("hello from rank {from} ")),
                 "rank {from} gave a false name"
             );
         }
-        println!("hello: all {ranks} ranks were heard");
+        writeln!(stdout(), "hello: all {ranks} ranks were heard")?;
     }
     Ok(job.close()?)
 }

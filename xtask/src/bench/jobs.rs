@@ -78,7 +78,7 @@ pub fn startup(
         for kind in kinds.iter_mut().filter(|k| turn % 3 == 0 || ["pshm", name].contains(&k.transport)) {
             let time = run(kind)?;
             kind.times.resize(turn, None);
-            kind.times.push(Some(time));
+            kind.times.push(time);
         }
     }
     for kind in &mut kinds {
@@ -120,14 +120,17 @@ pub fn startup(
     Ok(vec![judged(base, &ratios(&empty, &hydra), pairs)])
 }
 
-fn run(kind: &Timed) -> Result<f64> {
+/// Starts one job and waits for its end. Of another launcher that fails now and then (hydra 4 does, by a broken pipe) the
+/// turn is left out; enough such turns leave too few pairs to count.
+fn run(kind: &Timed) -> Result<Option<f64>> {
     let mut command = (kind.command)();
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let begun = Instant::now();
     let status = command.status().with_context(|| format!("starting a job of {}", kind.transport))?;
     let took = begun.elapsed().as_nanos() as f64;
-    ensure!(status.success(), "an empty job of {} ended with {status}", kind.transport);
-    Ok(took)
+    let ended = status.success();
+    ensure!(ended || kind.transport != "pshm", "an empty job of {} ended with {status}", kind.transport);
+    Ok(ended.then_some(took))
 }
 
 /// The most that each rank may keep for each further rank of a silent job, in bytes.

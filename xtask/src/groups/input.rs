@@ -70,7 +70,7 @@ const CASES: &[Case] = &[
         name: "no-descriptors",
         make: |built, _| Ok(in_shell("ulimit -n 8; exec", &job(built, 4, "hello")?, "")),
         code: 1,
-        says: &["Too many open files"],
+        says: &["open descriptors, and the limit (ulimit -Hn) is 8"],
     },
     Case {
         name: "full-standard-output",
