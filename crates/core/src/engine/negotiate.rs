@@ -7,7 +7,7 @@
 use super::{Engine, thread};
 use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned};
 use crate::wire::Class;
-use crate::{Category, CoreMode, Error, Rank, Reservation, Wire, WireError};
+use crate::{Category, CoreMode, Error, Rank, Reservation, Wire};
 use gasworks_shmem::credit::Exhausted;
 use gasworks_sync::RawBytes;
 
@@ -131,21 +131,22 @@ impl<M: CoreMode> Engine<M> {
         own: Returned,
     ) -> Result<Prepared<'_, 'a, M>, Error> {
         let Plan { granted, room } = plan;
+        // Whatever may be refused comes before the reservation, which would be lost.
+        let landed = match (room, ask.landing) {
+            (Room::Landing, Some(landing)) => self.landing(to, landing, granted)?,
+            _ => None,
+        };
         let reservation = match room {
             Room::Packet => Some(self.router.to(to).reserve(to, class, granted)?),
             Room::Landing => Some(self.router.to(to).reserve(to, class, 0)?),
             Room::Client => None,
         };
-        let bytes = match (room, ask.landing, &reservation) {
-            _ if ask.source.is_some() => RawBytes::EMPTY,
-            (Room::Landing, Some(landing), _) => {
-                let located =
-                    self.peers.reach(to, landing, granted).map_err(Error::memory("long message"))?;
-                located.unwrap_or(RawBytes::EMPTY)
-            }
-            (Room::Packet, _, Some(reservation)) => reservation.payload,
-            _ => RawBytes::EMPTY,
+        let bytes = match &reservation {
+            _ if ask.source.is_some() => None,
+            Some(reservation) if room == Room::Packet => Some(reservation.payload),
+            _ => landed,
         };
+        let bytes = bytes.unwrap_or(RawBytes::EMPTY);
         let charged = if class == Class::Request && room == Room::Packet { granted as u32 } else { 0 };
         Ok(Prepared { engine: self, to, class, ask: *ask, granted, room, bytes, reservation, charged, own })
     }
@@ -176,11 +177,17 @@ impl<M: CoreMode> Engine<M> {
             return Err(Error::PayloadTooLarge { category, to, len: ask.least, max });
         }
         if let Some(landing) = ask.landing {
-            self.peers
-                .reach(to, landing, granted as usize)
-                .map_err(Error::memory("prepare a long message"))?;
+            self.landing(to, landing, granted as usize)?;
         }
         Ok(Plan { granted: granted as usize, room })
+    }
+
+    /// Where a Long lands, if it is mapped. One of no bytes lands nowhere: its address is only delivered.
+    fn landing(&self, to: Rank, landing: u64, len: usize) -> Result<Option<RawBytes>, Error> {
+        if len == 0 {
+            return Ok(None);
+        }
+        self.peers.reach(to, landing, len).map_err(Error::memory("long message"))
     }
 
     /// The largest payload of a category, the same for requests and replies, for any number of arguments and any
@@ -225,12 +232,15 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
         if len > self.granted {
             return Err(Error::PayloadTooLarge { category, to, len, max: self.granted as u64 });
         }
-        if category == Category::Long {
-            if self.ask.landing.is_some_and(|asked| asked != landing) {
-                return Err(Error::Landing { to, asked: self.ask.landing.unwrap_or_default(), landing });
+        let target = match category {
+            Category::Long => {
+                if let Some(asked) = self.ask.landing.filter(|&asked| asked != landing) {
+                    return Err(Error::Landing { to, asked, landing });
+                }
+                engine.landing(to, landing, len)?
             }
-            engine.peers.reach(to, landing, len).map_err(Error::memory("long message"))?;
-        }
+            _ => None,
+        };
         let Some(mut reservation) = self.reservation.take() else { return self.commit_by_nic(commit) };
         let source = self.ask.source.map(|source| &source[..len]);
         match self.room {
@@ -238,12 +248,7 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
                 reservation.payload = reservation.payload.slice(0, len).unwrap_or(RawBytes::EMPTY);
                 source.into_iter().for_each(|source| reservation.payload.write(source));
             }
-            // The landing was checked above, and the peer is mapped.
-            _ => {
-                if let (Some(source), Ok(Some(target))) = (source, engine.peers.reach(to, landing, len)) {
-                    target.write(source);
-                }
-            }
+            _ => source.zip(target).into_iter().for_each(|(source, target)| target.write(source)),
         }
         let in_packet = self.room == Room::Packet && category == Category::Long;
         let landing =
@@ -255,8 +260,7 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
             let _ = engine.credits.give(to, 0, unused);
         }
         self.class = Class::Credit; // from here on there is nothing to give back
-        engine.send_reserved(to, reservation, head, args, self.own)?;
-        Ok(())
+        Ok(engine.send_reserved(reservation, &mut Encoded::new(head, Returned::default(), args), self.own)?)
     }
 
     /// A Long whose payload is put by the network interface: only the credit was taken beforehand.
@@ -311,20 +315,6 @@ impl<M: CoreMode> Engine<M> {
     #[inline]
     pub(super) fn take_credit(&self, to: Rank, bytes: u32) -> Result<(), Error> {
         self.credits.take(to, bytes).map_err(|short| Error::Busy { to, what: shortage(short) })
-    }
-
-    /// Sends a message whose payload is in place, with what credits are owed to its target.
-    fn send_reserved(
-        &self,
-        to: Rank,
-        reservation: Reservation,
-        head: Head,
-        args: &[u8],
-        own: Returned,
-    ) -> Result<(), WireError> {
-        let mut head = Encoded::new(head, Returned::default(), args);
-        head.set_returned(self.with_owed(to, own));
-        self.router.to(to).commit(reservation, head.as_bytes())
     }
 }
 

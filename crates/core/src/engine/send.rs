@@ -3,7 +3,7 @@
 use super::{Engine, Outgoing, thread};
 use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned, credits_word, first_word};
 use crate::wire::{Class, WireError};
-use crate::{Category, CoreMode, Error, Rank, Wire};
+use crate::{Category, CoreMode, Error, Rank, Reservation, Wire};
 
 /// How a message's payload travels.
 pub(super) enum Way {
@@ -116,14 +116,8 @@ impl<M: CoreMode> Engine<M> {
         let &Outgoing { category, handler, args, payload, .. } = message;
         let returned = self.with_owed(to, own);
         let word = first_word(category, class == Class::Reply, handler, args.len() / 4, returned);
-        match self.router.to(to).send(to, class, word, args, payload) {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                let (count, bytes) = (returned.count - own.count, returned.bytes - own.bytes);
-                self.owed.restore(to, count.into(), bytes.into());
-                Err(error.into())
-            }
-        }
+        let sent = self.router.to(to).send(to, class, word, args, payload);
+        Ok(sent.inspect_err(|_| self.owe_again(to, returned, own))?)
     }
 
     /// Whether the message can be sent at all, and how.
@@ -180,14 +174,12 @@ impl<M: CoreMode> Engine<M> {
             let reservation = wire.reserve(to, class, 0)?;
             target.write(message.payload);
             let mut head = self.encode(message, class == Class::Reply, in_packet);
-            head.set_returned(self.with_owed(to, own));
-            return Ok(wire.commit(reservation, head.as_bytes())?);
+            return Ok(self.send_reserved(reservation, &mut head, own)?);
         }
         let reservation = wire.reserve(to, class, packet.len())?;
         reservation.payload.write(packet);
         let mut head = self.encode(message, class == Class::Reply, in_packet);
-        head.set_returned(self.with_owed(to, own));
-        Ok(wire.commit(reservation, head.as_bytes())?)
+        Ok(self.send_reserved(reservation, &mut head, own)?)
     }
 
     /// Sends an encoded head whose payload has landed already.
@@ -198,10 +190,22 @@ impl<M: CoreMode> Engine<M> {
         head: &mut Encoded,
         own: Returned,
     ) -> Result<(), WireError> {
-        let wire = self.router.to(to);
-        let reservation = wire.reserve(to, class, 0)?;
-        head.set_returned(self.with_owed(to, own));
-        wire.commit(reservation, head.as_bytes())
+        let reservation = self.router.to(to).reserve(to, class, 0)?;
+        self.send_reserved(reservation, head, own)
+    }
+
+    /// Sends a message whose payload is in place, with what credits are owed to its target.
+    pub(super) fn send_reserved(
+        &self,
+        reservation: Reservation,
+        head: &mut Encoded,
+        own: Returned,
+    ) -> Result<(), WireError> {
+        let to = reservation.to;
+        let returned = self.with_owed(to, own);
+        head.set_returned(returned);
+        let sent = self.router.to(to).commit(reservation, head.as_bytes());
+        sent.inspect_err(|_| self.owe_again(to, returned, own))
     }
 
     /// Returns the credits owed to a peer by a message of their own: the seed's "hidden" message.
@@ -210,7 +214,15 @@ impl<M: CoreMode> Engine<M> {
         if returned.count == 0 {
             return Ok(()); // another thread has returned them
         }
-        Ok(self.router.to(to).send(to, Class::Credit, credits_word(returned), &[], &[])?)
+        let sent = self.router.to(to).send(to, Class::Credit, credits_word(returned), &[], &[]);
+        Ok(sent.inspect_err(|_| self.owe_again(to, returned, Returned::default()))?)
+    }
+
+    /// What a message was to return beside its `own` did not leave with it.
+    #[cold]
+    fn owe_again(&self, to: Rank, returned: Returned, own: Returned) {
+        let (count, bytes) = (returned.count - own.count, returned.bytes - own.bytes);
+        self.owed.restore(to, count.into(), bytes.into());
     }
 
     /// `own` and as much as fits of what is owed to a peer.
