@@ -137,6 +137,16 @@ fn an_unmapped_peer_without_a_network_is_an_error() {
 /// refuses nothing by chance: nothing would end a sleep after that.
 #[test]
 fn a_thread_that_sleeps_is_woken_by_what_another_handles() {
+    woken(false);
+}
+
+/// The thread that handles learns of the failure; what was done before it failed was done all the same.
+#[test]
+fn a_thread_that_sleeps_is_woken_by_what_another_fails_to_handle() {
+    woken(true);
+}
+
+fn woken(fails: bool) {
     let config =
         SimConfig { mapped: true, busy: 0, watchdog: Duration::from_secs(10), ..SimConfig::varied(1, 7) };
     let result = simnet::run(config, |rank| {
@@ -148,8 +158,13 @@ fn a_thread_that_sleeps_is_woken_by_what_another_handles() {
             // Long enough that the other thread, woken by the arrival, finds nothing and falls asleep again.
             std::thread::sleep(Duration::from_micros(300));
             count.fetch_add(1, Ordering::Relaxed);
-            Ok(())
+            let what = "as it was told to".into();
+            if fails { Err(CoreError::Handler { from: 0, what }) } else { Ok(()) }
         });
+        let expected = |outcome: Result<(), CoreError>| match outcome {
+            Err(CoreError::Handler { .. }) if fails => Ok(()),
+            other => other,
+        };
         let handler = handlers.register(None, Entry { signature, function })?;
         let minute = Duration::from_secs(60);
         let own =
@@ -178,9 +193,9 @@ fn a_thread_that_sleeps_is_woken_by_what_another_handles() {
                 std::thread::sleep(Duration::from_micros(200)); // time to fall asleep; not needed for the result
                 engine.request(0, &message)?;
                 while !done() {
-                    engine.poll()?;
+                    expected(engine.poll().map(drop))?;
                 }
-                sleeper.join().unwrap_or(Ok(()))
+                expected(sleeper.join().unwrap_or(Ok(())))
             })?;
         }
         Ok::<_, CoreError>(())

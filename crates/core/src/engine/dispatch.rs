@@ -55,6 +55,10 @@ impl<M: CoreMode> Engine<M> {
         keep_first(self.take_credits(credits.take()));
         // Also where a transport failed: a borrowed buffer is given back only when its transfer is over.
         let completed = self.poll_rdma();
+        if !matches!((&handled, &completed), (Ok(0), Ok(0))) {
+            // Also where something failed: what went well before may be what another thread sleeps for.
+            self.note_work();
+        }
         if let Some(error) = problem {
             return Err(error);
         }
@@ -62,9 +66,6 @@ impl<M: CoreMode> Engine<M> {
             self.earlier_failure()?;
         }
         let handled = handled? + completed?;
-        if handled > 0 {
-            self.note_work();
-        }
         self.tasks.turn(self)?;
         // Credits ride on other messages where there are any; an idle rank returns them at once, a busy one now and
         // then, so that nobody starves on credits that many ranks hold a few of.
@@ -131,7 +132,7 @@ impl<M: CoreMode> Engine<M> {
                     }
                 }
             }
-            _ if first.is_some_and(|first| first.is_credits(arrived.head)) => {
+            _ if packet.is_empty() && first.is_some_and(|first| first.is_credits(arrived.head)) => {
                 *credits = first.map(|first| (from, first.returned())).filter(|(_, r)| r.count > 0);
                 return Ok(());
             }
