@@ -149,7 +149,7 @@ fn sweep<M: CoreMode>(engine: &Engine<M>, events: &mut [Event]) -> Result<(usize
             found = true;
             if !leaf && leaves > 0 {
                 // Another thread has finished the operation since its leaf was looked at.
-                for other in events.iter_mut().filter(|e| e.0.map(OpId::root) == done) {
+                for other in events.iter_mut().filter(|e| is_leaf(e) && e.0.map(OpId::root) == done) {
                     *other = Event::DONE;
                     (left, leaves) = (left - 1, leaves - 1);
                 }

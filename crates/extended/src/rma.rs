@@ -298,9 +298,14 @@ unsafe fn start<M: CoreMode>(
     // SAFETY: E1: the source is in use until its leaf says otherwise, for which the call waits.
     let event = Event(Some(unsafe { post(engine, &alone, None, false) }?));
     if whole.set.is_none() {
-        // Whatever else a poll finds wrong is said once the source is free.
-        event::finish_borrowed(engine, &event.leaf(Categories::LOCAL))?;
-        return Ok((event, None));
+        // Whatever else a poll finds wrong is said once the source is free; nobody is given the event then.
+        return match event::finish_borrowed(engine, &event.leaf(Categories::LOCAL)) {
+            Ok(()) => Ok((event, None)),
+            Err(error) => {
+                event::abandon(engine, event);
+                Err(error)
+            }
+        };
     }
     event::finish_borrowed(engine, &event)?;
     Ok((Event::DONE, None))
