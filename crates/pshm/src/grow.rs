@@ -53,8 +53,7 @@ impl Segments {
 
     /// Backs all of the segment with memory, if that is wanted.
     pub(crate) fn populate_all(&self) -> Result<(), PshmError> {
-        let len = self.host.mine().length.load(Relaxed);
-        self.populate(0, len).map_err(PshmError::Populate)
+        self.own.with(|&mut len| self.populate(0, len)).map_err(PshmError::Populate)
     }
 
     fn populate(&self, from: u64, to: u64) -> Result<(), gasworks_os::OsError> {

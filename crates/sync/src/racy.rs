@@ -1,8 +1,9 @@
 //! Copies to and from memory that a peer may be writing at the same time.
 //!
 //! No reference to such bytes is ever made. Natively a copy is a `memcpy` through raw pointers, and of one aligned word
-//! of 4 or 8 bytes an atomic access, which is never torn; under a checker it is a loop of relaxed atomics, so that Miri, loom and the thread sanitizer see a race that is allowed instead of
-//! one that is not. What has been copied out is private, and is checked after the copy, never before.
+//! of 4 or 8 bytes an atomic access, which is never torn; under a checker it is a loop of relaxed atomics, so that Miri,
+//! loom and the thread sanitizer see a race that is allowed instead of one that is not. What has been copied out is
+//! private, and is checked after the copy, never before.
 //!
 //! # Invariants
 //! Y1. A `RawBytes` describes `len` bytes that stay mapped, readable and writable as long as it is used; who makes
