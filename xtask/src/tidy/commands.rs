@@ -57,6 +57,7 @@ const TABLE: &Table = &[
     ("gasrun -n 4 --stats=counts.json ./program", By::Itself),
     ("gasrun -n 4 --trace trace.json ./program", By::Itself),
     ("gasrun --inspect JOB", By::Row("unit/debug/launch")),
+    ("gasrun --stats", By::Nobody("the beginning of a command, in a sentence")),
     ("gasrun -v", By::Nobody("the beginning of a command, in a sentence")),
     ("gasrun --env", By::Itself),
     ("gasrun -n 2 gasperf am-latency", By::Row("unit/debug/perf")),
