@@ -90,6 +90,12 @@ extern "C" fn exit_hook() {
     unsafe { nix::libc::write(1, TEXT.as_ptr().cast(), TEXT.len()) };
 }
 
+/// Runs when the library has let go of this process.
+extern "C" fn signalled_hook() {
+    raise(Signal::SIGTERM);
+    compute()
+}
+
 /// A job of all ranks that is used and closed.
 fn one_job() -> Result<u32, Error> {
     let Rank { job, .. } = open()?;
@@ -163,6 +169,10 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
         "bypass-atexit" => unsafe {
             nix::libc::atexit(exit_hook);
         },
+        // SAFETY: N2; the hook lives as long as the program.
+        "signal-in-exit-hook" if acts => unsafe {
+            nix::libc::atexit(signalled_hook);
+        },
         _ => {}
     }
     let rank = open()?;
@@ -206,10 +216,7 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
         "stopped" | "stopped-zero" if me == other => raise(Signal::SIGSTOP),
         "return-not-caught" if !acts => {
             std::thread::sleep(Duration::from_millis(1500));
-            println!("rank {me} went on");
-            if victim != 1 {
-                println!("rank 0 went on, rank 2 went on");
-            }
+            println!("the {} rank went on", if me == other { "next" } else { "last" });
             gasworks::exit(0)
         }
         _ => {}
@@ -233,7 +240,7 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
             compute()
         }
         "libc-exit" => std::process::exit(7),
-        "return-open" | "return-not-caught" => {
+        "return-open" | "return-not-caught" | "signal-in-exit-hook" => {
             std::mem::forget(rank);
             Ok(())
         }
