@@ -46,7 +46,7 @@ fn compute() -> ! {
         for n in 0..100_000u64 {
             sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(n));
         }
-        // Two cores are shared by three ranks and whoever else works here.
+        // The ranks may be more than the cores.
         std::thread::yield_now();
     }
     println!("rank ended too late");
