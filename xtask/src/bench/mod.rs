@@ -226,17 +226,19 @@ impl Bench {
         let mut prober = Prober { line: &mut self.line, questions };
         let turns = turns::take(&self.ours, group, &mut asked, &mut prober, self.effort.turns, 2)?;
         let judge = Judge::new(&self.baseline, group, &turns, self.effort.pairs);
-        for (peer, wanted) in judge.void() {
+        let void = judge.void();
+        for (peer, wanted) in &void {
             self.record.notes.push(format!(
                 "{}: the row of {peer} is void, it should have reached {}",
                 group.name,
-                shown(wanted)
+                shown(*wanted)
             ));
         }
         let verdicts = judge.verdicts();
         for series in &turns.series {
             // The whole table was measured before; in turns it counts more.
-            let row = series.summed();
+            let mut row = series.summed();
+            row.void = series.launch.is_none() && void.iter().any(|(peer, _)| *peer == row.transport);
             if row.blocks.is_empty() {
                 continue;
             }

@@ -152,7 +152,7 @@ fn systems(page: &mut String, rows: &[Row]) -> std::fmt::Result {
             rows.iter()
                 .filter(|r| r.mode == "seq")
                 .find(fits)
-                .map_or_else(|| "-".to_owned(), |r| shown(r.p50))
+                .map_or_else(|| "-".to_owned(), |r| shown(r.p50) + if r.void { " (void)" } else { "" })
         };
         let theirs: Vec<_> = peers.iter().map(|p| median(p.name, bench, "", bytes)).collect();
         writeln!(page, "| {title} | {} | {} |", median("pshm", ours.0, ours.1, ours.2), theirs.join(" | "))?;
@@ -222,11 +222,12 @@ mod tests {
         };
         let mut barrier = example("barrier", "pshm", 0, &[60.0]);
         barrier.variant = "shared".into();
+        let void = Row { void: true, ..example("barrier", "openmpi", 0, &[900.0]) };
         let record = Record {
             when: 1_700_000_000,
             machine: "a machine".into(),
             notes: vec!["a note".into()],
-            rows: vec![barrier, example("barrier", "mpich", 0, &[300.0])],
+            rows: vec![barrier, example("barrier", "mpich", 0, &[300.0]), void],
             verdicts: vec![verdict],
             ..Record::default()
         };
@@ -235,7 +236,7 @@ mod tests {
             page.contains("| the barrier | 60 ns | raw 55 ns | 1.09 [1.08 to 1.10] | 1.30 | met |"),
             "{page}"
         );
-        assert!(page.contains("| barrier, 2 ranks | 60.0 ns | - | 300 ns | - | - |"), "{page}");
+        assert!(page.contains("| barrier, 2 ranks | 60.0 ns | 900 ns (void) | 300 ns | - | - |"), "{page}");
         assert!(page.contains("(results/put-latency.svg)") && !page.contains("get-latency.svg"));
         assert!(page.contains("2023-11-14") && page.contains("- a note"));
     }

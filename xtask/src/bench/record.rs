@@ -43,6 +43,9 @@ pub struct Row {
     /// Whether it is the best of the variants of a raw measurement.
     #[serde(default)]
     pub best: bool,
+    /// A peer's that is below what it should have reached: it stands for nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub void: bool,
     /// The machine.
     #[serde(default)]
     pub machine: String,
