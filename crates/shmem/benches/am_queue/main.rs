@@ -9,13 +9,14 @@ mod machine;
 
 use candidates::{Inboxes, Pairs, Queue, Slotted};
 use gasworks_shmem::barrier::{Barrier, Meeting, Name};
+use gasworks_shmem::inbox::MAX_HEAD;
 use gasworks_sync::spin;
 use std::hint::black_box;
 use std::time::Instant;
 
 /// Ranks in the job, of which two talk.
 const RANKS: [usize; 3] = [2, 10, 65];
-const HEADS: [usize; 3] = [8, 40, 96];
+const HEADS: [usize; 3] = [8, 40, MAX_HEAD];
 const TRIPS: usize = 4_000;
 const FLOOD: usize = 20_000;
 const POLLS: usize = 50_000;
