@@ -5,9 +5,10 @@ use clap::{Parser, ValueEnum};
 const AFTER: &str = "\
 Each bench warms up, then times blocks of operations. A block in which the machine was elsewhere (stolen time, or twice
 the median) is left out. p50 is the median of the blocks; p99 and p999 are of operations timed one by one where these
-are long enough, else of blocks. Floods and bandwidths count the operations of the whole job. Benches check the
-bytes that arrive, and fail if they are wrong (not those of gups put-get, where ranks overwrite each other's). The last column is what a line passed between two ranks cost meanwhile,
-in ns: on a virtual machine the processors move, and only figures with the same one can be compared.
+are long enough, else of blocks. Floods and bandwidths count the operations of the whole job. Benches check the bytes
+that arrive, and fail if they are wrong (not those of gups put-get, where ranks overwrite each other's, nor payloads
+that are not read). The last column is what a line passed between two ranks cost meanwhile, in ns: on a virtual machine
+the processors move, and only figures with the same one can be compared.
 
   raw            the machine itself: lines, messages, streams, barriers, copies, wake-ups between two processes over
                  shared memory without the library, in C; the best of several variants is marked
