@@ -65,6 +65,7 @@ impl<M: CoreMode, T> HandlerLock<M, T> {
 mod tests {
     use super::*;
     use gasworks_sync::{Par, Seq};
+    #[cfg(not(miri))]
     use std::sync::Arc;
 
     #[test]
@@ -93,18 +94,18 @@ mod tests {
         assert!(!Held::any());
     }
 
+    // Not under Miri: what a thread waits for is another library's lock, which makes pointers of numbers.
+    #[cfg(not(miri))]
     #[test]
     fn threads_take_turns() {
         let lock = Arc::new(HandlerLock::<Par, _>::new(0u64));
         let add = |lock: Arc<HandlerLock<Par, u64>>| {
-            move || {
-                (0..if cfg!(miri) { 50 } else { 20_000 }).for_each(|_| lock.with(|x| *x += 1).unwrap_or(()))
-            }
+            move || (0..20_000).for_each(|_| lock.with(|x| *x += 1).unwrap_or(()))
         };
         let threads: Vec<_> = (0..3).map(|_| std::thread::spawn(add(lock.clone()))).collect();
         for thread in threads {
             assert!(thread.join().is_ok());
         }
-        assert_eq!(lock.with(|x| *x), Ok(if cfg!(miri) { 150 } else { 60_000 }));
+        assert_eq!(lock.with(|x| *x), Ok(60_000));
     }
 }
