@@ -9,8 +9,13 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 /// The targets by name.
-pub const TARGETS: &[(&str, fn(&[u8]))] =
-    &[("am_head", am_head), ("pmi_server", pmi_server), ("pmi_wire", pmi_wire), ("reads", reads), ("size", size)];
+pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+    ("am_head", am_head),
+    ("pmi_server", pmi_server),
+    ("pmi_wire", pmi_wire),
+    ("reads", reads),
+    ("size", size),
+];
 
 /// Makes a program of a target: libFuzzer's, or else one that replays the files it is given.
 #[macro_export]
@@ -32,7 +37,7 @@ macro_rules! target {
 /// The head of an active message: refused, or understood so well that encoding it again gives the same bytes.
 pub fn am_head(data: &[u8]) {
     if let Ok(decoded) = message::decode(data) {
-        let again = message::Encoded::new(decoded.head, decoded.source, decoded.returned, decoded.args);
+        let again = message::Encoded::new(decoded.head, decoded.returned, decoded.args);
         assert_eq!(again.as_bytes(), data);
     }
 }
@@ -95,8 +100,12 @@ pub fn pmi_server(data: &[u8]) {
                     assert!(rank < RANKS && !bytes.is_empty());
                     let line = bytes.last() == Some(&b'\n');
                     let mut inbox = bytes;
-                    let read = if line { wire::take_line(&mut inbox) } else { wire::take_message(&mut inbox) };
-                    assert!(matches!(read, Ok(Some(_))) && inbox.is_empty(), "an answer that no client can read");
+                    let read =
+                        if line { wire::take_line(&mut inbox) } else { wire::take_message(&mut inbox) };
+                    assert!(
+                        matches!(read, Ok(Some(_))) && inbox.is_empty(),
+                        "an answer that no client can read"
+                    );
                 }
                 Output::Joined { rank } => assert!(joined.insert(rank), "rank {rank} joined twice"),
                 Output::Broken { rank, what } => {
@@ -104,6 +113,7 @@ pub fn pmi_server(data: &[u8]) {
                     assert_eq!(server.phase(rank), Phase::Broken);
                 }
                 Output::Finalized { rank } | Output::Abort { rank, .. } => assert!(joined.contains(&rank)),
+                Output::Exits { rank, code } => assert!(rank < RANKS && code != 0),
             }
         }
         if let Some((waits, gone)) = server.stuck() {

@@ -294,6 +294,9 @@ mod tests {
     const ROOM: u64 = 1000;
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, failure_persistence: None,
+            ..ProptestConfig::default() })]
+
         /// Against the plain model: a range is found exactly if it lies within the largest length announced so far,
         /// as far as the mapping goes.
         #[test]

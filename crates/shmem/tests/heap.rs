@@ -219,12 +219,13 @@ fn doorbell_rings_for_sleepers_only_and_makes_every_ticket_void() {
 fn nobody_sleeps_while_a_message_waits() {
     let (ring, bell) = (&Ring::new(16), &Doorbell::new());
     let (cursor, taken) = (&std::sync::Mutex::new(Cursor::default()), &AtomicU64::new(0));
-    let all = 2 * ROUNDS / 10;
+    let each = ROUNDS / 10;
+    let all = 2 * each;
     thread::scope(|scope| {
         for from in 0..2 {
             scope.spawn(move || {
                 let watchdog = Watchdog::new();
-                for _ in 0..all / 2 {
+                for _ in 0..each {
                     while ring.view().reserve(1).is_err() {
                         watchdog.spin();
                     }

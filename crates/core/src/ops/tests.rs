@@ -146,7 +146,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 12 } else { 3000 }, failure_persistence: None,
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 3000 }, failure_persistence: None,
         ..ProptestConfig::default() })]
     #[test]
     fn the_table_does_as_the_plain_model(steps in steps()) {
