@@ -2,9 +2,8 @@
 
 use gasworks_perf::options::Bench;
 use gasworks_perf::row::Row;
-use gasworks_testkit::processes::{Ended, Launch, program};
+use gasworks_testkit::processes::{Ended, Launch, build_launcher};
 use std::path::Path;
-use std::process::Command;
 use std::sync::Once;
 use std::time::Duration;
 
@@ -13,19 +12,7 @@ const GASPERF: &str = env!("CARGO_BIN_EXE_gasperf");
 /// `gasrun` belongs to another package, so a test of this one alone has not built it.
 fn launcher_is_built() {
     static BUILT: Once = Once::new();
-    BUILT.call_once(|| {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "gasworks-launch", "--bin", "gasrun"]);
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
-        }
-        // Where this test's own program is, whatever the target directory was called.
-        let target = program("gasperf").ok().and_then(|at| Some(at.parent()?.parent()?.to_owned()));
-        target.iter().for_each(|target| {
-            build.env("CARGO_TARGET_DIR", target);
-        });
-        assert!(build.status().is_ok_and(|status| status.success()), "gasrun does not build");
-    });
+    BUILT.call_once(|| build_launcher("gasperf"));
 }
 
 fn perf(ranks: u32, words: &str) -> Ended {

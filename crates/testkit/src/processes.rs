@@ -230,6 +230,25 @@ fn read(file: &mut File) -> Result<String, ProcessError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// Builds `gasrun` where `beside`, a program of the calling test, is: it belongs to another package, so a test of one
+/// package alone has not built it.
+///
+/// # Panics
+/// If it does not build.
+pub fn build_launcher(beside: &str) {
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--package", "gasworks-launch", "--bin", "gasrun"]);
+    if !cfg!(debug_assertions) {
+        build.arg("--release");
+    }
+    // Whatever the target directory was called.
+    let target = program(beside).ok().and_then(|at| Some(at.parent()?.parent()?.to_owned()));
+    target.iter().for_each(|target| {
+        build.env("CARGO_TARGET_DIR", target);
+    });
+    assert!(build.status().is_ok_and(|status| status.success()), "gasrun does not build");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,9 +2,8 @@
 //!
 //! In a build with `--cfg gasworks_faults` every rank is killed at every place that the sources name.
 
-use gasworks_testkit::processes::{Ended, Launch, program};
+use gasworks_testkit::processes::{Ended, Launch, build_launcher, program};
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Once;
 
 const SUITE: &str = env!("CARGO_BIN_EXE_gasworks-conformance");
@@ -12,20 +11,7 @@ const SUITE: &str = env!("CARGO_BIN_EXE_gasworks-conformance");
 /// `gasrun` belongs to another package, so a test of this one alone has not built it.
 fn launcher_is_built() {
     static BUILT: Once = Once::new();
-    BUILT.call_once(|| {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "gasworks-launch", "--bin", "gasrun"]);
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
-        }
-        // Where this test's own programs are, whatever the target directory was called.
-        let target =
-            program("gasworks-conformance").ok().and_then(|at| Some(at.parent()?.parent()?.to_owned()));
-        target.iter().for_each(|target| {
-            build.env("CARGO_TARGET_DIR", target);
-        });
-        assert!(build.status().is_ok_and(|status| status.success()), "gasrun does not build");
-    });
+    BUILT.call_once(|| build_launcher("gasworks-conformance"));
 }
 
 fn suite(ranks: u32, args: &[&str]) -> Launch {
