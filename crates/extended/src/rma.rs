@@ -80,14 +80,14 @@ pub unsafe fn put_from<M: CoreMode>(
     len: usize,
     immediate: bool,
 ) -> Result<(), Error> {
-    match engine.peers().locate(rank, offset, len) {
-        Ok(Some(target)) => {
+    match engine.peers().open(rank, offset, len) {
+        Some(target) => {
             // SAFETY: `target` is mapped for `len` bytes (P1 of gasworks_memory), `source` by the caller's promise.
             unsafe { racy::copy_in(target.as_ptr(), source, len) };
             Ok(())
         }
         // SAFETY: E1: it returns when the transfer is over.
-        _ => unsafe { far(engine, Direction::Put, rank, offset, source.cast_mut(), len, immediate) },
+        None => unsafe { far(engine, Direction::Put, rank, offset, source.cast_mut(), len, immediate) },
     }
 }
 
@@ -107,19 +107,19 @@ pub unsafe fn get_to<M: CoreMode>(
     len: usize,
     immediate: bool,
 ) -> Result<(), Error> {
-    match engine.peers().locate(rank, offset, len) {
-        Ok(Some(source)) => {
+    match engine.peers().open(rank, offset, len) {
+        Some(source) => {
             // SAFETY: `source` is mapped for `len` bytes (P1 of gasworks_memory), `target` by the caller's promise.
             unsafe { racy::copy_out(target, source.as_ptr(), len) };
             Ok(())
         }
         // SAFETY: E1: it returns when the transfer is over.
-        _ => unsafe { far(engine, Direction::Get, rank, offset, target, len, immediate) },
+        None => unsafe { far(engine, Direction::Get, rank, offset, target, len, immediate) },
     }
 }
 
-/// A blocking transfer with a peer that is not mapped, or with nowhere: out of line, so that the way to a mapped one
-/// stays short.
+/// A blocking transfer that is more than a copy, or with nowhere: out of line, so that the way to a mapped peer stays
+/// short.
 ///
 /// # Safety
 /// E1, for `len` bytes at `local`, while the call lasts.
@@ -156,7 +156,7 @@ pub unsafe fn put_nb<M: CoreMode>(
     keep: Option<Box<M::Keep>>,
     options: Options,
 ) -> Result<(Event, Kept<M>), Error> {
-    if let Ok(Some(target)) = engine.peers().locate(rank, offset, len) {
+    if let Some(target) = engine.peers().open(rank, offset, len) {
         // SAFETY: `target` is mapped for `len` bytes (P1 of gasworks_memory), `source` by the caller's promise.
         unsafe { racy::copy_in(target.as_ptr(), source, len) };
         return Ok((Event::DONE, keep));
@@ -191,7 +191,7 @@ pub unsafe fn get_nb<M: CoreMode>(
     keep: Option<Box<M::Keep>>,
     immediate: bool,
 ) -> Result<(Event, Kept<M>), Error> {
-    if let Ok(Some(source)) = engine.peers().locate(rank, offset, len) {
+    if let Some(source) = engine.peers().open(rank, offset, len) {
         // SAFETY: `source` is mapped for `len` bytes (P1 of gasworks_memory), `target` by the caller's promise.
         unsafe { racy::copy_out(target, source.as_ptr(), len) };
         return Ok((Event::DONE, keep));
@@ -219,7 +219,7 @@ pub unsafe fn put_nbi<M: CoreMode>(
     keep: Option<Box<M::Keep>>,
     options: Options,
 ) -> Result<(), Error> {
-    if let Ok(Some(target)) = engine.peers().locate(rank, offset, len) {
+    if let Some(target) = engine.peers().open(rank, offset, len) {
         // SAFETY: `target` is mapped for `len` bytes (P1 of gasworks_memory), `source` by the caller's promise.
         unsafe { racy::copy_in(target.as_ptr(), source, len) };
         return Ok(());
@@ -253,7 +253,7 @@ pub unsafe fn get_nbi<M: CoreMode>(
     len: usize,
     immediate: bool,
 ) -> Result<(), Error> {
-    if let Ok(Some(source)) = engine.peers().locate(rank, offset, len) {
+    if let Some(source) = engine.peers().open(rank, offset, len) {
         // SAFETY: `source` is mapped for `len` bytes (P1 of gasworks_memory), `target` by the caller's promise.
         unsafe { racy::copy_out(target, source.as_ptr(), len) };
         return Ok(());
@@ -264,8 +264,8 @@ pub unsafe fn get_nbi<M: CoreMode>(
     unsafe { start(engine, &whole, None, Options { immediate, ..Options::default() }) }.map(|_| ())
 }
 
-/// Starts a transfer that is not a plain copy. What is over at once, as with a mapped peer of a job that is observed,
-/// gives back what it would have kept.
+/// Starts a transfer that is not open to a plain copy. What is over at once, as with a mapped peer of a job that is
+/// observed or whose segment has grown, gives back what it would have kept.
 ///
 /// # Safety
 /// E1, until the options say that the source may be used again, or the event that the target may.
@@ -276,7 +276,7 @@ unsafe fn start<M: CoreMode>(
     options: Options,
 ) -> Result<(Event, Kept<M>), Error> {
     // SAFETY: the caller's promise.
-    if unsafe { observed(engine, whole) }? {
+    if unsafe { copied(engine, whole) }? {
         return Ok((Event::DONE, keep));
     }
     let now = whole.direction == Direction::Put && options.local == Local::Now && keep.is_none();
@@ -311,19 +311,18 @@ unsafe fn start<M: CoreMode>(
     Ok((Event::DONE, None))
 }
 
-/// In a job that is observed, notes a transfer, and does it if the peer is mapped; whether it is done.
+/// Does a transfer if load and store reach the peer, and notes it in a job that is observed; whether it is done.
 ///
 /// # Safety
 /// `local` is mapped for `len` bytes, and nobody else uses them in the wrong way meanwhile.
-unsafe fn observed<M: CoreMode>(engine: &Engine<M>, whole: &Transfer) -> Result<bool, Error> {
-    let Some(watch) = engine.peers().watch() else { return Ok(false) };
+unsafe fn copied<M: CoreMode>(engine: &Engine<M>, whole: &Transfer) -> Result<bool, Error> {
     let &Transfer { direction, peer, offset, local, len, .. } = whole;
     let put = direction == Direction::Put;
     let during = if put { "put" } else { "get" };
     let memory = |cause| Error::Core(gasworks_core::Error::Memory { during, cause });
-    let mapped = engine.peers().reach(peer, offset, len).map_err(memory)?;
-    watch.moves(put, peer, len, &mut || {
-        let Some(there) = mapped else { return };
+    let reached = engine.peers().reach(peer, offset, len).map_err(memory)?;
+    let mut copy = || {
+        let Some(there) = reached else { return };
         // SAFETY: `there` is mapped for `len` bytes (P1 of gasworks_memory), `local` by the caller's promise.
         unsafe {
             if put {
@@ -332,8 +331,12 @@ unsafe fn observed<M: CoreMode>(engine: &Engine<M>, whole: &Transfer) -> Result<
                 racy::copy_out(local, there.as_ptr(), len);
             }
         }
-    });
-    Ok(mapped.is_some())
+    };
+    match engine.peers().watch() {
+        Some(watch) => watch.moves(put, peer, len, &mut copy),
+        None => copy(),
+    }
+    Ok(reached.is_some())
 }
 
 /// Hands a transfer to the engine below, polling while no descriptor is free, unless it is immediate.

@@ -38,13 +38,19 @@ impl<T: Pod> GlobalPtr<T> {
     /// # Errors
     /// The offset would not fit 64 bits.
     #[expect(clippy::should_implement_trait, reason = "named like a raw pointer's, and it can fail")]
+    #[inline(always)]
     pub fn add(self, count: u64) -> Result<Self, Error> {
         let offset =
             count.checked_mul(size_of::<T>() as u64).and_then(|bytes| self.offset.checked_add(bytes));
         match offset {
             Some(offset) => Ok(Self::new(self.rank, offset)),
-            None => Err(Error::Pointer(format!("{self:?} + {count} values is beyond the largest offset"))),
+            None => Err(self.beyond(count)),
         }
+    }
+
+    #[cold]
+    fn beyond(self, count: u64) -> Error {
+        Error::Pointer(format!("{self:?} + {count} values is beyond the largest offset"))
     }
 
     /// The same place, taken for another type.

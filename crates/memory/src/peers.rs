@@ -180,27 +180,24 @@ impl PeerTable {
         self.growth.as_ref().map(|growth| growth.largest())
     }
 
-    /// The bytes `offset..offset + len` of `rank`'s segment where they are mapped and not counted; `None` where the peer
-    /// is unmapped or counted.
+    /// The bytes `offset..offset + len` of `rank`'s segment, if a copy is all there is to a put or get: they are mapped and
+    /// not counted, and inside what is known here of the segment. Where it says no, [`reach`](Self::reach) knows why.
+    #[inline(always)]
+    pub fn open(&self, rank: u32, offset: u64, len: usize) -> Option<RawBytes> {
+        let near = self.near.get(rank as usize)?;
+        let open = near.open.load(Relaxed);
+        (offset < open && len as u64 <= open - offset).then(|| part(near.mapped, offset, len))
+    }
+
+    /// The bytes `offset..offset + len` of `rank`'s segment where load and store reach them, counted or not; `None` where
+    /// they do not.
     ///
     /// # Errors
     /// The rank does not exist, or the range is not inside its segment.
-    #[inline(always)]
-    pub fn locate(&self, rank: u32, offset: u64, len: usize) -> Result<Option<RawBytes>, MemoryError> {
-        match self.open(rank, offset, len) {
-            None => self.look_closer(rank, offset, len, PeerFlags::MAPPED),
-            open => Ok(open),
-        }
-    }
-
-    /// As [`locate`](Self::locate), counted or not: for whoever is no put and no get.
-    ///
-    /// # Errors
-    /// Those of `locate`.
     #[inline]
     pub fn reach(&self, rank: u32, offset: u64, len: usize) -> Result<Option<RawBytes>, MemoryError> {
         match self.open(rank, offset, len) {
-            None => self.look_closer(rank, offset, len, REACHED),
+            None => self.look_closer(rank, offset, len),
             open => Ok(open),
         }
     }
@@ -210,23 +207,9 @@ impl PeerTable {
         self.get(rank).is_some_and(|peer| peer.flags.intersects(REACHED))
     }
 
-    /// The bytes, if they are open to the fast path.
-    #[inline]
-    fn open(&self, rank: u32, offset: u64, len: usize) -> Option<RawBytes> {
-        let near = self.near.get(rank as usize)?;
-        let open = near.open.load(Relaxed);
-        (offset < open && len as u64 <= open - offset).then(|| part(near.mapped, offset, len))
-    }
-
     /// What is not inside what is known here may be inside all the same, or wrong.
     #[cold]
-    fn look_closer(
-        &self,
-        rank: u32,
-        offset: u64,
-        len: usize,
-        wanted: PeerFlags,
-    ) -> Result<Option<RawBytes>, MemoryError> {
+    fn look_closer(&self, rank: u32, offset: u64, len: usize) -> Result<Option<RawBytes>, MemoryError> {
         let (Some(near), Some(peer)) = (self.near.get(rank as usize), self.get(rank)) else {
             return Err(MemoryError::NoSuchRank { rank, ranks: self.peers.len() as u32 });
         };
@@ -238,7 +221,7 @@ impl PeerTable {
                 return Err(MemoryError::OutsideSegment { rank, offset, len: len as u64, segment });
             }
         }
-        Ok(peer.flags.intersects(wanted).then(|| part(near.mapped, offset, len)))
+        Ok(peer.flags.intersects(REACHED).then(|| part(near.mapped, offset, len)))
     }
 
     /// Asks how long a segment is now. What its owner says is believed as far as the mapping goes (P2).
@@ -322,7 +305,7 @@ mod tests {
                 // A length that was announced and taken back before anybody looked may or may not have been seen;
                 // looking here makes the model certain.
                 prop_assert_eq!(table.len_of(rank), lens.get(rank as usize).copied());
-                let found = table.locate(rank, offset, len);
+                let found = table.reach(rank, offset, len);
                 let inside = offset.checked_add(len as u64).is_some_and(|end| lens.get(rank as usize).is_some_and(|&l| end <= l));
                 match found {
                     Ok(Some(bytes)) => {
@@ -348,9 +331,9 @@ mod tests {
         let own = peer(memory.as_mut_ptr(), 64, 8, PeerFlags::SELF | PeerFlags::MAPPED);
         let announced = Arc::new(Announced(vec![AtomicU64::new(8)]));
         let table = PeerTable::growing(vec![own.clone()], announced);
-        assert!(table.locate(0, 8, 8).is_err());
+        assert!(table.reach(0, 8, 8).is_err());
         assert_eq!(table.grow(32), Ok(32));
-        assert!(table.locate(0, 8, 24).is_ok_and(|found| found.is_some()));
+        assert!(table.reach(0, 8, 24).is_ok_and(|found| found.is_some()));
         assert_eq!(table.largest(), Some(Largest { local: 2, global: 1 }));
         let fixed = PeerTable::new(vec![own], Arc::new(()));
         assert_eq!((fixed.grow(8), fixed.largest()), (Ok(8), None));
@@ -368,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counted_peer_is_reached_but_not_located() {
+    fn a_counted_peer_is_reached_but_not_open() {
         let mut bytes = vec![0u8; 64];
         // SAFETY: the bytes outlive the table, and nobody else uses them meanwhile.
         let mapped = unsafe { RawBytes::new(bytes.as_mut_ptr(), 64) };
@@ -378,7 +361,7 @@ mod tests {
         let found = |table: &PeerTable| {
             [0, 1].map(|rank| {
                 let of = |found: Result<Option<RawBytes>, _>| found.is_ok_and(|found| found.is_some());
-                (of(table.locate(rank, 8, 8)), of(table.reach(rank, 8, 8)))
+                (table.open(rank, 8, 8).is_some(), of(table.reach(rank, 8, 8)))
             })
         };
         assert!(table.watch().is_none());
@@ -386,7 +369,7 @@ mod tests {
         let (count, mut copied) = (Arc::new(Count::default()), 0);
         let table = table.watched(count.clone());
         assert_eq!(found(&table), [(false, true), (false, false)]);
-        assert!(table.reach(0, 60, 8).is_err() && table.locate(2, 0, 0).is_err());
+        assert!(table.reach(0, 60, 8).is_err() && table.reach(2, 0, 0).is_err());
         assert_eq!(table.get(0).map(|peer| peer.flags), Some(PeerFlags::COUNTED | PeerFlags::SELF));
         table.watch().into_iter().for_each(|watch| watch.moves(true, 0, 8, &mut || copied += 1));
         assert_eq!((count.0.load(Relaxed), copied), (1, 1));

@@ -152,15 +152,10 @@ fn walk<T: Copy>(
     block.begin();
     while left > 0 {
         let turn = left.min(places.len() as u64);
-        if block.wants_single() {
-            for &place in &places[..turn as usize] {
-                f(place)?;
-                block.done();
-            }
-        } else {
-            for &place in &places[..turn as usize] {
-                f(place)?;
-            }
+        for &place in &places[..turn as usize] {
+            // Called at one place only, so that the operation stands in this loop and nowhere else.
+            f(place)?;
+            block.done();
         }
         left -= turn;
     }
@@ -196,14 +191,16 @@ pub fn bandwidth<M: PerfMode>(session: &Session<'_, M>, way: Way) -> Result<()> 
     let share = (AREAS / u64::from(session.ranks())).min(AREA);
     let asked = session.options.bytes.is_some();
     let area = if asked { share.max(2 * largest) } else { share }.min(AREA.max(2 * largest));
-    let remote = session.job.alloc::<u8>(area)?;
+    let remote = session.job.alloc::<u8>(area + PAGE as u64)?;
     let partner = session.partner().unwrap_or_else(|| session.rank());
-    let remote = black_box(remote.on(partner));
+    let remote = black_box(GlobalPtr::new(partner, remote.offset().next_multiple_of(PAGE as u64)));
     let room = if session.leads() { area as usize } else { 0 };
-    let (mut near, mut far) = (vec![1u8; room], vec![2u8; room]);
+    // All places begin a page: how two places lie to each other decides how fast a copy is.
+    let (mut near, mut far) = (vec![1u8; room + PAGE], vec![2u8; room + PAGE]);
+    let (near, far) = (paged(&mut near, room), paged(&mut far, room));
     if session.leads() {
         // Every page is there before anything is timed.
-        session.agent.put(remote, &near)?;
+        session.agent.put(remote, near)?;
     }
     for bytes in sizes.into_iter().filter(|&bytes| asked || 2 * bytes <= area) {
         for (local, cold) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -216,9 +213,11 @@ pub fn bandwidth<M: PerfMode>(session: &Session<'_, M>, way: Way) -> Result<()> 
             let plan =
                 Plan { transport, sum: Sum::Rate, single: bytes >= 4096, ..Plan::new(bench, variant, bytes) };
             let size = bytes as usize;
-            // One place, or all of the area, whose lines are long out of every cache when their turn comes again.
+            // Places that a first-level cache holds, from all over a page: where in its page a place lies decides whether
+            // a load waits for stores elsewhere. Or all of the area, whose lines are long out of every cache when their
+            // turn comes again.
             let step = size.next_multiple_of(64);
-            let turns = if cold { area as usize / step } else { 1 };
+            let turns = if cold { area as usize / step } else { (WARM / step).max(1) };
             let (mut next, mut number) = (0, 0u8);
             session.measure(&plan, |block| {
                 if !session.leads() {
@@ -236,22 +235,23 @@ pub fn bandwidth<M: PerfMode>(session: &Session<'_, M>, way: Way) -> Result<()> 
                     }
                 }
                 let begin = Instant::now();
-                block.begin();
-                for _ in 0..block.n {
-                    let at = next * step;
-                    next = if next + 1 < turns { next + 1 } else { 0 };
-                    match (way, local) {
-                        (Way::Put, false) => {
-                            session.agent.put(remote.add(at as u64)?, &near[at..][..size])?
-                        }
-                        (Way::Get, false) => {
-                            session.agent.get(remote.add(at as u64)?, &mut near[at..][..size])?
-                        }
-                        (Way::Put, true) => copy(&mut far[at..][..size], &near[at..][..size]),
-                        (Way::Get, true) => copy(&mut near[at..][..size], &far[at..][..size]),
-                    }
-                    block.done();
-                }
+                let agent = &session.agent;
+                next = match (way, local) {
+                    (Way::Put, false) => stride(block, next, step, turns, |at| {
+                        agent.put(remote.add(at as u64)?, &near[at..][..size])
+                    }),
+                    (Way::Get, false) => stride(block, next, step, turns, |at| {
+                        agent.get(remote.add(at as u64)?, &mut near[at..][..size])
+                    }),
+                    (Way::Put, true) => stride(block, next, step, turns, |at| {
+                        copy(&mut far[at..][..size], &near[at..][..size]);
+                        Ok(())
+                    }),
+                    (Way::Get, true) => stride(block, next, step, turns, |at| {
+                        copy(&mut near[at..][..size], &far[at..][..size]);
+                        Ok(())
+                    }),
+                }?;
                 let took = since(begin);
                 for at in ends {
                     let found = match (way, local) {
@@ -266,6 +266,35 @@ pub fn bandwidth<M: PerfMode>(session: &Session<'_, M>, way: Way) -> Result<()> 
         }
     }
     Ok(())
+}
+
+/// `block.n` operations, `step` bytes apart, from place `next` of `turns` on. Returns which is next then.
+#[inline(always)]
+fn stride(
+    block: &mut Block,
+    mut next: usize,
+    step: usize,
+    turns: usize,
+    mut f: impl FnMut(usize) -> Result<(), gasworks::Error>,
+) -> Result<usize> {
+    block.begin();
+    for _ in 0..block.n {
+        let at = next * step;
+        next = if next + 1 < turns { next + 1 } else { 0 };
+        f(at)?;
+        block.done();
+    }
+    Ok(next)
+}
+
+const PAGE: usize = 4096;
+/// What the places of a warm copy take together, at each side.
+const WARM: usize = 16 << 10;
+
+/// `len` of the bytes, from the first that begins a page.
+fn paged(bytes: &mut [u8], len: usize) -> &mut [u8] {
+    let at = bytes.as_ptr().align_offset(PAGE).min(PAGE);
+    &mut bytes[at..][..len]
 }
 
 /// A copy that the compiler does not leave out.

@@ -228,7 +228,7 @@ impl<M: CoreMode> Engine<M> {
         }
         let own = self.own.ok_or_else(|| bad("a long message to a rank without a segment".into()))?;
         // The table knows the room that the segment has; how much of that is in use, the peer table.
-        let inside = self.peers.locate(self.rank, offset, len as usize);
+        let inside = self.peers.reach(self.rank, offset, len as usize);
         let place = inside.and_then(|_| self.segments.locate(own, self.rank, offset, len, Rights::WRITE));
         let place = place.map_err(|cause| bad(format!("a long message: {cause}")))?;
         if in_packet {

@@ -66,7 +66,7 @@ impl<M: CoreMode> Engine<M> {
         if let Err(error) = thread::may_communicate(during) {
             return Err((error, keep));
         }
-        if let Err(error) = self.peers.locate(peer, offset, len).map_err(Error::memory(during)) {
+        if let Err(error) = self.peers.reach(peer, offset, len).map_err(Error::memory(during)) {
             return Err((error, keep));
         }
         let Some(rdma) = &self.rdma else {

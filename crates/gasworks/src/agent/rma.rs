@@ -13,7 +13,14 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// The rank or the range is wrong, or the network failed.
     #[inline(always)]
     pub fn put<T: Pod>(&self, target: GlobalPtr<T>, source: &[T]) -> Result<(), Error> {
-        Ok(rma::put(self.engine(), target.rank(), target.offset(), bytemuck::cast_slice(source))?)
+        let source = bytemuck::cast_slice(source);
+        match self.peers.open(target.rank(), target.offset(), source.len()) {
+            Some(place) => {
+                place.write(source);
+                Ok(())
+            }
+            None => Ok(rma::put(self.engine(), target.rank(), target.offset(), source)?),
+        }
     }
 
     /// Gets values into `target`.
@@ -22,7 +29,14 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// The rank or the range is wrong, or the network failed.
     #[inline(always)]
     pub fn get<T: Pod>(&self, source: GlobalPtr<T>, target: &mut [T]) -> Result<(), Error> {
-        Ok(rma::get(self.engine(), source.rank(), source.offset(), bytemuck::cast_slice_mut(target))?)
+        let target = bytemuck::cast_slice_mut(target);
+        match self.peers.open(source.rank(), source.offset(), target.len()) {
+            Some(place) => {
+                place.read(target);
+                Ok(())
+            }
+            None => Ok(rma::get(self.engine(), source.rank(), source.offset(), target)?),
+        }
     }
 
     /// Puts one value.
@@ -31,7 +45,14 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// Those of [`put`](Self::put).
     #[inline(always)]
     pub fn put_value<T: Pod>(&self, target: GlobalPtr<T>, value: T) -> Result<(), Error> {
-        self.put(target, std::slice::from_ref(&value))
+        match self.peers.open(target.rank(), target.offset(), size_of::<T>()) {
+            Some(place) => {
+                place.write(bytemuck::bytes_of(&value));
+                Ok(())
+            }
+            // A copy, so that a value on its way to a mapped peer may stay in a register.
+            None => self.put(target, &[value]),
+        }
     }
 
     /// Gets one value.
@@ -41,7 +62,14 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[inline(always)]
     pub fn get_value<T: Pod>(&self, source: GlobalPtr<T>) -> Result<T, Error> {
         let mut value = T::zeroed();
-        self.get(source, std::slice::from_mut(&mut value))?;
+        match self.peers.open(source.rank(), source.offset(), size_of::<T>()) {
+            Some(place) => place.read(bytemuck::bytes_of_mut(&mut value)),
+            None => {
+                let mut got = [value];
+                self.get(source, &mut got)?;
+                [value] = got;
+            }
+        }
         Ok(value)
     }
 
