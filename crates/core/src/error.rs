@@ -136,3 +136,39 @@ impl Error {
         move |cause| Error::Memory { during, cause }
     }
 }
+
+/// Why a step of the way that every message takes did not succeed, in the size of a register, so that those that do succeed
+/// carry no room for an error along: the error, or nothing if there is no room or no credit now.
+#[derive(Debug)]
+pub(crate) struct Stop(Option<Box<Error>>);
+
+impl Stop {
+    /// No room or no credit now.
+    pub(crate) const BUSY: Stop = Stop(None);
+
+    /// The error of a message to `to`, which cannot wait.
+    #[cold]
+    pub(crate) fn or_full(self, to: Rank) -> Error {
+        self.error().unwrap_or(Error::Wire(WireError::Busy { to }))
+    }
+
+    /// The error; `None` if polling and trying again may help.
+    #[cold]
+    pub(crate) fn error(self) -> Option<Error> {
+        self.0.map(|error| *error)
+    }
+}
+
+impl From<Error> for Stop {
+    #[cold]
+    fn from(error: Error) -> Self {
+        if error.is_busy() { Self::BUSY } else { Self(Some(Box::new(error))) }
+    }
+}
+
+impl From<WireError> for Stop {
+    #[cold]
+    fn from(error: WireError) -> Self {
+        Error::Wire(error).into()
+    }
+}

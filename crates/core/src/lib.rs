@@ -56,7 +56,7 @@ pub trait CoreMode: Mode + Sized {
     /// A barrier in shared memory.
     type Barrier: SharedBarrier + ?Sized;
     /// What a handler table holds.
-    type Function: for<'a> Fn(Incoming<'a, Self>) -> Result<(), Error> + ?Sized;
+    type Function: for<'a> Fn(Incoming<'a, Self>) -> Result<(), Box<Error>> + ?Sized;
     /// What an operation keeps alive until it completes.
     type Keep: ?Sized;
     /// What a handler-safe lock is made of: none in `Seq`.
@@ -77,7 +77,7 @@ macro_rules! core_mode {
             type Wire = dyn Wire $(+ $auto)*;
             type Nic = dyn gasworks_rdma::Nic $(+ $auto)*;
             type Barrier = dyn SharedBarrier $(+ $auto)*;
-            type Function = dyn for<'a> Fn(Incoming<'a, $mode>) -> Result<(), Error> $(+ $function)*;
+            type Function = dyn for<'a> Fn(Incoming<'a, $mode>) -> Result<(), Box<Error>> $(+ $function)*;
             type Keep = dyn std::any::Any $(+ $auto)*;
             type HandlerLock<T> = <$lock as Mode>::Lock<T>;
             type Shared<T> = $shared<T>;

@@ -159,7 +159,7 @@ fn woken(fails: bool) {
             std::thread::sleep(Duration::from_micros(300));
             count.fetch_add(1, Ordering::Relaxed);
             let what = "as it was told to".into();
-            if fails { Err(CoreError::Handler { from: 0, what }) } else { Ok(()) }
+            if fails { Err(CoreError::Handler { from: 0, what }.into()) } else { Ok(()) }
         });
         let expected = |outcome: Result<(), CoreError>| match outcome {
             Err(CoreError::Handler { .. }) if fails => Ok(()),

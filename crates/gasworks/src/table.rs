@@ -19,7 +19,7 @@ pub trait Handler<M: CoreMode>: Sized + 'static {
     fn boxed(self, adapt: Adapt<Self, M>) -> Box<M::Function>;
 }
 
-type Adapt<F, M> = for<'a> fn(&F, Incoming<'a, M>) -> Result<(), gasworks_core::Error>;
+type Adapt<F, M> = for<'a> fn(&F, Incoming<'a, M>) -> Result<(), Box<gasworks_core::Error>>;
 
 impl<F: 'static> Handler<Seq> for F {
     fn boxed(self, adapt: Adapt<Self, Seq>) -> Box<<Seq as CoreMode>::Function> {
@@ -250,9 +250,11 @@ fn landed_of<M: ThreadMode>(message: &Incoming<'_, M>) -> Landed {
     Landed { at: GlobalPtr::new(message.rank(), offset), len }
 }
 
-fn settle(from: &u32, outcome: impl Outcome) -> Result<(), gasworks_core::Error> {
-    outcome.into_result().map_err(|error| match error {
-        Error::Core(error) => error,
-        error => gasworks_core::Error::Handler { from: *from, what: error.to_string() },
+fn settle(from: &u32, outcome: impl Outcome) -> Result<(), Box<gasworks_core::Error>> {
+    outcome.into_result().map_err(|error| {
+        Box::new(match error {
+            Error::Core(error) => error,
+            error => gasworks_core::Error::Handler { from: *from, what: error.to_string() },
+        })
     })
 }

@@ -83,20 +83,21 @@ impl Receiver {
         mine.requests.arm(&self.requests) & mine.replies.arm(&self.replies)
     }
 
-    /// Replies first: they free what requests wait for.
+    /// Takes the next message, and says from which queue. Replies first: they free what requests wait for.
     #[inline(always)]
     fn next(&mut self, mine: &Region, message: &mut Message) -> Result<Option<Queue>, (Queue, Damage)> {
-        // Most looks find a queue empty: that is a compare here, and no call.
-        if mine.replies.waits(&self.replies)
-            && mine.replies.take(&mut self.replies, message).map_err(|damage| (Queue::Replies, damage))?
-        {
-            return Ok(Some(Queue::Replies));
-        }
-        if !mine.requests.waits(&self.requests) {
+        // Most looks find a queue empty: that is a compare here, and no more.
+        let (queue, inbox, cursor) = if mine.replies.waits(&self.replies) {
+            (Queue::Replies, &mine.replies, &mut self.replies)
+        } else if mine.requests.waits(&self.requests) {
+            (Queue::Requests, &mine.requests, &mut self.requests)
+        } else {
             return Ok(None);
+        };
+        match inbox.take(cursor, message) {
+            Ok(taken) => Ok(taken.then_some(queue)),
+            Err(damage) => Err((queue, damage)),
         }
-        let found = mine.requests.take(&mut self.requests, message);
-        Ok(found.map_err(|damage| (Queue::Requests, damage))?.then_some(Queue::Requests))
     }
 }
 
@@ -150,6 +151,17 @@ impl<M: Mode> Pshm<M> {
     #[cold]
     fn corrupt(&self, what: String) -> WireError {
         WireError::Corrupt { transport: NAME, at: self.host.me, what }
+    }
+
+    #[cold]
+    fn damaged(&self, queue: Queue, damage: Damage) -> WireError {
+        self.corrupt(format!("in the {} queue, {damage}", name_of(queue)))
+    }
+
+    #[cold]
+    fn unknown_sender(&self, queue: Queue, from: u16) -> WireError {
+        let ranks = self.host.ranks.len();
+        self.corrupt(format!("a {} says it is from rank {from} of {ranks}", name_of(queue)))
     }
 
     /// Claims a block for `len` bytes of payload.
@@ -253,6 +265,7 @@ impl<M: Mode> Pshm<M> {
         Ok((bytes, owner, index))
     }
 
+    #[inline(always)]
     fn deliver(
         &self,
         queue: Queue,
@@ -261,20 +274,26 @@ impl<M: Mode> Pshm<M> {
     ) -> Result<(), WireError> {
         let from = message.from;
         if usize::from(from) >= self.host.ranks.len() {
-            let ranks = self.host.ranks.len();
-            return Err(self.corrupt(format!("a {} says it is from rank {from} of {ranks}", name_of(queue))));
+            return Err(self.unknown_sender(queue, from));
         }
-        match message.block {
-            None => {
-                let payload = stage::lend(message);
-                sink(Arrived { from: from.into(), head: message.head(), payload: Lent::new(payload) });
-            }
-            Some(block) => {
-                let (payload, owner, index) = self.locate(queue, from, block)?;
-                let _freed = Freed { owner, index };
-                sink(Arrived { from: from.into(), head: message.head(), payload: Lent::new(payload) });
-            }
-        }
+        let Some(block) = message.block else {
+            let payload = Lent::new(stage::lend(message));
+            sink(Arrived { from: from.into(), head: message.head(), payload });
+            return Ok(());
+        };
+        self.deliver_block(queue, message, block, sink)
+    }
+
+    fn deliver_block(
+        &self,
+        queue: Queue,
+        message: &Message,
+        block: Block,
+        sink: &mut dyn FnMut(Arrived<'_>),
+    ) -> Result<(), WireError> {
+        let (payload, owner, index) = self.locate(queue, message.from, block)?;
+        let _freed = Freed { owner, index };
+        sink(Arrived { from: message.from.into(), head: message.head(), payload: Lent::new(payload) });
         Ok(())
     }
 }
@@ -425,12 +444,11 @@ impl<M: Mode> Wire for Pshm<M> {
                 self.next[1].store(receiver.replies.next(), Relaxed);
                 taken
             });
-            let next = next.unwrap_or(Ok(None));
-            let next = next.map_err(|(queue, damage)| {
-                self.corrupt(format!("in the {} queue, {damage}", name_of(queue)))
-            })?;
-            let Some(queue) = next else { break };
-            self.deliver(queue, &message, sink)?;
+            match next {
+                Some(Ok(Some(queue))) => self.deliver(queue, &message, sink)?,
+                Some(Err((queue, damage))) => return Err(self.damaged(queue, damage)),
+                _ => break,
+            }
             taken += 1;
         }
         Ok(taken)

@@ -271,11 +271,11 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
         alive()?;
     }
     for phase in 0..20u64 {
-        let right = peers.locate((me + 1) % size, phase * 8, 8).expect("inside").expect("mapped");
+        let right = peers.reach((me + 1) % size, phase * 8, 8).expect("inside").expect("mapped");
         right.write(&(u64::from(me) << 32 | phase).to_le_bytes());
         pass()?;
         let mut found = [0; 8];
-        peers.locate(me, phase * 8, 8).expect("inside").expect("mapped").read(&mut found);
+        peers.reach(me, phase * 8, 8).expect("inside").expect("mapped").read(&mut found);
         assert_eq!(u64::from_le_bytes(found), u64::from((me + size - 1) % size) << 32 | phase);
         pass()?;
     }

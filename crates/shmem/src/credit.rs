@@ -168,6 +168,18 @@ impl<M: Mode> Credits<M> {
         Ok(pack(count + 1, weight))
     }
 
+    /// Which limit keeps a request of `bytes` to `peer` back, as things stand now.
+    ///
+    /// # Panics
+    /// If there is no such peer.
+    #[cold]
+    pub fn lacks(&self, peer: u32, bytes: u32) -> Option<Exhausted> {
+        if self.limits_all && self.total_out.load(Relaxed) >= self.total {
+            return Some(Exhausted::Total);
+        }
+        self.after_take(self.out[peer as usize].load(Relaxed), bytes).err()
+    }
+
     /// Enters credits that `peer` returned.
     ///
     /// # Errors

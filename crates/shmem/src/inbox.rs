@@ -503,7 +503,7 @@ impl<'a> Inbox<'a> {
     ///
     /// # Errors
     /// The slot is damaged. It is passed over.
-    #[inline]
+    #[inline(always)]
     pub fn take(&self, cursor: &mut Cursor, message: &mut Message) -> Result<bool, Damage> {
         let (at, lap) = (cursor.at as usize, cursor.lap);
         let slot = &self.slots[at];

@@ -24,10 +24,14 @@ impl<M: CoreMode> Engine<M> {
         may_communicate("poll")?;
         if self.router.is_idle() && !self.restless.load(Ordering::Relaxed) {
             // Most polls of a rank that waits. The shorter it looks away, the sooner it sees what it waits for.
+            self.burst.store(1, Ordering::Relaxed);
             self.count_poll();
-            return if self.owed.owes() { self.return_all_credits().map(|()| 0) } else { Ok(0) };
+            if self.owed.owes() {
+                self.return_all_credits()?;
+            }
+            return Ok(0);
         }
-        self.poll_all()
+        self.poll_all().map_err(|error| *error)
     }
 
     /// Counts a poll, and says how many there were.
@@ -38,9 +42,9 @@ impl<M: CoreMode> Engine<M> {
         polls
     }
 
-    fn poll_all(&self) -> Result<usize, Error> {
-        let mut problem = None;
-        let mut keep_first = |outcome: Result<(), Error>| {
+    fn poll_all(&self) -> Result<usize, Box<Error>> {
+        let mut problem: Option<Box<Error>> = None;
+        let mut keep_first = |outcome: Result<(), Box<Error>>| {
             if let Err(error) = outcome {
                 problem.get_or_insert(error);
             }
@@ -48,10 +52,16 @@ impl<M: CoreMode> Engine<M> {
         // A message's credits are taken once its room is free again, that is, after the transport's sink has returned:
         // with a credit goes the right to that room.
         let mut credits = None;
-        let handled = self.router.poll(BURST, &mut |arrived| {
+        // After one message that nothing came before, what it brought may be all that this rank waits for. To look for
+        // the next one then is to fetch a line that its sender is about to write; where messages do follow each other,
+        // more and more are taken at once.
+        let burst = self.burst.load(Ordering::Relaxed);
+        let handled = self.router.poll(burst as usize, &mut |arrived| {
             keep_first(self.take_credits(credits.take()));
             keep_first(self.dispatch(&arrived, &mut credits));
         });
+        let full = handled == Ok(burst as usize);
+        self.burst.store(if full { (2 * burst).min(BURST) } else { 1 }, Ordering::Relaxed);
         keep_first(self.take_credits(credits.take()));
         // Also where a transport failed: a borrowed buffer is given back only when its transfer is over.
         let completed = self.poll_rdma();
@@ -65,7 +75,7 @@ impl<M: CoreMode> Engine<M> {
         if self.failed.load(Ordering::Relaxed) {
             self.earlier_failure()?;
         }
-        let handled = handled? + completed?;
+        let handled = handled.map_err(Error::Wire)? + completed?;
         self.tasks.turn(self)?;
         // Credits ride on other messages where there are any; an idle rank returns them at once, a busy one now and
         // then, so that nobody starves on credits that many ranks hold a few of.
@@ -79,7 +89,7 @@ impl<M: CoreMode> Engine<M> {
     fn return_all_credits(&self) -> Result<(), Error> {
         let mut from = 0;
         while let Some(peer) = self.owed.next_owing(from) {
-            self.return_credits(peer)?;
+            self.return_credits(peer).map_err(|error| *error)?;
             from = peer + 1;
         }
         Ok(())
@@ -105,15 +115,20 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Takes back credits that a peer returned.
-    fn take_credits(&self, credits: Option<(Rank, Returned)>) -> Result<(), Error> {
+    #[inline]
+    fn take_credits(&self, credits: Option<(Rank, Returned)>) -> Result<(), Box<Error>> {
         let Some((from, returned)) = credits else { return Ok(()) };
-        self.credits.give(from, u32::from(returned.count), u64::from(returned.bytes)).map_err(|over| {
-            Error::BadMessage { from, what: format!("it returns credits that it never had: {over}") }
-        })
+        self.credits
+            .give(from, u32::from(returned.count), u64::from(returned.bytes))
+            .map_err(|over| bad_message(from, format!("it returns credits that it never had: {over}")))
     }
 
     #[inline]
-    fn dispatch(&self, arrived: &Arrived<'_>, credits: &mut Option<(Rank, Returned)>) -> Result<(), Error> {
+    fn dispatch(
+        &self,
+        arrived: &Arrived<'_>,
+        credits: &mut Option<(Rank, Returned)>,
+    ) -> Result<(), Box<Error>> {
         let (from, packet) = (arrived.from, arrived.payload);
         // One word says whether it is what a handler of the table takes.
         let first = First::of(arrived.head);
@@ -142,7 +157,7 @@ impl<M: CoreMode> Engine<M> {
         if returned.count > 0 {
             *credits = Some((from, returned));
         } else if reply {
-            return Err(Error::BadMessage { from, what: "a reply that answers no request".into() });
+            return Err(bad_message(from, "a reply that answers no request".into()));
         }
         let replied = Cell::new(false);
         let outcome = {
@@ -174,9 +189,9 @@ impl<M: CoreMode> Engine<M> {
         &self,
         arrived: &Arrived<'a>,
         signature: &Signature,
-    ) -> Result<(&'a [u8], Received<'static>), Error> {
+    ) -> Result<(&'a [u8], Received<'static>), Box<Error>> {
         let (from, packet) = (arrived.from, arrived.payload);
-        let bad = |what: String| Error::BadMessage { from, what };
+        let bad = |what: String| bad_message(from, what);
         let Decoded { head, args, .. } = decode(arrived.head).map_err(bad)?;
         match (signature.category, head) {
             (Category::Long, Head::Message { landing: Some(landing), .. }) => {
@@ -191,7 +206,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// What is wrong with a message that fits no handler.
     #[cold]
-    fn refused(&self, arrived: &Arrived<'_>) -> Error {
+    fn refused(&self, arrived: &Arrived<'_>) -> Box<Error> {
         let what = match decode(arrived.head) {
             Err(what) => what,
             Ok(Decoded { head: Head::Credits, .. }) => "credits that bring something else".into(),
@@ -209,7 +224,7 @@ impl<M: CoreMode> Engine<M> {
                 }
             }
         };
-        Error::BadMessage { from: arrived.from, what }
+        bad_message(arrived.from, what)
     }
 
     /// Brings a Long's payload to its place, or checks that it is there.
@@ -242,8 +257,13 @@ impl<M: CoreMode> Engine<M> {
 }
 
 #[cold]
-fn panicked(from: Rank, signature: &Signature, panic: &(dyn Any + Send)) -> Error {
+fn panicked(from: Rank, signature: &Signature, panic: &(dyn Any + Send)) -> Box<Error> {
     let said = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    Error::Handler { from, what: format!("handler {:?} panicked: {said}", signature.name) }
+    Box::new(Error::Handler { from, what: format!("handler {:?} panicked: {said}", signature.name) })
+}
+
+#[cold]
+fn bad_message(from: Rank, what: String) -> Box<Error> {
+    Box::new(Error::BadMessage { from, what })
 }

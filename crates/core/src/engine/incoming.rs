@@ -97,7 +97,7 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
     /// This is a reply itself, the reply is not one that can be sent, or the peer is gone.
     pub fn reply(self, message: &Outgoing<'_>) -> Result<(), Error> {
         let (bytes, replied) = self.may_reply()?;
-        self.engine.reply(self.source, message, bytes)?;
+        self.engine.reply(self.source, message, bytes).map_err(|stop| stop.or_full(self.source))?;
         replied.set(true);
         Ok(())
     }
@@ -124,6 +124,9 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
         if Held::any() {
             return Err(Error::LockHeld("active message reply"));
         }
-        self.request.ok_or(Error::InHandler("reply to a reply"))
+        match self.request {
+            Some(request) => Ok(request),
+            None => Err(Error::InHandler("reply to a reply")),
+        }
     }
 }

@@ -32,8 +32,8 @@ use gasworks_sync::Lock;
 use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::marker::PhantomPinned;
 
-/// Messages taken at once from a transport; the seed's `AM_BURST`.
-const BURST: usize = 20;
+/// The most messages taken at once from a transport; the seed's `AM_BURST`.
+const BURST: u32 = 20;
 /// Every so many polls all credits owed are returned, however busy this rank is.
 const RETURN_EVERY: u32 = 32;
 
@@ -95,6 +95,8 @@ pub struct Engine<M: CoreMode> {
     flow: Flow,
     return_at: u32,
     polls: AtomicU32,
+    /// How many messages the next poll takes at once.
+    burst: AtomicU32,
     /// Polls that did something; counted in `Par` only.
     worked: EventCount,
     patience: Patience,
@@ -148,6 +150,7 @@ impl<M: CoreMode> Engine<M> {
             return_at: (flow.depth / 2).max(1),
             flow,
             polls: AtomicU32::new(0),
+            burst: AtomicU32::new(1),
             worked: EventCount::new(),
             wait_mode: AtomicU32::new(patience.mode as u32),
             patience,

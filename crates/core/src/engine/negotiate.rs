@@ -271,7 +271,7 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
         let message = super::Outgoing { category: Category::Long, handler, args, payload, landing };
         if class == Class::Reply {
             self.class = Class::Credit;
-            return engine.reply(to, &message, self.own.bytes);
+            return engine.reply(to, &message, self.own.bytes).map_err(|stop| stop.or_full(to));
         }
         if commit.len == 0 {
             self.class = Class::Credit;
@@ -319,7 +319,7 @@ impl<M: CoreMode> Engine<M> {
 }
 
 #[cold]
-fn shortage(short: Exhausted) -> &'static str {
+pub(super) fn shortage(short: Exhausted) -> &'static str {
     match short {
         Exhausted::Total => "no credit left for any rank",
         Exhausted::Peer => "no credit left for that rank",

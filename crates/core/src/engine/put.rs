@@ -130,7 +130,7 @@ impl<M: CoreMode> Engine<M> {
     /// Moves transfers on and does what is to be done after those that have completed.
     pub(super) fn poll_rdma(&self) -> Result<usize, Error> {
         let Some(rdma) = &self.rdma else { return Ok(0) };
-        let completed = rdma.poll(super::BURST, &mut |token, progress| match progress {
+        let completed = rdma.poll(super::BURST as usize, &mut |token, progress| match progress {
             Progress::Copied => self.ops.complete_locally(token),
             Progress::Done(result) => self.act(self.ops.complete(token, result), result),
         });

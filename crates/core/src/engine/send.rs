@@ -1,6 +1,8 @@
 //! Sending: requests, which wait for credits, and replies, which never do.
 
+use super::negotiate::shortage;
 use super::{Engine, Outgoing, thread};
+use crate::error::Stop;
 use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned, credits_word, first_word};
 use crate::wire::{Class, WireError};
 use crate::{Category, CoreMode, Error, Rank, Reservation, Wire};
@@ -22,19 +24,20 @@ impl<M: CoreMode> Engine<M> {
     /// The message is not one that can be sent, the peer is gone, or a poll finds something wrong.
     #[inline]
     pub fn request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
-        match self.try_request(to, message) {
-            Err(e) if e.is_busy() => self.request_patiently(to, message),
-            other => other,
-        }
+        self.start(to, message).or_else(|stop| self.request_patiently(to, message, stop))
     }
 
     #[cold]
-    fn request_patiently(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
+    fn request_patiently(&self, to: Rank, message: &Outgoing<'_>, mut stop: Stop) -> Result<(), Error> {
         let mut sleeper = self.sleeper();
         loop {
-            match self.try_request(to, message) {
-                Err(e) if e.is_busy() => self.turn(&mut sleeper)?,
-                other => return other,
+            if let Some(error) = stop.error() {
+                return Err(error);
+            }
+            self.turn(&mut sleeper)?;
+            match self.start(to, message) {
+                Ok(()) => return Ok(()),
+                Err(again) => stop = again,
             }
         }
     }
@@ -45,14 +48,27 @@ impl<M: CoreMode> Engine<M> {
     /// [`Error::is_busy`] if a credit or room is short, and those of [`request`](Self::request).
     #[inline]
     pub fn try_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
+        self.start(to, message).map_err(|stop| stop.error().unwrap_or_else(|| self.busy(to, message)))
+    }
+
+    /// Why a message must wait, as things stand now.
+    #[cold]
+    fn busy(&self, to: Rank, message: &Outgoing<'_>) -> Error {
+        match self.credits.lacks(to, message.payload.len() as u32) {
+            Some(short) => Error::Busy { to, what: shortage(short) },
+            None => Error::Wire(WireError::Busy { to }),
+        }
+    }
+
+    fn start(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Stop> {
         thread::may_communicate("active message request")?;
         self.peer_exists("active message request", to)?;
         if message.category == Category::Long {
-            return self.try_request_long(to, message);
+            return Ok(self.try_request_long(to, message)?);
         }
         self.check_packet(to, message)?;
         let bytes = message.payload.len() as u32;
-        self.take_credit(to, bytes)?;
+        self.credits.take(to, bytes).map_err(|_| Stop::BUSY)?;
         let sent = self.send_packet(to, Class::Request, message, Returned::default());
         if sent.is_err() {
             // No message left, so the credit was taken a moment ago and giving it back cannot fail.
@@ -77,42 +93,35 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Sends the reply to a request of `to` that carried `request_bytes` in its packet.
-    pub(super) fn reply(&self, to: Rank, message: &Outgoing<'_>, request_bytes: u32) -> Result<(), Error> {
+    pub(super) fn reply(&self, to: Rank, message: &Outgoing<'_>, request_bytes: u32) -> Result<(), Stop> {
         let own = Returned { count: 1, bytes: request_bytes };
         if message.category != Category::Long {
             self.check_packet(to, message)?;
             return self.send_packet(to, Class::Reply, message, own);
         }
-        let way = self.check(to, message)?;
-        match way {
+        Ok(match self.check(to, message)? {
             Way::Nic => self.put_then_reply(to, message, own),
             way => {
                 let packet = if matches!(way, Way::Packet) { message.payload } else { &[] };
                 self.transmit(to, Class::Reply, message, way, packet, own)
             }
-        }
+        }?)
     }
 
     /// Whether a message that is no Long can be sent at all.
     #[inline]
-    fn check_packet(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
+    fn check_packet(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Stop> {
         let &Outgoing { category, args, payload, .. } = message;
         let max = if category == Category::Short { 0 } else { self.limits.max_medium };
         if payload.len() <= max && args.len() <= 4 * MAX_ARGS && args.len().is_multiple_of(4) {
             return Ok(());
         }
-        self.check(to, message).map(|_| ())
+        Ok(self.check(to, message).map(drop)?)
     }
 
     /// Sends a message that is no Long, with what credits are owed to its target.
     #[inline]
-    fn send_packet(
-        &self,
-        to: Rank,
-        class: Class,
-        message: &Outgoing<'_>,
-        own: Returned,
-    ) -> Result<(), Error> {
+    fn send_packet(&self, to: Rank, class: Class, message: &Outgoing<'_>, own: Returned) -> Result<(), Stop> {
         let &Outgoing { category, handler, args, payload, .. } = message;
         let returned = self.with_owed(to, own);
         let word = first_word(category, class == Class::Reply, handler, args.len() / 4, returned);
@@ -209,13 +218,16 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Returns the credits owed to a peer by a message of their own: the seed's "hidden" message.
-    pub(super) fn return_credits(&self, to: Rank) -> Result<(), Error> {
+    pub(super) fn return_credits(&self, to: Rank) -> Result<(), Box<Error>> {
         let returned = self.with_owed(to, Returned::default());
         if returned.count == 0 {
             return Ok(()); // another thread has returned them
         }
         let sent = self.router.to(to).send(to, Class::Credit, credits_word(returned), &[], &[]);
-        Ok(sent.inspect_err(|_| self.owe_again(to, returned, Returned::default()))?)
+        sent.map_err(|error| {
+            self.owe_again(to, returned, Returned::default());
+            Box::new(error.into())
+        })
     }
 
     /// What a message was to return beside its `own` did not leave with it.

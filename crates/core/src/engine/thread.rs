@@ -68,6 +68,7 @@ impl Held {
     }
 
     /// Whether this thread holds one.
+    #[inline]
     pub(crate) fn any() -> bool {
         STATE.with(Cell::get) & !HANDLING != 0
     }

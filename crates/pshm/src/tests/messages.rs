@@ -269,11 +269,11 @@ fn segments_are_shared() {
         };
         for phase in 0..50u32 {
             let right = (me + 1) % 4;
-            let bytes = peers.locate(right, u64::from(phase) * 8, 4).expect("inside").expect("mapped");
+            let bytes = peers.reach(right, u64::from(phase) * 8, 4).expect("inside").expect("mapped");
             bytes.write(&(me * 1000 + phase).to_le_bytes());
             wait();
             let mut found = [0; 4];
-            peers.locate(me, u64::from(phase) * 8, 4).expect("inside").expect("mapped").read(&mut found);
+            peers.reach(me, u64::from(phase) * 8, 4).expect("inside").expect("mapped").read(&mut found);
             assert_eq!(u32::from_le_bytes(found), (me + 3) % 4 * 1000 + phase);
         }
         wait();

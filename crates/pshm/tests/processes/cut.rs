@@ -43,7 +43,7 @@ pub fn die() -> ExitCode {
     unsafe { libc::alarm(20) };
     let opened = open::<Seq>(&Single::new().expect("a job"), &crate::CONFIG).expect("open");
     let page = page_size();
-    let segment = opened.peers.locate(0, 0, 8 * page).expect("inside").expect("mapped");
+    let segment = opened.peers.reach(0, 0, 8 * page).expect("inside").expect("mapped");
     let byte = segment.slice(PAGE * page + AT, 1).expect("inside");
     byte.write(&[7]);
     // SAFETY: C2, and the descriptor is new and nobody else's.
