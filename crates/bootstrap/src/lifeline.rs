@@ -6,6 +6,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use gasworks_os::process;
 use gasworks_os::unix::{self, Listener, Stream};
 
 /// What ranks say to each other.
@@ -107,7 +108,7 @@ pub(crate) fn address(job: &str) -> String {
     let job: String = job.chars().filter(char::is_ascii_graphic).collect();
     // The system takes 107 bytes; what differs between jobs stands at either end.
     let (head, tail) = (&job[..job.len().min(40)], &job[job.len().saturating_sub(30)..]);
-    format!("gasworks-{}-{space}-{head}-{tail}", nix::unistd::geteuid())
+    format!("gasworks-{}-{space}-{head}-{tail}", process::user())
 }
 
 pub(crate) fn listen(address: &str) -> Option<Listener> {
@@ -117,7 +118,7 @@ pub(crate) fn listen(address: &str) -> Option<Listener> {
 /// A connection that has come, if one has.
 pub(crate) fn accept(listener: &Listener) -> Result<Option<Line>, gasworks_os::OsError> {
     match listener.accept(Instant::now()) {
-        Ok(stream) => Ok(Line::new(stream, nix::unistd::geteuid().as_raw())),
+        Ok(stream) => Ok(Line::new(stream, process::user())),
         Err(e) if e.is_timeout() => Ok(None),
         Err(e) => Err(e),
     }
@@ -125,7 +126,7 @@ pub(crate) fn accept(listener: &Listener) -> Result<Option<Line>, gasworks_os::O
 
 /// A connection to the leader, if it listens already.
 pub(crate) fn connect(address: &str) -> Option<Line> {
-    Line::new(unix::connect(address, Instant::now()).ok()?, nix::unistd::geteuid().as_raw())
+    Line::new(unix::connect(address, Instant::now()).ok()?, process::user())
 }
 
 #[cfg(test)]

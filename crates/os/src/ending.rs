@@ -98,7 +98,7 @@ impl State {
     /// Waits until the keeper has let this thread go on, or has ended the process.
     fn park(&self, code: i32) {
         // A handler of the program that ends the process in its turn has done what it had to.
-        if self.speaker.load(Ordering::Acquire) == thread() {
+        if self.speaker.load(Ordering::Acquire) == process::thread() {
             self.spoken.store(1, Ordering::Release);
             self.ring();
         }
@@ -213,7 +213,7 @@ pub fn program_handles(signal: Signal) -> bool {
 /// process in its turn.
 pub fn speak(quit: bool) {
     let state = jobs::ending();
-    state.speaker.store(thread(), Ordering::Release);
+    state.speaker.store(process::thread(), Ordering::Release);
     if quit && program_handles(Signal::SIGQUIT) {
         raise_here(Signal::SIGQUIT);
     }
@@ -239,10 +239,6 @@ fn raise_here(signal: Signal) {
     // Neither can fail for a signal that exists.
     let _ = one.thread_unblock();
     let _ = nix::sys::signal::raise(signal);
-}
-
-fn thread() -> u32 {
-    nix::unistd::gettid().as_raw().unsigned_abs()
 }
 
 extern "C" fn on_signal(signal: i32) {

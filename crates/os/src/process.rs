@@ -60,8 +60,7 @@ pub fn thread() -> u32 {
 
 /// The user as whom this process acts (`geteuid(2)`).
 pub fn user() -> u32 {
-    // SAFETY: P1.
-    unsafe { libc::geteuid() }
+    nix::unistd::geteuid().as_raw()
 }
 
 /// How a process ended.
