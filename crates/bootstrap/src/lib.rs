@@ -124,6 +124,14 @@ struct Process {
 /// process under a launcher is watched: should the launcher or another rank vanish while a job is open, the process
 /// says so and ends; and its own end, however it comes, is the job's ([`exit`]).
 pub fn connect() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
+    // What ends this process from here on is to end the job.
+    ending::enter_job();
+    let joined = join();
+    ending::leave_job();
+    joined
+}
+
+fn join() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
     let process = jobs::kept(|| match Start::from_settings() {
         Ok(Some(start)) => Process::new(start).map(Arc::new).map_err(Some),
         Ok(None) => Err(None),
@@ -163,11 +171,7 @@ impl Process {
                 return Err(BootstrapError::protocol(DURING, "this process has tried before, and failed"));
             }
             (None, Some(start)) => {
-                // What ends this process from here on is to end the job.
-                ending::enter_job();
-                let joined = Link::join(start);
-                ending::leave_job();
-                let link = Arc::new(joined?);
+                let link = Arc::new(Link::join(start)?);
                 self.keeper.joined(Arc::clone(&link));
                 Arc::clone(self.link.get_or_init(|| link))
             }

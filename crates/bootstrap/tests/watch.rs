@@ -1,15 +1,18 @@
-//! A rank whose launcher vanishes says so and ends, even while it computes, and even where it cannot say so. Runs
-//! itself again as that rank.
+//! A rank whose launcher vanishes says so and ends, even while it computes, and even where it cannot say so; and what
+//! ranks make of each other's ends under a launcher that leaves them alone. Runs itself again as those ranks.
 
 use std::error::Error;
-use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use gasworks_bootstrap::server::{Output, Phase, Server};
+use gasworks_bootstrap::server::{Output, Server};
 use gasworks_os::inherited;
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
@@ -20,19 +23,43 @@ fn main() -> ExitCode {
             Ok(rank) => println!("rank {} of {}", rank.rank(), rank.size()),
             Err(e) => println!("{e} / {}", e.source().map_or("no source".into(), ToString::to_string)),
         },
+        Some("meet") => {
+            let rank = gasworks_bootstrap::connect().expect("joined");
+            rank.started();
+            println!("met");
+            std::thread::sleep(FOR_EVER);
+        }
+        Some("exit-zero") => {
+            let _rank = gasworks_bootstrap::connect().expect("joined");
+            gasworks_bootstrap::exit(0);
+        }
+        Some("finish-when-told") => {
+            let rank = gasworks_bootstrap::connect().expect("joined");
+            std::io::stdin().read_line(&mut String::new()).expect("told");
+            rank.finalize().expect("ended");
+            std::thread::sleep(Duration::from_millis(600));
+        }
         _ => {
-            a_job_of_several_is_not_many_jobs_of_one();
-            println!("test a_job_of_several_is_not_many_jobs_of_one ... ok");
-            a_full_standard_error_changes_nothing();
-            println!("test a_full_standard_error_changes_nothing ... ok");
-            a_computing_rank_ends_with_its_launcher();
-            println!("test a_computing_rank_ends_with_its_launcher ... ok");
-            a_finished_rank_does_not_care();
-            println!("test a_finished_rank_does_not_care ... ok");
+            let tests: [(&str, fn()); 7] = [
+                ("a_job_of_several_is_not_many_jobs_of_one", a_job_of_several_is_not_many_jobs_of_one),
+                ("a_full_standard_error_changes_nothing", a_full_standard_error_changes_nothing),
+                ("a_computing_rank_ends_with_its_launcher", a_computing_rank_ends_with_its_launcher),
+                ("a_finished_rank_does_not_care", a_finished_rank_does_not_care),
+                ("a_wish_before_the_leader_has_joined_counts", a_wish_before_the_leader_has_joined_counts),
+                ("a_killed_rank_has_not_wished_for_0", a_killed_rank_has_not_wished_for_0),
+                ("a_death_after_the_job_is_none_of_its", a_death_after_the_job_is_none_of_its),
+            ];
+            for (name, test) in tests {
+                test();
+                println!("test {name} ... ok");
+            }
         }
     }
     ExitCode::SUCCESS
 }
+
+/// Longer than any of these jobs may take.
+const FOR_EVER: Duration = Duration::from_secs(30);
 
 fn compute(finish: bool) {
     let rank = gasworks_bootstrap::connect().expect("joined");
@@ -40,7 +67,7 @@ fn compute(finish: bool) {
     if finish {
         rank.finalize().expect("ended");
     }
-    let length = if finish { Duration::from_millis(600) } else { Duration::from_secs(30) };
+    let length = if finish { Duration::from_millis(600) } else { FOR_EVER };
     while started.elapsed() < length {
         std::hint::spin_loop();
     }
@@ -57,37 +84,95 @@ fn full() -> Stdio {
     std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the full device").into()
 }
 
-/// Starts a rank and serves it up to a phase.
-fn serve(action: &str, until: Phase, stderr: Stdio) -> (Child, UnixStream) {
-    let (mut ours, theirs) = UnixStream::pair().expect("a pair");
-    inherited::let_pass(&theirs).expect("passed on");
-    let child = me(action)
-        .env("PMI_FD", theirs.as_raw_fd().to_string())
-        .env("PMI_RANK", "0")
-        .stdout(Stdio::piped())
-        .stderr(stderr)
-        .spawn()
-        .expect("started");
-    drop(theirs);
-    let mut server = Server::new(1, "watched");
-    let (mut inbox, mut jobid_asked) = (Vec::new(), false);
-    ours.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
-    while server.phase(0) != until || !jobid_asked {
-        let mut chunk = [0; 1000];
-        let n = ours.read(&mut chunk).expect("the rank speaks");
-        assert!(n > 0, "the rank ended early");
-        inbox.extend_from_slice(&chunk[..n]);
-        jobid_asked |= String::from_utf8_lossy(&inbox).contains("job-getid");
-        let mut out = Vec::new();
-        server.feed(0, &mut inbox, &mut out);
-        for output in out {
-            if let Output::Send { bytes, .. } = output {
-                ours.write_all(&bytes).expect("sent");
+/// A job whose launcher is this test: it answers what it is asked, and leaves the ranks alone.
+struct Job {
+    server: Server,
+}
+
+/// A rank of it, and the connection to it.
+struct Rank {
+    number: u32,
+    process: Child,
+    line: UnixStream,
+}
+
+impl Job {
+    fn new(ranks: u32, name: &str) -> Self {
+        Self { server: Server::new(ranks, &format!("watched-{name}-{}", std::process::id())) }
+    }
+
+    /// Starts a rank that waits for an answer.
+    fn start(&self, number: u32, action: &str, stderr: Stdio) -> Rank {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        inherited::let_pass(&theirs).expect("passed on");
+        let process = me(action)
+            .env("PMI_FD", theirs.as_raw_fd().to_string())
+            .env("PMI_RANK", number.to_string())
+            .env("GASNET_EXITTIMEOUT", "3")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .expect("started");
+        ours.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+        Rank { number, process, line: ours }
+    }
+
+    /// Answers a rank up to the question `last`.
+    fn serve(&mut self, rank: &mut Rank, last: &str) {
+        let (mut inbox, mut heard) = (Vec::new(), String::new());
+        while !heard.contains(last) {
+            let mut chunk = [0; 1000];
+            let n = rank.line.read(&mut chunk).expect("the rank speaks");
+            assert!(n > 0, "the rank ended early");
+            inbox.extend_from_slice(&chunk[..n]);
+            heard.push_str(&String::from_utf8_lossy(&chunk[..n]));
+            let mut out = Vec::new();
+            self.server.feed(rank.number, &mut inbox, &mut out);
+            for output in out {
+                if let Output::Send { bytes, .. } = output {
+                    rank.line.write_all(&bytes).expect("sent");
+                }
             }
         }
     }
-    (child, ours)
+
+    /// A rank that has joined.
+    fn joined(&mut self, number: u32, action: &str, stderr: Stdio) -> Rank {
+        let mut rank = self.start(number, action, stderr);
+        self.serve(&mut rank, JOINED);
+        rank
+    }
+
+    /// A rank that has met rank 0.
+    fn met(&mut self, number: u32) -> Rank {
+        let mut rank = self.joined(number, "meet", Stdio::inherit());
+        let mut line = String::new();
+        BufReader::new(rank.process.stdout.as_mut().expect("piped")).read_line(&mut line).expect("it speaks");
+        assert_eq!(line, "met\n");
+        rank
+    }
 }
+
+impl Rank {
+    fn kill(mut self) {
+        self.process.kill().expect("killed");
+        self.process.wait().expect("gone");
+    }
+
+    /// Its code, and what it said, while the connection stays open.
+    fn end(self) -> (Option<i32>, String) {
+        let output = self.process.wait_with_output().expect("ended");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+/// The last question of a rank that joins, and of one that ends in good order.
+const JOINED: &str = "job-getid";
+const FINALIZED: &str = "finalize";
+
+/// How long something takes that happens at once, and of which nothing is heard.
+const MOMENT: Duration = Duration::from_millis(50);
 
 fn a_job_of_several_is_not_many_jobs_of_one() {
     let said = |variable: &str, value: &str| {
@@ -119,17 +204,17 @@ fn a_job_of_several_is_not_many_jobs_of_one() {
 fn a_full_standard_error_changes_nothing() {
     let ended = me("abort").stderr(full()).status().expect("started");
     assert_eq!(ended.code(), Some(42));
-    let (mut child, connection) = serve("compute", Phase::Joined, full());
-    drop(connection);
-    assert_eq!(child.wait().expect("ended").code(), Some(1));
+    let Rank { mut process, line, .. } = Job::new(1, "full").joined(0, "compute", full());
+    drop(line);
+    assert_eq!(process.wait().expect("ended").code(), Some(1));
 }
 
 fn a_computing_rank_ends_with_its_launcher() {
-    let (child, connection) = serve("compute", Phase::Joined, Stdio::piped());
-    std::thread::sleep(Duration::from_millis(50));
+    let Rank { process, line, .. } = Job::new(1, "left").joined(0, "compute", Stdio::piped());
+    std::thread::sleep(MOMENT);
     let start = Instant::now();
-    drop(connection);
-    let output = child.wait_with_output().expect("ended");
+    drop(line);
+    let output = process.wait_with_output().expect("ended");
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(text, "gasworks: rank 0: the launcher is gone (it closed the connection): this rank ends\n");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
@@ -137,9 +222,43 @@ fn a_computing_rank_ends_with_its_launcher() {
 }
 
 fn a_finished_rank_does_not_care() {
-    let (child, connection) = serve("finish", Phase::Finalized, Stdio::piped());
-    drop(connection);
-    let output = child.wait_with_output().expect("ended");
+    let mut job = Job::new(1, "finished");
+    let mut rank = job.joined(0, "finish", Stdio::piped());
+    job.serve(&mut rank, FINALIZED);
+    let Rank { process, line, .. } = rank;
+    drop(line);
+    let output = process.wait_with_output().expect("ended");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"done\n".as_slice()));
+}
+
+fn a_wish_before_the_leader_has_joined_counts() {
+    let mut job = Job::new(2, "early");
+    let mut rank = job.start(0, "compute", Stdio::piped());
+    // The hooks are there before the first question.
+    let mut asked = [PollFd::new(rank.line.as_fd(), PollFlags::POLLIN)];
+    assert_eq!(poll(&mut asked, 20_000u16), Ok(1));
+    kill(Pid::from_raw(rank.process.id() as i32), Signal::SIGTERM).expect("sent");
+    std::thread::sleep(MOMENT);
+    job.serve(&mut rank, JOINED);
+    assert_eq!(rank.end(), (Some(128 + 15), String::new()));
+}
+
+fn a_killed_rank_has_not_wished_for_0() {
+    let mut job = Job::new(2, "killed");
+    let first = job.joined(0, "exit-zero", Stdio::piped());
+    job.met(1).kill();
+    let text = "gasworks: rank 0: rank 1 is gone without a word: the job ends\n";
+    assert_eq!(first.end(), (Some(1), text.to_owned()));
+}
+
+fn a_death_after_the_job_is_none_of_its() {
+    let mut job = Job::new(2, "after");
+    let mut first = job.joined(0, "finish-when-told", Stdio::piped());
+    job.met(1).kill();
+    // It has noticed, and could not know yet that its job ends well.
+    std::thread::sleep(MOMENT);
+    first.process.stdin.take().expect("piped").write_all(b"\n").expect("told");
+    job.serve(&mut first, FINALIZED);
+    assert_eq!(first.end(), (Some(0), String::new()));
 }

@@ -8,7 +8,8 @@
 /// the same wish; then they are ended. What a program has registered with `atexit` does not run; what the standard
 /// output still holds is written.
 ///
-/// In a process without a job, and in a job of one rank that no launcher started, only the process ends.
+/// In a process that is in no job, or has closed it, and in a job of one rank that no launcher started, only the process
+/// ends.
 ///
 /// ```no_run
 /// # fn run() -> Result<(), gasworks::Error> { Ok(()) }

@@ -284,8 +284,8 @@ fn byte(code: i32) -> u32 {
 }
 
 /// Ends the whole job with `code`, from any thread, also in a handler of a message: this process and, within the exit
-/// time-out, every other rank. Where this process is in no job, only the process ends. Functions registered with
-/// `atexit` do not run. The first code that is not zero is the job's.
+/// time-out, every other rank. Where this process is in no job, or has left all of them, only the process ends.
+/// Functions registered with `atexit` do not run. The first code that is not zero is the job's.
 pub fn exit(code: i32) -> ! {
     begin_exit(code);
     finish_exit(code)
@@ -296,7 +296,8 @@ pub fn exit(code: i32) -> ! {
 pub fn begin_exit(code: i32) {
     let state = jobs::ending();
     if state.is_ours() {
-        state.enter(EXIT | SPEAKING | byte(code));
+        let whose = if state.jobs.load(Ordering::Acquire) > 0 { EXIT | SPEAKING } else { LEAVE };
+        state.enter(whose | byte(code));
     }
 }
 

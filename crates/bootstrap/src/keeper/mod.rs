@@ -151,7 +151,8 @@ impl State {
                 self.hear(word);
             }
             match ending::wish() {
-                Some(Wish::Leave { code }) if matches!(self.phase, Phase::Running) => {
+                // Also where another rank has asked for an end, as long as that is not certain.
+                Some(Wish::Leave { code }) if !matches!(self.phase, Phase::Ending(_)) => {
                     return self.leave(code);
                 }
                 Some(Wish::Exit { code, .. }) if self.told != u16::from(code) + 1 => {
@@ -322,11 +323,13 @@ impl State {
         }
         if let Some((rank, _)) = self.missing.filter(|(_, at)| at.elapsed() > GRACE) {
             self.missing = None;
-            gasworks_os::say(&format!(
-                "gasworks: rank {}: rank {rank} is gone without a word: the job ends",
-                self.rank
-            ));
-            self.end(1);
+            if ending::in_job() {
+                gasworks_os::say(&format!(
+                    "gasworks: rank {}: rank {rank} is gone without a word: the job ends",
+                    self.rank
+                ));
+                self.end(1);
+            }
         }
     }
 
@@ -341,6 +344,11 @@ impl State {
     fn while_asked(&mut self, code: u8, since: Instant) {
         let waited = since.elapsed();
         match &mut self.star {
+            Some(Star::Alone) => self.end(code),
+            // This process wished for it before it was the leader.
+            Some(Star::Leader(_)) if code != 0 => self.end(code),
+            // Not with 0, before it is clear what has become of that rank.
+            Some(Star::Leader(_)) if self.missing.is_some() => {}
             Some(Star::Leader(leader)) => {
                 let own = matches!(ending::wish(), Some(Wish::Exit { .. }));
                 if own && leader.wished_by_all() {
@@ -355,7 +363,6 @@ impl State {
                     self.end(0);
                 }
             }
-            Some(Star::Alone) => self.end(code),
             star @ (None | Some(Star::Follower(_))) => {
                 if !star.as_ref().is_some_and(Star::is_met) {
                     // The leader may be about to come.

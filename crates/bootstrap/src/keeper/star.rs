@@ -115,9 +115,7 @@ impl Star {
     /// When a follower wants to try again to reach the leader.
     pub(super) fn next_try(&self) -> Option<Instant> {
         match self {
-            Star::Follower(f) if f.line.is_none() && f.tried + f.pause <= f.give_up => {
-                Some(f.tried + f.pause)
-            }
+            Star::Follower(follower) => follower.next_try(),
             _ => None,
         }
     }
@@ -262,13 +260,17 @@ impl Seat {
 }
 
 impl Follower {
+    fn next_try(&self) -> Option<Instant> {
+        let wanted = self.line.is_none() && Instant::now() <= self.give_up;
+        wanted.then(|| self.tried + self.pause)
+    }
+
     fn turn(&mut self, ready: &[bool], heard: &mut Vec<Heard>) {
         let Some(line) = &self.line else {
-            let now = Instant::now();
-            if self.tried + self.pause <= now && now <= self.give_up {
+            if self.next_try().is_some_and(|at| at <= Instant::now()) {
                 self.line = lifeline::connect(&self.address);
                 self.line.iter().for_each(|line| line.say(Word::Hello { rank: self.rank }));
-                self.tried = now;
+                self.tried = Instant::now();
                 // The leader is about to come, as a rule; where it is not, nobody is in a hurry.
                 self.tries += 1;
                 self.pause = Duration::from_millis(if self.tries < 200 { 1 } else { 50 });
@@ -294,5 +296,22 @@ impl Follower {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_follower_that_has_given_up_asks_for_no_time() {
+        let patience = Duration::from_millis(400);
+        let mut star = Star::new(1, 2, "a job without a leader", patience);
+        assert!(star.turn(&[]).is_empty() && !star.is_met());
+        assert!(star.next_try().is_some());
+        // It wakes too late for another try: a time that has passed would never let the keeper sleep again.
+        std::thread::sleep(patience);
+        assert!(star.turn(&[]).is_empty());
+        assert_eq!(star.next_try(), None);
     }
 }

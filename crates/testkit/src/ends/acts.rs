@@ -90,10 +90,22 @@ extern "C" fn exit_hook() {
     unsafe { nix::libc::write(1, TEXT.as_ptr().cast(), TEXT.len()) };
 }
 
+extern "C" fn good_hook() {
+    const TEXT: &[u8] = b"an exit hook ran\n";
+    // SAFETY: N2.
+    unsafe { nix::libc::write(1, TEXT.as_ptr().cast(), TEXT.len()) };
+}
+
 /// Runs when the library has let go of this process.
 extern "C" fn signalled_hook() {
     raise(Signal::SIGTERM);
     compute()
+}
+
+/// Outlives every time-out of an end that another rank has wished for, and says so.
+fn go_on(next: bool) {
+    std::thread::sleep(Duration::from_millis(1500));
+    println!("the {} rank went on", if next { "next" } else { "last" });
 }
 
 /// A job of all ranks that is used and closed.
@@ -146,6 +158,14 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
             }
             compute()
         }
+        "exit-zero-after-close" => {
+            let rank = one_job()?;
+            if acts {
+                gasworks::exit(0);
+            }
+            go_on(rank == (victim + 1) % super::RANKS);
+            return Ok(());
+        }
         "exit-before-open" if acts => gasworks::exit(7),
         "exit-while-opening" | "exit-zero-while-opening" => {
             let code = if name == "exit-while-opening" { 7 } else { 0 };
@@ -172,6 +192,10 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
         // SAFETY: N2; the hook lives as long as the program.
         "signal-in-exit-hook" if acts => unsafe {
             nix::libc::atexit(signalled_hook);
+        },
+        // SAFETY: N2; the hook lives as long as the program.
+        "return-not-caught-after-exit-zero" if acts => unsafe {
+            nix::libc::atexit(good_hook);
         },
         _ => {}
     }
@@ -215,10 +239,10 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
         "quit-handler" if !acts => print!("what was printed before"),
         "stopped" | "stopped-zero" if me == other => raise(Signal::SIGSTOP),
         "return-not-caught" if !acts => {
-            std::thread::sleep(Duration::from_millis(1500));
-            println!("the {} rank went on", if me == other { "next" } else { "last" });
+            go_on(me == other);
             gasworks::exit(0)
         }
+        "return-not-caught-after-exit-zero" | "sigkill-after-exit-zero" if !acts => gasworks::exit(0),
         _ => {}
     }
     if !acts {
@@ -244,7 +268,10 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
             std::mem::forget(rank);
             Ok(())
         }
-        "return-error" => Err(Error::Program("this rank has had enough".into())),
+        "return-error" | "return-not-caught-after-exit-zero" => {
+            std::mem::forget(rank);
+            Err(Error::Program("this rank has had enough".into()))
+        }
         "return-dropped" => Ok(()),
         "abort" => job.abort(42, "asked to"),
         "panic" => panic!("on purpose"),
@@ -258,7 +285,7 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
         "sigint" => signalled(Signal::SIGINT),
         "sigquit" => signalled(Signal::SIGQUIT),
         "sighup" => signalled(Signal::SIGHUP),
-        "sigkill" => signalled(Signal::SIGKILL),
+        "sigkill" | "sigkill-after-exit-zero" => signalled(Signal::SIGKILL),
         "sigsegv" => signalled(Signal::SIGSEGV),
         "libc-abort" => std::process::abort(),
         other => {

@@ -35,6 +35,23 @@ pub struct Case {
     pub finalized: Option<usize>,
 }
 
+impl Case {
+    /// Whether the rank that acts is gone without a word.
+    fn vanishes(&self) -> bool {
+        ["sigkill", "sigkill-after-exit-zero", "sigsegv", "libc-abort"].contains(&self.name)
+    }
+
+    /// Whether ranks may leave the job and go on.
+    fn leaves(&self) -> bool {
+        ["return-not-caught", "return-not-caught-after-exit-zero", "signal-in-exit-hook"].contains(&self.name)
+    }
+
+    /// Whether ranks may end in good order though the job fails.
+    fn is_mixed(&self) -> bool {
+        ["exit-after-close", "return-not-caught-after-exit-zero"].contains(&self.name)
+    }
+}
+
 const fn fails(name: &'static str, codes: &'static [i32]) -> Case {
     Case { name, codes, said: &[], finalized: None }
 }
@@ -49,6 +66,7 @@ pub const CASES: &[Case] = &[
     ends("close"),
     Case { said: &["rank 0 was in 3 jobs", "rank 1 was in 3 jobs"], ..ends("job-after-job") },
     fails("exit-after-close", &[5]),
+    Case { said: &["the next rank went on", "the last rank went on"], ..ends("exit-zero-after-close") },
     fails("exit", &[7]),
     ends("exit-zero"),
     ends("exit-zero-by-all"),
@@ -67,6 +85,7 @@ pub const CASES: &[Case] = &[
     fails("return-error", &[1]),
     ends("return-dropped"),
     Case { said: &["the next rank went on", "the last rank went on"], ..ends("return-not-caught") },
+    Case { said: &["an exit hook ran"], ..fails("return-not-caught-after-exit-zero", &[1]) },
     Case { finalized: Some(1), ..fails("signal-in-exit-hook", &[128 + 15]) },
     Case { said: &["gasworks: rank ", "asked to"], ..fails("abort", &[42]) },
     fails("panic", &[101]),
@@ -77,6 +96,7 @@ pub const CASES: &[Case] = &[
     fails("sigquit", &[128 + 3]),
     fails("sighup", &[128 + 1]),
     fails("sigkill", &[128 + 9]),
+    fails("sigkill-after-exit-zero", &[128 + 9]),
     fails("sigsegv", &[128 + 11]),
     fails("libc-abort", &[128 + 6]),
     Case { said: &["quit handler ran", "what was printed before"], ..fails("quit-handler", &[7]) },
@@ -98,29 +118,39 @@ pub enum Launcher {
     HydraWithoutCare,
 }
 
+/// What makes a launcher leave them alone indeed: it kills the others all the same when one was killed, so it sees none
+/// that was, and sends them this signal when one has failed.
+const ALONE: &str = r#"trap "" USR1; "$@"; exit $?"#;
+
 impl Launcher {
     /// Whether this launcher makes a code of its own of such an end: it kills the others when a rank ends that has not
     /// said so before, and takes the code of any of them.
     fn has_own_codes(self, case: &Case) -> bool {
-        let by_itself = ["exit-after-close", "exit-while-opening", "sigkill", "sigsegv", "libc-abort"];
-        self != Launcher::Gasrun && by_itself.contains(&case.name)
+        let by_itself = ["exit-after-close", "exit-while-opening", "return-not-caught-after-exit-zero"];
+        self != Launcher::Gasrun && (by_itself.contains(&case.name) || case.vanishes())
     }
 
     /// Whether a case can be run: a rank that no launcher has heard of is none to others, nor is one that has left.
     pub fn runs(self, case: &Case) -> bool {
-        self == Launcher::Gasrun || !["exit-before-open", "signal-in-exit-hook"].contains(&case.name)
+        match self {
+            Launcher::Gasrun => true,
+            Launcher::Hydra => !["exit-before-open", "signal-in-exit-hook"].contains(&case.name),
+            // Nor does a rank without a job have a reason to end.
+            Launcher::HydraWithoutCare => Launcher::Hydra.runs(case) && case.name != "exit-after-close",
+        }
     }
 
     fn launch(self, ranks: u32, this: &Path) -> Result<Launch, ProcessError> {
         let ranks = ranks.to_string();
-        let (launch, options) = match self {
-            Launcher::Gasrun => (Launch::plain(&program("gasrun")?)?, &["-v"][..]),
-            Launcher::Hydra => (Launch::plain(Path::new("mpiexec.hydra"))?, &[][..]),
+        let (launcher, options, before) = match self {
+            Launcher::Gasrun => (program("gasrun")?, &["-v"][..], &[][..]),
+            Launcher::Hydra => ("mpiexec.hydra".into(), &[][..], &[][..]),
             Launcher::HydraWithoutCare => {
-                (Launch::plain(Path::new("mpiexec.hydra"))?, &["-disable-auto-cleanup"][..])
+                ("mpiexec.hydra".into(), &["-disable-auto-cleanup"][..], &["sh", "-c", ALONE, "rank"][..])
             }
         };
-        Ok(launch.args(options).args(&["-n", &ranks]).args(&[&this.display().to_string()]))
+        let launch = Launch::plain(&launcher)?.args(options).args(&["-n", &ranks]);
+        Ok(launch.args(before).args(&[&this.display().to_string()]))
     }
 }
 
@@ -131,8 +161,7 @@ impl Launcher {
 pub fn check(case: &Case, victim: u32, launcher: Launcher, this: &Path) -> Result<Ended, String> {
     let whole = |e: ProcessError| e.to_string();
     let begun = launcher.launch(RANKS, this).map_err(whole)?;
-    let left = ["return-not-caught", "signal-in-exit-hook"].contains(&case.name);
-    let catch = if left { "0" } else { "1" };
+    let catch = if case.leaves() { "0" } else { "1" };
     let limit = Duration::from_secs_f64(2.5 * TIMEOUT) + SLACK;
     let ended = begun
         .args(&["act", case.name, &victim.to_string()])
@@ -152,12 +181,19 @@ pub fn check(case: &Case, victim: u32, launcher: Launcher, this: &Path) -> Resul
     if ended.output.contains("rank ended too late") {
         return wrong("a rank was not told of the end".into());
     }
+    // This one leaves it to the others to notice.
+    if launcher == Launcher::HydraWithoutCare
+        && case.vanishes()
+        && !ended.output.contains("is gone without a word")
+    {
+        return wrong("no rank has noticed that another one is gone".into());
+    }
     if launcher == Launcher::Gasrun {
         let heard = ended.output.matches("is about to end in good order").count();
         if case.finalized.is_some_and(|wanted| wanted != heard) || heard > RANKS as usize {
             return wrong(format!("{heard} ends in good order, not {:?}", case.finalized));
         }
-        if case.finalized.is_none() && case.name != "exit-after-close" && heard > 0 {
+        if case.finalized.is_none() && !case.is_mixed() && heard > 0 {
             return wrong(format!("{heard} ends in good order of a job that failed"));
         }
     }
