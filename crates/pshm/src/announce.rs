@@ -22,7 +22,8 @@ pub(crate) struct Announcement {
     pub largest: u64,
     /// How many bytes of addresses that rank can still map.
     pub space: u64,
-    /// The least of what the machine and the control groups leave, as that rank sees it, and who says so.
+    /// The least of what the machine and the control groups leave, as that rank sees it, and who says so; `u64::MAX` where
+    /// its segment takes nothing of that.
     pub available: u64,
     pub who: String,
     /// How many meet at each count of the barrier; the leader's is taken.
@@ -90,16 +91,18 @@ pub(crate) fn read_all(
     (0..).zip(all).map(read).collect()
 }
 
-/// All segments of the host together against the least that any rank was told, and all files against the fewest
+/// All segments of the host together, but for those in the kernel's pool of huge pages, against the least that any rank was told, and all files against the fewest
 /// addresses that any rank has: the same sums on every rank, so that all come to the same answer.
 pub(crate) fn check_memory(all: &[Announcement]) -> Result<(), PshmError> {
-    let ranks = all.len() as u32;
-    let asked = all.iter().fold(0u64, |sum, rank| sum.saturating_add(rank.segment));
-    if let Some(least) = all.iter().min_by_key(|rank| rank.available)
+    let held: Vec<_> = all.iter().filter(|rank| rank.available < u64::MAX).collect();
+    let asked = held.iter().fold(0u64, |sum, rank| sum.saturating_add(rank.segment));
+    if let Some(least) = held.iter().min_by_key(|rank| rank.available)
         && asked > least.available
     {
-        return Err(PshmError::Memory { ranks, asked, have: least.available, who: least.who.clone() });
+        let (ranks, who) = (held.len() as u32, least.who.clone());
+        return Err(PshmError::Memory { ranks, asked, have: least.available, who });
     }
+    let ranks = all.len() as u32;
     let file = |rank: &Announcement| rank.shape.lay_out().map_or(u64::MAX, |layout| layout.len as u64);
     let asked = all.iter().fold(0u64, |sum, rank| sum.saturating_add(file(rank)));
     match (0..).zip(all).min_by_key(|(_, theirs)| theirs.space) {
@@ -154,6 +157,11 @@ mod tests {
             text.contains("GASWORKS_SEGMENT_SIZE") && text.contains("1201") && text.contains("1200"),
             "{text}"
         );
+        // One whose pages come from the pool neither takes of that nor leaves any.
+        let pooled = announcement(600, u64::MAX);
+        assert!(check_memory(&[pooled.clone(), announcement(1200, 1200)]).is_ok());
+        let refused = check_memory(&[pooled, announcement(1201, 1200)]).expect_err("too much");
+        assert!(matches!(refused, PshmError::Memory { ranks: 1, asked: 1201, have: 1200, .. }), "{refused}");
     }
 
     #[test]

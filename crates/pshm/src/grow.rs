@@ -6,11 +6,11 @@
 //! the word again. So nobody waits for anybody, and a rank that dies on the way leaves the old length or the new one.
 
 use crate::error::PshmError;
-use crate::memory::{Memory, Pages};
+use crate::memory::{self, Memory, Pages};
 use crate::region::Host;
 use crate::settings::ROOM_NAME;
 use gasworks_memory::{Growth, Largest, MemoryError};
-use gasworks_os::limits::{self, Limit};
+use gasworks_os::limits::Limit;
 use gasworks_os::memfd;
 use gasworks_os::populate::populate;
 use gasworks_sync::atomic::Ordering::Relaxed;
@@ -89,10 +89,7 @@ impl Segments {
         {
             return Err(format!("{who} allows {bytes} bytes"));
         }
-        let Limit { bytes: available, who } = limits::available_memory();
-        if to - from > available {
-            return Err(format!("{who} leaves {available} bytes"));
-        }
+        fits(self.pages, to - from)?;
         if let (Some(file), Pages::Huge(page)) = (&self.file, self.pages) {
             let layout = &self.host.mine().layout;
             let (start, end) = (layout.promised(from).unwrap_or(0), layout.promised(to).unwrap_or(0));
@@ -105,6 +102,12 @@ impl Segments {
         }
         self.populate(from, to).map_err(|error| error.to_string())
     }
+}
+
+/// Whether such pages for `more` bytes are left, as far as can be said before they are asked for; the cause where not.
+fn fits(pages: Pages, more: u64) -> Result<(), String> {
+    let Limit { bytes, who } = memory::available(matches!(pages, Pages::Huge(_)));
+    if more > bytes { Err(format!("{who} leaves {bytes} bytes")) } else { Ok(()) }
 }
 
 impl Growth for Segments {
@@ -135,5 +138,18 @@ impl Growth for Segments {
 
     fn largest(&self) -> Largest {
         self.largest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pool_of_huge_pages_is_not_what_the_machine_has_available() {
+        for pages in [Pages::Base, Pages::Transparent] {
+            assert!(fits(pages, u64::MAX / 2).is_err_and(|cause| cause.contains("leaves")), "{pages:?}");
+        }
+        assert_eq!(fits(Pages::Huge(2 << 20), u64::MAX / 2), Ok(()));
     }
 }

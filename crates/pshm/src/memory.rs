@@ -82,15 +82,30 @@ pub(crate) struct Sizes {
     pub largest: u64,
     /// The setting's limit on the segment, with its name.
     pub limit: Option<Limit>,
-    /// What the machine and the control groups leave.
+    /// What the machine and the control groups leave; all there can be of huge pages from the pool.
     pub available: Limit,
     /// How many bytes of addresses can still be mapped.
     pub space: u64,
 }
 
+/// What is left of the memory that a segment takes its pages from. The kernel's pool of huge pages is no part of what the
+/// machine has available, nor of what control groups count: whether that has enough is known when pages are promised.
+pub(crate) fn available(from_pool: bool) -> Limit {
+    match from_pool {
+        true => Limit { bytes: u64::MAX, who: "the kernel's pool of huge pages".into() },
+        false => limits::available_memory(),
+    }
+}
+
 /// Turns wishes into sizes, for rank `me` of `ranks` on this host whose queues take `internal` bytes.
-pub(crate) fn sizes(memory: &Memory, me: u32, ranks: u32, internal: u64) -> Result<Sizes, PshmError> {
-    let (available, total) = (limits::available_memory(), limits::total_memory().bytes);
+pub(crate) fn sizes(
+    memory: &Memory,
+    from_pool: bool,
+    me: u32,
+    ranks: u32,
+    internal: u64,
+) -> Result<Sizes, PshmError> {
+    let (available, total) = (available(from_pool), limits::total_memory().bytes);
     // What a whole host shares includes the queues.
     let bytes = |share: Share| {
         let bytes = share.for_each(total, ranks);
@@ -143,7 +158,7 @@ mod tests {
     fn shares_of_a_host_include_the_queues() {
         let total = limits::total_memory().bytes;
         let half = Memory { segment: Share::of_host(0.125), ..Memory::of(0) };
-        let found = sizes(&half, 0, 4, INTERNAL).expect("there is as much");
+        let found = sizes(&half, false, 0, 4, INTERNAL).expect("there is as much");
         let wanted = (total / 32).saturating_sub(INTERNAL);
         assert!(found.segment >= wanted && found.segment < wanted + (1 << 20), "{found:?} {wanted}");
         assert_eq!(found.room, found.segment);
@@ -153,24 +168,36 @@ mod tests {
     fn a_limit_is_an_error_for_whom_it_matters() {
         let limit = Share::parse("8M");
         let memory = Memory { limit, ..Memory::of(8 << 20) };
-        let fits = sizes(&memory, 0, 2, INTERNAL).expect("as large as the limit");
+        let fits = sizes(&memory, false, 0, 2, INTERNAL).expect("as large as the limit");
         assert_eq!((fits.segment, fits.largest), (8 << 20, 8 << 20));
         let beyond = Memory { segment: Share::bytes((8 << 20) + 1), ..memory };
-        let text = sizes(&beyond, 0, 2, INTERNAL).expect_err("beyond the limit").to_string();
+        let text = sizes(&beyond, false, 0, 2, INTERNAL).expect_err("beyond the limit").to_string();
         assert!(text.contains("8392704 bytes") && text.contains("GASWORKS_SEGMENT_LIMIT"), "{text}");
-        let cut = sizes(&Memory { at_most: true, ..beyond }, 0, 2, INTERNAL).expect("cut down");
+        let cut = sizes(&Memory { at_most: true, ..beyond }, false, 0, 2, INTERNAL).expect("cut down");
         assert_eq!(cut.segment, 8 << 20);
+    }
+
+    #[test]
+    fn the_pool_of_huge_pages_is_not_what_the_machine_has_available() {
+        let all = Memory::of(limits::available_memory().bytes.saturating_mul(2));
+        let refused = sizes(&all, false, 0, 2, INTERNAL).expect_err("twice as much").to_string();
+        assert!(refused.contains("leaves"), "{refused}");
+        let found = sizes(&all, true, 0, 2, INTERNAL).expect("the pool is not asked here");
+        assert_eq!((found.segment, found.available.bytes), (all.segment.for_each(0, 1), u64::MAX));
+        let limit = Share::parse("8M");
+        let limited = sizes(&Memory { limit, ..all }, true, 0, 2, INTERNAL).expect_err("the setting's limit");
+        assert!(limited.to_string().contains("GASWORKS_SEGMENT_LIMIT"), "{limited}");
     }
 
     #[test]
     fn room_is_at_least_the_segment() {
         let memory = Memory { room: Some(Share::bytes(5000)), ..Memory::of(3 * 4096) };
-        assert_eq!(sizes(&memory, 0, 1, INTERNAL).map(|sizes| sizes.room).ok(), Some(3 * 4096));
+        assert_eq!(sizes(&memory, false, 0, 1, INTERNAL).map(|sizes| sizes.room).ok(), Some(3 * 4096));
         let memory = Memory { room: Some(Share::bytes(u64::MAX)), ..memory };
-        assert!(sizes(&memory, 0, 1, INTERNAL).is_err());
+        assert!(sizes(&memory, false, 0, 1, INTERNAL).is_err());
         let wide = Memory { room: Some(Share::bytes(1 << 38)), ..memory };
         assert_eq!(
-            sizes(&wide, 0, 1, INTERNAL).map(|sizes| sizes.room).ok(),
+            sizes(&wide, false, 0, 1, INTERNAL).map(|sizes| sizes.room).ok(),
             Some(1 << 38),
             "room costs nothing"
         );

@@ -36,11 +36,11 @@ pub(crate) fn prepare(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Prep
     let Config { memory, depth, total, volume } = *config;
     let bare = Shape { depth, total, volume, room: 0, page: PAGE };
     let internal = bare.lay_out().map_or(u64::MAX, |layout| layout.len as u64);
-    let Sizes { segment, room, largest, limit, available, space } =
-        memory::sizes(&memory, me, ranks, internal)?;
-    let shape = Shape { room, ..bare };
     let name = format!("gasworks job {} rank {me}", bootstrap.job());
-    let Made { file, pages, shape, layout } = make(&name, memory.huge_pages, shape, segment, ranks)?;
+    let sizes = |from_pool| memory::sizes(&memory, from_pool, me, ranks, internal);
+    let (sizes, made) = make(&name, memory.huge_pages, bare, ranks, sizes)?;
+    let Sizes { segment, largest, limit, available, space, .. } = sizes;
+    let Made { file, pages, shape, layout } = made;
     let mapping = file.map()?;
     if pages == Pages::Transparent {
         huge::advise(&mapping)?;
@@ -71,21 +71,36 @@ struct Made {
     layout: Layout,
 }
 
-fn make(name: &str, wanted: HugePages, shape: Shape, segment: u64, ranks: u32) -> Result<Made, PshmError> {
-    let unbounded = || PshmError::Unbounded { room: shape.room };
+/// The pages come first: how large a segment may be depends on whether they come from the kernel's pool of huge ones, which
+/// `sizes` is told.
+fn make(
+    name: &str,
+    wanted: HugePages,
+    bare: Shape,
+    ranks: u32,
+    sizes: impl Fn(bool) -> Result<Sizes, PshmError>,
+) -> Result<(Sizes, Made), PshmError> {
     if wanted != HugePages::Off {
-        match (make_huge(name, shape, segment, ranks), wanted) {
+        let from_pool = || {
+            let sizes = sizes(true)?;
+            let made = make_huge(name, Shape { room: sizes.room, ..bare }, sizes.segment, ranks)?;
+            Ok((sizes, made))
+        };
+        match (from_pool(), wanted) {
             (Ok(made), _) => return Ok(made),
             (Err(error), HugePages::Require) => return Err(error),
             (Err(error), _) => tracing::debug!(%error, "no huge pages from the pool"),
         }
     }
+    let sizes = sizes(false)?;
+    let unbounded = || PshmError::Unbounded { room: sizes.room };
     let transparent = wanted == HugePages::Try && huge::transparent_allowed();
     let page = if transparent { huge::page_size().map_or(PAGE, |page| page as u64) } else { PAGE };
-    let shape = Shape { page: page.max(PAGE), ..shape };
+    let shape = Shape { room: sizes.room, page: page.max(PAGE), ..bare };
     let layout = shape.lay_out().ok_or_else(unbounded)?;
     let file = memfd::create(name, layout.len)?;
-    Ok(Made { file, pages: if transparent { Pages::Transparent } else { Pages::Base }, shape, layout })
+    let pages = if transparent { Pages::Transparent } else { Pages::Base };
+    Ok((sizes, Made { file, pages, shape, layout }))
 }
 
 /// From the kernel's pool, with pages promised to the queues and the segment, not to the room beyond.

@@ -463,6 +463,11 @@ impl<M: Mode> Wire for Pshm<M> {
             kill_point!("pshm.sleep.asleep");
             sleeper::sleep(mine.bell.word(), ticket, limit);
         } else {
+            if !M::PARALLEL {
+                // A barrier that all have come to keeps a thread awake once, which now looks whether that is what it waits
+                // for. Of several threads one may have looked before they came, and would sleep on for another's look.
+                let _ = self.host.barrier.done();
+            }
             // Something is on its way, perhaps from a sender that waits for this very core.
             std::thread::yield_now();
         }

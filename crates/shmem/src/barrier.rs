@@ -192,7 +192,8 @@ impl<'a> Barrier<'a> {
         if self.top.at.arrivals.events() < self.top.full(phase) {
             return None;
         }
-        self.finished.store(phase, Relaxed);
+        // Another thread of this rank may have finished this phase meanwhile, and a later one.
+        self.finished.fetch_max(phase, Relaxed);
         Some(Name::decode(self.top.at.name(phase).load(Relaxed)))
     }
 

@@ -586,6 +586,24 @@ fn barrier_wakes_a_sleeper_of_the_next_phase() {
     });
 }
 
+/// Two threads of a rank ask, and one of them has come to the next phase meanwhile.
+#[test]
+fn barrier_finished_by_two_threads_stays_finished() {
+    model(|| {
+        let meetings: &'static [Meeting] = vec![Meeting::new()].leak();
+        let barrier = Arc::new(Barrier::new(meetings, 0, 0).expect("a rank"));
+        let _ = barrier.arrive(Name::Any);
+        let other = barrier.clone();
+        let thread = thread::spawn(move || other.done().is_some());
+        assert_eq!(barrier.done(), Some(Name::Any));
+        let _ = barrier.arrive(Name::Any);
+        assert_eq!(barrier.done(), Some(Name::Any));
+        thread.join().expect("the other thread");
+        assert_eq!(barrier.standing(), (2, false));
+        assert!(barrier.arm(), "it waits for nothing");
+    });
+}
+
 /// A credit that one thread gives is worth what that thread did before, to the thread that takes it.
 fn credit_carries(depth: u32, total: u32, give_to: u32, take_from: u32) {
     model(move || {

@@ -5,6 +5,7 @@ use crate::{MAX_MEDIUM, Opened, Pshm, ShmBarrier};
 use gasworks_core::{Class, Name, SharedBarrier, Wire, WireError};
 use gasworks_shmem::credit::Credits;
 use gasworks_shmem::inbox::{MAX_HEAD, MAX_INLINE};
+use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use gasworks_sync::{Mode, Par, Seq};
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
@@ -253,6 +254,31 @@ fn a_sleeper_is_woken_by_a_message_a_wake_and_a_barrier() {
         while barrier.done().is_none() {
             watchdog.check(|| format!("rank {me} waits in the barrier"));
         }
+    });
+}
+
+/// A split-phase barrier is complete, and its rank waits for something else first.
+#[test]
+fn a_barrier_that_all_have_come_to_keeps_a_rank_awake_once() {
+    let complete = AtomicU32::new(0);
+    fake::run::<Seq, _>(2, CONFIG, |me, Opened { wire, barrier, .. }| {
+        let watchdog = Watchdog::new();
+        barrier.arrive(Name::Any);
+        if me == 1 {
+            while barrier.done().is_none() {
+                watchdog.check(|| "rank 1 waits in the barrier".into());
+            }
+            return complete.store(1, Relaxed);
+        }
+        while complete.load(Relaxed) == 0 {
+            watchdog.check(|| "rank 0 waits for rank 1".into());
+        }
+        let would_sleep = [(); 3].map(|()| {
+            let asked = Cell::new(false); // whether it may stay asleep, which only a rank is that nothing keeps awake
+            wire.sleep(Duration::from_millis(1), &|| asked.replace(true));
+            asked.get()
+        });
+        assert_eq!((would_sleep, barrier.done()), ([false, true, true], Some(Name::Any)));
     });
 }
 

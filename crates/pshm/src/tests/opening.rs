@@ -1,7 +1,7 @@
 //! Opening, and what it says when it cannot.
 
 use super::fake::{self, CONFIG};
-use crate::{Config, Memory, PshmError, open};
+use crate::{Config, HugePages, Memory, PshmError, open};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_memory::PeerFlags;
 use gasworks_sync::{Par, Seq};
@@ -18,6 +18,18 @@ fn a_segment_larger_than_memory_is_refused_on_every_rank() {
         assert!(error.contains("GASWORKS_SEGMENT_SIZE") && error.contains("35184372088832"), "{error}");
         assert_eq!(error.contains("rank 1 could not open"), rank != 1, "{error}");
     }
+}
+
+/// What is required of the kernel's pool is held against that alone.
+#[test]
+fn a_segment_larger_than_the_pool_of_huge_pages_is_refused_or_lies_elsewhere() {
+    let [required, tried] = [HugePages::Require, HugePages::Try].map(|huge_pages| {
+        let memory = Memory { huge_pages, ..Memory::of(1 << 45) };
+        let refuse = |rank| open::<Seq>(&rank, &Config { memory, ..CONFIG }).expect_err("too large");
+        fake::each(1, refuse).remove(0)
+    });
+    assert!(matches!(required, PshmError::HugePages { .. }), "{required}");
+    assert!(matches!(tried, PshmError::Memory { .. }), "{tried}");
 }
 
 #[test]
