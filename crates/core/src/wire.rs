@@ -99,6 +99,15 @@ pub enum WireError {
     },
 }
 
+/// The head that is one word and its arguments, and its length. More arguments than any message has are cut off.
+pub(crate) fn head_of(word: u64, args: &[u8]) -> ([u8; MAX_HEAD], usize) {
+    let mut head = [0; MAX_HEAD];
+    let len = 8 + args.len().min(MAX_HEAD - 8);
+    head[..8].copy_from_slice(&word.to_le_bytes());
+    head[8..len].copy_from_slice(&args[..len - 8]);
+    (head, len)
+}
+
 /// A transport of active messages.
 pub trait Wire {
     /// The transport's name: `pshm`, `simnet`.
@@ -124,10 +133,7 @@ pub trait Wire {
     fn send(&self, to: Rank, class: Class, word: u64, args: &[u8], payload: &[u8]) -> Result<(), WireError> {
         let reservation = self.reserve(to, class, payload.len())?;
         reservation.payload.write(payload);
-        let mut head = [0; MAX_HEAD];
-        head[..8].copy_from_slice(&word.to_le_bytes());
-        let len = 8 + args.len().min(MAX_HEAD - 8);
-        head[8..len].copy_from_slice(&args[..len - 8]);
+        let (head, len) = head_of(word, args);
         self.commit(reservation, &head[..len])
     }
     /// Gives room back unused.

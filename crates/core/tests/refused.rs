@@ -1,70 +1,133 @@
-//! An engine over a wire that refuses what it is told to: nothing is lost by it.
+//! An engine over a wire that refuses what it is told to: nothing is lost by it, no sleep either.
 
 use gasworks_core::message::{Encoded, Head, Returned};
 use gasworks_core::{
-    Arrived, Ask, Category, Class, Engine, Entry, Error, Flow, Handlers, Limits, Outgoing, Parts, Patience,
-    Policy, Rank, Reservation, Signature, Wire, WireError,
+    Arrived, Ask, Category, Class, Commit, Engine, Entry, Error, Flow, Handlers, Limits, Outgoing, Parts,
+    Patience, Policy, Rank, Rdma, Reservation, Signature, Task, Transfer, Wire, WireError,
 };
 use gasworks_memory::{Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
-use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
-use gasworks_sync::{Lent, RawBytes, Seq};
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::sync::Arc;
+use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post};
+use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use gasworks_sync::{Lent, Par, RawBytes};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const GONE: WireError = WireError::PeerGone { rank: 1 };
+const CORRUPT: WireError = WireError::Corrupt { transport: "fickle", at: 0, what: String::new() };
+/// The largest Medium, and the largest Long.
+const MEDIUM: usize = 512;
+const LONG: usize = 4096;
 
-/// What the wire brings, refuses and has given out.
-#[derive(Default)]
-struct State {
-    arriving: RefCell<Vec<(Vec<u8>, Vec<u8>)>>,
-    refuses_commits: Cell<bool>,
-    reserved: Cell<i32>,
-    committed: Cell<u32>,
+type Words = Box<[AtomicU64]>;
+
+fn words(bytes: usize) -> Words {
+    (0..bytes / 8).map(|_| AtomicU64::new(0)).collect()
 }
 
-#[derive(Clone, Default)]
-struct Fickle(Rc<State>);
+fn bytes_of(words: &Words, len: usize) -> RawBytes {
+    assert!(len <= 8 * words.len());
+    // SAFETY: atomics, which may be written through a shared reference; the engines of this file are dropped before.
+    unsafe { RawBytes::new(words.as_ptr().cast_mut().cast(), len) }
+}
+
+/// What the wire brings, refuses and has given out, and what was said when it was to sleep.
+#[derive(Default)]
+struct State {
+    arriving: Vec<(Vec<u8>, Vec<u8>)>,
+    fails: bool,
+    refuses_commits: bool,
+    reserved: i32,
+    committed: u32,
+    stayed: Vec<bool>,
+    woken: u32,
+}
+
+#[derive(Clone)]
+struct Fickle(Arc<(Mutex<State>, Words)>);
+
+impl Fickle {
+    fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        f(&mut self.0.0.lock().expect("nobody panics in it"))
+    }
+    fn balance(&self) -> (i32, u32) {
+        self.with(|state| (state.reserved, state.committed))
+    }
+}
 
 impl Wire for Fickle {
     fn name(&self) -> &'static str {
         "fickle"
     }
     fn limits(&self) -> Limits {
-        Limits { max_medium: 512, max_long: 512 }
+        Limits { max_medium: MEDIUM, max_long: LONG as u64 }
     }
     fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError> {
-        assert_eq!(payload, 0, "nothing here goes in a packet");
-        self.0.reserved.set(self.0.reserved.get() + 1);
-        Ok(Reservation { to, class, payload: RawBytes::EMPTY, ticket: [0; 2] })
+        self.with(|state| state.reserved += 1);
+        Ok(Reservation { to, class, payload: bytes_of(&self.0.1, payload), ticket: [0; 2] })
     }
     fn commit(&self, _: Reservation, _: &[u8]) -> Result<(), WireError> {
-        self.0.reserved.set(self.0.reserved.get() - 1);
-        if self.0.refuses_commits.get() {
-            return Err(GONE);
-        }
-        self.0.committed.set(self.0.committed.get() + 1);
-        Ok(())
+        self.with(|state| {
+            state.reserved -= 1;
+            if state.refuses_commits {
+                return Err(GONE);
+            }
+            state.committed += 1;
+            Ok(())
+        })
     }
     fn cancel(&self, _: Reservation) {
-        self.0.reserved.set(self.0.reserved.get() - 1);
+        self.with(|state| state.reserved -= 1);
     }
     fn poll(&self, _: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
-        let arriving = self.0.arriving.take();
+        let (arriving, fails) = self.with(|state| (std::mem::take(&mut state.arriving), state.fails));
         for (head, payload) in &arriving {
             // SAFETY: the sink only reads the bytes, which outlive the call.
             let payload = unsafe { RawBytes::new(payload.as_ptr().cast_mut(), payload.len()) };
             sink(Arrived { from: 1, head, payload: Lent::new(payload) });
         }
-        Ok(arriving.len())
+        if fails { Err(CORRUPT) } else { Ok(arriving.len()) }
     }
-    fn sleep(&self, _: Duration, _: &dyn Fn() -> bool) {}
-    fn wake(&self) {}
+    fn sleep(&self, _: Duration, stay: &dyn Fn() -> bool) {
+        let stays = stay();
+        self.with(|state| state.stayed.push(stays));
+    }
+    fn wake(&self) {
+        self.with(|state| state.woken += 1);
+    }
 }
 
-/// The lengths of both segments, which their owners may change as they like.
-struct Lengths(AtomicU64);
+/// A NIC that has done everything by the next poll.
+#[derive(Default)]
+struct Instant(Mutex<Vec<u64>>);
+
+impl Nic for Instant {
+    fn name(&self) -> &'static str {
+        "instant"
+    }
+    fn abilities(&self) -> Abilities {
+        let (largest, depth) = (LONG, 8);
+        Abilities { largest, get_alignment: 1, put_alignment: 1, registers_local: false, depth }
+    }
+    unsafe fn register(&self, _: RawBytes) -> Result<Key, NicError> {
+        Ok(Key::default())
+    }
+    fn deregister(&self, _: &Key) -> Result<(), NicError> {
+        Ok(())
+    }
+    unsafe fn post(&self, post: &Post<'_>) -> Result<(), NicError> {
+        self.0.lock().expect("nobody panics in it").push(post.token);
+        Ok(())
+    }
+    fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize {
+        let mut posted = self.0.lock().expect("nobody panics in it");
+        let now = posted.len().min(burst);
+        posted.drain(..now).for_each(|token| sink(Completion { token, result: Ok(()) }));
+        now
+    }
+}
+
+/// The lengths of both segments, which their owners may change as they like; and the mapped bytes.
+struct Lengths(AtomicU64, Words);
 
 impl Growth for Lengths {
     fn length(&self, _: u32) -> u64 {
@@ -78,26 +141,37 @@ impl Growth for Lengths {
     }
 }
 
-/// Rank 0 of two, without a segment's byte in use.
-fn engine() -> (Engine<Seq>, Fickle, u8) {
-    let handlers = Handlers::<Seq>::new();
+/// Rank 0 of two with segments of so many bytes, the other's mapped or reached by the NIC. It sleeps at once.
+fn engine_with(mapped: bool, len: u64) -> (Engine<Par>, Fickle, u8) {
+    let handlers = Handlers::<Par>::new();
     let signature = Signature { name: "short".into(), category: Category::Short, reply: false, nargs: 0 };
     let handler = handlers.register(None, Entry { signature, function: Box::new(|_| Ok(())) });
     let handler = handler.expect("a free index");
-    let peer = |flags| Peer { mapped: RawBytes::EMPTY, len: 0, remote_base: 0, key: Vec::new(), flags };
-    let peers = vec![peer(PeerFlags::SELF | PeerFlags::MAPPED), peer(PeerFlags::MAPPED)];
-    let wire = Fickle::default();
+    let lengths = Lengths(AtomicU64::new(len), words(LONG));
+    let bytes = bytes_of(&lengths.1, LONG);
+    let peer = |flags| Peer { mapped: bytes, len, remote_base: 0, key: Vec::new(), flags };
+    let other = if mapped { PeerFlags::MAPPED } else { PeerFlags::empty() };
+    let peers = vec![peer(PeerFlags::SELF | PeerFlags::MAPPED), peer(other)];
+    let wire = Fickle(Arc::new((Mutex::default(), words(MEDIUM))));
+    let nic =
+        Rdma::<Par, _>::new(Box::<Instant>::default() as Box<dyn Nic + Send + Sync>, RawBytes::EMPTY, 8);
+    let at_once = Policy { spins: 0, yields: 0, ..Policy::for_host(1, 1) };
     let parts = Parts {
         rank: 0,
-        wires: vec![Box::new(wire.clone()) as Box<dyn Wire>],
+        wires: vec![Box::new(wire.clone()) as Box<dyn Wire + Send + Sync>],
         route: vec![0, 0],
-        peers: PeerTable::growing(peers, Arc::new(Lengths(AtomicU64::new(0)))),
-        rdma: None,
+        peers: PeerTable::growing(peers, Arc::new(lengths)),
+        rdma: (!mapped).then(|| nic.expect("it needs no memory")),
         flow: Flow { depth: 8, total: 8, volume: 0 },
-        patience: Patience::new(Policy::for_host(1, 1)),
+        patience: Patience::new(at_once),
         handlers,
     };
     (Engine::new(parts), wire, handler)
+}
+
+/// Rank 0 of two, without a segment's byte in use.
+fn engine() -> (Engine<Par>, Fickle, u8) {
+    engine_with(true, 0)
 }
 
 fn request(handler: u8) -> (Vec<u8>, Vec<u8>) {
@@ -109,10 +183,10 @@ fn request(handler: u8) -> (Vec<u8>, Vec<u8>) {
 fn what_a_lost_message_was_to_return_is_still_owed() {
     let (engine, wire, handler) = engine();
     let owed = || engine.peek().owed_to;
-    wire.0.arriving.replace(vec![request(handler)]);
+    wire.with(|state| state.arriving = vec![request(handler)]);
     assert_eq!(engine.poll(), Ok(1));
     assert_eq!(owed(), [(1, 1)]);
-    wire.0.refuses_commits.set(true);
+    wire.with(|state| state.refuses_commits = true);
     let short = Outgoing { category: Category::Short, handler, args: &[], payload: &[], landing: 0 };
     let long = Outgoing { category: Category::Long, ..short };
     for message in [short, long] {
@@ -121,9 +195,9 @@ fn what_a_lost_message_was_to_return_is_still_owed() {
     }
     assert_eq!(engine.poll(), Err(Error::Wire(GONE)), "an idle rank returns what it owes");
     assert_eq!(owed(), [(1, 1)]);
-    wire.0.refuses_commits.set(false);
+    wire.with(|state| state.refuses_commits = false);
     assert_eq!(engine.poll(), Ok(0));
-    assert_eq!((owed(), wire.0.reserved.get(), wire.0.committed.get()), (vec![], 0, 1));
+    assert_eq!((owed(), wire.balance()), (vec![], (0, 1)));
 }
 
 #[test]
@@ -135,23 +209,142 @@ fn a_long_of_no_bytes_is_prepared_anywhere_and_one_of_some_is_not() {
         let refused = engine.prepare(1, &ask(1)).map(|_| ()).expect_err("outside the segment").to_string();
         assert!(refused.contains("outside the segment of rank 1"), "{refused}");
     }
-    assert_eq!((wire.0.reserved.get(), engine.out(1)), (0, (0, 0)));
-    let commit = gasworks_core::Commit { handler, args: &[], len: 0, landing: u64::MAX };
+    assert_eq!((wire.balance(), engine.out(1)), ((0, 0), (0, 0)));
+    let commit = Commit { handler, args: &[], len: 0, landing: u64::MAX };
     let prepared = engine.prepare(1, &ask(0)).expect("room for nothing");
     assert_eq!(prepared.commit(&commit), Ok(()));
     let elsewhere = engine.prepare(1, &ask(0)).expect("room for nothing");
-    let refused = elsewhere.commit(&gasworks_core::Commit { landing: 7, ..commit });
+    let refused = elsewhere.commit(&Commit { landing: 7, ..commit });
     assert_eq!(refused, Err(Error::Landing { to: 1, asked: u64::MAX, landing: 7 }));
-    assert_eq!((wire.0.reserved.get(), wire.0.committed.get(), engine.out(1)), (0, 1, (1, 0)));
+    assert_eq!((wire.balance(), engine.out(1)), ((0, 1), (1, 0)));
 }
 
 #[test]
 fn credits_bring_nothing_else() {
     let (engine, wire, _) = engine();
     let credits = Encoded::new(Head::Credits, Returned::default(), &[]).as_bytes().to_vec();
-    wire.0.arriving.replace(vec![(credits.clone(), Vec::new())]);
+    wire.with(|state| state.arriving = vec![(credits.clone(), Vec::new())]);
     assert_eq!(engine.poll(), Ok(1));
-    wire.0.arriving.replace(vec![(credits, vec![1])]);
+    wire.with(|state| state.arriving = vec![(credits, vec![1])]);
     let refused = engine.poll().expect_err("a payload").to_string();
     assert!(refused.contains("rank 1") && refused.contains("credits that bring something else"), "{refused}");
+}
+
+/// A request that was prepared, or whose payload has landed, and which the wire then refuses.
+#[test]
+fn a_request_refused_at_the_last_step_gives_its_credit_back() {
+    let (engine, wire, handler) = engine();
+    wire.with(|state| state.refuses_commits = true);
+    let ask = Ask { category: Category::Medium, least: 8, most: 64, landing: None, source: None };
+    for len in [64, 5] {
+        let prepared = engine.prepare(1, &ask).expect("room");
+        assert_eq!(engine.out(1), (1, 64));
+        let commit = Commit { handler, args: &[], len, landing: 0 };
+        assert_eq!(prepared.commit(&commit), Err(Error::Wire(GONE)));
+        assert_eq!((wire.balance(), engine.out(1)), ((0, 0), (0, 0)), "{len} bytes");
+    }
+
+    let (engine, wire, handler) = engine_with(false, LONG as u64);
+    wire.with(|state| state.refuses_commits = true);
+    let payload = [7; MEDIUM + 1];
+    let long = Outgoing { category: Category::Long, handler, args: &[], payload: &payload, landing: 0 };
+    assert_eq!(engine.request(1, &long), Ok(()), "the payload has landed");
+    assert_eq!(engine.out(1), (0, 0));
+    assert_eq!(engine.poll(), Err(Error::Wire(GONE)), "what nobody could be told of yet");
+    let (least, source) = (payload.len(), Some(&payload[..]));
+    let ask = Ask { category: Category::Long, least, most: least, landing: Some(8), source };
+    for len in [least, 0] {
+        let prepared = engine.prepare(1, &ask).expect("a credit");
+        assert_eq!(prepared.commit(&Commit { handler, args: &[], len, landing: 8 }), Ok(()));
+        assert_eq!((engine.out(1), engine.poll()), ((0, 0), Err(Error::Wire(GONE))), "{len} bytes");
+    }
+    assert_eq!((wire.balance(), engine.poll()), ((0, 0), Ok(0)));
+}
+
+#[test]
+fn at_a_known_landing_as_much_is_granted_as_the_segment_has() {
+    for mapped in [true, false] {
+        let (engine, wire, _) = engine_with(mapped, 1000);
+        let granted = |least, most, landing| {
+            let ask = Ask { category: Category::Long, least, most, landing: Some(landing), source: None };
+            engine.prepare(1, &ask).map(|prepared| (prepared.granted(), prepared.room().len()))
+        };
+        assert_eq!(granted(64, 4096, 900), Ok((100, 100)));
+        assert_eq!(granted(0, usize::MAX, 990), Ok((10, 10)));
+        assert_eq!(granted(100, 100, 900), Ok((100, 100)));
+        for landing in [1000, 1001, u64::MAX] {
+            assert_eq!(granted(0, usize::MAX, landing), Ok((0, 0)));
+        }
+        let refused = granted(101, 4096, 900).expect_err("the least does not fit").to_string();
+        assert!(refused.contains("outside the segment of rank 1"), "{refused}");
+        assert_eq!((wire.balance(), engine.out(1)), ((0, 0), (0, 0)));
+    }
+}
+
+#[test]
+fn of_two_failures_in_one_poll_the_next_poll_tells_the_second() {
+    let (engine, wire, _) = engine();
+    let unknown = request(77);
+    let fails = |fails, arriving| wire.with(|state| (state.fails, state.arriving) = (fails, arriving));
+    fails(true, vec![unknown]);
+    let first = engine.poll().expect_err("no such handler").to_string();
+    assert!(first.contains("index 77"), "{first}");
+    fails(false, vec![]);
+    assert_eq!(engine.poll(), Err(Error::Wire(CORRUPT)));
+    engine.fail_later(Error::Wire(GONE));
+    fails(true, vec![]);
+    assert_eq!(engine.poll(), Err(Error::Wire(GONE)));
+    fails(false, vec![]);
+    assert_eq!((engine.poll(), engine.poll()), (Err(Error::Wire(CORRUPT)), Ok(0)));
+}
+
+/// Moves on at every third turn.
+struct Third(AtomicU32);
+
+impl Task<Par> for Third {
+    fn turn(&self, _: &Engine<Par>) -> Result<bool, Error> {
+        Ok(self.0.fetch_add(1, Relaxed) % 3 == 2)
+    }
+}
+
+/// A poll that handles nothing may still end what this thread, or another, waits for.
+#[test]
+fn a_task_that_moves_on_ends_sleeps() {
+    let (engine, wire, _) = engine();
+    engine.add_task(Box::new(Third(AtomicU32::new(0)))).expect("room on the list");
+    let mut sleeper = engine.sleeper();
+    for _ in 0..2 {
+        engine.turn(&mut sleeper).expect("a turn");
+    }
+    assert_eq!(wire.with(|state| (state.stayed.clone(), state.woken)), (vec![true, true], 0));
+    engine.turn(&mut sleeper).expect("the third turn");
+    assert_eq!(wire.with(|state| (state.stayed.clone(), state.woken)), (vec![true, true, false], 1));
+    engine.turn(&mut sleeper).expect("a turn");
+    assert_eq!(wire.with(|state| state.stayed.last().copied()), Some(true));
+}
+
+/// A thread that waits for its own put completes what others have started.
+#[test]
+fn an_operation_that_another_thread_completes_ends_sleeps() {
+    let (engine, wire, handler) = engine_with(false, LONG as u64);
+    let mut waiting = engine.sleeper();
+    let mut local = [1u8; 8];
+    let transfer = Transfer {
+        direction: Direction::Put,
+        peer: 1,
+        offset: 0,
+        local: local.as_mut_ptr(),
+        len: local.len(),
+        set: None,
+        local_apart: false,
+    };
+    // SAFETY: the bytes outlive the operation, which is done below.
+    let id = unsafe { engine.transfer(&transfer, None) }.map_err(|(error, _)| error).expect("a put");
+    let payload = [7; MEDIUM + 1];
+    let long = Outgoing { category: Category::Long, handler, args: &[], payload: &payload, landing: 0 };
+    std::thread::scope(|scope| scope.spawn(|| engine.try_request(1, &long)).join().expect("the other"))
+        .expect("a request");
+    engine.turn(&mut waiting).expect("a turn");
+    assert_eq!(wire.with(|state| state.stayed.clone()), [false], "it sleeps though the put is done");
+    assert!(engine.test(id).is_ok_and(|done| done.is_some()));
 }

@@ -93,6 +93,29 @@ fn nobody_leaves_a_barrier_before_the_last_has_come() {
     }
 }
 
+/// Of all turns that the progress list gives it, a barrier says of the one that finishes a phase that it moved on.
+#[test]
+fn the_turn_that_finishes_a_phase_says_so() {
+    let result = simnet::run(SimConfig::varied(2, 9), |rank| {
+        if rank.rank() != 0 {
+            return Ok(());
+        }
+        let (engine, _) = engine(&rank, Algorithm::Dissemination)?;
+        let algorithm = Algorithm::Dissemination;
+        let state = Messages::register::<Seq>(algorithm, 0, 2, &Handlers::new(), |_| Box::new(|_| Ok(())))?;
+        let (turn, barrier) = (Turn(state.clone()).task(), Barrier::new(Way::Messages(state.clone())));
+        assert_eq!(turn.turn(&engine), Ok(false), "no phase has begun");
+        let number = barrier.begin(&engine, Name::Any)?;
+        assert_eq!(turn.turn(&engine), Ok(false), "the other has not come");
+        state.hear(&[1u32, 0, 0, 0].map(u32::to_le_bytes).concat());
+        assert_eq!([(); 2].map(|()| turn.turn(&engine)), [Ok(true), Ok(false)]);
+        assert_eq!(barrier.test(&engine, number, Name::Any)?, Some(Name::Any));
+        Ok::<_, Error>(())
+    });
+    let ended = result.unwrap_or_else(|error| panic!("{error}"));
+    ended.into_iter().for_each(|rank| assert_eq!(rank, Ok(())));
+}
+
 #[test]
 fn mapped_puts_and_gets_are_done_at_once() {
     let config = SimConfig { mapped: true, ..SimConfig::varied(2, 5) };

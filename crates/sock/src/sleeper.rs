@@ -24,7 +24,7 @@ pub enum Step {
 /// When to go from one step to the next, in turns without work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// So many turns spin.
+    /// So many turns spin; all, if it is `u32::MAX`.
     pub spins: u32,
     /// So many more yield.
     pub yields: u32,
@@ -51,7 +51,9 @@ impl Policy {
 
     /// What to do in the turn after `idle` turns without work.
     pub fn step(&self, idle: u32) -> Step {
-        let Some(past_spins) = idle.checked_sub(self.spins) else { return Step::Spin };
+        // Turns are counted no further than `u32::MAX`: then that many have passed, and still all of them are to spin.
+        let past_spins = idle.checked_sub(self.spins).filter(|_| self.spins < u32::MAX);
+        let Some(past_spins) = past_spins else { return Step::Spin };
         match past_spins.checked_sub(self.yields) {
             None => Step::Yield,
             Some(sleeps) => {
@@ -122,6 +124,7 @@ mod tests {
         let sleep = |ms| Step::Sleep(Duration::from_millis(ms));
         assert_eq!(steps, [Step::Spin, Step::Spin, Step::Yield, sleep(1), sleep(2), sleep(3)]);
         assert_eq!(policy.step(u32::MAX), sleep(3));
+        assert_eq!(Policy { spins: u32::MAX, ..policy }.step(u32::MAX), Step::Spin);
         assert!(Policy::for_host(4, 2).spins < Policy::for_host(2, 2).spins);
     }
 

@@ -4,7 +4,7 @@ use super::thread::{Handling, may_communicate};
 use super::{BURST, Engine, Incoming, RETURN_EVERY, Received};
 use crate::handlers::Placed;
 use crate::message::{Decoded, First, Head, Landing, Returned, decode};
-use crate::wire::Arrived;
+use crate::wire::{Arrived, WireError};
 use crate::{Category, CoreMode, Entry, Error, Rank, Signature};
 use gasworks_memory::Rights;
 use gasworks_sync::atomic::Ordering;
@@ -65,17 +65,19 @@ impl<M: CoreMode> Engine<M> {
         keep_first(self.take_credits(credits.take()));
         // Also where a transport failed: a borrowed buffer is given back only when its transfer is over.
         let completed = self.poll_rdma();
-        if !matches!((&handled, &completed), (Ok(0), Ok(0))) {
+        if !matches!(handled, Ok(0)) {
             // Also where something failed: what went well before may be what another thread sleeps for.
             self.note_work();
         }
         if let Some(error) = problem {
-            return Err(error);
+            return Err(self.first_failure(error, handled));
         }
-        if self.failed.load(Ordering::Relaxed) {
-            self.earlier_failure()?;
+        if self.failed.load(Ordering::Relaxed)
+            && let Err(error) = self.earlier_failure()
+        {
+            return Err(self.first_failure(Box::new(error), handled));
         }
-        let handled = handled.map_err(Error::Wire)? + completed?;
+        let handled = handled.map_err(Error::Wire)? + completed;
         self.tasks.turn(self)?;
         // Credits ride on other messages where there are any; an idle rank returns them at once, a busy one now and
         // then, so that nobody starves on credits that many ranks hold a few of.
@@ -103,6 +105,15 @@ impl<M: CoreMode> Engine<M> {
         // Relaxed: the lock orders what it holds; a poll that comes too early leaves it to the next.
         self.failed.store(true, Ordering::Relaxed);
         self.restless.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the first of two failures of one poll; the other, the transport's, is left to the next poll.
+    #[cold]
+    fn first_failure(&self, first: Box<Error>, polled: Result<usize, WireError>) -> Box<Error> {
+        if let Err(second) = polled {
+            self.fail_later(second.into());
+        }
+        first
     }
 
     #[cold]

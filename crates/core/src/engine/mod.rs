@@ -97,7 +97,7 @@ pub struct Engine<M: CoreMode> {
     polls: AtomicU32,
     /// How many messages the next poll takes at once.
     burst: AtomicU32,
-    /// Polls that did something; counted in `Par` only.
+    /// Polls that did something, in `Par`, and turns of tasks that did.
     worked: EventCount,
     patience: Patience,
     /// A [`WaitMode`].

@@ -70,7 +70,7 @@ pub struct Commit<'a> {
 
 impl<M: CoreMode> Engine<M> {
     /// Agrees on room for a request, polling while credits or room are short: for the most that is asked for, or the
-    /// most that a message carries.
+    /// most that a message carries and the segment has at a known landing.
     ///
     /// # Errors
     /// What is asked for is more than any message carries or outside the segment, there is no such rank, or a poll
@@ -105,10 +105,8 @@ impl<M: CoreMode> Engine<M> {
     fn take_room<'a>(&self, to: Rank, ask: &Ask<'a>, plan: Plan) -> Result<Prepared<'_, 'a, M>, Error> {
         let charged = if plan.room == Room::Packet { plan.granted as u32 } else { 0 };
         self.take_credit(to, charged)?;
-        self.reserve_room(to, Class::Request, ask, plan, Returned::default()).inspect_err(|_| {
-            // The credit was taken a moment ago, so giving it back cannot fail.
-            let _ = self.credits.give(to, 1, charged.into());
-        })
+        let reserved = self.reserve_room(to, Class::Request, ask, plan, Returned::default());
+        reserved.inspect_err(|_| self.give_back(to, charged))
     }
 
     /// Agrees on room for the reply to a request of `to` that carried `request_bytes` in its packet.
@@ -171,12 +169,17 @@ impl<M: CoreMode> Engine<M> {
         }
         let max = self.max_payload(category, room == Room::Packet);
         let source = ask.source.map_or(u64::MAX, |source| source.len() as u64);
-        let granted = (ask.most as u64).min(max).min(source);
+        let mut granted = (ask.most as u64).min(max).min(source);
         if ask.least > ask.most || (ask.least as u64) > max.min(source) {
             let max = max.min(source).min(ask.most as u64);
             return Err(Error::PayloadTooLarge { category, to, len: ask.least, max });
         }
-        if let Some(landing) = ask.landing {
+        if let Some(landing) = ask.landing
+            && self.landing(to, landing, granted as usize).is_err()
+        {
+            // The most need not fit: what is left of the segment will do, if that is not less than the least.
+            let left = self.peers.len_of(to).map_or(0, |len| len.saturating_sub(landing));
+            granted = granted.min(left.max(ask.least as u64));
             self.landing(to, landing, granted as usize)?;
         }
         Ok(Plan { granted: granted as usize, room })
@@ -259,8 +262,13 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
             // The receiver returns what arrives; the rest was taken here and is given back here, which cannot fail.
             let _ = engine.credits.give(to, 0, unused);
         }
-        self.class = Class::Credit; // from here on there is nothing to give back
-        Ok(engine.send_reserved(reservation, &mut Encoded::new(head, Returned::default(), args), self.own)?)
+        let class = std::mem::replace(&mut self.class, Class::Credit); // from here on the drop gives nothing back
+        let sent =
+            engine.send_reserved(reservation, &mut Encoded::new(head, Returned::default(), args), self.own);
+        if sent.is_err() && class == Class::Request {
+            engine.give_back(to, self.charged.min(len as u32));
+        }
+        Ok(sent?)
     }
 
     /// A Long whose payload is put by the network interface: only the credit was taken beforehand.
@@ -304,8 +312,7 @@ impl<M: CoreMode> Drop for Prepared<'_, '_, M> {
             self.engine.router.to(self.to).cancel(reservation);
         }
         if self.class == Class::Request {
-            // Taken when the room was agreed on, so giving it back cannot fail.
-            let _ = self.engine.credits.give(self.to, 1, self.charged.into());
+            self.engine.give_back(self.to, self.charged);
         }
     }
 }
@@ -315,6 +322,13 @@ impl<M: CoreMode> Engine<M> {
     #[inline]
     pub(super) fn take_credit(&self, to: Rank, bytes: u32) -> Result<(), Error> {
         self.credits.take(to, bytes).map_err(|short| Error::Busy { to, what: shortage(short) })
+    }
+
+    /// Gives back what was taken for a request of which nothing has left.
+    #[cold]
+    pub(super) fn give_back(&self, to: Rank, bytes: u32) {
+        // It was taken and nobody else gives it back, so it fits.
+        let _ = self.credits.give(to, 1, bytes.into());
     }
 }
 

@@ -10,11 +10,11 @@ const MOST: usize = 16;
 /// Something on the progress list, the specification's "progress function": it is given a turn at every poll. It must
 /// not poll itself.
 pub trait Task<M: CoreMode>: Send + Sync {
-    /// Makes what progress it can.
+    /// Makes what progress it can. Returns whether that is something that a thread of this rank may sleep for.
     ///
     /// # Errors
     /// Any; the poll returns it.
-    fn turn(&self, engine: &Engine<M>) -> Result<(), Error>;
+    fn turn(&self, engine: &Engine<M>) -> Result<bool, Error>;
 }
 
 /// The tasks in the order they came. They never go, so a poll reads them without a lock.
@@ -38,7 +38,12 @@ impl<M: CoreMode> Tasks<M> {
     #[inline]
     pub(super) fn turn(&self, engine: &Engine<M>) -> Result<(), Error> {
         for task in self.list.iter().map_while(OnceLock::get) {
-            task.turn(engine)?;
+            let moved = task.turn(engine);
+            if !matches!(moved, Ok(false)) {
+                // In every mode: what this thread waits for itself may be done, though its poll has handled nothing.
+                engine.wake();
+            }
+            moved?;
         }
         Ok(())
     }

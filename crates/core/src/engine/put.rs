@@ -128,8 +128,8 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Moves transfers on and does what is to be done after those that have completed.
-    pub(super) fn poll_rdma(&self) -> Result<usize, Error> {
-        let Some(rdma) = &self.rdma else { return Ok(0) };
+    pub(super) fn poll_rdma(&self) -> usize {
+        let Some(rdma) = &self.rdma else { return 0 };
         let completed = rdma.poll(super::BURST as usize, &mut |token, progress| match progress {
             Progress::Copied => self.ops.complete_locally(token),
             Progress::Done(result) => self.act(self.ops.complete(token, result), result),
@@ -137,7 +137,11 @@ impl<M: CoreMode> Engine<M> {
         if !self.late.is_empty() {
             self.retry_late();
         }
-        Ok(completed)
+        if completed > 0 {
+            // Whatever this thread waits for itself, the operation may be one that another thread waits for.
+            self.note_work();
+        }
+        completed
     }
 
     /// Does what is to be done after an operation that ended so.
@@ -147,10 +151,8 @@ impl<M: CoreMode> Engine<M> {
             (Some(After::Request { to, head }), Ok(())) => {
                 self.send_header(to, Class::Request, head, Returned::default());
             }
-            // Whoever has the event is told; the request is not sent, so its credit is free again.
-            (Some(After::Request { to, .. }), Err(_)) => {
-                let _ = self.credits.give(to, 1, 0);
-            }
+            // Whoever has the event is told.
+            (Some(After::Request { to, .. }), Err(_)) => self.give_back(to, 0),
             (Some(After::Reply { to, own, .. }), Err(cause)) => {
                 self.reply_failed(to, own, Error::Nic { during: "put of a long reply", cause });
             }
@@ -163,7 +165,10 @@ impl<M: CoreMode> Engine<M> {
             Ok(()) => {}
             Err(WireError::Busy { .. }) => self.postpone(Late::Header { to, class, head, own }),
             Err(error) if class == Class::Reply => self.reply_failed(to, own, error.into()),
-            Err(error) => self.fail_later(error.into()),
+            Err(error) => {
+                self.give_back(to, 0);
+                self.fail_later(error.into());
+            }
         }
     }
 
@@ -209,10 +214,7 @@ impl<M: CoreMode> Engine<M> {
             return Err(nic_error("put of a long message", to, error));
         }
         let result = loop {
-            // A failure of another operation is kept for the next poll: this one's buffer is still in use.
-            if let Err(other) = self.poll_rdma() {
-                self.fail_later(other);
-            }
+            self.poll_rdma();
             match self.ops.test(id)? {
                 Some((result, _)) => break result,
                 None => gasworks_sync::spin(),
@@ -262,16 +264,12 @@ impl<M: CoreMode> Engine<M> {
             None => Ok(self.ops.start(after, Categories::LOCAL, keep)),
             Some(set) => self.ops.start_in(set, after, Categories::LOCAL, keep),
         };
-        let id = id.inspect_err(|_| {
-            // The credit was taken a moment ago, so giving it back cannot fail.
-            let _ = self.credits.give(to, 1, 0);
-        })?;
+        let id = id.inspect_err(|_| self.give_back(to, 0))?;
         let (source, len) = (message.payload.as_ptr(), message.payload.len());
         // SAFETY: N1, by the caller's promise about the payload.
         let started = unsafe { rdma.put(to, self.key_of(to), message.landing, source, len, id.to_bits()) };
         started.map(|()| Ok(id)).map_err(|error| {
-            // As above.
-            let _ = self.credits.give(to, 1, 0);
+            self.give_back(to, 0);
             (nic_error("put of a long message", to, error), self.ops.withdraw(id))
         })
     }

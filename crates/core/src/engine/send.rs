@@ -71,8 +71,7 @@ impl<M: CoreMode> Engine<M> {
         self.credits.take(to, bytes).map_err(|_| Stop::BUSY)?;
         let sent = self.send_packet(to, Class::Request, message, Returned::default());
         if sent.is_err() {
-            // No message left, so the credit was taken a moment ago and giving it back cannot fail.
-            let _ = self.credits.give(to, 1, bytes.into());
+            self.give_back(to, bytes);
         }
         sent
     }
@@ -86,8 +85,7 @@ impl<M: CoreMode> Engine<M> {
             _ => self.transmit(to, Class::Request, message, way, packet, Returned::default()),
         };
         if sent.is_err() {
-            // As above.
-            let _ = self.credits.give(to, 1, packet.len() as u64);
+            self.give_back(to, packet.len() as u32);
         }
         sent
     }

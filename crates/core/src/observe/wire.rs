@@ -3,7 +3,7 @@
 use super::layout::{Op, Tally, What};
 use super::recorder::{About, Open, Recorder};
 use crate::message::{Head, decode};
-use crate::wire::MAX_HEAD;
+use crate::wire::head_of;
 use crate::{Arrived, Category, Class, Limits, Name, Rank, Reservation, SharedBarrier, Wire, WireError};
 use gasworks_os::clock;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
@@ -137,10 +137,7 @@ impl<W: Wire + ?Sized> Wire for Observed<W> {
     }
 
     fn send(&self, to: Rank, class: Class, word: u64, args: &[u8], payload: &[u8]) -> Result<(), WireError> {
-        let mut head = [0; MAX_HEAD];
-        let len = 8 + args.len().min(MAX_HEAD - 8);
-        head[..8].copy_from_slice(&word.to_le_bytes());
-        head[8..len].copy_from_slice(&args[..len - 8]);
+        let (head, len) = head_of(word, args);
         let told = read(&head[..len], payload.len(), to);
         let start = self.recorder.time();
         let sent = self.inner.send(to, class, word, args, payload);

@@ -111,10 +111,12 @@ impl Messages {
         });
     }
 
-    /// Takes as many steps as can be taken; once the phase begun last is finished, what all agree on.
-    pub(super) fn advance<M: CoreMode>(&self, engine: &Engine<M>) -> Result<Option<Name>, Error> {
+    /// Takes as many steps as can be taken; once the phase begun last is finished, what all agree on, and whether it was
+    /// finished just now.
+    pub(super) fn advance<M: CoreMode>(&self, engine: &Engine<M>) -> Result<Option<(Name, bool)>, Error> {
         let advance = |inner: &mut Inner| {
-            if inner.begun != inner.finished {
+            let under_way = inner.begun != inner.finished;
+            if under_way {
                 let met = match self.algorithm {
                     Algorithm::Dissemination => self.disseminate(engine, inner)?,
                     Algorithm::Central => self.meet_at_centre(engine, inner)?,
@@ -125,7 +127,7 @@ impl Messages {
                 inner.finished = inner.begun;
                 (inner.step, inner.told) = (0, 0);
             }
-            Ok(Some(inner.name))
+            Ok(Some((inner.name, under_way)))
         };
         // Another thread that is at it already does as well.
         self.inner.try_with(advance).unwrap_or(Ok(None))
@@ -198,8 +200,8 @@ impl Messages {
 pub struct Turn(pub Arc<Messages>);
 
 impl<M: CoreMode> Task<M> for Turn {
-    fn turn(&self, engine: &Engine<M>) -> Result<(), Error> {
-        self.0.advance(engine).map(|_| ())
+    fn turn(&self, engine: &Engine<M>) -> Result<bool, Error> {
+        Ok(self.0.advance(engine)?.is_some_and(|(_, just_now)| just_now))
     }
 }
 

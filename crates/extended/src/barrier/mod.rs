@@ -141,7 +141,7 @@ impl<M: CoreMode> Barrier<M> {
         }
         let done = match &self.way {
             Way::Shared(barrier) => barrier.done(),
-            Way::Messages(state) => state.advance(engine)?,
+            Way::Messages(state) => state.advance(engine)?.map(|(name, _)| name),
         };
         let Some(agreed) = done else { return Ok(None) };
         let begun = self.begun.load(Ordering::Relaxed);
