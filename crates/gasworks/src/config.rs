@@ -29,7 +29,7 @@ impl Config {
     }
 
     /// Asks for segments that together take so much of the host's memory, above 0 and at most 1: each rank's is an equal
-    /// part of it. `GASWORKS_SEGMENT_LIMIT` allows 0.85.
+    /// part of it. `GASWORKS_SEGMENT_LIMIT` allows 0.85. [`Job::open`](crate::Job::open) fails on what is no such fraction.
     #[must_use]
     pub fn segment_fraction(mut self, fraction: f64) -> Self {
         (self.memory.segment, self.memory.at_most) = (Share::of_host(fraction), false);

@@ -205,8 +205,21 @@ mod tests {
     fn the_machine_says_something() {
         let limit = available_memory();
         assert!(limit.bytes > 0 && limit.bytes < 1 << 50, "{limit:?}");
-        assert!(out_of_memory_kills() < u64::MAX);
-        assert!(total_memory().bytes >= limit.bytes.min(1 << 20), "{:?}", total_memory());
+        let total = total_memory();
+        assert!(total.bytes >= limit.bytes && total.bytes < 1 << 50, "{total:?} {limit:?}");
+    }
+
+    #[test]
+    fn what_the_machine_has_is_what_its_file_says() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        fs::write(&file, "MemTotal:  1000 kB\nMemFree:  100 kB\nMemAvailable:  400 kB\n").expect("written");
+        let bytes = |limit: Option<Limit>| limit.map(|limit| limit.bytes);
+        assert_eq!(
+            (bytes(total(file.path())), bytes(machine(file.path()))),
+            (Some(1_024_000), Some(409_600))
+        );
+        fs::write(&file, "MemTotal:  many kB\n").expect("written");
+        assert_eq!((total(file.path()), machine(file.path())), (None, None));
     }
 
     /// A limit is a process's own, so this one asks another.
@@ -262,6 +275,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         fs::write(dir.path().join("memory.limit_in_bytes"), "5000\n").expect("written");
         fs::write(dir.path().join("memory.usage_in_bytes"), "6000\n").expect("written");
+        let control = "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n";
+        fs::write(dir.path().join("memory.oom_control"), control).expect("written");
         let mounts = format!(
             "31 25 0:27 /docker/abc {} rw - cgroup cgroup rw,cpu,memory\n32 25 0:28 / /nowhere rw - tmpfs none rw\n",
             dir.path().display()
@@ -270,5 +285,6 @@ mod tests {
         assert_eq!(groups.len(), 1);
         let limits = groups[0].limits();
         assert_eq!(limits[0], Limit { bytes: 0, who: "the control group / (memory.limit_in_bytes)".into() });
+        assert_eq!(groups[0].kills(), Some(4));
     }
 }

@@ -36,8 +36,8 @@ fn nodes_in(dir: &Path, cpus: &[usize]) -> Vec<u32> {
     nodes.into_iter().filter_map(|node| u32::try_from(node).ok()).collect()
 }
 
-/// Parses `0-3,8,10-11`; `None` for what is no such list.
-fn parse_list(text: &str) -> Option<Vec<usize>> {
+/// Parses the kernel's lists of processors and nodes, `0-3,8,10-11`; `None` for what is no such list.
+pub fn parse_list(text: &str) -> Option<Vec<usize>> {
     let mut found = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

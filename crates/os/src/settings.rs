@@ -82,6 +82,14 @@ impl Share {
         Self { amount: Amount::Fraction(fraction), of_host: true }
     }
 
+    /// Whether it is an amount at all: a fraction is above 0 and at most 1.
+    pub fn is_sound(&self) -> bool {
+        match self.amount {
+            Amount::Bytes(_) => true,
+            Amount::Fraction(fraction) => fraction > 0.0 && fraction <= 1.0,
+        }
+    }
+
     /// The bytes of one of `processes` on a host with `total` bytes of memory.
     pub fn for_each(&self, total: u64, processes: u32) -> u64 {
         let all = match self.amount {
@@ -104,7 +112,7 @@ impl Share {
             Some(bytes) => Amount::Bytes(bytes),
             None => parse_decimal(amount)?,
         };
-        Some(Self { amount, of_host })
+        Some(Self { amount, of_host }).filter(Self::is_sound)
     }
 }
 
@@ -115,7 +123,7 @@ fn parse_decimal(text: &str) -> Option<Amount> {
     let (number, unit) = text.split_at(end);
     let number: f64 = number.parse().ok()?;
     if unit.trim().is_empty() {
-        return (number > 0.0 && number <= 1.0).then_some(Amount::Fraction(number));
+        return Some(Amount::Fraction(number));
     }
     let bytes = number * parse_size(&format!("1{}", unit.trim()))? as f64;
     (bytes < u64::MAX as f64).then_some(Amount::Bytes(bytes as u64))

@@ -15,11 +15,12 @@ fn sizes<M: PerfMode>(session: &Session<'_, M>) -> Result<Vec<u64>> {
     let (most, asked) = (session.agent.max_medium() as u64, session.options.bytes.is_some());
     let mut sizes = session.sizes(SIZES);
     if asked {
-        let large = sizes.iter().find(|&&size| size > most || !size.is_multiple_of(8));
-        ensure!(
-            large.is_none(),
-            "a Medium of {large:?} bytes: here it has whole words, at most {most} bytes"
-        );
+        for &size in &sizes {
+            ensure!(
+                size <= most && size.is_multiple_of(8),
+                "a Medium of {size} bytes: here it has whole words, at most {most} bytes"
+            );
+        }
     }
     sizes.retain(|&size| size <= most);
     Ok(sizes)

@@ -20,17 +20,7 @@ pub fn stolen() -> u64 {
 pub fn allowed_to(pid: u32) -> Vec<usize> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let listed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    listed.and_then(list_of).unwrap_or_else(|| (0..1024).collect())
-}
-
-/// The numbers of a list such as `0-3,8`.
-fn list_of(text: &str) -> Option<Vec<usize>> {
-    let mut numbers = Vec::new();
-    for part in text.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        numbers.extend(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?);
-    }
-    Some(numbers)
+    listed.and_then(gasworks_os::numa::parse_list).unwrap_or_else(|| (0..1024).collect())
 }
 
 fn steal_of(stat: &str) -> u64 {
@@ -49,9 +39,8 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_processors_are_read() {
-        assert_eq!(list_of("\t0-2,5\n"), Some(vec![0, 1, 2, 5]));
-        assert_eq!(list_of("0-"), None);
+    fn what_a_process_may_use_is_known() {
+        assert_eq!(allowed_to(u32::MAX).len(), 1024, "no such process says");
         let own = gasworks_os::affinity::allowed().expect("this thread has some");
         assert_eq!(allowed_to(std::process::id()), own);
     }

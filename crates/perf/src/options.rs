@@ -200,6 +200,19 @@ mod tests {
         );
     }
 
+    /// No memory is as large as what these ask for, and none is asked for that is small by mistake.
+    #[test]
+    fn the_segment_is_as_large_as_the_sizes_are() {
+        let segment = |words: &str| crate::rma::segment(&parse(words).expect("valid"));
+        assert_eq!(segment("put-latency --bytes 8192"), (256 * 2 * 8192) + (16 << 20));
+        for size in ["18446744073709551615", "8..33554432G"] {
+            for bench in ["put-latency", "get-bandwidth"] {
+                let found = segment(&format!("{bench} --bytes {size}"));
+                assert!(found >= 1 << 53, "{bench} of {size}: {found}");
+            }
+        }
+    }
+
     #[test]
     fn wrong_lines_are_refused() {
         for words in [

@@ -28,11 +28,11 @@ pub fn segment(options: &Options) -> u64 {
     let large = options.bytes.map_or(0, |sizes| sizes.last).saturating_mul(2);
     let room = match options.bench {
         Bench::PutBandwidth | Bench::GetBandwidth => large.max(AREA),
-        Bench::PutLatency | Bench::GetLatency => PLACES * large.max(4096),
+        Bench::PutLatency | Bench::GetLatency => PLACES.saturating_mul(large.max(4096)),
         Bench::Gups => 8 << crate::gups::LOG_WORDS,
         _ => 0,
     };
-    room + (16 << 20)
+    room.saturating_add(16 << 20)
 }
 
 /// Small operations, one after another, each on a place that is read from a list.

@@ -3,7 +3,7 @@
 use crate::settings::{HUGE_NAME, ROOM_NAME, SEGMENT_NAME, TIMEOUT_NAME};
 use gasworks_bootstrap::BootstrapError;
 use gasworks_os::OsError;
-use gasworks_os::settings::SettingError;
+use gasworks_os::settings::{SettingError, Share};
 use thiserror::Error;
 
 /// Why the shared-memory transport did not open.
@@ -46,6 +46,15 @@ pub enum PshmError {
         have: u64,
         /// Whose limit it is.
         who: String,
+    },
+    /// A segment, or its room or limit, is a fraction that is none.
+    #[error(
+        "memory for a segment: {share}, but a fraction is above 0 and at most 1; see Config::segment_fraction and \
+         {SEGMENT_NAME}"
+    )]
+    Fraction {
+        /// What was asked for.
+        share: Share,
     },
     /// The room for a segment is beyond any address space.
     #[error("room for a segment of {room} bytes is beyond any address space: ask for less by {ROOM_NAME}")]

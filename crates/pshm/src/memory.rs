@@ -105,6 +105,10 @@ pub(crate) fn sizes(
     ranks: u32,
     internal: u64,
 ) -> Result<Sizes, PshmError> {
+    let shares = [Some(memory.segment), memory.room, memory.limit];
+    if let Some(share) = shares.into_iter().flatten().find(|share| !share.is_sound()) {
+        return Err(PshmError::Fraction { share });
+    }
     let (available, total) = (available(from_pool), limits::total_memory().bytes);
     // What a whole host shares includes the queues.
     let bytes = |share: Share| {
@@ -162,6 +166,25 @@ mod tests {
         let wanted = (total / 32).saturating_sub(INTERNAL);
         assert!(found.segment >= wanted && found.segment < wanted + (1 << 20), "{found:?} {wanted}");
         assert_eq!(found.room, found.segment);
+    }
+
+    #[test]
+    fn a_fraction_is_above_0_and_at_most_1() {
+        for fraction in [f64::NAN, -0.5, 0.0, 1.0625, f64::INFINITY] {
+            let share = Share::of_host(fraction);
+            let segment = Memory { segment: share, ..Memory::of(0) };
+            let [room, limit] = [(Some(share), None), (None, Some(share))].map(|(room, limit)| Memory {
+                room,
+                limit,
+                ..Memory::of(0)
+            });
+            for memory in [segment, room, limit] {
+                let text = sizes(&memory, false, 0, 1, INTERNAL).expect_err("no fraction").to_string();
+                assert!(text.contains(&format!("{fraction} of memory")), "{text}");
+            }
+        }
+        let all = Memory { segment: Share::of_host(1.0), at_most: true, ..Memory::of(0) };
+        assert!(sizes(&all, false, 0, 1, INTERNAL).is_ok());
     }
 
     #[test]

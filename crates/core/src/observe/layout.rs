@@ -23,6 +23,8 @@ pub(super) mod head {
     pub const REALTIME: usize = 5;
     /// How many events were recorded, those overwritten since included.
     pub const EVENTS: usize = 6;
+    /// How many jobs of this process have begun to record here, one after the other.
+    pub const JOBS: usize = 7;
     /// The first of the [`Tally`](super::Tally) words.
     pub const TALLIES: usize = 8;
     /// When what is still going on began, or 0: a barrier, a handler, a sleep.

@@ -54,6 +54,8 @@ pub enum ObserveError {
 pub struct Recorder {
     words: Words,
     capacity: u64,
+    /// Which of this process's jobs records, from 0: on every rank the same.
+    job: u64,
     idle: Idle,
 }
 
@@ -131,12 +133,20 @@ impl Recorder {
         if all.len() * 8 < wanted {
             return Err(ObserveError::File(format!("{capacity} events do not fit into {} words", all.len())));
         }
-        let this = Self { words, capacity, idle: Idle::default() };
+        let job = all.get(head::JOBS).map_or(0, |jobs| jobs.fetch_add(1, Ordering::Relaxed));
+        let this = Self { words, capacity, job, idle: Idle::default() };
         this.set(head::RANK, rank.into());
         this.set(head::MONOTONIC, clock::monotonic());
         this.set(head::REALTIME, clock::realtime());
         this.set(head::PID, std::process::id().into());
         Ok(Arc::new(this))
+    }
+
+    /// Where the job begins to number its messages, in 32 bits. However many jobs there are, these lie far apart, so that no
+    /// message of one has the number of a message of another.
+    pub(super) fn first_number(&self) -> u64 {
+        // 2^32 by the golden ratio: the multiples of no other number are spread so evenly.
+        self.job.wrapping_mul(0x9E37_79B1) & 0xFFFF_FFFF
     }
 
     /// Enters the name of a handler, for whoever reads the recording.

@@ -120,6 +120,25 @@ fn messages_are_counted_and_recorded() {
     assert!(all.events[9].start < all.events[8].start && all.events[8].end <= all.events[9].end);
 }
 
+/// A process opens one job after another: what was sent in one was not handled in the other.
+#[test]
+fn messages_of_two_jobs_are_told_apart() {
+    let file = create(100).expect("a file");
+    let of_job = |seen: usize| {
+        let recorder = Recorder::join(file.as_fd(), 3).expect("a recorder");
+        let wire = Observed::new(recorder, 3, 4, Box::new(Echo::default()) as Box<dyn Wire>);
+        let short = first_word(Category::Short, false, 200, 0, Returned::default());
+        assert!(wire.send(1, Class::Request, short, &[], &[]).is_err(), "no room at the first try");
+        (0..3).for_each(|_| wire.send(1, Class::Request, short, &[], &[]).expect("sent"));
+        assert_eq!(wire.poll(20, &mut |_| ()), Ok(3));
+        let flows = Recording::read(&file).expect("a recording").events.split_off(seen);
+        flows.into_iter().map(|event| event.flow).collect::<std::collections::HashSet<_>>()
+    };
+    let jobs = [of_job(0), of_job(6), of_job(12)];
+    assert!(jobs.iter().all(|flows| flows.len() == 6), "{jobs:?}");
+    assert!(jobs[0].is_disjoint(&jobs[1]) && jobs[2].is_disjoint(&(&jobs[0] | &jobs[1])), "{jobs:?}");
+}
+
 #[test]
 fn the_ring_keeps_the_last_events() {
     let (file, recorder) = recorder(4);

@@ -64,7 +64,8 @@ fn flow(kind: usize, from: Rank, to: Rank, number: u64) -> u64 {
 impl<W: Wire + ?Sized> Observed<W> {
     /// Records what goes through `inner`, one of the transports of `rank` in a job of `ranks`.
     pub fn new(recorder: Arc<Recorder>, rank: Rank, ranks: u32, inner: Box<W>) -> Self {
-        let counters = || (0..ranks).map(|_| AtomicU64::new(0)).collect();
+        let first = recorder.first_number();
+        let counters = || (0..ranks).map(|_| AtomicU64::new(first)).collect();
         let two = || [counters(), counters()];
         Self { recorder, rank, sent: two(), arrived: two(), inner }
     }
