@@ -1,12 +1,11 @@
 //! Implicit operations: a set of them is asked whether all is done.
 
-use crate::agent::{bytes_of, long, place};
+use crate::agent::{bytes_of, place, send_owned_long};
 use crate::table::{Args, LongRequest};
 use crate::{Agent, Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::{Categories, Engine};
 use gasworks_extended::event::Event;
-use gasworks_extended::long::request_nbi;
 use gasworks_extended::rma::{self, Local, Options};
 use std::marker::PhantomData;
 
@@ -117,16 +116,7 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
         payload: Vec<T>,
         landing: GlobalPtr<T>,
     ) -> Result<(), Error> {
-        let bytes = bytemuck::cast_slice(&payload);
-        // The vector's heap block does not move when the vector is put where the operation keeps it.
-        let (start, len) = (bytes.as_ptr(), bytes.len());
-        // SAFETY: L1 of gasworks_extended::long: the operation keeps the vector, which is plain data.
-        unsafe {
-            let bytes = std::slice::from_raw_parts(start, len);
-            let message = long(handler, &args, bytes, landing.cast());
-            request_nbi(self.engine, &self.set, landing.rank(), &message, Some(M::keep(payload)))?;
-        }
-        Ok(())
+        send_owned_long(self.engine, Some(&self.set), handler, args, payload, landing).map(|_| ())
     }
 
     /// # Safety

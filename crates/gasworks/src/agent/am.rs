@@ -5,8 +5,10 @@ use crate::event::Event;
 use crate::table::{Args, LongRequest, MediumRequest, ShortRequest};
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
-use gasworks_core::{Category, Outgoing};
-use gasworks_extended::long::request_nb;
+use gasworks_core::{Category, Engine, Outgoing};
+use gasworks_extended::Implicit;
+use gasworks_extended::event::{self, Kept};
+use gasworks_extended::long::{request_nb, request_nbi};
 
 impl<'job, M: ThreadMode> Agent<'job, M> {
     /// Sends a Short request, polling while credits are short.
@@ -101,14 +103,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         payload: Vec<T>,
         landing: GlobalPtr<T>,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
-        // The vector's heap block does not move when the vector is put where the operation keeps it.
-        let (start, len) = (payload.as_ptr().cast::<u8>(), size_of_val(&payload[..]));
-        // SAFETY: L1 of gasworks_extended::long: the operation keeps the vector, which is plain data.
-        let started = unsafe {
-            let bytes = std::slice::from_raw_parts(start, len);
-            let message = long(handler, &args, bytes, landing.cast());
-            request_nb(self.engine(), landing.rank(), &message, Some(M::keep(payload)))?
-        };
+        let started = send_owned_long(self.engine(), None, handler, args, payload, landing)?;
         Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
     }
 }
@@ -123,7 +118,30 @@ fn medium<'a, A: Args>(handler: MediumRequest<A>, args: &'a A, payload: &'a [u8]
     Outgoing { category: Category::Medium, handler: handler.index(), args, payload, landing: 0 }
 }
 
-pub(crate) fn long<'a, A: Args>(
+/// Sends a Long request with a payload that the operation keeps, by itself or in a set, which then has no event of its own.
+pub(crate) fn send_owned_long<M: ThreadMode, A: Args, T: Pod + Send + Sync>(
+    engine: &Engine<M>,
+    set: Option<&Implicit>,
+    handler: LongRequest<A>,
+    args: A,
+    payload: Vec<T>,
+    landing: GlobalPtr<T>,
+) -> Result<(event::Event, Kept<M>), Error> {
+    // The vector's heap block does not move when the vector is put where the operation keeps it.
+    let (start, len) = (payload.as_ptr().cast::<u8>(), size_of_val(&payload[..]));
+    // SAFETY: L1 of gasworks_extended::long: the operation keeps the vector, which is plain data.
+    unsafe {
+        let bytes = std::slice::from_raw_parts(start, len);
+        let (to, message) = (landing.rank(), long(handler, &args, bytes, landing.cast()));
+        let keep = Some(M::keep(payload));
+        Ok(match set {
+            None => request_nb(engine, to, &message, keep)?,
+            Some(set) => (event::Event::DONE, request_nbi(engine, set, to, &message, keep).map(|()| None)?),
+        })
+    }
+}
+
+fn long<'a, A: Args>(
     handler: LongRequest<A>,
     args: &'a A,
     payload: &'a [u8],

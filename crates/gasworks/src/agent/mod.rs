@@ -7,7 +7,7 @@ mod meet;
 mod negotiated;
 mod rma;
 
-pub(crate) use am::long;
+pub(crate) use am::send_owned_long;
 pub use meet::Phase;
 pub use negotiated::{PreparedLong, PreparedMedium};
 pub(crate) use rma::{bytes_of, place};
