@@ -36,8 +36,9 @@ enum Scenario {
     Exits { victim: usize },
 }
 
-/// That code.
+/// That code, and how that rank is called.
 const EXIT_CODE: i32 = 7;
+const EXITS: &str = "rank 1 (pid ";
 
 /// Ranks differ in what they do at start and end, modes in their locks.
 const SCENARIOS: &[Scenario] = &[
@@ -126,10 +127,7 @@ impl Scenario {
         };
         let who = format!("rank {} (pid ", self.victim());
         match (self, code) {
-            // All end with one code, whoever is killed on the way; each end is told.
-            (Scenario::Exits { .. }, KILLED | EXIT_CODE) => {
-                return Ok(said.iter().any(|line| line.contains(&who) && line.contains("SIGKILL")));
-            }
+            (Scenario::Exits { .. }, KILLED | EXIT_CODE) => return exited(&said, &who, code),
             (Scenario::Aborts, KILLED) if name == "bootstrap.abort" => one_line(&[&who, ABORTED])?,
             // The order goes out while the keeper is at work.
             (Scenario::Aborts, KILLED) if name.starts_with("keeper.") => one_line(&[&who])?,
@@ -143,6 +141,27 @@ impl Scenario {
         }
         Ok(code == KILLED)
     }
+}
+
+/// Whether `who` was killed in a job that somebody ends, by what gasrun `said`: each rank's end, and once more the one
+/// that was the job's.
+fn exited(said: &[&str], who: &str, code: i32) -> Result<bool> {
+    let with = |text: &str| said.iter().copied().filter(|line| line.contains(text)).collect::<Vec<_>>();
+    let (killed, exited) = (with("SIGKILL"), with(&format!("exited with code {EXIT_CODE}")));
+    ensure!(killed.iter().all(|line| line.contains(who)), "another rank was killed than {who}...): {said:?}");
+    if code == KILLED {
+        ensure!(killed.len() == 2, "code {code}, and a death was told {} times: {said:?}", killed.len());
+        return Ok(true);
+    }
+    // All end with one code, whoever is killed on the way.
+    ensure!(killed.len() < 2, "code {code}, and a death was told as the job's end: {said:?}");
+    let told = RANKS - killed.len() + 1;
+    ensure!(exited.len() == told, "{} ends with code {code} were told, not {told}: {said:?}", exited.len());
+    ensure!(
+        exited.iter().any(|line| line.contains(EXITS)),
+        "nobody said that the end was {EXITS}...)'s: {said:?}"
+    );
+    Ok(!killed.is_empty())
 }
 
 #[cfg(test)]
@@ -186,13 +205,33 @@ mod tests {
 
     #[test]
     fn an_end_with_a_victim_is_told_whatever_its_code() {
-        let exits = Scenario::Exits { victim: 1 };
-        let killed = "gasrun: rank 1 (pid 71) was killed by signal 9 (SIGKILL)\n";
-        for code in [KILLED, EXIT_CODE] {
-            assert!(exits.judge("keeper.finish", code, killed).unwrap());
-            assert!(!exits.judge("keeper.finish", code, &killed.replace("rank 1", "rank 2")).unwrap());
+        let end = |rank: usize, how: &str| format!("gasrun: rank {rank} (pid 7{rank}) {how}\n");
+        let killed = |rank| end(rank, "was killed by signal 9 (SIGKILL)");
+        let exited = |rank| end(rank, "exited with code 7");
+        let judge = |code, lines: &[String]| {
+            Scenario::Exits { victim: 2 }.judge("keeper.finish", code, &lines.concat())
+        };
+        let terminated = |rank| end(rank, "exited with code 143");
+        assert!(judge(KILLED, &[killed(2), killed(2), terminated(0), terminated(1)]).unwrap());
+        assert!(judge(EXIT_CODE, &[exited(0), exited(1), exited(1), killed(2)]).unwrap());
+        assert!(!judge(EXIT_CODE, &[exited(0), exited(1), exited(1), exited(2)]).unwrap());
+        for (code, lines) in [
+            // Nothing was said; nobody was killed, or another rank; the death was not the job's end.
+            (KILLED, &[][..]),
+            (KILLED, &[exited(0), exited(1), exited(1), exited(2)]),
+            (KILLED, &[killed(1), killed(1), terminated(0), terminated(2)]),
+            (KILLED, &[exited(0), exited(1), exited(1), killed(2)]),
+            // Nothing was said; a rank ended otherwise, or another one was killed; the death was the job's end.
+            (EXIT_CODE, &[]),
+            (EXIT_CODE, &[terminated(0), exited(1), exited(1), exited(2)]),
+            (EXIT_CODE, &[exited(0), exited(1), exited(1), killed(0)]),
+            (EXIT_CODE, &[exited(0), exited(1), killed(2), killed(2)]),
+            // The code was not said to be rank 1's.
+            (EXIT_CODE, &[exited(0), exited(0), exited(2), exited(2)]),
+            (0, &[exited(0), exited(1), exited(1), killed(2)]),
+        ] {
+            assert!(judge(code, lines).is_err(), "{code} {lines:?}");
         }
-        assert!(exits.judge("keeper.finish", 0, killed).is_err());
     }
 
     #[test]
