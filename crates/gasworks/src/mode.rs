@@ -14,7 +14,7 @@ pub trait ThreadMode: CoreMode {
     #[doc(hidden)]
     fn wire(wire: Pshm<Self>) -> Box<Self::Wire>;
     #[doc(hidden)]
-    fn barrier(barrier: ShmBarrier) -> Box<Self::Barrier>;
+    fn barrier(barrier: ShmBarrier<Self>) -> Box<Self::Barrier>;
     #[doc(hidden)]
     fn observed(wire: Observed<Self::Wire>) -> Box<Self::Wire>;
     #[doc(hidden)]
@@ -31,7 +31,7 @@ macro_rules! thread_mode {
             fn wire(wire: Pshm<Self>) -> Box<Self::Wire> {
                 Box::new(wire)
             }
-            fn barrier(barrier: ShmBarrier) -> Box<Self::Barrier> {
+            fn barrier(barrier: ShmBarrier<Self>) -> Box<Self::Barrier> {
                 Box::new(barrier)
             }
             fn observed(wire: Observed<Self::Wire>) -> Box<Self::Wire> {

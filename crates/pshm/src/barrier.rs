@@ -3,21 +3,24 @@
 use crate::region::{Host, Region};
 use gasworks_core::observe::{Standing, Witness};
 use gasworks_core::{Name, SharedBarrier};
+use gasworks_sync::Mode;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A barrier in shared memory.
+/// A barrier in shared memory. In `Par` any thread asks, in `Seq` one does.
 #[derive(Debug)]
-pub struct ShmBarrier {
+pub struct ShmBarrier<M: Mode> {
     host: Arc<Host>,
+    mode: PhantomData<M>,
 }
 
-impl ShmBarrier {
+impl<M: Mode> ShmBarrier<M> {
     pub(crate) fn new(host: Arc<Host>) -> Self {
-        Self { host }
+        Self { host, mode: PhantomData }
     }
 }
 
-impl SharedBarrier for ShmBarrier {
+impl<M: Mode> SharedBarrier for ShmBarrier<M> {
     #[inline]
     fn arrive(&self, name: Name) {
         if self.host.barrier.arrive(name) {
@@ -27,7 +30,7 @@ impl SharedBarrier for ShmBarrier {
 
     #[inline]
     fn done(&self) -> Option<Name> {
-        self.host.barrier.done()
+        if M::PARALLEL { self.host.barrier.done() } else { self.host.barrier.done_alone() }
     }
 }
 

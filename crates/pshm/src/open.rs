@@ -42,7 +42,7 @@ pub struct Opened<M: Mode> {
     /// Where everybody's segment is mapped here.
     pub peers: PeerTable,
     /// The barrier of the ranks.
-    pub barrier: ShmBarrier,
+    pub barrier: ShmBarrier<M>,
     /// What sees where this rank is in it.
     pub witness: Arc<dyn Witness>,
     /// What this rank's memory lies in.

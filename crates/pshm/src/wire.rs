@@ -466,7 +466,7 @@ impl<M: Mode> Wire for Pshm<M> {
             if !M::PARALLEL {
                 // A barrier that all have come to keeps a thread awake once, which now looks whether that is what it waits
                 // for. Of several threads one may have looked before they came, and would sleep on for another's look.
-                let _ = self.host.barrier.done();
+                let _ = self.host.barrier.done_alone();
             }
             // Something is on its way, perhaps from a sender that waits for this very core.
             std::thread::yield_now();

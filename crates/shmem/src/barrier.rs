@@ -187,14 +187,26 @@ impl<'a> Barrier<'a> {
     /// done.
     #[inline]
     pub fn done(&self) -> Option<Name> {
-        let phase = self.phase.load(Relaxed);
-        // What every rank did before it arrived is there, its name included.
-        if self.top.at.arrivals.events() < self.top.full(phase) {
-            return None;
-        }
+        let (phase, name) = self.complete()?;
         // Another thread of this rank may have finished this phase meanwhile, and a later one.
         self.finished.fetch_max(phase, Relaxed);
-        Some(Name::decode(self.top.at.name(phase).load(Relaxed)))
+        Some(name)
+    }
+
+    /// As [`done`](Self::done), without a bus lock, where one thread is the only one that asks.
+    #[inline]
+    pub fn done_alone(&self) -> Option<Name> {
+        let (phase, name) = self.complete()?;
+        self.finished.store(phase, Relaxed);
+        Some(name)
+    }
+
+    #[inline]
+    fn complete(&self) -> Option<(u64, Name)> {
+        let phase = self.phase.load(Relaxed);
+        // What every rank did before it arrived is there, its name included.
+        (self.top.at.arrivals.events() >= self.top.full(phase))
+            .then(|| (phase, Name::decode(self.top.at.name(phase).load(Relaxed))))
     }
 
     /// How many phases this rank has begun, and whether it has not seen yet that the last is complete: for whoever looks

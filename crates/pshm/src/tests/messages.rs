@@ -131,7 +131,7 @@ fn all_to_all_64_ranks() {
 fn par_is_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<Pshm<Par>>();
-    shared::<ShmBarrier>();
+    shared::<ShmBarrier<Par>>();
     fake::run::<Par, _>(2, CONFIG, |me, opened| {
         const EACH: u64 = 400;
         let wire = &opened.wire;
