@@ -3,7 +3,7 @@
 //! The ranks form a star: rank 0, the leader, listens on an abstract socket, and each other rank, a follower, keeps a
 //! connection to it. A word is eight bytes. A connection that ends without [`Word::Bye`] means that its rank is gone.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use gasworks_os::process;
@@ -73,12 +73,19 @@ pub(crate) struct Line {
     stream: Stream,
     /// The other process, for signals; 0 where it is in another name space of processes.
     pub(crate) pid: i32,
+    /// A handle on it, if the system gives one: a child that it has forked keeps the stream open when it has ended.
+    process: Option<OwnedFd>,
 }
 
 impl Line {
     fn new(stream: Stream, user: u32) -> Option<Self> {
         let peer = stream.peer().ok()?;
-        (peer.uid == user).then_some(Self { stream, pid: peer.pid })
+        (peer.uid == user).then(|| Self { stream, pid: peer.pid, process: process::open(peer.pid).ok() })
+    }
+
+    /// What is readable when there is something to hear.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        std::iter::once(self.stream.as_fd()).chain(self.process.as_ref().map(AsFd::as_fd))
     }
 
     /// Sends a word. A failure shows as the end of the connection.
@@ -86,17 +93,12 @@ impl Line {
         let _ = self.stream.send_fds(&word.encode(), &[], Instant::now() + REST);
     }
 
-    /// The next word of a connection that is readable; `None` if it has ended.
+    /// The next word where there is something to hear; `None` if the connection, or the process, has ended and
+    /// nothing is left.
     pub(crate) fn hear(&self) -> Option<Word> {
         let mut bytes = [0; LEN];
         self.stream.recv_fds(&mut bytes, 0, Instant::now() + REST).ok()?;
         Word::decode(bytes)
-    }
-}
-
-impl AsFd for Line {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
     }
 }
 

@@ -103,10 +103,10 @@ impl Star {
     pub(super) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         match self {
             Star::Alone => Vec::new(),
-            Star::Follower(follower) => follower.line.iter().map(AsFd::as_fd).collect(),
+            Star::Follower(follower) => follower.line.iter().flat_map(Line::descriptors).collect(),
             Star::Leader(leader) => {
                 let lines = leader.seats.iter().filter_map(|seat| seat.line.as_ref());
-                let lines = leader.strangers.iter().chain(lines).map(AsFd::as_fd);
+                let lines = leader.strangers.iter().chain(lines).flat_map(Line::descriptors);
                 leader.listener.iter().map(AsFd::as_fd).chain(lines).collect()
             }
         }
@@ -148,7 +148,7 @@ impl Star {
     /// Signals the processes that are still there and not ready, and lets them run, should they be stopped.
     pub(super) fn signal(&self, signal: Signal) {
         let send = |line: &Line| {
-            // Its connection is open, so the number is still its own. 0 and 1 mean something else to the system.
+            // Its end would have ended the line, so the number is still its own. 0 and 1 mean something else to the system.
             if line.pid > 1 {
                 let _ = kill(Pid::from_raw(line.pid), signal);
                 let _ = kill(Pid::from_raw(line.pid), Signal::SIGCONT);
@@ -173,14 +173,18 @@ impl Star {
     }
 }
 
+/// Whether there is something to hear on a line: takes what is said of each of its descriptors.
+fn speaks(line: &Line, ready: &mut impl Iterator<Item = bool>) -> bool {
+    line.descriptors().fold(false, |any, _| ready.next().unwrap_or(false) | any)
+}
+
 impl Leader {
     fn turn(&mut self, ready: &[bool], heard: &mut Vec<Heard>) {
         let mut ready = ready.iter().copied();
-        let mut is_ready = || ready.next().unwrap_or(false);
-        let knocks = self.listener.is_some() && is_ready();
-        let strangers: Vec<bool> = self.strangers.iter().map(|_| is_ready()).collect();
+        let knocks = self.listener.is_some() && ready.next().unwrap_or(false);
+        let strangers: Vec<bool> = self.strangers.iter().map(|line| speaks(line, &mut ready)).collect();
         for (rank, seat) in (0u32..).zip(&mut self.seats) {
-            if seat.line.is_some() && is_ready() {
+            if seat.line.as_ref().is_some_and(|line| speaks(line, &mut ready)) {
                 seat.turn(rank, heard);
             }
         }
@@ -277,7 +281,7 @@ impl Follower {
             }
             return;
         };
-        if ready.first() != Some(&true) {
+        if !speaks(line, &mut ready.iter().copied()) {
             return;
         }
         match line.hear() {

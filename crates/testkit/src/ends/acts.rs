@@ -7,6 +7,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+/// How long a child outlives its rank, about; whoever has not noticed the rank's end by then never will.
+const CHILD: Duration = Duration::from_secs(2);
 /// Longer than any of these jobs may take.
 const FOR_EVER: Duration = Duration::from_secs(30);
 
@@ -40,9 +42,13 @@ fn rank_told() -> u32 {
 
 /// Looks at nothing until the end.
 fn compute() -> ! {
+    compute_for(FOR_EVER)
+}
+
+fn compute_for(length: Duration) -> ! {
     let begun = Instant::now();
     let mut sum = 0u64;
-    while begun.elapsed() < FOR_EVER {
+    while begun.elapsed() < length {
         for n in 0..100_000u64 {
             sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(n));
         }
@@ -236,6 +242,8 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
                 return agent.wait_until(|| false);
             }
         }
+        "sigkill-with-child" if acts => fork_a_child(CHILD),
+        "sigkill-with-child" => compute_for(CHILD),
         "quit-handler" if !acts => print!("what was printed before"),
         "stopped" | "stopped-zero" if me == other => raise(Signal::SIGSTOP),
         "return-not-caught" if !acts => {
@@ -285,12 +293,26 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
         "sigint" => signalled(Signal::SIGINT),
         "sigquit" => signalled(Signal::SIGQUIT),
         "sighup" => signalled(Signal::SIGHUP),
-        "sigkill" | "sigkill-after-exit-zero" => signalled(Signal::SIGKILL),
+        "sigkill" | "sigkill-after-exit-zero" | "sigkill-with-child" => signalled(Signal::SIGKILL),
         "sigsegv" => signalled(Signal::SIGSEGV),
         "libc-abort" => std::process::abort(),
         other => {
             let _ = std::io::stdout().flush();
             Err(Error::Program(format!("no case {other:?}")))
+        }
+    }
+}
+
+/// Leaves a child that has all that this process has open, and lives longer than `than`.
+fn fork_a_child(than: Duration) {
+    // SAFETY: N3: the child closes what the launcher may wait for, sleeps, and ends.
+    unsafe {
+        if let Ok(nix::unistd::ForkResult::Child) = nix::unistd::fork() {
+            (0..3).for_each(|stream| {
+                nix::libc::close(stream);
+            });
+            nix::libc::sleep(than.as_secs() as u32 + 1);
+            nix::libc::_exit(0)
         }
     }
 }

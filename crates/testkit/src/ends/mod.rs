@@ -5,6 +5,7 @@
 //! # Invariants
 //! N1. Handlers of signals are functions that make async-signal-safe calls, or none that returns.
 //! N2. Calls that take numbers only touch no memory of ours; a text that is written is a constant.
+//! N3. A forked child makes async-signal-safe calls only, and ends by itself.
 
 #[allow(unsafe_code)]
 mod acts;
@@ -38,7 +39,8 @@ pub struct Case {
 impl Case {
     /// Whether the rank that acts is gone without a word.
     fn vanishes(&self) -> bool {
-        ["sigkill", "sigkill-after-exit-zero", "sigsegv", "libc-abort"].contains(&self.name)
+        ["sigkill", "sigkill-after-exit-zero", "sigkill-with-child", "sigsegv", "libc-abort"]
+            .contains(&self.name)
     }
 
     /// Whether ranks may leave the job and go on.
@@ -97,6 +99,7 @@ pub const CASES: &[Case] = &[
     fails("sighup", &[128 + 1]),
     fails("sigkill", &[128 + 9]),
     fails("sigkill-after-exit-zero", &[128 + 9]),
+    fails("sigkill-with-child", &[128 + 9]),
     fails("sigsegv", &[128 + 11]),
     fails("libc-abort", &[128 + 6]),
     Case { said: &["quit handler ran", "what was printed before"], ..fails("quit-handler", &[7]) },
