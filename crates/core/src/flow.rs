@@ -20,7 +20,7 @@ const DEPTH: Setting = Setting {
     kind: Kind::Number { min: 1, max: 4096 },
     default: "",
     unit: "requests",
-    meaning: "requests that may be under way from one rank to one other; 64 over pshm, elsewhere 12",
+    meaning: "requests that may be under way from one rank to one other; 256 over pshm, elsewhere 12",
     reader: "core",
 };
 const TOTAL: Setting = Setting {

@@ -527,9 +527,10 @@ impl<'a> Inbox<'a> {
         message.head_len = flag.head;
         message.inline_len = if flag.block { 0 } else { flag.inline };
         // What shares the flag's line is here, needed or not; more is fetched only for a long head.
-        let words = if head <= 8 * LINE { LINE } else { MAX_HEAD / 8 };
         copy_out(&mut message.head[..LINE], &slot.words[1..=LINE]);
-        copy_out(&mut message.head[LINE..words], &slot.words[1 + LINE..=words]);
+        if head > 8 * LINE {
+            copy_out(&mut message.head[LINE..], &slot.words[1 + LINE..]);
+        }
         let after = 1 + head.div_ceil(8);
         message.block = None;
         if flag.block {

@@ -118,7 +118,7 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Sends a message that is no Long, with what credits are owed to its target.
-    #[inline]
+    #[inline(always)]
     fn send_packet(&self, to: Rank, class: Class, message: &Outgoing<'_>, own: Returned) -> Result<(), Stop> {
         let &Outgoing { category, handler, args, payload, .. } = message;
         let returned = self.with_owed(to, own);

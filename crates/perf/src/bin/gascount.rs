@@ -42,6 +42,9 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
+/// So many requests leave before any is handled: half of what may be under way.
+const FLOOD: u64 = 32;
+
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
@@ -133,6 +136,13 @@ fn run() -> Result<()> {
             agent.request_short(to, short, number)?;
             wait(&agent, &handled, number)
         })?,
+        "short-flood" => {
+            each(times, |number| {
+                agent.request_short(to, short, number)?;
+                if number.is_multiple_of(FLOOD) { wait(&agent, &handled, number) } else { Ok(()) }
+            })?;
+            wait(&agent, &handled, times)?;
+        }
         "short-round-trip" => each(times, |number| {
             agent.request_short(to, ping, number)?;
             wait(&agent, &replied, number)
