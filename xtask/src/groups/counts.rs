@@ -21,6 +21,7 @@ const OPERATIONS: &[&str] = &[
     "poll",
     "barrier",
     "short-request",
+    "short-flood",
     "short-round-trip",
     "medium-8",
     "medium-512",
