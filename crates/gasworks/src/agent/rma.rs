@@ -14,13 +14,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[inline(always)]
     pub fn put<T: Pod>(&self, target: GlobalPtr<T>, source: &[T]) -> Result<(), Error> {
         let source = bytemuck::cast_slice(source);
-        match self.peers.open(target.rank(), target.offset(), source.len()) {
-            Some(place) => {
-                place.write(source);
-                Ok(())
-            }
-            None => Ok(rma::put(self.engine(), target.rank(), target.offset(), source)?),
-        }
+        Ok(rma::put_by(self.peers, self.engine(), target.rank(), target.offset(), source)?)
     }
 
     /// Gets values into `target`.
@@ -30,13 +24,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[inline(always)]
     pub fn get<T: Pod>(&self, source: GlobalPtr<T>, target: &mut [T]) -> Result<(), Error> {
         let target = bytemuck::cast_slice_mut(target);
-        match self.peers.open(source.rank(), source.offset(), target.len()) {
-            Some(place) => {
-                place.read(target);
-                Ok(())
-            }
-            None => Ok(rma::get(self.engine(), source.rank(), source.offset(), target)?),
-        }
+        Ok(rma::get_by(self.peers, self.engine(), source.rank(), source.offset(), target)?)
     }
 
     /// Puts one value.
