@@ -105,6 +105,8 @@ pub struct Plan {
     pub single: bool,
     /// Operations of the job for each that a leader counts.
     pub each: f64,
+    /// The fewest operations of a block, where fewer would measure something else.
+    pub least: u64,
     /// The most operations in a block.
     pub most: u64,
 }
@@ -121,6 +123,7 @@ impl Plan {
             sum: Sum::Mean,
             single: false,
             each: 1.0,
+            least: 1,
             most: 50_000_000,
         }
     }
@@ -326,14 +329,14 @@ impl<'a, M: PerfMode> Session<'a, M> {
     /// Warms up, and finds how many operations take as long as a block should.
     fn settle(&self, plan: &Plan, block: &mut impl FnMut(&mut Block) -> Result<f64>) -> Result<u64> {
         let fixed = self.options.iters.map(|n| n.min(plan.most));
-        let mut n = fixed.unwrap_or(1);
+        let mut n = fixed.unwrap_or(plan.least);
         loop {
             self.agent.barrier()?;
             let took = block(&mut Block::of(n))?;
             if self.rank() == 0 {
                 let wanted = n as f64 * BLOCK / took.max(1.0);
                 // Never many times more than has been tried: the first operations are slow.
-                let next = (wanted as u64).clamp(1, 16 * n).min(plan.most);
+                let next = (wanted as u64).clamp(1, 16 * n).max(plan.least).min(plan.most);
                 let settled = fixed.is_some() || took > BLOCK / 2.0 || next <= n;
                 let next = fixed.unwrap_or(next) | if settled { SETTLED } else { 0 };
                 for rank in 0..self.ranks() {

@@ -103,8 +103,9 @@ pub(crate) struct Layout {
 impl Shape {
     /// Lays a rank's file out; `None` if no address space holds it.
     pub(crate) fn lay_out(&self) -> Option<Layout> {
-        // Enough for eight peers that use all their credits at once; more of them meet a busy wire.
-        let requests = (self.depth.clamp(1, 512) as usize * 8).next_power_of_two().clamp(256, 4096);
+        // Enough for two peers that use all their credits at once; more of them meet a busy wire. Not for more: a sender goes
+        // through all slots, and what it has not touched before costs a page fault, and later the caches.
+        let requests = (self.depth.clamp(1, 2048) as usize * 2).next_power_of_two().clamp(256, 4096);
         let replies = (self.total.clamp(1, 1 << 20) as usize).next_power_of_two();
         let reply_count = self.total.clamp(1, 1 << 20) + SLACK;
         let large = (2 * self.volume / MAX_MEDIUM as u64).clamp(16, 128) as u32;

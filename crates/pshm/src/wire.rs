@@ -226,7 +226,7 @@ impl<M: Mode> Pshm<M> {
             return Err(WireError::TooLarge { transport: NAME, len: payload.len(), max: MAX_MEDIUM });
         }
         let (index, bytes) = self.claim(to, peer, class, payload.len())?;
-        bytes.write(payload);
+        bytes.write_away(payload);
         Ok(Block { index, len: payload.len() as u32 })
     }
 
