@@ -18,7 +18,8 @@ the processors move, and only figures with the same one can be compared.
   am-bandwidth   the same for Mediums: payload unread, and read and checked
   put-latency    blocking puts in a loop over places that are known at run time only
   get-latency    the same for gets
-  put-bandwidth  blocking puts by size, one place (warm) and walking on (cold), beside copies in local memory
+  put-bandwidth  blocking puts by size, in places that the first cache holds (warm) and walking on
+                 (cold), beside copies in local memory
   get-bandwidth  the same for gets
   barrier        the barrier of all ranks
   atomic         fetch-and-add by request and reply (the library has no remote atomics yet), beside the processor's own

@@ -71,7 +71,7 @@ pub struct Credits<M: Mode = Par> {
     out: Box<[AtomicU64]>,
     /// Counted only where the total is a limit.
     total_out: AtomicU32,
-    /// Whether it is: a few peers, each at its own limit, may stay below it.
+    /// Whether it is: a few peers, each at its own limit, may not exceed it.
     limits_all: bool,
     depth: u32,
     total: u32,
@@ -93,7 +93,7 @@ impl<M: Mode> Credits<M> {
         Self {
             out: (0..peers).map(|_| AtomicU64::new(0)).collect(),
             total_out: AtomicU32::new(0),
-            limits_all: u64::from(total) <= u64::from(peers) * u64::from(depth.min(MAX_COUNT)),
+            limits_all: u64::from(total) < u64::from(peers) * u64::from(depth.min(MAX_COUNT)),
             depth: depth.min(MAX_COUNT),
             total,
             volume: volume.min(MAX_BYTES),
@@ -271,14 +271,14 @@ impl<M: Mode> Owed<M> {
         Self { owed, owing: AtomicU32::new(0), mode: PhantomData }
     }
 
-    /// Notes that a request of `bytes` has been handled and not replied to. Returns how many credits `peer` is owed
-    /// now.
+    /// Notes that `count` requests of together `bytes` have been handled and not replied to. Returns how many credits
+    /// `peer` is owed now.
     ///
     /// # Panics
     /// If there is no such peer.
     #[inline]
-    pub fn owe(&self, peer: u32, bytes: u32) -> u32 {
-        self.add(peer, 1, bytes.into())
+    pub fn owe(&self, peer: u32, count: u32, bytes: u64) -> u32 {
+        self.add(peer, count, bytes)
     }
 
     /// Puts back what was [collected](Self::collect) and could not be returned.

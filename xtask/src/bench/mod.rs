@@ -147,7 +147,13 @@ impl Bench {
         let record = Record {
             when: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()),
             machine: place::machine(),
-            commit: Cmd::new("git").words("rev-parse --short HEAD").read().unwrap_or_default().trim().into(),
+            // Of a tree that has been changed it says so.
+            commit: Cmd::new("git")
+                .words("describe --always --dirty --exclude *")
+                .read()
+                .unwrap_or_default()
+                .trim()
+                .into(),
             peers: two.iter().map(|p| p.version.clone()).collect(),
             notes,
             ..Record::default()
@@ -224,7 +230,8 @@ impl Bench {
         }
         let questions = questions(&mut self.line, probes)?;
         let mut prober = Prober { line: &mut self.line, questions };
-        let turns = turns::take(&self.ours, group, &mut asked, &mut prober, self.effort.turns, 2)?;
+        let wanted = if group.scatters { 3 * self.effort.turns } else { self.effort.turns };
+        let turns = turns::take(&self.ours, group, &mut asked, &mut prober, wanted, 2)?;
         let judge = Judge::new(&self.baseline, group, &turns, self.effort.pairs);
         let void = judge.void();
         for (peer, wanted) in &void {
@@ -255,7 +262,7 @@ impl Bench {
     }
 
     fn jobs(&mut self) {
-        let (turns, pairs) = (self.effort.turns.max(25), self.effort.pairs);
+        let (turns, pairs) = (3 * self.effort.turns, self.effort.pairs);
         eprintln!("start-up and memory of whole jobs");
         let startup = jobs::startup(&self.ours, &self.folder, turns, &mut self.record.rows, pairs);
         let mut verdicts = startup.unwrap_or_else(|error| vec![failed("start-up", &error)]);

@@ -69,6 +69,8 @@ pub struct Group {
     pub checks: &'static [Check],
     /// Whether a quick run has it.
     pub quick: bool,
+    /// Whether its figures scatter so much that it needs more turns than others.
+    pub scatters: bool,
 }
 
 const fn two(args: &'static str) -> Launch {
@@ -100,6 +102,7 @@ const GROUP: Group = Group {
     recorded: None,
     checks: &[],
     quick: false,
+    scatters: false,
 };
 
 macro_rules! copies {
@@ -173,6 +176,7 @@ macro_rules! medium {
                 ),
             ],
             quick: $quick,
+            scatters: $bytes == 8,
             ..GROUP
         }
     };
@@ -236,6 +240,7 @@ pub const GROUPS: &[Group] = &[
     copies!("get", "get-bandwidth", "get-latency", 67108864, "64 MiB", false),
     Group {
         name: "barrier, 2 ranks",
+        scatters: true,
         launches: &[two("barrier"), two("raw --variant raw-barrier")],
         question: Some(("barrier", 0, 2)),
         checks: &[
@@ -252,6 +257,7 @@ pub const GROUPS: &[Group] = &[
     },
     Group {
         name: "barrier, 4 ranks on 2 cores",
+        scatters: true,
         place: Place::Ordinary,
         launches: &[Launch { ranks: 4, args: "barrier" }],
         question: Some(("barrier", 0, 4)),
@@ -266,6 +272,7 @@ pub const GROUPS: &[Group] = &[
     },
     Group {
         name: "round trip, 4 ranks on 2 cores",
+        scatters: true,
         place: Place::Ordinary,
         launches: &[Launch { ranks: 4, args: "am-latency --variant short" }],
         question: Some(("am-latency", 8, 4)),
@@ -288,6 +295,7 @@ pub const GROUPS: &[Group] = &[
     },
     Group {
         name: "64 ranks on 2 cores",
+        scatters: true,
         place: Place::Ordinary,
         launches: &[Launch { ranks: 64, args: "am-rate --variant short" }, two("am-rate --variant short")],
         checks: &[to(
@@ -329,6 +337,7 @@ pub const GROUPS: &[Group] = &[
     },
     Group {
         name: "wake",
+        scatters: true,
         launches: &[two("wake")],
         checks: &[
             to(
