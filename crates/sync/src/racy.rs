@@ -95,7 +95,7 @@ impl RawBytes {
         #[cfg(all(target_arch = "x86_64", not(any(miri, gasworks_tsan))))]
         if source.len() >= STRING && std::arch::is_x86_feature_detected!("ermsb") {
             assert!(source.len() <= self.len, "a copy of {} bytes into {}", source.len(), self.len);
-            // SAFETY: as in `write`; the direction flag is clear at every call.
+            // SAFETY: Y1 for the target, a borrow for the source, as in `write`; the direction flag is clear at every call.
             unsafe {
                 core::arch::asm!(
                     "rep movsb",
