@@ -24,7 +24,7 @@ fn a_segment_larger_than_memory_is_refused_on_every_rank() {
 #[test]
 fn a_segment_larger_than_the_pool_of_huge_pages_is_refused_or_lies_elsewhere() {
     let [required, tried] = [HugePages::Require, HugePages::Try].map(|huge_pages| {
-        let memory = Memory { huge_pages, ..Memory::of(1 << 45) };
+        let memory = Memory { huge_pages, ..Memory::of(1 << 42) };
         let refuse = |rank| open::<Seq>(&rank, &Config { memory, ..CONFIG }).expect_err("too large");
         fake::each(1, refuse).remove(0)
     });
