@@ -27,7 +27,7 @@ pub const MAX_MEDIUM: usize = LARGEST;
 /// do not fetch the same line from each other all the time; so a window of 64 carries twice what 12 do. And where ranks
 /// share cores, a window is what a rank gets done before another one has the core: 64 ranks on 2 cores carry twice as much
 /// with 256 as with 64.
-pub const FLOW: Flow = Flow { depth: 256, total: 512, volume: 12 * MAX_MEDIUM as u64 };
+pub const FLOW: Flow = Flow { depth: 256, total: 256, volume: 12 * MAX_MEDIUM as u64 };
 
 /// Blocks that are claimed at a time: those whose flags share a cache line.
 const STOCK: u32 = 16;

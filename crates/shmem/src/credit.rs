@@ -71,7 +71,7 @@ pub struct Credits<M: Mode = Par> {
     out: Box<[AtomicU64]>,
     /// Counted only where the total is a limit.
     total_out: AtomicU32,
-    /// Whether it is: a few peers, each at its own limit, may not exceed it.
+    /// Whether it is: a few peers, each at its own limit, may stay below it.
     limits_all: bool,
     depth: u32,
     total: u32,
@@ -93,7 +93,7 @@ impl<M: Mode> Credits<M> {
         Self {
             out: (0..peers).map(|_| AtomicU64::new(0)).collect(),
             total_out: AtomicU32::new(0),
-            limits_all: u64::from(total) < u64::from(peers) * u64::from(depth.min(MAX_COUNT)),
+            limits_all: u64::from(total) <= u64::from(peers) * u64::from(depth.min(MAX_COUNT)),
             depth: depth.min(MAX_COUNT),
             total,
             volume: volume.min(MAX_BYTES),

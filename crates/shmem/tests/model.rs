@@ -31,10 +31,8 @@ impl Ledger {
     fn take(&mut self, peer: u32, bytes: u32) -> Result<(), Exhausted> {
         let (depth, total, volume) = self.limits;
         let all = self.total();
-        // Where all peers together cannot exceed it, it is no limit of its own.
-        let limits_all = total < depth * self.out.len() as u32;
         let (count, weight) = &mut self.out[peer as usize];
-        if all >= total && limits_all {
+        if all >= total {
             Err(Exhausted::Total)
         } else if *count >= depth {
             Err(Exhausted::Peer)
