@@ -271,14 +271,14 @@ impl<M: Mode> Owed<M> {
         Self { owed, owing: AtomicU32::new(0), mode: PhantomData }
     }
 
-    /// Notes that `count` requests of together `bytes` have been handled and not replied to. Returns how many credits
-    /// `peer` is owed now.
+    /// Notes that a request of `bytes` has been handled and not replied to. Returns how many credits `peer` is owed
+    /// now.
     ///
     /// # Panics
     /// If there is no such peer.
     #[inline]
-    pub fn owe(&self, peer: u32, count: u32, bytes: u64) -> u32 {
-        self.add(peer, count, bytes)
+    pub fn owe(&self, peer: u32, bytes: u32) -> u32 {
+        self.add(peer, 1, bytes.into())
     }
 
     /// Puts back what was [collected](Self::collect) and could not be returned.

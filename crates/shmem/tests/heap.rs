@@ -273,7 +273,7 @@ fn credits_bound_what_is_out_and_all_come_back() {
                         watchdog.spin();
                     }
                     assert!(in_flight[peer as usize].fetch_add(1, Relaxed) < 3);
-                    owed.owe(peer, 1, 30);
+                    owed.owe(peer, 30);
                 }
             });
         }

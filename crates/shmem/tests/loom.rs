@@ -654,7 +654,7 @@ fn owed_carries_and_loses_nothing() {
         let other = shared.clone();
         let handler = thread::spawn(move || {
             other.1.write(1);
-            other.0.owe(1, 1, 7)
+            other.0.owe(1, 7)
         });
         let (count, bytes) = shared.0.collect(1, 9);
         if count == 1 {

@@ -189,7 +189,7 @@ impl<M: CoreMode> Engine<M> {
             }))
         };
         let outcome = outcome.unwrap_or_else(|panic| Err(panicked(from, &entry.signature, &*panic)));
-        if !reply && !replied.get() && self.owed.owe(from, 1, packet.len() as u64) >= self.return_at {
+        if !reply && !replied.get() && self.owed.owe(from, packet.len() as u32) >= self.return_at {
             return outcome.and(self.return_credits(from));
         }
         outcome

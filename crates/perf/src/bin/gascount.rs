@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// So many requests leave before any is handled: half of what may be under way.
+/// So many requests leave before any is handled.
 const FLOOD: u64 = 32;
 
 fn main() -> ExitCode {
