@@ -29,7 +29,7 @@ const TOTAL: Setting = Setting {
     kind: Kind::Number { min: 1, max: 65536 },
     default: "",
     unit: "requests",
-    meaning: "requests that may be under way from one rank to all others; 256 over pshm, elsewhere 64",
+    meaning: "requests that may be under way from one rank to all others; 512 over pshm, elsewhere 64",
     reader: "core",
 };
 const SPACE: Setting = Setting {

@@ -50,7 +50,7 @@ pub type Rank = u32;
 /// change threads.
 pub trait CoreMode: Mode + Sized {
     /// A transport.
-    type Wire: Wire + ?Sized;
+    type Wire: Wire<Self> + ?Sized;
     /// A network interface.
     type Nic: gasworks_rdma::Nic + ?Sized;
     /// A barrier in shared memory.
@@ -74,7 +74,7 @@ pub trait CoreMode: Mode + Sized {
 macro_rules! core_mode {
     ($mode:ident, $shared:ident, $lock:ident, ($($auto:ident)*), ($($function:ident)*)) => {
         impl CoreMode for $mode {
-            type Wire = dyn Wire $(+ $auto)*;
+            type Wire = dyn Wire<$mode> $(+ $auto)*;
             type Nic = dyn gasworks_rdma::Nic $(+ $auto)*;
             type Barrier = dyn SharedBarrier $(+ $auto)*;
             type Function = dyn for<'a> Fn(Incoming<'a, $mode>) -> Result<(), Box<Error>> $(+ $function)*;

@@ -1,6 +1,7 @@
 //! Which transport reaches which peer.
 
-use crate::{Arrived, CoreMode, Rank, Wire, WireError};
+use crate::{CoreMode, Rank, Wire};
+use gasworks_shmem::queues::Queues;
 use std::time::Duration;
 
 /// The transports of a job and, for each peer, the one that reaches it.
@@ -25,20 +26,16 @@ impl<M: CoreMode> Router<M> {
         &self.wires[usize::from(self.route[rank as usize])]
     }
 
-    /// Whether no wire has anything, by a look.
+    /// Whether nothing has come, as far as a look can tell.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.wires.iter().all(|wire| wire.is_idle())
+        self.wires.iter().all(|wire| wire.queues().is_some_and(Queues::is_idle))
     }
 
-    /// Polls every wire.
+    /// All of them.
     #[inline]
-    pub(crate) fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
-        let mut handled = 0;
-        for wire in &self.wires {
-            handled += wire.poll(burst, sink)?;
-        }
-        Ok(handled)
+    pub(crate) fn wires(&self) -> impl Iterator<Item = &M::Wire> {
+        self.wires.iter().map(|wire| &**wire)
     }
 
     /// Sleeps on the first wire. With more than one the sleep is short, since the others cannot end it.

@@ -9,7 +9,10 @@
 
 use crate::Rank;
 use gasworks_shmem::barrier::Name;
-use gasworks_sync::{Lent, RawBytes};
+use gasworks_shmem::doorbell::Doorbell;
+use gasworks_shmem::queues::Queues;
+use gasworks_sock::sleeper;
+use gasworks_sync::{Lent, Mode, RawBytes};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -51,7 +54,7 @@ pub struct Reservation {
 }
 
 /// A message that has arrived. It is gone when the sink returns.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Arrived<'a> {
     /// From whom, as far as the transport knows: over shared memory, by the sender's own word. It is a rank of the job.
     pub from: Rank,
@@ -108,8 +111,16 @@ pub(crate) fn head_of(word: u64, args: &[u8]) -> ([u8; MAX_HEAD], usize) {
     (head, len)
 }
 
-/// A transport of active messages.
-pub trait Wire {
+/// Wakes the threads that sleep at a bell, if any do.
+#[cold]
+pub fn ring(bell: &Doorbell) {
+    if bell.ring() {
+        sleeper::ring(bell.word());
+    }
+}
+
+/// A transport of active messages, for threads as `M` has them.
+pub trait Wire<M: Mode> {
     /// The transport's name: `pshm`, `simnet`.
     fn name(&self) -> &'static str;
     /// What it admits.
@@ -138,10 +149,11 @@ pub trait Wire {
     }
     /// Gives room back unused.
     fn cancel(&self, reservation: Reservation);
-    /// Whether nothing has arrived, by the shortest look there is; `false` where there is none.
+    /// The queues themselves, where the peers that this transport reaches are mapped: short messages then go through them
+    /// without another call, as puts go to a mapped segment. Whoever has nothing to do with them keeps this `None`.
     #[inline]
-    fn is_idle(&self) -> bool {
-        false
+    fn queues(&self) -> Option<&Queues<'_, M>> {
+        None
     }
     /// Hands up to `burst` arrived messages to `sink`, one at a time; returns how many. The payload is freed when
     /// the sink returns.

@@ -8,7 +8,7 @@ use gasworks_core::{
 use gasworks_memory::{Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use gasworks_sync::{Lent, Par, RawBytes};
+use gasworks_sync::{Lent, Mode, Par, RawBytes};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Fickle {
     }
 }
 
-impl Wire for Fickle {
+impl<M: Mode> Wire<M> for Fickle {
     fn name(&self) -> &'static str {
         "fickle"
     }
@@ -158,7 +158,7 @@ fn engine_with(mapped: bool, len: u64) -> (Engine<Par>, Fickle, u8) {
     let at_once = Policy { spins: 0, yields: 0, ..Policy::for_host(1, 1) };
     let parts = Parts {
         rank: 0,
-        wires: vec![Box::new(wire.clone()) as Box<dyn Wire + Send + Sync>],
+        wires: vec![Box::new(wire.clone()) as Box<dyn Wire<Par> + Send + Sync>],
         route: vec![0, 0],
         peers: PeerTable::growing(peers, Arc::new(lengths)),
         rdma: (!mapped).then(|| nic.expect("it needs no memory")),

@@ -34,7 +34,7 @@ fn engine(rank: &SimRank, algorithm: Algorithm) -> Result<(Engine<Seq>, Barrier<
     })?;
     let parts = Parts {
         rank: rank.rank(),
-        wires: vec![Box::new(rank.wire()) as Box<dyn Wire>],
+        wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
         route: vec![0; ranks as usize],
         peers: PeerTable::new((0..ranks).map(peer).collect(), Arc::new(rank.clone())),
         rdma: None,
@@ -194,7 +194,7 @@ fn woken(fails: bool) {
             Peer { mapped: RawBytes::EMPTY, len: 0, remote_base: 0, key: Vec::new(), flags: PeerFlags::SELF };
         let parts = Parts {
             rank: 0,
-            wires: vec![Box::new(rank.wire()) as Box<dyn Wire + Send + Sync>],
+            wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Par> + Send + Sync>],
             route: vec![0],
             peers: PeerTable::new(vec![own], Arc::new(())),
             rdma: None,

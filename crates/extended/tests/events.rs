@@ -22,7 +22,7 @@ fn engine(rank: &SimRank) -> Result<Engine<Seq>, Error> {
     let own = Peer { mapped: RawBytes::EMPTY, len, remote_base: 0, key: key.0, flags };
     let parts = Parts {
         rank: 0,
-        wires: vec![Box::new(rank.wire()) as Box<dyn Wire>],
+        wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
         route: vec![0],
         peers: PeerTable::new(vec![own], Arc::new(rank.clone())),
         rdma: Some(rdma),

@@ -85,6 +85,7 @@ impl<M: ThreadMode> Request<'_, M> {
         self.0.token()
     }
 
+    #[inline(always)]
     fn reply<B: Args>(
         self,
         category: Category,

@@ -70,7 +70,7 @@ impl Bootstrap for Two {
     }
 }
 
-fn send(wire: &impl Wire, to: u32, class: Class, bytes: &[u8]) {
+fn send<M: Mode>(wire: &impl Wire<M>, to: u32, class: Class, bytes: &[u8]) {
     let room = loop {
         if let Ok(room) = wire.reserve(to, class, bytes.len()) {
             break room;
@@ -81,7 +81,7 @@ fn send(wire: &impl Wire, to: u32, class: Class, bytes: &[u8]) {
 }
 
 /// A request from rank 0, replied to with as much from inside the sink.
-fn round_trips(wire: &impl Wire, me: u32, bytes: &[u8]) -> f64 {
+fn round_trips<M: Mode>(wire: &impl Wire<M>, me: u32, bytes: &[u8]) -> f64 {
     let mut buffer = vec![0; bytes.len()];
     let start = Instant::now();
     for _ in 0..TRIPS {
@@ -100,7 +100,7 @@ fn round_trips(wire: &impl Wire, me: u32, bytes: &[u8]) -> f64 {
     start.elapsed().as_nanos() as f64 / TRIPS as f64
 }
 
-fn flood(wire: &impl Wire, me: u32, bytes: &[u8], (window, batch): (usize, usize)) -> f64 {
+fn flood<M: Mode>(wire: &impl Wire<M>, me: u32, bytes: &[u8], (window, batch): (usize, usize)) -> f64 {
     let mut buffer = vec![0; bytes.len()];
     let start = Instant::now();
     let (mut credits, mut taken, mut returned) = (window, 0, 0);

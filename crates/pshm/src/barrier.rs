@@ -1,7 +1,8 @@
 //! The barrier of the ranks that share memory.
 
-use crate::region::{Host, Region};
+use crate::region::Host;
 use gasworks_core::observe::{Standing, Witness};
+use gasworks_core::wire::ring;
 use gasworks_core::{Name, SharedBarrier};
 use gasworks_sync::Mode;
 use std::marker::PhantomData;
@@ -24,7 +25,7 @@ impl<M: Mode> SharedBarrier for ShmBarrier<M> {
     #[inline]
     fn arrive(&self, name: Name) {
         if self.host.barrier.arrive(name) {
-            self.host.ranks.iter().for_each(Region::ring);
+            self.host.ranks.iter().for_each(|rank| ring(rank.seat.bell));
         }
     }
 

@@ -100,7 +100,7 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
     kill_point!("pshm.open.populated");
     let peers = PeerTable::growing(peers, Arc::new(segments));
     tracing::debug!(me, ranks, segment = announcement.segment, ?pages, "shared-memory transport open");
-    let wire = Pshm::new(host.clone(), all.iter().map(|rank| rank.shape.room).max().unwrap_or(0));
+    let wire = Pshm::new(host.clone(), all.iter().map(|rank| rank.shape.room).max().unwrap_or(0))?;
     Ok(Opened { wire, peers, witness: host.clone(), barrier: ShmBarrier::new(host), pages })
 }
 

@@ -13,24 +13,20 @@ use gasworks_os::jobs::Guard;
 use gasworks_os::memfd::Mapping;
 use gasworks_shmem::barrier::{Barrier, Meeting};
 use gasworks_shmem::blocks::Blocks;
-use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::Inbox;
+use gasworks_shmem::queues::Seat;
 use gasworks_shmem::view;
-use gasworks_sock::sleeper;
 use gasworks_sync::RawBytes;
 use gasworks_sync::atomic::AtomicU64;
 
 /// One rank's card and file, mapped here.
 #[derive(Debug)]
 pub(crate) struct Region {
-    pub bell: &'static Doorbell,
+    /// Its bell and its queues.
+    pub seat: Seat<'static>,
     pub meeting: &'static Meeting,
     /// How many bytes of its segment may be used.
     pub length: &'static AtomicU64,
-    /// Requests to this rank.
-    pub requests: Inbox<'static>,
-    /// Replies and credits to this rank.
-    pub replies: Inbox<'static>,
     /// Blocks that carry requests from this rank.
     pub request_blocks: Blocks<'static>,
     /// Blocks that carry replies to this rank.
@@ -117,24 +113,18 @@ impl Region {
             )
         };
         Some(Self {
-            bell: bells.first()?,
+            seat: Seat {
+                requests: Inbox::new(controls[0].first()?, slots[0])?,
+                replies: Inbox::new(controls[1].first()?, slots[1])?,
+                bell: bells.first()?,
+            },
             meeting: meetings.first()?,
             length: lengths.first()?,
-            requests: Inbox::new(controls[0].first()?, slots[0])?,
-            replies: Inbox::new(controls[1].first()?, slots[1])?,
             request_blocks: Blocks::new(flags[0]),
             reply_blocks: Blocks::new(flags[1]),
             layout,
             bytes,
         })
-    }
-
-    /// Wakes this rank's threads that sleep, after an event for which they may.
-    #[cold]
-    pub(crate) fn ring(&self) {
-        if self.bell.ring() {
-            sleeper::ring(self.bell.word());
-        }
     }
 
     /// The first `len` bytes of a block that carries a request from this rank; `None` if there is no such block or

@@ -8,15 +8,17 @@
 //!
 //! Indices, lengths and ranks that come out of a queue are copied, then checked, then used.
 
+use crate::error::PshmError;
 use crate::layout::{self, MAX_MEDIUM as LARGEST};
 use crate::region::{Host, Region};
 use crate::stage::{self, Stage};
+use gasworks_core::wire::ring;
 use gasworks_core::{Arrived, Class, Flow, Limits, Rank, Reservation, Wire, WireError};
 use gasworks_shmem::blocks::{Blocks, Stock};
-use gasworks_shmem::inbox::{Block, Claims, Cursor, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
+use gasworks_shmem::inbox::{Block, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
+use gasworks_shmem::queues::{Queue, Queues};
 use gasworks_sock::sleeper;
-use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
-use gasworks_sync::{Latch, Lent, Mode, RawBytes, kill_point};
+use gasworks_sync::{Lent, Mode, RawBytes, kill_point};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +28,8 @@ pub const MAX_MEDIUM: usize = LARGEST;
 /// What may be under way by default. A sender that is ahead by many messages and a receiver that is behind by as many
 /// do not fetch the same line from each other all the time; so a window of 64 carries twice what 12 do. And where ranks
 /// share cores, a window is what a rank gets done before another one has the core: 64 ranks on 2 cores carry twice as much
-/// with 256 as with 64.
-pub const FLOW: Flow = Flow { depth: 256, total: 256, volume: 12 * MAX_MEDIUM as u64 };
+/// with 256 as with 64. The total is what two ranks cannot exceed, so that theirs need not be counted.
+pub const FLOW: Flow = Flow { depth: 256, total: 512, volume: 12 * MAX_MEDIUM as u64 };
 
 /// Blocks that are claimed at a time: those whose flags share a cache line.
 const STOCK: u32 = 16;
@@ -66,51 +68,10 @@ impl Place {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Queue {
-    Requests,
-    Replies,
-}
-
-#[derive(Debug, Default)]
-struct Receiver {
-    requests: Cursor,
-    replies: Cursor,
-}
-
-impl Receiver {
-    /// Asks to be woken by the next message; whether none is here or on its way.
-    fn arm(&self, mine: &Region) -> bool {
-        // Both, whatever the first says.
-        mine.requests.arm(&self.requests) & mine.replies.arm(&self.replies)
-    }
-
-    /// Takes the next message, and says from which queue. Replies first: they free what requests wait for.
-    #[inline(always)]
-    fn next(&mut self, mine: &Region, message: &mut Message) -> Result<Option<Queue>, (Queue, Damage)> {
-        // Most looks find a queue empty: that is a compare here, and no more.
-        let (queue, inbox, cursor) = if mine.replies.waits(&self.replies) {
-            (Queue::Replies, &mine.replies, &mut self.replies)
-        } else if mine.requests.waits(&self.requests) {
-            (Queue::Requests, &mine.requests, &mut self.requests)
-        } else {
-            return Ok(None);
-        };
-        match inbox.take(cursor, message) {
-            Ok(taken) => Ok(taken.then_some(queue)),
-            Err(damage) => Err((queue, damage)),
-        }
-    }
-}
-
 /// The shared-memory transport. In `Par` any number of threads send and poll; in `Seq` one does.
 pub struct Pshm<M: Mode> {
     pub(crate) host: Arc<Host>,
-    receiver: M::Latch<Receiver>,
-    /// The numbers of the next request and the next reply, for a look at the queues without the receiver.
-    next: [AtomicU64; 2],
-    /// Room in each rank's queue of requests that is claimed and not used.
-    claims: Box<[Claims<M>]>,
+    queues: Queues<'static, M>,
     /// Blocks of the small classes, claimed beforehand.
     stocks: [Stock; 2],
     /// Blocks for replies in each rank's memory, claimed beforehand: so many at a time that all ranks together hold no
@@ -128,21 +89,21 @@ impl<M: Mode> std::fmt::Debug for Pshm<M> {
 }
 
 impl<M: Mode> Pshm<M> {
-    pub(crate) fn new(host: Arc<Host>, max_long: u64) -> Self {
-        let claims = host.ranks.iter().map(|_| Claims::new(BATCH)).collect();
+    pub(crate) fn new(host: Arc<Host>, max_long: u64) -> Result<Self, PshmError> {
+        let queues = Queues::new(host.me, host.ranks.iter().map(|rank| rank.seat), BATCH);
+        let what = "its host has more ranks than a message can name";
+        let queues = queues.ok_or(PshmError::Announcement { rank: host.me, what })?;
         let reply_stocks = host.ranks.iter().map(|_| Stock::default()).collect();
         let reply_stock = (layout::SLACK / 2 / host.ranks.len().max(1) as u32).min(STOCK);
-        Self {
+        Ok(Self {
             host,
-            receiver: M::Latch::new(Receiver::default()),
-            next: [AtomicU64::new(0), AtomicU64::new(0)],
-            claims,
+            queues,
             stocks: Default::default(),
             reply_stocks,
             reply_stock,
             stage: Stage::new(),
             max_long,
-        }
+        })
     }
 
     #[inline]
@@ -267,7 +228,6 @@ impl<M: Mode> Pshm<M> {
         Ok((bytes, owner, index))
     }
 
-    #[inline(always)]
     fn deliver(
         &self,
         queue: Queue,
@@ -300,6 +260,10 @@ impl<M: Mode> Pshm<M> {
     }
 }
 
+fn queue_of(class: Class) -> Queue {
+    if class == Class::Request { Queue::Requests } else { Queue::Replies }
+}
+
 fn name_of(queue: Queue) -> &'static str {
     match queue {
         Queue::Requests => "request",
@@ -319,7 +283,7 @@ impl Drop for Freed {
     }
 }
 
-impl<M: Mode> Wire for Pshm<M> {
+impl<M: Mode> Wire<M> for Pshm<M> {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -335,7 +299,7 @@ impl<M: Mode> Wire for Pshm<M> {
             return Err(WireError::TooLarge { transport: NAME, len: payload, max: MAX_MEDIUM });
         }
         if class == Class::Request {
-            self.claims[to as usize].take(peer.requests).map_err(|_| WireError::Busy { to })?;
+            self.queues.claim(to).map_err(|_| WireError::Busy { to })?;
         }
         if payload == 0 {
             let ticket = Place::Nowhere.ticket();
@@ -352,7 +316,7 @@ impl<M: Mode> Wire for Pshm<M> {
             }
             Err(error) => {
                 if class == Class::Request {
-                    peer.requests.cancel(1);
+                    self.queues.cancel(to);
                 }
                 Err(error)
             }
@@ -362,56 +326,53 @@ impl<M: Mode> Wire for Pshm<M> {
     #[inline]
     fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError> {
         let Reservation { to, class, payload, ticket } = reservation;
-        let peer = self.region(to)?;
+        self.region(to)?;
         if head.len() > MAX_HEAD {
             self.cancel(Reservation { to, class, payload, ticket });
             return Err(WireError::TooLarge { transport: NAME, len: head.len(), max: MAX_HEAD });
         }
-        let queue = if class == Class::Request { &peer.requests } else { &peer.replies };
-        let from = self.host.me as u16;
+        let queue = queue_of(class);
         let wanted = match Place::from_ticket(ticket) {
-            Place::Nowhere => queue.send(from, head, Payload::NONE),
+            Place::Nowhere => self.queues.send(to, queue, head, Payload::NONE),
             Place::Staged(index) => {
                 let len = payload.len();
-                let wanted = queue.send(from, head, Payload::Inline { words: self.stage.words(index), len });
+                let staged = Payload::Inline { words: self.stage.words(index), len };
+                let wanted = self.queues.send(to, queue, head, staged);
                 self.stage.free(index);
                 wanted
             }
             Place::Block(index) => {
-                queue.send(from, head, Payload::Block(Block { index, len: payload.len() as u32 }))
+                let block = Block { index, len: payload.len() as u32 };
+                self.queues.send(to, queue, head, Payload::Block(block))
             }
         };
         if wanted {
-            peer.ring();
+            ring(self.queues.bell(to));
         }
         Ok(())
     }
 
-    #[inline]
     fn send(&self, to: Rank, class: Class, word: u64, args: &[u8], payload: &[u8]) -> Result<(), WireError> {
         let peer = self.region(to)?;
         if args.len() > MAX_HEAD - 8 {
             return Err(WireError::TooLarge { transport: NAME, len: 8 + args.len(), max: MAX_HEAD });
         }
-        let queue = if class == Class::Request {
-            self.claims[to as usize].take(peer.requests).map_err(|_| WireError::Busy { to })?;
-            &peer.requests
-        } else {
-            &peer.replies
-        };
+        if class == Class::Request {
+            self.queues.claim(to).map_err(|_| WireError::Busy { to })?;
+        }
         // What fits goes from the caller's memory into the slot, the rest into a block.
         let payload = if payload.len() <= MAX_INLINE {
             Payload::Bytes(payload)
         } else {
             let filled = self.fill(to, peer, class, payload).inspect_err(|_| {
                 if class == Class::Request {
-                    peer.requests.cancel(1);
+                    self.queues.cancel(to);
                 }
             });
             Payload::Block(filled?)
         };
-        if queue.send_word(self.host.me as u16, word, args, payload) {
-            peer.ring();
+        if self.queues.send_word(to, queue_of(class), word, args, payload) {
+            ring(self.queues.bell(to));
         }
         Ok(())
     }
@@ -420,36 +381,23 @@ impl<M: Mode> Wire for Pshm<M> {
         let Some(peer) = self.host.ranks.get(reservation.to as usize) else { return };
         self.release(Place::from_ticket(reservation.ticket), peer, reservation.class);
         if reservation.class == Class::Request {
-            peer.requests.cancel(1);
+            self.queues.cancel(reservation.to);
         }
     }
 
     #[inline]
-    fn is_idle(&self) -> bool {
-        // Two words. Numbers that another thread has just moved on only make it say that there is something.
-        let ([requests, replies], mine) = (&self.next, self.host.mine());
-        mine.replies.is_empty(replies.load(Relaxed)) && mine.requests.is_empty(requests.load(Relaxed))
+    fn queues(&self) -> Option<&Queues<'_, M>> {
+        Some(&self.queues)
     }
 
-    #[inline]
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
-        let mine = self.host.mine();
         let mut message = Message::new();
         let mut taken = 0;
         while taken < burst {
-            // The receiver is held while a message is copied out, not while it is handled: a handler replies through
-            // this very wire, and another thread may take the next message meanwhile. A thread that finds another one
-            // taking a message leaves it the rest.
-            let next = self.receiver.try_with(|receiver| {
-                let taken = receiver.next(mine, &mut message);
-                self.next[0].store(receiver.requests.next(), Relaxed);
-                self.next[1].store(receiver.replies.next(), Relaxed);
-                taken
-            });
-            match next {
-                Some(Ok(Some(queue))) => self.deliver(queue, &message, sink)?,
-                Some(Err((queue, damage))) => return Err(self.damaged(queue, damage)),
-                _ => break,
+            match self.queues.take(&mut message) {
+                Ok(Some(queue)) => self.deliver(queue, &message, sink)?,
+                Err((queue, damage)) => return Err(self.damaged(queue, damage)),
+                Ok(None) => break,
             }
             taken += 1;
         }
@@ -457,13 +405,12 @@ impl<M: Mode> Wire for Pshm<M> {
     }
 
     fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
-        let mine = self.host.mine();
-        let ticket = mine.bell.ticket();
+        let bell = self.queues.bell(self.host.me);
+        let ticket = bell.ticket();
         // Where another thread is taking a message, there is work as well.
-        let idle = self.receiver.try_with(|receiver| receiver.arm(mine)).unwrap_or(false);
-        if idle && self.host.barrier.arm() && stay() {
+        if self.queues.arm() && self.host.barrier.arm() && stay() {
             kill_point!("pshm.sleep.asleep");
-            sleeper::sleep(mine.bell.word(), ticket, limit);
+            sleeper::sleep(bell.word(), ticket, limit);
         } else {
             if !M::PARALLEL {
                 // A barrier that all have come to keeps a thread awake once, which now looks whether that is what it waits
@@ -476,6 +423,6 @@ impl<M: Mode> Wire for Pshm<M> {
     }
 
     fn wake(&self) {
-        self.host.mine().ring();
+        ring(self.queues.bell(self.host.me));
     }
 }

@@ -93,7 +93,7 @@ impl<M: Mode> Credits<M> {
         Self {
             out: (0..peers).map(|_| AtomicU64::new(0)).collect(),
             total_out: AtomicU32::new(0),
-            limits_all: u64::from(total) <= u64::from(peers) * u64::from(depth.min(MAX_COUNT)),
+            limits_all: u64::from(total) < u64::from(peers) * u64::from(depth.min(MAX_COUNT)),
             depth: depth.min(MAX_COUNT),
             total,
             volume: volume.min(MAX_BYTES),

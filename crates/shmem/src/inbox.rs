@@ -38,6 +38,8 @@ const LINE: usize = 7;
 const FIRST_LAP: u32 = 1;
 /// How many slots ahead of the one it writes a sender asks for: about as many messages as leave while a line travels.
 const AHEAD: usize = 8;
+/// And how many when it asks once more: a receiver that has caught up looks at the next slot, and so takes its line back.
+const AGAIN: usize = 2;
 
 /// A place for one message. Zero bytes are an empty slot.
 #[repr(C, align(256))]
@@ -213,6 +215,28 @@ impl Message {
 impl Default for Message {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// A message that lies in its flag's line, taken out: a private copy.
+#[derive(Debug)]
+pub struct Line {
+    /// Who sent it, by its own account.
+    pub from: u16,
+    head_len: u8,
+    payload_len: u8,
+    words: [u64; LINE],
+}
+
+impl Line {
+    /// The head, and the payload.
+    #[inline(always)]
+    pub fn parts(&mut self) -> (&[u8], &mut [u8]) {
+        let head_len = usize::from(self.head_len);
+        let (head, payload) = self.words.split_at_mut(head_len.div_ceil(8));
+        let (head, payload): (&[u8], &mut [u8]) =
+            (bytemuck::cast_slice(head), bytemuck::cast_slice_mut(payload));
+        (&head[..head_len], &mut payload[..usize::from(self.payload_len)])
     }
 }
 
@@ -444,7 +468,9 @@ impl<'a> Inbox<'a> {
         kill_point!("inbox.send.placed");
         let (at, lap) = self.place(index);
         // Counting waits until the line of the message before is ours again, unless it was asked for in time.
-        prefetch_for_write(&self.slots[(at + AHEAD) & (self.slots.len() - 1)]);
+        for ahead in [AHEAD, AGAIN] {
+            prefetch_for_write(&self.slots[(at + ahead) & (self.slots.len() - 1)]);
+        }
         let slot = &self.slots[at];
         slot.written();
         let mut flag = Flag { lap, from, head: head as u8, inline: 0, block: false };
@@ -499,6 +525,30 @@ impl<'a> Inbox<'a> {
         self.control.tail.arm() == cursor.next
     }
 
+    /// The slot at `cursor` and its flag; what the sender stored before the flag is there.
+    #[inline(always)]
+    fn look(&self, cursor: &Cursor) -> (&'a Slot, Flag) {
+        let slot = &self.slots[cursor.at as usize];
+        (slot, Flag::decode(slot.words[0].load(ord!("inbox.arrive", Acquire))))
+    }
+
+    /// Takes the next message if there is one, all of it lies in its flag's line, and its sender is below `senders`.
+    /// Anything else, a damaged slot too, is left to [`take`](Self::take). Who calls is as there.
+    #[inline(always)]
+    pub fn take_line(&self, cursor: &mut Cursor, senders: usize) -> Option<Line> {
+        let (slot, flag) = self.look(cursor);
+        let words = usize::from(flag.head).div_ceil(8) + usize::from(flag.inline).div_ceil(8);
+        let fits = flag.lap == cursor.lap && !flag.block && words <= LINE;
+        if !fits || usize::from(flag.from) >= senders {
+            return None;
+        }
+        slot.read();
+        let words = core::array::from_fn(|at| slot.words[1 + at].load(Relaxed));
+        let line = Line { from: flag.from, head_len: flag.head, payload_len: flag.inline, words };
+        self.pass(cursor);
+        Some(line)
+    }
+
     /// Takes the next message, if there is one. One thread of one process at a time, always with the same cursor.
     ///
     /// # Errors
@@ -506,10 +556,7 @@ impl<'a> Inbox<'a> {
     #[inline(always)]
     pub fn take(&self, cursor: &mut Cursor, message: &mut Message) -> Result<bool, Damage> {
         let (at, lap) = (cursor.at as usize, cursor.lap);
-        let slot = &self.slots[at];
-        // Acquire: what the sender stored before the flag is there.
-        let word = slot.words[0].load(ord!("inbox.arrive", Acquire));
-        let flag = Flag::decode(word);
+        let (slot, flag) = self.look(cursor);
         if flag.lap != lap {
             if flag.lap == lap.wrapping_sub(1) {
                 return Ok(false);

@@ -6,6 +6,7 @@
 //!
 //! - [`credit`]: how many messages may be on their way.
 //! - [`inbox`]: the queue of active messages: many senders, one receiver.
+//! - [`queues`]: those of all ranks, as one of them sees them.
 //! - [`blocks`]: payloads that do not fit into a slot.
 //! - [`eventcount`]: counting events so that whoever sleeps until the next is woken.
 //! - [`doorbell`]: waking a rank that sleeps.
@@ -19,5 +20,6 @@ pub mod credit;
 pub mod doorbell;
 pub mod eventcount;
 pub mod inbox;
+pub mod queues;
 #[allow(unsafe_code)]
 pub mod view;

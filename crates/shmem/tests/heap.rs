@@ -9,8 +9,9 @@ use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{
     Block, Claims, Control, Cursor, Inbox, MAX_HEAD, MAX_INLINE, Message, Payload, Slot,
 };
+use gasworks_shmem::queues::{NoLine, Queue, Queues, Seat};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use gasworks_sync::{Par, RawBytes, racy, spin};
+use gasworks_sync::{Mode, Par, RawBytes, Seq, racy, spin};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -292,4 +293,110 @@ fn credits_bound_what_is_out_and_all_come_back() {
     });
     assert_eq!((credits.total_out(), credits.out(0), credits.out(1)), (0, (0, 0), (0, 0)));
     assert_eq!(owed.next_owing(0), None);
+}
+
+/// What there is of each rank.
+struct Desk(Ring, Ring, Doorbell);
+
+fn queues<M: Mode>(desks: &[Desk], me: u32) -> Queues<'_, M> {
+    let seats =
+        desks.iter().map(|desk| Seat { requests: desk.0.view(), replies: desk.1.view(), bell: &desk.2 });
+    Queues::new(me, seats, 2).expect("a rank")
+}
+
+/// Two threads of one rank ask, two of the other answer, by lines and by longer messages: each is taken once, by one thread.
+#[test]
+fn queues_lose_nothing_between_the_threads_of_two_ranks() {
+    let (each, words) = (ROUNDS / 4, 9);
+    let desks: Vec<_> = (0..2).map(|_| Desk(Ring::new(4), Ring::new(16), Doorbell::new())).collect();
+    let ranks = [0, 1].map(|me| queues::<Par>(&desks, me));
+    let (asked, answered) = (&AtomicU64::new(0), &AtomicU64::new(0));
+    let (sum, received) = (&AtomicU64::new(0), &AtomicU64::new(0));
+    let length = |number: u64| if number.is_multiple_of(3) { 8 * words } else { 4 };
+    // Takes one message of either kind, and says what its first word is and how much came with it.
+    let take = |rank: &Queues<'_, Par>| {
+        if let Ok(Some(mut line)) = rank.take_line() {
+            let (head, payload) = line.parts();
+            return Some((u64::from_le_bytes(*head.first_chunk()?), head.len() - 8 + payload.len()));
+        }
+        let mut message = Message::new();
+        rank.take(&mut message).expect("no damage")?;
+        Some((
+            u64::from_le_bytes(*message.head().first_chunk()?),
+            message.head().len() - 8 + message.inline().1,
+        ))
+    };
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let (watchdog, bytes) = (Watchdog::new(), [7; 72]);
+                while received.load(Relaxed) < each {
+                    let number = asked.fetch_add(1, Relaxed);
+                    if number < each {
+                        while ranks[0]
+                            .post(1, Queue::Requests, number, &[1; 4], &bytes[..length(number)])
+                            .is_err()
+                        {
+                            watchdog.spin();
+                        }
+                    }
+                    // As many are out as there is room for replies.
+                    while received.load(Relaxed) < each && number.saturating_sub(received.load(Relaxed)) >= 12
+                    {
+                        match take(&ranks[0]) {
+                            Some((_, len)) => {
+                                assert_eq!(len, 0);
+                                received.fetch_add(1, Relaxed);
+                            }
+                            None => watchdog.spin(),
+                        }
+                    }
+                }
+            });
+            scope.spawn(|| {
+                let watchdog = Watchdog::new();
+                while answered.load(Relaxed) < each {
+                    let Some((number, len)) = take(&ranks[1]) else {
+                        watchdog.spin();
+                        continue;
+                    };
+                    assert_eq!(len, 4 + length(number));
+                    sum.fetch_add(number, Relaxed);
+                    let woken = ranks[1].post(0, Queue::Replies, number, &[], &[]);
+                    assert_eq!(woken, Ok(false), "nobody sleeps");
+                    answered.fetch_add(1, Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(sum.load(Relaxed), each * (each - 1) / 2);
+    assert!(ranks.iter().all(|rank| rank.is_idle() && rank.arm()));
+    let (sleeper, late) = (ranks[1].bell(1), ranks[0].post(1, Queue::Requests, 0, &[], &[]));
+    assert_eq!((late, ranks[1].is_idle()), (Ok(true), false));
+    assert!(std::ptr::eq(sleeper, &desks[1].2));
+}
+
+#[test]
+fn queues_leave_to_others_what_is_no_line() {
+    let desks: Vec<_> = (0..2).map(|_| Desk(Ring::new(8), Ring::new(8), Doorbell::new())).collect();
+    let (sender, receiver) = (queues::<Seq>(&desks, 0), queues::<Seq>(&desks, 1));
+    assert!(receiver.is_idle() && matches!(receiver.take_line(), Ok(None)));
+    sender.post(1, Queue::Requests, 1, &[2; 8], &[3; 41]).expect("room");
+    assert_eq!(receiver.take_line().err(), Some(NoLine), "the payload ends in the next line");
+    assert!(!receiver.is_idle());
+    let mut message = Message::new();
+    assert_eq!(receiver.take(&mut message), Ok(Some(Queue::Requests)));
+    sender.claim(1).expect("room");
+    assert!(!sender.send(1, Queue::Requests, &[4; 56], Payload::NONE));
+    assert!(!desks[1].1.view().send(2, &[5; 8], Payload::NONE));
+    // The reply comes first, though nobody is its sender.
+    assert_eq!(receiver.take_line().err(), Some(NoLine));
+    assert_eq!((receiver.take(&mut message), message.from), (Ok(Some(Queue::Replies)), 2));
+    let mut line = receiver.take_line().expect("a line").expect("which is there");
+    let (head, payload) = line.parts();
+    assert_eq!((head, payload.len()), (&[4; 56][..], 0));
+    assert_eq!(line.from, 0);
+    sender.claim(1).expect("room");
+    sender.cancel(1);
+    assert_eq!(Queues::<Seq>::new(2, [], 1).map(|queues| queues.ranks()), None);
 }

@@ -32,7 +32,8 @@ impl Ledger {
         let (depth, total, volume) = self.limits;
         let all = self.total();
         let (count, weight) = &mut self.out[peer as usize];
-        if all >= total {
+        // A total that all peers together cannot exceed is none.
+        if all >= total && total < PEERS * depth {
             Err(Exhausted::Total)
         } else if *count >= depth {
             Err(Exhausted::Peer)
@@ -78,6 +79,7 @@ enum Call {
     Cancel,
     Send { from: u16, head: usize, payload: usize, block: bool },
     Take,
+    TakeLine(usize),
 }
 
 fn calls() -> impl Strategy<Value = Vec<Call>> {
@@ -87,6 +89,8 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
         (any::<u16>(), 0..=MAX_HEAD, 0..=MAX_INLINE, any::<bool>())
             .prop_map(|(from, head, payload, block)| Call::Send { from, head, payload, block }),
         Just(Call::Take),
+        (0..=1usize << 16).prop_map(Call::TakeLine),
+        Just(Call::TakeLine(1 << 16)),
     ];
     prop::collection::vec(call, 0..if cfg!(miri) { 20 } else { 200 })
 }
@@ -199,6 +203,21 @@ proptest! {
                         prop_assert_eq!((found, message.block), (bytes, block));
                     }
                 }
+                Call::TakeLine(senders) => {
+                    let fits = |(from, head, bytes, block): &(u16, Vec<u8>, Vec<u8>, Option<Block>)| {
+                        let words = head.len().div_ceil(8) + bytes.len().div_ceil(8);
+                        block.is_none() && words <= 7 && usize::from(*from) < senders
+                    };
+                    let expected = queued.pop_front_if(|message| fits(message));
+                    let got = inbox.take_line(&mut cursor, senders);
+                    prop_assert_eq!(got.is_some(), expected.is_some());
+                    if let Some((mut line, (from, head, bytes, _))) = got.zip(expected) {
+                        taken += 1;
+                        prop_assert_eq!(line.from, from);
+                        let (found, payload) = line.parts();
+                        prop_assert_eq!((found, &*payload), (&head[..], &bytes[..]));
+                    }
+                }
                 _ => {}
             }
         }
@@ -215,6 +234,11 @@ proptest! {
             slots[0].words().iter().zip(&garbage).for_each(|(word, &value)| word.store(value, Relaxed));
             slots[0].words()[0].store(flag, Relaxed);
             let (mut cursor, mut message) = (Cursor::default(), Message::new());
+            if let Some(mut line) = inbox.take_line(&mut Cursor::default(), 9) {
+                prop_assert!(flag >> 32 == 1 && line.from < 9);
+                let (head, payload) = line.parts();
+                prop_assert!(head.len() + payload.len() <= 56);
+            }
             match inbox.take(&mut cursor, &mut message) {
                 Ok(true) => {
                     prop_assert_eq!(flag >> 32, 1);

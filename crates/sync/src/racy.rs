@@ -136,6 +136,13 @@ impl<'a> Lent<'a> {
         Self { bytes, of: PhantomData }
     }
 
+    /// Lends bytes that nobody else can touch.
+    #[inline]
+    pub const fn private(bytes: &'a mut [u8]) -> Self {
+        // SAFETY: there (Y1) and without another reference (Y2) as long as they are borrowed, that is, for `'a`.
+        Self::new(unsafe { RawBytes::new(bytes.as_mut_ptr(), bytes.len()) })
+    }
+
     /// The address.
     #[inline]
     pub const fn as_ptr(self) -> *const u8 {

@@ -4,14 +4,38 @@ use super::thread::{Handling, may_communicate};
 use super::{BURST, Engine, Incoming, RETURN_EVERY, Received};
 use crate::handlers::Placed;
 use crate::message::{Decoded, First, Head, Landing, Returned, decode};
-use crate::wire::{Arrived, WireError};
+use crate::wire::{Arrived, Wire, WireError};
 use crate::{Category, CoreMode, Entry, Error, Rank, Signature};
 use gasworks_memory::Rights;
+use gasworks_shmem::inbox::Line;
+use gasworks_shmem::queues::{NoLine, Queues};
 use gasworks_sync::atomic::Ordering;
 use gasworks_sync::{Lent, Lock};
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What the messages of one poll leave behind.
+#[derive(Default)]
+struct Batch {
+    /// The first thing that was wrong with one.
+    problem: Option<Box<Error>>,
+    /// What became of a transport.
+    broken: Option<Box<WireError>>,
+}
+
+impl Batch {
+    #[inline]
+    fn keep(&mut self, outcome: Result<(), Box<Error>>) {
+        if let Err(error) = outcome {
+            self.problem.get_or_insert(error);
+        }
+    }
+
+    fn is_spoilt(&self) -> bool {
+        self.problem.is_some() || self.broken.is_some()
+    }
+}
 
 impl<M: CoreMode> Engine<M> {
     /// Makes progress: dispatches arrived messages, moves transfers on, returns credits. Returns how many messages
@@ -43,42 +67,21 @@ impl<M: CoreMode> Engine<M> {
     }
 
     fn poll_all(&self) -> Result<usize, Box<Error>> {
-        let mut problem: Option<Box<Error>> = None;
-        let mut keep_first = |outcome: Result<(), Box<Error>>| {
-            if let Err(error) = outcome {
-                problem.get_or_insert(error);
-            }
-        };
-        // A message's credits are taken once its room is free again, that is, after the transport's sink has returned:
-        // with a credit goes the right to that room.
-        let mut credits = None;
         // One message first, then more and more where they follow each other: to look for another one right behind a
         // message is to fetch a line that its sender is just writing. With the cores far apart, floods that are replied to
         // are an eighth faster for it.
         let burst = self.burst.load(Ordering::Relaxed);
-        let handled = self.router.poll(burst as usize, &mut |arrived| {
-            keep_first(self.take_credits(credits.take()));
-            keep_first(self.dispatch(&arrived, &mut credits));
-        });
-        let full = handled == Ok(burst as usize);
-        self.burst.store(if full { (2 * burst).min(BURST) } else { 1 }, Ordering::Relaxed);
-        keep_first(self.take_credits(credits.take()));
-        // Also where a transport failed: a borrowed buffer is given back only when its transfer is over.
-        let completed = self.poll_rdma();
-        if !matches!(handled, Ok(0)) {
+        let mut batch = Batch::default();
+        let mut handled = self.take_batch(burst as usize, &mut batch);
+        self.burst
+            .store(if handled == burst as usize { (2 * burst).min(BURST) } else { 1 }, Ordering::Relaxed);
+        if handled > 0 || batch.is_spoilt() {
             // Also where something failed: what went well before may be what another thread sleeps for.
             self.note_work();
         }
-        if let Some(error) = problem {
-            return Err(self.first_failure(error, handled));
+        if batch.is_spoilt() || self.restless.load(Ordering::Relaxed) {
+            handled += self.see_to_the_rest(batch)?;
         }
-        if self.failed.load(Ordering::Relaxed)
-            && let Err(error) = self.earlier_failure()
-        {
-            return Err(self.first_failure(Box::new(error), handled));
-        }
-        let handled = handled.map_err(Error::Wire)? + completed;
-        self.tasks.turn(self)?;
         // Credits ride on other messages where there are any; an idle rank returns them at once, a busy one now and
         // then, so that nobody starves on credits that many ranks hold a few of.
         let polls = self.count_poll();
@@ -86,6 +89,79 @@ impl<M: CoreMode> Engine<M> {
             self.return_all_credits()?;
         }
         Ok(handled)
+    }
+
+    /// What a poll does besides messages, where there is anything: transfers, failures, tasks. Returns how many transfers
+    /// completed.
+    fn see_to_the_rest(&self, batch: Batch) -> Result<usize, Box<Error>> {
+        let Batch { problem, broken } = batch;
+        // Also where a transport failed: a borrowed buffer is given back only when its transfer is over.
+        let completed = self.poll_rdma();
+        let earlier = || if self.failed.load(Ordering::Relaxed) { self.earlier_failure() } else { None };
+        match (problem.or_else(earlier), broken) {
+            (Some(first), second) => {
+                // The next poll tells of the other.
+                second.into_iter().for_each(|second| self.fail_later(Error::Wire(*second)));
+                return Err(first);
+            }
+            (None, Some(broken)) => return Err(Box::new(Error::Wire(*broken))),
+            (None, None) => {}
+        }
+        self.tasks.turn(self)?;
+        Ok(completed)
+    }
+
+    /// Takes up to `burst` messages of each transport and handles them; returns how many.
+    #[inline]
+    fn take_batch(&self, burst: usize, batch: &mut Batch) -> usize {
+        let mut taken = 0;
+        for wire in self.router.wires() {
+            taken += match wire.queues() {
+                Some(queues) => self.take_lines(wire, queues, burst, batch),
+                None => self.take_any(wire, burst, batch),
+            };
+        }
+        taken
+    }
+
+    /// Takes up to `burst` messages from the queues of peers that are mapped, and handles them; returns how many.
+    #[inline(always)]
+    fn take_lines(&self, wire: &M::Wire, queues: &Queues<'_, M>, burst: usize, batch: &mut Batch) -> usize {
+        for taken in 0..burst {
+            match queues.take_line() {
+                Ok(Some(line)) => self.handle_line(line, batch),
+                Ok(None) => return taken,
+                // What is longer, or wrong, is the transport's.
+                Err(NoLine) => return taken + self.take_any(wire, burst - taken, batch),
+            }
+        }
+        burst
+    }
+
+    /// Handles a message that was copied out whole, so that its room is free.
+    #[inline(always)]
+    fn handle_line(&self, mut line: Line, batch: &mut Batch) {
+        let from = line.from.into();
+        let (head, payload) = line.parts();
+        let mut credits = None;
+        batch.keep(self.dispatch(&Arrived { from, head, payload: Lent::private(payload) }, &mut credits));
+        batch.keep(self.take_credits(credits));
+    }
+
+    /// Has a transport hand over up to `burst` messages of any kind, and handles them.
+    fn take_any(&self, wire: &M::Wire, burst: usize, batch: &mut Batch) -> usize {
+        // A message's credits are taken once its room is free again, that is, after the transport's sink has returned:
+        // with a credit goes the right to that room.
+        let mut credits = None;
+        let taken = wire.poll(burst, &mut |arrived| {
+            batch.keep(self.take_credits(credits.take()));
+            batch.keep(self.dispatch(&arrived, &mut credits));
+        });
+        batch.keep(self.take_credits(credits));
+        taken.unwrap_or_else(|broken| {
+            batch.broken.get_or_insert_with(|| Box::new(broken));
+            0
+        })
     }
 
     fn return_all_credits(&self) -> Result<(), Error> {
@@ -107,22 +183,12 @@ impl<M: CoreMode> Engine<M> {
         self.restless.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the first of two failures of one poll; the other, the transport's, is left to the next poll.
     #[cold]
-    fn first_failure(&self, first: Box<Error>, polled: Result<usize, WireError>) -> Box<Error> {
-        if let Err(second) = polled {
-            self.fail_later(second.into());
-        }
-        first
-    }
-
-    #[cold]
-    fn earlier_failure(&self) -> Result<(), Error> {
-        let error = self.failure.with(|slot| {
+    fn earlier_failure(&self) -> Option<Box<Error>> {
+        self.failure.with(|slot| {
             self.failed.store(false, Ordering::Relaxed);
-            slot.take()
-        });
-        error.map_or(Ok(()), Err)
+            slot.take().map(Box::new)
+        })
     }
 
     /// Takes back credits that a peer returned.
@@ -134,7 +200,7 @@ impl<M: CoreMode> Engine<M> {
             .map_err(|over| bad_message(from, format!("it returns credits that it never had: {over}")))
     }
 
-    #[inline]
+    #[inline(always)]
     fn dispatch(
         &self,
         arrived: &Arrived<'_>,
@@ -153,7 +219,7 @@ impl<M: CoreMode> Engine<M> {
                     }
                     (Category::Medium, Some(args)) => (first, entry, args, Received::Payload(packet)),
                     _ => {
-                        let (args, received) = self.unusual(arrived, signature)?;
+                        let (args, received) = self.unusual(*arrived, signature)?;
                         (first, entry, args, received)
                     }
                 }
@@ -162,7 +228,7 @@ impl<M: CoreMode> Engine<M> {
                 *credits = first.map(|first| (from, first.returned())).filter(|(_, r)| r.count > 0);
                 return Ok(());
             }
-            _ => return Err(self.refused(arrived)),
+            _ => return Err(self.refused(*arrived)),
         };
         let (returned, reply) = (first.returned(), entry.signature.reply);
         if returned.count > 0 {
@@ -198,7 +264,7 @@ impl<M: CoreMode> Engine<M> {
     /// A Long, or something that is wrong with a message whose first word fits its handler.
     fn unusual<'a>(
         &self,
-        arrived: &Arrived<'a>,
+        arrived: Arrived<'a>,
         signature: &Signature,
     ) -> Result<(&'a [u8], Received<'static>), Box<Error>> {
         let (from, packet) = (arrived.from, arrived.payload);
@@ -217,7 +283,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// What is wrong with a message that fits no handler.
     #[cold]
-    fn refused(&self, arrived: &Arrived<'_>) -> Box<Error> {
+    fn refused(&self, arrived: Arrived<'_>) -> Box<Error> {
         let what = match decode(arrived.head) {
             Err(what) => what,
             Ok(Decoded { head: Head::Credits, .. }) => "credits that bring something else".into(),

@@ -95,6 +95,7 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
     ///
     /// # Errors
     /// This is a reply itself, the reply is not one that can be sent, or the peer is gone.
+    #[inline(always)]
     pub fn reply(self, message: &Outgoing<'_>) -> Result<(), Error> {
         let (bytes, replied) = self.may_reply()?;
         self.engine.reply(self.source, message, bytes).map_err(|stop| stop.or_full(self.source))?;

@@ -4,8 +4,10 @@ use super::negotiate::shortage;
 use super::{Engine, Outgoing, thread};
 use crate::error::Stop;
 use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned, credits_word, first_word};
-use crate::wire::{Class, WireError};
+use crate::wire::{Class, WireError, ring};
 use crate::{Category, CoreMode, Error, Rank, Reservation, Wire};
+use gasworks_shmem::inbox::{Full, MAX_INLINE};
+use gasworks_shmem::queues::Queue;
 
 /// How a message's payload travels.
 pub(super) enum Way {
@@ -24,18 +26,19 @@ impl<M: CoreMode> Engine<M> {
     /// The message is not one that can be sent, the peer is gone, or a poll finds something wrong.
     #[inline]
     pub fn request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
-        self.start(to, message).or_else(|stop| self.request_patiently(to, message, stop))
+        // A copy for the rare way, so that on the usual one the message need not lie in memory.
+        self.start(to, message).or_else(|stop| self.request_patiently(to, *message, stop))
     }
 
     #[cold]
-    fn request_patiently(&self, to: Rank, message: &Outgoing<'_>, mut stop: Stop) -> Result<(), Error> {
+    fn request_patiently(&self, to: Rank, message: Outgoing<'_>, mut stop: Stop) -> Result<(), Error> {
         let mut sleeper = self.sleeper();
         loop {
             if let Some(error) = stop.error() {
                 return Err(error);
             }
             self.turn(&mut sleeper)?;
-            match self.start(to, message) {
+            match self.start(to, &message) {
                 Ok(()) => return Ok(()),
                 Err(again) => stop = again,
             }
@@ -48,23 +51,25 @@ impl<M: CoreMode> Engine<M> {
     /// [`Error::is_busy`] if a credit or room is short, and those of [`request`](Self::request).
     #[inline]
     pub fn try_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
-        self.start(to, message).map_err(|stop| stop.error().unwrap_or_else(|| self.busy(to, message)))
+        self.start(to, message).map_err(|stop| stop.error().unwrap_or_else(|| self.busy(to, *message)))
     }
 
     /// Why a message must wait, as things stand now.
     #[cold]
-    fn busy(&self, to: Rank, message: &Outgoing<'_>) -> Error {
+    fn busy(&self, to: Rank, message: Outgoing<'_>) -> Error {
         match self.credits.lacks(to, message.payload.len() as u32) {
             Some(short) => Error::Busy { to, what: shortage(short) },
             None => Error::Wire(WireError::Busy { to }),
         }
     }
 
+    /// Inlined where the category and the number of arguments are known.
+    #[inline(always)]
     fn start(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Stop> {
         thread::may_communicate("active message request")?;
         self.peer_exists("active message request", to)?;
         if message.category == Category::Long {
-            return Ok(self.try_request_long(to, message)?);
+            return Ok(self.try_request_long(to, *message)?);
         }
         self.check_packet(to, message)?;
         let bytes = message.payload.len() as u32;
@@ -76,7 +81,8 @@ impl<M: CoreMode> Engine<M> {
         sent
     }
 
-    fn try_request_long(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
+    fn try_request_long(&self, to: Rank, message: Outgoing<'_>) -> Result<(), Error> {
+        let message = &message;
         let way = self.check(to, message)?;
         let packet = if matches!(way, Way::Packet) { message.payload } else { &[] };
         self.take_credit(to, packet.len() as u32)?;
@@ -90,20 +96,26 @@ impl<M: CoreMode> Engine<M> {
         sent
     }
 
-    /// Sends the reply to a request of `to` that carried `request_bytes` in its packet.
+    /// Sends the reply to a request of `to` that carried `request_bytes` in its packet. Inlined as [`start`](Self::start).
+    #[inline(always)]
     pub(super) fn reply(&self, to: Rank, message: &Outgoing<'_>, request_bytes: u32) -> Result<(), Stop> {
         let own = Returned { count: 1, bytes: request_bytes };
-        if message.category != Category::Long {
-            self.check_packet(to, message)?;
-            return self.send_packet(to, Class::Reply, message, own);
+        if message.category == Category::Long {
+            return Ok(self.reply_long(to, *message, own)?);
         }
-        Ok(match self.check(to, message)? {
+        self.check_packet(to, message)?;
+        self.send_packet(to, Class::Reply, message, own)
+    }
+
+    fn reply_long(&self, to: Rank, message: Outgoing<'_>, own: Returned) -> Result<(), Error> {
+        let message = &message;
+        match self.check(to, message)? {
             Way::Nic => self.put_then_reply(to, message, own),
             way => {
                 let packet = if matches!(way, Way::Packet) { message.payload } else { &[] };
                 self.transmit(to, Class::Reply, message, way, packet, own)
             }
-        }?)
+        }
     }
 
     /// Whether a message that is no Long can be sent at all.
@@ -114,7 +126,12 @@ impl<M: CoreMode> Engine<M> {
         if payload.len() <= max && args.len() <= 4 * MAX_ARGS && args.len().is_multiple_of(4) {
             return Ok(());
         }
-        Ok(self.check(to, message).map(drop)?)
+        self.refuse(to, *message)
+    }
+
+    #[cold]
+    fn refuse(&self, to: Rank, message: Outgoing<'_>) -> Result<(), Stop> {
+        Ok(self.check(to, &message).map(drop)?)
     }
 
     /// Sends a message that is no Long, with what credits are owed to its target.
@@ -123,7 +140,25 @@ impl<M: CoreMode> Engine<M> {
         let &Outgoing { category, handler, args, payload, .. } = message;
         let returned = self.with_owed(to, own);
         let word = first_word(category, class == Class::Reply, handler, args.len() / 4, returned);
-        let sent = self.router.to(to).send(to, class, word, args, payload);
+        let wire = self.router.to(to);
+        if payload.len() <= MAX_INLINE
+            && let Some(queues) = wire.queues()
+        {
+            let queue = if class == Class::Request { Queue::Requests } else { Queue::Replies };
+            return match queues.post(to, queue, word, args, payload) {
+                Ok(wanted) => {
+                    if wanted {
+                        ring(queues.bell(to));
+                    }
+                    Ok(())
+                }
+                Err(Full) => {
+                    self.owe_again(to, returned, own);
+                    Err(Stop::BUSY)
+                }
+            };
+        }
+        let sent = wire.send(to, class, word, args, payload);
         Ok(sent.inspect_err(|_| self.owe_again(to, returned, own))?)
     }
 

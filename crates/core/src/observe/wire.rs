@@ -6,6 +6,7 @@ use crate::message::{Head, decode};
 use crate::wire::head_of;
 use crate::{Arrived, Category, Class, Limits, Name, Rank, Reservation, SharedBarrier, Wire, WireError};
 use gasworks_os::clock;
+use gasworks_sync::Mode;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +62,7 @@ fn flow(kind: usize, from: Rank, to: Rank, number: u64) -> u64 {
     1 << 63 | (kind as u64) << 62 | u64::from(from) << 47 | u64::from(to) << 32 | number & 0xFFFF_FFFF
 }
 
-impl<W: Wire + ?Sized> Observed<W> {
+impl<W: ?Sized> Observed<W> {
     /// Records what goes through `inner`, one of the transports of `rank` in a job of `ranks`.
     pub fn new(recorder: Arc<Recorder>, rank: Rank, ranks: u32, inner: Box<W>) -> Self {
         let first = recorder.first_number();
@@ -112,7 +113,7 @@ impl<W: Wire + ?Sized> Observed<W> {
     }
 }
 
-impl<W: Wire + ?Sized> Wire for Observed<W> {
+impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
     fn name(&self) -> &'static str {
         self.inner.name()
     }

@@ -12,7 +12,7 @@ fn spoil(class: Class, payload: usize, scribble: impl Fn(&[AtomicU64])) -> Strin
     let room = wire.reserve(0, class, payload).expect("room");
     wire.commit(room, &[1; 16]).expect("sent");
     let mine = wire.host.mine();
-    let queue = if class == Class::Request { &mine.requests } else { &mine.replies };
+    let queue = if class == Class::Request { &mine.seat.requests } else { &mine.seat.replies };
     scribble(queue.slots()[0].words());
     let error = wire.poll(1, &mut |_| panic!("a damaged message was delivered")).expect_err("it is damaged");
     assert!(matches!(error, WireError::Corrupt { transport: "pshm", at: 0, .. }), "{error:?}");
@@ -46,7 +46,7 @@ fn a_lap_out_of_order() {
 fn indices_that_jump() {
     for value in [512 * 5, u64::MAX, u64::MAX - 511, 1 << 39] {
         let Opened { wire, .. } = fake::alone::<Seq>().expect("open");
-        let [claimed, placed, consumed] = wire.host.mine().requests.indices();
+        let [claimed, placed, consumed] = wire.host.mine().seat.requests.indices();
         placed.store(value, Relaxed);
         let room = wire.reserve(0, Class::Request, 8).expect("room");
         wire.commit(room, b"lost").expect("sent, somewhere");

@@ -24,7 +24,13 @@ fn head(kind: u8, seed: u64) -> Vec<u8> {
     head
 }
 
-pub(super) fn send(wire: &dyn Wire, to: u32, class: Class, kind: u8, seed: u64) -> Result<(), WireError> {
+pub(super) fn send<M: Mode>(
+    wire: &dyn Wire<M>,
+    to: u32,
+    class: Class,
+    kind: u8,
+    seed: u64,
+) -> Result<(), WireError> {
     let len = SIZES[seed as usize % SIZES.len()];
     let room = wire.reserve(to, class, len)?;
     let bytes: Vec<u8> = (0..len).map(|at| byte(seed, at)).collect();

@@ -307,7 +307,7 @@ fn hostile_peer(seed: u64) -> Result<(), Failure> {
 
 /// Sends odd messages to rank 0: half of them any bytes, half a well-formed head with one byte changed.
 fn assault(rank: &SimRank, seed: u64, messages: u64) {
-    let (wire, mut random) = (rank.wire(), Random(seed + 12345));
+    let (wire, mut random) = (&rank.wire() as &dyn Wire<Seq>, Random(seed + 12345));
     for _ in 0..messages {
         let mut head: Vec<u8> =
             (0..random.below(MAX_HEAD as u64 + 1)).map(|_| random.below(256) as u8).collect();

@@ -6,7 +6,7 @@ use super::dice::Choice;
 use super::net::Message;
 use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{Arrived, Class, Limits, Name, Reservation, SharedBarrier, Wire, WireError};
-use gasworks_sync::Lent;
+use gasworks_sync::{Lent, Mode};
 use std::time::Duration;
 
 const NAME: &str = "simnet";
@@ -48,7 +48,7 @@ impl SimWire {
     }
 }
 
-impl Wire for SimWire {
+impl<M: Mode> Wire<M> for SimWire {
     fn name(&self) -> &'static str {
         NAME
     }

@@ -1,0 +1,224 @@
+//! The queues of the ranks that share memory, as one of them sees them.
+//!
+//! Every rank has two: requests wait in one until it handles them, replies and credits in the other. A sender needs
+//! room for a request, and claims it; a reply has room by the request that it answers (I5 of [`inbox`](crate::inbox)).
+//! Whoever sends is told when the receiver may be asleep, and then rings its bell.
+
+use crate::doorbell::Doorbell;
+use crate::inbox::{Claims, Cursor, Damage, Full, Inbox, Line, Message, Payload};
+use core::marker::PhantomData;
+use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
+use gasworks_sync::{Latch, Mode};
+use thiserror::Error;
+
+/// Which of a rank's two queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// Where requests wait.
+    Requests,
+    /// Where replies and returned credits wait.
+    Replies,
+}
+
+/// The next message does not lie in one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the next message does not lie in one line")]
+pub struct NoLine;
+
+/// What there is of one rank.
+#[derive(Clone, Copy, Debug)]
+pub struct Seat<'a> {
+    /// Requests to it.
+    pub requests: Inbox<'a>,
+    /// Replies and credits to it.
+    pub replies: Inbox<'a>,
+    /// What wakes its threads.
+    pub bell: &'a Doorbell,
+}
+
+impl<'a> Seat<'a> {
+    #[inline]
+    fn queue(&self, queue: Queue) -> Inbox<'a> {
+        match queue {
+            Queue::Requests => self.requests,
+            Queue::Replies => self.replies,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Receiver {
+    requests: Cursor,
+    replies: Cursor,
+}
+
+/// The queues of all ranks. Any number of threads send and take in `Par`; in `Seq` one does.
+pub struct Queues<'a, M: Mode> {
+    me: u16,
+    /// Each rank's, and the room in its queue of requests that is claimed here and not used.
+    seats: Box<[(Seat<'a>, Claims<M>)]>,
+    receiver: M::Latch<Receiver>,
+    /// The numbers of the next request and the next reply, for a look at the queues without the receiver.
+    next: [AtomicU64; 2],
+    mode: PhantomData<M::Lock<()>>,
+}
+
+impl<'a, M: Mode> Queues<'a, M> {
+    /// The queues of these ranks, as rank `me` sees them, which claims places `batch` at a time; `None` if it is not among
+    /// them, or they are more than a message can name.
+    pub fn new(me: u32, seats: impl IntoIterator<Item = Seat<'a>>, batch: u32) -> Option<Self> {
+        let seats: Box<[_]> = seats.into_iter().map(|seat| (seat, Claims::new(batch))).collect();
+        let fits = (me as usize) < seats.len() && seats.len() <= 1 + usize::from(u16::MAX);
+        fits.then(|| Self {
+            me: me as u16,
+            seats,
+            receiver: M::Latch::new(Receiver::default()),
+            next: [AtomicU64::new(0), AtomicU64::new(0)],
+            mode: PhantomData,
+        })
+    }
+
+    /// How many ranks there are.
+    pub fn ranks(&self) -> usize {
+        self.seats.len()
+    }
+
+    #[inline]
+    fn mine(&self) -> &Seat<'a> {
+        &self.seats[usize::from(self.me)].0
+    }
+
+    /// What wakes the threads of a rank.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn bell(&self, rank: u32) -> &Doorbell {
+        self.seats[rank as usize].0.bell
+    }
+
+    /// Claims room for a request, to be [sent](Self::send) or [cancelled](Self::cancel).
+    ///
+    /// # Errors
+    /// There is none now.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    #[inline]
+    pub fn claim(&self, to: u32) -> Result<(), Full> {
+        let (seat, claims) = &self.seats[to as usize];
+        claims.take(seat.requests)
+    }
+
+    /// Gives the room for a request back unused.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn cancel(&self, to: u32) {
+        self.seats[to as usize].0.requests.cancel(1);
+    }
+
+    /// Sends a message for which there is room. Whether the receiver may be asleep: then its [bell](Self::bell) must ring.
+    ///
+    /// # Panics
+    /// If there is no such rank, or the head or the payload is longer than a slot admits.
+    #[inline]
+    #[must_use = "the receiver may be asleep"]
+    pub fn send(&self, to: u32, queue: Queue, head: &[u8], payload: Payload<'_>) -> bool {
+        self.seats[to as usize].0.queue(queue).send(self.me, head, payload)
+    }
+
+    /// As [`send`](Self::send), with a head of one word and some bytes.
+    ///
+    /// # Panics
+    /// As [`send`](Self::send).
+    #[inline]
+    #[must_use = "the receiver may be asleep"]
+    pub fn send_word(&self, to: u32, queue: Queue, word: u64, rest: &[u8], payload: Payload<'_>) -> bool {
+        self.seats[to as usize].0.queue(queue).send_word(self.me, word, rest, payload)
+    }
+
+    /// Sends a message whose payload travels in the slot, with a claim for it where it is a request.
+    ///
+    /// # Errors
+    /// There is no room for a request now.
+    ///
+    /// # Panics
+    /// As [`send`](Self::send).
+    #[inline(always)]
+    pub fn post(&self, to: u32, queue: Queue, word: u64, rest: &[u8], payload: &[u8]) -> Result<bool, Full> {
+        let (seat, claims) = &self.seats[to as usize];
+        if queue == Queue::Requests {
+            claims.take(seat.requests)?;
+        }
+        Ok(seat.queue(queue).send_word(self.me, word, rest, Payload::Bytes(payload)))
+    }
+
+    /// Whether nothing has come for this rank, by a look at two words.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        let mine = self.mine();
+        if !M::PARALLEL {
+            let waits = |r: &mut Receiver| mine.replies.waits(&r.replies) || mine.requests.waits(&r.requests);
+            return self.receiver.try_with(|receiver| !waits(receiver)).unwrap_or(false);
+        }
+        // Numbers that another thread has just moved on only make it say that there is something.
+        let [requests, replies] = &self.next;
+        mine.replies.is_empty(replies.load(Relaxed)) && mine.requests.is_empty(requests.load(Relaxed))
+    }
+
+    /// Takes from the next message's queue, replies first: they free what requests wait for. The receiver is held while a
+    /// message is copied out, not while it is handled: a handler replies through these very queues, and another thread may
+    /// take the next message meanwhile. A thread that finds another one taking a message gets nothing.
+    #[inline(always)]
+    fn take_by<R>(&self, take: impl FnOnce(Queue, Inbox<'a>, &mut Cursor) -> Option<R>) -> Option<R> {
+        let mine = self.mine();
+        self.receiver.try_with(|receiver| {
+            // Most looks find a queue empty: that is a compare here, and no more.
+            let taken = if mine.replies.waits(&receiver.replies) {
+                take(Queue::Replies, mine.replies, &mut receiver.replies)
+            } else if mine.requests.waits(&receiver.requests) {
+                take(Queue::Requests, mine.requests, &mut receiver.requests)
+            } else {
+                None
+            };
+            if M::PARALLEL {
+                self.next[0].store(receiver.requests.next(), Relaxed);
+                self.next[1].store(receiver.replies.next(), Relaxed);
+            }
+            taken
+        })?
+    }
+
+    /// Takes the next message if all of it lies in one line and its sender is one of the ranks; `None` if there is none, or
+    /// another thread is taking one.
+    ///
+    /// # Errors
+    /// The next message is another one, or a slot is damaged: that is [`take`](Self::take)'s.
+    #[inline(always)]
+    pub fn take_line(&self) -> Result<Option<Line>, NoLine> {
+        let ranks = self.seats.len();
+        self.take_by(|_, inbox, cursor| Some(inbox.take_line(cursor, ranks).ok_or(NoLine))).transpose()
+    }
+
+    /// Takes the next message, and says from which queue it is; `None` if there is none, or another thread is taking one.
+    /// The sender's number is its own account.
+    ///
+    /// # Errors
+    /// The slot is damaged. It is passed over.
+    #[inline(always)]
+    pub fn take(&self, message: &mut Message) -> Result<Option<Queue>, (Queue, Damage)> {
+        let taken = self.take_by(|queue, inbox, cursor| match inbox.take(cursor, message) {
+            Ok(taken) => taken.then_some(Ok(queue)),
+            Err(damage) => Some(Err((queue, damage))),
+        });
+        taken.transpose()
+    }
+
+    /// Asks to be woken by the next message; whether none is here or on its way, and nobody is taking one.
+    pub fn arm(&self) -> bool {
+        let mine = self.mine();
+        // Both, whatever the first says.
+        let arm = |r: &mut Receiver| mine.requests.arm(&r.requests) & mine.replies.arm(&r.replies);
+        self.receiver.try_with(arm).unwrap_or(false)
+    }
+}
