@@ -20,11 +20,12 @@ use std::sync::Arc;
 pub(crate) const ALGORITHM: Setting = Setting {
     name: "GASNET_BARRIER",
     aliases: &["GASWORKS_BARRIER"],
-    kind: Kind::Choice(&["AUTO", "PSHM", "DISSEM", "AMDISSEM", "AMCENTRAL"]),
+    kind: Kind::Choice(&["AUTO", "PSHM", "DISSEM", "AMDISSEM", "RDMADISSEM", "AMCENTRAL"]),
     default: "AUTO",
     unit: "",
     meaning: "how the ranks meet: in shared memory (PSHM), by messages at doubling distances (AMDISSEM, or DISSEM for \
-              the best such) or over rank 0 (AMCENTRAL); AUTO is PSHM where all ranks share memory, else DISSEM",
+              the best such) or over rank 0 (AMCENTRAL); AUTO is PSHM where all ranks share memory, else DISSEM; RDMADISSEM \
+              is by puts, which between ranks that share memory are stores: there it is PSHM, elsewhere refused",
     reader: "extended",
 };
 
@@ -49,16 +50,13 @@ impl<M: CoreMode> Way<M> {
         handlers: &Handlers<M>,
         boxed: impl FnOnce(Arc<Messages>) -> Box<M::Function>,
     ) -> Result<(Self, Option<Turn>), Error> {
-        let asked = ALGORITHM.choice()?;
-        let algorithm = match (asked, shared) {
-            ("AUTO" | "PSHM", Some(shared)) => return Ok((Self::Shared(shared), None)),
-            ("PSHM", None) => {
-                let wanted = "the ranks do not all share memory: wanted DISSEM or AMCENTRAL".into();
+        let algorithm = match (algorithm(ALGORITHM.choice()?, shared.is_some()), shared) {
+            (Ok(None), Some(shared)) => return Ok((Self::Shared(shared), None)),
+            (Ok(algorithm), _) => algorithm.unwrap_or(Algorithm::Dissemination),
+            (Err(wanted), _) => {
                 let (variable, value) = ALGORITHM.raw().unwrap_or_default();
-                return Err(SettingError { variable: variable.into(), value, wanted }.into());
+                return Err(SettingError { variable: variable.into(), value, wanted: wanted.into() }.into());
             }
-            ("AMCENTRAL", _) => Algorithm::Central,
-            _ => Algorithm::Dissemination,
         };
         let state = Messages::register(algorithm, rank, ranks, handlers, boxed)?;
         Ok((Self::Messages(state.clone()), Some(Turn(state))))
@@ -72,6 +70,17 @@ impl<M: CoreMode> Way<M> {
             Self::Shared(_) => None,
             Self::Messages(state) => Some(state.clone()),
         }
+    }
+}
+
+/// What the setting's word means: an algorithm by messages, or `None` for shared memory; or what to ask for instead.
+fn algorithm(asked: &str, shares_memory: bool) -> Result<Option<Algorithm>, &'static str> {
+    match asked {
+        "AUTO" if !shares_memory => Ok(Some(Algorithm::Dissemination)),
+        "AUTO" | "PSHM" | "RDMADISSEM" if shares_memory => Ok(None),
+        "PSHM" | "RDMADISSEM" => Err("the ranks do not all share memory: wanted DISSEM or AMCENTRAL"),
+        "AMCENTRAL" => Ok(Some(Algorithm::Central)),
+        _ => Ok(Some(Algorithm::Dissemination)),
     }
 }
 
@@ -180,5 +189,25 @@ impl Turn {
     /// For the progress list.
     pub fn task<M: CoreMode>(self) -> Box<dyn Task<M>> {
         Box::new(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_the_setting_has_a_meaning_where_memory_is_shared_and_where_not() {
+        let Kind::Choice(words) = ALGORITHM.kind else { panic!("a choice") };
+        let shared = words.iter().filter(|word| algorithm(word, true) == Ok(None)).count();
+        assert_eq!(shared, 3, "AUTO, PSHM, RDMADISSEM");
+        for word in words {
+            let central = algorithm(word, true) == Ok(Some(Algorithm::Central));
+            assert_eq!(central, *word == "AMCENTRAL", "{word}");
+            let refused =
+                algorithm(word, false).is_err_and(|wanted| wanted.contains("do not all share memory"));
+            assert_eq!(refused, ["PSHM", "RDMADISSEM"].contains(word), "{word}");
+            assert_ne!(algorithm(word, false), Ok(None), "{word}");
+        }
     }
 }
