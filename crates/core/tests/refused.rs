@@ -200,6 +200,26 @@ fn what_a_lost_message_was_to_return_is_still_owed() {
     assert_eq!((owed(), wire.balance()), (vec![], (0, 1)));
 }
 
+/// Else a sender of large payloads waits until its last one is read before it copies the next.
+#[test]
+fn a_quarter_of_the_volume_is_returned_at_once() {
+    let (engine, wire, _) = engine();
+    let signature = Signature { name: "medium".into(), category: Category::Medium, reply: false, nargs: 0 };
+    let handler = engine.handlers().register(None, Entry { signature, function: Box::new(|_| Ok(())) });
+    let handler = handler.expect("a free index");
+    let head = Head::Message { category: Category::Medium, reply: false, handler, landing: None };
+    let arrives = |len| {
+        let head = Encoded::new(head, Returned::default(), &[]).as_bytes().to_vec();
+        wire.with(|state| state.arriving = vec![(head, vec![1; len])]);
+        assert_eq!(engine.poll(), Ok(1));
+        (engine.peek().owed_to, wire.balance().1)
+    };
+    let quarter = engine.flow().volume as usize / 4;
+    assert_eq!(arrives(quarter - 1), (vec![(1, 1)], 0));
+    assert_eq!(arrives(1), (vec![], 1));
+    assert_eq!(arrives(quarter), (vec![], 2));
+}
+
 #[test]
 fn a_long_of_no_bytes_is_prepared_anywhere_and_one_of_some_is_not() {
     let (engine, wire, handler) = engine();

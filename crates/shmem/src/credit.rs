@@ -271,13 +271,13 @@ impl<M: Mode> Owed<M> {
         Self { owed, owing: AtomicU32::new(0), mode: PhantomData }
     }
 
-    /// Notes that a request of `bytes` has been handled and not replied to. Returns how many credits `peer` is owed
-    /// now.
+    /// Notes that a request of `bytes` has been handled and not replied to. Returns how many credits and bytes `peer` is
+    /// owed now.
     ///
     /// # Panics
     /// If there is no such peer.
     #[inline]
-    pub fn owe(&self, peer: u32, bytes: u32) -> u32 {
+    pub fn owe(&self, peer: u32, bytes: u32) -> (u32, u64) {
         self.add(peer, 1, bytes.into())
     }
 
@@ -293,7 +293,7 @@ impl<M: Mode> Owed<M> {
     }
 
     #[inline]
-    fn add(&self, peer: u32, count: u32, bytes: u64) -> u32 {
+    fn add(&self, peer: u32, count: u32, bytes: u64) -> (u32, u64) {
         let word = &self.owed[peer as usize];
         let more = pack(count, bytes);
         let before = if M::PARALLEL {
@@ -304,11 +304,11 @@ impl<M: Mode> Owed<M> {
             word.store(before + more, Relaxed);
             before
         };
-        let (before, _) = unpack(before);
-        if before == 0 {
+        let (count_before, bytes_before) = unpack(before);
+        if count_before == 0 {
             self.owing_changes(1);
         }
-        before + count
+        (count_before + count, bytes_before + bytes)
     }
 
     #[inline]

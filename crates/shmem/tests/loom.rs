@@ -697,7 +697,7 @@ fn owed_carries_and_loses_nothing() {
         if count == 1 {
             assert_eq!((shared.1.read(), bytes), (1, 7));
         }
-        assert_eq!(handler.join().expect("the handler"), 1);
+        assert_eq!(handler.join().expect("the handler"), (1, 7));
         let (late, late_bytes) = shared.0.collect(1, 9);
         assert_eq!((count + late, bytes + late_bytes), (1, 7));
         assert_eq!(shared.0.next_owing(0), None);

@@ -116,7 +116,7 @@ proptest! {
             if owe {
                 *count += 1;
                 *bytes += u64::from(number);
-                prop_assert_eq!(owed.owe(peer, number), *count);
+                prop_assert_eq!(owed.owe(peer, number), (*count, *bytes));
             } else {
                 let (taken, weight) = owed.collect(peer, number);
                 prop_assert_eq!(taken, (*count).min(number).min(MAX_RETURN));

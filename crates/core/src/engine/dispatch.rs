@@ -255,8 +255,11 @@ impl<M: CoreMode> Engine<M> {
             }))
         };
         let outcome = outcome.unwrap_or_else(|panic| Err(panicked(from, &entry.signature, &*panic)));
-        if !reply && !replied.get() && self.owed.owe(from, packet.len() as u32) >= self.return_at {
-            return outcome.and(self.return_credits(from));
+        if !reply && !replied.get() {
+            let (count, bytes) = self.owed.owe(from, packet.len() as u32);
+            if count >= self.return_at.0 || bytes >= self.return_at.1 {
+                return outcome.and(self.return_credits(from));
+            }
         }
         outcome
     }

@@ -34,6 +34,9 @@ use std::marker::PhantomPinned;
 
 /// The most messages taken at once from a transport; the seed's `AM_BURST`.
 const BURST: u32 = 20;
+/// The part of a peer's volume that is returned at once: small, so that a sender of large payloads copies the next ones
+/// while the last are read, instead of waiting until all are.
+const VOLUME_PARTS: u64 = 4;
 /// Every so many polls all credits owed are returned, however busy this rank is.
 const RETURN_EVERY: u32 = 32;
 
@@ -93,7 +96,8 @@ pub struct Engine<M: CoreMode> {
     credits: Credits<M>,
     owed: Owed<M>,
     flow: Flow,
-    return_at: u32,
+    /// As many credits owed to a peer, or as many bytes, are returned by a message of their own.
+    return_at: (u32, u64),
     polls: AtomicU32,
     /// How many messages the next poll takes at once.
     burst: AtomicU32,
@@ -147,7 +151,7 @@ impl<M: CoreMode> Engine<M> {
             ops: Ops::new(),
             credits: Credits::for_mode(ranks, flow.depth, flow.total, flow.volume),
             owed: Owed::for_mode(ranks),
-            return_at: (flow.depth / 2).max(1),
+            return_at: ((flow.depth / 2).max(1), (flow.volume / VOLUME_PARTS).max(1)),
             flow,
             polls: AtomicU32::new(0),
             burst: AtomicU32::new(1),
