@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! G1. A [`Host`] owns the mappings that its views point into; the views are private to this crate, are never handed
-//!     out as references that could outlive the host, and have no destructor that touches memory. They are `'static`
-//!     because a structure cannot borrow from itself.
+//!     out as references that could outlive the host (the queues are lent as long as their transport, which keeps the
+//!     host), and have no destructor that touches memory. They are `'static` because a structure cannot borrow from itself.
 //! G2. Mapped bytes are touched only through those views and through racy copies.
 
 use crate::error::PshmError;
