@@ -10,7 +10,7 @@
 use crate::Rank;
 use gasworks_shmem::barrier::Name;
 use gasworks_shmem::doorbell::Doorbell;
-use gasworks_shmem::queues::Queues;
+use gasworks_shmem::queues::{Queue, Queues};
 use gasworks_sock::sleeper;
 use gasworks_sync::{Lent, Mode, RawBytes};
 use std::time::Duration;
@@ -28,6 +28,17 @@ pub enum Class {
     Reply,
     /// A return of credits: no payload. It uses the room of replies that were not sent, so the wire is never busy.
     Credit,
+}
+
+impl Class {
+    /// Where ranks share memory, the queue that it goes into.
+    #[inline]
+    pub fn queue(self) -> Queue {
+        match self {
+            Class::Request => Queue::Requests,
+            Class::Reply | Class::Credit => Queue::Replies,
+        }
+    }
 }
 
 /// What a transport admits.

@@ -260,10 +260,6 @@ impl<M: Mode> Pshm<M> {
     }
 }
 
-fn queue_of(class: Class) -> Queue {
-    if class == Class::Request { Queue::Requests } else { Queue::Replies }
-}
-
 fn name_of(queue: Queue) -> &'static str {
     match queue {
         Queue::Requests => "request",
@@ -331,7 +327,7 @@ impl<M: Mode> Wire<M> for Pshm<M> {
             self.cancel(Reservation { to, class, payload, ticket });
             return Err(WireError::TooLarge { transport: NAME, len: head.len(), max: MAX_HEAD });
         }
-        let queue = queue_of(class);
+        let queue = class.queue();
         let wanted = match Place::from_ticket(ticket) {
             Place::Nowhere => self.queues.send(to, queue, head, Payload::NONE),
             Place::Staged(index) => {
@@ -357,21 +353,22 @@ impl<M: Mode> Wire<M> for Pshm<M> {
         if args.len() > MAX_HEAD - 8 {
             return Err(WireError::TooLarge { transport: NAME, len: 8 + args.len(), max: MAX_HEAD });
         }
-        if class == Class::Request {
-            self.queues.claim(to).map_err(|_| WireError::Busy { to })?;
-        }
+        let (queue, full) = (class.queue(), |_| WireError::Busy { to });
         // What fits goes from the caller's memory into the slot, the rest into a block.
-        let payload = if payload.len() <= MAX_INLINE {
-            Payload::Bytes(payload)
+        let wanted = if payload.len() <= MAX_INLINE {
+            self.queues.post(to, queue, word, args, payload).map_err(full)?
         } else {
+            if class == Class::Request {
+                self.queues.claim(to).map_err(full)?;
+            }
             let filled = self.fill(to, peer, class, payload).inspect_err(|_| {
                 if class == Class::Request {
                     self.queues.cancel(to);
                 }
             });
-            Payload::Block(filled?)
+            self.queues.send_word(to, queue, word, args, Payload::Block(filled?))
         };
-        if self.queues.send_word(to, queue_of(class), word, args, payload) {
+        if wanted {
             ring(self.queues.bell(to));
         }
         Ok(())

@@ -6,7 +6,6 @@
 
 use crate::doorbell::Doorbell;
 use crate::inbox::{Claims, Cursor, Damage, Full, Inbox, Line, Message, Payload};
-use core::marker::PhantomData;
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{Latch, Mode};
 use thiserror::Error;
@@ -60,7 +59,6 @@ pub struct Queues<'a, M: Mode> {
     receiver: M::Latch<Receiver>,
     /// The numbers of the next request and the next reply, for a look at the queues without the receiver.
     next: [AtomicU64; 2],
-    mode: PhantomData<M::Lock<()>>,
 }
 
 impl<'a, M: Mode> Queues<'a, M> {
@@ -74,13 +72,7 @@ impl<'a, M: Mode> Queues<'a, M> {
             seats,
             receiver: M::Latch::new(Receiver::default()),
             next: [AtomicU64::new(0), AtomicU64::new(0)],
-            mode: PhantomData,
         })
-    }
-
-    /// How many ranks there are.
-    pub fn ranks(&self) -> usize {
-        self.seats.len()
     }
 
     #[inline]
@@ -146,11 +138,10 @@ impl<'a, M: Mode> Queues<'a, M> {
     /// As [`send`](Self::send).
     #[inline(always)]
     pub fn post(&self, to: u32, queue: Queue, word: u64, rest: &[u8], payload: &[u8]) -> Result<bool, Full> {
-        let (seat, claims) = &self.seats[to as usize];
         if queue == Queue::Requests {
-            claims.take(seat.requests)?;
+            self.claim(to)?;
         }
-        Ok(seat.queue(queue).send_word(self.me, word, rest, Payload::Bytes(payload)))
+        Ok(self.send_word(to, queue, word, rest, Payload::Bytes(payload)))
     }
 
     /// Whether nothing has come for this rank, by a look at two words.

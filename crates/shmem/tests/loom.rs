@@ -9,6 +9,7 @@ use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::eventcount::EventCount;
 use gasworks_shmem::inbox::{Block, Claims, Control, Cursor, Inbox, Message, Payload, Slot};
+use gasworks_shmem::queues::{Queue, Queues, Seat};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::cell::UnsafeCell;
 use gasworks_sync::latch::ParLatch;
@@ -30,7 +31,11 @@ struct Ring {
 
 impl Ring {
     fn new(slots: usize) -> Arc<Self> {
-        Arc::new(Self { control: Control::new(), slots: (0..slots).map(|_| Slot::new()).collect() })
+        Arc::new(Self::of(slots))
+    }
+
+    fn of(slots: usize) -> Self {
+        Self { control: Control::new(), slots: (0..slots).map(|_| Slot::new()).collect() }
     }
 
     fn view(&self) -> Inbox<'_> {
@@ -50,6 +55,19 @@ fn take(inbox: Inbox<'_>, cursor: &mut Cursor, message: &mut Message) -> u8 {
     let tag = message.head()[0];
     assert_eq!(message.head(), [tag; 16]);
     tag
+}
+
+/// A thread that sends what `send` makes of 1 and of 2, each when there is room.
+fn sends_two(ring: &Arc<Ring>, send: fn(Inbox<'_>, u8)) -> thread::JoinHandle<()> {
+    let ring = ring.clone();
+    thread::spawn(move || {
+        for tag in [1, 2] {
+            while ring.view().reserve(1).is_err() {
+                spin();
+            }
+            send(ring.view(), tag);
+        }
+    })
 }
 
 #[test]
@@ -77,15 +95,8 @@ fn inbox_message_arrives_whole() {
 fn inbox_lines_arrive_whole() {
     model(|| {
         let ring = Ring::new(1);
-        let sender = ring.clone();
-        let sending = thread::spawn(move || {
-            let inbox = sender.view();
-            for tag in [1, 2] {
-                while inbox.reserve(1).is_err() {
-                    spin();
-                }
-                let _ = inbox.send_word(3, 0x0101_0101 * tag, &[9; 4], Payload::Bytes(&[tag as u8; 4]));
-            }
+        let sending = sends_two(&ring, |inbox, tag| {
+            let _ = inbox.send_word(3, 0x0101_0101 * u64::from(tag), &[9; 4], Payload::Bytes(&[tag; 4]));
         });
         let mut cursor = Cursor::default();
         for tag in [1u8, 2] {
@@ -104,6 +115,35 @@ fn inbox_lines_arrive_whole() {
         }
         assert!(ring.view().take_line(&mut cursor, 4).is_none());
         sending.join().expect("the sender");
+    });
+}
+
+/// Two threads of a rank poll: each message is taken by one of them, and a look that is made when all are taken says so.
+#[test]
+fn queues_are_taken_from_by_one_thread_at_a_time() {
+    model(|| {
+        // Leaked: the threads of a model borrow nothing.
+        let (ring, replies): (&Ring, &Ring) =
+            (Box::leak(Box::new(Ring::of(2))), Box::leak(Box::new(Ring::of(1))));
+        let bell: &Doorbell = Box::leak(Box::new(Doorbell::new()));
+        let seat = Seat { requests: ring.view(), replies: replies.view(), bell };
+        let queues = Arc::new(Queues::<Par>::new(0, [seat], 2).expect("a rank"));
+        for number in [1, 2] {
+            assert_eq!(queues.post(0, Queue::Requests, number, &[], &[]), Ok(false));
+        }
+        let take = |queues: &Queues<'_, Par>| match queues.take_line().expect("lines alone") {
+            Some(mut line) => u32::from(line.parts().0[0]),
+            None => 0,
+        };
+        let other = queues.clone();
+        let taker = thread::spawn(move || take(&other));
+        let mut sum = take(&queues);
+        sum += taker.join().expect("the other");
+        while !queues.is_idle() {
+            sum += take(&queues);
+        }
+        assert_eq!(sum, 3);
+        assert!(queues.take_line().is_ok_and(|line| line.is_none()));
     });
 }
 
@@ -133,15 +173,8 @@ fn inbox_two_senders_lose_nothing() {
 fn inbox_slot_is_not_written_while_it_is_read() {
     model(|| {
         let ring = Ring::new(1);
-        let sender = ring.clone();
-        let sending = thread::spawn(move || {
-            let inbox = sender.view();
-            for tag in [1, 2] {
-                while inbox.reserve(1).is_err() {
-                    spin();
-                }
-                let _ = inbox.send(0, &message(tag), Payload::NONE);
-            }
+        let sending = sends_two(&ring, |inbox, tag| {
+            let _ = inbox.send(0, &message(tag), Payload::NONE);
         });
         let (mut cursor, mut message) = (Cursor::default(), Message::new());
         assert_eq!([0, 1].map(|_| take(ring.view(), &mut cursor, &mut message)), [1, 2]);
@@ -438,8 +471,7 @@ fn doorbell_ticket_knows_what_came_before_the_ring() {
 #[test]
 fn inbox_receiver_does_not_sleep_through_a_message() {
     model(|| {
-        let shared =
-            Arc::new((Doorbell::new(), Ring { control: Control::new(), slots: [Slot::new()].into() }));
+        let shared = Arc::new((Doorbell::new(), Ring::of(1)));
         let other = shared.clone();
         let sender = thread::spawn(move || {
             let (bell, ring) = &*other;

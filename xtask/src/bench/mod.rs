@@ -71,21 +71,9 @@ pub fn folder() -> PathBuf {
     crate::root().join("target/peers")
 }
 
-/// Whether a process with this `stat` runs by an ordinary policy (field 41), not SCHED_FIFO (1) or SCHED_RR (2).
-fn has_time_slices(stat: &str) -> bool {
-    let policy = stat.rsplit(") ").next().and_then(|fields| fields.split(' ').nth(41 - 3));
-    !matches!(policy, Some("1" | "2"))
-}
-
 /// Runs it.
 pub fn run(args: &BenchArgs) -> Result<()> {
     let begun = Instant::now();
-    let stat = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
-    ensure!(
-        has_time_slices(&stat),
-        "started at real-time priority, where a peer's rank that never gives its core away stops every other one: start \
-         `cargo xtask bench` without chrt"
-    );
     let earlier = args.compare.as_deref().map(Record::load).transpose()?;
     let mut bench = Bench::start(args)?;
     bench.set()?;
@@ -391,22 +379,4 @@ pub fn whole(path: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_real_time_policy_is_noticed_whatever_the_program_is_called() {
-        let stat = |policy| {
-            let fields: Vec<_> = (3..=52).map(|field| if field == 41 { policy } else { "7" }).collect();
-            format!("9 (a ) 1 2) {}", fields.join(" "))
-        };
-        assert_eq!(
-            ["0", "1", "2", "3"].map(|policy| has_time_slices(&stat(policy))),
-            [true, false, false, true]
-        );
-        assert!(has_time_slices("nonsense"));
-    }
 }

@@ -9,7 +9,7 @@ pub enum Place {
     /// At real-time priority where that is permitted, each rank pinned to a core of its own.
     RealTime,
     /// In a session of its own at high priority: with more ranks than cores, real-time priority would never let go of a
-    /// core for a rank that spins without yielding.
+    /// core for a rank that spins without yielding. So it is given up, should the bench itself have been started so.
     Ordinary,
     /// The same, all ranks on one core.
     OneCore,
@@ -21,7 +21,7 @@ impl Place {
     /// What stands before the command.
     pub fn words(self) -> Vec<String> {
         let group = "echo -20 2>/dev/null >/proc/self/autogroup; exec \"$@\"";
-        let session = ["setsid", "--wait", "sh", "-c", group, "sh"];
+        let session = ["chrt", "-o", "0", "setsid", "--wait", "sh", "-c", group, "sh"];
         let core = first_core();
         let words: Vec<&str> = match self {
             Place::Plain => Vec::new(),
@@ -94,6 +94,22 @@ mod tests {
         assert_eq!(first_of("Name:\tx\nCpus_allowed_list:\t12-13,40\n"), "12");
         assert_eq!(first_of("Cpus_allowed_list:\t3,5\n"), "3");
         assert_eq!(first_of(""), "0");
+    }
+
+    #[test]
+    fn where_ranks_share_cores_nobody_has_real_time_priority() {
+        let policy = "test \"$(cut -d ' ' -f 41 /proc/$$/stat)\" =";
+        for place in [Place::Ordinary, Place::OneCore] {
+            let runs = |policy: String| {
+                let started_so = if real_time() { vec!["chrt", "-f", "1"] } else { vec!["env"] };
+                Cmd::new(started_so[0])
+                    .args(&started_so[1..])
+                    .args(place.words())
+                    .args(["sh", "-c", &policy])
+                    .works()
+            };
+            assert!(runs(format!("{policy} 0")) && !runs(format!("{policy} 1")), "{place:?}");
+        }
     }
 
     #[test]

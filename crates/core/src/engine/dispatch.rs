@@ -256,8 +256,9 @@ impl<M: CoreMode> Engine<M> {
         };
         let outcome = outcome.unwrap_or_else(|panic| Err(panicked(from, &entry.signature, &*panic)));
         if !reply && !replied.get() {
-            let (count, bytes) = self.owed.owe(from, packet.len() as u32);
-            if count >= self.return_at.0 || bytes >= self.return_at.1 {
+            let ((count, bytes), (most, heaviest)) =
+                (self.owed.owe(from, packet.len() as u32), self.return_at);
+            if count >= most || bytes >= heaviest {
                 return outcome.and(self.return_credits(from));
             }
         }

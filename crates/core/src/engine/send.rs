@@ -7,7 +7,6 @@ use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned, credits_word, f
 use crate::wire::{Class, WireError, ring};
 use crate::{Category, CoreMode, Error, Rank, Reservation, Wire};
 use gasworks_shmem::inbox::{Full, MAX_INLINE};
-use gasworks_shmem::queues::Queue;
 
 /// How a message's payload travels.
 pub(super) enum Way {
@@ -144,8 +143,7 @@ impl<M: CoreMode> Engine<M> {
         if payload.len() <= MAX_INLINE
             && let Some(queues) = wire.queues()
         {
-            let queue = if class == Class::Request { Queue::Requests } else { Queue::Replies };
-            return match queues.post(to, queue, word, args, payload) {
+            return match queues.post(to, class.queue(), word, args, payload) {
                 Ok(wanted) => {
                     if wanted {
                         ring(queues.bell(to));

@@ -50,10 +50,10 @@ impl<M: CoreMode> Way<M> {
         handlers: &Handlers<M>,
         boxed: impl FnOnce(Arc<Messages>) -> Box<M::Function>,
     ) -> Result<(Self, Option<Turn>), Error> {
-        let algorithm = match (algorithm(ALGORITHM.choice()?, shared.is_some()), shared) {
-            (Ok(None), Some(shared)) => return Ok((Self::Shared(shared), None)),
-            (Ok(algorithm), _) => algorithm.unwrap_or(Algorithm::Dissemination),
-            (Err(wanted), _) => {
+        let algorithm = match by(ALGORITHM.choice()?, shared) {
+            Ok(By::Memory(shared)) => return Ok((Self::Shared(shared), None)),
+            Ok(By::Messages(algorithm)) => algorithm,
+            Err(wanted) => {
                 let (variable, value) = ALGORITHM.raw().unwrap_or_default();
                 return Err(SettingError { variable: variable.into(), value, wanted: wanted.into() }.into());
             }
@@ -73,14 +73,20 @@ impl<M: CoreMode> Way<M> {
     }
 }
 
-/// What the setting's word means: an algorithm by messages, or `None` for shared memory; or what to ask for instead.
-fn algorithm(asked: &str, shares_memory: bool) -> Result<Option<Algorithm>, &'static str> {
-    match asked {
-        "AUTO" if !shares_memory => Ok(Some(Algorithm::Dissemination)),
-        "AUTO" | "PSHM" | "RDMADISSEM" if shares_memory => Ok(None),
-        "PSHM" | "RDMADISSEM" => Err("the ranks do not all share memory: wanted DISSEM or AMCENTRAL"),
-        "AMCENTRAL" => Ok(Some(Algorithm::Central)),
-        _ => Ok(Some(Algorithm::Dissemination)),
+/// What the setting's word means.
+#[derive(Debug, PartialEq)]
+enum By<S> {
+    Memory(S),
+    Messages(Algorithm),
+}
+
+/// What this word means where there is such a barrier in shared memory, or none; or else what to ask for instead.
+fn by<S>(asked: &str, shared: Option<S>) -> Result<By<S>, &'static str> {
+    match (asked, shared) {
+        ("AUTO" | "PSHM" | "RDMADISSEM", Some(shared)) => Ok(By::Memory(shared)),
+        ("PSHM" | "RDMADISSEM", None) => Err("the ranks do not all share memory: wanted DISSEM or AMCENTRAL"),
+        ("AMCENTRAL", _) => Ok(By::Messages(Algorithm::Central)),
+        _ => Ok(By::Messages(Algorithm::Dissemination)),
     }
 }
 
@@ -199,15 +205,19 @@ mod tests {
     #[test]
     fn every_word_of_the_setting_has_a_meaning_where_memory_is_shared_and_where_not() {
         let Kind::Choice(words) = ALGORITHM.kind else { panic!("a choice") };
-        let shared = words.iter().filter(|word| algorithm(word, true) == Ok(None)).count();
-        assert_eq!(shared, 3, "AUTO, PSHM, RDMADISSEM");
-        for word in words {
-            let central = algorithm(word, true) == Ok(Some(Algorithm::Central));
-            assert_eq!(central, *word == "AMCENTRAL", "{word}");
-            let refused =
-                algorithm(word, false).is_err_and(|wanted| wanted.contains("do not all share memory"));
-            assert_eq!(refused, ["PSHM", "RDMADISSEM"].contains(word), "{word}");
-            assert_ne!(algorithm(word, false), Ok(None), "{word}");
+        for &word in words {
+            let (here, apart) = match word {
+                "AUTO" => (By::Memory(7), Ok(By::Messages(Algorithm::Dissemination))),
+                "PSHM" | "RDMADISSEM" => {
+                    (By::Memory(7), Err("the ranks do not all share memory: wanted DISSEM or AMCENTRAL"))
+                }
+                "AMCENTRAL" => (By::Messages(Algorithm::Central), Ok(By::Messages(Algorithm::Central))),
+                _ => {
+                    let messages = || By::Messages(Algorithm::Dissemination);
+                    (messages(), Ok(messages()))
+                }
+            };
+            assert_eq!((by(word, Some(7)), by(word, None)), (Ok(here), apart), "{word}");
         }
     }
 }
