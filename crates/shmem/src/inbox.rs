@@ -451,7 +451,7 @@ impl<'a> Inbox<'a> {
     ///
     /// # Panics
     /// As [`send`](Self::send).
-    #[inline]
+    #[inline(always)]
     #[must_use = "the receiver may be asleep"]
     pub fn send_word(&self, from: u16, word: u64, rest: &[u8], payload: Payload<'_>) -> bool {
         self.send_parts(from, Some(word), rest, payload)

@@ -138,10 +138,12 @@ impl<'a, M: Mode> Queues<'a, M> {
     /// As [`send`](Self::send).
     #[inline(always)]
     pub fn post(&self, to: u32, queue: Queue, word: u64, rest: &[u8], payload: &[u8]) -> Result<bool, Full> {
+        // One look at the rank for both.
+        let (seat, claims) = &self.seats[to as usize];
         if queue == Queue::Requests {
-            self.claim(to)?;
+            claims.take(seat.requests)?;
         }
-        Ok(self.send_word(to, queue, word, rest, Payload::Bytes(payload)))
+        Ok(seat.queue(queue).send_word(self.me, word, rest, Payload::Bytes(payload)))
     }
 
     /// Whether nothing has come for this rank, by a look at two words.
