@@ -6,6 +6,7 @@
 #![deny(missing_docs, unsafe_code)]
 
 mod connection;
+pub mod host;
 mod keeper;
 mod lifeline;
 mod link;
@@ -17,6 +18,7 @@ mod value;
 pub mod wire;
 
 pub use gasworks_os::ending::exit;
+pub use host::{Host, Hosts};
 pub use pmi2::{Pmi2, Start};
 pub use settings::{SETTINGS, exit_timeout};
 pub use single::Single;
@@ -98,6 +100,10 @@ pub trait Bootstrap {
         self.fence()?;
         (0..self.size()).map(|rank| self.get(rank, label)).collect()
     }
+    /// The ranks of this rank's host. Collective over all ranks the first time; [`connect`] has seen to that.
+    fn host(&self) -> Result<&Host, BootstrapError>;
+    /// Which ranks are on which host: those that can attach to each other, whatever the launcher says of them.
+    fn hosts(&self) -> Result<&Hosts, BootstrapError>;
     /// Says why, and ends all ranks with `code`. Does not return.
     fn abort(&self, code: i32, message: &str) -> !;
     /// Says that the start is over: from now on a [`fence`](Self::fence) waits as long as the slowest rank takes, and
@@ -154,7 +160,7 @@ impl Process {
         // All that may be waited for, one after the other, and some more.
         let patience = timeout * 4 + Duration::from_secs(1);
         let bell = ending::arm(settings::CATCH_EXIT.boolean()?, patience)?;
-        let keeper = Keeper::start(start.rank, launcher, bell, timeout, start.timeout)?;
+        let keeper = Keeper::start(start.rank, launcher, bell, timeout)?;
         Ok(Self { keeper, start: Mutex::new(Some(start)), link: OnceLock::new() })
     }
 
@@ -176,7 +182,10 @@ impl Process {
                 Arc::clone(self.link.get_or_init(|| link))
             }
         };
-        Ok(Pmi2::over(link, true))
+        let job = Pmi2::over(link, true);
+        job.host()?;
+        self.keeper.met();
+        Ok(job)
     }
 }
 

@@ -1,21 +1,18 @@
 //! The connections by which the ranks of a host tell each other of the end, and notice it when they cannot be told.
 //!
-//! The ranks form a star: rank 0, the leader, listens on an abstract socket, and each other rank, a follower, keeps a
-//! connection to it. A word is eight bytes. A connection that ends without [`Word::Bye`] means that its rank is gone.
+//! The ranks of a host form a star: one of them, the leader, keeps a connection to each of the others, its followers. They
+//! are made when the ranks meet. A word is four bytes. A connection that ends without [`Word::Bye`] means that its rank is
+//! gone.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use gasworks_os::process;
-use gasworks_os::unix::{self, Listener, Stream};
+use gasworks_os::unix::Stream;
 
 /// What ranks say to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// A follower's first word.
-    Hello { rank: u32 },
-    /// The leader's answer: from now on the end of the connection means something.
-    Welcome,
     /// A follower wishes for the end of the job.
     Exit { code: u8 },
     /// The leader's verdict: the job ends, with this code.
@@ -29,7 +26,7 @@ pub(crate) enum Word {
 }
 
 /// The length of a word.
-const LEN: usize = 8;
+const LEN: usize = 4;
 /// Stands in every word: whoever speaks something else is not one of us.
 const MARK: [u8; 2] = *b"gw";
 /// How long the rest of a word may take after its beginning.
@@ -37,31 +34,26 @@ const REST: Duration = Duration::from_millis(50);
 
 impl Word {
     fn encode(self) -> [u8; LEN] {
-        let (tag, code, rank) = match self {
-            Word::Hello { rank } => (1, 0, rank),
-            Word::Welcome => (2, 0, 0),
-            Word::Exit { code } => (3, code, 0),
-            Word::Verdict { code } => (4, code, 0),
-            Word::Ready => (5, 0, 0),
-            Word::Go { whole } => (6, whole.into(), 0),
-            Word::Bye => (7, 0, 0),
+        let (tag, code) = match self {
+            Word::Exit { code } => (1, code),
+            Word::Verdict { code } => (2, code),
+            Word::Ready => (3, 0),
+            Word::Go { whole } => (4, whole.into()),
+            Word::Bye => (5, 0),
         };
-        let [a, b, c, d] = rank.to_le_bytes();
-        [tag, code, MARK[0], MARK[1], a, b, c, d]
+        [tag, code, MARK[0], MARK[1]]
     }
 
-    fn decode([tag, code, m, n, a, b, c, d]: [u8; LEN]) -> Option<Self> {
+    fn decode([tag, code, m, n]: [u8; LEN]) -> Option<Self> {
         if [m, n] != MARK {
             return None;
         }
         Some(match tag {
-            1 => Word::Hello { rank: u32::from_le_bytes([a, b, c, d]) },
-            2 => Word::Welcome,
-            3 => Word::Exit { code },
-            4 => Word::Verdict { code },
-            5 => Word::Ready,
-            6 => Word::Go { whole: code == 1 },
-            7 => Word::Bye,
+            1 => Word::Exit { code },
+            2 => Word::Verdict { code },
+            3 => Word::Ready,
+            4 => Word::Go { whole: code == 1 },
+            5 => Word::Bye,
             _ => return None,
         })
     }
@@ -78,9 +70,9 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    fn new(stream: Stream, user: u32) -> Option<Self> {
-        let peer = stream.peer().ok()?;
-        (peer.uid == user).then(|| Self { stream, pid: peer.pid, process: process::open(peer.pid).ok() })
+    /// Over a stream that leads to the process `pid`.
+    pub(crate) fn new(stream: Stream, pid: i32) -> Self {
+        Self { stream, pid, process: process::open(pid).ok() }
     }
 
     /// What is readable when there is something to hear.
@@ -102,35 +94,6 @@ impl Line {
     }
 }
 
-/// Where the followers of a job find their leader. The name of the job alone does not do: another name space of
-/// processes may have the same one.
-pub(crate) fn address(job: &str) -> String {
-    let space = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    let space: String = space.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
-    let job: String = job.chars().filter(char::is_ascii_graphic).collect();
-    // The system takes 107 bytes; what differs between jobs stands at either end.
-    let (head, tail) = (&job[..job.len().min(40)], &job[job.len().saturating_sub(30)..]);
-    format!("gasworks-{}-{space}-{head}-{tail}", process::user())
-}
-
-pub(crate) fn listen(address: &str) -> Option<Listener> {
-    unix::listen(address).ok()
-}
-
-/// A connection that has come, if one has.
-pub(crate) fn accept(listener: &Listener) -> Result<Option<Line>, gasworks_os::OsError> {
-    match listener.accept(Instant::now()) {
-        Ok(stream) => Ok(Line::new(stream, process::user())),
-        Err(e) if e.is_timeout() => Ok(None),
-        Err(e) => Err(e),
-    }
-}
-
-/// A connection to the leader, if it listens already.
-pub(crate) fn connect(address: &str) -> Option<Line> {
-    Line::new(unix::connect(address, Instant::now()).ok()?, process::user())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,8 +101,6 @@ mod tests {
     #[test]
     fn words_survive_the_way_and_nothing_else_does() {
         let words = [
-            Word::Hello { rank: 70_000 },
-            Word::Welcome,
             Word::Exit { code: 255 },
             Word::Verdict { code: 7 },
             Word::Ready,
@@ -150,18 +111,9 @@ mod tests {
         for word in words {
             assert_eq!(Word::decode(word.encode()), Some(word));
         }
-        for tag in [0, 8, 255] {
-            assert_eq!(Word::decode([tag, 0, b'g', b'w', 0, 0, 0, 0]), None);
+        for tag in [0, 6, 255] {
+            assert_eq!(Word::decode([tag, 0, b'g', b'w']), None);
         }
-        assert_eq!(Word::decode([2, 0, b'g', b'x', 0, 0, 0, 0]), None);
-    }
-
-    #[test]
-    fn the_address_of_any_job_fits() {
-        for job in ["", "5.0", &"x".repeat(256), "kvs_1_0_1804289383_host;ü"] {
-            let address = address(job);
-            assert!(address.len() <= 107 && address.is_ascii(), "{address}");
-        }
-        assert_ne!(address("gasrun-1-a"), address("gasrun-2-a"));
+        assert_eq!(Word::decode([2, 0, b'g', b'x']), None);
     }
 }

@@ -2,11 +2,10 @@
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use gasworks_os::eventfd::EventFd;
-use gasworks_os::futex;
 use gasworks_sync::atomic::{AtomicU32, Ordering};
 use gasworks_sync::kill_point;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -14,6 +13,7 @@ use nix::sys::socket::{MsgFlags, send};
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::connection::Connection;
+use crate::host::{Host, Hosts, Lines};
 use crate::wire::{self, Message, WireError, quote};
 use crate::{BootstrapError, Start};
 
@@ -29,34 +29,13 @@ pub(crate) struct Link {
     pub(crate) job: String,
     /// The launcher is one of ours, and knows words that others do not.
     pub(crate) ours: bool,
-    /// This rank can tell the others of the end, and be told.
-    pub(crate) met: Flag,
+    /// The ranks of this host, and of the others, once they have met.
+    pub(crate) host: OnceLock<Host>,
+    pub(crate) hosts: OnceLock<Hosts>,
+    /// The connections by which the ranks of this host tell each other of the end, until the keeper takes them.
+    lines: Mutex<Option<Lines>>,
     jobs: AtomicU32,
     finalized: AtomicU32,
-}
-
-/// Something that becomes true once, and can be waited for.
-#[derive(Debug)]
-pub(crate) struct Flag(AtomicU32);
-
-impl Flag {
-    pub(crate) fn set(&self) {
-        if self.0.swap(1, Ordering::AcqRel) == 0 {
-            futex::wake(&self.0, u32::MAX);
-        }
-    }
-
-    /// Waits for it, no longer than `limit`.
-    pub(crate) fn wait(&self, limit: Duration) {
-        let deadline = Instant::now() + limit;
-        while self.0.load(Ordering::Acquire) == 0 {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            futex::wait(&self.0, 0, Some(left));
-        }
-    }
 }
 
 /// How long a conversation under way has to make room for the last words.
@@ -121,10 +100,30 @@ impl Link {
             size: u32::try_from(size).unwrap_or(u32::MAX),
             job,
             ours,
-            met: Flag(AtomicU32::new(0)),
+            host: OnceLock::new(),
+            hosts: OnceLock::new(),
+            lines: Mutex::new(None),
             jobs: AtomicU32::new(0),
             finalized: AtomicU32::new(0),
         })
+    }
+
+    /// The ranks of this host have met.
+    pub(crate) fn met(&self, host: Host, hosts: Hosts, lines: Lines) {
+        // It happens once.
+        let _ = self.host.set(host);
+        let _ = self.hosts.set(hosts);
+        *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = Some(lines);
+    }
+
+    /// The connections for the end; once.
+    pub(crate) fn take_lines(&self) -> Option<Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// All ranks are on one host, as far as that is known.
+    pub(crate) fn is_on_one_host(&self) -> bool {
+        self.hosts.get().is_some_and(|hosts| hosts.count() == 1)
     }
 
     /// The number of the next job over this link, from 0.

@@ -13,6 +13,8 @@ use gasworks_os::{ending, process};
 use gasworks_sync::kill_point;
 
 use crate::connection::check;
+use crate::host::exchange::exchange;
+use crate::host::{self, Host, Hosts};
 use crate::link::Link;
 use crate::wire::{self, Message};
 use crate::{Bootstrap, BootstrapError, value};
@@ -51,9 +53,6 @@ const MAX_KEY: usize = wire::MAX_KEY - 18 - 11;
 
 /// The code of a program in Rust whose main thread panics.
 const PANICKED: i32 = 101;
-
-/// How long a job that starts waits for the connection by which its ranks tell each other of the end.
-const MEETING: Duration = Duration::from_millis(500);
 
 /// How long the last words of an aborting rank have to reach the launcher before the order does.
 const ABORT_PAUSE: Duration = Duration::from_millis(20);
@@ -186,6 +185,33 @@ impl Bootstrap for Pmi2 {
         value::decode(&text).map_err(damaged)
     }
 
+    fn host(&self) -> Result<&Host, BootstrapError> {
+        if let Some(host) = self.link.host.get() {
+            return Ok(host);
+        }
+        let limit = self.link.connection().timeout;
+        let (host, lines) = host::meet(self, limit)?;
+        let hosts = Hosts::find(self, &host)?;
+        self.link.met(host, hosts, lines);
+        self.link
+            .host
+            .get()
+            .ok_or_else(|| BootstrapError::protocol("meet the ranks of this host", "they have not met"))
+    }
+
+    fn hosts(&self) -> Result<&Hosts, BootstrapError> {
+        self.host()?;
+        self.link
+            .hosts
+            .get()
+            .ok_or_else(|| BootstrapError::protocol("find the hosts of the job", "they are not known"))
+    }
+
+    fn exchange(&self, label: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError> {
+        let limit = self.fence_limited.get().then(|| self.link.connection().timeout);
+        exchange(self, self.host()?, self.hosts()?, label, mine, limit)
+    }
+
     fn abort(&self, code: i32, message: &str) -> ! {
         let message: String =
             message.chars().filter(|c| !c.is_control()).map(|c| if c == ';' { ',' } else { c }).collect();
@@ -206,11 +232,6 @@ impl Bootstrap for Pmi2 {
     }
 
     fn started(&self) {
-        if self.kept {
-            // Every rank has passed a fence since the first of them listened. Without the others the launcher is all
-            // that tells of the end, which is no reason to fail.
-            self.link.met.wait(MEETING);
-        }
         self.fence_limited.set(false);
     }
 

@@ -6,12 +6,14 @@ use std::collections::HashMap;
 use gasworks_os::{process, random};
 use gasworks_sync::kill_point;
 
-use crate::{Bootstrap, BootstrapError};
+use crate::{Bootstrap, BootstrapError, Host, Hosts};
 
 /// Rank 0 of 1; what it puts stays in this process.
 #[derive(Debug)]
 pub struct Single {
     job: String,
+    host: Host,
+    hosts: Hosts,
     values: RefCell<HashMap<String, Vec<u8>>>,
 }
 
@@ -19,7 +21,12 @@ impl Single {
     /// A job of its own, under a name drawn at random.
     pub fn new() -> Result<Self, BootstrapError> {
         kill_point!("bootstrap.single");
-        Ok(Self { job: format!("single-{}", random::hex(&random::nonce()?)), values: RefCell::default() })
+        Ok(Self {
+            job: format!("single-{}", random::hex(&random::nonce()?)),
+            host: Host::alone(0),
+            hosts: Hosts::one(1, 0),
+            values: RefCell::default(),
+        })
     }
 }
 
@@ -53,6 +60,14 @@ impl Bootstrap for Single {
             during: "get a value",
             what: format!("rank {rank} of 1 has not put the key {key}"),
         })
+    }
+
+    fn host(&self) -> Result<&Host, BootstrapError> {
+        Ok(&self.host)
+    }
+
+    fn hosts(&self) -> Result<&Hosts, BootstrapError> {
+        Ok(&self.hosts)
     }
 
     fn abort(&self, code: i32, message: &str) -> ! {

@@ -57,8 +57,12 @@ fn ranks_exchange_values_of_all_lengths() {
                 assert_eq!((client.rank(), client.size(), client.job()), (rank, 3, "job.7"));
                 for len in [0, 1, 383, 384, 385, 5000] {
                     let bytes = |r: u32| (0..len * (r + 1)).map(|i| (i * 7 + r) as u8).collect::<Vec<u8>>();
-                    let all = client.exchange(&format!("v{len}"), &bytes(rank)).expect("exchanged");
-                    assert_eq!(all, (0..3).map(bytes).collect::<Vec<_>>());
+                    let all: Vec<_> = (0..3).map(bytes).collect();
+                    client.put(&format!("v{len}"), &bytes(rank)).expect("put");
+                    client.fence().expect("passed");
+                    let got = (0..3).map(|other| client.get(other, &format!("v{len}")).expect("got"));
+                    assert!(got.eq(all.iter().cloned()));
+                    assert_eq!(client.exchange(&format!("x{len}"), &bytes(rank)).expect("exchanged"), all);
                 }
                 let twice = client.put("v0", b"").expect_err("put twice").to_string();
                 assert!(twice.contains("the key v0 was put before"), "{twice}");

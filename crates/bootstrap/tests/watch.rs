@@ -24,8 +24,7 @@ fn main() -> ExitCode {
             Err(e) => println!("{e} / {}", e.source().map_or("no source".into(), ToString::to_string)),
         },
         Some("meet") => {
-            let rank = gasworks_bootstrap::connect().expect("joined");
-            rank.started();
+            let _rank = gasworks_bootstrap::connect().expect("joined");
             println!("met");
             std::thread::sleep(FOR_EVER);
         }
@@ -45,7 +44,7 @@ fn main() -> ExitCode {
                 ("a_full_standard_error_changes_nothing", a_full_standard_error_changes_nothing),
                 ("a_computing_rank_ends_with_its_launcher", a_computing_rank_ends_with_its_launcher),
                 ("a_finished_rank_does_not_care", a_finished_rank_does_not_care),
-                ("a_wish_before_the_leader_has_joined_counts", a_wish_before_the_leader_has_joined_counts),
+                ("a_wish_before_the_ranks_have_met_counts", a_wish_before_the_ranks_have_met_counts),
                 ("a_killed_rank_has_not_wished_for_0", a_killed_rank_has_not_wished_for_0),
                 ("a_death_after_the_job_is_none_of_its", a_death_after_the_job_is_none_of_its),
             ];
@@ -144,13 +143,36 @@ impl Job {
         rank
     }
 
-    /// A rank that has met rank 0.
-    fn met(&mut self, number: u32) -> Rank {
-        let mut rank = self.joined(number, "meet", Stdio::inherit());
+    /// Rank 0, which does `action`, and rank 1, which does nothing; they have met.
+    fn met(&mut self, action: &str) -> (Rank, Rank) {
+        let mut ranks = [self.joined(0, action, Stdio::piped()), self.joined(1, "meet", Stdio::inherit())];
+        let (mut inboxes, mut fences) = ([Vec::new(), Vec::new()], 0);
+        while fences < 2 * MEETING_FENCES {
+            let mut ready: Vec<_> =
+                ranks.iter().map(|rank| PollFd::new(rank.line.as_fd(), PollFlags::POLLIN)).collect();
+            assert!(poll(&mut ready, 20_000u16).is_ok_and(|n| n > 0), "the ranks do not meet");
+            let ready: Vec<bool> = ready.iter().map(|fd| fd.any() == Some(true)).collect();
+            for (at, _) in ready.iter().enumerate().filter(|(_, ready)| **ready) {
+                let mut chunk = [0; 1000];
+                let n = ranks[at].line.read(&mut chunk).expect("the rank speaks");
+                assert!(n > 0, "the rank ended early");
+                inboxes[at].extend_from_slice(&chunk[..n]);
+                let mut out = Vec::new();
+                self.server.feed(at as u32, &mut inboxes[at], &mut out);
+                for output in out {
+                    if let Output::Send { rank, bytes } = output {
+                        fences += usize::from(bytes.windows(FENCED.len()).any(|part| part == FENCED));
+                        ranks[rank as usize].line.write_all(&bytes).expect("sent");
+                    }
+                }
+            }
+        }
+        let [first, mut second] = ranks;
         let mut line = String::new();
-        BufReader::new(rank.process.stdout.as_mut().expect("piped")).read_line(&mut line).expect("it speaks");
+        let stdout = second.process.stdout.as_mut().expect("piped");
+        BufReader::new(stdout).read_line(&mut line).expect("it speaks");
         assert_eq!(line, "met\n");
-        rank
+        (first, second)
     }
 }
 
@@ -170,6 +192,9 @@ impl Rank {
 /// The last question of a rank that joins, and of one that ends in good order.
 const JOINED: &str = "job-getid";
 const FINALIZED: &str = "finalize";
+/// The answer to a fence, and how many fences ranks go through before they have met.
+const FENCED: &[u8] = b"kvs-fence-response";
+const MEETING_FENCES: usize = 2;
 
 /// How long something takes that happens at once, and of which nothing is heard.
 const MOMENT: Duration = Duration::from_millis(50);
@@ -232,7 +257,7 @@ fn a_finished_rank_does_not_care() {
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"done\n".as_slice()));
 }
 
-fn a_wish_before_the_leader_has_joined_counts() {
+fn a_wish_before_the_ranks_have_met_counts() {
     let mut job = Job::new(2, "early");
     let mut rank = job.start(0, "compute", Stdio::piped());
     // The hooks are there before the first question.
@@ -246,16 +271,16 @@ fn a_wish_before_the_leader_has_joined_counts() {
 
 fn a_killed_rank_has_not_wished_for_0() {
     let mut job = Job::new(2, "killed");
-    let first = job.joined(0, "exit-zero", Stdio::piped());
-    job.met(1).kill();
+    let (first, second) = job.met("exit-zero");
+    second.kill();
     let text = "gasworks: rank 0: rank 1 is gone without a word: the job ends\n";
     assert_eq!(first.end(), (Some(1), text.to_owned()));
 }
 
 fn a_death_after_the_job_is_none_of_its() {
     let mut job = Job::new(2, "after");
-    let mut first = job.joined(0, "finish-when-told", Stdio::piped());
-    job.met(1).kill();
+    let (mut first, second) = job.met("finish-when-told");
+    second.kill();
     // It has noticed, and could not know yet that its job ends well.
     std::thread::sleep(MOMENT);
     first.process.stdin.take().expect("piped").write_all(b"\n").expect("told");

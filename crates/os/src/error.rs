@@ -29,7 +29,7 @@ impl OsError {
     }
 
     /// An error that this crate found by itself.
-    pub(crate) fn other(operation: &'static str, operand: impl ToString, cause: impl ToString) -> Self {
+    pub fn other(operation: &'static str, operand: impl ToString, cause: impl ToString) -> Self {
         Self::new(operation, operand, io::Error::other(cause.to_string()))
     }
 

@@ -138,6 +138,11 @@ impl Stream {
         Ok(Self { inner, name: name.to_owned() })
     }
 
+    /// A stream socket that came from elsewhere; `name` is for messages.
+    pub fn adopt(fd: OwnedFd, name: &str) -> Result<Self> {
+        Self::new(UnixStream::from(fd), name)
+    }
+
     /// The descriptor, given away; reads and writes of it do not block.
     pub fn into_fd(self) -> OwnedFd {
         self.inner.into()

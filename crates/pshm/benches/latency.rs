@@ -8,13 +8,11 @@
 //! K1. There is one thread when the process forks, and the child runs only the measurement.
 //! K2. The raw lines are mapped before the fork, for ever, and touched through atomics only.
 
-use gasworks_bootstrap::{Bootstrap, BootstrapError};
+use gasworks_bootstrap::{Bootstrap, BootstrapError, Host, Hosts};
 use gasworks_core::{Class, Name, SharedBarrier, Wire};
 use gasworks_pshm::{Config, Memory, Opened, open};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use gasworks_sync::{Mode, Par, Seq};
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 const TRIPS: usize = 2_000;
@@ -23,10 +21,11 @@ const SIZES: [usize; 5] = [0, 64, 512, 4096, 65536];
 /// Messages that may be out, and how many are taken before a credit message returns them.
 const WINDOWS: [(usize, usize); 2] = [(12, 4), (64, 16)];
 
-/// Two ranks with a pair of sockets between them.
+/// One of two ranks that were connected from the start.
 struct Two {
     me: u32,
-    other: UnixStream,
+    host: Host,
+    hosts: Hosts,
 }
 
 impl Bootstrap for Two {
@@ -39,28 +38,20 @@ impl Bootstrap for Two {
     fn job(&self) -> &str {
         "latency"
     }
-    fn put(&self, _: &str, _: &[u8]) -> Result<(), BootstrapError> {
-        Ok(())
+    fn put(&self, key: &str, _: &[u8]) -> Result<(), BootstrapError> {
+        panic!("{key} is put")
     }
     fn fence(&self) -> Result<(), BootstrapError> {
-        Ok(())
+        panic!("a fence")
     }
-    fn get(&self, _: u32, _: &str) -> Result<Vec<u8>, BootstrapError> {
-        Ok(Vec::new())
+    fn get(&self, _: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
+        panic!("{key} is asked for")
     }
-    fn exchange(&self, _: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError> {
-        let swap = || {
-            let mut other = &self.other;
-            other.write_all(&(mine.len() as u32).to_le_bytes())?;
-            other.write_all(mine)?;
-            let mut len = [0; 4];
-            other.read_exact(&mut len)?;
-            let mut theirs = vec![0; u32::from_le_bytes(len) as usize];
-            other.read_exact(&mut theirs)?;
-            Ok(theirs)
-        };
-        let theirs = swap().map_err(|source| BootstrapError::Io { during: "exchange", source })?;
-        Ok(if self.me == 0 { vec![mine.into(), theirs] } else { vec![theirs, mine.into()] })
+    fn host(&self) -> Result<&Host, BootstrapError> {
+        Ok(&self.host)
+    }
+    fn hosts(&self) -> Result<&Hosts, BootstrapError> {
+        Ok(&self.hosts)
     }
     fn abort(&self, code: i32, _: &str) -> ! {
         std::process::exit(code)
@@ -242,7 +233,7 @@ fn median(values: &mut [f64]) -> (f64, f64, f64) {
 
 fn main() {
     let blocks = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(25);
-    let (one, other) = UnixStream::pair().expect("a pair");
+    let mut ranks = Host::together(2).expect("a pair of sockets");
     let lines = raw_lines();
     // SAFETY: K1.
     let child = unsafe { libc::fork() };
@@ -259,7 +250,7 @@ fn main() {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::alarm(120);
     }
-    let two = Two { me, other: if me == 0 { one } else { other } };
+    let two = Two { me, host: ranks.swap_remove(me as usize), hosts: Hosts::led_by(&[0, 0]) };
     let mut rows = Vec::new();
     measure::<Seq>(&two, lines, blocks, &mut rows);
     measure::<Par>(&two, lines, blocks, &mut rows);

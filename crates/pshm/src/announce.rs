@@ -2,17 +2,16 @@
 
 use crate::error::PshmError;
 use crate::layout::Shape;
-use crate::meet::Nonce;
+use gasworks_bootstrap::host::Parcel;
 
 /// The first bytes of an announcement; the digit is the version of the layout.
-const MAGIC: &[u8; 8] = b"gwpshm3\n";
+const MAGIC: &[u8; 8] = b"gwpshm4\n";
 /// How a rank that cannot go on begins its announcement; the cause follows.
 pub(crate) const FAILED: &[u8; 8] = b"gwfail1\n";
 
 /// A rank's announcement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Announcement {
-    pub nonce: Nonce,
     pub shape: Shape,
     /// The length of the segment, which may grow to the room that the shape has for it.
     pub segment: u64,
@@ -28,26 +27,23 @@ pub(crate) struct Announcement {
     pub who: String,
     /// How many meet at each count of the barrier; the leader's is taken.
     pub radix: u64,
-    /// What two processes have in common only if they can share memory and meet.
-    pub place: String,
 }
 
 impl Announcement {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let Shape { depth, total, volume, room, page } = self.shape;
         let mut bytes = MAGIC.to_vec();
-        bytes.extend(self.nonce);
         let own = [self.segment, self.base, self.largest, self.space, self.available, self.radix];
         for number in [depth.into(), total.into(), volume, room, page].into_iter().chain(own) {
             bytes.extend(number.to_le_bytes());
         }
-        bytes.extend(format!("{}\0{}", self.who, self.place).into_bytes());
+        bytes.extend(self.who.as_bytes());
         bytes
     }
 
     /// `None` for what is no announcement, or one of a segment larger than its room.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let (nonce, mut rest) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<16>()?;
+        let mut rest = bytes.strip_prefix(MAGIC)?;
         let mut number = || {
             let (head, tail) = rest.split_first_chunk::<8>()?;
             rest = tail;
@@ -58,35 +54,19 @@ impl Announcement {
         let segment = number().filter(|&segment| segment <= shape.room)?;
         let (base, largest, space) = (number()?, number()?, number()?);
         let (available, radix) = (number()?, number()?);
-        let (who, place) = std::str::from_utf8(rest).ok()?.split_once('\0')?;
-        let (who, place) = (who.into(), place.into());
-        Some(Self { nonce: *nonce, shape, segment, base, largest, space, available, who, radix, place })
+        let who = std::str::from_utf8(rest).ok()?.into();
+        Some(Self { shape, segment, base, largest, space, available, who, radix })
     }
 }
 
-/// Reads what all ranks have announced.
-pub(crate) fn read_all(
-    all: &[Vec<u8>],
-    me: u32,
-    ranks: u32,
-    mine: &Announcement,
-) -> Result<Vec<Announcement>, PshmError> {
-    if all.len() != ranks as usize {
-        return Err(PshmError::Announcement {
-            rank: me,
-            what: "the exchange did not return one from each rank",
-        });
-    }
-    let read = |(rank, bytes): (u32, &Vec<u8>)| {
-        if let Some(cause) = bytes.strip_prefix(FAILED) {
+/// Reads what the ranks have announced.
+pub(crate) fn read_all(all: &[Parcel]) -> Result<Vec<Announcement>, PshmError> {
+    let read = |(rank, parcel): (u32, &Parcel)| {
+        if let Some(cause) = parcel.bytes.strip_prefix(FAILED) {
             return Err(PshmError::Peer { rank, cause: String::from_utf8_lossy(cause).into_owned() });
         }
-        let theirs = Announcement::decode(bytes)
-            .ok_or(PshmError::Announcement { rank, what: "another version, or not an announcement" })?;
-        if theirs.place != mine.place {
-            return Err(PshmError::Elsewhere { rank, me });
-        }
-        Ok(theirs)
+        Announcement::decode(&parcel.bytes)
+            .ok_or(PshmError::Announcement { rank, what: "another version, or not an announcement" })
     };
     (0..).zip(all).map(read).collect()
 }
@@ -119,27 +99,16 @@ mod tests {
 
     fn announcement(segment: u64, available: u64) -> Announcement {
         let shape = Shape { depth: 12, total: 64, volume: 1 << 20, room: 2 * segment, page: 65536 };
-        let (who, place) = ("the machine".into(), "here".into());
+        let who = "the machine".into();
         let (largest, space) = (1 << 40, 1 << 47);
-        Announcement {
-            nonce: [7; 16],
-            shape,
-            segment,
-            base: 0x7000_0000,
-            largest,
-            space,
-            available,
-            who,
-            radix: 8,
-            place,
-        }
+        Announcement { shape, segment, base: 0x7000_0000, largest, space, available, who, radix: 8 }
     }
 
     #[test]
     fn announcements_survive_the_way_and_nothing_else_does() {
         let sent = announcement(4096, 1 << 40);
         let bytes = sent.encode();
-        for cut in 0..bytes.len() - "here".len() - 1 {
+        for cut in 0..bytes.len() - sent.who.len() {
             assert_eq!(Announcement::decode(&bytes[..cut]), None, "cut at {cut}");
         }
         assert_eq!(Announcement::decode(&bytes), Some(sent.clone()));

@@ -16,6 +16,14 @@ pub enum PshmError {
     /// The exchange with the other ranks failed.
     #[error("open the shared-memory transport: {0}")]
     Bootstrap(BootstrapError),
+    /// The ranks of the host did not come together.
+    #[error("open the shared-memory transport: {cause} ({TIMEOUT_NAME} allows {seconds} s)")]
+    Apart {
+        /// The cause.
+        cause: BootstrapError,
+        /// How long was allowed.
+        seconds: f64,
+    },
     /// The operating system refused.
     #[error("open the shared-memory transport: {0}")]
     Os(OsError),
@@ -99,16 +107,16 @@ pub enum PshmError {
     /// A segment could not be backed with memory at once.
     #[error("GASWORKS_POPULATE: {0}")]
     Populate(OsError),
-    /// A rank is on another host.
+    /// Ranks are on other hosts.
     #[error(
-        "rank {rank} does not share memory and a network name space with rank {me}: the shared-memory transport \
-         needs all ranks on one host"
+        "the ranks of this job are on {hosts} hosts (rank {rank} shares no memory with rank 0), and there is no transport \
+         between hosts: start all ranks on one host"
     )]
     Elsewhere {
-        /// Which.
+        /// How many hosts there are.
+        hosts: u32,
+        /// The first rank that is not on the host of rank 0.
         rank: u32,
-        /// As seen from which.
-        me: u32,
     },
     /// A rank runs a version that lays its memory out in another way, or sent something else altogether.
     #[error("rank {rank} announced itself in a form that this version does not know ({what})")]
@@ -125,26 +133,6 @@ pub enum PshmError {
         rank: u32,
         /// What it said.
         cause: String,
-    },
-    /// Ranks did not come to the meeting.
-    #[error("no connection from rank {} within {seconds} s ({TIMEOUT_NAME})", list(.ranks))]
-    Missing {
-        /// Which.
-        ranks: Vec<u32>,
-        /// How long was waited.
-        seconds: f64,
-    },
-    /// The leader did not answer.
-    #[error(
-        "rank {leader} did not send the descriptors of all ranks ({TIMEOUT_NAME} allows {seconds} s): {cause}"
-    )]
-    NoLeader {
-        /// Which rank leads.
-        leader: u32,
-        /// How long was allowed.
-        seconds: f64,
-        /// The cause.
-        cause: OsError,
     },
     /// A descriptor is not what its rank announced.
     #[error("the memory file of rank {rank} is not what it announced: {what}")]
@@ -179,12 +167,4 @@ impl From<OsError> for PshmError {
 
 fn count(ranks: u32) -> String {
     if ranks == 1 { "this rank".into() } else { format!("all {ranks} ranks") }
-}
-
-fn list(ranks: &[u32]) -> String {
-    let mut text: Vec<String> = ranks.iter().take(8).map(u32::to_string).collect();
-    if ranks.len() > 8 {
-        text.push(format!("and {} more", ranks.len() - 8));
-    }
-    text.join(", ")
 }

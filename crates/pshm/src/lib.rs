@@ -1,10 +1,9 @@
 //! Shared-memory transport between the ranks of a host.
 //!
 //! Each rank makes one anonymous file that holds its queues (`layout`) and its segment, sealed against a change of
-//! size and committed page by page as it is touched. The ranks meet at a socket of the lowest one, which collects a
-//! descriptor from each and hands all to all (`meet`); every rank then maps everybody (`region`). Nothing has a
-//! name in any directory, so neither a full temporary directory nor a missing `/dev/shm` matters, and nothing is left
-//! when ranks die.
+//! size and committed page by page as it is touched. Each gives its file to all others as the ranks of the host gather
+//! (`announce`), and maps everybody's (`region`). Nothing has a name in any directory, so neither a full temporary directory
+//! nor a missing `/dev/shm` matters, and nothing is left when ranks die.
 //!
 //! - [`open`]: collective; from a bootstrap to a transport, a table of peers and a barrier.
 //! - [`Pshm`]: the transport, which implements [`gasworks_core::Wire`].
@@ -16,7 +15,6 @@ mod barrier;
 mod error;
 mod grow;
 mod layout;
-mod meet;
 mod memory;
 mod open;
 mod prepare;

@@ -8,7 +8,6 @@ use crate::barrier::ShmBarrier;
 use crate::error::PshmError;
 use crate::grow::Segments;
 use crate::layout::Card;
-use crate::meet::{self, LEADER, Nonce};
 use crate::memory::{Memory, Pages};
 use crate::prepare::{Prepared, prepare};
 use crate::region::Host;
@@ -55,24 +54,46 @@ pub struct Opened<M: Mode> {
 /// See [`PshmError`]; on every rank, within the time that `GASWORKS_ATTACH_TIMEOUT` allows.
 pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opened<M>, PshmError> {
     let (me, ranks) = (bootstrap.rank(), bootstrap.size());
-    let prepared = prepare(bootstrap, config);
+    let (host, hosts) = (bootstrap.host()?, bootstrap.hosts()?);
+    if let Some(rank) = (0..ranks).find(|&rank| hosts.of(rank) != hosts.of(0)) {
+        return Err(PshmError::Elsewhere { hosts: hosts.count(), rank });
+    }
+    let prepared = prepare(bootstrap, host.leads(), config);
     kill_point!("pshm.open.prepared");
-    let mine = match &prepared {
-        Ok(prepared) => prepared.announcement.encode(),
-        Err(error) => [&FAILED[..], error.to_string().as_bytes()].concat(),
+    // The leader's second descriptor is that of the cards.
+    let (mine, fds, allowed) = match &prepared {
+        Ok(Prepared { file, cards, announcement, allowed, .. }) => (
+            announcement.encode(),
+            [file].into_iter().chain(cards).map(AsFd::as_fd).collect(),
+            Some(*allowed),
+        ),
+        Err(error) => ([&FAILED[..], error.to_string().as_bytes()].concat(), Vec::new(), None),
     };
-    let all = bootstrap.exchange("pshm", &mine)?;
-    kill_point!("pshm.open.exchanged");
-    let Prepared { file, mapping, pages, lead, announcement, limit, allowed } = prepared?;
-    let all = announce::read_all(&all, me, ranks, &announcement)?;
+    let gathered = host.all_gather(&mine, &fds, allowed);
+    kill_point!("pshm.open.gathered");
+    let Prepared { file, mapping, pages, announcement, limit, allowed, .. } = prepared?;
+    let gathered = gathered.map_err(|cause| PshmError::Apart { cause, seconds: allowed.as_secs_f64() })?;
+    let all = announce::read_all(&gathered)?;
     announce::check_memory(&all)?;
-    let nonces: Vec<Nonce> = all.iter().map(|rank| rank.nonce).collect();
-    let met = meet::exchange(me, &file, &nonces, lead, allowed)?;
-    let cards = map_cards(met.cards.as_fd(), ranks)?;
+    let leader = host.leader();
+    let (mut files, mut cards) = (Vec::with_capacity(all.len()), None);
+    for (rank, parcel) in (0..).zip(gathered) {
+        let count = parcel.fds.len();
+        let mut fds = parcel.fds.into_iter();
+        let wanted = if rank == leader { 2 } else { 1 };
+        let (Some(file), true) = (fds.next(), count == wanted) else {
+            let what = format!("{count} descriptors came with it, where {wanted} belong");
+            return Err(PshmError::Descriptor { rank, what });
+        };
+        files.push(file);
+        cards = cards.or(fds.next());
+    }
+    let cards = cards.ok_or_else(|| PshmError::Descriptor { rank: leader, what: "no cards came".into() })?;
+    let cards = map_cards(leader, cards.as_fd(), ranks)?;
 
     let mut mine = Some(mapping);
     let mut mapped = Vec::with_capacity(all.len());
-    for (rank, (fd, theirs)) in (0..).zip(met.files.iter().zip(&all)) {
+    for (rank, (fd, theirs)) in (0..).zip(files.iter().zip(&all)) {
         let wrong = |what: String| PshmError::Descriptor { rank, what };
         let layout =
             theirs.shape.lay_out().ok_or_else(|| wrong("its sizes are beyond any address space".into()))?;
@@ -85,8 +106,8 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
         };
         mapped.push((mapping, layout));
     }
-    drop(met);
-    let radix = all.get(LEADER as usize).map_or(0, |leader| leader.radix) as usize;
+    drop(files);
+    let radix = all.get(leader as usize).map_or(0, |leader| leader.radix) as usize;
     let host = Arc::new(Host::new(me, bootstrap.job(), radix, cards, mapped)?);
     kill_point!("pshm.open.mapped");
     let peers = (0..).zip(&all).map(|(rank, theirs)| peer(&host, rank, theirs)).collect();
@@ -104,9 +125,9 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
     Ok(Opened { wire, peers, witness: host.clone(), barrier: ShmBarrier::new(host), pages })
 }
 
-fn map_cards(fd: BorrowedFd<'_>, ranks: u32) -> Result<Mapping, PshmError> {
+fn map_cards(leader: u32, fd: BorrowedFd<'_>, ranks: u32) -> Result<Mapping, PshmError> {
     let wrong =
-        |what: String| PshmError::Descriptor { rank: LEADER, what: format!("the file of cards: {what}") };
+        |what: String| PshmError::Descriptor { rank: leader, what: format!("the file of cards: {what}") };
     if !memfd::is_sealed(fd) {
         return Err(wrong("its size is not sealed".into()));
     }

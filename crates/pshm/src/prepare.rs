@@ -3,14 +3,13 @@
 use crate::announce::Announcement;
 use crate::error::PshmError;
 use crate::layout::{Card, Layout, PAGE, Shape};
-use crate::meet::{self, LEADER, Lead};
 use crate::memory::{self, HugePages, Memory, Pages, Sizes};
 use crate::open::Config;
 use crate::settings;
 use gasworks_bootstrap::Bootstrap;
 use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping, MemFd};
-use gasworks_os::{OsError, affinity, huge, numa, random};
+use gasworks_os::{OsError, affinity, huge, numa};
 use gasworks_sync::kill_point;
 use std::time::Duration;
 
@@ -19,14 +18,19 @@ pub(crate) struct Prepared {
     pub file: MemFd,
     pub mapping: Mapping,
     pub pages: Pages,
-    pub lead: Option<Lead>,
+    /// What the leader brings besides: the file with everybody's card.
+    pub cards: Option<MemFd>,
     pub announcement: Announcement,
     /// The setting's limit on the segment.
     pub limit: Option<Limit>,
     pub allowed: Duration,
 }
 
-pub(crate) fn prepare(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Prepared, PshmError> {
+pub(crate) fn prepare(
+    bootstrap: &dyn Bootstrap,
+    leads: bool,
+    config: &Config,
+) -> Result<Prepared, PshmError> {
     let (me, ranks) = (bootstrap.rank(), bootstrap.size());
     let allowed = settings::attach_timeout()?;
     let max = u32::from(u16::MAX);
@@ -48,19 +52,12 @@ pub(crate) fn prepare(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Prep
     place_memory(&memory, &mapping);
     kill_point!("pshm.open.created");
     let base = mapping.as_ptr() as u64 + layout.segment as u64;
-    let nonce = random::nonce()?;
-    let lead = match me {
-        LEADER => Some(Lead {
-            listener: if ranks > 1 { Some(meet::listen(&nonce)?) } else { None },
-            cards: memfd::create(&format!("gasworks job {} cards", bootstrap.job()), Card::file_len(ranks))?,
-        }),
-        _ => None,
-    };
-    let (Limit { bytes: available, who }, place) = (available, place());
+    let name = format!("gasworks job {} cards", bootstrap.job());
+    let cards = leads.then(|| memfd::create(&name, Card::file_len(ranks))).transpose()?;
+    let Limit { bytes: available, who } = available;
     let radix = settings::barrier_radix(ranks)?;
-    let announcement =
-        Announcement { nonce, shape, segment, base, largest, space, available, who, radix, place };
-    Ok(Prepared { file, mapping, pages, lead, announcement, limit, allowed })
+    let announcement = Announcement { shape, segment, base, largest, space, available, who, radix };
+    Ok(Prepared { file, mapping, pages, cards, announcement, limit, allowed })
 }
 
 /// A memory file, what it consists of, and its layout.
@@ -134,11 +131,4 @@ fn place_memory(memory: &Memory, mapping: &Mapping) {
     {
         tracing::debug!(%error, "memory is not placed");
     }
-}
-
-/// Names what processes must have in common: the boot of a kernel and a network name space.
-fn place() -> String {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let net = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
-    format!("{} {}", boot.trim(), net.display())
 }

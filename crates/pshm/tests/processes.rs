@@ -10,11 +10,11 @@ mod cut;
 #[path = "processes/steps.rs"]
 mod steps;
 
-use gasworks_bootstrap::{Bootstrap, BootstrapError};
+use gasworks_bootstrap::{Bootstrap, BootstrapError, Host, Hosts};
 use gasworks_core::{Arrived, Class, Name, SharedBarrier, Wire, WireError};
 use gasworks_pshm::{Config, MAX_MEDIUM, Memory, Opened, open};
 use gasworks_sync::{Mode, Par, Seq};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -29,7 +29,16 @@ fn main() -> ExitCode {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["rank", mode, rank, size, seconds] => {
             let number = |text: &str| text.parse::<u32>().expect("a number");
-            let start = Start { rank: number(rank), size: number(size), seconds: number(seconds).into() };
+            let size = number(size);
+            let start = Start {
+                rank: number(rank),
+                size,
+                seconds: number(seconds).into(),
+                host: OnceCell::new(),
+                hosts: Hosts::led_by(&vec![0; size as usize]),
+                fresh: RefCell::default(),
+                known: RefCell::default(),
+            };
             if mode == "par" { rank_main::<Par>(&start) } else { rank_main::<Seq>(&start) }
         }
         ["cut"] => cut::die(),
@@ -93,23 +102,28 @@ impl Run {
         Self { ranks, lines, started: Instant::now() }
     }
 
-    /// Serves the one exchange, then waits for all. If a rank dies before, the others see the end of their input.
-    fn finish(mut self) -> Vec<ExitStatus> {
+    /// A fence: everybody's line to everybody; whether all have come to it.
+    fn fence(&mut self) -> bool {
         let mut all = String::new();
         let complete = self.lines.iter_mut().all(|lines| {
             let mut line = String::new();
             let read = lines.read_line(&mut line).is_ok_and(|len| len > 0);
             all.push_str(line.trim_end());
-            all.push(' ');
             read
         });
-        for rank in &mut self.ranks {
-            let mut input = rank.stdin.take().expect("piped");
-            if complete {
-                // A rank that was killed meanwhile does not read.
-                let _ = writeln!(input, "{all}");
-            }
-        }
+        // A rank that was killed meanwhile does not read.
+        complete
+            && self
+                .ranks
+                .iter_mut()
+                .all(|rank| writeln!(rank.stdin.as_mut().expect("piped"), "{all}").is_ok())
+    }
+
+    /// Serves the fences of the start, then waits for all. If a rank dies before, the others see the end of their input.
+    fn finish(mut self) -> Vec<ExitStatus> {
+        // Ranks meet between two fences; a single one meets nobody.
+        let _complete = self.ranks.len() == 1 || (self.fence() && self.fence());
+        self.ranks.iter_mut().for_each(|rank| drop(rank.stdin.take()));
         let deadline = self.started + Duration::from_secs(60);
         let mut ends = Vec::new();
         for rank in &mut self.ranks {
@@ -135,9 +149,14 @@ struct Start {
     rank: u32,
     size: u32,
     seconds: u64,
+    host: OnceCell<Host>,
+    hosts: Hosts,
+    /// What was put and not fenced yet, and what was fenced.
+    fresh: RefCell<String>,
+    known: RefCell<String>,
 }
 
-/// One exchange, over standard input and output.
+/// Fences over standard input and output; one value, of rank 0.
 impl Bootstrap for Start {
     fn rank(&self) -> u32 {
         self.rank
@@ -148,38 +167,35 @@ impl Bootstrap for Start {
     fn job(&self) -> &str {
         "processes"
     }
-    fn put(&self, key: &str, _: &[u8]) -> Result<(), BootstrapError> {
-        Err(BootstrapError::Protocol {
-            during: "put",
-            what: format!("{key}: only an exchange is served here"),
-        })
-    }
-    fn fence(&self) -> Result<(), BootstrapError> {
+    fn put(&self, _: &str, value: &[u8]) -> Result<(), BootstrapError> {
+        self.fresh.replace(gasworks_os::random::hex(value));
         Ok(())
     }
-    fn get(&self, _: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
-        Err(BootstrapError::Protocol {
-            during: "get",
-            what: format!("{key}: only an exchange is served here"),
-        })
-    }
-    fn exchange(&self, _: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError> {
-        println!("{}", gasworks_os::random::hex(mine));
+    fn fence(&self) -> Result<(), BootstrapError> {
+        println!("{}", self.fresh.take());
         let mut line = String::new();
-        std::io::stdin()
-            .read_line(&mut line)
-            .map_err(|source| BootstrapError::Io { during: "exchange", source })?;
-        let byte = |text: &str, at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("hexadecimal");
-        let values: Vec<Vec<u8>> = line
-            .split_whitespace()
-            .map(|text| (0..text.len() / 2).map(|at| byte(text, at)).collect())
-            .collect();
-        match values.len() == self.size as usize {
-            true => Ok(values),
-            false => {
-                Err(BootstrapError::Protocol { during: "exchange", what: "the launcher hung up".into() })
+        match std::io::stdin().read_line(&mut line) {
+            Ok(0) => Err(BootstrapError::Protocol { during: "fence", what: "the launcher hung up".into() }),
+            Ok(_) => {
+                self.known.borrow_mut().push_str(line.trim_end());
+                Ok(())
             }
+            Err(source) => Err(BootstrapError::Io { during: "fence", source }),
         }
+    }
+    fn get(&self, _: u32, _: &str) -> Result<Vec<u8>, BootstrapError> {
+        let known = self.known.borrow();
+        let byte = |at| u8::from_str_radix(&known[2 * at..2 * at + 2], 16).expect("hexadecimal");
+        Ok((0..known.len() / 2).map(byte).collect())
+    }
+    fn host(&self) -> Result<&Host, BootstrapError> {
+        if self.host.get().is_none() {
+            self.host.set(Host::meet(self, Duration::from_secs(10))?).expect("once");
+        }
+        Ok(self.host.get().expect("they have met"))
+    }
+    fn hosts(&self) -> Result<&Hosts, BootstrapError> {
+        Ok(&self.hosts)
     }
     fn abort(&self, code: i32, message: &str) -> ! {
         eprintln!("{message}");
@@ -211,7 +227,7 @@ fn fill(from: u32, number: u64) -> Vec<u8> {
 }
 
 fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
-    let &Start { rank: me, size, seconds } = start;
+    let &Start { rank: me, size, seconds, .. } = start;
     let Opened { wire, peers, barrier, .. } = opened;
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let alive = || if Instant::now() < deadline { Ok(()) } else { Err(GiveUp) };
@@ -290,17 +306,21 @@ mod deaths {
     use std::os::unix::process::ExitStatusExt;
 
     /// Every kill point that a rank passes, who is killed there, and at which passage.
-    const POINTS: [(&str, u32, u32); 29] = [
+    const POINTS: [(&str, u32, u32); 33] = [
         ("pshm.open.created", 1, 1),
         ("pshm.open.prepared", 0, 1),
-        ("pshm.open.exchanged", 0, 1),
-        ("pshm.open.exchanged", 2, 1),
+        ("host.named", 0, 1),
+        ("host.come", 1, 1),
+        ("host.fenced", 0, 1),
+        ("host.fenced", 2, 1),
+        ("host.welcomed", 0, 1),
+        ("host.met", 2, 1),
+        ("host.given", 1, 1),
+        ("host.collected", 0, 1),
+        ("host.handed", 1, 1),
+        ("pshm.open.gathered", 0, 1),
+        ("pshm.open.gathered", 2, 1),
         ("pshm.open.mapped", 1, 1),
-        ("pshm.meet.collected", 0, 1),
-        ("pshm.meet.handed_out", 0, 1),
-        ("pshm.meet.connected", 1, 1),
-        ("pshm.meet.sent", 1, 1),
-        ("pshm.meet.received", 2, 1),
         ("pshm.reserve.claimed", 1, 7),
         ("pshm.sleep.asleep", 1, 1),
         ("inbox.reserve.claimed", 2, 3),

@@ -38,14 +38,12 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts it for `rank`; `launcher` is a duplicate of the connection. `timeout` is the exit time-out, and
-    /// `patience` how long this rank waits for others at the start.
+    /// Starts it for `rank`; `launcher` is a duplicate of the connection, and `timeout` the exit time-out.
     pub(crate) fn start(
         rank: u32,
         launcher: OwnedFd,
         bell: &'static EventFd,
         timeout: Duration,
-        patience: Duration,
     ) -> Result<Self, BootstrapError> {
         let link = Arc::new(OnceLock::new());
         let mut state = State {
@@ -55,7 +53,6 @@ impl Keeper {
             link: Arc::clone(&link),
             star: None,
             timeout,
-            patience,
             phase: Phase::Running,
             told: 0,
             said: false,
@@ -76,10 +73,14 @@ impl Keeper {
         Ok(Self { bell, link })
     }
 
-    /// This rank has joined: from now on it can be told, and tell, of the end.
+    /// This rank has joined: the launcher can be told of its end.
     pub(crate) fn joined(&self, link: Arc<Link>) {
         // There is one link in a process.
         let _ = self.link.set(link);
+    }
+
+    /// The link has met the ranks of this host: from now on it can be told, and tell, of the end.
+    pub(crate) fn met(&self) {
         let _ = self.bell.ring();
     }
 }
@@ -115,10 +116,9 @@ struct State {
     bell: &'static EventFd,
     launcher: Option<OwnedFd>,
     link: Arc<OnceLock<Arc<Link>>>,
-    /// Made when the link is there.
+    /// Made when the ranks of this host have met.
     star: Option<Star>,
     timeout: Duration,
-    patience: Duration,
     phase: Phase,
     /// The last wish of this process that was taken up, as the code and one.
     told: u16,
@@ -142,9 +142,9 @@ impl State {
         loop {
             let heard = self.wait();
             if self.star.is_none()
-                && let Some(link) = self.link.get()
+                && let Some(lines) = self.link.get().and_then(|link| link.take_lines())
             {
-                self.star = Some(Star::new(link.rank, link.size, &link.job, self.patience));
+                self.star = Some(Star::new(lines));
                 kill_point!("keeper.star");
             }
             for word in heard {
@@ -169,14 +169,9 @@ impl State {
     /// Sleeps until something happens; gives what came from other ranks.
     fn wait(&mut self) -> Vec<Heard> {
         let pause = match self.phase {
-            Phase::Running if self.lost.is_none() && self.missing.is_none() => {
-                let next = self.star.as_ref().and_then(Star::next_try);
-                next.map(|at| at.saturating_duration_since(Instant::now()) + Duration::from_micros(500))
-            }
-            _ => Some(TICK),
+            Phase::Running if self.lost.is_none() && self.missing.is_none() => PollTimeout::NONE,
+            _ => PollTimeout::try_from(TICK).unwrap_or(PollTimeout::MAX),
         };
-        let pause =
-            pause.map_or(PollTimeout::NONE, |pause| PollTimeout::try_from(pause).unwrap_or(PollTimeout::MAX));
         // The flag that a stream socket sets as soon as the other side writes no more; nix has no name for it.
         let half_closed = PollFlags::from_bits_retain(nix::libc::POLLRDHUP);
         let mut fds = vec![PollFd::new(self.bell.as_fd(), PollFlags::POLLIN)];
@@ -196,13 +191,7 @@ impl State {
             self.launcher = None;
             self.lost = Some(Instant::now());
         }
-        let heard = self.star.as_mut().map(|star| star.turn(&ready[own..])).unwrap_or_default();
-        if let (Some(star), Some(link)) = (&self.star, self.link.get())
-            && star.is_met()
-        {
-            link.met.set();
-        }
-        heard
+        self.star.as_mut().map(|star| star.turn(&ready[own..])).unwrap_or_default()
     }
 
     fn hear(&mut self, heard: Heard) {
@@ -220,7 +209,7 @@ impl State {
 
     /// The process of another rank has ended: at the leader any, at the others the leader.
     fn miss(&mut self, rank: u32, bye: bool) {
-        let leader = rank == 0;
+        let leader = matches!(self.star, Some(Star::Follower(_)));
         if leader {
             self.star = Some(Star::Alone);
         }
@@ -288,7 +277,7 @@ impl State {
             return;
         }
         kill_point!("keeper.verdict");
-        if let Some(star @ Star::Leader(_)) = &mut self.star {
+        if let Some(star @ Star::Leader(_)) = &self.star {
             star.say(Word::Verdict { code });
         }
         self.phase = Phase::Ending(Ending {
@@ -343,7 +332,7 @@ impl State {
 
     fn while_asked(&mut self, code: u8, since: Instant) {
         let waited = since.elapsed();
-        match &mut self.star {
+        match &self.star {
             Some(Star::Alone) => self.end(code),
             // This process wished for it before it was the leader.
             Some(Star::Leader(_)) if code != 0 => self.end(code),
@@ -357,22 +346,20 @@ impl State {
                 if waited > self.timeout {
                     let mut absent = leader.absent();
                     if !own {
-                        absent.insert(0, 0);
+                        absent.insert(0, self.rank);
                     }
                     self.tell_of(&absent);
                     self.end(0);
                 }
             }
-            star @ (None | Some(Star::Follower(_))) => {
-                if !star.as_ref().is_some_and(Star::is_met) {
-                    // The leader may be about to come.
-                    let limit = if code == 0 { self.timeout * 3 / 2 } else { self.timeout / 2 };
-                    if waited > limit {
-                        self.end(code);
-                    }
-                    return;
+            None => {
+                // The ranks of the host may be about to meet.
+                let limit = if code == 0 { self.timeout * 3 / 2 } else { self.timeout / 2 };
+                if waited > limit {
+                    self.end(code);
                 }
-                let Some(star) = star else { return };
+            }
+            Some(star @ Star::Follower(_)) => {
                 if !self.said {
                     star.say(Word::Exit { code });
                     self.said = true;
@@ -417,7 +404,7 @@ impl State {
         }
         ending.ready = true;
         kill_point!("keeper.ready");
-        if let Some(star @ Star::Follower(_)) = &mut self.star {
+        if let Some(star @ Star::Follower(_)) = &self.star {
             star.say(Word::Ready);
         }
     }
@@ -449,18 +436,16 @@ impl State {
             self.get_ready();
         }
         let Phase::Ending(ending @ Ending { code, ready, .. }) = self.phase else { return };
-        let (over, whole) = match &mut self.star {
+        let (over, whole) = match &self.star {
             None => (ready, false),
             Some(Star::Alone) => (ready, ending.whole || self.link.get().is_some_and(|link| link.size == 1)),
-            Some(star @ Star::Follower(_)) => {
-                (ready && (go || !star.is_met() || waited > self.timeout * 5 / 4), ending.whole)
-            }
+            Some(Star::Follower(_)) => (ready && (go || waited > self.timeout * 5 / 4), ending.whole),
             Some(Star::Leader(leader)) => {
                 let mut whole = ending.whole;
-                if !go && ready && (late || leader.all_ready(waited < self.timeout / 4)) {
-                    whole = leader.is_whole();
+                if !go && ready && (late || leader.all_ready()) {
+                    whole = leader.is_whole() && self.link.get().is_some_and(|link| link.is_on_one_host());
                     self.phase = Phase::Ending(Ending { go: true, whole, ..ending });
-                    if let Some(star) = &mut self.star {
+                    if let Some(star) = &self.star {
                         star.say(Word::Go { whole });
                     }
                 }
@@ -491,7 +476,7 @@ impl State {
 
     /// This process ends by itself, and the job need not.
     fn leave(&mut self, code: u8) {
-        if let Some(star) = &mut self.star {
+        if let Some(star) = &self.star {
             star.say(Word::Bye);
         }
         kill_point!("keeper.bye");

@@ -1,13 +1,12 @@
-//! This rank's place in the star: what it hears from the others, and what it says to them.
+//! This rank's place in the star of its host: what it hears from the others, and what it says to them.
 
-use std::os::fd::{AsFd, BorrowedFd};
-use std::time::{Duration, Instant};
+use std::os::fd::BorrowedFd;
 
-use gasworks_os::unix::Listener;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::lifeline::{self, Line, Word};
+use crate::host::Lines;
+use crate::lifeline::{Line, Word};
 
 /// What came from another rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,77 +24,52 @@ pub(super) enum Heard {
 /// This rank's place.
 #[derive(Debug)]
 pub(super) enum Star {
-    /// There are no others, or no way to them.
+    /// There are no others, or none any more.
     Alone,
-    /// Rank 0.
+    /// The one in the middle.
     Leader(Leader),
     /// Any other.
     Follower(Follower),
 }
 
-/// The middle of the star.
+/// The middle of the star: what it knows of each of the others.
 #[derive(Debug)]
 pub(super) struct Leader {
-    listener: Option<Listener>,
-    /// Connections whose rank is not known yet.
-    strangers: Vec<Line>,
     seats: Vec<Seat>,
-    verdict: Option<u8>,
 }
 
 /// What the leader knows of a rank.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Seat {
+    rank: u32,
     line: Option<Line>,
     /// It has wished for an end with code 0.
     zero: bool,
     ready: bool,
     bye: bool,
-    gone: bool,
 }
 
 /// A ray of the star.
 #[derive(Debug)]
 pub(super) struct Follower {
-    rank: u32,
-    address: String,
-    line: Option<Line>,
-    welcome: bool,
+    leader: u32,
+    line: Line,
     bye: bool,
-    tried: Instant,
-    tries: u32,
-    pause: Duration,
-    give_up: Instant,
 }
 
 impl Star {
-    pub(super) fn new(rank: u32, size: u32, job: &str, patience: Duration) -> Self {
-        let address = lifeline::address(job);
-        if size < 2 {
-            return Star::Alone;
+    pub(super) fn new(Lines { lines, leads }: Lines) -> Self {
+        let seat = |(rank, line)| Seat { rank, line: Some(line), zero: false, ready: false, bye: false };
+        let mut lines = lines.into_iter();
+        if leads {
+            return match lines.len() {
+                0 => Star::Alone,
+                _ => Star::Leader(Leader { seats: lines.map(seat).collect() }),
+            };
         }
-        if rank > 0 {
-            let now = Instant::now();
-            return Star::Follower(Follower {
-                rank,
-                address,
-                line: None,
-                welcome: false,
-                bye: false,
-                tried: now,
-                tries: 0,
-                pause: Duration::ZERO,
-                give_up: now + patience,
-            });
-        }
-        match lifeline::listen(&address) {
+        match lines.next() {
+            Some((leader, line)) => Star::Follower(Follower { leader, line, bye: false }),
             None => Star::Alone,
-            listener => Star::Leader(Leader {
-                listener,
-                strangers: Vec::new(),
-                seats: (0..size).map(|_| Seat::default()).collect(),
-                verdict: None,
-            }),
         }
     }
 
@@ -103,20 +77,8 @@ impl Star {
     pub(super) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         match self {
             Star::Alone => Vec::new(),
-            Star::Follower(follower) => follower.line.iter().flat_map(Line::descriptors).collect(),
-            Star::Leader(leader) => {
-                let lines = leader.seats.iter().filter_map(|seat| seat.line.as_ref());
-                let lines = leader.strangers.iter().chain(lines).flat_map(Line::descriptors);
-                leader.listener.iter().map(AsFd::as_fd).chain(lines).collect()
-            }
-        }
-    }
-
-    /// When a follower wants to try again to reach the leader.
-    pub(super) fn next_try(&self) -> Option<Instant> {
-        match self {
-            Star::Follower(follower) => follower.next_try(),
-            _ => None,
+            Star::Follower(follower) => follower.line.descriptors().collect(),
+            Star::Leader(leader) => leader.lines().flat_map(Line::descriptors).collect(),
         }
     }
 
@@ -132,16 +94,11 @@ impl Star {
     }
 
     /// Says a word to whoever is at the other ends.
-    pub(super) fn say(&mut self, word: Word) {
+    pub(super) fn say(&self, word: Word) {
         match self {
             Star::Alone => {}
-            Star::Follower(follower) => follower.line.iter().for_each(|line| line.say(word)),
-            Star::Leader(leader) => {
-                if let Word::Verdict { code } = word {
-                    leader.verdict = Some(code);
-                }
-                leader.seats.iter().filter_map(|seat| seat.line.as_ref()).for_each(|line| line.say(word));
-            }
+            Star::Follower(follower) => follower.line.say(word),
+            Star::Leader(leader) => leader.lines().for_each(|line| line.say(word)),
         }
     }
 
@@ -156,19 +113,15 @@ impl Star {
         };
         match self {
             Star::Alone => {}
-            Star::Follower(follower) => follower.line.iter().for_each(send),
+            Star::Follower(follower) => send(&follower.line),
             Star::Leader(leader) => {
-                let late = leader.seats.iter().filter(|seat| !seat.ready || leader.verdict.is_none());
-                late.filter_map(|seat| seat.line.as_ref()).for_each(send);
+                leader
+                    .seats
+                    .iter()
+                    .filter(|seat| !seat.ready)
+                    .filter_map(|seat| seat.line.as_ref())
+                    .for_each(send);
             }
-        }
-    }
-
-    /// Whether this rank can come to terms with the others: a follower that has not met its leader cannot.
-    pub(super) fn is_met(&self) -> bool {
-        match self {
-            Star::Follower(follower) => follower.line.is_some() && follower.welcome,
-            Star::Alone | Star::Leader(_) => true,
         }
     }
 }
@@ -179,64 +132,37 @@ fn speaks(line: &Line, ready: &mut impl Iterator<Item = bool>) -> bool {
 }
 
 impl Leader {
+    fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.seats.iter().filter_map(|seat| seat.line.as_ref())
+    }
+
     fn turn(&mut self, ready: &[bool], heard: &mut Vec<Heard>) {
         let mut ready = ready.iter().copied();
-        let knocks = self.listener.is_some() && ready.next().unwrap_or(false);
-        let strangers: Vec<bool> = self.strangers.iter().map(|line| speaks(line, &mut ready)).collect();
-        for (rank, seat) in (0u32..).zip(&mut self.seats) {
+        for seat in &mut self.seats {
             if seat.line.as_ref().is_some_and(|line| speaks(line, &mut ready)) {
-                seat.turn(rank, heard);
-            }
-        }
-        let mut known = strangers.into_iter();
-        let (speaking, silent) =
-            std::mem::take(&mut self.strangers).into_iter().partition(|_| known.next().unwrap_or(false));
-        self.strangers = silent;
-        let speaking: Vec<Line> = speaking;
-        for line in speaking {
-            if let Some(Word::Hello { rank }) = line.hear()
-                && let Some(seat) = self.seats.get_mut(rank as usize)
-                && seat.line.is_none()
-                && !seat.gone
-            {
-                line.say(Word::Welcome);
-                if let Some(code) = self.verdict {
-                    line.say(Word::Verdict { code });
-                }
-                seat.line = Some(line);
-            }
-        }
-        if knocks && let Some(listener) = &self.listener {
-            match lifeline::accept(listener) {
-                Ok(line) => self.strangers.extend(line),
-                // As a rule too many descriptors: who is not welcomed relies on the launcher.
-                Err(_) => self.listener = None,
+                seat.turn(heard);
             }
         }
     }
 
-    /// Every other rank wishes for an end with code 0, or has ended.
+    /// Every other rank of the host wishes for an end with code 0, or has ended.
     pub(super) fn wished_by_all(&self) -> bool {
-        self.seats.iter().skip(1).all(|seat| seat.zero || seat.bye || seat.gone)
+        self.seats.iter().all(Seat::is_done)
     }
 
     /// The ranks of which neither is so.
     pub(super) fn absent(&self) -> Vec<u32> {
-        let seats = (0u32..).zip(&self.seats).skip(1);
-        seats.filter(|(_, seat)| !(seat.zero || seat.bye || seat.gone)).map(|(rank, _)| rank).collect()
+        self.seats.iter().filter(|seat| !seat.is_done()).map(|seat| seat.rank).collect()
     }
 
-    /// Nobody is left to be waited for before the end; where `all`, not even who has not come yet.
-    pub(super) fn all_ready(&self, all: bool) -> bool {
-        self.seats.iter().skip(1).all(|seat| match seat.line {
-            Some(_) => seat.ready,
-            None => !all || seat.bye || seat.gone,
-        })
+    /// Nobody is left to be waited for before the end.
+    pub(super) fn all_ready(&self) -> bool {
+        self.seats.iter().all(|seat| seat.line.is_none() || seat.ready)
     }
 
-    /// Every rank is there to be told, or has ended by itself.
+    /// Every rank of the host is there to be told, or has ended by itself.
     pub(super) fn is_whole(&self) -> bool {
-        self.seats.iter().skip(1).all(|seat| seat.line.is_some() || seat.bye)
+        self.seats.iter().all(|seat| seat.line.is_some() || seat.bye)
     }
 
     /// Nobody is left.
@@ -246,7 +172,11 @@ impl Leader {
 }
 
 impl Seat {
-    fn turn(&mut self, rank: u32, heard: &mut Vec<Heard>) {
+    fn is_done(&self) -> bool {
+        self.zero || self.bye || self.line.is_none()
+    }
+
+    fn turn(&mut self, heard: &mut Vec<Heard>) {
         match self.line.as_ref().and_then(Line::hear) {
             Some(Word::Exit { code }) => {
                 self.zero |= code == 0;
@@ -256,66 +186,24 @@ impl Seat {
             Some(Word::Bye) => self.bye = true,
             Some(_) => {}
             None => {
-                (self.line, self.gone) = (None, true);
-                heard.push(Heard::Gone { rank, bye: self.bye });
+                self.line = None;
+                heard.push(Heard::Gone { rank: self.rank, bye: self.bye });
             }
         }
     }
 }
 
 impl Follower {
-    fn next_try(&self) -> Option<Instant> {
-        let wanted = self.line.is_none() && Instant::now() <= self.give_up;
-        wanted.then(|| self.tried + self.pause)
-    }
-
     fn turn(&mut self, ready: &[bool], heard: &mut Vec<Heard>) {
-        let Some(line) = &self.line else {
-            if self.next_try().is_some_and(|at| at <= Instant::now()) {
-                self.line = lifeline::connect(&self.address);
-                self.line.iter().for_each(|line| line.say(Word::Hello { rank: self.rank }));
-                self.tried = Instant::now();
-                // The leader is about to come, as a rule; where it is not, nobody is in a hurry.
-                self.tries += 1;
-                self.pause = Duration::from_millis(if self.tries < 200 { 1 } else { 50 });
-            }
-            return;
-        };
-        if !speaks(line, &mut ready.iter().copied()) {
+        if !speaks(&self.line, &mut ready.iter().copied()) {
             return;
         }
-        match line.hear() {
-            Some(Word::Welcome) => self.welcome = true,
+        match self.line.hear() {
             Some(Word::Verdict { code }) => heard.push(Heard::Verdict { code }),
             Some(Word::Go { whole }) => heard.push(Heard::Go { whole }),
             Some(Word::Bye) => self.bye = true,
             Some(_) => {}
-            None => {
-                self.line = None;
-                // It is not tried again: the leader does not listen twice.
-                self.give_up = self.tried;
-                self.pause = Duration::from_secs(1);
-                if self.welcome {
-                    heard.push(Heard::Gone { rank: 0, bye: self.bye });
-                }
-            }
+            None => heard.push(Heard::Gone { rank: self.leader, bye: self.bye }),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_follower_that_has_given_up_asks_for_no_time() {
-        let patience = Duration::from_millis(400);
-        let mut star = Star::new(1, 2, "a job without a leader", patience);
-        assert!(star.turn(&[]).is_empty() && !star.is_met());
-        assert!(star.next_try().is_some());
-        // It wakes too late for another try: a time that has passed would never let the keeper sleep again.
-        std::thread::sleep(patience);
-        assert!(star.turn(&[]).is_empty());
-        assert_eq!(star.next_try(), None);
     }
 }

@@ -114,18 +114,23 @@ fn fences(between: impl FnOnce()) -> ExitCode {
     }
 }
 
-/// Every rank gives bytes of its own length, and checks everybody's.
+/// Every rank gives bytes of its own length, through the launcher and among the ranks, and checks everybody's.
 fn exchange() {
     let rank = join();
     let bytes = |r: u32| (0..r * 700 + 5).map(|i| (i * 31 + r) as u8).collect::<Vec<u8>>();
     for round in 0..2 {
-        let all = rank.exchange(&format!("card{round}"), &bytes(rank.rank() + round)).expect("exchanged");
+        let mine = bytes(rank.rank() + round);
+        let key = format!("value{round}");
+        rank.put(&key, &mine).expect("put");
+        rank.fence().expect("passed");
+        let all = rank.exchange(&format!("card{round}"), &mine).expect("exchanged");
         assert_eq!(all.len(), rank.size() as usize);
         for (r, got) in (0..).zip(all) {
             assert!(got == bytes(r + round), "rank {r} sent something else");
+            assert!(got == rank.get(r, &key).expect("got"), "rank {r} put something else");
         }
     }
-    assert!(rank.get(rank.size(), "card0").is_err());
+    assert!(rank.get(rank.size(), "value0").is_err());
     rank.finalize().expect("ended");
     println!("rank {} of {} is done", rank.rank(), rank.size());
 }

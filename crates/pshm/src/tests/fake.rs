@@ -1,32 +1,32 @@
 //! A bootstrap whose ranks are threads of this process.
 
 use crate::{Config, Memory, Opened, PshmError, open};
-use gasworks_bootstrap::{Bootstrap, BootstrapError};
+use gasworks_bootstrap::{Bootstrap, BootstrapError, Host, Hosts};
 use gasworks_sync::Mode;
-use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-#[derive(Default)]
-struct Board {
-    values: Mutex<HashMap<(u32, String), Vec<u8>>>,
-    changed: Condvar,
-}
-
 /// One rank's end of it.
-#[derive(Clone)]
 pub(crate) struct Fake {
     rank: u32,
     size: u32,
-    board: Arc<Board>,
+    host: Host,
+    hosts: Hosts,
 }
 
 /// A bootstrap for each of `size` ranks.
 pub(crate) fn ranks(size: u32) -> Vec<Fake> {
-    let board = Arc::new(Board::default());
-    (0..size).map(|rank| Fake { rank, size, board: board.clone() }).collect()
+    let hosts = Host::together(size).expect("pairs of sockets");
+    (0..).zip(hosts).map(|(rank, host)| Fake { rank, size, host, hosts: Hosts::one(size, 0) }).collect()
 }
 
+impl Fake {
+    /// The ranks have these leaders.
+    pub(crate) fn is_elsewhere(&mut self, leaders: &[u32]) {
+        self.hosts = Hosts::led_by(leaders);
+    }
+}
+
+/// The transport asks who is there, and gathers among the ranks of the host.
 impl Bootstrap for Fake {
     fn rank(&self) -> u32 {
         self.rank
@@ -37,26 +37,20 @@ impl Bootstrap for Fake {
     fn job(&self) -> &str {
         "test"
     }
-    fn put(&self, key: &str, value: &[u8]) -> Result<(), BootstrapError> {
-        self.board.values.lock().expect("the board").insert((self.rank, key.into()), value.into());
-        self.board.changed.notify_all();
-        Ok(())
+    fn put(&self, key: &str, _: &[u8]) -> Result<(), BootstrapError> {
+        panic!("{key} is put")
     }
-    /// `get` waits instead.
     fn fence(&self) -> Result<(), BootstrapError> {
-        Ok(())
+        panic!("a fence")
     }
-    fn get(&self, rank: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
-        let wanted = (rank, key.to_owned());
-        let limit = Duration::from_secs(10);
-        let values = self.board.values.lock().expect("the board");
-        let waited =
-            self.board.changed.wait_timeout_while(values, limit, |values| !values.contains_key(&wanted));
-        let (values, _) = waited.expect("the board");
-        values
-            .get(&wanted)
-            .cloned()
-            .ok_or(BootstrapError::TimedOut { during: "get", seconds: limit.as_secs() })
+    fn get(&self, _: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
+        panic!("{key} is asked for")
+    }
+    fn host(&self) -> Result<&Host, BootstrapError> {
+        Ok(&self.host)
+    }
+    fn hosts(&self) -> Result<&Hosts, BootstrapError> {
+        Ok(&self.hosts)
     }
     fn abort(&self, code: i32, message: &str) -> ! {
         panic!("abort with {code}: {message}")

@@ -56,78 +56,25 @@ fn segments_may_differ_and_may_be_empty() {
     assert!(lens.iter().all(|lens| lens == &[0, 8192, 12288]), "{lens:?}");
 }
 
-fn lead(listener: gasworks_os::unix::Listener) -> crate::meet::Lead {
-    let cards = gasworks_os::memfd::create("cards", 4096).expect("a file");
-    crate::meet::Lead { listener: Some(listener), cards }
-}
-
 #[test]
-fn strangers_at_the_socket_do_no_harm() {
-    use gasworks_os::{memfd, unix};
-    use std::os::fd::AsFd;
-    use std::time::{Duration, Instant};
-    let deadline = || Instant::now() + Duration::from_secs(10);
-    let nonces = [[1; 16], [2; 16]];
-    let mine = gasworks_os::random::nonce().expect("random");
-    let nonces = [mine, nonces[1]];
-    let listener = crate::meet::listen(&mine).expect("a listener");
-    let allowed = Duration::from_secs(10);
-    std::thread::scope(|scope| {
-        let leader = scope.spawn(move || {
-            let file = memfd::create("leader", 4096).expect("a file");
-            crate::meet::exchange(0, &file, &nonces, Some(lead(listener)), allowed).map(|met| met.files.len())
-        });
-        let address = format!("gasworks-{}", gasworks_os::random::hex(&mine));
-        let file = memfd::create("stranger", 4096).expect("a file");
-        for card in [&b"short"[..], &[0xff; 20], &[0; 20], &[1; 20]] {
-            let stream = unix::connect(&address, deadline()).expect("connected");
-            stream.send_fds(card, &[file.as_fd(); 2][..card.len() % 3], deadline()).expect("sent");
-        }
-        let follower = crate::meet::exchange(1, &file, &nonces, None, allowed).map(|met| met.files.len());
-        assert_eq!((leader.join().expect("the leader").ok(), follower.ok()), (Some(2), Some(2)));
+fn ranks_on_several_hosts_are_told_that_nothing_joins_them() {
+    let errors = fake::each(3, |mut rank| {
+        rank.is_elsewhere(&[0, 0, 2]);
+        open::<Seq>(&rank, &CONFIG).expect_err("two hosts").to_string()
     });
+    for error in errors {
+        assert!(error.contains("on 2 hosts (rank 2 shares no memory with rank 0)"), "{error}");
+    }
 }
 
 #[test]
-fn a_missing_rank_is_named() {
-    use gasworks_os::memfd;
-    use std::time::{Duration, Instant};
-    let mine = gasworks_os::random::nonce().expect("random");
-    let file = memfd::create("lonely", 4096).expect("a file");
-    let (start, allowed) = (Instant::now(), Duration::from_millis(300));
-    let listener = crate::meet::listen(&mine).expect("a listener");
-    let alone = crate::meet::exchange(0, &file, &[mine, [2; 16], [3; 16]], Some(lead(listener)), allowed);
-    let error = alone.expect_err("nobody comes").to_string();
-    assert!(error.contains("from rank 1, 2 within 0.3 s (GASWORKS_ATTACH_TIMEOUT)"), "{error}");
-    let nobody = gasworks_os::random::nonce().expect("random");
-    let error = crate::meet::exchange(1, &file, &[nobody, [2; 16]], None, allowed)
-        .expect_err("no leader")
-        .to_string();
-    assert!(error.contains("rank 0 did not send") && error.contains("0.3 s"), "{error}");
-    assert!(start.elapsed() >= 2 * allowed);
-}
-
-#[test]
-fn ranks_that_came_are_told_who_did_not() {
-    use gasworks_os::memfd;
-    use std::time::Duration;
-    let mine = gasworks_os::random::nonce().expect("random");
-    let nonces = [mine, [2; 16], [3; 16]];
-    let listener = crate::meet::listen(&mine).expect("a listener");
-    let mut leads = [Some(lead(listener)), None];
-    std::thread::scope(|scope| {
-        let ranks = [0, 1].map(|rank| {
-            let lead = leads[rank].take();
-            scope.spawn(move || {
-                let file = memfd::create("present", 4096).expect("a file");
-                let met =
-                    crate::meet::exchange(rank as u32, &file, &nonces, lead, Duration::from_millis(300));
-                met.expect_err("rank 2 does not come").to_string()
-            })
-        });
-        for rank in ranks {
-            let error = rank.join().expect("a rank");
-            assert!(error.contains("no connection from rank 2 within 0.3 s"), "{error}");
-        }
+fn a_rank_that_does_not_come_is_named_to_all() {
+    let errors = fake::each(3, |rank| match rank.rank() {
+        2 => None,
+        _ => Some(open::<Seq>(&rank, &CONFIG).expect_err("rank 2 does not come").to_string()),
     });
+    for error in errors.into_iter().flatten() {
+        let wanted = "rank 2, on this host, is gone (GASWORKS_ATTACH_TIMEOUT allows 60 s)";
+        assert!(error.contains(wanted), "{error}");
+    }
 }

@@ -4,13 +4,12 @@
 //! T1. A call that is given numbers only, and of ptrace the requests without a pointer, touches no memory of ours.
 //! T2. The status that waitpid fills in is a local integer.
 
-use gasworks_bootstrap::{Bootstrap, BootstrapError};
+use gasworks_bootstrap::{Bootstrap, BootstrapError, Host, Hosts};
 use gasworks_core::Wire;
 use gasworks_pshm::{Opened, open};
 use gasworks_sync::{Mode, Par, Seq};
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
-use std::sync::{Arc, Barrier, Mutex};
 
 /// Where the counted parts begin and end.
 const MARK: i32 = libc::SIGUSR1;
@@ -75,19 +74,17 @@ pub fn poll(mode: &str, size: u32) -> ExitCode {
 fn poll_as<M: Mode>(size: u32) -> ExitCode {
     // SAFETY: T1.
     unsafe { libc::alarm(60) };
-    let board = Arc::new(Board {
-        values: Mutex::new(vec![Vec::new(); size as usize]),
-        all: Barrier::new(size as usize),
-    });
-    let start = |rank| Thread { rank, size, board: board.clone() };
-    let silent: Vec<_> = (1..size)
+    let hosts = Host::together(size).expect("pairs of sockets");
+    let start = |(rank, host)| Thread { rank, size, host, hosts: Hosts::led_by(&vec![0; size as usize]) };
+    let mut ranks = (0..).zip(hosts).map(start);
+    let first = ranks.next().expect("a rank");
+    let silent: Vec<_> = ranks
         .map(|rank| {
-            let start = start(rank);
             // They stay open, and never say a word.
-            std::thread::spawn(move || std::mem::forget(open::<M>(&start, &crate::CONFIG).expect("open")))
+            std::thread::spawn(move || std::mem::forget(open::<M>(&rank, &crate::CONFIG).expect("open")))
         })
         .collect();
-    let Opened { wire, peers, .. } = open::<M>(&start(0), &crate::CONFIG).expect("open");
+    let Opened { wire, peers, .. } = open::<M>(&first, &crate::CONFIG).expect("open");
     silent.into_iter().for_each(|rank| rank.join().expect("a rank"));
     let poll = || assert_eq!(black_box(&wire).poll(8, &mut |_| ()), Ok(0));
     let walk = || assert!((0..size).all(|rank| black_box(peers.get(rank)).is_some()));
@@ -111,16 +108,12 @@ fn mark() {
     unsafe { libc::raise(MARK) };
 }
 
-struct Board {
-    values: Mutex<Vec<Vec<u8>>>,
-    all: Barrier,
-}
-
-/// A rank that is a thread; one exchange.
+/// A rank that is a thread.
 struct Thread {
     rank: u32,
     size: u32,
-    board: Arc<Board>,
+    host: Host,
+    hosts: Hosts,
 }
 
 impl Bootstrap for Thread {
@@ -133,16 +126,20 @@ impl Bootstrap for Thread {
     fn job(&self) -> &str {
         "steps"
     }
-    fn put(&self, _: &str, value: &[u8]) -> Result<(), BootstrapError> {
-        self.board.values.lock().expect("the board")[self.rank as usize] = value.into();
-        Ok(())
+    fn put(&self, key: &str, _: &[u8]) -> Result<(), BootstrapError> {
+        panic!("{key} is put")
     }
     fn fence(&self) -> Result<(), BootstrapError> {
-        self.board.all.wait();
-        Ok(())
+        panic!("a fence")
     }
-    fn get(&self, rank: u32, _: &str) -> Result<Vec<u8>, BootstrapError> {
-        Ok(self.board.values.lock().expect("the board")[rank as usize].clone())
+    fn get(&self, _: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
+        panic!("{key} is asked for")
+    }
+    fn host(&self) -> Result<&Host, BootstrapError> {
+        Ok(&self.host)
+    }
+    fn hosts(&self) -> Result<&Hosts, BootstrapError> {
+        Ok(&self.hosts)
     }
     fn abort(&self, code: i32, message: &str) -> ! {
         eprintln!("{message}");

@@ -2,11 +2,22 @@
 //! asked for though absent, is an error, for real servers disagree about both.
 
 use super::SimRank;
-use gasworks_bootstrap::{Bootstrap, BootstrapError};
+use gasworks_bootstrap::{Bootstrap, BootstrapError, Host, Hosts};
 
 /// A rank's way to the others at the start and the end.
-#[derive(Clone)]
-pub struct SimBootstrap(pub(super) SimRank);
+pub struct SimBootstrap {
+    rank: SimRank,
+    host: Host,
+    hosts: Hosts,
+}
+
+impl SimBootstrap {
+    /// A network between hosts with one rank each.
+    pub(super) fn new(rank: SimRank) -> Self {
+        let leaders: Vec<u32> = (0..rank.net.config.ranks).collect();
+        Self { host: Host::alone(rank.rank), hosts: Hosts::led_by(&leaders), rank }
+    }
+}
 
 /// What a rank's thread unwinds with when it has aborted the job.
 #[derive(Debug)]
@@ -21,29 +32,29 @@ fn protocol(during: &'static str, what: String) -> BootstrapError {
 
 impl Bootstrap for SimBootstrap {
     fn rank(&self) -> u32 {
-        self.0.rank
+        self.rank.rank
     }
 
     fn size(&self) -> u32 {
-        self.0.net.config.ranks
+        self.rank.net.config.ranks
     }
 
     fn job(&self) -> &str {
-        &self.0.net.name
+        &self.rank.net.name
     }
 
     fn put(&self, key: &str, value: &[u8]) -> Result<(), BootstrapError> {
-        let mut exchange = self.0.net.exchange.lock();
-        let name = (self.0.rank, key.to_owned());
+        let mut exchange = self.rank.net.exchange.lock();
+        let name = (self.rank.rank, key.to_owned());
         if exchange.known.contains_key(&name) || exchange.fresh.contains_key(&name) {
-            return Err(protocol("key-value put", format!("rank {} puts {key:?} twice", self.0.rank)));
+            return Err(protocol("key-value put", format!("rank {} puts {key:?} twice", self.rank.rank)));
         }
         exchange.fresh.insert(name, value.to_vec());
         Ok(())
     }
 
     fn fence(&self) -> Result<(), BootstrapError> {
-        let net = &self.0.net;
+        let net = &self.rank.net;
         let mut exchange = net.exchange.lock();
         exchange.waiting += 1;
         let mine = exchange.fences;
@@ -64,20 +75,28 @@ impl Bootstrap for SimBootstrap {
     }
 
     fn get(&self, rank: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
-        let exchange = self.0.net.exchange.lock();
+        let exchange = self.rank.net.exchange.lock();
         let value = exchange.known.get(&(rank, key.to_owned())).cloned();
         value.ok_or_else(|| {
             protocol("key-value get", format!("rank {rank} has put no {key:?} before the last fence"))
         })
     }
 
+    fn host(&self) -> Result<&Host, BootstrapError> {
+        Ok(&self.host)
+    }
+
+    fn hosts(&self) -> Result<&Hosts, BootstrapError> {
+        Ok(&self.hosts)
+    }
+
     fn abort(&self, code: i32, message: &str) -> ! {
-        self.0.net.give_up(self.0.rank, format!("it aborted the job: {message}"));
+        self.rank.net.give_up(self.rank.rank, format!("it aborted the job: {message}"));
         std::panic::resume_unwind(Box::new(Aborted { code, message: message.to_owned() }))
     }
 
     fn finalize(&self) -> Result<(), BootstrapError> {
-        self.0.net.exchange.lock().finalized[self.0.rank as usize] = true;
+        self.rank.net.exchange.lock().finalized[self.rank.rank as usize] = true;
         Ok(())
     }
 }

@@ -184,7 +184,7 @@ impl SimRank {
 
     /// Its way to the others at the start and the end.
     pub fn bootstrap(&self) -> SimBootstrap {
-        SimBootstrap(self.clone())
+        SimBootstrap::new(self.clone())
     }
 
     /// Its transport.

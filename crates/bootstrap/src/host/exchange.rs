@@ -1,0 +1,86 @@
+//! Everybody's bytes to everybody, through the launcher once for each host.
+
+use std::time::Duration;
+
+use gasworks_sync::kill_point;
+
+use super::parcel::{join, split};
+use super::{Host, Hosts, Parcel};
+use crate::{Bootstrap, BootstrapError};
+
+/// With more hosts than this some collect what the others put first: a leader then asks for fewer, longer values.
+const DIRECT: u32 = 16;
+const DURING: &str = "exchange values among all ranks";
+
+/// Collective over all ranks of the job: each gives `mine`, each gets all, in the order of ranks.
+///
+/// The leader of each host gathers what its ranks give and puts that under `label`; so a byte goes to the launcher once,
+/// and from there once to each other host.
+pub(crate) fn exchange(
+    job: &dyn Bootstrap,
+    host: &Host,
+    hosts: &Hosts,
+    label: &str,
+    mine: &[u8],
+    limit: Option<Duration>,
+) -> Result<Vec<Vec<u8>>, BootstrapError> {
+    let collected = host.collect(mine, &[], limit)?;
+    let mut whole =
+        collected.map(|all| join(&all.into_iter().map(|parcel| parcel.bytes).collect::<Vec<_>>()));
+    kill_point!("host.exchange");
+    if hosts.count() > 1 {
+        let across = across(job, hosts, label, whole);
+        if let (Err(e), true) = (&across, host.leads()) {
+            host.fail(e);
+        }
+        whole = across?;
+    }
+    let whole = host.hand_out(whole.map(|bytes| Parcel { bytes, fds: Vec::new() }), limit)?;
+    let parts = split(&whole.bytes).filter(|parts| parts.len() == job.size() as usize);
+    parts.ok_or_else(|| BootstrapError::protocol(DURING, "what came is not one value from each rank"))
+}
+
+/// From what the ranks of each host give, at its leader, to what all ranks give, at each leader. All ranks go through the
+/// fences.
+fn across(
+    job: &dyn Bootstrap,
+    hosts: &Hosts,
+    label: &str,
+    own: Option<Vec<u8>>,
+) -> Result<Option<Vec<u8>>, BootstrapError> {
+    let me = hosts.of(job.rank());
+    if let Some(own) = &own {
+        job.put(label, own)?;
+    }
+    job.fence()?;
+    // Of the leader of the first host of each block: what the leaders of the block have put.
+    let blocks = format!("{label}..");
+    let step = if hosts.count() > DIRECT { hosts.count().isqrt() } else { 1 };
+    let leader = |host: u32| hosts.leaders()[host as usize];
+    if step > 1 {
+        if own.is_some() && me.is_multiple_of(step) {
+            let block = (me..(me + step).min(hosts.count())).map(|host| job.get(leader(host), label));
+            job.put(&blocks, &join(&block.collect::<Result<Vec<_>, _>>()?))?;
+        }
+        job.fence()?;
+    }
+    let Some(own) = own else { return Ok(None) };
+    let damaged =
+        || BootstrapError::protocol(DURING, format!("the launcher damaged what was put under {label}"));
+    let mut of_host = Vec::with_capacity(hosts.count() as usize);
+    for first in (0..hosts.count()).step_by(step as usize) {
+        match step {
+            1 if first == me => of_host.push(own.clone()),
+            1 => of_host.push(job.get(leader(first), label)?),
+            _ => of_host.extend(split(&job.get(leader(first), &blocks)?).ok_or_else(damaged)?),
+        }
+    }
+    // Each host's values are in the order of its ranks.
+    let mut values = Vec::with_capacity(of_host.len());
+    for host in of_host {
+        values.push(split(&host).ok_or_else(damaged)?.into_iter());
+    }
+    let next = |rank| values.get_mut(hosts.of(rank) as usize)?.next();
+    let all: Option<Vec<_>> = (0..job.size()).map(next).collect();
+    Ok(Some(join(&all.ok_or_else(damaged)?)))
+}

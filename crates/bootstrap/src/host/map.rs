@@ -1,0 +1,117 @@
+//! Which rank is on which host, where a job has several.
+
+use crate::host::Host;
+use crate::{Bootstrap, BootstrapError};
+
+/// Which ranks are on which host, the same on every rank. Hosts are numbered from 0 in the order of their lowest ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    /// For each rank the number of its host.
+    of: Vec<u32>,
+    /// For each host its leader.
+    leaders: Vec<u32>,
+}
+
+impl Hosts {
+    /// All of `size` ranks on one host.
+    pub fn one(size: u32, leader: u32) -> Self {
+        Self { of: vec![0; size as usize], leaders: vec![leader] }
+    }
+
+    /// From the leader of each rank.
+    ///
+    /// # Panics
+    /// A leader is no rank.
+    pub fn led_by(leader_of: &[u32]) -> Self {
+        let (mut leaders, mut numbers) = (Vec::new(), vec![None; leader_of.len()]);
+        let number = |&leader: &u32| {
+            *numbers[leader as usize].get_or_insert_with(|| {
+                leaders.push(leader);
+                leaders.len() as u32 - 1
+            })
+        };
+        let of = leader_of.iter().map(number).collect();
+        Self { of, leaders }
+    }
+
+    /// Finds out. Collective over all ranks of the job.
+    ///
+    /// Every rank puts the number of its leader. So that the leaders need not ask for each of them, ranks at even
+    /// distances collect the numbers of those behind them first. It uses the keys `leader` and `leaders`.
+    ///
+    /// # Errors
+    /// The launcher fails, or a rank of this host is lost meanwhile.
+    pub fn find(job: &dyn Bootstrap, host: &Host) -> Result<Self, BootstrapError> {
+        let size = job.size();
+        if host.ranks().len() == size as usize {
+            return Ok(Self::one(size, host.leader()));
+        }
+        let (me, step) = (job.rank(), size.isqrt().max(1));
+        job.put("leader", &host.leader().to_le_bytes())?;
+        job.fence()?;
+        if me.is_multiple_of(step) {
+            let mut block = Vec::new();
+            for rank in me..(me + step).min(size) {
+                block.extend(job.get(rank, "leader")?);
+            }
+            job.put("leaders", &block)?;
+        }
+        job.fence()?;
+        let mut all = Vec::new();
+        if host.leads() {
+            for rank in (0..size).step_by(step as usize) {
+                all.extend(job.get(rank, "leaders")?);
+            }
+        }
+        let whole = host.leads().then(|| super::Parcel { bytes: all, fds: Vec::new() });
+        let all = host.hand_out(whole, None)?.bytes;
+        let leader_of: Vec<u32> =
+            all.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
+        let leads = |&leader: &u32| leader_of.get(leader as usize) == Some(&leader);
+        if leader_of.len() != size as usize || !leader_of.iter().all(leads) {
+            let what = format!(
+                "{} numbers came of {size} ranks, or some name a leader that is none",
+                leader_of.len()
+            );
+            return Err(BootstrapError::protocol("find the hosts of the job", what));
+        }
+        Ok(Self::led_by(&leader_of))
+    }
+
+    /// How many hosts there are.
+    pub fn count(&self) -> u32 {
+        self.leaders.len() as u32
+    }
+
+    /// The host of a rank.
+    ///
+    /// # Panics
+    /// The job has no such rank.
+    pub fn of(&self, rank: u32) -> u32 {
+        self.of[rank as usize]
+    }
+
+    /// The ranks of a host, in rising order.
+    pub fn ranks(&self, host: u32) -> impl Iterator<Item = u32> {
+        (0u32..).zip(&self.of).filter(move |(_, of)| **of == host).map(|(rank, _)| rank)
+    }
+
+    /// The leader of each host.
+    pub fn leaders(&self) -> &[u32] {
+        &self.leaders
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_numbered_by_their_lowest_ranks() {
+        let hosts = Hosts::led_by(&[4, 1, 4, 1, 4, 5]);
+        assert_eq!((hosts.count(), hosts.leaders()), (3, &[4, 1, 5][..]));
+        assert_eq!((0..6).map(|rank| hosts.of(rank)).collect::<Vec<_>>(), [0, 1, 0, 1, 0, 2]);
+        assert_eq!(hosts.ranks(0).collect::<Vec<_>>(), [0, 2, 4]);
+        assert_eq!(Hosts::one(3, 1), Hosts::led_by(&[1, 1, 1]));
+    }
+}

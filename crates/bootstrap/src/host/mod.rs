@@ -1,0 +1,356 @@
+//! The ranks of a host: they find each other by attaching, and gather among themselves what would otherwise go through
+//! the launcher once for each of them.
+//!
+//! Which ranks share a host is not what a launcher says: some are wrong, and some call one host several. Every rank tries
+//! to listen under one name in the abstract name space, which only the ranks of this job know. Who succeeds *leads*; the
+//! others, who find the name taken, connect to it. After a fence all who are coming have come. Who cannot attach is
+//! elsewhere, whatever else it shares.
+//!
+//! - `exchange`: everybody's bytes to everybody; `parcel`: what goes over these connections; `map`: which rank is on which host, where there are several.
+
+pub(crate) mod exchange;
+mod map;
+mod parcel;
+
+pub use map::Hosts;
+pub use parcel::Parcel;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gasworks_os::unix::{self, Listener, Stream};
+use gasworks_os::{OsError, process, random};
+use gasworks_sync::kill_point;
+
+use crate::lifeline::Line;
+use crate::{Bootstrap, BootstrapError};
+use parcel::{join, receive, send_parcel, send_reason, split};
+
+const GATHER: &str = "gather among the ranks of this host";
+const MEET: &str = "meet the ranks of this host";
+/// How long one that has connected may take to say who it is: it did so before it went into the fence.
+const INTRODUCTION: Duration = Duration::from_secs(2);
+/// How much longer than the leader the others wait, so that they hear from it what went wrong.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long ranks wait for each other where the job sets no limit.
+const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
+
+/// The ranks that share a host with this one.
+#[derive(Debug)]
+pub struct Host {
+    me: u32,
+    leader: u32,
+    /// In rising order.
+    ranks: Vec<u32>,
+    /// The connections: to all others at the leader, in the order of `ranks`; to the leader elsewhere. Whoever speaks on
+    /// them takes part in a collective operation, one at a time.
+    streams: Mutex<Vec<Stream>>,
+}
+
+/// The connections by which ranks of a host tell each other of the end.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    /// Rank and connection: of all others at the leader, of the leader elsewhere.
+    pub(crate) lines: Vec<(u32, Line)>,
+    pub(crate) leads: bool,
+}
+
+fn lost(rank: u32, cause: OsError) -> BootstrapError {
+    let what = match cause.cause.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+            format!("rank {rank}, on this host, is gone")
+        }
+        _ => format!("rank {rank}, on this host: {cause}"),
+    };
+    BootstrapError::protocol(GATHER, what)
+}
+
+impl Host {
+    /// A host with this one rank.
+    pub fn alone(rank: u32) -> Self {
+        Self { me: rank, leader: rank, ranks: vec![rank], streams: Mutex::default() }
+    }
+
+    /// Ranks that were connected from the start: threads of one process, in tests and benches.
+    ///
+    /// # Errors
+    /// The system makes no sockets.
+    pub fn together(size: u32) -> gasworks_os::Result<Vec<Self>> {
+        let pairs = (1..size).map(|_| unix::pair()).collect::<gasworks_os::Result<Vec<_>>>()?;
+        let (led, leading): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        let streams = std::iter::once(leading).chain(led.into_iter().map(|stream| vec![stream]));
+        let host =
+            |(me, streams)| Self { me, leader: 0, ranks: (0..size).collect(), streams: Mutex::new(streams) };
+        Ok((0u32..).zip(streams).map(host).collect())
+    }
+
+    /// Finds the others. Collective over all ranks of the job; it uses the key `host`.
+    ///
+    /// # Errors
+    /// The launcher fails, a rank of this host is lost meanwhile, or the system refuses.
+    pub fn meet(job: &dyn Bootstrap, limit: Duration) -> Result<Self, BootstrapError> {
+        meet(job, limit).map(|(host, _)| host)
+    }
+
+    /// The ranks of the host in rising order, this one among them.
+    pub fn ranks(&self) -> &[u32] {
+        &self.ranks
+    }
+
+    /// The rank that collects and hands out.
+    pub fn leader(&self) -> u32 {
+        self.leader
+    }
+
+    /// Whether this rank is the leader.
+    pub fn leads(&self) -> bool {
+        self.me == self.leader
+    }
+
+    /// Collective over the ranks of the host: each gives bytes and descriptors, each gets those of all, in the order of
+    /// [`ranks`](Self::ranks).
+    ///
+    /// # Errors
+    /// A rank of the host is lost, or silent for longer than `limit`.
+    pub fn all_gather(
+        &self,
+        mine: &[u8],
+        fds: &[BorrowedFd<'_>],
+        limit: Option<Duration>,
+    ) -> Result<Vec<Parcel>, BootstrapError> {
+        let collected = self.collect(mine, fds, limit)?;
+        let whole = collected.map(|parcels| {
+            let counts: Vec<u8> = parcels.iter().flat_map(|p| (p.fds.len() as u32).to_le_bytes()).collect();
+            let (mut parts, mut all) = (vec![counts], Vec::new());
+            for parcel in parcels {
+                parts.push(parcel.bytes);
+                all.extend(parcel.fds);
+            }
+            Parcel { bytes: join(&parts), fds: all }
+        });
+        let Parcel { bytes, fds } = self.hand_out(whole, limit)?;
+        self.unpack(&bytes, fds).ok_or_else(|| {
+            let what = format!("rank {} handed out something that is no collection", self.leader);
+            BootstrapError::protocol(GATHER, what)
+        })
+    }
+
+    fn unpack(&self, bytes: &[u8], fds: Vec<OwnedFd>) -> Option<Vec<Parcel>> {
+        let mut parts = split(bytes)?.into_iter();
+        let counts = parts.next()?;
+        let counts = counts.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]) as usize);
+        let mut fds = fds.into_iter();
+        let parcels: Vec<Parcel> = parts
+            .zip(counts)
+            .map(|(bytes, count)| Parcel { bytes, fds: fds.by_ref().take(count).collect() })
+            .collect();
+        (parcels.len() == self.ranks.len() && fds.next().is_none()).then_some(parcels)
+    }
+
+    /// The first half: the leader gets what each rank of the host gives, in order of rank; the others get nothing.
+    pub(crate) fn collect(
+        &self,
+        mine: &[u8],
+        fds: &[BorrowedFd<'_>],
+        limit: Option<Duration>,
+    ) -> Result<Option<Vec<Parcel>>, BootstrapError> {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let deadline = Instant::now() + limit.unwrap_or(UNLIMITED);
+        if !self.leads() {
+            let sent = streams.iter().try_for_each(|leader| send_parcel(leader, mine, fds, deadline));
+            kill_point!("host.given");
+            return sent.map(|()| None).map_err(|e| lost(self.leader, e));
+        }
+        let copies = fds.iter().map(|fd| fd.try_clone_to_owned()).collect::<io::Result<Vec<_>>>();
+        let fds =
+            copies.map_err(|e| OsError::new("duplicate", "a descriptor for the ranks of this host", e))?;
+        let own = Parcel { bytes: mine.to_vec(), fds };
+        let (mut all, mut failed) = (Vec::with_capacity(self.ranks.len()), None);
+        for (rank, stream) in self.others().zip(streams.iter()) {
+            match receive(stream, MOST_FDS, deadline) {
+                Ok(Ok(parcel)) => all.push(parcel),
+                Ok(Err(why)) => failed = failed.or(Some(BootstrapError::protocol(GATHER, why))),
+                Err(e) => failed = failed.or(Some(lost(rank, e))),
+            }
+        }
+        // Only now: a rank whose parcel nobody reads is told of a reset connection, and not of the reason.
+        if let Some(why) = failed {
+            tell(&streams, &why);
+            return Err(why);
+        }
+        all.insert(self.ranks.partition_point(|&rank| rank < self.me), own);
+        kill_point!("host.collected");
+        Ok(Some(all))
+    }
+
+    /// The second half: every rank of the host gets what its leader gives.
+    pub(crate) fn hand_out(
+        &self,
+        whole: Option<Parcel>,
+        limit: Option<Duration>,
+    ) -> Result<Parcel, BootstrapError> {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let deadline = Instant::now() + limit.unwrap_or(UNLIMITED);
+        let Some(whole) = whole else {
+            let leader =
+                streams.first().ok_or_else(|| BootstrapError::protocol(GATHER, "there is no leader"))?;
+            let most = MOST_FDS.saturating_mul(self.ranks.len());
+            let received = receive(leader, most, deadline + GRACE).map_err(|e| lost(self.leader, e))?;
+            kill_point!("host.handed");
+            return received.map_err(|why| BootstrapError::protocol(GATHER, why));
+        };
+        let fds: Vec<BorrowedFd<'_>> = whole.fds.iter().map(AsFd::as_fd).collect();
+        for (rank, stream) in self.others().zip(streams.iter()) {
+            if let Err(e) = send_parcel(stream, &whole.bytes, &fds, deadline) {
+                let why = lost(rank, e);
+                tell(&streams, &why);
+                return Err(why);
+            }
+        }
+        drop(fds);
+        Ok(whole)
+    }
+
+    fn others(&self) -> impl Iterator<Item = u32> {
+        self.ranks.iter().copied().filter(|&rank| rank != self.me)
+    }
+
+    /// At the leader: tells the others why they wait in vain.
+    pub(crate) fn fail(&self, why: &BootstrapError) {
+        tell(&self.streams.lock().unwrap_or_else(PoisonError::into_inner), why);
+    }
+}
+
+fn tell(streams: &[Stream], why: &BootstrapError) {
+    let deadline = Instant::now() + GRACE / 4;
+    streams.iter().for_each(|stream| send_reason(stream, &why.to_string(), deadline));
+}
+
+/// The most descriptors that a rank gives at once.
+const MOST_FDS: usize = 16;
+
+/// The name under which the ranks of a host meet.
+fn address(nonce: &[u8]) -> String {
+    format!("gasworks-{}", random::hex(nonce))
+}
+
+/// Finds the ranks of this host; gives also the connections for the end, one for each of those for the rest.
+pub(crate) fn meet(job: &dyn Bootstrap, limit: Duration) -> Result<(Host, Lines), BootstrapError> {
+    const KEY: &str = "host";
+    let me = job.rank();
+    if job.size() == 1 {
+        return Ok((Host::alone(me), Lines { lines: Vec::new(), leads: true }));
+    }
+    // Everybody learns a name from rank 0, which listens before anybody can know it: so rank 0 leads where it is. The name of
+    // the job would not do: launchers in other name spaces of processes use the same ones.
+    let mut place = None;
+    if me == 0 {
+        let nonce = random::nonce()?;
+        place = Some(Place::Door(unix::listen(&address(&nonce))?));
+        job.put(KEY, &nonce)?;
+    }
+    kill_point!("host.named");
+    job.fence()?;
+    let place = match place {
+        Some(place) => place,
+        None => come(me, &address(&job.get(0, KEY)?), limit)?,
+    };
+    kill_point!("host.come");
+    job.fence()?;
+    kill_point!("host.fenced");
+    let deadline = Instant::now() + limit;
+    match place {
+        Place::Door(door) => welcome(me, &door, deadline),
+        Place::Guest(stream) => follow(me, stream, deadline + GRACE),
+    }
+}
+
+/// A rank's place when the ranks of a host meet.
+enum Place {
+    /// It takes in the others.
+    Door(Listener),
+    /// It has come to the one that does.
+    Guest(Stream),
+}
+
+/// Takes the name, or goes to whoever has it.
+fn come(me: u32, name: &str, limit: Duration) -> Result<Place, BootstrapError> {
+    match unix::listen(name) {
+        Ok(door) => return Ok(Place::Door(door)),
+        Err(e) if e.cause.kind() == io::ErrorKind::AddrInUse => {}
+        Err(e) => return Err(e.into()),
+    }
+    let deadline = Instant::now() + limit;
+    let stream = unix::connect(name, deadline)?;
+    if stream.peer()?.uid != process::user() {
+        let what = "another user listens under the name of this job";
+        return Err(BootstrapError::protocol(MEET, what));
+    }
+    stream.send_fds(&me.to_le_bytes(), &[], deadline)?;
+    Ok(Place::Guest(stream))
+}
+
+/// At the leader: takes in those that have come, and tells each who is there.
+fn welcome(me: u32, door: &Listener, deadline: Instant) -> Result<(Host, Lines), BootstrapError> {
+    let mut guests: Vec<(u32, Stream)> = Vec::new();
+    loop {
+        // Everybody connected before it went into the fence: who is not here is elsewhere.
+        match door.accept(Instant::now()) {
+            Ok(stream) => {
+                if let Some(rank) = introduce(&stream)
+                    && rank != me
+                    && guests.iter().all(|(other, _)| *other != rank)
+                {
+                    guests.push((rank, stream));
+                }
+            }
+            Err(e) if e.is_timeout() => break,
+            Err(e) => return Err(e.into()),
+        }
+    }
+    guests.sort_by_key(|(rank, _)| *rank);
+    let mut ranks: Vec<u32> = guests.iter().map(|(rank, _)| *rank).chain([me]).collect();
+    ranks.sort_unstable();
+    let list: Vec<u8> = [me].iter().chain(&ranks).flat_map(|rank| rank.to_le_bytes()).collect();
+    let mut lines = Vec::with_capacity(guests.len());
+    for (rank, stream) in &guests {
+        let (ours, theirs) = unix::pair()?;
+        send_parcel(stream, &list, &[theirs.as_fd()], deadline).map_err(|e| lost(*rank, e))?;
+        lines.push((*rank, Line::new(ours, stream.peer()?.pid)));
+        kill_point!("host.welcomed");
+    }
+    let streams = Mutex::new(guests.into_iter().map(|(_, stream)| stream).collect());
+    Ok((Host { me, leader: me, ranks, streams }, Lines { lines, leads: true }))
+}
+
+/// Who has connected; `None` for somebody who does not belong here.
+fn introduce(stream: &Stream) -> Option<u32> {
+    if stream.peer().ok()?.uid != process::user() {
+        return None;
+    }
+    let mut rank = [0; 4];
+    stream.recv_fds(&mut rank, 0, Instant::now() + INTRODUCTION).ok()?;
+    Some(u32::from_le_bytes(rank))
+}
+
+/// Elsewhere: hears who is there.
+fn follow(me: u32, stream: Stream, deadline: Instant) -> Result<(Host, Lines), BootstrapError> {
+    let wrong = |what: String| BootstrapError::protocol(MEET, what);
+    let welcome = receive(&stream, 1, deadline).map_err(|e| wrong(format!("its leader: {e}")))?;
+    let Parcel { bytes, mut fds } = welcome.map_err(wrong)?;
+    let mut numbers = bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]));
+    let (leader, ranks) = (numbers.next(), numbers.collect::<Vec<u32>>());
+    let sound = ranks.is_sorted_by(|a, b| a < b) && ranks.contains(&me);
+    let (Some(leader), Some(line), true) = (leader.filter(|l| ranks.contains(l)), fds.pop(), sound) else {
+        return Err(wrong("its leader sent something that is no list of ranks".into()));
+    };
+    kill_point!("host.met");
+    let line = Line::new(Stream::adopt(line, "lifeline")?, stream.peer()?.pid);
+    let lines = Lines { lines: vec![(leader, line)], leads: false };
+    Ok((Host { me, leader, ranks, streams: Mutex::new(vec![stream]) }, lines))
+}
+
+#[cfg(test)]
+mod tests;

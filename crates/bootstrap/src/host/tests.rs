@@ -1,0 +1,209 @@
+//! Ranks as threads, with a launcher that is a table; some of them elsewhere.
+
+use super::*;
+use crate::host::exchange::exchange;
+use gasworks_os::memfd;
+use std::collections::HashMap;
+use std::sync::{Arc, Barrier};
+
+/// What the ranks of a job have in common.
+struct Table {
+    values: Mutex<HashMap<(u32, String), Vec<u8>>>,
+    fence: Barrier,
+    /// The host on which each rank believes it is.
+    place: Vec<u32>,
+    gets: Mutex<usize>,
+}
+
+struct Rank {
+    rank: u32,
+    table: Arc<Table>,
+}
+
+impl Bootstrap for Rank {
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+    fn size(&self) -> u32 {
+        self.table.place.len() as u32
+    }
+    fn job(&self) -> &str {
+        "hosts"
+    }
+    fn put(&self, key: &str, value: &[u8]) -> Result<(), BootstrapError> {
+        let before = self.table.values.lock().unwrap().insert((self.rank, key.into()), value.into());
+        assert!(before.is_none(), "{key} was put twice by rank {}", self.rank);
+        Ok(())
+    }
+    fn fence(&self) -> Result<(), BootstrapError> {
+        self.table.fence.wait();
+        Ok(())
+    }
+    /// A rank elsewhere hears of another name, so it cannot attach.
+    fn get(&self, rank: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
+        *self.table.gets.lock().unwrap() += 1;
+        let values = self.table.values.lock().unwrap();
+        let mut value = values.get(&(rank, key.to_owned())).expect("it was put").clone();
+        if key == "host" && self.table.place[self.rank as usize] != self.table.place[0] {
+            value.extend(self.table.place[self.rank as usize].to_le_bytes());
+        }
+        Ok(value)
+    }
+    fn host(&self) -> Result<&Host, BootstrapError> {
+        unreachable!("it is made here")
+    }
+    fn hosts(&self) -> Result<&Hosts, BootstrapError> {
+        unreachable!("they are found here")
+    }
+    fn abort(&self, _: i32, message: &str) -> ! {
+        panic!("{message}")
+    }
+    fn finalize(&self) -> Result<(), BootstrapError> {
+        Ok(())
+    }
+}
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// Runs `body` as each rank of a job whose ranks are on these hosts; gives how often a value was asked for.
+fn run(place: &[u32], body: impl Fn(&Rank, &Host, Lines) + Sync) -> usize {
+    let table = Arc::new(Table {
+        values: Mutex::default(),
+        fence: Barrier::new(place.len()),
+        place: place.to_vec(),
+        gets: Mutex::new(0),
+    });
+    std::thread::scope(|scope| {
+        for rank in 0..place.len() as u32 {
+            let (rank, body) = (Rank { rank, table: Arc::clone(&table) }, &body);
+            scope.spawn(move || {
+                let (host, lines) = meet(&rank, SOON).unwrap_or_else(|e| panic!("{e}"));
+                body(&rank, &host, lines);
+            });
+        }
+    });
+    *table.gets.lock().unwrap()
+}
+
+/// A value whose length and bytes tell whose it is; every fifth is empty.
+fn value(rank: u32) -> Vec<u8> {
+    if rank.is_multiple_of(5) { Vec::new() } else { (0..rank * 3).map(|i| (i + rank) as u8).collect() }
+}
+
+fn check(place: &[u32]) -> usize {
+    run(place, |rank, host, lines| {
+        let here = place[rank.rank as usize];
+        let together: Vec<u32> = (0u32..).zip(place).filter(|(_, p)| **p == here).map(|(r, _)| r).collect();
+        assert_eq!(host.ranks(), together);
+        assert!(together.contains(&host.leader()) && (together[0] > 0 || host.leader() == 0));
+        assert_eq!(lines.leads, host.leads());
+        let expected = if host.leads() { together.len() - 1 } else { 1 };
+        assert_eq!(lines.lines.len(), expected);
+
+        let hosts = Hosts::find(rank, host).unwrap();
+        for (other, theirs) in (0u32..).zip(place) {
+            assert_eq!(hosts.of(other) == hosts.of(rank.rank), *theirs == here);
+        }
+        for round in 0..2 {
+            let all =
+                exchange(rank, host, &hosts, &format!("x{round}"), &value(rank.rank), Some(SOON)).unwrap();
+            assert_eq!(all, (0..place.len() as u32).map(value).collect::<Vec<_>>());
+        }
+    })
+}
+
+#[test]
+fn ranks_find_those_of_their_host_and_exchange_with_all() {
+    for place in [&[0][..], &[0, 0], &[0, 1], &[0, 1, 0, 1, 2], &[3, 3, 1, 1, 1, 0, 2, 2]] {
+        check(place);
+    }
+    let scattered: Vec<u32> = (0..60).map(|rank| rank * 7 % 23).collect();
+    check(&scattered);
+}
+
+#[test]
+fn a_host_asks_the_launcher_for_a_name_and_nothing_else() {
+    assert_eq!(check(&[0; 12]), 11);
+    // Two hosts: the name, 12 numbers to those that collect, 4 blocks to 2 leaders, one value each in each of two exchanges.
+    assert_eq!(check(&[0, 1].repeat(6)), 11 + 12 + 2 * 4 + 2 * 2);
+}
+
+#[test]
+fn descriptors_come_with_their_ranks() {
+    run(&[0; 4], |rank, host, _| {
+        let file = memfd::create("gathered", 4096).unwrap();
+        let fds = vec![file.as_fd(); rank.rank as usize];
+        let all = host.all_gather(&[rank.rank as u8], &fds, Some(SOON)).unwrap();
+        for (other, parcel) in (0u32..).zip(all) {
+            assert_eq!((parcel.bytes, parcel.fds.len()), (vec![other as u8], other as usize));
+        }
+    });
+}
+
+#[test]
+fn a_rank_that_leaves_is_named_to_all() {
+    run(&[0; 4], |rank, host, _| {
+        // Nobody leaves before all have met.
+        rank.fence().unwrap();
+        let follower = host.ranks().iter().find(|&&rank| rank != host.leader());
+        if follower == Some(&rank.rank) {
+            host.streams.lock().unwrap().clear();
+            return;
+        }
+        let error = host.all_gather(b"x", &[], Some(SOON)).unwrap_err().to_string();
+        let wanted = format!("rank {}, on this host, is gone", follower.unwrap());
+        assert!(error.contains(&wanted), "{error}");
+    });
+}
+
+#[test]
+fn one_that_is_silent_is_waited_for_no_longer_than_allowed() {
+    run(&[0; 3], |rank, host, _| {
+        let silent = host.ranks().iter().rfind(|&&rank| rank != host.leader()).copied();
+        if silent != Some(rank.rank) {
+            let error = host.all_gather(b"x", &[], Some(Duration::from_millis(50))).unwrap_err().to_string();
+            assert!(error.contains("nothing came within the time allowed"), "{error}");
+        }
+        rank.fence().unwrap();
+    });
+}
+
+#[test]
+fn strangers_at_the_door_are_not_taken_in() {
+    let name = address(&random::nonce().unwrap());
+    let door = unix::listen(&name).unwrap();
+    let knock = |bytes: &[u8]| {
+        let stream = unix::connect(&name, Instant::now() + SOON).unwrap();
+        stream.send_fds(bytes, &[], Instant::now() + SOON).unwrap();
+        stream
+    };
+    // Its own number, one twice, one that says nothing whole before it goes.
+    let known = [knock(&3u32.to_le_bytes()), knock(&7u32.to_le_bytes()), knock(&7u32.to_le_bytes())];
+    drop(knock(&[1, 2]));
+    let (host, lines) = welcome(3, &door, Instant::now() + SOON).unwrap();
+    assert_eq!((host.ranks(), lines.lines.len()), (&[3, 7][..], 1));
+    let [own, first, second] = known;
+    assert!(receive(&own, 1, Instant::now() + SOON).is_err());
+    assert_eq!(receive(&first, 1, Instant::now() + SOON).unwrap().unwrap().fds.len(), 1);
+    assert!(receive(&second, 1, Instant::now() + SOON).is_err());
+}
+
+#[test]
+fn a_leader_that_lies_is_refused() {
+    let numbers = |list: &[u32]| list.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
+    for (list, with_line) in [
+        (&[][..], true),
+        (&[0], true),
+        (&[0, 0, 2, 1], true),
+        (&[0, 0, 2], true),
+        (&[5, 0, 1], true),
+        (&[0, 0, 1], false),
+    ] {
+        let (ours, theirs) = unix::pair().unwrap();
+        let (line, _other) = unix::pair().unwrap();
+        let fds = if with_line { vec![line.as_fd()] } else { vec![] };
+        send_parcel(&theirs, &numbers(list), &fds, Instant::now() + SOON).unwrap();
+        let error = follow(1, ours, Instant::now() + SOON).unwrap_err().to_string();
+        assert!(error.contains("no list of ranks"), "{list:?}: {error}");
+    }
+}
