@@ -1,70 +1,31 @@
 //! A rank's stream to its launcher, with what has come on it.
 
-use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::net::UnixStream;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gasworks_os::eventfd::EventFd;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{MsgFlags, send};
+use nix::sys::socket::{MsgFlags, recv, send};
 
 use crate::BootstrapError;
-use crate::wire::{self, Message, WireError, quote};
+use crate::wire::{Message, WireError, quote};
 
-/// The stream.
+/// The stream: a socket of any family. No call on it blocks, whatever its own flags say: it may be shared with others.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) socket: UnixStream,
+    socket: OwnedFd,
     inbox: Vec<u8>,
     pub(crate) timeout: Duration,
     /// Readable once the process ends and the conversation is another's to finish.
     interrupt: Arc<EventFd>,
 }
 
-/// Checks that an answer belongs to its question and reports success.
-pub(crate) fn check(
-    during: &'static str,
-    question: &Message,
-    answer: Message,
-) -> Result<Message, BootstrapError> {
-    if answer.command.strip_suffix("-response") != Some(&question.command) {
-        let what = format!(
-            "{} came where the answer to {} belongs",
-            quote(answer.command.as_bytes()),
-            question.command
-        );
-        return Err(BootstrapError::protocol(during, what));
-    }
-    let rc = answer.number("rc").map_err(|e| BootstrapError::protocol(during, e))?;
-    if rc == 0 {
-        return Ok(answer);
-    }
-    let why = answer.get("errmsg").map_or_else(String::new, |why| format!(": {}", quote(why.as_bytes())));
-    let on = question.get("key").map_or_else(String::new, |key| format!(" of the key {key}"));
-    Err(BootstrapError::protocol(
-        during,
-        format!("the launcher refuses the {}{on}, rc={rc}{why}", question.command),
-    ))
-}
-
 impl Connection {
-    pub(crate) fn new(socket: UnixStream, timeout: Duration, interrupt: Arc<EventFd>) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        Ok(Self { socket, inbox: Vec::new(), timeout, interrupt })
-    }
-
-    pub(crate) fn ask(
-        &mut self,
-        during: &'static str,
-        question: &Message,
-    ) -> Result<Message, BootstrapError> {
-        let bytes = question.encode().map_err(|e| BootstrapError::protocol(during, e))?;
-        self.send(during, &bytes)?;
-        let answer = self.receive(during, Some(self.timeout), wire::take_message)?;
-        check(during, question, answer)
+    pub(crate) fn new(socket: OwnedFd, timeout: Duration, interrupt: Arc<EventFd>) -> Self {
+        Self { socket, inbox: Vec::new(), timeout, interrupt }
     }
 
     fn wait(&self, what: PollFlags, deadline: Option<Instant>) -> io::Result<()> {
@@ -112,7 +73,7 @@ impl Connection {
         let mut rest = bytes;
         while !rest.is_empty() {
             // A program in C may not ignore SIGPIPE.
-            match send(self.socket.as_raw_fd(), rest, MsgFlags::MSG_NOSIGNAL) {
+            match send(self.socket.as_raw_fd(), rest, MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT) {
                 Ok(n) => rest = &rest[n..],
                 Err(Errno::EAGAIN) => {
                     self.wait(PollFlags::POLLOUT, Some(deadline)).map_err(|e| self.fail(during, None, e))?;
@@ -133,20 +94,20 @@ impl Connection {
         let deadline = limit.map(|limit| Instant::now() + limit);
         loop {
             let taken = take(&mut self.inbox).map_err(|e| {
-                BootstrapError::protocol(during, format!("the launcher does not keep to PMI-2: {e}"))
+                BootstrapError::protocol(during, format!("the launcher does not keep to PMI: {e}"))
             })?;
             if let Some(message) = taken {
                 return Ok(message);
             }
             let mut chunk = [0u8; 4096];
-            match (&self.socket).read(&mut chunk) {
+            match recv(self.socket.as_raw_fd(), &mut chunk, MsgFlags::MSG_DONTWAIT) {
                 Ok(0) => return Err(self.fail(during, limit, io::ErrorKind::UnexpectedEof.into())),
                 Ok(n) => self.inbox.extend_from_slice(&chunk[..n]),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                Err(Errno::EAGAIN) => {
                     self.wait(PollFlags::POLLIN, deadline).map_err(|e| self.fail(during, limit, e))?;
                 }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(self.fail(during, limit, e)),
+                Err(Errno::EINTR) => {}
+                Err(e) => return Err(self.fail(during, limit, e.into())),
             }
         }
     }

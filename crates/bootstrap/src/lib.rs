@@ -1,27 +1,33 @@
 //! Who am I, who are the others: PMI clients, the PMI server, and the port they implement.
 //!
-//! - [`connect`] finds out who started this process and gives its [`Bootstrap`]: [`Pmi2`] under a launcher that
-//!   passes `PMI_FD`, [`Single`] where there is none.
+//! - [`connect`] finds out who started this process and gives its [`Bootstrap`]: [`Launched`] under a launcher,
+//!   [`Single`] where there is none.
 //! - [`wire`] is the format, [`server`] the other side, both without input or output.
 #![deny(missing_docs, unsafe_code)]
 
+mod client;
 mod connection;
+mod dialect;
 pub mod host;
 mod keeper;
+mod launched;
 mod lifeline;
 mod link;
-mod pmi2;
 pub mod server;
 mod settings;
 mod single;
+mod start;
+mod store;
 mod value;
 pub mod wire;
 
 pub use gasworks_os::ending::exit;
+pub use dialect::Dialect;
 pub use host::{Host, Hosts};
-pub use pmi2::{Pmi2, Start};
+pub use launched::Launched;
 pub use settings::{SETTINGS, exit_timeout};
 pub use single::Single;
+pub use start::{Start, Stream, Way, Wire};
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -104,6 +110,15 @@ pub trait Bootstrap {
     fn host(&self) -> Result<&Host, BootstrapError>;
     /// Which ranks are on which host: those that can attach to each other, whatever the launcher says of them.
     fn hosts(&self) -> Result<&Hosts, BootstrapError>;
+    /// Collective: returns when every rank has called it.
+    fn barrier(&self) -> Result<(), BootstrapError> {
+        self.fence()
+    }
+    /// Where the ranks run as the launcher sees it: a number for the host of each rank. `None` where it says nothing. It
+    /// is only a hint: real launchers are wrong about it.
+    fn host_hint(&self) -> Result<Option<Vec<u32>>, BootstrapError> {
+        Ok(None)
+    }
     /// Says why, and ends all ranks with `code`. Does not return.
     fn abort(&self, code: i32, message: &str) -> !;
     /// Says that the start is over: from now on a [`fence`](Self::fence) waits as long as the slowest rank takes, and
@@ -126,8 +141,8 @@ struct Process {
 /// Finds out who started this process, and joins the job: the first, or the next one after others. Collective; all
 /// ranks join their jobs in the same order.
 ///
-/// With `PMI_FD` set it is a launcher that speaks PMI-2; without it this is the only rank. From the first job on a
-/// process under a launcher is watched: should the launcher or another rank vanish while a job is open, the process
+/// The protocol is the one that the environment offers, or that `GASWORKS_BOOTSTRAP` names; where there is none this is
+/// the only rank. From the first job on a process under a launcher is watched: should the launcher or another rank vanish while a job is open, the process
 /// says so and ends; and its own end, however it comes, is the job's ([`exit`]).
 pub fn connect() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
     // What ends this process from here on is to end the job.
@@ -153,18 +168,15 @@ fn join() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
 impl Process {
     fn new(start: Start) -> Result<Self, BootstrapError> {
         let timeout = settings::exit_timeout(1)?;
-        let launcher = start.socket.try_clone();
-        let launcher = launcher
-            .map_err(|source| BootstrapError::Io { during: "watch over the launcher", source })?
-            .into();
+        let launcher = start.watched()?;
         // All that may be waited for, one after the other, and some more.
         let patience = timeout * 4 + Duration::from_secs(1);
         let bell = ending::arm(settings::CATCH_EXIT.boolean()?, patience)?;
-        let keeper = Keeper::start(start.rank, launcher, bell, timeout)?;
+        let keeper = Keeper::start(start.rank(), launcher, bell, timeout)?;
         Ok(Self { keeper, start: Mutex::new(Some(start)), link: OnceLock::new() })
     }
 
-    fn join(&self) -> Result<Pmi2, BootstrapError> {
+    fn join(&self) -> Result<Launched, BootstrapError> {
         const DURING: &str = "join the job";
         if !ending::is_armed() {
             let what = "this process was forked from a rank: a rank's job is not its children's";
@@ -182,7 +194,7 @@ impl Process {
                 Arc::clone(self.link.get_or_init(|| link))
             }
         };
-        let job = Pmi2::over(link, true);
+        let job = Launched::over(link, true);
         job.host()?;
         self.keeper.met();
         Ok(job)

@@ -1,18 +1,18 @@
-//! The settings of this crate, and how a [`Start`](crate::Start) is read from them.
+//! The settings of this crate.
 
 use std::time::Duration;
 
-use gasworks_os::inherited;
 use gasworks_os::settings::{Kind, Setting, SettingError};
-
-use crate::{BootstrapError, Start};
 
 const RANKS: Kind = Kind::Number { min: 0, max: i32::MAX as u64 };
 
 /// The rows of this crate.
 pub const SETTINGS: &[Setting] = &[
+    BOOTSTRAP,
     FD,
+    PORT,
     RANK,
+    ID,
     SIZE,
     JOB,
     TIMEOUT,
@@ -23,17 +23,47 @@ pub const SETTINGS: &[Setting] = &[
     CATCH_EXIT,
 ];
 
-const FD: Setting = Setting {
+pub(crate) const BOOTSTRAP: Setting = Setting {
+    name: "GASWORKS_BOOTSTRAP",
+    aliases: &[],
+    kind: Kind::Choice(&["auto", "pmi2", "pmi1", "single"]),
+    default: "auto",
+    unit: "",
+    meaning: "how a rank finds its job: by what the environment offers, by one protocol only, or not at all",
+    reader: "gasworks-bootstrap",
+};
+
+pub(crate) const FD: Setting = Setting {
     name: "PMI_FD",
     aliases: &[],
     kind: RANKS,
     default: "",
     unit: "",
-    meaning: "the descriptor on which the launcher speaks PMI-2; unset: this is the only rank",
+    meaning: "the descriptor on which the launcher speaks PMI-2 or PMI-1",
     reader: "gasworks-bootstrap",
 };
 
-const RANK: Setting = Setting {
+pub(crate) const PORT: Setting = Setting {
+    name: "PMI_PORT",
+    aliases: &[],
+    kind: Kind::Text,
+    default: "",
+    unit: "",
+    meaning: "host:port where the launcher speaks PMI-2 or PMI-1, where it has left no descriptor",
+    reader: "gasworks-bootstrap",
+};
+
+pub(crate) const ID: Setting = Setting {
+    name: "PMI_ID",
+    aliases: &["PMI_RANK"],
+    kind: RANKS,
+    default: "",
+    unit: "",
+    meaning: "by what number the launcher at PMI_PORT knows this process",
+    reader: "gasworks-bootstrap",
+};
+
+pub(crate) const RANK: Setting = Setting {
     name: "PMI_RANK",
     aliases: &["PMI_ID"],
     kind: RANKS,
@@ -43,7 +73,7 @@ const RANK: Setting = Setting {
     reader: "gasworks-bootstrap",
 };
 
-const SIZE: Setting = Setting {
+pub(crate) const SIZE: Setting = Setting {
     name: "PMI_SIZE",
     aliases: &[],
     kind: Kind::Number { min: 1, max: i32::MAX as u64 },
@@ -53,7 +83,7 @@ const SIZE: Setting = Setting {
     reader: "gasworks-bootstrap",
 };
 
-const JOB: Setting = Setting {
+pub(crate) const JOB: Setting = Setting {
     name: "PMI_JOBID",
     aliases: &[],
     kind: Kind::Text,
@@ -133,38 +163,22 @@ pub fn exit_timeout(hosts: u32) -> Result<Duration, SettingError> {
     Ok((min + or_zero(&EXIT_TIMEOUT_FACTOR)?.saturating_mul(hosts)).min(max))
 }
 
-impl Start {
-    /// What the launcher left in the environment; `None` without a launcher.
-    pub fn from_settings() -> Result<Option<Self>, BootstrapError> {
-        let Some(fd) = FD.number()? else { return alone() };
-        let fd = i32::try_from(fd).unwrap_or(i32::MAX);
-        let rank = RANK.number()?.ok_or_else(|| BootstrapError::Protocol {
-            during: "read PMI_RANK",
-            what: format!(
-                "PMI_FD={fd} is set, but neither PMI_RANK nor PMI_ID: unset PMI_FD to run without a launcher"
-            ),
-        })?;
-        let narrow = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-        Ok(Some(Start {
-            socket: inherited::socket(fd)?.into(),
-            rank: narrow(rank),
-            size: SIZE.number()?.map(narrow),
-            job: JOB.raw().map(|(_, job)| job),
-            timeout: TIMEOUT.seconds()?.unwrap_or(Duration::from_secs(60)),
-        }))
-    }
+/// How long a rank waits for the launcher.
+pub(crate) fn timeout() -> Result<Duration, SettingError> {
+    Ok(TIMEOUT.seconds()?.unwrap_or(Duration::from_secs(60)))
 }
 
-/// Nobody speaks PMI-2 with this process: it is alone, unless a launcher says that it is not.
-fn alone() -> Result<Option<Start>, BootstrapError> {
-    match SIZE.number()? {
-        Some(size) if size > 1 => Err(BootstrapError::Protocol {
-            during: "join the job",
-            what: format!(
-                "PMI_SIZE={size} says there are other ranks, but PMI_FD is not set: this launcher does not speak PMI-2 \
-                 over a descriptor; unset PMI_SIZE to run alone"
-            ),
-        }),
-        _ => Ok(None),
+/// The ways into a job that the environment offers, for an error about one that it does not.
+pub(crate) fn offers() -> String {
+    let ways: [(&[Setting], &str); 2] = [(&[FD], "pmi2, pmi1"), (&[PORT], "pmi2, pmi1")];
+    let mut found = Vec::new();
+    for (rows, way) in ways {
+        if let Some((variable, value)) = rows.iter().find_map(Setting::raw) {
+            found.push(format!("{variable}={value} ({way})"));
+        }
+    }
+    match found.is_empty() {
+        true => "no launcher has left a way in (PMI_FD, PMI_PORT)".to_owned(),
+        false => format!("there is {}", found.join(", ")),
     }
 }

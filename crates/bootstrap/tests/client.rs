@@ -1,16 +1,17 @@
-//! The PMI-2 client against the real server's state machine, and against servers that are broken or hostile.
+//! The client of PMI on a wire against the real server's state machine, and against servers that are broken or hostile.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use gasworks_bootstrap::server::{Output, Server};
-use gasworks_bootstrap::{Bootstrap, BootstrapError, Pmi2, Start};
+use gasworks_bootstrap::{Bootstrap, BootstrapError, Dialect, Launched, Start, Stream, Way, Wire};
 
 const HELLO: &[u8] = b"cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n";
 
 fn start(socket: UnixStream, rank: u32, timeout: Duration) -> Start {
-    Start { socket, rank, size: None, job: None, timeout }
+    let stream = Stream::Descriptor(socket.into());
+    Start { way: Way::Wire(Wire { stream, rank, size: None, job: None, dialect: None }), timeout }
 }
 
 fn message(text: &str) -> Vec<u8> {
@@ -53,7 +54,7 @@ fn ranks_exchange_values_of_all_lengths() {
         scope.spawn(|| serve(ours));
         for (rank, socket) in (0u32..).zip(theirs) {
             scope.spawn(move || {
-                let client = Pmi2::join(start(socket, rank, Duration::from_secs(20))).expect("joined");
+                let client = Launched::join(start(socket, rank, Duration::from_secs(20))).expect("joined");
                 assert_eq!((client.rank(), client.size(), client.job()), (rank, 3, "job.7"));
                 for len in [0, 1, 383, 384, 385, 5000] {
                     let bytes = |r: u32| (0..len * (r + 1)).map(|i| (i * 7 + r) as u8).collect::<Vec<u8>>();
@@ -90,7 +91,7 @@ fn meet(bytes: &[u8], close: bool) -> String {
     }
     let begun = Instant::now();
     let outcome = (|| {
-        let client = Pmi2::join(start(theirs, 1, Duration::from_millis(200)))?;
+        let client = Launched::join(start(theirs, 1, Duration::from_millis(200)))?;
         client.put("key", b"bytes")?;
         client.fence()?;
         client.get(0, "key")?;
@@ -135,14 +136,17 @@ fn every_bad_server_ends_in_one_clear_error() {
     for (bytes, wanted) in [
         (
             b"HTTP/1.1 400 Bad Request\r\n".to_vec(),
-            "join the job: the launcher does not keep to PMI-2: \"HTTP/1.1\"",
+            "join the job: the launcher does not keep to PMI: \"HTTP/1.1\"",
         ),
         (vec![b'x'; 2000], "does not end within 1024 bytes"),
         (
-            b"cmd=response_to_init rc=-1 pmi_version=1 pmi_subversion=1\n".to_vec(),
-            "ask it for PMI-2 (for srun",
+            b"cmd=response_to_init rc=-1 pmi_version=3 pmi_subversion=1\n".to_vec(),
+            "rc=-1 and version 3 to PMI version 2: ask it for PMI-2 (for srun",
         ),
-        (b"cmd=response_to_init rc=0 pmi_version=1\n".to_vec(), "version 1 to PMI version 2"),
+        (
+            b"cmd=response_to_init rc=0 pmi_version=1\ncmd=response_to_init rc=-1 pmi_version=1\n".to_vec(),
+            "rc=-1 and version 1 to PMI version 1",
+        ),
         (b"cmd=barrier_out\n".to_vec(), "\"barrier_out\" came where response_to_init belongs"),
         (b"cmd=response_to_init rc=zero pmi_version=2\n".to_vec(), "rc=\"zero\" is no whole number"),
         (script(&[HELLO, b"999999cmd=x;"]), "a message announces 999999 bytes"),
@@ -189,8 +193,10 @@ fn what_the_settings_said_is_checked() {
     let (mut ours, theirs) = UnixStream::pair().expect("a pair");
     ours.write_all(HELLO).expect("sent");
     ours.write_all(&message("cmd=fullinit-response;rc=0;rank=1;size=2;")).expect("sent");
-    let told = Start { size: Some(3), job: Some("j;1".into()), ..start(theirs, 1, Duration::from_secs(5)) };
-    let error = Pmi2::join(told).expect_err("another size").to_string();
+    let (stream, job) = (Stream::Descriptor(theirs.into()), Some("j;1".into()));
+    let wire = Wire { stream, rank: 1, size: Some(3), job, dialect: Some(Dialect::Pmi2) };
+    let told = Start { way: Way::Wire(wire), timeout: Duration::from_secs(5) };
+    let error = Launched::join(told).expect_err("another size").to_string();
     assert!(error.contains("rank 1 of 2, its settings said rank 1 of 3"), "{error}");
     let mut said = [0; 200];
     let n = ours.read(&mut said).expect("read");

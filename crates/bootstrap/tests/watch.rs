@@ -207,8 +207,8 @@ fn a_job_of_several_is_not_many_jobs_of_one() {
     assert_eq!(said("PMI_SIZE", "1"), "rank 0 of 1\n");
     assert_eq!(
         said("PMI_SIZE", "2"),
-        "join the job: PMI_SIZE=2 says there are other ranks, but PMI_FD is not set: this launcher does not speak \
-         PMI-2 over a descriptor; unset PMI_SIZE to run alone / no source\n"
+        "join the job: PMI_SIZE=2 says there are other ranks, but no launcher has left a way in (PMI_FD, PMI_PORT): \
+         unset PMI_SIZE to run alone / no source\n"
     );
     // The system's cause is told once.
     let refused = said("PMI_FD", "0");

@@ -38,10 +38,11 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts it for `rank`; `launcher` is a duplicate of the connection, and `timeout` the exit time-out.
+    /// Starts it for `rank`; `launcher` hangs up when the launcher vanishes, where there is such a descriptor. `timeout` is
+    /// the exit time-out.
     pub(crate) fn start(
         rank: u32,
-        launcher: OwnedFd,
+        launcher: Option<OwnedFd>,
         bell: &'static EventFd,
         timeout: Duration,
     ) -> Result<Self, BootstrapError> {
@@ -49,7 +50,7 @@ impl Keeper {
         let mut state = State {
             rank,
             bell,
-            launcher: Some(launcher),
+            launcher,
             link: Arc::clone(&link),
             star: None,
             timeout,

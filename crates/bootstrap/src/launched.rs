@@ -1,42 +1,25 @@
-//! The PMI-2 client: this rank's side of the conversation with whoever started it.
+//! A rank of a job that somebody launched, whatever protocol the launcher speaks.
 //!
-//! What real servers do differently is kept out of the way: values are encoded and cut into pieces ([`value`]), no key
-//! is put twice, none is asked for that may be absent, and the order of the fields in a response does not matter.
+//! Values are encoded and cut into pieces ([`value`]) and no key is put twice here; how a piece is put, fetched and
+//! waited for is the launcher's [`Store`](crate::store::Store).
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gasworks_os::{ending, process};
 use gasworks_sync::kill_point;
 
-use crate::connection::check;
 use crate::host::exchange::exchange;
 use crate::host::{self, Host, Hosts};
 use crate::link::Link;
-use crate::wire::{self, Message};
-use crate::{Bootstrap, BootstrapError, value};
+use crate::start::Start;
+use crate::{Bootstrap, BootstrapError, value, wire};
 
-/// What a rank knows before it has spoken with its launcher.
+/// A rank under a launcher, in one of the jobs that its process takes part in.
 #[derive(Debug)]
-pub struct Start {
-    /// The connection.
-    pub socket: UnixStream,
-    /// The rank that the launcher gave this process.
-    pub rank: u32,
-    /// The number of ranks, where it was told.
-    pub size: Option<u32>,
-    /// The name of the job, where the launcher wants to hear it.
-    pub job: Option<String>,
-    /// How long to wait for an answer.
-    pub timeout: Duration,
-}
-
-/// A rank under a launcher that speaks PMI-2, in one of the jobs that its process takes part in.
-#[derive(Debug)]
-pub struct Pmi2 {
+pub struct Launched {
     link: Arc<Link>,
     /// Jobs are numbered over the link: every rank opens them in the same order.
     number: u32,
@@ -68,7 +51,7 @@ impl BootstrapError {
     }
 }
 
-impl Pmi2 {
+impl Launched {
     /// Introduces this rank to its launcher. Nothing watches over this process: see [`connect`](crate::connect).
     pub fn join(start: Start) -> Result<Self, BootstrapError> {
         Ok(Self::over(Arc::new(Link::join(start)?), false))
@@ -92,7 +75,7 @@ impl Pmi2 {
         }
     }
 
-    /// The key as the server sees it.
+    /// The key as the launcher sees it.
     fn key(&self, rank: u32, key: &str, piece: usize) -> String {
         let number = self.number;
         let job = if number == 0 { String::new() } else { format!("-{number}.") };
@@ -100,21 +83,11 @@ impl Pmi2 {
     }
 
     fn get_piece(&self, rank: u32, key: &str, piece: usize) -> Result<String, BootstrapError> {
-        const DURING: &str = "get a value";
-        let key = self.key(rank, key, piece);
-        let question =
-            Message::new("kvs-get").with("jobid", &self.link.job).with("srcid", rank).with("key", &key);
-        let answer = self.link.connection().ask(DURING, &question)?;
-        // Some servers leave the field out when there is a value.
-        if answer.get("found").is_some_and(|found| found != "TRUE") {
-            let what = format!("the launcher does not know the key {key}, which rank {rank} has put");
-            return Err(BootstrapError::protocol(DURING, what));
-        }
-        Ok(answer.need("value").map_err(|e| BootstrapError::protocol(DURING, e))?.to_owned())
+        self.link.store().get(rank, &self.key(rank, key, piece))
     }
 }
 
-impl Bootstrap for Pmi2 {
+impl Bootstrap for Launched {
     fn rank(&self) -> u32 {
         self.link.rank
     }
@@ -145,24 +118,17 @@ impl Bootstrap for Pmi2 {
             return Err(BootstrapError::put_twice(key));
         }
         for (i, piece) in pieces.iter().enumerate() {
-            let question =
-                Message::new("kvs-put").with("key", self.key(self.link.rank, key, i)).with("value", piece);
-            self.link.connection().ask(DURING, &question)?;
+            self.link.store().put(&self.key(self.link.rank, key, i), piece)?;
             kill_point!("bootstrap.put");
         }
         Ok(())
     }
 
     fn fence(&self) -> Result<(), BootstrapError> {
-        const DURING: &str = "wait for all ranks";
-        let mut connection = self.link.connection();
-        let question = Message::new("kvs-fence");
-        connection.send(DURING, &question.encode().map_err(|e| BootstrapError::protocol(DURING, e))?)?;
-        kill_point!("bootstrap.fence.sent");
-        let limit = self.fence_limited.get().then_some(connection.timeout);
-        let answer = connection.receive(DURING, limit, wire::take_message)?;
+        let limit = self.fence_limited.get().then_some(self.link.timeout);
+        let fenced = self.link.store().fence(limit);
         kill_point!("bootstrap.fence");
-        check(DURING, &question, answer).map(drop)
+        fenced
     }
 
     fn get(&self, rank: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
@@ -189,8 +155,7 @@ impl Bootstrap for Pmi2 {
         if let Some(host) = self.link.host.get() {
             return Ok(host);
         }
-        let limit = self.link.connection().timeout;
-        let (host, lines) = host::meet(self, limit)?;
+        let (host, lines) = host::meet(self, self.link.timeout)?;
         let hosts = Hosts::find(self, &host)?;
         self.link.met(host, hosts, lines);
         self.link
@@ -208,8 +173,16 @@ impl Bootstrap for Pmi2 {
     }
 
     fn exchange(&self, label: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError> {
-        let limit = self.fence_limited.get().then(|| self.link.connection().timeout);
-        exchange(self, self.host()?, self.hosts()?, label, mine, limit)
+        let limit = self.fence_limited.get().then_some(self.link.timeout);
+        let gathered = self.link.store().all_gather(mine);
+        match gathered {
+            Some(gathered) => gathered,
+            None => exchange(self, self.host()?, self.hosts()?, label, mine, limit),
+        }
+    }
+
+    fn host_hint(&self) -> Result<Option<Vec<u32>>, BootstrapError> {
+        self.link.store().host_hint()
     }
 
     fn abort(&self, code: i32, message: &str) -> ! {
@@ -221,11 +194,11 @@ impl Bootstrap for Pmi2 {
         }
         gasworks_os::say(&format!("gasworks: rank {}: {message}", self.link.rank));
         // Other launchers end the job by the code alone, and some make another one of this order.
-        if self.link.ours {
+        if self.link.abort_keeps_code() {
             // Some launchers drop everything at the order to abort, the line above too: let it pass first.
             std::thread::sleep(ABORT_PAUSE);
             let short: String = message.chars().take(value::PIECE / 4).collect();
-            self.link.blurt(&Message::new("abort").with("isworld", "TRUE").with("msg", short));
+            self.link.abort(code, &short);
             kill_point!("bootstrap.abort");
         }
         if self.kept { ending::finish_exit(code) } else { process::exit_now(code) }
@@ -250,7 +223,7 @@ impl Bootstrap for Pmi2 {
 
 /// A job that unwinding drops has failed, and the others need not wait for it. One that is dropped otherwise stays
 /// open for the hooks: the end of the process is then the end of the job.
-impl Drop for Pmi2 {
+impl Drop for Launched {
     fn drop(&mut self) {
         if self.kept && !self.ended.get() && std::thread::panicking() {
             ending::exit(PANICKED);

@@ -1,0 +1,204 @@
+//! How this process gets into its job: which launcher there is, and by which protocol it is spoken to.
+
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use gasworks_os::inherited;
+
+use crate::dialect::Dialect;
+use crate::settings::{self, BOOTSTRAP, FD, ID, PORT, RANK};
+use crate::store::Joined;
+use crate::{BootstrapError, client};
+
+/// What a rank knows before it has spoken with its launcher.
+#[derive(Debug)]
+pub struct Start {
+    /// The way in.
+    pub way: Way,
+    /// How long to wait for an answer.
+    pub timeout: Duration,
+}
+
+/// A way into a job.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Way {
+    /// PMI-1 or PMI-2 over a socket.
+    Wire(Wire),
+}
+
+/// A way over a socket.
+#[derive(Debug)]
+pub struct Wire {
+    /// The connection.
+    pub stream: Stream,
+    /// The rank that the launcher gave this process.
+    pub rank: u32,
+    /// The number of ranks, where it was told.
+    pub size: Option<u32>,
+    /// The name of the job, where the launcher wants to hear it.
+    pub job: Option<String>,
+    /// The dialect to speak; `None`: the best one that the launcher speaks.
+    pub dialect: Option<Dialect>,
+}
+
+/// A connection to a launcher.
+#[derive(Debug)]
+pub enum Stream {
+    /// The launcher made it for this rank (`PMI_FD`).
+    Descriptor(OwnedFd),
+    /// This rank made it (`PMI_PORT`), and says who it is.
+    Port(OwnedFd),
+}
+
+impl Stream {
+    pub(crate) fn socket(&self) -> &OwnedFd {
+        let (Stream::Descriptor(socket) | Stream::Port(socket)) = self;
+        socket
+    }
+
+    pub(crate) fn into_socket(self) -> OwnedFd {
+        let (Stream::Descriptor(socket) | Stream::Port(socket)) = self;
+        socket
+    }
+}
+
+impl Start {
+    /// Introduces this rank.
+    pub(crate) fn join(self) -> Result<Joined, BootstrapError> {
+        match self.way {
+            Way::Wire(wire) => client::join(wire, self.timeout),
+        }
+    }
+
+    /// The rank of this process, as far as it is known before that.
+    pub(crate) fn rank(&self) -> u32 {
+        match &self.way {
+            Way::Wire(wire) => wire.rank,
+        }
+    }
+
+    /// A descriptor that hangs up when the launcher vanishes, where there is one.
+    pub(crate) fn watched(&self) -> Result<Option<OwnedFd>, BootstrapError> {
+        let copied = match &self.way {
+            Way::Wire(wire) => Some(wire.stream.socket().try_clone()).transpose(),
+        };
+        copied.map_err(|source| BootstrapError::Io { during: "watch over the launcher", source })
+    }
+
+    /// What the launcher left in the environment, or what the setting asks for; `None` where this is the only rank.
+    pub fn from_settings() -> Result<Option<Self>, BootstrapError> {
+        let wish = BOOTSTRAP.choice()?;
+        let timeout = settings::timeout()?;
+        let way = match wish {
+            "single" => None,
+            "pmi1" => Some(Way::Wire(wired(Some(Dialect::Pmi1), timeout)?.ok_or_else(|| absent(wish))?)),
+            "pmi2" => Some(Way::Wire(wired(Some(Dialect::Pmi2), timeout)?.ok_or_else(|| absent(wish))?)),
+            _ => automatic(timeout)?,
+        };
+        Ok(way.map(|way| Start { way, timeout }))
+    }
+}
+
+/// The way that the environment offers. A launcher inside another one's job leaves the outer one's variables standing,
+/// so the order counts: a descriptor is made for this very process, a port nearly so, and what says only that a library
+/// could be asked comes last.
+fn automatic(timeout: Duration) -> Result<Option<Way>, BootstrapError> {
+    if let Some(wire) = wired(None, timeout)? {
+        return Ok(Some(Way::Wire(wire)));
+    }
+    alone()
+}
+
+/// The way over a socket, if there is one.
+fn wired(dialect: Option<Dialect>, timeout: Duration) -> Result<Option<Wire>, BootstrapError> {
+    let port = PORT.raw();
+    if let Some(fd) = FD.number()? {
+        match (descriptor(fd), &port) {
+            (Ok((stream, rank)), _) => {
+                let size = settings::SIZE.number()?.map(narrow);
+                let job = settings::JOB.raw().map(|(_, job)| job);
+                return Ok(Some(Wire { stream, rank, size, job, dialect }));
+            }
+            (Err(e), None) => return Err(e),
+            // The number is that of a launcher further out.
+            (Err(_), Some(_)) => {}
+        }
+    }
+    let Some((_, port)) = port else { return Ok(None) };
+    let rank = ID.number()?.map(narrow).ok_or_else(|| {
+        let what = format!("PMI_PORT={port} is set, but neither PMI_ID nor PMI_RANK");
+        BootstrapError::protocol("read PMI_ID", what)
+    })?;
+    let stream = Stream::Port(call(&port, timeout)?);
+    // What it says on the wire comes from this launcher; PMI_SIZE and PMI_JOBID may be another's.
+    Ok(Some(Wire { stream, rank, size: None, job: None, dialect }))
+}
+
+fn narrow(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// The connection that the launcher has made for this rank, and the rank.
+fn descriptor(fd: u64) -> Result<(Stream, u32), BootstrapError> {
+    let rank = RANK.number()?.ok_or_else(|| {
+        let what = format!(
+            "PMI_FD={fd} is set, but neither PMI_RANK nor PMI_ID: unset PMI_FD to run without a launcher"
+        );
+        BootstrapError::protocol("read PMI_RANK", what)
+    })?;
+    let socket = inherited::socket(i32::try_from(fd).unwrap_or(i32::MAX))?;
+    Ok((Stream::Descriptor(socket), narrow(rank)))
+}
+
+/// Connects to the launcher at `port`, a host and a number: to the first of its addresses that answers in time.
+fn call(port: &str, timeout: Duration) -> Result<OwnedFd, BootstrapError> {
+    const DURING: &str = "connect to the launcher";
+    let wrong = |why: &dyn std::fmt::Display| {
+        BootstrapError::protocol(DURING, format!("PMI_PORT={port}: {why}: wanted host:port of a launcher"))
+    };
+    let deadline = Instant::now() + timeout;
+    let mut failed = None;
+    for address in port.to_socket_addrs().map_err(|e| wrong(&e))? {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        match TcpStream::connect_timeout(&address, left) {
+            Ok(stream) => {
+                // Questions are short and each waits for its answer.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream.into());
+            }
+            Err(e) => failed = Some(e),
+        }
+    }
+    match failed {
+        Some(e) if e.kind() == std::io::ErrorKind::TimedOut => {
+            Err(BootstrapError::TimedOut { during: DURING, seconds: timeout.as_secs() })
+        }
+        Some(e) => Err(wrong(&e)),
+        None => Err(wrong(&"it has no address")),
+    }
+}
+
+/// Nobody speaks with this process: it is alone, unless a launcher says that it is not.
+fn alone() -> Result<Option<Way>, BootstrapError> {
+    match settings::SIZE.number()? {
+        Some(size) if size > 1 => {
+            let what = format!(
+                "PMI_SIZE={size} says there are other ranks, but {}: unset PMI_SIZE to run alone",
+                settings::offers()
+            );
+            Err(BootstrapError::protocol("join the job", what))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The setting asks for a way that is not there.
+fn absent(wish: &str) -> BootstrapError {
+    let what = format!("{}={wish} cannot be had: {}", BOOTSTRAP.name, settings::offers());
+    BootstrapError::protocol("join the job", what)
+}
