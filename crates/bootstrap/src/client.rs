@@ -69,7 +69,6 @@ pub(crate) fn join(wire: Wire, timeout: Duration) -> Result<Joined, BootstrapErr
     let ours = answer.get("launcher") == Some("gasrun");
     let answer = client.ask(NAME, Verb::Name, &dialect.question(Verb::Name))?;
     let job = answer.need(dialect.job_key()).map_err(|e| BootstrapError::protocol(NAME, e))?.to_owned();
-    kill_point!("bootstrap.jobid");
     client.job.clone_from(&job);
     Ok(Joined {
         identity: Identity { rank, size, job, ours },

@@ -82,6 +82,11 @@ impl Launched {
         if piece == 0 { format!("{job}{key}-{rank}") } else { format!("{job}{key}-{rank}-{piece}") }
     }
 
+    /// How long this rank waits for the others.
+    fn limit(&self) -> Option<Duration> {
+        self.fence_limited.get().then_some(self.link.timeout)
+    }
+
     fn get_piece(&self, rank: u32, key: &str, piece: usize) -> Result<String, BootstrapError> {
         self.link.store().get(rank, &self.key(rank, key, piece))
     }
@@ -125,8 +130,7 @@ impl Bootstrap for Launched {
     }
 
     fn fence(&self) -> Result<(), BootstrapError> {
-        let limit = self.fence_limited.get().then_some(self.link.timeout);
-        let fenced = self.link.store().fence(limit);
+        let fenced = self.link.store().fence(self.limit());
         kill_point!("bootstrap.fence");
         fenced
     }
@@ -173,12 +177,15 @@ impl Bootstrap for Launched {
     }
 
     fn exchange(&self, label: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError> {
-        let limit = self.fence_limited.get().then_some(self.link.timeout);
-        let gathered = self.link.store().all_gather(mine);
+        let gathered = self.link.store().all_gather(mine, self.limit());
         match gathered {
             Some(gathered) => gathered,
-            None => exchange(self, self.host()?, self.hosts()?, label, mine, limit),
+            None => exchange(self, self.host()?, self.hosts()?, label, mine, self.limit()),
         }
+    }
+
+    fn barrier(&self) -> Result<(), BootstrapError> {
+        self.link.store().barrier(self.limit())
     }
 
     fn host_hint(&self) -> Result<Option<Vec<u32>>, BootstrapError> {

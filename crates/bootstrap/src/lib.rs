@@ -7,19 +7,24 @@
 
 mod client;
 mod connection;
+mod cray;
 mod dialect;
+mod gather;
 pub mod host;
 mod keeper;
 mod launched;
 mod lifeline;
 mod link;
+mod pmix;
 pub mod server;
 mod settings;
 mod single;
 mod start;
 mod store;
+mod takeover;
 mod value;
 pub mod wire;
+mod worker;
 
 pub use gasworks_os::ending::exit;
 pub use dialect::Dialect;
@@ -28,6 +33,7 @@ pub use launched::Launched;
 pub use settings::{SETTINGS, exit_timeout};
 pub use single::Single;
 pub use start::{Start, Stream, Way, Wire};
+pub use takeover::{Abort, Barrier, Gather, Takeover};
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -114,8 +120,8 @@ pub trait Bootstrap {
     fn barrier(&self) -> Result<(), BootstrapError> {
         self.fence()
     }
-    /// Where the ranks run as the launcher sees it: a number for the host of each rank. `None` where it says nothing. It
-    /// is only a hint: real launchers are wrong about it.
+    /// Collective: where the ranks run as the launcher sees it, a number for the host of each rank. `None` where it
+    /// says nothing. It is only a hint: real launchers are wrong about it.
     fn host_hint(&self) -> Result<Option<Vec<u32>>, BootstrapError> {
         Ok(None)
     }
@@ -145,15 +151,29 @@ struct Process {
 /// the only rank. From the first job on a process under a launcher is watched: should the launcher or another rank vanish while a job is open, the process
 /// says so and ends; and its own end, however it comes, is the job's ([`exit`]).
 pub fn connect() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
+    watched(Start::from_settings)
+}
+
+/// Joins the job that something else in this process is in already, as a rule MPI: by the functions that the program
+/// gives, whatever the environment says. Collective. A process that is in a job by other means goes on by those.
+pub fn connect_with(takeover: Takeover) -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
+    watched(|| Ok(Some(Start { way: Way::Takeover(takeover), timeout: settings::timeout()? })))
+}
+
+fn watched(
+    start: impl FnOnce() -> Result<Option<Start>, BootstrapError>,
+) -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
     // What ends this process from here on is to end the job.
     ending::enter_job();
-    let joined = join();
+    let joined = join(start);
     ending::leave_job();
     joined
 }
 
-fn join() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
-    let process = jobs::kept(|| match Start::from_settings() {
+fn join(
+    start: impl FnOnce() -> Result<Option<Start>, BootstrapError>,
+) -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
+    let process = jobs::kept(|| match start() {
         Ok(Some(start)) => Process::new(start).map(Arc::new).map_err(Some),
         Ok(None) => Err(None),
         Err(e) => Err(Some(e)),

@@ -40,6 +40,7 @@ impl Link {
     pub(crate) fn join(start: Start) -> Result<Self, BootstrapError> {
         let timeout = start.timeout;
         let Joined { identity: Identity { rank, size, job, ours }, store, words } = start.join()?;
+        kill_point!("bootstrap.joined");
         Ok(Self {
             store: Mutex::new(store),
             words,

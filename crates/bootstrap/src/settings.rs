@@ -15,6 +15,9 @@ pub const SETTINGS: &[Setting] = &[
     ID,
     SIZE,
     JOB,
+    PMIX_NAMESPACE,
+    PMIX_RANK,
+    CRAY_RANK,
     TIMEOUT,
     EXIT_TIMEOUT,
     EXIT_TIMEOUT_MAX,
@@ -26,7 +29,7 @@ pub const SETTINGS: &[Setting] = &[
 pub(crate) const BOOTSTRAP: Setting = Setting {
     name: "GASWORKS_BOOTSTRAP",
     aliases: &[],
-    kind: Kind::Choice(&["auto", "pmi2", "pmi1", "single"]),
+    kind: Kind::Choice(&["auto", "pmi2", "pmi1", "pmix", "cray", "single"]),
     default: "auto",
     unit: "",
     meaning: "how a rank finds its job: by what the environment offers, by one protocol only, or not at all",
@@ -90,6 +93,36 @@ pub(crate) const JOB: Setting = Setting {
     default: "",
     unit: "",
     meaning: "the name of the job, set by launchers that want to hear it again",
+    reader: "gasworks-bootstrap",
+};
+
+pub(crate) const PMIX_NAMESPACE: Setting = Setting {
+    name: "PMIX_NAMESPACE",
+    aliases: &[],
+    kind: Kind::Text,
+    default: "",
+    unit: "",
+    meaning: "the name of the job, set by a launcher that speaks PMIx through libpmix.so",
+    reader: "gasworks-bootstrap",
+};
+
+pub(crate) const PMIX_RANK: Setting = Setting {
+    name: "PMIX_RANK",
+    aliases: &[],
+    kind: RANKS,
+    default: "",
+    unit: "",
+    meaning: "the rank of this process, set by a launcher that speaks PMIx",
+    reader: "gasworks-bootstrap",
+};
+
+pub(crate) const CRAY_RANK: Setting = Setting {
+    name: "ALPS_APP_PE",
+    aliases: &["PMI_FORK_RANK"],
+    kind: RANKS,
+    default: "",
+    unit: "",
+    meaning: "the rank of this process, set by a launcher that speaks Cray's PMI through libpmi.so and libpmi2.so",
     reader: "gasworks-bootstrap",
 };
 
@@ -170,15 +203,18 @@ pub(crate) fn timeout() -> Result<Duration, SettingError> {
 
 /// The ways into a job that the environment offers, for an error about one that it does not.
 pub(crate) fn offers() -> String {
-    let ways: [(&[Setting], &str); 2] = [(&[FD], "pmi2, pmi1"), (&[PORT], "pmi2, pmi1")];
-    let mut found = Vec::new();
-    for (rows, way) in ways {
-        if let Some((variable, value)) = rows.iter().find_map(Setting::raw) {
-            found.push(format!("{variable}={value} ({way})"));
-        }
-    }
+    const WAYS: [(Setting, &str); 4] =
+        [(FD, "pmi2, pmi1"), (PORT, "pmi2, pmi1"), (CRAY_RANK, "cray"), (PMIX_NAMESPACE, "pmix")];
+    let found = WAYS.iter().filter_map(|(row, way)| {
+        let (variable, value) = row.raw()?;
+        Some(format!("{variable}={value} ({way})"))
+    });
+    let found: Vec<String> = found.collect();
     match found.is_empty() {
-        true => "no launcher has left a way in (PMI_FD, PMI_PORT)".to_owned(),
+        true => {
+            let wanted: Vec<&str> = WAYS.iter().map(|(row, _)| row.name).collect();
+            format!("no launcher has left a way in ({})", wanted.join(", "))
+        }
         false => format!("there is {}", found.join(", ")),
     }
 }

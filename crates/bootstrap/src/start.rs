@@ -9,7 +9,8 @@ use gasworks_os::inherited;
 use crate::dialect::Dialect;
 use crate::settings::{self, BOOTSTRAP, FD, ID, PORT, RANK};
 use crate::store::Joined;
-use crate::{BootstrapError, client};
+use crate::takeover::{self, Takeover};
+use crate::{BootstrapError, client, cray, pmix};
 
 /// What a rank knows before it has spoken with its launcher.
 #[derive(Debug)]
@@ -26,6 +27,18 @@ pub struct Start {
 pub enum Way {
     /// PMI-1 or PMI-2 over a socket.
     Wire(Wire),
+    /// PMIx, by the launcher's library; the rank is what the launcher's variable says.
+    Pmix {
+        /// The rank.
+        rank: u32,
+    },
+    /// Cray's PMI, by its libraries; the rank is what the launcher's variable says.
+    Cray {
+        /// The rank.
+        rank: u32,
+    },
+    /// A job that something else in this process is in.
+    Takeover(Takeover),
 }
 
 /// A way over a socket.
@@ -69,6 +82,9 @@ impl Start {
     pub(crate) fn join(self) -> Result<Joined, BootstrapError> {
         match self.way {
             Way::Wire(wire) => client::join(wire, self.timeout),
+            Way::Pmix { .. } => pmix::join(self.timeout),
+            Way::Cray { .. } => cray::join(self.timeout),
+            Way::Takeover(takeover) => takeover::join(takeover),
         }
     }
 
@@ -76,15 +92,18 @@ impl Start {
     pub(crate) fn rank(&self) -> u32 {
         match &self.way {
             Way::Wire(wire) => wire.rank,
+            Way::Pmix { rank } | Way::Cray { rank } => *rank,
+            Way::Takeover(takeover) => takeover.rank,
         }
     }
 
     /// A descriptor that hangs up when the launcher vanishes, where there is one.
     pub(crate) fn watched(&self) -> Result<Option<OwnedFd>, BootstrapError> {
         let copied = match &self.way {
-            Way::Wire(wire) => Some(wire.stream.socket().try_clone()).transpose(),
+            Way::Wire(wire) => wire.stream.socket().try_clone(),
+            Way::Pmix { .. } | Way::Cray { .. } | Way::Takeover(_) => return Ok(None),
         };
-        copied.map_err(|source| BootstrapError::Io { during: "watch over the launcher", source })
+        copied.map(Some).map_err(|source| BootstrapError::Io { during: "watch over the launcher", source })
     }
 
     /// What the launcher left in the environment, or what the setting asks for; `None` where this is the only rank.
@@ -95,6 +114,9 @@ impl Start {
             "single" => None,
             "pmi1" => Some(Way::Wire(wired(Some(Dialect::Pmi1), timeout)?.ok_or_else(|| absent(wish))?)),
             "pmi2" => Some(Way::Wire(wired(Some(Dialect::Pmi2), timeout)?.ok_or_else(|| absent(wish))?)),
+            "pmix" => Some(pmix_way()?.ok_or_else(|| absent(wish))?),
+            // The library is asked, whatever the environment says.
+            "cray" => Some(Way::Cray { rank: settings::CRAY_RANK.number()?.map_or(0, narrow) }),
             _ => automatic(timeout)?,
         };
         Ok(way.map(|way| Start { way, timeout }))
@@ -108,22 +130,37 @@ fn automatic(timeout: Duration) -> Result<Option<Way>, BootstrapError> {
     if let Some(wire) = wired(None, timeout)? {
         return Ok(Some(Way::Wire(wire)));
     }
-    alone()
+    if let Some(rank) = settings::CRAY_RANK.number()? {
+        return Ok(Some(Way::Cray { rank: narrow(rank) }));
+    }
+    match pmix_way()? {
+        Some(way) => Ok(Some(way)),
+        None => alone(),
+    }
+}
+
+/// The way by PMIx, if the launcher offers it.
+fn pmix_way() -> Result<Option<Way>, BootstrapError> {
+    if settings::PMIX_NAMESPACE.raw().is_none() {
+        return Ok(None);
+    }
+    Ok(settings::PMIX_RANK.number()?.map(|rank| Way::Pmix { rank: narrow(rank) }))
 }
 
 /// The way over a socket, if there is one.
 fn wired(dialect: Option<Dialect>, timeout: Duration) -> Result<Option<Wire>, BootstrapError> {
     let port = PORT.raw();
     if let Some(fd) = FD.number()? {
-        match (descriptor(fd), &port) {
-            (Ok((stream, rank)), _) => {
+        let elsewhere = port.is_some() || (dialect.is_none() && pmix_way()?.is_some());
+        match descriptor(fd) {
+            Ok((stream, rank)) => {
                 let size = settings::SIZE.number()?.map(narrow);
                 let job = settings::JOB.raw().map(|(_, job)| job);
                 return Ok(Some(Wire { stream, rank, size, job, dialect }));
             }
-            (Err(e), None) => return Err(e),
             // The number is that of a launcher further out.
-            (Err(_), Some(_)) => {}
+            Err(_) if elsewhere => {}
+            Err(e) => return Err(e),
         }
     }
     let Some((_, port)) = port else { return Ok(None) };

@@ -11,13 +11,22 @@ pub(crate) trait Store: Debug + Send {
     fn put(&mut self, key: &str, text: &str) -> Result<(), BootstrapError>;
     /// Collective: what was put before is visible after. Waits no longer than `limit`, where there is one.
     fn fence(&mut self, limit: Option<Duration>) -> Result<(), BootstrapError>;
+    /// Collective: returns when every rank has called it.
+    fn barrier(&mut self, limit: Option<Duration>) -> Result<(), BootstrapError> {
+        self.fence(limit)
+    }
     /// What `rank` has put under `key` before the last fence. Never asked for a key that may be absent.
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError>;
-    /// Everybody's bytes in rank order, where the launcher has that as an operation of its own. Collective.
-    fn all_gather(&mut self, _mine: &[u8]) -> Option<Result<Vec<Vec<u8>>, BootstrapError>> {
+    /// Collective: everybody's bytes in rank order, where the launcher has that as an operation of its own. Waits as
+    /// [`fence`](Self::fence) does.
+    fn all_gather(
+        &mut self,
+        _mine: &[u8],
+        _limit: Option<Duration>,
+    ) -> Option<Result<Vec<Vec<u8>>, BootstrapError>> {
         None
     }
-    /// Where ranks run as the launcher sees it: a number for the host of each. Only a hint, and `None` if there is none.
+    /// Collective: where ranks run as the launcher sees it, a number for the host of each. `None` if it says nothing.
     fn host_hint(&mut self) -> Result<Option<Vec<u32>>, BootstrapError> {
         Ok(None)
     }

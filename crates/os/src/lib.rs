@@ -19,6 +19,8 @@ pub mod inherited;
 #[allow(unsafe_code)]
 pub mod inquiry;
 pub mod jobs;
+#[allow(unsafe_code)]
+pub mod library;
 pub mod limits;
 #[allow(unsafe_code)]
 pub mod memfd;
