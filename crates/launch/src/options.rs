@@ -53,6 +53,10 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
+    /// Give ranks PMI_PORT, a port of 127.0.0.1 that they connect to, instead of the descriptor PMI_FD.
+    #[arg(long)]
+    pub pmi_port: bool,
+
     /// Print how the ranks of a running job stand, and end. JOB is its name, as -v prints it, or the process of its
     /// gasrun; for any other word the running jobs are listed.
     #[arg(long, value_name = "JOB")]

@@ -48,12 +48,15 @@ pub(crate) struct Plan {
     pub(crate) signal_mask: SigSet,
     /// The limit on open descriptors as it was before this process raised its own.
     pub(crate) open_files: Option<(rlim_t, rlim_t)>,
+    /// Where ranks connect, if they get no descriptor.
+    pub(crate) port: Option<String>,
 }
 
 /// Where a rank records, for the library.
 const OBSERVE_FD: &str = "GASWORKS_OBSERVE_FD";
 /// Variables of other launchers, which would mislead a rank about who started it.
-const FOREIGN: [&str; 7] = [
+const FOREIGN: [&str; 8] = [
+    "PMI_FD",
     "PMI_PORT",
     "PMI_SPAWNED",
     "PMIX_RANK",
@@ -68,16 +71,14 @@ pub(crate) fn marker(job: &str) -> String {
     format!("PMI_JOBID={job}")
 }
 
-/// Starts one rank; gives its process and this side of its connection.
+/// Starts one rank; gives its process, and this side of its connection unless it is to connect by itself.
 pub(crate) fn rank(
     plan: &Plan,
     rank: u32,
     processor: Option<usize>,
     input: Input,
     record: Option<&MemFd>,
-) -> io::Result<(Child, UnixStream)> {
-    let (ours, theirs) = UnixStream::pair()?;
-    inherited::let_pass(&theirs).map_err(|e| e.cause)?;
+) -> io::Result<(Child, Option<UnixStream>)> {
     let record = record.map(|file| file.as_fd().try_clone_to_owned()).transpose()?;
     let mut command = Command::new(&plan.program[0]);
     command.args(&plan.program[1..]).process_group(0);
@@ -88,8 +89,20 @@ pub(crate) fn rank(
         inherited::let_pass(record).map_err(|e| e.cause)?;
         command.env(OBSERVE_FD, record.as_raw_fd().to_string());
     }
+    // Our copy of what the rank inherits closes when this returns.
+    let (ours, _theirs) = match &plan.port {
+        Some(port) => {
+            command.env("PMI_PORT", port);
+            (None, None)
+        }
+        None => {
+            let (ours, theirs) = UnixStream::pair()?;
+            inherited::let_pass(&theirs).map_err(|e| e.cause)?;
+            command.env("PMI_FD", theirs.as_raw_fd().to_string());
+            (Some(ours), Some(theirs))
+        }
+    };
     command
-        .env("PMI_FD", theirs.as_raw_fd().to_string())
         .env("PMI_RANK", rank.to_string())
         .env("PMI_ID", rank.to_string())
         .env("PMI_SIZE", plan.ranks.to_string())
@@ -121,6 +134,5 @@ pub(crate) fn rank(
     };
     // SAFETY: L1 and L2.
     unsafe { command.pre_exec(prepare) };
-    // Our copies of what the rank inherits close here.
     Ok((command.spawn()?, ours))
 }

@@ -1,11 +1,23 @@
-//! The PMI-2 server as a state machine: bytes from the ranks in, bytes to the ranks and facts about them out.
+//! The PMI server as a state machine: bytes from the ranks in, bytes to the ranks and facts about them out.
+//!
+//! It speaks PMI-1 (`pmi1`) and PMI-2 (`pmi2`), to each rank in the dialect of its first line, over one `store` and one
+//! fence: ranks of both dialects may be in one job. It serves all ranks of a job, or a part of them, in a tree of
+//! servers (`tree`): then a fence hands one message up and gets one down, and everything else is answered where it is
+//! asked. [`port`] is the dialogue that comes first where ranks connect over `PMI_PORT`.
 //!
 //! It does no input or output, so a launcher, a test and a fuzzer can drive it alike. What a rank sends is not
 //! trusted: a rank that breaks the protocol is reported once ([`Output::Broken`]) and not listened to any more.
 
-use std::collections::HashMap;
+mod pmi1;
+mod pmi2;
+pub mod port;
+mod store;
+mod tree;
 
 use crate::wire::{self, Message, quote};
+
+use store::Store;
+use tree::Tree;
 
 /// What a rank's bytes led to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +26,18 @@ pub enum Output {
     Send {
         /// To whom.
         rank: u32,
+        /// What.
+        bytes: Vec<u8>,
+    },
+    /// A message for the server above, whole, for its [`Server::from_child`].
+    Up {
+        /// What.
+        bytes: Vec<u8>,
+    },
+    /// A message for a server below, whole, for its [`Server::from_parent`].
+    Down {
+        /// To which of the children.
+        child: usize,
         /// What.
         bytes: Vec<u8>,
     },
@@ -31,6 +55,8 @@ pub enum Output {
     Abort {
         /// Who.
         rank: u32,
+        /// With which code, if it says.
+        code: Option<i32>,
         /// Why, in its words.
         message: String,
     },
@@ -67,13 +93,44 @@ pub enum Phase {
     Broken,
 }
 
+/// Which part of which job a server serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The job's name.
+    pub job: String,
+    /// How many ranks the job has.
+    pub size: u32,
+    /// The ranks that this server talks to itself, in rising order.
+    pub ranks: Vec<u32>,
+    /// How many servers hand their messages to this one. A server without ranks must have some: it would have nothing
+    /// to wait for.
+    pub children: usize,
+    /// Whether this one hands its messages to another.
+    pub has_parent: bool,
+    /// Which ranks share a host, for those who ask: the value of `PMI_process_mapping`.
+    pub mapping: String,
+}
+
+/// What a rank speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dialect {
+    Pmi1,
+    Pmi2,
+}
+
 #[derive(Debug)]
 struct Client {
+    rank: u32,
+    dialect: Dialect,
     phase: Phase,
     /// The process has ended.
     gone: bool,
     /// Bytes of values it has put, as a bound on what it can make us keep.
     stored: usize,
+    /// How far a command of several lines has come.
+    many_lines: Option<pmi1::Spawn>,
+    /// Which of its threads waits in the fence.
+    fence_thread: Option<String>,
 }
 
 /// A wait for an attribute of the node that nobody has put yet.
@@ -84,329 +141,261 @@ struct Waiting {
     thread: Option<String>,
 }
 
-/// The server of one job.
+/// The server of a job, or of a part of it.
 #[derive(Debug)]
 pub struct Server {
     job: String,
+    size: u32,
+    mapping: String,
     clients: Vec<Client>,
-    values: HashMap<String, String>,
-    /// What was put since the last fence.
-    fresh: Vec<(String, String)>,
-    node: HashMap<String, String>,
-    names: HashMap<String, String>,
+    store: Store,
     waiting: Vec<Waiting>,
+    /// How many of the ranks here wait in the fence.
     in_fence: usize,
-    /// How many ranks' processes have ended.
+    tree: Tree,
+    /// How many ranks' processes have ended, here.
     gone: usize,
+    /// A rank of another server whose process has ended.
+    gone_below: Option<u32>,
 }
 
 /// The most that one rank can make the server keep.
 const MOST_STORED: usize = 64 << 20;
 
-/// The protocol's codes for what is refused.
-mod rc {
+/// Why something is refused: the protocol's code (PMI-1 has but one) and words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Refusal {
+    code: i32,
+    why: &'static str,
+}
+
+mod refusal {
+    use super::Refusal;
     pub(super) const FAIL: i32 = -1;
-    pub(super) const NO_MEMORY: i32 = 2;
-    pub(super) const INVALID_ARGUMENT: i32 = 3;
-    pub(super) const OTHER: i32 = 14;
+    pub(super) const KEY_LENGTH: Refusal = Refusal { code: 5, why: "a key has 1 to 64 bytes" };
+    pub(super) const TWICE: Refusal = Refusal { code: 4, why: "duplicate key, the first value stays" };
+    pub(super) const FULL: Refusal = Refusal { code: 2, why: "this rank has put 64 MiB already" };
+    pub(super) const PUBLISHED: Refusal = Refusal { code: 3, why: "this name is published" };
+    pub(super) const NOT_PUBLISHED: Refusal = Refusal { code: 3, why: "this name is not published" };
+    pub(super) const ONE_JOB: Refusal =
+        Refusal { code: FAIL, why: "this launcher starts one job and joins none" };
+    pub(super) const UNKNOWN: Refusal = Refusal { code: 14, why: "this command is not known" };
+    pub(super) const OTHER_SPACE: Refusal = Refusal { code: FAIL, why: "this kvs is not known" };
+    /// All that may come from another server by its code and place in this list.
+    pub(super) const OF_NAMES: [Refusal; 4] = [PUBLISHED, NOT_PUBLISHED, KEY_LENGTH, FULL];
 }
 
-/// An answer under way: what came, so that what goes back fits it.
-struct Exchange<'a> {
-    rank: u32,
-    question: &'a Message,
-    out: &'a mut Vec<Output>,
-}
-
-fn answer_bytes(command: &str, thread: Option<&str>, rc: i32, pairs: &[(&str, &str)]) -> Vec<u8> {
-    let mut answer = Message::new(&format!("{command}-response"));
-    if let Some(thread) = thread {
-        answer = answer.with("thrid", thread);
-    }
-    answer = answer.with("rc", rc);
-    for (key, value) in pairs {
-        answer = answer.with(key, value);
-    }
-    // A value that came in fits a message; with the fields of an answer it may be a little too long.
-    answer.encode().unwrap_or_else(|e| {
-        let refused = Message::new(&format!("{command}-response")).with("rc", rc::FAIL).with("errmsg", e);
-        refused.encode().unwrap_or_default()
-    })
-}
-
-impl Exchange<'_> {
-    fn answer(&mut self, rc: i32, pairs: &[(&str, &str)]) {
-        let bytes = answer_bytes(&self.question.command, self.question.get("thrid"), rc, pairs);
-        self.out.push(Output::Send { rank: self.rank, bytes });
-    }
-
-    fn refuse(&mut self, rc: i32, why: &str) {
-        self.answer(rc, &[("errmsg", why)]);
-    }
+/// What is done with the names that ranks publish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum NameCommand {
+    Publish { name: String, port: String },
+    Unpublish { name: String },
+    Lookup { name: String },
 }
 
 impl Server {
-    /// A server for `size` ranks of the job named `job`.
+    /// The only server of the job named `job`, for all its `size` ranks.
     pub fn new(size: u32, job: &str) -> Self {
-        let clients = (0..size).map(|_| Client { phase: Phase::Silent, gone: false, stored: 0 }).collect();
-        Self {
+        Self::of_part(Part {
             job: job.to_owned(),
-            clients,
-            values: HashMap::new(),
-            fresh: Vec::new(),
-            node: HashMap::new(),
-            names: HashMap::new(),
+            size,
+            ranks: (0..size).collect(),
+            children: 0,
+            has_parent: false,
+            mapping: format!("(vector,(0,1,{size}))"),
+        })
+    }
+
+    /// The server for a part of a job.
+    pub fn of_part(part: Part) -> Self {
+        let client = |rank| Client {
+            rank,
+            dialect: Dialect::Pmi2,
+            phase: Phase::Silent,
+            gone: false,
+            stored: 0,
+            many_lines: None,
+            fence_thread: None,
+        };
+        Self {
+            job: part.job,
+            size: part.size,
+            mapping: part.mapping,
+            clients: part.ranks.into_iter().map(client).collect(),
+            store: Store::default(),
             waiting: Vec::new(),
             in_fence: 0,
+            tree: Tree::new(part.children, part.has_parent),
             gone: 0,
+            gone_below: None,
         }
     }
 
-    /// How far a rank has come.
+    fn place(&self, rank: u32) -> Option<usize> {
+        self.clients.binary_search_by_key(&rank, |client| client.rank).ok()
+    }
+
+    /// The client of a rank that is known to be served here: what it says has come through [`feed`](Self::feed).
+    fn client(&mut self, rank: u32) -> Option<&mut Client> {
+        self.place(rank).map(|place| &mut self.clients[place])
+    }
+
+    /// How far a rank has come; one that is not served here counts as [`Phase::Broken`].
     pub fn phase(&self, rank: u32) -> Phase {
-        self.clients.get(rank as usize).map_or(Phase::Broken, |client| client.phase)
+        self.place(rank).map_or(Phase::Broken, |place| self.clients[place].phase)
     }
 
     /// Uses up what has come from `rank`, as far as it is complete.
     pub fn feed(&mut self, rank: u32, inbox: &mut Vec<u8>, out: &mut Vec<Output>) {
         loop {
-            let taken = match self.phase(rank) {
-                Phase::Broken => {
-                    inbox.clear();
-                    return;
+            let Some(client) = self.client(rank) else { return inbox.clear() };
+            let taken = match (client.phase, client.dialect) {
+                (Phase::Broken, _) => return inbox.clear(),
+                (Phase::Silent, _) => {
+                    wire::take_line(inbox).map_err(|e| format!("it does not keep to PMI: {e}"))
                 }
-                Phase::Silent => wire::take_line(inbox),
-                _ => wire::take_message(inbox),
+                (_, Dialect::Pmi1) => pmi1::take(&mut client.many_lines, inbox)
+                    .map_err(|e| format!("it does not keep to PMI-1: {e}")),
+                (_, Dialect::Pmi2) => {
+                    wire::take_message(inbox).map_err(|e| format!("it does not keep to PMI-2: {e}"))
+                }
             };
             let handled = match taken {
                 Ok(None) => return,
                 Ok(Some(message)) => self.handle(rank, &message, out),
-                Err(e) => Err(format!("it does not keep to PMI-2: {e}")),
+                Err(e) => Err(e),
             };
             if let Err(what) = handled {
-                self.clients[rank as usize].phase = Phase::Broken;
+                self.leave_fence(rank);
+                if let Some(client) = self.client(rank) {
+                    client.phase = Phase::Broken;
+                }
                 out.push(Output::Broken { rank, what });
             }
         }
     }
 
-    /// The process of `rank` has ended.
-    pub fn gone(&mut self, rank: u32) {
-        if let Some(client) = self.clients.get_mut(rank as usize) {
-            self.gone += usize::from(!client.gone);
-            client.gone = true;
+    fn handle(&mut self, rank: u32, message: &Message, out: &mut Vec<Output>) -> Result<(), String> {
+        let Some(client) = self.client(rank) else { return Ok(()) };
+        let (command, dialect) = (message.command.as_str(), client.dialect);
+        let quoted = || quote(command.as_bytes());
+        match (client.phase, command) {
+            (Phase::Silent, "init") => return self.greet(rank, message, out),
+            (Phase::Silent, _) => return Err(format!("it began with {} instead of init", quoted())),
+            (Phase::Greeted, "fullinit") => {}
+            (Phase::Greeted, _) => return Err(format!("it sent {} before fullinit", quoted())),
+            (_, "init" | "fullinit") => return Err("it introduced itself a second time".to_owned()),
+            (Phase::Finalized, _) => return Err(format!("it sent {} after finalize", quoted())),
+            (Phase::InFence, "abort" | "gasworks-exit") => {}
+            // It ends without the others: it gets its answer, and no other.
+            (Phase::InFence, "finalize") => self.leave_fence(rank),
+            (Phase::InFence, _) if dialect == Dialect::Pmi1 || message.get("thrid").is_none() => {
+                return Err(format!("it sent {} while it waited in a fence", quoted()));
+            }
+            _ => {}
+        }
+        match dialect {
+            Dialect::Pmi1 => pmi1::serve(self, rank, message, out),
+            Dialect::Pmi2 => pmi2::serve(self, rank, message, out),
         }
     }
 
-    /// A wait that can never end: the rank that waits (in a fence, or for an attribute of the node that nobody is left
-    /// to put), and the rank that has ended without it.
+    /// The opening line, which says what the rest will be.
+    fn greet(&mut self, rank: u32, message: &Message, out: &mut Vec<Output>) -> Result<(), String> {
+        let version = message.number("pmi_version").map_err(|e| e.to_string())?;
+        let (rc, spoken, sub) = match version {
+            1 => (0, 1, 1),
+            2 => (0, 2, 0),
+            _ => (refusal::FAIL, 2, 0),
+        };
+        let answer = Message::new("response_to_init");
+        let answer = answer.with("pmi_version", spoken).with("pmi_subversion", sub).with("rc", rc);
+        out.push(Output::Send { rank, bytes: answer.encode_line() });
+        let Some(client) = self.client(rank) else { return Ok(()) };
+        match version {
+            1 => {
+                (client.dialect, client.phase) = (Dialect::Pmi1, Phase::Joined);
+                out.push(Output::Joined { rank });
+            }
+            2 => client.phase = Phase::Greeted,
+            _ => {
+                return Err(format!("it speaks PMI version {version}; this launcher speaks PMI-1 and PMI-2"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The process of `rank` has ended; the rank may be served here or further down.
+    pub fn gone(&mut self, rank: u32) {
+        match self.place(rank) {
+            Some(place) => {
+                self.gone += usize::from(!self.clients[place].gone);
+                self.clients[place].gone = true;
+            }
+            None => self.gone_below = self.gone_below.or(Some(rank)),
+        }
+    }
+
+    /// A wait that can never end: a rank that waits (in a fence, or for an attribute of the node that nobody is left to
+    /// put), and a rank that has ended without it. A server in a tree sees the ranks here, and those further down of
+    /// whose ends it was told.
     pub fn stuck(&self) -> Option<(u32, u32)> {
-        if self.gone == 0 || (self.in_fence == 0 && self.waiting.is_empty()) {
+        let here = || self.clients.iter().find(|c| c.gone).map(|c| c.rank);
+        let gone = if self.gone > 0 { here() } else { self.gone_below }?;
+        if let Some(waits) = self.waits_in_fence() {
+            return Some((waits, gone));
+        }
+        // A node's attributes are put by its own ranks.
+        let first = self.waiting.first().filter(|_| self.gone > 0)?;
+        let ended = self.clients.iter().filter(|c| c.gone || c.phase == Phase::Finalized).count();
+        (ended + self.waiting.len() >= self.clients.len()).then_some((first.rank, gone))
+    }
+
+    /// Some rank that waits in a fence which others have not come to.
+    fn waits_in_fence(&self) -> Option<u32> {
+        if self.tree.has_passed_on() {
+            // All that are known here have come to it.
             return None;
         }
-        let find = |test: &dyn Fn(&Client) -> bool| self.clients.iter().position(test).map(|i| i as u32);
-        let gone = find(&|c| c.gone)?;
-        if self.in_fence > 0 {
-            return Some((find(&|c| c.phase == Phase::InFence)?, gone));
-        }
-        let ended = self.clients.iter().filter(|c| c.gone || c.phase == Phase::Finalized).count();
-        (ended + self.waiting.len() >= self.clients.len())
-            .then(|| Some((self.waiting.first()?.rank, gone)))
-            .flatten()
+        let here = self.clients.iter().find(|c| self.in_fence > 0 && c.phase == Phase::InFence);
+        here.map(|c| c.rank).or_else(|| self.tree.first_waiting())
     }
 
-    fn handle(&mut self, rank: u32, message: &Message, out: &mut Vec<Output>) -> Result<(), String> {
-        let mut exchange = Exchange { rank, question: message, out };
-        let command = message.command.as_str();
-        match (self.phase(rank), command) {
-            (Phase::Silent, "init") => self.greet(&mut exchange),
-            (Phase::Silent, _) => Err(format!("it began with {} instead of init", quote(command.as_bytes()))),
-            (Phase::Greeted, "fullinit") => self.join(&mut exchange),
-            (Phase::Greeted, _) => Err(format!("it sent {} before fullinit", quote(command.as_bytes()))),
-            (_, "init" | "fullinit") => Err("it introduced itself a second time".to_owned()),
-            (Phase::Finalized, _) => Err(format!("it sent {} after finalize", quote(command.as_bytes()))),
-            (Phase::InFence, "abort") => self.abort(&mut exchange),
-            (Phase::InFence, "gasworks-exit" | "finalize") => {
-                if command == "finalize" {
-                    // It ends without the others: it gets its answer, and no other.
-                    self.in_fence -= 1;
-                }
-                self.serve(&mut exchange)
-            }
-            (Phase::InFence, _) if message.get("thrid").is_none() => {
-                Err(format!("it sent {} while it waited in a fence", quote(command.as_bytes())))
-            }
-            _ => self.serve(&mut exchange),
+    fn finalize(&mut self, rank: u32, out: &mut Vec<Output>) {
+        if let Some(client) = self.client(rank) {
+            client.phase = Phase::Finalized;
         }
+        out.push(Output::Finalized { rank });
     }
 
-    fn greet(&mut self, exchange: &mut Exchange<'_>) -> Result<(), String> {
-        let version = exchange.question.number("pmi_version").map_err(|e| e.to_string())?;
-        let rc = if version == 2 { 0 } else { rc::FAIL };
-        let answer =
-            Message::new("response_to_init").with("rc", rc).with("pmi_version", 2).with("pmi_subversion", 0);
-        exchange.out.push(Output::Send { rank: exchange.rank, bytes: answer.encode_line() });
-        if version != 2 {
-            return Err(format!("it speaks PMI version {version}; this launcher speaks PMI-2 only"));
+    fn put(&mut self, rank: u32, key: &str, value: &str) -> Result<(), Refusal> {
+        if self.store.has(key) {
+            return Err(refusal::TWICE);
         }
-        self.clients[exchange.rank as usize].phase = Phase::Greeted;
+        self.book(rank, key, value)?;
+        self.store.put(rank, key, value);
         Ok(())
     }
 
-    fn join(&mut self, exchange: &mut Exchange<'_>) -> Result<(), String> {
-        let (rank, question) = (exchange.rank, exchange.question);
-        let claimed = question.number("pmirank").map_err(|e| e.to_string())?;
-        if claimed != i64::from(rank) {
-            return Err(format!("it calls itself rank {claimed}"));
-        }
-        if let Some(job) = question.get("pmijobid").filter(|&job| job != self.job) {
-            return Err(format!("it belongs to the job {}, not to {}", quote(job.as_bytes()), self.job));
-        }
-        let size = self.clients.len().to_string();
-        let (version, subversion) = (("pmi-version", "2"), ("pmi-subversion", "0"));
-        let identity = [version, subversion, ("rank", &rank.to_string()), ("size", &size), ("appnum", "0")];
-        let quiet = [("debugged", "FALSE"), ("pmiverbose", "FALSE"), ("launcher", "gasrun")];
-        exchange.answer(0, &[identity.as_slice(), &quiet].concat());
-        exchange.out.push(Output::Joined { rank });
-        self.clients[rank as usize].phase = Phase::Joined;
-        Ok(())
-    }
-
-    fn abort(&mut self, exchange: &mut Exchange<'_>) -> Result<(), String> {
-        let message = exchange.question.get("msg").unwrap_or_default().to_owned();
-        exchange.out.push(Output::Abort { rank: exchange.rank, message });
-        Ok(())
-    }
-
-    /// A command of a rank that has joined.
-    fn serve(&mut self, exchange: &mut Exchange<'_>) -> Result<(), String> {
-        let (rank, question) = (exchange.rank, exchange.question);
-        let need = |key| question.need(key).map_err(|e| e.to_string());
-        match question.command.as_str() {
-            "finalize" => {
-                self.clients[rank as usize].phase = Phase::Finalized;
-                exchange.answer(0, &[]);
-                exchange.out.push(Output::Finalized { rank });
-            }
-            "abort" => self.abort(exchange)?,
-            "gasworks-exit" => {
-                let code = question.number("code").map_err(|e| e.to_string())?;
-                let code = i32::try_from(code).ok().filter(|code| (1..=255).contains(code));
-                let code = code.ok_or("it ends the job with a code that is none")?;
-                exchange.out.push(Output::Exits { rank, code });
-            }
-            "job-getid" => exchange.answer(0, &[("jobid", &self.job)]),
-            "kvs-put" => {
-                let (key, value) = (need("key")?.to_owned(), need("value")?.to_owned());
-                if self.may_keep(exchange, &key, &value) {
-                    self.fresh.push((key, value));
-                    exchange.answer(0, &[]);
-                }
-            }
-            "kvs-get" => {
-                let found = self.values.get(need("key")?);
-                answer_found(exchange, found);
-            }
-            "kvs-fence" => self.fence(exchange),
-            "info-putnodeattr" => {
-                let (key, value) = (need("key")?.to_owned(), need("value")?.to_owned());
-                if self.may_keep(exchange, &key, &value) {
-                    exchange.answer(0, &[]);
-                    self.put_node(key, value, exchange.out);
-                }
-            }
-            "info-getnodeattr" => {
-                let key = need("key")?;
-                let wait = question.get("wait").is_some_and(|wait| wait.eq_ignore_ascii_case("true"));
-                match self.node.get(key) {
-                    None if wait => {
-                        let thread = question.get("thrid").map(str::to_owned);
-                        self.waiting.push(Waiting { rank, key: key.to_owned(), thread });
-                    }
-                    found => answer_found(exchange, found),
-                }
-            }
-            "info-getjobattr" => {
-                let size = self.clients.len();
-                let known = match need("key")? {
-                    "PMI_process_mapping" => Some(format!("(vector,(0,1,{size}))")),
-                    "universeSize" => Some(size.to_string()),
-                    _ => None,
-                };
-                answer_found(exchange, known.as_ref());
-            }
-            "name-publish" => {
-                let (name, port) = (need("name")?.to_owned(), need("port")?.to_owned());
-                if self.names.contains_key(&name) {
-                    exchange.refuse(rc::INVALID_ARGUMENT, "this name is published");
-                } else if self.may_keep(exchange, &name, &port) {
-                    self.names.insert(name, port);
-                    exchange.answer(0, &[]);
-                }
-            }
-            "name-unpublish" => match self.names.remove(need("name")?) {
-                Some(_) => exchange.answer(0, &[]),
-                None => exchange.refuse(rc::INVALID_ARGUMENT, "this name is not published"),
-            },
-            "name-lookup" => match self.names.get(need("name")?) {
-                Some(port) => exchange.answer(0, &[("port", port), ("value", port), ("found", "TRUE")]),
-                None => exchange.refuse(rc::INVALID_ARGUMENT, "this name is not published"),
-            },
-            "spawn" | "job-connect" | "job-disconnect" | "ring" => {
-                exchange.refuse(rc::FAIL, "this launcher starts one job and joins none");
-            }
-            _ => exchange.refuse(rc::OTHER, "this command is not known"),
-        }
-        Ok(())
-    }
-
-    /// Books what a rank wants kept; refuses, in an answer, what is too much.
-    fn may_keep(&mut self, exchange: &mut Exchange<'_>, key: &str, value: &str) -> bool {
-        let stored = &mut self.clients[exchange.rank as usize].stored;
+    /// Books what a rank wants kept, if it is not too much.
+    fn book(&mut self, rank: u32, key: &str, value: &str) -> Result<(), Refusal> {
+        let Some(client) = self.client(rank) else { return Ok(()) };
         if key.is_empty() || key.len() > wire::MAX_KEY {
-            exchange.refuse(rc::INVALID_ARGUMENT, "a key has 1 to 64 bytes");
-            return false;
+            return Err(refusal::KEY_LENGTH);
         }
-        if *stored + key.len() + value.len() > MOST_STORED {
-            exchange.refuse(rc::NO_MEMORY, "this rank has put 64 MiB already");
-            return false;
+        if client.stored + key.len() + value.len() > MOST_STORED {
+            return Err(refusal::FULL);
         }
-        *stored += key.len() + value.len();
-        true
+        client.stored += key.len() + value.len();
+        Ok(())
     }
 
-    fn fence(&mut self, exchange: &mut Exchange<'_>) {
-        self.clients[exchange.rank as usize].phase = Phase::InFence;
-        self.in_fence += 1;
-        if self.in_fence < self.clients.len() {
-            return;
+    fn job_attribute(&self, key: &str) -> Option<String> {
+        match key {
+            "PMI_process_mapping" => Some(self.mapping.clone()),
+            "universeSize" => Some(self.size.to_string()),
+            _ => None,
         }
-        self.in_fence = 0;
-        self.values.extend(self.fresh.drain(..));
-        for (rank, client) in (0u32..).zip(&mut self.clients) {
-            client.phase = Phase::Joined;
-            exchange.out.push(Output::Send { rank, bytes: answer_bytes("kvs-fence", None, 0, &[]) });
-        }
-    }
-
-    fn put_node(&mut self, key: String, value: String, out: &mut Vec<Output>) {
-        self.waiting.retain(|waiting| {
-            if waiting.key != key {
-                return true;
-            }
-            let found = [("found", "TRUE"), ("value", value.as_str())];
-            let bytes = answer_bytes("info-getnodeattr", waiting.thread.as_deref(), 0, &found);
-            out.push(Output::Send { rank: waiting.rank, bytes });
-            false
-        });
-        self.node.insert(key, value);
-    }
-}
-
-fn answer_found(exchange: &mut Exchange<'_>, found: Option<&String>) {
-    match found {
-        Some(value) => exchange.answer(0, &[("found", "TRUE"), ("value", value)]),
-        None => exchange.answer(0, &[("found", "FALSE")]),
     }
 }
 

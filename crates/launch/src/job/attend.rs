@@ -7,6 +7,7 @@ use gasworks_os::process::{self, Exit};
 use gasworks_sock::{Event, Filled, Interest};
 use nix::sys::signal::Signal;
 
+use super::entrance::Arrival;
 use super::{HIGH, Job, token};
 use crate::code;
 
@@ -40,7 +41,9 @@ impl Job {
                     }
                 }
                 asked @ (token::QUESTIONS | token::ASKED_BY_HAND) => self.inspect(Some(asked))?,
+                visitor @ token::ENTRANCE => self.receive(Some(visitor))?,
                 asked if asked >= token::CONNECTIONS => self.inspect(Some(asked))?,
+                visitor if visitor >= token::VISITORS => self.receive(Some(visitor))?,
                 of_rank => {
                     let rank = u32::try_from(of_rank / 4).unwrap_or(u32::MAX);
                     match of_rank % 4 {
@@ -59,6 +62,7 @@ impl Job {
             self.ended(pid, exit)?;
         }
         self.inspect(None)?;
+        self.receive(None)?;
         self.look_at_the_clock();
         Ok(())
     }
@@ -128,6 +132,30 @@ impl Job {
         Ok(())
     }
 
+    /// Somebody has come to the entrance, or its time may be up.
+    fn receive(&mut self, token: Option<u64>) -> anyhow::Result<()> {
+        let Some(entrance) = &mut self.entrance else { return Ok(()) };
+        for arrival in entrance.turn(token, &self.set)? {
+            match arrival {
+                Arrival::Stranger { why } if self.verbose => {
+                    self.say(&format!("sent a stranger away from PMI_PORT: {why}"));
+                }
+                Arrival::Stranger { .. } => {}
+                Arrival::Rank { rank, mut channel, answer } => {
+                    let r = &mut self.ranks[rank as usize];
+                    if r.exit.is_some() {
+                        continue;
+                    }
+                    channel.post(&answer);
+                    self.set.add(&channel, u64::from(rank) * 4 + token::PMI, Interest::Read)?;
+                    r.connection = Some(channel);
+                    self.listen(rank)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Hears what a rank has to say to the server, and answers.
     pub(super) fn listen(&mut self, rank: u32) -> anyhow::Result<()> {
         let Some(connection) = &mut self.ranks[rank as usize].connection else { return Ok(()) };
@@ -165,17 +193,21 @@ impl Job {
                     self.say(&format!("rank {rank} is about to end in good order"));
                 }
             }
-            Output::Abort { rank, message } => {
+            Output::Abort { rank, code, message } => {
                 let printable: String = message.chars().filter(|c| !c.is_control()).take(512).collect();
                 let text = if printable.is_empty() { String::new() } else { format!(": {printable}") };
                 if !self.failed {
                     self.aborter = Some(rank);
                 }
-                self.fail(&format!("{} aborted the job{text}", self.who(rank)), None, Some(rank));
+                // Without a code of its own it is asked for by the code that the rank ends with.
+                let code = code.map(|code| code & 0xff).filter(|&code| code != 0);
+                self.fail(&format!("{} aborted the job{text}", self.who(rank)), code, Some(rank));
             }
             Output::Exits { rank, code } => {
                 self.exiting.get_or_insert((rank, code));
             }
+            // There is no other server.
+            Output::Up { .. } | Output::Down { .. } => {}
             Output::Broken { rank, what } => {
                 self.fail(&format!("{}: {what}", self.who(rank)), Some(code::FAILED), None);
             }

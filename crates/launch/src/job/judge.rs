@@ -9,20 +9,22 @@ use gasworks_os::process::{self, Exit};
 use gasworks_os::{limits, signals};
 use nix::sys::signal::Signal;
 
+use super::entrance::Entrance;
 use super::{CLOSING, GRACE, Job, LAST_WORDS, STUCK, token};
 use crate::{code, report};
 
 impl Job {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let asked = self.inspector.as_ref().and_then(|inspector| inspector.deadline());
+        let visitor = self.entrance.as_ref().and_then(Entrance::deadline);
         if self.failed {
-            return [self.kill_at, asked].into_iter().flatten().min();
+            return [self.kill_at, asked, visitor].into_iter().flatten().min();
         }
         let kill_at = self.kill_at;
         let closing = self.hang_ups.front().map(|&(at, _)| at + CLOSING);
         let timeout = self.timeout.map(|(at, _)| at);
         let stuck = self.stuck.map(|at| at + STUCK);
-        [kill_at, closing, timeout, asked, stuck].into_iter().flatten().min()
+        [kill_at, closing, timeout, asked, stuck, visitor].into_iter().flatten().min()
     }
 
     pub(super) fn look_at_the_clock(&mut self) {

@@ -3,6 +3,7 @@
 //! `attend` is the loop that waits for everything while it runs, `judge` decides what an event means for the job.
 
 mod attend;
+mod entrance;
 mod judge;
 
 use std::collections::VecDeque;
@@ -28,6 +29,8 @@ use crate::stdin::{self, Terminal};
 use crate::stream::{Sink, Source};
 use crate::{code, report, sweep};
 
+use entrance::Entrance;
+
 /// Who an event of the set is about: four tokens for each rank, and these.
 pub(crate) mod token {
     pub(crate) const SIGNALS: u64 = u64::MAX - 1;
@@ -37,6 +40,9 @@ pub(crate) mod token {
     pub(crate) const RANK0_INPUT: u64 = u64::MAX - 5;
     pub(crate) const QUESTIONS: u64 = u64::MAX - 6;
     pub(crate) const ASKED_BY_HAND: u64 = u64::MAX - 7;
+    /// Where ranks connect that have no descriptor, and the first of those that have connected.
+    pub(crate) const ENTRANCE: u64 = u64::MAX - 8;
+    pub(crate) const VISITORS: u64 = 1 << 61;
     /// The first of the connections of those that ask and answer how ranks stand.
     pub(crate) const CONNECTIONS: u64 = 1 << 62;
     /// Kinds of a rank's own: its token is four times the rank and this.
@@ -122,6 +128,8 @@ struct Job {
     kill_at: Option<Instant>,
     observation: Option<Observation>,
     inspector: Option<Inspector>,
+    /// Where ranks connect, if they get no descriptor.
+    entrance: Option<Entrance>,
 }
 
 /// Runs a job.
@@ -193,6 +201,7 @@ impl Job {
         let set = Set::new()?;
         let inspector = Inspector::new(name, gasworks::settings::inspect_signal()?, &set)?;
         set.add(&signals, token::SIGNALS, Interest::Read)?;
+        let entrance = options.pmi_port.then(|| Entrance::open(options.ranks, &set)).transpose()?;
         Ok(Self {
             set,
             server: Server::new(options.ranks, name),
@@ -218,6 +227,7 @@ impl Job {
             kill_at: None,
             observation: Observation::new(options)?,
             inspector,
+            entrance,
         })
     }
 
@@ -243,6 +253,7 @@ impl Job {
             job,
             streams: if alone { Streams::Inherited } else { Streams::Piped },
             open_files,
+            port: self.entrance.as_ref().map(Entrance::address).transpose()?,
         };
         for rank in 0..options.ranks {
             let processor = processors.map(|all| all[rank as usize]);
@@ -252,9 +263,11 @@ impl Job {
                 .map_err(|e| cannot_start(&plan, rank, e))?;
             let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
             self.guardian.announce(pid);
-            let connection = Channel::new(connection)?;
+            let connection = connection.map(Channel::new).transpose()?;
             let base = u64::from(rank) * 4;
-            self.set.add(&connection, base + token::PMI, Interest::Read)?;
+            if let Some(connection) = &connection {
+                self.set.add(connection, base + token::PMI, Interest::Read)?;
+            }
             let label = if options.label { format!("[{rank}] ") } else { String::new() };
             let source = |fd: Option<OwnedFd>, kind| -> Result<Option<Source>, Refused> {
                 let Some(fd) = fd else { return Ok(None) };
@@ -270,7 +283,7 @@ impl Job {
             self.ranks.push(Rank {
                 pid,
                 exit: None,
-                connection: Some(connection),
+                connection,
                 interest: Interest::Read,
                 hung_up: None,
                 out,
@@ -320,6 +333,10 @@ impl Job {
         // Nobody is left to get a signal: numbers of processes that were collected may be somebody else's by now.
         for rank in &mut self.ranks {
             rank.exit.get_or_insert(Exit::Signal(Signal::SIGKILL as i32));
+        }
+        let refused = self.entrance.take().map_or(0, |entrance| entrance.refused);
+        if refused > 0 && self.verbose {
+            self.say(&format!("sent away {refused} strangers in all"));
         }
         if found > 0 && self.verbose {
             self.say(&format!("ended {found} processes or groups that the ranks had left"));

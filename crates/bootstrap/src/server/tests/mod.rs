@@ -1,5 +1,8 @@
 //! The server driven without sockets.
 
+mod pmi1;
+mod tree;
+
 use super::*;
 use proptest::prelude::*;
 
@@ -101,14 +104,16 @@ fn attributes_names_and_the_rest() {
     assert!(ask(Message::new("spawn")).contains("rc=-1;errmsg="));
     assert!(ask(Message::new("nonsense")).contains("rc=14;errmsg="));
     let abort = say(&mut server, 1, Message::new("abort").with("isworld", "TRUE").with("msg", "no more"));
-    assert_eq!(abort, [Output::Abort { rank: 1, message: "no more".into() }]);
+    assert_eq!(abort, [Output::Abort { rank: 1, code: None, message: "no more".into() }]);
 }
 
 #[test]
 fn a_hostile_rank_is_reported_once() {
     for (bytes, wanted) in [
-        (b"    14cmd=job-getid;\n".as_slice(), "does not keep to PMI-2"),
-        (b"cmd=init pmi_version=1 pmi_subversion=1\n", "PMI version 1"),
+        (b"    14cmd=job-getid;\n".as_slice(), "does not keep to PMI:"),
+        (b"cmd=init pmi_version=2\n  1 4cmd=job-getid;", "does not keep to PMI-2"),
+        (b"cmd=init pmi_version=3 pmi_subversion=1\n", "PMI version 3"),
+        (b"cmd=init\n", "without pmi_version"),
         (b"cmd=hello\n", "\"hello\" instead of init"),
         (b"cmd=init pmi_version=2\n    14cmd=job-getid;", "\"job-getid\" before fullinit"),
         (b"cmd=init pmi_version=2\n    25cmd=fullinit;pmirank=1000", "has no ';'"),
@@ -130,6 +135,11 @@ fn a_hostile_rank_is_reported_once() {
     let mut server = joined(2);
     say(&mut server, 0, Message::new("finalize"));
     assert!(again(&mut server, Message::new("kvs-fence")).contains("after finalize"));
+    // After a report nothing of it counts, not even its place in the fence.
+    let mut server = joined(2);
+    say(&mut server, 0, Message::new("kvs-fence"));
+    say(&mut server, 0, Message::new("kvs-fence"));
+    assert!(say(&mut server, 1, Message::new("kvs-fence")).is_empty());
     assert!(again(&mut joined(2), Message::new("kvs-put").with("key", "k")).contains("without value"));
 }
 
@@ -150,7 +160,9 @@ proptest! {
         chunks in proptest::collection::vec(
             prop_oneof![
                 proptest::collection::vec(any::<u8>(), 0..40),
-                "cmd=(init|x) pmi_version=[12]\n".prop_map(String::into_bytes),
+                "cmd=(init|x) pmi_version=[123]\n".prop_map(String::into_bytes),
+                "(cmd=(put|get|getbyidx|barrier_in|finalize|publish_name) kvsname=job.1 key=[ab] value=x idx=[0-9]|\
+                 mcmd=spawn|totspawns=2|endcmd)\n".prop_map(String::into_bytes),
                 ("(fullinit|finalize|kvs-put|kvs-get|kvs-fence|abort|job-getid|info-getnodeattr|name-lookup)",
                  proptest::collection::vec(("(key|value|pmirank|wait|name|thrid)", "[0-9a-z;]{0,9}"), 0..3))
                     .prop_map(|(command, pairs)| Message { command, pairs }.encode().unwrap_or_default()),
@@ -189,4 +201,30 @@ fn a_rank_may_end_from_within_a_fence() {
         let wrong = say(&mut joined(1), 0, Message::new("gasworks-exit").with("code", code));
         assert!(matches!(wrong[..], [Output::Broken { .. }]), "{code}: {wrong:?}");
     }
+}
+
+#[test]
+fn a_key_is_put_once() {
+    let mut server = joined(2);
+    let put = |value| Message::new("kvs-put").with("key", "k").with("value", value);
+    let fence = |server: &mut Server| (0..2).flat_map(|r| say(server, r, Message::new("kvs-fence"))).count();
+    assert!(sent(&say(&mut server, 0, put("first")))[0].1.ends_with("rc=0;"));
+    let refused = sent(&say(&mut server, 1, put("second")))[0].1.clone();
+    assert!(refused.contains("rc=4;errmsg=duplicate key"), "{refused}");
+    assert_eq!(fence(&mut server), 2);
+    assert!(sent(&say(&mut server, 0, put("third")))[0].1.contains("rc=4;"));
+    fence(&mut server);
+    let got = sent(&say(&mut server, 1, Message::new("kvs-get").with("key", "k")))[0].1.clone();
+    assert!(got.ends_with("value=first;"), "{got}");
+    for key in ["", &"k".repeat(65)] {
+        let put = Message::new("kvs-put").with("key", key).with("value", 1);
+        assert!(sent(&say(&mut server, 0, put))[0].1.contains("rc=5;"));
+    }
+}
+
+#[test]
+fn a_thread_that_fences_is_named_in_the_answer() {
+    let mut server = joined(1);
+    let out = sent(&say(&mut server, 0, Message::new("kvs-fence").with("thrid", 9)));
+    assert_eq!(out, [(0, "cmd=kvs-fence-response;thrid=9;rc=0;".to_owned())]);
 }
