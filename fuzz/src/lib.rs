@@ -1,17 +1,18 @@
 //! What the fuzz targets do with their bytes. Each is a plain function, so that the corpora under `corpus/` are also
 //! replayed as tests, on a stable compiler and without the fuzzer.
 
-use gasworks_bootstrap::server::{Output, Phase, Server};
+use gasworks_bootstrap::server::{Output, Part, Phase, Server};
 use gasworks_bootstrap::wire;
 use gasworks_core::message;
 use gasworks_os::settings::parse_size;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::Write;
 
 /// The targets by name.
 pub const TARGETS: &[(&str, fn(&[u8]))] = &[
     ("am_head", am_head),
     ("pmi_server", pmi_server),
+    ("pmi_tree", pmi_tree),
     ("pmi_wire", pmi_wire),
     ("reads", reads),
     ("size", size),
@@ -73,51 +74,123 @@ fn messages(pieces: &[&[u8]]) -> (Vec<wire::Message>, bool) {
     (found, false)
 }
 
-/// The PMI-2 server against ranks that say anything. The bytes are a list of: whose turn it is (the top bit: what
-/// follows is a message's payload, and gets its length in front), how many bytes, the bytes.
-pub fn pmi_server(data: &[u8]) {
-    const RANKS: u32 = 3;
-    let mut server = Server::new(RANKS, "job");
-    let mut inboxes = vec![Vec::new(); RANKS as usize];
-    let (mut broken, mut joined, mut out) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+/// A turn of a fuzzed job: whose it is (the top bit: what follows is a payload of PMI-2, and gets its length in front),
+/// how many bytes, the bytes.
+fn turns(data: &[u8]) -> impl Iterator<Item = (u8, Vec<u8>)> {
     let mut rest = data;
-    while let [turn, len, tail @ ..] = rest {
+    std::iter::from_fn(move || {
+        let [turn, len, tail @ ..] = rest else { return None };
         let (bytes, after) = tail.split_at(usize::from(*len).min(tail.len()));
         rest = after;
-        let rank = u32::from(turn & 0x7f) % RANKS;
-        let inbox = &mut inboxes[rank as usize];
-        if turn & 0x80 != 0 {
-            inbox.extend_from_slice(format!("{:>6}", bytes.len()).as_bytes());
+        let length = if turn & 0x80 != 0 { format!("{:>6}", bytes.len()) } else { String::new() };
+        Some((turn & 0x7f, [length.as_bytes(), bytes].concat()))
+    })
+}
+
+/// What has come of the ranks of a job.
+#[derive(Default)]
+struct Ranks {
+    joined: BTreeSet<u32>,
+    broken: BTreeSet<u32>,
+}
+
+const RANKS: u32 = 3;
+
+impl Ranks {
+    /// Whatever a server says of a rank must make sense.
+    fn check(&mut self, server: &Server, output: Output) {
+        match output {
+            Output::Send { rank, bytes } => {
+                assert!(rank < RANKS && !bytes.is_empty());
+                let line = bytes.last() == Some(&b'\n');
+                let mut inbox = bytes;
+                let read = if line { wire::take_line(&mut inbox) } else { wire::take_message(&mut inbox) };
+                assert!(matches!(read, Ok(Some(_))) && inbox.is_empty(), "an answer that no client can read");
+            }
+            Output::Joined { rank } => assert!(self.joined.insert(rank), "rank {rank} joined twice"),
+            Output::Broken { rank, what } => {
+                assert!(self.broken.insert(rank) && !what.is_empty(), "rank {rank} was reported twice");
+                assert_eq!(server.phase(rank), Phase::Broken);
+            }
+            Output::Finalized { rank } | Output::Abort { rank, .. } => assert!(self.joined.contains(&rank)),
+            Output::Exits { rank, code } => assert!(rank < RANKS && code != 0),
+            Output::Up { .. } | Output::Down { .. } => panic!("there is no other server"),
         }
-        inbox.extend_from_slice(bytes);
+        if let Some((waits, gone)) = server.stuck() {
+            assert!(waits < RANKS && gone < RANKS);
+        }
+    }
+}
+
+/// The PMI server against ranks that say anything, in both dialects.
+pub fn pmi_server(data: &[u8]) {
+    let mut server = Server::new(RANKS, "job");
+    let mut inboxes = vec![Vec::new(); RANKS as usize];
+    let (mut ranks, mut out) = (Ranks::default(), Vec::new());
+    for (turn, bytes) in turns(data) {
+        let rank = u32::from(turn) % RANKS;
+        let inbox = &mut inboxes[rank as usize];
+        inbox.extend_from_slice(&bytes);
         server.feed(rank, inbox, &mut out);
         if bytes.is_empty() {
             server.gone(rank);
         }
-        for output in out.drain(..) {
-            match output {
-                Output::Send { rank, bytes } => {
-                    assert!(rank < RANKS && !bytes.is_empty());
-                    let line = bytes.last() == Some(&b'\n');
-                    let mut inbox = bytes;
-                    let read =
-                        if line { wire::take_line(&mut inbox) } else { wire::take_message(&mut inbox) };
-                    assert!(
-                        matches!(read, Ok(Some(_))) && inbox.is_empty(),
-                        "an answer that no client can read"
-                    );
-                }
-                Output::Joined { rank } => assert!(joined.insert(rank), "rank {rank} joined twice"),
-                Output::Broken { rank, what } => {
-                    assert!(broken.insert(rank) && !what.is_empty(), "rank {rank} was reported twice");
-                    assert_eq!(server.phase(rank), Phase::Broken);
-                }
-                Output::Finalized { rank } | Output::Abort { rank, .. } => assert!(joined.contains(&rank)),
-                Output::Exits { rank, code } => assert!(rank < RANKS && code != 0),
+        out.drain(..).for_each(|output| ranks.check(&server, output));
+    }
+}
+
+/// The same ranks in a tree, rank 0 at the root and one more at each of two servers below it, and servers that say
+/// anything: turn 3 is a message of the second child, turn 4 one of the first child's parent.
+pub fn pmi_tree(data: &[u8]) {
+    let part = |rank: u32| Part {
+        job: "job".into(),
+        size: RANKS,
+        ranks: vec![rank],
+        children: if rank == 0 { 2 } else { 0 },
+        has_parent: rank != 0,
+        mapping: "(vector,(0,3,1))".into(),
+    };
+    let mut servers: Vec<Server> = (0..RANKS).map(|rank| Server::of_part(part(rank))).collect();
+    let mut inboxes = vec![Vec::new(); RANKS as usize];
+    let (mut ranks, mut out) = (Ranks::default(), Vec::new());
+    // After an error nothing is heard over a link any more.
+    let mut good = true;
+    for (turn, bytes) in turns(data) {
+        let at = match turn % 5 {
+            3 => {
+                good &= servers[0].from_child(1, &bytes, &mut out).is_ok();
+                0
             }
-        }
-        if let Some((waits, gone)) = server.stuck() {
-            assert!(waits < RANKS && gone < RANKS);
+            4 => {
+                good &= servers[1].from_parent(&bytes, &mut out).is_ok();
+                1
+            }
+            rank => {
+                let inbox = &mut inboxes[usize::from(rank)];
+                inbox.extend_from_slice(&bytes);
+                servers[usize::from(rank)].feed(rank.into(), inbox, &mut out);
+                if bytes.is_empty() {
+                    servers.iter_mut().for_each(|server| server.gone(rank.into()));
+                }
+                usize::from(rank)
+            }
+        };
+        let mut queue: VecDeque<(usize, Output)> = out.drain(..).map(|output| (at, output)).collect();
+        while let Some((at, output)) = queue.pop_front() {
+            let (to, heard) = match output {
+                Output::Up { .. } | Output::Down { .. } if !good => continue,
+                Output::Up { bytes } => (0, servers[0].from_child(at - 1, &bytes, &mut out)),
+                Output::Down { child, bytes } => {
+                    (child + 1, servers[child + 1].from_parent(&bytes, &mut out))
+                }
+                output => {
+                    ranks.check(&servers[at], output);
+                    continue;
+                }
+            };
+            // What a liar has said may make the words of others come at a wrong time, to their own harm only.
+            good &= heard.is_ok();
+            queue.extend(out.drain(..).map(|output| (to, output)));
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The `PMI_PORT` of a job: ranks that connect, and strangers, who cost nothing.
 //!
-//! It listens on loopback alone. Whoever connects has [`PATIENCE`] to say which rank it is; at most [`MOST_VISITORS`]
-//! may be doing so at a time beyond the ranks that are expected, and later ones are sent away at once.
+//! It listens on loopback alone. Whoever connects has [`PATIENCE`] to say which rank it is. At most [`MOST_VISITORS`]
+//! may be doing so at a time beyond the ranks that are expected; when one more comes, the one that has taken longest
+//! goes, for a rank says at once who it is.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, TcpListener};
@@ -91,10 +92,12 @@ impl Entrance {
 
     fn accept(&mut self, set: &Set, arrivals: &mut Vec<Arrival>) -> anyhow::Result<()> {
         // One that went away while it waited, or for which there is no descriptor, is as good as not come.
-        while let Ok((stream, from)) = self.listener.accept() {
-            if self.visitors.len() >= self.most || !from.ip().is_loopback() {
-                arrivals.push(self.stranger(format!("{from} came while {} others were at it", self.most)));
-                continue;
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.visitors.len() >= self.most
+                && let Some(oldest) = self.visitors.keys().min().copied()
+            {
+                self.visitors.remove(&oldest);
+                arrivals.push(self.stranger("it took long, and others wanted its place".to_owned()));
             }
             // Answers are short, and each is waited for.
             let _ = stream.set_nodelay(true);

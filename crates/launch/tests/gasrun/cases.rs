@@ -421,7 +421,7 @@ fn failures_name_the_rank() {
 
 fn hostile_ranks() {
     for (action, what) in [
-        ("garbage", "does not keep to PMI-2: "),
+        ("garbage", "does not keep to PMI: "),
         ("endless-line", "does not end within 1024 bytes"),
         ("cut-line", "has ended, and rank "),
         ("lying-length", "a message announces 999999 bytes"),

@@ -1,6 +1,6 @@
 //! Runs cases one after the other, each with a watchdog.
 
-use std::panic::catch_unwind;
+use std::panic::{catch_unwind, resume_unwind};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -9,6 +9,14 @@ use std::time::{Duration, Instant};
 const WATCHDOG: Duration = Duration::from_secs(60);
 
 pub type Case = (&'static str, fn());
+
+/// Why a case was not run.
+struct Skipped(&'static str);
+
+/// Ends a case that needs what this machine does not have: it is reported as skipped, by name.
+pub fn skip(why: &'static str) -> ! {
+    resume_unwind(Box::new(Skipped(why)))
+}
 
 /// Runs the cases whose name has the word given, or all; or, with `--only NAME`, the one of that name, which may also
 /// be one that is run `on_request` alone.
@@ -32,20 +40,32 @@ pub fn run(cases: &[Case], on_request: &[Case], words: &[String]) -> ExitCode {
             cases.iter().filter(|(name, _)| name.contains(wanted)).collect()
         }
     };
-    let (mut passed, mut failed) = (0, 0);
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for (name, body) in chosen {
         let start = Instant::now();
         let (done, wait) = mpsc::channel();
         let body = *body;
-        std::thread::spawn(move || done.send(catch_unwind(body).is_ok()));
+        std::thread::spawn(move || done.send(catch_unwind(body)));
         let verdict = match wait.recv_timeout(WATCHDOG) {
-            Ok(true) => "ok",
-            Ok(false) => "FAILED",
-            Err(_) => "FAILED (the watchdog bit)",
+            Ok(Ok(())) => {
+                passed += 1;
+                "ok".to_owned()
+            }
+            Ok(Err(why)) if why.is::<Skipped>() => {
+                skipped += 1;
+                format!("skipped: {}", why.downcast_ref::<Skipped>().map_or("", |skipped| skipped.0))
+            }
+            Ok(Err(_)) => {
+                failed += 1;
+                "FAILED".to_owned()
+            }
+            Err(_) => {
+                failed += 1;
+                "FAILED (the watchdog bit)".to_owned()
+            }
         };
         println!("test {name} ... {verdict} ({:.2} s)", start.elapsed().as_secs_f64());
-        if verdict == "ok" { passed += 1 } else { failed += 1 }
     }
-    println!("\ntest result: {passed} passed; {failed} failed");
+    println!("\ntest result: {passed} passed; {failed} failed; {skipped} skipped");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods)] // a hostile rank does not go through the table of settings
 
 mod cases;
+mod foreign;
 mod harness;
 mod inspect;
 mod observe;
@@ -19,8 +20,10 @@ fn main() -> ExitCode {
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["rank", action] => rank::act(action),
         ["program", action] => program::act(action),
-        _ => {
-            harness::run(&[cases::CASES, observe::CASES, inspect::CASES].concat(), cases::ON_REQUEST, &words)
-        }
+        _ => harness::run(
+            &[cases::CASES, foreign::CASES, observe::CASES, inspect::CASES].concat(),
+            cases::ON_REQUEST,
+            &words,
+        ),
     }
 }

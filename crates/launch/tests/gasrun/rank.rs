@@ -1,6 +1,6 @@
 //! What a rank does in the cases.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{ExitCode, abort};
 use std::time::Duration;
@@ -22,6 +22,53 @@ fn raw(bytes: &[u8]) -> UnixStream {
     let mut socket = UnixStream::from(inherited::socket(number("PMI_FD")).expect("a socket"));
     socket.write_all(bytes).expect("sent");
     socket
+}
+
+/// A connection to `PMI_PORT`.
+struct Port(std::net::TcpStream);
+
+const HELLO_1: &str = "cmd=init pmi_version=1 pmi_subversion=1\n";
+
+/// Connects, is let in, and says something.
+fn port(text: &str) -> Port {
+    let address = std::env::var("PMI_PORT").expect("PMI_PORT");
+    let mut stream = std::net::TcpStream::connect(address).expect("connected");
+    let hello = format!("cmd=initack pmiid={}\n", number("PMI_ID"));
+    stream.write_all(hello.as_bytes()).expect("sent");
+    let mut port = Port(stream);
+    port.read_until("cmd=set debug=0\n");
+    port.0.write_all(text.as_bytes()).expect("sent");
+    port
+}
+
+impl Port {
+    fn read_until(&mut self, end: &str) -> String {
+        let mut text = String::new();
+        while !text.ends_with(end) {
+            let mut byte = [0];
+            self.0.read_exact(&mut byte).expect("an answer");
+            text.push(char::from(byte[0]));
+        }
+        text
+    }
+
+    fn ask(&mut self, line: &str) -> String {
+        self.0.write_all(format!("{line}\n").as_bytes()).expect("sent");
+        self.read_until("\n")
+    }
+}
+
+/// A whole conversation in PMI-1.
+fn port_one() {
+    let mut port = port(HELLO_1);
+    port.read_until("\n");
+    let name = port.ask("cmd=get_my_kvsname");
+    let name = name.trim_end().rsplit_once('=').expect("a name").1.to_owned();
+    let me = number("PMI_ID");
+    port.ask(&format!("cmd=put kvsname={name} key=k{me} value=v{me}"));
+    assert_eq!(port.ask("cmd=barrier_in"), "cmd=barrier_out rc=0\n");
+    print!("{}", port.ask(&format!("cmd=get kvsname={name} key=k1")));
+    assert_eq!(port.ask("cmd=finalize"), "cmd=finalize_ack rc=0\n");
 }
 
 fn join() -> Box<dyn Bootstrap + Send> {
@@ -83,6 +130,24 @@ pub fn act(action: &str) -> ExitCode {
                 socket.write_all(b"    14cmd=job-getid;").expect("sent");
             }
         }
+        "port-die" if odd => {
+            let _port = port(HELLO_1);
+            kill_me()
+        }
+        "port-abort" if odd => {
+            let _port = port(&format!("{HELLO_1}cmd=abort exitcode=6\n"));
+            linger()
+        }
+        "port-quit" if odd => {
+            let mut port = port(HELLO_1);
+            // The process ends when the launcher has heard of it.
+            port.read_until("rc=0\n");
+        }
+        "port-garbage" if odd => {
+            let _port = port("\u{1}nonsense\n");
+            linger()
+        }
+        "port-one" | "port-die" | "port-abort" | "port-quit" | "port-garbage" => port_one(),
         _ => return fences(|| {}),
     }
     ExitCode::SUCCESS

@@ -77,7 +77,7 @@ impl Forest {
     fn init(&mut self) {
         for rank in 0..self.home.len() as u32 {
             // Even ranks speak PMI-1.
-            if rank % 2 == 0 {
+            if rank.is_multiple_of(2) {
                 self.feed(rank, b"cmd=init pmi_version=1 pmi_subversion=1\n");
             } else {
                 let hello = Message::new("fullinit").with("pmirank", rank).encode().expect("encoded");
@@ -87,7 +87,8 @@ impl Forest {
     }
 
     fn tell(&mut self, rank: u32, one: &str, two: Message) -> Vec<(u32, String)> {
-        let bytes = if rank % 2 == 0 { one.as_bytes().to_vec() } else { two.encode().expect("encoded") };
+        let bytes =
+            if rank.is_multiple_of(2) { one.as_bytes().to_vec() } else { two.encode().expect("encoded") };
         self.feed(rank, &bytes)
     }
 
