@@ -5,7 +5,7 @@
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, OwnedFd};
 
-use gasworks_sock::{Channel, Interest, Set, SockError};
+use gasworks_sock::poll::{Channel, Interest, Set, SockError};
 
 use crate::job::token;
 use crate::spawn::Input;

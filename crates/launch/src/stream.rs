@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use gasworks_sock::{Channel, Filled, Interest, Set, SockError};
+use gasworks_sock::poll::{Channel, Filled, Interest, Set, SockError};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 

@@ -1,215 +1,287 @@
-//! A set of descriptors that are waited for together (`epoll(7)`), with a way to end the wait from elsewhere.
-//!
-//! `epoll` through `nix`, not a portable poller: what is waited for are descriptors that others own (pipes of ranks,
-//! signals, process handles), and several threads may wait on one set.
+//! A set of socks: what makes them, and the wait that delivers their events.
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use gasworks_os::OsError;
-use gasworks_os::eventfd::EventFd;
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::EpollEvent;
 
-/// What went wrong in the engine.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SockError {
-    /// The system refused.
-    #[error(transparent)]
-    Os(#[from] OsError),
-    /// The token is kept for the set itself.
-    #[error("add to a set: the token {0} is kept for wake-ups")]
-    Token(u64),
-}
+use crate::address::{self, Address};
+use crate::connect::{self, Connecting};
+use crate::core::{Core, Item, Sink, Wait, interest};
+use crate::listen::{self, Listening};
+use crate::queue::Next;
+use crate::sock::{Life, Native, Shared, State};
+use crate::{Buffers, Class, Error, Event, Op, Options, SetId, Sock, SockId, sys};
 
-/// What is waited for on a descriptor. Errors and hang-ups are always told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interest {
-    /// Nothing but errors and hang-ups.
-    None,
-    /// Bytes, or a connection, that can be taken.
-    Read,
-    /// Room for bytes.
-    Write,
-    /// Both.
-    Both,
-}
-
-impl Interest {
-    /// From its two halves.
-    pub fn new(read: bool, write: bool) -> Self {
-        match (read, write) {
-            (false, false) => Interest::None,
-            (true, false) => Interest::Read,
-            (false, true) => Interest::Write,
-            (true, true) => Interest::Both,
-        }
-    }
-
-    fn flags(self) -> EpollFlags {
-        match self {
-            Interest::None => EpollFlags::empty(),
-            Interest::Read => EpollFlags::EPOLLIN,
-            Interest::Write => EpollFlags::EPOLLOUT,
-            Interest::Both => EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT,
-        }
-    }
-}
-
-/// Something happened on a descriptor of the set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// What the descriptor was registered with.
-    pub token: u64,
-    /// A read would not block (it may find the end or an error).
-    pub readable: bool,
-    /// A write would not block.
-    pub writable: bool,
-    /// The other side is gone.
-    pub closed: bool,
-}
-
-/// The token of the set's own wake-up counter.
-const WAKEUP: u64 = u64::MAX;
-/// How many events one wait takes at most.
-const BATCH: usize = 256;
-
-/// A set of descriptors.
-///
-/// It does not own them: who closes a descriptor that others hold open too (a duplicate, a child) removes it first.
-#[derive(Debug)]
-pub struct Set {
-    epoll: Epoll,
-    wakeup: Arc<EventFd>,
-}
-
-/// Ends the wait of a [`Set`] from another thread.
-#[derive(Clone, Debug)]
-pub struct Waker(Arc<EventFd>);
-
-impl Waker {
-    /// Makes one [`Set::wait`], the present or the next, return.
-    pub fn wakeup(&self) -> Result<(), SockError> {
-        Ok(self.0.ring()?)
-    }
-}
-
-fn fail(operation: &'static str, e: Errno) -> SockError {
-    OsError::new(operation, "a set of descriptors", e).into()
-}
+/// A set of socks (`MPIDU_Sock_set_t`). Clones are the same set. Any number of threads may use it, and wait for it.
+#[derive(Clone)]
+pub struct Set(Arc<Core>);
 
 impl Set {
-    /// An empty set.
-    pub fn new() -> Result<Self, SockError> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| fail("create", e))?;
-        let wakeup = Arc::new(EventFd::new()?);
-        let event = EpollEvent::new(EpollFlags::EPOLLIN, WAKEUP);
-        epoll.add(&*wakeup, event).map_err(|e| fail("add the wake-up counter to", e))?;
-        Ok(Self { epoll, wakeup })
+    /// An empty set (`MPIDU_Sock_create_set`) with the usual [`Options`].
+    pub fn new() -> Result<Self, Error> {
+        Self::with(Options::default())
     }
 
-    /// Adds a descriptor; its events carry `token`. A plain file is refused (`EPERM`): it is always ready.
-    pub fn add(&self, fd: impl AsFd, token: u64, interest: Interest) -> Result<(), SockError> {
-        if token == WAKEUP {
-            return Err(SockError::Token(token));
+    /// An empty set whose sockets are made as `options` say.
+    ///
+    /// # Errors
+    /// `BadPort` if the range of ports is empty or contains 0, `NoMem` if there are no descriptors left.
+    pub fn with(options: Options) -> Result<Self, Error> {
+        let _span = tracing::trace_span!("sock_create_set").entered();
+        if let Some(range) = options.ports.as_ref().filter(|range| range.is_empty() || *range.start() == 0) {
+            let why = format!("{} to {} is no range of ports", range.start(), range.end());
+            return Err(Error::new(Class::BadPort, "create a set").cause(why));
         }
-        self.epoll.add(fd, EpollEvent::new(interest.flags(), token)).map_err(|e| fail("add to", e))
+        Ok(Self(Arc::new(Core::new(options)?)))
     }
 
-    /// Changes what is waited for on a descriptor.
-    pub fn modify(&self, fd: impl AsFd, token: u64, interest: Interest) -> Result<(), SockError> {
-        self.epoll.modify(fd, &mut EpollEvent::new(interest.flags(), token)).map_err(|e| fail("change in", e))
+    /// The set's number (`MPIDU_Sock_getsetid`).
+    pub fn id(&self) -> SetId {
+        let _span = tracing::trace_span!("sock_getsetid").entered();
+        self.0.id
     }
 
-    /// Takes a descriptor out.
-    pub fn remove(&self, fd: impl AsFd) -> Result<(), SockError> {
-        self.epoll.delete(fd).map_err(|e| fail("remove from", e))
+    /// The sock with this number, if it is not closed.
+    pub fn sock(&self, id: SockId) -> Option<Sock> {
+        self.0.find(id).map(Sock)
     }
 
-    /// What ends a wait of this set from another thread.
-    pub fn waker(&self) -> Waker {
-        Waker(Arc::clone(&self.wakeup))
+    /// How many socks there are.
+    pub fn len(&self) -> usize {
+        self.0.table.lock().len()
     }
 
-    /// Waits for events, at most as long as `timeout` says, and puts them into `events` (emptied first). Returns
-    /// whether it was woken; a signal handler ends the wait early, without events.
-    pub fn wait(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Result<bool, SockError> {
-        events.clear();
-        // Rounded up: a wait that is a little too short would be repeated without rest.
-        let ms = |t: Duration| i32::try_from(t.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
-        let timeout = timeout
-            .map_or(EpollTimeout::NONE, |t| EpollTimeout::try_from(ms(t)).unwrap_or(EpollTimeout::MAX));
-        let mut batch = [EpollEvent::empty(); BATCH];
-        let n = match self.epoll.wait(&mut batch, timeout) {
-            Ok(n) => n,
-            Err(Errno::EINTR) => 0,
-            Err(e) => return Err(fail("wait for", e)),
-        };
-        let mut woken = false;
-        for event in &batch[..n] {
-            if event.data() == WAKEUP {
-                self.wakeup.clear();
-                woken = true;
-                continue;
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.table.lock().is_empty()
+    }
+
+    fn live(&self, operation: &'static str) -> Result<(), Error> {
+        if self.0.destroyed() { Err(self.0.error(Class::BadSet, operation)) } else { Ok(()) }
+    }
+
+    /// Puts a new sock into the table, where its changes find it, and then its descriptor into the system's set.
+    fn insert(&self, operation: &'static str, user: u64, state: State) -> Result<Sock, Error> {
+        let shared = self.0.table.lock().insert(|id| Arc::new(Shared::new(id, &self.0, user, state)));
+        let sock = Sock(shared);
+        let state = &mut *sock.0.state.lock();
+        if let Some(native) = &mut state.native {
+            match self.0.epoll.add(native.as_fd(), EpollEvent::new(interest(false), sock.0.id.0)) {
+                Ok(()) => {}
+                // A plain file, which is always ready.
+                Err(Errno::EPERM) => {
+                    native.pollable = false;
+                    state.read.ready = true;
+                }
+                Err(e) => {
+                    self.0.table.lock().remove(sock.0.id);
+                    return Err(self.0.error(Class::BadNativeFd, operation).errno(e));
+                }
             }
-            let has = |flag| event.events().contains(flag);
-            let closed = has(EpollFlags::EPOLLHUP) || has(EpollFlags::EPOLLERR);
-            events.push(Event {
-                token: event.data(),
-                readable: has(EpollFlags::EPOLLIN) || closed,
-                writable: has(EpollFlags::EPOLLOUT) || closed,
-                closed,
-            });
         }
-        Ok(woken)
+        Ok(sock.clone())
+    }
+
+    /// Takes a descriptor over (`MPIDU_Sock_native_to_sock`): a connected socket of any family, an end of a pipe, an event
+    /// counter, signals. It is made non-blocking, for everybody who shares the open file, and closed with the sock.
+    ///
+    /// # Errors
+    /// `BadNativeFd` with the system's reason.
+    pub fn adopt(&self, user: u64, fd: impl Into<OwnedFd>) -> Result<Sock, Error> {
+        const OPERATION: &str = "adopt a descriptor";
+        let _span = tracing::trace_span!("sock_native_to_sock").entered();
+        self.live(OPERATION)?;
+        let fd = fd.into();
+        let native = sys::set_cloexec(fd.as_fd())
+            .and_then(|()| sys::set_nonblocking(fd.as_fd()))
+            .and_then(|flags| Native::of(fd, flags))
+            .map_err(|e| self.0.error(Class::BadNativeFd, OPERATION).errno(e))?;
+        self.insert(OPERATION, user, State::new(Life::Open, Some(native)))
+    }
+
+    /// Watches a descriptor whose mode is not ours to change, such as an inherited standard input, or which is no stream of
+    /// bytes, such as that of a process: nothing but [`Sock::post_ready`] is allowed, and what is read or written the
+    /// caller reads or writes itself.
+    ///
+    /// # Errors
+    /// `BadNativeFd` with the system's reason.
+    pub fn watch(&self, user: u64, fd: impl Into<OwnedFd>) -> Result<Sock, Error> {
+        const OPERATION: &str = "watch a descriptor";
+        let _span = tracing::trace_span!("sock_watch").entered();
+        self.live(OPERATION)?;
+        let fd = fd.into();
+        let native = Native { fd, socket: false, tcp: false, exact: false, pollable: true };
+        self.insert(OPERATION, user, State::new(Life::Watched, Some(native)))
+    }
+
+    /// Listens (`MPIDU_Sock_listen`); the listener and its port, which is 0 for a Unix socket. Each connection is told by an
+    /// [`Op::Accept`] event and taken by [`accept`](Self::accept).
+    ///
+    /// # Errors
+    /// `BadPort` if the port is taken or none in the set's range is free, `BadHost` if the address is not of this host.
+    pub fn listen(&self, user: u64, address: &Address) -> Result<(Sock, u16), Error> {
+        const OPERATION: &str = "listen";
+        let _span = tracing::trace_span!("sock_listen").entered();
+        self.live(OPERATION)?;
+        let (fd, port) = address::listen(address, &self.0.options).map_err(|e| e.set(self.0.id))?;
+        let native = Native::made(fd, matches!(address, Address::Inet(_)));
+        let state = State::new(Life::Listening(Listening::default()), Some(native));
+        Ok((self.insert(OPERATION, user, state)?, port))
+    }
+
+    /// Takes the connection that an [`Op::Accept`] event of `listener` told of into this set, which may be another one than
+    /// the listener's (`MPIDU_Sock_accept`). It may be dead already. Only then comes the next accept event.
+    ///
+    /// # Errors
+    /// `NoNewSock` if no connection waits, `BadSock` if it is no listener or is closed, `NoMem` if there are no
+    /// descriptors left: the connection goes on waiting, and no event tells of it again.
+    pub fn accept(&self, listener: &Sock, user: u64) -> Result<Sock, Error> {
+        const OPERATION: &str = "accept";
+        let _span = tracing::trace_span!("sock_accept").entered();
+        self.live(OPERATION)?;
+        let (fd, tcp) = listen::accept(&listener.0)?;
+        // Who connected is for messages only; a connection that is dead already has no name.
+        let peer = if tcp { address::peer_of(&fd).ok().flatten() } else { None };
+        let mut state = State::new(Life::Open, Some(Native::made(fd, tcp)));
+        state.peer = peer.map(|peer| peer.to_string());
+        self.insert(OPERATION, user, state)
+    }
+
+    /// Connects to the first of `addresses` that answers (`MPIDU_Sock_post_connect`): the next one is tried when one fails
+    /// or stays silent for a while. An [`Op::Connect`] event tells the end; if all failed its error lists each with its
+    /// reason.
+    ///
+    /// # Errors
+    /// `BadHost` if there is no address.
+    pub fn post_connect_to(&self, user: u64, addresses: impl Into<Vec<Address>>) -> Result<Sock, Error> {
+        const OPERATION: &str = "post a connect";
+        let _span = tracing::trace_span!("sock_post_connect").entered();
+        self.live(OPERATION)?;
+        let addresses = addresses.into();
+        if addresses.is_empty() {
+            return Err(self.0.error(Class::BadHost, OPERATION).cause("no address was given"));
+        }
+        let peer = match addresses.as_slice() {
+            [one] => one.to_string(),
+            [first, others @ ..] => format!("{first} or {} more", others.len()),
+            [] => String::new(),
+        };
+        let mut state = State::new(Life::Connecting(Connecting::new(addresses, &self.0)), None);
+        state.peer = Some(peer);
+        let sock = self.insert(OPERATION, user, state)?;
+        connect::advance(&sock.0, &self.0, &mut sock.0.state.lock(), Sink::loud(&self.0));
+        Ok(sock)
+    }
+
+    /// The next event (`MPIDU_Sock_wait`), waited for at most as long as `timeout` says; `None`: there was none.
+    ///
+    /// Signals do not shorten it. Each event is delivered to one of the threads that wait.
+    ///
+    /// # Errors
+    /// `BadSet` if the set is destroyed, also while it waits.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Event>, Error> {
+        let _span = tracing::trace_span!("sock_wait").entered();
+        let core = &*self.0;
+        let mut until: Option<Wait> = None;
+        loop {
+            if core.destroyed() {
+                // The next sleeper, too.
+                core.rouse();
+                return Err(core.error(Class::BadSet, "wait"));
+            }
+            if core.overdue() {
+                core.look(Wait::Not, false)?;
+            }
+            match core.queue.next() {
+                Next::Item(item, ring) => {
+                    if ring {
+                        core.ring();
+                    }
+                    if let Some(event) = core.deliver(item) {
+                        core.hand_over();
+                        return Ok(Some(event));
+                    }
+                }
+                Next::Sleep => match until {
+                    Some(until) if until.over() => {
+                        core.queue.woke(false);
+                        return Ok(None);
+                    }
+                    _ => {
+                        let until = *until.get_or_insert_with(|| Wait::of(timeout));
+                        core.look(until.or_until(core.next_timer()), true)?;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Makes one wait, the present or a future one, return an [`Op::Wakeup`] event (`MPIDU_Sock_wakeup`). Each call makes
+    /// one event.
+    pub fn wakeup(&self) {
+        let _span = tracing::trace_span!("sock_wakeup").entered();
+        let (op, sock, user, bytes, error) = (Op::Wakeup, None, 0, 0, None);
+        self.0.push(Item::Event(Event { op, sock, user, bytes, error, buffers: Buffers::None }));
+    }
+
+    /// Posts the close of one sock that is open, and gives its user word; `None` if all are closed or being closed
+    /// (`MPIDU_Sock_close_open_sockets`). The events come as after [`Sock::post_close`].
+    pub fn close_open(&self) -> Option<u64> {
+        let _span = tracing::trace_span!("sock_close_open_sockets").entered();
+        let socks: Vec<_> = self.0.table.lock().socks().cloned().collect();
+        let closed = socks.into_iter().map(Sock).find(|sock| sock.post_close().is_ok())?;
+        Some(closed.user())
+    }
+
+    /// Destroys the set (`MPIDU_Sock_destroy_set`). Threads that wait for it get the error `BadSet`.
+    ///
+    /// # Errors
+    /// `BusySet` while it has socks: close them and wait for their close events, or use
+    /// [`destroy_now`](Self::destroy_now).
+    pub fn destroy(&self) -> Result<(), Error> {
+        const OPERATION: &str = "destroy a set";
+        let _span = tracing::trace_span!("sock_destroy_set").entered();
+        self.live(OPERATION)?;
+        match self.len() {
+            0 => {
+                self.0.destroy();
+                Ok(())
+            }
+            left => {
+                let why = format!("{left} socks are left; close them and wait for their close events");
+                Err(self.0.error(Class::BusySet, OPERATION).cause(why))
+            }
+        }
+    }
+
+    /// Closes all socks, throws away all events, and destroys the set.
+    pub fn destroy_now(&self) -> Result<(), Error> {
+        while self.close_open().is_some() {}
+        // Others may wait and take events, so the end is not told to this thread.
+        const LOOK_AGAIN: Duration = Duration::from_millis(5);
+        while !self.is_empty() {
+            self.wait(Some(LOOK_AGAIN))?;
+        }
+        self.destroy()
     }
 }
 
-/// Makes reads and writes of a descriptor return instead of waiting. It changes the open file, for everybody who
-/// shares it: not for a terminal or a pipe that came from elsewhere.
-pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
-    use nix::fcntl::{FcntlArg, OFlag, fcntl};
-    let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
-    fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
-    Ok(())
+impl Wait {
+    fn of(timeout: Option<Duration>) -> Self {
+        match timeout {
+            None => Wait::Ever,
+            Some(Duration::ZERO) => Wait::Not,
+            // A time beyond the clock's end is for ever.
+            Some(timeout) => Instant::now().checked_add(timeout).map_or(Wait::Ever, Wait::Until),
+        }
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Instant;
-
-    #[test]
-    fn events_carry_their_token() {
-        let set = Set::new().expect("a set");
-        let (a, b) = std::os::unix::net::UnixStream::pair().expect("a pair");
-        set.add(&a, 7, Interest::Both).expect("added");
-        let mut events = Vec::new();
-        set.wait(None, &mut events).expect("waited");
-        assert_eq!(events, [Event { token: 7, readable: false, writable: true, closed: false }]);
-        set.modify(&a, 8, Interest::Read).expect("changed");
-        drop(b);
-        set.wait(None, &mut events).expect("waited");
-        assert!(events[0].token == 8 && events[0].closed && events[0].readable);
-        set.remove(&a).expect("removed");
-        let start = Instant::now();
-        set.wait(Some(Duration::from_millis(10)), &mut events).expect("waited");
-        assert!(events.is_empty() && start.elapsed() >= Duration::from_millis(10));
-        assert!(set.add(&a, u64::MAX, Interest::Read).is_err());
-    }
-
-    #[test]
-    fn another_thread_wakes() {
-        let set = Set::new().expect("a set");
-        let waker = set.waker();
-        std::thread::scope(|scope| {
-            scope.spawn(move || waker.wakeup().expect("woken"));
-            let mut events = Vec::new();
-            while !set.wait(Some(Duration::from_secs(10)), &mut events).expect("waited") {}
-            assert!(events.is_empty());
-        });
+impl std::fmt::Debug for Set {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Set({})", self.0.id)
     }
 }

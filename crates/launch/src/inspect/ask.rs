@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use gasworks_os::process;
 use gasworks_os::unix::{self, Stream};
-use gasworks_sock::{Channel, Event, Filled, Interest, Set};
+use gasworks_sock::poll::{Channel, Event, Filled, Interest, Set};
 
 /// How long an answer may take: that gasrun's own patience and what it takes to write it.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -16,7 +16,7 @@ use gasworks_core::observe::{Standing, ranks};
 use gasworks_os::inquiry::{self, Inquiry};
 use gasworks_os::process;
 use gasworks_os::unix::{self, Listener};
-use gasworks_sock::{Channel, Filled, Interest, Set, SockError};
+use gasworks_sock::poll::{Channel, Filled, Interest, Set, SockError};
 
 use crate::job::token;
 

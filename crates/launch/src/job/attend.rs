@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use gasworks_bootstrap::server::{Output, Phase};
 use gasworks_os::process::{self, Exit};
-use gasworks_sock::{Event, Filled, Interest};
+use gasworks_sock::poll::{Event, Filled, Interest};
 use nix::sys::signal::Signal;
 
 use super::entrance::Arrival;

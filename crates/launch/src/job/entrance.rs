@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use gasworks_bootstrap::server::port::{Admission, Door};
-use gasworks_sock::{Channel, Filled, Interest, Set};
+use gasworks_sock::poll::{Channel, Filled, Interest, Set};
 
 use super::token;
 

@@ -16,7 +16,7 @@ use gasworks_bootstrap::server::Server;
 use gasworks_os::process::{self, Exit};
 use gasworks_os::signals::{self, Signals};
 use gasworks_os::{affinity, limits, random};
-use gasworks_sock::{Channel, Interest, Set};
+use gasworks_sock::poll::{Channel, Interest, Set};
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::Signal;
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::set::set_nonblocking;
+use super::set::set_nonblocking;
 
 /// What a read brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,322 @@
+//! What a set is inside: the system's set, the socks, the queue of events, the timers.
+//!
+//! Underneath is `epoll(7)`, told each descriptor once, which tells of changes (edge-triggered). What is ready is
+//! remembered by the sock, so a post can transfer at once, and several threads may wait: each change is told to one of
+//! them.
+
+use std::collections::BTreeSet;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use gasworks_os::eventfd::EventFd;
+use gasworks_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use parking_lot::Mutex;
+
+use crate::queue::Queue;
+use crate::sock::{Life, Shared, State};
+use crate::table::Table;
+use crate::{Class, Error, Event, Op, Options, SetId, SockId, connect, drive};
+
+/// The token of the bell; no sock has generation 0.
+const BELL: u64 = 0;
+/// How many changes one call to the system takes at most.
+const BATCH: usize = 256;
+/// After so many events without a call to the system there is one: completions that follow each other without end must
+/// not keep other descriptors from being looked at.
+const PATIENCE: usize = 256;
+
+pub(crate) struct Core {
+    pub(crate) id: SetId,
+    pub(crate) options: Options,
+    pub(crate) epoll: Epoll,
+    bell: EventFd,
+    pub(crate) queue: Queue<Item>,
+    pub(crate) table: Mutex<Table>,
+    timers: Mutex<BTreeSet<(Instant, SockId)>>,
+    /// Events delivered since the system was last asked.
+    unlooked: AtomicUsize,
+    destroyed: AtomicBool,
+}
+
+/// What waits in the queue of a set.
+pub(crate) enum Item {
+    Event(Event),
+    /// A poster leaves a sock's operations to a thread that waits.
+    Attend(Arc<Shared>),
+    /// A sock comes to its end when this is delivered.
+    Close(Arc<Shared>),
+}
+
+/// Where events go: loud from a poster, who has to ring for a sleeper; quiet from a thread that waits, which takes the
+/// next itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Sink<'a> {
+    pub(crate) core: &'a Core,
+    quiet: bool,
+}
+
+impl<'a> Sink<'a> {
+    pub(crate) fn loud(core: &'a Core) -> Self {
+        Self { core, quiet: false }
+    }
+
+    pub(crate) fn quiet(core: &'a Core) -> Self {
+        Self { core, quiet: true }
+    }
+
+    pub(crate) fn push(self, item: Item) {
+        match self.quiet {
+            true => self.core.queue.push_quiet(item),
+            false => self.core.push(item),
+        }
+    }
+}
+
+impl Core {
+    pub(crate) fn new(options: Options) -> Result<Self, Error> {
+        const OPERATION: &str = "create a set";
+        let fail = |e: Errno| Error::new(Class::of_setup(e), OPERATION).errno(e);
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(fail)?;
+        let bell = EventFd::new().map_err(|e| Error::new(Class::NoMem, OPERATION).cause(e.to_string()))?;
+        // Edge-triggered: each ring is told once, and nobody needs to reset the counter.
+        let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, BELL);
+        epoll.add(&bell, event).map_err(fail)?;
+        Ok(Self {
+            id: SetId(epoll.0.as_raw_fd()),
+            options,
+            epoll,
+            bell,
+            queue: Queue::default(),
+            table: Mutex::default(),
+            timers: Mutex::default(),
+            unlooked: AtomicUsize::new(0),
+            destroyed: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn destroy(&self) {
+        self.destroyed.store(true, Ordering::Relaxed);
+        self.queue.clear();
+        self.rouse();
+    }
+
+    /// Wakes a thread that sleeps, if one does.
+    pub(crate) fn rouse(&self) {
+        if self.queue.nudge() {
+            self.ring();
+        }
+    }
+
+    /// A thread leaves with an event: another has to look after the timers.
+    pub(crate) fn hand_over(&self) {
+        if !self.timers.lock().is_empty() {
+            self.rouse();
+        }
+    }
+
+    /// Whether the system has not been asked for long.
+    pub(crate) fn overdue(&self) -> bool {
+        self.unlooked.fetch_add(1, Ordering::Relaxed) >= PATIENCE
+    }
+
+    pub(crate) fn destroyed(&self) -> bool {
+        self.destroyed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn push(&self, item: Item) {
+        if self.queue.push(item) {
+            self.ring();
+        }
+    }
+
+    /// Lets another thread take what this one has put in quietly.
+    pub(crate) fn share(&self) {
+        if !self.queue.is_empty() {
+            self.rouse();
+        }
+    }
+
+    pub(crate) fn ring(&self) {
+        // The counter of a bell cannot overflow, nor its descriptor go away before the set: there is no other error.
+        let _ = self.bell.ring();
+    }
+
+    pub(crate) fn error(&self, class: Class, operation: &'static str) -> Error {
+        Error::new(class, operation).set(self.id)
+    }
+
+    /// Takes a descriptor out, before it is closed: others may hold the same open file.
+    pub(crate) fn forget(&self, fd: BorrowedFd<'_>, pollable: bool) {
+        if pollable {
+            // It is there; should the system disagree, there is nothing left to do.
+            let _ = self.epoll.delete(fd);
+        }
+    }
+
+    pub(crate) fn watch_connecting(&self, id: SockId, fd: BorrowedFd<'_>) -> nix::Result<()> {
+        self.epoll.add(fd, EpollEvent::new(interest(true), id.0))
+    }
+
+    /// Has the set tell when there is room for writing, now included.
+    pub(crate) fn tell_room(&self, shared: &Shared, state: &mut State) {
+        if !state.tells_room {
+            state.tells_room = self.change(shared, state, true);
+        }
+    }
+
+    /// Not any more. TCP sockets only tell when a write found no room, so there the interest stays.
+    pub(crate) fn ignore_room(&self, shared: &Shared, state: &mut State) {
+        if state.tells_room && state.native.as_ref().is_some_and(|native| !native.tcp) {
+            state.tells_room = !self.change(shared, state, false);
+        }
+    }
+
+    fn change(&self, shared: &Shared, state: &State, room: bool) -> bool {
+        let Some(native) = state.native.as_ref().filter(|native| native.pollable) else { return false };
+        self.epoll.modify(native.as_fd(), &mut EpollEvent::new(interest(room), shared.id.0)).is_ok()
+    }
+
+    pub(crate) fn start_timer(&self, at: Instant, id: SockId) {
+        let first = {
+            let mut timers = self.timers.lock();
+            timers.insert((at, id));
+            timers.first() == Some(&(at, id))
+        };
+        // Who sleeps has planned for longer.
+        if first {
+            self.rouse();
+        }
+    }
+
+    pub(crate) fn stop_timer(&self, at: Instant, id: SockId) {
+        self.timers.lock().remove(&(at, id));
+    }
+
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        self.timers.lock().first().map(|(at, _)| *at)
+    }
+
+    fn run_timers(&self) {
+        if self.timers.lock().is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        loop {
+            let due = {
+                let mut timers = self.timers.lock();
+                timers.first().copied().filter(|(at, _)| *at <= now).inspect(|due| {
+                    timers.remove(due);
+                })
+            };
+            let Some((_, id)) = due else { return };
+            if let Some(shared) = self.find(id) {
+                connect::advance(&shared, self, &mut shared.state.lock(), Sink::quiet(self));
+            }
+        }
+    }
+
+    pub(crate) fn find(&self, id: SockId) -> Option<Arc<Shared>> {
+        self.table.lock().get(id)
+    }
+
+    /// Asks the system for changes, waiting until `until`, and acts on them. `asleep`: this thread is counted so.
+    pub(crate) fn look(&self, until: Wait, asleep: bool) -> Result<(), Error> {
+        self.unlooked.store(0, Ordering::Relaxed);
+        let mut batch = [EpollEvent::empty(); BATCH];
+        let n = match self.epoll.wait(&mut batch, until.timeout()) {
+            Ok(n) => n,
+            Err(Errno::EINTR) => 0,
+            Err(e) => {
+                if asleep {
+                    self.queue.woke(false);
+                }
+                return Err(self.error(Class::Fail, "wait").errno(e));
+            }
+        };
+        let changes = &batch[..n];
+        let bell = changes.iter().any(|change| change.data() == BELL);
+        match (asleep, bell) {
+            (true, _) => self.queue.woke(bell),
+            // It was meant for a thread that sleeps.
+            (false, true) if self.queue.pass_on() => self.ring(),
+            (false, _) => {}
+        }
+        for change in changes.iter().filter(|change| change.data() != BELL) {
+            if let Some(shared) = self.find(SockId(change.data())) {
+                drive::on_change(&shared, self, change.events());
+            }
+        }
+        self.run_timers();
+        Ok(())
+    }
+
+    pub(crate) fn deliver(&self, item: Item) -> Option<Event> {
+        match item {
+            Item::Event(event) => Some(event),
+            Item::Attend(shared) => {
+                drive::attend(&shared, self);
+                None
+            }
+            Item::Close(shared) => {
+                let state = &mut *shared.state.lock();
+                let mut turned = 0;
+                if let (Life::Closing(Some(listening)), Some(native)) =
+                    (std::mem::replace(&mut state.life, Life::Closed), &state.native)
+                {
+                    turned = listening.turn_away(native);
+                }
+                shared.release(state, self);
+                self.table.lock().remove(shared.id);
+                Some(shared.event(Op::Close, turned, None))
+            }
+        }
+    }
+}
+
+/// What the set tells of.
+pub(crate) fn interest(room: bool) -> EpollFlags {
+    let always = EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
+    if room { always | EpollFlags::EPOLLOUT } else { always }
+}
+
+/// How long a call to the system may wait.
+#[derive(Clone, Copy)]
+pub(crate) enum Wait {
+    Not,
+    Until(Instant),
+    Ever,
+}
+
+impl Wait {
+    fn timeout(self) -> EpollTimeout {
+        match self {
+            Wait::Not => EpollTimeout::ZERO,
+            Wait::Ever => EpollTimeout::NONE,
+            Wait::Until(at) => {
+                // Rounded up: a wait that is a little too short would be repeated without rest.
+                let left = at.saturating_duration_since(Instant::now());
+                let ms = i32::try_from(left.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
+                EpollTimeout::try_from(ms).unwrap_or(EpollTimeout::MAX)
+            }
+        }
+    }
+
+    pub(crate) fn or_until(self, other: Option<Instant>) -> Self {
+        match (self, other) {
+            (Wait::Until(a), Some(b)) if a > b => Wait::Until(b),
+            (Wait::Ever, Some(b)) => Wait::Until(b),
+            _ => self,
+        }
+    }
+
+    pub(crate) fn over(self) -> bool {
+        match self {
+            Wait::Not => true,
+            Wait::Until(at) => Instant::now() >= at,
+            Wait::Ever => false,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Transfers: what a posted operation does when its descriptor is ready.
+
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use nix::sys::epoll::EpollFlags;
+use parking_lot::MutexGuard;
+
+use crate::core::{Core, Sink};
+use crate::sock::{Direction, Life, Posted, Shared, Slot, State};
+use crate::{Class, Error, connect, listen};
+
+pub(crate) fn name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Read => "read",
+        Direction::Write => "write",
+    }
+}
+
+/// What one call brought.
+pub(crate) enum Outcome {
+    Moved(usize),
+    Blocked,
+    Ended(Error),
+}
+
+/// Learns from the result of a call that asked for `asked` bytes.
+pub(crate) fn note(
+    shared: &Shared,
+    state: &mut State,
+    direction: Direction,
+    operation: &'static str,
+    asked: usize,
+    result: nix::Result<usize>,
+) -> Outcome {
+    let exact = state.native.as_ref().is_some_and(|native| native.exact);
+    let pollable = state.native.as_ref().is_some_and(|native| native.pollable);
+    match result {
+        Ok(0) if direction == Direction::Read => {
+            let error = shared.error(state, Class::ConnClosed, operation);
+            state.read.end = Some(error.clone());
+            Outcome::Ended(error)
+        }
+        Ok(bytes) => {
+            let side = state.side(direction);
+            // The set tells of changes after the call. An end that came before it, it has told already.
+            if bytes < asked && exact && !side.hung && pollable {
+                side.ready = false;
+            }
+            Outcome::Moved(bytes)
+        }
+        Err(Errno::EAGAIN) => {
+            state.side(direction).ready = false;
+            Outcome::Blocked
+        }
+        Err(e) => {
+            let error = shared.error(state, Class::of_transfer(e), operation).errno(e);
+            // What came before the connection broke can still be read, until a read says that it is broken.
+            if direction == Direction::Read {
+                state.read.end = Some(error.clone());
+            }
+            state.write.end.get_or_insert_with(|| error.clone());
+            Outcome::Ended(error)
+        }
+    }
+}
+
+/// Does what can be done now for the operation posted in one direction.
+pub(crate) fn drive(
+    shared: &Arc<Shared>,
+    state: &mut MutexGuard<'_, State>,
+    direction: Direction,
+    sink: Sink<'_>,
+) {
+    while state.side(direction).ready {
+        let slot = std::mem::take(&mut state.side(direction).slot);
+        let mut posted = match slot {
+            Slot::Posted(posted) => posted,
+            Slot::Ready => return shared.tell_ready(state, direction, sink),
+            other => {
+                state.side(direction).slot = other;
+                return;
+            }
+        };
+        let Some(result) = transfer(state, direction, &mut posted) else {
+            return shared.end(state, direction, posted, Some(Class::BadSock), sink);
+        };
+        let asked = posted.max - posted.done;
+        match note(shared, state, direction, name(direction), asked, result) {
+            Outcome::Ended(error) => return shared.complete(direction, posted, Some(error), sink),
+            Outcome::Blocked => state.side(direction).slot = Slot::Posted(posted),
+            Outcome::Moved(bytes) => {
+                posted.done += bytes;
+                if posted.done >= posted.min {
+                    return shared.complete(direction, posted, None, sink);
+                }
+                if !report(shared, state, direction, &mut posted, bytes, sink) {
+                    shared.end(state, direction, posted, Some(Class::SockClosed), sink);
+                    return shared.idle_at_close(state, sink);
+                }
+                state.side(direction).slot = Slot::Posted(posted);
+            }
+        }
+    }
+    if direction == Direction::Write && matches!(state.write.slot, Slot::Posted(_) | Slot::Ready) {
+        sink.core.tell_room(shared, state);
+    }
+}
+
+/// One call for the rest of an operation; `None` without a descriptor.
+fn transfer(state: &State, direction: Direction, posted: &mut Posted) -> Option<nix::Result<usize>> {
+    let native = state.native.as_ref()?;
+    let (from, to) = (posted.done, posted.max);
+    Some(match direction {
+        Direction::Read => posted.memory.read(native.as_fd(), from, to),
+        Direction::Write => posted.memory.write(native.as_fd(), native.socket, from, to),
+    })
+}
+
+/// Calls the operation's progress function, without a lock; `false`: the sock was closed meanwhile.
+fn report(
+    shared: &Shared,
+    state: &mut MutexGuard<'_, State>,
+    direction: Direction,
+    posted: &mut Posted,
+    bytes: usize,
+    sink: Sink<'_>,
+) -> bool {
+    let Some(progress) = &mut posted.progress else { return true };
+    state.side(direction).slot = Slot::Busy;
+    let user = shared.user();
+    // What this thread has put in so far need not wait until the function returns.
+    sink.core.share();
+    MutexGuard::unlocked(state, || progress(bytes, user));
+    state.side(direction).slot = Slot::Empty;
+    matches!(state.life, Life::Open)
+}
+
+/// The set tells of a change of a sock's descriptor.
+pub(crate) fn on_change(shared: &Arc<Shared>, core: &Core, flags: EpollFlags) {
+    let sink = Sink::quiet(core);
+    let mut state = shared.state.lock();
+    let has = |any: EpollFlags| flags.intersects(any);
+    let broken = has(EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR);
+    let ended = broken || has(EpollFlags::EPOLLRDHUP);
+    state.read.ready |= ended || has(EpollFlags::EPOLLIN);
+    state.read.hung |= ended;
+    state.write.ready |= broken || has(EpollFlags::EPOLLOUT);
+    state.write.hung |= broken;
+    match state.life {
+        Life::Connecting(_) => connect::advance(shared, core, &mut state, sink),
+        Life::Listening(_) => listen::announce(shared, core, &mut state, sink),
+        Life::Open | Life::Watched => {
+            drive(shared, &mut state, Direction::Read, sink);
+            drive(shared, &mut state, Direction::Write, sink);
+            if has(EpollFlags::EPOLLOUT) && matches!(state.write.slot, Slot::Empty) {
+                core.ignore_room(shared, &mut state);
+            }
+        }
+        Life::Closing(_) | Life::Closed => {}
+    }
+}
+
+/// A thread that waits does what a poster left to it.
+pub(crate) fn attend(shared: &Arc<Shared>, core: &Core) {
+    let sink = Sink::quiet(core);
+    let mut state = shared.state.lock();
+    if matches!(state.life, Life::Open) {
+        drive(shared, &mut state, Direction::Read, sink);
+        drive(shared, &mut state, Direction::Write, sink);
+    }
+}

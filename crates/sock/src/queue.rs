@@ -1,0 +1,148 @@
+//! The queue of what a set has to deliver, and how a thread that waits in the system learns that there is something.
+//!
+//! A thread that finds nothing counts itself as asleep and then waits in the system, for descriptors and for the set's
+//! bell. Who puts something in while somebody is asleep rings the bell, which ends the wait of one thread. Sleepers are
+//! counted under the same lock under which things are put in, so that either the one who puts in finds the sleeper or the
+//! sleeper finds the thing.
+//!
+//! # Protocol
+//! Q1. A thread that was told [`Next::Sleep`] waits until the bell ends its wait, or something else does, and then says
+//!     [`woke`](Queue::woke), and whether it was the bell. One ring ends the wait of one thread, also of one that comes
+//!     after it.
+//! Q2. Who is told to ring (`true`) rings. Until some thread says that the bell woke it nobody is told again.
+//! Q3. A thread that comes from the system may put things in without ringing ([`push_quiet`](Queue::push_quiet)), if it
+//!     asks for the [`next`](Queue::next) afterwards: that is when it is told to ring for the rest.
+
+use std::collections::VecDeque;
+
+use gasworks_sync::{Lock, Mode, Par, planted};
+
+/// What a thread that wants something is told.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next<T> {
+    /// Take this. If the flag is set there is more, and somebody asleep to be rung for it (Q2).
+    Item(T, bool),
+    /// There is nothing; the thread is counted as asleep (Q1).
+    Sleep,
+}
+
+struct State<T> {
+    items: VecDeque<T>,
+    /// How many threads are asleep, or about to be.
+    asleep: usize,
+    /// Whether the bell was rung and has woken nobody yet.
+    rung: bool,
+}
+
+impl<T> State<T> {
+    /// Whether the bell is to be rung so that somebody comes.
+    fn ring(&mut self) -> bool {
+        let ring = self.asleep > 0 && !self.rung;
+        self.rung |= ring;
+        ring
+    }
+}
+
+/// Things to deliver, each once and in order, to any number of threads.
+pub struct Queue<T, M: Mode = Par> {
+    state: M::Lock<Inner<T>>,
+}
+
+/// What the lock of a [`Queue`] holds.
+pub struct Inner<T>(State<T>);
+
+impl<T, M: Mode> Default for Queue<T, M> {
+    fn default() -> Self {
+        Self { state: Lock::new(Inner(State { items: VecDeque::new(), asleep: 0, rung: false })) }
+    }
+}
+
+impl<T, M: Mode> Queue<T, M> {
+    /// Puts something in; `true`: ring (Q2).
+    #[must_use = "somebody may be asleep"]
+    pub fn push(&self, item: T) -> bool {
+        self.state.with(|Inner(state)| {
+            state.items.push_back(item);
+            !planted!("queue.forget_ring") && state.ring()
+        })
+    }
+
+    /// Puts something in; the same thread asks for the next later (Q3).
+    pub fn push_quiet(&self, item: T) {
+        self.state.with(|Inner(state)| state.items.push_back(item));
+    }
+
+    /// `true`: somebody is asleep who has to be rung (Q2), so that it looks at the clock again.
+    #[must_use = "somebody may be asleep"]
+    pub fn nudge(&self) -> bool {
+        self.state.with(|Inner(state)| state.ring())
+    }
+
+    /// Takes what comes next, or counts the thread as asleep.
+    pub fn next(&self) -> Next<T> {
+        self.state.with(|Inner(state)| match state.items.pop_front() {
+            Some(item) => {
+                let more = !state.items.is_empty() && !planted!("queue.forget_rest");
+                Next::Item(item, more && state.ring())
+            }
+            None => {
+                state.asleep += 1;
+                Next::Sleep
+            }
+        })
+    }
+
+    /// The thread is awake again; `bell`: the bell ended its wait.
+    pub fn woke(&self, bell: bool) {
+        self.state.with(|Inner(state)| {
+            state.asleep -= 1;
+            if bell && !planted!("queue.keep_rung") {
+                state.rung = false;
+            }
+        });
+    }
+
+    /// A thread that is not counted as asleep took the bell away; `true`: ring again, somebody is asleep.
+    #[must_use = "somebody may be asleep"]
+    pub fn pass_on(&self) -> bool {
+        self.state.with(|Inner(state)| {
+            state.rung = state.asleep > 0;
+            state.rung
+        })
+    }
+
+    /// How many things there are.
+    pub fn len(&self) -> usize {
+        self.state.with(|Inner(state)| state.items.len())
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Throws away all there is.
+    pub fn clear(&self) {
+        drop(self.state.with(|Inner(state)| std::mem::take(&mut state.items)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_for_each_sleeper_that_is_needed() {
+        let queue: Queue<u32> = Queue::default();
+        assert!(!queue.push(1), "nobody is asleep");
+        assert_eq!(queue.next(), Next::Item(1, false));
+        assert_eq!((queue.next(), queue.next()), (Next::Sleep, Next::Sleep));
+        assert!(queue.push(2));
+        assert!(!queue.push(3), "the bell is ringing already");
+        queue.woke(true);
+        assert_eq!(queue.next(), Next::Item(2, true), "one more item and one more sleeper");
+        queue.woke(true);
+        assert_eq!(queue.next(), Next::Item(3, false));
+        assert!(!queue.nudge() && queue.is_empty());
+    }
+}

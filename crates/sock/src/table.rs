@@ -1,0 +1,58 @@
+//! The socks of a set by their numbers.
+
+use std::sync::Arc;
+
+use crate::SockId;
+use crate::sock::Shared;
+
+/// Places that are used again, each time with the next generation, so that a number is never given twice.
+#[derive(Default)]
+pub(crate) struct Table {
+    places: Vec<Place>,
+    free: Vec<u32>,
+}
+
+struct Place {
+    generation: u32,
+    sock: Option<Arc<Shared>>,
+}
+
+impl Table {
+    pub(crate) fn insert(&mut self, make: impl FnOnce(SockId) -> Arc<Shared>) -> Arc<Shared> {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place { generation: 0, sock: None });
+            (self.places.len() - 1) as u32
+        });
+        let place = &mut self.places[index as usize];
+        place.generation += 1;
+        let sock = make(SockId(u64::from(place.generation) << 32 | u64::from(index)));
+        place.sock = Some(Arc::clone(&sock));
+        sock
+    }
+
+    pub(crate) fn get(&self, id: SockId) -> Option<Arc<Shared>> {
+        let place = self.places.get(id.0 as u32 as usize)?;
+        place.sock.as_ref().filter(|_| place.generation == (id.0 >> 32) as u32).cloned()
+    }
+
+    pub(crate) fn remove(&mut self, id: SockId) {
+        let index = id.0 as u32;
+        let Some(place) = self.places.get_mut(index as usize) else { return };
+        // A place whose generations are used up is not used again.
+        if place.sock.take().is_some() && place.generation < u32::MAX {
+            self.free.push(index);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.socks().count()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.socks().next().is_none()
+    }
+
+    pub(crate) fn socks(&self) -> impl Iterator<Item = &Arc<Shared>> {
+        self.places.iter().filter_map(|place| place.sock.as_ref())
+    }
+}
