@@ -36,6 +36,7 @@ mod core;
 mod drive;
 mod error;
 mod event;
+pub mod host;
 mod listen;
 mod memory;
 mod options;
@@ -44,6 +45,7 @@ pub mod queue;
 #[allow(unsafe_code)]
 pub mod raw;
 mod set;
+mod settings;
 pub mod sleeper;
 mod sock;
 #[allow(unsafe_code)]
@@ -53,8 +55,10 @@ mod table;
 pub use address::Address;
 pub use error::{Class, Error};
 pub use event::{Buffers, Event, Op, SetId, SockId};
+pub use host::HostDescription;
 pub use memory::MOST_PARTS;
 pub use options::Options;
 pub use set::Set;
+pub use settings::SETTINGS;
 pub use sleeper::Sleeper;
 pub use sock::{Direction, Progress, Sock};

@@ -10,6 +10,7 @@ use nix::sys::epoll::EpollEvent;
 use crate::address::{self, Address};
 use crate::connect::{self, Connecting};
 use crate::core::{Core, Item, Sink, Wait, interest};
+use crate::host::HostDescription;
 use crate::listen::{self, Listening};
 use crate::queue::Next;
 use crate::sock::{Life, Native, Shared, State};
@@ -150,7 +151,16 @@ impl Set {
         self.insert(OPERATION, user, state)
     }
 
-    /// Connects to the first of `addresses` that answers (`MPIDU_Sock_post_connect`): the next one is tried when one fails
+    /// Connects to a host (`MPIDU_Sock_post_connect`): [`post_connect_to`](Self::post_connect_to) its addresses. A port of
+    /// 0 stands for that of the description.
+    ///
+    /// # Errors
+    /// Those of [`HostDescription::addresses`].
+    pub fn post_connect(&self, user: u64, host: &HostDescription, port: u16) -> Result<Sock, Error> {
+        self.post_connect_to(user, host.addresses(port).map_err(|e| e.set(self.0.id))?)
+    }
+
+    /// Connects to the first of `addresses` that answers (`MPIDU_Sock_post_connect_ifaddr`): the next one is tried when one fails
     /// or stays silent for a while. An [`Op::Connect`] event tells the end; if all failed its error lists each with its
     /// reason.
     ///
