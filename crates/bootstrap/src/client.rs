@@ -3,9 +3,10 @@
 //! What real servers do differently is kept out of the way: values come here encoded and cut into pieces, no key is put
 //! twice, none is asked for that may be absent, and the order of the fields in an answer does not matter.
 //!
-//! The dialect is found out in the opening. Every server that was tried (hydra 4 and 5, Slurm, gforker) lets a rank
-//! offer PMI-2 first: one that speaks PMI-1 alone answers with version 1, whatever its `rc`, and waits for a second
-//! opening line. So that is how it is done, unless a setting names the dialect.
+//! Which dialect, where no setting names it: launchers that set `PMI_JOBID` (ours, Slurm) are offered PMI-2, all others
+//! PMI-1. Every server that was tried speaks PMI-1, and its barrier is one; hydra (4 and 5) answers a fence of PMI-2 at
+//! once, and what is awaited is only what is asked for later. A server that answers with the other version, whatever
+//! its `rc`, waits for a second opening line, and gets it.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -33,7 +34,12 @@ const NAME: &str = "ask for the job's name";
 struct Client {
     connection: Connection,
     dialect: Dialect,
+    rank: u32,
+    size: u32,
     job: String,
+    /// The launcher answers a fence only when all ranks have come to it.
+    holds: bool,
+    fences: u32,
 }
 
 /// Introduces this rank to its launcher.
@@ -48,10 +54,12 @@ pub(crate) fn join(wire: Wire, timeout: Duration) -> Result<Joined, BootstrapErr
     if over_port {
         me = knock(&mut connection, wanted)?;
     }
-    let dialect = open(&mut connection, dialect)?;
+    let likely = if job.is_some() { Dialect::Pmi2 } else { Dialect::Pmi1 };
+    let dialect = open(&mut connection, dialect, likely)?;
     kill_point!("bootstrap.init.answered");
-    let mut client = Client { connection, dialect, job: String::new() };
     let wanted = me.rank.unwrap_or(wanted);
+    let name = String::new();
+    let mut client = Client { connection, dialect, rank: wanted, size: 1, job: name, holds: true, fences: 0 };
     let answer = client.introduce(wanted, job.as_deref())?;
     kill_point!("bootstrap.fullinit");
     let (rank, size) = match dialect {
@@ -68,10 +76,12 @@ pub(crate) fn join(wire: Wire, timeout: Duration) -> Result<Joined, BootstrapErr
     let (rank, size) = Identity::check(rank, size, (Some(wanted), me.size))?;
     let ours = answer.get("launcher") == Some("gasrun");
     let answer = client.ask(NAME, Verb::Name, &dialect.question(Verb::Name))?;
-    let job = answer.need(dialect.job_key()).map_err(|e| BootstrapError::protocol(NAME, e))?.to_owned();
-    client.job.clone_from(&job);
+    let name = answer.need(dialect.job_key()).map_err(|e| BootstrapError::protocol(NAME, e))?.to_owned();
+    (client.size, client.job) = (size, name.clone());
+    // The name says whether PMI_JOBID comes from this launcher, or from one further out.
+    client.holds = dialect == Dialect::Pmi1 || ours || job.is_some_and(|job| job == name);
     Ok(Joined {
-        identity: Identity { rank, size, job, ours },
+        identity: Identity { rank, size, job: name, ours },
         store: Box::new(client),
         words: Box::new(Words { socket: second, interrupt, dialect, ours }),
     })
@@ -131,20 +141,28 @@ fn shown(line: &Message) -> String {
     quote(line.encode_line().trim_ascii_end())
 }
 
-/// Opens the conversation in `wish`, or in the best dialect that the launcher speaks.
-fn open(connection: &mut Connection, wish: Option<Dialect>) -> Result<Dialect, BootstrapError> {
-    let offer = wish.unwrap_or(Dialect::Pmi2);
-    match offered(connection, offer)? {
-        (0, version) if version == offer.version().0 => Ok(offer),
-        (_, 1) if wish.is_none() => match offered(connection, Dialect::Pmi1)? {
-            (0, 1) => Ok(Dialect::Pmi1),
-            (rc, version) => Err(refused(Dialect::Pmi1, rc, version, "it speaks no PMI that is known here")),
-        },
-        (rc, version) if wish.is_some() => {
-            let other = format!("it was asked for by {}: leave that to auto", settings::BOOTSTRAP.name);
-            Err(refused(offer, rc, version, &other))
-        }
-        (rc, version) => Err(refused(offer, rc, version, "ask it for PMI-2 (for srun that is --mpi=pmi2)")),
+/// Opens the conversation in `wish`, or else in the `likely` dialect or the one that the launcher speaks instead.
+fn open(
+    connection: &mut Connection,
+    wish: Option<Dialect>,
+    likely: Dialect,
+) -> Result<Dialect, BootstrapError> {
+    let offer = wish.unwrap_or(likely);
+    let (rc, version) = offered(connection, offer)?;
+    if (rc, version) == (0, offer.version().0) {
+        return Ok(offer);
+    }
+    if wish.is_some() {
+        let hint = format!("{} asks for it: leave that to auto", settings::BOOTSTRAP.name);
+        return Err(refused(offer, rc, version, &hint));
+    }
+    let other = offer.other();
+    if version != other.version().0 {
+        return Err(refused(offer, rc, version, "ask it for PMI-2 (for srun that is --mpi=pmi2)"));
+    }
+    match offered(connection, other)? {
+        (0, version) if version == other.version().0 => Ok(other),
+        (rc, version) => Err(refused(other, rc, version, "and it had named that version itself")),
     }
 }
 
@@ -230,13 +248,9 @@ impl Client {
     }
 }
 
-impl Store for Client {
-    fn put(&mut self, key: &str, text: &str) -> Result<(), BootstrapError> {
-        let question = self.about(Verb::Put).with("key", key).with("value", text);
-        self.ask("put a value", Verb::Put, &question).map(drop)
-    }
-
-    fn fence(&mut self, limit: Option<Duration>) -> Result<(), BootstrapError> {
+impl Client {
+    /// Sends what was put, and waits for the launcher's answer.
+    fn fence_once(&mut self, limit: Option<Duration>) -> Result<(), BootstrapError> {
         const DURING: &str = "wait for all ranks";
         let question = self.dialect.question(Verb::Fence);
         self.say(DURING, &question)?;
@@ -244,19 +258,57 @@ impl Store for Client {
         self.hear(DURING, Verb::Fence, &question, limit).map(drop)
     }
 
-    fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError> {
+    fn get_within(
+        &mut self,
+        rank: u32,
+        key: &str,
+        limit: Option<Duration>,
+    ) -> Result<String, BootstrapError> {
         const DURING: &str = "get a value";
         let mut question = self.about(Verb::Get);
         if self.dialect == Dialect::Pmi2 {
             question = question.with("srcid", rank);
         }
-        let answer = self.ask(DURING, Verb::Get, &question.with("key", key))?;
+        let question = question.with("key", key);
+        self.say(DURING, &question)?;
+        let answer = self.hear(DURING, Verb::Get, &question, limit)?;
         // Some servers leave the field out when there is a value, and PMI-1 has none.
         if answer.get("found").is_some_and(|found| found != "TRUE") {
             let what = format!("the launcher does not know the key {key}, which rank {rank} has put");
             return Err(BootstrapError::protocol(DURING, what));
         }
         Ok(answer.need("value").map_err(|e| BootstrapError::protocol(DURING, e))?.to_owned())
+    }
+}
+
+impl Store for Client {
+    fn put(&mut self, key: &str, text: &str) -> Result<(), BootstrapError> {
+        let question = self.about(Verb::Put).with("key", key).with("value", text);
+        self.ask("put a value", Verb::Put, &question).map(drop)
+    }
+
+    /// Where the launcher's fence holds nobody, ranks hold each other: in each of log2(size) rounds a rank awaits the
+    /// token of the one that is twice as far away as in the round before, and so, in the end, of all.
+    fn fence(&mut self, limit: Option<Duration>) -> Result<(), BootstrapError> {
+        self.fences += 1;
+        if self.holds || self.size == 1 {
+            return self.fence_once(limit);
+        }
+        // No other key has this character.
+        let token = |number: u32, far: u32, rank: u32| format!("fence+{number}.{far}-{rank}");
+        let mut far = 1;
+        while far < self.size {
+            self.put(&token(self.fences, far, self.rank), "here")?;
+            self.fence_once(limit)?;
+            let other = (self.rank + (self.size - far)) % self.size;
+            self.get_within(other, &token(self.fences, far, other), limit)?;
+            far = far.saturating_mul(2);
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError> {
+        self.get_within(rank, key, Some(self.connection.timeout))
     }
 
     fn finalize(&mut self) -> Result<(), BootstrapError> {

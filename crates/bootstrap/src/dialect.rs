@@ -35,6 +35,13 @@ impl Dialect {
         }
     }
 
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Dialect::Pmi1 => Dialect::Pmi2,
+            Dialect::Pmi2 => Dialect::Pmi1,
+        }
+    }
+
     /// A question without its pairs.
     pub(crate) fn question(self, verb: Verb) -> Message {
         Message::new(self.words(verb).0)

@@ -3,8 +3,8 @@
 
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
-use gasworks_bootstrap::{Bootstrap, connect};
-use std::time::Duration;
+use gasworks_bootstrap::{Bootstrap, BootstrapError, connect};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Finds the job and exchanges values in it.
 #[derive(Debug, Parser)]
@@ -29,8 +29,8 @@ enum End {
     Good,
     /// A rank aborts with code 42.
     Abort,
-    /// A rank is killed.
-    Killed,
+    /// A rank crashes.
+    Crash,
     /// A rank ends with code 7 in the middle of the job.
     Exit,
     /// A rank waits in a fence for which nobody comes, and the others end with code 0 in the middle of the job.
@@ -57,12 +57,30 @@ fn exchange(rank: &dyn Bootstrap, longest: usize) -> Result<()> {
     Ok(())
 }
 
+/// Checks that nobody leaves before the last has come: the clocks of the hosts must agree to a tenth of a second.
+fn hold(rank: &dyn Bootstrap, name: &str, wait: impl Fn() -> Result<(), BootstrapError>) -> Result<()> {
+    const LATE: Duration = Duration::from_millis(200);
+    if rank.rank() == rank.size() - 1 {
+        std::thread::sleep(LATE);
+    }
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map(|now| now.as_nanos());
+    let came = now()?;
+    wait()?;
+    let left = now()?;
+    let times = rank.exchange(name, &[came.to_le_bytes(), left.to_le_bytes()].concat())?;
+    let read = |bytes: &[u8]| bytes.try_into().map(u128::from_le_bytes).unwrap_or(0);
+    let last = times.iter().map(|both| read(&both[..16])).max().unwrap_or(0);
+    let first = times.iter().map(|both| read(&both[16..])).min().unwrap_or(0);
+    ensure!(first + LATE.as_nanos() / 2 > last, "a rank left the {name} {} ns before the last came", last - first);
+    Ok(())
+}
+
 fn end(rank: &dyn Bootstrap, args: &Args) -> Result<()> {
     let by = rank.rank() == args.by;
     match args.end {
         End::Good => return Ok(rank.finalize()?),
         End::Abort if by => rank.abort(42, "asked to"),
-        End::Killed if by => std::process::abort(),
+        End::Crash if by => std::process::abort(),
         End::Exit if by => gasworks_bootstrap::exit(7),
         End::Fence if !by => gasworks_bootstrap::exit(0),
         End::Fence => rank.fence()?,
@@ -76,6 +94,8 @@ fn main() -> Result<()> {
     for job in 1..=args.jobs {
         let rank = connect()?;
         exchange(&*rank, args.longest)?;
+        hold(&*rank, "fence", || rank.fence())?;
+        hold(&*rank, "barrier", || rank.barrier())?;
         rank.started();
         rank.fence()?;
         println!("rank {} of {}: {}", rank.rank(), rank.size(), rank.job());
