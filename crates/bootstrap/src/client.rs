@@ -45,8 +45,7 @@ struct Client {
 /// Introduces this rank to its launcher.
 pub(crate) fn join(wire: Wire, timeout: Duration) -> Result<Joined, BootstrapError> {
     let Wire { stream, rank: wanted, size: told, job, dialect } = wire;
-    let second =
-        stream.socket().try_clone().map_err(|source| BootstrapError::Io { during: JOIN, source })?;
+    let second = stream.socket().try_clone().map_err(|source| BootstrapError::Io { during: JOIN, source })?;
     let interrupt = Arc::new(EventFd::new()?);
     let over_port = matches!(stream, Stream::Port(_));
     let mut connection = Connection::new(stream.into_socket(), timeout, Arc::clone(&interrupt));
@@ -65,7 +64,8 @@ pub(crate) fn join(wire: Wire, timeout: Duration) -> Result<Joined, BootstrapErr
     let (rank, size) = match dialect {
         Dialect::Pmi1 => {
             let size = me.size.ok_or_else(|| {
-                let what = "PMI-1 over a descriptor does not say how many ranks there are, and PMI_SIZE is not set";
+                let what =
+                    "PMI-1 over a descriptor does not say how many ranks there are, and PMI_SIZE is not set";
                 BootstrapError::protocol(JOIN, what)
             })?;
             check_limits(&answer)?;
@@ -119,7 +119,9 @@ fn knock(connection: &mut Connection, id: u32) -> Result<Told, BootstrapError> {
                     None => Ok(None),
                     Some(_) => match u32::try_from(number(&line, key)?) {
                         Ok(number) => Ok(Some(number)),
-                        Err(_) => Err(BootstrapError::protocol(JOIN, format!("{} is no {key}", shown(&line)))),
+                        Err(_) => {
+                            Err(BootstrapError::protocol(JOIN, format!("{} is no {key}", shown(&line))))
+                        }
                     },
                 };
                 told.rank = read("rank")?.or(told.rank);

@@ -26,8 +26,8 @@ mod value;
 pub mod wire;
 mod worker;
 
-pub use gasworks_os::ending::exit;
 pub use dialect::Dialect;
+pub use gasworks_os::ending::exit;
 pub use host::{Host, Hosts};
 pub use launched::Launched;
 pub use settings::{SETTINGS, exit_timeout};

@@ -9,7 +9,7 @@
 pub const MAX_PAYLOAD: usize = 64 << 10;
 /// The longest key.
 pub const MAX_KEY: usize = 64;
-/// The longest opening line.
+/// The longest line: a message of PMI-1, or the opening of PMI-2.
 pub const MAX_LINE: usize = 1024;
 /// The length of the length.
 const LENGTH: usize = 6;
@@ -95,7 +95,7 @@ impl Message {
         Ok(bytes)
     }
 
-    /// The opening line.
+    /// The message as a line: those of PMI-1, and the opening of PMI-2.
     pub fn encode_line(&self) -> Vec<u8> {
         let mut line = format!("cmd={}", self.command);
         for (key, value) in &self.pairs {
@@ -194,24 +194,24 @@ fn bad_length<T>(field: &[u8]) -> Result<T, WireError> {
     wrong(format!("{} stands where the length of a message belongs", quote(field)))
 }
 
-/// Takes one opening line from the front of what has come, if all of it is there.
+/// Takes one line from the front of what has come, if all of it is there.
 pub fn take_line(inbox: &mut Vec<u8>) -> Result<Option<Message>, WireError> {
     let Some(end) = inbox.iter().position(|&b| b == b'\n') else {
         return if inbox.len() <= MAX_LINE {
             Ok(None)
         } else {
-            wrong(format!("the opening line {} does not end within {MAX_LINE} bytes", quote(inbox)))
+            wrong(format!("the line {} does not end within {MAX_LINE} bytes", quote(inbox)))
         };
     };
     if end > MAX_LINE {
-        return wrong(format!("the opening line {} is longer than {MAX_LINE} bytes", quote(&inbox[..end])));
+        return wrong(format!("the line {} is longer than {MAX_LINE} bytes", quote(&inbox[..end])));
     }
     let line: Vec<u8> = inbox.drain(..=end).collect();
     let line = &line[..end];
     let mut pairs = Vec::new();
     for word in line.split(|&b| b == b' ').filter(|word| !word.is_empty()) {
         let Some(equals) = word.iter().position(|&b| b == b'=') else {
-            return wrong(format!("{} in the opening line {} has no '='", quote(word), quote(line)));
+            return wrong(format!("{} in the line {} has no '='", quote(word), quote(line)));
         };
         check_key(&word[..equals])?;
         pairs.push((text(&word[..equals])?, text(&word[equals + 1..])?));

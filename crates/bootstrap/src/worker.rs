@@ -115,12 +115,12 @@ mod tests {
     fn calls_come_in_order_and_a_stuck_one_is_given_up() {
         let worker = Worker::start().expect("a thread");
         let limit = Some(Duration::from_secs(20));
-        let numbers: Vec<_> = (0..3).map(|i| worker.call("count", limit, move || i).expect("an answer")).collect();
+        let numbers: Vec<_> =
+            (0..3).map(|i| worker.call("count", limit, move || i).expect("an answer")).collect();
         assert_eq!(numbers, [0, 1, 2]);
         let (release, stuck) = mpsc::channel::<()>();
         let begun = Instant::now();
-        let given_up =
-            worker.call("hang", Some(Duration::from_millis(100)), move || stuck.recv().is_err());
+        let given_up = worker.call("hang", Some(Duration::from_millis(100)), move || stuck.recv().is_err());
         assert!(begun.elapsed() >= Duration::from_millis(100));
         let text = given_up.expect_err("stuck").to_string();
         assert_eq!(text, "hang: nothing came for 0 s (GASWORKS_BOOTSTRAP_TIMEOUT)");

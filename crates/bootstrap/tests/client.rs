@@ -1,25 +1,20 @@
-//! The client of PMI on a wire against the real server's state machine, and against servers that are broken or hostile.
+//! The client of PMI-2 against the real server's state machine, and against servers that are broken or hostile.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gasworks_bootstrap::server::{Output, Server};
-use gasworks_bootstrap::{Bootstrap, BootstrapError, Dialect, Launched, Start, Stream, Way, Wire};
+use gasworks_bootstrap::{Bootstrap, Dialect, Launched, Start, Stream, Way, Wire};
+use script::{Rank, message, script};
+
+mod script;
 
 const HELLO: &[u8] = b"cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n";
 
 fn start(socket: UnixStream, rank: u32, timeout: Duration) -> Start {
-    let stream = Stream::Descriptor(socket.into());
-    Start { way: Way::Wire(Wire { stream, rank, size: None, job: None, dialect: None }), timeout }
-}
-
-fn message(text: &str) -> Vec<u8> {
-    format!("{:>6}{text}", text.len()).into_bytes()
-}
-
-fn script(parts: &[&[u8]]) -> Vec<u8> {
-    parts.concat()
+    let (stream, dialect) = (Stream::Descriptor(socket.into()), Some(Dialect::Pmi2));
+    Start { way: Way::Wire(Wire { stream, rank, size: None, job: None, dialect }), timeout }
 }
 
 /// Serves `size` ranks until all have closed their connections.
@@ -81,29 +76,12 @@ fn ranks_exchange_values_of_all_lengths() {
     });
 }
 
-/// Joins with a server that says `bytes` and then closes, or stays silent; gives the error of the first call that fails.
 fn meet(bytes: &[u8], close: bool) -> String {
-    let (mut ours, theirs) = UnixStream::pair().expect("a pair");
-    ours.write_all(bytes).expect("sent");
-    if close {
-        // Only this direction: what the client says must not meet a reset.
-        ours.shutdown(std::net::Shutdown::Write).expect("shut");
-    }
-    let begun = Instant::now();
-    let outcome = (|| {
-        let client = Launched::join(start(theirs, 1, Duration::from_millis(200)))?;
-        client.put("key", b"bytes")?;
-        client.fence()?;
-        client.get(0, "key")?;
-        client.finalize()
-    })();
-    drop(ours);
-    assert!(begun.elapsed() < Duration::from_secs(20), "every wait is bounded");
-    match outcome {
-        Ok(()) => "all well".to_owned(),
-        Err(e @ BootstrapError::TimedOut { .. }) => format!("timed out: {e}"),
-        Err(e) => e.to_string(),
-    }
+    one().meet(bytes, close).outcome
+}
+
+fn one() -> Rank {
+    Rank { job: Some("j"), ..Rank::speaking(Dialect::Pmi2) }
 }
 
 #[test]
@@ -115,7 +93,13 @@ fn every_bad_server_ends_in_one_clear_error() {
     let end = message("cmd=finalize-response;rc=0;");
     let up_to_get = script(&[HELLO, &joined, &job, &put, &fence]);
     let whole = script(&[&up_to_get, &value, &end]);
-    assert_eq!(meet(&whole, true), "all well");
+    let met = one().meet(&whole, true);
+    assert_eq!(met.outcome, "all well");
+    assert!(
+        met.said.ends_with("    38cmd=kvs-get;jobid=j;srcid=0;key=key-0;    13cmd=finalize;"),
+        "{}",
+        met.said
+    );
 
     // A conversation that is cut anywhere is an error that says where, and one that stops there is a time-out.
     for cut in 0..whole.len() {
@@ -140,12 +124,8 @@ fn every_bad_server_ends_in_one_clear_error() {
         ),
         (vec![b'x'; 2000], "does not end within 1024 bytes"),
         (
-            b"cmd=response_to_init rc=-1 pmi_version=3 pmi_subversion=1\n".to_vec(),
-            "rc=-1 and version 3 to PMI version 2: ask it for PMI-2 (for srun",
-        ),
-        (
-            b"cmd=response_to_init rc=0 pmi_version=1\ncmd=response_to_init rc=-1 pmi_version=1\n".to_vec(),
-            "rc=-1 and version 1 to PMI version 1",
+            b"cmd=response_to_init rc=-1 pmi_version=1 pmi_subversion=1\n".to_vec(),
+            "rc=-1 and version 1 to PMI version 2: GASWORKS_BOOTSTRAP asks for it",
         ),
         (b"cmd=barrier_out\n".to_vec(), "\"barrier_out\" came where response_to_init belongs"),
         (b"cmd=response_to_init rc=zero pmi_version=2\n".to_vec(), "rc=\"zero\" is no whole number"),

@@ -75,7 +75,11 @@ fn compute(finish: bool) {
 
 fn me(action: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("a path"));
-    command.arg(action).env_remove("PMI_FD").env_remove("PMI_SIZE");
+    command.arg(action);
+    for variable in gasworks_bootstrap::SETTINGS.iter().flat_map(|row| row.aliases.iter().chain([&row.name]))
+    {
+        command.env_remove(variable);
+    }
     command
 }
 
@@ -207,8 +211,8 @@ fn a_job_of_several_is_not_many_jobs_of_one() {
     assert_eq!(said("PMI_SIZE", "1"), "rank 0 of 1\n");
     assert_eq!(
         said("PMI_SIZE", "2"),
-        "join the job: PMI_SIZE=2 says there are other ranks, but no launcher has left a way in (PMI_FD, PMI_PORT): \
-         unset PMI_SIZE to run alone / no source\n"
+        "join the job: PMI_SIZE=2 says there are other ranks, but no launcher has left a way in (PMI_FD, PMI_PORT, \
+         ALPS_APP_PE, PMIX_NAMESPACE): unset PMI_SIZE to run alone / no source\n"
     );
     // The system's cause is told once.
     let refused = said("PMI_FD", "0");

@@ -89,9 +89,7 @@ impl Api {
     pub(super) fn init(&self) -> Result<(c_int, c_int), Status> {
         let (mut spawned, mut size, mut rank, mut program) = (0, 0, 0, 0);
         // SAFETY: C1 and C2.
-        let done = unsafe {
-            (self.init)(&raw mut spawned, &raw mut size, &raw mut rank, &raw mut program)
-        };
+        let done = unsafe { (self.init)(&raw mut spawned, &raw mut size, &raw mut rank, &raw mut program) };
         checked(done)?;
         Ok((rank, size))
     }

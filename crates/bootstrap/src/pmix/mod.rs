@@ -67,9 +67,9 @@ impl Pmix {
         let (api, nspace, wanted) = (self.api, self.nspace.clone(), key.to_owned());
         // The library keeps its own time, and is expected to be the first to give up.
         let patience = Some(self.timeout + Duration::from_secs(1));
-        self.worker
-            .call(during, patience, move || api.get(&nspace, rank, &wanted, limit))?
-            .map_err(|status| refused(&self.api, during, &format!("the key {}", key.to_string_lossy()), status))
+        self.worker.call(during, patience, move || api.get(&nspace, rank, &wanted, limit))?.map_err(
+            |status| refused(&self.api, during, &format!("the key {}", key.to_string_lossy()), status),
+        )
     }
 }
 

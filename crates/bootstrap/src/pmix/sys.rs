@@ -168,7 +168,8 @@ impl Api {
         limit: Option<Duration>,
     ) -> Result<Got, Status> {
         let proc = Proc::new(nspace, rank);
-        let directives = [limit.map_or_else(|| Info::flag(abi::OPTIONAL), |limit| Info::seconds(abi::TIMEOUT, limit))];
+        let directives =
+            [limit.map_or_else(|| Info::flag(abi::OPTIONAL), |limit| Info::seconds(abi::TIMEOUT, limit))];
         let mut value: *mut Value = ptr::null_mut();
         let (of, how) = (&raw const proc, directives.as_ptr());
         // SAFETY: P1 and P2.

@@ -71,7 +71,11 @@ fn hold(rank: &dyn Bootstrap, name: &str, wait: impl Fn() -> Result<(), Bootstra
     let read = |bytes: &[u8]| bytes.try_into().map(u128::from_le_bytes).unwrap_or(0);
     let last = times.iter().map(|both| read(&both[..16])).max().unwrap_or(0);
     let first = times.iter().map(|both| read(&both[16..])).min().unwrap_or(0);
-    ensure!(first + LATE.as_nanos() / 2 > last, "a rank left the {name} {} ns before the last came", last - first);
+    ensure!(
+        first + LATE.as_nanos() / 2 > last,
+        "a rank left the {name} {} ns before the last came",
+        last - first
+    );
     Ok(())
 }
 

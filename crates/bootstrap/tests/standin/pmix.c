@@ -1,0 +1,81 @@
+/* Stands in for libpmix.so.2 in a job of one rank, for what no real one does on demand: STANDIN_FAULT names what goes
+ * wrong. The types are those that tests/standin/layout.c checks. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct proc { char nspace[256]; uint32_t rank; };
+struct value { uint16_t type; union { uint32_t number; char *text; uint64_t all[3]; } data; };
+
+static char keys[256][512];
+static char *texts[256];
+static int count;
+
+static int is(const char *value) {
+    const char *text = getenv("STANDIN_FAULT");
+    return text && strcmp(text, value) == 0;
+}
+
+int PMIx_Init(struct proc *me, void *info, size_t infos) {
+    (void)info, (void)infos;
+    if (is("init-hangs")) sleep(600);
+    if (is("init-refused")) return -25;
+    memset(me, 0, sizeof *me);
+    snprintf(me->nspace, sizeof me->nspace, "standin-%d", (int)getpid());
+    return 0;
+}
+
+int PMIx_Finalize(const void *info, size_t infos) {
+    (void)info, (void)infos;
+    if (is("finalize-hangs")) sleep(600);
+    puts("finalized");
+    fflush(stdout);
+    return 0;
+}
+
+int PMIx_Abort(int status, const char *text, void *procs, size_t count) {
+    (void)procs, (void)count;
+    printf("aborted with %d: %s\n", status, text);
+    fflush(stdout);
+    if (is("abort-hangs")) sleep(600);
+    return 0;
+}
+
+int PMIx_Put(uint8_t scope, const char *key, struct value *value) {
+    if (is("put-refused") || scope != 3 || value->type != 3 || count == 256) return -27;
+    strcpy(keys[count], key);
+    texts[count++] = strdup(value->data.text);
+    return 0;
+}
+
+int PMIx_Commit(void) { return 0; }
+
+int PMIx_Fence(const void *procs, size_t count, const void *info, size_t infos) {
+    (void)procs, (void)count, (void)info, (void)infos;
+    if (is("fence-hangs")) sleep(600);
+    return is("fence-refused") ? -61 : 0;
+}
+
+int PMIx_Get(const struct proc *proc, const char *key, const void *info, size_t infos, struct value **out) {
+    (void)proc, (void)info, (void)infos;
+    struct value *value = calloc(1, sizeof *value);
+    *out = value;
+    if (strcmp(key, "pmix.job.size") == 0) {
+        value->type = is("size-is-text") ? 3 : 14;
+        if (value->type == 14) value->data.number = is("size-is-0") ? 0 : 1;
+        return 0;
+    }
+    for (int i = 0; i < count; i++)
+        if (strcmp(keys[i], key) == 0) {
+            value->type = is("get-another-kind") ? 27 : 3;
+            value->data.text = strdup(is("get-damaged") ? "(null)" : texts[i]);
+            return is("get-nothing") ? (*out = NULL, 0) : 0;
+        }
+    free(value);
+    *out = NULL;
+    return -46;
+}
+
+const char *PMIx_Error_string(int status) { return status == -61 ? "LOST-CONNECTION" : "REFUSED"; }
