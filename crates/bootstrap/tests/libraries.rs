@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use gasworks_bootstrap::{BootstrapError, connect};
+use gasworks_bootstrap::{BootstrapError, Takeover, connect, connect_with};
 
 #[path = "../src/pmix/abi.rs"]
 mod abi;
@@ -18,14 +18,16 @@ fn main() -> ExitCode {
             Ok(line) => println!("{line}"),
             Err(e) => println!("error: {e}"),
         },
+        Some("take-over") => take_over(),
         Some("abort") => connect().expect("joined").abort(42, "no more; really"),
         _ => {
-            let tests: [(&str, fn(&Path) -> Outcome); 6] = [
+            let tests: [(&str, fn(&Path) -> Outcome); 7] = [
                 ("the_declarations_of_pmix_are_those_of_its_headers", declarations),
                 ("a_job_over_crays_libraries", cray),
                 ("every_fault_of_crays_libraries_is_one_error", cray_faults),
                 ("libraries_that_lack_something_are_named", lacking),
                 ("every_fault_of_pmix_is_one_error", pmix_faults),
+                ("a_job_taken_over_is_this_processs_from_then_on", taken_over),
                 ("what_is_asked_for_must_be_there", wishes),
             ];
             for (name, test) in tests {
@@ -77,6 +79,25 @@ fn take_part() -> Result<String, BootstrapError> {
         rank.finalize()?;
     }
     Ok(line)
+}
+
+/// A program that is in a job already, as the only rank.
+fn take_over() {
+    let takeover = Takeover {
+        rank: 0,
+        size: 1,
+        all_gather: Box::new(|mine, all| {
+            all.copy_from_slice(mine);
+            Ok(())
+        }),
+        barrier: Box::new(|| Ok(())),
+        abort: Box::new(|code, why| println!("the program's own abort: {code}, {why}")),
+    };
+    let first = connect_with(takeover).expect("joined");
+    first.finalize().expect("ended");
+    let next = connect().expect("joined");
+    println!("rank {} of {}: {}", next.rank(), next.size(), next.job() == format!("{}.1", first.job()));
+    next.abort(42, "no more");
 }
 
 /// Compiles a file of `tests/standin`.
@@ -277,6 +298,17 @@ fn pmix_faults(dir: &Path) -> Outcome {
         assert!(text.contains("aborted with 42: no more, really\n"), "{text}");
         assert!(text.contains("gasworks: rank 0: no more, really\n"), "{text}");
     }
+    Outcome::Passed
+}
+
+fn taken_over(dir: &Path) -> Outcome {
+    // Whatever there is besides: what the program says comes first.
+    let output = rank(dir, "take-over", &[("PMI_SIZE", "4"), ("PMI_FD", "77")]).output().expect("started");
+    assert_eq!(
+        said(&output),
+        "rank 0 of 1: true\nthe program's own abort: 42, no more\ngasworks: rank 0: no more\n"
+    );
+    assert_eq!(output.status.code(), Some(42));
     Outcome::Passed
 }
 

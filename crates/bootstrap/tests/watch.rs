@@ -90,6 +90,7 @@ fn full() -> Stdio {
 /// A job whose launcher is this test: it answers what it is asked, and leaves the ranks alone.
 struct Job {
     server: Server,
+    name: String,
 }
 
 /// A rank of it, and the connection to it.
@@ -101,7 +102,8 @@ struct Rank {
 
 impl Job {
     fn new(ranks: u32, name: &str) -> Self {
-        Self { server: Server::new(ranks, &format!("watched-{name}-{}", std::process::id())) }
+        let name = format!("watched-{name}-{}", std::process::id());
+        Self { server: Server::new(ranks, &name), name }
     }
 
     /// Starts a rank that waits for an answer.
@@ -111,6 +113,7 @@ impl Job {
         let process = me(action)
             .env("PMI_FD", theirs.as_raw_fd().to_string())
             .env("PMI_RANK", number.to_string())
+            .env("PMI_JOBID", &self.name)
             .env("GASNET_EXITTIMEOUT", "3")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
