@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use gasworks_os::eventfd::EventFd;
-use gasworks_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use gasworks_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use parking_lot::Mutex;
@@ -39,6 +39,17 @@ pub(crate) struct Core {
     /// Events delivered since the system was last asked.
     unlooked: AtomicUsize,
     destroyed: AtomicBool,
+    waits: AtomicU64,
+    changes: AtomicU64,
+}
+
+/// What a set has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls by which threads waited for changes, or looked for them.
+    pub waits: u64,
+    /// Changes of descriptors that these calls told of, the bell included. Idle descriptors make none.
+    pub changes: u64,
 }
 
 /// What waits in the queue of a set.
@@ -94,6 +105,8 @@ impl Core {
             timers: Mutex::default(),
             unlooked: AtomicUsize::new(0),
             destroyed: AtomicBool::new(false),
+            waits: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
         })
     }
 
@@ -115,6 +128,10 @@ impl Core {
         if !self.timers.lock().is_empty() {
             self.rouse();
         }
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        Counts { waits: self.waits.load(Ordering::Relaxed), changes: self.changes.load(Ordering::Relaxed) }
     }
 
     /// Whether the system has not been asked for long.
@@ -237,6 +254,8 @@ impl Core {
             }
         };
         let changes = &batch[..n];
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        self.changes.fetch_add(n as u64, Ordering::Relaxed);
         let bell = changes.iter().any(|change| change.data() == BELL);
         match (asleep, bell) {
             (true, _) => self.queue.woke(bell),

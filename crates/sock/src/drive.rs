@@ -54,12 +54,16 @@ pub(crate) fn note(
             Outcome::Blocked
         }
         Err(e) => {
-            let error = shared.error(state, Class::of_transfer(e), operation).errno(e);
-            // What came before the connection broke can still be read, until a read says that it is broken.
-            if direction == Direction::Read {
-                state.read.end = Some(error.clone());
+            let class = Class::of_transfer(e);
+            let error = shared.error(state, class, operation).errno(e);
+            // Want of memory, or a call that this descriptor does not take, is no end of the connection.
+            if matches!(class, Class::ConnClosed | Class::ConnFailed) {
+                // What came before the connection broke can still be read, until a read says that it is broken.
+                if direction == Direction::Read {
+                    state.read.end = Some(error.clone());
+                }
+                state.write.end.get_or_insert_with(|| error.clone());
             }
-            state.write.end.get_or_insert_with(|| error.clone());
             Outcome::Ended(error)
         }
     }

@@ -53,6 +53,7 @@ mod sys;
 mod table;
 
 pub use address::Address;
+pub use core::Counts;
 pub use error::{Class, Error};
 pub use event::{Buffers, Event, Op, SetId, SockId};
 pub use host::HostDescription;

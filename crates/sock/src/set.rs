@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::sys::epoll::EpollEvent;
 
 use crate::address::{self, Address};
 use crate::connect::{self, Connecting};
-use crate::core::{Core, Item, Sink, Wait, interest};
+use crate::core::{Core, Counts, Item, Sink, Wait, interest};
 use crate::host::HostDescription;
 use crate::listen::{self, Listening};
 use crate::queue::Next;
@@ -60,6 +61,11 @@ impl Set {
         self.0.table.lock().is_empty()
     }
 
+    /// How much the set has asked of the system so far.
+    pub fn counts(&self) -> Counts {
+        self.0.counts()
+    }
+
     fn live(&self, operation: &'static str) -> Result<(), Error> {
         if self.0.destroyed() { Err(self.0.error(Class::BadSet, operation)) } else { Ok(()) }
     }
@@ -96,11 +102,19 @@ impl Set {
         let _span = tracing::trace_span!("sock_native_to_sock").entered();
         self.live(OPERATION)?;
         let fd = fd.into();
-        let native = sys::set_cloexec(fd.as_fd())
-            .and_then(|()| sys::set_nonblocking(fd.as_fd()))
-            .and_then(|flags| Native::of(fd, flags))
-            .map_err(|e| self.0.error(Class::BadNativeFd, OPERATION).errno(e))?;
-        self.insert(OPERATION, user, State::new(Life::Open, Some(native)))
+        let bad = |e| self.0.error(Class::BadNativeFd, OPERATION).errno(e);
+        let flags =
+            sys::set_cloexec(fd.as_fd()).and_then(|()| sys::set_nonblocking(fd.as_fd())).map_err(bad)?;
+        let native = Native::of(fd, flags).map_err(bad)?;
+        let mut state = State::new(Life::Open, Some(native));
+        let one_way =
+            |way| self.0.error(Class::BadSock, OPERATION).cause(format!("it is open for {way} only"));
+        match flags & OFlag::O_ACCMODE {
+            OFlag::O_RDONLY => state.write.end = Some(one_way("reading")),
+            OFlag::O_WRONLY => state.read.end = Some(one_way("writing")),
+            _ => {}
+        }
+        self.insert(OPERATION, user, state)
     }
 
     /// Watches a descriptor whose mode is not ours to change, such as an inherited standard input, or which is no stream of

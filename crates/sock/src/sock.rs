@@ -200,7 +200,7 @@ impl Shared {
             return Err(error.cause("an operation in this direction is posted; wait for its event"));
         }
         match &state.side(direction).end {
-            Some(end) => Err(end.again(operation)),
+            Some(end) => Err(end.again(operation).sock(self.id)),
             None => Ok(()),
         }
     }
@@ -228,6 +228,19 @@ impl Sock {
     /// The word that its events carry.
     pub fn user(&self) -> u64 {
         self.0.user()
+    }
+
+    /// Lends the descriptor, for what the engine does not do: names of the ends, credentials, options of its own. Not to
+    /// transfer bytes, close it, or change whether it blocks.
+    ///
+    /// # Errors
+    /// `BadSock` if there is none: the sock is being connected, or closed.
+    pub fn with_fd<R>(&self, f: impl FnOnce(BorrowedFd<'_>) -> R) -> Result<R, Error> {
+        let state = self.0.state.lock();
+        match &state.native {
+            Some(native) => Ok(f(native.as_fd())),
+            None => Err(self.0.error(&state, Class::BadSock, "lend the descriptor").cause("there is none")),
+        }
     }
 
     /// Reads what is there now (`MPIDU_Sock_read`); 0: nothing is.

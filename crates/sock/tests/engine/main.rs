@@ -1,0 +1,9 @@
+//! The socket engine as its users meet it.
+#![allow(clippy::disallowed_methods)] // a case that runs inside a namespace is told so through the environment
+
+mod common;
+mod events;
+mod faults;
+mod namespaces;
+mod states;
+mod threads;
