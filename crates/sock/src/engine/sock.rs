@@ -12,11 +12,12 @@ use nix::errno::Errno;
 use nix::poll::PollFlags;
 use parking_lot::Mutex;
 
-use crate::connect::Connecting;
-use crate::core::{Core, Item, Sink};
-use crate::listen::Listening;
-use crate::memory::{MOST_PARTS, Memory};
-use crate::{Class, Error, Event, Op, SetId, SockId, drive, sys};
+use super::connect::Connecting;
+use super::core::{Core, Item, Sink};
+use super::listen::Listening;
+use super::memory::{MOST_PARTS, Memory};
+use super::{drive, sys};
+use crate::{Class, Error, Event, Op, SetId, SockId};
 
 /// Called on a thread that waits, each time that a part of a posted operation was transferred and it is not done yet: with
 /// the bytes of that part and the sock's user word.
@@ -566,7 +567,7 @@ impl Shared {
         if let Some(native) = state.native.take() {
             core.forget(native.fd.as_fd(), native.pollable);
             match core.options.reset && native.tcp {
-                true => crate::address::reset(native.fd),
+                true => super::address::reset(native.fd),
                 false => drop(native.fd),
             }
         }
@@ -583,7 +584,7 @@ impl Native {
         let stream = socket && getsockopt(&fd, sockopt::SockType)? == SockType::Stream;
         // A pipe of packets gives one at a time.
         let pipe = kind == SFlag::S_IFIFO && !flags.contains(nix::fcntl::OFlag::O_DIRECT);
-        let tcp = stream && matches!(crate::address::peer_of(&fd), Ok(Some(_)));
+        let tcp = stream && matches!(super::address::peer_of(&fd), Ok(Some(_)));
         Ok(Self { fd, socket, tcp, exact: stream || pipe, pollable: true })
     }
 

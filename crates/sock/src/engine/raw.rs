@@ -6,7 +6,7 @@
 //!     event that ends the operation was delivered. That is the contract of the functions that take it.
 //! R2. The engine makes references to it only while it transfers bytes, under the lock of the sock, one direction each.
 
-use crate::memory::Memory;
+use super::memory::Memory;
 use crate::{Error, Progress, Sock};
 
 /// Memory of the caller.
@@ -57,7 +57,7 @@ pub fn post_read(
     max: usize,
     progress: Option<Progress>,
 ) -> Result<(), Error> {
-    sock.post_transfer(crate::sock::Direction::Read, Memory::Lent(parts), min, max, progress)
+    sock.post_transfer(super::sock::Direction::Read, Memory::Lent(parts), min, max, progress)
 }
 
 /// [`Sock::post_writev`] from lent memory.
@@ -68,5 +68,5 @@ pub fn post_write(
     max: usize,
     progress: Option<Progress>,
 ) -> Result<(), Error> {
-    sock.post_transfer(crate::sock::Direction::Write, Memory::Lent(parts), min, max, progress)
+    sock.post_transfer(super::sock::Direction::Write, Memory::Lent(parts), min, max, progress)
 }

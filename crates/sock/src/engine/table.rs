@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use super::sock::Shared;
 use crate::SockId;
-use crate::sock::Shared;
 
 /// Places that are used again, each time with the next generation, so that a number is never given twice.
 #[derive(Default)]
 pub(crate) struct Table {
     places: Vec<Place>,
     free: Vec<u32>,
+    used: usize,
 }
 
 struct Place {
@@ -27,6 +28,7 @@ impl Table {
         place.generation += 1;
         let sock = make(SockId(u64::from(place.generation) << 32 | u64::from(index)));
         place.sock = Some(Arc::clone(&sock));
+        self.used += 1;
         sock
     }
 
@@ -38,18 +40,18 @@ impl Table {
     pub(crate) fn remove(&mut self, id: SockId) {
         let index = id.0 as u32;
         let Some(place) = self.places.get_mut(index as usize) else { return };
+        if place.sock.take().is_none() {
+            return;
+        }
+        self.used -= 1;
         // A place whose generations are used up is not used again.
-        if place.sock.take().is_some() && place.generation < u32::MAX {
+        if place.generation < u32::MAX {
             self.free.push(index);
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.socks().count()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.socks().next().is_none()
+        self.used
     }
 
     pub(crate) fn socks(&self) -> impl Iterator<Item = &Arc<Shared>> {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 
-use crate::core::{Core, Item, Sink};
-use crate::sock::{Life, Shared, State};
-use crate::{Class, Error, Op, address, sys};
+use super::core::{Core, Item, Sink};
+use super::sock::{Life, Shared, State};
+use super::{address, sys};
+use crate::{Class, Error, Op};
 
 #[derive(Default)]
 pub(crate) struct Listening {
@@ -69,7 +70,7 @@ pub(crate) fn accept(listener: &Arc<Shared>) -> Result<(OwnedFd, bool), Error> {
 
 impl Listening {
     /// Turns away all that still wait; how many there were.
-    pub(crate) fn turn_away(self, native: &crate::sock::Native) -> usize {
+    pub(crate) fn turn_away(self, native: &super::sock::Native) -> usize {
         let mut turned = 0;
         let rest = std::iter::from_fn(|| sys::accept(native.fd.as_fd()).ok());
         for fd in self.ahead.into_iter().chain(rest) {

@@ -6,9 +6,10 @@ use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 use parking_lot::MutexGuard;
 
-use crate::core::{Core, Sink};
-use crate::sock::{Direction, Life, Posted, Shared, Slot, State};
-use crate::{Class, Error, connect, listen};
+use super::core::{Core, Sink};
+use super::sock::{Direction, Life, Posted, Shared, Slot, State};
+use super::{connect, listen};
+use crate::{Class, Error};
 
 pub(crate) fn name(direction: Direction) -> &'static str {
     match direction {

@@ -14,7 +14,8 @@ use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::SockaddrStorage;
 
-use crate::{Address, Class, Error, settings};
+use super::settings;
+use crate::{Address, Class, Error};
 
 /// The most bytes of a description.
 pub const MOST_BYTES: usize = 4096;

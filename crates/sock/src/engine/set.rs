@@ -8,14 +8,15 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::epoll::EpollEvent;
 
-use crate::address::{self, Address};
-use crate::connect::{self, Connecting};
-use crate::core::{Core, Counts, Item, Sink, Wait, interest};
-use crate::host::HostDescription;
-use crate::listen::{self, Listening};
+use super::address::{self, Address};
+use super::connect::{self, Connecting};
+use super::core::{Core, Counts, Item, Sink, Wait, interest};
+use super::host::HostDescription;
+use super::listen::{self, Listening};
+use super::sock::{Life, Native, Shared, State};
+use super::sys;
 use crate::queue::Next;
-use crate::sock::{Life, Native, Shared, State};
-use crate::{Buffers, Class, Error, Event, Op, Options, SetId, Sock, SockId, sys};
+use crate::{Buffers, Class, Error, Event, Op, Options, SetId, Sock, SockId};
 
 /// A set of socks (`MPIDU_Sock_set_t`). Clones are the same set. Any number of threads may use it, and wait for it.
 #[derive(Clone)]
@@ -58,7 +59,7 @@ impl Set {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.table.lock().is_empty()
+        self.len() == 0
     }
 
     /// How much the set has asked of the system so far.
@@ -283,7 +284,11 @@ impl Set {
 
     /// Closes all socks, throws away all events, and destroys the set.
     pub fn destroy_now(&self) -> Result<(), Error> {
-        while self.close_open().is_some() {}
+        let socks: Vec<_> = self.0.table.lock().socks().cloned().collect();
+        for shared in socks {
+            // One that is being closed already is as good.
+            let _ = Sock(shared).post_close();
+        }
         // Others may wait and take events, so the end is not told to this thread.
         const LOOK_AGAIN: Duration = Duration::from_millis(5);
         while !self.is_empty() {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
-use crate::address::{Address, Failure, Standing, connect, standing};
-use crate::core::{Core, Item, Sink};
-use crate::sock::{Life, Native, Shared, State};
+use super::address::{Address, Failure, Standing, connect, standing};
+use super::core::{Core, Item, Sink};
+use super::sock::{Life, Native, Shared, State};
 use crate::{Class, Error, Op};
 
 /// How long to wait before a Unix listener whose queue is full is asked again: it does not tell when there is room.

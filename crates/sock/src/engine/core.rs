@@ -15,10 +15,11 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use parking_lot::Mutex;
 
+use super::sock::{Life, Shared, State};
+use super::table::Table;
+use super::{connect, drive};
 use crate::queue::Queue;
-use crate::sock::{Life, Shared, State};
-use crate::table::Table;
-use crate::{Class, Error, Event, Op, Options, SetId, SockId, connect, drive};
+use crate::{Class, Error, Event, Op, Options, SetId, SockId};
 
 /// The token of the bell; no sock has generation 0.
 const BELL: u64 = 0;

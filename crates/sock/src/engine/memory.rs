@@ -3,9 +3,9 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
 
+use super::raw::Lent;
+use super::sys;
 use crate::Buffers;
-use crate::raw::Lent;
-use crate::sys;
 
 /// The most parts of a vectored operation (the system's own limit).
 pub const MOST_PARTS: usize = 1024;
