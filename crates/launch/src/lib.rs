@@ -10,10 +10,12 @@
 
 #[allow(unsafe_code)]
 mod guardian;
+mod hosts;
 mod inspect;
 mod job;
 mod observe;
 pub mod options;
+mod remote;
 pub mod report;
 #[allow(unsafe_code)]
 mod spawn;
@@ -60,6 +62,15 @@ pub fn main() -> ExitCode {
     }
     if let Some(job) = &options.inspect {
         return match inspect::ask::ask(job) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => {
+                gasworks_os::say(&format!("gasrun: {e:#}"));
+                ExitCode::FAILURE
+            }
+        };
+    }
+    if options.agent {
+        return match remote::agent::run() {
             Ok(()) => ExitCode::SUCCESS,
             Err(e) => {
                 gasworks_os::say(&format!("gasrun: {e:#}"));

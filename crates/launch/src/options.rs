@@ -24,8 +24,8 @@ When one rank fails, the others get SIGTERM, and SIGKILL two seconds later. SIGH
 and SIGUSR2 are passed on to all ranks. Ranks that have not ended 10 seconds (GASWORKS_EXIT_TIMEOUT) after one of those
 that end a program get SIGKILL; a second one kills them at once.";
 
-/// Starts the ranks of a job on this machine.
-#[derive(Parser, Clone, Debug)]
+/// Starts the ranks of a job, on this machine or on several hosts.
+#[derive(Parser, Clone, Debug, Default)]
 #[command(name = "gasrun", version, after_help = AFTER)]
 pub struct Options {
     /// How many ranks to start.
@@ -53,6 +53,40 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
+    /// Run on these hosts; so many ranks on each before the next gets some: `a,b:2,c`.
+    #[arg(long, value_name = "LIST")]
+    pub hosts: Option<String>,
+
+    /// The same from a file, a host on each line: `a`, `b:2` or `b slots=2`.
+    #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
+    pub hostfile: Option<PathBuf>,
+
+    /// How many ranks in a row go to a host that does not say so itself [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub ppn: Option<u32>,
+
+    /// The command that starts something on another host, called as CMD HOST COMMAND [default: ssh].
+    #[arg(long, value_name = "CMD")]
+    pub rsh: Option<String>,
+
+    /// Give the ranks this variable of the environment too, as it is or with this value. (Those whose names begin with
+    /// GASWORKS_ or GASNET_ they have anyway.)
+    #[arg(short = 'x', long = "export", value_name = "NAME[=VALUE]")]
+    pub export: Vec<String>,
+
+    /// End the job when a rank ends without finalize, whatever its code, and kill the others at once, as strict launchers
+    /// do.
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Print the command that PMIRUN_CMD makes of this job, and do not start it.
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Be the part of a job on one host: for gasrun itself, which starts this on other hosts.
+    #[arg(long, hide = true)]
+    pub agent: bool,
+
     /// Give ranks PMI_PORT, a port of 127.0.0.1 that they connect to, instead of the descriptor PMI_FD.
     #[arg(long)]
     pub pmi_port: bool,
@@ -71,7 +105,7 @@ pub struct Options {
     pub verbose: bool,
 
     /// The program that each rank runs, and its arguments.
-    #[arg(value_name = "PROGRAM", required_unless_present_any = ["env", "inspect"], trailing_var_arg = true)]
+    #[arg(value_name = "PROGRAM", required_unless_present_any = ["env", "inspect", "agent"], trailing_var_arg = true)]
     pub program: Vec<OsString>,
 }
 

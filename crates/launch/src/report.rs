@@ -5,7 +5,7 @@ use std::io::Write;
 use gasworks_os::settings::{Kind, LEAST_SECONDS, MOST_SECONDS, Setting};
 
 /// The rows of this crate.
-pub const SETTINGS: &[Setting] = &[VERBOSE, EXIT_TIMEOUT, TRACE_EVENTS];
+pub const SETTINGS: &[Setting] = &[VERBOSE, EXIT_TIMEOUT, TRACE_EVENTS, RSH, LOST_AFTER, PMIRUN];
 
 pub(crate) const VERBOSE: Setting = Setting {
     name: "GASWORKS_SPAWN_VERBOSE",
@@ -34,6 +34,36 @@ pub(crate) const TRACE_EVENTS: Setting = Setting {
     default: "131072",
     unit: "events",
     meaning: "how many events gasrun --trace keeps of each rank, 48 bytes each: the last ones",
+    reader: "gasrun",
+};
+
+pub(crate) const RSH: Setting = Setting {
+    name: "GASWORKS_RSH",
+    aliases: &["GASNET_SSH_CMD"],
+    kind: Kind::Text,
+    default: "ssh",
+    unit: "",
+    meaning: "the command with which gasrun --hosts starts its agents, called as CMD HOST COMMAND; --rsh comes first",
+    reader: "gasrun",
+};
+
+pub(crate) const LOST_AFTER: Setting = Setting {
+    name: "GASWORKS_LOST_AFTER",
+    aliases: &[],
+    kind: Kind::Seconds,
+    default: "1",
+    unit: "s",
+    meaning: "after how much silence gasrun takes a host of a job for lost, and ends the job; hosts say something every 0.2 s",
+    reader: "gasrun",
+};
+
+pub(crate) const PMIRUN: Setting = Setting {
+    name: "PMIRUN_CMD",
+    aliases: &[],
+    kind: Kind::Text,
+    default: "",
+    unit: "",
+    meaning: "another launcher that gasrun starts the job with, such as srun -n %N %C: %N is the number of ranks, %C the program and its arguments, %V is -v if gasrun has it",
     reader: "gasrun",
 };
 

@@ -50,6 +50,8 @@ pub(crate) struct Plan {
     pub(crate) open_files: Option<(rlim_t, rlim_t)>,
     /// Where ranks connect, if they get no descriptor.
     pub(crate) port: Option<String>,
+    /// What is added to the environment.
+    pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
 /// Where a rank records, for the library.
@@ -71,6 +73,14 @@ pub(crate) fn marker(job: &str) -> String {
     format!("PMI_JOBID={job}")
 }
 
+/// Starts the remote command for another host, which gets the signals that this process keeps for itself.
+pub(crate) fn remote(mut command: Command, signal_mask: SigSet) -> io::Result<Child> {
+    let prepare = move || Ok(signal_mask.thread_set_mask()?);
+    // SAFETY: L1 and L2.
+    unsafe { command.pre_exec(prepare) };
+    command.spawn()
+}
+
 /// Starts one rank; gives its process, and this side of its connection unless it is to connect by itself.
 pub(crate) fn rank(
     plan: &Plan,
@@ -82,6 +92,7 @@ pub(crate) fn rank(
     let record = record.map(|file| file.as_fd().try_clone_to_owned()).transpose()?;
     let mut command = Command::new(&plan.program[0]);
     command.args(&plan.program[1..]).process_group(0);
+    command.envs(plan.environment.iter().map(|(name, value)| (name, value)));
     for name in FOREIGN {
         command.env_remove(name);
     }

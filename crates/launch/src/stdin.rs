@@ -24,6 +24,46 @@ pub(crate) fn input() -> Input {
     if foreground { Input::Piped } else { Input::Null }
 }
 
+/// Rank 0's standard input where `gasrun` is on another host.
+#[derive(Debug)]
+pub(crate) struct Piped {
+    pipe: Option<Channel>,
+    /// All has come.
+    ended: bool,
+    /// What has come and was not told to be taken.
+    untold: usize,
+}
+
+impl Piped {
+    pub(crate) fn new(pipe: OwnedFd, set: &Set) -> anyhow::Result<Self> {
+        let pipe = Channel::new(pipe)?;
+        set.add(&pipe, token::RANK0_INPUT, Interest::None)?;
+        Ok(Self { pipe: Some(pipe), ended: false, untold: 0 })
+    }
+
+    /// Takes what has come, nothing meaning the end; gives how much rank 0 has taken in the meantime.
+    pub(crate) fn feed(&mut self, bytes: Option<&[u8]>, set: &Set) -> Result<usize, SockError> {
+        if let Some(bytes) = bytes {
+            self.ended |= bytes.is_empty();
+            self.untold += bytes.len();
+        }
+        let Some(pipe) = &mut self.pipe else { return Ok(std::mem::take(&mut self.untold)) };
+        pipe.post(bytes.unwrap_or_default());
+        let flushed = pipe.flush();
+        let left = pipe.unwritten();
+        if flushed.is_err() || (self.ended && left == 0) {
+            // Rank 0 sees the end of its input; or it does not read any more.
+            set.remove(&*pipe)?;
+            self.pipe = None;
+            return Ok(std::mem::take(&mut self.untold));
+        }
+        set.modify(&*pipe, token::RANK0_INPUT, Interest::new(false, left > 0))?;
+        let taken = self.untold - left;
+        self.untold = left;
+        Ok(taken)
+    }
+}
+
 /// The terminal and the pipe to rank 0.
 #[derive(Debug)]
 pub(crate) struct Terminal {

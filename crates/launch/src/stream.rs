@@ -11,14 +11,19 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 const LONGEST_LINE: usize = 1 << 20;
 /// With more than this waiting for a reader, ranks are not read any more.
 const HIGH: usize = 1 << 20;
+/// How much of a host's output may be on its way to `gasrun`.
+pub(crate) const WINDOW: usize = 1 << 20;
 /// A pipe that is ready for writing takes this much without waiting (`PIPE_BUF`).
 const SURE: usize = 4096;
 
-/// One of this process's own streams: standard output or standard error.
+/// Where output goes: one of this process's own streams, or for an agent's ranks the way up to `gasrun`.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    fd: OwnedFd,
+    /// None for the way up.
+    fd: Option<OwnedFd>,
     token: u64,
+    /// How much more may go up before `gasrun` says that it was passed on.
+    pub(crate) room: usize,
     waiting: Vec<u8>,
     written: usize,
     in_set: bool,
@@ -30,8 +35,38 @@ pub(crate) struct Sink {
 
 impl Sink {
     pub(crate) fn new(fd: impl AsFd, token: u64) -> io::Result<Self> {
-        let fd = fd.as_fd().try_clone_to_owned()?;
-        Ok(Self { fd, token, waiting: Vec::new(), written: 0, in_set: false, broken: false, failure: None })
+        Ok(Self { fd: Some(fd.as_fd().try_clone_to_owned()?), token, ..Self::upward() })
+    }
+
+    /// For an agent.
+    pub(crate) fn upward() -> Self {
+        Self {
+            fd: None,
+            token: 0,
+            room: WINDOW,
+            waiting: Vec::new(),
+            written: 0,
+            in_set: false,
+            broken: false,
+            failure: None,
+        }
+    }
+
+    /// Whole lines that may go up now, or a piece of a line for which there will never be room at once.
+    pub(crate) fn take_upward(&mut self) -> Option<Vec<u8>> {
+        if self.broken {
+            self.waiting.clear();
+        }
+        let may = self.waiting.len().min(self.room);
+        let last = self.waiting[..may].iter().rposition(|&b| b == b'\n').map_or(0, |last| last + 1);
+        let count = if last == 0 && self.room == WINDOW { may } else { last };
+        self.room -= count;
+        (count > 0).then(|| self.waiting.drain(..count).collect())
+    }
+
+    /// Lines that an agent has sent.
+    pub(crate) fn pass_on(&mut self, bytes: &[u8]) {
+        self.waiting.extend_from_slice(bytes);
     }
 
     pub(crate) fn line(&mut self, text: &str) {
@@ -57,13 +92,14 @@ impl Sink {
     /// The descriptor is shared with others and so must stay a blocking one; instead no more is written at once than
     /// is sure to fit.
     pub(crate) fn flush(&mut self, set: &Set) -> Result<(), SockError> {
+        let Some(fd) = &self.fd else { return Ok(()) };
         while self.written < self.waiting.len() && !self.broken {
-            let mut ready = [PollFd::new(self.fd.as_fd(), PollFlags::POLLOUT)];
+            let mut ready = [PollFd::new(fd.as_fd(), PollFlags::POLLOUT)];
             if !matches!(poll(&mut ready, PollTimeout::ZERO), Ok(n) if n > 0) {
                 break;
             }
             let end = self.waiting.len().min(self.written + SURE);
-            match nix::unistd::write(&self.fd, &self.waiting[self.written..end]) {
+            match nix::unistd::write(fd, &self.waiting[self.written..end]) {
                 Ok(n) => self.written += n,
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => break,
@@ -84,8 +120,8 @@ impl Sink {
         if wanted != self.in_set {
             // A plain file is refused by the set, but is always ready, so nothing of it ever waits.
             match wanted {
-                true => set.add(&self.fd, self.token, Interest::Write)?,
-                false => set.remove(&self.fd)?,
+                true => set.add(fd, self.token, Interest::Write)?,
+                false => set.remove(fd)?,
             }
             self.in_set = wanted;
         }

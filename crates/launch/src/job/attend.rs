@@ -4,21 +4,26 @@ use std::time::{Duration, Instant};
 
 use gasworks_bootstrap::server::{Output, Phase};
 use gasworks_os::process::{self, Exit};
+use gasworks_sock::Direction;
 use gasworks_sock::poll::{Event, Filled, Interest};
 use nix::sys::signal::Signal;
 
 use super::entrance::Arrival;
+use super::tree::{Tree, engine};
 use super::{HIGH, Job, token};
 use crate::code;
+use crate::remote::message::Up;
 
 /// How long the first failure waits for the death that may have caused it.
 const HINDSIGHT: Duration = Duration::from_millis(5);
+/// How many events of other nodes are dealt with before ranks are looked after again.
+const MOST_EVENTS: usize = 256;
 
 impl Job {
     /// Serves the ranks until all have ended.
     pub(super) fn attend(&mut self) {
         let mut events = Vec::new();
-        while self.living > 0 {
+        while self.living > 0 || self.tree.as_ref().is_some_and(Tree::is_busy) {
             if let Err(e) = self.turn(&mut events) {
                 // The set itself does not work any more: nothing can be waited for.
                 self.fail(&format!("wait for the ranks: {e}"), Some(code::FAILED), None);
@@ -30,7 +35,10 @@ impl Job {
     fn turn(&mut self, events: &mut Vec<Event>) -> anyhow::Result<()> {
         self.flush()?;
         let timeout = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
-        self.set.wait(timeout, events)?;
+        events.clear();
+        if self.wait(timeout)? {
+            self.set.wait(Some(Duration::ZERO), events)?;
+        }
         // What ranks said comes before the news that they ended.
         for event in events.iter().filter(|event| event.token != token::SIGNALS) {
             match event.token {
@@ -39,6 +47,7 @@ impl Job {
                     if let Some(terminal) = &mut self.terminal {
                         terminal.turn(event.token == token::TERMINAL, &self.set)?;
                     }
+                    self.feed(None)?;
                 }
                 asked @ (token::QUESTIONS | token::ASKED_BY_HAND) => self.inspect(Some(asked))?,
                 visitor @ token::ENTRANCE => self.receive(Some(visitor))?,
@@ -63,8 +72,28 @@ impl Job {
         }
         self.inspect(None)?;
         self.receive(None)?;
+        self.look_at_tree()?;
         self.look_at_the_clock();
         Ok(())
+    }
+
+    /// Waits for whatever comes, and hears what other nodes say; `true`: there is something nearer.
+    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> anyhow::Result<bool> {
+        if !self.near_posted {
+            self.near.post_ready(Direction::Read)?;
+            self.near_posted = true;
+        }
+        let mut timeout = timeout;
+        // Not for ever: others want to be heard too.
+        for _ in 0..MOST_EVENTS {
+            let Some(event) = self.engine.wait(timeout)? else { break };
+            timeout = Some(Duration::ZERO);
+            match event.user {
+                engine::NEAR => self.near_posted = false,
+                _ => self.tree_event(event)?,
+            }
+        }
+        Ok(!self.near_posted)
     }
 
     /// The processes that have ended, the likeliest cause first. A rank that is killed makes its peers fail, and their
@@ -82,7 +111,7 @@ impl Job {
 
     /// Reads what a rank wrote, as long as there is room for it.
     pub(super) fn read(&mut self, rank: u32, kind: u64, enough: usize) -> anyhow::Result<()> {
-        let r = &mut self.ranks[rank as usize];
+        let Some(r) = self.ranks.get_mut(&rank) else { return Ok(()) };
         let (source, sink) = match kind {
             token::OUT => (&mut r.out, &mut self.stdout),
             _ => (&mut r.err, &mut self.stderr),
@@ -96,6 +125,7 @@ impl Job {
 
     /// Writes what waits for readers; stops reading from ranks while a reader is too slow.
     pub(super) fn flush(&mut self) -> anyhow::Result<()> {
+        self.flush_tree();
         self.stdout.flush(&self.set)?;
         if let Some(e) = self.stdout.failure() {
             self.output_lost("standard output", &e);
@@ -109,7 +139,8 @@ impl Job {
         if before == self.reading && !self.stdout.broken && !self.stderr.broken {
             return Ok(());
         }
-        for (rank, r) in (0u64..).zip(&mut self.ranks) {
+        for (&rank, r) in &mut self.ranks {
+            let rank = u64::from(rank);
             // Nobody reads this stream any more: the ranks find out as they would without gasrun.
             if self.stdout.broken {
                 r.out = None;
@@ -142,10 +173,7 @@ impl Job {
                 }
                 Arrival::Stranger { .. } => {}
                 Arrival::Rank { rank, mut channel, answer } => {
-                    let r = &mut self.ranks[rank as usize];
-                    if r.exit.is_some() {
-                        continue;
-                    }
+                    let Some(r) = self.ranks.get_mut(&rank).filter(|r| r.exit.is_none()) else { continue };
                     channel.post(&answer);
                     self.set.add(&channel, u64::from(rank) * 4 + token::PMI, Interest::Read)?;
                     r.connection = Some(channel);
@@ -158,7 +186,9 @@ impl Job {
 
     /// Hears what a rank has to say to the server, and answers.
     pub(super) fn listen(&mut self, rank: u32) -> anyhow::Result<()> {
-        let Some(connection) = &mut self.ranks[rank as usize].connection else { return Ok(()) };
+        let Some(connection) = self.ranks.get_mut(&rank).and_then(|r| r.connection.as_mut()) else {
+            return Ok(());
+        };
         let filled =
             if connection.unwritten() > HIGH { Ok(Filled::Bytes(0)) } else { connection.fill(64 << 10) };
         let mut outputs = Vec::new();
@@ -175,10 +205,10 @@ impl Job {
         Ok(())
     }
 
-    fn act(&mut self, output: Output) -> anyhow::Result<()> {
+    pub(super) fn act(&mut self, output: Output) -> anyhow::Result<()> {
         match output {
             Output::Send { rank, bytes } => {
-                if let Some(connection) = &mut self.ranks[rank as usize].connection {
+                if let Some(connection) = self.ranks.get_mut(&rank).and_then(|r| r.connection.as_mut()) {
                     connection.post(&bytes);
                     self.send(rank)?;
                 }
@@ -205,9 +235,10 @@ impl Job {
             }
             Output::Exits { rank, code } => {
                 self.exiting.get_or_insert((rank, code));
+                self.say_up(&Up::Exiting { rank, code });
             }
-            // There is no other server.
-            Output::Up { .. } | Output::Down { .. } => {}
+            Output::Up { bytes } => self.pmi_up(bytes),
+            Output::Down { child, bytes } => self.pmi_down(child, bytes),
             Output::Broken { rank, what } => {
                 self.fail(&format!("{}: {what}", self.who(rank)), Some(code::FAILED), None);
             }
@@ -216,7 +247,7 @@ impl Job {
     }
 
     fn send(&mut self, rank: u32) -> anyhow::Result<()> {
-        let r = &mut self.ranks[rank as usize];
+        let Some(r) = self.ranks.get_mut(&rank) else { return Ok(()) };
         let Some(connection) = &mut r.connection else { return Ok(()) };
         match connection.flush() {
             Ok(_) => {
@@ -235,7 +266,7 @@ impl Job {
     /// A rank has closed its connection. Our end of it stays open until the rank ends: closing it would tell the rank
     /// that the launcher is gone.
     fn hang_up(&mut self, rank: u32) -> anyhow::Result<()> {
-        let r = &mut self.ranks[rank as usize];
+        let Some(r) = self.ranks.get_mut(&rank) else { return Ok(()) };
         let Some(connection) = r.connection.take() else { return Ok(()) };
         self.set.remove(&connection)?;
         r.hung_up = Some(connection);

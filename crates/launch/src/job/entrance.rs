@@ -46,14 +46,14 @@ pub(crate) enum Arrival {
 }
 
 impl Entrance {
-    /// Opens it for the ranks `0..size`.
-    pub(crate) fn open(size: u32, set: &Set) -> anyhow::Result<Self> {
+    /// Opens it for some ranks of a job of `size` ranks.
+    pub(crate) fn open(size: u32, ranks: &[u32], set: &Set) -> anyhow::Result<Self> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("listen for ranks on 127.0.0.1")?;
         listener.set_nonblocking(true)?;
         set.add(&listener, token::ENTRANCE, Interest::Read)?;
-        let most = size as usize + MOST_VISITORS;
-        let door = Door::new(size, 0..size);
+        let most = ranks.len() + MOST_VISITORS;
+        let door = Door::new(size, ranks.iter().copied());
         Ok(Self { listener, door, visitors: HashMap::new(), most, next: 0, refused: 0 })
     }
 

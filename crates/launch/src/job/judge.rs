@@ -10,21 +10,24 @@ use gasworks_os::{limits, signals};
 use nix::sys::signal::Signal;
 
 use super::entrance::Entrance;
-use super::{CLOSING, GRACE, Job, LAST_WORDS, STUCK, token};
+use super::tree::Tree;
+use super::{CLOSING, GRACE, Job, LAST_WORDS, Rank, STUCK, token};
+use crate::remote::message::{Down, Up};
 use crate::{code, report};
 
 impl Job {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let asked = self.inspector.as_ref().and_then(|inspector| inspector.deadline());
         let visitor = self.entrance.as_ref().and_then(Entrance::deadline);
+        let tree = self.tree.as_ref().and_then(Tree::deadline);
         if self.failed {
-            return [self.kill_at, asked, visitor].into_iter().flatten().min();
+            return [self.kill_at, asked, visitor, tree].into_iter().flatten().min();
         }
         let kill_at = self.kill_at;
         let closing = self.hang_ups.front().map(|&(at, _)| at + CLOSING);
         let timeout = self.timeout.map(|(at, _)| at);
         let stuck = self.stuck.map(|at| at + STUCK);
-        [kill_at, closing, timeout, asked, stuck, visitor].into_iter().flatten().min()
+        [kill_at, closing, timeout, asked, stuck, visitor, tree].into_iter().flatten().min()
     }
 
     pub(super) fn look_at_the_clock(&mut self) {
@@ -50,8 +53,10 @@ impl Job {
         if let Some((at, allowed)) = self.timeout
             && at <= now
         {
-            let left: Vec<u32> =
-                (0u32..).zip(&self.ranks).filter(|(_, r)| r.exit.is_none()).map(|(i, _)| i).collect();
+            let left: Vec<u32> = match &self.tree {
+                Some(tree) => tree.living(),
+                None => self.ranks.iter().filter(|(_, r)| r.exit.is_none()).map(|(rank, _)| *rank).collect(),
+            };
             let seconds = allowed.as_secs_f64();
             let text =
                 format!("the job did not end within {seconds} s: still running: {}", observe::ranks(&left));
@@ -70,7 +75,7 @@ impl Job {
             && at + CLOSING <= now
         {
             self.hang_ups.pop_front();
-            if self.ranks[rank as usize].exit.is_none() {
+            if self.ranks.get(&rank).is_some_and(|r| r.exit.is_none()) {
                 let text = format!("{} closed its connection to gasrun before finalize", self.who(rank));
                 self.fail(&text, Some(code::FAILED), None);
             }
@@ -84,8 +89,22 @@ impl Job {
         }
         self.failed = true;
         self.code = code;
+        if self.say_up(&Up::Failed { text: text.to_owned(), code, spare }) {
+            // The root says what is to be done.
+            return;
+        }
         self.say(text);
-        self.signal_living(Signal::SIGTERM, spare);
+        self.end_all(spare);
+    }
+
+    /// Ends the ranks, all but `spare` at once.
+    pub(super) fn end_all(&mut self, spare: Option<u32>) {
+        self.failed = true;
+        if self.strict {
+            self.signal_living(Signal::SIGKILL, spare);
+        } else {
+            self.signal_living(Signal::SIGTERM, spare);
+        }
         self.kill_at = Some(Instant::now() + GRACE);
     }
 
@@ -109,8 +128,15 @@ impl Job {
         if self.verbose {
             self.say(&format!("sending {signal} to the ranks that still run"));
         }
-        for (rank, r) in (0u32..).zip(&self.ranks) {
-            if r.exit.is_none() && Some(rank) != spare {
+        if let Some(tree) = &mut self.tree {
+            tree.tell_children(&Down::Send { signal: signal as i32, spare });
+        }
+        self.signal_here(signal, spare);
+    }
+
+    pub(super) fn signal_here(&self, signal: Signal, spare: Option<u32>) {
+        for (rank, r) in &self.ranks {
+            if r.exit.is_none() && Some(*rank) != spare {
                 // A group that is gone has ended already, which is about to be noticed.
                 let _ = process::kill_group(r.pid, signal);
                 // A stopped process does not hear of anything but its death.
@@ -121,6 +147,14 @@ impl Job {
 
     pub(super) fn pass_on(&mut self, signal: Signal, sender: u32) {
         let ends = !matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2);
+        if self.tree.as_ref().is_some_and(|tree| !tree.is_root()) {
+            // Signals for the job come to gasrun; this one is meant for the agent.
+            if ends {
+                let text = format!("gasrun's agent{} got {signal}", self.here());
+                self.fail(&text, Some(128 + signal as i32), None);
+            }
+            return;
+        }
         if self.verbose {
             self.say(&format!("{signal} came from process {sender}"));
         }
@@ -134,30 +168,40 @@ impl Job {
                 self.kill_at = Some(Instant::now() + self.exit_timeout);
             }
         }
-        self.signal_living(signal, None);
+        if let Some(tree) = &mut self.tree {
+            tree.tell_children(&Down::Pass { signal: signal as i32 });
+        }
+        if self.verbose {
+            self.say(&format!("sending {signal} to the ranks that still run"));
+        }
+        self.signal_here(signal, None);
     }
 
     /// A process has ended: a rank, or something that a rank left behind.
     pub(super) fn ended(&mut self, pid: i32, exit: Exit) -> anyhow::Result<()> {
-        let Some(rank) = self.ranks.iter().position(|r| r.pid == pid && r.exit.is_none()) else {
+        let of = |(_, r): &(&u32, &Rank)| r.pid == pid && r.exit.is_none();
+        let Some(rank) = self.ranks.iter().find(of).map(|(rank, _)| *rank) else {
+            self.remote_ended(pid, exit);
             return Ok(());
         };
-        let rank = rank as u32;
         // Its last words first: what it said to the server, and what it wrote.
         self.listen(rank)?;
         self.read(rank, token::OUT, LAST_WORDS)?;
         self.read(rank, token::ERR, LAST_WORDS)?;
-        let r = &mut self.ranks[rank as usize];
-        r.exit = Some(exit);
-        (r.connection, r.hung_up) = (None, None);
+        if let Some(r) = self.ranks.get_mut(&rank) {
+            r.exit = Some(exit);
+            (r.connection, r.hung_up) = (None, None);
+        }
         self.living -= 1;
-        self.server.gone(rank);
+        self.rank_gone(rank, exit);
         if self.verbose {
             self.say(&format!("{} {exit}", self.who(rank)));
         }
         if self.aborter == Some(rank) && self.code.is_none() && exit.code() != 0 {
             self.code = Some(exit.code());
+            self.say_up(&Up::Code { rank, code: exit.code() });
         }
+        let unfinished = self.strict && self.server.phase(rank) != Phase::Finalized;
         let midway = matches!(self.server.phase(rank), Phase::Greeted | Phase::Joined | Phase::InFence);
         match exit {
             // Ranks of ours end with the code that a shell would give for the signal.
@@ -175,7 +219,7 @@ impl Job {
                 let why = if for_memory { ", by the kernel for lack of memory" } else { "" };
                 self.fail(&format!("{} {exit}{why}", self.who(rank)), Some(exit.code()), None);
             }
-            Exit::Code(0) if midway => {
+            Exit::Code(0) if midway || unfinished => {
                 let text = format!("{} exited with code 0 without finalize", self.who(rank));
                 self.fail(&text, Some(code::FAILED), None);
             }

@@ -5,18 +5,23 @@
 mod attend;
 mod entrance;
 mod judge;
+mod setup;
+mod tree;
 
-use std::collections::VecDeque;
+pub(crate) use tree::engine;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use gasworks_bootstrap::server::Server;
+use gasworks_bootstrap::server::{Output, Part, Server};
 use gasworks_os::process::{self, Exit};
 use gasworks_os::signals::{self, Signals};
 use gasworks_os::{affinity, limits, random};
 use gasworks_sock::poll::{Channel, Interest, Set};
+use gasworks_sock::{Set as Engine, Sock};
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::Signal;
 
@@ -24,12 +29,16 @@ use crate::guardian::Guardian;
 use crate::inspect::{Inspector, Known};
 use crate::observe::Observation;
 use crate::options::{Bind, Options};
+use crate::remote::agent::Started;
+use crate::remote::message::Up;
 use crate::spawn::{self, Input, Plan, Streams};
-use crate::stdin::{self, Terminal};
+use crate::stdin::{self, Piped, Terminal};
 use crate::stream::{Sink, Source};
 use crate::{code, report, sweep};
 
 use entrance::Entrance;
+use setup::Setup;
+use tree::Tree;
 
 /// Who an event of the set is about: four tokens for each rank, and these.
 pub(crate) mod token {
@@ -96,9 +105,14 @@ struct Rank {
 
 #[derive(Debug)]
 struct Job {
+    /// What is waited for: connections to other nodes, and `set` as a whole.
+    engine: Engine,
+    near: Sock,
+    near_posted: bool,
     set: Set,
     server: Server,
-    ranks: Vec<Rank>,
+    /// The ranks here.
+    ranks: BTreeMap<u32, Rank>,
     living: usize,
     signals: Signals,
     guardian: Guardian,
@@ -107,6 +121,7 @@ struct Job {
     /// Whether the ranks' streams are in the set: taken out while a sink is full.
     reading: [bool; 2],
     terminal: Option<Terminal>,
+    piped: Option<Piped>,
     /// When which rank closed its connection before it was to.
     hang_ups: VecDeque<(Instant, u32)>,
     verbose: bool,
@@ -130,6 +145,9 @@ struct Job {
     inspector: Option<Inspector>,
     /// Where ranks connect, if they get no descriptor.
     entrance: Option<Entrance>,
+    /// The other hosts, if there are others.
+    tree: Option<Tree>,
+    strict: bool,
 }
 
 /// Runs a job.
@@ -137,20 +155,38 @@ pub(crate) fn run(options: &Options) -> Result<i32, Refused> {
     if options.program.is_empty() {
         return Err(Refused { why: anyhow!("start a job: no program was given"), code: code::USAGE });
     }
-    let verbose = options.verbose || report::VERBOSE.boolean()?;
-    let processors = processors(options)?;
     let name = format!("gasrun-{}-{}", std::process::id(), random::hex(&random::nonce()?[..6]));
-    let guardian = Guardian::start(&spawn::marker(&name)).context("start the guardian process")?;
-    // Two streams and a connection for each rank, and what it records in.
-    let observed = options.stats.is_some() || options.trace.is_some();
-    let open_files = raise_open_files(options.ranks, if observed { 4 } else { 3 })?;
-    let mut job = Job::new(options, &name, guardian, verbose)?;
-    let started = job.start(options, name, processors.as_deref(), open_files);
-    if started.is_ok() {
-        job.attend();
-    }
+    serve(options, setup::first(options, name)?)
+}
+
+/// Runs the part of a job that an agent has.
+pub(crate) fn run_agent(started: Started) -> anyhow::Result<()> {
+    let (options, setup) = setup::agent(started)?;
+    // What there is to be said was said to the parent.
+    serve(&options, setup).map(drop).map_err(|refused| refused.why)
+}
+
+fn serve(options: &Options, mut setup: Setup) -> Result<i32, Refused> {
+    let verbose = options.verbose || report::VERBOSE.boolean()?;
+    let guardian = Guardian::start(&spawn::marker(&setup.name)).context("start the guardian process")?;
+    let over_hosts = setup.tree.is_some();
+    let mut job = Job::new(options, &mut setup, guardian, verbose)?;
+    let started = job.start(options, &setup);
+    let refusal = match started {
+        Err(refused) if over_hosts => {
+            let text = format!("{:#}{}", refused.why, job.here());
+            job.fail(&text, Some(refused.code), None);
+            job.attend();
+            None
+        }
+        Err(refused) => Some(refused),
+        Ok(()) => {
+            job.attend();
+            None
+        }
+    };
     let code = job.end();
-    started.map(|()| code)
+    refusal.map_or(Ok(code), Err)
 }
 
 /// How long ranks may take to end after a signal: never less than they themselves count with.
@@ -160,8 +196,8 @@ fn exit_timeout() -> Result<Duration, Refused> {
 }
 
 /// The processors to bind to, one for each rank.
-fn processors(options: &Options) -> Result<Option<Vec<usize>>, Refused> {
-    let (ranks, allowed) = (options.ranks as usize, affinity::allowed()?);
+fn processors(options: &Options, ranks: usize) -> Result<Option<Vec<usize>>, Refused> {
+    let allowed = affinity::allowed()?;
     match options.bind {
         Some(Bind::None) => Ok(None),
         Some(Bind::Core) if allowed.len() < ranks => {
@@ -173,9 +209,9 @@ fn processors(options: &Options) -> Result<Option<Vec<usize>>, Refused> {
 }
 
 /// Makes room for so many descriptors of each of so many ranks; gives the limit that ranks should have.
-fn raise_open_files(ranks: u32, of_each: u32) -> Result<Option<(rlim_t, rlim_t)>, Refused> {
+fn raise_open_files(ranks: usize, of_each: u32) -> Result<Option<(rlim_t, rlim_t)>, Refused> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    let needed = rlim_t::from(ranks) * rlim_t::from(of_each) + 64;
+    let needed = ranks as rlim_t * rlim_t::from(of_each) + 64;
     if soft >= needed {
         return Ok(None);
     }
@@ -190,7 +226,9 @@ fn raise_open_files(ranks: u32, of_each: u32) -> Result<Option<(rlim_t, rlim_t)>
 }
 
 impl Job {
-    fn new(options: &Options, name: &str, guardian: Guardian, verbose: bool) -> Result<Self, Refused> {
+    fn new(options: &Options, setup: &mut Setup, guardian: Guardian, verbose: bool) -> Result<Self, Refused> {
+        let tree = setup.tree.take();
+        let Setup { name, mine, engine, .. } = setup;
         process::become_subreaper()?;
         // What whoever started this process told it to ignore (nohup) is not for the ranks either.
         let ignored = signals::ignored();
@@ -199,20 +237,43 @@ impl Job {
         watched.push(Signal::SIGCHLD);
         let signals = Signals::block(&watched)?;
         let set = Set::new()?;
-        let inspector = Inspector::new(name, gasworks::settings::inspect_signal()?, &set)?;
+        // Ranks of other hosts cannot be asked.
+        let inspector = match &tree {
+            None => Inspector::new(name, gasworks::settings::inspect_signal()?, &set)?,
+            Some(_) => None,
+        };
         set.add(&signals, token::SIGNALS, Interest::Read)?;
-        let entrance = options.pmi_port.then(|| Entrance::open(options.ranks, &set)).transpose()?;
+        let entrance = options.pmi_port && !mine.is_empty();
+        let entrance = entrance.then(|| Entrance::open(options.ranks, mine, &set)).transpose()?;
+        let near = engine.watch(engine::NEAR, set.as_fd().try_clone_to_owned()?)?;
+        let upward = tree.as_ref().is_some_and(|tree| !tree.is_root());
+        let sink = |own: Sink| if upward { Sink::upward() } else { own };
+        let server = match &tree {
+            None => Server::new(options.ranks, name),
+            Some(tree) => Server::of_part(Part {
+                job: name.clone(),
+                size: options.ranks,
+                ranks: mine.clone(),
+                children: tree.plan.children(tree.node).count(),
+                has_parent: upward,
+                mapping: tree.plan.mapping.clone(),
+            }),
+        };
         Ok(Self {
+            engine: engine.clone(),
+            near,
+            near_posted: false,
             set,
-            server: Server::new(options.ranks, name),
-            ranks: Vec::with_capacity(options.ranks as usize),
+            server,
+            ranks: BTreeMap::new(),
             living: 0,
             signals,
             guardian,
-            stdout: Sink::new(io::stdout(), token::STDOUT)?,
-            stderr: Sink::new(io::stderr(), token::STDERR)?,
+            stdout: sink(Sink::new(io::stdout(), token::STDOUT)?),
+            stderr: sink(Sink::new(io::stderr(), token::STDERR)?),
             reading: [true; 2],
             terminal: None,
+            piped: None,
             hang_ups: VecDeque::new(),
             verbose,
             kills_before: limits::out_of_memory_kills(),
@@ -228,37 +289,56 @@ impl Job {
             observation: Observation::new(options)?,
             inspector,
             entrance,
+            strict: options.strict,
+            tree,
         })
     }
 
+    /// Which host this is, in a job over several.
+    fn here(&self) -> String {
+        let host = self.tree.as_ref().and_then(|tree| tree.plan.host(tree.node));
+        host.map_or_else(String::new, |host| format!(" on {}", host.name))
+    }
+
     fn say(&mut self, text: &str) {
+        if self.say_up(&Up::Say(text.to_owned())) {
+            return;
+        }
         self.stderr.line(&format!("gasrun: {text}"));
     }
 
-    fn start(
-        &mut self,
-        options: &Options,
-        job: String,
-        processors: Option<&[usize]>,
-        open_files: Option<(rlim_t, rlim_t)>,
-    ) -> Result<(), Refused> {
-        let alone = options.ranks == 1 && !options.label;
-        if self.verbose {
-            self.say(&format!("this is job {job}"));
+    fn start(&mut self, options: &Options, setup: &Setup) -> Result<(), Refused> {
+        if let Some(tree) = self.tree.as_ref().filter(|tree| !tree.is_root()) {
+            setup::imitate(&tree.plan)?;
+        }
+        let processors = processors(options, setup.mine.len())?;
+        // Two streams and a connection for each rank, and what it records in.
+        let observed = options.stats.is_some() || options.trace.is_some();
+        let open_files = raise_open_files(setup.mine.len(), if observed { 4 } else { 3 })?;
+        self.start_children()?;
+        let alone = options.ranks == 1 && !options.label && self.tree.is_none();
+        if self.verbose && self.tree.as_ref().is_none_or(Tree::is_root) {
+            self.say(&format!("this is job {}", setup.name));
         }
         let plan = Plan {
             program: options.program.clone(),
             signal_mask: self.signals.mask_before(),
             ranks: options.ranks,
-            job,
+            job: setup.name.clone(),
             streams: if alone { Streams::Inherited } else { Streams::Piped },
             open_files,
             port: self.entrance.as_ref().map(Entrance::address).transpose()?,
+            environment: setup.environment.clone(),
         };
-        for rank in 0..options.ranks {
-            let processor = processors.map(|all| all[rank as usize]);
+        for (place, &rank) in setup.mine.iter().enumerate() {
+            self.beat();
+            let processor = processors.as_ref().map(|all| all[place]);
             let record = self.observation.as_ref().and_then(|observation| observation.file(rank));
-            let input = if rank == 0 { stdin::input() } else { Input::Null };
+            let input = match (rank, &self.tree) {
+                (0, None) => stdin::input(),
+                (0, Some(_)) => Input::Piped,
+                _ => Input::Null,
+            };
             let (mut child, connection) = spawn::rank(&plan, rank, processor, input, record)
                 .map_err(|e| cannot_start(&plan, rank, e))?;
             let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
@@ -278,21 +358,17 @@ impl Job {
             let out = source(child.stdout.take().map(OwnedFd::from), token::OUT)?;
             let err = source(child.stderr.take().map(OwnedFd::from), token::ERR)?;
             if let Some(pipe) = child.stdin.take() {
-                self.terminal = Some(Terminal::new(pipe.into(), &self.set)?);
+                match self.tree {
+                    None => self.terminal = Some(Terminal::new(pipe.into(), &self.set)?),
+                    Some(_) => self.piped = Some(Piped::new(pipe.into(), &self.set)?),
+                }
             }
-            self.ranks.push(Rank {
-                pid,
-                exit: None,
-                connection,
-                interest: Interest::Read,
-                hung_up: None,
-                out,
-                err,
-            });
+            let (interest, hung_up) = (Interest::Read, None);
+            self.ranks.insert(rank, Rank { pid, exit: None, connection, interest, hung_up, out, err });
             self.living += 1;
             if self.verbose {
                 let place = processor.map_or_else(String::new, |cpu| format!(" on processor {cpu}"));
-                self.say(&format!("started rank {rank} as process {pid}{place}"));
+                self.say(&format!("started rank {rank} as process {pid}{place}{}", self.here()));
             }
         }
         Ok(())
@@ -302,11 +378,11 @@ impl Job {
     fn inspect(&mut self, token: Option<u64>) -> anyhow::Result<()> {
         let Some(mut inspector) = self.inspector.take() else { return Ok(()) };
         let known = || {
-            let of = |(rank, r): (u32, &Rank)| {
-                let phase = self.server.phase(rank);
+            let of = |(rank, r): (&u32, &Rank)| {
+                let phase = self.server.phase(*rank);
                 Known { pid: r.pid, lives: r.exit.is_none(), phase }
             };
-            (0..).zip(&self.ranks).map(of).collect()
+            self.ranks.iter().map(of).collect()
         };
         let text = match token {
             Some(token) => inspector.event(token, &self.set, known),
@@ -320,18 +396,27 @@ impl Job {
     }
 
     fn who(&self, rank: u32) -> String {
-        format!("rank {rank} (pid {})", self.ranks[rank as usize].pid)
+        let place = self.place_of(rank);
+        match self.ranks.get(&rank) {
+            Some(r) => format!("rank {rank} (pid {}{place})", r.pid),
+            None => format!("rank {rank} (somewhere{place})"),
+        }
     }
 
     /// Ends what is left, passes on the last output, and gives the exit code.
     fn end(mut self) -> i32 {
-        let groups: Vec<i32> = self.ranks.iter().map(|r| r.pid).collect();
+        let mut groups: Vec<i32> = self.ranks.values().map(|r| r.pid).collect();
         if self.living > 0 {
             self.signal_living(Signal::SIGKILL, None);
         }
+        self.await_remote_commands();
+        if let Some(tree) = &self.tree {
+            groups.extend(tree.processes());
+        }
+        self.beat();
         let found = sweep::leftovers(&groups, self.guardian.pid());
         // Nobody is left to get a signal: numbers of processes that were collected may be somebody else's by now.
-        for rank in &mut self.ranks {
+        for rank in self.ranks.values_mut() {
             rank.exit.get_or_insert(Exit::Signal(Signal::SIGKILL as i32));
         }
         let refused = self.entrance.take().map_or(0, |entrance| entrance.refused);
@@ -343,6 +428,7 @@ impl Job {
         }
         self.drain();
         self.tell_what_was_recorded();
+        self.leave_tree();
         self.guardian.release();
         match self.failed {
             true => self.code.unwrap_or(code::FAILED),
@@ -366,10 +452,10 @@ impl Job {
 
     /// Everything that could write has ended: passes on what is still in the pipes.
     fn drain(&mut self) {
-        let mut events = Vec::new();
         let mut deadline = Instant::now() + DRAIN;
         loop {
-            for rank in 0..self.ranks.len() as u32 {
+            let ranks: Vec<u32> = self.ranks.keys().copied().collect();
+            for rank in ranks {
                 for kind in [token::OUT, token::ERR] {
                     let full = if kind == token::OUT { self.stdout.is_full() } else { self.stderr.is_full() };
                     if !full {
@@ -381,19 +467,30 @@ impl Job {
             let before = (self.stdout.is_empty(), self.stderr.is_empty());
             let flushed = self.flush().is_ok();
             let written = self.stdout.is_empty() && self.stderr.is_empty();
-            let dry = self.ranks.iter().all(|r| r.out.is_none() && r.err.is_none());
+            let dry = self.ranks.values().all(|r| r.out.is_none() && r.err.is_none());
             if !flushed || (written && (dry || Instant::now() >= deadline)) {
                 return;
             }
             if before == (true, true) || written {
                 // Something outside the job holds a pipe open: a moment more, not for ever.
-                let _ = self.set.wait(Some(Duration::from_millis(5)), &mut events);
+                self.pause(Duration::from_millis(5));
             } else {
                 // A slow reader may take its time: every turn waits for it.
                 deadline = Instant::now() + DRAIN;
-                let _ = self.set.wait(Some(Duration::from_millis(100)), &mut events);
+                self.pause(Duration::from_millis(100));
             }
         }
+    }
+}
+
+impl Job {
+    /// Waits until something comes, or not for longer than this. What comes is looked at by whoever waits.
+    fn pause(&mut self, most: Duration) {
+        // What fails here fails again where it is acted on.
+        if matches!(self.wait(Some(most)), Ok(true)) {
+            let _ = self.set.wait(Some(Duration::ZERO), &mut Vec::new());
+        }
+        self.beat();
     }
 }
 

@@ -177,6 +177,13 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// It is readable when there are events.
+impl AsFd for Set {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,663 @@
+//! A job over several hosts: what its nodes tell each other, and what each does with it.
+//!
+//! `gasrun` is the root and has no ranks. An agent has the ranks of its host; it judges what happens to them as `gasrun`
+//! does on one host, but says so to its parent instead of acting on it: the root decides, and its orders reach
+//! everybody. An agent that has lost its parent ends its ranks and itself.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::io;
+use std::os::fd::AsFd;
+use std::process::Child as Process;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use gasworks_os::process::{self, Exit};
+use gasworks_sock::{Direction, Event, HostDescription, Op, Set, Sock};
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal};
+
+use super::{Job, Output};
+use crate::code;
+use crate::remote::gate::{Arrival, Gate};
+use crate::remote::link::Link;
+use crate::remote::message::{Down, Up};
+use crate::remote::plan::{Plan, Ticket};
+use crate::remote::rsh;
+use crate::spawn::Input;
+use crate::stdin;
+
+/// User words of the engine's socks.
+pub(crate) mod engine {
+    /// The set of everything that is not a connection between nodes.
+    pub(crate) const NEAR: u64 = 0;
+    /// The connection to the parent.
+    pub(crate) const PARENT: u64 = 1;
+    /// Standard input, where it is passed on to rank 0's host.
+    pub(crate) const STDIN: u64 = 2;
+    /// The first of the children.
+    pub(crate) const CHILDREN: u64 = 1 << 20;
+    /// The first of the gate.
+    pub(crate) const GATE: u64 = 1 << 40;
+}
+
+/// How long remote commands may take to end after their agents.
+const REMOTE_END: Duration = Duration::from_millis(500);
+/// How much of standard input may be on its way to rank 0.
+const INPUT_ROOM: usize = 64 << 10;
+
+/// A part of the tree below this node.
+#[derive(Debug)]
+struct Below {
+    node: u32,
+    link: Option<Link>,
+    /// The remote command, and whether it has ended.
+    process: Process,
+    ended: bool,
+    /// When it must have come.
+    until: Instant,
+    /// It came, and will say no more; or it is lost.
+    done: bool,
+}
+
+/// Standard input, on its way to rank 0's host.
+#[derive(Debug)]
+struct Typed {
+    source: Sock,
+    room: usize,
+    waiting: bool,
+}
+
+/// What a job over several hosts has besides.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(crate) node: u32,
+    pub(crate) plan: Plan,
+    ports: String,
+    parent: Option<Link>,
+    children: Vec<Below>,
+    gate: Option<Gate>,
+    /// Ranks anywhere below or here that have ended.
+    ended: BTreeSet<u32>,
+    /// Output that agents sent and that was not acknowledged: by node and stream.
+    owed: HashMap<(u32, u8), u64>,
+    typed: Option<Typed>,
+}
+
+impl Tree {
+    pub(crate) fn new(node: u32, plan: Plan, ports: String, parent: Option<Link>) -> Self {
+        Self {
+            node,
+            plan,
+            ports,
+            parent,
+            children: Vec::new(),
+            gate: None,
+            ended: BTreeSet::new(),
+            owed: HashMap::new(),
+            typed: None,
+        }
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        self.node == 0
+    }
+
+    /// Whether something below has not ended.
+    pub(super) fn is_busy(&self) -> bool {
+        self.children.iter().any(|child| !child.done)
+    }
+
+    /// The ranks that have not ended, of all.
+    pub(super) fn living(&self) -> Vec<u32> {
+        (0..self.plan.size).filter(|rank| !self.ended.contains(rank)).collect()
+    }
+
+    fn host_of(&self, rank: u32) -> Option<&str> {
+        let host = self.plan.hosts.iter().find(|host| host.ranks.binary_search(&rank).is_ok())?;
+        Some(&host.name)
+    }
+
+    fn child_towards(&mut self, node: u32) -> Option<&mut Below> {
+        let child = self.plan.towards(self.node, node)?;
+        self.children.iter_mut().find(|below| below.node == child)
+    }
+
+    /// The node of rank 0.
+    fn first_node(&self) -> u32 {
+        let place = self.plan.hosts.iter().position(|host| host.ranks.first() == Some(&0));
+        place.map_or(0, |place| place as u32 + 1)
+    }
+
+    fn send_up(&mut self, message: &Up) {
+        if let Some(parent) = &mut self.parent {
+            parent.send(&message.encode());
+        }
+    }
+
+    fn send_down(&mut self, node: u32, message: &Down) {
+        if let Some(Below { link: Some(link), .. }) = self.child_towards(node) {
+            link.send(&message.encode());
+        }
+    }
+
+    pub(super) fn tell_children(&mut self, message: &Down) {
+        for link in self.children.iter_mut().filter_map(|child| child.link.as_mut()) {
+            link.send(&message.encode());
+        }
+    }
+
+    /// Says something to those to whom nothing was said for a while.
+    fn beat(&mut self) {
+        let now = Instant::now();
+        if let Some(parent) = self.parent.as_mut().filter(|link| link.beat_at() <= now) {
+            parent.send(&Up::Beat.encode());
+        }
+        for link in self.children.iter_mut().filter_map(|child| child.link.as_mut()) {
+            if link.beat_at() <= now {
+                link.send(&Down::Beat.encode());
+            }
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let links = self.children.iter().filter_map(|child| child.link.as_ref()).chain(&self.parent);
+        let beats = links.flat_map(|link| [link.beat_at(), link.heard + self.plan.lost_after]);
+        let coming = self.children.iter().filter(|child| child.link.is_none() && !child.done);
+        let gate = self.gate.as_ref().and_then(Gate::deadline);
+        beats.chain(coming.map(|child| child.until)).chain(gate).min()
+    }
+
+    /// Starts the agents below this node.
+    fn start_children(&mut self, set: &Set, mask: SigSet) -> anyhow::Result<()> {
+        let nodes: Vec<u32> = self.plan.children(self.node).collect();
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        let gate = Gate::open(set, &self.plan.cookie, engine::GATE)?;
+        let setting = |name: &str| {
+            let found = self.plan.environment.iter().find(|(known, _)| known == name);
+            found.map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default()
+        };
+        // Only gasrun itself was told by what name its host is reached.
+        let own = match self.is_root() {
+            true => HostDescription::local()?,
+            false => HostDescription::describe(&setting("GASWORKS_INTERFACES"), "")?,
+        };
+        let parent = own.with_port(gate.port).to_string();
+        self.gate = Some(gate);
+        for node in nodes {
+            let Some(host) = self.plan.host(node) else { continue };
+            let ticket = Ticket {
+                node,
+                cookie: self.plan.cookie.clone(),
+                answer: self.plan.answer.clone(),
+                parent: parent.clone(),
+                ports: self.ports.clone(),
+            };
+            let process = rsh::start(&self.plan, &host.name, &ticket, mask)?;
+            let until = Instant::now() + self.plan.start_limit;
+            self.children.push(Below { node, link: None, process, ended: false, until, done: false });
+            self.beat();
+        }
+        Ok(())
+    }
+
+    /// The processes of remote commands that have not ended.
+    pub(super) fn processes(&self) -> Vec<i32> {
+        let running = self.children.iter().filter(|child| !child.ended);
+        running.filter_map(|child| i32::try_from(child.process.id()).ok()).collect()
+    }
+}
+
+impl Job {
+    pub(super) fn start_children(&mut self) -> anyhow::Result<()> {
+        let Some(tree) = &mut self.tree else { return Ok(()) };
+        let started = tree.start_children(&self.engine, self.signals.mask_before());
+        for process in tree.processes() {
+            self.guardian.announce(process);
+        }
+        started
+    }
+
+    pub(super) fn beat(&mut self) {
+        if let Some(tree) = &mut self.tree {
+            tree.beat();
+        }
+    }
+
+    /// Says something to the parent, if there is one; `false`: this process is the root.
+    pub(super) fn say_up(&mut self, message: &Up) -> bool {
+        match &mut self.tree {
+            Some(tree) if !tree.is_root() => {
+                tree.send_up(message);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Where a rank is, in a job over several hosts.
+    pub(super) fn place_of(&self, rank: u32) -> String {
+        let host = self.tree.as_ref().and_then(|tree| tree.host_of(rank));
+        host.map_or_else(String::new, |host| format!(" on {host}"))
+    }
+
+    /// Something has come from another node.
+    pub(super) fn tree_event(&mut self, event: Event) -> anyhow::Result<()> {
+        let Some(tree) = &mut self.tree else { return Ok(()) };
+        match event.user {
+            engine::PARENT => {
+                let Some(parent) = &mut tree.parent else { return Ok(()) };
+                parent.event(event);
+                self.hear_parent()
+            }
+            engine::STDIN => {
+                if event.op == Op::Readable {
+                    self.read_input();
+                }
+                Ok(())
+            }
+            gate if gate >= engine::GATE => {
+                let arrival = tree.gate.as_mut().and_then(|gate| gate.event(&self.engine, &event));
+                self.arrived(arrival)
+            }
+            child => {
+                let index = usize::try_from(child - engine::CHILDREN).unwrap_or(usize::MAX);
+                let Some(Below { link: Some(link), .. }) = tree.children.get_mut(index) else {
+                    return Ok(());
+                };
+                link.event(event);
+                self.hear_child(index)
+            }
+        }
+    }
+
+    /// Somebody has come to the gate.
+    fn arrived(&mut self, arrival: Option<Arrival>) -> anyhow::Result<()> {
+        let Some(tree) = &mut self.tree else { return Ok(()) };
+        let why = match arrival {
+            None => return Ok(()),
+            Some(Arrival::Stranger { why }) => why,
+            Some(Arrival::Agent { node, sock }) => {
+                let expected = |child: &Below| child.node == node && child.link.is_none() && !child.done;
+                match tree.children.iter().position(expected) {
+                    Some(index) => {
+                        sock.set_user(engine::CHILDREN + index as u64);
+                        let mut link = Link::new(sock, Vec::new());
+                        link.send(&Down::Plan(tree.plan.encode()).encode());
+                        tree.children[index].link = Some(link);
+                        if tree.is_root() && tree.plan.towards(0, tree.first_node()) == Some(node) {
+                            self.begin_input()?;
+                        }
+                        return Ok(());
+                    }
+                    None => {
+                        let _ = sock.post_close();
+                        format!("it calls itself node {node}, which is not expected here")
+                    }
+                }
+            }
+        };
+        if self.verbose {
+            self.say(&format!("sent a stranger away from the port for agents: {why}"));
+        }
+        Ok(())
+    }
+
+    fn hear_child(&mut self, index: usize) -> anyhow::Result<()> {
+        loop {
+            let Some(child) = self.tree.as_mut().and_then(|tree| tree.children.get_mut(index)) else {
+                return Ok(());
+            };
+            let Some(link) = &mut child.link else { return Ok(()) };
+            let message = match link.next() {
+                Ok(None) => return Ok(()),
+                Ok(Some(frame)) => Up::decode(&frame).map_err(|e| e.to_string()),
+                Err(why) => Err(why),
+            };
+            match message {
+                Ok(message) => self.heard_from_child(index, message)?,
+                Err(why) => {
+                    self.child_lost(index, &why);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn heard_from_child(&mut self, index: usize, message: Up) -> anyhow::Result<()> {
+        let Some(tree) = &mut self.tree else { return Ok(()) };
+        let root = tree.is_root();
+        match message {
+            Up::Beat => {}
+            Up::Pmi(bytes) => {
+                let mut out = Vec::new();
+                if let Err(why) = self.server.from_child(index, &bytes, &mut out) {
+                    self.child_lost(index, &why);
+                }
+                self.act_on(out)?;
+            }
+            Up::Say(text) => self.say(&text),
+            Up::Output { node, stream, bytes } if root => {
+                *tree.owed.entry((node, stream)).or_default() += bytes.len() as u64;
+                match stream {
+                    1 => self.stdout.pass_on(&bytes),
+                    _ => self.stderr.pass_on(&bytes),
+                }
+            }
+            Up::Taken(count) if root => {
+                if let Some(typed) = &mut tree.typed {
+                    typed.room += usize::try_from(count).unwrap_or_default();
+                    self.wait_for_input();
+                }
+            }
+            Up::Output { .. } | Up::Taken(_) => tree.send_up(&message),
+            Up::Exiting { rank, code } => {
+                self.exiting.get_or_insert((rank, code));
+                self.say_up(&message);
+            }
+            Up::Failed { text, code, spare } => {
+                if !self.failed {
+                    self.aborter = spare.filter(|_| code.is_none());
+                }
+                self.fail(&text, code, spare);
+            }
+            Up::Code { rank, code } => {
+                if self.aborter == Some(rank) && self.code.is_none() {
+                    self.code = Some(code);
+                }
+                self.say_up(&message);
+            }
+            Up::Ended { rank, exit } => {
+                self.rank_gone(rank, exit);
+                self.look_for_stuck();
+            }
+            Up::Done => tree.children[index].done = true,
+        }
+        Ok(())
+    }
+
+    /// A rank here or below has ended.
+    pub(super) fn rank_gone(&mut self, rank: u32, exit: Exit) {
+        self.server.gone(rank);
+        if let Some(tree) = &mut self.tree {
+            tree.ended.insert(rank);
+        }
+        self.say_up(&Up::Ended { rank, exit });
+    }
+
+    /// A child does not speak any more, and with it all below it.
+    fn child_lost(&mut self, index: usize, why: &str) {
+        let Some(tree) = &mut self.tree else { return };
+        let child = &mut tree.children[index];
+        if let Some(link) = child.link.take() {
+            link.close();
+        }
+        if std::mem::replace(&mut child.done, true) {
+            return;
+        }
+        let node = child.node;
+        let below = tree.plan.subtree(node);
+        let host = tree.plan.host(node).map_or_else(String::new, |host| host.name.clone());
+        let ranks: Vec<u32> =
+            below.iter().filter_map(|&node| tree.plan.host(node)).flat_map(|h| h.ranks.clone()).collect();
+        for rank in ranks {
+            self.rank_gone(rank, Exit::Signal(Signal::SIGKILL as i32));
+        }
+        self.fail(&format!("host {host} is lost: {why}"), Some(code::FAILED), None);
+    }
+
+    fn hear_parent(&mut self) -> anyhow::Result<()> {
+        loop {
+            let Some(parent) = self.tree.as_mut().and_then(|tree| tree.parent.as_mut()) else {
+                return Ok(());
+            };
+            let message = match parent.next() {
+                Ok(None) => return Ok(()),
+                Ok(Some(frame)) => Down::decode(&frame).map_err(|e| e.to_string()),
+                Err(why) => Err(why),
+            };
+            match message {
+                Ok(message) => self.heard_from_parent(message)?,
+                Err(why) => {
+                    self.parent_lost(&why);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn heard_from_parent(&mut self, message: Down) -> anyhow::Result<()> {
+        let Some(tree) = &mut self.tree else { return Ok(()) };
+        let here = tree.node;
+        match message {
+            // The plan was the first message; another one changes nothing.
+            Down::Beat | Down::Plan(_) => {}
+            Down::Pmi(bytes) => {
+                let mut out = Vec::new();
+                if let Err(why) = self.server.from_parent(&bytes, &mut out) {
+                    self.parent_lost(&why);
+                }
+                self.act_on(out)?;
+            }
+            Down::Send { signal, spare } => {
+                if let Ok(signal) = Signal::try_from(signal) {
+                    self.signal_living(signal, spare);
+                }
+            }
+            Down::Pass { signal } => {
+                if let Ok(signal) = Signal::try_from(signal) {
+                    if !matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2) {
+                        self.ended_by.get_or_insert(signal);
+                    }
+                    if let Some(tree) = &mut self.tree {
+                        tree.tell_children(&Down::Pass { signal: signal as i32 });
+                    }
+                    self.signal_here(signal, None);
+                }
+            }
+            Down::Room { node, stream, count, broken } if node == here => {
+                let sink = if stream == 1 { &mut self.stdout } else { &mut self.stderr };
+                sink.room += usize::try_from(count).unwrap_or_default();
+                sink.broken |= broken;
+            }
+            Down::Room { node, .. } => tree.send_down(node, &message),
+            Down::Input(bytes) if tree.first_node() == here => self.feed(Some(&bytes))?,
+            Down::Input(_) => {
+                let first = tree.first_node();
+                tree.send_down(first, &message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Something has come for rank 0's standard input, or it has taken something.
+    pub(super) fn feed(&mut self, bytes: Option<&[u8]>) -> anyhow::Result<()> {
+        let Some(piped) = &mut self.piped else { return Ok(()) };
+        let taken = piped.feed(bytes, &self.set)?;
+        if taken > 0 {
+            self.say_up(&Up::Taken(taken as u64));
+        }
+        Ok(())
+    }
+
+    /// Nobody is left to decide: the ranks here and below end.
+    fn parent_lost(&mut self, why: &str) {
+        let Some(tree) = &mut self.tree else { return };
+        let Some(parent) = tree.parent.take() else { return };
+        parent.close();
+        if self.verbose {
+            gasworks_os::say(&format!("gasrun: an agent has lost its parent: {why}"));
+        }
+        (self.stdout.broken, self.stderr.broken) = (true, true);
+        self.end_all(None);
+    }
+
+    /// Sends up what ranks wrote, as long as there is room; or tells agents that there is room again.
+    pub(super) fn flush_tree(&mut self) {
+        let Some(tree) = &mut self.tree else { return };
+        if !tree.is_root() {
+            for (stream, sink) in [(1, &mut self.stdout), (2, &mut self.stderr)] {
+                while let Some(bytes) = sink.take_upward() {
+                    tree.send_up(&Up::Output { node: tree.node, stream, bytes });
+                }
+            }
+            return;
+        }
+        let mut told = VecDeque::new();
+        for (&(node, stream), count) in &mut tree.owed {
+            let sink = if stream == 1 { &self.stdout } else { &self.stderr };
+            if *count > 0 && !sink.is_full() {
+                told.push_back((node, stream, std::mem::take(count), sink.broken));
+            }
+        }
+        for (node, stream, count, broken) in told {
+            tree.send_down(node, &Down::Room { node, stream, count, broken });
+        }
+    }
+
+    /// Rank 0's host is there: what comes on standard input goes to it.
+    fn begin_input(&mut self) -> anyhow::Result<()> {
+        let Some(tree) = &mut self.tree else { return Ok(()) };
+        let first = tree.first_node();
+        let source = match stdin::input() {
+            Input::Null => None,
+            // One that is closed has come to its end.
+            _ => io::stdin().as_fd().try_clone_to_owned().ok(),
+        };
+        match source {
+            None => tree.send_down(first, &Down::Input(Vec::new())),
+            Some(source) => {
+                let source = self.engine.watch(engine::STDIN, source).context("watch standard input")?;
+                tree.typed = Some(Typed { source, room: INPUT_ROOM, waiting: false });
+                self.wait_for_input();
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_for_input(&mut self) {
+        let Some(typed) = self.tree.as_mut().and_then(|tree| tree.typed.as_mut()) else { return };
+        if typed.room > 0 && !typed.waiting {
+            typed.waiting = typed.source.post_ready(Direction::Read).is_ok();
+        }
+    }
+
+    /// There is something on standard input.
+    fn read_input(&mut self) {
+        let Some(tree) = &mut self.tree else { return };
+        let first = tree.first_node();
+        let Some(typed) = &mut tree.typed else { return };
+        typed.waiting = false;
+        let mut bytes = [0; 4096];
+        let most = bytes.len().min(typed.room);
+        match nix::unistd::read(io::stdin().as_fd(), &mut bytes[..most]) {
+            Err(Errno::EINTR | Errno::EAGAIN) => {}
+            Ok(count) if count > 0 => {
+                typed.room -= count;
+                tree.send_down(first, &Down::Input(bytes[..count].to_vec()));
+            }
+            _ => {
+                // The end, or what is as good as the end.
+                let _ = typed.source.post_close();
+                tree.typed = None;
+                tree.send_down(first, &Down::Input(Vec::new()));
+            }
+        }
+        self.wait_for_input();
+    }
+
+    /// Beats, and looks for those that have been silent for too long.
+    pub(super) fn look_at_tree(&mut self) -> anyhow::Result<()> {
+        let Some(tree) = &mut self.tree else { return Ok(()) };
+        tree.beat();
+        let (now, patience) = (Instant::now(), tree.plan.lost_after);
+        let lost: Vec<(usize, String)> = (0..)
+            .zip(&tree.children)
+            .filter(|(_, child)| !child.done)
+            .filter_map(|(index, child)| match &child.link {
+                Some(link) if link.heard + patience <= now => {
+                    Some((index, format!("nothing was heard of it for {} s", patience.as_secs_f64())))
+                }
+                None if child.until <= now => {
+                    let seconds = tree.plan.start_limit.as_secs_f64();
+                    Some((index, format!("its agent did not come within {seconds} s")))
+                }
+                _ => None,
+            })
+            .collect();
+        let orphaned = tree.parent.as_ref().is_some_and(|link| link.heard + patience <= now);
+        let late = tree.gate.as_mut().and_then(Gate::late);
+        self.arrived(late)?;
+        for (index, why) in lost {
+            self.child_lost(index, &why);
+        }
+        if orphaned {
+            self.parent_lost("nothing was heard of it");
+        }
+        Ok(())
+    }
+
+    /// A process has ended that may be a remote command.
+    pub(super) fn remote_ended(&mut self, pid: i32, exit: Exit) {
+        let Some(tree) = &mut self.tree else { return };
+        let of = |child: &Below| i32::try_from(child.process.id()).is_ok_and(|own| own == pid);
+        let Some(index) = tree.children.iter().position(of) else { return };
+        tree.children[index].ended = true;
+        // Of one that came its connection tells more.
+        if tree.children[index].link.is_none() {
+            self.child_lost(index, &format!("the remote command {exit} before the agent came"));
+        }
+    }
+
+    /// Gives remote commands a moment to end by themselves after their agents have.
+    pub(super) fn await_remote_commands(&mut self) {
+        let until = Instant::now() + REMOTE_END;
+        while Instant::now() < until && self.tree.as_ref().is_some_and(|tree| !tree.processes().is_empty()) {
+            while let Some((pid, exit)) = process::reap() {
+                self.remote_ended(pid, exit);
+            }
+            self.pause(Duration::from_millis(5));
+        }
+    }
+
+    /// All has ended here and below: says so, and waits until it is said.
+    pub(super) fn leave_tree(&mut self) {
+        self.say_up(&Up::Done);
+        let until = Instant::now() + super::DRAIN;
+        loop {
+            let tree = self.tree.as_ref();
+            let Some(parent) = tree.and_then(|tree| tree.parent.as_ref()) else { break };
+            if parent.is_flushed() || Instant::now() >= until {
+                parent.close();
+                break;
+            }
+            if self.wait(Some(until.saturating_duration_since(Instant::now()))).is_err() {
+                break;
+            }
+        }
+        let Some(gate) = self.tree.as_ref().and_then(|tree| tree.gate.as_ref()) else { return };
+        let refused = gate.refused;
+        if refused > 0 && self.verbose {
+            self.say(&format!("sent away {refused} strangers from the port for agents in all"));
+        }
+    }
+
+    fn act_on(&mut self, outputs: Vec<Output>) -> anyhow::Result<()> {
+        outputs.into_iter().try_for_each(|output| self.act(output))?;
+        self.look_for_stuck();
+        Ok(())
+    }
+
+    /// What the server here has to say to others.
+    pub(super) fn pmi_up(&mut self, bytes: Vec<u8>) {
+        self.say_up(&Up::Pmi(bytes));
+    }
+
+    pub(super) fn pmi_down(&mut self, child: usize, bytes: Vec<u8>) {
+        let below = self.tree.as_mut().and_then(|tree| tree.children.get_mut(child));
+        if let Some(Below { link: Some(link), .. }) = below {
+            link.send(&Down::Pmi(bytes).encode());
+        }
+    }
+}

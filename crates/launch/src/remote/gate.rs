@@ -1,0 +1,117 @@
+//! Where agents connect to the process that started them.
+//!
+//! Whoever connects shows the job's cookie before anything else is read: a fixed number of bytes, within [`PATIENCE`].
+//! Who shows something else, or nothing, is dropped and counted.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use gasworks_sock::{Address, Event, Op, Set, Sock};
+
+use super::plan::{SECRET, same_secret};
+
+/// How long one who has connected may take to show the cookie.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How many may be at it; when one more comes, the one that has taken longest goes, for an agent shows it at once.
+const MOST_VISITORS: usize = 256;
+const MAGIC: &[u8; 8] = b"gasrun1\n";
+const SHOWN: usize = MAGIC.len() + SECRET + 4;
+
+/// What an agent shows.
+pub(crate) fn greeting(cookie: &str, node: u32) -> Vec<u8> {
+    [MAGIC, cookie.as_bytes(), &node.to_le_bytes()].concat()
+}
+
+#[derive(Debug)]
+pub(crate) struct Gate {
+    listeners: Vec<Sock>,
+    pub(crate) port: u16,
+    cookie: String,
+    visitors: HashMap<u64, (Sock, Instant)>,
+    next: u64,
+    /// The user words of its socks are this and above.
+    base: u64,
+    /// How many were dropped.
+    pub(crate) refused: usize,
+}
+
+/// What an event at the gate led to.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    /// One that knows the cookie calls itself this node.
+    Agent { node: u32, sock: Sock },
+    /// Somebody was dropped, and why.
+    Stranger { why: String },
+}
+
+impl Gate {
+    /// Listens on all interfaces. Its socks have user words from `base` on.
+    pub(crate) fn open(set: &Set, cookie: &str, base: u64) -> anyhow::Result<Self> {
+        let any = Address::Inet((Ipv4Addr::UNSPECIFIED, 0).into());
+        let (four, port) = set.listen(base, &any).context("listen for agents")?;
+        let mut listeners = vec![four];
+        // A host without IPv6, or with the port taken there, is reached by IPv4.
+        let any = Address::Inet((Ipv6Addr::UNSPECIFIED, port).into());
+        listeners.extend(set.listen(base + 1, &any).ok().map(|(six, _)| six));
+        let visitors = HashMap::new();
+        Ok(Self { listeners, port, cookie: cookie.to_owned(), visitors, next: base + 2, base, refused: 0 })
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.visitors.values().map(|(_, until)| *until).min()
+    }
+
+    fn refuse(&mut self, token: u64, why: &str) -> Option<Arrival> {
+        let (sock, _) = self.visitors.remove(&token)?;
+        // One that was reset has come to its end already.
+        let _ = sock.post_close();
+        self.refused += 1;
+        Some(Arrival::Stranger { why: why.to_owned() })
+    }
+
+    /// One of its socks has something to tell.
+    pub(crate) fn event(&mut self, set: &Set, event: &Event) -> Option<Arrival> {
+        if event.op == Op::Accept {
+            let listener = self.listeners.get(usize::try_from(event.user - self.base).ok()?)?;
+            let token = self.next;
+            // What is gone again was not there.
+            let sock = set.accept(listener, token).ok()?;
+            self.next += 1;
+            let crowded = (self.visitors.len() >= MOST_VISITORS).then(|| self.visitors.keys().min().copied());
+            let dropped =
+                crowded.flatten().and_then(|token| self.refuse(token, "it took long, and others came"));
+            let posted = sock.post_read(vec![0; SHOWN], SHOWN, SHOWN, None);
+            self.visitors.insert(token, (sock, Instant::now() + PATIENCE));
+            return match posted {
+                Ok(()) => dropped,
+                Err(e) => self.refuse(token, &e.to_string()),
+            };
+        }
+        if event.op != Op::Read {
+            return None;
+        }
+        if event.error.is_some() {
+            return self.refuse(event.user, "it went without the job's cookie");
+        }
+        let shown = event.data();
+        let (magic, rest) = shown.split_at(MAGIC.len().min(shown.len()));
+        let (cookie, node) = rest.split_at(SECRET.min(rest.len()));
+        let known = same_secret(magic, MAGIC) & same_secret(cookie, self.cookie.as_bytes());
+        match <[u8; 4]>::try_from(node) {
+            Ok(node) if known => {
+                let (sock, _) = self.visitors.remove(&event.user)?;
+                Some(Arrival::Agent { node: u32::from_le_bytes(node), sock })
+            }
+            _ => self.refuse(event.user, "it does not know the job's cookie"),
+        }
+    }
+
+    /// Drops one that has used up its time.
+    pub(crate) fn late(&mut self) -> Option<Arrival> {
+        let now = Instant::now();
+        let token = *self.visitors.iter().find(|(_, (_, until))| *until <= now)?.0;
+        self.refuse(token, &format!("it showed no cookie within {} s", PATIENCE.as_secs()))
+    }
+}

@@ -1,0 +1,206 @@
+//! What `gasrun` and its agents say to each other. Each message is one frame of a [`Link`](super::link::Link).
+
+use anyhow::bail;
+use gasworks_os::process::Exit;
+
+use super::codec::{Reader, Writer};
+
+/// From an agent to its parent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Up {
+    /// Still here.
+    Beat,
+    /// For the parent's server.
+    Pmi(Vec<u8>),
+    /// A line about what is being done.
+    Say(String),
+    /// What ranks of a node wrote to standard output (1) or error (2), in whole lines.
+    Output { node: u32, stream: u8, bytes: Vec<u8> },
+    /// So many bytes of standard input have gone to rank 0.
+    Taken(u64),
+    /// A rank announces the code with which it ends the job.
+    Exiting { rank: u32, code: i32 },
+    /// Something ends the job: why, with which code if that is known, and the rank that is to end by itself.
+    Failed { text: String, code: Option<i32>, spare: Option<u32> },
+    /// The code of the rank that ends by itself.
+    Code { rank: u32, code: i32 },
+    /// A rank's process has ended.
+    Ended { rank: u32, exit: Exit },
+    /// All ranks of this agent and of those below have ended, and all they wrote was sent.
+    Done,
+}
+
+/// From a parent to an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Down {
+    /// Still here.
+    Beat,
+    /// The first message: what to do.
+    Plan(Vec<u8>),
+    /// For the agent's server.
+    Pmi(Vec<u8>),
+    /// Send this signal to all ranks but one.
+    Send { signal: i32, spare: Option<u32> },
+    /// This signal came to `gasrun`: pass it on to the ranks.
+    Pass { signal: i32 },
+    /// So many bytes that a node's ranks wrote were passed on; nobody reads the stream any more if it is broken.
+    Room { node: u32, stream: u8, count: u64, broken: bool },
+    /// Standard input for rank 0; nothing: its end.
+    Input(Vec<u8>),
+}
+
+fn rank(word: u64) -> Option<u32> {
+    u32::try_from(word).ok()
+}
+
+fn word(rank: Option<u32>) -> u64 {
+    rank.map_or(u64::MAX, u64::from)
+}
+
+fn signed(code: i32) -> u64 {
+    i64::from(code) as u64
+}
+
+fn read_signed(reader: &mut Reader<'_>) -> anyhow::Result<i32> {
+    match i32::try_from(reader.number()? as i64) {
+        Ok(code) => Ok(code),
+        Err(_) => bail!("a code in a message is too large"),
+    }
+}
+
+impl Up {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let w = Writer::default();
+        match self {
+            Up::Beat => w.byte(0),
+            Up::Pmi(bytes) => w.byte(1).bytes(bytes),
+            Up::Say(text) => w.byte(2).bytes(text.as_bytes()),
+            Up::Output { node, stream, bytes } => w.byte(3).number((*node).into()).byte(*stream).bytes(bytes),
+            Up::Taken(count) => w.byte(4).number(*count),
+            Up::Exiting { rank, code } => w.byte(5).number((*rank).into()).number(signed(*code)),
+            Up::Failed { text, code, spare } => {
+                let code = code.map_or(u64::MAX >> 1, signed);
+                w.byte(6).bytes(text.as_bytes()).number(code).number(word(*spare))
+            }
+            Up::Code { rank, code } => w.byte(7).number((*rank).into()).number(signed(*code)),
+            Up::Ended { rank, exit } => {
+                let (kind, number) = match exit {
+                    Exit::Code(code) => (0, *code),
+                    Exit::Signal(signal) => (1, *signal),
+                };
+                w.byte(8).number((*rank).into()).byte(kind).number(signed(number))
+            }
+            Up::Done => w.byte(9),
+        }
+        .0
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> anyhow::Result<Self> {
+        let r = &mut Reader(bytes);
+        let message = match r.byte()? {
+            0 => Up::Beat,
+            1 => Up::Pmi(r.bytes()?.to_vec()),
+            2 => Up::Say(r.text()?),
+            3 => Up::Output { node: r.small()?, stream: r.byte()?, bytes: r.bytes()?.to_vec() },
+            4 => Up::Taken(r.number()?),
+            5 => Up::Exiting { rank: r.small()?, code: read_signed(r)? },
+            6 => {
+                let text = r.text()?;
+                let code = match r.number()? {
+                    none if none == u64::MAX >> 1 => None,
+                    code => i32::try_from(code as i64).ok(),
+                };
+                Up::Failed { text, code, spare: rank(r.number()?) }
+            }
+            7 => Up::Code { rank: r.small()?, code: read_signed(r)? },
+            8 => {
+                let rank = r.small()?;
+                let exit = if r.byte()? == 0 { Exit::Code } else { Exit::Signal };
+                Up::Ended { rank, exit: exit(read_signed(r)?) }
+            }
+            9 => Up::Done,
+            kind => bail!("a message of kind {kind} came from an agent"),
+        };
+        r.end()?;
+        Ok(message)
+    }
+}
+
+impl Down {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let w = Writer::default();
+        match self {
+            Down::Beat => w.byte(0),
+            Down::Plan(bytes) => w.byte(1).bytes(bytes),
+            Down::Pmi(bytes) => w.byte(2).bytes(bytes),
+            Down::Send { signal, spare } => w.byte(3).number(signed(*signal)).number(word(*spare)),
+            Down::Pass { signal } => w.byte(4).number(signed(*signal)),
+            Down::Room { node, stream, count, broken } => {
+                w.byte(5).number((*node).into()).byte(*stream).number(*count).byte((*broken).into())
+            }
+            Down::Input(bytes) => w.byte(6).bytes(bytes),
+        }
+        .0
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> anyhow::Result<Self> {
+        let r = &mut Reader(bytes);
+        let message = match r.byte()? {
+            0 => Down::Beat,
+            1 => Down::Plan(r.bytes()?.to_vec()),
+            2 => Down::Pmi(r.bytes()?.to_vec()),
+            3 => Down::Send { signal: read_signed(r)?, spare: rank(r.number()?) },
+            4 => Down::Pass { signal: read_signed(r)? },
+            5 => {
+                let (node, stream) = (r.small()?, r.byte()?);
+                Down::Room { node, stream, count: r.number()?, broken: r.byte()? != 0 }
+            }
+            6 => Down::Input(r.bytes()?.to_vec()),
+            kind => bail!("a message of kind {kind} came from the parent"),
+        };
+        r.end()?;
+        Ok(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_the_way() {
+        for up in [
+            Up::Beat,
+            Up::Pmi(vec![1, 2]),
+            Up::Say("x".into()),
+            Up::Output { node: 3, stream: 2, bytes: b"line\n".to_vec() },
+            Up::Taken(7),
+            Up::Exiting { rank: 1, code: 255 },
+            Up::Failed { text: "why".into(), code: None, spare: Some(0) },
+            Up::Failed { text: "why".into(), code: Some(-1), spare: None },
+            Up::Code { rank: 4, code: 42 },
+            Up::Ended { rank: 4, exit: Exit::Signal(9) },
+            Up::Ended { rank: 4, exit: Exit::Code(-3) },
+            Up::Done,
+        ] {
+            let bytes = up.encode();
+            assert_eq!(Up::decode(&bytes).expect("read"), up);
+            assert!((0..bytes.len()).all(|cut| Up::decode(&bytes[..cut]).is_err()), "{up:?} cut");
+        }
+        for down in [
+            Down::Beat,
+            Down::Plan(vec![9]),
+            Down::Pmi(Vec::new()),
+            Down::Send { signal: 15, spare: Some(3) },
+            Down::Pass { signal: 2 },
+            Down::Room { node: 1, stream: 1, count: 1 << 40, broken: true },
+            Down::Input(vec![0]),
+        ] {
+            let bytes = down.encode();
+            assert_eq!(Down::decode(&bytes).expect("read"), down);
+            assert!((0..bytes.len()).all(|cut| Down::decode(&bytes[..cut]).is_err()), "{down:?} cut");
+        }
+        assert!(Up::decode(&[77]).is_err() && Up::decode(&[0, 0]).is_err());
+        assert!(Up::decode(&[1, 255, 255, 255, 255, 255, 255, 255, 255]).is_err());
+    }
+}
