@@ -87,8 +87,9 @@ mod tests {
 
     #[test]
     fn commands_are_split_as_a_shell_splits_them() {
-        let split =
-            |text| words(text).map(|w| w.into_iter().map(|w| w.to_string_lossy().into_owned()).collect());
+        let split = |text: &str| -> anyhow::Result<Vec<String>> {
+            Ok(words(text)?.into_iter().map(|w| w.to_string_lossy().into_owned()).collect())
+        };
         let list = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
         assert_eq!(split("ssh -o 'A b' x").expect("words"), list(&["ssh", "-o", "A b", "x"]));
         assert_eq!(split(r#"a\ b "c \" d" '' e"#).expect("words"), list(&["a b", "c \" d", "", "e"]));
