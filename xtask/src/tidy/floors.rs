@@ -14,7 +14,7 @@ const FLOORS: &[&[&str]] = &[
     &["extended"],
     &["pshm", "gni", "ofi", "kinds", "windows"],
     &["gasworks"],
-    &["capi", "launch", "perf"],
+    &["capi", "sock-capi", "launch", "perf"],
     &["testkit"],
 ];
 

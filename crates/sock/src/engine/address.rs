@@ -106,8 +106,8 @@ fn new_socket(address: &Address, options: &Options) -> nix::Result<OwnedFd> {
             socket::setsockopt(&fd, sockopt::TcpUserTimeout, &ms)?;
         }
         if inet.is_ipv6() {
-            // A listener of each family has its own port; both may have the same.
-            socket::setsockopt(&fd, sockopt::Ipv6V6Only, &true)?;
+            // "Any address" means both families; an address of its own means that one.
+            socket::setsockopt(&fd, sockopt::Ipv6V6Only, &!inet.ip().is_unspecified())?;
         }
     }
     Ok(fd)

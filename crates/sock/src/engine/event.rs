@@ -26,6 +26,11 @@ impl fmt::Display for SetId {
 pub struct SockId(pub(crate) u64);
 
 impl SockId {
+    /// The sock that had this number.
+    pub fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
     /// The number itself.
     pub fn number(self) -> u64 {
         self.0

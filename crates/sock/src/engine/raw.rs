@@ -32,7 +32,8 @@ impl Lent {
         self.len
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
         if self.len == 0 {
             return &[];
         }
@@ -40,7 +41,8 @@ impl Lent {
         unsafe { std::slice::from_raw_parts(self.at, self.len) }
     }
 
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+    /// The bytes, to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
         if self.len == 0 {
             return &mut [];
         }
