@@ -43,28 +43,37 @@ pub fn am_head(data: &[u8]) {
     }
 }
 
-/// PMI-2 from the other side: where the bytes are cut must make no difference, and what was read can be sent.
+/// Takes a message from the front of what has come.
+type Take = fn(&mut Vec<u8>) -> Result<Option<wire::Message>, wire::WireError>;
+
+/// Both kinds of PMI from the other side: where the bytes are cut must make no difference, and what was read can be sent.
 pub fn pmi_wire(data: &[u8]) {
-    let whole = messages(&[data]);
     let cut = data.first().map_or(0, |&b| usize::from(b) % (data.len() + 1));
     let (front, back) = data.split_at(cut);
-    assert_eq!(messages(&[front, back]), whole);
-    for message in whole.0 {
+    let [twos, ones] = [wire::take_message as Take, wire::take_line].map(|take| {
+        let whole = messages(&[data], take);
+        assert_eq!(messages(&[front, back], take), whole);
+        whole.0
+    });
+    for message in twos {
         let Ok(mut bytes) = message.encode() else { continue };
         assert_eq!(wire::take_message(&mut bytes), Ok(Some(message)));
         assert!(bytes.is_empty());
     }
-    let mut lines = data.to_vec();
-    while let Ok(Some(_)) = wire::take_line(&mut lines) {}
+    for message in ones {
+        let mut bytes = message.encode_line();
+        assert_eq!(wire::take_line(&mut bytes), Ok(Some(message)));
+        assert!(bytes.is_empty());
+    }
 }
 
 /// The messages in what arrives in these pieces, and whether it ended in an error.
-fn messages(pieces: &[&[u8]]) -> (Vec<wire::Message>, bool) {
+fn messages(pieces: &[&[u8]], take: Take) -> (Vec<wire::Message>, bool) {
     let (mut inbox, mut found) = (Vec::new(), Vec::new());
     for piece in pieces {
         inbox.extend_from_slice(piece);
         loop {
-            match wire::take_message(&mut inbox) {
+            match take(&mut inbox) {
                 Ok(Some(message)) => found.push(message),
                 Ok(None) => break,
                 Err(_) => return (found, true),

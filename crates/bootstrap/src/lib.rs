@@ -30,6 +30,7 @@ pub use dialect::Dialect;
 pub use gasworks_os::ending::exit;
 pub use host::{Host, Hosts};
 pub use launched::Launched;
+pub use pmix::Entry;
 pub use settings::{SETTINGS, exit_timeout};
 pub use single::Single;
 pub use start::{Start, Stream, Way, Wire};

@@ -58,7 +58,7 @@ pub(crate) const PORT: Setting = Setting {
 
 pub(crate) const ID: Setting = Setting {
     name: "PMI_ID",
-    aliases: &["PMI_RANK"],
+    aliases: &[],
     kind: RANKS,
     default: "",
     unit: "",

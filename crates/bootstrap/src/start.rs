@@ -27,11 +27,8 @@ pub struct Start {
 pub enum Way {
     /// PMI-1 or PMI-2 over a socket.
     Wire(Wire),
-    /// PMIx, by the launcher's library; the rank is what the launcher's variable says.
-    Pmix {
-        /// The rank.
-        rank: u32,
-    },
+    /// PMIx, by the launcher's library.
+    Pmix(pmix::Entry),
     /// Cray's PMI, by its libraries; the rank is what the launcher's variable says.
     Cray {
         /// The rank.
@@ -82,7 +79,7 @@ impl Start {
     pub(crate) fn join(self) -> Result<Joined, BootstrapError> {
         match self.way {
             Way::Wire(wire) => client::join(wire, self.timeout),
-            Way::Pmix { .. } => pmix::join(self.timeout),
+            Way::Pmix(entry) => pmix::join(entry, self.timeout),
             Way::Cray { .. } => cray::join(self.timeout),
             Way::Takeover(takeover) => takeover::join(takeover),
         }
@@ -92,7 +89,8 @@ impl Start {
     pub(crate) fn rank(&self) -> u32 {
         match &self.way {
             Way::Wire(wire) => wire.rank,
-            Way::Pmix { rank } | Way::Cray { rank } => *rank,
+            Way::Pmix(entry) => entry.rank,
+            Way::Cray { rank } => *rank,
             Way::Takeover(takeover) => takeover.rank,
         }
     }
@@ -101,7 +99,8 @@ impl Start {
     pub(crate) fn watched(&self) -> Result<Option<OwnedFd>, BootstrapError> {
         let copied = match &self.way {
             Way::Wire(wire) => wire.stream.socket().try_clone(),
-            Way::Pmix { .. } | Way::Cray { .. } | Way::Takeover(_) => return Ok(None),
+            Way::Pmix(entry) => entry.watched(),
+            Way::Cray { .. } | Way::Takeover(_) => return Ok(None),
         };
         copied.map(Some).map_err(|source| BootstrapError::Io { during: "watch over the launcher", source })
     }
@@ -144,7 +143,8 @@ fn pmix_way() -> Result<Option<Way>, BootstrapError> {
     if settings::PMIX_NAMESPACE.raw().is_none() {
         return Ok(None);
     }
-    Ok(settings::PMIX_RANK.number()?.map(|rank| Way::Pmix { rank: narrow(rank) }))
+    let rank = settings::PMIX_RANK.number()?;
+    rank.map(|rank| Ok(Way::Pmix(pmix::Entry::new(narrow(rank))?))).transpose()
 }
 
 /// The way over a socket, if there is one.
@@ -165,7 +165,7 @@ fn wired(dialect: Option<Dialect>, timeout: Duration) -> Result<Option<Wire>, Bo
     }
     let Some((_, port)) = port else { return Ok(None) };
     let rank = ID.number()?.map(narrow).ok_or_else(|| {
-        let what = format!("PMI_PORT={port} is set, but neither PMI_ID nor PMI_RANK");
+        let what = format!("PMI_PORT={port} is set, but PMI_ID is not: it says which rank this is");
         BootstrapError::protocol("read PMI_ID", what)
     })?;
     let stream = Stream::Port(call(&port, timeout)?);

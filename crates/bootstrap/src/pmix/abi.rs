@@ -1,7 +1,7 @@
 //! The declarations of `libpmix.so` that are used here, by us, after the PMIx standard 4.2. A test compares them with
 //! the headers of an installed library.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// The longest name of a name space.
 pub(crate) const MAX_NSLEN: usize = 255;
@@ -11,6 +11,12 @@ pub(crate) const MAX_KEYLEN: usize = 511;
 pub(crate) const RANK_WILDCARD: u32 = u32::MAX - 1;
 /// What is put is for all ranks.
 pub(crate) const GLOBAL: u8 = 3;
+/// The server is gone, as versions from 4 on say it.
+pub(crate) const LOST_CONNECTION: c_int = -61;
+/// The same in older versions.
+pub(crate) const LOST_CONNECTION_TO_SERVER: c_int = -101;
+/// A handler's answer: nobody else need look at it.
+pub(crate) const ACTION_COMPLETE: c_int = -334;
 /// All is well.
 pub(crate) const SUCCESS: c_int = 0;
 
@@ -19,6 +25,7 @@ pub(crate) const BOOL: u16 = 1;
 pub(crate) const STRING: u16 = 3;
 pub(crate) const INT: u16 = 6;
 pub(crate) const UINT32: u16 = 14;
+pub(crate) const POINTER: u16 = 31;
 
 /// The number of ranks in the job, a `u32`.
 pub(crate) const JOB_SIZE: &CStr = c"pmix.job.size";
@@ -30,6 +37,9 @@ pub(crate) const COLLECT_DATA: &CStr = c"pmix.collect";
 pub(crate) const TIMEOUT: &CStr = c"pmix.timeout";
 /// What is not at hand is not asked for; a flag.
 pub(crate) const OPTIONAL: &CStr = c"pmix.optional";
+
+/// What a handler is given again with each event, a pointer.
+pub(crate) const RETURN_OBJECT: &CStr = c"pmix.evobject";
 
 /// `pmix_proc_t`: a rank of a job.
 #[repr(C)]
@@ -53,6 +63,7 @@ pub(crate) union Data {
     pub(crate) string: *mut c_char,
     pub(crate) integer: c_int,
     pub(crate) uint32: u32,
+    pub(crate) pointer: *mut c_void,
     pub(crate) all: [u64; 3],
 }
 

@@ -5,6 +5,9 @@ mod abi;
 mod sys;
 
 use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use crate::BootstrapError;
@@ -15,6 +18,29 @@ use sys::{Api, Got, Status};
 const JOIN: &str = "join the job by PMIx";
 /// How long an order to abort may take to reach the launcher.
 const ABORTING: Duration = Duration::from_secs(1);
+
+/// A way in by PMIx.
+#[derive(Debug)]
+pub struct Entry {
+    pub(crate) rank: u32,
+    /// Hangs up when the launcher vanishes, which the library notices, or when the rank cannot join.
+    line: UnixStream,
+    /// The other end.
+    held: UnixStream,
+}
+
+impl Entry {
+    /// For the rank that the launcher's variable says.
+    pub(crate) fn new(rank: u32) -> Result<Self, BootstrapError> {
+        let pair = UnixStream::pair();
+        let (line, held) = pair.map_err(|source| BootstrapError::Io { during: JOIN, source })?;
+        Ok(Self { rank, line, held })
+    }
+
+    pub(crate) fn watched(&self) -> io::Result<OwnedFd> {
+        Ok(self.line.try_clone()?.into())
+    }
+}
 
 /// The job's store of keys and values.
 #[derive(Debug)]
@@ -27,11 +53,16 @@ struct Pmix {
 }
 
 /// Introduces this rank to the launcher.
-pub(crate) fn join(timeout: Duration) -> Result<Joined, BootstrapError> {
+pub(crate) fn join(entry: Entry, timeout: Duration) -> Result<Joined, BootstrapError> {
     let (api, worker) = (Api::open()?, Worker::start()?);
     let (nspace, rank) = worker
         .call(JOIN, Some(timeout), move || api.init())?
         .map_err(|status| refused(&api, JOIN, "this rank", status))?;
+    // The library calls back as long as the process lives.
+    let held: &'static UnixStream = Box::leak(Box::new(entry.held));
+    worker
+        .call(JOIN, Some(timeout), move || api.watch(held))?
+        .map_err(|status| refused(&api, JOIN, "to tell of its end", status))?;
     let mut store = Pmix { api, worker: worker.clone(), nspace: nspace.clone(), size: 0, timeout };
     let size = match store.look_up(JOIN, abi::RANK_WILDCARD, abi::JOB_SIZE, Some(timeout))? {
         Got::Number(size) => size,

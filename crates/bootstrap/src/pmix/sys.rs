@@ -5,9 +5,13 @@
 //! P2. Pointers that are passed point to values of ours that live through the call; the library keeps none of them.
 //! P3. A value that `PMIx_Get` gives is allocated by C and ours to free, with the string in it.
 //! P4. A value's `kind` says which field of its `data` was written.
+//! P5. What a handler is registered with lives as long as the process, and may be used by any thread.
+//! P6. The library calls a handler with `infos` well-formed entries, and with what it wants to be called back with.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::time::Duration;
 
@@ -55,6 +59,23 @@ impl Proc {
     }
 }
 
+/// `pmix_event_notification_cbfunc_fn_t`: a handler is done. The last argument is the handler's own last.
+type Done = unsafe extern "C" fn(c_int, *mut Info, usize, *const c_void, *mut c_void, *mut c_void);
+
+/// `pmix_notification_fn_t`: a handler, with its number, the event, its source, what is told with it, what handlers
+/// before have made of it, what it calls when it is done, and with what.
+type Handler = unsafe extern "C" fn(
+    usize,
+    c_int,
+    *const Proc,
+    *const Info,
+    usize,
+    *const Info,
+    usize,
+    Option<Done>,
+    *mut c_void,
+);
+
 /// The functions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Api {
@@ -65,7 +86,51 @@ pub(super) struct Api {
     commit: unsafe extern "C" fn() -> c_int,
     fence: unsafe extern "C" fn(*const Proc, usize, *const Info, usize) -> c_int,
     get: unsafe extern "C" fn(*const Proc, *const c_char, *const Info, usize, *mut *mut Value) -> c_int,
+    register: unsafe extern "C" fn(
+        *mut c_int,
+        usize,
+        *mut Info,
+        usize,
+        Handler,
+        *const c_void,
+        *mut c_void,
+    ) -> c_int,
     error: unsafe extern "C" fn(c_int) -> *const c_char,
+}
+
+/// The handler: shuts down what it was registered with.
+unsafe extern "C" fn hang_up(
+    _number: usize,
+    _event: c_int,
+    _source: *const Proc,
+    infos: *const Info,
+    count: usize,
+    _results: *const Info,
+    _result_count: usize,
+    done: Option<Done>,
+    with: *mut c_void,
+) {
+    let infos = match infos.is_null() {
+        true => &[],
+        // SAFETY: P6.
+        false => unsafe { std::slice::from_raw_parts(infos, count) },
+    };
+    let wanted = abi::RETURN_OBJECT.to_bytes_with_nul();
+    let ours = infos.iter().find(|info| info.key.iter().zip(wanted).all(|(&has, &byte)| has as u8 == byte));
+    if let Some(info) = ours.filter(|info| info.value.kind == abi::POINTER) {
+        // SAFETY: P4.
+        let line: *const UnixStream = unsafe { info.value.data.pointer }.cast();
+        if !line.is_null() {
+            // SAFETY: P5: it is what was registered.
+            let line = unsafe { &*line };
+            // A line that is down already is what is wanted.
+            let _ = line.shutdown(Shutdown::Both);
+        }
+    }
+    if let Some(done) = done {
+        // SAFETY: P6.
+        unsafe { done(abi::ACTION_COMPLETE, ptr::null_mut(), 0, ptr::null(), ptr::null_mut(), with) };
+    }
 }
 
 /// The library says no, with this code.
@@ -117,6 +182,7 @@ impl Api {
             commit: function!(c"PMIx_Commit"),
             fence: function!(c"PMIx_Fence"),
             get: function!(c"PMIx_Get"),
+            register: function!(c"PMIx_Register_event_handler"),
             error: function!(c"PMIx_Error_string"),
         })
     }
@@ -128,6 +194,21 @@ impl Api {
         checked(unsafe { (self.init)(&raw mut me, ptr::null_mut(), 0) })?;
         let nspace: Vec<u8> = me.nspace.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
         Ok((CString::new(nspace).unwrap_or_default(), me.rank))
+    }
+
+    /// Has `line` shut down when the launcher vanishes.
+    pub(super) fn watch(&self, line: &'static UnixStream) -> Result<(), Status> {
+        let mut codes = [abi::LOST_CONNECTION, abi::LOST_CONNECTION_TO_SERVER];
+        let mut data = Data { all: [0; 3] };
+        data.pointer = ptr::from_ref(line).cast_mut().cast();
+        let mut with = [Info::new(abi::RETURN_OBJECT, abi::POINTER, data)];
+        let (which, what) = (codes.as_mut_ptr(), with.as_mut_ptr());
+        // SAFETY: P1, P2 and P5: without a function to call when it is registered, it is when this returns.
+        let number = unsafe {
+            (self.register)(which, codes.len(), what, with.len(), hang_up, ptr::null(), ptr::null_mut())
+        };
+        // Handlers are numbered from 0.
+        if number < 0 { Err(Status(number)) } else { Ok(()) }
     }
 
     pub(super) fn finalize(&self) -> Result<(), Status> {

@@ -1,5 +1,6 @@
 /* Stands in for libpmix.so.2 in a job of one rank, for what no real one does on demand: STANDIN_FAULT names what goes
  * wrong. The types are those that tests/standin/layout.c checks. */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +77,35 @@ int PMIx_Get(const struct proc *proc, const char *key, const void *info, size_t 
     free(value);
     *out = NULL;
     return -46;
+}
+
+/* A handler, as far as it is registered here. */
+struct info { char key[512]; uint32_t flags; struct value value; };
+typedef void (*done)(int, void *, size_t, void *, void *, void *);
+typedef void (*handler)(size_t, int, const void *, struct info *, size_t, void *, size_t, done, void *);
+static handler handle;
+static struct info with;
+
+static void completed(int status, void *results, size_t count, void *call, void *data, void *own) {
+    (void)results, (void)count, (void)call, (void)data;
+    printf("completed with %d%s\n", status, own == &with ? "" : ", and something else");
+    fflush(stdout);
+}
+
+static void *vanish(void *nothing) {
+    usleep(200000);
+    handle(0, -61, NULL, &with, 1, NULL, 0, completed, &with);
+    return nothing;
+}
+
+int PMIx_Register_event_handler(int *codes, size_t count, struct info *info, size_t infos, handler function,
+                                void *call, void *data) {
+    pthread_t thread;
+    if (count != 2 || codes[0] != -61 || codes[1] != -101 || infos != 1 || call || data) return -27;
+    handle = function;
+    with = *info;
+    if (is("vanishes")) pthread_create(&thread, NULL, vanish, NULL);
+    return 0;
 }
 
 const char *PMIx_Error_string(int status) { return status == -61 ? "LOST-CONNECTION" : "REFUSED"; }
