@@ -22,6 +22,7 @@ mod spawn;
 mod stdin;
 mod stream;
 mod sweep;
+mod template;
 
 pub use report::SETTINGS;
 
@@ -77,6 +78,18 @@ pub fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         };
+    }
+    match template::start(&options) {
+        Ok(None) => {}
+        Ok(Some(shown)) => {
+            let mut stdout = std::io::stdout();
+            let written = writeln!(stdout, "{shown}").and_then(|()| stdout.flush());
+            return if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
+        Err(e) => {
+            gasworks_os::say(&format!("gasrun: {e:#}"));
+            return ExitCode::from(code::USAGE as u8);
+        }
     }
     let code = run(&options);
     ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))

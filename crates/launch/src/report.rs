@@ -67,6 +67,11 @@ pub(crate) const PMIRUN: Setting = Setting {
     reader: "gasrun",
 };
 
+/// The remote command of the settings.
+pub(crate) fn remote_command() -> String {
+    RSH.raw().map_or_else(|| RSH.default.to_owned(), |(_, value)| value)
+}
+
 /// Every setting of every crate that this program knows.
 pub fn all_settings() -> Vec<Setting> {
     gasworks::settings::all().chain(SETTINGS).copied().collect()

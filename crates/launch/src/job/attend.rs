@@ -12,7 +12,6 @@ use super::entrance::Arrival;
 use super::tree::{Tree, engine};
 use super::{HIGH, Job, token};
 use crate::code;
-use crate::remote::message::Up;
 
 /// How long the first failure waits for the death that may have caused it.
 const HINDSIGHT: Duration = Duration::from_millis(5);
@@ -234,8 +233,8 @@ impl Job {
                 self.fail(&format!("{} aborted the job{text}", self.who(rank)), code, Some(rank));
             }
             Output::Exits { rank, code } => {
-                self.exiting.get_or_insert((rank, code));
-                self.say_up(&Up::Exiting { rank, code });
+                let who = self.who(rank);
+                self.exits(who, code);
             }
             Output::Up { bytes } => self.pmi_up(bytes),
             Output::Down { child, bytes } => self.pmi_down(child, bytes),

@@ -130,6 +130,7 @@ impl Job {
         }
         if let Some(tree) = &mut self.tree {
             tree.tell_children(&Down::Send { signal: signal as i32, spare });
+            tree.give_up_coming();
         }
         self.signal_here(signal, spare);
     }
@@ -167,6 +168,11 @@ impl Job {
             if !self.failed {
                 self.kill_at = Some(Instant::now() + self.exit_timeout);
             }
+        }
+        if ends && self.tree.as_ref().is_some_and(Tree::is_starting) {
+            let number = signal as i32;
+            self.fail(&format!("the job was ended by {signal} while it started"), Some(128 + number), None);
+            return;
         }
         if let Some(tree) = &mut self.tree {
             tree.tell_children(&Down::Pass { signal: signal as i32 });
@@ -225,13 +231,30 @@ impl Job {
             }
             Exit::Code(0) => self.look_for_stuck(),
             Exit::Code(code) => {
-                // Of ranks that end with one code the one to name is the one whose code it was.
-                let whose =
-                    self.exiting.filter(|&(_, theirs)| theirs == code).map_or(rank, |(whose, _)| whose);
-                self.fail(&format!("{} {exit}", self.who(whose)), Some(code), None);
+                let who = self.who(rank);
+                self.exited(who, code);
             }
         }
         Ok(())
+    }
+
+    /// A rank announces the code with which it ends the job.
+    pub(super) fn exits(&mut self, who: String, code: i32) {
+        self.say_up(&Up::Exiting { who: who.clone(), code });
+        self.exiting.get_or_insert((who, code));
+    }
+
+    /// A rank has ended with a code that is not zero.
+    pub(super) fn exited(&mut self, who: String, code: i32) {
+        // Of ranks that end with one code the one to name is the one whose code it was.
+        let who = match &self.exiting {
+            Some((whose, theirs)) if *theirs == code => whose.clone(),
+            _ => who,
+        };
+        if !self.failed && self.say_up(&Up::Exited { who: who.clone(), code }) {
+            self.failed = true;
+        }
+        self.fail(&format!("{who} exited with code {code}"), Some(code), None);
     }
 
     pub(super) fn look_for_stuck(&mut self) {

@@ -132,7 +132,7 @@ struct Job {
     /// The rank that asked for the end: its own code is the job's.
     aborter: Option<u32>,
     /// The rank that ends the job, and its code: the others end with the same.
-    exiting: Option<(u32, i32)>,
+    exiting: Option<(String, i32)>,
     /// Since when a rank waits for one that has ended.
     stuck: Option<Instant>,
     /// The signal of those that end a program that was passed on.
@@ -419,7 +419,7 @@ impl Job {
         for rank in self.ranks.values_mut() {
             rank.exit.get_or_insert(Exit::Signal(Signal::SIGKILL as i32));
         }
-        let refused = self.entrance.take().map_or(0, |entrance| entrance.refused);
+        let refused = self.entrance.take().map_or(0, |entrance| entrance.refused) + self.strangers();
         if refused > 0 && self.verbose {
             self.say(&format!("sent away {refused} strangers in all"));
         }

@@ -61,10 +61,7 @@ pub(super) fn first(options: &Options, name: String) -> Result<Setup, Refused> {
     }
     let settings = SockOptions::from_settings()?;
     let ports = settings.ports.as_ref().map_or_else(String::new, |p| format!("{}:{}", p.start(), p.end()));
-    let rsh = match &options.rsh {
-        Some(command) => command.clone(),
-        None => report::RSH.raw().map_or_else(|| report::RSH.default.to_owned(), |(_, value)| value),
-    };
+    let rsh = options.rsh.clone().unwrap_or_else(report::remote_command);
     let mut environment = own_environment()?;
     environment
         .retain(|(name, _)| [&b"GASWORKS_"[..], b"GASNET_"].iter().any(|p| name.as_bytes().starts_with(p)));

@@ -146,6 +146,22 @@ impl Tree {
         }
     }
 
+    /// Whether an agent is still to come.
+    pub(super) fn is_starting(&self) -> bool {
+        self.children.iter().any(|child| child.link.is_none() && !child.done)
+    }
+
+    /// The job ends: agents that have not come are not waited for, and not let in any more.
+    pub(super) fn give_up_coming(&mut self) {
+        for child in self.children.iter_mut().filter(|child| child.link.is_none() && !child.done) {
+            child.done = true;
+            if let (false, Ok(group)) = (child.ended, i32::try_from(child.process.id())) {
+                // One that is gone has ended already.
+                let _ = process::kill_group(group, Signal::SIGTERM);
+            }
+        }
+    }
+
     /// Says something to those to whom nothing was said for a while.
     fn beat(&mut self) {
         let now = Instant::now();
@@ -168,10 +184,11 @@ impl Tree {
     }
 
     /// Starts the agents below this node.
-    fn start_children(&mut self, set: &Set, mask: SigSet) -> anyhow::Result<()> {
+    /// The port to which they connect is given back, if there are any.
+    fn start_children(&mut self, set: &Set, mask: SigSet) -> anyhow::Result<Option<u16>> {
         let nodes: Vec<u32> = self.plan.children(self.node).collect();
         if nodes.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let gate = Gate::open(set, &self.plan.cookie, engine::GATE)?;
         let setting = |name: &str| {
@@ -184,6 +201,7 @@ impl Tree {
             false => HostDescription::describe(&setting("GASWORKS_INTERFACES"), "")?,
         };
         let parent = own.with_port(gate.port).to_string();
+        let port = gate.port;
         self.gate = Some(gate);
         for node in nodes {
             let Some(host) = self.plan.host(node) else { continue };
@@ -199,7 +217,7 @@ impl Tree {
             self.children.push(Below { node, link: None, process, ended: false, until, done: false });
             self.beat();
         }
-        Ok(())
+        Ok(Some(port))
     }
 
     /// The processes of remote commands that have not ended.
@@ -216,7 +234,12 @@ impl Job {
         for process in tree.processes() {
             self.guardian.announce(process);
         }
-        started
+        if let Some(port) = started?
+            && self.verbose
+        {
+            self.say(&format!("agents are to come to port {port}{}", self.here()));
+        }
+        Ok(())
     }
 
     pub(super) fn beat(&mut self) {
@@ -352,10 +375,8 @@ impl Job {
                 }
             }
             Up::Output { .. } | Up::Taken(_) => tree.send_up(&message),
-            Up::Exiting { rank, code } => {
-                self.exiting.get_or_insert((rank, code));
-                self.say_up(&message);
-            }
+            Up::Exiting { who, code } => self.exits(who, code),
+            Up::Exited { who, code } => self.exited(who, code),
             Up::Failed { text, code, spare } => {
                 if !self.failed {
                     self.aborter = spare.filter(|_| code.is_none());
@@ -636,11 +657,11 @@ impl Job {
                 break;
             }
         }
-        let Some(gate) = self.tree.as_ref().and_then(|tree| tree.gate.as_ref()) else { return };
-        let refused = gate.refused;
-        if refused > 0 && self.verbose {
-            self.say(&format!("sent away {refused} strangers from the port for agents in all"));
-        }
+    }
+
+    /// How many strangers were dropped at the gate.
+    pub(super) fn strangers(&self) -> usize {
+        self.tree.as_ref().and_then(|tree| tree.gate.as_ref()).map_or(0, |gate| gate.refused)
     }
 
     fn act_on(&mut self, outputs: Vec<Output>) -> anyhow::Result<()> {

@@ -18,8 +18,10 @@ pub(crate) enum Up {
     Output { node: u32, stream: u8, bytes: Vec<u8> },
     /// So many bytes of standard input have gone to rank 0.
     Taken(u64),
-    /// A rank announces the code with which it ends the job.
-    Exiting { rank: u32, code: i32 },
+    /// A rank, described in words, announces the code with which it ends the job.
+    Exiting { who: String, code: i32 },
+    /// A rank has ended with a code that is not zero. If another has announced that code, it was that one's.
+    Exited { who: String, code: i32 },
     /// Something ends the job: why, with which code if that is known, and the rank that is to end by itself.
     Failed { text: String, code: Option<i32>, spare: Option<u32> },
     /// The code of the rank that ends by itself.
@@ -77,7 +79,8 @@ impl Up {
             Up::Say(text) => w.byte(2).bytes(text.as_bytes()),
             Up::Output { node, stream, bytes } => w.byte(3).number((*node).into()).byte(*stream).bytes(bytes),
             Up::Taken(count) => w.byte(4).number(*count),
-            Up::Exiting { rank, code } => w.byte(5).number((*rank).into()).number(signed(*code)),
+            Up::Exiting { who, code } => w.byte(5).bytes(who.as_bytes()).number(signed(*code)),
+            Up::Exited { who, code } => w.byte(10).bytes(who.as_bytes()).number(signed(*code)),
             Up::Failed { text, code, spare } => {
                 let code = code.map_or(u64::MAX >> 1, signed);
                 w.byte(6).bytes(text.as_bytes()).number(code).number(word(*spare))
@@ -103,7 +106,7 @@ impl Up {
             2 => Up::Say(r.text()?),
             3 => Up::Output { node: r.small()?, stream: r.byte()?, bytes: r.bytes()?.to_vec() },
             4 => Up::Taken(r.number()?),
-            5 => Up::Exiting { rank: r.small()?, code: read_signed(r)? },
+            5 => Up::Exiting { who: r.text()?, code: read_signed(r)? },
             6 => {
                 let text = r.text()?;
                 let code = match r.number()? {
@@ -119,6 +122,7 @@ impl Up {
                 Up::Ended { rank, exit: exit(read_signed(r)?) }
             }
             9 => Up::Done,
+            10 => Up::Exited { who: r.text()?, code: read_signed(r)? },
             kind => bail!("a message of kind {kind} came from an agent"),
         };
         r.end()?;
@@ -175,7 +179,8 @@ mod tests {
             Up::Say("x".into()),
             Up::Output { node: 3, stream: 2, bytes: b"line\n".to_vec() },
             Up::Taken(7),
-            Up::Exiting { rank: 1, code: 255 },
+            Up::Exiting { who: "rank 1".into(), code: 255 },
+            Up::Exited { who: "rank 2".into(), code: 7 },
             Up::Failed { text: "why".into(), code: None, spare: Some(0) },
             Up::Failed { text: "why".into(), code: Some(-1), spare: None },
             Up::Code { rank: 4, code: 42 },

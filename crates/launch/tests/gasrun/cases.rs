@@ -436,7 +436,7 @@ fn hostile_ranks() {
 }
 
 /// The processes that carry an entry in their environment.
-fn marked(entry: &str) -> Vec<i32> {
+pub fn marked(entry: &str) -> Vec<i32> {
     let pids =
         std::fs::read_dir("/proc").expect("/proc").filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
     pids.filter(|pid: &i32| {
@@ -447,7 +447,7 @@ fn marked(entry: &str) -> Vec<i32> {
 }
 
 #[track_caller]
-fn expect_nobody(entry: &str, within: Duration) {
+pub fn expect_nobody(entry: &str, within: Duration) {
     let deadline = Instant::now() + within;
     loop {
         let left = marked(entry);
@@ -459,7 +459,7 @@ fn expect_nobody(entry: &str, within: Duration) {
     }
 }
 
-fn mark(name: &str) -> (String, String) {
+pub fn mark(name: &str) -> (String, String) {
     let key = format!("GASRUN_TEST_{name}_{}", std::process::id());
     (key.clone(), format!("{key}=1"))
 }

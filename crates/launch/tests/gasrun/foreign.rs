@@ -16,7 +16,7 @@ pub const CASES: &[Case] = &[
 ];
 
 /// MPICH's own compiler, by the names that distributions give it, must be there.
-fn mpich(program: &str) -> (tempfile::TempDir, String) {
+pub fn mpich(program: &str) -> (tempfile::TempDir, String) {
     let dir = tempfile::tempdir().expect("a directory");
     let source = format!("{}/tests/programs/{program}.c", env!("CARGO_MANIFEST_DIR"));
     let binary = dir.path().join(program).display().to_string();
@@ -100,7 +100,7 @@ fn waiting_job(dir: &std::path::Path) -> (std::process::Child, SocketAddr) {
 }
 
 /// Whether the other side hangs up within some seconds.
-fn is_sent_away(mut stream: TcpStream, within: u64) -> bool {
+pub fn is_sent_away(mut stream: TcpStream, within: u64) -> bool {
     stream.set_read_timeout(Some(Duration::from_secs(within))).expect("set");
     match stream.read(&mut [0; 100]) {
         Ok(0) => true,

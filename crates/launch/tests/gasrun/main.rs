@@ -8,6 +8,7 @@
 mod cases;
 mod foreign;
 mod harness;
+mod hosts;
 mod inspect;
 mod observe;
 mod program;
@@ -21,7 +22,7 @@ fn main() -> ExitCode {
         ["rank", action] => rank::act(action),
         ["program", action] => program::act(action),
         _ => harness::run(
-            &[cases::CASES, foreign::CASES, observe::CASES, inspect::CASES].concat(),
+            &[cases::CASES, foreign::CASES, hosts::CASES, observe::CASES, inspect::CASES].concat(),
             cases::ON_REQUEST,
             &words,
         ),

@@ -147,6 +147,14 @@ pub fn act(action: &str) -> ExitCode {
             let _port = port("\u{1}nonsense\n");
             linger()
         }
+        "port-mapping" => {
+            let mut port = port(HELLO_1);
+            port.read_until("\n");
+            let name = port.ask("cmd=get_my_kvsname");
+            let name = name.trim_end().rsplit_once('=').expect("a name").1.to_owned();
+            print!("{}", port.ask(&format!("cmd=get kvsname={name} key=PMI_process_mapping")));
+            port.ask("cmd=finalize");
+        }
         "port-one" | "port-die" | "port-abort" | "port-quit" | "port-garbage" => port_one(),
         _ => return fences(|| {}),
     }
