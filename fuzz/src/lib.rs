@@ -5,12 +5,15 @@ use gasworks_bootstrap::server::{Output, Part, Phase, Server};
 use gasworks_bootstrap::wire;
 use gasworks_core::message;
 use gasworks_os::settings::parse_size;
+use gasworks_sock::Address;
+use gasworks_sock::host::{self, HostDescription};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::Write;
 
 /// The targets by name.
 pub const TARGETS: &[(&str, fn(&[u8]))] = &[
     ("am_head", am_head),
+    ("host_description", host_description),
     ("pmi_server", pmi_server),
     ("pmi_tree", pmi_tree),
     ("pmi_wire", pmi_wire),
@@ -200,6 +203,20 @@ pub fn pmi_tree(data: &[u8]) {
             // What a liar has said may make the words of others come at a wrong time, to their own harm only.
             good &= heard.is_ok();
             queue.extend(out.drain(..).map(|output| (to, output)));
+        }
+    }
+}
+
+/// A host description from another process: refused, or in the one form in which it would be written.
+pub fn host_description(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(host) = HostDescription::parse(text) else { return };
+    assert_eq!(host.to_string(), text);
+    assert!(text.len() <= host::MOST_BYTES && host.interfaces().len() <= host::MOST_INTERFACES);
+    // Names are not resolved here: a description with addresses alone is connected to.
+    if !host.interfaces().is_empty() && !text.contains(";prefer=host") {
+        for address in host.addresses(1).unwrap_or_default() {
+            assert!(matches!(address, Address::Inet(_)));
         }
     }
 }

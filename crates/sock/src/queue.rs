@@ -26,8 +26,14 @@ pub enum Next<T> {
     Sleep,
 }
 
+/// How many things may overtake what is put off.
+const STREAK: u32 = 64;
+
 struct State<T> {
     items: VecDeque<T>,
+    /// What comes after the items, but not after more than [`STREAK`] of them.
+    later: VecDeque<T>,
+    streak: u32,
     /// How many threads are asleep, or about to be.
     asleep: usize,
     /// Whether the bell was rung and has woken nobody yet.
@@ -35,6 +41,22 @@ struct State<T> {
 }
 
 impl<T> State<T> {
+    fn pop(&mut self) -> Option<T> {
+        if self.streak < STREAK || self.later.is_empty() {
+            let item = self.items.pop_front();
+            if item.is_some() {
+                self.streak += 1;
+                return item;
+            }
+        }
+        self.streak = 0;
+        self.later.pop_front()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.later.is_empty()
+    }
+
     /// Whether the bell is to be rung so that somebody comes.
     fn ring(&mut self) -> bool {
         let ring = self.asleep > 0 && !self.rung;
@@ -53,7 +75,15 @@ pub struct Inner<T>(State<T>);
 
 impl<T, M: Mode> Default for Queue<T, M> {
     fn default() -> Self {
-        Self { state: Lock::new(Inner(State { items: VecDeque::new(), asleep: 0, rung: false })) }
+        Self {
+            state: Lock::new(Inner(State {
+                items: VecDeque::new(),
+                later: VecDeque::new(),
+                streak: 0,
+                asleep: 0,
+                rung: false,
+            })),
+        }
     }
 }
 
@@ -72,6 +102,11 @@ impl<T, M: Mode> Queue<T, M> {
         self.state.with(|Inner(state)| state.items.push_back(item));
     }
 
+    /// Puts several things in that may be overtaken; the same thread asks for the next later (Q3).
+    pub fn put_off(&self, items: impl Iterator<Item = T>) {
+        self.state.with(|Inner(state)| state.later.extend(items));
+    }
+
     /// `true`: somebody is asleep who has to be rung (Q2), so that it looks at the clock again.
     #[must_use = "somebody may be asleep"]
     pub fn nudge(&self) -> bool {
@@ -80,9 +115,9 @@ impl<T, M: Mode> Queue<T, M> {
 
     /// Takes what comes next, or counts the thread as asleep.
     pub fn next(&self) -> Next<T> {
-        self.state.with(|Inner(state)| match state.items.pop_front() {
+        self.state.with(|Inner(state)| match state.pop() {
             Some(item) => {
-                let more = !state.items.is_empty() && !planted!("queue.forget_rest");
+                let more = !state.is_empty() && !planted!("queue.forget_rest");
                 Next::Item(item, more && state.ring())
             }
             None => {
@@ -111,19 +146,18 @@ impl<T, M: Mode> Queue<T, M> {
         })
     }
 
-    /// How many things there are.
-    pub fn len(&self) -> usize {
-        self.state.with(|Inner(state)| state.items.len())
-    }
-
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.state.with(|Inner(state)| state.is_empty())
     }
 
     /// Throws away all there is.
     pub fn clear(&self) {
-        drop(self.state.with(|Inner(state)| std::mem::take(&mut state.items)));
+        // Dropped without the lock.
+        drop(
+            self.state
+                .with(|Inner(state)| (std::mem::take(&mut state.items), std::mem::take(&mut state.later))),
+        );
     }
 }
 
@@ -144,5 +178,18 @@ mod tests {
         queue.woke(true);
         assert_eq!(queue.next(), Next::Item(3, false));
         assert!(!queue.nudge() && queue.is_empty());
+    }
+    #[test]
+    fn what_is_put_off_is_overtaken_but_not_for_ever() {
+        let queue: Queue<u32> = Queue::default();
+        queue.put_off([1000, 1001].into_iter());
+        (0..STREAK + 1).for_each(|item| queue.push_quiet(item));
+        let all: Vec<u32> = std::iter::from_fn(|| match queue.next() {
+            Next::Item(item, _) => Some(item),
+            Next::Sleep => None,
+        })
+        .collect();
+        let wanted: Vec<u32> = (0..STREAK).chain([1000, STREAK, 1001]).collect();
+        assert_eq!(all, wanted);
     }
 }

@@ -27,7 +27,7 @@ const BELL: u64 = 0;
 const BATCH: usize = 256;
 /// After so many events without a call to the system there is one: completions that follow each other without end must
 /// not keep other descriptors from being looked at.
-const PATIENCE: usize = 256;
+const PATIENCE: usize = 4 * BATCH;
 
 pub(crate) struct Core {
     pub(crate) id: SetId,
@@ -56,6 +56,8 @@ pub struct Counts {
 /// What waits in the queue of a set.
 pub(crate) enum Item {
     Event(Event),
+    /// The system told of a change that nobody has looked at yet.
+    Change(SockId, EpollFlags),
     /// A poster leaves a sock's operations to a thread that waits.
     Attend(Arc<Shared>),
     /// A sock comes to its end when this is delivered.
@@ -181,18 +183,18 @@ impl Core {
     /// Has the set tell when there is room for writing, now included.
     pub(crate) fn tell_room(&self, shared: &Shared, state: &mut State) {
         if !state.tells_room {
-            state.tells_room = self.change(shared, state, true);
+            state.tells_room = self.register(shared, state, true);
         }
     }
 
     /// Not any more. TCP sockets only tell when a write found no room, so there the interest stays.
     pub(crate) fn ignore_room(&self, shared: &Shared, state: &mut State) {
         if state.tells_room && state.native.as_ref().is_some_and(|native| !native.tcp) {
-            state.tells_room = !self.change(shared, state, false);
+            state.tells_room = !self.register(shared, state, false);
         }
     }
 
-    fn change(&self, shared: &Shared, state: &State, room: bool) -> bool {
+    fn register(&self, shared: &Shared, state: &State, room: bool) -> bool {
         let Some(native) = state.native.as_ref().filter(|native| native.pollable) else { return false };
         self.epoll.modify(native.as_fd(), &mut EpollEvent::new(interest(room), shared.id.0)).is_ok()
     }
@@ -264,18 +266,29 @@ impl Core {
             (false, true) if self.queue.pass_on() => self.ring(),
             (false, _) => {}
         }
-        for change in changes.iter().filter(|change| change.data() != BELL) {
-            if let Some(shared) = self.find(SockId(change.data())) {
-                drive::on_change(&shared, self, change.events());
-            }
+        let told = changes.iter().filter(|change| change.data() != BELL);
+        match n {
+            1 => told.for_each(|change| self.change_of(SockId(change.data()), change.events())),
+            // One after the other, each with what its events lead to, while its memory is at hand.
+            _ => self.queue.put_off(told.map(|change| Item::Change(SockId(change.data()), change.events()))),
         }
         self.run_timers();
         Ok(())
     }
 
+    fn change_of(&self, id: SockId, flags: EpollFlags) {
+        if let Some(shared) = self.find(id) {
+            drive::on_change(&shared, self, flags);
+        }
+    }
+
     pub(crate) fn deliver(&self, item: Item) -> Option<Event> {
         match item {
             Item::Event(event) => Some(event),
+            Item::Change(id, flags) => {
+                self.change_of(id, flags);
+                None
+            }
             Item::Attend(shared) => {
                 drive::attend(&shared, self);
                 None

@@ -26,6 +26,15 @@ impl Memory {
         }
     }
 
+    /// Whether it was given as several buffers, be it one.
+    pub(crate) fn is_vectored(&self) -> bool {
+        match self {
+            Memory::One(_) => false,
+            Memory::Many(_) => true,
+            Memory::Lent(parts) => parts.len() != 1,
+        }
+    }
+
     pub(crate) fn parts(&self) -> usize {
         match self {
             Memory::One(_) => 1,

@@ -337,7 +337,6 @@ impl Sock {
         max: usize,
         progress: Option<Progress>,
     ) -> Result<(), Error> {
-        let _span = tracing::trace_span!("sock_post_read").entered();
         self.post_transfer(Direction::Read, Memory::One(into), min, max, progress)
     }
 
@@ -349,7 +348,6 @@ impl Sock {
         min: usize,
         progress: Option<Progress>,
     ) -> Result<(), Error> {
-        let _span = tracing::trace_span!("sock_post_readv").entered();
         let memory = Memory::Many(into);
         let max = memory.len();
         self.post_transfer(Direction::Read, memory, min, max, progress)
@@ -367,7 +365,6 @@ impl Sock {
         max: usize,
         progress: Option<Progress>,
     ) -> Result<(), Error> {
-        let _span = tracing::trace_span!("sock_post_write").entered();
         self.post_transfer(Direction::Write, Memory::One(from), min, max, progress)
     }
 
@@ -379,7 +376,6 @@ impl Sock {
         min: usize,
         progress: Option<Progress>,
     ) -> Result<(), Error> {
-        let _span = tracing::trace_span!("sock_post_writev").entered();
         let memory = Memory::Many(from);
         let max = memory.len();
         self.post_transfer(Direction::Write, memory, min, max, progress)
@@ -393,6 +389,13 @@ impl Sock {
         max: usize,
         progress: Option<Progress>,
     ) -> Result<(), Error> {
+        let _span = match (direction, memory.is_vectored()) {
+            (Direction::Read, false) => tracing::trace_span!("sock_post_read"),
+            (Direction::Read, true) => tracing::trace_span!("sock_post_readv"),
+            (Direction::Write, false) => tracing::trace_span!("sock_post_write"),
+            (Direction::Write, true) => tracing::trace_span!("sock_post_writev"),
+        }
+        .entered();
         let operation = match direction {
             Direction::Read => "post a read",
             Direction::Write => "post a write",

@@ -2,9 +2,11 @@
 #![cfg(not(gasworks_loom))]
 #![allow(clippy::disallowed_methods)] // a case that runs inside a namespace is told so through the environment
 
+mod book;
 mod common;
 mod events;
 mod faults;
+mod model;
 mod namespaces;
 mod states;
 mod threads;
