@@ -38,6 +38,7 @@ pub const SETTINGS: &[Setting] = &[VERBOSE, INSPECT_SIGNAL, PROGRESS_THREAD];
 /// Every setting that a program reads, by crate from the ground floor up.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     [
+        gasworks_sock::SETTINGS,
         gasworks_bootstrap::SETTINGS,
         gasworks_rdma::SETTINGS,
         gasworks_core::flow::SETTINGS,

@@ -37,6 +37,8 @@ pub(crate) struct Core {
     pub(crate) queue: Queue<Item>,
     pub(crate) table: Mutex<Table>,
     timers: Mutex<BTreeSet<(Instant, SockId)>>,
+    /// How many timers there are, to be asked without their lock.
+    timed: AtomicUsize,
     /// Events delivered since the system was last asked.
     unlooked: AtomicUsize,
     destroyed: AtomicBool,
@@ -106,6 +108,7 @@ impl Core {
             queue: Queue::default(),
             table: Mutex::default(),
             timers: Mutex::default(),
+            timed: AtomicUsize::new(0),
             unlooked: AtomicUsize::new(0),
             destroyed: AtomicBool::new(false),
             waits: AtomicU64::new(0),
@@ -128,7 +131,7 @@ impl Core {
 
     /// A thread leaves with an event: another has to look after the timers.
     pub(crate) fn hand_over(&self) {
-        if !self.timers.lock().is_empty() {
+        if self.timed.load(Ordering::Relaxed) > 0 {
             self.rouse();
         }
     }
@@ -203,6 +206,7 @@ impl Core {
         let first = {
             let mut timers = self.timers.lock();
             timers.insert((at, id));
+            self.timed.store(timers.len(), Ordering::Relaxed);
             timers.first() == Some(&(at, id))
         };
         // Who sleeps has planned for longer.
@@ -212,7 +216,9 @@ impl Core {
     }
 
     pub(crate) fn stop_timer(&self, at: Instant, id: SockId) {
-        self.timers.lock().remove(&(at, id));
+        let mut timers = self.timers.lock();
+        timers.remove(&(at, id));
+        self.timed.store(timers.len(), Ordering::Relaxed);
     }
 
     pub(crate) fn next_timer(&self) -> Option<Instant> {
@@ -220,18 +226,14 @@ impl Core {
     }
 
     fn run_timers(&self) {
-        if self.timers.lock().is_empty() {
+        if self.timed.load(Ordering::Relaxed) == 0 {
             return;
         }
         let now = Instant::now();
         loop {
-            let due = {
-                let mut timers = self.timers.lock();
-                timers.first().copied().filter(|(at, _)| *at <= now).inspect(|due| {
-                    timers.remove(due);
-                })
-            };
-            let Some((_, id)) = due else { return };
+            let due = self.timers.lock().first().copied().filter(|(at, _)| *at <= now);
+            let Some((at, id)) = due else { return };
+            self.stop_timer(at, id);
             if let Some(shared) = self.find(id) {
                 connect::advance(&shared, self, &mut shared.state.lock(), Sink::quiet(self));
             }

@@ -54,8 +54,11 @@ struct Call {
     call: fn(&Set, &Sock) -> Result<(), gasworks_sock::Error>,
 }
 
+/// A name, how to get there, and what the calls give.
+type State = (&'static str, fn(&Set) -> Arranged, [Gives; 8]);
+
 /// The states, each with how to get there, and what each of the calls gives in it.
-const STATES: &[(&str, fn(&Set) -> Arranged, [Gives; 8])] = &[
+const STATES: &[State] = &[
     //                                read   write  post_read      post_readv  post_write  writev  accept  post_close
     ("listening", listening, [BAD, BAD, BAD, BAD, BAD, BAD, Refused(Class::NoNewSock), Event]),
     ("connecting", connecting, [BAD, BAD, BAD, BAD, BAD, BAD, BAD, Event]),

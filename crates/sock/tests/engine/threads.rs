@@ -5,10 +5,10 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::*;
 use gasworks_sock::{Op, Sock};
+use gasworks_sync::atomic::{AtomicUsize, Ordering};
 
 /// Waiters that answer, posters that post, wakers that wake: each event comes once, and in each sock's order.
 #[test]
