@@ -1,0 +1,37 @@
+//! A rank that joins its job, tells the others values and checks theirs, says where it is, and ends the job in one of
+//! several ways.
+
+use clap::Parser;
+use gasworks_testkit::whereabouts::{End, run};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(about = "Joins a job under any launcher, checks what the ranks tell each other, and says where this rank is")]
+struct Args {
+    /// This rank kills itself at the end
+    #[arg(long, value_name = "RANK", group = "end")]
+    kill: Option<u32>,
+    /// This rank aborts the job at the end, with this code
+    #[arg(long, num_args = 2, value_names = ["RANK", "CODE"], group = "end")]
+    abort: Option<Vec<u32>>,
+    /// This rank ends without a word at the end
+    #[arg(long, value_name = "RANK", group = "end")]
+    desert: Option<u32>,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let end = match (args.kill, args.abort.as_deref(), args.desert) {
+        (Some(rank), _, _) => End::Killed(rank),
+        (_, Some(&[rank, code]), _) => End::Aborted(rank, code as i32),
+        (_, _, Some(rank)) => End::Deserted(rank),
+        _ => End::Well,
+    };
+    match run(end) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("gasworks-whereabouts: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What a rank finds when it joins a job through [`gasworks_bootstrap`]: who it is, and that whatever the ranks tell each
+//! other arrives as it was sent. The program `gasworks-whereabouts` is such a rank, for any launcher to start.
+
+use gasworks_bootstrap::{Bootstrap, BootstrapError, connect};
+use std::time::Duration;
+use thiserror::Error;
+
+/// Lengths of values, around where they are cut into pieces.
+const SIZES: [usize; 6] = [0, 1, 511, 512, 513, 5000];
+
+/// How long a rank that waits for its end does so.
+const FOR_EVER: Duration = Duration::from_secs(60);
+
+/// How a job ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All finalize.
+    Well,
+    /// This rank is killed, the others wait for it.
+    Killed(u32),
+    /// This rank aborts the job with this code.
+    Aborted(u32, i32),
+    /// This rank ends with code 0, having said nothing, and the others wait for it.
+    Deserted(u32),
+}
+
+/// What went wrong.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum WhereaboutsError {
+    /// The launcher or the connection to it failed.
+    #[error(transparent)]
+    Bootstrap(#[from] BootstrapError),
+    /// A value came otherwise than it was sent.
+    #[error("rank {rank} gave {wanted} bytes as {key}, and {found} came{at}")]
+    Value {
+        /// Who gave it.
+        rank: u32,
+        /// Under which key.
+        key: String,
+        /// How many bytes.
+        wanted: usize,
+        /// How many came.
+        found: usize,
+        /// Where the first wrong one is, in words, if they are as many.
+        at: String,
+    },
+    /// The job went on without the rank that it lost.
+    #[error("rank {0} is gone, and the others passed a fence without it")]
+    Lost(u32),
+    /// The system refused something.
+    #[error("{during}: {cause}")]
+    Io {
+        /// What was being done.
+        during: &'static str,
+        /// The cause.
+        cause: std::io::Error,
+    },
+}
+
+/// `size` bytes that tell ranks and lengths apart; every value of a byte is among them if they are enough.
+fn bytes(rank: u32, size: usize) -> Vec<u8> {
+    (0..size).map(|i| (i.wrapping_mul(7) ^ (rank as usize).wrapping_mul(31) ^ size) as u8).collect()
+}
+
+fn check(rank: u32, key: &str, wanted: &[u8], found: &[u8]) -> Result<(), WhereaboutsError> {
+    if wanted == found {
+        return Ok(());
+    }
+    let differs = wanted.iter().zip(found).position(|(a, b)| a != b).filter(|_| wanted.len() == found.len());
+    let at = differs.map_or(String::new(), |at| format!(", the first wrong one at {at}"));
+    Err(WhereaboutsError::Value { rank, key: key.into(), wanted: wanted.len(), found: found.len(), at })
+}
+
+/// Values of all sizes from everybody to everybody, and from everybody to the next but one.
+fn talk(job: &dyn Bootstrap) -> Result<(), WhereaboutsError> {
+    let (rank, ranks) = (job.rank(), job.size());
+    for size in SIZES {
+        let label = format!("all-{size}");
+        let all = job.exchange(&label, &bytes(rank, size))?;
+        if all.len() != ranks as usize {
+            return Err(WhereaboutsError::Value {
+                rank: ranks,
+                key: label,
+                wanted: ranks as usize,
+                found: all.len(),
+                at: " (values of ranks)".into(),
+            });
+        }
+        for (other, found) in (0..).zip(&all) {
+            check(other, &label, &bytes(other, size), found)?;
+        }
+    }
+    let key = |size: usize| format!("value-{size}");
+    for size in SIZES {
+        job.put(&key(size), &bytes(rank, size + 1))?;
+    }
+    job.fence()?;
+    let other = (rank + 2) % ranks;
+    for size in SIZES {
+        check(other, &key(size), &bytes(other, size + 1), &job.get(other, &key(size))?)?;
+    }
+    Ok(job.fence()?)
+}
+
+/// Joins the job, talks with all, prints `rank R of N on HOST: passed`, and ends it so.
+pub fn run(end: End) -> Result<(), WhereaboutsError> {
+    let job = connect()?;
+    talk(&*job)?;
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let host = host.map_err(|cause| WhereaboutsError::Io { during: "reading this host's name", cause })?;
+    println!("rank {} of {} on {}: passed", job.rank(), job.size(), host.trim());
+    // Whoever dies below has been heard before.
+    job.fence()?;
+    job.started();
+    match end {
+        End::Well => return Ok(job.finalize()?),
+        End::Killed(rank) if rank == job.rank() => {
+            let killed = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
+            killed.map_err(|e| WhereaboutsError::Io { during: "killing this rank", cause: e.into() })?;
+            std::thread::sleep(FOR_EVER);
+        }
+        End::Aborted(rank, code) if rank == job.rank() => job.abort(code, "asked to"),
+        End::Deserted(rank) if rank == job.rank() => gasworks_os::process::exit_now(0),
+        End::Aborted(..) => std::thread::sleep(FOR_EVER),
+        End::Killed(_) | End::Deserted(_) => job.fence()?,
+    }
+    match end {
+        End::Well => Ok(()),
+        End::Killed(rank) | End::Aborted(rank, _) | End::Deserted(rank) => Err(WhereaboutsError::Lost(rank)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_of_one_is_served_too() {
+        let alone = gasworks_bootstrap::Single::new().expect("a job of one");
+        talk(&alone).expect("values come back");
+    }
+
+    #[test]
+    fn values_tell_ranks_and_sizes_apart_and_hold_every_byte() {
+        let long = bytes(3, 5000);
+        assert!((0..=255u8).all(|b| long.contains(&b)));
+        assert!(bytes(0, 513) != bytes(1, 513) && bytes(0, 512)[..] != bytes(0, 513)[..512]);
+    }
+
+    #[test]
+    fn a_wrong_value_is_told() {
+        let said = |found: &[u8]| check(1, "k", b"abc", found).err().map(|e| e.to_string()).unwrap_or_default();
+        assert_eq!(said(b"abc"), "");
+        assert_eq!(said(b"abd"), "rank 1 gave 3 bytes as k, and 3 came, the first wrong one at 2");
+        assert_eq!(said(b"ab"), "rank 1 gave 3 bytes as k, and 2 came");
+    }
+}
