@@ -21,7 +21,7 @@ while case $1 in -[bcDEeFIiJLlmOopQRSWw]) shift 2 ;; -*) shift ;; *) false ;; es
 keeper=$(cat "/run/host/$1" 2>/dev/null) || { echo "/run/rsh: no host $1" >&2; exit 255; }
 shift
 exec env -i PATH="$PATH" HOME=/run/tmp TMPDIR=/run/tmp GASWORKS_TEST_MARK="${GASWORKS_TEST_MARK:-}" \
-    nsenter --target "$keeper" --net --uts --ipc --mount --wd=/run/tmp -- sh -c "$*"
+    nsenter --target "$keeper" --net --uts --ipc --mount -- sh -c "cd; $*"
 RSH
 chmod 755 /run/rsh
 

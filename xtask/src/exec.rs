@@ -101,6 +101,12 @@ impl Cmd {
         self
     }
 
+    /// The same program with the same arguments, started by `outer`, of which only the words are taken.
+    pub fn started_by(self, outer: Cmd) -> Self {
+        let args = outer.args.into_iter().chain([self.program]).chain(self.args).collect();
+        Self { program: outer.program, args, ..self }
+    }
+
     /// How it would be typed.
     pub fn shown(&self) -> String {
         let env = self.env.iter().map(|(k, v)| format!("{}={}", k.to_string_lossy(), quote(v)));
@@ -151,6 +157,12 @@ impl Cmd {
             bail!("{} ended with {}", self.shown(), describe(output.status));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Starts it and leaves it running, its output to be read, its error output on this program's.
+    pub fn spawn_piped(&self) -> Result<Child> {
+        let mut command = self.command();
+        command.stdout(Stdio::piped()).spawn().with_context(|| format!("starting {}", self.shown()))
     }
 
     /// Whether it can be started and ends well.

@@ -2,6 +2,7 @@
 
 mod bench;
 mod budget;
+mod cluster;
 mod demo;
 mod exec;
 mod groups;

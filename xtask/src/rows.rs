@@ -144,6 +144,7 @@ fn run_all(
                 }
             });
         }
+        world.end_group();
         if let Some(group) = group.first().map(Row::group) {
             report.budget(group, budgets, group_begun.elapsed());
         }

@@ -188,7 +188,7 @@ fn install(needs: &[Need]) -> Result<()> {
             Need::Valgrind => {
                 apt("valgrind")?;
             }
-            Need::Peers | Need::Namespaces | Need::MemoryGroup | Need::Gpu => {
+            _ => {
                 bail!("this machine has what {} names; nothing installs that", need.condition())
             }
         }

@@ -1,5 +1,6 @@
 //! What rows share: the machine, where logs go, and builds that are made once.
 
+use crate::cluster::Cluster;
 use crate::exec::{Cmd, Log};
 use crate::needs::Machine;
 use anyhow::{Context, Result, anyhow, bail};
@@ -192,6 +193,7 @@ pub struct World {
     logs: PathBuf,
     builds: Mutex<BTreeMap<Build, Once<Arc<Built>>>>,
     done: Mutex<BTreeMap<String, Once<()>>>,
+    cluster: Mutex<Option<Result<Arc<Cluster>, String>>>,
 }
 
 impl World {
@@ -202,12 +204,30 @@ impl World {
 
     /// With logs in a folder.
     pub fn at(logs: PathBuf) -> Self {
-        Self { machine: Machine::default(), logs, builds: Mutex::default(), done: Mutex::default() }
+        Self {
+            machine: Machine::default(),
+            logs,
+            builds: Mutex::default(),
+            done: Mutex::default(),
+            cluster: Mutex::default(),
+        }
     }
 
     /// Where the row `name` writes its log.
     pub fn log_path(&self, name: &str) -> PathBuf {
         self.logs.join(format!("{}.log", name.replace(['/', ':', '@'], "-")))
+    }
+
+    /// The cluster, which the first who asks brings up, and which lasts until the group of rows is through.
+    pub fn cluster(&self) -> Result<Arc<Cluster>> {
+        let mut cluster = self.cluster.lock().unwrap_or_else(|e| e.into_inner());
+        let up = || Cluster::up().map(Arc::new).map_err(|e| format!("{e:#}"));
+        cluster.get_or_insert_with(up).clone().map_err(|e| anyhow!("the cluster did not come up: {e}"))
+    }
+
+    /// Ends what the rows of a group share.
+    pub fn end_group(&self) {
+        drop(self.cluster.lock().unwrap_or_else(|e| e.into_inner()).take());
     }
 
     /// A folder of the row's own, empty.

@@ -6,6 +6,7 @@ mod counts;
 mod ends;
 mod input;
 mod kill;
+mod launchers;
 mod models;
 mod programs;
 mod sanitizers;
@@ -38,6 +39,7 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         input::rows(),
         counts::rows(),
         ends::rows(),
+        launchers::rows(),
         kill::rows()?,
         models::rows(extent)?,
         sanitizers::rows(extent)?,
