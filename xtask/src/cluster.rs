@@ -117,11 +117,10 @@ pub fn can_be_made() -> bool {
     Cluster::up().is_ok()
 }
 
-/// Whether all of Slurm's programs are there.
+/// Whether all of Slurm's programs are there. None is asked: without a configuration they say nothing at all.
 pub fn slurm_is_there() -> bool {
-    let sbin = |name: &str| PathBuf::from("/usr/sbin").join(name).exists();
-    let programs = ["slurmctld", "slurmd", "munged"].iter().all(|name| sbin(name));
-    programs && Cmd::new("srun").arg("--version").works()
+    let there = |name: &str| ["/usr/bin", "/usr/sbin"].iter().any(|dir| PathBuf::from(dir).join(name).exists());
+    ["srun", "sinfo", "slurmctld", "slurmd", "munged"].iter().all(|name| there(name))
 }
 
 /// A package of Python's registry, which is installed into a folder of its own under `target`.
