@@ -41,7 +41,7 @@ SlurmctldPidFile=$base/slurmctld.pid
 SlurmdPidFile=$base/slurmd-%n.pid
 StateSaveLocation=$base/state
 SlurmdSpoolDir=$base/spool-%n
-TmpFS=/run/tmp
+TmpFS=$base/tmp-%n
 SlurmctldLogFile=$base/log/slurmctld
 SlurmdLogFile=$base/log/slurmd-%n
 SlurmdParameters=config_overrides
@@ -68,7 +68,7 @@ wait_for() { # WHAT COMMAND...: at most ten seconds
 wait_for munged test -S $base/munge/socket
 slurmctld -D -i -c >$base/log/slurmctld.out 2>&1 &
 for i in $(seq 1 "$1"); do
-    mkdir "$base/spool-h$i"
+    mkdir "$base/spool-h$i" "$base/tmp-h$i"
     /run/rsh "h$i" "SLURM_CONF=$SLURM_CONF exec slurmd -D -N h$i" >"$base/log/slurmd-h$i.out" 2>&1 &
 done
 idle() { [ "$(sinfo --noheader --Node --format=%T 2>/dev/null | grep -c '^idle$')" = "$nodes" ]; }

@@ -50,7 +50,8 @@ impl Cluster {
     /// Starts a program on `h0`, in the folder for temporary files.
     pub fn on_h0(&self, cmd: Cmd) -> Cmd {
         let enter = Cmd::new("nsenter").arg("--target").arg(self.inside.to_string());
-        let enter = enter.words("--mount --uts --ipc --net --pid -- sh -c").arg("cd /run/tmp; exec \"$@\"").arg("sh");
+        let enter =
+            enter.words("--mount --uts --ipc --net --pid -- sh -c").arg("cd /run/tmp; exec \"$@\"").arg("sh");
         cmd.env("TMPDIR", "/run/tmp").env("SLURM_CONF", "/run/slurm/slurm.conf").started_by(enter)
     }
 
@@ -119,7 +120,8 @@ pub fn can_be_made() -> bool {
 
 /// Whether all of Slurm's programs are there. None is asked: without a configuration they say nothing at all.
 pub fn slurm_is_there() -> bool {
-    let there = |name: &str| ["/usr/bin", "/usr/sbin"].iter().any(|dir| PathBuf::from(dir).join(name).exists());
+    let there =
+        |name: &str| ["/usr/bin", "/usr/sbin"].iter().any(|dir| PathBuf::from(dir).join(name).exists());
     ["srun", "sinfo", "slurmctld", "slurmd", "munged"].iter().all(|name| there(name))
 }
 
@@ -157,6 +159,7 @@ impl Python {
         eprintln!("installing the Python package {} into {}", self.package, prefix.display());
         let quiet = "install --quiet --disable-pip-version-check --no-input";
         let made = Cmd::new("python3").words("-m venv").arg(&prefix).works();
-        made && Cmd::new(bin.join("pip")).words(quiet).arg(self.package).works() && bin.join(self.program).exists()
+        made && Cmd::new(bin.join("pip")).words(quiet).arg(self.package).works()
+            && bin.join(self.program).exists()
     }
 }

@@ -1,0 +1,147 @@
+//! Which jobs are started, by whom, and what becomes of them.
+
+use super::launcher::Launcher::{self, Gasrun, Gforker, Hydra4, Hydra5, OpenMpi, Prrte, Slurm};
+
+/// What becomes of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It ends well.
+    Well,
+    /// Its ranks are given these words, and it ends with one of these codes.
+    Fails(&'static str, &'static [i32]),
+}
+
+use Fate::{Fails, Well};
+
+/// A job: its launcher and protocol, what the row is called besides, the launcher's words, where the ranks are to find
+/// themselves, in rank order, and how they end.
+#[derive(Debug)]
+pub struct Case {
+    pub launcher: Launcher,
+    /// As `GASWORKS_BOOTSTRAP` names it; `auto` takes what there is.
+    pub protocol: &'static str,
+    pub name: &'static str,
+    pub words: String,
+    pub hosts: &'static str,
+    pub fate: Fate,
+}
+
+/// Where six ranks are, two on each host, or all on the host of the launcher.
+const BLOCK: &str = "h1 h1 h2 h2 h3 h3";
+const CYCLIC: &str = "h1 h2 h3 h1 h2 h3";
+const ARBITRARY: &str = "h1 h2 h1 h3 h1 h2";
+const HERE: &str = "h0 h0 h0 h0 h0 h0";
+
+const KILL: &str = "--kill 1";
+const ABORT: &str = "--abort 1 5";
+/// The code that a rank aborts with, and a shell's for one that was killed.
+const ABORTED: i32 = 5;
+const KILLED: i32 = 137;
+
+impl Case {
+    pub fn row(&self) -> String {
+        format!("launcher/{}/{}/{}", self.launcher.name(), self.protocol, self.name)
+    }
+}
+
+pub fn cases() -> Vec<Case> {
+    let mut cases = gasrun();
+    cases.extend(slurm());
+    cases.extend(hydra(Hydra4));
+    cases.extend(hydra(Hydra5));
+    cases.extend(gforker());
+    cases.extend(pmix(OpenMpi, "--oversubscribe", "--mca plm_rsh_agent /run/rsh"));
+    cases.extend(pmix(Prrte, "--map-by :OVERSUBSCRIBE", "--prtemca plm_ssh_agent /run/rsh"));
+    cases
+}
+
+fn gasrun() -> Vec<Case> {
+    let case = |name, words: &str, hosts, fate| Case {
+        launcher: Gasrun,
+        protocol: "auto",
+        name,
+        words: words.into(),
+        hosts,
+        fate,
+    };
+    vec![case("one-host", "-n 6", HERE, Well)]
+}
+
+/// The plugin for PMI-2 serves PMI-1 as well. Without `-K` Slurm leaves the others alone when a rank is killed.
+fn slurm() -> Vec<Case> {
+    let of = |(protocol, plugin, aborted): (&'static str, &str, &'static [i32])| {
+        let case = |name, words: &str, hosts, fate| Case {
+            launcher: Slurm,
+            protocol,
+            name,
+            words: format!("--mpi={plugin} {words}"),
+            hosts,
+            fate,
+        };
+        let two_each = "-N 3 -n 6 --ntasks-per-node=2";
+        vec![
+            case("block", &format!("{two_each} -m block"), BLOCK, Well),
+            case("cyclic", &format!("{two_each} -m cyclic"), CYCLIC, Well),
+            case("arbitrary", "-n 6 -m arbitrary -w h1,h2,h1,h3,h1,h2", ARBITRARY, Well),
+            case("killed", &format!("{two_each} -K"), BLOCK, Fails(KILL, &[KILLED])),
+            case("aborted", two_each, BLOCK, Fails(ABORT, aborted)),
+        ]
+    };
+    // What is left of the code is Slurm's affair: its step is killed.
+    let ways =
+        [("pmi2", "pmi2", &[KILLED][..]), ("pmi1", "pmi2", &[KILLED]), ("pmix", "pmix", &[KILLED, ABORTED])];
+    ways.into_iter().flat_map(of).collect()
+}
+
+/// By descriptor and by port, on one host, on three that only hydra takes for three, and on three real ones.
+fn hydra(launcher: Launcher) -> Vec<Case> {
+    let of = |protocol| {
+        let case = |name, words: String, hosts, fate| Case { launcher, protocol, name, words, hosts, fate };
+        let (one, pretend) = ("-launcher fork -n 6", "-launcher fork -hosts a,b,c -ppn 2 -n 6");
+        let three = "-launcher ssh -launcher-exec /run/rsh -hosts h1,h2,h3 -ppn 2 -n 6";
+        let port = |words| format!("-pmi-port {words}");
+        vec![
+            case("one-host", one.into(), HERE, Well),
+            case("one-host-port", port(one), HERE, Well),
+            case("pretend-hosts", pretend.into(), HERE, Well),
+            case("pretend-hosts-port", port(pretend), HERE, Well),
+            case("three-hosts", three.into(), BLOCK, Well),
+            case("three-hosts-port", port(three), BLOCK, Well),
+            // It drops its other proxies, has no code of its own for that, and may die of writing to one.
+            case("killed", three.into(), BLOCK, Fails(KILL, &[1, 9, KILLED, 141, 255])),
+            case("aborted", three.into(), BLOCK, Fails(ABORT, &[1, ABORTED, 255])),
+        ]
+    };
+    ["pmi2", "pmi1"].into_iter().flat_map(of).collect()
+}
+
+fn gforker() -> Vec<Case> {
+    let case = |name, fate| Case {
+        launcher: Gforker,
+        protocol: "pmi1",
+        name,
+        words: "-n 6".into(),
+        hosts: HERE,
+        fate,
+    };
+    // It interrupts the others when a rank is killed, and tells the code of the last.
+    vec![
+        case("one-host", Well),
+        case("killed", Fails(KILL, &[1, 130, KILLED])),
+        case("aborted", Fails(ABORT, &[ABORTED])),
+    ]
+}
+
+/// Launchers that speak PMIx alone: with what makes them start more ranks than there are cores, and with what makes them
+/// reach other hosts.
+fn pmix(launcher: Launcher, crowd: &str, reach: &str) -> Vec<Case> {
+    let case = |name, words, hosts, fate| Case { launcher, protocol: "pmix", name, words, hosts, fate };
+    let one = format!("{crowd} -n 6");
+    let three = format!("{reach} --host h1:2,h2:2,h3:2 -n 6");
+    vec![
+        case("one-host", one.clone(), HERE, Well),
+        case("three-hosts", three.clone(), BLOCK, Well),
+        case("killed", three.clone(), BLOCK, Fails(KILL, &[KILLED])),
+        case("aborted", three, BLOCK, Fails(ABORT, &[ABORTED])),
+    ]
+}

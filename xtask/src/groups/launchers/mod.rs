@@ -1,0 +1,127 @@
+//! Every launcher there is starts ranks, on one host and on three: all join, what they tell each other arrives, and
+//! however the job ends, all of it does.
+
+mod cases;
+mod launcher;
+
+use crate::exec::{Ended, Log};
+use crate::needs::Need;
+use crate::rows::Row;
+use crate::world::{Build, World};
+use anyhow::{Context, Result, bail, ensure};
+use cases::{Case, Fate, cases};
+use launcher::Launcher;
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
+/// Seconds after which a job is ended, and how long one may take.
+const LIMIT: u64 = 20;
+const LONGEST: Duration = Duration::from_secs(10);
+
+pub fn rows() -> Vec<Row> {
+    cases().into_iter().map(row).collect()
+}
+
+fn row(case: Case) -> Row {
+    let needs = case.launcher.need();
+    let row = Row::new(case.row(), move |world, log| run(world, log, &case)).need(Need::Hosts);
+    needs.into_iter().fold(row, Row::need)
+}
+
+fn run(world: &World, log: &Log, case: &Case) -> Result<()> {
+    let (built, cluster) = (world.built(Build::Debug)?, world.cluster()?);
+    if case.launcher == Launcher::Slurm {
+        cluster.slurm()?;
+    }
+    let ends = if let Fate::Fails(words, _) = case.fate { words } else { "" };
+    let cmd = case.launcher.cmd(&built)?.words(&case.words);
+    let cmd =
+        cmd.arg(built.program("gasworks-whereabouts")?).words(ends).env("GASWORKS_BOOTSTRAP", case.protocol);
+    let ended = log.run(&cluster.on_h0(cmd.limit(LIMIT)))?;
+    judge(&ended, case)?;
+    cluster.left()
+}
+
+fn judge(ended: &Ended, case: &Case) -> Result<()> {
+    let Some(status) = ended.status else { bail!("no end within {} s", ended.took.as_secs()) };
+    let found = told(&ended.output)?;
+    let wanted: BTreeMap<_, _> = case.hosts.split(' ').map(str::to_owned).enumerate().collect();
+    let codes = match case.fate {
+        Fate::Well => {
+            ensure!(found == wanted, "the ranks were to be on {wanted:?}; they are on {found:?}");
+            &[0]
+        }
+        Fate::Fails(_, codes) => {
+            // What a rank says before its job is ended may be lost with the job.
+            let misplaced = found.iter().find(|(rank, host)| wanted.get(rank) != Some(host));
+            ensure!(misplaced.is_none(), "{misplaced:?} is not among {wanted:?}");
+            ensure!(!found.is_empty(), "no rank passed");
+            codes
+        }
+    };
+    // A shell's way to put a signal into a code.
+    let code = status.code().or(status.signal().map(|signal| 128 + signal));
+    ensure!(code.is_some_and(|code| codes.contains(&code)), "{}, not one of {codes:?}", ended.how());
+    ensure!(ended.took <= LONGEST, "it took {:.1} s to end", ended.took.as_secs_f64());
+    Ok(())
+}
+
+/// Which ranks say that all is well, and where they are.
+fn told(output: &str) -> Result<BTreeMap<usize, String>> {
+    let mut found = BTreeMap::new();
+    for line in output.lines() {
+        let Some((rank, rest)) = line.strip_prefix("rank ").and_then(|line| line.split_once(" of ")) else {
+            continue;
+        };
+        let rank = rank.parse().with_context(|| format!("no rank in {line:?}"))?;
+        let host = rest.strip_suffix(": passed").and_then(|rest| rest.split_once(" on "));
+        let (_, host) = host.with_context(|| format!("no host in {line:?}"))?;
+        ensure!(found.insert(rank, host.to_owned()).is_none(), "rank {rank} spoke twice");
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::ExitStatus;
+
+    fn judged(output: &str, code: i32, fate: Fate) -> String {
+        let case = Case {
+            launcher: Launcher::Gasrun,
+            protocol: "auto",
+            name: "it",
+            words: String::new(),
+            hosts: "h1 h2",
+            fate,
+        };
+        let status = Some(ExitStatus::from_raw(code << 8));
+        let ended = Ended { shown: String::new(), status, output: output.into(), took: Duration::ZERO };
+        judge(&ended, &case).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_rank_that_is_missing_misplaced_or_doubled_is_found() {
+        let good = "rank 1 of 2 on h2: passed\nnoise\nrank 0 of 2 on h1: passed\n";
+        assert_eq!(judged(good, 0, Fate::Well), "");
+        assert!(judged(good, 3, Fate::Well).contains("exit code 3"));
+        for (bad, why) in [
+            ("rank 0 of 2 on h1: passed\n", "they are on"),
+            (&good.replace("h2", "h1"), "they are on"),
+            (&format!("{good}{good}"), "spoke twice"),
+        ] {
+            let said = judged(bad, 0, Fate::Well);
+            assert!(said.contains(why), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_job_that_was_to_fail_may_lose_lines_but_not_gain_any() {
+        let fails = Fate::Fails("", &[5, 9]);
+        assert_eq!(judged("rank 1 of 2 on h2: passed\n", 9, fails), "");
+        assert!(judged("rank 1 of 2 on h2: passed\n", 0, fails).contains("exit code 0"));
+        assert!(judged("rank 2 of 3 on h2: passed\n", 9, fails).contains("not among"));
+        assert!(judged("", 5, fails).contains("no rank passed"));
+    }
+}
