@@ -70,6 +70,11 @@ impl Cluster {
         up
     }
 
+    /// Kills it, as whoever kills this program might.
+    pub fn kill(mut self) -> Result<()> {
+        self.outside.kill().context("killing unshare")
+    }
+
     /// An error if a job left files of ours on some host.
     pub fn left(&self) -> Result<()> {
         let look = "ls -A /run/tmp; for host in h0 h1 h2 h3; do /run/rsh $host ls -A /dev/shm; done";

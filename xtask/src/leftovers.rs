@@ -43,6 +43,11 @@ impl Mark {
         &self.0
     }
 
+    /// Whether processes of the job are running.
+    pub fn lives(&self) -> bool {
+        !self.processes().is_empty()
+    }
+
     /// An error if processes of the job are left after a second. They are killed then.
     pub fn check(&self) -> Result<()> {
         let left = lasting(|| self.processes());

@@ -36,6 +36,12 @@ pub enum Need {
     Slurm,
     /// The right to make hosts of namespaces, with a network between them.
     Hosts,
+    /// MPICH's compiler.
+    Mpicc,
+    /// Python.
+    Python,
+    /// A kernel that lets nobody but its parent trace a process.
+    PtraceScope,
     /// valgrind.
     Valgrind,
     /// An NVIDIA GPU.
@@ -44,7 +50,7 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 16] = [
+    pub const ALL: [Need; 19] = [
         Need::Nightly,
         Need::Miri,
         Need::RustSrc,
@@ -59,6 +65,9 @@ impl Need {
         Need::Prrte,
         Need::Slurm,
         Need::Hosts,
+        Need::Mpicc,
+        Need::Python,
+        Need::PtraceScope,
         Need::Valgrind,
         Need::Gpu,
     ];
@@ -80,6 +89,9 @@ impl Need {
             Need::Prrte => "no-prrte",
             Need::Slurm => "no-slurm",
             Need::Hosts => "no-hosts",
+            Need::Mpicc => "no-mpicc",
+            Need::Python => "no-python",
+            Need::PtraceScope => "no-ptrace-scope",
             Need::Valgrind => "no-valgrind",
             Need::Gpu => "no-gpu",
         }
@@ -109,6 +121,9 @@ impl Need {
                 "no Slurm (apt-get install slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)"
             }
             Need::Hosts => "no right to make hosts of namespaces, or no ip (apt-get install iproute2)",
+            Need::Mpicc => "no mpicc.mpich (apt-get install libmpich-dev)",
+            Need::Python => "no python3 (apt-get install python3)",
+            Need::PtraceScope => "no ptrace scope of 1 or more (/proc/sys/kernel/yama/ptrace_scope)",
             Need::Valgrind => "no valgrind (apt-get install valgrind)",
             Need::Gpu => "no NVIDIA GPU",
         }
@@ -134,6 +149,10 @@ impl Need {
             Need::Prrte => crate::cluster::PRRTE.there(),
             Need::Slurm => crate::cluster::slurm_is_there(),
             Need::Hosts => crate::cluster::can_be_made(),
+            Need::Mpicc => Cmd::new("mpicc.mpich").arg("--version").works(),
+            Need::Python => Cmd::new("python3").arg("--version").works(),
+            Need::PtraceScope => std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
+                .is_ok_and(|scope| scope.trim().parse::<u32>().is_ok_and(|scope| scope >= 1)),
             Need::Valgrind => Cmd::new("valgrind").arg("--version").works(),
             Need::Gpu => Path::new("/dev/nvidiactl").exists(),
         }

@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn a_wrong_value_is_told() {
-        let said = |found: &[u8]| check(1, "k", b"abc", found).err().map(|e| e.to_string()).unwrap_or_default();
+        let said =
+            |found: &[u8]| check(1, "k", b"abc", found).err().map(|e| e.to_string()).unwrap_or_default();
         assert_eq!(said(b"abc"), "");
         assert_eq!(said(b"abd"), "rank 1 gave 3 bytes as k, and 3 came, the first wrong one at 2");
         assert_eq!(said(b"ab"), "rank 1 gave 3 bytes as k, and 2 came");

@@ -6,7 +6,9 @@ use gasworks_testkit::whereabouts::{End, run};
 use std::process::ExitCode;
 
 #[derive(Parser)]
-#[command(about = "Joins a job under any launcher, checks what the ranks tell each other, and says where this rank is")]
+#[command(
+    about = "Joins a job under any launcher, checks what the ranks tell each other, and says where this rank is"
+)]
 struct Args {
     /// This rank kills itself at the end
     #[arg(long, value_name = "RANK", group = "end")]

@@ -30,10 +30,12 @@ pub struct Case {
 const BLOCK: &str = "h1 h1 h2 h2 h3 h3";
 const CYCLIC: &str = "h1 h2 h3 h1 h2 h3";
 const ARBITRARY: &str = "h1 h2 h1 h3 h1 h2";
+const UNEVEN: &str = "h1 h2 h2 h2 h3 h3";
 const HERE: &str = "h0 h0 h0 h0 h0 h0";
 
 const KILL: &str = "--kill 1";
 const ABORT: &str = "--abort 1 5";
+const DESERT: &str = "--desert 2";
 /// The code that a rank aborts with, and a shell's for one that was killed.
 const ABORTED: i32 = 5;
 const KILLED: i32 = 137;
@@ -55,16 +57,31 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
+/// Ranks of PMI-2 and of PMI-1, as ours and other people's are.
 fn gasrun() -> Vec<Case> {
-    let case = |name, words: &str, hosts, fate| Case {
-        launcher: Gasrun,
-        protocol: "auto",
-        name,
-        words: words.into(),
-        hosts,
-        fate,
+    let of = |protocol| {
+        let case = |name, words: &str, hosts, fate| Case {
+            launcher: Gasrun,
+            protocol,
+            name,
+            words: format!("-n 6 {words}"),
+            hosts,
+            fate,
+        };
+        let three = "--hosts h1,h2,h3 --ppn 2 --rsh /run/rsh";
+        vec![
+            case("one-host", "", HERE, Well),
+            case("one-host-port", "--pmi-port", HERE, Well),
+            case("three-hosts", three, BLOCK, Well),
+            case("three-hosts-port", &format!("--pmi-port {three}"), BLOCK, Well),
+            case("three-hosts-cyclic", "--hosts h1,h2,h3 --rsh /run/rsh", CYCLIC, Well),
+            case("three-hosts-uneven", "--hosts h1:1,h2:3,h3:2 --rsh /run/rsh", UNEVEN, Well),
+            case("killed", three, BLOCK, Fails(KILL, &[KILLED])),
+            case("aborted", three, BLOCK, Fails(ABORT, &[ABORTED])),
+            case("deserted", three, BLOCK, Fails(DESERT, &[1])),
+        ]
     };
-    vec![case("one-host", "-n 6", HERE, Well)]
+    ["pmi2", "pmi1"].into_iter().flat_map(of).collect()
 }
 
 /// The plugin for PMI-2 serves PMI-1 as well. Without `-K` Slurm leaves the others alone when a rank is killed.

@@ -2,9 +2,13 @@
 //! however the job ends, all of it does.
 
 mod cases;
+mod confined;
 mod launcher;
+mod mpich;
 
-use crate::exec::{Ended, Log};
+use crate::cluster::Cluster;
+use crate::exec::{Cmd, Ended, Log};
+use crate::leftovers::{MARK, Mark};
 use crate::needs::Need;
 use crate::rows::Row;
 use crate::world::{Build, World};
@@ -20,7 +24,36 @@ const LIMIT: u64 = 20;
 const LONGEST: Duration = Duration::from_secs(10);
 
 pub fn rows() -> Vec<Row> {
-    cases().into_iter().map(row).collect()
+    let cluster = Row::new("launcher/cluster/goes", goes).need(Need::Hosts);
+    let jobs = cases().into_iter().map(row);
+    std::iter::once(cluster).chain(jobs).chain(mpich::rows()).chain(confined::rows()).collect()
+}
+
+/// Nothing of a cluster outlives it: neither what has left its parents, nor what was written, however it ends.
+fn goes(_: &World, log: &Log) -> Result<()> {
+    let outside = || -> Result<Vec<_>> {
+        let files =
+            ["/run", "/tmp", "/dev/shm"].into_iter().map(std::fs::read_dir).collect::<Result<Vec<_>, _>>()?;
+        let names = files.into_iter().flatten().flatten().map(|entry| entry.path());
+        Ok(names.filter(|path| path.to_string_lossy().contains("gasworks")).collect())
+    };
+    for killed in [false, true] {
+        let (before, mark, cluster) = (outside()?, Mark::new(), Cluster::up()?);
+        let linger =
+            "touch /dev/shm/gasworks-x /run/gasworks-x; setsid sleep 4321 </dev/null >/dev/null 2>&1 &";
+        let linger = Cmd::new("/run/rsh").arg("h2").arg(linger).env(MARK, mark.value());
+        ensure!(cluster.on_h0(linger).works(), "nothing could be started on h2");
+        ensure!(mark.lives(), "what was started on h2 is not there");
+        log.note(if killed { "killed" } else { "let go" })?;
+        if killed {
+            cluster.kill()?
+        } else {
+            drop(cluster)
+        }
+        mark.check()?;
+        ensure!(outside()? == before, "files are left: {:?}", outside()?);
+    }
+    Ok(())
 }
 
 fn row(case: Case) -> Row {

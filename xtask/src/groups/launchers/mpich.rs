@@ -1,0 +1,39 @@
+//! An MPICH program from Debian's compiler under `gasrun`.
+
+use crate::exec::{Cmd, Log};
+use crate::needs::Need;
+use crate::rows::Row;
+use crate::world::{Build, World};
+use anyhow::{Result, ensure};
+
+/// What the row is called, how many ranks, and the words of `gasrun`. On several hosts there is one rank on each: with
+/// more, MPICH over UCX now and then does not come out of `MPI_Finalize`, under its own hydra as well.
+const WAYS: [(&str, usize, &str); 3] = [
+    ("one-host", 4, ""),
+    ("one-host-port", 4, "--pmi-port"),
+    ("three-hosts", 3, "--hosts h1,h2,h3 --rsh /run/rsh"),
+];
+
+pub fn rows() -> Vec<Row> {
+    let row = |(name, ranks, words): (&str, usize, &'static str)| {
+        let name = format!("launcher/gasrun/mpich/{name}");
+        Row::new(name.clone(), move |world, log| run(world, log, &name, ranks, words))
+            .need(Need::Hosts)
+            .need(Need::Mpicc)
+    };
+    WAYS.into_iter().map(row).collect()
+}
+
+fn run(world: &World, log: &Log, name: &str, ranks: usize, words: &str) -> Result<()> {
+    let (built, cluster) = (world.built(Build::Debug)?, world.cluster()?);
+    let program = world.scratch(name)?.join("ring");
+    let compile = Cmd::new("mpicc.mpich").words("-O1 -o").arg(&program);
+    log.run_ok(&compile.arg(crate::root().join("crates/launch/tests/programs/ring.c")))?;
+    let job = Cmd::new(built.program("gasrun")?).words(&format!("-n {ranks} {words} --")).arg(program);
+    let ended = log.run_ok(&cluster.on_h0(job.limit(30)))?;
+    let said = |rank| format!("rank {rank} of {ranks}: sum {}, word 4711", ranks * (ranks - 1) / 2);
+    let silent: Vec<_> =
+        (0..ranks).filter(|&rank| !ended.output.lines().any(|line| line == said(rank))).collect();
+    ensure!(silent.is_empty(), "ranks {silent:?} did not say what they have heard");
+    Ok(())
+}
