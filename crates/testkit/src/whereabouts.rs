@@ -2,11 +2,17 @@
 //! other arrives as it was sent. The program `gasworks-whereabouts` is such a rank, for any launcher to start.
 
 use gasworks_bootstrap::{Bootstrap, BootstrapError, connect};
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 use thiserror::Error;
 
 /// Lengths of values, around where they are cut into pieces.
 const SIZES: [usize; 6] = [0, 1, 511, 512, 513, 5000];
+
+/// How long the ranks of a host wait for each other.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long a rank that waits for its end does so.
 const FOR_EVER: Duration = Duration::from_secs(60);
@@ -45,9 +51,22 @@ pub enum WhereaboutsError {
         /// Where the first wrong one is, in words, if they are as many.
         at: String,
     },
+    /// The map of hosts and the ranks that this one found on its own do not agree.
+    #[error("rank {rank} has found the ranks {found:?} on its host; the map of hosts says {mapped:?}")]
+    Map {
+        /// This rank.
+        rank: u32,
+        /// Whom it has attached to.
+        found: Vec<u32>,
+        /// What the map says.
+        mapped: Vec<u32>,
+    },
     /// The job went on without the rank that it lost.
-    #[error("rank {0} is gone, and the others passed a fence without it")]
+    #[error("rank {0} is gone, and the others met without it")]
     Lost(u32),
+    /// Memory could not be made or shared.
+    #[error(transparent)]
+    Memory(#[from] gasworks_os::OsError),
     /// The system refused something.
     #[error("{during}: {cause}")]
     Io {
@@ -100,30 +119,59 @@ fn talk(job: &dyn Bootstrap) -> Result<(), WhereaboutsError> {
     for size in SIZES {
         check(other, &key(size), &bytes(other, size + 1), &job.get(other, &key(size))?)?;
     }
-    Ok(job.fence()?)
+    Ok(job.barrier()?)
 }
 
-/// Joins the job, talks with all, prints `rank R of N on HOST: passed`, and ends it so.
+fn io(during: &'static str) -> impl Fn(std::io::Error) -> WhereaboutsError {
+    move |cause| WhereaboutsError::Io { during, cause }
+}
+
+/// The ranks with which this one shares memory: each has left its mark in a file that the leader of their host made.
+fn companions(job: &dyn Bootstrap) -> Result<Vec<u32>, WhereaboutsError> {
+    let (host, me, bytes) = (job.host()?, job.rank(), job.size() as usize);
+    let mine = host.leads().then(|| gasworks_os::memfd::create("whereabouts", bytes)).transpose()?;
+    let mine = mine.map(|memory| memory.into_fd());
+    let fds: Vec<_> = mine.iter().map(OwnedFd::as_fd).collect();
+    let given = host.all_gather(&[], &fds, Some(PATIENCE))?;
+    let fd = given.into_iter().flat_map(|parcel| parcel.fds).next();
+    let nothing = || io("taking the leader's memory")(std::io::ErrorKind::NotFound.into());
+    let memory = File::from(fd.ok_or_else(nothing)?);
+    memory.write_all_at(&[1], u64::from(me)).map_err(io("marking the leader's memory"))?;
+    host.all_gather(&[], &[], Some(PATIENCE))?;
+    let mut marks = vec![0; bytes];
+    memory.read_exact_at(&mut marks, 0).map_err(io("reading the leader's memory"))?;
+    let found: Vec<u32> = (0..).zip(&marks).filter(|(_, mark)| **mark == 1).map(|(rank, _)| rank).collect();
+    let hosts = job.hosts()?;
+    let mapped: Vec<u32> = hosts.ranks(hosts.of(me)).collect();
+    if found != mapped || found != host.ranks() {
+        return Err(WhereaboutsError::Map { rank: me, found, mapped });
+    }
+    Ok(found)
+}
+
+/// Joins the job, talks with all, prints `rank R of N on HOST beside A,B: passed`, A and B being the ranks with which it
+/// shares memory, itself among them, and ends it so.
 pub fn run(end: End) -> Result<(), WhereaboutsError> {
     let job = connect()?;
     talk(&*job)?;
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
-    let host = host.map_err(|cause| WhereaboutsError::Io { during: "reading this host's name", cause })?;
-    println!("rank {} of {} on {}: passed", job.rank(), job.size(), host.trim());
+    let beside: Vec<_> = companions(&*job)?.iter().map(u32::to_string).collect();
+    let host =
+        std::fs::read_to_string("/proc/sys/kernel/hostname").map_err(io("reading this host's name"))?;
+    println!("rank {} of {} on {} beside {}: passed", job.rank(), job.size(), host.trim(), beside.join(","));
     // Whoever dies below has been heard before.
-    job.fence()?;
+    job.barrier()?;
     job.started();
     match end {
         End::Well => return Ok(job.finalize()?),
         End::Killed(rank) if rank == job.rank() => {
             let killed = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
-            killed.map_err(|e| WhereaboutsError::Io { during: "killing this rank", cause: e.into() })?;
+            killed.map_err(|e| io("killing this rank")(e.into()))?;
             std::thread::sleep(FOR_EVER);
         }
         End::Aborted(rank, code) if rank == job.rank() => job.abort(code, "asked to"),
         End::Deserted(rank) if rank == job.rank() => gasworks_os::process::exit_now(0),
         End::Aborted(..) => std::thread::sleep(FOR_EVER),
-        End::Killed(_) | End::Deserted(_) => job.fence()?,
+        End::Killed(_) | End::Deserted(_) => job.barrier()?,
     }
     match end {
         End::Well => Ok(()),
@@ -139,6 +187,7 @@ mod tests {
     fn a_job_of_one_is_served_too() {
         let alone = gasworks_bootstrap::Single::new().expect("a job of one");
         talk(&alone).expect("values come back");
+        assert_eq!(companions(&alone).expect("memory"), [0]);
     }
 
     #[test]

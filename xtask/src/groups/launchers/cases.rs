@@ -1,6 +1,10 @@
 //! Which jobs are started, by whom, and what becomes of them.
 
 use super::launcher::Launcher::{self, Gasrun, Gforker, Hydra4, Hydra5, OpenMpi, Prrte, Slurm};
+use std::collections::BTreeMap;
+
+/// Where each rank is, and beside whom.
+pub type Places = BTreeMap<usize, String>;
 
 /// What becomes of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,9 +13,13 @@ pub enum Fate {
     Well,
     /// Its ranks are given these words, and it ends with one of these codes.
     Fails(&'static str, &'static [i32]),
+    /// Its ranks open a job of the library, in which the suite's barriers pass.
+    Opens,
+    /// They try to, and are told that they are on several hosts.
+    Refused,
 }
 
-use Fate::{Fails, Well};
+use Fate::{Fails, Opens, Refused, Well};
 
 /// A job: its launcher and protocol, what the row is called besides, the launcher's words, where the ranks are to find
 /// themselves, in rank order, and how they end.
@@ -43,6 +51,16 @@ const KILLED: i32 = 137;
 impl Case {
     pub fn row(&self) -> String {
         format!("launcher/{}/{}/{}", self.launcher.name(), self.protocol, self.name)
+    }
+
+    /// What the ranks are to say of where they are: exactly those of a host share memory.
+    pub fn places(&self) -> Places {
+        let hosts: Vec<_> = self.hosts.split(' ').collect();
+        let ranks = |host: &str| {
+            let there = hosts.iter().enumerate().filter(|(_, name)| **name == host);
+            there.map(|(rank, _)| rank.to_string()).collect::<Vec<_>>().join(",")
+        };
+        hosts.iter().map(|host| format!("{host} beside {}", ranks(host))).enumerate().collect()
     }
 }
 
@@ -79,6 +97,8 @@ fn gasrun() -> Vec<Case> {
             case("killed", three, BLOCK, Fails(KILL, &[KILLED])),
             case("aborted", three, BLOCK, Fails(ABORT, &[ABORTED])),
             case("deserted", three, BLOCK, Fails(DESERT, &[1])),
+            case("job", "", HERE, Opens),
+            case("job-on-three-hosts", three, BLOCK, Refused),
         ]
     };
     ["pmi2", "pmi1"].into_iter().flat_map(of).collect()
@@ -102,6 +122,8 @@ fn slurm() -> Vec<Case> {
             case("arbitrary", "-n 6 -m arbitrary -w h1,h2,h1,h3,h1,h2", ARBITRARY, Well),
             case("killed", &format!("{two_each} -K"), BLOCK, Fails(KILL, &[KILLED])),
             case("aborted", two_each, BLOCK, Fails(ABORT, aborted)),
+            case("job", "-N 1 -n 4", "h1 h1 h1 h1", Opens),
+            case("job-on-three-hosts", &format!("{two_each} -K"), BLOCK, Refused),
         ]
     };
     // What is left of the code is Slurm's affair: its step is killed.
@@ -127,6 +149,8 @@ fn hydra(launcher: Launcher) -> Vec<Case> {
             // It drops its other proxies, has no code of its own for that, and may die of writing to one.
             case("killed", three.into(), BLOCK, Fails(KILL, &[1, 9, KILLED, 141, 255])),
             case("aborted", three.into(), BLOCK, Fails(ABORT, &[1, ABORTED, 255])),
+            case("job-on-pretend-hosts", pretend.into(), HERE, Opens),
+            case("job-on-three-hosts", three.into(), BLOCK, Refused),
         ]
     };
     ["pmi2", "pmi1"].into_iter().flat_map(of).collect()
@@ -146,6 +170,7 @@ fn gforker() -> Vec<Case> {
         case("one-host", Well),
         case("killed", Fails(KILL, &[1, 130, KILLED])),
         case("aborted", Fails(ABORT, &[ABORTED])),
+        case("job", Opens),
     ]
 }
 
@@ -157,6 +182,8 @@ fn pmix(launcher: Launcher, crowd: &str, reach: &str) -> Vec<Case> {
     let three = format!("{reach} --host h1:2,h2:2,h3:2 -n 6");
     vec![
         case("one-host", one.clone(), HERE, Well),
+        case("job", one, HERE, Opens),
+        case("job-on-three-hosts", three.clone(), BLOCK, Refused),
         case("three-hosts", three.clone(), BLOCK, Well),
         case("killed", three.clone(), BLOCK, Fails(KILL, &[KILLED])),
         case("aborted", three, BLOCK, Fails(ABORT, &[ABORTED])),

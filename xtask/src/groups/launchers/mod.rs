@@ -13,11 +13,13 @@ use crate::needs::Need;
 use crate::rows::Row;
 use crate::world::{Build, World};
 use anyhow::{Context, Result, bail, ensure};
-use cases::{Case, Fate, cases};
+use cases::{Case, Fate, Places, cases};
 use launcher::Launcher;
-use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
+
+/// What a job says that has ranks on several hosts.
+const APART: &str = "no transport between hosts";
 
 /// Seconds after which a job is ended, and how long one may take.
 const LIMIT: u64 = 20;
@@ -67,10 +69,13 @@ fn run(world: &World, log: &Log, case: &Case) -> Result<()> {
     if case.launcher == Launcher::Slurm {
         cluster.slurm()?;
     }
-    let ends = if let Fate::Fails(words, _) = case.fate { words } else { "" };
-    let cmd = case.launcher.cmd(&built)?.words(&case.words);
-    let cmd =
-        cmd.arg(built.program("gasworks-whereabouts")?).words(ends).env("GASWORKS_BOOTSTRAP", case.protocol);
+    let (program, words) = match case.fate {
+        Fate::Well => ("gasworks-whereabouts", ""),
+        Fate::Fails(words, _) => ("gasworks-whereabouts", words),
+        Fate::Opens | Fate::Refused => ("gasworks-conformance", "--case barrier"),
+    };
+    let cmd = case.launcher.cmd(&built)?.words(&case.words).arg(built.program(program)?).words(words);
+    let cmd = cmd.env("GASWORKS_BOOTSTRAP", case.protocol);
     let ended = log.run(&cluster.on_h0(cmd.limit(LIMIT)))?;
     judge(&ended, case)?;
     cluster.left()
@@ -79,38 +84,47 @@ fn run(world: &World, log: &Log, case: &Case) -> Result<()> {
 fn judge(ended: &Ended, case: &Case) -> Result<()> {
     let Some(status) = ended.status else { bail!("no end within {} s", ended.took.as_secs()) };
     let found = told(&ended.output)?;
-    let wanted: BTreeMap<_, _> = case.hosts.split(' ').map(str::to_owned).enumerate().collect();
-    let codes = match case.fate {
+    let wanted = case.places();
+    let codes: &[i32] = match case.fate {
         Fate::Well => {
-            ensure!(found == wanted, "the ranks were to be on {wanted:?}; they are on {found:?}");
+            ensure!(found == wanted, "the ranks were to be {wanted:?}; they are {found:?}");
             &[0]
         }
         Fate::Fails(_, codes) => {
             // What a rank says before its job is ended may be lost with the job.
-            let misplaced = found.iter().find(|(rank, host)| wanted.get(rank) != Some(host));
+            let misplaced = found.iter().find(|(rank, place)| wanted.get(rank) != Some(place));
             ensure!(misplaced.is_none(), "{misplaced:?} is not among {wanted:?}");
             ensure!(!found.is_empty(), "no rank passed");
             codes
         }
+        Fate::Opens => {
+            ensure!(ended.output.contains(" cases passed"), "no case passed");
+            &[0]
+        }
+        Fate::Refused => {
+            ensure!(ended.output.contains(APART), "nobody says {APART:?}");
+            &[]
+        }
     };
     // A shell's way to put a signal into a code.
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
-    ensure!(code.is_some_and(|code| codes.contains(&code)), "{}, not one of {codes:?}", ended.how());
+    let right = code.is_some_and(|code| if codes.is_empty() { code != 0 } else { codes.contains(&code) });
+    ensure!(right, "{}, not one of {codes:?}", ended.how());
     ensure!(ended.took <= LONGEST, "it took {:.1} s to end", ended.took.as_secs_f64());
     Ok(())
 }
 
-/// Which ranks say that all is well, and where they are.
-fn told(output: &str) -> Result<BTreeMap<usize, String>> {
-    let mut found = BTreeMap::new();
+/// Which ranks say that all is well, on which host they are, and with which ranks they share memory.
+fn told(output: &str) -> Result<Places> {
+    let mut found = Places::new();
     for line in output.lines() {
         let Some((rank, rest)) = line.strip_prefix("rank ").and_then(|line| line.split_once(" of ")) else {
             continue;
         };
         let rank = rank.parse().with_context(|| format!("no rank in {line:?}"))?;
-        let host = rest.strip_suffix(": passed").and_then(|rest| rest.split_once(" on "));
-        let (_, host) = host.with_context(|| format!("no host in {line:?}"))?;
-        ensure!(found.insert(rank, host.to_owned()).is_none(), "rank {rank} spoke twice");
+        let place = rest.strip_suffix(": passed").and_then(|rest| rest.split_once(" on "));
+        let (_, place) = place.with_context(|| format!("no host in {line:?}"))?;
+        ensure!(found.insert(rank, place.to_owned()).is_none(), "rank {rank} spoke twice");
     }
     Ok(found)
 }
@@ -136,12 +150,13 @@ mod tests {
 
     #[test]
     fn a_rank_that_is_missing_misplaced_or_doubled_is_found() {
-        let good = "rank 1 of 2 on h2: passed\nnoise\nrank 0 of 2 on h1: passed\n";
+        let good = "rank 1 of 2 on h2 beside 1: passed\nnoise\nrank 0 of 2 on h1 beside 0: passed\n";
         assert_eq!(judged(good, 0, Fate::Well), "");
         assert!(judged(good, 3, Fate::Well).contains("exit code 3"));
         for (bad, why) in [
-            ("rank 0 of 2 on h1: passed\n", "they are on"),
-            (&good.replace("h2", "h1"), "they are on"),
+            ("rank 0 of 2 on h1 beside 0: passed\n", "they are {"),
+            (&good.replace("h2", "h1"), "they are {"),
+            (&good.replace("beside 1", "beside 0,1"), "they are {"),
             (&format!("{good}{good}"), "spoke twice"),
         ] {
             let said = judged(bad, 0, Fate::Well);
@@ -152,9 +167,9 @@ mod tests {
     #[test]
     fn a_job_that_was_to_fail_may_lose_lines_but_not_gain_any() {
         let fails = Fate::Fails("", &[5, 9]);
-        assert_eq!(judged("rank 1 of 2 on h2: passed\n", 9, fails), "");
-        assert!(judged("rank 1 of 2 on h2: passed\n", 0, fails).contains("exit code 0"));
-        assert!(judged("rank 2 of 3 on h2: passed\n", 9, fails).contains("not among"));
+        assert_eq!(judged("rank 1 of 2 on h2 beside 1: passed\n", 9, fails), "");
+        assert!(judged("rank 1 of 2 on h2 beside 1: passed\n", 0, fails).contains("exit code 0"));
+        assert!(judged("rank 2 of 3 on h2 beside 2: passed\n", 9, fails).contains("not among"));
         assert!(judged("", 5, fails).contains("no rank passed"));
     }
 }
