@@ -13,6 +13,7 @@ mod guardian;
 mod hosts;
 mod inspect;
 mod job;
+mod line;
 mod observe;
 pub mod options;
 mod remote;

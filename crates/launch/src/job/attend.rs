@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use gasworks_bootstrap::server::{Output, Phase};
 use gasworks_os::process::{self, Exit};
 use gasworks_sock::Direction;
-use gasworks_sock::poll::{Event, Filled, Interest};
+use gasworks_sock::poll::{Event, Interest};
 use nix::sys::signal::Signal;
 
-use super::entrance::Arrival;
+use super::entrance::{Arrival, Entrance};
 use super::tree::{Tree, engine};
 use super::{HIGH, Job, token};
 use crate::code;
@@ -49,15 +49,10 @@ impl Job {
                     self.feed(None)?;
                 }
                 asked @ (token::QUESTIONS | token::ASKED_BY_HAND) => self.inspect(Some(asked))?,
-                visitor @ token::ENTRANCE => self.receive(Some(visitor))?,
                 asked if asked >= token::CONNECTIONS => self.inspect(Some(asked))?,
-                visitor if visitor >= token::VISITORS => self.receive(Some(visitor))?,
                 of_rank => {
                     let rank = u32::try_from(of_rank / 4).unwrap_or(u32::MAX);
-                    match of_rank % 4 {
-                        token::PMI => self.listen(rank)?,
-                        kind => self.read(rank, kind, 64 << 10)?,
-                    }
+                    self.read(rank, of_rank % 4, 64 << 10)?;
                 }
             }
         }
@@ -66,11 +61,16 @@ impl Job {
                 self.pass_on(signal, sender);
             }
         }
-        for (pid, exit) in self.reaped() {
+        let ends = self.reaped();
+        if !ends.is_empty() {
+            self.hear_last_words()?;
+        }
+        for (pid, exit) in ends {
             self.ended(pid, exit)?;
         }
         self.inspect(None)?;
-        self.receive(None)?;
+        let late = self.entrance.as_mut().and_then(Entrance::late);
+        self.receive(late)?;
         self.look_at_tree()?;
         self.look_at_the_clock();
         Ok(())
@@ -87,12 +87,41 @@ impl Job {
         for _ in 0..MOST_EVENTS {
             let Some(event) = self.engine.wait(timeout)? else { break };
             timeout = Some(Duration::ZERO);
-            match event.user {
-                engine::NEAR => self.near_posted = false,
-                _ => self.tree_event(event)?,
-            }
+            self.far_event(event)?;
         }
         Ok(!self.near_posted)
+    }
+
+    fn far_event(&mut self, event: gasworks_sock::Event) -> anyhow::Result<()> {
+        match event.user {
+            engine::NEAR => {
+                self.near_posted = false;
+                Ok(())
+            }
+            user if user >= engine::ENTRANCE => {
+                let arrival = self.entrance.as_mut().and_then(|entrance| entrance.event(&self.engine, event));
+                self.receive(arrival)
+            }
+            user if (engine::RANKS..engine::GATE).contains(&user) => {
+                let rank = u32::try_from(user - engine::RANKS).unwrap_or(u32::MAX);
+                if let Some(line) = self.ranks.get_mut(&rank).and_then(|r| r.connection.as_mut()) {
+                    line.event(event);
+                }
+                self.listen(rank)
+            }
+            _ => self.tree_event(event),
+        }
+    }
+
+    /// What ranks that have ended said before is there, and comes before the news of their ends. Others may talk on.
+    fn hear_last_words(&mut self) -> anyhow::Result<()> {
+        for _ in 0..MOST_EVENTS * self.ranks.len() {
+            match self.engine.wait(Some(Duration::ZERO))? {
+                Some(event) => self.far_event(event)?,
+                None => break,
+            }
+        }
+        Ok(())
     }
 
     /// The processes that have ended, the likeliest cause first. A rank that is killed makes its peers fail, and their
@@ -162,44 +191,42 @@ impl Job {
         Ok(())
     }
 
-    /// Somebody has come to the entrance, or its time may be up.
-    fn receive(&mut self, token: Option<u64>) -> anyhow::Result<()> {
-        let Some(entrance) = &mut self.entrance else { return Ok(()) };
-        for arrival in entrance.turn(token, &self.set)? {
-            match arrival {
-                Arrival::Stranger { why } if self.verbose => {
-                    self.say(&format!("sent a stranger away from PMI_PORT: {why}"));
+    /// Somebody has come to the entrance.
+    fn receive(&mut self, arrival: Option<Arrival>) -> anyhow::Result<()> {
+        match arrival {
+            Some(Arrival::Stranger { why }) if self.verbose => {
+                self.say(&format!("sent a stranger away from PMI_PORT: {why}"));
+                Ok(())
+            }
+            None | Some(Arrival::Stranger { .. }) => Ok(()),
+            Some(Arrival::Rank { rank, line }) => {
+                if let Some(r) = self.ranks.get_mut(&rank).filter(|r| r.exit.is_none()) {
+                    r.connection = Some(line);
                 }
-                Arrival::Stranger { .. } => {}
-                Arrival::Rank { rank, mut channel, answer } => {
-                    let Some(r) = self.ranks.get_mut(&rank).filter(|r| r.exit.is_none()) else { continue };
-                    channel.post(&answer);
-                    self.set.add(&channel, u64::from(rank) * 4 + token::PMI, Interest::Read)?;
-                    r.connection = Some(channel);
-                    self.listen(rank)?;
-                }
+                self.listen(rank)
             }
         }
-        Ok(())
     }
 
     /// Hears what a rank has to say to the server, and answers.
     pub(super) fn listen(&mut self, rank: u32) -> anyhow::Result<()> {
-        let Some(connection) = self.ranks.get_mut(&rank).and_then(|r| r.connection.as_mut()) else {
-            return Ok(());
-        };
-        let filled =
-            if connection.unwritten() > HIGH { Ok(Filled::Bytes(0)) } else { connection.fill(64 << 10) };
+        let Some(r) = self.ranks.get_mut(&rank).filter(|r| !r.hung_up) else { return Ok(()) };
+        let Some(line) = &mut r.connection else { return Ok(()) };
         let mut outputs = Vec::new();
-        self.server.feed(rank, connection.inbox(), &mut outputs);
-        let closed = !matches!(filled, Ok(Filled::Bytes(_)));
+        self.server.feed(rank, &mut line.inbox, &mut outputs);
         for output in outputs {
             self.act(output)?;
         }
         self.look_for_stuck();
-        self.send(rank)?;
-        if closed {
-            self.hang_up(rank)?;
+        let Some(r) = self.ranks.get_mut(&rank) else { return Ok(()) };
+        let Some(line) = &mut r.connection else { return Ok(()) };
+        if line.unwritten() <= HIGH {
+            line.go_on();
+        }
+        // Our end of the connection stays open until the rank ends: closing it would tell it that the launcher is gone.
+        r.hung_up = line.ended().is_some();
+        if r.hung_up && matches!(self.server.phase(rank), Phase::Greeted | Phase::Joined | Phase::InFence) {
+            self.hang_ups.push_back((Instant::now(), rank));
         }
         Ok(())
     }
@@ -207,9 +234,8 @@ impl Job {
     pub(super) fn act(&mut self, output: Output) -> anyhow::Result<()> {
         match output {
             Output::Send { rank, bytes } => {
-                if let Some(connection) = self.ranks.get_mut(&rank).and_then(|r| r.connection.as_mut()) {
-                    connection.post(&bytes);
-                    self.send(rank)?;
+                if let Some(line) = self.ranks.get_mut(&rank).and_then(|r| r.connection.as_mut()) {
+                    line.post(&bytes);
                 }
             }
             Output::Joined { rank } => {
@@ -241,36 +267,6 @@ impl Job {
             Output::Broken { rank, what } => {
                 self.fail(&format!("{}: {what}", self.who(rank)), Some(code::FAILED), None);
             }
-        }
-        Ok(())
-    }
-
-    fn send(&mut self, rank: u32) -> anyhow::Result<()> {
-        let Some(r) = self.ranks.get_mut(&rank) else { return Ok(()) };
-        let Some(connection) = &mut r.connection else { return Ok(()) };
-        match connection.flush() {
-            Ok(_) => {
-                let waiting = connection.unwritten();
-                let interest = Interest::new(waiting <= HIGH, waiting > 0);
-                if interest != r.interest {
-                    self.set.modify(&*connection, u64::from(rank) * 4 + token::PMI, interest)?;
-                    r.interest = interest;
-                }
-                Ok(())
-            }
-            Err(_) => self.hang_up(rank),
-        }
-    }
-
-    /// A rank has closed its connection. Our end of it stays open until the rank ends: closing it would tell the rank
-    /// that the launcher is gone.
-    fn hang_up(&mut self, rank: u32) -> anyhow::Result<()> {
-        let Some(r) = self.ranks.get_mut(&rank) else { return Ok(()) };
-        let Some(connection) = r.connection.take() else { return Ok(()) };
-        self.set.remove(&connection)?;
-        r.hung_up = Some(connection);
-        if matches!(self.server.phase(rank), Phase::Greeted | Phase::Joined | Phase::InFence) {
-            self.hang_ups.push_back((Instant::now(), rank));
         }
         Ok(())
     }

@@ -190,13 +190,12 @@ impl Job {
             self.remote_ended(pid, exit);
             return Ok(());
         };
-        // Its last words first: what it said to the server, and what it wrote.
-        self.listen(rank)?;
+        // Its last words first: what it said to the server was heard, and this is what it wrote.
         self.read(rank, token::OUT, LAST_WORDS)?;
         self.read(rank, token::ERR, LAST_WORDS)?;
         if let Some(r) = self.ranks.get_mut(&rank) {
             r.exit = Some(exit);
-            (r.connection, r.hung_up) = (None, None);
+            r.connection = None;
         }
         self.living -= 1;
         self.rank_gone(rank, exit);

@@ -20,13 +20,14 @@ use gasworks_bootstrap::server::{Output, Part, Server};
 use gasworks_os::process::{self, Exit};
 use gasworks_os::signals::{self, Signals};
 use gasworks_os::{affinity, limits, random};
-use gasworks_sock::poll::{Channel, Interest, Set};
+use gasworks_sock::poll::{Interest, Set};
 use gasworks_sock::{Set as Engine, Sock};
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::Signal;
 
 use crate::guardian::Guardian;
 use crate::inspect::{Inspector, Known};
+use crate::line::Line;
 use crate::observe::Observation;
 use crate::options::{Bind, Options};
 use crate::remote::agent::Started;
@@ -49,13 +50,9 @@ pub(crate) mod token {
     pub(crate) const RANK0_INPUT: u64 = u64::MAX - 5;
     pub(crate) const QUESTIONS: u64 = u64::MAX - 6;
     pub(crate) const ASKED_BY_HAND: u64 = u64::MAX - 7;
-    /// Where ranks connect that have no descriptor, and the first of those that have connected.
-    pub(crate) const ENTRANCE: u64 = u64::MAX - 8;
-    pub(crate) const VISITORS: u64 = 1 << 61;
     /// The first of the connections of those that ask and answer how ranks stand.
     pub(crate) const CONNECTIONS: u64 = 1 << 62;
     /// Kinds of a rank's own: its token is four times the rank and this.
-    pub(crate) const PMI: u64 = 0;
     pub(crate) const OUT: u64 = 1;
     pub(crate) const ERR: u64 = 2;
 }
@@ -74,6 +71,8 @@ const DRAIN: Duration = Duration::from_secs(2);
 /// What is read of a rank that has ended before that is judged: all that a pipe holds. Something that the rank left
 /// behind may write for ever.
 const LAST_WORDS: usize = 1 << 20;
+/// How much of what a rank says is read at once.
+const CHUNK: usize = 4 << 10;
 /// With more than this to be sent to a rank, it is not listened to any more.
 const HIGH: usize = 1 << 20;
 
@@ -94,11 +93,9 @@ impl<E: Into<anyhow::Error>> From<E> for Refused {
 struct Rank {
     pid: i32,
     exit: Option<Exit>,
-    connection: Option<Channel>,
-    /// What the set waits for on it.
-    interest: Interest,
-    /// The connection after the rank closed its end.
-    hung_up: Option<Channel>,
+    connection: Option<Line>,
+    /// The rank has closed its end of it.
+    hung_up: bool,
     out: Option<Source>,
     err: Option<Source>,
 }
@@ -244,7 +241,7 @@ impl Job {
         };
         set.add(&signals, token::SIGNALS, Interest::Read)?;
         let entrance = options.pmi_port && !mine.is_empty();
-        let entrance = entrance.then(|| Entrance::open(options.ranks, mine, &set)).transpose()?;
+        let entrance = entrance.then(|| Entrance::open(options.ranks, mine, engine)).transpose()?;
         let near = engine.watch(engine::NEAR, set.as_fd().try_clone_to_owned()?)?;
         let upward = tree.as_ref().is_some_and(|tree| !tree.is_root());
         let sink = |own: Sink| if upward { Sink::upward() } else { own };
@@ -327,7 +324,7 @@ impl Job {
             job: setup.name.clone(),
             streams: if alone { Streams::Inherited } else { Streams::Piped },
             open_files,
-            port: self.entrance.as_ref().map(Entrance::address).transpose()?,
+            port: self.entrance.as_ref().map(Entrance::address),
             environment: setup.environment.clone(),
         };
         for (place, &rank) in setup.mine.iter().enumerate() {
@@ -343,11 +340,9 @@ impl Job {
                 .map_err(|e| cannot_start(&plan, rank, e))?;
             let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
             self.guardian.announce(pid);
-            let connection = connection.map(Channel::new).transpose()?;
+            let adopt = |socket| self.engine.adopt(engine::RANKS + u64::from(rank), socket);
+            let connection = connection.map(adopt).transpose()?.map(|sock| Line::new(sock, CHUNK));
             let base = u64::from(rank) * 4;
-            if let Some(connection) = &connection {
-                self.set.add(connection, base + token::PMI, Interest::Read)?;
-            }
             let label = if options.label { format!("[{rank}] ") } else { String::new() };
             let source = |fd: Option<OwnedFd>, kind| -> Result<Option<Source>, Refused> {
                 let Some(fd) = fd else { return Ok(None) };
@@ -363,8 +358,7 @@ impl Job {
                     Some(_) => self.piped = Some(Piped::new(pipe.into(), &self.set)?),
                 }
             }
-            let (interest, hung_up) = (Interest::Read, None);
-            self.ranks.insert(rank, Rank { pid, exit: None, connection, interest, hung_up, out, err });
+            self.ranks.insert(rank, Rank { pid, exit: None, connection, hung_up: false, out, err });
             self.living += 1;
             if self.verbose {
                 let place = processor.map_or_else(String::new, |cpu| format!(" on processor {cpu}"));

@@ -36,8 +36,12 @@ pub(crate) mod engine {
     pub(crate) const STDIN: u64 = 2;
     /// The first of the children.
     pub(crate) const CHILDREN: u64 = 1 << 20;
+    /// The first of the ranks here.
+    pub(crate) const RANKS: u64 = 1 << 32;
     /// The first of the gate.
     pub(crate) const GATE: u64 = 1 << 40;
+    /// The first of `PMI_PORT`.
+    pub(crate) const ENTRANCE: u64 = 1 << 48;
 }
 
 /// How long remote commands may take to end after their agents.
@@ -306,7 +310,7 @@ impl Job {
                 match tree.children.iter().position(expected) {
                     Some(index) => {
                         sock.set_user(engine::CHILDREN + index as u64);
-                        let mut link = Link::new(sock, Vec::new());
+                        let mut link = Link::new(sock);
                         link.send(&Down::Plan(tree.plan.encode()).encode());
                         tree.children[index].link = Some(link);
                         if tree.is_root() && tree.plan.towards(0, tree.first_node()) == Some(node) {
@@ -411,9 +415,7 @@ impl Job {
     fn child_lost(&mut self, index: usize, why: &str) {
         let Some(tree) = &mut self.tree else { return };
         let child = &mut tree.children[index];
-        if let Some(link) = child.link.take() {
-            link.close();
-        }
+        child.link = None;
         if std::mem::replace(&mut child.done, true) {
             return;
         }
@@ -505,8 +507,9 @@ impl Job {
     /// Nobody is left to decide: the ranks here and below end.
     fn parent_lost(&mut self, why: &str) {
         let Some(tree) = &mut self.tree else { return };
-        let Some(parent) = tree.parent.take() else { return };
-        parent.close();
+        if tree.parent.take().is_none() {
+            return;
+        }
         if self.verbose {
             gasworks_os::say(&format!("gasrun: an agent has lost its parent: {why}"));
         }
@@ -650,7 +653,6 @@ impl Job {
             let tree = self.tree.as_ref();
             let Some(parent) = tree.and_then(|tree| tree.parent.as_ref()) else { break };
             if parent.is_flushed() || Instant::now() >= until {
-                parent.close();
                 break;
             }
             if self.wait(Some(until.saturating_duration_since(Instant::now()))).is_err() {

@@ -45,7 +45,7 @@ fn begin() -> anyhow::Result<Started> {
     let length = greeting.len();
     sock.post_write(greeting, length, length, None)?;
     wait_for(&set, until, Op::Write).context("show the cookie to the parent")?;
-    let mut link = Link::new(sock, Vec::new());
+    let mut link = Link::new(sock);
     let frame = loop {
         match link.next() {
             Ok(Some(frame)) => break frame,
