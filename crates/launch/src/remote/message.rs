@@ -205,6 +205,15 @@ mod tests {
             assert_eq!(Down::decode(&bytes).expect("read"), down);
             assert!((0..bytes.len()).all(|cut| Down::decode(&bytes[..cut]).is_err()), "{down:?} cut");
         }
+        // Whatever a byte is changed to, it is read or refused.
+        let whole = Up::Failed { text: "why".into(), code: Some(3), spare: Some(0) }.encode();
+        for at in 0..whole.len() {
+            for byte in [0, 1, 127, 128, 255] {
+                let mut changed = whole.clone();
+                changed[at] = byte;
+                let _ = (Up::decode(&changed), Down::decode(&changed));
+            }
+        }
         assert!(Up::decode(&[77]).is_err() && Up::decode(&[0, 0]).is_err());
         assert!(Up::decode(&[1, 255, 255, 255, 255, 255, 255, 255, 255]).is_err());
     }

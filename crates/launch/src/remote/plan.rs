@@ -224,6 +224,13 @@ mod tests {
         assert_eq!(Plan::decode(&bytes, &plan.answer).expect("read"), plan);
         assert!(Plan::decode(&bytes, &"b".repeat(SECRET)).is_err());
         assert!((0..bytes.len()).all(|cut| Plan::decode(&bytes[..cut], &plan.answer).is_err()));
+        for at in SECRET + 8..bytes.len() {
+            for byte in [0, 1, 127, 128, 255] {
+                let mut changed = bytes.clone();
+                changed[at] = byte;
+                let _ = Plan::decode(&changed, &plan.answer);
+            }
+        }
         let ticket = Ticket {
             node: 5,
             cookie: secret().expect("random"),
