@@ -180,11 +180,17 @@ fn agents_that_do_not_come() {
     let pretend = Pretend::new("test $FAKE_HOST = a || { sleep 0.5; exit 1; }");
     let output = pretend.gasrun("a,b", &["-n", "2", "sleep", "40"]).env(&key, "1").output().expect("started");
     expect(&output, 1, &["host b is lost: the remote command exited with code 1"]);
+    let start = Instant::now();
+    let pretend = Pretend::new("test $FAKE_HOST = a || sleep 1");
+    let script = "test $PMI_RANK = 1 || exit 7; sleep 40";
+    let output = pretend.gasrun("a,b", &["-n", "2", "sh", "-c", script]).env(&key, "1").output();
+    expect(&output.expect("started"), 7, &["rank 0 (pid ", " on a) exited with code 7"]);
     let pretend = Pretend::new("test $FAKE_HOST = a || sleep 40");
     let words = ["-n", "2", "sh", "-c", "echo up; exec sleep 40"];
     let (child, _reader) = started(pretend.gasrun("a,b", &words).env(&key, "1"), 1);
     kill(pid(&child), Signal::SIGTERM).expect("sent");
     expect(&child.wait_with_output().expect("ended"), 143, &["ended by SIGTERM while it started"]);
+    assert!(start.elapsed() < Duration::from_secs(20), "it waited for agents: {:?}", start.elapsed());
     expect_nobody(&entry, Duration::from_secs(5));
     // Somebody calls it by hand.
     let output = gasrun(&["--agent"]).output().expect("started");
