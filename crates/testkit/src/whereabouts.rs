@@ -5,11 +5,14 @@ use gasworks_bootstrap::{Bootstrap, BootstrapError, connect};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 
 /// Lengths of values, around where they are cut into pieces.
 const SIZES: [usize; 6] = [0, 1, 511, 512, 513, 5000];
+
+/// How long the last rank lets the others wait.
+const LATE: Duration = Duration::from_millis(60);
 
 /// How long the ranks of a host wait for each other.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -60,6 +63,14 @@ pub enum WhereaboutsError {
         found: Vec<u32>,
         /// What the map says.
         mapped: Vec<u32>,
+    },
+    /// A rank left before all had come.
+    #[error("a rank left the {what} {early:?} before the last came")]
+    NotHeld {
+        /// What was to hold it.
+        what: &'static str,
+        /// By how much.
+        early: Duration,
     },
     /// The job went on without the rank that it lost.
     #[error("rank {0} is gone, and the others met without it")]
@@ -122,6 +133,30 @@ fn talk(job: &dyn Bootstrap) -> Result<(), WhereaboutsError> {
     Ok(job.barrier()?)
 }
 
+/// Nobody leaves a fence or a barrier before the last has come. The clocks of the hosts must agree.
+fn hold(job: &dyn Bootstrap) -> Result<(), WhereaboutsError> {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let waits: [(&str, &dyn Fn() -> Result<(), BootstrapError>); 2] =
+        [("fence", &|| job.fence()), ("barrier", &|| job.barrier())];
+    for (what, wait) in waits {
+        if job.rank() == job.size() - 1 {
+            std::thread::sleep(LATE);
+        }
+        let came = now();
+        wait()?;
+        let times = job.exchange(what, &[came.to_le_bytes(), now().to_le_bytes()].concat())?;
+        let read =
+            |bytes: Option<&[u8]>| bytes.and_then(|b| b.try_into().ok()).map_or(0, u128::from_le_bytes);
+        let last = times.iter().map(|both| read(both.get(..16))).max().unwrap_or(0);
+        let first = times.iter().map(|both| read(both.get(16..))).min().unwrap_or(0);
+        let early = Duration::from_nanos_u128(last.saturating_sub(first));
+        if early > LATE / 2 {
+            return Err(WhereaboutsError::NotHeld { what, early });
+        }
+    }
+    Ok(())
+}
+
 fn io(during: &'static str) -> impl Fn(std::io::Error) -> WhereaboutsError {
     move |cause| WhereaboutsError::Io { during, cause }
 }
@@ -149,11 +184,15 @@ fn companions(job: &dyn Bootstrap) -> Result<Vec<u32>, WhereaboutsError> {
     Ok(found)
 }
 
-/// Joins the job, talks with all, prints `rank R of N on HOST beside A,B: passed`, A and B being the ranks with which it
-/// shares memory, itself among them, and ends it so.
+/// Joins a job and, when that is over, another; talks with all, prints `rank R of N on HOST beside A,B: passed`, A and B
+/// being the ranks with which it shares memory, itself among them, and ends the second so.
 pub fn run(end: End) -> Result<(), WhereaboutsError> {
+    let first = connect()?;
+    talk(&*first)?;
+    first.finalize()?;
     let job = connect()?;
     talk(&*job)?;
+    hold(&*job)?;
     let beside: Vec<_> = companions(&*job)?.iter().map(u32::to_string).collect();
     let host =
         std::fs::read_to_string("/proc/sys/kernel/hostname").map_err(io("reading this host's name"))?;
@@ -187,6 +226,7 @@ mod tests {
     fn a_job_of_one_is_served_too() {
         let alone = gasworks_bootstrap::Single::new().expect("a job of one");
         talk(&alone).expect("values come back");
+        hold(&alone).expect("nobody is late");
         assert_eq!(companions(&alone).expect("memory"), [0]);
     }
 
