@@ -23,6 +23,16 @@ pub fn atomics(tree: &Tree) -> Result<Vec<String>> {
 /// Statics that may be changed and are meant to be, by file and name.
 const ALLOWED: &[(&str, &str, &str)] = &[
     (
+        "crates/sock-capi/src/table.rs",
+        "TABLE",
+        "C programs hold numbers of sets, which have to lead somewhere",
+    ),
+    (
+        "crates/sock-capi/src/table.rs",
+        "LAST_ERROR",
+        "the words for a thread's last failure, which C asks for afterwards",
+    ),
+    (
         "crates/sync/src/fault.rs",
         "PASSED",
         "counts passages of kill points, in builds made to be killed only",
