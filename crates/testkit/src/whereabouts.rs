@@ -136,14 +136,12 @@ fn talk(job: &dyn Bootstrap) -> Result<(), WhereaboutsError> {
 /// Nobody leaves a fence or a barrier before the last has come. The clocks of the hosts must agree.
 fn hold(job: &dyn Bootstrap) -> Result<(), WhereaboutsError> {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let waits: [(&str, &dyn Fn() -> Result<(), BootstrapError>); 2] =
-        [("fence", &|| job.fence()), ("barrier", &|| job.barrier())];
-    for (what, wait) in waits {
+    for what in ["fence", "barrier"] {
         if job.rank() == job.size() - 1 {
             std::thread::sleep(LATE);
         }
         let came = now();
-        wait()?;
+        if what == "fence" { job.fence()? } else { job.barrier()? }
         let times = job.exchange(what, &[came.to_le_bytes(), now().to_le_bytes()].concat())?;
         let read =
             |bytes: Option<&[u8]>| bytes.and_then(|b| b.try_into().ok()).map_or(0, u128::from_le_bytes);

@@ -39,6 +39,7 @@ const TABLE: &Table = &[
     ("cargo xtask test --list --row conformance", By::Itself),
     ("cargo xtask test --row mutation", By::Nobody("it chooses rows that are run anyway")),
     ("cargo xtask test --row exit", By::Nobody("it chooses rows that are run anyway")),
+    ("cargo xtask test --row launcher", By::Nobody("it chooses rows that are run anyway")),
     ("cargo xtask test --row budget", By::Nobody("it chooses rows that are run anyway")),
     ("cargo xtask tidy", By::Itself),
     ("cargo xtask tidy --write", By::Row("tidy/settings")),
