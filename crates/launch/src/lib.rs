@@ -1,11 +1,14 @@
-//! `gasrun` starts the ranks of a job on this machine and stays with them to the end.
+//! `gasrun` starts the ranks of a job, on this machine or on several hosts, and stays with them to the end.
 //!
-//! One thread waits for everything in one set: what the ranks say to the PMI-2 server, what they write, signals, and
-//! ends of processes. A second process, the *guardian*, does nothing but wait for this one to vanish.
+//! One thread waits for everything in one set: what the ranks say to the PMI server, what they write, what other hosts
+//! say, signals, and ends of processes. A second process, the *guardian*, does nothing but wait for this one to vanish.
+//! On each of several hosts an *agent* does the same; it is this program too.
 //!
-//! - [`options`]: the command line; [`report`]: the table of settings.
+//! - [`options`]: the command line; [`report`]: the table of settings; `template`: jobs that another launcher starts.
 //! - `job`: the loop and its judgement of what happened; `spawn`: one rank's process; `stream`: lines from the ranks;
-//!   `inspect`: how the ranks of a running job stand; `observe`: what the ranks count and record; `stdin`: a terminal for rank 0; `guardian` and `sweep`: nothing is left behind.
+//!   `line`: a connection; `stdin`: input for rank 0; `guardian` and `sweep`: nothing is left behind.
+//! - `hosts`: which ranks run where; `remote`: agents, and what they and `gasrun` say to each other.
+//! - `inspect`: how the ranks of a running job stand; `observe`: what the ranks count and record.
 #![deny(missing_docs, unsafe_code)]
 
 #[allow(unsafe_code)]
