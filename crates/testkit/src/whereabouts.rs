@@ -141,7 +141,11 @@ fn hold(job: &dyn Bootstrap) -> Result<(), WhereaboutsError> {
             std::thread::sleep(LATE);
         }
         let came = now();
-        if what == "fence" { job.fence()? } else { job.barrier()? }
+        if what == "fence" {
+            job.fence()?
+        } else {
+            job.barrier()?
+        }
         let times = job.exchange(what, &[came.to_le_bytes(), now().to_le_bytes()].concat())?;
         let read =
             |bytes: Option<&[u8]>| bytes.and_then(|b| b.try_into().ok()).map_or(0, u128::from_le_bytes);

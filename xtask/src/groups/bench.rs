@@ -4,7 +4,8 @@
 use crate::exec::Cmd;
 use crate::needs::Need;
 use crate::rows::Row;
-use anyhow::ensure;
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeMap;
 
 pub fn rows() -> Vec<Row> {
     vec![
@@ -17,9 +18,52 @@ pub fn rows() -> Vec<Row> {
             ensure!(dir.join("message-latency.svg").is_file(), "no plot was drawn");
             crate::bench::whole(&record)
         }),
+        Row::new("bench/sockets", |_, log| {
+            let cmd = Cmd::cargo("bench -p gasworks-sock --bench echo -- --short").limit(600);
+            no_more_calls(&log.run_ok(&cmd)?.output)
+        }),
         Row::new("bench/peers-build", |world, log| {
             crate::bench::smoke(&world.scratch("bench/peers-build")?, log)
         })
         .need(Need::Peers),
     ]
+}
+
+/// Whether the socket engine makes no more system calls for an echo than plain epoll, for every length and number of
+/// connections: that is a count, and no timing.
+fn no_more_calls(output: &str) -> Result<()> {
+    let mut calls = BTreeMap::new();
+    for line in output.lines() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        if let [bytes, connections, server @ ("epoll" | "ours"), .., count] = words[..] {
+            let count: f64 = count.parse().with_context(|| format!("no count at the end of {line:?}"))?;
+            calls.insert((bytes.to_owned(), connections.to_owned(), server == "ours"), count);
+        }
+    }
+    ensure!(!calls.is_empty() && calls.len() % 2 == 0, "not every row is there twice: {calls:?}");
+    for ((bytes, connections, ours), count) in &calls {
+        let epoll = calls.get(&(bytes.clone(), connections.clone(), false)).context("epoll has no row")?;
+        ensure!(
+            !ours || *count <= epoll + 0.01,
+            "{count} system calls for an echo of {bytes} bytes over {connections} connections; epoll takes {epoll}"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::no_more_calls;
+
+    #[test]
+    fn a_call_too_many_is_found() {
+        let table = |ours: &str| {
+            format!(
+                "echo over Unix sockets\n 8 1 epoll 17.7 1.000 (1.0 to 1.0) 3.000\n 8 1 mio 1 1 (1 to 1) 9.000\n 8 1 ours 1 1 (1 to 1) {ours}\n"
+            )
+        };
+        assert!(no_more_calls(&table("3.000")).is_ok());
+        assert!(no_more_calls(&table("4.000")).is_err());
+        assert!(no_more_calls("echo over Unix sockets\n").is_err());
+    }
 }
