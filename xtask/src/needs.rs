@@ -44,13 +44,15 @@ pub enum Need {
     PtraceScope,
     /// valgrind.
     Valgrind,
+    /// strace.
+    Strace,
     /// An NVIDIA GPU.
     Gpu,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 19] = [
+    pub const ALL: [Need; 20] = [
         Need::Nightly,
         Need::Miri,
         Need::RustSrc,
@@ -69,6 +71,7 @@ impl Need {
         Need::Python,
         Need::PtraceScope,
         Need::Valgrind,
+        Need::Strace,
         Need::Gpu,
     ];
 
@@ -93,6 +96,7 @@ impl Need {
             Need::Python => "no-python",
             Need::PtraceScope => "no-ptrace-scope",
             Need::Valgrind => "no-valgrind",
+            Need::Strace => "no-strace",
             Need::Gpu => "no-gpu",
         }
     }
@@ -125,6 +129,7 @@ impl Need {
             Need::Python => "no python3 (apt-get install python3)",
             Need::PtraceScope => "no ptrace scope of 1 or more (/proc/sys/kernel/yama/ptrace_scope)",
             Need::Valgrind => "no valgrind (apt-get install valgrind)",
+            Need::Strace => "no strace (apt-get install strace)",
             Need::Gpu => "no NVIDIA GPU",
         }
     }
@@ -154,6 +159,7 @@ impl Need {
             Need::PtraceScope => std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
                 .is_ok_and(|scope| scope.trim().parse::<u32>().is_ok_and(|scope| scope >= 1)),
             Need::Valgrind => Cmd::new("valgrind").arg("--version").works(),
+            Need::Strace => Cmd::new("strace").arg("-V").works(),
             Need::Gpu => Path::new("/dev/nvidiactl").exists(),
         }
     }

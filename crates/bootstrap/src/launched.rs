@@ -200,8 +200,9 @@ impl Bootstrap for Launched {
             ending::begin_exit(code);
         }
         gasworks_os::say(&format!("gasworks: rank {}: {message}", self.link.rank));
-        // Other launchers end the job by the code alone, and some make another one of this order.
-        if self.link.abort_keeps_code() {
+        // Other launchers end the job by the code alone, as a rule, and some make another one of this order. But nobody else
+        // tells the ranks on other hosts.
+        if self.link.abort_keeps_code() || self.link.spans_hosts() {
             // Some launchers drop everything at the order to abort, the line above too: let it pass first.
             std::thread::sleep(ABORT_PAUSE);
             let short: String = message.chars().take(value::PIECE / 4).collect();

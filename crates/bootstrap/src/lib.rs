@@ -22,6 +22,7 @@ mod single;
 mod start;
 mod store;
 mod takeover;
+mod together;
 mod value;
 pub mod wire;
 mod worker;
@@ -35,6 +36,7 @@ pub use settings::{SETTINGS, exit_timeout};
 pub use single::Single;
 pub use start::{Start, Stream, Way, Wire};
 pub use takeover::{Abort, Barrier, Gather, Takeover};
+pub use together::Together;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

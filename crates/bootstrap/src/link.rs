@@ -70,9 +70,9 @@ impl Link {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// All ranks are on one host, as far as that is known.
-    pub(crate) fn is_on_one_host(&self) -> bool {
-        self.hosts.get().is_some_and(|hosts| hosts.count() == 1)
+    /// Some ranks are on other hosts, and hear of an end from the launcher alone.
+    pub(crate) fn spans_hosts(&self) -> bool {
+        self.hosts.get().is_some_and(|hosts| hosts.count() > 1)
     }
 
     /// The number of the next job over this link, from 0.

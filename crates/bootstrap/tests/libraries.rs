@@ -291,12 +291,12 @@ fn pmix_faults(dir: &Path) -> Outcome {
         ("init-refused", "join the job by PMIx: PMIx refuses this rank: REFUSED (-25)"),
         ("size-is-0", "the launcher says rank 0 of 0"),
         ("size-is-text", "join the job by PMIx: the number of ranks is \"\""),
-        ("put-refused", "put a value: PMIx refuses the key gathered0-0: REFUSED (-27)"),
+        ("put-refused", "put a value: PMIx refuses the key put0-0: REFUSED (-27)"),
         ("fence-refused", "wait for all ranks: PMIx refuses the fence: LOST-CONNECTION (-61)"),
         ("fence-hangs", "wait for all ranks: nothing came for 1 s (GASWORKS_BOOTSTRAP_TIMEOUT)"),
-        ("get-another-kind", "the launcher made something of kind 27 of the key gathered0-0 of rank 0"),
+        ("get-another-kind", "the launcher made something of kind 27 of the key put0-0 of rank 0"),
         ("get-nothing", "the launcher made something of kind 0 of the key"),
-        ("get-damaged", "damaged the value of the key gathered0 of rank 0"),
+        ("get-damaged", "damaged the value of the key put0 of rank 0"),
     ] {
         let (_, text) = run("rank", fault);
         assert!(text.starts_with("error: ") && text.contains(wanted), "{text:?} should say {wanted:?}");

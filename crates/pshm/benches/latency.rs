@@ -8,7 +8,7 @@
 //! K1. There is one thread when the process forks, and the child runs only the measurement.
 //! K2. The raw lines are mapped before the fork, for ever, and touched through atomics only.
 
-use gasworks_bootstrap::{Bootstrap, BootstrapError, Host, Hosts};
+use gasworks_bootstrap::{Bootstrap, Together};
 use gasworks_core::{Class, Name, SharedBarrier, Wire};
 use gasworks_pshm::{Config, Memory, Opened, open};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
@@ -20,46 +20,6 @@ const FLOOD: usize = 20_000;
 const SIZES: [usize; 5] = [0, 64, 512, 4096, 65536];
 /// Messages that may be out, and how many are taken before a credit message returns them.
 const WINDOWS: [(usize, usize); 2] = [(12, 4), (64, 16)];
-
-/// One of two ranks that were connected from the start.
-struct Two {
-    me: u32,
-    host: Host,
-    hosts: Hosts,
-}
-
-impl Bootstrap for Two {
-    fn rank(&self) -> u32 {
-        self.me
-    }
-    fn size(&self) -> u32 {
-        2
-    }
-    fn job(&self) -> &str {
-        "latency"
-    }
-    fn put(&self, key: &str, _: &[u8]) -> Result<(), BootstrapError> {
-        panic!("{key} is put")
-    }
-    fn fence(&self) -> Result<(), BootstrapError> {
-        panic!("a fence")
-    }
-    fn get(&self, _: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
-        panic!("{key} is asked for")
-    }
-    fn host(&self) -> Result<&Host, BootstrapError> {
-        Ok(&self.host)
-    }
-    fn hosts(&self) -> Result<&Hosts, BootstrapError> {
-        Ok(&self.hosts)
-    }
-    fn abort(&self, code: i32, _: &str) -> ! {
-        std::process::exit(code)
-    }
-    fn finalize(&self) -> Result<(), BootstrapError> {
-        Ok(())
-    }
-}
 
 fn send<M: Mode>(wire: &impl Wire<M>, to: u32, class: Class, bytes: &[u8]) {
     let room = loop {
@@ -181,7 +141,7 @@ fn raw(lines: &[Line], me: u32, phase: &mut u64, note: &mut impl FnMut(&str, f64
     });
 }
 
-fn measure<M: Mode>(two: &Two, lines: &[Line], blocks: usize, rows: &mut Vec<(String, Vec<f64>)>) {
+fn measure<M: Mode>(two: &Together, lines: &[Line], blocks: usize, rows: &mut Vec<(String, Vec<f64>)>) {
     let config = Config { memory: Memory::of(1 << 20), depth: 64, total: 64, volume: 4 << 20 };
     let Opened { wire, barrier, .. } = open::<M>(two, &config).expect("open");
     let pass = || {
@@ -196,20 +156,20 @@ fn measure<M: Mode>(two: &Two, lines: &[Line], blocks: usize, rows: &mut Vec<(St
             Some((_, values)) => values.push(value),
             None => rows.push((row, vec![value])),
         };
-    let mut phase = lines[two.me as usize].0.load(Ordering::Relaxed);
+    let mut phase = lines[two.rank() as usize].0.load(Ordering::Relaxed);
     for block in 0..=blocks {
         pass();
-        raw(lines, two.me, &mut phase, &mut |name, value| {
+        raw(lines, two.rank(), &mut phase, &mut |name, value| {
             note(block, format!("{name} ({} run)", M::NAME), value);
         });
         for size in SIZES {
             pass();
             let bytes = vec![block as u8; size];
-            note(block, format!("{} round trip, {size} B", M::NAME), round_trips(&wire, two.me, &bytes));
+            note(block, format!("{} round trip, {size} B", M::NAME), round_trips(&wire, two.rank(), &bytes));
             for window in WINDOWS {
                 pass();
                 let row = format!("{} flood, {size} B, {} out", M::NAME, window.0);
-                note(block, row, flood(&wire, two.me, &bytes, window));
+                note(block, row, flood(&wire, two.rank(), &bytes, window));
             }
         }
         let start = Instant::now();
@@ -233,7 +193,7 @@ fn median(values: &mut [f64]) -> (f64, f64, f64) {
 
 fn main() {
     let blocks = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(25);
-    let mut ranks = Host::together(2).expect("a pair of sockets");
+    let mut ranks = Together::ranks(2).expect("a job");
     let lines = raw_lines();
     // SAFETY: K1.
     let child = unsafe { libc::fork() };
@@ -250,7 +210,7 @@ fn main() {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::alarm(120);
     }
-    let two = Two { me, host: ranks.swap_remove(me as usize), hosts: Hosts::led_by(&[0, 0]) };
+    let two = ranks.swap_remove(me as usize);
     let mut rows = Vec::new();
     measure::<Seq>(&two, lines, blocks, &mut rows);
     measure::<Par>(&two, lines, blocks, &mut rows);

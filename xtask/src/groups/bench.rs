@@ -21,7 +21,8 @@ pub fn rows() -> Vec<Row> {
         Row::new("bench/sockets", |_, log| {
             let cmd = Cmd::cargo("bench -p gasworks-sock --bench echo -- --short").limit(600);
             no_more_calls(&log.run_ok(&cmd)?.output)
-        }),
+        })
+        .need(Need::Strace),
         Row::new("bench/peers-build", |world, log| {
             crate::bench::smoke(&world.scratch("bench/peers-build")?, log)
         })

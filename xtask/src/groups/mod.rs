@@ -39,7 +39,7 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         input::rows(),
         counts::rows(),
         ends::rows(),
-        launchers::rows(),
+        launchers::rows(extent),
         kill::rows()?,
         models::rows(extent)?,
         sanitizers::rows(extent)?,

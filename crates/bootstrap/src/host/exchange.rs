@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gasworks_sync::kill_point;
 
-use super::parcel::{join, split};
+use super::parts::{join, split};
 use super::{Host, Hosts, Parcel};
 use crate::{Bootstrap, BootstrapError};
 

@@ -78,6 +78,11 @@ impl Hosts {
         Ok(Self::led_by(&leader_of))
     }
 
+    /// How many ranks there are.
+    pub fn size(&self) -> u32 {
+        self.of.len() as u32
+    }
+
     /// How many hosts there are.
     pub fn count(&self) -> u32 {
         self.leaders.len() as u32

@@ -11,6 +11,7 @@
 pub(crate) mod exchange;
 mod map;
 mod parcel;
+pub(crate) mod parts;
 
 pub use map::Hosts;
 pub use parcel::Parcel;
@@ -26,7 +27,8 @@ use gasworks_sync::kill_point;
 
 use crate::lifeline::Line;
 use crate::{Bootstrap, BootstrapError};
-use parcel::{join, receive, send_parcel, send_reason, split};
+use parcel::{receive, send_parcel, send_reason};
+use parts::{join, split};
 
 const GATHER: &str = "gather among the ranks of this host";
 const MEET: &str = "meet the ranks of this host";
@@ -73,11 +75,8 @@ impl Host {
         Self { me: rank, leader: rank, ranks: vec![rank], streams: Mutex::default() }
     }
 
-    /// Ranks that were connected from the start: threads of one process, in tests and benches.
-    ///
-    /// # Errors
-    /// The system makes no sockets.
-    pub fn together(size: u32) -> gasworks_os::Result<Vec<Self>> {
+    /// Ranks that are connected from the start.
+    pub(crate) fn together(size: u32) -> gasworks_os::Result<Vec<Self>> {
         let pairs = (1..size).map(|_| unix::pair()).collect::<gasworks_os::Result<Vec<_>>>()?;
         let (led, leading): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let streams = std::iter::once(leading).chain(led.into_iter().map(|stream| vec![stream]));

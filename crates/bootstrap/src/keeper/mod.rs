@@ -444,7 +444,7 @@ impl State {
             Some(Star::Leader(leader)) => {
                 let mut whole = ending.whole;
                 if !go && ready && (late || leader.all_ready()) {
-                    whole = leader.is_whole() && self.link.get().is_some_and(|link| link.is_on_one_host());
+                    whole = leader.is_whole() && !self.link.get().is_some_and(|link| link.spans_hosts());
                     self.phase = Phase::Ending(Ending { go: true, whole, ..ending });
                     if let Some(star) = &self.star {
                         star.say(Word::Go { whole });
@@ -469,6 +469,9 @@ impl State {
                 link.finalize_at_exit(self.timeout);
             } else if whole && !link.ours {
                 link.finalize_at_exit(LAST_WORDS.min(self.timeout));
+            } else if link.spans_hosts() && !link.ours && !matches!(self.star, Some(Star::Follower(_))) {
+                // Not every launcher ends the others when a rank fails.
+                link.abort(code.into(), "a rank of the job has ended it");
             }
         }
         kill_point!("keeper.finish");

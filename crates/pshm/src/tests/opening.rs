@@ -2,7 +2,7 @@
 
 use super::fake::{self, CONFIG};
 use crate::{Config, HugePages, Memory, PshmError, open};
-use gasworks_bootstrap::Bootstrap;
+use gasworks_bootstrap::{Bootstrap, Hosts, Together};
 use gasworks_memory::PeerFlags;
 use gasworks_sync::{Par, Seq};
 
@@ -58,11 +58,8 @@ fn segments_may_differ_and_may_be_empty() {
 
 #[test]
 fn ranks_on_several_hosts_are_told_that_nothing_joins_them() {
-    let errors = fake::each(3, |mut rank| {
-        rank.is_elsewhere(&[0, 0, 2]);
-        open::<Seq>(&rank, &CONFIG).expect_err("two hosts").to_string()
-    });
-    for error in errors {
+    for rank in Together::told(Hosts::led_by(&[0, 0, 2])).expect("a job") {
+        let error = open::<Seq>(&rank, &CONFIG).expect_err("two hosts").to_string();
         assert!(error.contains("on 2 hosts (rank 2 shares no memory with rank 0)"), "{error}");
     }
 }

@@ -4,7 +4,7 @@
 //! T1. A call that is given numbers only, and of ptrace the requests without a pointer, touches no memory of ours.
 //! T2. The status that waitpid fills in is a local integer.
 
-use gasworks_bootstrap::{Bootstrap, BootstrapError, Host, Hosts};
+use gasworks_bootstrap::Together;
 use gasworks_core::Wire;
 use gasworks_pshm::{Opened, open};
 use gasworks_sync::{Mode, Par, Seq};
@@ -74,9 +74,7 @@ pub fn poll(mode: &str, size: u32) -> ExitCode {
 fn poll_as<M: Mode>(size: u32) -> ExitCode {
     // SAFETY: T1.
     unsafe { libc::alarm(60) };
-    let hosts = Host::together(size).expect("pairs of sockets");
-    let start = |(rank, host)| Thread { rank, size, host, hosts: Hosts::led_by(&vec![0; size as usize]) };
-    let mut ranks = (0..).zip(hosts).map(start);
+    let mut ranks = Together::ranks(size).expect("a job").into_iter();
     let first = ranks.next().expect("a rank");
     let silent: Vec<_> = ranks
         .map(|rank| {
@@ -106,46 +104,4 @@ fn poll_as<M: Mode>(size: u32) -> ExitCode {
 fn mark() {
     // SAFETY: T1. The parent swallows the signal.
     unsafe { libc::raise(MARK) };
-}
-
-/// A rank that is a thread.
-struct Thread {
-    rank: u32,
-    size: u32,
-    host: Host,
-    hosts: Hosts,
-}
-
-impl Bootstrap for Thread {
-    fn rank(&self) -> u32 {
-        self.rank
-    }
-    fn size(&self) -> u32 {
-        self.size
-    }
-    fn job(&self) -> &str {
-        "steps"
-    }
-    fn put(&self, key: &str, _: &[u8]) -> Result<(), BootstrapError> {
-        panic!("{key} is put")
-    }
-    fn fence(&self) -> Result<(), BootstrapError> {
-        panic!("a fence")
-    }
-    fn get(&self, _: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
-        panic!("{key} is asked for")
-    }
-    fn host(&self) -> Result<&Host, BootstrapError> {
-        Ok(&self.host)
-    }
-    fn hosts(&self) -> Result<&Hosts, BootstrapError> {
-        Ok(&self.hosts)
-    }
-    fn abort(&self, code: i32, message: &str) -> ! {
-        eprintln!("{message}");
-        std::process::exit(code)
-    }
-    fn finalize(&self) -> Result<(), BootstrapError> {
-        Ok(())
-    }
 }

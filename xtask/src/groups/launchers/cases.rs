@@ -104,7 +104,8 @@ fn gasrun() -> Vec<Case> {
     ["pmi2", "pmi1"].into_iter().flat_map(of).collect()
 }
 
-/// The plugin for PMI-2 serves PMI-1 as well. Without `-K` Slurm leaves the others alone when a rank is killed.
+/// The plugin for PMI-2 serves PMI-1 as well. Without `-K` Slurm leaves the others alone when a rank is killed, and they end
+/// by themselves.
 fn slurm() -> Vec<Case> {
     let of = |(protocol, plugin, aborted): (&'static str, &str, &'static [i32])| {
         let case = |name, words: &str, hosts, fate| Case {
@@ -121,6 +122,7 @@ fn slurm() -> Vec<Case> {
             case("cyclic", &format!("{two_each} -m cyclic"), CYCLIC, Well),
             case("arbitrary", "-n 6 -m arbitrary -w h1,h2,h1,h3,h1,h2", ARBITRARY, Well),
             case("killed", &format!("{two_each} -K"), BLOCK, Fails(KILL, &[KILLED])),
+            case("killed-without-care", two_each, BLOCK, Fails(KILL, &[KILLED])),
             case("aborted", two_each, BLOCK, Fails(ABORT, aborted)),
             case("job", "-N 1 -n 4", "h1 h1 h1 h1", Opens),
             case("job-on-three-hosts", &format!("{two_each} -K"), BLOCK, Refused),

@@ -6,6 +6,7 @@ mod confined;
 mod launcher;
 mod mpich;
 
+use super::Extent;
 use crate::cluster::Cluster;
 use crate::exec::{Cmd, Ended, Log};
 use crate::leftovers::{MARK, Mark};
@@ -25,9 +26,14 @@ const APART: &str = "no transport between hosts";
 const LIMIT: u64 = 20;
 const LONGEST: Duration = Duration::from_secs(10);
 
-pub fn rows() -> Vec<Row> {
+/// After an order to abort PRRTE hung twice in seven runs of the rows, and in none of 92 by hand: what it waited for is not
+/// known yet.
+const AT_NIGHT: &str = "launcher/prrte/pmix/aborted";
+
+pub fn rows(extent: Extent) -> Vec<Row> {
     let cluster = Row::new("launcher/cluster/goes", goes).need(Need::Hosts);
-    let jobs = cases().into_iter().map(row);
+    let now = |case: &Case| extent == Extent::Nightly || case.row() != AT_NIGHT;
+    let jobs = cases().into_iter().filter(now).map(row);
     std::iter::once(cluster).chain(jobs).chain(mpich::rows()).chain(confined::rows()).collect()
 }
 

@@ -1,0 +1,129 @@
+//! Ranks that were connected from the start, without a launcher.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::mem;
+
+use gasworks_os::process;
+
+use crate::host::parts;
+use crate::{Bootstrap, BootstrapError, Host, Hosts};
+
+/// Who has put a value, and under which key.
+type Key = (u32, Vec<u8>);
+
+/// A rank of a job whose ranks are threads of one process, or processes that it forks: for tests and benches of what
+/// stands on a [`Bootstrap`].
+#[derive(Debug)]
+pub struct Together {
+    rank: u32,
+    host: Host,
+    hosts: Hosts,
+    /// Keys and values, alternating, that were put since the last fence.
+    fresh: RefCell<Vec<Vec<u8>>>,
+    known: RefCell<HashMap<Key, Vec<u8>>>,
+}
+
+impl Together {
+    /// One for each of `size` ranks.
+    ///
+    /// # Errors
+    /// The system makes no sockets.
+    pub fn ranks(size: u32) -> Result<Vec<Self>, BootstrapError> {
+        Self::told(Hosts::one(size, 0))
+    }
+
+    /// The same, but they are told that they are on these hosts.
+    ///
+    /// # Errors
+    /// The system makes no sockets.
+    pub fn told(hosts: Hosts) -> Result<Vec<Self>, BootstrapError> {
+        let together = Host::together(hosts.size())?;
+        let rank = |(rank, host)| Self {
+            rank,
+            host,
+            hosts: hosts.clone(),
+            fresh: RefCell::default(),
+            known: RefCell::default(),
+        };
+        Ok((0..).zip(together).map(rank).collect())
+    }
+}
+
+impl Bootstrap for Together {
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.hosts.size()
+    }
+
+    fn job(&self) -> &str {
+        "together"
+    }
+
+    fn put(&self, key: &str, value: &[u8]) -> Result<(), BootstrapError> {
+        self.fresh.borrow_mut().extend([key.as_bytes().to_vec(), value.to_vec()]);
+        Ok(())
+    }
+
+    fn fence(&self) -> Result<(), BootstrapError> {
+        let mine = parts::join(&mem::take(&mut *self.fresh.borrow_mut()));
+        for (rank, parcel) in (0..).zip(self.host.all_gather(&mine, &[], None)?) {
+            let mut pairs = parts::split(&parcel.bytes).unwrap_or_default().into_iter();
+            while let (Some(key), Some(value)) = (pairs.next(), pairs.next()) {
+                if self.known.borrow_mut().insert((rank, key.clone()), value).is_some() {
+                    return Err(BootstrapError::put_twice(&String::from_utf8_lossy(&key)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn get(&self, rank: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
+        let found = self.known.borrow().get(&(rank, key.as_bytes().to_vec())).cloned();
+        found.ok_or_else(|| {
+            BootstrapError::protocol("get a value", format!("rank {rank} has not put the key {key}"))
+        })
+    }
+
+    fn host(&self) -> Result<&Host, BootstrapError> {
+        Ok(&self.host)
+    }
+
+    fn hosts(&self) -> Result<&Hosts, BootstrapError> {
+        Ok(&self.hosts)
+    }
+
+    fn abort(&self, code: i32, message: &str) -> ! {
+        gasworks_os::say(&format!("gasworks: rank {}: {message}", self.rank));
+        process::exit_now(code)
+    }
+
+    fn finalize(&self) -> Result<(), BootstrapError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_exchange_values() {
+        let ranks = Together::ranks(3).expect("a job");
+        std::thread::scope(|scope| {
+            for rank in ranks {
+                scope.spawn(move || {
+                    let value = |rank: u32| vec![7; rank as usize];
+                    let all = rank.exchange("card", &value(rank.rank())).expect("exchanged");
+                    assert_eq!(all, [value(0), value(1), value(2)]);
+                    assert!(rank.get(2, "other").is_err());
+                    rank.put("card", b"again").expect("put");
+                    assert!(rank.fence().is_err());
+                });
+            }
+        });
+    }
+}
