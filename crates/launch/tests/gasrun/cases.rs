@@ -31,8 +31,6 @@ pub const CASES: &[Case] = &[
     ("without_a_launcher", without_a_launcher),
     ("failures_name_the_rank", failures_name_the_rank),
     ("hostile_ranks", hostile_ranks),
-    #[cfg(gasworks_faults)]
-    ("a_rank_killed_at_any_step", a_rank_killed_at_any_step),
     ("nothing_is_left_at_the_end", nothing_is_left_at_the_end),
     ("a_chattering_leftover", a_chattering_leftover),
     ("nothing_is_left_after_a_failure", nothing_is_left_after_a_failure),
@@ -554,47 +552,4 @@ fn a_rank_killed_for_memory() {
         137,
         &["rank 1 (pid ", "was killed by signal 9 (SIGKILL), by the kernel for lack of memory"],
     );
-}
-
-/// Every step of start and end at which a rank may die, and how often it is passed at least.
-#[cfg(gasworks_faults)]
-const STEPS: [&str; 11] = [
-    "bootstrap.init.sent",
-    "bootstrap.init.answered",
-    "bootstrap.fullinit",
-    "bootstrap.jobid",
-    "bootstrap.put",
-    "bootstrap.put#2",
-    "bootstrap.fence.sent",
-    "bootstrap.fence",
-    "bootstrap.get",
-    "bootstrap.finalize",
-    "bootstrap.finalized",
-];
-
-#[cfg(gasworks_faults)]
-fn a_rank_killed_at_any_step() {
-    let me = std::env::current_exe().expect("a path");
-    for step in STEPS {
-        let (name, nth) = step.split_once('#').unwrap_or((step, "1"));
-        let (key, entry) = mark("STEP");
-        let output = gasrun(&["-n", "3", me.to_str().expect("text"), "rank", "exchange"])
-            .env("GASWORKS_KILL_AT", format!("{name}@1#{nth}"))
-            .env(key, "1")
-            .output()
-            .expect("started");
-        println!("  {step}");
-        expect(&output, 137, &["rank 1 (pid ", "was killed by signal 9 (SIGKILL)"]);
-        expect_nobody(&entry, Duration::ZERO);
-    }
-    for step in ["bootstrap.single", "bootstrap.single.finalize"] {
-        let mut command = Command::new(&me);
-        command.args(["rank", "exchange"]).env_remove("PMI_FD").env("GASWORKS_KILL_AT", format!("{step}@0"));
-        assert_eq!(command.output().expect("started").status.signal(), Some(9), "{step}");
-    }
-    let output = gasrun(&["-n", "3", me.to_str().expect("text"), "rank", "abort"])
-        .env("GASWORKS_KILL_AT", "bootstrap.abort@1")
-        .output()
-        .expect("started");
-    expect(&output, 137, &["rank 1 (pid ", "aborted the job: no, moreof this"]);
 }
