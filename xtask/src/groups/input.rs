@@ -112,7 +112,7 @@ const CASES: &[Case] = &[
         name: "ranks-without-a-launcher",
         make: |built, _| Ok(Cmd::new(built.program("hello")?).env("PMI_SIZE", "2")),
         code: 1,
-        says: &["PMI_SIZE=2 says there are other ranks, but PMI_FD is not set"],
+        says: &["PMI_SIZE=2 says there are other ranks, but no launcher has left a way in (PMI_FD, PMI_PORT"],
     },
     Case {
         name: "launcher-talks-nonsense",

@@ -205,8 +205,11 @@ fn processors(options: &Options, ranks: usize) -> Result<Option<Vec<usize>>, Ref
     }
 }
 
-/// Makes room for so many descriptors of each of so many ranks; gives the limit that ranks should have.
-fn raise_open_files(ranks: usize, of_each: u32) -> Result<Option<(rlim_t, rlim_t)>, Refused> {
+/// Makes room for the descriptors of so many ranks; gives the limit that ranks should have.
+fn raise_open_files(ranks: usize, options: &Options) -> Result<Option<(rlim_t, rlim_t)>, Refused> {
+    // Two streams and a connection for each rank, and what it records in.
+    let observed = options.stats.is_some() || options.trace.is_some();
+    let of_each: u32 = if observed { 4 } else { 3 };
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     let needed = ranks as rlim_t * rlim_t::from(of_each) + 64;
     if soft >= needed {
@@ -305,13 +308,14 @@ impl Job {
     }
 
     fn start(&mut self, options: &Options, setup: &Setup) -> Result<(), Refused> {
-        if let Some(tree) = self.tree.as_ref().filter(|tree| !tree.is_root()) {
-            setup::imitate(&tree.plan)?;
-        }
+        let open_files = match self.tree.as_ref().filter(|tree| !tree.is_root()) {
+            Some(tree) => {
+                setup::imitate(&tree.plan)?;
+                raise_open_files(setup.mine.len(), options)?
+            }
+            None => setup.open_files,
+        };
         let processors = processors(options, setup.mine.len())?;
-        // Two streams and a connection for each rank, and what it records in.
-        let observed = options.stats.is_some() || options.trace.is_some();
-        let open_files = raise_open_files(setup.mine.len(), if observed { 4 } else { 3 })?;
         self.start_children()?;
         let alone = options.ranks == 1 && !options.label && self.tree.is_none();
         if self.verbose && self.tree.as_ref().is_none_or(Tree::is_root) {

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
 use gasworks_sock::{Options as SockOptions, Set as Engine};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::stat::{Mode, umask};
 
-use super::Refused;
 use super::tree::Tree;
+use super::{Refused, raise_open_files};
 use crate::options::{Bind, Options};
 use crate::remote::agent::Started;
 use crate::remote::plan::{Plan, secret};
@@ -25,6 +25,8 @@ pub(super) struct Setup {
     pub(super) mine: Vec<u32>,
     pub(super) engine: Engine,
     pub(super) tree: Option<Tree>,
+    /// The limit on open descriptors before this process raised its own; an agent does that later.
+    pub(super) open_files: Option<(rlim_t, rlim_t)>,
     /// What is added to the ranks' environment.
     pub(super) environment: Vec<(OsString, OsString)>,
 }
@@ -51,8 +53,17 @@ pub(super) fn first(options: &Options, name: String) -> Result<Setup, Refused> {
             .map_err(usage)?;
     let exported = exported(&options.export).map_err(usage)?;
     let Some(placement) = placement else {
-        let mine = (0..options.ranks).collect();
-        return Ok(Setup { name, mine, engine: Engine::new()?, tree: None, environment: exported });
+        let mine: Vec<u32> = (0..options.ranks).collect();
+        // Before anything takes descriptors, so that too low a limit is told as that.
+        let open_files = raise_open_files(mine.len(), options)?;
+        return Ok(Setup {
+            name,
+            mine,
+            engine: Engine::new()?,
+            tree: None,
+            open_files,
+            environment: exported,
+        });
     };
     if options.stats.is_some() || options.trace.is_some() {
         return Err(usage(anyhow!(
@@ -94,7 +105,7 @@ pub(super) fn first(options: &Options, name: String) -> Result<Setup, Refused> {
     };
     let engine = Engine::with(settings)?;
     let tree = Some(Tree::new(0, plan, ports, None));
-    Ok(Setup { name, mine: Vec::new(), engine, tree, environment: Vec::new() })
+    Ok(Setup { name, mine: Vec::new(), engine, tree, open_files: None, environment: Vec::new() })
 }
 
 /// For an agent: enters the job's directory and takes over its limits.
@@ -113,7 +124,7 @@ pub(super) fn agent(started: Started) -> anyhow::Result<(Options, Setup)> {
     };
     let (name, environment) = (plan.job.clone(), plan.environment.clone());
     let tree = Some(Tree::new(node, plan, ports, Some(link)));
-    Ok((options, Setup { name, mine, engine: set, tree, environment }))
+    Ok((options, Setup { name, mine, engine: set, tree, open_files: None, environment }))
 }
 
 /// Makes an agent's process like the one that was told to run the job.
