@@ -43,9 +43,17 @@ impl Mark {
         &self.0
     }
 
-    /// Whether processes of the job are running.
+    /// Whether processes of the job are running, or begin to within a second: one that is just being replaced by another
+    /// program has no environment for a moment.
     pub fn lives(&self) -> bool {
-        !self.processes().is_empty()
+        let begun = Instant::now();
+        while self.processes().is_empty() {
+            if begun.elapsed() >= GRACE {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        true
     }
 
     /// An error if processes of the job are left after a second. They are killed then.
