@@ -29,11 +29,7 @@ pub(crate) fn exchange(
         collected.map(|all| join(&all.into_iter().map(|parcel| parcel.bytes).collect::<Vec<_>>()));
     kill_point!("host.exchange");
     if hosts.count() > 1 {
-        let across = across(job, hosts, label, whole);
-        if let (Err(e), true) = (&across, host.leads()) {
-            host.fail(e);
-        }
-        whole = across?;
+        whole = across(job, hosts, label, whole).inspect_err(|e| host.fail(e))?;
     }
     let whole = host.hand_out(whole.map(|bytes| Parcel { bytes, fds: Vec::new() }), limit)?;
     let parts = split(&whole.bytes).filter(|parts| parts.len() == job.size() as usize);

@@ -57,13 +57,10 @@ impl Hosts {
             job.put("leaders", &block)?;
         }
         job.fence()?;
-        let mut all = Vec::new();
-        if host.leads() {
-            for rank in (0..size).step_by(step as usize) {
-                all.extend(job.get(rank, "leaders")?);
-            }
-        }
-        let whole = host.leads().then(|| super::Parcel { bytes: all, fds: Vec::new() });
+        let blocks = || (0..size).step_by(step as usize).map(|rank| job.get(rank, "leaders"));
+        let whole = host.leads().then(|| blocks().collect::<Result<Vec<_>, _>>()).transpose();
+        let whole = whole.inspect_err(|e| host.fail(e))?;
+        let whole = whole.map(|blocks| super::Parcel { bytes: blocks.concat(), fds: Vec::new() });
         let all = host.hand_out(whole, None)?.bytes;
         let leader_of: Vec<u32> =
             all.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();

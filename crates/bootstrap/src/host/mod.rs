@@ -216,9 +216,11 @@ impl Host {
         self.ranks.iter().copied().filter(|&rank| rank != self.me)
     }
 
-    /// At the leader: tells the others why they wait in vain.
+    /// Tells the others, if this rank leads, why they wait in vain.
     pub(crate) fn fail(&self, why: &BootstrapError) {
-        tell(&self.streams.lock().unwrap_or_else(PoisonError::into_inner), why);
+        if self.leads() {
+            tell(&self.streams.lock().unwrap_or_else(PoisonError::into_inner), why);
+        }
     }
 }
 

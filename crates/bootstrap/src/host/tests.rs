@@ -13,6 +13,8 @@ struct Table {
     /// The host on which each rank believes it is.
     place: Vec<u32>,
     gets: Mutex<usize>,
+    /// What the launcher cannot find.
+    lost: Mutex<Option<&'static str>>,
 }
 
 struct Rank {
@@ -42,6 +44,9 @@ impl Bootstrap for Rank {
     /// A rank elsewhere hears of another name, so it cannot attach.
     fn get(&self, rank: u32, key: &str) -> Result<Vec<u8>, BootstrapError> {
         *self.table.gets.lock().unwrap() += 1;
+        if *self.table.lost.lock().unwrap() == Some(key) {
+            return Err(BootstrapError::protocol("get a value", format!("{key} is lost")));
+        }
         let values = self.table.values.lock().unwrap();
         let mut value = values.get(&(rank, key.to_owned())).expect("it was put").clone();
         if key == "host" && self.table.place[self.rank as usize] != self.table.place[0] {
@@ -72,6 +77,7 @@ fn run(place: &[u32], body: impl Fn(&Rank, &Host, Lines) + Sync) -> usize {
         fence: Barrier::new(place.len()),
         place: place.to_vec(),
         gets: Mutex::new(0),
+        lost: Mutex::new(None),
     });
     std::thread::scope(|scope| {
         for rank in 0..place.len() as u32 {
@@ -165,6 +171,26 @@ fn one_that_is_silent_is_waited_for_no_longer_than_allowed() {
             assert!(error.contains("nothing came within the time allowed"), "{error}");
         }
         rank.fence().unwrap();
+    });
+}
+
+#[test]
+fn what_a_leader_cannot_learn_is_told_to_its_host() {
+    let lose = |rank: &Rank, key| {
+        // Two ranks of each job ask for it, on behalf of the others, who ask for nothing.
+        *rank.table.lost.lock().unwrap() = Some(key);
+        rank.fence().unwrap();
+    };
+    run(&[0, 0, 1, 1], |rank, host, _| {
+        lose(rank, "leaders");
+        let error = Hosts::find(rank, host).unwrap_err().to_string();
+        assert!(error.contains("leaders is lost"), "{error}");
+    });
+    run(&[0, 0, 1, 1], |rank, host, _| {
+        let hosts = Hosts::find(rank, host).unwrap();
+        lose(rank, "x");
+        let error = exchange(rank, host, &hosts, "x", b"value", Some(SOON)).unwrap_err().to_string();
+        assert!(error.contains("x is lost"), "{error}");
     });
 }
 

@@ -14,6 +14,7 @@ pub mod port;
 mod store;
 mod tree;
 
+use crate::dialect::Dialect;
 use crate::wire::{self, Message, quote};
 
 use store::Store;
@@ -109,13 +110,6 @@ pub struct Part {
     pub has_parent: bool,
     /// Which ranks share a host, for those who ask: the value of `PMI_process_mapping`.
     pub mapping: String,
-}
-
-/// What a rank speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Dialect {
-    Pmi1,
-    Pmi2,
 }
 
 #[derive(Debug)]

@@ -118,12 +118,13 @@ fn lines_stay_whole() {
 }
 
 fn standard_input() {
-    let mut child = gasrun(&["-n", "3", "--label", "cat"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("started");
-    let text: String = (0..20_000).map(|i| format!("line {i}\n")).collect();
+    feed(&mut gasrun(&["-n", "3", "--label", "cat"]));
+}
+
+/// Gives a job a long standard input, which rank 0 is to write out, labelled.
+pub fn feed(job: &mut Command) {
+    let mut child = job.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("started");
+    let text: String = (0..30_000).map(|i| format!("line {i}\n")).collect();
     let (mut pipe, sent) = (child.stdin.take().expect("a pipe"), text.clone());
     let writer = std::thread::spawn(move || pipe.write_all(sent.as_bytes()).expect("written"));
     let output = child.wait_with_output().expect("ended");

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::cases::{err, expect, expect_nobody, gasrun, mark, marked, out};
+use crate::cases::{err, expect, expect_nobody, feed, gasrun, mark, marked, out};
 use crate::foreign::{is_sent_away, mpich};
 use crate::harness::Case;
 
@@ -229,19 +229,7 @@ fn streams_over_hosts() {
         );
     }
     // Standard input goes to rank 0, which may be slow.
-    let mut child = pretend
-        .gasrun("a,b", &["-n", "2", "--label", "sh", "-c", "sleep 0.3; exec cat"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("started");
-    let text: String = (0..30_000).map(|i| format!("line {i}\n")).collect();
-    let (mut pipe, sent) = (child.stdin.take().expect("a pipe"), text.clone());
-    let writer = std::thread::spawn(move || pipe.write_all(sent.as_bytes()).expect("written"));
-    let output = child.wait_with_output().expect("ended");
-    writer.join().expect("no panic");
-    let wanted: String = text.lines().map(|line| format!("[0] {line}\n")).collect();
-    assert!(out(&output) == wanted, "rank 0 gets the input, nobody else");
+    feed(&mut pretend.gasrun("a,b", &["-n", "2", "--label", "sh", "-c", "sleep 0.3; exec cat"]));
     // A slow reader, and one that goes away.
     let gasrun = format!("{} --hosts a,b --rsh {} -n 2", env!("CARGO_BIN_EXE_gasrun"), pretend.command());
     let shell = |script: &str| Command::new("sh").args(["-c", script]).output().expect("started");
