@@ -5,8 +5,12 @@ use gasworks_os::settings::SettingError;
 use thiserror::Error;
 
 /// Why an operation failed. The message says what was being done, to whom, and the cause.
+///
+/// Which error it is stands in a word of its own: hidden in a variant's bytes it would be a constant of eight bytes with which
+/// every put and get compares its result.
 #[derive(Error)]
 #[non_exhaustive]
+#[repr(u32)]
 pub enum Error {
     /// A setting cannot be used as it stands.
     #[error(transparent)]
