@@ -27,6 +27,7 @@ mod stdin;
 mod stream;
 mod sweep;
 mod template;
+mod visitors;
 
 pub use report::SETTINGS;
 

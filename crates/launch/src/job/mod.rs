@@ -417,7 +417,7 @@ impl Job {
         for rank in self.ranks.values_mut() {
             rank.exit.get_or_insert(Exit::Signal(Signal::SIGKILL as i32));
         }
-        let refused = self.entrance.take().map_or(0, |entrance| entrance.refused) + self.strangers();
+        let refused = self.entrance.take().map_or(0, |entrance| entrance.visitors.refused) + self.strangers();
         if refused > 0 && self.verbose {
             self.say(&format!("sent away {refused} strangers in all"));
         }

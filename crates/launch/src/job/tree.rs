@@ -663,7 +663,7 @@ impl Job {
 
     /// How many strangers were dropped at the gate.
     pub(super) fn strangers(&self) -> usize {
-        self.tree.as_ref().and_then(|tree| tree.gate.as_ref()).map_or(0, |gate| gate.refused)
+        self.tree.as_ref().and_then(|tree| tree.gate.as_ref()).map_or(0, |gate| gate.visitors.refused)
     }
 
     fn act_on(&mut self, outputs: Vec<Output>) -> anyhow::Result<()> {

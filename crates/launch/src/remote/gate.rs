@@ -3,7 +3,6 @@
 //! Whoever connects shows the job's cookie before anything else is read: a fixed number of bytes, within [`PATIENCE`].
 //! Who shows something else, or nothing, is dropped and counted.
 
-use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
@@ -11,10 +10,11 @@ use anyhow::Context;
 use gasworks_sock::{Address, Event, Op, Set, Sock};
 
 use super::plan::{SECRET, same_secret};
+use crate::visitors::Visitors;
 
 /// How long one who has connected may take to show the cookie.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How many may be at it; when one more comes, the one that has taken longest goes, for an agent shows it at once.
+/// How many may be at it.
 const MOST_VISITORS: usize = 256;
 const MAGIC: &[u8; 8] = b"gasrun1\n";
 const SHOWN: usize = MAGIC.len() + SECRET + 4;
@@ -29,12 +29,9 @@ pub(crate) struct Gate {
     listeners: Vec<Sock>,
     pub(crate) port: u16,
     cookie: String,
-    visitors: HashMap<u64, (Sock, Instant)>,
-    next: u64,
+    pub(crate) visitors: Visitors<Sock>,
     /// The user words of its socks are this and above.
     base: u64,
-    /// How many were dropped.
-    pub(crate) refused: usize,
 }
 
 /// What an event at the gate led to.
@@ -55,37 +52,30 @@ impl Gate {
         // A host without IPv6, or with the port taken there, is reached by IPv4.
         let any = Address::Inet((Ipv6Addr::UNSPECIFIED, port).into());
         listeners.extend(set.listen(base + 1, &any).ok().map(|(six, _)| six));
-        let visitors = HashMap::new();
-        Ok(Self { listeners, port, cookie: cookie.to_owned(), visitors, next: base + 2, base, refused: 0 })
+        let visitors = Visitors::new(base + 2, MOST_VISITORS, PATIENCE);
+        Ok(Self { listeners, port, cookie: cookie.to_owned(), visitors, base })
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.visitors.values().map(|(_, until)| *until).min()
+        self.visitors.deadline()
     }
 
     fn refuse(&mut self, token: u64, why: &str) -> Option<Arrival> {
-        let (sock, _) = self.visitors.remove(&token)?;
-        // One that was reset has come to its end already.
-        let _ = sock.post_close();
-        self.refused += 1;
-        Some(Arrival::Stranger { why: why.to_owned() })
+        self.visitors.refuse(token).map(|sock| drop_one(&sock, why))
     }
 
     /// One of its socks has something to tell.
     pub(crate) fn event(&mut self, set: &Set, event: &Event) -> Option<Arrival> {
         if event.op == Op::Accept {
             let listener = self.listeners.get(usize::try_from(event.user - self.base).ok()?)?;
-            let token = self.next;
+            let token = self.visitors.next_token();
             // What is gone again was not there.
             let sock = set.accept(listener, token).ok()?;
-            self.next += 1;
-            let crowded = (self.visitors.len() >= MOST_VISITORS).then(|| self.visitors.keys().min().copied());
-            let dropped =
-                crowded.flatten().and_then(|token| self.refuse(token, "it took long, and others came"));
             let posted = sock.post_read(vec![0; SHOWN], SHOWN, SHOWN, None);
-            self.visitors.insert(token, (sock, Instant::now() + PATIENCE));
+            let crowded = self.visitors.come(token, sock);
+            let crowded = crowded.map(|sock| drop_one(&sock, "it took long, and others came"));
             return match posted {
-                Ok(()) => dropped,
+                Ok(()) => crowded,
                 Err(e) => self.refuse(token, &e.to_string()),
             };
         }
@@ -101,7 +91,7 @@ impl Gate {
         let known = same_secret(magic, MAGIC) & same_secret(cookie, self.cookie.as_bytes());
         match <[u8; 4]>::try_from(node) {
             Ok(node) if known => {
-                let (sock, _) = self.visitors.remove(&event.user)?;
+                let sock = self.visitors.admit(event.user)?;
                 Some(Arrival::Agent { node: u32::from_le_bytes(node), sock })
             }
             _ => self.refuse(event.user, "it does not know the job's cookie"),
@@ -110,8 +100,13 @@ impl Gate {
 
     /// Drops one that has used up its time.
     pub(crate) fn late(&mut self) -> Option<Arrival> {
-        let now = Instant::now();
-        let token = *self.visitors.iter().find(|(_, (_, until))| *until <= now)?.0;
-        self.refuse(token, &format!("it showed no cookie within {} s", PATIENCE.as_secs()))
+        let why = format!("it showed no cookie within {} s", PATIENCE.as_secs());
+        self.visitors.late().map(|sock| drop_one(&sock, &why))
     }
+}
+
+fn drop_one(sock: &Sock, why: &str) -> Arrival {
+    // One that was reset has come to its end already.
+    let _ = sock.post_close();
+    Arrival::Stranger { why: why.to_owned() }
 }
