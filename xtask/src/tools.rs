@@ -36,6 +36,11 @@ pub const MIRI: &str = "+nightly miri test -p gasworks-shmem -p gasworks-sync -p
 /// What the thread sanitizer looks at: what threads share, on the heap or in one process.
 pub const TSAN_PACKAGES: &[&str] = &["gasworks-shmem", "gasworks-pshm"];
 
+/// The packages whose tests are built once, not optimised: what starts processes and looks at them does the same, and
+/// there are rows of other groups for what ranks do when optimised.
+pub const DEBUG_ONLY: &[&str] =
+    &["xtask", "gasworks-launch", "gasworks-sock-capi", "gasworks-perf", "gasworks-testkit"];
+
 /// What the address sanitizer leaves out: tests that start cargo themselves would start it with its flags.
 pub const NOT_UNDER_ASAN: &[&str] =
     &["xtask", "gasworks-examples", "gasworks", "gasworks-testkit", "gasworks-launch", "gasworks-perf"];

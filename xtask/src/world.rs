@@ -14,12 +14,10 @@ pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// A way to build the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Build {
-    /// Everything, as the dev profile has it.
+    /// Everything, as the dev profile has it, with places to be killed at.
     Debug,
     /// Everything, optimised.
     Release,
-    /// The crates, with places to be killed at.
-    Faults,
     /// The loom models.
     Loom,
     /// What runs under the thread sanitizer.
@@ -34,7 +32,6 @@ impl Build {
         match self {
             Build::Debug => "debug",
             Build::Release => "release",
-            Build::Faults => "faults",
             Build::Loom => "loom",
             Build::Tsan => "tsan",
             Build::Asan => "asan",
@@ -43,17 +40,15 @@ impl Build {
 
     /// The cargo commands that make it. Each gets the flags of [`Build::dress`].
     fn commands(self) -> Vec<Cmd> {
-        let crates = "--workspace --exclude xtask --exclude gasworks-examples";
-        let quick = "--workspace --exclude xtask --exclude gasworks-launch --exclude gasworks-sock-capi";
+        let slow: String = crate::tools::DEBUG_ONLY.iter().map(|p| format!(" --exclude {p}")).collect();
         let words = match self {
             Build::Debug => {
                 vec!["build --workspace --bins --examples".into(), "test --workspace --no-run".into()]
             }
             Build::Release => vec![
                 "build --release --workspace --exclude xtask --bins --examples".into(),
-                format!("test --release {quick} --no-run"),
+                format!("test --release --workspace{slow} --no-run"),
             ],
-            Build::Faults => vec![format!("build {crates} --bins"), format!("test {crates} --no-run")],
             Build::Loom => {
                 let packages: String =
                     crate::packages_with("tests/loom.rs").iter().map(|p| format!(" -p {p}")).collect();
@@ -80,14 +75,14 @@ impl Build {
 
     /// Adds the flags and the target directory of this way to build.
     pub fn dress(self, cmd: Cmd) -> Cmd {
-        let flags = match self {
-            Build::Debug | Build::Release => return cmd,
-            Build::Faults => "--cfg gasworks_faults",
-            Build::Loom => "--cfg gasworks_loom",
-            Build::Tsan => "-Zsanitizer=thread --cfg gasworks_tsan",
-            Build::Asan => "-Zsanitizer=address",
+        let (flags, dir) = match self {
+            Build::Release => return cmd,
+            Build::Debug => ("--cfg gasworks_faults", "faults"),
+            Build::Loom => ("--cfg gasworks_loom", "loom"),
+            Build::Tsan => ("-Zsanitizer=thread --cfg gasworks_tsan", "tsan"),
+            Build::Asan => ("-Zsanitizer=address", "asan"),
         };
-        cmd.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", crate::root().join("target").join(self.name()))
+        cmd.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", crate::root().join("target").join(dir))
     }
 }
 

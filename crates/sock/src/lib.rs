@@ -30,6 +30,15 @@
 //! ```
 #![deny(missing_docs, unsafe_code)]
 
+/// The span of a routine. Where nobody listens it is one look at a word.
+#[cfg(not(gasworks_loom))]
+macro_rules! span {
+    ($routine:literal) => {
+        (tracing::level_filters::LevelFilter::current() >= tracing::Level::TRACE)
+            .then(|| tracing::trace_span!($routine).entered())
+    };
+}
+
 pub mod queue;
 
 // The checker models the queue alone: the floor below cannot be built for it.

@@ -1,5 +1,6 @@
 //! Jobs of real processes: run under a watchdog, their output kept, and what they leave found.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
@@ -162,9 +163,7 @@ impl Launch {
             child.wait().map_err(io("waiting for the killed job"))?;
         }
         let mut what = self.processes_left();
-        what.extend(
-            names("/dev/shm").into_iter().filter(|name| !shm.contains(name)).map(|n| format!("/dev/shm/{n}")),
-        );
+        what.extend(shared_memory_left(&shm, GRACE));
         what.extend(names(self.temp.path()).into_iter().map(|name| format!("temporary file {name}")));
         let output = read(&mut file)?;
         match status {
@@ -216,6 +215,40 @@ impl Launch {
             })
             .collect()
     }
+}
+
+/// What is in `/dev/shm` beside the names of `before`, lasts, and is in nobody's hands: of what a living process has open
+/// or mapped, that process will see to it. The job's own have ended by now.
+fn shared_memory_left(before: &[String], grace: Duration) -> Vec<String> {
+    let deadline = Instant::now() + grace;
+    loop {
+        let mut left = names("/dev/shm");
+        left.retain(|name| !before.contains(name));
+        let mut left: Vec<_> = left.into_iter().map(|name| format!("/dev/shm/{name}")).collect();
+        if !left.is_empty() {
+            let held = held_files();
+            left.retain(|path| !held.contains(path));
+        }
+        if left.is_empty() || Instant::now() > deadline {
+            return left;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The files in `/dev/shm` that some process has open or mapped.
+fn held_files() -> BTreeSet<String> {
+    let mut held = BTreeSet::new();
+    for process in names("/proc").into_iter().filter(|name| name.parse::<i32>().is_ok()) {
+        // One that has ended meanwhile holds nothing.
+        for fd in names(format!("/proc/{process}/fd")) {
+            let file = std::fs::read_link(format!("/proc/{process}/fd/{fd}")).unwrap_or_default();
+            held.insert(file.to_string_lossy().into_owned());
+        }
+        let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+        held.extend(maps.lines().filter_map(|line| Some(line[line.find("/dev/shm/")?..].to_owned())));
+    }
+    held
 }
 
 fn names(dir: impl AsRef<Path>) -> Vec<String> {
@@ -271,6 +304,20 @@ mod tests {
             said.contains("(sleep)") && said.contains("temporary file it") && said.contains("begun"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn shared_memory_is_left_once_nobody_holds_it() {
+        let (before, path) = (names("/dev/shm"), format!("/dev/shm/testkit-{}", std::process::id()));
+        // Other tests that look meanwhile have more patience than this file lasts.
+        let moment = Duration::from_millis(50);
+        let left = || shared_memory_left(&before, moment).contains(&path);
+        let held = File::create(&path).expect("a file in /dev/shm");
+        let while_held = left();
+        drop(held);
+        let afterwards = left();
+        std::fs::remove_file(&path).expect("the file is there");
+        assert!(!while_held && afterwards && !left(), "{while_held} {afterwards}");
     }
 
     #[test]

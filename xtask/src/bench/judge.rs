@@ -6,6 +6,9 @@ use super::record::Verdict;
 use super::stats::{Interval, WIDEST, median, quantile, ratios, sorted};
 use super::turns::{Series, Turns};
 
+/// The verdict on what ran, and of which no turn counts: the machine had other work, or changed its state, in each.
+pub const DISTURBED: &str = "disturbed in every turn";
+
 /// A system on the other side of a ratio.
 struct Other {
     name: String,
@@ -79,21 +82,26 @@ impl<'a> Judge<'a> {
         Some(Other { name: format!("{RECORDED} (recorded, scaled)"), blocks: self.recorded()? })
     }
 
-    fn picked(&self, pick: Pick) -> Option<&Series> {
-        let fits = |s: &&Series| {
+    /// The series that `pick` means.
+    fn meant(&self, pick: Pick) -> impl Iterator<Item = &Series> {
+        self.turns.series.iter().filter(move |s| {
             s.launch == Some(pick.launch)
                 && s.row.bench == pick.bench
                 && s.row.bytes == pick.bytes
                 && (pick.variant.is_empty() || s.row.variant == pick.variant)
-        };
-        let all = self.turns.series.iter().filter(fits).filter(|s| s.median().is_some());
+        })
+    }
+
+    fn picked(&self, pick: Pick) -> Option<&Series> {
+        let all = self.meant(pick).filter(|s| s.median().is_some());
         all.min_by(|a, b| a.median().partial_cmp(&b.median()).unwrap_or(std::cmp::Ordering::Equal))
     }
 
     fn verdict(&self, check: &Check) -> Verdict {
         let base = Verdict { what: check.what.into(), limit: check.limit, ..Verdict::default() };
         let Some(ours) = self.picked(check.ours) else {
-            return Verdict { verdict: "nothing was measured".into(), ..base };
+            let ran = self.meant(check.ours).next().is_some();
+            return Verdict { verdict: if ran { DISTURBED } else { "nothing was measured" }.into(), ..base };
         };
         let base = Verdict { ours: ours.median().map_or_else(String::new, shown), ..base };
         let other = match check.against {
@@ -242,6 +250,15 @@ mod tests {
             "{:?}",
             verdicts(&wide)[0]
         );
+    }
+
+    #[test]
+    fn what_was_disturbed_was_measured_all_the_same() {
+        let mut disturbed = turns(125.0, 150.0, 155.0, 15);
+        disturbed.series[0].blocks.fill(None);
+        assert_eq!(verdicts(&disturbed)[0].verdict, DISTURBED);
+        disturbed.series.remove(0);
+        assert_eq!(verdicts(&disturbed)[0].verdict, "nothing was measured");
     }
 
     #[test]

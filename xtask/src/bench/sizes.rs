@@ -5,7 +5,7 @@ use super::peers::{Answer, PEERS, Running, SAMPLES};
 use super::place::Place;
 use super::record::{Record, Row};
 use super::stats::median;
-use super::svg::{Line, Plot};
+use super::svg::{Across, Line, Plot};
 use super::turns::{Prober, majority};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -222,7 +222,8 @@ impl Drawn {
             line(peer.title, 2 + at, &|r| r.bench == self.peers && r.transport == peer.name)
         });
         let unit = if self.bandwidth { "GB/s" } else { "ns" };
-        Plot { title: self.title.into(), unit: unit.into(), lines: ours.chain(peers).collect() }
+        let lines = ours.chain(peers).collect();
+        Plot { title: self.title.into(), across: Across::Payload, unit: unit.into(), lines }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Plots over message size: both axes logarithmic, drawn as SVG by hand.
+//! Plots over message size or job size: both axes logarithmic, drawn as SVG by hand.
 
 use std::fmt::Write;
 
@@ -9,8 +9,33 @@ pub struct Line {
     pub name: String,
     /// Which colour: a system has the same in every plot; 0 is ours.
     pub colour: usize,
-    /// Sizes in bytes and figures.
+    /// Sizes and figures.
     pub points: Vec<(f64, f64)>,
+}
+
+/// What a plot is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Across {
+    /// Bytes of a message.
+    Payload,
+    /// Ranks of a job.
+    Ranks,
+}
+
+impl Across {
+    fn label(self) -> &'static str {
+        match self {
+            Across::Payload => "payload, bytes",
+            Across::Ranks => "ranks",
+        }
+    }
+
+    fn number(self, value: f64) -> String {
+        match self {
+            Across::Payload => size(value),
+            Across::Ranks => format!("{value:.0}"),
+        }
+    }
 }
 
 /// A plot.
@@ -18,6 +43,8 @@ pub struct Line {
 pub struct Plot {
     /// Above it.
     pub title: String,
+    /// Below it.
+    pub across: Across,
     /// What the figures are.
     pub unit: String,
     /// Its lines.
@@ -108,11 +135,12 @@ impl Plot {
                 "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                 x.place(value),
                 BOTTOM + 18.0,
-                size(value)
+                self.across.number(value)
             )?;
         }
         let middle = (LEFT + RIGHT) / 2.0;
-        writeln!(svg, "<text x=\"{middle}\" y=\"{:.1}\">payload, bytes</text>", BOTTOM + 40.0)?;
+        let below = self.across.label();
+        writeln!(svg, "<text x=\"{middle}\" y=\"{:.1}\">{below}</text>", BOTTOM + 40.0)?;
         let (across, along) = (18.0, (TOP + BOTTOM) / 2.0);
         writeln!(
             svg,
@@ -207,7 +235,7 @@ mod tests {
             points: (3..17).map(|p| (2_f64.powi(p), times * (200.0 + 2_f64.powi(p)))).collect(),
         };
         let lines = vec![line("ours & <more>", 1.0), line("theirs", 3.0)];
-        Plot { title: "Round trip <8 B>".into(), unit: "ns".into(), lines }
+        Plot { title: "Round trip <8 B>".into(), across: Across::Payload, unit: "ns".into(), lines }
     }
 
     /// The elements of a picture that open and do not close, and places outside of it.

@@ -7,6 +7,7 @@ use super::plan::Group;
 use super::record::Row;
 use super::stats::median;
 use anyhow::{Result, ensure};
+use std::ops::RangeInclusive;
 
 /// One system's blocks, one for each turn; nothing where the block does not count.
 #[derive(Clone, Debug)]
@@ -142,14 +143,14 @@ pub struct Asked<'a> {
     pub iterations: u64,
 }
 
-/// Takes turns until `wanted` of them count, but no more than three times as many. `blocks` is how many blocks gasperf makes
+/// Takes turns until as many count as `wanted` begins with, but no more than it ends with. `blocks` is how many blocks gasperf makes
 /// in a turn, the median of which counts.
 pub fn take(
     ours: &Ours,
     group: &Group,
     asked: &mut [Asked<'_>],
     prober: &mut Prober<'_>,
-    wanted: usize,
+    wanted: RangeInclusive<usize>,
     blocks: u32,
 ) -> Result<Turns> {
     let state = |(bench, bytes, _): &(String, u64, u64)| State {
@@ -162,7 +163,7 @@ pub fn take(
     for launch in group.launches {
         ours.gasperf(group.place, launch.ranks, &format!("{} --blocks 1", launch.args))?;
     }
-    while turns.good() < wanted && turns.count < 3 * wanted {
+    while turns.good() < *wanted.start() && turns.count < *wanted.end() {
         let turn = turns.count;
         let before = prober.take()?;
         let systems = group.launches.len() + asked.len();

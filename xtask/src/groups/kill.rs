@@ -1,5 +1,4 @@
-//! A rank killed at each place that the sources name: the job must end, say so, and leave nothing. And the tests that
-//! only a build with kill points has.
+//! A rank killed at each place that the sources name: the job must end, say so, and leave nothing.
 
 use crate::exec::{Cmd, Log};
 use crate::leftovers::Leftovers;
@@ -7,7 +6,6 @@ use crate::rows::Row;
 use crate::scan;
 use crate::world::{Build, Built, World};
 use anyhow::{Context, Result, bail, ensure};
-use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
@@ -52,23 +50,16 @@ const SCENARIOS: &[Scenario] = &[
 ];
 
 pub fn rows() -> Result<Vec<Row>> {
-    let mut rows = vec![Row::new("kill/build", |world, _| world.built(Build::Faults).map(drop))];
-    let points = scan::kill_points()?;
-    for package in points.iter().map(|p| p.package.clone()).collect::<BTreeSet<_>>() {
-        rows.push(Row::new(format!("kill/tests-of-{package}"), move |world, log| {
-            super::units::run(world, log, Build::Faults, &package)
-        }));
-    }
-    for point in points {
+    let row = |point: scan::Site| {
         let name = point.name;
-        rows.push(Row::new(format!("kill/{name}"), move |world, log| kill(world, log, &name)).beside());
-    }
-    Ok(rows)
+        Row::new(format!("kill/{name}"), move |world, log| kill(world, log, &name)).beside()
+    };
+    Ok(scan::kill_points()?.into_iter().map(row).collect())
 }
 
 /// Kills at the point `name` in every scenario that passes it, of which there must be one.
 fn kill(world: &World, log: &Log, name: &str) -> Result<()> {
-    let built = world.built(Build::Faults)?;
+    let built = world.built(Build::Debug)?;
     let mut hits = 0;
     for scenario in SCENARIOS {
         hits += usize::from(scenario.hits(&built, log, name)?);

@@ -2,6 +2,7 @@
 
 use crate::exec::{Cmd, Log};
 use crate::rows::Row;
+use crate::tools;
 use crate::world::{Build, World};
 use anyhow::{Result, ensure};
 
@@ -17,22 +18,21 @@ pub fn builds() -> Vec<Row> {
 pub fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for build in [Build::Debug, Build::Release] {
-        // What starts processes and looks at them does the same optimised.
-        let slow = ["launch", "sock-capi", "xtask"];
-        let tested = |dir: &String| build == Build::Debug || !slow.contains(&dir.as_str());
+        let slow = |dir: &str| tools::DEBUG_ONLY.iter().any(|p| p.trim_start_matches("gasworks-") == dir);
+        let tested = |dir: &String| build == Build::Debug || !slow(dir);
         for package in crate::package_dirs().into_iter().filter(tested) {
             let name = format!("unit/{}/{package}", build.name());
             rows.push(Row::new(name, move |world, log| run(world, log, build, &package)).beside());
         }
     }
     rows.push(Row::new("doctest/debug", |_, log| {
-        log.run_ok(&Cmd::cargo("test --workspace --doc").limit(900)).map(drop)
+        log.run_ok(&Build::Debug.dress(Cmd::cargo("test --workspace --doc").limit(900))).map(drop)
     }));
     rows
 }
 
 /// Runs the tests of a package as `build` made them.
-pub fn run(world: &World, log: &Log, build: Build, package: &str) -> Result<()> {
+fn run(world: &World, log: &Log, build: Build, package: &str) -> Result<()> {
     let built = world.built(build)?;
     let mut tests = 0;
     for program in built.tests.iter().filter(|t| t.package == package && t.target != "loom") {

@@ -30,6 +30,7 @@ const TABLE: &Table = &[
     ("cargo xtask demo", By::Row("demo/generated")),
     ("cargo xtask bench", By::Row("bench/quick")),
     ("cargo xtask bench --peers", By::Nobody("a measurement: it wants a quiet machine, and minutes")),
+    ("cargo xtask bench --launchers", By::Nobody("a measurement: it wants a quiet machine, and minutes")),
     ("cargo xtask bench --quick --json bench.json", By::Row("bench/quick")),
     ("cargo build --release", By::Row("build/release")),
     ("cargo xtask test", By::Nobody("it is the command that runs the rows")),

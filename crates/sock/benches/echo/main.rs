@@ -31,7 +31,11 @@ const CASES: &[Case] = &[
     Case { size: 64 << 10, connections: 1000, rounds: 1 },
 ];
 
+/// What may stand on the command line; cargo puts the last there itself.
+const KNOWN: [&str; 3] = ["--short", "--tcp", "--bench"];
+
 fn main() -> ExitCode {
+    // The first is this program's name.
     let words: Vec<String> = std::env::args().skip(1).collect();
     let has = |word: &str| words.iter().any(|w| w == word);
     let result = match words.as_slice() {
@@ -40,7 +44,10 @@ fn main() -> ExitCode {
         }
         // The test harness of cargo asks for the names of the tests.
         _ if has("--list") => Ok(()),
-        _ => run(has("--short"), has("--tcp")),
+        _ => match words.iter().find(|word| !KNOWN.contains(&word.as_str())) {
+            Some(word) => Err(std::io::Error::other(format!("{word:?} is none of {}", KNOWN.join(", ")))),
+            None => run(has("--short"), has("--tcp")),
+        },
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

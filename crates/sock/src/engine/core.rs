@@ -4,6 +4,7 @@
 //! remembered by the sock, so a post can transfer at once, and several threads may wait: each change is told to one of
 //! them.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
@@ -23,8 +24,9 @@ use crate::{Class, Error, Event, Op, Options, SetId, SockId};
 
 /// The token of the bell; no sock has generation 0.
 const BELL: u64 = 0;
-/// How many changes one call to the system takes at most.
+/// How many changes one call to the system takes at most, and how many where there were no more the time before.
 const BATCH: usize = 256;
+const FEW: usize = 16;
 /// After so many events without a call to the system there is one: completions that follow each other without end must
 /// not keep other descriptors from being looked at.
 const PATIENCE: usize = 4 * BATCH;
@@ -41,6 +43,8 @@ pub(crate) struct Core {
     timed: AtomicUsize,
     /// Events delivered since the system was last asked.
     unlooked: AtomicUsize,
+    /// Whether there may be more than [`FEW`] changes at a time.
+    crowded: AtomicBool,
     destroyed: AtomicBool,
     waits: AtomicU64,
     changes: AtomicU64,
@@ -66,27 +70,56 @@ pub(crate) enum Item {
     Close(Arc<Shared>),
 }
 
-/// Where events go: loud from a poster, who has to ring for a sleeper; quiet from a thread that waits, which takes the
-/// next itself.
+/// Where events go.
 #[derive(Clone, Copy)]
 pub(crate) struct Sink<'a> {
     pub(crate) core: &'a Core,
-    quiet: bool,
+    way: Way<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    /// From a poster, who has to ring for a sleeper.
+    Loud,
+    /// From a thread that waits, and takes the next itself.
+    Quiet,
+    /// From a thread that waits, and takes the first with it; it leaves the rest to the others.
+    First(&'a Cell<Option<Event>>),
 }
 
 impl<'a> Sink<'a> {
     pub(crate) fn loud(core: &'a Core) -> Self {
-        Self { core, quiet: false }
+        Self { core, way: Way::Loud }
     }
 
     pub(crate) fn quiet(core: &'a Core) -> Self {
-        Self { core, quiet: true }
+        Self { core, way: Way::Quiet }
     }
 
     pub(crate) fn push(self, item: Item) {
-        match self.quiet {
-            true => self.core.queue.push_quiet(item),
-            false => self.core.push(item),
+        match (self.way, item) {
+            (Way::Quiet, item) => self.core.queue.push_quiet(item),
+            (Way::First(first), Item::Event(event)) => match first.replace(Some(event)) {
+                None => {}
+                // The first stays the first.
+                before => {
+                    let event = first.replace(before);
+                    event.into_iter().for_each(|event| self.core.push(Item::Event(event)));
+                }
+            },
+            (Way::Loud | Way::First(_), item) => self.core.push(item),
+        }
+    }
+
+    /// Lets another thread take what this one has so far.
+    pub(crate) fn share(self) {
+        if let Way::First(first) = self.way
+            && let Some(event) = first.take()
+        {
+            self.core.push(Item::Event(event));
+        }
+        if !self.core.queue.is_empty() {
+            self.core.rouse();
         }
     }
 }
@@ -110,6 +143,7 @@ impl Core {
             timers: Mutex::default(),
             timed: AtomicUsize::new(0),
             unlooked: AtomicUsize::new(0),
+            crowded: AtomicBool::new(false),
             destroyed: AtomicBool::new(false),
             waits: AtomicU64::new(0),
             changes: AtomicU64::new(0),
@@ -140,9 +174,12 @@ impl Core {
         Counts { waits: self.waits.load(Ordering::Relaxed), changes: self.changes.load(Ordering::Relaxed) }
     }
 
-    /// Whether the system has not been asked for long.
+    /// Whether the system has not been asked for long. Threads that count at the same time may count as one: it is no
+    /// matter of a few.
     pub(crate) fn overdue(&self) -> bool {
-        self.unlooked.fetch_add(1, Ordering::Relaxed) >= PATIENCE
+        let unlooked = self.unlooked.load(Ordering::Relaxed);
+        self.unlooked.store(unlooked + 1, Ordering::Relaxed);
+        unlooked >= PATIENCE
     }
 
     pub(crate) fn destroyed(&self) -> bool {
@@ -152,13 +189,6 @@ impl Core {
     pub(crate) fn push(&self, item: Item) {
         if self.queue.push(item) {
             self.ring();
-        }
-    }
-
-    /// Lets another thread take what this one has put in quietly.
-    pub(crate) fn share(&self) {
-        if !self.queue.is_empty() {
-            self.rouse();
         }
     }
 
@@ -235,7 +265,7 @@ impl Core {
             let Some((at, id)) = due else { return };
             self.stop_timer(at, id);
             if let Some(shared) = self.find(id) {
-                connect::advance(&shared, self, &mut shared.state.lock(), Sink::quiet(self));
+                connect::advance(&shared, self, &mut shared.state.lock(), Sink::loud(self));
             }
         }
     }
@@ -244,11 +274,23 @@ impl Core {
         self.table.lock().get(id)
     }
 
-    /// Asks the system for changes, waiting until `until`, and acts on them. `asleep`: this thread is counted so.
-    pub(crate) fn look(&self, until: Wait, asleep: bool) -> Result<(), Error> {
+    /// Asks the system for changes, waiting until `until`, and acts on them. `asleep`: this thread is counted so. If there
+    /// is but one change, what comes of it goes with this thread.
+    pub(crate) fn look(&self, until: Wait, asleep: bool) -> Result<Option<Event>, Error> {
         self.unlooked.store(0, Ordering::Relaxed);
-        let mut batch = [EpollEvent::empty(); BATCH];
-        let n = match self.epoll.wait(&mut batch, until.timeout()) {
+        // The system wants memory that is written already: no more of it than there was use for.
+        let (mut few, mut many);
+        let batch: &mut [EpollEvent] = match self.crowded.load(Ordering::Relaxed) {
+            false => {
+                few = [EpollEvent::empty(); FEW];
+                &mut few
+            }
+            true => {
+                many = [EpollEvent::empty(); BATCH];
+                &mut many
+            }
+        };
+        let n = match self.epoll.wait(batch, until.timeout()) {
             Ok(n) => n,
             Err(Errno::EINTR) => 0,
             Err(e) => {
@@ -258,7 +300,10 @@ impl Core {
                 return Err(self.error(Class::Fail, "wait").errno(e));
             }
         };
-        let changes = &batch[..n];
+        let (full, changes) = (n == batch.len(), &batch[..n]);
+        if full != self.crowded.load(Ordering::Relaxed) {
+            self.crowded.store(full || n > FEW, Ordering::Relaxed);
+        }
         self.waits.fetch_add(1, Ordering::Relaxed);
         self.changes.fetch_add(n as u64, Ordering::Relaxed);
         let bell = changes.iter().any(|change| change.data() == BELL);
@@ -268,29 +313,31 @@ impl Core {
             (false, true) if self.queue.pass_on() => self.ring(),
             (false, _) => {}
         }
-        let told = changes.iter().filter(|change| change.data() != BELL);
-        match n {
-            1 => told.for_each(|change| self.change_of(SockId(change.data()), change.events())),
+        let event = match changes {
+            [change] if !bell => self.change_of(SockId(change.data()), change.events()),
             // One after the other, each with what its events lead to, while its memory is at hand.
-            _ => self.queue.put_off(told.map(|change| Item::Change(SockId(change.data()), change.events()))),
-        }
+            _ => {
+                let told = changes.iter().filter(|change| change.data() != BELL);
+                self.queue.put_off(told.map(|change| Item::Change(SockId(change.data()), change.events())));
+                None
+            }
+        };
         self.run_timers();
-        Ok(())
+        Ok(event)
     }
 
-    fn change_of(&self, id: SockId, flags: EpollFlags) {
-        if let Some(shared) = self.find(id) {
-            drive::on_change(&shared, self, flags);
-        }
+    /// Acts on a change; the first event that comes of it.
+    fn change_of(&self, id: SockId, flags: EpollFlags) -> Option<Event> {
+        let shared = self.find(id)?;
+        let first = Cell::new(None);
+        drive::on_change(&shared, self, flags, Sink { core: self, way: Way::First(&first) });
+        first.into_inner()
     }
 
     pub(crate) fn deliver(&self, item: Item) -> Option<Event> {
         match item {
             Item::Event(event) => Some(event),
-            Item::Change(id, flags) => {
-                self.change_of(id, flags);
-                None
-            }
+            Item::Change(id, flags) => self.change_of(id, flags),
             Item::Attend(shared) => {
                 drive::attend(&shared, self);
                 None

@@ -78,32 +78,25 @@ pub(crate) fn drive(
     sink: Sink<'_>,
 ) {
     while state.side(direction).ready {
-        let slot = std::mem::take(&mut state.side(direction).slot);
-        let mut posted = match slot {
-            Slot::Posted(posted) => posted,
+        match state.side(direction).slot {
+            Slot::Posted(_) => {}
             Slot::Ready => return shared.tell_ready(state, direction, sink),
-            other => {
-                state.side(direction).slot = other;
-                return;
-            }
+            Slot::Empty | Slot::Busy => return,
+        }
+        let Some((asked, result)) = transfer(state, direction) else {
+            return shared.end(state, direction, Class::BadSock, sink);
         };
-        let Some(result) = transfer(state, direction, &mut posted) else {
-            return shared.end(state, direction, posted, Some(Class::BadSock), sink);
-        };
-        let asked = posted.max - posted.done;
         match note(shared, state, direction, name(direction), asked, result) {
-            Outcome::Ended(error) => return shared.complete(direction, posted, Some(error), sink),
-            Outcome::Blocked => state.side(direction).slot = Slot::Posted(posted),
+            Outcome::Ended(error) => return shared.complete(state, direction, Some(error), sink),
+            Outcome::Blocked => {}
+            Outcome::Moved(bytes) if state.side(direction).moved(bytes) => {
+                return shared.complete(state, direction, None, sink);
+            }
             Outcome::Moved(bytes) => {
-                posted.done += bytes;
-                if posted.done >= posted.min {
-                    return shared.complete(direction, posted, None, sink);
-                }
-                if !report(shared, state, direction, &mut posted, bytes, sink) {
-                    shared.end(state, direction, posted, Some(Class::SockClosed), sink);
+                if !report(shared, state, direction, bytes, sink) {
+                    shared.end(state, direction, Class::SockClosed, sink);
                     return shared.idle_at_close(state, sink);
                 }
-                state.side(direction).slot = Slot::Posted(posted);
             }
         }
     }
@@ -112,14 +105,20 @@ pub(crate) fn drive(
     }
 }
 
-/// One call for the rest of an operation; `None` without a descriptor.
-fn transfer(state: &State, direction: Direction, posted: &mut Posted) -> Option<nix::Result<usize>> {
-    let native = state.native.as_ref()?;
+/// One call for the rest of the operation posted in one direction: how many bytes it asked for, and what it brought;
+/// `None` without a descriptor.
+fn transfer(state: &mut State, direction: Direction) -> Option<(usize, nix::Result<usize>)> {
+    let (native, side) = match direction {
+        Direction::Read => (&state.native, &mut state.read),
+        Direction::Write => (&state.native, &mut state.write),
+    };
+    let (native, Slot::Posted(posted)) = (native.as_ref()?, &mut side.slot) else { return None };
     let (from, to) = (posted.done, posted.max);
-    Some(match direction {
+    let result = match direction {
         Direction::Read => posted.memory.read(native.as_fd(), from, to),
         Direction::Write => posted.memory.write(native.as_fd(), native.socket, from, to),
-    })
+    };
+    Some((to - from, result))
 }
 
 /// Calls the operation's progress function, without a lock; `false`: the sock was closed meanwhile.
@@ -127,23 +126,26 @@ fn report(
     shared: &Shared,
     state: &mut MutexGuard<'_, State>,
     direction: Direction,
-    posted: &mut Posted,
     bytes: usize,
     sink: Sink<'_>,
 ) -> bool {
-    let Some(progress) = &mut posted.progress else { return true };
-    state.side(direction).slot = Slot::Busy;
+    let slot = &mut state.side(direction).slot;
+    if !matches!(slot, Slot::Posted(Posted { progress: Some(_), .. })) {
+        return true;
+    }
+    let mut held = std::mem::replace(slot, Slot::Busy);
     let user = shared.user();
-    // What this thread has put in so far need not wait until the function returns.
-    sink.core.share();
-    MutexGuard::unlocked(state, || progress(bytes, user));
-    state.side(direction).slot = Slot::Empty;
+    // What this thread has so far need not wait until the function returns.
+    sink.share();
+    if let Slot::Posted(Posted { progress: Some(progress), .. }) = &mut held {
+        MutexGuard::unlocked(state, || progress(bytes, user));
+    }
+    state.side(direction).slot = held;
     matches!(state.life, Life::Open)
 }
 
 /// The set tells of a change of a sock's descriptor.
-pub(crate) fn on_change(shared: &Arc<Shared>, core: &Core, flags: EpollFlags) {
-    let sink = Sink::quiet(core);
+pub(crate) fn on_change(shared: &Arc<Shared>, core: &Core, flags: EpollFlags, sink: Sink<'_>) {
     let mut state = shared.state.lock();
     let has = |any: EpollFlags| flags.intersects(any);
     let broken = has(EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR);

@@ -52,7 +52,7 @@ impl HostDescription {
     /// # Errors
     /// `BadHostname` if a name cannot stand in a description, `BadHost` if the filter leaves no interface.
     pub fn local() -> Result<Self, Error> {
-        let _span = tracing::trace_span!("sock_get_host_description").entered();
+        let _span = span!("sock_get_host_description");
         let (filter, explicit) = settings::description();
         Self::describe(&filter, &explicit)
     }
@@ -84,7 +84,7 @@ impl HostDescription {
     /// A host of which only a name or an address is known (`MPIDU_Sock_hostname_to_host_description`). A name is resolved
     /// when a connect is posted, which waits for the resolver.
     pub fn named(name: &str) -> Result<Self, Error> {
-        let _span = tracing::trace_span!("sock_hostname_to_host_description").entered();
+        let _span = span!("sock_hostname_to_host_description");
         if !is_name(name) {
             return Err(bad_name(DESCRIBE, name));
         }

@@ -33,7 +33,7 @@ impl Set {
     /// # Errors
     /// `BadPort` if the range of ports is empty or contains 0, `NoMem` if there are no descriptors left.
     pub fn with(options: Options) -> Result<Self, Error> {
-        let _span = tracing::trace_span!("sock_create_set").entered();
+        let _span = span!("sock_create_set");
         if let Some(range) = options.ports.as_ref().filter(|range| range.is_empty() || *range.start() == 0) {
             let why = format!("{} to {} is no range of ports", range.start(), range.end());
             return Err(Error::new(Class::BadPort, "create a set").cause(why));
@@ -43,7 +43,7 @@ impl Set {
 
     /// The set's number (`MPIDU_Sock_getsetid`).
     pub fn id(&self) -> SetId {
-        let _span = tracing::trace_span!("sock_getsetid").entered();
+        let _span = span!("sock_getsetid");
         self.0.id
     }
 
@@ -100,7 +100,7 @@ impl Set {
     /// `BadNativeFd` with the system's reason.
     pub fn adopt(&self, user: u64, fd: impl Into<OwnedFd>) -> Result<Sock, Error> {
         const OPERATION: &str = "adopt a descriptor";
-        let _span = tracing::trace_span!("sock_native_to_sock").entered();
+        let _span = span!("sock_native_to_sock");
         self.live(OPERATION)?;
         let fd = fd.into();
         let bad = |e| self.0.error(Class::BadNativeFd, OPERATION).errno(e);
@@ -126,7 +126,7 @@ impl Set {
     /// `BadNativeFd` with the system's reason.
     pub fn watch(&self, user: u64, fd: impl Into<OwnedFd>) -> Result<Sock, Error> {
         const OPERATION: &str = "watch a descriptor";
-        let _span = tracing::trace_span!("sock_watch").entered();
+        let _span = span!("sock_watch");
         self.live(OPERATION)?;
         let fd = fd.into();
         let native = Native { fd, socket: false, tcp: false, exact: false, pollable: true };
@@ -140,7 +140,7 @@ impl Set {
     /// `BadPort` if the port is taken or none in the set's range is free, `BadHost` if the address is not of this host.
     pub fn listen(&self, user: u64, address: &Address) -> Result<(Sock, u16), Error> {
         const OPERATION: &str = "listen";
-        let _span = tracing::trace_span!("sock_listen").entered();
+        let _span = span!("sock_listen");
         self.live(OPERATION)?;
         let (fd, port) = address::listen(address, &self.0.options).map_err(|e| e.set(self.0.id))?;
         let native = Native::made(fd, matches!(address, Address::Inet(_)));
@@ -156,7 +156,7 @@ impl Set {
     /// descriptors left: the connection goes on waiting, and no event tells of it again.
     pub fn accept(&self, listener: &Sock, user: u64) -> Result<Sock, Error> {
         const OPERATION: &str = "accept";
-        let _span = tracing::trace_span!("sock_accept").entered();
+        let _span = span!("sock_accept");
         self.live(OPERATION)?;
         let (fd, tcp) = listen::accept(&listener.0)?;
         // Who connected is for messages only; a connection that is dead already has no name.
@@ -183,7 +183,7 @@ impl Set {
     /// `BadHost` if there is no address.
     pub fn post_connect_to(&self, user: u64, addresses: impl Into<Vec<Address>>) -> Result<Sock, Error> {
         const OPERATION: &str = "post a connect";
-        let _span = tracing::trace_span!("sock_post_connect").entered();
+        let _span = span!("sock_post_connect");
         self.live(OPERATION)?;
         let addresses = addresses.into();
         if addresses.is_empty() {
@@ -208,7 +208,7 @@ impl Set {
     /// # Errors
     /// `BadSet` if the set is destroyed, also while it waits.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Event>, Error> {
-        let _span = tracing::trace_span!("sock_wait").entered();
+        let _span = span!("sock_wait");
         let core = &*self.0;
         let mut until: Option<Wait> = None;
         loop {
@@ -217,29 +217,30 @@ impl Set {
                 core.rouse();
                 return Err(core.error(Class::BadSet, "wait"));
             }
-            if core.overdue() {
-                core.look(Wait::Not, false)?;
-            }
-            match core.queue.next() {
-                Next::Item(item, ring) => {
-                    if ring {
-                        core.ring();
+            let event = match core.overdue() {
+                true => core.look(Wait::Not, false)?,
+                false => match core.queue.next() {
+                    Next::Item(item, ring) => {
+                        if ring {
+                            core.ring();
+                        }
+                        core.deliver(item)
                     }
-                    if let Some(event) = core.deliver(item) {
-                        core.hand_over();
-                        return Ok(Some(event));
-                    }
-                }
-                Next::Sleep => match until {
-                    Some(until) if until.over() => {
-                        core.queue.woke(false);
-                        return Ok(None);
-                    }
-                    _ => {
-                        let until = *until.get_or_insert_with(|| Wait::of(timeout));
-                        core.look(until.or_until(core.next_timer()), true)?;
-                    }
+                    Next::Sleep => match until {
+                        Some(until) if until.over() => {
+                            core.queue.woke(false);
+                            return Ok(None);
+                        }
+                        _ => {
+                            let until = *until.get_or_insert_with(|| Wait::of(timeout));
+                            core.look(until.or_until(core.next_timer()), true)?
+                        }
+                    },
                 },
+            };
+            if event.is_some() {
+                core.hand_over();
+                return Ok(event);
             }
         }
     }
@@ -247,7 +248,7 @@ impl Set {
     /// Makes one wait, the present or a future one, return an [`Op::Wakeup`] event (`MPIDU_Sock_wakeup`). Each call makes
     /// one event.
     pub fn wakeup(&self) {
-        let _span = tracing::trace_span!("sock_wakeup").entered();
+        let _span = span!("sock_wakeup");
         let (op, sock, user, bytes, error) = (Op::Wakeup, None, 0, 0, None);
         self.0.push(Item::Event(Event { op, sock, user, bytes, error, buffers: Buffers::None }));
     }
@@ -255,7 +256,7 @@ impl Set {
     /// Posts the close of one sock that is open, and gives its user word; `None` if all are closed or being closed
     /// (`MPIDU_Sock_close_open_sockets`). The events come as after [`Sock::post_close`].
     pub fn close_open(&self) -> Option<u64> {
-        let _span = tracing::trace_span!("sock_close_open_sockets").entered();
+        let _span = span!("sock_close_open_sockets");
         let socks: Vec<_> = self.0.table.lock().socks().cloned().collect();
         let closed = socks.into_iter().map(Sock).find(|sock| sock.post_close().is_ok())?;
         Some(closed.user())
@@ -268,7 +269,7 @@ impl Set {
     /// [`destroy_now`](Self::destroy_now).
     pub fn destroy(&self) -> Result<(), Error> {
         const OPERATION: &str = "destroy a set";
-        let _span = tracing::trace_span!("sock_destroy_set").entered();
+        let _span = span!("sock_destroy_set");
         self.live(OPERATION)?;
         match self.len() {
             0 => {

@@ -140,6 +140,15 @@ impl State {
     }
 }
 
+impl Side {
+    /// So many bytes more of the posted operation were transferred; whether that is enough.
+    pub(crate) fn moved(&mut self, bytes: usize) -> bool {
+        let Slot::Posted(posted) = &mut self.slot else { return false };
+        posted.done += bytes;
+        posted.done >= posted.min
+    }
+}
+
 impl Direction {
     pub(crate) fn op(self) -> Op {
         match self {
@@ -210,7 +219,7 @@ impl Shared {
 impl Sock {
     /// The sock's number (`MPIDU_Sock_getid`).
     pub fn id(&self) -> SockId {
-        let _span = tracing::trace_span!("sock_getid").entered();
+        let _span = span!("sock_getid");
         self.0.id
     }
 
@@ -222,7 +231,7 @@ impl Sock {
     /// Sets the word that events of this sock carry from now on (`MPIDU_Sock_set_user_ptr`). Events that are already
     /// queued carry the old one.
     pub fn set_user(&self, user: u64) {
-        let _span = tracing::trace_span!("sock_set_user_ptr").entered();
+        let _span = span!("sock_set_user_ptr");
         self.0.user.store(user, Ordering::Relaxed);
     }
 
@@ -249,13 +258,13 @@ impl Sock {
     /// # Errors
     /// `InProgress` while a read is posted, `ConnClosed` at the end of the stream, and what the state does not allow.
     pub fn read(&self, into: &mut [u8]) -> Result<usize, Error> {
-        let _span = tracing::trace_span!("sock_read").entered();
+        let _span = span!("sock_read");
         self.now(Direction::Read, "read", into.len(), |native| sys::read(native.fd.as_fd(), into))
     }
 
     /// Like [`read`](Self::read), into several buffers (`MPIDU_Sock_readv`).
     pub fn readv(&self, into: &mut [std::io::IoSliceMut<'_>]) -> Result<usize, Error> {
-        let _span = tracing::trace_span!("sock_readv").entered();
+        let _span = span!("sock_readv");
         let len = self.parts("readv", into.iter().map(|part| part.len()))?;
         self.now(Direction::Read, "readv", len, |native| sys::readv(native.fd.as_fd(), into))
     }
@@ -265,14 +274,14 @@ impl Sock {
     /// # Errors
     /// `InProgress` while a write is posted, `ConnClosed` if nobody reads any more, and what the state does not allow.
     pub fn write(&self, from: &[u8]) -> Result<usize, Error> {
-        let _span = tracing::trace_span!("sock_write").entered();
+        let _span = span!("sock_write");
         let write = |native: &Native| sys::write(native.fd.as_fd(), native.socket, from);
         self.now(Direction::Write, "write", from.len(), write)
     }
 
     /// Like [`write`](Self::write), from several buffers (`MPIDU_Sock_writev`).
     pub fn writev(&self, from: &[std::io::IoSlice<'_>]) -> Result<usize, Error> {
-        let _span = tracing::trace_span!("sock_writev").entered();
+        let _span = span!("sock_writev");
         let len = self.parts("writev", from.iter().map(|part| part.len()))?;
         let write = |native: &Native| sys::writev(native.fd.as_fd(), native.socket, from);
         self.now(Direction::Write, "writev", len, write)
@@ -390,12 +399,11 @@ impl Sock {
         progress: Option<Progress>,
     ) -> Result<(), Error> {
         let _span = match (direction, memory.is_vectored()) {
-            (Direction::Read, false) => tracing::trace_span!("sock_post_read"),
-            (Direction::Read, true) => tracing::trace_span!("sock_post_readv"),
-            (Direction::Write, false) => tracing::trace_span!("sock_post_write"),
-            (Direction::Write, true) => tracing::trace_span!("sock_post_writev"),
-        }
-        .entered();
+            (Direction::Read, false) => span!("sock_post_read"),
+            (Direction::Read, true) => span!("sock_post_readv"),
+            (Direction::Write, false) => span!("sock_post_write"),
+            (Direction::Write, true) => span!("sock_post_writev"),
+        };
         let operation = match direction {
             Direction::Read => "post a read",
             Direction::Write => "post a write",
@@ -433,7 +441,7 @@ impl Sock {
     /// `InProgress` while an operation in this direction is posted, and what the state does not allow.
     pub fn post_ready(&self, direction: Direction) -> Result<(), Error> {
         const OPERATION: &str = "post a wait for readiness";
-        let _span = tracing::trace_span!("sock_post_ready").entered();
+        let _span = span!("sock_post_ready");
         let core = self.0.core(OPERATION)?;
         let state = &mut *self.0.state.lock();
         if !matches!(state.life, Life::Watched) {
@@ -474,7 +482,7 @@ impl Sock {
     /// `BadSock` the second time.
     pub fn post_close(&self) -> Result<(), Error> {
         const OPERATION: &str = "post a close";
-        let _span = tracing::trace_span!("sock_post_close").entered();
+        let _span = span!("sock_post_close");
         let core = self.0.core(OPERATION)?;
         let state = &mut *self.0.state.lock();
         let sink = Sink::loud(&core);
@@ -515,38 +523,32 @@ impl Shared {
     /// Ends what is posted on one side, because the sock is closed. What a thread is busy with it ends itself.
     fn cancel(&self, state: &mut State, direction: Direction, sink: Sink<'_>) {
         let slot = &mut state.side(direction).slot;
-        match std::mem::take(slot) {
-            Slot::Empty => {}
-            Slot::Busy => *slot = Slot::Busy,
-            Slot::Posted(posted) => self.end(state, direction, posted, Some(Class::SockClosed), sink),
+        match slot {
+            Slot::Empty | Slot::Busy => {}
+            Slot::Posted(_) => self.end(state, direction, Class::SockClosed, sink),
             Slot::Ready => {
+                *slot = Slot::Empty;
                 let error = self.error(state, Class::SockClosed, "wait for readiness");
                 sink.push(Item::Event(self.event(direction.ready_op(), 0, Some(error))));
             }
         }
     }
 
-    /// Delivers an operation that the close of its sock ended, or that is done.
-    pub(crate) fn end(
-        &self,
-        state: &State,
-        direction: Direction,
-        posted: Posted,
-        class: Option<Class>,
-        sink: Sink<'_>,
-    ) {
-        let operation = drive::name(direction);
-        let error = class.map(|class| self.error(state, class, operation));
-        self.complete(direction, posted, error, sink);
+    /// Delivers a posted operation that cannot go on.
+    pub(crate) fn end(&self, state: &mut State, direction: Direction, class: Class, sink: Sink<'_>) {
+        let error = self.error(state, class, drive::name(direction));
+        self.complete(state, direction, Some(error), sink);
     }
 
+    /// Delivers a posted operation.
     pub(crate) fn complete(
         &self,
+        state: &mut State,
         direction: Direction,
-        posted: Posted,
         error: Option<Error>,
         sink: Sink<'_>,
     ) {
+        let Slot::Posted(posted) = std::mem::take(&mut state.side(direction).slot) else { return };
         let mut event = self.event(direction.op(), posted.done, error);
         event.buffers = posted.memory.into_buffers();
         sink.push(Item::Event(event));
