@@ -6,7 +6,8 @@
 //!
 //! - [`options`]: the command line; [`report`]: the table of settings; `template`: jobs that another launcher starts.
 //! - `job`: the loop and its judgement of what happened; `spawn`: one rank's process; `stream`: lines from the ranks;
-//!   `line`: a connection; `stdin`: input for rank 0; `guardian` and `sweep`: nothing is left behind.
+//!   `line`: a connection; `watched`: a descriptor shared with others; `stdin`: input for rank 0; `guardian` and `sweep`:
+//!   nothing is left behind.
 //! - `hosts`: which ranks run where; `remote`: agents, and what they and `gasrun` say to each other.
 //! - `inspect`: how the ranks of a running job stand; `observe`: what the ranks count and record.
 #![deny(missing_docs, unsafe_code)]
@@ -28,6 +29,7 @@ mod stream;
 mod sweep;
 mod template;
 mod visitors;
+mod watched;
 
 pub use report::SETTINGS;
 

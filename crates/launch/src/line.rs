@@ -1,4 +1,4 @@
-//! A connected sock with a buffer on each side.
+//! A connection, or one end of a pipe, with a buffer on each side.
 
 use gasworks_sock::{Event, Op, Sock};
 
@@ -19,10 +19,15 @@ pub(crate) struct Line {
 impl Line {
     /// Over a connected sock of which nothing is posted; one read takes at most `chunk` bytes.
     pub(crate) fn new(sock: Sock, chunk: usize) -> Self {
-        let spare = Some(vec![0; chunk]);
-        let mut line = Self { sock, inbox: Vec::new(), spare, outbox: Vec::new(), writing: 0, ended: None };
+        let mut line = Self::outward(sock);
+        line.spare = Some(vec![0; chunk]);
         line.go_on();
         line
+    }
+
+    /// Over a sock that is only written to.
+    pub(crate) fn outward(sock: Sock) -> Self {
+        Self { sock, inbox: Vec::new(), spare: None, outbox: Vec::new(), writing: 0, ended: None }
     }
 
     /// Sets the word that events of this line carry from now on.

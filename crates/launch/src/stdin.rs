@@ -1,17 +1,21 @@
-//! Standard input from a terminal, passed on to rank 0.
+//! Standard input, passed on to rank 0.
 //!
-//! A rank has a process group of its own and may not read from the terminal; a file or a pipe it simply inherits.
+//! A rank has a process group of its own and may not read from the terminal; a file or a pipe it simply inherits, unless
+//! it is on another host.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, OwnedFd};
 
-use gasworks_sock::poll::{Channel, Interest, Set, SockError};
+use gasworks_sock::{Direction, Error, Event, Set};
+use nix::errno::Errno;
 
 use crate::job::token;
+use crate::line::Line;
 use crate::spawn::Input;
+use crate::watched::Watched;
 
-/// How much may wait for rank 0 before the terminal is not read any more.
-const HIGH: usize = 64 << 10;
+/// How much of standard input may be on its way to rank 0.
+const ROOM: usize = 64 << 10;
 
 /// What kind of input rank 0 gets.
 pub(crate) fn input() -> Input {
@@ -24,10 +28,46 @@ pub(crate) fn input() -> Input {
     if foreground { Input::Piped } else { Input::Null }
 }
 
-/// Rank 0's standard input where `gasrun` is on another host.
+/// Standard input of this process.
+#[derive(Debug)]
+pub(crate) struct Typed {
+    source: Watched,
+    room: usize,
+}
+
+impl Typed {
+    pub(crate) fn new(set: &Set) -> anyhow::Result<Self> {
+        let mut typed = Self { source: Watched::new(set, token::STDIN, io::stdin())?, room: ROOM };
+        typed.taken(0)?;
+        Ok(typed)
+    }
+
+    /// Rank 0 has taken so much.
+    pub(crate) fn taken(&mut self, count: usize) -> Result<(), Error> {
+        self.room += count;
+        if self.room > 0 { self.source.ask(Direction::Read) } else { Ok(()) }
+    }
+
+    /// What there is to read, of which the set has told; nothing means the end, or what is as good as the end.
+    pub(crate) fn read(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        self.source.told();
+        let mut bytes = vec![0; self.room.min(4096)];
+        let read = match self.source.with_fd(|fd| nix::unistd::read(fd, &mut bytes))? {
+            Err(Errno::EINTR | Errno::EAGAIN) => None,
+            Ok(count) if count > 0 => Some(count),
+            _ => return Ok(Some(Vec::new())),
+        };
+        self.room -= read.unwrap_or(0);
+        self.taken(0)?;
+        bytes.truncate(read.unwrap_or(0));
+        Ok(read.map(|_| bytes))
+    }
+}
+
+/// Rank 0's standard input where it comes through this process.
 #[derive(Debug)]
 pub(crate) struct Piped {
-    pipe: Option<Channel>,
+    pipe: Option<Line>,
     /// All has come.
     ended: bool,
     /// What has come and was not told to be taken.
@@ -36,81 +76,40 @@ pub(crate) struct Piped {
 
 impl Piped {
     pub(crate) fn new(pipe: OwnedFd, set: &Set) -> anyhow::Result<Self> {
-        let pipe = Channel::new(pipe)?;
-        set.add(&pipe, token::RANK0_INPUT, Interest::None)?;
+        let pipe = Line::outward(set.adopt(token::RANK0_INPUT, pipe)?);
         Ok(Self { pipe: Some(pipe), ended: false, untold: 0 })
     }
 
-    /// Takes what has come, nothing meaning the end; gives how much rank 0 has taken in the meantime.
-    pub(crate) fn feed(&mut self, bytes: Option<&[u8]>, set: &Set) -> Result<usize, SockError> {
-        if let Some(bytes) = bytes {
-            self.ended |= bytes.is_empty();
-            self.untold += bytes.len();
+    /// Takes what has come, nothing meaning the end.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        self.ended |= bytes.is_empty();
+        self.untold += bytes.len();
+        if let Some(pipe) = &mut self.pipe {
+            pipe.post(bytes);
         }
-        let Some(pipe) = &mut self.pipe else { return Ok(std::mem::take(&mut self.untold)) };
-        pipe.post(bytes.unwrap_or_default());
-        let flushed = pipe.flush();
-        let left = pipe.unwritten();
-        if flushed.is_err() || (self.ended && left == 0) {
+    }
+
+    /// What was posted has been written, or cannot be.
+    pub(crate) fn event(&mut self, event: Event) {
+        if let Some(pipe) = &mut self.pipe {
+            pipe.event(event);
+        }
+    }
+
+    /// How much rank 0 has taken since the last call.
+    pub(crate) fn taken(&mut self) -> usize {
+        let left = self.pipe.as_ref().map_or(0, Line::unwritten);
+        if self.pipe.as_ref().is_some_and(|pipe| pipe.ended().is_some() || (self.ended && left == 0)) {
             // Rank 0 sees the end of its input; or it does not read any more.
-            set.remove(&*pipe)?;
             self.pipe = None;
-            return Ok(std::mem::take(&mut self.untold));
         }
-        set.modify(&*pipe, token::RANK0_INPUT, Interest::new(false, left > 0))?;
         let taken = self.untold - left;
         self.untold = left;
-        Ok(taken)
-    }
-}
-
-/// The terminal and the pipe to rank 0.
-#[derive(Debug)]
-pub(crate) struct Terminal {
-    pipe: Option<Channel>,
-    reading: bool,
-}
-
-impl Terminal {
-    pub(crate) fn new(pipe: OwnedFd, set: &Set) -> anyhow::Result<Self> {
-        let pipe = Channel::new(pipe)?;
-        set.add(io::stdin().as_fd(), token::TERMINAL, Interest::Read)?;
-        set.add(&pipe, token::RANK0_INPUT, Interest::None)?;
-        Ok(Self { pipe: Some(pipe), reading: true })
+        taken
     }
 
-    /// Passes on what can be passed on. `typed`: there is something to read.
-    pub(crate) fn turn(&mut self, typed: bool, set: &Set) -> Result<(), SockError> {
-        let Some(pipe) = &mut self.pipe else { return Ok(()) };
-        let mut ended = false;
-        if typed && self.reading {
-            let mut bytes = [0; 4096];
-            match nix::unistd::read(io::stdin().as_fd(), &mut bytes) {
-                Ok(0) => ended = true,
-                Ok(n) => pipe.post(&bytes[..n]),
-                Err(nix::errno::Errno::EINTR | nix::errno::Errno::EAGAIN) => {}
-                Err(_) => ended = true,
-            }
-        }
-        let flushed = pipe.flush();
-        if (ended && pipe.unwritten() == 0) || flushed.is_err() {
-            // Rank 0 sees the end of its input; or it does not read any more.
-            if self.reading {
-                set.remove(io::stdin().as_fd())?;
-            }
-            set.remove(&*pipe)?;
-            self.pipe = None;
-            return Ok(());
-        }
-        set.modify(&*pipe, token::RANK0_INPUT, Interest::new(false, pipe.unwritten() > 0))?;
-        let wanted = !ended && pipe.unwritten() < HIGH;
-        if wanted != self.reading {
-            self.reading = wanted;
-            match wanted {
-                true => set.add(io::stdin().as_fd(), token::TERMINAL, Interest::Read)?,
-                false => set.remove(io::stdin().as_fd())?,
-            }
-        }
-        Ok(())
+    /// Whether rank 0 still takes input.
+    pub(crate) fn is_open(&self) -> bool {
+        self.pipe.is_some()
     }
 }

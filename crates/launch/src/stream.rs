@@ -1,11 +1,14 @@
 //! What ranks write, passed on line by line so that lines of different ranks never mix.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use gasworks_sock::poll::{Channel, Filled, Interest, Set, SockError};
+use gasworks_sock::{Direction, Error, Event, Set};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::line::Line;
+use crate::watched::Watched;
 
 /// A line longer than this is passed on in pieces.
 const LONGEST_LINE: usize = 1 << 20;
@@ -13,6 +16,8 @@ const LONGEST_LINE: usize = 1 << 20;
 const HIGH: usize = 1 << 20;
 /// How much of a host's output may be on its way to `gasrun`.
 pub(crate) const WINDOW: usize = 1 << 20;
+/// How much of what a rank writes is read at once: all that a pipe holds.
+const CHUNK: usize = 64 << 10;
 /// A pipe that is ready for writing takes this much without waiting (`PIPE_BUF`).
 const SURE: usize = 4096;
 
@@ -20,13 +25,13 @@ const SURE: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Sink {
     /// None for the way up.
-    fd: Option<OwnedFd>,
-    token: u64,
+    out: Option<Watched>,
+    /// Ranks are not read any more until there is room.
+    full: bool,
     /// How much more may go up before `gasrun` says that it was passed on.
     pub(crate) room: usize,
     waiting: Vec<u8>,
     written: usize,
-    in_set: bool,
     /// Nothing more can be written to it: nobody reads it any more, or it failed.
     pub(crate) broken: bool,
     /// Why it failed. A reader that went away has read enough; any other reason means that output is lost.
@@ -34,19 +39,18 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    pub(crate) fn new(fd: impl AsFd, token: u64) -> io::Result<Self> {
-        Ok(Self { fd: Some(fd.as_fd().try_clone_to_owned()?), token, ..Self::upward() })
+    pub(crate) fn new(set: &Set, token: u64, fd: impl AsFd) -> anyhow::Result<Self> {
+        Ok(Self { out: Some(Watched::new(set, token, fd)?), ..Self::upward() })
     }
 
     /// For an agent.
     pub(crate) fn upward() -> Self {
         Self {
-            fd: None,
-            token: 0,
+            out: None,
+            full: false,
             room: WINDOW,
             waiting: Vec::new(),
             written: 0,
-            in_set: false,
             broken: false,
             failure: None,
         }
@@ -87,22 +91,31 @@ impl Sink {
         self.waiting.is_empty()
     }
 
+    /// The set has told that there is room.
+    pub(crate) fn has_room(&mut self) {
+        if let Some(out) = &mut self.out {
+            out.told();
+        }
+    }
+
+    /// Whether those that wait for room may go on; told once.
+    pub(crate) fn takes_again(&mut self) -> bool {
+        let again = self.full && !self.is_full();
+        self.full &= !again;
+        again
+    }
+
     /// Writes what can be written without waiting, and has the set tell when there is room for the rest.
-    ///
-    /// The descriptor is shared with others and so must stay a blocking one; instead no more is written at once than
-    /// is sure to fit.
-    pub(crate) fn flush(&mut self, set: &Set) -> Result<(), SockError> {
-        let Some(fd) = &self.fd else { return Ok(()) };
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        let Some(out) = self.out.as_mut().filter(|out| !out.is_asked()) else { return Ok(()) };
         while self.written < self.waiting.len() && !self.broken {
-            let mut ready = [PollFd::new(fd.as_fd(), PollFlags::POLLOUT)];
-            if !matches!(poll(&mut ready, PollTimeout::ZERO), Ok(n) if n > 0) {
-                break;
-            }
-            let end = self.waiting.len().min(self.written + SURE);
-            match nix::unistd::write(fd, &self.waiting[self.written..end]) {
+            match out.with_fd(|fd| write_sure(fd, &self.waiting[self.written..]))? {
                 Ok(n) => self.written += n,
                 Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN) => break,
+                Err(Errno::EAGAIN) => {
+                    out.ask(Direction::Write)?;
+                    break;
+                }
                 Err(e) => {
                     self.broken = true;
                     self.failure = (e != Errno::EPIPE).then_some(e);
@@ -116,23 +129,22 @@ impl Sink {
             self.waiting.drain(..self.written);
             self.written = 0;
         }
-        let wanted = !self.waiting.is_empty();
-        if wanted != self.in_set {
-            // A plain file is refused by the set, but is always ready, so nothing of it ever waits.
-            match wanted {
-                true => set.add(fd, self.token, Interest::Write)?,
-                false => set.remove(fd)?,
-            }
-            self.in_set = wanted;
-        }
         Ok(())
+    }
+}
+
+/// Writes what is sure to fit. The descriptor is shared with others and so must stay a blocking one.
+fn write_sure(fd: BorrowedFd<'_>, bytes: &[u8]) -> nix::Result<usize> {
+    match poll(&mut [PollFd::new(fd, PollFlags::POLLOUT)], PollTimeout::ZERO)? {
+        0 => Err(Errno::EAGAIN),
+        _ => nix::unistd::write(fd, &bytes[..bytes.len().min(SURE)]),
     }
 }
 
 /// One stream of one rank.
 #[derive(Debug)]
 pub(crate) struct Source {
-    channel: Channel,
+    line: Line,
     /// What each line begins with.
     label: String,
     /// Whether an unfinished last line is finished for the rank.
@@ -140,15 +152,28 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) fn new(fd: OwnedFd, label: String, finish: bool) -> io::Result<Self> {
-        Ok(Self { channel: Channel::new(fd)?, label, finish })
+    pub(crate) fn new(
+        set: &Set,
+        token: u64,
+        fd: OwnedFd,
+        label: String,
+        finish: bool,
+    ) -> Result<Self, Error> {
+        Ok(Self { line: Line::new(set.adopt(token, fd)?, CHUNK), label, finish })
     }
 
-    /// Reads about `enough` bytes and moves whole lines to `sink`; `true` when the rank has closed the stream.
-    pub(crate) fn turn(&mut self, enough: usize, sink: &mut Sink) -> bool {
+    /// Goes on reading, unless it does.
+    pub(crate) fn go_on(&mut self) {
+        self.line.go_on();
+    }
+
+    /// Moves whole lines of what has come to `sink`, and goes on if that has room; `true` when the rank has closed the
+    /// stream.
+    pub(crate) fn event(&mut self, event: Event, sink: &mut Sink) -> bool {
+        self.line.event(event);
         // A pipe gives no error but one of ours; it is as good as closed then.
-        let ended = !matches!(self.channel.fill(enough), Ok(Filled::Bytes(_)));
-        let inbox = self.channel.inbox();
+        let ended = self.line.ended().is_some();
+        let inbox = &mut self.line.inbox;
         let mut whole = inbox.iter().rposition(|&b| b == b'\n').map_or(0, |last| last + 1);
         if inbox.len() - whole > LONGEST_LINE {
             whole = inbox.len();
@@ -162,13 +187,11 @@ impl Source {
         }
         lines(&inbox[..whole], &self.label, &mut sink.waiting);
         inbox.drain(..whole);
+        sink.full |= sink.is_full();
+        if !sink.full {
+            self.line.go_on();
+        }
         ended
-    }
-}
-
-impl AsFd for Source {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.channel.as_fd()
     }
 }
 
@@ -187,20 +210,70 @@ fn lines(text: &[u8], label: &str, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use std::io::{Read, Write};
 
     #[test]
     fn lines_come_whole() {
+        let set = Set::new().expect("a set");
         let (reader, mut writer) = io::pipe().expect("a pipe");
-        let mut source = Source::new(reader.into(), "[3] ".into(), true).expect("a source");
-        let mut sink = Sink::new(io::stdout(), 1).expect("a sink");
+        let mut source = Source::new(&set, 1, reader.into(), "[3] ".into(), true).expect("a source");
+        let mut sink = Sink::upward();
+        let mut turn =
+            |sink: &mut Sink| source.event(set.wait(None).expect("waited").expect("an event"), sink);
         writer.write_all(b"one\ntw").expect("written");
-        assert!(!source.turn(100, &mut sink));
+        assert!(!turn(&mut sink));
         assert_eq!(sink.waiting, b"[3] one\n");
         writer.write_all(b"o\n\nthree").expect("written");
         drop(writer);
-        assert!(source.turn(100, &mut sink));
+        while !turn(&mut sink) {}
         assert_eq!(sink.waiting, b"[3] one\n[3] two\n[3] \n[3] three\n");
-        sink.waiting.clear();
+    }
+
+    #[test]
+    fn who_does_not_read_stops_the_ranks() {
+        let set = Set::new().expect("a set");
+        let (reader, writer) = io::pipe().expect("a pipe");
+        let (mut slow, out) = io::pipe().expect("a pipe");
+        let mut source = Source::new(&set, 1, reader.into(), String::new(), true).expect("a source");
+        let mut sink = Sink::new(&set, 2, &out).expect("a sink");
+        let line = [b"x".repeat(99), b"\n".to_vec()].concat();
+        let count = 40_000;
+        let written =
+            std::thread::spawn(move || (0..count).for_each(|_| (&writer).write_all(&line).expect("read")));
+        let mut most = 0;
+        let mut turn = |sink: &mut Sink, timeout| {
+            sink.flush().expect("flushed");
+            if sink.takes_again() {
+                source.go_on();
+            }
+            let Some(event) = set.wait(timeout).expect("waited") else { return None };
+            most = most.max(sink.waiting.len());
+            match event.user {
+                1 => Some(source.event(event, sink)),
+                _ => {
+                    sink.has_room();
+                    Some(false)
+                }
+            }
+        };
+        let quiet = Some(std::time::Duration::from_millis(50));
+        while turn(&mut sink, quiet).is_some() {}
+        assert!(sink.is_full() && !written.is_finished(), "nothing moves while nobody reads");
+        drop(out);
+        let reading = std::thread::spawn(move || {
+            let mut all = 0;
+            let mut bytes = [0; 1 << 16];
+            // The sink has a descriptor of its own and never ends.
+            while all < count * 100 {
+                all += slow.read(&mut bytes).expect("read");
+            }
+            all
+        });
+        while !sink.is_empty() || !written.is_finished() || turn(&mut sink, quiet).is_some() {
+            turn(&mut sink, quiet);
+        }
+        assert_eq!(reading.join().expect("ended"), count * 100);
+        assert!(most <= HIGH + CHUNK + HIGH, "{most}");
+        written.join().expect("ended");
     }
 }

@@ -150,9 +150,8 @@ impl Stream {
 
     /// Who is at the other end. For a connection that came through a [`Listener`] this is who connected.
     pub fn peer(&self) -> Result<Credentials> {
-        let found = socket::getsockopt(&self.inner, sockopt::PeerCredentials)
-            .map_err(|e| OsError::new("ask who is behind socket", format!("@{}", self.name), e))?;
-        Ok(Credentials { pid: found.pid(), uid: found.uid(), gid: found.gid() })
+        peer_of(&self.inner)
+            .map_err(|e| OsError::new("ask who is behind socket", format!("@{}", self.name), e))
     }
 
     fn fail(&self, operation: &'static str, e: io::Error) -> OsError {
@@ -218,6 +217,12 @@ impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inner.as_fd()
     }
+}
+
+/// Who is at the other end of a connected Unix socket; see [`Stream::peer`].
+pub fn peer_of(socket: impl AsFd) -> io::Result<Credentials> {
+    let found = socket::getsockopt(&socket, sockopt::PeerCredentials)?;
+    Ok(Credentials { pid: found.pid(), uid: found.uid(), gid: found.gid() })
 }
 
 fn send_once(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {

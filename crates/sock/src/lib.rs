@@ -45,8 +45,6 @@ pub mod queue;
 #[cfg(not(gasworks_loom))]
 mod engine;
 #[cfg(not(gasworks_loom))]
-pub mod poll;
-#[cfg(not(gasworks_loom))]
 pub mod sleeper;
 
 #[cfg(not(gasworks_loom))]

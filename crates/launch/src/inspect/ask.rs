@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use gasworks_os::process;
 use gasworks_os::unix::{self, Stream};
-use gasworks_sock::poll::{Channel, Event, Filled, Interest, Set};
+use gasworks_sock::{Class, Set};
 
 /// How long an answer may take: that gasrun's own patience and what it takes to write it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -57,17 +57,20 @@ fn connect(name: &str) -> Option<Stream> {
 }
 
 fn read(stream: Stream, deadline: Instant) -> Result<Vec<u8>> {
-    let mut channel = Channel::new(stream.into_fd())?;
-    let (set, mut events) = (Set::new()?, Vec::<Event>::new());
-    set.add(&channel, 0, Interest::Read)?;
+    let (set, mut answer, mut buffer) = (Set::new()?, Vec::new(), vec![0; 64 << 10]);
+    let sock = set.adopt(0, stream.into_fd())?;
     loop {
+        let most = buffer.len();
+        sock.post_read(buffer, 1, most, None)?;
         let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let Some(mut event) = set.wait(Some(left))? else {
             bail!("nothing came for {} s", PATIENCE.as_secs());
-        }
-        set.wait(Some(left), &mut events)?;
-        if !events.is_empty() && matches!(channel.fill(1 << 20)?, Filled::End(_)) {
-            return Ok(std::mem::take(channel.inbox()));
+        };
+        answer.extend_from_slice(event.data());
+        match event.error.take() {
+            None => buffer = event.take_buffer(),
+            Some(e) if e.class() == Class::ConnClosed => return Ok(answer),
+            Some(e) => return Err(e.into()),
         }
     }
 }

@@ -8,23 +8,27 @@
 pub(crate) mod ask;
 mod kernel;
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use gasworks_bootstrap::server::Phase;
 use gasworks_core::observe::{Standing, ranks};
 use gasworks_os::inquiry::{self, Inquiry};
-use gasworks_os::process;
-use gasworks_os::unix::{self, Listener};
-use gasworks_sock::poll::{Channel, Filled, Interest, Set, SockError};
+use gasworks_os::{process, unix};
+use gasworks_sock::{Address, Direction, Event, Op, Set, Sock};
 
 use crate::job::token;
+use crate::line::Line;
+use crate::watched::Watched;
 
 /// How long ranks may take to answer. One that does not poll looks on for half a second before it says so.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The longest answer that is taken, and the most connections at a time.
 const LONGEST: usize = 1 << 20;
 const MOST: usize = 8192;
+/// How much of an answer is read at once.
+const CHUNK: usize = 4 << 10;
 
 /// A rank as the job knows it.
 #[derive(Clone, Copy, Debug)]
@@ -39,21 +43,33 @@ pub(crate) struct Known {
 pub(crate) struct Inspector {
     job: String,
     since: Instant,
-    listener: Listener,
+    listener: Sock,
     signal: i32,
     /// The signal, if it may be sent to this process by hand.
-    by_hand: Option<Inquiry>,
-    connections: Vec<Option<Connection>>,
+    by_hand: Option<(Inquiry, Watched)>,
+    /// Those who ask or answer, by the user words of their socks.
+    connections: BTreeMap<u64, Connection>,
+    /// The user word of the next one.
+    next: u64,
     question: Option<Question>,
 }
 
 #[derive(Debug)]
 struct Connection {
-    channel: Channel,
+    line: Line,
     /// The process at the other end.
     pid: i32,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It speaks.
+    Speaks,
     /// It asked, and waits.
-    asks: bool,
+    Waits,
+    /// It is being told.
+    Told,
 }
 
 /// A question that is being answered.
@@ -80,12 +96,16 @@ struct Answer {
 impl Inspector {
     /// Takes questions about `job` from now on; ranks are asked by `signal`, or not at all if it is 0. `None` where the
     /// system has no such sockets: then there is nothing to be asked.
-    pub(crate) fn new(job: &str, signal: i32, set: &Set) -> Result<Option<Self>, SockError> {
-        let Ok(listener) = unix::listen(&gasworks::inspect::address(job)) else { return Ok(None) };
-        set.add(&listener, token::QUESTIONS, Interest::Read)?;
-        let by_hand = if signal == 0 { None } else { Inquiry::on(signal)? };
-        if let Some(by_hand) = &by_hand {
-            set.add(by_hand, token::ASKED_BY_HAND, Interest::Read)?;
+    pub(crate) fn new(job: &str, signal: i32, set: &Set) -> anyhow::Result<Option<Self>> {
+        let address = Address::Abstract(gasworks::inspect::address(job).into_bytes());
+        let Ok((listener, _)) = set.listen(token::QUESTIONS, &address) else { return Ok(None) };
+        let mut by_hand = None;
+        if signal != 0
+            && let Some(inquiry) = Inquiry::on(signal)?
+        {
+            let mut watched = Watched::new(set, token::ASKED_BY_HAND, &inquiry)?;
+            watched.ask(Direction::Read)?;
+            by_hand = Some((inquiry, watched));
         }
         Ok(Some(Self {
             job: job.to_owned(),
@@ -93,7 +113,8 @@ impl Inspector {
             listener,
             signal,
             by_hand,
-            connections: Vec::new(),
+            connections: BTreeMap::new(),
+            next: token::QUESTIONS + 1,
             question: None,
         }))
     }
@@ -103,103 +124,88 @@ impl Inspector {
         self.question.as_ref().map(|question| question.until)
     }
 
-    /// Deals with an event of one of its tokens. What is to be printed is returned.
+    /// Deals with an event of one of its socks. What is to be printed is returned.
     pub(crate) fn event(
         &mut self,
-        token: u64,
+        event: Event,
         set: &Set,
         known: impl Fn() -> Vec<Known>,
-    ) -> Result<Option<String>, SockError> {
-        match token {
-            token::QUESTIONS => self.accept(set)?,
-            token::ASKED_BY_HAND => {
-                if self.by_hand.as_ref().is_some_and(|inquiry| inquiry.take() != Default::default()) {
-                    self.begin(&known(), true);
-                }
+    ) -> anyhow::Result<Option<String>> {
+        if event.op == Op::Accept {
+            self.accept(set);
+        } else if let Some((inquiry, watched)) = self.by_hand.as_mut().filter(|_| event.op == Op::Readable) {
+            watched.told();
+            let asked = inquiry.take() != Default::default();
+            watched.ask(Direction::Read)?;
+            if asked {
+                self.begin(&known(), true);
             }
-            connection => {
-                let index = usize::try_from(connection - token::CONNECTIONS).unwrap_or(usize::MAX);
-                if self.hear(index) == Heard::Question {
-                    self.begin(&known(), false);
-                }
-            }
+        } else if self.hear(event) == Heard::Question {
+            self.begin(&known(), false);
         }
-        self.conclude(set, known)
+        Ok(self.conclude(known))
     }
 
     /// Answers the present question if everybody has answered or time is up. What is to be printed is returned.
-    pub(crate) fn conclude(
-        &mut self,
-        set: &Set,
-        known: impl Fn() -> Vec<Known>,
-    ) -> Result<Option<String>, SockError> {
-        let Some(question) = &self.question else { return Ok(None) };
+    pub(crate) fn conclude(&mut self, known: impl Fn() -> Vec<Known>) -> Option<String> {
+        let question = self.question.as_ref()?;
         let known_now = known();
         let awaited =
             |rank: usize| question.asked[rank] && question.answers[rank].is_none() && known_now[rank].lives;
         if (0..known_now.len()).any(awaited) && Instant::now() < question.until {
-            return Ok(None);
+            return None;
         }
         let text = self.compose(question, &known_now);
         let aloud = question.aloud.then(|| text.clone());
         self.question = None;
-        for (index, connection) in self.connections.iter_mut().enumerate() {
-            let Some(Connection { channel, asks, .. }) = connection else { continue };
-            if std::mem::take(asks) {
-                channel.post(text.as_bytes());
-                // It has room for that, or whoever asked does not read: then it is cut short.
-                match channel.flush() {
-                    Ok(false) => set.modify(&*channel, token::CONNECTIONS + index as u64, Interest::Both)?,
-                    _ => *connection = None,
-                }
-            }
+        for connection in self.connections.values_mut().filter(|c| c.stage == Stage::Waits) {
+            connection.line.post(text.as_bytes());
+            connection.stage = Stage::Told;
         }
-        Ok(aloud)
+        aloud
     }
 
-    fn accept(&mut self, set: &Set) -> Result<(), SockError> {
-        while let Ok(stream) = self.listener.accept(Instant::now()) {
-            let Ok(peer) = stream.peer() else { continue };
-            // A stranger has no business here; neither has whoever floods us.
-            let free = self.connections.iter().position(Option::is_none).unwrap_or(self.connections.len());
-            if ![0, process::user()].contains(&peer.uid) || free >= MOST {
-                continue;
-            }
-            let Ok(channel) = Channel::new(stream.into_fd()) else { continue };
-            set.add(&channel, token::CONNECTIONS + free as u64, Interest::Read)?;
-            let connection = Some(Connection { channel, pid: peer.pid, asks: false });
-            match self.connections.get_mut(free) {
-                Some(place) => *place = connection,
-                None => self.connections.push(connection),
-            }
+    fn accept(&mut self, set: &Set) {
+        let token = self.next;
+        self.next += 1;
+        // What is gone again was not there.
+        let Ok(sock) = set.accept(&self.listener, token) else { return };
+        let peer = sock.with_fd(|fd| unix::peer_of(fd));
+        let line = Line::new(sock, CHUNK);
+        // A stranger has no business here; neither has whoever floods us.
+        if let Ok(Ok(peer)) = peer
+            && [0, process::user()].contains(&peer.uid)
+            && self.connections.len() < MOST
+        {
+            self.connections.insert(token, Connection { line, pid: peer.pid, stage: Stage::Speaks });
         }
-        Ok(())
     }
 
     /// Hears what came on a connection.
-    fn hear(&mut self, index: usize) -> Heard {
-        let Some(place) = self.connections.get_mut(index) else { return Heard::Nothing };
-        let Some(connection) = place else { return Heard::Nothing };
-        if connection.channel.unwritten() > 0 {
-            if !matches!(connection.channel.flush(), Ok(false)) {
-                *place = None;
+    fn hear(&mut self, event: Event) -> Heard {
+        let token = event.user;
+        let Some(Connection { line, pid, stage }) = self.connections.get_mut(&token) else {
+            return Heard::Nothing;
+        };
+        line.event(event);
+        let (ended, flooded) = (line.ended().is_some(), line.inbox.len() > LONGEST);
+        let over = match stage {
+            Stage::Speaks | Stage::Waits => ended,
+            Stage::Told => line.unwritten() == 0,
+        };
+        if over || flooded {
+            let answered = *stage == Stage::Speaks && !flooded;
+            let said = answered.then(|| (String::from_utf8_lossy(&line.inbox).into_owned(), *pid));
+            self.connections.remove(&token);
+            if let Some((text, pid)) = said {
+                self.note(&text, pid);
             }
             return Heard::Nothing;
         }
-        let ended = !matches!(connection.channel.fill(64 << 10), Ok(Filled::Bytes(_)));
-        let inbox = connection.channel.inbox();
-        if inbox.len() > LONGEST || (ended && connection.asks) {
-            *place = None;
-            return Heard::Nothing;
-        }
-        if inbox.starts_with(b"ask\n") && !connection.asks {
-            connection.asks = true;
+        line.go_on();
+        if *stage == Stage::Speaks && line.inbox.starts_with(b"ask\n") {
+            *stage = Stage::Waits;
             return Heard::Question;
-        }
-        if ended {
-            let (text, pid) = (String::from_utf8_lossy(inbox).into_owned(), connection.pid);
-            *place = None;
-            self.note(&text, pid);
         }
         Heard::Nothing
     }

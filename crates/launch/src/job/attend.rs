@@ -4,26 +4,25 @@ use std::time::{Duration, Instant};
 
 use gasworks_bootstrap::server::{Output, Phase};
 use gasworks_os::process::{self, Exit};
-use gasworks_sock::Direction;
-use gasworks_sock::poll::{Event, Interest};
+use gasworks_sock::{Direction, Event};
 use nix::sys::signal::Signal;
 
 use super::entrance::{Arrival, Entrance};
-use super::tree::{Tree, engine};
+use super::tree::Tree;
 use super::{HIGH, Job, token};
 use crate::code;
+use crate::stream::Source;
 
 /// How long the first failure waits for the death that may have caused it.
 const HINDSIGHT: Duration = Duration::from_millis(5);
-/// How many events of other nodes are dealt with before ranks are looked after again.
+/// How many events are dealt with before output, signals and clocks are looked after again.
 const MOST_EVENTS: usize = 256;
 
 impl Job {
     /// Serves the ranks until all have ended.
     pub(super) fn attend(&mut self) {
-        let mut events = Vec::new();
         while self.living > 0 || self.tree.as_ref().is_some_and(Tree::is_busy) {
-            if let Err(e) = self.turn(&mut events) {
+            if let Err(e) = self.turn() {
                 // The set itself does not work any more: nothing can be waited for.
                 self.fail(&format!("wait for the ranks: {e}"), Some(code::FAILED), None);
                 return;
@@ -31,42 +30,13 @@ impl Job {
         }
     }
 
-    fn turn(&mut self, events: &mut Vec<Event>) -> anyhow::Result<()> {
+    fn turn(&mut self) -> anyhow::Result<()> {
         self.flush()?;
+        self.signalled.ask(Direction::Read)?;
         let timeout = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
-        events.clear();
-        if self.wait(timeout)? {
-            self.set.wait(Some(Duration::ZERO), events)?;
-        }
-        // What ranks said comes before the news that they ended.
-        for event in events.iter().filter(|event| event.token != token::SIGNALS) {
-            match event.token {
-                token::STDOUT | token::STDERR => {}
-                token::TERMINAL | token::RANK0_INPUT => {
-                    if let Some(terminal) = &mut self.terminal {
-                        terminal.turn(event.token == token::TERMINAL, &self.set)?;
-                    }
-                    self.feed(None)?;
-                }
-                asked @ (token::QUESTIONS | token::ASKED_BY_HAND) => self.inspect(Some(asked))?,
-                asked if asked >= token::CONNECTIONS => self.inspect(Some(asked))?,
-                of_rank => {
-                    let rank = u32::try_from(of_rank / 4).unwrap_or(u32::MAX);
-                    self.read(rank, of_rank % 4, 64 << 10)?;
-                }
-            }
-        }
-        while let Some((signal, sender)) = self.signals.take() {
-            if signal != Signal::SIGCHLD {
-                self.pass_on(signal, sender);
-            }
-        }
-        let ends = self.reaped();
-        if !ends.is_empty() {
-            self.hear_last_words()?;
-        }
-        for (pid, exit) in ends {
-            self.ended(pid, exit)?;
+        self.wait(timeout)?;
+        if !self.signalled.is_asked() {
+            self.look_at_signals()?;
         }
         self.inspect(None)?;
         let late = self.entrance.as_mut().and_then(Entrance::late);
@@ -76,48 +46,84 @@ impl Job {
         Ok(())
     }
 
-    /// Waits for whatever comes, and hears what other nodes say; `true`: there is something nearer.
-    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> anyhow::Result<bool> {
-        if !self.near_posted {
-            self.near.post_ready(Direction::Read)?;
-            self.near_posted = true;
-        }
+    /// Waits for whatever comes, and deals with it.
+    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> anyhow::Result<()> {
         let mut timeout = timeout;
-        // Not for ever: others want to be heard too.
+        // Not for ever: there are other things to look after.
         for _ in 0..MOST_EVENTS {
-            let Some(event) = self.engine.wait(timeout)? else { break };
+            let Some(event) = self.set.wait(timeout)? else { break };
             timeout = Some(Duration::ZERO);
-            self.far_event(event)?;
+            self.event(event)?;
         }
-        Ok(!self.near_posted)
+        Ok(())
     }
 
-    fn far_event(&mut self, event: gasworks_sock::Event) -> anyhow::Result<()> {
+    fn event(&mut self, event: Event) -> anyhow::Result<()> {
         match event.user {
-            engine::NEAR => {
-                self.near_posted = false;
-                Ok(())
+            token::SIGNALS => self.signalled.told(),
+            token::STDIN => self.read_input(&event)?,
+            token::STDOUT => self.stdout.has_room(),
+            token::STDERR => self.stderr.has_room(),
+            token::RANK0_INPUT => self.input_event(event)?,
+            user if user == token::ASKED_BY_HAND || user >= token::QUESTIONS => self.inspect(Some(event))?,
+            user if user >= token::ENTRANCE => {
+                let arrival = self.entrance.as_mut().and_then(|entrance| entrance.event(&self.set, event));
+                self.receive(arrival)?;
             }
-            user if user >= engine::ENTRANCE => {
-                let arrival = self.entrance.as_mut().and_then(|entrance| entrance.event(&self.engine, event));
-                self.receive(arrival)
-            }
-            user if (engine::RANKS..engine::GATE).contains(&user) => {
-                let rank = u32::try_from(user - engine::RANKS).unwrap_or(u32::MAX);
-                if let Some(line) = self.ranks.get_mut(&rank).and_then(|r| r.connection.as_mut()) {
+            user if (token::RANKS..token::GATE).contains(&user) => self.rank_event(event)?,
+            _ => self.tree_event(event)?,
+        }
+        Ok(())
+    }
+
+    /// A rank has said or written something.
+    fn rank_event(&mut self, event: Event) -> anyhow::Result<()> {
+        let word = event.user - token::RANKS;
+        let rank = u32::try_from(word / 4).unwrap_or(u32::MAX);
+        let Some(r) = self.ranks.get_mut(&rank) else { return Ok(()) };
+        let (source, sink) = match word % 4 {
+            token::OUT => (&mut r.out, &mut self.stdout),
+            token::ERR => (&mut r.err, &mut self.stderr),
+            _ => {
+                if let Some(line) = &mut r.connection {
                     line.event(event);
                 }
-                self.listen(rank)
+                return self.listen(rank);
             }
-            _ => self.tree_event(event),
+        };
+        if source.as_mut().is_some_and(|source| source.event(event, sink)) {
+            *source = None;
         }
+        Ok(())
     }
 
-    /// What ranks that have ended said before is there, and comes before the news of their ends. Others may talk on.
-    fn hear_last_words(&mut self) -> anyhow::Result<()> {
+    /// Signals have come, also of processes that ended.
+    fn look_at_signals(&mut self) -> anyhow::Result<()> {
+        while let Some((signal, sender)) = self.signals.take() {
+            if signal != Signal::SIGCHLD {
+                self.pass_on(signal, sender);
+            }
+        }
+        let ends = self.reaped();
+        if !ends.is_empty() {
+            self.hear_last_words(&ends)?;
+        }
+        for (pid, exit) in ends {
+            self.ended(pid, exit);
+        }
+        Ok(())
+    }
+
+    /// What ranks that have ended said and wrote before is there, and comes before the news of their ends. Others may talk
+    /// on.
+    fn hear_last_words(&mut self, ends: &[(i32, Exit)]) -> anyhow::Result<()> {
+        for r in self.ranks.values_mut().filter(|r| ends.iter().any(|(pid, _)| *pid == r.pid)) {
+            // Also if there is no room: it is no more than a pipe holds.
+            r.out.iter_mut().chain(&mut r.err).for_each(Source::go_on);
+        }
         for _ in 0..MOST_EVENTS * self.ranks.len() {
-            match self.engine.wait(Some(Duration::ZERO))? {
-                Some(event) => self.far_event(event)?,
+            match self.set.wait(Some(Duration::ZERO))? {
+                Some(event) => self.event(event)?,
                 None => break,
             }
         }
@@ -137,54 +143,22 @@ impl Job {
         ends
     }
 
-    /// Reads what a rank wrote, as long as there is room for it.
-    pub(super) fn read(&mut self, rank: u32, kind: u64, enough: usize) -> anyhow::Result<()> {
-        let Some(r) = self.ranks.get_mut(&rank) else { return Ok(()) };
-        let (source, sink) = match kind {
-            token::OUT => (&mut r.out, &mut self.stdout),
-            _ => (&mut r.err, &mut self.stderr),
-        };
-        if source.as_mut().is_some_and(|s| s.turn(enough, sink)) {
-            // Closing it takes it out of the set: no other process holds this end.
-            *source = None;
-        }
-        Ok(())
-    }
-
-    /// Writes what waits for readers; stops reading from ranks while a reader is too slow.
+    /// Writes what waits for readers, and has ranks go on that were held up by a reader that was too slow.
     pub(super) fn flush(&mut self) -> anyhow::Result<()> {
         self.flush_tree();
-        self.stdout.flush(&self.set)?;
-        if let Some(e) = self.stdout.failure() {
-            self.output_lost("standard output", &e);
-        }
-        self.stderr.flush(&self.set)?;
-        if let Some(e) = self.stderr.failure() {
-            self.output_lost("standard error", &e);
-        }
-        let before @ [out, err] = self.reading;
-        self.reading = [!self.stdout.is_full(), !self.stderr.is_full()];
-        if before == self.reading && !self.stdout.broken && !self.stderr.broken {
-            return Ok(());
-        }
-        for (&rank, r) in &mut self.ranks {
-            let rank = u64::from(rank);
-            // Nobody reads this stream any more: the ranks find out as they would without gasrun.
-            if self.stdout.broken {
-                r.out = None;
+        for (kind, name) in [(token::OUT, "standard output"), (token::ERR, "standard error")] {
+            let sink = if kind == token::OUT { &mut self.stdout } else { &mut self.stderr };
+            sink.flush()?;
+            let (failure, broken, again) = (sink.failure(), sink.broken, sink.takes_again());
+            if let Some(e) = failure {
+                self.output_lost(name, &e);
             }
-            if self.stderr.broken {
-                r.err = None;
-            }
-            let streams =
-                [(&r.out, out, self.reading[0], token::OUT), (&r.err, err, self.reading[1], token::ERR)];
-            for (source, before, now, kind) in streams {
-                match source {
-                    Some(source) if before && !now => self.set.remove(source)?,
-                    Some(source) if now && !before => {
-                        self.set.add(source, rank * 4 + kind, Interest::Read)?
-                    }
-                    _ => {}
+            for r in self.ranks.values_mut().filter(|_| broken || again) {
+                let source = if kind == token::OUT { &mut r.out } else { &mut r.err };
+                // Nobody reads a broken stream any more: the ranks find out as they would without gasrun.
+                match broken {
+                    true => *source = None,
+                    false => source.iter_mut().for_each(Source::go_on),
                 }
             }
         }

@@ -10,7 +10,7 @@ use anyhow::Context;
 use gasworks_bootstrap::server::port::{Admission, Door};
 use gasworks_sock::{Address, Event, Op, Set, Sock};
 
-use super::{CHUNK, engine};
+use super::{CHUNK, token};
 use crate::line::Line;
 use crate::visitors::Visitors;
 
@@ -40,10 +40,10 @@ impl Entrance {
     /// Opens it for some ranks of a job of `size` ranks.
     pub(crate) fn open(size: u32, ranks: &[u32], set: &Set) -> anyhow::Result<Self> {
         let any_port = Address::Inet((Ipv4Addr::LOCALHOST, 0).into());
-        let listened = set.listen(engine::ENTRANCE, &any_port);
+        let listened = set.listen(token::ENTRANCE, &any_port);
         let (listener, port) = listened.context("listen for ranks on 127.0.0.1")?;
         let door = Door::new(size, ranks.iter().copied());
-        let visitors = Visitors::new(engine::ENTRANCE + 1, ranks.len() + MOST_VISITORS, PATIENCE);
+        let visitors = Visitors::new(token::ENTRANCE + 1, ranks.len() + MOST_VISITORS, PATIENCE);
         Ok(Self { listener, port, door, visitors })
     }
 
@@ -76,7 +76,7 @@ impl Entrance {
         match self.door.judge(&mut line.inbox) {
             Admission::Admit { rank, answer } => {
                 let mut line = self.visitors.admit(token)?;
-                line.set_user(engine::RANKS + u64::from(rank));
+                line.set_user(token::RANKS + u64::from(rank));
                 line.post(&answer);
                 Some(Arrival::Rank { rank, line })
             }

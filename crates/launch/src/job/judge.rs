@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 
 use super::entrance::Entrance;
 use super::tree::Tree;
-use super::{CLOSING, GRACE, Job, LAST_WORDS, Rank, STUCK, token};
+use super::{CLOSING, GRACE, Job, Rank, STUCK};
 use crate::remote::message::{Down, Up};
 use crate::{code, report};
 
@@ -184,15 +184,12 @@ impl Job {
     }
 
     /// A process has ended: a rank, or something that a rank left behind.
-    pub(super) fn ended(&mut self, pid: i32, exit: Exit) -> anyhow::Result<()> {
+    pub(super) fn ended(&mut self, pid: i32, exit: Exit) {
         let of = |(_, r): &(&u32, &Rank)| r.pid == pid && r.exit.is_none();
         let Some(rank) = self.ranks.iter().find(of).map(|(rank, _)| *rank) else {
             self.remote_ended(pid, exit);
-            return Ok(());
+            return;
         };
-        // Its last words first: what it said to the server was heard, and this is what it wrote.
-        self.read(rank, token::OUT, LAST_WORDS)?;
-        self.read(rank, token::ERR, LAST_WORDS)?;
         if let Some(r) = self.ranks.get_mut(&rank) {
             r.exit = Some(exit);
             r.connection = None;
@@ -234,7 +231,6 @@ impl Job {
                 self.exited(who, code);
             }
         }
-        Ok(())
     }
 
     /// A rank announces the code with which it ends the job.

@@ -4,15 +4,14 @@
 
 mod attend;
 mod entrance;
+mod input;
 mod judge;
 mod setup;
 mod tree;
 
-pub(crate) use tree::engine;
-
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
@@ -20,8 +19,7 @@ use gasworks_bootstrap::server::{Output, Part, Server};
 use gasworks_os::process::{self, Exit};
 use gasworks_os::signals::{self, Signals};
 use gasworks_os::{affinity, limits, random};
-use gasworks_sock::poll::{Interest, Set};
-use gasworks_sock::{Set as Engine, Sock};
+use gasworks_sock::{Event, Set};
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::Signal;
 
@@ -33,28 +31,42 @@ use crate::options::{Bind, Options};
 use crate::remote::agent::Started;
 use crate::remote::message::Up;
 use crate::spawn::{self, Input, Plan, Streams};
-use crate::stdin::{self, Piped, Terminal};
+use crate::stdin::{self, Piped, Typed};
 use crate::stream::{Sink, Source};
+use crate::watched::Watched;
 use crate::{code, report, sweep};
 
 use entrance::Entrance;
 use setup::Setup;
 use tree::Tree;
 
-/// Who an event of the set is about: four tokens for each rank, and these.
+/// User words of the socks: whom an event is about.
 pub(crate) mod token {
-    pub(crate) const SIGNALS: u64 = u64::MAX - 1;
-    pub(crate) const STDOUT: u64 = u64::MAX - 2;
-    pub(crate) const STDERR: u64 = u64::MAX - 3;
-    pub(crate) const TERMINAL: u64 = u64::MAX - 4;
-    pub(crate) const RANK0_INPUT: u64 = u64::MAX - 5;
-    pub(crate) const QUESTIONS: u64 = u64::MAX - 6;
-    pub(crate) const ASKED_BY_HAND: u64 = u64::MAX - 7;
-    /// The first of the connections of those that ask and answer how ranks stand.
-    pub(crate) const CONNECTIONS: u64 = 1 << 62;
-    /// Kinds of a rank's own: its token is four times the rank and this.
+    /// The connection to the parent.
+    pub(crate) const PARENT: u64 = 1;
+    pub(crate) const SIGNALS: u64 = 2;
+    pub(crate) const STDIN: u64 = 3;
+    pub(crate) const STDOUT: u64 = 4;
+    pub(crate) const STDERR: u64 = 5;
+    pub(crate) const RANK0_INPUT: u64 = 6;
+    pub(crate) const ASKED_BY_HAND: u64 = 7;
+    /// The first of the children.
+    pub(crate) const CHILDREN: u64 = 1 << 20;
+    /// The first of the ranks here, each of which has four: its connection and its streams.
+    pub(crate) const RANKS: u64 = 1 << 32;
     pub(crate) const OUT: u64 = 1;
     pub(crate) const ERR: u64 = 2;
+    /// The first of the gate.
+    pub(crate) const GATE: u64 = 1 << 40;
+    /// The first of `PMI_PORT`.
+    pub(crate) const ENTRANCE: u64 = 1 << 48;
+    /// The first of those that ask and answer how ranks stand.
+    pub(crate) const QUESTIONS: u64 = 1 << 56;
+
+    /// That of a rank's connection, to which `OUT` or `ERR` is added for a stream.
+    pub(crate) fn of_rank(rank: u32) -> u64 {
+        RANKS + u64::from(rank) * 4
+    }
 }
 
 /// Signals that are passed on to the ranks.
@@ -68,9 +80,6 @@ const CLOSING: Duration = Duration::from_millis(500);
 const STUCK: Duration = Duration::from_millis(500);
 /// How long the streams may take to run dry after everything that could write has ended.
 const DRAIN: Duration = Duration::from_secs(2);
-/// What is read of a rank that has ended before that is judged: all that a pipe holds. Something that the rank left
-/// behind may write for ever.
-const LAST_WORDS: usize = 1 << 20;
 /// How much of what a rank says is read at once.
 const CHUNK: usize = 4 << 10;
 /// With more than this to be sent to a rank, it is not listened to any more.
@@ -102,22 +111,20 @@ struct Rank {
 
 #[derive(Debug)]
 struct Job {
-    /// What is waited for: connections to other nodes, and `set` as a whole.
-    engine: Engine,
-    near: Sock,
-    near_posted: bool,
+    /// All that is waited for.
     set: Set,
     server: Server,
     /// The ranks here.
     ranks: BTreeMap<u32, Rank>,
     living: usize,
     signals: Signals,
+    /// Tells of signals.
+    signalled: Watched,
     guardian: Guardian,
     stdout: Sink,
     stderr: Sink,
-    /// Whether the ranks' streams are in the set: taken out while a sink is full.
-    reading: [bool; 2],
-    terminal: Option<Terminal>,
+    /// Where input for rank 0 comes from, and where it goes to, as far as that is here.
+    typed: Option<Typed>,
     piped: Option<Piped>,
     /// When which rank closed its connection before it was to.
     hang_ups: VecDeque<(Instant, u32)>,
@@ -228,7 +235,7 @@ fn raise_open_files(ranks: usize, options: &Options) -> Result<Option<(rlim_t, r
 impl Job {
     fn new(options: &Options, setup: &mut Setup, guardian: Guardian, verbose: bool) -> Result<Self, Refused> {
         let tree = setup.tree.take();
-        let Setup { name, mine, engine, .. } = setup;
+        let Setup { name, mine, set, .. } = setup;
         process::become_subreaper()?;
         // What whoever started this process told it to ignore (nohup) is not for the ranks either.
         let ignored = signals::ignored();
@@ -236,18 +243,15 @@ impl Job {
         watched.retain(|signal| !ignored.contains(signal));
         watched.push(Signal::SIGCHLD);
         let signals = Signals::block(&watched)?;
-        let set = Set::new()?;
         // Ranks of other hosts cannot be asked.
         let inspector = match &tree {
-            None => Inspector::new(name, gasworks::settings::inspect_signal()?, &set)?,
+            None => Inspector::new(name, gasworks::settings::inspect_signal()?, set)?,
             Some(_) => None,
         };
-        set.add(&signals, token::SIGNALS, Interest::Read)?;
+        let signalled = Watched::new(set, token::SIGNALS, &signals)?;
         let entrance = options.pmi_port && !mine.is_empty();
-        let entrance = entrance.then(|| Entrance::open(options.ranks, mine, engine)).transpose()?;
-        let near = engine.watch(engine::NEAR, set.as_fd().try_clone_to_owned()?)?;
+        let entrance = entrance.then(|| Entrance::open(options.ranks, mine, set)).transpose()?;
         let upward = tree.as_ref().is_some_and(|tree| !tree.is_root());
-        let sink = |own: Sink| if upward { Sink::upward() } else { own };
         let server = match &tree {
             None => Server::new(options.ranks, name),
             Some(tree) => Server::of_part(Part {
@@ -260,19 +264,16 @@ impl Job {
             }),
         };
         Ok(Self {
-            engine: engine.clone(),
-            near,
-            near_posted: false,
-            set,
+            set: set.clone(),
             server,
             ranks: BTreeMap::new(),
             living: 0,
             signals,
+            signalled,
             guardian,
-            stdout: sink(Sink::new(io::stdout(), token::STDOUT)?),
-            stderr: sink(Sink::new(io::stderr(), token::STDERR)?),
-            reading: [true; 2],
-            terminal: None,
+            stdout: if upward { Sink::upward() } else { Sink::new(set, token::STDOUT, io::stdout())? },
+            stderr: if upward { Sink::upward() } else { Sink::new(set, token::STDERR, io::stderr())? },
+            typed: None,
             piped: None,
             hang_ups: VecDeque::new(),
             verbose,
@@ -344,22 +345,19 @@ impl Job {
                 .map_err(|e| cannot_start(&plan, rank, e))?;
             let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
             self.guardian.announce(pid);
-            let adopt = |socket| self.engine.adopt(engine::RANKS + u64::from(rank), socket);
+            let word = token::of_rank(rank);
+            let adopt = |socket| self.set.adopt(word, socket);
             let connection = connection.map(adopt).transpose()?.map(|sock| Line::new(sock, CHUNK));
-            let base = u64::from(rank) * 4;
             let label = if options.label { format!("[{rank}] ") } else { String::new() };
-            let source = |fd: Option<OwnedFd>, kind| -> Result<Option<Source>, Refused> {
-                let Some(fd) = fd else { return Ok(None) };
-                let source = Source::new(fd, label.clone(), !alone)?;
-                self.set.add(&source, base + kind, Interest::Read)?;
-                Ok(Some(source))
+            let source = |fd: Option<OwnedFd>, kind| {
+                fd.map(|fd| Source::new(&self.set, word + kind, fd, label.clone(), !alone)).transpose()
             };
             let out = source(child.stdout.take().map(OwnedFd::from), token::OUT)?;
             let err = source(child.stderr.take().map(OwnedFd::from), token::ERR)?;
             if let Some(pipe) = child.stdin.take() {
-                match self.tree {
-                    None => self.terminal = Some(Terminal::new(pipe.into(), &self.set)?),
-                    Some(_) => self.piped = Some(Piped::new(pipe.into(), &self.set)?),
+                self.piped = Some(Piped::new(pipe.into(), &self.set)?);
+                if self.tree.is_none() {
+                    self.begin_input()?;
                 }
             }
             self.ranks.insert(rank, Rank { pid, exit: None, connection, hung_up: false, out, err });
@@ -373,7 +371,7 @@ impl Job {
     }
 
     /// Something has come for the inspector, or its time may be up.
-    fn inspect(&mut self, token: Option<u64>) -> anyhow::Result<()> {
+    fn inspect(&mut self, event: Option<Event>) -> anyhow::Result<()> {
         let Some(mut inspector) = self.inspector.take() else { return Ok(()) };
         let known = || {
             let of = |(rank, r): (&u32, &Rank)| {
@@ -382,12 +380,12 @@ impl Job {
             };
             self.ranks.iter().map(of).collect()
         };
-        let text = match token {
-            Some(token) => inspector.event(token, &self.set, known),
-            None => inspector.conclude(&self.set, known),
+        let text = match event {
+            Some(event) => inspector.event(event, &self.set, known)?,
+            None => inspector.conclude(known),
         };
         self.inspector = Some(inspector);
-        if let Some(text) = text? {
+        if let Some(text) = text {
             text.lines().for_each(|line| self.say(line));
         }
         Ok(())
@@ -451,43 +449,30 @@ impl Job {
     /// Everything that could write has ended: passes on what is still in the pipes.
     fn drain(&mut self) {
         let mut deadline = Instant::now() + DRAIN;
+        let mut patience = Duration::ZERO;
         loop {
-            let ranks: Vec<u32> = self.ranks.keys().copied().collect();
-            for rank in ranks {
-                for kind in [token::OUT, token::ERR] {
-                    let full = if kind == token::OUT { self.stdout.is_full() } else { self.stderr.is_full() };
-                    if !full {
-                        // Reading fails only as an end, which is what is waited for.
-                        let _ = self.read(rank, kind, 64 << 10);
-                    }
-                }
-            }
-            let before = (self.stdout.is_empty(), self.stderr.is_empty());
+            self.pause(patience);
             let flushed = self.flush().is_ok();
             let written = self.stdout.is_empty() && self.stderr.is_empty();
             let dry = self.ranks.values().all(|r| r.out.is_none() && r.err.is_none());
             if !flushed || (written && (dry || Instant::now() >= deadline)) {
                 return;
             }
-            if before == (true, true) || written {
+            if written {
                 // Something outside the job holds a pipe open: a moment more, not for ever.
-                self.pause(Duration::from_millis(5));
+                patience = Duration::from_millis(5);
             } else {
                 // A slow reader may take its time: every turn waits for it.
                 deadline = Instant::now() + DRAIN;
-                self.pause(Duration::from_millis(100));
+                patience = Duration::from_millis(100);
             }
         }
     }
-}
 
-impl Job {
-    /// Waits until something comes, or not for longer than this. What comes is looked at by whoever waits.
+    /// Waits until something comes, or not for longer than this, and deals with it.
     fn pause(&mut self, most: Duration) {
         // What fails here fails again where it is acted on.
-        if matches!(self.wait(Some(most)), Ok(true)) {
-            let _ = self.set.wait(Some(Duration::ZERO), &mut Vec::new());
-        }
+        let _ = self.wait(Some(most));
         self.beat();
     }
 }

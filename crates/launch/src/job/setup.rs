@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
-use gasworks_sock::{Options as SockOptions, Set as Engine};
+use gasworks_sock::{Options as SockOptions, Set};
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::stat::{Mode, umask};
 
@@ -23,7 +23,7 @@ pub(super) struct Setup {
     pub(super) name: String,
     /// The ranks that it starts itself.
     pub(super) mine: Vec<u32>,
-    pub(super) engine: Engine,
+    pub(super) set: Set,
     pub(super) tree: Option<Tree>,
     /// The limit on open descriptors before this process raised its own; an agent does that later.
     pub(super) open_files: Option<(rlim_t, rlim_t)>,
@@ -56,14 +56,7 @@ pub(super) fn first(options: &Options, name: String) -> Result<Setup, Refused> {
         let mine: Vec<u32> = (0..options.ranks).collect();
         // Before anything takes descriptors, so that too low a limit is told as that.
         let open_files = raise_open_files(mine.len(), options)?;
-        return Ok(Setup {
-            name,
-            mine,
-            engine: Engine::new()?,
-            tree: None,
-            open_files,
-            environment: exported,
-        });
+        return Ok(Setup { name, mine, set: Set::new()?, tree: None, open_files, environment: exported });
     };
     if options.stats.is_some() || options.trace.is_some() {
         return Err(usage(anyhow!(
@@ -103,9 +96,9 @@ pub(super) fn first(options: &Options, name: String) -> Result<Setup, Refused> {
         lost_after: report::LOST_AFTER.seconds()?.unwrap_or(Duration::from_secs(1)),
         start_limit: START_LIMIT,
     };
-    let engine = Engine::with(settings)?;
+    let set = Set::with(settings)?;
     let tree = Some(Tree::new(0, plan, ports, None));
-    Ok(Setup { name, mine: Vec::new(), engine, tree, open_files: None, environment: Vec::new() })
+    Ok(Setup { name, mine: Vec::new(), set, tree, open_files: None, environment: Vec::new() })
 }
 
 /// For an agent: enters the job's directory and takes over its limits.
@@ -124,7 +117,7 @@ pub(super) fn agent(started: Started) -> anyhow::Result<(Options, Setup)> {
     };
     let (name, environment) = (plan.job.clone(), plan.environment.clone());
     let tree = Some(Tree::new(node, plan, ports, Some(link)));
-    Ok((options, Setup { name, mine, engine: set, tree, open_files: None, environment }))
+    Ok((options, Setup { name, mine, set, tree, open_files: None, environment }))
 }
 
 /// Makes an agent's process like the one that was told to run the job.

@@ -5,49 +5,23 @@
 //! everybody. An agent that has lost its parent ends its ranks and itself.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::io;
-use std::os::fd::AsFd;
 use std::process::Child as Process;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use gasworks_os::process::{self, Exit};
-use gasworks_sock::{Direction, Event, HostDescription, Op, Set, Sock};
-use nix::errno::Errno;
+use gasworks_sock::{Event, HostDescription, Set};
 use nix::sys::signal::{SigSet, Signal};
 
-use super::{Job, Output};
+use super::{Job, Output, token};
 use crate::code;
 use crate::remote::gate::{Arrival, Gate};
 use crate::remote::link::Link;
 use crate::remote::message::{Down, Up};
 use crate::remote::plan::{Plan, Ticket};
 use crate::remote::rsh;
-use crate::spawn::Input;
-use crate::stdin;
-
-/// User words of the engine's socks.
-pub(crate) mod engine {
-    /// The set of everything that is not a connection between nodes.
-    pub(crate) const NEAR: u64 = 0;
-    /// The connection to the parent.
-    pub(crate) const PARENT: u64 = 1;
-    /// Standard input, where it is passed on to rank 0's host.
-    pub(crate) const STDIN: u64 = 2;
-    /// The first of the children.
-    pub(crate) const CHILDREN: u64 = 1 << 20;
-    /// The first of the ranks here.
-    pub(crate) const RANKS: u64 = 1 << 32;
-    /// The first of the gate.
-    pub(crate) const GATE: u64 = 1 << 40;
-    /// The first of `PMI_PORT`.
-    pub(crate) const ENTRANCE: u64 = 1 << 48;
-}
 
 /// How long remote commands may take to end after their agents.
 const REMOTE_END: Duration = Duration::from_millis(500);
-/// How much of standard input may be on its way to rank 0.
-const INPUT_ROOM: usize = 64 << 10;
 
 /// A part of the tree below this node.
 #[derive(Debug)]
@@ -63,14 +37,6 @@ struct Below {
     done: bool,
 }
 
-/// Standard input, on its way to rank 0's host.
-#[derive(Debug)]
-struct Typed {
-    source: Sock,
-    room: usize,
-    waiting: bool,
-}
-
 /// What a job over several hosts has besides.
 #[derive(Debug)]
 pub(crate) struct Tree {
@@ -84,7 +50,6 @@ pub(crate) struct Tree {
     ended: BTreeSet<u32>,
     /// Output that agents sent and that was not acknowledged: by node and stream.
     owed: HashMap<(u32, u8), u64>,
-    typed: Option<Typed>,
 }
 
 impl Tree {
@@ -98,7 +63,6 @@ impl Tree {
             gate: None,
             ended: BTreeSet::new(),
             owed: HashMap::new(),
-            typed: None,
         }
     }
 
@@ -142,6 +106,12 @@ impl Tree {
         if let Some(Below { link: Some(link), .. }) = self.child_towards(node) {
             link.send(&message.encode());
         }
+    }
+
+    /// Sends something to the host of rank 0.
+    pub(super) fn send_to_first(&mut self, message: &Down) {
+        let first = self.first_node();
+        self.send_down(first, message);
     }
 
     pub(super) fn tell_children(&mut self, message: &Down) {
@@ -194,7 +164,7 @@ impl Tree {
         if nodes.is_empty() {
             return Ok(None);
         }
-        let gate = Gate::open(set, &self.plan.cookie, engine::GATE)?;
+        let gate = Gate::open(set, &self.plan.cookie, token::GATE)?;
         let setting = |name: &str| {
             let found = self.plan.environment.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default()
@@ -234,7 +204,7 @@ impl Tree {
 impl Job {
     pub(super) fn start_children(&mut self) -> anyhow::Result<()> {
         let Some(tree) = &mut self.tree else { return Ok(()) };
-        let started = tree.start_children(&self.engine, self.signals.mask_before());
+        let started = tree.start_children(&self.set, self.signals.mask_before());
         for process in tree.processes() {
             self.guardian.announce(process);
         }
@@ -273,23 +243,17 @@ impl Job {
     pub(super) fn tree_event(&mut self, event: Event) -> anyhow::Result<()> {
         let Some(tree) = &mut self.tree else { return Ok(()) };
         match event.user {
-            engine::PARENT => {
+            token::PARENT => {
                 let Some(parent) = &mut tree.parent else { return Ok(()) };
                 parent.event(event);
                 self.hear_parent()
             }
-            engine::STDIN => {
-                if event.op == Op::Readable {
-                    self.read_input();
-                }
-                Ok(())
-            }
-            gate if gate >= engine::GATE => {
-                let arrival = tree.gate.as_mut().and_then(|gate| gate.event(&self.engine, &event));
+            gate if gate >= token::GATE => {
+                let arrival = tree.gate.as_mut().and_then(|gate| gate.event(&self.set, &event));
                 self.arrived(arrival)
             }
             child => {
-                let index = usize::try_from(child - engine::CHILDREN).unwrap_or(usize::MAX);
+                let index = usize::try_from(child - token::CHILDREN).unwrap_or(usize::MAX);
                 let Some(Below { link: Some(link), .. }) = tree.children.get_mut(index) else {
                     return Ok(());
                 };
@@ -309,7 +273,7 @@ impl Job {
                 let expected = |child: &Below| child.node == node && child.link.is_none() && !child.done;
                 match tree.children.iter().position(expected) {
                     Some(index) => {
-                        sock.set_user(engine::CHILDREN + index as u64);
+                        sock.set_user(token::CHILDREN + index as u64);
                         let mut link = Link::new(sock);
                         link.send(&Down::Plan(tree.plan.encode()).encode());
                         tree.children[index].link = Some(link);
@@ -373,10 +337,7 @@ impl Job {
                 }
             }
             Up::Taken(count) if root => {
-                if let Some(typed) = &mut tree.typed {
-                    typed.room += usize::try_from(count).unwrap_or_default();
-                    self.wait_for_input();
-                }
+                self.input_taken(usize::try_from(count).unwrap_or_default())?;
             }
             Up::Output { .. } | Up::Taken(_) => tree.send_up(&message),
             Up::Exiting { who, code } => self.exits(who, code),
@@ -485,21 +446,8 @@ impl Job {
                 sink.broken |= broken;
             }
             Down::Room { node, .. } => tree.send_down(node, &message),
-            Down::Input(bytes) if tree.first_node() == here => self.feed(Some(&bytes))?,
-            Down::Input(_) => {
-                let first = tree.first_node();
-                tree.send_down(first, &message);
-            }
-        }
-        Ok(())
-    }
-
-    /// Something has come for rank 0's standard input, or it has taken something.
-    pub(super) fn feed(&mut self, bytes: Option<&[u8]>) -> anyhow::Result<()> {
-        let Some(piped) = &mut self.piped else { return Ok(()) };
-        let taken = piped.feed(bytes, &self.set)?;
-        if taken > 0 {
-            self.say_up(&Up::Taken(taken as u64));
+            Down::Input(bytes) if tree.first_node() == here => self.feed(&bytes)?,
+            Down::Input(_) => tree.send_to_first(&message),
         }
         Ok(())
     }
@@ -538,57 +486,6 @@ impl Job {
         for (node, stream, count, broken) in told {
             tree.send_down(node, &Down::Room { node, stream, count, broken });
         }
-    }
-
-    /// Rank 0's host is there: what comes on standard input goes to it.
-    fn begin_input(&mut self) -> anyhow::Result<()> {
-        let Some(tree) = &mut self.tree else { return Ok(()) };
-        let first = tree.first_node();
-        let source = match stdin::input() {
-            Input::Null => None,
-            // One that is closed has come to its end.
-            _ => io::stdin().as_fd().try_clone_to_owned().ok(),
-        };
-        match source {
-            None => tree.send_down(first, &Down::Input(Vec::new())),
-            Some(source) => {
-                let source = self.engine.watch(engine::STDIN, source).context("watch standard input")?;
-                tree.typed = Some(Typed { source, room: INPUT_ROOM, waiting: false });
-                self.wait_for_input();
-            }
-        }
-        Ok(())
-    }
-
-    fn wait_for_input(&mut self) {
-        let Some(typed) = self.tree.as_mut().and_then(|tree| tree.typed.as_mut()) else { return };
-        if typed.room > 0 && !typed.waiting {
-            typed.waiting = typed.source.post_ready(Direction::Read).is_ok();
-        }
-    }
-
-    /// There is something on standard input.
-    fn read_input(&mut self) {
-        let Some(tree) = &mut self.tree else { return };
-        let first = tree.first_node();
-        let Some(typed) = &mut tree.typed else { return };
-        typed.waiting = false;
-        let mut bytes = [0; 4096];
-        let most = bytes.len().min(typed.room);
-        match nix::unistd::read(io::stdin().as_fd(), &mut bytes[..most]) {
-            Err(Errno::EINTR | Errno::EAGAIN) => {}
-            Ok(count) if count > 0 => {
-                typed.room -= count;
-                tree.send_down(first, &Down::Input(bytes[..count].to_vec()));
-            }
-            _ => {
-                // The end, or what is as good as the end.
-                let _ = typed.source.post_close();
-                tree.typed = None;
-                tree.send_down(first, &Down::Input(Vec::new()));
-            }
-        }
-        self.wait_for_input();
     }
 
     /// Beats, and looks for those that have been silent for too long.

@@ -11,7 +11,7 @@ use super::gate::greeting;
 use super::link::Link;
 use super::message::Down;
 use super::plan::{Plan, Ticket};
-use crate::job::{self, engine};
+use crate::job::{self, token};
 
 /// How long it may take from the ticket to the plan.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ fn begin() -> anyhow::Result<Started> {
     let set = Set::with(SockOptions { ports: read_ports(&ticket.ports)?, ..SockOptions::default() })?;
     let parent = HostDescription::parse(&ticket.parent)?;
     let until = Instant::now() + PATIENCE;
-    let sock = set.post_connect(engine::PARENT, &parent, 0).context("connect to the parent")?;
+    let sock = set.post_connect(token::PARENT, &parent, 0).context("connect to the parent")?;
     wait_for(&set, until, Op::Connect).context("connect to the parent")?;
     let greeting = greeting(&ticket.cookie, ticket.node);
     let length = greeting.len();

@@ -241,7 +241,7 @@ impl Sock {
     }
 
     /// Lends the descriptor, for what the engine does not do: names of the ends, credentials, options of its own. Not to
-    /// transfer bytes, close it, or change whether it blocks.
+    /// close it or change whether it blocks, nor to transfer bytes, unless it is only [watched](crate::Set::watch).
     ///
     /// # Errors
     /// `BadSock` if there is none: the sock is being connected, or closed.
@@ -463,7 +463,8 @@ impl Sock {
         };
         match ready {
             Ok(true) => self.0.tell_ready(state, direction, Sink::loud(&core)),
-            Ok(false) => {}
+            // Nobody has found out so far, if the descriptor is only watched.
+            Ok(false) => state.side(direction).ready = false,
             Err(e) => {
                 state.side(direction).slot = Slot::Empty;
                 return Err(self.0.error(state, Class::Fail, OPERATION).errno(e));
