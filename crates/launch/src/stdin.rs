@@ -113,3 +113,52 @@ impl Piped {
         self.pipe.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::time::Duration;
+
+    #[test]
+    fn rank_0_gets_its_input_as_fast_as_it_reads() {
+        let set = Set::new().expect("a set");
+        let (mut reader, writer) = io::pipe().expect("a pipe");
+        let mut piped = Piped::new(writer.into(), &set).expect("an end of a pipe");
+        let quiet = Some(Duration::from_millis(20));
+        let (count, mut taken) = (8, 0);
+        for _ in 0..count {
+            piped.feed(&[7; ROOM]);
+            taken += piped.taken();
+        }
+        piped.feed(&[]);
+        while let Some(event) = set.wait(quiet).expect("waited") {
+            piped.event(event);
+            taken += piped.taken();
+        }
+        assert!(taken < count * ROOM && piped.is_open(), "{taken}");
+        let reading = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            reader.read_to_end(&mut all).map(|_| all)
+        });
+        while piped.is_open() {
+            piped.event(set.wait(None).expect("waited").expect("an event"));
+            taken += piped.taken();
+        }
+        let all = reading.join().expect("ended").expect("read");
+        assert_eq!((taken, all.len()), (count * ROOM, count * ROOM));
+    }
+
+    #[test]
+    fn one_that_does_not_read_any_more_is_not_heard_of_again() {
+        let set = Set::new().expect("a set");
+        let (reader, writer) = io::pipe().expect("a pipe");
+        let mut piped = Piped::new(writer.into(), &set).expect("an end of a pipe");
+        drop(reader);
+        assert!(set.wait(Some(Duration::from_millis(20))).expect("waited").is_none() && piped.is_open());
+        assert!(set.counts().changes <= 1, "it is told once");
+        piped.feed(b"more");
+        piped.event(set.wait(None).expect("waited").expect("an event"));
+        assert_eq!((piped.taken(), piped.is_open()), (4, false));
+    }
+}

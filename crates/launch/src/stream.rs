@@ -246,7 +246,7 @@ mod tests {
             if sink.takes_again() {
                 source.go_on();
             }
-            let Some(event) = set.wait(timeout).expect("waited") else { return None };
+            let event = set.wait(timeout).expect("waited")?;
             most = most.max(sink.waiting.len());
             match event.user {
                 1 => Some(source.event(event, sink)),

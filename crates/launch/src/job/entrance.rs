@@ -76,7 +76,7 @@ impl Entrance {
         match self.door.judge(&mut line.inbox) {
             Admission::Admit { rank, answer } => {
                 let mut line = self.visitors.admit(token)?;
-                line.set_user(token::RANKS + u64::from(rank));
+                line.set_user(token::of_rank(rank));
                 line.post(&answer);
                 Some(Arrival::Rank { rank, line })
             }

@@ -2,6 +2,7 @@
 
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -588,6 +589,23 @@ fn a_watched_descriptor_tells_its_readiness() {
     while peer.read(&mut [0; 65536]).is_ok() {}
     let event = expect(&set, Op::Writable, 3);
     assert_eq!(event.sock, Some(sock.id()));
+}
+
+#[test]
+fn what_comes_in_makes_no_room_for_what_goes_out() {
+    let set = set();
+    let (ours, mut peer) = UnixStream::pair().expect("a pair");
+    ours.set_nonblocking(true).expect("set");
+    let sock = set.watch(1, ours.try_clone().expect("a copy")).expect("watched");
+    while (&ours).write(&[0; 65536]).is_ok() {}
+    sock.post_ready(Direction::Write).expect("posted");
+    peer.write_all(b"x").expect("written");
+    expect_nothing(&set);
+    peer.set_nonblocking(true).expect("set");
+    while peer.read(&mut [0; 65536]).is_ok() {}
+    expect(&set, Op::Writable, 1);
+    sock.post_ready(Direction::Read).expect("posted");
+    expect(&set, Op::Readable, 1);
 }
 
 #[test]
