@@ -65,7 +65,8 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub ppn: Option<u32>,
 
-    /// The command that starts something on another host, called as CMD HOST COMMAND [default: ssh].
+    /// The command that starts something on another host, called as CMD HOST COMMAND [default: ssh -o
+    /// BatchMode=yes].
     #[arg(long, value_name = "CMD")]
     pub rsh: Option<String>,
 

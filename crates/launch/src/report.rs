@@ -41,9 +41,9 @@ pub(crate) const RSH: Setting = Setting {
     name: "GASWORKS_RSH",
     aliases: &["GASNET_SSH_CMD"],
     kind: Kind::Text,
-    default: "ssh",
+    default: "ssh -o BatchMode=yes",
     unit: "",
-    meaning: "the command with which gasrun --hosts starts its agents, called as CMD HOST COMMAND; --rsh comes first",
+    meaning: "the command with which gasrun --hosts starts its agents, called as CMD HOST COMMAND; it cannot ask for a password; --rsh comes first",
     reader: "gasrun",
 };
 

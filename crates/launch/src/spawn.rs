@@ -15,7 +15,7 @@ use gasworks_os::memfd::MemFd;
 use gasworks_os::{affinity, inherited, process};
 use nix::sys::resource::{Resource, rlim_t, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
-use nix::unistd::{Pid, getppid};
+use nix::unistd::{Pid, getppid, setsid};
 
 /// Where a rank's standard streams go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +73,14 @@ pub(crate) fn marker(job: &str) -> String {
     format!("PMI_JOBID={job}")
 }
 
-/// Starts the remote command for another host, which gets the signals that this process keeps for itself.
+/// Starts the remote command for another host, which gets the signals that this process keeps for itself. It has a
+/// session of its own: a signal from the terminal is for gasrun, which passes it on in its own way, and a question that
+/// nobody could answer ends it, where a process in the background would be stopped at the terminal without a word.
 pub(crate) fn remote(mut command: Command, signal_mask: SigSet) -> io::Result<Child> {
-    let prepare = move || Ok(signal_mask.thread_set_mask()?);
+    let prepare = move || {
+        setsid()?;
+        Ok(signal_mask.thread_set_mask()?)
+    };
     // SAFETY: L1 and L2.
     unsafe { command.pre_exec(prepare) };
     command.spawn()

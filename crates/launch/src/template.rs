@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{anyhow, bail, ensure};
 
 use crate::options::Options;
-use crate::remote::rsh::{quoted, words};
+use crate::remote::rsh::{typed, words};
 use crate::{hosts, report};
 
 /// What stands for a launcher that is only named: the commands that GASNet's documentation gives for these.
@@ -54,12 +54,6 @@ fn fill_word(word: &str, options: &Options) -> anyhow::Result<String> {
         }
     }
     Ok(filled)
-}
-
-/// The command as one would type it.
-fn typed(command: &[OsString]) -> String {
-    let words: Vec<String> = command.iter().map(|word| quoted(word).to_string_lossy().into_owned()).collect();
-    words.join(" ")
 }
 
 /// Starts the job through another launcher, if `PMIRUN_CMD` names one, and does not come back then; or shows what would

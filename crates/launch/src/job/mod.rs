@@ -297,8 +297,7 @@ impl Job {
 
     /// Which host this is, in a job over several.
     fn here(&self) -> String {
-        let host = self.tree.as_ref().and_then(|tree| tree.plan.host(tree.node));
-        host.map_or_else(String::new, |host| format!(" on {}", host.name))
+        self.tree.as_ref().map_or_else(String::new, Tree::here)
     }
 
     fn say(&mut self, text: &str) {

@@ -80,6 +80,17 @@ impl Tree {
         (0..self.plan.size).filter(|rank| !self.ended.contains(rank)).collect()
     }
 
+    /// Which host this is; nothing for the root.
+    pub(super) fn here(&self) -> String {
+        self.plan.host(self.node).map_or_else(String::new, |host| format!(" on {}", host.name))
+    }
+
+    /// What to do about a child that has not come; its remote command, if it has ended, ended so.
+    fn advice(&self, child: &Below, exit: Option<Exit>) -> String {
+        let host = self.plan.host(child.node);
+        host.map_or_else(String::new, |host| rsh::advice(&self.plan, &host.name, exit, &self.here()))
+    }
+
     fn host_of(&self, rank: u32) -> Option<&str> {
         let host = self.plan.hosts.iter().find(|host| host.ranks.binary_search(&rank).is_ok())?;
         Some(&host.name)
@@ -502,7 +513,8 @@ impl Job {
                 }
                 None if child.until <= now => {
                     let seconds = tree.plan.start_limit.as_secs_f64();
-                    Some((index, format!("its agent did not come within {seconds} s")))
+                    let advice = tree.advice(child, None);
+                    Some((index, format!("its agent did not come within {seconds} s{advice}")))
                 }
                 _ => None,
             })
@@ -527,7 +539,8 @@ impl Job {
         tree.children[index].ended = true;
         // Of one that came its connection tells more.
         if tree.children[index].link.is_none() {
-            self.child_lost(index, &format!("the remote command {exit} before the agent came"));
+            let advice = tree.advice(&tree.children[index], Some(exit));
+            self.child_lost(index, &format!("the remote command {exit} before the agent came{advice}"));
         }
     }
 

@@ -3,11 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, ensure};
-
+use gasworks_os::process::Exit;
 use nix::sys::signal::SigSet;
 
 use super::plan::{Plan, Ticket};
@@ -57,6 +56,28 @@ pub(crate) fn quoted(word: &OsStr) -> OsString {
     OsString::from_vec(quoted)
 }
 
+/// A command as one would type it.
+pub(crate) fn typed(command: &[OsString]) -> String {
+    let words: Vec<String> = command.iter().map(|word| quoted(word).to_string_lossy().into_owned()).collect();
+    words.join(" ")
+}
+
+/// What to do about an agent that did not come: its remote command has ended so, or has not yet. It was started `here`,
+/// which is empty where gasrun itself is. Of any other end the agent says more.
+pub(crate) fn advice(plan: &Plan, host: &str, exit: Option<Exit>, here: &str) -> String {
+    match exit {
+        // A shell's codes for what cannot be executed, and what is not there.
+        Some(Exit::Code(126 | 127)) => {
+            format!(" (gasrun is to be there as {})", plan.agent.to_string_lossy())
+        }
+        // The code of ssh for what goes wrong with itself.
+        None | Some(Exit::Code(255)) => {
+            format!(" (to see by hand{here} why: {} {host} true)", typed(&plan.rsh))
+        }
+        Some(_) => String::new(),
+    }
+}
+
 /// Starts the agent of a host.
 pub(crate) fn start(plan: &Plan, host: &str, ticket: &Ticket, mask: SigSet) -> anyhow::Result<Child> {
     let name = plan.rsh.first().context("the remote command is empty")?;
@@ -66,8 +87,6 @@ pub(crate) fn start(plan: &Plan, host: &str, ticket: &Ticket, mask: SigSet) -> a
         .arg(host)
         .arg(quoted(&plan.agent))
         .arg("--agent")
-        // A signal from the terminal is for gasrun, which passes it on in its own way.
-        .process_group(0)
         .stdin(Stdio::piped())
         // What a login prints there is nobody's output.
         .stdout(Stdio::null());

@@ -175,6 +175,10 @@ fn agents_that_do_not_come() {
     expect(&run("/no/such/command"), 1, &["start /no/such/command for host a"]);
     expect(&run("false"), 1, &["is lost: the remote command exited with code 1 before the agent came"]);
     assert_eq!(run("'").status.code(), Some(2));
+    // As ssh ends, and as a shell does that does not find gasrun.
+    expect(&run("sh -c 'exit 255' x"), 1, &["is lost", " (to see by hand why: sh -c 'exit 255' x ", " true)"]);
+    let there = format!(" (gasrun is to be there as {})", env!("CARGO_BIN_EXE_gasrun"));
+    expect(&run("sh -c 'exit 127' x"), 1, &["is lost", &there]);
     // One comes late, when the job has failed, and one hangs when gasrun is told to end.
     let (key, entry) = mark("LATE");
     let pretend = Pretend::new("test $FAKE_HOST = a || { sleep 0.5; exit 1; }");
@@ -435,7 +439,8 @@ fn another_launcher() {
         gasrun(&["--dry-run", "--hosts", "a,b", "-n", "3", "--ppn", "2", "prog"]).output().expect("started");
     let text = out(&output);
     assert!(
-        text.starts_with("ssh a ") && text.contains(" --agent, which starts as ranks 0-1: prog\nssh b "),
+        text.starts_with("ssh -o BatchMode=yes a ")
+            && text.contains(" --agent, which starts as ranks 0-1: prog\nssh -o BatchMode=yes b "),
         "{text}"
     );
     assert_eq!(out(&gasrun(&["--dry-run", "-n", "3", "prog"]).output().expect("started")), "3 times: prog\n");
