@@ -32,7 +32,7 @@ pub use gasworks_os::ending::exit;
 pub use host::{Host, Hosts};
 pub use launched::Launched;
 pub use pmix::Entry;
-pub use settings::{SETTINGS, exit_timeout};
+pub use settings::{ExitTimeout, SETTINGS};
 pub use single::Single;
 pub use start::{Start, Stream, Way, Wire};
 pub use takeover::{Abort, Barrier, Gather, Takeover};
@@ -190,10 +190,11 @@ fn join(
 
 impl Process {
     fn new(start: Start) -> Result<Self, BootstrapError> {
-        let timeout = settings::exit_timeout(1)?;
+        start.prepare();
+        let timeout = ExitTimeout::from_settings()?;
         let launcher = start.watched()?;
-        // All that may be waited for, one after the other, and some more.
-        let patience = timeout * 4 + Duration::from_secs(1);
+        // All that may be waited for, one after the other, and some more. How many ranks there are is not known yet.
+        let patience = timeout.most() * 4 + Duration::from_secs(1);
         let bell = ending::arm(settings::CATCH_EXIT.boolean()?, patience)?;
         let keeper = Keeper::start(start.rank(), launcher, bell, timeout)?;
         Ok(Self { keeper, start: Mutex::new(Some(start)), link: OnceLock::new() })

@@ -24,6 +24,7 @@ pub const SETTINGS: &[Setting] = &[
     EXIT_TIMEOUT_MIN,
     EXIT_TIMEOUT_FACTOR,
     CATCH_EXIT,
+    NO_FORK,
 ];
 
 pub(crate) const BOOTSTRAP: Setting = Setting {
@@ -142,7 +143,7 @@ const EXIT_TIMEOUT: Setting = Setting {
     kind: Kind::Seconds,
     default: "",
     unit: "s",
-    meaning: "how long a job may take to end; unset: MIN and FACTOR for each host, at most MAX",
+    meaning: "how long a job may take to end; unset: MIN and FACTOR for each rank, at most MAX",
     reader: "gasworks-bootstrap",
 };
 
@@ -162,7 +163,7 @@ const EXIT_TIMEOUT_MIN: Setting = Setting {
     kind: Kind::Seconds,
     default: "1",
     unit: "s",
-    meaning: "the exit time-out without what each host adds, where GASNET_EXITTIMEOUT is unset",
+    meaning: "the exit time-out without what each rank adds, where GASNET_EXITTIMEOUT is unset",
     reader: "gasworks-bootstrap",
 };
 
@@ -172,7 +173,7 @@ const EXIT_TIMEOUT_FACTOR: Setting = Setting {
     kind: Kind::Seconds,
     default: "0.1",
     unit: "s",
-    meaning: "what each host adds to the exit time-out, where GASNET_EXITTIMEOUT is unset",
+    meaning: "what each rank adds to the exit time-out, where GASNET_EXITTIMEOUT is unset",
     reader: "gasworks-bootstrap",
 };
 
@@ -186,14 +187,47 @@ pub(crate) const CATCH_EXIT: Setting = Setting {
     reader: "gasworks-bootstrap",
 };
 
-/// How long a job on so many hosts may take to end.
-pub fn exit_timeout(hosts: u32) -> Result<Duration, SettingError> {
-    if let Some(set) = EXIT_TIMEOUT.seconds()? {
-        return Ok(set);
+pub(crate) const NO_FORK: Setting = Setting {
+    name: "PMI_NO_FORK",
+    aliases: &[],
+    kind: Kind::Text,
+    default: "1",
+    unit: "",
+    meaning: "Cray's PMI starts no process of its own beside a rank: set by a rank that joins by it, unless it is set already",
+    reader: "gasworks-bootstrap",
+};
+
+/// How long a job may take to end. GASNet counts what it calls nodes, which are its processes: the ranks.
+#[derive(Clone, Copy, Debug)]
+pub struct ExitTimeout {
+    least: Duration,
+    each: Duration,
+    most: Duration,
+}
+
+impl ExitTimeout {
+    /// Reads `GASNET_EXITTIMEOUT`, and the settings that stand for it where it is unset.
+    pub fn from_settings() -> Result<Self, SettingError> {
+        if let Some(set) = EXIT_TIMEOUT.seconds()? {
+            return Ok(Self { least: set, each: Duration::ZERO, most: set });
+        }
+        let or_zero = |setting: &Setting| setting.seconds().map(Option::unwrap_or_default);
+        Ok(Self {
+            least: or_zero(&EXIT_TIMEOUT_MIN)?,
+            each: or_zero(&EXIT_TIMEOUT_FACTOR)?,
+            most: or_zero(&EXIT_TIMEOUT_MAX)?,
+        })
     }
-    let or_zero = |setting: &Setting| setting.seconds().map(Option::unwrap_or_default);
-    let (max, min) = (or_zero(&EXIT_TIMEOUT_MAX)?, or_zero(&EXIT_TIMEOUT_MIN)?);
-    Ok((min + or_zero(&EXIT_TIMEOUT_FACTOR)?.saturating_mul(hosts)).min(max))
+
+    /// That of a job of so many ranks.
+    pub fn of(self, ranks: u32) -> Duration {
+        self.least.saturating_add(self.each.saturating_mul(ranks)).min(self.most)
+    }
+
+    /// That of a job of any size.
+    pub(crate) fn most(self) -> Duration {
+        self.most
+    }
 }
 
 /// How long a rank waits for the launcher.

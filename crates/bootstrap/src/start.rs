@@ -85,6 +85,13 @@ impl Start {
         }
     }
 
+    /// What is to be done while this process has no thread of ours.
+    pub(crate) fn prepare(&self) {
+        if let Way::Cray { .. } = self.way {
+            cray::prepare();
+        }
+    }
+
     /// The rank of this process, as far as it is known before that.
     pub(crate) fn rank(&self) -> u32 {
         match &self.way {

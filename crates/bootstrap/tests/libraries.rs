@@ -22,12 +22,17 @@ fn main() -> ExitCode {
             let _rank = connect().expect("joined");
             std::thread::sleep(Duration::from_secs(30));
         }
+        Some("rank-with-threads") => {
+            std::thread::spawn(|| std::thread::sleep(Duration::from_secs(30)));
+            println!("{}", take_part().expect("joined"));
+        }
         Some("take-over") => take_over(),
         Some("abort") => connect().expect("joined").abort(42, "no more; really"),
         _ => {
-            let tests: [(&str, Test); 7] = [
+            let tests: [(&str, Test); 8] = [
                 ("the_declarations_of_pmix_are_those_of_its_headers", declarations),
                 ("a_job_over_crays_libraries", cray),
+                ("crays_library_is_told_to_fork_nothing", no_fork),
                 ("every_fault_of_crays_libraries_is_one_error", cray_faults),
                 ("libraries_that_lack_something_are_named", lacking),
                 ("every_fault_of_pmix_is_one_error", pmix_faults),
@@ -220,6 +225,27 @@ fn cray(dir: &Path) -> Outcome {
             assert_eq!(*said, format!("rank {rank} of 5 in cray-{nodes}.1 on {wanted}\n"));
             assert!(own.join(format!("finalized.{rank}")).exists(), "rank {rank} has said its last word");
         }
+    }
+    Outcome::Passed
+}
+
+fn no_fork(dir: &Path) -> Outcome {
+    need!(standins(dir));
+    // By itself; as somebody wishes; and where another thread may be reading the environment.
+    for (action, wish, heard) in [
+        ("rank", "", "1"),
+        ("rank", "0", "0"),
+        ("rank-with-threads", "", "a helper was forked"),
+        ("rank-with-threads", "yes", "yes"),
+    ] {
+        let own = dir.join(format!("{action}-{wish}"));
+        std::fs::create_dir(&own).expect("a directory");
+        let place = own.to_str().expect("text");
+        let variables = [("ALPS_APP_PE", "0"), ("STANDIN_SIZE", "1"), ("STANDIN_DIR", place)];
+        let wish = (!wish.is_empty()).then_some(("PMI_NO_FORK", wish));
+        let output = rank(dir, action, &variables).envs(wish).output().expect("started");
+        assert!(said(&output).starts_with("rank 0 of 1 in cray-"), "{}", said(&output));
+        assert_eq!(std::fs::read_to_string(own.join("no-fork.0")).expect("called"), heard, "{action}");
     }
     Outcome::Passed
 }

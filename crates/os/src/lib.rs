@@ -7,6 +7,8 @@ pub mod affinity;
 pub mod clock;
 #[allow(unsafe_code)]
 pub mod ending;
+#[allow(unsafe_code)]
+pub mod environ;
 mod error;
 pub mod eventfd;
 #[allow(unsafe_code)]

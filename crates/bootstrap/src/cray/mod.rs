@@ -1,8 +1,8 @@
 //! Cray's PMI through `libpmi2.so` and `libpmi.so`, opened at run time. Where they have no `PMI_Allgather`, as those of
 //! Slurm, everything goes through the store of keys and values.
 //!
-//! The library may fork a helper when it is initialized, as it likes: what PMI is used for here needs none, and
-//! `PMI_NO_FORK=1` in the environment of the job stops it.
+//! The library forks a helper when it is initialized, unless `PMI_NO_FORK` is set. What PMI is used for here needs none, so
+//! a rank sets it first ([`prepare`]).
 
 #[allow(unsafe_code)]
 mod sys;
@@ -10,10 +10,12 @@ mod sys;
 use std::ffi::CString;
 use std::time::{Duration, Instant};
 
+use crate::settings::NO_FORK;
 use crate::store::{Identity, Joined, LastWords, Store};
 use crate::value::PIECE;
 use crate::worker::Worker;
 use crate::{BootstrapError, gather};
+use gasworks_os::environ;
 use sys::{Api, Status};
 
 const JOIN: &str = "join the job by Cray's PMI";
@@ -28,6 +30,12 @@ struct Cray {
     size: u32,
     job: CString,
     timeout: Duration,
+}
+
+/// Tells the library to fork no helper, as far as the environment may still be written. Where the program has threads
+/// already the helper does no harm: it costs a process.
+pub(crate) fn prepare() {
+    environ::set_default(&NO_FORK);
 }
 
 /// Introduces this rank to the launcher.

@@ -17,9 +17,9 @@ use gasworks_sync::kill_point;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 
-use crate::BootstrapError;
 use crate::lifeline::Word;
 use crate::link::Link;
+use crate::{BootstrapError, ExitTimeout};
 use star::{Heard, Star};
 
 /// How long the launcher has to end this rank, or this rank to notice by itself, when the launcher or another rank is
@@ -44,7 +44,7 @@ impl Keeper {
         rank: u32,
         launcher: Option<OwnedFd>,
         bell: &'static EventFd,
-        timeout: Duration,
+        timeout: ExitTimeout,
     ) -> Result<Self, BootstrapError> {
         let link = Arc::new(OnceLock::new());
         let mut state = State {
@@ -119,7 +119,7 @@ struct State {
     link: Arc<OnceLock<Arc<Link>>>,
     /// Made when the ranks of this host have met.
     star: Option<Star>,
-    timeout: Duration,
+    timeout: ExitTimeout,
     phase: Phase,
     /// The last wish of this process that was taken up, as the code and one.
     told: u16,
@@ -165,6 +165,11 @@ impl State {
             self.look_for_the_dead();
             self.look_at_the_clock();
         }
+    }
+
+    /// The exit time-out: of this rank alone, as long as it has not joined.
+    fn timeout(&self) -> Duration {
+        self.timeout.of(self.link.get().map_or(1, |link| link.size))
     }
 
     /// Sleeps until something happens; gives what came from other ranks.
@@ -344,7 +349,7 @@ impl State {
                 if own && leader.wished_by_all() {
                     return self.end(0);
                 }
-                if waited > self.timeout {
+                if waited > self.timeout() {
                     let mut absent = leader.absent();
                     if !own {
                         absent.insert(0, self.rank);
@@ -355,7 +360,7 @@ impl State {
             }
             None => {
                 // The ranks of the host may be about to meet.
-                let limit = if code == 0 { self.timeout * 3 / 2 } else { self.timeout / 2 };
+                let limit = if code == 0 { self.timeout() * 3 / 2 } else { self.timeout() / 2 };
                 if waited > limit {
                     self.end(code);
                 }
@@ -369,17 +374,17 @@ impl State {
                 }
                 // The leader decides at once, or for code 0 at the end of the time-out, unless it is stopped: then it is
                 // first let run, and hears what was said to it before any signal.
-                let limit = if code == 0 { self.timeout * 5 / 4 } else { self.timeout / 4 };
+                let limit = if code == 0 { self.timeout() * 5 / 4 } else { self.timeout() / 4 };
                 let steps = [Signal::SIGCONT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGKILL];
-                let step =
-                    (waited.saturating_sub(limit).as_secs_f64() / self.timeout.as_secs_f64() * 4.0) as usize;
+                let step = (waited.saturating_sub(limit).as_secs_f64() / self.timeout().as_secs_f64() * 4.0)
+                    as usize;
                 if waited > limit && step >= self.pushed {
                     if let Some(&signal) = steps.get(self.pushed) {
                         star.signal(signal);
                     }
                     self.pushed += 1;
                 }
-                if waited > limit + self.timeout * 5 / 4 {
+                if waited > limit + self.timeout() * 5 / 4 {
                     self.end(code);
                 }
             }
@@ -392,7 +397,7 @@ impl State {
         gasworks_os::say(&format!(
             "gasworks: the job ends by exit(0), which not all ranks have called within {:.1} s \
              (GASNET_EXITTIMEOUT): rank {}{more} did not",
-            self.timeout.as_secs_f64(),
+            self.timeout().as_secs_f64(),
             list.join(", ")
         ));
     }
@@ -417,7 +422,8 @@ impl State {
         if ending::has_spoken() && (!speaking || waited > LAST_WORDS) {
             self.get_ready();
         }
-        let due = |step: usize| ESCALATION.get(step).is_some_and(|(p, _)| waited > self.timeout.mul_f64(*p));
+        let due =
+            |step: usize| ESCALATION.get(step).is_some_and(|(p, _)| waited > self.timeout().mul_f64(*p));
         if due(steps) {
             let (_, signal) = ESCALATION[steps];
             if let Some(star @ Star::Leader(_)) = &self.star {
@@ -432,7 +438,7 @@ impl State {
                 ending.steps += 1;
             }
         }
-        let late = waited > self.timeout;
+        let late = waited > self.timeout();
         if late {
             self.get_ready();
         }
@@ -440,7 +446,7 @@ impl State {
         let (over, whole) = match &self.star {
             None => (ready, false),
             Some(Star::Alone) => (ready, ending.whole || self.link.get().is_some_and(|link| link.size == 1)),
-            Some(Star::Follower(_)) => (ready && (go || waited > self.timeout * 5 / 4), ending.whole),
+            Some(Star::Follower(_)) => (ready && (go || waited > self.timeout() * 5 / 4), ending.whole),
             Some(Star::Leader(leader)) => {
                 let mut whole = ending.whole;
                 if !go && ready && (late || leader.all_ready()) {
@@ -452,7 +458,7 @@ impl State {
                 }
                 let Some(Star::Leader(leader)) = &self.star else { return };
                 let told = matches!(self.phase, Phase::Ending(Ending { go: true, .. }));
-                (told && (leader.all_gone() || waited > self.timeout * 3 / 2), whole)
+                (told && (leader.all_gone() || waited > self.timeout() * 3 / 2), whole)
             }
         };
         if over {
@@ -466,9 +472,9 @@ impl State {
             // A launcher that kills the others when one ends without this word makes that the job's code. So it is said
             // with any code where all ranks end by themselves; but where there is an error nothing long is waited for.
             if code == 0 {
-                link.finalize_at_exit(self.timeout);
+                link.finalize_at_exit(self.timeout());
             } else if whole && !link.ours {
-                link.finalize_at_exit(LAST_WORDS.min(self.timeout));
+                link.finalize_at_exit(LAST_WORDS.min(self.timeout()));
             } else if link.spans_hosts() && !link.ours && !matches!(self.star, Some(Star::Follower(_))) {
                 // Not every launcher ends the others when a rank fails.
                 link.abort(code.into(), "a rank of the job has ended it");
@@ -487,7 +493,7 @@ impl State {
         if code == 0
             && let Some(link) = self.link.get()
         {
-            link.finalize_at_exit(self.timeout);
+            link.finalize_at_exit(self.timeout());
         }
         ending::let_go();
     }

@@ -70,6 +70,11 @@ static int waiting;
 
 int PMI2_Init(int *spawned, int *ranks, int *mine, int *program) {
     if (is("STANDIN_FAULT", "init")) return 14;
+    const char *no_fork = getenv("PMI_NO_FORK");
+    char name[16];
+    snprintf(name, sizeof name, "%d", rank());
+    if (!no_fork) no_fork = "a helper was forked";
+    if (publish("no-fork", name, no_fork, strlen(no_fork))) return 14;
     *spawned = *program = 0;
     *ranks = size();
     *mine = is("STANDIN_FAULT", "rank") ? size() : rank();

@@ -15,6 +15,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use gasworks_bootstrap::ExitTimeout;
 use gasworks_bootstrap::server::{Output, Part, Server};
 use gasworks_os::process::{self, Exit};
 use gasworks_os::signals::{self, Signals};
@@ -194,9 +195,9 @@ fn serve(options: &Options, mut setup: Setup) -> Result<i32, Refused> {
 }
 
 /// How long ranks may take to end after a signal: never less than they themselves count with.
-fn exit_timeout() -> Result<Duration, Refused> {
+fn exit_timeout(ranks: u32) -> Result<Duration, Refused> {
     let own = report::EXIT_TIMEOUT.seconds()?.unwrap_or(Duration::from_secs(10));
-    Ok(own.max(gasworks_bootstrap::exit_timeout(1)?))
+    Ok(own.max(ExitTimeout::from_settings()?.of(ranks)))
 }
 
 /// The processors to bind to, one for each rank.
@@ -285,7 +286,7 @@ impl Job {
             stuck: None,
             ended_by: None,
             timeout: options.timeout.map(|t| (Instant::now() + t, t)),
-            exit_timeout: exit_timeout()?,
+            exit_timeout: exit_timeout(options.ranks)?,
             kill_at: None,
             observation: Observation::new(options)?,
             inspector,

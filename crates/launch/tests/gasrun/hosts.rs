@@ -176,7 +176,11 @@ fn agents_that_do_not_come() {
     expect(&run("false"), 1, &["is lost: the remote command exited with code 1 before the agent came"]);
     assert_eq!(run("'").status.code(), Some(2));
     // As ssh ends, and as a shell does that does not find gasrun.
-    expect(&run("sh -c 'exit 255' x"), 1, &["is lost", " (to see by hand why: sh -c 'exit 255' x ", " true)"]);
+    expect(
+        &run("sh -c 'exit 255' x"),
+        1,
+        &["is lost", " (to see by hand why: sh -c 'exit 255' x ", " true)"],
+    );
     let there = format!(" (gasrun is to be there as {})", env!("CARGO_BIN_EXE_gasrun"));
     expect(&run("sh -c 'exit 127' x"), 1, &["is lost", &there]);
     // One comes late, when the job has failed, and one hangs when gasrun is told to end.

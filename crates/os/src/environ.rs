@@ -1,0 +1,47 @@
+//! Writing the environment, for libraries of others that read it when they are called.
+//!
+//! # Invariants
+//! V1. The environment is written only by a process's only thread: nobody else can be reading it.
+
+use crate::settings::Setting;
+
+/// Gives the variable of a setting its default, unless the variable is set. `false`: it could not be, since this process
+/// has other threads, which may be reading the environment.
+pub fn set_default(setting: &Setting) -> bool {
+    if setting.raw().is_some() {
+        return true;
+    }
+    // A thread starts no other while it does something else: where there is one, there will be one.
+    let alone = std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1);
+    if alone {
+        // SAFETY: V1.
+        unsafe { std::env::set_var(setting.name, setting.default) };
+    }
+    alone
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Kind;
+
+    #[test]
+    fn other_threads_keep_the_environment_as_it_is() {
+        let setting = |name| Setting {
+            name,
+            aliases: &[],
+            kind: Kind::Text,
+            default: "1",
+            unit: "",
+            meaning: "",
+            reader: "",
+        };
+        let (hold, wait) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || wait.recv().is_err());
+        assert!(!set_default(&setting("GASWORKS_TEST_OF_ENVIRON")));
+        assert_eq!(setting("GASWORKS_TEST_OF_ENVIRON").raw(), None);
+        assert!(set_default(&setting("PATH")), "it is set");
+        drop(hold);
+        assert!(other.join().expect("ended"));
+    }
+}
