@@ -1,15 +1,18 @@
 #!/bin/sh
 # A Slurm of its own over the hosts of hosts.sh: run on h0, it starts the daemons, with h1 to hN as the nodes, and prints
 # "ready" when all are idle. Clients need SLURM_CONF=/run/slurm/slurm.conf. It ends, and its daemons with it, with the
-# hosts: all it writes is in their /run.
+# hosts: all it writes is in their /run. /run/slurm/bin/aprun stands in for ALPS.
 #
 #   slurm.sh N
 set -eu
 export PATH="$PATH:/usr/sbin:/sbin"
 base=/run/slurm
-mkdir $base $base/log $base/state
+mkdir $base $base/log $base/state $base/bin
 mkdir -m 711 $base/munge
 (umask 077 && head -c 128 /dev/urandom >$base/munge/key)
+
+printf '#!/bin/sh\nexec srun "$@"\n' >$base/bin/aprun
+chmod 755 $base/bin/aprun
 
 fail() {
     echo "slurm.sh: $1" >&2

@@ -25,9 +25,38 @@ pub struct Cluster {
     outside: Child,
     /// That process.
     inside: u32,
-    slurm: OnceLock<Result<(), String>>,
-    /// What started Slurm's daemons.
+    slurm: Daemons,
+    ssh: Daemons,
+}
+
+/// Daemons over the hosts, which a script of their own starts.
+#[derive(Debug, Default)]
+struct Daemons {
+    up: OnceLock<Result<(), String>>,
+    /// The script, which stays.
     keeper: Mutex<Option<Child>>,
+}
+
+impl Daemons {
+    /// Brings them up, if nobody has. They end with the hosts.
+    fn bring_up(&self, cluster: &Cluster, name: &str) -> Result<()> {
+        let start = || -> Result<()> {
+            let cmd = cluster.on_h0(Cmd::new("sh").arg(script(name)).arg(HOSTS.to_string()));
+            let mut keeper = cmd.spawn_piped()?;
+            let up = ready(&mut keeper);
+            *self.keeper.lock().unwrap_or_else(|e| e.into_inner()) = Some(keeper);
+            up
+        };
+        let up = self.up.get_or_init(|| start().map_err(|e| format!("{e:#}"))).clone();
+        up.map_err(|e| anyhow::anyhow!("{name} did not get its daemons up: {e}"))
+    }
+
+    /// The hosts have gone, and the daemons with them.
+    fn end(&self) {
+        if let Some(mut keeper) = self.keeper.lock().unwrap_or_else(|e| e.into_inner()).take() {
+            crate::exec::end_with_descendants(&mut keeper);
+        }
+    }
 }
 
 impl Cluster {
@@ -44,7 +73,7 @@ impl Cluster {
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
         let inside = children.context("the children of unshare")?.trim().parse();
         let inside = inside.context("the only child of unshare")?;
-        Ok(Self { outside, inside, slurm: OnceLock::new(), keeper: Mutex::default() })
+        Ok(Self { outside, inside, slurm: Daemons::default(), ssh: Daemons::default() })
     }
 
     /// Starts a program on `h0`, in the folder for temporary files.
@@ -57,17 +86,12 @@ impl Cluster {
 
     /// Brings up Slurm, if nobody has.
     pub fn slurm(&self) -> Result<()> {
-        let up = || self.start_slurm().map_err(|e| format!("{e:#}"));
-        self.slurm.get_or_init(up).clone().map_err(|e| anyhow::anyhow!("Slurm did not come up: {e}"))
+        self.slurm.bring_up(self, "slurm.sh")
     }
 
-    fn start_slurm(&self) -> Result<()> {
-        let cmd = self.on_h0(Cmd::new("sh").arg(script("slurm.sh")).arg(HOSTS.to_string()));
-        let mut keeper = cmd.spawn_piped()?;
-        let up = ready(&mut keeper);
-        // It ends with the hosts.
-        *self.keeper.lock().unwrap_or_else(|e| e.into_inner()) = Some(keeper);
-        up
+    /// Brings up an `sshd` on each host but `h0`, if nobody has.
+    pub fn ssh(&self) -> Result<()> {
+        self.ssh.bring_up(self, "ssh.sh")
     }
 
     /// Kills it, as whoever kills this program might.
@@ -96,9 +120,8 @@ impl Drop for Cluster {
             std::thread::sleep(Duration::from_millis(5));
         }
         crate::exec::end_with_descendants(&mut self.outside);
-        if let Some(mut keeper) = self.keeper.lock().unwrap_or_else(|e| e.into_inner()).take() {
-            crate::exec::end_with_descendants(&mut keeper);
-        }
+        self.slurm.end();
+        self.ssh.end();
     }
 }
 
@@ -125,9 +148,18 @@ pub fn can_be_made() -> bool {
 
 /// Whether all of Slurm's programs are there. None is asked: without a configuration they say nothing at all.
 pub fn slurm_is_there() -> bool {
+    are_there(&["srun", "sinfo", "slurmctld", "slurmd", "munged"])
+}
+
+/// Whether ssh's are.
+pub fn ssh_is_there() -> bool {
+    are_there(&["ssh", "sshd", "ssh-keygen"])
+}
+
+fn are_there(names: &[&str]) -> bool {
     let there =
         |name: &str| ["/usr/bin", "/usr/sbin"].iter().any(|dir| PathBuf::from(dir).join(name).exists());
-    ["srun", "sinfo", "slurmctld", "slurmd", "munged"].iter().all(|name| there(name))
+    names.iter().all(|name| there(name))
 }
 
 /// A package of Python's registry, which is installed into a folder of its own under `target`.

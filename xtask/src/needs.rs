@@ -34,6 +34,8 @@ pub enum Need {
     Prrte,
     /// Slurm's daemons and clients.
     Slurm,
+    /// OpenSSH's client and server.
+    Ssh,
     /// The right to make hosts of namespaces, with a network between them.
     Hosts,
     /// MPICH's compiler.
@@ -52,7 +54,7 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 20] = [
+    pub const ALL: [Need; 21] = [
         Need::Nightly,
         Need::Miri,
         Need::RustSrc,
@@ -66,6 +68,7 @@ impl Need {
         Need::OpenMpi,
         Need::Prrte,
         Need::Slurm,
+        Need::Ssh,
         Need::Hosts,
         Need::Mpicc,
         Need::Python,
@@ -91,6 +94,7 @@ impl Need {
             Need::OpenMpi => "no-openmpi",
             Need::Prrte => "no-prrte",
             Need::Slurm => "no-slurm",
+            Need::Ssh => "no-ssh",
             Need::Hosts => "no-hosts",
             Need::Mpicc => "no-mpicc",
             Need::Python => "no-python",
@@ -124,6 +128,7 @@ impl Need {
             Need::Slurm => {
                 "no Slurm (apt-get install slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)"
             }
+            Need::Ssh => "no ssh or sshd (apt-get install openssh-client openssh-server)",
             Need::Hosts => "no right to make hosts of namespaces, or no ip (apt-get install iproute2)",
             Need::Mpicc => "no mpicc.mpich (apt-get install libmpich-dev)",
             Need::Python => "no python3 (apt-get install python3)",
@@ -153,6 +158,7 @@ impl Need {
             Need::OpenMpi => Cmd::new("mpirun.openmpi").arg("--version").works(),
             Need::Prrte => crate::cluster::PRRTE.there(),
             Need::Slurm => crate::cluster::slurm_is_there(),
+            Need::Ssh => crate::cluster::ssh_is_there(),
             Need::Hosts => crate::cluster::can_be_made(),
             Need::Mpicc => Cmd::new("mpicc.mpich").arg("--version").works(),
             Need::Python => Cmd::new("python3").arg("--version").works(),

@@ -31,6 +31,8 @@ pub enum End {
     Aborted(u32, i32),
     /// This rank ends with code 0, having said nothing, and the others wait for it.
     Deserted(u32),
+    /// All end the job with code 0, but for this rank, which is ended when its time is up.
+    Lingering(u32),
 }
 
 /// What went wrong.
@@ -211,12 +213,15 @@ pub fn run(end: End) -> Result<(), WhereaboutsError> {
         }
         End::Aborted(rank, code) if rank == job.rank() => job.abort(code, "asked to"),
         End::Deserted(rank) if rank == job.rank() => gasworks_os::process::exit_now(0),
-        End::Aborted(..) => std::thread::sleep(FOR_EVER),
+        End::Lingering(rank) if rank != job.rank() => gasworks_bootstrap::exit(0),
+        End::Aborted(..) | End::Lingering(_) => std::thread::sleep(FOR_EVER),
         End::Killed(_) | End::Deserted(_) => job.barrier()?,
     }
     match end {
         End::Well => Ok(()),
-        End::Killed(rank) | End::Aborted(rank, _) | End::Deserted(rank) => Err(WhereaboutsError::Lost(rank)),
+        End::Killed(rank) | End::Aborted(rank, _) | End::Deserted(rank) | End::Lingering(rank) => {
+            Err(WhereaboutsError::Lost(rank))
+        }
     }
 }
 

@@ -19,14 +19,18 @@ struct Args {
     /// This rank ends without a word at the end
     #[arg(long, value_name = "RANK", group = "end")]
     desert: Option<u32>,
+    /// All but this rank call exit(0) at the end
+    #[arg(long, value_name = "RANK", group = "end")]
+    linger: Option<u32>,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let end = match (args.kill, args.abort.as_deref(), args.desert) {
-        (Some(rank), _, _) => End::Killed(rank),
-        (_, Some(&[rank, code]), _) => End::Aborted(rank, code as i32),
-        (_, _, Some(rank)) => End::Deserted(rank),
+    let end = match (args.kill, args.abort.as_deref(), args.desert, args.linger) {
+        (Some(rank), ..) => End::Killed(rank),
+        (_, Some(&[rank, code]), ..) => End::Aborted(rank, code as i32),
+        (_, _, Some(rank), _) => End::Deserted(rank),
+        (_, _, _, Some(rank)) => End::Lingering(rank),
         _ => End::Well,
     };
     match run(end) {

@@ -1,6 +1,8 @@
 //! Which jobs are started, by whom, and what becomes of them.
 
-use super::launcher::Launcher::{self, Gasrun, Gforker, Hydra4, Hydra5, OpenMpi, Prrte, Slurm};
+use super::launcher::Launcher::{
+    self, Gasrun, GasrunSsh, Gforker, Hydra4, Hydra5, OpenMpi, Prrte, Slurm, Template,
+};
 use std::collections::BTreeMap;
 
 /// Where each rank is, and beside whom.
@@ -11,6 +13,8 @@ pub type Places = BTreeMap<usize, String>;
 pub enum Fate {
     /// It ends well.
     Well,
+    /// Its ranks are given these words, and it ends well, but something is said about it.
+    Says(&'static str, &'static str),
     /// Its ranks are given these words, and it ends with one of these codes.
     Fails(&'static str, &'static [i32]),
     /// Its ranks open a job of the library, in which the suite's barriers pass.
@@ -19,7 +23,7 @@ pub enum Fate {
     Refused,
 }
 
-use Fate::{Fails, Opens, Refused, Well};
+use Fate::{Fails, Opens, Refused, Says, Well};
 
 /// A job: its launcher and protocol, what the row is called besides, the launcher's words, where the ranks are to find
 /// themselves, in rank order, and how they end.
@@ -44,6 +48,8 @@ const HERE: &str = "h0 h0 h0 h0 h0 h0";
 const KILL: &str = "--kill 1";
 const ABORT: &str = "--abort 1 5";
 const DESERT: &str = "--desert 2";
+/// The exit time-out of six ranks.
+const LINGER: Fate = Says("--linger 1", "within 1.6 s (GASNET_EXITTIMEOUT): rank 1 did not");
 /// The code that a rank aborts with, and a shell's for one that was killed.
 const ABORTED: i32 = 5;
 const KILLED: i32 = 137;
@@ -66,7 +72,9 @@ impl Case {
 
 pub fn cases() -> Vec<Case> {
     let mut cases = gasrun();
+    cases.extend(gasrun_ssh());
     cases.extend(slurm());
+    cases.extend(templates());
     cases.extend(hydra(Hydra4));
     cases.extend(hydra(Hydra5));
     cases.extend(gforker());
@@ -97,11 +105,53 @@ fn gasrun() -> Vec<Case> {
             case("killed", three, BLOCK, Fails(KILL, &[KILLED])),
             case("aborted", three, BLOCK, Fails(ABORT, &[ABORTED])),
             case("deserted", three, BLOCK, Fails(DESERT, &[1])),
+            case("lingering", three, BLOCK, LINGER),
             case("job", "", HERE, Opens),
             case("job-on-three-hosts", three, BLOCK, Refused),
         ]
     };
     ["pmi2", "pmi1"].into_iter().flat_map(of).collect()
+}
+
+/// The same by the remote command that `gasrun` takes if nobody names one.
+fn gasrun_ssh() -> Vec<Case> {
+    let case = |name, words: &str, hosts, fate| Case {
+        launcher: GasrunSsh,
+        protocol: "pmi2",
+        name,
+        words: format!("-n 6 {words}"),
+        hosts,
+        fate,
+    };
+    let three = "--hosts h1,h2,h3 --ppn 2";
+    vec![
+        case("three-hosts", three, BLOCK, Well),
+        case("three-hosts-uneven", "--hosts h1:1,h2:3,h3:2", UNEVEN, Well),
+        case("killed", three, BLOCK, Fails(KILL, &[KILLED])),
+        case("aborted", three, BLOCK, Fails(ABORT, &[ABORTED])),
+        case("job-on-three-hosts", three, BLOCK, Refused),
+    ]
+}
+
+/// Templates of `PMIRUN_CMD`: those of GASNet's documentation, by name and in full, and one that says more.
+fn templates() -> Vec<Case> {
+    let case = |name, template, words: &str, hosts, fate| Case {
+        launcher: Template(template),
+        protocol: "pmi2",
+        name,
+        words: format!("-n 6 {words}"),
+        hosts,
+        fate,
+    };
+    let more = "srun --quiet -K -N 3 -m cyclic -n %N %C";
+    vec![
+        case("srun", "srun", "", BLOCK, Well),
+        case("srun-in-full", "srun -K0 -W60 %V -mblock -n %N %C", "-v", BLOCK, Well),
+        case("srun-with-more", more, "", CYCLIC, Well),
+        case("killed", more, "", CYCLIC, Fails(KILL, &[KILLED])),
+        // ALPS cannot be had; what stands in for it takes the same options, and hands them to srun.
+        case("aprun", "aprun", "", BLOCK, Well),
+    ]
 }
 
 /// The plugin for PMI-2 serves PMI-1 as well. Without `-K` Slurm leaves the others alone when a rank is killed, and they end

@@ -1,6 +1,6 @@
 //! Who starts the ranks.
 
-use crate::cluster::{HYDRA5, PRRTE};
+use crate::cluster::{Cluster, HYDRA5, PRRTE};
 use crate::exec::Cmd;
 use crate::needs::Need;
 use crate::world::Built;
@@ -11,6 +11,10 @@ use anyhow::Result;
 pub enum Launcher {
     /// Ours.
     Gasrun,
+    /// Ours, with ssh for the way to other hosts.
+    GasrunSsh,
+    /// Ours, which has `srun` start the job, by this template (`PMIRUN_CMD`).
+    Template(&'static str),
     /// `srun`.
     Slurm,
     /// Debian's MPICH.
@@ -25,13 +29,18 @@ pub enum Launcher {
     Prrte,
 }
 
-use Launcher::{Gasrun, Gforker, Hydra4, Hydra5, OpenMpi, Prrte, Slurm};
+/// Starts a command as somebody who can use ssh.
+pub const AT_HOME: &str = "/run/ssh/as";
+
+use Launcher::{Gasrun, GasrunSsh, Gforker, Hydra4, Hydra5, OpenMpi, Prrte, Slurm, Template};
 
 impl Launcher {
     /// Its name in rows.
     pub fn name(self) -> &'static str {
         match self {
             Gasrun => "gasrun",
+            GasrunSsh => "gasrun/ssh",
+            Template(_) => "slurm/template",
             Slurm => "slurm",
             Hydra4 => "hydra4",
             Hydra5 => "hydra5",
@@ -45,7 +54,8 @@ impl Launcher {
     pub fn need(self) -> Option<Need> {
         Some(match self {
             Gasrun => return None,
-            Slurm => Need::Slurm,
+            GasrunSsh => Need::Ssh,
+            Slurm | Template(_) => Need::Slurm,
             Hydra4 => Need::Hydra,
             Hydra5 | Gforker => Need::Hydra5,
             OpenMpi => Need::OpenMpi,
@@ -53,10 +63,29 @@ impl Launcher {
         })
     }
 
+    /// Brings up what it needs on the hosts.
+    pub fn prepare(self, cluster: &Cluster) -> Result<()> {
+        match self {
+            Slurm | Template(_) => cluster.slurm(),
+            GasrunSsh => cluster.ssh(),
+            Gasrun | Hydra4 | Hydra5 | Gforker | OpenMpi | Prrte => Ok(()),
+        }
+    }
+
     /// Its command, as far as it is the same for every job.
     pub fn cmd(self, built: &Built) -> Result<Cmd> {
         Ok(match self {
             Gasrun => Cmd::new(built.program("gasrun")?),
+            GasrunSsh => Cmd::new(AT_HOME).arg(built.program("gasrun")?),
+            // What a site's own configuration says of PMI and of ranks on a node.
+            Template(template) => Cmd::new("sh")
+                .arg("-c")
+                .arg("PATH=/run/slurm/bin:$PATH exec \"$@\"")
+                .arg("sh")
+                .arg(built.program("gasrun")?)
+                .env("PMIRUN_CMD", template)
+                .env("SLURM_MPI_TYPE", "pmi2")
+                .env("SLURM_NTASKS_PER_NODE", "2"),
             // Without its remarks on what it waits for.
             Slurm => Cmd::new("srun").words("--quiet"),
             Hydra4 => Cmd::new("mpiexec.hydra"),

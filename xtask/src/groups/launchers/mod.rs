@@ -5,6 +5,7 @@ mod cases;
 mod confined;
 mod launcher;
 mod mpich;
+mod ssh;
 
 use super::Extent;
 use crate::cluster::Cluster;
@@ -15,7 +16,6 @@ use crate::rows::Row;
 use crate::world::{Build, World};
 use anyhow::{Context, Result, bail, ensure};
 use cases::{Case, Fate, Places, cases};
-use launcher::Launcher;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
@@ -34,7 +34,12 @@ pub fn rows(extent: Extent) -> Vec<Row> {
     let cluster = Row::new("launcher/cluster/goes", goes).need(Need::Hosts);
     let now = |case: &Case| extent == Extent::Nightly || case.row() != AT_NIGHT;
     let jobs = cases().into_iter().filter(now).map(row);
-    std::iter::once(cluster).chain(jobs).chain(mpich::rows()).chain(confined::rows()).collect()
+    std::iter::once(cluster)
+        .chain(jobs)
+        .chain(mpich::rows())
+        .chain(ssh::rows())
+        .chain(confined::rows())
+        .collect()
 }
 
 /// Nothing of a cluster outlives it: neither what has left its parents, nor what was written, however it ends.
@@ -72,12 +77,10 @@ fn row(case: Case) -> Row {
 
 fn run(world: &World, log: &Log, case: &Case) -> Result<()> {
     let (built, cluster) = (world.built(Build::Debug)?, world.cluster()?);
-    if case.launcher == Launcher::Slurm {
-        cluster.slurm()?;
-    }
+    case.launcher.prepare(&cluster)?;
     let (program, words) = match case.fate {
         Fate::Well => ("gasworks-whereabouts", ""),
-        Fate::Fails(words, _) => ("gasworks-whereabouts", words),
+        Fate::Says(words, _) | Fate::Fails(words, _) => ("gasworks-whereabouts", words),
         Fate::Opens | Fate::Refused => ("gasworks-conformance", "--case barrier"),
     };
     let cmd = case.launcher.cmd(&built)?.words(&case.words).arg(built.program(program)?).words(words);
@@ -92,8 +95,11 @@ fn judge(ended: &Ended, case: &Case) -> Result<()> {
     let found = told(&ended.output)?;
     let wanted = case.places();
     let codes: &[i32] = match case.fate {
-        Fate::Well => {
+        Fate::Well | Fate::Says(..) => {
             ensure!(found == wanted, "the ranks were to be {wanted:?}; they are {found:?}");
+            if let Fate::Says(_, text) = case.fate {
+                ensure!(ended.output.contains(text), "nobody says {text:?}");
+            }
             &[0]
         }
         Fate::Fails(_, codes) => {
@@ -137,6 +143,7 @@ fn told(output: &str) -> Result<Places> {
 
 #[cfg(test)]
 mod tests {
+    use super::launcher::Launcher;
     use super::*;
     use std::process::ExitStatus;
 
