@@ -6,8 +6,8 @@
 #
 # Keys, configurations and known hosts are made anew below /run/ssh. Nothing of the user is read or written:
 # `/run/ssh/as COMMAND...` runs a command where the home directory is /run/ssh/home, whose .ssh/config ssh finds by itself.
-# Besides the hosts this configuration knows some that cannot be reached, each for a reason of its own. A program in
-# /run/ssh/here is not on hN.
+# Besides the hosts this configuration knows t1 to t19, which are they again and again, and some that cannot be reached, each
+# for a reason of its own. A program in /run/ssh/here is not on hN.
 set -eu
 export PATH="$PATH:/usr/sbin:/sbin"
 base=/run/ssh
@@ -39,7 +39,10 @@ exec unshare --mount sh -c '
 AS
 chmod 755 $base/as
 
-cat >$base/home/.ssh/config <<CONF
+for i in $(seq 19); do
+    printf 'Host t%d\n    HostName h%d\n' "$i" $(((i - 1) % $1 + 1))
+done >$base/home/.ssh/config
+cat >>$base/home/.ssh/config <<CONF
 Host refusing
     HostName h2
     IdentityFile $base/stranger

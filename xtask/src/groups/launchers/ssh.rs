@@ -13,11 +13,12 @@ use std::sync::Arc;
 type Check = fn(&Job<'_>) -> Result<()>;
 
 /// What is tried. The scripts find `gasrun` as `$0`.
-const CHECKS: [(&str, Check); 6] = [
+const CHECKS: [(&str, Check); 7] = [
     ("streams", |job| job.says(STREAMS.0, STREAMS.1)),
     ("surroundings", |job| job.says(SURROUNDINGS.0, SURROUNDINGS.1)),
     ("signals", |job| job.says(SIGNALS.0, SIGNALS.1)),
     ("secrets", |job| job.says(SECRETS.0, SECRETS.1)),
+    ("tree", tree),
     ("refused", refused),
     ("absent", absent),
 ];
@@ -37,8 +38,12 @@ const STREAMS: (&str, &str) = (
     r#"
     cd /run/ssh
     for rsh in "ssh -F /run/ssh/config" "ssh -o BatchMode=yes"; do
-        "$0" --rsh "$rsh" --hosts h1,h2:2,h3 -n 4 --label sh -c 'hostname; echo error >&2; test $PMI_RANK != 2 || exit 7' \
-            >out 2>err
+        rm -f said.*
+        "$0" --rsh "$rsh" --hosts h1,h2:2,h3 -n 4 --label sh -c '
+            hostname; echo error >&2; touch said.$PMI_RANK
+            test $PMI_RANK = 2 || exit 0
+            until test -e said.0 && test -e said.1 && test -e said.3; do sleep 0.02; done
+            exit 7' >out 2>err
         echo code $?
         sort out
         grep -c '^\[[0-3]\] error$' err
@@ -46,7 +51,7 @@ const STREAMS: (&str, &str) = (
     done
     seq 200000 >in
     "$0" --hosts h1,h2 -n 2 sh -c 'test $PMI_RANK = 1 || cat' <in | cmp - in && echo the same
-    rm in out err
+    rm in out err said.*
     "#,
     "code 7\n[0] h1\n[1] h2\n[2] h2\n[3] h3\n4\ngasrun: rank 2 on h2) exited with code 7\n\
      code 7\n[0] h1\n[1] h2\n[2] h2\n[3] h3\n4\ngasrun: rank 2 on h2) exited with code 7\nthe same\n",
@@ -80,7 +85,7 @@ const SIGNALS: (&str, &str) = (
         job=$!
         until [ "$(ls up.* 2>/dev/null | wc -l)" = 3 ]; do sleep 0.02; done
         case $1 in
-        NONE) kill $(grep -lazsx ssh /proc/[0-9]*/cmdline | cut -d / -f 3) && touch cut ;;
+        NONE) kill $(grep -lazsx 's[s]h' /proc/[0-9]*/cmdline | cut -d / -f 3) && touch cut ;;
         *) kill -$1 $job ;;
         esac
         wait $job
@@ -114,19 +119,31 @@ const SECRETS: (&str, &str) = (
         sed -n 3,4p h1 h2 h3 | sort -u >secrets
         echo $(grep -cx "[0-9a-f]\{32\}" secrets) secrets
         look() { grep -lazsFf secrets /proc/[0-9]*/cmdline /proc/[0-9]*/environ | wc -l; }
-        echo $(grep -lazsFx -e --agent /proc/[0-9]*/cmdline | wc -l) agents and guardians, $(look) know
+        echo $(grep -lazsx -e "--agen[t]" /proc/[0-9]*/cmdline | wc -l) of ssh, agents and guardians, $(look) know
         SECRET=$(head -n 1 secrets) sleep 40 &
         until test $(look) = 1; do sleep 0.02; done
         kill $!
-        tail -f /dev/null $(tail -n 1 secrets) 2>/dev/null &
+        tail -f /dev/null $(tail -n 1 secrets) >/dev/null 2>&1 &
         until test $(look) = 1; do sleep 0.02; done
         kill $!
         echo both were found
         touch done'
     rm -r /run/ssh/told ../tell
     "#,
-    "2 secrets\n6 agents and guardians, 0 know\nboth were found\n",
+    "2 secrets\n9 of ssh, agents and guardians, 0 know\nboth were found\n",
 );
+
+/// More hosts than `gasrun` starts agents on: those start the others, by ssh again.
+fn tree(job: &Job<'_>) -> Result<()> {
+    let hosts = |last| (1..19).map(|i| format!("t{i},")).collect::<String>() + last;
+    let script =
+        format!("\"$0\" --hosts {} -n 19 sh -c 'echo $PMI_RANK $(hostname)' | sort -n", hosts("t19"));
+    let wanted: String = (0..19).map(|rank| format!("{rank} h{}\n", rank % 3 + 1)).collect();
+    job.says(&script, &wanted)?;
+    let script = format!("\"$0\" --hosts {} -n 19 sleep 40", hosts("refusing"));
+    let advice = "(to see by hand on t1 why: ssh -o BatchMode=yes refusing true)";
+    job.fails(&script, "refusing", &["Permission denied", advice])
+}
 
 /// Hosts that cannot be reached, and what ssh says of each; the rest is of `gasrun`.
 const UNREACHABLE: [(&str, &str); 5] = [
