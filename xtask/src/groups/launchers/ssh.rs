@@ -119,7 +119,9 @@ const SECRETS: (&str, &str) = (
         sed -n 3,4p h1 h2 h3 | sort -u >secrets
         echo $(grep -cx "[0-9a-f]\{32\}" secrets) secrets
         look() { grep -lazsFf secrets /proc/[0-9]*/cmdline /proc/[0-9]*/environ | wc -l; }
-        echo $(grep -lazsx -e "--agen[t]" /proc/[0-9]*/cmdline | wc -l) of ssh, agents and guardians, $(look) know
+        know=$(look)
+        echo $(grep -lazsx -e "--agen[t]" /proc/[0-9]*/cmdline | wc -l) of ssh, agents and guardians, $know know
+        test $know = 0 || { touch done; exit 1; }
         SECRET=$(head -n 1 secrets) sleep 40 &
         until test $(look) = 1; do sleep 0.02; done
         kill $!
