@@ -11,8 +11,9 @@
 set -eu
 export PATH="$PATH:/usr/sbin:/sbin"
 base=/run/ssh
+home=$base/home
 mkdir $base $base/here
-mkdir -m 700 $base/home $base/home/.ssh
+mkdir -m 700 $home $home/.ssh
 # Where sshd locks its helper in.
 mkdir -p -m 755 /run/sshd
 
@@ -28,7 +29,7 @@ key $base/stranger
 cp $base/user.pub $base/authorized
 
 # A home, a shell that reads no files, and an account that is not locked.
-sed "s|^root:.*|root:x:0:0:root:$base/home:/bin/sh|" /etc/passwd >$base/passwd
+sed "s|^root:.*|root:x:0:0:root:$home:/bin/sh|" /etc/passwd >$base/passwd
 (umask 077 && echo 'root:*:::::::' >$base/shadow)
 cat >$base/as <<'AS'
 #!/bin/sh
@@ -41,8 +42,8 @@ chmod 755 $base/as
 
 for i in $(seq 19); do
     printf 'Host t%d\n    HostName h%d\n' "$i" $(((i - 1) % $1 + 1))
-done >$base/home/.ssh/config
-cat >>$base/home/.ssh/config <<CONF
+done >$home/.ssh/config
+cat >>$home/.ssh/config <<CONF
 Host refusing
     HostName h2
     IdentityFile $base/stranger
@@ -64,8 +65,8 @@ Host *
     GlobalKnownHostsFile $base/none
     SendEnv GASWORKS_TEST_MARK
 CONF
-chmod 600 $base/home/.ssh/config
-cp $base/home/.ssh/config $base/config
+chmod 600 $home/.ssh/config
+cp $home/.ssh/config $base/config
 
 for i in $(seq 1 "$1"); do
     key "$base/h$i"
