@@ -12,6 +12,10 @@ pub(crate) struct Line {
     outbox: Vec<u8>,
     /// How many bytes of a posted write are on their way.
     writing: usize,
+    /// Nobody takes what is sent any more. What the other side said before it left may still be to come.
+    mute: bool,
+    /// Whether anything is read, and so tells of the end.
+    reads: bool,
     /// Why nothing comes any more.
     ended: Option<String>,
 }
@@ -20,14 +24,15 @@ impl Line {
     /// Over a connected sock of which nothing is posted; one read takes at most `chunk` bytes.
     pub(crate) fn new(sock: Sock, chunk: usize) -> Self {
         let mut line = Self::outward(sock);
-        line.spare = Some(vec![0; chunk]);
+        (line.spare, line.reads) = (Some(vec![0; chunk]), true);
         line.go_on();
         line
     }
 
     /// Over a sock that is only written to.
     pub(crate) fn outward(sock: Sock) -> Self {
-        Self { sock, inbox: Vec::new(), spare: None, outbox: Vec::new(), writing: 0, ended: None }
+        let (inbox, outbox) = (Vec::new(), Vec::new());
+        Self { sock, inbox, spare: None, outbox, writing: 0, mute: false, reads: false, ended: None }
     }
 
     /// Sets the word that events of this line carry from now on.
@@ -58,14 +63,25 @@ impl Line {
             }
             Op::Write => {
                 self.writing = 0;
-                self.ended = self.ended.take().or(error);
-                self.flush();
+                match error {
+                    Some(error) => self.silence(error),
+                    None => self.flush(),
+                }
             }
             _ => {}
         }
     }
 
-    /// Why nothing comes any more, if that is so.
+    /// Nothing can be sent any more. Where something is read, that tells of the end, after all that came before it.
+    fn silence(&mut self, error: String) {
+        self.mute = true;
+        self.outbox.clear();
+        if !self.reads {
+            self.ended = Some(error);
+        }
+    }
+
+    /// Why nothing comes any more, if that is so; where nothing is read, why nothing can be sent.
     pub(crate) fn ended(&self) -> Option<&str> {
         self.ended.as_deref()
     }
@@ -77,6 +93,9 @@ impl Line {
     }
 
     fn flush(&mut self) {
+        if self.mute {
+            self.outbox.clear();
+        }
         if self.writing > 0 || self.outbox.is_empty() || self.ended.is_some() {
             return;
         }
@@ -84,7 +103,7 @@ impl Line {
         let length = bytes.len();
         match self.sock.post_write(bytes, length, length, None) {
             Ok(()) => self.writing = length,
-            Err(e) => self.ended = Some(e.to_string()),
+            Err(e) => self.silence(e.to_string()),
         }
     }
 
@@ -98,5 +117,30 @@ impl Drop for Line {
     fn drop(&mut self) {
         // It may have come to its end by itself.
         let _ = self.sock.post_close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gasworks_sock::Set;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    #[test]
+    fn what_was_said_before_the_other_side_left_is_heard() {
+        let set = Set::new().expect("a set");
+        let (near, mut far) = UnixStream::pair().expect("a pair");
+        let mut line = Line::new(set.adopt(1, near).expect("adopted"), 2);
+        far.write_all(b"done").expect("written");
+        drop(far);
+        line.post(b"too late");
+        while line.ended().is_none() {
+            let event = set.wait(Some(Duration::from_secs(20))).expect("waited");
+            line.event(event.expect("an event"));
+            line.go_on();
+        }
+        assert_eq!((line.inbox.as_slice(), line.unwritten()), (b"done".as_slice(), 0));
     }
 }
