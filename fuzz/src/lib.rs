@@ -4,6 +4,7 @@
 use gasworks_bootstrap::server::{Output, Part, Phase, Server};
 use gasworks_bootstrap::wire;
 use gasworks_core::message;
+use gasworks_launch::remote::heard;
 use gasworks_os::settings::parse_size;
 use gasworks_sock::Address;
 use gasworks_sock::host::{self, HostDescription};
@@ -12,6 +13,7 @@ use std::io::Write;
 
 /// The targets by name.
 pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+    ("agents", agents),
     ("am_head", am_head),
     ("host_description", host_description),
     ("pmi_server", pmi_server),
@@ -48,6 +50,29 @@ pub fn am_head(data: &[u8]) {
 
 /// Takes a message from the front of what has come.
 type Take = fn(&mut Vec<u8>) -> Result<Option<wire::Message>, wire::WireError>;
+
+/// What a node of a job over several hosts hears: a message of an agent or of a parent, a plan, a ticket, or a stream of
+/// messages, as the first byte says. What is understood is understood again, and alike, when it is passed on.
+pub fn agents(data: &[u8]) {
+    let [kind, bytes @ ..] = data else { return };
+    let read = |bytes: &[u8]| match kind % 5 {
+        0 => heard::from_agent(bytes),
+        1 => heard::from_parent(bytes),
+        2 => heard::plan(bytes, ANSWER),
+        3 => heard::ticket(bytes),
+        _ => None,
+    };
+    if let Some(sent) = read(bytes) {
+        assert_eq!(read(&sent).as_ref(), Some(&sent));
+    }
+    if kind % 5 == 4 {
+        let (front, back) = bytes.split_at(usize::from(*kind).min(bytes.len()));
+        assert_eq!(heard::messages([front, back]), heard::messages([bytes]));
+    }
+}
+
+/// What the sender of a plan must know.
+const ANSWER: &str = "0123456789abcdef0123456789abcdef";
 
 /// Both kinds of PMI from the other side: where the bytes are cut must make no difference, and what was read can be sent.
 pub fn pmi_wire(data: &[u8]) {

@@ -36,8 +36,6 @@ pub struct Cmd {
     dir: PathBuf,
     limit: Duration,
     stdin: Option<Arc<UnixStream>>,
-    /// The other end of its standard input: open as long as this.
-    peer: Option<Arc<UnixStream>>,
 }
 
 impl Cmd {
@@ -50,7 +48,6 @@ impl Cmd {
             dir: crate::root(),
             limit: Duration::from_secs(600),
             stdin: None,
-            peer: None,
         }
     }
 
@@ -95,9 +92,9 @@ impl Cmd {
         self
     }
 
-    /// Its standard input is a socket; `peer`, if given, is its other end, and stays open.
-    pub fn socket(mut self, stdin: UnixStream, peer: Option<UnixStream>) -> Self {
-        (self.stdin, self.peer) = (Some(Arc::new(stdin)), peer.map(Arc::new));
+    /// Its standard input is a socket.
+    pub fn socket(mut self, stdin: UnixStream) -> Self {
+        self.stdin = Some(Arc::new(stdin));
         self
     }
 

@@ -29,12 +29,15 @@ pub const MIRIFLAGS: &str =
     "-Zmiri-strict-provenance -Zmiri-symbolic-alignment-check -Zmiri-disable-isolation";
 
 /// Miri, on what holds the unsafe code that needs no system: the structures that live in shared memory, on the heap, for
-/// it cannot map shared files; the table of memory, the engine of transfers, and the core.
-pub const MIRI: &str = "+nightly miri test -p gasworks-shmem -p gasworks-sync -p gasworks-memory -p gasworks-rdma \
-                        -p gasworks-core --lib --test heap --test model";
+/// it cannot map shared files; the table of memory, the engine of transfers, and the core. And on the socket engine over
+/// pipes, the only descriptors that Miri knows to be adopted.
+pub const MIRI: [&str; 2] = [
+    "-p gasworks-shmem -p gasworks-sync -p gasworks-memory -p gasworks-rdma -p gasworks-core --lib --test heap --test model",
+    "-p gasworks-sock --test pipes",
+];
 
 /// What the thread sanitizer looks at: what threads share, on the heap or in one process.
-pub const TSAN_PACKAGES: &[&str] = &["gasworks-shmem", "gasworks-pshm"];
+pub const TSAN_PACKAGES: &[&str] = &["gasworks-shmem", "gasworks-pshm", "gasworks-sock"];
 
 /// The packages whose tests are built once, not optimised: what starts processes and looks at them does the same, and
 /// there are rows of other groups for what ranks do when optimised.
@@ -77,13 +80,16 @@ fn show_each(build: Build, pass: &Pass, cmds: impl Fn(&World) -> Result<Vec<Cmd>
 /// Miri.
 pub fn miri(pass: &Pass) -> Result<()> {
     install(&[Need::Nightly, Need::Miri])?;
-    miri_cmd().args(&pass.rest).show()
+    miri_cmds().into_iter().try_for_each(|cmd| cmd.args(&pass.rest).show())
 }
 
-/// Miri's command.
-pub fn miri_cmd() -> Cmd {
+/// Miri's commands.
+pub fn miri_cmds() -> [Cmd; 2] {
     let dir = crate::root().join("target/miri");
-    Cmd::cargo(MIRI).env("MIRIFLAGS", MIRIFLAGS).env("CARGO_TARGET_DIR", dir)
+    MIRI.map(|words| {
+        let cmd = Cmd::cargo("+nightly miri test").words(words);
+        cmd.env("MIRIFLAGS", MIRIFLAGS).env("CARGO_TARGET_DIR", &dir)
+    })
 }
 
 /// The thread sanitizer.

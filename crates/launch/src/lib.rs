@@ -20,7 +20,7 @@ mod job;
 mod line;
 mod observe;
 pub mod options;
-mod remote;
+pub mod remote;
 pub mod report;
 #[allow(unsafe_code)]
 mod spawn;

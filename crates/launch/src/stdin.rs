@@ -44,7 +44,7 @@ impl Typed {
 
     /// Rank 0 has taken so much.
     pub(crate) fn taken(&mut self, count: usize) -> Result<(), Error> {
-        self.room += count;
+        self.room = self.room.saturating_add(count);
         if self.room > 0 { self.source.ask(Direction::Read) } else { Ok(()) }
     }
 

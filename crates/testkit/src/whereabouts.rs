@@ -33,6 +33,8 @@ pub enum End {
     Deserted(u32),
     /// All end the job with code 0, but for this rank, which is ended when its time is up.
     Lingering(u32),
+    /// All stay until somebody ends them: every second one waits for the launcher, the others do not hear of it.
+    Awaited,
 }
 
 /// What went wrong.
@@ -77,6 +79,9 @@ pub enum WhereaboutsError {
     /// The job went on without the rank that it lost.
     #[error("rank {0} is gone, and the others met without it")]
     Lost(u32),
+    /// Nobody has ended the job.
+    #[error("nobody has ended this rank within {FOR_EVER:?}")]
+    Left,
     /// Memory could not be made or shared.
     #[error(transparent)]
     Memory(#[from] gasworks_os::OsError),
@@ -214,11 +219,13 @@ pub fn run(end: End) -> Result<(), WhereaboutsError> {
         End::Aborted(rank, code) if rank == job.rank() => job.abort(code, "asked to"),
         End::Deserted(rank) if rank == job.rank() => gasworks_os::process::exit_now(0),
         End::Lingering(rank) if rank != job.rank() => gasworks_bootstrap::exit(0),
-        End::Aborted(..) | End::Lingering(_) => std::thread::sleep(FOR_EVER),
+        End::Awaited if job.rank() % 2 == 1 => job.barrier()?,
+        End::Aborted(..) | End::Lingering(_) | End::Awaited => std::thread::sleep(FOR_EVER),
         End::Killed(_) | End::Deserted(_) => job.barrier()?,
     }
     match end {
         End::Well => Ok(()),
+        End::Awaited => Err(WhereaboutsError::Left),
         End::Killed(rank) | End::Aborted(rank, _) | End::Deserted(rank) | End::Lingering(rank) => {
             Err(WhereaboutsError::Lost(rank))
         }

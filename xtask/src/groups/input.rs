@@ -8,8 +8,6 @@ use crate::rows::Row;
 use crate::world::{Build, Built, World};
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 type Make = fn(&Built, &Path) -> Result<Cmd>;
@@ -115,26 +113,6 @@ const CASES: &[Case] = &[
         says: &["PMI_SIZE=2 says there are other ranks, but no launcher has left a way in (PMI_FD, PMI_PORT"],
     },
     Case {
-        name: "launcher-talks-nonsense",
-        make: |built, _| talks_to(built, "no line that PMI-2 knows\n", true),
-        code: 1,
-        says: &["no line that"],
-    },
-    Case {
-        name: "launcher-cuts-a-message",
-        make: |built, _| {
-            talks_to(built, "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n    90cmd=full", false)
-        },
-        code: 1,
-        says: &["the launcher closed the connection"],
-    },
-    Case {
-        name: "launcher-hangs-up",
-        make: |built, _| talks_to(built, "", false),
-        code: 1,
-        says: &["the launcher closed the connection"],
-    },
-    Case {
         name: "descriptor-is-no-socket",
         make: |built, _| {
             let hello = built.program("hello")?.display().to_string();
@@ -169,15 +147,6 @@ fn job(built: &Built, ranks: usize, program: &str) -> Result<Cmd> {
     built.gasrun_with(ranks, "--label", program)
 }
 
-/// A rank whose launcher says `words`, and then hangs up or goes on listening.
-fn talks_to(built: &Built, words: &str, listens: bool) -> Result<Cmd> {
-    let (rank, mut launcher) = UnixStream::pair()?;
-    launcher.write_all(words.as_bytes())?;
-    let hello =
-        Cmd::new(built.program("hello")?).env("PMI_FD", "0").env("PMI_RANK", "0").env("PMI_SIZE", "2");
-    Ok(hello.socket(rank, listens.then_some(launcher)))
-}
-
 /// `cmd` in a shell, between `before` and `after`.
 fn in_shell(before: &str, cmd: &Cmd, after: &str) -> Cmd {
     Cmd::new("sh").arg("-c").arg(format!("{before} {} {after}", cmd.shown()))
@@ -196,7 +165,7 @@ fn provoke(world: &World, log: &Log, case: &Case) -> Result<()> {
 
 /// An error unless some rank (or who else spoke) says every text, and none says any of them twice. Not every rank must
 /// speak: the first that fails ends the others, maybe in the middle of a line.
-fn told_once(output: &str, says: &[&str]) -> Result<()> {
+pub(super) fn told_once(output: &str, says: &[&str]) -> Result<()> {
     let mut speakers = BTreeMap::<&str, String>::new();
     for line in output.lines() {
         let labelled = line.strip_prefix('[').and_then(|l| l.split_once("] "));

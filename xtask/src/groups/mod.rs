@@ -4,6 +4,7 @@ mod bench;
 mod conformance;
 mod counts;
 mod ends;
+mod hostile;
 mod input;
 mod kill;
 mod launchers;
@@ -37,6 +38,7 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         programs::rows(extent)?,
         bench::rows(),
         input::rows(),
+        hostile::rows(),
         counts::rows(),
         ends::rows(),
         launchers::rows(extent),

@@ -453,7 +453,7 @@ impl Job {
             }
             Down::Room { node, stream, count, broken } if node == here => {
                 let sink = if stream == 1 { &mut self.stdout } else { &mut self.stderr };
-                sink.room += usize::try_from(count).unwrap_or_default();
+                sink.room = sink.room.saturating_add(usize::try_from(count).unwrap_or_default());
                 sink.broken |= broken;
             }
             Down::Room { node, .. } => tree.send_down(node, &message),

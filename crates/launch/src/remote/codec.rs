@@ -3,6 +3,17 @@
 
 use anyhow::{Context, ensure};
 
+/// The longest message.
+const LONGEST: usize = 1 << 30;
+
+/// The first message of what has come, and what follows it; `None` as long as it is not there to its end.
+pub(crate) fn frame(waiting: &[u8]) -> anyhow::Result<Option<(&[u8], &[u8])>> {
+    let Some((length, rest)) = waiting.split_first_chunk() else { return Ok(None) };
+    let length = u32::from_le_bytes(*length) as usize;
+    ensure!(length <= LONGEST, "a message announces {length} bytes");
+    Ok(rest.split_at_checked(length))
+}
+
 /// Builds a message.
 #[derive(Debug, Default)]
 pub(super) struct Writer(pub(super) Vec<u8>);

@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 
 use gasworks_sock::{Event, Op, Sock};
 
+use super::codec;
 use crate::line::Line;
 
 /// How often a side says that it is there.
 pub(crate) const BEAT: Duration = Duration::from_millis(200);
-/// The longest message.
-const LONGEST: usize = 1 << 30;
 /// How much one read takes at most.
 const CHUNK: usize = 64 << 10;
 
@@ -45,15 +44,11 @@ impl Link {
     /// The next message, or the error that ends the link: then nothing comes any more.
     pub(crate) fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
         let waiting = &self.line.inbox[self.used..];
-        let ended = || self.line.ended().map_or(Ok(None), |why| Err(why.to_owned()));
-        let Some((head, rest)) = waiting.split_first_chunk::<4>() else { return ended() };
-        let length = u32::from_le_bytes(*head) as usize;
-        if length > LONGEST {
-            return Err(format!("a message announces {length} bytes"));
-        }
-        let Some(frame) = rest.get(..length) else { return ended() };
+        let Some((frame, rest)) = codec::frame(waiting).map_err(|e| e.to_string())? else {
+            return self.line.ended().map_or(Ok(None), |why| Err(why.to_owned()));
+        };
         let frame = frame.to_vec();
-        self.used += 4 + length;
+        self.used = self.line.inbox.len() - rest.len();
         if self.used == self.line.inbox.len() || self.used > CHUNK {
             self.line.inbox.drain(..self.used);
             self.used = 0;

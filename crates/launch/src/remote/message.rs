@@ -1,6 +1,6 @@
 //! What `gasrun` and its agents say to each other. Each message is one frame of a [`Link`](super::link::Link).
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use gasworks_os::process::Exit;
 
 use super::codec::{Reader, Writer};
@@ -63,11 +63,12 @@ fn signed(code: i32) -> u64 {
     i64::from(code) as u64
 }
 
+fn code(word: u64) -> anyhow::Result<i32> {
+    i32::try_from(word as i64).ok().context("a code in a message is too large")
+}
+
 fn read_signed(reader: &mut Reader<'_>) -> anyhow::Result<i32> {
-    match i32::try_from(reader.number()? as i64) {
-        Ok(code) => Ok(code),
-        Err(_) => bail!("a code in a message is too large"),
-    }
+    code(reader.number()?)
 }
 
 impl Up {
@@ -111,7 +112,7 @@ impl Up {
                 let text = r.text()?;
                 let code = match r.number()? {
                     none if none == u64::MAX >> 1 => None,
-                    code => i32::try_from(code as i64).ok(),
+                    word => Some(code(word)?),
                 };
                 Up::Failed { text, code, spare: rank(r.number()?) }
             }

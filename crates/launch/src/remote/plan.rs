@@ -148,6 +148,11 @@ impl Plan {
             start_limit: Duration::from_micros(r.number()?),
         };
         r.end()?;
+        let mut ranks: Vec<u32> = plan.hosts.iter().flat_map(|host| &host.ranks).copied().collect();
+        ranks.sort_unstable();
+        ensure!(ranks.into_iter().eq(0..plan.size), "the plan does not give each rank one host");
+        let rising = plan.hosts.iter().all(|host| host.ranks.is_sorted());
+        ensure!(rising, "the plan does not give a host its ranks in rising order");
         Ok(plan)
     }
 

@@ -7,7 +7,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{self, MsgFlags, SockFlag};
 
@@ -70,5 +70,9 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> nix::Result<OFlag> {
 }
 
 pub(crate) fn set_cloexec(fd: BorrowedFd<'_>) -> nix::Result<()> {
-    fcntl(fd, FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC)).map(drop)
+    let flags = FdFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFD)?);
+    if !flags.contains(FdFlag::FD_CLOEXEC) {
+        fcntl(fd, FcntlArg::F_SETFD(flags | FdFlag::FD_CLOEXEC))?;
+    }
+    Ok(())
 }

@@ -22,6 +22,9 @@ struct Args {
     /// All but this rank call exit(0) at the end
     #[arg(long, value_name = "RANK", group = "end")]
     linger: Option<u32>,
+    /// All ranks stay at the end until somebody ends them
+    #[arg(long, group = "end")]
+    stay: bool,
 }
 
 fn main() -> ExitCode {
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
         (_, Some(&[rank, code]), ..) => End::Aborted(rank, code as i32),
         (_, _, Some(rank), _) => End::Deserted(rank),
         (_, _, _, Some(rank)) => End::Lingering(rank),
+        _ if args.stay => End::Awaited,
         _ => End::Well,
     };
     match run(end) {

@@ -4,6 +4,7 @@
 mod cases;
 mod confined;
 mod launcher;
+mod lost;
 mod mpich;
 mod ssh;
 
@@ -36,6 +37,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
     let jobs = cases().into_iter().filter(now).map(row);
     std::iter::once(cluster)
         .chain(jobs)
+        .chain(lost::rows())
         .chain(mpich::rows())
         .chain(ssh::rows())
         .chain(confined::rows())
