@@ -168,17 +168,16 @@ pub fn parse_payload(payload: &[u8]) -> Result<Message, WireError> {
 
 /// Takes one message from the front of what has come, if all of it is there.
 pub fn take_message(inbox: &mut Vec<u8>) -> Result<Option<Message>, WireError> {
-    let Some(field) = inbox.get(..LENGTH) else {
-        // What is there already must look like the beginning of a length.
-        return if inbox.iter().all(|b| b.is_ascii_digit() || *b == b' ') {
-            Ok(None)
-        } else {
-            bad_length(inbox)
-        };
-    };
-    let digits = field.trim_ascii();
-    let length = match std::str::from_utf8(digits).map(str::parse::<usize>) {
-        Ok(Ok(length)) if digits.iter().all(u8::is_ascii_digit) => length,
+    // What is there already must look like the beginning of a length.
+    let field = &inbox[..inbox.len().min(LENGTH)];
+    if !field.iter().all(|b| b.is_ascii_digit() || *b == b' ') {
+        return bad_length(field);
+    }
+    if field.len() < LENGTH {
+        return Ok(None);
+    }
+    let length = match std::str::from_utf8(field.trim_ascii()).map(str::parse::<usize>) {
+        Ok(Ok(length)) => length,
         _ => return bad_length(field),
     };
     if !(1..=MAX_PAYLOAD).contains(&length) {
@@ -259,6 +258,7 @@ mod tests {
             (b"     x", "\"     x\" stands where the length"),
             (b"      ", "stands where the length"),
             (b"  1 2 cmd=x;", "stands where the length"),
+            (b"7\x0c    cmd=x;", "\"7\\x0c    \" stands where the length"),
             (b"    -1cmd=x;", "stands where the length"),
             (b"     0", "announces 0 bytes"),
             (b"999999", "announces 999999 bytes: 1 to 65536"),

@@ -326,7 +326,9 @@ impl Server {
                 self.gone += usize::from(!self.clients[place].gone);
                 self.clients[place].gone = true;
             }
-            None => self.gone_below = self.gone_below.or(Some(rank)),
+            None if rank < self.size => self.gone_below = self.gone_below.or(Some(rank)),
+            // Another server says so of a rank that there is not.
+            None => {}
         }
     }
 

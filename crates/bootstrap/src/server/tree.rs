@@ -291,6 +291,9 @@ impl Server {
         match reader.byte()? {
             FENCE => {
                 let waits = reader.number()?;
+                if waits >= self.size {
+                    return Err(format!("rank {waits} of {} is said to wait in a fence", self.size));
+                }
                 let pairs = reader.0.to_vec();
                 read_pairs(reader, self.size, |_, _, _| ())?;
                 match self.tree.children.get_mut(child) {

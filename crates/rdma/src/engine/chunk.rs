@@ -92,7 +92,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 8 } else { 512 }, failure_persistence: None,
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 512 }, failure_persistence: None,
             ..ProptestConfig::default() })]
         #[test]
         fn chunks_cover_a_get_and_obey_the_rules(

@@ -310,7 +310,7 @@ fn check(setup: &Setup, asks: &[Ask]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 12 } else { 2000 }, failure_persistence: None,
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 2000 }, failure_persistence: None,
         ..ProptestConfig::default() })]
     #[test]
     fn any_transfer_arrives_whole_and_alone(setup in setup(), asks in asks()) {
@@ -323,7 +323,7 @@ fn depth_one_and_a_pool_of_one_move_everything() {
     let abilities =
         Abilities { largest: 8, get_alignment: 4, put_alignment: 1, registers_local: true, depth: 1 };
     let asks: Vec<Ask> = (0..8).map(|i| Ask { put: i % 2 == 0, offset: i * 3, len: 50 + i }).collect();
-    for seed in 1..if cfg!(miri) { 3 } else { 100 } {
+    for seed in 1..if cfg!(miri) { 2 } else { 100 } {
         check(&Setup { abilities, descriptors: 1, bounce: 8, faults: 0, seed, registered: false }, &asks);
     }
 }

@@ -232,6 +232,7 @@ fn broken_messages_of_servers_are_refused() {
         (vec![9], "kind 9 came from below"),
         (vec![3], "kind 3 came from below"),
         (vec![1, 0], "lacks 3 bytes"),
+        (vec![1, 2, 0, 0, 0], "rank 2 of 2 is said to wait"),
         (fence(&[1]), "lacks 3 bytes"),
         (fence(&pair(2, b"k", 1, b"v")), "of rank 2 of 2"),
         (fence(&pair(1, b"", 1, b"v")), "key has 0 bytes"),
