@@ -73,9 +73,11 @@ impl Identity {
                 Ok((rank, size))
             }
             _ => {
-                let what = format!(
-                    "the launcher says rank {rank} of {size}, its settings said rank {told_rank} of {told_size}"
-                );
+                let why = match sound {
+                    true => format!("its settings said rank {told_rank} of {told_size}"),
+                    false => "and no job has such a rank".to_owned(),
+                };
+                let what = format!("the launcher says rank {rank} of {size}, {why}");
                 Err(BootstrapError::protocol("join the job", what))
             }
         }

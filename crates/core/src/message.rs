@@ -288,7 +288,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 256 }))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 3 } else { 256 }))]
         #[test]
         fn round_trip(head in heads(), count: u8, bytes: u32, nargs in 0..=16usize, fill: u8) {
             let args = vec![fill; if head == Head::Credits { 0 } else { nargs * 4 }];

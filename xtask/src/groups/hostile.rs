@@ -49,7 +49,8 @@ use Then::{Dawdles, HangsUp, Listens};
 
 const HELLO: &str = "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n";
 const KNOWN: &str = "cmd=initack rc=0\ncmd=set size=4\ncmd=set rank=99\ncmd=set debug=0\n\
-                     cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n";
+                     cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n\
+                     cmd=maxes rc=0 kvsname_max=256 keylen_max=256 vallen_max=1024\n";
 const JOINED: &str = "cmd=fullinit-response;rc=0;rank=0;size=2;appnum=0;";
 const NAMED: &str = "cmd=job-getid-response;jobid=j;rc=0;";
 const PUT: &str = "cmd=kvs-put-response;rc=0;";
@@ -91,7 +92,7 @@ const LIES: &[Lie] = &[
         HELLO,
         &["cmd=fullinit-response;rc=0;rank=99;size=4;", ""],
         Listens,
-        "rank 99 of 4, its settings said rank 0 of 2",
+        "rank 99 of 4",
     ),
     lie("talks-nonsense-at-a-port", Port, "HTTP/1.1 400 Bad Request\r\n", &[], Listens, "\"HTTP/1.1\""),
     lie("gives-a-wrong-rank-at-a-port", Port, KNOWN, &[], Listens, "rank 99 of 4"),
@@ -154,6 +155,8 @@ fn meet(world: &World, log: &Log, lie: &'static Lie) -> Result<()> {
             std::thread::scope(|scope| {
                 scope.spawn(|| lie.tell(ours));
                 let rank = rank.env("PMI_FD", "0").env("PMI_RANK", "0").env("PMI_SIZE", "2");
+                // Where there is one, PMI-2 is asked for at once.
+                let rank = rank.env("PMI_JOBID", "j");
                 log.run(&rank.socket(theirs))
             })
         }

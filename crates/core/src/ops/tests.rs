@@ -142,11 +142,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         any::<usize>().prop_map(Step::Abandon),
         (any::<usize>(), part).prop_map(|(at, part)| Step::Test(at, part)),
     ];
-    prop::collection::vec(step, 1..60)
+    prop::collection::vec(step, 1..if cfg!(miri) { 20 } else { 60 })
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 3000 }, failure_persistence: None,
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 3000 }, failure_persistence: None,
         ..ProptestConfig::default() })]
     #[test]
     fn the_table_does_as_the_plain_model(steps in steps()) {
