@@ -36,7 +36,7 @@ pub fn rows() -> Vec<Row> {
 
 /// `gasrun` with ranks that stay until they are ended; its number is in a file on the hosts.
 fn stays(built: &Built, words: &str) -> Result<Cmd> {
-    let gasrun = Cmd::new("sh").arg("-c").arg("echo $$ >/run/tmp/gasrun; exec \"$0\" \"$@\"");
+    let gasrun = Cmd::new("sh").arg("-c").arg("echo $$ >/run/tmp/launcher; exec \"$0\" \"$@\"");
     let gasrun = gasrun.arg(built.program("gasrun")?).words("-n").arg(RANKS.to_string()).words(words);
     Ok(gasrun.arg(built.program("gasworks-whereabouts")?).arg("--stay").limit(LIMIT))
 }
@@ -96,7 +96,7 @@ fn host_vanishes(world: &World, log: &Log) -> Result<()> {
 fn is_killed(world: &World, log: &Log, words: &str) -> Result<()> {
     let (built, cluster) = (world.built(Build::Debug)?, world.cluster()?);
     let job = cluster.on_h0(stays(&built, words)?);
-    let kill = Cmd::new("sh").arg("-c").arg("kill -9 $(cat /run/tmp/gasrun)");
+    let kill = Cmd::new("sh").arg("-c").arg("kill -9 $(cat /run/tmp/launcher)");
     let (ended, took) = amid(log, &job, || {
         ensure!(cluster.on_h0(kill).works(), "gasrun could not be killed");
         Ok(())
