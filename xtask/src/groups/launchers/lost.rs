@@ -1,7 +1,8 @@
 //! What happens to a job over real hosts around its ranks: a host vanishes, `gasrun` is killed, strangers come to its
 //! ports. The same without ranks and with pretended hosts is among the tests of `gasrun`.
 
-use super::{Case, Fate, LIMIT, LONGEST, Launcher, judge};
+use super::launcher::Launcher;
+use super::{Case, Fate, LIMIT, LONGEST, judge};
 use crate::cluster::Cluster;
 use crate::exec::{Cmd, Ended, Log};
 use crate::needs::Need;
