@@ -277,7 +277,7 @@ mod tests {
     const ROOM: u64 = 1000;
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, failure_persistence: None,
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 256 }, failure_persistence: None,
             ..ProptestConfig::default() })]
 
         /// Against the plain model: a range is found exactly if it lies within the largest length announced so far,
@@ -286,7 +286,7 @@ mod tests {
         fn a_range_is_found_if_it_lies_within_what_was_announced(
             steps in proptest::collection::vec(
                 (0u32..5, prop_oneof![0..ROOM * 2, Just(u64::MAX)], 0usize..600, proptest::option::of(0..ROOM * 2)),
-                1..60,
+                1..if cfg!(miri) { 20 } else { 60 },
             ),
         ) {
             let mut memory = vec![0u8; ROOM as usize];

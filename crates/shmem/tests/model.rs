@@ -12,6 +12,8 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 
 const PEERS: u32 = 3;
+/// How many calls are made in a row.
+const CALLS: usize = if cfg!(miri) { 15 } else { 100 };
 
 fn config() -> ProptestConfig {
     let cases = if cfg!(miri) { 2 } else { 256 };
@@ -92,7 +94,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
         (0..=1usize << 16).prop_map(Call::TakeLine),
         Just(Call::TakeLine(1 << 16)),
     ];
-    prop::collection::vec(call, 0..if cfg!(miri) { 20 } else { 200 })
+    prop::collection::vec(call, 0..2 * CALLS)
 }
 
 proptest! {
@@ -101,14 +103,14 @@ proptest! {
     #[test]
     fn credits(
         limits in (1u32..5, 1u32..14, 1u64..300),
-        calls in prop::collection::vec((any::<bool>(), 0..PEERS, 0u32..4, 0u64..120), 0..100),
+        calls in prop::collection::vec((any::<bool>(), 0..PEERS, 0u32..4, 0u64..120), 0..CALLS),
     ) {
         credits_follow_the_ledger::<Seq>(limits, &calls)?;
         credits_follow_the_ledger::<Par>(limits, &calls)?;
     }
 
     #[test]
-    fn owed_loses_nothing(calls in prop::collection::vec((any::<bool>(), 0..PEERS, 0u32..400), 0..200)) {
+    fn owed_loses_nothing(calls in prop::collection::vec((any::<bool>(), 0..PEERS, 0u32..400), 0..2 * CALLS)) {
         let owed = Owed::new(PEERS);
         let mut model = vec![(0u32, 0u64); PEERS as usize];
         for (owe, peer, number) in calls {
@@ -132,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn blocks(alone in any::<bool>(), calls in prop::collection::vec((any::<bool>(), 0u32..6), 0..100)) {
+    fn blocks(alone in any::<bool>(), calls in prop::collection::vec((any::<bool>(), 0u32..6), 0..CALLS)) {
         let flags: Vec<_> = (0..6).map(|_| AtomicU32::new(0)).collect();
         let blocks = Blocks::new(&flags);
         let mut model = [false; 6];

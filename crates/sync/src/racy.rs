@@ -351,7 +351,7 @@ mod tests {
         let mut bytes = vec![0u8; 3 * 4096];
         // SAFETY: the vector outlives the view and is not otherwise used meanwhile (Y1, Y2).
         let raw = unsafe { RawBytes::new(bytes.as_mut_ptr(), bytes.len()) };
-        for len in [0, 1, 4095, 4096, 4097, 8193] {
+        for len in [0, 1, 4097, 4095, 4096, 8193].into_iter().take(if cfg!(miri) { 3 } else { 6 }) {
             let source: Vec<u8> = (0..len).map(|at| (at % 251) as u8 + 1).collect();
             let mut found = vec![0u8; len + 2];
             let part = raw.slice(1, len + 1).expect("inside");
