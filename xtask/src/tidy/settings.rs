@@ -2,7 +2,7 @@
 
 use crate::exec::Cmd;
 use crate::scan::Tree;
-use crate::world::Built;
+use crate::world::{Build, Built};
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write as _;
 
@@ -70,8 +70,9 @@ fn markdown(settings: &[Shown<'_>]) -> String {
 
 /// The page as the table has it.
 fn generated() -> Result<String> {
-    // The same choice of packages as the matrix builds: what it compiles is compiled once.
+    // The build of the matrix: what it compiles is compiled once.
     let build = Cmd::cargo("build --workspace --bins --examples --message-format=json-render-diagnostics");
+    let build = Build::Debug.dress(build);
     let built = Built::of(&build.read().context("gasrun does not build")?);
     // Nothing of this environment may show.
     let text = Cmd::new("env").arg("-i").arg(built.program("gasrun")?).arg("--env").read()?;

@@ -308,7 +308,13 @@ fn an_agent_is_killed() {
     let found = agents(&entry);
     assert_eq!(found.len(), 3);
     kill(Pid::from_raw(found[1]), Signal::SIGKILL).expect("killed");
-    expect(&child.wait_with_output().expect("ended"), 1, &["gasrun: host ", " is lost"]);
+    let output = child.wait_with_output().expect("ended");
+    // These hosts are one machine: what is left of the agent ends all that carries the job's name, and that may be heard
+    // of first.
+    match output.status.code() {
+        Some(137) => expect(&output, 137, &["was killed by signal 9"]),
+        _ => expect(&output, 1, &["gasrun: host ", " is lost"]),
+    }
     expect_nobody(&entry, Duration::from_secs(5));
 }
 
