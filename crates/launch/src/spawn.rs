@@ -3,6 +3,7 @@
 //! # Invariants
 //! L1. `gasrun` has one thread, so between fork and exec the child's heap and locks are as consistent as the parent's.
 //! L2. What runs between fork and exec only makes system calls on values that it owns.
+//! L3. A signal's default action is no code of this process.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use gasworks_os::memfd::MemFd;
 use gasworks_os::{affinity, inherited, process};
 use nix::sys::resource::{Resource, rlim_t, setrlimit};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::{Pid, getppid, setsid};
 
 /// Where a rank's standard streams go.
@@ -67,6 +68,14 @@ const FOREIGN: [&str; 8] = [
     "PMI_CONTROL_PORT",
     OBSERVE_FD,
 ];
+
+/// Has this process hear of its children's ends, also if whoever started it ignores those of its own: that is inherited, and
+/// the system then forgets how they ended.
+pub(crate) fn hear_of_children() -> nix::Result<()> {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: L3.
+    unsafe { sigaction(Signal::SIGCHLD, &default) }.map(drop)
+}
 
 /// The entry of a rank's environment that names its job.
 pub(crate) fn marker(job: &str) -> String {

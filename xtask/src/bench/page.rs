@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// The part that [`write`] writes.
+/// The part that [`write()`] writes.
 const PART: &str = "xtask bench";
 
 /// The page.

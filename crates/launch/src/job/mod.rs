@@ -238,6 +238,7 @@ impl Job {
         let tree = setup.tree.take();
         let Setup { name, mine, set, .. } = setup;
         process::become_subreaper()?;
+        spawn::hear_of_children()?;
         // What whoever started this process told it to ignore (nohup) is not for the ranks either.
         let ignored = signals::ignored();
         let mut watched = PASSED_ON.to_vec();

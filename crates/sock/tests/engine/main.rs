@@ -6,7 +6,6 @@ mod book;
 mod common;
 mod events;
 mod faults;
-mod model;
 mod namespaces;
 mod states;
 mod threads;
