@@ -11,6 +11,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// The target that sanitizers are built for: naming it keeps their flags away from build scripts.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 
+/// The standard library, instrumented as well. Not optimised it would make many threads on few processors crawl.
+const STD: &str = "-Zbuild-std --config profile.dev.package.\"*\".opt-level=1";
+
 /// A way to build the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Build {
@@ -55,9 +58,9 @@ impl Build {
                 vec![format!("test --release --no-run{packages} --test loom")]
             }
             Build::Tsan => vec![
-                format!("+nightly build -Zbuild-std --target {TARGET} -p gasworks-testkit --bins"),
+                format!("+nightly build {STD} --target {TARGET} -p gasworks-testkit --bins"),
                 format!(
-                    "+nightly test -Zbuild-std --target {TARGET} --no-run -p {} --lib --tests",
+                    "+nightly test {STD} --target {TARGET} --no-run -p {} --lib --tests",
                     crate::tools::TSAN_PACKAGES.join(" -p ")
                 ),
             ],
