@@ -11,8 +11,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// The target that sanitizers are built for: naming it keeps their flags away from build scripts.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// The standard library, instrumented as well. Not optimised it would make many threads on few processors crawl.
-const STD: &str = "-Zbuild-std --config profile.dev.package.\"*\".opt-level=1";
+/// The standard library, instrumented as well, and what the dev profile does not optimise: many threads on few processors
+/// would crawl, and tests take that for a hang.
+const WHOLE: &str = "-Zbuild-std --config profile.dev.package.\"*\".opt-level=1 \
+                     --config profile.dev.package.gasworks-os.opt-level=1 \
+                     --config profile.dev.package.gasworks-sock.opt-level=1 \
+                     --config profile.dev.package.gasworks-bootstrap.opt-level=1";
 
 /// A way to build the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,9 +62,9 @@ impl Build {
                 vec![format!("test --release --no-run{packages} --test loom")]
             }
             Build::Tsan => vec![
-                format!("+nightly build {STD} --target {TARGET} -p gasworks-testkit --bins"),
+                format!("+nightly build {WHOLE} --target {TARGET} -p gasworks-testkit --bins"),
                 format!(
-                    "+nightly test {STD} --target {TARGET} --no-run -p {} --lib --tests",
+                    "+nightly test {WHOLE} --target {TARGET} --no-run -p {} --lib --tests",
                     crate::tools::TSAN_PACKAGES.join(" -p ")
                 ),
             ],
