@@ -60,19 +60,19 @@ fn timed(
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<String> = std::env::args().collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["fence"] => {
+        [_, "fence"] => {
             let job = plain()?;
             timed("fence", &job, || Ok(job.fence()?))
         }
-        ["ask", bytes] => {
+        [_, "ask", bytes] => {
             let (job, bytes) = (plain()?, bytes.parse()?);
             job.fence()?;
             timed("ask", &job, || ask(&job, bytes))
         }
-        ["exchange", bytes] => {
+        [_, "exchange", bytes] => {
             let (job, bytes) = (connect()?, bytes.parse()?);
             timed("exchange", &*job, || exchange(&*job, bytes))
         }

@@ -165,20 +165,24 @@ fn measure(
         }
     }
     let times: Vec<_> = times.iter().map(|times| undisturbed(times)).collect();
+    // Ours is the first of them.
+    let (Some((_, others)), Some((ours, theirs))) = (taking.split_first(), times.split_first()) else {
+        return Ok(Vec::new());
+    };
     let middle = |times: &[Option<f64>]| {
         median(&times.iter().flatten().copied().collect::<Vec<_>>()).map_or_else(String::new, shown)
     };
     let verdict = |(launcher, theirs): (&&Launcher, &Vec<Option<f64>>)| {
         let base = Verdict {
             what: work.what.into(),
-            ours: middle(&times[0]),
+            ours: middle(ours),
             against: format!("{} {}", launcher.name, middle(theirs)),
             limit: 1.0,
             ..Verdict::default()
         };
-        judged(base, &ratios(&times[0], theirs), LEAST_PAIRS.min(work.turns))
+        judged(base, &ratios(ours, theirs), LEAST_PAIRS.min(work.turns))
     };
-    let verdicts: Vec<_> = taking.iter().zip(&times).skip(1).map(verdict).collect();
+    let verdicts: Vec<_> = others.iter().zip(theirs).map(verdict).collect();
     for v in &verdicts {
         eprintln!("{}: {} to {}, {} {}", v.what, v.ours, v.against, page::ratio(v), v.verdict);
     }
@@ -197,9 +201,9 @@ fn once(work: &Work, cmd: &Cmd) -> Result<f64> {
 
 /// The nanoseconds that rank 0 said it took.
 fn inside(said: &str, ranks: u32) -> Result<f64> {
-    let of_all = |line: &str| {
-        let mut words = line.split_whitespace().skip(1);
-        (words.next()? == ranks.to_string()).then(|| words.next()?.parse().ok()).flatten()
+    let of_all = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        [_, of, figure] if of == ranks.to_string() => figure.parse().ok(),
+        _ => None,
     };
     said.lines().find_map(of_all).with_context(|| format!("no figure of {ranks} ranks in {said:?}"))
 }
