@@ -92,13 +92,14 @@ pub fn select(rows: Vec<Row>, pattern: Option<&str>) -> Result<Vec<Row>> {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     passed: usize,
-    failed: usize,
+    /// What was printed of each row that failed.
+    failed: Vec<String>,
     skipped: usize,
 }
 
 impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed.len(), self.skipped)
     }
 }
 
@@ -108,8 +109,12 @@ pub fn run(rows: &[Row], world: &World, width: usize) -> Result<()> {
     let budgets = Budgets::load()?;
     let mut out = std::io::stdout();
     let summary = run_all(rows, world, &skips, &budgets, width, &mut out)?;
+    // Once more at the end, where people look, and where a log cut at its head still has them.
+    for failure in &summary.failed {
+        writeln!(out, "{failure}").context("printing")?;
+    }
     writeln!(out, "{summary}").context("printing")?;
-    if summary.failed > 0 {
+    if !summary.failed.is_empty() {
         // The summary is the last line: nothing is said after it.
         std::process::exit(1);
     }
@@ -189,24 +194,25 @@ impl<W: Write> Report<'_, W> {
 
     fn row(&self, name: &str, outcome: Outcome, tail: &[String], took: Duration) {
         let mut summary = self.summary.lock().unwrap_or_else(|e| e.into_inner());
-        let mut text = match outcome {
+        let text = match outcome {
             Outcome::Passed => {
                 summary.passed += 1;
                 format!("passed {name} ({:.1} s)", took.as_secs_f64())
             }
             Outcome::Failed(reason) => {
-                summary.failed += 1;
-                format!("failed {name}: {reason}")
+                let mut text = format!("failed {name}: {reason}");
+                for line in tail {
+                    text.push_str("\n    | ");
+                    text.push_str(line);
+                }
+                summary.failed.push(text.clone());
+                text
             }
             Outcome::Skipped(reason) => {
                 summary.skipped += 1;
                 format!("skipped {name}: {reason}")
             }
         };
-        for line in tail {
-            text.push_str("\n    | ");
-            text.push_str(line);
-        }
         self.line(&text);
     }
 
@@ -316,6 +322,9 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("failed t/panics: the row itself panicked"), "{text}");
+        let again = summary.failed.concat();
+        assert!(again.contains("it broke") && again.contains("the last words"), "{again}");
+        assert!(again.contains("failed t/panics") && !again.contains("t/good"), "{again}");
     }
 
     #[test]
