@@ -5,18 +5,22 @@
 //! L2. What runs between fork and exec only makes system calls on values that it owns.
 //! L3. A signal's default action is no code of this process.
 
-use std::ffi::OsString;
-use std::io;
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 use gasworks_os::memfd::MemFd;
-use gasworks_os::{affinity, inherited, process};
-use nix::sys::resource::{Resource, rlim_t, setrlimit};
+use gasworks_os::program::{self, Program};
+use gasworks_os::{affinity, environ, inherited};
+use nix::sys::resource::rlim_t;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-use nix::unistd::{Pid, getppid, setsid};
+use nix::unistd::setsid;
 
 /// Where a rank's standard streams go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +45,10 @@ pub(crate) enum Input {
 /// What the ranks of a job have in common.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    pub(crate) program: Vec<OsString>,
-    pub(crate) ranks: u32,
-    pub(crate) job: String,
+    program: Program,
+    /// The environment but for what is different for each rank.
+    environment: Vec<CString>,
+    null: File,
     pub(crate) streams: Streams,
     /// The signals that were blocked before this process blocked its own.
     pub(crate) signal_mask: SigSet,
@@ -51,16 +56,27 @@ pub(crate) struct Plan {
     pub(crate) open_files: Option<(rlim_t, rlim_t)>,
     /// Where ranks connect, if they get no descriptor.
     pub(crate) port: Option<String>,
-    /// What is added to the environment.
-    pub(crate) environment: Vec<(OsString, OsString)>,
+}
+
+/// A rank's process, and this side of what leads to it.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) pid: i32,
+    /// None if it is to connect by itself.
+    pub(crate) connection: Option<UnixStream>,
+    pub(crate) input: Option<PipeWriter>,
+    pub(crate) out: Option<PipeReader>,
+    pub(crate) err: Option<PipeReader>,
 }
 
 /// Where a rank records, for the library.
 const OBSERVE_FD: &str = "GASWORKS_OBSERVE_FD";
 /// Variables of other launchers, which would mislead a rank about who started it.
-const FOREIGN: [&str; 8] = [
+const FOREIGN: [&str; 10] = [
     "PMI_FD",
     "PMI_PORT",
+    "PMI_RANK",
+    "PMI_ID",
     "PMI_SPAWNED",
     "PMIX_RANK",
     "PMIX_NAMESPACE",
@@ -68,6 +84,8 @@ const FOREIGN: [&str; 8] = [
     "PMI_CONTROL_PORT",
     OBSERVE_FD,
 ];
+/// Where programs are looked for where nothing says where.
+const USUAL_PATH: &str = "/bin:/usr/bin";
 
 /// Has this process hear of its children's ends, also if whoever started it ignores those of its own: that is inherited, and
 /// the system then forgets how they ended.
@@ -95,69 +113,100 @@ pub(crate) fn remote(mut command: Command, signal_mask: SigSet) -> io::Result<Ch
     command.spawn()
 }
 
-/// Starts one rank; gives its process, and this side of its connection unless it is to connect by itself.
-pub(crate) fn rank(
-    plan: &Plan,
-    rank: u32,
-    processor: Option<usize>,
-    input: Input,
-    record: Option<&MemFd>,
-) -> io::Result<(Child, Option<UnixStream>)> {
-    let record = record.map(|file| file.as_fd().try_clone_to_owned()).transpose()?;
-    let mut command = Command::new(&plan.program[0]);
-    command.args(&plan.program[1..]).process_group(0);
-    command.envs(plan.environment.iter().map(|(name, value)| (name, value)));
-    for name in FOREIGN {
-        command.env_remove(name);
+impl Plan {
+    /// For `ranks` ranks of the job `job` that run `words`, with some additions to the environment.
+    pub(crate) fn new(
+        words: &[OsString],
+        ranks: u32,
+        job: &str,
+        additions: &[(OsString, OsString)],
+        streams: Streams,
+        signal_mask: SigSet,
+    ) -> io::Result<Self> {
+        let mut variables: BTreeMap<OsString, OsString> = environ::all().collect();
+        variables.extend(additions.iter().cloned());
+        for name in FOREIGN {
+            variables.remove(OsStr::new(name));
+        }
+        variables.insert("PMI_SIZE".into(), ranks.to_string().into());
+        variables.insert("PMI_JOBID".into(), job.into());
+        let path = variables.get(OsStr::new("PATH")).map_or(OsStr::new(USUAL_PATH), OsString::as_os_str);
+        let program = Program::new(words, path).map_err(|e| e.cause)?;
+        let environment = variables.into_iter().map(|(name, value)| entry(name, value));
+        Ok(Self {
+            program,
+            environment: environment.collect::<io::Result<_>>()?,
+            null: File::open("/dev/null")?,
+            streams,
+            signal_mask,
+            open_files: None,
+            port: None,
+        })
     }
-    if let Some(record) = &record {
-        inherited::let_pass(record).map_err(|e| e.cause)?;
-        command.env(OBSERVE_FD, record.as_raw_fd().to_string());
+
+    /// Starts one rank.
+    pub(crate) fn start(
+        &self,
+        rank: u32,
+        processor: Option<usize>,
+        input: Input,
+        record: Option<&MemFd>,
+    ) -> io::Result<Started> {
+        let number = rank.to_string();
+        let mut own = vec![("PMI_RANK", number.clone()), ("PMI_ID", number)];
+        // Our copies of what the rank inherits close when this returns.
+        let record = record.map(|file| file.as_fd().try_clone_to_owned()).transpose()?;
+        if let Some(record) = &record {
+            inherited::let_pass(record).map_err(|e| e.cause)?;
+            own.push((OBSERVE_FD, record.as_raw_fd().to_string()));
+        }
+        let (connection, theirs) = match &self.port {
+            Some(port) => {
+                own.push(("PMI_PORT", port.clone()));
+                (None, None)
+            }
+            None => {
+                let (ours, theirs) = UnixStream::pair()?;
+                inherited::let_pass(&theirs).map_err(|e| e.cause)?;
+                own.push(("PMI_FD", theirs.as_raw_fd().to_string()));
+                (Some(ours), Some(theirs))
+            }
+        };
+        let own = own.into_iter().map(|(name, value)| entry(name.into(), value.into()));
+        let own = own.collect::<io::Result<Vec<_>>>()?;
+        let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+        let typed = (input == Input::Piped).then(io::pipe).transpose()?;
+        let piped = || (self.streams == Streams::Piped).then(io::pipe).transpose();
+        let (out, err) = (piped()?, piped()?);
+        let child = program::Child {
+            streams: [
+                match (&typed, input) {
+                    (Some((theirs, _)), _) => theirs.as_fd(),
+                    (None, Input::Inherited) => stdin.as_fd(),
+                    (None, _) => self.null.as_fd(),
+                },
+                out.as_ref().map_or(stdout.as_fd(), |(_, theirs)| theirs.as_fd()),
+                err.as_ref().map_or(stderr.as_fd(), |(_, theirs)| theirs.as_fd()),
+            ],
+            blocked: self.signal_mask,
+            open_files: self.open_files,
+            processors: processor.map(|cpu| affinity::mask_of(&[cpu])),
+        };
+        let pid = self.program.start(self.environment.iter().chain(&own), &child)?;
+        drop(theirs);
+        Ok(Started {
+            pid,
+            connection,
+            input: typed.map(|(_, ours)| ours),
+            out: out.map(|(ours, _)| ours),
+            err: err.map(|(ours, _)| ours),
+        })
     }
-    // Our copy of what the rank inherits closes when this returns.
-    let (ours, _theirs) = match &plan.port {
-        Some(port) => {
-            command.env("PMI_PORT", port);
-            (None, None)
-        }
-        None => {
-            let (ours, theirs) = UnixStream::pair()?;
-            inherited::let_pass(&theirs).map_err(|e| e.cause)?;
-            command.env("PMI_FD", theirs.as_raw_fd().to_string());
-            (Some(ours), Some(theirs))
-        }
-    };
-    command
-        .env("PMI_RANK", rank.to_string())
-        .env("PMI_ID", rank.to_string())
-        .env("PMI_SIZE", plan.ranks.to_string())
-        .env("PMI_JOBID", &plan.job);
-    command.stdin(match input {
-        Input::Inherited => Stdio::inherit(),
-        Input::Piped => Stdio::piped(),
-        Input::Null => Stdio::null(),
-    });
-    if plan.streams == Streams::Piped {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    }
-    let parent = Pid::this();
-    let (open_files, signal_mask) = (plan.open_files, plan.signal_mask);
-    let prepare = move || {
-        process::set_parent_death_signal(Signal::SIGKILL).map_err(|e| e.cause)?;
-        if getppid() != parent {
-            // The parent ended before the signal was asked for.
-            process::exit_now(1);
-        }
-        signal_mask.thread_set_mask()?;
-        if let Some((soft, hard)) = open_files {
-            setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?;
-        }
-        if let Some(cpu) = processor {
-            affinity::bind(cpu).map_err(|e| e.cause)?;
-        }
-        Ok(())
-    };
-    // SAFETY: L1 and L2.
-    unsafe { command.pre_exec(prepare) };
-    Ok((command.spawn()?, ours))
+}
+
+/// One of the environment's.
+fn entry(mut name: OsString, value: OsString) -> io::Result<CString> {
+    name.push("=");
+    name.push(value);
+    Ok(CString::new(name.into_vec())?)
 }

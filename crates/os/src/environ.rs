@@ -1,9 +1,17 @@
-//! Writing the environment, for libraries of others that read it when they are called.
+//! The environment as a whole, to hand it on, and writing it, for libraries of others that read it when they are called.
 //!
 //! # Invariants
 //! V1. The environment is written only by a process's only thread: nobody else can be reading it.
 
+use std::ffi::OsString;
+
 use crate::settings::Setting;
+
+/// All of it: names and values.
+#[allow(clippy::disallowed_methods)] // it is handed on, not read
+pub fn all() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os()
+}
 
 /// Gives the variable of a setting its default, unless the variable is set. `false`: it could not be, since this process
 /// has other threads, which may be reading the environment.

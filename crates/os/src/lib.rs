@@ -32,6 +32,8 @@ pub mod populate;
 #[allow(unsafe_code)]
 pub mod process;
 #[allow(unsafe_code)]
+pub mod program;
+#[allow(unsafe_code)]
 pub mod random;
 mod say;
 pub mod settings;

@@ -10,8 +10,7 @@ mod setup;
 mod tree;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, PipeReader};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
@@ -323,16 +322,14 @@ impl Job {
         if self.verbose && self.tree.as_ref().is_none_or(Tree::is_root) {
             self.say(&format!("this is job {}", setup.name));
         }
-        let plan = Plan {
-            program: options.program.clone(),
-            signal_mask: self.signals.mask_before(),
-            ranks: options.ranks,
-            job: setup.name.clone(),
-            streams: if alone { Streams::Inherited } else { Streams::Piped },
-            open_files,
-            port: self.entrance.as_ref().map(Entrance::address),
-            environment: setup.environment.clone(),
-        };
+        let streams = if alone { Streams::Inherited } else { Streams::Piped };
+        let mask = self.signals.mask_before();
+        let words = &options.program;
+        let plan = Plan::new(words, options.ranks, &setup.name, &setup.environment, streams, mask);
+        let refused = |rank, e| cannot_start(&words[0].to_string_lossy(), rank, e);
+        let mut plan = plan.map_err(|e| refused(0, e))?;
+        plan.open_files = open_files;
+        plan.port = self.entrance.as_ref().map(Entrance::address);
         for (place, &rank) in setup.mine.iter().enumerate() {
             self.beat();
             let processor = processors.as_ref().map(|all| all[place]);
@@ -342,20 +339,20 @@ impl Job {
                 (0, Some(_)) => Input::Piped,
                 _ => Input::Null,
             };
-            let (mut child, connection) = spawn::rank(&plan, rank, processor, input, record)
-                .map_err(|e| cannot_start(&plan, rank, e))?;
-            let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
+            let started = plan.start(rank, processor, input, record).map_err(|e| refused(rank, e))?;
+            let pid = started.pid;
             self.guardian.announce(pid);
             let word = token::of_rank(rank);
             let adopt = |socket| self.set.adopt(word, socket);
-            let connection = connection.map(adopt).transpose()?.map(|sock| Line::new(sock, CHUNK));
+            let connection = started.connection.map(adopt).transpose()?.map(|sock| Line::new(sock, CHUNK));
             let label = if options.label { format!("[{rank}] ") } else { String::new() };
-            let source = |fd: Option<OwnedFd>, kind| {
-                fd.map(|fd| Source::new(&self.set, word + kind, fd, label.clone(), !alone)).transpose()
+            let source = |pipe: Option<PipeReader>, kind| {
+                pipe.map(|pipe| Source::new(&self.set, word + kind, pipe.into(), label.clone(), !alone))
+                    .transpose()
             };
-            let out = source(child.stdout.take().map(OwnedFd::from), token::OUT)?;
-            let err = source(child.stderr.take().map(OwnedFd::from), token::ERR)?;
-            if let Some(pipe) = child.stdin.take() {
+            let out = source(started.out, token::OUT)?;
+            let err = source(started.err, token::ERR)?;
+            if let Some(pipe) = started.input {
                 self.piped = Some(Piped::new(pipe.into(), &self.set)?);
                 if self.tree.is_none() {
                     self.begin_input()?;
@@ -479,13 +476,12 @@ impl Job {
 }
 
 /// The reason and the code for a program that cannot be started.
-fn cannot_start(plan: &Plan, rank: u32, e: io::Error) -> Refused {
-    let program = plan.program[0].to_string_lossy().into_owned();
+fn cannot_start(program: &str, rank: u32, e: io::Error) -> Refused {
     let (code, hint) = match e.kind() {
         io::ErrorKind::NotFound if !program.contains('/') => {
             (code::NOT_FOUND, " (it was looked for in PATH)")
         }
-        io::ErrorKind::NotFound if std::path::Path::new(&program).exists() => {
+        io::ErrorKind::NotFound if std::path::Path::new(program).exists() => {
             (code::NOT_FOUND, " (the file is there, the interpreter it names is not)")
         }
         io::ErrorKind::NotFound => (code::NOT_FOUND, ""),

@@ -1,10 +1,11 @@
 //! What a process has to do with a job: all of it on one host, the root of several, or the part of one host.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
+use gasworks_os::environ;
 use gasworks_sock::{Options as SockOptions, Set};
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::stat::{Mode, umask};
@@ -66,10 +67,8 @@ pub(super) fn first(options: &Options, name: String) -> Result<Setup, Refused> {
     let settings = SockOptions::from_settings()?;
     let ports = settings.ports.as_ref().map_or_else(String::new, |p| format!("{}:{}", p.start(), p.end()));
     let rsh = options.rsh.clone().unwrap_or_else(report::remote_command);
-    let mut environment = own_environment()?;
-    environment
-        .retain(|(name, _)| [&b"GASWORKS_"[..], b"GASNET_"].iter().any(|p| name.as_bytes().starts_with(p)));
-    environment.extend(exported);
+    let ours = |name: &OsStr| [&b"GASWORKS_"[..], b"GASNET_"].iter().any(|p| name.as_bytes().starts_with(p));
+    let environment = environ::all().filter(|(name, _)| ours(name)).chain(exported).collect();
     let plan = Plan {
         job: name.clone(),
         size: options.ranks,
@@ -151,20 +150,9 @@ fn own_umask() -> u32 {
     mask.bits()
 }
 
-/// The environment with which this process was started.
-fn own_environment() -> anyhow::Result<Vec<(OsString, OsString)>> {
-    let bytes = std::fs::read("/proc/self/environ").context("read the environment")?;
-    let pair = |entry: &[u8]| {
-        let equals = entry.iter().position(|&b| b == b'=')?;
-        let text = |part: &[u8]| OsString::from_vec(part.to_vec());
-        Some((text(&entry[..equals]), text(&entry[equals + 1..])))
-    };
-    Ok(bytes.split(|&b| b == 0).filter_map(pair).collect())
-}
-
 /// The variables that `-x` names, with their values.
 fn exported(words: &[String]) -> anyhow::Result<Vec<(OsString, OsString)>> {
-    let own = if words.is_empty() { Vec::new() } else { own_environment()? };
+    let own: Vec<_> = environ::all().collect();
     let mut pairs = Vec::new();
     for word in words {
         let (name, value) = match word.split_once('=') {
