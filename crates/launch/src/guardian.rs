@@ -1,22 +1,29 @@
 //! The guardian: a process that outlives `gasrun` when that is killed, and then ends what it left.
 //!
-//! It is forked at the start, has a session of its own and nothing open but a pipe. On the pipe it hears of the
-//! process group of each rank; a zero means that all is well and it may go. When the pipe ends without that, it kills
-//! the groups, and then every process that still carries the job's name in its environment.
+//! It is forked at the start, has a session of its own and nothing open but a pipe. Into the pipe go the process groups
+//! of all ranks, and a zero if all is well. It sleeps until the other end is closed, since to wake it for each rank would
+//! take time from the ranks; if it then finds no zero, it kills the groups, and then every process that still carries the
+//! job's name in its environment.
 //!
 //! # Invariants
 //! G1. The process has one thread when it forks (the contract of [`crate::main`]), so no lock is held in the child.
 //! G2. The child never returns from [`guard`]: it ends by `_exit`.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use gasworks_os::process;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{ForkResult, fork};
 
 use crate::sweep;
+
+/// What fits into a pipe as it is made.
+const ROOM: usize = 64 << 10;
 
 /// The parent's side.
 #[derive(Debug)]
@@ -26,9 +33,14 @@ pub(crate) struct Guardian {
 }
 
 impl Guardian {
-    /// Forks it, for the job that its ranks know as `marker` (an entry of their environment).
-    pub(crate) fn start(marker: &str) -> io::Result<Self> {
+    /// Forks it, for the job that its ranks know as `marker` (an entry of their environment), with room for so many groups
+    /// at least.
+    pub(crate) fn start(marker: &str, groups: usize) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
+        let bytes = (groups + 1) * size_of::<i32>();
+        if bytes > ROOM {
+            fcntl(&writer, FcntlArg::F_SETPIPE_SZ(i32::try_from(bytes).unwrap_or(i32::MAX)))?;
+        }
         // SAFETY: G1; G2.
         match unsafe { fork() }? {
             ForkResult::Parent { child } => Ok(Self { pid: child.as_raw(), pipe: Some(writer) }),
@@ -65,8 +77,13 @@ fn guard(mut pipe: PipeReader, marker: &str) -> ! {
     let _ = SigSet::all().thread_block();
     let _ = nix::unistd::chdir("/");
     close_all_but(pipe.as_raw_fd());
+    let hung_up = || {
+        let mut end = [PollFd::new(pipe.as_fd(), PollFlags::empty())];
+        poll(&mut end, PollTimeout::NONE)
+    };
+    while hung_up() == Err(Errno::EINTR) {}
     let mut groups = Vec::new();
-    let mut word = [0; 4];
+    let mut word = [0; size_of::<i32>()];
     while pipe.read_exact(&mut word).is_ok() {
         match i32::from_le_bytes(word) {
             0 => process::exit_now(0),

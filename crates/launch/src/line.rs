@@ -2,6 +2,10 @@
 
 use gasworks_sock::{Event, Op, Sock};
 
+/// How much the first read takes. Most ranks say little, and memory that is not touched costs nothing; who says much soon
+/// gets more.
+const FIRST: usize = 1 << 10;
+
 #[derive(Debug)]
 pub(crate) struct Line {
     sock: Sock,
@@ -9,6 +13,8 @@ pub(crate) struct Line {
     pub(crate) inbox: Vec<u8>,
     /// Into what the next read goes, if none is posted.
     spare: Option<Vec<u8>>,
+    /// How much one read may take once much comes.
+    most: usize,
     outbox: Vec<u8>,
     /// How many bytes of a posted write are on their way.
     writing: usize,
@@ -21,10 +27,10 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Over a connected sock of which nothing is posted; one read takes at most `chunk` bytes.
-    pub(crate) fn new(sock: Sock, chunk: usize) -> Self {
+    /// Over a connected sock of which nothing is posted; one read takes at most `most` bytes.
+    pub(crate) fn new(sock: Sock, most: usize) -> Self {
         let mut line = Self::outward(sock);
-        (line.spare, line.reads) = (Some(vec![0; chunk]), true);
+        (line.spare, line.most, line.reads) = (Some(vec![0; most.min(FIRST)]), most, true);
         line.go_on();
         line
     }
@@ -32,7 +38,7 @@ impl Line {
     /// Over a sock that is only written to.
     pub(crate) fn outward(sock: Sock) -> Self {
         let (inbox, outbox) = (Vec::new(), Vec::new());
-        Self { sock, inbox, spare: None, outbox, writing: 0, mute: false, reads: false, ended: None }
+        Self { sock, inbox, spare: None, most: 0, outbox, writing: 0, mute: false, reads: false, ended: None }
     }
 
     /// Sets the word that events of this line carry from now on.
@@ -58,7 +64,12 @@ impl Line {
         match event.op {
             Op::Read => {
                 self.inbox.extend_from_slice(event.data());
-                self.spare = Some(event.take_buffer());
+                let full = event.bytes;
+                let mut buffer = event.take_buffer();
+                if full == buffer.len() && full < self.most {
+                    buffer.resize((full * 4).min(self.most), 0);
+                }
+                self.spare = Some(buffer);
                 self.ended = self.ended.take().or(error);
             }
             Op::Write => {
@@ -142,5 +153,22 @@ mod tests {
             line.go_on();
         }
         assert_eq!((line.inbox.as_slice(), line.unwritten()), (b"done".as_slice(), 0));
+    }
+
+    #[test]
+    fn who_says_much_is_read_in_large_pieces() {
+        let set = Set::new().expect("a set");
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        writer.write_all(&[b'x'; 40_000]).expect("written");
+        drop(writer);
+        let mut line = Line::new(set.adopt(1, reader).expect("adopted"), 16 << 10);
+        let mut pieces = Vec::new();
+        while line.ended().is_none() {
+            let before = line.inbox.len();
+            line.event(set.wait(Some(Duration::from_secs(20))).expect("waited").expect("an event"));
+            pieces.push(line.inbox.len() - before);
+            line.go_on();
+        }
+        assert_eq!(pieces, [1 << 10, 4 << 10, 16 << 10, 40_000 - (21 << 10), 0]);
     }
 }

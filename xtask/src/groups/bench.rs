@@ -44,8 +44,10 @@ fn no_more_calls(output: &str) -> Result<()> {
     ensure!(!calls.is_empty() && calls.len() % 2 == 0, "not every row is there twice: {calls:?}");
     for ((bytes, connections, ours), count) in &calls {
         let epoll = calls.get(&(bytes.clone(), connections.clone(), false)).context("epoll has no row")?;
+        // How many connections a wait finds ready is chance where there are several; a call too many would be a whole one.
+        let chance = if connections == "1" { 0.01 } else { 0.2 };
         ensure!(
-            !ours || *count <= epoll + 0.01,
+            !ours || *count <= epoll + chance,
             "{count} system calls for an echo of {bytes} bytes over {connections} connections; epoll takes {epoll}"
         );
     }
@@ -58,13 +60,14 @@ mod tests {
 
     #[test]
     fn a_call_too_many_is_found() {
-        let table = |ours: &str| {
-            format!(
-                "echo over Unix sockets\n 8 1 epoll 17.7 1.000 (1.0 to 1.0) 3.000\n 8 1 mio 1 1 (1 to 1) 9.000\n 8 1 ours 1 1 (1 to 1) {ours}\n"
-            )
+        let table = |connections: u32, epoll: f64, ours: f64| {
+            let row = |server, count| format!(" 8 {connections} {server} 1 1 (1 to 1) {count:.3}\n");
+            ["echo over Unix sockets\n", &row("epoll", epoll), &row("mio", 9.0), &row("ours", ours)].concat()
         };
-        assert!(no_more_calls(&table("3.000")).is_ok());
-        assert!(no_more_calls(&table("4.000")).is_err());
+        assert!(no_more_calls(&table(1, 3.0, 3.0)).is_ok());
+        assert!(no_more_calls(&table(1, 3.0, 3.1)).is_err());
+        assert!(no_more_calls(&table(50, 2.04, 2.055)).is_ok());
+        assert!(no_more_calls(&table(50, 2.04, 3.04)).is_err());
         assert!(no_more_calls("echo over Unix sockets\n").is_err());
     }
 }

@@ -172,7 +172,9 @@ pub(crate) fn run_agent(started: Started) -> anyhow::Result<()> {
 
 fn serve(options: &Options, mut setup: Setup) -> Result<i32, Refused> {
     let verbose = options.verbose || report::VERBOSE.boolean()?;
-    let guardian = Guardian::start(&spawn::marker(&setup.name)).context("start the guardian process")?;
+    let below = setup.tree.as_ref().map_or(0, |tree| tree.plan.children(tree.node).count());
+    let guardian = Guardian::start(&spawn::marker(&setup.name), setup.mine.len() + below)
+        .context("start the guardian process")?;
     let over_hosts = setup.tree.is_some();
     let mut job = Job::new(options, &mut setup, guardian, verbose)?;
     let started = job.start(options, &setup);
@@ -332,6 +334,11 @@ impl Job {
         plan.port = self.entrance.as_ref().map(Entrance::address);
         for (place, &rank) in setup.mine.iter().enumerate() {
             self.beat();
+            // What those say that run already is heard at once: else processors would idle until all have been started.
+            self.wait(Some(Duration::ZERO))?;
+            if self.failed {
+                return Ok(());
+            }
             let processor = processors.as_ref().map(|all| all[place]);
             let record = self.observation.as_ref().and_then(|observation| observation.file(rank));
             let input = match (rank, &self.tree) {
