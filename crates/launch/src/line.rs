@@ -169,6 +169,6 @@ mod tests {
             pieces.push(line.inbox.len() - before);
             line.go_on();
         }
-        assert_eq!(pieces, [1 << 10, 4 << 10, 16 << 10, 40_000 - (21 << 10), 0]);
+        assert_eq!(pieces, [1 << 10, 4 << 10, 16 << 10, 16 << 10, 40_000 - (37 << 10), 0]);
     }
 }

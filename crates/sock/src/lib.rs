@@ -35,7 +35,7 @@
 macro_rules! span {
     ($routine:literal) => {
         (tracing::level_filters::LevelFilter::current() >= tracing::Level::TRACE)
-            .then(|| tracing::trace_span!($routine).entered())
+            .then(|| Box::new(tracing::trace_span!($routine).entered()))
     };
 }
 

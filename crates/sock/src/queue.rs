@@ -24,6 +24,8 @@ pub enum Next<T> {
     Item(T, bool),
     /// There is nothing; the thread is counted as asleep (Q1).
     Sleep,
+    /// There will be nothing any more. If the flag is set somebody is asleep to be rung for it (Q2).
+    Closed(bool),
 }
 
 /// How many things may overtake what is put off.
@@ -38,6 +40,8 @@ struct State<T> {
     asleep: usize,
     /// Whether the bell was rung and has woken nobody yet.
     rung: bool,
+    /// Nothing will come any more. Known under the lock, so that nobody falls asleep after those that sleep were woken.
+    closed: bool,
 }
 
 impl<T> State<T> {
@@ -82,6 +86,7 @@ impl<T, M: Mode> Default for Queue<T, M> {
                 streak: 0,
                 asleep: 0,
                 rung: false,
+                closed: false,
             })),
         }
     }
@@ -120,6 +125,7 @@ impl<T, M: Mode> Queue<T, M> {
                 let more = !state.is_empty() && !planted!("queue.forget_rest");
                 Next::Item(item, more && state.ring())
             }
+            None if state.closed => Next::Closed(!planted!("queue.leave_asleep") && state.ring()),
             None => {
                 state.asleep += 1;
                 Next::Sleep
@@ -151,13 +157,17 @@ impl<T, M: Mode> Queue<T, M> {
         self.state.with(|Inner(state)| state.is_empty())
     }
 
-    /// Throws away all there is.
-    pub fn clear(&self) {
+    /// Throws away all there is, and tells all who wait or will wait that nothing comes any more; `true`: ring (Q2).
+    #[must_use = "somebody may be asleep"]
+    pub fn close(&self) -> bool {
+        let (things, ring) = self.state.with(|Inner(state)| {
+            state.closed = true;
+            let things = (std::mem::take(&mut state.items), std::mem::take(&mut state.later));
+            (things, state.ring())
+        });
         // Dropped without the lock.
-        drop(
-            self.state
-                .with(|Inner(state)| (std::mem::take(&mut state.items), std::mem::take(&mut state.later))),
-        );
+        drop(things);
+        ring
     }
 }
 
@@ -179,6 +189,20 @@ mod tests {
         assert_eq!(queue.next(), Next::Item(3, false));
         assert!(!queue.nudge() && queue.is_empty());
     }
+
+    #[test]
+    fn a_closed_queue_keeps_nobody() {
+        let queue: Queue<u32> = Queue::default();
+        assert!(!queue.push(1));
+        assert!(!queue.close() && queue.is_empty(), "nobody is asleep");
+        assert_eq!(queue.next(), Next::Closed(false));
+        let queue: Queue<u32> = Queue::default();
+        assert_eq!((queue.next(), queue.next()), (Next::Sleep, Next::Sleep));
+        assert!(queue.close());
+        queue.woke(true);
+        assert_eq!(queue.next(), Next::Closed(true), "one more sleeper");
+    }
+
     #[test]
     fn what_is_put_off_is_overtaken_but_not_for_ever() {
         let queue: Queue<u32> = Queue::default();
@@ -186,7 +210,7 @@ mod tests {
         (0..STREAK + 1).for_each(|item| queue.push_quiet(item));
         let all: Vec<u32> = std::iter::from_fn(|| match queue.next() {
             Next::Item(item, _) => Some(item),
-            Next::Sleep => None,
+            _ => None,
         })
         .collect();
         let wanted: Vec<u32> = (0..STREAK).chain([1000, STREAK, 1001]).collect();

@@ -68,18 +68,31 @@ impl Set {
         self.queue.woke(true);
     }
 
-    /// The next item, waited for.
-    fn wait(&self) -> u32 {
+    /// The next item, waited for; none if the queue is closed.
+    fn wait_or_close(&self) -> Option<u32> {
         loop {
-            match self.queue.next() {
-                Next::Item(item, ring) => {
-                    if ring {
-                        self.ring();
-                    }
-                    return item;
+            let (item, ring) = match self.queue.next() {
+                Next::Item(item, ring) => (Some(item), ring),
+                Next::Closed(ring) => (None, ring),
+                Next::Sleep => {
+                    self.sleep();
+                    continue;
                 }
-                Next::Sleep => self.sleep(),
+            };
+            if ring {
+                self.ring();
             }
+            return item;
+        }
+    }
+
+    fn wait(&self) -> u32 {
+        self.wait_or_close().expect("it is open")
+    }
+
+    fn close(&self) {
+        if self.queue.close() {
+            self.ring();
         }
     }
 
@@ -92,6 +105,7 @@ impl Set {
                 }
                 Some(item)
             }
+            Next::Closed(_) => unreachable!("it is open"),
             Next::Sleep => {
                 self.queue.woke(false);
                 None
@@ -132,6 +146,17 @@ fn queue_two_sleepers_take_each_item_once() {
         let mut taken = waiters.map(|waiter| waiter.join().expect("ended"));
         taken.sort_unstable();
         assert_eq!(taken, [1, 2]);
+    });
+}
+
+/// Nobody sleeps on, whether it fell asleep before the close, or came to it meanwhile.
+#[test]
+fn queue_a_close_wakes_all() {
+    model(|| {
+        let set = Set::new();
+        let waiters = [spawn(&set, Set::wait_or_close), spawn(&set, Set::wait_or_close)];
+        set.close();
+        assert_eq!(waiters.map(|waiter| waiter.join().expect("ended")), [None, None]);
     });
 }
 

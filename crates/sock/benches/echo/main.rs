@@ -1,7 +1,7 @@
-//! The same echo server four times: on plain epoll, `mio`, `tokio`, and the engine.
+//! The same echo server five times: on plain epoll, `mio`, `tokio`, the engine, and the engine with all operations posted.
 //!
-//! Each is a process of its own, pinned to one processor, while this one plays the clients on another. Blocks of the four
-//! take turns, and each block is compared with the plain epoll block of its turn: a ratio above 1 is slower. Then each
+//! Each is a process of its own, pinned to one processor, while this one plays the clients on another. Their blocks take
+//! turns, and each block is compared with the plain epoll block of its turn: a ratio above 1 is slower. Then each
 //! server runs once more under `strace`, which counts its system calls.
 //!
 //! `cargo bench -p gasworks-sock --bench echo [-- --short] [--tcp]`

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
 /// The servers by name; what the others are compared with is the first.
-pub const KINDS: [&str; 4] = ["epoll", "mio", "tokio", "ours"];
+pub const KINDS: [&str; 5] = ["epoll", "mio", "tokio", "ours", "posted"];
 const BATCH: usize = 256;
 
 /// Binds this process to one processor, if there is that one.
@@ -35,6 +35,7 @@ pub fn serve(kind: &str, place: &str, connections: &str, size: &str) -> io::Resu
         "mio" => mio_server(fds, room),
         "tokio" => tokio_server(fds, room),
         "ours" => ours(fds, room).map_err(io::Error::other),
+        "posted" => posted(fds, room).map_err(io::Error::other),
         _ => Err(io::Error::other(format!("there is no server {kind}"))),
     }
 }
@@ -195,7 +196,29 @@ fn tokio_server(fds: Vec<OwnedFd>, room: usize) -> io::Result<()> {
     })
 }
 
+/// On the engine as the others are on theirs: what can be written now is, and only what is left is posted.
 fn ours(fds: Vec<OwnedFd>, room: usize) -> Result<(), gasworks_sock::Error> {
+    engine(fds, room, |sock, mut buffer, bytes| {
+        let written = sock.write(&buffer[..bytes])?;
+        if written == bytes {
+            return sock.post_read(buffer, 1, room, None);
+        }
+        buffer.copy_within(written..bytes, 0);
+        sock.post_write(buffer, bytes - written, bytes - written, None)
+    })
+}
+
+/// On the engine, with everything posted: two events for an echo.
+fn posted(fds: Vec<OwnedFd>, room: usize) -> Result<(), gasworks_sock::Error> {
+    engine(fds, room, |sock, buffer, bytes| sock.post_write(buffer, bytes, bytes, None))
+}
+
+/// `answer` sends back so many bytes of a buffer, and posts something.
+fn engine(
+    fds: Vec<OwnedFd>,
+    room: usize,
+    answer: impl Fn(&gasworks_sock::Sock, Vec<u8>, usize) -> Result<(), gasworks_sock::Error>,
+) -> Result<(), gasworks_sock::Error> {
     use gasworks_sock::{Class, Error, Op, Set, Sock};
     let set = Set::new()?;
     let mut socks: Vec<Sock> = Vec::new();
@@ -209,7 +232,7 @@ fn ours(fds: Vec<OwnedFd>, room: usize) -> Result<(), gasworks_sock::Error> {
         let Some(mut event) = set.wait(None)? else { continue };
         let sock = &socks[event.user as usize];
         match (event.op, event.error.as_ref().map(Error::class)) {
-            (Op::Read, None) => sock.post_write(event.take_buffer(), event.bytes, event.bytes, None)?,
+            (Op::Read, None) => answer(sock, event.take_buffer(), event.bytes)?,
             (Op::Write, None) => sock.post_read(event.take_buffer(), 1, room, None)?,
             (Op::Read, Some(Class::ConnClosed)) => sock.post_close()?,
             (Op::Close, None) => left -= 1,

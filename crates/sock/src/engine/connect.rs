@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
 use super::address::{Address, Failure, Standing, connect, standing};
-use super::core::{Core, Item, Sink};
+use super::core::{Core, Sink};
 use super::sock::{Life, Native, Shared, State};
 use crate::{Class, Error, Op};
 
@@ -143,7 +142,7 @@ impl Attempt {
 }
 
 /// Looks how a connect stands, and goes on with it.
-pub(crate) fn advance(shared: &Arc<Shared>, core: &Core, state: &mut State, sink: Sink<'_>) {
+pub(crate) fn advance(shared: &Shared, core: &Core, state: &mut State, sink: Sink<'_>) {
     let Life::Connecting(connecting) = &mut state.life else { return };
     let now = Instant::now();
     if let Some(timer) = connecting.timer.take() {
@@ -175,5 +174,5 @@ pub(crate) fn advance(shared: &Arc<Shared>, core: &Core, state: &mut State, sink
         }
     };
     connecting.abandon(core);
-    sink.push(Item::Event(shared.event(Op::Connect, 0, error)));
+    sink.tell(shared.event(Op::Connect, 0, error));
 }

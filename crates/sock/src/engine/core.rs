@@ -4,7 +4,7 @@
 //! remembered by the sock, so a post can transfer at once, and several threads may wait: each change is told to one of
 //! them.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
@@ -63,11 +63,11 @@ pub struct Counts {
 pub(crate) enum Item {
     Event(Event),
     /// The system told of a change that nobody has looked at yet.
-    Change(SockId, EpollFlags),
+    Change(Arc<Shared>, EpollFlags),
     /// A poster leaves a sock's operations to a thread that waits.
-    Attend(Arc<Shared>),
+    Attend(SockId),
     /// A sock comes to its end when this is delivered.
-    Close(Arc<Shared>),
+    Close(SockId),
 }
 
 /// Where events go.
@@ -84,7 +84,7 @@ enum Way<'a> {
     /// From a thread that waits, and takes the next itself.
     Quiet,
     /// From a thread that waits, and takes the first with it; it leaves the rest to the others.
-    First(&'a Cell<Option<Event>>),
+    First(&'a RefCell<Option<Event>>),
 }
 
 impl<'a> Sink<'a> {
@@ -96,25 +96,30 @@ impl<'a> Sink<'a> {
         Self { core, way: Way::Quiet }
     }
 
+    /// Delivers an event.
+    #[inline]
+    pub(crate) fn tell(self, event: Event) {
+        if let Way::First(first) = self.way {
+            let mut first = first.borrow_mut();
+            if first.is_none() {
+                *first = Some(event);
+                return;
+            }
+        }
+        self.push(Item::Event(event));
+    }
+
     pub(crate) fn push(self, item: Item) {
-        match (self.way, item) {
-            (Way::Quiet, item) => self.core.queue.push_quiet(item),
-            (Way::First(first), Item::Event(event)) => match first.replace(Some(event)) {
-                None => {}
-                // The first stays the first.
-                before => {
-                    let event = first.replace(before);
-                    event.into_iter().for_each(|event| self.core.push(Item::Event(event)));
-                }
-            },
-            (Way::Loud | Way::First(_), item) => self.core.push(item),
+        match self.way {
+            Way::Quiet => self.core.queue.push_quiet(item),
+            Way::Loud | Way::First(_) => self.core.push(item),
         }
     }
 
     /// Lets another thread take what this one has so far.
     pub(crate) fn share(self) {
         if let Way::First(first) = self.way
-            && let Some(event) = first.take()
+            && let Some(event) = first.borrow_mut().take()
         {
             self.core.push(Item::Event(event));
         }
@@ -152,8 +157,9 @@ impl Core {
 
     pub(crate) fn destroy(&self) {
         self.destroyed.store(true, Ordering::Relaxed);
-        self.queue.clear();
-        self.rouse();
+        if self.queue.close() {
+            self.ring();
+        }
     }
 
     /// Wakes a thread that sleeps, if one does.
@@ -164,6 +170,7 @@ impl Core {
     }
 
     /// A thread leaves with an event: another has to look after the timers.
+    #[inline]
     pub(crate) fn hand_over(&self) {
         if self.timed.load(Ordering::Relaxed) > 0 {
             self.rouse();
@@ -251,14 +258,15 @@ impl Core {
         self.timed.store(timers.len(), Ordering::Relaxed);
     }
 
+    /// Asked by a thread that is counted as asleep: who starts a timer later rouses it.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
+        if self.timed.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
         self.timers.lock().first().map(|(at, _)| *at)
     }
 
     fn run_timers(&self) {
-        if self.timed.load(Ordering::Relaxed) == 0 {
-            return;
-        }
         let now = Instant::now();
         loop {
             let due = self.timers.lock().first().copied().filter(|(at, _)| *at <= now);
@@ -314,35 +322,44 @@ impl Core {
             (false, _) => {}
         }
         let event = match changes {
-            [change] if !bell => self.change_of(SockId(change.data()), change.events()),
+            [change] if !bell => {
+                self.find(SockId(change.data())).and_then(|shared| self.change_of(&shared, change.events()))
+            }
             // One after the other, each with what its events lead to, while its memory is at hand.
             _ => {
-                let told = changes.iter().filter(|change| change.data() != BELL);
-                self.queue.put_off(told.map(|change| Item::Change(SockId(change.data()), change.events())));
+                let table = self.table.lock();
+                self.queue.put_off(changes.iter().filter_map(|change| {
+                    // There is none with the number of the bell.
+                    let shared = table.get(SockId(change.data()))?;
+                    Some(Item::Change(shared, change.events()))
+                }));
                 None
             }
         };
-        self.run_timers();
+        if self.timed.load(Ordering::Relaxed) > 0 {
+            self.run_timers();
+        }
         Ok(event)
     }
 
     /// Acts on a change; the first event that comes of it.
-    fn change_of(&self, id: SockId, flags: EpollFlags) -> Option<Event> {
-        let shared = self.find(id)?;
-        let first = Cell::new(None);
-        drive::on_change(&shared, self, flags, Sink { core: self, way: Way::First(&first) });
+    fn change_of(&self, shared: &Shared, flags: EpollFlags) -> Option<Event> {
+        let first = RefCell::new(None);
+        drive::on_change(shared, self, flags, Sink { core: self, way: Way::First(&first) });
         first.into_inner()
     }
 
     pub(crate) fn deliver(&self, item: Item) -> Option<Event> {
         match item {
             Item::Event(event) => Some(event),
-            Item::Change(id, flags) => self.change_of(id, flags),
-            Item::Attend(shared) => {
+            Item::Change(shared, flags) => self.change_of(&shared, flags),
+            Item::Attend(id) => {
+                let shared = self.find(id)?;
                 drive::attend(&shared, self);
                 None
             }
-            Item::Close(shared) => {
+            Item::Close(id) => {
+                let shared = self.find(id)?;
                 let state = &mut *shared.state.lock();
                 let mut turned = 0;
                 if let (Life::Closing(Some(listening)), Some(native)) =

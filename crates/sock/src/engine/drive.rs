@@ -1,7 +1,5 @@
 //! Transfers: what a posted operation does when its descriptor is ready.
 
-use std::sync::Arc;
-
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 use parking_lot::MutexGuard;
@@ -26,6 +24,7 @@ pub(crate) enum Outcome {
 }
 
 /// Learns from the result of a call that asked for `asked` bytes.
+#[inline(always)]
 pub(crate) fn note(
     shared: &Shared,
     state: &mut State,
@@ -54,29 +53,57 @@ pub(crate) fn note(
             state.side(direction).ready = false;
             Outcome::Blocked
         }
-        Err(e) => {
-            let class = Class::of_transfer(e);
-            let error = shared.error(state, class, operation).errno(e);
-            // Want of memory, or a call that this descriptor does not take, is no end of the connection.
-            if matches!(class, Class::ConnClosed | Class::ConnFailed) {
-                // What came before the connection broke can still be read, until a read says that it is broken.
-                if direction == Direction::Read {
-                    state.read.end = Some(error.clone());
-                }
-                state.write.end.get_or_insert_with(|| error.clone());
-            }
-            Outcome::Ended(error)
-        }
+        Err(e) => Outcome::Ended(failed(shared, state, direction, operation, e)),
     }
 }
 
+#[cold]
+fn failed(
+    shared: &Shared,
+    state: &mut State,
+    direction: Direction,
+    operation: &'static str,
+    e: Errno,
+) -> Error {
+    let class = Class::of_transfer(e);
+    let error = shared.error(state, class, operation).errno(e);
+    // Want of memory, or a call that this descriptor does not take, is no end of the connection.
+    if matches!(class, Class::ConnClosed | Class::ConnFailed) {
+        // What came before the connection broke can still be read, until a read says that it is broken.
+        if direction == Direction::Read {
+            state.read.end = Some(error.clone());
+        }
+        state.write.end.get_or_insert_with(|| error.clone());
+    }
+    error
+}
+
 /// Does what can be done now for the operation posted in one direction.
+#[inline]
 pub(crate) fn drive(
-    shared: &Arc<Shared>,
+    shared: &Shared,
     state: &mut MutexGuard<'_, State>,
     direction: Direction,
     sink: Sink<'_>,
 ) {
+    // Compiled for each direction by itself: this is where an operation spends its time.
+    match direction {
+        _ if matches!(state.side(direction).slot, Slot::Empty | Slot::Busy) => {}
+        Direction::Read => drive_reads(shared, state, sink),
+        Direction::Write => drive_writes(shared, state, sink),
+    }
+}
+
+fn drive_reads(shared: &Shared, state: &mut MutexGuard<'_, State>, sink: Sink<'_>) {
+    drive_one(shared, state, Direction::Read, sink);
+}
+
+fn drive_writes(shared: &Shared, state: &mut MutexGuard<'_, State>, sink: Sink<'_>) {
+    drive_one(shared, state, Direction::Write, sink);
+}
+
+#[inline(always)]
+fn drive_one(shared: &Shared, state: &mut MutexGuard<'_, State>, direction: Direction, sink: Sink<'_>) {
     while state.side(direction).ready {
         match state.side(direction).slot {
             Slot::Posted(_) => {}
@@ -107,6 +134,7 @@ pub(crate) fn drive(
 
 /// One call for the rest of the operation posted in one direction: how many bytes it asked for, and what it brought;
 /// `None` without a descriptor.
+#[inline(always)]
 fn transfer(state: &mut State, direction: Direction) -> Option<(usize, nix::Result<usize>)> {
     let (native, side) = match direction {
         Direction::Read => (&state.native, &mut state.read),
@@ -122,6 +150,7 @@ fn transfer(state: &mut State, direction: Direction) -> Option<(usize, nix::Resu
 }
 
 /// Calls the operation's progress function, without a lock; `false`: the sock was closed meanwhile.
+#[cold]
 fn report(
     shared: &Shared,
     state: &mut MutexGuard<'_, State>,
@@ -145,7 +174,7 @@ fn report(
 }
 
 /// The set tells of a change of a sock's descriptor.
-pub(crate) fn on_change(shared: &Arc<Shared>, core: &Core, flags: EpollFlags, sink: Sink<'_>) {
+pub(crate) fn on_change(shared: &Shared, core: &Core, flags: EpollFlags, sink: Sink<'_>) {
     let mut state = shared.state.lock();
     let has = |any: EpollFlags| flags.intersects(any);
     let broken = has(EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR);
@@ -169,7 +198,7 @@ pub(crate) fn on_change(shared: &Arc<Shared>, core: &Core, flags: EpollFlags, si
 }
 
 /// A thread that waits does what a poster left to it.
-pub(crate) fn attend(shared: &Arc<Shared>, core: &Core) {
+pub(crate) fn attend(shared: &Shared, core: &Core) {
     let sink = Sink::quiet(core);
     let mut state = shared.state.lock();
     if matches!(state.life, Life::Open) {

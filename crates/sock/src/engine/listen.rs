@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 
-use super::core::{Core, Item, Sink};
+use super::core::{Core, Sink};
 use super::sock::{Life, Shared, State};
 use super::{address, sys};
 use crate::{Class, Error, Op};
@@ -34,7 +34,7 @@ pub(crate) fn announce(shared: &Shared, _core: &Core, state: &mut State, sink: S
         Err(_) => {}
     }
     listening.announced = true;
-    sink.push(Item::Event(shared.event(Op::Accept, 0, None)));
+    sink.tell(shared.event(Op::Accept, 0, None));
 }
 
 /// Takes a connection from a listener.
@@ -64,7 +64,7 @@ pub(crate) fn accept(listener: &Arc<Shared>) -> Result<(OwnedFd, bool), Error> {
             error.cause("the connection still waits; accept again when there is room for it")
         }
     })?;
-    announce(listener, &core, state, Sink::loud(&core));
+    announce(listener, core, state, Sink::loud(core));
     Ok((fd, tcp))
 }
 

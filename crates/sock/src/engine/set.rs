@@ -20,7 +20,19 @@ use crate::{Buffers, Class, Error, Event, Op, Options, SetId, Sock, SockId};
 
 /// A set of socks (`MPIDU_Sock_set_t`). Clones are the same set. Any number of threads may use it, and wait for it.
 #[derive(Clone)]
-pub struct Set(Arc<Core>);
+pub struct Set(Arc<Owner>);
+
+/// What the clones of a set share. Socks keep the core; without this one it has none, and nothing waits for it.
+struct Owner(Arc<Core>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.destroy();
+        let socks = std::mem::take(&mut *self.0.table.lock());
+        // Each that nobody has a handle of ends here, without the lock.
+        drop(socks);
+    }
+}
 
 impl Set {
     /// An empty set (`MPIDU_Sock_create_set`) with the usual [`Options`].
@@ -38,23 +50,23 @@ impl Set {
             let why = format!("{} to {} is no range of ports", range.start(), range.end());
             return Err(Error::new(Class::BadPort, "create a set").cause(why));
         }
-        Ok(Self(Arc::new(Core::new(options)?)))
+        Ok(Self(Arc::new(Owner(Arc::new(Core::new(options)?)))))
     }
 
     /// The set's number (`MPIDU_Sock_getsetid`).
     pub fn id(&self) -> SetId {
         let _span = span!("sock_getsetid");
-        self.0.id
+        self.core().id
     }
 
     /// The sock with this number, if it is not closed.
     pub fn sock(&self, id: SockId) -> Option<Sock> {
-        self.0.find(id).map(Sock)
+        self.core().find(id).map(Sock)
     }
 
     /// How many socks there are.
     pub fn len(&self) -> usize {
-        self.0.table.lock().len()
+        self.core().table.lock().len()
     }
 
     /// Whether there are none.
@@ -64,20 +76,25 @@ impl Set {
 
     /// How much the set has asked of the system so far.
     pub fn counts(&self) -> Counts {
-        self.0.counts()
+        self.core().counts()
+    }
+
+    fn core(&self) -> &Arc<Core> {
+        &self.0.0
     }
 
     fn live(&self, operation: &'static str) -> Result<(), Error> {
-        if self.0.destroyed() { Err(self.0.error(Class::BadSet, operation)) } else { Ok(()) }
+        if self.core().destroyed() { Err(self.core().error(Class::BadSet, operation)) } else { Ok(()) }
     }
 
     /// Puts a new sock into the table, where its changes find it, and then its descriptor into the system's set.
     fn insert(&self, operation: &'static str, user: u64, state: State) -> Result<Sock, Error> {
-        let shared = self.0.table.lock().insert(|id| Arc::new(Shared::new(id, &self.0, user, state)));
+        let shared =
+            self.core().table.lock().insert(|id| Arc::new(Shared::new(id, self.core(), user, state)));
         let sock = Sock(shared);
         let state = &mut *sock.0.state.lock();
         if let Some(native) = &mut state.native {
-            match self.0.epoll.add(native.as_fd(), EpollEvent::new(interest(false), sock.0.id.0)) {
+            match self.core().epoll.add(native.as_fd(), EpollEvent::new(interest(false), sock.0.id.0)) {
                 Ok(()) => {}
                 // A plain file, which is always ready.
                 Err(Errno::EPERM) => {
@@ -85,8 +102,8 @@ impl Set {
                     state.read.ready = true;
                 }
                 Err(e) => {
-                    self.0.table.lock().remove(sock.0.id);
-                    return Err(self.0.error(Class::BadNativeFd, operation).errno(e));
+                    self.core().table.lock().remove(sock.0.id);
+                    return Err(self.core().error(Class::BadNativeFd, operation).errno(e));
                 }
             }
         }
@@ -103,13 +120,13 @@ impl Set {
         let _span = span!("sock_native_to_sock");
         self.live(OPERATION)?;
         let fd = fd.into();
-        let bad = |e| self.0.error(Class::BadNativeFd, OPERATION).errno(e);
+        let bad = |e| self.core().error(Class::BadNativeFd, OPERATION).errno(e);
         let flags =
             sys::set_cloexec(fd.as_fd()).and_then(|()| sys::set_nonblocking(fd.as_fd())).map_err(bad)?;
         let native = Native::of(fd, flags).map_err(bad)?;
         let mut state = State::new(Life::Open, Some(native));
         let one_way =
-            |way| self.0.error(Class::BadSock, OPERATION).cause(format!("it is open for {way} only"));
+            |way| self.core().error(Class::BadSock, OPERATION).cause(format!("it is open for {way} only"));
         match flags & OFlag::O_ACCMODE {
             OFlag::O_RDONLY => state.write.end = Some(one_way("reading")),
             OFlag::O_WRONLY => state.read.end = Some(one_way("writing")),
@@ -142,7 +159,7 @@ impl Set {
         const OPERATION: &str = "listen";
         let _span = span!("sock_listen");
         self.live(OPERATION)?;
-        let (fd, port) = address::listen(address, &self.0.options).map_err(|e| e.set(self.0.id))?;
+        let (fd, port) = address::listen(address, &self.core().options).map_err(|e| e.set(self.core().id))?;
         let native = Native::made(fd, matches!(address, Address::Inet(_)));
         let state = State::new(Life::Listening(Listening::default()), Some(native));
         Ok((self.insert(OPERATION, user, state)?, port))
@@ -172,7 +189,7 @@ impl Set {
     /// # Errors
     /// Those of [`HostDescription::addresses`].
     pub fn post_connect(&self, user: u64, host: &HostDescription, port: u16) -> Result<Sock, Error> {
-        self.post_connect_to(user, host.addresses(port).map_err(|e| e.set(self.0.id))?)
+        self.post_connect_to(user, host.addresses(port).map_err(|e| e.set(self.core().id))?)
     }
 
     /// Connects to the first of `addresses` that answers (`MPIDU_Sock_post_connect_ifaddr`): the next one is tried when one fails
@@ -187,17 +204,17 @@ impl Set {
         self.live(OPERATION)?;
         let addresses = addresses.into();
         if addresses.is_empty() {
-            return Err(self.0.error(Class::BadHost, OPERATION).cause("no address was given"));
+            return Err(self.core().error(Class::BadHost, OPERATION).cause("no address was given"));
         }
         let peer = match addresses.as_slice() {
             [one] => one.to_string(),
             [first, others @ ..] => format!("{first} or {} more", others.len()),
             [] => String::new(),
         };
-        let mut state = State::new(Life::Connecting(Connecting::new(addresses, &self.0)), None);
+        let mut state = State::new(Life::Connecting(Box::new(Connecting::new(addresses, self.core()))), None);
         state.peer = Some(peer);
         let sock = self.insert(OPERATION, user, state)?;
-        connect::advance(&sock.0, &self.0, &mut sock.0.state.lock(), Sink::loud(&self.0));
+        connect::advance(&sock.0, self.core(), &mut sock.0.state.lock(), Sink::loud(self.core()));
         Ok(sock)
     }
 
@@ -209,14 +226,9 @@ impl Set {
     /// `BadSet` if the set is destroyed, also while it waits.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Event>, Error> {
         let _span = span!("sock_wait");
-        let core = &*self.0;
+        let core = self.core();
         let mut until: Option<Wait> = None;
         loop {
-            if core.destroyed() {
-                // The next sleeper, too.
-                core.rouse();
-                return Err(core.error(Class::BadSet, "wait"));
-            }
             let event = match core.overdue() {
                 true => core.look(Wait::Not, false)?,
                 false => match core.queue.next() {
@@ -224,7 +236,17 @@ impl Set {
                         if ring {
                             core.ring();
                         }
-                        core.deliver(item)
+                        // Most are events; anything else makes one or not.
+                        match item {
+                            Item::Event(event) => Some(event),
+                            item => core.deliver(item),
+                        }
+                    }
+                    Next::Closed(ring) => {
+                        if ring {
+                            core.ring();
+                        }
+                        return Err(core.error(Class::BadSet, "wait"));
                     }
                     Next::Sleep => match until {
                         Some(until) if until.over() => {
@@ -250,14 +272,14 @@ impl Set {
     pub fn wakeup(&self) {
         let _span = span!("sock_wakeup");
         let (op, sock, user, bytes, error) = (Op::Wakeup, None, 0, 0, None);
-        self.0.push(Item::Event(Event { op, sock, user, bytes, error, buffers: Buffers::None }));
+        self.core().push(Item::Event(Event { op, sock, user, bytes, error, buffers: Buffers::None }));
     }
 
     /// Posts the close of one sock that is open, and gives its user word; `None` if all are closed or being closed
     /// (`MPIDU_Sock_close_open_sockets`). The events come as after [`Sock::post_close`].
     pub fn close_open(&self) -> Option<u64> {
         let _span = span!("sock_close_open_sockets");
-        let socks: Vec<_> = self.0.table.lock().socks().cloned().collect();
+        let socks: Vec<_> = self.core().table.lock().socks().cloned().collect();
         let closed = socks.into_iter().map(Sock).find(|sock| sock.post_close().is_ok())?;
         Some(closed.user())
     }
@@ -273,19 +295,19 @@ impl Set {
         self.live(OPERATION)?;
         match self.len() {
             0 => {
-                self.0.destroy();
+                self.core().destroy();
                 Ok(())
             }
             left => {
                 let why = format!("{left} socks are left; close them and wait for their close events");
-                Err(self.0.error(Class::BusySet, OPERATION).cause(why))
+                Err(self.core().error(Class::BusySet, OPERATION).cause(why))
             }
         }
     }
 
     /// Closes all socks, throws away all events, and destroys the set.
     pub fn destroy_now(&self) -> Result<(), Error> {
-        let socks: Vec<_> = self.0.table.lock().socks().cloned().collect();
+        let socks: Vec<_> = self.core().table.lock().socks().cloned().collect();
         for shared in socks {
             // One that is being closed already is as good.
             let _ = Sock(shared).post_close();
@@ -312,6 +334,6 @@ impl Wait {
 
 impl std::fmt::Debug for Set {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Set({})", self.0.id)
+        write!(f, "Set({})", self.core().id)
     }
 }

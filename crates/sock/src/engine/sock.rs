@@ -5,7 +5,7 @@
 //! came before can still be read.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use nix::errno::Errno;
@@ -43,8 +43,7 @@ pub struct Sock(pub(crate) Arc<Shared>);
 
 pub(crate) struct Shared {
     pub(crate) id: SockId,
-    pub(crate) set_id: SetId,
-    pub(crate) set: Weak<Core>,
+    pub(crate) core: Arc<Core>,
     user: AtomicU64,
     pub(crate) state: Mutex<State>,
 }
@@ -62,7 +61,8 @@ pub(crate) struct State {
 }
 
 pub(crate) enum Life {
-    Connecting(Connecting),
+    /// Boxed, since it is large, and most socks are open: what they need is to be found together.
+    Connecting(Box<Connecting>),
     Open,
     /// Nothing but readiness.
     Watched,
@@ -128,6 +128,7 @@ impl State {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn side(&mut self, direction: Direction) -> &mut Side {
         match direction {
             Direction::Read => &mut self.read,
@@ -142,6 +143,7 @@ impl State {
 
 impl Side {
     /// So many bytes more of the posted operation were transferred; whether that is enough.
+    #[inline]
     pub(crate) fn moved(&mut self, bytes: usize) -> bool {
         let Slot::Posted(posted) = &mut self.slot else { return false };
         posted.done += bytes;
@@ -167,21 +169,31 @@ impl Direction {
 
 impl Shared {
     pub(crate) fn new(id: SockId, core: &Arc<Core>, user: u64, state: State) -> Self {
-        let (set, set_id) = (Arc::downgrade(core), core.id);
-        Self { id, set_id, set, user: AtomicU64::new(user), state: Mutex::new(state) }
+        Self { id, core: Arc::clone(core), user: AtomicU64::new(user), state: Mutex::new(state) }
     }
 
     pub(crate) fn user(&self) -> u64 {
         self.user.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn core(&self, operation: &'static str) -> Result<Arc<Core>, Error> {
-        let gone = || Error::new(Class::BadSet, operation).set(self.set_id).sock(self.id);
-        self.set.upgrade().filter(|core| !core.destroyed()).ok_or_else(gone)
+    /// The set, unless it is gone.
+    #[inline]
+    pub(crate) fn core(&self, operation: &'static str) -> Result<&Core, Error> {
+        match self.core.destroyed() {
+            false => Ok(&self.core),
+            true => Err(self.refusal(Class::BadSet, operation)),
+        }
     }
 
+    #[cold]
     pub(crate) fn error(&self, state: &State, class: Class, operation: &'static str) -> Error {
-        Error::new(class, operation).sock(self.id).set(self.set_id).peer(state.peer.as_deref())
+        self.refusal(class, operation).peer(state.peer.as_deref())
+    }
+
+    /// An error for which it does not matter who is at the other end.
+    #[cold]
+    fn refusal(&self, class: Class, operation: &'static str) -> Error {
+        Error::new(class, operation).sock(self.id).set(self.core.id)
     }
 
     pub(crate) fn event(&self, op: Op, bytes: usize, error: Option<Error>) -> Event {
@@ -190,6 +202,7 @@ impl Shared {
     }
 
     /// Refuses what the state does not allow.
+    #[inline]
     fn transferable(&self, state: &State, operation: &'static str) -> Result<(), Error> {
         let (class, why) = match &state.life {
             Life::Open => return Ok(()),
@@ -203,15 +216,24 @@ impl Shared {
     }
 
     /// Refuses a second operation in the same direction, and one on a side that came to its end.
+    #[inline]
     fn free(&self, state: &mut State, direction: Direction, operation: &'static str) -> Result<(), Error> {
         let side = state.side(direction);
-        if !matches!(side.slot, Slot::Empty) {
-            let error = self.error(state, Class::InProgress, operation);
-            return Err(error.cause("an operation in this direction is posted; wait for its event"));
+        match matches!(side.slot, Slot::Empty) && side.end.is_none() {
+            true => Ok(()),
+            false => Err(self.not_free(state, direction, operation)),
         }
-        match &state.side(direction).end {
-            Some(end) => Err(end.again(operation).sock(self.id)),
-            None => Ok(()),
+    }
+
+    #[cold]
+    fn not_free(&self, state: &mut State, direction: Direction, operation: &'static str) -> Error {
+        let side = state.side(direction);
+        match &side.end {
+            Some(end) if matches!(side.slot, Slot::Empty) => end.again(operation).sock(self.id),
+            _ => {
+                let error = self.error(state, Class::InProgress, operation);
+                error.cause("an operation in this direction is posted; wait for its event")
+            }
         }
     }
 }
@@ -225,7 +247,7 @@ impl Sock {
 
     /// The number of its set.
     pub fn set_id(&self) -> SetId {
-        self.0.set_id
+        self.0.core.id
     }
 
     /// Sets the word that events of this sock carry from now on (`MPIDU_Sock_set_user_ptr`). Events that are already
@@ -296,12 +318,15 @@ impl Sock {
         Ok(lens.sum())
     }
 
+    #[inline]
     fn check_parts(&self, operation: &'static str, parts: usize) -> Result<(), Error> {
-        if (1..=MOST_PARTS).contains(&parts) {
-            return Ok(());
-        }
+        if (1..=MOST_PARTS).contains(&parts) { Ok(()) } else { Err(self.bad_parts(operation, parts)) }
+    }
+
+    #[cold]
+    fn bad_parts(&self, operation: &'static str, parts: usize) -> Error {
         let why = format!("{parts} buffers were given; give 1 to {MOST_PARTS}");
-        Err(Error::new(Class::BadLen, operation).sock(self.0.id).set(self.0.set_id).cause(why))
+        self.0.refusal(Class::BadLen, operation).cause(why)
     }
 
     fn now(
@@ -312,7 +337,7 @@ impl Sock {
         call: impl FnOnce(&Native) -> nix::Result<usize>,
     ) -> Result<usize, Error> {
         if len == 0 {
-            let error = Error::new(Class::BadLen, operation).sock(self.0.id).set(self.0.set_id);
+            let error = self.0.refusal(Class::BadLen, operation);
             return Err(error.cause("no bytes were asked for; give a buffer of at least one"));
         }
         self.0.core(operation)?;
@@ -390,6 +415,7 @@ impl Sock {
         self.post_transfer(Direction::Write, memory, min, max, progress)
     }
 
+    #[inline(always)]
     pub(crate) fn post_transfer(
         &self,
         direction: Direction,
@@ -414,8 +440,7 @@ impl Sock {
                 "min {min}, max {max} and {} bytes of memory were given; give 1 <= min <= max <= memory",
                 memory.len()
             );
-            let error = Error::new(Class::BadLen, operation).sock(self.0.id).set(self.0.set_id);
-            return Err(error.cause(why));
+            return Err(self.0.refusal(Class::BadLen, operation).cause(why));
         }
         let core = self.0.core(operation)?;
         let mut state = self.0.state.lock();
@@ -426,9 +451,9 @@ impl Sock {
         let side = state.side(direction);
         side.slot = Slot::Posted(Posted { memory, min, max, done: 0, progress });
         if side.ready && deferred {
-            core.push(Item::Attend(Arc::clone(&self.0)));
+            core.push(Item::Attend(self.0.id));
         } else if side.ready {
-            drive::drive(&self.0, &mut state, direction, Sink::loud(&core));
+            drive::drive(&self.0, &mut state, direction, Sink::loud(core));
         }
         Ok(())
     }
@@ -462,7 +487,7 @@ impl Sock {
             None => Err(Errno::EBADF),
         };
         match ready {
-            Ok(true) => self.0.tell_ready(state, direction, Sink::loud(&core)),
+            Ok(true) => self.0.tell_ready(state, direction, Sink::loud(core)),
             // Nobody has found out so far, if the descriptor is only watched.
             Ok(false) => state.side(direction).ready = false,
             Err(e) => {
@@ -486,12 +511,12 @@ impl Sock {
         let _span = span!("sock_post_close");
         let core = self.0.core(OPERATION)?;
         let state = &mut *self.0.state.lock();
-        let sink = Sink::loud(&core);
+        let sink = Sink::loud(core);
         let listening = match std::mem::replace(&mut state.life, Life::Closing(None)) {
             Life::Connecting(connecting) => {
-                connecting.abandon(&core);
+                connecting.abandon(core);
                 let error = self.closed(state, "connect");
-                sink.push(Item::Event(self.0.event(Op::Connect, 0, Some(error))));
+                sink.tell(self.0.event(Op::Connect, 0, Some(error)));
                 None
             }
             Life::Open | Life::Watched => None,
@@ -507,10 +532,10 @@ impl Sock {
         }
         match listening {
             Some(listening) => state.life = Life::Closing(Some(listening)),
-            None => self.0.release(state, &core),
+            None => self.0.release(state, core),
         }
         if !state.busy() {
-            sink.push(Item::Close(Arc::clone(&self.0)));
+            sink.push(Item::Close(self.0.id));
         }
         Ok(())
     }
@@ -530,7 +555,7 @@ impl Shared {
             Slot::Ready => {
                 *slot = Slot::Empty;
                 let error = self.error(state, Class::SockClosed, "wait for readiness");
-                sink.push(Item::Event(self.event(direction.ready_op(), 0, Some(error))));
+                sink.tell(self.event(direction.ready_op(), 0, Some(error)));
             }
         }
     }
@@ -542,6 +567,7 @@ impl Shared {
     }
 
     /// Delivers a posted operation.
+    #[inline]
     pub(crate) fn complete(
         &self,
         state: &mut State,
@@ -550,21 +576,26 @@ impl Shared {
         sink: Sink<'_>,
     ) {
         let Slot::Posted(posted) = std::mem::take(&mut state.side(direction).slot) else { return };
-        let mut event = self.event(direction.op(), posted.done, error);
-        event.buffers = posted.memory.into_buffers();
-        sink.push(Item::Event(event));
+        sink.tell(Event {
+            op: direction.op(),
+            sock: Some(self.id),
+            user: self.user(),
+            bytes: posted.done,
+            error,
+            buffers: posted.memory.into_buffers(),
+        });
     }
 
     /// Ends a wait for readiness.
     pub(crate) fn tell_ready(&self, state: &mut State, direction: Direction, sink: Sink<'_>) {
         state.side(direction).slot = Slot::Empty;
-        sink.push(Item::Event(self.event(direction.ready_op(), 0, None)));
+        sink.tell(self.event(direction.ready_op(), 0, None));
     }
 
     /// The last busy thread of a sock that is being closed puts in the close event.
-    pub(crate) fn idle_at_close(self: &Arc<Self>, state: &State, sink: Sink<'_>) {
+    pub(crate) fn idle_at_close(&self, state: &State, sink: Sink<'_>) {
         if !state.busy() {
-            sink.push(Item::Close(Arc::clone(self)));
+            sink.push(Item::Close(self.id));
         }
     }
 
@@ -606,6 +637,6 @@ impl Native {
 
 impl std::fmt::Debug for Sock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Sock({} in set {})", self.0.id, self.0.set_id)
+        write!(f, "Sock({} in set {})", self.0.id, self.0.core.id)
     }
 }
