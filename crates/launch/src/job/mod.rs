@@ -334,10 +334,13 @@ impl Job {
         plan.port = self.entrance.as_ref().map(Entrance::address);
         for (place, &rank) in setup.mine.iter().enumerate() {
             self.beat();
-            // What those say that run already is heard at once: else processors would idle until all have been started.
-            self.wait(Some(Duration::ZERO))?;
-            if self.failed {
-                return Ok(());
+            if self.tree.is_none() {
+                // What those say that run already is heard at once: else processors would idle until all have been
+                // started. What comes from other hosts may be for ranks that have not.
+                self.wait(Some(Duration::ZERO))?;
+                if self.failed {
+                    return Ok(());
+                }
             }
             let processor = processors.as_ref().map(|all| all[place]);
             let record = self.observation.as_ref().and_then(|observation| observation.file(rank));
