@@ -17,6 +17,7 @@ use std::process::{Child, Command};
 
 use gasworks_os::memfd::MemFd;
 use gasworks_os::program::{self, Program};
+use gasworks_os::turns::Turns;
 use gasworks_os::{affinity, environ, inherited};
 use nix::sys::resource::rlim_t;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
@@ -56,6 +57,8 @@ pub(crate) struct Plan {
     pub(crate) open_files: Option<(rlim_t, rlim_t)>,
     /// Where ranks connect, if they get no descriptor.
     pub(crate) port: Option<String>,
+    /// The turns on a processor that this process had before it asked for short ones.
+    pub(crate) turns: Option<Turns>,
 }
 
 /// A rank's process, and this side of what leads to it.
@@ -141,6 +144,7 @@ impl Plan {
             signal_mask,
             open_files: None,
             port: None,
+            turns: None,
         })
     }
 
@@ -191,6 +195,7 @@ impl Plan {
             blocked: self.signal_mask,
             open_files: self.open_files,
             processors: processor.map(|cpu| affinity::mask_of(&[cpu])),
+            turns: self.turns,
         };
         let pid = self.program.start(self.environment.iter().chain(&own), &child)?;
         drop(theirs);

@@ -41,6 +41,8 @@ pub mod signals;
 #[allow(unsafe_code)]
 mod sys;
 #[allow(unsafe_code)]
+pub mod turns;
+#[allow(unsafe_code)]
 pub mod unix;
 
 pub use error::{OsError, Result};

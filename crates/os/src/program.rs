@@ -24,6 +24,7 @@ use nix::sys::resource::rlim_t;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, pthread_sigmask};
 use nix::unistd::{Pid, getpid};
 
+use crate::turns::Turns;
 use crate::{OsError, Result};
 
 /// What executes a file that is neither a program nor names an interpreter, as in `execvp(3)`.
@@ -51,6 +52,8 @@ pub struct Child<'a> {
     pub open_files: Option<(rlim_t, rlim_t)>,
     /// The processors that it may run on, as of [`affinity::mask_of`](crate::affinity::mask_of).
     pub processors: Option<Vec<u64>>,
+    /// How long its turns on a processor are, if its parent has changed its own.
+    pub turns: Option<Turns>,
 }
 
 impl Program {
@@ -173,6 +176,10 @@ impl Child<'_> {
             // SAFETY: N1; the limit is read.
             Errno::result(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) })?;
         }
+        if let Some(turns) = &self.turns {
+            // Those that it has are as good.
+            let _ = turns.take();
+        }
         if let Some(mask) = &self.processors {
             // SAFETY: N1; so many bytes of the mask are read.
             Errno::result(unsafe {
@@ -245,6 +252,7 @@ mod tests {
             blocked: SigSet::empty(),
             open_files: None,
             processors: None,
+            turns: None,
         };
         change(&mut child);
         let pid = Program::new(words, path.as_ref()).expect("words").start(environment, &child)?;
@@ -342,6 +350,7 @@ mod tests {
             blocked: SigSet::empty(),
             open_files: None,
             processors: None,
+            turns: None,
         };
         let program = Program::new(&words(&["true"]), PATH.as_ref()).expect("words");
         assert_eq!(program.start(&[], &misplaced).expect_err("refused"), Errno::EINVAL);

@@ -18,7 +18,7 @@ use gasworks_bootstrap::ExitTimeout;
 use gasworks_bootstrap::server::{Output, Part, Server};
 use gasworks_os::process::{self, Exit};
 use gasworks_os::signals::{self, Signals};
-use gasworks_os::{affinity, limits, random};
+use gasworks_os::{affinity, limits, random, turns};
 use gasworks_sock::{Event, Set};
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::Signal;
@@ -332,6 +332,9 @@ impl Job {
         let mut plan = plan.map_err(|e| refused(0, e))?;
         plan.open_files = open_files;
         plan.port = self.entrance.as_ref().map(Entrance::address);
+        // The ranks keep the processors busy from the first on; those that are to start, and all that wait for an answer,
+        // should not have to wait for them.
+        plan.turns = turns::shorten();
         for (place, &rank) in setup.mine.iter().enumerate() {
             self.beat();
             if self.tree.is_none() {
