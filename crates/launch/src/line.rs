@@ -110,10 +110,18 @@ impl Line {
         if self.writing > 0 || self.outbox.is_empty() || self.ended.is_some() {
             return;
         }
-        let bytes = std::mem::take(&mut self.outbox);
-        let length = bytes.len();
-        match self.sock.post_write(bytes, length, length, None) {
-            Ok(()) => self.writing = length,
+        // What there is room for goes at once, without an event.
+        let posted = self.sock.write(&self.outbox).and_then(|written| {
+            self.outbox.drain(..written);
+            if self.outbox.is_empty() {
+                return Ok(0);
+            }
+            let bytes = std::mem::take(&mut self.outbox);
+            let length = bytes.len();
+            self.sock.post_write(bytes, length, length, None).map(|()| length)
+        });
+        match posted {
+            Ok(length) => self.writing = length,
             Err(e) => self.silence(e.to_string()),
         }
     }

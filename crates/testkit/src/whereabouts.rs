@@ -5,6 +5,7 @@ use gasworks_bootstrap::{Bootstrap, BootstrapError, connect};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 
@@ -21,14 +22,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const FOR_EVER: Duration = Duration::from_secs(60);
 
 /// How a job ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// All finalize.
     Well,
     /// This rank is killed, the others wait for it.
     Killed(u32),
-    /// This rank aborts the job with this code.
-    Aborted(u32, i32),
+    /// This rank aborts the job with this code, once this file is there.
+    Aborted(u32, i32, Option<PathBuf>),
     /// This rank ends with code 0, having said nothing, and the others wait for it.
     Deserted(u32),
     /// All end the job with code 0, but for this rank, which is ended when its time is up.
@@ -209,14 +210,19 @@ pub fn run(end: End) -> Result<(), WhereaboutsError> {
     // Whoever dies below has been heard before.
     job.barrier()?;
     job.started();
-    match end {
+    match end.clone() {
         End::Well => return Ok(job.finalize()?),
         End::Killed(rank) if rank == job.rank() => {
             let killed = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
             killed.map_err(|e| io("killing this rank")(e.into()))?;
             std::thread::sleep(FOR_EVER);
         }
-        End::Aborted(rank, code) if rank == job.rank() => job.abort(code, "asked to"),
+        End::Aborted(rank, code, when) if rank == job.rank() => {
+            while when.as_ref().is_some_and(|file| !file.exists()) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            job.abort(code, "asked to")
+        }
         End::Deserted(rank) if rank == job.rank() => gasworks_os::process::exit_now(0),
         End::Lingering(rank) if rank != job.rank() => gasworks_bootstrap::exit(0),
         End::Awaited if job.rank() % 2 == 1 => job.barrier()?,
@@ -226,7 +232,7 @@ pub fn run(end: End) -> Result<(), WhereaboutsError> {
     match end {
         End::Well => Ok(()),
         End::Awaited => Err(WhereaboutsError::Left),
-        End::Killed(rank) | End::Aborted(rank, _) | End::Deserted(rank) | End::Lingering(rank) => {
+        End::Killed(rank) | End::Aborted(rank, ..) | End::Deserted(rank) | End::Lingering(rank) => {
             Err(WhereaboutsError::Lost(rank))
         }
     }

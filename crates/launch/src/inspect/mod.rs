@@ -162,6 +162,8 @@ impl Inspector {
             connection.line.post(text.as_bytes());
             connection.stage = Stage::Told;
         }
+        // Most have got all of it at once.
+        self.connections.retain(|_, c| c.stage != Stage::Told || c.line.unwritten() > 0);
         aloud
     }
 

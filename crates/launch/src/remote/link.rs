@@ -59,8 +59,7 @@ impl Link {
     pub(crate) fn send(&mut self, frame: &[u8]) {
         // What is longer is refused by the other side.
         let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-        self.line.post(&length.to_le_bytes());
-        self.line.post(frame);
+        self.line.post(&[&length.to_le_bytes(), frame].concat());
         self.said = Instant::now();
     }
 

@@ -450,10 +450,12 @@ impl Sock {
         let deferred = progress.is_some();
         let side = state.side(direction);
         side.slot = Slot::Posted(Posted { memory, min, max, done: 0, progress });
-        if side.ready && deferred {
-            core.push(Item::Attend(self.0.id));
-        } else if side.ready {
-            drive::drive(&self.0, &mut state, direction, Sink::loud(core));
+        match (side.ready, deferred) {
+            (true, true) => core.push(Item::Attend(self.0.id)),
+            (true, false) => drive::drive(&self.0, &mut state, direction, Sink::loud(core)),
+            // The write before found no room for all it had.
+            (false, _) if direction == Direction::Write => core.tell_room(&self.0, &mut state),
+            (false, _) => {}
         }
         Ok(())
     }

@@ -302,6 +302,51 @@ fn a_posted_write_goes_on_when_there_is_room() {
     assert_eq!(class(sock.post_write(vec![], 1, 1, None)), Class::BadLen);
 }
 
+/// What is posted behind a write that found no room for all it had is told when there is room.
+#[test]
+fn a_write_behind_a_full_buffer_goes_on() {
+    let set = set();
+    let tcp = || {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+        let near = std::net::TcpStream::connect(listener.local_addr().expect("a name")).expect("connected");
+        (OwnedFd::from(near), OwnedFd::from(listener.accept().expect("accepted").0))
+    };
+    let unix = || {
+        let (near, far) = UnixStream::pair().expect("a pair");
+        (OwnedFd::from(near), OwnedFd::from(far))
+    };
+    let pipe = || {
+        let (far, near) = std::io::pipe().expect("a pipe");
+        (OwnedFd::from(near), OwnedFd::from(far))
+    };
+    for (near, far) in [tcp(), unix(), pipe()] {
+        let sock = set.adopt(1, near).expect("adopted");
+        let mut total = 0;
+        loop {
+            match sock.write(&[7; 3000]).expect("written") {
+                0 => break,
+                n => total += n,
+            }
+        }
+        sock.post_write(vec![7; 9], 9, 9, None).expect("posted");
+        let mut far = std::fs::File::from(far);
+        let mut take = |count: usize| {
+            let mut rest = vec![0; count];
+            far.read_exact(&mut rest).expect("read");
+        };
+        take(total);
+        assert_eq!(expect(&set, Op::Write, 1).bytes, 9);
+        // The same with a posted write that has its minimum.
+        sock.post_write(vec![7; 8 << 20], 1, 8 << 20, None).expect("posted");
+        let first = expect(&set, Op::Write, 1).bytes;
+        sock.post_write(vec![7; 8], 8, 8, None).expect("posted");
+        take(9 + first);
+        assert_eq!(expect(&set, Op::Write, 1).bytes, 8);
+        sock.post_close().expect("posted");
+        expect(&set, Op::Close, 1);
+    }
+}
+
 #[test]
 fn a_posted_writev_empties_its_buffers_in_order() {
     let set = set();

@@ -3,6 +3,7 @@
 
 use clap::Parser;
 use gasworks_testkit::whereabouts::{End, run};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -16,6 +17,9 @@ struct Args {
     /// This rank aborts the job at the end, with this code
     #[arg(long, num_args = 2, value_names = ["RANK", "CODE"], group = "end")]
     abort: Option<Vec<u32>>,
+    /// That rank waits until this file is there
+    #[arg(long, value_name = "FILE", requires = "abort")]
+    when: Option<PathBuf>,
     /// This rank ends without a word at the end
     #[arg(long, value_name = "RANK", group = "end")]
     desert: Option<u32>,
@@ -31,7 +35,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let end = match (args.kill, args.abort.as_deref(), args.desert, args.linger) {
         (Some(rank), ..) => End::Killed(rank),
-        (_, Some(&[rank, code]), ..) => End::Aborted(rank, code as i32),
+        (_, Some(&[rank, code]), ..) => End::Aborted(rank, code as i32, args.when),
         (_, _, Some(rank), _) => End::Deserted(rank),
         (_, _, _, Some(rank)) => End::Lingering(rank),
         _ if args.stay => End::Awaited,

@@ -19,6 +19,8 @@ const BLOCK: &str = "h1 h1 h2 h2 h3 h3";
 /// A host that falls silent is noticed after this (`GASWORKS_LOST_AFTER`), and not much later.
 const SILENCE: Duration = Duration::from_secs(1);
 const NOTICED: Duration = Duration::from_secs(4);
+/// Within this an abort has reached all that can be reached.
+const AT_ONCE: Duration = Duration::from_secs(1);
 /// How often strangers must have come for a row to tell something.
 const STRANGERS: usize = 50;
 
@@ -28,6 +30,7 @@ pub fn rows() -> Vec<Row> {
     };
     let rows = vec![
         Row::new("launcher/gasrun/host-vanishes", host_vanishes),
+        Row::new("launcher/gasrun/host-vanishes-before-abort", host_vanishes_before_abort),
         killed("one-host", ""),
         killed("three-hosts", THREE),
         Row::new("launcher/gasrun/port-scan", port_scan),
@@ -35,11 +38,16 @@ pub fn rows() -> Vec<Row> {
     rows.into_iter().map(|row| row.need(Need::Hosts)).collect()
 }
 
-/// `gasrun` with ranks that stay until they are ended; its number is in a file on the hosts.
+/// `gasrun` with ranks that stay until they are ended.
 fn stays(built: &Built, words: &str) -> Result<Cmd> {
+    Ok(until_ended(built, words)?.arg("--stay"))
+}
+
+/// `gasrun` with ranks that end as is to follow; its number is in a file on the hosts.
+fn until_ended(built: &Built, words: &str) -> Result<Cmd> {
     let gasrun = Cmd::new("sh").arg("-c").arg("echo $$ >/run/tmp/launcher; exec \"$0\" \"$@\"");
     let gasrun = gasrun.arg(built.program("gasrun")?).words("-n").arg(RANKS.to_string()).words(words);
-    Ok(gasrun.arg(built.program("gasworks-whereabouts")?).arg("--stay").limit(LIMIT))
+    Ok(gasrun.arg(built.program("gasworks-whereabouts")?).limit(LIMIT))
 }
 
 /// Waits until what a job has written to its log is found to tell something.
@@ -89,6 +97,36 @@ fn host_vanishes(world: &World, log: &Log) -> Result<()> {
     let wanted = format!("gasrun: host h2 is lost: nothing was heard of it for {} s", SILENCE.as_secs());
     ensure!(said == [wanted.as_str()], "gasrun says {said:?}, not just {wanted:?}");
     ensure!(took >= SILENCE / 2, "{took:?} is no silence");
+    ensure!(took <= NOTICED, "it took {took:?}");
+    cluster.left()
+}
+
+/// A rank aborts when the link of another host has just been cut, before anybody can know: those that can be reached end at
+/// once, with the rank's code; and `gasrun` waits for the rest no longer than it takes to miss a host.
+fn host_vanishes_before_abort(world: &World, log: &Log) -> Result<()> {
+    const CODE: i32 = 7;
+    let (built, cluster) = (world.built(Build::Debug)?, Cluster::up()?);
+    let job = until_ended(&built, THREE)?.words(&format!("--abort 0 {CODE} --when /run/tmp/cut"));
+    let cut = Cmd::new("sh").arg("-c").arg("ip link set port2 down && >/run/tmp/cut");
+    // All hosts see all processes; the ranks of the third are those with its name.
+    let there = "for p in $(pgrep -f gasworks-whereabout[s]); do \
+                 test $(readlink /proc/$p/ns/uts) = $(readlink /proc/self/ns/uts) && echo $p; done";
+    let gone = format!("while ({there}) | grep -q .; do sleep 0.01; done");
+    let gone = cluster.on_h0(Cmd::new("timeout").words("20 /run/rsh h3").arg(gone));
+    let mut reached = Duration::MAX;
+    let (ended, took) = amid(log, &cluster.on_h0(job), || {
+        ensure!(cluster.on_h0(cut).works(), "the link of h2 could not be cut");
+        let begun = Instant::now();
+        ensure!(gone.works(), "the ranks of h3 stay");
+        reached = begun.elapsed();
+        Ok(())
+    })?;
+    log.note(&format!("the ranks of h3 were gone after {:.2} s", reached.as_secs_f64()))?;
+    log.note(&format!("the job was over after {:.2} s", took.as_secs_f64()))?;
+    ensure!(ended.status.is_some_and(|s| s.code() == Some(CODE)), "{}, not exit code {CODE}", ended.how());
+    let said = ended.output.lines().find(|line| line.starts_with("gasrun: ")).unwrap_or_default();
+    ensure!(said.contains("rank 0") && said.ends_with("aborted the job: asked to"), "gasrun says {said:?}");
+    ensure!(reached < AT_ONCE, "the ranks of h3 ended {reached:?} after the abort");
     ensure!(took <= NOTICED, "it took {took:?}");
     cluster.left()
 }
