@@ -149,7 +149,9 @@ impl Inspector {
     /// Answers the present question if everybody has answered or time is up. What is to be printed is returned.
     pub(crate) fn conclude(&mut self, known: impl Fn() -> Vec<Known>) -> Option<String> {
         let question = self.question.as_ref()?;
-        let known_now = known();
+        let mut known_now = known();
+        // Ranks may have been started since it was asked.
+        known_now.truncate(question.asked.len());
         let awaited =
             |rank: usize| question.asked[rank] && question.answers[rank].is_none() && known_now[rank].lives;
         if (0..known_now.len()).any(awaited) && Instant::now() < question.until {

@@ -17,6 +17,7 @@ pub const CASES: &[Case] = &[
     ("a_job_is_asked_by_signal", a_job_is_asked_by_signal),
     ("ranks_that_do_not_answer_are_told_of", ranks_that_do_not_answer_are_told_of),
     ("a_script_in_between", a_script_in_between),
+    ("a_job_that_is_just_starting", a_job_that_is_just_starting),
     ("a_job_that_is_not_there", a_job_that_is_not_there),
 ];
 
@@ -168,6 +169,37 @@ fn a_script_in_between() {
     let job = Hanging::start(2, gasrun(&["-v", "-n", "2", "sh", "-c", &script]));
     let text = job.says(&["rank 0: in barrier 3, which waits for rank 1\nrank 1: in no barrier, after 2\n"]);
     assert!(job.pids.iter().all(|pid| !text.contains(&format!("(pid {pid})"))), "the script's own: {text}");
+}
+
+/// Asked again and again from the first rank on, each of which hears the question and does not answer: what is said after a
+/// while is about those that were there when it was asked.
+fn a_job_that_is_just_starting() {
+    const RANKS: u32 = 96;
+    let script = "trap : USR2; while :; do sleep 1; done";
+    let mut command = gasrun(&["-n", &RANKS.to_string(), "sh", "-c", script]);
+    command.env("GASWORKS_INSPECT_SIGNAL", "12");
+    let mut gasrun = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("gasrun starts");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    // It is known by name before it has said it.
+    let first = format!("gasrun-{}-", gasrun.id());
+    let name = loop {
+        let jobs = err(&run(&["--inspect", "no-such-job"]));
+        if let Some(name) = jobs.lines().map(str::trim).find(|line| line.starts_with(&first)) {
+            break name.to_owned();
+        }
+        assert!(Instant::now() < deadline, "{jobs}");
+    };
+    loop {
+        let output = run(&["--inspect", &name]);
+        let text = out(&output);
+        assert!(output.status.success(), "{}", err(&output));
+        if text.contains(&format!("{RANKS} of {RANKS} ranks run")) {
+            break;
+        }
+        assert!(text.starts_with(&format!("job {name}: ")) && Instant::now() < deadline, "{text}");
+    }
+    kill(Pid::from_raw(gasrun.id() as i32), Signal::SIGTERM).expect("sent");
+    assert_eq!(gasrun.wait().expect("its end").code(), Some(128 + 15));
 }
 
 fn a_job_that_is_not_there() {
