@@ -44,8 +44,6 @@ pub enum Count {
     StormDueSum,
     /// Messages that say that a put is there.
     AfterPut,
-    /// Handlers that failed on purpose.
-    FailedOnPurpose,
     /// Replies of handlers that were registered later.
     Late,
     /// The size of the list.
@@ -201,12 +199,8 @@ macro_rules! handlers {
                                     }
                                 })?
                             },
-                            fails: table.short_request("fails", {
-                                let state = state.clone();
-                                move |_: Request<'_, $mode>, value: u32| {
-                                    state.add(Count::FailedOnPurpose, 1);
-                                    Err::<(), _>(wrong(format!("on purpose, with {value}")))
-                                }
+                            fails: table.short_request("fails", |_: Request<'_, $mode>, value: u32| {
+                                Err::<(), _>(wrong(format!("on purpose, with {value}")))
                             })?,
                             after_put: table.short_request("after-put", {
                                 let state = state.clone();
