@@ -1,13 +1,13 @@
 //! An MPICH program from Debian's compiler under `gasrun`.
 
-use crate::exec::{Cmd, Log};
+use crate::exec::{Cmd, Ended, Log};
 use crate::needs::Need;
 use crate::rows::Row;
 use crate::world::{Build, World};
 use anyhow::{Result, ensure};
 
 /// What the row is called, how many ranks, and the words of `gasrun`. On several hosts there is one rank on each: with
-/// more, MPICH over UCX now and then does not come out of `MPI_Finalize`, under its own hydra as well.
+/// more, MPICH over UCX often does not come out of `MPI_Finalize`, under its own hydra as well; with one, now and then.
 const WAYS: [(&str, usize, &str); 3] = [
     ("one-host", 4, ""),
     ("one-host-port", 4, "--pmi-port"),
@@ -30,10 +30,18 @@ fn run(world: &World, log: &Log, name: &str, ranks: usize, words: &str) -> Resul
     let compile = Cmd::new("mpicc.mpich").words("-O1 -o").arg(&program);
     log.run_ok(&compile.arg(crate::root().join("crates/launch/tests/programs/ring.c")))?;
     let job = Cmd::new(built.program("gasrun")?).words(&format!("-n {ranks} {words} --")).arg(program);
-    let ended = log.run_ok(&cluster.on_h0(job.limit(30)))?;
+    let job = cluster.on_h0(job.limit(30));
     let said = |rank| format!("rank {rank} of {ranks}: sum {}, word 4711", ranks * (ranks - 1) / 2);
-    let silent: Vec<_> =
-        (0..ranks).filter(|&rank| !ended.output.lines().any(|line| line == said(rank))).collect();
+    let silent = |ended: &Ended| -> Vec<usize> {
+        (0..ranks).filter(|&rank| !ended.output.lines().any(|line| line == said(rank))).collect()
+    };
+    let mut ended = log.run(&job)?;
+    if ended.status.is_none() && words.contains("--hosts") && silent(&ended).is_empty() {
+        log.note("all ranks were at their end, and did not come out of MPI_Finalize: once more")?;
+        ended = log.run(&job)?;
+    }
+    ensure!(ended.status.is_some_and(|status| status.success()), "{}", ended.how());
+    let silent = silent(&ended);
     ensure!(silent.is_empty(), "ranks {silent:?} did not say what they have heard");
     Ok(())
 }
