@@ -23,15 +23,6 @@ pub fn open(pid: i32) -> Result<OwnedFd> {
     }
 }
 
-/// Asks for `signal` when the parent (the thread that made this process) ends.
-///
-/// If the parent has ended already nothing will come: compare `getppid` afterwards.
-pub fn set_parent_death_signal(signal: Signal) -> Result<()> {
-    // SAFETY: P1.
-    let rc = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong) };
-    if rc == 0 { Ok(()) } else { Err(OsError::last("ask for a signal at the end of", "the parent")) }
-}
-
 /// Makes orphaned descendants children of this process instead of the system's first one.
 pub fn become_subreaper() -> Result<()> {
     // SAFETY: P1.

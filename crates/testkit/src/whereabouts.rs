@@ -210,21 +210,21 @@ pub fn run(end: End) -> Result<(), WhereaboutsError> {
     // Whoever dies below has been heard before.
     job.barrier()?;
     job.started();
-    match end.clone() {
+    match &end {
         End::Well => return Ok(job.finalize()?),
-        End::Killed(rank) if rank == job.rank() => {
+        End::Killed(rank) if *rank == job.rank() => {
             let killed = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
             killed.map_err(|e| io("killing this rank")(e.into()))?;
             std::thread::sleep(FOR_EVER);
         }
-        End::Aborted(rank, code, when) if rank == job.rank() => {
+        End::Aborted(rank, code, when) if *rank == job.rank() => {
             while when.as_ref().is_some_and(|file| !file.exists()) {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            job.abort(code, "asked to")
+            job.abort(*code, "asked to")
         }
-        End::Deserted(rank) if rank == job.rank() => gasworks_os::process::exit_now(0),
-        End::Lingering(rank) if rank != job.rank() => gasworks_bootstrap::exit(0),
+        End::Deserted(rank) if *rank == job.rank() => gasworks_os::process::exit_now(0),
+        End::Lingering(rank) if *rank != job.rank() => gasworks_bootstrap::exit(0),
         End::Awaited if job.rank() % 2 == 1 => job.barrier()?,
         End::Aborted(..) | End::Lingering(_) | End::Awaited => std::thread::sleep(FOR_EVER),
         End::Killed(_) | End::Deserted(_) => job.barrier()?,

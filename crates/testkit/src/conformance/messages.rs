@@ -161,8 +161,7 @@ pub(super) fn handler_error<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Fa
         require!(said.is_some() || Instant::now() < deadline, "the handler's failure was lost");
         std::thread::yield_now();
     }
-    let said = said.map(|e| e.to_string());
-    let said = said.unwrap_or_default();
+    let said = said.map_or_else(String::new, |e| e.to_string());
     require!(said.contains("on purpose, with 4711") && said.contains(&format!("rank {me}")), "{said:?}");
     exercise(stage, &stage.handlers.n2, &[17])
 }
