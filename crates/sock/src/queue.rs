@@ -19,9 +19,11 @@ use gasworks_sync::{Lock, Mode, Par, planted};
 
 /// What a thread that wants something is told.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Next<T> {
+pub enum Next<T, L> {
     /// Take this. If the flag is set there is more, and somebody asleep to be rung for it (Q2).
     Item(T, bool),
+    /// The same, of what was put off.
+    Later(L, bool),
     /// There is nothing; the thread is counted as asleep (Q1).
     Sleep,
     /// There will be nothing any more. If the flag is set somebody is asleep to be rung for it (Q2).
@@ -31,10 +33,10 @@ pub enum Next<T> {
 /// How many things may overtake what is put off.
 const STREAK: u32 = 64;
 
-struct State<T> {
+struct State<T, L> {
     items: VecDeque<T>,
     /// What comes after the items, but not after more than [`STREAK`] of them.
-    later: VecDeque<T>,
+    later: VecDeque<L>,
     streak: u32,
     /// How many threads are asleep, or about to be.
     asleep: usize,
@@ -44,17 +46,23 @@ struct State<T> {
     closed: bool,
 }
 
-impl<T> State<T> {
-    fn pop(&mut self) -> Option<T> {
+impl<T, L> State<T, L> {
+    #[inline]
+    fn pop(&mut self) -> Option<Next<T, L>> {
         if self.streak < STREAK || self.later.is_empty() {
-            let item = self.items.pop_front();
-            if item.is_some() {
+            if let Some(item) = self.items.pop_front() {
                 self.streak += 1;
-                return item;
+                return Some(Next::Item(item, self.ring_for_rest()));
             }
         }
         self.streak = 0;
-        self.later.pop_front()
+        let later = self.later.pop_front()?;
+        Some(Next::Later(later, self.ring_for_rest()))
+    }
+
+    fn ring_for_rest(&mut self) -> bool {
+        let more = !self.is_empty() && !planted!("queue.forget_rest");
+        more && self.ring()
     }
 
     fn is_empty(&self) -> bool {
@@ -69,15 +77,16 @@ impl<T> State<T> {
     }
 }
 
-/// Things to deliver, each once and in order, to any number of threads.
-pub struct Queue<T, M: Mode = Par> {
-    state: M::Lock<Inner<T>>,
+/// Things to deliver, each once and in order, to any number of threads. `L`: what things are that can be
+/// [put off](Queue::put_off).
+pub struct Queue<T, L, M: Mode = Par> {
+    state: M::Lock<Inner<T, L>>,
 }
 
 /// What the lock of a [`Queue`] holds.
-pub struct Inner<T>(State<T>);
+pub struct Inner<T, L>(State<T, L>);
 
-impl<T, M: Mode> Default for Queue<T, M> {
+impl<T, L, M: Mode> Default for Queue<T, L, M> {
     fn default() -> Self {
         Self {
             state: Lock::new(Inner(State {
@@ -92,7 +101,7 @@ impl<T, M: Mode> Default for Queue<T, M> {
     }
 }
 
-impl<T, M: Mode> Queue<T, M> {
+impl<T, L, M: Mode> Queue<T, L, M> {
     /// Puts something in; `true`: ring (Q2).
     #[must_use = "somebody may be asleep"]
     pub fn push(&self, item: T) -> bool {
@@ -108,8 +117,8 @@ impl<T, M: Mode> Queue<T, M> {
     }
 
     /// Puts several things in that may be overtaken; the same thread asks for the next later (Q3).
-    pub fn put_off(&self, items: impl Iterator<Item = T>) {
-        self.state.with(|Inner(state)| state.later.extend(items));
+    pub fn put_off(&self, things: impl Iterator<Item = L>) {
+        self.state.with(|Inner(state)| state.later.extend(things));
     }
 
     /// `true`: somebody is asleep who has to be rung (Q2), so that it looks at the clock again.
@@ -119,12 +128,9 @@ impl<T, M: Mode> Queue<T, M> {
     }
 
     /// Takes what comes next, or counts the thread as asleep.
-    pub fn next(&self) -> Next<T> {
+    pub fn next(&self) -> Next<T, L> {
         self.state.with(|Inner(state)| match state.pop() {
-            Some(item) => {
-                let more = !state.is_empty() && !planted!("queue.forget_rest");
-                Next::Item(item, more && state.ring())
-            }
+            Some(next) => next,
             None if state.closed => Next::Closed(!planted!("queue.leave_asleep") && state.ring()),
             None => {
                 state.asleep += 1;
@@ -177,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_ring_for_each_sleeper_that_is_needed() {
-        let queue: Queue<u32> = Queue::default();
+        let queue: Queue<u32, u32> = Queue::default();
         assert!(!queue.push(1), "nobody is asleep");
         assert_eq!(queue.next(), Next::Item(1, false));
         assert_eq!((queue.next(), queue.next()), (Next::Sleep, Next::Sleep));
@@ -192,11 +198,11 @@ mod tests {
 
     #[test]
     fn a_closed_queue_keeps_nobody() {
-        let queue: Queue<u32> = Queue::default();
+        let queue: Queue<u32, u32> = Queue::default();
         assert!(!queue.push(1));
         assert!(!queue.close() && queue.is_empty(), "nobody is asleep");
         assert_eq!(queue.next(), Next::Closed(false));
-        let queue: Queue<u32> = Queue::default();
+        let queue: Queue<u32, u32> = Queue::default();
         assert_eq!((queue.next(), queue.next()), (Next::Sleep, Next::Sleep));
         assert!(queue.close());
         queue.woke(true);
@@ -205,11 +211,11 @@ mod tests {
 
     #[test]
     fn what_is_put_off_is_overtaken_but_not_for_ever() {
-        let queue: Queue<u32> = Queue::default();
+        let queue: Queue<u32, u32> = Queue::default();
         queue.put_off([1000, 1001].into_iter());
         (0..STREAK + 1).for_each(|item| queue.push_quiet(item));
         let all: Vec<u32> = std::iter::from_fn(|| match queue.next() {
-            Next::Item(item, _) => Some(item),
+            Next::Item(item, _) | Next::Later(item, _) => Some(item),
             _ => None,
         })
         .collect();

@@ -36,7 +36,7 @@ impl<T> Lock<T> for Locked<T> {
 }
 
 struct Set {
-    queue: Queue<u32, Modelled>,
+    queue: Queue<u32, u32, Modelled>,
     bell: Mutex<bool>,
     rung: Condvar,
 }
@@ -72,7 +72,7 @@ impl Set {
     fn wait_or_close(&self) -> Option<u32> {
         loop {
             let (item, ring) = match self.queue.next() {
-                Next::Item(item, ring) => (Some(item), ring),
+                Next::Item(item, ring) | Next::Later(item, ring) => (Some(item), ring),
                 Next::Closed(ring) => (None, ring),
                 Next::Sleep => {
                     self.sleep();
@@ -99,7 +99,7 @@ impl Set {
     /// A wait with a time-out that is over at once.
     fn look(&self) -> Option<u32> {
         match self.queue.next() {
-            Next::Item(item, ring) => {
+            Next::Item(item, ring) | Next::Later(item, ring) => {
                 if ring {
                     self.ring();
                 }

@@ -36,7 +36,7 @@ pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) epoll: Epoll,
     bell: EventFd,
-    pub(crate) queue: Queue<Item>,
+    pub(crate) queue: Queue<Item, Change>,
     pub(crate) table: Mutex<Table>,
     timers: Mutex<BTreeSet<(Instant, SockId)>>,
     /// How many timers there are, to be asked without their lock.
@@ -62,13 +62,14 @@ pub struct Counts {
 /// What waits in the queue of a set.
 pub(crate) enum Item {
     Event(Event),
-    /// The system told of a change that nobody has looked at yet.
-    Change(Arc<Shared>, EpollFlags),
     /// A poster leaves a sock's operations to a thread that waits.
     Attend(SockId),
     /// A sock comes to its end when this is delivered.
     Close(SockId),
 }
+
+/// The system told of a change that nobody has looked at yet. It may be put off.
+pub(crate) struct Change(Arc<Shared>, EpollFlags);
 
 /// Where events go.
 #[derive(Clone, Copy)]
@@ -322,16 +323,16 @@ impl Core {
             (false, _) => {}
         }
         let event = match changes {
-            [change] if !bell => {
-                self.find(SockId(change.data())).and_then(|shared| self.change_of(&shared, change.events()))
-            }
+            [change] if !bell => self
+                .find(SockId(change.data()))
+                .and_then(|shared| self.act_on(Change(shared, change.events()))),
             // One after the other, each with what its events lead to, while its memory is at hand.
             _ => {
                 let table = self.table.lock();
                 self.queue.put_off(changes.iter().filter_map(|change| {
                     // There is none with the number of the bell.
                     let shared = table.get(SockId(change.data()))?;
-                    Some(Item::Change(shared, change.events()))
+                    Some(Change(shared, change.events()))
                 }));
                 None
             }
@@ -343,16 +344,15 @@ impl Core {
     }
 
     /// Acts on a change; the first event that comes of it.
-    fn change_of(&self, shared: &Shared, flags: EpollFlags) -> Option<Event> {
+    pub(crate) fn act_on(&self, Change(shared, flags): Change) -> Option<Event> {
         let first = RefCell::new(None);
-        drive::on_change(shared, self, flags, Sink { core: self, way: Way::First(&first) });
+        drive::on_change(&shared, self, flags, Sink { core: self, way: Way::First(&first) });
         first.into_inner()
     }
 
     pub(crate) fn deliver(&self, item: Item) -> Option<Event> {
         match item {
             Item::Event(event) => Some(event),
-            Item::Change(shared, flags) => self.change_of(&shared, flags),
             Item::Attend(id) => {
                 let shared = self.find(id)?;
                 drive::attend(&shared, self);

@@ -143,7 +143,7 @@ fn transfer(state: &mut State, direction: Direction) -> Option<(usize, nix::Resu
     let (native, Slot::Posted(posted)) = (native.as_ref()?, &mut side.slot) else { return None };
     let (from, to) = (posted.done, posted.max);
     let result = match direction {
-        Direction::Read => posted.memory.read(native.as_fd(), from, to),
+        Direction::Read => posted.memory.read(native.as_fd(), native.socket, from, to),
         Direction::Write => posted.memory.write(native.as_fd(), native.socket, from, to),
     };
     Some((to - from, result))

@@ -52,14 +52,20 @@ impl Memory {
     }
 
     /// One call that reads into the bytes from `from` to `to`.
-    pub(crate) fn read(&mut self, fd: BorrowedFd<'_>, from: usize, to: usize) -> nix::Result<usize> {
+    pub(crate) fn read(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        socket: bool,
+        from: usize,
+        to: usize,
+    ) -> nix::Result<usize> {
         match self {
-            Memory::One(buffer) => sys::read(fd, &mut buffer[from..to]),
+            Memory::One(buffer) => sys::read(fd, socket, &mut buffer[from..to]),
             Memory::Many(buffers) => {
                 readv(fd, buffers.iter_mut().map(|buffer| buffer.as_mut_slice()), from, to)
             }
             Memory::Lent(parts) => match parts.as_mut_slice() {
-                [part] => sys::read(fd, &mut part.bytes_mut()[from..to]),
+                [part] => sys::read(fd, socket, &mut part.bytes_mut()[from..to]),
                 parts => readv(fd, parts.iter_mut().map(Lent::bytes_mut), from, to),
             },
         }

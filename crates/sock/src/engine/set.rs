@@ -236,11 +236,13 @@ impl Set {
                         if ring {
                             core.ring();
                         }
-                        // Most are events; anything else makes one or not.
-                        match item {
-                            Item::Event(event) => Some(event),
-                            item => core.deliver(item),
+                        core.deliver(item)
+                    }
+                    Next::Later(change, ring) => {
+                        if ring {
+                            core.ring();
                         }
+                        core.act_on(change)
                     }
                     Next::Closed(ring) => {
                         if ring {

@@ -281,7 +281,9 @@ impl Sock {
     /// `InProgress` while a read is posted, `ConnClosed` at the end of the stream, and what the state does not allow.
     pub fn read(&self, into: &mut [u8]) -> Result<usize, Error> {
         let _span = span!("sock_read");
-        self.now(Direction::Read, "read", into.len(), |native| sys::read(native.fd.as_fd(), into))
+        let len = into.len();
+        let read = |native: &Native| sys::read(native.fd.as_fd(), native.socket, into);
+        self.now(Direction::Read, "read", len, read)
     }
 
     /// Like [`read`](Self::read), into several buffers (`MPIDU_Sock_readv`).

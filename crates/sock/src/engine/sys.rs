@@ -31,8 +31,13 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-pub(crate) fn read(fd: BorrowedFd<'_>, into: &mut [u8]) -> nix::Result<usize> {
-    again(|| nix::unistd::read(fd, into))
+/// `socket`: the shorter way through the system.
+#[inline]
+pub(crate) fn read(fd: BorrowedFd<'_>, socket: bool, into: &mut [u8]) -> nix::Result<usize> {
+    again(|| match socket {
+        true => socket::recv(fd.as_raw_fd(), into, MsgFlags::empty()),
+        false => nix::unistd::read(fd, &mut *into),
+    })
 }
 
 pub(crate) fn readv(fd: BorrowedFd<'_>, into: &mut [IoSliceMut<'_>]) -> nix::Result<usize> {
@@ -40,6 +45,7 @@ pub(crate) fn readv(fd: BorrowedFd<'_>, into: &mut [IoSliceMut<'_>]) -> nix::Res
 }
 
 /// `socket`: a broken one gives an error instead of a signal. A broken pipe gives both, where `SIGPIPE` is not ignored.
+#[inline]
 pub(crate) fn write(fd: BorrowedFd<'_>, socket: bool, from: &[u8]) -> nix::Result<usize> {
     again(|| match socket {
         true => socket::send(fd.as_raw_fd(), from, MsgFlags::MSG_NOSIGNAL),
