@@ -49,11 +49,11 @@ struct State<T, L> {
 impl<T, L> State<T, L> {
     #[inline]
     fn pop(&mut self) -> Option<Next<T, L>> {
-        if self.streak < STREAK || self.later.is_empty() {
-            if let Some(item) = self.items.pop_front() {
-                self.streak += 1;
-                return Some(Next::Item(item, self.ring_for_rest()));
-            }
+        if (self.streak < STREAK || self.later.is_empty())
+            && let Some(item) = self.items.pop_front()
+        {
+            self.streak += 1;
+            return Some(Next::Item(item, self.ring_for_rest()));
         }
         self.streak = 0;
         let later = self.later.pop_front()?;
