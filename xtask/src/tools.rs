@@ -31,18 +31,19 @@ const STRICT: &str = "-Zmiri-strict-provenance";
 const WITH_LOCKS: &str = "-Zmiri-permissive-provenance";
 
 /// Miri, on what holds the unsafe code that needs no system: the structures that live in shared memory, on the heap, for
-/// it cannot map shared files; the table of memory, the engine of transfers, and the core. And on the socket engine over
-/// pipes, the only descriptors that Miri knows to be adopted.
+/// it cannot map shared files; the table of memory, the engine of transfers, and the core; and the logic of the software
+/// NIC, all in one process. And on the socket engine over pipes, the only descriptors that Miri knows to be adopted.
 const MIRI: [(&str, &str); 2] = [
     (
         STRICT,
-        "-p gasworks-shmem -p gasworks-sync -p gasworks-memory -p gasworks-rdma -p gasworks-core --lib --test heap --test model",
+        "-p gasworks-shmem -p gasworks-sync -p gasworks-memory -p gasworks-rdma -p gasworks-core -p gasworks-ugni-sim \
+         --lib --test heap --test model --test nic",
     ),
     (WITH_LOCKS, "-p gasworks-sock --test pipes"),
 ];
 
 /// What the thread sanitizer looks at: what threads share, on the heap or in one process.
-pub const TSAN_PACKAGES: &[&str] = &["gasworks-shmem", "gasworks-pshm", "gasworks-sock"];
+pub const TSAN_PACKAGES: &[&str] = &["gasworks-shmem", "gasworks-pshm", "gasworks-sock", "gasworks-ugni-sim"];
 
 /// The packages whose tests are built once, not optimised: what starts processes and looks at them does the same, and
 /// there are rows of other groups for what ranks do when optimised.

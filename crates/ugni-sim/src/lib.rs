@@ -1,0 +1,42 @@
+//! A software NIC with the interface of uGNI: what software for Cray's Gemini and Aries networks is tried on where there is
+//! none of these machines.
+//!
+//! - [`chip`]: the two chips: their rules, their limits.
+//! - [`entry`]: the words of which completion queues consist.
+//! - [`queue`]: a completion queue, in memory that processes share.
+//! - [`table`]: the registrations of a NIC, in memory that processes share.
+//! - [`handle`]: memory handles: what they say, and how one tells that they were not tampered with.
+//! - [`atomics`]: what the atomic units compute.
+//! - [`post`]: what a post asks for, and the rules that it is held to.
+//! - [`memory`]: memory as a NIC reaches it.
+//! - [`station`]: what the other NICs see of one.
+//! - [`nic`]: a NIC, as its client sees it.
+#![deny(missing_docs, unsafe_code)]
+
+// The checker models what processes share alone: the floors below cannot be built for it.
+pub mod queue;
+pub mod table;
+
+#[cfg(not(gasworks_loom))]
+pub mod atomics;
+#[cfg(not(gasworks_loom))]
+pub mod chip;
+#[cfg(not(gasworks_loom))]
+pub mod entry;
+#[cfg(not(gasworks_loom))]
+pub mod handle;
+#[cfg(not(gasworks_loom))]
+pub mod memory;
+#[cfg(not(gasworks_loom))]
+pub mod nic;
+#[cfg(not(gasworks_loom))]
+pub mod post;
+#[cfg(not(gasworks_loom))]
+pub mod station;
+
+/// How many cases a property is tried with: few where each takes a second.
+#[cfg(all(test, not(gasworks_loom)))]
+fn trials() -> proptest::prelude::ProptestConfig {
+    let cases = if cfg!(miri) { 4 } else { 256 };
+    proptest::prelude::ProptestConfig { cases, failure_persistence: None, ..Default::default() }
+}

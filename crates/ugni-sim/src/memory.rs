@@ -1,0 +1,156 @@
+//! Memory as a NIC reaches it: by numbers, which may be wrong.
+
+/// An address is not mapped, or not to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault;
+
+/// The memory of a process. Others use it at the same time; what is read may be torn, but aligned words are not.
+pub trait Memory: Send + Sync {
+    /// Copies bytes out.
+    ///
+    /// # Errors
+    /// [`Fault`]: some may have been copied.
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Fault>;
+
+    /// Copies bytes in; an aligned word of eight bytes at once.
+    ///
+    /// # Errors
+    /// [`Fault`]: some may have been copied.
+    fn write(&self, address: u64, from: &[u8]) -> Result<(), Fault>;
+
+    /// Changes an aligned word of 4 or 8 bytes, and gives the old one; no other update of this memory comes in between.
+    ///
+    /// # Errors
+    /// [`Fault`]: nothing was changed.
+    fn update(&self, address: u64, width: usize, change: &mut dyn FnMut(u64) -> u64) -> Result<u64, Fault>;
+}
+
+/// Bytes that are moved at a time from one memory to another.
+const PIECE: usize = 4096;
+
+/// On which side a copy from one memory to another met a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Where the bytes are.
+    From,
+    /// Where they are to go.
+    To,
+}
+
+/// Copies from one memory to another, in pieces that keep aligned words whole where both addresses are aligned alike.
+///
+/// # Errors
+/// The side with the fault: some bytes may have been copied.
+pub fn copy(to: (&dyn Memory, u64), from: (&dyn Memory, u64), len: u64) -> Result<(), Side> {
+    let mut piece = [0; PIECE];
+    let mut done = 0;
+    while done < len {
+        let count = usize::try_from(len - done).map_or(PIECE, |left| left.min(PIECE));
+        let (to_address, from_address) = (to.1.checked_add(done), from.1.checked_add(done));
+        let bytes = &mut piece[..count];
+        from.0.read(from_address.ok_or(Side::From)?, bytes).map_err(|Fault| Side::From)?;
+        to.0.write(to_address.ok_or(Side::To)?, bytes).map_err(|Fault| Side::To)?;
+        done += count as u64;
+    }
+    Ok(())
+}
+
+/// A memory that is no process's: some words from an address on. For NICs whose clients are threads of one process.
+#[derive(Debug)]
+pub struct Arena {
+    first: u64,
+    words: Vec<gasworks_sync::atomic::AtomicU64>,
+}
+
+impl Arena {
+    /// So many words of zeros from an address on, which is a multiple of 8.
+    pub fn new(first: u64, words: usize) -> Self {
+        assert!(first.is_multiple_of(8), "the address {first:#x} of words");
+        Self { first, words: (0..words).map(|_| gasworks_sync::atomic::AtomicU64::new(0)).collect() }
+    }
+
+    /// The address of its first byte.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> u64 {
+        8 * self.words.len() as u64
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// For each word that `len` bytes from an address on lie in: the word, where in it they begin, and where among the bytes
+    /// they are.
+    fn pieces(
+        &self,
+        address: u64,
+        len: usize,
+    ) -> Result<impl Iterator<Item = (&gasworks_sync::atomic::AtomicU64, usize, std::ops::Range<usize>)>, Fault>
+    {
+        let offset =
+            address.checked_sub(self.first).and_then(|offset| usize::try_from(offset).ok()).ok_or(Fault)?;
+        let end = offset.checked_add(len).filter(|end| *end as u64 <= self.len()).ok_or(Fault)?;
+        let mut at = offset;
+        Ok(std::iter::from_fn(move || {
+            (at < end).then(|| {
+                let (word, start) = (&self.words[at / 8], at % 8);
+                let next = (at - start + 8).min(end);
+                let piece = (word, start, at - offset..next - offset);
+                at = next;
+                piece
+            })
+        }))
+    }
+}
+
+impl Memory for Arena {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
+        for (word, start, range) in self.pieces(address, into.len())? {
+            let bytes = word.load(gasworks_sync::atomic::Ordering::Acquire).to_le_bytes();
+            let count = range.len();
+            into[range].copy_from_slice(&bytes[start..start + count]);
+        }
+        Ok(())
+    }
+
+    fn write(&self, address: u64, from: &[u8]) -> Result<(), Fault> {
+        use gasworks_sync::atomic::Ordering::{Acquire, Release};
+        for (word, start, range) in self.pieces(address, from.len())? {
+            let mut old = word.load(Acquire);
+            loop {
+                let mut bytes = old.to_le_bytes();
+                bytes[start..start + range.len()].copy_from_slice(&from[range.clone()]);
+                match word.compare_exchange(old, u64::from_le_bytes(bytes), Release, Acquire) {
+                    Ok(_) => break,
+                    Err(now) => old = now,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn update(&self, address: u64, width: usize, change: &mut dyn FnMut(u64) -> u64) -> Result<u64, Fault> {
+        use gasworks_sync::atomic::Ordering::{AcqRel, Acquire};
+        assert!(matches!(width, 4 | 8), "a word of {width} bytes");
+        let (word, start, range) = self.pieces(address, width)?.next().ok_or(Fault)?;
+        if range.len() != width {
+            return Err(Fault);
+        }
+        let shift = 8 * start as u32;
+        let mask = if width == 8 { u64::MAX } else { u64::from(u32::MAX) };
+        let mut old = word.load(Acquire);
+        loop {
+            let value = old >> shift & mask;
+            let new = old & !(mask << shift) | (change(value) & mask) << shift;
+            match word.compare_exchange(old, new, AcqRel, Acquire) {
+                Ok(_) => return Ok(value),
+                Err(now) => old = now,
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Endpoints, and what is posted to them.
+
+use std::sync::Arc;
+
+use gasworks_gni_sys::*;
+use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
+use parking_lot::Mutex;
+
+use super::flight::{Flight, Origin};
+use super::requests::Request;
+use super::{Cq, Nic};
+use crate::entry::Status;
+use crate::handle::{Flags, Handle};
+use crate::post::{Action, Post, Way, Wishes};
+use crate::station::{Station, Want};
+
+/// How many events an endpoint's client is still to take.
+#[derive(Debug)]
+pub(super) struct Outstanding(AtomicU32);
+
+impl Outstanding {
+    pub(super) fn more(&self, events: u32) {
+        self.0.fetch_add(events, Relaxed);
+    }
+
+    pub(super) fn less(&self, events: u32) {
+        self.0.fetch_sub(events, Relaxed);
+    }
+}
+
+/// An endpoint: where transactions to one other NIC are posted.
+pub struct Endpoint {
+    nic: Nic,
+    queue: Option<Arc<Cq>>,
+    outstanding: Arc<Outstanding>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    peer: Option<Peer>,
+    /// The values of events here and there, where the client has chosen them.
+    values: Option<(u32, u32)>,
+}
+
+struct Peer {
+    address: u32,
+    instance: u32,
+    /// Looked for when it is first needed, and again while it is not there.
+    station: Option<Arc<dyn Station>>,
+}
+
+impl Endpoint {
+    pub(super) fn new(nic: Nic, queue: Option<Arc<Cq>>) -> Self {
+        let outstanding = Arc::new(Outstanding(AtomicU32::new(0)));
+        Self { nic, queue, outstanding, state: Mutex::default() }
+    }
+
+    /// Binds it to an instance at an address (`GNI_EpBind`).
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`: it is bound.
+    pub fn bind(&self, address: u32, instance: u32) -> Result<(), gni_return_t> {
+        let peer = &mut self.state.lock().peer;
+        match peer {
+            Some(_) => Err(GNI_RC_INVALID_PARAM),
+            None => {
+                *peer = Some(Peer { address, instance, station: None });
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends that (`GNI_EpUnbind`).
+    ///
+    /// # Errors
+    /// `GNI_RC_NOT_DONE` while there are events to be taken.
+    pub fn unbind(&self) -> Result<(), gni_return_t> {
+        self.idle()?;
+        self.state.lock().peer = None;
+        Ok(())
+    }
+
+    /// Whether [`unbind`](Self::unbind) would work (`GNI_EpIdle`).
+    ///
+    /// # Errors
+    /// `GNI_RC_NOT_DONE` while there are events to be taken.
+    pub fn idle(&self) -> Result<(), gni_return_t> {
+        if self.outstanding.0.load(Relaxed) == 0 { Ok(()) } else { Err(GNI_RC_NOT_DONE) }
+    }
+
+    /// Chooses the values of events of later posts, here and at the peer (`GNI_EpSetEventData`).
+    pub fn set_values(&self, here: u32, there: u32) {
+        self.state.lock().values = Some((here, there));
+    }
+
+    /// Posts a descriptor that the client knows by `token`; `source` gets its events instead of the endpoint's queue.
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`, `GNI_RC_ALIGNMENT_ERROR`, `GNI_RC_ILLEGAL_OP` and `GNI_RC_PERMISSION_ERROR`: it breaks a
+    /// rule. `GNI_RC_ERROR_RESOURCE`: the client has to take events first.
+    pub fn post(
+        &self,
+        descriptor: &gni_post_descriptor_t,
+        way: Way,
+        token: u64,
+        source: Option<&Arc<Cq>>,
+    ) -> Result<(), gni_return_t> {
+        let post = Post::read(descriptor, way, &self.nic.0.rules)?;
+        let registered = self.check_memory(&post, way)?;
+        let (value_here, value_there, target) = {
+            let mut state = self.state.lock();
+            let values = state.values;
+            let peer = state.peer.as_mut().ok_or(GNI_RC_INVALID_PARAM)?;
+            if peer.station.is_none() {
+                peer.station = self.nic.0.fabric.find(peer.address, peer.instance);
+            }
+            // What the interface's header says of the value of a GLOBAL event is not what the library does.
+            let (here, there) = values.unwrap_or((peer.instance, self.nic.instance()));
+            (here, there, peer.station.clone())
+        };
+        let origin = self.origin(&post, token, value_here, source)?;
+        self.nic.take_on(Flight::new(self.nic.clone(), post, registered, value_there, target, origin));
+        Ok(())
+    }
+
+    /// What is to be known before a transaction is begun: that the memory here is registered, where it has to be, and that
+    /// there may be written. For what the memory here must be registered.
+    fn check_memory(&self, post: &Post, way: Way) -> Result<Option<Want>, gni_return_t> {
+        let writes_here = match post.action {
+            Action::Get | Action::GetWithFlag { .. } => true,
+            Action::Atomic { command, .. } => command.fetches,
+            Action::Put | Action::PutWithFlag { .. } | Action::CqWrite { .. } => false,
+        };
+        let bytes = (post.local_address, post.length);
+        let registered = match (writes_here, way) {
+            (true, _) => Some(Want::Write),
+            (false, Way::Bte) => Some(Want::Read),
+            // The processor reads what it puts: any memory will do.
+            (false, Way::Fma | Way::CqWrite) => None,
+        };
+        if let Some(want) = registered {
+            drop(self.nic.own(&post.local_handle, bytes, want)?);
+        }
+        let writes_there =
+            matches!(post.action, Action::Put | Action::PutWithFlag { .. } | Action::Atomic { .. });
+        let read_only = |named: Handle| named.flags.has(Flags::READ_ONLY);
+        match Handle::open(&post.remote_handle) {
+            Ok(named) if writes_there && read_only(named) => Err(GNI_RC_PERMISSION_ERROR),
+            _ => Ok(registered),
+        }
+    }
+
+    /// Begins a transaction, if its poster wants to hear of it.
+    fn origin(
+        &self,
+        post: &Post,
+        token: u64,
+        value: u32,
+        source: Option<&Arc<Cq>>,
+    ) -> Result<Option<Origin>, gni_return_t> {
+        let awaited = Wishes { remote: false, ..post.wishes };
+        if awaited.here() == 0 {
+            return Ok(None);
+        }
+        let queue = source.or(self.queue.as_ref()).ok_or(GNI_RC_INVALID_PARAM)?;
+        queue.become_source()?;
+        let outstanding = Arc::clone(&self.outstanding);
+        let (unclaimed, cancelled, status) = (0, false, Status::Ok);
+        let request =
+            Request { token, id: post.id, value, awaited, unclaimed, cancelled, status, outstanding };
+        let transaction = queue.begin(request).ok_or(GNI_RC_ERROR_RESOURCE)?;
+        Ok(Some(Origin { queue: Arc::clone(queue), transaction }))
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        // Transactions for other queues than its own are forgotten when their events are taken.
+        if let Some(queue) = &self.queue {
+            queue.cancel(&self.outstanding);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A transaction on its way: what it does to memory, and which events it makes, step by step.
+
+use std::sync::Arc;
+
+use super::mood::Step;
+use super::{Cq, Nic};
+use crate::entry::{Source, Status};
+use crate::memory::{self, Arena, Side};
+use crate::post::{Action, Post, Way};
+use crate::station::{Reach, Station, Want, reach};
+
+/// Who hears of a transaction here.
+pub(super) struct Origin {
+    pub(super) queue: Arc<Cq>,
+    pub(super) transaction: u32,
+}
+
+/// A transaction that was posted and is not over.
+pub(super) struct Flight {
+    nic: Nic,
+    post: Post,
+    /// What the bytes here are registered for, if they must be.
+    here: Option<Want>,
+    /// The value of the event at the target.
+    value: u32,
+    target: Option<Arc<dyn Station>>,
+    origin: Option<Origin>,
+    /// What the block transfer engine has read, where it does that some time before the bytes arrive.
+    fetched: Option<Arena>,
+    status: Status,
+    remote_overrun: bool,
+}
+
+/// The longest put of which a copy is kept between the time that it is read and the time that it arrives.
+const MOST_KEPT: u64 = 1 << 20;
+
+impl Flight {
+    pub(super) fn new(
+        nic: Nic,
+        post: Post,
+        here: Option<Want>,
+        value: u32,
+        target: Option<Arc<dyn Station>>,
+        origin: Option<Origin>,
+    ) -> Self {
+        let (fetched, status, remote_overrun) = (None, Status::Ok, false);
+        Self { nic, post, here, value, target, origin, fetched, status, remote_overrun }
+    }
+
+    pub(super) fn post(&self) -> &Post {
+        &self.post
+    }
+
+    /// To which NIC it goes, as far as one has to be told from another.
+    pub(super) fn peer(&self) -> usize {
+        self.target.as_ref().map_or(0, |target| Arc::as_ptr(target).cast::<()>().addr())
+    }
+
+    /// All steps in the order in which one would wish for them; what is to arrive at once need not be kept.
+    pub(super) fn finish(mut self) {
+        Step::ALL.into_iter().filter(|step| *step != Step::Fetch).for_each(|step| self.take(step));
+    }
+
+    /// Takes a step. After a failure nothing more is done at the target, and of two events here one alone is made.
+    pub(super) fn take(&mut self, step: Step) {
+        let (wishes, failed) = (self.post.wishes, self.status != Status::Ok);
+        let taken = match step {
+            Step::Local => {
+                if wishes.local && !(failed && wishes.global) {
+                    self.tell_here(Source::Engine);
+                }
+                return;
+            }
+            Step::Global => {
+                if wishes.global {
+                    self.tell_here(Source::Answer);
+                }
+                return;
+            }
+            _ if failed => return,
+            Step::Fetch => self.fetch(),
+            Step::Move => self.move_bytes(),
+            Step::Flag => self.raise_flag(),
+            Step::There => self.tell_there(),
+        };
+        if let Err(status) = taken {
+            self.status = status;
+        }
+    }
+
+    /// Enters the bytes here, where they have to be registered: as long as this lives they are.
+    fn registered(&self) -> Result<Option<Reach<'_>>, Status> {
+        let Post { local_address, local_handle, length, .. } = &self.post;
+        let enter = |want| {
+            self.nic.own(local_handle, (*local_address, *length), want).map_err(|_| Status::Descriptor)
+        };
+        self.here.map(enter).transpose()
+    }
+
+    fn target(&self) -> Result<&dyn Station, Status> {
+        self.target.as_deref().ok_or(Status::Gone)
+    }
+
+    /// The engine reads what it puts.
+    fn fetch(&mut self) -> Result<(), Status> {
+        let Post { action, way, local_address, length, .. } = self.post;
+        if (action, way) == (Action::Put, Way::Bte) && length <= MOST_KEPT {
+            let _registered = self.registered()?;
+            let kept = Arena::new(0, length.div_ceil(8) as usize);
+            memory::copy((&kept, 0), (self.nic.memory(), local_address), length).map_err(unmapped)?;
+            drop(_registered);
+            self.fetched = Some(kept);
+        }
+        Ok(())
+    }
+
+    /// What the transaction is for.
+    fn move_bytes(&mut self) -> Result<(), Status> {
+        let Post { local_address, remote_address, remote_handle, length, .. } = self.post;
+        let bytes = (remote_address, length);
+        if let Some(kept) = self.fetched.take() {
+            let there = reach(self.target()?, &remote_handle, bytes, Want::Write)?;
+            return there.fill((&kept, 0)).map_err(unmapped);
+        }
+        let (target, here) = (self.target()?, self.nic.memory());
+        let _registered = self.registered()?;
+        match self.post.action {
+            Action::Put | Action::PutWithFlag { .. } => {
+                let there = reach(target, &remote_handle, bytes, Want::Write)?;
+                there.fill((here, local_address)).map_err(unmapped)
+            }
+            Action::Get | Action::GetWithFlag { .. } => {
+                let there = reach(target, &remote_handle, bytes, Want::Read)?;
+                there.copy_to((here, local_address)).map_err(unmapped)
+            }
+            Action::Atomic { command, operands: [first, second], .. } => {
+                let width = command.width();
+                for offset in (0..length).step_by(width) {
+                    let word = (remote_address.checked_add(offset).ok_or(Status::Bounds)?, width as u64);
+                    let there = reach(target, &remote_handle, word, Want::Write)?;
+                    let old = there.update(width, &mut |word| command.apply(word, first, second))?;
+                    if command.fetches {
+                        let bytes = &old.to_le_bytes()[..width];
+                        let address = local_address.checked_add(offset).ok_or(Status::Bounds)?;
+                        here.write(address, bytes).map_err(|_| Status::Translation)?;
+                    }
+                }
+                Ok(())
+            }
+            Action::CqWrite { value } => {
+                let there = reach(target, &remote_handle, (remote_address, 0), Want::Queue)?;
+                let told = there.tell(value).ok_or(Status::Descriptor)?;
+                drop((there, _registered));
+                self.remote_overrun = told.is_err();
+                Ok(())
+            }
+        }
+    }
+
+    /// The flag that follows the bytes, there or here.
+    fn raise_flag(&mut self) -> Result<(), Status> {
+        match self.post.action {
+            Action::PutWithFlag { address, value } => {
+                if !address.is_multiple_of(8) {
+                    return Err(Status::Alignment);
+                }
+                let flag = (address, size_of_val(&value) as u64);
+                reach(self.target()?, &self.post.remote_handle, flag, Want::Write)?
+                    .write(&value.to_le_bytes())
+            }
+            Action::GetWithFlag { address, value } | Action::Atomic { flag: Some((address, value)), .. } => {
+                let flag = (value as u32).to_le_bytes();
+                self.nic.memory().write(address, &flag).map_err(|_| Status::Translation)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The event at the target.
+    fn tell_there(&mut self) -> Result<(), Status> {
+        if !self.post.wishes.remote || matches!(self.post.action, Action::CqWrite { .. }) {
+            return Ok(());
+        }
+        let place = (self.post.remote_address, 0);
+        let told =
+            reach(self.target()?, &self.post.remote_handle, place, Want::Queue)?.tell(self.value.into());
+        self.remote_overrun = told.is_some_and(|told| told.is_err());
+        Ok(())
+    }
+
+    /// An event here.
+    fn tell_here(&self, source: Source) {
+        if let Some(Origin { queue, transaction }) = &self.origin {
+            queue.tell(*transaction, source, self.status, self.remote_overrun);
+        }
+    }
+}
+
+fn unmapped(_: Side) -> Status {
+    Status::Translation
+}

@@ -1,0 +1,201 @@
+//! A NIC, as its client sees it: completion queues, registered memory, endpoints, and what is posted to them.
+//!
+//! The client's own memory is reached through numbers alone; a descriptor is known by a token that the client chooses.
+
+mod endpoint;
+mod flight;
+mod home;
+mod mood;
+mod requests;
+mod sky;
+mod source;
+
+pub use endpoint::Endpoint;
+pub use home::Home;
+pub use mood::Mood;
+pub use source::{Cq, Event, Next};
+
+use std::sync::Arc;
+
+use gasworks_gni_sys::*;
+use parking_lot::Mutex;
+
+use crate::handle::{Flags, Handle};
+use crate::memory::Memory;
+use crate::post::Rules;
+use crate::station::{Reach, Station, Want, handle_of, reach};
+use crate::table::Place;
+
+/// How often somebody who wants to close a registration looks whether its visitors have left: far longer than any of them
+/// stays, unless it is stopped or dead.
+const LOOKS: u64 = 1 << 20;
+
+/// Finds NICs.
+pub trait Fabric: Send + Sync {
+    /// The NIC of an instance at an address, if there is one.
+    fn find(&self, address: u32, instance: u32) -> Option<Arc<dyn Station>>;
+}
+
+/// A NIC that a client is attached to. Clones are the same.
+#[derive(Clone)]
+pub struct Nic(Arc<Shared>);
+
+struct Shared {
+    rules: Rules,
+    instance: u32,
+    address: u32,
+    home: Arc<Home>,
+    fabric: Arc<dyn Fabric>,
+    mood: Mood,
+    sky: Mutex<sky::Sky>,
+    descriptors: Mutex<Descriptors>,
+}
+
+/// Which registrations are free.
+struct Descriptors {
+    free: Vec<u16>,
+    /// Tells handles apart that have the same descriptor one after the other.
+    entropy: u16,
+}
+
+impl Nic {
+    /// The NIC of `instance` at `address`, whose client's memory and tables are at `home`.
+    pub fn new(
+        rules: Rules,
+        (address, instance): (u32, u32),
+        home: Arc<Home>,
+        fabric: Arc<dyn Fabric>,
+        mood: Mood,
+    ) -> Self {
+        let free = (0..home.descriptors()).rev().collect();
+        let descriptors = Mutex::new(Descriptors { free, entropy: 0 });
+        let sky = Mutex::default();
+        Self(Arc::new(Shared { rules, instance, address, home, fabric, mood, sky, descriptors }))
+    }
+
+    /// Its address.
+    pub fn address(&self) -> u32 {
+        self.0.address
+    }
+
+    /// The number of its client.
+    pub fn instance(&self) -> u32 {
+        self.0.instance
+    }
+
+    /// A completion queue of at least one entry (`GNI_CqCreate`).
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM` for none, `GNI_RC_ERROR_RESOURCE` if the NIC has no more.
+    pub fn queue(&self, entries: u32) -> Result<Arc<Cq>, gni_return_t> {
+        if entries == 0 {
+            return Err(GNI_RC_INVALID_PARAM);
+        }
+        let number = self.0.home.make_queue(u64::from(entries)).ok_or(GNI_RC_ERROR_RESOURCE)?;
+        Ok(Arc::new(Cq::new(self.clone(), number, entries)))
+    }
+
+    /// An endpoint whose events go to `queue` (`GNI_EpCreate`).
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`: other NICs write into that queue.
+    pub fn endpoint(&self, queue: Option<&Arc<Cq>>) -> Result<Endpoint, gni_return_t> {
+        if let Some(queue) = queue {
+            queue.become_source()?;
+        }
+        Ok(Endpoint::new(self.clone(), queue.cloned()))
+    }
+
+    /// Registers `len` bytes from `address` (`GNI_MemRegister`); `queue` is told of what comes there.
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM` for no bytes, bytes beyond the end of all addresses, or a queue of endpoints;
+    /// `GNI_RC_ERROR_RESOURCE` if there is no descriptor left.
+    pub fn register(
+        &self,
+        (address, len): (u64, u64),
+        queue: Option<&Arc<Cq>>,
+        flags: u32,
+    ) -> Result<gni_mem_handle_t, gni_return_t> {
+        if len == 0 || address.checked_add(len).is_none() {
+            return Err(GNI_RC_INVALID_PARAM);
+        }
+        if let Some(queue) = queue {
+            queue.become_destination()?;
+        }
+        let mut descriptors = self.0.descriptors.lock();
+        let descriptor = descriptors.free.pop().ok_or(GNI_RC_ERROR_RESOURCE)?;
+        let shared = flags & GNI_MEM_MDD_SHARED != 0 || self.0.rules.modes & GNI_CDM_MODE_MDD_SHARED != 0;
+        let shared = shared && flags & GNI_MEM_MDD_DEDICATED == 0;
+        let mut attributes = Flags::MRT;
+        if flags & GNI_MEM_READ_ONLY != 0 {
+            attributes = attributes.and(Flags::READ_ONLY);
+        }
+        let mut entropy = 0;
+        if shared {
+            attributes = attributes.and(Flags::NEW_FORMAT);
+            descriptors.entropy = (descriptors.entropy + 1) & crate::handle::MOST_ENTROPY;
+            entropy = descriptors.entropy;
+        }
+        let place = Place {
+            first: address,
+            len,
+            flags: attributes.0,
+            entropy,
+            queue: queue.map(|queue| queue.number()),
+        };
+        self.0.home.open(descriptor, &place);
+        Ok(handle_of(descriptor, &place).seal())
+    }
+
+    /// Ends a registration (`GNI_MemDeregister`). When this returns nobody touches the memory any more.
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`: it is no handle of this NIC's.
+    pub fn deregister(&self, handle: &gni_mem_handle_t) -> Result<(), gni_return_t> {
+        let named = Handle::open(handle).map_err(|_| GNI_RC_INVALID_PARAM)?;
+        let mut descriptors = self.0.descriptors.lock();
+        // That it is this very one, and open.
+        let own = reach(&*self.0.home, handle, (0, 0), Want::Queue).map_err(|_| GNI_RC_INVALID_PARAM)?;
+        drop(own);
+        if self.0.home.close(named.descriptor, LOOKS) {
+            descriptors.free.push(named.descriptor);
+        }
+        Ok(())
+    }
+
+    /// Enters memory of its client, for a transaction.
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`: the bytes are not registered; `GNI_RC_PERMISSION_ERROR`: to be read only.
+    fn own(
+        &self,
+        handle: &gni_mem_handle_t,
+        bytes: (u64, u64),
+        want: Want,
+    ) -> Result<Reach<'_>, gni_return_t> {
+        reach(&*self.0.home, handle, bytes, want).map_err(|status| match status {
+            crate::entry::Status::Permission => GNI_RC_PERMISSION_ERROR,
+            _ => GNI_RC_INVALID_PARAM,
+        })
+    }
+
+    /// Carries a transaction out, or as much of it as its mood will have.
+    fn take_on(&self, flight: flight::Flight) {
+        match self.0.mood {
+            Mood::Plain => flight.finish(),
+            Mood::Adversarial { seed } => self.0.sky.lock().take_on(flight, seed, self.instance()),
+        }
+    }
+
+    /// What is due of transactions that are on their way. Each look at a queue does this too.
+    pub fn progress(&self) {
+        if self.0.mood != Mood::Plain {
+            self.0.sky.lock().progress();
+        }
+    }
+
+    fn memory(&self) -> &dyn Memory {
+        self.0.home.memory()
+    }
+}

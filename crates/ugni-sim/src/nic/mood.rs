@@ -1,0 +1,130 @@
+//! How kind a NIC is to its client: whether things happen at once and in order, or as late and as mixed up as the network
+//! may have it.
+
+use crate::post::{Action, Post};
+use gasworks_gni_sys::GNI_DLVMODE_NO_ADAPT;
+
+/// How a NIC treats what is posted to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mood {
+    /// A post is carried out before the function that posts it returns.
+    #[default]
+    Plain,
+    /// Each step of a transaction happens some calls of its client later. How many follows from the seed, the client's
+    /// instance, and how many transactions it has posted before: the same program meets the same again.
+    Adversarial {
+        /// The seed.
+        seed: u64,
+    },
+}
+
+/// The steps of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    /// The block transfer engine reads what it puts.
+    Fetch,
+    /// The bytes, the word or the value are where they are to go; what the processor puts is read only now.
+    Move,
+    /// The flag after them.
+    Flag,
+    /// The event at the target.
+    There,
+    /// The event that says that the source may be used again.
+    Local,
+    /// The event that says that all is done.
+    Global,
+}
+
+impl Step {
+    pub(super) const ALL: [Step; 6] =
+        [Step::Fetch, Step::Move, Step::Flag, Step::There, Step::Local, Step::Global];
+}
+
+/// How late each step is, in calls of the client.
+pub(super) type Delays = [u64; Step::ALL.len()];
+
+/// The latest that a step is.
+const LATEST: u64 = 12;
+
+/// Whether all of a transaction goes the same way as what was posted before.
+pub(super) fn is_ordered(post: &Post) -> bool {
+    post.delivery & GNI_DLVMODE_NO_ADAPT != 0
+}
+
+/// What the network may do to a transaction: the `number`th of a client.
+pub(super) fn delays(seed: u64, instance: u32, number: u64, post: &Post) -> Delays {
+    let mut random = Random(mix(seed) ^ mix(u64::from(instance) << 40 ^ number));
+    // Half of them go at once, so that they overtake the others.
+    let mut late = || if random.next() & 1 == 0 { 0 } else { random.next() % (LATEST + 1) };
+    let fetched = late();
+    let moved = fetched + late();
+    let flag = moved + late();
+    // The notification goes its own way, unless all go the same; a value for a queue is its own notification.
+    let there = match post.action {
+        Action::CqWrite { .. } => flag,
+        _ if is_ordered(post) => flag + late(),
+        _ => late(),
+    };
+    // The source of a put is free when it was read.
+    let local = if matches!(post.action, Action::Put) { fetched } else { moved } + late();
+    let global = flag.max(there).max(local) + late();
+    [fetched, moved, flag, there, local, global]
+}
+
+fn mix(mut word: u64) -> u64 {
+    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
+
+/// Numbers that look as if they were drawn (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chip::Chip;
+    use crate::post::{Rules, Way};
+    use gasworks_gni_sys::{GNI_POST_RDMA_PUT, gni_post_descriptor_t};
+
+    /// What may not be swapped is not, and what may be is.
+    #[test]
+    fn steps_keep_the_order_that_they_must() {
+        let rules = Rules { chip: Chip::Aries, modes: 0 };
+        let put = |dlvr_mode| {
+            let put = gni_post_descriptor_t {
+                r#type: GNI_POST_RDMA_PUT,
+                length: 8,
+                dlvr_mode,
+                ..Default::default()
+            };
+            Post::read(&put, Way::Bte, &rules).expect("a put")
+        };
+        let (any, ordered) = (put(0), put(GNI_DLVMODE_NO_ADAPT));
+        let (mut notified, mut free) = (0, 0);
+        for number in 0..if cfg!(miri) { 100 } else { 10_000 } {
+            let [fetched, moved, flag, there, local, global] = delays(number / 7, 3, number, &any);
+            assert!(fetched <= moved && moved <= flag && fetched <= local, "{number}");
+            assert!(flag.max(there).max(local) <= global, "{number}");
+            notified += u32::from(there < moved);
+            free += u32::from(local < moved);
+            let [.., flag, there, _, _] = delays(number / 7, 3, number, &ordered);
+            assert!(flag <= there, "{number}");
+        }
+        assert!(
+            cfg!(miri) || (1000..7000).contains(&notified),
+            "{notified} notifications came before their bytes"
+        );
+        assert!(
+            cfg!(miri) || (1000..7000).contains(&free),
+            "{free} sources were free before the bytes had arrived"
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! The transactions that a client is still to hear of.
+
+use std::sync::Arc;
+
+use super::endpoint::Outstanding;
+use crate::entry::Status;
+use crate::post::Wishes;
+
+/// A transaction between its post and the last word of it.
+pub(super) struct Request {
+    /// By what the client knows the descriptor.
+    pub(super) token: u64,
+    /// What the client called it.
+    pub(super) id: u64,
+    /// The value of its events here.
+    pub(super) value: u32,
+    /// Events that are still to come.
+    pub(super) awaited: Wishes,
+    /// Events that were taken, and not answered by the client.
+    pub(super) unclaimed: u32,
+    /// Its endpoint is gone: nobody is to hear of it.
+    pub(super) cancelled: bool,
+    /// How it ended.
+    pub(super) status: Status,
+    /// Counts what the endpoint waits for.
+    pub(super) outstanding: Arc<Outstanding>,
+}
+
+/// A table of as many requests as a queue has entries for.
+pub(super) struct Requests {
+    slots: Vec<Option<Request>>,
+    free: Vec<u32>,
+    most: u32,
+}
+
+impl Requests {
+    pub(super) fn new(most: u32) -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), most }
+    }
+
+    /// The number of a new request; `None` if there is no room.
+    pub(super) fn add(&mut self, request: Request) -> Option<u32> {
+        if let Some(number) = self.free.pop() {
+            self.slots[number as usize] = Some(request);
+            return Some(number);
+        }
+        let number = u32::try_from(self.slots.len()).ok().filter(|number| *number < self.most)?;
+        self.slots.push(Some(request));
+        Some(number)
+    }
+
+    pub(super) fn get(&mut self, number: u32) -> Option<&mut Request> {
+        self.slots.get_mut(number as usize)?.as_mut()
+    }
+
+    pub(super) fn remove(&mut self, number: u32) -> Option<Request> {
+        let request = self.slots.get_mut(number as usize)?.take()?;
+        self.free.push(number);
+        Some(request)
+    }
+
+    /// Forgets all requests of an endpoint; the numbers of those whose events are still to come stay taken until then.
+    pub(super) fn cancel(&mut self, outstanding: &Arc<Outstanding>) {
+        for number in 0..self.slots.len() {
+            let Some(request) = &mut self.slots[number] else { continue };
+            if Arc::ptr_eq(&request.outstanding, outstanding) {
+                request.cancelled = true;
+                if request.awaited.here() == 0 {
+                    self.remove(number as u32);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! A completion queue in its client's hands.
+
+use std::sync::Arc;
+
+use gasworks_gni_sys::*;
+use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
+use parking_lot::Mutex;
+
+use super::Nic;
+use super::requests::{Request, Requests};
+use crate::entry::{Body, Entry, Source, Status, transactions};
+use crate::queue::Queue;
+use crate::station::Station;
+
+/// What a queue is for: found out when it is first used.
+const UNDECIDED: u32 = 0;
+const SOURCE: u32 = 1;
+const DESTINATION: u32 = 2;
+
+/// A completion queue: of endpoints, or of registered memory, never both.
+pub struct Cq {
+    nic: Nic,
+    number: u16,
+    role: AtomicU32,
+    requests: Mutex<Requests>,
+}
+
+/// What was taken from a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The word that the client sees.
+    pub word: u64,
+    /// Events were lost before it (`GNI_RC_ERROR_RESOURCE`).
+    pub overrun: bool,
+    /// How the transaction, or whatever it tells of, ended.
+    pub status: Status,
+    /// Of a queue of endpoints: by what the client knows the descriptor, and what it called the transaction.
+    pub transaction: Option<(u64, u64)>,
+}
+
+/// What a look at a queue gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// An event.
+    Event(Event),
+    /// Nothing now (`GNI_RC_NOT_DONE`).
+    Nothing,
+}
+
+impl Cq {
+    pub(super) fn new(nic: Nic, number: u16, entries: u32) -> Self {
+        // With two events for a transaction there is room for half as many.
+        let dual = nic.0.rules.modes & GNI_CDM_MODE_DUAL_EVENTS != 0;
+        let most = if dual { (entries / 2).max(1) } else { entries };
+        let most = most.min(transactions(nic.0.rules.chip));
+        Self { nic, number, role: AtomicU32::new(UNDECIDED), requests: Mutex::new(Requests::new(most)) }
+    }
+
+    pub(super) fn number(&self) -> u16 {
+        self.number
+    }
+
+    fn become_a(&self, role: u32) -> Result<(), gni_return_t> {
+        match self.role.compare_exchange(UNDECIDED, role, Relaxed, Relaxed) {
+            Err(other) if other != role => Err(GNI_RC_INVALID_PARAM),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn become_source(&self) -> Result<(), gni_return_t> {
+        self.become_a(SOURCE)
+    }
+
+    pub(super) fn become_destination(&self) -> Result<(), gni_return_t> {
+        self.become_a(DESTINATION)
+    }
+
+    fn places(&self) -> Option<Queue<'_>> {
+        self.nic.0.home.queue(self.number)
+    }
+
+    /// The number of a new transaction; `None`: the table is full.
+    pub(super) fn begin(&self, request: Request) -> Option<u32> {
+        let awaited = request.awaited.here();
+        let outstanding = Arc::clone(&request.outstanding);
+        let number = self.requests.lock().add(request)?;
+        outstanding.more(awaited);
+        Some(number)
+    }
+
+    /// An event of a transaction of this NIC.
+    pub(super) fn tell(&self, transaction: u32, source: Source, status: Status, remote_overrun: bool) {
+        let body = Body::Local { kind: GNI_CQ_EVENT_TYPE_POST as u8, instance: 0, transaction };
+        let entry = Entry { overrun: false, remote_overrun, status: status as u8, source, body };
+        if let Some(places) = self.places() {
+            // Who is refused is counted, and the client is told with the next event.
+            let _ = places.push(entry.encode(self.nic.0.rules.chip));
+        }
+    }
+
+    pub(super) fn cancel(&self, outstanding: &Arc<super::endpoint::Outstanding>) {
+        self.requests.lock().cancel(outstanding);
+    }
+
+    /// Whether there is an event (`GNI_CqTestEvent`). It moves nothing on.
+    pub fn holds_event(&self) -> bool {
+        self.places().is_some_and(|places| places.holds_event())
+    }
+
+    /// Takes the next event (`GNI_CqGetEvent`).
+    pub fn next(&self) -> Next {
+        self.nic.progress();
+        let chip = self.nic.0.rules.chip;
+        let Some(places) = self.places() else { return Next::Nothing };
+        loop {
+            let Some(word) = places.pop() else { return Next::Nothing };
+            let Some(mut entry) = Entry::decode(word, chip) else { continue };
+            let lost = places.overrun() > 0;
+            entry.overrun |= lost;
+            // Of a number that no status has, nothing can be said but that it is none of success.
+            let status = Status::of(entry.status.into()).unwrap_or(Status::Lost);
+            let (overrun, mut transaction) = (entry.overrun, None);
+            if let Body::Local { transaction: number, instance, .. } = &mut entry.body {
+                match self.seen(*number, entry.source, status) {
+                    Some((value, found)) => (*instance, transaction) = (value, Some(found)),
+                    // Of an endpoint that is gone.
+                    None if !lost => continue,
+                    None => {}
+                }
+            }
+            return Next::Event(Event { word: entry.encode(chip), overrun, status, transaction });
+        }
+    }
+
+    /// An event of a transaction was taken: the value for it, the client's token and name; `None` if nobody is to hear of it.
+    fn seen(&self, number: u32, source: Source, status: Status) -> Option<(u32, (u64, u64))> {
+        let mut requests = self.requests.lock();
+        let request = requests.get(number)?;
+        let before = request.awaited.here();
+        match source {
+            // After a failure there is nothing more to come.
+            _ if status != Status::Ok => (request.awaited.local, request.awaited.global) = (false, false),
+            Source::Engine => request.awaited.local = false,
+            _ => request.awaited.global = false,
+        }
+        let left = request.awaited.here();
+        request.outstanding.less(before - left);
+        request.status = status;
+        request.unclaimed += 1;
+        let told = (request.value, (request.token, request.id));
+        if request.cancelled {
+            if left == 0 {
+                requests.remove(number);
+            }
+            return None;
+        }
+        Some(told)
+    }
+
+    /// The client's token of the transaction that an event tells of, and how that ended so far (`GNI_GetCompleted`). With
+    /// the last of its events the transaction is forgotten.
+    ///
+    /// # Errors
+    /// `GNI_RC_DESCRIPTOR_ERROR`: the event is of another type. `GNI_RC_INVALID_PARAM`: of no transaction of this queue.
+    pub fn completed(&self, word: u64) -> Result<(u64, Status), gni_return_t> {
+        let entry = Entry::decode(word, self.nic.0.rules.chip).ok_or(GNI_RC_DESCRIPTOR_ERROR)?;
+        let Body::Local { kind, transaction, .. } = entry.body else { return Err(GNI_RC_DESCRIPTOR_ERROR) };
+        if u64::from(kind) != GNI_CQ_EVENT_TYPE_POST {
+            return Err(GNI_RC_DESCRIPTOR_ERROR);
+        }
+        let mut requests = self.requests.lock();
+        let request =
+            requests.get(transaction).filter(|request| request.unclaimed > 0).ok_or(GNI_RC_INVALID_PARAM)?;
+        request.unclaimed -= 1;
+        let told = (request.token, request.status);
+        if request.unclaimed == 0 && request.awaited.here() == 0 {
+            requests.remove(transaction);
+        }
+        Ok(told)
+    }
+}
+
+impl Drop for Cq {
+    fn drop(&mut self) {
+        self.nic.0.home.leave_queue(self.number);
+    }
+}

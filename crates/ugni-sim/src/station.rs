@@ -1,0 +1,133 @@
+//! What the other NICs see of one: its registrations, its queues, its client's memory.
+//!
+//! Whoever posts a transaction carries it out at the target's station itself, if it can reach it; the same functions serve
+//! the target where it has to do that for a poster of another host.
+
+use gasworks_gni_sys::gni_mem_handle_t;
+
+use crate::chip::Chip;
+use crate::entry::{Body, Entry, Source, Status};
+use crate::handle::{Flags, Handle};
+use crate::memory::{self, Fault, Memory, Side};
+use crate::queue::{Overrun, Queue};
+use crate::table::{Place, Registration, Visit};
+
+/// A NIC's pages: registered memory ends at the end of one.
+pub const PAGE: u64 = 4096;
+
+/// A NIC, as others reach it.
+pub trait Station: Send + Sync {
+    /// Which chip it plays.
+    fn chip(&self) -> Chip;
+    /// The registration of this number, if the table is that large.
+    fn registration(&self, descriptor: u16) -> Option<&Registration>;
+    /// The queue of this number, if there is one.
+    fn queue(&self, number: u16) -> Option<Queue<'_>>;
+    /// Its client's memory.
+    fn memory(&self) -> &dyn Memory;
+}
+
+/// What a transaction wants of the memory that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// To read it.
+    Read,
+    /// To write it.
+    Write,
+    /// Nothing but its queue.
+    Queue,
+}
+
+/// Some bytes of a station, for as long as this lives.
+pub struct Reach<'a> {
+    station: &'a dyn Station,
+    visit: Visit<'a>,
+    address: u64,
+    len: u64,
+}
+
+/// The handle of registered memory.
+pub fn handle_of(descriptor: u16, place: &Place) -> Handle {
+    let pages = place.first.saturating_add(place.len).div_ceil(PAGE) - place.first / PAGE;
+    Handle {
+        page: place.first / PAGE,
+        descriptor,
+        entropy: place.entropy,
+        pages: u32::try_from(pages).unwrap_or(u32::MAX).min(crate::handle::PAGES_UNSAID),
+        shift: PAGE.trailing_zeros() as u8,
+        flags: Flags(place.flags),
+    }
+}
+
+/// Enters the memory that a handle names, to use `len` bytes from `address`.
+///
+/// # Errors
+/// The status of a transaction that wants what is not there, or not allowed.
+pub fn reach<'a>(
+    station: &'a dyn Station,
+    handle: &gni_mem_handle_t,
+    (address, len): (u64, u64),
+    want: Want,
+) -> Result<Reach<'a>, Status> {
+    let named = Handle::open(handle).map_err(|_| Status::Descriptor)?;
+    let registration = station.registration(named.descriptor).ok_or(Status::Descriptor)?;
+    let visit = registration.enter().ok_or(Status::Descriptor)?;
+    let place = visit.place();
+    let own = handle_of(named.descriptor, &place);
+    // Clients may build handles that do not say how large the memory is.
+    let same = named.page == own.page && named.entropy == own.entropy && named.flags == own.flags;
+    if !same {
+        return Err(Status::Descriptor);
+    }
+    if want != Want::Queue && !(own.covers(address, len) && named.covers(address, len)) {
+        return Err(Status::Bounds);
+    }
+    if want == Want::Write && own.flags.has(Flags::READ_ONLY) {
+        return Err(Status::Permission);
+    }
+    Ok(Reach { station, visit, address, len })
+}
+
+impl Reach<'_> {
+    /// Fills it from another memory.
+    ///
+    /// # Errors
+    /// The side that is not mapped.
+    pub fn fill(&self, from: (&dyn Memory, u64)) -> Result<(), Side> {
+        memory::copy((self.station.memory(), self.address), from, self.len)
+    }
+
+    /// Copies it to another memory.
+    ///
+    /// # Errors
+    /// The side that is not mapped.
+    pub fn copy_to(&self, to: (&dyn Memory, u64)) -> Result<(), Side> {
+        memory::copy(to, (self.station.memory(), self.address), self.len)
+    }
+
+    /// Writes bytes to its beginning, as many as it has or fewer.
+    ///
+    /// # Errors
+    /// [`Status::Translation`].
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Status> {
+        let bytes = &bytes[..bytes.len().min(usize::try_from(self.len).unwrap_or(usize::MAX))];
+        self.station.memory().write(self.address, bytes).map_err(|Fault| Status::Translation)
+    }
+
+    /// Changes its first word.
+    ///
+    /// # Errors
+    /// [`Status::Translation`].
+    pub fn update(&self, width: usize, change: &mut dyn FnMut(u64) -> u64) -> Result<u64, Status> {
+        self.station.memory().update(self.address, width, change).map_err(|Fault| Status::Translation)
+    }
+
+    /// Makes an event in the queue that the memory was registered with, if it has one; whether the queue overran.
+    pub fn tell(&self, data: u64) -> Option<Result<(), Overrun>> {
+        let queue = self.station.queue(self.visit.place().queue?)?;
+        let (overrun, remote_overrun, status) = (false, false, Status::Ok as u8);
+        let entry =
+            Entry { overrun, remote_overrun, status, source: Source::Remote, body: Body::Remote(data) };
+        Some(queue.push(entry.encode(self.station.chip())))
+    }
+}
