@@ -2,7 +2,7 @@
 //! functions at revision 0x5d, with the names that it gives them.
 //!
 //! The functions stand in one table, [`Ugni`], which is filled by opening a library at run time ([`Ugni::open`]), or by the
-//! linker where the feature `linked` is on ([`Ugni::linked`]), as programs without shared libraries need it.
+//! linker where the feature `linked` is on (`Ugni::linked`), as programs without shared libraries need it.
 //!
 //! ```no_run
 //! use gasworks_gni_sys::{GNI_RC_SUCCESS, Ugni};

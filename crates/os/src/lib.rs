@@ -35,6 +35,8 @@ pub mod process;
 pub mod program;
 #[allow(unsafe_code)]
 pub mod random;
+#[allow(unsafe_code)]
+pub mod remote;
 mod say;
 pub mod settings;
 pub mod signals;

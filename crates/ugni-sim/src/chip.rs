@@ -1,7 +1,5 @@
 //! The two chips: what they call themselves, their rules of alignment, their limits.
 
-use gasworks_gni_sys::{GNI_DEVICE_ARIES, GNI_DEVICE_GEMINI, gni_nic_device_t};
-
 /// Which chip a NIC plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Chip {
@@ -17,24 +15,10 @@ pub const LINE: u64 = 64;
 pub const MOST_WITH_FLAG: u64 = 60;
 /// The most bytes of a transfer by the block transfer engine.
 pub const MOST_BTE: u64 = u32::MAX as u64;
-/// The most bytes of a chain of transactions, and where FMA descriptors are shared.
-pub const MOST_CHAIN: u64 = 1 << 30;
-/// As [`MOST_CHAIN`], where FMA descriptors are shared.
-pub const MOST_CHAIN_SHARED: u64 = 1 << 20;
-/// Bits of a value that is written into a queue.
-pub const CQWRITE_BITS: u32 = 48;
 
 impl Chip {
     /// Both.
     pub const ALL: [Chip; 2] = [Chip::Gemini, Chip::Aries];
-
-    /// Its number in the interface.
-    pub fn device(self) -> gni_nic_device_t {
-        match self {
-            Chip::Gemini => GNI_DEVICE_GEMINI,
-            Chip::Aries => GNI_DEVICE_ARIES,
-        }
-    }
 
     /// What a local address of a get is a multiple of.
     pub fn local_alignment(self) -> u64 {
@@ -49,22 +33,6 @@ impl Chip {
         match self {
             Chip::Gemini => 32,
             Chip::Aries => 24,
-        }
-    }
-
-    /// Bits of the address of a NIC.
-    pub fn address_bits(self) -> u32 {
-        match self {
-            Chip::Gemini => 18,
-            Chip::Aries => 32,
-        }
-    }
-
-    /// How many communication domains may have an FMA descriptor of their own.
-    pub fn dedicated_fma(self) -> usize {
-        match self {
-            Chip::Gemini => 64,
-            Chip::Aries => 123,
         }
     }
 

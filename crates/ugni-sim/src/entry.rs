@@ -180,9 +180,10 @@ const KIND_BITS: u32 = 2;
 const DATA_BITS: u32 = 48;
 
 fn layout(chip: Chip) -> Layout {
+    let bits = chip.instance_bits();
     match chip {
-        Chip::Gemini => Layout { status: (59, 4), source: 56, kind: 54, instance: (21, 32) },
-        Chip::Aries => Layout { status: (57, 6), source: 54, kind: 46, instance: (22, 24) },
+        Chip::Gemini => Layout { status: (59, 4), source: 56, kind: 54, instance: (21, bits) },
+        Chip::Aries => Layout { status: (57, 6), source: 54, kind: 46, instance: (22, bits) },
     }
 }
 

@@ -17,12 +17,6 @@ pub trait Memory: Send + Sync {
     /// # Errors
     /// [`Fault`]: some may have been copied.
     fn write(&self, address: u64, from: &[u8]) -> Result<(), Fault>;
-
-    /// Changes an aligned word of 4 or 8 bytes, and gives the old one; no other update of this memory comes in between.
-    ///
-    /// # Errors
-    /// [`Fault`]: nothing was changed.
-    fn update(&self, address: u64, width: usize, change: &mut dyn FnMut(u64) -> u64) -> Result<u64, Fault>;
 }
 
 /// Bytes that are moved at a time from one memory to another.
@@ -132,25 +126,5 @@ impl Memory for Arena {
             }
         }
         Ok(())
-    }
-
-    fn update(&self, address: u64, width: usize, change: &mut dyn FnMut(u64) -> u64) -> Result<u64, Fault> {
-        use gasworks_sync::atomic::Ordering::{AcqRel, Acquire};
-        assert!(matches!(width, 4 | 8), "a word of {width} bytes");
-        let (word, start, range) = self.pieces(address, width)?.next().ok_or(Fault)?;
-        if range.len() != width {
-            return Err(Fault);
-        }
-        let shift = 8 * start as u32;
-        let mask = if width == 8 { u64::MAX } else { u64::from(u32::MAX) };
-        let mut old = word.load(Acquire);
-        loop {
-            let value = old >> shift & mask;
-            let new = old & !(mask << shift) | (change(value) & mask) << shift;
-            match word.compare_exchange(old, new, AcqRel, Acquire) {
-                Ok(_) => return Ok(value),
-                Err(now) => old = now,
-            }
-        }
     }
 }

@@ -25,6 +25,8 @@ pub trait Station: Send + Sync {
     fn queue(&self, number: u16) -> Option<Queue<'_>>;
     /// Its client's memory.
     fn memory(&self) -> &dyn Memory;
+    /// Does something that no other atomic on this memory comes in between of.
+    fn alone(&self, act: &mut dyn FnMut());
 }
 
 /// What a transaction wants of the memory that it names.
@@ -114,12 +116,22 @@ impl Reach<'_> {
         self.station.memory().write(self.address, bytes).map_err(|Fault| Status::Translation)
     }
 
-    /// Changes its first word.
+    /// Changes its first word, of 4 or 8 bytes, and gives the old one. No other NIC does that at the same time; as with the
+    /// chips, the client's own stores may come in between.
     ///
     /// # Errors
     /// [`Status::Translation`].
-    pub fn update(&self, width: usize, change: &mut dyn FnMut(u64) -> u64) -> Result<u64, Status> {
-        self.station.memory().update(self.address, width, change).map_err(|Fault| Status::Translation)
+    pub fn update(&self, width: usize, change: impl Fn(u64) -> u64) -> Result<u64, Status> {
+        let mut old = Err(Fault);
+        self.station.alone(&mut || {
+            let (memory, mut word) = (self.station.memory(), [0; 8]);
+            let bytes = &mut word[..width];
+            old = memory.read(self.address, bytes).and_then(|()| {
+                let old = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+                memory.write(self.address, &change(old).to_le_bytes()[..width]).map(|()| old)
+            });
+        });
+        old.map_err(|Fault| Status::Translation)
     }
 
     /// Makes an event in the queue that the memory was registered with, if it has one; whether the queue overran.

@@ -4,8 +4,11 @@
 
 #[path = "nic/model.rs"]
 mod model;
+// What takes Miri long and shows it nothing new.
+#[cfg(not(miri))]
 #[path = "nic/moods.rs"]
 mod moods;
+#[cfg(not(miri))]
 #[path = "nic/rules.rs"]
 mod rules;
 #[path = "nic/semantics.rs"]

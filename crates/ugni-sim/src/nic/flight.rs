@@ -138,7 +138,7 @@ impl Flight {
                 for offset in (0..length).step_by(width) {
                     let word = (remote_address.checked_add(offset).ok_or(Status::Bounds)?, width as u64);
                     let there = reach(target, &remote_handle, word, Want::Write)?;
-                    let old = there.update(width, &mut |word| command.apply(word, first, second))?;
+                    let old = there.update(width, |word| command.apply(word, first, second))?;
                     if command.fetches {
                         let bytes = &old.to_le_bytes()[..width];
                         let address = local_address.checked_add(offset).ok_or(Status::Bounds)?;

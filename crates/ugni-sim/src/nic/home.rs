@@ -17,6 +17,8 @@ pub struct Home {
     memory: Arc<dyn Memory>,
     registrations: Box<[Registration]>,
     queues: Box<[OnceLock<Places>]>,
+    /// Held during an atomic.
+    alone: Mutex<()>,
     /// Queues that are not used any more.
     free: Mutex<Vec<u16>>,
 }
@@ -37,6 +39,7 @@ impl Home {
             memory,
             registrations: (0..registrations).map(|_| Registration::new()).collect(),
             queues: (0..queues.min(chip.queues())).map(|_| OnceLock::new()).collect(),
+            alone: Mutex::default(),
             free: Mutex::default(),
         }
     }
@@ -100,5 +103,10 @@ impl Station for Home {
 
     fn memory(&self) -> &dyn Memory {
         &*self.memory
+    }
+
+    fn alone(&self, act: &mut dyn FnMut()) {
+        let _alone = self.alone.lock();
+        act();
     }
 }

@@ -1,0 +1,238 @@
+//! The memory of another process, by address (`process_vm_readv(2)`, `process_vm_writev(2)`).
+//!
+//! The system admits it to processes of the same user, unless it is set up not to (`ptrace(2)`); with Yama's
+//! `ptrace_scope` 1 the other process has to agree first, by [`admit_all`].
+//!
+//! # Invariants
+//! R1. The system checks the addresses of both sides, and refuses what is not mapped or not to be written. It reads and
+//!     writes as another thread would.
+//! R2. What is written here is the caller's to be written.
+//! R3. A call that takes numbers alone touches no memory.
+
+use std::io;
+
+use libc::{c_ulong, c_void, iovec};
+use nix::errno::Errno;
+
+use crate::{OsError, Result};
+
+/// Lets any process of the same user reach this one's memory, where that needs its consent. Elsewhere it does nothing.
+pub fn admit_all() {
+    // SAFETY: R3. There is no such call without Yama, and no need for it.
+    let _ = unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY) };
+}
+
+/// Why memory was not reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It is not mapped, there or here, or not to be written.
+    Unmapped,
+    /// The process is gone.
+    Gone,
+    /// The system does not allow it.
+    Forbidden,
+}
+
+/// A process whose memory is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remote {
+    pid: i32,
+}
+
+impl Remote {
+    /// The process `pid`.
+    ///
+    /// # Errors
+    /// The system does not allow it, and why that may be; or there is no such process.
+    pub fn open(pid: i32) -> Result<Self> {
+        const OPERATION: &str = "reach the memory of process";
+        let remote = Self { pid };
+        // Nothing is mapped at 0, so that whoever is allowed is told of that.
+        match remote.read(0, &mut [0]) {
+            Err(Refused::Unmapped) | Ok(()) => Ok(remote),
+            Err(Refused::Gone) => Err(OsError::new(OPERATION, pid, Errno::ESRCH)),
+            Err(Refused::Forbidden) => {
+                let why = "the system does not allow it: see `ptrace_scope` of Yama, and the capabilities and \
+                           system calls that a container allows";
+                Err(OsError::new(OPERATION, pid, io::Error::other(why)))
+            }
+        }
+    }
+
+    /// Copies bytes out of it.
+    ///
+    /// # Errors
+    /// [`Refused`]; some may have been copied.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> std::result::Result<(), Refused> {
+        // SAFETY: R2: they are borrowed for it.
+        unsafe { self.read_to(address, into.as_mut_ptr() as u64, into.len() as u64) }
+    }
+
+    /// Copies bytes into it.
+    ///
+    /// # Errors
+    /// [`Refused`]; some may have been copied.
+    pub fn write(&self, address: u64, from: &[u8]) -> std::result::Result<(), Refused> {
+        self.write_from(address, from.as_ptr() as u64, from.len() as u64)
+    }
+
+    /// Copies `len` bytes out of it to the address `here` of this process.
+    ///
+    /// # Safety
+    /// The bytes from `here` on are not this program's own: nobody has a reference to them, and nothing else of it lies
+    /// there.
+    ///
+    /// # Errors
+    /// [`Refused`]; some may have been copied.
+    pub unsafe fn read_to(&self, address: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
+        each_part(address, here, len, |there, here| {
+            // SAFETY: R1, R2.
+            unsafe { libc::process_vm_readv(self.pid, here, 1, there, 1, 0 as c_ulong) }
+        })
+    }
+
+    /// Copies `len` bytes from the address `here` of this process into it.
+    ///
+    /// # Errors
+    /// [`Refused`]; some may have been copied.
+    pub fn write_from(&self, address: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
+        each_part(address, here, len, |there, here| {
+            // SAFETY: R1; here it is read alone.
+            unsafe { libc::process_vm_writev(self.pid, here, 1, there, 1, 0 as c_ulong) }
+        })
+    }
+}
+
+/// Calls until all is moved; the system moves some 2 GiB at a time, and stops where something is not mapped.
+fn each_part(
+    mut there: u64,
+    mut here: u64,
+    mut len: u64,
+    mut call: impl FnMut(*const iovec, *const iovec) -> isize,
+) -> std::result::Result<(), Refused> {
+    while len > 0 {
+        let part = |at: u64| {
+            Some(iovec {
+                iov_base: usize::try_from(at).ok()? as *mut c_void,
+                iov_len: usize::try_from(len).ok()?,
+            })
+        };
+        let (Some(theirs), Some(ours)) = (part(there), part(here)) else { return Err(Refused::Unmapped) };
+        let moved = match Errno::result(call(&raw const theirs, &raw const ours)) {
+            Ok(moved) => moved as u64,
+            Err(Errno::EINTR) => continue,
+            Err(Errno::ESRCH) => return Err(Refused::Gone),
+            Err(Errno::EPERM | Errno::ENOSYS | Errno::EACCES) => return Err(Refused::Forbidden),
+            Err(_) => return Err(Refused::Unmapped),
+        };
+        if moved == 0 {
+            return Err(Refused::Unmapped);
+        }
+        // What lies beyond the last address wraps around, and is refused by the next call.
+        (there, here, len) = (there.wrapping_add(moved), here.wrapping_add(moved), len.saturating_sub(moved));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gasworks_sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+    use std::process::{Child, Command};
+
+    const MARK: &str = "GASWORKS_REMOTE_TEST=one";
+
+    /// A process that ends with this.
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn pid(&self) -> i32 {
+            self.0.id() as i32
+        }
+
+        fn read(&self, name: &str) -> Vec<u8> {
+            std::fs::read(format!("/proc/{}/{name}", self.pid())).expect("it is there")
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    /// A process, and the address of its environment.
+    fn process() -> (Sleeper, u64) {
+        let (name, value) = MARK.split_once('=').expect("two parts");
+        let child = Command::new("sleep").arg("100").env_clear().env(name, value).spawn().expect("a process");
+        let child = Sleeper(child);
+        // It is another program soon.
+        loop {
+            let stat = String::from_utf8(child.read("stat")).expect("text");
+            let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
+            let start: u64 = fields[47].parse().expect("a number");
+            let (remote, mut bytes) = (Remote { pid: child.pid() }, [0; MARK.len()]);
+            let read = remote.read(start, &mut bytes);
+            if stat.contains("(sleep)") && read == Ok(()) && bytes == *MARK.as_bytes() {
+                return (child, start);
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn another_process_is_read_and_written_until_it_is_gone() {
+        let (child, environment) = process();
+        let remote = Remote::open(child.pid()).expect("it is ours");
+        remote.write(environment + MARK.len() as u64 - 3, b"two").expect("written");
+        assert_eq!(child.read("environ"), [MARK.replace("one", "two").as_bytes(), b"\0"].concat());
+        let pid = child.pid();
+        drop(child);
+        assert_eq!(remote.read(environment, &mut [0]), Err(Refused::Gone));
+        let error = Remote::open(pid).expect_err("it is gone").to_string();
+        assert!(error.starts_with(&format!("reach the memory of process {pid}: ")), "{error}");
+    }
+
+    #[test]
+    fn what_is_not_mapped_is_refused_on_either_side() {
+        let remote = Remote::open(std::process::id() as i32).expect("this one");
+        let (word, mut bytes) = (7u64.to_le_bytes(), [0; 8]);
+        let address = word.as_ptr() as u64;
+        assert_eq!(remote.read(address, &mut bytes), Ok(()));
+        assert_eq!(bytes, word);
+        for address in [0, 4096, 1 << 46, u64::MAX - 3] {
+            assert_eq!(remote.read(address, &mut bytes), Err(Refused::Unmapped), "{address:#x}");
+            assert_eq!(remote.write(address, &word), Err(Refused::Unmapped), "{address:#x}");
+            assert_eq!(
+                remote.write_from(bytes.as_ptr() as u64, address, 8),
+                Err(Refused::Unmapped),
+                "{address:#x}"
+            );
+        }
+        // What may only be read.
+        assert_eq!(remote.write(MARK.as_ptr() as u64, b"GASWORKS"), Err(Refused::Unmapped));
+        assert_eq!(remote.read(0, &mut []), Ok(()));
+    }
+
+    /// An aligned word is written at once: whoever looks sees the old one or the new one.
+    #[test]
+    fn a_word_is_not_torn() {
+        let (word, done) = (AtomicU64::new(0), AtomicBool::new(false));
+        let remote = Remote::open(std::process::id() as i32).expect("this one");
+        let address = &raw const word as u64;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for i in 0..100_000u64 {
+                    let value = if i % 2 == 0 { u64::MAX } else { 0 };
+                    remote.write(address, &value.to_le_bytes()).expect("written");
+                }
+                done.store(true, Relaxed);
+            });
+            while !done.load(Relaxed) {
+                let value = word.load(Relaxed);
+                assert!(value == 0 || value == u64::MAX, "{value:#x}");
+            }
+        });
+    }
+}
