@@ -22,7 +22,7 @@ pub const LAP_BITS: u32 = 48;
 const LAP: u64 = (1 << LAP_BITS) - 1;
 /// How often a producer looks for its place: with others at work it needs a few looks for each of theirs, and none of what
 /// they write, true or not, keeps it longer.
-const LOOKS: u32 = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
+const LOOKS: u32 = if cfg!(test) { 1 << 8 } else { 1 << 16 };
 
 /// The producers' line and the consumer's. Zero bytes are an empty queue.
 #[repr(C, align(128))]
