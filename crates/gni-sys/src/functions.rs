@@ -1,59 +1,19 @@
-//! The one table of the functions, and the two ways to fill it.
-//!
-//! # Invariants
-//! F1. The functions of a library of this name have the types that are declared here.
+//! The functions of uGNI.
 
-use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use gasworks_os::OsError;
-use gasworks_os::library::Library;
-
+use crate::table::functions;
 use crate::types::*;
 
-macro_rules! functions {
-    (
-        needed { $(fn $needed:ident($($na:ident: $nt:ty),* $(,)?) $(-> $nr:ty)?;)* }
-        optional { $(fn $optional:ident($($oa:ident: $ot:ty),* $(,)?) $(-> $or:ty)?;)* }
-    ) => {
-        /// The functions of a uGNI library, by their names. Those that not every version has are optional.
-        ///
-        /// To call one is up to the specification of uGNI: handles and pointers are the library's or point to values that
-        /// live as long as it says, and threads do not use one NIC at the same time.
-        #[derive(Clone, Copy)]
-        pub struct Ugni {
-            $(#[allow(missing_docs)] pub $needed: unsafe extern "C" fn($($na: $nt),*) $(-> $nr)?,)*
-            $(#[allow(missing_docs)] pub $optional: Option<unsafe extern "C" fn($($oa: $ot),*) $(-> $or)?>,)*
-        }
-
-        /// The names of all functions, those that every library has first.
-        pub const NAMES: &[&str] = &[$(stringify!($needed),)* $(stringify!($optional),)*];
-
-        impl Ugni {
-            fn of(library: &Library, names: &[&str]) -> Result<Self, OsError> {
-                Ok(Self {
-                    // SAFETY: F1.
-                    $($needed: unsafe { function(library, stringify!($needed)) }
-                        .ok_or_else(|| lacks(names, stringify!($needed)))?,)*
-                    // SAFETY: F1.
-                    $($optional: unsafe { function(library, stringify!($optional)) },)*
-                })
-            }
-
-            /// The functions of the library that this program is linked with.
-            #[cfg(feature = "linked")]
-            pub fn linked() -> Self {
-                #[link(name = "ugni")]
-                unsafe extern "C" {
-                    $(fn $needed($($na: $nt),*) $(-> $nr)?;)*
-                    $(fn $optional($($oa: $ot),*) $(-> $or)?;)*
-                }
-                Self { $($needed,)* $($optional: Some($optional),)* }
-            }
-        }
-    };
-}
+/// What the library is called, where nothing else is asked for.
+pub const LIBRARY: &[&str] = &["libugni.so.0", "libugni.so"];
 
 functions! {
+    /// The functions of a uGNI library, by their names. Those that not every version has are optional.
+    ///
+    /// To call one is up to the specification of uGNI: handles and pointers are the library's or point to values that
+    /// live as long as it says, and threads do not use one NIC at the same time.
+    Ugni of "ugni", LIBRARY;
     needed {
         fn GNI_CdmCreate(
             inst_id: u32,
@@ -428,38 +388,4 @@ functions! {
         fn gni_job_res_valid(resource: gni_job_res_t) -> u32;
         fn gni_job_res_to_str(resource: gni_job_res_t) -> *const c_char;
     }
-}
-
-/// What the library is called, where nothing else is asked for.
-pub const LIBRARY: &[&str] = &["libugni.so.0", "libugni.so"];
-
-impl Ugni {
-    /// Opens the library at `path`, or the system's.
-    ///
-    /// # Errors
-    /// There is no such library, or it lacks a function; with its name.
-    pub fn open(path: Option<&str>) -> Result<Self, OsError> {
-        let path = path.map(|path| [path]);
-        let names = path.as_ref().map_or(LIBRARY, |path| path.as_slice());
-        Self::of(&Library::open(names)?, names)
-    }
-}
-
-impl std::fmt::Debug for Ugni {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Ugni")
-    }
-}
-
-/// # Safety
-/// As [`Library::function`].
-unsafe fn function<F: Copy>(library: &Library, name: &str) -> Option<F> {
-    let name = CString::new(name).ok()?;
-    // SAFETY: the caller's.
-    unsafe { library.function(&name) }
-}
-
-#[cold]
-fn lacks(names: &[&str], name: &str) -> OsError {
-    OsError::other("open the library", names.join(" or "), format!("it has no {name}: is it uGNI's?"))
 }

@@ -1,6 +1,8 @@
 //! The interface of uGNI, the library that programs use Cray's Gemini and Aries networks through: its types, constants and
 //! functions at revision 0x5d, with the names that it gives them.
 //!
+//! And that of UDREG, its cache of registrations ([`udreg`]).
+//!
 //! The functions stand in one table, [`Ugni`], which is filled by opening a library at run time ([`Ugni::open`]), or by the
 //! linker where the feature `linked` is on (`Ugni::linked`), as programs without shared libraries need it.
 //!
@@ -19,8 +21,10 @@
 
 mod constants;
 mod functions;
+mod table;
 mod types;
+pub mod udreg;
 
 pub use constants::*;
-pub use functions::{LIBRARY, NAMES, Ugni};
+pub use functions::{LIBRARY, Ugni};
 pub use types::*;

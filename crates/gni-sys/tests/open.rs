@@ -1,6 +1,7 @@
 //! What is told of a library that is not there, or is none.
 
-use gasworks_gni_sys::{NAMES, Ugni};
+use gasworks_gni_sys::Ugni;
+use gasworks_gni_sys::udreg::Udreg;
 
 fn refusal(path: &str) -> String {
     Ugni::open(Some(path)).expect_err("there is no such library").to_string()
@@ -11,17 +12,19 @@ fn a_library_that_is_absent_is_named() {
     let refused = refusal("/nowhere/libugni.so");
     assert!(refused.starts_with("open the library /nowhere/libugni.so: "), "{refused}");
     assert!(refused.contains("No such file"), "{refused}");
+    let refused = Udreg::open(Some("/nowhere/libudreg.so")).expect_err("nor such a library").to_string();
+    assert!(refused.starts_with("open the library /nowhere/libudreg.so: "), "{refused}");
 }
 
 #[test]
 fn a_library_of_something_else_is_told_by_what_it_lacks() {
     let refused = refusal("libc.so.6");
-    let wanted = format!("open the library libc.so.6: it has no {}: is it uGNI's?", NAMES[0]);
+    let wanted = format!("open the library libc.so.6: it has no {}: is it the right one?", Ugni::NAMES[0]);
     assert_eq!(refused, wanted);
 }
 
 #[test]
 fn no_function_stands_there_twice() {
-    let names: std::collections::BTreeSet<_> = NAMES.iter().collect();
-    assert_eq!((names.len(), NAMES.len()), (136, 136));
+    let names: std::collections::BTreeSet<_> = Ugni::NAMES.iter().chain(Udreg::NAMES).collect();
+    assert_eq!(names.len(), 136 + 10);
 }

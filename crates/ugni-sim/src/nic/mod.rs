@@ -36,7 +36,8 @@ pub trait Fabric: Send + Sync {
     fn find(&self, address: u32, instance: u32) -> Option<Arc<dyn Station>>;
 }
 
-/// A NIC that a client is attached to. Clones are the same.
+/// A NIC that a client is attached to. Clones are the same. What is on its way keeps it, so a client that goes says so
+/// ([`detach`](Self::detach)).
 #[derive(Clone)]
 pub struct Nic(Arc<Shared>);
 
@@ -193,6 +194,13 @@ impl Nic {
         if self.0.mood != Mood::Plain {
             self.0.sky.lock().progress();
         }
+    }
+
+    /// The client goes: what is on its way is lost.
+    pub fn detach(&self) {
+        let lost = std::mem::take(&mut *self.0.sky.lock());
+        // Dropped without the lock.
+        drop(lost);
     }
 
     fn memory(&self) -> &dyn Memory {

@@ -232,3 +232,17 @@ fn a_seed_is_a_run() {
     assert_eq!(run(7).len(), 12);
     assert!((0..SEEDS).any(|seed| run(seed) != run(7)));
 }
+
+/// A client that goes leaves nothing, whatever is on its way.
+#[test]
+fn what_is_on_its_way_is_lost_with_its_client() {
+    let ranks = job_in(Mood::Adversarial { seed: 1 }, Chip::Aries, MODES, 2);
+    for _ in 0..6 {
+        ranks[0].post(1, &put(&ranks, GNI_POST_FMA_PUT, GNI_CQMODE_GLOBAL_EVENT)).unwrap();
+    }
+    let memories: Vec<_> = ranks.iter().map(|rank| Arc::downgrade(&rank.arena)).collect();
+    for rank in ranks {
+        rank.nic.detach();
+    }
+    assert!(memories.iter().all(|memory| memory.upgrade().is_none()));
+}

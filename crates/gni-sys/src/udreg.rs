@@ -1,0 +1,118 @@
+//! UDREG, the cache of registrations that clients of uGNI use.
+//!
+//! Its header was never public: the names are those that programs use, their order, sizes and values are ours, and are what
+//! `udreg_pub.h` of the software NIC says. So this is not for the genuine library, but where it is built against
+//! a site's own header.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+use crate::table::functions;
+
+/// What a function returns (`UDREG_RC_*`).
+pub type udreg_return_t = u32;
+/// It worked.
+pub const UDREG_RC_SUCCESS: udreg_return_t = 0;
+/// A parameter is wrong, or the registration failed for another reason than lack of room.
+pub const UDREG_RC_INVALID_PARAM: udreg_return_t = 1;
+/// There is no room.
+pub const UDREG_RC_NO_SPACE: udreg_return_t = 2;
+/// There is no such cache, or nothing that could be thrown out.
+pub const UDREG_RC_NO_MATCH: udreg_return_t = 3;
+/// There is no device.
+pub const UDREG_RC_ERROR_NO_DEVICE: udreg_return_t = 4;
+
+/// Bytes of the name of a cache, without the zero at its end.
+pub const UDREG_MAX_CACHENAME_LEN: usize = 63;
+
+/// Registrations are ended when room is needed, not when nobody uses them.
+pub const UDREG_CC_MODE_USE_LAZY_DEREG: u32 = 1;
+/// One that nobody uses is thrown out when one is left.
+pub const UDREG_CC_MODE_USE_EVICT_W_UNREG: u32 = 2;
+/// Registrations are of large pages.
+pub const UDREG_CC_MODE_USE_LARGE_PAGES: u32 = 4;
+/// The kernel tells of memory that is unmapped.
+pub const UDREG_CC_MODE_USE_KERNEL_CACHE: u32 = 8;
+
+/// A statistic of a cache (`UDREG_STAT_*`).
+pub type udreg_stat_t = u32;
+/// Registrations that were there.
+pub const UDREG_STAT_CACHE_HIT: udreg_stat_t = 0;
+/// Registrations that were not.
+pub const UDREG_STAT_CACHE_MISS: udreg_stat_t = 1;
+/// Registrations that were thrown out.
+pub const UDREG_STAT_CACHE_EVICTED: udreg_stat_t = 2;
+
+/// What a function that registers returns if it could not, for another reason than lack of room.
+pub const UDREG_DEVICE_REG_FAILED: *mut c_void = std::ptr::without_provenance_mut(usize::MAX);
+
+/// Registers memory: the device's data for it, null for lack of room, or [`UDREG_DEVICE_REG_FAILED`].
+pub type udreg_device_reg_func = unsafe extern "C" fn(*mut c_void, u64, *mut c_void) -> *mut c_void;
+/// Ends a registration.
+pub type udreg_device_dereg_func = unsafe extern "C" fn(*mut c_void, *mut c_void) -> u32;
+/// The cache is destroyed.
+pub type udreg_destructor = unsafe extern "C" fn(*mut c_void);
+
+/// What a [`udreg_cache_handle_t`] leads to: the library alone looks into it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct udreg_cache {
+    _opaque: [u8; 0],
+}
+
+/// An open cache.
+pub type udreg_cache_handle_t = *mut udreg_cache;
+
+/// How a cache is to be.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+pub struct udreg_cache_attr_t {
+    pub cache_name: [c_char; UDREG_MAX_CACHENAME_LEN + 1],
+    pub max_entries: c_uint,
+    pub modes: c_uint,
+    pub debug_mode: c_int,
+    pub debug_rank: c_int,
+    pub reg_context: *mut c_void,
+    pub dreg_context: *mut c_void,
+    pub destructor_context: *mut c_void,
+    pub device_reg_func: Option<udreg_device_reg_func>,
+    pub device_dereg_func: Option<udreg_device_dereg_func>,
+    pub destructor_callback: Option<udreg_destructor>,
+}
+
+/// A registration that is used.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct udreg_entry_t {
+    /// What the function that registers has returned.
+    pub device_data: *mut c_void,
+}
+
+/// What the library is called, where nothing else is asked for.
+pub const LIBRARY: &[&str] = &["libudreg.so.0", "libudreg.so"];
+
+functions! {
+    /// The functions of UDREG.
+    ///
+    /// To call one is up to its callers: handles and entries are the library's, and used by one thread at a time.
+    Udreg of "udreg", LIBRARY;
+    needed {
+        fn UDREG_CacheCreate(attr: *mut udreg_cache_attr_t) -> udreg_return_t;
+        fn UDREG_CacheAccess(name: *mut c_char, handle: *mut udreg_cache_handle_t) -> udreg_return_t;
+        fn UDREG_CacheRelease(handle: udreg_cache_handle_t) -> udreg_return_t;
+        fn UDREG_CacheDestroy(handle: udreg_cache_handle_t) -> udreg_return_t;
+        fn UDREG_Register(
+            handle: udreg_cache_handle_t,
+            address: *mut c_void,
+            length: u64,
+            entry: *mut *mut udreg_entry_t,
+        ) -> udreg_return_t;
+        fn UDREG_Unregister(handle: udreg_cache_handle_t, entry: *mut udreg_entry_t) -> udreg_return_t;
+        fn UDREG_DecrRefcount(handle: udreg_cache_handle_t, entry: *mut udreg_entry_t) -> udreg_return_t;
+        fn UDREG_Evict(handle: udreg_cache_handle_t) -> udreg_return_t;
+    }
+    optional {
+        fn UDREG_GetStat(handle: udreg_cache_handle_t, stat: udreg_stat_t, value: *mut u64) -> udreg_return_t;
+        fn UDREG_ResetStat(handle: udreg_cache_handle_t, stat: udreg_stat_t) -> udreg_return_t;
+    }
+}
