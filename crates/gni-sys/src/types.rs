@@ -84,12 +84,12 @@ pub type gni_cq_handler_t = unsafe extern "C" fn(*mut gni_cq_entry_t, *mut c_voi
 /// was given with the function; 0 ends the round.
 pub type gni_msgq_rcv_cb_func = unsafe extern "C" fn(u32, u32, *mut c_void, u8, *mut c_void) -> c_int;
 
-macro_rules! structs {
-    ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty,)* })*) => {$(
+macro_rules! records {
+    ($kind:tt: $($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
         #[repr(C)]
         #[derive(Clone, Copy)]
-        pub struct $name {
+        pub $kind $name {
             $(#[allow(missing_docs)] pub $field: $type,)*
         }
 
@@ -109,7 +109,8 @@ macro_rules! structs {
     )*};
 }
 
-structs! {
+records! {
+    struct:
     /// Registered memory, as it is told to others.
     gni_mem_handle_t { qword1: u64, qword2: u64, }
     /// One end of a mailbox.
@@ -267,18 +268,8 @@ structs! {
     }
 }
 
-macro_rules! unions {
-    ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty,)* })*) => {$(
-        $(#[$doc])*
-        #[repr(C)]
-        #[derive(Clone, Copy)]
-        pub union $name {
-            $(#[allow(missing_docs)] pub $field: $type,)*
-        }
-    )*};
-}
-
-unions! {
+records! {
+    union:
     /// The two forms of the table that translates nodes.
     gni_ntt_table { table: *mut u32, table_v2: *mut gni_ntt_entry_t, }
     /// A limit of Gemini, or those of Aries.

@@ -107,7 +107,7 @@ impl Endpoint {
         source: Option<&Arc<Cq>>,
     ) -> Result<(), gni_return_t> {
         let post = Post::read(descriptor, way, &self.nic.0.rules)?;
-        let registered = self.check_memory(&post, way)?;
+        let registered = self.check_memory(&post)?;
         let (value_here, value_there, target) = {
             let mut state = self.state.lock();
             let values = state.values;
@@ -126,14 +126,14 @@ impl Endpoint {
 
     /// What is to be known before a transaction is begun: that the memory here is registered, where it has to be, and that
     /// there may be written. For what the memory here must be registered.
-    fn check_memory(&self, post: &Post, way: Way) -> Result<Option<Want>, gni_return_t> {
+    fn check_memory(&self, post: &Post) -> Result<Option<Want>, gni_return_t> {
         let writes_here = match post.action {
             Action::Get | Action::GetWithFlag { .. } => true,
             Action::Atomic { command, .. } => command.fetches,
             Action::Put | Action::PutWithFlag { .. } | Action::CqWrite { .. } => false,
         };
         let bytes = (post.local_address, post.length);
-        let registered = match (writes_here, way) {
+        let registered = match (writes_here, post.way) {
             (true, _) => Some(Want::Write),
             (false, Way::Bte) => Some(Want::Read),
             // The processor reads what it puts: any memory will do.

@@ -121,11 +121,13 @@ impl Nic {
         if len == 0 || address.checked_add(len).is_none() {
             return Err(GNI_RC_INVALID_PARAM);
         }
+        let mut descriptors = self.0.descriptors.lock();
+        // Taken when nothing can be refused any more: a refusal decides nothing about the queue either.
+        let descriptor = *descriptors.free.last().ok_or(GNI_RC_ERROR_RESOURCE)?;
         if let Some(queue) = queue {
             queue.become_destination()?;
         }
-        let mut descriptors = self.0.descriptors.lock();
-        let descriptor = descriptors.free.pop().ok_or(GNI_RC_ERROR_RESOURCE)?;
+        descriptors.free.pop();
         let shared = flags & GNI_MEM_MDD_SHARED != 0 || self.0.rules.modes & GNI_CDM_MODE_MDD_SHARED != 0;
         let shared = shared && flags & GNI_MEM_MDD_DEDICATED == 0;
         let mut attributes = Flags::MRT;

@@ -241,6 +241,12 @@ fn a_registration_has_bytes_and_there_are_only_so_many() {
     // One of the eight is the job's.
     let mut handles: Vec<_> = (0..7).map(|_| rank.nic.register((rank.at(0), 8), None, 0).unwrap()).collect();
     assert_eq!(rank.nic.register((rank.at(0), 8), None, 0).err(), Some(GNI_RC_ERROR_RESOURCE));
+    let queue = rank.nic.queue(3).unwrap();
+    assert_eq!(rank.nic.register((rank.at(0), 8), Some(&queue), 0).err(), Some(GNI_RC_ERROR_RESOURCE));
+    assert!(
+        rank.nic.endpoint(Some(&queue)).is_ok(),
+        "what was refused has not decided what the queue is for"
+    );
     let last = handles.pop().unwrap();
     assert_eq!(rank.nic.deregister(&last), Ok(()));
     assert_eq!(rank.nic.deregister(&last), Err(GNI_RC_INVALID_PARAM), "it is none any more");
