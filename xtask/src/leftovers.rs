@@ -132,6 +132,8 @@ mod tests {
             sleep.arg("54321").env(MARK, mark.value()).spawn().unwrap()
         };
         let (mut left, mut stranger) = (start(&ours), start(&other));
+        // Both are programs of their own by now: a check in the middle of that change would find no environment.
+        assert!(ours.lives() && other.lives());
         let error = ours.check().unwrap_err().to_string();
         assert!(error.contains(&format!("process {} (sleep 54321)", left.id())), "{error}");
         assert!(!error.contains(&stranger.id().to_string()), "{error}");

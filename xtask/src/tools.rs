@@ -47,8 +47,14 @@ pub const TSAN_PACKAGES: &[&str] = &["gasworks-shmem", "gasworks-pshm", "gaswork
 
 /// The packages whose tests are built once, not optimised: what starts processes and looks at them does the same, and
 /// there are rows of other groups for what ranks do when optimised.
-pub const DEBUG_ONLY: &[&str] =
-    &["xtask", "gasworks-launch", "gasworks-sock-capi", "gasworks-perf", "gasworks-testkit"];
+pub const DEBUG_ONLY: &[&str] = &[
+    "xtask",
+    "gasworks-launch",
+    "gasworks-sock-capi",
+    "gasworks-perf",
+    "gasworks-testkit",
+    "gasworks-ugni-sim-capi",
+];
 
 /// What the address sanitizer leaves out: tests that start cargo themselves would start it with its flags.
 pub const NOT_UNDER_ASAN: &[&str] =

@@ -16,6 +16,7 @@ const FLOORS: &[&[&str]] = &[
     &["gasworks"],
     &["capi", "sock-capi", "launch", "perf"],
     &["testkit", "ugni-sim"],
+    &["ugni-sim-capi"],
 ];
 
 fn floor(name: &str) -> Option<usize> {

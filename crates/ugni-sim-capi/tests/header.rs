@@ -1,7 +1,5 @@
 //! The C headers against the tables of facts, and against the Rust declarations where there are none: every size, offset
 //! and value, checked by the compiler.
-#![cfg(all(not(gasworks_loom), not(miri)))]
-
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::mem::offset_of;

@@ -1,0 +1,9 @@
+//! The libraries that software for Cray's Gemini and Aries networks is linked with, played by a software NIC: `libugni`,
+//! `libudreg`, `libpmi`, `libpmi2`, and what such software asks of ALPS. `include` has their headers.
+//!
+//! A panic inside a call ends the process: it cannot leave an `extern "C"` function.
+//!
+//! - [`host`]: which NIC address this host has, and what its job is called.
+#![deny(missing_docs, unsafe_code)]
+
+pub mod host;
