@@ -1,7 +1,6 @@
 //! This host: the address of its NIC.
 
 use std::net::IpAddr;
-use std::sync::OnceLock;
 
 use gasworks_sock::HostDescription;
 
@@ -14,14 +13,11 @@ const ADDRESS_BITS: u32 = 18;
 /// # Errors
 /// Why the host cannot be described.
 pub fn address() -> Result<u32, String> {
-    static FOUND: OnceLock<Result<u32, String>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| {
-        let host = HostDescription::local().map_err(|e| e.to_string())?;
-        let first = host.interfaces().iter().find_map(|interface| match interface.address {
-            IpAddr::V4(address) => Some(address.to_bits()),
-            IpAddr::V6(_) => None,
-        });
-        first.ok_or_else(|| "this host has no IPv4 address".to_owned())
+    let host = HostDescription::local().map_err(|e| e.to_string())?;
+    let first = host.interfaces().iter().find_map(|interface| match interface.address {
+        IpAddr::V4(address) => Some(address.to_bits()),
+        IpAddr::V6(_) => None,
     });
-    found.clone().map(|address| address & ((1 << ADDRESS_BITS) - 1))
+    let address = first.ok_or_else(|| "this host has no IPv4 address".to_owned())?;
+    Ok(address & ((1 << ADDRESS_BITS) - 1))
 }
