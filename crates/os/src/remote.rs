@@ -22,6 +22,11 @@ pub fn admit_all() {
     let _ = unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY) };
 }
 
+/// Whether the process `pid` has ended, whether or not anybody has asked how.
+pub fn is_gone(pid: i32) -> bool {
+    Remote { pid }.read(0, &mut [0]) == Err(Refused::Gone)
+}
+
 /// Why memory was not reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -183,11 +188,17 @@ mod tests {
 
     #[test]
     fn another_process_is_read_and_written_until_it_is_gone() {
-        let (child, environment) = process();
+        let (mut child, environment) = process();
         let remote = Remote::open(child.pid()).expect("it is ours");
         remote.write(environment + MARK.len() as u64 - 3, b"two").expect("written");
         assert_eq!(child.read("environ"), [MARK.replace("one", "two").as_bytes(), b"\0"].concat());
         let pid = child.pid();
+        assert!(!is_gone(pid));
+        child.0.kill().expect("it is ours");
+        // Nobody has asked how it ended.
+        while !is_gone(pid) {
+            std::thread::yield_now();
+        }
         drop(child);
         assert_eq!(remote.read(environment, &mut [0]), Err(Refused::Gone));
         let error = Remote::open(pid).expect_err("it is gone").to_string();

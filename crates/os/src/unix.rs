@@ -104,6 +104,15 @@ impl AsFd for Listener {
 
 /// Connects to `name`, trying again until `deadline` while nobody listens there yet or its queue is full.
 pub fn connect(name: &str, deadline: Instant) -> Result<Stream> {
+    connect_to(name, deadline, true)
+}
+
+/// As [`connect`], but that nobody listens there is an error at once, of the kind `ConnectionRefused`.
+pub fn connect_if_there(name: &str, deadline: Instant) -> Result<Stream> {
+    connect_to(name, deadline, false)
+}
+
+fn connect_to(name: &str, deadline: Instant, wait: bool) -> Result<Stream> {
     let operand = || format!("@{name}");
     let fail = |e: Errno| OsError::new("connect to socket", operand(), e);
     let address = UnixAddr::new_abstract(name.as_bytes()).map_err(fail)?;
@@ -113,7 +122,8 @@ pub fn connect(name: &str, deadline: Instant) -> Result<Stream> {
         let fd = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None).map_err(fail)?;
         match socket::connect(fd.as_raw_fd(), &address) {
             Ok(()) => return Stream::new(UnixStream::from(fd), name),
-            Err(Errno::ECONNREFUSED | Errno::EAGAIN | Errno::EINTR) => {}
+            Err(Errno::ECONNREFUSED) if wait => {}
+            Err(Errno::EAGAIN | Errno::EINTR) => {}
             Err(e) => return Err(fail(e)),
         }
         let left = deadline.saturating_duration_since(Instant::now());
@@ -352,6 +362,8 @@ mod tests {
         let short = || Instant::now() + Duration::from_millis(30);
         let start = Instant::now();
         assert!(connect(&name, short()).expect_err("nobody listens").is_timeout());
+        let refused = connect_if_there(&name, soon()).expect_err("nobody listens");
+        assert_eq!(refused.cause.kind(), io::ErrorKind::ConnectionRefused);
         let listener = listen(&name).expect("a listener");
         assert!(listener.accept(short()).expect_err("nobody connects").is_timeout());
         let (a, _b) = pair().expect("a pair");

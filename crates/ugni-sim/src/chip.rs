@@ -1,5 +1,7 @@
 //! The two chips: what they call themselves, their rules of alignment, their limits.
 
+use gasworks_gni_sys::{GNI_DEVICE_ARIES, GNI_DEVICE_GEMINI, gni_nic_device_t};
+
 /// Which chip a NIC plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Chip {
@@ -19,6 +21,19 @@ pub const MOST_BTE: u64 = u32::MAX as u64;
 impl Chip {
     /// Both.
     pub const ALL: [Chip; 2] = [Chip::Gemini, Chip::Aries];
+
+    /// What uGNI calls it.
+    pub fn device(self) -> gni_nic_device_t {
+        match self {
+            Chip::Gemini => GNI_DEVICE_GEMINI,
+            Chip::Aries => GNI_DEVICE_ARIES,
+        }
+    }
+
+    /// The chip that uGNI calls so.
+    pub fn of_device(device: gni_nic_device_t) -> Option<Chip> {
+        Chip::ALL.into_iter().find(|chip| chip.device() == device)
+    }
 
     /// What a local address of a get is a multiple of.
     pub fn local_alignment(self) -> u64 {

@@ -16,6 +16,7 @@
 //! An event from afar holds data instead of the last three or four: 48 bits, of which a value is the lower 32.
 
 use crate::chip::Chip;
+use crate::memory::Fault;
 
 /// Where an event comes from. A word that says nothing of it (0) is no event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -130,6 +131,15 @@ impl Status {
             Status::Congested => "the target had no room",
             Status::DlaOverflow => "a load alleviation buffer overflowed",
             Status::Enqueue => "the block transfer engine refused the transfer",
+        }
+    }
+}
+
+impl From<Fault> for Status {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Unmapped => Status::Translation,
+            Fault::Gone => Status::Gone,
         }
     }
 }

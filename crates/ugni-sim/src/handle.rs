@@ -130,13 +130,27 @@ impl Handle {
     }
 }
 
+/// The remainder of each byte.
+const REMAINDERS: [u8; 256] = {
+    let mut all = [0; 256];
+    let mut byte = 0;
+    while byte < all.len() {
+        let (mut sum, mut bit) = (byte as u8, 0);
+        while bit < 8 {
+            sum = if sum & 1 == 1 { sum >> 1 ^ 0x8c } else { sum >> 1 };
+            bit += 1;
+        }
+        all[byte] = sum;
+        byte += 1;
+    }
+    all
+};
+
 /// CRC-8/MAXIM (polynomial 0x31 reflected, from 0) of both words in the order of a little machine's memory, but for the
 /// last byte.
 fn check_sum(qword1: u64, qword2: u64) -> u8 {
     let (first, second) = (qword1.to_le_bytes(), qword2.to_le_bytes());
-    first.iter().chain(&second[..7]).fold(0, |sum, byte| {
-        (0..8).fold(sum ^ byte, |sum, _| if sum & 1 == 1 { sum >> 1 ^ 0x8c } else { sum >> 1 })
-    })
+    first.iter().chain(&second[..7]).fold(0, |sum, byte| REMAINDERS[usize::from(sum ^ byte)])
 }
 
 #[cfg(test)]

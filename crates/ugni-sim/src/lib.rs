@@ -3,17 +3,22 @@
 //!
 //! - [`chip`]: the two chips: their rules, their limits.
 //! - [`entry`]: the words of which completion queues consist.
+//! - [`alone`]: a lock that outlives whoever holds it.
 //! - [`queue`]: a completion queue, in memory that processes share.
 //! - [`table`]: the registrations of a NIC, in memory that processes share.
 //! - [`handle`]: memory handles: what they say, and how one tells that they were not tampered with.
 //! - [`atomics`]: what the atomic units compute.
 //! - [`post`]: what a post asks for, and the rules that it is held to.
 //! - [`memory`]: memory as a NIC reaches it.
+//! - [`process`]: that of a process.
+//! - [`window`]: what a NIC shows the others, in memory that they map.
 //! - [`station`]: what the other NICs see of one.
 //! - [`nic`]: a NIC, as its client sees it.
+//! - [`near`]: the NICs of a host.
 #![deny(missing_docs, unsafe_code)]
 
 // The checker models what processes share alone: the floors below cannot be built for it.
+pub mod alone;
 pub mod queue;
 pub mod table;
 
@@ -28,11 +33,19 @@ pub mod handle;
 #[cfg(not(gasworks_loom))]
 pub mod memory;
 #[cfg(not(gasworks_loom))]
+pub mod near;
+#[cfg(not(gasworks_loom))]
 pub mod nic;
 #[cfg(not(gasworks_loom))]
 pub mod post;
 #[cfg(not(gasworks_loom))]
+#[allow(unsafe_code)]
+pub mod process;
+#[cfg(not(gasworks_loom))]
 pub mod station;
+#[cfg(not(gasworks_loom))]
+#[allow(unsafe_code)]
+pub mod window;
 
 /// How many cases a property is tried with: few where each takes a second.
 #[cfg(all(test, not(gasworks_loom)))]

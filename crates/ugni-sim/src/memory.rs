@@ -1,8 +1,15 @@
 //! Memory as a NIC reaches it: by numbers, which may be wrong.
 
-/// An address is not mapped, or not to be written.
+use crate::process::Process;
+
+/// Why memory was not reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault;
+pub enum Fault {
+    /// An address is not mapped, or not to be written.
+    Unmapped,
+    /// Whose memory it is has ended.
+    Gone,
+}
 
 /// The memory of a process. Others use it at the same time; what is read may be torn, but aligned words are not.
 pub trait Memory: Send + Sync {
@@ -17,33 +24,35 @@ pub trait Memory: Send + Sync {
     /// # Errors
     /// [`Fault`]: some may have been copied.
     fn write(&self, address: u64, from: &[u8]) -> Result<(), Fault>;
+
+    /// The process whose memory it is, if it is one's.
+    fn process(&self) -> Option<&Process> {
+        None
+    }
 }
 
 /// Bytes that are moved at a time from one memory to another.
 const PIECE: usize = 4096;
 
-/// On which side a copy from one memory to another met a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// Where the bytes are.
-    From,
-    /// Where they are to go.
-    To,
-}
-
-/// Copies from one memory to another, in pieces that keep aligned words whole where both addresses are aligned alike.
+/// Copies from one memory to another: between this process and another at once, else in pieces that keep aligned words
+/// whole where both addresses are aligned alike.
 ///
 /// # Errors
-/// The side with the fault: some bytes may have been copied.
-pub fn copy(to: (&dyn Memory, u64), from: (&dyn Memory, u64), len: u64) -> Result<(), Side> {
+/// [`Fault`]: some bytes may have been copied.
+pub fn copy(to: (&dyn Memory, u64), from: (&dyn Memory, u64), len: u64) -> Result<(), Fault> {
+    if let (Some(target), Some(source)) = (to.0.process(), from.0.process())
+        && let Some(copied) = target.copy(to.1, (source, from.1), len)
+    {
+        return copied;
+    }
     let mut piece = [0; PIECE];
     let mut done = 0;
     while done < len {
         let count = usize::try_from(len - done).map_or(PIECE, |left| left.min(PIECE));
         let (to_address, from_address) = (to.1.checked_add(done), from.1.checked_add(done));
         let bytes = &mut piece[..count];
-        from.0.read(from_address.ok_or(Side::From)?, bytes).map_err(|Fault| Side::From)?;
-        to.0.write(to_address.ok_or(Side::To)?, bytes).map_err(|Fault| Side::To)?;
+        from.0.read(from_address.ok_or(Fault::Unmapped)?, bytes)?;
+        to.0.write(to_address.ok_or(Fault::Unmapped)?, bytes)?;
         done += count as u64;
     }
     Ok(())
@@ -86,9 +95,11 @@ impl Arena {
         len: usize,
     ) -> Result<impl Iterator<Item = (&gasworks_sync::atomic::AtomicU64, usize, std::ops::Range<usize>)>, Fault>
     {
-        let offset =
-            address.checked_sub(self.first).and_then(|offset| usize::try_from(offset).ok()).ok_or(Fault)?;
-        let end = offset.checked_add(len).filter(|end| *end as u64 <= self.len()).ok_or(Fault)?;
+        let offset = address
+            .checked_sub(self.first)
+            .and_then(|offset| usize::try_from(offset).ok())
+            .ok_or(Fault::Unmapped)?;
+        let end = offset.checked_add(len).filter(|end| *end as u64 <= self.len()).ok_or(Fault::Unmapped)?;
         let mut at = offset;
         Ok(std::iter::from_fn(move || {
             (at < end).then(|| {

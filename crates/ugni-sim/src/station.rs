@@ -5,28 +5,26 @@
 
 use gasworks_gni_sys::gni_mem_handle_t;
 
-use crate::chip::Chip;
 use crate::entry::{Body, Entry, Source, Status};
 use crate::handle::{Flags, Handle};
-use crate::memory::{self, Fault, Memory, Side};
-use crate::queue::{Overrun, Queue};
-use crate::table::{Place, Registration, Visit};
+use crate::memory::{self, Memory};
+use crate::queue::Overrun;
+use crate::table::{Place, Visit};
+use crate::window::Window;
 
 /// A NIC's pages: registered memory ends at the end of one.
 pub const PAGE: u64 = 4096;
 
 /// A NIC, as others reach it.
 pub trait Station: Send + Sync {
-    /// Which chip it plays.
-    fn chip(&self) -> Chip;
-    /// The registration of this number, if the table is that large.
-    fn registration(&self, descriptor: u16) -> Option<&Registration>;
-    /// The queue of this number, if there is one.
-    fn queue(&self, number: u16) -> Option<Queue<'_>>;
+    /// What it shows.
+    fn window(&self) -> &Window;
     /// Its client's memory.
     fn memory(&self) -> &dyn Memory;
-    /// Does something that no other atomic on this memory comes in between of.
-    fn alone(&self, act: &mut dyn FnMut());
+    /// Whether its client has gone, for all that is known here.
+    fn is_gone(&self) -> bool {
+        false
+    }
 }
 
 /// What a transaction wants of the memory that it names.
@@ -72,7 +70,7 @@ pub fn reach<'a>(
     want: Want,
 ) -> Result<Reach<'a>, Status> {
     let named = Handle::open(handle).map_err(|_| Status::Descriptor)?;
-    let registration = station.registration(named.descriptor).ok_or(Status::Descriptor)?;
+    let registration = station.window().registration(named.descriptor).ok_or(Status::Descriptor)?;
     let visit = registration.enter().ok_or(Status::Descriptor)?;
     let place = visit.place();
     let own = handle_of(named.descriptor, &place);
@@ -94,52 +92,50 @@ impl Reach<'_> {
     /// Fills it from another memory.
     ///
     /// # Errors
-    /// The side that is not mapped.
-    pub fn fill(&self, from: (&dyn Memory, u64)) -> Result<(), Side> {
-        memory::copy((self.station.memory(), self.address), from, self.len)
+    /// Why one of the two was not reached.
+    pub fn fill(&self, from: (&dyn Memory, u64)) -> Result<(), Status> {
+        Ok(memory::copy((self.station.memory(), self.address), from, self.len)?)
     }
 
     /// Copies it to another memory.
     ///
     /// # Errors
-    /// The side that is not mapped.
-    pub fn copy_to(&self, to: (&dyn Memory, u64)) -> Result<(), Side> {
-        memory::copy(to, (self.station.memory(), self.address), self.len)
+    /// Why one of the two was not reached.
+    pub fn copy_to(&self, to: (&dyn Memory, u64)) -> Result<(), Status> {
+        Ok(memory::copy(to, (self.station.memory(), self.address), self.len)?)
     }
 
     /// Writes bytes to its beginning, as many as it has or fewer.
     ///
     /// # Errors
-    /// [`Status::Translation`].
+    /// Why it was not reached.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Status> {
         let bytes = &bytes[..bytes.len().min(usize::try_from(self.len).unwrap_or(usize::MAX))];
-        self.station.memory().write(self.address, bytes).map_err(|Fault| Status::Translation)
+        Ok(self.station.memory().write(self.address, bytes)?)
     }
 
     /// Changes its first word, of 4 or 8 bytes, and gives the old one. No other NIC does that at the same time; as with the
     /// chips, the client's own stores may come in between.
     ///
     /// # Errors
-    /// [`Status::Translation`].
+    /// Why the word was not reached, or [`Status::Timeout`] where another NIC keeps it to itself for too long.
     pub fn update(&self, width: usize, change: impl Fn(u64) -> u64) -> Result<u64, Status> {
-        let mut old = Err(Fault);
-        self.station.alone(&mut || {
-            let (memory, mut word) = (self.station.memory(), [0; 8]);
-            let bytes = &mut word[..width];
-            old = memory.read(self.address, bytes).and_then(|()| {
-                let old = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-                memory.write(self.address, &change(old).to_le_bytes()[..width]).map(|()| old)
-            });
-        });
-        old.map_err(|Fault| Status::Translation)
+        let _alone = self.station.window().alone().ok_or(Status::Timeout)?;
+        let (memory, mut word) = (self.station.memory(), [0; 8]);
+        let bytes = &mut word[..width];
+        memory.read(self.address, bytes)?;
+        let old = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        memory.write(self.address, &change(old).to_le_bytes()[..width])?;
+        Ok(old)
     }
 
     /// Makes an event in the queue that the memory was registered with, if it has one; whether the queue overran.
     pub fn tell(&self, data: u64) -> Option<Result<(), Overrun>> {
-        let queue = self.station.queue(self.visit.place().queue?)?;
+        let window = self.station.window();
+        let queue = window.queue(self.visit.place().queue?)?;
         let (overrun, remote_overrun, status) = (false, false, Status::Ok as u8);
         let entry =
             Entry { overrun, remote_overrun, status, source: Source::Remote, body: Body::Remote(data) };
-        Some(queue.push(entry.encode(self.station.chip())))
+        Some(queue.push(entry.encode(window.chip())))
     }
 }

@@ -1,9 +1,10 @@
-//! The queue of events and the table of registrations under loom: all interleavings of two or three threads, and all that the orderings admit.
+//! The queue of events, the table of registrations and the lock under loom: all interleavings of two or three threads, and all that the orderings admit.
 #![cfg(gasworks_loom)]
 
 use gasworks_sync::atomic::AtomicU64;
 use gasworks_sync::cell::UnsafeCell;
 use gasworks_sync::spin;
+use gasworks_ugni_sim::alone::{Alone, Verdict};
 use gasworks_ugni_sim::queue::{Control, LAP_BITS, Overrun, Queue};
 use gasworks_ugni_sim::table::{Place, Registration};
 use loom::sync::Arc;
@@ -206,4 +207,53 @@ fn table_what_was_written_is_there_when_it_is_closed() {
         visitor.join().expect("ended");
         assert!(found <= 1);
     });
+}
+
+struct Locked {
+    lock: Alone,
+    /// What is changed under it.
+    word: UnsafeCell<u64>,
+}
+
+// SAFETY: that two threads never use the word at the same time is what the models check.
+unsafe impl Sync for Locked {}
+
+const DEAD: u32 = 9;
+
+impl Locked {
+    /// Adds one, as the process `own`; every other number is one that died.
+    fn add(&self, own: u32) {
+        let judge = |holder| if holder == DEAD { Verdict::Dead } else { Verdict::Wait };
+        let _inside = self.lock.enter(own, judge).expect("it does not give up");
+        // SAFETY: under the lock.
+        self.word.with_mut(|word| unsafe { *word += 1 });
+    }
+}
+
+/// Two processes change a word; a third that died at it keeps nobody.
+fn both_change(dead: bool) {
+    model(move || {
+        let locked = Arc::new(Locked { lock: Alone::new(), word: UnsafeCell::new(0) });
+        if dead {
+            std::mem::forget(locked.lock.enter(DEAD, |_| Verdict::Wait));
+        }
+        let other = thread::spawn({
+            let locked = locked.clone();
+            move || locked.add(1)
+        });
+        locked.add(2);
+        other.join().expect("ended");
+        // SAFETY: nobody else is left.
+        assert_eq!(locked.word.with(|word| unsafe { *word }), 2);
+    });
+}
+
+#[test]
+fn alone_is_who_holds_the_lock() {
+    both_change(false);
+}
+
+#[test]
+fn alone_one_takes_it_from_the_dead() {
+    both_change(true);
 }

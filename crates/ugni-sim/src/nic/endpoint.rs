@@ -112,7 +112,7 @@ impl Endpoint {
             let mut state = self.state.lock();
             let values = state.values;
             let peer = state.peer.as_mut().ok_or(GNI_RC_INVALID_PARAM)?;
-            if peer.station.is_none() {
+            if peer.station.as_ref().is_none_or(|station| station.is_gone()) {
                 peer.station = self.nic.0.fabric.find(peer.address, peer.instance);
             }
             // What the interface's header says of the value of a GLOBAL event is not what the library does.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::mood::Step;
 use super::{Cq, Nic};
 use crate::entry::{Source, Status};
-use crate::memory::{self, Arena, Side};
+use crate::memory::{self, Arena};
 use crate::post::{Action, Post, Way};
 use crate::station::{Reach, Station, Want, reach};
 
@@ -98,7 +98,7 @@ impl Flight {
     }
 
     fn target(&self) -> Result<&dyn Station, Status> {
-        self.target.as_deref().ok_or(Status::Gone)
+        self.target.as_deref().filter(|target| !target.is_gone()).ok_or(Status::Gone)
     }
 
     /// The engine reads what it puts.
@@ -107,7 +107,7 @@ impl Flight {
         if (action, way) == (Action::Put, Way::Bte) && length <= MOST_KEPT {
             let _registered = self.registered()?;
             let kept = Arena::new(0, length.div_ceil(8) as usize);
-            memory::copy((&kept, 0), (self.nic.memory(), local_address), length).map_err(unmapped)?;
+            memory::copy((&kept, 0), (self.nic.memory(), local_address), length)?;
             drop(_registered);
             self.fetched = Some(kept);
         }
@@ -120,18 +120,18 @@ impl Flight {
         let bytes = (remote_address, length);
         if let Some(kept) = self.fetched.take() {
             let there = reach(self.target()?, &remote_handle, bytes, Want::Write)?;
-            return there.fill((&kept, 0)).map_err(unmapped);
+            return there.fill((&kept, 0));
         }
         let (target, here) = (self.target()?, self.nic.memory());
         let _registered = self.registered()?;
         match self.post.action {
             Action::Put | Action::PutWithFlag { .. } => {
                 let there = reach(target, &remote_handle, bytes, Want::Write)?;
-                there.fill((here, local_address)).map_err(unmapped)
+                there.fill((here, local_address))
             }
             Action::Get | Action::GetWithFlag { .. } => {
                 let there = reach(target, &remote_handle, bytes, Want::Read)?;
-                there.copy_to((here, local_address)).map_err(unmapped)
+                there.copy_to((here, local_address))
             }
             Action::Atomic { command, operands: [first, second], .. } => {
                 let width = command.width();
@@ -142,7 +142,7 @@ impl Flight {
                     if command.fetches {
                         let bytes = &old.to_le_bytes()[..width];
                         let address = local_address.checked_add(offset).ok_or(Status::Bounds)?;
-                        here.write(address, bytes).map_err(|_| Status::Translation)?;
+                        here.write(address, bytes)?;
                     }
                 }
                 Ok(())
@@ -170,7 +170,7 @@ impl Flight {
             }
             Action::GetWithFlag { address, value } | Action::Atomic { flag: Some((address, value)), .. } => {
                 let flag = (value as u32).to_le_bytes();
-                self.nic.memory().write(address, &flag).map_err(|_| Status::Translation)
+                Ok(self.nic.memory().write(address, &flag)?)
             }
             _ => Ok(()),
         }
@@ -194,8 +194,4 @@ impl Flight {
             queue.tell(*transaction, source, self.status, self.remote_overrun);
         }
     }
-}
-
-fn unmapped(_: Side) -> Status {
-    Status::Translation
 }

@@ -92,7 +92,7 @@ impl Nic {
         if entries == 0 {
             return Err(GNI_RC_INVALID_PARAM);
         }
-        let number = self.0.home.make_queue(u64::from(entries)).ok_or(GNI_RC_ERROR_RESOURCE)?;
+        let number = self.0.home.make_queue(entries).ok_or(GNI_RC_ERROR_RESOURCE)?;
         Ok(Arc::new(Cq::new(self.clone(), number, entries)))
     }
 

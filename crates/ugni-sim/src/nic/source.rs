@@ -21,6 +21,7 @@ const DESTINATION: u32 = 2;
 pub struct Cq {
     nic: Nic,
     number: u16,
+    entries: u32,
     role: AtomicU32,
     requests: Mutex<Requests>,
 }
@@ -53,7 +54,13 @@ impl Cq {
         let dual = nic.0.rules.modes & GNI_CDM_MODE_DUAL_EVENTS != 0;
         let most = if dual { (entries / 2).max(1) } else { entries };
         let most = most.min(transactions(nic.0.rules.chip));
-        Self { nic, number, role: AtomicU32::new(UNDECIDED), requests: Mutex::new(Requests::new(most)) }
+        Self {
+            nic,
+            number,
+            entries,
+            role: AtomicU32::new(UNDECIDED),
+            requests: Mutex::new(Requests::new(most)),
+        }
     }
 
     pub(super) fn number(&self) -> u16 {
@@ -76,7 +83,7 @@ impl Cq {
     }
 
     fn places(&self) -> Option<Queue<'_>> {
-        self.nic.0.home.queue(self.number)
+        self.nic.0.home.window().queue(self.number)
     }
 
     /// The number of a new transaction; `None`: the table is full.
@@ -182,6 +189,6 @@ impl Cq {
 
 impl Drop for Cq {
     fn drop(&mut self) {
-        self.nic.0.home.leave_queue(self.number);
+        self.nic.0.home.leave_queue(self.number, self.entries);
     }
 }

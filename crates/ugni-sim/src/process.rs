@@ -1,0 +1,95 @@
+//! The memory of a process, as a NIC reaches it.
+//!
+//! # Invariants
+//! P1. Where a client says that its NIC may write, it may: no reference of this program's leads there, and nothing of it lies
+//!     there but what the client put there to be written. Who attaches a NIC to a client's memory promises that.
+
+use gasworks_os::OsError;
+use gasworks_os::remote::{Refused, Remote};
+use gasworks_sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::memory::{Fault, Memory};
+
+/// The memory of a process: this one, or another of this host.
+#[derive(Debug)]
+pub struct Process {
+    remote: Remote,
+    own: bool,
+    gone: AtomicBool,
+}
+
+impl Process {
+    /// This process's.
+    ///
+    /// # Safety
+    /// P1 holds for all addresses that are registered with a NIC whose memory this is, and for those that are posted to it.
+    ///
+    /// # Errors
+    /// The system does not let a process reach even itself.
+    pub unsafe fn own() -> Result<Self, OsError> {
+        let pid = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
+        Ok(Self { remote: Remote::open(pid)?, own: true, gone: AtomicBool::new(false) })
+    }
+
+    /// That of another process.
+    ///
+    /// # Errors
+    /// There is none, or the system keeps it from this one.
+    pub fn other(pid: i32) -> Result<Self, OsError> {
+        Ok(Self { remote: Remote::open(pid)?, own: false, gone: AtomicBool::new(false) })
+    }
+
+    /// It has ended: another may have its number soon, which nothing is to reach from here.
+    pub fn give_up(&self) {
+        self.gone.store(true, Relaxed);
+    }
+
+    /// Whether it has ended, for all that is known here.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Relaxed)
+    }
+
+    fn ask(&self, reach: impl FnOnce() -> Result<(), Refused>) -> Result<(), Fault> {
+        if self.is_gone() {
+            return Err(Fault::Gone);
+        }
+        reach().map_err(|refused| match refused {
+            Refused::Unmapped => Fault::Unmapped,
+            Refused::Gone | Refused::Forbidden => {
+                self.give_up();
+                Fault::Gone
+            }
+        })
+    }
+
+    /// Copies bytes from another process; `None` if neither is this one.
+    pub(crate) fn copy(
+        &self,
+        to: u64,
+        (source, from): (&Process, u64),
+        len: u64,
+    ) -> Option<Result<(), Fault>> {
+        if source.own {
+            Some(self.ask(|| self.remote.write_from(to, from, len)))
+        } else if self.own {
+            // SAFETY: P1.
+            Some(source.ask(|| unsafe { source.remote.read_to(from, to, len) }))
+        } else {
+            None
+        }
+    }
+}
+
+impl Memory for Process {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
+        self.ask(|| self.remote.read(address, into))
+    }
+
+    fn write(&self, address: u64, from: &[u8]) -> Result<(), Fault> {
+        self.ask(|| self.remote.write(address, from))
+    }
+
+    fn process(&self) -> Option<&Process> {
+        Some(self)
+    }
+}

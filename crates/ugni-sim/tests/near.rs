@@ -1,0 +1,241 @@
+//! NICs that find each other through the system, as those of different processes do; here they are one process's.
+#![cfg(all(not(gasworks_loom), not(miri), not(gasworks_tsan)))]
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gasworks_gni_sys::*;
+use gasworks_os::{memfd, process, unix};
+use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
+use gasworks_ugni_sim::chip::Chip;
+use gasworks_ugni_sim::entry::Status;
+use gasworks_ugni_sim::near::{AttachError, Attached, Name, attach};
+use gasworks_ugni_sim::nic::{Cq, Endpoint, Mood, Next};
+use gasworks_ugni_sim::post::{Rules, Way};
+use gasworks_ugni_sim::process::Process;
+use gasworks_ugni_sim::window::{Shape, Window};
+
+const ADDRESS: u32 = 0x2_0001;
+const WORDS: usize = 16;
+
+fn name(cookie: u32, instance: u32) -> Name {
+    Name { cookie: std::process::id() << 8 | cookie, ptag: 3, address: ADDRESS, instance }
+}
+
+fn attached(name: Name, mood: Mood) -> Result<Attached, AttachError> {
+    let rules = Rules { chip: Chip::Aries, modes: GNI_CDM_MODE_DUAL_EVENTS };
+    // SAFETY: what is registered here are words that everybody may change.
+    let memory = unsafe { Process::own() }.expect("this process");
+    attach(name, rules, mood, Arc::new(memory))
+}
+
+struct Rank {
+    words: Box<[AtomicU64]>,
+    handle: gni_mem_handle_t,
+    events: Arc<Cq>,
+    arrivals: Arc<Cq>,
+    endpoint: Endpoint,
+    /// The last to go.
+    attached: Attached,
+}
+
+/// A rank with an endpoint to a peer.
+fn rank(cookie: u32, instance: u32, peer: u32, mood: Mood) -> Rank {
+    let attached = attached(name(cookie, instance), mood).expect("a NIC");
+    let nic = attached.nic();
+    let words: Box<[AtomicU64]> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
+    let (events, arrivals) = (nic.queue(16).expect("a queue"), nic.queue(16).expect("a queue"));
+    let bytes = (words.as_ptr() as u64, 8 * WORDS as u64);
+    let handle = nic.register(bytes, Some(&arrivals), 0).expect("registered");
+    let endpoint = nic.endpoint(Some(&events)).expect("an endpoint");
+    endpoint.bind(ADDRESS, peer).expect("bound");
+    Rank { words, handle, events, arrivals, endpoint, attached }
+}
+
+impl Rank {
+    /// Where its words are.
+    fn place(&self) -> (u64, gni_mem_handle_t) {
+        (self.words.as_ptr() as u64, self.handle)
+    }
+
+    /// Posts a transaction of its first word and one at a place of its peer; how it ended.
+    fn run(&self, there: (u64, gni_mem_handle_t), kind: gni_post_type_t, mode: u16) -> Status {
+        let descriptor = gni_post_descriptor_t {
+            r#type: kind,
+            cq_mode: GNI_CQMODE_GLOBAL_EVENT | mode,
+            amo_cmd: GNI_FMA_ATOMIC_ADD,
+            first_operand: 1,
+            local_addr: self.place().0,
+            local_mem_hndl: self.handle,
+            remote_addr: there.0,
+            remote_mem_hndl: there.1,
+            length: 8,
+            ..Default::default()
+        };
+        let way = if kind == GNI_POST_RDMA_PUT { Way::Bte } else { Way::Fma };
+        self.endpoint.post(&descriptor, way, 1, None).expect("posted");
+        let event = await_event(&self.events);
+        self.events.completed(event).expect("a transaction").1
+    }
+}
+
+fn await_event(queue: &Cq) -> u64 {
+    let begun = Instant::now();
+    loop {
+        if let Next::Event(event) = queue.next() {
+            return event.word;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "there is no event");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn neighbours_put_get_and_tell() {
+    let ranks = [rank(1, 0, 1, Mood::Plain), rank(1, 1, 0, Mood::Plain)];
+    for (kind, value) in [(GNI_POST_FMA_PUT, 5), (GNI_POST_RDMA_PUT, 6)] {
+        ranks[0].words[0].store(value, Relaxed);
+        assert_eq!(ranks[0].run(ranks[1].place(), kind, GNI_CQMODE_REMOTE_EVENT), Status::Ok);
+        assert_eq!(ranks[1].words[0].load(Relaxed), value);
+        assert!(ranks[1].arrivals.holds_event());
+        assert_eq!(await_event(&ranks[1].arrivals) & 0xffff_ffff, 0, "the instance of who put it");
+    }
+    ranks[0].words[0].store(7, Relaxed);
+    assert_eq!(ranks[1].run(ranks[0].place(), GNI_POST_FMA_GET, 0), Status::Ok);
+    assert_eq!(ranks[1].words[0].load(Relaxed), 7);
+}
+
+/// A NIC on which things take their time goes on without its client.
+#[test]
+fn a_nic_goes_on_while_its_client_does_not_look() {
+    for seed in 0..8 {
+        let mood = Mood::Adversarial { seed };
+        let ranks = [rank(10 + seed as u32, 0, 1, mood), rank(10 + seed as u32, 1, 0, mood)];
+        ranks[0].words[0].store(9, Relaxed);
+        let put = gni_post_descriptor_t {
+            r#type: GNI_POST_FMA_PUT,
+            local_addr: ranks[0].words.as_ptr() as u64,
+            remote_addr: ranks[1].words.as_ptr() as u64,
+            remote_mem_hndl: ranks[1].handle,
+            length: 8,
+            ..Default::default()
+        };
+        ranks[0].endpoint.post(&put, Way::Fma, 1, None).expect("posted");
+        let begun = Instant::now();
+        while ranks[1].words[0].load(Relaxed) != 9 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "seed {seed}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn atomics_of_several_nics_exclude_each_other() {
+    const EACH: u64 = 500;
+    let target = rank(2, 0, 0, Mood::Plain);
+    std::thread::scope(|scope| {
+        for instance in 1..4 {
+            let target = &target;
+            scope.spawn(move || {
+                let rank = rank(2, instance, 0, Mood::Plain);
+                for _ in 0..EACH {
+                    assert_eq!(rank.run(target.place(), GNI_POST_AMO, 0), Status::Ok);
+                }
+            });
+        }
+    });
+    assert_eq!(target.words[0].load(Relaxed), 3 * EACH);
+}
+
+#[test]
+fn a_name_is_had_by_one() {
+    let first = attached(name(3, 0), Mood::Plain).expect("a NIC");
+    assert!(matches!(attached(name(3, 0), Mood::Plain), Err(AttachError::Taken)));
+    drop(first);
+    drop(attached(name(3, 0), Mood::Plain).expect("it is free again"));
+}
+
+/// Who is gone is told of as gone, and who comes under its name is found.
+#[test]
+fn a_nic_that_goes_is_gone_until_another_comes() {
+    let first = rank(4, 0, 1, Mood::Plain);
+    let second = rank(4, 1, 0, Mood::Plain);
+    assert_eq!(first.run(second.place(), GNI_POST_FMA_PUT, 0), Status::Ok);
+    let (place, words) = (second.place(), second.words);
+    drop(second.attached);
+    // The process is there still, and its memory, so that the end of the connection alone tells.
+    let begun = Instant::now();
+    while first.run(place, GNI_POST_FMA_PUT, 0) != Status::Gone {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        std::thread::yield_now();
+    }
+    drop(words);
+    let third = rank(4, 1, 0, Mood::Plain);
+    first.words[0].store(33, Relaxed);
+    assert_eq!(first.run(third.place(), GNI_POST_FMA_PUT, 0), Status::Ok);
+    assert_eq!(third.words[0].load(Relaxed), 33);
+}
+
+/// Who listens under the name of a NIC and is none, or shows nonsense, is none.
+#[test]
+fn what_shows_no_window_is_no_nic() {
+    let rank = rank(5, 0, 1, Mood::Plain);
+    let Name { cookie, ptag, address, .. } = name(5, 1);
+    let socket = format!("gasworks-ugni-{}-{cookie:x}-{ptag:x}-{address:x}-1", process::user());
+    let listener = unix::listen(&socket).expect("a socket");
+    let soon = || Instant::now() + Duration::from_secs(30);
+    let empty = memfd::create("nonsense", 4096).expect("a file");
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // Says nothing; another thing; the right thing without a descriptor; with one that shows nothing.
+            drop(listener.accept(soon()).expect("a guest"));
+            for (greeting, files) in
+                [(b"hello", [empty.as_fd()].as_slice()), (b"gwnic", &[]), (b"gwnic", &[empty.as_fd()])]
+            {
+                listener.accept(soon()).expect("a guest").send_fds(greeting, files, soon()).expect("sent");
+            }
+        });
+        for _ in 0..4 {
+            assert_eq!(rank.run(rank.place(), GNI_POST_FMA_PUT, 0), Status::Gone);
+        }
+        thread.join().expect("no panic");
+    });
+}
+
+/// What a window says of itself is checked before it is believed.
+#[test]
+fn a_window_that_lies_is_refused() {
+    let shape = Shape { registrations: 4, queues: 2, lines: 64 };
+    let file = memfd::create("window", shape.bytes()).expect("a file");
+    let map = || file.map().expect("mapped");
+    let refusal = || Window::open(map()).err().unwrap_or_default();
+    assert!(refusal().contains("not laid out"), "{}", refusal());
+    let window = Window::make(Chip::Gemini, shape, map()).expect("it fits");
+    assert!(window.make_queue(1, 0, 16) && !window.make_queue(2, 0, 16) && !window.make_queue(0, 62, 16));
+    let seen = Window::open(map()).expect("a window");
+    assert_eq!((seen.chip(), seen.shape()), (Chip::Gemini, shape));
+    assert!(seen.queue(1).is_some() && seen.queue(0).is_none() && seen.queue(2).is_none());
+    assert!(seen.registration(3).is_some() && seen.registration(4).is_none());
+    assert!(Window::make(Chip::Aries, Shape { lines: 65, ..shape }, map()).is_none());
+
+    let bytes = map();
+    let write = |word: usize, value: u64| {
+        // SAFETY: the mapping lives to the end of the test.
+        unsafe { bytes.bytes() }.slice(8 * word, 8).expect("inside").write(&value.to_le_bytes());
+    };
+    for (word, wrong) in [(1, 2), (1, u64::MAX), (2, 5000), (2, u64::MAX), (3, 1025), (4, 65), (4, u64::MAX)]
+    {
+        Window::make(Chip::Gemini, shape, map()).expect("it fits");
+        write(word, wrong);
+        assert_ne!(refusal(), "", "word {word} is {wrong}");
+    }
+    // A directory that leads out of the window.
+    Window::make(Chip::Gemini, shape, map()).expect("it fits");
+    let directory = (4096 + 4 * 64) / 8;
+    for wrong in [0, 1 << 32, 62 << 32 | 1, u64::MAX, 1 << 63 | 1, 1 | 64 << 32, 1 << 31, u64::from(u32::MAX)]
+    {
+        write(directory, wrong);
+        assert!(Window::open(map()).expect("a window").queue(0).is_none(), "{wrong:#x}");
+    }
+}
