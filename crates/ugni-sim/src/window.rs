@@ -164,6 +164,15 @@ impl Window {
         unsafe { view::slice(self.bytes, offset, count) }.unwrap_or(&[])
     }
 
+    /// One of a table.
+    fn member<T: Shared>(&self, table: usize, count: usize, number: u16) -> Option<&T> {
+        let number = usize::from(number);
+        if number >= count {
+            return None;
+        }
+        self.lay(table + number * size_of::<T>(), 1).first()
+    }
+
     fn header(&self) -> &[AtomicU64] {
         self.lay(0, 5)
     }
@@ -180,7 +189,7 @@ impl Window {
 
     /// The registration of this number, if the table is that large.
     pub fn registration(&self, descriptor: u16) -> Option<&Registration> {
-        self.lay(REGISTRATIONS, self.shape.registrations).get(usize::from(descriptor))
+        self.member(REGISTRATIONS, self.shape.registrations, descriptor)
     }
 
     /// How many lines a queue takes of which so many places may be filled.
@@ -189,7 +198,7 @@ impl Window {
     }
 
     fn place(&self, number: u16) -> Option<&AtomicU64> {
-        self.lay(self.shape.directory(), self.shape.queues).get(usize::from(number))
+        self.member(self.shape.directory(), self.shape.queues, number)
     }
 
     /// Makes a queue of lines that no other is made of, and which hold zeros; `false` if there are not so many, or no such

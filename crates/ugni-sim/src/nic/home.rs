@@ -11,7 +11,7 @@ use crate::table::Place;
 use crate::window::{Shape, Window};
 
 /// The entries of which each queue of a window on the heap may have.
-const HEAP_ENTRIES: u32 = 1024;
+const HEAP_ENTRIES: u32 = 128;
 
 /// A NIC's window and its client's memory.
 pub struct Home {
