@@ -24,6 +24,7 @@ pub mod jobs;
 #[allow(unsafe_code)]
 pub mod library;
 pub mod limits;
+pub mod maps;
 #[allow(unsafe_code)]
 pub mod memfd;
 pub mod memory_use;

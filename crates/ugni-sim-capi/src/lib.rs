@@ -3,7 +3,9 @@
 //!
 //! A panic inside a call ends the process: it cannot leave an `extern "C"` function.
 //!
-//! - [`host`]: which NIC address this host has, and what its job is called.
+//! - `host`: which NIC address this host has.
+//! - `ugni`: `libugni`.
 #![deny(missing_docs, unsafe_code)]
 
-pub mod host;
+mod host;
+mod ugni;

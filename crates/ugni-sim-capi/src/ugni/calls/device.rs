@@ -1,0 +1,100 @@
+//! What is known of this host's NIC without a domain.
+
+use std::ffi::{c_char, c_int};
+
+use gasworks_gni_sys::*;
+use gasworks_os::say;
+use gasworks_os::settings::Setting;
+
+use crate::host;
+use crate::ugni::raw::{Answer, Out, Room, Wanted};
+use crate::ugni::settings;
+
+/// The NIC: a host has one.
+const DEVICE: u32 = 0;
+/// Whichever is near.
+const NEAREST: u32 = u32::MAX;
+
+/// Whether there is such a device.
+///
+/// # Errors
+/// `GNI_RC_NO_MATCH`: there is not.
+pub(super) fn is_there(device: u32) -> Answer {
+    if [DEVICE, NEAREST].contains(&device) { Ok(()) } else { Err(GNI_RC_NO_MATCH) }
+}
+
+pub(super) fn address(device: u32, address: Out<u32>, processor: Wanted<u32>) -> Answer {
+    is_there(device)?;
+    address.set(host::address().map_err(|error| {
+        say(&format!("libugni: {error}"));
+        GNI_RC_NO_MATCH
+    })?);
+    processor.set(0);
+    Ok(())
+}
+
+pub(super) fn count(count: Out<c_int>) -> Answer {
+    count.set(1);
+    Ok(())
+}
+
+pub(super) fn list(length: c_int, devices: Room<c_int>) -> Answer {
+    if length < 1 {
+        return Err(GNI_RC_INVALID_PARAM);
+    }
+    devices.write(&[DEVICE as c_int]);
+    Ok(())
+}
+
+pub(super) fn version(version: Out<u32>) -> Answer {
+    version.set(GNI_VERSION);
+    Ok(())
+}
+
+pub(super) fn version_information(information: Out<gni_version_info_t>) -> Answer {
+    let build = |text: &str, room: &mut [c_char]| {
+        let end = room.len() - 1;
+        room[..end].iter_mut().zip(text.bytes()).for_each(|(to, byte)| *to = byte as c_char);
+    };
+    let mut all = gni_version_info_t::zeroed();
+    (all.ugni_version, all.kgni_version) = (GNI_VERSION, GNI_VERSION);
+    let text = concat!("Gasworks ", env!("CARGO_PKG_VERSION"));
+    build(text, &mut all.ugni_build_string);
+    build(text, &mut all.kgni_build_string);
+    information.set(all);
+    Ok(())
+}
+
+pub(super) fn kind(kind: Out<gni_nic_device_t>) -> Answer {
+    kind.set(settings::chip().ok_or(GNI_RC_ERROR_RESOURCE)?.device());
+    Ok(())
+}
+
+/// The tags and cookies of this process's job, where a launcher has said them.
+fn given() -> Vec<(u8, u32)> {
+    let numbers = |setting: &Setting| -> Vec<u32> {
+        setting.text().split(':').filter_map(|word| word.parse().ok()).collect()
+    };
+    let (tags, cookies) = (numbers(&settings::TAGS), numbers(&settings::COOKIES));
+    tags.into_iter()
+        .zip(cookies)
+        .filter_map(|(tag, cookie)| Some((u8::try_from(tag).ok()?, cookie)))
+        .collect()
+}
+
+/// Whether this process may use a tag with a cookie.
+///
+/// # Errors
+/// `GNI_RC_PERMISSION_ERROR`: the tag is the job's, and goes with another cookie.
+pub(super) fn may_use(ptag: u8, cookie: u32) -> Answer {
+    let given = given();
+    let wrong = given.iter().any(|(tag, _)| *tag == ptag) && !given.contains(&(ptag, cookie));
+    if wrong { Err(GNI_RC_PERMISSION_ERROR) } else { Ok(()) }
+}
+
+pub(super) fn ptag(device: u32, cookie: u32, ptag: Out<u8>) -> Answer {
+    is_there(device)?;
+    let found = given().into_iter().find(|(_, other)| *other == cookie);
+    ptag.set(found.ok_or(GNI_RC_NO_MATCH)?.0);
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! What events say.
+
+use gasworks_gni_sys::*;
+use gasworks_ugni_sim::entry::{Body, Entry, Status};
+
+use crate::ugni::raw::{Answer, Out, Text};
+use crate::ugni::settings;
+
+/// An event, taken apart. What is none says nothing.
+fn open(event: u64) -> Option<Entry> {
+    Entry::decode(event, settings::chip()?)
+}
+
+fn ask(event: u64, question: impl FnOnce(&Entry) -> u64) -> u64 {
+    open(event).map_or(0, |entry| question(&entry))
+}
+
+/// 48 bits of an event that came from afar.
+pub(super) fn data(event: u64) -> u64 {
+    ask(event, |entry| match entry.body {
+        Body::Remote(data) => data,
+        Body::Local { .. } => 0,
+    })
+}
+
+pub(super) fn source(event: u64) -> u64 {
+    ask(event, |entry| entry.source as u64)
+}
+
+pub(super) fn status(event: u64) -> u64 {
+    ask(event, |entry| entry.status.into())
+}
+
+pub(super) fn overrun(event: u64) -> u64 {
+    ask(event, |entry| entry.overrun.into())
+}
+
+pub(super) fn remote_overrun(event: u64) -> u64 {
+    ask(event, |entry| entry.remote_overrun.into())
+}
+
+pub(super) fn instance(event: u64) -> u64 {
+    ask(event, |entry| match entry.body {
+        Body::Local { instance, .. } => instance.into(),
+        Body::Remote(data) => data & u64::from(u32::MAX),
+    })
+}
+
+pub(super) fn remote_instance(event: u64) -> u64 {
+    data(event) & u64::from(u32::MAX)
+}
+
+pub(super) fn transaction(event: u64) -> u64 {
+    ask(event, |entry| match entry.body {
+        Body::Local { transaction, .. } => transaction.into(),
+        Body::Remote(_) => 0,
+    })
+}
+
+pub(super) fn kind(event: u64) -> u64 {
+    ask(event, |entry| match entry.body {
+        Body::Local { kind, .. } => kind.into(),
+        Body::Remote(_) => 0,
+    })
+}
+
+pub(super) fn is_dla_overflow(event: u64) -> u32 {
+    (status(event) == Status::DlaOverflow as u64).into()
+}
+
+pub(super) fn is_enqueue(event: u64) -> u32 {
+    (status(event) == Status::Enqueue as u64).into()
+}
+
+pub(super) fn error_text(event: u64, text: Text, length: u32) -> Answer {
+    let status = open(event).and_then(|entry| Status::of(entry.status.into()));
+    text.set(status.ok_or(GNI_RC_INVALID_PARAM)?.text(), length)
+}
+
+pub(super) fn is_recoverable(event: u64, recoverable: Out<u32>) -> Answer {
+    let status = open(event).and_then(|entry| Status::of(entry.status.into()));
+    let status = status.filter(|status| *status != Status::Ok).ok_or(GNI_RC_INVALID_STATE)?;
+    recoverable.set(status.is_recoverable().into());
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! The functions of `gni_pub.h`: their declarations are here, each with the safe function that does it.
+//!
+//! # Invariants
+//! K1. The arguments are as the invariants of `raw` say, which is what [`Argument::take`] asks for: each caller in C promises that.
+//! K2. What `gni_err_str` points to are constant texts.
+#![allow(non_snake_case)]
+
+mod device;
+mod domain;
+mod endpoint;
+mod entry;
+mod memory;
+mod post;
+mod queue;
+
+use std::ffi::{c_char, c_int};
+
+use gasworks_gni_sys::*;
+
+use super::object::{Device, Domain, End, Queue};
+use super::raw::{Argument, Context, Given, In, Known, Maybe, Out, Posted, Room, Text, Wanted};
+
+/// Declares functions that return a code.
+macro_rules! calls {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) = $act:path;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\nThe invariants of `raw`.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: <$type as Argument>::Raw),*) -> gni_return_t {
+            let answer = (|| {
+                // SAFETY: K1.
+                $(let $argument = unsafe { <$type as Argument>::take($argument) }?;)*
+                $act($($argument),*)
+            })();
+            answer.err().unwrap_or(GNI_RC_SUCCESS)
+        }
+    )*
+
+        /// Compiles only if each has the type that `gni-sys` declares, which its own tests hold against the header.
+        #[cfg(test)]
+        fn calls_as_declared(table: &mut Ugni) -> &'static [&'static str] {
+            $(table.$name =
+                ($name as unsafe extern "C" fn($(<$type as Argument>::Raw),*) -> gni_return_t).into();)*
+            &[$(stringify!($name)),*]
+        }
+    };
+}
+
+calls! {
+    fn GNI_CdmCreate(instance: u32, ptag: u8, cookie: u32, modes: u32, domain: Out<gni_cdm_handle_t>) = domain::create;
+    fn GNI_CdmDestroy(domain: Given<Domain>) = domain::destroy;
+    fn GNI_CdmGetNicAddress(device: u32, address: Out<u32>, processor: Wanted<u32>) = device::address;
+    fn GNI_CdmAttach(
+        domain: Known<Domain>,
+        device: u32,
+        address: Wanted<u32>,
+        nic: Out<gni_nic_handle_t>,
+    ) = domain::attach;
+    fn GNI_EpCreate(nic: Known<Device>, queue: Maybe<Queue>, end: Out<gni_ep_handle_t>) = endpoint::create;
+    fn GNI_EpSetEventData(end: Known<End>, here: u32, there: u32) = endpoint::set_event_data;
+    fn GNI_EpBind(end: Known<End>, address: u32, instance: u32) = endpoint::bind;
+    fn GNI_EpUnbind(end: Known<End>) = endpoint::unbind;
+    fn GNI_EpIdle(end: Known<End>) = endpoint::idle;
+    fn GNI_EpDestroy(end: Given<End>) = endpoint::destroy;
+    fn GNI_MemRegister(
+        nic: Known<Device>,
+        address: u64,
+        length: u64,
+        queue: Maybe<Queue>,
+        flags: u32,
+        virtual_descriptor: u32,
+        handle: Out<gni_mem_handle_t>,
+    ) = memory::register;
+    fn GNI_MemDeregister(nic: Known<Device>, handle: In<gni_mem_handle_t>) = memory::deregister;
+    fn GNI_MemHndlQueryAttr(
+        handle: In<gni_mem_handle_t>,
+        attribute: u32,
+        answer: Out<c_int>,
+    ) = memory::has_attribute;
+    fn GNI_CqCreate(
+        nic: Known<Device>,
+        entries: u32,
+        delay: u32,
+        modes: u32,
+        handler: Option<gni_cq_handler_t>,
+        context: Context,
+        queue: Out<gni_cq_handle_t>,
+    ) = queue::create;
+    fn GNI_CqDestroy(queue: Given<Queue>) = queue::destroy;
+    fn GNI_CqGetEvent(queue: Known<Queue>, event: Out<gni_cq_entry_t>) = queue::get;
+    fn GNI_CqTestEvent(queue: Known<Queue>) = queue::test;
+    fn GNI_CqWaitEvent(queue: Known<Queue>, timeout: u64, event: Out<gni_cq_entry_t>) = queue::wait;
+    fn GNI_CqVectorWaitEvent(
+        queues: Room<gni_cq_handle_t>,
+        count: u32,
+        timeout: u64,
+        event: Out<gni_cq_entry_t>,
+        which: Out<u32>,
+    ) = queue::wait_for_any;
+    fn GNI_CqVectorMonitor(
+        queues: Room<gni_cq_handle_t>,
+        count: u32,
+        timeout: u64,
+        which: Out<u32>,
+    ) = queue::monitor;
+    fn GNI_CqErrorStr(event: u64, text: Text, length: u32) = entry::error_text;
+    fn GNI_CqErrorRecoverable(event: u64, recoverable: Out<u32>) = entry::is_recoverable;
+    fn GNI_PostFma(end: Known<End>, descriptor: Posted) = post::fma;
+    fn GNI_PostRdma(end: Known<End>, descriptor: Posted) = post::rdma;
+    fn GNI_PostCqWrite(end: Known<End>, descriptor: Posted) = post::cq_write;
+    fn GNI_GetCompleted(
+        queue: Known<Queue>,
+        event: u64,
+        descriptor: Out<*mut gni_post_descriptor_t>,
+    ) = post::completed;
+    fn GNI_GetNumLocalDevices(count: Out<c_int>) = device::count;
+    fn GNI_GetLocalDeviceIds(length: c_int, devices: Room<c_int>) = device::list;
+    fn GNI_GetVersion(version: Out<u32>) = device::version;
+    fn GNI_GetVersionInformation(information: Out<gni_version_info_t>) = device::version_information;
+    fn GNI_GetDeviceType(kind: Out<gni_nic_device_t>) = device::kind;
+    fn GNI_GetPtag(device: u32, cookie: u32, ptag: Out<u8>) = device::ptag;
+}
+
+/// Declares functions that look into an event.
+macro_rules! questions {
+    ($(fn $name:ident -> $answer:ty = $ask:path;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`.")]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name(event: gni_cq_entry_t) -> $answer {
+            $ask(event)
+        }
+    )*
+
+        /// As `calls_as_declared`.
+        #[cfg(test)]
+        fn questions_as_declared(table: &mut Ugni) -> &'static [&'static str] {
+            $(table.$name = ($name as unsafe extern "C" fn(gni_cq_entry_t) -> $answer).into();)*
+            &[$(stringify!($name)),*]
+        }
+    };
+}
+
+questions! {
+    fn gni_cq_get_data -> u64 = entry::data;
+    fn gni_cq_get_source -> u64 = entry::source;
+    fn gni_cq_get_status -> u64 = entry::status;
+    fn gni_cq_overrun -> u64 = entry::overrun;
+    fn gni_cq_rem_overrun -> u64 = entry::remote_overrun;
+    fn gni_cq_get_inst_id -> u64 = entry::instance;
+    fn gni_cq_get_rem_inst_id -> u64 = entry::remote_instance;
+    fn gni_cq_get_tid -> u64 = entry::transaction;
+    fn gni_cq_get_type -> u64 = entry::kind;
+    fn gni_cq_status_dla_overflow -> u32 = entry::is_dla_overflow;
+    fn gni_cq_bte_enq_status -> u32 = entry::is_enqueue;
+}
+
+/// The names of the codes that functions return, in the order of their numbers.
+#[repr(transparent)]
+pub struct Names([*const c_char; GNI_RC_ERROR_NOMEM as usize + 1]);
+
+// SAFETY: K2.
+unsafe impl Sync for Names {}
+
+/// `gni_err_str`: the name of each code.
+#[unsafe(no_mangle)]
+pub static gni_err_str: Names = Names([
+    c"GNI_RC_SUCCESS".as_ptr(),
+    c"GNI_RC_NOT_DONE".as_ptr(),
+    c"GNI_RC_INVALID_PARAM".as_ptr(),
+    c"GNI_RC_ERROR_RESOURCE".as_ptr(),
+    c"GNI_RC_TIMEOUT".as_ptr(),
+    c"GNI_RC_PERMISSION_ERROR".as_ptr(),
+    c"GNI_RC_DESCRIPTOR_ERROR".as_ptr(),
+    c"GNI_RC_ALIGNMENT_ERROR".as_ptr(),
+    c"GNI_RC_INVALID_STATE".as_ptr(),
+    c"GNI_RC_NO_MATCH".as_ptr(),
+    c"GNI_RC_SIZE_ERROR".as_ptr(),
+    c"GNI_RC_TRANSACTION_ERROR".as_ptr(),
+    c"GNI_RC_ILLEGAL_OP".as_ptr(),
+    c"GNI_RC_ERROR_NOMEM".as_ptr(),
+]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+
+    #[test]
+    fn each_code_has_its_name() {
+        let mut codes = 0;
+        for (name, value) in CONSTANTS.iter().filter(|(name, _)| name.starts_with("GNI_RC_")) {
+            // SAFETY: K2.
+            let text = unsafe { CStr::from_ptr(gni_err_str.0[*value as usize]) };
+            assert_eq!(text.to_str(), Ok(*name));
+            codes += 1;
+        }
+        assert_eq!(codes, gni_err_str.0.len());
+    }
+
+    /// That they compile is what is asked of them.
+    const _: [fn(&mut Ugni) -> &'static [&'static str]; 2] = [calls_as_declared, questions_as_declared];
+}

@@ -1,0 +1,143 @@
+//! Completion queues, and waiting for them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gasworks_gni_sys::*;
+use gasworks_ugni_sim::entry::Status;
+use gasworks_ugni_sim::nic::{Event, Next};
+
+use crate::ugni::object::{Device, ENDS, QUEUES, Queue};
+use crate::ugni::raw::{Answer, Context, Given, Known, Out, Own, Posted, Room};
+
+/// How often somebody who waits gives way to others before it sleeps, and how long it sleeps at most.
+const YIELDS: u32 = 50;
+const SLEEP: Duration = Duration::from_micros(500);
+/// Stands for a wait without an end.
+const FOREVER: u64 = u64::MAX;
+
+pub(super) fn create(
+    device: Known<Device>,
+    entries: u32,
+    // When others hear of events that are taken is nothing that a client sees.
+    _delay: u32,
+    modes: u32,
+    handler: Option<gni_cq_handler_t>,
+    context: Context,
+    queue: Out<gni_cq_handle_t>,
+) -> Answer {
+    let cq = device.nic().queue(entries)?;
+    let handler = handler.map(|function| context.of(function));
+    let blocking = modes & GNI_CQ_BLOCKING != 0;
+    queue.set(Queue::add(Arc::new(Queue { device, cq, blocking, handler }))?);
+    Ok(())
+}
+
+pub(super) fn destroy(Given(handle): Given<Queue>) -> Answer {
+    let queue = QUEUES.get(handle.addr()).ok_or(GNI_RC_INVALID_PARAM)?;
+    if ENDS.any(|end| end.queue.as_ref().is_some_and(|other| Arc::ptr_eq(other, &queue))) {
+        return Err(GNI_RC_ERROR_RESOURCE);
+    }
+    Queue::remove(handle).map(drop).ok_or(GNI_RC_INVALID_PARAM)
+}
+
+/// Gives an event that was taken to the client.
+fn deliver(queue: &Queue, event: Event, out: &Out<gni_cq_entry_t>) -> Answer {
+    let failed = event.status != Status::Ok;
+    if let Some((token, id)) = event.transaction {
+        Posted::of(token).finish(if failed { GNI_RC_TRANSACTION_ERROR } else { GNI_RC_SUCCESS }, id);
+    }
+    out.set(event.word);
+    if let Some(handler) = &queue.handler {
+        handler.call(event.word);
+    }
+    if event.overrun {
+        return Err(GNI_RC_ERROR_RESOURCE);
+    }
+    if failed { Err(GNI_RC_TRANSACTION_ERROR) } else { Ok(()) }
+}
+
+pub(super) fn get(queue: Known<Queue>, event: Out<gni_cq_entry_t>) -> Answer {
+    match queue.cq.next() {
+        Next::Event(next) => deliver(&queue, next, &event),
+        Next::Nothing => {
+            event.set(0);
+            Err(GNI_RC_NOT_DONE)
+        }
+    }
+}
+
+pub(super) fn test(queue: Known<Queue>) -> Answer {
+    if queue.cq.holds_event() { Ok(()) } else { Err(GNI_RC_NOT_DONE) }
+}
+
+/// Looks until there is something, or `timeout` milliseconds are over.
+fn wait_until<T>(timeout: u64, mut look: impl FnMut() -> Option<T>) -> Result<T, gni_return_t> {
+    let end =
+        (timeout != FOREVER).then(|| Instant::now().checked_add(Duration::from_millis(timeout))).flatten();
+    let mut looks = 0u32;
+    loop {
+        if let Some(found) = look() {
+            return Ok(found);
+        }
+        if end.is_some_and(|end| Instant::now() >= end) {
+            return Err(GNI_RC_TIMEOUT);
+        }
+        looks = looks.saturating_add(1);
+        match looks.checked_sub(YIELDS) {
+            None => std::thread::yield_now(),
+            Some(more) => std::thread::sleep(Duration::from_micros(u64::from(more) + 1).min(SLEEP)),
+        }
+    }
+}
+
+pub(super) fn wait(queue: Known<Queue>, timeout: u64, event: Out<gni_cq_entry_t>) -> Answer {
+    if !queue.blocking {
+        return Err(GNI_RC_ERROR_RESOURCE);
+    }
+    let next = wait_until(timeout, || match queue.cq.next() {
+        Next::Event(next) => Some(next),
+        Next::Nothing => None,
+    })?;
+    deliver(&queue, next, &event)
+}
+
+/// The queues of a vector, each of which one may wait for.
+fn vector(queues: &Room<gni_cq_handle_t>, count: u32) -> Result<Vec<Arc<Queue>>, gni_return_t> {
+    if count == 0 {
+        return Err(GNI_RC_INVALID_PARAM);
+    }
+    let find = |handle: gni_cq_handle_t| {
+        let queue = QUEUES.get(handle.addr()).ok_or(GNI_RC_INVALID_PARAM)?;
+        if queue.blocking { Ok(queue) } else { Err(GNI_RC_ERROR_RESOURCE) }
+    };
+    queues.read(count as usize).into_iter().map(find).collect()
+}
+
+pub(super) fn wait_for_any(
+    queues: Room<gni_cq_handle_t>,
+    count: u32,
+    timeout: u64,
+    event: Out<gni_cq_entry_t>,
+    which: Out<u32>,
+) -> Answer {
+    let queues = vector(&queues, count)?;
+    let (at, next) = wait_until(timeout, || {
+        queues.iter().zip(0..).find_map(|(queue, at)| match queue.cq.next() {
+            Next::Event(next) => Some((at, next)),
+            Next::Nothing => None,
+        })
+    })?;
+    which.set(at);
+    deliver(&queues[at as usize], next, &event)
+}
+
+pub(super) fn monitor(queues: Room<gni_cq_handle_t>, count: u32, timeout: u64, which: Out<u32>) -> Answer {
+    let queues = vector(&queues, count)?;
+    which.set(wait_until(timeout, || {
+        // Who only watches moves nothing on by it, so the NICs are moved on here.
+        queues.iter().for_each(|queue| queue.device.nic().progress());
+        queues.iter().zip(0..).find_map(|(queue, at)| queue.cq.holds_event().then_some(at))
+    })?);
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! What handles stand for.
+
+use std::sync::Arc;
+
+use gasworks_ugni_sim::near::Attached;
+use gasworks_ugni_sim::nic::{Cq, Endpoint, Nic};
+use parking_lot::Mutex;
+
+use super::raw::Handler;
+use super::table::Table;
+
+/// A communication domain.
+pub(super) struct Domain {
+    pub(super) instance: u32,
+    pub(super) ptag: u8,
+    pub(super) cookie: u32,
+    pub(super) modes: u32,
+    /// Its NIC, once it is attached.
+    pub(super) device: Mutex<Option<Arc<Device>>>,
+}
+
+/// A domain's attachment to a NIC.
+pub(super) struct Device {
+    pub(super) attached: Attached,
+}
+
+/// A completion queue.
+pub(super) struct Queue {
+    pub(super) device: Arc<Device>,
+    pub(super) cq: Arc<Cq>,
+    /// Whether one may wait for its events.
+    pub(super) blocking: bool,
+    pub(super) handler: Option<Handler>,
+}
+
+/// An endpoint.
+pub(super) struct End {
+    pub(super) device: Arc<Device>,
+    pub(super) endpoint: Endpoint,
+    pub(super) queue: Option<Arc<Queue>>,
+}
+
+pub(super) static DOMAINS: Table<Domain> = Table::new(1);
+pub(super) static DEVICES: Table<Device> = Table::new(2);
+pub(super) static QUEUES: Table<Queue> = Table::new(3);
+pub(super) static ENDS: Table<End> = Table::new(4);
+
+impl Device {
+    pub(super) fn nic(&self) -> &Nic {
+        self.attached.nic()
+    }
+}

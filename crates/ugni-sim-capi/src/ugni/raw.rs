@@ -1,0 +1,325 @@
+//! What C programs pass to the library.
+//!
+//! # Invariants
+//! C1. A pointer for a result is null, which is refused, or valid for a write of its type.
+//! C2. A pointer to a structure, an array or a buffer is null, which is refused, or valid for reads of it; its length comes with
+//!     it.
+//! C3. A descriptor that was posted stays valid for reads and writes until the last of its events is taken: the library's specification
+//!     asks that of its callers.
+//! C4. A function that is given with a queue can be called, with what was given with it, as long as the queue is there.
+//! C5. Memory that is registered, or posted, is the caller's to be written to (P1 of `gasworks_ugni_sim::process`).
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
+
+use gasworks_gni_sys::*;
+use gasworks_os::OsError;
+use gasworks_ugni_sim::process::Process;
+
+use super::object::{DEVICES, DOMAINS, Device, Domain, ENDS, End, QUEUES, Queue};
+
+/// What a call gives: nothing, or a code.
+pub(super) type Answer = Result<(), gni_return_t>;
+
+/// How an argument of C becomes one of ours.
+pub(super) trait Argument: Sized {
+    /// What C passes.
+    type Raw;
+
+    /// Takes it.
+    ///
+    /// # Safety
+    /// The invariants of this module.
+    ///
+    /// # Errors
+    /// What the call gives for it.
+    unsafe fn take(raw: Self::Raw) -> Result<Self, gni_return_t>;
+}
+
+macro_rules! plain {
+    ($($type:ty),*) => {$(
+        impl Argument for $type {
+            type Raw = Self;
+
+            unsafe fn take(raw: Self) -> Result<Self, gni_return_t> {
+                Ok(raw)
+            }
+        }
+    )*};
+}
+
+plain!(u8, u16, u32, u64, c_int);
+
+/// Where a result goes.
+pub(super) struct Out<T>(*mut T);
+
+impl<T> Argument for Out<T> {
+    type Raw = *mut T;
+
+    unsafe fn take(raw: *mut T) -> Result<Self, gni_return_t> {
+        if raw.is_null() { Err(GNI_RC_INVALID_PARAM) } else { Ok(Self(raw)) }
+    }
+}
+
+impl<T> Out<T> {
+    /// Writes it.
+    pub(super) fn set(&self, value: T) {
+        // SAFETY: C1; it may lie at any address.
+        unsafe { self.0.write_unaligned(value) }
+    }
+}
+
+/// Where a result goes that not everybody wants.
+pub(super) struct Wanted<T>(Option<Out<T>>);
+
+impl<T> Argument for Wanted<T> {
+    type Raw = *mut T;
+
+    unsafe fn take(raw: *mut T) -> Result<Self, gni_return_t> {
+        Ok(Self((!raw.is_null()).then_some(Out(raw))))
+    }
+}
+
+impl<T> Wanted<T> {
+    /// Writes it.
+    pub(super) fn set(&self, value: T) {
+        if let Some(out) = &self.0 {
+            out.set(value);
+        }
+    }
+}
+
+/// A structure, copied when the call begins.
+pub(super) struct In<T>(pub(super) T);
+
+impl<T: Copy> Argument for In<T> {
+    type Raw = *mut T;
+
+    unsafe fn take(raw: *mut T) -> Result<Self, gni_return_t> {
+        if raw.is_null() {
+            return Err(GNI_RC_INVALID_PARAM);
+        }
+        // SAFETY: C2; it may lie at any address.
+        Ok(Self(unsafe { raw.read_unaligned() }))
+    }
+}
+
+/// Memory that comes with a length, in another argument.
+pub(super) struct Room<T>(*mut T);
+
+impl<T> Argument for Room<T> {
+    type Raw = *mut T;
+
+    unsafe fn take(raw: *mut T) -> Result<Self, gni_return_t> {
+        if raw.is_null() { Err(GNI_RC_INVALID_PARAM) } else { Ok(Self(raw)) }
+    }
+}
+
+impl<T: Copy> Room<T> {
+    /// Copies so many out.
+    pub(super) fn read(&self, len: usize) -> Vec<T> {
+        // SAFETY: C2.
+        (0..len).map(|at| unsafe { self.0.add(at).read_unaligned() }).collect()
+    }
+
+    /// Fills the first of them.
+    pub(super) fn write(&self, values: &[T]) {
+        for (at, value) in values.iter().enumerate() {
+            // SAFETY: C1: the caller has seen that there is room.
+            unsafe { self.0.add(at).write_unaligned(*value) };
+        }
+    }
+}
+
+/// A buffer for text, whose length comes in another argument.
+pub(super) struct Text(*mut c_void);
+
+impl Argument for Text {
+    type Raw = *mut c_void;
+
+    unsafe fn take(raw: *mut c_void) -> Result<Self, gni_return_t> {
+        if raw.is_null() { Err(GNI_RC_INVALID_PARAM) } else { Ok(Self(raw)) }
+    }
+}
+
+impl Text {
+    /// Writes a text with a zero byte after it; `len` bytes are there.
+    ///
+    /// # Errors
+    /// `GNI_RC_SIZE_ERROR`: they are too few.
+    pub(super) fn set(&self, text: &str, len: u32) -> Answer {
+        if text.len() >= len as usize {
+            return Err(GNI_RC_SIZE_ERROR);
+        }
+        let all: Vec<c_char> = text.bytes().chain([0]).map(|byte| byte as c_char).collect();
+        Room(self.0.cast()).write(&all);
+        Ok(())
+    }
+}
+
+/// An object by its handle.
+pub(super) type Known<T> = Arc<T>;
+
+/// An object by its handle, or none.
+pub(super) struct Maybe<T>(pub(super) Option<Arc<T>>);
+
+macro_rules! objects {
+    ($($handle:ident is $object:ident of $table:ident;)*) => {$(
+        impl Argument for Arc<$object> {
+            type Raw = $handle;
+
+            unsafe fn take(raw: $handle) -> Result<Self, gni_return_t> {
+                $table.get(raw.addr()).ok_or(GNI_RC_INVALID_PARAM)
+            }
+        }
+
+        impl Argument for Maybe<$object> {
+            type Raw = $handle;
+
+            unsafe fn take(raw: $handle) -> Result<Self, gni_return_t> {
+                match raw.is_null() {
+                    true => Ok(Self(None)),
+                    // SAFETY: the caller's.
+                    false => unsafe { Arc::take(raw) }.map(|object| Self(Some(object))),
+                }
+            }
+        }
+
+        impl Own for $object {
+            type Handle = $handle;
+
+            fn remove(raw: $handle) -> Option<Arc<Self>> {
+                $table.remove(raw.addr())
+            }
+
+            fn add(object: Arc<Self>) -> Result<$handle, gni_return_t> {
+                $table.add(object).map(std::ptr::without_provenance_mut).ok_or(GNI_RC_ERROR_NOMEM)
+            }
+        }
+    )*};
+}
+
+/// What has a handle.
+pub(super) trait Own: Sized {
+    /// Its type.
+    type Handle;
+    /// Takes the object of a handle away from C.
+    fn remove(raw: Self::Handle) -> Option<Arc<Self>>;
+    /// Gives an object a handle.
+    ///
+    /// # Errors
+    /// `GNI_RC_ERROR_NOMEM`: there are too many.
+    fn add(object: Arc<Self>) -> Result<Self::Handle, gni_return_t>;
+}
+
+objects! {
+    gni_cdm_handle_t is Domain of DOMAINS;
+    gni_nic_handle_t is Device of DEVICES;
+    gni_cq_handle_t is Queue of QUEUES;
+    gni_ep_handle_t is End of ENDS;
+}
+
+/// A handle that is given back.
+pub(super) struct Given<T: Own>(pub(super) T::Handle);
+
+impl<T: Own> Argument for Given<T> {
+    type Raw = T::Handle;
+
+    unsafe fn take(raw: T::Handle) -> Result<Self, gni_return_t> {
+        Ok(Self(raw))
+    }
+}
+
+/// A descriptor that is posted.
+pub(super) struct Posted(*mut gni_post_descriptor_t);
+
+impl Argument for Posted {
+    type Raw = *mut gni_post_descriptor_t;
+
+    unsafe fn take(raw: *mut gni_post_descriptor_t) -> Result<Self, gni_return_t> {
+        if raw.is_null() || !raw.is_aligned() { Err(GNI_RC_INVALID_PARAM) } else { Ok(Self(raw)) }
+    }
+}
+
+impl Posted {
+    /// What it says now.
+    pub(super) fn read(&self) -> gni_post_descriptor_t {
+        // SAFETY: C2.
+        unsafe { self.0.read() }
+    }
+
+    /// The number by which the NIC knows it.
+    pub(super) fn token(&self) -> u64 {
+        self.0.expose_provenance() as u64
+    }
+
+    /// The descriptor of a token that a NIC gives back: none that was not posted to it.
+    pub(super) fn of(token: u64) -> Self {
+        Self(std::ptr::with_exposed_provenance_mut(usize::try_from(token).unwrap_or(0)))
+    }
+
+    /// Says how its transaction ended, and gives it its name back.
+    pub(super) fn finish(&self, status: gni_return_t, id: u64) {
+        // SAFETY: C3: this is on behalf of one of its events. No reference is made, for its other fields may be in use.
+        unsafe {
+            (&raw mut (*self.0).status).write(status.into());
+            (&raw mut (*self.0).post_id).write(id);
+        }
+    }
+
+    /// The pointer, for C.
+    pub(super) fn pointer(&self) -> *mut gni_post_descriptor_t {
+        self.0
+    }
+}
+
+/// A function that is called with each event that is taken from a queue, and what it is called with.
+#[derive(Clone, Copy)]
+pub(super) struct Handler(gni_cq_handler_t, *mut c_void);
+
+// SAFETY: C4: it is for the caller to say from which threads a queue is used.
+unsafe impl Send for Handler {}
+// SAFETY: as above.
+unsafe impl Sync for Handler {}
+
+impl Handler {
+    pub(super) fn call(&self, mut event: gni_cq_entry_t) {
+        // SAFETY: C4.
+        unsafe { (self.0)(&raw mut event, self.1) }
+    }
+}
+
+impl Argument for Option<gni_cq_handler_t> {
+    type Raw = Self;
+
+    unsafe fn take(raw: Self) -> Result<Self, gni_return_t> {
+        Ok(raw)
+    }
+}
+
+/// What a function that the caller gives is called with.
+pub(super) struct Context(*mut c_void);
+
+impl Argument for Context {
+    type Raw = *mut c_void;
+
+    unsafe fn take(raw: *mut c_void) -> Result<Self, gni_return_t> {
+        Ok(Self(raw))
+    }
+}
+
+impl Context {
+    /// The function with it.
+    pub(super) fn of(self, function: gni_cq_handler_t) -> Handler {
+        Handler(function, self.0)
+    }
+}
+
+/// This process's memory, for a NIC.
+///
+/// # Errors
+/// The system does not let it be reached.
+pub(super) fn memory() -> Result<Process, OsError> {
+    // SAFETY: C5.
+    unsafe { Process::own() }
+}

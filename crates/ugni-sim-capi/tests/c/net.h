@@ -1,0 +1,114 @@
+/* A rank's NIC, memory that is registered with a queue, and an endpoint to every rank. */
+#ifndef NET_H
+#define NET_H
+
+#include "job.h"
+
+enum { BYTES = 1 << 16, ENTRIES = 512, PTAG = 7 };
+
+static struct {
+    gni_cdm_handle_t domain;
+    gni_nic_handle_t nic;
+    gni_cq_handle_t events, arrivals;
+    gni_ep_handle_t ends[MOST_RANKS];
+    gni_nic_device_t chip;
+    uint32_t address;
+    _Alignas(64) unsigned char memory[BYTES];
+} net;
+
+/* What ranks tell each other. */
+struct place {
+    uint32_t address;
+    uint64_t memory;
+    gni_mem_handle_t handle;
+};
+
+static struct place places[MOST_RANKS];
+
+static inline uint32_t net_cookie(void)
+{
+    /* The same for all ranks of a job, and no other's. */
+    return (uint32_t)getppid();
+}
+
+static inline void net_begin(uint32_t modes, uint32_t arrivals)
+{
+    struct place mine = {0};
+    WORKS(GNI_GetDeviceType(&net.chip));
+    WORKS(GNI_CdmCreate((uint32_t)job.rank, PTAG, net_cookie(), modes, &net.domain));
+    WORKS(GNI_CdmAttach(net.domain, 0, &net.address, &net.nic));
+    WORKS(GNI_CqCreate(net.nic, ENTRIES, 0, GNI_CQ_NOBLOCK, NULL, NULL, &net.events));
+    WORKS(GNI_CqCreate(net.nic, arrivals, 0, GNI_CQ_NOBLOCK, NULL, NULL, &net.arrivals));
+    WORKS(GNI_MemRegister(net.nic, (uint64_t)net.memory, BYTES, net.arrivals, GNI_MEM_READWRITE, (uint32_t)-1,
+                          &mine.handle));
+    mine.address = net.address;
+    mine.memory = (uint64_t)net.memory;
+    job_gather(&mine, places, sizeof mine);
+    for (int rank = 0; rank < job.size; rank++) {
+        WORKS(GNI_EpCreate(net.nic, net.events, &net.ends[rank]));
+        WORKS(GNI_EpBind(net.ends[rank], places[rank].address, (uint32_t)rank));
+    }
+}
+
+static inline void net_end(void)
+{
+    job_barrier();
+    for (int rank = 0; rank < job.size; rank++) {
+        WORKS(GNI_EpUnbind(net.ends[rank]));
+        WORKS(GNI_EpDestroy(net.ends[rank]));
+    }
+    WORKS(GNI_MemDeregister(net.nic, &places[job.rank].handle));
+    WORKS(GNI_CqDestroy(net.arrivals));
+    WORKS(GNI_CqDestroy(net.events));
+    WORKS(GNI_CdmDestroy(net.domain));
+}
+
+/* A transaction between bytes here and there. */
+static inline gni_post_descriptor_t net_post(gni_post_type_t type, int peer, uint64_t here, uint64_t there,
+                                             uint64_t length)
+{
+    gni_post_descriptor_t post;
+    memset(&post, 0, sizeof post);
+    post.type = type;
+    post.cq_mode = GNI_CQMODE_GLOBAL_EVENT;
+    post.dlvr_mode = GNI_DLVMODE_PERFORMANCE;
+    post.local_addr = places[job.rank].memory + here;
+    post.local_mem_hndl = places[job.rank].handle;
+    post.remote_addr = places[peer].memory + there;
+    post.remote_mem_hndl = places[peer].handle;
+    post.length = length;
+    return post;
+}
+
+/* The next event of a queue, however it ended. */
+static inline gni_return_t net_event(gni_cq_handle_t queue, gni_cq_entry_t *event)
+{
+    gni_return_t code;
+    while ((code = GNI_CqGetEvent(queue, event)) == GNI_RC_NOT_DONE)
+        sched_yield();
+    return code;
+}
+
+/* Waits for an event of a descriptor. */
+static inline void net_done(gni_post_descriptor_t *post)
+{
+    gni_cq_entry_t event;
+    gni_post_descriptor_t *found = NULL;
+    WORKS(net_event(net.events, &event));
+    CHECK(GNI_CQ_GET_TYPE(event) == GNI_CQ_EVENT_TYPE_POST);
+    WORKS(GNI_GetCompleted(net.events, event, &found));
+    CHECK(found == post && post->status == GNI_RC_SUCCESS);
+}
+
+/* Posts it and waits until it is over. */
+static inline void net_run(int peer, gni_post_descriptor_t *post)
+{
+    int engine = post->type == GNI_POST_RDMA_PUT || post->type == GNI_POST_RDMA_GET;
+    if (post->type == GNI_POST_CQWRITE)
+        WORKS(GNI_PostCqWrite(net.ends[peer], post));
+    else
+        WORKS(engine ? GNI_PostRdma(net.ends[peer], post) : GNI_PostFma(net.ends[peer], post));
+    net_done(post);
+}
+
+#endif
