@@ -97,3 +97,8 @@ fn errors() {
 fn waiting() {
     go("waiting", Form::Shared, &[2, 4], 4);
 }
+
+#[test]
+fn datagrams() {
+    go("datagrams", Form::Shared, &[2, 8], 2);
+}

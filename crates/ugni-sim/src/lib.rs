@@ -12,6 +12,7 @@
 //! - [`memory`]: memory as a NIC reaches it.
 //! - [`process`]: that of a process.
 //! - [`window`]: what a NIC shows the others, in memory that they map.
+//! - [`letter`]: datagrams on their way.
 //! - [`station`]: what the other NICs see of one.
 //! - [`nic`]: a NIC, as its client sees it.
 //! - [`near`]: the NICs of a host.
@@ -30,6 +31,8 @@ pub mod chip;
 pub mod entry;
 #[cfg(not(gasworks_loom))]
 pub mod handle;
+#[cfg(not(gasworks_loom))]
+pub mod letter;
 #[cfg(not(gasworks_loom))]
 pub mod memory;
 #[cfg(not(gasworks_loom))]

@@ -1,8 +1,9 @@
 //! The NICs of a host: each shows its window to processes of the same user that know its name, and finds theirs.
 //!
-//! A thread of each waits at a socket whose name says job, address and instance, and gives whoever connects a descriptor of
-//! the window. The connection stays open for as long as both live: so each learns that the other is gone, however it
-//! ends.
+//! A thread of each, its door, waits at a socket whose name says job, address and instance, and gives whoever connects a descriptor of
+//! the window. The connection stays open for as long as both live: it carries datagrams, and by it each learns that the other is
+//! gone, however it ends. The door waits for nobody else, so that two who look for each other find each other; what a NIC has to do
+//! while its client does something else is done by another thread, its engine.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,11 +15,11 @@ use std::time::{Duration, Instant};
 use gasworks_os::eventfd::EventFd;
 use gasworks_os::unix::{self, Listener, Stream};
 use gasworks_os::{OsError, memfd, process, remote};
-use gasworks_sync::atomic::{AtomicBool, Ordering::Relaxed};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::SigSet;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
+use crate::letter::{FRAME, Letter};
 use crate::memory::Memory;
 use crate::nic::{Fabric, Home, Mood, Nic};
 use crate::post::Rules;
@@ -28,8 +29,10 @@ use crate::window::{Shape, Window};
 
 /// How long a peer that is there may take to show its window.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// After how many milliseconds a NIC on which things take their time is moved on if its client does not look.
-const PACE: u8 = 1;
+/// How often a NIC on which things take their time is moved on if its client does not look.
+const PACE: Duration = Duration::from_millis(1);
+/// How long the rest of a datagram may take.
+const FRAME_PATIENCE: Duration = Duration::from_secs(1);
 /// What comes with the descriptor.
 const GREETING: &[u8] = b"gwnic";
 
@@ -72,16 +75,27 @@ impl From<OsError> for AttachError {
 /// A NIC that other processes of the host find, until this is dropped.
 pub struct Attached {
     nic: Nic,
-    stop: Arc<Thread>,
-    thread: Option<JoinHandle<()>>,
+    threads: Arc<Threads>,
+    running: Vec<JoinHandle<()>>,
 }
 
-/// What the thread shares with the others.
-struct Thread {
-    wake: EventFd,
-    stopped: AtomicBool,
-    /// Peers that were found since it last looked.
-    found: Mutex<Vec<(Stream, Arc<Peer>)>>,
+/// What the threads of a NIC share with its client's.
+struct Threads {
+    /// Wakes the door.
+    bell: EventFd,
+    /// Peers that were found since the door last looked.
+    found: Mutex<Vec<Arc<Peer>>>,
+    orders: Mutex<Orders>,
+    /// Wakes the engine.
+    ordered: Condvar,
+}
+
+/// What the threads are to do.
+#[derive(Default)]
+struct Orders {
+    stop: bool,
+    /// A datagram has come.
+    letters: bool,
 }
 
 /// The NICs of a host, as one of them finds them.
@@ -89,13 +103,15 @@ struct Near {
     name: Name,
     home: Arc<Home>,
     peers: Mutex<BTreeMap<(u32, u32), Arc<Peer>>>,
-    thread: Arc<Thread>,
+    threads: Arc<Threads>,
 }
 
 /// A NIC of another process.
 struct Peer {
     window: Window,
     memory: Process,
+    /// What it is told by; that it ends says that the other has gone.
+    stream: Stream,
 }
 
 /// Attaches a NIC of that name to a client whose memory it is.
@@ -118,23 +134,31 @@ pub fn attach(
     let too_small = || OsError::other("lay out", "the window of a NIC", "the file is too small");
     let window = Window::make(rules.chip, shape, file.map()?).ok_or_else(too_small)?;
     let home = Arc::new(Home::of(window, memory));
-    let (stopped, found) = (AtomicBool::new(false), Mutex::default());
-    let thread = Arc::new(Thread { wake: EventFd::new()?, stopped, found });
-    let (peers, stop) = (Mutex::default(), Arc::clone(&thread));
-    let near = Near { name, home: Arc::clone(&home), peers, thread };
-    let nic = Nic::new(rules, (name.address, name.instance), home, Arc::new(near), mood);
-    let (pumped, shared) = (nic.clone(), Arc::clone(&stop));
-    let body = move || {
-        // The client's signals are for the client's threads.
-        let _ = SigSet::all().thread_block();
-        serve(&listener, &file, &shared, (mood != Mood::Plain).then_some(&pumped));
-    };
-    let thread = std::thread::Builder::new().name("gasworks-nic".into()).spawn(body);
-    let thread = thread.map_err(|e| OsError::new("start", "the thread of a NIC", e))?;
-    Ok(Attached { nic, stop, thread: Some(thread) })
+    let (bell, found, orders) = (EventFd::new()?, Mutex::default(), Mutex::default());
+    let threads = Arc::new(Threads { bell, found, orders, ordered: Condvar::new() });
+    let near = Near { name, home: Arc::clone(&home), peers: Mutex::default(), threads: Arc::clone(&threads) };
+    let nic = Nic::new(rules, (name.address, name.instance), Arc::clone(&home), Arc::new(near), mood);
+    // Should the second not start, the first is stopped again.
+    let mut attached = Attached { nic: nic.clone(), threads: Arc::clone(&threads), running: Vec::new() };
+    let shared = Arc::clone(&threads);
+    attached.start("gasworks-door", move || keep_door(&listener, &file, &shared, &home))?;
+    let pace = (mood != Mood::Plain).then_some(PACE);
+    attached.start("gasworks-nic", move || run_engine(&nic, &threads, pace))?;
+    Ok(attached)
 }
 
 impl Attached {
+    fn start(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), OsError> {
+        let body = || {
+            // The client's signals are for the client's threads.
+            let _ = SigSet::all().thread_block();
+            body();
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(body);
+        self.running.push(thread.map_err(|e| OsError::new("start", "a thread of a NIC", e))?);
+        Ok(())
+    }
+
     /// The NIC.
     pub fn nic(&self) -> &Nic {
         &self.nic
@@ -143,40 +167,60 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        self.stop.stopped.store(true, Relaxed);
-        let rung = self.stop.wake.ring();
-        if let (Some(thread), Ok(())) = (self.thread.take(), rung) {
-            let _ = thread.join();
+        self.threads.orders.lock().stop = true;
+        self.threads.ordered.notify_one();
+        if self.threads.bell.ring().is_ok() {
+            self.running.drain(..).for_each(|thread| drop(thread.join()));
         }
         self.nic.detach();
     }
 }
 
-/// What the thread does until it is stopped.
-fn serve(listener: &Listener, file: &memfd::MemFd, shared: &Thread, pumped: Option<&Nic>) {
-    let (mut guests, mut peers): (Vec<Stream>, Vec<(Stream, Arc<Peer>)>) = Default::default();
-    let pace = if pumped.is_some() { PACE.into() } else { PollTimeout::NONE };
-    while !shared.stopped.load(Relaxed) {
-        let streams = guests.iter().chain(peers.iter().map(|(stream, _)| stream)).map(AsFd::as_fd);
-        let all = [shared.wake.as_fd(), listener.as_fd()].into_iter().chain(streams);
+/// What the engine does until it is stopped: what is due after a while, where things take their time, and datagrams.
+fn run_engine(nic: &Nic, threads: &Threads, pace: Option<Duration>) {
+    let mut orders = threads.orders.lock();
+    while !orders.stop {
+        orders.letters = false;
+        parking_lot::MutexGuard::unlocked(&mut orders, || {
+            nic.progress();
+            nic.serve_datagrams();
+        });
+        match pace {
+            _ if orders.stop || orders.letters => {}
+            Some(pace) => drop(threads.ordered.wait_for(&mut orders, pace)),
+            None => threads.ordered.wait(&mut orders),
+        }
+    }
+}
+
+/// What the door does until it is stopped.
+fn keep_door(listener: &Listener, file: &memfd::MemFd, threads: &Threads, home: &Home) {
+    let (mut guests, mut peers): (Vec<Stream>, Vec<Arc<Peer>>) = Default::default();
+    while !threads.orders.lock().stop {
+        let streams = guests.iter().chain(peers.iter().map(|peer| &peer.stream)).map(AsFd::as_fd);
+        let all = [threads.bell.as_fd(), listener.as_fd()].into_iter().chain(streams);
         let mut ready: Vec<_> = all.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         // Interrupted or not, what is there is looked at.
-        let _ = poll(&mut ready, pace);
-        // Neither side says anything more: what is readable is at its end.
-        let ended: Vec<bool> = ready.iter().map(|fd| fd.any().unwrap_or(false)).collect();
-        let (guests_ended, peers_ended) = ended[2..].split_at(guests.len());
-        let mut at = guests_ended.iter();
-        guests.retain(|_| at.next() != Some(&true));
-        let mut at = peers_ended.iter();
-        peers.retain(|(_, peer)| {
+        let _ = poll(&mut ready, PollTimeout::NONE);
+        let ready: Vec<bool> = ready.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        let (guests_ready, peers_ready) = ready[2..].split_at(guests.len());
+        let mut at = guests_ready.iter();
+        guests.retain(|guest| at.next() != Some(&true) || hear(guest, home));
+        if guests_ready.contains(&true) {
+            threads.orders.lock().letters = true;
+            threads.ordered.notify_one();
+        }
+        // They say nothing: what is readable is at its end.
+        let mut at = peers_ready.iter();
+        peers.retain(|peer| {
             let ended = at.next() == Some(&true);
             if ended {
                 peer.memory.give_up();
             }
             !ended
         });
-        shared.wake.clear();
-        peers.append(&mut shared.found.lock());
+        threads.bell.clear();
+        peers.append(&mut threads.found.lock());
         while let Ok(guest) = listener.accept(Instant::now()) {
             let ours = guest.peer().is_ok_and(|peer| peer.uid == process::user());
             // One that does not take it at once is none of us.
@@ -184,10 +228,14 @@ fn serve(listener: &Listener, file: &memfd::MemFd, shared: &Thread, pumped: Opti
                 guests.push(guest);
             }
         }
-        if let Some(nic) = pumped {
-            nic.progress();
-        }
     }
+}
+
+/// Takes in what a guest says; `false` if that is its end, or nonsense.
+fn hear(guest: &Stream, home: &Home) -> bool {
+    let mut frame = [0; FRAME];
+    let heard = guest.recv_fds(&mut frame, 0, Instant::now() + FRAME_PATIENCE);
+    heard.is_ok() && Letter::decode(&frame).is_some_and(|letter| home.deliver(&letter))
 }
 
 impl Near {
@@ -205,9 +253,9 @@ impl Near {
         let file = file.ok_or_else(|| format!("process {} shows no window", who.pid))?;
         let len = memfd::size_of_file(file.as_fd()).map_err(said)?.min(Shape::MOST_BYTES as u64);
         let window = Window::open(memfd::map(file.as_fd(), len as usize).map_err(said)?)?;
-        let peer = Arc::new(Peer { window, memory: Process::other(who.pid).map_err(said)? });
-        self.thread.found.lock().push((stream, Arc::clone(&peer)));
-        self.thread.wake.ring().map_err(said)?;
+        let peer = Arc::new(Peer { window, memory: Process::other(who.pid).map_err(said)?, stream });
+        self.threads.found.lock().push(Arc::clone(&peer));
+        self.threads.bell.ring().map_err(said)?;
         Ok(peer)
     }
 }
@@ -235,6 +283,10 @@ impl Station for Peer {
 
     fn memory(&self) -> &dyn Memory {
         &self.memory
+    }
+
+    fn deliver(&self, letter: &Letter) -> bool {
+        !self.is_gone() && self.stream.send_fds(&letter.encode(), &[], Instant::now()).is_ok()
     }
 
     fn is_gone(&self) -> bool {

@@ -7,6 +7,7 @@ use gasworks_gni_sys::gni_mem_handle_t;
 
 use crate::entry::{Body, Entry, Source, Status};
 use crate::handle::{Flags, Handle};
+use crate::letter::Letter;
 use crate::memory::{self, Memory};
 use crate::queue::Overrun;
 use crate::table::{Place, Visit};
@@ -21,6 +22,8 @@ pub trait Station: Send + Sync {
     fn window(&self) -> &Window;
     /// Its client's memory.
     fn memory(&self) -> &dyn Memory;
+    /// Takes a datagram in; `false` if it cannot.
+    fn deliver(&self, letter: &Letter) -> bool;
     /// Whether its client has gone, for all that is known here.
     fn is_gone(&self) -> bool {
         false

@@ -11,7 +11,7 @@ use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_ugni_sim::chip::Chip;
 use gasworks_ugni_sim::entry::Status;
 use gasworks_ugni_sim::near::{AttachError, Attached, Name, attach};
-use gasworks_ugni_sim::nic::{Cq, Endpoint, Mood, Next};
+use gasworks_ugni_sim::nic::{Cq, Endpoint, Mood, Next, Outcome};
 use gasworks_ugni_sim::post::{Rules, Way};
 use gasworks_ugni_sim::process::Process;
 use gasworks_ugni_sim::window::{Shape, Window};
@@ -175,6 +175,49 @@ fn a_nic_that_goes_is_gone_until_another_comes() {
     first.words[0].store(33, Relaxed);
     assert_eq!(first.run(third.place(), GNI_POST_FMA_PUT, 0), Status::Ok);
     assert_eq!(third.words[0].load(Relaxed), 33);
+}
+
+/// What becomes of a datagram, when it is over.
+fn outcome(end: &Endpoint, id: Option<u64>) -> Outcome {
+    let begun = Instant::now();
+    loop {
+        let outcome = end.test_datagram(id, 128).expect("it was posted");
+        if outcome.state != GNI_POST_PENDING {
+            return outcome;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "it is not over");
+        std::thread::yield_now();
+    }
+}
+
+/// Offers wait for a NIC that comes later, are answered while its client does not look, and end with it.
+#[test]
+fn datagrams_find_each_other() {
+    let first = rank(6, 0, 1, Mood::Plain);
+    first.endpoint.post_datagram(b"hello", None).expect("posted");
+    std::thread::sleep(Duration::from_millis(5));
+    let second = rank(6, 1, 0, Mood::Plain);
+    let listener = second.attached.nic().endpoint(None).expect("an endpoint");
+    listener.post_datagram(b"whoever you are", Some(3)).expect("posted");
+    assert_eq!(outcome(&first.endpoint, None).data, b"whoever you are");
+    let got = outcome(&listener, Some(3));
+    assert_eq!((got.peer, &got.data[..]), (Some((ADDRESS, 0)), &b"hello"[..]));
+
+    // Both look for each other at the same time.
+    let third = rank(6, 2, 3, Mood::Plain);
+    let fourth = rank(6, 3, 2, Mood::Plain);
+    std::thread::scope(|scope| {
+        for (rank, says) in [(&third, b"third "), (&fourth, b"fourth")] {
+            scope.spawn(move || {
+                rank.endpoint.post_datagram(says, Some(1)).expect("posted");
+                assert_ne!(outcome(&rank.endpoint, Some(1)).data, says);
+            });
+        }
+    });
+
+    first.endpoint.post_datagram(b"anybody?", None).expect("posted");
+    drop(second.attached);
+    assert_eq!(outcome(&first.endpoint, None).state, GNI_POST_TIMEOUT);
 }
 
 /// Who listens under the name of a NIC and is none, or shows nonsense, is none.

@@ -2,6 +2,8 @@
 //! process, with memories that are no process's.
 #![cfg(not(gasworks_loom))]
 
+#[path = "nic/datagrams.rs"]
+mod datagrams;
 #[path = "nic/model.rs"]
 mod model;
 // What takes Miri long and shows it nothing new.

@@ -6,7 +6,7 @@ use gasworks_ugni_sim::near::Attached;
 use gasworks_ugni_sim::nic::{Cq, Endpoint, Nic};
 use parking_lot::Mutex;
 
-use super::raw::Handler;
+use super::raw::{Bytes, Handler};
 use super::table::Table;
 
 /// A communication domain.
@@ -38,6 +38,8 @@ pub(super) struct End {
     pub(super) device: Arc<Device>,
     pub(super) endpoint: Endpoint,
     pub(super) queue: Option<Arc<Queue>>,
+    /// Where the answer to its datagram goes, and how much room there is.
+    pub(super) answer: Mutex<Option<(Bytes, u16)>>,
 }
 
 pub(super) static DOMAINS: Table<Domain> = Table::new(1);

@@ -157,6 +157,51 @@ impl Text {
     }
 }
 
+/// Memory of any kind, or null, that comes with a length in another argument. What is to be written there later lives as long as
+/// the specification asks for.
+#[derive(Clone, Copy)]
+pub(super) struct Bytes(*mut c_void);
+
+// SAFETY: C2: it is for the caller to say from which threads its buffers are used.
+unsafe impl Send for Bytes {}
+// SAFETY: as above.
+unsafe impl Sync for Bytes {}
+
+impl Argument for Bytes {
+    type Raw = *mut c_void;
+
+    unsafe fn take(raw: *mut c_void) -> Result<Self, gni_return_t> {
+        Ok(Self(raw))
+    }
+}
+
+impl Bytes {
+    /// Copies them out.
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`: it is null, and there should be some.
+    pub(super) fn read(self, len: usize) -> Result<Vec<u8>, gni_return_t> {
+        match (self.0.is_null(), len) {
+            (_, 0) => Ok(Vec::new()),
+            (true, _) => Err(GNI_RC_INVALID_PARAM),
+            (false, _) => Ok(Room(self.0.cast()).read(len)),
+        }
+    }
+
+    /// Whether so many may be written there.
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`: it is null, and there should be some.
+    pub(super) fn has_room(self, len: usize) -> Answer {
+        if self.0.is_null() && len > 0 { Err(GNI_RC_INVALID_PARAM) } else { Ok(()) }
+    }
+
+    /// Writes them; the caller has seen that there is room.
+    pub(super) fn write(self, bytes: &[u8]) {
+        Room(self.0.cast()).write(bytes);
+    }
+}
+
 /// An object by its handle.
 pub(super) type Known<T> = Arc<T>;
 

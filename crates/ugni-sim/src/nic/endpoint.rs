@@ -6,6 +6,7 @@ use gasworks_gni_sys::*;
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use parking_lot::Mutex;
 
+use super::datagram::{Outcome, Session};
 use super::flight::{Flight, Origin};
 use super::requests::Request;
 use super::{Cq, Nic};
@@ -41,6 +42,8 @@ struct State {
     peer: Option<Peer>,
     /// The values of events here and there, where the client has chosen them.
     values: Option<(u32, u32)>,
+    /// What it has posted, until its outcome is known to the client.
+    datagram: Option<Arc<Session>>,
 }
 
 struct Peer {
@@ -86,7 +89,59 @@ impl Endpoint {
     /// # Errors
     /// `GNI_RC_NOT_DONE` while there are events to be taken.
     pub fn idle(&self) -> Result<(), gni_return_t> {
-        if self.outstanding.0.load(Relaxed) == 0 { Ok(()) } else { Err(GNI_RC_NOT_DONE) }
+        let posted = self.state.lock().datagram.is_some();
+        if self.outstanding.0.load(Relaxed) == 0 && !posted { Ok(()) } else { Err(GNI_RC_NOT_DONE) }
+    }
+
+    /// Posts a datagram, to its peer or, if it has none, to whoever comes (`GNI_EpPostData`, `GNI_EpPostDataWId`).
+    ///
+    /// # Errors
+    /// `GNI_RC_SIZE_ERROR`: it is too long. `GNI_RC_ERROR_RESOURCE`: there is one already. `GNI_RC_INVALID_PARAM`: to
+    /// whoever comes it needs a name.
+    pub fn post_datagram(&self, data: &[u8], id: Option<u64>) -> Result<(), gni_return_t> {
+        let mut state = self.state.lock();
+        let peer = state.peer.as_ref().map(|peer| (peer.address, peer.instance));
+        if peer.is_none() && id.is_none() {
+            return Err(GNI_RC_INVALID_PARAM);
+        }
+        let session = Session::new(peer, id, data)?;
+        if state.datagram.is_some() {
+            return Err(GNI_RC_ERROR_RESOURCE);
+        }
+        self.nic.post_datagram(&session)?;
+        state.datagram = Some(session);
+        Ok(())
+    }
+
+    /// What becomes of the datagram of this name (`GNI_EpPostDataTest`). One that is over is forgotten then, unless there
+    /// are fewer than `room` bytes for the peer's.
+    ///
+    /// # Errors
+    /// `GNI_RC_NO_MATCH`: there is none. `GNI_RC_SIZE_ERROR`: the peer's is longer.
+    pub fn test_datagram(&self, id: Option<u64>, room: usize) -> Result<Outcome, gni_return_t> {
+        self.nic.serve_datagrams();
+        let mut state = self.state.lock();
+        let outcome = state.datagram.as_ref().ok_or(GNI_RC_NO_MATCH)?.outcome();
+        if outcome.id != id {
+            return Err(GNI_RC_NO_MATCH);
+        }
+        if outcome.data.len() > room {
+            return Err(GNI_RC_SIZE_ERROR);
+        }
+        if outcome.state != GNI_POST_PENDING {
+            state.datagram = None;
+        }
+        Ok(outcome)
+    }
+
+    /// Ends the datagram of this name (`GNI_EpPostDataCancel`); it is told of as one that was.
+    ///
+    /// # Errors
+    /// `GNI_RC_NO_MATCH`: there is none, or it is over.
+    pub fn cancel_datagram(&self, id: Option<u64>) -> Result<(), gni_return_t> {
+        let state = self.state.lock();
+        let session = state.datagram.as_ref().filter(|session| session.outcome().id == id);
+        session.ok_or(GNI_RC_NO_MATCH)?.cancel()
     }
 
     /// Chooses the values of events of later posts, here and at the peer (`GNI_EpSetEventData`).

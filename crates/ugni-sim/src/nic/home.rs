@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::chip::Chip;
+use crate::letter::Letter;
 use crate::memory::Memory;
 use crate::station::Station;
 use crate::table::Place;
@@ -13,11 +14,16 @@ use crate::window::{Shape, Window};
 /// The entries of which each queue of a window on the heap may have.
 const HEAP_ENTRIES: u32 = 128;
 
+/// Datagrams that may lie unread; who is refused sends its own again later.
+const UNREAD: usize = 1 << 16;
+
 /// A NIC's window and its client's memory.
 pub struct Home {
     window: Window,
     memory: Arc<dyn Memory>,
     made: Mutex<Made>,
+    /// Datagrams that nobody has read.
+    letters: Mutex<Vec<Letter>>,
 }
 
 /// Which queues there are.
@@ -39,7 +45,8 @@ impl Home {
 
     /// One that shows an empty window.
     pub fn of(window: Window, memory: Arc<dyn Memory>) -> Self {
-        Self { window, memory, made: Mutex::default() }
+        let (made, letters) = (Mutex::default(), Mutex::default());
+        Self { window, memory, made, letters }
     }
 
     pub(super) fn descriptors(&self) -> u16 {
@@ -78,6 +85,10 @@ impl Home {
         }
         self.made.lock().free.push((number, limit));
     }
+
+    pub(super) fn take_letters(&self) -> Vec<Letter> {
+        std::mem::take(&mut *self.letters.lock())
+    }
 }
 
 impl Station for Home {
@@ -87,5 +98,14 @@ impl Station for Home {
 
     fn memory(&self) -> &dyn Memory {
         &*self.memory
+    }
+
+    fn deliver(&self, letter: &Letter) -> bool {
+        let mut letters = self.letters.lock();
+        let room = letters.len() < UNREAD;
+        if room {
+            letters.push(letter.clone());
+        }
+        room
     }
 }

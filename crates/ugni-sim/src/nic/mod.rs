@@ -2,6 +2,7 @@
 //!
 //! The client's own memory is reached through numbers alone; a descriptor is known by a token that the client chooses.
 
+mod datagram;
 mod endpoint;
 mod flight;
 mod home;
@@ -10,6 +11,7 @@ mod requests;
 mod sky;
 mod source;
 
+pub use datagram::Outcome;
 pub use endpoint::Endpoint;
 pub use home::Home;
 pub use mood::Mood;
@@ -50,6 +52,7 @@ struct Shared {
     mood: Mood,
     sky: Mutex<sky::Sky>,
     descriptors: Mutex<Descriptors>,
+    desk: Mutex<datagram::Desk>,
 }
 
 /// Which registrations are free.
@@ -70,8 +73,8 @@ impl Nic {
     ) -> Self {
         let free = (0..home.descriptors()).rev().collect();
         let descriptors = Mutex::new(Descriptors { free, entropy: 0 });
-        let sky = Mutex::default();
-        Self(Arc::new(Shared { rules, instance, address, home, fabric, mood, sky, descriptors }))
+        let (sky, desk) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { rules, instance, address, home, fabric, mood, sky, descriptors, desk }))
     }
 
     /// Its address.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gasworks_gni_sys::*;
+use parking_lot::Mutex;
 
 use crate::ugni::object::{Device, End, Queue};
 use crate::ugni::raw::{Answer, Given, Known, Maybe, Out, Own};
@@ -12,7 +13,7 @@ pub(super) fn create(device: Known<Device>, Maybe(queue): Maybe<Queue>, end: Out
         return Err(GNI_RC_INVALID_PARAM);
     }
     let endpoint = device.nic().endpoint(queue.as_ref().map(|queue| &queue.cq))?;
-    end.set(End::add(Arc::new(End { device, endpoint, queue }))?);
+    end.set(End::add(Arc::new(End { device, endpoint, queue, answer: Mutex::default() }))?);
     Ok(())
 }
 

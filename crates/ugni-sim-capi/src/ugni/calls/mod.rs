@@ -5,6 +5,7 @@
 //! K2. What `gni_err_str` points to are constant texts.
 #![allow(non_snake_case)]
 
+mod datagram;
 mod device;
 mod domain;
 mod endpoint;
@@ -18,7 +19,7 @@ use std::ffi::{c_char, c_int};
 use gasworks_gni_sys::*;
 
 use super::object::{Device, Domain, End, Queue};
-use super::raw::{Argument, Context, Given, In, Known, Maybe, Out, Posted, Room, Text, Wanted};
+use super::raw::{Argument, Bytes, Context, Given, In, Known, Maybe, Out, Posted, Room, Text, Wanted};
 
 /// Declares functions that return a code.
 macro_rules! calls {
@@ -61,6 +62,54 @@ calls! {
     fn GNI_EpUnbind(end: Known<End>) = endpoint::unbind;
     fn GNI_EpIdle(end: Known<End>) = endpoint::idle;
     fn GNI_EpDestroy(end: Given<End>) = endpoint::destroy;
+    fn GNI_EpPostData(
+        end: Known<End>,
+        data: Bytes,
+        length: u16,
+        answer: Bytes,
+        room: u16,
+    ) = datagram::post;
+    fn GNI_EpPostDataWId(
+        end: Known<End>,
+        data: Bytes,
+        length: u16,
+        answer: Bytes,
+        room: u16,
+        id: u64,
+    ) = datagram::post_named;
+    fn GNI_EpPostDataTest(
+        end: Known<End>,
+        state: Out<gni_post_state_t>,
+        address: Wanted<u32>,
+        instance: Wanted<u32>,
+    ) = datagram::test;
+    fn GNI_EpPostDataTestById(
+        end: Known<End>,
+        id: u64,
+        state: Out<gni_post_state_t>,
+        address: Wanted<u32>,
+        instance: Wanted<u32>,
+    ) = datagram::test_named;
+    fn GNI_EpPostDataWait(
+        end: Known<End>,
+        timeout: u32,
+        state: Out<gni_post_state_t>,
+        address: Wanted<u32>,
+        instance: Wanted<u32>,
+    ) = datagram::wait;
+    fn GNI_EpPostDataWaitById(
+        end: Known<End>,
+        id: u64,
+        timeout: u32,
+        state: Out<gni_post_state_t>,
+        address: Wanted<u32>,
+        instance: Wanted<u32>,
+    ) = datagram::wait_named;
+    fn GNI_EpPostDataCancel(end: Known<End>) = datagram::cancel;
+    fn GNI_EpPostDataCancelById(end: Known<End>, id: u64) = datagram::cancel_named;
+    fn GNI_PostDataProbe(nic: Known<Device>, address: Out<u32>, instance: Out<u32>) = datagram::probe;
+    fn GNI_PostDataProbeById(nic: Known<Device>, id: Out<u64>) = datagram::probe_named;
+    fn GNI_PostdataProbeWaitById(nic: Known<Device>, timeout: u32, id: Out<u64>) = datagram::wait_for_any;
     fn GNI_MemRegister(
         nic: Known<Device>,
         address: u64,

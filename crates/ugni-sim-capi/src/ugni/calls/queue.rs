@@ -14,7 +14,7 @@ use crate::ugni::raw::{Answer, Context, Given, Known, Out, Own, Posted, Room};
 const YIELDS: u32 = 50;
 const SLEEP: Duration = Duration::from_micros(500);
 /// Stands for a wait without an end.
-const FOREVER: u64 = u64::MAX;
+pub(super) const FOREVER: u64 = u64::MAX;
 
 pub(super) fn create(
     device: Known<Device>,
@@ -72,7 +72,10 @@ pub(super) fn test(queue: Known<Queue>) -> Answer {
 }
 
 /// Looks until there is something, or `timeout` milliseconds are over.
-fn wait_until<T>(timeout: u64, mut look: impl FnMut() -> Option<T>) -> Result<T, gni_return_t> {
+///
+/// # Errors
+/// `GNI_RC_TIMEOUT`.
+pub(super) fn wait_until<T>(timeout: u64, mut look: impl FnMut() -> Option<T>) -> Result<T, gni_return_t> {
     let end =
         (timeout != FOREVER).then(|| Instant::now().checked_add(Duration::from_millis(timeout))).flatten();
     let mut looks = 0u32;
