@@ -2,9 +2,12 @@
 //! process, with memories that are no process's.
 #![cfg(not(gasworks_loom))]
 
+// What takes Miri long and shows it nothing new.
+#[cfg(not(miri))]
+#[path = "nic/chains.rs"]
+mod chains;
 #[path = "nic/model.rs"]
 mod model;
-// What takes Miri long and shows it nothing new.
 #[cfg(not(miri))]
 #[path = "nic/moods.rs"]
 mod moods;

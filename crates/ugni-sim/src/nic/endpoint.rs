@@ -50,6 +50,15 @@ struct Peer {
     station: Option<Arc<dyn Station>>,
 }
 
+/// What a transaction that is posted now takes from its endpoint.
+pub(super) struct Route {
+    /// The value of its events here.
+    pub(super) here: u32,
+    /// The value of its event there.
+    pub(super) there: u32,
+    pub(super) target: Option<Arc<dyn Station>>,
+}
+
 impl Endpoint {
     pub(super) fn new(nic: Nic, queue: Option<Arc<Cq>>) -> Self {
         let outstanding = Arc::new(Outstanding(AtomicU32::new(0)));
@@ -108,25 +117,33 @@ impl Endpoint {
     ) -> Result<(), gni_return_t> {
         let post = Post::read(descriptor, way, &self.nic.0.rules)?;
         let registered = self.check_memory(&post)?;
-        let (value_here, value_there, target) = {
-            let mut state = self.state.lock();
-            let values = state.values;
-            let peer = state.peer.as_mut().ok_or(GNI_RC_INVALID_PARAM)?;
-            if peer.station.is_none() {
-                peer.station = self.nic.0.fabric.find(peer.address, peer.instance);
-            }
-            // What the interface's header says of the value of a GLOBAL event is not what the library does.
-            let (here, there) = values.unwrap_or((peer.instance, self.nic.instance()));
-            (here, there, peer.station.clone())
-        };
-        let origin = self.origin(&post, token, value_here, source)?;
-        self.nic.take_on(Flight::new(self.nic.clone(), post, registered, value_there, target, origin));
+        let route = self.route()?;
+        let origin = self.origin(&post, token, route.here, source)?;
+        self.nic.take_on(Flight::new(self.nic.clone(), post, registered, route, origin));
         Ok(())
+    }
+
+    pub(super) fn nic(&self) -> &Nic {
+        &self.nic
+    }
+
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`: it is not bound.
+    pub(super) fn route(&self) -> Result<Route, gni_return_t> {
+        let mut state = self.state.lock();
+        let values = state.values;
+        let peer = state.peer.as_mut().ok_or(GNI_RC_INVALID_PARAM)?;
+        if peer.station.is_none() {
+            peer.station = self.nic.0.fabric.find(peer.address, peer.instance);
+        }
+        // What the interface's header says of the value of a GLOBAL event is not what the library does.
+        let (here, there) = values.unwrap_or((peer.instance, self.nic.instance()));
+        Ok(Route { here, there, target: peer.station.clone() })
     }
 
     /// What is to be known before a transaction is begun: that the memory here is registered, where it has to be, and that
     /// there may be written. For what the memory here must be registered.
-    fn check_memory(&self, post: &Post) -> Result<Option<Want>, gni_return_t> {
+    pub(super) fn check_memory(&self, post: &Post) -> Result<Option<Want>, gni_return_t> {
         let writes_here = match post.action {
             Action::Get | Action::GetWithFlag { .. } => true,
             Action::Atomic { command, .. } => command.fetches,
@@ -152,7 +169,7 @@ impl Endpoint {
     }
 
     /// Begins a transaction, if its poster wants to hear of it.
-    fn origin(
+    pub(super) fn origin(
         &self,
         post: &Post,
         token: u64,
@@ -170,7 +187,7 @@ impl Endpoint {
         let request =
             Request { token, id: post.id, value, awaited, unclaimed, cancelled, status, outstanding };
         let transaction = queue.begin(request).ok_or(GNI_RC_ERROR_RESOURCE)?;
-        Ok(Some(Origin { queue: Arc::clone(queue), transaction }))
+        Ok(Some(Origin { queue: Arc::clone(queue), transaction, chain: None }))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::chain::Chain;
+use super::endpoint::Route;
 use super::mood::Step;
 use super::{Cq, Nic};
 use crate::entry::{Source, Status};
@@ -10,9 +12,19 @@ use crate::post::{Action, Post, Way};
 use crate::station::{Reach, Station, Want, reach};
 
 /// Who hears of a transaction here.
+#[derive(Clone)]
 pub(super) struct Origin {
     pub(super) queue: Arc<Cq>,
     pub(super) transaction: u32,
+    /// It is one of several, and they hear of all of them at once.
+    pub(super) chain: Option<Arc<Chain>>,
+}
+
+/// How a transaction ended.
+#[derive(Clone, Copy, Default)]
+pub(super) struct End {
+    pub(super) status: Status,
+    pub(super) remote_overrun: bool,
 }
 
 /// A transaction that was posted and is not over.
@@ -27,8 +39,7 @@ pub(super) struct Flight {
     origin: Option<Origin>,
     /// What the block transfer engine has read, where it does that some time before the bytes arrive.
     fetched: Option<Arena>,
-    status: Status,
-    remote_overrun: bool,
+    end: End,
 }
 
 /// The longest put of which a copy is kept between the time that it is read and the time that it arrives.
@@ -39,12 +50,11 @@ impl Flight {
         nic: Nic,
         post: Post,
         here: Option<Want>,
-        value: u32,
-        target: Option<Arc<dyn Station>>,
+        route: Route,
         origin: Option<Origin>,
     ) -> Self {
-        let (fetched, status, remote_overrun) = (None, Status::Ok, false);
-        Self { nic, post, here, value, target, origin, fetched, status, remote_overrun }
+        let Route { there: value, target, .. } = route;
+        Self { nic, post, here, value, target, origin, fetched: None, end: End::default() }
     }
 
     pub(super) fn post(&self) -> &Post {
@@ -63,7 +73,7 @@ impl Flight {
 
     /// Takes a step. After a failure nothing more is done at the target, and of two events here one alone is made.
     pub(super) fn take(&mut self, step: Step) {
-        let (wishes, failed) = (self.post.wishes, self.status != Status::Ok);
+        let (wishes, failed) = (self.post.wishes, self.end.status != Status::Ok);
         let taken = match step {
             Step::Local => {
                 if wishes.local && !(failed && wishes.global) {
@@ -84,7 +94,7 @@ impl Flight {
             Step::There => self.tell_there(),
         };
         if let Err(status) = taken {
-            self.status = status;
+            self.end.status = status;
         }
     }
 
@@ -151,7 +161,7 @@ impl Flight {
                 let there = reach(target, &remote_handle, (remote_address, 0), Want::Queue)?;
                 let told = there.tell(value).ok_or(Status::Descriptor)?;
                 drop((there, _registered));
-                self.remote_overrun = told.is_err();
+                self.end.remote_overrun = told.is_err();
                 Ok(())
             }
         }
@@ -184,14 +194,16 @@ impl Flight {
         let place = (self.post.remote_address, 0);
         let told =
             reach(self.target()?, &self.post.remote_handle, place, Want::Queue)?.tell(self.value.into());
-        self.remote_overrun = told.is_some_and(|told| told.is_err());
+        self.end.remote_overrun = told.is_some_and(|told| told.is_err());
         Ok(())
     }
 
     /// An event here.
     fn tell_here(&self, source: Source) {
-        if let Some(Origin { queue, transaction }) = &self.origin {
-            queue.tell(*transaction, source, self.status, self.remote_overrun);
+        let Some(Origin { queue, transaction, chain }) = &self.origin else { return };
+        let end = chain.as_ref().map_or(Some(self.end), |chain| chain.ended(self.end));
+        if let Some(End { status, remote_overrun }) = end {
+            queue.tell(*transaction, source, status, remote_overrun);
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The client's own memory is reached through numbers alone; a descriptor is known by a token that the client chooses.
 
+mod chain;
 mod endpoint;
 mod flight;
 mod home;
@@ -10,6 +11,7 @@ mod requests;
 mod sky;
 mod source;
 
+pub use chain::{LONGEST_CHAIN, LONGEST_SHARED_CHAIN, Link, Part};
 pub use endpoint::Endpoint;
 pub use home::Home;
 pub use mood::Mood;
@@ -203,6 +205,11 @@ impl Nic {
         let lost = std::mem::take(&mut *self.0.sky.lock());
         // Dropped without the lock.
         drop(lost);
+    }
+
+    /// Whether both are the same.
+    fn is(&self, other: &Nic) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     fn memory(&self) -> &dyn Memory {

@@ -9,7 +9,7 @@ const SEEDS: u64 = 64;
 const LOOKS: usize = 200;
 
 /// What a client finds: whether all was as it expected.
-type Client = fn(&[Rank]) -> bool;
+pub type Client = fn(&[Rank]) -> bool;
 
 fn goes_well(client: Client, modes: u32, mood: Mood) -> bool {
     client(&job_in(mood, Chip::Aries, modes, 2))
@@ -22,7 +22,7 @@ fn is_met_with(client: Client, modes: u32) {
     assert!(met, "it is met within {SEEDS} seeds");
 }
 
-fn is_met(client: Client) {
+pub fn is_met(client: Client) {
     is_met_with(client, MODES);
 }
 
@@ -34,12 +34,12 @@ fn is_well_with(client: Client, modes: u32) {
     }
 }
 
-fn is_well(client: Client) {
+pub fn is_well(client: Client) {
     is_well_with(client, MODES);
 }
 
 /// Waits for an event of a queue, while the other rank does its part.
-fn await_event(ranks: &[Rank], queue: &Cq) -> Option<Event> {
+pub fn await_event(ranks: &[Rank], queue: &Cq) -> Option<Event> {
     (0..LOOKS).find_map(|_| {
         ranks.iter().for_each(|rank| rank.nic.progress());
         match queue.next() {
