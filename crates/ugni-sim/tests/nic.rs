@@ -6,6 +6,9 @@
 #[cfg(not(miri))]
 #[path = "nic/chains.rs"]
 mod chains;
+#[cfg(not(miri))]
+#[path = "nic/messages.rs"]
+mod messages;
 #[path = "nic/model.rs"]
 mod model;
 #[cfg(not(miri))]
@@ -16,6 +19,9 @@ mod moods;
 mod rules;
 #[path = "nic/semantics.rs"]
 mod semantics;
+#[cfg(not(miri))]
+#[path = "nic/traffic.rs"]
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -67,12 +73,24 @@ pub fn job(chip: Chip, modes: u32, ranks: u32) -> Vec<Rank> {
 }
 
 pub fn job_in(mood: Mood, chip: Chip, modes: u32, ranks: u32) -> Vec<Rank> {
+    job_of(mood, chip, modes, ranks, WORDS, |arena| arena)
+}
+
+/// Ranks with so many words of memory each, which the NICs reach as is said.
+pub fn job_of(
+    mood: Mood,
+    chip: Chip,
+    modes: u32,
+    ranks: u32,
+    words: usize,
+    reached: impl Fn(Arc<Arena>) -> Arc<dyn Memory>,
+) -> Vec<Rank> {
     let net = Arc::new(Net::default());
     let rules = Rules { chip, modes };
     (0..ranks)
         .map(|rank| {
-            let arena = Arc::new(Arena::new(FIRST + APART * u64::from(rank), WORDS));
-            let home = Arc::new(Home::new(chip, arena.clone(), 8, 8));
+            let arena = Arc::new(Arena::new(FIRST + APART * u64::from(rank), words));
+            let home = Arc::new(Home::new(chip, reached(arena.clone()), 8, 8));
             net.0.lock().unwrap().insert((address(rank), rank), home.clone());
             let nic = Nic::new(rules, (address(rank), rank), home, net.clone(), mood);
             let (events, arrivals) = (nic.queue(ENTRIES).unwrap(), nic.queue(ENTRIES).unwrap());

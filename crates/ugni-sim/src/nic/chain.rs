@@ -104,7 +104,7 @@ impl Endpoint {
         way: Way,
         token: u64,
     ) -> Result<(), gni_return_t> {
-        let rules = &self.nic().0.rules;
+        let rules = &self.nic.0.rules;
         let can_be_chained = matches!(
             (way, first.r#type),
             (Way::Fma, GNI_POST_FMA_PUT | GNI_POST_FMA_GET | GNI_POST_AMO) | (Way::CqWrite, GNI_POST_CQWRITE)
@@ -118,7 +118,7 @@ impl Endpoint {
         let whole = links.into_iter().map(|link| Some((link.endpoint?, link.part.whole(first)?)));
         for link in std::iter::once(Some((self, *first))).chain(whole) {
             let (endpoint, descriptor) = link.ok_or(GNI_RC_INVALID_PARAM)?;
-            if !endpoint.nic().is(self.nic()) {
+            if !endpoint.nic.is(&self.nic) {
                 return Err(GNI_RC_INVALID_PARAM);
             }
             let post = Post::read(&descriptor, way, rules)?;
@@ -134,8 +134,8 @@ impl Endpoint {
         for (post, registered, route) in posts {
             let origin =
                 origin.as_ref().map(|origin| Origin { chain: Some(chain.clone()), ..origin.clone() });
-            let flight = Flight::new(self.nic().clone(), post, registered, route, origin);
-            self.nic().take_on(flight);
+            let flight = Flight::new(self.nic.clone(), post, registered, route, origin);
+            self.nic.take_on(flight);
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use super::{Cq, Nic};
 use crate::entry::{Source, Status};
 use crate::memory::{self, Arena, Side};
 use crate::post::{Action, Post, Way};
+use crate::queue::Overrun;
 use crate::station::{Reach, Station, Want, reach};
 
 /// Who hears of a transaction here.
@@ -27,6 +28,16 @@ pub(super) struct End {
     pub(super) remote_overrun: bool,
 }
 
+/// Where the bytes of a put are until they arrive.
+pub(super) enum Cargo {
+    /// In the client's memory, where the post says.
+    Client,
+    /// There too, but in two pieces.
+    Pieces([(u64, u64); 2]),
+    /// In a copy: of what the block transfer engine has read, where it does that some time before, or of a message.
+    Kept(Arena),
+}
+
 /// A transaction that was posted and is not over.
 pub(super) struct Flight {
     nic: Nic,
@@ -37,8 +48,7 @@ pub(super) struct Flight {
     value: u32,
     target: Option<Arc<dyn Station>>,
     origin: Option<Origin>,
-    /// What the block transfer engine has read, where it does that some time before the bytes arrive.
-    fetched: Option<Arena>,
+    cargo: Cargo,
     end: End,
 }
 
@@ -54,7 +64,11 @@ impl Flight {
         origin: Option<Origin>,
     ) -> Self {
         let Route { there: value, target, .. } = route;
-        Self { nic, post, here, value, target, origin, fetched: None, end: End::default() }
+        Self { nic, post, here, value, target, origin, cargo: Cargo::Client, end: End::default() }
+    }
+
+    pub(super) fn carrying(self, cargo: Cargo) -> Self {
+        Self { cargo, ..self }
     }
 
     pub(super) fn post(&self) -> &Post {
@@ -119,7 +133,7 @@ impl Flight {
             let kept = Arena::new(0, length.div_ceil(8) as usize);
             memory::copy((&kept, 0), (self.nic.memory(), local_address), length).map_err(unmapped)?;
             drop(_registered);
-            self.fetched = Some(kept);
+            self.cargo = Cargo::Kept(kept);
         }
         Ok(())
     }
@@ -128,11 +142,24 @@ impl Flight {
     fn move_bytes(&mut self) -> Result<(), Status> {
         let Post { local_address, remote_address, remote_handle, length, .. } = self.post;
         let bytes = (remote_address, length);
-        if let Some(kept) = self.fetched.take() {
-            let there = reach(self.target()?, &remote_handle, bytes, Want::Write)?;
-            return there.fill((&kept, 0)).map_err(unmapped);
-        }
+        let cargo = std::mem::replace(&mut self.cargo, Cargo::Client);
         let (target, here) = (self.target()?, self.nic.memory());
+        match cargo {
+            Cargo::Kept(kept) => {
+                let there = reach(target, &remote_handle, bytes, Want::Write)?;
+                return there.fill((&kept, 0)).map_err(unmapped);
+            }
+            Cargo::Pieces(pieces) => {
+                let mut to = remote_address;
+                for (from, len) in pieces {
+                    let there = reach(target, &remote_handle, (to, len), Want::Write)?;
+                    there.fill((here, from)).map_err(unmapped)?;
+                    to += len;
+                }
+                return Ok(());
+            }
+            Cargo::Client => {}
+        }
         let _registered = self.registered()?;
         match self.post.action {
             Action::Put | Action::PutWithFlag { .. } => {
@@ -192,8 +219,14 @@ impl Flight {
             return Ok(());
         }
         let place = (self.post.remote_address, 0);
-        let told =
-            reach(self.target()?, &self.post.remote_handle, place, Want::Queue)?.tell(self.value.into());
+        let told = self.target().and_then(|target| {
+            Ok(reach(target, &self.post.remote_handle, place, Want::Queue)?.tell(self.value.into()))
+        });
+        let told = match told {
+            // A message that has arrived is not to be sent again.
+            Err(_) if self.post.way == Way::Smsg => Some(Err(Overrun)),
+            told => told?,
+        };
         self.end.remote_overrun = told.is_some_and(|told| told.is_err());
         Ok(())
     }

@@ -9,12 +9,14 @@ mod home;
 mod mood;
 mod requests;
 mod sky;
+mod smsg;
 mod source;
 
 pub use chain::{LONGEST_CHAIN, LONGEST_SHARED_CHAIN, Link, Part};
 pub use endpoint::Endpoint;
 pub use home::Home;
 pub use mood::Mood;
+pub use smsg::Message;
 pub use source::{Cq, Event, Next};
 
 use std::sync::Arc;
@@ -52,6 +54,7 @@ struct Shared {
     mood: Mood,
     sky: Mutex<sky::Sky>,
     descriptors: Mutex<Descriptors>,
+    smsg: Mutex<smsg::Settings>,
 }
 
 /// Which registrations are free.
@@ -72,8 +75,8 @@ impl Nic {
     ) -> Self {
         let free = (0..home.descriptors()).rev().collect();
         let descriptors = Mutex::new(Descriptors { free, entropy: 0 });
-        let sky = Mutex::default();
-        Self(Arc::new(Shared { rules, instance, address, home, fabric, mood, sky, descriptors }))
+        let (sky, smsg) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { rules, instance, address, home, fabric, mood, sky, descriptors, smsg }))
     }
 
     /// Its address.
