@@ -11,7 +11,8 @@ pub enum Mood {
     #[default]
     Plain,
     /// Each step of a transaction happens some calls of its client later. How many follows from the seed, the client's
-    /// instance, and how many transactions it has posted before: the same program meets the same again.
+    /// instance, and how many transactions it has posted before: the same program meets the same again. A message is
+    /// spoiled as soon as it is released.
     Adversarial {
         /// The seed.
         seed: u64,

@@ -191,15 +191,17 @@ fn a_chain_has_so_many_bytes_at_most() {
 /// A list that bites its own tail is not followed for ever.
 #[test]
 fn no_more_links_are_asked_for_than_fit() {
+    const FIT: u32 = (1 << 20) / 8;
     let ranks = job(Chip::Aries, MODES | GNI_CDM_MODE_FMA_SHARED, 2);
     let chain = chain(&ranks, GNI_POST_FMA_PUT);
     let mut asked = 0;
     let endless = std::iter::repeat_with(|| {
         asked += 1;
+        assert!(asked <= FIT, "they are");
         chain.links[0]
     });
     assert_eq!(ranks[0].endpoints[1].post_chain(&chain.first, endless, Way::Fma, 0), Err(GNI_RC_SIZE_ERROR));
-    assert_eq!(asked, (1 << 20) / 8);
+    assert_eq!(asked, FIT);
 }
 
 #[test]

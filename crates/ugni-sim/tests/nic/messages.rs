@@ -416,6 +416,22 @@ fn an_endpoint_that_goes_leaves_no_request() {
 }
 
 #[test]
+fn a_client_that_goes_leaves_no_message() {
+    for kind in TYPES {
+        let like = attributes(kind, 4, 64);
+        let (ranks, _) = connected(Mood::Adversarial { seed: 1 }, Chip::Aries, 2, &like);
+        (0..4).for_each(|id| ranks[0].send(1, &[1; 9], id, 0).unwrap());
+        (0..LOOKS).for_each(|_| ranks[0].nic.progress());
+        let _ = (ranks[1].receive(0, 9).unwrap(), ranks[1].receive(0, 9).unwrap());
+        let memories: Vec<_> = ranks.iter().map(|rank| Arc::downgrade(&rank.arena)).collect();
+        for rank in ranks {
+            rank.nic.detach();
+        }
+        assert!(memories.iter().all(|memory| memory.upgrade().is_none()));
+    }
+}
+
+#[test]
 fn routing_is_of_known_bits() {
     let ranks = two(Chip::Aries, &attributes(GNI_SMSG_TYPE_MBOX, 1, 16));
     for mode in [GNI_DLVMODE_PERFORMANCE, GNI_DLVMODE_IN_ORDER, GNI_DLVMODE_ADAPTIVE3] {
@@ -496,6 +512,28 @@ fn the_last_messages_outlive_their_sender() {
     assert!(nothing(&ranks[1].events));
     assert_eq!(ranks[1].receive(0, 1), Ok(vec![1]));
     assert_eq!(ranks[1].send(0, &[], 9, 0), Err(GNI_RC_INVALID_STATE), "nobody is there");
+}
+
+/// That its receiver cannot be told any more is no reason to send it again: the place may be another message's by then.
+#[test]
+fn a_message_that_has_arrived_is_not_sent_again() {
+    let like = attributes(GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, 4, 64);
+    let mut met = 0;
+    for seed in 0..64 {
+        let (ranks, _) = connected(Mood::Adversarial { seed }, Chip::Gemini, 2, &like);
+        ranks[0].send(1, b"there", 7, 0).unwrap();
+        while ranks[1].peek(0, ANY, 0).is_err() {
+            ranks[0].nic.progress();
+        }
+        met += u32::from(!ranks[1].arrivals.holds_event());
+        ranks[1].nic.deregister(&ranks[1].handle).unwrap();
+        let told = (0..LOOKS).find_map(|_| match ranks[0].events.next() {
+            Next::Event(event) => Some(sent(&event, Chip::Gemini)),
+            Next::Nothing => None,
+        });
+        assert_eq!(told, Some((7, Status::Ok)), "seed {seed}");
+    }
+    assert!((1..64).contains(&met), "{met} events were still to come");
 }
 
 /// A peer that lies about a message or about credit breaks what it lies about, for good.

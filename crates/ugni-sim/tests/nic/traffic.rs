@@ -5,11 +5,13 @@ use super::*;
 use gasworks_ugni_sim::entry::Status;
 use proptest::prelude::*;
 use std::collections::{BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
 
 const RANKS: usize = 3;
 const LONGEST: u32 = 80;
 /// How often a client looks for something before it gives up.
 const LOOKS: usize = 2000;
+const STUCK: Duration = Duration::from_secs(60);
 
 /// Something that a client does: who, with whom.
 #[derive(Clone, Debug)]
@@ -178,6 +180,38 @@ fn run(mut job: Job, steps: &[Step]) -> Result<(), TestCaseError> {
     job.settle()?;
     job.all_credit_is_back()?;
     job.settle()
+}
+
+/// Real threads: ranks that send to each other at the same time.
+#[test]
+fn messages_come_in_order_between_threads() {
+    const EACH: u32 = 2000;
+    for (kind, chip) in TYPES.into_iter().zip(Chip::ALL) {
+        let (ranks, _) = connected(Mood::Plain, chip, 2, &attributes(kind, 3, LONGEST));
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            for (number, rank) in ranks.iter().enumerate() {
+                scope.spawn(move || {
+                    let (peer, mut sent, mut taken) = (1 - number, 0, 0);
+                    while sent < EACH || taken < EACH {
+                        let len = 4 + sent as usize % (LONGEST as usize - 3);
+                        let bytes = sent.to_le_bytes().repeat(len.div_ceil(4));
+                        if sent < EACH && rank.send(peer, &bytes[..len], sent, 0).is_ok() {
+                            sent += 1;
+                        }
+                        if let Ok(bytes) = rank.receive(peer, 4) {
+                            assert_eq!(bytes, u32::to_le_bytes(taken));
+                            taken += 1;
+                        }
+                        if rank.events.next() == Next::Nothing {
+                            assert!(begun.elapsed() < STUCK, "{sent} sent, {taken} taken");
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+        });
+    }
 }
 
 proptest! {
