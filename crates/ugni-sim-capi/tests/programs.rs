@@ -100,5 +100,5 @@ fn waiting() {
 
 #[test]
 fn datagrams() {
-    go("datagrams", Form::Shared, &[2, 8], 2);
+    go("datagrams", Form::Shared, &[3, 8], 2);
 }

@@ -13,7 +13,10 @@
 //! | instance | 21 to 52 | 22 to 45 |
 //! | transaction | 0 to 20 | 0 to 21 |
 //!
-//! An event from afar holds data instead of the last three or four: 48 bits, of which a value is the lower 32.
+//! An event from afar holds data instead of the last three or four: 48 bits, of which a value is the lower 32. The event of a
+//! message, as the client sees it, holds the message's name in the lower 32 instead of the last two: no chip has room for both.
+
+use gasworks_gni_sys::{GNI_CQ_EVENT_TYPE_MSGQ, GNI_CQ_EVENT_TYPE_SMSG};
 
 use crate::chip::Chip;
 use crate::memory::Fault;
@@ -171,6 +174,13 @@ pub enum Body {
         /// The transaction.
         transaction: u32,
     },
+    /// A message of this NIC.
+    Message {
+        /// `GNI_CQ_EVENT_TYPE_SMSG` or `GNI_CQ_EVENT_TYPE_MSGQ`.
+        kind: u8,
+        /// What the client calls it.
+        id: u32,
+    },
     /// 48 bits from another NIC.
     Remote(u64),
 }
@@ -216,6 +226,7 @@ impl Entry {
                     | (u64::from(value) & mask(instance.1)) << instance.0
                     | u64::from(transaction) & mask(instance.0)
             }
+            Body::Message { kind: of, id } => (u64::from(of) & mask(KIND_BITS)) << kind | u64::from(id),
             Body::Remote(data) => data & mask(DATA_BITS),
         };
         u64::from(self.overrun) << OVERRUN
@@ -230,10 +241,14 @@ impl Entry {
         let Layout { status, source, kind, instance } = layout(chip);
         let field = |at: u32, bits: u32| word >> at & mask(bits);
         let source = Source::ALL.into_iter().find(|of| *of as u64 == field(source, SOURCE_BITS))?;
-        let body = match source.is_remote() {
-            true => Body::Remote(field(0, DATA_BITS)),
-            false => Body::Local {
-                kind: field(kind, KIND_BITS) as u8,
+        let kind = field(kind, KIND_BITS);
+        let body = match kind {
+            _ if source.is_remote() => Body::Remote(field(0, DATA_BITS)),
+            GNI_CQ_EVENT_TYPE_SMSG | GNI_CQ_EVENT_TYPE_MSGQ => {
+                Body::Message { kind: kind as u8, id: field(0, u32::BITS) as u32 }
+            }
+            _ => Body::Local {
+                kind: kind as u8,
                 instance: field(instance.0, instance.1) as u32,
                 transaction: field(0, instance.0) as u32,
             },
@@ -256,8 +271,11 @@ mod tests {
 
     fn entry(chip: Chip) -> impl Strategy<Value = Entry> {
         let local =
-            (0..4u8, 0..=u32::MAX, 0..transactions(chip)).prop_map(move |(kind, instance, transaction)| {
-                Body::Local { kind, instance: instance >> (32 - chip.instance_bits()), transaction }
+            (0..4u8, 0..=u32::MAX, 0..transactions(chip)).prop_map(move |(kind, number, transaction)| {
+                match u64::from(kind) {
+                    GNI_CQ_EVENT_TYPE_SMSG | GNI_CQ_EVENT_TYPE_MSGQ => Body::Message { kind, id: number },
+                    _ => Body::Local { kind, instance: number >> (32 - chip.instance_bits()), transaction },
+                }
             });
         let local = (0..4usize, local).prop_map(|(i, body)| (Source::ALL[i], body));
         let remote =

@@ -7,6 +7,7 @@
 //! - [`queue`]: a completion queue, in memory that processes share.
 //! - [`table`]: the registrations of a NIC, in memory that processes share.
 //! - [`handle`]: memory handles: what they say, and how one tells that they were not tampered with.
+//! - [`mailbox`]: the mailboxes of short messages.
 //! - [`atomics`]: what the atomic units compute.
 //! - [`post`]: what a post asks for, and the rules that it is held to.
 //! - [`memory`]: memory as a NIC reaches it.
@@ -33,6 +34,8 @@ pub mod entry;
 pub mod handle;
 #[cfg(not(gasworks_loom))]
 pub mod letter;
+#[cfg(not(gasworks_loom))]
+pub mod mailbox;
 #[cfg(not(gasworks_loom))]
 pub mod memory;
 #[cfg(not(gasworks_loom))]

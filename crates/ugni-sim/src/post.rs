@@ -16,6 +16,8 @@ pub enum Way {
     Bte,
     /// `GNI_PostCqWrite`.
     CqWrite,
+    /// By none: the library puts something into a mailbox.
+    Smsg,
 }
 
 /// What is to be done.
@@ -152,7 +154,7 @@ impl Post {
                 let both = both && !has(GNI_CDM_MODE_DUAL_EVENTS);
                 self.length == 0 || self.length > MOST_BTE || fence || both
             }
-            Way::CqWrite => self.wishes.local,
+            Way::CqWrite | Way::Smsg => self.wishes.local,
         };
         if invalid {
             return Err(GNI_RC_INVALID_PARAM);

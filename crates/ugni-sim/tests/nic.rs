@@ -2,11 +2,17 @@
 //! process, with memories that are no process's.
 #![cfg(not(gasworks_loom))]
 
+// What takes Miri long and shows it nothing new.
+#[cfg(not(miri))]
+#[path = "nic/chains.rs"]
+mod chains;
 #[path = "nic/datagrams.rs"]
 mod datagrams;
+#[cfg(not(miri))]
+#[path = "nic/messages.rs"]
+mod messages;
 #[path = "nic/model.rs"]
 mod model;
-// What takes Miri long and shows it nothing new.
 #[cfg(not(miri))]
 #[path = "nic/moods.rs"]
 mod moods;
@@ -15,6 +21,9 @@ mod moods;
 mod rules;
 #[path = "nic/semantics.rs"]
 mod semantics;
+#[cfg(not(miri))]
+#[path = "nic/traffic.rs"]
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -66,12 +75,24 @@ pub fn job(chip: Chip, modes: u32, ranks: u32) -> Vec<Rank> {
 }
 
 pub fn job_in(mood: Mood, chip: Chip, modes: u32, ranks: u32) -> Vec<Rank> {
+    job_of(mood, chip, modes, ranks, WORDS, |arena| arena)
+}
+
+/// Ranks with so many words of memory each, which the NICs reach as is said.
+pub fn job_of(
+    mood: Mood,
+    chip: Chip,
+    modes: u32,
+    ranks: u32,
+    words: usize,
+    reached: impl Fn(Arc<Arena>) -> Arc<dyn Memory>,
+) -> Vec<Rank> {
     let net = Arc::new(Net::default());
     let rules = Rules { chip, modes };
     (0..ranks)
         .map(|rank| {
-            let arena = Arc::new(Arena::new(FIRST + APART * u64::from(rank), WORDS));
-            let home = Arc::new(Home::new(chip, arena.clone(), 8, 8));
+            let arena = Arc::new(Arena::new(FIRST + APART * u64::from(rank), words));
+            let home = Arc::new(Home::new(chip, reached(arena.clone()), 8, 8));
             net.0.lock().unwrap().insert((address(rank), rank), home.clone());
             let nic = Nic::new(rules, (address(rank), rank), home, net.clone(), mood);
             let (events, arrivals) = (nic.queue(ENTRIES).unwrap(), nic.queue(ENTRIES).unwrap());

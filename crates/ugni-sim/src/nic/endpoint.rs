@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 
 use super::datagram::{Outcome, Session};
 use super::flight::{Flight, Origin};
-use super::requests::Request;
+use super::requests::{Purpose, Request};
+use super::smsg::Connection;
 use super::{Cq, Nic};
-use crate::entry::Status;
 use crate::handle::{Flags, Handle};
 use crate::post::{Action, Post, Way, Wishes};
 use crate::station::{Station, Want};
@@ -31,26 +31,47 @@ impl Outstanding {
 
 /// An endpoint: where transactions to one other NIC are posted.
 pub struct Endpoint {
-    nic: Nic,
-    queue: Option<Arc<Cq>>,
-    outstanding: Arc<Outstanding>,
-    state: Mutex<State>,
+    pub(super) nic: Nic,
+    pub(super) queue: Option<Arc<Cq>>,
+    pub(super) outstanding: Arc<Outstanding>,
+    pub(super) state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct State {
-    peer: Option<Peer>,
+pub(super) struct State {
+    pub(super) peer: Option<Peer>,
+    /// For short messages.
+    pub(super) mailboxes: Option<Arc<Connection>>,
     /// The values of events here and there, where the client has chosen them.
     values: Option<(u32, u32)>,
     /// What it has posted, until its outcome is known to the client.
     datagram: Option<Arc<Session>>,
 }
 
-struct Peer {
+#[derive(Clone)]
+pub(super) struct Peer {
     address: u32,
     instance: u32,
     /// Looked for when it is first needed, and again while it is not there.
     station: Option<Arc<dyn Station>>,
+}
+
+impl Peer {
+    pub(super) fn station(&mut self, nic: &Nic) -> Option<Arc<dyn Station>> {
+        if self.station.as_ref().is_none_or(|station| station.is_gone()) {
+            self.station = nic.0.fabric.find(self.address, self.instance);
+        }
+        self.station.clone()
+    }
+}
+
+/// What a transaction that is posted now takes from its endpoint.
+pub(super) struct Route {
+    /// The value of its events here.
+    pub(super) here: u32,
+    /// The value of its event there.
+    pub(super) there: u32,
+    pub(super) target: Option<Arc<dyn Station>>,
 }
 
 impl Endpoint {
@@ -74,13 +95,14 @@ impl Endpoint {
         }
     }
 
-    /// Ends that (`GNI_EpUnbind`).
+    /// Ends that, and what mailboxes it has (`GNI_EpUnbind`).
     ///
     /// # Errors
     /// `GNI_RC_NOT_DONE` while there are events to be taken.
     pub fn unbind(&self) -> Result<(), gni_return_t> {
         self.idle()?;
-        self.state.lock().peer = None;
+        let mut state = self.state.lock();
+        (state.peer, state.mailboxes) = (None, None);
         Ok(())
     }
 
@@ -163,25 +185,26 @@ impl Endpoint {
     ) -> Result<(), gni_return_t> {
         let post = Post::read(descriptor, way, &self.nic.0.rules)?;
         let registered = self.check_memory(&post)?;
-        let (value_here, value_there, target) = {
-            let mut state = self.state.lock();
-            let values = state.values;
-            let peer = state.peer.as_mut().ok_or(GNI_RC_INVALID_PARAM)?;
-            if peer.station.as_ref().is_none_or(|station| station.is_gone()) {
-                peer.station = self.nic.0.fabric.find(peer.address, peer.instance);
-            }
-            // What the interface's header says of the value of a GLOBAL event is not what the library does.
-            let (here, there) = values.unwrap_or((peer.instance, self.nic.instance()));
-            (here, there, peer.station.clone())
-        };
-        let origin = self.origin(&post, token, value_here, source)?;
-        self.nic.take_on(Flight::new(self.nic.clone(), post, registered, value_there, target, origin));
+        let route = self.route()?;
+        let origin = self.origin(&post, token, route.here, source)?;
+        self.nic.take_on(Flight::new(self.nic.clone(), post, registered, route, origin));
         Ok(())
+    }
+
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`: it is not bound.
+    pub(super) fn route(&self) -> Result<Route, gni_return_t> {
+        let mut state = self.state.lock();
+        let values = state.values;
+        let peer = state.peer.as_mut().ok_or(GNI_RC_INVALID_PARAM)?;
+        // What the interface's header says of the value of a GLOBAL event is not what the library does.
+        let (here, there) = values.unwrap_or((peer.instance, self.nic.instance()));
+        Ok(Route { here, there, target: peer.station(&self.nic) })
     }
 
     /// What is to be known before a transaction is begun: that the memory here is registered, where it has to be, and that
     /// there may be written. For what the memory here must be registered.
-    fn check_memory(&self, post: &Post) -> Result<Option<Want>, gni_return_t> {
+    pub(super) fn check_memory(&self, post: &Post) -> Result<Option<Want>, gni_return_t> {
         let writes_here = match post.action {
             Action::Get | Action::GetWithFlag { .. } => true,
             Action::Atomic { command, .. } => command.fetches,
@@ -192,7 +215,7 @@ impl Endpoint {
             (true, _) => Some(Want::Write),
             (false, Way::Bte) => Some(Want::Read),
             // The processor reads what it puts: any memory will do.
-            (false, Way::Fma | Way::CqWrite) => None,
+            (false, Way::Fma | Way::CqWrite | Way::Smsg) => None,
         };
         if let Some(want) = registered {
             drop(self.nic.own(&post.local_handle, bytes, want)?);
@@ -207,7 +230,7 @@ impl Endpoint {
     }
 
     /// Begins a transaction, if its poster wants to hear of it.
-    fn origin(
+    pub(super) fn origin(
         &self,
         post: &Post,
         token: u64,
@@ -220,12 +243,9 @@ impl Endpoint {
         }
         let queue = source.or(self.queue.as_ref()).ok_or(GNI_RC_INVALID_PARAM)?;
         queue.become_source()?;
-        let outstanding = Arc::clone(&self.outstanding);
-        let (unclaimed, cancelled, status) = (0, false, Status::Ok);
-        let request =
-            Request { token, id: post.id, value, awaited, unclaimed, cancelled, status, outstanding };
+        let request = Request::new(Purpose::Post { token, id: post.id }, value, awaited, &self.outstanding);
         let transaction = queue.begin(request).ok_or(GNI_RC_ERROR_RESOURCE)?;
-        Ok(Some(Origin { queue: Arc::clone(queue), transaction }))
+        Ok(Some(Origin { queue: Arc::clone(queue), transaction, chain: None }))
     }
 }
 

@@ -2,17 +2,40 @@
 
 use std::sync::Arc;
 
+use super::chain::Chain;
+use super::endpoint::Route;
 use super::mood::Step;
 use super::{Cq, Nic};
 use crate::entry::{Source, Status};
 use crate::memory::{self, Arena};
 use crate::post::{Action, Post, Way};
+use crate::queue::Overrun;
 use crate::station::{Reach, Station, Want, reach};
 
 /// Who hears of a transaction here.
+#[derive(Clone)]
 pub(super) struct Origin {
     pub(super) queue: Arc<Cq>,
     pub(super) transaction: u32,
+    /// It is one of several, and they hear of all of them at once.
+    pub(super) chain: Option<Arc<Chain>>,
+}
+
+/// How a transaction ended.
+#[derive(Clone, Copy, Default)]
+pub(super) struct End {
+    pub(super) status: Status,
+    pub(super) remote_overrun: bool,
+}
+
+/// Where the bytes of a put are until they arrive.
+pub(super) enum Cargo {
+    /// In the client's memory, where the post says.
+    Client,
+    /// There too, but in two pieces.
+    Pieces([(u64, u64); 2]),
+    /// In a copy: of what the block transfer engine has read, where it does that some time before, or of a message.
+    Kept(Arena),
 }
 
 /// A transaction that was posted and is not over.
@@ -25,10 +48,8 @@ pub(super) struct Flight {
     value: u32,
     target: Option<Arc<dyn Station>>,
     origin: Option<Origin>,
-    /// What the block transfer engine has read, where it does that some time before the bytes arrive.
-    fetched: Option<Arena>,
-    status: Status,
-    remote_overrun: bool,
+    cargo: Cargo,
+    end: End,
 }
 
 /// The longest put of which a copy is kept between the time that it is read and the time that it arrives.
@@ -39,12 +60,15 @@ impl Flight {
         nic: Nic,
         post: Post,
         here: Option<Want>,
-        value: u32,
-        target: Option<Arc<dyn Station>>,
+        route: Route,
         origin: Option<Origin>,
     ) -> Self {
-        let (fetched, status, remote_overrun) = (None, Status::Ok, false);
-        Self { nic, post, here, value, target, origin, fetched, status, remote_overrun }
+        let Route { there: value, target, .. } = route;
+        Self { nic, post, here, value, target, origin, cargo: Cargo::Client, end: End::default() }
+    }
+
+    pub(super) fn carrying(self, cargo: Cargo) -> Self {
+        Self { cargo, ..self }
     }
 
     pub(super) fn post(&self) -> &Post {
@@ -63,7 +87,7 @@ impl Flight {
 
     /// Takes a step. After a failure nothing more is done at the target, and of two events here one alone is made.
     pub(super) fn take(&mut self, step: Step) {
-        let (wishes, failed) = (self.post.wishes, self.status != Status::Ok);
+        let (wishes, failed) = (self.post.wishes, self.end.status != Status::Ok);
         let taken = match step {
             Step::Local => {
                 if wishes.local && !(failed && wishes.global) {
@@ -84,7 +108,7 @@ impl Flight {
             Step::There => self.tell_there(),
         };
         if let Err(status) = taken {
-            self.status = status;
+            self.end.status = status;
         }
     }
 
@@ -109,7 +133,7 @@ impl Flight {
             let kept = Arena::new(0, length.div_ceil(8) as usize);
             memory::copy((&kept, 0), (self.nic.memory(), local_address), length)?;
             drop(_registered);
-            self.fetched = Some(kept);
+            self.cargo = Cargo::Kept(kept);
         }
         Ok(())
     }
@@ -118,11 +142,24 @@ impl Flight {
     fn move_bytes(&mut self) -> Result<(), Status> {
         let Post { local_address, remote_address, remote_handle, length, .. } = self.post;
         let bytes = (remote_address, length);
-        if let Some(kept) = self.fetched.take() {
-            let there = reach(self.target()?, &remote_handle, bytes, Want::Write)?;
-            return there.fill((&kept, 0));
-        }
+        let cargo = std::mem::replace(&mut self.cargo, Cargo::Client);
         let (target, here) = (self.target()?, self.nic.memory());
+        match cargo {
+            Cargo::Kept(kept) => {
+                let there = reach(target, &remote_handle, bytes, Want::Write)?;
+                return there.fill((&kept, 0));
+            }
+            Cargo::Pieces(pieces) => {
+                let mut to = remote_address;
+                for (from, len) in pieces {
+                    let there = reach(target, &remote_handle, (to, len), Want::Write)?;
+                    there.fill((here, from))?;
+                    to += len;
+                }
+                return Ok(());
+            }
+            Cargo::Client => {}
+        }
         let _registered = self.registered()?;
         match self.post.action {
             Action::Put | Action::PutWithFlag { .. } => {
@@ -151,7 +188,7 @@ impl Flight {
                 let there = reach(target, &remote_handle, (remote_address, 0), Want::Queue)?;
                 let told = there.tell(value).ok_or(Status::Descriptor)?;
                 drop((there, _registered));
-                self.remote_overrun = told.is_err();
+                self.end.remote_overrun = told.is_err();
                 Ok(())
             }
         }
@@ -182,16 +219,24 @@ impl Flight {
             return Ok(());
         }
         let place = (self.post.remote_address, 0);
-        let told =
-            reach(self.target()?, &self.post.remote_handle, place, Want::Queue)?.tell(self.value.into());
-        self.remote_overrun = told.is_some_and(|told| told.is_err());
+        let told = self.target().and_then(|target| {
+            Ok(reach(target, &self.post.remote_handle, place, Want::Queue)?.tell(self.value.into()))
+        });
+        let told = match told {
+            // A message that has arrived is not to be sent again.
+            Err(_) if self.post.way == Way::Smsg => Some(Err(Overrun)),
+            told => told?,
+        };
+        self.end.remote_overrun = told.is_some_and(|told| told.is_err());
         Ok(())
     }
 
     /// An event here.
     fn tell_here(&self, source: Source) {
-        if let Some(Origin { queue, transaction }) = &self.origin {
-            queue.tell(*transaction, source, self.status, self.remote_overrun);
+        let Some(Origin { queue, transaction, chain }) = &self.origin else { return };
+        let end = chain.as_ref().map_or(Some(self.end), |chain| chain.ended(self.end));
+        if let Some(End { status, remote_overrun }) = end {
+            queue.tell(*transaction, source, status, remote_overrun);
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The client's own memory is reached through numbers alone; a descriptor is known by a token that the client chooses.
 
+mod chain;
 mod datagram;
 mod endpoint;
 mod flight;
@@ -9,12 +10,15 @@ mod home;
 mod mood;
 mod requests;
 mod sky;
+mod smsg;
 mod source;
 
+pub use chain::{LONGEST_CHAIN, LONGEST_SHARED_CHAIN, Link, Part};
 pub use datagram::Outcome;
 pub use endpoint::Endpoint;
 pub use home::Home;
 pub use mood::Mood;
+pub use smsg::Message;
 pub use source::{Cq, Event, Next};
 
 use std::sync::Arc;
@@ -53,6 +57,7 @@ struct Shared {
     sky: Mutex<sky::Sky>,
     descriptors: Mutex<Descriptors>,
     desk: Mutex<datagram::Desk>,
+    smsg: Mutex<smsg::Settings>,
 }
 
 /// Which registrations are free.
@@ -73,8 +78,8 @@ impl Nic {
     ) -> Self {
         let free = (0..home.descriptors()).rev().collect();
         let descriptors = Mutex::new(Descriptors { free, entropy: 0 });
-        let (sky, desk) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { rules, instance, address, home, fabric, mood, sky, descriptors, desk }))
+        let (sky, desk, smsg) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { rules, instance, address, home, fabric, mood, sky, descriptors, desk, smsg }))
     }
 
     /// Its address.
@@ -206,6 +211,11 @@ impl Nic {
         let lost = std::mem::take(&mut *self.0.sky.lock());
         // Dropped without the lock.
         drop(lost);
+    }
+
+    /// Whether both are the same.
+    fn is(&self, other: &Nic) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     fn memory(&self) -> &dyn Memory {

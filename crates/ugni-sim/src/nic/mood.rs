@@ -1,7 +1,7 @@
 //! How kind a NIC is to its client: whether things happen at once and in order, or as late and as mixed up as the network
 //! may have it.
 
-use crate::post::{Action, Post};
+use crate::post::{Action, Post, Way};
 use gasworks_gni_sys::GNI_DLVMODE_NO_ADAPT;
 
 /// How a NIC treats what is posted to it.
@@ -11,7 +11,8 @@ pub enum Mood {
     #[default]
     Plain,
     /// Each step of a transaction happens some calls of its client later. How many follows from the seed, the client's
-    /// instance, and how many transactions it has posted before: the same program meets the same again.
+    /// instance, and how many transactions it has posted before: the same program meets the same again. A message is
+    /// spoiled as soon as it is released.
     Adversarial {
         /// The seed.
         seed: u64,
@@ -62,7 +63,8 @@ pub(super) fn delays(seed: u64, instance: u32, number: u64, post: &Post) -> Dela
     // The notification goes its own way, unless all go the same; a value for a queue is its own notification.
     let there = match post.action {
         Action::CqWrite { .. } => flag,
-        _ if is_ordered(post) => flag + late(),
+        // Of messages clients hear when they can be read: who has looked in vain would not look again.
+        _ if is_ordered(post) || post.way == Way::Smsg => flag + late(),
         _ => late(),
     };
     // The source of a put is free when it was read.
@@ -91,7 +93,7 @@ impl Random {
 mod tests {
     use super::*;
     use crate::chip::Chip;
-    use crate::post::{Rules, Way};
+    use crate::post::Rules;
     use gasworks_gni_sys::{GNI_POST_RDMA_PUT, gni_post_descriptor_t};
 
     /// What may not be swapped is not, and what may be is.
@@ -115,8 +117,10 @@ mod tests {
             assert!(flag.max(there).max(local) <= global, "{number}");
             notified += u32::from(there < moved);
             free += u32::from(local < moved);
-            let [.., flag, there, _, _] = delays(number / 7, 3, number, &ordered);
-            assert!(flag <= there, "{number}");
+            for post in [ordered, Post { way: Way::Smsg, ..any }] {
+                let [.., flag, there, _, _] = delays(number / 7, 3, number, &post);
+                assert!(flag <= there, "{number}");
+            }
         }
         assert!(
             cfg!(miri) || (1000..7000).contains(&notified),

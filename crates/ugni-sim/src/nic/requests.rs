@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use super::endpoint::Outstanding;
+use super::smsg::Errand;
 use crate::entry::Status;
 use crate::post::Wishes;
 
 /// A transaction between its post and the last word of it.
 pub(super) struct Request {
-    /// By what the client knows the descriptor.
-    pub(super) token: u64,
-    /// What the client called it.
-    pub(super) id: u64,
+    pub(super) purpose: Purpose,
     /// The value of its events here.
     pub(super) value: u32,
     /// Events that are still to come.
@@ -24,6 +22,27 @@ pub(super) struct Request {
     pub(super) status: Status,
     /// Counts what the endpoint waits for.
     pub(super) outstanding: Arc<Outstanding>,
+}
+
+/// What a request is for.
+pub(super) enum Purpose {
+    /// A post.
+    Post {
+        /// By what the client knows the descriptor.
+        token: u64,
+        /// What the client called it.
+        id: u64,
+    },
+    /// Mailboxes.
+    Smsg(Errand),
+}
+
+impl Request {
+    pub(super) fn new(purpose: Purpose, value: u32, awaited: Wishes, outstanding: &Arc<Outstanding>) -> Self {
+        let (unclaimed, cancelled, status) = (0, false, Status::Ok);
+        let outstanding = Arc::clone(outstanding);
+        Self { purpose, value, awaited, unclaimed, cancelled, status, outstanding }
+    }
 }
 
 /// A table of as many requests as a queue has entries for.

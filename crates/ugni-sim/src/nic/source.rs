@@ -1,13 +1,15 @@
 //! A completion queue in its client's hands.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use gasworks_gni_sys::*;
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use parking_lot::Mutex;
 
 use super::Nic;
-use super::requests::{Request, Requests};
+use super::flight::Flight;
+use super::requests::{Purpose, Request, Requests};
+use super::smsg::{Connection, Errand};
 use crate::entry::{Body, Entry, Source, Status, transactions};
 use crate::queue::Queue;
 use crate::station::Station;
@@ -24,6 +26,20 @@ pub struct Cq {
     entries: u32,
     role: AtomicU32,
     requests: Mutex<Requests>,
+    /// Mailboxes that wait for a free request.
+    waiting: Mutex<Vec<Weak<Connection>>>,
+}
+
+/// What an event tells of.
+enum Seen {
+    /// A post: the value of the event, the client's token and name.
+    Post(u32, (u64, u64)),
+    /// Something of mailboxes, which is over.
+    Over(Errand),
+    /// Something of mailboxes that failed and is tried again.
+    Again(Flight),
+    /// What nobody is to hear of.
+    Nothing,
 }
 
 /// What was taken from a queue.
@@ -54,13 +70,8 @@ impl Cq {
         let dual = nic.0.rules.modes & GNI_CDM_MODE_DUAL_EVENTS != 0;
         let most = if dual { (entries / 2).max(1) } else { entries };
         let most = most.min(transactions(nic.0.rules.chip));
-        Self {
-            nic,
-            number,
-            entries,
-            role: AtomicU32::new(UNDECIDED),
-            requests: Mutex::new(Requests::new(most)),
-        }
+        let (role, requests) = (AtomicU32::new(UNDECIDED), Mutex::new(Requests::new(most)));
+        Self { nic, number, entries, role, requests, waiting: Mutex::default() }
     }
 
     pub(super) fn number(&self) -> u16 {
@@ -109,6 +120,19 @@ impl Cq {
         self.requests.lock().cancel(outstanding);
     }
 
+    /// Mailboxes have credit to give back when there is a free request again.
+    pub(super) fn wait_for_room(&self, connection: &Arc<Connection>) {
+        let (mut waiting, connection) = (self.waiting.lock(), Arc::downgrade(connection));
+        if !waiting.iter().any(|other| other.ptr_eq(&connection)) {
+            waiting.push(connection);
+        }
+    }
+
+    fn serve_waiting(&self) {
+        let waiting = std::mem::take(&mut *self.waiting.lock());
+        waiting.iter().filter_map(Weak::upgrade).for_each(|connection| connection.tell_credit());
+    }
+
     /// Whether there is an event (`GNI_CqTestEvent`). It moves nothing on.
     pub fn holds_event(&self) -> bool {
         self.places().is_some_and(|places| places.holds_event())
@@ -117,6 +141,7 @@ impl Cq {
     /// Takes the next event (`GNI_CqGetEvent`).
     pub fn next(&self) -> Next {
         self.nic.progress();
+        self.serve_waiting();
         let chip = self.nic.0.rules.chip;
         let Some(places) = self.places() else { return Next::Nothing };
         loop {
@@ -128,21 +153,39 @@ impl Cq {
             let status = Status::of(entry.status.into()).unwrap_or(Status::Lost);
             let (overrun, mut transaction) = (entry.overrun, None);
             if let Body::Local { transaction: number, instance, .. } = &mut entry.body {
-                match self.seen(*number, entry.source, status) {
-                    Some((value, found)) => (*instance, transaction) = (value, Some(found)),
-                    // Of an endpoint that is gone.
-                    None if !lost => continue,
-                    None => {}
+                let heard = match self.seen(*number, entry.source, status) {
+                    Seen::Post(value, found) => {
+                        (*instance, transaction) = (value, Some(found));
+                        true
+                    }
+                    Seen::Over(errand) => errand.over(status).is_some_and(|id| {
+                        entry.body = Body::Message { kind: GNI_CQ_EVENT_TYPE_SMSG as u8, id };
+                        true
+                    }),
+                    Seen::Again(flight) => {
+                        self.nic.take_on(flight);
+                        false
+                    }
+                    Seen::Nothing => false,
+                };
+                if !heard && !lost {
+                    continue;
                 }
             }
             return Next::Event(Event { word: entry.encode(chip), overrun, status, transaction });
         }
     }
 
-    /// An event of a transaction was taken: the value for it, the client's token and name; `None` if nobody is to hear of it.
-    fn seen(&self, number: u32, source: Source, status: Status) -> Option<(u32, (u64, u64))> {
+    /// An event of a transaction was taken.
+    fn seen(&self, number: u32, source: Source, status: Status) -> Seen {
         let mut requests = self.requests.lock();
-        let request = requests.get(number)?;
+        let Some(request) = requests.get(number) else { return Seen::Nothing };
+        if let Purpose::Smsg(errand) = &mut request.purpose
+            && !request.cancelled
+            && let Some(flight) = errand.retry(number, status)
+        {
+            return Seen::Again(flight);
+        }
         let before = request.awaited.here();
         match source {
             // After a failure there is nothing more to come.
@@ -154,14 +197,19 @@ impl Cq {
         request.outstanding.less(before - left);
         request.status = status;
         request.unclaimed += 1;
-        let told = (request.value, (request.token, request.id));
         if request.cancelled {
             if left == 0 {
                 requests.remove(number);
             }
-            return None;
+            return Seen::Nothing;
         }
-        Some(told)
+        if let Purpose::Post { token, id } = request.purpose {
+            return Seen::Post(request.value, (token, id));
+        }
+        match requests.remove(number).map(|request| request.purpose) {
+            Some(Purpose::Smsg(errand)) => Seen::Over(errand),
+            _ => Seen::Nothing,
+        }
     }
 
     /// The client's token of the transaction that an event tells of, and how that ended so far (`GNI_GetCompleted`). With
@@ -178,8 +226,9 @@ impl Cq {
         let mut requests = self.requests.lock();
         let request =
             requests.get(transaction).filter(|request| request.unclaimed > 0).ok_or(GNI_RC_INVALID_PARAM)?;
+        let Purpose::Post { token, .. } = request.purpose else { return Err(GNI_RC_INVALID_PARAM) };
         request.unclaimed -= 1;
-        let told = (request.token, request.status);
+        let told = (token, request.status);
         if request.unclaimed == 0 && request.awaited.here() == 0 {
             requests.remove(transaction);
         }

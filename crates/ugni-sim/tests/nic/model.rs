@@ -238,7 +238,7 @@ fn take(chip: Chip, rank: &Rank, model: &mut Model, number: usize) -> Result<(),
     let there = match rank.arrivals.next() {
         Next::Event(event) => match Entry::decode(event.word, chip).unwrap().body {
             Body::Remote(data) => Some(data),
-            Body::Local { .. } => None,
+            Body::Local { .. } | Body::Message { .. } => None,
         },
         Next::Nothing => None,
     };

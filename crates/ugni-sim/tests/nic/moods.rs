@@ -9,37 +9,41 @@ const SEEDS: u64 = 64;
 const LOOKS: usize = 200;
 
 /// What a client finds: whether all was as it expected.
-type Client = fn(&[Rank]) -> bool;
-
-fn goes_well(client: Client, modes: u32, mood: Mood) -> bool {
-    client(&job_in(mood, Chip::Aries, modes, 2))
-}
+pub type Client = fn(&[Rank]) -> bool;
 
 /// A mistake: it goes well in the plain mood, and not always in the other.
-fn is_met_with(client: Client, modes: u32) {
-    assert!(goes_well(client, modes, Mood::Plain), "it goes well in the plain mood");
-    let met = (0..SEEDS).any(|seed| !goes_well(client, modes, Mood::Adversarial { seed }));
+pub fn is_met_by(ranks: impl Fn(Mood) -> Vec<Rank>, client: impl Fn(&[Rank]) -> bool) {
+    assert!(client(&ranks(Mood::Plain)), "it goes well in the plain mood");
+    let met = (0..SEEDS).any(|seed| !client(&ranks(Mood::Adversarial { seed })));
     assert!(met, "it is met within {SEEDS} seeds");
 }
 
-fn is_met(client: Client) {
+fn is_met_with(client: Client, modes: u32) {
+    is_met_by(|mood| job_in(mood, Chip::Aries, modes, 2), client);
+}
+
+pub fn is_met(client: Client) {
     is_met_with(client, MODES);
 }
 
 /// No mistake.
-fn is_well_with(client: Client, modes: u32) {
-    assert!(goes_well(client, modes, Mood::Plain));
+pub fn is_well_by(ranks: impl Fn(Mood) -> Vec<Rank>, client: impl Fn(&[Rank]) -> bool) {
+    assert!(client(&ranks(Mood::Plain)));
     for seed in 0..SEEDS {
-        assert!(goes_well(client, modes, Mood::Adversarial { seed }), "seed {seed}");
+        assert!(client(&ranks(Mood::Adversarial { seed })), "seed {seed}");
     }
 }
 
-fn is_well(client: Client) {
+fn is_well_with(client: Client, modes: u32) {
+    is_well_by(|mood| job_in(mood, Chip::Aries, modes, 2), client);
+}
+
+pub fn is_well(client: Client) {
     is_well_with(client, MODES);
 }
 
 /// Waits for an event of a queue, while the other rank does its part.
-fn await_event(ranks: &[Rank], queue: &Cq) -> Option<Event> {
+pub fn await_event(ranks: &[Rank], queue: &Cq) -> Option<Event> {
     (0..LOOKS).find_map(|_| {
         ranks.iter().for_each(|rank| rank.nic.progress());
         match queue.next() {

@@ -12,6 +12,7 @@ fn entry(event: &Event, chip: Chip) -> Entry {
 fn value(event: &Event, chip: Chip) -> u64 {
     match entry(event, chip).body {
         Body::Local { instance, .. } => instance.into(),
+        Body::Message { id, .. } => id.into(),
         Body::Remote(data) => data,
     }
 }

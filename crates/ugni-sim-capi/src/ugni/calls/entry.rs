@@ -19,7 +19,7 @@ fn ask(event: u64, question: impl FnOnce(&Entry) -> u64) -> u64 {
 pub(super) fn data(event: u64) -> u64 {
     ask(event, |entry| match entry.body {
         Body::Remote(data) => data,
-        Body::Local { .. } => 0,
+        Body::Local { .. } | Body::Message { .. } => 0,
     })
 }
 
@@ -43,6 +43,7 @@ pub(super) fn instance(event: u64) -> u64 {
     ask(event, |entry| match entry.body {
         Body::Local { instance, .. } => instance.into(),
         Body::Remote(data) => data & u64::from(u32::MAX),
+        Body::Message { .. } => 0,
     })
 }
 
@@ -53,14 +54,22 @@ pub(super) fn remote_instance(event: u64) -> u64 {
 pub(super) fn transaction(event: u64) -> u64 {
     ask(event, |entry| match entry.body {
         Body::Local { transaction, .. } => transaction.into(),
-        Body::Remote(_) => 0,
+        Body::Remote(_) | Body::Message { .. } => 0,
     })
 }
 
 pub(super) fn kind(event: u64) -> u64 {
     ask(event, |entry| match entry.body {
-        Body::Local { kind, .. } => kind.into(),
+        Body::Local { kind, .. } | Body::Message { kind, .. } => kind.into(),
         Body::Remote(_) => 0,
+    })
+}
+
+/// What the sender has called a message.
+pub(super) fn message(event: u64) -> u64 {
+    ask(event, |entry| match entry.body {
+        Body::Message { id, .. } => id.into(),
+        Body::Local { .. } | Body::Remote(_) => 0,
     })
 }
 

@@ -198,6 +198,7 @@ questions! {
     fn gni_cq_get_rem_inst_id -> u64 = entry::remote_instance;
     fn gni_cq_get_tid -> u64 = entry::transaction;
     fn gni_cq_get_type -> u64 = entry::kind;
+    fn gni_cq_get_msg_id -> u64 = entry::message;
     fn gni_cq_status_dla_overflow -> u32 = entry::is_dla_overflow;
     fn gni_cq_bte_enq_status -> u32 = entry::is_enqueue;
 }
