@@ -3,7 +3,10 @@
 //!
 //! A panic inside a call ends the process: it cannot leave an `extern "C"` function.
 //!
-//! - [`host`]: which NIC address this host has, and what its job is called.
+//! - [`host`]: which NIC address this host has.
+//! - [`udreg`]: the cache of registrations.
 #![deny(missing_docs, unsafe_code)]
+#![allow(non_snake_case)] // the names are the libraries'
 
 pub mod host;
+pub mod udreg;
