@@ -5,8 +5,13 @@
 //!
 //! - [`host`]: which NIC address this host has.
 //! - [`udreg`]: the cache of registrations.
+//! - [`pmi`]: the job: both versions of PMI, and Cray's extensions.
+//! - [`alps`]: what programs ask of the launcher of Cray's machines.
 #![deny(missing_docs, unsafe_code)]
 #![allow(non_snake_case)] // the names are the libraries'
 
+#[allow(unsafe_code)]
+pub mod alps;
 pub mod host;
+pub mod pmi;
 pub mod udreg;
