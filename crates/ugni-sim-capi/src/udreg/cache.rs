@@ -42,8 +42,8 @@ struct Entry {
     /// One behind the last byte.
     end: u64,
     users: u64,
-    /// When it was last used, in uses of the whole cache.
-    used: u64,
+    /// When the last user left, counted in such ends.
+    idle_since: u64,
 }
 
 /// A cache of registrations that are known as `K`.
@@ -56,14 +56,14 @@ pub struct Cache<K> {
     entries: BTreeMap<K, Entry>,
     /// The entries in the order of their first bytes.
     starts: BTreeSet<(u64, K)>,
-    uses: u64,
+    ends: u64,
     stats: [u64; 3],
 }
 
 impl<K: Copy + Ord> Cache<K> {
     /// An empty cache for so many registrations.
     pub fn new(room: usize) -> Self {
-        Self { room, promised: 0, entries: BTreeMap::new(), starts: BTreeSet::new(), uses: 0, stats: [0; 3] }
+        Self { room, promised: 0, entries: BTreeMap::new(), starts: BTreeSet::new(), ends: 0, stats: [0; 3] }
     }
 
     /// One more use of a registration that covers the bytes from `start` to `end`, if there is one: of those, the one that
@@ -73,8 +73,7 @@ impl<K: Copy + Ord> Cache<K> {
         let found = before.map(|(_, key)| *key).find(|key| self.entries[key].end >= end);
         self.count(if found.is_some() { Stat::Hit } else { Stat::Miss });
         if let Some(entry) = found.and_then(|key| self.entries.get_mut(&key)) {
-            self.uses += 1;
-            (entry.users, entry.used) = (entry.users + 1, self.uses);
+            entry.users += 1;
         }
         found
     }
@@ -94,8 +93,7 @@ impl<K: Copy + Ord> Cache<K> {
     /// Enters a registration that was made, with its first use, into the place that was promised.
     pub fn enter(&mut self, key: K, start: u64, end: u64) {
         self.promised -= 1;
-        self.uses += 1;
-        self.entries.insert(key, Entry { start, end, users: 1, used: self.uses });
+        self.entries.insert(key, Entry { start, end, users: 1, idle_since: 0 });
         self.starts.insert((start, key));
     }
 
@@ -106,6 +104,10 @@ impl<K: Copy + Ord> Cache<K> {
     pub fn leave(&mut self, key: K, then: Then) -> Result<Option<K>, NotUsed> {
         let entry = self.entries.get_mut(&key).ok_or(NotUsed::Unknown)?;
         entry.users = entry.users.checked_sub(1).ok_or(NotUsed::Idle)?;
+        if entry.users == 0 {
+            self.ends += 1;
+            entry.idle_since = self.ends;
+        }
         match (entry.users, then) {
             (0, Then::Drop) => {
                 self.remove(key);
@@ -119,19 +121,16 @@ impl<K: Copy + Ord> Cache<K> {
     /// Throws out the idle registration that has waited longest.
     pub fn evict(&mut self) -> Option<K> {
         let idle = self.entries.iter().filter(|(_, entry)| entry.users == 0);
-        let (&key, _) = idle.min_by_key(|(_, entry)| entry.used)?;
+        let (&key, _) = idle.min_by_key(|(_, entry)| entry.idle_since)?;
         self.remove(key);
         self.count(Stat::Evicted);
         Some(key)
     }
 
-    /// All registrations, in the order in which they were last used; the cache is empty then.
+    /// All registrations; the cache is empty then.
     pub fn drain(&mut self) -> Vec<K> {
-        let mut all: Vec<(u64, K)> = self.entries.iter().map(|(key, entry)| (entry.used, *key)).collect();
-        all.sort_unstable();
-        self.entries.clear();
         self.starts.clear();
-        all.into_iter().map(|(_, key)| key).collect()
+        std::mem::take(&mut self.entries).into_keys().collect()
     }
 
     /// What was counted since the last [`reset`](Self::reset).
@@ -222,7 +221,7 @@ mod tests {
         assert_eq!(cache.find(30, 40), None);
     }
 
-    /// A cache as one would write it down: what is where, who uses it, the last used last.
+    /// A cache as one would write it down: what is where, how many use it; the last that was left stands last.
     #[derive(Debug, Default)]
     struct Model {
         entries: Vec<(u32, u64, u64, u64)>,
@@ -234,17 +233,14 @@ mod tests {
             let covers = |&(_, from, to, _): &(u32, u64, u64, u64)| from <= start && end <= to;
             let best = self.entries.iter().filter(|e| covers(e)).map(|&(key, from, ..)| (from, key)).max();
             self.stats[usize::from(best.is_none())] += 1;
-            let used = match best {
-                Some((_, found)) => {
-                    let at = self.entries.iter().position(|e| e.0 == found).expect("it is there");
-                    let (key, from, to, users) = self.entries.remove(at);
-                    (key, from, to, users + 1)
-                }
-                None if self.entries.len() == room => return None,
-                None => (key, start, end, 1),
-            };
-            self.entries.push(used);
-            Some(used.0)
+            if let Some((_, found)) = best {
+                self.entries.iter_mut().find(|e| e.0 == found)?.3 += 1;
+                return Some(found);
+            }
+            (self.entries.len() < room).then(|| {
+                self.entries.push((key, start, end, 1));
+                key
+            })
         }
 
         fn evict(&mut self) -> Option<u32> {
@@ -255,10 +251,15 @@ mod tests {
 
         fn leave(&mut self, room: usize, key: u32, then: Then) -> Result<Option<u32>, NotUsed> {
             let at = self.entries.iter().position(|e| e.0 == key).ok_or(NotUsed::Unknown)?;
-            let users = &mut self.entries[at].3;
-            *users = users.checked_sub(1).ok_or(NotUsed::Idle)?;
-            Ok(match (*users, then) {
-                (0, Then::Drop) => Some(self.entries.remove(at).0),
+            let (key, start, end, users) = self.entries[at];
+            let users = users.checked_sub(1).ok_or(NotUsed::Idle)?;
+            self.entries[at].3 = users;
+            if users == 0 {
+                self.entries.remove(at);
+                self.entries.push((key, start, end, 0));
+            }
+            Ok(match (users, then) {
+                (0, Then::Drop) => self.entries.pop().map(|e| e.0),
                 (0, Then::KeepOrMakeRoom) if self.entries.len() == room => self.evict(),
                 _ => None,
             })
@@ -288,7 +289,8 @@ mod tests {
                     prop_assert_eq!(cache.stat(stat), counted);
                 }
             }
-            let left: Vec<u32> = model.entries.iter().map(|e| e.0).collect();
+            let mut left: Vec<u32> = model.entries.iter().map(|e| e.0).collect();
+            left.sort_unstable();
             prop_assert_eq!(cache.drain(), left);
         }
     }

@@ -93,6 +93,16 @@ fn whoever_opens_it_by_two_names_has_one_of_it() {
     assert_eq!(run(programs.ranks("static", 3).arg("open")).lines().count(), 3);
 }
 
+/// Our own client of Cray's PMI finds here what it knows of the genuine one.
+#[test]
+fn a_rank_of_ours_joins_by_it() {
+    let programs = programs();
+    for words in [&["fence"][..], &["ask", "3000"], &["exchange", "3000"]] {
+        let text = run(programs.ours(3).env("GASWORKS_BOOTSTRAP", "cray").args(words));
+        assert!(text.starts_with(&format!("{} 3 ", words[0])), "{text}");
+    }
+}
+
 #[test]
 fn a_launcher_that_fails_is_told_of() {
     let programs = programs();

@@ -27,26 +27,25 @@ pub fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Builds the library and `gasrun` where this test was built, and gives the directory.
+/// Builds the library, `gasrun`, and a rank of ours where this test was built, and gives the directory.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let own = std::env::current_exe().expect("this test");
         let built = own.parent().and_then(Path::parent).expect("the directory of a build").to_owned();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args([
-            "build",
-            "--quiet",
-            "--package",
-            "gasworks-ugni-sim-capi",
-            "--package",
-            "gasworks-launch",
-        ]);
-        cargo.arg("--target-dir").arg(built.parent().expect("the target directory"));
-        if built.ends_with("release") {
-            cargo.arg("--release");
+        let wanted: [&[&str]; 2] = [
+            &["--package", "gasworks-ugni-sim-capi", "--package", "gasworks-launch"],
+            &["--package", "gasworks-bootstrap", "--example", "wireup"],
+        ];
+        for wanted in wanted {
+            let mut cargo = Command::new(env!("CARGO"));
+            cargo.args(["build", "--quiet"]).args(wanted);
+            cargo.arg("--target-dir").arg(built.parent().expect("the target directory"));
+            if built.ends_with("release") {
+                cargo.arg("--release");
+            }
+            run(&mut cargo);
         }
-        run(&mut cargo);
         built
     })
 }
@@ -94,8 +93,17 @@ impl Programs {
 
     /// A program, as this number of ranks.
     pub fn ranks(&self, form: &str, ranks: u32) -> Command {
+        self.started(&self.dir.path().join(form), ranks)
+    }
+
+    /// A program of ours, written in Rust, that opens the libraries.
+    pub fn ours(&self, ranks: u32) -> Command {
+        self.started(&self.built.join("examples/wireup"), ranks)
+    }
+
+    fn started(&self, program: &Path, ranks: u32) -> Command {
         let mut gasrun = self.dressed(Command::new(self.built.join("gasrun")));
-        gasrun.args(["-n", &ranks.to_string(), "--timeout", "60"]).arg(self.dir.path().join(form));
+        gasrun.args(["-n", &ranks.to_string(), "--timeout", "60"]).arg(program);
         gasrun
     }
 
