@@ -55,7 +55,6 @@ struct State {
     cache: Cache<At>,
     /// How many accesses have no release yet.
     accesses: u64,
-    destroyed: bool,
 }
 
 struct Open {
@@ -151,7 +150,7 @@ fn create(attr: *mut udreg_cache_attr_t) -> Done {
     let contexts = [attr.reg_context, attr.dreg_context, attr.destructor_context];
     let client = Client { register, deregister, destroyed: attr.destructor_callback, contexts };
     let cache = Cache::new(attr.max_entries as usize);
-    let state = Mutex::new(State { cache, accesses: 0, destroyed: false });
+    let state = Mutex::new(State { cache, accesses: 0 });
     table.last += 1;
     let number = table.last;
     table.caches.insert(number, Arc::new(Open { client, name, modes: attr.modes, state }));
@@ -175,7 +174,7 @@ fn destroy(handle: udreg_cache_handle_t) -> Done {
     let open = TABLE.write().caches.remove(&handle.addr()).ok_or(INVALID)?;
     let left = {
         let mut state = open.state.lock();
-        (state.accesses, state.destroyed) = (0, true);
+        state.accesses = 0;
         state.cache.drain()
     };
     left.into_iter().for_each(|entry| open.end(entry));
@@ -212,15 +211,16 @@ fn register(
     let failed = match data {
         UDREG_DEVICE_REG_FAILED => Some(INVALID),
         _ if data.is_null() => Some(UDREG_RC_NO_SPACE),
-        _ if state.destroyed => {
-            drop(state);
-            open.deregister(data);
-            return Err(INVALID);
-        }
+        // It was released or destroyed meanwhile.
+        _ if state.accesses == 0 => Some(INVALID),
         _ => None,
     };
     if let Some(failed) = failed {
         state.cache.take_back();
+        drop(state);
+        if !data.is_null() && data != UDREG_DEVICE_REG_FAILED {
+            open.deregister(data);
+        }
         return Err(failed);
     }
     let at = At(NonNull::from(Box::leak(Box::new(udreg_entry_t { device_data: data }))));

@@ -7,6 +7,9 @@ use crate::program::{Programs, declared, defined, run, said};
 fn whoever_asks_is_told_of_its_job() {
     let programs = Programs::of("alps", &["alpslli", "alpsutil", "pmi"]);
     for form in ["static", "shared"] {
+        let mut told = programs.alone(form);
+        told.env("PMI_GNI_DEV_ID", "1").env("PMI_GNI_LOC_ADDR", "5:6:7").env("PMI_GNI_PTAG", "17:18");
+        assert!(run(told.env("PMI_GNI_COOKIE", "9:10")).ends_with(" 17 9\n"), "it says what is set");
         for what in ["first", "then", "alone"] {
             assert_eq!(run(programs.alone(form).arg(what)).lines().count(), 1);
             let text = run(programs.ranks(form, 3).arg(what));

@@ -39,6 +39,13 @@ static void *reg_and_evict(void *address, uint64_t length, void *context)
     return reg(address, length, context);
 }
 
+/* Has its own cache destroyed, before there is anything in it. */
+static void *reg_and_destroy(void *address, uint64_t length, void *context)
+{
+    OK(UDREG_CacheDestroy(cache));
+    return reg(address, length, context);
+}
+
 static udreg_cache_attr_t attributes(const char *name, unsigned entries, unsigned modes)
 {
     udreg_cache_attr_t attr;
@@ -248,6 +255,12 @@ static void functions_that_call_back(void)
         CHECK(registered == i + 1 && deregistered == i);
     }
     end();
+    attr = attributes("a cache", 2, 0);
+    attr.device_reg_func = reg_and_destroy;
+    OK(UDREG_CacheCreate(&attr));
+    OK(UDREG_CacheAccess("a cache", &cache));
+    GIVES(UDREG_Register(cache, memory, 10, &entry), UDREG_RC_INVALID_PARAM);
+    CHECK(destroyed == 1 && registered == 1 && deregistered == 1);
 }
 
 int main(void)
