@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use gasworks_gni_sys::pmi::{PMI2_MAX_ATTRVALUE, PMI2_MAX_KEYLEN};
 
-/// Where it takes memory, and no disk.
-const PLACE: &str = "/dev/shm";
+/// Where it takes memory, and no disk; and where everybody may have a file.
+const PLACES: [&str; 2] = ["/dev/shm", "/tmp"];
 const RECORD: usize = PMI2_MAX_KEYLEN + PMI2_MAX_ATTRVALUE;
 /// How often one who waits looks.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -24,13 +24,10 @@ pub struct Board(File);
 impl Board {
     /// An empty one.
     pub fn new() -> io::Result<Self> {
-        OpenOptions::new()
-            .read(true)
-            .append(true)
-            .custom_flags(libc::O_TMPFILE)
-            .mode(0o600)
-            .open(PLACE)
-            .map(Self)
+        let open = |place| {
+            OpenOptions::new().read(true).append(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(place)
+        };
+        open(PLACES[0]).or_else(|_| open(PLACES[1])).map(Self)
     }
 
     /// One that another rank has made.

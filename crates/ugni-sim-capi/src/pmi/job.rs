@@ -134,14 +134,17 @@ fn exchange(link: &dyn Bootstrap, exchanges: &mut u64, mine: &[u8]) -> Done<Vec<
     link.exchange(&format!("pmi{exchanges}"), mine).map_err(failed)
 }
 
-/// The leader of each host makes a board; its ranks share it.
+/// The leader of each host makes a board; its ranks share it. Nobody waits for one that could not be made.
 fn share_board(link: &dyn Bootstrap) -> Result<Board, BootstrapError> {
     let host = link.host()?;
     let wrong = |why: String| BootstrapError::Protocol { during: "share a host's attributes", what: why };
-    let made = host.leads().then(Board::new).transpose().map_err(|e| wrong(e.to_string()))?;
-    let fds: Vec<BorrowedFd<'_>> = made.iter().map(Board::fd).collect();
+    let made = host.leads().then(Board::new).transpose();
+    let fds: Vec<BorrowedFd<'_>> = made.iter().flatten().map(Board::fd).collect();
     let given = host.all_gather(&[], &fds, None)?.into_iter().flat_map(|parcel| parcel.fds).next();
-    given.map(Board::of).ok_or_else(|| wrong("the leader of this host has made none".to_owned()))
+    let why = || {
+        made.as_ref().err().map_or("the leader of this host has made none".to_owned(), ToString::to_string)
+    };
+    given.map(Board::of).ok_or_else(|| wrong(why()))
 }
 
 fn find_out(link: &dyn Bootstrap, address: u32, exchanges: &mut u64) -> Done<Facts> {
