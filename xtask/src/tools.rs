@@ -57,8 +57,15 @@ pub const DEBUG_ONLY: &[&str] = &[
 ];
 
 /// What the address sanitizer leaves out: tests that start cargo themselves would start it with its flags.
-pub const NOT_UNDER_ASAN: &[&str] =
-    &["xtask", "gasworks-examples", "gasworks", "gasworks-testkit", "gasworks-launch", "gasworks-perf"];
+pub const NOT_UNDER_ASAN: &[&str] = &[
+    "xtask",
+    "gasworks-examples",
+    "gasworks",
+    "gasworks-testkit",
+    "gasworks-launch",
+    "gasworks-perf",
+    "gasworks-ugni-sim-capi",
+];
 
 /// loom's models.
 pub fn loom(pass: &Pass) -> Result<()> {

@@ -157,6 +157,12 @@ pub fn connect() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
     watched(Start::from_settings)
 }
 
+/// As [`connect`], for a library that is Cray's PMI to others: whatever the settings and the environment say, it does not
+/// join by that, for it would ask itself.
+pub fn connect_as_cray() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
+    watched(Start::as_cray)
+}
+
 /// Joins the job that something else in this process is in already, as a rule MPI: by the functions that the program
 /// gives, whatever the environment says. Collective. A process that is in a job by other means goes on by those.
 pub fn connect_with(takeover: Takeover) -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {

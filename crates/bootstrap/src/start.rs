@@ -114,7 +114,18 @@ impl Start {
 
     /// What the launcher left in the environment, or what the setting asks for; `None` where this is the only rank.
     pub fn from_settings() -> Result<Option<Self>, BootstrapError> {
-        let wish = BOOTSTRAP.choice()?;
+        Self::wished(BOOTSTRAP.choice()?, true)
+    }
+
+    /// The same for a library that is Cray's PMI to others: what they are to join by it joins by something else.
+    pub fn as_cray() -> Result<Option<Self>, BootstrapError> {
+        match BOOTSTRAP.choice()? {
+            "cray" => Self::wished("auto", false),
+            wish => Self::wished(wish, false),
+        }
+    }
+
+    fn wished(wish: &str, cray: bool) -> Result<Option<Self>, BootstrapError> {
         let timeout = settings::timeout()?;
         let way = match wish {
             "single" => None,
@@ -123,7 +134,7 @@ impl Start {
             "pmix" => Some(pmix_way()?.ok_or_else(|| absent(wish))?),
             // The library is asked, whatever the environment says.
             "cray" => Some(Way::Cray { rank: settings::CRAY_RANK.number()?.map_or(0, narrow) }),
-            _ => automatic(timeout)?,
+            _ => automatic(timeout, cray)?,
         };
         Ok(way.map(|way| Start { way, timeout }))
     }
@@ -131,12 +142,12 @@ impl Start {
 
 /// The way that the environment offers. A launcher inside another one's job leaves the outer one's variables standing,
 /// so the order counts: a descriptor is made for this very process, a port nearly so, and what says only that a library
-/// could be asked comes last.
-fn automatic(timeout: Duration) -> Result<Option<Way>, BootstrapError> {
+/// could be asked comes last. Cray's PMI is one of them only if `cray`.
+fn automatic(timeout: Duration, cray: bool) -> Result<Option<Way>, BootstrapError> {
     if let Some(wire) = wired(None, timeout)? {
         return Ok(Some(Way::Wire(wire)));
     }
-    if let Some(rank) = settings::CRAY_RANK.number()? {
+    if cray && let Some(rank) = settings::CRAY_RANK.number()? {
         return Ok(Some(Way::Cray { rank: narrow(rank) }));
     }
     match pmix_way()? {

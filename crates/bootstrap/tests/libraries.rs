@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use gasworks_bootstrap::{BootstrapError, Takeover, connect, connect_with};
+use gasworks_bootstrap::{BootstrapError, Takeover, connect, connect_as_cray, connect_with};
 
 #[path = "../src/pmix/abi.rs"]
 mod abi;
@@ -26,13 +26,18 @@ fn main() -> ExitCode {
             std::thread::spawn(|| std::thread::sleep(Duration::from_secs(30)));
             println!("{}", take_part().expect("joined"));
         }
+        Some("rank-as-cray") => {
+            let rank = connect_as_cray().expect("joined");
+            println!("rank {} of {} in {}", rank.rank(), rank.size(), rank.job());
+        }
         Some("take-over") => take_over(),
         Some("abort") => connect().expect("joined").abort(42, "no more; really"),
         _ => {
-            let tests: [(&str, Test); 8] = [
+            let tests: [(&str, Test); 9] = [
                 ("the_declarations_of_pmix_are_those_of_its_headers", declarations),
                 ("a_job_over_crays_libraries", cray),
                 ("crays_library_is_told_to_fork_nothing", no_fork),
+                ("who_is_crays_library_does_not_ask_it", as_cray),
                 ("every_fault_of_crays_libraries_is_one_error", cray_faults),
                 ("libraries_that_lack_something_are_named", lacking),
                 ("every_fault_of_pmix_is_one_error", pmix_faults),
@@ -247,6 +252,22 @@ fn no_fork(dir: &Path) -> Outcome {
         assert!(said(&output).starts_with("rank 0 of 1 in cray-"), "{}", said(&output));
         assert_eq!(std::fs::read_to_string(own.join("no-fork.0")).expect("called"), heard, "{action}");
     }
+    Outcome::Passed
+}
+
+fn as_cray(dir: &Path) -> Outcome {
+    need!(standins(dir));
+    let run = |variables: &[(&str, &str)]| {
+        let own = [("ALPS_APP_PE", "1"), ("STANDIN_SIZE", "2")];
+        said(&rank(dir, "rank-as-cray", &[&own, variables].concat()).output().expect("started"))
+    };
+    for wish in ["auto", "cray", "single"] {
+        let said = run(&[("GASWORKS_BOOTSTRAP", wish)]);
+        assert!(said.starts_with("rank 0 of 1 in single-"), "{wish}: {said}");
+    }
+    // Another way is taken where there is one, although the setting asks for Cray's.
+    let said = run(&[("GASWORKS_BOOTSTRAP", "cray"), ("PMI_PORT", "127.0.0.1:1"), ("PMI_ID", "1")]);
+    assert!(said.contains("PMI_PORT=127.0.0.1:1: Connection refused"), "{said}");
     Outcome::Passed
 }
 

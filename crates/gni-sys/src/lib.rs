@@ -1,7 +1,7 @@
 //! The interface of uGNI, the library that programs use Cray's Gemini and Aries networks through: its types, constants and
 //! functions at revision 0x5d, with the names that it gives them.
 //!
-//! And that of UDREG, its cache of registrations ([`udreg`]).
+//! And those of UDREG, its cache of registrations ([`udreg`]), and of PMI, by which its clients find their job ([`pmi`]).
 //!
 //! The functions stand in one table, [`Ugni`], which is filled by opening a library at run time ([`Ugni::open`]), or by the
 //! linker where the feature `linked` is on (`Ugni::linked`), as programs without shared libraries need it.
@@ -21,6 +21,7 @@
 
 mod constants;
 mod functions;
+pub mod pmi;
 mod table;
 mod types;
 pub mod udreg;

@@ -26,7 +26,7 @@ pub const UDREG_MAX_CACHENAME_LEN: usize = 63;
 
 /// Registrations are ended when room is needed, not when nobody uses them.
 pub const UDREG_CC_MODE_USE_LAZY_DEREG: u32 = 1;
-/// One that nobody uses is thrown out when one is left.
+/// One that nobody uses is thrown out when one is unregistered and the cache is full.
 pub const UDREG_CC_MODE_USE_EVICT_W_UNREG: u32 = 2;
 /// Registrations are of large pages.
 pub const UDREG_CC_MODE_USE_LARGE_PAGES: u32 = 4;

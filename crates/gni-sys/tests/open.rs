@@ -1,6 +1,9 @@
 //! What is told of a library that is not there, or is none.
 
+use std::collections::BTreeSet;
+
 use gasworks_gni_sys::Ugni;
+use gasworks_gni_sys::pmi::{Pmi, Pmi2};
 use gasworks_gni_sys::udreg::Udreg;
 
 fn refusal(path: &str) -> String {
@@ -25,6 +28,20 @@ fn a_library_of_something_else_is_told_by_what_it_lacks() {
 
 #[test]
 fn no_function_stands_there_twice() {
-    let names: std::collections::BTreeSet<_> = Ugni::NAMES.iter().chain(Udreg::NAMES).collect();
-    assert_eq!(names.len(), 136 + 10);
+    let names: BTreeSet<_> =
+        [Ugni::NAMES, Udreg::NAMES, Pmi::NAMES, Pmi2::NAMES].concat().into_iter().collect();
+    assert_eq!(names.len(), 136 + 10 + 35 + 22);
+}
+
+#[test]
+fn the_functions_of_pmi_are_those_that_are_known() {
+    let known: BTreeSet<&str> = include_str!("facts/pmi.csv")
+        .lines()
+        .skip(1)
+        .map(|line| line.split_once(',').expect("columns").0)
+        .collect();
+    let ours: BTreeSet<&str> = [Pmi::NAMES, Pmi2::NAMES].concat().into_iter().collect();
+    assert_eq!(ours, known);
+    let refused = Pmi2::open(Some("libc.so.6")).expect_err("no such library").to_string();
+    assert!(refused.contains("it has no PMI2_Init: is it the right one?"), "{refused}");
 }

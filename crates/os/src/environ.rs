@@ -1,7 +1,8 @@
 //! The environment as a whole, to hand it on, and writing it, for libraries of others that read it when they are called.
 //!
 //! # Invariants
-//! V1. The environment is written only by a process's only thread: nobody else can be reading it.
+//! V1. The environment is written by a process's only thread, or while no other thread uses it, as the caller promises: nobody
+//!     can be reading it.
 
 use std::ffi::OsString;
 
@@ -28,6 +29,18 @@ pub fn set_default(setting: &Setting) -> bool {
     alone
 }
 
+/// Gives the variable of a setting a value, unless the variable is set: for libraries whose job it is to leave something in the
+/// environment of a process that may have threads already.
+///
+/// # Safety
+/// No other thread of the process reads or writes the environment meanwhile (V1).
+pub unsafe fn set_unless_set(setting: &Setting, value: &str) {
+    if setting.raw().is_none() {
+        // SAFETY: V1.
+        unsafe { std::env::set_var(setting.name, value) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,5 +64,30 @@ mod tests {
         assert!(set_default(&setting("PATH")), "it is set");
         drop(hold);
         assert!(other.join().expect("ended"));
+    }
+
+    #[test]
+    fn what_is_set_stays() {
+        let setting = |name| Setting {
+            name,
+            aliases: &[],
+            kind: Kind::Text,
+            default: "",
+            unit: "",
+            meaning: "",
+            reader: "",
+        };
+        let (ours, path) = (setting("GASWORKS_TEST_OF_SETTING"), setting("PATH"));
+        let before = path.raw();
+        for value in ["first", "second"] {
+            // SAFETY: V1: the tests of this crate read and write the environment through the standard library alone, which
+            // has a lock for it.
+            unsafe {
+                set_unless_set(&ours, value);
+                set_unless_set(&path, value);
+            }
+        }
+        assert_eq!(ours.raw(), Some((ours.name, "first".to_owned())));
+        assert_eq!(path.raw(), before);
     }
 }

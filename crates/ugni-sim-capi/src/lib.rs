@@ -4,8 +4,16 @@
 //! A panic inside a call ends the process: it cannot leave an `extern "C"` function.
 //!
 //! - `host`: which NIC address this host has.
-//! - `ugni`: `libugni`.
+//! - `ugni`: the NIC.
+//! - `udreg`: the cache of registrations.
+//! - `pmi`: the job: both versions of PMI, and Cray's extensions.
+//! - `alps`: what programs ask of the launcher of Cray's machines.
 #![deny(missing_docs, unsafe_code)]
+#![allow(non_snake_case)] // the names are the libraries'
 
+#[allow(unsafe_code)]
+mod alps;
 mod host;
+mod pmi;
+mod udreg;
 mod ugni;

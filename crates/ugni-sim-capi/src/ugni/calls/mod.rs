@@ -3,8 +3,6 @@
 //! # Invariants
 //! K1. The arguments are as the invariants of `raw` say, which is what [`Argument::take`] asks for: each caller in C promises that.
 //! K2. What `gni_err_str` points to are constant texts.
-#![allow(non_snake_case)]
-
 mod datagram;
 mod device;
 mod domain;

@@ -1,0 +1,113 @@
+//! The one state of the process: whichever version of PMI it is used through, and whichever name the library was opened by.
+//!
+//! A process is in a job from its first init to its last finalize; if it begins again, with all others, that is another
+//! job. What ALPS is asked for needs a job too: where there is none, all ranks join one and leave it at once.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+
+use gasworks_bootstrap::{connect_as_cray, exit};
+use gasworks_gni_sys::pmi::*;
+use parking_lot::Mutex;
+
+use super::Done;
+use super::job::{Facts, Job, failed};
+use crate::host;
+
+struct State {
+    /// How many inits have no finalize yet.
+    inits: u64,
+    job: Option<Job>,
+    facts: Option<Arc<Facts>>,
+}
+
+static STATE: Mutex<State> = Mutex::new(State { inits: 0, job: None, facts: None });
+
+impl State {
+    /// Joins the next job. What the NIC needs is in the environment then.
+    fn join(&mut self) -> Done<Job> {
+        // First: who has no address is not to keep the others waiting in a job.
+        let address = host::address().map_err(failed)?;
+        let mut job = Job::begin(connect_as_cray().map_err(failed)?, address, self.facts.clone())?;
+        if self.facts.is_none() {
+            let nic = job.facts.nic.publish();
+            if let Some(facts) = Arc::get_mut(&mut job.facts) {
+                facts.nic = nic;
+            }
+            self.facts = Some(Arc::clone(&job.facts));
+        }
+        Ok(job)
+    }
+}
+
+/// Joins, or counts that one more has.
+///
+/// # Errors
+/// The launcher fails.
+pub fn init() -> Done {
+    let mut state = STATE.lock();
+    if state.job.is_none() {
+        state.job = Some(state.join()?);
+    }
+    state.inits += 1;
+    Ok(())
+}
+
+/// Leaves, if nobody else is in any more.
+///
+/// # Errors
+/// Nobody is in; or the launcher fails.
+pub fn finalize() -> Done {
+    let mut state = STATE.lock();
+    state.inits = state.inits.checked_sub(1).ok_or(PMI_ERR_INIT)?;
+    let last = state.inits == 0;
+    match state.job.take_if(|_| last) {
+        Some(job) => job.link.finalize().map_err(failed),
+        None => Ok(()),
+    }
+}
+
+/// Whether somebody is in.
+pub fn initialized() -> bool {
+    STATE.lock().job.is_some()
+}
+
+/// Does something with the job that the process is in.
+///
+/// # Errors
+/// It is in none; or those of `act`.
+pub fn with<T>(act: impl FnOnce(&mut Job) -> Done<T>) -> Done<T> {
+    act(STATE.lock().job.as_mut().ok_or(PMI_ERR_INIT)?)
+}
+
+/// What is known of the ranks. Collective where the process was in no job yet.
+///
+/// # Errors
+/// The launcher fails.
+pub fn facts() -> Done<Arc<Facts>> {
+    let mut state = STATE.lock();
+    if let Some(facts) = &state.facts {
+        return Ok(Arc::clone(facts));
+    }
+    let job = state.join()?;
+    job.link.finalize().map_err(failed)?;
+    Ok(job.facts)
+}
+
+/// Says why, and ends all ranks with `code`; where the process is in no job, it alone. From any thread, also while another is
+/// in a call that waits.
+pub fn abort(code: c_int, message: &str) -> ! {
+    if let Some(state) = STATE.try_lock()
+        && let Some(job) = &state.job
+    {
+        job.link.abort(code, message);
+    }
+    gasworks_os::say(&format!("gasworks: {message}"));
+    exit(code)
+}
+
+/// Says why, and ends this process with `code`; its launcher decides what becomes of the others.
+pub fn end(code: c_int, message: &str) -> ! {
+    gasworks_os::say(&format!("gasworks: {message}"));
+    gasworks_os::process::exit_now(code)
+}

@@ -1,0 +1,6 @@
+//! The libraries beside `libugni`, from C.
+
+mod alps;
+mod pmi;
+mod program;
+mod udreg;

@@ -1,0 +1,21 @@
+//! UDREG from C.
+use std::collections::BTreeSet;
+
+use crate::program::{Programs, declared, defined, run};
+
+#[test]
+fn a_client_does_all_of_it() {
+    let programs = Programs::of("udreg", &["udreg"]);
+    for form in ["static", "shared"] {
+        assert_eq!(run(&mut programs.alone(form)), "all is well\n");
+    }
+}
+
+#[test]
+fn the_header_and_the_library_have_the_same_functions() {
+    let header: BTreeSet<_> =
+        declared(include_str!("../../include/udreg_pub.h"), "UDREG_").into_iter().collect();
+    let library: BTreeSet<_> = defined(include_str!("../../src/udreg/calls.rs")).into_iter().collect();
+    assert_eq!(header, library);
+    assert_eq!(header.len(), 10);
+}
