@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use gasworks_gni_sys::*;
 use gasworks_os::OsError;
+use gasworks_ugni_sim::nic::Part;
 use gasworks_ugni_sim::process::Process;
 
 use super::object::{DEVICES, DOMAINS, Device, Domain, ENDS, End, QUEUES, Queue};
@@ -86,6 +87,31 @@ impl<T> Wanted<T> {
         if let Some(out) = &self.0 {
             out.set(value);
         }
+    }
+}
+
+/// What the call changes.
+pub(super) struct InOut<T>(Out<T>);
+
+impl<T> Argument for InOut<T> {
+    type Raw = *mut T;
+
+    unsafe fn take(raw: *mut T) -> Result<Self, gni_return_t> {
+        // SAFETY: the caller's.
+        unsafe { Out::take(raw) }.map(Self)
+    }
+}
+
+impl<T: Copy> InOut<T> {
+    /// As it is now.
+    pub(super) fn get(&self) -> T {
+        // SAFETY: C2; it may lie at any address.
+        unsafe { self.0.0.read_unaligned() }
+    }
+
+    /// Writes it.
+    pub(super) fn set(&self, value: T) {
+        self.0.set(value);
     }
 }
 
@@ -196,6 +222,15 @@ impl Bytes {
         if self.0.is_null() && len > 0 { Err(GNI_RC_INVALID_PARAM) } else { Ok(()) }
     }
 
+    /// Where they are.
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`: it is null, and there should be some.
+    pub(super) fn place(self, len: u32) -> Result<(u64, u32), gni_return_t> {
+        self.has_room(len as usize)?;
+        Ok((self.0.expose_provenance() as u64, len))
+    }
+
     /// Writes them; the caller has seen that there is room.
     pub(super) fn write(self, bytes: &[u8]) {
         Room(self.0.cast()).write(bytes);
@@ -275,6 +310,9 @@ impl<T: Own> Argument for Given<T> {
     }
 }
 
+/// The most links of a chain.
+const MOST_LINKS: usize = 1 << 16;
+
 /// A descriptor that is posted.
 pub(super) struct Posted(*mut gni_post_descriptor_t);
 
@@ -291,6 +329,38 @@ impl Posted {
     pub(super) fn read(&self) -> gni_post_descriptor_t {
         // SAFETY: C2.
         unsafe { self.0.read() }
+    }
+
+    /// The links that follow it, with the endpoints that they name.
+    ///
+    /// # Errors
+    /// `GNI_RC_SIZE_ERROR`: there are more than [`MOST_LINKS`], or they go round and round. `GNI_RC_INVALID_PARAM`: its kind has none.
+    pub(super) fn links(
+        &self,
+        first: &gni_post_descriptor_t,
+    ) -> Result<Vec<(gni_ep_handle_t, Part)>, gni_return_t> {
+        let (mut next, mut links) = (first.next_descr, Vec::new());
+        while !next.is_null() {
+            if links.len() == MOST_LINKS {
+                return Err(GNI_RC_SIZE_ERROR);
+            }
+            macro_rules! link {
+                ($part:ident, $type:ty) => {{
+                    // SAFETY: C2: links are of the kind that the first says.
+                    let link = unsafe { next.cast::<$type>().read_unaligned() };
+                    next = link.next_descr;
+                    links.push((link.ep_hndl, Part::$part(link)));
+                }};
+            }
+            match first.r#type {
+                GNI_POST_FMA_PUT => link!(Put, gni_ct_put_post_descriptor_t),
+                GNI_POST_FMA_GET => link!(Get, gni_ct_get_post_descriptor_t),
+                GNI_POST_AMO => link!(Atomic, gni_ct_amo_post_descriptor_t),
+                GNI_POST_CQWRITE => link!(CqWrite, gni_ct_cqw_post_descriptor_t),
+                _ => return Err(GNI_RC_INVALID_PARAM),
+            }
+        }
+        Ok(links)
     }
 
     /// The number by which the NIC knows it.

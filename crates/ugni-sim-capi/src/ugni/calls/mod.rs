@@ -11,13 +11,14 @@ mod entry;
 mod memory;
 mod post;
 mod queue;
+mod smsg;
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use gasworks_gni_sys::*;
 
 use super::object::{Device, Domain, End, Queue};
-use super::raw::{Argument, Bytes, Context, Given, In, Known, Maybe, Out, Posted, Room, Text, Wanted};
+use super::raw::{Argument, Bytes, Context, Given, In, InOut, Known, Maybe, Out, Posted, Room, Text, Wanted};
 
 /// Declares functions that return a code.
 macro_rules! calls {
@@ -154,6 +155,36 @@ calls! {
     fn GNI_PostFma(end: Known<End>, descriptor: Posted) = post::fma;
     fn GNI_PostRdma(end: Known<End>, descriptor: Posted) = post::rdma;
     fn GNI_PostCqWrite(end: Known<End>, descriptor: Posted) = post::cq_write;
+    fn GNI_CtPostFma(end: Known<End>, descriptor: Posted) = post::fma_chain;
+    fn GNI_CtPostCqWrite(end: Known<End>, descriptor: Posted) = post::cq_write_chain;
+    fn GNI_SmsgBufferSizeNeeded(attributes: In<gni_smsg_attr_t>, size: Out<c_uint>) = smsg::size_needed;
+    fn GNI_SmsgInit(
+        end: Known<End>,
+        here: In<gni_smsg_attr_t>,
+        there: In<gni_smsg_attr_t>,
+    ) = smsg::init;
+    fn GNI_SmsgSetDeliveryMode(nic: Known<Device>, mode: u16) = smsg::set_delivery;
+    fn GNI_SmsgSetMaxRetrans(nic: Known<Device>, most: u16) = smsg::set_retransmissions;
+    fn GNI_SmsgSend(
+        end: Known<End>,
+        header: Bytes,
+        header_length: u32,
+        data: Bytes,
+        data_length: u32,
+        id: u32,
+    ) = smsg::send;
+    fn GNI_SmsgSendWTag(
+        end: Known<End>,
+        header: Bytes,
+        header_length: u32,
+        data: Bytes,
+        data_length: u32,
+        id: u32,
+        tag: u8,
+    ) = smsg::send_tagged;
+    fn GNI_SmsgGetNext(end: Known<End>, message: Out<*mut c_void>) = smsg::next;
+    fn GNI_SmsgGetNextWTag(end: Known<End>, message: Out<*mut c_void>, tag: InOut<u8>) = smsg::next_tagged;
+    fn GNI_SmsgRelease(end: Known<End>) = smsg::release;
     fn GNI_GetCompleted(
         queue: Known<Queue>,
         event: u64,

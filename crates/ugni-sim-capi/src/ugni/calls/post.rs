@@ -1,10 +1,13 @@
 //! Posts, and what comes of them.
 
+use std::sync::Arc;
+
 use gasworks_gni_sys::*;
 use gasworks_ugni_sim::entry::Status;
+use gasworks_ugni_sim::nic::{Link, Part};
 use gasworks_ugni_sim::post::Way;
 
-use crate::ugni::object::{End, QUEUES, Queue};
+use crate::ugni::object::{ENDS, End, QUEUES, Queue};
 use crate::ugni::raw::{Answer, Known, Out, Posted};
 
 fn post(end: &End, posted: &Posted, way: Way) -> Answer {
@@ -26,6 +29,27 @@ pub(super) fn rdma(end: Known<End>, descriptor: Posted) -> Answer {
 
 pub(super) fn cq_write(end: Known<End>, descriptor: Posted) -> Answer {
     post(&end, &descriptor, Way::CqWrite)
+}
+
+fn post_chain(end: &End, posted: &Posted, way: Way) -> Answer {
+    let first = posted.read();
+    let find = |(handle, part): (gni_ep_handle_t, Part)| match handle.is_null() {
+        true => Ok((None, part)),
+        false => Ok((Some(ENDS.get(handle.addr()).ok_or(GNI_RC_INVALID_PARAM)?), part)),
+    };
+    let links: Vec<(Option<Arc<End>>, Part)> =
+        posted.links(&first)?.into_iter().map(find).collect::<Result<_, gni_return_t>>()?;
+    let links =
+        links.iter().map(|(end, part)| Link { endpoint: end.as_ref().map(|end| &end.endpoint), part: *part });
+    end.endpoint.post_chain(&first, links, way, posted.token())
+}
+
+pub(super) fn fma_chain(end: Known<End>, descriptor: Posted) -> Answer {
+    post_chain(&end, &descriptor, Way::Fma)
+}
+
+pub(super) fn cq_write_chain(end: Known<End>, descriptor: Posted) -> Answer {
+    post_chain(&end, &descriptor, Way::CqWrite)
 }
 
 pub(super) fn completed(queue: Known<Queue>, event: u64, out: Out<*mut gni_post_descriptor_t>) -> Answer {

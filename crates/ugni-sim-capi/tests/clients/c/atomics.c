@@ -94,9 +94,9 @@ static void together(void)
         CHECK(*sum == (uint64_t)job.size * EACH);
 }
 
-int main(int count, char **words)
+int main(void)
 {
-    job_begin(count > 1 ? atoi(words[1]) : 2);
+    job_begin();
     net_begin(GNI_CDM_MODE_DUAL_EVENTS, ENTRIES);
     each_command((job.rank + 1) % job.size);
     together();

@@ -1,18 +1,16 @@
-/* Ranks of one job: processes that one has made, with a board that all see. */
+/* Ranks of one job, which a launcher has started. */
 #ifndef JOB_H
 #define JOB_H
 
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sched.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <gni_pub.h>
+#include <pmi.h>
+#include <pmi_cray_ext.h>
 
 enum { MOST_RANKS = 8, NOTE = 256 };
 
@@ -38,68 +36,45 @@ enum { MOST_RANKS = 8, NOTE = 256 };
 
 #define WORKS(call) GIVES(GNI_RC_SUCCESS, call)
 
-struct board {
-    atomic_int arrived;
-    atomic_int failed;
-    char notes[MOST_RANKS][NOTE];
-};
-
 static struct {
-    int rank, size, rounds;
-    struct board *board;
+    int rank, size;
 } job;
 
-/* Waits until all ranks are here; a rank that failed keeps nobody. */
+/* Waits until all ranks are here. */
 static inline void job_barrier(void)
 {
-    int all = ++job.rounds * job.size;
-    atomic_fetch_add(&job.board->arrived, 1);
-    while (atomic_load(&job.board->arrived) < all) {
-        if (atomic_load(&job.board->failed))
-            exit(1);
-        sched_yield();
-    }
+    CHECK(PMI_Barrier() == PMI_SUCCESS);
 }
 
-/* Everybody's notes, in the order of the ranks. */
+/* Everybody's notes, in the order of the ranks; they come in another. */
 static inline void job_gather(const void *mine, void *all, size_t length)
 {
+    struct note {
+        int rank;
+        char text[NOTE];
+    } own = {.rank = job.rank}, notes[MOST_RANKS];
     CHECK(length <= NOTE);
-    memcpy(job.board->notes[job.rank], mine, length);
-    job_barrier();
-    for (int rank = 0; rank < job.size; rank++)
-        memcpy((char *)all + (size_t)rank * length, job.board->notes[rank], length);
-    job_barrier();
+    memcpy(own.text, mine, length);
+    CHECK(PMI_Allgather(&own, notes, sizeof own) == PMI_SUCCESS);
+    for (int i = 0; i < job.size; i++)
+        memcpy((char *)all + (size_t)notes[i].rank * length, notes[i].text, length);
 }
 
-/* Makes the ranks; each goes on from here, and the first process says in the end whether all went well. */
-static inline void job_begin(int size)
+static inline void job_begin(void)
 {
-    CHECK(size >= 1 && size <= MOST_RANKS);
-    job.size = size;
-    job.board = mmap(NULL, sizeof *job.board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(job.board != MAP_FAILED);
-    fflush(stdout);
-    for (int rank = 0; rank < size; rank++) {
-        pid_t child = fork();
-        CHECK(child >= 0);
-        if (child == 0) {
-            job.rank = rank;
-            return;
-        }
-    }
-    int failed = 0;
-    for (int left = size; left > 0; left--) {
-        int status = 0;
-        CHECK(wait(&status) > 0);
-        if (status != 0) {
-            failed = 1;
-            atomic_store(&job.board->failed, 1);
-        }
-    }
-    if (!failed)
+    int spawned = 0;
+    CHECK(PMI_Init(&spawned) == PMI_SUCCESS);
+    CHECK(PMI_Get_rank(&job.rank) == PMI_SUCCESS && PMI_Get_size(&job.size) == PMI_SUCCESS);
+    CHECK(job.size <= MOST_RANKS);
+}
+
+/* One of the ranks says that all of them have come here. */
+static inline void job_end(void)
+{
+    job_barrier();
+    if (job.rank == 0)
         puts("all is well");
-    exit(failed);
+    CHECK(PMI_Finalize() == PMI_SUCCESS);
 }
 
 #endif

@@ -151,9 +151,9 @@ static void both_events(int peer)
     }
 }
 
-int main(int count, char **words)
+int main(void)
 {
-    job_begin(count > 1 ? atoi(words[1]) : 2);
+    job_begin();
     for (uint64_t at = 0; at < BYTES; at++)
         net.memory[at] = value(job.rank, at);
     net_begin(GNI_CDM_MODE_DUAL_EVENTS, ENTRIES);

@@ -82,7 +82,7 @@ impl Programs {
         let mut cc = Command::new("cc");
         cc.args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-I"])
             .arg(crate_dir.join("include"))
-            .arg(crate_dir.join("tests/companions").join(name).with_extension("c"))
+            .arg(crate_dir.join("tests/clients/c").join(name).with_extension("c"))
             .arg("-o")
             .arg(self.dir.path().join(form))
             .args(link)

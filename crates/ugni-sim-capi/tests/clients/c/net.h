@@ -4,7 +4,7 @@
 
 #include "job.h"
 
-enum { BYTES = 1 << 16, ENTRIES = 512, PTAG = 7 };
+enum { BYTES = 1 << 16, ENTRIES = 512 };
 
 static struct {
     gni_cdm_handle_t domain;
@@ -25,17 +25,29 @@ struct place {
 
 static struct place places[MOST_RANKS];
 
+/* What the launcher has given the job; of several, the first. */
+static inline uint32_t net_given(const char *name)
+{
+    const char *value = getenv(name);
+    CHECK(value != NULL);
+    return (uint32_t)strtoul(value, NULL, 10);
+}
+
 static inline uint32_t net_cookie(void)
 {
-    /* The same for all ranks of a job, and no other's. */
-    return (uint32_t)getppid();
+    return net_given("PMI_GNI_COOKIE");
+}
+
+static inline uint8_t net_tag(void)
+{
+    return (uint8_t)net_given("PMI_GNI_PTAG");
 }
 
 static inline void net_begin(uint32_t modes, uint32_t arrivals)
 {
     struct place mine = {0};
     WORKS(GNI_GetDeviceType(&net.chip));
-    WORKS(GNI_CdmCreate((uint32_t)job.rank, PTAG, net_cookie(), modes, &net.domain));
+    WORKS(GNI_CdmCreate((uint32_t)job.rank, net_tag(), net_cookie(), modes, &net.domain));
     WORKS(GNI_CdmAttach(net.domain, 0, &net.address, &net.nic));
     WORKS(GNI_CqCreate(net.nic, ENTRIES, 0, GNI_CQ_NOBLOCK, NULL, NULL, &net.events));
     WORKS(GNI_CqCreate(net.nic, arrivals, 0, GNI_CQ_NOBLOCK, NULL, NULL, &net.arrivals));
@@ -61,6 +73,7 @@ static inline void net_end(void)
     WORKS(GNI_CqDestroy(net.arrivals));
     WORKS(GNI_CqDestroy(net.events));
     WORKS(GNI_CdmDestroy(net.domain));
+    job_end();
 }
 
 /* A transaction between bytes here and there. */

@@ -9,9 +9,9 @@ static void note(gni_cq_entry_t *event, void *context)
     called++;
 }
 
-int main(int count, char **words)
+int main(void)
 {
-    job_begin(count > 1 ? atoi(words[1]) : 2);
+    job_begin();
     net_begin(0, ENTRIES);
     int peer = (job.rank + 1) % job.size;
     gni_cq_handle_t queues[2];

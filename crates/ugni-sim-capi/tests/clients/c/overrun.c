@@ -69,9 +69,9 @@ static void source(int peer)
     net_run(peer, last);
 }
 
-int main(int count, char **words)
+int main(void)
 {
-    job_begin(count > 1 ? atoi(words[1]) : 2);
+    job_begin();
     net_begin(GNI_CDM_MODE_DUAL_EVENTS, ROOM);
     target((job.rank + 1) % job.size);
     source((job.rank + 1) % job.size);

@@ -1,4 +1,6 @@
 /* What the library gives for what it cannot do: the code that the genuine one gives, and nothing else happens. */
+#include <sys/mman.h>
+
 #include "net.h"
 
 static void foreign_handles(void)
@@ -51,14 +53,14 @@ static void domains_and_devices(void)
     uint32_t address, processor;
     int devices = 0, list[4] = {9, 9, 9, 9};
     GIVES(GNI_RC_INVALID_STATE, GNI_CdmAttach(net.domain, 0, &address, &nic));
-    GIVES(GNI_RC_INVALID_PARAM, GNI_CdmCreate(9, PTAG, 1, GNI_CDM_MODE_FMA_SHARED | GNI_CDM_MODE_FMA_DEDICATED, &domain));
-    WORKS(GNI_CdmCreate((uint32_t)job.rank, PTAG, net_cookie(), 0, &domain));
+    GIVES(GNI_RC_INVALID_PARAM, GNI_CdmCreate(9, net_tag(), 1, GNI_CDM_MODE_FMA_SHARED | GNI_CDM_MODE_FMA_DEDICATED, &domain));
+    WORKS(GNI_CdmCreate((uint32_t)job.rank, net_tag(), net_cookie(), 0, &domain));
     GIVES(GNI_RC_NO_MATCH, GNI_CdmAttach(domain, 3, &address, &nic));
     /* The first domain has that name. */
     GIVES(GNI_RC_INVALID_PARAM, GNI_CdmAttach(domain, 0, &address, &nic));
     WORKS(GNI_CdmDestroy(domain));
     GIVES(GNI_RC_INVALID_PARAM, GNI_CdmDestroy(domain));
-    WORKS(GNI_CdmCreate((1u << 24) + (uint32_t)job.rank, PTAG, net_cookie(), 0, &domain));
+    WORKS(GNI_CdmCreate((1u << 24) + (uint32_t)job.rank, net_tag(), net_cookie(), 0, &domain));
     GIVES(net.chip == GNI_DEVICE_ARIES ? GNI_RC_INVALID_PARAM : GNI_RC_SUCCESS,
           GNI_CdmAttach(domain, (uint32_t)-1, &address, &nic));
     WORKS(GNI_CdmDestroy(domain));
@@ -77,16 +79,13 @@ static void domains_and_devices(void)
 
     /* The tag of a job goes with its cookie. */
     uint8_t tag = 0;
-    GIVES(GNI_RC_NO_MATCH, GNI_GetPtag(0, 555, &tag));
-    setenv("PMI_GNI_PTAG", "7:8", 1);
-    setenv("PMI_GNI_COOKIE", "555:666", 1);
-    WORKS(GNI_GetPtag(0, 666, &tag));
-    CHECK(tag == 8);
-    WORKS(GNI_CdmCreate(77, 7, 666, 0, &domain));
+    uint32_t cookie = net_cookie();
+    GIVES(GNI_RC_NO_MATCH, GNI_GetPtag(0, cookie + 1, &tag));
+    WORKS(GNI_GetPtag(0, cookie, &tag));
+    CHECK(tag == net_tag());
+    WORKS(GNI_CdmCreate(77, tag, cookie + 1, 0, &domain));
     GIVES(GNI_RC_PERMISSION_ERROR, GNI_CdmAttach(domain, 0, &address, &nic));
     WORKS(GNI_CdmDestroy(domain));
-    unsetenv("PMI_GNI_PTAG");
-    unsetenv("PMI_GNI_COOKIE");
 }
 
 static const uint64_t constant[512] = {1};
@@ -207,9 +206,9 @@ static void unmapped(int peer)
     fails(peer, &post, 0, "the memory handle is of no registration");
 }
 
-int main(int count, char **words)
+int main(void)
 {
-    job_begin(count > 1 ? atoi(words[1]) : 2);
+    job_begin();
     net_begin(GNI_CDM_MODE_DUAL_EVENTS, ENTRIES);
     foreign_handles();
     domains_and_devices();
