@@ -6,6 +6,7 @@ use gasworks_gni_sys::*;
 
 use crate::atomics::Command;
 use crate::chip::{Chip, LINE, MOST_BTE, MOST_WITH_FLAG};
+use crate::handle::{Corrupt, Handle};
 
 /// By which function it was posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,8 +98,8 @@ pub struct Post {
     pub local_handle: gni_mem_handle_t,
     /// The bytes there.
     pub remote_address: u64,
-    /// The handle of their registration.
-    pub remote_handle: gni_mem_handle_t,
+    /// What the handle of their registration says.
+    pub remote_handle: Result<Handle, Corrupt>,
     /// How many.
     pub length: u64,
     /// `GNI_DLVMODE_*`.
@@ -133,7 +134,7 @@ impl Post {
             local_address: descriptor.local_addr,
             local_handle: descriptor.local_mem_hndl,
             remote_address: descriptor.remote_addr,
-            remote_handle: descriptor.remote_mem_hndl,
+            remote_handle: Handle::open(&descriptor.remote_mem_hndl),
             length: descriptor.length,
             delivery: descriptor.dlvr_mode,
             fenced: way == Way::Bte && descriptor.rdma_mode & GNI_RDMAMODE_FENCE != 0,

@@ -3,8 +3,6 @@
 //! Whoever posts a transaction carries it out at the target's station itself, if it can reach it; the same functions serve
 //! the target where it has to do that for a poster of another host.
 
-use gasworks_gni_sys::gni_mem_handle_t;
-
 use crate::entry::{Body, Entry, Source, Status};
 use crate::handle::{Flags, Handle};
 use crate::letter::Letter;
@@ -68,11 +66,10 @@ pub fn handle_of(descriptor: u16, place: &Place) -> Handle {
 /// The status of a transaction that wants what is not there, or not allowed.
 pub fn reach<'a>(
     station: &'a dyn Station,
-    handle: &gni_mem_handle_t,
+    named: Handle,
     (address, len): (u64, u64),
     want: Want,
 ) -> Result<Reach<'a>, Status> {
-    let named = Handle::open(handle).map_err(|_| Status::Descriptor)?;
     let registration = station.window().registration(named.descriptor).ok_or(Status::Descriptor)?;
     let visit = registration.enter().ok_or(Status::Descriptor)?;
     let place = visit.place();

@@ -223,7 +223,7 @@ impl Endpoint {
         let writes_there =
             matches!(post.action, Action::Put | Action::PutWithFlag { .. } | Action::Atomic { .. });
         let read_only = |named: Handle| named.flags.has(Flags::READ_ONLY);
-        match Handle::open(&post.remote_handle) {
+        match post.remote_handle {
             Ok(named) if writes_there && read_only(named) => Err(GNI_RC_PERMISSION_ERROR),
             _ => Ok(registered),
         }

@@ -7,6 +7,7 @@ use super::endpoint::Route;
 use super::mood::Step;
 use super::{Cq, Nic};
 use crate::entry::{Source, Status};
+use crate::handle::Corrupt;
 use crate::memory::{self, Arena};
 use crate::post::{Action, Post, Way};
 use crate::queue::Overrun;
@@ -125,6 +126,11 @@ impl Flight {
         self.target.as_deref().filter(|target| !target.is_gone()).ok_or(Status::Gone)
     }
 
+    /// Enters bytes of the target.
+    fn reach(&self, bytes: (u64, u64), want: Want) -> Result<Reach<'_>, Status> {
+        reach(self.target()?, self.post.remote_handle.map_err(|Corrupt| Status::Descriptor)?, bytes, want)
+    }
+
     /// The engine reads what it puts.
     fn fetch(&mut self) -> Result<(), Status> {
         let Post { action, way, local_address, length, .. } = self.post;
@@ -140,19 +146,19 @@ impl Flight {
 
     /// What the transaction is for.
     fn move_bytes(&mut self) -> Result<(), Status> {
-        let Post { local_address, remote_address, remote_handle, length, .. } = self.post;
+        let Post { local_address, remote_address, length, .. } = self.post;
         let bytes = (remote_address, length);
         let cargo = std::mem::replace(&mut self.cargo, Cargo::Client);
-        let (target, here) = (self.target()?, self.nic.memory());
+        let here = self.nic.memory();
         match cargo {
             Cargo::Kept(kept) => {
-                let there = reach(target, &remote_handle, bytes, Want::Write)?;
+                let there = self.reach(bytes, Want::Write)?;
                 return there.fill((&kept, 0));
             }
             Cargo::Pieces(pieces) => {
                 let mut to = remote_address;
                 for (from, len) in pieces {
-                    let there = reach(target, &remote_handle, (to, len), Want::Write)?;
+                    let there = self.reach((to, len), Want::Write)?;
                     there.fill((here, from))?;
                     to += len;
                 }
@@ -163,18 +169,18 @@ impl Flight {
         let _registered = self.registered()?;
         match self.post.action {
             Action::Put | Action::PutWithFlag { .. } => {
-                let there = reach(target, &remote_handle, bytes, Want::Write)?;
+                let there = self.reach(bytes, Want::Write)?;
                 there.fill((here, local_address))
             }
             Action::Get | Action::GetWithFlag { .. } => {
-                let there = reach(target, &remote_handle, bytes, Want::Read)?;
+                let there = self.reach(bytes, Want::Read)?;
                 there.copy_to((here, local_address))
             }
             Action::Atomic { command, operands: [first, second], .. } => {
                 let width = command.width();
                 for offset in (0..length).step_by(width) {
                     let word = (remote_address.checked_add(offset).ok_or(Status::Bounds)?, width as u64);
-                    let there = reach(target, &remote_handle, word, Want::Write)?;
+                    let there = self.reach(word, Want::Write)?;
                     let old = there.update(width, |word| command.apply(word, first, second))?;
                     if command.fetches {
                         let bytes = &old.to_le_bytes()[..width];
@@ -185,7 +191,7 @@ impl Flight {
                 Ok(())
             }
             Action::CqWrite { value } => {
-                let there = reach(target, &remote_handle, (remote_address, 0), Want::Queue)?;
+                let there = self.reach((remote_address, 0), Want::Queue)?;
                 let told = there.tell(value).ok_or(Status::Descriptor)?;
                 drop((there, _registered));
                 self.end.remote_overrun = told.is_err();
@@ -202,8 +208,7 @@ impl Flight {
                     return Err(Status::Alignment);
                 }
                 let flag = (address, size_of_val(&value) as u64);
-                reach(self.target()?, &self.post.remote_handle, flag, Want::Write)?
-                    .write(&value.to_le_bytes())
+                self.reach(flag, Want::Write)?.write(&value.to_le_bytes())
             }
             Action::GetWithFlag { address, value } | Action::Atomic { flag: Some((address, value)), .. } => {
                 let flag = (value as u32).to_le_bytes();
@@ -219,10 +224,7 @@ impl Flight {
             return Ok(());
         }
         let place = (self.post.remote_address, 0);
-        let told = self.target().and_then(|target| {
-            Ok(reach(target, &self.post.remote_handle, place, Want::Queue)?.tell(self.value.into()))
-        });
-        let told = match told {
+        let told = match self.reach(place, Want::Queue).map(|there| there.tell(self.value.into())) {
             // A message that has arrived is not to be sent again.
             Err(_) if self.post.way == Way::Smsg => Some(Err(Overrun)),
             told => told?,

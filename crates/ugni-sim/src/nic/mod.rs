@@ -167,7 +167,7 @@ impl Nic {
         let named = Handle::open(handle).map_err(|_| GNI_RC_INVALID_PARAM)?;
         let mut descriptors = self.0.descriptors.lock();
         // That it is this very one, and open.
-        let own = reach(&*self.0.home, handle, (0, 0), Want::Queue).map_err(|_| GNI_RC_INVALID_PARAM)?;
+        let own = reach(&*self.0.home, named, (0, 0), Want::Queue).map_err(|_| GNI_RC_INVALID_PARAM)?;
         drop(own);
         if self.0.home.close(named.descriptor, LOOKS) {
             descriptors.free.push(named.descriptor);
@@ -185,7 +185,8 @@ impl Nic {
         bytes: (u64, u64),
         want: Want,
     ) -> Result<Reach<'_>, gni_return_t> {
-        reach(&*self.0.home, handle, bytes, want).map_err(|status| match status {
+        let named = Handle::open(handle).map_err(|_| GNI_RC_INVALID_PARAM)?;
+        reach(&*self.0.home, named, bytes, want).map_err(|status| match status {
             crate::entry::Status::Permission => GNI_RC_PERMISSION_ERROR,
             _ => GNI_RC_INVALID_PARAM,
         })

@@ -80,7 +80,7 @@ pub(super) struct Connection {
     retransmits: bool,
     /// Where the peer's word of credit is, and our messages go.
     there: Layout,
-    there_handle: gni_mem_handle_t,
+    there_handle: Handle,
     /// Where our word of credit is, and the peer's messages come.
     here: Layout,
     peer: Mutex<Peer>,
@@ -166,7 +166,7 @@ impl Connection {
             local_address: 0,
             local_handle: gni_mem_handle_t::zeroed(),
             remote_address,
-            remote_handle: self.there_handle,
+            remote_handle: Ok(self.there_handle),
             length,
             delivery: self.nic.0.smsg.lock().delivery,
             fenced: false,
@@ -329,7 +329,7 @@ impl Endpoint {
             outstanding: Arc::clone(&self.outstanding),
             retransmits: here.msg_type == GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT,
             there: others,
-            there_handle: there.mem_hndl,
+            there_handle: named,
             here: own,
             peer: Mutex::new(peer.clone()),
             state: Mutex::new(State {

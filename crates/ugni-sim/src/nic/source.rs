@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use gasworks_gni_sys::*;
-use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
+use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use parking_lot::Mutex;
 
 use super::Nic;
@@ -28,6 +28,7 @@ pub struct Cq {
     requests: Mutex<Requests>,
     /// Mailboxes that wait for a free request.
     waiting: Mutex<Vec<Weak<Connection>>>,
+    has_waiting: AtomicBool,
 }
 
 /// What an event tells of.
@@ -71,7 +72,15 @@ impl Cq {
         let most = if dual { (entries / 2).max(1) } else { entries };
         let most = most.min(transactions(nic.0.rules.chip));
         let (role, requests) = (AtomicU32::new(UNDECIDED), Mutex::new(Requests::new(most)));
-        Self { nic, number, entries, role, requests, waiting: Mutex::default() }
+        Self {
+            nic,
+            number,
+            entries,
+            role,
+            requests,
+            waiting: Mutex::default(),
+            has_waiting: AtomicBool::new(false),
+        }
     }
 
     pub(super) fn number(&self) -> u16 {
@@ -123,12 +132,17 @@ impl Cq {
     /// Mailboxes have credit to give back when there is a free request again.
     pub(super) fn wait_for_room(&self, connection: &Arc<Connection>) {
         let (mut waiting, connection) = (self.waiting.lock(), Arc::downgrade(connection));
+        self.has_waiting.store(true, Relaxed);
         if !waiting.iter().any(|other| other.ptr_eq(&connection)) {
             waiting.push(connection);
         }
     }
 
     fn serve_waiting(&self) {
+        if !self.has_waiting.load(Relaxed) {
+            return;
+        }
+        self.has_waiting.store(false, Relaxed);
         let waiting = std::mem::take(&mut *self.waiting.lock());
         waiting.iter().filter_map(Weak::upgrade).for_each(|connection| connection.tell_credit());
     }
