@@ -7,6 +7,7 @@
 //! - `ugni`: the NIC.
 //! - `udreg`: the cache of registrations.
 //! - `pmi`: the job: both versions of PMI, and Cray's extensions.
+//! - `witness`: what a process has asked of its NIC.
 //! - `alps`: what programs ask of the launcher of Cray's machines.
 #![deny(missing_docs, unsafe_code)]
 #![allow(non_snake_case)] // the names are the libraries'
@@ -17,3 +18,5 @@ mod host;
 mod pmi;
 mod udreg;
 mod ugni;
+#[allow(unsafe_code)]
+mod witness;

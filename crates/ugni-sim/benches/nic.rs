@@ -34,7 +34,7 @@ fn nic(cookie: u32, instance: u32) -> Attached {
     let name = Name { cookie, ptag: 1, address: ADDRESS, instance };
     // SAFETY: what is registered here is a buffer that nobody has a reference to.
     let memory = unsafe { Process::own() }.expect("this process");
-    attach(name, rules, Mood::Plain, Arc::new(memory)).expect("a NIC")
+    attach(name, rules, Arc::new(memory), (Mood::Plain, Arc::default())).expect("a NIC")
 }
 
 /// The target: says where its memory is, and stays until its input ends.

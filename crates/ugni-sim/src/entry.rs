@@ -111,6 +111,21 @@ impl Status {
         Status::ALL.get(usize::try_from(number).ok()?).copied()
     }
 
+    /// The status of this name: that of the variant in lower case, with hyphens between words.
+    pub fn named(name: &str) -> Option<Status> {
+        let of = |status: &Status| {
+            let mut text = String::new();
+            for letter in format!("{status:?}").chars() {
+                if letter.is_ascii_uppercase() && !text.is_empty() {
+                    text.push('-');
+                }
+                text.push(letter.to_ascii_lowercase());
+            }
+            text
+        };
+        Status::ALL.into_iter().find(|status| of(status) == name)
+    }
+
     /// Whether the same transaction may work if it is posted again.
     pub fn is_recoverable(self) -> bool {
         matches!(

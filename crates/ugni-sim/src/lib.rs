@@ -6,6 +6,7 @@
 //! - [`alone`]: a lock that outlives whoever holds it.
 //! - [`queue`]: a completion queue, in memory that processes share.
 //! - [`table`]: the registrations of a NIC, in memory that processes share.
+//! - [`faults`]: faults that are to happen.
 //! - [`handle`]: memory handles: what they say, and how one tells that they were not tampered with.
 //! - [`mailbox`]: the mailboxes of short messages.
 //! - [`atomics`]: what the atomic units compute.
@@ -30,6 +31,8 @@ pub mod atomics;
 pub mod chip;
 #[cfg(not(gasworks_loom))]
 pub mod entry;
+#[cfg(not(gasworks_loom))]
+pub mod faults;
 #[cfg(not(gasworks_loom))]
 pub mod handle;
 #[cfg(not(gasworks_loom))]

@@ -19,6 +19,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::SigSet;
 use parking_lot::{Condvar, Mutex};
 
+use crate::faults::Faults;
 use crate::letter::{FRAME, Letter};
 use crate::memory::Memory;
 use crate::nic::{Fabric, Home, Mood, Nic};
@@ -121,8 +122,8 @@ struct Peer {
 pub fn attach(
     name: Name,
     rules: Rules,
-    mood: Mood,
     memory: Arc<dyn Memory>,
+    (mood, faults): (Mood, Arc<Faults>),
 ) -> Result<Attached, AttachError> {
     remote::admit_all();
     let listener = unix::listen(&name.socket()).map_err(|e| match e.cause.kind() {
@@ -137,7 +138,7 @@ pub fn attach(
     let (bell, found, orders) = (EventFd::new()?, Mutex::default(), Mutex::default());
     let threads = Arc::new(Threads { bell, found, orders, ordered: Condvar::new() });
     let near = Near { name, home: Arc::clone(&home), peers: Mutex::default(), threads: Arc::clone(&threads) };
-    let nic = Nic::new(rules, (name.address, name.instance), Arc::clone(&home), Arc::new(near), mood);
+    let nic = Nic::new(rules, (name.address, name.instance), Arc::clone(&home), Arc::new(near), mood, faults);
     // Should the second not start, the first is stopped again.
     let mut attached = Attached { nic: nic.clone(), threads: Arc::clone(&threads), running: Vec::new() };
     let shared = Arc::clone(&threads);

@@ -106,8 +106,13 @@ impl<'a> Queue<'a> {
                 self.move_on(tail);
             }
         }
-        self.control.lost.fetch_add(1, Relaxed);
+        self.lose();
         Err(Overrun)
+    }
+
+    /// An event is lost, as if it had found the queue full.
+    pub fn lose(&self) {
+        self.control.lost.fetch_add(1, Relaxed);
     }
 
     /// W2; what the event tells of is to be seen by who takes it. `false`: the place is filled already, or free for a later

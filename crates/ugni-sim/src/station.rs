@@ -138,4 +138,10 @@ impl Reach<'_> {
             Entry { overrun, remote_overrun, status, source: Source::Remote, body: Body::Remote(data) };
         Some(queue.push(entry.encode(window.chip())))
     }
+
+    /// Loses an event of that queue, if there is one, as if it were full.
+    pub fn lose(&self) -> Option<Result<(), Overrun>> {
+        self.station.window().queue(self.visit.place().queue?)?.lose();
+        Some(Err(Overrun))
+    }
 }

@@ -27,7 +27,7 @@ fn attached(name: Name, mood: Mood) -> Result<Attached, AttachError> {
     let rules = Rules { chip: Chip::Aries, modes: GNI_CDM_MODE_DUAL_EVENTS };
     // SAFETY: what is registered here are words that everybody may change.
     let memory = unsafe { Process::own() }.expect("this process");
-    attach(name, rules, mood, Arc::new(memory))
+    attach(name, rules, Arc::new(memory), (mood, Arc::default()))
 }
 
 struct Rank {

@@ -8,6 +8,8 @@
 mod chains;
 #[path = "nic/datagrams.rs"]
 mod datagrams;
+#[path = "nic/faults.rs"]
+mod faults;
 #[cfg(not(miri))]
 #[path = "nic/messages.rs"]
 mod messages;
@@ -30,6 +32,7 @@ use std::sync::{Arc, Mutex};
 
 use gasworks_gni_sys::*;
 use gasworks_ugni_sim::chip::Chip;
+use gasworks_ugni_sim::faults::Faults;
 use gasworks_ugni_sim::memory::{Arena, Memory};
 use gasworks_ugni_sim::nic::{Cq, Endpoint, Event, Fabric, Home, Mood, Next, Nic};
 use gasworks_ugni_sim::post::{Rules, Way};
@@ -87,6 +90,19 @@ pub fn job_of(
     words: usize,
     reached: impl Fn(Arc<Arena>) -> Arc<dyn Memory>,
 ) -> Vec<Rank> {
+    job_with((mood, Faults::default()), chip, modes, ranks, words, reached)
+}
+
+/// The same, with faults that each NIC meets.
+pub fn job_with(
+    (mood, faults): (Mood, Faults),
+    chip: Chip,
+    modes: u32,
+    ranks: u32,
+    words: usize,
+    reached: impl Fn(Arc<Arena>) -> Arc<dyn Memory>,
+) -> Vec<Rank> {
+    let faults = Arc::new(faults);
     let net = Arc::new(Net::default());
     let rules = Rules { chip, modes };
     (0..ranks)
@@ -94,7 +110,7 @@ pub fn job_of(
             let arena = Arc::new(Arena::new(FIRST + APART * u64::from(rank), words));
             let home = Arc::new(Home::new(chip, reached(arena.clone()), 8, 8));
             net.0.lock().unwrap().insert((address(rank), rank), home.clone());
-            let nic = Nic::new(rules, (address(rank), rank), home, net.clone(), mood);
+            let nic = Nic::new(rules, (address(rank), rank), home, net.clone(), mood, faults.clone());
             let (events, arrivals) = (nic.queue(ENTRIES).unwrap(), nic.queue(ENTRIES).unwrap());
             let handle = nic.register((arena.first(), arena.len()), Some(&arrivals), 0).unwrap();
             let endpoints = (0..ranks)

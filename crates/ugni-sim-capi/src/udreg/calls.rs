@@ -265,13 +265,18 @@ fn get_stat(handle: udreg_cache_handle_t, number: udreg_stat_t, value: *mut u64)
     Ok(())
 }
 
+/// Unless it is to fail now, with this code.
+fn may_go_on(call: &str, code: udreg_return_t) -> Result<(), udreg_return_t> {
+    if crate::ugni::is_due(call) { Err(code) } else { Ok(()) }
+}
+
 /// `UDREG_CacheCreate`
 ///
 /// # Safety
 /// U1, U3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn UDREG_CacheCreate(attr: *mut udreg_cache_attr_t) -> udreg_return_t {
-    code(create(attr))
+    code(may_go_on("UDREG_CacheCreate", UDREG_RC_NO_SPACE).and_then(|()| create(attr)))
 }
 
 /// `UDREG_CacheAccess`
@@ -313,7 +318,8 @@ pub unsafe extern "C" fn UDREG_Register(
     length: u64,
     entry: *mut *mut udreg_entry_t,
 ) -> udreg_return_t {
-    code(register(handle, address, length, entry))
+    let goes_on = may_go_on("UDREG_Register", UDREG_RC_NO_SPACE);
+    code(goes_on.and_then(|()| register(handle, address, length, entry)))
 }
 
 /// `UDREG_Unregister`
@@ -337,7 +343,7 @@ pub extern "C" fn UDREG_DecrRefcount(
 /// `UDREG_Evict`
 #[unsafe(no_mangle)]
 pub extern "C" fn UDREG_Evict(handle: udreg_cache_handle_t) -> udreg_return_t {
-    code(evict(handle))
+    code(may_go_on("UDREG_Evict", UDREG_RC_NO_MATCH).and_then(|()| evict(handle)))
 }
 
 /// `UDREG_GetStat`

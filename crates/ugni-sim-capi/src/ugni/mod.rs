@@ -13,3 +13,36 @@ mod object;
 mod raw;
 mod settings;
 mod table;
+
+use gasworks_gni_sys::{CONSTANTS, gni_return_t};
+
+pub(crate) use settings::is_due;
+
+/// What was asked of each function.
+pub(crate) fn all_calls() -> &'static [crate::witness::Calls] {
+    &calls::CALLS
+}
+
+fn named(value: i64, start: &str) -> Option<&'static str> {
+    let found = CONSTANTS.iter().find(|(name, other)| *other == value && name.starts_with(start));
+    found.map(|(name, _)| *name)
+}
+
+/// The names of the codes, in the order of their numbers.
+pub(crate) fn code_names() -> impl Iterator<Item = &'static str> {
+    (0..).map_while(|code| named(code, "GNI_RC_"))
+}
+
+/// The code of this name, without what all begin with.
+fn code_named(name: &str) -> Option<gni_return_t> {
+    (0..)
+        .zip(code_names())
+        .find(|(_, other)| other.strip_prefix("GNI_RC_") == Some(name))
+        .map(|(code, _)| code)
+}
+
+/// What a type of post is called.
+pub(crate) fn post_name(kind: u32) -> &'static str {
+    const TYPES: [&str; 4] = ["GNI_POST_RDMA", "GNI_POST_FMA", "GNI_POST_AMO", "GNI_POST_C"];
+    TYPES.iter().find_map(|start| named(kind.into(), start)).unwrap_or("?")
+}

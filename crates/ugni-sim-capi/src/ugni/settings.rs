@@ -1,9 +1,17 @@
 //! Which chip the NICs of this process play, and how kind they are.
 
+use std::sync::{Arc, OnceLock};
+
+use gasworks_gni_sys::gni_return_t;
 use gasworks_os::say;
 use gasworks_os::settings::{Kind, Setting, SettingError};
 use gasworks_ugni_sim::chip::Chip;
+use gasworks_ugni_sim::entry::Status;
+use gasworks_ugni_sim::faults::Faults;
 use gasworks_ugni_sim::nic::Mood;
+
+use super::calls::is_call;
+use super::code_named;
 
 /// Which chip.
 const CHIP: Setting = Setting {
@@ -38,6 +46,17 @@ const SEED: Setting = Setting {
     reader: "ugni-sim",
 };
 
+/// What is to go wrong.
+const FAULTS: Setting = Setting {
+    name: "GASWORKS_UGNI_FAULTS",
+    aliases: &[],
+    kind: Kind::Text,
+    default: "",
+    unit: "",
+    meaning: "What is to go wrong with the software NIC: words PLACE:WHAT@N or PLACE:WHAT%PERCENT",
+    reader: "ugni-sim",
+};
+
 /// A variable of the launcher's.
 const fn of_launcher(name: &'static str, meaning: &'static str) -> Setting {
     Setting { name, aliases: &[], kind: Kind::Text, default: "", unit: "", meaning, reader: "ugni-sim" }
@@ -67,4 +86,43 @@ pub(super) fn mood() -> Option<Mood> {
         "plain" => Some(Mood::Plain),
         _ => Some(Mood::Adversarial { seed: told(SEED.number())?.unwrap_or(0) }),
     }
+}
+
+/// Whether a place can fail so: a function with a code, UDREG's with its own, or what a NIC may meet.
+fn can_fail(place: &str, what: &str) -> bool {
+    match place {
+        "transaction" => Status::named(what).is_some_and(|status| status != Status::Ok),
+        "queue" | "remote-queue" => what == "overrun",
+        "datagram" => ["timeout", "terminated"].contains(&what),
+        "UDREG_CacheCreate" | "UDREG_Register" => what == "NO_SPACE",
+        "UDREG_Evict" => what == "NO_MATCH",
+        call => is_call(call) && what != "SUCCESS" && code_named(what).is_some(),
+    }
+}
+
+/// What is to go wrong; `None` if the setting is wrong, which is said once.
+pub(super) fn faults() -> Option<Arc<Faults>> {
+    static READ: OnceLock<Option<Arc<Faults>>> = OnceLock::new();
+    let read = || {
+        let faults = Faults::parse(&FAULTS.text(), told(SEED.number())?.unwrap_or(0), can_fail);
+        faults.map_err(|error| say(&format!("libugni: setting {}: {error}", FAULTS.name))).ok().map(Arc::new)
+    };
+    READ.get_or_init(read).clone()
+}
+
+/// A function is called.
+///
+/// # Errors
+/// What it is to give instead of doing anything.
+pub(super) fn due(call: &str) -> Result<(), gni_return_t> {
+    let Some(faults) = faults() else { return Ok(()) };
+    match faults.due(call).and_then(code_named) {
+        Some(code) => Err(code),
+        None => Ok(()),
+    }
+}
+
+/// Whether a function of UDREG is to fail: each has one way to.
+pub(crate) fn is_due(call: &str) -> bool {
+    faults().is_some_and(|faults| faults.due(call).is_some())
 }

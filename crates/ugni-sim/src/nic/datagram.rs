@@ -144,6 +144,14 @@ impl Nic {
             return Err(GNI_RC_ERROR_RESOURCE);
         }
         desk.sessions.push(Arc::downgrade(session));
+        match self.0.faults.due("datagram") {
+            Some("timeout") => session.state.lock().progress = Progress::TimedOut,
+            Some(_) => session.state.lock().progress = Progress::Cancelled,
+            None => {}
+        }
+        if !session.is_pending() {
+            return Ok(());
+        }
         let fits =
             |letter: &Letter| session.peer.is_none_or(|peer| peer == (letter.address, letter.instance));
         let kept = desk.kept.iter().position(fits).and_then(|at| desk.kept.remove(at));

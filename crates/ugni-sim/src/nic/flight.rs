@@ -146,6 +146,9 @@ impl Flight {
 
     /// What the transaction is for.
     fn move_bytes(&mut self) -> Result<(), Status> {
+        if let Some(fault) = self.nic.0.faults.due("transaction") {
+            return Err(Status::named(fault).unwrap_or(Status::Lost));
+        }
         let Post { local_address, remote_address, length, .. } = self.post;
         let bytes = (remote_address, length);
         let cargo = std::mem::replace(&mut self.cargo, Cargo::Client);
@@ -192,7 +195,7 @@ impl Flight {
             }
             Action::CqWrite { value } => {
                 let there = self.reach((remote_address, 0), Want::Queue)?;
-                let told = there.tell(value).ok_or(Status::Descriptor)?;
+                let told = self.tell(&there, value).ok_or(Status::Descriptor)?;
                 drop((there, _registered));
                 self.end.remote_overrun = told.is_err();
                 Ok(())
@@ -224,13 +227,20 @@ impl Flight {
             return Ok(());
         }
         let place = (self.post.remote_address, 0);
-        let told = match self.reach(place, Want::Queue).map(|there| there.tell(self.value.into())) {
+        let told = match self.reach(place, Want::Queue).map(|there| self.tell(&there, self.value.into())) {
             // A message that has arrived is not to be sent again.
             Err(_) if self.post.way == Way::Smsg => Some(Err(Overrun)),
             told => told?,
         };
         self.end.remote_overrun = told.is_some_and(|told| told.is_err());
         Ok(())
+    }
+
+    fn tell(&self, there: &Reach<'_>, data: u64) -> Option<Result<(), Overrun>> {
+        match self.nic.0.faults.due("remote-queue") {
+            Some(_) => there.lose(),
+            None => there.tell(data),
+        }
     }
 
     /// An event here.

@@ -18,6 +18,7 @@ pub use datagram::Outcome;
 pub use endpoint::Endpoint;
 pub use home::Home;
 pub use mood::Mood;
+pub(crate) use mood::mix;
 pub use smsg::Message;
 pub use source::{Cq, Event, Next};
 
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use gasworks_gni_sys::*;
 use parking_lot::Mutex;
 
+use crate::faults::Faults;
 use crate::handle::{Flags, Handle};
 use crate::memory::Memory;
 use crate::post::Rules;
@@ -54,6 +56,7 @@ struct Shared {
     home: Arc<Home>,
     fabric: Arc<dyn Fabric>,
     mood: Mood,
+    faults: Arc<Faults>,
     sky: Mutex<sky::Sky>,
     descriptors: Mutex<Descriptors>,
     desk: Mutex<datagram::Desk>,
@@ -68,18 +71,33 @@ struct Descriptors {
 }
 
 impl Nic {
-    /// The NIC of `instance` at `address`, whose client's memory and tables are at `home`.
+    /// The NIC of `instance` at `address`, whose client's memory and tables are at `home`. Besides what its mood does, it meets
+    /// `faults`: `transaction` of a [`Status`](crate::entry::Status) by its name, `queue:overrun`, `remote-queue:overrun`,
+    /// `datagram:timeout` and `datagram:terminated`.
     pub fn new(
         rules: Rules,
         (address, instance): (u32, u32),
         home: Arc<Home>,
         fabric: Arc<dyn Fabric>,
         mood: Mood,
+        faults: Arc<Faults>,
     ) -> Self {
         let free = (0..home.descriptors()).rev().collect();
         let descriptors = Mutex::new(Descriptors { free, entropy: 0 });
         let (sky, desk, smsg) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { rules, instance, address, home, fabric, mood, sky, descriptors, desk, smsg }))
+        Self(Arc::new(Shared {
+            rules,
+            instance,
+            address,
+            home,
+            fabric,
+            mood,
+            faults,
+            sky,
+            descriptors,
+            desk,
+            smsg,
+        }))
     }
 
     /// Its address.

@@ -73,7 +73,7 @@ pub(super) fn delays(seed: u64, instance: u32, number: u64, post: &Post) -> Dela
     [fetched, moved, flag, there, local, global]
 }
 
-fn mix(mut word: u64) -> u64 {
+pub(crate) fn mix(mut word: u64) -> u64 {
     word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ word >> 31

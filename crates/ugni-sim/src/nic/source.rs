@@ -121,7 +121,10 @@ impl Cq {
         let entry = Entry { overrun: false, remote_overrun, status: status as u8, source, body };
         if let Some(places) = self.places() {
             // Who is refused is counted, and the client is told with the next event.
-            let _ = places.push(entry.encode(self.nic.0.rules.chip));
+            match self.nic.0.faults.due("queue") {
+                Some(_) => places.lose(),
+                None => drop(places.push(entry.encode(self.nic.0.rules.chip))),
+            }
         }
     }
 

@@ -58,6 +58,7 @@ pub(super) fn attach(
     let Domain { instance, cookie, ptag, modes, .. } = *domain;
     let chip = settings::chip().ok_or(GNI_RC_INVALID_PARAM)?;
     let mood = settings::mood().ok_or(GNI_RC_INVALID_PARAM)?;
+    let faults = settings::faults().ok_or(GNI_RC_INVALID_PARAM)?;
     if u64::from(instance) >> chip.instance_bits() != 0 {
         return Err(GNI_RC_INVALID_PARAM);
     }
@@ -70,7 +71,7 @@ pub(super) fn attach(
     let memory = raw::memory().map_err(|error| failed(&error))?;
     let name = Name { cookie, ptag, address: own, instance };
     let rules = Rules { chip, modes };
-    let new = attach_nic(name, rules, mood, Arc::new(memory)).map_err(|error| match error {
+    let new = attach_nic(name, rules, Arc::new(memory), (mood, faults)).map_err(|error| match error {
         // Cookie, tag and instance are to be unique on a host.
         AttachError::Taken => GNI_RC_INVALID_PARAM,
         AttachError::Os(error) => failed(&error),

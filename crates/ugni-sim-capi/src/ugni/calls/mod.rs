@@ -19,6 +19,30 @@ use gasworks_gni_sys::*;
 
 use super::object::{Device, Domain, End, Queue};
 use super::raw::{Argument, Bytes, Context, Given, In, InOut, Known, Maybe, Out, Posted, Room, Text, Wanted};
+use super::settings;
+use crate::witness::Calls;
+
+/// Where a function stands among all.
+const fn place_of(name: &str) -> usize {
+    let mut at = 0;
+    while !same(NAMES[at].as_bytes(), name.as_bytes()) {
+        at += 1;
+    }
+    at
+}
+
+const fn same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
+/// Whether there is a function of this name.
+pub(super) fn is_call(name: &str) -> bool {
+    NAMES.contains(&name)
+}
 
 /// Declares functions that return a code.
 macro_rules! calls {
@@ -29,11 +53,20 @@ macro_rules! calls {
             let answer = (|| {
                 // SAFETY: K1.
                 $(let $argument = unsafe { <$type as Argument>::take($argument) }?;)*
+                settings::due(stringify!($name))?;
                 $act($($argument),*)
             })();
-            answer.err().unwrap_or(GNI_RC_SUCCESS)
+            let code = answer.err().unwrap_or(GNI_RC_SUCCESS);
+            const AT: usize = place_of(stringify!($name));
+            CALLS[AT].gave(code);
+            code
         }
     )*
+
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+
+        /// What was asked of each.
+        pub(super) static CALLS: [Calls; NAMES.len()] = [$(Calls::new(stringify!($name))),*];
 
         /// Compiles only if each has the type that `gni-sys` declares, which its own tests hold against the header.
         #[cfg(test)]

@@ -9,6 +9,7 @@ use gasworks_ugni_sim::post::Way;
 
 use crate::ugni::object::{ENDS, End, QUEUES, Queue};
 use crate::ugni::raw::{Answer, Known, Out, Posted};
+use crate::witness;
 
 fn post(end: &End, posted: &Posted, way: Way) -> Answer {
     let descriptor = posted.read();
@@ -16,7 +17,9 @@ fn post(end: &End, posted: &Posted, way: Way) -> Answer {
         true => None,
         false => Some(QUEUES.get(descriptor.src_cq_hndl.addr()).ok_or(GNI_RC_INVALID_PARAM)?),
     };
-    end.endpoint.post(&descriptor, way, posted.token(), source.as_ref().map(|queue| &queue.cq))
+    end.endpoint.post(&descriptor, way, posted.token(), source.as_ref().map(|queue| &queue.cq))?;
+    witness::posted(descriptor.r#type, descriptor.length);
+    Ok(())
 }
 
 pub(super) fn fma(end: Known<End>, descriptor: Posted) -> Answer {
@@ -39,9 +42,18 @@ fn post_chain(end: &End, posted: &Posted, way: Way) -> Answer {
     };
     let links: Vec<(Option<Arc<End>>, Part)> =
         posted.links(&first)?.into_iter().map(find).collect::<Result<_, gni_return_t>>()?;
+    let bytes = |part: &Part| match part {
+        Part::Put(part) => part.length,
+        Part::Get(part) => part.length,
+        Part::Atomic(part) => part.length,
+        Part::CqWrite(_) => 0,
+    };
+    let all = links.iter().fold(first.length, |sum, (_, part)| sum.saturating_add(bytes(part)));
     let links =
         links.iter().map(|(end, part)| Link { endpoint: end.as_ref().map(|end| &end.endpoint), part: *part });
-    end.endpoint.post_chain(&first, links, way, posted.token())
+    end.endpoint.post_chain(&first, links, way, posted.token())?;
+    witness::posted(first.r#type, all);
+    Ok(())
 }
 
 pub(super) fn fma_chain(end: Known<End>, descriptor: Posted) -> Answer {
