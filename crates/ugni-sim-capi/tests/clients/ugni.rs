@@ -112,3 +112,11 @@ fn a_witness_tells_what_was_asked() {
         assert_eq!(file.file_name().to_string_lossy(), format!("w.{}.json", all["process"]));
     }
 }
+
+#[test]
+fn a_peer_may_be_killed() {
+    let programs = of("killed");
+    for mood in ["plain", "adversarial"] {
+        assert_eq!(run(programs.alone("shared").env("GASWORKS_UGNI_MOOD", mood)), "all is well\n");
+    }
+}
