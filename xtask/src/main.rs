@@ -13,6 +13,7 @@ mod rows;
 mod scan;
 mod tidy;
 mod tools;
+mod ugni;
 mod world;
 
 use anyhow::{Result, ensure};
@@ -53,6 +54,8 @@ enum Task {
     Tidy(tidy::TidyArgs),
     /// Measure every operation, beside other libraries too, and hold the figures against their limits
     Bench(bench::BenchArgs),
+    /// Build the software NIC, and lay it out for clients of uGNI
+    UgniSim(ugni::UgniArgs),
     /// Measure the candidates for the queue of active messages
     BenchQueue(tools::Pass),
 }
@@ -91,6 +94,7 @@ fn run(task: Task) -> Result<()> {
         Task::Cov(pass) => tools::cov(&pass),
         Task::Tidy(args) => tidy::main(&args),
         Task::Bench(args) => bench::run(&args),
+        Task::UgniSim(args) => ugni::run(&args),
         Task::BenchQueue(pass) => tools::bench_queue(&pass),
     }
 }

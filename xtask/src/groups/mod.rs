@@ -12,6 +12,7 @@ mod models;
 mod programs;
 mod sanitizers;
 mod statics;
+mod ugni;
 mod units;
 
 use crate::exec::Cmd;
@@ -42,6 +43,7 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         counts::rows(),
         ends::rows(),
         launchers::rows(extent),
+        ugni::rows(extent),
         kill::rows()?,
         models::rows(extent)?,
         sanitizers::rows(extent)?,

@@ -58,6 +58,14 @@ impl Programs {
     /// Compiles `NAME.c` into `static`, linked with the archive, and `shared`, linked with the library by these of its
     /// names.
     pub fn of(name: &str, names: &[&str]) -> Self {
+        let programs = Self::shared(name, names);
+        let archive = programs.built.join("libgasworks_ugni_sim_c.a");
+        programs.compile(name, "static", &[archive.to_str().expect("a path").to_owned()]);
+        programs
+    }
+
+    /// The second alone.
+    pub fn shared(name: &str, names: &[&str]) -> Self {
         let programs = Self { dir: tempfile::tempdir().expect("a directory"), built: built() };
         for name in NAMES {
             for link in [format!("lib{name}.so"), format!("lib{name}.so.0")] {
@@ -65,8 +73,6 @@ impl Programs {
                 std::os::unix::fs::symlink(library, programs.dir.path().join(link)).expect("a link");
             }
         }
-        let archive = programs.built.join("libgasworks_ugni_sim_c.a");
-        programs.compile(name, "static", &[archive.to_str().expect("a path").to_owned()]);
         let place = programs.dir.path().to_str().expect("a path").to_owned();
         let links = names.iter().map(|name| format!("-l{name}"));
         programs.compile(

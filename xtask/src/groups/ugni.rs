@@ -1,0 +1,98 @@
+//! The software NIC as its clients find it: laid out, found by pkg-config, linked, and run with many seeds.
+
+use super::Extent;
+use crate::exec::{Cmd, Log};
+use crate::rows::Row;
+use crate::ugni;
+use crate::world::{Build, World};
+use anyhow::{Result, ensure};
+use std::path::PathBuf;
+
+/// The C programs that go around with any seed, and with how many ranks.
+const PROGRAMS: &[(&str, usize)] = &[
+    ("transfers", 2),
+    ("atomics", 3),
+    ("messages", 3),
+    ("datagrams", 3),
+    ("chains", 3),
+    ("overrun", 2),
+    ("errors", 2),
+    ("waiting", 2),
+];
+
+pub fn rows(extent: Extent) -> Vec<Row> {
+    let seeds = match extent {
+        Extent::Everyday => 64,
+        // Some 10,000 in all.
+        Extent::Nightly => 1250,
+    };
+    let install = Row::new("ugni-sim/install", install);
+    let programs = PROGRAMS.iter().map(|&(name, ranks)| {
+        let row = move |world: &World, log: &Log| with_seeds(world, log, name, ranks, seeds);
+        Row::new(format!("ugni-sim/{name}"), row).beside()
+    });
+    std::iter::once(install).chain(programs).collect()
+}
+
+/// The command does what the book says: pkg-config finds it all, and a program that is linked so runs.
+fn install(world: &World, log: &Log) -> Result<()> {
+    let prefix = world.scratch("ugni-sim/prefix")?;
+    log.run_ok(&Cmd::cargo("xtask ugni-sim --prefix").arg(&prefix).limit(900))?;
+    let all = [
+        "cray-ugni",
+        "cray-udreg",
+        "cray-pmi",
+        "cray-alps",
+        "cray-alpslli",
+        "cray-alpsutil",
+        "cray-gni-headers",
+    ];
+    for name in all {
+        let asked = Cmd::new("pkg-config").words("--exists --print-errors").arg(name);
+        log.run_ok(&asked.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")))?;
+    }
+    let program = compile(world, log, "waiting")?;
+    go(world, log, &program, 2, 0)
+}
+
+/// Lays the library out once for all rows, and compiles a program against it.
+fn compile(world: &World, log: &Log, name: &str) -> Result<PathBuf> {
+    let prefix = prefix(world);
+    world.once("the software NIC", || {
+        log.run_ok(&ugni::build())?;
+        ugni::lay_out(&prefix)
+    })?;
+    let program = prefix.join(name);
+    let source = crate::root().join("crates/ugni-sim-capi/tests/clients/c").join(name).with_extension("c");
+    // As a client's own makefile would.
+    let line =
+        r#"cc -std=c11 -D_GNU_SOURCE -O1 -o "$1" "$2" $(pkg-config --cflags --libs cray-ugni cray-pmi)"#;
+    let cc = Cmd::new("sh").arg("-c").arg(line).arg("sh").arg(&program).arg(&source);
+    log.run_ok(&cc.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")))?;
+    Ok(program)
+}
+
+fn prefix(world: &World) -> PathBuf {
+    world.log_path("ugni-sim").with_extension("")
+}
+
+/// In the plain mood with seed 0, else in the adversarial one.
+fn go(world: &World, log: &Log, program: &PathBuf, ranks: usize, seed: u32) -> Result<()> {
+    let gasrun = Cmd::new(world.built(Build::Release)?.program("gasrun")?);
+    let ended = gasrun
+        .words(&format!("-n {ranks} --timeout 100 --"))
+        .arg(program)
+        .env("LD_LIBRARY_PATH", prefix(world).join("lib"))
+        .env("GASWORKS_UGNI_CHIP", if seed.is_multiple_of(2) { "aries" } else { "gemini" })
+        .env("GASWORKS_UGNI_MOOD", if seed == 0 { "plain" } else { "adversarial" })
+        .env("GASWORKS_UGNI_SEED", seed.to_string())
+        .limit(120);
+    let output = log.run_ok(&ended)?.output;
+    ensure!(output.contains("all is well"), "seed {seed}: it does not say that all is well");
+    Ok(())
+}
+
+fn with_seeds(world: &World, log: &Log, name: &str, ranks: usize, seeds: u32) -> Result<()> {
+    let program = compile(world, log, name)?;
+    (0..=seeds).try_for_each(|seed| go(world, log, &program, ranks, seed))
+}

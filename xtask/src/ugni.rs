@@ -1,0 +1,82 @@
+//! `cargo xtask ugni-sim`: the software NIC laid out as its clients expect to find the genuine libraries.
+
+use crate::exec::Cmd;
+use anyhow::{Context, Result};
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// The names that the library goes by.
+const NAMES: [&str; 6] = ["ugni", "udreg", "pmi", "pmi2", "alpslli", "alpsutil"];
+/// The file that is all of them.
+const LIBRARY: &str = "libgasworks_ugni_sim_c";
+
+/// Where it goes.
+#[derive(Args)]
+pub struct UgniArgs {
+    /// The folder that gets lib, include and lib/pkgconfig
+    #[arg(long, default_value = "target/ugni-sim")]
+    prefix: PathBuf,
+}
+
+/// Builds it, lays it out, and says how to use it.
+pub fn run(args: &UgniArgs) -> Result<()> {
+    let prefix = crate::root().join(&args.prefix);
+    build().show()?;
+    lay_out(&prefix)?;
+    println!("libraries, headers and cray-*.pc are in {}; to use them:", prefix.display());
+    println!("  export PKG_CONFIG_PATH={0}/lib/pkgconfig LD_LIBRARY_PATH={0}/lib", prefix.display());
+    Ok(())
+}
+
+/// What builds it.
+pub fn build() -> Cmd {
+    Cmd::cargo("build --release -p gasworks-ugni-sim-capi").limit(900)
+}
+
+/// Lays out what was built.
+pub fn lay_out(prefix: &Path) -> Result<()> {
+    let own = crate::root().join("crates/ugni-sim-capi");
+    let (lib, pkgconfig) = (prefix.join("lib"), prefix.join("lib/pkgconfig"));
+    std::fs::create_dir_all(&pkgconfig).with_context(|| format!("making {}", pkgconfig.display()))?;
+    for kind in ["so", "a"] {
+        let file = format!("{LIBRARY}.{kind}");
+        copy(&crate::root().join("target/release").join(&file), &lib.join(&file))?;
+        for name in NAMES {
+            link(&file, &lib.join(format!("lib{name}.{kind}")))?;
+        }
+    }
+    for name in NAMES {
+        link(&format!("{LIBRARY}.so"), &lib.join(format!("lib{name}.so.0")))?;
+    }
+    copy_tree(&own.join("include"), &prefix.join("include"))?;
+    for entry in std::fs::read_dir(&own)?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(file) = name.strip_suffix(".in").filter(|file| file.ends_with(".pc")) else { continue };
+        let text = std::fs::read_to_string(entry.path())?;
+        let text = text.replace("@prefix@", &prefix.display().to_string());
+        std::fs::write(pkgconfig.join(file), text.replace("@version@", env!("CARGO_PKG_VERSION")))?;
+    }
+    Ok(())
+}
+
+/// In place of what is there: a process that runs keeps the old file.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let _ = std::fs::remove_file(to);
+    std::fs::copy(from, to)
+        .map(drop)
+        .with_context(|| format!("copying {} to {}", from.display(), to.display()))
+}
+
+fn link(to: &str, at: &Path) -> Result<()> {
+    let _ = std::fs::remove_file(at);
+    std::os::unix::fs::symlink(to, at).with_context(|| format!("linking {}", at.display()))
+}
+
+fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)?.flatten() {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() { copy_tree(&entry.path(), &to)? } else { copy(&entry.path(), &to)? }
+    }
+    Ok(())
+}
