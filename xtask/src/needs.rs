@@ -48,13 +48,15 @@ pub enum Need {
     Valgrind,
     /// strace.
     Strace,
+    /// pkg-config, or pkgconf.
+    PkgConfig,
     /// An NVIDIA GPU.
     Gpu,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 21] = [
+    pub const ALL: [Need; 22] = [
         Need::Nightly,
         Need::Miri,
         Need::RustSrc,
@@ -75,6 +77,7 @@ impl Need {
         Need::PtraceScope,
         Need::Valgrind,
         Need::Strace,
+        Need::PkgConfig,
         Need::Gpu,
     ];
 
@@ -101,6 +104,7 @@ impl Need {
             Need::PtraceScope => "no-ptrace-scope",
             Need::Valgrind => "no-valgrind",
             Need::Strace => "no-strace",
+            Need::PkgConfig => "no-pkg-config",
             Need::Gpu => "no-gpu",
         }
     }
@@ -135,6 +139,7 @@ impl Need {
             Need::PtraceScope => "no ptrace scope of 1 or more (/proc/sys/kernel/yama/ptrace_scope)",
             Need::Valgrind => "no valgrind (apt-get install valgrind)",
             Need::Strace => "no strace (apt-get install strace)",
+            Need::PkgConfig => "no pkg-config (apt-get install pkgconf)",
             Need::Gpu => "no NVIDIA GPU",
         }
     }
@@ -166,6 +171,7 @@ impl Need {
                 .is_ok_and(|scope| scope.trim().parse::<u32>().is_ok_and(|scope| scope >= 1)),
             Need::Valgrind => Cmd::new("valgrind").arg("--version").works(),
             Need::Strace => Cmd::new("strace").arg("-V").works(),
+            Need::PkgConfig => Cmd::new("pkg-config").arg("--version").works(),
             Need::Gpu => Path::new("/dev/nvidiactl").exists(),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Extent;
 use crate::exec::{Cmd, Log};
+use crate::needs::Need;
 use crate::rows::Row;
 use crate::ugni;
 use crate::world::{Build, World};
@@ -26,10 +27,10 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         // Some 10,000 in all.
         Extent::Nightly => 1250,
     };
-    let install = Row::new("ugni-sim/install", install);
+    let install = Row::new("ugni-sim/install", install).need(Need::PkgConfig);
     let programs = PROGRAMS.iter().map(|&(name, ranks)| {
         let row = move |world: &World, log: &Log| with_seeds(world, log, name, ranks, seeds);
-        Row::new(format!("ugni-sim/{name}"), row).beside()
+        Row::new(format!("ugni-sim/{name}"), row).need(Need::PkgConfig).beside()
     });
     std::iter::once(install).chain(programs).collect()
 }
