@@ -102,3 +102,8 @@ fn waiting() {
 fn datagrams() {
     go("datagrams", Form::Shared, &[3, 8], 2);
 }
+
+#[test]
+fn vmdh() {
+    go("vmdh", Form::Shared, &[2, 3], 2);
+}

@@ -17,6 +17,9 @@ mod model;
 #[path = "nic/moods.rs"]
 mod moods;
 #[cfg(not(miri))]
+#[path = "nic/registrations.rs"]
+mod registrations;
+#[cfg(not(miri))]
 #[path = "nic/rules.rs"]
 mod rules;
 #[path = "nic/semantics.rs"]

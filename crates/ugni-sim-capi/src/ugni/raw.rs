@@ -104,6 +104,18 @@ impl<T: Copy> Argument for In<T> {
     }
 }
 
+/// A structure that the call changes.
+pub(super) struct InOut<T>(pub(super) T, pub(super) Out<T>);
+
+impl<T: Copy> Argument for InOut<T> {
+    type Raw = *mut T;
+
+    unsafe fn take(raw: *mut T) -> Result<Self, gni_return_t> {
+        // SAFETY: the caller's.
+        unsafe { Ok(Self(In::take(raw)?.0, Out::take(raw)?)) }
+    }
+}
+
 /// Memory that comes with a length, in another argument.
 pub(super) struct Room<T>(*mut T);
 

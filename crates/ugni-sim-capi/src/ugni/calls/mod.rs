@@ -17,7 +17,7 @@ use std::ffi::{c_char, c_int};
 use gasworks_gni_sys::*;
 
 use super::object::{Device, Domain, End, Queue};
-use super::raw::{Argument, Bytes, Context, Given, In, Known, Maybe, Out, Posted, Room, Text, Wanted};
+use super::raw::{Argument, Bytes, Context, Given, In, InOut, Known, Maybe, Out, Posted, Room, Text, Wanted};
 
 /// Declares functions that return a code.
 macro_rules! calls {
@@ -118,6 +118,19 @@ calls! {
         handle: Out<gni_mem_handle_t>,
     ) = memory::register;
     fn GNI_MemDeregister(nic: Known<Device>, handle: In<gni_mem_handle_t>) = memory::deregister;
+    fn GNI_SetMddResources(nic: Known<Device>, count: u32) = memory::set_apart;
+    fn GNI_RebuildMemHndl(
+        handle: In<gni_mem_handle_t>,
+        place: u32,
+        rebuilt: Out<gni_mem_handle_t>,
+    ) = memory::rebuild;
+    fn GNI_MemQueryHndls(
+        nic: Known<Device>,
+        descriptor: c_int,
+        handle: InOut<gni_mem_handle_t>,
+        address: Wanted<u64>,
+        length: Wanted<u64>,
+    ) = memory::next;
     fn GNI_MemHndlQueryAttr(
         handle: In<gni_mem_handle_t>,
         attribute: u32,
