@@ -107,3 +107,8 @@ fn datagrams() {
 fn vmdh() {
     go("vmdh", Form::Shared, &[2, 3], 2);
 }
+
+#[test]
+fn channels() {
+    go("channels", Form::Shared, &[2, 4], 2);
+}

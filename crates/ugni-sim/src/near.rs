@@ -21,7 +21,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::letter::{FRAME, Letter};
 use crate::memory::Memory;
-use crate::nic::{Fabric, Home, Mood, Nic};
+use crate::nic::{Channel, Cq, Fabric, Home, Mood, Nic};
 use crate::post::Rules;
 use crate::process::Process;
 use crate::station::Station;
@@ -29,7 +29,8 @@ use crate::window::{Shape, Window};
 
 /// How long a peer that is there may take to show its window.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often a NIC on which things take their time is moved on if its client does not look.
+/// How often a NIC on which things take their time is moved on if its client does not look, and how often queues are looked at of
+/// which a client wants to be told.
 const PACE: Duration = Duration::from_millis(1);
 /// How long the rest of a datagram may take.
 const FRAME_PATIENCE: Duration = Duration::from_secs(1);
@@ -96,6 +97,8 @@ struct Orders {
     stop: bool,
     /// A datagram has come.
     letters: bool,
+    /// A queue was armed.
+    armed: bool,
 }
 
 /// The NICs of a host, as one of them finds them.
@@ -159,6 +162,13 @@ impl Attached {
         Ok(())
     }
 
+    /// Arms a queue, as [`Nic::arm`] does; it is looked at from now on.
+    pub fn arm(&self, queue: &Arc<Cq>, channel: &Arc<Channel>, name: u64) {
+        self.nic.arm(queue, channel, name);
+        self.threads.orders.lock().armed = true;
+        self.threads.ordered.notify_one();
+    }
+
     /// The NIC.
     pub fn nic(&self) -> &Nic {
         &self.nic
@@ -176,17 +186,19 @@ impl Drop for Attached {
     }
 }
 
-/// What the engine does until it is stopped: what is due after a while, where things take their time, and datagrams.
+/// What the engine does until it is stopped: what is due after a while, where things take their time, datagrams, and a look at
+/// armed queues.
 fn run_engine(nic: &Nic, threads: &Threads, pace: Option<Duration>) {
     let mut orders = threads.orders.lock();
     while !orders.stop {
-        orders.letters = false;
-        parking_lot::MutexGuard::unlocked(&mut orders, || {
+        (orders.letters, orders.armed) = (false, false);
+        let watching = parking_lot::MutexGuard::unlocked(&mut orders, || {
             nic.progress();
             nic.serve_datagrams();
+            nic.watch()
         });
-        match pace {
-            _ if orders.stop || orders.letters => {}
+        match pace.or(watching.then_some(PACE)) {
+            _ if orders.stop || orders.letters || orders.armed => {}
             Some(pace) => drop(threads.ordered.wait_for(&mut orders, pace)),
             None => threads.ordered.wait(&mut orders),
         }

@@ -11,7 +11,7 @@ use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_ugni_sim::chip::Chip;
 use gasworks_ugni_sim::entry::Status;
 use gasworks_ugni_sim::near::{AttachError, Attached, Name, attach};
-use gasworks_ugni_sim::nic::{Cq, Endpoint, Mood, Next, Outcome};
+use gasworks_ugni_sim::nic::{Channel, Cq, Endpoint, Mood, Next, Outcome};
 use gasworks_ugni_sim::post::{Rules, Way};
 use gasworks_ugni_sim::process::Process;
 use gasworks_ugni_sim::window::{Shape, Window};
@@ -104,6 +104,21 @@ fn neighbours_put_get_and_tell() {
     ranks[0].words[0].store(7, Relaxed);
     assert_eq!(ranks[1].run(ranks[0].place(), GNI_POST_FMA_GET, 0), Status::Ok);
     assert_eq!(ranks[1].words[0].load(Relaxed), 7);
+}
+
+/// A queue that was armed is looked at by nobody but the NIC, whatever the mood, and as often as it is armed.
+#[test]
+fn a_channel_tells_of_what_a_neighbour_does() {
+    for (cookie, mood) in [(40, Mood::Plain), (41, Mood::Adversarial { seed: 3 })] {
+        let ranks = [rank(cookie, 0, 1, mood), rank(cookie, 1, 0, mood)];
+        let channel = Arc::new(Channel::new().expect("a channel"));
+        for name in 0..20 {
+            ranks[1].attached.arm(&ranks[1].arrivals, &channel, name);
+            assert_eq!(ranks[0].run(ranks[1].place(), GNI_POST_FMA_PUT, GNI_CQMODE_REMOTE_EVENT), Status::Ok);
+            assert_eq!(channel.next(), Ok(name));
+            await_event(&ranks[1].arrivals);
+        }
+    }
 }
 
 /// A NIC on which things take their time goes on without its client.

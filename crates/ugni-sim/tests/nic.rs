@@ -6,6 +6,9 @@
 #[cfg(not(miri))]
 #[path = "nic/chains.rs"]
 mod chains;
+#[cfg(not(miri))]
+#[path = "nic/channels.rs"]
+mod channels;
 #[path = "nic/datagrams.rs"]
 mod datagrams;
 #[cfg(not(miri))]

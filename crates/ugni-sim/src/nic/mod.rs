@@ -3,6 +3,7 @@
 //! The client's own memory is reached through numbers alone; a descriptor is known by a token that the client chooses.
 
 mod chain;
+mod channel;
 mod datagram;
 mod endpoint;
 mod flight;
@@ -15,6 +16,7 @@ mod smsg;
 mod source;
 
 pub use chain::{LONGEST_CHAIN, LONGEST_SHARED_CHAIN, Link, Part};
+pub use channel::Channel;
 pub use datagram::Outcome;
 pub use endpoint::Endpoint;
 pub use home::Home;
@@ -54,6 +56,7 @@ struct Shared {
     descriptors: Mutex<registrations::Descriptors>,
     desk: Mutex<datagram::Desk>,
     smsg: Mutex<smsg::Settings>,
+    watch: channel::Watch,
 }
 
 impl Nic {
@@ -67,7 +70,20 @@ impl Nic {
     ) -> Self {
         let descriptors = Mutex::new(registrations::Descriptors::new(home.descriptors()));
         let (sky, desk, smsg) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { rules, instance, address, home, fabric, mood, sky, descriptors, desk, smsg }))
+        let watch = channel::Watch::default();
+        Self(Arc::new(Shared {
+            rules,
+            instance,
+            address,
+            home,
+            fabric,
+            mood,
+            sky,
+            descriptors,
+            desk,
+            smsg,
+            watch,
+        }))
     }
 
     /// Its address.

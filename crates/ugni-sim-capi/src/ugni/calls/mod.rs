@@ -3,6 +3,7 @@
 //! # Invariants
 //! K1. The arguments are as the invariants of `raw` say, which is what [`Argument::take`] asks for: each caller in C promises that.
 //! K2. What `gni_err_str` points to are constant texts.
+mod channel;
 mod datagram;
 mod device;
 mod domain;
@@ -16,7 +17,7 @@ use std::ffi::{c_char, c_int};
 
 use gasworks_gni_sys::*;
 
-use super::object::{Device, Domain, End, Queue};
+use super::object::{Chan, Device, Domain, End, Queue};
 use super::raw::{Argument, Bytes, Context, Given, In, InOut, Known, Maybe, Out, Posted, Room, Text, Wanted};
 
 /// Declares functions that return a code.
@@ -162,6 +163,14 @@ calls! {
         timeout: u64,
         which: Out<u32>,
     ) = queue::monitor;
+    fn GNI_CqInterruptMask(queue: Known<Queue>) = queue::mask;
+    fn GNI_CqInterruptUnmask(queue: Known<Queue>) = queue::unmask;
+    fn GNI_CompChanCreate(nic: Known<Device>, channel: Out<gni_comp_chan_handle_t>) = channel::create;
+    fn GNI_CompChanDestroy(channel: Given<Chan>) = channel::destroy;
+    fn GNI_CompChanFd(channel: Known<Chan>, descriptor: Out<c_int>) = channel::descriptor;
+    fn GNI_CompChanGetEvent(channel: Known<Chan>, queue: Out<gni_cq_handle_t>) = channel::next;
+    fn GNI_CqAttachCompChan(queue: Known<Queue>, channel: Known<Chan>) = channel::attach;
+    fn GNI_CqArmCompChan(queues: Room<gni_cq_handle_t>, count: u32) = channel::arm;
     fn GNI_CqErrorStr(event: u64, text: Text, length: u32) = entry::error_text;
     fn GNI_CqErrorRecoverable(event: u64, recoverable: Out<u32>) = entry::is_recoverable;
     fn GNI_PostFma(end: Known<End>, descriptor: Posted) = post::fma;
