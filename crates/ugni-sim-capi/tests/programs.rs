@@ -112,3 +112,8 @@ fn vmdh() {
 fn channels() {
     go("channels", Form::Shared, &[2, 4], 2);
 }
+
+#[test]
+fn queries() {
+    go("queries", Form::Shared, &[2, 3], 2);
+}

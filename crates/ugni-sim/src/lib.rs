@@ -14,6 +14,7 @@
 //! - [`process`]: that of a process.
 //! - [`window`]: what a NIC shows the others, in memory that they map.
 //! - [`letter`]: datagrams on their way.
+//! - [`fma`]: the FMA descriptors of a host.
 //! - [`station`]: what the other NICs see of one.
 //! - [`nic`]: a NIC, as its client sees it.
 //! - [`near`]: the NICs of a host.
@@ -30,6 +31,8 @@ pub mod atomics;
 pub mod chip;
 #[cfg(not(gasworks_loom))]
 pub mod entry;
+#[cfg(not(gasworks_loom))]
+pub mod fma;
 #[cfg(not(gasworks_loom))]
 pub mod handle;
 #[cfg(not(gasworks_loom))]

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use gasworks_gni_sys::GNI_CDM_MODE_FMA_DEDICATED;
 use gasworks_os::eventfd::EventFd;
 use gasworks_os::unix::{self, Listener, Stream};
 use gasworks_os::{OsError, memfd, process, remote};
@@ -19,6 +20,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::SigSet;
 use parking_lot::{Condvar, Mutex};
 
+use crate::fma;
 use crate::letter::{FRAME, Letter};
 use crate::memory::Memory;
 use crate::nic::{Channel, Cq, Fabric, Home, Mood, Nic};
@@ -63,6 +65,8 @@ impl Name {
 pub enum AttachError {
     /// Another process has one of that name.
     Taken,
+    /// It is to have an FMA descriptor of its own, and the host has no more.
+    NoDescriptor,
     /// The system refuses something.
     Os(OsError),
 }
@@ -78,6 +82,8 @@ pub struct Attached {
     nic: Nic,
     threads: Arc<Threads>,
     running: Vec<JoinHandle<()>>,
+    /// Its own, in a domain that shares none.
+    fma: Option<fma::Descriptor>,
 }
 
 /// What the threads of a NIC share with its client's.
@@ -128,6 +134,9 @@ pub fn attach(
     memory: Arc<dyn Memory>,
 ) -> Result<Attached, AttachError> {
     remote::admit_all();
+    let dedicated = rules.modes & GNI_CDM_MODE_FMA_DEDICATED != 0;
+    let fma = dedicated.then(|| fma::Descriptor::take(rules.chip, name.address)).transpose()?;
+    let fma = fma.map(|fma| fma.ok_or(AttachError::NoDescriptor)).transpose()?;
     let listener = unix::listen(&name.socket()).map_err(|e| match e.cause.kind() {
         io::ErrorKind::AddrInUse => AttachError::Taken,
         _ => AttachError::Os(e),
@@ -142,7 +151,7 @@ pub fn attach(
     let near = Near { name, home: Arc::clone(&home), peers: Mutex::default(), threads: Arc::clone(&threads) };
     let nic = Nic::new(rules, (name.address, name.instance), Arc::clone(&home), Arc::new(near), mood);
     // Should the second not start, the first is stopped again.
-    let mut attached = Attached { nic: nic.clone(), threads: Arc::clone(&threads), running: Vec::new() };
+    let mut attached = Attached { nic: nic.clone(), threads: Arc::clone(&threads), running: Vec::new(), fma };
     let shared = Arc::clone(&threads);
     attached.start("gasworks-door", move || keep_door(&listener, &file, &shared, &home))?;
     let pace = (mood != Mood::Plain).then_some(PACE);
@@ -167,6 +176,11 @@ impl Attached {
         self.nic.arm(queue, channel, name);
         self.threads.orders.lock().armed = true;
         self.threads.ordered.notify_one();
+    }
+
+    /// Whether it has an FMA descriptor of its own.
+    pub fn has_fma_descriptor(&self) -> bool {
+        self.fma.is_some()
     }
 
     /// The NIC.

@@ -121,6 +121,34 @@ fn a_channel_tells_of_what_a_neighbour_does() {
     }
 }
 
+/// A host has so many FMA descriptors for domains that share none: what a domain leaves another has, and other hosts have theirs.
+#[test]
+fn domains_with_a_descriptor_of_their_own_are_few() {
+    for chip in Chip::ALL {
+        let address = (std::process::id() << 1 | u32::from(chip == Chip::Aries)) & 0x3_ffff;
+        let attached = |instance, address, modes| {
+            // SAFETY: nothing is registered.
+            let memory = unsafe { Process::own() }.expect("this process");
+            let name = Name { address, ..name(50, instance) };
+            attach(name, Rules { chip, modes }, Mood::Plain, Arc::new(memory))
+        };
+        let dedicated = |instance| attached(instance, address, GNI_CDM_MODE_FMA_DEDICATED);
+        let full = |instance| matches!(dedicated(instance), Err(AttachError::NoDescriptor));
+        let mut all: Vec<_> =
+            (0..chip.fma_descriptors()).map(|i| dedicated(i).expect("one of them")).collect();
+        assert!(all.iter().all(Attached::has_fma_descriptor) && full(500));
+        let sharing = attached(500, address, GNI_CDM_MODE_FMA_SHARED).expect("it needs none");
+        assert!(!sharing.has_fma_descriptor());
+        assert!(attached(501, address ^ 0x2_0000, GNI_CDM_MODE_FMA_DEDICATED).is_ok());
+        drop(all.swap_remove(5));
+        // A name that is taken does not cost one.
+        assert!(matches!(dedicated(0), Err(AttachError::Taken)));
+        let last = dedicated(502).expect("what was left");
+        assert!(full(503));
+        drop((all, last));
+    }
+}
+
 /// A NIC on which things take their time goes on without its client.
 #[test]
 fn a_nic_goes_on_while_its_client_does_not_look() {

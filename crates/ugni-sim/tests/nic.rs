@@ -28,6 +28,9 @@ mod rules;
 #[path = "nic/semantics.rs"]
 mod semantics;
 #[cfg(not(miri))]
+#[path = "nic/statistics.rs"]
+mod statistics;
+#[cfg(not(miri))]
 #[path = "nic/traffic.rs"]
 mod traffic;
 

@@ -21,6 +21,9 @@ pub(super) struct Domain {
 
 /// A domain's attachment to a NIC.
 pub(super) struct Device {
+    /// The job's tag; where the domain left it to the driver, the one that was found.
+    pub(super) ptag: u8,
+    pub(super) cookie: u32,
     pub(super) attached: Attached,
 }
 

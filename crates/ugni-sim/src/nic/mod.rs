@@ -14,6 +14,7 @@ mod requests;
 mod sky;
 mod smsg;
 mod source;
+mod statistics;
 
 pub use chain::{LONGEST_CHAIN, LONGEST_SHARED_CHAIN, Link, Part};
 pub use channel::Channel;
@@ -31,7 +32,7 @@ use gasworks_gni_sys::*;
 use parking_lot::Mutex;
 
 use crate::memory::Memory;
-use crate::post::Rules;
+use crate::post::{Rules, Way};
 use crate::station::{Reach, Station, Want, reach};
 
 /// Finds NICs.
@@ -57,6 +58,7 @@ struct Shared {
     desk: Mutex<datagram::Desk>,
     smsg: Mutex<smsg::Settings>,
     watch: channel::Watch,
+    statistics: statistics::Statistics,
 }
 
 impl Nic {
@@ -70,7 +72,7 @@ impl Nic {
     ) -> Self {
         let descriptors = Mutex::new(registrations::Descriptors::new(home.descriptors()));
         let (sky, desk, smsg) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let watch = channel::Watch::default();
+        let (watch, statistics) = (channel::Watch::default(), statistics::Statistics::default());
         Self(Arc::new(Shared {
             rules,
             instance,
@@ -83,6 +85,7 @@ impl Nic {
             desk,
             smsg,
             watch,
+            statistics,
         }))
     }
 
@@ -137,6 +140,9 @@ impl Nic {
 
     /// Carries a transaction out, or as much of it as its mood will have.
     fn take_on(&self, flight: flight::Flight) {
+        if flight.post().way != Way::Bte {
+            self.count(GNI_STAT_FMA_LAUNCH_COUNT);
+        }
         match self.0.mood {
             Mood::Plain => flight.finish(),
             Mood::Adversarial { seed } => self.0.sky.lock().take_on(flight, seed, self.instance()),

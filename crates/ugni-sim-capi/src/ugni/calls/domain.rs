@@ -62,6 +62,7 @@ pub(super) fn attach(
     if u64::from(instance) >> chip.instance_bits() != 0 {
         return Err(GNI_RC_INVALID_PARAM);
     }
+    let ptag = device::found(chip, ptag, cookie)?;
     device::may_use(ptag, cookie)?;
     let failed = |error: &dyn std::fmt::Display| {
         say(&format!("libugni: {error}"));
@@ -74,9 +75,10 @@ pub(super) fn attach(
     let new = attach_nic(name, rules, mood, Arc::new(memory)).map_err(|error| match error {
         // Cookie, tag and instance are to be unique on a host.
         AttachError::Taken => GNI_RC_INVALID_PARAM,
+        AttachError::NoDescriptor => GNI_RC_ERROR_RESOURCE,
         AttachError::Os(error) => failed(&error),
     })?;
-    let new = Arc::new(Device { attached: new });
+    let new = Arc::new(Device { ptag, cookie, attached: new });
     nic.set(Device::add(Arc::clone(&new))?);
     address.set(own);
     *attached = Some(new);
