@@ -12,6 +12,9 @@ mod channels;
 #[path = "nic/datagrams.rs"]
 mod datagrams;
 #[cfg(not(miri))]
+#[path = "nic/errors.rs"]
+mod errors;
+#[cfg(not(miri))]
 #[path = "nic/messages.rs"]
 mod messages;
 #[path = "nic/model.rs"]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gasworks_ugni_sim::near::Attached;
-use gasworks_ugni_sim::nic::{Channel, Cq, Endpoint, Nic};
+use gasworks_ugni_sim::nic::{Channel, Cq, Endpoint, Nic, Subscription};
 use parking_lot::Mutex;
 
 use super::raw::{Bytes, Handler};
@@ -55,10 +55,17 @@ pub(super) struct End {
     pub(super) answer: Mutex<Option<(Bytes, u16)>>,
 }
 
+/// A subscription to errors.
+pub(super) struct Errors {
+    pub(super) device: Arc<Device>,
+    pub(super) subscription: Arc<Subscription>,
+}
+
 pub(super) static DOMAINS: Table<Domain> = Table::new(1);
 pub(super) static DEVICES: Table<Device> = Table::new(2);
 pub(super) static QUEUES: Table<Queue> = Table::new(3);
 pub(super) static ENDS: Table<End> = Table::new(4);
+pub(super) static ERRORS: Table<Errors> = Table::new(5);
 pub(super) static CHANNELS: Table<Chan> = Table::new(8);
 
 impl Device {

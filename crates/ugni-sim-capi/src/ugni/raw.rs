@@ -16,7 +16,9 @@ use gasworks_gni_sys::*;
 use gasworks_os::OsError;
 use gasworks_ugni_sim::process::Process;
 
-use super::object::{CHANNELS, Chan, DEVICES, DOMAINS, Device, Domain, ENDS, End, QUEUES, Queue};
+use super::object::{
+    CHANNELS, Chan, DEVICES, DOMAINS, Device, Domain, ENDS, ERRORS, End, Errors, QUEUES, Queue,
+};
 
 /// What a call gives: nothing, or a code.
 pub(super) type Answer = Result<(), gni_return_t>;
@@ -274,6 +276,7 @@ objects! {
     gni_nic_handle_t is Device of DEVICES;
     gni_cq_handle_t is Queue of QUEUES;
     gni_ep_handle_t is End of ENDS;
+    gni_err_handle_t is Errors of ERRORS;
     gni_comp_chan_handle_t is Chan of CHANNELS;
 }
 

@@ -170,6 +170,44 @@ static void events(int peer)
     CHECK(none == 0);
 }
 
+/* Errors, apart from the events that tell of them. */
+static void errors(int peer)
+{
+    gni_err_handle_t some, none;
+    gni_error_mask_t mask = 0;
+    gni_error_event_t events[4];
+    uint32_t count = 9;
+    GIVES(GNI_RC_NO_MATCH, GNI_SubscribeErrors(net.nic, 5, 0xff, 0, &some));
+    GIVES(GNI_RC_INVALID_PARAM, GNI_SubscribeErrors(NULL, 0, 0xff, 0, &some));
+    WORKS(GNI_SubscribeErrors(net.nic, 0, 0xff, 0, &some));
+    WORKS(GNI_SubscribeErrors(net.nic, 0, GNI_ERRMASK_CORRECTABLE_MEMORY, 2, &none));
+    WORKS(GNI_SetErrorMask(none, GNI_ERRMASK_CRITICAL, &mask));
+    CHECK(mask == GNI_ERRMASK_CORRECTABLE_MEMORY);
+    WORKS(GNI_GetErrorMask(none, &mask));
+    CHECK(mask == GNI_ERRMASK_CRITICAL);
+    WORKS(GNI_SetErrorPtag(some, PTAG));
+    GIVES(GNI_RC_PERMISSION_ERROR, GNI_SetErrorPtag(some, 0));
+    GIVES(GNI_RC_NOT_DONE, GNI_GetErrorEvent(some, &events[0]));
+    for (int i = 0; i < 3; i++) {
+        gni_cq_entry_t event;
+        gni_post_descriptor_t post = net_post(GNI_POST_FMA_PUT, peer, 0, BYTES + 4096, 8), *found;
+        WORKS(GNI_PostFma(net.ends[peer], &post));
+        GIVES(GNI_RC_TRANSACTION_ERROR, net_event(net.events, &event));
+        GIVES(GNI_RC_TRANSACTION_ERROR, GNI_GetCompleted(net.events, event, &found));
+    }
+    WORKS(GNI_GetErrorEvent(some, &events[0]));
+    CHECK(events[0].error_category == GNI_ERRMASK_TRANSACTION && events[0].ptag == PTAG);
+    CHECK(events[0].serial_number == 1 && events[0].error_code != 0 && events[0].timestamp != 0);
+    GIVES(GNI_RC_INVALID_PARAM, GNI_WaitErrorEvents(some, events, 0, 1, &count));
+    GIVES(GNI_RC_INVALID_PARAM, GNI_WaitErrorEvents(some, NULL, 4, 1, &count));
+    GIVES(GNI_RC_TIMEOUT, GNI_WaitErrorEvents(some, events, 4, 1, &count));
+    CHECK(count == 2 && events[1].serial_number == 3 && events[1].timestamp >= events[0].timestamp);
+    GIVES(GNI_RC_NOT_DONE, GNI_GetErrorEvent(none, &events[0]));
+    WORKS(GNI_ReleaseErrors(some));
+    GIVES(GNI_RC_INVALID_PARAM, GNI_ReleaseErrors(some));
+    /* The other ends with its domain. */
+}
+
 int main(int count, char **words)
 {
     job_begin(count > 1 ? atoi(words[1]) : 2);
@@ -180,6 +218,7 @@ int main(int count, char **words)
     tags();
     statistics(peer);
     events(peer);
+    errors(peer);
     net_end();
     return 0;
 }

@@ -6,6 +6,7 @@ mod chain;
 mod channel;
 mod datagram;
 mod endpoint;
+mod errors;
 mod flight;
 mod home;
 mod mood;
@@ -20,13 +21,14 @@ pub use chain::{LONGEST_CHAIN, LONGEST_SHARED_CHAIN, Link, Part};
 pub use channel::Channel;
 pub use datagram::Outcome;
 pub use endpoint::Endpoint;
+pub use errors::{Report, Subscription};
 pub use home::Home;
 pub use mood::Mood;
 pub use registrations::rebuilt;
 pub use smsg::Message;
 pub use source::{Cq, Event, Next};
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use gasworks_gni_sys::*;
 use parking_lot::Mutex;
@@ -59,6 +61,7 @@ struct Shared {
     smsg: Mutex<smsg::Settings>,
     watch: channel::Watch,
     statistics: statistics::Statistics,
+    subscriptions: Mutex<Vec<Weak<Subscription>>>,
 }
 
 impl Nic {
@@ -86,6 +89,7 @@ impl Nic {
             smsg,
             watch,
             statistics,
+            subscriptions: Mutex::default(),
         }))
     }
 

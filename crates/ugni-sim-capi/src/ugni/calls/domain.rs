@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::device;
 use crate::host;
-use crate::ugni::object::{CHANNELS, DEVICES, Device, Domain, ENDS, QUEUES};
+use crate::ugni::object::{CHANNELS, DEVICES, Device, Domain, ENDS, ERRORS, QUEUES};
 use crate::ugni::raw::{self, Answer, Given, Known, Out, Own, Wanted};
 use crate::ugni::settings;
 
@@ -39,6 +39,8 @@ pub(super) fn destroy(Given(handle): Given<Domain>) -> Answer {
         let own = |other: &Arc<Device>| Arc::ptr_eq(other, &device);
         drop(ENDS.remove_all(|end| own(&end.device)));
         drop(QUEUES.remove_all(|queue| own(&queue.device)));
+        let errors = ERRORS.remove_all(|errors| own(&errors.device));
+        errors.iter().for_each(|errors| errors.subscription.close());
         drop(CHANNELS.remove_all(|chan| own(&chan.device)));
         drop(DEVICES.remove_all(own));
     }

@@ -9,6 +9,7 @@ mod device;
 mod domain;
 mod endpoint;
 mod entry;
+mod errors;
 mod memory;
 mod post;
 mod queue;
@@ -18,7 +19,7 @@ use std::ffi::{c_char, c_int};
 
 use gasworks_gni_sys::*;
 
-use super::object::{Chan, Device, Domain, End, Queue};
+use super::object::{Chan, Device, Domain, End, Errors, Queue};
 use super::raw::{Argument, Bytes, Context, Given, In, InOut, Known, Maybe, Out, Posted, Room, Text, Wanted};
 
 /// Declares functions that return a code.
@@ -187,6 +188,29 @@ calls! {
     fn GNI_GetVersion(version: Out<u32>) = device::version;
     fn GNI_GetVersionInformation(information: Out<gni_version_info_t>) = device::version_information;
     fn GNI_GetDeviceType(kind: Out<gni_nic_device_t>) = device::kind;
+    fn GNI_SubscribeErrors(
+        nic: Known<Device>,
+        device: u32,
+        mask: gni_error_mask_t,
+        room: u32,
+        errors: Out<gni_err_handle_t>,
+    ) = errors::subscribe;
+    fn GNI_ReleaseErrors(errors: Given<Errors>) = errors::release;
+    fn GNI_GetErrorMask(errors: Known<Errors>, mask: Out<gni_error_mask_t>) = errors::mask;
+    fn GNI_SetErrorMask(
+        errors: Known<Errors>,
+        mask: gni_error_mask_t,
+        before: Wanted<gni_error_mask_t>,
+    ) = errors::set_mask;
+    fn GNI_GetErrorEvent(errors: Known<Errors>, event: Out<gni_error_event_t>) = errors::next;
+    fn GNI_WaitErrorEvents(
+        errors: Known<Errors>,
+        events: Room<gni_error_event_t>,
+        room: u32,
+        timeout: u32,
+        count: Out<u32>,
+    ) = errors::wait;
+    fn GNI_SetErrorPtag(errors: Known<Errors>, ptag: u8) = errors::set_tag;
     fn GNI_GetDevResInfo(
         device: u32,
         resource: gni_dev_res_t,
