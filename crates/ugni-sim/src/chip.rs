@@ -56,6 +56,15 @@ impl Chip {
         4096
     }
 
+    /// How many domains of a host may have an FMA descriptor of their own: as many as clients have found that there are, which
+    /// is fewer than the chip has.
+    pub fn fma_descriptors(self) -> u32 {
+        match self {
+            Chip::Gemini => 30,
+            Chip::Aries => 123,
+        }
+    }
+
     /// How many completion queues a NIC has room for.
     pub fn queues(self) -> usize {
         1024

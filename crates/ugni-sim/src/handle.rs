@@ -28,6 +28,8 @@ pub const PAGES_UNSAID: u32 = (1 << 28) - 1;
 const DESCRIPTOR: u64 = (1 << 12) - 1;
 /// The greatest entropy.
 pub const MOST_ENTROPY: u16 = DESCRIPTOR as u16;
+/// The greatest descriptor.
+pub const MOST_DESCRIPTOR: u16 = DESCRIPTOR as u16;
 const SHIFT: u64 = (1 << 6) - 1;
 
 /// Attributes of a registration, as a handle carries them.
@@ -55,6 +57,12 @@ impl Flags {
     /// Whether all of `others` are there.
     pub fn has(self, others: Flags) -> bool {
         self.0 & others.0 == others.0
+    }
+
+    /// Those of them that a handle must say as its registration does. By which tables the NIC finds the memory is the
+    /// target's own affair, and whether it may be written is asked where it is; clients that build handles leave both out.
+    pub fn telling(self) -> Flags {
+        Flags(self.0 & (Flags::VMDH.0 | Flags::CLONE.0 | Flags::NEW_FORMAT.0))
     }
 
     /// With `others`.
@@ -121,10 +129,15 @@ impl Handle {
         })
     }
 
+    /// Where its first page begins.
+    pub fn first(&self) -> u64 {
+        self.page << ADDRESS_SHIFT
+    }
+
     /// Whether `len` bytes at `address` lie in the pages that the handle names; where it does not say how many there are,
     /// whether they begin there.
     pub fn covers(&self, address: u64, len: u64) -> bool {
-        let Some(offset) = address.checked_sub(self.page << ADDRESS_SHIFT) else { return false };
+        let Some(offset) = address.checked_sub(self.first()) else { return false };
         let Some(end) = offset.checked_add(len) else { return false };
         self.pages == PAGES_UNSAID || u128::from(end) <= u128::from(self.pages) << self.shift
     }

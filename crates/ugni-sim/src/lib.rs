@@ -15,6 +15,7 @@
 //! - [`process`]: that of a process.
 //! - [`window`]: what a NIC shows the others, in memory that they map.
 //! - [`letter`]: datagrams on their way.
+//! - [`fma`]: the FMA descriptors of a host.
 //! - [`station`]: what the other NICs see of one.
 //! - [`nic`]: a NIC, as its client sees it.
 //! - [`near`]: the NICs of a host.
@@ -33,6 +34,8 @@ pub mod chip;
 pub mod entry;
 #[cfg(not(gasworks_loom))]
 pub mod faults;
+#[cfg(not(gasworks_loom))]
+pub mod fma;
 #[cfg(not(gasworks_loom))]
 pub mod handle;
 #[cfg(not(gasworks_loom))]

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use gasworks_gni_sys::GNI_CDM_MODE_FMA_DEDICATED;
 use gasworks_os::eventfd::EventFd;
 use gasworks_os::unix::{self, Listener, Stream};
 use gasworks_os::{OsError, memfd, process, remote};
@@ -20,9 +21,10 @@ use nix::sys::signal::SigSet;
 use parking_lot::{Condvar, Mutex};
 
 use crate::faults::Faults;
+use crate::fma;
 use crate::letter::{FRAME, Letter};
 use crate::memory::Memory;
-use crate::nic::{Fabric, Home, Mood, Nic};
+use crate::nic::{Channel, Cq, Fabric, Home, Mood, Nic};
 use crate::post::Rules;
 use crate::process::Process;
 use crate::station::Station;
@@ -30,7 +32,8 @@ use crate::window::{Shape, Window};
 
 /// How long a peer that is there may take to show its window.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often a NIC on which things take their time is moved on if its client does not look.
+/// How often a NIC on which things take their time is moved on if its client does not look, and how often queues are looked at of
+/// which a client wants to be told.
 const PACE: Duration = Duration::from_millis(1);
 /// How long the rest of a datagram may take.
 const FRAME_PATIENCE: Duration = Duration::from_secs(1);
@@ -63,6 +66,8 @@ impl Name {
 pub enum AttachError {
     /// Another process has one of that name.
     Taken,
+    /// It is to have an FMA descriptor of its own, and the host has no more.
+    NoDescriptor,
     /// The system refuses something.
     Os(OsError),
 }
@@ -78,6 +83,8 @@ pub struct Attached {
     nic: Nic,
     threads: Arc<Threads>,
     running: Vec<JoinHandle<()>>,
+    /// Its own, in a domain that shares none.
+    fma: Option<fma::Descriptor>,
 }
 
 /// What the threads of a NIC share with its client's.
@@ -97,6 +104,8 @@ struct Orders {
     stop: bool,
     /// A datagram has come.
     letters: bool,
+    /// A queue was armed.
+    armed: bool,
 }
 
 /// The NICs of a host, as one of them finds them.
@@ -126,6 +135,9 @@ pub fn attach(
     (mood, faults): (Mood, Arc<Faults>),
 ) -> Result<Attached, AttachError> {
     remote::admit_all();
+    let dedicated = rules.modes & GNI_CDM_MODE_FMA_DEDICATED != 0;
+    let fma = dedicated.then(|| fma::Descriptor::take(rules.chip, name.address)).transpose()?;
+    let fma = fma.map(|fma| fma.ok_or(AttachError::NoDescriptor)).transpose()?;
     let listener = unix::listen(&name.socket()).map_err(|e| match e.cause.kind() {
         io::ErrorKind::AddrInUse => AttachError::Taken,
         _ => AttachError::Os(e),
@@ -140,7 +152,7 @@ pub fn attach(
     let near = Near { name, home: Arc::clone(&home), peers: Mutex::default(), threads: Arc::clone(&threads) };
     let nic = Nic::new(rules, (name.address, name.instance), Arc::clone(&home), Arc::new(near), mood, faults);
     // Should the second not start, the first is stopped again.
-    let mut attached = Attached { nic: nic.clone(), threads: Arc::clone(&threads), running: Vec::new() };
+    let mut attached = Attached { nic: nic.clone(), threads: Arc::clone(&threads), running: Vec::new(), fma };
     let shared = Arc::clone(&threads);
     attached.start("gasworks-door", move || keep_door(&listener, &file, &shared, &home))?;
     let pace = (mood != Mood::Plain).then_some(PACE);
@@ -160,6 +172,18 @@ impl Attached {
         Ok(())
     }
 
+    /// Arms a queue, as [`Nic::arm`] does; it is looked at from now on.
+    pub fn arm(&self, queue: &Arc<Cq>, channel: &Arc<Channel>, name: u64) {
+        self.nic.arm(queue, channel, name);
+        self.threads.orders.lock().armed = true;
+        self.threads.ordered.notify_one();
+    }
+
+    /// Whether it has an FMA descriptor of its own.
+    pub fn has_fma_descriptor(&self) -> bool {
+        self.fma.is_some()
+    }
+
     /// The NIC.
     pub fn nic(&self) -> &Nic {
         &self.nic
@@ -177,17 +201,19 @@ impl Drop for Attached {
     }
 }
 
-/// What the engine does until it is stopped: what is due after a while, where things take their time, and datagrams.
+/// What the engine does until it is stopped: what is due after a while, where things take their time, datagrams, and a look at
+/// armed queues.
 fn run_engine(nic: &Nic, threads: &Threads, pace: Option<Duration>) {
     let mut orders = threads.orders.lock();
     while !orders.stop {
-        orders.letters = false;
-        parking_lot::MutexGuard::unlocked(&mut orders, || {
+        (orders.letters, orders.armed) = (false, false);
+        let watching = parking_lot::MutexGuard::unlocked(&mut orders, || {
             nic.progress();
             nic.serve_datagrams();
+            nic.watch()
         });
-        match pace {
-            _ if orders.stop || orders.letters => {}
+        match pace.or(watching.then_some(PACE)) {
+            _ if orders.stop || orders.letters || orders.armed => {}
             Some(pace) => drop(threads.ordered.wait_for(&mut orders, pace)),
             None => threads.ordered.wait(&mut orders),
         }

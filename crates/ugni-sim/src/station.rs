@@ -70,16 +70,24 @@ pub fn reach<'a>(
     (address, len): (u64, u64),
     want: Want,
 ) -> Result<Reach<'a>, Status> {
-    let registration = station.window().registration(named.descriptor).ok_or(Status::Descriptor)?;
+    let window = station.window();
+    let registration = window.descriptor(&named).and_then(|descriptor| window.registration(descriptor));
+    let registration = registration.ok_or(Status::Descriptor)?;
     let visit = registration.enter().ok_or(Status::Descriptor)?;
     let place = visit.place();
     let own = handle_of(named.descriptor, &place);
+    // One that a client has made of another's says where that begins, and addresses count from there.
+    let virtually = named.flags.has(Flags::VMDH);
     // Clients may build handles that do not say how large the memory is.
-    let same = named.page == own.page && named.entropy == own.entropy && named.flags == own.flags;
+    let same = (named.page == own.page || virtually)
+        && named.entropy == own.entropy
+        && named.flags.telling() == own.flags.telling();
     if !same {
         return Err(Status::Descriptor);
     }
-    if want != Want::Queue && !(own.covers(address, len) && named.covers(address, len)) {
+    let distance = own.first().wrapping_sub(named.first());
+    let (said, address) = (address, address.wrapping_add(distance));
+    if want != Want::Queue && !(own.covers(address, len) && named.covers(said, len)) {
         return Err(Status::Bounds);
     }
     if want == Want::Write && own.flags.has(Flags::READ_ONLY) {

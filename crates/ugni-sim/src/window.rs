@@ -3,6 +3,7 @@
 //! | from | what |
 //! |---|---|
 //! | 0 | what follows: a mark, the chip, how many registrations, queues and lines there are |
+//! | 40 | the block of virtual descriptors: the first in the upper half, how many in the lower |
 //! | 64 | the lock |
 //! | 4,096 | registrations |
 //! | after them | the directory: for each queue where it lies, or 0 |
@@ -13,6 +14,7 @@
 //! B2. What is laid over them consists of atomics, and any bits are a value of it.
 //! B3. What a header or a directory says is checked before anything is laid there; it may be another process's.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,6 +27,7 @@ use gasworks_sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::alone::{Alone, Inside, Verdict};
 use crate::chip::Chip;
+use crate::handle::{Flags, Handle};
 use crate::queue::{Control, Queue};
 use crate::table::Registration;
 
@@ -37,6 +40,7 @@ unsafe impl Shared for Control {}
 
 /// The mark of this layout.
 const MARK: u64 = u64::from_le_bytes(*b"gwugni01");
+const BLOCK: usize = 40;
 const LOCK: usize = 64;
 const REGISTRATIONS: usize = 4096;
 /// Bytes of a line.
@@ -190,6 +194,25 @@ impl Window {
     /// The registration of this number, if the table is that large.
     pub fn registration(&self, descriptor: u16) -> Option<&Registration> {
         self.member(REGISTRATIONS, self.shape.registrations, descriptor)
+    }
+
+    /// Says which descriptors are named by their place among them. For its owner, once.
+    pub fn set_apart(&self, block: &Range<u16>) {
+        if let [word] = self.lay::<AtomicU64>(BLOCK, 1) {
+            word.store(u64::from(block.start) << 32 | block.len() as u64, Release);
+        }
+    }
+
+    /// Which registration a handle names; `None`: there is no place of that number.
+    pub fn descriptor(&self, named: &Handle) -> Option<u16> {
+        if !named.flags.has(Flags::VMDH) {
+            return Some(named.descriptor);
+        }
+        let block = self.lay::<AtomicU64>(BLOCK, 1).first()?.load(Acquire);
+        let (first, count) = (block >> 32, block & u64::from(u32::MAX));
+        let inside = u64::from(named.descriptor) < count;
+        // B3: what lies beyond the table is no registration of it.
+        inside.then(|| u16::try_from(first + u64::from(named.descriptor)).ok()).flatten()
     }
 
     /// How many lines a queue takes of which so many places may be filled.

@@ -11,7 +11,7 @@ use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_ugni_sim::chip::Chip;
 use gasworks_ugni_sim::entry::Status;
 use gasworks_ugni_sim::near::{AttachError, Attached, Name, attach};
-use gasworks_ugni_sim::nic::{Cq, Endpoint, Mood, Next, Outcome};
+use gasworks_ugni_sim::nic::{Channel, Cq, Endpoint, Mood, Next, Outcome};
 use gasworks_ugni_sim::post::{Rules, Way};
 use gasworks_ugni_sim::process::Process;
 use gasworks_ugni_sim::window::{Shape, Window};
@@ -104,6 +104,49 @@ fn neighbours_put_get_and_tell() {
     ranks[0].words[0].store(7, Relaxed);
     assert_eq!(ranks[1].run(ranks[0].place(), GNI_POST_FMA_GET, 0), Status::Ok);
     assert_eq!(ranks[1].words[0].load(Relaxed), 7);
+}
+
+/// A queue that was armed is looked at by nobody but the NIC, whatever the mood, and as often as it is armed.
+#[test]
+fn a_channel_tells_of_what_a_neighbour_does() {
+    for (cookie, mood) in [(40, Mood::Plain), (41, Mood::Adversarial { seed: 3 })] {
+        let ranks = [rank(cookie, 0, 1, mood), rank(cookie, 1, 0, mood)];
+        let channel = Arc::new(Channel::new().expect("a channel"));
+        for name in 0..20 {
+            ranks[1].attached.arm(&ranks[1].arrivals, &channel, name);
+            assert_eq!(ranks[0].run(ranks[1].place(), GNI_POST_FMA_PUT, GNI_CQMODE_REMOTE_EVENT), Status::Ok);
+            assert_eq!(channel.next(), Ok(name));
+            await_event(&ranks[1].arrivals);
+        }
+    }
+}
+
+/// A host has so many FMA descriptors for domains that share none: what a domain leaves another has, and other hosts have theirs.
+#[test]
+fn domains_with_a_descriptor_of_their_own_are_few() {
+    for chip in Chip::ALL {
+        let address = (std::process::id() << 1 | u32::from(chip == Chip::Aries)) & 0x3_ffff;
+        let attached = |instance, address, modes| {
+            // SAFETY: nothing is registered.
+            let memory = unsafe { Process::own() }.expect("this process");
+            let name = Name { address, ..name(50, instance) };
+            attach(name, Rules { chip, modes }, Arc::new(memory), (Mood::Plain, Arc::default()))
+        };
+        let dedicated = |instance| attached(instance, address, GNI_CDM_MODE_FMA_DEDICATED);
+        let full = |instance| matches!(dedicated(instance), Err(AttachError::NoDescriptor));
+        let mut all: Vec<_> =
+            (0..chip.fma_descriptors()).map(|i| dedicated(i).expect("one of them")).collect();
+        assert!(all.iter().all(Attached::has_fma_descriptor) && full(500));
+        let sharing = attached(500, address, GNI_CDM_MODE_FMA_SHARED).expect("it needs none");
+        assert!(!sharing.has_fma_descriptor());
+        assert!(attached(501, address ^ 0x2_0000, GNI_CDM_MODE_FMA_DEDICATED).is_ok());
+        drop(all.swap_remove(5));
+        // A name that is taken does not cost one.
+        assert!(matches!(dedicated(0), Err(AttachError::Taken)));
+        let last = dedicated(502).expect("what was left");
+        assert!(full(503));
+        drop((all, last));
+    }
 }
 
 /// A NIC on which things take their time goes on without its client.

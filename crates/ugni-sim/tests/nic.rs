@@ -6,8 +6,14 @@
 #[cfg(not(miri))]
 #[path = "nic/chains.rs"]
 mod chains;
+#[cfg(not(miri))]
+#[path = "nic/channels.rs"]
+mod channels;
 #[path = "nic/datagrams.rs"]
 mod datagrams;
+#[cfg(not(miri))]
+#[path = "nic/errors.rs"]
+mod errors;
 #[path = "nic/faults.rs"]
 mod faults;
 #[cfg(not(miri))]
@@ -19,10 +25,16 @@ mod model;
 #[path = "nic/moods.rs"]
 mod moods;
 #[cfg(not(miri))]
+#[path = "nic/registrations.rs"]
+mod registrations;
+#[cfg(not(miri))]
 #[path = "nic/rules.rs"]
 mod rules;
 #[path = "nic/semantics.rs"]
 mod semantics;
+#[cfg(not(miri))]
+#[path = "nic/statistics.rs"]
+mod statistics;
 #[cfg(not(miri))]
 #[path = "nic/traffic.rs"]
 mod traffic;

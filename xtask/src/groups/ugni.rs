@@ -19,13 +19,16 @@ const PROGRAMS: &[(&str, usize)] = &[
     ("overrun", 2),
     ("errors", 2),
     ("waiting", 2),
+    ("vmdh", 2),
+    ("channels", 2),
+    ("queries", 2),
 ];
 
 pub fn rows(extent: Extent) -> Vec<Row> {
     let seeds = match extent {
         Extent::Everyday => 64,
         // Some 10,000 in all.
-        Extent::Nightly => 1250,
+        Extent::Nightly => 910,
     };
     let install = Row::new("ugni-sim/install", install).need(Need::PkgConfig);
     let programs = PROGRAMS.iter().map(|&(name, ranks)| {

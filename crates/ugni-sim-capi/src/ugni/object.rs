@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gasworks_ugni_sim::near::Attached;
-use gasworks_ugni_sim::nic::{Cq, Endpoint, Nic};
+use gasworks_ugni_sim::nic::{Channel, Cq, Endpoint, Nic, Subscription};
 use parking_lot::Mutex;
 
 use super::raw::{Bytes, Handler};
@@ -21,6 +21,9 @@ pub(super) struct Domain {
 
 /// A domain's attachment to a NIC.
 pub(super) struct Device {
+    /// The job's tag; where the domain left it to the driver, the one that was found.
+    pub(super) ptag: u8,
+    pub(super) cookie: u32,
     pub(super) attached: Attached,
 }
 
@@ -31,6 +34,16 @@ pub(super) struct Queue {
     /// Whether one may wait for its events.
     pub(super) blocking: bool,
     pub(super) handler: Option<Handler>,
+    /// How often its interrupts were masked, and not unmasked.
+    pub(super) masks: Mutex<u32>,
+    /// Who tells of it, when it is armed.
+    pub(super) channel: Mutex<Option<Arc<Chan>>>,
+}
+
+/// A completion channel.
+pub(super) struct Chan {
+    pub(super) device: Arc<Device>,
+    pub(super) channel: Arc<Channel>,
 }
 
 /// An endpoint.
@@ -42,10 +55,18 @@ pub(super) struct End {
     pub(super) answer: Mutex<Option<(Bytes, u16)>>,
 }
 
+/// A subscription to errors.
+pub(super) struct Errors {
+    pub(super) device: Arc<Device>,
+    pub(super) subscription: Arc<Subscription>,
+}
+
 pub(super) static DOMAINS: Table<Domain> = Table::new(1);
 pub(super) static DEVICES: Table<Device> = Table::new(2);
 pub(super) static QUEUES: Table<Queue> = Table::new(3);
 pub(super) static ENDS: Table<End> = Table::new(4);
+pub(super) static ERRORS: Table<Errors> = Table::new(5);
+pub(super) static CHANNELS: Table<Chan> = Table::new(8);
 
 impl Device {
     pub(super) fn nic(&self) -> &Nic {

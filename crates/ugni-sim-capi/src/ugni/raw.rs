@@ -17,7 +17,9 @@ use gasworks_os::OsError;
 use gasworks_ugni_sim::nic::Part;
 use gasworks_ugni_sim::process::Process;
 
-use super::object::{DEVICES, DOMAINS, Device, Domain, ENDS, End, QUEUES, Queue};
+use super::object::{
+    CHANNELS, Chan, DEVICES, DOMAINS, Device, Domain, ENDS, ERRORS, End, Errors, QUEUES, Queue,
+};
 
 /// What a call gives: nothing, or a code.
 pub(super) type Answer = Result<(), gni_return_t>;
@@ -90,31 +92,6 @@ impl<T> Wanted<T> {
     }
 }
 
-/// What the call changes.
-pub(super) struct InOut<T>(Out<T>);
-
-impl<T> Argument for InOut<T> {
-    type Raw = *mut T;
-
-    unsafe fn take(raw: *mut T) -> Result<Self, gni_return_t> {
-        // SAFETY: the caller's.
-        unsafe { Out::take(raw) }.map(Self)
-    }
-}
-
-impl<T: Copy> InOut<T> {
-    /// As it is now.
-    pub(super) fn get(&self) -> T {
-        // SAFETY: C2; it may lie at any address.
-        unsafe { self.0.0.read_unaligned() }
-    }
-
-    /// Writes it.
-    pub(super) fn set(&self, value: T) {
-        self.0.set(value);
-    }
-}
-
 /// A structure, copied when the call begins.
 pub(super) struct In<T>(pub(super) T);
 
@@ -127,6 +104,18 @@ impl<T: Copy> Argument for In<T> {
         }
         // SAFETY: C2; it may lie at any address.
         Ok(Self(unsafe { raw.read_unaligned() }))
+    }
+}
+
+/// A structure that the call changes.
+pub(super) struct InOut<T>(pub(super) T, pub(super) Out<T>);
+
+impl<T: Copy> Argument for InOut<T> {
+    type Raw = *mut T;
+
+    unsafe fn take(raw: *mut T) -> Result<Self, gni_return_t> {
+        // SAFETY: the caller's.
+        unsafe { Ok(Self(In::take(raw)?.0, Out::take(raw)?)) }
     }
 }
 
@@ -297,6 +286,8 @@ objects! {
     gni_nic_handle_t is Device of DEVICES;
     gni_cq_handle_t is Queue of QUEUES;
     gni_ep_handle_t is End of ENDS;
+    gni_err_handle_t is Errors of ERRORS;
+    gni_comp_chan_handle_t is Chan of CHANNELS;
 }
 
 /// A handle that is given back.

@@ -88,6 +88,11 @@ impl<T> Table<T> {
             .collect()
     }
 
+    /// Shows all objects.
+    pub(super) fn each(&self, show: impl FnMut(&Arc<T>)) {
+        self.slots.read().all.iter().filter_map(|slot| slot.object.as_ref()).for_each(show);
+    }
+
     /// Whether something is true of any object.
     pub(super) fn any(&self, which: impl FnMut(&Arc<T>) -> bool) -> bool {
         self.slots.read().all.iter().filter_map(|slot| slot.object.as_ref()).any(which)
@@ -124,6 +129,9 @@ mod tests {
         let odd = table.remove_all(|i| **i % 2 == 1);
         assert_eq!(odd.iter().map(|i| **i).collect::<Vec<_>>(), [1, 3, 5]);
         assert!(table.any(|i| **i == 4) && !table.any(|i| **i == 5));
+        let mut left = Vec::new();
+        table.each(|i| left.push(**i));
+        assert_eq!(left, [0, 2, 4]);
         assert_eq!(handles.iter().filter(|handle| table.get(**handle).is_some()).count(), 3);
     }
 }

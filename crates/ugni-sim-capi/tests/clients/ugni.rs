@@ -121,3 +121,20 @@ fn a_peer_may_be_killed() {
         assert_eq!(run(programs.alone("shared").env("GASWORKS_UGNI_MOOD", mood)), "all is well\n");
     }
 }
+
+/// Registrations that are named by a place.
+#[test]
+fn virtual_descriptors() {
+    go(&of("vmdh"), "shared", &[2, 3], 1);
+}
+
+#[test]
+fn completion_channels() {
+    go(&of("channels"), "shared", &[2, 4], 1);
+}
+
+/// What the NIC says of its resources, its statistics, its errors.
+#[test]
+fn queries() {
+    go(&of("queries"), "shared", &[2, 3], 1);
+}

@@ -110,6 +110,7 @@ impl Flight {
         };
         if let Err(status) = taken {
             self.end.status = status;
+            self.nic.report(status);
         }
     }
 

@@ -3,40 +3,42 @@
 //! The client's own memory is reached through numbers alone; a descriptor is known by a token that the client chooses.
 
 mod chain;
+mod channel;
 mod datagram;
 mod endpoint;
+mod errors;
 mod flight;
 mod home;
 mod mood;
+mod registrations;
 mod requests;
 mod sky;
 mod smsg;
 mod source;
+mod statistics;
 
 pub use chain::{LONGEST_CHAIN, LONGEST_SHARED_CHAIN, Link, Part};
+pub use channel::Channel;
 pub use datagram::Outcome;
 pub use endpoint::Endpoint;
+pub use errors::{Report, Subscription};
 pub use home::Home;
 pub use mood::Mood;
 pub(crate) use mood::mix;
+pub use registrations::rebuilt;
 pub use smsg::Message;
 pub use source::{Cq, Event, Next};
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use gasworks_gni_sys::*;
 use parking_lot::Mutex;
 
 use crate::faults::Faults;
-use crate::handle::{Flags, Handle};
+use crate::handle::Handle;
 use crate::memory::Memory;
-use crate::post::Rules;
-use crate::station::{Reach, Station, Want, handle_of, reach};
-use crate::table::Place;
-
-/// How often somebody who wants to close a registration looks whether its visitors have left: far longer than any of them
-/// stays, unless it is stopped or dead.
-const LOOKS: u64 = 1 << 20;
+use crate::post::{Rules, Way};
+use crate::station::{Reach, Station, Want, reach};
 
 /// Finds NICs.
 pub trait Fabric: Send + Sync {
@@ -58,16 +60,12 @@ struct Shared {
     mood: Mood,
     faults: Arc<Faults>,
     sky: Mutex<sky::Sky>,
-    descriptors: Mutex<Descriptors>,
+    descriptors: Mutex<registrations::Descriptors>,
     desk: Mutex<datagram::Desk>,
     smsg: Mutex<smsg::Settings>,
-}
-
-/// Which registrations are free.
-struct Descriptors {
-    free: Vec<u16>,
-    /// Tells handles apart that have the same descriptor one after the other.
-    entropy: u16,
+    watch: channel::Watch,
+    statistics: statistics::Statistics,
+    subscriptions: Mutex<Vec<Weak<Subscription>>>,
 }
 
 impl Nic {
@@ -82,9 +80,9 @@ impl Nic {
         mood: Mood,
         faults: Arc<Faults>,
     ) -> Self {
-        let free = (0..home.descriptors()).rev().collect();
-        let descriptors = Mutex::new(Descriptors { free, entropy: 0 });
+        let descriptors = Mutex::new(registrations::Descriptors::new(home.descriptors()));
         let (sky, desk, smsg) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (watch, statistics) = (channel::Watch::default(), statistics::Statistics::default());
         Self(Arc::new(Shared {
             rules,
             instance,
@@ -97,6 +95,9 @@ impl Nic {
             descriptors,
             desk,
             smsg,
+            watch,
+            statistics,
+            subscriptions: Mutex::default(),
         }))
     }
 
@@ -133,66 +134,6 @@ impl Nic {
         Ok(Endpoint::new(self.clone(), queue.cloned()))
     }
 
-    /// Registers `len` bytes from `address` (`GNI_MemRegister`); `queue` is told of what comes there.
-    ///
-    /// # Errors
-    /// `GNI_RC_INVALID_PARAM` for no bytes, bytes beyond the end of all addresses, or a queue of endpoints;
-    /// `GNI_RC_ERROR_RESOURCE` if there is no descriptor left.
-    pub fn register(
-        &self,
-        (address, len): (u64, u64),
-        queue: Option<&Arc<Cq>>,
-        flags: u32,
-    ) -> Result<gni_mem_handle_t, gni_return_t> {
-        if len == 0 || address.checked_add(len).is_none() {
-            return Err(GNI_RC_INVALID_PARAM);
-        }
-        let mut descriptors = self.0.descriptors.lock();
-        // Taken when nothing can be refused any more: a refusal decides nothing about the queue either.
-        let descriptor = *descriptors.free.last().ok_or(GNI_RC_ERROR_RESOURCE)?;
-        if let Some(queue) = queue {
-            queue.become_destination()?;
-        }
-        descriptors.free.pop();
-        let shared = flags & GNI_MEM_MDD_SHARED != 0 || self.0.rules.modes & GNI_CDM_MODE_MDD_SHARED != 0;
-        let shared = shared && flags & GNI_MEM_MDD_DEDICATED == 0;
-        let mut attributes = Flags::MRT;
-        if flags & GNI_MEM_READ_ONLY != 0 {
-            attributes = attributes.and(Flags::READ_ONLY);
-        }
-        let mut entropy = 0;
-        if shared {
-            attributes = attributes.and(Flags::NEW_FORMAT);
-            descriptors.entropy = (descriptors.entropy + 1) & crate::handle::MOST_ENTROPY;
-            entropy = descriptors.entropy;
-        }
-        let place = Place {
-            first: address,
-            len,
-            flags: attributes.0,
-            entropy,
-            queue: queue.map(|queue| queue.number()),
-        };
-        self.0.home.open(descriptor, &place);
-        Ok(handle_of(descriptor, &place).seal())
-    }
-
-    /// Ends a registration (`GNI_MemDeregister`). When this returns nobody touches the memory any more.
-    ///
-    /// # Errors
-    /// `GNI_RC_INVALID_PARAM`: it is no handle of this NIC's.
-    pub fn deregister(&self, handle: &gni_mem_handle_t) -> Result<(), gni_return_t> {
-        let named = Handle::open(handle).map_err(|_| GNI_RC_INVALID_PARAM)?;
-        let mut descriptors = self.0.descriptors.lock();
-        // That it is this very one, and open.
-        let own = reach(&*self.0.home, named, (0, 0), Want::Queue).map_err(|_| GNI_RC_INVALID_PARAM)?;
-        drop(own);
-        if self.0.home.close(named.descriptor, LOOKS) {
-            descriptors.free.push(named.descriptor);
-        }
-        Ok(())
-    }
-
     /// Enters memory of its client, for a transaction.
     ///
     /// # Errors
@@ -212,6 +153,9 @@ impl Nic {
 
     /// Carries a transaction out, or as much of it as its mood will have.
     fn take_on(&self, flight: flight::Flight) {
+        if flight.post().way != Way::Bte {
+            self.count(GNI_STAT_FMA_LAUNCH_COUNT);
+        }
         match self.0.mood {
             Mood::Plain => flight.finish(),
             Mood::Adversarial { seed } => self.0.sky.lock().take_on(flight, seed, self.instance()),

@@ -73,6 +73,11 @@ pub(super) fn delays(seed: u64, instance: u32, number: u64, post: &Post) -> Dela
     [fetched, moved, flag, there, local, global]
 }
 
+/// Whether the `number`th wait of a client for several queues ends for nothing.
+pub(super) fn wakes_falsely(seed: u64, instance: u32, number: u64) -> bool {
+    mix(mix(seed) ^ u64::from(instance) << 40 ^ number) & 3 == 0
+}
+
 pub(crate) fn mix(mut word: u64) -> u64 {
     word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -221,7 +221,15 @@ impl Connection {
         let mut state = self.state.lock();
         let sender = state.sender.as_mut().map_err(|Broken| GNI_RC_INVALID_STATE)?;
         let slot = match self.find_room(sender, length) {
-            Ok(slot) => slot.ok_or(GNI_RC_NOT_DONE)?,
+            Ok(Some(slot)) => slot,
+            Ok(None) => {
+                // What would do if there were no bytes lacks room for them.
+                self.nic.count(match sender.find(0) {
+                    Some(_) => GNI_STAT_SMSG_BUFF_CREDITS_STALL,
+                    None => GNI_STAT_SMSG_MBOX_CREDITS_STALL,
+                });
+                return Err(GNI_RC_NOT_DONE);
+            }
             Err(Broken) => {
                 state.sender = Err(Broken);
                 return Err(GNI_RC_INVALID_STATE);
@@ -235,7 +243,11 @@ impl Connection {
         } else {
             (Cargo::Kept(self.gather(pieces, length)?), None)
         };
-        let transaction = self.begin(What::Message { id: message.id, parcel }).ok_or(GNI_RC_NOT_DONE)?;
+        let begun = self.begin(What::Message { id: message.id, parcel });
+        let transaction = begun.ok_or_else(|| {
+            self.nic.count(GNI_STAT_SMSG_REQ_STALL);
+            GNI_RC_NOT_DONE
+        })?;
         sender.put(slot);
         drop(state);
         self.nic.take_on(self.flight(post, cargo, value, transaction));

@@ -180,6 +180,7 @@ impl Cq {
                         true
                     }),
                     Seen::Again(flight) => {
+                        self.nic.count(GNI_STAT_SMSG_RETRANS_COUNT);
                         self.nic.take_on(flight);
                         false
                     }

@@ -5,8 +5,10 @@ use std::ffi::{c_char, c_int};
 use gasworks_gni_sys::*;
 use gasworks_os::say;
 use gasworks_os::settings::Setting;
+use gasworks_ugni_sim::chip::Chip;
 
 use crate::host;
+use crate::ugni::object::DEVICES;
 use crate::ugni::raw::{Answer, Out, Room, Wanted};
 use crate::ugni::settings;
 
@@ -92,9 +94,28 @@ pub(super) fn may_use(ptag: u8, cookie: u32) -> Answer {
     if wrong { Err(GNI_RC_PERMISSION_ERROR) } else { Ok(()) }
 }
 
+/// The tag of a domain: where that leaves it to the driver, which Aries alone does, the one that the launcher has said for the
+/// cookie, or one that follows from the cookie, so that the processes of a job find the same.
+///
+/// # Errors
+/// `GNI_RC_INVALID_PARAM`: the driver of this chip finds none.
+pub(super) fn found(chip: Chip, ptag: u8, cookie: u32) -> Result<u8, gni_return_t> {
+    const TAGS: u32 = GNI_PTAG_USER_END - GNI_PTAG_USER_START + 1;
+    if ptag != GNI_FIND_ALLOC_PTAG {
+        return Ok(ptag);
+    }
+    if chip == Chip::Gemini {
+        return Err(GNI_RC_INVALID_PARAM);
+    }
+    let said = given().into_iter().find(|(_, other)| *other == cookie).map(|(tag, _)| tag);
+    Ok(said.unwrap_or(GNI_PTAG_USER_START as u8 + (cookie % TAGS) as u8))
+}
+
 pub(super) fn ptag(device: u32, cookie: u32, ptag: Out<u8>) -> Answer {
     is_there(device)?;
-    let found = given().into_iter().find(|(_, other)| *other == cookie);
-    ptag.set(found.ok_or(GNI_RC_NO_MATCH)?.0);
+    let mut found = given().into_iter().find(|(_, other)| *other == cookie).map(|(tag, _)| tag);
+    // Those that were found for domains of this process.
+    DEVICES.each(|device| found = found.or((device.cookie == cookie).then_some(device.ptag)));
+    ptag.set(found.ok_or(GNI_RC_NO_MATCH)?);
     Ok(())
 }

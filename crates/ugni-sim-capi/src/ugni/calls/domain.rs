@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::device;
 use crate::host;
-use crate::ugni::object::{DEVICES, Device, Domain, ENDS, QUEUES};
+use crate::ugni::object::{CHANNELS, DEVICES, Device, Domain, ENDS, ERRORS, QUEUES};
 use crate::ugni::raw::{self, Answer, Given, Known, Out, Own, Wanted};
 use crate::ugni::settings;
 
@@ -39,6 +39,9 @@ pub(super) fn destroy(Given(handle): Given<Domain>) -> Answer {
         let own = |other: &Arc<Device>| Arc::ptr_eq(other, &device);
         drop(ENDS.remove_all(|end| own(&end.device)));
         drop(QUEUES.remove_all(|queue| own(&queue.device)));
+        let errors = ERRORS.remove_all(|errors| own(&errors.device));
+        errors.iter().for_each(|errors| errors.subscription.close());
+        drop(CHANNELS.remove_all(|chan| own(&chan.device)));
         drop(DEVICES.remove_all(own));
     }
     Ok(())
@@ -62,6 +65,7 @@ pub(super) fn attach(
     if u64::from(instance) >> chip.instance_bits() != 0 {
         return Err(GNI_RC_INVALID_PARAM);
     }
+    let ptag = device::found(chip, ptag, cookie)?;
     device::may_use(ptag, cookie)?;
     let failed = |error: &dyn std::fmt::Display| {
         say(&format!("libugni: {error}"));
@@ -74,9 +78,10 @@ pub(super) fn attach(
     let new = attach_nic(name, rules, Arc::new(memory), (mood, faults)).map_err(|error| match error {
         // Cookie, tag and instance are to be unique on a host.
         AttachError::Taken => GNI_RC_INVALID_PARAM,
+        AttachError::NoDescriptor => GNI_RC_ERROR_RESOURCE,
         AttachError::Os(error) => failed(&error),
     })?;
-    let new = Arc::new(Device { attached: new });
+    let new = Arc::new(Device { ptag, cookie, attached: new });
     nic.set(Device::add(Arc::clone(&new))?);
     address.set(own);
     *attached = Some(new);

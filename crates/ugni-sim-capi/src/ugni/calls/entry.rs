@@ -81,6 +81,72 @@ pub(super) fn is_enqueue(event: u64) -> u32 {
     (status(event) == Status::Enqueue as u64).into()
 }
 
+/// Of sub-kinds, of transaction types, and of dynamic load alleviation no event of this NIC says anything.
+pub(super) fn none(_event: u64) -> u64 {
+    0
+}
+
+/// An event with another part; what is none stays as it is.
+fn changed(event: u64, change: impl FnOnce(&mut Entry)) -> u64 {
+    let Some((mut entry, chip)) = open(event).zip(settings::chip()) else { return event };
+    change(&mut entry);
+    entry.encode(chip)
+}
+
+/// The lower half of what came from afar is its value.
+fn with_value(data: u64, value: u64) -> u64 {
+    const VALUE: u64 = u32::MAX as u64;
+    data & !VALUE | value & VALUE
+}
+
+pub(super) fn set_instance(event: u64, value: u64) -> u64 {
+    changed(event, |entry| match &mut entry.body {
+        Body::Local { instance, .. } => *instance = value as u32,
+        Body::Remote(data) => *data = with_value(*data, value),
+        Body::Message { .. } => {}
+    })
+}
+
+pub(super) fn set_remote_instance(event: u64, value: u64) -> u64 {
+    changed(event, |entry| {
+        if let Body::Remote(data) = &mut entry.body {
+            *data = with_value(*data, value);
+        }
+    })
+}
+
+pub(super) fn set_transaction(event: u64, value: u64) -> u64 {
+    changed(event, |entry| {
+        if let Body::Local { transaction, .. } = &mut entry.body {
+            *transaction = value as u32;
+        }
+    })
+}
+
+pub(super) fn set_message(event: u64, value: u64) -> u64 {
+    changed(event, |entry| {
+        if let Body::Message { id, .. } = &mut entry.body {
+            *id = value as u32;
+        }
+    })
+}
+
+/// What has another shape then begins with nothing but its type; what came from afar has none.
+pub(super) fn set_kind(event: u64, value: u64) -> u64 {
+    let of = (value & GNI_CQ_EVENT_TYPE_MSGQ) as u8;
+    let is_message = [GNI_CQ_EVENT_TYPE_SMSG, GNI_CQ_EVENT_TYPE_MSGQ].contains(&of.into());
+    changed(event, |entry| match (&mut entry.body, is_message) {
+        (Body::Remote(_), _) => {}
+        (Body::Local { kind, .. }, false) | (Body::Message { kind, .. }, true) => *kind = of,
+        (body, true) => *body = Body::Message { kind: of, id: 0 },
+        (body, false) => *body = Body::Local { kind: of, instance: 0, transaction: 0 },
+    })
+}
+
+pub(super) fn clear_status(event: u64) -> u64 {
+    changed(event, |entry| entry.status = Status::Ok as u8)
+}
+
 pub(super) fn error_text(event: u64, text: Text, length: u32) -> Answer {
     let status = open(event).and_then(|entry| Status::of(entry.status.into()));
     text.set(status.ok_or(GNI_RC_INVALID_PARAM)?.text(), length)

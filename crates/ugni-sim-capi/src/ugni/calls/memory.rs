@@ -6,9 +6,10 @@ use std::sync::Arc;
 use gasworks_gni_sys::*;
 use gasworks_os::maps::{self, Access};
 use gasworks_ugni_sim::handle::{Flags, Handle};
+use gasworks_ugni_sim::nic::rebuilt;
 
 use crate::ugni::object::{Device, Queue};
-use crate::ugni::raw::{Answer, In, Known, Maybe, Out};
+use crate::ugni::raw::{Answer, In, InOut, Known, Maybe, Out, Wanted};
 
 /// Stands for no virtual descriptor.
 const NONE: u32 = u32::MAX;
@@ -22,11 +23,7 @@ pub(super) fn register(
     virtual_descriptor: u32,
     handle: Out<gni_mem_handle_t>,
 ) -> Answer {
-    if queue.as_ref().is_some_and(|queue| !Arc::ptr_eq(&queue.device, &device))
-        || virtual_descriptor != NONE
-        || flags & GNI_MEM_USE_VMDH != 0
-        || length == 0
-    {
+    if queue.as_ref().is_some_and(|queue| !Arc::ptr_eq(&queue.device, &device)) || length == 0 {
         return Err(GNI_RC_INVALID_PARAM);
     }
     match maps::access(address, length) {
@@ -35,12 +32,42 @@ pub(super) fn register(
         Access::Read => return Err(GNI_RC_PERMISSION_ERROR),
         Access::None => return Err(GNI_RC_INVALID_PARAM),
     }
-    handle.set(device.nic().register((address, length), queue.as_ref().map(|queue| &queue.cq), flags)?);
+    let (nic, bytes, queue) = (device.nic(), (address, length), queue.as_ref().map(|queue| &queue.cq));
+    handle.set(match (flags & GNI_MEM_USE_VMDH != 0, virtual_descriptor) {
+        (false, NONE) => nic.register(bytes, queue, flags)?,
+        (true, place) => nic.register_virtually(place, bytes, queue, flags)?,
+        (false, _) => return Err(GNI_RC_INVALID_PARAM),
+    });
     Ok(())
 }
 
 pub(super) fn deregister(device: Known<Device>, In(handle): In<gni_mem_handle_t>) -> Answer {
     device.nic().deregister(&handle)
+}
+
+pub(super) fn set_apart(device: Known<Device>, count: u32) -> Answer {
+    device.nic().set_apart(count)
+}
+
+pub(super) fn rebuild(In(handle): In<gni_mem_handle_t>, place: u32, out: Out<gni_mem_handle_t>) -> Answer {
+    out.set(rebuilt(&handle, place)?);
+    Ok(())
+}
+
+/// An empty handle asks for the first. The NIC is named by its handle alone: this one has no file that a process could open.
+pub(super) fn next(
+    device: Known<Device>,
+    _descriptor: c_int,
+    InOut(before, handle): InOut<gni_mem_handle_t>,
+    address: Wanted<u64>,
+    length: Wanted<u64>,
+) -> Answer {
+    let begun = (before.qword1, before.qword2) != (0, 0);
+    let (next, first, len) = device.nic().registration_after(begun.then_some(&before))?;
+    handle.set(next);
+    address.set(first);
+    length.set(len);
+    Ok(())
 }
 
 pub(super) fn has_attribute(In(handle): In<gni_mem_handle_t>, attribute: u32, answer: Out<c_int>) -> Answer {

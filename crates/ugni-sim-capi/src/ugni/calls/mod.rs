@@ -2,22 +2,25 @@
 //!
 //! # Invariants
 //! K1. The arguments are as the invariants of `raw` say, which is what [`Argument::take`] asks for: each caller in C promises that.
-//! K2. What `gni_err_str` points to are constant texts.
+//! K2. What the tables of names point to, and what the names of resources are, are constant texts.
+mod channel;
 mod datagram;
 mod device;
 mod domain;
 mod endpoint;
 mod entry;
+mod errors;
 mod memory;
 mod post;
 mod queue;
+mod resource;
 mod smsg;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use gasworks_gni_sys::*;
 
-use super::object::{Device, Domain, End, Queue};
+use super::object::{Chan, Device, Domain, End, Errors, Queue};
 use super::raw::{Argument, Bytes, Context, Given, In, InOut, Known, Maybe, Out, Posted, Room, Text, Wanted};
 use super::settings;
 use crate::witness::Calls;
@@ -152,6 +155,19 @@ calls! {
         handle: Out<gni_mem_handle_t>,
     ) = memory::register;
     fn GNI_MemDeregister(nic: Known<Device>, handle: In<gni_mem_handle_t>) = memory::deregister;
+    fn GNI_SetMddResources(nic: Known<Device>, count: u32) = memory::set_apart;
+    fn GNI_RebuildMemHndl(
+        handle: In<gni_mem_handle_t>,
+        place: u32,
+        rebuilt: Out<gni_mem_handle_t>,
+    ) = memory::rebuild;
+    fn GNI_MemQueryHndls(
+        nic: Known<Device>,
+        descriptor: c_int,
+        handle: InOut<gni_mem_handle_t>,
+        address: Wanted<u64>,
+        length: Wanted<u64>,
+    ) = memory::next;
     fn GNI_MemHndlQueryAttr(
         handle: In<gni_mem_handle_t>,
         attribute: u32,
@@ -183,6 +199,14 @@ calls! {
         timeout: u64,
         which: Out<u32>,
     ) = queue::monitor;
+    fn GNI_CqInterruptMask(queue: Known<Queue>) = queue::mask;
+    fn GNI_CqInterruptUnmask(queue: Known<Queue>) = queue::unmask;
+    fn GNI_CompChanCreate(nic: Known<Device>, channel: Out<gni_comp_chan_handle_t>) = channel::create;
+    fn GNI_CompChanDestroy(channel: Given<Chan>) = channel::destroy;
+    fn GNI_CompChanFd(channel: Known<Chan>, descriptor: Out<c_int>) = channel::descriptor;
+    fn GNI_CompChanGetEvent(channel: Known<Chan>, queue: Out<gni_cq_handle_t>) = channel::next;
+    fn GNI_CqAttachCompChan(queue: Known<Queue>, channel: Known<Chan>) = channel::attach;
+    fn GNI_CqArmCompChan(queues: Room<gni_cq_handle_t>, count: u32) = channel::arm;
     fn GNI_CqErrorStr(event: u64, text: Text, length: u32) = entry::error_text;
     fn GNI_CqErrorRecoverable(event: u64, recoverable: Out<u32>) = entry::is_recoverable;
     fn GNI_PostFma(end: Known<End>, descriptor: Posted) = post::fma;
@@ -228,53 +252,158 @@ calls! {
     fn GNI_GetVersion(version: Out<u32>) = device::version;
     fn GNI_GetVersionInformation(information: Out<gni_version_info_t>) = device::version_information;
     fn GNI_GetDeviceType(kind: Out<gni_nic_device_t>) = device::kind;
+    fn GNI_SubscribeErrors(
+        nic: Known<Device>,
+        device: u32,
+        mask: gni_error_mask_t,
+        room: u32,
+        errors: Out<gni_err_handle_t>,
+    ) = errors::subscribe;
+    fn GNI_ReleaseErrors(errors: Given<Errors>) = errors::release;
+    fn GNI_GetErrorMask(errors: Known<Errors>, mask: Out<gni_error_mask_t>) = errors::mask;
+    fn GNI_SetErrorMask(
+        errors: Known<Errors>,
+        mask: gni_error_mask_t,
+        before: Wanted<gni_error_mask_t>,
+    ) = errors::set_mask;
+    fn GNI_GetErrorEvent(errors: Known<Errors>, event: Out<gni_error_event_t>) = errors::next;
+    fn GNI_WaitErrorEvents(
+        errors: Known<Errors>,
+        events: Room<gni_error_event_t>,
+        room: u32,
+        timeout: u32,
+        count: Out<u32>,
+    ) = errors::wait;
+    fn GNI_SetErrorPtag(errors: Known<Errors>, ptag: u8) = errors::set_tag;
+    fn GNI_GetDevResInfo(
+        device: u32,
+        resource: gni_dev_res_t,
+        amounts: Out<gni_dev_res_desc_t>,
+    ) = resource::of_device;
+    fn GNI_GetJobResInfo(
+        device: u32,
+        ptag: u8,
+        resource: gni_job_res_t,
+        amounts: Out<gni_job_res_desc_t>,
+    ) = resource::of_job;
+    fn GNI_SetJobResInfo(device: u32, ptag: u8, resource: gni_job_res_t, value: u64) = resource::set_of_job;
+    fn GNI_SuspendJob(device: u32, job: u64, ptag: u8, cookie: u32, timeout: u32) = resource::suspend;
+    fn GNI_ResumeJob(device: u32, job: u64, ptag: u8, cookie: u32) = resource::resume;
+    fn GNI_ConfigureNTT(
+        device: c_int,
+        table: In<gni_ntt_descriptor_t>,
+        base: Wanted<u32>,
+    ) = resource::configure_translation;
+    fn GNI_ConfigureJob(
+        device: u32,
+        job: u64,
+        ptag: u8,
+        cookie: u32,
+        limits: In<gni_job_limits_t>,
+    ) = resource::configure_job;
+    fn GNI_ConfigureNTTandJob(
+        device: c_int,
+        job: u64,
+        ptag: u8,
+        cookie: u32,
+        limits: In<gni_job_limits_t>,
+        table: In<gni_ntt_descriptor_t>,
+        base: Wanted<u32>,
+    ) = resource::configure_both;
+    fn GNI_GetNttGran(device: u32, granularity: Out<u32>) = resource::granularity;
+    fn GNI_SetBIConfig(device: u32, bandwidth: u16, other: u16, modes: u16) = resource::set_injection;
+    fn GNI_GetBIConfig(device: u32, configuration: Out<gni_bi_desc_t>) = resource::injection;
+    fn GNI_BISyncWait(device: u32, timeout: u32) = resource::await_injection;
+    fn GNI_GetNicStat(nic: Known<Device>, which: gni_statistic_t, value: Out<u32>) = resource::statistic;
+    fn GNI_ResetNicStat(nic: Known<Device>, which: gni_statistic_t) = resource::forget_statistic;
     fn GNI_GetPtag(device: u32, cookie: u32, ptag: Out<u8>) = device::ptag;
 }
 
-/// Declares functions that look into an event.
+/// Declares functions that look into an event, or say something of a number.
 macro_rules! questions {
-    ($(fn $name:ident -> $answer:ty = $ask:path;)*) => {$(
+    ($(fn $name:ident($type:ty) -> $answer:ty = $ask:path;)*) => {$(
         #[doc = concat!("`", stringify!($name), "`.")]
         #[unsafe(no_mangle)]
-        pub extern "C" fn $name(event: gni_cq_entry_t) -> $answer {
-            $ask(event)
+        pub extern "C" fn $name(of: $type) -> $answer {
+            $ask(of)
         }
     )*
 
         /// As `calls_as_declared`.
         #[cfg(test)]
         fn questions_as_declared(table: &mut Ugni) -> &'static [&'static str] {
-            $(table.$name = ($name as unsafe extern "C" fn(gni_cq_entry_t) -> $answer).into();)*
+            $(table.$name = ($name as unsafe extern "C" fn($type) -> $answer).into();)*
             &[$(stringify!($name)),*]
         }
     };
 }
 
 questions! {
-    fn gni_cq_get_data -> u64 = entry::data;
-    fn gni_cq_get_source -> u64 = entry::source;
-    fn gni_cq_get_status -> u64 = entry::status;
-    fn gni_cq_overrun -> u64 = entry::overrun;
-    fn gni_cq_rem_overrun -> u64 = entry::remote_overrun;
-    fn gni_cq_get_inst_id -> u64 = entry::instance;
-    fn gni_cq_get_rem_inst_id -> u64 = entry::remote_instance;
-    fn gni_cq_get_tid -> u64 = entry::transaction;
-    fn gni_cq_get_type -> u64 = entry::kind;
-    fn gni_cq_get_msg_id -> u64 = entry::message;
-    fn gni_cq_status_dla_overflow -> u32 = entry::is_dla_overflow;
-    fn gni_cq_bte_enq_status -> u32 = entry::is_enqueue;
+    fn gni_cq_get_data(gni_cq_entry_t) -> u64 = entry::data;
+    fn gni_cq_get_source(gni_cq_entry_t) -> u64 = entry::source;
+    fn gni_cq_get_status(gni_cq_entry_t) -> u64 = entry::status;
+    fn gni_cq_overrun(gni_cq_entry_t) -> u64 = entry::overrun;
+    fn gni_cq_rem_overrun(gni_cq_entry_t) -> u64 = entry::remote_overrun;
+    fn gni_cq_get_inst_id(gni_cq_entry_t) -> u64 = entry::instance;
+    fn gni_cq_get_rem_inst_id(gni_cq_entry_t) -> u64 = entry::remote_instance;
+    fn gni_cq_get_tid(gni_cq_entry_t) -> u64 = entry::transaction;
+    fn gni_cq_get_type(gni_cq_entry_t) -> u64 = entry::kind;
+    fn gni_cq_get_msg_id(gni_cq_entry_t) -> u64 = entry::message;
+    fn gni_cq_status_dla_overflow(gni_cq_entry_t) -> u32 = entry::is_dla_overflow;
+    fn gni_cq_bte_enq_status(gni_cq_entry_t) -> u32 = entry::is_enqueue;
+    fn gni_cq_get_info(gni_cq_entry_t) -> u64 = entry::none;
+    fn gni_cq_get_block_id(gni_cq_entry_t) -> u64 = entry::none;
+    fn gni_cq_get_unsuccessful_cnt(gni_cq_entry_t) -> u64 = entry::none;
+    fn gni_cq_get_marker_id(gni_cq_entry_t) -> u64 = entry::none;
+    fn gni_cq_get_failed_enqueue_cnt(gni_cq_entry_t) -> u64 = entry::none;
+    fn gni_cq_get_trans_type(gni_cq_entry_t) -> u64 = entry::none;
+    fn gni_dev_res_valid(gni_dev_res_t) -> u32 = resource::is_of_device;
+    fn gni_dev_res_to_str(gni_dev_res_t) -> *const c_char = resource::device_text;
+    fn gni_job_res_valid(gni_job_res_t) -> u32 = resource::is_of_job;
+    fn gni_job_res_to_str(gni_job_res_t) -> *const c_char = resource::job_text;
 }
 
-/// The names of the codes that functions return, in the order of their numbers.
+/// Declares functions that change a part of an event; null is none.
+macro_rules! changes {
+    ($(fn $name:ident($($value:ident: $type:ty)?) = $change:path;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\nThe invariants of `raw`.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(event: *mut gni_cq_entry_t $(, $value: $type)?) {
+            // SAFETY: K1.
+            if let Ok(InOut(word, changed)) = unsafe { InOut::take(event) } {
+                changed.set($change(word $(, $value)?));
+            }
+        }
+    )*
+
+        /// As `calls_as_declared`.
+        #[cfg(test)]
+        fn changes_as_declared(table: &mut Ugni) -> &'static [&'static str] {
+            $(table.$name = ($name as unsafe extern "C" fn(*mut gni_cq_entry_t $(, $type)?)).into();)*
+            &[$(stringify!($name)),*]
+        }
+    };
+}
+
+changes! {
+    fn gni_cq_set_inst_id(value: u64) = entry::set_instance;
+    fn gni_cq_set_rem_inst_id(value: u64) = entry::set_remote_instance;
+    fn gni_cq_set_tid(value: u64) = entry::set_transaction;
+    fn gni_cq_set_msg_id(value: u64) = entry::set_message;
+    fn gni_cq_set_type(value: u64) = entry::set_kind;
+    fn gni_cq_clr_status() = entry::clear_status;
+}
+
+/// Names that C looks up by number.
 #[repr(transparent)]
-pub struct Names([*const c_char; GNI_RC_ERROR_NOMEM as usize + 1]);
+pub struct Names<const COUNT: usize>([*const c_char; COUNT]);
 
 // SAFETY: K2.
-unsafe impl Sync for Names {}
+unsafe impl<const COUNT: usize> Sync for Names<COUNT> {}
 
 /// `gni_err_str`: the name of each code.
 #[unsafe(no_mangle)]
-pub static gni_err_str: Names = Names([
+pub static gni_err_str: Names<{ GNI_RC_ERROR_NOMEM as usize + 1 }> = Names([
     c"GNI_RC_SUCCESS".as_ptr(),
     c"GNI_RC_NOT_DONE".as_ptr(),
     c"GNI_RC_INVALID_PARAM".as_ptr(),
@@ -291,23 +420,81 @@ pub static gni_err_str: Names = Names([
     c"GNI_RC_ERROR_NOMEM".as_ptr(),
 ]);
 
+/// `gni_statistic_str`: the name of each statistic.
+#[unsafe(no_mangle)]
+pub static gni_statistic_str: Names<{ GNI_NUM_STATS as usize }> = Names([
+    c"GNI_STAT_SMSG_BUFF_CREDITS_STALL".as_ptr(),
+    c"GNI_STAT_SMSG_DLA_STALL".as_ptr(),
+    c"GNI_STAT_SMSG_MBOX_CREDITS_STALL".as_ptr(),
+    c"GNI_STAT_SMSG_REQ_STALL".as_ptr(),
+    c"GNI_STAT_SMSG_RETRANS_COUNT".as_ptr(),
+    c"GNI_STAT_SMSG_RETRANS_DLA_COUNT".as_ptr(),
+    c"GNI_STAT_SMSG_RETRANS_STALL".as_ptr(),
+    c"GNI_STAT_DLA_ALLOC_STATUS_STALL".as_ptr(),
+    c"GNI_STAT_DLA_ALLOC_STATUS_TIMEOUT".as_ptr(),
+    c"GNI_STAT_DLA_BLOCK_ORPHANED".as_ptr(),
+    c"GNI_STAT_DLA_BLOCK_RETRANS_COUNT".as_ptr(),
+    c"GNI_STAT_DLA_FREE_BLOCKS_STALL".as_ptr(),
+    c"GNI_STAT_DLA_FREE_FMAD_BLOCKS_STALL".as_ptr(),
+    c"GNI_STAT_DLA_HIGH_RETRANS_COUNT".as_ptr(),
+    c"GNI_STAT_DLA_OVERFLOW_RESEND".as_ptr(),
+    c"GNI_STAT_DLA_RETRANS_COUNT".as_ptr(),
+    c"GNI_STAT_DLA_TOTAL_RETRANS_COUNT".as_ptr(),
+    c"GNI_STAT_FLBTE_TXD_CORRUPT".as_ptr(),
+    c"GNI_STAT_FLBTE_TXD_NONE".as_ptr(),
+    c"GNI_STAT_FMA_LAUNCH_COUNT".as_ptr(),
+    c"GNI_STAT_MR_MULTI_PAGESIZE".as_ptr(),
+]);
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::ffi::CStr;
 
-    #[test]
-    fn each_code_has_its_name() {
-        let mut codes = 0;
-        for (name, value) in CONSTANTS.iter().filter(|(name, _)| name.starts_with("GNI_RC_")) {
+    /// How many constants have a name that begins so; each is found at its place.
+    fn named<const COUNT: usize>(names: &Names<COUNT>, start: &str) -> usize {
+        let of = CONSTANTS.iter().filter(|(name, _)| name.starts_with(start));
+        of.map(|(name, value)| {
             // SAFETY: K2.
-            let text = unsafe { CStr::from_ptr(gni_err_str.0[*value as usize]) };
+            let text = unsafe { CStr::from_ptr(names.0[*value as usize]) };
             assert_eq!(text.to_str(), Ok(*name));
-            codes += 1;
+        })
+        .count()
+    }
+
+    #[test]
+    fn codes_and_statistics_have_their_names() {
+        assert_eq!(named(&gni_err_str, "GNI_RC_"), gni_err_str.0.len());
+        assert_eq!(named(&gni_statistic_str, "GNI_STAT_"), gni_statistic_str.0.len());
+    }
+
+    /// Each resource is called what its constant is called, and nothing else is a resource.
+    #[test]
+    fn resources_have_their_names() {
+        let text = |text| {
+            // SAFETY: K2.
+            unsafe { CStr::from_ptr(text) }.to_str().expect("ascii")
+        };
+        let (mut of_device, mut of_job) = (vec!["UNKNOWN"; 20], vec!["UNKNOWN"; 20]);
+        for (name, value) in
+            CONSTANTS.iter().filter(|(name, _)| !name.ends_with("_FIRST") && !name.ends_with("_LAST"))
+        {
+            for (all, start) in [(&mut of_device, "GNI_DEV_RES_"), (&mut of_job, "GNI_JOB_RES_")] {
+                if let Some(name) = name.strip_prefix(start) {
+                    all[*value as usize] = name;
+                }
+            }
         }
-        assert_eq!(codes, gni_err_str.0.len());
+        for number in 0..20 {
+            let (device, job) = (of_device[number as usize], of_job[number as usize]);
+            assert_eq!(text(gni_dev_res_to_str(number)), device);
+            assert_eq!(text(gni_job_res_to_str(number)), job);
+            assert_eq!(gni_dev_res_valid(number) == 1, device != "UNKNOWN", "{number}");
+            assert_eq!(gni_job_res_valid(number) == 1, job != "UNKNOWN", "{number}");
+        }
     }
 
     /// That they compile is what is asked of them.
-    const _: [fn(&mut Ugni) -> &'static [&'static str]; 2] = [calls_as_declared, questions_as_declared];
+    const _: [fn(&mut Ugni) -> &'static [&'static str]; 3] =
+        [calls_as_declared, questions_as_declared, changes_as_declared];
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use gasworks_gni_sys::*;
 use gasworks_ugni_sim::entry::Status;
 use gasworks_ugni_sim::nic::{Event, Next};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::ugni::object::{Device, ENDS, QUEUES, Queue};
 use crate::ugni::raw::{Answer, Context, Given, Known, Out, Own, Posted, Room};
@@ -29,7 +30,8 @@ pub(super) fn create(
     let cq = device.nic().queue(entries)?;
     let handler = handler.map(|function| context.of(function));
     let blocking = modes & GNI_CQ_BLOCKING != 0;
-    queue.set(Queue::add(Arc::new(Queue { device, cq, blocking, handler }))?);
+    let (masks, channel) = (Mutex::default(), Mutex::default());
+    queue.set(Queue::add(Arc::new(Queue { device, cq, blocking, handler, masks, channel }))?);
     Ok(())
 }
 
@@ -105,14 +107,37 @@ pub(super) fn wait(queue: Known<Queue>, timeout: u64, event: Out<gni_cq_entry_t>
     deliver(&queue, next, &event)
 }
 
+/// # Errors
+/// `GNI_RC_ERROR_RESOURCE`: nobody can wait for its events, so there are no interrupts.
+fn interrupts(queue: &Queue) -> Result<MutexGuard<'_, u32>, gni_return_t> {
+    if queue.blocking { Ok(queue.masks.lock()) } else { Err(GNI_RC_ERROR_RESOURCE) }
+}
+
+pub(super) fn mask(queue: Known<Queue>) -> Answer {
+    *interrupts(&queue)? += 1;
+    Ok(())
+}
+
+/// What is not masked is not unmasked, which is `GNI_RC_NOT_DONE`.
+pub(super) fn unmask(queue: Known<Queue>) -> Answer {
+    let mut masks = interrupts(&queue)?;
+    *masks = masks.checked_sub(1).ok_or(GNI_RC_NOT_DONE)?;
+    Ok(())
+}
+
 /// The queues of a vector, each of which one may wait for.
+///
+/// # Errors
+/// `GNI_RC_INVALID_PARAM`: there are none, or one is none. `GNI_RC_ERROR_RESOURCE`: one is not to be waited for.
+/// `GNI_RC_NOT_DONE`: the interrupts of one are masked.
 fn vector(queues: &Room<gni_cq_handle_t>, count: u32) -> Result<Vec<Arc<Queue>>, gni_return_t> {
     if count == 0 {
         return Err(GNI_RC_INVALID_PARAM);
     }
     let find = |handle: gni_cq_handle_t| {
         let queue = QUEUES.get(handle.addr()).ok_or(GNI_RC_INVALID_PARAM)?;
-        if queue.blocking { Ok(queue) } else { Err(GNI_RC_ERROR_RESOURCE) }
+        let masked = *interrupts(&queue)? > 0;
+        if masked { Err(GNI_RC_NOT_DONE) } else { Ok(queue) }
     };
     queues.read(count as usize).into_iter().map(find).collect()
 }
@@ -137,6 +162,10 @@ pub(super) fn wait_for_any(
 
 pub(super) fn monitor(queues: Room<gni_cq_handle_t>, count: u32, timeout: u64, which: Out<u32>) -> Answer {
     let queues = vector(&queues, count)?;
+    if queues[0].device.nic().wakes_falsely() {
+        which.set(0);
+        return Ok(());
+    }
     which.set(wait_until(timeout, || {
         // Who only watches moves nothing on by it, so the NICs are moved on here.
         queues.iter().for_each(|queue| queue.device.nic().progress());

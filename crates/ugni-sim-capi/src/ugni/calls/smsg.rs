@@ -63,8 +63,8 @@ pub(super) fn next(end: Known<End>, message: Out<*mut c_void>) -> Answer {
     find(&end, GNI_SMSG_ANY_TAG, &message).map(drop)
 }
 
-pub(super) fn next_tagged(end: Known<End>, message: Out<*mut c_void>, tag: InOut<u8>) -> Answer {
-    tag.set(find(&end, tag.get(), &message)?);
+pub(super) fn next_tagged(end: Known<End>, message: Out<*mut c_void>, InOut(tag, out): InOut<u8>) -> Answer {
+    out.set(find(&end, tag, &message)?);
     Ok(())
 }
 

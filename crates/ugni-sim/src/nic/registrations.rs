@@ -1,0 +1,206 @@
+//! The registrations of a NIC, as its client makes and ends them.
+//!
+//! A block of descriptors may be set apart: those in it are named by their place in the block, which ranks agree on, so that one who
+//! has a handle of such a registration makes that of a peer's by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use gasworks_gni_sys::*;
+
+use super::{Cq, Nic};
+use crate::handle::{Flags, Handle, MOST_ENTROPY};
+use crate::station::{Station, Want, handle_of, reach};
+use crate::table::Place;
+
+/// How often somebody who wants to close a registration looks whether its visitors have left: far longer than any of them
+/// stays, unless it is stopped or dead.
+const LOOKS: u64 = 1 << 20;
+
+/// Which descriptors are used.
+pub(super) struct Descriptors {
+    free: BTreeSet<u16>,
+    /// What is registered, with the handles that say so.
+    live: BTreeMap<u16, (Place, gni_mem_handle_t)>,
+    /// Set apart for those that are named by their place in it.
+    block: Range<u16>,
+    /// Tells handles apart that have the same descriptor one after the other.
+    entropy: u16,
+}
+
+impl Descriptors {
+    pub(super) fn new(count: u16) -> Self {
+        Self { free: (0..count).collect(), live: BTreeMap::new(), block: 0..0, entropy: 0 }
+    }
+
+    /// A free one: that of a place in the block, or any other.
+    fn find(&self, place: Option<u32>) -> Result<u16, gni_return_t> {
+        let Some(place) = place else {
+            let mut free = self.free.iter().copied();
+            return free.find(|free| !self.block.contains(free)).ok_or(GNI_RC_ERROR_RESOURCE);
+        };
+        let place = usize::try_from(place).unwrap_or(usize::MAX);
+        let descriptor = self.block.clone().nth(place);
+        descriptor.filter(|descriptor| self.free.contains(descriptor)).ok_or(GNI_RC_INVALID_PARAM)
+    }
+}
+
+impl Nic {
+    /// Registers `len` bytes from `address` (`GNI_MemRegister`); `queue` is told of what comes there.
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM` for no bytes, bytes beyond the end of all addresses, or a queue of endpoints;
+    /// `GNI_RC_ERROR_RESOURCE` if there is no descriptor left.
+    pub fn register(
+        &self,
+        bytes: (u64, u64),
+        queue: Option<&Arc<Cq>>,
+        flags: u32,
+    ) -> Result<gni_mem_handle_t, gni_return_t> {
+        self.register_at(None, bytes, queue, flags)
+    }
+
+    /// The same at a place of the block that was set apart (`GNI_MEM_USE_VMDH`).
+    ///
+    /// # Errors
+    /// As [`register`](Self::register). `GNI_RC_INVALID_PARAM`: there is no such place, or something is registered there.
+    pub fn register_virtually(
+        &self,
+        place: u32,
+        bytes: (u64, u64),
+        queue: Option<&Arc<Cq>>,
+        flags: u32,
+    ) -> Result<gni_mem_handle_t, gni_return_t> {
+        self.register_at(Some(place), bytes, queue, flags)
+    }
+
+    fn register_at(
+        &self,
+        virtually: Option<u32>,
+        (address, len): (u64, u64),
+        queue: Option<&Arc<Cq>>,
+        flags: u32,
+    ) -> Result<gni_mem_handle_t, gni_return_t> {
+        if len == 0 || address.checked_add(len).is_none() {
+            return Err(GNI_RC_INVALID_PARAM);
+        }
+        let mut descriptors = self.0.descriptors.lock();
+        // Taken when nothing can be refused any more: a refusal decides nothing about the queue either.
+        let descriptor = descriptors.find(virtually)?;
+        if let Some(queue) = queue {
+            queue.become_destination()?;
+        }
+        descriptors.free.remove(&descriptor);
+        let shared = flags & GNI_MEM_MDD_SHARED != 0 || self.0.rules.modes & GNI_CDM_MODE_MDD_SHARED != 0;
+        let shared = shared && flags & GNI_MEM_MDD_DEDICATED == 0;
+        let mut attributes = Flags::MRT;
+        if flags & GNI_MEM_READ_ONLY != 0 {
+            attributes = attributes.and(Flags::READ_ONLY);
+        }
+        let mut entropy = 0;
+        if virtually.is_some() {
+            // Nothing tells it from what was there before: a handle that a peer makes cannot know it.
+            attributes = attributes.and(Flags::VMDH);
+        } else if shared {
+            attributes = attributes.and(Flags::NEW_FORMAT);
+            descriptors.entropy = (descriptors.entropy + 1) & MOST_ENTROPY;
+            entropy = descriptors.entropy;
+        }
+        let place = Place {
+            first: address,
+            len,
+            flags: attributes.0,
+            entropy,
+            queue: queue.map(|queue| queue.number()),
+        };
+        self.0.home.open(descriptor, &place);
+        let named = virtually.map_or(descriptor, |_| descriptor - descriptors.block.start);
+        let handle = handle_of(named, &place).seal();
+        descriptors.live.insert(descriptor, (place, handle));
+        Ok(handle)
+    }
+
+    /// Ends a registration (`GNI_MemDeregister`). When this returns nobody touches the memory any more.
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`: it is no handle of this NIC's.
+    pub fn deregister(&self, handle: &gni_mem_handle_t) -> Result<(), gni_return_t> {
+        let named = Handle::open(handle).map_err(|_| GNI_RC_INVALID_PARAM)?;
+        let mut descriptors = self.0.descriptors.lock();
+        // That it is this very one, and open.
+        let own = reach(&*self.0.home, named, (0, 0), Want::Queue).map_err(|_| GNI_RC_INVALID_PARAM)?;
+        drop(own);
+        let descriptor = self.0.home.window().descriptor(&named).ok_or(GNI_RC_INVALID_PARAM)?;
+        if self.0.home.close(descriptor, LOOKS) {
+            descriptors.free.insert(descriptor);
+        }
+        descriptors.live.remove(&descriptor);
+        Ok(())
+    }
+
+    /// Sets `count` descriptors apart, for what is registered [at places](Self::register_virtually)
+    /// (`GNI_SetMddResources`).
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM` for none; `GNI_RC_INVALID_STATE`: some are; `GNI_RC_ERROR_NOMEM`: so many are not free in a row.
+    pub fn set_apart(&self, count: u32) -> Result<(), gni_return_t> {
+        let mut descriptors = self.0.descriptors.lock();
+        if count == 0 {
+            return Err(GNI_RC_INVALID_PARAM);
+        }
+        if !descriptors.block.is_empty() {
+            return Err(GNI_RC_INVALID_STATE);
+        }
+        let all = self.0.home.descriptors();
+        let last = u16::try_from(count).ok().and_then(|count| all.checked_sub(count));
+        let last = last.ok_or(GNI_RC_ERROR_NOMEM)?;
+        // From the end, where the others come last.
+        let blocks = (0..=last).rev().map(|first| first..first + count as u16);
+        let free =
+            |block: &Range<u16>| block.clone().all(|descriptor| descriptors.free.contains(&descriptor));
+        let block = blocks.into_iter().find(free).ok_or(GNI_RC_ERROR_NOMEM)?;
+        self.0.home.window().set_apart(&block);
+        descriptors.block = block;
+        Ok(())
+    }
+
+    /// The registration after that of a handle, in the order of their descriptors, or the first: its handle, where it begins
+    /// and how long it is (`GNI_MemQueryHndls`). The one before need not be there any more.
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`: it is no handle. `GNI_RC_NO_MATCH`: there is no other.
+    pub fn registration_after(
+        &self,
+        handle: Option<&gni_mem_handle_t>,
+    ) -> Result<(gni_mem_handle_t, u64, u64), gni_return_t> {
+        let next = match handle {
+            None => 0,
+            Some(handle) => {
+                let named = Handle::open(handle).map_err(|_| GNI_RC_INVALID_PARAM)?;
+                1 + self.0.home.window().descriptor(&named).ok_or(GNI_RC_INVALID_PARAM)?
+            }
+        };
+        let descriptors = self.0.descriptors.lock();
+        let (_, (place, handle)) = descriptors.live.range(next..).next().ok_or(GNI_RC_NO_MATCH)?;
+        Ok((*handle, place.first, place.len))
+    }
+
+    /// How many registrations there are.
+    pub fn registrations(&self) -> usize {
+        self.0.descriptors.lock().live.len()
+    }
+}
+
+/// The handle of a peer's registration at a place of its block, made of one of the same kind (`GNI_RebuildMemHndl`).
+///
+/// # Errors
+/// `GNI_RC_INVALID_PARAM`: it is no handle, or there is no such place. `GNI_RC_INVALID_STATE`: it names no place.
+pub fn rebuilt(handle: &gni_mem_handle_t, place: u32) -> Result<gni_mem_handle_t, gni_return_t> {
+    let named = Handle::open(handle).map_err(|_| GNI_RC_INVALID_PARAM)?;
+    if !named.flags.has(Flags::VMDH) {
+        return Err(GNI_RC_INVALID_STATE);
+    }
+    let descriptor = u16::try_from(place).ok().filter(|place| *place <= crate::handle::MOST_DESCRIPTOR);
+    Ok(Handle { descriptor: descriptor.ok_or(GNI_RC_INVALID_PARAM)?, ..named }.seal())
+}
