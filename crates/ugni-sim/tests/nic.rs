@@ -9,11 +9,13 @@ mod chains;
 #[cfg(not(miri))]
 #[path = "nic/channels.rs"]
 mod channels;
+#[cfg(not(miri))]
 #[path = "nic/datagrams.rs"]
 mod datagrams;
 #[cfg(not(miri))]
 #[path = "nic/errors.rs"]
 mod errors;
+#[cfg(not(miri))]
 #[path = "nic/faults.rs"]
 mod faults;
 #[cfg(not(miri))]
