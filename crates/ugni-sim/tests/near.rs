@@ -15,6 +15,8 @@ use gasworks_ugni_sim::nic::{Channel, Cq, Endpoint, Mood, Next, Outcome};
 use gasworks_ugni_sim::post::{Rules, Way};
 use gasworks_ugni_sim::process::Process;
 use gasworks_ugni_sim::window::{Shape, Window};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, poll};
 
 const ADDRESS: u32 = 0x2_0001;
 const WORDS: usize = 16;
@@ -112,9 +114,11 @@ fn a_channel_tells_of_what_a_neighbour_does() {
     for (cookie, mood) in [(40, Mood::Plain), (41, Mood::Adversarial { seed: 3 })] {
         let ranks = [rank(cookie, 0, 1, mood), rank(cookie, 1, 0, mood)];
         let channel = Arc::new(Channel::new().expect("a channel"));
+        fcntl(&*channel, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("set");
         for name in 0..20 {
             ranks[1].attached.arm(&ranks[1].arrivals, &channel, name);
             assert_eq!(ranks[0].run(ranks[1].place(), GNI_POST_FMA_PUT, GNI_CQMODE_REMOTE_EVENT), Status::Ok);
+            let _ = poll(&mut [PollFd::new(channel.as_fd(), PollFlags::POLLIN)], 60_000u16);
             assert_eq!(channel.next(), Ok(name));
             await_event(&ranks[1].arrivals);
         }

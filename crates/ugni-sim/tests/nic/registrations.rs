@@ -89,6 +89,9 @@ fn only_a_handle_of_a_place_is_rebuilt() {
     let handle = rank.nic.register_virtually(0, (rank.at(0), 8), None, 0).unwrap();
     assert_eq!(rebuilt(&handle, 1 << 12).err(), Some(GNI_RC_INVALID_PARAM));
     assert!(rebuilt(&handle, (1 << 12) - 1).is_ok());
+    // One of a place that the block has not is no registration of this NIC.
+    let beyond = rebuilt(&handle, 1).unwrap();
+    assert_eq!(rank.nic.registration_after(Some(&beyond)).err(), Some(GNI_RC_INVALID_PARAM));
     let changed = gni_mem_handle_t { qword1: handle.qword1 ^ 1, ..handle };
     assert_eq!(rebuilt(&changed, 0).err(), Some(GNI_RC_INVALID_PARAM));
 }
@@ -111,7 +114,10 @@ fn listed(rank: &Rank) -> Vec<(gni_mem_handle_t, u64, u64)> {
     let mut all: Vec<(gni_mem_handle_t, u64, u64)> = Vec::new();
     loop {
         match rank.nic.registration_after(all.last().map(|last| &last.0)) {
-            Ok(next) => all.push(next),
+            Ok(next) => {
+                assert!(all.len() < 8, "it comes to no end");
+                all.push(next);
+            }
             Err(code) => {
                 assert_eq!(code, GNI_RC_NO_MATCH);
                 return all;
