@@ -35,11 +35,8 @@ fn no_function_stands_there_twice() {
 
 #[test]
 fn the_functions_of_pmi_are_those_that_are_known() {
-    let known: BTreeSet<&str> = include_str!("facts/pmi.csv")
-        .lines()
-        .skip(1)
-        .map(|line| line.split_once(',').expect("columns").0)
-        .collect();
+    let (_heading, rows) = include_str!("facts/pmi.csv").split_once('\n').expect("rows");
+    let known: BTreeSet<&str> = rows.lines().map(|line| line.split_once(',').expect("columns").0).collect();
     let ours: BTreeSet<&str> = [Pmi::NAMES, Pmi2::NAMES].concat().into_iter().collect();
     assert_eq!(ours, known);
     let refused = Pmi2::open(Some("libc.so.6")).expect_err("no such library").to_string();

@@ -20,6 +20,7 @@ use gasworks_ugni_sim::post::{Rules, Way};
 use gasworks_ugni_sim::process::Process;
 
 const TURNS: usize = 101;
+const WARM_UP: usize = 5;
 const BYTES: usize = 1 << 20;
 const ADDRESS: u32 = 1;
 
@@ -118,16 +119,17 @@ fn main() {
             length,
             ..Default::default()
         };
-        let mut turns: Vec<(f64, f64)> = (0..TURNS + 5)
-            .map(|_| {
-                let ours = time(repeats, || poster.run(black_box(&descriptor), way));
-                let system = time(repeats, || {
-                    black_box(remote.write_from(black_box(there), here, length)).expect("written")
-                });
-                (ours, system)
-            })
-            .skip(5)
-            .collect();
+        let turn = || {
+            let ours = time(repeats, || poster.run(black_box(&descriptor), way));
+            let system = time(repeats, || {
+                black_box(remote.write_from(black_box(there), here, length)).expect("written")
+            });
+            (ours, system)
+        };
+        for _ in 0..WARM_UP {
+            let _ = turn();
+        }
+        let mut turns: Vec<(f64, f64)> = (0..TURNS).map(|_| turn()).collect();
         let mut median = |key: fn(&(f64, f64)) -> f64| {
             turns.sort_by(|a, b| key(a).total_cmp(&key(b)));
             key(&turns[TURNS / 2])
