@@ -11,6 +11,8 @@ use gasworks_sock::host::{self, HostDescription};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::Write;
 
+pub mod ugni;
+
 /// The targets by name.
 pub const TARGETS: &[(&str, fn(&[u8]))] = &[
     ("agents", agents),
@@ -21,6 +23,9 @@ pub const TARGETS: &[(&str, fn(&[u8]))] = &[
     ("pmi_wire", pmi_wire),
     ("reads", reads),
     ("size", size),
+    ("ugni_descriptor", ugni::descriptor),
+    ("ugni_letter", ugni::letter),
+    ("ugni_window", ugni::window),
 ];
 
 /// Makes a program of a target: libFuzzer's, or else one that replays the files it is given.

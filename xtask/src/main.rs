@@ -56,6 +56,8 @@ enum Task {
     Bench(bench::BenchArgs),
     /// Build the software NIC, and lay it out for clients of uGNI
     UgniSim(ugni::UgniArgs),
+    /// Say what a run on the software NIC would have taken on the machine
+    UgniClock(ugni::ClockArgs),
     /// Measure the candidates for the queue of active messages
     BenchQueue(tools::Pass),
 }
@@ -95,6 +97,7 @@ fn run(task: Task) -> Result<()> {
         Task::Tidy(args) => tidy::main(&args),
         Task::Bench(args) => bench::run(&args),
         Task::UgniSim(args) => ugni::run(&args),
+        Task::UgniClock(args) => ugni::clock(&args),
         Task::BenchQueue(pass) => tools::bench_queue(&pass),
     }
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask ugni-sim`: the software NIC laid out as its clients expect to find the genuine libraries.
+//! `cargo xtask ugni-sim`: the software NIC laid out as its clients expect to find the genuine libraries; and
+//! `cargo xtask ugni-clock`: its clock.
 
 use crate::exec::Cmd;
 use anyhow::{Context, Result};
@@ -16,6 +17,26 @@ pub struct UgniArgs {
     /// The folder that gets lib, include and lib/pkgconfig
     #[arg(long, default_value = "target/ugni-sim")]
     prefix: PathBuf,
+}
+
+/// What the clock is asked.
+#[derive(Args)]
+pub struct ClockArgs {
+    /// On the machines with this chip: aries or gemini
+    #[arg(long, default_value = "aries")]
+    chip: String,
+    /// Print what the model gives beside what was published, instead of a run's times
+    #[arg(long)]
+    curve: bool,
+    /// What the processes of a run have written where `GASWORKS_UGNI_TRACE` said
+    traces: Vec<PathBuf>,
+}
+
+/// Prints what the clock says.
+pub fn clock(args: &ClockArgs) -> Result<()> {
+    let run = Cmd::cargo("run --quiet --release -p gasworks-ugni-sim --bin ugni-clock --").arg(&args.chip);
+    let run = if args.curve { run.arg("--curve") } else { run };
+    args.traces.iter().fold(run, |run, trace| run.arg(trace)).limit(900).show()
 }
 
 /// Builds it, lays it out, and says how to use it.

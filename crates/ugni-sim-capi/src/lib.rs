@@ -7,15 +7,23 @@
 //! - `ugni`: the NIC.
 //! - `udreg`: the cache of registrations.
 //! - `pmi`: the job: both versions of PMI, and Cray's extensions.
-//! - `witness`: what a process has asked of its NIC.
+//! - `call`: in which call a thread is, for those who watch.
+//! - `witness`: what a process has asked of its NIC, and what came of it.
+//! - `strict`: ends the job where a client breaks a rule.
+//! - `trace`: what the clock needs of a run.
 //! - `alps`: what programs ask of the launcher of Cray's machines.
 #![deny(missing_docs, unsafe_code)]
 #![allow(non_snake_case)] // the names are the libraries'
 
 #[allow(unsafe_code)]
 mod alps;
+mod call;
 mod host;
 mod pmi;
+#[allow(unsafe_code)]
+mod strict;
+#[allow(unsafe_code)]
+mod trace;
 mod udreg;
 mod ugni;
 #[allow(unsafe_code)]

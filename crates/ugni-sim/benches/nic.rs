@@ -14,7 +14,7 @@ use gasworks_gni_sys::*;
 use gasworks_os::affinity;
 use gasworks_os::remote::Remote;
 use gasworks_ugni_sim::chip::Chip;
-use gasworks_ugni_sim::near::{Attached, Name, attach};
+use gasworks_ugni_sim::near::{Attached, Name, Wire, attach};
 use gasworks_ugni_sim::nic::{Cq, Endpoint, Mood, Next};
 use gasworks_ugni_sim::post::{Rules, Way};
 use gasworks_ugni_sim::process::Process;
@@ -35,7 +35,7 @@ fn nic(cookie: u32, instance: u32) -> Attached {
     let name = Name { cookie, ptag: 1, address: ADDRESS, instance };
     // SAFETY: what is registered here is a buffer that nobody has a reference to.
     let memory = unsafe { Process::own() }.expect("this process");
-    attach(name, rules, Arc::new(memory), (Mood::Plain, Arc::default())).expect("a NIC")
+    attach(name, rules, Arc::new(memory), (Mood::Plain, Arc::default()), &Wire::default()).expect("a NIC")
 }
 
 /// The target: says where its memory is, and stays until its input ends.

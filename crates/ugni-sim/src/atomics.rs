@@ -103,6 +103,21 @@ impl Command {
         Some(Self { operation, half, fetches, cached: number & SECOND_CACHED != 0, second: true })
     }
 
+    /// Its number.
+    pub fn encode(&self) -> gni_fma_cmd_type_t {
+        let bit = |bit: u32, wanted: bool| if wanted { bit } else { 0 };
+        let of = |table: &[(u32, Operation)]| {
+            table.iter().find(|(_, operation)| *operation == self.operation).map_or(0, |(bits, _)| *bits)
+        };
+        let rest = if self.second {
+            let cached = bit(SECOND_CACHED, self.cached);
+            SECOND | of(&LATER) | u32::from(!self.half) | bit(HALF, self.half) | cached
+        } else {
+            of(&FIRST) | bit(FIRST_CACHED, self.cached)
+        };
+        rest | bit(NO_FETCH, !self.fetches)
+    }
+
     /// Whether a chip has it.
     pub fn is_of(&self, chip: Chip) -> bool {
         !self.second || chip == Chip::Aries
@@ -220,6 +235,7 @@ mod tests {
         for number in (0..0x1000).step_by(if cfg!(miri) { 61 } else { 1 }) {
             if let Some(command) = Command::decode(number) {
                 assert!(known.contains(&format!("{command:?}")), "{number:#x} is {command:?}");
+                assert_eq!(command.encode(), number);
             }
         }
     }

@@ -1,6 +1,8 @@
 //! The two chips: what they call themselves, their rules of alignment, their limits.
 
-use gasworks_gni_sys::{GNI_DEVICE_ARIES, GNI_DEVICE_GEMINI, gni_nic_device_t};
+use gasworks_gni_sys::{
+    GNI_DEVICE_ARIES, GNI_DEVICE_GEMINI, GNI_JOB_CTRL_ALL_CE_MASK, gni_ce_result_t, gni_nic_device_t,
+};
 
 /// Which chip a NIC plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,6 +17,10 @@ pub enum Chip {
 pub const LINE: u64 = 64;
 /// The most bytes of a get with flag: a line, but for the flag.
 pub const MOST_WITH_FLAG: u64 = 60;
+/// The bytes of what a collective engine delivers.
+pub const RESULT: u64 = size_of::<gni_ce_result_t>() as u64;
+/// What their address is a multiple of.
+pub const RESULT_ALIGNMENT: u64 = 32;
 /// The most bytes of a transfer by the block transfer engine.
 pub const MOST_BTE: u64 = u32::MAX as u64;
 
@@ -68,5 +74,13 @@ impl Chip {
     /// How many completion queues a NIC has room for.
     pub fn queues(self) -> usize {
         1024
+    }
+
+    /// How many collective engines a NIC has: as many as a job's limits have bits for.
+    pub fn engines(self) -> u8 {
+        match self {
+            Chip::Gemini => 0,
+            Chip::Aries => GNI_JOB_CTRL_ALL_CE_MASK.count_ones() as u8,
+        }
     }
 }

@@ -13,7 +13,9 @@
 //! | instance | 21 to 52 | 22 to 45 |
 //! | transaction | 0 to 20 | 0 to 21 |
 //!
-//! An event from afar holds data instead of the last three or four: 48 bits, of which a value is the lower 32. The event of a
+//! An event from afar holds data instead of the last three or four: 48 bits, of which a value is the lower 32. So does that of
+//! a collective engine, whose data [`reduction`](crate::reduction) lays out. Bits 48 and 49 of such a word say of what it tells
+//! ([`Tells`]); they are the NIC's own, and clear in what a client sees. The event of a
 //! message, as the client sees it, holds the message's name in the lower 32 instead of the last two: no chip has room for both.
 
 use gasworks_gni_sys::{GNI_CQ_EVENT_TYPE_MSGQ, GNI_CQ_EVENT_TYPE_SMSG};
@@ -87,11 +89,13 @@ pub enum Status {
     DlaOverflow = 10,
     /// The block transfer engine did not take the transfer (Aries).
     Enqueue = 11,
+    /// What was contributed to a reduction does not fit together (Aries).
+    Mismatch = 12,
 }
 
 impl Status {
     /// All, in the order of their numbers.
-    pub const ALL: [Status; 12] = [
+    pub const ALL: [Status; 13] = [
         Status::Ok,
         Status::Descriptor,
         Status::Bounds,
@@ -104,6 +108,7 @@ impl Status {
         Status::Congested,
         Status::DlaOverflow,
         Status::Enqueue,
+        Status::Mismatch,
     ];
 
     /// The status of this number; `None` if there is none.
@@ -111,19 +116,21 @@ impl Status {
         Status::ALL.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// The status of this name: that of the variant in lower case, with hyphens between words.
-    pub fn named(name: &str) -> Option<Status> {
-        let of = |status: &Status| {
-            let mut text = String::new();
-            for letter in format!("{status:?}").chars() {
-                if letter.is_ascii_uppercase() && !text.is_empty() {
-                    text.push('-');
-                }
-                text.push(letter.to_ascii_lowercase());
+    /// Its name: that of the variant in lower case, with hyphens between words.
+    pub fn name(self) -> String {
+        let mut text = String::new();
+        for letter in format!("{self:?}").chars() {
+            if letter.is_ascii_uppercase() && !text.is_empty() {
+                text.push('-');
             }
-            text
-        };
-        Status::ALL.into_iter().find(|status| of(status) == name)
+            text.push(letter.to_ascii_lowercase());
+        }
+        text
+    }
+
+    /// The status of this [name](Self::name).
+    pub fn named(name: &str) -> Option<Status> {
+        Status::ALL.into_iter().find(|status| status.name() == name)
     }
 
     /// Whether the same transaction may work if it is posted again.
@@ -149,6 +156,7 @@ impl Status {
             Status::Congested => "the target had no room",
             Status::DlaOverflow => "a load alleviation buffer overflowed",
             Status::Enqueue => "the block transfer engine refused the transfer",
+            Status::Mismatch => "the contributions to a reduction do not fit together",
         }
     }
 }
@@ -196,8 +204,34 @@ pub enum Body {
         /// What the client calls it.
         id: u32,
     },
-    /// 48 bits from another NIC.
+    /// 48 bits from another NIC, and above them of what they tell.
     Remote(u64),
+}
+
+/// Of what an event tells that is none of a transaction of its own NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tells {
+    /// Somebody has reached the memory here.
+    Memory,
+    /// A value was written into the queue itself.
+    Value,
+    /// An engine of this NIC's has failed.
+    Engine,
+}
+
+impl Tells {
+    const ALL: [Tells; 3] = [Tells::Memory, Tells::Value, Tells::Engine];
+
+    /// The data of such an event, marked.
+    pub fn mark(self, data: u64) -> u64 {
+        data & mask(DATA_BITS) | (self as u64) << DATA_BITS
+    }
+
+    /// Of what marked data tells, and what it is without the mark.
+    pub fn open(data: u64) -> (Self, u64) {
+        let mark = usize::try_from(data >> DATA_BITS & mask(MARK_BITS)).unwrap_or(0);
+        (Self::ALL.get(mark).copied().unwrap_or(Tells::Memory), data & mask(DATA_BITS))
+    }
 }
 
 /// The places of the fields of a chip.
@@ -213,6 +247,7 @@ const REMOTE_OVERRUN: u32 = 53;
 const SOURCE_BITS: u32 = 3;
 const KIND_BITS: u32 = 2;
 const DATA_BITS: u32 = 48;
+const MARK_BITS: u32 = 2;
 
 fn layout(chip: Chip) -> Layout {
     let bits = chip.instance_bits();
@@ -242,7 +277,7 @@ impl Entry {
                     | u64::from(transaction) & mask(instance.0)
             }
             Body::Message { kind: of, id } => (u64::from(of) & mask(KIND_BITS)) << kind | u64::from(id),
-            Body::Remote(data) => data & mask(DATA_BITS),
+            Body::Remote(data) => data & mask(DATA_BITS + MARK_BITS),
         };
         u64::from(self.overrun) << OVERRUN
             | (u64::from(self.status) & mask(status.1)) << status.0
@@ -258,7 +293,7 @@ impl Entry {
         let source = Source::ALL.into_iter().find(|of| *of as u64 == field(source, SOURCE_BITS))?;
         let kind = field(kind, KIND_BITS);
         let body = match kind {
-            _ if source.is_remote() => Body::Remote(field(0, DATA_BITS)),
+            _ if source.is_remote() => Body::Remote(field(0, DATA_BITS + MARK_BITS)),
             GNI_CQ_EVENT_TYPE_SMSG | GNI_CQ_EVENT_TYPE_MSGQ => {
                 Body::Message { kind: kind as u8, id: field(0, u32::BITS) as u32 }
             }
@@ -293,9 +328,9 @@ mod tests {
                 }
             });
         let local = (0..4usize, local).prop_map(|(i, body)| (Source::ALL[i], body));
-        let remote =
-            (4..7usize, 0..=mask(DATA_BITS)).prop_map(|(i, data)| (Source::ALL[i], Body::Remote(data)));
-        let flags = (any::<bool>(), any::<bool>(), 0..12u8);
+        let remote = (4..7usize, 0..=mask(DATA_BITS + MARK_BITS))
+            .prop_map(|(i, data)| (Source::ALL[i], Body::Remote(data)));
+        let flags = (any::<bool>(), any::<bool>(), 0..13u8);
         (flags, prop_oneof![local, remote]).prop_map(|((overrun, remote_overrun, status), (source, body))| {
             Entry { overrun, remote_overrun, status, source, body }
         })
@@ -333,6 +368,6 @@ mod tests {
         for (number, status) in Status::ALL.into_iter().enumerate() {
             assert_eq!((status as usize, Status::of(number as u64)), (number, Some(status)));
         }
-        assert_eq!(Status::of(12), None);
+        assert_eq!(Status::of(13), None);
     }
 }

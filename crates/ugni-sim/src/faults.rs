@@ -64,6 +64,11 @@ impl Faults {
         Ok(Self { seed, rules: text.split_whitespace().map(rule).collect::<Result<_, _>>()? })
     }
 
+    /// Whether a place may meet such a fault.
+    pub fn may(&self, place: &str, what: &str) -> bool {
+        self.rules.iter().any(|rule| rule.place == place && rule.what == what)
+    }
+
     /// A place is passed: the fault that is due, if one is.
     pub fn due(&self, place: &str) -> Option<&str> {
         let mut due = None;

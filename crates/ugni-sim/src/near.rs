@@ -1,7 +1,7 @@
 //! The NICs of a host: each shows its window to processes of the same user that know its name, and finds theirs.
 //!
 //! A thread of each, its door, waits at a socket whose name says job, address and instance, and gives whoever connects a descriptor of
-//! the window. The connection stays open for as long as both live: it carries datagrams, and by it each learns that the other is
+//! the window. The connection stays open for as long as both live: it carries letters, and by it each learns that the other is
 //! gone, however it ends. The door waits for nobody else, so that two who look for each other find each other; what a NIC has to do
 //! while its client does something else is done by another thread, its engine.
 
@@ -20,22 +20,24 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::SigSet;
 use parking_lot::{Condvar, Mutex};
 
+use crate::far::{Gate, Waker};
 use crate::faults::Faults;
 use crate::fma;
 use crate::letter::{FRAME, Letter};
 use crate::memory::Memory;
+use crate::neighbours;
 use crate::nic::{Channel, Cq, Fabric, Home, Mood, Nic};
 use crate::post::Rules;
 use crate::process::Process;
-use crate::station::Station;
+use crate::station::{Shown, Station};
 use crate::window::{Shape, Window};
 
 /// How long a peer that is there may take to show its window.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often a NIC on which things take their time is moved on if its client does not look, and how often queues are looked at of
-/// which a client wants to be told.
+/// How often a NIC on which things take their time, or that could not send all, is moved on if its client does not look, and how
+/// often queues are looked at of which a client wants to be told.
 const PACE: Duration = Duration::from_millis(1);
-/// How long the rest of a datagram may take.
+/// How long the rest of a letter may take.
 const FRAME_PATIENCE: Duration = Duration::from_secs(1);
 /// What comes with the descriptor.
 const GREETING: &[u8] = b"gwnic";
@@ -56,8 +58,13 @@ pub struct Name {
 impl Name {
     /// The name of its socket. Other users' jobs may have the same numbers.
     fn socket(&self) -> String {
-        let Self { cookie, ptag, address, instance } = self;
-        format!("gasworks-ugni-{}-{cookie:x}-{ptag:x}-{address:x}-{instance:x}", process::user())
+        format!("{}{:x}", self.node(), self.instance)
+    }
+
+    /// With what the names of all begin that the job has at its address.
+    fn node(&self) -> String {
+        let Self { cookie, ptag, address, .. } = self;
+        format!("gasworks-ugni-{}-{cookie:x}-{ptag:x}-{address:x}-", process::user())
     }
 }
 
@@ -85,6 +92,17 @@ pub struct Attached {
     running: Vec<JoinHandle<()>>,
     /// Its own, in a domain that shares none.
     fma: Option<fma::Descriptor>,
+    /// Where those of other hosts find it, and under which name.
+    gate: Option<(Arc<Gate>, Name)>,
+}
+
+/// The way to NICs of other hosts.
+#[derive(Clone, Default)]
+pub struct Wire {
+    /// The gate of this process, if the job has other hosts.
+    pub gate: Option<Arc<Gate>>,
+    /// Whether all others are reached through it, those of this host too.
+    pub always: bool,
 }
 
 /// What the threads of a NIC share with its client's.
@@ -98,11 +116,18 @@ struct Threads {
     ordered: Condvar,
 }
 
+impl Threads {
+    fn call_the_engine(&self) {
+        self.orders.lock().letters = true;
+        self.ordered.notify_one();
+    }
+}
+
 /// What the threads are to do.
 #[derive(Default)]
 struct Orders {
     stop: bool,
-    /// A datagram has come.
+    /// A letter has come, or whoever could send one has gone.
     letters: bool,
     /// A queue was armed.
     armed: bool,
@@ -112,8 +137,12 @@ struct Orders {
 struct Near {
     name: Name,
     home: Arc<Home>,
-    peers: Mutex<BTreeMap<(u32, u32), Arc<Peer>>>,
+    peers: Mutex<BTreeMap<(u32, u32), Arc<dyn Station>>>,
+    /// Those whose windows were looked into, whatever way transactions take.
+    neighbours: Mutex<BTreeMap<Name, Arc<Peer>>>,
     threads: Arc<Threads>,
+    wire: Wire,
+    wake: Waker,
 }
 
 /// A NIC of another process.
@@ -124,7 +153,7 @@ struct Peer {
     stream: Stream,
 }
 
-/// Attaches a NIC of that name to a client whose memory it is.
+/// Attaches a NIC of that name to a client whose memory it is. Those of other hosts it reaches by the wire.
 ///
 /// # Errors
 /// [`AttachError`].
@@ -133,6 +162,7 @@ pub fn attach(
     rules: Rules,
     memory: Arc<dyn Memory>,
     (mood, faults): (Mood, Arc<Faults>),
+    wire: &Wire,
 ) -> Result<Attached, AttachError> {
     remote::admit_all();
     let dedicated = rules.modes & GNI_CDM_MODE_FMA_DEDICATED != 0;
@@ -149,14 +179,28 @@ pub fn attach(
     let home = Arc::new(Home::of(window, memory));
     let (bell, found, orders) = (EventFd::new()?, Mutex::default(), Mutex::default());
     let threads = Arc::new(Threads { bell, found, orders, ordered: Condvar::new() });
-    let near = Near { name, home: Arc::clone(&home), peers: Mutex::default(), threads: Arc::clone(&threads) };
+    let woken = Arc::clone(&threads);
+    let wake: Waker = Arc::new(move || woken.call_the_engine());
+    let near = Near {
+        name,
+        home: Arc::clone(&home),
+        peers: Mutex::default(),
+        neighbours: Mutex::default(),
+        threads: Arc::clone(&threads),
+        wire: wire.clone(),
+        wake: Arc::clone(&wake),
+    };
     let nic = Nic::new(rules, (name.address, name.instance), Arc::clone(&home), Arc::new(near), mood, faults);
     // Should the second not start, the first is stopped again.
-    let mut attached = Attached { nic: nic.clone(), threads: Arc::clone(&threads), running: Vec::new(), fma };
-    let shared = Arc::clone(&threads);
+    let (running, gate) = (Vec::new(), wire.gate.clone().map(|gate| (gate, name)));
+    let mut attached = Attached { nic: nic.clone(), threads: Arc::clone(&threads), running, fma, gate };
+    let (shared, shown) = (Arc::clone(&threads), Arc::clone(&home));
     attached.start("gasworks-door", move || keep_door(&listener, &file, &shared, &home))?;
     let pace = (mood != Mood::Plain).then_some(PACE);
     attached.start("gasworks-nic", move || run_engine(&nic, &threads, pace))?;
+    if let Some(gate) = &wire.gate {
+        gate.show(name, shown, wake);
+    }
     Ok(attached)
 }
 
@@ -192,6 +236,9 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
+        if let Some((gate, name)) = &self.gate {
+            gate.leave(name);
+        }
         self.threads.orders.lock().stop = true;
         self.threads.ordered.notify_one();
         if self.threads.bell.ring().is_ok() {
@@ -201,18 +248,19 @@ impl Drop for Attached {
     }
 }
 
-/// What the engine does until it is stopped: what is due after a while, where things take their time, datagrams, and a look at
-/// armed queues.
+/// What the engine does until it is stopped: what is due after a while, where things take their time, letters, and a look at armed
+/// queues.
 fn run_engine(nic: &Nic, threads: &Threads, pace: Option<Duration>) {
     let mut orders = threads.orders.lock();
     while !orders.stop {
         (orders.letters, orders.armed) = (false, false);
-        let watching = parking_lot::MutexGuard::unlocked(&mut orders, || {
+        let waits = parking_lot::MutexGuard::unlocked(&mut orders, || {
             nic.progress();
-            nic.serve_datagrams();
-            nic.watch()
+            // Both, whatever the first says.
+            let unsent = nic.serve_letters();
+            nic.watch() || unsent
         });
-        match pace.or(watching.then_some(PACE)) {
+        match pace.or(waits.then_some(PACE)) {
             _ if orders.stop || orders.letters || orders.armed => {}
             Some(pace) => drop(threads.ordered.wait_for(&mut orders, pace)),
             None => threads.ordered.wait(&mut orders),
@@ -234,8 +282,7 @@ fn keep_door(listener: &Listener, file: &memfd::MemFd, threads: &Threads, home: 
         let mut at = guests_ready.iter();
         guests.retain(|guest| at.next() != Some(&true) || hear(guest, home));
         if guests_ready.contains(&true) {
-            threads.orders.lock().letters = true;
-            threads.ordered.notify_one();
+            threads.call_the_engine();
         }
         // They say nothing: what is readable is at its end.
         let mut at = peers_ready.iter();
@@ -246,6 +293,9 @@ fn keep_door(listener: &Listener, file: &memfd::MemFd, threads: &Threads, home: 
             }
             !ended
         });
+        if peers_ready.contains(&true) {
+            threads.call_the_engine();
+        }
         threads.bell.clear();
         peers.append(&mut threads.found.lock());
         while let Ok(guest) = listener.accept(Instant::now()) {
@@ -294,16 +344,41 @@ impl Fabric for Near {
         }
         let mut peers = self.peers.lock();
         if let Some(peer) = peers.get(&(address, instance)).filter(|peer| !peer.is_gone()) {
-            return Some(peer.clone());
+            return Some(Arc::clone(peer));
         }
         // Who is not there may come; a transaction says that it is gone.
-        let peer = self.meet(&Name { address, instance, ..self.name }).ok()?;
+        let name = Name { address, instance, ..self.name };
+        let near = if self.wire.always { None } else { self.meet(&name).ok() };
+        let far = || self.wire.gate.as_ref()?.find(&name, &self.wake);
+        let peer = near.map(|peer| peer as Arc<dyn Station>).or_else(far)?;
         peers.insert((address, instance), Arc::clone(&peer));
         Some(peer)
     }
+
+    fn neighbours(&self, address: u32) -> Vec<(u32, Arc<dyn Shown>)> {
+        let mut known = self.neighbours.lock();
+        known.retain(|_, peer| !peer.has_gone());
+        let meet = |instance: u32| -> Option<(u32, Arc<dyn Shown>)> {
+            let name = Name { address, instance, ..self.name };
+            if name == self.name {
+                return Some((instance, self.home.clone()));
+            }
+            let peer = match known.get(&name) {
+                Some(peer) => Arc::clone(peer),
+                None => self.meet(&name).ok()?,
+            };
+            known.insert(name, Arc::clone(&peer));
+            Some((instance, peer))
+        };
+        neighbours::named(&Name { address, ..self.name }.node()).into_iter().filter_map(meet).collect()
+    }
+
+    fn wake(&self) {
+        self.threads.call_the_engine();
+    }
 }
 
-impl Station for Peer {
+impl Shown for Peer {
     fn window(&self) -> &Window {
         &self.window
     }
@@ -312,11 +387,11 @@ impl Station for Peer {
         &self.memory
     }
 
-    fn deliver(&self, letter: &Letter) -> bool {
+    fn take_in(&self, letter: &Letter) -> bool {
         !self.is_gone() && self.stream.send_fds(&letter.encode(), &[], Instant::now()).is_ok()
     }
 
-    fn is_gone(&self) -> bool {
+    fn has_gone(&self) -> bool {
         self.memory.is_gone()
     }
 }

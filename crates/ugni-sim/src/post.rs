@@ -5,8 +5,9 @@
 use gasworks_gni_sys::*;
 
 use crate::atomics::Command;
-use crate::chip::{Chip, LINE, MOST_BTE, MOST_WITH_FLAG};
+use crate::chip::{Chip, LINE, MOST_BTE, MOST_WITH_FLAG, RESULT, RESULT_ALIGNMENT};
 use crate::handle::{Corrupt, Handle};
+use crate::reduction::{EXCEPTIONS, Operation, Part, is_name};
 
 /// By which function it was posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,13 @@ pub enum Action {
     CqWrite {
         /// Its 48 bits.
         value: u64,
+    },
+    /// Numbers are contributed to a reduction, whose result comes here.
+    Reduce {
+        /// The name of the reduction.
+        id: u64,
+        /// The numbers, and what is done to them.
+        part: Part,
     },
 }
 
@@ -135,7 +143,7 @@ impl Post {
             local_handle: descriptor.local_mem_hndl,
             remote_address: descriptor.remote_addr,
             remote_handle: Handle::open(&descriptor.remote_mem_hndl),
-            length: descriptor.length,
+            length: if matches!(action, Action::Reduce { .. }) { RESULT } else { descriptor.length },
             delivery: descriptor.dlvr_mode,
             fenced: way == Way::Bte && descriptor.rdma_mode & GNI_RDMAMODE_FENCE != 0,
             way,
@@ -184,7 +192,14 @@ impl Post {
                 }
                 self.in_a_line()
             }
-            Action::Put | Action::PutWithFlag { .. } | Action::CqWrite { .. } => Ok(()),
+            Action::Reduce { .. } if !self.local_address.is_multiple_of(RESULT_ALIGNMENT) => {
+                Err(GNI_RC_ALIGNMENT_ERROR)
+            }
+            // There is no memory there with which a queue goes.
+            Action::Reduce { .. } if self.wishes.remote => Err(GNI_RC_INVALID_PARAM),
+            Action::Put | Action::PutWithFlag { .. } | Action::CqWrite { .. } | Action::Reduce { .. } => {
+                Ok(())
+            }
         }
     }
 
@@ -218,7 +233,20 @@ fn action(descriptor: &gni_post_descriptor_t, way: Way, chip: Chip) -> Result<Ac
         }
         // The collective engine is on Aries alone.
         (Way::Fma, GNI_POST_CE) if chip == Chip::Gemini => return Err(GNI_RC_ILLEGAL_OP),
+        (Way::Fma, GNI_POST_CE) => reduce(descriptor).ok_or(GNI_RC_INVALID_PARAM)?,
         (Way::CqWrite, GNI_POST_CQWRITE) => Action::CqWrite { value: descriptor.cqwrite_value },
         _ => return Err(GNI_RC_INVALID_PARAM),
     })
+}
+
+/// A contribution to a reduction; `None` if there is no such command, mode or name.
+fn reduce(descriptor: &gni_post_descriptor_t) -> Option<Action> {
+    // Each exception's bit as a mode is the one above it in a result.
+    let exceptions = u8::try_from((descriptor.ce_mode & !GNI_CEMODE_TWO_OP) >> 1).ok()?;
+    if exceptions & !EXCEPTIONS != 0 || !is_name(descriptor.ce_red_id) {
+        return None;
+    }
+    let operation = Operation::decode(descriptor.ce_cmd, descriptor.ce_mode & GNI_CEMODE_TWO_OP != 0)?;
+    let part = Part::new(operation, [descriptor.first_operand, descriptor.second_operand], exceptions);
+    Some(Action::Reduce { id: descriptor.ce_red_id, part })
 }

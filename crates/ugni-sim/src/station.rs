@@ -1,12 +1,13 @@
-//! What the other NICs see of one: its registrations, its queues, its client's memory.
+//! What the other NICs may do at one: with its registrations, its queues, its client's memory.
 //!
-//! Whoever posts a transaction carries it out at the target's station itself, if it can reach it; the same functions serve
-//! the target where it has to do that for a poster of another host.
+//! Whoever posts a transaction carries it out at the target itself, if it is shown what it needs; the same functions serve the
+//! target where it has to do that for a poster of another host.
 
+use crate::atomics::Command;
 use crate::entry::{Body, Entry, Source, Status};
 use crate::handle::{Flags, Handle};
 use crate::letter::Letter;
-use crate::memory::{self, Memory};
+use crate::memory::{self, Fault, Memory};
 use crate::queue::Overrun;
 use crate::table::{Place, Visit};
 use crate::window::Window;
@@ -14,17 +15,105 @@ use crate::window::Window;
 /// A NIC's pages: registered memory ends at the end of one.
 pub const PAGE: u64 = 4096;
 
-/// A NIC, as others reach it.
+/// Bytes that a transaction names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct There {
+    /// What they are registered as.
+    pub handle: Handle,
+    /// Where they begin.
+    pub address: u64,
+    /// How many they are.
+    pub len: u64,
+}
+
+/// Whether there was a queue to be told, and room in it.
+pub type Told = Option<Result<(), Overrun>>;
+
+/// A NIC, as others reach it. What they name is checked each time; the errors are those of a transaction that wants what is not
+/// there, or not allowed.
 pub trait Station: Send + Sync {
+    /// Fills bytes from another memory.
+    ///
+    /// # Errors
+    /// Why one of the two was not reached.
+    fn put(&self, there: There, from: (&dyn Memory, u64)) -> Result<(), Status>;
+
+    /// Copies bytes to another memory.
+    ///
+    /// # Errors
+    /// Why one of the two was not reached.
+    fn get(&self, there: There, to: (&dyn Memory, u64)) -> Result<(), Status>;
+
+    /// Writes a word to the eight bytes, at once.
+    ///
+    /// # Errors
+    /// Why they were not reached.
+    fn store(&self, there: There, word: u64) -> Result<(), Status>;
+
+    /// Does what a command says to the word that the bytes are, and gives the old one. No other NIC changes a word here at the
+    /// same time; as with the chips, the client's own stores may come in between.
+    ///
+    /// # Errors
+    /// Why the word was not reached, or [`Status::Timeout`] where another NIC keeps it to itself for too long.
+    fn change(&self, there: There, command: Command, operands: [u64; 2]) -> Result<u64, Status>;
+
+    /// Makes an event in the queue that the memory was registered with, or without `data` loses one, as if it were full.
+    ///
+    /// # Errors
+    /// There is no such memory.
+    fn tell(&self, there: There, data: Option<u64>) -> Result<Told, Status>;
+
+    /// Takes a letter in; `false` if it cannot.
+    fn deliver(&self, letter: &Letter) -> bool;
+
+    /// Whether its client has gone, for all that is known here.
+    fn is_gone(&self) -> bool {
+        false
+    }
+}
+
+/// A NIC that shows what others need to do all that by themselves.
+pub trait Shown: Send + Sync {
     /// What it shows.
     fn window(&self) -> &Window;
     /// Its client's memory.
     fn memory(&self) -> &dyn Memory;
-    /// Takes a datagram in; `false` if it cannot.
-    fn deliver(&self, letter: &Letter) -> bool;
-    /// Whether its client has gone, for all that is known here.
-    fn is_gone(&self) -> bool {
+    /// As [`Station::deliver`].
+    fn take_in(&self, letter: &Letter) -> bool;
+    /// As [`Station::is_gone`].
+    fn has_gone(&self) -> bool {
         false
+    }
+}
+
+impl<T: Shown> Station for T {
+    fn put(&self, there: There, from: (&dyn Memory, u64)) -> Result<(), Status> {
+        reach(self, there, Want::Write)?.fill(from)
+    }
+
+    fn get(&self, there: There, to: (&dyn Memory, u64)) -> Result<(), Status> {
+        reach(self, there, Want::Read)?.copy_to(to)
+    }
+
+    fn store(&self, there: There, word: u64) -> Result<(), Status> {
+        reach(self, there, Want::Write)?.write(0, &word.to_le_bytes())
+    }
+
+    fn change(&self, there: There, command: Command, operands: [u64; 2]) -> Result<u64, Status> {
+        reach(self, there, Want::Write)?.change(command, operands)
+    }
+
+    fn tell(&self, there: There, data: Option<u64>) -> Result<Told, Status> {
+        let reached = reach(self, There { len: 0, ..there }, Want::Queue)?;
+        Ok(data.map_or_else(|| reached.lose(), |data| reached.tell(data)))
+    }
+
+    fn deliver(&self, letter: &Letter) -> bool {
+        self.take_in(letter)
+    }
+
+    fn is_gone(&self) -> bool {
+        self.has_gone()
     }
 }
 
@@ -41,7 +130,7 @@ pub enum Want {
 
 /// Some bytes of a station, for as long as this lives.
 pub struct Reach<'a> {
-    station: &'a dyn Station,
+    station: &'a dyn Shown,
     visit: Visit<'a>,
     address: u64,
     len: u64,
@@ -60,16 +149,29 @@ pub fn handle_of(descriptor: u16, place: &Place) -> Handle {
     }
 }
 
-/// Enters the memory that a handle names, to use `len` bytes from `address`.
+/// Enters the memory that a handle names, to use bytes of it on behalf of another NIC.
 ///
 /// # Errors
 /// The status of a transaction that wants what is not there, or not allowed.
-pub fn reach<'a>(
-    station: &'a dyn Station,
-    named: Handle,
-    (address, len): (u64, u64),
-    want: Want,
-) -> Result<Reach<'a>, Status> {
+pub fn reach(station: &dyn Shown, there: There, want: Want) -> Result<Reach<'_>, Status> {
+    let reach = enter(station, there, want)?;
+    if want == Want::Write
+        && let Some(writes) = station.window().writes()
+    {
+        reach.each_piece(0, reach.len, |_, address, len| {
+            writes.note(address, len);
+            Ok(())
+        })?;
+    }
+    Ok(reach)
+}
+
+/// The same for the station's own NIC.
+///
+/// # Errors
+/// As [`reach`].
+pub fn enter(station: &dyn Shown, there: There, want: Want) -> Result<Reach<'_>, Status> {
+    let There { handle: named, address, len } = there;
     let window = station.window();
     let registration = window.descriptor(&named).and_then(|descriptor| window.registration(descriptor));
     let registration = registration.ok_or(Status::Descriptor)?;
@@ -97,48 +199,87 @@ pub fn reach<'a>(
 }
 
 impl Reach<'_> {
-    /// Fills it from another memory.
-    ///
-    /// # Errors
-    /// Why one of the two was not reached.
-    pub fn fill(&self, from: (&dyn Memory, u64)) -> Result<(), Status> {
-        Ok(memory::copy((self.station.memory(), self.address), from, self.len)?)
+    fn fill(&self, (memory, from): (&dyn Memory, u64)) -> Result<(), Status> {
+        self.each_piece(0, self.len, |at, address, len| {
+            let from = from.checked_add(at).ok_or(Status::Bounds)?;
+            Ok(memory::copy((self.station.memory(), address), (memory, from), len)?)
+        })
     }
 
-    /// Copies it to another memory.
-    ///
-    /// # Errors
-    /// Why one of the two was not reached.
-    pub fn copy_to(&self, to: (&dyn Memory, u64)) -> Result<(), Status> {
-        Ok(memory::copy(to, (self.station.memory(), self.address), self.len)?)
+    fn copy_to(&self, (memory, to): (&dyn Memory, u64)) -> Result<(), Status> {
+        self.each_piece(0, self.len, |at, address, len| {
+            let to = to.checked_add(at).ok_or(Status::Bounds)?;
+            Ok(memory::copy((memory, to), (self.station.memory(), address), len)?)
+        })
     }
 
-    /// Writes bytes to its beginning, as many as it has or fewer.
-    ///
-    /// # Errors
-    /// Why it was not reached.
-    pub fn write(&self, bytes: &[u8]) -> Result<(), Status> {
-        let bytes = &bytes[..bytes.len().min(usize::try_from(self.len).unwrap_or(usize::MAX))];
-        Ok(self.station.memory().write(self.address, bytes)?)
+    /// Whether its memory is in several pieces, so that it does not lie where its addresses say.
+    pub fn is_scattered(&self) -> bool {
+        self.visit.place().next.is_some()
     }
 
-    /// Changes its first word, of 4 or 8 bytes, and gives the old one. No other NIC does that at the same time; as with the
-    /// chips, the client's own stores may come in between.
+    /// Where so many of its bytes are, from one of its own on: for each piece, how many were before it, its address and length.
     ///
     /// # Errors
-    /// Why the word was not reached, or [`Status::Timeout`] where another NIC keeps it to itself for too long.
-    pub fn update(&self, width: usize, change: impl Fn(u64) -> u64) -> Result<u64, Status> {
+    /// [`Status::Bounds`]: it has not so many. And those of `act`.
+    fn each_piece(
+        &self,
+        from: u64,
+        len: u64,
+        mut act: impl FnMut(u64, u64, u64) -> Result<(), Status>,
+    ) -> Result<(), Status> {
+        let end = from.checked_add(len).filter(|end| *end <= self.len).ok_or(Status::Bounds)?;
+        let Some(first) = self.visit.place().next else { return act(0, self.address + from, len) };
+        let (begin, end) = (self.address + from, self.address + end);
+        let (window, mut next, mut before) = (self.station.window(), Some(first), 0u64);
+        // A peer's chain may lead in a circle.
+        for _ in 0..window.shape().registrations {
+            let Some(number) = next.filter(|_| before < end) else { break };
+            let piece =
+                window.registration(number).and_then(|piece| piece.enter()).ok_or(Status::Descriptor)?;
+            let place = piece.place();
+            let after = before.checked_add(place.len).ok_or(Status::Bounds)?;
+            let (low, high) = (begin.max(before), end.min(after));
+            if low < high {
+                let address = place.first.checked_add(low - before).ok_or(Status::Bounds)?;
+                act(low - begin, address, high - low)?;
+            }
+            (next, before) = (place.next, after);
+        }
+        if before < end { Err(Status::Bounds) } else { Ok(()) }
+    }
+
+    /// Writes bytes to it, from one of its own on.
+    ///
+    /// # Errors
+    /// [`Status::Bounds`]: it has not so many; or why it was not reached.
+    pub fn write(&self, from: u64, bytes: &[u8]) -> Result<(), Status> {
+        self.each_piece(from, bytes.len() as u64, |at, address, len| {
+            Ok(self.station.memory().write(address, &bytes[at as usize..(at + len) as usize])?)
+        })
+    }
+
+    /// Reads bytes of it, from one of its own on.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn read(&self, from: u64, into: &mut [u8]) -> Result<(), Status> {
+        self.each_piece(from, into.len() as u64, |at, address, len| {
+            Ok(self.station.memory().read(address, &mut into[at as usize..(at + len) as usize])?)
+        })
+    }
+
+    fn change(&self, command: Command, [first, second]: [u64; 2]) -> Result<u64, Status> {
         let _alone = self.station.window().alone().ok_or(Status::Timeout)?;
-        let (memory, mut word) = (self.station.memory(), [0; 8]);
-        let bytes = &mut word[..width];
-        memory.read(self.address, bytes)?;
+        let mut word = [0; 8];
+        let bytes = &mut word[..command.width()];
+        self.read(0, bytes)?;
         let old = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        memory.write(self.address, &change(old).to_le_bytes()[..width])?;
+        self.write(0, &command.apply(old, first, second).to_le_bytes()[..command.width()])?;
         Ok(old)
     }
 
-    /// Makes an event in the queue that the memory was registered with, if it has one; whether the queue overran.
-    pub fn tell(&self, data: u64) -> Option<Result<(), Overrun>> {
+    fn tell(&self, data: u64) -> Told {
         let window = self.station.window();
         let queue = window.queue(self.visit.place().queue?)?;
         let (overrun, remote_overrun, status) = (false, false, Status::Ok as u8);
@@ -147,9 +288,21 @@ impl Reach<'_> {
         Some(queue.push(entry.encode(window.chip())))
     }
 
-    /// Loses an event of that queue, if there is one, as if it were full.
-    pub fn lose(&self) -> Option<Result<(), Overrun>> {
+    fn lose(&self) -> Told {
         self.station.window().queue(self.visit.place().queue?)?.lose();
         Some(Err(Overrun))
+    }
+}
+
+/// Memory in several pieces, by the addresses under which it is known.
+impl Memory for Reach<'_> {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
+        let from = address.checked_sub(self.address).ok_or(Fault::Unmapped)?;
+        Reach::read(self, from, into).map_err(|_| Fault::Unmapped)
+    }
+
+    fn write(&self, address: u64, from: &[u8]) -> Result<(), Fault> {
+        let at = address.checked_sub(self.address).ok_or(Fault::Unmapped)?;
+        Reach::write(self, at, from).map_err(|_| Fault::Unmapped)
     }
 }

@@ -24,6 +24,8 @@ pub struct Place {
     pub entropy: u16,
     /// Which queue of the NIC is told of what comes here.
     pub queue: Option<u16>,
+    /// Of memory in several pieces, which is addressed from 0 on: the registration of the first; of a piece: that of the next.
+    pub next: Option<u16>,
 }
 
 /// One registration. Zero bytes are a closed one.
@@ -36,7 +38,9 @@ pub struct Registration {
     len: AtomicU64,
     /// Flags, entropy, and the queue's number plus one.
     rest: AtomicU64,
-    unused: [AtomicU64; 3],
+    /// The next one's number plus one.
+    next: AtomicU64,
+    unused: [AtomicU64; 2],
 }
 
 impl Registration {
@@ -49,6 +53,7 @@ impl Registration {
             first: word(),
             len: word(),
             rest: word(),
+            next: word(),
             unused: core::array::from_fn(|_| word()),
         }
     }
@@ -60,6 +65,7 @@ impl Registration {
         let queue = place.queue.map_or(0, |queue| u64::from(queue) + 1);
         let rest = u64::from(place.flags) | u64::from(place.entropy) << 8 | queue << 24;
         self.rest.store(rest, Relaxed);
+        self.next.store(place.next.map_or(0, |next| u64::from(next) + 1), Relaxed);
         let version = self.version.load(Relaxed);
         self.version.store(version.wrapping_add(1) | 1, ord!("table.open", Release));
     }
@@ -94,10 +100,16 @@ impl Registration {
             len: self.len.load(Relaxed),
             flags: rest as u8,
             entropy: (rest >> 8) as u16,
-            queue: u16::try_from((rest >> 24) & 0x1_ffff).ok().and_then(|queue| queue.checked_sub(1)),
+            queue: number_of((rest >> 24) & 0x1_ffff),
+            next: number_of(self.next.load(Relaxed)),
         };
         Some(visit)
     }
+}
+
+/// A number that is kept as one more, where 0 stands for none.
+fn number_of(kept: u64) -> Option<u16> {
+    u16::try_from(kept.checked_sub(1)?).ok()
 }
 
 impl Default for Registration {
@@ -130,13 +142,16 @@ impl Drop for Visit<'_> {
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place { first: 1 << 40, len: 12, flags: 0x84, entropy: 0xabc, queue: Some(1023) };
+    const PLACE: Place =
+        Place { first: 1 << 40, len: 12, flags: 0x84, entropy: 0xabc, queue: Some(1023), next: Some(4095) };
 
     #[test]
     fn an_open_registration_says_what_it_was_opened_with() {
         let registration = Registration::new();
         assert!(registration.enter().is_none());
-        for place in [PLACE, Place { queue: None, ..PLACE }, Place { queue: Some(0), ..Place::default() }] {
+        for place in
+            [PLACE, Place { queue: None, next: None, ..PLACE }, Place { queue: Some(0), ..Place::default() }]
+        {
             registration.open(&place);
             assert_eq!(registration.enter().map(|visit| visit.place()), Some(place));
             assert!(registration.close(1));

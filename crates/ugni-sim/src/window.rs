@@ -5,6 +5,8 @@
 //! | 0 | what follows: a mark, the chip, how many registrations, queues and lines there are |
 //! | 40 | the block of virtual descriptors: the first in the upper half, how many in the lower |
 //! | 64 | the lock |
+//! | 128 | the shared message queue, if it has one: its handle and its plan |
+//! | 512 | which bytes others have written lately |
 //! | 4,096 | registrations |
 //! | after them | the directory: for each queue where it lies, or 0 |
 //! | after that | lines of 128 bytes, of which queues are made |
@@ -30,6 +32,7 @@ use crate::chip::Chip;
 use crate::handle::{Flags, Handle};
 use crate::queue::{Control, Queue};
 use crate::table::Registration;
+use crate::writes::Writes;
 
 // SAFETY: repr(C), atomics alone; the padding is never read (B2).
 unsafe impl Shared for Alone {}
@@ -37,12 +40,17 @@ unsafe impl Shared for Alone {}
 unsafe impl Shared for Registration {}
 // SAFETY: repr(C), atomics alone (B2).
 unsafe impl Shared for Control {}
+// SAFETY: repr(C), atomics alone (B2).
+unsafe impl Shared for Writes {}
 
 /// The mark of this layout.
 const MARK: u64 = u64::from_le_bytes(*b"gwugni01");
 const BLOCK: usize = 40;
 const LOCK: usize = 64;
+const MESSAGES: usize = 128;
+const WRITES: usize = 512;
 const REGISTRATIONS: usize = 4096;
+const _: () = assert!(WRITES + size_of::<Writes>() <= REGISTRATIONS);
 /// Bytes of a line.
 const LINE: usize = 128;
 const WORDS: usize = LINE / size_of::<u64>();
@@ -213,6 +221,16 @@ impl Window {
         let inside = u64::from(named.descriptor) < count;
         // B3: what lies beyond the table is no registration of it.
         inside.then(|| u16::try_from(first + u64::from(named.descriptor)).ok()).flatten()
+    }
+
+    /// What it shows of its client's shared message queue, to be read and changed under [the lock](Self::alone) alone.
+    pub fn messages(&self) -> Option<&[AtomicU64; 4]> {
+        self.lay(MESSAGES, 4).try_into().ok()
+    }
+
+    /// Which bytes others have written lately.
+    pub fn writes(&self) -> Option<&Writes> {
+        self.lay(WRITES, 1).first()
     }
 
     /// How many lines a queue takes of which so many places may be filled.

@@ -7,6 +7,7 @@ use gasworks_sync::spin;
 use gasworks_ugni_sim::alone::{Alone, Verdict};
 use gasworks_ugni_sim::queue::{Control, LAP_BITS, Overrun, Queue};
 use gasworks_ugni_sim::table::{Place, Registration};
+use gasworks_ugni_sim::writes::Writes;
 use loom::sync::Arc;
 use loom::thread;
 
@@ -153,7 +154,7 @@ struct Registered {
 // SAFETY: that nobody touches the memory while another thread writes it is what the models check.
 unsafe impl Sync for Registered {}
 
-const PLACE: Place = Place { first: 7, len: 1, flags: 3, entropy: 5, queue: Some(9) };
+const PLACE: Place = Place { first: 7, len: 1, flags: 3, entropy: 5, queue: Some(9), next: Some(3) };
 
 impl Registered {
     fn visit(&self, touch: impl FnOnce(&UnsafeCell<u64>)) {
@@ -256,4 +257,36 @@ fn alone_is_who_holds_the_lock() {
 #[test]
 fn alone_one_takes_it_from_the_dead() {
     both_change(true);
+}
+
+/// What is read of notes whose place is used again, by one or by two, is what was noted.
+fn notes_are_whole(writers: &'static [&'static [u64]]) {
+    model(move || {
+        let writes = Arc::new(Writes::new());
+        writes.want();
+        let spawn = |notes: &'static [u64]| {
+            let writes = writes.clone();
+            thread::spawn(move || notes.iter().for_each(|note| writes.note(*note, *note)))
+        };
+        let threads: Vec<_> = writers.iter().map(|notes| spawn(notes)).collect();
+        let look = || {
+            for count in 0..2 {
+                let known = writes.since(count).unwrap_or_default();
+                assert!(known.iter().all(|(address, len)| address == len && *len > 0), "{known:?}");
+            }
+        };
+        look();
+        threads.into_iter().for_each(|thread| thread.join().expect("ended"));
+        look();
+    });
+}
+
+#[test]
+fn writes_noted_by_one_are_whole() {
+    notes_are_whole(&[&[1, 2]]);
+}
+
+#[test]
+fn writes_noted_by_two_are_whole() {
+    notes_are_whole(&[&[1], &[2]]);
 }

@@ -1,5 +1,9 @@
-//! NICs that find each other through the system, as those of different processes do; here they are one process's.
+//! NICs that find each other through the system, as those of different processes do, of one host or of several; here they are one
+//! process's.
 #![cfg(all(not(gasworks_loom), not(miri), not(gasworks_tsan)))]
+
+#[path = "near/far.rs"]
+mod far;
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -7,13 +11,15 @@ use std::time::{Duration, Instant};
 
 use gasworks_gni_sys::*;
 use gasworks_os::{memfd, process, unix};
-use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
+use gasworks_sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed};
 use gasworks_ugni_sim::chip::Chip;
 use gasworks_ugni_sim::entry::Status;
-use gasworks_ugni_sim::near::{AttachError, Attached, Name, attach};
+use gasworks_ugni_sim::far::Gate;
+use gasworks_ugni_sim::near::{AttachError, Attached, Name, Wire, attach};
 use gasworks_ugni_sim::nic::{Channel, Cq, Endpoint, Mood, Next, Outcome};
 use gasworks_ugni_sim::post::{Rules, Way};
 use gasworks_ugni_sim::process::Process;
+use gasworks_ugni_sim::reduction::{is_whole, status};
 use gasworks_ugni_sim::window::{Shape, Window};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, poll};
@@ -25,11 +31,29 @@ fn name(cookie: u32, instance: u32) -> Name {
     Name { cookie: std::process::id() << 8 | cookie, ptag: 3, address: ADDRESS, instance }
 }
 
-fn attached(name: Name, mood: Mood) -> Result<Attached, AttachError> {
+/// The wires of so many processes, which have met: of one host, and as if each had a host of its own.
+fn both(count: usize) -> [Vec<Wire>; 2] {
+    [vec![Wire::default(); count], far_apart(count)]
+}
+
+const SECRET: [u8; 16] = *b"nobody knows it!";
+
+fn far_apart(count: usize) -> Vec<Wire> {
+    let gates: Vec<_> = (0..count).map(|_| Gate::open().expect("a gate")).collect();
+    let places: Vec<String> = gates.iter().map(|gate| gate.place()).collect();
+    let ranks: Vec<(u32, &str)> = places.iter().map(|place| (ADDRESS, &place[..])).collect();
+    let wire = |gate: Arc<Gate>| {
+        gate.learn(SECRET, &ranks).expect("places");
+        Wire { gate: Some(gate), always: true }
+    };
+    gates.into_iter().map(wire).collect()
+}
+
+fn attached(wire: &Wire, name: Name, mood: Mood) -> Result<Attached, AttachError> {
     let rules = Rules { chip: Chip::Aries, modes: GNI_CDM_MODE_DUAL_EVENTS };
     // SAFETY: what is registered here are words that everybody may change.
     let memory = unsafe { Process::own() }.expect("this process");
-    attach(name, rules, Arc::new(memory), (mood, Arc::default()))
+    attach(name, rules, Arc::new(memory), (mood, Arc::default()), wire)
 }
 
 struct Rank {
@@ -43,8 +67,8 @@ struct Rank {
 }
 
 /// A rank with an endpoint to a peer.
-fn rank(cookie: u32, instance: u32, peer: u32, mood: Mood) -> Rank {
-    let attached = attached(name(cookie, instance), mood).expect("a NIC");
+fn rank(wire: &Wire, (cookie, mood): (u32, Mood), instance: u32, peer: u32) -> Rank {
+    let attached = attached(wire, name(cookie, instance), mood).expect("a NIC");
     let nic = attached.nic();
     let words: Box<[AtomicU64]> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
     let (events, arrivals) = (nic.queue(16).expect("a queue"), nic.queue(16).expect("a queue"));
@@ -95,7 +119,13 @@ fn await_event(queue: &Cq) -> u64 {
 
 #[test]
 fn neighbours_put_get_and_tell() {
-    let ranks = [rank(1, 0, 1, Mood::Plain), rank(1, 1, 0, Mood::Plain)];
+    for wires in both(2) {
+        put_get_and_tell(&wires);
+    }
+}
+
+fn put_get_and_tell(wires: &[Wire]) {
+    let ranks = [rank(&wires[0], (1, Mood::Plain), 0, 1), rank(&wires[1], (1, Mood::Plain), 1, 0)];
     for (kind, value) in [(GNI_POST_FMA_PUT, 5), (GNI_POST_RDMA_PUT, 6)] {
         ranks[0].words[0].store(value, Relaxed);
         assert_eq!(ranks[0].run(ranks[1].place(), kind, GNI_CQMODE_REMOTE_EVENT), Status::Ok);
@@ -111,8 +141,9 @@ fn neighbours_put_get_and_tell() {
 /// A queue that was armed is looked at by nobody but the NIC, whatever the mood, and as often as it is armed.
 #[test]
 fn a_channel_tells_of_what_a_neighbour_does() {
-    for (cookie, mood) in [(40, Mood::Plain), (41, Mood::Adversarial { seed: 3 })] {
-        let ranks = [rank(cookie, 0, 1, mood), rank(cookie, 1, 0, mood)];
+    let moods = [(40, Mood::Plain), (41, Mood::Adversarial { seed: 3 })];
+    for (wires, job) in both(2).iter().flat_map(|wires| moods.map(|job| (wires, job))) {
+        let ranks = [rank(&wires[0], job, 0, 1), rank(&wires[1], job, 1, 0)];
         let channel = Arc::new(Channel::new().expect("a channel"));
         fcntl(&*channel, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("set");
         for name in 0..20 {
@@ -134,7 +165,13 @@ fn domains_with_a_descriptor_of_their_own_are_few() {
             // SAFETY: nothing is registered.
             let memory = unsafe { Process::own() }.expect("this process");
             let name = Name { address, ..name(50, instance) };
-            attach(name, Rules { chip, modes }, Arc::new(memory), (Mood::Plain, Arc::default()))
+            attach(
+                name,
+                Rules { chip, modes },
+                Arc::new(memory),
+                (Mood::Plain, Arc::default()),
+                &Wire::default(),
+            )
         };
         let dedicated = |instance| attached(instance, address, GNI_CDM_MODE_FMA_DEDICATED);
         let full = |instance| matches!(dedicated(instance), Err(AttachError::NoDescriptor));
@@ -156,9 +193,9 @@ fn domains_with_a_descriptor_of_their_own_are_few() {
 /// A NIC on which things take their time goes on without its client.
 #[test]
 fn a_nic_goes_on_while_its_client_does_not_look() {
-    for seed in 0..8 {
-        let mood = Mood::Adversarial { seed };
-        let ranks = [rank(10 + seed as u32, 0, 1, mood), rank(10 + seed as u32, 1, 0, mood)];
+    for (wires, seed) in both(2).iter().flat_map(|wires| (0..8).map(move |seed| (wires, seed))) {
+        let job = (10 + seed as u32, Mood::Adversarial { seed });
+        let ranks = [rank(&wires[0], job, 0, 1), rank(&wires[1], job, 1, 0)];
         ranks[0].words[0].store(9, Relaxed);
         let put = gni_post_descriptor_t {
             r#type: GNI_POST_FMA_PUT,
@@ -179,13 +216,20 @@ fn a_nic_goes_on_while_its_client_does_not_look() {
 
 #[test]
 fn atomics_of_several_nics_exclude_each_other() {
+    // And where some are near and others are not.
+    let [near, mut far] = both(4);
+    far[2] = Wire { always: false, ..far[2].clone() };
+    [near, far].iter().for_each(|wires| atomics_exclude_each_other(wires));
+}
+
+fn atomics_exclude_each_other(wires: &[Wire]) {
     const EACH: u64 = 500;
-    let target = rank(2, 0, 0, Mood::Plain);
+    let target = rank(&wires[0], (2, Mood::Plain), 0, 0);
     std::thread::scope(|scope| {
         for instance in 1..4 {
             let target = &target;
             scope.spawn(move || {
-                let rank = rank(2, instance, 0, Mood::Plain);
+                let rank = rank(&wires[instance as usize], (2, Mood::Plain), instance, 0);
                 for _ in 0..EACH {
                     assert_eq!(rank.run(target.place(), GNI_POST_AMO, 0), Status::Ok);
                 }
@@ -197,17 +241,22 @@ fn atomics_of_several_nics_exclude_each_other() {
 
 #[test]
 fn a_name_is_had_by_one() {
-    let first = attached(name(3, 0), Mood::Plain).expect("a NIC");
-    assert!(matches!(attached(name(3, 0), Mood::Plain), Err(AttachError::Taken)));
+    let attached = || attached(&Wire::default(), name(3, 0), Mood::Plain);
+    let first = attached().expect("a NIC");
+    assert!(matches!(attached(), Err(AttachError::Taken)));
     drop(first);
-    drop(attached(name(3, 0), Mood::Plain).expect("it is free again"));
+    drop(attached().expect("it is free again"));
 }
 
 /// Who is gone is told of as gone, and who comes under its name is found.
 #[test]
 fn a_nic_that_goes_is_gone_until_another_comes() {
-    let first = rank(4, 0, 1, Mood::Plain);
-    let second = rank(4, 1, 0, Mood::Plain);
+    both(2).iter().for_each(|wires| goes_until_another_comes(wires));
+}
+
+fn goes_until_another_comes(wires: &[Wire]) {
+    let job = (4, Mood::Plain);
+    let [first, second] = [rank(&wires[0], job, 0, 1), rank(&wires[1], job, 1, 0)];
     assert_eq!(first.run(second.place(), GNI_POST_FMA_PUT, 0), Status::Ok);
     let (place, words) = (second.place(), second.words);
     drop(second.attached);
@@ -218,7 +267,7 @@ fn a_nic_that_goes_is_gone_until_another_comes() {
         std::thread::yield_now();
     }
     drop(words);
-    let third = rank(4, 1, 0, Mood::Plain);
+    let third = rank(&wires[1], job, 1, 0);
     first.words[0].store(33, Relaxed);
     assert_eq!(first.run(third.place(), GNI_POST_FMA_PUT, 0), Status::Ok);
     assert_eq!(third.words[0].load(Relaxed), 33);
@@ -240,10 +289,15 @@ fn outcome(end: &Endpoint, id: Option<u64>) -> Outcome {
 /// Offers wait for a NIC that comes later, are answered while its client does not look, and end with it.
 #[test]
 fn datagrams_find_each_other() {
-    let first = rank(6, 0, 1, Mood::Plain);
+    both(4).iter().for_each(|wires| find_each_other(wires));
+}
+
+fn find_each_other(wires: &[Wire]) {
+    let job = (6, Mood::Plain);
+    let first = rank(&wires[0], job, 0, 1);
     first.endpoint.post_datagram(b"hello", None).expect("posted");
     std::thread::sleep(Duration::from_millis(5));
-    let second = rank(6, 1, 0, Mood::Plain);
+    let second = rank(&wires[1], job, 1, 0);
     let listener = second.attached.nic().endpoint(None).expect("an endpoint");
     listener.post_datagram(b"whoever you are", Some(3)).expect("posted");
     assert_eq!(outcome(&first.endpoint, None).data, b"whoever you are");
@@ -251,8 +305,7 @@ fn datagrams_find_each_other() {
     assert_eq!((got.peer, &got.data[..]), (Some((ADDRESS, 0)), &b"hello"[..]));
 
     // Both look for each other at the same time.
-    let third = rank(6, 2, 3, Mood::Plain);
-    let fourth = rank(6, 3, 2, Mood::Plain);
+    let [third, fourth] = [rank(&wires[2], job, 2, 3), rank(&wires[3], job, 3, 2)];
     std::thread::scope(|scope| {
         for (rank, says) in [(&third, b"third "), (&fourth, b"fourth")] {
             scope.spawn(move || {
@@ -267,10 +320,118 @@ fn datagrams_find_each_other() {
     assert_eq!(outcome(&first.endpoint, None).state, GNI_POST_TIMEOUT);
 }
 
+/// An endpoint in a tree of NICs that have an engine each, or none.
+fn seat(rank: &Rank, to: u32, child: u32, kind: gni_ce_child_t) -> Endpoint {
+    let end = rank.attached.nic().endpoint(Some(&rank.events)).expect("an endpoint");
+    end.bind(ADDRESS, to).expect("bound");
+    end.set_attributes(0, child, kind).expect("said");
+    end
+}
+
+/// The first word of a rank's result.
+fn place(rank: &Rank) -> usize {
+    let first = rank.words.as_ptr().addr();
+    (first.next_multiple_of(32) - first) / 8
+}
+
+fn contribute(rank: &Rank, leaf: &Endpoint) {
+    let what = gni_post_descriptor_t {
+        r#type: GNI_POST_CE,
+        local_addr: (&raw const rank.words[place(rank)]) as u64,
+        local_mem_hndl: rank.handle,
+        ce_cmd: GNI_FMA_CE_IADD,
+        first_operand: 1,
+        ..Default::default()
+    };
+    leaf.post(&what, Way::Fma, 1, None).expect("posted");
+}
+
+/// The status of a rank's result, and its first number.
+fn result(rank: &Rank) -> (u64, u64) {
+    let begun = Instant::now();
+    loop {
+        let words = &rank.words[place(rank)..];
+        let control = words[0].load(Acquire);
+        if is_whole(control) {
+            return (status(control), words[1].load(Relaxed));
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "there is no result");
+        std::thread::yield_now();
+    }
+}
+
+/// Two clients of one's engine: the other is told when that goes.
+#[test]
+fn a_client_does_not_wait_for_an_engine_that_has_gone() {
+    both(2).iter().for_each(|wires| does_not_wait_for_an_engine(wires));
+}
+
+fn does_not_wait_for_an_engine(wires: &[Wire]) {
+    let job = (29, Mood::Plain);
+    let [first, second] = [rank(&wires[0], job, 0, 1), rank(&wires[1], job, 1, 0)];
+    let engine = first.attached.nic().engine().expect("an engine");
+    let clients = [0, 1].map(|at| seat(&first, at, at, GNI_CE_CHILD_PE));
+    engine.configure(&clients.each_ref(), None, None, 0).expect("configured");
+    let leaves = [seat(&first, 0, 0, GNI_CE_CHILD_PE), seat(&second, 0, 1, GNI_CE_CHILD_PE)];
+    for _ in 0..3 {
+        contribute(&second, &leaves[1]);
+        contribute(&first, &leaves[0]);
+        assert_eq!([result(&first), result(&second)], [(0, 2); 2]);
+    }
+    contribute(&second, &leaves[1]);
+    drop(first);
+    assert_eq!(result(&second), (Status::Gone as u64, 0));
+}
+
+/// Reductions of three NICs, one below the other, while no client looks but at its memory; and what becomes of those that wait
+/// for one that has gone, above or below.
+#[test]
+fn a_reduction_goes_on_while_nobody_looks_and_ends_with_whom_it_waits_for() {
+    let rounds = [(Mood::Plain, 0), (Mood::Plain, 1), (Mood::Plain, 2), (Mood::Adversarial { seed: 3 }, 1)];
+    let rounds = (30..).zip(rounds);
+    for (wires, (cookie, (mood, gone))) in
+        both(3).iter().flat_map(|wires| rounds.clone().map(move |round| (wires, round)))
+    {
+        let rank = |at: u32| Some(rank(&wires[at as usize], (cookie, mood), at, 0));
+        let mut ranks: Vec<_> = (0..3).map(rank).collect();
+        let mut engines: Vec<_> = ranks
+            .iter()
+            .flatten()
+            .map(|rank| Some(rank.attached.nic().engine().expect("an engine")))
+            .collect();
+        let mut leaves = Vec::new();
+        for (at, (rank, engine)) in (0..).zip(ranks.iter().flatten().zip(engines.iter().flatten())) {
+            let below = (at < 2).then(|| seat(rank, at + 1, 1, GNI_CE_CHILD_VCE));
+            let above = (at > 0).then(|| seat(rank, at - 1, 1, GNI_CE_CHILD_VCE));
+            leaves.push(Some(seat(rank, at, 0, GNI_CE_CHILD_PE)));
+            let client = seat(rank, at, 0, GNI_CE_CHILD_PE);
+            let children: Vec<_> = [Some(&client), below.as_ref()].into_iter().flatten().collect();
+            engine.configure(&children, above.as_ref(), None, 0).expect("configured");
+        }
+        for _ in 0..20 {
+            ranks
+                .iter()
+                .flatten()
+                .zip(leaves.iter().flatten())
+                .for_each(|(rank, leaf)| contribute(rank, leaf));
+            assert!(ranks.iter().flatten().all(|rank| result(rank) == (0, 3)));
+        }
+        // One goes while the others wait; what it had said is no more than a process that ends says.
+        for at in (0..3).filter(|at| *at != gone) {
+            contribute(ranks[at].as_ref().expect("there"), leaves[at].as_ref().expect("there"));
+        }
+        drop(ranks[gone].take());
+        for rank in ranks.iter().flatten() {
+            assert_eq!(result(rank), (Status::Gone as u64, 0), "{gone} has gone");
+        }
+        drop((leaves[gone].take(), engines[gone].take()));
+    }
+}
+
 /// Who listens under the name of a NIC and is none, or shows nonsense, is none.
 #[test]
 fn what_shows_no_window_is_no_nic() {
-    let rank = rank(5, 0, 1, Mood::Plain);
+    let rank = rank(&Wire::default(), (5, Mood::Plain), 0, 1);
     let Name { cookie, ptag, address, .. } = name(5, 1);
     let socket = format!("gasworks-ugni-{}-{cookie:x}-{ptag:x}-{address:x}-1", process::user());
     let listener = unix::listen(&socket).expect("a socket");

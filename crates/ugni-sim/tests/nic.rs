@@ -10,6 +10,9 @@ mod chains;
 #[path = "nic/channels.rs"]
 mod channels;
 #[cfg(not(miri))]
+#[path = "nic/collective.rs"]
+mod collective;
+#[cfg(not(miri))]
 #[path = "nic/datagrams.rs"]
 mod datagrams;
 #[cfg(not(miri))]
@@ -26,6 +29,9 @@ mod model;
 #[cfg(not(miri))]
 #[path = "nic/moods.rs"]
 mod moods;
+#[cfg(not(miri))]
+#[path = "nic/msgq.rs"]
+mod msgq;
 #[cfg(not(miri))]
 #[path = "nic/registrations.rs"]
 mod registrations;
@@ -50,7 +56,7 @@ use gasworks_ugni_sim::faults::Faults;
 use gasworks_ugni_sim::memory::{Arena, Memory};
 use gasworks_ugni_sim::nic::{Cq, Endpoint, Event, Fabric, Home, Mood, Next, Nic};
 use gasworks_ugni_sim::post::{Rules, Way};
-use gasworks_ugni_sim::station::Station;
+use gasworks_ugni_sim::station::{Shown, Station};
 
 /// The modes of most tests.
 pub const MODES: u32 = GNI_CDM_MODE_DUAL_EVENTS | GNI_CDM_MODE_MDD_SHARED;
@@ -69,6 +75,13 @@ impl Fabric for Net {
     fn find(&self, address: u32, instance: u32) -> Option<Arc<dyn Station>> {
         let home = self.0.lock().unwrap().get(&(address, instance))?.clone();
         Some(home)
+    }
+
+    fn neighbours(&self, address: u32) -> Vec<(u32, Arc<dyn Shown>)> {
+        // A host lists them in any order.
+        let all = self.0.lock().unwrap();
+        let near = all.iter().rev().filter(|(name, _)| name.0 == address);
+        near.map(|(name, home)| (name.1, home.clone() as Arc<dyn Shown>)).collect()
     }
 }
 

@@ -43,6 +43,7 @@ const TABLE: &Table = &[
     ("cargo xtask test --row launcher", By::Nobody("it chooses rows that are run anyway")),
     ("cargo xtask test --row budget", By::Nobody("it chooses rows that are run anyway")),
     ("cargo xtask ugni-sim", By::Row("ugni-sim/install")),
+    ("cargo xtask ugni-clock --curve", By::Itself),
     ("cargo xtask tidy", By::Itself),
     ("cargo xtask tidy --write", By::Row("tidy/settings")),
     ("cargo xtask loom", By::Row("loom/shmem")),

@@ -48,6 +48,21 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "PMI's functions name no job: a process is in one at a time",
     ),
     (
+        "crates/ugni-sim-capi/src/pmi/state.rs",
+        "WIRE",
+        "a domain is attached by functions that name no job: the gate of the process, told when its ranks first meet",
+    ),
+    (
+        "crates/ugni-sim-capi/src/ugni/patience.rs",
+        "PATIENCE",
+        "how long the process has asked in vain, whichever of its threads and whatever for",
+    ),
+    (
+        "crates/ugni-sim-capi/src/pmi/state.rs",
+        "ADDRESS",
+        "a domain is attached by functions that name no job: the node of the process, told when its ranks first meet",
+    ),
+    (
         "crates/ugni-sim-capi/src/ugni/settings.rs",
         "READ",
         "what is to go wrong, read once: how often places were passed is counted with it",
@@ -57,6 +72,27 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "WANTED",
         "whether a witness is wanted, asked once: the end of the process is seen to then",
     ),
+    (
+        "crates/ugni-sim-capi/src/witness.rs",
+        "REFUSED",
+        "what was refused and not tried again, which a witness counts when it is",
+    ),
+    (
+        "crates/ugni-sim-capi/src/call.rs",
+        "CALL",
+        "a thread's own note of the function it is in; no other thread sees it",
+    ),
+    (
+        "crates/ugni-sim-capi/src/strict.rs",
+        "STRICT_IN",
+        "whether clients are held to the rules, asked once: the end of the process is seen to then",
+    ),
+    (
+        "crates/ugni-sim-capi/src/trace.rs",
+        "TRACER",
+        "the file that the end of the process completes, if what happens is to be written down",
+    ),
+    ("crates/ugni-sim-capi/src/call.rs", "WATCHED", "whether anybody watches, asked once"),
     (
         "crates/sync/src/fault.rs",
         "PASSED",

@@ -7,14 +7,18 @@ use std::sync::Arc;
 use gasworks_bootstrap::{Bootstrap, BootstrapError, Hosts};
 use gasworks_gni_sys::pmi::*;
 use gasworks_os::random;
+use gasworks_ugni_sim::far::Gate;
+use gasworks_ugni_sim::near::Wire;
 
 use super::Done;
 use super::board::Board;
 use super::nic::Nic;
 use super::pairs::Pairs;
+use crate::host;
+use crate::trace;
+use crate::ugni::always_sock;
 
 /// What does not change as long as the process lives, whichever of its jobs it is in.
-#[derive(Debug)]
 pub struct Facts {
     /// This rank.
     pub rank: u32,
@@ -30,6 +34,8 @@ pub struct Facts {
     pub nodes: &'static [c_int],
     /// What this rank needs to use its NIC.
     pub nic: Nic,
+    /// The way to NICs of other hosts.
+    pub wire: Wire,
 }
 
 /// A rank of an open job.
@@ -73,7 +79,9 @@ impl Job {
     }
 
     fn exchange(&mut self, mine: &[u8]) -> Done<Vec<Vec<u8>>> {
-        exchange(&*self.link, &mut self.exchanges, mine)
+        let all = exchange(&*self.link, &mut self.exchanges, mine)?;
+        trace::met();
+        Ok(all)
     }
 
     /// All ranks meet. Collective.
@@ -149,15 +157,27 @@ fn share_board(link: &dyn Bootstrap) -> Result<Board, BootstrapError> {
 
 fn find_out(link: &dyn Bootstrap, address: u32, exchanges: &mut u64) -> Done<Facts> {
     let drawn = random::nonce().map_err(failed)?;
-    let cards = exchange(link, exchanges, &[&address.to_le_bytes()[..], &drawn].concat())?;
-    let read = |card: &Vec<u8>| {
-        let (address, drawn) = card.split_first_chunk()?;
-        Some((u32::from_le_bytes(*address), <[u8; 16]>::try_from(drawn).ok()?))
+    let address = host::of_rank(address, link.rank(), link.size()).map_err(failed)?;
+    let (host, hosts) = (link.host().map_err(failed)?, link.hosts().map_err(failed)?);
+    let always = always_sock().map_err(failed)?;
+    // One host has no need of it.
+    let wanted = always || host.ranks().len() < link.size() as usize;
+    let gate = wanted.then(Gate::open).transpose().map_err(failed)?;
+    let place = gate.as_ref().map(|gate| gate.place()).unwrap_or_default();
+    let cards = exchange(link, exchanges, &[&address.to_le_bytes(), &drawn[..], place.as_bytes()].concat())?;
+    let read = |card: &'_ Vec<u8>| {
+        let (address, rest) = card.split_first_chunk()?;
+        let (drawn, place) = rest.split_first_chunk::<16>()?;
+        Some((u32::from_le_bytes(*address), *drawn, String::from_utf8(place.to_vec()).ok()?))
     };
     let cards: Option<Vec<_>> = cards.iter().map(read).collect();
     let cards = cards.ok_or_else(|| failed("what a rank said of itself is not what ranks say"))?;
-    let nodes: Vec<c_int> = cards.iter().map(|(address, _)| *address as c_int).collect();
-    let (host, hosts) = (link.host().map_err(failed)?, link.hosts().map_err(failed)?);
+    let nodes: Vec<c_int> = cards.iter().map(|(address, ..)| *address as c_int).collect();
+    if let Some(gate) = &gate {
+        let ranks: Vec<(u32, &str)> =
+            cards.iter().map(|(address, _, place)| (*address, &place[..])).collect();
+        gate.learn(cards[0].1, &ranks).map_err(failed)?;
+    }
     Ok(Facts {
         rank: link.rank(),
         size: link.size(),
@@ -166,6 +186,7 @@ fn find_out(link: &dyn Bootstrap, address: u32, exchanges: &mut u64) -> Done<Fac
         hosts: hosts.clone(),
         nodes: nodes.leak(),
         nic: Nic::drawn(cards[0].1, address),
+        wire: Wire { gate, always },
     })
 }
 

@@ -4,10 +4,11 @@
 //! job. What ALPS is asked for needs a job too: where there is none, all ranks join one and leave it at once.
 
 use std::ffi::c_int;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gasworks_bootstrap::{connect_as_cray, exit};
 use gasworks_gni_sys::pmi::*;
+use gasworks_ugni_sim::near::Wire;
 use parking_lot::Mutex;
 
 use super::Done;
@@ -20,6 +21,10 @@ struct State {
     job: Option<Job>,
     facts: Option<Arc<Facts>>,
 }
+
+/// Not in the state, which is locked as long as ranks wait for each other.
+static WIRE: OnceLock<Wire> = OnceLock::new();
+static ADDRESS: OnceLock<u32> = OnceLock::new();
 
 static STATE: Mutex<State> = Mutex::new(State { inits: 0, job: None, facts: None });
 
@@ -34,10 +39,21 @@ impl State {
             if let Some(facts) = Arc::get_mut(&mut job.facts) {
                 facts.nic = nic;
             }
+            let _ = WIRE.set(job.facts.wire.clone());
+            let own = job.facts.nodes.get(job.facts.rank as usize).map(|own| *own as u32);
+            let _ = ADDRESS.set(own.unwrap_or(address));
             self.facts = Some(Arc::clone(&job.facts));
         }
         Ok(job)
     }
+}
+
+/// The address of this process's NIC: that of its rank, or where it has been in no job the host's.
+///
+/// # Errors
+/// Why the host cannot be described.
+pub fn address() -> Result<u32, String> {
+    ADDRESS.get().map_or_else(host::address, |address| Ok(*address))
 }
 
 /// Joins, or counts that one more has.
@@ -92,6 +108,11 @@ pub fn facts() -> Done<Arc<Facts>> {
     let job = state.join()?;
     job.link.finalize().map_err(failed)?;
     Ok(job.facts)
+}
+
+/// The way to NICs of other hosts, as far as the process has met the other ranks.
+pub fn wire() -> Wire {
+    WIRE.get().cloned().unwrap_or_default()
 }
 
 /// Says why, and ends all ranks with `code`; where the process is in no job, it alone. From any thread, also while another is

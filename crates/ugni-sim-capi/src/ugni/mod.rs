@@ -3,12 +3,14 @@
 //! - `settings`: which chip it is, and how kind.
 //! - `table`: objects, by handles that are looked up and never followed.
 //! - `object`: what handles stand for.
+//! - `patience`: what becomes of clients that look in vain.
 //! - `raw`: what C programs pass: the only place that touches it.
 //! - `calls`: the functions, in safe code but for their declarations.
 
 #[allow(unsafe_code)]
 mod calls;
 mod object;
+mod patience;
 #[allow(unsafe_code)]
 mod raw;
 mod settings;
@@ -16,11 +18,22 @@ mod table;
 
 use gasworks_gni_sys::{CONSTANTS, gni_return_t};
 
-pub(crate) use settings::is_due;
+pub(crate) use settings::{always_sock, is_due};
 
 /// What was asked of each function.
 pub(crate) fn all_calls() -> &'static [crate::witness::Calls] {
     &calls::CALLS
+}
+
+/// Shows the NICs that this process is attached to.
+pub(crate) fn each_nic(mut show: impl FnMut(&gasworks_ugni_sim::nic::Nic)) {
+    object::DEVICES.each(|device| show(device.nic()));
+}
+
+/// Sees what this process leaves behind.
+pub(crate) fn check_all() {
+    object::QUEUES.each(|queue| queue.cq.check_requests());
+    object::DEVICES.each(|device| device.nic().check_registrations());
 }
 
 fn named(value: i64, start: &str) -> Option<&'static str> {
@@ -39,6 +52,11 @@ fn code_named(name: &str) -> Option<gni_return_t> {
         .zip(code_names())
         .find(|(_, other)| other.strip_prefix("GNI_RC_") == Some(name))
         .map(|(code, _)| code)
+}
+
+/// What a statistic is called.
+pub(crate) fn statistic_name(which: u32) -> &'static str {
+    named(which.into(), "GNI_STAT_").unwrap_or("?")
 }
 
 /// What a type of post is called.

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use gasworks_os::memfd::Mapping;
 use gasworks_ugni_sim::near::Attached;
-use gasworks_ugni_sim::nic::{Channel, Cq, Endpoint, Nic, Subscription};
+use gasworks_ugni_sim::nic::{Channel, Cq, Endpoint, Engine, Msgq, Nic, Subscription};
 use parking_lot::Mutex;
 
-use super::raw::{Bytes, Handler};
+use super::raw::{Bytes, Handler, Receiver};
 use super::table::Table;
+use crate::witness;
 
 /// A communication domain.
 pub(super) struct Domain {
@@ -61,15 +63,43 @@ pub(super) struct Errors {
     pub(super) subscription: Arc<Subscription>,
 }
 
+/// A collective engine.
+pub(super) struct Collective {
+    pub(super) device: Arc<Device>,
+    pub(super) engine: Engine,
+}
+
+/// A shared message queue.
+pub(super) struct Messages {
+    pub(super) device: Arc<Device>,
+    pub(super) queue: Msgq,
+    /// Where it is; longer there than it is used.
+    pub(super) _memory: Mapping,
+    pub(super) events: Option<Arc<Queue>>,
+    pub(super) receiver: Receiver,
+    /// How many messages are taken at a time.
+    pub(super) pool: u32,
+    /// Whether those who take them wait for more.
+    pub(super) blocking: bool,
+}
+
 pub(super) static DOMAINS: Table<Domain> = Table::new(1);
 pub(super) static DEVICES: Table<Device> = Table::new(2);
 pub(super) static QUEUES: Table<Queue> = Table::new(3);
 pub(super) static ENDS: Table<End> = Table::new(4);
 pub(super) static ERRORS: Table<Errors> = Table::new(5);
 pub(super) static CHANNELS: Table<Chan> = Table::new(8);
+pub(super) static MESSAGES: Table<Messages> = Table::new(6);
+pub(super) static COLLECTIVES: Table<Collective> = Table::new(7);
 
 impl Device {
     pub(super) fn nic(&self) -> &Nic {
         self.attached.nic()
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        witness::nic_went(self.nic());
     }
 }

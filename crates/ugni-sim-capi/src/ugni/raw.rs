@@ -6,19 +6,28 @@
 //!     it.
 //! C3. A descriptor that was posted stays valid for reads and writes until the last of its events is taken: the library's specification
 //!     asks that of its callers.
-//! C4. A function that is given with a queue can be called, with what was given with it, as long as the queue is there.
-//! C5. Memory that is registered, or posted, is the caller's to be written to (P1 of `gasworks_ugni_sim::process`).
+//! C4. A function that is given with a queue can be called, with what was given with it, as long as the queue is there; so can one
+//!     that is given with a shared message queue, with a message besides, which is its own until it returns.
+//! C5. A pointer to what a collective engine delivers is null, which is refused, or valid for atomic reads.
+//! C6. Memory that is registered, or posted, is the caller's to be written to (P1 of `gasworks_ugni_sim::process`).
 
 use std::ffi::{c_char, c_int, c_void};
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use gasworks_gni_sys::*;
 use gasworks_os::OsError;
-use gasworks_ugni_sim::nic::Part;
+use gasworks_os::memfd::{self, Mapping};
+use gasworks_sync::atomic::{AtomicU64, Ordering::Acquire};
+use gasworks_ugni_sim::nic::{Part, Received};
 use gasworks_ugni_sim::process::Process;
 
+use crate::call::{self, MessageId};
+use crate::strict;
+
 use super::object::{
-    CHANNELS, Chan, DEVICES, DOMAINS, Device, Domain, ENDS, ERRORS, End, Errors, QUEUES, Queue,
+    CHANNELS, COLLECTIVES, Chan, Collective, DEVICES, DOMAINS, Device, Domain, ENDS, ERRORS, End, Errors,
+    MESSAGES, Messages, QUEUES, Queue,
 };
 
 /// What a call gives: nothing, or a code.
@@ -52,6 +61,15 @@ macro_rules! plain {
 }
 
 plain!(u8, u16, u32, u64, c_int);
+
+impl Argument for MessageId {
+    type Raw = u32;
+
+    unsafe fn take(raw: u32) -> Result<Self, gni_return_t> {
+        call::concerns(raw.into());
+        Ok(Self(raw))
+    }
+}
 
 /// Where a result goes.
 pub(super) struct Out<T>(*mut T);
@@ -116,6 +134,22 @@ impl<T: Copy> Argument for InOut<T> {
     unsafe fn take(raw: *mut T) -> Result<Self, gni_return_t> {
         // SAFETY: the caller's.
         unsafe { Ok(Self(In::take(raw)?.0, Out::take(raw)?)) }
+    }
+}
+
+/// The first word of what a collective engine delivers. Who has read it there may read the others.
+pub(super) struct Control(pub(super) u64);
+
+impl Argument for Control {
+    type Raw = *mut gni_ce_result_t;
+
+    unsafe fn take(raw: *mut gni_ce_result_t) -> Result<Self, gni_return_t> {
+        if raw.is_null() || !raw.is_aligned() {
+            return Err(GNI_RC_INVALID_PARAM);
+        }
+        // SAFETY: C5; it is the first field, and aligned.
+        let control = unsafe { &*raw.cast::<AtomicU64>() };
+        Ok(Self(control.load(Acquire)))
     }
 }
 
@@ -233,12 +267,12 @@ pub(super) type Known<T> = Arc<T>;
 pub(super) struct Maybe<T>(pub(super) Option<Arc<T>>);
 
 macro_rules! objects {
-    ($($handle:ident is $object:ident of $table:ident;)*) => {$(
+    ($($handle:ident is $object:ident of $table:ident, a $kind:literal;)*) => {$(
         impl Argument for Arc<$object> {
             type Raw = $handle;
 
             unsafe fn take(raw: $handle) -> Result<Self, gni_return_t> {
-                $table.get(raw.addr()).ok_or(GNI_RC_INVALID_PARAM)
+                <$object>::find(raw)
             }
         }
 
@@ -257,8 +291,16 @@ macro_rules! objects {
         impl Own for $object {
             type Handle = $handle;
 
-            fn remove(raw: $handle) -> Option<Arc<Self>> {
-                $table.remove(raw.addr())
+            fn find(raw: $handle) -> Result<Arc<Self>, gni_return_t> {
+                call::names(raw.addr());
+                let found = $table.get(raw.addr());
+                found.ok_or_else(|| stale($kind, $table.had(raw.addr())))
+            }
+
+            fn remove(raw: $handle) -> Result<Arc<Self>, gni_return_t> {
+                call::names(raw.addr());
+                let found = $table.remove(raw.addr());
+                found.ok_or_else(|| stale($kind, $table.had(raw.addr())))
             }
 
             fn add(object: Arc<Self>) -> Result<$handle, gni_return_t> {
@@ -268,12 +310,26 @@ macro_rules! objects {
     )*};
 }
 
+/// A handle leads nowhere, as one that did once: what the call gives.
+fn stale(kind: &str, was: bool) -> gni_return_t {
+    strict::led_nowhere(kind, was);
+    GNI_RC_INVALID_PARAM
+}
+
 /// What has a handle.
 pub(super) trait Own: Sized {
     /// Its type.
     type Handle;
+    /// The object of a handle.
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`: there is none.
+    fn find(raw: Self::Handle) -> Result<Arc<Self>, gni_return_t>;
     /// Takes the object of a handle away from C.
-    fn remove(raw: Self::Handle) -> Option<Arc<Self>>;
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    fn remove(raw: Self::Handle) -> Result<Arc<Self>, gni_return_t>;
     /// Gives an object a handle.
     ///
     /// # Errors
@@ -282,12 +338,14 @@ pub(super) trait Own: Sized {
 }
 
 objects! {
-    gni_cdm_handle_t is Domain of DOMAINS;
-    gni_nic_handle_t is Device of DEVICES;
-    gni_cq_handle_t is Queue of QUEUES;
-    gni_ep_handle_t is End of ENDS;
-    gni_err_handle_t is Errors of ERRORS;
-    gni_comp_chan_handle_t is Chan of CHANNELS;
+    gni_cdm_handle_t is Domain of DOMAINS, a "communication domain";
+    gni_nic_handle_t is Device of DEVICES, a "NIC";
+    gni_cq_handle_t is Queue of QUEUES, a "completion queue";
+    gni_ep_handle_t is End of ENDS, a "endpoint";
+    gni_err_handle_t is Errors of ERRORS, a "subscription to errors";
+    gni_comp_chan_handle_t is Chan of CHANNELS, a "completion channel";
+    gni_msgq_handle_t is Messages of MESSAGES, a "shared message queue";
+    gni_ce_handle_t is Collective of COLLECTIVES, a "collective engine";
 }
 
 /// A handle that is given back.
@@ -311,6 +369,7 @@ impl Argument for Posted {
     type Raw = *mut gni_post_descriptor_t;
 
     unsafe fn take(raw: *mut gni_post_descriptor_t) -> Result<Self, gni_return_t> {
+        call::concerns(raw.addr() as u64);
         if raw.is_null() || !raw.is_aligned() { Err(GNI_RC_INVALID_PARAM) } else { Ok(Self(raw)) }
     }
 }
@@ -403,6 +462,58 @@ impl Argument for Option<gni_cq_handler_t> {
     }
 }
 
+/// A function that is called with each message of a shared message queue, and what it is called with.
+#[derive(Clone, Copy)]
+pub(super) struct Receiver(gni_msgq_rcv_cb_func, *mut c_void);
+
+// SAFETY: C4: it is for the caller to say from which threads a queue is used.
+unsafe impl Send for Receiver {}
+// SAFETY: as above.
+unsafe impl Sync for Receiver {}
+
+impl Receiver {
+    /// Whether it wants more.
+    pub(super) fn call(&self, message: &Received) -> bool {
+        let Received { address, instance, tag, data } = message;
+        // As large and as aligned as any message, whatever the client takes this one for.
+        let mut room = Letter([0; GNI_MSGQ_MSG_SZ_MAX as usize]);
+        room.0.iter_mut().zip(data).for_each(|(to, byte)| *to = *byte);
+        // SAFETY: C4.
+        unsafe { (self.0)(*instance, *address, (&raw mut room).cast(), *tag, self.1) != 0 }
+    }
+}
+
+/// Room for a message.
+#[repr(C, align(64))]
+struct Letter([u8; GNI_MSGQ_MSG_SZ_MAX as usize]);
+
+impl Argument for Option<gni_msgq_rcv_cb_func> {
+    type Raw = Self;
+
+    unsafe fn take(raw: Self) -> Result<Self, gni_return_t> {
+        Ok(raw)
+    }
+}
+
+/// What a node says of its end of a shared message queue. Of its list no more is read than it says that there is.
+pub(super) struct Told(pub(super) gni_msgq_ep_attr_t);
+
+impl Argument for Told {
+    type Raw = *mut gni_msgq_ep_attr_t;
+
+    unsafe fn take(raw: *mut gni_msgq_ep_attr_t) -> Result<Self, gni_return_t> {
+        // SAFETY: C2: four numbers, and as many instances after them as the last says.
+        let In(numbers) = unsafe { In::<[u32; 4]>::take(raw.cast()) }?;
+        let [pe_addr, max_msg_sz, smsg_q_sz, num_insts] = numbers;
+        let mut told =
+            gni_msgq_ep_attr_t { pe_addr, max_msg_sz, smsg_q_sz, num_insts, ..gni_msgq_ep_attr_t::zeroed() };
+        let list = raw.cast::<gni_msgq_rem_inst_t>().wrapping_byte_add(offset_of!(gni_msgq_ep_attr_t, insts));
+        let there = told.insts.get_mut(..num_insts as usize).ok_or(GNI_RC_INVALID_PARAM)?;
+        there.copy_from_slice(&Room(list).read(num_insts as usize));
+        Ok(Self(told))
+    }
+}
+
 /// What a function that the caller gives is called with.
 pub(super) struct Context(*mut c_void);
 
@@ -419,6 +530,21 @@ impl Context {
     pub(super) fn of(self, function: gni_cq_handler_t) -> Handler {
         Handler(function, self.0)
     }
+
+    /// The function for messages with it.
+    pub(super) fn receiving(self, function: gni_msgq_rcv_cb_func) -> Receiver {
+        Receiver(function, self.0)
+    }
+}
+
+/// New memory of zeros, for a NIC, and where it begins.
+///
+/// # Errors
+/// There is none.
+pub(super) fn zeros(size: usize) -> Result<(Mapping, u64), OsError> {
+    let memory = memfd::create("gasworks-msgq", size)?.map()?;
+    let first = memory.as_ptr().expose_provenance() as u64;
+    Ok((memory, first))
 }
 
 /// This process's memory, for a NIC.
@@ -426,6 +552,6 @@ impl Context {
 /// # Errors
 /// The system does not let it be reached.
 pub(super) fn memory() -> Result<Process, OsError> {
-    // SAFETY: C5.
+    // SAFETY: C6.
     unsafe { Process::own() }
 }

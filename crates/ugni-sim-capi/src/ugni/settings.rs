@@ -57,6 +57,17 @@ const FAULTS: Setting = Setting {
     reader: "ugni-sim",
 };
 
+/// Which way to the other ranks.
+const WIRE: Setting = Setting {
+    name: "GASWORKS_UGNI_WIRE",
+    aliases: &[],
+    kind: Kind::Choice(&["near", "sock"]),
+    default: "near",
+    unit: "",
+    meaning: "Whether NICs of a host reach each other's memory, or go over sockets as those of several hosts do",
+    reader: "ugni-sim",
+};
+
 /// A variable of the launcher's.
 const fn of_launcher(name: &'static str, meaning: &'static str) -> Setting {
     Setting { name, aliases: &[], kind: Kind::Text, default: "", unit: "", meaning, reader: "ugni-sim" }
@@ -86,6 +97,14 @@ pub(super) fn mood() -> Option<Mood> {
         "plain" => Some(Mood::Plain),
         _ => Some(Mood::Adversarial { seed: told(SEED.number())?.unwrap_or(0) }),
     }
+}
+
+/// Whether all NICs are reached over sockets.
+///
+/// # Errors
+/// The setting is wrong.
+pub(crate) fn always_sock() -> Result<bool, SettingError> {
+    Ok(WIRE.choice()? == "sock")
 }
 
 /// Whether a place can fail so: a function with a code, UDREG's with its own, or what a NIC may meet.

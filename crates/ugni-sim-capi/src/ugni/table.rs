@@ -52,12 +52,25 @@ impl<T> Table<T> {
         Some(MARK | self.kind << KIND_SHIFT | (slot.turn as usize) << TURN_SHIFT | at)
     }
 
+    /// Where a handle leads, and to the object of which turn there; `None` if it is none of this kind.
+    fn open(&self, handle: usize) -> Option<(usize, u32)> {
+        let ours = handle >> KIND_SHIFT == (MARK >> KIND_SHIFT) | self.kind;
+        ours.then_some((handle & (MOST - 1), (handle >> TURN_SHIFT) as u32 & (TURNS - 1)))
+    }
+
     /// Where the object of a handle is, if there is one.
     fn find(&self, slots: &Slots<T>, handle: usize) -> Option<usize> {
-        let at = handle & (MOST - 1);
-        let turn = (handle >> TURN_SHIFT) as u32 & (TURNS - 1);
-        let ours = handle >> KIND_SHIFT == (MARK >> KIND_SHIFT) | self.kind;
-        slots.all.get(at).filter(|slot| ours && slot.turn == turn && slot.object.is_some()).map(|_| at)
+        let (at, turn) = self.open(handle)?;
+        slots.all.get(at).filter(|slot| slot.turn == turn && slot.object.is_some()).map(|_| at)
+    }
+
+    /// Whether a handle leads nowhere now, and led to an object once.
+    pub(super) fn had(&self, handle: usize) -> bool {
+        let slots = self.slots.read();
+        let of = self.open(handle).and_then(|(at, turn)| Some((slots.all.get(at)?, turn)));
+        of.is_some_and(|(slot, turn)| {
+            (1..slot.turn).contains(&turn) || slot.turn == turn && slot.object.is_none()
+        })
     }
 
     /// The object of a handle.
@@ -116,9 +129,12 @@ mod tests {
             assert!(table.get(foreign).is_none() && table.remove(foreign).is_none(), "{foreign:#x}");
         }
         assert_eq!(table.remove(first).as_deref(), Some(&'a'));
+        assert!(table.had(first));
         let second = table.add(Arc::new('c')).expect("room");
         assert_ne!(first, second, "the place is the same, and the turn another");
         assert!(table.get(first).is_none() && table.remove(first).is_none());
+        assert!(table.had(first) && !table.had(second) && !table.had(second + (1 << TURN_SHIFT)));
+        assert!(!table.had(same_place) && !table.had(0));
         assert_eq!(table.get(second).as_deref(), Some(&'c'));
     }
 

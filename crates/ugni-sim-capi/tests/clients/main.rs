@@ -1,6 +1,7 @@
 //! The libraries as clients in C see them.
 
 mod alps;
+mod calls;
 mod pmi;
 mod program;
 mod udreg;

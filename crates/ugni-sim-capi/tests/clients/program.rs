@@ -96,6 +96,11 @@ impl Programs {
         run(&mut cc);
     }
 
+    /// The library, by one of its names.
+    pub fn library(&self, name: &str) -> PathBuf {
+        self.dir.path().join(format!("lib{name}.so"))
+    }
+
     /// A program, alone.
     pub fn alone(&self, form: &str) -> Command {
         self.dressed(Command::new(self.dir.path().join(form)))

@@ -1,19 +1,37 @@
 //! The NIC: programs as clients of the genuine library write them, on both chips and in all moods, as several processes.
 
 use super::program::{Programs, run, said};
+use gasworks_ugni_sim::clock::model::Model;
+use gasworks_ugni_sim::clock::replay::{Spent, replay};
+use gasworks_ugni_sim::clock::trace::Record;
 
 /// Runs a program with so many ranks on both chips, in the plain mood and as many adversarial ones; the rows `ugni-sim` of the
 /// matrix try more.
 fn go(programs: &Programs, form: &str, ranks: &[u32], seeds: u32) {
+    go_on_nodes(1, programs, form, ranks, seeds);
+}
+
+/// The same with the ranks on so many nodes.
+fn go_on_nodes(nodes: u32, programs: &Programs, form: &str, ranks: &[u32], seeds: u32) {
     for chip in ["gemini", "aries"] {
         for ranks in ranks {
             for seed in 0..=seeds {
                 let mood = if seed == 0 { "plain" } else { "adversarial" };
                 let mut command = programs.ranks(form, *ranks);
                 command.env("GASWORKS_UGNI_CHIP", chip).env("GASWORKS_UGNI_MOOD", mood);
+                command.env("GASWORKS_UGNI_NODES", nodes.to_string());
                 assert_eq!(run(command.env("GASWORKS_UGNI_SEED", seed.to_string())), "all is well\n");
             }
         }
+    }
+}
+
+/// The same over sockets, as between hosts.
+fn go_far(programs: &Programs, ranks: u32) {
+    for (chip, mood) in [("aries", "plain"), ("gemini", "adversarial")] {
+        let mut command = programs.ranks("shared", ranks);
+        command.env("GASWORKS_UGNI_CHIP", chip).env("GASWORKS_UGNI_MOOD", mood);
+        assert_eq!(run(command.env("GASWORKS_UGNI_WIRE", "sock")), "all is well\n");
     }
 }
 
@@ -75,6 +93,7 @@ fn chains() {
 fn faults_are_survived() {
     let programs = of_all("faults");
     let mut command = programs.ranks("shared", 2);
+    command.env("GASWORKS_UGNI_STRICT", "1");
     let faults = "GNI_MemRegister:ERROR_RESOURCE@2 UDREG_Register:NO_SPACE@2 UDREG_Evict:NO_MATCH@2 \
                   GNI_PostFma:ERROR_RESOURCE%10 transaction:lost%2 transaction:congested%2";
     assert_eq!(run(command.env("GASWORKS_UGNI_FAULTS", faults)), "all is well\n");
@@ -96,8 +115,15 @@ fn faults_are_survived() {
 fn a_witness_tells_what_was_asked() {
     let programs = of("chains");
     let dir = tempfile::tempdir().expect("a directory");
+    let traces = tempfile::tempdir().expect("a directory");
     let mut command = programs.ranks("shared", 2);
+    command.env("GASWORKS_UGNI_TRACE", traces.path().join("t"));
     assert_eq!(run(command.env("GASWORKS_UGNI_WITNESS", dir.path().join("w"))), "all is well\n");
+    for spent in timed(traces.path()) {
+        // Each link of a chain is a transaction, and the last alone is heard of.
+        assert_eq!(spent.posts, [(22, 176), (0, 0), (11, 88), (11, 0), (0, 0)], "{spent:?}");
+        assert_eq!(spent.unknown, 0, "{spent:?}");
+    }
     let files: Vec<_> = std::fs::read_dir(dir.path()).expect("it is there").flatten().collect();
     assert_eq!(files.len(), 2);
     for file in files {
@@ -114,11 +140,110 @@ fn a_witness_tells_what_was_asked() {
     }
 }
 
+/// Every count is right: of a program whose calls are all known.
+#[test]
+fn a_witness_counts_what_came_of_it() {
+    let programs = of("witness");
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut command = programs.ranks("shared", 2);
+    // The 19th transaction of each is one of the messages.
+    command.env("GASWORKS_UGNI_FAULTS", "GNI_PostFma:ERROR_RESOURCE@1 transaction:lost@19");
+    command.env("GASWORKS_UGNI_STRICT", "1");
+    let traces = tempfile::tempdir().expect("a directory");
+    command.env("GASWORKS_UGNI_TRACE", traces.path().join("t"));
+    assert_eq!(run(command.env("GASWORKS_UGNI_WITNESS", dir.path().join("w"))), "all is well\n");
+    is_timed(traces.path());
+    let files: Vec<_> = std::fs::read_dir(dir.path()).expect("it is there").flatten().collect();
+    assert_eq!(files.len(), 2);
+    for file in files {
+        let text = std::fs::read_to_string(file.path()).expect("text");
+        let mut all: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        all["calls"] = serde_json::json!({ "GNI_PostFma": all["calls"]["GNI_PostFma"] });
+        all["process"] = 0.into();
+        let expected = serde_json::json!({
+            "process": 0,
+            "calls": { "GNI_PostFma": { "GNI_RC_SUCCESS": 4, "GNI_RC_ERROR_RESOURCE": 1 } },
+            "posted": {
+                "GNI_POST_FMA_PUT": { "posts": 3, "bytes": 300 },
+                "GNI_POST_RDMA_PUT": { "posts": 2, "bytes": 2000 },
+                "GNI_POST_AMO": { "posts": 1, "bytes": 8 },
+                "GNI_POST_CQWRITE": { "posts": 11, "bytes": 0 },
+            },
+            "registrations": { "made": 2, "ended": 2, "most": 2, "bytes": 65536 + 8192 },
+            "events": {
+                "local": { "ok": 2 },
+                "global": { "ok": 17 },
+                "remote": { "ok": 3 },
+                "cqwrite": { "ok": 9 },
+                "message": { "ok": 5 },
+            },
+            "overruns": 1,
+            "retries": {
+                "posts refused": 1,
+                "posts again": 1,
+                "messages refused": 1,
+                "messages again": 1,
+                "GNI_STAT_SMSG_MBOX_CREDITS_STALL": 1,
+                "GNI_STAT_SMSG_RETRANS_COUNT": 1,
+            },
+        });
+        assert_eq!(all, expected, "{text}");
+    }
+}
+
+/// What the clock says of what a program has written down for it.
+fn timed(dir: &std::path::Path) -> Vec<Spent> {
+    let files: Vec<_> = std::fs::read_dir(dir).expect("it is there").flatten().collect();
+    let read = |file: &std::fs::DirEntry| {
+        let text = std::fs::read_to_string(file.path()).expect("text");
+        Record::parse_all(&text).expect("records")
+    };
+    let model = Model::parse(Model::ARIES).expect("a model");
+    let spent = replay(&model, &files.iter().map(read).collect::<Vec<_>>());
+    assert_eq!(spent.len(), 2);
+    spent
+}
+
+/// Of the program whose calls are all known that is all of them, and no event that nobody is known to have caused.
+fn is_timed(dir: &std::path::Path) {
+    let model = Model::parse(Model::ARIES).expect("a model");
+    for of in timed(dir) {
+        assert_eq!(of.posts, [(3, 300), (2, 2000), (1, 8), (11, 0), (5, 5 * 64)], "{of:?}");
+        assert_eq!(of.unknown, 0, "{of:?}");
+        // The 36 events that the witness has.
+        assert_eq!((of.taking / model.event).round(), 36.0, "{of:?}");
+        let parts = of.taking + of.posting.iter().sum::<f64>() + of.waiting.iter().sum::<f64>();
+        assert!((parts - of.all).abs() < 1.0 && of.waiting.iter().sum::<f64>() > 20.0 * 1000.0, "{of:?}");
+    }
+}
+
 #[test]
 fn a_peer_may_be_killed() {
-    let programs = of("killed");
-    for mood in ["plain", "adversarial"] {
-        assert_eq!(run(programs.alone("shared").env("GASWORKS_UGNI_MOOD", mood)), "all is well\n");
+    for program in ["killed", "killed_msgq"] {
+        let programs = of(program);
+        for mood in ["plain", "adversarial"] {
+            assert_eq!(run(programs.alone("shared").env("GASWORKS_UGNI_MOOD", mood)), "all is well\n");
+        }
+    }
+}
+
+/// All of it goes over sockets too.
+#[test]
+fn hosts_need_not_be_the_same() {
+    for (name, ranks) in [("transfers", 3), ("atomics", 4), ("messages", 3), ("datagrams", 4), ("chains", 3)]
+    {
+        go_far(&of(name), ranks);
+    }
+    for (name, ranks) in [
+        ("overrun", 3),
+        ("errors", 3),
+        ("waiting", 2),
+        ("vmdh", 3),
+        ("segments", 3),
+        ("channels", 2),
+        ("collective", 5),
+    ] {
+        go_far(&of(name), ranks);
     }
 }
 
@@ -126,6 +251,12 @@ fn a_peer_may_be_killed() {
 #[test]
 fn virtual_descriptors() {
     go(&of("vmdh"), "shared", &[2, 3], 1);
+}
+
+/// Memory in pieces.
+#[test]
+fn segments() {
+    go(&of("segments"), "shared", &[2, 3], 1);
 }
 
 #[test]
@@ -137,4 +268,117 @@ fn completion_channels() {
 #[test]
 fn queries() {
     go(&of("queries"), "shared", &[2, 3], 1);
+}
+
+/// Shared message queues, of one node that sends to itself and of several.
+#[test]
+fn shared_message_queues() {
+    let programs = of("msgq");
+    go(&programs, "shared", &[2, 4], 1);
+    go_on_nodes(2, &programs, "shared", &[2, 5], 1);
+    go_on_nodes(3, &programs, "shared", &[8], 1);
+}
+
+/// Reductions over a tree of all ranks.
+#[test]
+fn collective_engine() {
+    go(&of("collective"), "shared", &[2, 5, 8], 1);
+}
+
+/// Who breaks no rule notices nothing of it: not those whose memory others write to, nor those who meet faults.
+#[test]
+fn good_clients_are_well_where_it_is_strict() {
+    let good = [
+        ("transfers", 2),
+        ("atomics", 3),
+        ("overrun", 2),
+        ("waiting", 2),
+        ("datagrams", 3),
+        ("messages", 3),
+        ("chains", 3),
+        ("vmdh", 2),
+        ("channels", 2),
+        ("collective", 5),
+    ];
+    for (name, ranks) in good {
+        let programs = of(name);
+        for (chip, mood) in [("aries", "plain"), ("gemini", "adversarial")] {
+            let mut client = programs.ranks("shared", ranks);
+            client.env("GASWORKS_UGNI_CHIP", chip).env("GASWORKS_UGNI_MOOD", mood);
+            assert_eq!(run(client.env("GASWORKS_UGNI_STRICT", "1")), "all is well\n", "{name} {mood}");
+        }
+    }
+    let killed = of("killed");
+    assert_eq!(run(killed.alone("shared").env("GASWORKS_UGNI_STRICT", "1")), "all is well\n");
+}
+
+/// The mistakes of `strict.c`: how they are called, of what they are found guilty, in which call, and what is said of them.
+const MISTAKES: [(&str, &str, &str, &str); 27] = [
+    ("source_fma", SOURCE, "GNI_CqGetEvent", "2 of the 100 bytes at"),
+    ("source_flag", SOURCE, "GNI_CqGetEvent", "1 of the 8 bytes at"),
+    ("source_bte", SOURCE, "GNI_CqGetEvent", "1 of the 5000 bytes at"),
+    ("source_chain", SOURCE, "GNI_CqGetEvent", "1 of the 8 bytes at"),
+    ("source_answered", SOURCE, "GNI_CqGetEvent", "1 of the 64 bytes at"),
+    ("source_message", SOURCE, "GNI_CqGetEvent", "which message 0x1267 puts"),
+    ("unmapped_source", UNMAPPED, "", "from 0x"),
+    ("unmapped_target", UNMAPPED, "", "of the target"),
+    ("unmapped_here", UNMAPPED, "", "8 bytes here, from 0x"),
+    ("bounds", "reached beyond a registration", "", "of the target are not all in it"),
+    ("leak_registration", LEAK, "GNI_CdmDestroy", "1 in all, the first 512 bytes at"),
+    ("leak_request", LEAK, "GNI_CqDestroy", "with post_id 0xabc, has events that nobody took"),
+    ("leak_answer", LEAK, "GNI_EpDestroy", "was not answered with GNI_GetCompleted"),
+    ("leak_exit", LEAK, "exit", "1 in all, the first 65536 bytes at"),
+    ("stale_queue", STALE, "GNI_CqGetEvent", "the completion queue of that handle was destroyed"),
+    ("stale_source_queue", STALE, "GNI_PostFma", "the completion queue of that handle was destroyed"),
+    ("stale_endpoint", STALE, "GNI_EpDestroy", "the endpoint of that handle was destroyed"),
+    ("stale_nic", STALE, "GNI_CqCreate", "the NIC of that handle was destroyed"),
+    ("stale_registration", STALE, "GNI_MemDeregister", "the registration of memory handle 0x"),
+    ("stale_memory_here", STALE, "GNI_PostRdma", "the registration of memory handle 0x"),
+    ("stale_memory_there", STALE, "", "is of no registration, or not any more"),
+    ("align_remote", MISALIGNED, "GNI_PostFma", "is no multiple of 4; "),
+    ("align_length", MISALIGNED, "GNI_PostFma", "length 0x7 is no multiple of 4; "),
+    ("align_local", MISALIGNED, "GNI_PostFma", "is no multiple of 4; "),
+    ("align_atomic", MISALIGNED, "GNI_PostFma", "is no multiple of 8; "),
+    ("align_line", MISALIGNED, "GNI_PostFma", "are not in one line of 64 bytes"),
+    ("align_flag", MISALIGNED, "", "sync_flag_addr, of a word at the target, is no multiple of 8"),
+];
+const SOURCE: &str = "touched the source too early";
+const UNMAPPED: &str = "used memory that is not mapped";
+const LEAK: &str = "left something behind";
+const STALE: &str = "used what was ended";
+const MISALIGNED: &str = "misaligned";
+
+/// Each mistake ends its process where the NIC is strict, and says why; without it the same client is well, and so it is with it
+/// where nobody looks.
+#[test]
+fn mistakes_end_a_strict_job() {
+    use std::os::unix::process::ExitStatusExt;
+    let programs = of("strict");
+    // What is to be aligned here is so on Gemini; in the other mood what is read late is spoiled, or not there.
+    for mood in ["plain", "adversarial"] {
+        for (name, rule, call, what) in MISTAKES {
+            let client = |strict: &str, words: &[&str]| {
+                let mut client = programs.alone("shared");
+                client.env("GASWORKS_UGNI_CHIP", "gemini").env("GASWORKS_UGNI_MOOD", mood);
+                client.env("GASWORKS_UGNI_STRICT", strict).args(words).output().expect("it starts")
+            };
+            let well = client("1", &[name, "well"]);
+            assert!(well.status.success(), "{mood} {name}: {}", said(&well));
+            let unseen = client("0", &[name]);
+            assert!(unseen.status.success(), "{mood} {name}: {}", said(&unseen));
+            let caught = client("1", &[name]);
+            let words = said(&caught);
+            assert_eq!(caught.status.signal(), Some(6), "{mood} {name}: {words}");
+            assert!(words.contains(&format!("libugni: strict: {rule} ({call}")), "{mood} {name}: {words}");
+            assert!(words.contains(what), "{mood} {name}: {words}");
+        }
+    }
+    // What was asked for is nobody's mistake.
+    let mut met = programs.alone("shared");
+    met.env("GASWORKS_UGNI_STRICT", "1").env("GASWORKS_UGNI_FAULTS", "transaction:bounds@1");
+    assert_eq!(run(met.args(["bounds", "well"])), "all is well\n");
+    // And with the process the job, of which the launcher says that it was killed.
+    let mut job = programs.ranks("shared", 2);
+    let ended = job.env("GASWORKS_UGNI_STRICT", "1").arg("source_fma").output().expect("it starts");
+    assert!(!ended.status.success() && said(&ended).contains(SOURCE), "{}", said(&ended));
 }

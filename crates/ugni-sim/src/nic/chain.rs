@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 use super::Endpoint;
 use super::flight::{End, Flight, Origin};
+use super::strict::joined;
 use crate::entry::Status;
 use crate::post::{Post, Way};
 
@@ -121,7 +122,8 @@ impl Endpoint {
             if !endpoint.nic.is(&self.nic) {
                 return Err(GNI_RC_INVALID_PARAM);
             }
-            let post = Post::read(&descriptor, way, rules)?;
+            let post = Post::read(&descriptor, way, rules);
+            let post = post.map_err(|code| self.nic.refused(code, &descriptor))?;
             bytes = bytes.saturating_add(post.length);
             if bytes > most {
                 return Err(GNI_RC_SIZE_ERROR);
@@ -129,7 +131,8 @@ impl Endpoint {
             posts.push((post, endpoint.check_memory(&post)?, endpoint.route()?));
         }
         let (head, _, route) = &posts[0];
-        let origin = self.origin(head, token, route.here, None)?;
+        let watched = joined(posts.iter().map(|(post, ..)| self.nic.watch_source(post)));
+        let origin = self.origin(head, token, (route.here, watched), None)?;
         let chain = Arc::new(Chain(Mutex::new((posts.len(), End::default()))));
         for (post, registered, route) in posts {
             let origin =

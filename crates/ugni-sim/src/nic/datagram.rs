@@ -15,7 +15,9 @@ use gasworks_gni_sys::*;
 use parking_lot::Mutex;
 
 use super::Nic;
-use crate::letter::{Letter, MOST};
+use super::collective::Direction;
+use crate::letter::{Body, Letter, MOST};
+use crate::reduction::Share;
 use crate::station::Station;
 
 /// Offers that are kept for posts to come, far more than peers; beyond these they are lost.
@@ -74,7 +76,15 @@ pub struct Outcome {
 #[derive(Default)]
 pub(super) struct Desk {
     sessions: Vec<Weak<Session>>,
-    kept: VecDeque<Letter>,
+    kept: VecDeque<Datagram>,
+}
+
+/// One that has come.
+struct Datagram {
+    from: Who,
+    /// It answers one of ours.
+    answer: bool,
+    data: Vec<u8>,
 }
 
 impl Session {
@@ -125,10 +135,9 @@ impl Desk {
     }
 
     /// D2.
-    fn match_of(&self, letter: &Letter) -> Option<Arc<Session>> {
-        let from = Some((letter.address, letter.instance));
-        let named = self.pending().find(|session| session.peer == from);
-        named.or_else(|| self.pending().find(|session| session.peer.is_none() && !letter.answer))
+    fn match_of(&self, datagram: &Datagram) -> Option<Arc<Session>> {
+        let named = self.pending().find(|session| session.peer == Some(datagram.from));
+        named.or_else(|| self.pending().find(|session| session.peer.is_none() && !datagram.answer))
     }
 }
 
@@ -152,44 +161,75 @@ impl Nic {
         if !session.is_pending() {
             return Ok(());
         }
-        let fits =
-            |letter: &Letter| session.peer.is_none_or(|peer| peer == (letter.address, letter.instance));
+        let fits = |datagram: &Datagram| session.peer.is_none_or(|peer| peer == datagram.from);
         let kept = desk.kept.iter().position(fits).and_then(|at| desk.kept.remove(at));
-        if let Some(letter) = kept {
-            self.take_letter(session, letter);
+        if let Some(datagram) = kept {
+            self.take_datagram(session, datagram);
         }
         drop(desk);
-        self.serve_datagrams();
+        self.serve_letters();
         Ok(())
     }
 
-    /// D3: a letter for a session.
-    fn take_letter(&self, session: &Session, letter: Letter) {
-        let who = (letter.address, letter.instance);
+    /// D3: a datagram for a session.
+    fn take_datagram(&self, session: &Session, Datagram { from, answer, data }: Datagram) {
         let mut state = session.state.lock();
         let unsent = session.peer.is_none() || matches!(state.progress, Progress::Unsent);
-        if unsent && !letter.answer && self.send(who, session, true).is_none() {
+        if unsent && !answer && self.send(from, session, true).is_none() {
             // Its sender has gone since: whoever comes is awaited further.
             return;
         }
-        state.progress = Progress::Done(who, letter.data);
+        state.progress = Progress::Done(from, data);
     }
 
     /// The NIC to which it went, if it did.
     fn send(&self, (address, instance): Who, session: &Session, answer: bool) -> Option<Arc<dyn Station>> {
         let target = self.0.fabric.find(address, instance)?;
         let data = session.data.clone();
-        let letter = Letter { address: self.address(), instance: self.instance(), answer, data };
+        let letter = self.letter(if answer { Body::Answer(data) } else { Body::Offer(data) });
         target.deliver(&letter).then_some(target)
     }
 
-    /// Reads what has come, and sends what is to be sent. Each look at a datagram does this too.
-    pub fn serve_datagrams(&self) {
+    /// A letter of its own.
+    pub(super) fn letter(&self, body: Body) -> Letter {
+        Letter { address: self.address(), instance: self.instance(), body }
+    }
+
+    /// Reads what has come, and sends what is to be sent; whether some of that has to wait. Each look at a datagram does this
+    /// too.
+    pub fn serve_letters(&self) -> bool {
+        loop {
+            let shares = self.serve_datagrams();
+            let waits = self.serve_engines(shares);
+            // An engine's share may be for another of the same NIC.
+            if !self.0.home.holds_letters() {
+                return waits;
+            }
+        }
+    }
+
+    /// The datagrams of what has come; gives the rest.
+    fn serve_datagrams(&self) -> Vec<(Who, Direction, Share)> {
         let mut desk = self.0.desk.lock();
-        for letter in self.0.home.take_letters() {
-            match desk.match_of(&letter) {
-                Some(session) => self.take_letter(&session, letter),
-                None if !letter.answer && desk.kept.len() < KEPT => desk.kept.push_back(letter),
+        let mut shares = Vec::new();
+        for Letter { address, instance, body } in self.0.home.take_letters() {
+            let from = (address, instance);
+            let (answer, data) = match body {
+                Body::Offer(data) => (false, data),
+                Body::Answer(data) => (true, data),
+                Body::Up(share) => {
+                    shares.push((from, Direction::Up, share));
+                    continue;
+                }
+                Body::Down(share) => {
+                    shares.push((from, Direction::Down, share));
+                    continue;
+                }
+            };
+            let datagram = Datagram { from, answer, data };
+            match desk.match_of(&datagram) {
+                Some(session) => self.take_datagram(&session, datagram),
+                None if !answer && desk.kept.len() < KEPT => desk.kept.push_back(datagram),
                 None => {}
             }
         }
@@ -215,12 +255,13 @@ impl Nic {
                 state.due = now + pause;
             }
         }
+        shares
     }
 
     /// A datagram that is over and was not asked about yet; with `named`, of those that their client has named, else of the others
     /// (`GNI_PostDataProbe`, `GNI_PostDataProbeById`).
     pub fn probe_datagrams(&self, named: bool) -> Option<Outcome> {
-        self.serve_datagrams();
+        self.serve_letters();
         let desk = self.0.desk.lock();
         let mut over = desk.sessions.iter().filter_map(Weak::upgrade).filter(|session| !session.is_pending());
         over.find(|session| session.id.is_some() == named).map(|session| session.outcome())

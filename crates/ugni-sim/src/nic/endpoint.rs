@@ -6,10 +6,12 @@ use gasworks_gni_sys::*;
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use parking_lot::Mutex;
 
+use super::collective::Attributes;
 use super::datagram::{Outcome, Session};
 use super::flight::{Flight, Origin};
 use super::requests::{Purpose, Request};
 use super::smsg::Connection;
+use super::strict::Guard;
 use super::{Cq, Nic};
 use crate::handle::{Flags, Handle};
 use crate::post::{Action, Post, Way, Wishes};
@@ -20,6 +22,14 @@ use crate::station::{Station, Want};
 pub(super) struct Outstanding(AtomicU32);
 
 impl Outstanding {
+    pub(super) fn none() -> Arc<Self> {
+        Arc::new(Self(AtomicU32::new(0)))
+    }
+
+    pub(super) fn is_none(&self) -> bool {
+        self.0.load(Relaxed) == 0
+    }
+
     pub(super) fn more(&self, events: u32) {
         self.0.fetch_add(events, Relaxed);
     }
@@ -46,14 +56,16 @@ pub(super) struct State {
     values: Option<(u32, u32)>,
     /// What it has posted, until its outcome is known to the client.
     datagram: Option<Arc<Session>>,
+    /// Its place in a tree of collective engines.
+    pub(super) attributes: Option<Attributes>,
 }
 
 #[derive(Clone)]
 pub(super) struct Peer {
-    address: u32,
-    instance: u32,
+    pub(super) address: u32,
+    pub(super) instance: u32,
     /// Looked for when it is first needed, and again while it is not there.
-    station: Option<Arc<dyn Station>>,
+    pub(super) station: Option<Arc<dyn Station>>,
 }
 
 impl Peer {
@@ -76,8 +88,7 @@ pub(super) struct Route {
 
 impl Endpoint {
     pub(super) fn new(nic: Nic, queue: Option<Arc<Cq>>) -> Self {
-        let outstanding = Arc::new(Outstanding(AtomicU32::new(0)));
-        Self { nic, queue, outstanding, state: Mutex::default() }
+        Self { nic, queue, outstanding: Outstanding::none(), state: Mutex::default() }
     }
 
     /// Binds it to an instance at an address (`GNI_EpBind`).
@@ -93,6 +104,14 @@ impl Endpoint {
                 Ok(())
             }
         }
+    }
+
+    /// To whom it is bound, and what events there say of later posts; `None`: to nobody.
+    pub fn aim(&self) -> Option<((u32, u32), u32)> {
+        let state = self.state.lock();
+        let peer = state.peer.as_ref()?;
+        let value = state.values.map_or(self.nic.instance(), |(_, there)| there);
+        Some(((peer.address, peer.instance), value))
     }
 
     /// Ends that, and what mailboxes it has (`GNI_EpUnbind`).
@@ -112,7 +131,7 @@ impl Endpoint {
     /// `GNI_RC_NOT_DONE` while there are events to be taken.
     pub fn idle(&self) -> Result<(), gni_return_t> {
         let posted = self.state.lock().datagram.is_some();
-        if self.outstanding.0.load(Relaxed) == 0 && !posted { Ok(()) } else { Err(GNI_RC_NOT_DONE) }
+        if self.outstanding.is_none() && !posted { Ok(()) } else { Err(GNI_RC_NOT_DONE) }
     }
 
     /// Posts a datagram, to its peer or, if it has none, to whoever comes (`GNI_EpPostData`, `GNI_EpPostDataWId`).
@@ -141,7 +160,7 @@ impl Endpoint {
     /// # Errors
     /// `GNI_RC_NO_MATCH`: there is none. `GNI_RC_SIZE_ERROR`: the peer's is longer.
     pub fn test_datagram(&self, id: Option<u64>, room: usize) -> Result<Outcome, gni_return_t> {
-        self.nic.serve_datagrams();
+        self.nic.serve_letters();
         let mut state = self.state.lock();
         let outcome = state.datagram.as_ref().ok_or(GNI_RC_NO_MATCH)?.outcome();
         if outcome.id != id {
@@ -183,12 +202,24 @@ impl Endpoint {
         token: u64,
         source: Option<&Arc<Cq>>,
     ) -> Result<(), gni_return_t> {
-        let post = Post::read(descriptor, way, &self.nic.0.rules)?;
+        let post = Post::read(descriptor, way, &self.nic.0.rules);
+        let post = post.map_err(|code| self.nic.refused(code, descriptor))?;
         let registered = self.check_memory(&post)?;
         let route = self.route()?;
-        let origin = self.origin(&post, token, route.here, source)?;
+        if let Action::Reduce { id, part } = post.action {
+            return self
+                .reduce(&post, (id, part), route, |here| self.origin(&post, token, (here, None), source));
+        }
+        let watched = self.nic.watch_source(&post);
+        let origin = self.origin(&post, token, (route.here, watched), source)?;
         self.nic.take_on(Flight::new(self.nic.clone(), post, registered, route, origin));
         Ok(())
+    }
+
+    /// The address and instance of its peer, if it has one and is of this NIC.
+    pub(super) fn leads_to(&self, nic: &Nic) -> Option<(u32, u32)> {
+        let state = self.state.lock();
+        state.peer.as_ref().filter(|_| self.nic.is(nic)).map(|peer| (peer.address, peer.instance))
     }
 
     /// # Errors
@@ -206,7 +237,7 @@ impl Endpoint {
     /// there may be written. For what the memory here must be registered.
     pub(super) fn check_memory(&self, post: &Post) -> Result<Option<Want>, gni_return_t> {
         let writes_here = match post.action {
-            Action::Get | Action::GetWithFlag { .. } => true,
+            Action::Get | Action::GetWithFlag { .. } | Action::Reduce { .. } => true,
             Action::Atomic { command, .. } => command.fetches,
             Action::Put | Action::PutWithFlag { .. } | Action::CqWrite { .. } => false,
         };
@@ -222,6 +253,9 @@ impl Endpoint {
         }
         let writes_there =
             matches!(post.action, Action::Put | Action::PutWithFlag { .. } | Action::Atomic { .. });
+        if let Action::Reduce { .. } = post.action {
+            return Ok(registered);
+        }
         let read_only = |named: Handle| named.flags.has(Flags::READ_ONLY);
         match post.remote_handle {
             Ok(named) if writes_there && read_only(named) => Err(GNI_RC_PERMISSION_ERROR),
@@ -234,7 +268,7 @@ impl Endpoint {
         &self,
         post: &Post,
         token: u64,
-        value: u32,
+        (value, watched): (u32, Option<Box<Guard>>),
         source: Option<&Arc<Cq>>,
     ) -> Result<Option<Origin>, gni_return_t> {
         let awaited = Wishes { remote: false, ..post.wishes };
@@ -244,7 +278,7 @@ impl Endpoint {
         let queue = source.or(self.queue.as_ref()).ok_or(GNI_RC_INVALID_PARAM)?;
         queue.become_source()?;
         let request = Request::new(Purpose::Post { token, id: post.id }, value, awaited, &self.outstanding);
-        let transaction = queue.begin(request).ok_or(GNI_RC_ERROR_RESOURCE)?;
+        let transaction = queue.begin(request.watching(watched)).ok_or(GNI_RC_ERROR_RESOURCE)?;
         Ok(Some(Origin { queue: Arc::clone(queue), transaction, chain: None }))
     }
 }

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use super::chain::Chain;
+use super::datagram::Who;
 use super::endpoint::Route;
 use super::mood::Step;
 use super::{Cq, Nic};
-use crate::entry::{Source, Status};
+use crate::entry::{Source, Status, Tells};
 use crate::handle::Corrupt;
-use crate::memory::{self, Arena};
+use crate::memory::{self, Arena, Memory};
 use crate::post::{Action, Post, Way};
 use crate::queue::Overrun;
-use crate::station::{Reach, Station, Want, reach};
+use crate::reduction::Seat;
+use crate::station::{Reach, Station, There, Told, Want};
 
 /// Who hears of a transaction here.
 #[derive(Clone)]
@@ -37,6 +39,8 @@ pub(super) enum Cargo {
     Pieces([(u64, u64); 2]),
     /// In a copy: of what the block transfer engine has read, where it does that some time before, or of a message.
     Kept(Arena),
+    /// There are none: a contribution waits at its seat.
+    Seat(Who, Seat),
 }
 
 /// A transaction that was posted and is not over.
@@ -111,6 +115,7 @@ impl Flight {
         if let Err(status) = taken {
             self.end.status = status;
             self.nic.report(status);
+            self.nic.failed(&self.post, status);
         }
     }
 
@@ -123,23 +128,32 @@ impl Flight {
         self.here.map(enter).transpose()
     }
 
+    /// The memory that holds the bytes here.
+    fn here<'a>(&'a self, registered: &'a Option<Reach<'a>>) -> &'a dyn Memory {
+        match registered {
+            Some(pieces) if pieces.is_scattered() => pieces,
+            _ => self.nic.memory(),
+        }
+    }
+
     fn target(&self) -> Result<&dyn Station, Status> {
         self.target.as_deref().filter(|target| !target.is_gone()).ok_or(Status::Gone)
     }
 
-    /// Enters bytes of the target.
-    fn reach(&self, bytes: (u64, u64), want: Want) -> Result<Reach<'_>, Status> {
-        reach(self.target()?, self.post.remote_handle.map_err(|Corrupt| Status::Descriptor)?, bytes, want)
+    /// Bytes of the target.
+    fn there(&self, address: u64, len: u64) -> Result<There, Status> {
+        let handle = self.post.remote_handle.map_err(|Corrupt| Status::Descriptor)?;
+        Ok(There { handle, address, len })
     }
 
     /// The engine reads what it puts.
     fn fetch(&mut self) -> Result<(), Status> {
         let Post { action, way, local_address, length, .. } = self.post;
         if (action, way) == (Action::Put, Way::Bte) && length <= MOST_KEPT {
-            let _registered = self.registered()?;
+            let registered = self.registered()?;
             let kept = Arena::new(0, length.div_ceil(8) as usize);
-            memory::copy((&kept, 0), (self.nic.memory(), local_address), length)?;
-            drop(_registered);
+            memory::copy((&kept, 0), (self.here(&registered), local_address), length)?;
+            drop(registered);
             self.cargo = Cargo::Kept(kept);
         }
         Ok(())
@@ -151,41 +165,35 @@ impl Flight {
             return Err(Status::named(fault).unwrap_or(Status::Lost));
         }
         let Post { local_address, remote_address, length, .. } = self.post;
-        let bytes = (remote_address, length);
         let cargo = std::mem::replace(&mut self.cargo, Cargo::Client);
-        let here = self.nic.memory();
+        if let Cargo::Seat(who, seat) = cargo {
+            return self.nic.contribute(who, seat);
+        }
+        let (here, target) = (self.nic.memory(), self.target()?);
+        let there = self.there(remote_address, length)?;
         match cargo {
-            Cargo::Kept(kept) => {
-                let there = self.reach(bytes, Want::Write)?;
-                return there.fill((&kept, 0));
-            }
+            Cargo::Kept(kept) => return target.put(there, (&kept, 0)),
             Cargo::Pieces(pieces) => {
                 let mut to = remote_address;
                 for (from, len) in pieces {
-                    let there = self.reach((to, len), Want::Write)?;
-                    there.fill((here, from))?;
+                    target.put(There { address: to, len, ..there }, (here, from))?;
                     to += len;
                 }
                 return Ok(());
             }
-            Cargo::Client => {}
+            Cargo::Client | Cargo::Seat(..) => {}
         }
-        let _registered = self.registered()?;
+        let registered = self.registered()?;
+        let here = self.here(&registered);
         match self.post.action {
-            Action::Put | Action::PutWithFlag { .. } => {
-                let there = self.reach(bytes, Want::Write)?;
-                there.fill((here, local_address))
-            }
-            Action::Get | Action::GetWithFlag { .. } => {
-                let there = self.reach(bytes, Want::Read)?;
-                there.copy_to((here, local_address))
-            }
-            Action::Atomic { command, operands: [first, second], .. } => {
+            Action::Put | Action::PutWithFlag { .. } => target.put(there, (here, local_address)),
+            Action::Get | Action::GetWithFlag { .. } => target.get(there, (here, local_address)),
+            Action::Atomic { command, operands, .. } => {
                 let width = command.width();
                 for offset in (0..length).step_by(width) {
-                    let word = (remote_address.checked_add(offset).ok_or(Status::Bounds)?, width as u64);
-                    let there = self.reach(word, Want::Write)?;
-                    let old = there.update(width, |word| command.apply(word, first, second))?;
+                    let address = remote_address.checked_add(offset).ok_or(Status::Bounds)?;
+                    let old =
+                        target.change(There { address, len: width as u64, ..there }, command, operands)?;
                     if command.fetches {
                         let bytes = &old.to_le_bytes()[..width];
                         let address = local_address.checked_add(offset).ok_or(Status::Bounds)?;
@@ -195,12 +203,12 @@ impl Flight {
                 Ok(())
             }
             Action::CqWrite { value } => {
-                let there = self.reach((remote_address, 0), Want::Queue)?;
-                let told = self.tell(&there, value).ok_or(Status::Descriptor)?;
-                drop((there, _registered));
+                let told = self.tell(Tells::Value.mark(value))?.ok_or(Status::Descriptor)?;
+                drop(registered);
                 self.end.remote_overrun = told.is_err();
                 Ok(())
             }
+            Action::Reduce { .. } => Err(Status::Gone),
         }
     }
 
@@ -211,8 +219,7 @@ impl Flight {
                 if !address.is_multiple_of(8) {
                     return Err(Status::Alignment);
                 }
-                let flag = (address, size_of_val(&value) as u64);
-                self.reach(flag, Want::Write)?.write(&value.to_le_bytes())
+                self.target()?.store(self.there(address, size_of_val(&value) as u64)?, value)
             }
             Action::GetWithFlag { address, value } | Action::Atomic { flag: Some((address, value)), .. } => {
                 let flag = (value as u32).to_le_bytes();
@@ -227,8 +234,7 @@ impl Flight {
         if !self.post.wishes.remote || matches!(self.post.action, Action::CqWrite { .. }) {
             return Ok(());
         }
-        let place = (self.post.remote_address, 0);
-        let told = match self.reach(place, Want::Queue).map(|there| self.tell(&there, self.value.into())) {
+        let told = match self.tell(self.value.into()) {
             // A message that has arrived is not to be sent again.
             Err(_) if self.post.way == Way::Smsg => Some(Err(Overrun)),
             told => told?,
@@ -237,11 +243,9 @@ impl Flight {
         Ok(())
     }
 
-    fn tell(&self, there: &Reach<'_>, data: u64) -> Option<Result<(), Overrun>> {
-        match self.nic.0.faults.due("remote-queue") {
-            Some(_) => there.lose(),
-            None => there.tell(data),
-        }
+    fn tell(&self, data: u64) -> Result<Told, Status> {
+        let lost = self.nic.0.faults.due("remote-queue").is_some();
+        self.target()?.tell(self.there(self.post.remote_address, 0)?, (!lost).then_some(data))
     }
 
     /// An event here.

@@ -7,14 +7,14 @@ use parking_lot::Mutex;
 use crate::chip::Chip;
 use crate::letter::Letter;
 use crate::memory::Memory;
-use crate::station::Station;
+use crate::station::Shown;
 use crate::table::Place;
 use crate::window::{Shape, Window};
 
 /// The entries of which each queue of a window on the heap may have.
 const HEAP_ENTRIES: u32 = 128;
 
-/// Datagrams that may lie unread; who is refused sends its own again later.
+/// Letters that may lie unread; who is refused sends its own again later.
 const UNREAD: usize = 1 << 16;
 
 /// A NIC's window and its client's memory.
@@ -22,7 +22,7 @@ pub struct Home {
     window: Window,
     memory: Arc<dyn Memory>,
     made: Mutex<Made>,
-    /// Datagrams that nobody has read.
+    /// What nobody has read.
     letters: Mutex<Vec<Letter>>,
 }
 
@@ -86,12 +86,16 @@ impl Home {
         self.made.lock().free.push((number, limit));
     }
 
+    pub(super) fn holds_letters(&self) -> bool {
+        !self.letters.lock().is_empty()
+    }
+
     pub(super) fn take_letters(&self) -> Vec<Letter> {
         std::mem::take(&mut *self.letters.lock())
     }
 }
 
-impl Station for Home {
+impl Shown for Home {
     fn window(&self) -> &Window {
         &self.window
     }
@@ -100,7 +104,7 @@ impl Station for Home {
         &*self.memory
     }
 
-    fn deliver(&self, letter: &Letter) -> bool {
+    fn take_in(&self, letter: &Letter) -> bool {
         let mut letters = self.letters.lock();
         let room = letters.len() < UNREAD;
         if room {

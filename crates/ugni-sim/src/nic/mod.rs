@@ -4,32 +4,38 @@
 
 mod chain;
 mod channel;
+mod collective;
 mod datagram;
 mod endpoint;
 mod errors;
 mod flight;
 mod home;
 mod mood;
+mod msgq;
 mod registrations;
 mod requests;
 mod sky;
 mod smsg;
 mod source;
 mod statistics;
+mod strict;
 
 pub use chain::{LONGEST_CHAIN, LONGEST_SHARED_CHAIN, Link, Part};
 pub use channel::Channel;
+pub use collective::Engine;
 pub use datagram::Outcome;
 pub use endpoint::Endpoint;
 pub use errors::{Report, Subscription};
 pub use home::Home;
 pub use mood::Mood;
 pub(crate) use mood::mix;
+pub use msgq::{Msgq, Received};
 pub use registrations::rebuilt;
 pub use smsg::Message;
-pub use source::{Cq, Event, Next};
+pub use source::{Cq, Event, Kind, Next};
+pub use strict::{Breach, Judge, Rule};
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use gasworks_gni_sys::*;
 use parking_lot::Mutex;
@@ -38,12 +44,20 @@ use crate::faults::Faults;
 use crate::handle::Handle;
 use crate::memory::Memory;
 use crate::post::{Rules, Way};
-use crate::station::{Reach, Station, Want, reach};
+use crate::station::{Reach, Shown, Station, There, Want, enter};
 
 /// Finds NICs.
 pub trait Fabric: Send + Sync {
     /// The NIC of an instance at an address, if there is one.
     fn find(&self, address: u32, instance: u32) -> Option<Arc<dyn Station>>;
+
+    /// The NICs of the job at an address of this host, by the numbers of their clients, in any order.
+    fn neighbours(&self, _address: u32) -> Vec<(u32, Arc<dyn Shown>)> {
+        Vec::new()
+    }
+
+    /// Whoever serves the NIC while its client does not look is to do so again soon.
+    fn wake(&self) {}
 }
 
 /// A NIC that a client is attached to. Clones are the same. What is on its way keeps it, so a client that goes says so
@@ -66,6 +80,8 @@ struct Shared {
     watch: channel::Watch,
     statistics: statistics::Statistics,
     subscriptions: Mutex<Vec<Weak<Subscription>>>,
+    engines: Mutex<collective::Engines>,
+    strict: OnceLock<strict::Strict>,
 }
 
 impl Nic {
@@ -81,8 +97,6 @@ impl Nic {
         faults: Arc<Faults>,
     ) -> Self {
         let descriptors = Mutex::new(registrations::Descriptors::new(home.descriptors()));
-        let (sky, desk, smsg) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let (watch, statistics) = (channel::Watch::default(), statistics::Statistics::default());
         Self(Arc::new(Shared {
             rules,
             instance,
@@ -91,13 +105,15 @@ impl Nic {
             fabric,
             mood,
             faults,
-            sky,
+            sky: Mutex::default(),
             descriptors,
-            desk,
-            smsg,
-            watch,
-            statistics,
+            desk: Mutex::default(),
+            smsg: Mutex::default(),
+            watch: channel::Watch::default(),
+            statistics: statistics::Statistics::default(),
             subscriptions: Mutex::default(),
+            engines: Mutex::default(),
+            strict: OnceLock::new(),
         }))
     }
 
@@ -141,13 +157,16 @@ impl Nic {
     fn own(
         &self,
         handle: &gni_mem_handle_t,
-        bytes: (u64, u64),
+        (address, len): (u64, u64),
         want: Want,
     ) -> Result<Reach<'_>, gni_return_t> {
         let named = Handle::open(handle).map_err(|_| GNI_RC_INVALID_PARAM)?;
-        reach(&*self.0.home, named, bytes, want).map_err(|status| match status {
-            crate::entry::Status::Permission => GNI_RC_PERMISSION_ERROR,
-            _ => GNI_RC_INVALID_PARAM,
+        enter(&*self.0.home, There { handle: named, address, len }, want).map_err(|status| {
+            self.misused(handle);
+            match status {
+                crate::entry::Status::Permission => GNI_RC_PERMISSION_ERROR,
+                _ => GNI_RC_INVALID_PARAM,
+            }
         })
     }
 
@@ -169,11 +188,13 @@ impl Nic {
         }
     }
 
-    /// The client goes: what is on its way is lost.
+    /// The client goes: what is on its way is lost, and nobody touches what is registered any more.
     pub fn detach(&self) {
+        self.deregister_all();
         let lost = std::mem::take(&mut *self.0.sky.lock());
-        // Dropped without the lock.
-        drop(lost);
+        let unfinished = std::mem::take(&mut *self.0.engines.lock());
+        // Dropped without the locks.
+        drop((lost, unfinished));
     }
 
     /// Whether both are the same.

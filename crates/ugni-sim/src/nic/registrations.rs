@@ -11,7 +11,7 @@ use gasworks_gni_sys::*;
 
 use super::{Cq, Nic};
 use crate::handle::{Flags, Handle, MOST_ENTROPY};
-use crate::station::{Station, Want, handle_of, reach};
+use crate::station::{Shown, There, Want, enter, handle_of};
 use crate::table::Place;
 
 /// How often somebody who wants to close a registration looks whether its visitors have left: far longer than any of them
@@ -23,6 +23,8 @@ pub(super) struct Descriptors {
     free: BTreeSet<u16>,
     /// What is registered, with the handles that say so.
     live: BTreeMap<u16, (Place, gni_mem_handle_t)>,
+    /// The descriptors of the pieces of what is in several.
+    pieces: BTreeMap<u16, Vec<u16>>,
     /// Set apart for those that are named by their place in it.
     block: Range<u16>,
     /// Tells handles apart that have the same descriptor one after the other.
@@ -31,7 +33,13 @@ pub(super) struct Descriptors {
 
 impl Descriptors {
     pub(super) fn new(count: u16) -> Self {
-        Self { free: (0..count).collect(), live: BTreeMap::new(), block: 0..0, entropy: 0 }
+        let (live, pieces) = Default::default();
+        Self { free: (0..count).collect(), live, pieces, block: 0..0, entropy: 0 }
+    }
+
+    /// What is registered.
+    pub(super) fn live(&self) -> impl Iterator<Item = &(Place, gni_mem_handle_t)> {
+        self.live.values()
     }
 
     /// A free one: that of a place in the block, or any other.
@@ -43,6 +51,42 @@ impl Descriptors {
         let place = usize::try_from(place).unwrap_or(usize::MAX);
         let descriptor = self.block.clone().nth(place);
         descriptor.filter(|descriptor| self.free.contains(descriptor)).ok_or(GNI_RC_INVALID_PARAM)
+    }
+}
+
+impl Descriptors {
+    /// So many more free ones.
+    fn find_others(&self, taken: u16, count: usize) -> Result<Vec<u16>, gni_return_t> {
+        let free = self.free.iter().filter(|free| **free != taken && !self.block.contains(free));
+        let others: Vec<u16> = free.take(count).copied().collect();
+        if others.len() == count { Ok(others) } else { Err(GNI_RC_ERROR_RESOURCE) }
+    }
+}
+
+/// What is to be registered.
+enum What<'a> {
+    Range((u64, u64)),
+    Pieces(&'a [(u64, u64)]),
+}
+
+impl<'a> What<'a> {
+    /// Where its addresses begin, and how many bytes there are; `None`: there cannot be such memory.
+    fn range(&self) -> Option<(u64, u64)> {
+        let can_be = |&(first, len): &(u64, u64)| len > 0 && first.checked_add(len).is_some();
+        match self {
+            Self::Range(range) => Some(*range).filter(can_be),
+            Self::Pieces(pieces) => {
+                let all = pieces.iter().try_fold(0u64, |all, piece| all.checked_add(piece.1))?;
+                (!pieces.is_empty() && pieces.iter().all(can_be)).then_some((0, all))
+            }
+        }
+    }
+
+    fn pieces(&self) -> &'a [(u64, u64)] {
+        match self {
+            Self::Range(_) => &[],
+            Self::Pieces(pieces) => pieces,
+        }
     }
 }
 
@@ -58,7 +102,7 @@ impl Nic {
         queue: Option<&Arc<Cq>>,
         flags: u32,
     ) -> Result<gni_mem_handle_t, gni_return_t> {
-        self.register_at(None, bytes, queue, flags)
+        self.register_at(None, What::Range(bytes), queue, flags)
     }
 
     /// The same at a place of the block that was set apart (`GNI_MEM_USE_VMDH`).
@@ -72,26 +116,42 @@ impl Nic {
         queue: Option<&Arc<Cq>>,
         flags: u32,
     ) -> Result<gni_mem_handle_t, gni_return_t> {
-        self.register_at(Some(place), bytes, queue, flags)
+        self.register_at(Some(place), What::Range(bytes), queue, flags)
+    }
+
+    /// The same of several pieces, which are one memory whose addresses are counted from 0 on (`GNI_MemRegisterSegments`), at a
+    /// place of the block if one is given. Each piece takes a descriptor too.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register), of each piece; `GNI_RC_INVALID_PARAM` without any.
+    pub fn register_pieces(
+        &self,
+        place: Option<u32>,
+        pieces: &[(u64, u64)],
+        queue: Option<&Arc<Cq>>,
+        flags: u32,
+    ) -> Result<gni_mem_handle_t, gni_return_t> {
+        self.register_at(place, What::Pieces(pieces), queue, flags)
     }
 
     fn register_at(
         &self,
         virtually: Option<u32>,
-        (address, len): (u64, u64),
+        what: What<'_>,
         queue: Option<&Arc<Cq>>,
         flags: u32,
     ) -> Result<gni_mem_handle_t, gni_return_t> {
-        if len == 0 || address.checked_add(len).is_none() {
-            return Err(GNI_RC_INVALID_PARAM);
-        }
+        let (first, len) = what.range().ok_or(GNI_RC_INVALID_PARAM)?;
+        let pieces = what.pieces();
         let mut descriptors = self.0.descriptors.lock();
         // Taken when nothing can be refused any more: a refusal decides nothing about the queue either.
         let descriptor = descriptors.find(virtually)?;
+        let others = descriptors.find_others(descriptor, pieces.len())?;
         if let Some(queue) = queue {
             queue.become_destination()?;
         }
         descriptors.free.remove(&descriptor);
+        others.iter().for_each(|other| _ = descriptors.free.remove(other));
         let shared = flags & GNI_MEM_MDD_SHARED != 0 || self.0.rules.modes & GNI_CDM_MODE_MDD_SHARED != 0;
         let shared = shared && flags & GNI_MEM_MDD_DEDICATED == 0;
         let mut attributes = Flags::MRT;
@@ -108,16 +168,26 @@ impl Nic {
             entropy = descriptors.entropy;
         }
         let place = Place {
-            first: address,
+            first,
             len,
             flags: attributes.0,
             entropy,
             queue: queue.map(|queue| queue.number()),
+            next: others.first().copied(),
         };
+        for (at, &(first, len)) in pieces.iter().enumerate() {
+            let next = others.get(at + 1).copied();
+            let piece = Place { first, len, flags: attributes.0, next, ..Place::default() };
+            self.0.home.open(others[at], &piece);
+        }
         self.0.home.open(descriptor, &place);
         let named = virtually.map_or(descriptor, |_| descriptor - descriptors.block.start);
         let handle = handle_of(named, &place).seal();
         descriptors.live.insert(descriptor, (place, handle));
+        if !others.is_empty() {
+            descriptors.pieces.insert(descriptor, others);
+        }
+        self.begun(&handle);
         Ok(handle)
     }
 
@@ -129,14 +199,32 @@ impl Nic {
         let named = Handle::open(handle).map_err(|_| GNI_RC_INVALID_PARAM)?;
         let mut descriptors = self.0.descriptors.lock();
         // That it is this very one, and open.
-        let own = reach(&*self.0.home, named, (0, 0), Want::Queue).map_err(|_| GNI_RC_INVALID_PARAM)?;
-        drop(own);
+        let very = There { handle: named, address: 0, len: 0 };
+        let own = enter(&*self.0.home, very, Want::Queue);
+        drop(own.map_err(|_| {
+            self.misused(handle);
+            GNI_RC_INVALID_PARAM
+        })?);
         let descriptor = self.0.home.window().descriptor(&named).ok_or(GNI_RC_INVALID_PARAM)?;
-        if self.0.home.close(descriptor, LOOKS) {
-            descriptors.free.insert(descriptor);
+        // Who is in the first may be in the others, which end after it.
+        let others = descriptors.pieces.remove(&descriptor).unwrap_or_default();
+        for descriptor in [descriptor].into_iter().chain(others) {
+            if self.0.home.close(descriptor, LOOKS) {
+                descriptors.free.insert(descriptor);
+            }
         }
         descriptors.live.remove(&descriptor);
+        self.ended(handle);
         Ok(())
+    }
+
+    /// Ends all registrations.
+    pub(super) fn deregister_all(&self) {
+        let mut descriptors = self.0.descriptors.lock();
+        let (live, pieces) = (std::mem::take(&mut descriptors.live), std::mem::take(&mut descriptors.pieces));
+        for descriptor in live.into_keys().chain(pieces.into_values().flatten()) {
+            let _ = self.0.home.close(descriptor, LOOKS);
+        }
     }
 
     /// Sets `count` descriptors apart, for what is registered [at places](Self::register_virtually)

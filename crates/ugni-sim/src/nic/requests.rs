@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::endpoint::Outstanding;
 use super::smsg::Errand;
+use super::strict::Guard;
 use crate::entry::Status;
 use crate::post::Wishes;
 
@@ -22,6 +23,8 @@ pub(super) struct Request {
     pub(super) status: Status,
     /// Counts what the endpoint waits for.
     pub(super) outstanding: Arc<Outstanding>,
+    /// The source of a put, where the client is held to leave it alone.
+    pub(super) source: Option<Box<Guard>>,
 }
 
 /// What a request is for.
@@ -41,7 +44,22 @@ impl Request {
     pub(super) fn new(purpose: Purpose, value: u32, awaited: Wishes, outstanding: &Arc<Outstanding>) -> Self {
         let (unclaimed, cancelled, status) = (0, false, Status::Ok);
         let outstanding = Arc::clone(outstanding);
-        Self { purpose, value, awaited, unclaimed, cancelled, status, outstanding }
+        Self { purpose, value, awaited, unclaimed, cancelled, status, outstanding, source: None }
+    }
+
+    /// The same, whose source is watched.
+    pub(super) fn watching(self, source: Option<Box<Guard>>) -> Self {
+        Self { source, ..self }
+    }
+
+    /// Whose it is, in the client's words.
+    pub(super) fn whose(&self) -> String {
+        match &self.purpose {
+            Purpose::Post { token, id } => format!("descriptor {token:#x} with post_id {id:#x}"),
+            Purpose::Smsg(errand) => {
+                errand.message().map_or_else(String::new, |(_, id)| format!("message {id:#x}"))
+            }
+        }
     }
 }
 
@@ -66,6 +84,14 @@ impl Requests {
         let number = u32::try_from(self.slots.len()).ok().filter(|number| *number < self.most)?;
         self.slots.push(Some(request));
         Some(number)
+    }
+
+    /// Those of the client's own: not what mailboxes do for themselves.
+    pub(super) fn open(&self) -> impl Iterator<Item = &Request> {
+        self.slots.iter().flatten().filter(|request| match &request.purpose {
+            Purpose::Post { .. } => true,
+            Purpose::Smsg(errand) => errand.message().is_some(),
+        })
     }
 
     pub(super) fn get(&mut self, number: u32) -> Option<&mut Request> {

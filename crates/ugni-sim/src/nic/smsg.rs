@@ -15,7 +15,7 @@ use super::requests::{Purpose, Request};
 use super::{Cq, Mood, Nic};
 use crate::entry::Status;
 use crate::handle::{Flags, Handle};
-use crate::mailbox::{Broken, Layout, Receiver, Sender, Slot, Word};
+use crate::mailbox::{Arrival, Broken, Layout, Receiver, Sender, Slot, Word};
 use crate::memory::{Arena, copy};
 use crate::post::{Action, Post, Way, Wishes};
 use crate::station::Want;
@@ -72,12 +72,33 @@ pub struct Message {
     pub tag: u8,
 }
 
+/// What happens to a message that does not get through.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Care {
+    /// It is lost.
+    None,
+    /// It is sent again from its sender's memory, which is to be left alone until then.
+    Sender,
+    /// It is sent again from a copy.
+    Copy,
+}
+
+/// What the messages of a connection have in common.
+pub(super) struct Kind {
+    /// The type of their events.
+    pub(super) events: u64,
+    pub(super) care: Care,
+    /// Where their requests are.
+    pub(super) queue: Arc<Cq>,
+    /// And those of credit that goes back.
+    pub(super) credit: Arc<Cq>,
+    pub(super) outstanding: Arc<Outstanding>,
+}
+
 /// Two mailboxes, one here and one at the peer.
 pub(super) struct Connection {
     nic: Nic,
-    queue: Arc<Cq>,
-    outstanding: Arc<Outstanding>,
-    retransmits: bool,
+    kind: Kind,
     /// Where the peer's word of credit is, and our messages go.
     there: Layout,
     there_handle: Handle,
@@ -106,6 +127,7 @@ pub(super) struct Errand {
 
 enum What {
     Message {
+        events: u64,
         id: u32,
         /// With it the message can be sent again.
         parcel: Option<Box<Parcel>>,
@@ -113,11 +135,32 @@ enum What {
     Credit(u64),
 }
 
-/// A message that is still in its sender's memory.
+/// A message that may be sent again.
 struct Parcel {
     post: Post,
-    pieces: [(u64, u64); 2],
+    kept: Kept,
     value: u32,
+}
+
+/// Where its bytes are.
+enum Kept {
+    /// In its sender's memory.
+    Pieces([(u64, u64); 2]),
+    Copy(Arena),
+}
+
+impl Kept {
+    /// For one more attempt.
+    fn cargo(&self) -> Option<Cargo> {
+        match self {
+            Self::Pieces(pieces) => Some(Cargo::Pieces(*pieces)),
+            Self::Copy(kept) => {
+                let another = Arena::new(0, kept.len() as usize / 8);
+                copy((&another, 0), (kept, 0), kept.len()).ok()?;
+                Some(Cargo::Kept(another))
+            }
+        }
+    }
 }
 
 impl Errand {
@@ -130,19 +173,24 @@ impl Errand {
         self.again += 1;
         match &self.what {
             What::Message { parcel, .. } => {
-                let Parcel { post, pieces, value } = &**parcel.as_ref()?;
-                Some(connection.flight(*post, Cargo::Pieces(*pieces), *value, transaction))
+                let Parcel { post, kept, value } = &**parcel.as_ref()?;
+                Some(connection.flight(*post, kept.cargo()?, *value, (&connection.kind.queue, transaction)))
             }
             What::Credit(count) => Some(connection.credit(*count, transaction)),
         }
     }
 
-    /// It is over. Of a message the client hears: what it calls it.
-    pub(super) fn over(self, status: Status) -> Option<u32> {
-        let id = match self.what {
-            What::Message { id, .. } => Some(id),
+    /// Of a client's message: the type of its event, and what the client calls it.
+    pub(super) fn message(&self) -> Option<(u64, u32)> {
+        match self.what {
+            What::Message { events, id, .. } => Some((events, id)),
             What::Credit(_) => None,
-        };
+        }
+    }
+
+    /// It is over. Of a message the client hears: what it calls it.
+    pub(super) fn over(self, status: Status) -> Option<(u64, u32)> {
+        let id = self.message();
         if let Some(connection) = self.connection.upgrade() {
             let mut state = connection.state.lock();
             if status != Status::Ok {
@@ -158,6 +206,24 @@ impl Errand {
 }
 
 impl Connection {
+    /// Mailboxes in which nothing is, as far as one knows here.
+    pub(super) fn new(
+        nic: &Nic,
+        kind: Kind,
+        here: Layout,
+        (there, there_handle): (Layout, Handle),
+        peer: Peer,
+    ) -> Self {
+        let state = State {
+            sender: Ok(Sender::new(there)),
+            receiver: Ok(Receiver::new(here)),
+            told: 0,
+            telling: false,
+        };
+        let (peer, state) = (Mutex::new(peer), Mutex::new(state));
+        Self { nic: nic.clone(), kind, there, there_handle, here, peer, state }
+    }
+
     /// A put into the peer's mailbox.
     fn post(&self, action: Action, (remote_address, length): (u64, u64), remote: bool, id: u32) -> Post {
         Post {
@@ -175,9 +241,9 @@ impl Connection {
         }
     }
 
-    fn flight(&self, post: Post, cargo: Cargo, value: u32, transaction: u32) -> Flight {
+    fn flight(&self, post: Post, cargo: Cargo, value: u32, (queue, transaction): (&Arc<Cq>, u32)) -> Flight {
         let target = self.peer.lock().station(&self.nic);
-        let origin = Origin { queue: Arc::clone(&self.queue), transaction, chain: None };
+        let origin = Origin { queue: Arc::clone(queue), transaction, chain: None };
         let route = Route { here: 0, there: value, target };
         Flight::new(self.nic.clone(), post, None, route, Some(origin)).carrying(cargo)
     }
@@ -186,13 +252,24 @@ impl Connection {
     fn credit(&self, count: u64, transaction: u32) -> Flight {
         let flag = Action::PutWithFlag { address: self.there.credit, value: count };
         let post = self.post(flag, (self.there.credit, 0), false, 0);
-        self.flight(post, Cargo::Client, 0, transaction)
+        self.flight(post, Cargo::Client, 0, (&self.kind.credit, transaction))
     }
 
     fn begin(self: &Arc<Self>, what: What) -> Option<u32> {
+        let (queue, source) = match &what {
+            What::Message { parcel, .. } => {
+                let source = match parcel.as_ref().map(|parcel| &parcel.kept) {
+                    Some(Kept::Pieces(pieces)) => self.nic.watch_message(pieces),
+                    _ => None,
+                };
+                (&self.kind.queue, source)
+            }
+            What::Credit(_) => (&self.kind.credit, None),
+        };
         let errand = Errand { connection: Arc::downgrade(self), what, again: 0 };
         let awaited = Wishes { global: true, ..Wishes::default() };
-        self.queue.begin(Request::new(Purpose::Smsg(errand), 0, awaited, &self.outstanding))
+        let request = Request::new(Purpose::Smsg(errand), 0, awaited, &self.kind.outstanding);
+        queue.begin(request.watching(source))
     }
 
     /// Where a message goes, if the peer has room for it.
@@ -212,7 +289,9 @@ impl Connection {
         Ok(u64::from_le_bytes(word))
     }
 
-    fn send(self: &Arc<Self>, message: &Message, value: u32) -> Result<(), gni_return_t> {
+    /// # Errors
+    /// As [`Endpoint::smsg_send`].
+    pub(super) fn send(self: &Arc<Self>, message: &Message, value: u32) -> Result<(), gni_return_t> {
         let pieces = [message.header, message.data].map(|(address, len)| (address, u64::from(len)));
         let length = pieces[0].1 + pieces[1].1;
         if length > self.there.longest {
@@ -238,20 +317,33 @@ impl Connection {
         let word = Word { number: slot.number as u32, length: length as u16, tag: message.tag };
         let flag = Action::PutWithFlag { address: self.there.word(slot.number), value: word.encode() };
         let post = self.post(flag, (slot.address, length), true, message.id);
-        let (cargo, parcel) = if self.retransmits {
-            (Cargo::Pieces(pieces), Some(Box::new(Parcel { post, pieces, value })))
-        } else {
-            (Cargo::Kept(self.gather(pieces, length)?), None)
+        let (cargo, kept) = match self.kind.care {
+            Care::None => (Cargo::Kept(self.gather(pieces, length)?), None),
+            Care::Sender => (Cargo::Pieces(pieces), Some(Kept::Pieces(pieces))),
+            Care::Copy => {
+                let kept = Kept::Copy(self.gather(pieces, length)?);
+                (Cargo::Kept(self.gather(pieces, length)?), Some(kept))
+            }
         };
-        let begun = self.begin(What::Message { id: message.id, parcel });
+        let parcel = kept.map(|kept| Box::new(Parcel { post, kept, value }));
+        let begun = self.begin(What::Message { events: self.kind.events, id: message.id, parcel });
         let transaction = begun.ok_or_else(|| {
             self.nic.count(GNI_STAT_SMSG_REQ_STALL);
             GNI_RC_NOT_DONE
         })?;
         sender.put(slot);
         drop(state);
-        self.nic.take_on(self.flight(post, cargo, value, transaction));
+        self.nic.take_on(self.flight(post, cargo, value, (&self.kind.queue, transaction)));
         Ok(())
+    }
+
+    /// Whether its peer has gone: who comes under that name later is another, and credit comes back from nobody.
+    pub(super) fn is_lost(&self) -> bool {
+        let lost = self.peer.lock().station.as_ref().is_some_and(|station| station.is_gone());
+        if lost {
+            self.state.lock().sender = Err(Broken);
+        }
+        lost
     }
 
     /// A copy of a message, so that its sender may use its memory again.
@@ -264,7 +356,11 @@ impl Connection {
         Ok(kept)
     }
 
-    fn next(&self, wanted: u8) -> Result<(u64, u8), gni_return_t> {
+    /// The message that can be read, if it has the wanted tag.
+    ///
+    /// # Errors
+    /// As [`Endpoint::smsg_next`].
+    pub(super) fn next(&self, wanted: u8) -> Result<Arrival, gni_return_t> {
         let mut state = self.state.lock();
         let receiver = state.receiver.as_mut().map_err(|Broken| GNI_RC_INVALID_STATE)?;
         let found = match receiver.current() {
@@ -272,9 +368,7 @@ impl Connection {
             None => self.look(receiver.next_word()).and_then(|word| receiver.see(word)),
         };
         match found {
-            Ok(Some(found)) if wanted == found.tag || wanted == GNI_SMSG_ANY_TAG => {
-                Ok((found.address, found.tag))
-            }
+            Ok(Some(found)) if wanted == found.tag || wanted == GNI_SMSG_ANY_TAG => Ok(found),
             Ok(Some(_)) => Err(GNI_RC_NO_MATCH),
             Ok(None) => Err(GNI_RC_NOT_DONE),
             Err(Broken) => {
@@ -284,7 +378,9 @@ impl Connection {
         }
     }
 
-    fn release(self: &Arc<Self>) -> Result<(), gni_return_t> {
+    /// # Errors
+    /// As [`Endpoint::smsg_release`].
+    pub(super) fn release(self: &Arc<Self>) -> Result<(), gni_return_t> {
         let mut state = self.state.lock();
         let released = state.receiver.as_mut().ok().and_then(Receiver::release).ok_or(GNI_RC_NOT_DONE)?;
         if self.nic.0.mood != Mood::Plain {
@@ -304,7 +400,7 @@ impl Connection {
             return;
         }
         let Some(transaction) = self.begin(What::Credit(count)) else {
-            self.queue.wait_for_room(self);
+            self.kind.credit.wait_for_room(self);
             return;
         };
         (state.told, state.telling) = (count, true);
@@ -334,23 +430,19 @@ impl Endpoint {
             return Err(GNI_RC_INVALID_PARAM);
         }
         let registered = self.nic.own(&here.mem_hndl, Layout::place(here), Want::Write);
-        drop(registered.map_err(|_| GNI_RC_INVALID_PARAM)?);
-        let connection = Connection {
-            nic: self.nic.clone(),
+        // A mailbox is looked at where its address says.
+        if registered.map_or(true, |registered| registered.is_scattered()) {
+            return Err(GNI_RC_INVALID_PARAM);
+        }
+        let again = here.msg_type == GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT;
+        let kind = Kind {
+            events: GNI_CQ_EVENT_TYPE_SMSG,
+            care: if again { Care::Sender } else { Care::None },
             queue: Arc::clone(queue),
+            credit: Arc::clone(queue),
             outstanding: Arc::clone(&self.outstanding),
-            retransmits: here.msg_type == GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT,
-            there: others,
-            there_handle: named,
-            here: own,
-            peer: Mutex::new(peer.clone()),
-            state: Mutex::new(State {
-                sender: Ok(Sender::new(others)),
-                receiver: Ok(Receiver::new(own)),
-                told: 0,
-                telling: false,
-            }),
         };
+        let connection = Connection::new(&self.nic, kind, own, (others, named), peer.clone());
         state.mailboxes = Some(Arc::new(connection));
         Ok(())
     }
@@ -380,7 +472,7 @@ impl Endpoint {
     pub fn smsg_next(&self, wanted: u8) -> Result<(u64, u8), gni_return_t> {
         let connection = self.mailboxes()?;
         self.nic.progress();
-        connection.next(wanted)
+        connection.next(wanted).map(|found| (found.address, found.tag))
     }
 
     /// Gives back the message that [`smsg_next`](Self::smsg_next) has shown (`GNI_SmsgRelease`); its sender may use the place

@@ -4,15 +4,16 @@ use std::sync::{Arc, Weak};
 
 use gasworks_gni_sys::*;
 use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::Nic;
 use super::flight::Flight;
 use super::requests::{Purpose, Request, Requests};
 use super::smsg::{Connection, Errand};
-use crate::entry::{Body, Entry, Source, Status, transactions};
+use crate::entry::{Body, Entry, Source, Status, Tells, transactions};
 use crate::queue::Queue;
-use crate::station::Station;
+use crate::reduction;
+use crate::station::Shown;
 
 /// What a queue is for: found out when it is first used.
 const UNDECIDED: u32 = 0;
@@ -50,10 +51,39 @@ pub struct Event {
     pub word: u64,
     /// Events were lost before it (`GNI_RC_ERROR_RESOURCE`).
     pub overrun: bool,
+    /// Of what it tells.
+    pub kind: Kind,
     /// How the transaction, or whatever it tells of, ended.
     pub status: Status,
     /// Of a queue of endpoints: by what the client knows the descriptor, and what it called the transaction.
     pub transaction: Option<(u64, u64)>,
+}
+
+/// The kinds of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The source of a transaction may be used again.
+    Local,
+    /// A transaction is over.
+    Global,
+    /// Another NIC has reached memory here.
+    Remote,
+    /// Another NIC has written a value into the queue.
+    CqWrite,
+    /// A message has arrived at its receiver.
+    Message,
+    /// An engine has failed.
+    Engine,
+}
+
+impl Kind {
+    /// All, in the order of their numbers.
+    pub const ALL: [Kind; 6] =
+        [Kind::Local, Kind::Global, Kind::Remote, Kind::CqWrite, Kind::Message, Kind::Engine];
+
+    fn of_own(source: Source) -> Self {
+        if source == Source::Engine { Kind::Local } else { Kind::Global }
+    }
 }
 
 /// What a look at a queue gives.
@@ -81,6 +111,14 @@ impl Cq {
             waiting: Mutex::default(),
             has_waiting: AtomicBool::new(false),
         }
+    }
+
+    pub(super) fn nic(&self) -> &Nic {
+        &self.nic
+    }
+
+    pub(super) fn requests(&self) -> MutexGuard<'_, Requests> {
+        self.requests.lock()
     }
 
     pub(super) fn number(&self) -> u16 {
@@ -128,6 +166,20 @@ impl Cq {
         }
     }
 
+    /// An event of one of this NIC's engines.
+    pub(super) fn tell_of_reduction(&self, engine: u8, id: u64, status: Status) {
+        let (overrun, remote_overrun, status) = (false, false, status as u8);
+        let body = Body::Remote(Tells::Engine.mark(reduction::told(engine, id)));
+        let entry = Entry { overrun, remote_overrun, status, source: Source::Remote, body };
+        if let Some(places) = self.places() {
+            let _ = places.push(entry.encode(self.nic.0.rules.chip));
+        }
+    }
+
+    pub(super) fn is_of(&self, nic: &Nic) -> bool {
+        self.nic.is(nic)
+    }
+
     pub(super) fn cancel(&self, outstanding: &Arc<super::endpoint::Outstanding>) {
         self.requests.lock().cancel(outstanding);
     }
@@ -169,14 +221,25 @@ impl Cq {
             // Of a number that no status has, nothing can be said but that it is none of success.
             let status = Status::of(entry.status.into()).unwrap_or(Status::Lost);
             let (overrun, mut transaction) = (entry.overrun, None);
+            let mut kind = Kind::of_own(entry.source);
+            if let Body::Remote(data) = &mut entry.body {
+                let (tells, bare) = Tells::open(*data);
+                *data = bare;
+                kind = match tells {
+                    Tells::Memory => Kind::Remote,
+                    Tells::Value => Kind::CqWrite,
+                    Tells::Engine => Kind::Engine,
+                };
+            }
             if let Body::Local { transaction: number, instance, .. } = &mut entry.body {
                 let heard = match self.seen(*number, entry.source, status) {
                     Seen::Post(value, found) => {
                         (*instance, transaction) = (value, Some(found));
                         true
                     }
-                    Seen::Over(errand) => errand.over(status).is_some_and(|id| {
-                        entry.body = Body::Message { kind: GNI_CQ_EVENT_TYPE_SMSG as u8, id };
+                    Seen::Over(errand) => errand.over(status).is_some_and(|(events, id)| {
+                        entry.body = Body::Message { kind: events as u8, id };
+                        kind = Kind::Message;
                         true
                     }),
                     Seen::Again(flight) => {
@@ -190,7 +253,7 @@ impl Cq {
                     continue;
                 }
             }
-            return Next::Event(Event { word: entry.encode(chip), overrun, status, transaction });
+            return Next::Event(Event { word: entry.encode(chip), overrun, kind, status, transaction });
         }
     }
 
@@ -213,6 +276,13 @@ impl Cq {
         }
         let left = request.awaited.here();
         request.outstanding.less(before - left);
+        // The first event of a put frees its source, whichever it is.
+        if let Some(source) = request.source.take()
+            && status == Status::Ok
+            && !request.cancelled
+        {
+            self.nic.release_source(&source, &request.whose());
+        }
         request.status = status;
         request.unclaimed += 1;
         if request.cancelled {

@@ -5,25 +5,35 @@
 //! nothing of it happens: it stays 0.
 
 use gasworks_gni_sys::*;
-use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
+use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::Nic;
 
-/// How often each happened.
+/// How often each happened: since the client had it counted from 0, and in all.
 #[derive(Default)]
-pub(super) struct Statistics([AtomicU32; GNI_NUM_STATS as usize]);
+pub(super) struct Statistics {
+    since: [AtomicU32; GNI_NUM_STATS as usize],
+    all: [AtomicU64; GNI_NUM_STATS as usize],
+}
 
 impl Statistics {
     fn get(&self, which: gni_statistic_t) -> Result<&AtomicU32, gni_return_t> {
-        self.0.get(which as usize).ok_or(GNI_RC_INVALID_PARAM)
+        self.since.get(which as usize).ok_or(GNI_RC_INVALID_PARAM)
     }
 }
 
 impl Nic {
     pub(super) fn count(&self, which: gni_statistic_t) {
-        if let Ok(count) = self.0.statistics.get(which) {
-            count.fetch_add(1, Relaxed);
+        let Statistics { since, all } = &self.0.statistics;
+        if let (Some(since), Some(all)) = (since.get(which as usize), all.get(which as usize)) {
+            since.fetch_add(1, Relaxed);
+            all.fetch_add(1, Relaxed);
         }
+    }
+
+    /// How often something happened in all, whatever the client has forgotten; of what there is not, 0.
+    pub fn total(&self, which: gni_statistic_t) -> u64 {
+        self.0.statistics.all.get(which as usize).map_or(0, |count| count.load(Relaxed))
     }
 
     /// How often something happened (`GNI_GetNicStat`).

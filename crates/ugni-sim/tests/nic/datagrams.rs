@@ -189,7 +189,7 @@ proptest! {
         }
         for (rank, peer) in [(0, 1), (0, 2), (1, 2), (1, 0), (2, 0), (2, 1)] {
             if is_posted[rank][peer] {
-                ranks[peer].nic.serve_datagrams();
+                ranks[peer].nic.serve_letters();
                 let pending = is_pending(&ranks[rank].endpoints[peer], None);
                 prop_assert_eq!(pending, posted[peer][rank] < posted[rank][peer], "{} to {}", rank, peer);
             }

@@ -12,7 +12,7 @@ const LOOKS: usize = 200;
 pub type Client = fn(&[Rank]) -> bool;
 
 /// A mistake: it goes well in the plain mood, and not always in the other.
-pub fn is_met_by(ranks: impl Fn(Mood) -> Vec<Rank>, client: impl Fn(&[Rank]) -> bool) {
+pub fn is_met_by<R>(ranks: impl Fn(Mood) -> Vec<R>, client: impl Fn(&[R]) -> bool) {
     assert!(client(&ranks(Mood::Plain)), "it goes well in the plain mood");
     let met = (0..SEEDS).any(|seed| !client(&ranks(Mood::Adversarial { seed })));
     assert!(met, "it is met within {SEEDS} seeds");
@@ -27,7 +27,7 @@ pub fn is_met(client: Client) {
 }
 
 /// No mistake.
-pub fn is_well_by(ranks: impl Fn(Mood) -> Vec<Rank>, client: impl Fn(&[Rank]) -> bool) {
+pub fn is_well_by<R>(ranks: impl Fn(Mood) -> Vec<R>, client: impl Fn(&[R]) -> bool) {
     assert!(client(&ranks(Mood::Plain)));
     for seed in 0..SEEDS {
         assert!(client(&ranks(Mood::Adversarial { seed })), "seed {seed}");

@@ -160,3 +160,137 @@ proptest! {
         }
     }
 }
+
+/// How many descriptors the NIC of a rank has.
+const DESCRIPTORS: usize = 8;
+
+fn ended(rank: &Rank) -> Status {
+    rank.events.completed(event(&rank.events).word).unwrap().1
+}
+
+/// Three pieces of a rank's memory, out of order, as one.
+fn scattered(rank: &Rank, queue: bool) -> gni_mem_handle_t {
+    let pieces = [(rank.at(256), 24), (rank.at(0), 40), (rank.at(128), 64)];
+    let queue = queue.then_some(&rank.arrivals);
+    rank.nic.register_pieces(None, &pieces, queue, 0).expect("registered")
+}
+
+/// Where a byte of it lies in the rank's memory.
+fn place_of(byte: u64) -> u64 {
+    match byte {
+        0..24 => 256 + byte,
+        24..64 => byte - 24,
+        _ => byte - 64 + 128,
+    }
+}
+
+/// What is registered in pieces is one memory, whose bytes count from 0 on, here and at the peer.
+#[test]
+fn memory_in_pieces_is_addressed_from_0_on() {
+    for chip in Chip::ALL {
+        for (kind, way) in [
+            (GNI_POST_FMA_PUT, Way::Fma),
+            (GNI_POST_RDMA_PUT, Way::Bte),
+            (GNI_POST_FMA_GET, Way::Fma),
+            (GNI_POST_RDMA_GET, Way::Bte),
+        ] {
+            for (offset, length) in [(0, 128), (0, 24), (20, 8), (20, 80), (60, 8), (64, 64), (24, 40)] {
+                for here_too in [false, true] {
+                    let ranks = job(chip, MODES, 2);
+                    let handles = [0, 1].map(|rank: usize| scattered(&ranks[rank], false));
+                    for (rank, salt) in ranks.iter().zip([1u8, 101]) {
+                        let bytes: Vec<u8> =
+                            (0..512u32).map(|at| (at as u8).wrapping_mul(3) ^ salt).collect();
+                        rank.write(0, &bytes);
+                    }
+                    // Without pieces here, the bytes after all of them.
+                    let (local, local_handle) =
+                        if here_too { (offset, handles[0]) } else { (ranks[0].at(384), ranks[0].handle) };
+                    let put = gni_post_descriptor_t {
+                        r#type: kind,
+                        cq_mode: GNI_CQMODE_GLOBAL_EVENT,
+                        local_addr: local,
+                        local_mem_hndl: local_handle,
+                        remote_addr: offset,
+                        remote_mem_hndl: handles[1],
+                        length,
+                        ..Default::default()
+                    };
+                    let byte_here = |at| if here_too { place_of(offset + at) } else { 384 + at };
+                    let (mut here, mut there) = (ranks[0].bytes(0, 512), ranks[1].bytes(0, 512));
+                    for at in 0..length {
+                        let (one, other) = (byte_here(at) as usize, place_of(offset + at) as usize);
+                        match kind {
+                            GNI_POST_FMA_PUT | GNI_POST_RDMA_PUT => there[other] = here[one],
+                            _ => here[one] = there[other],
+                        }
+                    }
+                    if way == Way::Fma && here_too && kind == GNI_POST_FMA_PUT {
+                        // The processor reads what it puts, where the address says: there is nothing at 0.
+                        continue;
+                    }
+                    ranks[0].endpoints[1].post(&put, way, 1, None).expect("posted");
+                    assert_eq!(ended(&ranks[0]), Status::Ok);
+                    assert!(ranks[0].bytes(0, 512) == here, "{kind} of {length} from {offset}");
+                    assert!(ranks[1].bytes(0, 512) == there, "{kind} of {length} to {offset}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn of_memory_in_pieces_nothing_is_reached_beyond_them_or_after_its_end() {
+    let ranks = job(Chip::Aries, MODES, 2);
+    let before = ranks[1].nic.registrations();
+    let handle = scattered(&ranks[1], true);
+    assert_eq!(ranks[1].nic.registrations(), before + 1);
+    // Its handle says whole pages; its pieces do not.
+    for (address, status) in
+        [(0, Status::Ok), (120, Status::Ok), (121, Status::Bounds), (4096, Status::Bounds)]
+    {
+        assert_eq!(put(&ranks[0], 1, address, handle), Ok(status), "{address}");
+    }
+    // Changes and events find it too.
+    ranks[1].write(0, &5u64.to_le_bytes());
+    let add = gni_post_descriptor_t {
+        r#type: GNI_POST_AMO,
+        cq_mode: GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT,
+        amo_cmd: GNI_FMA_ATOMIC_ADD,
+        first_operand: 2,
+        remote_addr: 24,
+        remote_mem_hndl: handle,
+        length: 8,
+        ..Default::default()
+    };
+    ranks[0].endpoints[1].post(&add, Way::Fma, 1, None).expect("posted");
+    assert_eq!(ended(&ranks[0]), Status::Ok);
+    assert_eq!(ranks[1].bytes(0, 8), 7u64.to_le_bytes());
+    assert!(ranks[1].arrivals.holds_event());
+    ranks[1].nic.deregister(&handle).expect("it was");
+    assert_eq!(put(&ranks[0], 1, 0, handle), Ok(Status::Descriptor));
+    // All descriptors come back, however often.
+    for _ in 0..3 * DESCRIPTORS {
+        let handle = scattered(&ranks[1], false);
+        ranks[1].nic.deregister(&handle).expect("it was");
+    }
+    let refused = |pieces: &[(u64, u64)]| ranks[1].nic.register_pieces(None, pieces, None, 0).err();
+    assert_eq!(refused(&[]), Some(GNI_RC_INVALID_PARAM));
+    assert_eq!(refused(&[(8, 8), (16, 0)]), Some(GNI_RC_INVALID_PARAM));
+    assert_eq!(refused(&[(8, 8), (u64::MAX, 2)]), Some(GNI_RC_INVALID_PARAM));
+    assert_eq!(refused(&[(8, u64::MAX - 8), (8, 9)]), Some(GNI_RC_INVALID_PARAM));
+    assert_eq!(refused(&[(ranks[1].at(0), 8); DESCRIPTORS]), Some(GNI_RC_ERROR_RESOURCE));
+    assert_eq!(ranks[1].nic.registrations(), before);
+}
+
+/// A place of the block names all of it.
+#[test]
+fn memory_in_pieces_may_be_named_by_a_place() {
+    let ranks = job(Chip::Aries, MODES, 2);
+    ranks[1].nic.set_apart(2).expect("a block");
+    let pieces = [(ranks[1].at(64), 8), (ranks[1].at(0), 8)];
+    let handle = ranks[1].nic.register_pieces(Some(1), &pieces, None, 0).expect("registered");
+    ranks[0].write(0, &9u64.to_le_bytes());
+    assert_eq!(put(&ranks[0], 1, 8, handle), Ok(Status::Ok));
+    assert_eq!(ranks[1].bytes(0, 8), 9u64.to_le_bytes());
+}

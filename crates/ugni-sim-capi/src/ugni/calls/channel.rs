@@ -22,7 +22,7 @@ pub(super) fn create(device: Known<Device>, out: Out<gni_comp_chan_handle_t>) ->
 
 /// Queues that are attached to it are told of no more.
 pub(super) fn destroy(Given(handle): Given<Chan>) -> Answer {
-    let chan = Chan::remove(handle).ok_or(GNI_RC_INVALID_PARAM)?;
+    let chan = Chan::remove(handle)?;
     QUEUES.each(|queue| {
         queue.channel.lock().take_if(|other| Arc::ptr_eq(other, &chan));
     });

@@ -83,7 +83,7 @@ pub(super) fn test_named(
 }
 
 /// In milliseconds; all bits set are no limit.
-fn limit(timeout: u32) -> u64 {
+pub(super) fn limit(timeout: u32) -> u64 {
     if timeout == u32::MAX { FOREVER } else { timeout.into() }
 }
 

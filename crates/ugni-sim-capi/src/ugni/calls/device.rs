@@ -7,7 +7,7 @@ use gasworks_os::say;
 use gasworks_os::settings::Setting;
 use gasworks_ugni_sim::chip::Chip;
 
-use crate::host;
+use crate::pmi::state::address as own_address;
 use crate::ugni::object::DEVICES;
 use crate::ugni::raw::{Answer, Out, Room, Wanted};
 use crate::ugni::settings;
@@ -27,7 +27,7 @@ pub(super) fn is_there(device: u32) -> Answer {
 
 pub(super) fn address(device: u32, address: Out<u32>, processor: Wanted<u32>) -> Answer {
     is_there(device)?;
-    address.set(host::address().map_err(|error| {
+    address.set(own_address().map_err(|error| {
         say(&format!("libugni: {error}"));
         GNI_RC_NO_MATCH
     })?);

@@ -9,10 +9,11 @@ use gasworks_ugni_sim::post::Rules;
 use parking_lot::Mutex;
 
 use super::device;
-use crate::host;
-use crate::ugni::object::{CHANNELS, DEVICES, Device, Domain, ENDS, ERRORS, QUEUES};
+use crate::pmi::state::{address as own_address, wire};
+use crate::ugni::object::{CHANNELS, COLLECTIVES, DEVICES, Device, Domain, ENDS, ERRORS, MESSAGES, QUEUES};
 use crate::ugni::raw::{self, Answer, Given, Known, Out, Own, Wanted};
 use crate::ugni::settings;
+use crate::{strict, trace};
 
 pub(super) fn create(
     instance: u32,
@@ -34,9 +35,19 @@ pub(super) fn create(
 
 /// With all that hangs on it.
 pub(super) fn destroy(Given(handle): Given<Domain>) -> Answer {
-    let domain = Domain::remove(handle).ok_or(GNI_RC_INVALID_PARAM)?;
+    let domain = Domain::remove(handle)?;
     if let Some(device) = domain.device.lock().take() {
         let own = |other: &Arc<Device>| Arc::ptr_eq(other, &device);
+        drop(MESSAGES.remove_all(|messages| own(&messages.device)));
+        if strict::is_on() {
+            QUEUES.each(|queue| {
+                if own(&queue.device) {
+                    queue.cq.check_requests()
+                }
+            });
+            device.nic().check_registrations();
+        }
+        drop(COLLECTIVES.remove_all(|collective| own(&collective.device)));
         drop(ENDS.remove_all(|end| own(&end.device)));
         drop(QUEUES.remove_all(|queue| own(&queue.device)));
         let errors = ERRORS.remove_all(|errors| own(&errors.device));
@@ -71,16 +82,19 @@ pub(super) fn attach(
         say(&format!("libugni: {error}"));
         GNI_RC_ERROR_RESOURCE
     };
-    let own = host::address().map_err(|error| failed(&error))?;
+    let own = own_address().map_err(|error| failed(&error))?;
     let memory = raw::memory().map_err(|error| failed(&error))?;
     let name = Name { cookie, ptag, address: own, instance };
     let rules = Rules { chip, modes };
-    let new = attach_nic(name, rules, Arc::new(memory), (mood, faults)).map_err(|error| match error {
-        // Cookie, tag and instance are to be unique on a host.
-        AttachError::Taken => GNI_RC_INVALID_PARAM,
-        AttachError::NoDescriptor => GNI_RC_ERROR_RESOURCE,
-        AttachError::Os(error) => failed(&error),
-    })?;
+    let new =
+        attach_nic(name, rules, Arc::new(memory), (mood, faults), &wire()).map_err(|error| match error {
+            // Cookie, tag and instance are to be unique on a host.
+            AttachError::Taken => GNI_RC_INVALID_PARAM,
+            AttachError::NoDescriptor => GNI_RC_ERROR_RESOURCE,
+            AttachError::Os(error) => failed(&error),
+        })?;
+    strict::watch(new.nic());
+    trace::attached((own, instance));
     let new = Arc::new(Device { ptag, cookie, attached: new });
     nic.set(Device::add(Arc::clone(&new))?);
     address.set(own);

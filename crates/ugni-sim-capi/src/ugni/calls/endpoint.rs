@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gasworks_gni_sys::*;
 use parking_lot::Mutex;
 
+use crate::strict;
 use crate::ugni::object::{Device, End, Queue};
 use crate::ugni::raw::{Answer, Given, Known, Maybe, Out, Own};
 
@@ -35,5 +36,9 @@ pub(super) fn idle(end: Known<End>) -> Answer {
 }
 
 pub(super) fn destroy(Given(handle): Given<End>) -> Answer {
-    End::remove(handle).map(drop).ok_or(GNI_RC_INVALID_PARAM)
+    let end = End::remove(handle)?;
+    if strict::is_on() {
+        end.endpoint.check_answers();
+    }
+    Ok(())
 }

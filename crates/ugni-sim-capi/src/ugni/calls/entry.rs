@@ -1,7 +1,8 @@
 //! What events say.
 
 use gasworks_gni_sys::*;
-use gasworks_ugni_sim::entry::{Body, Entry, Status};
+use gasworks_ugni_sim::entry::{Body, Entry, Status, Tells};
+use gasworks_ugni_sim::reduction;
 
 use crate::ugni::raw::{Answer, Out, Text};
 use crate::ugni::settings;
@@ -18,8 +19,17 @@ fn ask(event: u64, question: impl FnOnce(&Entry) -> u64) -> u64 {
 /// 48 bits of an event that came from afar.
 pub(super) fn data(event: u64) -> u64 {
     ask(event, |entry| match entry.body {
-        Body::Remote(data) => data,
+        Body::Remote(data) => Tells::open(data).1,
         Body::Local { .. } | Body::Message { .. } => 0,
+    })
+}
+
+/// What an event from afar says, or what a message is called.
+pub(super) fn said(event: u64) -> u64 {
+    ask(event, |entry| match entry.body {
+        Body::Remote(data) => Tells::open(data).1,
+        Body::Message { id, .. } => id.into(),
+        Body::Local { .. } => 0,
     })
 }
 
@@ -71,6 +81,16 @@ pub(super) fn message(event: u64) -> u64 {
         Body::Message { id, .. } => id.into(),
         Body::Local { .. } | Body::Remote(_) => 0,
     })
+}
+
+/// Of an engine's event: which engine it is.
+pub(super) fn engine(event: u64) -> u64 {
+    reduction::engine(data(event))
+}
+
+/// The same: the name of the reduction.
+pub(super) fn reduction(event: u64) -> u64 {
+    reduction::name(data(event))
 }
 
 pub(super) fn is_dla_overflow(event: u64) -> u32 {

@@ -7,7 +7,7 @@ use gasworks_gni_sys::*;
 use gasworks_ugni_sim::nic::Report;
 
 use super::device;
-use crate::ugni::object::{Device, ERRORS, Errors};
+use crate::ugni::object::{Device, Errors};
 use crate::ugni::raw::{Answer, Given, Known, Out, Own, Room, Wanted};
 
 /// What C sees of a report; the registers of the genuine chips are not there to be shown.
@@ -36,9 +36,9 @@ pub(super) fn subscribe(
 }
 
 pub(super) fn release(Given(handle): Given<Errors>) -> Answer {
-    let errors = ERRORS.get(handle.addr()).ok_or(GNI_RC_INVALID_PARAM)?;
+    let errors = Errors::find(handle)?;
     errors.subscription.release()?;
-    Errors::remove(handle).map(drop).ok_or(GNI_RC_INVALID_PARAM)
+    Errors::remove(handle).map(drop)
 }
 
 pub(super) fn mask(errors: Known<Errors>, mask: Out<gni_error_mask_t>) -> Answer {

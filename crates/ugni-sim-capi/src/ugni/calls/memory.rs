@@ -9,8 +9,11 @@ use gasworks_ugni_sim::handle::{Flags, Handle};
 use gasworks_ugni_sim::nic::rebuilt;
 
 use crate::ugni::object::{Device, Queue};
-use crate::ugni::raw::{Answer, In, InOut, Known, Maybe, Out, Wanted};
+use crate::ugni::raw::{Answer, In, InOut, Known, Maybe, Out, Room, Wanted};
+use crate::witness;
 
+/// More segments than a NIC has descriptors for.
+const MOST_SEGMENTS: usize = 1 << 12;
 /// Stands for no virtual descriptor.
 const NONE: u32 = u32::MAX;
 
@@ -26,23 +29,66 @@ pub(super) fn register(
     if queue.as_ref().is_some_and(|queue| !Arc::ptr_eq(&queue.device, &device)) || length == 0 {
         return Err(GNI_RC_INVALID_PARAM);
     }
-    match maps::access(address, length) {
-        Access::Write => {}
-        Access::Read if flags & GNI_MEM_READ_ONLY != 0 => {}
-        Access::Read => return Err(GNI_RC_PERMISSION_ERROR),
-        Access::None => return Err(GNI_RC_INVALID_PARAM),
-    }
+    is_mapped(address, length, flags)?;
     let (nic, bytes, queue) = (device.nic(), (address, length), queue.as_ref().map(|queue| &queue.cq));
     handle.set(match (flags & GNI_MEM_USE_VMDH != 0, virtual_descriptor) {
         (false, NONE) => nic.register(bytes, queue, flags)?,
         (true, place) => nic.register_virtually(place, bytes, queue, flags)?,
         (false, _) => return Err(GNI_RC_INVALID_PARAM),
     });
+    witness::registered(length);
+    Ok(())
+}
+
+/// # Errors
+/// `GNI_RC_INVALID_PARAM`: bytes are not mapped; `GNI_RC_PERMISSION_ERROR`: they are not to be written.
+fn is_mapped(address: u64, length: u64, flags: u32) -> Answer {
+    match maps::access(address, length) {
+        Access::Write => Ok(()),
+        Access::Read if flags & GNI_MEM_READ_ONLY != 0 => Ok(()),
+        Access::Read => Err(GNI_RC_PERMISSION_ERROR),
+        Access::None => Err(GNI_RC_INVALID_PARAM),
+    }
+}
+
+pub(super) fn register_segments(
+    device: Known<Device>,
+    segments: Room<gni_mem_segment_t>,
+    count: u32,
+    Maybe(queue): Maybe<Queue>,
+    flags: u32,
+    virtual_descriptor: u32,
+    handle: Out<gni_mem_handle_t>,
+) -> Answer {
+    if queue.as_ref().is_some_and(|queue| !Arc::ptr_eq(&queue.device, &device)) {
+        return Err(GNI_RC_INVALID_PARAM);
+    }
+    if count as usize > MOST_SEGMENTS {
+        return Err(GNI_RC_ERROR_RESOURCE);
+    }
+    let segments = segments.read(count as usize);
+    let pieces: Vec<(u64, u64)> = segments.iter().map(|segment| (segment.address, segment.length)).collect();
+    for &(address, length) in &pieces {
+        if length == 0 {
+            return Err(GNI_RC_INVALID_PARAM);
+        }
+        is_mapped(address, length, flags)?;
+    }
+    let place = match (flags & GNI_MEM_USE_VMDH != 0, virtual_descriptor) {
+        (false, NONE) => None,
+        (true, place) => Some(place),
+        (false, _) => return Err(GNI_RC_INVALID_PARAM),
+    };
+    let queue = queue.as_ref().map(|queue| &queue.cq);
+    handle.set(device.nic().register_pieces(place, &pieces, queue, flags)?);
+    witness::registered(pieces.iter().map(|piece| piece.1).sum());
     Ok(())
 }
 
 pub(super) fn deregister(device: Known<Device>, In(handle): In<gni_mem_handle_t>) -> Answer {
-    device.nic().deregister(&handle)
+    device.nic().deregister(&handle)?;
+    witness::deregistered();
+    Ok(())
 }
 
 pub(super) fn set_apart(device: Known<Device>, count: u32) -> Answer {

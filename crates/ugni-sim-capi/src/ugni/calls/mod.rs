@@ -4,6 +4,7 @@
 //! K1. The arguments are as the invariants of `raw` say, which is what [`Argument::take`] asks for: each caller in C promises that.
 //! K2. What the tables of names point to, and what the names of resources are, are constant texts.
 mod channel;
+mod collective;
 mod datagram;
 mod device;
 mod domain;
@@ -11,6 +12,7 @@ mod endpoint;
 mod entry;
 mod errors;
 mod memory;
+mod msgq;
 mod post;
 mod queue;
 mod resource;
@@ -20,9 +22,13 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use gasworks_gni_sys::*;
 
-use super::object::{Chan, Device, Domain, End, Errors, Queue};
-use super::raw::{Argument, Bytes, Context, Given, In, InOut, Known, Maybe, Out, Posted, Room, Text, Wanted};
+use super::object::{Chan, Collective, Device, Domain, End, Errors, Messages, Queue};
+use super::patience::PATIENCE;
+use super::raw::{
+    Argument, Bytes, Context, Control, Given, In, InOut, Known, Maybe, Out, Posted, Room, Text, Told, Wanted,
+};
 use super::settings;
+use crate::call::{self, MessageId};
 use crate::witness::Calls;
 
 /// Where a function stands among all.
@@ -53,6 +59,7 @@ macro_rules! calls {
         #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\nThe invariants of `raw`.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: <$type as Argument>::Raw),*) -> gni_return_t {
+            call::begin(stringify!($name));
             let answer = (|| {
                 // SAFETY: K1.
                 $(let $argument = unsafe { <$type as Argument>::take($argument) }?;)*
@@ -62,6 +69,9 @@ macro_rules! calls {
             let code = answer.err().unwrap_or(GNI_RC_SUCCESS);
             const AT: usize = place_of(stringify!($name));
             CALLS[AT].gave(code);
+            if matches!(code, GNI_RC_NOT_DONE | GNI_RC_NO_MATCH) {
+                PATIENCE.in_vain();
+            }
             code
         }
     )*
@@ -154,6 +164,15 @@ calls! {
         virtual_descriptor: u32,
         handle: Out<gni_mem_handle_t>,
     ) = memory::register;
+    fn GNI_MemRegisterSegments(
+        nic: Known<Device>,
+        segments: Room<gni_mem_segment_t>,
+        count: u32,
+        queue: Maybe<Queue>,
+        flags: u32,
+        virtual_descriptor: u32,
+        handle: Out<gni_mem_handle_t>,
+    ) = memory::register_segments;
     fn GNI_MemDeregister(nic: Known<Device>, handle: In<gni_mem_handle_t>) = memory::deregister;
     fn GNI_SetMddResources(nic: Known<Device>, count: u32) = memory::set_apart;
     fn GNI_RebuildMemHndl(
@@ -228,7 +247,7 @@ calls! {
         header_length: u32,
         data: Bytes,
         data_length: u32,
-        id: u32,
+        id: MessageId,
     ) = smsg::send;
     fn GNI_SmsgSendWTag(
         end: Known<End>,
@@ -236,12 +255,42 @@ calls! {
         header_length: u32,
         data: Bytes,
         data_length: u32,
-        id: u32,
+        id: MessageId,
         tag: u8,
     ) = smsg::send_tagged;
     fn GNI_SmsgGetNext(end: Known<End>, message: Out<*mut c_void>) = smsg::next;
     fn GNI_SmsgGetNextWTag(end: Known<End>, message: Out<*mut c_void>, tag: InOut<u8>) = smsg::next_tagged;
     fn GNI_SmsgRelease(end: Known<End>) = smsg::release;
+    fn GNI_MsgqInit(
+        nic: Known<Device>,
+        receive: Option<gni_msgq_rcv_cb_func>,
+        context: Context,
+        events: Maybe<Queue>,
+        attributes: In<gni_msgq_attr_t>,
+        messages: Out<gni_msgq_handle_t>,
+    ) = msgq::init;
+    fn GNI_MsgqRelease(messages: Given<Messages>) = msgq::release;
+    fn GNI_MsgqIdle(messages: Known<Messages>) = msgq::idle;
+    fn GNI_MsgqGetConnAttrs(
+        messages: Known<Messages>,
+        address: u32,
+        attributes: Out<gni_msgq_ep_attr_t>,
+        size: Out<u32>,
+    ) = msgq::assign;
+    fn GNI_MsgqConnect(messages: Known<Messages>, address: u32, attributes: Told) = msgq::connect;
+    fn GNI_MsgqConnRelease(messages: Known<Messages>, address: u32) = msgq::disconnect;
+    fn GNI_MsgqSend(
+        messages: Known<Messages>,
+        end: Known<End>,
+        header: Bytes,
+        header_length: u32,
+        data: Bytes,
+        data_length: u32,
+        id: u32,
+        tag: u8,
+    ) = msgq::send;
+    fn GNI_MsgqProgress(messages: Known<Messages>, timeout: u32) = msgq::progress;
+    fn GNI_MsgqSize(attributes: In<gni_msgq_attr_t>, size: Out<u32>) = msgq::size;
     fn GNI_GetCompleted(
         queue: Known<Queue>,
         event: u64,
@@ -317,6 +366,24 @@ calls! {
     fn GNI_GetNicStat(nic: Known<Device>, which: gni_statistic_t, value: Out<u32>) = resource::statistic;
     fn GNI_ResetNicStat(nic: Known<Device>, which: gni_statistic_t) = resource::forget_statistic;
     fn GNI_GetPtag(device: u32, cookie: u32, ptag: Out<u8>) = device::ptag;
+    fn GNI_CeCreate(nic: Known<Device>, collective: Out<gni_ce_handle_t>) = collective::create;
+    fn GNI_CeGetId(collective: Known<Collective>, number: Out<u32>) = collective::number;
+    fn GNI_EpSetCeAttr(
+        end: Known<End>,
+        engine: u32,
+        child: u32,
+        kind: gni_ce_child_t,
+    ) = collective::set_attributes;
+    fn GNI_CeConfigure(
+        collective: Known<Collective>,
+        children: Room<gni_ep_handle_t>,
+        count: u32,
+        parent: Maybe<End>,
+        queue: Maybe<Queue>,
+        modes: u32,
+    ) = collective::configure;
+    fn GNI_CeCheckResult(control: Control, length: u32) = collective::check;
+    fn GNI_CeDestroy(collective: Given<Collective>) = collective::destroy;
 }
 
 /// Declares functions that look into an event, or say something of a number.
@@ -349,6 +416,8 @@ questions! {
     fn gni_cq_get_tid(gni_cq_entry_t) -> u64 = entry::transaction;
     fn gni_cq_get_type(gni_cq_entry_t) -> u64 = entry::kind;
     fn gni_cq_get_msg_id(gni_cq_entry_t) -> u64 = entry::message;
+    fn gni_cq_get_ce_id(gni_cq_entry_t) -> u64 = entry::engine;
+    fn gni_cq_get_reductn_id(gni_cq_entry_t) -> u64 = entry::reduction;
     fn gni_cq_status_dla_overflow(gni_cq_entry_t) -> u32 = entry::is_dla_overflow;
     fn gni_cq_bte_enq_status(gni_cq_entry_t) -> u32 = entry::is_enqueue;
     fn gni_cq_get_info(gni_cq_entry_t) -> u64 = entry::none;
@@ -392,6 +461,33 @@ changes! {
     fn gni_cq_set_msg_id(value: u64) = entry::set_message;
     fn gni_cq_set_type(value: u64) = entry::set_kind;
     fn gni_cq_clr_status() = entry::clear_status;
+}
+
+/// Declares functions that look into what a collective engine has delivered. Of null they say nothing.
+macro_rules! results {
+    ($(fn $name:ident = $ask:path;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\nThe invariants of `raw`.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(result: *mut gni_ce_result_t) -> u64 {
+            // SAFETY: K1.
+            unsafe { Control::take(result) }.map_or(0, |Control(control)| $ask(control))
+        }
+    )*
+
+        /// As `calls_as_declared`.
+        #[cfg(test)]
+        fn results_as_declared(table: &mut Ugni) -> &'static [&'static str] {
+            $(table.$name = ($name as unsafe extern "C" fn(*mut gni_ce_result_t) -> u64).into();)*
+            &[$(stringify!($name)),*]
+        }
+    };
+}
+
+results! {
+    fn gni_ce_res_get_status = collective::status;
+    fn gni_ce_res_status_ok = collective::is_ok;
+    fn gni_ce_res_get_fpe = collective::exceptions;
+    fn gni_ce_res_get_red_id = collective::name;
 }
 
 /// Names that C looks up by number.
@@ -495,6 +591,6 @@ mod tests {
     }
 
     /// That they compile is what is asked of them.
-    const _: [fn(&mut Ugni) -> &'static [&'static str]; 3] =
-        [calls_as_declared, questions_as_declared, changes_as_declared];
+    const _: [fn(&mut Ugni) -> &'static [&'static str]; 4] =
+        [calls_as_declared, questions_as_declared, changes_as_declared, results_as_declared];
 }

@@ -7,18 +7,24 @@ use gasworks_ugni_sim::entry::Status;
 use gasworks_ugni_sim::nic::{Link, Part};
 use gasworks_ugni_sim::post::Way;
 
-use crate::ugni::object::{ENDS, End, QUEUES, Queue};
-use crate::ugni::raw::{Answer, Known, Out, Posted};
-use crate::witness;
+use crate::ugni::object::{End, Queue};
+use crate::ugni::raw::{Answer, Known, Out, Own, Posted};
+use crate::{trace, witness};
 
 fn post(end: &End, posted: &Posted, way: Way) -> Answer {
     let descriptor = posted.read();
     let source = match descriptor.src_cq_hndl.is_null() {
         true => None,
-        false => Some(QUEUES.get(descriptor.src_cq_hndl.addr()).ok_or(GNI_RC_INVALID_PARAM)?),
+        false => Some(Queue::find(descriptor.src_cq_hndl)?),
     };
     end.endpoint.post(&descriptor, way, posted.token(), source.as_ref().map(|queue| &queue.cq))?;
     witness::posted(descriptor.r#type, descriptor.length);
+    trace::posted(
+        &descriptor,
+        way,
+        posted.token(),
+        [(&end.endpoint, descriptor.length, descriptor.cqwrite_value)],
+    );
     Ok(())
 }
 
@@ -38,7 +44,7 @@ fn post_chain(end: &End, posted: &Posted, way: Way) -> Answer {
     let first = posted.read();
     let find = |(handle, part): (gni_ep_handle_t, Part)| match handle.is_null() {
         true => Ok((None, part)),
-        false => Ok((Some(ENDS.get(handle.addr()).ok_or(GNI_RC_INVALID_PARAM)?), part)),
+        false => Ok((Some(End::find(handle)?), part)),
     };
     let links: Vec<(Option<Arc<End>>, Part)> =
         posted.links(&first)?.into_iter().map(find).collect::<Result<_, gni_return_t>>()?;
@@ -49,10 +55,15 @@ fn post_chain(end: &End, posted: &Posted, way: Way) -> Answer {
         Part::CqWrite(_) => 0,
     };
     let all = links.iter().fold(first.length, |sum, (_, part)| sum.saturating_add(bytes(part)));
-    let links =
+    let whole =
         links.iter().map(|(end, part)| Link { endpoint: end.as_ref().map(|end| &end.endpoint), part: *part });
-    end.endpoint.post_chain(&first, links, way, posted.token())?;
+    end.endpoint.post_chain(&first, whole, way, posted.token())?;
     witness::posted(first.r#type, all);
+    let value = |part: &Part| if let Part::CqWrite(part) = part { part.cqwrite_value } else { 0 };
+    let each =
+        links.iter().filter_map(|(end, part)| Some((&end.as_ref()?.endpoint, bytes(part), value(part))));
+    let head = (&end.endpoint, first.length, first.cqwrite_value);
+    trace::posted(&first, way, posted.token(), std::iter::once(head).chain(each));
     Ok(())
 }
 

@@ -8,8 +8,11 @@ use gasworks_ugni_sim::entry::Status;
 use gasworks_ugni_sim::nic::{Event, Next};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::ugni::object::{Device, ENDS, QUEUES, Queue};
+use super::entry;
+use crate::ugni::object::{Device, ENDS, MESSAGES, Queue};
+use crate::ugni::patience::PATIENCE;
 use crate::ugni::raw::{Answer, Context, Given, Known, Out, Own, Posted, Room};
+use crate::{strict, trace, witness};
 
 /// How often somebody who waits gives way to others before it sleeps, and how long it sleeps at most.
 const YIELDS: u32 = 50;
@@ -36,20 +39,27 @@ pub(super) fn create(
 }
 
 pub(super) fn destroy(Given(handle): Given<Queue>) -> Answer {
-    let queue = QUEUES.get(handle.addr()).ok_or(GNI_RC_INVALID_PARAM)?;
-    if ENDS.any(|end| end.queue.as_ref().is_some_and(|other| Arc::ptr_eq(other, &queue))) {
+    let queue = Queue::find(handle)?;
+    let same = |other: &Option<Arc<Queue>>| other.as_ref().is_some_and(|other| Arc::ptr_eq(other, &queue));
+    if ENDS.any(|end| same(&end.queue)) || MESSAGES.any(|messages| same(&messages.events)) {
         return Err(GNI_RC_ERROR_RESOURCE);
     }
-    Queue::remove(handle).map(drop).ok_or(GNI_RC_INVALID_PARAM)
+    if strict::is_on() {
+        queue.cq.check_requests();
+    }
+    Queue::remove(handle).map(drop)
 }
 
 /// Gives an event that was taken to the client.
 fn deliver(queue: &Queue, event: Event, out: &Out<gni_cq_entry_t>) -> Answer {
+    witness::took(&event);
+    trace::took(&event, entry::said(event.word));
     let failed = event.status != Status::Ok;
     if let Some((token, id)) = event.transaction {
         Posted::of(token).finish(if failed { GNI_RC_TRANSACTION_ERROR } else { GNI_RC_SUCCESS }, id);
     }
     out.set(event.word);
+    PATIENCE.found();
     if let Some(handler) = &queue.handler {
         handler.call(event.word);
     }
@@ -135,7 +145,7 @@ fn vector(queues: &Room<gni_cq_handle_t>, count: u32) -> Result<Vec<Arc<Queue>>,
         return Err(GNI_RC_INVALID_PARAM);
     }
     let find = |handle: gni_cq_handle_t| {
-        let queue = QUEUES.get(handle.addr()).ok_or(GNI_RC_INVALID_PARAM)?;
+        let queue = Queue::find(handle)?;
         let masked = *interrupts(&queue)? > 0;
         if masked { Err(GNI_RC_NOT_DONE) } else { Ok(queue) }
     };

@@ -6,7 +6,10 @@ use gasworks_gni_sys::*;
 use gasworks_ugni_sim::mailbox;
 use gasworks_ugni_sim::nic::Message;
 
+use crate::call::MessageId;
+use crate::trace;
 use crate::ugni::object::{Device, End};
+use crate::ugni::patience::PATIENCE;
 use crate::ugni::raw::{Answer, Bytes, In, InOut, Known, Out};
 
 pub(super) fn size_needed(In(attributes): In<gni_smsg_attr_t>, size: Out<c_uint>) -> Answer {
@@ -33,7 +36,7 @@ pub(super) fn send(
     header_length: u32,
     data: Bytes,
     data_length: u32,
-    id: u32,
+    id: MessageId,
 ) -> Answer {
     send_tagged(end, header, header_length, data, data_length, id, 0)
 }
@@ -44,16 +47,21 @@ pub(super) fn send_tagged(
     header_length: u32,
     data: Bytes,
     data_length: u32,
-    id: u32,
+    id: MessageId,
     tag: u8,
 ) -> Answer {
     let (header, data) = (header.place(header_length)?, data.place(data_length)?);
-    end.endpoint.smsg_send(&Message { header, data, id, tag })
+    end.endpoint.smsg_send(&Message { header, data, id: id.0, tag })?;
+    trace::sent(&end.endpoint, id.0, u64::from(header_length) + u64::from(data_length));
+    Ok(())
 }
 
 /// The next message of a tag, and where it is; whoever reads it does so in its mailbox.
 fn find(end: &End, wanted: u8, message: &Out<*mut c_void>) -> Result<u8, gni_return_t> {
     let found = end.endpoint.smsg_next(wanted);
+    if found.is_ok() {
+        PATIENCE.found();
+    }
     let address = found.map_or(0, |(address, _)| address);
     message.set(std::ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0)));
     found.map(|(_, tag)| tag)
@@ -69,5 +77,7 @@ pub(super) fn next_tagged(end: Known<End>, message: Out<*mut c_void>, InOut(tag,
 }
 
 pub(super) fn release(end: Known<End>) -> Answer {
-    end.endpoint.smsg_release()
+    end.endpoint.smsg_release()?;
+    trace::got(&end.endpoint);
+    Ok(())
 }

@@ -54,7 +54,7 @@ static void puts_and_gets(void)
     puts[LINKS - 1].next_descr = &puts[0];
     GIVES(GNI_RC_SIZE_ERROR, GNI_CtPostFma(net.ends[0], &put));
     gets[LINKS - 1].length = 5;
-    GIVES(GNI_RC_ALIGNMENT_ERROR, GNI_CtPostFma(net.ends[0], &get));
+    REFUSES(GNI_RC_ALIGNMENT_ERROR, GNI_CtPostFma(net.ends[0], &get));
     WORKS(GNI_EpIdle(net.ends[0]));
 }
 

@@ -109,6 +109,8 @@ int main(void)
     kill(child, SIGKILL);
     CHECK(waitpid(child, NULL, 0) == child);
     WORKS(GNI_EpDestroy(net.ends[1]));
+    WORKS(GNI_CqDestroy(net.events));
+    WORKS(GNI_MemDeregister(net.nic, &places[0].handle));
     WORKS(GNI_CdmDestroy(net.domain));
     puts("all is well");
     return 0;

@@ -75,7 +75,7 @@ int main(void)
     job_barrier();
     for (int place = 0; place < PLACES; place++)
         WORKS(GNI_MemDeregister(net.nic, &mine[place]));
-    GIVES(GNI_RC_INVALID_PARAM, GNI_MemDeregister(net.nic, &mine[0]));
+    REFUSES(GNI_RC_INVALID_PARAM, GNI_MemDeregister(net.nic, &mine[0]));
     net_end();
     return 0;
 }
