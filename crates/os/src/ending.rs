@@ -60,6 +60,18 @@ impl State {
         self.pid.load(Ordering::Acquire) == std::process::id()
     }
 
+    /// As [`State::is_ours`], once a job that begins to open has its keeper: before that nobody hears a wish.
+    fn becomes_ours(&self) -> bool {
+        let begun = Instant::now();
+        while self.pid.load(Ordering::Acquire) == 0
+            && self.jobs.load(Ordering::Acquire) > 0
+            && begun.elapsed() < ARMING
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.is_ours()
+    }
+
     /// Whether a signal is a wish: in a job, and as long as there is a keeper who hears it.
     fn takes_signals(&self) -> bool {
         self.is_ours() && self.jobs.load(Ordering::Acquire) > 0 && self.stage.load(Ordering::Acquire) != LEFT
@@ -112,6 +124,9 @@ impl State {
         }
     }
 }
+
+/// How long a job may take from its beginning to its keeper: reading settings, and starting a thread.
+const ARMING: Duration = Duration::from_secs(1);
 
 const CODE: u32 = 0xff;
 const LEAVE: u32 = 1 << 8;
@@ -295,7 +310,7 @@ pub fn exit(code: i32) -> ! {
 /// takes long there is cut short.
 pub fn begin_exit(code: i32) {
     let state = jobs::ending();
-    if state.is_ours() {
+    if state.becomes_ours() {
         let whose = if state.jobs.load(Ordering::Acquire) > 0 { EXIT | SPEAKING } else { LEAVE };
         state.enter(whose | byte(code));
     }
@@ -380,6 +395,23 @@ mod tests {
         assert_eq!(after(&[LEAVE | 1, EXIT, LEAVE | 2]), EXIT);
         assert_eq!(after(&[LEAVE, LEAVE | 2]), LEAVE);
         assert_eq!((byte(0), byte(256), byte(263), byte(-1)), (0, 1, 7, 255));
+    }
+
+    #[test]
+    fn a_job_that_begins_to_open_is_waited_for() {
+        let state = State::new();
+        assert!(!state.becomes_ours(), "in no job");
+        state.jobs.store(1, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| state.becomes_ours());
+            std::thread::sleep(Duration::from_millis(10));
+            state.pid.store(std::process::id(), Ordering::Release);
+            assert!(waits.join().expect("it waited"));
+        });
+        let forked = State::new();
+        forked.jobs.store(1, Ordering::Relaxed);
+        forked.pid.store(std::process::id() + 1, Ordering::Relaxed);
+        assert!(!forked.becomes_ours(), "the parent's");
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn run(launcher: Name, wanted: &str) -> Result<()> {
         Name::Hydra => Launcher::Hydra,
         Name::HydraWithoutCare => Launcher::HydraWithoutCare,
     };
-    let (mut passed, mut failed) = (0, 0);
+    let (mut passed, mut failed) = (0, Vec::new());
     for case in CASES.iter().filter(|case| case.name.contains(wanted) && by.runs(case)) {
         // The leader of the star, and one of the others.
         for victim in [1, 0] {
@@ -65,14 +65,15 @@ fn run(launcher: Name, wanted: &str) -> Result<()> {
                     passed += 1;
                 }
                 Err(what) => {
-                    println!("case {} by rank {victim} FAILED: {what}", case.name);
-                    failed += 1;
+                    println!("case {} by rank {victim} FAILED", case.name);
+                    failed.push(format!("case {} by rank {victim}: {what}", case.name));
                 }
             }
         }
     }
-    if failed > 0 || passed == 0 {
-        bail!("{failed} cases failed, {passed} passed");
+    // Last, where who shows the end of a long output shows it.
+    if !failed.is_empty() || passed == 0 {
+        bail!("{} cases failed, {passed} passed\n{}", failed.len(), failed.join("\n"));
     }
     println!("{passed} cases passed");
     Ok(())

@@ -177,7 +177,10 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
             let code = if name == "exit-while-opening" { 7 } else { 0 };
             if acts {
                 std::thread::spawn(move || {
-                    std::thread::sleep(Duration::from_millis(100));
+                    // Before that it would be a rank that nobody has heard of.
+                    while !gasworks_os::ending::in_job() {
+                        std::thread::yield_now();
+                    }
                     gasworks::exit(code)
                 });
             } else if (rank_told() + 1) % super::RANKS == victim {
