@@ -62,7 +62,9 @@ impl Build {
                 vec![format!("test --release --no-run{packages} --test loom")]
             }
             Build::Tsan => vec![
-                format!("+nightly build {WHOLE} --target {TARGET} -p gasworks-testkit --bins"),
+                format!(
+                    "+nightly build {WHOLE} --target {TARGET} -p gasworks-testkit --bin gasworks-conformance"
+                ),
                 format!(
                     "+nightly test {WHOLE} --target {TARGET} --no-run -p {} --lib --tests",
                     crate::tools::TSAN_PACKAGES.join(" -p ")
