@@ -120,13 +120,13 @@ fn can_fail(place: &str, what: &str) -> bool {
 }
 
 /// What is to go wrong; `None` if the setting is wrong, which is said once.
-pub(super) fn faults() -> Option<Arc<Faults>> {
+pub(super) fn faults() -> Option<&'static Arc<Faults>> {
     static READ: OnceLock<Option<Arc<Faults>>> = OnceLock::new();
     let read = || {
         let faults = Faults::parse(&FAULTS.text(), told(SEED.number())?.unwrap_or(0), can_fail);
         faults.map_err(|error| say(&format!("libugni: setting {}: {error}", FAULTS.name))).ok().map(Arc::new)
     };
-    READ.get_or_init(read).clone()
+    READ.get_or_init(read).as_ref()
 }
 
 /// A function is called.

@@ -323,6 +323,7 @@ impl Keeper {
             let line = connection.line.as_ref();
             well = match (&connection.other, line) {
                 (Other::Stranger, Some(line)) => match self.greet(&head, body, line) {
+                    Some(Other::Stranger) => true,
                     Some(guest) => {
                         connection.other = guest;
                         self.strangers.retain(|stranger| *stranger != user);
@@ -358,7 +359,7 @@ impl Keeper {
         let host = self.shared.hosts.lock().get(&name).cloned();
         let status = if host.is_some() { Status::Ok } else { Status::Gone };
         line.send(&answer(head.number, status, &[]));
-        // Who is told that nobody is here goes by itself.
+        // Who is told that nobody is here goes by itself, or is dropped when there are more.
         Some(host.map_or(Other::Stranger, |host| Other::Guest(name, host)))
     }
 }

@@ -26,14 +26,13 @@ pub(super) struct Peer {
     next: AtomicU64,
     state: Mutex<State>,
     answered: Condvar,
-    /// As in the state, for who only looks.
+    /// Changes with the state held, for those who wait for an answer.
     gone: AtomicBool,
     wake: Waker,
 }
 
 #[derive(Default)]
 struct State {
-    gone: bool,
     /// What was asked, and its answer once it is there.
     asked: BTreeMap<u64, Option<(Status, Vec<u8>)>>,
 }
@@ -59,8 +58,9 @@ impl Peer {
 
     /// It is gone.
     pub(super) fn end(&self) {
-        self.state.lock().gone = true;
+        let state = self.state.lock();
         self.gone.store(true, Relaxed);
+        drop(state);
         self.answered.notify_all();
         (self.wake)();
     }
@@ -72,10 +72,10 @@ impl Peer {
         state.asked.insert(number, None);
         parking_lot::MutexGuard::unlocked(&mut state, || self.line.send(&ask.encode(number)));
         let pending =
-            |state: &mut State| !state.gone && state.asked.get(&number).is_some_and(Option::is_none);
+            |state: &mut State| !self.is_gone() && state.asked.get(&number).is_some_and(Option::is_none);
         self.answered.wait_while_for(&mut state, pending, PATIENCE);
         let answer = state.asked.remove(&number).flatten();
-        let late = answer.is_none() && !state.gone;
+        let late = answer.is_none() && !self.is_gone();
         drop(state);
         if late {
             // An answer that comes now would be none that anybody waits for.

@@ -8,6 +8,7 @@ use gasworks_ugni_sim::entry::Status;
 use gasworks_ugni_sim::reduction;
 
 use crate::ugni::object::{Collective, Device, End, Queue};
+use crate::ugni::patience::PATIENCE;
 use crate::ugni::raw::{Answer, Control, Given, Known, Maybe, Out, Own, Room};
 use crate::ugni::settings;
 
@@ -54,11 +55,11 @@ pub(super) fn check(Control(control): Control, _length: u32) -> Answer {
     if settings::chip() != Some(Chip::Aries) {
         return Err(GNI_RC_ILLEGAL_OP);
     }
-    match control {
-        _ if !reduction::is_whole(control) => Err(GNI_RC_NOT_DONE),
-        _ if status(control) != 0 || exceptions(control) != 0 => Err(GNI_RC_TRANSACTION_ERROR),
-        _ => Ok(()),
+    if !reduction::is_whole(control) {
+        return Err(GNI_RC_NOT_DONE);
     }
+    PATIENCE.found();
+    if status(control) == 0 && exceptions(control) == 0 { Ok(()) } else { Err(GNI_RC_TRANSACTION_ERROR) }
 }
 
 pub(super) fn status(control: u64) -> u64 {

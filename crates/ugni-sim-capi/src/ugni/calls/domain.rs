@@ -72,7 +72,7 @@ pub(super) fn attach(
     let Domain { instance, cookie, ptag, modes, .. } = *domain;
     let chip = settings::chip().ok_or(GNI_RC_INVALID_PARAM)?;
     let mood = settings::mood().ok_or(GNI_RC_INVALID_PARAM)?;
-    let faults = settings::faults().ok_or(GNI_RC_INVALID_PARAM)?;
+    let faults = Arc::clone(settings::faults().ok_or(GNI_RC_INVALID_PARAM)?);
     if u64::from(instance) >> chip.instance_bits() != 0 {
         return Err(GNI_RC_INVALID_PARAM);
     }

@@ -1,9 +1,5 @@
 /* A peer that is killed at any moment: what is posted to it ends with an error, soon, and who comes after it is found. */
-#include <signal.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
+#include "killer.h"
 #include "net.h"
 
 enum { ROUNDS = 12, COOKIE_OF_ITS_OWN = 1 };
@@ -32,13 +28,6 @@ static pid_t start(struct place *place)
     CHECK(read(pipes[0], place, sizeof *place) == sizeof *place);
     close(pipes[0]);
     return child;
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
 /* Posts one of several kinds, and gives how it ended. */
@@ -86,14 +75,7 @@ int main(void)
     for (int round = 0; round < ROUNDS; round++) {
         for (int turn = 0; turn < 20; turn++)
             WORKS(run(turn));
-        /* Somebody else kills it while this one goes on. */
-        pid_t killer = fork();
-        CHECK(killer >= 0);
-        if (killer == 0) {
-            usleep((useconds_t)round * 300);
-            kill(child, SIGKILL);
-            _exit(0);
-        }
+        pid_t killer = killer_begin(child, (useconds_t)round * 300);
         double begun = now();
         int turn = round;
         while (run(turn) == GNI_RC_SUCCESS) {
@@ -102,7 +84,7 @@ int main(void)
         }
         /* It stays so until another comes under that name. */
         CHECK(run(turn) == GNI_RC_TRANSACTION_ERROR);
-        CHECK(waitpid(killer, NULL, 0) == killer && waitpid(child, NULL, 0) == child);
+        killer_end(killer, child);
         child = start(&places[1]);
     }
     WORKS(run(0));

@@ -1,10 +1,6 @@
 /* A neighbour that is killed at any moment, be it in the midst of what it does to the whole node: the other has an error, soon, and
  * goes on with whoever comes after it. */
-#include <signal.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
+#include "killer.h"
 #include "net.h"
 
 enum { ROUNDS = 12, COOKIE_OF_ITS_OWN = 2 };
@@ -18,13 +14,6 @@ static int receive(uint32_t id, uint32_t address, void *message, uint8_t tag, vo
     CHECK(id < 2 && tag == 7);
     received++;
     return 1;
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
 static void begin(uint32_t instance, uint32_t cookie)
@@ -97,18 +86,12 @@ int main(void)
         WORKS(GNI_MsgqConnect(queue, net.address, &told));
         for (int turn = 0; turn < 20; turn++)
             WORKS(send(turn % 2));
-        pid_t killer = fork();
-        CHECK(killer >= 0);
-        if (killer == 0) {
-            usleep((useconds_t)round * 700);
-            kill(child, SIGKILL);
-            _exit(0);
-        }
+        pid_t killer = killer_begin(child, (useconds_t)round * 700);
         double begun = now();
         while ((code = send(1)) == GNI_RC_SUCCESS)
             CHECK(now() - begun < 60);
         CHECK(code == GNI_RC_INVALID_STATE);
-        CHECK(waitpid(killer, NULL, 0) == killer && waitpid(child, NULL, 0) == child);
+        killer_end(killer, child);
         GIVES(GNI_RC_INVALID_STATE, send(1));
         GIVES(GNI_RC_INVALID_STATE, GNI_MsgqGetConnAttrs(queue, net.address, &told, &size));
         /* With itself it goes on. */

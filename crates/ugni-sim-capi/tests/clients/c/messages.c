@@ -16,15 +16,8 @@ static struct boxes all[MOST_RANKS];
 
 static gni_smsg_attr_t attributes(gni_smsg_type_t type, unsigned int size, uint32_t offset)
 {
-    gni_smsg_attr_t box;
-    memset(&box, 0, sizeof box);
-    box.msg_type = type;
-    box.msg_buffer = mailboxes;
-    box.buff_size = size;
-    box.mem_hndl = handle;
+    gni_smsg_attr_t box = net_mailbox(type, mailboxes, handle, size, CREDITS, LONGEST);
     box.mbox_offset = offset;
-    box.mbox_maxcredit = CREDITS;
-    box.msg_maxsize = LONGEST;
     return box;
 }
 

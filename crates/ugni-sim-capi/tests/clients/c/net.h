@@ -93,6 +93,21 @@ static inline gni_post_descriptor_t net_post(gni_post_type_t type, int peer, uin
     return post;
 }
 
+/* What ranks tell each other of a mailbox, for messages up to the longest. */
+static inline gni_smsg_attr_t net_mailbox(gni_smsg_type_t type, void *buffer, gni_mem_handle_t handle,
+                                          unsigned int size, uint16_t credits, uint32_t longest)
+{
+    gni_smsg_attr_t box;
+    memset(&box, 0, sizeof box);
+    box.msg_type = type;
+    box.msg_buffer = buffer;
+    box.buff_size = size;
+    box.mem_hndl = handle;
+    box.mbox_maxcredit = credits;
+    box.msg_maxsize = longest;
+    return box;
+}
+
 /* The next event of a queue, however it ended. */
 static inline gni_return_t net_event(gni_cq_handle_t queue, gni_cq_entry_t *event)
 {

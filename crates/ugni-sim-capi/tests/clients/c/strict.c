@@ -93,14 +93,8 @@ static void source_message(void)
     gni_cq_entry_t event;
     void *message;
     char text[] = "a message";
-    memset(&box, 0, sizeof box);
     WORKS(GNI_MemRegister(net.nic, (uint64_t)mailbox, sizeof mailbox, NULL, 0, (uint32_t)-1, &handle));
-    box.msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT;
-    box.msg_buffer = mailbox;
-    box.buff_size = sizeof mailbox;
-    box.mem_hndl = handle;
-    box.mbox_maxcredit = 4;
-    box.msg_maxsize = 64;
+    box = net_mailbox(GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, mailbox, handle, sizeof mailbox, 4, 64);
     WORKS(GNI_EpCreate(net.nic, net.events, &end));
     WORKS(GNI_EpBind(end, net.address, 0));
     WORKS(GNI_SmsgInit(end, &box, &box));

@@ -58,19 +58,6 @@ static void overrun(int peer)
     job_barrier();
 }
 
-static gni_smsg_attr_t attributes(unsigned char *buffer, gni_mem_handle_t handle, unsigned int size)
-{
-    gni_smsg_attr_t box;
-    memset(&box, 0, sizeof box);
-    box.msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT;
-    box.msg_buffer = buffer;
-    box.buff_size = size;
-    box.mem_hndl = handle;
-    box.mbox_maxcredit = CREDITS;
-    box.msg_maxsize = LONGEST;
-    return box;
-}
-
 /* As many messages as there is credit for, of which one is lost on its way, and one more, which waits. */
 static void messages(int peer)
 {
@@ -79,7 +66,7 @@ static void messages(int peer)
     gni_mem_handle_t handle;
     unsigned int size;
     WORKS(GNI_MemRegister(net.nic, (uint64_t)mailbox, sizeof mailbox, NULL, 0, (uint32_t)-1, &handle));
-    mine = attributes(mailbox, handle, 0);
+    mine = net_mailbox(GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, mailbox, handle, 0, CREDITS, LONGEST);
     WORKS(GNI_SmsgBufferSizeNeeded(&mine, &size));
     CHECK(size <= sizeof mailbox);
     mine.buff_size = size;
