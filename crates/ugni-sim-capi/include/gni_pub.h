@@ -23,6 +23,10 @@ extern "C" {
 #define GNI_VERSION 0x5d0102
 #define GNI_VERSION_FMA_SHARING 0x5b0000
 #define GNI_VERSION_FMA_CHAIN_TRANSACTIONS 0x5d0000
+/* The parts of a version. */
+#define GNI_GET_MAJOR(version) (((version) >> 24) & 0xff)
+#define GNI_GET_MINOR(version) (((version) >> 16) & 0xff)
+#define GNI_GET_REV(version) ((version) & 0xffff)
 
 /* The protection tag that asks the driver to find the one of a cookie. */
 #define GNI_FIND_ALLOC_PTAG 255

@@ -49,6 +49,11 @@ impl Process {
         self.gone.load(Relaxed)
     }
 
+    /// Whether both are the same process.
+    pub fn is(&self, other: &Process) -> bool {
+        self.remote == other.remote
+    }
+
     fn ask(&self, reach: impl FnOnce() -> Result<(), Refused>) -> Result<(), Fault> {
         if self.is_gone() {
             return Err(Fault::Gone);

@@ -139,6 +139,50 @@ fn put_get_and_tell(wires: &[Wire]) {
 }
 
 /// A queue that was armed is looked at by nobody but the NIC, whatever the mood, and as often as it is armed.
+/// What one NIC of a process has registered serves through its others, here and at a peer.
+#[test]
+fn memory_is_a_process_s_and_not_one_nic_s() {
+    for (cookie, wires) in (70..).zip(both(2)) {
+        let job = (cookie, Mood::Plain);
+        let (first, second) = (rank(&wires[0], job, 0, 1), rank(&wires[1], job, 1, 0));
+        // Of the same processes.
+        let (third, fourth) = (rank(&wires[0], job, 2, 3), rank(&wires[1], job, 3, 2));
+        third.words[0].store(5, Relaxed);
+        let put = gni_post_descriptor_t {
+            r#type: GNI_POST_RDMA_PUT,
+            cq_mode: GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT,
+            local_addr: third.place().0,
+            local_mem_hndl: third.handle,
+            remote_addr: fourth.place().0,
+            remote_mem_hndl: fourth.handle,
+            length: 8,
+            ..Default::default()
+        };
+        let ended = |post: &gni_post_descriptor_t| {
+            let way = if post.r#type == GNI_POST_RDMA_PUT { Way::Bte } else { Way::Fma };
+            first.endpoint.post(post, way, 1, None).expect("posted");
+            first.events.completed(await_event(&first.events)).expect("a transaction").1
+        };
+        assert_eq!(ended(&put), Status::Ok);
+        assert_eq!(fourth.words[0].load(Relaxed), 5);
+        await_event(&fourth.arrivals);
+        assert_eq!(second.arrivals.next(), Next::Nothing);
+        for kind in [GNI_POST_FMA_GET, GNI_POST_AMO] {
+            let post =
+                gni_post_descriptor_t { r#type: kind, amo_cmd: GNI_FMA_ATOMIC_ADD, first_operand: 1, ..put };
+            assert_eq!(ended(&post), Status::Ok, "{kind}");
+        }
+        assert_eq!(fourth.words[0].load(Relaxed), 6);
+        // Until it has ended.
+        let (theirs, ours) = (fourth.attached.nic(), third.attached.nic());
+        assert_eq!(second.attached.nic().deregister(&fourth.handle), Err(GNI_RC_INVALID_PARAM));
+        theirs.deregister(&fourth.handle).expect("its own");
+        assert_eq!(ended(&put), Status::Descriptor);
+        ours.deregister(&third.handle).expect("its own");
+        assert_eq!(first.endpoint.post(&put, Way::Bte, 1, None), Err(GNI_RC_INVALID_PARAM));
+    }
+}
+
 #[test]
 fn a_channel_tells_of_what_a_neighbour_does() {
     let moods = [(40, Mood::Plain), (41, Mood::Adversarial { seed: 3 })];

@@ -21,6 +21,7 @@ const PROGRAMS: &[(&str, usize, u32)] = &[
     ("waiting", 2, 1),
     ("vmdh", 2, 1),
     ("segments", 2, 1),
+    ("domains", 3, 1),
     ("channels", 2, 1),
     ("queries", 2, 1),
     ("collective", 4, 1),

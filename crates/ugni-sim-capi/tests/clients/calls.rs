@@ -566,8 +566,10 @@ impl<'a> World<'a> {
         let value = self.ends[self.posts.last().expect("this one").end].value.unwrap_or(from as u32);
         match kind {
             GNI_POST_CQWRITE => {
+                // All NICs here are one process's, and a value names a queue alone: whichever NIC's memory it was registered with.
+                let nics = std::iter::once(to).chain((0..NICS).filter(|nic| *nic != to));
                 let queue = there
-                    .and_then(|there| self.named(to, there))
+                    .and_then(|there| nics.into_iter().find_map(|nic| self.named(nic, there)))
                     .and_then(|named| self.registered[named].queue);
                 if let Some(queue) = queue {
                     self.tell(queue, operands[0] & 0xffff_ffff_ffff);

@@ -240,6 +240,7 @@ fn hosts_need_not_be_the_same() {
         ("waiting", 2),
         ("vmdh", 3),
         ("segments", 3),
+        ("domains", 3),
         ("channels", 2),
         ("collective", 5),
     ] {
@@ -257,6 +258,12 @@ fn virtual_descriptors() {
 #[test]
 fn segments() {
     go(&of("segments"), "shared", &[2, 3], 1);
+}
+
+/// Several domains of a process.
+#[test]
+fn domains() {
+    go(&of("domains"), "shared", &[2, 3], 1);
 }
 
 #[test]
@@ -297,6 +304,7 @@ fn good_clients_are_well_where_it_is_strict() {
         ("messages", 3),
         ("chains", 3),
         ("vmdh", 2),
+        ("domains", 3),
         ("channels", 2),
         ("collective", 5),
     ];

@@ -18,7 +18,7 @@ use super::line::Line;
 use super::peer::{Found, Peer};
 use crate::entry::Status;
 use crate::near::Name;
-use crate::nic::Home;
+use crate::nic::{Home, may_be_of_kin};
 use crate::station::{Station, Want, reach};
 
 /// How long a host may take to answer, and to take what was sent to it.
@@ -331,7 +331,7 @@ impl Keeper {
                     }
                     None => false,
                 },
-                (Other::Guest(_, host), Some(line)) => serve(&head, body, host, line),
+                (Other::Guest(name, host), Some(line)) => self.serve(&head, body, (name, host), line),
                 (Other::Peer(peer), _) => {
                     let peer = peer.upgrade();
                     let heard =
@@ -362,6 +362,35 @@ impl Keeper {
         // Who is told that nobody is here goes by itself, or is dropped when there are more.
         Some(host.map_or(Other::Stranger, |host| Other::Guest(name, host)))
     }
+
+    /// Does what a guest asks for, and answers; `false`: it was nonsense.
+    fn serve(&self, head: &Head, body: &[u8], guest: (&Name, &Host), line: &Line) -> bool {
+        let done = match Ask::decode(head, body) {
+            None | Some(Ask::Hello(..)) => return false,
+            Some(ask) => self.carry_out(&ask, guest),
+        };
+        let (status, bytes) = match done {
+            Ok(bytes) => (Status::Ok, bytes),
+            Err(status) => (status, Vec::new()),
+        };
+        line.send(&answer(head.number, status, &bytes));
+        true
+    }
+
+    /// At the NIC that a guest has named, or where that does not know the handle at another of its job in this process.
+    fn carry_out(&self, ask: &Ask<'_>, (name, host): (&Name, &Host)) -> Result<Vec<u8>, Status> {
+        let done = carry_out(ask, host);
+        if !may_be_of_kin(&done) {
+            return done;
+        }
+        let hosts = self.shared.hosts.lock();
+        let kin = hosts
+            .iter()
+            .filter(|(other, _)| *other != name && Name { instance: name.instance, ..**other } == *name);
+        let kin: Vec<Arc<Host>> = kin.map(|(_, host)| Arc::clone(host)).collect();
+        drop(hosts);
+        kin.iter().map(|kin| carry_out(ask, kin)).find(|done| !may_be_of_kin(done)).unwrap_or(done)
+    }
 }
 
 /// How much is read first.
@@ -373,22 +402,8 @@ fn listen(line: &Line, buffer: Vec<u8>) -> bool {
     line.sock().post_read(buffer, 1, len, None).is_ok()
 }
 
-/// Does what a guest asks for, and answers; `false`: it was nonsense.
-fn serve(head: &Head, body: &[u8], host: &Host, line: &Line) -> bool {
-    let done = match Ask::decode(head, body) {
-        None | Some(Ask::Hello(..)) => return false,
-        Some(ask) => carry_out(ask, host),
-    };
-    let (status, bytes) = match done {
-        Ok(bytes) => (Status::Ok, bytes),
-        Err(status) => (status, Vec::new()),
-    };
-    line.send(&answer(head.number, status, &bytes));
-    true
-}
-
-fn carry_out(ask: Ask<'_>, Host { home, wake }: &Host) -> Result<Vec<u8>, Status> {
-    match ask {
+fn carry_out(ask: &Ask<'_>, Host { home, wake }: &Host) -> Result<Vec<u8>, Status> {
+    match *ask {
         // None of those who are known already asks that.
         Ask::Hello(..) => Err(Status::Lost),
         Ask::Put(there, from, bytes) => {
@@ -409,8 +424,8 @@ fn carry_out(ask: Ask<'_>, Host { home, wake }: &Host) -> Result<Vec<u8>, Status
                 Some(Err(_)) => 2,
             }]
         }),
-        Ask::Letter(letter) => {
-            let taken = home.deliver(&letter);
+        Ask::Letter(ref letter) => {
+            let taken = home.deliver(letter);
             wake();
             Ok(vec![taken.into()])
         }

@@ -342,7 +342,8 @@ impl Nic {
             id,
         };
         let target: Arc<dyn Station> = self.0.home.clone();
-        let route = Route { here: 0, there: 0, target: Some(target) };
+        let to = (self.address(), self.instance());
+        let route = Route { here: 0, there: 0, target: Some(target), to };
         self.take_on(Flight::new(self.clone(), post, None, route, None).carrying(Cargo::Kept(kept)));
     }
 

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::collective::Attributes;
 use super::datagram::{Outcome, Session};
-use super::flight::{Flight, Origin};
+use super::flight::{Flight, Origin, Registered};
 use super::requests::{Purpose, Request};
 use super::smsg::Connection;
 use super::strict::Guard;
@@ -84,6 +84,8 @@ pub(super) struct Route {
     /// The value of its event there.
     pub(super) there: u32,
     pub(super) target: Option<Arc<dyn Station>>,
+    /// Its address and instance.
+    pub(super) to: (u32, u32),
 }
 
 impl Endpoint {
@@ -230,12 +232,13 @@ impl Endpoint {
         let peer = state.peer.as_mut().ok_or(GNI_RC_INVALID_PARAM)?;
         // What the interface's header says of the value of a GLOBAL event is not what the library does.
         let (here, there) = values.unwrap_or((peer.instance, self.nic.instance()));
-        Ok(Route { here, there, target: peer.station(&self.nic) })
+        let to = (peer.address, peer.instance);
+        Ok(Route { here, there, target: peer.station(&self.nic), to })
     }
 
     /// What is to be known before a transaction is begun: that the memory here is registered, where it has to be, and that
-    /// there may be written. For what the memory here must be registered.
-    pub(super) fn check_memory(&self, post: &Post) -> Result<Option<Want>, gni_return_t> {
+    /// there may be written. For what the memory here must be registered, and with whom it is.
+    pub(super) fn check_memory(&self, post: &Post) -> Result<Option<Registered>, gni_return_t> {
         let writes_here = match post.action {
             Action::Get | Action::GetWithFlag { .. } | Action::Reduce { .. } => true,
             Action::Atomic { command, .. } => command.fetches,
@@ -248,9 +251,10 @@ impl Endpoint {
             // The processor reads what it puts: any memory will do.
             (false, Way::Fma | Way::CqWrite | Way::Smsg) => None,
         };
-        if let Some(want) = registered {
-            drop(self.nic.own(&post.local_handle, bytes, want)?);
-        }
+        let registered = match registered {
+            Some(want) => Some(Registered { want, kin: self.nic.holder(&post.local_handle, bytes, want)? }),
+            None => None,
+        };
         let writes_there =
             matches!(post.action, Action::Put | Action::PutWithFlag { .. } | Action::Atomic { .. });
         if let Action::Reduce { .. } = post.action {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::chain::Chain;
 use super::datagram::Who;
 use super::endpoint::Route;
+use super::kin::{Kin, enter_own, may_be_of_kin};
 use super::mood::Step;
 use super::{Cq, Nic};
 use crate::entry::{Source, Status, Tells};
@@ -22,6 +23,12 @@ pub(super) struct Origin {
     pub(super) transaction: u32,
     /// It is one of several, and they hear of all of them at once.
     pub(super) chain: Option<Arc<Chain>>,
+}
+
+/// What bytes here are registered for, and with which other NIC of the process, if with one.
+pub(super) struct Registered {
+    pub(super) want: Want,
+    pub(super) kin: Option<Kin>,
 }
 
 /// How a transaction ended.
@@ -47,11 +54,13 @@ pub(super) enum Cargo {
 pub(super) struct Flight {
     nic: Nic,
     post: Post,
-    /// What the bytes here are registered for, if they must be.
-    here: Option<Want>,
+    /// As what the bytes here are registered, if they must be.
+    here: Option<Registered>,
     /// The value of the event at the target.
     value: u32,
     target: Option<Arc<dyn Station>>,
+    /// The target's address and instance.
+    to: (u32, u32),
     origin: Option<Origin>,
     cargo: Cargo,
     end: End,
@@ -64,12 +73,12 @@ impl Flight {
     pub(super) fn new(
         nic: Nic,
         post: Post,
-        here: Option<Want>,
+        here: Option<Registered>,
         route: Route,
         origin: Option<Origin>,
     ) -> Self {
-        let Route { there: value, target, .. } = route;
-        Self { nic, post, here, value, target, origin, cargo: Cargo::Client, end: End::default() }
+        let Route { there: value, target, to, .. } = route;
+        Self { nic, post, here, value, target, to, origin, cargo: Cargo::Client, end: End::default() }
     }
 
     pub(super) fn carrying(self, cargo: Cargo) -> Self {
@@ -122,10 +131,13 @@ impl Flight {
     /// Enters the bytes here, where they have to be registered: as long as this lives they are.
     fn registered(&self) -> Result<Option<Reach<'_>>, Status> {
         let Post { local_address, local_handle, length, .. } = &self.post;
-        let enter = |want| {
-            self.nic.own(local_handle, (*local_address, *length), want).map_err(|_| Status::Descriptor)
-        };
-        self.here.map(enter).transpose()
+        let Some(Registered { want, kin }) = &self.here else { return Ok(None) };
+        let bytes = (*local_address, *length);
+        match kin {
+            None => self.nic.own(local_handle, bytes, *want).map_err(|_| Status::Descriptor),
+            Some(kin) => enter_own(&**kin, local_handle, bytes, *want),
+        }
+        .map(Some)
     }
 
     /// The memory that holds the bytes here.
@@ -136,8 +148,15 @@ impl Flight {
         }
     }
 
-    fn target(&self) -> Result<&dyn Station, Status> {
-        self.target.as_deref().filter(|target| !target.is_gone()).ok_or(Status::Gone)
+    /// Does something at the target, or where it does not know the handle at another NIC of its process.
+    fn at_target<T>(&self, act: impl Fn(&dyn Station) -> Result<T, Status>) -> Result<T, Status> {
+        let target = self.target.as_deref().filter(|target| !target.is_gone()).ok_or(Status::Gone)?;
+        let done = act(target);
+        if !may_be_of_kin(&done) {
+            return done;
+        }
+        let kin = self.nic.kin_of(self.to);
+        kin.iter().map(|kin| act(kin)).find(|done| !may_be_of_kin(done)).unwrap_or(done)
     }
 
     /// Bytes of the target.
@@ -169,14 +188,14 @@ impl Flight {
         if let Cargo::Seat(who, seat) = cargo {
             return self.nic.contribute(who, seat);
         }
-        let (here, target) = (self.nic.memory(), self.target()?);
+        let here = self.nic.memory();
         let there = self.there(remote_address, length)?;
         match cargo {
-            Cargo::Kept(kept) => return target.put(there, (&kept, 0)),
+            Cargo::Kept(kept) => return self.at_target(|target| target.put(there, (&kept, 0))),
             Cargo::Pieces(pieces) => {
                 let mut to = remote_address;
                 for (from, len) in pieces {
-                    target.put(There { address: to, len, ..there }, (here, from))?;
+                    self.at_target(|target| target.put(There { address: to, len, ..there }, (here, from)))?;
                     to += len;
                 }
                 return Ok(());
@@ -186,14 +205,18 @@ impl Flight {
         let registered = self.registered()?;
         let here = self.here(&registered);
         match self.post.action {
-            Action::Put | Action::PutWithFlag { .. } => target.put(there, (here, local_address)),
-            Action::Get | Action::GetWithFlag { .. } => target.get(there, (here, local_address)),
+            Action::Put | Action::PutWithFlag { .. } => {
+                self.at_target(|target| target.put(there, (here, local_address)))
+            }
+            Action::Get | Action::GetWithFlag { .. } => {
+                self.at_target(|target| target.get(there, (here, local_address)))
+            }
             Action::Atomic { command, operands, .. } => {
                 let width = command.width();
                 for offset in (0..length).step_by(width) {
                     let address = remote_address.checked_add(offset).ok_or(Status::Bounds)?;
-                    let old =
-                        target.change(There { address, len: width as u64, ..there }, command, operands)?;
+                    let word = There { address, len: width as u64, ..there };
+                    let old = self.at_target(|target| target.change(word, command, operands))?;
                     if command.fetches {
                         let bytes = &old.to_le_bytes()[..width];
                         let address = local_address.checked_add(offset).ok_or(Status::Bounds)?;
@@ -219,7 +242,8 @@ impl Flight {
                 if !address.is_multiple_of(8) {
                     return Err(Status::Alignment);
                 }
-                self.target()?.store(self.there(address, size_of_val(&value) as u64)?, value)
+                let flag = self.there(address, size_of_val(&value) as u64)?;
+                self.at_target(|target| target.store(flag, value))
             }
             Action::GetWithFlag { address, value } | Action::Atomic { flag: Some((address, value)), .. } => {
                 let flag = (value as u32).to_le_bytes();
@@ -245,7 +269,8 @@ impl Flight {
 
     fn tell(&self, data: u64) -> Result<Told, Status> {
         let lost = self.nic.0.faults.due("remote-queue").is_some();
-        self.target()?.tell(self.there(self.post.remote_address, 0)?, (!lost).then_some(data))
+        let there = self.there(self.post.remote_address, 0)?;
+        self.at_target(|target| target.tell(there, (!lost).then_some(data)))
     }
 
     /// An event here.

@@ -10,6 +10,7 @@ mod endpoint;
 mod errors;
 mod flight;
 mod home;
+mod kin;
 mod mood;
 mod msgq;
 mod registrations;
@@ -27,6 +28,7 @@ pub use datagram::Outcome;
 pub use endpoint::Endpoint;
 pub use errors::{Report, Subscription};
 pub use home::Home;
+pub(crate) use kin::may_be_of_kin;
 pub use mood::Mood;
 pub(crate) use mood::mix;
 pub use msgq::{Msgq, Received};
@@ -41,10 +43,9 @@ use gasworks_gni_sys::*;
 use parking_lot::Mutex;
 
 use crate::faults::Faults;
-use crate::handle::Handle;
 use crate::memory::Memory;
 use crate::post::{Rules, Way};
-use crate::station::{Reach, Shown, Station, There, Want, enter};
+use crate::station::{Reach, Shown, Station, Want};
 
 /// Finds NICs.
 pub trait Fabric: Send + Sync {
@@ -150,24 +151,18 @@ impl Nic {
         Ok(Endpoint::new(self.clone(), queue.cloned()))
     }
 
-    /// Enters memory of its client, for a transaction.
+    /// Enters memory of its client that was registered with it.
     ///
     /// # Errors
     /// `GNI_RC_INVALID_PARAM`: the bytes are not registered; `GNI_RC_PERMISSION_ERROR`: to be read only.
     fn own(
         &self,
         handle: &gni_mem_handle_t,
-        (address, len): (u64, u64),
+        bytes: (u64, u64),
         want: Want,
     ) -> Result<Reach<'_>, gni_return_t> {
-        let named = Handle::open(handle).map_err(|_| GNI_RC_INVALID_PARAM)?;
-        enter(&*self.0.home, There { handle: named, address, len }, want).map_err(|status| {
-            self.misused(handle);
-            match status {
-                crate::entry::Status::Permission => GNI_RC_PERMISSION_ERROR,
-                _ => GNI_RC_INVALID_PARAM,
-            }
-        })
+        let entered = kin::enter_own(&*self.0.home, handle, bytes, want);
+        entered.map_err(|status| self.not_registered(handle, status))
     }
 
     /// Carries a transaction out, or as much of it as its mood will have.

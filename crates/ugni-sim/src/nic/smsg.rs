@@ -242,9 +242,11 @@ impl Connection {
     }
 
     fn flight(&self, post: Post, cargo: Cargo, value: u32, (queue, transaction): (&Arc<Cq>, u32)) -> Flight {
-        let target = self.peer.lock().station(&self.nic);
+        let mut peer = self.peer.lock();
+        let (target, to) = (peer.station(&self.nic), (peer.address, peer.instance));
+        drop(peer);
         let origin = Origin { queue: Arc::clone(queue), transaction, chain: None };
-        let route = Route { here: 0, there: value, target };
+        let route = Route { here: 0, there: value, target, to };
         Flight::new(self.nic.clone(), post, None, route, Some(origin)).carrying(cargo)
     }
 

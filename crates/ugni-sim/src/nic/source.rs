@@ -39,7 +39,7 @@ enum Seen {
     /// Something of mailboxes, which is over.
     Over(Errand),
     /// Something of mailboxes that failed and is tried again.
-    Again(Flight),
+    Again(Box<Flight>),
     /// What nobody is to hear of.
     Nothing,
 }
@@ -244,7 +244,7 @@ impl Cq {
                     }),
                     Seen::Again(flight) => {
                         self.nic.count(GNI_STAT_SMSG_RETRANS_COUNT);
-                        self.nic.take_on(flight);
+                        self.nic.take_on(*flight);
                         false
                     }
                     Seen::Nothing => false,
@@ -265,7 +265,7 @@ impl Cq {
             && !request.cancelled
             && let Some(flight) = errand.retry(number, status)
         {
-            return Seen::Again(flight);
+            return Seen::Again(Box::new(flight));
         }
         let before = request.awaited.here();
         match source {

@@ -1,0 +1,93 @@
+//! The other NICs of a process. On the machines memory is registered with a job's tables on a node, not with one of its NICs: a handle
+//! serves through all NICs of the process that has registered it, its own and its peers'. Here each NIC has a table, and where
+//! that of the NIC that is named does not know a handle, those of its kin are asked. Two tables that both know it name the same bytes,
+//! for both are of one process.
+
+use std::sync::Arc;
+
+use gasworks_gni_sys::*;
+
+use super::Nic;
+use crate::entry::Status;
+use crate::handle::Handle;
+use crate::letter::Letter;
+use crate::memory::Memory;
+use crate::station::{Reach, Shown, There, Want, enter};
+use crate::window::Window;
+
+/// A NIC of the same process as another one.
+pub(super) type Kin = Arc<dyn Shown>;
+
+impl Shown for Kin {
+    fn window(&self) -> &Window {
+        (**self).window()
+    }
+
+    fn memory(&self) -> &dyn Memory {
+        (**self).memory()
+    }
+
+    fn take_in(&self, letter: &Letter) -> bool {
+        (**self).take_in(letter)
+    }
+
+    fn has_gone(&self) -> bool {
+        (**self).has_gone()
+    }
+}
+
+/// Whether a NIC may not be the one with which the memory was registered.
+pub(crate) fn may_be_of_kin<T>(done: &Result<T, Status>) -> bool {
+    matches!(done, Err(Status::Descriptor | Status::Bounds))
+}
+
+/// Enters memory that a handle names with a NIC of this process.
+pub(super) fn enter_own<'a>(
+    nic: &'a dyn Shown,
+    handle: &gni_mem_handle_t,
+    (address, len): (u64, u64),
+    want: Want,
+) -> Result<Reach<'a>, Status> {
+    let handle = Handle::open(handle).map_err(|_| Status::Descriptor)?;
+    enter(nic, There { handle, address, len }, want)
+}
+
+impl Nic {
+    /// The other NICs, on this host, of the process of an instance at an address.
+    pub(super) fn kin_of(&self, (address, instance): (u32, u32)) -> Vec<Kin> {
+        let mut all = self.0.fabric.neighbours(address);
+        let Some(at) = all.iter().position(|(other, _)| *other == instance) else { return Vec::new() };
+        let (_, named) = all.swap_remove(at);
+        let Some(process) = named.memory().process() else { return Vec::new() };
+        let kin = all.into_iter().map(|(_, nic)| nic);
+        kin.filter(|nic| nic.memory().process().is_some_and(|other| other.is(process))).collect()
+    }
+
+    /// With which NIC memory of the client was registered, if not with this one.
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`: the bytes are not registered; `GNI_RC_PERMISSION_ERROR`: to be read only.
+    pub(super) fn holder(
+        &self,
+        handle: &gni_mem_handle_t,
+        bytes: (u64, u64),
+        want: Want,
+    ) -> Result<Option<Kin>, gni_return_t> {
+        let own = enter_own(&*self.0.home, handle, bytes, want);
+        if !may_be_of_kin(&own) {
+            return own.map(|_| None).map_err(|status| self.not_registered(handle, status));
+        }
+        let kin = self.kin_of((self.address(), self.instance()));
+        let holder = kin.into_iter().find(|kin| enter_own(&**kin, handle, bytes, want).is_ok());
+        match (holder, own) {
+            (Some(kin), _) => Ok(Some(kin)),
+            (None, own) => own.map(|_| None).map_err(|status| self.not_registered(handle, status)),
+        }
+    }
+
+    /// Memory of the client was not entered.
+    pub(super) fn not_registered(&self, handle: &gni_mem_handle_t, status: Status) -> gni_return_t {
+        self.misused(handle);
+        if status == Status::Permission { GNI_RC_PERMISSION_ERROR } else { GNI_RC_INVALID_PARAM }
+    }
+}
