@@ -13,7 +13,7 @@ use gasworks_gni_sys::*;
 use gasworks_os::{memfd, process, unix};
 use gasworks_sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed};
 use gasworks_ugni_sim::chip::Chip;
-use gasworks_ugni_sim::entry::Status;
+use gasworks_ugni_sim::entry::{Entry, Status};
 use gasworks_ugni_sim::far::Gate;
 use gasworks_ugni_sim::near::{AttachError, Attached, Name, Wire, attach};
 use gasworks_ugni_sim::nic::{Channel, Cq, Endpoint, Mood, Next, Outcome};

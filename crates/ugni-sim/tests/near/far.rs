@@ -125,6 +125,30 @@ fn hello(secret: &[u8; 16], name: &Name) -> Vec<u8> {
     frame
 }
 
+/// What becomes of an event afar is known here: there is no queue, there is room in it, or there is none.
+#[test]
+fn it_is_told_whether_there_is_a_queue() {
+    let [first, second] = two(64);
+    let place = second.place();
+    let without = second.attached.nic().register((place.0, 8), None, 0).expect("registered");
+    let post = |handle| gni_post_descriptor_t {
+        r#type: GNI_POST_CQWRITE,
+        cq_mode: GNI_CQMODE_GLOBAL_EVENT,
+        remote_mem_hndl: handle,
+        cqwrite_value: 5,
+        ..Default::default()
+    };
+    assert_eq!(ended(&first, &post(without), Way::CqWrite), Status::Descriptor);
+    assert_eq!(second.arrivals.next(), Next::Nothing);
+    // It has room for so many.
+    for at in 0..=16 {
+        first.endpoint.post(&post(second.handle), Way::CqWrite, 1, None).expect("posted");
+        let event = await_event(&first.events);
+        assert_eq!(Entry::decode(event, Chip::Aries).expect("an event").remote_overrun, at == 16, "{at}");
+        assert_eq!(first.events.completed(event).expect("a transaction").1, Status::Ok);
+    }
+}
+
 /// Who shows no secret, another one, or nonsense, is dropped; who asks for a NIC that is not there is told so. The gate goes on.
 #[test]
 fn strangers_are_not_served() {
@@ -140,17 +164,19 @@ fn strangers_are_not_served() {
     };
     let known = hello(&SECRET, &name(62, 1));
     let wrong = hello(b"something other!", &name(62, 1));
+    let nearly = hello(b"nobody knows it?", &name(62, 1));
     let mut long = known.clone();
     long[..4].copy_from_slice(&u32::MAX.to_le_bytes());
     let mut ask_first = known.clone();
     ask_first[4] = 3;
     let nonsense = [&known[..], &[9; 64]].concat();
     let again = [&known[..], &known[..]].concat();
-    for says in [&wrong, &long, &ask_first, &nonsense, &again] {
+    for says in [&wrong, &nearly, &long, &ask_first, &nonsense, &again] {
         let mut heard = Vec::new();
         visit(says).read_to_end(&mut heard).expect("its end");
         // An answer to what was right of it at most.
-        assert!(heard.len() <= 16, "{heard:?}");
+        let right = if [&nonsense, &again].contains(&says) { 16 } else { 0 };
+        assert_eq!(heard.len(), right, "{heard:?}");
     }
     let mut answer = [0; 16];
     visit(&hello(&SECRET, &name(62, 7))).read_exact(&mut answer).expect("an answer");
@@ -158,8 +184,9 @@ fn strangers_are_not_served() {
     visit(&known).read_exact(&mut answer).expect("an answer");
     assert_eq!(answer[4..6], [0xff, Status::Ok as u8]);
     // Many that say nothing do not keep others out.
-    let silent: Vec<TcpStream> = (0..300).map(|_| visit(&[])).collect();
+    let mut silent: Vec<TcpStream> = (0..300).map(|_| visit(&[])).collect();
     assert_eq!(first.run(second.place(), GNI_POST_FMA_PUT, 0), Status::Ok);
+    assert_eq!(silent[0].read(&mut [0]).expect("its end"), 0, "who came first is dropped");
     drop(silent);
     assert_eq!(second.run(first.place(), GNI_POST_FMA_PUT, 0), Status::Ok);
 }
@@ -195,7 +222,13 @@ fn a_gate_that_lies_is_none() {
         (|_| Vec::new(), Status::Gone),
         (|asked| answer(asked, Status::Permission as u8, b"", 0), Status::Permission),
     ];
-    for (lie, status) in put_answers {
+    let get_answers: [(Answer, Status); 2] = [
+        (|asked| answer(asked, 0, b"too few", 0), Status::Lost),
+        (|asked| answer(asked, 0, b"too many.", 0), Status::Lost),
+    ];
+    let puts = put_answers.map(|lie| (GNI_POST_FMA_PUT, 40 + 8, lie));
+    let gets = get_answers.map(|lie| (GNI_POST_FMA_GET, 40 + 4, lie));
+    for (kind, bytes, (lie, status)) in puts.into_iter().chain(gets) {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 let (mut guest, _) = listener.accept().expect("a guest");
@@ -203,14 +236,14 @@ fn a_gate_that_lies_is_none() {
                 guest.read_exact(&mut asked).expect("a greeting");
                 assert_eq!(asked, *hello(&SECRET, &name(63, 1)));
                 guest.write_all(&answer(&asked, 0, b"", 0)).expect("said");
-                let mut asked = [0; 16 + 40 + 8];
-                guest.read_exact(&mut asked).expect("a put");
+                let mut asked = vec![0; 16 + bytes];
+                guest.read_exact(&mut asked).expect("a put or a get");
                 let lie = lie(&asked);
                 guest.write_all(&lie).expect("said");
                 // What goes away while it is asked goes now; the others stay as long as they are let.
                 (!lie.is_empty()).then_some(guest)
             });
-            assert_eq!(rank.run(rank.place(), GNI_POST_FMA_PUT, 0), status);
+            assert_eq!(rank.run(rank.place(), kind, 0), status);
             drop(thread.join().expect("no panic"));
         });
         // That it has ended is learnt soon, whether or not it was found out.
