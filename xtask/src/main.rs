@@ -11,6 +11,7 @@ mod matrix;
 mod needs;
 mod rows;
 mod scan;
+mod sources;
 mod tidy;
 mod tools;
 mod ugni;

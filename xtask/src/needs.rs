@@ -50,13 +50,15 @@ pub enum Need {
     Strace,
     /// pkg-config, or pkgconf.
     PkgConfig,
+    /// The sources of MPICH, from the distribution.
+    MpichSource,
     /// An NVIDIA GPU.
     Gpu,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 22] = [
+    pub const ALL: [Need; 23] = [
         Need::Nightly,
         Need::Miri,
         Need::RustSrc,
@@ -78,6 +80,7 @@ impl Need {
         Need::Valgrind,
         Need::Strace,
         Need::PkgConfig,
+        Need::MpichSource,
         Need::Gpu,
     ];
 
@@ -105,6 +108,7 @@ impl Need {
             Need::Valgrind => "no-valgrind",
             Need::Strace => "no-strace",
             Need::PkgConfig => "no-pkg-config",
+            Need::MpichSource => "no-mpich-source",
             Need::Gpu => "no-gpu",
         }
     }
@@ -140,6 +144,7 @@ impl Need {
             Need::Valgrind => "no valgrind (apt-get install valgrind)",
             Need::Strace => "no strace (apt-get install strace)",
             Need::PkgConfig => "no pkg-config (apt-get install pkgconf)",
+            Need::MpichSource => "the sources of MPICH cannot be had (apt-get source mpich)",
             Need::Gpu => "no NVIDIA GPU",
         }
     }
@@ -172,6 +177,7 @@ impl Need {
             Need::Valgrind => Cmd::new("valgrind").arg("--version").works(),
             Need::Strace => Cmd::new("strace").arg("-V").works(),
             Need::PkgConfig => Cmd::new("pkg-config").arg("--version").works(),
+            Need::MpichSource => crate::sources::MPICH.there(),
             Need::Gpu => Path::new("/dev/nvidiactl").exists(),
         }
     }

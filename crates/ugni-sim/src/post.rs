@@ -142,7 +142,7 @@ impl Post {
             local_address: descriptor.local_addr,
             local_handle: descriptor.local_mem_hndl,
             remote_address: descriptor.remote_addr,
-            remote_handle: Handle::open(&descriptor.remote_mem_hndl),
+            remote_handle: Handle::open_of_peer(&descriptor.remote_mem_hndl),
             length: if matches!(action, Action::Reduce { .. }) { RESULT } else { descriptor.length },
             delivery: descriptor.dlvr_mode,
             fenced: way == Way::Bte && descriptor.rdma_mode & GNI_RDMAMODE_FENCE != 0,

@@ -104,7 +104,7 @@ impl<T: Shown> Station for T {
     }
 
     fn tell(&self, there: There, data: Option<u64>) -> Result<Told, Status> {
-        let reached = reach(self, There { len: 0, ..there }, Want::Queue)?;
+        let reached = reach(self, there, Want::Read)?;
         Ok(data.map_or_else(|| reached.lose(), |data| reached.tell(data)))
     }
 
@@ -120,12 +120,10 @@ impl<T: Shown> Station for T {
 /// What a transaction wants of the memory that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// To read it.
+    /// To read it, or to tell its queue.
     Read,
     /// To write it.
     Write,
-    /// Nothing but its queue.
-    Queue,
 }
 
 /// Some bytes of a station, for as long as this lives.
@@ -189,7 +187,7 @@ pub fn enter(station: &dyn Shown, there: There, want: Want) -> Result<Reach<'_>,
     }
     let distance = own.first().wrapping_sub(named.first());
     let (said, address) = (address, address.wrapping_add(distance));
-    if want != Want::Queue && !(own.covers(address, len) && named.covers(said, len)) {
+    if !(own.covers(address, len) && named.covers(said, len)) {
         return Err(Status::Bounds);
     }
     if want == Want::Write && own.flags.has(Flags::READ_ONLY) {

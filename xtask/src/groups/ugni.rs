@@ -4,10 +4,11 @@ use super::Extent;
 use crate::exec::{Cmd, Log};
 use crate::needs::Need;
 use crate::rows::Row;
+use crate::sources::MPICH;
 use crate::ugni;
 use crate::world::{Build, World};
 use anyhow::{Result, ensure};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The C programs that go around with any seed, with how many ranks, and on how many nodes.
 const PROGRAMS: &[(&str, usize, u32)] = &[
@@ -43,7 +44,39 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         let row = move |world: &World, log: &Log| on_three_hosts(world, log, name, seeds_apart);
         Row::new(format!("ugni-sim/three-hosts/{name}"), row).need(Need::PkgConfig).need(Need::Hosts)
     });
-    std::iter::once(install).chain(programs).chain(apart).collect()
+    let foreign = (extent == Extent::Nightly).then(|| {
+        let row = Row::new("ugni-sim/libfabric", move |world, log| libfabric(world, log, seeds_apart));
+        row.need(Need::PkgConfig).need(Need::MpichSource)
+    });
+    std::iter::once(install).chain(programs).chain(apart).chain(foreign).collect()
+}
+
+/// libfabric with its provider for uGNI, from unchanged sources of others, and a client of it. The provider was written for Aries.
+fn libfabric(world: &World, log: &Log, seeds: u32) -> Result<()> {
+    let nic = lay_out(world, log)?;
+    let (top, build) = (MPICH.top()?.join("modules/libfabric"), world.scratch("ugni-sim/libfabric")?);
+    let prefix = build.join("prefix");
+    let paths = [prefix.as_path(), &nic];
+    let all = |below: &str| paths.map(|path| path.join(below).display().to_string()).join(":");
+    let configure = Cmd::new(top.join("configure"))
+        .words("--enable-only --enable-gni=yes --disable-xpmem --with-kdreg=no")
+        .arg(format!("--prefix={}", prefix.display()))
+        // By its own flags it hides what it is for, without the versions of symbols that this copy lacks.
+        .arg("CFLAGS=-O1 -w");
+    for step in [configure, Cmd::new("make").words("-j2 install")] {
+        let step = step.env("PKG_CONFIG_PATH", all("lib/pkgconfig")).env("LD_LIBRARY_PATH", all("lib"));
+        log.run_ok(&step.dir(&build).limit(900))?;
+    }
+    const LIBRARIES: &str = "libfabric cray-ugni cray-udreg cray-pmi cray-alpslli cray-alpsutil";
+    let program = compile_with(log, &prefix, "libfabric", LIBRARIES, &all("lib/pkgconfig"))?;
+    for ranks in [2, 4] {
+        for seed in (0..=2 * seeds).step_by(2) {
+            let job = job(world, &program, &format!("-n {ranks}"), seed)?.env("LD_LIBRARY_PATH", all("lib"));
+            check(log, &job, seed)?;
+            check(log, &job.env("GASWORKS_UGNI_STRICT", "1"), seed)?;
+        }
+    }
+    Ok(())
 }
 
 /// The command does what the book says: pkg-config finds it all, and a program that is linked so runs.
@@ -67,20 +100,31 @@ fn install(world: &World, log: &Log) -> Result<()> {
     go(world, log, &program, (2, 1), 0)
 }
 
-/// Lays the library out once for all rows, and compiles a program against it.
-fn compile(world: &World, log: &Log, name: &str) -> Result<PathBuf> {
+/// Lays the library out once for all rows.
+fn lay_out(world: &World, log: &Log) -> Result<PathBuf> {
     let prefix = prefix(world);
     world.once("the software NIC", || {
         log.run_ok(&ugni::build())?;
         ugni::lay_out(&prefix)
     })?;
-    let program = prefix.join(name);
+    Ok(prefix)
+}
+
+/// Compiles a program against it.
+fn compile(world: &World, log: &Log, name: &str) -> Result<PathBuf> {
+    let prefix = lay_out(world, log)?;
+    let found_by = prefix.join("lib/pkgconfig").display().to_string();
+    compile_with(log, &prefix, name, "cray-ugni cray-pmi", &found_by)
+}
+
+/// Compiles a program against some libraries, into a folder.
+fn compile_with(log: &Log, into: &Path, name: &str, libraries: &str, found_by: &str) -> Result<PathBuf> {
+    let program = into.join(name);
     let source = crate::root().join("crates/ugni-sim-capi/tests/clients/c").join(name).with_extension("c");
     // As a client's own makefile would.
-    let line =
-        r#"cc -std=c11 -D_GNU_SOURCE -O1 -o "$1" "$2" $(pkg-config --cflags --libs cray-ugni cray-pmi)"#;
-    let cc = Cmd::new("sh").arg("-c").arg(line).arg("sh").arg(&program).arg(&source);
-    log.run_ok(&cc.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")))?;
+    let line = r#"cc -std=c11 -D_GNU_SOURCE -O1 -o "$1" "$2" $(pkg-config --cflags --libs $3)"#;
+    let cc = Cmd::new("sh").arg("-c").arg(line).arg("sh").arg(&program).arg(&source).arg(libraries);
+    log.run_ok(&cc.env("PKG_CONFIG_PATH", found_by))?;
     Ok(program)
 }
 

@@ -155,8 +155,7 @@ impl Flight {
         if !may_be_of_kin(&done) {
             return done;
         }
-        let kin = self.nic.kin_of(self.to);
-        kin.iter().map(|kin| act(kin)).find(|done| !may_be_of_kin(done)).unwrap_or(done)
+        self.nic.of_kin(self.to, |kin| Some(act(kin)).filter(|done| !may_be_of_kin(done))).unwrap_or(done)
     }
 
     /// Bytes of the target.
@@ -226,7 +225,8 @@ impl Flight {
                 Ok(())
             }
             Action::CqWrite { value } => {
-                let told = self.tell(Tells::Value.mark(value))?.ok_or(Status::Descriptor)?;
+                let there = self.there(there.handle.first(), 0)?;
+                let told = self.tell(there, Tells::Value.mark(value))?.ok_or(Status::Descriptor)?;
                 drop(registered);
                 self.end.remote_overrun = told.is_err();
                 Ok(())
@@ -258,7 +258,9 @@ impl Flight {
         if !self.post.wishes.remote || matches!(self.post.action, Action::CqWrite { .. }) {
             return Ok(());
         }
-        let told = match self.tell(self.value.into()) {
+        // It may come before the bytes, but not where they cannot.
+        let there = self.there(self.post.remote_address, self.post.length)?;
+        let told = match self.tell(there, self.value.into()) {
             // A message that has arrived is not to be sent again.
             Err(_) if self.post.way == Way::Smsg => Some(Err(Overrun)),
             told => told?,
@@ -267,9 +269,8 @@ impl Flight {
         Ok(())
     }
 
-    fn tell(&self, data: u64) -> Result<Told, Status> {
+    fn tell(&self, there: There, data: u64) -> Result<Told, Status> {
         let lost = self.nic.0.faults.due("remote-queue").is_some();
-        let there = self.there(self.post.remote_address, 0)?;
         self.at_target(|target| target.tell(there, (!lost).then_some(data)))
     }
 

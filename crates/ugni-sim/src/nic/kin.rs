@@ -53,8 +53,21 @@ pub(super) fn enter_own<'a>(
 }
 
 impl Nic {
+    /// What the first of a NIC's kin gives that gives anything. Those that are known are tried before the host is asked which there are.
+    pub(super) fn of_kin<T>(&self, name: (u32, u32), act: impl Fn(&Kin) -> Option<T>) -> Option<T> {
+        let known = self.0.kin.lock().get(&name).cloned().unwrap_or_default();
+        known.iter().filter(|kin| !kin.has_gone()).find_map(&act).or_else(|| {
+            let found = self.kin_of(name);
+            let given = found.iter().find_map(act);
+            if !found.is_empty() {
+                self.0.kin.lock().insert(name, found);
+            }
+            given
+        })
+    }
+
     /// The other NICs, on this host, of the process of an instance at an address.
-    pub(super) fn kin_of(&self, (address, instance): (u32, u32)) -> Vec<Kin> {
+    fn kin_of(&self, (address, instance): (u32, u32)) -> Vec<Kin> {
         let mut all = self.0.fabric.neighbours(address);
         let Some(at) = all.iter().position(|(other, _)| *other == instance) else { return Vec::new() };
         let (_, named) = all.swap_remove(at);
@@ -77,8 +90,8 @@ impl Nic {
         if !may_be_of_kin(&own) {
             return own.map(|_| None).map_err(|status| self.not_registered(handle, status));
         }
-        let kin = self.kin_of((self.address(), self.instance()));
-        let holder = kin.into_iter().find(|kin| enter_own(&**kin, handle, bytes, want).is_ok());
+        let holds = |kin: &Kin| enter_own(&**kin, handle, bytes, want).is_ok().then(|| Arc::clone(kin));
+        let holder = self.of_kin((self.address(), self.instance()), holds);
         match (holder, own) {
             (Some(kin), _) => Ok(Some(kin)),
             (None, own) => own.map(|_| None).map_err(|status| self.not_registered(handle, status)),

@@ -37,6 +37,7 @@ pub use smsg::Message;
 pub use source::{Cq, Event, Kind, Next};
 pub use strict::{Breach, Judge, Rule};
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 
 use gasworks_gni_sys::*;
@@ -79,6 +80,8 @@ struct Shared {
     desk: Mutex<datagram::Desk>,
     smsg: Mutex<smsg::Settings>,
     watch: channel::Watch,
+    /// The other NICs of the processes of some, by address and instance, as far as anybody had to ask them.
+    kin: Mutex<BTreeMap<(u32, u32), Vec<kin::Kin>>>,
     statistics: statistics::Statistics,
     subscriptions: Mutex<Vec<Weak<Subscription>>>,
     engines: Mutex<collective::Engines>,
@@ -111,6 +114,7 @@ impl Nic {
             desk: Mutex::default(),
             smsg: Mutex::default(),
             watch: channel::Watch::default(),
+            kin: Mutex::default(),
             statistics: statistics::Statistics::default(),
             subscriptions: Mutex::default(),
             engines: Mutex::default(),
@@ -188,8 +192,9 @@ impl Nic {
         self.deregister_all();
         let lost = std::mem::take(&mut *self.0.sky.lock());
         let unfinished = std::mem::take(&mut *self.0.engines.lock());
+        let kin = std::mem::take(&mut *self.0.kin.lock());
         // Dropped without the locks.
-        drop((lost, unfinished));
+        drop((lost, unfinished, kin));
     }
 
     /// Whether both are the same.

@@ -199,8 +199,8 @@ impl Nic {
         let named = Handle::open(handle).map_err(|_| GNI_RC_INVALID_PARAM)?;
         let mut descriptors = self.0.descriptors.lock();
         // That it is this very one, and open.
-        let very = There { handle: named, address: 0, len: 0 };
-        let own = enter(&*self.0.home, very, Want::Queue);
+        let very = There { handle: named, address: named.first(), len: 0 };
+        let own = enter(&*self.0.home, very, Want::Read);
         drop(own.map_err(|_| {
             self.misused(handle);
             GNI_RC_INVALID_PARAM
