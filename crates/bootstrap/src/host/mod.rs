@@ -36,6 +36,8 @@ const MEET: &str = "meet the ranks of this host";
 const INTRODUCTION: Duration = Duration::from_secs(2);
 /// How much longer than the leader the others wait, so that they hear from it what went wrong.
 const GRACE: Duration = Duration::from_secs(2);
+/// Between two looks at a name that is taken where nobody listens.
+const BRIEF: Duration = Duration::from_millis(1);
 /// How long ranks wait for each other where the job sets no limit.
 const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 
@@ -276,15 +278,24 @@ enum Place {
     Guest(Stream),
 }
 
-/// Takes the name, or goes to whoever has it.
+/// Takes the name, or goes to whoever has it. A name that is taken where nobody listens has only just been taken, or is
+/// of one that ended meanwhile, and then it is free again.
 fn come(me: u32, name: &str, limit: Duration) -> Result<Place, BootstrapError> {
-    match unix::listen(name) {
-        Ok(door) => return Ok(Place::Door(door)),
-        Err(e) if e.cause.kind() == io::ErrorKind::AddrInUse => {}
-        Err(e) => return Err(e.into()),
-    }
     let deadline = Instant::now() + limit;
-    let stream = unix::connect(name, deadline)?;
+    let stream = loop {
+        match unix::listen(name) {
+            Ok(door) => return Ok(Place::Door(door)),
+            Err(e) if e.cause.kind() == io::ErrorKind::AddrInUse => {}
+            Err(e) => return Err(e.into()),
+        }
+        match unix::connect_if_there(name, deadline) {
+            Ok(stream) => break stream,
+            Err(e) if e.cause.kind() == io::ErrorKind::ConnectionRefused && Instant::now() < deadline => {
+                std::thread::sleep(BRIEF);
+            }
+            Err(e) => return Err(e.into()),
+        }
+    };
     if stream.peer()?.uid != process::user() {
         let what = "another user listens under the name of this job";
         return Err(BootstrapError::protocol(MEET, what));

@@ -195,6 +195,24 @@ fn what_a_leader_cannot_learn_is_told_to_its_host() {
 }
 
 #[test]
+fn the_name_of_one_that_ends_before_it_is_reached_is_free_again() {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, bind, socket};
+    use std::os::fd::AsRawFd;
+    let name = address(&random::nonce().unwrap());
+    // The name is taken, and nobody listens there.
+    let taken = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    bind(taken.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes()).unwrap()).unwrap();
+    let short = come(1, &name, Duration::from_millis(20)).err().expect("nobody listens").to_string();
+    assert!(short.contains("refused"), "{short}");
+    std::thread::scope(|scope| {
+        let comes = scope.spawn(|| come(1, &name, SOON));
+        std::thread::sleep(Duration::from_millis(20));
+        drop(taken);
+        assert!(matches!(comes.join().unwrap().unwrap(), Place::Door(_)));
+    });
+}
+
+#[test]
 fn strangers_at_the_door_are_not_taken_in() {
     let name = address(&random::nonce().unwrap());
     let door = unix::listen(&name).unwrap();
