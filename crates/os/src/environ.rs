@@ -36,9 +36,18 @@ pub fn set_default(setting: &Setting) -> bool {
 /// No other thread of the process reads or writes the environment meanwhile (V1).
 pub unsafe fn set_unless_set(setting: &Setting, value: &str) {
     if setting.raw().is_none() {
-        // SAFETY: V1.
-        unsafe { std::env::set_var(setting.name, value) };
+        // SAFETY: V1, the caller's.
+        unsafe { set(setting, value) };
     }
+}
+
+/// The same, whatever was there: for what is so of this process alone, and was inherited of another.
+///
+/// # Safety
+/// As of [`set_unless_set`].
+pub unsafe fn set(setting: &Setting, value: &str) {
+    // SAFETY: V1.
+    unsafe { std::env::set_var(setting.name, value) };
 }
 
 #[cfg(test)]

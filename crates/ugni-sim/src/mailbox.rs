@@ -25,6 +25,9 @@ use crate::chip::LINE;
 /// The bytes of messages begin at multiples of this.
 const ALIGNMENT: u64 = 16;
 const WORD: u64 = size_of::<u64>() as u64;
+/// How much longer a message may be by its header than the longest that its client has asked for. What the genuine library allows is
+/// not public; libfabric sends data of up to that length with headers besides, and its own tests want them to go.
+const HEADER: u64 = LINE;
 
 /// Where the parts of a mailbox are, and how much goes into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +40,10 @@ pub struct Layout {
     pub bytes: u64,
     /// How many there are.
     pub room: u64,
-    /// The longest message.
-    pub longest: u64,
+    /// The longest message, but for what its header adds.
+    longest: u64,
+    /// The longest with that.
+    whole: u64,
 }
 
 /// The most bytes of words and of what alignment costs.
@@ -54,14 +59,19 @@ fn limits(attributes: &gni_smsg_attr_t) -> Option<(u64, u64)> {
     sound.then_some((credits.into(), longest.into()))
 }
 
+/// The longest message with its header, of those whose data are so long at most.
+fn whole(longest: u64) -> u64 {
+    (longest + HEADER).min(GNI_SMSG_MAX_SIZE.into())
+}
+
 /// How large a mailbox is to be (`GNI_SmsgBufferSizeNeeded`): it has room for the longest message, and a line for each other.
 ///
 /// # Errors
 /// `GNI_RC_INVALID_PARAM`: there is no such type, there is no credit, or messages are of no length or too long.
 pub fn size_needed(attributes: &gni_smsg_attr_t) -> Result<u32, gni_return_t> {
     let (credits, longest) = limits(attributes).ok_or(GNI_RC_INVALID_PARAM)?;
-    let longest = longest.next_multiple_of(ALIGNMENT);
-    let size = overhead(credits) + longest + (credits - 1) * longest.min(LINE);
+    let (whole, longest) = (whole(longest).next_multiple_of(ALIGNMENT), longest.next_multiple_of(ALIGNMENT));
+    let size = overhead(credits) + whole + (credits - 1) * longest.min(LINE);
     u32::try_from(size).map_err(|_| GNI_RC_INVALID_PARAM)
 }
 
@@ -81,7 +91,18 @@ impl Layout {
             bytes,
             room,
             longest,
+            whole: whole(longest).min(room),
         })
+    }
+
+    /// The same, but that headers count as much as data.
+    pub fn strictly(self) -> Self {
+        Self { whole: self.longest, ..self }
+    }
+
+    /// Whether a message may be sent, of so many bytes of header and of data.
+    pub fn takes(&self, header: u64, data: u64) -> bool {
+        header.max(data) <= self.longest && header + data <= self.whole
     }
 
     /// The first address and the length of all of it.

@@ -70,7 +70,7 @@ impl Lane {
 
     /// The mailbox of the one that begins at an address.
     pub fn mailbox(self, address: u64) -> Option<Layout> {
-        Layout::of(&self.attributes(address))
+        Layout::of(&self.attributes(address)).map(Layout::strictly)
     }
 }
 

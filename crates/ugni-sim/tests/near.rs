@@ -56,6 +56,9 @@ fn attached(wire: &Wire, name: Name, mood: Mood) -> Result<Attached, AttachError
     attach(name, rules, Arc::new(memory), (mood, Arc::default()), wire)
 }
 
+/// Where nobody has registered anything.
+const NOWHERE: (u64, gni_mem_handle_t) = (4096, gni_mem_handle_t { qword1: 1, qword2: 1 << 28 | 1 });
+
 struct Rank {
     words: Box<[AtomicU64]>,
     handle: gni_mem_handle_t,
@@ -181,6 +184,27 @@ fn memory_is_a_process_s_and_not_one_nic_s() {
         ours.deregister(&third.handle).expect("its own");
         assert_eq!(first.endpoint.post(&put, Way::Bte, 1, None), Err(GNI_RC_INVALID_PARAM));
     }
+}
+
+/// On the machines a transaction goes to a node: the number that an endpoint is bound to is for events and messages.
+#[test]
+fn memory_of_a_node_is_found_by_its_handle_where_nobody_has_the_number() {
+    let (wire, job) = (Wire::default(), (74, Mood::Plain));
+    let (first, second) = (rank(&wire, job, 0, 77), rank(&wire, job, 1, 0));
+    first.words[0].store(5, Relaxed);
+    for (kind, flag) in [(GNI_POST_FMA_PUT, 0), (GNI_POST_RDMA_PUT, 0), (GNI_POST_FMA_GET, 0)] {
+        assert_eq!(first.run(second.place(), kind, flag), Status::Ok, "{kind}");
+    }
+    assert_eq!(second.words[0].load(Relaxed), 5);
+    assert_eq!(first.run(NOWHERE, GNI_POST_FMA_PUT, 0), Status::Gone);
+    // Who comes later is found too; who has gone, and what has ended, is not.
+    let third = rank(&wire, job, 2, 0);
+    assert_eq!(first.run(third.place(), GNI_POST_FMA_PUT, 0), Status::Ok);
+    let gone = third.place();
+    drop(third);
+    assert_eq!(first.run(gone, GNI_POST_FMA_PUT, 0), Status::Gone);
+    second.attached.nic().deregister(&second.handle).expect("its own");
+    assert_eq!(first.run(second.place(), GNI_POST_FMA_PUT, 0), Status::Gone);
 }
 
 #[test]
@@ -492,7 +516,7 @@ fn what_shows_no_window_is_no_nic() {
             }
         });
         for _ in 0..4 {
-            assert_eq!(rank.run(rank.place(), GNI_POST_FMA_PUT, 0), Status::Gone);
+            assert_eq!(rank.run(NOWHERE, GNI_POST_FMA_PUT, 0), Status::Gone);
         }
         thread.join().expect("no panic");
     });

@@ -27,6 +27,7 @@ const DEVICE: Setting = row("PMI_GNI_DEV_ID", "the number of the NIC, or of each
 const ADDRESS: Setting = row("PMI_GNI_LOC_ADDR", "the address of each NIC, with colons between");
 const TAG: Setting = row("PMI_GNI_PTAG", "the protection tag of the job, or one for each of its domains");
 const COOKIE: Setting = row("PMI_GNI_COOKIE", "the cookie of the job, or one for each of its domains");
+const PLACE: Setting = row("ALPS_APP_PE", "which of the application's ranks this is");
 
 /// What a rank needs to use the NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,13 +53,15 @@ impl Nic {
         Self { device: 0, address, tag, cookie: cookie.max(1) }
     }
 
-    /// Leaves it in the environment, where it is not set; gives what is set.
-    pub fn publish(self) -> Self {
+    /// Leaves it in the environment, where it is not set, and in any case which rank this is; gives what is set.
+    pub fn publish(self, rank: u32) -> Self {
         let numbers = [self.device, self.address, self.tag.into(), self.cookie];
         for (setting, number) in [DEVICE, ADDRESS, TAG, COOKIE].iter().zip(numbers) {
             // SAFETY: E1.
             unsafe { environ::set_unless_set(setting, &number.to_string()) };
         }
+        // SAFETY: E1.
+        unsafe { environ::set(&PLACE, &rank.to_string()) };
         let device = listed(&DEVICE, 0).unwrap_or(self.device);
         let tag = listed(&TAG, 0).and_then(|tag| u8::try_from(tag).ok());
         Self {

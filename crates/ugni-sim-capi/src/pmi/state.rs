@@ -35,7 +35,7 @@ impl State {
         let address = host::address().map_err(failed)?;
         let mut job = Job::begin(connect_as_cray().map_err(failed)?, address, self.facts.clone())?;
         if self.facts.is_none() {
-            let nic = job.facts.nic.publish();
+            let nic = job.facts.nic.publish(job.facts.rank);
             if let Some(facts) = Arc::get_mut(&mut job.facts) {
                 facts.nic = nic;
             }

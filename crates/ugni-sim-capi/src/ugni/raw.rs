@@ -88,6 +88,15 @@ impl<T> Out<T> {
         // SAFETY: C1; it may lie at any address.
         unsafe { self.0.write_unaligned(value) }
     }
+
+    /// What is there before, where the call asks for that.
+    pub(super) fn before(&self) -> T
+    where
+        T: Copy,
+    {
+        // SAFETY: C2; it may lie at any address.
+        unsafe { self.0.read_unaligned() }
+    }
 }
 
 /// Where a result goes that not everybody wants.

@@ -577,25 +577,23 @@ impl<'a> World<'a> {
                 return queue.is_some();
             }
             GNI_POST_AMO => {
-                for offset in (0..length).step_by(8) {
-                    let word = (at_there + offset, 8);
-                    if self.reached(to, there, word, true).is_none() {
-                        return false;
-                    }
-                    let place = &mut self.model[to][range(at_there + offset, 8)];
-                    let old = u64::from_le_bytes(place.try_into().expect("eight"));
-                    let [first, second] = operands;
-                    let new = match command {
-                        GNI_FMA_ATOMIC_ADD | GNI_FMA_ATOMIC_FADD => old.wrapping_add(first),
-                        GNI_FMA_ATOMIC_FAND => old & first,
-                        GNI_FMA_ATOMIC2_FSWAP => first,
-                        _ if old == first => second,
-                        _ => old,
-                    };
-                    place.copy_from_slice(&new.to_le_bytes());
-                    if command != GNI_FMA_ATOMIC_ADD {
-                        self.model[from][range(at_here + offset, 8)].copy_from_slice(&old.to_le_bytes());
-                    }
+                // One word, whatever the length.
+                if self.reached(to, there, (at_there, 8), true).is_none() {
+                    return false;
+                }
+                let place = &mut self.model[to][range(at_there, 8)];
+                let old = u64::from_le_bytes(place.try_into().expect("eight"));
+                let [first, second] = operands;
+                let new = match command {
+                    GNI_FMA_ATOMIC_ADD | GNI_FMA_ATOMIC_FADD => old.wrapping_add(first),
+                    GNI_FMA_ATOMIC_FAND => old & first,
+                    GNI_FMA_ATOMIC2_FSWAP => first,
+                    _ if old == first => second,
+                    _ => old,
+                };
+                place.copy_from_slice(&new.to_le_bytes());
+                if command != GNI_FMA_ATOMIC_ADD {
+                    self.model[from][range(at_here, 8)].copy_from_slice(&old.to_le_bytes());
                 }
             }
             GNI_POST_FMA_GET | GNI_POST_RDMA_GET => {

@@ -148,14 +148,25 @@ impl Flight {
         }
     }
 
-    /// Does something at the target, or where it does not know the handle at another NIC of its process.
-    fn at_target<T>(&self, act: impl Fn(&dyn Station) -> Result<T, Status>) -> Result<T, Status> {
-        let target = self.target.as_deref().filter(|target| !target.is_gone()).ok_or(Status::Gone)?;
+    /// Does something with bytes of the target, or where it does not know the handle at another NIC of its process. Where no NIC has
+    /// the number, it is the handle alone that says whose memory is meant.
+    fn at_target<T>(
+        &self,
+        there: There,
+        act: impl Fn(&dyn Station) -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        let Some(target) = self.target.as_deref() else {
+            return self.nic.at_node(self.to, there, |nic| act(nic));
+        };
+        if target.is_gone() {
+            return Err(Status::Gone);
+        }
         let done = act(target);
         if !may_be_of_kin(&done) {
             return done;
         }
-        self.nic.of_kin(self.to, |kin| Some(act(kin)).filter(|done| !may_be_of_kin(done))).unwrap_or(done)
+        let act = |kin: &Kin| Some(act(kin)).filter(|done| !may_be_of_kin(done));
+        self.nic.of_kin(self.to, |kin| kin.iter().find_map(act)).unwrap_or(done)
     }
 
     /// Bytes of the target.
@@ -190,11 +201,12 @@ impl Flight {
         let here = self.nic.memory();
         let there = self.there(remote_address, length)?;
         match cargo {
-            Cargo::Kept(kept) => return self.at_target(|target| target.put(there, (&kept, 0))),
+            Cargo::Kept(kept) => return self.at_target(there, |target| target.put(there, (&kept, 0))),
             Cargo::Pieces(pieces) => {
                 let mut to = remote_address;
                 for (from, len) in pieces {
-                    self.at_target(|target| target.put(There { address: to, len, ..there }, (here, from)))?;
+                    let piece = There { address: to, len, ..there };
+                    self.at_target(piece, |target| target.put(piece, (here, from)))?;
                     to += len;
                 }
                 return Ok(());
@@ -205,22 +217,18 @@ impl Flight {
         let here = self.here(&registered);
         match self.post.action {
             Action::Put | Action::PutWithFlag { .. } => {
-                self.at_target(|target| target.put(there, (here, local_address)))
+                self.at_target(there, |target| target.put(there, (here, local_address)))
             }
             Action::Get | Action::GetWithFlag { .. } => {
-                self.at_target(|target| target.get(there, (here, local_address)))
+                self.at_target(there, |target| target.get(there, (here, local_address)))
             }
             Action::Atomic { command, operands, .. } => {
+                // One word, whatever length its bytes are said to have.
                 let width = command.width();
-                for offset in (0..length).step_by(width) {
-                    let address = remote_address.checked_add(offset).ok_or(Status::Bounds)?;
-                    let word = There { address, len: width as u64, ..there };
-                    let old = self.at_target(|target| target.change(word, command, operands))?;
-                    if command.fetches {
-                        let bytes = &old.to_le_bytes()[..width];
-                        let address = local_address.checked_add(offset).ok_or(Status::Bounds)?;
-                        here.write(address, bytes)?;
-                    }
+                let word = There { len: width as u64, ..there };
+                let old = self.at_target(word, |target| target.change(word, command, operands))?;
+                if command.fetches {
+                    here.write(local_address, &old.to_le_bytes()[..width])?;
                 }
                 Ok(())
             }
@@ -243,7 +251,7 @@ impl Flight {
                     return Err(Status::Alignment);
                 }
                 let flag = self.there(address, size_of_val(&value) as u64)?;
-                self.at_target(|target| target.store(flag, value))
+                self.at_target(flag, |target| target.store(flag, value))
             }
             Action::GetWithFlag { address, value } | Action::Atomic { flag: Some((address, value)), .. } => {
                 let flag = (value as u32).to_le_bytes();
@@ -271,7 +279,7 @@ impl Flight {
 
     fn tell(&self, there: There, data: u64) -> Result<Told, Status> {
         let lost = self.nic.0.faults.due("remote-queue").is_some();
-        self.at_target(|target| target.tell(there, (!lost).then_some(data)))
+        self.at_target(there, |target| target.tell(there, (!lost).then_some(data)))
     }
 
     /// An event here.

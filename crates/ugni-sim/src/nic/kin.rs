@@ -41,6 +41,11 @@ pub(crate) fn may_be_of_kin<T>(done: &Result<T, Status>) -> bool {
     matches!(done, Err(Status::Descriptor | Status::Bounds))
 }
 
+/// Whether two NICs are of one process.
+fn are_kin(one: &dyn Shown, other: &dyn Shown) -> bool {
+    one.memory().process().zip(other.memory().process()).is_some_and(|(one, other)| one.is(other))
+}
+
 /// Enters memory that a handle names with a NIC of this process.
 pub(super) fn enter_own<'a>(
     nic: &'a dyn Shown,
@@ -53,12 +58,13 @@ pub(super) fn enter_own<'a>(
 }
 
 impl Nic {
-    /// What the first of a NIC's kin gives that gives anything. Those that are known are tried before the host is asked which there are.
-    pub(super) fn of_kin<T>(&self, name: (u32, u32), act: impl Fn(&Kin) -> Option<T>) -> Option<T> {
-        let known = self.0.kin.lock().get(&name).cloned().unwrap_or_default();
-        known.iter().filter(|kin| !kin.has_gone()).find_map(&act).or_else(|| {
+    /// What a NIC's kin gives. Those that are known are tried before the host is asked which there are.
+    pub(super) fn of_kin<T>(&self, name: (u32, u32), act: impl Fn(&[Kin]) -> Option<T>) -> Option<T> {
+        let mut known = self.0.kin.lock().get(&name).cloned().unwrap_or_default();
+        known.retain(|kin| !kin.has_gone());
+        act(&known).or_else(|| {
             let found = self.kin_of(name);
-            let given = found.iter().find_map(act);
+            let given = act(&found);
             if !found.is_empty() {
                 self.0.kin.lock().insert(name, found);
             }
@@ -66,14 +72,30 @@ impl Nic {
         })
     }
 
-    /// The other NICs, on this host, of the process of an instance at an address.
+    /// The other NICs, on this host, of the process of an instance at an address; where no NIC has that number, all that are there.
     fn kin_of(&self, (address, instance): (u32, u32)) -> Vec<Kin> {
         let mut all = self.0.fabric.neighbours(address);
-        let Some(at) = all.iter().position(|(other, _)| *other == instance) else { return Vec::new() };
-        let (_, named) = all.swap_remove(at);
-        let Some(process) = named.memory().process() else { return Vec::new() };
+        let named = all.iter().position(|(other, _)| *other == instance).map(|at| all.swap_remove(at).1);
         let kin = all.into_iter().map(|(_, nic)| nic);
-        kin.filter(|nic| nic.memory().process().is_some_and(|other| other.is(process))).collect()
+        kin.filter(|nic| named.as_ref().is_none_or(|named| are_kin(&**nic, &**named))).collect()
+    }
+
+    /// Does something with memory at an address of this host that a NIC there has registered, whatever number it has. On the machines a
+    /// transaction goes to a node, and the handle says the rest: clients bind endpoints to numbers that no NIC has. More than one
+    /// process there that knows the handle is as good as none.
+    pub(super) fn at_node<T>(
+        &self,
+        name: (u32, u32),
+        there: There,
+        act: impl Fn(&Kin) -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        let knows = |nic: &&Kin| enter(&***nic, there, Want::Read).is_ok();
+        let done = self.of_kin(name, |all| {
+            let mut holders = all.iter().filter(knows);
+            let first = holders.next()?;
+            holders.all(|other| are_kin(&**other, &**first)).then(|| act(first))
+        });
+        done.unwrap_or(Err(Status::Gone))
     }
 
     /// With which NIC memory of the client was registered, if not with this one.
@@ -90,8 +112,9 @@ impl Nic {
         if !may_be_of_kin(&own) {
             return own.map(|_| None).map_err(|status| self.not_registered(handle, status));
         }
-        let holds = |kin: &Kin| enter_own(&**kin, handle, bytes, want).is_ok().then(|| Arc::clone(kin));
-        let holder = self.of_kin((self.address(), self.instance()), holds);
+        let holds = |kin: &&Kin| enter_own(&***kin, handle, bytes, want).is_ok();
+        let name = (self.address(), self.instance());
+        let holder = self.of_kin(name, |kin| kin.iter().find(holds).map(Arc::clone));
         match (holder, own) {
             (Some(kin), _) => Ok(Some(kin)),
             (None, own) => own.map(|_| None).map_err(|status| self.not_registered(handle, status)),

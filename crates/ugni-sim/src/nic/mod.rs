@@ -100,7 +100,7 @@ impl Nic {
         mood: Mood,
         faults: Arc<Faults>,
     ) -> Self {
-        let descriptors = Mutex::new(registrations::Descriptors::new(home.descriptors()));
+        let descriptors = Mutex::new(registrations::Descriptors::new(home.descriptors(), instance));
         Self(Arc::new(Shared {
             rules,
             instance,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use gasworks_gni_sys::*;
 
-use super::{Cq, Nic};
+use super::{Cq, Nic, mix};
 use crate::handle::{Flags, Handle, MOST_ENTROPY};
 use crate::station::{Shown, There, Want, enter, handle_of};
 use crate::table::Place;
@@ -29,12 +29,22 @@ pub(super) struct Descriptors {
     block: Range<u16>,
     /// Tells handles apart that have the same descriptor one after the other.
     entropy: u16,
+    /// The first that is given out. The NICs of a node start at different ones, so that a handle of one's is hardly another's too.
+    start: u16,
 }
 
 impl Descriptors {
-    pub(super) fn new(count: u16) -> Self {
+    /// `count` of them, of the NIC of an instance.
+    pub(super) fn new(count: u16, instance: u32) -> Self {
         let (live, pieces) = Default::default();
-        Self { free: (0..count).collect(), live, pieces, block: 0..0, entropy: 0 }
+        let start = (mix(instance.into()) % u64::from(count.max(1))) as u16;
+        Self { free: (0..count).collect(), live, pieces, block: 0..0, entropy: 0, start }
+    }
+
+    /// Those that are free and not set apart, in the order in which they are given out.
+    fn others(&self) -> impl Iterator<Item = u16> {
+        let all = self.free.range(self.start..).chain(self.free.range(..self.start));
+        all.copied().filter(|free| !self.block.contains(free))
     }
 
     /// What is registered.
@@ -45,8 +55,7 @@ impl Descriptors {
     /// A free one: that of a place in the block, or any other.
     fn find(&self, place: Option<u32>) -> Result<u16, gni_return_t> {
         let Some(place) = place else {
-            let mut free = self.free.iter().copied();
-            return free.find(|free| !self.block.contains(free)).ok_or(GNI_RC_ERROR_RESOURCE);
+            return self.others().next().ok_or(GNI_RC_ERROR_RESOURCE);
         };
         let place = usize::try_from(place).unwrap_or(usize::MAX);
         let descriptor = self.block.clone().nth(place);
@@ -57,8 +66,7 @@ impl Descriptors {
 impl Descriptors {
     /// So many more free ones.
     fn find_others(&self, taken: u16, count: usize) -> Result<Vec<u16>, gni_return_t> {
-        let free = self.free.iter().filter(|free| **free != taken && !self.block.contains(free));
-        let others: Vec<u16> = free.take(count).copied().collect();
+        let others: Vec<u16> = self.others().filter(|free| *free != taken).take(count).collect();
         if others.len() == count { Ok(others) } else { Err(GNI_RC_ERROR_RESOURCE) }
     }
 }
@@ -189,6 +197,15 @@ impl Nic {
         }
         self.begun(&handle);
         Ok(handle)
+    }
+
+    /// The client has mapped bytes of a registration, or others than were there (`GNI_MEM_UPDATE_REGION`). A registration says
+    /// which addresses may be reached, and what is behind them is found each time; so nothing is to be done.
+    ///
+    /// # Errors
+    /// `GNI_RC_INVALID_PARAM`: they are not of a registration of this NIC's with this handle.
+    pub fn update(&self, handle: &gni_mem_handle_t, bytes: (u64, u64)) -> Result<(), gni_return_t> {
+        self.own(handle, bytes, Want::Read).map(drop)
     }
 
     /// Ends a registration (`GNI_MemDeregister`). When this returns nobody touches the memory any more.

@@ -296,7 +296,7 @@ impl Connection {
     pub(super) fn send(self: &Arc<Self>, message: &Message, value: u32) -> Result<(), gni_return_t> {
         let pieces = [message.header, message.data].map(|(address, len)| (address, u64::from(len)));
         let length = pieces[0].1 + pieces[1].1;
-        if length > self.there.longest {
+        if !self.there.takes(pieces[0].1, pieces[1].1) {
             return Err(GNI_RC_ERROR_RESOURCE);
         }
         let mut state = self.state.lock();

@@ -212,7 +212,16 @@ fn attributes_that_contradict_are_refused() {
         let larger = mailbox(&ranks[1], 0, &attributes(GNI_SMSG_TYPE_MBOX, 3, 100));
         assert_eq!(ranks[0].endpoints[1].smsg_init(&good[0], &larger), Ok(()));
         assert_eq!(ranks[0].send(1, &[0; 100], 1, 0), Ok(()));
-        assert_eq!(ranks[0].send(1, &[0; 101], 1, 0), Err(GNI_RC_ERROR_RESOURCE));
+        // The header adds to that, and neither it nor the data are longer.
+        let send = |header, data| {
+            let at = ranks[0].at(0);
+            let message = Message { header: (at, header), data: (at, data), ..Message::default() };
+            ranks[0].endpoints[1].smsg_send(&message)
+        };
+        assert_eq!(send(64, 100), Ok(()));
+        for (header, data) in [(65, 100), (0, 101), (101, 0), (100, 65)] {
+            assert_eq!(send(header, data), Err(GNI_RC_ERROR_RESOURCE), "{header} and {data}");
+        }
     }
 }
 
@@ -221,7 +230,7 @@ fn a_message_that_is_too_long_is_an_error_and_no_matter_of_waiting() {
     for_all(|chip, kind| {
         let ranks = two(chip, &attributes(kind, 1, 64));
         for _ in 0..2 {
-            assert_eq!(ranks[0].send(1, &[1; 65], 1, 0), Err(GNI_RC_ERROR_RESOURCE));
+            assert_eq!(ranks[0].send(1, &[1; 129], 1, 0), Err(GNI_RC_ERROR_RESOURCE));
             let _ = ranks[0].send(1, &[1; 64], 2, 0);
         }
         let huge = Message { header: (0, u32::MAX), data: (0, u32::MAX), ..Message::default() };
@@ -252,18 +261,19 @@ fn there_are_so_many_messages_in_a_mailbox() {
 #[test]
 fn there_is_so_much_room_in_a_mailbox() {
     for_all(|chip, kind| {
-        let ranks = two(chip, &attributes(kind, 4, 128));
+        let ranks = two(chip, &attributes(kind, 5, 128));
         ranks[0].send(1, &[1; 128], 1, 0).unwrap();
         ranks[0].send(1, &[2; 128], 2, 0).unwrap();
+        ranks[0].send(1, &[5; 128], 5, 0).unwrap();
         assert_eq!(ranks[0].send(1, &[3; 128], 3, 0), Err(GNI_RC_NOT_DONE));
         assert_eq!(ranks[0].send(1, &[4; 16], 4, 0), Ok(()), "there is credit, and a little room");
         assert_eq!(ranks[1].receive(0, 128), Ok(vec![1; 128]));
         assert_eq!(ranks[0].send(1, &[3; 128], 3, 0), Ok(()));
-        let rest = [128, 16, 128].map(|len| {
+        let rest = [128, 128, 16, 128].map(|len| {
             assert!(nothing(&ranks[1].events));
             ranks[1].receive(0, len).unwrap()
         });
-        assert_eq!(rest, [vec![2; 128], vec![4; 16], vec![3; 128]]);
+        assert_eq!(rest, [vec![2; 128], vec![5; 128], vec![4; 16], vec![3; 128]]);
     });
 }
 

@@ -112,24 +112,20 @@ impl Model {
             What::Amo(_, first, second) => {
                 let command = command.expect("a command");
                 let width = command.width() as u64;
-                for offset in (0..length).step_by(width as usize) {
-                    if there + offset + width > BYTES {
-                        status = Status::Translation;
-                        break;
-                    }
+                status = Status::Ok;
+                if there + width > BYTES {
+                    status = Status::Translation;
+                } else {
                     let mut word = [0; 8];
-                    let place = range(there + offset, width);
+                    let place = range(there, width);
                     word[..width as usize].copy_from_slice(&self.memory[to][place.clone()]);
                     let old = u64::from_le_bytes(word);
                     let new = command.apply(old, *first, *second).to_le_bytes();
                     self.memory[to][place].copy_from_slice(&new[..width as usize]);
-                    if command.fetches {
-                        if here + offset + width > BYTES {
-                            status = Status::Translation;
-                            break;
-                        }
-                        self.memory[from][range(here + offset, width)]
-                            .copy_from_slice(&word[..width as usize]);
+                    if command.fetches && here + width > BYTES {
+                        status = Status::Translation;
+                    } else if command.fetches {
+                        self.memory[from][range(here, width)].copy_from_slice(&word[..width as usize]);
                     }
                 }
             }

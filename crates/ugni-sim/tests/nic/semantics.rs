@@ -236,7 +236,7 @@ fn a_failed_transaction_has_one_event_that_says_why() {
     let named = Handle::open(&good.remote_mem_hndl).unwrap();
     let with = |handle: Handle| gni_post_descriptor_t { remote_mem_hndl: handle.seal(), ..good };
     let mut cases = vec![
-        (with(Handle { descriptor: 5, ..named }), Status::Descriptor),
+        (with(Handle { descriptor: (named.descriptor + 1) % 8, ..named }), Status::Descriptor),
         (with(Handle { descriptor: 500, ..named }), Status::Descriptor),
         (with(Handle { entropy: named.entropy ^ 1, ..named }), Status::Descriptor),
         (with(Handle { page: named.page + 1, ..named }), Status::Descriptor),

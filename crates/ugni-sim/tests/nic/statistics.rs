@@ -46,8 +46,8 @@ fn sends_that_have_to_wait_are_counted() {
     let ranks = plain(2, 64);
     (0..2).for_each(|id| ranks[0].send(1, &[1], id, 0).unwrap());
     refused(&ranks, 1, GNI_STAT_SMSG_MBOX_CREDITS_STALL);
-    let ranks = plain(4, 128);
-    (0..2).for_each(|id| ranks[0].send(1, &[1; 128], id, 0).unwrap());
+    let ranks = plain(5, 128);
+    (0..3).for_each(|id| ranks[0].send(1, &[1; 128], id, 0).unwrap());
     refused(&ranks, 128, GNI_STAT_SMSG_BUFF_CREDITS_STALL);
     let ranks = plain(16, 16);
     (0..ENTRIES / 2).for_each(|id| ranks[0].send(1, &[], id, 0).unwrap());

@@ -29,7 +29,14 @@ pub(super) fn register(
     if queue.as_ref().is_some_and(|queue| !Arc::ptr_eq(&queue.device, &device)) || length == 0 {
         return Err(GNI_RC_INVALID_PARAM);
     }
-    is_mapped(address, length, flags)?;
+    if flags & GNI_MEM_UPDATE_REGION != 0 {
+        is_mapped(address, length, flags)?;
+        return device.nic().update(&handle.before(), (address, length));
+    }
+    // What is reserved is mapped later, and the client says when.
+    if flags & GNI_MEM_RESERVE_REGION == 0 {
+        is_mapped(address, length, flags)?;
+    }
     let (nic, bytes, queue) = (device.nic(), (address, length), queue.as_ref().map(|queue| &queue.cq));
     handle.set(match (flags & GNI_MEM_USE_VMDH != 0, virtual_descriptor) {
         (false, NONE) => nic.register(bytes, queue, flags)?,

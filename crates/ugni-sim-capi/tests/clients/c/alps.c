@@ -71,6 +71,7 @@ static void ask(void)
     OK(alps_app_lli_unlock());
     CHECK(nics.count == 1);
     memcpy(&nic, nics.u.buf, sizeof nic);
+    CHECK(getenv("ALPS_APP_PE") != NULL);
     CHECK(nic.device_id == (int)listed("PMI_GNI_DEV_ID", 0));
     CHECK(nic.local_addr == listed("PMI_GNI_LOC_ADDR", nic.device_id));
     CHECK(nic.cookie == listed("PMI_GNI_COOKIE", 0));

@@ -72,6 +72,28 @@ static void each_command(int peer)
     }
 }
 
+/* One word is changed, whatever length is said. */
+static void one_word(int peer)
+{
+    uint64_t *mine = (uint64_t *)(net.memory + 64);
+    for (int half = 0; half < 1 + (net.chip == GNI_DEVICE_ARIES); half++) {
+        mine[0] = mine[1] = 0x2222222211111111;
+        gni_post_descriptor_t put = net_post(GNI_POST_FMA_PUT, peer, 64, AREA, 16);
+        net_run(peer, &put);
+        memset(net.memory, 0x55, 16);
+        gni_post_descriptor_t post = net_post(GNI_POST_AMO, peer, 0, AREA, half ? 8 : 16);
+        post.amo_cmd = half ? GNI_FMA_ATOMIC2_FIADD_S : GNI_FMA_ATOMIC_FADD;
+        post.first_operand = 1;
+        net_run(peer, &post);
+        volatile uint32_t *words = (uint32_t *)net.memory;
+        CHECK(words[0] == 0x11111111 && words[1] == (half ? 0x55555555 : 0x22222222) && words[2] == 0x55555555);
+        gni_post_descriptor_t get = net_post(GNI_POST_FMA_GET, peer, 128, AREA, 16);
+        net_run(peer, &get);
+        volatile uint64_t *found = (uint64_t *)(net.memory + 128);
+        CHECK(found[0] == 0x2222222211111112 && found[1] == 0x2222222211111111);
+    }
+}
+
 /* All ranks add to words of the first. */
 static void together(void)
 {
@@ -99,6 +121,7 @@ int main(void)
     job_begin();
     net_begin(GNI_CDM_MODE_DUAL_EVENTS, ENTRIES);
     each_command((job.rank + 1) % job.size);
+    one_word((job.rank + 1) % job.size);
     together();
     net_end();
     return 0;

@@ -21,6 +21,39 @@ static gni_post_descriptor_t between(gni_post_type_t type, const struct place *h
     return post;
 }
 
+/* How a put from here through an endpoint to a number that nobody has ends. */
+static gni_return_t nameless(const struct place *here, const struct place *there)
+{
+    gni_ep_handle_t end;
+    gni_cq_entry_t event;
+    gni_post_descriptor_t put = between(GNI_POST_RDMA_PUT, here, there), *found;
+    WORKS(GNI_EpCreate(net.nic, net.events, &end));
+    WORKS(GNI_EpBind(end, there->address, 1u << 20));
+    WORKS(GNI_PostRdma(end, &put));
+    gni_return_t code = net_event(net.events, &event);
+    CHECK(GNI_GetCompleted(net.events, event, &found) == code && found == &put);
+    WORKS(GNI_EpUnbind(end));
+    WORKS(GNI_EpDestroy(end));
+    return code;
+}
+
+/* A transaction goes to a node, and the handle says whose memory is meant: where one process there has registered such. */
+static void of_a_node(const struct place *mine, const struct place *next)
+{
+    int near = next->address == mine->address;
+    CHECK(nameless(mine, next) == (near ? GNI_RC_SUCCESS : GNI_RC_TRANSACTION_ERROR));
+    job_barrier();
+    /* What several ranks of a node name alike is none's. */
+    struct place alike = *mine;
+    WORKS(GNI_SetMddResources(second.nic, 1));
+    WORKS(GNI_MemRegister(second.nic, mine->memory, 4096, NULL, GNI_MEM_USE_VMDH, 0, &alike.handle));
+    job_barrier();
+    if (near)
+        CHECK(nameless(mine, &alike) == GNI_RC_TRANSACTION_ERROR);
+    job_barrier();
+    WORKS(GNI_MemDeregister(second.nic, &alike.handle));
+}
+
 int main(void)
 {
     struct place mine = {0}, seconds[MOST_RANKS];
@@ -59,6 +92,10 @@ int main(void)
     gni_post_descriptor_t get = between(GNI_POST_FMA_GET, &mine, &seconds[next]);
     net_run(next, &get);
     CHECK(second.words[0] == 101 + (uint64_t)job.rank);
+    job_barrier();
+    of_a_node(&mine, &seconds[next]);
+    if (seconds[last].address == mine.address)
+        CHECK(second.words[1] == 101 + (uint64_t)last);
     job_barrier();
 
     /* What this process has registered is nothing at another. */

@@ -332,6 +332,7 @@ static void nodes(void)
     GIVES(PMI_Get_nidlist_ptr(NULL), PMI_ERR_INVALID_ARG);
     const char *names[] = {"PMI_GNI_DEV_ID", "PMI_GNI_LOC_ADDR", "PMI_GNI_PTAG", "PMI_GNI_COOKIE"};
     unsigned values[4];
+    CHECK(getenv("ALPS_APP_PE") != NULL && atoi(getenv("ALPS_APP_PE")) == rank);
     for (int i = 0; i < 4; i++) {
         CHECK(getenv(names[i]) != NULL);
         values[i] = (unsigned)strtoul(getenv(names[i]), NULL, 10);

@@ -1,6 +1,8 @@
 /* Registrations that are named by a place: who knows the place needs no handle of the peer's. */
 #include "net.h"
 
+#include <sys/mman.h>
+
 enum { PLACES = 3, PAGE = 4096 };
 
 static _Alignas(PAGE) unsigned char pages[PLACES][PAGE];
@@ -39,12 +41,60 @@ static int listed(gni_mem_handle_t *wanted, uint64_t address)
     return count;
 }
 
+/* Waits for an event of a transaction that may have failed. */
+static gni_return_t ended(int peer, gni_post_descriptor_t *post)
+{
+    gni_cq_entry_t event;
+    gni_post_descriptor_t *found = NULL;
+    WORKS(GNI_PostFma(net.ends[peer], post));
+    (void)net_event(net.events, &event);
+    (void)GNI_GetCompleted(net.events, event, &found);
+    CHECK(found == post);
+    return post->status;
+}
+
+/* Addresses that are registered before there is memory behind them. */
+static void reserved(int peer)
+{
+    gni_mem_handle_t mine = {0, 0};
+    uint64_t at = (uint64_t)mmap(NULL, 4 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct place here = {0}, all[MOST_RANKS];
+    GIVES(GNI_RC_INVALID_PARAM, GNI_MemRegister(net.nic, at, 4 * PAGE, NULL, GNI_MEM_USE_VMDH, 0, &mine));
+    GIVES(GNI_RC_INVALID_PARAM, GNI_MemRegister(net.nic, at, PAGE, NULL, GNI_MEM_UPDATE_REGION, 0, &mine));
+    WORKS(GNI_MemRegister(net.nic, at, 4 * PAGE, NULL, GNI_MEM_USE_VMDH | GNI_MEM_RESERVE_REGION, 0, &mine));
+    here.memory = at;
+    here.handle = mine;
+    job_gather(&here, all, sizeof here);
+    gni_post_descriptor_t post = net_post(GNI_POST_FMA_PUT, peer, 0, 0, 8);
+    post.remote_addr = all[peer].memory + PAGE;
+    post.remote_mem_hndl = all[peer].handle;
+    if (getenv("GASWORKS_UGNI_STRICT") == NULL)
+        CHECK(ended(peer, &post) != GNI_RC_SUCCESS);
+    job_barrier();
+    GIVES(GNI_RC_INVALID_PARAM,
+          GNI_MemRegister(net.nic, at + PAGE, PAGE, NULL, GNI_MEM_USE_VMDH | GNI_MEM_UPDATE_REGION, 0, &mine));
+    CHECK(mprotect((void *)(at + PAGE), PAGE, PROT_READ | PROT_WRITE) == 0);
+    WORKS(GNI_MemRegister(net.nic, at + PAGE, PAGE, NULL, GNI_MEM_USE_VMDH | GNI_MEM_UPDATE_REGION, 0, &mine));
+    CHECK(memcmp(&mine, &here.handle, sizeof mine) == 0);
+    /* Bytes of this process that are not the region's. */
+    GIVES(GNI_RC_INVALID_PARAM,
+          GNI_MemRegister(net.nic, (uint64_t)pages, PAGE, NULL, GNI_MEM_UPDATE_REGION, 0, &mine));
+    job_barrier();
+    *(uint64_t *)net.memory = 7;
+    CHECK(ended(peer, &post) == GNI_RC_SUCCESS);
+    job_barrier();
+    CHECK(*(uint64_t *)(at + PAGE) == 7);
+    WORKS(GNI_MemDeregister(net.nic, &mine));
+    CHECK(munmap((void *)at, 4 * PAGE) == 0);
+}
+
 int main(void)
 {
     job_begin();
     net_begin(GNI_CDM_MODE_MDD_SHARED, ENTRIES);
     int peer = (job.rank + 1) % job.size, yes = 9;
     refused();
+    reserved(peer);
     gni_mem_handle_t mine[PLACES], theirs;
     for (uint32_t place = 0; place < PLACES; place++) {
         WORKS(GNI_MemRegister(net.nic, (uint64_t)pages[place], PAGE, net.arrivals, GNI_MEM_USE_VMDH, place,
