@@ -290,7 +290,7 @@ impl Receiver {
             return if same { Ok(None) } else { Err(Broken) };
         }
         let length = u64::from(said.length);
-        if length > self.layout.longest {
+        if length > self.layout.whole {
             return Err(Broken);
         }
         let place = self.ring.place(length);
@@ -397,7 +397,7 @@ mod tests {
         let good = Word { number: 1, length: 64, tag: 255 };
         assert!(Receiver::new(layout).see(good.encode()).expect("sound").is_some());
         let bad = [
-            Word { length: 65, ..good }.encode(),
+            Word { length: 129, ..good }.encode(),
             Word { number: 2, ..good }.encode(),
             Word { number: 5, ..good }.encode(),
             Word { number: u32::MAX, ..good }.encode(),

@@ -218,10 +218,14 @@ fn attributes_that_contradict_are_refused() {
             let message = Message { header: (at, header), data: (at, data), ..Message::default() };
             ranks[0].endpoints[1].smsg_send(&message)
         };
+        ranks[0].write(0, &[7; 100]);
         assert_eq!(send(64, 100), Ok(()));
         for (header, data) in [(65, 100), (0, 101), (101, 0), (100, 65)] {
             assert_eq!(send(header, data), Err(GNI_RC_ERROR_RESOURCE), "{header} and {data}");
         }
+        assert_eq!(ranks[1].endpoints[0].smsg_init(&larger, &good[0]), Ok(()));
+        let got = ranks[1].receive(0, 100).and_then(|first| Ok((first, ranks[1].receive(0, 164)?)));
+        assert_eq!(got, Ok((vec![0; 100], [[7; 64].as_slice(), &[7; 100]].concat())));
     }
 }
 
