@@ -52,13 +52,15 @@ pub enum Need {
     PkgConfig,
     /// The sources of MPICH, from the distribution.
     MpichSource,
+    /// The library with which libfabric's provider for uGNI tests itself.
+    Criterion,
     /// An NVIDIA GPU.
     Gpu,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 23] = [
+    pub const ALL: [Need; 24] = [
         Need::Nightly,
         Need::Miri,
         Need::RustSrc,
@@ -81,6 +83,7 @@ impl Need {
         Need::Strace,
         Need::PkgConfig,
         Need::MpichSource,
+        Need::Criterion,
         Need::Gpu,
     ];
 
@@ -109,6 +112,7 @@ impl Need {
             Need::Strace => "no-strace",
             Need::PkgConfig => "no-pkg-config",
             Need::MpichSource => "no-mpich-source",
+            Need::Criterion => "no-criterion",
             Need::Gpu => "no-gpu",
         }
     }
@@ -145,6 +149,9 @@ impl Need {
             Need::Strace => "no strace (apt-get install strace)",
             Need::PkgConfig => "no pkg-config (apt-get install pkgconf)",
             Need::MpichSource => "the sources of MPICH cannot be had (apt-get source mpich)",
+            Need::Criterion => {
+                "no criterion, which tests in C are written with (apt-get install libcriterion-dev)"
+            }
             Need::Gpu => "no NVIDIA GPU",
         }
     }
@@ -178,6 +185,7 @@ impl Need {
             Need::Strace => Cmd::new("strace").arg("-V").works(),
             Need::PkgConfig => Cmd::new("pkg-config").arg("--version").works(),
             Need::MpichSource => crate::sources::MPICH.there(),
+            Need::Criterion => Path::new("/usr/include/criterion/criterion.h").exists(),
             Need::Gpu => Path::new("/dev/nvidiactl").exists(),
         }
     }

@@ -7,7 +7,7 @@ use crate::rows::Row;
 use crate::sources::MPICH;
 use crate::ugni;
 use crate::world::{Build, World};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 
 /// The C programs that go around with any seed, with how many ranks, and on how many nodes.
@@ -45,33 +45,117 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         Row::new(format!("ugni-sim/three-hosts/{name}"), row).need(Need::PkgConfig).need(Need::Hosts)
     });
     let foreign = (extent == Extent::Nightly).then(|| {
-        let row = Row::new("ugni-sim/libfabric", move |world, log| libfabric(world, log, seeds_apart));
-        row.need(Need::PkgConfig).need(Need::MpichSource)
+        let client = Row::new("ugni-sim/libfabric", move |world, log| libfabric(world, log, seeds_apart));
+        let own = Row::new("ugni-sim/libfabric-itself", libfabric_itself);
+        let built = |row: Row| row.need(Need::PkgConfig).need(Need::MpichSource).need(Need::Criterion);
+        [built(client), built(own).need(Need::Namespaces)]
     });
+    let foreign = foreign.into_iter().flatten();
     std::iter::once(install).chain(programs).chain(apart).chain(foreign).collect()
 }
 
-/// libfabric with its provider for uGNI, from unchanged sources of others, and a client of it. The provider was written for Aries.
-fn libfabric(world: &World, log: &Log, seeds: u32) -> Result<()> {
-    let nic = lay_out(world, log)?;
-    let (top, build) = (MPICH.top()?.join("modules/libfabric"), world.scratch("ugni-sim/libfabric")?);
-    let prefix = build.join("prefix");
-    let paths = [prefix.as_path(), &nic];
-    let all = |below: &str| paths.map(|path| path.join(below).display().to_string()).join(":");
-    let configure = Cmd::new(top.join("configure"))
-        .words("--enable-only --enable-gni=yes --disable-xpmem --with-kdreg=no")
-        .arg(format!("--prefix={}", prefix.display()))
-        // By its own flags it hides what it is for, without the versions of symbols that this copy lacks.
-        .arg("CFLAGS=-O1 -w");
-    for step in [configure, Cmd::new("make").words("-j2 install")] {
-        let step = step.env("PKG_CONFIG_PATH", all("lib/pkgconfig")).env("LD_LIBRARY_PATH", all("lib"));
-        log.run_ok(&step.dir(&build).limit(900))?;
+/// Where libfabric is built, and what it and the NIC lay out.
+struct Libfabric {
+    build: PathBuf,
+    prefix: PathBuf,
+    nic: PathBuf,
+}
+
+impl Libfabric {
+    /// Builds it with its provider for uGNI and the tests of that, from unchanged sources of others, once for all rows.
+    fn build(world: &World, log: &Log) -> Result<Self> {
+        let (nic, build) = (lay_out(world, log)?, prefix(world).with_file_name("libfabric"));
+        let built = Self { prefix: build.join("prefix"), build, nic };
+        world.once("libfabric", || {
+            std::fs::create_dir_all(&built.build)?;
+            let configure = Cmd::new(MPICH.top()?.join("modules/libfabric/configure"))
+                .words("--enable-only --enable-gni=yes --disable-xpmem --with-kdreg=no --with-criterion=/usr")
+                .arg(format!("--prefix={}", built.prefix.display()))
+                // By its own flags it hides what it is for, without the versions of symbols that this copy lacks.
+                .arg("CFLAGS=-O1 -w");
+            for step in [configure, Cmd::new("make").words("-j2 install")] {
+                let step = step
+                    .env("PKG_CONFIG_PATH", built.all("lib/pkgconfig"))
+                    .env("LD_LIBRARY_PATH", built.all("lib"));
+                log.run_ok(&step.dir(&built.build).limit(900))?;
+            }
+            Ok(())
+        })?;
+        Ok(built)
     }
+
+    /// A list of folders below both.
+    fn all(&self, below: &str) -> String {
+        [&self.prefix, &self.nic].map(|path| path.join(below).display().to_string()).join(":")
+    }
+}
+
+/// What libfabric's tests want of a host: an interface of Cray's name with the host's own address; and that functions are where they
+/// were in the process that has started the test.
+const LIKE_CRAYS: &str = r#"ip link set lo up && ip link add ipogif0 type veth peer name far0 &&
+    ip addr add 10.128.0.5/24 dev ipogif0 && ip link set ipogif0 up && ip link set far0 up &&
+    echo "10.128.0.5 $(hostname)" > "$1" && mount --bind "$1" /etc/hosts && shift && exec setarch -R "$@""#;
+
+/// The tests that libfabric's provider has of itself. What is left out is of Cray's machines and not of the NIC: their huge pages, and a
+/// file of their system's.
+fn libfabric_itself(world: &World, log: &Log) -> Result<()> {
+    const ALL: &str = "!(mbox_creation_*|rdm_multi_r*|api_c*|rdm_api_*)/*";
+    const OF_CRAYS_SYSTEM: &str = "utils::proc";
+    // The first take the last event of receives for that of a message, if it is there before the last send's; the others end their
+    // endpoints while a thread of libfabric's uses them, now and then for good.
+    const HASTY: [&str; 3] = ["rdm_multi_r*/*", "api_c*/*", "rdm_api_*/*"];
+    const TRIES: usize = 20;
+    let built = Libfabric::build(world, log)?;
+    let run = |tests: &str, limit: u64| -> Result<Summary> {
+        let tests = Cmd::new("unshare")
+            .words("--user --map-root-user --net --mount --pid --fork --kill-child --mount-proc sh -c")
+            .arg(LIKE_CRAYS)
+            .arg("sh")
+            .arg(built.build.join("hosts"))
+            .arg(built.build.join("prov/gni/test/gnitest"))
+            .words("-j1 --timeout 120 --filter")
+            .arg(tests)
+            .env("LD_LIBRARY_PATH", built.all("lib"))
+            .env("GNIX_DISABLE_XPMEM", "1")
+            .env("UGNI_FMA_SHARED", "0");
+        Summary::of(&log.run(&tests.limit(limit))?.output)
+    };
+    let mut all = run(ALL, 900)?;
+    all.failed.retain(|name| name != OF_CRAYS_SYSTEM);
+    ensure!(all.tested > 800, "{} tests were run, of more than 800", all.tested);
+    ensure!(all.failed.is_empty(), "{} failed", all.failed.join(", "));
+    for tests in HASTY {
+        let well = |_| run(tests, 60).is_ok_and(|once| once.tested > 0 && once.failed.is_empty());
+        ensure!((0..TRIES).any(well), "{tests} never went well in {TRIES} times");
+    }
+    Ok(())
+}
+
+/// What criterion says at the end, and of what failed.
+#[derive(Debug, PartialEq)]
+struct Summary {
+    tested: usize,
+    failed: Vec<String>,
+}
+
+impl Summary {
+    fn of(output: &str) -> Result<Self> {
+        let failed = output.lines().filter_map(|line| line.strip_prefix("[FAIL] ")?.split_once(": "));
+        let tested = output.lines().rev().find_map(|line| line.split_once("Tested: ")?.1.split(' ').next());
+        let tested = tested.context("the tests did not come to their end")?.parse()?;
+        Ok(Self { tested, failed: failed.map(|(name, _)| name.to_owned()).collect() })
+    }
+}
+
+/// A client of libfabric, whose provider was written for Aries.
+fn libfabric(world: &World, log: &Log, seeds: u32) -> Result<()> {
+    let built = Libfabric::build(world, log)?;
     const LIBRARIES: &str = "libfabric cray-ugni cray-udreg cray-pmi cray-alpslli cray-alpsutil";
-    let program = compile_with(log, &prefix, "libfabric", LIBRARIES, &all("lib/pkgconfig"))?;
+    let program = compile_with(log, &built.prefix, "libfabric", LIBRARIES, &built.all("lib/pkgconfig"))?;
     for ranks in [2, 4] {
         for seed in (0..=2 * seeds).step_by(2) {
-            let job = job(world, &program, &format!("-n {ranks}"), seed)?.env("LD_LIBRARY_PATH", all("lib"));
+            let job = job(world, &program, &format!("-n {ranks}"), seed)?;
+            let job = job.env("LD_LIBRARY_PATH", built.all("lib"));
             check(log, &job, seed)?;
             check(log, &job.env("GASWORKS_UGNI_STRICT", "1"), seed)?;
         }
@@ -167,4 +251,19 @@ fn on_three_hosts(world: &World, log: &Log, name: &str, seeds: u32) -> Result<()
 fn with_seeds(world: &World, log: &Log, name: &str, ranks: (usize, u32), seeds: u32) -> Result<()> {
     let program = compile(world, log, name)?;
     (0..=seeds).try_for_each(|seed| go(world, log, &program, ranks, seed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_criterion_says_is_read() {
+        let said = "[----] Warning! The test `a::b` crashed during its setup or teardown.\n\
+                    [FAIL] suite::one: (0.00s)\n[FAIL] suite::two: CRASH!\n\
+                    [====] Synthesis: Tested: 12 | Passing: 10 | Failing: 2 | Crashing: 1 \n";
+        let failed = ["suite::one", "suite::two"].map(String::from).to_vec();
+        assert_eq!(Summary::of(said).expect("whole"), Summary { tested: 12, failed });
+        assert!(Summary::of("[FAIL] suite::one: (0.00s)\n").is_err());
+    }
 }

@@ -53,6 +53,11 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "a domain is attached by functions that name no job: the gate of the process, told when its ranks first meet",
     ),
     (
+        "crates/ugni-sim-capi/src/ugni/waiting.rs",
+        "WAIT",
+        "a call that waits is tried again from the beginning, and its arguments are C's: since when it waits is its thread's",
+    ),
+    (
         "crates/ugni-sim-capi/src/ugni/patience.rs",
         "PATIENCE",
         "how long the process has asked in vain, whichever of its threads and whatever for",

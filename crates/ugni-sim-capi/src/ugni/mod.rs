@@ -4,6 +4,7 @@
 //! - `table`: objects, by handles that are looked up and never followed.
 //! - `object`: what handles stand for.
 //! - `patience`: what becomes of clients that look in vain.
+//! - `waiting`: calls that wait, and threads that are ended in them.
 //! - `raw`: what C programs pass: the only place that touches it.
 //! - `calls`: the functions, in safe code but for their declarations.
 
@@ -15,6 +16,8 @@ mod patience;
 mod raw;
 mod settings;
 mod table;
+#[allow(unsafe_code)]
+mod waiting;
 
 use gasworks_gni_sys::{CONSTANTS, gni_return_t};
 

@@ -3,7 +3,7 @@
 use gasworks_gni_sys::*;
 use gasworks_ugni_sim::nic::Outcome;
 
-use super::queue::{FOREVER, wait_until};
+use super::queue::{FOREVER, await_one};
 use crate::ugni::object::{Device, End};
 use crate::ugni::raw::{Answer, Bytes, Known, Out, Wanted};
 
@@ -91,7 +91,7 @@ fn wait_any(end: &End, id: Option<u64>, timeout: u32) -> Result<Outcome, gni_ret
     if timeout == 0 {
         return Err(GNI_RC_INVALID_PARAM);
     }
-    wait_until(limit(timeout), || match look(end, id) {
+    await_one(limit(timeout), || match look(end, id) {
         Ok(outcome) if outcome.state == GNI_POST_PENDING => None,
         other => Some(other),
     })?
@@ -144,6 +144,6 @@ pub(super) fn probe_named(device: Known<Device>, id: Out<u64>) -> Answer {
 }
 
 pub(super) fn wait_for_any(device: Known<Device>, timeout: u32, id: Out<u64>) -> Answer {
-    id.set(wait_until(limit(timeout), || named(&device))?);
+    id.set(await_one(limit(timeout), || named(&device))?);
     Ok(())
 }

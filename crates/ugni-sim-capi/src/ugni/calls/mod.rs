@@ -3,6 +3,8 @@
 //! # Invariants
 //! K1. The arguments are as the invariants of `raw` say, which is what [`Argument::take`] asks for: each caller in C promises that.
 //! K2. What the tables of names point to, and what the names of resources are, are constant texts.
+//! K3. A function that C calls has nothing to drop between two tries of what it does: codes and what C has passed are all that it
+//!     holds, and it may be unwound.
 mod channel;
 mod collective;
 mod datagram;
@@ -28,6 +30,7 @@ use super::raw::{
     Argument, Bytes, Context, Control, Given, In, InOut, Known, Maybe, Out, Posted, Room, Text, Told, Wanted,
 };
 use super::settings;
+use super::waiting::{self, AGAIN};
 use crate::call::{self, MessageId};
 use crate::witness::Calls;
 
@@ -58,21 +61,41 @@ macro_rules! calls {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) = $act:path;)*) => {$(
         #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\nThe invariants of `raw`.")]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: <$type as Argument>::Raw),*) -> gni_return_t {
-            call::begin(stringify!($name));
-            let answer = (|| {
-                // SAFETY: K1.
-                $(let $argument = unsafe { <$type as Argument>::take($argument) }?;)*
-                settings::due(stringify!($name))?;
-                $act($($argument),*)
-            })();
-            let code = answer.err().unwrap_or(GNI_RC_SUCCESS);
+        pub unsafe extern "C-unwind" fn $name($($argument: <$type as Argument>::Raw),*) -> gni_return_t {
             const AT: usize = place_of(stringify!($name));
-            CALLS[AT].gave(code);
-            if matches!(code, GNI_RC_NOT_DONE | GNI_RC_NO_MATCH) {
-                PATIENCE.in_vain();
+            let mut again = false;
+            loop {
+                let code = waiting::steadily(|| {
+                    let answer = (|| {
+                        if !again {
+                            call::begin(stringify!($name));
+                        }
+                        // SAFETY: K1.
+                        $(let $argument = unsafe { <$type as Argument>::take($argument) }?;)*
+                        if !again {
+                            settings::due(stringify!($name))?;
+                        }
+                        $act($($argument),*)
+                    })();
+                    let code = answer.err().unwrap_or(GNI_RC_SUCCESS);
+                    if code != AGAIN {
+                        CALLS[AT].gave(code);
+                        if again {
+                            waiting::over();
+                        }
+                        if matches!(code, GNI_RC_NOT_DONE | GNI_RC_NO_MATCH) {
+                            PATIENCE.in_vain();
+                        }
+                    }
+                    code
+                });
+                if code != AGAIN {
+                    return code;
+                }
+                again = true;
+                // SAFETY: K3, for T2.
+                unsafe { waiting::may_end() };
             }
-            code
         }
     )*
 
@@ -84,8 +107,14 @@ macro_rules! calls {
         /// Compiles only if each has the type that `gni-sys` declares, which its own tests hold against the header.
         #[cfg(test)]
         fn calls_as_declared(table: &mut Ugni) -> &'static [&'static str] {
-            $(table.$name =
-                ($name as unsafe extern "C" fn($(<$type as Argument>::Raw),*) -> gni_return_t).into();)*
+            $({
+                // As C sees it, which knows of no unwinding.
+                unsafe extern "C" fn seen($($argument: <$type as Argument>::Raw),*) -> gni_return_t {
+                    // SAFETY: K1.
+                    unsafe { $name($($argument),*) }
+                }
+                table.$name = (seen as unsafe extern "C" fn($(<$type as Argument>::Raw),*) -> gni_return_t).into();
+            })*
             &[$(stringify!($name)),*]
         }
     };

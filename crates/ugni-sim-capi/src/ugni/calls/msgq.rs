@@ -5,13 +5,14 @@ use std::sync::Arc;
 use gasworks_gni_sys::*;
 use gasworks_os::say;
 use gasworks_ugni_sim::msgq::Plan;
-use gasworks_ugni_sim::nic::Message;
+use gasworks_ugni_sim::nic::{Message, Received};
 
 use super::datagram::limit;
-use super::queue::wait_until;
+use super::queue::await_one;
 use crate::ugni::object::{Device, End, MESSAGES, Messages, Queue};
 use crate::ugni::patience::PATIENCE;
 use crate::ugni::raw::{self, Answer, Bytes, Context, Given, In, Known, Maybe, Out, Own, Told};
+use crate::ugni::waiting::{AGAIN, over};
 
 pub(super) fn size(In(attributes): In<gni_msgq_attr_t>, size: Out<u32>) -> Answer {
     size.set(Plan::of(&attributes)?.size() as u32);
@@ -82,12 +83,24 @@ pub(super) fn send(
     messages.queue.send(&end.endpoint, &Message { header, data, id, tag })
 }
 
+/// The next message, waited for; nothing when the time is over. What is taken here cannot be taken again: it is not a try of the call.
+fn next(messages: &Messages, timeout: u32) -> Result<Option<Received>, gni_return_t> {
+    let next = loop {
+        match await_one(limit(timeout), || messages.queue.next().transpose()) {
+            Err(AGAIN) => {}
+            found => break found,
+        }
+    };
+    over();
+    next.ok().transpose()
+}
+
 /// The function is called without a lock, for it may well send. Who waits does so for each message anew; where there are still
 /// more than are taken at a time, or the function wants no more, that is `GNI_RC_NOT_DONE`.
 pub(super) fn progress(messages: Known<Messages>, timeout: u32) -> Answer {
     for _ in 0..messages.pool {
         let next = match messages.blocking {
-            true => wait_until(limit(timeout), || messages.queue.next().transpose()).ok().transpose()?,
+            true => next(&messages, timeout)?,
             false => messages.queue.next()?,
         };
         let Some(message) = next else {

@@ -1,7 +1,7 @@
 //! Completion queues, and waiting for them.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gasworks_gni_sys::*;
 use gasworks_ugni_sim::entry::Status;
@@ -12,11 +12,9 @@ use super::entry;
 use crate::ugni::object::{Device, ENDS, MESSAGES, Queue};
 use crate::ugni::patience::PATIENCE;
 use crate::ugni::raw::{Answer, Context, Given, Known, Out, Own, Posted, Room};
+use crate::ugni::waiting::{is_first, not_yet};
 use crate::{strict, trace, witness};
 
-/// How often somebody who waits gives way to others before it sleeps, and how long it sleeps at most.
-const YIELDS: u32 = 50;
-const SLEEP: Duration = Duration::from_micros(500);
 /// Stands for a wait without an end.
 pub(super) const FOREVER: u64 = u64::MAX;
 
@@ -83,34 +81,20 @@ pub(super) fn test(queue: Known<Queue>) -> Answer {
     if queue.cq.holds_event() { Ok(()) } else { Err(GNI_RC_NOT_DONE) }
 }
 
-/// Looks until there is something, or `timeout` milliseconds are over.
+/// Looks whether there is something; a call that waits for that is tried again until there is, or `timeout` milliseconds are over.
 ///
 /// # Errors
-/// `GNI_RC_TIMEOUT`.
-pub(super) fn wait_until<T>(timeout: u64, mut look: impl FnMut() -> Option<T>) -> Result<T, gni_return_t> {
-    let end =
-        (timeout != FOREVER).then(|| Instant::now().checked_add(Duration::from_millis(timeout))).flatten();
-    let mut looks = 0u32;
-    loop {
-        if let Some(found) = look() {
-            return Ok(found);
-        }
-        if end.is_some_and(|end| Instant::now() >= end) {
-            return Err(GNI_RC_TIMEOUT);
-        }
-        looks = looks.saturating_add(1);
-        match looks.checked_sub(YIELDS) {
-            None => std::thread::yield_now(),
-            Some(more) => std::thread::sleep(Duration::from_micros(u64::from(more) + 1).min(SLEEP)),
-        }
-    }
+/// `GNI_RC_TIMEOUT`, or [`AGAIN`](crate::ugni::waiting::AGAIN).
+pub(super) fn await_one<T>(timeout: u64, look: impl FnOnce() -> Option<T>) -> Result<T, gni_return_t> {
+    let limit = (timeout != FOREVER).then(|| Duration::from_millis(timeout));
+    look().ok_or_else(|| not_yet(limit))
 }
 
 pub(super) fn wait(queue: Known<Queue>, timeout: u64, event: Out<gni_cq_entry_t>) -> Answer {
     if !queue.blocking {
         return Err(GNI_RC_ERROR_RESOURCE);
     }
-    let next = wait_until(timeout, || match queue.cq.next() {
+    let next = await_one(timeout, || match queue.cq.next() {
         Next::Event(next) => Some(next),
         Next::Nothing => None,
     })?;
@@ -160,7 +144,7 @@ pub(super) fn wait_for_any(
     which: Out<u32>,
 ) -> Answer {
     let queues = vector(&queues, count)?;
-    let (at, next) = wait_until(timeout, || {
+    let (at, next) = await_one(timeout, || {
         queues.iter().zip(0..).find_map(|(queue, at)| match queue.cq.next() {
             Next::Event(next) => Some((at, next)),
             Next::Nothing => None,
@@ -172,11 +156,11 @@ pub(super) fn wait_for_any(
 
 pub(super) fn monitor(queues: Room<gni_cq_handle_t>, count: u32, timeout: u64, which: Out<u32>) -> Answer {
     let queues = vector(&queues, count)?;
-    if queues[0].device.nic().wakes_falsely() {
+    if is_first() && queues[0].device.nic().wakes_falsely() {
         which.set(0);
         return Ok(());
     }
-    which.set(wait_until(timeout, || {
+    which.set(await_one(timeout, || {
         // Who only watches moves nothing on by it, so the NICs are moved on here.
         queues.iter().for_each(|queue| queue.device.nic().progress());
         queues.iter().zip(0..).find_map(|(queue, at)| queue.cq.holds_event().then_some(at))

@@ -1,5 +1,6 @@
 /* Waiting for one queue and for any of several; a function that is called with each event. */
 #include "net.h"
+#include <pthread.h>
 
 static int called;
 
@@ -37,6 +38,56 @@ static void masked(gni_cq_handle_t *queues)
     WORKS(GNI_CqInterruptUnmask(queues[1]));
     GIVES(GNI_RC_TIMEOUT, GNI_CqVectorWaitEvent(queues, 2, 1, &event, &which));
     GIVES(GNI_RC_NOT_DONE, GNI_CqInterruptUnmask(queues[1]));
+}
+
+static gni_cq_handle_t *waited;
+static volatile int cleaned;
+
+static void clean(void *none)
+{
+    (void)none;
+    cleaned++;
+}
+
+/* Waits in one call or another for what never comes. */
+static void *wait_for_nothing(void *how)
+{
+    gni_cq_entry_t event;
+    uint32_t which;
+    uint64_t id;
+    pthread_cleanup_push(clean, NULL);
+    for (;;) {
+        switch ((int)(intptr_t)how) {
+        case 0:
+            (void)GNI_CqWaitEvent(waited[0], (uint64_t)-1, &event);
+            break;
+        case 1:
+            (void)GNI_CqVectorWaitEvent(waited, 2, (uint64_t)-1, &event, &which);
+            break;
+        case 2:
+            (void)GNI_CqVectorMonitor(waited, 2, (uint64_t)-1, &which);
+            break;
+        default:
+            (void)GNI_PostdataProbeWaitById(net.nic, (uint32_t)-1, &id);
+        }
+    }
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+/* A client may end its threads in the midst of a call that waits, and goes on with the others. */
+static void cancelled(gni_cq_handle_t *queues)
+{
+    waited = queues;
+    for (int round = 0; round < 40; round++) {
+        pthread_t thread;
+        void *how;
+        CHECK(pthread_create(&thread, NULL, wait_for_nothing, (void *)(intptr_t)(round % 4)) == 0);
+        struct timespec pause = {0, round / 4 * 300000};
+        nanosleep(&pause, NULL);
+        CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &how) == 0);
+        CHECK(how == PTHREAD_CANCELED && cleaned == round + 1);
+    }
 }
 
 int main(void)
@@ -82,6 +133,7 @@ int main(void)
         WORKS(GNI_GetCompleted(queues[at], event, &found));
         CHECK(found == &post && called == (int)round + 1);
     }
+    cancelled(queues);
     for (int i = 0; i < 2; i++) {
         WORKS(GNI_EpDestroy(ends[i]));
         WORKS(GNI_CqDestroy(queues[i]));
