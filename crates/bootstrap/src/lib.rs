@@ -34,7 +34,7 @@ pub use launched::Launched;
 pub use pmix::Entry;
 pub use settings::{ExitTimeout, SETTINGS};
 pub use single::Single;
-pub use start::{Start, Stream, Way, Wire};
+pub use start::{Start, Stream, Told, Way, Wire};
 pub use takeover::{Abort, Barrier, Gather, Takeover};
 pub use together::Together;
 

@@ -14,6 +14,7 @@ pub const SETTINGS: &[Setting] = &[
     RANK,
     ID,
     SIZE,
+    HERE,
     JOB,
     PMIX_NAMESPACE,
     PMIX_RANK,
@@ -84,6 +85,16 @@ pub(crate) const SIZE: Setting = Setting {
     default: "",
     unit: "ranks",
     meaning: "the number of ranks, set by the launcher; checked against what it says on the wire",
+    reader: "gasworks-bootstrap",
+};
+
+pub(crate) const HERE: Setting = Setting {
+    name: "MPI_LOCALNRANKS",
+    aliases: &[],
+    kind: Kind::Number { min: 1, max: i32::MAX as u64 },
+    default: "",
+    unit: "ranks",
+    meaning: "how many of the ranks are on this host, set by gasrun and hydra; what is asked of ALPS is answered by it",
     reader: "gasworks-bootstrap",
 };
 

@@ -53,6 +53,40 @@ pub struct Wire {
     pub dialect: Option<Dialect>,
 }
 
+/// What a launcher has told a rank before anybody has asked it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The rank.
+    pub rank: u32,
+    /// The number of ranks.
+    pub size: u32,
+    /// The name of the job.
+    pub job: String,
+    /// How many of the ranks are on this host.
+    pub here: u32,
+}
+
+impl Told {
+    /// For a library that is Cray's PMI to others; `None` where it was not told all of that, by the descriptor that the launcher has
+    /// made for it.
+    ///
+    /// # Errors
+    /// What it was told makes no sense.
+    pub fn as_cray() -> Result<Option<Self>, BootstrapError> {
+        if FD.raw().is_none() {
+            return Ok(None);
+        }
+        let here = settings::HERE.number()?.map(narrow);
+        let told = Start::as_cray()?.and_then(|start| match start.way {
+            Way::Wire(Wire { stream: Stream::Descriptor(_), rank, size, job, .. }) => {
+                Some(Self { rank, size: size?, job: job?, here: here? })
+            }
+            _ => None,
+        });
+        Ok(told.filter(|told| told.rank < told.size && told.here <= told.size))
+    }
+}
+
 /// A connection to a launcher.
 #[derive(Debug)]
 pub enum Stream {

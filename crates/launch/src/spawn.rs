@@ -117,10 +117,10 @@ pub(crate) fn remote(mut command: Command, signal_mask: SigSet) -> io::Result<Ch
 }
 
 impl Plan {
-    /// For `ranks` ranks of the job `job` that run `words`, with some additions to the environment.
+    /// For ranks of the job `job` that run `words`, so many in all and here, with some additions to the environment.
     pub(crate) fn new(
         words: &[OsString],
-        ranks: u32,
+        (ranks, here): (u32, usize),
         job: &str,
         additions: &[(OsString, OsString)],
         streams: Streams,
@@ -132,6 +132,7 @@ impl Plan {
             variables.remove(OsStr::new(name));
         }
         variables.insert("PMI_SIZE".into(), ranks.to_string().into());
+        variables.insert("MPI_LOCALNRANKS".into(), here.to_string().into());
         variables.insert("PMI_JOBID".into(), job.into());
         let path = variables.get(OsStr::new("PATH")).map_or(OsStr::new(USUAL_PATH), OsString::as_os_str);
         let program = Program::new(words, path).map_err(|e| e.cause)?;
@@ -148,16 +149,17 @@ impl Plan {
         })
     }
 
-    /// Starts one rank.
+    /// Starts one rank, which is so many among those here.
     pub(crate) fn start(
         &self,
-        rank: u32,
+        (rank, place): (u32, usize),
         processor: Option<usize>,
         input: Input,
         record: Option<&MemFd>,
     ) -> io::Result<Started> {
         let number = rank.to_string();
-        let mut own = vec![("PMI_RANK", number.clone()), ("PMI_ID", number)];
+        let place = ("MPI_LOCALRANKID", place.to_string());
+        let mut own = vec![("PMI_RANK", number.clone()), ("PMI_ID", number), place];
         // Our copies of what the rank inherits close when this returns.
         let record = record.map(|file| file.as_fd().try_clone_to_owned()).transpose()?;
         if let Some(record) = &record {

@@ -1,7 +1,8 @@
 //! `libalpslli` and `libalpsutil`: what programs ask of ALPS, the launcher of Cray's machines. The genuine headers were never
 //! public: `include/alps` is the contract.
 //!
-//! Who asks is in a job by PMI, or joins one with all others that ask, and leaves it at once.
+//! Who asks is answered alone, by what the ranks of its job know since they have met, or by what its launcher has told it: gasrun does, for
+//! jobs on one host. Elsewhere it joins a job with all others that ask, and leaves it at once.
 //!
 //! # Invariants
 //! A1. A pointer that a caller gives for a result is null, which is refused or means that it is not wanted, or valid for one
@@ -16,7 +17,7 @@ use std::thread::{self, ThreadId};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::pmi::job::Facts;
+use crate::pmi::job::Alps;
 use crate::pmi::state;
 
 /// `ALPS_APP_LLI_ALPS_REQ_APID`
@@ -85,16 +86,16 @@ fn answer(request: c_int) -> (c_int, Vec<u8>) {
     if ![REQUEST_APPLICATION, REQUEST_NIC].contains(&request) {
         return (UNKNOWN, Vec::new());
     }
-    match state::facts() {
-        Ok(facts) if request == REQUEST_APPLICATION => (OK, facts.application.to_ne_bytes().to_vec()),
-        Ok(facts) => (OK, nics(&facts)),
+    match state::alps() {
+        Ok(alps) if request == REQUEST_APPLICATION => (OK, alps.application.to_ne_bytes().to_vec()),
+        Ok(alps) => (OK, nics(&alps)),
         Err(_) => (ERROR, Vec::new()),
     }
 }
 
 /// The words of an `alpsAppLLIGni_t`: the number of NICs, nothing, and what the one there is needs.
-fn nics(facts: &Facts) -> Vec<u8> {
-    let nic = facts.nic;
+fn nics(alps: &Alps) -> Vec<u8> {
+    let nic = alps.nic;
     let numbers = [1, 0, nic.device, nic.address, nic.cookie, u32::from_ne_bytes([nic.tag, 0, 0, 0])];
     numbers.into_iter().flat_map(u32::to_ne_bytes).collect()
 }
@@ -210,24 +211,23 @@ pub unsafe extern "C" fn alps_get_placement_info(
     node_pes: *mut *mut c_int,
     pe_cpus: *mut *mut c_int,
 ) -> c_int {
-    let Some(facts) = state::facts().ok().filter(|facts| facts.application == apid && !layout.is_null())
-    else {
+    let Some(alps) = state::alps().ok().filter(|alps| alps.application == apid && !layout.is_null()) else {
         return REFUSED;
     };
-    let (all, here) = (facts.size as c_int, facts.near.len() as c_int);
+    let (all, first, here) = (alps.size as c_int, alps.here.0 as c_int, alps.here.1 as c_int);
     // SAFETY: A1.
     unsafe {
         layout.write(Layout {
-            first_pe: facts.near[0] as c_int,
+            first_pe: first,
             pes_here: here,
             total_pes: all,
             pe_depth: 1,
             commands: 1,
             targets: 0,
-            control_nid: facts.nodes[0],
+            control_nid: alps.nodes[0],
         });
     }
-    give(placement_list, facts.nodes);
+    give(placement_list, &alps.nodes);
     // Nobody is controlled from here.
     [target_nids, target_pes, target_len].into_iter().for_each(|to| give(to, &[]));
     give(target_ips, &[]);

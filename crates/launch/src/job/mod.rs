@@ -327,7 +327,14 @@ impl Job {
         let streams = if alone { Streams::Inherited } else { Streams::Piped };
         let mask = self.signals.mask_before();
         let words = &options.program;
-        let plan = Plan::new(words, options.ranks, &setup.name, &setup.environment, streams, mask);
+        let plan = Plan::new(
+            words,
+            (options.ranks, setup.mine.len()),
+            &setup.name,
+            &setup.environment,
+            streams,
+            mask,
+        );
         let refused = |rank, e| cannot_start(&words[0].to_string_lossy(), rank, e);
         let mut plan = plan.map_err(|e| refused(0, e))?;
         plan.open_files = open_files;
@@ -352,7 +359,8 @@ impl Job {
                 (0, Some(_)) => Input::Piped,
                 _ => Input::Null,
             };
-            let started = plan.start(rank, processor, input, record).map_err(|e| refused(rank, e))?;
+            let started =
+                plan.start((rank, place), processor, input, record).map_err(|e| refused(rank, e))?;
             let pid = started.pid;
             self.guardian.announce(pid);
             let word = token::of_rank(rank);

@@ -134,13 +134,15 @@ pub fn feed(job: &mut Command) {
 }
 
 fn environment() {
-    let script = "echo $PMI_RANK $PMI_ID $PMI_SIZE ${PMI_PORT-none}; test -n \"$PMI_JOBID\" && test -S /proc/self/fd/$PMI_FD";
-    let output =
-        gasrun(&["-n", "2", "sh", "-c", script]).env("PMI_PORT", "host:1").output().expect("started");
+    let script = "echo $PMI_RANK $PMI_ID $PMI_SIZE ${PMI_PORT-none} $MPI_LOCALRANKID/$MPI_LOCALNRANKS; test -n \"$PMI_JOBID\" && test -S /proc/self/fd/$PMI_FD";
+    let output = gasrun(&["-n", "2", "sh", "-c", script])
+        .envs([("PMI_PORT", "host:1"), ("MPI_LOCALNRANKS", "9")])
+        .output()
+        .expect("started");
     expect(&output, 0, &[]);
     let mut lines: Vec<String> = out(&output).lines().map(str::to_owned).collect();
     lines.sort();
-    assert_eq!(lines, ["0 0 2 none", "1 1 2 none"]);
+    assert_eq!(lines, ["0 0 2 none 0/2", "1 1 2 none 1/2"]);
     // No other socket goes to the ranks than their own, nothing of gasrun's, and no signal is blocked in them.
     let text = out(&shell("3", "grep SigBlk /proc/self/status; exec ls -l /proc/self/fd"));
     assert_eq!(text.lines().filter(|line| line.contains("-> socket:")).count(), 3, "{text}");

@@ -85,6 +85,9 @@ fn hosts_have_their_ranks() {
     assert_eq!(sorted(&output), ["0 of 3 at a", "1 of 3 at a", "2 of 3 at b"], "{}", err(&output));
     let output = pretend.run("a,b", &["--ppn", "2", "-n", "5", "sh", "-c", script]);
     assert_eq!(sorted(&output), ["0 of 5 at a", "1 of 5 at a", "2 of 5 at b", "3 of 5 at b", "4 of 5 at a"]);
+    let script = "echo $PMI_RANK: $MPI_LOCALRANKID of $MPI_LOCALNRANKS";
+    let output = pretend.run("a,b:2", &["-n", "3", "sh", "-c", script]);
+    assert_eq!(sorted(&output), ["0: 0 of 1", "1: 0 of 2", "2: 1 of 2"]);
     for (hosts, wanted) in
         [("a:0", "wanted a whole number from 1"), ("a;b", "no name of a host"), ("", "empty")]
     {

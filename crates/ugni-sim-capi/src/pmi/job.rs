@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use gasworks_bootstrap::{Bootstrap, BootstrapError, Hosts};
+use gasworks_bootstrap::{Bootstrap, BootstrapError, Hosts, Told};
 use gasworks_gni_sys::pmi::*;
 use gasworks_os::random;
 use gasworks_ugni_sim::far::Gate;
@@ -36,6 +36,50 @@ pub struct Facts {
     pub nic: Nic,
     /// The way to NICs of other hosts.
     pub wire: Wire,
+}
+
+/// What ALPS knows of a rank, and says to it alone.
+#[derive(Debug)]
+pub struct Alps {
+    /// How many ranks there are.
+    pub size: u32,
+    /// As in [`Facts`].
+    pub application: u64,
+    /// The first rank on this host, and how many there are.
+    pub here: (u32, u32),
+    /// As in [`Facts`].
+    pub nodes: Vec<c_int>,
+    /// As in [`Facts`].
+    pub nic: Nic,
+}
+
+impl Alps {
+    /// When the ranks have met.
+    pub fn of(facts: &Facts) -> Self {
+        let Facts { size, application, nic, .. } = *facts;
+        Self {
+            size,
+            application,
+            here: (facts.near[0], facts.near.len() as u32),
+            nodes: facts.nodes.to_vec(),
+            nic,
+        }
+    }
+
+    /// Before that, of a rank at this address, where its launcher has told it enough: the job's name, and that all ranks are on this host.
+    ///
+    /// # Errors
+    /// The setting for nodes is wrong.
+    pub fn told(told: &Told, address: u32) -> Result<Option<Self>, String> {
+        let &Told { rank, size, ref job, here } = told;
+        if here < size {
+            return Ok(None);
+        }
+        let nodes = (0..size).map(|rank| host::of_rank(address, rank, size).map(|node| node as c_int));
+        let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+        let nic = Nic::drawn(spread(job), nodes[rank as usize] as u32);
+        Ok(Some(Self { size, application: hash(job), here: (0, size), nodes, nic }))
+    }
 }
 
 /// A rank of an open job.
@@ -178,14 +222,18 @@ fn find_out(link: &dyn Bootstrap, address: u32, exchanges: &mut u64) -> Done<Fac
             cards.iter().map(|(address, _, place)| (*address, &place[..])).collect();
         gate.learn(cards[0].1, &ranks).map_err(failed)?;
     }
+    // What the launcher says of the job before ranks have met is said to each alone, and holds when they have.
+    let told = Told::as_cray().map_err(failed)?.filter(|told| is_job(link.job(), &told.job));
+    let name = told.as_ref().map_or(link.job(), |told| &told.job);
+    let bytes = told.as_ref().map_or(cards[0].1, |told| spread(&told.job));
     Ok(Facts {
         rank: link.rank(),
         size: link.size(),
-        application: hash(link.job()),
+        application: hash(name),
         near: host.ranks().to_vec(),
         hosts: hosts.clone(),
         nodes: nodes.leak(),
-        nic: Nic::drawn(cards[0].1, address),
+        nic: Nic::drawn(bytes, address),
         wire: Wire { gate, always },
     })
 }
@@ -218,6 +266,18 @@ impl Facts {
 fn hash(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// Whether a job is one of those of the processes that were started under a name, the first or a later one.
+fn is_job(job: &str, name: &str) -> bool {
+    job.strip_prefix(name).is_some_and(|number| number.is_empty() || number.starts_with('.'))
+}
+
+/// Bytes that follow from the name of a job.
+fn spread(job: &str) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&hash(job).to_le_bytes());
+    bytes
 }
 
 /// The order of a job's all-gathers: by its name and size, and never that of the ranks, so that a client which takes it for
@@ -258,6 +318,19 @@ mod tests {
             }
         }
         assert!(seen.len() > 100, "jobs differ: {}", seen.len());
+    }
+
+    #[test]
+    fn what_a_launcher_has_told_is_answered_by_each_alone_and_alike() {
+        let told = |rank, here| Told { rank, size: 3, job: "gasrun-1-ab".into(), here };
+        let alps = |rank| Alps::told(&told(rank, 3), 7).expect("settings").expect("all are here");
+        assert_eq!((alps(0).application, alps(0).nic), (alps(2).application, alps(2).nic));
+        assert_eq!((alps(1).here, &alps(1).nodes[..]), ((0, 3), &[7, 7, 7][..]));
+        let other = Told { job: "gasrun-2-ab".into(), ..told(0, 3) };
+        let other = Alps::told(&other, 7).expect("settings").expect("all are here");
+        assert_ne!((other.application, other.nic.cookie), (alps(0).application, alps(0).nic.cookie));
+        assert!(Alps::told(&told(0, 2), 7).expect("settings").is_none(), "who is elsewhere has to be met");
+        assert!(is_job("a", "a") && is_job("a.1", "a") && !is_job("ab", "a") && !is_job("b", "a"));
     }
 
     fn job_of(hosts: &Hosts, act: impl Fn(&mut Job) + Sync) {

@@ -1,18 +1,19 @@
 //! The one state of the process: whichever version of PMI it is used through, and whichever name the library was opened by.
 //!
 //! A process is in a job from its first init to its last finalize; if it begins again, with all others, that is another
-//! job. What ALPS is asked for needs a job too: where there is none, all ranks join one and leave it at once.
+//! job. What ALPS is asked for is what the launcher has told this rank; where that is not all, it needs a job too: all ranks join one
+//! and leave it at once.
 
 use std::ffi::c_int;
 use std::sync::{Arc, OnceLock};
 
-use gasworks_bootstrap::{connect_as_cray, exit};
+use gasworks_bootstrap::{Told, connect_as_cray, exit};
 use gasworks_gni_sys::pmi::*;
 use gasworks_ugni_sim::near::Wire;
 use parking_lot::Mutex;
 
 use super::Done;
-use super::job::{Facts, Job, failed};
+use super::job::{Alps, Facts, Job, failed};
 use crate::host;
 
 struct State {
@@ -20,13 +21,15 @@ struct State {
     inits: u64,
     job: Option<Job>,
     facts: Option<Arc<Facts>>,
+    /// What the launcher has told this rank alone, once it was asked for.
+    told: Option<Arc<Alps>>,
 }
 
 /// Not in the state, which is locked as long as ranks wait for each other.
 static WIRE: OnceLock<Wire> = OnceLock::new();
 static ADDRESS: OnceLock<u32> = OnceLock::new();
 
-static STATE: Mutex<State> = Mutex::new(State { inits: 0, job: None, facts: None });
+static STATE: Mutex<State> = Mutex::new(State { inits: 0, job: None, facts: None, told: None });
 
 impl State {
     /// Joins the next job. What the NIC needs is in the environment then.
@@ -96,18 +99,30 @@ pub fn with<T>(act: impl FnOnce(&mut Job) -> Done<T>) -> Done<T> {
     act(STATE.lock().job.as_mut().ok_or(PMI_ERR_INIT)?)
 }
 
-/// What is known of the ranks. Collective where the process was in no job yet.
+/// What ALPS knows of this rank, which is in the environment then. Collective where the process was in no job yet, and its launcher has
+/// not told it enough.
 ///
 /// # Errors
 /// The launcher fails.
-pub fn facts() -> Done<Arc<Facts>> {
+pub fn alps() -> Done<Arc<Alps>> {
     let mut state = STATE.lock();
     if let Some(facts) = &state.facts {
-        return Ok(Arc::clone(facts));
+        return Ok(Arc::new(Alps::of(facts)));
+    }
+    if let Some(told) = &state.told {
+        return Ok(Arc::clone(told));
+    }
+    if let Some(told) = Told::as_cray().map_err(failed)?
+        && let Some(mut alps) = Alps::told(&told, host::address().map_err(failed)?).map_err(failed)?
+    {
+        alps.nic = alps.nic.publish(told.rank);
+        let alps = Arc::new(alps);
+        state.told = Some(Arc::clone(&alps));
+        return Ok(alps);
     }
     let job = state.join()?;
     job.link.finalize().map_err(failed)?;
-    Ok(job.facts)
+    Ok(Arc::new(Alps::of(&job.facts)))
 }
 
 /// The way to NICs of other hosts, as far as the process has met the other ranks.

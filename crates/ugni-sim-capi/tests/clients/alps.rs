@@ -10,6 +10,10 @@ fn whoever_asks_is_told_of_its_job() {
         let mut told = programs.alone(form);
         told.env("PMI_GNI_DEV_ID", "1").env("PMI_GNI_LOC_ADDR", "5:6:7").env("PMI_GNI_PTAG", "17:18");
         assert!(run(told.env("PMI_GNI_COOKIE", "9:10")).ends_with(" 17 9\n"), "it says what is set");
+        let marker = tempfile::tempdir().expect("a folder");
+        let marker = marker.path().join("answered");
+        let text = run(programs.ranks(form, 2).arg("apart").arg(&marker).env("ALPS_APP_PE", "7"));
+        assert_eq!(text.lines().collect::<BTreeSet<_>>().len(), 1, "nobody waits for the other: {text}");
         for what in ["first", "then", "alone"] {
             assert_eq!(run(programs.alone(form).arg(what)).lines().count(), 1);
             let text = run(programs.ranks(form, 3).arg(what));

@@ -433,14 +433,18 @@ impl<'a> World<'a> {
         let to = end.and_then(|end| self.ends[end].to);
         let (here, there) = (pick(&self.registered, post.here.0), pick(&self.registered, post.there.0));
         let ((_, at_here), (_, at_there)) = (post.here, post.there);
+        // Where no NIC has the number, it is the handle that says whose memory is meant.
+        let meant = to.and_then(|to| if to < NICS { Some(to) } else { Some(self.registered[there?].nic) });
         // What lies over itself comes out in any way.
-        let over = to == Some(from)
+        let over = meant == Some(from)
             && at_here < at_there.saturating_add(length)
             && at_there < at_here.saturating_add(length);
-        if over {
+        // Of a source that ends in the midst some may have been put before that was found.
+        let cut = at_here < BYTES && at_here.saturating_add(length) > BYTES;
+        if over || cut {
             return Ok(());
         }
-        let there_base = to.filter(|to| *to < NICS).map_or(0, |to| self.base(to));
+        let there_base = meant.map_or(0, |to| self.base(to));
         let handle = |memory: Option<usize>| {
             memory.map_or(gni_mem_handle_t::zeroed(), |memory| self.registered[memory].handle)
         };
@@ -561,7 +565,13 @@ impl<'a> World<'a> {
     ) -> bool {
         let Posting { kind, length, events, command, operands, flag, .. } = *post;
         let ((_, at_here), (_, at_there)) = (post.here, post.there);
-        let Some(to) = to.filter(|to| *to < NICS) else { return false };
+        let bytes = (at_there, if kind == GNI_POST_AMO { 8 } else { length });
+        let knows = |nic: &usize| match kind {
+            GNI_POST_CQWRITE => there.and_then(|there| self.named(*nic, there)).is_some(),
+            _ => self.reached(*nic, there, bytes, false).is_some(),
+        };
+        let to = to.and_then(|to| if to < NICS { Some(to) } else { (0..NICS).find(knows) });
+        let Some(to) = to else { return false };
         let range = |at: u64, len: u64| at as usize..(at + len) as usize;
         let value = self.ends[self.posts.last().expect("this one").end].value.unwrap_or(from as u32);
         match kind {

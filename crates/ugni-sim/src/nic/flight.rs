@@ -6,7 +6,7 @@ use super::chain::Chain;
 use super::datagram::Who;
 use super::endpoint::Route;
 use super::kin::{Kin, enter_own, may_be_of_kin};
-use super::mood::Step;
+use super::mood::{Mood, Step};
 use super::{Cq, Nic};
 use crate::entry::{Source, Status, Tells};
 use crate::handle::Corrupt;
@@ -247,10 +247,7 @@ impl Flight {
     fn raise_flag(&mut self) -> Result<(), Status> {
         match self.post.action {
             Action::PutWithFlag { address, value } => {
-                if !address.is_multiple_of(8) {
-                    return Err(Status::Alignment);
-                }
-                let flag = self.there(address, size_of_val(&value) as u64)?;
+                let flag = self.flag(address)?;
                 self.at_target(flag, |target| target.store(flag, value))
             }
             Action::GetWithFlag { address, value } | Action::Atomic { flag: Some((address, value)), .. } => {
@@ -261,13 +258,28 @@ impl Flight {
         }
     }
 
+    /// The word of the target that is a put's flag.
+    fn flag(&self, address: u64) -> Result<There, Status> {
+        if !address.is_multiple_of(8) {
+            return Err(Status::Alignment);
+        }
+        self.there(address, size_of::<u64>() as u64)
+    }
+
     /// The event at the target.
     fn tell_there(&mut self) -> Result<(), Status> {
         if !self.post.wishes.remote || matches!(self.post.action, Action::CqWrite { .. }) {
             return Ok(());
         }
-        // It may come before the bytes, but not where they cannot.
+        // It may come before the bytes and the flag, but not where they cannot.
         let there = self.there(self.post.remote_address, self.post.length)?;
+        if let Action::PutWithFlag { address, .. } = self.post.action
+            && self.post.way != Way::Smsg
+            && self.nic.0.mood != Mood::Plain
+        {
+            let (flag, nowhere) = (self.flag(address)?, Arena::new(0, 1));
+            self.at_target(flag, |target| target.get(flag, (&nowhere, 0)))?;
+        }
         let told = match self.tell(there, self.value.into()) {
             // A message that has arrived is not to be sent again.
             Err(_) if self.post.way == Way::Smsg => Some(Err(Overrun)),

@@ -555,7 +555,7 @@ fn a_message_that_has_arrived_is_not_sent_again() {
 fn a_peer_that_lies_is_not_believed() {
     for_all(|chip, kind| {
         let like = attributes(kind, 4, 64);
-        for word in [u64::MAX, Word { number: 1, length: 65, tag: 0 }.encode(), 2] {
+        for word in [u64::MAX, Word { number: 1, length: 129, tag: 0 }.encode(), 2] {
             let ranks = two(chip, &like);
             let layout = Layout::of(&mailbox(&ranks[1], 0, &like)).unwrap();
             let at = layout.word(1) - ranks[1].at(0);

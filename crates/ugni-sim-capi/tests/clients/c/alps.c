@@ -5,6 +5,7 @@
 #include <pmi_cray_ext.h>
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -111,11 +112,25 @@ static void *converse(void *unused)
     return unused;
 }
 
+/* The second rank asks when the first has been answered. */
+static void apart(const char *marker)
+{
+    int first = strcmp(getenv("PMI_RANK"), "0") == 0, size = atoi(getenv("PMI_SIZE"));
+    while (!first && access(marker, F_OK) != 0)
+        usleep(1000);
+    ask(), place(size);
+    CHECK(strcmp(getenv("ALPS_APP_PE"), getenv("PMI_RANK")) == 0);
+    if (first)
+        CHECK(fclose(fopen(marker, "w")) == 0);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
     int spawned, size = 0;
     nonsense();
+    if (strcmp(what, "apart") == 0)
+        apart(argv[2]);
     if (strcmp(what, "first") == 0)
         ask(), place(0); /* ALPS before PMI */
     if (strcmp(what, "alone") != 0) {
