@@ -100,6 +100,11 @@ impl Layout {
         Self { whole: self.longest, ..self }
     }
 
+    /// The longest message, header and all.
+    pub fn most(&self) -> u64 {
+        self.whole
+    }
+
     /// Whether a message may be sent, of so many bytes of header and of data.
     pub fn takes(&self, header: u64, data: u64) -> bool {
         header.max(data) <= self.longest && header + data <= self.whole
