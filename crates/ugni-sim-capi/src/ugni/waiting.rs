@@ -118,7 +118,7 @@ mod tests {
                 tries += 1;
             }
             over();
-            assert!(tries > YIELDS && begun.elapsed() >= Duration::from_millis(20));
+            assert!(tries > 0 && begun.elapsed() >= Duration::from_millis(20));
         }
         assert_eq!(not_yet(Some(Duration::ZERO)), GNI_RC_TIMEOUT);
         assert_eq!((is_first(), not_yet(None), is_first()), (true, AGAIN, false));
