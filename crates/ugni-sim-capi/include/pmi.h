@@ -45,8 +45,8 @@ typedef struct PMI_keyval_t {
 
 /*
  * Collective. It joins the job, or counts that it was joined once more; as many finalizes leave it. A rank that ends without them
- * ends its job. It sets ALPS_APP_PE, and PMI_GNI_DEV_ID, PMI_GNI_LOC_ADDR, PMI_GNI_PTAG and PMI_GNI_COOKIE as ALPS would, unless these are
- * set: so no other thread may use the environment meanwhile.
+ * ends its job. It sets ALPS_APP_PE, and PMI_GNI_DEV_ID, PMI_GNI_LOC_ADDR, PMI_GNI_PTAG and PMI_GNI_COOKIE as ALPS would, unless
+ * these are set: so no other thread may use the environment meanwhile.
  */
 int PMI_Init(int *spawned);
 int PMI_Initialized(int *initialized);

@@ -39,7 +39,7 @@ pub struct Facts {
 }
 
 /// What ALPS knows of a rank, and says to it alone.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Alps {
     /// How many ranks there are.
     pub size: u32,
@@ -77,7 +77,7 @@ impl Alps {
         }
         let nodes = (0..size).map(|rank| host::of_rank(address, rank, size).map(|node| node as c_int));
         let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
-        let nic = Nic::drawn(spread(job), nodes[rank as usize] as u32);
+        let nic = Nic::drawn(bytes_of(job), nodes[rank as usize] as u32);
         Ok(Some(Self { size, application: hash(job), here: (0, size), nodes, nic }))
     }
 }
@@ -225,7 +225,7 @@ fn find_out(link: &dyn Bootstrap, address: u32, exchanges: &mut u64) -> Done<Fac
     // What the launcher says of the job before ranks have met is said to each alone, and holds when they have.
     let told = Told::as_cray().map_err(failed)?.filter(|told| is_job(link.job(), &told.job));
     let name = told.as_ref().map_or(link.job(), |told| &told.job);
-    let bytes = told.as_ref().map_or(cards[0].1, |told| spread(&told.job));
+    let bytes = told.as_ref().map_or(cards[0].1, |told| bytes_of(&told.job));
     Ok(Facts {
         rank: link.rank(),
         size: link.size(),
@@ -274,7 +274,7 @@ fn is_job(job: &str, name: &str) -> bool {
 }
 
 /// Bytes that follow from the name of a job.
-fn spread(job: &str) -> [u8; 16] {
+fn bytes_of(job: &str) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&hash(job).to_le_bytes());
     bytes

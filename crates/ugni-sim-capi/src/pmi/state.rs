@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use super::Done;
 use super::job::{Alps, Facts, Job, failed};
 use crate::host;
+use crate::ugni::always_sock;
 
 struct State {
     /// How many inits have no finalize yet.
@@ -22,7 +23,7 @@ struct State {
     job: Option<Job>,
     facts: Option<Arc<Facts>>,
     /// What the launcher has told this rank alone, once it was asked for.
-    told: Option<Arc<Alps>>,
+    told: Option<Alps>,
 }
 
 /// Not in the state, which is locked as long as ranks wait for each other.
@@ -104,25 +105,27 @@ pub fn with<T>(act: impl FnOnce(&mut Job) -> Done<T>) -> Done<T> {
 ///
 /// # Errors
 /// The launcher fails.
-pub fn alps() -> Done<Arc<Alps>> {
+pub fn alps() -> Done<Alps> {
     let mut state = STATE.lock();
     if let Some(facts) = &state.facts {
-        return Ok(Arc::new(Alps::of(facts)));
+        return Ok(Alps::of(facts));
     }
     if let Some(told) = &state.told {
-        return Ok(Arc::clone(told));
+        return Ok(told.clone());
     }
-    if let Some(told) = Told::as_cray().map_err(failed)?
+    // Ranks that are to reach each other over sockets have to meet, to tell each other where.
+    if !always_sock().map_err(failed)?
+        && let Some(told) = Told::as_cray().map_err(failed)?
         && let Some(mut alps) = Alps::told(&told, host::address().map_err(failed)?).map_err(failed)?
     {
+        let _ = ADDRESS.set(alps.nic.address);
         alps.nic = alps.nic.publish(told.rank);
-        let alps = Arc::new(alps);
-        state.told = Some(Arc::clone(&alps));
+        state.told = Some(alps.clone());
         return Ok(alps);
     }
     let job = state.join()?;
     job.link.finalize().map_err(failed)?;
-    Ok(Arc::new(Alps::of(&job.facts)))
+    Ok(Alps::of(&job.facts))
 }
 
 /// The way to NICs of other hosts, as far as the process has met the other ranks.

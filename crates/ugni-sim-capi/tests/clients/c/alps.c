@@ -1,6 +1,7 @@
 /* What a client asks ALPS, and what it may not: before PMI, during, after, or without. */
 #include <alps/libalpslli.h>
 #include <alps/libalpsutil.h>
+#include <gni_pub.h>
 #include <pmi.h>
 #include <pmi_cray_ext.h>
 
@@ -94,7 +95,7 @@ static void place(int size)
     CHECK(!nids && !pes && !lens && !ips);
     CHECK(*start == 0 && *total == layout.numTotalPes && *here == layout.numPesHere && *cpus == 1);
     for (int i = 0; i < layout.numTotalPes; i++)
-        CHECK(nodes[i] == layout.controlNid); /* all are here */
+        CHECK(nodes[i] == layout.controlNid || getenv("GASWORKS_UGNI_NODES") != NULL); /* all are here */
     free(nodes), free(start), free(total), free(here), free(cpus);
 }
 
@@ -119,6 +120,8 @@ static void apart(const char *marker)
     while (!first && access(marker, F_OK) != 0)
         usleep(1000);
     ask(), place(size);
+    unsigned address, processor;
+    CHECK(GNI_CdmGetNicAddress(0, &address, &processor) == GNI_RC_SUCCESS && address == nic.local_addr);
     CHECK(strcmp(getenv("ALPS_APP_PE"), getenv("PMI_RANK")) == 0);
     if (first)
         CHECK(fclose(fopen(marker, "w")) == 0);

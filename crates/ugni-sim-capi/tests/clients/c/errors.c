@@ -178,6 +178,7 @@ static void transactions(int peer)
     post = net_post(GNI_POST_FMA_PUT, peer, 0, 0, 8);
     GIVES(GNI_RC_INVALID_PARAM, GNI_PostFma(end, &post));
     WORKS(GNI_EpBind(end, net.address, 4242));
+    /* What the handle names is found without: these bytes are nobody's. */
     post.remote_addr += 2 * BYTES;
     gni_ep_handle_t known = net.ends[peer];
     net.ends[peer] = end;
