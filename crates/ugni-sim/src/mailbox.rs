@@ -356,6 +356,17 @@ mod tests {
     }
 
     #[test]
+    fn a_mailbox_takes_no_message_for_which_it_never_has_room() {
+        let like = attributes(1, 64, 4096);
+        let exact = Layout::of(&like).expect("sound").bytes + 64 - 4096;
+        let layout = Layout::of(&gni_smsg_attr_t { buff_size: exact as u32, ..like }).expect("room for data");
+        assert_eq!((layout.most(), layout.room), (64, 64));
+        assert!(layout.takes(4, 60) && !layout.takes(4, 64));
+        let whole = Layout::of(&like).expect("sound");
+        assert!(whole.takes(64, 64) && !whole.takes(0, 65) && !whole.strictly().takes(4, 64));
+    }
+
+    #[test]
     fn attributes_that_cannot_be_are_refused() {
         let good = attributes(4, 64, 4096);
         for bad in [

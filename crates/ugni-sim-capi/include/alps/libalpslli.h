@@ -26,8 +26,9 @@ extern "C" {
  * All return ALPS_APP_LLI_ALPS_STAT_OK, or -1: the thread has not locked or has already, nothing was asked, a pointer is
  * null, or fewer bytes are left. A request takes no data.
  *
- * The first request of a process that has not initialised PMI is collective over the ranks of its job. It leaves what
- * PMI_Init leaves in the environment, so no other thread may use the environment meanwhile.
+ * The first request of a process that has not initialised PMI is answered to it alone under gasrun on one host, and is collective over
+ * the ranks of its job elsewhere. It leaves what PMI_Init leaves in the environment, so no other thread may use the environment
+ * meanwhile.
  */
 int alps_app_lli_lock(void);
 int alps_app_lli_unlock(void);

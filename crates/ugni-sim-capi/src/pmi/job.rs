@@ -328,7 +328,8 @@ mod tests {
         assert_eq!((alps(1).here, &alps(1).nodes[..]), ((0, 3), &[7, 7, 7][..]));
         let other = Told { job: "gasrun-2-ab".into(), ..told(0, 3) };
         let other = Alps::told(&other, 7).expect("settings").expect("all are here");
-        assert_ne!((other.application, other.nic.cookie), (alps(0).application, alps(0).nic.cookie));
+        assert_ne!(other.application, alps(0).application);
+        assert_ne!(other.nic.cookie, alps(0).nic.cookie);
         assert!(Alps::told(&told(0, 2), 7).expect("settings").is_none(), "who is elsewhere has to be met");
         assert!(is_job("a", "a") && is_job("a.1", "a") && !is_job("ab", "a") && !is_job("b", "a"));
     }

@@ -213,6 +213,23 @@ fn a_fence_keeps_the_order() {
     is_well_with(|ranks| second_is_there_last(ranks, GNI_RDMAMODE_FENCE), ONE_CHANNEL);
 }
 
+/// It may come before bytes and flag, but not where they cannot.
+#[test]
+fn nobody_is_told_of_a_put_that_does_not_come() {
+    is_well(|ranks| {
+        let good = put(ranks, GNI_POST_FMA_PUT_W_SYNCFLAG, GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT);
+        let outside = ranks[1].at(0) - 8;
+        let flag = gni_post_descriptor_t { sync_flag_addr: outside, ..good };
+        let odd = gni_post_descriptor_t { sync_flag_addr: ranks[1].at(4), ..good };
+        let bytes = gni_post_descriptor_t { remote_addr: outside, sync_flag_addr: ranks[1].at(64), ..good };
+        [flag, odd, bytes].iter().all(|bad| {
+            ranks[0].post(1, bad).unwrap();
+            let ended = await_event(ranks, &ranks[0].events).expect("it ends");
+            ended.status != Status::Ok && await_event(ranks, &ranks[1].arrivals).is_none()
+        })
+    });
+}
+
 /// The same seed and program give the same run.
 #[test]
 fn a_seed_is_a_run() {

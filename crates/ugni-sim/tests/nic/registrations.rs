@@ -28,6 +28,13 @@ fn a_handle_at_a_place_says_so() {
 }
 
 #[test]
+fn the_first_handles_of_a_node_s_nics_are_not_all_alike() {
+    let ranks = job(Chip::Aries, 0, 4);
+    let first = |rank: &Rank| Handle::open(&rank.handle).unwrap().descriptor;
+    assert!(ranks.iter().any(|rank| first(rank) != first(&ranks[0])));
+}
+
+#[test]
 fn a_block_is_set_apart_once_and_has_its_places() {
     let rank = &job(Chip::Gemini, MODES, 1)[0];
     let bytes = (rank.at(0), 8);

@@ -7,10 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sched.h>
+#include <time.h>
 
 #include <gni_pub.h>
 #include <pmi.h>
 #include <pmi_cray_ext.h>
+
+/* Seconds since some time. */
+static inline double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
 
 enum { MOST_RANKS = 8, NOTE = 512 };
 

@@ -4,18 +4,9 @@
 
 #include <signal.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "job.h"
-
-/* Seconds since some time. */
-static inline double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 /* Kills a child after so many microseconds. */
 static inline pid_t killer_begin(pid_t child, useconds_t after)

@@ -9,7 +9,6 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
-#include <time.h>
 
 enum { MOST = 1 << 20, AROUND = 64, HALF = MOST + AROUND, BURST = 64, ROUNDS = 30, NAME = 64 };
 
@@ -33,13 +32,6 @@ static struct window windows[MOST_RANKS];
 static const size_t lengths[] = {0, 1, 3, 4, 8, 63, 64, 1000, 4096, 8191, 16300, 16384, 16385, 65536, 100003, MOST - 8, MOST};
 
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 /* Operations that are over, and not waited for yet. */
 static int over;

@@ -108,6 +108,12 @@ int main(void)
     GIVES(GNI_RC_TIMEOUT, GNI_CqWaitEvent(queues[0], 1, &event));
     GIVES(GNI_RC_TIMEOUT, GNI_CqVectorWaitEvent(queues, 2, 1, &event, &which));
     masked(queues);
+    /* A wait begins anew each time. */
+    for (int i = 0; i < 2; i++) {
+        double begun = now();
+        GIVES(GNI_RC_TIMEOUT, GNI_CqWaitEvent(queues[0], 20, &event));
+        CHECK(now() - begun >= 0.02);
+    }
     gni_return_t code;
     while ((code = GNI_CqVectorMonitor(queues, 2, 1, &which)) == GNI_RC_SUCCESS)
         CHECK(which == 0 && getenv("GASWORKS_UGNI_MOOD")[0] == 'a');
