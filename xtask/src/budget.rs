@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The lines of `ci/budgets`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Budgets {
     minutes: BTreeMap<String, f64>,
 }

@@ -113,7 +113,12 @@ fn test(args: &TestArgs, extent: Extent) -> Result<()> {
         return Ok(());
     }
     let width = std::thread::available_parallelism().map_or(2, |n| n.get()).clamp(1, 4);
-    rows::run(&rows, &world::World::new(), width)
+    // They are minutes of an everyday run.
+    let budgets = match extent {
+        Extent::Everyday => budget::Budgets::load()?,
+        Extent::Nightly => budget::Budgets::default(),
+    };
+    rows::run(&rows, &world::World::new(), width, &budgets)
 }
 
 /// Whether the lists under `ci/` and the table of documented commands fit the rows that there are.

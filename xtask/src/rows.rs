@@ -104,11 +104,10 @@ impl std::fmt::Display for Summary {
 }
 
 /// Runs rows in order, prints a line for each, and last the summary; an error if any failed.
-pub fn run(rows: &[Row], world: &World, width: usize) -> Result<()> {
+pub fn run(rows: &[Row], world: &World, width: usize, budgets: &Budgets) -> Result<()> {
     let skips = ExpectedSkips::load()?;
-    let budgets = Budgets::load()?;
     let mut out = std::io::stdout();
-    let summary = run_all(rows, world, &skips, &budgets, width, &mut out)?;
+    let summary = run_all(rows, world, &skips, budgets, width, &mut out)?;
     // Once more at the end, where people look, and where a log cut at its head still has them.
     for failure in &summary.failed {
         writeln!(out, "{failure}").context("printing")?;

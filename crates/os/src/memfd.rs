@@ -6,7 +6,9 @@
 //! M3. A call that is given no pointer touches no memory of ours.
 //! M4. An aligned word of a mapping may be borrowed as an atomic for as long as its bytes stay mapped.
 
+use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 
 use gasworks_sync::RawBytes;
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -92,6 +94,19 @@ impl AsFd for MemFd {
 pub fn is_sealed(fd: BorrowedFd<'_>) -> bool {
     let wanted = (SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW).bits();
     fcntl(fd, FcntlArg::F_GET_SEALS).is_ok_and(|seals| seals & wanted == wanted)
+}
+
+/// A new descriptor of a memory file that this process has open, if it is sealed: the file is known by what `stat(2)` tells of it.
+pub fn find(file: (u64, u64)) -> Option<OwnedFd> {
+    let open = std::fs::read_dir("/proc/self/fd").ok()?;
+    let is_it = |path: &std::path::PathBuf| {
+        std::fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == file)
+    };
+    let path = open.filter_map(|entry| Some(entry.ok()?.path())).find(is_it)?;
+    // Another thread may have closed it, and opened something else.
+    let found: OwnedFd = File::options().read(true).write(true).open(path).ok()?.into();
+    let stat = nix::sys::stat::fstat(&found).ok()?;
+    ((stat.st_dev, stat.st_ino) == file && is_sealed(found.as_fd())).then_some(found)
 }
 
 /// As [`MemFd::promise`], for any descriptor of such a file.
@@ -212,5 +227,22 @@ mod tests {
         assert!(refused.to_string().contains("the file has only 4096 bytes"), "{refused}");
         assert!(map(file.as_fd(), 0).is_err());
         assert!(create("test", usize::MAX).is_err());
+    }
+
+    #[test]
+    fn a_file_is_found_again_if_it_is_sealed() {
+        let name = |fd: BorrowedFd<'_>| {
+            let stat = nix::sys::stat::fstat(fd).expect("a file");
+            (stat.st_dev, stat.st_ino)
+        };
+        let file = create("test", 4096).expect("a memfd");
+        let of = name(file.as_fd());
+        let found = find(of).expect("it is open");
+        assert_eq!(name(found.as_fd()), of);
+        drop((found, file));
+        assert!(find(of).is_none());
+        let open =
+            memfd_create("test", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING).expect("a memfd");
+        assert!(find(name(open.as_fd())).is_none(), "somebody may shrink it");
     }
 }

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use gasworks_gni_sys::*;
-use gasworks_os::affinity;
 use gasworks_os::remote::Remote;
+use gasworks_os::{affinity, maps, memfd};
 use gasworks_ugni_sim::chip::Chip;
 use gasworks_ugni_sim::near::{Attached, Name, Wire, attach};
-use gasworks_ugni_sim::nic::{Cq, Endpoint, Mood, Next};
+use gasworks_ugni_sim::nic::{Bytes, Cq, Endpoint, Mood, Next, Nic};
 use gasworks_ugni_sim::post::{Rules, Way};
 use gasworks_ugni_sim::process::Process;
 
@@ -24,10 +24,13 @@ const WARM_UP: usize = 5;
 const BYTES: usize = 1 << 20;
 const ADDRESS: u32 = 1;
 
-/// Memory that a NIC may write.
-fn buffer() -> u64 {
+/// Memory that a NIC may write: of the process alone, and of a memory file.
+fn buffers() -> [u64; 2] {
     let cells: Vec<_> = (0..BYTES).map(|_| std::cell::UnsafeCell::new(7u8)).collect();
-    cells.leak().as_ptr() as u64
+    // The file stays open, so that the NIC finds it.
+    let file = Box::leak(Box::new(memfd::create("bench", BYTES).expect("a file")));
+    let mapping = Box::leak(Box::new(file.map().expect("mapped")));
+    [cells.leak().as_ptr() as u64, mapping.as_ptr() as u64]
 }
 
 fn nic(cookie: u32, instance: u32) -> Attached {
@@ -41,10 +44,18 @@ fn nic(cookie: u32, instance: u32) -> Attached {
 /// The target: says where its memory is, and stays until its input ends.
 fn target(cookie: u32) {
     affinity::bind(affinity::allowed().expect("processors")[1]).expect("pinned");
-    let (nic, buffer) = (nic(cookie, 1), buffer());
-    let handle = nic.nic().register((buffer, BYTES as u64), None, 0).expect("registered");
-    println!("{buffer} {} {}", handle.qword1, handle.qword2);
+    let nic = nic(cookie, 1);
+    for buffer in buffers() {
+        let handle = register(nic.nic(), buffer);
+        print!("{buffer} {} {} ", handle.qword1, handle.qword2);
+    }
+    println!();
     let _ = std::io::stdin().read(&mut [0]);
+}
+
+fn register(nic: &Nic, first: u64) -> gni_mem_handle_t {
+    let (len, lies) = (BYTES as u64, maps::look(first, BYTES as u64).lies);
+    nic.register(Bytes { first, len, lies }, None, 0).expect("registered")
 }
 
 struct Poster {
@@ -86,13 +97,13 @@ fn main() {
     affinity::bind(affinity::allowed().expect("processors")[0]).expect("pinned");
     let mut line = String::new();
     BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
-    let [there, qword1, qword2] =
-        line.split_whitespace().map(|word| word.parse::<u64>().expect("a number")).collect::<Vec<_>>()[..]
-    else {
-        panic!("{line:?}")
-    };
-    let (nic, here) = (nic(cookie, 0), buffer());
-    let own = nic.nic().register((here, BYTES as u64), None, 0).expect("registered");
+    let words: Vec<u64> = line.split_whitespace().map(|word| word.parse().expect("a number")).collect();
+    let there: Vec<_> = words
+        .chunks_exact(3)
+        .map(|place| (place[0], gni_mem_handle_t { qword1: place[1], qword2: place[2] }))
+        .collect();
+    let nic = nic(cookie, 0);
+    let here = buffers().map(|here| (here, register(nic.nic(), here)));
     let events = nic.nic().queue(64).expect("a queue");
     let endpoint = nic.nic().endpoint(Some(&events)).expect("an endpoint");
     endpoint.bind(ADDRESS, 1).expect("bound");
@@ -108,8 +119,14 @@ fn main() {
         ("BTE put", GNI_POST_RDMA_PUT, Way::Bte, 1 << 20, 10),
         ("BTE get", GNI_POST_RDMA_GET, Way::Bte, 1 << 20, 10),
     ];
-    println!("| what | bytes | with its event | the system's call | ratio |\n|---|---|---|---|---|");
-    for (what, kind, way, length, repeats) in kinds {
+    println!(
+        "| what | memory | bytes | with its event | the system's call | ratio |\n|---|---|---|---|---|---|"
+    );
+    let all = kinds
+        .iter()
+        .flat_map(|kind| ["private", "shared"].into_iter().enumerate().map(move |memory| (kind, memory)));
+    for (&(what, kind, way, length, repeats), (at, memory)) in all {
+        let ((here, own), (there, theirs)) = (here[at], there[at]);
         let descriptor = gni_post_descriptor_t {
             r#type: kind,
             cq_mode: GNI_CQMODE_GLOBAL_EVENT,
@@ -117,7 +134,7 @@ fn main() {
             local_addr: here,
             local_mem_hndl: own,
             remote_addr: there,
-            remote_mem_hndl: gni_mem_handle_t { qword1, qword2 },
+            remote_mem_hndl: theirs,
             length,
             ..Default::default()
         };
@@ -142,8 +159,12 @@ fn main() {
             false => format!("{:.2} us", ns / 1e3),
         };
         match length {
-            0 => println!("| {what} | 0 | {} | | |", speed(ours)),
-            _ => println!("| {what} | {length} | {} | {} | {ratio:.2} |", speed(ours), speed(system)),
+            0 => println!("| {what} | {memory} | 0 | {} | | |", speed(ours)),
+            _ => println!(
+                "| {what} | {memory} | {length} | {} | {} | {ratio:.2} |",
+                speed(ours),
+                speed(system)
+            ),
         }
     }
     drop(child.stdin.take());

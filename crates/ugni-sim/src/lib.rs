@@ -70,6 +70,9 @@ pub mod process;
 #[cfg(not(gasworks_loom))]
 pub mod reduction;
 #[cfg(not(gasworks_loom))]
+#[allow(unsafe_code)]
+pub mod shares;
+#[cfg(not(gasworks_loom))]
 pub mod station;
 #[cfg(not(gasworks_loom))]
 #[allow(unsafe_code)]

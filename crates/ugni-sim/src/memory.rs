@@ -19,6 +19,14 @@ pub trait Memory: Send + Sync {
     /// [`Fault`]: some may have been copied.
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Fault>;
 
+    /// The same of bytes that the client itself has named just now, and keeps until this returns.
+    ///
+    /// # Errors
+    /// [`Fault`]: some may have been copied.
+    fn load(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
+        self.read(address, into)
+    }
+
     /// Copies bytes in; an aligned word of eight bytes at once.
     ///
     /// # Errors
@@ -32,7 +40,7 @@ pub trait Memory: Send + Sync {
 }
 
 /// Bytes that are moved at a time from one memory to another.
-const PIECE: usize = 4096;
+pub(crate) const PIECE: usize = 4096;
 
 /// Copies from one memory to another: between this process and another at once, else in pieces that keep aligned words
 /// whole where both addresses are aligned alike.
@@ -56,6 +64,19 @@ pub fn copy(to: (&dyn Memory, u64), from: (&dyn Memory, u64), len: u64) -> Resul
         done += count as u64;
     }
     Ok(())
+}
+
+/// A memory whose bytes the client has just named, and keeps.
+pub(crate) struct Named<'a>(pub(crate) &'a dyn Memory);
+
+impl Memory for Named<'_> {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
+        self.0.load(address, into)
+    }
+
+    fn write(&self, address: u64, from: &[u8]) -> Result<(), Fault> {
+        self.0.write(address, from)
+    }
 }
 
 /// A memory that is no process's: some words from an address on. For NICs whose clients are threads of one process.

@@ -29,6 +29,7 @@ use crate::neighbours;
 use crate::nic::{Channel, Cq, Fabric, Home, Mood, Nic};
 use crate::post::Rules;
 use crate::process::Process;
+use crate::shares::Shares;
 use crate::station::{Shown, Station};
 use crate::window::{Shape, Window};
 
@@ -149,6 +150,7 @@ struct Near {
 struct Peer {
     window: Window,
     memory: Process,
+    shares: Shares,
     /// What it is told by; that it ends says that the other has gone.
     stream: Stream,
 }
@@ -330,7 +332,8 @@ impl Near {
         let file = file.ok_or_else(|| format!("process {} shows no window", who.pid))?;
         let len = memfd::size_of_file(file.as_fd()).map_err(said)?.min(Shape::MOST_BYTES as u64);
         let window = Window::open(memfd::map(file.as_fd(), len as usize).map_err(said)?)?;
-        let peer = Arc::new(Peer { window, memory: Process::other(who.pid).map_err(said)?, stream });
+        let memory = Process::other(who.pid).map_err(said)?;
+        let peer = Arc::new(Peer { window, shares: Shares::of(memory.remote()), memory, stream });
         self.threads.found.lock().push(Arc::clone(&peer));
         self.threads.bell.ring().map_err(said)?;
         Ok(peer)
@@ -385,6 +388,10 @@ impl Shown for Peer {
 
     fn memory(&self) -> &dyn Memory {
         &self.memory
+    }
+
+    fn shares(&self) -> Option<&Shares> {
+        Some(&self.shares)
     }
 
     fn take_in(&self, letter: &Letter) -> bool {

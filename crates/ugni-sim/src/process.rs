@@ -3,12 +3,13 @@
 //! # Invariants
 //! P1. Where a client says that its NIC may write, it may: no reference of this program's leads there, and nothing of it lies
 //!     there but what the client put there to be written. Who attaches a NIC to a client's memory promises that.
+//! P2. What a client posts stays mapped, and is nobody's alone, until the call that posts it returns. Promised as P1.
 
 use gasworks_os::OsError;
-use gasworks_os::remote::{Refused, Remote};
+use gasworks_os::remote::{self, Refused, Remote};
 use gasworks_sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::memory::{Fault, Memory};
+use crate::memory::{Fault, Memory, PIECE};
 
 /// The memory of a process: this one, or another of this host.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ impl Process {
     /// This process's.
     ///
     /// # Safety
-    /// P1 holds for all addresses that are registered with a NIC whose memory this is, and for those that are posted to it.
+    /// P1 and P2 hold for all addresses that are registered with a NIC whose memory this is, and for those that are posted to it.
     ///
     /// # Errors
     /// The system does not let a process reach even itself.
@@ -52,6 +53,11 @@ impl Process {
     /// Whether both are the same process.
     pub fn is(&self, other: &Process) -> bool {
         self.remote == other.remote
+    }
+
+    /// By what the system knows it.
+    pub(crate) fn remote(&self) -> Remote {
+        self.remote
     }
 
     fn ask(&self, reach: impl FnOnce() -> Result<(), Refused>) -> Result<(), Fault> {
@@ -88,6 +94,14 @@ impl Process {
 impl Memory for Process {
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.ask(|| self.remote.read(address, into))
+    }
+
+    fn load(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
+        if !self.own || into.len() > PIECE {
+            return self.read(address, into);
+        }
+        // SAFETY: P2.
+        self.ask(|| unsafe { remote::read_here(address, into) })
     }
 
     fn write(&self, address: u64, from: &[u8]) -> Result<(), Fault> {

@@ -7,8 +7,9 @@ use crate::atomics::Command;
 use crate::entry::{Body, Entry, Source, Status};
 use crate::handle::{Flags, Handle};
 use crate::letter::Letter;
-use crate::memory::{self, Fault, Memory};
+use crate::memory::{self, Fault, Memory, PIECE};
 use crate::queue::Overrun;
+use crate::shares::{Share, Shares};
 use crate::table::{Place, Visit};
 use crate::window::Window;
 
@@ -78,6 +79,10 @@ pub trait Shown: Send + Sync {
     fn window(&self) -> &Window;
     /// Its client's memory.
     fn memory(&self) -> &dyn Memory;
+    /// The files in which its registrations lie, if any can.
+    fn shares(&self) -> Option<&Shares> {
+        None
+    }
     /// As [`Station::deliver`].
     fn take_in(&self, letter: &Letter) -> bool;
     /// As [`Station::is_gone`].
@@ -197,7 +202,30 @@ pub fn enter(station: &dyn Shown, there: There, want: Want) -> Result<Reach<'_>,
 }
 
 impl Reach<'_> {
+    /// What a few of its bytes are reached by without asking the system, if they are. For many the system is as good.
+    fn share(&self, from: u64, len: u64) -> Option<Share> {
+        let (place, first) = (self.visit.place(), self.address.checked_add(from)?);
+        let may = len <= PIECE as u64 && place.lies.is_some();
+        may.then(|| self.station.shares()?.find(self.station.window(), &place, (first, len))).flatten()
+    }
+
+    /// Whether its memory is in several pieces, so that it does not lie where its addresses say.
+    pub fn is_scattered(&self) -> bool {
+        self.visit.place().next.is_some()
+    }
+
+    /// Whether it is better asked for so many bytes than the memory in which they lie.
+    pub fn is_nearer(&self, len: u64) -> bool {
+        self.is_scattered() || self.share(0, len).is_some()
+    }
+
     fn fill(&self, (memory, from): (&dyn Memory, u64)) -> Result<(), Status> {
+        if let Some(share) = self.share(0, self.len) {
+            let mut piece = [0; PIECE];
+            let bytes = &mut piece[..self.len as usize];
+            memory.load(from, bytes)?;
+            return Ok(share.write(self.address, bytes)?);
+        }
         self.each_piece(0, self.len, |at, address, len| {
             let from = from.checked_add(at).ok_or(Status::Bounds)?;
             Ok(memory::copy((self.station.memory(), address), (memory, from), len)?)
@@ -205,15 +233,12 @@ impl Reach<'_> {
     }
 
     fn copy_to(&self, (memory, to): (&dyn Memory, u64)) -> Result<(), Status> {
+        let share = self.share(0, self.len);
+        let own = share.as_ref().map_or(self.station.memory(), |share| share);
         self.each_piece(0, self.len, |at, address, len| {
             let to = to.checked_add(at).ok_or(Status::Bounds)?;
-            Ok(memory::copy((memory, to), (self.station.memory(), address), len)?)
+            Ok(memory::copy((memory, to), (own, address), len)?)
         })
-    }
-
-    /// Whether its memory is in several pieces, so that it does not lie where its addresses say.
-    pub fn is_scattered(&self) -> bool {
-        self.visit.place().next.is_some()
     }
 
     /// Where so many of its bytes are, from one of its own on: for each piece, how many were before it, its address and length.
@@ -252,8 +277,10 @@ impl Reach<'_> {
     /// # Errors
     /// [`Status::Bounds`]: it has not so many; or why it was not reached.
     pub fn write(&self, from: u64, bytes: &[u8]) -> Result<(), Status> {
+        let share = self.share(from, bytes.len() as u64);
+        let own = share.as_ref().map_or(self.station.memory(), |share| share);
         self.each_piece(from, bytes.len() as u64, |at, address, len| {
-            Ok(self.station.memory().write(address, &bytes[at as usize..(at + len) as usize])?)
+            Ok(own.write(address, &bytes[at as usize..(at + len) as usize])?)
         })
     }
 
@@ -262,8 +289,10 @@ impl Reach<'_> {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn read(&self, from: u64, into: &mut [u8]) -> Result<(), Status> {
+        let share = self.share(from, into.len() as u64);
+        let own = share.as_ref().map_or(self.station.memory(), |share| share);
         self.each_piece(from, into.len() as u64, |at, address, len| {
-            Ok(self.station.memory().read(address, &mut into[at as usize..(at + len) as usize])?)
+            Ok(own.read(address, &mut into[at as usize..(at + len) as usize])?)
         })
     }
 

@@ -26,6 +26,17 @@ pub struct Place {
     pub queue: Option<u16>,
     /// Of memory in several pieces, which is addressed from 0 on: the registration of the first; of a piece: that of the next.
     pub next: Option<u16>,
+    /// Where it lies in a file that others may map.
+    pub lies: Option<Lies>,
+}
+
+/// Where memory lies in a file of its owner's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lies {
+    /// The file's descriptor there, as long as the registration is open.
+    pub descriptor: u32,
+    /// Where in the file the first byte is.
+    pub offset: u64,
 }
 
 /// One registration. Zero bytes are a closed one.
@@ -40,7 +51,9 @@ pub struct Registration {
     rest: AtomicU64,
     /// The next one's number plus one.
     next: AtomicU64,
-    unused: [AtomicU64; 2],
+    /// The file's descriptor plus one.
+    file: AtomicU64,
+    offset: AtomicU64,
 }
 
 impl Registration {
@@ -54,7 +67,8 @@ impl Registration {
             len: word(),
             rest: word(),
             next: word(),
-            unused: core::array::from_fn(|_| word()),
+            file: word(),
+            offset: word(),
         }
     }
 
@@ -66,6 +80,8 @@ impl Registration {
         let rest = u64::from(place.flags) | u64::from(place.entropy) << 8 | queue << 24;
         self.rest.store(rest, Relaxed);
         self.next.store(place.next.map_or(0, |next| u64::from(next) + 1), Relaxed);
+        self.file.store(place.lies.map_or(0, |lies| u64::from(lies.descriptor) + 1), Relaxed);
+        self.offset.store(place.lies.map_or(0, |lies| lies.offset), Relaxed);
         let version = self.version.load(Relaxed);
         self.version.store(version.wrapping_add(1) | 1, ord!("table.open", Release));
     }
@@ -95,6 +111,7 @@ impl Registration {
             return None;
         }
         let rest = self.rest.load(Relaxed);
+        let lies = |descriptor| Lies { descriptor, offset: self.offset.load(Relaxed) };
         visit.place = Place {
             first: self.first.load(Relaxed),
             len: self.len.load(Relaxed),
@@ -102,14 +119,15 @@ impl Registration {
             entropy: (rest >> 8) as u16,
             queue: number_of((rest >> 24) & 0x1_ffff),
             next: number_of(self.next.load(Relaxed)),
+            lies: number_of(self.file.load(Relaxed)).map(lies),
         };
         Some(visit)
     }
 }
 
 /// A number that is kept as one more, where 0 stands for none.
-fn number_of(kept: u64) -> Option<u16> {
-    u16::try_from(kept.checked_sub(1)?).ok()
+fn number_of<N: TryFrom<u64>>(kept: u64) -> Option<N> {
+    N::try_from(kept.checked_sub(1)?).ok()
 }
 
 impl Default for Registration {
@@ -142,8 +160,16 @@ impl Drop for Visit<'_> {
 mod tests {
     use super::*;
 
-    const PLACE: Place =
-        Place { first: 1 << 40, len: 12, flags: 0x84, entropy: 0xabc, queue: Some(1023), next: Some(4095) };
+    const LIES: Lies = Lies { descriptor: u32::MAX, offset: 1 << 45 };
+    const PLACE: Place = Place {
+        first: 1 << 40,
+        len: 12,
+        flags: 0x84,
+        entropy: 0xabc,
+        queue: Some(1023),
+        next: Some(4095),
+        lies: Some(LIES),
+    };
 
     #[test]
     fn an_open_registration_says_what_it_was_opened_with() {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | 0 | what follows: a mark, the chip, how many registrations, queues and lines there are |
 //! | 40 | the block of virtual descriptors: the first in the upper half, how many in the lower |
+//! | 48 | how many of the files have ended in which registrations lay |
 //! | 64 | the lock |
 //! | 128 | the shared message queue, if it has one: its handle and its plan |
 //! | 512 | which bytes others have written lately |
@@ -46,6 +47,7 @@ unsafe impl Shared for Writes {}
 /// The mark of this layout.
 const MARK: u64 = u64::from_le_bytes(*b"gwugni01");
 const BLOCK: usize = 40;
+const FILES_ENDED: usize = 48;
 const LOCK: usize = 64;
 const MESSAGES: usize = 128;
 const WRITES: usize = 512;
@@ -221,6 +223,18 @@ impl Window {
         let inside = u64::from(named.descriptor) < count;
         // B3: what lies beyond the table is no registration of it.
         inside.then(|| u16::try_from(first + u64::from(named.descriptor)).ok()).flatten()
+    }
+
+    /// A file in which registrations lay is not kept any more. For its owner.
+    pub fn end_file(&self) {
+        if let [ended] = self.lay::<AtomicU64>(FILES_ENDED, 1) {
+            ended.fetch_add(1, Release);
+        }
+    }
+
+    /// How many files had ended. Who has mapped some is to forget them when that changes.
+    pub fn files_ended(&self) -> u64 {
+        self.lay::<AtomicU64>(FILES_ENDED, 1).first().map_or(0, |ended| ended.load(Acquire))
     }
 
     /// What it shows of its client's shared message queue, to be read and changed under [the lock](Self::alone) alone.

@@ -6,7 +6,7 @@ use gasworks_sync::cell::UnsafeCell;
 use gasworks_sync::spin;
 use gasworks_ugni_sim::alone::{Alone, Verdict};
 use gasworks_ugni_sim::queue::{Control, LAP_BITS, Overrun, Queue};
-use gasworks_ugni_sim::table::{Place, Registration};
+use gasworks_ugni_sim::table::{Lies, Place, Registration};
 use gasworks_ugni_sim::writes::Writes;
 use loom::sync::Arc;
 use loom::thread;
@@ -154,7 +154,9 @@ struct Registered {
 // SAFETY: that nobody touches the memory while another thread writes it is what the models check.
 unsafe impl Sync for Registered {}
 
-const PLACE: Place = Place { first: 7, len: 1, flags: 3, entropy: 5, queue: Some(9), next: Some(3) };
+const LIES: Lies = Lies { descriptor: 2, offset: 8 };
+const PLACE: Place =
+    Place { first: 7, len: 1, flags: 3, entropy: 5, queue: Some(9), next: Some(3), lies: Some(LIES) };
 
 impl Registered {
     fn visit(&self, touch: impl FnOnce(&UnsafeCell<u64>)) {

@@ -4,6 +4,8 @@
 
 #[path = "near/far.rs"]
 mod far;
+#[path = "near/shares.rs"]
+mod shares;
 
 use std::os::fd::AsFd;
 use std::sync::Arc;

@@ -36,6 +36,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         Extent::Nightly => (834, 64),
     };
     let install = Row::new("ugni-sim/install", install).need(Need::PkgConfig);
+    let linked = Row::new("ugni-sim/linked", linked);
     let programs = PROGRAMS.iter().map(|&(name, ranks, nodes)| {
         let row = move |world: &World, log: &Log| with_seeds(world, log, name, (ranks, nodes), seeds);
         Row::new(format!("ugni-sim/{name}"), row).need(Need::PkgConfig).beside()
@@ -51,7 +52,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         [built(client), built(own).need(Need::Namespaces)]
     });
     let foreign = foreign.into_iter().flatten();
-    std::iter::once(install).chain(programs).chain(apart).chain(foreign).collect()
+    [install, linked].into_iter().chain(programs).chain(apart).chain(foreign).collect()
 }
 
 /// Where libfabric is built, and what it and the NIC lay out.
@@ -182,6 +183,21 @@ fn install(world: &World, log: &Log) -> Result<()> {
     }
     let program = compile(world, log, "waiting")?;
     go(world, log, &program, (2, 1), 0)
+}
+
+/// A client in Rust is linked with the libraries, and finds in each all that is declared of it.
+fn linked(world: &World, log: &Log) -> Result<()> {
+    let lib = lay_out(world, log)?.join("lib");
+    // Told to the program's compilation alone: nothing else is built anew for it.
+    let build = Cmd::cargo("rustc -q --release -p gasworks-gni-sys --example linked --features linked --");
+    log.run_ok(&build.arg(format!("-Lnative={}", lib.display())).limit(600))?;
+    let program = crate::demo::target()?.join("release/examples/linked");
+    let output = log.run_ok(&job(world, &program, "-n 2", 1)?)?.output;
+    for said in ["rank 0 of 2 has a NIC of Gemini", "rank 1 of 2 has a NIC of Gemini", "Udreg are linked too"]
+    {
+        ensure!(output.contains(said), "it does not say {said:?}");
+    }
+    Ok(())
 }
 
 /// Lays the library out once for all rows.

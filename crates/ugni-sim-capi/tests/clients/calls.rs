@@ -8,7 +8,7 @@ use std::process::Command;
 use std::ptr::null_mut;
 
 use gasworks_gni_sys::*;
-use gasworks_os::memfd::{self, Mapping};
+use gasworks_os::memfd::{self, Mapping, MemFd};
 use proptest::prelude::*;
 
 use super::program::{Programs, run as well};
@@ -184,6 +184,9 @@ struct World<'a> {
     /// Look at these, which nothing comes to, and time goes on.
     clocks: Vec<gni_cq_handle_t>,
     memory: Vec<Mapping>,
+    /// That of one stays open, so that others reach it there: few bytes of it go another way.
+    #[expect(dead_code, reason = "it is kept open")]
+    open_file: Option<MemFd>,
     model: Vec<Vec<u8>>,
     queues: Vec<Queue>,
     ends: Vec<End>,
@@ -201,6 +204,7 @@ impl<'a> World<'a> {
     fn new(ugni: &'a Ugni, aries: bool, number: u32) -> Self {
         let (mut domains, mut nics, mut clocks, mut memory, mut address) =
             (vec![], vec![], vec![], vec![], 0);
+        let mut open_file = None;
         for (nic, modes) in MODES.into_iter().enumerate() {
             let (mut domain, mut device, mut clock) = (null_mut(), null_mut(), null_mut());
             let cookie = std::process::id() << 10 | number & 0x3ff;
@@ -210,11 +214,27 @@ impl<'a> World<'a> {
             domains.push(domain);
             nics.push(device);
             clocks.push(clock);
-            memory.push(memfd::create("calls", BYTES as usize).expect("memory").map().expect("mapped"));
+            let file = memfd::create("calls", BYTES as usize).expect("memory");
+            memory.push(file.map().expect("mapped"));
+            open_file = open_file.or((nic == 1).then_some(file));
         }
         let model = vec![vec![0; BYTES as usize]; NICS];
         let (queues, ends, registered, posts) = (vec![], vec![], vec![], vec![]);
-        Self { ugni, domains, nics, address, aries, clocks, memory, model, queues, ends, registered, posts }
+        Self {
+            ugni,
+            domains,
+            nics,
+            address,
+            aries,
+            clocks,
+            memory,
+            open_file,
+            model,
+            queues,
+            ends,
+            registered,
+            posts,
+        }
     }
 
     fn base(&self, nic: usize) -> u64 {

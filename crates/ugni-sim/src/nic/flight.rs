@@ -143,7 +143,7 @@ impl Flight {
     /// The memory that holds the bytes here.
     fn here<'a>(&'a self, registered: &'a Option<Reach<'a>>) -> &'a dyn Memory {
         match registered {
-            Some(pieces) if pieces.is_scattered() => pieces,
+            Some(reach) if reach.is_nearer(self.post.length) => reach,
             _ => self.nic.memory(),
         }
     }

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use crate::chip::Chip;
 use crate::letter::Letter;
 use crate::memory::Memory;
+use crate::shares::Shares;
 use crate::station::Shown;
 use crate::table::Place;
 use crate::window::{Shape, Window};
@@ -21,6 +22,8 @@ const UNREAD: usize = 1 << 16;
 pub struct Home {
     window: Window,
     memory: Arc<dyn Memory>,
+    /// Its own, which others map too.
+    shares: Option<Shares>,
     made: Mutex<Made>,
     /// What nobody has read.
     letters: Mutex<Vec<Letter>>,
@@ -46,7 +49,8 @@ impl Home {
     /// One that shows an empty window.
     pub fn of(window: Window, memory: Arc<dyn Memory>) -> Self {
         let (made, letters) = (Mutex::default(), Mutex::default());
-        Self { window, memory, made, letters }
+        let shares = memory.process().map(|process| Shares::of(process.remote()));
+        Self { window, memory, shares, made, letters }
     }
 
     pub(super) fn descriptors(&self) -> u16 {
@@ -102,6 +106,10 @@ impl Shown for Home {
 
     fn memory(&self) -> &dyn Memory {
         &*self.memory
+    }
+
+    fn shares(&self) -> Option<&Shares> {
+        self.shares.as_ref()
     }
 
     fn take_in(&self, letter: &Letter) -> bool {

@@ -12,6 +12,7 @@ use crate::entry::Status;
 use crate::handle::Handle;
 use crate::letter::Letter;
 use crate::memory::Memory;
+use crate::shares::Shares;
 use crate::station::{Reach, Shown, There, Want, enter};
 use crate::window::Window;
 
@@ -25,6 +26,10 @@ impl Shown for Kin {
 
     fn memory(&self) -> &dyn Memory {
         (**self).memory()
+    }
+
+    fn shares(&self) -> Option<&Shares> {
+        (**self).shares()
     }
 
     fn take_in(&self, letter: &Letter) -> bool {

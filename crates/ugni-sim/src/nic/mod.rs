@@ -32,7 +32,7 @@ pub(crate) use kin::may_be_of_kin;
 pub use mood::Mood;
 pub(crate) use mood::mix;
 pub use msgq::{Msgq, Received};
-pub use registrations::rebuilt;
+pub use registrations::{Bytes, rebuilt};
 pub use smsg::Message;
 pub use source::{Cq, Event, Kind, Next};
 pub use strict::{Breach, Judge, Rule};

@@ -5,12 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use gasworks_gni_sys::*;
+use gasworks_os::maps::InFile;
 
 use super::{Cq, Nic, mix};
 use crate::handle::{Flags, Handle, MOST_ENTROPY};
+use crate::shares::Files;
 use crate::station::{Shown, There, Want, enter, handle_of};
 use crate::table::Place;
 
@@ -23,6 +26,9 @@ pub(super) struct Descriptors {
     free: BTreeSet<u16>,
     /// What is registered, with the handles that say so.
     live: BTreeMap<u16, (Place, gni_mem_handle_t)>,
+    /// The files in which some of it lies, by descriptors, as others are told of them.
+    files: Files,
+    kept: BTreeMap<u16, Arc<OwnedFd>>,
     /// The descriptors of the pieces of what is in several.
     pieces: BTreeMap<u16, Vec<u16>>,
     /// Set apart for those that are named by their place in it.
@@ -36,9 +42,9 @@ pub(super) struct Descriptors {
 impl Descriptors {
     /// `count` of them, of the NIC of an instance.
     pub(super) fn new(count: u16, instance: u32) -> Self {
-        let (live, pieces) = Default::default();
+        let (live, files, kept, pieces) = Default::default();
         let start = (mix(instance.into()) % u64::from(count.max(1))) as u16;
-        Self { free: (0..count).collect(), live, pieces, block: 0..0, entropy: 0, start }
+        Self { free: (0..count).collect(), live, files, kept, pieces, block: 0..0, entropy: 0, start }
     }
 
     /// Those that are free and not set apart, in the order in which they are given out.
@@ -71,9 +77,26 @@ impl Descriptors {
     }
 }
 
+/// Bytes that a client registers.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes {
+    /// The address of the first.
+    pub first: u64,
+    /// How many there are.
+    pub len: u64,
+    /// In which memory file they lie, where that is known; others may reach them there.
+    pub lies: Option<InFile>,
+}
+
+impl From<(u64, u64)> for Bytes {
+    fn from((first, len): (u64, u64)) -> Self {
+        Self { first, len, lies: None }
+    }
+}
+
 /// What is to be registered.
 enum What<'a> {
-    Range((u64, u64)),
+    Bytes(Bytes),
     Pieces(&'a [(u64, u64)]),
 }
 
@@ -82,7 +105,7 @@ impl<'a> What<'a> {
     fn range(&self) -> Option<(u64, u64)> {
         let can_be = |&(first, len): &(u64, u64)| len > 0 && first.checked_add(len).is_some();
         match self {
-            Self::Range(range) => Some(*range).filter(can_be),
+            Self::Bytes(bytes) => Some((bytes.first, bytes.len)).filter(can_be),
             Self::Pieces(pieces) => {
                 let all = pieces.iter().try_fold(0u64, |all, piece| all.checked_add(piece.1))?;
                 (!pieces.is_empty() && pieces.iter().all(can_be)).then_some((0, all))
@@ -92,25 +115,25 @@ impl<'a> What<'a> {
 
     fn pieces(&self) -> &'a [(u64, u64)] {
         match self {
-            Self::Range(_) => &[],
+            Self::Bytes(_) => &[],
             Self::Pieces(pieces) => pieces,
         }
     }
 }
 
 impl Nic {
-    /// Registers `len` bytes from `address` (`GNI_MemRegister`); `queue` is told of what comes there.
+    /// Registers bytes (`GNI_MemRegister`); `queue` is told of what comes there.
     ///
     /// # Errors
     /// `GNI_RC_INVALID_PARAM` for no bytes, bytes beyond the end of all addresses, or a queue of endpoints;
     /// `GNI_RC_ERROR_RESOURCE` if there is no descriptor left.
     pub fn register(
         &self,
-        bytes: (u64, u64),
+        bytes: impl Into<Bytes>,
         queue: Option<&Arc<Cq>>,
         flags: u32,
     ) -> Result<gni_mem_handle_t, gni_return_t> {
-        self.register_at(None, What::Range(bytes), queue, flags)
+        self.register_at(None, What::Bytes(bytes.into()), queue, flags)
     }
 
     /// The same at a place of the block that was set apart (`GNI_MEM_USE_VMDH`).
@@ -120,11 +143,11 @@ impl Nic {
     pub fn register_virtually(
         &self,
         place: u32,
-        bytes: (u64, u64),
+        bytes: impl Into<Bytes>,
         queue: Option<&Arc<Cq>>,
         flags: u32,
     ) -> Result<gni_mem_handle_t, gni_return_t> {
-        self.register_at(Some(place), What::Range(bytes), queue, flags)
+        self.register_at(Some(place), What::Bytes(bytes.into()), queue, flags)
     }
 
     /// The same of several pieces, which are one memory whose addresses are counted from 0 on (`GNI_MemRegisterSegments`), at a
@@ -182,7 +205,14 @@ impl Nic {
             entropy,
             queue: queue.map(|queue| queue.number()),
             next: others.first().copied(),
+            lies: None,
         };
+        let shown = match what {
+            // With a strict NIC others are to find out whether it is mapped.
+            What::Bytes(Bytes { lies: Some(lies), .. }) if !self.is_strict() => descriptors.files.show(lies),
+            _ => None,
+        };
+        let place = Place { lies: shown.as_ref().map(|(lies, _)| *lies), ..place };
         for (at, &(first, len)) in pieces.iter().enumerate() {
             let next = others.get(at + 1).copied();
             let piece = Place { first, len, flags: attributes.0, next, ..Place::default() };
@@ -192,6 +222,7 @@ impl Nic {
         let named = virtually.map_or(descriptor, |_| descriptor - descriptors.block.start);
         let handle = handle_of(named, &place).seal();
         descriptors.live.insert(descriptor, (place, handle));
+        descriptors.kept.extend(shown.map(|(_, file)| (descriptor, file)));
         if !others.is_empty() {
             descriptors.pieces.insert(descriptor, others);
         }
@@ -226,7 +257,7 @@ impl Nic {
         // Who is in the first may be in the others, which end after it.
         let others = descriptors.pieces.remove(&descriptor).unwrap_or_default();
         for descriptor in [descriptor].into_iter().chain(others) {
-            if self.0.home.close(descriptor, LOOKS) {
+            if self.close(descriptor, &mut descriptors) {
                 descriptors.free.insert(descriptor);
             }
         }
@@ -240,8 +271,17 @@ impl Nic {
         let mut descriptors = self.0.descriptors.lock();
         let (live, pieces) = (std::mem::take(&mut descriptors.live), std::mem::take(&mut descriptors.pieces));
         for descriptor in live.into_keys().chain(pieces.into_values().flatten()) {
-            let _ = self.0.home.close(descriptor, LOOKS);
+            let _ = self.close(descriptor, &mut descriptors);
         }
+    }
+
+    /// `false`: somebody is still inside, who may need its file too.
+    fn close(&self, descriptor: u16, descriptors: &mut Descriptors) -> bool {
+        let left = self.0.home.close(descriptor, LOOKS);
+        if left && descriptors.kept.remove(&descriptor).is_some_and(|file| Arc::into_inner(file).is_some()) {
+            self.0.home.window().end_file();
+        }
+        left
     }
 
     /// Sets `count` descriptors apart, for what is registered [at places](Self::register_virtually)
@@ -291,9 +331,12 @@ impl Nic {
         Ok((*handle, place.first, place.len))
     }
 
-    /// How many registrations there are.
-    pub fn registrations(&self) -> usize {
-        self.0.descriptors.lock().live.len()
+    /// How many registrations there are, and how many of them share one memory descriptor of the chip's
+    /// (`GNI_MEM_MDD_SHARED`).
+    pub fn registrations(&self) -> (usize, usize) {
+        let descriptors = self.0.descriptors.lock();
+        let shares = |(place, _): &&(Place, gni_mem_handle_t)| Flags(place.flags).has(Flags::NEW_FORMAT);
+        (descriptors.live.len(), descriptors.live().filter(shares).count())
     }
 }
 

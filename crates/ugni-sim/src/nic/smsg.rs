@@ -16,7 +16,7 @@ use super::{Cq, Mood, Nic};
 use crate::entry::Status;
 use crate::handle::{Flags, Handle};
 use crate::mailbox::{Arrival, Broken, Layout, Receiver, Sender, Slot, Word};
-use crate::memory::{Arena, copy};
+use crate::memory::{Arena, Named, copy};
 use crate::post::{Action, Post, Way, Wishes};
 use crate::station::Want;
 
@@ -287,7 +287,7 @@ impl Connection {
     /// A word of the mailbox here.
     fn look(&self, address: u64) -> Result<u64, Broken> {
         let mut word = [0; 8];
-        self.nic.memory().read(address, &mut word).map_err(|_| Broken)?;
+        self.nic.memory().load(address, &mut word).map_err(|_| Broken)?;
         Ok(u64::from_le_bytes(word))
     }
 
@@ -351,8 +351,9 @@ impl Connection {
     /// A copy of a message, so that its sender may use its memory again.
     fn gather(&self, pieces: [(u64, u64); 2], length: u64) -> Result<Arena, gni_return_t> {
         let (kept, mut at) = (Arena::new(0, length.div_ceil(8) as usize), 0);
+        let named = Named(self.nic.memory());
         for (address, len) in pieces {
-            copy((&kept, at), (self.nic.memory(), address), len).map_err(|_| GNI_RC_INVALID_PARAM)?;
+            copy((&kept, at), (&named, address), len).map_err(|_| GNI_RC_INVALID_PARAM)?;
             at += len;
         }
         Ok(kept)

@@ -104,7 +104,12 @@ fn show(handle: &gni_mem_handle_t) -> String {
 }
 
 impl Nic {
-    /// From now on its client is held to the rules. Once.
+    /// Whether its client is held to the rules.
+    pub(super) fn is_strict(&self) -> bool {
+        self.0.strict.get().is_some()
+    }
+
+    /// From now on it is. Once.
     pub fn be_strict(&self, judge: Judge) {
         if let Some(writes) = self.0.home.window().writes() {
             writes.want();

@@ -95,7 +95,7 @@ pub(super) fn may_use(ptag: u8, cookie: u32) -> Answer {
 }
 
 /// The tag of a domain: where that leaves it to the driver, which Aries alone does, the one that the launcher has said for the
-/// cookie, or one that follows from the cookie, so that the processes of a job find the same.
+/// cookie, or one that follows from the cookie and goes with no other, so that the processes of a job find the same.
 ///
 /// # Errors
 /// `GNI_RC_INVALID_PARAM`: the driver of this chip finds none.
@@ -107,8 +107,11 @@ pub(super) fn found(chip: Chip, ptag: u8, cookie: u32) -> Result<u8, gni_return_
     if chip == Chip::Gemini {
         return Err(GNI_RC_INVALID_PARAM);
     }
-    let said = given().into_iter().find(|(_, other)| *other == cookie).map(|(tag, _)| tag);
-    Ok(said.unwrap_or(GNI_PTAG_USER_START as u8 + (cookie % TAGS) as u8))
+    let given = given();
+    let said = given.iter().find(|(_, other)| *other == cookie).map(|(tag, _)| *tag);
+    let any = (0..TAGS).map(|at| GNI_PTAG_USER_START as u8 + (cookie.wrapping_add(at) % TAGS) as u8);
+    let mut free = any.filter(|tag| given.iter().all(|(other, _)| other != tag));
+    said.or_else(|| free.next()).ok_or(GNI_RC_ERROR_RESOURCE)
 }
 
 pub(super) fn ptag(device: u32, cookie: u32, ptag: Out<u8>) -> Answer {

@@ -4,9 +4,9 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use gasworks_gni_sys::*;
-use gasworks_os::maps::{self, Access};
+use gasworks_os::maps::{self, Access, InFile};
 use gasworks_ugni_sim::handle::{Flags, Handle};
-use gasworks_ugni_sim::nic::rebuilt;
+use gasworks_ugni_sim::nic::{Bytes, rebuilt};
 
 use crate::ugni::object::{Device, Queue};
 use crate::ugni::raw::{Answer, In, InOut, Known, Maybe, Out, Room, Wanted};
@@ -34,10 +34,10 @@ pub(super) fn register(
         return device.nic().update(&handle.before(), (address, length));
     }
     // What is reserved is mapped later, and the client says when.
-    if flags & GNI_MEM_RESERVE_REGION == 0 {
-        is_mapped(address, length, flags)?;
-    }
-    let (nic, bytes, queue) = (device.nic(), (address, length), queue.as_ref().map(|queue| &queue.cq));
+    let is_there = flags & GNI_MEM_RESERVE_REGION == 0;
+    let lies = if is_there { is_mapped(address, length, flags)? } else { None };
+    let bytes = Bytes { first: address, len: length, lies };
+    let (nic, queue) = (device.nic(), queue.as_ref().map(|queue| &queue.cq));
     handle.set(match (flags & GNI_MEM_USE_VMDH != 0, virtual_descriptor) {
         (false, NONE) => nic.register(bytes, queue, flags)?,
         (true, place) => nic.register_virtually(place, bytes, queue, flags)?,
@@ -47,12 +47,15 @@ pub(super) fn register(
     Ok(())
 }
 
+/// In which file bytes lie, if they do.
+///
 /// # Errors
-/// `GNI_RC_INVALID_PARAM`: bytes are not mapped; `GNI_RC_PERMISSION_ERROR`: they are not to be written.
-fn is_mapped(address: u64, length: u64, flags: u32) -> Answer {
-    match maps::access(address, length) {
-        Access::Write => Ok(()),
-        Access::Read if flags & GNI_MEM_READ_ONLY != 0 => Ok(()),
+/// `GNI_RC_INVALID_PARAM`: they are not mapped; `GNI_RC_PERMISSION_ERROR`: they are not to be written.
+fn is_mapped(address: u64, length: u64, flags: u32) -> Result<Option<InFile>, gni_return_t> {
+    let found = maps::look(address, length);
+    match found.access {
+        Access::Write => Ok(found.lies),
+        Access::Read if flags & GNI_MEM_READ_ONLY != 0 => Ok(None),
         Access::Read => Err(GNI_RC_PERMISSION_ERROR),
         Access::None => Err(GNI_RC_INVALID_PARAM),
     }

@@ -60,6 +60,8 @@ pub(super) fn job_text(resource: gni_job_res_t) -> *const c_char {
 /// What is counted of the resources.
 #[derive(Clone, Copy)]
 enum Counted {
+    /// Memory descriptors: one for each registration that has its own, and one for all that share.
+    Descriptors,
     Registrations,
     Queues,
     Fma,
@@ -68,7 +70,7 @@ enum Counted {
 impl Counted {
     fn total(self, chip: Chip) -> u64 {
         match self {
-            Self::Registrations => chip.descriptors() as u64,
+            Self::Descriptors | Self::Registrations => chip.descriptors() as u64,
             Self::Queues => chip.queues() as u64,
             Self::Fma => chip.fma_descriptors().into(),
         }
@@ -78,10 +80,12 @@ impl Counted {
     fn used(self, ptag: Option<u8>) -> u64 {
         let (mut used, of) = (0, |device: &Device| ptag.is_none_or(|ptag| device.ptag == ptag));
         match self {
-            Self::Registrations => {
-                DEVICES
-                    .each(|device| used += if of(device) { device.nic().registrations() as u64 } else { 0 });
-            }
+            Self::Descriptors | Self::Registrations => DEVICES.each(|device| {
+                let (all, shared) = if of(device) { device.nic().registrations() } else { (0, 0) };
+                let counted =
+                    if matches!(self, Self::Descriptors) { all - shared + shared.min(1) } else { all };
+                used += counted as u64;
+            }),
             Self::Queues => QUEUES.each(|queue| used += u64::from(of(&queue.device))),
             Self::Fma => {
                 DEVICES.each(|device| used += u64::from(of(device) && device.attached.has_fma_descriptor()));
@@ -101,7 +105,8 @@ fn known(device: u32) -> Answer {
 pub(super) fn of_device(device: u32, resource: gni_dev_res_t, out: Out<gni_dev_res_desc_t>) -> Answer {
     known(device)?;
     let counted = match resource {
-        GNI_DEV_RES_MDD | GNI_DEV_RES_MRT => Counted::Registrations,
+        GNI_DEV_RES_MDD => Counted::Descriptors,
+        GNI_DEV_RES_MRT => Counted::Registrations,
         GNI_DEV_RES_CQ => Counted::Queues,
         GNI_DEV_RES_FMA => Counted::Fma,
         _ if is_of_device(resource) == 1 => return Err(GNI_RC_ERROR_RESOURCE),
@@ -127,7 +132,8 @@ pub(super) fn of_job(device: u32, ptag: u8, resource: gni_job_res_t, out: Out<gn
     known(device)?;
     of_some_job(ptag, resource)?;
     let counted = match resource {
-        GNI_JOB_RES_MDD | GNI_JOB_RES_MRT => Counted::Registrations,
+        GNI_JOB_RES_MDD => Counted::Descriptors,
+        GNI_JOB_RES_MRT => Counted::Registrations,
         GNI_JOB_RES_CQ => Counted::Queues,
         GNI_JOB_RES_FMA => Counted::Fma,
         _ => return Err(GNI_RC_ERROR_RESOURCE),

@@ -28,6 +28,14 @@ static void resources(void)
     WORKS(GNI_CqDestroy(queue));
     WORKS(GNI_MemDeregister(net.nic, &handle));
     CHECK(used(GNI_JOB_RES_MDD, NULL) == 1);
+    /* Those that share a descriptor have one. */
+    gni_mem_handle_t shared[3];
+    for (int at = 0; at < 3; at++)
+        WORKS(GNI_MemRegister(net.nic, (uint64_t)net.memory, 8, NULL, GNI_MEM_MDD_SHARED, (uint32_t)-1, &shared[at]));
+    CHECK(used(GNI_JOB_RES_MDD, NULL) == 2 && used(GNI_JOB_RES_MRT, NULL) == 4);
+    for (int at = 0; at < 3; at++)
+        WORKS(GNI_MemDeregister(net.nic, &shared[at]));
+    CHECK(used(GNI_JOB_RES_MDD, NULL) == 1 && used(GNI_JOB_RES_MRT, NULL) == 1);
     /* Another job uses nothing. */
     WORKS(GNI_GetJobResInfo(0, net_tag() + 1, GNI_JOB_RES_CQ, &of_job));
     CHECK(of_job.used == 0 && of_job.limit == 1024);
@@ -82,18 +90,17 @@ static void privileged(void)
 }
 
 /* A tag that the driver is to find: all who have the cookie find the same one. */
-static void tags(void)
+static void tags(uint32_t cookie)
 {
     gni_cdm_handle_t domain;
     gni_nic_handle_t nic;
-    uint32_t cookie = net_cookie() ^ 0x5a5a0000u;
     uint8_t tag = 0, all[MOST_RANKS];
     GIVES(GNI_RC_NO_MATCH, GNI_GetPtag(0, cookie, &tag));
     WORKS(GNI_CdmCreate(100u + (uint32_t)job.rank, GNI_FIND_ALLOC_PTAG, cookie, 0, &domain));
     if (net.chip == GNI_DEVICE_ARIES) {
         WORKS(GNI_CdmAttach(domain, 0, NULL, &nic));
         WORKS(GNI_GetPtag(0, cookie, &tag));
-        CHECK(tag >= GNI_PTAG_USER_START && tag <= GNI_PTAG_USER_END);
+        CHECK(tag >= GNI_PTAG_USER_START && tag <= GNI_PTAG_USER_END && tag != net_tag());
     } else {
         GIVES(GNI_RC_INVALID_PARAM, GNI_CdmAttach(domain, 0, NULL, &nic));
     }
@@ -215,7 +222,10 @@ int main(void)
     int peer = (job.rank + 1) % job.size;
     resources();
     privileged();
-    tags();
+    uint32_t count = GNI_PTAG_USER_END - GNI_PTAG_USER_START + 1;
+    tags(net_cookie() ^ 0x5a5a0000u);
+    /* One from which the job's own tag would follow. */
+    tags((net_cookie() ^ 0x5a5a0000u) / count * count + net_tag() - GNI_PTAG_USER_START);
     statistics(peer);
     events(peer);
     errors(peer);
