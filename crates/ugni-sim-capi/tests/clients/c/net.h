@@ -56,6 +56,7 @@ static inline void net_share(void)
         return;
     int file = memfd_create("net", MFD_ALLOW_SEALING);
     CHECK(file >= 0 && ftruncate(file, BYTES) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0);
+    CHECK(pwrite(file, net.memory, BYTES, 0) == BYTES);
     CHECK(mmap(net.memory, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == net.memory);
 }
 
