@@ -44,6 +44,8 @@ pub(crate) struct Tree {
     pub(crate) plan: Plan,
     ports: String,
     parent: Option<Link>,
+    /// All was said to it.
+    leaves: bool,
     children: Vec<Below>,
     gate: Option<Gate>,
     /// Ranks anywhere below or here that have ended.
@@ -59,6 +61,7 @@ impl Tree {
             plan,
             ports,
             parent,
+            leaves: false,
             children: Vec::new(),
             gate: None,
             ended: BTreeSet::new(),
@@ -369,7 +372,8 @@ impl Job {
                 self.rank_gone(rank, exit);
                 self.look_for_stuck();
             }
-            Up::Done => tree.children[index].done = true,
+            // Closed from here, where all of it was read: who closes with something unread takes back what it sent.
+            Up::Done => (tree.children[index].done, tree.children[index].link) = (true, None),
         }
         Ok(())
     }
@@ -466,7 +470,7 @@ impl Job {
     /// Nobody is left to decide: the ranks here and below end.
     fn parent_lost(&mut self, why: &str) {
         let Some(tree) = &mut self.tree else { return };
-        if tree.parent.take().is_none() {
+        if tree.parent.take().is_none() || tree.leaves {
             return;
         }
         if self.verbose {
@@ -555,16 +559,14 @@ impl Job {
         }
     }
 
-    /// All has ended here and below: says so, and waits until it is said.
+    /// All has ended here and below: says so, and waits until the parent has heard it and closes. What is still to come from there is
+    /// read until then.
     pub(super) fn leave_tree(&mut self) {
         self.say_up(&Up::Done);
+        let Some(tree) = &mut self.tree else { return };
+        tree.leaves = true;
         let until = Instant::now() + super::DRAIN;
-        loop {
-            let tree = self.tree.as_ref();
-            let Some(parent) = tree.and_then(|tree| tree.parent.as_ref()) else { break };
-            if parent.is_flushed() || Instant::now() >= until {
-                break;
-            }
+        while self.tree.as_ref().is_some_and(|tree| tree.parent.is_some()) && Instant::now() < until {
             if self.wait(Some(until.saturating_duration_since(Instant::now()))).is_err() {
                 break;
             }

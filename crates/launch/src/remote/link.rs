@@ -63,11 +63,6 @@ impl Link {
         self.said = Instant::now();
     }
 
-    /// Whether all that was sent is on its way.
-    pub(crate) fn is_flushed(&self) -> bool {
-        self.line.unwritten() == 0
-    }
-
     /// When it is time to say something again.
     pub(crate) fn beat_at(&self) -> Instant {
         self.said + BEAT

@@ -232,12 +232,12 @@ fn streams_over_hosts() {
     let script =
         "i=0; while [ $i -lt 2000 ]; do echo $PMI_RANK-----------------------------$i; i=$((i+1)); done";
     let output = pretend.run("a,b", &["-n", "4", "sh", "-c", script]);
+    expect(&output, 0, &[]);
     let text = out(&output);
     for rank in 0..4 {
-        let own = text.lines().filter(|line| line.starts_with(&format!("{rank}-")));
-        assert!(
-            own.clone().count() == 2000 && own.zip(0..).all(|(line, i)| line.ends_with(&format!("-{i}")))
-        );
+        let own: Vec<_> = text.lines().filter(|line| line.starts_with(&format!("{rank}-"))).collect();
+        let strange = own.iter().zip(0..).find(|(line, i)| !line.ends_with(&format!("-{i}")));
+        assert_eq!((own.len(), strange), (2000, None), "rank {rank}");
     }
     // Standard input goes to rank 0, which may be slow.
     feed(&mut pretend.gasrun("a,b", &["-n", "2", "--label", "sh", "-c", "sleep 0.3; exec cat"]));
