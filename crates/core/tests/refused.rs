@@ -6,7 +6,7 @@ use gasworks_core::{
     Patience, Policy, Rank, Rdma, Reservation, Signature, Task, Transfer, Wire, WireError,
 };
 use gasworks_memory::{Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
-use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post};
+use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post, Stage, Tuning};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{Lent, Mode, Par, RawBytes};
 use std::sync::{Arc, Mutex};
@@ -106,7 +106,7 @@ impl Nic for Instant {
     }
     fn abilities(&self) -> Abilities {
         let (largest, depth) = (LONG, 8);
-        Abilities { largest, get_alignment: 1, put_alignment: 1, registers_local: false, depth }
+        Abilities { largest, depth, ..Abilities::default() }
     }
     unsafe fn register(&self, _: RawBytes) -> Result<Key, NicError> {
         Ok(Key::default())
@@ -121,7 +121,7 @@ impl Nic for Instant {
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize {
         let mut posted = self.0.lock().expect("nobody panics in it");
         let now = posted.len().min(burst);
-        posted.drain(..now).for_each(|token| sink(Completion { token, result: Ok(()) }));
+        posted.drain(..now).for_each(|token| sink(Completion { token, stage: Stage::Whole, result: Ok(()) }));
         now
     }
 }
@@ -153,8 +153,12 @@ fn engine_with(mapped: bool, len: u64) -> (Engine<Par>, Fickle, u8) {
     let other = if mapped { PeerFlags::MAPPED } else { PeerFlags::empty() };
     let peers = vec![peer(PeerFlags::SELF | PeerFlags::MAPPED), peer(other)];
     let wire = Fickle(Arc::new((Mutex::default(), words(MEDIUM))));
-    let nic =
-        Rdma::<Par, _>::new(Box::<Instant>::default() as Box<dyn Nic + Send + Sync>, RawBytes::EMPTY, 8);
+    let tuning = Tuning { descriptors: 8, ..Tuning::default() };
+    let nic = Rdma::<Par, _>::new(
+        Box::<Instant>::default() as Box<dyn Nic + Send + Sync>,
+        RawBytes::EMPTY,
+        &tuning,
+    );
     let at_once = Policy { spins: 0, yields: 0, ..Policy::for_host(1, 1) };
     let parts = Parts {
         rank: 0,

@@ -15,7 +15,8 @@ use std::sync::Arc;
 /// An engine of one rank whose segment is reached by the NIC alone.
 fn engine(rank: &SimRank) -> Result<Engine<Seq>, Error> {
     let nic: Box<dyn gasworks_rdma::Nic> = Box::new(rank.nic());
-    let rdma = Rdma::<Seq, dyn gasworks_rdma::Nic>::new(nic, rank.aux(), 6).expect("an engine");
+    let tuning = gasworks_rdma::Tuning { descriptors: 6, ..Default::default() };
+    let rdma = Rdma::<Seq, dyn gasworks_rdma::Nic>::new(nic, rank.aux(), &tuning).expect("an engine");
     // SAFETY: the segment lives as long as the net, which the table holds.
     let key = unsafe { rdma.register(rank.segment()) }.expect("a registration");
     let (len, flags) = (rank.segment().len() as u64, PeerFlags::SELF);

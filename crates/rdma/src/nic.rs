@@ -20,16 +20,28 @@ pub enum Direction {
     Get,
 }
 
+/// By what a NIC moves bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The processor hands them to it, or is handed them: sooner there, but the processor's work (uGNI's FMA). The local bytes
+    /// of a put need not be registered.
+    Short,
+    /// It fetches or stores them by itself (uGNI's BTE).
+    Bulk,
+}
+
 /// A transfer, as it is handed to a NIC: the port's descriptor type.
 #[derive(Clone, Copy, Debug)]
 pub struct Post<'a> {
-    /// Which way.
+    /// Which way they go.
     pub direction: Direction,
+    /// By what.
+    pub way: Way,
     /// The other rank.
     pub peer: u32,
     /// The bytes here. They stay mapped and unchanged until the transfer completes locally.
     pub local: RawBytes,
-    /// The key of the registration that holds `local`; empty where the NIC does not need one.
+    /// The key of the registration that holds `local`; empty where the NIC does not need one, or for a short put.
     pub local_key: &'a Key,
     /// The bytes there: an offset from the start of the registration that `remote_key` names.
     pub remote_offset: u64,
@@ -39,11 +51,22 @@ pub struct Post<'a> {
     pub token: u64,
 }
 
-/// A transfer that has completed. A put is complete when its bytes can be seen at the target.
+/// How far a transfer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The local bytes of a put may be used again, and it is not over.
+    Source,
+    /// It is over: the bytes of a put can be seen at the target.
+    Whole,
+}
+
+/// A transfer that has completed, or has come so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The post's token.
     pub token: u64,
+    /// How far.
+    pub stage: Stage,
     /// Whether it worked.
     pub result: Result<(), NicError>,
 }
@@ -75,6 +98,12 @@ pub enum NicError {
         /// Its remote offset.
         offset: u64,
     },
+    /// It had no room, time and again, with nothing under way that could have made some.
+    #[error("the network refused an operation {times} times for lack of room, with none under way")]
+    Starved {
+        /// How often.
+        times: u32,
+    },
     /// The peer is gone.
     #[error("rank {peer} cannot be reached any more")]
     PeerGone {
@@ -92,10 +121,32 @@ pub struct Abilities {
     pub get_alignment: usize,
     /// Offsets and lengths of a put are multiples of this.
     pub put_alignment: usize,
-    /// Whether local memory must be registered.
+    /// Local addresses of a get are multiples of this.
+    pub local_alignment: usize,
+    /// The longest transfer of [`Way::Short`]; 0 where there is no such way.
+    pub short: usize,
+    /// Whether local memory must be registered, but for short puts.
     pub registers_local: bool,
+    /// Whether it says of a put of [`Way::Bulk`] when the source may be used again ([`Stage::Source`]).
+    pub tells_source: bool,
     /// How many transfers may be under way at once.
     pub depth: usize,
+}
+
+impl Default for Abilities {
+    /// Those of a NIC without rules, of one way, on which one transfer after the other goes.
+    fn default() -> Self {
+        Self {
+            largest: usize::MAX,
+            get_alignment: 1,
+            put_alignment: 1,
+            local_alignment: 1,
+            short: 0,
+            registers_local: false,
+            tells_source: false,
+            depth: 1,
+        }
+    }
 }
 
 /// A network interface.

@@ -1,6 +1,16 @@
-//! The engine's rows of the settings table.
+//! The engine's rows of the settings table, and what they make of an engine.
 
 use gasworks_os::settings::{Kind, Setting, SettingError};
+
+/// The most that a cutover to the NIC's own engine may be.
+const MOST_SHORT: usize = 16384;
+/// The most that a cutover to registration may be.
+const MOST_BOUNCE: usize = 32768;
+
+const fn size(name: &'static str, default: &'static str, meaning: &'static str) -> Setting {
+    let kind = Kind::Size { min: 0, max: 1 << 40 };
+    Setting { name, aliases: &[], kind, default, unit: "bytes", meaning, reader: "rdma" }
+}
 
 /// How many post descriptors an engine has.
 pub const DESCRIPTORS: Setting = Setting {
@@ -13,13 +23,172 @@ pub const DESCRIPTORS: Setting = Setting {
     reader: "rdma",
 };
 
-/// All rows that this crate reads.
-pub const SETTINGS: &[Setting] = &[DESCRIPTORS];
+/// The longest put that the processor hands to the NIC.
+pub const PUT_SHORT: Setting = size(
+    "GASNET_GNI_PUT_FMA_RDMA_CUTOVER",
+    "4096",
+    "the longest put that the processor hands to the NIC; more than 16 KiB is taken as that",
+);
 
-/// The number of post descriptors that the settings ask for.
-///
-/// # Errors
-/// The setting is not a number, or out of range.
-pub fn descriptors() -> Result<usize, SettingError> {
-    Ok(DESCRIPTORS.number()?.map_or(512, |n| n as usize))
+/// The longest get that the processor is handed.
+pub const GET_SHORT: Setting = size(
+    "GASNET_GNI_GET_FMA_RDMA_CUTOVER",
+    "4096",
+    "the longest get that the processor is handed; more than 16 KiB is taken as that",
+);
+
+/// The longest put from memory that is not registered for which it is not registered either.
+pub const PUT_BOUNCE: Setting = size(
+    "GASNET_GNI_PUT_BOUNCE_REGISTER_CUTOVER",
+    "4096",
+    "the longest put by a bounce buffer; beyond it memory is registered for the transfer. Less than a page is taken as a page, \
+     more than 32 KiB as that",
+);
+
+/// The same of gets.
+pub const GET_BOUNCE: Setting = size(
+    "GASNET_GNI_GET_BOUNCE_REGISTER_CUTOVER",
+    "4096",
+    "the longest get by a bounce buffer; beyond it memory is registered for the transfer. Less than a page is taken as a page, \
+     more than 32 KiB as that",
+);
+
+/// How much memory all bounce buffers have.
+pub const BOUNCE_SPACE: Setting = size(
+    "GASNET_GNI_BOUNCE_SIZE",
+    "256K",
+    "memory of all bounce buffers, each as large as the largest of both bounce cutovers and an active message; \
+     less than one buffer is taken as one",
+);
+
+/// How many registrations may be there for single transfers.
+pub const REGISTRATIONS: Setting = Setting {
+    name: "GASNET_GNI_MEMREG",
+    aliases: &[],
+    kind: Kind::Number { min: 0, max: 1 << 20 },
+    default: "16",
+    unit: "registrations",
+    meaning: "registrations of memory that are there for single transfers at once; 0: as many as the network admits",
+    reader: "rdma",
+};
+
+/// All rows that this crate reads.
+pub const SETTINGS: &[Setting] =
+    &[DESCRIPTORS, PUT_SHORT, GET_SHORT, PUT_BOUNCE, GET_BOUNCE, BOUNCE_SPACE, REGISTRATIONS];
+
+/// How an engine goes about transfers. Sizes are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Post descriptors.
+    pub descriptors: usize,
+    /// The longest put by [`Way::Short`](crate::Way::Short), if the NIC has that.
+    pub put_short: usize,
+    /// The longest get.
+    pub get_short: usize,
+    /// The longest put by a bounce buffer, where the memory could be registered for it.
+    pub put_bounce: usize,
+    /// The longest get.
+    pub get_bounce: usize,
+    /// Memory of all bounce buffers.
+    pub bounce_space: usize,
+    /// What a bounce buffer is to hold at least, for whoever else uses them.
+    pub least_buffer: usize,
+    /// Registrations for single transfers at once; `None`: as many as the NIC admits.
+    pub registrations: Option<usize>,
+}
+
+/// Bytes of the buffer that each post descriptor has of its own.
+pub const IMMEDIATE: usize = 128;
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            descriptors: 512,
+            put_short: 4096,
+            get_short: 4096,
+            put_bounce: 4096,
+            get_bounce: 4096,
+            bounce_space: 256 << 10,
+            least_buffer: 0,
+            registrations: Some(16),
+        }
+    }
+}
+
+impl Tuning {
+    /// What the settings say, for pages of this size and buffers that hold at least so much.
+    ///
+    /// # Errors
+    /// A setting is not a number, or out of range.
+    pub fn from_settings(page: usize, least_buffer: usize) -> Result<Self, SettingError> {
+        let usual = Self::default();
+        let read = |setting: &Setting, unset: usize| -> Result<usize, SettingError> {
+            Ok(setting.number()?.map_or(unset, |number| usize::try_from(number).unwrap_or(usize::MAX)))
+        };
+        let registrations = read(&REGISTRATIONS, 16)?;
+        let said = Self {
+            descriptors: read(&DESCRIPTORS, usual.descriptors)?,
+            put_short: read(&PUT_SHORT, usual.put_short)?,
+            get_short: read(&GET_SHORT, usual.get_short)?,
+            put_bounce: read(&PUT_BOUNCE, usual.put_bounce)?,
+            get_bounce: read(&GET_BOUNCE, usual.get_bounce)?,
+            bounce_space: read(&BOUNCE_SPACE, usual.bounce_space)?,
+            least_buffer,
+            registrations: (registrations > 0).then_some(registrations),
+        };
+        Ok(said.adjusted(page))
+    }
+
+    /// What is out of its limits is brought to them.
+    fn adjusted(self, page: usize) -> Self {
+        let bounce = |cutover: usize| cutover.clamp(page, page.max(MOST_BOUNCE));
+        let within = Self {
+            put_short: self.put_short.min(MOST_SHORT),
+            get_short: self.get_short.min(MOST_SHORT),
+            put_bounce: bounce(self.put_bounce),
+            get_bounce: bounce(self.get_bounce),
+            ..self
+        };
+        Self { bounce_space: within.bounce_space.max(within.buffer()), ..within }
+    }
+
+    /// How large a bounce buffer is to be.
+    pub fn buffer(&self) -> usize {
+        self.put_bounce.max(self.get_bounce).max(self.least_buffer)
+    }
+
+    /// Registered memory that the engine needs at least and would like to have.
+    pub fn memory(&self) -> (usize, usize) {
+        let immediate = self.descriptors * IMMEDIATE;
+        (immediate + self.buffer(), immediate + self.bounce_space.max(self.buffer()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_out_of_limits_is_brought_to_them() {
+        let page = 4096;
+        assert_eq!(Tuning::default().adjusted(page), Tuning::default());
+        let wild = Tuning {
+            put_short: 1 << 20,
+            get_short: 16385,
+            put_bounce: 0,
+            get_bounce: 1 << 20,
+            ..Tuning::default()
+        };
+        let tame = wild.adjusted(page);
+        assert_eq!((tame.put_short, tame.get_short), (16384, 16384));
+        assert_eq!((tame.put_bounce, tame.get_bounce), (4096, 32768));
+        // Pages of 64 KiB come before the most.
+        assert_eq!(wild.adjusted(65536).get_bounce, 65536);
+        // There is room for one buffer at least, each as large as the largest of three.
+        let tight = Tuning { bounce_space: 1, least_buffer: 5000, ..Tuning::default() }.adjusted(page);
+        assert_eq!((tight.buffer(), tight.bounce_space), (5000, 5000));
+        assert_eq!(tight.memory(), (512 * 128 + 5000, 512 * 128 + 5000));
+        let usual = Tuning::default();
+        assert_eq!(usual.memory(), (512 * 128 + 4096, 512 * 128 + (256 << 10)));
+    }
 }

@@ -11,7 +11,7 @@ use crate::message::{Encoded, Returned};
 use crate::ops::{After, Categories, Finished, NotStarted, OpId, Sent};
 use crate::wire::{Class, WireError};
 use crate::{CoreMode, Error, Rank};
-use gasworks_rdma::{Direction, EngineError, Key, NicError, Progress};
+use gasworks_rdma::{Direction, EngineError, NicError, Progress, Source, There};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -76,11 +76,12 @@ impl<M: CoreMode> Engine<M> {
             None => self.ops.start(After::Event, counts, keep),
             Some(set) => self.ops.start_in(set, After::Event, counts, keep)?,
         };
+        let source = if local_apart { Source::WantedBack } else { Source::Kept };
         // SAFETY: N1, by the caller's promise about `local`.
         let started = unsafe {
             match direction {
-                Direction::Put => rdma.put(peer, self.key_of(peer), offset, local, len, id.to_bits()),
-                Direction::Get => rdma.get(peer, self.key_of(peer), offset, local, len, id.to_bits()),
+                Direction::Put => rdma.put(self.at(peer, offset), local, len, source, id.to_bits()),
+                Direction::Get => rdma.get(self.at(peer, offset), local, len, id.to_bits()),
             }
         };
         started.map(|()| id).map_err(|error| (nic_error(during, peer, error), self.ops.withdraw(id)))
@@ -113,9 +114,9 @@ impl<M: CoreMode> Engine<M> {
         self.ops.abandon(id);
     }
 
-    /// The key of a rank that exists.
-    fn key_of(&self, peer: Rank) -> &Key {
-        &self.keys[peer as usize]
+    /// A place in the segment of a rank that exists.
+    fn at(&self, peer: Rank, offset: u64) -> There<'_> {
+        There { peer, key: &self.keys[peer as usize], offset }
     }
 
     /// Polls until nothing is under way on the NIC and nothing is postponed.
@@ -208,7 +209,8 @@ impl<M: CoreMode> Engine<M> {
         let id = self.ops.start(After::Event, Categories::PUT_ALONE, None);
         let (source, len) = (message.payload.as_ptr(), message.payload.len());
         // SAFETY: N1: this returns only when the operation has completed or was never started.
-        let started = unsafe { rdma.put(to, self.key_of(to), message.landing, source, len, id.to_bits()) };
+        let started =
+            unsafe { rdma.put(self.at(to, message.landing), source, len, Source::Kept, id.to_bits()) };
         if let Err(error) = started {
             self.ops.withdraw(id);
             return Err(nic_error("put of a long message", to, error));
@@ -266,8 +268,9 @@ impl<M: CoreMode> Engine<M> {
         };
         let id = id.inspect_err(|_| self.give_back(to, 0))?;
         let (source, len) = (message.payload.as_ptr(), message.payload.len());
+        let there = self.at(to, message.landing);
         // SAFETY: N1, by the caller's promise about the payload.
-        let started = unsafe { rdma.put(to, self.key_of(to), message.landing, source, len, id.to_bits()) };
+        let started = unsafe { rdma.put(there, source, len, Source::WantedBack, id.to_bits()) };
         started.map(|()| Ok(id)).map_err(|error| {
             self.give_back(to, 0);
             (nic_error("put of a long message", to, error), self.ops.withdraw(id))
@@ -302,8 +305,10 @@ impl<M: CoreMode> Engine<M> {
             return Err(Error::Unreachable { during: "long reply", rank: to });
         };
         // SAFETY: N1: the operation keeps the copy.
-        match unsafe { rdma.put(to, self.key_of(to), offset, payload.as_ptr(), payload.len(), id.to_bits()) }
-        {
+        let started = unsafe {
+            rdma.put(self.at(to, offset), payload.as_ptr(), payload.len(), Source::Kept, id.to_bits())
+        };
+        match started {
             Ok(()) => Ok(()),
             Err(EngineError::Busy { .. }) => {
                 self.postpone(Late::Put { id, to, offset, payload, own });

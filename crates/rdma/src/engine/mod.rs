@@ -1,9 +1,10 @@
 //! The engine: transfers of any size, from and to memory anywhere, on any [`Nic`].
 //!
 //! A NIC knows only single posts that obey its rules. The engine adds what every NIC's user would otherwise write
-//! again: *post descriptors* that remember what a post is for, *bounce buffers* for local memory that the NIC
-//! cannot use and for gets that are not aligned, chunks of the largest size the NIC admits, posts put off while the
-//! NIC is busy, and the *completion actions* that follow a post: copy out of the bounce buffer, free it, go on with
+//! again: *post descriptors* that remember what a post is for, the way by which each goes (the processor hands over what is short, the
+//! NIC fetches the rest), *bounce buffers* for local memory that the NIC cannot use and for gets that are not aligned, registration of
+//! what is too long for them, chunks of the largest size the NIC admits, posts put off while the
+//! NIC is busy, and the *completion actions* that follow a post: copy out of the bounce buffer, free it, end the registration, go on with
 //! the operation, report its end.
 //!
 //! An operation is a put or a get as its caller sees it; a descriptor is one post of it. An operation with bytes
@@ -19,12 +20,16 @@
 //!     it: given memory by the promise that a [`RawBytes`] is, the pool's own by staying allocated while a buffer
 //!     is out.
 
-mod bounce;
-mod chunk;
+mod memory;
+mod plan;
 mod state;
 
 use crate::nic::{Abilities, Direction, Key, Nic, NicError};
+use crate::pool::Pool;
+use crate::settings::Tuning;
 use gasworks_sync::{Lock, Mode, RawBytes};
+use memory::Memory;
+use plan::Rules;
 use state::{Registered, Start, State};
 use thiserror::Error;
 
@@ -83,10 +88,30 @@ pub enum EngineError {
     Registration(#[from] NicError),
 }
 
+/// Bytes of a peer, from one of them on.
+#[derive(Clone, Copy, Debug)]
+pub struct There<'a> {
+    /// Whose.
+    pub peer: u32,
+    /// The key of its registration.
+    pub key: &'a Key,
+    /// Where in it they begin.
+    pub offset: u64,
+}
+
+/// What the caller of a put does with its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// It keeps it until all is over.
+    Kept,
+    /// It waits for it ([`Progress::Copied`]): what can be copied at once is.
+    WantedBack,
+}
+
 /// What a token comes back with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// All of a put has been copied out of the local bytes, which may be used again. The token comes once more.
+    /// All of a put has been taken out of the local bytes, which may be used again. The token comes once more.
     Copied,
     /// The operation is over; a put can be seen at the target.
     Done(Result<(), NicError>),
@@ -97,34 +122,57 @@ pub struct Engine<M: Mode, N: Nic + ?Sized> {
     // The lock is also the NIC's: posts and polls happen under it, so a NIC need not be safe against several threads
     // driving its queues. `done` is called outside.
     state: M::Lock<State>,
-    bounce_key: Option<Key>,
-    descriptors: usize,
+    /// Descriptors that nobody has. Who finds none waits for no lock to learn that.
+    free: Pool,
+    memory_key: Option<Key>,
+    rules: Rules,
     nic: Box<N>,
 }
 
+/// What the state is used with.
+struct Site<'a, N: ?Sized> {
+    nic: &'a N,
+    free: &'a Pool,
+}
+
+impl<N: ?Sized> Clone for Site<'_, N> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<N: ?Sized> Copy for Site<'_, N> {}
+
 impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
-    /// An engine over `nic` with `descriptors` post descriptors. `bounce` becomes its bounce buffers; it may be
+    /// An engine over `nic`. `memory` is for its descriptors and bounce buffers ([`Tuning::memory`] says how much is wanted); it may be
     /// empty where the NIC does not need local memory to be registered. It is the engine's alone from now on, and
     /// stays mapped (Y1 of [`RawBytes`]) until the engine is dropped; and if that happens with operations pending,
     /// for as long as the NIC may carry them out.
     ///
     /// # Errors
     /// [`EngineError::Unusable`], [`EngineError::NoBounceMemory`], [`EngineError::Registration`].
-    pub fn new(nic: Box<N>, bounce: RawBytes, descriptors: usize) -> Result<Self, EngineError> {
-        let abilities = nic.abilities();
+    pub fn new(nic: Box<N>, memory: RawBytes, tuning: &Tuning) -> Result<Self, EngineError> {
+        let (abilities, descriptors) = (nic.abilities(), tuning.descriptors);
         let Abilities { largest, depth, get_alignment, put_alignment, .. } = abilities;
-        if descriptors == 0 || depth == 0 || largest < get_alignment.max(put_alignment).max(1) {
+        let count = u32::try_from(descriptors).ok().filter(|count| *count > 0);
+        let Some(count) = count.filter(|_| depth > 0 && largest >= get_alignment.max(put_alignment).max(1))
+        else {
             return Err(EngineError::Unusable { descriptors, depth, largest });
-        }
-        let pool = bounce::Pool::new(bounce, &abilities)?;
-        let bounce_key = if abilities.registers_local {
+        };
+        let parts = Memory::new(memory, &abilities, tuning)?;
+        let memory_key = if abilities.registers_local {
             // SAFETY: the bytes stay mapped until `drop` deregisters them: whoever made the `RawBytes` promised (E3).
-            Some(unsafe { nic.register(bounce) }?)
+            Some(unsafe { nic.register(memory) }?)
         } else {
             None
         };
-        let state = State::new(pool, &abilities, descriptors, bounce_key.clone().unwrap_or_default());
-        Ok(Self { state: M::Lock::new(state), bounce_key, descriptors, nic })
+        let (rules, key) = (Rules::new(&abilities, tuning, &parts), memory_key.clone().unwrap_or_default());
+        let state = State::new(parts, rules, &abilities, tuning, key);
+        Ok(Self { state: M::Lock::new(state), free: Pool::new(count), memory_key, rules, nic })
+    }
+
+    fn site(&self) -> Site<'_, N> {
+        Site { nic: &*self.nic, free: &self.free }
     }
 
     /// The NIC.
@@ -155,31 +203,30 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
         Ok(self.nic.deregister(key)?)
     }
 
-    /// Starts a put of `len` bytes from `source` to `offset` in the registration `key` of `peer`. `token` comes back
+    /// Starts a put of `len` bytes from `from`. `token` comes back
     /// from [`poll`](Self::poll), once when all of it can be seen at the target, or part of it never will, and perhaps
     /// once before, when the source may be used again.
     ///
     /// # Safety
-    /// E1: the bytes at `source` stay mapped, and as they are, until the token comes back.
+    /// E1: the bytes stay mapped, and as they are, until the token comes back.
     ///
     /// # Errors
     /// [`EngineError::Busy`], [`EngineError::UnalignedPut`], [`EngineError::PastEnd`]; nothing was started then, and
     /// the token does not come back.
     pub unsafe fn put(
         &self,
-        peer: u32,
-        key: &Key,
-        offset: u64,
-        source: *const u8,
+        there: There<'_>,
+        from: *const u8,
         len: usize,
+        source: Source,
         token: u64,
     ) -> Result<(), EngineError> {
         // SAFETY: E1 by the caller's promise; the engine and the NIC only read the source of a put.
-        let local = unsafe { RawBytes::new(source.cast_mut(), len) };
-        self.start(Start { direction: Direction::Put, peer, key, offset, local, token })
+        let local = unsafe { RawBytes::new(from.cast_mut(), len) };
+        self.start(&Start { direction: Direction::Put, there, local, source, token })
     }
 
-    /// Starts a get of `len` bytes at `offset` in the registration `key` of `peer` to `target`. `token` comes back
+    /// Starts a get of `len` bytes to `target`. `token` comes back
     /// once, from [`poll`](Self::poll), when all of it is there, or part of it never will be.
     ///
     /// # Safety
@@ -189,20 +236,25 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     /// [`EngineError::Busy`], [`EngineError::PastEnd`]; nothing was started then, and the token does not come back.
     pub unsafe fn get(
         &self,
-        peer: u32,
-        key: &Key,
-        offset: u64,
+        there: There<'_>,
         target: *mut u8,
         len: usize,
         token: u64,
     ) -> Result<(), EngineError> {
         // SAFETY: E1 by the caller's promise.
         let local = unsafe { RawBytes::new(target, len) };
-        self.start(Start { direction: Direction::Get, peer, key, offset, local, token })
+        self.start(&Start { direction: Direction::Get, there, local, source: Source::Kept, token })
     }
 
-    fn start(&self, start: Start<'_>) -> Result<(), EngineError> {
-        self.state.with(|state| state.start(&*self.nic, start))
+    fn start(&self, start: &Start<'_>) -> Result<(), EngineError> {
+        self.rules.check(start.direction, start.there.offset, start.local.len())?;
+        if start.local.is_empty() {
+            self.state.with(|state| state.start_empty(start.token));
+            return Ok(());
+        }
+        let held = self.free.take().ok_or(EngineError::Busy { descriptors: self.free.size() })?;
+        self.state.with(|state| state.start(self.site(), start, held));
+        Ok(())
     }
 
     /// Takes up to `burst` completions from the NIC, goes on with unfinished operations, and hands the tokens of
@@ -210,8 +262,8 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     pub fn poll(&self, burst: usize, done: &mut dyn FnMut(u64, Progress)) -> usize {
         // A thread that finds another one at it has nothing to add: that one hands out what is finished.
         let finished = self.state.try_with(|state| {
-            state.reap(&*self.nic, burst);
-            state.advance(&*self.nic);
+            state.reap(self.site(), burst);
+            state.advance(self.site());
             state.finished.len()
         });
         let Some(finished) = finished else { return 0 };
@@ -232,7 +284,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
 
     /// How many post descriptors there are.
     pub fn descriptors(&self) -> usize {
-        self.descriptors
+        self.free.size()
     }
 }
 
@@ -242,7 +294,7 @@ impl<M: Mode, N: Nic + ?Sized> Drop for Engine<M, N> {
         if self.state.with(|state| state.under_way()) > 0 {
             return;
         }
-        if let Some(key) = &self.bounce_key {
+        if let Some(key) = &self.memory_key {
             // Nobody is left to tell; the NIC frees what remains when it is dropped.
             let _ = self.nic.deregister(key);
         }

@@ -1,14 +1,15 @@
-//! What the engine's lock protects: operations, descriptors, bounce buffers.
+//! What the engine's lock protects: operations, what descriptors are used for, registrations.
 //!
 //! # Invariants
 //! E1, E2 and E3 of the [engine](super), which are kept here:
 //! D1. A descriptor is `busy` from a post that the NIC took until the completion with its number and generation; only
 //!     then is what it points to touched, its buffer given back, and the operation's count of posts lowered.
 
-use super::bounce::Pool;
-use super::chunk::Rules;
-use super::{EngineError, Progress};
-use crate::nic::{Abilities, Direction, Key, Nic, NicError, Post};
+use super::memory::{Memory, Part};
+use super::plan::{Place, Rest, Rules};
+use super::{Progress, Site, Source, There};
+use crate::nic::{Abilities, Direction, Key, Nic, NicError, Post, Stage};
+use crate::settings::Tuning;
 use gasworks_sync::RawBytes;
 use std::collections::VecDeque;
 
@@ -29,12 +30,14 @@ impl Registered {
 /// A put or get as it was asked for.
 pub(super) struct Start<'a> {
     pub direction: Direction,
-    pub peer: u32,
-    pub key: &'a Key,
-    pub offset: u64,
+    pub there: There<'a>,
     pub local: RawBytes,
+    pub source: Source,
     pub token: u64,
 }
+
+/// How often a NIC may refuse an operation with nothing under way that would make room.
+pub(super) const TRIES: u32 = if cfg!(miri) { 1 << 6 } else { 1 << 16 };
 
 /// An operation that has been started.
 #[derive(Debug)]
@@ -54,8 +57,14 @@ struct Operation {
     registered: Option<u32>,
     token: u64,
     result: Result<(), NicError>,
-    /// All that was posted so far was copied out of the local bytes first.
-    copied: bool,
+    /// The source is wanted back before all is over.
+    wanted_back: bool,
+    /// Whether local bytes may be registered for a post: until that was refused.
+    may_register: bool,
+    /// What was registered for the next post, which the NIC had no room for yet.
+    temporary: Option<Key>,
+    /// Posts of a put for which the local bytes are still needed.
+    sources: u32,
 }
 
 /// What a post is for, and what to do when it completes.
@@ -65,10 +74,14 @@ struct Descriptor {
     /// Grows with each use, so that a completion which is not this use's is noticed.
     generation: u32,
     busy: bool,
-    /// Free this buffer.
-    unbounce: Option<u32>,
-    /// First copy from `skip` in the buffer to these bytes: a get through a bounce buffer.
+    /// Give this part of the engine's memory back.
+    unbounce: Option<Part>,
+    /// First copy from `skip` in it to these bytes: a get that went there.
     copy: Option<(usize, RawBytes)>,
+    /// End this registration.
+    unregister: Option<Key>,
+    /// It is a put out of the local bytes, and these may still be needed.
+    needs_source: bool,
 }
 
 /// The engine's state.
@@ -77,14 +90,16 @@ pub(super) struct State {
     rules: Rules,
     registers_local: bool,
     depth: usize,
-    pool: Pool,
-    bounce_key: Key,
+    memory: Memory,
+    memory_key: Key,
     no_key: Key,
     registered: Vec<Option<Registered>>,
+    /// Registrations for single posts, and how many there may be.
+    temporary: usize,
+    most_temporary: Option<usize>,
     operations: Vec<Operation>,
     free_operations: Vec<u32>,
     descriptors: Vec<Descriptor>,
-    free: Vec<u32>,
     /// Operations with bytes to post, the one to try first in front.
     waiting: VecDeque<u32>,
     /// Tokens to hand back, and what to say with them.
@@ -92,36 +107,53 @@ pub(super) struct State {
     /// Operations whose tokens have not been handed back.
     pub pending: usize,
     under_way: usize,
+    /// Refusals one after the other with nothing under way.
+    refused: u32,
 }
 
 /// Why the next post of an operation was not made.
 enum Stop {
     /// The NIC has no room.
     Network,
-    /// No descriptor or no buffer: another operation may need neither.
+    /// No descriptor, buffer or registration: another operation may need none.
     Own,
 }
 
 impl State {
-    pub fn new(pool: Pool, abilities: &Abilities, descriptors: usize, bounce_key: Key) -> Self {
-        let descriptor =
-            || Descriptor { operation: 0, generation: 0, busy: false, unbounce: None, copy: None };
+    pub fn new(
+        memory: Memory,
+        rules: Rules,
+        abilities: &Abilities,
+        tuning: &Tuning,
+        memory_key: Key,
+    ) -> Self {
+        let descriptor = || Descriptor {
+            operation: 0,
+            generation: 0,
+            busy: false,
+            unbounce: None,
+            copy: None,
+            unregister: None,
+            needs_source: false,
+        };
         Self {
-            rules: Rules::new(abilities, pool.size()),
+            rules,
             registers_local: abilities.registers_local,
             depth: abilities.depth,
-            pool,
-            bounce_key,
+            memory,
+            memory_key,
             no_key: Key::default(),
             registered: Vec::new(),
+            temporary: 0,
+            most_temporary: tuning.registrations,
             operations: Vec::new(),
             free_operations: Vec::new(),
-            descriptors: std::iter::repeat_with(descriptor).take(descriptors).collect(),
-            free: (0..descriptors as u32).rev().collect(),
-            waiting: VecDeque::with_capacity(descriptors),
-            finished: VecDeque::with_capacity(descriptors),
+            descriptors: std::iter::repeat_with(descriptor).take(tuning.descriptors).collect(),
+            waiting: VecDeque::with_capacity(tuning.descriptors),
+            finished: VecDeque::with_capacity(tuning.descriptors),
             pending: 0,
             under_way: 0,
+            refused: 0,
         }
     }
 
@@ -144,15 +176,14 @@ impl State {
         self.under_way
     }
 
-    /// Takes the operation on, and posts what can be posted at once.
-    pub fn start<N: Nic + ?Sized>(&mut self, nic: &N, start: Start<'_>) -> Result<(), EngineError> {
-        self.rules.check(start.direction, start.offset, start.local.len())?;
-        if start.local.is_empty() {
-            self.pending += 1;
-            self.finished.push_back((start.token, Progress::Done(Ok(()))));
-            return Ok(());
-        }
-        let held = self.free.pop().ok_or(EngineError::Busy { descriptors: self.descriptors.len() })?;
+    /// Nothing is to be moved: that is done.
+    pub fn start_empty(&mut self, token: u64) {
+        self.pending += 1;
+        self.finished.push_back((token, Progress::Done(Ok(()))));
+    }
+
+    /// Takes the operation on with its first descriptor, and posts what can be posted at once.
+    pub fn start<N: Nic + ?Sized>(&mut self, site: Site<'_, N>, start: &Start<'_>, held: u32) {
         let registered = self
             .registered
             .iter()
@@ -170,42 +201,46 @@ impl State {
                 registered: None,
                 token: 0,
                 result: Ok(()),
-                copied: false,
+                wanted_back: false,
+                may_register: false,
+                temporary: None,
+                sources: 0,
             });
             self.operations.len() as u32 - 1
         });
         let operation = &mut self.operations[index as usize];
         operation.direction = start.direction;
-        operation.peer = start.peer;
+        operation.peer = start.there.peer;
         operation.key.0.clear();
-        operation.key.0.extend_from_slice(&start.key.0);
-        operation.offset = start.offset;
+        operation.key.0.extend_from_slice(&start.there.key.0);
+        operation.offset = start.there.offset;
         operation.left = start.local;
         operation.posts = 0;
         operation.held = Some(held);
         operation.registered = registered;
         operation.token = start.token;
         operation.result = Ok(());
-        operation.copied = start.direction == Direction::Put;
+        operation.wanted_back = start.source == Source::WantedBack;
+        operation.may_register = self.most_temporary != Some(0);
+        operation.sources = 0;
         self.pending += 1;
         let crowded = !self.waiting.is_empty();
         self.waiting.push_back(index);
         if !crowded {
-            self.advance(nic);
+            self.advance(site);
         }
-        Ok(())
     }
 
     /// Posts what can be posted of the waiting operations.
-    pub fn advance<N: Nic + ?Sized>(&mut self, nic: &N) {
+    pub fn advance<N: Nic + ?Sized>(&mut self, site: Site<'_, N>) {
         for _ in 0..self.waiting.len() {
             let Some(index) = self.waiting.pop_front() else { return };
             let mut stop = None;
             while stop.is_none() && !self.operations[index as usize].left.is_empty() {
-                stop = self.post(nic, index).err();
+                stop = self.post(site, index).err();
             }
             match stop {
-                None => self.settle(index),
+                None => self.settle(site, index),
                 // To the back: if the NIC is busy for one peer only, the next poll begins with another.
                 Some(Stop::Own) => self.waiting.push_back(index),
                 Some(Stop::Network) => {
@@ -217,45 +252,78 @@ impl State {
     }
 
     /// Makes the next post of an operation, or fails the operation.
-    fn post<N: Nic + ?Sized>(&mut self, nic: &N, index: u32) -> Result<(), Stop> {
+    fn post<N: Nic + ?Sized>(&mut self, site: Site<'_, N>, index: u32) -> Result<(), Stop> {
         if self.under_way >= self.depth {
             return Err(Stop::Network);
         }
         let operation = &mut self.operations[index as usize];
-        let direct = !self.registers_local || operation.registered.is_some();
-        let chunk = self.rules.next(operation.direction, operation.offset, operation.left.len(), direct);
-        let bounce = if chunk.bounced { Some(self.pool.take().ok_or(Stop::Own)?) } else { None };
-        let Some(number) = operation.held.take().or_else(|| self.free.pop()) else {
-            bounce.into_iter().for_each(|buffer| self.pool.give(buffer));
+        let is_put = operation.direction == Direction::Put;
+        let chunk = self.rules.next(&Rest {
+            direction: operation.direction,
+            offset: operation.offset,
+            address: operation.left.as_ptr().addr(),
+            len: operation.left.len(),
+            ready: !self.registers_local || operation.registered.is_some(),
+            may_register: operation.may_register,
+            wanted_back: operation.wanted_back,
+        });
+        let registers = chunk.place == Place::Registered && operation.temporary.is_none();
+        if registers && self.most_temporary.is_some_and(|most| self.temporary >= most) {
+            return Err(Stop::Own);
+        }
+        let buffer = match chunk.place {
+            Place::Buffer => Some(self.memory.take().ok_or(Stop::Own)?),
+            _ => None,
+        };
+        let Some(number) = operation.held.take().or_else(|| site.free.take()) else {
+            buffer.into_iter().for_each(|buffer| self.memory.give(buffer));
             return Err(Stop::Own);
         };
+        let part = match chunk.place {
+            Place::Immediate => Some(Part::Immediate(number)),
+            _ => buffer,
+        };
         let mine = operation.left.slice(0, chunk.useful).unwrap_or(RawBytes::EMPTY);
-        let local = match bounce {
+        let local = match part {
             None => mine,
-            Some(buffer) => {
-                let bytes = self.pool.bytes(buffer, chunk.wire);
-                if operation.direction == Direction::Put {
-                    // SAFETY: E1 for the source, E3 for the buffer, of which `mine.len() <= chunk.wire` bytes exist.
+            Some(part) => {
+                let bytes = self.memory.bytes(part, chunk.wire);
+                if is_put {
+                    // SAFETY: E1 for the source, E3 for the part, of which `mine.len() <= chunk.wire` bytes exist.
                     unsafe { bytes.as_ptr().copy_from_nonoverlapping(mine.as_ptr(), mine.len()) };
                 }
                 bytes
             }
         };
-        let local_key = match (bounce, operation.registered) {
-            (Some(_), _) => &self.bounce_key,
-            (None, Some(registered)) => {
+        if registers {
+            // SAFETY: E1: the bytes stay mapped until the operation is over, and this ends before.
+            match unsafe { site.nic.register(local) } {
+                Ok(key) => {
+                    operation.temporary = Some(key);
+                    self.temporary += 1;
+                }
+                Err(_) => {
+                    // What cannot be registered goes through the engine's memory.
+                    operation.held = Some(number);
+                    operation.may_register = false;
+                    return Ok(());
+                }
+            }
+        }
+        let local_key = match (part, &operation.temporary, operation.registered) {
+            (Some(_), ..) => &self.memory_key,
+            (None, Some(key), _) => key,
+            (None, None, Some(registered)) => {
                 self.registered[registered as usize].as_ref().map_or(&self.no_key, |r| &r.key)
             }
-            (None, None) => &self.no_key,
+            (None, None, None) => &self.no_key,
         };
         let descriptor = &mut self.descriptors[number as usize];
         descriptor.operation = index;
         descriptor.generation = descriptor.generation.wrapping_add(1);
-        descriptor.unbounce = bounce;
-        let copies = bounce.is_some() && operation.direction == Direction::Get;
-        descriptor.copy = copies.then_some((chunk.skip, mine));
         let post = Post {
             direction: operation.direction,
+            way: chunk.way,
             peer: operation.peer,
             local,
             local_key,
@@ -264,39 +332,55 @@ impl State {
             token: u64::from(descriptor.generation) << 32 | u64::from(number),
         };
         // SAFETY: `local` is in the caller's bytes (E1, and the token is not handed back before this post's
-        // completion, E2) or in a buffer that is this descriptor's until then (E3).
-        let posted = unsafe { nic.post(&post) };
+        // completion, E2) or in a part of the engine's memory that is this descriptor's until then (E3).
+        let posted = unsafe { site.nic.post(&post) };
         match posted {
             Ok(()) => {
                 descriptor.busy = true;
+                descriptor.unbounce = part;
+                descriptor.copy = (part.is_some() && !is_put).then_some((chunk.skip, mine));
+                descriptor.needs_source = part.is_none() && is_put;
+                descriptor.unregister = operation.temporary.take();
+                operation.sources += u32::from(descriptor.needs_source);
                 operation.posts += 1;
                 operation.offset += chunk.useful as u64;
                 let rest = operation.left.len() - chunk.useful;
                 operation.left = operation.left.slice(chunk.useful, rest).unwrap_or(RawBytes::EMPTY);
-                operation.copied &= bounce.is_some();
-                if operation.copied && rest == 0 {
+                let released = is_put && rest == 0 && operation.sources == 0 && operation.result.is_ok();
+                if released {
                     self.finished.push_back((operation.token, Progress::Copied));
                 }
                 self.under_way += 1;
+                self.refused = 0;
                 Ok(())
             }
             Err(error) => {
-                bounce.into_iter().for_each(|buffer| self.pool.give(buffer));
+                buffer.into_iter().for_each(|buffer| self.memory.give(buffer));
                 operation.held = Some(number);
-                if error == NicError::Busy {
+                if error != NicError::Busy {
+                    operation.fail(error);
+                    return Ok(());
+                }
+                self.refused += u32::from(self.under_way == 0);
+                if self.refused < TRIES {
                     return Err(Stop::Network);
                 }
-                operation.fail(error);
+                operation.fail(NicError::Starved { times: self.refused });
+                self.refused = 0;
                 Ok(())
             }
         }
     }
 
     /// Ends an operation that has nothing to post and nothing with the NIC.
-    fn settle(&mut self, index: u32) {
+    fn settle<N: Nic + ?Sized>(&mut self, site: Site<'_, N>, index: u32) {
         let operation = &mut self.operations[index as usize];
         if let Some(held) = operation.held.take() {
-            self.free.push(held);
+            site.free.give(held);
+        }
+        if let Some(key) = operation.temporary.take() {
+            self.temporary -= 1;
+            let _ = site.nic.deregister(&key);
         }
         if operation.posts == 0 {
             // E2: only here, and no post of it is left.
@@ -306,42 +390,57 @@ impl State {
     }
 
     /// Takes completions from the NIC and does what their descriptors say.
-    pub fn reap<N: Nic + ?Sized>(&mut self, nic: &N, burst: usize) {
+    pub fn reap<N: Nic + ?Sized>(&mut self, site: Site<'_, N>, burst: usize) {
         // Also with nothing under way: some networks make their targets' progress in it.
-        nic.poll(burst, &mut |completion| {
+        site.nic.poll(burst, &mut |completion| {
             let number = completion.token as u32;
             let Some(descriptor) = self.descriptors.get_mut(number as usize) else { return };
             if !descriptor.busy || descriptor.generation != (completion.token >> 32) as u32 {
                 return; // not of a post that is under way: a NIC that repeats itself does no harm
             }
+            let index = descriptor.operation;
+            let operation = &mut self.operations[index as usize];
+            if std::mem::take(&mut descriptor.needs_source) {
+                operation.sources -= 1;
+                let is_last = operation.sources == 0 && operation.left.is_empty();
+                if completion.stage == Stage::Source && is_last && operation.result.is_ok() {
+                    self.finished.push_back((operation.token, Progress::Copied));
+                }
+            }
+            if completion.stage == Stage::Source {
+                return;
+            }
             descriptor.busy = false;
             self.under_way -= 1;
-            if let Some(buffer) = descriptor.unbounce.take() {
+            if let Some(part) = descriptor.unbounce.take() {
                 if let (Some((skip, mine)), Ok(())) = (descriptor.copy.take(), completion.result) {
-                    let bytes = self.pool.bytes(buffer, skip + mine.len());
-                    // SAFETY: E1 for the target; E3 for the buffer, which has `skip + mine.len()` bytes, as
+                    let bytes = self.memory.bytes(part, skip + mine.len());
+                    // SAFETY: E1 for the target; E3 for the part, which has `skip + mine.len()` bytes, as
                     // `Rules::next` made the post.
                     unsafe { mine.as_ptr().copy_from_nonoverlapping(bytes.as_ptr().add(skip), mine.len()) };
                 }
-                self.pool.give(buffer);
+                self.memory.give(part);
             }
-            let index = descriptor.operation;
-            let operation = &mut self.operations[index as usize];
+            if let Some(key) = descriptor.unregister.take() {
+                self.temporary -= 1;
+                // A key of ours: that it is none would be the NIC's mistake, and the transfer is over.
+                let _ = site.nic.deregister(&key);
+            }
             operation.posts -= 1;
             if let Err(error) = completion.result {
                 operation.fail(error);
             }
             if operation.left.is_empty() {
-                self.free.push(number);
+                site.free.give(number);
                 // One that failed while waiting is settled where it waits, by `advance`.
                 let waits = operation.result.is_err() && self.waiting.contains(&index);
                 if !waits {
-                    self.settle(index);
+                    self.settle(site, index);
                 }
             } else if operation.held.is_none() {
                 operation.held = Some(number);
             } else {
-                self.free.push(number);
+                site.free.give(number);
             }
         });
     }

@@ -57,9 +57,8 @@ impl SimRank {
             (None, Key::default())
         } else {
             let bounce = if nic.registers_local { self.aux() } else { RawBytes::EMPTY };
-            let descriptors = gasworks_rdma::settings::descriptors()?;
-            let rdma =
-                Rdma::<M, M::Nic>::new(M::sim_nic(self.nic()), bounce, descriptors).map_err(program)?;
+            let tuning = gasworks_rdma::Tuning::from_settings(gasworks_os::memfd::page_size(), max_medium)?;
+            let rdma = Rdma::<M, M::Nic>::new(M::sim_nic(self.nic()), bounce, &tuning).map_err(program)?;
             // SAFETY: J1.
             let key = unsafe { rdma.register(self.segment()) }.map_err(program)?;
             (Some(rdma), key)

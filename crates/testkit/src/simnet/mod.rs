@@ -105,9 +105,11 @@ impl Default for SimConfig {
             nic: Abilities {
                 largest: 8192,
                 get_alignment: 4,
-                put_alignment: 1,
+                short: 1024,
                 registers_local: true,
+                tells_source: true,
                 depth: 16,
+                ..Abilities::default()
             },
             nic_busy: 9,
             nic_delay: 4,
@@ -140,9 +142,12 @@ impl SimConfig {
             nic: Abilities {
                 largest: pick(&[4096, 8192, 1 << 20]),
                 get_alignment: pick(&[1, 4, 64]),
-                put_alignment: 1,
                 registers_local: pick(&[0, 1]) == 1,
                 depth: pick(&[1, 4, 64]),
+                local_alignment: pick(&[1, 4]),
+                short: pick(&[0, 64, 4096]),
+                tells_source: pick(&[0, 1]) == 1,
+                ..Abilities::default()
             },
             nic_busy: pick(&[0, 3, 20]) as u32,
             nic_delay: pick(&[0, 2, 10]) as u32,

@@ -76,6 +76,10 @@ pub(super) struct Outbox {
 pub(super) struct Flight {
     pub put: bool,
     pub local: RawBytes,
+    /// Whether it is to be said when the source may be used again.
+    pub tells: bool,
+    /// The bytes, once that was said.
+    pub kept: Option<Vec<u8>>,
     pub peer: u32,
     pub registration: (u32, u32),
     pub offset: usize,

@@ -9,7 +9,7 @@
 use super::SimRank;
 use super::dice::Choice;
 use super::net::{Flight, Registration};
-use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post};
+use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post, Stage, Way};
 use gasworks_sync::{RawBytes, racy};
 
 /// A rank's network interface.
@@ -53,14 +53,15 @@ impl SimNic {
         let bytes = place.filter(|r| r.generation == generation).and_then(|r| r.bytes);
         let remote = bytes.and_then(|bytes| bytes.slice(flight.offset, flight.local.len()));
         let remote = remote.ok_or(NicError::BadKey { peer: flight.peer })?;
-        let (local, len) = (flight.local.as_ptr(), flight.local.len());
+        let (own, len) = (flight.local.as_ptr(), flight.local.len());
+        let local = flight.kept.as_ref().map_or(own.cast_const(), |kept| kept.as_ptr());
         // SAFETY: S1 for the remote bytes, the lock is held, and they are shared; S2 for the local ones, which are
-        // not; all have `len` bytes.
+        // not, and of a put may be kept; all have `len` bytes.
         unsafe {
             if flight.put {
                 racy::copy_in(remote.as_ptr(), local, len);
             } else {
-                racy::copy_out(local, remote.as_ptr(), len);
+                racy::copy_out(own, remote.as_ptr(), len);
             }
         }
         if dice.chance(Choice::NicFault, flight.number, faults.corrupt) {
@@ -126,11 +127,17 @@ impl Nic for SimNic {
         let (len, offset) = (post.local.len(), post.remote_offset);
         let put = post.direction == Direction::Put;
         let alignment = if put { config.nic.put_alignment } else { config.nic.get_alignment }.max(1);
-        let aligned = len.is_multiple_of(alignment) && offset.is_multiple_of(alignment as u64);
-        if len == 0 || len > config.nic.largest || !aligned {
+        let is_short = post.way == Way::Short;
+        let here = if put { 1 } else { config.nic.local_alignment.max(1) };
+        let aligned = len.is_multiple_of(alignment)
+            && offset.is_multiple_of(alignment as u64)
+            && post.local.as_ptr().addr().is_multiple_of(here);
+        let longest = if is_short { config.nic.short } else { config.nic.largest };
+        if len == 0 || len > longest || !aligned {
             return Err(NicError::BadShape { len, offset });
         }
-        if config.nic.registers_local && !self.holds(post.local_key, post.local) {
+        let needs_key = config.nic.registers_local && !(put && is_short);
+        if needs_key && !self.holds(post.local_key, post.local) {
             return Err(NicError::BadKey { peer: self.0.rank });
         }
         let bad = NicError::BadKey { peer: post.peer };
@@ -153,7 +160,19 @@ impl Nic for SimNic {
         );
         let registration = (index, generation);
         let Post { local, peer, token, .. } = *post;
-        side.flights.push(Flight { put, local, peer, registration, offset, token, number, when });
+        let (tells, kept) = (put && !is_short && config.nic.tells_source, None);
+        side.flights.push(Flight {
+            put,
+            local,
+            tells,
+            kept,
+            peer,
+            registration,
+            offset,
+            token,
+            number,
+            when,
+        });
         Ok(())
     }
 
@@ -165,6 +184,23 @@ impl Nic for SimNic {
             side.polls
         };
         while handed < burst {
+            // Of those that are not due yet, some have been read.
+            let read = {
+                let mut side = self.0.seat().nic.lock();
+                let early = side.flights.iter_mut().find(|f| f.tells && f.number.is_multiple_of(2));
+                early.map(|flight| {
+                    let mut bytes = vec![0; flight.local.len()];
+                    // SAFETY: S2: nothing was said of it yet.
+                    unsafe { racy::copy_out(bytes.as_mut_ptr(), flight.local.as_ptr(), bytes.len()) };
+                    (flight.tells, flight.kept) = (false, Some(bytes));
+                    flight.token
+                })
+            };
+            if let Some(token) = read {
+                sink(Completion { token, stage: Stage::Source, result: Ok(()) });
+                handed += 1;
+                continue;
+            }
             let flight = {
                 let mut side = self.0.seat().nic.lock();
                 let due = side.flights.iter().enumerate().filter(|(_, f)| f.when.0 <= now);
@@ -173,7 +209,7 @@ impl Nic for SimNic {
             };
             let Some(flight) = flight else { break };
             let result = self.land(&flight);
-            sink(Completion { token: flight.token, result });
+            sink(Completion { token: flight.token, stage: Stage::Whole, result });
             handed += 1;
         }
         handed

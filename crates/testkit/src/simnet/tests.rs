@@ -3,7 +3,7 @@
 use super::*;
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::{Class, Wire, WireError};
-use gasworks_rdma::{Engine, EngineError, Key, Nic, NicError, Progress};
+use gasworks_rdma::{Engine, EngineError, Key, Nic, NicError, Progress, Source, There, Tuning};
 use gasworks_sync::Seq;
 use std::cell::{Cell, RefCell};
 
@@ -134,10 +134,11 @@ fn the_engine_moves_bytes_between_unmapped_ranks() {
         run(config, |rank| {
             let (boot, me) = (rank.bootstrap(), rank.rank());
             assert!(rank.peer_segment((me + 1) % 3).is_none());
+            let tuning = Tuning { descriptors: 4, ..Tuning::default() };
             let mut bounce = vec![0u8; 9000];
             // SAFETY: the vector outlives the engine, and nobody else uses it.
             let bounce = unsafe { RawBytes::new(bounce.as_mut_ptr(), bounce.len()) };
-            let engine = Engine::<Seq, SimNic>::new(Box::new(rank.nic()), bounce, 4).unwrap();
+            let engine = Engine::<Seq, SimNic>::new(Box::new(rank.nic()), bounce, &tuning).unwrap();
             // SAFETY: the segment lives as long as the net.
             let key = unsafe { engine.register(rank.segment()) }.unwrap();
             let keys = boot.exchange("keys", &key.0).unwrap();
@@ -155,8 +156,10 @@ fn the_engine_moves_bytes_between_unmapped_ranks() {
             };
             let source: Vec<u8> = (0..20_011).map(|i| (i * 13 + me as usize) as u8).collect();
             let key = |rank: u32| Key(keys[rank as usize].clone());
+            let key = key(to);
+            let there = There { peer: to, key: &key, offset: 3 };
             // SAFETY: `source` outlives the transfer.
-            unsafe { engine.put(to, &key(to), 3, source.as_ptr(), source.len(), 5) }.unwrap();
+            unsafe { engine.put(there, source.as_ptr(), source.len(), Source::WantedBack, 5) }.unwrap();
             finish("put");
             boot.fence().unwrap();
             let mut here = vec![0; source.len()];
@@ -164,7 +167,7 @@ fn the_engine_moves_bytes_between_unmapped_ranks() {
             assert!(here.iter().enumerate().all(|(i, &b)| b == (i * 13 + from as usize) as u8));
             here.fill(0);
             // SAFETY: `here` outlives the transfer and is not used meanwhile.
-            unsafe { engine.get(to, &key(to), 3, here.as_mut_ptr(), here.len(), 5) }.unwrap();
+            unsafe { engine.get(there, here.as_mut_ptr(), here.len(), 5) }.unwrap();
             finish("get");
             assert_eq!(here, source);
             boot.fence().unwrap();
@@ -183,6 +186,7 @@ fn the_nic_keeps_its_rules() {
     let theirs = theirs.unwrap();
     let post = gasworks_rdma::Post {
         direction: gasworks_rdma::Direction::Get,
+        way: gasworks_rdma::Way::Short,
         peer: 1,
         local: ranks[0].segment(),
         local_key: &mine,
@@ -213,7 +217,8 @@ fn the_nic_keeps_its_rules() {
 fn faults_are_reported_as_what_they_are() {
     let faults = Faults { refuse_registration: Some(0), ..Faults::default() };
     let ranks = SimNet::new(SimConfig { faults, segment: 64, ..SimConfig::default() });
-    let engine = Engine::<Seq, SimNic>::new(Box::new(ranks[0].nic()), ranks[0].segment(), 4).err();
+    let few = Tuning { descriptors: 4, ..Tuning::default() };
+    let engine = Engine::<Seq, SimNic>::new(Box::new(ranks[0].nic()), ranks[0].segment(), &few).err();
     assert_eq!(engine, Some(EngineError::Registration(NicError::Registration { len: 64 })));
 
     let faults = Faults { gone: Some((0, 3)), ..Faults::default() };

@@ -1,0 +1,378 @@
+//! How a transfer of any place and length becomes posts that a NIC's rules admit: by which way each goes, and where its bytes are here.
+//!
+//! A get whose edges are not aligned fetches more than was asked for into the engine's memory and keeps the part that
+//! was. A put cannot do the same: writing back the bytes around an edge would undo what somebody else wrote there
+//! meanwhile. So an unaligned put on a NIC with such a rule is refused, by [`Rules::check`].
+
+use super::memory::Memory;
+use crate::engine::EngineError;
+use crate::nic::{Abilities, Direction, Way};
+use crate::settings::Tuning;
+
+/// The most that memory is registered for a single post.
+const MOST_REGISTERED: usize = 8 << 20;
+
+/// A NIC's rules, what the engine has, and what it is to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub largest: usize,
+    pub get_alignment: usize,
+    pub put_alignment: usize,
+    pub local_alignment: usize,
+    pub tells_source: bool,
+    /// The longest short put and get.
+    pub put_short: usize,
+    pub get_short: usize,
+    /// The longest put and get by a buffer where the bytes here could be registered.
+    pub put_bounce: usize,
+    pub get_bounce: usize,
+    /// Bytes that each descriptor has, and each buffer.
+    pub immediate: usize,
+    pub buffer: usize,
+}
+
+/// What is left of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    pub direction: Direction,
+    /// Where it begins there.
+    pub offset: u64,
+    /// Where it begins here.
+    pub address: usize,
+    pub len: usize,
+    /// Whether the NIC can use the bytes here as they are.
+    pub ready: bool,
+    /// Whether they may be registered for it.
+    pub may_register: bool,
+    /// Whether the caller wants to use the source of a put again before all is over.
+    pub wanted_back: bool,
+}
+
+/// Where the bytes of a post are here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Where the caller has them.
+    Own,
+    /// There, registered for this post.
+    Registered,
+    /// In the descriptor's part of the engine's memory.
+    Immediate,
+    /// In a buffer.
+    Buffer,
+}
+
+/// The next post of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Chunk {
+    /// Bytes before the wanted ones that are fetched too.
+    pub skip: usize,
+    /// Bytes of the operation that this post moves; never 0.
+    pub useful: usize,
+    /// Bytes of the post: `skip`, `useful`, and what rounds the end up.
+    pub wire: usize,
+    pub way: Way,
+    pub place: Place,
+}
+
+fn down(n: usize, alignment: usize) -> usize {
+    n - n % alignment
+}
+
+impl Rules {
+    pub fn new(abilities: &Abilities, tuning: &Tuning, memory: &Memory) -> Self {
+        Self {
+            largest: abilities.largest,
+            get_alignment: abilities.get_alignment.max(1),
+            put_alignment: abilities.put_alignment.max(1),
+            local_alignment: abilities.local_alignment.max(1),
+            tells_source: abilities.tells_source,
+            put_short: tuning.put_short.min(abilities.short),
+            get_short: tuning.get_short.min(abilities.short),
+            put_bounce: tuning.put_bounce,
+            get_bounce: tuning.get_bounce,
+            immediate: memory.immediate(),
+            buffer: memory.buffer(),
+        }
+    }
+
+    /// What no chunking can mend.
+    pub fn check(&self, direction: Direction, offset: u64, len: usize) -> Result<(), EngineError> {
+        if offset.checked_add(len as u64).is_none() {
+            return Err(EngineError::PastEnd { offset, len });
+        }
+        let alignment = self.put_alignment;
+        if direction == Direction::Put
+            && (!offset.is_multiple_of(alignment as u64) || !len.is_multiple_of(alignment))
+        {
+            return Err(EngineError::UnalignedPut { offset, len, alignment });
+        }
+        Ok(())
+    }
+
+    /// The first post of what is left of an operation.
+    pub fn next(&self, rest: &Rest) -> Chunk {
+        match rest.direction {
+            Direction::Put => self.next_put(rest),
+            Direction::Get => self.next_get(rest),
+        }
+    }
+
+    fn next_put(&self, rest: &Rest) -> Chunk {
+        let &Rest { len, ready, may_register, wanted_back, .. } = rest;
+        let chunk = |place, useful| {
+            let way = if useful <= self.put_short { Way::Short } else { Way::Bulk };
+            Chunk { skip: 0, useful, wire: useful, way, place }
+        };
+        if len <= self.put_short {
+            // Nothing says when the source was read, before all is over.
+            let place = if wanted_back { self.kept(len) } else { None };
+            return chunk(place.unwrap_or(Place::Own), len);
+        }
+        let most = down(self.largest, self.put_alignment);
+        if ready {
+            let place = if wanted_back && !self.tells_source { self.kept(len) } else { None };
+            return chunk(place.unwrap_or(Place::Own), len.min(most));
+        }
+        if len <= self.immediate {
+            return chunk(Place::Immediate, len);
+        }
+        if len > self.put_bounce && may_register {
+            let most = down(most.min(MOST_REGISTERED), self.put_alignment);
+            return chunk(Place::Registered, len.min(most));
+        }
+        // What a buffer would take the processor may as well hand over from where it is.
+        match down(self.put_short, self.put_alignment) {
+            short if short >= self.buffer && !wanted_back => chunk(Place::Own, len.min(short)),
+            _ => chunk(Place::Buffer, len.min(self.buffer)),
+        }
+    }
+
+    /// Where so many bytes fit in the engine's memory, if they do.
+    fn kept(&self, len: usize) -> Option<Place> {
+        match len {
+            _ if len <= self.immediate => Some(Place::Immediate),
+            _ if len <= self.buffer => Some(Place::Buffer),
+            _ => None,
+        }
+    }
+
+    fn next_get(&self, rest: &Rest) -> Chunk {
+        let &Rest { offset, address, len, ready, may_register, .. } = rest;
+        let alignment = self.get_alignment;
+        let skip = (offset % alignment as u64) as usize;
+        let chunk = |place, skip: usize, useful: usize| {
+            let wire = (skip + useful).next_multiple_of(alignment);
+            let way = if wire <= self.get_short { Way::Short } else { Way::Bulk };
+            Chunk { skip, useful, wire, way, place }
+        };
+        let fits = skip == 0 && address.is_multiple_of(self.local_alignment);
+        let most = down(self.largest, alignment);
+        if ready && fits && len.is_multiple_of(alignment) {
+            return chunk(Place::Own, 0, len.min(most));
+        }
+        // All at once, with what is around it.
+        let room = (skip.saturating_add(len)).checked_next_multiple_of(alignment).unwrap_or(usize::MAX);
+        if (room <= self.get_bounce || !(ready || may_register))
+            && let Some(place) = self.kept(room)
+        {
+            return chunk(place, skip, len);
+        }
+        if !(ready || may_register) || len < alignment || !fits && skip == 0 {
+            let room = if skip + len <= self.immediate { self.immediate } else { self.buffer };
+            let place = if room == self.immediate { Place::Immediate } else { Place::Buffer };
+            return chunk(place, skip, len.min(down(room, alignment) - skip));
+        }
+        if skip > 0 {
+            // The edge alone: the bulk then needs no copy.
+            let edge = if alignment <= self.immediate { Place::Immediate } else { Place::Buffer };
+            return chunk(edge, skip, len.min(alignment - skip));
+        }
+        let place = if ready { Place::Own } else { Place::Registered };
+        let most = if ready { most } else { down(most.min(MOST_REGISTERED), alignment) };
+        chunk(place, 0, down(len.min(most), alignment))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Of a NIC like Aries, with the settings that an engine usually has.
+    const USUAL: Rules = Rules {
+        largest: 1 << 30,
+        get_alignment: 4,
+        put_alignment: 1,
+        local_alignment: 1,
+        tells_source: true,
+        put_short: 4096,
+        get_short: 4096,
+        put_bounce: 4096,
+        get_bounce: 4096,
+        immediate: 128,
+        buffer: 4096,
+    };
+    const PUT: Rest = Rest {
+        direction: Direction::Put,
+        offset: 0,
+        address: 0,
+        len: 0,
+        ready: false,
+        may_register: true,
+        wanted_back: false,
+    };
+    const GET: Rest = Rest { direction: Direction::Get, ..PUT };
+
+    /// The posts of an operation.
+    fn posts(rules: &Rules, mut rest: Rest) -> Vec<Chunk> {
+        let mut posts = Vec::new();
+        while rest.len > 0 {
+            let chunk = rules.next(&rest);
+            assert!(chunk.useful > 0 && chunk.useful <= rest.len, "{chunk:?} of {rest:?}");
+            rest.offset += chunk.useful as u64;
+            rest.address += chunk.useful;
+            rest.len -= chunk.useful;
+            posts.push(chunk);
+        }
+        posts
+    }
+
+    fn ways(rest: Rest) -> Vec<(Way, Place, usize)> {
+        posts(&USUAL, rest).iter().map(|post| (post.way, post.place, post.useful)).collect()
+    }
+
+    #[test]
+    fn puts_go_as_their_size_and_place_say() {
+        use {Place::*, Way::*};
+        for (len, ready, wanted_back, wanted) in [
+            (8, false, false, (Short, Own)),
+            (128, false, true, (Short, Immediate)),
+            (129, false, true, (Short, Buffer)),
+            (4096, false, false, (Short, Own)),
+            (4097, true, true, (Bulk, Own)),
+            (4097, false, false, (Bulk, Registered)),
+            (1 << 20, true, false, (Bulk, Own)),
+        ] {
+            let rest = Rest { len, ready, wanted_back, ..PUT };
+            assert_eq!(ways(rest), [(wanted.0, wanted.1, len)], "{rest:?}");
+        }
+        // What may not be registered goes in pieces, and what may in large ones.
+        let refused = Rest { len: 10_000, may_register: false, ..PUT };
+        assert_eq!(ways(refused), [(Short, Own, 4096), (Short, Own, 4096), (Short, Own, 1808)]);
+        let copied = [(Short, Buffer, 4096), (Short, Buffer, 4096), (Short, Buffer, 1808)];
+        assert_eq!(ways(Rest { wanted_back: true, ..refused }), copied);
+        let long = Rest { len: (8 << 20) + 5000, ..PUT };
+        assert_eq!(ways(long), [(Bulk, Registered, 8 << 20), (Bulk, Registered, 5000)]);
+        let rules = Rules { put_bounce: 8192, buffer: 8192, ..USUAL };
+        assert_eq!(
+            posts(&rules, Rest { len: 8192, ..PUT }),
+            [Chunk { skip: 0, useful: 8192, wire: 8192, way: Bulk, place: Buffer }]
+        );
+        // Where nothing is said of the source, it is copied as far as that goes.
+        let silent = Rules { tells_source: false, put_short: 0, ..USUAL };
+        let rest = Rest { len: 4000, ready: true, wanted_back: true, ..PUT };
+        assert_eq!(posts(&silent, rest)[0].place, Buffer);
+        assert_eq!(posts(&silent, Rest { len: 5000, ..rest })[0].place, Own);
+    }
+
+    #[test]
+    fn gets_go_as_their_size_and_place_say() {
+        use {Place::*, Way::*};
+        let get = |offset, len, ready| ways(Rest { offset, len, ready, ..GET });
+        assert_eq!(get(0, 4096, true), [(Short, Own, 4096)]);
+        assert_eq!(get(4, 8192, true), [(Bulk, Own, 8192)]);
+        assert_eq!(get(0, 128, false), [(Short, Immediate, 128)]);
+        assert_eq!(get(0, 132, false), [(Short, Buffer, 132)]);
+        assert_eq!(get(0, 8192, false), [(Bulk, Registered, 8192)]);
+        // One post where all of it fits with what is around it, and two more than an aligned one at most.
+        assert_eq!(get(3, 122, true), [(Short, Immediate, 122)]);
+        assert_eq!(get(3, 4000, true), [(Short, Buffer, 4000)]);
+        for ready in [true, false] {
+            let middle = if ready { Own } else { Registered };
+            let unaligned = get(3, 1 + 8192 + 2, ready);
+            assert_eq!(unaligned, [(Short, Immediate, 1), (Bulk, middle, 8192), (Short, Immediate, 2)]);
+        }
+    }
+
+    /// Gemini wants addresses here aligned too.
+    #[test]
+    fn what_lies_askew_here_goes_by_buffers() {
+        let gemini = Rules { local_alignment: 4, ..USUAL };
+        let askew = posts(&gemini, Rest { address: 2, len: 10_000, ready: true, ..GET });
+        assert_eq!(askew.iter().map(|post| post.place).collect::<Vec<_>>(), [Place::Buffer; 3]);
+        // Both begin at the same distance from a word.
+        let alike = posts(&gemini, Rest { offset: 3, address: 3, len: 9000, ready: true, ..GET });
+        assert_eq!(alike[1].place, Place::Own);
+    }
+
+    #[test]
+    fn an_unaligned_put_is_refused_with_the_rule() {
+        let rules = Rules { put_alignment: 8, ..USUAL };
+        let refused = rules.check(Direction::Put, 4, 8);
+        assert_eq!(refused, Err(EngineError::UnalignedPut { offset: 4, len: 8, alignment: 8 }));
+        assert!(rules.check(Direction::Put, 8, 12).is_err());
+        assert_eq!(rules.check(Direction::Put, 8, 16), Ok(()));
+        assert_eq!(rules.check(Direction::Get, 3, 5), Ok(()));
+        assert!(matches!(rules.check(Direction::Get, u64::MAX, 2), Err(EngineError::PastEnd { .. })));
+    }
+
+    fn rules() -> impl Strategy<Value = Rules> {
+        let alignment = || prop::sample::select(vec![1usize, 4, 16, 64]);
+        let sizes = (0usize..300, 0usize..300, 0usize..300, 0usize..300, 0usize..300, 0usize..200);
+        (alignment(), any::<bool>(), any::<bool>(), any::<bool>(), sizes).prop_map(
+            |(alignment, local, tells_source, immediate, sizes)| {
+                let (extra, put_short, get_short, put_bounce, get_bounce, buffer) = sizes;
+                let largest = alignment + extra;
+                Rules {
+                    largest,
+                    get_alignment: alignment,
+                    put_alignment: 1,
+                    local_alignment: if local { alignment } else { 1 },
+                    tells_source,
+                    put_short: put_short.min(largest),
+                    get_short: get_short.min(largest),
+                    put_bounce,
+                    get_bounce,
+                    immediate: if immediate && largest >= 128 { 128 } else { 0 },
+                    buffer: (alignment + buffer).min(largest) / alignment * alignment,
+                }
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 2048 }, failure_persistence: None,
+            ..ProptestConfig::default() })]
+        #[test]
+        fn chunks_cover_a_transfer_and_obey_the_rules(
+            rules in rules(), put: bool, ready: bool, may_register: bool, wanted_back: bool,
+            offset in 0u64..500, address in 0usize..500, len in 1usize..2000,
+        ) {
+            let direction = if put { Direction::Put } else { Direction::Get };
+            let rest = Rest { direction, offset, address, len, ready, may_register, wanted_back };
+            let (mut at, mut here) = (offset, address);
+            for chunk in posts(&rules, rest) {
+                let alignment = if put { 1 } else { rules.get_alignment };
+                prop_assert!(chunk.wire <= rules.largest);
+                prop_assert_eq!((at - chunk.skip as u64) % alignment as u64, 0);
+                prop_assert_eq!(chunk.wire % alignment, 0);
+                prop_assert!(chunk.skip + chunk.useful <= chunk.wire);
+                let short = if put { rules.put_short } else { rules.get_short };
+                prop_assert_eq!(chunk.way == Way::Short, chunk.wire <= short);
+                match chunk.place {
+                    Place::Immediate => prop_assert!(chunk.wire <= rules.immediate),
+                    Place::Buffer => prop_assert!(chunk.wire <= rules.buffer),
+                    Place::Own | Place::Registered => {
+                        prop_assert!(chunk.skip == 0 && chunk.wire == chunk.useful);
+                        prop_assert!(put || here % rules.local_alignment == 0);
+                        let needs_none = put && chunk.way == Way::Short;
+                        let usable = if chunk.place == Place::Own { ready } else { may_register };
+                        prop_assert!(needs_none || usable);
+                    }
+                }
+                at += chunk.useful as u64;
+                here += chunk.useful;
+            }
+        }
+    }
+}
