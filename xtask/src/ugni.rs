@@ -59,9 +59,10 @@ pub fn lay_out(prefix: &Path) -> Result<()> {
     let own = crate::root().join("crates/ugni-sim-capi");
     let (lib, pkgconfig) = (prefix.join("lib"), prefix.join("lib/pkgconfig"));
     std::fs::create_dir_all(&pkgconfig).with_context(|| format!("making {}", pkgconfig.display()))?;
+    let built = crate::demo::target()?.join("release");
     for kind in ["so", "a"] {
         let file = format!("{LIBRARY}.{kind}");
-        copy(&crate::root().join("target/release").join(&file), &lib.join(&file))?;
+        copy(&built.join(&file), &lib.join(&file))?;
         for name in NAMES {
             link(&file, &lib.join(format!("lib{name}.{kind}")))?;
         }
