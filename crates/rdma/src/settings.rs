@@ -26,15 +26,15 @@ pub const DESCRIPTORS: Setting = Setting {
 /// The longest put that the processor hands to the NIC.
 pub const PUT_SHORT: Setting = size(
     "GASNET_GNI_PUT_FMA_RDMA_CUTOVER",
-    "4096",
-    "the longest put that the processor hands to the NIC; more than 16 KiB is taken as that",
+    "",
+    "the longest put that the processor hands to the NIC; more than 16 KiB is taken as that. Unset: 4096, on Aries 1023",
 );
 
 /// The longest get that the processor is handed.
 pub const GET_SHORT: Setting = size(
     "GASNET_GNI_GET_FMA_RDMA_CUTOVER",
-    "4096",
-    "the longest get that the processor is handed; more than 16 KiB is taken as that",
+    "",
+    "the longest get that the processor is handed; more than 16 KiB is taken as that. Unset: 4096, on Aries 1023",
 );
 
 /// The longest put from memory that is not registered for which it is not registered either.
@@ -66,9 +66,10 @@ pub const REGISTRATIONS: Setting = Setting {
     name: "GASNET_GNI_MEMREG",
     aliases: &[],
     kind: Kind::Number { min: 0, max: 1 << 20 },
-    default: "16",
+    default: "",
     unit: "registrations",
-    meaning: "registrations of memory that are there for single transfers at once; 0: as many as the network admits",
+    meaning: "registrations of memory that are there for single transfers at once; 0: as many as the network admits. \
+              Unset: 16, on Aries 3072",
     reader: "rdma",
 };
 
@@ -102,30 +103,37 @@ pub const IMMEDIATE: usize = 128;
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self {
-            descriptors: 512,
-            put_short: 4096,
-            get_short: 4096,
-            put_bounce: 4096,
-            get_bounce: 4096,
-            bounce_space: 256 << 10,
-            least_buffer: 0,
-            registrations: Some(16),
-        }
+        Self::GEMINI
     }
 }
 
 impl Tuning {
-    /// What the settings say, for pages of this size and buffers that hold at least so much.
+    /// What GASNet takes on Gemini where nothing is set, and networks of which nothing else is known.
+    pub const GEMINI: Self = Self {
+        descriptors: 512,
+        put_short: 4096,
+        get_short: 4096,
+        put_bounce: 4096,
+        get_bounce: 4096,
+        bounce_space: 256 << 10,
+        least_buffer: 0,
+        registrations: Some(16),
+    };
+    /// The same on Aries.
+    pub const ARIES: Self =
+        Self { put_short: 1023, get_short: 1023, registrations: Some(3072), ..Self::GEMINI };
+
+    /// What the settings say, else as `usual`, for pages of this size and buffers that hold at least so much.
     ///
     /// # Errors
     /// A setting is not a number, or out of range.
-    pub fn from_settings(page: usize, least_buffer: usize) -> Result<Self, SettingError> {
-        let usual = Self::default();
+    pub fn from_settings(usual: Self, page: usize, least_buffer: usize) -> Result<Self, SettingError> {
         let read = |setting: &Setting, unset: usize| -> Result<usize, SettingError> {
             Ok(setting.number()?.map_or(unset, |number| usize::try_from(number).unwrap_or(usize::MAX)))
         };
-        let registrations = read(&REGISTRATIONS, 16)?;
+        let registrations = REGISTRATIONS.number()?.map_or(usual.registrations, |number| {
+            (number > 0).then(|| usize::try_from(number).unwrap_or(usize::MAX))
+        });
         let said = Self {
             descriptors: read(&DESCRIPTORS, usual.descriptors)?,
             put_short: read(&PUT_SHORT, usual.put_short)?,
@@ -134,7 +142,7 @@ impl Tuning {
             get_bounce: read(&GET_BOUNCE, usual.get_bounce)?,
             bounce_space: read(&BOUNCE_SPACE, usual.bounce_space)?,
             least_buffer,
-            registrations: (registrations > 0).then_some(registrations),
+            registrations,
         };
         Ok(said.adjusted(page))
     }
@@ -171,7 +179,11 @@ mod tests {
     #[test]
     fn what_is_out_of_limits_is_brought_to_them() {
         let page = 4096;
-        assert_eq!(Tuning::default().adjusted(page), Tuning::default());
+        for usual in [Tuning::GEMINI, Tuning::ARIES] {
+            assert_eq!(usual.adjusted(page), usual);
+            // Nothing is set here.
+            assert_eq!(Tuning::from_settings(usual, page, 0), Ok(usual));
+        }
         let wild = Tuning {
             put_short: 1 << 20,
             get_short: 16385,

@@ -57,7 +57,11 @@ impl SimRank {
             (None, Key::default())
         } else {
             let bounce = if nic.registers_local { self.aux() } else { RawBytes::EMPTY };
-            let tuning = gasworks_rdma::Tuning::from_settings(gasworks_os::memfd::page_size(), max_medium)?;
+            let tuning = gasworks_rdma::Tuning::from_settings(
+                gasworks_rdma::Tuning::default(),
+                gasworks_os::memfd::page_size(),
+                max_medium,
+            )?;
             let rdma = Rdma::<M, M::Nic>::new(M::sim_nic(self.nic()), bounce, &tuning).map_err(program)?;
             // SAFETY: J1.
             let key = unsafe { rdma.register(self.segment()) }.map_err(program)?;
