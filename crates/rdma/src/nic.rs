@@ -133,19 +133,23 @@ pub struct Abilities {
     pub depth: usize,
 }
 
-impl Default for Abilities {
+impl Abilities {
     /// Those of a NIC without rules, of one way, on which one transfer after the other goes.
+    pub const PLAIN: Self = Self {
+        largest: usize::MAX,
+        get_alignment: 1,
+        put_alignment: 1,
+        local_alignment: 1,
+        short: 0,
+        registers_local: false,
+        tells_source: false,
+        depth: 1,
+    };
+}
+
+impl Default for Abilities {
     fn default() -> Self {
-        Self {
-            largest: usize::MAX,
-            get_alignment: 1,
-            put_alignment: 1,
-            local_alignment: 1,
-            short: 0,
-            registers_local: false,
-            tells_source: false,
-            depth: 1,
-        }
+        Self::PLAIN
     }
 }
 

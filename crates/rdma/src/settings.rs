@@ -123,7 +123,8 @@ impl Tuning {
     pub const ARIES: Self =
         Self { put_short: 1023, get_short: 1023, registrations: Some(3072), ..Self::GEMINI };
 
-    /// What the settings say, else as `usual`, for pages of this size and buffers that hold at least so much.
+    /// What the settings say, for pages of this size and buffers that hold at least so much. What has no default in their table is as
+    /// `usual`.
     ///
     /// # Errors
     /// A setting is not a number, or out of range.

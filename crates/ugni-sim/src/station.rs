@@ -202,11 +202,15 @@ pub fn enter(station: &dyn Shown, there: There, want: Want) -> Result<Reach<'_>,
 }
 
 impl Reach<'_> {
-    /// What a few of its bytes are reached by without asking the system, if they are. For many the system is as good.
+    /// What a few of its bytes are reached by without asking the system, if they are.
     fn share(&self, from: u64, len: u64) -> Option<Share> {
         let (place, first) = (self.visit.place(), self.address.checked_add(from)?);
-        let may = len <= PIECE as u64 && place.lies.is_some();
+        let may = self.may_be_shared(len);
         may.then(|| self.station.shares()?.find(self.station.window(), &place, (first, len))).flatten()
+    }
+
+    fn may_be_shared(&self, len: u64) -> bool {
+        len <= PIECE as u64 && self.visit.place().lies.is_some()
     }
 
     /// Whether its memory is in several pieces, so that it does not lie where its addresses say.
@@ -216,7 +220,7 @@ impl Reach<'_> {
 
     /// Whether it is better asked for so many bytes than the memory in which they lie.
     pub fn is_nearer(&self, len: u64) -> bool {
-        self.is_scattered() || self.share(0, len).is_some()
+        self.is_scattered() || self.may_be_shared(len)
     }
 
     fn fill(&self, (memory, from): (&dyn Memory, u64)) -> Result<(), Status> {

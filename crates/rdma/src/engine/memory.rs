@@ -30,7 +30,7 @@ pub(super) struct Memory {
     /// Bytes of each descriptor: 0 where there was no room for all.
     immediate: usize,
     buffers: RawBytes,
-    /// Bytes of a buffer: 0 without any.
+    /// Bytes of a buffer.
     buffer: usize,
     free: Pool,
     /// It is the engine's own, and is freed with it unless a transfer may still use it.
@@ -54,7 +54,7 @@ impl Memory {
             let words = Box::into_raw(vec![0u64; (size * OWN).div_ceil(8)].into_boxed_slice());
             // SAFETY: O1: the allocation lives until `drop`, and nobody makes a reference to it.
             let bytes = unsafe { RawBytes::new(words.cast::<u8>(), size * OWN) };
-            return Ok(Self::divided(bytes, 0, size, Some(words)));
+            return Ok(Self::divided(bytes, (0, 0), size, Some(words)));
         }
         let all = tuning.descriptors.saturating_mul(IMMEDIATE);
         // Buffers of a useful size come first: without parts of its own a descriptor takes one.
@@ -67,20 +67,20 @@ impl Memory {
         if size == 0 {
             return Err(EngineError::NoBounceMemory { given: bytes.len(), least: alignment });
         }
-        Ok(Self::divided(bytes, immediate, size, None).with_descriptors(tuning.descriptors))
+        Ok(Self::divided(bytes, (tuning.descriptors, immediate), size, None))
     }
 
-    fn divided(bytes: RawBytes, immediate: usize, buffer: usize, own: Option<*mut [u64]>) -> Self {
-        let count = bytes.len().checked_div(buffer).unwrap_or(0);
-        let free = Pool::new(u32::try_from(count).unwrap_or(u32::MAX));
-        Self { bytes, immediate, buffers: bytes, buffer, free, own }
-    }
-
-    fn with_descriptors(self, descriptors: usize) -> Self {
-        let before = self.immediate * descriptors;
-        let behind = self.bytes.slice(before, self.bytes.len() - before).unwrap_or(RawBytes::EMPTY);
-        let free = Pool::new(u32::try_from(behind.len() / self.buffer).unwrap_or(u32::MAX));
-        Self { buffers: behind, free, ..self }
+    /// So much for each descriptor, and buffers of a size that is not 0 behind that.
+    fn divided(
+        bytes: RawBytes,
+        (descriptors, immediate): (usize, usize),
+        buffer: usize,
+        own: Option<*mut [u64]>,
+    ) -> Self {
+        let before = immediate * descriptors;
+        let buffers = bytes.slice(before, bytes.len() - before).unwrap_or(RawBytes::EMPTY);
+        let free = Pool::new(u32::try_from(buffers.len() / buffer).unwrap_or(u32::MAX));
+        Self { bytes, immediate, buffers, buffer, free, own }
     }
 
     /// Bytes that each descriptor has.
@@ -88,7 +88,7 @@ impl Memory {
         self.immediate
     }
 
-    /// The size of a buffer; 0 where there are none.
+    /// The size of a buffer.
     pub fn buffer(&self) -> usize {
         self.buffer
     }

@@ -188,16 +188,7 @@ impl Nic for Fake {
     }
 }
 
-const GENEROUS: Abilities = Abilities {
-    largest: 1 << 20,
-    get_alignment: 1,
-    put_alignment: 1,
-    local_alignment: 1,
-    short: 0,
-    registers_local: false,
-    tells_source: false,
-    depth: 64,
-};
+const GENEROUS: Abilities = Abilities { largest: 1 << 20, depth: 64, ..Abilities::PLAIN };
 
 fn raw(bytes: &mut [u8]) -> RawBytes {
     // SAFETY: the tests keep the vectors until the engine is gone, and look at them only then or through the engine.

@@ -198,6 +198,11 @@ impl Nic {
             descriptors.entropy = (descriptors.entropy + 1) & MOST_ENTROPY;
             entropy = descriptors.entropy;
         }
+        let shown = match what {
+            // With a strict NIC others are to find out whether it is mapped.
+            What::Bytes(Bytes { lies: Some(lies), .. }) if !self.is_strict() => descriptors.files.show(lies),
+            _ => None,
+        };
         let place = Place {
             first,
             len,
@@ -205,14 +210,8 @@ impl Nic {
             entropy,
             queue: queue.map(|queue| queue.number()),
             next: others.first().copied(),
-            lies: None,
+            lies: shown.as_ref().map(|(lies, _)| *lies),
         };
-        let shown = match what {
-            // With a strict NIC others are to find out whether it is mapped.
-            What::Bytes(Bytes { lies: Some(lies), .. }) if !self.is_strict() => descriptors.files.show(lies),
-            _ => None,
-        };
-        let place = Place { lies: shown.as_ref().map(|(lies, _)| *lies), ..place };
         for (at, &(first, len)) in pieces.iter().enumerate() {
             let next = others.get(at + 1).copied();
             let piece = Place { first, len, flags: attributes.0, next, ..Place::default() };
