@@ -1,5 +1,6 @@
 //! Runs cases one after the other, each with a watchdog.
 
+use std::any::Any;
 use std::panic::{catch_unwind, resume_unwind};
 use std::process::ExitCode;
 use std::sync::mpsc;
@@ -40,7 +41,8 @@ pub fn run(cases: &[Case], on_request: &[Case], words: &[String]) -> ExitCode {
             cases.iter().filter(|(name, _)| name.contains(wanted)).collect()
         }
     };
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    let (mut passed, mut skipped) = (0, 0);
+    let mut failures = Vec::new();
     for (name, body) in chosen {
         let start = Instant::now();
         let (done, wait) = mpsc::channel();
@@ -55,17 +57,30 @@ pub fn run(cases: &[Case], on_request: &[Case], words: &[String]) -> ExitCode {
                 skipped += 1;
                 format!("skipped: {}", why.downcast_ref::<Skipped>().map_or("", |skipped| skipped.0))
             }
-            Ok(Err(_)) => {
-                failed += 1;
+            Ok(Err(why)) => {
+                failures.push((name, said(&*why)));
                 "FAILED".to_owned()
             }
             Err(_) => {
-                failed += 1;
+                failures.push((name, "the watchdog bit".to_owned()));
                 "FAILED (the watchdog bit)".to_owned()
             }
         };
         println!("test {name} ... {verdict} ({:.2} s)", start.elapsed().as_secs_f64());
     }
-    println!("\ntest result: {passed} passed; {failed} failed; {skipped} skipped");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    // Once more at the end, where who reads a long log looks, and where its last lines are shown alone.
+    for (name, why) in &failures {
+        println!("\n{name} failed: {why}");
+    }
+    println!("\ntest result: {passed} passed; {} failed; {skipped} skipped", failures.len());
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What a panic said.
+fn said(why: &(dyn Any + Send)) -> String {
+    let text = why
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| why.downcast_ref::<&str>().map(|&text| text.to_owned()));
+    text.unwrap_or_else(|| "it panicked".to_owned())
 }
