@@ -19,6 +19,12 @@ use thiserror::Error;
 /// The most bytes in the head of a message: 24 of fields and 16 arguments of 4.
 pub const MAX_HEAD: usize = 88;
 
+/// How many requests of its receiver's the message with this head ends: they are handled, and nobody will reply to them any
+/// more. A transport that has lent its own room with each request may take it back then.
+pub fn ended(head: &[u8]) -> usize {
+    crate::message::First::of(head).map_or(0, |first| first.returned().count.into())
+}
+
 /// What a message is, for the sake of the room it may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
@@ -111,6 +117,16 @@ pub enum WireError {
         /// Which.
         rank: Rank,
     },
+    /// The network had no room for what cannot be put off, time and again.
+    #[error("the {transport} transport had no room for a message to rank {to} in {times} tries")]
+    Starved {
+        /// The transport.
+        transport: &'static str,
+        /// To whom.
+        to: Rank,
+        /// How often it was tried.
+        times: u32,
+    },
 }
 
 /// The head that is one word and its arguments, and its length. More arguments than any message has are cut off.
@@ -177,6 +193,14 @@ pub trait Wire<M: Mode> {
     fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool);
     /// Wakes this rank's own threads that sleep in [`sleep`](Self::sleep).
     fn wake(&self);
+    /// Whether all that this rank has sent has arrived, as far as it is the transport's to see to that. Whoever moves messages
+    /// without the sender's help keeps this.
+    fn is_settled(&self) -> bool {
+        true
+    }
+    /// No rank will send anything any more: they have met, and were settled before. What others may write to is given up when
+    /// the transport is dropped after this, and stays where it is if it is dropped without.
+    fn closed(&self) {}
 }
 
 /// A barrier in shared memory, where all ranks of the job share it. One thread of a rank arrives at a time; any asks.

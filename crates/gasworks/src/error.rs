@@ -21,6 +21,9 @@ pub enum Error {
     /// Shared memory could not be set up.
     #[error("shared memory between the ranks: {0}")]
     Pshm(gasworks_pshm::PshmError),
+    /// The network could not be set up.
+    #[error("opening the network: {0}")]
+    Gni(gasworks_gni::GniError),
     /// The job was to be observed, and cannot be.
     #[error(transparent)]
     Observe(#[from] gasworks_core::observe::ObserveError),

@@ -80,24 +80,9 @@ impl<M: ThreadMode> Job<M> {
     /// error says which.
     pub fn open(config: Config, table: Table<M>) -> Result<Self, Error> {
         let bootstrap = gasworks_bootstrap::connect()?;
-        Self::assemble(bootstrap, table, |bootstrap| {
-            let flow = Flow::from_settings(gasworks_pshm::MAX_MEDIUM, gasworks_pshm::FLOW)?;
-            let wanted = gasworks_pshm::Config {
-                memory: config.memory,
-                depth: flow.depth,
-                total: flow.total,
-                volume: flow.volume,
-            };
-            let opened = gasworks_pshm::open::<M>(bootstrap, &wanted)?;
-            Ok(Transport {
-                wires: vec![M::wire(opened.wire)],
-                route: vec![0; bootstrap.size() as usize],
-                peers: opened.peers,
-                rdma: None,
-                barrier: Some(M::barrier(opened.barrier)),
-                witness: Some(opened.witness),
-                flow,
-            })
+        Self::assemble(bootstrap, table, |bootstrap| match settings::is_over_gni()? {
+            false => over_pshm(bootstrap, &config),
+            true => over_gni(bootstrap, &config),
         })
     }
 
@@ -284,6 +269,12 @@ impl<M: ThreadMode> Job<M> {
         let phase = self.barrier.begin(&self.engine, Name::Any)?;
         self.barrier.wait(&self.engine, phase, Name::Any)?;
         kill_point!("job.close.met");
+        if self.engine.has_network() {
+            // Somebody's last words, returns of credits, may have followed the barrier.
+            self.engine.drain()?;
+            self.bootstrap.with(|bootstrap| bootstrap.barrier())?;
+            self.engine.closed();
+        }
         self.bootstrap.with(|bootstrap| bootstrap.finalize())?;
         kill_point!("job.close.finalized");
         Ok(())
@@ -293,6 +284,37 @@ impl<M: ThreadMode> Job<M> {
     pub fn abort(&self, code: i32, why: &str) -> ! {
         self.bootstrap.with(|bootstrap| bootstrap.abort(code, why))
     }
+}
+
+/// All ranks in the memory of their host.
+fn over_pshm<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Transport<M>, Error> {
+    let flow = Flow::from_settings(gasworks_pshm::MAX_MEDIUM, gasworks_pshm::FLOW)?;
+    let Flow { depth, total, volume } = flow;
+    let wanted = gasworks_pshm::Config { memory: config.memory, depth, total, volume };
+    let opened = gasworks_pshm::open::<M>(bootstrap, &wanted)?;
+    Ok(Transport {
+        wires: vec![M::wire(opened.wire)],
+        route: vec![0; bootstrap.size() as usize],
+        peers: opened.peers,
+        rdma: None,
+        barrier: Some(M::barrier(opened.barrier)),
+        witness: Some(opened.witness),
+        flow,
+    })
+}
+
+/// All ranks over uGNI, wherever they are.
+fn over_gni<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Transport<M>, Error> {
+    let opened = gasworks_gni::open::<M>(bootstrap, config.memory.segment, M::gni_nic).map_err(Error::Gni)?;
+    Ok(Transport {
+        wires: vec![M::gni_wire(opened.wire)],
+        route: vec![0; bootstrap.size() as usize],
+        peers: opened.peers,
+        rdma: Some(opened.rdma),
+        barrier: None,
+        witness: None,
+        flow: opened.flow,
+    })
 }
 
 /// Tells everybody this rank's table and cores. Where the fingerprints differ, all ranks exchange the tables and name

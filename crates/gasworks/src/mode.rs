@@ -5,6 +5,7 @@ use crate::progress::ProgressThread;
 use gasworks_core::observe::{Observed, ObservedBarrier};
 use gasworks_core::{CoreMode, Engine, Incoming};
 use gasworks_extended::barrier::messages::Messages;
+use gasworks_gni::{GniNic, GniWire};
 use gasworks_pshm::{Pshm, ShmBarrier};
 use gasworks_sync::{Mode, Par, ParSync, Seq};
 use std::sync::Arc;
@@ -13,6 +14,10 @@ use std::sync::Arc;
 pub trait ThreadMode: CoreMode {
     #[doc(hidden)]
     fn wire(wire: Pshm<Self>) -> Box<Self::Wire>;
+    #[doc(hidden)]
+    fn gni_wire(wire: GniWire<Self>) -> Box<Self::Wire>;
+    #[doc(hidden)]
+    fn gni_nic(nic: GniNic<Self>) -> Box<Self::Nic>;
     #[doc(hidden)]
     fn barrier(barrier: ShmBarrier<Self>) -> Box<Self::Barrier>;
     #[doc(hidden)]
@@ -30,6 +35,12 @@ macro_rules! thread_mode {
         impl ThreadMode for $mode {
             fn wire(wire: Pshm<Self>) -> Box<Self::Wire> {
                 Box::new(wire)
+            }
+            fn gni_wire(wire: GniWire<Self>) -> Box<Self::Wire> {
+                Box::new(wire)
+            }
+            fn gni_nic(nic: GniNic<Self>) -> Box<Self::Nic> {
+                Box::new(nic)
             }
             fn barrier(barrier: ShmBarrier<Self>) -> Box<Self::Barrier> {
                 Box::new(barrier)

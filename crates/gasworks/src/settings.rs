@@ -32,8 +32,18 @@ const INSPECT_SIGNAL: Setting = Setting {
     reader: "gasworks, gasrun",
 };
 
+const NETWORK: Setting = Setting {
+    name: "GASWORKS_NETWORK",
+    aliases: &[],
+    kind: Kind::Choice(&["pshm", "gni"]),
+    default: "pshm",
+    unit: "",
+    meaning: "over what the ranks talk: the memory of their host (pshm), or Gemini or Aries (gni)",
+    reader: "gasworks",
+};
+
 /// The rows of this crate.
-pub const SETTINGS: &[Setting] = &[VERBOSE, INSPECT_SIGNAL, PROGRESS_THREAD];
+pub const SETTINGS: &[Setting] = &[VERBOSE, NETWORK, INSPECT_SIGNAL, PROGRESS_THREAD];
 
 /// Every setting that a program reads, by crate from the ground floor up.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
@@ -44,6 +54,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
         gasworks_core::flow::SETTINGS,
         gasworks_extended::SETTINGS,
         gasworks_pshm::SETTINGS,
+        gasworks_gni::SETTINGS,
         SETTINGS,
     ]
     .into_iter()
@@ -74,6 +85,11 @@ pub(crate) fn verbose() -> bool {
 
 pub(crate) fn progress_thread() -> Result<bool, SettingError> {
     PROGRESS_THREAD.boolean()
+}
+
+/// Whether the ranks talk over uGNI.
+pub(crate) fn is_over_gni() -> Result<bool, SettingError> {
+    Ok(NETWORK.choice()? == "gni")
 }
 
 /// The signal that asks a rank how it stands; 0 for none.

@@ -47,6 +47,8 @@ pub struct Post<'a> {
     pub remote_offset: u64,
     /// The key of the peer's registration.
     pub remote_key: &'a Key,
+    /// Whether the NIC is to say of a put when its source may be used again ([`Stage::Source`]), if it can.
+    pub source_apart: bool,
     /// Comes back in the completion.
     pub token: u64,
 }

@@ -4,6 +4,7 @@ mod bench;
 mod conformance;
 mod counts;
 mod ends;
+mod gni;
 mod hostile;
 mod input;
 mod kill;
@@ -44,6 +45,7 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         ends::rows(),
         launchers::rows(extent),
         ugni::rows(extent),
+        gni::rows(extent),
         kill::rows()?,
         models::rows(extent)?,
         sanitizers::rows(extent)?,

@@ -201,7 +201,7 @@ fn linked(world: &World, log: &Log) -> Result<()> {
 }
 
 /// Lays the library out once for all rows.
-fn lay_out(world: &World, log: &Log) -> Result<PathBuf> {
+pub(super) fn lay_out(world: &World, log: &Log) -> Result<PathBuf> {
     let prefix = prefix(world);
     world.once("the software NIC", || {
         log.run_ok(&ugni::build())?;

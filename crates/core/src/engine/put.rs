@@ -9,7 +9,7 @@ use super::send::Way;
 use super::{Engine, Outgoing, thread};
 use crate::message::{Encoded, Returned};
 use crate::ops::{After, Categories, Finished, NotStarted, OpId, Sent};
-use crate::wire::{Class, WireError};
+use crate::wire::{Class, Wire, WireError};
 use crate::{CoreMode, Error, Rank};
 use gasworks_rdma::{Direction, EngineError, NicError, Progress, Source, There};
 use std::sync::Arc;
@@ -119,13 +119,24 @@ impl<M: CoreMode> Engine<M> {
         There { peer, key: &self.keys[peer as usize], offset }
     }
 
-    /// Polls until nothing is under way on the NIC and nothing is postponed.
+    /// Polls until nothing is under way on the NIC, nothing is postponed, and all that was sent has arrived.
     ///
     /// # Errors
     /// Whatever a poll finds wrong.
     pub fn drain(&self) -> Result<(), Error> {
         let pending = || self.rdma.as_ref().map_or(0, |rdma| rdma.pending());
-        self.wait_until(|| pending() == 0 && self.late.is_empty())
+        let settled = || self.router.wires().all(Wire::is_settled);
+        self.wait_until(|| pending() == 0 && self.late.is_empty() && settled())
+    }
+
+    /// Whether what this rank has sent may still be on its way when it has met the others for the last time.
+    pub fn has_network(&self) -> bool {
+        self.rdma.is_some()
+    }
+
+    /// All ranks have met, after each had [drained](Self::drain): nobody sends anything any more.
+    pub fn closed(&self) {
+        self.router.wires().for_each(Wire::closed);
     }
 
     /// Moves transfers on and does what is to be done after those that have completed.

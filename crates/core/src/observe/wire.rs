@@ -181,6 +181,14 @@ impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
     fn wake(&self) {
         self.inner.wake();
     }
+
+    fn is_settled(&self) -> bool {
+        self.inner.is_settled()
+    }
+
+    fn closed(&self) {
+        self.inner.closed();
+    }
 }
 
 /// A barrier in shared memory that records its phases.

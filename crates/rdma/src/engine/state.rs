@@ -329,6 +329,7 @@ impl State {
             local_key,
             remote_offset: operation.offset - chunk.skip as u64,
             remote_key: &operation.key,
+            source_apart: is_put && part.is_none() && operation.wanted_back,
             token: u64::from(descriptor.generation) << 32 | u64::from(number),
         };
         // SAFETY: `local` is in the caller's bytes (E1, and the token is not handed back before this post's

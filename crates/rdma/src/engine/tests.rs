@@ -47,6 +47,8 @@ struct Fake {
     stuck: Cell<bool>,
     /// How many posts of each way it took, and registrations it made.
     took: Cell<[usize; 3]>,
+    /// How many posts were to say when their source is free.
+    apart: Cell<usize>,
     /// The most registrations at a time.
     most: Cell<usize>,
 }
@@ -63,6 +65,7 @@ impl Fake {
             refuse_registration: false,
             stuck: Cell::new(false),
             took: Cell::default(),
+            apart: Cell::default(),
             most: Cell::default(),
         }
     }
@@ -138,7 +141,9 @@ impl Nic for Fake {
         }
         self.count(usize::from(!is_short));
         let Post { direction, local, token, .. } = *post;
-        let tells = self.abilities.tells_source && !is_get && !is_short;
+        assert!(!(post.source_apart && is_get), "a get has no source here");
+        self.apart.set(self.apart.get() + usize::from(post.source_apart));
+        let tells = post.source_apart && self.abilities.tells_source && !is_short;
         under_way.push(Posted { direction, local, there, token, tells, kept: None });
         Ok(())
     }
@@ -540,6 +545,9 @@ fn seen(abilities: Abilities, put: bool, offset: u64, len: usize, registered: bo
     let (mut results, early) = (Vec::new(), Cell::new(false));
     drain_reusing(&engine, &mut results, &|_| early.set(true));
     assert_eq!(results, [(0, Ok(()))]);
+    // Only who wants a source back has the NIC say when, and not of what was copied.
+    let (apart, early_post) = (engine.nic().apart.get() > 0, put && len > 4096);
+    assert_eq!(apart, early_post, "{len} bytes");
     let took = engine.nic().took.get();
     ([0, 1, 2].map(|at| took[at] - before[at]), early.get())
 }

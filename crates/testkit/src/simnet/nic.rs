@@ -160,7 +160,7 @@ impl Nic for SimNic {
         );
         let registration = (index, generation);
         let Post { local, peer, token, .. } = *post;
-        let (tells, kept) = (put && !is_short && config.nic.tells_source, None);
+        let (tells, kept) = (post.source_apart && !is_short && config.nic.tells_source, None);
         side.flights.push(Flight {
             put,
             local,

@@ -192,6 +192,7 @@ fn the_nic_keeps_its_rules() {
         local_key: &mine,
         remote_offset: 0,
         remote_key: &theirs,
+        source_apart: false,
         token: 1,
     };
     // SAFETY: segments live as long as the net, here and below.

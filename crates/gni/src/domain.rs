@@ -1,0 +1,502 @@
+//! A communication domain: the only place that calls uGNI.
+//!
+//! The library is not made for several threads at once, so all calls take the domain for themselves, and the lock is its owner's.
+//! A queue at the source has room for all events of all posts that there are descriptors for, so it is never overrun; if it says so all the
+//! same, events are lost, and with them the domain.
+//!
+//! # Invariants
+//! U1. Handles are the library's, and are not used after they were destroyed: that happens once, in `drop`.
+//! U2. A call's pointers are to values of this thread, or to descriptors (U3).
+//! U3. A descriptor stays where it is from its post until its last event was taken, and nothing else uses it meanwhile. The descriptors
+//!     are freed only if none is with the library.
+//! U4. A function that is given an event, and no handle, looks at that number alone.
+//! U5. The local bytes of a post stay as [`Domain::post`] wants it.
+
+use crate::error::{GniError, code_name};
+use crate::region::Closed;
+use gasworks_gni_sys::*;
+use gasworks_rdma::Stage;
+use gasworks_sync::RawBytes;
+use std::ptr::null_mut;
+
+/// Registered memory, as it is told to others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Handle {
+    pub words: [u64; 2],
+}
+
+impl Handle {
+    fn raw(self) -> gni_mem_handle_t {
+        gni_mem_handle_t { qword1: self.words[0], qword2: self.words[1] }
+    }
+}
+
+/// What a domain is made with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// This process's number in the job.
+    pub rank: u32,
+    pub ranks: u32,
+    pub device: u32,
+    pub tag: u8,
+    pub cookie: u32,
+    /// `GNI_CDM_MODE_*`.
+    pub modes: u32,
+    /// How many posts may be with the library at once.
+    pub posts: u32,
+    /// How many notifications may wait.
+    pub arrivals: u32,
+    /// `GNI_DLVMODE_*`.
+    pub delivery: u16,
+}
+
+/// By what bytes go, and which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The processor hands them over; the receiver is called if `call` says so.
+    Put,
+    /// So, and behind them a word is written there.
+    PutFlagged { at: u64, value: u64 },
+    /// This word, without local bytes.
+    PutWord(u64),
+    /// The processor is handed them.
+    Get,
+    /// The NIC fetches them here; `apart`: it says when they have been read.
+    BulkPut { apart: bool },
+    /// The NIC stores them here.
+    BulkGet,
+}
+
+/// What a post is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A transfer of the engine's.
+    Transfer { token: u64 },
+    /// A request that lies in this slot.
+    Request { slot: u16 },
+    /// A reply that lies in this place.
+    Reply { number: u32 },
+    /// A message that is fetched to this place.
+    Fetch { number: u32 },
+    /// A word that needs no place.
+    Word,
+}
+
+/// A post.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Post {
+    pub kind: Kind,
+    pub peer: u32,
+    pub local: RawBytes,
+    pub local_handle: Handle,
+    pub remote: u64,
+    pub remote_handle: Handle,
+    /// What the receiver's event carries, if it is to have one.
+    pub call: Option<u32>,
+    pub owner: Owner,
+}
+
+/// Why something was not posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// There is no room now.
+    Busy,
+    /// The code that says why.
+    Code(gni_return_t),
+}
+
+/// A post that has come so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub owner: Owner,
+    pub peer: u32,
+    pub stage: Stage,
+    pub failed: bool,
+    /// What the receiver was to be called with, and was not: its queue had no room.
+    pub unheard: Option<u32>,
+}
+
+/// What the queue of notifications says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    Nothing,
+    /// What a sender's event carries.
+    Call(u64),
+    /// Some were lost.
+    Overrun,
+}
+
+/// What a descriptor is used for.
+struct Posted {
+    descriptor: gni_post_descriptor_t,
+    /// The local bytes of a post without any.
+    word: u64,
+    owner: Owner,
+    peer: u32,
+    call: Option<u32>,
+    /// Events that have not been taken.
+    left: u8,
+}
+
+/// A domain with its queues and endpoints.
+pub(crate) struct Domain {
+    ugni: Ugni,
+    wanted: Wanted,
+    cdm: gni_cdm_handle_t,
+    nic: gni_nic_handle_t,
+    /// Of what was posted here.
+    source: gni_cq_handle_t,
+    /// Of what others have written here.
+    arrivals: gni_cq_handle_t,
+    address: u32,
+    is_aries: bool,
+    /// The addresses of all NICs, and the endpoints of those that were talked to.
+    addresses: Box<[u32]>,
+    endpoints: Box<[gni_ep_handle_t]>,
+    /// [`Wanted::posts`] of them.
+    posts: *mut Posted,
+    free: Vec<u32>,
+    registered: Vec<Handle>,
+    /// Events of posts were lost.
+    pub lost: bool,
+    closed: Closed,
+}
+
+// SAFETY: U1: a domain's handles and descriptors may be used by any thread, one at a time.
+unsafe impl Send for Domain {}
+
+fn check(call: &'static str, code: gni_return_t) -> Result<(), GniError> {
+    if code == GNI_RC_SUCCESS { Ok(()) } else { Err(GniError::Call { call, code: code_name(code) }) }
+}
+
+impl Domain {
+    /// Attaches to the NIC.
+    ///
+    /// # Errors
+    /// [`GniError::Chip`], [`GniError::Call`].
+    pub fn open(ugni: Ugni, wanted: Wanted, closed: Closed) -> Result<Self, GniError> {
+        let mut chip = 0;
+        // SAFETY: U2.
+        check("GNI_GetDeviceType", unsafe { (ugni.GNI_GetDeviceType)(&raw mut chip) })?;
+        if chip != GNI_DEVICE_GEMINI && chip != GNI_DEVICE_ARIES {
+            return Err(GniError::Chip { number: chip });
+        }
+        let posts = (0..wanted.posts).map(|_| Posted {
+            descriptor: gni_post_descriptor_t::zeroed(),
+            word: 0,
+            owner: Owner::Word,
+            peer: 0,
+            call: None,
+            left: 0,
+        });
+        let posts: Box<[Posted]> = posts.collect();
+        // From here on `drop` ends what was begun.
+        let mut this = Self {
+            ugni,
+            wanted,
+            cdm: null_mut(),
+            nic: null_mut(),
+            source: null_mut(),
+            arrivals: null_mut(),
+            address: 0,
+            is_aries: chip == GNI_DEVICE_ARIES,
+            addresses: Box::default(),
+            endpoints: vec![null_mut(); wanted.ranks as usize].into(),
+            posts: Box::into_raw(posts).cast(),
+            free: (0..wanted.posts).rev().collect(),
+            registered: Vec::new(),
+            lost: false,
+            closed,
+        };
+        let Wanted { rank, device, tag, cookie, modes, .. } = wanted;
+        // SAFETY: U1, U2.
+        let code = unsafe { (ugni.GNI_CdmCreate)(rank, tag, cookie, modes, &raw mut this.cdm) };
+        check("GNI_CdmCreate", code)?;
+        // SAFETY: U1, U2.
+        let code =
+            unsafe { (ugni.GNI_CdmAttach)(this.cdm, device, &raw mut this.address, &raw mut this.nic) };
+        if code == GNI_RC_ERROR_RESOURCE && modes & GNI_CDM_MODE_FMA_DEDICATED != 0 {
+            return Err(GniError::Dedicated);
+        }
+        check("GNI_CdmAttach", code)?;
+        // A put of the NIC's may have two events.
+        this.source = this.queue(wanted.posts.saturating_mul(2))?;
+        this.arrivals = this.queue(wanted.arrivals)?;
+        Ok(this)
+    }
+
+    fn queue(&mut self, entries: u32) -> Result<gni_cq_handle_t, GniError> {
+        let (mut queue, none) = (null_mut(), null_mut());
+        // SAFETY: U1, U2.
+        let code = unsafe {
+            (self.ugni.GNI_CqCreate)(self.nic, entries.max(2), 0, GNI_CQ_NOBLOCK, None, none, &raw mut queue)
+        };
+        check("GNI_CqCreate", code)?;
+        Ok(queue)
+    }
+
+    /// Which of the two chips it is.
+    pub fn is_aries(&self) -> bool {
+        self.is_aries
+    }
+
+    /// The address of this rank's NIC.
+    pub fn address(&self) -> u32 {
+        self.address
+    }
+
+    /// Tells the addresses of all ranks' NICs.
+    pub fn meet(&mut self, addresses: Box<[u32]>) {
+        self.addresses = addresses;
+    }
+
+    /// Registers memory; with `calls`, what is written there may call this rank.
+    ///
+    /// # Errors
+    /// The code.
+    ///
+    /// # Safety
+    /// The bytes stay mapped until [`deregister`](Self::deregister), or the domain's end.
+    pub unsafe fn register(
+        &mut self,
+        bytes: RawBytes,
+        calls: bool,
+        flags: u32,
+    ) -> Result<Handle, gni_return_t> {
+        let queue = if calls { self.arrivals } else { null_mut() };
+        let mut handle = gni_mem_handle_t::zeroed();
+        let (address, len) = (bytes.as_ptr().addr() as u64, bytes.len() as u64);
+        // SAFETY: U1, U2; the caller's promise.
+        let code = unsafe {
+            (self.ugni.GNI_MemRegister)(self.nic, address, len, queue, flags, u32::MAX, &raw mut handle)
+        };
+        if code != GNI_RC_SUCCESS {
+            return Err(code);
+        }
+        let handle = Handle { words: [handle.qword1, handle.qword2] };
+        self.registered.push(handle);
+        Ok(handle)
+    }
+
+    /// Ends a registration; whether there was one.
+    pub fn deregister(&mut self, handle: Handle) -> bool {
+        let Some(at) = self.registered.iter().position(|other| *other == handle) else { return false };
+        self.registered.swap_remove(at);
+        self.end_registration(handle)
+    }
+
+    fn end_registration(&mut self, handle: Handle) -> bool {
+        let mut raw = handle.raw();
+        // SAFETY: U1, U2.
+        unsafe { (self.ugni.GNI_MemDeregister)(self.nic, &raw mut raw) == GNI_RC_SUCCESS }
+    }
+
+    /// The endpoint of a rank, which is made when it is first talked to.
+    fn endpoint(&mut self, peer: u32) -> Result<gni_ep_handle_t, Refused> {
+        let index = peer as usize;
+        let (Some(&known), Some(&address)) = (self.endpoints.get(index), self.addresses.get(index)) else {
+            return Err(Refused::Code(GNI_RC_NO_MATCH));
+        };
+        if !known.is_null() {
+            return Ok(known);
+        }
+        let mut endpoint = null_mut();
+        // SAFETY: U1, U2.
+        let mut code = unsafe { (self.ugni.GNI_EpCreate)(self.nic, self.source, &raw mut endpoint) };
+        if code == GNI_RC_SUCCESS {
+            // SAFETY: U1.
+            code = unsafe { (self.ugni.GNI_EpBind)(endpoint, address, peer) };
+            if code != GNI_RC_SUCCESS {
+                // SAFETY: U1.
+                unsafe { (self.ugni.GNI_EpDestroy)(endpoint) };
+            }
+        }
+        match code {
+            GNI_RC_SUCCESS => {
+                self.endpoints[index] = endpoint;
+                Ok(endpoint)
+            }
+            GNI_RC_ERROR_RESOURCE => Err(Refused::Busy),
+            code => Err(Refused::Code(code)),
+        }
+    }
+
+    /// Posts, once.
+    ///
+    /// # Errors
+    /// [`Refused`]: nothing was posted then.
+    ///
+    /// # Safety
+    /// U5: the local bytes stay mapped until the post is over, those of a put unchanged until their source is free, and those of a get
+    /// nobody else's.
+    pub unsafe fn post(&mut self, post: &Post) -> Result<(), Refused> {
+        if self.lost {
+            return Err(Refused::Code(GNI_RC_TRANSACTION_ERROR));
+        }
+        let endpoint = self.endpoint(post.peer)?;
+        let number = self.free.pop().ok_or(Refused::Busy)?;
+        let posted = self.place(number);
+        let (mut local, mut len) = (post.local.as_ptr().addr() as u64, post.local.len() as u64);
+        let mut flag = (0, 0);
+        let (kind, mut events) = match post.kind {
+            Kind::Put => (GNI_POST_FMA_PUT, GNI_CQMODE_GLOBAL_EVENT),
+            Kind::PutFlagged { at, value } => {
+                flag = (at, value);
+                (GNI_POST_FMA_PUT_W_SYNCFLAG, GNI_CQMODE_GLOBAL_EVENT)
+            }
+            Kind::PutWord(word) => {
+                // SAFETY: U3: it is not with the library.
+                unsafe { (*posted).word = word };
+                // SAFETY: as above.
+                local = unsafe { &raw mut (*posted).word }.addr() as u64;
+                len = 8;
+                (GNI_POST_FMA_PUT, GNI_CQMODE_GLOBAL_EVENT)
+            }
+            Kind::Get => (GNI_POST_FMA_GET, GNI_CQMODE_GLOBAL_EVENT),
+            Kind::BulkPut { apart: true } => (GNI_POST_RDMA_PUT, GNI_CQMODE_DUAL_EVENTS),
+            Kind::BulkPut { apart: false } => (GNI_POST_RDMA_PUT, GNI_CQMODE_GLOBAL_EVENT),
+            Kind::BulkGet => (GNI_POST_RDMA_GET, GNI_CQMODE_GLOBAL_EVENT),
+        };
+        let left = if events == GNI_CQMODE_DUAL_EVENTS { 2 } else { 1 };
+        if let Some(call) = post.call {
+            events |= GNI_CQMODE_REMOTE_EVENT;
+            // SAFETY: U1.
+            unsafe { (self.ugni.GNI_EpSetEventData)(endpoint, post.peer, call) };
+        }
+        let descriptor = gni_post_descriptor_t {
+            post_id: number.into(),
+            r#type: kind,
+            cq_mode: events,
+            dlvr_mode: self.wanted.delivery,
+            local_addr: local,
+            local_mem_hndl: post.local_handle.raw(),
+            remote_addr: post.remote,
+            remote_mem_hndl: post.remote_handle.raw(),
+            length: len,
+            sync_flag_addr: flag.0,
+            sync_flag_value: flag.1,
+            ..gni_post_descriptor_t::zeroed()
+        };
+        // SAFETY: U3: it is not with the library.
+        unsafe {
+            (*posted).descriptor = descriptor;
+            ((*posted).owner, (*posted).peer, (*posted).left) = (post.owner, post.peer, left);
+            (*posted).call = post.call;
+        }
+        let bulk = matches!(post.kind, Kind::BulkPut { .. } | Kind::BulkGet);
+        let hand_over = if bulk { self.ugni.GNI_PostRdma } else { self.ugni.GNI_PostFma };
+        // SAFETY: U1, U3, U5.
+        let code = unsafe { hand_over(endpoint, &raw mut (*posted).descriptor) };
+        if code == GNI_RC_SUCCESS {
+            return Ok(());
+        }
+        self.free.push(number);
+        Err(if code == GNI_RC_ERROR_RESOURCE { Refused::Busy } else { Refused::Code(code) })
+    }
+
+    fn place(&self, number: u32) -> *mut Posted {
+        assert!(number < self.wanted.posts, "a descriptor that there is not");
+        // SAFETY: U3: there are so many.
+        unsafe { self.posts.add(number as usize) }
+    }
+
+    /// How many posts are with the library.
+    pub fn under_way(&self) -> usize {
+        self.wanted.posts as usize - self.free.len()
+    }
+
+    /// Whether there is a descriptor for a post.
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// The next event of what was posted here.
+    pub fn next_done(&mut self) -> Option<Done> {
+        loop {
+            let mut event = 0;
+            // SAFETY: U1, U2.
+            let code = unsafe { (self.ugni.GNI_CqGetEvent)(self.source, &raw mut event) };
+            match code {
+                GNI_RC_SUCCESS | GNI_RC_TRANSACTION_ERROR => {}
+                GNI_RC_ERROR_RESOURCE => {
+                    self.lost = true;
+                    continue;
+                }
+                _ => return None,
+            }
+            let mut descriptor = null_mut();
+            // SAFETY: U1, U2.
+            let completed = unsafe { (self.ugni.GNI_GetCompleted)(self.source, event, &raw mut descriptor) };
+            if descriptor.is_null() {
+                continue; // of nothing that was posted here
+            }
+            // SAFETY: U3: the library gives back what it was given.
+            let number = unsafe { (*descriptor).post_id } as u32;
+            let posted = self.place(number);
+            // SAFETY: U3: it is with the library, which is done with it or will look at the descriptor alone.
+            let (owner, peer, left, call) = unsafe {
+                (*posted).left = (*posted).left.saturating_sub(1);
+                ((*posted).owner, (*posted).peer, (*posted).left, (*posted).call)
+            };
+            let failed = code != GNI_RC_SUCCESS || completed != GNI_RC_SUCCESS;
+            let stage = if left > 0 && !failed { Stage::Source } else { Stage::Whole };
+            if stage == Stage::Whole {
+                self.free.push(number);
+            }
+            // SAFETY: U4.
+            let deaf = self.ugni.gni_cq_rem_overrun.is_some_and(|overrun| unsafe { overrun(event) } != 0);
+            return Some(Done { owner, peer, stage, failed, unheard: call.filter(|_| deaf) });
+        }
+    }
+
+    /// The next notification.
+    pub fn next_arrival(&mut self) -> Arrival {
+        let mut event = 0;
+        // SAFETY: U1, U2.
+        match unsafe { (self.ugni.GNI_CqGetEvent)(self.arrivals, &raw mut event) } {
+            // SAFETY: U4.
+            GNI_RC_SUCCESS => Arrival::Call(unsafe { (self.ugni.gni_cq_get_rem_inst_id)(event) }),
+            GNI_RC_NOT_DONE => Arrival::Nothing,
+            // What came with a bad status told of something, too.
+            _ => Arrival::Overrun,
+        }
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        // Whoever knows of this memory may write to it, as long as this process lives.
+        let is_known = !self.addresses.is_empty();
+        if is_known && !self.closed.is_set() {
+            return;
+        }
+        for at in 0..self.endpoints.len() {
+            let endpoint = std::mem::replace(&mut self.endpoints[at], null_mut());
+            if !endpoint.is_null() {
+                // SAFETY: U1.
+                unsafe {
+                    (self.ugni.GNI_EpUnbind)(endpoint);
+                    (self.ugni.GNI_EpDestroy)(endpoint);
+                }
+            }
+        }
+        for handle in std::mem::take(&mut self.registered) {
+            self.end_registration(handle);
+        }
+        for queue in [self.source, self.arrivals] {
+            if !queue.is_null() {
+                // SAFETY: U1.
+                unsafe { (self.ugni.GNI_CqDestroy)(queue) };
+            }
+        }
+        if !self.cdm.is_null() {
+            // SAFETY: U1.
+            unsafe { (self.ugni.GNI_CdmDestroy)(self.cdm) };
+        }
+        if self.under_way() == 0 {
+            let posts = std::ptr::slice_from_raw_parts_mut(self.posts, self.wanted.posts as usize);
+            // SAFETY: U3: made by `Box::into_raw` in `open`, freed once, and none is with the library.
+            drop(unsafe { Box::from_raw(posts) });
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Why there is no transport over uGNI.
+
+use gasworks_bootstrap::BootstrapError;
+use gasworks_gni_sys::{CONSTANTS, gni_return_t};
+use gasworks_os::OsError;
+use gasworks_os::settings::SettingError;
+use thiserror::Error;
+
+/// Why the transport could not be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum GniError {
+    /// A setting cannot be used as it stands.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// There is no library, or not the right one.
+    #[error("{0}; GASWORKS_UGNI_LIBRARY says where libugni is")]
+    Library(OsError),
+    /// The launcher has not said what a job needs to use the NIC.
+    #[error(
+        "{variable} is not set: it comes from Cray's PMI, so start the program by aprun or srun, or with \
+         GASWORKS_BOOTSTRAP=cray where libpmi can be found"
+    )]
+    NoJob {
+        /// The variable.
+        variable: &'static str,
+    },
+    /// A function of the library did not do what it was asked.
+    #[error("{call} gave {code}")]
+    Call {
+        /// The function.
+        call: &'static str,
+        /// The name of the code.
+        code: &'static str,
+    },
+    /// Each domain was to have a descriptor for short transfers, and there are not so many.
+    #[error(
+        "GNI_CdmAttach gave GNI_RC_ERROR_RESOURCE: the NIC has no descriptor for short transfers left for each process; \
+         GASNET_GNI_FMA_SHARING=1 shares them"
+    )]
+    Dedicated,
+    /// The NIC is neither of the two.
+    #[error("the NIC is of kind {number}: neither Gemini (0) nor Aries (1)")]
+    Chip {
+        /// What the library says it is.
+        number: u32,
+    },
+    /// Memory could not be registered.
+    #[error("registering {len} bytes with the NIC: GNI_MemRegister gave {code}")]
+    Register {
+        /// How many.
+        len: usize,
+        /// The name of the code.
+        code: &'static str,
+    },
+    /// Memory for the messages, or the segment, could not be had.
+    #[error(transparent)]
+    Memory(#[from] OsError),
+    /// What is asked for is more than can be.
+    #[error("{what}")]
+    TooLarge {
+        /// What, and which setting says so.
+        what: String,
+    },
+    /// A rank has other settings, or says what no rank of ours does.
+    #[error("rank {rank} {what}")]
+    Differs {
+        /// Which.
+        rank: u32,
+        /// What it says.
+        what: String,
+    },
+    /// The launcher failed.
+    #[error("{0}")]
+    Bootstrap(#[from] BootstrapError),
+    /// The engine could not be made.
+    #[error("{0}")]
+    Engine(#[from] gasworks_rdma::EngineError),
+}
+
+/// What a code is called.
+pub(crate) fn code_name(code: gni_return_t) -> &'static str {
+    let is_it = |(name, value): &&(&str, i64)| name.starts_with("GNI_RC_") && *value == i64::from(code);
+    CONSTANTS.iter().find(is_it).map_or("a code that is none", |(name, _)| name)
+}

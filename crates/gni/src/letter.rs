@@ -1,0 +1,111 @@
+//! What a notification says: one word, which is written where its receiver looks, behind the message or in its place.
+//!
+//! | bits | of a request | of a reply |
+//! |---|---|---|
+//! | 0..16 | the sender's slot: where the message lies if it is to be fetched, and where the reply goes | 0 |
+//! | 16..24 | the granule of the mailbox in which it begins | 0 |
+//! | 24..32 | bytes of the head | the same |
+//! | 32..52 | bytes of the payload | the same |
+//! | 62 | it is to be fetched | 0 |
+//! | 63 | there is one | the same |
+
+/// Bit 63: an empty word is 0.
+const THERE: u64 = 1 << 63;
+/// Bit 62.
+const FETCH: u64 = 1 << 62;
+/// The bits that mean nothing.
+const UNUSED: u64 = !(THERE | FETCH | 0x000f_ffff_ffff_ffff);
+
+/// A notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Letter {
+    /// Whether the message is to be fetched from the sender's slot.
+    pub fetch: bool,
+    /// The sender's slot.
+    pub slot: u16,
+    /// Where in the mailbox it begins.
+    pub granule: u8,
+    /// Bytes of the head.
+    pub head: usize,
+    /// Bytes of the payload.
+    pub payload: usize,
+}
+
+impl Letter {
+    /// The word. The lengths fit: the wire has checked.
+    pub fn encode(self) -> u64 {
+        let fetch = if self.fetch { FETCH } else { 0 };
+        let lengths = (self.head as u64 & 0xff) << 24 | (self.payload as u64 & 0xf_ffff) << 32;
+        THERE | fetch | u64::from(self.slot) | u64::from(self.granule) << 16 | lengths
+    }
+
+    /// What a word says; `None` if it is none that a rank writes.
+    pub fn decode(word: u64) -> Option<Self> {
+        (word & (THERE | UNUSED) == THERE).then_some(Self {
+            fetch: word & FETCH != 0,
+            slot: word as u16,
+            granule: (word >> 16) as u8,
+            head: usize::from((word >> 24) as u8),
+            payload: (word >> 32) as usize & 0xf_ffff,
+        })
+    }
+}
+
+/// What an event carries to its receiver, in the 24 bits that both chips have for it: who has sent a request, or which slot
+/// has a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// A request of this rank.
+    Request(u32),
+    /// A reply in this slot.
+    Reply(u16),
+}
+
+/// The most ranks that an event can tell apart.
+pub(crate) const MOST_RANKS: u32 = REPLY;
+const REPLY: u32 = 1 << 23;
+
+impl Call {
+    pub fn encode(self) -> u32 {
+        match self {
+            Self::Request(rank) => rank,
+            Self::Reply(slot) => REPLY | u32::from(slot),
+        }
+    }
+
+    pub fn decode(value: u64) -> Self {
+        let value = value as u32;
+        if value & REPLY == 0 { Self::Request(value & (REPLY - 1)) } else { Self::Reply(value as u16) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn a_letter_comes_back(fetch: bool, slot: u16, granule: u8, head in 0usize..256, payload in 0usize..1 << 20) {
+            let letter = Letter { fetch, slot, granule, head, payload };
+            prop_assert!(letter.encode() != 0);
+            prop_assert_eq!(Letter::decode(letter.encode()), Some(letter));
+        }
+
+        #[test]
+        fn other_words_are_no_letters(word: u64) {
+            if let Some(letter) = Letter::decode(word) {
+                prop_assert_eq!(letter.encode(), word);
+            }
+        }
+
+        #[test]
+        fn a_call_comes_back(rank in 0..MOST_RANKS, slot: u16) {
+            for call in [Call::Request(rank), Call::Reply(slot)] {
+                prop_assert!(call.encode() < 1 << 24);
+                prop_assert_eq!(Call::decode(call.encode().into()), call);
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Transport over Cray's Gemini and Aries networks, through uGNI.
+//!
+//! - [`open`]: collective; from a bootstrap to a transport and a NIC.
+//! - [`GniWire`]: active messages, which implements [`gasworks_core::Wire`].
+//! - [`GniNic`]: the port below the engine of puts and gets, which implements [`gasworks_rdma::Nic`].
+//!
+//! Below them, `messages` says how messages go by puts and notifications (`letter`, `region`, `mailboxes`, `talk`), and `domain` alone
+//! calls the library. Everything goes over the NIC, also between ranks of one host.
+#![deny(missing_docs, unsafe_code)]
+
+#[allow(unsafe_code)]
+mod domain;
+mod error;
+mod letter;
+#[allow(unsafe_code)]
+mod mailboxes;
+#[allow(unsafe_code)]
+mod messages;
+#[allow(unsafe_code)]
+mod open;
+#[allow(unsafe_code)]
+mod region;
+mod settings;
+mod talk;
+#[allow(unsafe_code)]
+mod wire;
+
+pub use error::GniError;
+pub use open::{Opened, open};
+pub use settings::SETTINGS;
+pub use wire::{GniNic, GniWire};

@@ -1,0 +1,240 @@
+//! Opening the transport: attach, register, meet.
+
+use crate::domain::{Domain, Handle, Wanted};
+use crate::error::{GniError, code_name};
+use crate::letter::MOST_RANKS;
+use crate::mailboxes::{self, Mailboxes};
+use crate::messages::{Bursts, Home, Messages};
+use crate::region::{Closed, Kept, Layout, MOST_TICKETS, Region, Shape};
+use crate::settings::{Credentials, MESSAGE_FLAGS, Settings};
+use crate::wire::{GniNic, GniWire, KEY, Shared, abilities};
+use gasworks_bootstrap::Bootstrap;
+use gasworks_core::wire::MAX_HEAD;
+use gasworks_core::{CoreMode, Flow, Limits, Rdma};
+use gasworks_gni_sys::{GNI_DLVMODE_PERFORMANCE, Ugni};
+use gasworks_memory::{AuxPlan, Peer, PeerFlags, PeerTable};
+use gasworks_os::limits;
+use gasworks_os::memfd::{self, Mapping};
+use gasworks_os::settings::Share;
+use gasworks_rdma::{Abilities, Tuning};
+use gasworks_sync::atomic::AtomicU32;
+use gasworks_sync::{Lock, RawBytes};
+use std::sync::Arc;
+
+/// Replies that may be out at once.
+const REPLIES: u32 = 32;
+/// Posts beside those for which something else is counted.
+const SPARE_POSTS: u32 = 16;
+/// The largest Long: the engine cuts it into what the NIC moves at once.
+const MOST_LONG: u64 = 1 << 40;
+/// What a rank tells the others: the address of its NIC, of its region, the region's handle, and what both follow from.
+const CARD: usize = 4 + 8 + 16 + 8;
+
+/// An open transport.
+pub struct Opened<M: CoreMode> {
+    /// It moves active messages.
+    pub wire: GniWire<M>,
+    /// It moves bytes, and has the segment.
+    pub rdma: Rdma<M, M::Nic>,
+    /// Where everybody's segment is: this rank's own is mapped.
+    pub peers: PeerTable,
+    /// How much may be under way.
+    pub flow: Flow,
+}
+
+/// Collective: opens the transport between all ranks of the job, each with a segment of so many bytes;
+/// `boxed` makes of the NIC what an engine drives.
+///
+/// # Errors
+/// See [`GniError`].
+pub fn open<M: CoreMode>(
+    bootstrap: &dyn Bootstrap,
+    segment: Share,
+    boxed: impl FnOnce(GniNic<M>) -> Box<M::Nic>,
+) -> Result<Opened<M>, GniError> {
+    let (me, ranks) = (bootstrap.rank(), bootstrap.size());
+    let settings = Settings::read()?;
+    let flow = flow(settings.max_medium)?;
+    if ranks > MOST_RANKS {
+        return Err(GniError::TooLarge {
+            what: format!("a job of {ranks} ranks: events tell {MOST_RANKS} apart"),
+        });
+    }
+    let shape = Shape {
+        ranks,
+        tickets: flow.depth,
+        slots: flow.total,
+        max_medium: settings.max_medium,
+        replies: REPLIES,
+        fetches: settings.fetches,
+    };
+    let too_large = || GniError::TooLarge { what: format!("{shape:?} is beyond any memory") };
+    let layout = Layout::new(shape).ok_or_else(too_large)?;
+
+    let ugni = Ugni::open(settings.library.as_deref()).map_err(GniError::Library)?;
+    let Credentials { device, tag, cookie } = Credentials::read()?;
+    let here = bootstrap.host()?.ranks().len() as u32;
+    let (page, buffer) = (memfd::page_size(), settings.max_medium + MAX_HEAD);
+    // How an engine goes about transfers depends on the chip, but not how many there may be.
+    let posts = Tuning::from_settings(Tuning::ARIES, page, buffer)?.descriptors as u32;
+    let closed = Closed::default();
+    let domain = Domain::open(
+        ugni,
+        Wanted {
+            rank: me,
+            ranks,
+            device,
+            tag,
+            cookie,
+            modes: settings.modes(here),
+            posts: posts + shape.slots + shape.replies + shape.fetches + SPARE_POSTS,
+            arrivals: arrivals(&shape),
+            delivery: GNI_DLVMODE_PERFORMANCE,
+        },
+        closed.clone(),
+    )?;
+    let usual = if domain.is_aries() { Tuning::ARIES } else { Tuning::GEMINI };
+    let tuning = Tuning::from_settings(usual, page, buffer)?;
+    let (mapping, [messages, transfers]) = auxiliary(&layout, &tuning)?;
+    let limits = Limits { max_medium: shape.max_medium, max_long: MOST_LONG };
+    let facts = (limits, abilities(domain.is_aries(), posts), closed.clone());
+    let shared = meet(bootstrap, domain, &settings, (layout, flow), (mapping, messages), facts)?;
+    let rdma = Rdma::new(boxed(GniNic(shared.clone())), transfers, &tuning)?;
+    let peers = attach(bootstrap, segment.for_each(limits::total_memory().bytes, here), &rdma, closed)?;
+    Ok(Opened { wire: GniWire(shared), rdma, peers, flow })
+}
+
+/// Makes this rank's segment, and tells everybody of it.
+fn attach<M: CoreMode>(
+    bootstrap: &dyn Bootstrap,
+    len: u64,
+    rdma: &Rdma<M, M::Nic>,
+    closed: Closed,
+) -> Result<PeerTable, GniError> {
+    let page = memfd::page_size();
+    let too_large = || GniError::TooLarge { what: format!("a segment of {len} bytes is beyond any memory") };
+    let len = usize::try_from(len).ok().and_then(|len| len.max(1).checked_next_multiple_of(page));
+    let mapping = memfd::create("gasworks-segment", len.ok_or_else(too_large)?)?.map()?;
+    // SAFETY: R1: the table of peers keeps the mapping, and whoever uses the engine keeps that.
+    let bytes = unsafe { mapping.bytes() };
+    // SAFETY: as above.
+    let key = unsafe { rdma.register(bytes) }?;
+    let card = [&(bytes.len() as u64).to_le_bytes(), &key.0[..]].concat();
+    let cards = bootstrap.exchange("gni.segments", &card)?;
+    let peers = (0..).zip(cards).map(|(rank, theirs)| {
+        let mine = rank == bootstrap.rank();
+        let Some((len, key)) = theirs.split_first_chunk().filter(|(_, key)| key.len() == KEY) else {
+            return Err(GniError::Differs { rank, what: "has sent no card of a segment".into() });
+        };
+        Ok(Peer {
+            mapped: if mine { bytes } else { RawBytes::EMPTY },
+            len: u64::from_le_bytes(*len),
+            remote_base: 0,
+            key: key.to_vec(),
+            flags: if mine { PeerFlags::SELF | PeerFlags::MAPPED } else { PeerFlags::empty() },
+        })
+    });
+    Ok(PeerTable::new(peers.collect::<Result<_, _>>()?, Arc::new(Kept::new(mapping, closed))))
+}
+
+/// What core may have under way: no more than there are tickets for.
+fn flow(max_medium: usize) -> Result<Flow, GniError> {
+    let flow = Flow::from_settings(max_medium, Flow::SEED)?;
+    let total = flow.total.min(u16::MAX.into());
+    Ok(Flow { depth: flow.depth.min(MOST_TICKETS).min(total), total, ..flow })
+}
+
+/// Room for every notification that there can be.
+fn arrivals(shape: &Shape) -> u32 {
+    shape.ranks.saturating_mul(shape.tickets).saturating_add(shape.slots).saturating_add(64)
+}
+
+/// The memory of all subsystems, in one piece.
+fn auxiliary(layout: &Layout, tuning: &Tuning) -> Result<(Mapping, [RawBytes; 2]), GniError> {
+    let mut plan = AuxPlan::new();
+    let (least, wanted) = tuning.memory();
+    let asked = [plan.ask(layout.len as u64, layout.len as u64), plan.ask(least as u64, wanted as u64)];
+    let too_large =
+        || GniError::TooLarge { what: format!("{} bytes for messages and transfers", plan.wanted()) };
+    let parts = plan.lay_out(plan.wanted()).ok_or_else(too_large)?;
+    let len = usize::try_from(plan.wanted()).map_err(|_| too_large())?;
+    let mapping = memfd::create("gasworks-auxiliary", len)?.map()?;
+    // SAFETY: R1: whoever uses the parts keeps the mapping.
+    let all = unsafe { mapping.bytes() };
+    let part = |number: usize| {
+        let part = parts[number];
+        all.slice(part.offset as usize, part.len as usize).unwrap_or(RawBytes::EMPTY)
+    };
+    Ok((mapping, asked.map(part)))
+}
+
+/// Registers the memory and tells the others where it is.
+fn meet<M: CoreMode>(
+    bootstrap: &dyn Bootstrap,
+    mut domain: Domain,
+    settings: &Settings,
+    (layout, flow): (Layout, Flow),
+    (mapping, messages): (Mapping, RawBytes),
+    (limits, abilities, closed): (Limits, Abilities, Closed),
+) -> Result<Arc<Shared<M>>, GniError> {
+    let shape = layout.shape;
+    let boxes = mailboxes::Shape::new(shape.tickets, flow.volume, layout.slot_len);
+    // SAFETY: R1: the mapping lives longer than the domain.
+    let all = unsafe { mapping.bytes() };
+    // SAFETY: as above.
+    let handle = unsafe { domain.register(all, true, MESSAGE_FLAGS) }
+        .map_err(|code| GniError::Register { len: all.len(), code: code_name(code) })?;
+    let region = Region::new(messages);
+    let mine = card(domain.address(), region.address(0), handle, fingerprint(&layout, &boxes));
+    let cards = bootstrap.exchange("gni.cards", &mine)?;
+    let mut homes = Vec::with_capacity(cards.len());
+    let mut addresses = Vec::with_capacity(cards.len());
+    for (rank, theirs) in (0..).zip(&cards) {
+        let differs = |what: &str| GniError::Differs { rank, what: what.into() };
+        let theirs: &[u8; CARD] =
+            theirs.as_slice().try_into().map_err(|_| differs("has sent a card of another length"))?;
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| theirs[at + byte]));
+        if word(28) != fingerprint(&layout, &boxes) {
+            let named = "GASNET_NETWORKDEPTH, GASNET_NETWORKDEPTH_TOTAL, GASNET_NETWORKDEPTH_SPACE, \
+                         GASNET_GNI_MAX_MEDIUM and GASNET_GNI_AM_RVOUS_BUFFERS";
+            return Err(differs(&format!(
+                "lays its messages out otherwise: {named} are the same in all ranks"
+            )));
+        }
+        addresses.push(u32::from_le_bytes(std::array::from_fn(|byte| theirs[byte])));
+        homes.push(Home { address: word(4), handle: Handle { words: [word(12), word(20)] } });
+    }
+    domain.meet(addresses.into());
+    let mailboxes = Mailboxes::new(boxes, settings.mailboxes(shape.ranks), MESSAGE_FLAGS, closed.clone());
+    let bursts = Bursts { done: settings.done, arrivals: settings.arrivals };
+    let messages = Messages::new(domain, bootstrap.rank(), (layout, region), homes.into(), mailboxes, bursts);
+    Ok(Arc::new(Shared {
+        messages: M::HandlerLock::new(messages),
+        limits,
+        abilities,
+        flags: settings.memory_flags(),
+        auxiliary: (all, handle),
+        wakes: AtomicU32::new(0),
+        closed: closed.clone(),
+        _memory: Kept::new(mapping, closed),
+    }))
+}
+
+fn card(address: u32, base: u64, handle: Handle, fingerprint: u64) -> Vec<u8> {
+    let words = [base, handle.words[0], handle.words[1], fingerprint];
+    address.to_le_bytes().into_iter().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect()
+}
+
+/// What has to be the same in all ranks.
+fn fingerprint(layout: &Layout, boxes: &mailboxes::Shape) -> u64 {
+    let parts = [
+        layout.len,
+        layout.slot_len,
+        layout.shape.tickets as usize,
+        layout.shape.slots as usize,
+        boxes.len(),
+    ];
+    parts
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ *part as u64).wrapping_mul(0x0100_0000_01b3))
+}

@@ -1,0 +1,232 @@
+//! The memory that messages go through: one piece of the auxiliary segment, laid out alike in every rank.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | letters | for each rank a word for each request that it may have out to this one: notifications of messages to be fetched |
+//! | grants | for each rank where its mailbox for this one is, once it has given one |
+//! | answers | a word for each slot: the notification of the reply in it |
+//! | slots | this rank's requests while they are out; then the reply lands there |
+//! | replies | replies of this rank while they are out |
+//! | fetched | messages that this rank fetches |
+//!
+//! What a rank has given another in case it talks is so 8 bytes for each request that may be out, and 32.
+//!
+//! # Invariants
+//! R1. A region lies in memory that stays mapped as long as it is used, and whose words are reached as atomics alone.
+//! R2. A mapping that is kept is dropped once, when nobody writes to it any more.
+//! R3. Offsets come from a layout of the region's own length, and words are aligned by it.
+
+use crate::domain::Handle;
+use gasworks_core::wire::MAX_HEAD;
+use gasworks_os::memfd::Mapping;
+use gasworks_sync::RawBytes;
+use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
+/// What parts are multiples of.
+const LINE: usize = 64;
+/// Bytes of a grant: an address, a handle of two words, and the word that says that they are there.
+const GRANT: usize = 32;
+/// Requests that may be out to one rank: a set of them is a word.
+pub(crate) const MOST_TICKETS: u32 = 64;
+
+/// What layouts follow from. All ranks have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// The ranks.
+    pub ranks: u32,
+    /// Requests that may be out to one of them.
+    pub tickets: u32,
+    /// Requests that may be out to all.
+    pub slots: u32,
+    /// The largest payload of a message.
+    pub max_medium: usize,
+    /// Replies that may be out.
+    pub replies: u32,
+    /// Messages that may be fetched at once.
+    pub fetches: u32,
+}
+
+/// Where the parts are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub shape: Shape,
+    /// Bytes of a slot, and of what holds a reply or a message that is fetched.
+    pub slot_len: usize,
+    grants: usize,
+    answers: usize,
+    slots: usize,
+    replies: usize,
+    fetched: usize,
+    pub len: usize,
+}
+
+/// Bytes of a message: the payload, then the head in whole words.
+pub(crate) fn message_len(head: usize, payload: usize) -> usize {
+    payload.next_multiple_of(8) + head.next_multiple_of(8)
+}
+
+impl Layout {
+    /// `None` where it would be larger than any memory.
+    pub fn new(shape: Shape) -> Option<Self> {
+        let line = |n: usize| n.checked_next_multiple_of(LINE);
+        // A reply begins with what it ends.
+        let slot_len = line(8 + message_len(MAX_HEAD, shape.max_medium))?;
+        let (ranks, slots) = (shape.ranks as usize, shape.slots as usize);
+        let grants = line(ranks.checked_mul(8 * shape.tickets as usize)?)?;
+        let answers = line(grants.checked_add(ranks.checked_mul(GRANT)?)?)?;
+        let slots_at = line(answers.checked_add(slots.checked_mul(8)?)?)?;
+        let replies = slots_at.checked_add(slots.checked_mul(slot_len)?)?;
+        let fetched = replies.checked_add(slot_len.checked_mul(shape.replies as usize)?)?;
+        let len = fetched.checked_add(slot_len.checked_mul(shape.fetches as usize)?)?;
+        Some(Self { shape, slot_len, grants, answers, slots: slots_at, replies, fetched, len })
+    }
+
+    /// The letter of a rank's request with this ticket.
+    pub fn letter(&self, rank: u32, ticket: u32) -> usize {
+        8 * (rank as usize * self.shape.tickets as usize + ticket as usize)
+    }
+
+    /// What a rank has given.
+    pub fn grant(&self, rank: u32) -> usize {
+        self.grants + GRANT * rank as usize
+    }
+
+    /// The notification of the reply in a slot.
+    pub fn answer(&self, slot: u16) -> usize {
+        self.answers + 8 * usize::from(slot)
+    }
+
+    pub fn slot(&self, slot: u16) -> usize {
+        self.slots + self.slot_len * usize::from(slot)
+    }
+
+    pub fn reply(&self, number: u32) -> usize {
+        self.replies + self.slot_len * number as usize
+    }
+
+    pub fn fetched(&self, number: u32) -> usize {
+        self.fetched + self.slot_len * number as usize
+    }
+}
+
+/// Says that nobody writes here any more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Closed(Arc<AtomicU32>);
+
+impl Closed {
+    pub fn set(&self) {
+        self.0.store(1, Ordering::Release);
+    }
+
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire) != 0
+    }
+}
+
+/// A mapping that others write to. It goes only once they do not any more: a rank whose job is dropped in the middle may be put to
+/// as long as its process lives.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    mapping: ManuallyDrop<Mapping>,
+    closed: Closed,
+}
+
+impl Kept {
+    pub fn new(mapping: Mapping, closed: Closed) -> Self {
+        Self { mapping: ManuallyDrop::new(mapping), closed }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if self.closed.is_set() {
+            // SAFETY: R2.
+            unsafe { ManuallyDrop::drop(&mut self.mapping) };
+        }
+    }
+}
+
+/// Memory of this rank that others write to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Region {
+    bytes: RawBytes,
+}
+
+impl Region {
+    /// `bytes` begins at a multiple of 8, and stays mapped (R1).
+    pub fn new(bytes: RawBytes) -> Self {
+        debug_assert!(bytes.as_ptr().addr().is_multiple_of(8));
+        Self { bytes }
+    }
+
+    /// The address of a byte of it.
+    pub fn address(&self, offset: usize) -> u64 {
+        self.bytes.as_ptr().addr() as u64 + offset as u64
+    }
+
+    /// A part of it; empty if it has no such part.
+    pub fn part(&self, offset: usize, len: usize) -> RawBytes {
+        self.bytes.slice(offset, len).unwrap_or(RawBytes::EMPTY)
+    }
+
+    /// A word of it.
+    fn word(&self, offset: usize) -> Option<&AtomicU64> {
+        let bytes = self.bytes.slice(offset, 8)?;
+        let word = bytes.as_ptr().cast::<AtomicU64>();
+        // SAFETY: R1, R3; aligned, as is checked here.
+        word.is_aligned().then(|| unsafe { &*word })
+    }
+
+    /// What a word says, and with it what was written before.
+    pub fn look(&self, offset: usize) -> u64 {
+        self.word(offset).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// Writes a word.
+    pub fn set(&self, offset: usize, value: u64) {
+        if let Some(word) = self.word(offset) {
+            word.store(value, Ordering::Release);
+        }
+    }
+}
+
+/// What a grant says, once it is there: the address and the handle of a mailbox.
+pub(crate) fn read_grant(region: &Region, offset: usize) -> Option<(u64, Handle)> {
+    let at = |word: usize| region.look(offset + 8 * word);
+    (at(3) != 0).then(|| (at(0), Handle { words: [at(1), at(2)] }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(ranks: u32) -> Shape {
+        Shape { ranks, tickets: 12, slots: 64, max_medium: 4032, replies: 32, fetches: 16 }
+    }
+
+    #[test]
+    fn parts_lie_one_behind_the_other() {
+        let layout = Layout::new(shape(5)).expect("it is small");
+        assert_eq!(layout.letter(0, 0), 0);
+        assert!(layout.letter(4, 11) + 8 <= layout.grant(0));
+        assert!(layout.grant(4) + GRANT <= layout.answer(0));
+        assert!(layout.answer(63) + 8 <= layout.slot(0));
+        assert_eq!(layout.slot(63) + layout.slot_len, layout.reply(0));
+        assert_eq!(layout.reply(31) + layout.slot_len, layout.fetched(0));
+        assert_eq!(layout.fetched(15) + layout.slot_len, layout.len);
+        assert!(layout.slot_len >= 8 + 4032 + MAX_HEAD);
+        for at in [layout.slot(1), layout.reply(1), layout.fetched(1)] {
+            assert_eq!(at % LINE, 0);
+        }
+    }
+
+    /// What the issue of memory is about: a rank that has not talked costs little.
+    #[test]
+    fn a_silent_rank_takes_little() {
+        let len = |ranks| Layout::new(shape(ranks)).expect("it fits").len;
+        assert_eq!((len(100_016) - len(16)) / 100_000, 12 * 8 + GRANT);
+        assert_eq!(Layout::new(Shape { slots: u32::MAX, max_medium: 1 << 40, ..shape(1) }), None);
+    }
+}

@@ -1,0 +1,229 @@
+//! The transport's rows of the settings table.
+
+use crate::error::GniError;
+use gasworks_gni_sys::*;
+use gasworks_os::settings::{Kind, Setting, SettingError};
+
+const READER: &str = "gni";
+
+const fn row(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    unit: &'static str,
+    meaning: &'static str,
+) -> Setting {
+    Setting { name, aliases: &[], kind, default, unit, meaning, reader: READER }
+}
+
+const LIBRARY: Setting = row(
+    "GASWORKS_UGNI_LIBRARY",
+    Kind::Text,
+    "",
+    "",
+    "the path of libugni; unset: libugni.so.0, where the system finds it",
+);
+const DEVICE: Setting = row(
+    "PMI_GNI_DEV_ID",
+    Kind::Text,
+    "",
+    "",
+    "which NIC of the host is used, by Cray's PMI; the first of a list with colons",
+);
+const TAG: Setting = row(
+    "PMI_GNI_PTAG",
+    Kind::Text,
+    "",
+    "",
+    "the job's protection tag, by Cray's PMI; the first of a list with colons",
+);
+const COOKIE: Setting = row(
+    "PMI_GNI_COOKIE",
+    Kind::Text,
+    "",
+    "",
+    "the job's cookie, by Cray's PMI; the first of a list with colons",
+);
+const MAX_MEDIUM: Setting = row(
+    "GASNET_GNI_MAX_MEDIUM",
+    Kind::Size { min: 512, max: 65408 },
+    "4032",
+    "bytes",
+    "the largest Medium over uGNI, brought down to a multiple of 64; the same in all ranks",
+);
+const FMA_SHARING: Setting = row(
+    "GASNET_GNI_FMA_SHARING",
+    Kind::Choice(&["", "0", "1"]),
+    "",
+    "",
+    "whether processes share the NIC's descriptors for short transfers; unset: if there are not enough for all on the host",
+);
+const MDD_SHARING: Setting = row(
+    "GASNET_GNI_MDD_SHARING",
+    Kind::Boolean,
+    "1",
+    "",
+    "whether registrations share the NIC's descriptors for memory",
+);
+const MULTI_CHANNEL: Setting = row(
+    "GASNET_GNI_BTE_MULTI_CHANNEL",
+    Kind::Boolean,
+    "1",
+    "",
+    "whether all channels of the NIC's own transfers are used",
+);
+const CONSISTENCY: Setting = row(
+    "GASNET_GNI_MEM_CONSISTENCY",
+    Kind::Choice(&["relaxed", "strict", "none"]),
+    "relaxed",
+    "",
+    "the order in which the NIC's writes to registered memory can be seen",
+);
+const ARRIVALS: Setting = row(
+    "GASNET_GNI_AMPOLL_BURST",
+    Kind::Number { min: 1, max: 1 << 16 },
+    "20",
+    "events",
+    "notifications of messages that a poll takes at most before it looks elsewhere",
+);
+const DONE: Setting = row(
+    "GASWORKS_GNI_POLL_BURST",
+    Kind::Number { min: 1, max: 1 << 16 },
+    "10",
+    "events",
+    "events of what was posted that a poll takes at most",
+);
+const FETCH_FROM: Setting = row(
+    "GASNET_GNI_AM_RVOUS_CUTOVER",
+    Kind::Number { min: 0, max: 1 << 32 },
+    "16384",
+    "ranks",
+    "in jobs of so many ranks and more a rank gives no mailboxes, and fetches every message; 0: it always gives some",
+);
+const FETCHES: Setting = row(
+    "GASNET_GNI_AM_RVOUS_BUFFERS",
+    Kind::Number { min: 1, max: 1 << 16 },
+    "64",
+    "messages",
+    "messages that a rank fetches at once",
+);
+const MAILBOXES: Setting = row(
+    "GASWORKS_GNI_MAILBOXES",
+    Kind::Number { min: 0, max: 1 << 20 },
+    "4096",
+    "ranks",
+    "to how many ranks that talk to it a rank gives a mailbox at most; it fetches the others' messages",
+);
+
+/// All rows that this crate reads.
+pub const SETTINGS: &[Setting] = &[
+    LIBRARY,
+    DEVICE,
+    TAG,
+    COOKIE,
+    MAX_MEDIUM,
+    FMA_SHARING,
+    MDD_SHARING,
+    MULTI_CHANNEL,
+    CONSISTENCY,
+    DONE,
+    ARRIVALS,
+    FETCH_FROM,
+    FETCHES,
+    MAILBOXES,
+];
+
+/// What the settings say.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub library: Option<String>,
+    pub max_medium: usize,
+    fma_sharing: Option<bool>,
+    mdd_sharing: bool,
+    multi_channel: bool,
+    consistency: u32,
+    pub done: u32,
+    pub arrivals: u32,
+    fetch_from: u64,
+    pub fetches: u32,
+    pub mailboxes: u32,
+}
+
+/// What the launcher says of the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    pub device: u32,
+    pub tag: u8,
+    pub cookie: u32,
+}
+
+/// Processes of a host of which each can have a descriptor for short transfers of its own.
+const DEDICATED: u32 = 123;
+
+impl Settings {
+    pub fn read() -> Result<Self, SettingError> {
+        let number = |setting: &Setting| Ok::<_, SettingError>(setting.number()?.unwrap_or(0));
+        Ok(Self {
+            library: LIBRARY.raw().map(|(_, path)| path),
+            max_medium: number(&MAX_MEDIUM)? as usize / 64 * 64,
+            fma_sharing: match FMA_SHARING.choice()? {
+                "0" => Some(false),
+                "1" => Some(true),
+                _ => None,
+            },
+            mdd_sharing: MDD_SHARING.boolean()?,
+            multi_channel: MULTI_CHANNEL.boolean()?,
+            consistency: match CONSISTENCY.choice()? {
+                "strict" => GNI_MEM_STRICT_PI_ORDERING,
+                "none" => 0,
+                _ => GNI_MEM_RELAXED_PI_ORDERING,
+            },
+            done: number(&DONE)? as u32,
+            arrivals: number(&ARRIVALS)? as u32,
+            fetch_from: number(&FETCH_FROM)?,
+            fetches: number(&FETCHES)? as u32,
+            mailboxes: number(&MAILBOXES)? as u32,
+        })
+    }
+
+    /// The modes of a domain, in a process that has so many beside it on its host.
+    pub fn modes(&self, here: u32) -> u32 {
+        let shares = self.fma_sharing.unwrap_or(here > DEDICATED);
+        let fma = if shares { GNI_CDM_MODE_FMA_SHARED } else { GNI_CDM_MODE_FMA_DEDICATED };
+        let mdd = if self.mdd_sharing { GNI_CDM_MODE_MDD_SHARED } else { GNI_CDM_MODE_MDD_DEDICATED };
+        let single = if self.multi_channel { 0 } else { GNI_CDM_MODE_BTE_SINGLE_CHANNEL };
+        GNI_CDM_MODE_FORK_FULLCOPY | GNI_CDM_MODE_DUAL_EVENTS | GNI_CDM_MODE_ERR_NO_KILL | fma | mdd | single
+    }
+
+    /// Flags of a registration for transfers.
+    pub fn memory_flags(&self) -> u32 {
+        GNI_MEM_READWRITE | self.consistency
+    }
+
+    /// To how many ranks mailboxes are given in a job of so many.
+    pub fn mailboxes(&self, ranks: u32) -> u32 {
+        let gives = self.fetch_from == 0 || u64::from(ranks) < self.fetch_from;
+        if gives { self.mailboxes.min(ranks) } else { 0 }
+    }
+}
+
+/// Flags of a registration that messages go through: the message can be seen before its letter.
+pub(crate) const MESSAGE_FLAGS: u32 = GNI_MEM_READWRITE | GNI_MEM_STRICT_PI_ORDERING | GNI_MEM_PI_FLUSH;
+
+impl Credentials {
+    pub fn read() -> Result<Self, GniError> {
+        let first = |setting: &Setting, most: u64| -> Result<u64, GniError> {
+            let (variable, value) = setting.raw().ok_or(GniError::NoJob { variable: setting.name })?;
+            let number = value.split(':').next().and_then(|first| first.trim().parse().ok());
+            number.filter(|number| *number <= most).ok_or_else(|| {
+                let wanted = format!("wanted a number up to {most}, or several with colons between");
+                SettingError { variable: variable.into(), value, wanted }.into()
+            })
+        };
+        Ok(Self {
+            device: first(&DEVICE, u32::MAX.into())? as u32,
+            tag: first(&TAG, u8::MAX.into())? as u8,
+            cookie: first(&COOKIE, u32::MAX.into())? as u32,
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! What a rank keeps of each one that it talks with: nothing before they do.
+
+use crate::domain::Handle;
+use crate::region::MOST_TICKETS;
+
+/// A run of granules of a mailbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Granules {
+    pub first: u32,
+    pub count: u32,
+}
+
+impl Granules {
+    fn mask(self) -> u64 {
+        let ones = if self.count >= 64 { u64::MAX } else { (1 << self.count) - 1 };
+        ones.checked_shl(self.first).unwrap_or(0)
+    }
+}
+
+/// A request that is out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    /// Where the message lies here, and where the reply comes.
+    pub slot: u16,
+    /// Where it lies there; none if it is fetched.
+    pub granules: Granules,
+}
+
+/// Requests to one rank.
+#[derive(Debug, Default)]
+pub(crate) struct Sending {
+    /// The mailbox that it has given: its address, and its handle.
+    pub mailbox: Option<(u64, Handle)>,
+    /// Which tickets are out, and which is next: its receiver looks for them in turn.
+    out: u64,
+    next: u32,
+    tickets: Vec<Ticket>,
+    /// Granules of the mailbox that are in use.
+    used: u64,
+}
+
+impl Sending {
+    /// Takes a free ticket of this many, the next one if it is.
+    pub fn take(&mut self, most: u32) -> Option<u32> {
+        let most = most.clamp(1, MOST_TICKETS);
+        if self.tickets.is_empty() {
+            self.tickets = vec![Ticket::default(); most as usize];
+        }
+        let free = !self.out & (u64::MAX >> (64 - most));
+        let later = free & (u64::MAX << self.next);
+        let ticket = if later != 0 { later } else { free }.trailing_zeros();
+        if ticket >= most {
+            return None;
+        }
+        self.out |= 1 << ticket;
+        self.next = (ticket + 1) % most;
+        Some(ticket)
+    }
+
+    /// One that was taken was not used.
+    pub fn untake(&mut self, ticket: u32) {
+        self.out &= !(1 << ticket);
+    }
+
+    /// Takes so many granules in a row.
+    pub fn take_granules(&mut self, count: u32) -> Option<Granules> {
+        if count == 0 || count > 64 {
+            return None;
+        }
+        // Bits at which a run of free ones begins: each round doubles what has been looked at.
+        let (mut runs, mut len) = (!self.used, 1);
+        while len < count && runs != 0 {
+            let step = len.min(count - len);
+            runs &= runs >> step;
+            len += step;
+        }
+        let granules = Granules { first: runs.trailing_zeros(), count };
+        if runs == 0 || granules.first + count > 64 {
+            return None;
+        }
+        self.used |= granules.mask();
+        Some(granules)
+    }
+
+    /// Gives the last of these back beyond so many.
+    pub fn trim(&mut self, granules: Granules, count: u32) -> Granules {
+        let kept = Granules { count: count.min(granules.count), ..granules };
+        self.used &= !(granules.mask() & !kept.mask());
+        kept
+    }
+
+    /// Gives granules back.
+    pub fn give_granules(&mut self, granules: Granules) {
+        self.used &= !granules.mask();
+    }
+
+    /// What a ticket stands for from now on.
+    pub fn enter(&mut self, number: u32, ticket: Ticket) {
+        if let Some(place) = self.tickets.get_mut(number as usize) {
+            *place = ticket;
+        }
+    }
+
+    /// The rank is done with these; gives their slots. `None`: one of them was not out.
+    pub fn end(&mut self, ended: u64, mut each: impl FnMut(u16)) -> Option<()> {
+        if ended & !self.out != 0 {
+            return None;
+        }
+        self.out &= !ended;
+        let mut left = ended;
+        while left != 0 {
+            let Ticket { slot, granules } = self.tickets[left.trailing_zeros() as usize];
+            self.give_granules(granules);
+            each(slot);
+            left &= left - 1;
+        }
+        Some(())
+    }
+
+    #[cfg(test)]
+    pub fn is_idle(&self) -> bool {
+        self.out == 0 && self.used == 0
+    }
+}
+
+/// Requests from one rank.
+#[derive(Debug, Default)]
+pub(crate) struct Receiving {
+    /// Which of this rank's mailboxes it has been given.
+    pub mailbox: Option<u32>,
+    /// Where its next letter is looked for first.
+    pub next: u32,
+    /// Events without their letters so far.
+    pub early: u32,
+    /// Requests that it has not been told the end of: which ticket, which slot of its.
+    due: Vec<(u8, u16)>,
+}
+
+impl Receiving {
+    /// A request has been taken.
+    pub fn owe(&mut self, ticket: u32, slot: u16) {
+        self.due.push((ticket as u8, slot));
+    }
+
+    /// Ends so many requests: a set of their tickets, and the slot of one of them. `None`: there are not so many.
+    pub fn settle(&mut self, count: usize) -> Option<(u64, u16)> {
+        let rest = self.due.len().checked_sub(count)?;
+        let slot = self.due.last()?.1;
+        Some((self.due.drain(rest..).fold(0, |ended, (ticket, _)| ended | 1 << ticket), slot))
+    }
+
+    /// Whether this ticket has been taken and not ended: none is used twice.
+    pub fn has(&self, ticket: u32) -> bool {
+        self.due.iter().any(|(other, _)| u32::from(*other) == ticket)
+    }
+}
+
+/// Both.
+#[derive(Debug, Default)]
+pub(crate) struct Talk {
+    pub sending: Sending,
+    pub receiving: Receiving,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn tickets_go_around() {
+        let mut sending = Sending::default();
+        assert_eq!([sending.take(2), sending.take(2), sending.take(2)], [Some(0), Some(1), None]);
+        let mut slots = Vec::new();
+        sending.enter(0, Ticket { slot: 7, granules: Granules::default() });
+        assert_eq!(sending.end(1, |slot| slots.push(slot)), Some(()));
+        assert_eq!(slots, [7]);
+        assert_eq!(sending.end(1, |_| {}), None, "it is not out any more");
+        assert_eq!(sending.take(2), Some(0));
+        sending.untake(0);
+        assert_eq!(sending.take(2), Some(0), "the only one that is free");
+        let mut all = Sending::default();
+        assert!((0..64).all(|ticket| all.take(64) == Some(ticket)) && all.take(64).is_none());
+    }
+
+    #[test]
+    fn what_is_settled_was_owed() {
+        let mut receiving = Receiving::default();
+        assert_eq!(receiving.settle(1), None);
+        receiving.owe(3, 30);
+        receiving.owe(63, 31);
+        assert!(receiving.has(3) && !receiving.has(4));
+        assert_eq!(receiving.settle(3), None);
+        assert_eq!(receiving.settle(2), Some((1 << 3 | 1 << 63, 31)));
+        assert!(!receiving.has(3));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Act {
+        Take(u32),
+        Trim(usize, u32),
+        Give(usize),
+    }
+
+    fn acts() -> impl Strategy<Value = Vec<Act>> {
+        let act = prop_oneof![
+            (0u32..70).prop_map(Act::Take),
+            (any::<usize>(), 0u32..70).prop_map(|(which, count)| Act::Trim(which, count)),
+            any::<usize>().prop_map(Act::Give),
+        ];
+        prop::collection::vec(act, 0..60)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        /// A plain model: a field of 64 truths.
+        #[test]
+        fn granules_belong_to_one(acts in acts()) {
+            let (mut sending, mut model, mut held) = (Sending::default(), [false; 64], Vec::<Granules>::new());
+            for act in acts {
+                match act {
+                    Act::Take(count) => {
+                        let wanted = count as usize;
+                        let fits = (1..=64).contains(&wanted)
+                            && model.windows(wanted).any(|run| run.iter().all(|used| !used));
+                        let taken = sending.take_granules(count);
+                        prop_assert_eq!(taken.is_some(), fits);
+                        if let Some(granules) = taken {
+                            let range = granules.first as usize..(granules.first + count) as usize;
+                            prop_assert!(model[range.clone()].iter().all(|used| !used));
+                            model[range].fill(true);
+                            held.push(granules);
+                        }
+                    }
+                    Act::Trim(which, count) if !held.is_empty() => {
+                        let which = which % held.len();
+                        let before = held[which];
+                        let kept = sending.trim(before, count);
+                        prop_assert_eq!(kept.count, count.min(before.count));
+                        let range = (kept.first + kept.count) as usize..(before.first + before.count) as usize;
+                        model[range].fill(false);
+                        held[which] = kept;
+                    }
+                    Act::Give(which) if !held.is_empty() => {
+                        let granules = held.swap_remove(which % held.len());
+                        sending.give_granules(granules);
+                        model[granules.first as usize..(granules.first + granules.count) as usize].fill(false);
+                    }
+                    _ => {}
+                }
+                let used = model.iter().rev().fold(0u64, |bits, used| bits << 1 | u64::from(*used));
+                prop_assert_eq!(sending.used, used);
+            }
+            for granules in held {
+                sending.give_granules(granules);
+            }
+            prop_assert!(sending.is_idle());
+        }
+    }
+}

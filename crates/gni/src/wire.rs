@@ -1,0 +1,274 @@
+//! The ports, implemented: [`GniWire`] moves active messages, [`GniNic`] bytes.
+//!
+//! Both use one domain, behind one lock: none where one thread communicates.
+
+use crate::domain::{Handle, Kind, Owner, Post, Refused};
+use crate::error::code_name;
+use crate::messages::{Messages, NAME, Room, Taken};
+use crate::region::{Closed, Kept};
+use crate::talk::Granules;
+use gasworks_core::wire::MAX_HEAD;
+use gasworks_core::{Arrived, Class, CoreMode, Limits, Rank, Reservation, Wire, WireError};
+use gasworks_gni_sys::{GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR};
+use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post as Transfer, Way};
+use gasworks_sock::sleeper;
+use gasworks_sync::atomic::{AtomicU32, Ordering};
+use gasworks_sync::{Lent, Lock, RawBytes};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest time in which nobody looks whether something has arrived.
+const NAP: Duration = Duration::from_micros(100);
+/// The most that one post moves by the NIC itself: what 32 bits can say, in whole pages of 4 MiB.
+const LARGEST: usize = 0xffc0_0000;
+/// The most that the processor hands over in one post.
+const SHORT: usize = 64 << 10;
+
+/// What both ports use.
+pub(crate) struct Shared<M: CoreMode> {
+    pub messages: M::HandlerLock<Messages>,
+    pub limits: Limits,
+    pub abilities: Abilities,
+    /// `GNI_MEM_*` for memory of the engine's.
+    pub flags: u32,
+    /// What was registered beforehand, for the engine as well.
+    pub auxiliary: (RawBytes, Handle),
+    /// Counts what wakes this rank's threads.
+    pub wakes: AtomicU32,
+    /// Nobody writes here any more.
+    pub closed: Closed,
+    /// It is here for R1; after the domain, which is in `messages`.
+    pub _memory: Kept,
+}
+
+/// The transport.
+pub struct GniWire<M: CoreMode>(pub(crate) Arc<Shared<M>>);
+
+/// The network interface.
+pub struct GniNic<M: CoreMode>(pub(crate) Arc<Shared<M>>);
+
+fn ticket_of(room: Room) -> [u64; 2] {
+    match room {
+        Room::Reply { number } => [0, number.into()],
+        Room::Request { ticket, slot, granules } => {
+            let Granules { first, count } = granules.unwrap_or_default();
+            [1 | u64::from(first) << 8 | u64::from(count) << 16, u64::from(ticket) | u64::from(slot) << 32]
+        }
+    }
+}
+
+fn room_of(ticket: [u64; 2]) -> Room {
+    if ticket[0] & 1 == 0 {
+        return Room::Reply { number: ticket[1] as u32 };
+    }
+    let granules = Granules { first: (ticket[0] >> 8) as u32 & 0xff, count: (ticket[0] >> 16) as u32 & 0xff };
+    let granules = (granules.count > 0).then_some(granules);
+    Room::Request { ticket: ticket[1] as u32, slot: (ticket[1] >> 32) as u16, granules }
+}
+
+impl<M: CoreMode> GniWire<M> {
+    /// Bytes of registered memory that messages take in this rank now.
+    pub fn memory(&self) -> usize {
+        self.0.messages.with(|messages| messages.memory())
+    }
+}
+
+impl<M: CoreMode> Wire<M> for GniWire<M> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn limits(&self) -> Limits {
+        self.0.limits
+    }
+
+    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError> {
+        let (room, payload) =
+            self.0.messages.with(|messages| messages.reserve(to, class, payload, MAX_HEAD))?;
+        Ok(Reservation { to, class, payload, ticket: ticket_of(room) })
+    }
+
+    fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError> {
+        let (to, room) = (reservation.to, room_of(reservation.ticket));
+        self.0.messages.with(|messages| messages.commit(to, room, reservation.payload.len(), head))
+    }
+
+    fn cancel(&self, reservation: Reservation) {
+        self.0.messages.with(|messages| messages.cancel(reservation.to, room_of(reservation.ticket)));
+    }
+
+    fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
+        let mut used = None;
+        for handed in 0..burst {
+            let next = self.0.messages.with(|messages| {
+                used.take().into_iter().for_each(|buffer| messages.give_back(buffer));
+                messages.next()
+            })?;
+            let Some(Taken { from, head, payload, mut bytes }) = next else { return Ok(handed) };
+            let (before, after) = bytes.split_at_mut(payload.next_multiple_of(8));
+            let payload = Lent::private(&mut before[..payload]);
+            // No lock is held: a handler replies from in there.
+            sink(Arrived { from, head: &after[..head], payload });
+            used = Some(bytes);
+        }
+        self.0.messages.with(|messages| used.into_iter().for_each(|buffer| messages.give_back(buffer)));
+        Ok(burst)
+    }
+
+    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
+        let seen = self.0.wakes.load(Ordering::Acquire);
+        if stay() && !self.0.messages.with(|messages| messages.is_restless()) {
+            sleeper::sleep(&self.0.wakes, seen, limit.min(NAP));
+        } else {
+            std::thread::yield_now();
+        }
+    }
+
+    fn wake(&self) {
+        self.0.wakes.fetch_add(1, Ordering::Release);
+        sleeper::ring(&self.0.wakes);
+    }
+
+    fn is_settled(&self) -> bool {
+        self.0.messages.with(|messages| messages.reap_some() == 0 && messages.is_settled())
+    }
+
+    fn closed(&self) {
+        self.0.closed.set();
+    }
+}
+
+/// A key: the handle, and the address at which it begins.
+pub(crate) const KEY: usize = 24;
+
+fn encode(handle: Handle, bytes: RawBytes) -> Key {
+    let words = [handle.words[0], handle.words[1], bytes.as_ptr().addr() as u64];
+    Key(words.iter().flat_map(|word| word.to_le_bytes()).collect())
+}
+
+fn decode(key: &Key) -> Option<(Handle, u64)> {
+    let word = |at: usize| Some(u64::from_le_bytes(key.0.get(8 * at..8 * at + 8)?.try_into().ok()?));
+    (key.0.len() == KEY).then_some((Handle { words: [word(0)?, word(1)?] }, word(2)?))
+}
+
+impl<M: CoreMode> GniNic<M> {
+    /// The handle of what was registered beforehand, if it holds these bytes.
+    fn beforehand(&self, bytes: RawBytes) -> Option<Handle> {
+        let (auxiliary, handle) = self.0.auxiliary;
+        let offset = bytes.as_ptr().addr().checked_sub(auxiliary.as_ptr().addr())?;
+        auxiliary.slice(offset, bytes.len()).map(|_| handle)
+    }
+}
+
+impl<M: CoreMode> Nic for GniNic<M> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn abilities(&self) -> Abilities {
+        self.0.abilities
+    }
+
+    unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
+        if let Some(handle) = self.beforehand(bytes) {
+            return Ok(encode(handle, bytes));
+        }
+        let flags = self.0.flags;
+        // SAFETY: the caller's promise.
+        let handle =
+            self.0.messages.with(|messages| unsafe { messages.domain.register(bytes, false, flags) });
+        handle.map(|handle| encode(handle, bytes)).map_err(|code| {
+            tracing::debug!(code = code_name(code), len = bytes.len(), "GNI_MemRegister");
+            NicError::Registration { len: bytes.len() }
+        })
+    }
+
+    fn deregister(&self, key: &Key) -> Result<(), NicError> {
+        let bad = NicError::BadKey { peer: u32::MAX };
+        let (handle, _) = decode(key).ok_or(bad)?;
+        if handle == self.0.auxiliary.1 || self.0.messages.with(|messages| messages.domain.deregister(handle))
+        {
+            return Ok(());
+        }
+        Err(bad)
+    }
+
+    unsafe fn post(&self, post: &Transfer<'_>) -> Result<(), NicError> {
+        let bad = NicError::BadKey { peer: post.peer };
+        let (remote_handle, base) = decode(post.remote_key).ok_or(bad)?;
+        let remote = base.checked_add(post.remote_offset).ok_or(bad)?;
+        // A short put needs none.
+        let local_handle = decode(post.local_key).map_or(Handle::default(), |(handle, _)| handle);
+        let kind = match (post.direction, post.way) {
+            (Direction::Put, Way::Short) => Kind::Put,
+            (Direction::Put, Way::Bulk) => Kind::BulkPut { apart: post.source_apart },
+            (Direction::Get, Way::Short) => Kind::Get,
+            (Direction::Get, Way::Bulk) => Kind::BulkGet,
+        };
+        let owner = Owner::Transfer { token: post.token };
+        let own = Post {
+            kind,
+            peer: post.peer,
+            local: post.local,
+            local_handle,
+            remote,
+            remote_handle,
+            call: None,
+            owner,
+        };
+        // SAFETY: U5, by the caller's promise.
+        let posted = self.0.messages.with(|messages| unsafe { messages.transfer(&own) });
+        posted.map_err(|refused| match refused {
+            Refused::Busy => NicError::Busy,
+            Refused::Code(GNI_RC_ALIGNMENT_ERROR) => {
+                NicError::BadShape { len: post.local.len(), offset: post.remote_offset }
+            }
+            Refused::Code(GNI_RC_INVALID_PARAM | GNI_RC_PERMISSION_ERROR) => bad,
+            Refused::Code(_) => NicError::PeerGone { peer: post.peer },
+        })
+    }
+
+    fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize {
+        for handed in 0..burst {
+            // One at a time: what is done then may need the lock.
+            let Some(completion) = self.0.messages.with(Messages::next_transfer) else { return handed };
+            sink(completion);
+        }
+        burst
+    }
+}
+
+/// What a NIC of one of the two chips can do.
+pub(crate) fn abilities(is_aries: bool, posts: u32) -> Abilities {
+    Abilities {
+        largest: LARGEST,
+        get_alignment: 4,
+        put_alignment: 1,
+        local_alignment: if is_aries { 1 } else { 4 },
+        short: SHORT,
+        registers_local: true,
+        tells_source: true,
+        depth: posts as usize,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rooms_and_keys_come_back() {
+        let granules = Some(Granules { first: 63, count: 1 });
+        let room = Room::Request { ticket: 63, slot: u16::MAX, granules };
+        let Room::Request { ticket: 63, slot: u16::MAX, granules: again } = room_of(ticket_of(room)) else {
+            panic!("another room")
+        };
+        assert_eq!(again, granules);
+        let fetched = Room::Request { ticket: 0, slot: 0, granules: None };
+        assert!(matches!(room_of(ticket_of(fetched)), Room::Request { ticket: 0, slot: 0, granules: None }));
+        assert!(matches!(room_of(ticket_of(Room::Reply { number: 7 })), Room::Reply { number: 7 }));
+        let (handle, bytes) = (Handle { words: [1, u64::MAX] }, RawBytes::EMPTY);
+        assert_eq!(decode(&encode(handle, bytes)), Some((handle, bytes.as_ptr().addr() as u64)));
+        assert_eq!(decode(&Key(vec![0; 23])), None);
+    }
+}

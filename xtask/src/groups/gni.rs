@@ -1,0 +1,206 @@
+//! The transport over uGNI, on the software NIC: the conformance suite on both chips and in all moods, faults, and bad input.
+
+use super::{Extent, conformance, input, ugni};
+use crate::exec::{Cmd, Log};
+use crate::leftovers::Leftovers;
+use crate::matrix::{pairwise, product};
+use crate::needs::Need;
+use crate::rows::Row;
+use crate::world::{Build, World};
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+
+const CHIPS: [&str; 2] = ["aries", "gemini"];
+const MODES: [&str; 3] = ["seq", "par", "parsync"];
+const RANKS: [usize; 4] = [1, 2, 3, 8];
+
+/// Ways for bytes and messages: what they are called, and the variables that lead there.
+const WAYS: [(&str, &[(&str, &str)]); 5] = [
+    ("near", &[]),
+    ("sock", &[("GASWORKS_UGNI_WIRE", "sock")]),
+    ("fetched", &[("GASNET_GNI_AM_RVOUS_CUTOVER", "1")]),
+    // Of all that there may be one of, there is one.
+    (
+        "one-of-each",
+        &[
+            ("GASNET_NETWORKDEPTH", "1"),
+            ("GASNET_NETWORKDEPTH_TOTAL", "1"),
+            ("GASNET_GNI_AM_RVOUS_BUFFERS", "1"),
+            ("GASWORKS_GNI_MAILBOXES", "1"),
+            ("GASNET_GNI_NUM_PD", "32"),
+            ("GASNET_GNI_BOUNCE_SIZE", "1"),
+            ("GASNET_GNI_MEMREG", "1"),
+        ],
+    ),
+    (
+        "largest",
+        &[
+            ("GASNET_GNI_MAX_MEDIUM", "65408"),
+            ("GASNET_NETWORKDEPTH", "64"),
+            ("GASNET_NETWORKDEPTH_TOTAL", "1024"),
+            ("GASNET_GNI_FMA_SHARING", "1"),
+            ("GASNET_GNI_MDD_SHARING", "0"),
+            ("GASNET_GNI_BTE_MULTI_CHANNEL", "0"),
+            ("GASNET_GNI_MEM_CONSISTENCY", "strict"),
+        ],
+    ),
+];
+
+/// What goes wrong, and is borne.
+const BORNE: [(&str, &str); 5] = [
+    ("no-room", "GNI_PostFma:ERROR_RESOURCE%30 GNI_PostRdma:ERROR_RESOURCE%30"),
+    ("calls-are-lost", "remote-queue:overrun%20"),
+    ("most-calls-are-lost", "remote-queue:overrun%60"),
+    // The first two are the messages' and the segment's.
+    ("registrations-are-refused", "GNI_MemRegister:INVALID_PARAM@3 GNI_MemRegister:ERROR_RESOURCE@4"),
+    ("few-mailboxes", "GNI_MemRegister:ERROR_RESOURCE@3"),
+];
+
+/// What cannot be borne: what went wrong, and what is said.
+const FATAL: [(&str, &str, &str); 5] = [
+    ("a-message-is-lost", "transaction:gone@100", "cannot be reached any more"),
+    ("events-are-lost", "queue:overrun@100", "events of its own posts were lost"),
+    ("no-descriptor", "GNI_CdmAttach:ERROR_RESOURCE@1", "GASNET_GNI_FMA_SHARING=1 shares them"),
+    ("no-registration", "GNI_MemRegister:INVALID_PARAM@1", "GNI_MemRegister gave GNI_RC_INVALID_PARAM"),
+    ("no-queue", "GNI_CqCreate:ERROR_NOMEM@1", "GNI_CqCreate gave GNI_RC_ERROR_NOMEM"),
+];
+
+/// Settings that are wrong, or missing: the variable and its value, and what is said.
+const WRONG: [(&str, &str, &str, &str); 9] = [
+    (
+        "no-library",
+        "GASWORKS_UGNI_LIBRARY",
+        "/nowhere/libugni.so",
+        "GASWORKS_UGNI_LIBRARY says where libugni is",
+    ),
+    ("another-library", "GASWORKS_UGNI_LIBRARY", "libm.so.6", "it has no GNI_"),
+    ("no-cookie", "GASWORKS_BOOTSTRAP", "pmi2", "is not set: it comes from Cray's PMI"),
+    ("cookie-is-no-number", "PMI_GNI_COOKIE", "cake", "PMI_GNI_COOKIE=\"cake\""),
+    ("medium-too-small", "GASNET_GNI_MAX_MEDIUM", "511", "GASNET_GNI_MAX_MEDIUM"),
+    ("medium-too-large", "GASNET_GNI_MAX_MEDIUM", "64K", "GASNET_GNI_MAX_MEDIUM"),
+    ("too-few-descriptors", "GASNET_GNI_NUM_PD", "31", "GASNET_GNI_NUM_PD"),
+    ("no-such-consistency", "GASNET_GNI_MEM_CONSISTENCY", "sloppy", "GASNET_GNI_MEM_CONSISTENCY"),
+    ("no-such-network", "GASWORKS_NETWORK", "gnu", "GASWORKS_NETWORK"),
+];
+
+pub fn rows(extent: Extent) -> Vec<Row> {
+    let sizes = [WAYS.len(), RANKS.len(), MODES.len(), CHIPS.len()];
+    let picks = if extent == Extent::Nightly { product(&sizes) } else { pairwise(&sizes) };
+    let cells = picks.into_iter().map(|pick| {
+        let (way, variables) = WAYS[pick[0]];
+        let (ranks, mode, chip) = (RANKS[pick[1]], MODES[pick[2]], CHIPS[pick[3]]);
+        Row::new(format!("gni/{way}/{mode}/{ranks}/{chip}"), move |world, log| {
+            let suite = suite(world, log, ranks, mode)?.env("GASWORKS_UGNI_CHIP", chip);
+            passes(log, &with(suite, variables), ranks)
+        })
+    });
+    let seeds = if extent == Extent::Nightly { 5000 } else { 32 };
+    let adverse = CHIPS.into_iter().map(|chip| {
+        Row::new(format!("gni/seeds/{chip}"), move |world, log| with_seeds(world, log, chip, seeds)).beside()
+    });
+    let borne = BORNE.into_iter().map(|(name, faults)| {
+        Row::new(format!("gni/borne/{name}"), move |world, log| {
+            MODES.into_iter().try_for_each(|mode| {
+                let suite = suite(world, log, 3, mode)?.env("GASWORKS_UGNI_FAULTS", faults);
+                // What is refused is no rule that was broken.
+                passes(log, &suite, 3)
+            })
+        })
+    });
+    let fatal = FATAL.into_iter().map(|(name, faults, says)| {
+        let row = move |world: &World, log: &Log| fails(world, log, ("GASWORKS_UGNI_FAULTS", faults), says);
+        Row::new(format!("gni/fatal/{name}"), row)
+    });
+    let wrong = WRONG.into_iter().map(|(name, variable, value, says)| {
+        let row = move |world: &World, log: &Log| fails(world, log, (variable, value), says);
+        Row::new(format!("gni/bad-input/{name}"), row)
+    });
+    let apart = Row::new("gni/three-hosts", on_three_hosts).need(Need::Hosts);
+    let registrations = Row::new("gni/registrations", registrations);
+    let rows = cells.chain(adverse).chain(borne).chain(fatal).chain(wrong).chain([registrations, apart]);
+    rows.map(|row| row.need(Need::PkgConfig)).collect()
+}
+
+/// The suite over uGNI, whose client it is to be to the letter.
+fn suite(world: &World, log: &Log, ranks: usize, mode: &str) -> Result<Cmd> {
+    let prefix = ugni::lay_out(world, log)?;
+    let suite = world.built(Build::Release)?.gasrun_with(ranks, "--label", "gasworks-conformance")?;
+    Ok(dressed(suite, &prefix).words(&format!("--mode {mode}")))
+}
+
+fn dressed(command: Cmd, prefix: &Path) -> Cmd {
+    let strict = command.env("GASWORKS_NETWORK", "gni").env("GASWORKS_UGNI_STRICT", "1");
+    strict.env("GASWORKS_BOOTSTRAP", "cray").env("LD_LIBRARY_PATH", prefix.join("lib"))
+}
+
+fn with(command: Cmd, variables: &[(&str, &str)]) -> Cmd {
+    variables.iter().fold(command, |command, (name, value)| command.env(name, value))
+}
+
+fn passes(log: &Log, suite: &Cmd, ranks: usize) -> Result<()> {
+    let leftovers = Leftovers::before();
+    let ended = log.run_ok(suite)?;
+    leftovers.check()?;
+    // Each line says from which rank it is.
+    let said = ended.output.lines().filter_map(|line| line.strip_prefix("[0] "));
+    conformance::enough(&said.collect::<Vec<_>>().join("\n"), "pshm", ranks)
+}
+
+fn with_seeds(world: &World, log: &Log, chip: &str, seeds: usize) -> Result<()> {
+    for seed in 1..=seeds {
+        // Every number of ranks comes with every mode.
+        let (ranks, mode) = (2 + seed % 4, MODES[seed % 3]);
+        let (_, variables) = WAYS[[0, 0, 2, 3][seed / 4 % 4]];
+        let suite = suite(world, log, ranks, mode)?.env("GASWORKS_UGNI_CHIP", chip);
+        let suite =
+            suite.env("GASWORKS_UGNI_MOOD", "adversarial").env("GASWORKS_UGNI_SEED", seed.to_string());
+        passes(log, &with(suite, variables), ranks).with_context(|| format!("seed {seed}"))?;
+    }
+    Ok(())
+}
+
+/// The job ends by itself, some rank says why, and none says it twice.
+fn fails(world: &World, log: &Log, (variable, value): (&str, &str), says: &str) -> Result<()> {
+    let leftovers = Leftovers::before();
+    let ended = log.run(&suite(world, log, 2, "seq")?.env(variable, value).limit(60))?;
+    let status = ended.status.context("it did not end")?;
+    ensure!(!status.success(), "it went well");
+    ensure!(!ended.output.contains("panicked at"), "it panicked");
+    input::told_once(&ended.output, &[says])?;
+    leftovers.check()
+}
+
+/// Two ranks on each of three hosts: all go over the network.
+fn on_three_hosts(world: &World, log: &Log) -> Result<()> {
+    let prefix = ugni::lay_out(world, log)?;
+    let hosts = "--label --hosts h1:2,h2:2,h3:2 --rsh /run/rsh -x LD_LIBRARY_PATH -x GASWORKS_BOOTSTRAP";
+    for (chip, mood, mode) in [("aries", "plain", "seq"), ("gemini", "adversarial", "par")] {
+        let suite = world.built(Build::Release)?.gasrun_with(6, hosts, "gasworks-conformance")?;
+        let suite = dressed(suite, &prefix).words(&format!("--mode {mode}"));
+        let suite = suite.env("GASWORKS_UGNI_CHIP", chip).env("GASWORKS_UGNI_MOOD", mood);
+        passes(log, &world.cluster()?.on_h0(suite), 6)?;
+    }
+    Ok(())
+}
+
+/// What a rank registers before the program does anything does not grow with the ranks: what messages and transfers go through, the
+/// segment, and the first mailboxes.
+fn registrations(world: &World, log: &Log) -> Result<()> {
+    const WANTED: u64 = 3;
+    for ranks in [2, 4, 8] {
+        let place = world.scratch(&format!("gni/registrations/{ranks}"))?;
+        let suite = suite(world, log, ranks, "seq")?.words("--silent");
+        log.run_ok(&suite.env("GASWORKS_UGNI_WITNESS", place.join("seen")))?;
+        let mut seen = 0;
+        for file in std::fs::read_dir(&place)? {
+            let text = std::fs::read_to_string(file?.path())?;
+            let counts: serde_json::Value =
+                serde_json::from_str(&text).context("what the NIC has counted")?;
+            let most = counts["registrations"]["most"].as_u64();
+            ensure!(most == Some(WANTED), "{ranks} ranks: {most:?} registrations at once, not {WANTED}");
+            seen += 1;
+        }
+        ensure!(seen == ranks, "{seen} of {ranks} ranks were counted");
+    }
+    Ok(())
+}
