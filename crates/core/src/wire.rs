@@ -203,8 +203,13 @@ pub trait Wire<M: Mode> {
     fn closed(&self) {}
 }
 
-/// A barrier in shared memory, where all ranks of the job share it. One thread of a rank arrives at a time; any asks.
+/// A barrier of all ranks that the transport has: in shared memory where all share it, or by a network's own means. One thread of a
+/// rank arrives at a time; any asks.
 pub trait SharedBarrier {
+    /// By which words of `GASNET_BARRIER` it is asked for.
+    fn words(&self) -> &'static [&'static str] {
+        &["PSHM", "RDMADISSEM"]
+    }
     /// Announces this rank's arrival in the current phase, by this name.
     fn arrive(&self, name: Name);
     /// Once everybody has arrived in the phase of the last [`arrive`](Self::arrive), the name that all agree on.

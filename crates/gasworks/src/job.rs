@@ -26,7 +26,7 @@ pub struct Transport<M: ThreadMode> {
     pub peers: PeerTable,
     /// The engine of its network interface, if it has one.
     pub rdma: Option<Rdma<M, M::Nic>>,
-    /// A barrier in shared memory, if all ranks share it; without one the barrier goes by messages.
+    /// A barrier of its own, if it has one; without one the barrier goes by messages.
     pub barrier: Option<Box<M::Barrier>>,
     /// What sees from outside where this rank is in that barrier.
     pub witness: Option<Arc<dyn Witness>>,
@@ -311,8 +311,8 @@ fn over_gni<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result
         route: vec![0; bootstrap.size() as usize],
         peers: opened.peers,
         rdma: Some(opened.rdma),
-        barrier: None,
-        witness: None,
+        barrier: Some(M::gni_barrier(opened.barrier)),
+        witness: Some(opened.witness),
         flow: opened.flow,
     })
 }

@@ -5,7 +5,7 @@ use crate::progress::ProgressThread;
 use gasworks_core::observe::{Observed, ObservedBarrier};
 use gasworks_core::{CoreMode, Engine, Incoming};
 use gasworks_extended::barrier::messages::Messages;
-use gasworks_gni::{GniNic, GniWire};
+use gasworks_gni::{GniBarrier, GniNic, GniWire};
 use gasworks_pshm::{Pshm, ShmBarrier};
 use gasworks_sync::{Mode, Par, ParSync, Seq};
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub trait ThreadMode: CoreMode {
     fn gni_wire(wire: GniWire<Self>) -> Box<Self::Wire>;
     #[doc(hidden)]
     fn gni_nic(nic: GniNic<Self>) -> Box<Self::Nic>;
+    #[doc(hidden)]
+    fn gni_barrier(barrier: GniBarrier<Self>) -> Box<Self::Barrier>;
     #[doc(hidden)]
     fn barrier(barrier: ShmBarrier<Self>) -> Box<Self::Barrier>;
     #[doc(hidden)]
@@ -41,6 +43,9 @@ macro_rules! thread_mode {
             }
             fn gni_nic(nic: GniNic<Self>) -> Box<Self::Nic> {
                 Box::new(nic)
+            }
+            fn gni_barrier(barrier: GniBarrier<Self>) -> Box<Self::Barrier> {
+                Box::new(barrier)
             }
             fn barrier(barrier: ShmBarrier<Self>) -> Box<Self::Barrier> {
                 Box::new(barrier)

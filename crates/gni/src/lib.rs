@@ -2,12 +2,14 @@
 //!
 //! - [`open`]: collective; from a bootstrap to a transport and a NIC.
 //! - [`GniWire`]: active messages, which implements [`gasworks_core::Wire`].
+//! - [`GniBarrier`]: all ranks meet by puts.
 //! - [`GniNic`]: the port below the engine of puts and gets, which implements [`gasworks_rdma::Nic`].
 //!
 //! Below them, `messages` says how messages go by puts and notifications (`letter`, `region`, `mailboxes`, `talk`), and `domain` alone
 //! calls the library. Everything goes over the NIC, also between ranks of one host.
 #![deny(missing_docs, unsafe_code)]
 
+mod barrier;
 #[allow(unsafe_code)]
 mod domain;
 mod error;
@@ -25,6 +27,7 @@ mod talk;
 #[allow(unsafe_code)]
 mod wire;
 
+pub use barrier::GniBarrier;
 pub use error::GniError;
 pub use open::{Opened, open};
 pub use settings::SETTINGS;

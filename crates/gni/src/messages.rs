@@ -13,16 +13,18 @@
 //!
 //! Whatever is read here others may have written: it is copied once, then checked, then used.
 
+use crate::barrier::{Next, Phases, Seen};
 use crate::domain::{Arrival, Domain, Done, Handle, Kind, Owner, Post, Refused};
 use crate::letter::{Call, Letter};
 use crate::mailboxes::Mailboxes;
 use crate::region::{Layout, Region, message_len, read_grant};
 use crate::talk::{Granules, Talk, Ticket};
 use gasworks_core::wire::{self, MAX_HEAD};
-use gasworks_core::{Class, Rank, WireError};
+use gasworks_core::{Class, Name, Rank, WireError};
 use gasworks_rdma::{Completion, NicError};
 use gasworks_sync::RawBytes;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// What the transport is called.
 pub(crate) const NAME: &str = "gni";
@@ -144,6 +146,7 @@ pub(crate) struct Messages {
     spare: Vec<Box<[u8]>>,
     /// Transfers of the engine's that have come so far.
     pub transfers: VecDeque<Completion>,
+    barrier: Phases,
     /// A rank that cannot be reached any more.
     gone: Option<Rank>,
 }
@@ -182,6 +185,7 @@ impl Messages {
             lossy: None,
             spare: Vec::new(),
             transfers: VecDeque::new(),
+            barrier: Phases::new(me, shape.ranks),
             gone: None,
         }
     }
@@ -445,6 +449,7 @@ impl Messages {
         self.reap_some();
         self.whole()?;
         self.go_on()?;
+        self.turn_barrier()?;
         if let Some(number) = self.fetched.pop_front() {
             return self.take_fetched(number);
         }
@@ -733,6 +738,59 @@ impl Messages {
             self.hand_over(&post)?;
         }
         Ok(())
+    }
+
+    // Meeting.
+
+    /// What sees how far this rank is in the barrier.
+    pub fn seen(&self) -> Arc<Seen> {
+        self.barrier.seen()
+    }
+
+    /// This rank has come to the barrier, by this name.
+    pub fn begin_barrier(&mut self, name: Name) {
+        self.barrier.begin(name);
+        // The next poll says what is wrong.
+        let _ = self.turn_barrier();
+    }
+
+    /// What all agree on, once all have come.
+    pub fn barrier_done(&mut self) -> Option<Name> {
+        let _ = self.turn_barrier();
+        self.barrier.agreed()
+    }
+
+    /// Takes as many steps as can be taken.
+    fn turn_barrier(&mut self) -> Result<(), WireError> {
+        loop {
+            match self.barrier.next() {
+                Next::Nothing => return Ok(()),
+                Next::Tell { to, place, word } => {
+                    let home = self.homes[to as usize];
+                    let post = Post {
+                        kind: Kind::PutWord(word),
+                        peer: to,
+                        local: RawBytes::EMPTY,
+                        local_handle: Handle::default(),
+                        remote: home.address + self.layout.barrier(place) as u64,
+                        remote_handle: home.handle,
+                        call: None,
+                        owner: Owner::Word,
+                    };
+                    self.hand_over(&post)?;
+                    self.barrier.tell();
+                }
+                Next::Hear { place } => {
+                    let at = self.layout.barrier(place);
+                    let word = self.region.look(at);
+                    if word == 0 {
+                        return Ok(());
+                    }
+                    self.region.set(at, 0);
+                    self.barrier.hear(word);
+                }
+            }
+        }
     }
 
     /// Whether all that this rank has posted has arrived, and nothing is to be posted that others wait for.

@@ -1,5 +1,6 @@
 //! Opening the transport: attach, register, meet.
 
+use crate::barrier::GniBarrier;
 use crate::domain::{Domain, Handle, Wanted};
 use crate::error::{GniError, code_name};
 use crate::letter::MOST_RANKS;
@@ -9,6 +10,7 @@ use crate::region::{Closed, Kept, Layout, MOST_TICKETS, Region, Shape};
 use crate::settings::{Credentials, MESSAGE_FLAGS, Settings};
 use crate::wire::{GniNic, GniWire, KEY, Shared, abilities};
 use gasworks_bootstrap::Bootstrap;
+use gasworks_core::observe::Witness;
 use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{CoreMode, Flow, Limits, Rdma};
 use gasworks_gni_sys::{GNI_DLVMODE_PERFORMANCE, Ugni};
@@ -38,6 +40,10 @@ pub struct Opened<M: CoreMode> {
     pub rdma: Rdma<M, M::Nic>,
     /// Where everybody's segment is: this rank's own is mapped.
     pub peers: PeerTable,
+    /// The barrier of the ranks.
+    pub barrier: GniBarrier<M>,
+    /// What sees where this rank is in it.
+    pub witness: Arc<dyn Witness>,
     /// How much may be under way.
     pub flow: Flow,
 }
@@ -101,7 +107,8 @@ pub fn open<M: CoreMode>(
     let shared = meet(bootstrap, domain, &settings, (layout, flow), (mapping, messages), facts)?;
     let rdma = Rdma::new(boxed(GniNic(shared.clone())), transfers, &tuning)?;
     let peers = attach(bootstrap, segment.for_each(limits::total_memory().bytes, here), &rdma, closed)?;
-    Ok(Opened { wire: GniWire(shared), rdma, peers, flow })
+    let (barrier, witness) = (GniBarrier(shared.clone()), shared.messages.with(|messages| messages.seen()));
+    Ok(Opened { wire: GniWire(shared), rdma, peers, barrier, witness, flow })
 }
 
 /// Makes this rank's segment, and tells everybody of it.

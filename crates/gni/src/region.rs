@@ -8,6 +8,7 @@
 //! | slots | this rank's requests while they are out; then the reply lands there |
 //! | replies | replies of this rank while they are out |
 //! | fetched | messages that this rank fetches |
+//! | barrier | a word for each step of a barrier, for two phases |
 //!
 //! What a rank has given another in case it talks is so 8 bytes for each request that may be out, and 32.
 //!
@@ -16,6 +17,7 @@
 //! R2. A mapping that is kept is dropped once, when nobody writes to it any more.
 //! R3. Offsets come from a layout of the region's own length, and words are aligned by it.
 
+use crate::barrier::MOST_STEPS;
 use crate::domain::Handle;
 use gasworks_core::wire::MAX_HEAD;
 use gasworks_os::memfd::Mapping;
@@ -59,6 +61,7 @@ pub(crate) struct Layout {
     slots: usize,
     replies: usize,
     fetched: usize,
+    barrier: usize,
     pub len: usize,
 }
 
@@ -79,8 +82,9 @@ impl Layout {
         let slots_at = line(answers.checked_add(slots.checked_mul(8)?)?)?;
         let replies = slots_at.checked_add(slots.checked_mul(slot_len)?)?;
         let fetched = replies.checked_add(slot_len.checked_mul(shape.replies as usize)?)?;
-        let len = fetched.checked_add(slot_len.checked_mul(shape.fetches as usize)?)?;
-        Some(Self { shape, slot_len, grants, answers, slots: slots_at, replies, fetched, len })
+        let barrier = fetched.checked_add(slot_len.checked_mul(shape.fetches as usize)?)?;
+        let len = barrier.checked_add(2 * 8 * MOST_STEPS as usize)?;
+        Some(Self { shape, slot_len, grants, answers, slots: slots_at, replies, fetched, barrier, len })
     }
 
     /// The letter of a rank's request with this ticket.
@@ -108,6 +112,11 @@ impl Layout {
 
     pub fn fetched(&self, number: u32) -> usize {
         self.fetched + self.slot_len * number as usize
+    }
+
+    /// A word of the barrier.
+    pub fn barrier(&self, place: u32) -> usize {
+        self.barrier + 8 * place as usize
     }
 }
 
@@ -215,7 +224,8 @@ mod tests {
         assert!(layout.answer(63) + 8 <= layout.slot(0));
         assert_eq!(layout.slot(63) + layout.slot_len, layout.reply(0));
         assert_eq!(layout.reply(31) + layout.slot_len, layout.fetched(0));
-        assert_eq!(layout.fetched(15) + layout.slot_len, layout.len);
+        assert_eq!(layout.fetched(15) + layout.slot_len, layout.barrier(0));
+        assert_eq!(layout.barrier(2 * MOST_STEPS), layout.len);
         assert!(layout.slot_len >= 8 + 4032 + MAX_HEAD);
         for at in [layout.slot(1), layout.reply(1), layout.fetched(1)] {
             assert_eq!(at % LINE, 0);

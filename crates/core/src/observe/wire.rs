@@ -191,7 +191,7 @@ impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
     }
 }
 
-/// A barrier in shared memory that records its phases.
+/// A transport's barrier that records its phases.
 pub struct ObservedBarrier<B: ?Sized> {
     recorder: Arc<Recorder>,
     inner: Box<B>,
@@ -205,6 +205,10 @@ impl<B: SharedBarrier + ?Sized> ObservedBarrier<B> {
 }
 
 impl<B: SharedBarrier + ?Sized> SharedBarrier for ObservedBarrier<B> {
+    fn words(&self) -> &'static [&'static str] {
+        self.inner.words()
+    }
+
     fn arrive(&self, name: Name) {
         self.recorder.worked();
         self.recorder.tally(Tally::Barriers, 1);

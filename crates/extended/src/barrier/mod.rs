@@ -4,7 +4,7 @@
 //! Between the two a rank may do anything but begin another. Each rank begins by a [`Name`]: any, an identifier, or a
 //! declared mismatch; it finishes with the name that all agree on, or everywhere with [`Name::Mismatch`].
 //!
-//! - In shared memory: the transport's [`SharedBarrier`].
+//! - By the transport's own means, in shared memory or by a NIC: its [`SharedBarrier`].
 //! - [`messages`]: by active messages, in steps of doubling distance (`AMDISSEM`) or over rank 0 (`AMCENTRAL`).
 
 pub mod messages;
@@ -20,18 +20,18 @@ use std::sync::Arc;
 pub(crate) const ALGORITHM: Setting = Setting {
     name: "GASNET_BARRIER",
     aliases: &["GASWORKS_BARRIER"],
-    kind: Kind::Choice(&["AUTO", "PSHM", "DISSEM", "AMDISSEM", "RDMADISSEM", "AMCENTRAL"]),
+    kind: Kind::Choice(&["AUTO", "PSHM", "DISSEM", "AMDISSEM", "RDMADISSEM", "GNIDISSEM", "AMCENTRAL"]),
     default: "AUTO",
     unit: "",
-    meaning: "how the ranks meet: in shared memory (PSHM), by messages at doubling distances (AMDISSEM, or DISSEM for \
-              the best such) or over rank 0 (AMCENTRAL); AUTO is PSHM where all ranks share memory, else DISSEM; RDMADISSEM \
-              is by puts, which between ranks that share memory are stores: there it is PSHM, elsewhere refused",
+    meaning: "how the ranks meet: in shared memory (PSHM), by puts of the NIC over uGNI (GNIDISSEM), by messages at doubling distances \
+              (AMDISSEM, or DISSEM for the best such) or over rank 0 (AMCENTRAL); RDMADISSEM is the first two, by whichever the \
+              ranks reach each other; AUTO is that, too, and DISSEM where there is neither",
     reader: "extended",
 };
 
 /// How the ranks meet.
 pub enum Way<M: CoreMode> {
-    /// In shared memory.
+    /// By the transport's own.
     Shared(Box<M::Barrier>),
     /// By messages.
     Messages(Arc<Messages>),
@@ -50,11 +50,13 @@ impl<M: CoreMode> Way<M> {
         handlers: &Handlers<M>,
         boxed: impl FnOnce(Arc<Messages>) -> Box<M::Function>,
     ) -> Result<(Self, Option<Turn>), Error> {
-        let algorithm = match by(ALGORITHM.choice()?, shared) {
-            Ok(By::Memory(shared)) => return Ok((Self::Shared(shared), None)),
-            Ok(By::Messages(algorithm)) => algorithm,
-            Err(wanted) => {
+        let words = shared.as_ref().map_or(&[][..], |shared| shared.words());
+        let algorithm = match (by(ALGORITHM.choice()?, words), shared) {
+            (Some(By::Transport), Some(shared)) => return Ok((Self::Shared(shared), None)),
+            (Some(By::Messages(algorithm)), _) => algorithm,
+            _ => {
                 let (variable, value) = ALGORITHM.raw().unwrap_or_default();
+                let wanted = "the ranks do not meet like that here: wanted AUTO, DISSEM or AMCENTRAL";
                 return Err(SettingError { variable: variable.into(), value, wanted: wanted.into() }.into());
             }
         };
@@ -75,18 +77,18 @@ impl<M: CoreMode> Way<M> {
 
 /// What the setting's word means.
 #[derive(Debug, PartialEq)]
-enum By<S> {
-    Memory(S),
+enum By {
+    Transport,
     Messages(Algorithm),
 }
 
-/// What this word means where there is such a barrier in shared memory, or none; or else what to ask for instead.
-fn by<S>(asked: &str, shared: Option<S>) -> Result<By<S>, &'static str> {
-    match (asked, shared) {
-        ("AUTO" | "PSHM" | "RDMADISSEM", Some(shared)) => Ok(By::Memory(shared)),
-        ("PSHM" | "RDMADISSEM", None) => Err("the ranks do not all share memory: wanted DISSEM or AMCENTRAL"),
-        ("AMCENTRAL", _) => Ok(By::Messages(Algorithm::Central)),
-        _ => Ok(By::Messages(Algorithm::Dissemination)),
+/// What this word means where the transport's barrier goes by these, or has none; `None`: nothing.
+fn by(asked: &str, words: &[&str]) -> Option<By> {
+    match asked {
+        "AUTO" if !words.is_empty() => Some(By::Transport),
+        "AUTO" | "DISSEM" | "AMDISSEM" => Some(By::Messages(Algorithm::Dissemination)),
+        "AMCENTRAL" => Some(By::Messages(Algorithm::Central)),
+        asked => words.contains(&asked).then_some(By::Transport),
     }
 }
 
@@ -203,21 +205,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_of_the_setting_has_a_meaning_where_memory_is_shared_and_where_not() {
+    fn every_word_of_the_setting_has_a_meaning_on_each_transport() {
         let Kind::Choice(words) = ALGORITHM.kind else { panic!("a choice") };
+        const MEMORY: &[&str] = &["PSHM", "RDMADISSEM"];
+        const NIC: &[&str] = &["GNIDISSEM", "RDMADISSEM"];
+        let transport = || Some(By::Transport);
+        let messages = |algorithm| Some(By::Messages(algorithm));
         for &word in words {
-            let (here, apart) = match word {
-                "AUTO" => (By::Memory(7), Ok(By::Messages(Algorithm::Dissemination))),
-                "PSHM" | "RDMADISSEM" => {
-                    (By::Memory(7), Err("the ranks do not all share memory: wanted DISSEM or AMCENTRAL"))
-                }
-                "AMCENTRAL" => (By::Messages(Algorithm::Central), Ok(By::Messages(Algorithm::Central))),
-                _ => {
-                    let messages = || By::Messages(Algorithm::Dissemination);
-                    (messages(), Ok(messages()))
-                }
+            let wanted = match word {
+                "AUTO" => [transport(), transport(), messages(Algorithm::Dissemination)],
+                "PSHM" => [transport(), None, None],
+                "GNIDISSEM" => [None, transport(), None],
+                "RDMADISSEM" => [transport(), transport(), None],
+                "AMCENTRAL" => std::array::from_fn(|_| messages(Algorithm::Central)),
+                _ => std::array::from_fn(|_| messages(Algorithm::Dissemination)),
             };
-            assert_eq!((by(word, Some(7)), by(word, None)), (Ok(here), apart), "{word}");
+            assert_eq!([by(word, MEMORY), by(word, NIC), by(word, &[])], wanted, "{word}");
         }
     }
 }

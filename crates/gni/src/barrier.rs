@@ -1,0 +1,236 @@
+//! The barrier by puts, `GNIDISSEM`: in step `s` of a phase every rank puts a word to the rank 2^s further on, and waits for that of the one
+//! 2^s before. After the last step it has heard, directly or not, of all. A step is one post, and calls nobody.
+//!
+//! A rank is at most one phase ahead of any other, so there are words for two phases.
+
+use crate::wire::Shared;
+use gasworks_core::observe::{Standing, Witness};
+use gasworks_core::{CoreMode, Name, SharedBarrier};
+use gasworks_sync::Lock;
+use gasworks_sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// Steps that the largest job has.
+pub(crate) const MOST_STEPS: u32 = 32;
+/// The bit of a word that was put; below it is the name that those agree on for whom it speaks.
+const HERE: u64 = 1 << 63;
+
+/// How far this rank is, for whoever looks from outside.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    begun: AtomicU64,
+    finished: AtomicU64,
+}
+
+impl Witness for Seen {
+    fn standing(&self) -> Standing {
+        let finished = self.finished.load(Ordering::Relaxed);
+        let begun = self.begun.load(Ordering::Relaxed);
+        Standing { begun, waiting: begun > finished }
+    }
+}
+
+/// A rank's phases.
+#[derive(Debug)]
+pub(crate) struct Phases {
+    me: u32,
+    ranks: u32,
+    begun: u64,
+    finished: u64,
+    step: u32,
+    /// Whether the next rank has been told in this step.
+    told: bool,
+    /// What this rank and those that it has heard of agree on.
+    name: Name,
+    seen: Arc<Seen>,
+}
+
+/// What is to be done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Put this word into that rank's place for this step.
+    Tell { to: u32, place: u32, word: u64 },
+    /// Look into the own place.
+    Hear { place: u32 },
+    /// No phase is under way.
+    Nothing,
+}
+
+impl Phases {
+    pub fn new(me: u32, ranks: u32) -> Self {
+        let (begun, finished, step, told) = (0, 0, 0, false);
+        Self { me, ranks, begun, finished, step, told, name: Name::Any, seen: Arc::default() }
+    }
+
+    pub fn seen(&self) -> Arc<Seen> {
+        self.seen.clone()
+    }
+
+    /// This rank has come, by this name.
+    pub fn begin(&mut self, name: Name) {
+        self.begun += 1;
+        (self.step, self.told, self.name) = (0, false, name);
+        self.seen.begun.store(self.begun, Ordering::Relaxed);
+        self.finish();
+    }
+
+    /// After the last step all have come.
+    fn finish(&mut self) {
+        if 1u64 << self.step >= u64::from(self.ranks) {
+            self.finished = self.begun;
+            self.seen.finished.store(self.finished, Ordering::Relaxed);
+        }
+    }
+
+    /// Where this phase's word of a step is.
+    fn place(&self) -> u32 {
+        (self.begun & 1) as u32 * MOST_STEPS + self.step
+    }
+
+    pub fn next(&self) -> Next {
+        if self.finished == self.begun {
+            return Next::Nothing;
+        }
+        if self.told {
+            return Next::Hear { place: self.place() };
+        }
+        let to = (u64::from(self.me) + (1 << self.step)) % u64::from(self.ranks);
+        Next::Tell { to: to as u32, place: self.place(), word: HERE | self.name.encode() }
+    }
+
+    /// The word was put.
+    pub fn tell(&mut self) {
+        self.told = true;
+    }
+
+    /// A word was there; zero is none.
+    pub fn hear(&mut self, word: u64) {
+        self.name = self.name.and(Name::decode(word & !HERE));
+        (self.step, self.told) = (self.step + 1, false);
+        self.finish();
+    }
+
+    /// What all agree on, once all have come in the phase begun last.
+    pub fn agreed(&self) -> Option<Name> {
+        (self.finished == self.begun).then_some(self.name)
+    }
+}
+
+/// The barrier of a job over uGNI.
+pub struct GniBarrier<M: CoreMode>(pub(crate) Arc<Shared<M>>);
+
+impl<M: CoreMode> SharedBarrier for GniBarrier<M> {
+    fn words(&self) -> &'static [&'static str] {
+        &["GNIDISSEM", "RDMADISSEM"]
+    }
+
+    fn arrive(&self, name: Name) {
+        self.0.messages.with(|messages| messages.begin_barrier(name));
+    }
+
+    fn done(&self) -> Option<Name> {
+        self.0.messages.with(|messages| messages.barrier_done())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Ranks whose words wait in places, as they do in regions.
+    struct Job {
+        phases: Vec<Phases>,
+        places: Vec<[u64; 2 * MOST_STEPS as usize]>,
+    }
+
+    impl Job {
+        fn of(ranks: u32) -> Self {
+            let phases = (0..ranks).map(|me| Phases::new(me, ranks)).collect();
+            Self { phases, places: vec![[0; 2 * MOST_STEPS as usize]; ranks as usize] }
+        }
+
+        /// One step of a rank, if there is one to take.
+        fn step(&mut self, rank: usize) -> bool {
+            match self.phases[rank].next() {
+                Next::Nothing => false,
+                Next::Tell { to, place, word } => {
+                    let place = &mut self.places[to as usize][place as usize];
+                    assert_eq!(
+                        std::mem::replace(place, word),
+                        0,
+                        "a word was overwritten before it was read"
+                    );
+                    self.phases[rank].tell();
+                    true
+                }
+                Next::Hear { place } => {
+                    let word = std::mem::take(&mut self.places[rank][place as usize]);
+                    if word != 0 {
+                        self.phases[rank].hear(word);
+                    }
+                    word != 0
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        /// Whoever is taken next, nobody is through before all have come, all agree, and no word is lost.
+        #[test]
+        fn ranks_meet(ranks in 1u32..12, order in prop::collection::vec(any::<u16>(), 1500), odd in 0u32..40) {
+            let mut job = Job::of(ranks);
+            let mut begun = vec![0u64; ranks as usize];
+            let name = |rank: u32, phase: u64| match (u64::from(odd) == phase, rank % 3) {
+                (true, 0) => Name::Is(7),
+                (true, _) => Name::Any,
+                (false, 0) => Name::Is(phase as u32),
+                (false, _) => Name::Any,
+            };
+            for pick in order {
+                let rank = usize::from(pick) % ranks as usize;
+                if let Some(agreed) = job.phases[rank].agreed() {
+                    let phase = begun[rank];
+                    if phase > 0 {
+                        prop_assert!(begun.iter().all(|other| *other >= phase), "through before all have come");
+                        let all = (0..ranks).fold(Name::Any, |all, rank| all.and(name(rank, phase)));
+                        prop_assert_eq!(agreed, all);
+                    }
+                    begun[rank] += 1;
+                    job.phases[rank].begin(name(rank as u32, begun[rank]));
+                } else {
+                    job.step(rank);
+                }
+            }
+            // Whoever is behind comes through in the end.
+            let last = *begun.iter().max().expect("a rank");
+            while let Some(rank) = (0..ranks as usize).find(|rank| {
+                begun[*rank] < last || job.phases[*rank].agreed().is_none()
+            }) {
+                for rank in 0..ranks as usize {
+                    while job.step(rank) {}
+                    if begun[rank] < last && job.phases[rank].agreed().is_some() {
+                        begun[rank] += 1;
+                        job.phases[rank].begin(Name::Any);
+                    }
+                }
+                prop_assert!(begun[rank] <= last);
+            }
+            prop_assert!(job.places.iter().all(|places| places.iter().all(|word| *word == 0)));
+        }
+    }
+
+    #[test]
+    fn who_looks_from_outside_sees_who_waits() {
+        let mut job = Job::of(2);
+        let seen = job.phases[0].seen();
+        assert_eq!(seen.standing(), Standing { begun: 0, waiting: false });
+        job.phases[0].begin(Name::Any);
+        assert_eq!(seen.standing(), Standing { begun: 1, waiting: true });
+        job.phases[1].begin(Name::Mismatch);
+        while job.step(1) || job.step(0) {}
+        assert_eq!(seen.standing(), Standing { begun: 1, waiting: false });
+        assert_eq!(job.phases[0].agreed(), Some(Name::Mismatch));
+    }
+}
