@@ -22,7 +22,7 @@ use crate::talk::{Granules, Talk, Ticket};
 use gasworks_core::wire::{self, MAX_HEAD};
 use gasworks_core::{Class, Name, Rank, WireError};
 use gasworks_rdma::{Completion, NicError};
-use gasworks_sync::RawBytes;
+use gasworks_sync::{RawBytes, kill_point};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -249,7 +249,10 @@ impl Messages {
         for _ in 0..TRIES {
             // SAFETY: U5: the local bytes are the region's, which the post's owner has until it is over.
             match unsafe { self.domain.post(post) } {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    kill_point!("gni.post.posted");
+                    return Ok(());
+                }
                 Err(Refused::Busy) => {
                     if self.reap(self.bursts.done) == 0 {
                         std::thread::yield_now();
@@ -622,6 +625,7 @@ impl Messages {
         let mut bytes = self.buffer();
         let len = message_len(letter.head, letter.payload);
         region.part(at + ENDED, len).read(&mut bytes[..len]);
+        kill_point!("gni.take.copied");
         let ended = region.look(at);
         if ended != 0 {
             let Self { talks, slots, free_slots, .. } = self;
@@ -691,6 +695,7 @@ impl Messages {
             self.free_fetches.pop();
             self.fetching[number as usize] = Some(fetching);
             self.hand_over(&post)?;
+            kill_point!("gni.fetch.begun");
         }
         while let Some(&(peer, call)) = self.to_call.front() {
             if !self.domain.has_room() {
@@ -736,6 +741,7 @@ impl Messages {
                 owner: Owner::Reply { number },
             };
             self.hand_over(&post)?;
+            kill_point!("gni.grant.given");
         }
         Ok(())
     }
@@ -779,6 +785,7 @@ impl Messages {
                     };
                     self.hand_over(&post)?;
                     self.barrier.tell();
+                    kill_point!("gni.barrier.told");
                 }
                 Next::Hear { place } => {
                     let at = self.layout.barrier(place);

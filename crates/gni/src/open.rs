@@ -20,7 +20,7 @@ use gasworks_os::memfd::{self, Mapping};
 use gasworks_os::settings::Share;
 use gasworks_rdma::{Abilities, Tuning};
 use gasworks_sync::atomic::AtomicU32;
-use gasworks_sync::{Lock, RawBytes};
+use gasworks_sync::{Lock, RawBytes, kill_point};
 use std::sync::Arc;
 
 /// Replies that may be out at once.
@@ -128,6 +128,7 @@ fn attach<M: CoreMode>(
     let key = unsafe { rdma.register(bytes) }?;
     let card = [&(bytes.len() as u64).to_le_bytes(), &key.0[..]].concat();
     let cards = bootstrap.exchange("gni.segments", &card)?;
+    kill_point!("gni.open.attached");
     let peers = (0..).zip(cards).map(|(rank, theirs)| {
         let mine = rank == bootstrap.rank();
         let Some((len, key)) = theirs.split_first_chunk().filter(|(_, key)| key.len() == KEY) else {
@@ -191,6 +192,7 @@ fn meet<M: CoreMode>(
     // SAFETY: as above.
     let handle = unsafe { domain.register(all, true, MESSAGE_FLAGS) }
         .map_err(|code| GniError::Register { len: all.len(), code: code_name(code) })?;
+    kill_point!("gni.open.registered");
     let region = Region::new(messages);
     let mine = card(domain.address(), region.address(0), handle, fingerprint(&layout, &boxes));
     let cards = bootstrap.exchange("gni.cards", &mine)?;
@@ -212,6 +214,7 @@ fn meet<M: CoreMode>(
         homes.push(Home { address: word(4), handle: Handle { words: [word(12), word(20)] } });
     }
     domain.meet(addresses.into());
+    kill_point!("gni.open.met");
     let mailboxes = Mailboxes::new(boxes, settings.mailboxes(shape.ranks), MESSAGE_FLAGS, closed.clone());
     let bursts = Bursts { done: settings.done, arrivals: settings.arrivals };
     let messages = Messages::new(domain, bootstrap.rank(), (layout, region), homes.into(), mailboxes, bursts);

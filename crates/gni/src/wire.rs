@@ -13,7 +13,7 @@ use gasworks_gni_sys::{GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERM
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post as Transfer, Way};
 use gasworks_sock::sleeper;
 use gasworks_sync::atomic::{AtomicU32, Ordering};
-use gasworks_sync::{Lent, Lock, RawBytes};
+use gasworks_sync::{Lent, Lock, RawBytes, kill_point};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -134,6 +134,7 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
     }
 
     fn closed(&self) {
+        kill_point!("gni.closed");
         self.0.closed.set();
     }
 }

@@ -1,5 +1,6 @@
 //! A rank killed at each place that the sources name: the job must end, say so, and leave nothing.
 
+use super::{gni, ugni};
 use crate::exec::{Cmd, Log};
 use crate::leftovers::Leftovers;
 use crate::rows::Row;
@@ -26,6 +27,8 @@ const ABORTED: &str = "aborted the job: asked to";
 enum Scenario {
     /// The conformance suite, with this rank as the victim.
     Suite { mode: &'static str, victim: usize },
+    /// The same over uGNI, on the software NIC.
+    Gni { mode: &'static str, victim: usize },
     /// A program without a launcher.
     Alone,
     /// A job that rank 0 aborts, and that kills itself on the way.
@@ -49,6 +52,10 @@ const SCENARIOS: &[Scenario] = &[
     Scenario::Exits { victim: 1 },
 ];
 
+/// What passes the points of the transport over uGNI.
+const OVER_GNI: &[Scenario] =
+    &[Scenario::Gni { mode: "seq", victim: RANKS - 1 }, Scenario::Gni { mode: "par", victim: 0 }];
+
 pub fn rows() -> Result<Vec<Row>> {
     let row = |point: scan::Site| {
         let name = point.name;
@@ -61,8 +68,13 @@ pub fn rows() -> Result<Vec<Row>> {
 fn kill(world: &World, log: &Log, name: &str) -> Result<()> {
     let built = world.built(Build::Debug)?;
     let mut hits = 0;
-    for scenario in SCENARIOS {
-        hits += usize::from(scenario.hits(&built, log, name)?);
+    let over_gni = name.starts_with("gni.");
+    if over_gni {
+        ugni::lay_out(world, log)?;
+    }
+    for scenario in if over_gni { OVER_GNI } else { SCENARIOS } {
+        let cmd = scenario.cmd(world, &built)?;
+        hits += usize::from(scenario.hits(cmd, log, name)?);
     }
     ensure!(hits > 0, "no scenario passes {name}, so nobody was killed");
     Ok(())
@@ -71,15 +83,21 @@ fn kill(world: &World, log: &Log, name: &str) -> Result<()> {
 impl Scenario {
     fn victim(self) -> usize {
         match self {
-            Scenario::Suite { victim, .. } | Scenario::Exits { victim } => victim,
+            Scenario::Suite { victim, .. } | Scenario::Gni { victim, .. } | Scenario::Exits { victim } => {
+                victim
+            }
             Scenario::Alone | Scenario::Aborts => 0,
         }
     }
 
-    fn cmd(self, built: &Built) -> Result<Cmd> {
+    fn cmd(self, world: &World, built: &Built) -> Result<Cmd> {
         let suite = "gasworks-conformance";
         Ok(match self {
             Scenario::Suite { mode, .. } => built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}")),
+            Scenario::Gni { mode, .. } => {
+                let suite = built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}"));
+                gni::dressed(suite, &ugni::prefix(world))
+            }
             Scenario::Alone => Cmd::new(built.program(suite)?).words("--mode seq"),
             Scenario::Aborts => built.gasrun(RANKS, suite)?.words("--mode seq --abort"),
             Scenario::Exits { .. } => {
@@ -89,9 +107,9 @@ impl Scenario {
     }
 
     /// Runs the job with a victim. Whether the victim passed the point; an error if the job did not end as it must.
-    fn hits(self, built: &Built, log: &Log, name: &str) -> Result<bool> {
+    fn hits(self, cmd: Cmd, log: &Log, name: &str) -> Result<bool> {
         let (victim, leftovers) = (self.victim(), Leftovers::before());
-        let cmd = self.cmd(built)?.env("GASWORKS_KILL_AT", format!("{name}@{victim}")).limit(LIMIT);
+        let cmd = cmd.env("GASWORKS_KILL_AT", format!("{name}@{victim}")).limit(LIMIT);
         let ended = log.run(&cmd)?;
         leftovers.check()?;
         ensure!(
@@ -126,7 +144,9 @@ impl Scenario {
             (Scenario::Alone, KILLED | 0) => {
                 ensure!(said.is_empty(), "gasrun spoke in a job without it: {said:?}")
             }
-            (Scenario::Suite { .. }, 0) => ensure!(said.is_empty(), "gasrun spoke and ended well: {said:?}"),
+            (Scenario::Suite { .. } | Scenario::Gni { .. }, 0) => {
+                ensure!(said.is_empty(), "gasrun spoke and ended well: {said:?}")
+            }
             (_, KILLED) => one_line(&[&who, "SIGKILL"])?,
             _ => bail!("the job failed, and not because {who}...) was killed: exit code {code}"),
         }

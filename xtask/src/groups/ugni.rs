@@ -228,7 +228,7 @@ fn compile_with(log: &Log, into: &Path, name: &str, libraries: &str, found_by: &
     Ok(program)
 }
 
-fn prefix(world: &World) -> PathBuf {
+pub(super) fn prefix(world: &World) -> PathBuf {
     world.log_path("ugni-sim").with_extension("")
 }
 
