@@ -20,7 +20,8 @@ const DEPTH: Setting = Setting {
     kind: Kind::Number { min: 1, max: 4096 },
     default: "",
     unit: "requests",
-    meaning: "requests that may be under way from one rank to one other; 256 over pshm, elsewhere 12",
+    meaning: "requests that may be under way from one rank to one other; 256 over pshm, 64 on Aries, where there may be no more over \
+              uGNI, elsewhere 12",
     reader: "core",
 };
 const TOTAL: Setting = Setting {
@@ -39,7 +40,7 @@ const SPACE: Setting = Setting {
     default: "",
     unit: "bytes",
     meaning: "bytes of request payload under way from one rank to one other, brought within 2 to 64 of the \
-              transport's largest Medium; over pshm 768K (12 Mediums), elsewhere 12K",
+              transport's largest Medium; over pshm 768K (12 Mediums), on Aries 4 Mediums, elsewhere 12K",
     reader: "core",
 };
 

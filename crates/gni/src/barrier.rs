@@ -208,10 +208,10 @@ mod tests {
             while let Some(rank) = (0..ranks as usize).find(|rank| {
                 begun[*rank] < last || job.phases[*rank].agreed().is_none()
             }) {
-                for rank in 0..ranks as usize {
+                for (rank, begun) in begun.iter_mut().enumerate() {
                     while job.step(rank) {}
-                    if begun[rank] < last && job.phases[rank].agreed().is_some() {
-                        begun[rank] += 1;
+                    if *begun < last && job.phases[rank].agreed().is_some() {
+                        *begun += 1;
                         job.phases[rank].begin(Name::Any);
                     }
                 }

@@ -149,7 +149,6 @@ pub(crate) struct Domain {
     /// Of what others have written here.
     arrivals: gni_cq_handle_t,
     address: u32,
-    is_aries: bool,
     /// The addresses of all NICs, and the endpoints of those that were talked to.
     addresses: Box<[u32]>,
     endpoints: Box<[gni_ep_handle_t]>,
@@ -169,18 +168,36 @@ fn check(call: &'static str, code: gni_return_t) -> Result<(), GniError> {
     if code == GNI_RC_SUCCESS { Ok(()) } else { Err(GniError::Call { call, code: code_name(code) }) }
 }
 
+/// The two chips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chip {
+    Gemini,
+    Aries,
+}
+
+impl Chip {
+    /// Which of them the NIC is of.
+    ///
+    /// # Errors
+    /// [`GniError::Chip`], [`GniError::Call`].
+    pub fn of(ugni: &Ugni) -> Result<Self, GniError> {
+        let mut number = 0;
+        // SAFETY: U2.
+        check("GNI_GetDeviceType", unsafe { (ugni.GNI_GetDeviceType)(&raw mut number) })?;
+        match number {
+            GNI_DEVICE_GEMINI => Ok(Self::Gemini),
+            GNI_DEVICE_ARIES => Ok(Self::Aries),
+            number => Err(GniError::Chip { number }),
+        }
+    }
+}
+
 impl Domain {
     /// Attaches to the NIC.
     ///
     /// # Errors
-    /// [`GniError::Chip`], [`GniError::Call`].
+    /// [`GniError::Call`], [`GniError::Dedicated`].
     pub fn open(ugni: Ugni, wanted: Wanted, closed: Closed) -> Result<Self, GniError> {
-        let mut chip = 0;
-        // SAFETY: U2.
-        check("GNI_GetDeviceType", unsafe { (ugni.GNI_GetDeviceType)(&raw mut chip) })?;
-        if chip != GNI_DEVICE_GEMINI && chip != GNI_DEVICE_ARIES {
-            return Err(GniError::Chip { number: chip });
-        }
         let posts = (0..wanted.posts).map(|_| Posted {
             descriptor: gni_post_descriptor_t::zeroed(),
             word: 0,
@@ -199,7 +216,6 @@ impl Domain {
             source: null_mut(),
             arrivals: null_mut(),
             address: 0,
-            is_aries: chip == GNI_DEVICE_ARIES,
             addresses: Box::default(),
             endpoints: vec![null_mut(); wanted.ranks as usize].into(),
             posts: Box::into_raw(posts).cast(),
@@ -233,11 +249,6 @@ impl Domain {
         };
         check("GNI_CqCreate", code)?;
         Ok(queue)
-    }
-
-    /// Which of the two chips it is.
-    pub fn is_aries(&self) -> bool {
-        self.is_aries
     }
 
     /// The address of this rank's NIC.

@@ -1,7 +1,7 @@
 //! Opening the transport: attach, register, meet.
 
 use crate::barrier::GniBarrier;
-use crate::domain::{Domain, Handle, Wanted};
+use crate::domain::{Chip, Domain, Handle, Wanted};
 use crate::error::{GniError, code_name};
 use crate::letter::MOST_RANKS;
 use crate::mailboxes::{self, Mailboxes};
@@ -60,12 +60,14 @@ pub fn open<M: CoreMode>(
 ) -> Result<Opened<M>, GniError> {
     let (me, ranks) = (bootstrap.rank(), bootstrap.size());
     let settings = Settings::read()?;
-    let flow = flow(settings.max_medium)?;
     if ranks > MOST_RANKS {
         return Err(GniError::TooLarge {
             what: format!("a job of {ranks} ranks: events tell {MOST_RANKS} apart"),
         });
     }
+    let ugni = Ugni::open(settings.library.as_deref()).map_err(GniError::Library)?;
+    let chip = Chip::of(&ugni)?;
+    let flow = flow(chip, settings.max_medium)?;
     let shape = Shape {
         ranks,
         tickets: flow.depth,
@@ -76,13 +78,11 @@ pub fn open<M: CoreMode>(
     };
     let too_large = || GniError::TooLarge { what: format!("{shape:?} is beyond any memory") };
     let layout = Layout::new(shape).ok_or_else(too_large)?;
-
-    let ugni = Ugni::open(settings.library.as_deref()).map_err(GniError::Library)?;
+    let usual = if chip == Chip::Aries { Tuning::ARIES } else { Tuning::GEMINI };
+    let tuning = Tuning::from_settings(usual, memfd::page_size(), settings.max_medium + MAX_HEAD)?;
+    let posts = u32::try_from(tuning.descriptors).map_err(|_| too_large())?;
     let Credentials { device, tag, cookie } = Credentials::read()?;
     let here = bootstrap.host()?.ranks().len() as u32;
-    let (page, buffer) = (memfd::page_size(), settings.max_medium + MAX_HEAD);
-    // How an engine goes about transfers depends on the chip, but not how many there may be.
-    let posts = Tuning::from_settings(Tuning::ARIES, page, buffer)?.descriptors as u32;
     let closed = Closed::default();
     let domain = Domain::open(
         ugni,
@@ -94,16 +94,14 @@ pub fn open<M: CoreMode>(
             cookie,
             modes: settings.modes(here),
             posts: posts + shape.slots + shape.replies + shape.fetches + SPARE_POSTS,
-            arrivals: arrivals(&shape),
+            arrivals: arrivals(&shape).min(settings.most_arrivals),
             delivery: GNI_DLVMODE_PERFORMANCE,
         },
         closed.clone(),
     )?;
-    let usual = if domain.is_aries() { Tuning::ARIES } else { Tuning::GEMINI };
-    let tuning = Tuning::from_settings(usual, page, buffer)?;
     let (mapping, [messages, transfers]) = auxiliary(&layout, &tuning)?;
     let limits = Limits { max_medium: shape.max_medium, max_long: MOST_LONG };
-    let facts = (limits, abilities(domain.is_aries(), posts), closed.clone());
+    let facts = (limits, abilities(chip, posts), closed.clone());
     let shared = meet(bootstrap, domain, &settings, (layout, flow), (mapping, messages), facts)?;
     let rdma = Rdma::new(boxed(GniNic(shared.clone())), transfers, &tuning)?;
     let peers = attach(bootstrap, segment.for_each(limits::total_memory().bytes, here), &rdma, closed)?;
@@ -145,9 +143,13 @@ fn attach<M: CoreMode>(
     Ok(PeerTable::new(peers.collect::<Result<_, _>>()?, Arc::new(Kept::new(mapping, closed))))
 }
 
-/// What core may have under way: no more than there are tickets for.
-fn flow(max_medium: usize) -> Result<Flow, GniError> {
-    let flow = Flow::from_settings(max_medium, Flow::SEED)?;
+/// What core may have under way: no more than there are tickets for. Where nothing is set it is what GASNet took on the chip.
+fn flow(chip: Chip, max_medium: usize) -> Result<Flow, GniError> {
+    let usual = match chip {
+        Chip::Gemini => Flow::SEED,
+        Chip::Aries => Flow { depth: 64, total: 64, volume: 4 * max_medium as u64 },
+    };
+    let flow = Flow::from_settings(max_medium, usual)?;
     let total = flow.total.min(u16::MAX.into());
     Ok(Flow { depth: flow.depth.min(MOST_TICKETS).min(total), total, ..flow })
 }

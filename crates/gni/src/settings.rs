@@ -115,6 +115,14 @@ const MAILBOXES: Setting = row(
     "to how many ranks that talk to it a rank gives a mailbox at most; it fetches the others' messages",
 );
 
+const MOST_ARRIVALS: Setting = row(
+    "GASNET_GNI_AM_MAX_CQE",
+    Kind::Number { min: 2, max: 1 << 24 },
+    "262144",
+    "events",
+    "notifications for which there is room at most; those that find none are made again",
+);
+
 /// All rows that this crate reads.
 pub const SETTINGS: &[Setting] = &[
     LIBRARY,
@@ -128,6 +136,7 @@ pub const SETTINGS: &[Setting] = &[
     CONSISTENCY,
     DONE,
     ARRIVALS,
+    MOST_ARRIVALS,
     FETCH_FROM,
     FETCHES,
     MAILBOXES,
@@ -144,6 +153,7 @@ pub(crate) struct Settings {
     consistency: u32,
     pub done: u32,
     pub arrivals: u32,
+    pub most_arrivals: u32,
     fetch_from: u64,
     pub fetches: u32,
     pub mailboxes: u32,
@@ -180,6 +190,7 @@ impl Settings {
             },
             done: number(&DONE)? as u32,
             arrivals: number(&ARRIVALS)? as u32,
+            most_arrivals: number(&MOST_ARRIVALS)? as u32,
             fetch_from: number(&FETCH_FROM)?,
             fetches: number(&FETCHES)? as u32,
             mailboxes: number(&MAILBOXES)? as u32,

@@ -2,7 +2,7 @@
 //!
 //! Both use one domain, behind one lock: none where one thread communicates.
 
-use crate::domain::{Handle, Kind, Owner, Post, Refused};
+use crate::domain::{Chip, Handle, Kind, Owner, Post, Refused};
 use crate::error::code_name;
 use crate::messages::{Messages, NAME, Room, Taken};
 use crate::region::{Closed, Kept};
@@ -240,12 +240,12 @@ impl<M: CoreMode> Nic for GniNic<M> {
 }
 
 /// What a NIC of one of the two chips can do.
-pub(crate) fn abilities(is_aries: bool, posts: u32) -> Abilities {
+pub(crate) fn abilities(chip: Chip, posts: u32) -> Abilities {
     Abilities {
         largest: LARGEST,
         get_alignment: 4,
         put_alignment: 1,
-        local_alignment: if is_aries { 1 } else { 4 },
+        local_alignment: if chip == Chip::Aries { 1 } else { 4 },
         short: SHORT,
         registers_local: true,
         tells_source: true,

@@ -27,6 +27,7 @@ const WAYS: [(&str, &[(&str, &str)]); 5] = [
             ("GASNET_NETWORKDEPTH_TOTAL", "1"),
             ("GASNET_GNI_AM_RVOUS_BUFFERS", "1"),
             ("GASWORKS_GNI_MAILBOXES", "1"),
+            ("GASNET_GNI_AM_MAX_CQE", "2"),
             ("GASNET_GNI_NUM_PD", "32"),
             ("GASNET_GNI_BOUNCE_SIZE", "1"),
             ("GASNET_GNI_MEMREG", "1"),
@@ -116,8 +117,10 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         Row::new(format!("gni/bad-input/{name}"), row)
     });
     let apart = Row::new("gni/three-hosts", on_three_hosts).need(Need::Hosts);
+    let hello = Row::new("gni/hello", hello);
     let registrations = Row::new("gni/registrations", registrations);
-    let rows = cells.chain(adverse).chain(borne).chain(fatal).chain(wrong).chain([registrations, apart]);
+    let rows =
+        cells.chain(adverse).chain(borne).chain(fatal).chain(wrong).chain([hello, registrations, apart]);
     rows.map(|row| row.need(Need::PkgConfig)).collect()
 }
 
@@ -169,6 +172,16 @@ fn fails(world: &World, log: &Log, (variable, value): (&str, &str), says: &str) 
     ensure!(!ended.output.contains("panicked at"), "it panicked");
     input::told_once(&ended.output, &[says])?;
     leftovers.check()
+}
+
+/// A program of the examples, by the variables that the book names.
+fn hello(world: &World, log: &Log) -> Result<()> {
+    let prefix = ugni::lay_out(world, log)?;
+    let hello = world.built(Build::Release)?.gasrun(4, "hello")?.env("GASWORKS_NETWORK", "gni");
+    let hello = hello.env("GASWORKS_BOOTSTRAP", "cray").env("LD_LIBRARY_PATH", prefix.join("lib"));
+    let ended = log.run_ok(&hello)?;
+    ensure!(ended.output.contains("of 4"), "the ranks do not say how many they are");
+    Ok(())
 }
 
 /// Two ranks on each of three hosts: all go over the network.

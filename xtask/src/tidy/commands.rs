@@ -57,6 +57,10 @@ const TABLE: &Table = &[
     ("cargo bench -p gasworks-shmem --bench am_queue", By::Nobody("a measurement: it wants a quiet machine")),
     ("cargo test -p", By::Nobody("the beginning of a command, in a sentence")),
     ("gasrun -n 4 ./program", By::Itself),
+    (
+        "GASWORKS_NETWORK=gni GASWORKS_BOOTSTRAP=cray LD_LIBRARY_PATH=target/ugni-sim/lib gasrun -n 4 ./program",
+        By::Row("gni/hello"),
+    ),
     ("gasrun -n 4 true", By::Itself),
     ("gasrun -n 4", By::Nobody("the beginning of a command, in a sentence")),
     ("gasrun -n 4 --stats ./program", By::Itself),

@@ -1,0 +1,431 @@
+//! Active messages by puts and notifications: what is under way, and what it waits for; [`send`] and [`take`] are the two sides.
+//!
+//! A request goes into the mailbox that its receiver has given this rank: one post puts the message there, writes its letter behind it, and
+//! calls the receiver. Before it has given one, or where there are none, the message stays in a slot here, its letter alone is put there, and
+//! the receiver fetches it: that takes no memory of a rank that does not talk. A reply goes into the slot of a request that it ends.
+//!
+//! Each message begins with the set of the tickets that it ends: requests that its sender has taken, and will not answer any more. With
+//! a ticket go its slot and its granules, so no other message is needed to give them back.
+//!
+//! A call may come before the letter it tells of, or before another one's that was written first. So a rank looks at all letters of who
+//! has called, and comes back for those that it was told of and has not found. A call that finds no room is made again, by whoever learns
+//! of that first: its sender does it once more; its receiver looks at all of everybody's letters in turn from then on.
+//!
+//! Whatever is read here others may have written: it is copied once, then checked, then used.
+
+mod send;
+mod take;
+
+use crate::barrier::{Next, Phases, Seen};
+use crate::domain::{Domain, Done, Handle, Kind, Owner, Post, Refused};
+use crate::letter::Letter;
+use crate::mailboxes::Mailboxes;
+use crate::region::{Layout, Region, message_len};
+use crate::talk::{Granules, Talk};
+use gasworks_core::{Name, Rank, WireError};
+use gasworks_rdma::{Completion, NicError};
+use gasworks_sync::{RawBytes, kill_point};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What the transport is called.
+pub(crate) const NAME: &str = "gni";
+/// Bytes before a message: what it ends.
+const ENDED: usize = 8;
+/// How often a post is tried that the network has no room for.
+const TRIES: u32 = 1 << 16;
+/// The longest message that the processor fetches.
+const SHORT: usize = 4096;
+/// How many ranks and slots are looked at in a poll once calls were lost.
+const LOOKS: u32 = 64;
+
+/// Where a rank's region is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Home {
+    pub address: u64,
+    pub handle: Handle,
+}
+
+/// How many events are taken at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bursts {
+    /// Of what was posted here.
+    pub done: u32,
+    /// Notifications.
+    pub arrivals: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    in_use: bool,
+    peer: u32,
+    /// Its receiver is done with it.
+    ended: bool,
+    /// The library is.
+    sent: bool,
+}
+
+impl Slot {
+    /// Its receiver is done with it.
+    fn end(&mut self, number: u16, free: &mut Vec<u16>) {
+        self.ended = true;
+        self.settle(number, free);
+    }
+
+    /// The library is.
+    fn send(&mut self, number: u16, free: &mut Vec<u16>) {
+        self.sent = true;
+        self.settle(number, free);
+    }
+
+    /// Frees it if nobody needs it any more.
+    fn settle(&mut self, number: u16, free: &mut Vec<u16>) {
+        if self.ended && self.sent {
+            *self = Self::default();
+            free.push(number);
+        }
+    }
+}
+
+/// Room for a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Room {
+    Request { ticket: u32, slot: u16, granules: Option<Granules> },
+    Reply { number: u32 },
+}
+
+/// A message that was taken: the payload, then the head.
+pub(crate) struct Taken {
+    pub from: Rank,
+    pub head: usize,
+    pub payload: usize,
+    pub bytes: Box<[u8]>,
+}
+
+enum Found {
+    Message(Taken),
+    /// One that is being fetched.
+    Begun,
+    Nothing,
+}
+
+/// A message that is being fetched.
+#[derive(Clone, Copy, Debug)]
+struct Fetching {
+    peer: u32,
+    ticket: u32,
+    letter: Letter,
+}
+
+/// The domain, and what is under way in it.
+pub(crate) struct Messages {
+    // The domain is dropped before the memory that it has registered.
+    pub domain: Domain,
+    me: Rank,
+    layout: Layout,
+    region: Region,
+    homes: Box<[Home]>,
+    talks: Vec<Option<Box<Talk>>>,
+    mailboxes: Mailboxes,
+    bursts: Bursts,
+    slots: Vec<Slot>,
+    free_slots: Vec<u16>,
+    free_replies: Vec<u32>,
+    free_fetches: Vec<u32>,
+    /// By the number of the place that it is fetched to.
+    fetching: Vec<Option<Fetching>>,
+    to_fetch: VecDeque<Fetching>,
+    fetched: VecDeque<u32>,
+    /// Ranks that have been given a mailbox and do not know.
+    to_grant: VecDeque<Rank>,
+    /// Who has not heard that something is there for it, and what it was to be called with.
+    to_call: VecDeque<(Rank, u32)>,
+    /// Who has called, and left nothing that can be seen.
+    early: Vec<Rank>,
+    early_slots: Vec<u16>,
+    /// Calls were lost: from now on everybody is looked at, these next.
+    lossy: Option<(Rank, u16)>,
+    spare: Vec<Box<[u8]>>,
+    /// Transfers of the engine's that have come so far.
+    pub transfers: VecDeque<Completion>,
+    barrier: Phases,
+    /// A rank that cannot be reached any more.
+    gone: Option<Rank>,
+}
+
+impl Messages {
+    pub fn new(
+        domain: Domain,
+        me: Rank,
+        (layout, region): (Layout, Region),
+        homes: Box<[Home]>,
+        mailboxes: Mailboxes,
+        bursts: Bursts,
+    ) -> Self {
+        let shape = layout.shape;
+        let slots = u16::try_from(shape.slots).unwrap_or(u16::MAX);
+        Self {
+            domain,
+            me,
+            layout,
+            region,
+            homes,
+            talks: (0..shape.ranks).map(|_| None).collect(),
+            mailboxes,
+            bursts,
+            slots: vec![Slot::default(); slots.into()],
+            free_slots: (0..slots).rev().collect(),
+            free_replies: (0..shape.replies).rev().collect(),
+            free_fetches: (0..shape.fetches).rev().collect(),
+            fetching: vec![None; shape.fetches as usize],
+            to_fetch: VecDeque::new(),
+            fetched: VecDeque::new(),
+            to_grant: VecDeque::new(),
+            to_call: VecDeque::new(),
+            early: Vec::new(),
+            early_slots: Vec::new(),
+            lossy: None,
+            spare: Vec::new(),
+            transfers: VecDeque::new(),
+            barrier: Phases::new(me, shape.ranks),
+            gone: None,
+        }
+    }
+
+    fn talk(&mut self, peer: Rank) -> &mut Talk {
+        self.talks[peer as usize].get_or_insert_default()
+    }
+
+    fn corrupt(&self, from: Rank, what: &str) -> WireError {
+        WireError::Corrupt { transport: NAME, at: self.me, what: format!("rank {from} {what}") }
+    }
+
+    fn whole(&self) -> Result<(), WireError> {
+        if self.domain.lost {
+            let what = "events of its own posts were lost: the completion queue was overrun".to_owned();
+            return Err(WireError::Corrupt { transport: NAME, at: self.me, what });
+        }
+        self.gone.map_or(Ok(()), |rank| Err(WireError::PeerGone { rank }))
+    }
+
+    /// Bytes of memory for messages, registered ones.
+    pub fn memory(&self) -> usize {
+        self.layout.len + self.mailboxes.memory()
+    }
+
+    /// Takes up to `burst` events of what was posted; returns how many.
+    pub fn reap(&mut self, burst: u32) -> u32 {
+        for taken in 0..burst {
+            let Some(Done { owner, peer, stage, failed, unheard }) = self.domain.next_done() else {
+                return taken;
+            };
+            self.to_call.extend(unheard.map(|call| (peer, call)));
+            if failed && !matches!(owner, Owner::Transfer { .. }) {
+                self.gone.get_or_insert(peer);
+            }
+            match owner {
+                Owner::Transfer { token } => {
+                    let result = if failed { Err(NicError::PeerGone { peer }) } else { Ok(()) };
+                    self.transfers.push_back(Completion { token, stage, result });
+                }
+                Owner::Request { slot } => {
+                    self.slots[usize::from(slot)].send(slot, &mut self.free_slots);
+                }
+                Owner::Reply { number } => self.free_replies.push(number),
+                Owner::Fetch { number } if !failed => self.fetched.push_back(number),
+                Owner::Fetch { .. } | Owner::Word => {}
+            }
+        }
+        burst
+    }
+
+    /// A few of them.
+    pub fn reap_some(&mut self) -> u32 {
+        if self.domain.under_way() == 0 { 0 } else { self.reap(self.bursts.done) }
+    }
+
+    /// Posts, as often as it takes.
+    fn hand_over(&mut self, post: &Post) -> Result<(), WireError> {
+        for _ in 0..TRIES {
+            // SAFETY: U5: the local bytes are the region's, which the post's owner has until it is over.
+            match unsafe { self.domain.post(post) } {
+                Ok(()) => {
+                    kill_point!("gni.post.posted");
+                    return Ok(());
+                }
+                Err(Refused::Busy) => {
+                    if self.reap(self.bursts.done) == 0 {
+                        std::thread::yield_now();
+                    }
+                }
+                Err(Refused::Code(code)) => {
+                    tracing::debug!(code, peer = post.peer, "a message could not be posted");
+                    self.whole()?;
+                    self.gone.get_or_insert(post.peer);
+                    return Err(WireError::PeerGone { rank: post.peer });
+                }
+            }
+        }
+        Err(WireError::Starved { transport: NAME, to: post.peer, times: TRIES })
+    }
+
+    /// Fetches what is to be fetched, calls once more who has not heard, and tells who has been given a mailbox, as far as there is
+    /// room.
+    fn go_on(&mut self) -> Result<(), WireError> {
+        while let (Some(&fetching), Some(&number)) = (self.to_fetch.front(), self.free_fetches.last()) {
+            if !self.domain.has_room() {
+                return Ok(());
+            }
+            let Fetching { peer, letter, .. } = fetching;
+            let len = ENDED + message_len(letter.head, letter.payload);
+            let home = self.homes[peer as usize];
+            let post = Post {
+                kind: if len <= SHORT { Kind::Get } else { Kind::BulkGet },
+                peer,
+                local: self.region.part(self.layout.fetched(number), len),
+                local_handle: self.homes[self.me as usize].handle,
+                remote: home.address + self.layout.slot(letter.slot) as u64,
+                remote_handle: home.handle,
+                call: None,
+                owner: Owner::Fetch { number },
+            };
+            self.to_fetch.pop_front();
+            self.free_fetches.pop();
+            self.fetching[number as usize] = Some(fetching);
+            self.hand_over(&post)?;
+            kill_point!("gni.fetch.begun");
+        }
+        while let Some(&(peer, call)) = self.to_call.front() {
+            if !self.domain.has_room() {
+                return Ok(());
+            }
+            self.to_call.pop_front();
+            let home = self.homes[peer as usize];
+            // Of no bytes: it calls, and that is all.
+            let post = Post {
+                kind: Kind::Put,
+                peer,
+                local: RawBytes::EMPTY,
+                local_handle: Handle::default(),
+                remote: home.address,
+                remote_handle: home.handle,
+                call: Some(call),
+                owner: Owner::Word,
+            };
+            self.hand_over(&post)?;
+        }
+        while let (Some(&peer), Some(&number)) = (self.to_grant.front(), self.free_replies.last()) {
+            if !self.domain.has_room() {
+                return Ok(());
+            }
+            self.to_grant.pop_front();
+            let given = self.talk(peer).receiving.mailbox.and_then(|number| self.mailboxes.told(number));
+            let Some((address, handle)) = given else { continue };
+            self.free_replies.pop();
+            let at = self.layout.reply(number);
+            for (place, word) in [address, handle.words[0], handle.words[1]].into_iter().enumerate() {
+                self.region.set(at + 8 * place, word);
+            }
+            let home = self.homes[peer as usize];
+            let remote = home.address + self.layout.grant(self.me) as u64;
+            let post = Post {
+                kind: Kind::PutFlagged { at: remote + 24, value: 1 },
+                peer,
+                local: self.region.part(at, 24),
+                local_handle: self.homes[self.me as usize].handle,
+                remote,
+                remote_handle: home.handle,
+                call: None,
+                owner: Owner::Reply { number },
+            };
+            self.hand_over(&post)?;
+            kill_point!("gni.grant.given");
+        }
+        Ok(())
+    }
+
+    /// What sees how far this rank is in the barrier.
+    pub fn seen(&self) -> Arc<Seen> {
+        self.barrier.seen()
+    }
+
+    /// This rank has come to the barrier, by this name.
+    pub fn begin_barrier(&mut self, name: Name) {
+        self.barrier.begin(name);
+        // The next poll says what is wrong.
+        let _ = self.turn_barrier();
+    }
+
+    /// What all agree on, once all have come.
+    pub fn barrier_done(&mut self) -> Option<Name> {
+        let _ = self.turn_barrier();
+        self.barrier.agreed()
+    }
+
+    /// Takes as many steps as can be taken.
+    fn turn_barrier(&mut self) -> Result<(), WireError> {
+        loop {
+            match self.barrier.next() {
+                Next::Nothing => return Ok(()),
+                Next::Tell { to, place, word } => {
+                    let home = self.homes[to as usize];
+                    let post = Post {
+                        kind: Kind::PutWord(word),
+                        peer: to,
+                        local: RawBytes::EMPTY,
+                        local_handle: Handle::default(),
+                        remote: home.address + self.layout.barrier(place) as u64,
+                        remote_handle: home.handle,
+                        call: None,
+                        owner: Owner::Word,
+                    };
+                    self.hand_over(&post)?;
+                    self.barrier.tell();
+                    kill_point!("gni.barrier.told");
+                }
+                Next::Hear { place } => {
+                    let at = self.layout.barrier(place);
+                    let word = self.region.look(at);
+                    if word == 0 {
+                        return Ok(());
+                    }
+                    self.region.set(at, 0);
+                    self.barrier.hear(word);
+                }
+            }
+        }
+    }
+
+    /// Whether all that this rank has posted has arrived, and nothing is to be posted that others wait for.
+    pub fn is_settled(&self) -> bool {
+        self.domain.under_way() == 0
+            && self.to_fetch.is_empty()
+            && self.to_grant.is_empty()
+            && self.to_call.is_empty()
+    }
+
+    /// Whether a message may have arrived, as far as can be told without looking for it.
+    pub fn is_restless(&self) -> bool {
+        self.domain.under_way() > 0
+            || !self.early.is_empty()
+            || !self.early_slots.is_empty()
+            || self.lossy.is_some()
+    }
+
+    /// Starts a transfer of the engine's.
+    ///
+    /// # Safety
+    /// U5, for the local bytes of `post`.
+    pub unsafe fn transfer(&mut self, post: &Post) -> Result<(), Refused> {
+        // SAFETY: the caller's promise.
+        unsafe { self.domain.post(post) }
+    }
+
+    /// A transfer that has come so far.
+    pub fn next_transfer(&mut self) -> Option<Completion> {
+        if self.transfers.is_empty() {
+            self.reap_some();
+        }
+        self.transfers.pop_front()
+    }
+}

@@ -1,0 +1,175 @@
+//! Sending: room for a message, and its post.
+
+use super::{ENDED, Messages, NAME, Room, Slot, TRIES};
+use crate::domain::{Kind, Owner, Post};
+use crate::letter::{Call, Letter};
+use crate::region::{message_len, read_grant};
+use crate::talk::Ticket;
+use gasworks_core::{Class, Rank, WireError, wire};
+use gasworks_sync::RawBytes;
+
+impl Messages {
+    /// Room for a message of so many bytes, with a head of at most `head`, and the part of it where the payload goes.
+    pub fn reserve(
+        &mut self,
+        to: Rank,
+        class: Class,
+        payload: usize,
+        head: usize,
+    ) -> Result<(Room, RawBytes), WireError> {
+        self.whole()?;
+        if to >= self.layout.shape.ranks {
+            return Err(WireError::PeerGone { rank: to });
+        }
+        let max = self.layout.shape.max_medium;
+        if payload > max {
+            return Err(WireError::TooLarge { transport: NAME, len: payload, max });
+        }
+        let (room, at) = match class {
+            Class::Request => {
+                let (room, slot) = self.request_room(to, ENDED + message_len(head, payload))?;
+                (room, self.layout.slot(slot))
+            }
+            Class::Reply | Class::Credit => {
+                let number = self.reply_room(to)?;
+                (Room::Reply { number }, self.layout.reply(number))
+            }
+        };
+        Ok((room, self.region.part(at + ENDED, payload)))
+    }
+
+    fn request_room(&mut self, to: Rank, len: usize) -> Result<(Room, u16), WireError> {
+        if self.free_slots.is_empty() {
+            self.reap_some();
+        }
+        let busy = WireError::Busy { to };
+        let slot = *self.free_slots.last().ok_or_else(|| busy.clone())?;
+        let (region, offset) = (self.region, self.layout.grant(to));
+        let (most, mailbox) = (self.layout.shape.tickets, self.mailboxes.shape);
+        let sending = &mut self.talk(to).sending;
+        if sending.mailbox.is_none() {
+            sending.mailbox = read_grant(&region, offset);
+        }
+        let ticket = sending.take(most).ok_or_else(|| busy.clone())?;
+        let granules = match sending.mailbox.map(|_| sending.take_granules(mailbox.count(len))) {
+            Some(None) => {
+                sending.untake(ticket);
+                return Err(busy);
+            }
+            Some(granules) => granules,
+            None => None,
+        };
+        self.free_slots.pop();
+        self.slots[usize::from(slot)] = Slot { in_use: true, peer: to, ended: false, sent: false };
+        Ok((Room::Request { ticket, slot, granules }, slot))
+    }
+
+    /// Waits for one at need: what is under way comes to its end without anybody's help.
+    fn reply_room(&mut self, to: Rank) -> Result<u32, WireError> {
+        for _ in 0..TRIES {
+            if let Some(number) = self.free_replies.pop() {
+                return Ok(number);
+            }
+            if self.reap(self.bursts.done) == 0 {
+                self.whole()?;
+                std::thread::yield_now();
+            }
+        }
+        Err(WireError::Starved { transport: NAME, to, times: TRIES })
+    }
+
+    /// Sends what lies in its room: the payload, of which so many bytes are there, and this head.
+    pub fn commit(&mut self, to: Rank, room: Room, payload: usize, head: &[u8]) -> Result<(), WireError> {
+        let at = match room {
+            Room::Request { slot, .. } => self.layout.slot(slot),
+            Room::Reply { number } => self.layout.reply(number),
+        };
+        let len = ENDED + message_len(head.len(), payload);
+        let ends = wire::ended(head);
+        let settled = match ends {
+            0 => Some((0, 0)),
+            count => self.talk(to).receiving.settle(count),
+        };
+        let Some((ended, answered)) = settled else {
+            self.cancel(to, room);
+            return Err(
+                self.corrupt(to, &format!("is to be told the end of {ends} requests, which it has not sent"))
+            );
+        };
+        self.region.set(at, ended);
+        self.region.part(at + ENDED + payload.next_multiple_of(8), head.len()).write(head);
+        let local = self.region.part(at, len);
+        let home = self.homes[to as usize];
+        let local_handle = self.homes[self.me as usize].handle;
+        let letter = Letter { fetch: false, slot: 0, granule: 0, head: head.len(), payload };
+        let post = Post {
+            kind: Kind::Put,
+            peer: to,
+            local,
+            local_handle,
+            remote: 0,
+            remote_handle: home.handle,
+            call: None,
+            owner: Owner::Word,
+        };
+        let layout = self.layout;
+        let post = match room {
+            Room::Reply { .. } if ends == 0 => {
+                self.cancel(to, room);
+                return Err(self.corrupt(to, "is to have a reply that ends no request"));
+            }
+            Room::Reply { number } => Post {
+                kind: Kind::PutFlagged {
+                    at: home.address + layout.answer(answered) as u64,
+                    value: letter.encode(),
+                },
+                remote: home.address + layout.slot(answered) as u64,
+                call: Some(Call::Reply(answered).encode()),
+                owner: Owner::Reply { number },
+                ..post
+            },
+            Room::Request { ticket, slot, granules } => {
+                let (mailbox, shape) = (self.talk(to).sending.mailbox, self.mailboxes.shape);
+                let sending = &mut self.talk(to).sending;
+                let granules = granules.map(|granules| sending.trim(granules, shape.count(len)));
+                sending.enter(ticket, Ticket { slot, granules: granules.unwrap_or_default() });
+                let call = Some(Call::Request(self.me).encode());
+                let owner = Owner::Request { slot };
+                match (granules, mailbox) {
+                    (Some(granules), Some((address, handle))) => {
+                        let letter = Letter { slot, granule: granules.first as u8, ..letter };
+                        let at = address + shape.letter(ticket) as u64;
+                        Post {
+                            kind: Kind::PutFlagged { at, value: letter.encode() },
+                            remote: address + shape.granule(granules.first) as u64,
+                            remote_handle: handle,
+                            call,
+                            owner,
+                            ..post
+                        }
+                    }
+                    _ => {
+                        let letter = Letter { fetch: true, slot, ..letter };
+                        let remote = home.address + layout.letter(self.me, ticket) as u64;
+                        Post { kind: Kind::PutWord(letter.encode()), remote, call, owner, ..post }
+                    }
+                }
+            }
+        };
+        self.hand_over(&post).inspect_err(|_| self.cancel(to, room))
+    }
+
+    /// Gives room back.
+    pub fn cancel(&mut self, to: Rank, room: Room) {
+        match room {
+            Room::Reply { number } => self.free_replies.push(number),
+            Room::Request { ticket, slot, granules } => {
+                let sending = &mut self.talk(to).sending;
+                sending.untake(ticket);
+                granules.into_iter().for_each(|granules| sending.give_granules(granules));
+                self.slots[usize::from(slot)] = Slot::default();
+                self.free_slots.push(slot);
+            }
+        }
+    }
+}

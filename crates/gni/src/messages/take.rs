@@ -1,0 +1,245 @@
+//! Receiving: calls are answered, letters read, messages taken.
+
+use super::{ENDED, Fetching, Found, LOOKS, Messages, Slot, Taken};
+use crate::domain::Arrival;
+use crate::letter::{Call, Letter};
+use crate::region::{Region, message_len};
+use gasworks_core::wire::MAX_HEAD;
+use gasworks_core::{Rank, WireError};
+use gasworks_sync::kill_point;
+
+impl Messages {
+    /// A buffer for a message. It is to come back by [`give_back`](Self::give_back).
+    fn buffer(&mut self) -> Box<[u8]> {
+        self.spare.pop().unwrap_or_else(|| vec![0; self.layout.slot_len].into())
+    }
+
+    /// A buffer is not needed any more.
+    pub fn give_back(&mut self, buffer: Box<[u8]>) {
+        self.spare.push(buffer);
+    }
+
+    /// The next message that has arrived.
+    pub fn next(&mut self) -> Result<Option<Taken>, WireError> {
+        self.reap_some();
+        self.whole()?;
+        self.go_on()?;
+        self.turn_barrier()?;
+        if let Some(number) = self.fetched.pop_front() {
+            return self.take_fetched(number);
+        }
+        if let Some(taken) = self.take_early()? {
+            return Ok(Some(taken));
+        }
+        for _ in 0..self.bursts.arrivals {
+            let found = match self.domain.next_arrival() {
+                Arrival::Nothing => break,
+                Arrival::Overrun => {
+                    self.lossy.get_or_insert((0, 0));
+                    continue;
+                }
+                Arrival::Call(value) => self.answer_call(Call::decode(value))?,
+            };
+            if let Found::Message(taken) = found {
+                return Ok(Some(taken));
+            }
+        }
+        self.look_around()
+    }
+
+    /// Looks for what a call tells of, and remembers it if it is not there.
+    fn answer_call(&mut self, call: Call) -> Result<Found, WireError> {
+        let found = match call {
+            Call::Request(rank) if rank < self.layout.shape.ranks => self.take_request(rank)?,
+            Call::Reply(slot) if u32::from(slot) < self.layout.shape.slots => self.take_reply(slot)?,
+            _ => return Ok(Found::Nothing),
+        };
+        if matches!(found, Found::Nothing) && self.lossy.is_none() {
+            match call {
+                Call::Request(rank) => {
+                    let early = &mut self.talk(rank).receiving.early;
+                    *early += 1;
+                    if *early == 1 {
+                        self.early.push(rank);
+                    }
+                }
+                Call::Reply(slot) => self.early_slots.push(slot),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Looks once more for what was told of too early.
+    fn take_early(&mut self) -> Result<Option<Taken>, WireError> {
+        for at in (0..self.early.len()).rev() {
+            let rank = self.early[at];
+            loop {
+                let found = self.take_request(rank)?;
+                if matches!(found, Found::Nothing) {
+                    break;
+                }
+                let early = &mut self.talk(rank).receiving.early;
+                *early = early.saturating_sub(1);
+                let is_last = *early == 0;
+                if is_last {
+                    self.early.swap_remove(at);
+                }
+                if let Found::Message(taken) = found {
+                    return Ok(Some(taken));
+                }
+                if is_last {
+                    break;
+                }
+            }
+        }
+        for at in (0..self.early_slots.len()).rev() {
+            if let Found::Message(taken) = self.take_reply(self.early_slots[at])? {
+                self.early_slots.swap_remove(at);
+                return Ok(Some(taken));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks at some ranks and slots that nobody has told of, where calls were lost.
+    fn look_around(&mut self) -> Result<Option<Taken>, WireError> {
+        let Some((mut rank, mut slot)) = self.lossy else { return Ok(None) };
+        let (ranks, slots) = (self.layout.shape.ranks, self.slots.len() as u16);
+        for _ in 0..LOOKS {
+            let found = self.take_request(rank)?;
+            rank = (rank + 1) % ranks;
+            let found = match found {
+                Found::Nothing if self.slots[usize::from(slot)].in_use => self.take_reply(slot)?,
+                found => found,
+            };
+            slot = (slot + 1) % slots;
+            self.lossy = Some((rank, slot));
+            if let Found::Message(taken) = found {
+                return Ok(Some(taken));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A request of this rank, if there is one.
+    fn take_request(&mut self, from: Rank) -> Result<Found, WireError> {
+        let tickets = self.layout.shape.tickets;
+        let (next, mailbox) = match &self.talks[from as usize] {
+            Some(talk) => (talk.receiving.next, talk.receiving.mailbox),
+            None => (0, None),
+        };
+        let turn = |i| (next + i) % tickets;
+        let shape = self.mailboxes.shape;
+        if let Some(mailbox) = mailbox.and_then(|number| self.mailboxes.get(number)) {
+            let look =
+                |ticket| Some((ticket, mailbox.look(shape.letter(ticket)))).filter(|(_, word)| *word != 0);
+            if let Some((ticket, word)) = (0..tickets).map(turn).find_map(look) {
+                mailbox.set(shape.letter(ticket), 0);
+                let letter = self.read_letter(from, ticket, word, false)?;
+                let at = shape.granule(letter.granule.into());
+                let len = ENDED + message_len(letter.head, letter.payload);
+                if at + len > shape.len() {
+                    return Err(self.corrupt(from, "has sent a letter of a message beyond its mailbox"));
+                }
+                return self.take_message(from, &mailbox, at, letter).map(Found::Message);
+            }
+        }
+        let (region, layout) = (self.region, self.layout);
+        let look =
+            |ticket| Some((ticket, region.look(layout.letter(from, ticket)))).filter(|(_, word)| *word != 0);
+        let Some((ticket, word)) = (0..tickets).map(turn).find_map(look) else { return Ok(Found::Nothing) };
+        region.set(layout.letter(from, ticket), 0);
+        let letter = self.read_letter(from, ticket, word, true)?;
+        self.to_fetch.push_back(Fetching { peer: from, ticket, letter });
+        if self.talk(from).receiving.mailbox.is_none() {
+            let number = self.mailboxes.give(&mut self.domain);
+            self.talk(from).receiving.mailbox = number;
+            if number.is_some() {
+                self.to_grant.push_back(from);
+            }
+        }
+        self.go_on()?;
+        Ok(Found::Begun)
+    }
+
+    /// What a letter says, if a rank may say so.
+    fn read_letter(&mut self, from: Rank, ticket: u32, word: u64, fetch: bool) -> Result<Letter, WireError> {
+        let shape = self.layout.shape;
+        let letter = Letter::decode(word).filter(|letter| {
+            letter.fetch == fetch
+                && u32::from(letter.slot) < shape.slots
+                && letter.payload <= shape.max_medium
+                && (1..=MAX_HEAD).contains(&letter.head)
+        });
+        let Some(letter) = letter else {
+            return Err(self.corrupt(from, &format!("has sent {word:#018x}, which is no letter")));
+        };
+        let receiving = &mut self.talk(from).receiving;
+        if receiving.has(ticket) {
+            return Err(self.corrupt(from, &format!("has used ticket {ticket} twice")));
+        }
+        receiving.next = (ticket + 1) % shape.tickets;
+        // From here on it may be replied to.
+        if !fetch {
+            receiving.owe(ticket, letter.slot);
+        }
+        Ok(letter)
+    }
+
+    /// Copies a message out, and does what it says it ends.
+    fn take_message(
+        &mut self,
+        from: Rank,
+        region: &Region,
+        at: usize,
+        letter: Letter,
+    ) -> Result<Taken, WireError> {
+        let mut bytes = self.buffer();
+        let len = message_len(letter.head, letter.payload);
+        region.part(at + ENDED, len).read(&mut bytes[..len]);
+        kill_point!("gni.take.copied");
+        let ended = region.look(at);
+        if ended != 0 {
+            let Self { talks, slots, free_slots, .. } = self;
+            let known = talks[from as usize].as_mut().and_then(|talk| {
+                talk.sending.end(ended, |number| slots[usize::from(number)].end(number, free_slots))
+            });
+            if known.is_none() {
+                self.give_back(bytes);
+                return Err(self.corrupt(from, "has ended a request that is not out"));
+            }
+        }
+        Ok(Taken { from, head: letter.head, payload: letter.payload, bytes })
+    }
+
+    /// The reply in a slot, if there is one.
+    fn take_reply(&mut self, slot: u16) -> Result<Found, WireError> {
+        let answer = self.layout.answer(slot);
+        let word = self.region.look(answer);
+        if word == 0 {
+            return Ok(Found::Nothing);
+        }
+        self.region.set(answer, 0);
+        let Slot { in_use, peer, .. } = self.slots[usize::from(slot)];
+        let max = self.layout.shape.max_medium;
+        let letter = Letter::decode(word)
+            .filter(|letter| in_use && letter.payload <= max && (1..=MAX_HEAD).contains(&letter.head));
+        let Some(letter) = letter else {
+            return Err(self.corrupt(peer, &format!("has answered slot {slot} with {word:#018x}")));
+        };
+        let region = self.region;
+        self.take_message(peer, &region, self.layout.slot(slot), letter).map(Found::Message)
+    }
+
+    /// A message that has been fetched.
+    fn take_fetched(&mut self, number: u32) -> Result<Option<Taken>, WireError> {
+        let Some(Fetching { peer, ticket, letter }) = self.fetching[number as usize].take() else {
+            return Ok(None);
+        };
+        self.talk(peer).receiving.owe(ticket, letter.slot);
+        let region = self.region;
+        let taken = self.take_message(peer, &region, self.layout.fetched(number), letter);
+        self.free_fetches.push(number);
+        taken.map(Some)
+    }
+}
