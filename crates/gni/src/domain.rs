@@ -136,6 +136,15 @@ struct Posted {
     call: Option<u32>,
     /// Events that have not been taken.
     left: u8,
+    /// How often it has failed, and was posted once more.
+    tries: u8,
+}
+
+impl Owner {
+    /// Whether it does no harm to do it twice: a message that was lost may have arrived.
+    fn is_repeatable(self) -> bool {
+        matches!(self, Self::Transfer { .. } | Self::Fetch { .. })
+    }
 }
 
 /// A domain with its queues and endpoints.
@@ -163,6 +172,14 @@ pub(crate) struct Domain {
 
 // SAFETY: U1: a domain's handles and descriptors may be used by any thread, one at a time.
 unsafe impl Send for Domain {}
+
+/// How often a post is tried again that has failed.
+const MOST_TRIES: u8 = 5;
+
+/// How many events here a post has of this mode.
+fn events(mode: u16) -> u8 {
+    if mode & GNI_CQMODE_DUAL_EVENTS == GNI_CQMODE_DUAL_EVENTS { 2 } else { 1 }
+}
 
 fn check(call: &'static str, code: gni_return_t) -> Result<(), GniError> {
     if code == GNI_RC_SUCCESS { Ok(()) } else { Err(GniError::Call { call, code: code_name(code) }) }
@@ -205,6 +222,7 @@ impl Domain {
             peer: 0,
             call: None,
             left: 0,
+            tries: 0,
         });
         let posts: Box<[Posted]> = posts.collect();
         // From here on `drop` ends what was begun.
@@ -368,7 +386,7 @@ impl Domain {
             Kind::BulkPut { apart: false } => (GNI_POST_RDMA_PUT, GNI_CQMODE_GLOBAL_EVENT),
             Kind::BulkGet => (GNI_POST_RDMA_GET, GNI_CQMODE_GLOBAL_EVENT),
         };
-        let left = if events == GNI_CQMODE_DUAL_EVENTS { 2 } else { 1 };
+        let left = self::events(events);
         if let Some(call) = post.call {
             events |= GNI_CQMODE_REMOTE_EVENT;
             // SAFETY: U1.
@@ -392,17 +410,46 @@ impl Domain {
         unsafe {
             (*posted).descriptor = descriptor;
             ((*posted).owner, (*posted).peer, (*posted).left) = (post.owner, post.peer, left);
-            (*posted).call = post.call;
+            ((*posted).call, (*posted).tries) = (post.call, 0);
         }
-        let bulk = matches!(post.kind, Kind::BulkPut { .. } | Kind::BulkGet);
-        let hand_over = if bulk { self.ugni.GNI_PostRdma } else { self.ugni.GNI_PostFma };
+        // SAFETY: U5.
+        unsafe { self.hand_over(endpoint, number) }.inspect_err(|_| self.free.push(number))
+    }
+
+    /// Gives a descriptor to the library.
+    ///
+    /// # Safety
+    /// U3: it is whole, and not with the library; U5.
+    unsafe fn hand_over(&mut self, endpoint: gni_ep_handle_t, number: u32) -> Result<(), Refused> {
+        let posted = self.place(number);
+        // SAFETY: U3.
+        let bulk = unsafe { matches!((*posted).descriptor.r#type, GNI_POST_RDMA_PUT | GNI_POST_RDMA_GET) };
+        let call = if bulk { self.ugni.GNI_PostRdma } else { self.ugni.GNI_PostFma };
         // SAFETY: U1, U3, U5.
-        let code = unsafe { hand_over(endpoint, &raw mut (*posted).descriptor) };
-        if code == GNI_RC_SUCCESS {
-            return Ok(());
+        match unsafe { call(endpoint, &raw mut (*posted).descriptor) } {
+            GNI_RC_SUCCESS => Ok(()),
+            GNI_RC_ERROR_RESOURCE => Err(Refused::Busy),
+            code => Err(Refused::Code(code)),
         }
-        self.free.push(number);
-        Err(if code == GNI_RC_ERROR_RESOURCE { Refused::Busy } else { Refused::Code(code) })
+    }
+
+    /// Posts once more what has failed and may work the next time. Whether that is so.
+    fn repeat(&mut self, event: gni_cq_entry_t, number: u32) -> bool {
+        let posted = self.place(number);
+        // SAFETY: U3: the library is done with it.
+        let (owner, tries, peer) = unsafe { ((*posted).owner, (*posted).tries, (*posted).peer) };
+        let mut recoverable = 0;
+        // SAFETY: U2, U4.
+        let code = unsafe { (self.ugni.GNI_CqErrorRecoverable)(event, &raw mut recoverable) };
+        let may_work = code == GNI_RC_SUCCESS && recoverable != 0;
+        if !may_work || !owner.is_repeatable() || tries == MOST_TRIES || self.lost {
+            return false;
+        }
+        let Ok(endpoint) = self.endpoint(peer) else { return false };
+        // SAFETY: U3, as above.
+        unsafe { (*posted).tries = tries + 1 };
+        // SAFETY: U3, as above; U5: it is not over.
+        unsafe { self.hand_over(endpoint, number) }.is_ok()
     }
 
     fn place(&self, number: u32) -> *mut Posted {
@@ -444,12 +491,17 @@ impl Domain {
             // SAFETY: U3: the library gives back what it was given.
             let number = unsafe { (*descriptor).post_id } as u32;
             let posted = self.place(number);
+            let failed = code != GNI_RC_SUCCESS || completed != GNI_RC_SUCCESS;
+            // SAFETY: U3: one of its events has been taken.
+            let is_first = unsafe { (*posted).left == events((*posted).descriptor.cq_mode) };
+            if failed && is_first && self.repeat(event, number) {
+                continue;
+            }
             // SAFETY: U3: it is with the library, which is done with it or will look at the descriptor alone.
             let (owner, peer, left, call) = unsafe {
                 (*posted).left = (*posted).left.saturating_sub(1);
                 ((*posted).owner, (*posted).peer, (*posted).left, (*posted).call)
             };
-            let failed = code != GNI_RC_SUCCESS || completed != GNI_RC_SUCCESS;
             let stage = if left > 0 && !failed { Stage::Source } else { Stage::Whole };
             if stage == Stage::Whole {
                 self.free.push(number);

@@ -117,10 +117,15 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         Row::new(format!("gni/bad-input/{name}"), row)
     });
     let apart = Row::new("gni/three-hosts", on_three_hosts).need(Need::Hosts);
+    let again = Row::new("gni/borne/a-transfer-fails-once", transfers_again);
     let hello = Row::new("gni/hello", hello);
     let registrations = Row::new("gni/registrations", registrations);
-    let rows =
-        cells.chain(adverse).chain(borne).chain(fatal).chain(wrong).chain([hello, registrations, apart]);
+    let rows = cells.chain(adverse).chain(borne).chain(fatal).chain(wrong).chain([
+        again,
+        hello,
+        registrations,
+        apart,
+    ]);
     rows.map(|row| row.need(Need::PkgConfig)).collect()
 }
 
@@ -172,6 +177,16 @@ fn fails(world: &World, log: &Log, (variable, value): (&str, &str), says: &str) 
     ensure!(!ended.output.contains("panicked at"), "it panicked");
     input::told_once(&ended.output, &[says])?;
     leftovers.check()
+}
+
+/// What may work the next time is posted again: a case of transfers alone, of which one fails.
+fn transfers_again(world: &World, log: &Log) -> Result<()> {
+    for (number, how) in (5..45).step_by(3).zip(["timeout", "congested", "enqueue"].into_iter().cycle()) {
+        let case = suite(world, log, 2, "seq")?.words("--case rma.blocking");
+        let ended = log.run_ok(&case.env("GASWORKS_UGNI_FAULTS", format!("transaction:{how}@{number}")))?;
+        ensure!(ended.output.contains("1 cases passed"), "the case was not run");
+    }
+    Ok(())
 }
 
 /// A program of the examples, by the variables that the book names.
