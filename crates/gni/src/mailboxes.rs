@@ -118,11 +118,6 @@ impl Mailboxes {
         let slab = self.slabs.get((number / TOGETHER) as usize)?;
         Some((self.get(number)?.address(0), slab.handle))
     }
-
-    /// Bytes of memory that they take.
-    pub fn memory(&self) -> usize {
-        self.slabs.iter().map(|slab| slab.bytes.len()).sum()
-    }
 }
 
 #[cfg(test)]

@@ -189,6 +189,15 @@ fn meet<M: CoreMode>(
 ) -> Result<Arc<Shared<M>>, GniError> {
     let shape = layout.shape;
     let boxes = mailboxes::Shape::new(shape.tickets, flow.volume, layout.slot_len);
+    let given = settings.mailboxes(shape.ranks);
+    if settings.report && bootstrap.rank() == 0 {
+        let (all, each, ranks) = (layout.len, layout.each(), shape.ranks);
+        gasworks_os::say(&format!(
+            "gasworks: messages over uGNI take {all} bytes of each rank, {each} of these for each of {ranks} ranks; and {} more for each \
+             that talks, up to {given} ranks",
+            boxes.len()
+        ));
+    }
     // SAFETY: R1: the mapping lives longer than the domain.
     let all = unsafe { mapping.bytes() };
     // SAFETY: as above.
@@ -217,7 +226,7 @@ fn meet<M: CoreMode>(
     }
     domain.meet(addresses.into());
     kill_point!("gni.open.met");
-    let mailboxes = Mailboxes::new(boxes, settings.mailboxes(shape.ranks), MESSAGE_FLAGS, closed.clone());
+    let mailboxes = Mailboxes::new(boxes, given, MESSAGE_FLAGS, closed.clone());
     let bursts = Bursts { done: settings.done, arrivals: settings.arrivals };
     let messages = Messages::new(domain, bootstrap.rank(), (layout, region), homes.into(), mailboxes, bursts);
     Ok(Arc::new(Shared {

@@ -87,6 +87,11 @@ impl Layout {
         Some(Self { shape, slot_len, grants, answers, slots: slots_at, replies, fetched, barrier, len })
     }
 
+    /// What each rank takes, whether it talks or not.
+    pub fn each(&self) -> usize {
+        8 * self.shape.tickets as usize + GRANT
+    }
+
     /// The letter of a rank's request with this ticket.
     pub fn letter(&self, rank: u32, ticket: u32) -> usize {
         8 * (rank as usize * self.shape.tickets as usize + ticket as usize)
@@ -236,7 +241,8 @@ mod tests {
     #[test]
     fn a_silent_rank_takes_little() {
         let len = |ranks| Layout::new(shape(ranks)).expect("it fits").len;
-        assert_eq!((len(100_016) - len(16)) / 100_000, 12 * 8 + GRANT);
+        let each = Layout::new(shape(16)).expect("it fits").each();
+        assert_eq!(((len(100_016) - len(16)) / 100_000, each), (12 * 8 + GRANT, 128));
         assert_eq!(Layout::new(Shape { slots: u32::MAX, max_medium: 1 << 40, ..shape(1) }), None);
     }
 }

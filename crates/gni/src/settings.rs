@@ -123,6 +123,14 @@ const MOST_ARRIVALS: Setting = row(
     "notifications for which there is room at most; those that find none are made again",
 );
 
+const REPORT: Setting = row(
+    "GASNET_GNI_AM_MEMORY_REPORT",
+    Kind::Boolean,
+    "0",
+    "",
+    "rank 0 says how much memory messages take when the job starts",
+);
+
 /// All rows that this crate reads.
 pub const SETTINGS: &[Setting] = &[
     LIBRARY,
@@ -140,6 +148,7 @@ pub const SETTINGS: &[Setting] = &[
     FETCH_FROM,
     FETCHES,
     MAILBOXES,
+    REPORT,
 ];
 
 /// What the settings say.
@@ -157,6 +166,7 @@ pub(crate) struct Settings {
     fetch_from: u64,
     pub fetches: u32,
     pub mailboxes: u32,
+    pub report: bool,
 }
 
 /// What the launcher says of the job.
@@ -194,6 +204,7 @@ impl Settings {
             fetch_from: number(&FETCH_FROM)?,
             fetches: number(&FETCHES)? as u32,
             mailboxes: number(&MAILBOXES)? as u32,
+            report: REPORT.boolean()?,
         })
     }
 

@@ -66,13 +66,6 @@ fn room_of(ticket: [u64; 2]) -> Room {
     Room::Request { ticket: ticket[1] as u32, slot: (ticket[1] >> 32) as u16, granules }
 }
 
-impl<M: CoreMode> GniWire<M> {
-    /// Bytes of registered memory that messages take in this rank now.
-    pub fn memory(&self) -> usize {
-        self.0.messages.with(|messages| messages.memory())
-    }
-}
-
 impl<M: CoreMode> Wire<M> for GniWire<M> {
     fn name(&self) -> &'static str {
         NAME

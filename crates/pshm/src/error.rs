@@ -109,8 +109,8 @@ pub enum PshmError {
     Populate(OsError),
     /// Ranks are on other hosts.
     #[error(
-        "the ranks of this job are on {hosts} hosts (rank {rank} shares no memory with rank 0), and there is no transport \
-         between hosts: start all ranks on one host"
+        "the ranks of this job are on {hosts} hosts (rank {rank} shares no memory with rank 0), and shared memory \
+         does not reach from host to host: start all ranks on one host, or with GASWORKS_NETWORK=gni where there is Gemini or Aries"
     )]
     Elsewhere {
         /// How many hosts there are.

@@ -194,8 +194,10 @@ fn hello(world: &World, log: &Log) -> Result<()> {
     let prefix = ugni::lay_out(world, log)?;
     let hello = world.built(Build::Release)?.gasrun(4, "hello")?.env("GASWORKS_NETWORK", "gni");
     let hello = hello.env("GASWORKS_BOOTSTRAP", "cray").env("LD_LIBRARY_PATH", prefix.join("lib"));
-    let ended = log.run_ok(&hello)?;
-    ensure!(ended.output.contains("of 4"), "the ranks do not say how many they are");
+    let ended = log.run_ok(&hello.env("GASNET_GNI_AM_MEMORY_REPORT", "1"))?;
+    for said in ["of 4", "544 of these for each of 4 ranks"] {
+        ensure!(ended.output.contains(said), "nobody says {said:?}");
+    }
     Ok(())
 }
 

@@ -208,11 +208,6 @@ impl Messages {
         self.gone.map_or(Ok(()), |rank| Err(WireError::PeerGone { rank }))
     }
 
-    /// Bytes of memory for messages, registered ones.
-    pub fn memory(&self) -> usize {
-        self.layout.len + self.mailboxes.memory()
-    }
-
     /// Takes up to `burst` events of what was posted; returns how many.
     pub fn reap(&mut self, burst: u32) -> u32 {
         for taken in 0..burst {
