@@ -47,6 +47,8 @@ mod sys;
 pub mod turns;
 #[allow(unsafe_code)]
 pub mod unix;
+#[allow(unsafe_code)]
+pub mod userfault;
 
 pub use error::{OsError, Result};
 pub use say::say;

@@ -58,6 +58,12 @@ impl AsFd for Signals {
     }
 }
 
+/// Leaves the program's signals to the program's threads: this one takes none any more.
+pub fn block_all() {
+    // A failure only means that they may come here.
+    let _ = SigSet::all().thread_block();
+}
+
 /// The signals that this process ignores, as a rule because its parent said so.
 pub fn ignored() -> Vec<Signal> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
