@@ -242,6 +242,7 @@ pub(crate) fn abilities(chip: Chip, posts: u32) -> Abilities {
         short: SHORT,
         registers_local: true,
         tells_source: true,
+        keeps_registrations: false,
         depth: posts as usize,
     }
 }

@@ -3,7 +3,10 @@
 
 // The checker models what threads share alone: the floors below cannot be built for it.
 pub mod pool;
+pub mod stale;
 
+#[cfg(not(gasworks_loom))]
+mod cache;
 #[cfg(not(gasworks_loom))]
 pub mod engine;
 #[cfg(not(gasworks_loom))]
@@ -11,6 +14,8 @@ pub mod nic;
 #[cfg(not(gasworks_loom))]
 pub mod settings;
 
+#[cfg(not(gasworks_loom))]
+pub use cache::Registrations;
 #[cfg(not(gasworks_loom))]
 pub use engine::{Engine, EngineError, Progress, Source, There};
 #[cfg(not(gasworks_loom))]

@@ -80,7 +80,7 @@ pub enum NicError {
     /// No resources now: make progress and try again.
     #[error("the network has no room for the operation now")]
     Busy,
-    /// Memory could not be registered.
+    /// Memory could not be registered: it is not of the kind, or there are too many registrations.
     #[error("{len} bytes could not be registered with the network")]
     Registration {
         /// How many.
@@ -131,6 +131,9 @@ pub struct Abilities {
     pub registers_local: bool,
     /// Whether it says of a put of [`Way::Bulk`] when the source may be used again ([`Stage::Source`]).
     pub tells_source: bool,
+    /// Whether it keeps registrations itself, as a library over it may (UDREG): it is then asked for each transfer, and the engine keeps
+    /// none.
+    pub keeps_registrations: bool,
     /// How many transfers may be under way at once.
     pub depth: usize,
 }
@@ -145,6 +148,7 @@ impl Abilities {
         short: 0,
         registers_local: false,
         tells_source: false,
+        keeps_registrations: false,
         depth: 1,
     };
 }
@@ -164,7 +168,8 @@ pub trait Nic {
     /// Registers memory, so that it may be the local side of transfers here and the remote side from any rank.
     ///
     /// # Safety
-    /// The bytes stay mapped until [`deregister`](Self::deregister).
+    /// The bytes are mapped, and stay so while a post names them, here or in a peer. Once they are not, nothing but
+    /// [`deregister`](Self::deregister) is asked of the registration.
     ///
     /// # Errors
     /// [`NicError::Registration`].

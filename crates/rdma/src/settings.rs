@@ -61,21 +61,37 @@ pub const BOUNCE_SPACE: Setting = size(
      less than one buffer is taken as one",
 );
 
-/// How many registrations may be there for single transfers.
+/// How many registrations may be there for transfers.
 pub const REGISTRATIONS: Setting = Setting {
     name: "GASNET_GNI_MEMREG",
     aliases: &[],
     kind: Kind::Number { min: 0, max: 1 << 20 },
     default: "",
     unit: "registrations",
-    meaning: "registrations of memory that are there for single transfers at once; 0: as many as the network admits. \
+    meaning: "registrations of memory for transfers, in use or kept for the next; 0: as many as the network admits. \
               Unset: 16, on Aries 3072",
     reader: "rdma",
 };
 
+/// How much memory may stay registered for the next transfer.
+pub const REGISTRATION_SPACE: Setting = size(
+    "GASWORKS_GNI_MEMREG_SPACE",
+    "1G",
+    "memory outside the segment that stays registered after a transfer, for the next one from or to the same place; \
+     0: none does, and nothing is watched",
+);
+
 /// All rows that this crate reads.
-pub const SETTINGS: &[Setting] =
-    &[DESCRIPTORS, PUT_SHORT, GET_SHORT, PUT_BOUNCE, GET_BOUNCE, BOUNCE_SPACE, REGISTRATIONS];
+pub const SETTINGS: &[Setting] = &[
+    DESCRIPTORS,
+    PUT_SHORT,
+    GET_SHORT,
+    PUT_BOUNCE,
+    GET_BOUNCE,
+    BOUNCE_SPACE,
+    REGISTRATIONS,
+    REGISTRATION_SPACE,
+];
 
 /// How an engine goes about transfers. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +110,10 @@ pub struct Tuning {
     pub bounce_space: usize,
     /// What a bounce buffer is to hold at least, for whoever else uses them.
     pub least_buffer: usize,
-    /// Registrations for single transfers at once; `None`: as many as the NIC admits.
+    /// Registrations for transfers, in use or kept; `None`: as many as the NIC admits.
     pub registrations: Option<usize>,
+    /// Memory of those that are kept.
+    pub registration_space: usize,
 }
 
 /// Bytes of the buffer that each post descriptor has of its own.
@@ -118,6 +136,7 @@ impl Tuning {
         bounce_space: 256 << 10,
         least_buffer: 0,
         registrations: Some(16),
+        registration_space: 1 << 30,
     };
     /// The same on Aries.
     pub const ARIES: Self =
@@ -144,6 +163,7 @@ impl Tuning {
             bounce_space: read(&BOUNCE_SPACE, usual.bounce_space)?,
             least_buffer,
             registrations,
+            registration_space: read(&REGISTRATION_SPACE, usual.registration_space)?,
         };
         Ok(said.adjusted(page))
     }

@@ -1,7 +1,12 @@
-//! The pool under loom: all interleavings of two or three threads, and all that the orderings admit.
+//! The pool, and what is told of stale memory, under loom: all interleavings of two or three threads, and all that the orderings admit.
 #![cfg(gasworks_loom)]
 
 use gasworks_rdma::pool::Pool;
+use gasworks_rdma::stale::{Gone, Reader, Span, pair};
+use gasworks_sync::atomic::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use gasworks_sync::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
@@ -78,4 +83,67 @@ fn pool_is_not_mistaken_for_what_it_was() {
         out.dedup();
         assert_eq!(out.len(), before, "{mine:?} and {theirs:?}");
     });
+}
+
+/// Memory that has changed, as the system tells it: an event waits to be read, and then whoever changed the memory goes on.
+struct System {
+    events: AtomicU32,
+    changing: AtomicU32,
+}
+
+fn here(number: u32) -> Gone {
+    Gone::Unmapped(Span { start: number as usize, end: number as usize + 1 })
+}
+
+/// So many changes, told of by a writer with so much room, to a reader that looks so often in between.
+fn told(changes: u32, room: usize, looks: usize) {
+    model(move || {
+        let system = Arc::new(System { events: AtomicU32::new(changes), changing: AtomicU32::new(changes) });
+        let (mut writer, mut reader) = pair(room);
+        let other = {
+            let system = Arc::clone(&system);
+            thread::spawn(move || {
+                while system.events.load(Relaxed) > 0 {
+                    writer.enter(|| {
+                        let left = system.events.load(Relaxed).checked_sub(1)?;
+                        system.events.store(left, Relaxed);
+                        system.changing.store(left, Release);
+                        Some(here(left))
+                    });
+                }
+            })
+        };
+        // Which changes it was told of; all of them by one word.
+        let (mut known, mut next) = (0u32, changes);
+        let mut look = |reader: &mut Reader| {
+            // What has been read by now is told, if nothing is being read.
+            let over = changes - system.changing.load(Acquire);
+            let settled = reader.is_settled();
+            while let Some(gone) = reader.next() {
+                if let Gone::Unmapped(span) = gone {
+                    assert!((span.start as u32) < next, "in order");
+                    next = span.start as u32;
+                    known |= 1 << next;
+                } else {
+                    known = (1 << changes) - 1;
+                }
+            }
+            let wanted = (changes - over..changes).fold(0, |bits, number| bits | 1 << number);
+            assert!(!settled || known & wanted == wanted, "{known:b} of {wanted:b}");
+        };
+        (0..looks).for_each(|_| look(&mut reader));
+        other.join().expect("it ends well");
+        assert!(reader.is_settled());
+        look(&mut reader);
+    });
+}
+
+#[test]
+fn stale_words_are_there_once_the_system_goes_on() {
+    told(2, 2, 1);
+}
+
+#[test]
+fn stale_slots_are_used_again_when_they_are_empty() {
+    told(2, 1, 1);
 }

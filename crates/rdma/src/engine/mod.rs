@@ -3,7 +3,7 @@
 //! A NIC knows only single posts that obey its rules. The engine adds what every NIC's user would otherwise write
 //! again: *post descriptors* that remember what a post is for, the way by which each goes (the processor hands over what is short, the
 //! NIC fetches the rest), *bounce buffers* for local memory that the NIC cannot use and for gets that are not aligned, registration of
-//! what is too long for them, chunks of the largest size the NIC admits, posts put off while the
+//! what is too long for them, which is kept for the next transfer, chunks of the largest size the NIC admits, posts put off while the
 //! NIC is busy, and the *completion actions* that follow a post: copy out of the bounce buffer, free it, end the registration, go on with
 //! the operation, report its end.
 //!
@@ -24,6 +24,7 @@ mod memory;
 mod plan;
 mod state;
 
+use crate::cache::{self, Cache, Registrations, System, Watch};
 use crate::nic::{Abilities, Direction, Key, Nic, NicError};
 use crate::pool::Pool;
 use crate::settings::Tuning;
@@ -152,6 +153,16 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     /// # Errors
     /// [`EngineError::Unusable`], [`EngineError::NoBounceMemory`], [`EngineError::Registration`].
     pub fn new(nic: Box<N>, memory: RawBytes, tuning: &Tuning) -> Result<Self, EngineError> {
+        Self::watched(nic, memory, tuning, Box::new(System::Unasked))
+    }
+
+    /// The same, told by `watch` what happens to memory.
+    pub(crate) fn watched(
+        nic: Box<N>,
+        memory: RawBytes,
+        tuning: &Tuning,
+        watch: Box<dyn Watch>,
+    ) -> Result<Self, EngineError> {
         let (abilities, descriptors) = (nic.abilities(), tuning.descriptors);
         let Abilities { largest, depth, get_alignment, put_alignment, .. } = abilities;
         let count = u32::try_from(descriptors).ok().filter(|count| *count > 0);
@@ -167,7 +178,8 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
             None
         };
         let (rules, key) = (Rules::new(&abilities, tuning, &parts), memory_key.clone().unwrap_or_default());
-        let state = State::new(parts, rules, &abilities, tuning, key);
+        let cache = Cache::new(tuning, !abilities.keeps_registrations, cache::page(), watch);
+        let state = State::new(parts, rules, &abilities, tuning, key, cache);
         Ok(Self { state: M::Lock::new(state), free: Pool::new(count), memory_key, rules, nic })
     }
 
@@ -262,6 +274,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     pub fn poll(&self, burst: usize, done: &mut dyn FnMut(u64, Progress)) -> usize {
         // A thread that finds another one at it has nothing to add: that one hands out what is finished.
         let finished = self.state.try_with(|state| {
+            state.tend(self.site());
             state.reap(self.site(), burst);
             state.advance(self.site());
             state.finished.len()
@@ -282,6 +295,11 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
         self.state.with(|state| state.pending)
     }
 
+    /// What became of registrations for transfers from and to memory that the NIC did not know.
+    pub fn registrations(&self) -> Registrations {
+        self.state.with(|state| state.registrations())
+    }
+
     /// How many post descriptors there are.
     pub fn descriptors(&self) -> usize {
         self.free.size()
@@ -290,6 +308,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
 
 impl<M: Mode, N: Nic + ?Sized> Drop for Engine<M, N> {
     fn drop(&mut self) {
+        self.state.with(|state| state.close(self.site()));
         // With posts under way the registration has to outlive the engine, as the memory does (E3).
         if self.state.with(|state| state.under_way()) > 0 {
             return;

@@ -8,6 +8,7 @@
 use super::memory::{Memory, Part};
 use super::plan::{Place, Rest, Rules};
 use super::{Progress, Site, Source, There};
+use crate::cache::{Cache, Lease, Refused, Registrations};
 use crate::nic::{Abilities, Direction, Key, Nic, NicError, Post, Stage};
 use crate::settings::Tuning;
 use gasworks_sync::RawBytes;
@@ -61,8 +62,8 @@ struct Operation {
     wanted_back: bool,
     /// Whether local bytes may be registered for a post: until that was refused.
     may_register: bool,
-    /// What was registered for the next post, which the NIC had no room for yet.
-    temporary: Option<Key>,
+    /// The registration for the next post, which the NIC had no room for yet.
+    lease: Option<Lease>,
     /// Posts of a put for which the local bytes are still needed.
     sources: u32,
 }
@@ -78,8 +79,8 @@ struct Descriptor {
     unbounce: Option<Part>,
     /// First copy from `skip` in it to these bytes: a get that went there.
     copy: Option<(usize, RawBytes)>,
-    /// End this registration.
-    unregister: Option<Key>,
+    /// Give this registration back.
+    lease: Option<Lease>,
     /// It is a put out of the local bytes, and these may still be needed.
     needs_source: bool,
 }
@@ -94,9 +95,8 @@ pub(super) struct State {
     memory_key: Key,
     no_key: Key,
     registered: Vec<Option<Registered>>,
-    /// Registrations for single posts, and how many there may be.
-    temporary: usize,
-    most_temporary: Option<usize>,
+    /// Registrations for posts.
+    cache: Cache,
     operations: Vec<Operation>,
     free_operations: Vec<u32>,
     descriptors: Vec<Descriptor>,
@@ -126,6 +126,7 @@ impl State {
         abilities: &Abilities,
         tuning: &Tuning,
         memory_key: Key,
+        cache: Cache,
     ) -> Self {
         let descriptor = || Descriptor {
             operation: 0,
@@ -133,7 +134,7 @@ impl State {
             busy: false,
             unbounce: None,
             copy: None,
-            unregister: None,
+            lease: None,
             needs_source: false,
         };
         Self {
@@ -144,8 +145,7 @@ impl State {
             memory_key,
             no_key: Key::default(),
             registered: Vec::new(),
-            temporary: 0,
-            most_temporary: tuning.registrations,
+            cache,
             operations: Vec::new(),
             free_operations: Vec::new(),
             descriptors: std::iter::repeat_with(descriptor).take(tuning.descriptors).collect(),
@@ -203,7 +203,7 @@ impl State {
                 result: Ok(()),
                 wanted_back: false,
                 may_register: false,
-                temporary: None,
+                lease: None,
                 sources: 0,
             });
             self.operations.len() as u32 - 1
@@ -221,7 +221,7 @@ impl State {
         operation.token = start.token;
         operation.result = Ok(());
         operation.wanted_back = start.source == Source::WantedBack;
-        operation.may_register = self.most_temporary != Some(0);
+        operation.may_register = self.cache.registers();
         operation.sources = 0;
         self.pending += 1;
         let crowded = !self.waiting.is_empty();
@@ -267,9 +267,17 @@ impl State {
             may_register: operation.may_register,
             wanted_back: operation.wanted_back,
         });
-        let registers = chunk.place == Place::Registered && operation.temporary.is_none();
-        if registers && self.most_temporary.is_some_and(|most| self.temporary >= most) {
-            return Err(Stop::Own);
+        let mine = operation.left.slice(0, chunk.useful).unwrap_or(RawBytes::EMPTY);
+        if chunk.place == Place::Registered && operation.lease.is_none() {
+            match self.cache.take(site.nic, mine) {
+                Ok(lease) => operation.lease = Some(lease),
+                Err(Refused::Full) => return Err(Stop::Own),
+                Err(Refused::Nic) => {
+                    // What cannot be registered goes through the engine's memory.
+                    operation.may_register = false;
+                    return Ok(());
+                }
+            }
         }
         let buffer = match chunk.place {
             Place::Buffer => Some(self.memory.take().ok_or(Stop::Own)?),
@@ -283,7 +291,6 @@ impl State {
             Place::Immediate => Some(Part::Immediate(number)),
             _ => buffer,
         };
-        let mine = operation.left.slice(0, chunk.useful).unwrap_or(RawBytes::EMPTY);
         let local = match part {
             None => mine,
             Some(part) => {
@@ -295,24 +302,9 @@ impl State {
                 bytes
             }
         };
-        if registers {
-            // SAFETY: E1: the bytes stay mapped until the operation is over, and this ends before.
-            match unsafe { site.nic.register(local) } {
-                Ok(key) => {
-                    operation.temporary = Some(key);
-                    self.temporary += 1;
-                }
-                Err(_) => {
-                    // What cannot be registered goes through the engine's memory.
-                    operation.held = Some(number);
-                    operation.may_register = false;
-                    return Ok(());
-                }
-            }
-        }
-        let local_key = match (part, &operation.temporary, operation.registered) {
+        let local_key = match (part, &operation.lease, operation.registered) {
             (Some(_), ..) => &self.memory_key,
-            (None, Some(key), _) => key,
+            (None, Some(lease), _) => self.cache.key(lease).unwrap_or(&self.no_key),
             (None, None, Some(registered)) => {
                 self.registered[registered as usize].as_ref().map_or(&self.no_key, |r| &r.key)
             }
@@ -341,7 +333,7 @@ impl State {
                 descriptor.unbounce = part;
                 descriptor.copy = (part.is_some() && !is_put).then_some((chunk.skip, mine));
                 descriptor.needs_source = part.is_none() && is_put;
-                descriptor.unregister = operation.temporary.take();
+                descriptor.lease = operation.lease.take();
                 operation.sources += u32::from(descriptor.needs_source);
                 operation.posts += 1;
                 operation.offset += chunk.useful as u64;
@@ -379,9 +371,8 @@ impl State {
         if let Some(held) = operation.held.take() {
             site.free.give(held);
         }
-        if let Some(key) = operation.temporary.take() {
-            self.temporary -= 1;
-            let _ = site.nic.deregister(&key);
+        if let Some(lease) = operation.lease.take() {
+            self.cache.give(site.nic, lease);
         }
         if operation.posts == 0 {
             // E2: only here, and no post of it is left.
@@ -422,10 +413,8 @@ impl State {
                 }
                 self.memory.give(part);
             }
-            if let Some(key) = descriptor.unregister.take() {
-                self.temporary -= 1;
-                // A key of ours: that it is none would be the NIC's mistake, and the transfer is over.
-                let _ = site.nic.deregister(&key);
+            if let Some(lease) = descriptor.lease.take() {
+                self.cache.give(site.nic, lease);
             }
             operation.posts -= 1;
             if let Err(error) = completion.result {
@@ -444,6 +433,21 @@ impl State {
                 site.free.give(number);
             }
         });
+    }
+
+    /// Ends registrations of memory that is not there any more.
+    pub fn tend<N: Nic + ?Sized>(&mut self, site: Site<'_, N>) {
+        self.cache.tend(site.nic);
+    }
+
+    /// Ends registrations that nobody uses.
+    pub fn close<N: Nic + ?Sized>(&mut self, site: Site<'_, N>) {
+        self.cache.close(site.nic);
+    }
+
+    /// What became of registrations.
+    pub fn registrations(&self) -> Registrations {
+        self.cache.counts()
     }
 
     /// The next token to hand back.

@@ -1,7 +1,9 @@
 //! The engine against a fake NIC that keeps a NIC's rules, refuses now and then, and completes in any order.
 
 use super::*;
+use crate::cache::tests::Told;
 use crate::nic::{Completion, Post, Stage, Way};
+use crate::stale::Gone;
 use gasworks_sync::{Par, Seq};
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
@@ -205,7 +207,7 @@ fn engine(nic: Fake, bounce: RawBytes, descriptors: usize) -> Result<Engine<Seq,
 }
 
 fn tuned(nic: Fake, memory: RawBytes, tuning: &Tuning) -> Result<Engine<Seq, Fake>, EngineError> {
-    Engine::new(Box::new(nic), memory, tuning)
+    Engine::watched(Box::new(nic), memory, tuning, Box::new(Told::default()))
 }
 
 /// A place of the peer.
@@ -278,6 +280,7 @@ fn abilities() -> impl Strategy<Value = Abilities> {
             registers_local,
             tells_source,
             depth,
+            keeps_registrations: extra % 3 == 0,
             put_alignment: 1,
         }
     })
@@ -285,14 +288,17 @@ fn abilities() -> impl Strategy<Value = Abilities> {
 
 fn tuning() -> impl Strategy<Value = Tuning> {
     let sizes = || (0usize..300, 0usize..300);
-    (1usize..6, sizes(), sizes(), prop::sample::select(vec![None, Some(1), Some(2)])).prop_map(
-        |(descriptors, (put_short, get_short), (put_bounce, get_bounce), registrations)| Tuning {
+    let registrations = prop::sample::select(vec![None, Some(1), Some(2)]);
+    let space = prop::sample::select(vec![0usize, 8192, 1 << 20]);
+    (1usize..6, sizes(), sizes(), registrations, space).prop_map(
+        |(descriptors, (put_short, get_short), (put_bounce, get_bounce), registrations, space)| Tuning {
             descriptors,
             put_short,
             get_short,
             put_bounce,
             get_bounce,
             registrations,
+            registration_space: space,
             bounce_space: 0,
             least_buffer: 0,
         },
@@ -379,7 +385,14 @@ fn check(setup: &Setup, asks: &[Ask]) {
     let lasting = usize::from(setup.abilities.registers_local)
         + if setup.registered { asks.iter().filter(|ask| ask.len > 0).count() } else { 0 };
     let nic = engine.nic();
-    assert_eq!(nic.registered(), lasting, "what was registered for a transfer is registered no more");
+    let kept = engine.registrations().kept;
+    let may_keep = setup.tuning.registration_space > 0 && !setup.abilities.keeps_registrations;
+    assert!(kept == 0 || may_keep, "{kept} registrations are kept");
+    assert_eq!(
+        nic.registered(),
+        lasting + kept,
+        "what was registered for a transfer alone is registered no more"
+    );
     let temporary = setup.tuning.registrations.map_or(usize::MAX, |most| lasting + most);
     assert!(nic.most.get() <= temporary.max(lasting), "{} registrations at a time", nic.most.get());
     assert!((0..engine.descriptors()).all(|_| engine.free.take().is_some()), "descriptors are lost");
@@ -573,6 +586,66 @@ fn transfers_take_no_more_posts_and_registrations_than_they_need() {
         let (took, _) = seen(silent, put, offset, len, registered);
         assert_eq!(took, wanted, "put {put}, {len} bytes at {offset}, registered {registered}");
     }
+}
+
+/// Puts and gets from and to the same places, which are longer than what is registered at once.
+#[test]
+fn a_transfer_that_was_made_before_registers_nothing() {
+    let len = if cfg!(miri) { 9000 } else { (9 << 20) + 5000 };
+    let abilities = Abilities { registers_local: true, largest: 1 << 30, ..GENEROUS };
+    let (mut remote, mut local, mut other) = (vec![5u8; len + 8], vec![6u8; len + 1], vec![7u8; len]);
+    let mut memory = vec![0u64; 1 << 12];
+    // SAFETY: as in `raw`.
+    let parts = unsafe { RawBytes::new(memory.as_mut_ptr().cast(), 1 << 15) };
+    for (keeps, keeps_registrations) in [(true, false), (false, true)] {
+        let abilities = Abilities { keeps_registrations, ..abilities };
+        let tuning = Tuning { descriptors: 32, ..Tuning::default() };
+        let engine = tuned(Fake::new(abilities, raw(&mut remote), 5), parts, &tuning).unwrap();
+        let (key, before) = (Key(vec![7]), engine.nic().took.get()[2]);
+        let pieces = len.div_ceil(8 << 20);
+        for round in 0..3 {
+            let mut results = Vec::new();
+            // SAFETY: they outlive the engine, and are not used meanwhile.
+            unsafe {
+                engine.put(there(&key, 0), raw(&mut local).as_ptr().add(1), len, Source::Kept, 0).unwrap();
+                engine.get(there(&key, 4), raw(&mut other).as_ptr(), len, 1).unwrap();
+            }
+            drain(&engine, &mut results);
+            results.sort_by_key(|result| result.0);
+            assert_eq!(results, [(0, Ok(())), (1, Ok(()))]);
+            let wanted = if keeps { 2 * pieces } else { 2 * pieces * (round + 1) };
+            assert_eq!(engine.nic().took.get()[2] - before, wanted);
+            assert_eq!(engine.nic().registered(), 1 + if keeps { wanted } else { 0 });
+        }
+        let counts = engine.registrations();
+        assert_eq!((counts.kept, counts.hits), if keeps { (2 * pieces, 4 * pieces as u64) } else { (0, 0) });
+    }
+}
+
+#[test]
+fn registrations_end_with_their_memory_and_with_the_engine() {
+    let abilities = Abilities { registers_local: true, ..GENEROUS };
+    let (mut remote, source, mut memory) = (vec![5u8; 9000], vec![6u8; 9000], vec![0u64; 1 << 12]);
+    // SAFETY: as in `raw`.
+    let parts = unsafe { RawBytes::new(memory.as_mut_ptr().cast(), 1 << 15) };
+    let (tuning, told) = (Tuning { descriptors: 32, ..Tuning::default() }, Told::default());
+    let fake = Box::new(Fake::new(abilities, raw(&mut remote), 5));
+    let engine: Engine<Seq, Fake> = Engine::watched(fake, parts, &tuning, Box::new(told.clone())).unwrap();
+    let (key, mut results) = (Key(vec![7]), Vec::new());
+    for kept in [1, 0, 1] {
+        if kept == 0 {
+            told.knows().gone.push_back(Gone::All);
+            engine.poll(1, &mut |_, _| panic!("nothing was started"));
+        } else {
+            // SAFETY: `source` outlives the engine and is only read (E1).
+            unsafe { engine.put(there(&key, 0), source.as_ptr(), 9000, Source::Kept, 0) }.unwrap();
+            drain(&engine, &mut results);
+        }
+        assert_eq!((engine.registrations().kept, engine.nic().registered()), (kept, 1 + kept));
+        assert_eq!(told.knows().watched.is_empty(), kept == 0);
+    }
+    drop(engine);
+    assert!(told.knows().watched.is_empty());
 }
 
 #[test]

@@ -1,0 +1,336 @@
+//! The cache and the system's watching: memory that goes is not found again, whoever takes it away and however.
+//!
+//! # Invariants
+//! T1. A mapping belongs to the test that made it, which has no reference to its bytes.
+
+use super::tests::Counting;
+use super::watch::Monitor;
+use super::*;
+use crate::stale::pair;
+use gasworks_os::userfault::Userfault;
+use std::os::fd::AsRawFd;
+use std::sync::Mutex;
+use std::thread;
+
+const LEN: usize = 1 << 18;
+
+/// Where the kernel admits no watching there is nothing to look at.
+fn is_admitted() -> bool {
+    let opened = Userfault::open();
+    if let Err(why) = &opened {
+        eprintln!("nothing can be watched here: {why}");
+    }
+    opened.is_ok()
+}
+
+fn map(at: usize, len: usize, flags: i32) -> usize {
+    try_map(at, len, flags).unwrap_or_else(|| panic!("{}", std::io::Error::last_os_error()))
+}
+
+/// Fails where another thread has mapped something meanwhile.
+fn try_map(at: usize, len: usize, flags: i32) -> Option<usize> {
+    let (flags, may) = (flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
+    // SAFETY: T1.
+    let mapped = unsafe { libc::mmap(std::ptr::without_provenance_mut(at), len, may, flags, -1, 0) };
+    (mapped != libc::MAP_FAILED).then(|| {
+        // SAFETY: T1.
+        unsafe { mapped.cast::<u8>().write_bytes(1, len) };
+        mapped.expose_provenance()
+    })
+}
+
+fn pointer(at: usize) -> *mut u8 {
+    std::ptr::with_exposed_provenance_mut(at)
+}
+
+fn unmap(at: usize, len: usize) {
+    // SAFETY: T1.
+    assert_eq!(unsafe { libc::munmap(pointer(at).cast(), len) }, 0);
+}
+
+fn empty(at: usize, len: usize) {
+    // SAFETY: T1.
+    assert_eq!(unsafe { libc::madvise(pointer(at).cast(), len, libc::MADV_DONTNEED) }, 0);
+    // SAFETY: T1.
+    unsafe { pointer(at).write_bytes(2, len) };
+}
+
+/// Moves it away; where it was nothing is mapped, or nothing is left of it.
+fn away(at: usize, more: i32) {
+    // SAFETY: T1.
+    let to =
+        unsafe { libc::mremap(pointer(at).cast(), LEN, LEN, libc::MREMAP_MAYMOVE | more, map(0, LEN, 0)) };
+    assert_ne!(to, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
+    unmap(to.addr(), LEN);
+}
+
+struct Bench {
+    nic: Counting,
+    cache: Cache,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let watch = Box::new(System::Unasked);
+        Self { nic: Counting::default(), cache: Cache::new(&Tuning::ARIES, true, page(), watch) }
+    }
+
+    /// Takes a registration and gives it back: its number, and whether it was there already.
+    fn touch(&mut self, at: usize, len: usize) -> (usize, bool) {
+        let hits = self.cache.counts().hits;
+        // SAFETY: T1.
+        let bytes = unsafe { RawBytes::new(pointer(at), len) };
+        let lease = self.cache.take(&self.nic, bytes).expect("registered");
+        let number = Counting::number(self.cache.key(&lease).expect("in use"));
+        self.cache.give(&self.nic, lease);
+        (number, self.cache.counts().hits > hits)
+    }
+
+    /// The same until it is kept: not while the thread that is told of changes is still at one.
+    fn keep(&mut self, at: usize, len: usize) -> usize {
+        for _ in 0..1_000_000 {
+            if let (number, true) = self.touch(at, len) {
+                return number;
+            }
+            thread::yield_now();
+        }
+        panic!("it is never kept");
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.cache.close(&self.nic);
+    }
+}
+
+/// A way to lose memory, and to have other memory in its place; unless another thread was quicker to have some there.
+type Change = fn(usize) -> Option<usize>;
+
+const CHANGES: [(&str, Change); 9] = [
+    ("unmapped and mapped", |at| {
+        unmap(at, LEN);
+        try_map(at, LEN, libc::MAP_FIXED_NOREPLACE)
+    }),
+    ("mapped over", |at| try_map(at, LEN, libc::MAP_FIXED)),
+    ("given back", |at| {
+        empty(at, LEN);
+        Some(at)
+    }),
+    ("its first page unmapped", |at| {
+        unmap(at, page());
+        try_map(at, page(), libc::MAP_FIXED_NOREPLACE)
+    }),
+    ("its last page given back", |at| {
+        empty(at + LEN - page(), page());
+        Some(at)
+    }),
+    ("a page in the middle mapped over", |at| try_map(at + LEN / 2, page(), libc::MAP_FIXED)),
+    ("unmapped with what is around it", |at| {
+        unmap(at - page(), LEN + 2 * page());
+        try_map(at - page(), LEN + 2 * page(), libc::MAP_FIXED_NOREPLACE)
+    }),
+    ("moved away", |at| {
+        away(at, libc::MREMAP_FIXED);
+        try_map(at, LEN, libc::MAP_FIXED_NOREPLACE)
+    }),
+    ("its pages moved away", |at| {
+        away(at, libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP);
+        // SAFETY: T1.
+        unsafe { pointer(at).write_bytes(3, LEN) };
+        Some(at)
+    }),
+];
+
+#[test]
+fn what_happens_to_memory_ends_its_registration() {
+    if !is_admitted() {
+        return;
+    }
+    for (name, change) in CHANGES {
+        let done = (0..1000).any(|_| is_seen(name, change));
+        assert!(done, "{name}: others were always quicker");
+    }
+}
+
+fn is_seen(name: &str, change: Change) -> bool {
+    let page = page();
+    let around = map(0, LEN + 2 * page, 0);
+    let at = around + page;
+    let mut bench = Bench::new();
+    let first = bench.keep(at + 10, LEN - 20);
+    // Its neighbours' fate is of no interest.
+    empty(around, page);
+    map(at + LEN, page, libc::MAP_FIXED);
+    assert_eq!(bench.keep(at + 10, LEN - 20), first, "{name}");
+    if change(at).is_none() {
+        return false;
+    }
+    let (second, found) = bench.touch(at + 10, LEN - 20);
+    assert!(second > first && !found, "{name}: registration {second} after {first}");
+    // And it is watched as before.
+    let third = bench.keep(at + 10, LEN - 20);
+    assert!(!bench.nic.made.borrow()[first].1, "{name}: the old one is ended");
+    empty(at, page);
+    assert!(bench.touch(at + 10, LEN - 20).0 > third, "{name}");
+    unmap(around, LEN + 2 * page);
+    true
+}
+
+/// Nothing of these is told, or not everything that may happen.
+#[test]
+fn what_is_shared_is_not_kept() {
+    let mut bench = Bench::new();
+    let shared = gasworks_os::memfd::create("shared", LEN).expect("a file").map().expect("mapped");
+    // SAFETY: T1.
+    unsafe { shared.as_ptr().write_bytes(1, LEN) };
+    let own = map(0, LEN, 0);
+    let others = Userfault::open().map(|fault| fault.watch(own, LEN).map(|()| fault));
+    for at in [shared.as_ptr().addr(), own] {
+        if at == own && !matches!(others, Ok(Ok(_))) {
+            continue;
+        }
+        assert!(!bench.touch(at, LEN).1 && !bench.touch(at, LEN).1);
+        assert_eq!((bench.cache.counts().kept, bench.cache.bytes), (0, 0));
+    }
+    drop(others);
+    unmap(own, LEN);
+}
+
+/// A process that was forked off has the descriptor too, and so the watching does not end with the engine: but it is of nothing.
+#[test]
+fn an_ended_cache_watches_nothing() {
+    if !is_admitted() {
+        return;
+    }
+    let at = map(0, LEN, 0);
+    let mut bench = Bench::new();
+    bench.keep(at, LEN / 2);
+    bench.keep(at + LEN / 4, LEN / 2);
+    bench.keep(at + page(), page());
+    let copy = bench.cache.watch.descriptor().expect("it watches");
+    drop(bench);
+    assert!(!copy.is_changing());
+    unmap(at, LEN);
+}
+
+/// Whether nobody watches some pages any more, although the descriptor is still there.
+fn is_free(at: usize, len: usize) -> bool {
+    Userfault::open().is_ok_and(|other| other.watch(at, len).is_ok())
+}
+
+#[test]
+fn what_was_moved_and_what_is_around_a_hole_is_forgotten() {
+    if !is_admitted() {
+        return;
+    }
+    let (from, at, page) = (map(0, LEN, 0), map(0, LEN, 0), page());
+    let mut bench = Bench::new();
+    bench.keep(from, LEN);
+    bench.keep(at, LEN);
+    const MOVE: i32 = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+    // SAFETY: T1.
+    let to = unsafe { libc::mremap(pointer(from).cast(), LEN, LEN, MOVE, map(0, LEN, 0)) }.addr();
+    // It is emptied, and before that is known something else, which cannot be watched, is in the midst of it.
+    let program = std::fs::File::open("/proc/self/exe").expect("a file");
+    empty(at, page);
+    let (middle, flags) = (pointer(at + LEN / 2).cast(), libc::MAP_FIXED | libc::MAP_PRIVATE);
+    // SAFETY: T1.
+    let over = unsafe { libc::mmap(middle, page, libc::PROT_READ, flags, program.as_raw_fd(), 0) };
+    assert_eq!(over, middle);
+    while !bench.cache.watch.is_settled() {
+        thread::yield_now();
+    }
+    bench.cache.tend(&bench.nic);
+    let copy = bench.cache.watch.descriptor().expect("it watches");
+    assert!(is_free(at, page) && is_free(at + LEN / 2 - page, page) && is_free(at + LEN - page, page));
+    assert!(is_free(to, LEN));
+    drop((bench, copy));
+    unmap(to, LEN);
+    unmap(at, LEN);
+}
+
+/// While somebody waits for an event to be read, and while it is being read, nothing is settled.
+#[test]
+fn a_change_under_way_is_known() {
+    let Ok(fault) = Userfault::open() else { return };
+    let (mut words_in, words) = pair(4);
+    let reads = fault.try_clone().expect("a descriptor");
+    let mut watch = System::Tells(Monitor::unread(fault, words));
+    let at = map(0, LEN, 0);
+    let span = Span { start: at, end: at + LEN };
+    assert!(watch.watch(span) && watch.is_settled() && watch.next().is_none());
+    thread::scope(|scope| {
+        let changes = scope.spawn(|| unmap(at, LEN));
+        while watch.is_settled() {
+            thread::yield_now();
+        }
+        assert!(!changes.is_finished(), "it waits");
+        let mut read = 0;
+        words_in.enter(|| {
+            assert!(!watch.is_settled());
+            read += 1;
+            (read == 1).then(|| {
+                while reads.next().is_none() {}
+                Gone::Unmapped(span)
+            })
+        });
+    });
+    assert!(watch.is_settled());
+    assert_eq!(watch.next(), Some(Gone::Unmapped(span)));
+}
+
+/// Threads map, empty and unmap memory, with the cache's lock and without, and use registrations of what they have. Addresses go from
+/// one to the other. Registrations are numbered as they are made: one of what a thread has is never older than that.
+#[test]
+fn threads_find_no_registration_of_what_was_there_before() {
+    const ROUNDS: usize = 1500;
+    let shared = Mutex::new(Bench::new());
+    let made = || shared.lock().expect("no thread panicked").nic.made.borrow().len();
+    thread::scope(|scope| {
+        for seed in 1..4usize {
+            let (shared, made) = (&shared, &made);
+            scope.spawn(move || {
+                let mut dice = seed;
+                let mut own: Vec<(usize, usize)> = Vec::new();
+                for _ in 0..ROUNDS {
+                    dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let roll = dice >> 33;
+                    if own.len() < 3 {
+                        let at = map(0, LEN, 0);
+                        own.push((at, made()));
+                    }
+                    let which = roll / 16 % own.len();
+                    let (at, since) = own[which];
+                    match roll % 16 {
+                        0 => {
+                            own.swap_remove(which);
+                            unmap(at, LEN);
+                        }
+                        1 => {
+                            own.swap_remove(which);
+                            let _bench = shared.lock().expect("no thread panicked");
+                            unmap(at, LEN);
+                        }
+                        2 => {
+                            empty(at, LEN);
+                            own[which].1 = made();
+                        }
+                        3 => drop(vec![1u8; LEN]),
+                        _ => {
+                            let mut bench = shared.lock().expect("no thread panicked");
+                            let (number, _) = bench.touch(at, LEN);
+                            assert!(
+                                number >= since,
+                                "registration {number}, of what was there before {since}"
+                            );
+                        }
+                    }
+                }
+                own.into_iter().for_each(|(at, _)| unmap(at, LEN));
+            });
+        }
+    });
+    let counts = shared.lock().expect("no thread panicked").cache.counts();
+    assert!(!is_admitted() || counts.hits > 0 && counts.stale > 0, "{counts:?}");
+}

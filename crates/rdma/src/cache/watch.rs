@@ -1,0 +1,202 @@
+//! Who tells the cache that memory is not what it was: the system, or a test.
+
+use crate::stale::{Gone, Reader, Span, Writer, pair};
+use gasworks_os::eventfd::EventFd;
+use gasworks_os::signals;
+use gasworks_os::userfault::{Event, Userfault, is_private};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Watches memory.
+pub(crate) trait Watch: Send + std::fmt::Debug {
+    /// Whether nothing is being changed. Then [`next`](Self::next) tells all that happened to watched memory before, as far as anybody
+    /// can have noticed that it happened.
+    fn is_settled(&mut self) -> bool;
+    /// What happened to watched memory, one thing after the other.
+    fn next(&mut self) -> Option<Gone>;
+    /// Watches pages, some of which may be watched; or tells nothing of them.
+    fn watch(&mut self, pages: Span) -> bool;
+    /// Whether of these pages, which are watched and registered, everything is told that can happen to them.
+    fn tells_all(&mut self, pages: Span) -> bool;
+    /// Watches pages no more.
+    fn forget(&mut self, pages: Span);
+    /// The system's descriptor, as a forked process has it.
+    #[cfg(all(test, not(miri)))]
+    fn descriptor(&self) -> Option<Userfault> {
+        None
+    }
+}
+
+/// Words for which there is room while the engine has other things to do.
+const WORDS: usize = 256;
+
+/// The system, which is first asked when there is something to watch: an engine that never registers memory has no thread for it.
+#[derive(Debug)]
+pub(crate) enum System {
+    /// It was not asked.
+    Unasked,
+    /// It cannot tell.
+    Refused,
+    /// It tells.
+    Tells(Monitor),
+}
+
+impl System {
+    fn ask(&mut self) -> Option<&mut Monitor> {
+        if let Self::Unasked = self {
+            *self = Monitor::start().map_or(Self::Refused, Self::Tells);
+        }
+        match self {
+            Self::Tells(monitor) => Some(monitor),
+            _ => None,
+        }
+    }
+}
+
+impl Watch for System {
+    fn is_settled(&mut self) -> bool {
+        match self {
+            // In this order: W1 of `stale`.
+            Self::Tells(monitor) => {
+                !monitor.fault.as_ref().is_none_or(Userfault::is_changing) && monitor.words.is_settled()
+            }
+            _ => true,
+        }
+    }
+
+    fn next(&mut self) -> Option<Gone> {
+        match self {
+            Self::Tells(monitor) => monitor.words.next(),
+            _ => None,
+        }
+    }
+
+    fn watch(&mut self, pages: Span) -> bool {
+        let fault = self.ask().and_then(|monitor| monitor.fault.as_ref());
+        fault.is_some_and(|fault| fault.watch(pages.start, pages.end - pages.start).is_ok())
+    }
+
+    fn tells_all(&mut self, pages: Span) -> bool {
+        is_private(pages.start, pages.end - pages.start)
+    }
+
+    fn forget(&mut self, pages: Span) {
+        if let Self::Tells(Monitor { fault: Some(fault), .. }) = self {
+            forget(fault, pages);
+        }
+    }
+
+    #[cfg(all(test, not(miri)))]
+    fn descriptor(&self) -> Option<Userfault> {
+        let Self::Tells(Monitor { fault, .. }) = self else { return None };
+        fault.as_ref()?.try_clone().ok()
+    }
+}
+
+/// Where some pages cannot be forgotten, for something else is mapped there now, the rest are.
+fn forget(fault: &Userfault, Span { start, end }: Span) {
+    let (pages, page) = ((end - start) / page(), page());
+    if fault.forget(start, end - start).is_err() && pages > 1 {
+        let middle = start + pages / 2 * page;
+        forget(fault, Span { start, end: middle });
+        forget(fault, Span { start: middle, end });
+    }
+}
+
+/// The size of a page.
+pub(crate) fn page() -> usize {
+    if cfg!(miri) { 4096 } else { gasworks_os::memfd::page_size() }
+}
+
+/// The thread that reads events.
+///
+/// # Invariants
+/// N1. Whoever changes watched memory waits for this thread, and may hold any lock: the allocator's, the engine's, the cache's. So
+///     from before the first page is watched until the last is not, the thread neither allocates, frees, prints nor takes a lock.
+///     It is started, and has said so, before anything is watched; it closes its descriptor, the last one, before it does anything else at
+///     its end.
+/// N2. Its own stack is never watched: it exists before anything is.
+#[derive(Debug)]
+pub(crate) struct Monitor {
+    /// `None` once it is told to end.
+    fault: Option<Userfault>,
+    words: Reader,
+    bells: Arc<Bells>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread and its owner tell each other.
+#[derive(Debug)]
+struct Bells {
+    started: EventFd,
+    end: EventFd,
+}
+
+impl Monitor {
+    fn start() -> Option<Self> {
+        let fault = Userfault::open().ok()?;
+        let reads = fault.try_clone().ok()?;
+        let bells = Arc::new(Bells { started: EventFd::new().ok()?, end: EventFd::new().ok()? });
+        let (words_in, words) = pair(WORDS);
+        let body = {
+            let bells = Arc::clone(&bells);
+            move || {
+                signals::block_all();
+                let _ = bells.started.ring();
+                monitor(reads, words_in, &bells.end);
+            }
+        };
+        let thread = std::thread::Builder::new().name("gasworks-memory".into()).spawn(body).ok()?;
+        // It allocates while it starts (N1).
+        while bells.started.clear() == 0 {
+            std::thread::yield_now();
+        }
+        Some(Self { fault: Some(fault), words, bells, thread: Some(thread) })
+    }
+
+    /// One whose thread does nothing.
+    #[cfg(all(test, not(miri)))]
+    pub fn unread(fault: Userfault, words: Reader) -> Self {
+        let counter = || EventFd::new().expect("a counter");
+        let bells = Arc::new(Bells { started: counter(), end: counter() });
+        Self { fault: Some(fault), words, bells, thread: None }
+    }
+}
+
+/// Reads events until it is told to end: N1.
+fn monitor(fault: Userfault, mut words: Writer, end: &EventFd) {
+    loop {
+        let ready = fault.wait(end.as_fd());
+        if ready.events {
+            words.enter(|| fault.next().map(|event| gone(&fault, event)));
+        } else if ready.other {
+            break;
+        }
+    }
+    drop(fault);
+}
+
+fn gone(fault: &Userfault, event: Event) -> Gone {
+    match event {
+        Event::Unmapped { start, end } => Gone::Unmapped(Span { start, end }),
+        Event::Emptied { start, end } => Gone::Emptied(Span { start, end }),
+        Event::Moved { from, to, len } => {
+            // Nothing there is registered: who moved it has not come back from the call.
+            let _ = fault.forget(to, len);
+            Gone::Unmapped(Span { start: from, end: from + len })
+        }
+        Event::Unknown => Gone::All,
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        // The thread's descriptor is to be the last: N1.
+        self.fault = None;
+        let _ = self.bells.end.ring();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
