@@ -43,7 +43,8 @@ const MIRI: [(&str, &str); 2] = [
 ];
 
 /// What the thread sanitizer looks at: what threads share, on the heap or in one process.
-pub const TSAN_PACKAGES: &[&str] = &["gasworks-shmem", "gasworks-pshm", "gasworks-sock", "gasworks-ugni-sim"];
+pub const TSAN_PACKAGES: &[&str] =
+    &["gasworks-shmem", "gasworks-rdma", "gasworks-pshm", "gasworks-sock", "gasworks-ugni-sim"];
 
 /// The packages whose tests are built once, not optimised: what starts processes and looks at them does the same, and
 /// there are rows of other groups for what ranks do when optimised.

@@ -116,6 +116,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         let row = move |world: &World, log: &Log| fails(world, log, (variable, value), says);
         Row::new(format!("gni/bad-input/{name}"), row)
     });
+    let posts = Row::new("gni/posts", posts);
     let apart = Row::new("gni/three-hosts", on_three_hosts).need(Need::Hosts);
     let again = Row::new("gni/borne/a-transfer-fails-once", transfers_again);
     let hello = Row::new("gni/hello", hello);
@@ -124,6 +125,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         again,
         hello,
         registrations,
+        posts,
         apart,
     ]);
     rows.map(|row| row.need(Need::PkgConfig)).collect()
@@ -219,19 +221,39 @@ fn on_three_hosts(world: &World, log: &Log) -> Result<()> {
 fn registrations(world: &World, log: &Log) -> Result<()> {
     const WANTED: u64 = 2;
     for ranks in [2, 4, 8] {
-        let place = world.scratch(&format!("gni/registrations/{ranks}"))?;
-        let suite = suite(world, log, ranks, "seq")?.words("--silent");
-        log.run_ok(&suite.env("GASWORKS_UGNI_WITNESS", place.join("seen")))?;
-        let mut seen = 0;
-        for file in std::fs::read_dir(&place)? {
-            let text = std::fs::read_to_string(file?.path())?;
-            let counts: serde_json::Value =
-                serde_json::from_str(&text).context("what the NIC has counted")?;
+        for counts in witnessed(world, log, ranks, "--silent")? {
             let most = counts["registrations"]["most"].as_u64();
             ensure!(most == Some(WANTED), "{ranks} ranks: {most:?} registrations at once, not {WANTED}");
-            seen += 1;
         }
-        ensure!(seen == ranks, "{seen} of {ranks} ranks were counted");
     }
     Ok(())
+}
+
+/// Ranks that talk do so by mailboxes, and nobody is told of a source that nobody waits for.
+fn posts(world: &World, log: &Log) -> Result<()> {
+    /// Requests that go before the mailbox has come: no more than may be under way.
+    const FETCHED: u64 = 64;
+    for counts in witnessed(world, log, 2, "--case flow")? {
+        let posts = |kind: &str| counts["posted"][kind]["posts"].as_u64().unwrap_or(0);
+        let (messages, fetched) = (posts("GNI_POST_FMA_PUT_W_SYNCFLAG"), posts("GNI_POST_FMA_GET"));
+        ensure!(messages > 1000 && fetched <= FETCHED, "{messages} messages by mailboxes, {fetched} fetched");
+    }
+    for counts in witnessed(world, log, 2, "--case rma.blocking")? {
+        let events = &counts["events"];
+        ensure!(events["global"].is_object() && events["local"].is_null(), "events of sources: {events}");
+    }
+    Ok(())
+}
+
+/// What the NIC of each rank has counted in a run of the suite.
+fn witnessed(world: &World, log: &Log, ranks: usize, words: &str) -> Result<Vec<serde_json::Value>> {
+    let place = world.scratch(&format!("gni/witnessed/{ranks}{words}"))?;
+    let suite = suite(world, log, ranks, "seq")?.words(words);
+    log.run_ok(&suite.env("GASWORKS_UGNI_WITNESS", place.join("seen")))?;
+    let read = |file: std::io::Result<std::fs::DirEntry>| -> Result<serde_json::Value> {
+        serde_json::from_str(&std::fs::read_to_string(file?.path())?).context("what the NIC has counted")
+    };
+    let all: Vec<_> = std::fs::read_dir(&place)?.map(read).collect::<Result<_>>()?;
+    ensure!(all.len() == ranks, "{} of {ranks} ranks were counted", all.len());
+    Ok(all)
 }
