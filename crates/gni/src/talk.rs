@@ -132,12 +132,21 @@ pub(crate) struct Receiving {
     pub next: u32,
     /// Events without their letters so far.
     pub early: u32,
-    /// Requests that it has not been told the end of: which ticket, which slot of its.
+    /// Tickets whose letters have come, and that it has not been told the end of.
+    out: u64,
+    /// Requests that have been taken of these: which ticket, which slot of its.
     due: Vec<(u8, u16)>,
 }
 
 impl Receiving {
-    /// A request has been taken.
+    /// A letter with this ticket has come. Whether it may: none is used twice.
+    pub fn enter(&mut self, ticket: u32) -> bool {
+        let is_new = self.out >> ticket & 1 == 0;
+        self.out |= 1 << ticket;
+        is_new
+    }
+
+    /// The request has been taken: it may be ended from now on.
     pub fn owe(&mut self, ticket: u32, slot: u16) {
         self.due.push((ticket as u8, slot));
     }
@@ -146,12 +155,9 @@ impl Receiving {
     pub fn settle(&mut self, count: usize) -> Option<(u64, u16)> {
         let rest = self.due.len().checked_sub(count)?;
         let slot = self.due.last()?.1;
-        Some((self.due.drain(rest..).fold(0, |ended, (ticket, _)| ended | 1 << ticket), slot))
-    }
-
-    /// Whether this ticket has been taken and not ended: none is used twice.
-    pub fn has(&self, ticket: u32) -> bool {
-        self.due.iter().any(|(other, _)| u32::from(*other) == ticket)
+        let ended = self.due.drain(rest..).fold(0, |ended, (ticket, _)| ended | 1 << ticket);
+        self.out &= !ended;
+        Some((ended, slot))
     }
 }
 
@@ -187,12 +193,13 @@ mod tests {
     fn what_is_settled_was_owed() {
         let mut receiving = Receiving::default();
         assert_eq!(receiving.settle(1), None);
+        assert!(receiving.enter(3) && receiving.enter(63) && receiving.enter(4));
+        assert!(!receiving.enter(3), "its request is not even taken");
         receiving.owe(3, 30);
         receiving.owe(63, 31);
-        assert!(receiving.has(3) && !receiving.has(4));
         assert_eq!(receiving.settle(3), None);
         assert_eq!(receiving.settle(2), Some((1 << 3 | 1 << 63, 31)));
-        assert!(!receiving.has(3));
+        assert!(receiving.enter(3) && receiving.enter(63) && !receiving.enter(4));
     }
 
     #[derive(Clone, Debug)]

@@ -183,6 +183,8 @@ mod killed {
         "keeper.finish",
         "inbox.cancel.before",
     ];
+    /// How those begin that a job over shared memory does not pass; the matrix has jobs that do, with a NIC in software.
+    const OVER_UGNI: &str = "gni.";
     const RANKS: u32 = 3;
 
     fn points(dir: &Path, found: &mut BTreeSet<String>) {
@@ -207,7 +209,8 @@ mod killed {
         points(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut found);
         assert!(found.len() > 20, "{found:?}");
         let mut wrong = Vec::new();
-        for name in found.iter().filter(|name| !ELSEWHERE.contains(&name.as_str())) {
+        let here = |name: &&String| !ELSEWHERE.contains(&name.as_str()) && !name.starts_with(OVER_UGNI);
+        for name in found.iter().filter(here) {
             let mut hit = 0;
             for rank in 0..RANKS {
                 let job = suite(RANKS, &[]).env("GASWORKS_KILL_AT", &format!("{name}@{rank}"));

@@ -27,13 +27,16 @@ use gasworks_rdma::{Completion, NicError};
 use gasworks_sync::{RawBytes, kill_point};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the transport is called.
 pub(crate) const NAME: &str = "gni";
 /// Bytes before a message: what it ends.
 const ENDED: usize = 8;
-/// How often a post is tried that the network has no room for.
+/// How often a post is tried that the network has no room for, one try behind the other; and then, a millisecond apart: networks may be
+/// slow.
 const TRIES: u32 = 1 << 16;
+const SLOW_TRIES: u32 = 30_000;
 /// The longest message that the processor fetches.
 const SHORT: usize = 4096;
 /// How many ranks and slots are looked at in a poll once calls were lost.
@@ -239,20 +242,28 @@ impl Messages {
         if self.domain.under_way() == 0 { 0 } else { self.reap(self.bursts.done) }
     }
 
+    /// Between two tries, of which this was one: takes what has come so far, or lets time pass.
+    fn wait(&mut self, tried: u32) {
+        if self.reap(self.bursts.done) > 0 {
+            return;
+        }
+        if tried < TRIES {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Posts, as often as it takes.
     fn hand_over(&mut self, post: &Post) -> Result<(), WireError> {
-        for _ in 0..TRIES {
+        for tried in 0..TRIES + SLOW_TRIES {
             // SAFETY: U5: the local bytes are the region's, which the post's owner has until it is over.
             match unsafe { self.domain.post(post) } {
                 Ok(()) => {
                     kill_point!("gni.post.posted");
                     return Ok(());
                 }
-                Err(Refused::Busy) => {
-                    if self.reap(self.bursts.done) == 0 {
-                        std::thread::yield_now();
-                    }
-                }
+                Err(Refused::Busy) => self.wait(tried),
                 Err(Refused::Code(code)) => {
                     tracing::debug!(code, peer = post.peer, "a message could not be posted");
                     self.whole()?;
@@ -261,7 +272,7 @@ impl Messages {
                 }
             }
         }
-        Err(WireError::Starved { transport: NAME, to: post.peer, times: TRIES })
+        Err(WireError::Starved { transport: NAME, to: post.peer, times: TRIES + SLOW_TRIES })
     }
 
     /// Fetches what is to be fetched, calls once more who has not heard, and tells who has been given a mailbox, as far as there is

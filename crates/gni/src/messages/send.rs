@@ -1,6 +1,6 @@
 //! Sending: room for a message, and its post.
 
-use super::{ENDED, Messages, NAME, Room, Slot, TRIES};
+use super::{ENDED, Messages, NAME, Room, SLOW_TRIES, Slot, TRIES};
 use crate::domain::{Kind, Owner, Post};
 use crate::letter::{Call, Letter};
 use crate::region::{message_len, read_grant};
@@ -66,16 +66,14 @@ impl Messages {
 
     /// Waits for one at need: what is under way comes to its end without anybody's help.
     fn reply_room(&mut self, to: Rank) -> Result<u32, WireError> {
-        for _ in 0..TRIES {
+        for tried in 0..TRIES + SLOW_TRIES {
             if let Some(number) = self.free_replies.pop() {
                 return Ok(number);
             }
-            if self.reap(self.bursts.done) == 0 {
-                self.whole()?;
-                std::thread::yield_now();
-            }
+            self.wait(tried);
+            self.whole()?;
         }
-        Err(WireError::Starved { transport: NAME, to, times: TRIES })
+        Err(WireError::Starved { transport: NAME, to, times: TRIES + SLOW_TRIES })
     }
 
     /// Sends what lies in its room: the payload, of which so many bytes are there, and this head.

@@ -35,6 +35,9 @@ impl Messages {
             let found = match self.domain.next_arrival() {
                 Arrival::Nothing => break,
                 Arrival::Overrun => {
+                    // All are looked at from now on: nobody need be remembered.
+                    self.early.clear();
+                    self.early_slots.clear();
                     self.lossy.get_or_insert((0, 0));
                     continue;
                 }
@@ -63,7 +66,12 @@ impl Messages {
                         self.early.push(rank);
                     }
                 }
-                Call::Reply(slot) => self.early_slots.push(slot),
+                // A slot has one reply, and none where nobody waits for it.
+                Call::Reply(slot) => {
+                    if self.slots[usize::from(slot)].in_use && !self.early_slots.contains(&slot) {
+                        self.early_slots.push(slot);
+                    }
+                }
             }
         }
         Ok(found)
@@ -175,7 +183,7 @@ impl Messages {
             return Err(self.corrupt(from, &format!("has sent {word:#018x}, which is no letter")));
         };
         let receiving = &mut self.talk(from).receiving;
-        if receiving.has(ticket) {
+        if !receiving.enter(ticket) {
             return Err(self.corrupt(from, &format!("has used ticket {ticket} twice")));
         }
         receiving.next = (ticket + 1) % shape.tickets;

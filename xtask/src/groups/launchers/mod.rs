@@ -21,7 +21,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 /// What a job says that has ranks on several hosts.
-const APART: &str = "no transport between hosts";
+const APART: &str = "shared memory does not reach from host to host";
 
 /// Seconds after which a job is ended, and how long one may take.
 const LIMIT: u64 = 20;
