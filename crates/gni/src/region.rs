@@ -237,6 +237,28 @@ mod tests {
         }
     }
 
+    /// A job that is dropped in the middle leaves what others write to where it is.
+    #[test]
+    #[cfg(not(miri))]
+    fn memory_stays_until_nobody_writes_to_it() {
+        let there = |address: usize| {
+            let maps = std::fs::read_to_string("/proc/self/maps").expect("what is mapped");
+            maps.lines().any(|line| line.starts_with(&format!("{address:x}-")))
+        };
+        for is_closed in [false, true] {
+            let closed = Closed::default();
+            let file = gasworks_os::memfd::create("kept", 4096).expect("a file");
+            let kept = Kept::new(file.map().expect("mapped"), closed.clone());
+            let address = kept.mapping.as_ptr().addr();
+            assert!(there(address));
+            if is_closed {
+                closed.set();
+            }
+            drop(kept);
+            assert_eq!(there(address), !is_closed);
+        }
+    }
+
     /// What the issue of memory is about: a rank that has not talked costs little.
     #[test]
     fn a_silent_rank_takes_little() {
