@@ -130,7 +130,7 @@ pub enum WireError {
 }
 
 /// The head that is one word and its arguments, and its length. More arguments than any message has are cut off.
-pub(crate) fn head_of(word: u64, args: &[u8]) -> ([u8; MAX_HEAD], usize) {
+pub fn head_of(word: u64, args: &[u8]) -> ([u8; MAX_HEAD], usize) {
     let mut head = [0; MAX_HEAD];
     let len = 8 + args.len().min(MAX_HEAD - 8);
     head[..8].copy_from_slice(&word.to_le_bytes());

@@ -17,10 +17,11 @@ use crate::region::Closed;
 use gasworks_gni_sys::*;
 use gasworks_rdma::Stage;
 use gasworks_sync::RawBytes;
+use std::collections::HashSet;
 use std::ptr::null_mut;
 
 /// Registered memory, as it is told to others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Handle {
     pub words: [u64; 2],
 }
@@ -164,7 +165,7 @@ pub(crate) struct Domain {
     /// [`Wanted::posts`] of them.
     posts: *mut Posted,
     free: Vec<u32>,
-    registered: Vec<Handle>,
+    registered: HashSet<Handle>,
     /// Events of posts were lost.
     pub lost: bool,
     closed: Closed,
@@ -177,7 +178,7 @@ unsafe impl Send for Domain {}
 const MOST_TRIES: u8 = 5;
 
 /// How many events here a post has of this mode.
-fn events(mode: u16) -> u8 {
+fn events_of(mode: u16) -> u8 {
     if mode & GNI_CQMODE_DUAL_EVENTS == GNI_CQMODE_DUAL_EVENTS { 2 } else { 1 }
 }
 
@@ -238,7 +239,7 @@ impl Domain {
             endpoints: vec![null_mut(); wanted.ranks as usize].into(),
             posts: Box::into_raw(posts).cast(),
             free: (0..wanted.posts).rev().collect(),
-            registered: Vec::new(),
+            registered: HashSet::new(),
             lost: false,
             closed,
         };
@@ -303,15 +304,13 @@ impl Domain {
             return Err(code);
         }
         let handle = Handle { words: [handle.qword1, handle.qword2] };
-        self.registered.push(handle);
+        self.registered.insert(handle);
         Ok(handle)
     }
 
     /// Ends a registration; whether there was one.
     pub fn deregister(&mut self, handle: Handle) -> bool {
-        let Some(at) = self.registered.iter().position(|other| *other == handle) else { return false };
-        self.registered.swap_remove(at);
-        self.end_registration(handle)
+        self.registered.remove(&handle) && self.end_registration(handle)
     }
 
     fn end_registration(&mut self, handle: Handle) -> bool {
@@ -386,7 +385,7 @@ impl Domain {
             Kind::BulkPut { apart: false } => (GNI_POST_RDMA_PUT, GNI_CQMODE_GLOBAL_EVENT),
             Kind::BulkGet => (GNI_POST_RDMA_GET, GNI_CQMODE_GLOBAL_EVENT),
         };
-        let left = self::events(events);
+        let left = events_of(events);
         if let Some(call) = post.call {
             events |= GNI_CQMODE_REMOTE_EVENT;
             // SAFETY: U1.
@@ -493,7 +492,7 @@ impl Domain {
             let posted = self.place(number);
             let failed = code != GNI_RC_SUCCESS || completed != GNI_RC_SUCCESS;
             // SAFETY: U3: one of its events has been taken.
-            let is_first = unsafe { (*posted).left == events((*posted).descriptor.cq_mode) };
+            let is_first = unsafe { (*posted).left == events_of((*posted).descriptor.cq_mode) };
             if failed && is_first && self.repeat(event, number) {
                 continue;
             }

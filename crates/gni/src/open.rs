@@ -18,7 +18,7 @@ use gasworks_memory::{AuxPlan, Peer, PeerFlags, PeerTable};
 use gasworks_os::limits;
 use gasworks_os::memfd::{self, Mapping};
 use gasworks_os::settings::Share;
-use gasworks_rdma::{Abilities, Tuning};
+use gasworks_rdma::{Abilities, EngineError, NicError, Tuning};
 use gasworks_sync::atomic::AtomicU32;
 use gasworks_sync::{Lock, RawBytes, kill_point};
 use std::sync::Arc;
@@ -29,9 +29,6 @@ const REPLIES: u32 = 32;
 const SPARE_POSTS: u32 = 16;
 /// The largest Long: the engine cuts it into what the NIC moves at once.
 const MOST_LONG: u64 = 1 << 40;
-/// What a rank tells the others: the address of its NIC, of its region, the region's handle, and what both follow from.
-const CARD: usize = 4 + 8 + 16 + 8;
-
 /// An open transport.
 pub struct Opened<M: CoreMode> {
     /// It moves active messages.
@@ -116,14 +113,23 @@ fn attach<M: CoreMode>(
     rdma: &Rdma<M, M::Nic>,
     closed: Closed,
 ) -> Result<PeerTable, GniError> {
-    let page = memfd::page_size();
-    let too_large = || GniError::TooLarge { what: format!("a segment of {len} bytes is beyond any memory") };
-    let len = usize::try_from(len).ok().and_then(|len| len.max(1).checked_next_multiple_of(page));
-    let mapping = memfd::create("gasworks-segment", len.ok_or_else(too_large)?)?.map()?;
+    let available = limits::available_memory();
+    let too_large = || GniError::TooLarge {
+        what: format!("a segment of {len} bytes: there are {}, by {}", available.bytes, available.who),
+    };
+    let pages =
+        usize::try_from(len).ok().and_then(|len| len.max(1).checked_next_multiple_of(memfd::page_size()));
+    let pages = pages.filter(|_| len <= available.bytes).ok_or_else(too_large)?;
+    let mapping = memfd::create("gasworks-segment", pages)?.map()?;
     // SAFETY: R1: the table of peers keeps the mapping, and whoever uses the engine keeps that.
     let bytes = unsafe { mapping.bytes() };
     // SAFETY: as above.
-    let key = unsafe { rdma.register(bytes) }?;
+    let key = unsafe { rdma.register(bytes) }.map_err(|cause| match cause {
+        EngineError::Registration(NicError::Registration { len, why }) => {
+            GniError::Register { len, code: why }
+        }
+        cause => cause.into(),
+    })?;
     let card = [&(bytes.len() as u64).to_le_bytes(), &key.0[..]].concat();
     let cards = bootstrap.exchange("gni.segments", &card)?;
     kill_point!("gni.open.attached");
@@ -205,24 +211,28 @@ fn meet<M: CoreMode>(
         .map_err(|code| GniError::Register { len: all.len(), code: code_name(code) })?;
     kill_point!("gni.open.registered");
     let region = Region::new(messages);
-    let mine = card(domain.address(), region.address(0), handle, fingerprint(&layout, &boxes));
+    let alike = alike(&layout, &boxes);
+    let mine = [domain.address().into(), region.address(0), handle.words[0], handle.words[1]];
+    let mine: Vec<u8> = mine.iter().chain(&alike).flat_map(|word| word.to_le_bytes()).collect();
     let cards = bootstrap.exchange("gni.cards", &mine)?;
     let mut homes = Vec::with_capacity(cards.len());
     let mut addresses = Vec::with_capacity(cards.len());
     for (rank, theirs) in (0..).zip(&cards) {
         let differs = |what: &str| GniError::Differs { rank, what: what.into() };
-        let theirs: &[u8; CARD] =
-            theirs.as_slice().try_into().map_err(|_| differs("has sent a card of another length"))?;
-        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| theirs[at + byte]));
-        if word(28) != fingerprint(&layout, &boxes) {
-            let named = "GASNET_NETWORKDEPTH, GASNET_NETWORKDEPTH_TOTAL, GASNET_NETWORKDEPTH_SPACE, \
-                         GASNET_GNI_MAX_MEDIUM and GASNET_GNI_AM_RVOUS_BUFFERS";
-            return Err(differs(&format!(
-                "lays its messages out otherwise: {named} are the same in all ranks"
-            )));
+        let (words, rest) = theirs.as_chunks();
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let (&[nic, address, first, second, ref theirs @ ..], true) = (words.as_slice(), rest.is_empty())
+        else {
+            return Err(differs("has sent a card of another length"));
+        };
+        if theirs != alike {
+            return Err(differs(
+                "lays its messages out otherwise: GASNET_NETWORKDEPTH, GASNET_NETWORKDEPTH_TOTAL, GASNET_NETWORKDEPTH_SPACE, \
+                 GASNET_GNI_MAX_MEDIUM and GASNET_GNI_AM_RVOUS_BUFFERS are the same in all ranks",
+            ));
         }
-        addresses.push(u32::from_le_bytes(std::array::from_fn(|byte| theirs[byte])));
-        homes.push(Home { address: word(4), handle: Handle { words: [word(12), word(20)] } });
+        addresses.push(u32::try_from(nic).map_err(|_| differs("has a NIC at an address that is none"))?);
+        homes.push(Home { address, handle: Handle { words: [first, second] } });
     }
     domain.meet(addresses.into());
     kill_point!("gni.open.met");
@@ -234,6 +244,7 @@ fn meet<M: CoreMode>(
         limits,
         abilities,
         flags: settings.memory_flags(),
+        me: bootstrap.rank(),
         auxiliary: (all, handle),
         wakes: AtomicU32::new(0),
         closed: closed.clone(),
@@ -241,21 +252,7 @@ fn meet<M: CoreMode>(
     }))
 }
 
-fn card(address: u32, base: u64, handle: Handle, fingerprint: u64) -> Vec<u8> {
-    let words = [base, handle.words[0], handle.words[1], fingerprint];
-    address.to_le_bytes().into_iter().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect()
-}
-
 /// What has to be the same in all ranks.
-fn fingerprint(layout: &Layout, boxes: &mailboxes::Shape) -> u64 {
-    let parts = [
-        layout.len,
-        layout.slot_len,
-        layout.shape.tickets as usize,
-        layout.shape.slots as usize,
-        boxes.len(),
-    ];
-    parts
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ *part as u64).wrapping_mul(0x0100_0000_01b3))
+fn alike(layout: &Layout, boxes: &mailboxes::Shape) -> [u64; 4] {
+    [layout.len, layout.shape.tickets as usize, layout.shape.slots as usize, boxes.len()].map(|n| n as u64)
 }

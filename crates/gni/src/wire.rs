@@ -7,7 +7,7 @@ use crate::error::code_name;
 use crate::messages::{Messages, NAME, Room, Taken};
 use crate::region::{Closed, Kept};
 use crate::talk::Granules;
-use gasworks_core::wire::MAX_HEAD;
+use gasworks_core::wire::{MAX_HEAD, head_of};
 use gasworks_core::{Arrived, Class, CoreMode, Limits, Rank, Reservation, Wire, WireError};
 use gasworks_gni_sys::{GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post as Transfer, Way};
@@ -26,7 +26,10 @@ const SHORT: usize = 64 << 10;
 
 /// What both ports use.
 pub(crate) struct Shared<M: CoreMode> {
+    /// A lock wherever threads may change: what shares it moves from thread to thread together in `ParSync`, which the compiler cannot
+    /// know of what is counted.
     pub messages: M::HandlerLock<Messages>,
+    pub me: Rank,
     pub limits: Limits,
     pub abilities: Abilities,
     /// `GNI_MEM_*` for memory of the engine's.
@@ -84,6 +87,15 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
     fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError> {
         let (to, room) = (reservation.to, room_of(reservation.ticket));
         self.0.messages.with(|messages| messages.commit(to, room, reservation.payload.len(), head))
+    }
+
+    fn send(&self, to: Rank, class: Class, word: u64, args: &[u8], payload: &[u8]) -> Result<(), WireError> {
+        let (head, len) = head_of(word, args);
+        self.0.messages.with(|messages| {
+            let (room, place) = messages.reserve(to, class, payload.len(), len)?;
+            place.write(payload);
+            messages.commit(to, room, payload.len(), &head[..len])
+        })
     }
 
     fn cancel(&self, reservation: Reservation) {
@@ -171,14 +183,13 @@ impl<M: CoreMode> Nic for GniNic<M> {
         // SAFETY: the caller's promise.
         let handle =
             self.0.messages.with(|messages| unsafe { messages.domain.register(bytes, false, flags) });
-        handle.map(|handle| encode(handle, bytes)).map_err(|code| {
-            tracing::debug!(code = code_name(code), len = bytes.len(), "GNI_MemRegister");
-            NicError::Registration { len: bytes.len() }
-        })
+        handle
+            .map(|handle| encode(handle, bytes))
+            .map_err(|code| NicError::Registration { len: bytes.len(), why: code_name(code) })
     }
 
     fn deregister(&self, key: &Key) -> Result<(), NicError> {
-        let bad = NicError::BadKey { peer: u32::MAX };
+        let bad = NicError::BadKey { peer: self.0.me };
         let (handle, _) = decode(key).ok_or(bad)?;
         if handle == self.0.auxiliary.1 || self.0.messages.with(|messages| messages.domain.deregister(handle))
         {

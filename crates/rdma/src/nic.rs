@@ -81,10 +81,12 @@ pub enum NicError {
     #[error("the network has no room for the operation now")]
     Busy,
     /// Memory could not be registered: it is not of the kind, or there are too many registrations.
-    #[error("{len} bytes could not be registered with the network")]
+    #[error("{len} bytes could not be registered with the network: {why}")]
     Registration {
         /// How many.
         len: usize,
+        /// What the network says of it.
+        why: &'static str,
     },
     /// A key names nothing, or not these bytes.
     #[error("the key of rank {peer} does not cover the bytes of the transfer")]

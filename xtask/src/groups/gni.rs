@@ -58,11 +58,12 @@ const BORNE: [(&str, &str); 5] = [
 ];
 
 /// What cannot be borne: what went wrong, and what is said.
-const FATAL: [(&str, &str, &str); 5] = [
+const FATAL: [(&str, &str, &str); 6] = [
     ("a-message-is-lost", "transaction:gone@100", "cannot be reached any more"),
     ("events-are-lost", "queue:overrun@100", "events of its own posts were lost"),
     ("no-descriptor", "GNI_CdmAttach:ERROR_RESOURCE@1", "GASNET_GNI_FMA_SHARING=1 shares them"),
     ("no-registration", "GNI_MemRegister:INVALID_PARAM@1", "GNI_MemRegister gave GNI_RC_INVALID_PARAM"),
+    ("no-segment", "GNI_MemRegister:INVALID_PARAM@2", "GNI_MemRegister gave GNI_RC_INVALID_PARAM"),
     ("no-queue", "GNI_CqCreate:ERROR_NOMEM@1", "GNI_CqCreate gave GNI_RC_ERROR_NOMEM"),
 ];
 
@@ -109,19 +110,30 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         })
     });
     let fatal = FATAL.into_iter().map(|(name, faults, says)| {
-        let row = move |world: &World, log: &Log| fails(world, log, ("GASWORKS_UGNI_FAULTS", faults), says);
+        let row = move |world: &World, log: &Log| {
+            fails(world, log, |job| job.env("GASWORKS_UGNI_FAULTS", faults), says)
+        };
         Row::new(format!("gni/fatal/{name}"), row)
     });
     let wrong = WRONG.into_iter().map(|(name, variable, value, says)| {
-        let row = move |world: &World, log: &Log| fails(world, log, (variable, value), says);
+        let row = move |world: &World, log: &Log| fails(world, log, |job| job.env(variable, value), says);
         Row::new(format!("gni/bad-input/{name}"), row)
     });
     let posts = Row::new("gni/posts", posts);
     let apart = Row::new("gni/three-hosts", on_three_hosts).need(Need::Hosts);
+    let vast = Row::new("gni/bad-input/segment-too-large", |world, log| {
+        fails(
+            world,
+            log,
+            |job| job.words("--segment 1125899906842624"),
+            "a segment of 1125899906842624 bytes: there are",
+        )
+    });
     let again = Row::new("gni/borne/a-transfer-fails-once", transfers_again);
     let hello = Row::new("gni/hello", hello);
     let registrations = Row::new("gni/registrations", registrations);
     let rows = cells.chain(adverse).chain(borne).chain(fatal).chain(wrong).chain([
+        vast,
         again,
         hello,
         registrations,
@@ -171,9 +183,9 @@ fn with_seeds(world: &World, log: &Log, chip: &str, seeds: usize) -> Result<()> 
 }
 
 /// The job ends by itself, some rank says why, and none says it twice.
-fn fails(world: &World, log: &Log, (variable, value): (&str, &str), says: &str) -> Result<()> {
+fn fails(world: &World, log: &Log, spoilt: impl FnOnce(Cmd) -> Cmd, says: &str) -> Result<()> {
     let leftovers = Leftovers::before();
-    let ended = log.run(&suite(world, log, 2, "seq")?.env(variable, value).limit(60))?;
+    let ended = log.run(&spoilt(suite(world, log, 2, "seq")?).limit(60))?;
     let status = ended.status.context("it did not end")?;
     ensure!(!status.success(), "it went well");
     ensure!(!ended.output.contains("panicked at"), "it panicked");

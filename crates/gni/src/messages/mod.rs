@@ -254,6 +254,21 @@ impl Messages {
         }
     }
 
+    /// A post to a rank's region, from the own one: of nothing, to its start.
+    fn post_to(&self, peer: Rank, kind: Kind, owner: Owner) -> Post {
+        let (home, own) = (self.homes[peer as usize], self.homes[self.me as usize]);
+        Post {
+            kind,
+            peer,
+            local: RawBytes::EMPTY,
+            local_handle: own.handle,
+            remote: home.address,
+            remote_handle: home.handle,
+            call: None,
+            owner,
+        }
+    }
+
     /// Posts, as often as it takes.
     fn hand_over(&mut self, post: &Post) -> Result<(), WireError> {
         for tried in 0..TRIES + SLOW_TRIES {
@@ -284,17 +299,10 @@ impl Messages {
             }
             let Fetching { peer, letter, .. } = fetching;
             let len = ENDED + message_len(letter.head, letter.payload);
-            let home = self.homes[peer as usize];
-            let post = Post {
-                kind: if len <= SHORT { Kind::Get } else { Kind::BulkGet },
-                peer,
-                local: self.region.part(self.layout.fetched(number), len),
-                local_handle: self.homes[self.me as usize].handle,
-                remote: home.address + self.layout.slot(letter.slot) as u64,
-                remote_handle: home.handle,
-                call: None,
-                owner: Owner::Fetch { number },
-            };
+            let kind = if len <= SHORT { Kind::Get } else { Kind::BulkGet };
+            let mut post = self.post_to(peer, kind, Owner::Fetch { number });
+            post.local = self.region.part(self.layout.fetched(number), len);
+            post.remote += self.layout.slot(letter.slot) as u64;
             self.to_fetch.pop_front();
             self.free_fetches.pop();
             self.fetching[number as usize] = Some(fetching);
@@ -306,18 +314,8 @@ impl Messages {
                 return Ok(());
             }
             self.to_call.pop_front();
-            let home = self.homes[peer as usize];
             // Of no bytes: it calls, and that is all.
-            let post = Post {
-                kind: Kind::Put,
-                peer,
-                local: RawBytes::EMPTY,
-                local_handle: Handle::default(),
-                remote: home.address,
-                remote_handle: home.handle,
-                call: Some(call),
-                owner: Owner::Word,
-            };
+            let post = Post { call: Some(call), ..self.post_to(peer, Kind::Put, Owner::Word) };
             self.hand_over(&post)?;
         }
         while let (Some(&peer), Some(&number)) = (self.to_grant.front(), self.free_replies.last()) {
@@ -332,18 +330,10 @@ impl Messages {
             for (place, word) in [address, handle.words[0], handle.words[1]].into_iter().enumerate() {
                 self.region.set(at + 8 * place, word);
             }
-            let home = self.homes[peer as usize];
-            let remote = home.address + self.layout.grant(self.me) as u64;
-            let post = Post {
-                kind: Kind::PutFlagged { at: remote + 24, value: 1 },
-                peer,
-                local: self.region.part(at, 24),
-                local_handle: self.homes[self.me as usize].handle,
-                remote,
-                remote_handle: home.handle,
-                call: None,
-                owner: Owner::Reply { number },
-            };
+            let remote = self.homes[peer as usize].address + self.layout.grant(self.me) as u64;
+            let kind = Kind::PutFlagged { at: remote + 24, value: 1 };
+            let local = self.region.part(at, 24);
+            let post = Post { local, remote, ..self.post_to(peer, kind, Owner::Reply { number }) };
             self.hand_over(&post)?;
             kill_point!("gni.grant.given");
         }
@@ -374,17 +364,8 @@ impl Messages {
             match self.barrier.next() {
                 Next::Nothing => return Ok(()),
                 Next::Tell { to, place, word } => {
-                    let home = self.homes[to as usize];
-                    let post = Post {
-                        kind: Kind::PutWord(word),
-                        peer: to,
-                        local: RawBytes::EMPTY,
-                        local_handle: Handle::default(),
-                        remote: home.address + self.layout.barrier(place) as u64,
-                        remote_handle: home.handle,
-                        call: None,
-                        owner: Owner::Word,
-                    };
+                    let mut post = self.post_to(to, Kind::PutWord(word), Owner::Word);
+                    post.remote += self.layout.barrier(place) as u64;
                     self.hand_over(&post)?;
                     self.barrier.tell();
                     kill_point!("gni.barrier.told");

@@ -98,18 +98,8 @@ impl Messages {
         self.region.part(at + ENDED + payload.next_multiple_of(8), head.len()).write(head);
         let local = self.region.part(at, len);
         let home = self.homes[to as usize];
-        let local_handle = self.homes[self.me as usize].handle;
         let letter = Letter { fetch: false, slot: 0, granule: 0, head: head.len(), payload };
-        let post = Post {
-            kind: Kind::Put,
-            peer: to,
-            local,
-            local_handle,
-            remote: 0,
-            remote_handle: home.handle,
-            call: None,
-            owner: Owner::Word,
-        };
+        let post = Post { local, ..self.post_to(to, Kind::Put, Owner::Word) };
         let layout = self.layout;
         let post = match room {
             Room::Reply { .. } if ends == 0 => {

@@ -93,7 +93,7 @@ impl Nic for Counting {
     }
     unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
         if self.limit.is_some_and(|most| self.there().len() >= most) {
-            return Err(NicError::Registration { len: bytes.len() });
+            return Err(NicError::Registration { len: bytes.len(), why: "refused" });
         }
         self.made.borrow_mut().push((Span::of(bytes), true));
         Ok(Key((self.made.borrow().len() - 1).to_le_bytes().to_vec()))

@@ -97,7 +97,7 @@ impl Nic for Fake {
     }
     unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
         if self.refuse_registration {
-            return Err(NicError::Registration { len: bytes.len() });
+            return Err(NicError::Registration { len: bytes.len(), why: "refused" });
         }
         self.count(2);
         self.mine.borrow_mut().push(bytes);
@@ -516,7 +516,7 @@ fn what_cannot_work_is_refused_at_once() {
     let refuses = Fake { refuse_registration: true, ..nic() };
     assert_eq!(
         engine(refuses, raw(&mut bounce), 4).err(),
-        Some(EngineError::Registration(NicError::Registration { len: 64 }))
+        Some(EngineError::Registration(NicError::Registration { len: 64, why: "refused" }))
     );
     let aligned = Abilities { put_alignment: 8, largest: 4, ..GENEROUS };
     assert!(engine(Fake::new(aligned, RawBytes::EMPTY, 1), RawBytes::EMPTY, 1).is_err());

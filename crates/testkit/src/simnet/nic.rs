@@ -98,7 +98,7 @@ impl Nic for SimNic {
 
     unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
         if self.0.net.config.faults.refuse_registration == Some(self.0.rank) {
-            return Err(NicError::Registration { len: bytes.len() });
+            return Err(NicError::Registration { len: bytes.len(), why: "as configured" });
         }
         let mut registrations = self.0.net.registrations.write();
         let mine = &mut registrations[self.0.rank as usize];

@@ -220,7 +220,10 @@ fn faults_are_reported_as_what_they_are() {
     let ranks = SimNet::new(SimConfig { faults, segment: 64, ..SimConfig::default() });
     let few = Tuning { descriptors: 4, ..Tuning::default() };
     let engine = Engine::<Seq, SimNic>::new(Box::new(ranks[0].nic()), ranks[0].segment(), &few).err();
-    assert_eq!(engine, Some(EngineError::Registration(NicError::Registration { len: 64 })));
+    assert_eq!(
+        engine,
+        Some(EngineError::Registration(NicError::Registration { len: 64, why: "as configured" }))
+    );
 
     let faults = Faults { gone: Some((0, 3)), ..Faults::default() };
     let ranks = SimNet::new(SimConfig { faults, busy: 0, segment: 0, ..SimConfig::default() });
