@@ -148,6 +148,9 @@ impl Owner {
     }
 }
 
+/// Bytes of what a domain keeps for each rank.
+pub(crate) const EACH: usize = size_of::<u32>() + size_of::<gni_ep_handle_t>();
+
 /// A domain with its queues and endpoints.
 pub(crate) struct Domain {
     ugni: Ugni,
@@ -188,8 +191,10 @@ fn check(call: &'static str, code: gni_return_t) -> Result<(), GniError> {
 
 /// The two chips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Chip {
+pub enum Chip {
+    /// Of the XE and XK systems.
     Gemini,
+    /// Of the XC systems.
     Aries,
 }
 
@@ -198,7 +203,7 @@ impl Chip {
     ///
     /// # Errors
     /// [`GniError::Chip`], [`GniError::Call`].
-    pub fn of(ugni: &Ugni) -> Result<Self, GniError> {
+    pub(crate) fn of(ugni: &Ugni) -> Result<Self, GniError> {
         let mut number = 0;
         // SAFETY: U2.
         check("GNI_GetDeviceType", unsafe { (ugni.GNI_GetDeviceType)(&raw mut number) })?;

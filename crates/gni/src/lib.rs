@@ -4,6 +4,7 @@
 //! - [`GniWire`]: active messages, which implements [`gasworks_core::Wire`].
 //! - [`GniBarrier`]: all ranks meet by puts.
 //! - [`GniNic`]: the port below the engine of puts and gets, which implements [`gasworks_rdma::Nic`].
+//! - [`Memory`]: what messages take of it.
 //!
 //! Below them, `messages` says how messages go by puts and notifications (`letter`, `region`, `mailboxes`, `talk`), and `domain` alone
 //! calls the library. Everything goes over the NIC, also between ranks of one host.
@@ -16,6 +17,7 @@ mod error;
 mod letter;
 #[allow(unsafe_code)]
 mod mailboxes;
+mod memory;
 #[allow(unsafe_code)]
 mod messages;
 #[allow(unsafe_code)]
@@ -28,7 +30,9 @@ mod talk;
 mod wire;
 
 pub use barrier::GniBarrier;
+pub use domain::Chip;
 pub use error::GniError;
+pub use memory::Memory;
 pub use open::{Opened, open};
 pub use settings::SETTINGS;
 pub use wire::{GniNic, GniWire};

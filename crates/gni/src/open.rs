@@ -64,15 +64,7 @@ pub fn open<M: CoreMode>(
     }
     let ugni = Ugni::open(settings.library.as_deref()).map_err(GniError::Library)?;
     let chip = Chip::of(&ugni)?;
-    let flow = flow(chip, settings.max_medium)?;
-    let shape = Shape {
-        ranks,
-        tickets: flow.depth,
-        slots: flow.total,
-        max_medium: settings.max_medium,
-        replies: REPLIES,
-        fetches: settings.fetches,
-    };
+    let (shape, flow) = shape(chip, ranks, &settings)?;
     let too_large = || GniError::TooLarge { what: format!("{shape:?} is beyond any memory") };
     let layout = Layout::new(shape).ok_or_else(too_large)?;
     let usual = if chip == Chip::Aries { Tuning::ARIES } else { Tuning::GEMINI };
@@ -149,6 +141,20 @@ fn attach<M: CoreMode>(
     Ok(PeerTable::new(peers.collect::<Result<_, _>>()?, Arc::new(Kept::new(mapping, closed))))
 }
 
+/// What layouts follow from in a job of so many ranks, and how much may be under way.
+pub(crate) fn shape(chip: Chip, ranks: u32, settings: &Settings) -> Result<(Shape, Flow), GniError> {
+    let flow = flow(chip, settings.max_medium)?;
+    let shape = Shape {
+        ranks,
+        tickets: flow.depth,
+        slots: flow.total,
+        max_medium: settings.max_medium,
+        replies: REPLIES,
+        fetches: settings.fetches,
+    };
+    Ok((shape, flow))
+}
+
 /// What core may have under way: no more than there are tickets for. Where nothing is set it is what GASNet took on the chip.
 fn flow(chip: Chip, max_medium: usize) -> Result<Flow, GniError> {
     let usual = match chip {
@@ -161,7 +167,7 @@ fn flow(chip: Chip, max_medium: usize) -> Result<Flow, GniError> {
 }
 
 /// Room for every notification that there can be.
-fn arrivals(shape: &Shape) -> u32 {
+pub(crate) fn arrivals(shape: &Shape) -> u32 {
     shape.ranks.saturating_mul(shape.tickets).saturating_add(shape.slots).saturating_add(64)
 }
 

@@ -7,7 +7,7 @@
 use crate::atomic::{AtomicBool, Ordering};
 use crate::cell::UnsafeCell;
 use crate::mode::Latch;
-use crate::ord;
+use crate::{ord, tally};
 
 /// The latch of [`Par`](crate::Par).
 #[derive(Debug)]
@@ -39,6 +39,7 @@ impl<T> Latch<T> for ParLatch<T> {
     fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         // Acquire: see `leave`.
         self.taken.compare_exchange(false, true, ord!("latch.enter", Acquire), Ordering::Relaxed).ok()?;
+        tally::LOCKS.count();
         let _opening = Opening(&self.taken);
         // SAFETY: the value is this thread's alone until `_opening` is dropped (H1).
         Some(self.value.with_mut(|value| f(unsafe { &mut *value })))

@@ -12,6 +12,7 @@
 //! - [`ord!`], [`planted!`]: orderings and branches by name, which a checker build can weaken one at a time to
 //!   prove that the checks would notice.
 //! - [`kill_point!`]: the places at which a test kills the process.
+//! - [`tally`]: what a checker build counts.
 #![deny(missing_docs)]
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // this crate is what the rule points to
 
@@ -23,6 +24,7 @@ pub mod latch;
 pub mod mode;
 pub mod mutation;
 pub mod racy;
+pub mod tally;
 
 pub use atomic::{fence, spin};
 pub use hint::prefetch_for_write;

@@ -1,5 +1,7 @@
 //! The thread mode as a type: [`Seq`] and [`ParSync`] pay for no lock, [`Par`] for a mutex.
 
+use crate::tally;
+
 /// How many threads of a process may communicate, decided at compile time.
 pub trait Mode: Copy + Send + Sync + 'static {
     /// The lock that protects state shared between the threads of one process.
@@ -97,10 +99,15 @@ impl<T> Lock<T> for parking_lot::Mutex<T> {
     }
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        f(&mut self.lock())
+        let mut value = self.lock();
+        tally::LOCKS.count();
+        f(&mut value)
     }
     #[inline]
     fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
-        self.try_lock().map(|mut value| f(&mut value))
+        self.try_lock().map(|mut value| {
+            tally::LOCKS.count();
+            f(&mut value)
+        })
     }
 }

@@ -11,6 +11,7 @@
 //! Y2. Bytes under a `RawBytes` are only ever touched through this module or through atomics.
 
 use crate::atomic::{AtomicU64, Ordering};
+use crate::tally;
 use core::marker::PhantomData;
 #[cfg(not(any(miri, gasworks_tsan)))]
 use core::sync::atomic as inner;
@@ -95,6 +96,7 @@ impl RawBytes {
         #[cfg(all(target_arch = "x86_64", not(any(miri, gasworks_tsan))))]
         if source.len() >= STRING && std::arch::is_x86_feature_detected!("ermsb") {
             assert!(source.len() <= self.len, "a copy of {} bytes into {}", source.len(), self.len);
+            tally::copied(source.len());
             // SAFETY: Y1 for the target, a borrow for the source, as in `write`; the direction flag is clear at every call.
             unsafe {
                 core::arch::asm!(
@@ -186,6 +188,7 @@ impl<'a> Lent<'a> {
 /// Both runs are mapped for `len` bytes (Y1), do not overlap, and are free of references to what is not atomic (Y2).
 #[inline(always)]
 pub unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
+    tally::copied(len);
     #[cfg(not(any(miri, gasworks_tsan)))]
     // SAFETY: the caller's promise.
     unsafe {
@@ -204,6 +207,7 @@ pub unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
 /// As for [`copy`]; `source` is readable and nobody writes it meanwhile.
 #[inline(always)]
 pub unsafe fn copy_in(target: *mut u8, source: *const u8, len: usize) {
+    tally::copied(len);
     #[cfg(not(any(miri, gasworks_tsan)))]
     // SAFETY: the caller's promise; the words are aligned where they are stored as words.
     unsafe {
@@ -232,6 +236,7 @@ pub unsafe fn copy_in(target: *mut u8, source: *const u8, len: usize) {
 /// As for [`copy`]; `target` is writable and nobody else uses it meanwhile.
 #[inline(always)]
 pub unsafe fn copy_out(target: *mut u8, source: *const u8, len: usize) {
+    tally::copied(len);
     #[cfg(not(any(miri, gasworks_tsan)))]
     // SAFETY: the caller's promise; the words are aligned where they are loaded as words.
     unsafe {

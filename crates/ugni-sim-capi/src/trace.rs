@@ -169,3 +169,10 @@ pub(crate) fn met() {
         tracer.lock().write(&Record::Met);
     }
 }
+
+/// From here on it is this number's turn.
+pub(crate) fn marked(number: u64) {
+    if let Some(tracer) = tracer() {
+        tracer.lock().write(&Record::Mark(number));
+    }
+}

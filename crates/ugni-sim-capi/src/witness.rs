@@ -1,5 +1,6 @@
 //! What a process has asked of its NIC, and what came of it: calls with what they gave, bytes, registrations, events and
-//! retries, written at its end where `GASWORKS_UGNI_WITNESS` says.
+//! retries, written at its end where `GASWORKS_UGNI_WITNESS` says. A program that wants to know what of it a part of its own
+//! took marks where that begins and ends.
 //!
 //! # Invariants
 //! W1. A function that runs at the end of the process uses nothing but statics that are never dropped.
@@ -15,7 +16,7 @@ use gasworks_ugni_sim::entry::Status;
 use gasworks_ugni_sim::nic::{Event, Kind as EventKind, Nic};
 use parking_lot::Mutex;
 
-use crate::call;
+use crate::{call, trace};
 
 const PATH: Setting = Setting {
     name: "GASWORKS_UGNI_WITNESS",
@@ -83,6 +84,19 @@ static COUNTS: Counts = Counts {
 
 /// What was refused and not tried again: endpoints, with descriptors or messages.
 static REFUSED: Mutex<BTreeSet<(usize, u64)>> = Mutex::new(BTreeSet::new());
+
+/// What had been counted at each mark.
+static MARKS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// From here on it is this number's turn: what was counted so far is written down for it, and for the clock.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasworks_ugni_mark(number: u64) {
+    if is_wanted() {
+        let text = format!("{{\n  \"mark\": {number}{}\n}}", parts());
+        MARKS.lock().push(text);
+    }
+    trace::marked(number);
+}
 
 /// Whether anybody wants to know. The first time, the end of the process is seen to.
 pub(crate) fn is_wanted() -> bool {
@@ -167,26 +181,26 @@ pub(crate) fn took(event: &Event) {
 /// A NIC goes, and what it has counted with it.
 pub(crate) fn nic_went(nic: &Nic) {
     if is_wanted() {
-        add_retries(nic, &COUNTS.retries);
-    }
-}
-
-fn add_retries(nic: &Nic, sums: &[AtomicU64; RETRIES.len()]) {
-    for (which, sum) in RETRIES.into_iter().zip(sums) {
-        sum.fetch_add(nic.total(which), Relaxed);
+        for (which, sum) in RETRIES.into_iter().zip(&COUNTS.retries) {
+            sum.fetch_add(nic.total(which), Relaxed);
+        }
     }
 }
 
 extern "C" fn write() {
     let Some((_, path)) = PATH.raw() else { return };
     let path = format!("{path}.{}.json", std::process::id());
-    if let Err(error) = std::fs::write(&path, text()) {
+    let marks = MARKS.lock();
+    let marks =
+        if marks.is_empty() { String::new() } else { format!(",\n  \"marks\": [{}]", marks.join(", ")) };
+    let text = format!("{{\n  \"process\": {}{}{marks}\n}}\n", std::process::id(), parts());
+    if let Err(error) = std::fs::write(&path, text) {
         say(&format!("libugni: {path}: {error}"));
     }
 }
 
-/// All of it as JSON: what never happened is left out.
-fn text() -> String {
+/// All that was counted so far, as fields of JSON: what never happened is left out.
+fn parts() -> String {
     let calls = crate::ugni::all_calls().iter().map(|calls| {
         let codes = calls.codes.iter().zip(crate::ugni::code_names());
         (calls.name.to_owned(), line(codes.map(|(count, name)| (name, count.load(Relaxed)))))
@@ -208,8 +222,11 @@ fn text() -> String {
         let statuses = Status::ALL.into_iter().map(Status::name).zip(events.iter().map(count));
         (format!("{kind:?}").to_lowercase(), line(statuses))
     });
-    crate::ugni::each_nic(|nic| add_retries(nic, &COUNTS.retries));
-    let stalls = RETRIES.into_iter().map(crate::ugni::statistic_name).zip(COUNTS.retries.iter().map(count));
+    let mut stalls = COUNTS.retries.each_ref().map(count);
+    crate::ugni::each_nic(|nic| {
+        RETRIES.into_iter().zip(&mut stalls).for_each(|(which, sum)| *sum += nic.total(which));
+    });
+    let stalls = RETRIES.into_iter().map(crate::ugni::statistic_name).zip(stalls);
     let tried = ["posts refused", "messages refused", "posts again", "messages again"];
     let tried = tried.into_iter().zip(COUNTS.refused.iter().chain(&COUNTS.again).map(count));
     let none = || "{}".to_owned();
@@ -221,8 +238,7 @@ fn text() -> String {
         ("overruns", count(&COUNTS.overruns).to_string()),
         ("retries", line(tried.chain(stalls)).unwrap_or_else(none)),
     ];
-    let parts = parts.map(|(name, text)| format!(",\n  \"{name}\": {text}"));
-    format!("{{\n  \"process\": {}{}\n}}\n", std::process::id(), parts.concat())
+    parts.map(|(name, text)| format!(",\n  \"{name}\": {text}")).concat()
 }
 
 /// Numbers that are not 0, if there are any.

@@ -120,6 +120,9 @@ struct Fetching {
     letter: Letter,
 }
 
+/// Bytes of what messages keep for each rank beside the region.
+pub(crate) const EACH: usize = size_of::<Home>() + size_of::<Option<Box<Talk>>>();
+
 /// The domain, and what is under way in it.
 pub(crate) struct Messages {
     // The domain is dropped before the memory that it has registered.

@@ -11,7 +11,7 @@ use super::{Progress, Site, Source, There};
 use crate::cache::{Cache, Lease, Refused, Registrations};
 use crate::nic::{Abilities, Direction, Key, Nic, NicError, Post, Stage};
 use crate::settings::Tuning;
-use gasworks_sync::RawBytes;
+use gasworks_sync::{RawBytes, tally};
 use std::collections::VecDeque;
 
 /// Memory of this rank that the NIC can use as it is.
@@ -298,6 +298,7 @@ impl State {
                 if is_put {
                     // SAFETY: E1 for the source, E3 for the part, of which `mine.len() <= chunk.wire` bytes exist.
                     unsafe { bytes.as_ptr().copy_from_nonoverlapping(mine.as_ptr(), mine.len()) };
+                    tally::copied(mine.len());
                 }
                 bytes
             }
@@ -410,6 +411,7 @@ impl State {
                     // SAFETY: E1 for the target; E3 for the part, which has `skip + mine.len()` bytes, as
                     // `Rules::next` made the post.
                     unsafe { mine.as_ptr().copy_from_nonoverlapping(bytes.as_ptr().add(skip), mine.len()) };
+                    tally::copied(mine.len());
                 }
                 self.memory.give(part);
             }

@@ -160,6 +160,15 @@ fn a_witness_counts_what_came_of_it() {
         let mut all: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         all["calls"] = serde_json::json!({ "GNI_PostFma": all["calls"]["GNI_PostFma"] });
         all["process"] = 0.into();
+        // Between the marks lie the values that overrun a queue.
+        let marks = all.as_object_mut().and_then(|all| all.remove("marks")).expect("there are marks");
+        let values = |at: usize| marks[at]["posted"]["GNI_POST_CQWRITE"]["posts"].as_u64();
+        assert_eq!((marks[0]["mark"].as_u64(), values(0)), (Some(7), Some(1)), "{marks}");
+        assert_eq!((marks[1]["mark"].as_u64(), values(1)), (Some(8), Some(11)), "{marks}");
+        assert_eq!(
+            (&marks[0]["overruns"], &marks[1]["overruns"], &marks[2]),
+            (&0.into(), &1.into(), &serde_json::Value::Null)
+        );
         let expected = serde_json::json!({
             "process": 0,
             "calls": { "GNI_PostFma": { "GNI_RC_SUCCESS": 4, "GNI_RC_ERROR_RESOURCE": 1 } },
@@ -210,6 +219,9 @@ fn is_timed(dir: &std::path::Path) {
     for of in timed(dir) {
         assert_eq!(of.posts, [(3, 300), (2, 2000), (1, 8), (11, 0), (5, 5 * 64)], "{of:?}");
         assert_eq!(of.unknown, 0, "{of:?}");
+        let [(7, first), (8, second)] = of.marks[..] else { panic!("{of:?}") };
+        // 10 values, one after the other, each behind the last one's event.
+        assert!(second - first > 10.0 * 1000.0 && second < of.all, "{of:?}");
         // The 36 events that the witness has.
         assert_eq!((of.taking / model.event).round(), 36.0, "{of:?}");
         let parts = of.taking + of.posting.iter().sum::<f64>() + of.waiting.iter().sum::<f64>();

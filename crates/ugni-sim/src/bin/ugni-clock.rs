@@ -1,4 +1,5 @@
-//! Prints what a run would have taken: `ugni-clock CHIP TRACE...`, or what the model is worth: `ugni-clock CHIP --curve`.
+//! Prints what a run would have taken: `ugni-clock CHIP TRACE...`; when it would have come to its marks:
+//! `ugni-clock CHIP --marks TRACE...`; or what the model is worth: `ugni-clock CHIP --curve`.
 
 use std::process::ExitCode;
 
@@ -26,12 +27,18 @@ fn run() -> Result<String, String> {
     let model = match chip.as_deref() {
         Some("aries") => Model::parse(Model::ARIES)?,
         Some("gemini") => Model::parse(Model::GEMINI)?,
-        _ => return Err("wanted aries or gemini, and --curve or traces".to_owned()),
+        _ => {
+            return Err(
+                "wanted aries or gemini, and --curve or traces, these perhaps after --marks".to_owned()
+            );
+        }
     };
-    let words: Vec<String> = words.collect();
+    let mut words: Vec<String> = words.collect();
     if words == ["--curve"] {
         return Ok(curve::table(&model));
     }
+    let wants_marks = words.first().is_some_and(|word| word == "--marks");
+    words.drain(..usize::from(wants_marks));
     if words.is_empty() {
         return Err("there is no trace".to_owned());
     }
@@ -40,5 +47,6 @@ fn run() -> Result<String, String> {
         Record::parse_all(&text).map_err(|error| format!("{path}: {error}"))
     };
     let records = words.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    Ok(report::table(&words, &replay(&model, &records)))
+    let spent = replay(&model, &records);
+    Ok(if wants_marks { report::marks(&words, &spent) } else { report::table(&words, &spent) })
 }

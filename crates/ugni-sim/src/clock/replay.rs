@@ -45,6 +45,8 @@ pub struct Spent {
     pub waiting: [f64; Wait::ALL.len()],
     /// Events that it took, and nobody's record says where they came from. They take no time to wait for.
     pub unknown: u64,
+    /// Its marks, each with its clock there.
+    pub marks: Vec<(u64, f64)>,
 }
 
 /// A process on its way through its records.
@@ -128,6 +130,11 @@ impl Play<'_> {
         let (wait, when) = match record {
             Record::Nic(_) => {
                 process.records.pop_front();
+                return true;
+            }
+            Record::Mark(number) => {
+                process.records.pop_front();
+                process.spent.marks.push((number, process.spent.all));
                 return true;
             }
             Record::Post(posted) => {

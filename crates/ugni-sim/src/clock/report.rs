@@ -28,6 +28,14 @@ pub fn table(names: &[String], spent: &[Spent]) -> String {
     text + &format!("\nthe run takes {:.2} us\n", all / 1000.0)
 }
 
+/// When each process came to its marks: a line for each mark, the nanoseconds, its number, and the process's name.
+pub fn marks(names: &[String], spent: &[Spent]) -> String {
+    let of = |(name, of): (&String, &Spent)| {
+        of.marks.iter().map(|(number, at)| format!("{at:.1} {number} {name}\n")).collect::<String>()
+    };
+    names.iter().zip(spent).map(of).collect()
+}
+
 // Safe code, of which Miri would see nothing new.
 #[cfg(all(test, not(miri)))]
 mod tests {
@@ -42,5 +50,7 @@ mod tests {
         let text = table(&["one".to_owned(), "two".to_owned()], &spent);
         assert!(text.ends_with("\nthe run takes 2.50 us\n"), "{text}");
         assert!(text.contains("      2.25") && text.contains("bte         3          4711"), "{text}");
+        spent[1].marks = vec![(7, 12.25), (8, 20.0)];
+        assert_eq!(marks(&["one".to_owned(), "two".to_owned()], &spent), "12.2 7 two\n20.0 8 two\n");
     }
 }

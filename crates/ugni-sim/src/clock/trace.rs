@@ -54,6 +54,8 @@ pub enum Record {
     Got(Name),
     /// It met all others.
     Met,
+    /// It marked what comes from here on with a number.
+    Mark(u64),
 }
 
 impl fmt::Display for Record {
@@ -73,6 +75,7 @@ impl fmt::Display for Record {
             Record::Remote(value) => write!(f, "remote {value}"),
             Record::Got((address, instance)) => write!(f, "got {address} {instance}"),
             Record::Met => f.write_str("met"),
+            Record::Mark(number) => write!(f, "mark {number}"),
         }
     }
 }
@@ -102,6 +105,7 @@ impl Record {
             ["remote", value] => Record::Remote(value.parse().ok()?),
             ["got", address, instance] => Record::Got(name(address, instance)?),
             ["met"] => Record::Met,
+            ["mark", number] => Record::Mark(number.parse().ok()?),
             _ => return None,
         })
     }
@@ -136,6 +140,7 @@ mod tests {
             Record::Remote(9),
             Record::Got((1, 2)),
             Record::Met,
+            Record::Mark(10),
         ];
         let text: String = all.iter().map(|record| format!("{record}\n")).collect();
         assert_eq!(Record::parse_all(&text), Ok(all.to_vec()));

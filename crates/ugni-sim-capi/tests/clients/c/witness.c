@@ -1,6 +1,9 @@
 /* A client of whom everything is known: its counts are compared, one by one, with what the witness says. */
 #include "net.h"
 
+/* The software NIC's own. */
+void gasworks_ugni_mark(uint64_t number);
+
 enum { CREDITS = 4, LONGEST = 64, ROOM = 8 };
 
 /* Takes so many events of a queue; each has its descriptor given back if it is of a post. */
@@ -112,7 +115,9 @@ int main(void)
     net_begin(GNI_CDM_MODE_DUAL_EVENTS, ROOM);
     int peer = (job.rank + 1) % job.size;
     transactions(peer);
+    gasworks_ugni_mark(7);
     overrun(peer);
+    gasworks_ugni_mark(8);
     messages(peer);
     net_end();
     return 0;
