@@ -1,7 +1,8 @@
 //! How a transfer of any place and length becomes posts that a NIC's rules admit: by which way each goes, and where its bytes are here.
 //!
 //! A get whose edges are not aligned fetches more than was asked for into the engine's memory and keeps the part that
-//! was. A put cannot do the same: writing back the bytes around an edge would undo what somebody else wrote there
+//! was. What lies askew, at another distance from an aligned place here than there, is fetched to the next aligned place here, and moved
+//! back when it has come; what is behind it, where it lay meanwhile, is fetched after that. A put cannot do the same: writing back the bytes around an edge would undo what somebody else wrote there
 //! meanwhile. So an unaligned put on a NIC with such a rule is refused, by [`Rules::check`].
 
 use super::memory::Memory;
@@ -70,6 +71,8 @@ pub(super) struct Chunk {
     pub useful: usize,
     /// Bytes of the post: `skip`, `useful`, and what rounds the end up.
     pub wire: usize,
+    /// So many bytes behind their place they go, and are moved back at the end.
+    pub shift: usize,
     pub way: Way,
     pub place: Place,
 }
@@ -121,7 +124,7 @@ impl Rules {
         let &Rest { len, ready, may_register, wanted_back, .. } = rest;
         let chunk = |place, useful| {
             let way = if useful <= self.put_short { Way::Short } else { Way::Bulk };
-            Chunk { skip: 0, useful, wire: useful, way, place }
+            Chunk { skip: 0, useful, wire: useful, shift: 0, way, place }
         };
         if len <= self.put_short {
             // Nothing says when the source was read, before all is over.
@@ -163,7 +166,7 @@ impl Rules {
         let chunk = |place, skip: usize, useful: usize| {
             let wire = (skip + useful).next_multiple_of(alignment);
             let way = if wire <= self.get_short { Way::Short } else { Way::Bulk };
-            Chunk { skip, useful, wire, way, place }
+            Chunk { skip, useful, wire, shift: 0, way, place }
         };
         let fits = skip == 0 && address.is_multiple_of(self.local_alignment);
         let most = down(self.largest, alignment);
@@ -177,6 +180,14 @@ impl Rules {
         {
             return chunk(place, skip, len);
         }
+        let place = if ready { Place::Own } else { Place::Registered };
+        let most = if ready { most } else { down(most.min(MOST_REGISTERED), alignment) };
+        // Each of them begins as far from an aligned place as the first.
+        let shift = address.next_multiple_of(self.local_alignment) - address;
+        let shifts = skip == 0 && !fits && alignment.is_multiple_of(self.local_alignment);
+        if shifts && (ready || may_register) && len >= shift + alignment {
+            return Chunk { shift, ..chunk(place, 0, down(most.min(len - shift), alignment)) };
+        }
         if !(ready || may_register) || len < alignment || !fits && skip == 0 {
             let room = if skip + len <= self.immediate { self.immediate } else { self.buffer };
             let place = if room == self.immediate { Place::Immediate } else { Place::Buffer };
@@ -187,8 +198,6 @@ impl Rules {
             let edge = if alignment <= self.immediate { Place::Immediate } else { Place::Buffer };
             return chunk(edge, skip, len.min(alignment - skip));
         }
-        let place = if ready { Place::Own } else { Place::Registered };
-        let most = if ready { most } else { down(most.min(MOST_REGISTERED), alignment) };
         chunk(place, 0, down(len.min(most), alignment))
     }
 }
@@ -266,7 +275,7 @@ mod tests {
         let rules = Rules { put_bounce: 8192, buffer: 8192, ..USUAL };
         assert_eq!(
             posts(&rules, Rest { len: 8192, ..PUT }),
-            [Chunk { skip: 0, useful: 8192, wire: 8192, way: Bulk, place: Buffer }]
+            [Chunk { skip: 0, useful: 8192, wire: 8192, shift: 0, way: Bulk, place: Buffer }]
         );
         // Where nothing is said of the source, it is copied as far as that goes.
         let silent = Rules { tells_source: false, put_short: 0, ..USUAL };
@@ -296,10 +305,26 @@ mod tests {
 
     /// Gemini wants addresses here aligned too.
     #[test]
-    fn what_lies_askew_here_goes_by_buffers() {
+    fn what_lies_askew_here_is_moved_back() {
         let gemini = Rules { local_alignment: 4, ..USUAL };
-        let askew = posts(&gemini, Rest { address: 2, len: 10_000, ready: true, ..GET });
-        assert_eq!(askew.iter().map(|post| post.place).collect::<Vec<_>>(), [Place::Buffer; 3]);
+        let askew = |rest| {
+            let posts = posts(&gemini, rest);
+            posts.iter().map(|post| (post.place, post.shift, post.useful)).collect::<Vec<_>>()
+        };
+        let get = Rest { address: 2, len: 10_000, ready: true, ..GET };
+        assert_eq!(askew(get), [(Place::Own, 2, 9996), (Place::Immediate, 0, 4)]);
+        let outside = Rest { offset: 3, len: (8 << 20) + 9000, ready: false, address: 0, ..get };
+        let wanted = [
+            (Place::Immediate, 0, 1),
+            (Place::Registered, 3, 8 << 20),
+            (Place::Registered, 3, 8996),
+            (Place::Immediate, 0, 3),
+        ];
+        assert_eq!(askew(outside), wanted);
+        let short = Rest { len: 4000, ..get };
+        assert_eq!(askew(short), [(Place::Buffer, 0, 4000)]);
+        let refused = Rest { ready: false, may_register: false, ..get };
+        assert_eq!(askew(refused).iter().map(|post| post.0).collect::<Vec<_>>(), [Place::Buffer; 3]);
         // Both begin at the same distance from a word.
         let alike = posts(&gemini, Rest { offset: 3, address: 3, len: 9000, ready: true, ..GET });
         assert_eq!(alike[1].place, Place::Own);
@@ -364,7 +389,8 @@ mod tests {
                     Place::Buffer => prop_assert!(chunk.wire <= rules.buffer),
                     Place::Own | Place::Registered => {
                         prop_assert!(chunk.skip == 0 && chunk.wire == chunk.useful);
-                        prop_assert!(put || here % rules.local_alignment == 0);
+                        prop_assert!(put || (here + chunk.shift).is_multiple_of(rules.local_alignment));
+                        prop_assert!(here + chunk.shift + chunk.useful <= address + len);
                         let needs_none = put && chunk.way == Way::Short;
                         let usable = if chunk.place == Place::Own { ready } else { may_register };
                         prop_assert!(needs_none || usable);

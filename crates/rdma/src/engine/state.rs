@@ -4,6 +4,7 @@
 //! E1, E2 and E3 of the [engine](super), which are kept here:
 //! D1. A descriptor is `busy` from a post that the NIC took until the completion with its number and generation; only
 //!     then is what it points to touched, its buffer given back, and the operation's count of posts lowered.
+//! D2. Bytes that are shifted are moved back when no post of their operation is with the NIC; only then is what is behind them posted.
 
 use super::memory::{Memory, Part};
 use super::plan::{Place, Rest, Rules};
@@ -66,6 +67,27 @@ struct Operation {
     lease: Option<Lease>,
     /// Posts of a put for which the local bytes are still needed.
     sources: u32,
+    /// What was fetched too far behind.
+    shifted: Option<Shifted>,
+}
+
+/// Bytes that were fetched too far behind: the NIC could not write them where they belong.
+#[derive(Clone, Copy, Debug)]
+struct Shifted {
+    /// From where they belong on, all that the operation had left then.
+    home: RawBytes,
+    len: usize,
+    by: usize,
+}
+
+impl Shifted {
+    /// Moves them there.
+    fn move_back(self) {
+        let home = self.home.as_ptr();
+        // SAFETY: E1: `by + len` of the bytes were left, and no post of the operation is with the NIC (D2).
+        unsafe { home.copy_from(home.add(self.by), self.len) };
+        tally::copied(self.len);
+    }
 }
 
 /// What a post is for, and what to do when it completes.
@@ -205,6 +227,7 @@ impl State {
                 may_register: false,
                 lease: None,
                 sources: 0,
+                shifted: None,
             });
             self.operations.len() as u32 - 1
         });
@@ -223,6 +246,7 @@ impl State {
         operation.wanted_back = start.source == Source::WantedBack;
         operation.may_register = self.cache.registers();
         operation.sources = 0;
+        operation.shifted = None;
         self.pending += 1;
         let crowded = !self.waiting.is_empty();
         self.waiting.push_back(index);
@@ -267,7 +291,16 @@ impl State {
             may_register: operation.may_register,
             wanted_back: operation.wanted_back,
         });
-        let mine = operation.left.slice(0, chunk.useful).unwrap_or(RawBytes::EMPTY);
+        if chunk.shift == 0
+            && let Some(shifted) = operation.shifted
+        {
+            if operation.posts > 0 {
+                return Err(Stop::Own);
+            }
+            shifted.move_back();
+            operation.shifted = None;
+        }
+        let mine = operation.left.slice(chunk.shift, chunk.useful).unwrap_or(RawBytes::EMPTY);
         if chunk.place == Place::Registered && operation.lease.is_none() {
             match self.cache.take(site.nic, mine) {
                 Ok(lease) => operation.lease = Some(lease),
@@ -337,6 +370,10 @@ impl State {
                 descriptor.lease = operation.lease.take();
                 operation.sources += u32::from(descriptor.needs_source);
                 operation.posts += 1;
+                if chunk.shift > 0 {
+                    let begins = Shifted { home: operation.left, len: 0, by: chunk.shift };
+                    operation.shifted.get_or_insert(begins).len += chunk.useful;
+                }
                 operation.offset += chunk.useful as u64;
                 let rest = operation.left.len() - chunk.useful;
                 operation.left = operation.left.slice(chunk.useful, rest).unwrap_or(RawBytes::EMPTY);

@@ -446,6 +446,35 @@ fn depth_one_and_a_pool_of_one_move_everything() {
     }
 }
 
+/// What was fetched to another place than its own, and not moved back because the rest failed, is nobody's business any more.
+#[test]
+fn a_get_that_failed_leaves_nothing_to_the_next() {
+    #[repr(align(8))]
+    struct Words([u8; 256]);
+    let abilities = Abilities { get_alignment: 4, local_alignment: 4, ..GENEROUS };
+    for seed in 1..if cfg!(miri) { 2 } else { 20 } {
+        let (mut remote, mut target, mut other) = (vec![5u8; 256], Words([0; 256]), [0u8; 4]);
+        let fake = Fake { faults: 1, ..Fake::new(abilities, raw(&mut remote), seed) };
+        let mut engine =
+            tuned(fake, RawBytes::EMPTY, &Tuning { get_bounce: 0, ..Tuning::default() }).unwrap();
+        let (key, mut results) = (Key(vec![7]), Vec::new());
+        let askew = target.0.as_mut_ptr().wrapping_add(1);
+        // SAFETY: the bytes outlive the engine, and are looked at when the token has come back (E1).
+        unsafe { engine.get(there(&key, 0), askew, 250, 0) }.unwrap();
+        drain(&engine, &mut results);
+        assert!(results[0].1.is_err());
+        engine.nic.faults = 0;
+        // SAFETY: as above.
+        unsafe { askew.write_bytes(0, 250) };
+        target.0[8] = 1;
+        let before = target.0;
+        // SAFETY: as above.
+        unsafe { engine.get(there(&key, 0), other.as_mut_ptr(), 4, 1) }.unwrap();
+        drain(&engine, &mut results);
+        assert_eq!((results[1], other, target.0), ((1, Ok(())), [5; 4], before));
+    }
+}
+
 #[test]
 fn without_free_descriptors_an_operation_is_refused_and_later_taken() {
     let mut remote = vec![0u8; 64];
