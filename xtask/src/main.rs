@@ -5,6 +5,7 @@ mod budget;
 mod cluster;
 mod demo;
 mod exec;
+mod gni_report;
 mod groups;
 mod leftovers;
 mod matrix;
@@ -59,6 +60,8 @@ enum Task {
     UgniSim(ugni::UgniArgs),
     /// Say what a run on the software NIC would have taken on the machine
     UgniClock(ugni::ClockArgs),
+    /// Count what each operation takes over uGNI, and hold the counts against their limits
+    GniReport(gni_report::ReportArgs),
     /// Measure the candidates for the queue of active messages
     BenchQueue(tools::Pass),
 }
@@ -99,6 +102,7 @@ fn run(task: Task) -> Result<()> {
         Task::Bench(args) => bench::run(&args),
         Task::UgniSim(args) => ugni::run(&args),
         Task::UgniClock(args) => ugni::clock(&args),
+        Task::GniReport(args) => gni_report::run(&args),
         Task::BenchQueue(pass) => tools::bench_queue(&pass),
     }
 }

@@ -28,6 +28,9 @@ pub struct ClockArgs {
     /// Print what the model gives beside what was published, instead of a run's times
     #[arg(long)]
     curve: bool,
+    /// Print when each process would have come to the marks that it has made, in nanoseconds
+    #[arg(long, conflicts_with = "curve")]
+    marks: bool,
     /// What the processes of a run have written where `GASWORKS_UGNI_TRACE` said
     traces: Vec<PathBuf>,
 }
@@ -36,6 +39,7 @@ pub struct ClockArgs {
 pub fn clock(args: &ClockArgs) -> Result<()> {
     let run = Cmd::cargo("run --quiet --release -p gasworks-ugni-sim --bin ugni-clock --").arg(&args.chip);
     let run = if args.curve { run.arg("--curve") } else { run };
+    let run = if args.marks { run.arg("--marks") } else { run };
     args.traces.iter().fold(run, |run, trace| run.arg(trace)).limit(900).show()
 }
 
@@ -79,6 +83,12 @@ pub fn lay_out(prefix: &Path) -> Result<()> {
         std::fs::write(pkgconfig.join(file), text.replace("@version@", env!("CARGO_PKG_VERSION")))?;
     }
     Ok(())
+}
+
+/// A command whose ranks go over uGNI, on the software NIC that is laid out there.
+pub fn dressed(command: Cmd, prefix: &Path) -> Cmd {
+    let strict = command.env("GASWORKS_NETWORK", "gni").env("GASWORKS_UGNI_STRICT", "1");
+    strict.env("GASWORKS_BOOTSTRAP", "cray").env("LD_LIBRARY_PATH", prefix.join("lib"))
 }
 
 /// In place of what is there: a process that runs keeps the old file.

@@ -20,7 +20,7 @@ mod plan;
 mod record;
 mod sizes;
 mod stats;
-mod svg;
+pub mod svg;
 mod turns;
 
 pub use peers::{PEERS, Peer};

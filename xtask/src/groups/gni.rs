@@ -2,13 +2,14 @@
 
 use super::{Extent, conformance, input, ugni};
 use crate::exec::{Cmd, Log};
+use crate::gni_report::{self, Programs};
 use crate::leftovers::Leftovers;
 use crate::matrix::{pairwise, product};
 use crate::needs::Need;
 use crate::rows::Row;
+use crate::ugni::dressed;
 use crate::world::{Build, World};
 use anyhow::{Context, Result, ensure};
-use std::path::Path;
 
 const CHIPS: [&str; 2] = ["aries", "gemini"];
 const MODES: [&str; 3] = ["seq", "par", "parsync"];
@@ -132,12 +133,14 @@ pub fn rows(extent: Extent) -> Vec<Row> {
     let again = Row::new("gni/borne/a-transfer-fails-once", transfers_again);
     let hello = Row::new("gni/hello", hello);
     let registrations = Row::new("gni/registrations", registrations);
+    let report = Row::new("gni/report", report);
     let rows = cells.chain(adverse).chain(borne).chain(fatal).chain(wrong).chain([
         vast,
         again,
         hello,
         registrations,
         posts,
+        report,
         apart,
     ]);
     rows.map(|row| row.need(Need::PkgConfig)).collect()
@@ -148,12 +151,6 @@ fn suite(world: &World, log: &Log, ranks: usize, mode: &str) -> Result<Cmd> {
     let prefix = ugni::lay_out(world, log)?;
     let suite = world.built(Build::Release)?.gasrun_with(ranks, "--label", "gasworks-conformance")?;
     Ok(dressed(suite, &prefix).words(&format!("--mode {mode}")))
-}
-
-/// A command whose ranks go over uGNI, on the software NIC that is laid out there.
-pub(super) fn dressed(command: Cmd, prefix: &Path) -> Cmd {
-    let strict = command.env("GASWORKS_NETWORK", "gni").env("GASWORKS_UGNI_STRICT", "1");
-    strict.env("GASWORKS_BOOTSTRAP", "cray").env("LD_LIBRARY_PATH", prefix.join("lib"))
 }
 
 fn with(command: Cmd, variables: &[(&str, &str)]) -> Cmd {
@@ -254,6 +251,18 @@ fn posts(world: &World, log: &Log) -> Result<()> {
         let events = &counts["events"];
         ensure!(events["global"].is_object() && events["local"].is_null(), "events of sources: {events}");
     }
+    Ok(())
+}
+
+/// What each operation takes: within its limits, and as the book says.
+fn report(world: &World, log: &Log) -> Result<()> {
+    let prefix = ugni::lay_out(world, log)?;
+    let (counting, release) = (world.built(Build::Debug)?, world.built(Build::Release)?);
+    let programs = Programs::of(&counting, release.program("ugni-clock")?, &prefix)?;
+    let run = |command: &Cmd| log.run_ok(command).map(|ended| ended.output);
+    let report = gni_report::measure(&programs, &world.scratch("gni/report")?, run)?;
+    let wrong = [gni_report::broken(&report), gni_report::differs(&report)?].concat();
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! A rank killed at each place that the sources name: the job must end, say so, and leave nothing.
 
-use super::{gni, ugni};
+use super::ugni;
 use crate::exec::{Cmd, Log};
 use crate::leftovers::Leftovers;
 use crate::rows::Row;
@@ -96,7 +96,7 @@ impl Scenario {
             Scenario::Suite { mode, .. } => built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}")),
             Scenario::Gni { mode, .. } => {
                 let suite = built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}"));
-                gni::dressed(suite, &ugni::prefix(world))
+                crate::ugni::dressed(suite, &ugni::prefix(world))
             }
             Scenario::Alone => Cmd::new(built.program(suite)?).words("--mode seq"),
             Scenario::Aborts => built.gasrun(RANKS, suite)?.words("--mode seq --abort"),

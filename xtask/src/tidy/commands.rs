@@ -44,6 +44,8 @@ const TABLE: &Table = &[
     ("cargo xtask test --row budget", By::Nobody("it chooses rows that are run anyway")),
     ("cargo xtask ugni-sim", By::Row("ugni-sim/install")),
     ("cargo xtask ugni-clock --curve", By::Itself),
+    ("cargo xtask gni-report", By::Row("gni/report")),
+    ("cargo xtask gni-report --write", By::Row("gni/report")),
     ("cargo xtask tidy", By::Itself),
     ("cargo xtask tidy --write", By::Row("tidy/settings")),
     ("cargo xtask loom", By::Row("loom/shmem")),
