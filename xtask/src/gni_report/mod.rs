@@ -7,7 +7,7 @@
 mod limits;
 mod page;
 
-use crate::exec::Cmd;
+use crate::exec::{Cmd, Log};
 use crate::world::{Build, Built};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -108,9 +108,14 @@ pub fn run(args: &ReportArgs) -> Result<()> {
     let built = Built::of(&counting.arg("--message-format=json-render-diagnostics").read()?);
     let clock = crate::demo::target()?.join("release/ugni-clock");
     let scratch = crate::root().join("target/gni-report");
+    let log = Log::create(scratch.join("log"))?;
     let report = measure(&Programs::of(&built, &clock, &prefix)?, &scratch, |command| {
         eprintln!("+ {}", command.shown());
-        command.read()
+        let ended = log.run(command)?;
+        if !ended.ok() {
+            eprint!("{}", ended.output);
+        }
+        Ok(ended.check()?.output)
     })?;
     print!("{}", page::text(&report));
     if args.write {
