@@ -1,12 +1,12 @@
 //! Transport over Cray's Gemini and Aries networks, through uGNI.
 //!
-//! - [`open`]: collective; from a bootstrap to a transport and a NIC.
+//! - [`Plan`]: what a job needs; its [`open`](Plan::open) is collective: from a bootstrap to a transport and a NIC.
 //! - [`GniWire`]: active messages, which implements [`gasworks_core::Wire`].
 //! - [`GniBarrier`]: all ranks meet by puts.
 //! - [`GniNic`]: the port below the engine of puts and gets, which implements [`gasworks_rdma::Nic`].
 //!
 //! Below them, `messages` says how messages go by puts and notifications (`letter`, `region`, `mailboxes`, `talk`), and `domain` alone
-//! calls the library. Everything goes over the NIC, also between ranks of one host.
+//! calls the library. Segments come from outside, where some of them may be mapped.
 #![deny(missing_docs, unsafe_code)]
 
 mod barrier;
@@ -29,6 +29,6 @@ mod wire;
 
 pub use barrier::GniBarrier;
 pub use error::GniError;
-pub use open::{Opened, open};
+pub use open::{Opened, Plan, Segments};
 pub use settings::SETTINGS;
 pub use wire::{GniNic, GniWire};

@@ -142,18 +142,19 @@ impl Closed {
 /// A mapping that others write to. It goes only once they do not any more: a rank whose job is dropped in the middle may be put to
 /// as long as its process lives.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    mapping: ManuallyDrop<Mapping>,
+pub(crate) struct Kept<T = Mapping> {
+    /// What keeps it mapped.
+    mapping: ManuallyDrop<T>,
     closed: Closed,
 }
 
-impl Kept {
-    pub fn new(mapping: Mapping, closed: Closed) -> Self {
+impl<T> Kept<T> {
+    pub fn new(mapping: T, closed: Closed) -> Self {
         Self { mapping: ManuallyDrop::new(mapping), closed }
     }
 }
 
-impl Drop for Kept {
+impl<T> Drop for Kept<T> {
     fn drop(&mut self) {
         if self.closed.is_set() {
             // SAFETY: R2.

@@ -2,7 +2,9 @@
 
 use crate::error::GniError;
 use gasworks_gni_sys::*;
-use gasworks_os::settings::{Kind, Setting, SettingError};
+use gasworks_os::limits::{self, Limit};
+use gasworks_os::settings::{Amount, Kind, Setting, SettingError, Share};
+use std::path::Path;
 
 const READER: &str = "gni";
 
@@ -131,6 +133,32 @@ const REPORT: Setting = row(
     "rank 0 says how much memory messages take when the job starts",
 );
 
+const PINNED: Setting = Setting {
+    name: "GASNET_PHYSMEM_MAX",
+    aliases: &["GASNET_PHYSMEM_PINNABLE_RATIO"],
+    kind: Kind::Share,
+    default: "0.8",
+    unit: "",
+    meaning: "how much memory of a host may be registered with the NIC, in equal parts for its ranks: a fraction below 1, or a size, of \
+              at least 128M; it bounds segments",
+    reader: READER,
+};
+const NO_SEARCH: Setting = row(
+    "GASNET_PHYSMEM_NOPROBE",
+    Kind::Boolean,
+    "0",
+    "",
+    "the largest segment follows from limits alone: nobody tries whether it can be mapped",
+);
+const PATIENCE: Setting = row(
+    "GASWORKS_BUG3480",
+    Kind::Choice(&["", "0", "1"]),
+    "",
+    "",
+    "the work-around of GASNet's bug 3480: memory that is given back may not be there at once, so ranks wait for each other and try \
+     again; unset: on Cray's CLE 6",
+);
+
 /// All rows that this crate reads.
 pub const SETTINGS: &[Setting] = &[
     LIBRARY,
@@ -149,6 +177,9 @@ pub const SETTINGS: &[Setting] = &[
     FETCHES,
     MAILBOXES,
     REPORT,
+    PINNED,
+    NO_SEARCH,
+    PATIENCE,
 ];
 
 /// What the settings say.
@@ -167,6 +198,9 @@ pub(crate) struct Settings {
     pub fetches: u32,
     pub mailboxes: u32,
     pub report: bool,
+    pinned: Share,
+    pub searches: bool,
+    pub is_patient: bool,
 }
 
 /// What the launcher says of the job.
@@ -205,7 +239,20 @@ impl Settings {
             fetches: number(&FETCHES)? as u32,
             mailboxes: number(&MAILBOXES)? as u32,
             report: REPORT.boolean()?,
+            pinned: pinned()?,
+            searches: !NO_SEARCH.boolean()?,
+            is_patient: match PATIENCE.choice()? {
+                "" => is_cle_6(Path::new("/etc/opt/cray/release/cle-release")),
+                word => word == "1",
+            },
         })
+    }
+
+    /// How much one of so many ranks of a host may register.
+    pub fn pinned(&self, here: u32) -> Limit {
+        let bytes = self.pinned.for_each(limits::total_memory().bytes, here);
+        let name = PINNED.raw().map_or(PINNED.name, |(variable, _)| variable);
+        Limit { bytes, who: format!("the setting {name} ({})", self.pinned) }
     }
 
     /// The modes of a domain, in a process that has so many beside it on its host.
@@ -227,6 +274,26 @@ impl Settings {
         let gives = self.fetch_from == 0 || u64::from(ranks) < self.fetch_from;
         if gives { self.mailboxes.min(ranks) } else { 0 }
     }
+}
+
+/// The least that may be registered on a host.
+const LEAST_PINNED: u64 = 128 << 20;
+
+/// All of a host's, whatever is said of that.
+fn pinned() -> Result<Share, SettingError> {
+    let share = PINNED.share()?.map_or(Share::of_host(0.8), |share| Share { of_host: true, ..share });
+    let fits = match share.amount {
+        Amount::Bytes(bytes) => bytes >= LEAST_PINNED,
+        Amount::Fraction(part) => part < 1.0,
+    };
+    let (variable, value) = PINNED.raw().unwrap_or((PINNED.name, PINNED.default.into()));
+    let wanted = "wanted a fraction of memory below 1, such as 0.8 or 5/8, or a size of at least 128M".into();
+    fits.then_some(share).ok_or(SettingError { variable: variable.into(), value, wanted })
+}
+
+/// Whether Cray's system says that it is of the sixth version.
+fn is_cle_6(release: &Path) -> bool {
+    std::fs::read_to_string(release).is_ok_and(|text| text.lines().any(|line| line.starts_with("RELEASE=6.")))
 }
 
 /// Flags of a registration that messages go through: the message can be seen before its letter.

@@ -10,6 +10,7 @@ use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::eventcount::EventCount;
 use gasworks_shmem::inbox::{Block, Claims, Control, Cursor, Inbox, Message, Payload, Slot};
 use gasworks_shmem::queues::{Queue, Queues, Seat};
+use gasworks_shmem::ranks::Ranks;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::cell::UnsafeCell;
 use gasworks_sync::latch::ParLatch;
@@ -127,7 +128,8 @@ fn queues_are_taken_from_by_one_thread_at_a_time() {
             (Box::leak(Box::new(Ring::of(2))), Box::leak(Box::new(Ring::of(1))));
         let bell: &Doorbell = Box::leak(Box::new(Doorbell::new()));
         let seat = Seat { requests: ring.view(), replies: replies.view(), bell };
-        let queues = Arc::new(Queues::<Par>::new(0, [seat], 2).expect("a rank"));
+        let queues =
+            Arc::new(Queues::<Par>::new(0, Ranks::new(&[0]).expect("a rank"), [seat], 2).expect("a rank"));
         for number in [1, 2] {
             assert_eq!(queues.post(0, Queue::Requests, number, &[], &[]), Ok(false));
         }

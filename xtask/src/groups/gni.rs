@@ -1,4 +1,5 @@
-//! The transport over uGNI, on the software NIC: the conformance suite on both chips and in all moods, faults, and bad input.
+//! The transport over uGNI, on the software NIC: the conformance suite on both chips and in all moods, with all ranks over the NIC or some in
+//! shared memory; faults, and bad input.
 
 use super::{Extent, conformance, input, ugni};
 use crate::exec::{Cmd, Log};
@@ -14,8 +15,11 @@ const CHIPS: [&str; 2] = ["aries", "gemini"];
 const MODES: [&str; 3] = ["seq", "par", "parsync"];
 const RANKS: [usize; 4] = [1, 2, 3, 8];
 
+/// How many ranks share memory; with 1, all go over the NIC, as they do in the rows where nothing else is said.
+pub(super) const TOGETHER: &str = "GASNET_SUPERNODE_MAXSIZE";
+
 /// Ways for bytes and messages: what they are called, and the variables that lead there.
-const WAYS: [(&str, &[(&str, &str)]); 5] = [
+const WAYS: [(&str, &[(&str, &str)]); 7] = [
     ("near", &[]),
     ("sock", &[("GASWORKS_UGNI_WIRE", "sock")]),
     ("fetched", &[("GASNET_GNI_AM_RVOUS_CUTOVER", "1")]),
@@ -43,8 +47,12 @@ const WAYS: [(&str, &[(&str, &str)]); 5] = [
             ("GASNET_GNI_MDD_SHARING", "0"),
             ("GASNET_GNI_BTE_MULTI_CHANNEL", "0"),
             ("GASNET_GNI_MEM_CONSISTENCY", "strict"),
+            ("GASNET_PHYSMEM_MAX", "5/8"),
+            ("GASWORKS_BUG3480", "1"),
         ],
     ),
+    ("mixed", &[(TOGETHER, "2")]),
+    ("mixed-sock", &[(TOGETHER, "3"), ("GASWORKS_UGNI_WIRE", "sock")]),
 ];
 
 /// What goes wrong, and is borne.
@@ -68,7 +76,7 @@ const FATAL: [(&str, &str, &str); 6] = [
 ];
 
 /// Settings that are wrong, or missing: the variable and its value, and what is said.
-const WRONG: [(&str, &str, &str, &str); 9] = [
+const WRONG: [(&str, &str, &str, &str); 12] = [
     (
         "no-library",
         "GASWORKS_UGNI_LIBRARY",
@@ -82,6 +90,9 @@ const WRONG: [(&str, &str, &str, &str); 9] = [
     ("medium-too-large", "GASNET_GNI_MAX_MEDIUM", "64K", "GASNET_GNI_MAX_MEDIUM"),
     ("too-few-descriptors", "GASNET_GNI_NUM_PD", "31", "GASNET_GNI_NUM_PD"),
     ("no-such-consistency", "GASNET_GNI_MEM_CONSISTENCY", "sloppy", "GASNET_GNI_MEM_CONSISTENCY"),
+    ("all-memory-registered", "GASNET_PHYSMEM_MAX", "1.0", "a fraction of memory below 1"),
+    ("too-little-registered", "GASNET_PHYSMEM_MAX", "127M", "a size of at least 128M"),
+    ("registered-in-no-parts", "GASNET_PHYSMEM_MAX", "5/0", "GASNET_PHYSMEM_MAX=\"5/0\""),
     ("no-such-network", "GASWORKS_NETWORK", "gnu", "GASWORKS_NETWORK"),
 ];
 
@@ -126,7 +137,17 @@ pub fn rows(extent: Extent) -> Vec<Row> {
             world,
             log,
             |job| job.words("--segment 1125899906842624"),
-            "a segment of 1125899906842624 bytes: there are",
+            "take 1125899906842624 bytes together, but",
+        )
+    });
+    let registered = Row::new("gni/bad-input/segment-beyond-what-may-be-registered", |world, log| {
+        // Half of it is a rank's, of which messages and transfers take some.
+        let limited = |job: Cmd| job.env("GASNET_PHYSMEM_MAX", "256M").words("--segment 134217728");
+        fails(
+            world,
+            log,
+            limited,
+            "more than the setting GASNET_PHYSMEM_MAX (268435456 bytes for all ranks of a host) allows",
         )
     });
     let again = Row::new("gni/borne/a-transfer-fails-once", transfers_again);
@@ -134,6 +155,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
     let registrations = Row::new("gni/registrations", registrations);
     let rows = cells.chain(adverse).chain(borne).chain(fatal).chain(wrong).chain([
         vast,
+        registered,
         again,
         hello,
         registrations,
@@ -150,9 +172,9 @@ fn suite(world: &World, log: &Log, ranks: usize, mode: &str) -> Result<Cmd> {
     Ok(dressed(suite, &prefix).words(&format!("--mode {mode}")))
 }
 
-/// A command whose ranks go over uGNI, on the software NIC that is laid out there.
+/// A command whose ranks all go over uGNI, on the software NIC that is laid out there.
 pub(super) fn dressed(command: Cmd, prefix: &Path) -> Cmd {
-    let strict = command.env("GASWORKS_NETWORK", "gni").env("GASWORKS_UGNI_STRICT", "1");
+    let strict = command.env("GASWORKS_NETWORK", "gni").env(TOGETHER, "1").env("GASWORKS_UGNI_STRICT", "1");
     strict.env("GASWORKS_BOOTSTRAP", "cray").env("LD_LIBRARY_PATH", prefix.join("lib"))
 }
 
@@ -173,7 +195,7 @@ fn with_seeds(world: &World, log: &Log, chip: &str, seeds: usize) -> Result<()> 
     for seed in 1..=seeds {
         // Every number of ranks comes with every mode.
         let (ranks, mode) = (2 + seed % 4, MODES[seed % 3]);
-        let (_, variables) = WAYS[[0, 0, 2, 3][seed / 4 % 4]];
+        let (_, variables) = WAYS[[0, 5, 2, 3][seed / 4 % 4]];
         let suite = suite(world, log, ranks, mode)?.env("GASWORKS_UGNI_CHIP", chip);
         let suite =
             suite.env("GASWORKS_UGNI_MOOD", "adversarial").env("GASWORKS_UGNI_SEED", seed.to_string());
@@ -215,14 +237,21 @@ fn hello(world: &World, log: &Log) -> Result<()> {
     Ok(())
 }
 
-/// Two ranks on each of three hosts: all go over the network.
+/// Two ranks on each of three hosts, which share memory or do not.
 fn on_three_hosts(world: &World, log: &Log) -> Result<()> {
     let prefix = ugni::lay_out(world, log)?;
     let hosts = "--label --hosts h1:2,h2:2,h3:2 --rsh /run/rsh -x LD_LIBRARY_PATH -x GASWORKS_BOOTSTRAP";
-    for (chip, mood, mode) in [("aries", "plain", "seq"), ("gemini", "adversarial", "par")] {
+    let runs = [
+        ("aries", "plain", "seq", "1"),
+        ("gemini", "adversarial", "par", "1"),
+        ("aries", "adversarial", "seq", "0"),
+        ("gemini", "plain", "par", "0"),
+    ];
+    for (chip, mood, mode, together) in runs {
         let suite = world.built(Build::Release)?.gasrun_with(6, hosts, "gasworks-conformance")?;
         let suite = dressed(suite, &prefix).words(&format!("--mode {mode}"));
-        let suite = suite.env("GASWORKS_UGNI_CHIP", chip).env("GASWORKS_UGNI_MOOD", mood);
+        let suite =
+            suite.env("GASWORKS_UGNI_CHIP", chip).env("GASWORKS_UGNI_MOOD", mood).env(TOGETHER, together);
         passes(log, &world.cluster()?.on_h0(suite), 6)?;
     }
     Ok(())
