@@ -123,8 +123,8 @@ pub(crate) enum Arrival {
     Nothing,
     /// What a sender's event carries.
     Call(u64),
-    /// Some were lost.
-    Overrun,
+    /// Some were lost, before this one if there is one.
+    Overrun(Option<u64>),
 }
 
 /// What a descriptor is used for.
@@ -386,6 +386,8 @@ impl Domain {
             Kind::BulkGet => (GNI_POST_RDMA_GET, GNI_CQMODE_GLOBAL_EVENT),
         };
         let left = events_of(events);
+        // Of bytes that are looked at because of the call alone it must not overtake any.
+        let tells = post.call.is_some() && matches!(post.owner, Owner::Transfer { .. });
         if let Some(call) = post.call {
             events |= GNI_CQMODE_REMOTE_EVENT;
             // SAFETY: U1.
@@ -395,7 +397,7 @@ impl Domain {
             post_id: number.into(),
             r#type: kind,
             cq_mode: events,
-            dlvr_mode: self.wanted.delivery,
+            dlvr_mode: if tells { GNI_DLVMODE_IN_ORDER } else { self.wanted.delivery },
             local_addr: local,
             local_mem_hndl: post.local_handle.raw(),
             remote_addr: post.remote,
@@ -437,11 +439,13 @@ impl Domain {
         let posted = self.place(number);
         // SAFETY: U3: the library is done with it.
         let (owner, tries, peer) = unsafe { ((*posted).owner, (*posted).tries, (*posted).peer) };
+        // SAFETY: as above. Who was called may have been, and a second call might be taken for another's.
+        let calls = unsafe { (*posted).call.is_some() };
         let mut recoverable = 0;
         // SAFETY: U2, U4.
         let code = unsafe { (self.ugni.GNI_CqErrorRecoverable)(event, &raw mut recoverable) };
         let may_work = code == GNI_RC_SUCCESS && recoverable != 0;
-        if !may_work || !owner.is_repeatable() || tries == MOST_TRIES || self.lost {
+        if !may_work || calls || !owner.is_repeatable() || tries == MOST_TRIES || self.lost {
             return false;
         }
         let Ok(endpoint) = self.endpoint(peer) else { return false };
@@ -507,7 +511,8 @@ impl Domain {
             }
             // SAFETY: U4.
             let deaf = self.ugni.gni_cq_rem_overrun.is_some_and(|overrun| unsafe { overrun(event) } != 0);
-            return Some(Done { owner, peer, stage, failed, unheard: call.filter(|_| deaf) });
+            let unheard = call.filter(|_| deaf && stage == Stage::Whole);
+            return Some(Done { owner, peer, stage, failed, unheard });
         }
     }
 
@@ -515,12 +520,15 @@ impl Domain {
     pub fn next_arrival(&mut self) -> Arrival {
         let mut event = 0;
         // SAFETY: U1, U2.
-        match unsafe { (self.ugni.GNI_CqGetEvent)(self.arrivals, &raw mut event) } {
-            // SAFETY: U4.
-            GNI_RC_SUCCESS => Arrival::Call(unsafe { (self.ugni.gni_cq_get_rem_inst_id)(event) }),
+        let code = unsafe { (self.ugni.GNI_CqGetEvent)(self.arrivals, &raw mut event) };
+        // SAFETY: U4.
+        let call = || unsafe { (self.ugni.gni_cq_get_rem_inst_id)(event) };
+        match code {
+            GNI_RC_SUCCESS => Arrival::Call(call()),
             GNI_RC_NOT_DONE => Arrival::Nothing,
+            GNI_RC_ERROR_RESOURCE => Arrival::Overrun(Some(call())),
             // What came with a bad status told of something, too.
-            _ => Arrival::Overrun,
+            _ => Arrival::Overrun(None),
         }
     }
 }

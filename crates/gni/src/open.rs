@@ -150,13 +150,17 @@ impl Plan {
                 cookie,
                 modes: settings.modes(here),
                 posts: posts + shape.slots + shape.replies + shape.fetches + SPARE_POSTS,
-                arrivals: arrivals(&shape).min(settings.most_arrivals),
+                arrivals: arrivals(&shape, settings.longs(shape.tickets)).min(settings.most_arrivals),
                 delivery: GNI_DLVMODE_PERFORMANCE,
             },
             closed.clone(),
         )?;
         let (mapping, [messages, transfers]) = auxiliary(&layout, &tuning)?;
-        let limits = Limits { max_medium: shape.max_medium, max_long: MOST_LONG };
+        let limits = Limits {
+            max_medium: shape.max_medium,
+            max_long: MOST_LONG,
+            packed_long: settings.packed_long(chip),
+        };
         let facts = (limits, abilities(chip, posts), closed.clone());
         let shared = meet(bootstrap, domain, &settings, (layout, flow), (mapping, messages), facts)?;
         let rdma = Rdma::new(boxed(GniNic(shared.clone())), transfers, &tuning)?;
@@ -235,9 +239,10 @@ fn flow(chip: Chip, max_medium: usize) -> Result<Flow, GniError> {
     Ok(Flow { depth: flow.depth.min(MOST_TICKETS).min(total), total, ..flow })
 }
 
-/// Room for every notification that there can be.
-fn arrivals(shape: &Shape) -> u32 {
-    shape.ranks.saturating_mul(shape.tickets).saturating_add(shape.slots).saturating_add(64)
+/// Room for every notification that there can be: of requests and replies, and of the payloads beside them.
+fn arrivals(shape: &Shape, longs: u32) -> u32 {
+    let requests = shape.ranks.saturating_mul(shape.tickets.saturating_add(longs));
+    requests.saturating_add(shape.slots.saturating_mul(2)).saturating_add(64)
 }
 
 /// What subsystems ask of the auxiliary segment: messages and transfers.
@@ -319,7 +324,14 @@ fn meet<M: CoreMode>(
     kill_point!("gni.open.met");
     let mailboxes = Mailboxes::new(boxes, given, MESSAGE_FLAGS, closed.clone());
     let bursts = Bursts { done: settings.done, arrivals: settings.arrivals };
-    let messages = Messages::new(domain, bootstrap.rank(), (layout, region), homes.into(), mailboxes, bursts);
+    let messages = Messages::new(
+        domain,
+        bootstrap.rank(),
+        (layout, region),
+        homes.into(),
+        mailboxes,
+        (bursts, settings.longs(shape.tickets)),
+    );
     Ok(Arc::new(Shared {
         messages: M::HandlerLock::new(messages),
         limits,

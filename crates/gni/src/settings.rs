@@ -1,5 +1,6 @@
 //! The transport's rows of the settings table.
 
+use crate::domain::Chip;
 use crate::error::GniError;
 use gasworks_gni_sys::*;
 use gasworks_os::limits::{self, Limit};
@@ -125,6 +126,21 @@ const MOST_ARRIVALS: Setting = row(
     "notifications for which there is room at most; those that find none are made again",
 );
 
+const LONGS: Setting = row(
+    "GASNET_LONG_DEPTH",
+    Kind::Number { min: 1, max: 64 },
+    "",
+    "requests",
+    "Longs to one rank that may be under way beside their payloads, and not behind them; unset: as many as requests",
+);
+const PACKED_LONG: Setting = row(
+    "GASNET_GNI_PACKEDLONG_CUTOVER",
+    Kind::Size { min: 0, max: 65408 },
+    "",
+    "bytes",
+    "the largest payload of a Long that goes in its message, brought down to the largest Medium; unset: 3072 on Aries, the largest Medium on \
+     Gemini",
+);
 const REPORT: Setting = row(
     "GASNET_GNI_AM_MEMORY_REPORT",
     Kind::Boolean,
@@ -176,6 +192,8 @@ pub const SETTINGS: &[Setting] = &[
     FETCH_FROM,
     FETCHES,
     MAILBOXES,
+    LONGS,
+    PACKED_LONG,
     REPORT,
     PINNED,
     NO_SEARCH,
@@ -197,6 +215,8 @@ pub(crate) struct Settings {
     fetch_from: u64,
     pub fetches: u32,
     pub mailboxes: u32,
+    longs: Option<u64>,
+    packed_long: Option<u64>,
     pub report: bool,
     pinned: Share,
     pub searches: bool,
@@ -238,6 +258,8 @@ impl Settings {
             fetch_from: number(&FETCH_FROM)?,
             fetches: number(&FETCHES)? as u32,
             mailboxes: number(&MAILBOXES)? as u32,
+            longs: LONGS.number()?,
+            packed_long: PACKED_LONG.number()?,
             report: REPORT.boolean()?,
             pinned: pinned()?,
             searches: !NO_SEARCH.boolean()?,
@@ -246,6 +268,17 @@ impl Settings {
                 word => word == "1",
             },
         })
+    }
+
+    /// How many Longs to one rank may be under way beside their payloads, of so many requests.
+    pub fn longs(&self, tickets: u32) -> u32 {
+        self.longs.map_or(tickets, |longs| tickets.min(longs as u32))
+    }
+
+    /// The largest payload of a Long that goes in its message.
+    pub fn packed_long(&self, chip: Chip) -> usize {
+        let usual = if chip == Chip::Aries { 3072 } else { self.max_medium };
+        self.packed_long.map_or(usual, |len| len as usize).min(self.max_medium)
     }
 
     /// How much one of so many ranks of a host may register.

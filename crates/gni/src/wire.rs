@@ -52,21 +52,31 @@ pub struct GniNic<M: CoreMode>(pub(crate) Arc<Shared<M>>);
 
 fn ticket_of(room: Room) -> [u64; 2] {
     match room {
-        Room::Reply { number } => [0, number.into()],
-        Room::Request { ticket, slot, granules } => {
+        Room::Reply { number, ends: None } => [0, number.into()],
+        Room::Reply { number, ends: Some((ended, slot)) } => {
+            [2 | u64::from(slot) << 8 | u64::from(number) << 32, ended]
+        }
+        Room::Request { ticket, slot, granules, beside } => {
             let Granules { first, count } = granules.unwrap_or_default();
-            [1 | u64::from(first) << 8 | u64::from(count) << 16, u64::from(ticket) | u64::from(slot) << 32]
+            let flags = 1 | u64::from(beside) << 1;
+            [
+                flags | u64::from(first) << 8 | u64::from(count) << 16,
+                u64::from(ticket) | u64::from(slot) << 32,
+            ]
         }
     }
 }
 
 fn room_of(ticket: [u64; 2]) -> Room {
-    if ticket[0] & 1 == 0 {
-        return Room::Reply { number: ticket[1] as u32 };
+    let [flags, rest] = ticket;
+    match flags & 3 {
+        0 => return Room::Reply { number: rest as u32, ends: None },
+        2 => return Room::Reply { number: (flags >> 32) as u32, ends: Some((rest, (flags >> 8) as u16)) },
+        _ => {}
     }
-    let granules = Granules { first: (ticket[0] >> 8) as u32 & 0xff, count: (ticket[0] >> 16) as u32 & 0xff };
+    let granules = Granules { first: (flags >> 8) as u32 & 0xff, count: (flags >> 16) as u32 & 0xff };
     let granules = (granules.count > 0).then_some(granules);
-    Room::Request { ticket: ticket[1] as u32, slot: (ticket[1] >> 32) as u16, granules }
+    Room::Request { ticket: rest as u32, slot: (rest >> 32) as u16, granules, beside: flags & 2 != 0 }
 }
 
 impl<M: CoreMode> Wire<M> for GniWire<M> {
@@ -96,6 +106,13 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
             place.write(payload);
             messages.commit(to, room, payload.len(), &head[..len])
         })
+    }
+
+    fn beside(&self, reservation: &mut Reservation) -> Option<u32> {
+        let mut room = room_of(reservation.ticket);
+        let call = self.0.messages.with(|messages| messages.beside(reservation.to, &mut room));
+        reservation.ticket = ticket_of(room);
+        call
     }
 
     fn cancel(&self, reservation: Reservation) {
@@ -181,8 +198,7 @@ impl<M: CoreMode> Nic for GniNic<M> {
         }
         let flags = self.0.flags;
         // SAFETY: the caller's promise.
-        let handle =
-            self.0.messages.with(|messages| unsafe { messages.domain.register(bytes, false, flags) });
+        let handle = self.0.messages.with(|messages| unsafe { messages.domain.register(bytes, true, flags) });
         handle
             .map(|handle| encode(handle, bytes))
             .map_err(|code| NicError::Registration { len: bytes.len(), why: code_name(code) })
@@ -218,7 +234,7 @@ impl<M: CoreMode> Nic for GniNic<M> {
             local_handle,
             remote,
             remote_handle,
-            call: None,
+            call: post.tells,
             owner,
         };
         // SAFETY: U5, by the caller's promise.
@@ -231,6 +247,13 @@ impl<M: CoreMode> Nic for GniNic<M> {
             Refused::Code(GNI_RC_INVALID_PARAM | GNI_RC_PERMISSION_ERROR) => bad,
             Refused::Code(_) => NicError::PeerGone { peer: post.peer },
         })
+    }
+
+    fn tell(&self, peer: u32, number: u32, landed: bool) {
+        // What will not come leaves its message where it is: the peer could not be reached.
+        if landed {
+            self.0.messages.with(|messages| messages.call(peer, number));
+        }
     }
 
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize {
@@ -265,14 +288,15 @@ mod tests {
     #[test]
     fn rooms_and_keys_come_back() {
         let granules = Some(Granules { first: 63, count: 1 });
-        let room = Room::Request { ticket: 63, slot: u16::MAX, granules };
-        let Room::Request { ticket: 63, slot: u16::MAX, granules: again } = room_of(ticket_of(room)) else {
-            panic!("another room")
-        };
-        assert_eq!(again, granules);
-        let fetched = Room::Request { ticket: 0, slot: 0, granules: None };
-        assert!(matches!(room_of(ticket_of(fetched)), Room::Request { ticket: 0, slot: 0, granules: None }));
-        assert!(matches!(room_of(ticket_of(Room::Reply { number: 7 })), Room::Reply { number: 7 }));
+        let rooms = [
+            Room::Request { ticket: 63, slot: u16::MAX, granules, beside: true },
+            Room::Request { ticket: 0, slot: 0, granules: None, beside: false },
+            Room::Reply { number: 7, ends: None },
+            Room::Reply { number: u32::MAX, ends: Some((1 << 63, u16::MAX)) },
+        ];
+        for room in rooms {
+            assert_eq!(room_of(ticket_of(room)), room);
+        }
         let (handle, bytes) = (Handle { words: [1, u64::MAX] }, RawBytes::EMPTY);
         assert_eq!(decode(&encode(handle, bytes)), Some((handle, bytes.as_ptr().addr() as u64)));
         assert_eq!(decode(&Key(vec![0; 23])), None);

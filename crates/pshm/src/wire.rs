@@ -292,7 +292,7 @@ impl<M: Mode> Wire<M> for Pshm<M> {
     }
 
     fn limits(&self) -> Limits {
-        Limits { max_medium: MAX_MEDIUM, max_long: self.max_long }
+        Limits { max_medium: MAX_MEDIUM, max_long: self.max_long, packed_long: MAX_MEDIUM }
     }
 
     #[inline]

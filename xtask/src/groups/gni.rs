@@ -35,6 +35,7 @@ const WAYS: [(&str, &[(&str, &str)]); 7] = [
             ("GASNET_GNI_NUM_PD", "32"),
             ("GASNET_GNI_BOUNCE_SIZE", "1"),
             ("GASNET_GNI_MEMREG", "1"),
+            ("GASNET_LONG_DEPTH", "1"),
         ],
     ),
     (
@@ -51,7 +52,7 @@ const WAYS: [(&str, &[(&str, &str)]); 7] = [
             ("GASWORKS_BUG3480", "1"),
         ],
     ),
-    ("mixed", &[(TOGETHER, "2")]),
+    ("mixed", &[(TOGETHER, "2"), ("GASNET_GNI_PACKEDLONG_CUTOVER", "0")]),
     ("mixed-sock", &[(TOGETHER, "3"), ("GASWORKS_UGNI_WIRE", "sock")]),
 ];
 

@@ -11,6 +11,9 @@
 //! has called, and comes back for those that it was told of and has not found. A call that finds no room is made again, by whoever learns
 //! of that first: its sender does it once more; its receiver looks at all of everybody's letters in turn from then on.
 //!
+//! The payload of a Long goes into the segment by a put of its own, which calls, too; its message goes beside it, and is not taken before. Either
+//! may come first.
+//!
 //! Whatever is read here others may have written: it is copied once, then checked, then used.
 
 mod send;
@@ -66,6 +69,10 @@ struct Slot {
     ended: bool,
     /// The library is.
     sent: bool,
+    /// The payload beside the reply in it has landed.
+    landed: bool,
+    /// A reply that waits for that.
+    held: Option<Letter>,
 }
 
 impl Slot {
@@ -91,10 +98,19 @@ impl Slot {
 }
 
 /// Room for a message.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
-    Request { ticket: u32, slot: u16, granules: Option<Granules> },
-    Reply { number: u32 },
+    Request {
+        ticket: u32,
+        slot: u16,
+        granules: Option<Granules>,
+        beside: bool,
+    },
+    /// With the ticket and the slot of a request that it will end, where the payload beside it had to know.
+    Reply {
+        number: u32,
+        ends: Option<(u64, u16)>,
+    },
 }
 
 /// A message that was taken: the payload, then the head.
@@ -107,7 +123,7 @@ pub(crate) struct Taken {
 
 enum Found {
     Message(Taken),
-    /// One that is being fetched.
+    /// One that is being fetched, or waits for its payload.
     Begun,
     Nothing,
 }
@@ -118,6 +134,24 @@ struct Fetching {
     peer: u32,
     ticket: u32,
     letter: Letter,
+}
+
+/// A request that waits for the payload beside it.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    from: Rank,
+    ticket: u32,
+    letter: Letter,
+    place: Place,
+}
+
+/// Where a request lies.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// At this byte of the mailbox of its sender.
+    Mailbox(usize),
+    /// It was fetched to this place.
+    Fetched(u32),
 }
 
 /// The domain, and what is under way in it.
@@ -131,6 +165,8 @@ pub(crate) struct Messages {
     talks: Vec<Option<Box<Talk>>>,
     mailboxes: Mailboxes,
     bursts: Bursts,
+    /// Longs whose payloads may go beside them, to one rank.
+    longs: u32,
     slots: Vec<Slot>,
     free_slots: Vec<u16>,
     free_replies: Vec<u32>,
@@ -139,6 +175,7 @@ pub(crate) struct Messages {
     fetching: Vec<Option<Fetching>>,
     to_fetch: VecDeque<Fetching>,
     fetched: VecDeque<u32>,
+    held: Vec<Held>,
     /// Ranks that have been given a mailbox and do not know.
     to_grant: VecDeque<Rank>,
     /// Who has not heard that something is there for it, and what it was to be called with.
@@ -163,7 +200,7 @@ impl Messages {
         (layout, region): (Layout, Region),
         homes: Box<[Home]>,
         mailboxes: Mailboxes,
-        bursts: Bursts,
+        (bursts, longs): (Bursts, u32),
     ) -> Self {
         let shape = layout.shape;
         let slots = u16::try_from(shape.slots).unwrap_or(u16::MAX);
@@ -176,6 +213,7 @@ impl Messages {
             talks: (0..shape.ranks).map(|_| None).collect(),
             mailboxes,
             bursts,
+            longs,
             slots: vec![Slot::default(); slots.into()],
             free_slots: (0..slots).rev().collect(),
             free_replies: (0..shape.replies).rev().collect(),
@@ -183,6 +221,7 @@ impl Messages {
             fetching: vec![None; shape.fetches as usize],
             to_fetch: VecDeque::new(),
             fetched: VecDeque::new(),
+            held: Vec::new(),
             to_grant: VecDeque::new(),
             to_call: VecDeque::new(),
             early: Vec::new(),
@@ -397,6 +436,11 @@ impl Messages {
             || !self.early.is_empty()
             || !self.early_slots.is_empty()
             || self.lossy.is_some()
+    }
+
+    /// A rank is called, when there is room for it.
+    pub fn call(&mut self, peer: Rank, call: u32) {
+        self.to_call.push_back((peer, call));
     }
 
     /// Starts a transfer of the engine's.

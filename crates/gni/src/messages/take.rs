@@ -1,6 +1,6 @@
-//! Receiving: calls are answered, letters read, messages taken.
+//! Receiving: calls are answered, letters read, messages taken, or held until the payload beside them has landed.
 
-use super::{ENDED, Fetching, Found, LOOKS, Messages, Slot, Taken};
+use super::{ENDED, Fetching, Found, Held, LOOKS, Messages, Place, Slot, Taken};
 use crate::domain::Arrival;
 use crate::letter::{Call, Letter};
 use crate::region::{Region, message_len};
@@ -25,25 +25,28 @@ impl Messages {
         self.whole()?;
         self.go_on()?;
         self.turn_barrier()?;
-        if let Some(number) = self.fetched.pop_front() {
-            return self.take_fetched(number);
+        while let Some(number) = self.fetched.pop_front() {
+            if let Found::Message(taken) = self.take_fetched(number)? {
+                return Ok(Some(taken));
+            }
         }
         if let Some(taken) = self.take_early()? {
             return Ok(Some(taken));
         }
         for _ in 0..self.bursts.arrivals {
-            let found = match self.domain.next_arrival() {
+            let call = match self.domain.next_arrival() {
                 Arrival::Nothing => break,
-                Arrival::Overrun => {
+                Arrival::Overrun(call) => {
                     // All are looked at from now on: nobody need be remembered.
                     self.early.clear();
                     self.early_slots.clear();
                     self.lossy.get_or_insert((0, 0));
-                    continue;
+                    call
                 }
-                Arrival::Call(value) => self.answer_call(Call::decode(value))?,
+                Arrival::Call(call) => Some(call),
             };
-            if let Found::Message(taken) = found {
+            let Some(call) = call else { continue };
+            if let Found::Message(taken) = self.answer_call(Call::decode(call))? {
                 return Ok(Some(taken));
             }
         }
@@ -55,6 +58,10 @@ impl Messages {
         let found = match call {
             Call::Request(rank) if rank < self.layout.shape.ranks => self.take_request(rank)?,
             Call::Reply(slot) if u32::from(slot) < self.layout.shape.slots => self.take_reply(slot)?,
+            Call::RequestLanded(rank, ticket) => return self.land_request(rank.into(), ticket.into()),
+            Call::ReplyLanded(slot) if u32::from(slot) < self.layout.shape.slots => {
+                return self.land_reply(slot);
+            }
             _ => return Ok(Found::Nothing),
         };
         if matches!(found, Found::Nothing) && self.lossy.is_none() {
@@ -72,6 +79,7 @@ impl Messages {
                         self.early_slots.push(slot);
                     }
                 }
+                Call::RequestLanded(..) | Call::ReplyLanded(_) => {}
             }
         }
         Ok(found)
@@ -149,7 +157,7 @@ impl Messages {
                 if at + len > shape.len() {
                     return Err(self.corrupt(from, "has sent a letter of a message beyond its mailbox"));
                 }
-                return self.take_message(from, &mailbox, at, letter).map(Found::Message);
+                return self.take_or_hold(Held { from, ticket, letter, place: Place::Mailbox(at) });
             }
         }
         let (region, layout) = (self.region, self.layout);
@@ -187,11 +195,73 @@ impl Messages {
             return Err(self.corrupt(from, &format!("has used ticket {ticket} twice")));
         }
         receiving.next = (ticket + 1) % shape.tickets;
-        // From here on it may be replied to.
-        if !fetch {
-            receiving.owe(ticket, letter.slot);
-        }
         Ok(letter)
+    }
+
+    /// Takes a request, unless it has to wait for the payload beside it.
+    fn take_or_hold(&mut self, held: Held) -> Result<Found, WireError> {
+        let landed = self.talk(held.from).receiving.has_landed(held.ticket);
+        if held.letter.beside && !landed {
+            self.held.push(held);
+            return Ok(Found::Begun);
+        }
+        self.take_held(held)
+    }
+
+    /// Takes a request that nothing is in the way of any more. From here on it may be replied to.
+    fn take_held(&mut self, held: Held) -> Result<Found, WireError> {
+        let Held { from, ticket, letter, place } = held;
+        let receiving = &mut self.talk(from).receiving;
+        receiving.owe(ticket, letter.slot);
+        let mailbox = receiving.mailbox;
+        let taken = match place {
+            Place::Mailbox(at) => {
+                let Some(mailbox) = mailbox.and_then(|number| self.mailboxes.get(number)) else {
+                    return Ok(Found::Nothing);
+                };
+                self.take_message(from, &mailbox, at, letter)
+            }
+            Place::Fetched(number) => {
+                let region = self.region;
+                let taken = self.take_message(from, &region, self.layout.fetched(number), letter);
+                self.free_fetches.push(number);
+                taken
+            }
+        };
+        taken.map(Found::Message)
+    }
+
+    /// The payload beside a request has landed.
+    fn land_request(&mut self, from: Rank, ticket: u32) -> Result<Found, WireError> {
+        if from >= self.layout.shape.ranks || ticket >= self.layout.shape.tickets {
+            return Ok(Found::Nothing);
+        }
+        match self.held.iter().position(|held| held.from == from && held.ticket == ticket) {
+            Some(at) => {
+                let held = self.held.swap_remove(at);
+                self.take_held(held)
+            }
+            None => {
+                self.talk(from).receiving.land(ticket);
+                Ok(Found::Nothing)
+            }
+        }
+    }
+
+    /// The payload beside the reply in a slot has landed.
+    fn land_reply(&mut self, slot: u16) -> Result<Found, WireError> {
+        let Slot { in_use, peer, held, .. } = &mut self.slots[usize::from(slot)];
+        let (peer, held) = (*peer, held.take());
+        match held.filter(|_| *in_use) {
+            Some(letter) => {
+                let region = self.region;
+                self.take_message(peer, &region, self.layout.slot(slot), letter).map(Found::Message)
+            }
+            None => {
+                self.slots[usize::from(slot)].landed = true;
+                Ok(Found::Nothing)
+            }
+        }
     }
 
     /// Copies a message out, and does what it says it ends.
@@ -235,19 +305,20 @@ impl Messages {
         let Some(letter) = letter else {
             return Err(self.corrupt(peer, &format!("has answered slot {slot} with {word:#018x}")));
         };
+        let state = &mut self.slots[usize::from(slot)];
+        if letter.beside && !std::mem::take(&mut state.landed) {
+            state.held = Some(letter);
+            return Ok(Found::Begun);
+        }
         let region = self.region;
         self.take_message(peer, &region, self.layout.slot(slot), letter).map(Found::Message)
     }
 
     /// A message that has been fetched.
-    fn take_fetched(&mut self, number: u32) -> Result<Option<Taken>, WireError> {
-        let Some(Fetching { peer, ticket, letter }) = self.fetching[number as usize].take() else {
-            return Ok(None);
+    fn take_fetched(&mut self, number: u32) -> Result<Found, WireError> {
+        let Some(Fetching { peer: from, ticket, letter }) = self.fetching[number as usize].take() else {
+            return Ok(Found::Nothing);
         };
-        self.talk(peer).receiving.owe(ticket, letter.slot);
-        let region = self.region;
-        let taken = self.take_message(peer, &region, self.layout.fetched(number), letter);
-        self.free_fetches.push(number);
-        taken.map(Some)
+        self.take_or_hold(Held { from, ticket, letter, place: Place::Fetched(number) })
     }
 }
