@@ -1,4 +1,4 @@
-//! A communication domain: the only place that calls uGNI.
+//! A communication domain: the only place that calls uGNI, but for what a cache registers (`udreg`).
 //!
 //! The library is not made for several threads at once, so all calls take the domain for themselves, and the lock is its owner's.
 //! A queue at the source has room for all events of all posts that there are descriptors for, so it is never overrun; if it says so all the
@@ -14,6 +14,8 @@
 
 use crate::error::{GniError, code_name};
 use crate::region::Closed;
+use crate::udreg::{Cache, Device};
+use gasworks_gni_sys::udreg::Udreg;
 use gasworks_gni_sys::*;
 use gasworks_rdma::Stage;
 use gasworks_sync::RawBytes;
@@ -166,6 +168,8 @@ pub(crate) struct Domain {
     posts: *mut Posted,
     free: Vec<u32>,
     registered: HashSet<Handle>,
+    /// What keeps registrations for transfers, if the library is to.
+    pub kept: Option<Cache>,
     /// Events of posts were lost.
     pub lost: bool,
     closed: Closed,
@@ -240,6 +244,7 @@ impl Domain {
             posts: Box::into_raw(posts).cast(),
             free: (0..wanted.posts).rev().collect(),
             registered: HashSet::new(),
+            kept: None,
             lost: false,
             closed,
         };
@@ -317,6 +322,17 @@ impl Domain {
         let mut raw = handle.raw();
         // SAFETY: U1, U2.
         unsafe { (self.ugni.GNI_MemDeregister)(self.nic, &raw mut raw) == GNI_RC_SUCCESS }
+    }
+
+    /// Has registrations for transfers kept by UDREG: so many.
+    ///
+    /// # Errors
+    /// [`GniError::Udreg`].
+    pub fn keep(&mut self, udreg: Udreg, flags: u32, entries: u32) -> Result<(), GniError> {
+        let Ugni { GNI_MemRegister: register, GNI_MemDeregister: deregister, .. } = self.ugni;
+        let device = Device { register, deregister, nic: self.nic, flags };
+        self.kept = Some(Cache::open(udreg, device, entries)?);
+        Ok(())
     }
 
     /// The endpoint of a rank, which is made when it is first talked to.
@@ -530,8 +546,10 @@ impl Drop for Domain {
         // Whoever knows of this memory may write to it, as long as this process lives.
         let is_known = !self.addresses.is_empty();
         if is_known && !self.closed.is_set() {
+            std::mem::forget(self.kept.take());
             return;
         }
+        drop(self.kept.take());
         for at in 0..self.endpoints.len() {
             let endpoint = std::mem::replace(&mut self.endpoints[at], null_mut());
             if !endpoint.is_null() {

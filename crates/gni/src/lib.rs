@@ -6,7 +6,7 @@
 //! - [`GniNic`]: the port below the engine of puts and gets, which implements [`gasworks_rdma::Nic`].
 //!
 //! Below them, `messages` says how messages go by puts and notifications (`letter`, `region`, `mailboxes`, `talk`), and `domain` alone
-//! calls the library. Everything goes over the NIC, also between ranks of one host.
+//! calls the library; `udreg` is the library's own cache of registrations, where a job asks for it. Everything goes over the NIC, also between ranks of one host.
 #![deny(missing_docs, unsafe_code)]
 
 mod barrier;
@@ -24,6 +24,8 @@ mod open;
 mod region;
 mod settings;
 mod talk;
+#[allow(unsafe_code)]
+mod udreg;
 #[allow(unsafe_code)]
 mod wire;
 

@@ -81,7 +81,7 @@ pub fn open<M: CoreMode>(
     let Credentials { device, tag, cookie } = Credentials::read()?;
     let here = bootstrap.host()?.ranks().len() as u32;
     let closed = Closed::default();
-    let domain = Domain::open(
+    let mut domain = Domain::open(
         ugni,
         Wanted {
             rank: me,
@@ -96,9 +96,12 @@ pub fn open<M: CoreMode>(
         },
         closed.clone(),
     )?;
+    if let Some((udreg, entries)) = settings.udreg(tuning.registrations)? {
+        domain.keep(udreg, settings.memory_flags(), entries)?;
+    }
     let (mapping, [messages, transfers]) = auxiliary(&layout, &tuning)?;
     let limits = Limits { max_medium: shape.max_medium, max_long: MOST_LONG };
-    let facts = (limits, abilities(chip, posts), closed.clone());
+    let facts = (limits, abilities(chip, posts, domain.kept.is_some()), closed.clone());
     let shared = meet(bootstrap, domain, &settings, (layout, flow), (mapping, messages), facts)?;
     let rdma = Rdma::new(boxed(GniNic(shared.clone())), transfers, &tuning)?;
     let peers = attach(bootstrap, segment.for_each(limits::total_memory().bytes, here), &rdma, closed)?;

@@ -1,6 +1,7 @@
 //! The transport's rows of the settings table.
 
 use crate::error::GniError;
+use gasworks_gni_sys::udreg::Udreg;
 use gasworks_gni_sys::*;
 use gasworks_os::settings::{Kind, Setting, SettingError};
 
@@ -22,6 +23,20 @@ const LIBRARY: Setting = row(
     "",
     "",
     "the path of libugni; unset: libugni.so.0, where the system finds it",
+);
+const UDREG: Setting = row(
+    "GASNET_USE_UDREG",
+    Kind::Boolean,
+    "0",
+    "",
+    "whether Cray's UDREG keeps registrations for transfers, instead of the engine",
+);
+const UDREG_LIBRARY: Setting = row(
+    "GASWORKS_UDREG_LIBRARY",
+    Kind::Text,
+    "",
+    "",
+    "the path of libudreg; unset: libudreg.so.0, where the system finds it",
 );
 const DEVICE: Setting = row(
     "PMI_GNI_DEV_ID",
@@ -134,6 +149,8 @@ const REPORT: Setting = row(
 /// All rows that this crate reads.
 pub const SETTINGS: &[Setting] = &[
     LIBRARY,
+    UDREG,
+    UDREG_LIBRARY,
     DEVICE,
     TAG,
     COOKIE,
@@ -155,6 +172,9 @@ pub const SETTINGS: &[Setting] = &[
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub library: Option<String>,
+    /// Whether UDREG keeps registrations, and where it is.
+    udreg: bool,
+    udreg_library: Option<String>,
     pub max_medium: usize,
     fma_sharing: Option<bool>,
     mdd_sharing: bool,
@@ -185,6 +205,8 @@ impl Settings {
         let number = |setting: &Setting| Ok::<_, SettingError>(setting.number()?.unwrap_or(0));
         Ok(Self {
             library: LIBRARY.raw().map(|(_, path)| path),
+            udreg: UDREG.boolean()?,
+            udreg_library: UDREG_LIBRARY.raw().map(|(_, path)| path),
             max_medium: number(&MAX_MEDIUM)? as usize / 64 * 64,
             fma_sharing: match FMA_SHARING.choice()? {
                 "0" => Some(false),
@@ -215,6 +237,24 @@ impl Settings {
         let mdd = if self.mdd_sharing { GNI_CDM_MODE_MDD_SHARED } else { GNI_CDM_MODE_MDD_DEDICATED };
         let single = if self.multi_channel { 0 } else { GNI_CDM_MODE_BTE_SINGLE_CHANNEL };
         GNI_CDM_MODE_FORK_FULLCOPY | GNI_CDM_MODE_DUAL_EVENTS | GNI_CDM_MODE_ERR_NO_KILL | fma | mdd | single
+    }
+
+    /// The library that keeps so many registrations, if one does.
+    ///
+    /// # Errors
+    /// It cannot be opened, or not keep so many.
+    pub fn udreg(&self, registrations: Option<usize>) -> Result<Option<(Udreg, u32)>, GniError> {
+        if !self.udreg {
+            return Ok(None);
+        }
+        let entries = registrations.ok_or_else(|| SettingError {
+            variable: "GASNET_GNI_MEMREG".into(),
+            value: "0".into(),
+            wanted: "UDREG keeps a number of registrations from 1 on; GASNET_USE_UDREG=0 goes without it"
+                .into(),
+        })?;
+        let udreg = Udreg::open(self.udreg_library.as_deref()).map_err(GniError::UdregLibrary)?;
+        Ok(Some((udreg, u32::try_from(entries).unwrap_or(u32::MAX))))
     }
 
     /// Flags of a registration for transfers.

@@ -7,6 +7,7 @@ use crate::error::code_name;
 use crate::messages::{Messages, NAME, Room, Taken};
 use crate::region::{Closed, Kept};
 use crate::talk::Granules;
+use crate::udreg::Use;
 use gasworks_core::wire::{MAX_HEAD, head_of};
 use gasworks_core::{Arrived, Class, CoreMode, Limits, Rank, Reservation, Wire, WireError};
 use gasworks_gni_sys::{GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR};
@@ -146,6 +147,8 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
 
 /// A key: the handle, and the address at which it begins.
 pub(crate) const KEY: usize = 24;
+/// A key of what is kept: behind that, which use it is.
+const KEPT: usize = 32;
 
 fn encode(handle: Handle, bytes: RawBytes) -> Key {
     let words = [handle.words[0], handle.words[1], bytes.as_ptr().addr() as u64];
@@ -154,7 +157,13 @@ fn encode(handle: Handle, bytes: RawBytes) -> Key {
 
 fn decode(key: &Key) -> Option<(Handle, u64)> {
     let word = |at: usize| Some(u64::from_le_bytes(key.0.get(8 * at..8 * at + 8)?.try_into().ok()?));
-    (key.0.len() == KEY).then_some((Handle { words: [word(0)?, word(1)?] }, word(2)?))
+    [KEY, KEPT].contains(&key.0.len()).then_some((Handle { words: [word(0)?, word(1)?] }, word(2)?))
+}
+
+/// Which use of something kept a key stands for, if it stands for one.
+fn use_of(key: &Key) -> Option<Use> {
+    let (_, number) = key.0.split_at_checked(KEY)?;
+    number.try_into().ok().map(|number| Use(u64::from_le_bytes(number)))
 }
 
 impl<M: CoreMode> GniNic<M> {
@@ -188,8 +197,32 @@ impl<M: CoreMode> Nic for GniNic<M> {
             .map_err(|code| NicError::Registration { len: bytes.len(), why: code_name(code) })
     }
 
+    unsafe fn register_local(&self, bytes: RawBytes) -> Result<Key, NicError> {
+        let taken = self.0.messages.with(|messages| {
+            // SAFETY: the caller's promise.
+            messages.domain.kept.as_mut().map(|kept| unsafe { kept.take(bytes) })
+        });
+        match taken {
+            Some(Ok((handle, Use(number)))) => {
+                let mut key = encode(handle, bytes);
+                key.0.extend(number.to_le_bytes());
+                Ok(key)
+            }
+            Some(Err(why)) => Err(NicError::Registration { len: bytes.len(), why }),
+            // SAFETY: the caller's promise.
+            None => unsafe { self.register(bytes) },
+        }
+    }
+
     fn deregister(&self, key: &Key) -> Result<(), NicError> {
         let bad = NicError::BadKey { peer: self.0.me };
+        if let Some(number) = use_of(key) {
+            let was_used = self
+                .0
+                .messages
+                .with(|messages| messages.domain.kept.as_mut().is_some_and(|kept| kept.give(number)));
+            return if was_used { Ok(()) } else { Err(bad) };
+        }
         let (handle, _) = decode(key).ok_or(bad)?;
         if handle == self.0.auxiliary.1 || self.0.messages.with(|messages| messages.domain.deregister(handle))
         {
@@ -244,7 +277,7 @@ impl<M: CoreMode> Nic for GniNic<M> {
 }
 
 /// What a NIC of one of the two chips can do.
-pub(crate) fn abilities(chip: Chip, posts: u32) -> Abilities {
+pub(crate) fn abilities(chip: Chip, posts: u32, keeps_registrations: bool) -> Abilities {
     Abilities {
         largest: LARGEST,
         get_alignment: 4,
@@ -253,7 +286,7 @@ pub(crate) fn abilities(chip: Chip, posts: u32) -> Abilities {
         short: SHORT,
         registers_local: true,
         tells_source: true,
-        keeps_registrations: false,
+        keeps_registrations,
         depth: posts as usize,
     }
 }
@@ -276,5 +309,9 @@ mod tests {
         let (handle, bytes) = (Handle { words: [1, u64::MAX] }, RawBytes::EMPTY);
         assert_eq!(decode(&encode(handle, bytes)), Some((handle, bytes.as_ptr().addr() as u64)));
         assert_eq!(decode(&Key(vec![0; 23])), None);
+        assert_eq!(use_of(&encode(handle, bytes)), None);
+        let mut kept = encode(handle, bytes);
+        kept.0.extend(9u64.to_le_bytes());
+        assert_eq!((decode(&kept).map(|(handle, _)| handle), use_of(&kept)), (Some(handle), Some(Use(9))));
     }
 }
