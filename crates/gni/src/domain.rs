@@ -11,6 +11,7 @@
 //!     are freed only if none is with the library.
 //! U4. A function that is given an event, and no handle, looks at that number alone.
 //! U5. The local bytes of a post stay as [`Domain::post`] wants it.
+//! U6. `GNI_CqTestEvent` alone may be called while another thread uses the domain.
 
 use crate::error::{GniError, code_name};
 use crate::region::Closed;
@@ -175,6 +176,28 @@ pub(crate) struct Domain {
     closed: Closed,
 }
 
+/// Looks whether something has arrived, without the domain.
+pub(crate) struct Bell {
+    test: unsafe extern "C" fn(gni_cq_handle_t) -> gni_return_t,
+    arrivals: gni_cq_handle_t,
+}
+
+// SAFETY: U6.
+unsafe impl Send for Bell {}
+// SAFETY: U6.
+unsafe impl Sync for Bell {}
+
+impl Bell {
+    /// Whether there is no event. An overrun is something, too.
+    ///
+    /// # Safety
+    /// U1: the domain has not been dropped.
+    pub unsafe fn is_silent(&self) -> bool {
+        // SAFETY: U1, by the caller's promise; U6.
+        unsafe { (self.test)(self.arrivals) == GNI_RC_NOT_DONE }
+    }
+}
+
 // SAFETY: U1: a domain's handles and descriptors may be used by any thread, one at a time.
 unsafe impl Send for Domain {}
 
@@ -273,6 +296,11 @@ impl Domain {
         };
         check("GNI_CqCreate", code)?;
         Ok(queue)
+    }
+
+    /// What looks without it.
+    pub fn bell(&self) -> Bell {
+        Bell { test: self.ugni.GNI_CqTestEvent, arrivals: self.arrivals }
     }
 
     /// The address of this rank's NIC.

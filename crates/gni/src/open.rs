@@ -8,7 +8,7 @@ use crate::mailboxes::{self, Mailboxes};
 use crate::messages::{Bursts, Home, Messages};
 use crate::region::{Closed, Kept, Layout, MOST_TICKETS, Region, Shape};
 use crate::settings::{Credentials, MESSAGE_FLAGS, Settings};
-use crate::wire::{GniNic, GniWire, KEY, Shared, abilities};
+use crate::wire::{GniNic, GniWire, Guard, KEY, Shared, abilities};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::observe::Witness;
 use gasworks_core::wire::MAX_HEAD;
@@ -19,8 +19,8 @@ use gasworks_os::limits;
 use gasworks_os::memfd::{self, Mapping};
 use gasworks_os::settings::Share;
 use gasworks_rdma::{Abilities, EngineError, NicError, Tuning};
-use gasworks_sync::atomic::AtomicU32;
-use gasworks_sync::{Lock, RawBytes, kill_point};
+use gasworks_sync::atomic::{AtomicBool, AtomicU32};
+use gasworks_sync::{RawBytes, kill_point};
 use std::sync::Arc;
 
 /// Replies that may be out at once.
@@ -105,7 +105,7 @@ pub fn open<M: CoreMode>(
     let shared = meet(bootstrap, domain, &settings, (layout, flow), (mapping, messages), facts)?;
     let rdma = Rdma::new(boxed(GniNic(shared.clone())), transfers, &tuning)?;
     let peers = attach(bootstrap, segment.for_each(limits::total_memory().bytes, here), &rdma, closed)?;
-    let (barrier, witness) = (GniBarrier(shared.clone()), shared.messages.with(|messages| messages.seen()));
+    let (barrier, witness) = (GniBarrier(shared.clone()), shared.with(|messages| messages.seen()));
     Ok(Opened { wire: GniWire(shared), rdma, peers, barrier, witness, flow })
 }
 
@@ -241,9 +241,12 @@ fn meet<M: CoreMode>(
     kill_point!("gni.open.met");
     let mailboxes = Mailboxes::new(boxes, given, MESSAGE_FLAGS, closed.clone());
     let bursts = Bursts { done: settings.done, arrivals: settings.arrivals };
+    let bell = domain.bell();
     let messages = Messages::new(domain, bootstrap.rank(), (layout, region), homes.into(), mailboxes, bursts);
     Ok(Arc::new(Shared {
-        messages: M::HandlerLock::new(messages),
+        messages: Guard::new(messages, settings.spins),
+        bell,
+        still: AtomicBool::new(false),
         limits,
         abilities,
         flags: settings.memory_flags(),

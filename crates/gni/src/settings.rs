@@ -138,6 +138,14 @@ const MOST_ARRIVALS: Setting = row(
     "notifications for which there is room at most; those that find none are made again",
 );
 
+const SPINS: Setting = row(
+    "GASWORKS_GNI_SPINLOCK",
+    Kind::Boolean,
+    "0",
+    "",
+    "whether threads that wait for the lock around uGNI spin, and do not sleep; in par alone there is one",
+);
+
 const REPORT: Setting = row(
     "GASNET_GNI_AM_MEMORY_REPORT",
     Kind::Boolean,
@@ -165,6 +173,7 @@ pub const SETTINGS: &[Setting] = &[
     FETCH_FROM,
     FETCHES,
     MAILBOXES,
+    SPINS,
     REPORT,
 ];
 
@@ -186,6 +195,8 @@ pub(crate) struct Settings {
     fetch_from: u64,
     pub fetches: u32,
     pub mailboxes: u32,
+    /// Whether who waits for the lock spins.
+    pub spins: bool,
     pub report: bool,
 }
 
@@ -226,6 +237,7 @@ impl Settings {
             fetch_from: number(&FETCH_FROM)?,
             fetches: number(&FETCHES)? as u32,
             mailboxes: number(&MAILBOXES)? as u32,
+            spins: SPINS.boolean()?,
             report: REPORT.boolean()?,
         })
     }

@@ -1,8 +1,9 @@
 //! The ports, implemented: [`GniWire`] moves active messages, [`GniNic`] bytes.
 //!
-//! Both use one domain, behind one lock: none where one thread communicates.
+//! Both use one domain, behind one lock: none where one thread communicates. Where several do, one that polls does not wait
+//! for it if nothing is under way and nothing has arrived.
 
-use crate::domain::{Chip, Handle, Kind, Owner, Post, Refused};
+use crate::domain::{Bell, Chip, Handle, Kind, Owner, Post, Refused};
 use crate::error::code_name;
 use crate::messages::{Messages, NAME, Room, Taken};
 use crate::region::{Closed, Kept};
@@ -13,8 +14,8 @@ use gasworks_core::{Arrived, Class, CoreMode, Limits, Rank, Reservation, Wire, W
 use gasworks_gni_sys::{GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post as Transfer, Way};
 use gasworks_sock::sleeper;
-use gasworks_sync::atomic::{AtomicU32, Ordering};
-use gasworks_sync::{Lent, Lock, RawBytes, kill_point};
+use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use gasworks_sync::{Lent, Lock, RawBytes, SpinLock, kill_point};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,11 +26,46 @@ const LARGEST: usize = 0xffc0_0000;
 /// The most that the processor hands over in one post.
 const SHORT: usize = 64 << 10;
 
-/// What both ports use.
-pub(crate) struct Shared<M: CoreMode> {
+/// The lock around the domain.
+pub(crate) enum Guard<M: CoreMode> {
     /// A lock wherever threads may change: what shares it moves from thread to thread together in `ParSync`, which the compiler cannot
     /// know of what is counted.
-    pub messages: M::HandlerLock<Messages>,
+    Usual(M::HandlerLock<Messages>),
+    /// One whose waiters spin.
+    Spin(Box<SpinLock<Messages>>),
+}
+
+impl<M: CoreMode> Guard<M> {
+    pub fn new(messages: Messages, spins: bool) -> Self {
+        if spins && M::PARALLEL {
+            Self::Spin(Box::new(SpinLock::new(messages)))
+        } else {
+            Self::Usual(M::HandlerLock::new(messages))
+        }
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut Messages) -> R) -> R {
+        match self {
+            Self::Usual(lock) => lock.with(f),
+            Self::Spin(lock) => lock.with(f),
+        }
+    }
+
+    fn seems_taken(&self) -> bool {
+        match self {
+            Self::Usual(lock) => lock.seems_taken(),
+            Self::Spin(lock) => lock.seems_taken(),
+        }
+    }
+}
+
+/// What both ports use.
+pub(crate) struct Shared<M: CoreMode> {
+    pub messages: Guard<M>,
+    /// Looks without the lock.
+    pub bell: Bell,
+    /// What [`Messages::is_still`] has said last, where several threads poll.
+    pub still: AtomicBool,
     pub me: Rank,
     pub limits: Limits,
     pub abilities: Abilities,
@@ -43,6 +79,32 @@ pub(crate) struct Shared<M: CoreMode> {
     pub closed: Closed,
     /// It is here for R1; after the domain, which is in `messages`.
     pub _memory: Kept,
+}
+
+impl<M: CoreMode> Shared<M> {
+    /// Does something with the domain.
+    pub fn with<R>(&self, f: impl FnOnce(&mut Messages) -> R) -> R {
+        self.messages.with(|messages| {
+            let done = f(messages);
+            if M::PARALLEL {
+                let is_still = messages.is_still();
+                if self.still.load(Ordering::Relaxed) != is_still {
+                    self.still.store(is_still, Ordering::Relaxed);
+                }
+            }
+            done
+        })
+    }
+
+    /// Whether a poll would wait for another thread and then find nothing, as far as can be told without the lock. What that one
+    /// begins meanwhile the next poll finds. Where the lock is free it is sooner taken than looked beside.
+    fn is_vain(&self) -> bool {
+        M::PARALLEL
+            && self.messages.seems_taken()
+            && self.still.load(Ordering::Relaxed)
+            // SAFETY: U1: the domain is dropped with `self`.
+            && unsafe { self.bell.is_silent() }
+    }
 }
 
 /// The transport.
@@ -80,19 +142,18 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
     }
 
     fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError> {
-        let (room, payload) =
-            self.0.messages.with(|messages| messages.reserve(to, class, payload, MAX_HEAD))?;
+        let (room, payload) = self.0.with(|messages| messages.reserve(to, class, payload, MAX_HEAD))?;
         Ok(Reservation { to, class, payload, ticket: ticket_of(room) })
     }
 
     fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError> {
         let (to, room) = (reservation.to, room_of(reservation.ticket));
-        self.0.messages.with(|messages| messages.commit(to, room, reservation.payload.len(), head))
+        self.0.with(|messages| messages.commit(to, room, reservation.payload.len(), head))
     }
 
     fn send(&self, to: Rank, class: Class, word: u64, args: &[u8], payload: &[u8]) -> Result<(), WireError> {
         let (head, len) = head_of(word, args);
-        self.0.messages.with(|messages| {
+        self.0.with(|messages| {
             let (room, place) = messages.reserve(to, class, payload.len(), len)?;
             place.write(payload);
             messages.commit(to, room, payload.len(), &head[..len])
@@ -100,13 +161,16 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
     }
 
     fn cancel(&self, reservation: Reservation) {
-        self.0.messages.with(|messages| messages.cancel(reservation.to, room_of(reservation.ticket)));
+        self.0.with(|messages| messages.cancel(reservation.to, room_of(reservation.ticket)));
     }
 
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
+        if self.0.is_vain() {
+            return Ok(0);
+        }
         let mut used = None;
         for handed in 0..burst {
-            let next = self.0.messages.with(|messages| {
+            let next = self.0.with(|messages| {
                 used.take().into_iter().for_each(|buffer| messages.give_back(buffer));
                 messages.next()
             })?;
@@ -117,13 +181,13 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
             sink(Arrived { from, head: &after[..head], payload });
             used = Some(bytes);
         }
-        self.0.messages.with(|messages| used.into_iter().for_each(|buffer| messages.give_back(buffer)));
+        self.0.with(|messages| used.into_iter().for_each(|buffer| messages.give_back(buffer)));
         Ok(burst)
     }
 
     fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
         let seen = self.0.wakes.load(Ordering::Acquire);
-        if stay() && !self.0.messages.with(|messages| messages.is_restless()) {
+        if stay() && !self.0.with(|messages| messages.is_restless()) {
             sleeper::sleep(&self.0.wakes, seen, limit.min(NAP));
         } else {
             std::thread::yield_now();
@@ -136,7 +200,7 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
     }
 
     fn is_settled(&self) -> bool {
-        self.0.messages.with(|messages| messages.reap_some() == 0 && messages.is_settled())
+        self.0.with(|messages| messages.reap_some() == 0 && messages.is_settled())
     }
 
     fn closed(&self) {
@@ -190,15 +254,14 @@ impl<M: CoreMode> Nic for GniNic<M> {
         }
         let flags = self.0.flags;
         // SAFETY: the caller's promise.
-        let handle =
-            self.0.messages.with(|messages| unsafe { messages.domain.register(bytes, false, flags) });
+        let handle = self.0.with(|messages| unsafe { messages.domain.register(bytes, false, flags) });
         handle
             .map(|handle| encode(handle, bytes))
             .map_err(|code| NicError::Registration { len: bytes.len(), why: code_name(code) })
     }
 
     unsafe fn register_local(&self, bytes: RawBytes) -> Result<Key, NicError> {
-        let taken = self.0.messages.with(|messages| {
+        let taken = self.0.with(|messages| {
             // SAFETY: the caller's promise.
             messages.domain.kept.as_mut().map(|kept| unsafe { kept.take(bytes) })
         });
@@ -224,8 +287,7 @@ impl<M: CoreMode> Nic for GniNic<M> {
             return if was_used { Ok(()) } else { Err(bad) };
         }
         let (handle, _) = decode(key).ok_or(bad)?;
-        if handle == self.0.auxiliary.1 || self.0.messages.with(|messages| messages.domain.deregister(handle))
-        {
+        if handle == self.0.auxiliary.1 || self.0.with(|messages| messages.domain.deregister(handle)) {
             return Ok(());
         }
         Err(bad)
@@ -255,7 +317,7 @@ impl<M: CoreMode> Nic for GniNic<M> {
             owner,
         };
         // SAFETY: U5, by the caller's promise.
-        let posted = self.0.messages.with(|messages| unsafe { messages.transfer(&own) });
+        let posted = self.0.with(|messages| unsafe { messages.transfer(&own) });
         posted.map_err(|refused| match refused {
             Refused::Busy => NicError::Busy,
             Refused::Code(GNI_RC_ALIGNMENT_ERROR) => {
@@ -267,9 +329,12 @@ impl<M: CoreMode> Nic for GniNic<M> {
     }
 
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize {
+        if self.0.is_vain() {
+            return 0;
+        }
         for handed in 0..burst {
             // One at a time: what is done then may need the lock.
-            let Some(completion) = self.0.messages.with(Messages::next_transfer) else { return handed };
+            let Some(completion) = self.0.with(Messages::next_transfer) else { return handed };
             sink(completion);
         }
         burst

@@ -164,6 +164,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         };
         Row::new(format!("gni/bad-input/udreg/{name}"), row)
     });
+    let spins = Row::new("gni/spinlock", spins);
     let once = Row::new("gni/udreg/registers-once", registers_once);
     let posts = Row::new("gni/posts", posts);
     let apart = Row::new("gni/three-hosts", on_three_hosts).need(Need::Hosts);
@@ -178,14 +179,8 @@ pub fn rows(extent: Extent) -> Vec<Row> {
     let again = Row::new("gni/borne/a-transfer-fails-once", transfers_again);
     let hello = Row::new("gni/hello", hello);
     let registrations = Row::new("gni/registrations", registrations);
-    let rows = cells
-        .chain(adverse)
-        .chain(borne)
-        .chain(fatal)
-        .chain(wrong)
-        .chain(kept)
-        .chain(not_kept)
-        .chain([once, vast, again, hello, registrations, posts, apart]);
+    let rows = cells.chain(adverse).chain(borne).chain(fatal).chain(wrong).chain(kept).chain(not_kept);
+    let rows = rows.chain([once, spins, vast, again, hello, registrations, posts, apart]);
     rows.map(|row| row.need(Need::PkgConfig)).collect()
 }
 
@@ -299,6 +294,17 @@ fn posts(world: &World, log: &Log) -> Result<()> {
     for counts in witnessed(world, log, 2, "--case rma.blocking")? {
         let events = &counts["events"];
         ensure!(events["global"].is_object() && events["local"].is_null(), "events of sources: {events}");
+    }
+    Ok(())
+}
+
+/// More ranks than processors, of which each has threads that wait for its lock.
+fn spins(world: &World, log: &Log) -> Result<()> {
+    for (ranks, mood) in [(2, "plain"), (8, "plain"), (4, "adversarial")] {
+        for mode in MODES {
+            let suite = suite(world, log, ranks, mode)?.env("GASWORKS_GNI_SPINLOCK", "1");
+            passes(log, &suite.env("GASWORKS_UGNI_MOOD", mood), ranks)?;
+        }
     }
     Ok(())
 }

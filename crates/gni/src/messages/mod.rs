@@ -399,6 +399,16 @@ impl Messages {
             || self.lossy.is_some()
     }
 
+    /// Whether a poll has nothing to do unless something arrives of which an event tells.
+    pub fn is_still(&self) -> bool {
+        self.is_settled()
+            && !self.is_restless()
+            && self.fetched.is_empty()
+            && self.transfers.is_empty()
+            && self.barrier.next() == Next::Nothing
+            && self.whole().is_ok()
+    }
+
     /// Starts a transfer of the engine's.
     ///
     /// # Safety
