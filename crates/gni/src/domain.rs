@@ -50,7 +50,7 @@ pub(crate) struct Wanted {
     pub posts: u32,
     /// How many notifications may wait.
     pub arrivals: u32,
-    /// `GNI_DLVMODE_*`.
+    /// `GNI_DLVMODE_*` of what is large.
     pub delivery: u16,
 }
 
@@ -148,6 +148,15 @@ impl Owner {
     /// Whether it does no harm to do it twice: a message that was lost may have arrived.
     fn is_repeatable(self) -> bool {
         matches!(self, Self::Transfer { .. } | Self::Fetch { .. })
+    }
+
+    /// Which way it goes, where this one was asked for. Messages, their letters and what else is a word go as the network likes, whatever
+    /// is asked for: nothing relies on their order, and nothing is to come to.
+    fn delivery(self, asked: u16) -> u16 {
+        match self {
+            Self::Transfer { .. } | Self::Fetch { .. } => asked,
+            Self::Request { .. } | Self::Reply { .. } | Self::Word => GNI_DLVMODE_PERFORMANCE,
+        }
     }
 }
 
@@ -439,7 +448,7 @@ impl Domain {
             post_id: number.into(),
             r#type: kind,
             cq_mode: events,
-            dlvr_mode: self.wanted.delivery,
+            dlvr_mode: post.owner.delivery(self.wanted.delivery),
             local_addr: local,
             local_mem_hndl: post.local_handle.raw(),
             remote_addr: post.remote,
@@ -605,6 +614,22 @@ impl Drop for Domain {
             let posts = std::ptr::slice_from_raw_parts_mut(self.posts, self.wanted.posts as usize);
             // SAFETY: U3: made by `Box::into_raw` in `open`, freed once, and none is with the library.
             drop(unsafe { Box::from_raw(posts) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transfers_alone_go_by_the_ways_that_were_asked_for() {
+        let asked = GNI_DLVMODE_MIN_HASH;
+        for owner in [Owner::Transfer { token: 1 }, Owner::Fetch { number: 1 }] {
+            assert_eq!(owner.delivery(asked), asked);
+        }
+        for owner in [Owner::Request { slot: 1 }, Owner::Reply { number: 1 }, Owner::Word] {
+            assert_eq!(owner.delivery(asked), GNI_DLVMODE_PERFORMANCE);
         }
     }
 }

@@ -13,7 +13,7 @@ use gasworks_bootstrap::Bootstrap;
 use gasworks_core::observe::Witness;
 use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{CoreMode, Flow, Limits, Rdma};
-use gasworks_gni_sys::{GNI_DLVMODE_PERFORMANCE, Ugni};
+use gasworks_gni_sys::Ugni;
 use gasworks_memory::{AuxPlan, Peer, PeerFlags, PeerTable};
 use gasworks_os::limits;
 use gasworks_os::memfd::{self, Mapping};
@@ -92,7 +92,7 @@ pub fn open<M: CoreMode>(
             modes: settings.modes(here),
             posts: posts + shape.slots + shape.replies + shape.fetches + SPARE_POSTS,
             arrivals: arrivals(&shape).min(settings.most_arrivals),
-            delivery: GNI_DLVMODE_PERFORMANCE,
+            delivery: settings.delivery(chip)?,
         },
         closed.clone(),
     )?;

@@ -1,5 +1,6 @@
 //! The transport's rows of the settings table.
 
+use crate::domain::Chip;
 use crate::error::GniError;
 use gasworks_gni_sys::udreg::Udreg;
 use gasworks_gni_sys::*;
@@ -87,6 +88,33 @@ const MULTI_CHANNEL: Setting = row(
     "",
     "whether all channels of the NIC's own transfers are used",
 );
+/// Routes, and what a post says to take them.
+const ROUTES: [(&str, u16); 7] = [
+    ("ADAPTIVE_0", GNI_DLVMODE_ADAPTIVE0),
+    ("ADAPTIVE_1", GNI_DLVMODE_ADAPTIVE1),
+    ("ADAPTIVE_2", GNI_DLVMODE_ADAPTIVE2),
+    ("ADAPTIVE_3", GNI_DLVMODE_ADAPTIVE3),
+    ("IN_ORDER", GNI_DLVMODE_IN_ORDER),
+    ("MIN_HASH", GNI_DLVMODE_MIN_HASH),
+    ("NMIN_HASH", GNI_DLVMODE_NMIN_HASH),
+];
+/// Those that Gemini has.
+const ROUTES_OF_GEMINI: [&str; 2] = ["ADAPTIVE_0", "IN_ORDER"];
+const ROUTING: Setting = row(
+    "GASNET_GNI_ROUTING_MODE",
+    Kind::Choice(&[
+        ROUTES[0].0,
+        ROUTES[1].0,
+        ROUTES[2].0,
+        ROUTES[3].0,
+        ROUTES[4].0,
+        ROUTES[5].0,
+        ROUTES[6].0,
+    ]),
+    ROUTES[0].0,
+    "",
+    "which ways transfers take through the network; Gemini has ADAPTIVE_0 and IN_ORDER alone",
+);
 const CONSISTENCY: Setting = row(
     "GASNET_GNI_MEM_CONSISTENCY",
     Kind::Choice(&["relaxed", "strict", "none"]),
@@ -167,6 +195,7 @@ pub const SETTINGS: &[Setting] = &[
     MDD_SHARING,
     MULTI_CHANNEL,
     CONSISTENCY,
+    ROUTING,
     DONE,
     ARRIVALS,
     MOST_ARRIVALS,
@@ -189,6 +218,7 @@ pub(crate) struct Settings {
     mdd_sharing: bool,
     multi_channel: bool,
     consistency: u32,
+    route: &'static str,
     pub done: u32,
     pub arrivals: u32,
     pub most_arrivals: u32,
@@ -231,6 +261,7 @@ impl Settings {
                 "none" => 0,
                 _ => GNI_MEM_RELAXED_PI_ORDERING,
             },
+            route: ROUTING.choice()?,
             done: number(&DONE)? as u32,
             arrivals: number(&ARRIVALS)? as u32,
             most_arrivals: number(&MOST_ARRIVALS)? as u32,
@@ -269,6 +300,20 @@ impl Settings {
         Ok(Some((udreg, u32::try_from(entries).unwrap_or(u32::MAX))))
     }
 
+    /// `GNI_DLVMODE_*` of transfers.
+    ///
+    /// # Errors
+    /// The chip has no such.
+    pub fn delivery(&self, chip: Chip) -> Result<u16, SettingError> {
+        let known = ROUTES.iter().find(|(name, _)| *name == self.route);
+        let has = |name: &str| chip == Chip::Aries || ROUTES_OF_GEMINI.contains(&name);
+        known.filter(|(name, _)| has(name)).map(|(_, mode)| *mode).ok_or_else(|| SettingError {
+            variable: ROUTING.name.into(),
+            value: self.route.into(),
+            wanted: format!("Gemini has {}", ROUTES_OF_GEMINI.join(" and ")),
+        })
+    }
+
     /// Flags of a registration for transfers.
     pub fn memory_flags(&self) -> u32 {
         GNI_MEM_READWRITE | self.consistency
@@ -299,5 +344,26 @@ impl Credentials {
             tag: first(&TAG, u8::MAX.into())? as u8,
             cookie: first(&COOKIE, u32::MAX.into())? as u32,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gemini_has_few_of_the_routes() {
+        let settings = Settings::read().expect("nothing is set here");
+        assert_eq!(settings.delivery(Chip::Gemini), Ok(GNI_DLVMODE_PERFORMANCE));
+        for (route, mode) in ROUTES {
+            let settings = Settings { route, ..settings.clone() };
+            assert_eq!(settings.delivery(Chip::Aries), Ok(mode));
+            let there = ROUTES_OF_GEMINI.contains(&route);
+            assert_eq!(settings.delivery(Chip::Gemini).is_ok(), there, "{route}");
+        }
+        let refused =
+            Settings { route: "MIN_HASH", ..settings }.delivery(Chip::Gemini).expect_err("it has none");
+        let wanted = "setting GASNET_GNI_ROUTING_MODE=\"MIN_HASH\": Gemini has ADAPTIVE_0 and IN_ORDER";
+        assert_eq!(refused.to_string(), wanted);
     }
 }

@@ -68,7 +68,7 @@ const FATAL: [(&str, &str, &str); 6] = [
 ];
 
 /// Settings that are wrong, or missing: the variable and its value, and what is said.
-const WRONG: [(&str, &str, &str, &str); 9] = [
+const WRONG: [(&str, &str, &str, &str); 10] = [
     (
         "no-library",
         "GASWORKS_UGNI_LIBRARY",
@@ -81,9 +81,14 @@ const WRONG: [(&str, &str, &str, &str); 9] = [
     ("medium-too-small", "GASNET_GNI_MAX_MEDIUM", "511", "GASNET_GNI_MAX_MEDIUM"),
     ("medium-too-large", "GASNET_GNI_MAX_MEDIUM", "64K", "GASNET_GNI_MAX_MEDIUM"),
     ("too-few-descriptors", "GASNET_GNI_NUM_PD", "31", "GASNET_GNI_NUM_PD"),
+    ("no-such-route", "GASNET_GNI_ROUTING_MODE", "SCENIC", "GASNET_GNI_ROUTING_MODE=\"SCENIC\""),
     ("no-such-consistency", "GASNET_GNI_MEM_CONSISTENCY", "sloppy", "GASNET_GNI_MEM_CONSISTENCY"),
     ("no-such-network", "GASWORKS_NETWORK", "gnu", "GASWORKS_NETWORK"),
 ];
+
+/// Ways through the network.
+const ROUTES: [&str; 7] =
+    ["ADAPTIVE_0", "ADAPTIVE_1", "ADAPTIVE_2", "ADAPTIVE_3", "IN_ORDER", "MIN_HASH", "NMIN_HASH"];
 
 /// With UDREG: the same, where it has room for one, and where something goes wrong that is borne.
 const KEPT: [(&str, &[(&str, &str)]); 4] = [
@@ -164,7 +169,13 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         };
         Row::new(format!("gni/bad-input/udreg/{name}"), row)
     });
+    let routed = Row::new("gni/routing", routed);
     let spins = Row::new("gni/spinlock", spins);
+    let no_such_route = Row::new("gni/bad-input/route-of-aries", |world, log| {
+        let gemini =
+            |job: Cmd| job.env("GASWORKS_UGNI_CHIP", "gemini").env("GASNET_GNI_ROUTING_MODE", "MIN_HASH");
+        fails(world, log, gemini, "Gemini has ADAPTIVE_0 and IN_ORDER")
+    });
     let once = Row::new("gni/udreg/registers-once", registers_once);
     let posts = Row::new("gni/posts", posts);
     let apart = Row::new("gni/three-hosts", on_three_hosts).need(Need::Hosts);
@@ -180,7 +191,8 @@ pub fn rows(extent: Extent) -> Vec<Row> {
     let hello = Row::new("gni/hello", hello);
     let registrations = Row::new("gni/registrations", registrations);
     let rows = cells.chain(adverse).chain(borne).chain(fatal).chain(wrong).chain(kept).chain(not_kept);
-    let rows = rows.chain([once, spins, vast, again, hello, registrations, posts, apart]);
+    let rows =
+        rows.chain([once, routed, no_such_route, spins, vast, again, hello, registrations, posts, apart]);
     rows.map(|row| row.need(Need::PkgConfig)).collect()
 }
 
@@ -294,6 +306,16 @@ fn posts(world: &World, log: &Log) -> Result<()> {
     for counts in witnessed(world, log, 2, "--case rma.blocking")? {
         let events = &counts["events"];
         ensure!(events["global"].is_object() && events["local"].is_null(), "events of sources: {events}");
+    }
+    Ok(())
+}
+
+/// Whichever ways transfers take, messages arrive, also where order is nobody's concern.
+fn routed(world: &World, log: &Log) -> Result<()> {
+    for (route, mood) in ROUTES.into_iter().flat_map(|route| [(route, "plain"), (route, "adversarial")]) {
+        let mode = if mood == "plain" { "seq" } else { "par" };
+        let suite = suite(world, log, 3, mode)?.env("GASNET_GNI_ROUTING_MODE", route);
+        passes(log, &suite.env("GASWORKS_UGNI_MOOD", mood), 3)?;
     }
     Ok(())
 }
