@@ -181,8 +181,39 @@ pub(crate) struct Domain {
     /// What keeps registrations for transfers, if the library is to.
     pub kept: Option<Cache>,
     /// Events of posts were lost.
-    pub lost: bool,
+    lost: bool,
     closed: Closed,
+}
+
+/// What messages ask of a domain.
+pub(crate) trait Network {
+    /// Registers memory; with `calls`, what is written there may call this rank.
+    ///
+    /// # Errors
+    /// The code.
+    ///
+    /// # Safety
+    /// The bytes stay mapped until the registration is ended, or until the domain's end.
+    unsafe fn register(&mut self, bytes: RawBytes, calls: bool, flags: u32) -> Result<Handle, gni_return_t>;
+    /// Posts, once.
+    ///
+    /// # Errors
+    /// [`Refused`]: nothing was posted then.
+    ///
+    /// # Safety
+    /// U5: the local bytes stay mapped until the post is over, those of a put unchanged until their source is free, and those of a get
+    /// nobody else's.
+    unsafe fn post(&mut self, post: &Post) -> Result<(), Refused>;
+    /// The next event of what was posted here.
+    fn next_done(&mut self) -> Option<Done>;
+    /// The next notification.
+    fn next_arrival(&mut self) -> Arrival;
+    /// How many posts are with the library.
+    fn under_way(&self) -> usize;
+    /// Whether there is a descriptor for a post.
+    fn has_room(&self) -> bool;
+    /// Whether events of posts were lost.
+    fn is_lost(&self) -> bool;
 }
 
 /// Looks whether something has arrived, without the domain.
@@ -322,34 +353,6 @@ impl Domain {
         self.addresses = addresses;
     }
 
-    /// Registers memory; with `calls`, what is written there may call this rank.
-    ///
-    /// # Errors
-    /// The code.
-    ///
-    /// # Safety
-    /// The bytes stay mapped until [`deregister`](Self::deregister), or the domain's end.
-    pub unsafe fn register(
-        &mut self,
-        bytes: RawBytes,
-        calls: bool,
-        flags: u32,
-    ) -> Result<Handle, gni_return_t> {
-        let queue = if calls { self.arrivals } else { null_mut() };
-        let mut handle = gni_mem_handle_t::zeroed();
-        let (address, len) = (bytes.as_ptr().addr() as u64, bytes.len() as u64);
-        // SAFETY: U1, U2; the caller's promise.
-        let code = unsafe {
-            (self.ugni.GNI_MemRegister)(self.nic, address, len, queue, flags, u32::MAX, &raw mut handle)
-        };
-        if code != GNI_RC_SUCCESS {
-            return Err(code);
-        }
-        let handle = Handle { words: [handle.qword1, handle.qword2] };
-        self.registered.insert(handle);
-        Ok(handle)
-    }
-
     /// Ends a registration; whether there was one.
     pub fn deregister(&mut self, handle: Handle) -> bool {
         self.registered.remove(&handle) && self.end_registration(handle)
@@ -402,15 +405,67 @@ impl Domain {
         }
     }
 
-    /// Posts, once.
-    ///
-    /// # Errors
-    /// [`Refused`]: nothing was posted then.
+    /// Gives a descriptor to the library.
     ///
     /// # Safety
-    /// U5: the local bytes stay mapped until the post is over, those of a put unchanged until their source is free, and those of a get
-    /// nobody else's.
-    pub unsafe fn post(&mut self, post: &Post) -> Result<(), Refused> {
+    /// U3: it is whole, and not with the library; U5.
+    unsafe fn hand_over(&mut self, endpoint: gni_ep_handle_t, number: u32) -> Result<(), Refused> {
+        let posted = self.place(number);
+        // SAFETY: U3.
+        let bulk = unsafe { matches!((*posted).descriptor.r#type, GNI_POST_RDMA_PUT | GNI_POST_RDMA_GET) };
+        let call = if bulk { self.ugni.GNI_PostRdma } else { self.ugni.GNI_PostFma };
+        // SAFETY: U1, U3, U5.
+        match unsafe { call(endpoint, &raw mut (*posted).descriptor) } {
+            GNI_RC_SUCCESS => Ok(()),
+            GNI_RC_ERROR_RESOURCE => Err(Refused::Busy),
+            code => Err(Refused::Code(code)),
+        }
+    }
+
+    /// Posts once more what has failed and may work the next time. Whether that is so.
+    fn repeat(&mut self, event: gni_cq_entry_t, number: u32) -> bool {
+        let posted = self.place(number);
+        // SAFETY: U3: the library is done with it.
+        let (owner, tries, peer) = unsafe { ((*posted).owner, (*posted).tries, (*posted).peer) };
+        let mut recoverable = 0;
+        // SAFETY: U2, U4.
+        let code = unsafe { (self.ugni.GNI_CqErrorRecoverable)(event, &raw mut recoverable) };
+        let may_work = code == GNI_RC_SUCCESS && recoverable != 0;
+        if !may_work || !owner.is_repeatable() || tries == MOST_TRIES || self.lost {
+            return false;
+        }
+        let Ok(endpoint) = self.endpoint(peer) else { return false };
+        // SAFETY: U3, as above.
+        unsafe { (*posted).tries = tries + 1 };
+        // SAFETY: U3, as above; U5: it is not over.
+        unsafe { self.hand_over(endpoint, number) }.is_ok()
+    }
+
+    fn place(&self, number: u32) -> *mut Posted {
+        assert!(number < self.wanted.posts, "a descriptor that there is not");
+        // SAFETY: U3: there are so many.
+        unsafe { self.posts.add(number as usize) }
+    }
+}
+
+impl Network for Domain {
+    unsafe fn register(&mut self, bytes: RawBytes, calls: bool, flags: u32) -> Result<Handle, gni_return_t> {
+        let queue = if calls { self.arrivals } else { null_mut() };
+        let mut handle = gni_mem_handle_t::zeroed();
+        let (address, len) = (bytes.as_ptr().addr() as u64, bytes.len() as u64);
+        // SAFETY: U1, U2; the caller's promise.
+        let code = unsafe {
+            (self.ugni.GNI_MemRegister)(self.nic, address, len, queue, flags, u32::MAX, &raw mut handle)
+        };
+        if code != GNI_RC_SUCCESS {
+            return Err(code);
+        }
+        let handle = Handle { words: [handle.qword1, handle.qword2] };
+        self.registered.insert(handle);
+        Ok(handle)
+    }
+
+    unsafe fn post(&mut self, post: &Post) -> Result<(), Refused> {
         if self.lost {
             return Err(Refused::Code(GNI_RC_TRANSACTION_ERROR));
         }
@@ -468,60 +523,7 @@ impl Domain {
         unsafe { self.hand_over(endpoint, number) }.inspect_err(|_| self.free.push(number))
     }
 
-    /// Gives a descriptor to the library.
-    ///
-    /// # Safety
-    /// U3: it is whole, and not with the library; U5.
-    unsafe fn hand_over(&mut self, endpoint: gni_ep_handle_t, number: u32) -> Result<(), Refused> {
-        let posted = self.place(number);
-        // SAFETY: U3.
-        let bulk = unsafe { matches!((*posted).descriptor.r#type, GNI_POST_RDMA_PUT | GNI_POST_RDMA_GET) };
-        let call = if bulk { self.ugni.GNI_PostRdma } else { self.ugni.GNI_PostFma };
-        // SAFETY: U1, U3, U5.
-        match unsafe { call(endpoint, &raw mut (*posted).descriptor) } {
-            GNI_RC_SUCCESS => Ok(()),
-            GNI_RC_ERROR_RESOURCE => Err(Refused::Busy),
-            code => Err(Refused::Code(code)),
-        }
-    }
-
-    /// Posts once more what has failed and may work the next time. Whether that is so.
-    fn repeat(&mut self, event: gni_cq_entry_t, number: u32) -> bool {
-        let posted = self.place(number);
-        // SAFETY: U3: the library is done with it.
-        let (owner, tries, peer) = unsafe { ((*posted).owner, (*posted).tries, (*posted).peer) };
-        let mut recoverable = 0;
-        // SAFETY: U2, U4.
-        let code = unsafe { (self.ugni.GNI_CqErrorRecoverable)(event, &raw mut recoverable) };
-        let may_work = code == GNI_RC_SUCCESS && recoverable != 0;
-        if !may_work || !owner.is_repeatable() || tries == MOST_TRIES || self.lost {
-            return false;
-        }
-        let Ok(endpoint) = self.endpoint(peer) else { return false };
-        // SAFETY: U3, as above.
-        unsafe { (*posted).tries = tries + 1 };
-        // SAFETY: U3, as above; U5: it is not over.
-        unsafe { self.hand_over(endpoint, number) }.is_ok()
-    }
-
-    fn place(&self, number: u32) -> *mut Posted {
-        assert!(number < self.wanted.posts, "a descriptor that there is not");
-        // SAFETY: U3: there are so many.
-        unsafe { self.posts.add(number as usize) }
-    }
-
-    /// How many posts are with the library.
-    pub fn under_way(&self) -> usize {
-        self.wanted.posts as usize - self.free.len()
-    }
-
-    /// Whether there is a descriptor for a post.
-    pub fn has_room(&self) -> bool {
-        !self.free.is_empty()
-    }
-
-    /// The next event of what was posted here.
-    pub fn next_done(&mut self) -> Option<Done> {
+    fn next_done(&mut self) -> Option<Done> {
         loop {
             let mut event = 0;
             // SAFETY: U1, U2.
@@ -564,8 +566,7 @@ impl Domain {
         }
     }
 
-    /// The next notification.
-    pub fn next_arrival(&mut self) -> Arrival {
+    fn next_arrival(&mut self) -> Arrival {
         let mut event = 0;
         // SAFETY: U1, U2.
         match unsafe { (self.ugni.GNI_CqGetEvent)(self.arrivals, &raw mut event) } {
@@ -575,6 +576,18 @@ impl Domain {
             // What came with a bad status told of something, too.
             _ => Arrival::Overrun,
         }
+    }
+
+    fn under_way(&self) -> usize {
+        self.wanted.posts as usize - self.free.len()
+    }
+
+    fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost
     }
 }
 

@@ -1,12 +1,12 @@
 //! Opening the transport: attach, register, meet.
 
 use crate::barrier::GniBarrier;
-use crate::domain::{Chip, Domain, Handle, Wanted};
+use crate::domain::{Chip, Domain, Handle, Network, Wanted};
 use crate::error::{GniError, code_name};
 use crate::letter::MOST_RANKS;
 use crate::mailboxes::{self, Mailboxes};
-use crate::messages::{Bursts, Home, Messages};
-use crate::region::{Closed, Kept, Layout, MOST_TICKETS, Region, Shape};
+use crate::messages::{Bursts, Messages};
+use crate::region::{Closed, Home, Kept, Layout, MOST_TICKETS, Region, Shape};
 use crate::settings::{Credentials, MESSAGE_FLAGS, Settings};
 use crate::wire::{GniNic, GniWire, Guard, KEY, Shared, abilities};
 use gasworks_bootstrap::Bootstrap;

@@ -149,12 +149,16 @@ impl Cache {
             match unsafe { (self.udreg.UDREG_Register)(self.handle, address, len, &raw mut entry) } {
                 UDREG_RC_SUCCESS => return Ok(self.enter(entry)),
                 // Each time one that is kept goes, so this ends. With none left it is for the caller to do without.
-                // SAFETY: C1.
-                UDREG_RC_NO_SPACE if unsafe { (self.udreg.UDREG_Evict)(self.handle) } == UDREG_RC_SUCCESS => {
-                }
+                UDREG_RC_NO_SPACE if self.evict() => {}
                 code => return Err(name_of(code)),
             }
         }
+    }
+
+    /// Throws out one that nobody uses; whether there was one.
+    fn evict(&self) -> bool {
+        // SAFETY: C1.
+        unsafe { (self.udreg.UDREG_Evict)(self.handle) == UDREG_RC_SUCCESS }
     }
 
     /// One use more of an entry that the library has just given.

@@ -3,7 +3,7 @@
 //! Both use one domain, behind one lock: none where one thread communicates. Where several do, one that polls does not wait
 //! for it if nothing is under way and nothing has arrived.
 
-use crate::domain::{Bell, Chip, Handle, Kind, Owner, Post, Refused};
+use crate::domain::{Bell, Chip, Handle, Kind, Network, Owner, Post, Refused};
 use crate::error::code_name;
 use crate::messages::{Messages, NAME, Room, Taken};
 use crate::region::{Closed, Kept};

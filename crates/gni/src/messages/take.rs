@@ -1,14 +1,14 @@
 //! Receiving: calls are answered, letters read, messages taken.
 
-use super::{ENDED, Fetching, Found, LOOKS, Messages, Slot, Taken};
-use crate::domain::Arrival;
+use super::{ENDED, Fetching, Found, LOOKS, Messages, NAME, Slot, Taken};
+use crate::domain::{Arrival, Network};
 use crate::letter::{Call, Letter};
 use crate::region::{Region, message_len};
 use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{Rank, WireError};
 use gasworks_sync::kill_point;
 
-impl Messages {
+impl<N: Network> Messages<N> {
     /// A buffer for a message. It is to come back by [`give_back`](Self::give_back).
     fn buffer(&mut self) -> Box<[u8]> {
         self.spare.pop().unwrap_or_else(|| vec![0; self.layout.slot_len].into())
@@ -61,7 +61,7 @@ impl Messages {
             match call {
                 Call::Request(rank) => {
                     let early = &mut self.talk(rank).receiving.early;
-                    *early += 1;
+                    *early = early.saturating_add(1);
                     if *early == 1 {
                         self.early.push(rank);
                     }
@@ -229,9 +229,14 @@ impl Messages {
         }
         self.region.set(answer, 0);
         let Slot { in_use, peer, .. } = self.slots[usize::from(slot)];
+        if !in_use {
+            let what =
+                format!("some rank has written an answer to slot {slot}, in which nobody waits for one");
+            return Err(WireError::Corrupt { transport: NAME, at: self.me, what });
+        }
         let max = self.layout.shape.max_medium;
         let letter = Letter::decode(word)
-            .filter(|letter| in_use && letter.payload <= max && (1..=MAX_HEAD).contains(&letter.head));
+            .filter(|letter| letter.payload <= max && (1..=MAX_HEAD).contains(&letter.head));
         let Some(letter) = letter else {
             return Err(self.corrupt(peer, &format!("has answered slot {slot} with {word:#018x}")));
         };
