@@ -31,6 +31,8 @@ mod wire;
 
 pub use barrier::GniBarrier;
 pub use error::GniError;
+#[cfg(feature = "play")]
+pub use messages::play::suffer as play;
 pub use open::{Opened, open};
 pub use settings::SETTINGS;
 pub use wire::{GniNic, GniWire};

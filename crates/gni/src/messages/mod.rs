@@ -13,6 +13,8 @@
 //!
 //! Whatever is read here others may have written: it is copied once, then checked, then used.
 
+#[cfg(any(test, feature = "play"))]
+pub(crate) mod play;
 mod send;
 mod take;
 #[cfg(test)]

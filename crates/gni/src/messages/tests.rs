@@ -1,169 +1,13 @@
-//! What hostile ranks may write, and what their network may tell: a domain is played, and the rest is as it always is.
+//! What hostile ranks may write, and what is told of it.
 
+use super::play::*;
 use super::*;
-use crate::domain::Arrival;
-use crate::domain::Handle;
+use crate::domain::{Arrival, Handle};
 use crate::letter::Call;
-use crate::mailboxes;
-use crate::region::{Closed, Shape};
-use gasworks_core::{Class, wire};
-use gasworks_gni_sys::gni_return_t;
-use gasworks_rdma::Stage;
+use gasworks_core::wire;
 use proptest::prelude::*;
 
-const ME: Rank = 0;
-const HOSTILE: Rank = 1;
-const HONEST: Rank = 2;
-const SHAPE: Shape = Shape { ranks: 3, tickets: 4, slots: 8, max_medium: 512, replies: 4, fetches: 2 };
-/// Bytes of a head without arguments.
-const HEAD: usize = 24;
-/// What any letter here may say.
-const LETTER: Letter = Letter { fetch: true, slot: 1, granule: 0, head: HEAD, payload: 16 };
-
-/// Where a rank's region is: it is never followed.
-fn home(rank: Rank) -> u64 {
-    u64::from(rank + 1) << 40
-}
-
-/// A domain on which all that is posted is over at once.
-struct Play {
-    arrivals: VecDeque<Arrival>,
-    done: VecDeque<Done>,
-    posts: Vec<Post>,
-    /// It says nothing of what is over.
-    holds: bool,
-    /// What is in the regions of all ranks.
-    theirs: Vec<Vec<u8>>,
-}
-
-impl Network for Play {
-    unsafe fn register(&mut self, _: RawBytes, _: bool, _: u32) -> Result<Handle, gni_return_t> {
-        Ok(Handle { words: [1, 2] })
-    }
-
-    unsafe fn post(&mut self, post: &Post) -> Result<(), Refused> {
-        if matches!(post.kind, Kind::Get | Kind::BulkGet) {
-            // Nobody is made to fetch what is not in that region.
-            let from = (post.remote - home(post.peer)) as usize;
-            post.local.write(&self.theirs[post.peer as usize][from..][..post.local.len()]);
-        }
-        self.posts.push(*post);
-        let Post { owner, peer, .. } = *post;
-        self.done.push_back(Done { owner, peer, stage: Stage::Whole, failed: false, unheard: None });
-        Ok(())
-    }
-
-    fn next_done(&mut self) -> Option<Done> {
-        if self.holds { None } else { self.done.pop_front() }
-    }
-
-    fn next_arrival(&mut self) -> Arrival {
-        self.arrivals.pop_front().unwrap_or(Arrival::Nothing)
-    }
-
-    fn under_way(&self) -> usize {
-        self.done.len()
-    }
-
-    fn has_room(&self) -> bool {
-        true
-    }
-
-    fn is_lost(&self) -> bool {
-        false
-    }
-}
-
-/// A message as it was taken: from whom, its payload.
-type Heard = (Rank, Vec<u8>);
-
-/// The rank that others write to.
-struct Victim {
-    messages: Messages<Play>,
-    layout: Layout,
-    region: Region,
-    memory: *mut [u64],
-    /// How many messages of the honest rank there were.
-    honest: u8,
-}
-
 impl Victim {
-    /// It gives so many mailboxes.
-    fn new(mailboxes: u32) -> Self {
-        let layout = Layout::new(SHAPE).expect("it is small");
-        let memory = Box::into_raw(vec![0u64; layout.len.div_ceil(8)].into_boxed_slice());
-        // SAFETY: R1: it is freed after `messages`, and words of it are reached as atomics alone.
-        let region = Region::new(unsafe { RawBytes::new(memory.cast(), layout.len) });
-        let homes = (0..SHAPE.ranks).map(|rank| Home { address: home(rank), handle: Handle::default() });
-        let play = Play {
-            arrivals: VecDeque::new(),
-            done: VecDeque::new(),
-            posts: Vec::new(),
-            holds: false,
-            theirs: vec![vec![0; layout.len]; SHAPE.ranks as usize],
-        };
-        let boxes = mailboxes::Shape::new(SHAPE.tickets, 4096, layout.slot_len);
-        let mailboxes = Mailboxes::new(boxes, mailboxes, 0, Closed::default());
-        let bursts = Bursts { done: 10, arrivals: 20 };
-        let messages = Messages::new(play, ME, (layout, region), homes.collect(), mailboxes, bursts);
-        Self { messages, layout, region, memory, honest: 0 }
-    }
-
-    fn call(&mut self, call: Call) {
-        self.messages.domain.arrivals.push_back(Arrival::Call(call.encode().into()));
-    }
-
-    /// A rank's request is to be fetched, and says this.
-    fn letter(&mut self, from: Rank, ticket: u32, word: u64) {
-        self.region.set(self.layout.letter(from, ticket), word);
-        self.call(Call::Request(from));
-    }
-
-    /// The mailbox that a rank has been given.
-    fn mailbox(&self, of: Rank) -> Region {
-        let talk = self.messages.talks[of as usize].as_ref().expect("it has talked");
-        let number = talk.receiving.mailbox.expect("it has been given one");
-        self.messages.mailboxes.get(number).expect("there is one")
-    }
-
-    /// A slot is answered so, by a message that ends these tickets.
-    fn answer(&mut self, slot: u16, word: u64, ended: u64) {
-        self.region.set(self.layout.slot(slot), ended);
-        self.region.set(self.layout.answer(slot), word);
-        self.call(Call::Reply(slot));
-    }
-
-    /// Sends a request of one word; its ticket and its slot.
-    fn request(&mut self, to: Rank) -> Result<(u32, u16), WireError> {
-        let (room, place) = self.messages.reserve(to, Class::Request, 8, HEAD)?;
-        place.write(&[7; 8]);
-        let Room::Request { ticket, slot, .. } = room else { panic!("room of another kind") };
-        self.messages.commit(to, room, 8, &[0; HEAD]).map(|()| (ticket, slot))
-    }
-
-    /// All that arrives, and what is wrong, until nothing comes any more.
-    fn hear(&mut self) -> (Vec<Heard>, Vec<String>) {
-        let (mut heard, mut wrong, mut nothing) = (Vec::new(), Vec::new(), 0);
-        while nothing < 3 || !self.messages.domain.arrivals.is_empty() {
-            match self.messages.next() {
-                Ok(Some(Taken { from, head, payload, bytes })) => {
-                    assert!((1..=wire::MAX_HEAD).contains(&head) && payload <= SHAPE.max_medium);
-                    heard.push((from, bytes[..payload].to_vec()));
-                    self.messages.give_back(bytes);
-                    nothing = 0;
-                }
-                Ok(None) => nothing += 1,
-                Err(WireError::Corrupt { at: ME, what, .. }) => {
-                    wrong.push(what);
-                    nothing = 0;
-                }
-                Err(other) => panic!("{other}"),
-            }
-            assert!(heard.len() + wrong.len() < 1000, "there is no end");
-        }
-        (heard, wrong)
-    }
-
     /// What a hostile rank did is told once, in these words.
     fn told(&mut self, wanted: &str) {
         let (heard, wrong) = self.hear();
@@ -178,40 +22,11 @@ impl Victim {
         self.goes_on();
     }
 
-    /// The next message of the honest rank, with this payload.
-    fn honest_word(&mut self) -> Heard {
-        let (ticket, payload) = (u32::from(self.honest), [self.honest + 1; 16]);
-        self.honest += 1;
-        let slot = self.layout.slot(ticket as u16);
-        self.messages.domain.theirs[HONEST as usize][slot + ENDED..][..16].copy_from_slice(&payload);
-        self.letter(HONEST, ticket, Letter { slot: ticket as u16, ..LETTER }.encode());
-        (HONEST, payload.to_vec())
-    }
-
     /// Nothing has been lost: who is honest is heard, and every place is somebody's or free.
     fn goes_on(&mut self) {
         let sent = self.honest_word();
         assert_eq!(self.hear(), (vec![sent], vec![]));
         self.is_whole();
-    }
-
-    fn is_whole(&self) {
-        let messages = &self.messages;
-        let slots: std::collections::BTreeSet<u16> = messages.free_slots.iter().copied().collect();
-        assert_eq!(slots.len(), messages.free_slots.len(), "a slot is free twice");
-        for (number, slot) in (0..).zip(&messages.slots) {
-            assert_eq!(slot.in_use, !slots.contains(&number), "slot {number}");
-        }
-        assert_eq!(messages.free_replies.len(), SHAPE.replies as usize);
-        assert_eq!(messages.free_fetches.len(), SHAPE.fetches as usize);
-        assert!(messages.fetching.iter().all(Option::is_none) && messages.to_fetch.is_empty());
-    }
-}
-
-impl Drop for Victim {
-    fn drop(&mut self) {
-        // SAFETY: R1: made by `Box::into_raw` in `new`, and nobody looks at it any more.
-        drop(unsafe { Box::from_raw(self.memory) });
     }
 }
 
@@ -410,136 +225,10 @@ fn any_word_of_a_barrier_is_a_step_of_it() {
     }
 }
 
-/// Something that a hostile rank can do.
-#[derive(Clone, Debug)]
-enum Act {
-    /// Writes a letter, right or wrong, and calls or does not.
-    Letter {
-        ticket: u32,
-        word: u64,
-        calls: bool,
-    },
-    /// The same in its mailbox, if it has one.
-    Boxed {
-        ticket: u32,
-        word: u64,
-    },
-    /// Writes some word of its mailbox.
-    Scribble {
-        at: usize,
-        word: u64,
-    },
-    /// Answers a slot, its own or not.
-    Answer {
-        slot: u16,
-        word: u64,
-        ended: u64,
-    },
-    /// Calls.
-    Call(u32),
-    /// Gives a mailbox.
-    Grant([u64; 4]),
-    /// A word of the barrier.
-    Barrier {
-        place: u32,
-        word: u64,
-    },
-    /// Changes what is fetched.
-    Content(u8),
-    /// The victim sends it something, or comes to a barrier.
-    Request,
-    Meet,
-    /// The victim looks.
-    Hear,
-    /// The honest rank sends something.
-    Honest,
-    Overrun,
-}
-
-fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let letter = (any::<bool>(), 0u16..10, any::<u8>(), 0usize..100, 0usize..600);
-    let letter = letter.prop_map(|(fetch, slot, granule, head, payload)| {
-        Letter { fetch, slot, granule, head, payload }.encode()
-    });
-    let word = || prop_oneof![letter.clone(), any::<u64>(), (0u32..64).prop_map(|bit| 1 << bit)].boxed();
-    let tickets = 0..SHAPE.tickets;
-    let act = prop_oneof![
-        (tickets.clone(), word(), any::<bool>()).prop_map(|(ticket, word, calls)| Act::Letter {
-            ticket,
-            word,
-            calls
-        }),
-        (tickets, word()).prop_map(|(ticket, word)| Act::Boxed { ticket, word }),
-        (any::<usize>(), word()).prop_map(|(at, word)| Act::Scribble { at, word }),
-        (0..SHAPE.slots as u16, word(), any::<u64>()).prop_map(|(slot, word, ended)| Act::Answer {
-            slot,
-            word,
-            ended: ended & (ended >> 32)
-        }),
-        (0..1u32 << 24).prop_map(Act::Call),
-        prop::array::uniform4(any::<u64>()).prop_map(Act::Grant),
-        (0u32..64, any::<u64>()).prop_map(|(place, word)| Act::Barrier { place, word }),
-        any::<u8>().prop_map(Act::Content),
-        Just(Act::Request),
-        Just(Act::Meet),
-        Just(Act::Hear),
-        Just(Act::Honest),
-        Just(Act::Overrun),
-    ];
-    prop::collection::vec(act, 0..60)
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-    /// Whatever one rank does, what another one sends arrives as it was sent, once, and no place is lost.
     #[test]
-    fn nobody_suffers_by_another(acts in acts(), mailboxes in 0u32..3) {
-        let mut victim = Victim::new(mailboxes);
-        let (mut sent, mut heard) = (Vec::new(), Vec::new());
-        for act in acts {
-            let has_mailbox = victim.messages.talks[HOSTILE as usize]
-                .as_ref()
-                .is_some_and(|talk| talk.receiving.mailbox.is_some());
-            match act {
-                Act::Letter { ticket, word, calls: true } => victim.letter(HOSTILE, ticket, word),
-                Act::Letter { ticket, word, .. } => {
-                    victim.region.set(victim.layout.letter(HOSTILE, ticket), word);
-                }
-                Act::Boxed { ticket, word } if has_mailbox => {
-                    victim.mailbox(HOSTILE).set(victim.messages.mailboxes.shape.letter(ticket), word);
-                    victim.call(Call::Request(HOSTILE));
-                }
-                Act::Scribble { at, word } if has_mailbox => {
-                    let words = victim.messages.mailboxes.shape.len() / 8;
-                    victim.mailbox(HOSTILE).set(8 * (at % words), word);
-                }
-                Act::Answer { slot, word, ended } => victim.answer(slot, word, ended),
-                Act::Call(value) => {
-                    victim.messages.domain.arrivals.push_back(Arrival::Call(value.into()));
-                }
-                Act::Grant(words) => {
-                    let at = victim.layout.grant(HOSTILE);
-                    words.into_iter().enumerate().for_each(|(word, value)| victim.region.set(at + 8 * word, value));
-                }
-                Act::Barrier { place, word } => victim.region.set(victim.layout.barrier(place), word),
-                Act::Content(byte) => victim.messages.domain.theirs[HOSTILE as usize].fill(byte),
-                Act::Request => match victim.request(HOSTILE) {
-                    Ok(_) | Err(WireError::Busy { .. }) => {}
-                    Err(other) => panic!("{other}"),
-                },
-                Act::Meet if victim.messages.barrier_done().is_some() => {
-                    victim.messages.begin_barrier(Name::Any);
-                }
-                Act::Hear => heard.extend(victim.hear().0),
-                Act::Honest if u32::from(victim.honest) < SHAPE.tickets => sent.push(victim.honest_word()),
-                Act::Overrun => victim.messages.domain.arrivals.push_back(Arrival::Overrun),
-                Act::Boxed { .. } | Act::Scribble { .. } | Act::Meet | Act::Honest => {}
-            }
-        }
-        heard.extend(victim.hear().0);
-        heard.retain(|(from, _)| *from == HONEST);
-        heard.sort();
-        prop_assert_eq!(heard, sent);
-        victim.is_whole();
+    fn nobody_suffers_by_another(data in prop::collection::vec(any::<u8>(), 0..1000)) {
+        suffer(&data);
     }
 }
