@@ -6,7 +6,6 @@
 use crate::wire::Shared;
 use gasworks_core::observe::{Standing, Witness};
 use gasworks_core::{CoreMode, Name, SharedBarrier};
-use gasworks_sync::Lock;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -125,11 +124,11 @@ impl<M: CoreMode> SharedBarrier for GniBarrier<M> {
     }
 
     fn arrive(&self, name: Name) {
-        self.0.messages.with(|messages| messages.begin_barrier(name));
+        self.0.with(|messages| messages.begin_barrier(name));
     }
 
     fn done(&self) -> Option<Name> {
-        self.0.messages.with(|messages| messages.barrier_done())
+        self.0.with(|messages| messages.barrier_done())
     }
 }
 

@@ -6,7 +6,8 @@
 //! - [`GniNic`]: the port below the engine of puts and gets, which implements [`gasworks_rdma::Nic`].
 //!
 //! Below them, `messages` says how messages go by puts and notifications (`letter`, `region`, `mailboxes`, `talk`), and `domain` alone
-//! calls the library. Segments come from outside, where some of them may be mapped.
+//! calls the library; `udreg` is the library's own cache of registrations, where a job asks for it. Segments come from outside, where some of
+//! them may be mapped.
 #![deny(missing_docs, unsafe_code)]
 
 mod barrier;
@@ -25,10 +26,14 @@ mod region;
 mod settings;
 mod talk;
 #[allow(unsafe_code)]
+mod udreg;
+#[allow(unsafe_code)]
 mod wire;
 
 pub use barrier::GniBarrier;
 pub use error::GniError;
+#[cfg(feature = "play")]
+pub use messages::play::suffer as play;
 pub use open::{Opened, Plan, Segments};
 pub use settings::SETTINGS;
 pub use wire::{GniNic, GniWire};

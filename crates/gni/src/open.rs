@@ -1,25 +1,25 @@
 //! Opening the transport: attach, register, meet.
 
 use crate::barrier::GniBarrier;
-use crate::domain::{Chip, Domain, Handle, Wanted};
+use crate::domain::{Chip, Domain, Handle, Network, Wanted};
 use crate::error::{GniError, code_name};
 use crate::letter::MOST_RANKS;
 use crate::mailboxes::{self, Mailboxes};
-use crate::messages::{Bursts, Home, Messages};
-use crate::region::{Closed, Kept, Layout, MOST_TICKETS, Region, Shape};
+use crate::messages::{Bursts, Messages};
+use crate::region::{Closed, Home, Kept, Layout, MOST_TICKETS, Region, Shape};
 use crate::settings::{Credentials, MESSAGE_FLAGS, Settings};
-use crate::wire::{GniNic, GniWire, KEY, Shared, abilities};
+use crate::wire::{GniNic, GniWire, Guard, KEY, Shared, abilities};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::observe::Witness;
 use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{CoreMode, Flow, Limits, Rank, Rdma};
-use gasworks_gni_sys::{GNI_DLVMODE_PERFORMANCE, Ugni};
+use gasworks_gni_sys::Ugni;
 use gasworks_memory::{AuxPlan, Largest, Peer, PeerFlags, PeerTable};
 use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping};
 use gasworks_rdma::{Abilities, EngineError, NicError, Tuning};
-use gasworks_sync::atomic::AtomicU32;
-use gasworks_sync::{Lock, RawBytes, kill_point};
+use gasworks_sync::atomic::{AtomicBool, AtomicU32};
+use gasworks_sync::{RawBytes, kill_point};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -140,7 +140,7 @@ impl Plan {
             .map_err(|_| GniError::TooLarge { what: format!("{} post descriptors", tuning.descriptors) })?;
         let Credentials { device, tag, cookie } = credentials;
         let closed = Closed::default();
-        let domain = Domain::open(
+        let mut domain = Domain::open(
             ugni,
             Wanted {
                 rank: bootstrap.rank(),
@@ -151,22 +151,24 @@ impl Plan {
                 modes: settings.modes(here),
                 posts: posts + shape.slots + shape.replies + shape.fetches + SPARE_POSTS,
                 arrivals: arrivals(&shape, settings.longs(shape.tickets)).min(settings.most_arrivals),
-                delivery: GNI_DLVMODE_PERFORMANCE,
+                delivery: settings.delivery(chip)?,
             },
             closed.clone(),
         )?;
+        if let Some((udreg, entries)) = settings.udreg(tuning.registrations)? {
+            domain.keep(udreg, settings.memory_flags(), entries)?;
+        }
         let (mapping, [messages, transfers]) = auxiliary(&layout, &tuning)?;
         let limits = Limits {
             max_medium: shape.max_medium,
             max_long: MOST_LONG,
             packed_long: settings.packed_long(chip),
         };
-        let facts = (limits, abilities(chip, posts), closed.clone());
+        let facts = (limits, abilities(chip, posts, domain.kept.is_some()), closed.clone());
         let shared = meet(bootstrap, domain, &settings, (layout, flow), (mapping, messages), facts)?;
         let rdma = Rdma::new(boxed(GniNic(shared.clone())), transfers, &tuning)?;
         let peers = attach(bootstrap, segments, &rdma, closed)?;
-        let (barrier, witness) =
-            (GniBarrier(shared.clone()), shared.messages.with(|messages| messages.seen()));
+        let (barrier, witness) = (GniBarrier(shared.clone()), shared.with(|messages| messages.seen()));
         Ok(Opened { wire: GniWire(shared), rdma, peers, barrier, witness, flow })
     }
 }
@@ -324,6 +326,7 @@ fn meet<M: CoreMode>(
     kill_point!("gni.open.met");
     let mailboxes = Mailboxes::new(boxes, given, MESSAGE_FLAGS, closed.clone());
     let bursts = Bursts { done: settings.done, arrivals: settings.arrivals };
+    let bell = domain.bell();
     let messages = Messages::new(
         domain,
         bootstrap.rank(),
@@ -333,7 +336,9 @@ fn meet<M: CoreMode>(
         (bursts, settings.longs(shape.tickets)),
     );
     Ok(Arc::new(Shared {
-        messages: M::HandlerLock::new(messages),
+        messages: Guard::new(messages, settings.spins),
+        bell,
+        still: AtomicBool::new(false),
         limits,
         abilities,
         flags: settings.memory_flags(),

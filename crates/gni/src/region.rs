@@ -207,10 +207,24 @@ impl Region {
     }
 }
 
-/// What a grant says, once it is there: the address and the handle of a mailbox.
-pub(crate) fn read_grant(region: &Region, offset: usize) -> Option<(u64, Handle)> {
+/// Where memory of a rank is, as that rank says. Whether it is so the NIC alone can tell, which refuses what is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Home {
+    pub address: u64,
+    pub handle: Handle,
+}
+
+impl Home {
+    /// The address of a byte of it.
+    pub fn at(&self, offset: usize) -> u64 {
+        self.address.wrapping_add(offset as u64)
+    }
+}
+
+/// What a grant says, once it is there: where the mailbox is.
+pub(crate) fn read_grant(region: &Region, offset: usize) -> Option<Home> {
     let at = |word: usize| region.look(offset + 8 * word);
-    (at(3) != 0).then(|| (at(0), Handle { words: [at(1), at(2)] }))
+    (at(3) != 0).then(|| Home { address: at(0), handle: Handle { words: [at(1), at(2)] } })
 }
 
 #[cfg(test)]

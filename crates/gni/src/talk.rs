@@ -1,7 +1,6 @@
 //! What a rank keeps of each one that it talks with: nothing before they do.
 
-use crate::domain::Handle;
-use crate::region::MOST_TICKETS;
+use crate::region::{Home, MOST_TICKETS};
 
 /// A run of granules of a mailbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,8 +28,8 @@ pub(crate) struct Ticket {
 /// Requests to one rank.
 #[derive(Debug, Default)]
 pub(crate) struct Sending {
-    /// The mailbox that it has given: its address, and its handle.
-    pub mailbox: Option<(u64, Handle)>,
+    /// The mailbox that it has given.
+    pub mailbox: Option<Home>,
     /// Which tickets are out, and which is next: its receiver looks for them in turn.
     out: u64,
     next: u32,

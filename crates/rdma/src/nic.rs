@@ -178,6 +178,17 @@ pub trait Nic {
     /// # Errors
     /// [`NicError::Registration`].
     unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError>;
+    /// Registers memory for the local side of one transfer. A NIC that keeps registrations may have one.
+    ///
+    /// # Safety
+    /// As [`register`](Self::register).
+    ///
+    /// # Errors
+    /// [`NicError::Registration`].
+    unsafe fn register_local(&self, bytes: RawBytes) -> Result<Key, NicError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.register(bytes) }
+    }
     /// Ends a registration of this rank.
     ///
     /// # Errors

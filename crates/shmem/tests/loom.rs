@@ -14,7 +14,7 @@ use gasworks_shmem::ranks::Ranks;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::cell::UnsafeCell;
 use gasworks_sync::latch::ParLatch;
-use gasworks_sync::{Latch, Par, spin};
+use gasworks_sync::{Latch, Lock, Par, SpinLock, spin};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -489,6 +489,22 @@ fn inbox_receiver_does_not_sleep_through_a_message() {
         assert!(!sleeps_on(bell, asleep), "it sleeps, and nobody rang");
         assert_eq!(ring.view().take(&mut cursor, &mut message), Ok(true));
         assert!(ring.view().arm(&cursor));
+    });
+}
+
+#[test]
+fn latch_is_waited_for_by_a_spin_lock() {
+    model(|| {
+        let lock = Arc::new(SpinLock::new(0));
+        let other = lock.clone();
+        let them = thread::spawn(move || other.with(|value| *value += 1));
+        let before = lock.with(|value| {
+            *value += 1;
+            *value
+        });
+        them.join().expect("them");
+        assert!(before == 1 || before == 2);
+        assert_eq!(lock.with(|value| *value), 2);
     });
 }
 

@@ -16,14 +16,18 @@
 //!
 //! Whatever is read here others may have written: it is copied once, then checked, then used.
 
+#[cfg(any(test, feature = "play"))]
+pub(crate) mod play;
 mod send;
 mod take;
+#[cfg(test)]
+mod tests;
 
 use crate::barrier::{Next, Phases, Seen};
-use crate::domain::{Domain, Done, Handle, Kind, Owner, Post, Refused};
+use crate::domain::{Domain, Done, Kind, Network, Owner, Post, Refused};
 use crate::letter::Letter;
 use crate::mailboxes::Mailboxes;
-use crate::region::{Layout, Region, message_len};
+use crate::region::{Home, Layout, Region, message_len};
 use crate::talk::{Granules, Talk};
 use gasworks_core::{Name, Rank, WireError};
 use gasworks_rdma::{Completion, NicError};
@@ -44,13 +48,6 @@ const SLOW_TRIES: u32 = 30_000;
 const SHORT: usize = 4096;
 /// How many ranks and slots are looked at in a poll once calls were lost.
 const LOOKS: u32 = 64;
-
-/// Where a rank's region is.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Home {
-    pub address: u64,
-    pub handle: Handle,
-}
 
 /// How many events are taken at a time.
 #[derive(Clone, Copy, Debug)]
@@ -136,28 +133,17 @@ struct Fetching {
     letter: Letter,
 }
 
-/// A request that waits for the payload beside it.
-#[derive(Clone, Copy, Debug)]
+/// A request that was copied out, and waits for the payload beside it.
 struct Held {
-    from: Rank,
     ticket: u32,
-    letter: Letter,
-    place: Place,
-}
-
-/// Where a request lies.
-#[derive(Clone, Copy, Debug)]
-enum Place {
-    /// At this byte of the mailbox of its sender.
-    Mailbox(usize),
-    /// It was fetched to this place.
-    Fetched(u32),
+    slot: u16,
+    taken: Taken,
 }
 
 /// The domain, and what is under way in it.
-pub(crate) struct Messages {
+pub(crate) struct Messages<N = Domain> {
     // The domain is dropped before the memory that it has registered.
-    pub domain: Domain,
+    pub domain: N,
     me: Rank,
     layout: Layout,
     region: Region,
@@ -193,9 +179,9 @@ pub(crate) struct Messages {
     gone: Option<Rank>,
 }
 
-impl Messages {
+impl<N: Network> Messages<N> {
     pub fn new(
-        domain: Domain,
+        domain: N,
         me: Rank,
         (layout, region): (Layout, Region),
         homes: Box<[Home]>,
@@ -243,7 +229,7 @@ impl Messages {
     }
 
     fn whole(&self) -> Result<(), WireError> {
-        if self.domain.lost {
+        if self.domain.is_lost() {
             let what = "events of its own posts were lost: the completion queue was overrun".to_owned();
             return Err(WireError::Corrupt { transport: NAME, at: self.me, what });
         }
@@ -341,7 +327,7 @@ impl Messages {
             let kind = if len <= SHORT { Kind::Get } else { Kind::BulkGet };
             let mut post = self.post_to(peer, kind, Owner::Fetch { number });
             post.local = self.region.part(self.layout.fetched(number), len);
-            post.remote += self.layout.slot(letter.slot) as u64;
+            post.remote = self.homes[peer as usize].at(self.layout.slot(letter.slot));
             self.to_fetch.pop_front();
             self.free_fetches.pop();
             self.fetching[number as usize] = Some(fetching);
@@ -369,10 +355,11 @@ impl Messages {
             for (place, word) in [address, handle.words[0], handle.words[1]].into_iter().enumerate() {
                 self.region.set(at + 8 * place, word);
             }
-            let remote = self.homes[peer as usize].address + self.layout.grant(self.me) as u64;
-            let kind = Kind::PutFlagged { at: remote + 24, value: 1 };
+            let (home, grant) = (self.homes[peer as usize], self.layout.grant(self.me));
+            let kind = Kind::PutFlagged { at: home.at(grant + 24), value: 1 };
             let local = self.region.part(at, 24);
-            let post = Post { local, remote, ..self.post_to(peer, kind, Owner::Reply { number }) };
+            let post =
+                Post { local, remote: home.at(grant), ..self.post_to(peer, kind, Owner::Reply { number }) };
             self.hand_over(&post)?;
             kill_point!("gni.grant.given");
         }
@@ -404,7 +391,7 @@ impl Messages {
                 Next::Nothing => return Ok(()),
                 Next::Tell { to, place, word } => {
                     let mut post = self.post_to(to, Kind::PutWord(word), Owner::Word);
-                    post.remote += self.layout.barrier(place) as u64;
+                    post.remote = self.homes[to as usize].at(self.layout.barrier(place));
                     self.hand_over(&post)?;
                     self.barrier.tell();
                     kill_point!("gni.barrier.told");
@@ -441,6 +428,16 @@ impl Messages {
     /// A rank is called, when there is room for it.
     pub fn call(&mut self, peer: Rank, call: u32) {
         self.to_call.push_back((peer, call));
+    }
+
+    /// Whether a poll has nothing to do unless something arrives of which an event tells.
+    pub fn is_still(&self) -> bool {
+        self.is_settled()
+            && !self.is_restless()
+            && self.fetched.is_empty()
+            && self.transfers.is_empty()
+            && self.barrier.next() == Next::Nothing
+            && self.whole().is_ok()
     }
 
     /// Starts a transfer of the engine's.

@@ -1,14 +1,14 @@
 //! Sending: room for a message, and its post.
 
 use super::{ENDED, Messages, NAME, Room, SLOW_TRIES, Slot, TRIES};
-use crate::domain::{Kind, Owner, Post};
+use crate::domain::{Kind, Network, Owner, Post};
 use crate::letter::{Call, Letter};
 use crate::region::{message_len, read_grant};
 use crate::talk::Ticket;
 use gasworks_core::{Class, Rank, WireError, wire};
 use gasworks_sync::RawBytes;
 
-impl Messages {
+impl<N: Network> Messages<N> {
     /// Room for a message of so many bytes, with a head of at most `head`, and the part of it where the payload goes.
     pub fn reserve(
         &mut self,
@@ -128,11 +128,8 @@ impl Messages {
                 return Err(self.corrupt(to, "is to have a reply that ends no request"));
             }
             Room::Reply { number, .. } => Post {
-                kind: Kind::PutFlagged {
-                    at: home.address + layout.answer(answered) as u64,
-                    value: letter.encode(),
-                },
-                remote: home.address + layout.slot(answered) as u64,
+                kind: Kind::PutFlagged { at: home.at(layout.answer(answered)), value: letter.encode() },
+                remote: home.at(layout.slot(answered)),
                 call: Some(Call::Reply(answered).encode()),
                 owner: Owner::Reply { number },
                 ..post
@@ -145,13 +142,13 @@ impl Messages {
                 let call = Some(Call::Request(self.me).encode());
                 let owner = Owner::Request { slot };
                 match (granules, mailbox) {
-                    (Some(granules), Some((address, handle))) => {
+                    (Some(granules), Some(mailbox)) => {
                         let letter = Letter { slot, granule: granules.first as u8, ..letter };
-                        let at = address + shape.letter(ticket) as u64;
+                        let at = mailbox.at(shape.letter(ticket));
                         Post {
                             kind: Kind::PutFlagged { at, value: letter.encode() },
-                            remote: address + shape.granule(granules.first) as u64,
-                            remote_handle: handle,
+                            remote: mailbox.at(shape.granule(granules.first)),
+                            remote_handle: mailbox.handle,
                             call,
                             owner,
                             ..post
@@ -159,7 +156,7 @@ impl Messages {
                     }
                     _ => {
                         let letter = Letter { fetch: true, slot, ..letter };
-                        let remote = home.address + layout.letter(self.me, ticket) as u64;
+                        let remote = home.at(layout.letter(self.me, ticket));
                         Post { kind: Kind::PutWord(letter.encode()), remote, call, owner, ..post }
                     }
                 }

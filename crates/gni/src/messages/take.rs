@@ -1,14 +1,14 @@
 //! Receiving: calls are answered, letters read, messages taken, or held until the payload beside them has landed.
 
-use super::{ENDED, Fetching, Found, Held, LOOKS, Messages, Place, Slot, Taken};
-use crate::domain::Arrival;
+use super::{ENDED, Fetching, Found, Held, LOOKS, Messages, NAME, Slot, Taken};
+use crate::domain::{Arrival, Network};
 use crate::letter::{Call, Letter};
 use crate::region::{Region, message_len};
 use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{Rank, WireError};
 use gasworks_sync::kill_point;
 
-impl Messages {
+impl<N: Network> Messages<N> {
     /// A buffer for a message. It is to come back by [`give_back`](Self::give_back).
     fn buffer(&mut self) -> Box<[u8]> {
         self.spare.pop().unwrap_or_else(|| vec![0; self.layout.slot_len].into())
@@ -68,7 +68,7 @@ impl Messages {
             match call {
                 Call::Request(rank) => {
                     let early = &mut self.talk(rank).receiving.early;
-                    *early += 1;
+                    *early = early.saturating_add(1);
                     if *early == 1 {
                         self.early.push(rank);
                     }
@@ -157,7 +157,7 @@ impl Messages {
                 if at + len > shape.len() {
                     return Err(self.corrupt(from, "has sent a letter of a message beyond its mailbox"));
                 }
-                return self.take_or_hold(Held { from, ticket, letter, place: Place::Mailbox(at) });
+                return self.take_or_hold((from, ticket), letter, &mailbox, at);
             }
         }
         let (region, layout) = (self.region, self.layout);
@@ -198,37 +198,22 @@ impl Messages {
         Ok(letter)
     }
 
-    /// Takes a request, unless it has to wait for the payload beside it.
-    fn take_or_hold(&mut self, held: Held) -> Result<Found, WireError> {
-        let landed = self.talk(held.from).receiving.has_landed(held.ticket);
-        if held.letter.beside && !landed {
-            self.held.push(held);
+    /// Takes a request, and holds it if it has to wait for the payload beside it. Once it is handed on it may be replied to.
+    fn take_or_hold(
+        &mut self,
+        (from, ticket): (Rank, u32),
+        letter: Letter,
+        region: &Region,
+        at: usize,
+    ) -> Result<Found, WireError> {
+        let taken = self.take_message(from, region, at, letter)?;
+        let receiving = &mut self.talk(from).receiving;
+        if letter.beside && !receiving.has_landed(ticket) {
+            self.held.push(Held { ticket, slot: letter.slot, taken });
             return Ok(Found::Begun);
         }
-        self.take_held(held)
-    }
-
-    /// Takes a request that nothing is in the way of any more. From here on it may be replied to.
-    fn take_held(&mut self, held: Held) -> Result<Found, WireError> {
-        let Held { from, ticket, letter, place } = held;
-        let receiving = &mut self.talk(from).receiving;
         receiving.owe(ticket, letter.slot);
-        let mailbox = receiving.mailbox;
-        let taken = match place {
-            Place::Mailbox(at) => {
-                let Some(mailbox) = mailbox.and_then(|number| self.mailboxes.get(number)) else {
-                    return Ok(Found::Nothing);
-                };
-                self.take_message(from, &mailbox, at, letter)
-            }
-            Place::Fetched(number) => {
-                let region = self.region;
-                let taken = self.take_message(from, &region, self.layout.fetched(number), letter);
-                self.free_fetches.push(number);
-                taken
-            }
-        };
-        taken.map(Found::Message)
+        Ok(Found::Message(taken))
     }
 
     /// The payload beside a request has landed.
@@ -236,10 +221,12 @@ impl Messages {
         if from >= self.layout.shape.ranks || ticket >= self.layout.shape.tickets {
             return Ok(Found::Nothing);
         }
-        match self.held.iter().position(|held| held.from == from && held.ticket == ticket) {
+        let is_it = |held: &Held| held.taken.from == from && held.ticket == ticket;
+        match self.held.iter().position(is_it) {
             Some(at) => {
-                let held = self.held.swap_remove(at);
-                self.take_held(held)
+                let Held { ticket, slot, taken } = self.held.swap_remove(at);
+                self.talk(from).receiving.owe(ticket, slot);
+                Ok(Found::Message(taken))
             }
             None => {
                 self.talk(from).receiving.land(ticket);
@@ -299,9 +286,14 @@ impl Messages {
         }
         self.region.set(answer, 0);
         let Slot { in_use, peer, .. } = self.slots[usize::from(slot)];
+        if !in_use {
+            let what =
+                format!("some rank has written an answer to slot {slot}, in which nobody waits for one");
+            return Err(WireError::Corrupt { transport: NAME, at: self.me, what });
+        }
         let max = self.layout.shape.max_medium;
         let letter = Letter::decode(word)
-            .filter(|letter| in_use && letter.payload <= max && (1..=MAX_HEAD).contains(&letter.head));
+            .filter(|letter| letter.payload <= max && (1..=MAX_HEAD).contains(&letter.head));
         let Some(letter) = letter else {
             return Err(self.corrupt(peer, &format!("has answered slot {slot} with {word:#018x}")));
         };
@@ -319,6 +311,9 @@ impl Messages {
         let Some(Fetching { peer: from, ticket, letter }) = self.fetching[number as usize].take() else {
             return Ok(Found::Nothing);
         };
-        self.take_or_hold(Held { from, ticket, letter, place: Place::Fetched(number) })
+        let region = self.region;
+        let taken = self.take_or_hold((from, ticket), letter, &region, self.layout.fetched(number));
+        self.free_fetches.push(number);
+        taken
     }
 }
