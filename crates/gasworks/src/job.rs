@@ -320,11 +320,13 @@ fn over_gni<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result
     let near = gasworks_pshm::join::<M>(bootstrap, &wanted, Some(&beside))?;
     let largest = near.segments.largest().local;
     let segments = gasworks_gni::Segments { near: near.near.clone(), largest, owner: near.segments };
-    let far = plan.open::<M>(bootstrap, segments, M::gni_nic).map_err(Error::Gni)?;
+    // A rank that is alone talks over the network to itself, too.
+    let shares = near.near.len() > 1;
+    let barrier = shares.then(|| M::barrier(near.barrier));
+    let far = plan.open::<M>(bootstrap, segments, barrier, M::gni_nic).map_err(Error::Gni)?;
     let mut wires = vec![M::gni_wire(far.wire)];
     let mut route = vec![0; bootstrap.size() as usize];
-    // A rank that is alone talks over the network to itself, too.
-    if near.near.len() > 1 {
+    if shares {
         // The first is the one that a rank sleeps on.
         wires.insert(0, M::wire(near.wire));
         route.fill(1);

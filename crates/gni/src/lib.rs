@@ -15,6 +15,7 @@ mod barrier;
 mod domain;
 mod error;
 mod letter;
+mod levels;
 #[allow(unsafe_code)]
 mod mailboxes;
 #[allow(unsafe_code)]

@@ -4,6 +4,7 @@ use crate::barrier::GniBarrier;
 use crate::domain::{Chip, Domain, Handle, Network, Wanted};
 use crate::error::{GniError, code_name};
 use crate::letter::MOST_RANKS;
+use crate::levels::Levels;
 use crate::mailboxes::{self, Mailboxes};
 use crate::messages::{Bursts, Messages};
 use crate::region::{Closed, Home, Kept, Layout, MOST_TICKETS, Region, Shape};
@@ -19,7 +20,7 @@ use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping};
 use gasworks_rdma::{Abilities, EngineError, NicError, Tuning};
 use gasworks_sync::atomic::{AtomicBool, AtomicU32};
-use gasworks_sync::{RawBytes, kill_point};
+use gasworks_sync::{Lock, RawBytes, kill_point};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -123,8 +124,8 @@ impl Plan {
         self.settings.is_patient
     }
 
-    /// Collective: opens the transport between all ranks of the job, which put to and get from these segments of each other's;
-    /// `boxed` makes of the NIC what an engine drives.
+    /// Collective: opens the transport between all ranks of the job, which put to and get from these segments of each other's, and of which those
+    /// whose segments are mapped may have a barrier of their own; `boxed` makes of the NIC what an engine drives.
     ///
     /// # Errors
     /// See [`GniError`].
@@ -132,6 +133,7 @@ impl Plan {
         self,
         bootstrap: &dyn Bootstrap,
         segments: Segments,
+        barrier: Option<Box<M::Barrier>>,
         boxed: impl FnOnce(GniNic<M>) -> Box<M::Nic>,
     ) -> Result<Opened<M>, GniError> {
         let Self { settings, credentials, ugni, chip, flow, layout, tuning, here } = self;
@@ -165,10 +167,20 @@ impl Plan {
             packed_long: settings.packed_long(chip),
         };
         let facts = (limits, abilities(chip, posts, domain.kept.is_some()), closed.clone());
-        let shared = meet(bootstrap, domain, &settings, (layout, flow), (mapping, messages), facts)?;
+        let me = bootstrap.rank();
+        // The first of those that meet there leads them.
+        let leader = match (&barrier, segments.near.first()) {
+            (Some(_), Some((first, _))) => *first,
+            _ => me,
+        };
+        let levels = barrier.map(|barrier| Levels::new(barrier, leader == me));
+        let seen = levels.as_ref().map(Levels::seen);
+        let levels = (leader, levels);
+        let shared = meet(bootstrap, domain, &settings, (layout, flow), (mapping, messages), facts, levels)?;
         let rdma = Rdma::new(boxed(GniNic(shared.clone())), transfers, &tuning)?;
         let peers = attach(bootstrap, segments, &rdma, closed)?;
-        let (barrier, witness) = (GniBarrier(shared.clone()), shared.with(|messages| messages.seen()));
+        let witness = seen.unwrap_or_else(|| shared.with(|messages| messages.seen()));
+        let barrier = GniBarrier(shared.clone());
         Ok(Opened { wire: GniWire(shared), rdma, peers, barrier, witness, flow })
     }
 }
@@ -280,6 +292,7 @@ fn meet<M: CoreMode>(
     (layout, flow): (Layout, Flow),
     (mapping, messages): (Mapping, RawBytes),
     (limits, abilities, closed): (Limits, Abilities, Closed),
+    (leader, levels): (Rank, Option<Levels<M::Barrier>>),
 ) -> Result<Arc<Shared<M>>, GniError> {
     let shape = layout.shape;
     let boxes = mailboxes::Shape::new(shape.tickets, flow.volume, layout.slot_len);
@@ -300,16 +313,18 @@ fn meet<M: CoreMode>(
     kill_point!("gni.open.registered");
     let region = Region::new(messages);
     let alike = alike(&layout, &boxes);
-    let mine = [domain.address().into(), region.address(0), handle.words[0], handle.words[1]];
+    let mine = [domain.address().into(), leader.into(), region.address(0), handle.words[0], handle.words[1]];
     let mine: Vec<u8> = mine.iter().chain(&alike).flat_map(|word| word.to_le_bytes()).collect();
     let cards = bootstrap.exchange("gni.cards", &mine)?;
     let mut homes = Vec::with_capacity(cards.len());
     let mut addresses = Vec::with_capacity(cards.len());
+    let mut leaders = Vec::new();
     for (rank, theirs) in (0..).zip(&cards) {
         let differs = |what: &str| GniError::Differs { rank, what: what.into() };
         let (words, rest) = theirs.as_chunks();
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let (&[nic, address, first, second, ref theirs @ ..], true) = (words.as_slice(), rest.is_empty())
+        let (&[nic, leads, address, first, second, ref theirs @ ..], true) =
+            (words.as_slice(), rest.is_empty())
         else {
             return Err(differs("has sent a card of another length"));
         };
@@ -318,6 +333,11 @@ fn meet<M: CoreMode>(
                 "lays its messages out otherwise: GASNET_NETWORKDEPTH, GASNET_NETWORKDEPTH_TOTAL, GASNET_NETWORKDEPTH_SPACE, \
                  GASNET_GNI_MAX_MEDIUM and GASNET_GNI_AM_RVOUS_BUFFERS are the same in all ranks",
             ));
+        }
+        if leads == u64::from(rank) {
+            leaders.push(rank);
+        } else if leads > u64::from(rank) || leaders.binary_search(&(leads as Rank)).is_err() {
+            return Err(differs("meets with a rank that leads nobody"));
         }
         addresses.push(u32::try_from(nic).map_err(|_| differs("has a NIC at an address that is none"))?);
         homes.push(Home { address, handle: Handle { words: [first, second] } });
@@ -334,9 +354,12 @@ fn meet<M: CoreMode>(
         homes.into(),
         mailboxes,
         (bursts, settings.longs(shape.tickets)),
+        leaders.into(),
     );
     Ok(Arc::new(Shared {
         messages: Guard::new(messages, settings.spins),
+        levels: levels.map(M::HandlerLock::new),
+        meeting: AtomicBool::new(false),
         bell,
         still: AtomicBool::new(false),
         limits,

@@ -5,12 +5,13 @@
 
 use crate::domain::{Bell, Chip, Handle, Kind, Network, Owner, Post, Refused};
 use crate::error::code_name;
+use crate::levels::Levels;
 use crate::messages::{Messages, NAME, Room, Taken};
 use crate::region::{Closed, Kept};
 use crate::talk::Granules;
 use crate::udreg::Use;
 use gasworks_core::wire::{MAX_HEAD, head_of};
-use gasworks_core::{Arrived, Class, CoreMode, Limits, Rank, Reservation, Wire, WireError};
+use gasworks_core::{Arrived, Class, CoreMode, Limits, Name, Rank, Reservation, Wire, WireError};
 use gasworks_gni_sys::{GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post as Transfer, Way};
 use gasworks_sock::sleeper;
@@ -62,6 +63,9 @@ impl<M: CoreMode> Guard<M> {
 /// What both ports use.
 pub(crate) struct Shared<M: CoreMode> {
     pub messages: Guard<M>,
+    /// The barrier, where it has two levels, and whether a phase is under way.
+    pub levels: Option<M::HandlerLock<Levels<M::Barrier>>>,
+    pub meeting: AtomicBool,
     /// Looks without the lock.
     pub bell: Bell,
     /// What [`Messages::is_still`] has said last, where several threads poll.
@@ -93,6 +97,17 @@ impl<M: CoreMode> Shared<M> {
                 }
             }
             done
+        })
+    }
+
+    /// Goes on with the barrier of two levels.
+    pub fn turn_levels(&self) -> Option<Name> {
+        let begin = |name| self.with(|messages| messages.begin_barrier(name));
+        let agreed = || self.with(|messages| messages.barrier_done());
+        self.levels.as_ref()?.with(|levels| {
+            let name = levels.turn(begin, agreed)?;
+            self.meeting.store(false, Ordering::Relaxed);
+            Some(name)
         })
     }
 
@@ -182,6 +197,10 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
     }
 
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
+        if self.0.meeting.load(Ordering::Relaxed) {
+            // Others may wait for this rank to meet the other leaders.
+            self.0.turn_levels();
+        }
         if self.0.is_vain() {
             return Ok(0);
         }

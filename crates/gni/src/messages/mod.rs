@@ -175,6 +175,8 @@ pub(crate) struct Messages<N = Domain> {
     /// Transfers of the engine's that have come so far.
     pub transfers: VecDeque<Completion>,
     barrier: Phases,
+    /// Those that meet in it, by number.
+    leaders: Box<[Rank]>,
     /// A rank that cannot be reached any more.
     gone: Option<Rank>,
 }
@@ -187,6 +189,7 @@ impl<N: Network> Messages<N> {
         homes: Box<[Home]>,
         mailboxes: Mailboxes,
         (bursts, longs): (Bursts, u32),
+        leaders: Box<[Rank]>,
     ) -> Self {
         let shape = layout.shape;
         let slots = u16::try_from(shape.slots).unwrap_or(u16::MAX);
@@ -215,7 +218,12 @@ impl<N: Network> Messages<N> {
             lossy: None,
             spare: Vec::new(),
             transfers: VecDeque::new(),
-            barrier: Phases::new(me, shape.ranks),
+            barrier: match leaders.iter().position(|leader| *leader == me) {
+                Some(number) => Phases::new(number as u32, leaders.len() as u32),
+                // It never comes to this one.
+                None => Phases::new(0, 1),
+            },
+            leaders,
             gone: None,
         }
     }
@@ -390,6 +398,7 @@ impl<N: Network> Messages<N> {
             match self.barrier.next() {
                 Next::Nothing => return Ok(()),
                 Next::Tell { to, place, word } => {
+                    let to = self.leaders[to as usize];
                     let mut post = self.post_to(to, Kind::PutWord(word), Owner::Word);
                     post.remote = self.homes[to as usize].at(self.layout.barrier(place));
                     self.hand_over(&post)?;

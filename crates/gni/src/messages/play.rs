@@ -106,7 +106,15 @@ impl Victim {
         let boxes = mailboxes::Shape::new(SHAPE.tickets, 4096, layout.slot_len);
         let mailboxes = Mailboxes::new(boxes, mailboxes, 0, Closed::default());
         let bursts = Bursts { done: 10, arrivals: 20 };
-        let messages = Messages::new(play, ME, (layout, region), homes.collect(), mailboxes, (bursts, 64));
+        let messages = Messages::new(
+            play,
+            ME,
+            (layout, region),
+            homes.collect(),
+            mailboxes,
+            (bursts, 64),
+            (0..SHAPE.ranks).collect(),
+        );
         Self { messages, layout, region, memory, honest: 0 }
     }
 
