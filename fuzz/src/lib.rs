@@ -17,6 +17,7 @@ pub mod ugni;
 pub const TARGETS: &[(&str, fn(&[u8]))] = &[
     ("agents", agents),
     ("am_head", am_head),
+    ("gni_messages", gasworks_gni::play),
     ("host_description", host_description),
     ("pmi_server", pmi_server),
     ("pmi_tree", pmi_tree),

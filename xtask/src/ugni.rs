@@ -85,9 +85,12 @@ pub fn lay_out(prefix: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A command whose ranks go over uGNI, on the software NIC that is laid out there.
+/// How many ranks share memory; with 1, all go over the NIC.
+pub const TOGETHER: &str = "GASNET_SUPERNODE_MAXSIZE";
+
+/// A command whose ranks all go over uGNI, on the software NIC that is laid out there.
 pub fn dressed(command: Cmd, prefix: &Path) -> Cmd {
-    let strict = command.env("GASWORKS_NETWORK", "gni").env("GASWORKS_UGNI_STRICT", "1");
+    let strict = command.env("GASWORKS_NETWORK", "gni").env(TOGETHER, "1").env("GASWORKS_UGNI_STRICT", "1");
     strict.env("GASWORKS_BOOTSTRAP", "cray").env("LD_LIBRARY_PATH", prefix.join("lib"))
 }
 

@@ -17,6 +17,8 @@ type Key = (u32, Vec<u8>);
 #[derive(Debug)]
 pub struct Together {
     rank: u32,
+    /// All of them.
+    all: Host,
     host: Host,
     hosts: Hosts,
     /// Keys and values, alternating, that were put since the last fence.
@@ -30,23 +32,31 @@ impl Together {
     /// # Errors
     /// The system makes no sockets.
     pub fn ranks(size: u32) -> Result<Vec<Self>, BootstrapError> {
-        Self::told(Hosts::one(size, 0))
+        Self::on(Hosts::one(size, 0))
     }
 
-    /// The same, but they are told that they are on these hosts.
+    /// The same, as if they were on these hosts: those of one alone meet as the ranks of a host.
     ///
     /// # Errors
     /// The system makes no sockets.
-    pub fn told(hosts: Hosts) -> Result<Vec<Self>, BootstrapError> {
-        let together = Host::together(hosts.size())?;
-        let rank = |(rank, host)| Self {
+    pub fn on(hosts: Hosts) -> Result<Vec<Self>, BootstrapError> {
+        let everybody: Vec<_> = (0..hosts.size()).collect();
+        let mut ranks = Vec::new();
+        for number in 0..hosts.count() {
+            let here: Vec<_> = hosts.ranks(number).collect();
+            ranks.extend(here.iter().copied().zip(Host::together(&here)?));
+        }
+        ranks.sort_by_key(|(rank, _)| *rank);
+        let ranks = ranks.into_iter().zip(Host::together(&everybody)?);
+        let rank = |((rank, host), all)| Self {
             rank,
+            all,
             host,
             hosts: hosts.clone(),
             fresh: RefCell::default(),
             known: RefCell::default(),
         };
-        Ok((0..).zip(together).map(rank).collect())
+        Ok(ranks.map(rank).collect())
     }
 }
 
@@ -70,7 +80,7 @@ impl Bootstrap for Together {
 
     fn fence(&self) -> Result<(), BootstrapError> {
         let mine = parts::join(&mem::take(&mut *self.fresh.borrow_mut()));
-        for (rank, parcel) in (0..).zip(self.host.all_gather(&mine, &[], None)?) {
+        for (rank, parcel) in (0..).zip(self.all.all_gather(&mine, &[], None)?) {
             let mut pairs = parts::split(&parcel.bytes).unwrap_or_default().into_iter();
             while let (Some(key), Some(value)) = (pairs.next(), pairs.next()) {
                 if self.known.borrow_mut().insert((rank, key.clone()), value).is_some() {
@@ -112,7 +122,14 @@ mod tests {
 
     #[test]
     fn threads_exchange_values() {
-        let ranks = Together::ranks(3).expect("a job");
+        exchange(Together::ranks(3).expect("a job"));
+        let ranks = Together::on(Hosts::led_by(&[0, 1, 0])).expect("a job");
+        let here: Vec<_> = ranks.iter().map(|rank| rank.host().expect("a host").ranks().to_vec()).collect();
+        assert_eq!(here, [vec![0, 2], vec![1], vec![0, 2]]);
+        exchange(ranks);
+    }
+
+    fn exchange(ranks: Vec<Together>) {
         std::thread::scope(|scope| {
             for rank in ranks {
                 scope.spawn(move || {

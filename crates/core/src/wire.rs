@@ -54,6 +54,8 @@ pub struct Limits {
     pub max_medium: usize,
     /// The largest Long, in bytes.
     pub max_long: u64,
+    /// The largest payload of a Long that goes in its message, where the target is not mapped; no more than `max_medium`.
+    pub packed_long: usize,
 }
 
 /// Room for one message, to be filled and then committed or cancelled.
@@ -173,6 +175,12 @@ pub trait Wire<M: Mode> {
         reservation.payload.write(payload);
         let (head, len) = head_of(word, args);
         self.commit(reservation, &head[..len])
+    }
+    /// Has the message in this room wait at its receiver until the NIC there has been told the number that comes back: so it may leave before
+    /// the payload of its Long has landed. `None`: that cannot be had, and the message has to wait here.
+    fn beside(&self, reservation: &mut Reservation) -> Option<u32> {
+        let _ = reservation;
+        None
     }
     /// Gives room back unused.
     fn cancel(&self, reservation: Reservation);

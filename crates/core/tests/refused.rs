@@ -59,7 +59,7 @@ impl<M: Mode> Wire<M> for Fickle {
         "fickle"
     }
     fn limits(&self) -> Limits {
-        Limits { max_medium: MEDIUM, max_long: LONG as u64 }
+        Limits { max_medium: MEDIUM, max_long: LONG as u64, packed_long: MEDIUM }
     }
     fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError> {
         self.with(|state| state.reserved += 1);

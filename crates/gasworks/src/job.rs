@@ -10,7 +10,8 @@ use gasworks_core::observe::Witness;
 use gasworks_core::{Engine, Flow, Name, Parts, Rdma, WaitMode, flow, handlers::first_difference};
 use gasworks_extended::Barrier;
 use gasworks_extended::barrier::Way;
-use gasworks_memory::PeerTable;
+use gasworks_memory::{Growth, PeerTable};
+use gasworks_pshm::Memory;
 use gasworks_sync::{Lock, Mode, Par, kill_point};
 use std::io::Write;
 use std::marker::PhantomData;
@@ -303,17 +304,42 @@ fn over_pshm<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Resul
     })
 }
 
-/// All ranks over uGNI, wherever they are.
+/// Ranks of a host in its memory, the others over uGNI.
 fn over_gni<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Transport<M>, Error> {
-    let opened = gasworks_gni::open::<M>(bootstrap, config.memory.segment, M::gni_nic).map_err(Error::Gni)?;
+    let plan = gasworks_gni::Plan::new(bootstrap).map_err(Error::Gni)?;
+    let Flow { depth, total, volume } = plan.flow();
+    // A segment that a NIC knows does not grow.
+    let memory = Memory { room: None, ..config.memory };
+    let wanted = gasworks_pshm::Config { memory, depth, total, volume };
+    let beside = gasworks_pshm::Beside {
+        most: gasworks_pshm::most_together()?,
+        limit: plan.largest_segment(),
+        search: plan.searches(),
+        again: plan.is_patient(),
+    };
+    let near = gasworks_pshm::join::<M>(bootstrap, &wanted, Some(&beside))?;
+    let largest = near.segments.largest().local;
+    let segments = gasworks_gni::Segments { near: near.near.clone(), largest, owner: near.segments };
+    // A rank that is alone talks over the network to itself, too.
+    let shares = near.near.len() > 1;
+    let barrier = shares.then(|| M::barrier(near.barrier));
+    let far = plan.open::<M>(bootstrap, segments, barrier, M::gni_nic).map_err(Error::Gni)?;
+    let mut wires = vec![M::gni_wire(far.wire)];
+    let mut route = vec![0; bootstrap.size() as usize];
+    if shares {
+        // The first is the one that a rank sleeps on.
+        wires.insert(0, M::wire(near.wire));
+        route.fill(1);
+        near.near.iter().for_each(|(rank, _)| route[*rank as usize] = 0);
+    }
     Ok(Transport {
-        wires: vec![M::gni_wire(opened.wire)],
-        route: vec![0; bootstrap.size() as usize],
-        peers: opened.peers,
-        rdma: Some(opened.rdma),
-        barrier: Some(M::gni_barrier(opened.barrier)),
-        witness: Some(opened.witness),
-        flow: opened.flow,
+        wires,
+        route,
+        peers: far.peers,
+        rdma: Some(far.rdma),
+        barrier: Some(M::gni_barrier(far.barrier)),
+        witness: Some(far.witness),
+        flow: far.flow,
     })
 }
 

@@ -1,4 +1,4 @@
-//! The barrier by puts, `GNIDISSEM`: in step `s` of a phase every rank puts a word to the rank 2^s further on, and waits for that of the one
+//! The barrier by puts, `GNIDISSEM`, of all ranks, or of one of each group that shares memory ([`levels`](crate::levels)): in step `s` of a phase every rank puts a word to the rank 2^s further on, and waits for that of the one
 //! 2^s before. After the last step it has heard, directly or not, of all. A step is one post, and calls nobody.
 //!
 //! A rank is at most one phase ahead of any other, so there are words for two phases.
@@ -22,6 +22,18 @@ pub(crate) struct Seen {
     finished: AtomicU64,
 }
 
+impl Seen {
+    /// A phase has begun.
+    pub fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It is over.
+    pub fn finish(&self) {
+        self.finished.store(self.begun.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
 impl Witness for Seen {
     fn standing(&self) -> Standing {
         let finished = self.finished.load(Ordering::Relaxed);
@@ -33,6 +45,7 @@ impl Witness for Seen {
 /// A rank's phases.
 #[derive(Debug)]
 pub(crate) struct Phases {
+    /// This rank's number among those that meet so, and how many these are.
     me: u32,
     ranks: u32,
     begun: u64,
@@ -48,7 +61,7 @@ pub(crate) struct Phases {
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Put this word into that rank's place for this step.
+    /// Put this word into the place for this step of the rank with that number.
     Tell { to: u32, place: u32, word: u64 },
     /// Look into the own place.
     Hear { place: u32 },
@@ -70,7 +83,7 @@ impl Phases {
     pub fn begin(&mut self, name: Name) {
         self.begun += 1;
         (self.step, self.told, self.name) = (0, false, name);
-        self.seen.begun.store(self.begun, Ordering::Relaxed);
+        self.seen.begin();
         self.finish();
     }
 
@@ -78,7 +91,7 @@ impl Phases {
     fn finish(&mut self) {
         if 1u64 << self.step >= u64::from(self.ranks) {
             self.finished = self.begun;
-            self.seen.finished.store(self.finished, Ordering::Relaxed);
+            self.seen.finish();
         }
     }
 
@@ -125,11 +138,21 @@ impl<M: CoreMode> SharedBarrier for GniBarrier<M> {
     }
 
     fn arrive(&self, name: Name) {
-        self.0.messages.with(|messages| messages.begin_barrier(name));
+        match &self.0.levels {
+            None => self.0.with(|messages| messages.begin_barrier(name)),
+            Some(levels) => {
+                levels.with(|levels| levels.arrive(name));
+                self.0.meeting.store(true, Ordering::Relaxed);
+                self.0.turn_levels();
+            }
+        }
     }
 
     fn done(&self) -> Option<Name> {
-        self.0.messages.with(|messages| messages.barrier_done())
+        match &self.0.levels {
+            None => self.0.with(|messages| messages.barrier_done()),
+            Some(_) => self.0.turn_levels(),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A communication domain: the only place that calls uGNI.
+//! A communication domain: the only place that calls uGNI, but for what a cache registers (`udreg`).
 //!
 //! The library is not made for several threads at once, so all calls take the domain for themselves, and the lock is its owner's.
 //! A queue at the source has room for all events of all posts that there are descriptors for, so it is never overrun; if it says so all the
@@ -11,9 +11,12 @@
 //!     are freed only if none is with the library.
 //! U4. A function that is given an event, and no handle, looks at that number alone.
 //! U5. The local bytes of a post stay as [`Domain::post`] wants it.
+//! U6. `GNI_CqTestEvent` alone may be called while another thread uses the domain.
 
 use crate::error::{GniError, code_name};
 use crate::region::Closed;
+use crate::udreg::{Cache, Device};
+use gasworks_gni_sys::udreg::Udreg;
 use gasworks_gni_sys::*;
 use gasworks_rdma::Stage;
 use gasworks_sync::RawBytes;
@@ -47,7 +50,7 @@ pub(crate) struct Wanted {
     pub posts: u32,
     /// How many notifications may wait.
     pub arrivals: u32,
-    /// `GNI_DLVMODE_*`.
+    /// `GNI_DLVMODE_*` of what is large.
     pub delivery: u16,
 }
 
@@ -123,8 +126,8 @@ pub(crate) enum Arrival {
     Nothing,
     /// What a sender's event carries.
     Call(u64),
-    /// Some were lost.
-    Overrun,
+    /// Some were lost, before this one if there is one.
+    Overrun(Option<u64>),
 }
 
 /// What a descriptor is used for.
@@ -145,6 +148,19 @@ impl Owner {
     /// Whether it does no harm to do it twice: a message that was lost may have arrived.
     fn is_repeatable(self) -> bool {
         matches!(self, Self::Transfer { .. } | Self::Fetch { .. })
+    }
+}
+
+impl Post {
+    /// Which way it goes, where this one was asked for. Messages, their letters and what else is a word go as the network likes, whatever
+    /// is asked for: nothing relies on their order, and nothing is to come to. But of a transfer that calls the bytes are looked at because of
+    /// the call alone, which must not overtake any.
+    fn delivery(&self, asked: u16) -> u16 {
+        match self.owner {
+            Owner::Transfer { .. } if self.call.is_some() => GNI_DLVMODE_IN_ORDER,
+            Owner::Transfer { .. } | Owner::Fetch { .. } => asked,
+            Owner::Request { .. } | Owner::Reply { .. } | Owner::Word => GNI_DLVMODE_PERFORMANCE,
+        }
     }
 }
 
@@ -169,9 +185,64 @@ pub(crate) struct Domain {
     posts: *mut Posted,
     free: Vec<u32>,
     registered: HashSet<Handle>,
+    /// What keeps registrations for transfers, if the library is to.
+    pub kept: Option<Cache>,
     /// Events of posts were lost.
-    pub lost: bool,
+    lost: bool,
     closed: Closed,
+}
+
+/// What messages ask of a domain.
+pub(crate) trait Network {
+    /// Registers memory; with `calls`, what is written there may call this rank.
+    ///
+    /// # Errors
+    /// The code.
+    ///
+    /// # Safety
+    /// The bytes stay mapped until the registration is ended, or until the domain's end.
+    unsafe fn register(&mut self, bytes: RawBytes, calls: bool, flags: u32) -> Result<Handle, gni_return_t>;
+    /// Posts, once.
+    ///
+    /// # Errors
+    /// [`Refused`]: nothing was posted then.
+    ///
+    /// # Safety
+    /// U5: the local bytes stay mapped until the post is over, those of a put unchanged until their source is free, and those of a get
+    /// nobody else's.
+    unsafe fn post(&mut self, post: &Post) -> Result<(), Refused>;
+    /// The next event of what was posted here.
+    fn next_done(&mut self) -> Option<Done>;
+    /// The next notification.
+    fn next_arrival(&mut self) -> Arrival;
+    /// How many posts are with the library.
+    fn under_way(&self) -> usize;
+    /// Whether there is a descriptor for a post.
+    fn has_room(&self) -> bool;
+    /// Whether events of posts were lost.
+    fn is_lost(&self) -> bool;
+}
+
+/// Looks whether something has arrived, without the domain.
+pub(crate) struct Bell {
+    test: unsafe extern "C" fn(gni_cq_handle_t) -> gni_return_t,
+    arrivals: gni_cq_handle_t,
+}
+
+// SAFETY: U6.
+unsafe impl Send for Bell {}
+// SAFETY: U6.
+unsafe impl Sync for Bell {}
+
+impl Bell {
+    /// Whether there is no event. An overrun is something, too.
+    ///
+    /// # Safety
+    /// U1: the domain has not been dropped.
+    pub unsafe fn is_silent(&self) -> bool {
+        // SAFETY: U1, by the caller's promise; U6.
+        unsafe { (self.test)(self.arrivals) == GNI_RC_NOT_DONE }
+    }
 }
 
 // SAFETY: U1: a domain's handles and descriptors may be used by any thread, one at a time.
@@ -245,6 +316,7 @@ impl Domain {
             posts: Box::into_raw(posts).cast(),
             free: (0..wanted.posts).rev().collect(),
             registered: HashSet::new(),
+            kept: None,
             lost: false,
             closed,
         };
@@ -275,6 +347,11 @@ impl Domain {
         Ok(queue)
     }
 
+    /// What looks without it.
+    pub fn bell(&self) -> Bell {
+        Bell { test: self.ugni.GNI_CqTestEvent, arrivals: self.arrivals }
+    }
+
     /// The address of this rank's NIC.
     pub fn address(&self) -> u32 {
         self.address
@@ -283,34 +360,6 @@ impl Domain {
     /// Tells the addresses of all ranks' NICs.
     pub fn meet(&mut self, addresses: Box<[u32]>) {
         self.addresses = addresses;
-    }
-
-    /// Registers memory; with `calls`, what is written there may call this rank.
-    ///
-    /// # Errors
-    /// The code.
-    ///
-    /// # Safety
-    /// The bytes stay mapped until [`deregister`](Self::deregister), or the domain's end.
-    pub unsafe fn register(
-        &mut self,
-        bytes: RawBytes,
-        calls: bool,
-        flags: u32,
-    ) -> Result<Handle, gni_return_t> {
-        let queue = if calls { self.arrivals } else { null_mut() };
-        let mut handle = gni_mem_handle_t::zeroed();
-        let (address, len) = (bytes.as_ptr().addr() as u64, bytes.len() as u64);
-        // SAFETY: U1, U2; the caller's promise.
-        let code = unsafe {
-            (self.ugni.GNI_MemRegister)(self.nic, address, len, queue, flags, u32::MAX, &raw mut handle)
-        };
-        if code != GNI_RC_SUCCESS {
-            return Err(code);
-        }
-        let handle = Handle { words: [handle.qword1, handle.qword2] };
-        self.registered.insert(handle);
-        Ok(handle)
     }
 
     /// Ends a registration; whether there was one.
@@ -322,6 +371,17 @@ impl Domain {
         let mut raw = handle.raw();
         // SAFETY: U1, U2.
         unsafe { (self.ugni.GNI_MemDeregister)(self.nic, &raw mut raw) == GNI_RC_SUCCESS }
+    }
+
+    /// Has registrations for transfers kept by UDREG: so many.
+    ///
+    /// # Errors
+    /// [`GniError::Udreg`].
+    pub fn keep(&mut self, udreg: Udreg, flags: u32, entries: u32) -> Result<(), GniError> {
+        let Ugni { GNI_MemRegister: register, GNI_MemDeregister: deregister, .. } = self.ugni;
+        let device = Device { register, deregister, nic: self.nic, flags };
+        self.kept = Some(Cache::open(udreg, device, entries)?);
+        Ok(())
     }
 
     /// The endpoint of a rank, which is made when it is first talked to.
@@ -354,15 +414,69 @@ impl Domain {
         }
     }
 
-    /// Posts, once.
-    ///
-    /// # Errors
-    /// [`Refused`]: nothing was posted then.
+    /// Gives a descriptor to the library.
     ///
     /// # Safety
-    /// U5: the local bytes stay mapped until the post is over, those of a put unchanged until their source is free, and those of a get
-    /// nobody else's.
-    pub unsafe fn post(&mut self, post: &Post) -> Result<(), Refused> {
+    /// U3: it is whole, and not with the library; U5.
+    unsafe fn hand_over(&mut self, endpoint: gni_ep_handle_t, number: u32) -> Result<(), Refused> {
+        let posted = self.place(number);
+        // SAFETY: U3.
+        let bulk = unsafe { matches!((*posted).descriptor.r#type, GNI_POST_RDMA_PUT | GNI_POST_RDMA_GET) };
+        let call = if bulk { self.ugni.GNI_PostRdma } else { self.ugni.GNI_PostFma };
+        // SAFETY: U1, U3, U5.
+        match unsafe { call(endpoint, &raw mut (*posted).descriptor) } {
+            GNI_RC_SUCCESS => Ok(()),
+            GNI_RC_ERROR_RESOURCE => Err(Refused::Busy),
+            code => Err(Refused::Code(code)),
+        }
+    }
+
+    /// Posts once more what has failed and may work the next time. Whether that is so.
+    fn repeat(&mut self, event: gni_cq_entry_t, number: u32) -> bool {
+        let posted = self.place(number);
+        // SAFETY: U3: the library is done with it.
+        let (owner, tries, peer) = unsafe { ((*posted).owner, (*posted).tries, (*posted).peer) };
+        // SAFETY: as above. Who was called may have been, and a second call might be taken for another's.
+        let calls = unsafe { (*posted).call.is_some() };
+        let mut recoverable = 0;
+        // SAFETY: U2, U4.
+        let code = unsafe { (self.ugni.GNI_CqErrorRecoverable)(event, &raw mut recoverable) };
+        let may_work = code == GNI_RC_SUCCESS && recoverable != 0;
+        if !may_work || calls || !owner.is_repeatable() || tries == MOST_TRIES || self.lost {
+            return false;
+        }
+        let Ok(endpoint) = self.endpoint(peer) else { return false };
+        // SAFETY: U3, as above.
+        unsafe { (*posted).tries = tries + 1 };
+        // SAFETY: U3, as above; U5: it is not over.
+        unsafe { self.hand_over(endpoint, number) }.is_ok()
+    }
+
+    fn place(&self, number: u32) -> *mut Posted {
+        assert!(number < self.wanted.posts, "a descriptor that there is not");
+        // SAFETY: U3: there are so many.
+        unsafe { self.posts.add(number as usize) }
+    }
+}
+
+impl Network for Domain {
+    unsafe fn register(&mut self, bytes: RawBytes, calls: bool, flags: u32) -> Result<Handle, gni_return_t> {
+        let queue = if calls { self.arrivals } else { null_mut() };
+        let mut handle = gni_mem_handle_t::zeroed();
+        let (address, len) = (bytes.as_ptr().addr() as u64, bytes.len() as u64);
+        // SAFETY: U1, U2; the caller's promise.
+        let code = unsafe {
+            (self.ugni.GNI_MemRegister)(self.nic, address, len, queue, flags, u32::MAX, &raw mut handle)
+        };
+        if code != GNI_RC_SUCCESS {
+            return Err(code);
+        }
+        let handle = Handle { words: [handle.qword1, handle.qword2] };
+        self.registered.insert(handle);
+        Ok(handle)
+    }
+
+    unsafe fn post(&mut self, post: &Post) -> Result<(), Refused> {
         if self.lost {
             return Err(Refused::Code(GNI_RC_TRANSACTION_ERROR));
         }
@@ -400,7 +514,7 @@ impl Domain {
             post_id: number.into(),
             r#type: kind,
             cq_mode: events,
-            dlvr_mode: self.wanted.delivery,
+            dlvr_mode: post.delivery(self.wanted.delivery),
             local_addr: local,
             local_mem_hndl: post.local_handle.raw(),
             remote_addr: post.remote,
@@ -420,60 +534,7 @@ impl Domain {
         unsafe { self.hand_over(endpoint, number) }.inspect_err(|_| self.free.push(number))
     }
 
-    /// Gives a descriptor to the library.
-    ///
-    /// # Safety
-    /// U3: it is whole, and not with the library; U5.
-    unsafe fn hand_over(&mut self, endpoint: gni_ep_handle_t, number: u32) -> Result<(), Refused> {
-        let posted = self.place(number);
-        // SAFETY: U3.
-        let bulk = unsafe { matches!((*posted).descriptor.r#type, GNI_POST_RDMA_PUT | GNI_POST_RDMA_GET) };
-        let call = if bulk { self.ugni.GNI_PostRdma } else { self.ugni.GNI_PostFma };
-        // SAFETY: U1, U3, U5.
-        match unsafe { call(endpoint, &raw mut (*posted).descriptor) } {
-            GNI_RC_SUCCESS => Ok(()),
-            GNI_RC_ERROR_RESOURCE => Err(Refused::Busy),
-            code => Err(Refused::Code(code)),
-        }
-    }
-
-    /// Posts once more what has failed and may work the next time. Whether that is so.
-    fn repeat(&mut self, event: gni_cq_entry_t, number: u32) -> bool {
-        let posted = self.place(number);
-        // SAFETY: U3: the library is done with it.
-        let (owner, tries, peer) = unsafe { ((*posted).owner, (*posted).tries, (*posted).peer) };
-        let mut recoverable = 0;
-        // SAFETY: U2, U4.
-        let code = unsafe { (self.ugni.GNI_CqErrorRecoverable)(event, &raw mut recoverable) };
-        let may_work = code == GNI_RC_SUCCESS && recoverable != 0;
-        if !may_work || !owner.is_repeatable() || tries == MOST_TRIES || self.lost {
-            return false;
-        }
-        let Ok(endpoint) = self.endpoint(peer) else { return false };
-        // SAFETY: U3, as above.
-        unsafe { (*posted).tries = tries + 1 };
-        // SAFETY: U3, as above; U5: it is not over.
-        unsafe { self.hand_over(endpoint, number) }.is_ok()
-    }
-
-    fn place(&self, number: u32) -> *mut Posted {
-        assert!(number < self.wanted.posts, "a descriptor that there is not");
-        // SAFETY: U3: there are so many.
-        unsafe { self.posts.add(number as usize) }
-    }
-
-    /// How many posts are with the library.
-    pub fn under_way(&self) -> usize {
-        self.wanted.posts as usize - self.free.len()
-    }
-
-    /// Whether there is a descriptor for a post.
-    pub fn has_room(&self) -> bool {
-        !self.free.is_empty()
-    }
-
-    /// The next event of what was posted here.
-    pub fn next_done(&mut self) -> Option<Done> {
+    fn next_done(&mut self) -> Option<Done> {
         loop {
             let mut event = 0;
             // SAFETY: U1, U2.
@@ -512,21 +573,36 @@ impl Domain {
             }
             // SAFETY: U4.
             let deaf = self.ugni.gni_cq_rem_overrun.is_some_and(|overrun| unsafe { overrun(event) } != 0);
-            return Some(Done { owner, peer, stage, failed, unheard: call.filter(|_| deaf) });
+            let unheard = call.filter(|_| deaf && stage == Stage::Whole);
+            return Some(Done { owner, peer, stage, failed, unheard });
         }
     }
 
-    /// The next notification.
-    pub fn next_arrival(&mut self) -> Arrival {
+    fn next_arrival(&mut self) -> Arrival {
         let mut event = 0;
         // SAFETY: U1, U2.
-        match unsafe { (self.ugni.GNI_CqGetEvent)(self.arrivals, &raw mut event) } {
-            // SAFETY: U4.
-            GNI_RC_SUCCESS => Arrival::Call(unsafe { (self.ugni.gni_cq_get_rem_inst_id)(event) }),
+        let code = unsafe { (self.ugni.GNI_CqGetEvent)(self.arrivals, &raw mut event) };
+        // SAFETY: U4.
+        let call = || unsafe { (self.ugni.gni_cq_get_rem_inst_id)(event) };
+        match code {
+            GNI_RC_SUCCESS => Arrival::Call(call()),
             GNI_RC_NOT_DONE => Arrival::Nothing,
+            GNI_RC_ERROR_RESOURCE => Arrival::Overrun(Some(call())),
             // What came with a bad status told of something, too.
-            _ => Arrival::Overrun,
+            _ => Arrival::Overrun(None),
         }
+    }
+
+    fn under_way(&self) -> usize {
+        self.wanted.posts as usize - self.free.len()
+    }
+
+    fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost
     }
 }
 
@@ -535,8 +611,10 @@ impl Drop for Domain {
         // Whoever knows of this memory may write to it, as long as this process lives.
         let is_known = !self.addresses.is_empty();
         if is_known && !self.closed.is_set() {
+            std::mem::forget(self.kept.take());
             return;
         }
+        drop(self.kept.take());
         for at in 0..self.endpoints.len() {
             let endpoint = std::mem::replace(&mut self.endpoints[at], null_mut());
             if !endpoint.is_null() {
@@ -565,5 +643,29 @@ impl Drop for Domain {
             // SAFETY: U3: made by `Box::into_raw` in `open`, freed once, and none is with the library.
             drop(unsafe { Box::from_raw(posts) });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transfers_alone_go_by_the_ways_that_were_asked_for() {
+        let asked = GNI_DLVMODE_MIN_HASH;
+        let goes = |owner, call| {
+            let (local, local_handle, remote_handle) =
+                (RawBytes::EMPTY, Handle::default(), Handle::default());
+            let post =
+                Post { kind: Kind::Put, peer: 0, local, local_handle, remote: 0, remote_handle, call, owner };
+            post.delivery(asked)
+        };
+        for owner in [Owner::Transfer { token: 1 }, Owner::Fetch { number: 1 }] {
+            assert_eq!(goes(owner, None), asked);
+        }
+        for owner in [Owner::Request { slot: 1 }, Owner::Reply { number: 1 }, Owner::Word] {
+            assert_eq!([goes(owner, None), goes(owner, Some(1))], [GNI_DLVMODE_PERFORMANCE; 2]);
+        }
+        assert_eq!(goes(Owner::Transfer { token: 1 }, Some(1)), GNI_DLVMODE_IN_ORDER, "its bytes come first");
     }
 }

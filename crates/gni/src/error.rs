@@ -45,6 +45,24 @@ pub enum GniError {
         /// What the library says it is.
         number: u32,
     },
+    /// The cache of registrations that was asked for has no library.
+    #[error("{0}; GASWORKS_UDREG_LIBRARY says where libudreg is, and GASNET_USE_UDREG=0 goes without it")]
+    UdregLibrary(OsError),
+    /// It could not be made.
+    #[error(
+        "{call}() failed with rc={number} ({code}): a cache of {entries} registrations may be too large beside those of other libraries; \
+         GASNET_GNI_MEMREG makes it smaller, and GASNET_USE_UDREG=0 goes without it"
+    )]
+    Udreg {
+        /// The function.
+        call: &'static str,
+        /// The code.
+        number: u32,
+        /// Its name.
+        code: &'static str,
+        /// For how many registrations.
+        entries: u32,
+    },
     /// Memory could not be registered.
     #[error("registering {len} bytes with the NIC: GNI_MemRegister gave {code}")]
     Register {

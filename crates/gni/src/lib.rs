@@ -1,13 +1,14 @@
 //! Transport over Cray's Gemini and Aries networks, through uGNI.
 //!
-//! - [`open`]: collective; from a bootstrap to a transport and a NIC.
+//! - [`Plan`]: what a job needs; its [`open`](Plan::open) is collective: from a bootstrap to a transport and a NIC.
 //! - [`GniWire`]: active messages, which implements [`gasworks_core::Wire`].
 //! - [`GniBarrier`]: all ranks meet by puts.
 //! - [`GniNic`]: the port below the engine of puts and gets, which implements [`gasworks_rdma::Nic`].
 //! - [`Memory`]: what messages take of it.
 //!
 //! Below them, `messages` says how messages go by puts and notifications (`letter`, `region`, `mailboxes`, `talk`), and `domain` alone
-//! calls the library. Everything goes over the NIC, also between ranks of one host.
+//! calls the library; `udreg` is the library's own cache of registrations, where a job asks for it. Segments come from outside, where some of
+//! them may be mapped.
 #![deny(missing_docs, unsafe_code)]
 
 mod barrier;
@@ -15,6 +16,7 @@ mod barrier;
 mod domain;
 mod error;
 mod letter;
+mod levels;
 #[allow(unsafe_code)]
 mod mailboxes;
 mod memory;
@@ -27,12 +29,16 @@ mod region;
 mod settings;
 mod talk;
 #[allow(unsafe_code)]
+mod udreg;
+#[allow(unsafe_code)]
 mod wire;
 
 pub use barrier::GniBarrier;
 pub use domain::Chip;
 pub use error::GniError;
 pub use memory::Memory;
-pub use open::{Opened, open};
+#[cfg(feature = "play")]
+pub use messages::play::suffer as play;
+pub use open::{Opened, Plan, Segments};
 pub use settings::SETTINGS;
 pub use wire::{GniNic, GniWire};

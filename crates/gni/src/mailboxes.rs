@@ -2,7 +2,7 @@
 //!
 //! A rank that has never talked has none. They are made a few at a time, in memory that is registered then.
 
-use crate::domain::{Domain, Handle};
+use crate::domain::{Handle, Network};
 use crate::region::{Closed, Kept, Region};
 use gasworks_os::memfd;
 use gasworks_sync::RawBytes;
@@ -73,7 +73,7 @@ impl Mailboxes {
     }
 
     /// Gives one away; `None` if there are no more, or no memory for one.
-    pub fn give(&mut self, domain: &mut Domain) -> Option<u32> {
+    pub fn give(&mut self, domain: &mut impl Network) -> Option<u32> {
         if self.given == self.most {
             return None;
         }
@@ -86,7 +86,7 @@ impl Mailboxes {
         Some(self.given - 1)
     }
 
-    fn grow(&mut self, domain: &mut Domain) -> bool {
+    fn grow(&mut self, domain: &mut impl Network) -> bool {
         let len = self.shape.len() * TOGETHER as usize;
         let Ok(mapping) = memfd::create("gasworks-mailboxes", len).and_then(|file| file.map()) else {
             return false;

@@ -35,7 +35,8 @@ impl Memory {
         Ok(Self {
             registered: layout.len as u64,
             tables: u64::from(ranks) * (domain::EACH + messages::EACH) as u64,
-            queue: EVENT * u64::from(arrivals(&shape).min(settings.most_arrivals)),
+            queue: EVENT
+                * u64::from(arrivals(&shape, settings.longs(shape.tickets)).min(settings.most_arrivals)),
         })
     }
 }

@@ -1,26 +1,27 @@
 //! Opening the transport: attach, register, meet.
 
 use crate::barrier::GniBarrier;
-use crate::domain::{Chip, Domain, Handle, Wanted};
+use crate::domain::{Chip, Domain, Handle, Network, Wanted};
 use crate::error::{GniError, code_name};
 use crate::letter::MOST_RANKS;
+use crate::levels::Levels;
 use crate::mailboxes::{self, Mailboxes};
-use crate::messages::{Bursts, Home, Messages};
-use crate::region::{Closed, Kept, Layout, MOST_TICKETS, Region, Shape};
+use crate::messages::{Bursts, Messages};
+use crate::region::{Closed, Home, Kept, Layout, MOST_TICKETS, Region, Shape};
 use crate::settings::{Credentials, MESSAGE_FLAGS, Settings};
-use crate::wire::{GniNic, GniWire, KEY, Shared, abilities};
+use crate::wire::{GniNic, GniWire, Guard, KEY, Shared, abilities};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::observe::Witness;
 use gasworks_core::wire::MAX_HEAD;
-use gasworks_core::{CoreMode, Flow, Limits, Rdma};
-use gasworks_gni_sys::{GNI_DLVMODE_PERFORMANCE, Ugni};
-use gasworks_memory::{AuxPlan, Peer, PeerFlags, PeerTable};
-use gasworks_os::limits;
+use gasworks_core::{CoreMode, Flow, Limits, Rank, Rdma};
+use gasworks_gni_sys::Ugni;
+use gasworks_memory::{AuxPlan, Largest, Peer, PeerFlags, PeerTable};
+use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping};
-use gasworks_os::settings::Share;
 use gasworks_rdma::{Abilities, EngineError, NicError, Tuning};
-use gasworks_sync::atomic::AtomicU32;
+use gasworks_sync::atomic::{AtomicBool, AtomicU32};
 use gasworks_sync::{Lock, RawBytes, kill_point};
+use std::any::Any;
 use std::sync::Arc;
 
 /// Replies that may be out at once.
@@ -45,100 +46,192 @@ pub struct Opened<M: CoreMode> {
     pub flow: Flow,
 }
 
-/// Collective: opens the transport between all ranks of the job, each with a segment of so many bytes;
-/// `boxed` makes of the NIC what an engine drives.
-///
-/// # Errors
-/// See [`GniError`].
-pub fn open<M: CoreMode>(
-    bootstrap: &dyn Bootstrap,
-    segment: Share,
-    boxed: impl FnOnce(GniNic<M>) -> Box<M::Nic>,
-) -> Result<Opened<M>, GniError> {
-    let (me, ranks) = (bootstrap.rank(), bootstrap.size());
-    let settings = Settings::read()?;
-    if ranks > MOST_RANKS {
-        return Err(GniError::TooLarge {
-            what: format!("a job of {ranks} ranks: events tell {MOST_RANKS} apart"),
-        });
-    }
-    let ugni = Ugni::open(settings.library.as_deref()).map_err(GniError::Library)?;
-    let chip = Chip::of(&ugni)?;
-    let (shape, flow) = shape(chip, ranks, &settings)?;
-    let too_large = || GniError::TooLarge { what: format!("{shape:?} is beyond any memory") };
-    let layout = Layout::new(shape).ok_or_else(too_large)?;
-    let usual = if chip == Chip::Aries { Tuning::ARIES } else { Tuning::GEMINI };
-    let tuning = Tuning::from_settings(usual, memfd::page_size(), settings.max_medium + MAX_HEAD)?;
-    let posts = u32::try_from(tuning.descriptors).map_err(|_| too_large())?;
-    let Credentials { device, tag, cookie } = Credentials::read()?;
-    let here = bootstrap.host()?.ranks().len() as u32;
-    let closed = Closed::default();
-    let domain = Domain::open(
-        ugni,
-        Wanted {
-            rank: me,
-            ranks,
-            device,
-            tag,
-            cookie,
-            modes: settings.modes(here),
-            posts: posts + shape.slots + shape.replies + shape.fetches + SPARE_POSTS,
-            arrivals: arrivals(&shape).min(settings.most_arrivals),
-            delivery: GNI_DLVMODE_PERFORMANCE,
-        },
-        closed.clone(),
-    )?;
-    let (mapping, [messages, transfers]) = auxiliary(&layout, &tuning)?;
-    let limits = Limits { max_medium: shape.max_medium, max_long: MOST_LONG };
-    let facts = (limits, abilities(chip, posts), closed.clone());
-    let shared = meet(bootstrap, domain, &settings, (layout, flow), (mapping, messages), facts)?;
-    let rdma = Rdma::new(boxed(GniNic(shared.clone())), transfers, &tuning)?;
-    let peers = attach(bootstrap, segment.for_each(limits::total_memory().bytes, here), &rdma, closed)?;
-    let (barrier, witness) = (GniBarrier(shared.clone()), shared.messages.with(|messages| messages.seen()));
-    Ok(Opened { wire: GniWire(shared), rdma, peers, barrier, witness, flow })
+/// What there is of the ranks' segments before a NIC knows them.
+pub struct Segments {
+    /// The ranks whose segments are mapped here, this one's among them.
+    pub near: Vec<(Rank, Peer)>,
+    /// The largest that this rank could have had, in bytes.
+    pub largest: u64,
+    /// What keeps them mapped.
+    pub owner: Arc<dyn Any + Send + Sync>,
 }
 
-/// Makes this rank's segment, and tells everybody of it.
+/// What a transport will need, before anything is taken.
+#[derive(Debug)]
+pub struct Plan {
+    settings: Settings,
+    credentials: Credentials,
+    ugni: Ugni,
+    chip: Chip,
+    flow: Flow,
+    layout: Layout,
+    tuning: Tuning,
+    /// How many ranks there are on this host.
+    here: u32,
+}
+
+impl Plan {
+    /// Reads the settings, and opens the library.
+    ///
+    /// # Errors
+    /// See [`GniError`].
+    pub fn new(bootstrap: &dyn Bootstrap) -> Result<Self, GniError> {
+        let (ranks, here) = (bootstrap.size(), bootstrap.host()?.ranks().len() as u32);
+        let settings = Settings::read()?;
+        if ranks > MOST_RANKS {
+            return Err(GniError::TooLarge {
+                what: format!("a job of {ranks} ranks: events tell {MOST_RANKS} apart"),
+            });
+        }
+        let ugni = Ugni::open(settings.library.as_deref()).map_err(GniError::Library)?;
+        let chip = Chip::of(&ugni)?;
+        let (shape, flow) = shape(chip, ranks, &settings)?;
+        let too_large = || GniError::TooLarge { what: format!("{shape:?} is beyond any memory") };
+        let layout = Layout::new(shape).ok_or_else(too_large)?;
+        let usual = if chip == Chip::Aries { Tuning::ARIES } else { Tuning::GEMINI };
+        let tuning = Tuning::from_settings(usual, memfd::page_size(), settings.max_medium + MAX_HEAD)?;
+        let credentials = Credentials::read()?;
+        Ok(Self { settings, credentials, ugni, chip, flow, layout, tuning, here })
+    }
+
+    /// How much will be under way.
+    pub fn flow(&self) -> Flow {
+        self.flow
+    }
+
+    /// What will be registered at most, this rank's part of it, and how much of that is left for a segment.
+    pub fn largest_segment(&self) -> Limit {
+        let Limit { bytes, who } = self.settings.pinned(self.here);
+        let auxiliary = plan(&self.layout, &self.tuning).0.wanted();
+        Limit { bytes: bytes.saturating_sub(auxiliary), who }
+    }
+
+    /// Whether the largest segment that can be mapped is to be searched for.
+    pub fn searches(&self) -> bool {
+        self.settings.searches
+    }
+
+    /// Whether memory that was given back may take a while to be there again.
+    pub fn is_patient(&self) -> bool {
+        self.settings.is_patient
+    }
+
+    /// Collective: opens the transport between all ranks of the job, which put to and get from these segments of each other's, and of which those
+    /// whose segments are mapped may have a barrier of their own; `boxed` makes of the NIC what an engine drives.
+    ///
+    /// # Errors
+    /// See [`GniError`].
+    pub fn open<M: CoreMode>(
+        self,
+        bootstrap: &dyn Bootstrap,
+        segments: Segments,
+        barrier: Option<Box<M::Barrier>>,
+        boxed: impl FnOnce(GniNic<M>) -> Box<M::Nic>,
+    ) -> Result<Opened<M>, GniError> {
+        let Self { settings, credentials, ugni, chip, flow, layout, tuning, here } = self;
+        let shape = layout.shape;
+        let posts = u32::try_from(tuning.descriptors)
+            .map_err(|_| GniError::TooLarge { what: format!("{} post descriptors", tuning.descriptors) })?;
+        let Credentials { device, tag, cookie } = credentials;
+        let closed = Closed::default();
+        let mut domain = Domain::open(
+            ugni,
+            Wanted {
+                rank: bootstrap.rank(),
+                ranks: shape.ranks,
+                device,
+                tag,
+                cookie,
+                modes: settings.modes(here),
+                posts: posts + shape.slots + shape.replies + shape.fetches + SPARE_POSTS,
+                arrivals: arrivals(&shape, settings.longs(shape.tickets)).min(settings.most_arrivals),
+                delivery: settings.delivery(chip)?,
+            },
+            closed.clone(),
+        )?;
+        if let Some((udreg, entries)) = settings.udreg(tuning.registrations)? {
+            domain.keep(udreg, settings.memory_flags(), entries)?;
+        }
+        let (mapping, [messages, transfers]) = auxiliary(&layout, &tuning)?;
+        let limits = Limits {
+            max_medium: shape.max_medium,
+            max_long: MOST_LONG,
+            packed_long: settings.packed_long(chip),
+        };
+        let facts = (limits, abilities(chip, posts, domain.kept.is_some()), closed.clone());
+        let me = bootstrap.rank();
+        // The first of those that meet there leads them.
+        let leader = match (&barrier, segments.near.first()) {
+            (Some(_), Some((first, _))) => *first,
+            _ => me,
+        };
+        let levels = barrier.map(|barrier| Levels::new(barrier, leader == me));
+        let seen = levels.as_ref().map(Levels::seen);
+        let levels = (leader, levels);
+        let shared = meet(bootstrap, domain, &settings, (layout, flow), (mapping, messages), facts, levels)?;
+        let rdma = Rdma::new(boxed(GniNic(shared.clone())), transfers, &tuning)?;
+        let peers = attach(bootstrap, segments, &rdma, closed)?;
+        let witness = seen.unwrap_or_else(|| shared.with(|messages| messages.seen()));
+        let barrier = GniBarrier(shared.clone());
+        Ok(Opened { wire: GniWire(shared), rdma, peers, barrier, witness, flow })
+    }
+}
+
+/// Registers this rank's segment, and tells everybody of it.
 fn attach<M: CoreMode>(
     bootstrap: &dyn Bootstrap,
-    len: u64,
+    segments: Segments,
     rdma: &Rdma<M, M::Nic>,
     closed: Closed,
 ) -> Result<PeerTable, GniError> {
-    let available = limits::available_memory();
-    let too_large = || GniError::TooLarge {
-        what: format!("a segment of {len} bytes: there are {}, by {}", available.bytes, available.who),
+    let Segments { near, largest, owner } = segments;
+    let me = bootstrap.rank();
+    let own = near.iter().find(|(rank, _)| *rank == me).map(|(_, own)| (own.mapped, own.len));
+    let bytes = own.and_then(|(room, len)| room.slice(0, len as usize)).unwrap_or(RawBytes::EMPTY);
+    // A NIC knows no memory of no bytes.
+    let key = match bytes.is_empty() {
+        true => Vec::new(),
+        // SAFETY: R1: the table of peers keeps what it is in, and whoever uses the engine keeps that.
+        false => unsafe { rdma.register(bytes) }.map_err(unregistered)?.0,
     };
-    let pages =
-        usize::try_from(len).ok().and_then(|len| len.max(1).checked_next_multiple_of(memfd::page_size()));
-    let pages = pages.filter(|_| len <= available.bytes).ok_or_else(too_large)?;
-    let mapping = memfd::create("gasworks-segment", pages)?.map()?;
-    // SAFETY: R1: the table of peers keeps the mapping, and whoever uses the engine keeps that.
-    let bytes = unsafe { mapping.bytes() };
-    // SAFETY: as above.
-    let key = unsafe { rdma.register(bytes) }.map_err(|cause| match cause {
+    let card = [&(bytes.len() as u64).to_le_bytes()[..], &largest.to_le_bytes(), &key].concat();
+    let cards = bootstrap.exchange("gni.segments", &card)?;
+    kill_point!("gni.open.attached");
+    let mut near = near.into_iter().peekable();
+    let mut least = largest;
+    let peers = (0..).zip(cards).map(|(rank, theirs)| {
+        let (len, largest, key) = read_card(&theirs)
+            .ok_or_else(|| GniError::Differs { rank, what: "has sent no card of a segment".into() })?;
+        least = least.min(largest);
+        Ok(match near.next_if(|(other, _)| *other == rank) {
+            Some((_, near)) => Peer { key, ..near },
+            None => {
+                let (mapped, flags) = (RawBytes::EMPTY, PeerFlags::empty());
+                Peer { mapped, len, remote_base: 0, key, flags }
+            }
+        })
+    });
+    let peers = peers.collect::<Result<_, GniError>>()?;
+    let largest = Largest { local: largest, global: least };
+    Ok(PeerTable::new(peers, Arc::new(Kept::new(owner, closed))).with_largest(largest))
+}
+
+/// The length of a segment, of the largest that its rank could have had, and its key.
+fn read_card(card: &[u8]) -> Option<(u64, u64, Vec<u8>)> {
+    let (len, rest) = card.split_first_chunk()?;
+    let (largest, key) = rest.split_first_chunk()?;
+    let len = u64::from_le_bytes(*len);
+    let wanted = if len > 0 { KEY } else { 0 };
+    (key.len() == wanted).then(|| (len, u64::from_le_bytes(*largest), key.to_vec()))
+}
+
+fn unregistered(cause: EngineError) -> GniError {
+    match cause {
         EngineError::Registration(NicError::Registration { len, why }) => {
             GniError::Register { len, code: why }
         }
         cause => cause.into(),
-    })?;
-    let card = [&(bytes.len() as u64).to_le_bytes(), &key.0[..]].concat();
-    let cards = bootstrap.exchange("gni.segments", &card)?;
-    kill_point!("gni.open.attached");
-    let peers = (0..).zip(cards).map(|(rank, theirs)| {
-        let mine = rank == bootstrap.rank();
-        let Some((len, key)) = theirs.split_first_chunk().filter(|(_, key)| key.len() == KEY) else {
-            return Err(GniError::Differs { rank, what: "has sent no card of a segment".into() });
-        };
-        Ok(Peer {
-            mapped: if mine { bytes } else { RawBytes::EMPTY },
-            len: u64::from_le_bytes(*len),
-            remote_base: 0,
-            key: key.to_vec(),
-            flags: if mine { PeerFlags::SELF | PeerFlags::MAPPED } else { PeerFlags::empty() },
-        })
-    });
-    Ok(PeerTable::new(peers.collect::<Result<_, _>>()?, Arc::new(Kept::new(mapping, closed))))
+    }
 }
 
 /// What layouts follow from in a job of so many ranks, and how much may be under way.
@@ -166,16 +259,23 @@ fn flow(chip: Chip, max_medium: usize) -> Result<Flow, GniError> {
     Ok(Flow { depth: flow.depth.min(MOST_TICKETS).min(total), total, ..flow })
 }
 
-/// Room for every notification that there can be.
-pub(crate) fn arrivals(shape: &Shape) -> u32 {
-    shape.ranks.saturating_mul(shape.tickets).saturating_add(shape.slots).saturating_add(64)
+/// Room for every notification that there can be: of requests and replies, and of the payloads beside them.
+pub(crate) fn arrivals(shape: &Shape, longs: u32) -> u32 {
+    let requests = shape.ranks.saturating_mul(shape.tickets.saturating_add(longs));
+    requests.saturating_add(shape.slots.saturating_mul(2)).saturating_add(64)
+}
+
+/// What subsystems ask of the auxiliary segment: messages and transfers.
+fn plan(layout: &Layout, tuning: &Tuning) -> (AuxPlan, [usize; 2]) {
+    let mut plan = AuxPlan::new();
+    let (least, wanted) = tuning.memory();
+    let asked = [plan.ask(layout.len as u64, layout.len as u64), plan.ask(least as u64, wanted as u64)];
+    (plan, asked)
 }
 
 /// The memory of all subsystems, in one piece.
 fn auxiliary(layout: &Layout, tuning: &Tuning) -> Result<(Mapping, [RawBytes; 2]), GniError> {
-    let mut plan = AuxPlan::new();
-    let (least, wanted) = tuning.memory();
-    let asked = [plan.ask(layout.len as u64, layout.len as u64), plan.ask(least as u64, wanted as u64)];
+    let (plan, asked) = plan(layout, tuning);
     let too_large =
         || GniError::TooLarge { what: format!("{} bytes for messages and transfers", plan.wanted()) };
     let parts = plan.lay_out(plan.wanted()).ok_or_else(too_large)?;
@@ -198,6 +298,7 @@ fn meet<M: CoreMode>(
     (layout, flow): (Layout, Flow),
     (mapping, messages): (Mapping, RawBytes),
     (limits, abilities, closed): (Limits, Abilities, Closed),
+    (leader, levels): (Rank, Option<Levels<M::Barrier>>),
 ) -> Result<Arc<Shared<M>>, GniError> {
     let shape = layout.shape;
     let boxes = mailboxes::Shape::new(shape.tickets, flow.volume, layout.slot_len);
@@ -218,16 +319,18 @@ fn meet<M: CoreMode>(
     kill_point!("gni.open.registered");
     let region = Region::new(messages);
     let alike = alike(&layout, &boxes);
-    let mine = [domain.address().into(), region.address(0), handle.words[0], handle.words[1]];
+    let mine = [domain.address().into(), leader.into(), region.address(0), handle.words[0], handle.words[1]];
     let mine: Vec<u8> = mine.iter().chain(&alike).flat_map(|word| word.to_le_bytes()).collect();
     let cards = bootstrap.exchange("gni.cards", &mine)?;
     let mut homes = Vec::with_capacity(cards.len());
     let mut addresses = Vec::with_capacity(cards.len());
+    let mut leaders = Vec::new();
     for (rank, theirs) in (0..).zip(&cards) {
         let differs = |what: &str| GniError::Differs { rank, what: what.into() };
         let (words, rest) = theirs.as_chunks();
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let (&[nic, address, first, second, ref theirs @ ..], true) = (words.as_slice(), rest.is_empty())
+        let (&[nic, leads, address, first, second, ref theirs @ ..], true) =
+            (words.as_slice(), rest.is_empty())
         else {
             return Err(differs("has sent a card of another length"));
         };
@@ -237,6 +340,11 @@ fn meet<M: CoreMode>(
                  GASNET_GNI_MAX_MEDIUM and GASNET_GNI_AM_RVOUS_BUFFERS are the same in all ranks",
             ));
         }
+        if leads == u64::from(rank) {
+            leaders.push(rank);
+        } else if leads > u64::from(rank) || leaders.binary_search(&(leads as Rank)).is_err() {
+            return Err(differs("meets with a rank that leads nobody"));
+        }
         addresses.push(u32::try_from(nic).map_err(|_| differs("has a NIC at an address that is none"))?);
         homes.push(Home { address, handle: Handle { words: [first, second] } });
     }
@@ -244,9 +352,22 @@ fn meet<M: CoreMode>(
     kill_point!("gni.open.met");
     let mailboxes = Mailboxes::new(boxes, given, MESSAGE_FLAGS, closed.clone());
     let bursts = Bursts { done: settings.done, arrivals: settings.arrivals };
-    let messages = Messages::new(domain, bootstrap.rank(), (layout, region), homes.into(), mailboxes, bursts);
+    let bell = domain.bell();
+    let messages = Messages::new(
+        domain,
+        bootstrap.rank(),
+        (layout, region),
+        homes.into(),
+        mailboxes,
+        (bursts, settings.longs(shape.tickets)),
+        leaders.into(),
+    );
     Ok(Arc::new(Shared {
-        messages: M::HandlerLock::new(messages),
+        messages: Guard::new(messages, settings.spins),
+        levels: levels.map(M::HandlerLock::new),
+        meeting: AtomicBool::new(false),
+        bell,
+        still: AtomicBool::new(false),
         limits,
         abilities,
         flags: settings.memory_flags(),

@@ -142,18 +142,19 @@ impl Closed {
 /// A mapping that others write to. It goes only once they do not any more: a rank whose job is dropped in the middle may be put to
 /// as long as its process lives.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    mapping: ManuallyDrop<Mapping>,
+pub(crate) struct Kept<T = Mapping> {
+    /// What keeps it mapped.
+    mapping: ManuallyDrop<T>,
     closed: Closed,
 }
 
-impl Kept {
-    pub fn new(mapping: Mapping, closed: Closed) -> Self {
+impl<T> Kept<T> {
+    pub fn new(mapping: T, closed: Closed) -> Self {
         Self { mapping: ManuallyDrop::new(mapping), closed }
     }
 }
 
-impl Drop for Kept {
+impl<T> Drop for Kept<T> {
     fn drop(&mut self) {
         if self.closed.is_set() {
             // SAFETY: R2.
@@ -206,10 +207,24 @@ impl Region {
     }
 }
 
-/// What a grant says, once it is there: the address and the handle of a mailbox.
-pub(crate) fn read_grant(region: &Region, offset: usize) -> Option<(u64, Handle)> {
+/// Where memory of a rank is, as that rank says. Whether it is so the NIC alone can tell, which refuses what is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Home {
+    pub address: u64,
+    pub handle: Handle,
+}
+
+impl Home {
+    /// The address of a byte of it.
+    pub fn at(&self, offset: usize) -> u64 {
+        self.address.wrapping_add(offset as u64)
+    }
+}
+
+/// What a grant says, once it is there: where the mailbox is.
+pub(crate) fn read_grant(region: &Region, offset: usize) -> Option<Home> {
     let at = |word: usize| region.look(offset + 8 * word);
-    (at(3) != 0).then(|| (at(0), Handle { words: [at(1), at(2)] }))
+    (at(3) != 0).then(|| Home { address: at(0), handle: Handle { words: [at(1), at(2)] } })
 }
 
 #[cfg(test)]

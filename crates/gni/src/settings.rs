@@ -1,8 +1,12 @@
 //! The transport's rows of the settings table.
 
+use crate::domain::Chip;
 use crate::error::GniError;
+use gasworks_gni_sys::udreg::Udreg;
 use gasworks_gni_sys::*;
-use gasworks_os::settings::{Kind, Setting, SettingError};
+use gasworks_os::limits::{self, Limit};
+use gasworks_os::settings::{Amount, Kind, Setting, SettingError, Share};
+use std::path::Path;
 
 const READER: &str = "gni";
 
@@ -22,6 +26,20 @@ const LIBRARY: Setting = row(
     "",
     "",
     "the path of libugni; unset: libugni.so.0, where the system finds it",
+);
+const UDREG: Setting = row(
+    "GASNET_USE_UDREG",
+    Kind::Boolean,
+    "0",
+    "",
+    "whether Cray's UDREG keeps registrations for transfers, instead of the engine",
+);
+const UDREG_LIBRARY: Setting = row(
+    "GASWORKS_UDREG_LIBRARY",
+    Kind::Text,
+    "",
+    "",
+    "the path of libudreg; unset: libudreg.so.0, where the system finds it",
 );
 const DEVICE: Setting = row(
     "PMI_GNI_DEV_ID",
@@ -71,6 +89,33 @@ const MULTI_CHANNEL: Setting = row(
     "1",
     "",
     "whether all channels of the NIC's own transfers are used",
+);
+/// Routes, and what a post says to take them.
+const ROUTES: [(&str, u16); 7] = [
+    ("ADAPTIVE_0", GNI_DLVMODE_ADAPTIVE0),
+    ("ADAPTIVE_1", GNI_DLVMODE_ADAPTIVE1),
+    ("ADAPTIVE_2", GNI_DLVMODE_ADAPTIVE2),
+    ("ADAPTIVE_3", GNI_DLVMODE_ADAPTIVE3),
+    ("IN_ORDER", GNI_DLVMODE_IN_ORDER),
+    ("MIN_HASH", GNI_DLVMODE_MIN_HASH),
+    ("NMIN_HASH", GNI_DLVMODE_NMIN_HASH),
+];
+/// Those that Gemini has.
+const ROUTES_OF_GEMINI: [&str; 2] = ["ADAPTIVE_0", "IN_ORDER"];
+const ROUTING: Setting = row(
+    "GASNET_GNI_ROUTING_MODE",
+    Kind::Choice(&[
+        ROUTES[0].0,
+        ROUTES[1].0,
+        ROUTES[2].0,
+        ROUTES[3].0,
+        ROUTES[4].0,
+        ROUTES[5].0,
+        ROUTES[6].0,
+    ]),
+    ROUTES[0].0,
+    "",
+    "which ways transfers take through the network; Gemini has ADAPTIVE_0 and IN_ORDER alone",
 );
 const CONSISTENCY: Setting = row(
     "GASNET_GNI_MEM_CONSISTENCY",
@@ -123,6 +168,29 @@ const MOST_ARRIVALS: Setting = row(
     "notifications for which there is room at most; those that find none are made again",
 );
 
+const LONGS: Setting = row(
+    "GASNET_LONG_DEPTH",
+    Kind::Number { min: 1, max: 64 },
+    "",
+    "requests",
+    "Longs to one rank that may be under way beside their payloads, and not behind them; unset: as many as requests",
+);
+const PACKED_LONG: Setting = row(
+    "GASNET_GNI_PACKEDLONG_CUTOVER",
+    Kind::Size { min: 0, max: 65408 },
+    "",
+    "bytes",
+    "the largest payload of a Long that goes in its message, brought down to the largest Medium; unset: 3072 on Aries, the largest Medium on \
+     Gemini",
+);
+const SPINS: Setting = row(
+    "GASWORKS_GNI_SPINLOCK",
+    Kind::Boolean,
+    "0",
+    "",
+    "whether threads that wait for the lock around uGNI spin, and do not sleep; in par alone there is one",
+);
+
 const REPORT: Setting = row(
     "GASNET_GNI_AM_MEMORY_REPORT",
     Kind::Boolean,
@@ -131,9 +199,37 @@ const REPORT: Setting = row(
     "rank 0 says how much memory messages take when the job starts",
 );
 
+const PINNED: Setting = Setting {
+    name: "GASNET_PHYSMEM_MAX",
+    aliases: &["GASNET_PHYSMEM_PINNABLE_RATIO"],
+    kind: Kind::Share,
+    default: "0.8",
+    unit: "",
+    meaning: "how much memory of a host may be registered with the NIC, in equal parts for its ranks: a fraction below 1, or a size, of \
+              at least 128M; it bounds segments",
+    reader: READER,
+};
+const NO_SEARCH: Setting = row(
+    "GASNET_PHYSMEM_NOPROBE",
+    Kind::Boolean,
+    "0",
+    "",
+    "the largest segment follows from limits alone: nobody tries whether it can be mapped",
+);
+const PATIENCE: Setting = row(
+    "GASWORKS_BUG3480",
+    Kind::Choice(&["", "0", "1"]),
+    "",
+    "",
+    "the work-around of GASNet's bug 3480: memory that is given back may not be there at once, so ranks wait for each other and try \
+     again; unset: on Cray's CLE 6",
+);
+
 /// All rows that this crate reads.
 pub const SETTINGS: &[Setting] = &[
     LIBRARY,
+    UDREG,
+    UDREG_LIBRARY,
     DEVICE,
     TAG,
     COOKIE,
@@ -142,31 +238,49 @@ pub const SETTINGS: &[Setting] = &[
     MDD_SHARING,
     MULTI_CHANNEL,
     CONSISTENCY,
+    ROUTING,
     DONE,
     ARRIVALS,
     MOST_ARRIVALS,
     FETCH_FROM,
     FETCHES,
     MAILBOXES,
+    LONGS,
+    PACKED_LONG,
+    SPINS,
     REPORT,
+    PINNED,
+    NO_SEARCH,
+    PATIENCE,
 ];
 
 /// What the settings say.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub library: Option<String>,
+    /// Whether UDREG keeps registrations, and where it is.
+    udreg: bool,
+    udreg_library: Option<String>,
     pub max_medium: usize,
     fma_sharing: Option<bool>,
     mdd_sharing: bool,
     multi_channel: bool,
     consistency: u32,
+    route: &'static str,
     pub done: u32,
     pub arrivals: u32,
     pub most_arrivals: u32,
     fetch_from: u64,
     pub fetches: u32,
     pub mailboxes: u32,
+    longs: Option<u64>,
+    packed_long: Option<u64>,
+    /// Whether who waits for the lock spins.
+    pub spins: bool,
     pub report: bool,
+    pinned: Share,
+    pub searches: bool,
+    pub is_patient: bool,
 }
 
 /// What the launcher says of the job.
@@ -185,6 +299,8 @@ impl Settings {
         let number = |setting: &Setting| Ok::<_, SettingError>(setting.number()?.unwrap_or(0));
         Ok(Self {
             library: LIBRARY.raw().map(|(_, path)| path),
+            udreg: UDREG.boolean()?,
+            udreg_library: UDREG_LIBRARY.raw().map(|(_, path)| path),
             max_medium: number(&MAX_MEDIUM)? as usize / 64 * 64,
             fma_sharing: match FMA_SHARING.choice()? {
                 "0" => Some(false),
@@ -198,14 +314,42 @@ impl Settings {
                 "none" => 0,
                 _ => GNI_MEM_RELAXED_PI_ORDERING,
             },
+            route: ROUTING.choice()?,
             done: number(&DONE)? as u32,
             arrivals: number(&ARRIVALS)? as u32,
             most_arrivals: number(&MOST_ARRIVALS)? as u32,
             fetch_from: number(&FETCH_FROM)?,
             fetches: number(&FETCHES)? as u32,
             mailboxes: number(&MAILBOXES)? as u32,
+            longs: LONGS.number()?,
+            packed_long: PACKED_LONG.number()?,
+            spins: SPINS.boolean()?,
             report: REPORT.boolean()?,
+            pinned: pinned()?,
+            searches: !NO_SEARCH.boolean()?,
+            is_patient: match PATIENCE.choice()? {
+                "" => is_cle_6(Path::new("/etc/opt/cray/release/cle-release")),
+                word => word == "1",
+            },
         })
+    }
+
+    /// How many Longs to one rank may be under way beside their payloads, of so many requests.
+    pub fn longs(&self, tickets: u32) -> u32 {
+        self.longs.map_or(tickets, |longs| tickets.min(longs as u32))
+    }
+
+    /// The largest payload of a Long that goes in its message.
+    pub fn packed_long(&self, chip: Chip) -> usize {
+        let usual = if chip == Chip::Aries { 3072 } else { self.max_medium };
+        self.packed_long.map_or(usual, |len| len as usize).min(self.max_medium)
+    }
+
+    /// How much one of so many ranks of a host may register.
+    pub fn pinned(&self, here: u32) -> Limit {
+        let bytes = self.pinned.for_each(limits::total_memory().bytes, here);
+        let name = PINNED.raw().map_or(PINNED.name, |(variable, _)| variable);
+        Limit { bytes, who: format!("the setting {name} ({})", self.pinned) }
     }
 
     /// The modes of a domain, in a process that has so many beside it on its host.
@@ -215,6 +359,38 @@ impl Settings {
         let mdd = if self.mdd_sharing { GNI_CDM_MODE_MDD_SHARED } else { GNI_CDM_MODE_MDD_DEDICATED };
         let single = if self.multi_channel { 0 } else { GNI_CDM_MODE_BTE_SINGLE_CHANNEL };
         GNI_CDM_MODE_FORK_FULLCOPY | GNI_CDM_MODE_DUAL_EVENTS | GNI_CDM_MODE_ERR_NO_KILL | fma | mdd | single
+    }
+
+    /// The library that keeps so many registrations, if one does.
+    ///
+    /// # Errors
+    /// It cannot be opened, or not keep so many.
+    pub fn udreg(&self, registrations: Option<usize>) -> Result<Option<(Udreg, u32)>, GniError> {
+        if !self.udreg {
+            return Ok(None);
+        }
+        let entries = registrations.ok_or_else(|| SettingError {
+            variable: "GASNET_GNI_MEMREG".into(),
+            value: "0".into(),
+            wanted: "UDREG keeps a number of registrations from 1 on; GASNET_USE_UDREG=0 goes without it"
+                .into(),
+        })?;
+        let udreg = Udreg::open(self.udreg_library.as_deref()).map_err(GniError::UdregLibrary)?;
+        Ok(Some((udreg, u32::try_from(entries).unwrap_or(u32::MAX))))
+    }
+
+    /// `GNI_DLVMODE_*` of transfers.
+    ///
+    /// # Errors
+    /// The chip has no such.
+    pub fn delivery(&self, chip: Chip) -> Result<u16, SettingError> {
+        let known = ROUTES.iter().find(|(name, _)| *name == self.route);
+        let has = |name: &str| chip == Chip::Aries || ROUTES_OF_GEMINI.contains(&name);
+        known.filter(|(name, _)| has(name)).map(|(_, mode)| *mode).ok_or_else(|| SettingError {
+            variable: ROUTING.name.into(),
+            value: self.route.into(),
+            wanted: format!("Gemini has {}", ROUTES_OF_GEMINI.join(" and ")),
+        })
     }
 
     /// Flags of a registration for transfers.
@@ -227,6 +403,26 @@ impl Settings {
         let gives = self.fetch_from == 0 || u64::from(ranks) < self.fetch_from;
         if gives { self.mailboxes.min(ranks) } else { 0 }
     }
+}
+
+/// The least that may be registered on a host.
+const LEAST_PINNED: u64 = 128 << 20;
+
+/// All of a host's, whatever is said of that.
+fn pinned() -> Result<Share, SettingError> {
+    let share = PINNED.share()?.map_or(Share::of_host(0.8), |share| Share { of_host: true, ..share });
+    let fits = match share.amount {
+        Amount::Bytes(bytes) => bytes >= LEAST_PINNED,
+        Amount::Fraction(part) => part < 1.0,
+    };
+    let (variable, value) = PINNED.raw().unwrap_or((PINNED.name, PINNED.default.into()));
+    let wanted = "wanted a fraction of memory below 1, such as 0.8 or 5/8, or a size of at least 128M".into();
+    fits.then_some(share).ok_or(SettingError { variable: variable.into(), value, wanted })
+}
+
+/// Whether Cray's system says that it is of the sixth version.
+fn is_cle_6(release: &Path) -> bool {
+    std::fs::read_to_string(release).is_ok_and(|text| text.lines().any(|line| line.starts_with("RELEASE=6.")))
 }
 
 /// Flags of a registration that messages go through: the message can be seen before its letter.
@@ -247,5 +443,26 @@ impl Credentials {
             tag: first(&TAG, u8::MAX.into())? as u8,
             cookie: first(&COOKIE, u32::MAX.into())? as u32,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gemini_has_few_of_the_routes() {
+        let settings = Settings::read().expect("nothing is set here");
+        assert_eq!(settings.delivery(Chip::Gemini), Ok(GNI_DLVMODE_PERFORMANCE));
+        for (route, mode) in ROUTES {
+            let settings = Settings { route, ..settings.clone() };
+            assert_eq!(settings.delivery(Chip::Aries), Ok(mode));
+            let there = ROUTES_OF_GEMINI.contains(&route);
+            assert_eq!(settings.delivery(Chip::Gemini).is_ok(), there, "{route}");
+        }
+        let refused =
+            Settings { route: "MIN_HASH", ..settings }.delivery(Chip::Gemini).expect_err("it has none");
+        let wanted = "setting GASNET_GNI_ROUTING_MODE=\"MIN_HASH\": Gemini has ADAPTIVE_0 and IN_ORDER";
+        assert_eq!(refused.to_string(), wanted);
     }
 }

@@ -1,7 +1,6 @@
 //! What a rank keeps of each one that it talks with: nothing before they do.
 
-use crate::domain::Handle;
-use crate::region::MOST_TICKETS;
+use crate::region::{Home, MOST_TICKETS};
 
 /// A run of granules of a mailbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,12 +28,14 @@ pub(crate) struct Ticket {
 /// Requests to one rank.
 #[derive(Debug, Default)]
 pub(crate) struct Sending {
-    /// The mailbox that it has given: its address, and its handle.
-    pub mailbox: Option<(u64, Handle)>,
+    /// The mailbox that it has given.
+    pub mailbox: Option<Home>,
     /// Which tickets are out, and which is next: its receiver looks for them in turn.
     out: u64,
     next: u32,
     tickets: Vec<Ticket>,
+    /// Those of them whose payloads go beside them.
+    beside: u64,
     /// Granules of the mailbox that are in use.
     used: u64,
 }
@@ -60,6 +61,14 @@ impl Sending {
     /// One that was taken was not used.
     pub fn untake(&mut self, ticket: u32) {
         self.out &= !(1 << ticket);
+        self.beside &= !(1 << ticket);
+    }
+
+    /// The payload of this one goes beside it. Whether it may: no more than so many are out.
+    pub fn go_beside(&mut self, ticket: u32, most: u32) -> bool {
+        let goes = self.beside.count_ones() < most;
+        self.beside |= u64::from(goes) << ticket;
+        goes
     }
 
     /// Takes so many granules in a row.
@@ -107,6 +116,7 @@ impl Sending {
             return None;
         }
         self.out &= !ended;
+        self.beside &= !ended;
         let mut left = ended;
         while left != 0 {
             let Ticket { slot, granules } = self.tickets[left.trailing_zeros() as usize];
@@ -134,6 +144,8 @@ pub(crate) struct Receiving {
     pub early: u32,
     /// Tickets whose letters have come, and that it has not been told the end of.
     out: u64,
+    /// Tickets whose payloads have landed before their messages could be taken.
+    landed: u64,
     /// Requests that have been taken of these: which ticket, which slot of its.
     due: Vec<(u8, u16)>,
 }
@@ -144,6 +156,18 @@ impl Receiving {
         let is_new = self.out >> ticket & 1 == 0;
         self.out |= 1 << ticket;
         is_new
+    }
+
+    /// The payload beside the request with this ticket has landed.
+    pub fn land(&mut self, ticket: u32) {
+        self.landed |= 1 << ticket;
+    }
+
+    /// Whether it has. It is forgotten then.
+    pub fn has_landed(&mut self, ticket: u32) -> bool {
+        let landed = self.landed >> ticket & 1 != 0;
+        self.landed &= !(1 << ticket);
+        landed
     }
 
     /// The request has been taken: it may be ended from now on.
@@ -158,6 +182,12 @@ impl Receiving {
         let ended = self.due.drain(rest..).fold(0, |ended, (ticket, _)| ended | 1 << ticket);
         self.out &= !ended;
         Some((ended, slot))
+    }
+
+    /// One that was settled is not ended after all: its ticket alone, and its slot.
+    pub fn unsettle(&mut self, (ended, slot): (u64, u16)) {
+        self.out |= ended;
+        self.due.push((ended.trailing_zeros() as u8, slot));
     }
 }
 

@@ -1,19 +1,22 @@
 //! The ports, implemented: [`GniWire`] moves active messages, [`GniNic`] bytes.
 //!
-//! Both use one domain, behind one lock: none where one thread communicates.
+//! Both use one domain, behind one lock: none where one thread communicates. Where several do, one that polls does not wait
+//! for it if nothing is under way and nothing has arrived.
 
-use crate::domain::{Chip, Handle, Kind, Owner, Post, Refused};
+use crate::domain::{Bell, Chip, Handle, Kind, Network, Owner, Post, Refused};
 use crate::error::code_name;
+use crate::levels::Levels;
 use crate::messages::{Messages, NAME, Room, Taken};
 use crate::region::{Closed, Kept};
 use crate::talk::Granules;
+use crate::udreg::Use;
 use gasworks_core::wire::{MAX_HEAD, head_of};
-use gasworks_core::{Arrived, Class, CoreMode, Limits, Rank, Reservation, Wire, WireError};
+use gasworks_core::{Arrived, Class, CoreMode, Limits, Name, Rank, Reservation, Wire, WireError};
 use gasworks_gni_sys::{GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post as Transfer, Way};
 use gasworks_sock::sleeper;
-use gasworks_sync::atomic::{AtomicU32, Ordering};
-use gasworks_sync::{Lent, Lock, RawBytes, kill_point};
+use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use gasworks_sync::{Lent, Lock, RawBytes, SpinLock, kill_point};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,11 +27,49 @@ const LARGEST: usize = 0xffc0_0000;
 /// The most that the processor hands over in one post.
 const SHORT: usize = 64 << 10;
 
-/// What both ports use.
-pub(crate) struct Shared<M: CoreMode> {
+/// The lock around the domain.
+pub(crate) enum Guard<M: CoreMode> {
     /// A lock wherever threads may change: what shares it moves from thread to thread together in `ParSync`, which the compiler cannot
     /// know of what is counted.
-    pub messages: M::HandlerLock<Messages>,
+    Usual(M::HandlerLock<Messages>),
+    /// One whose waiters spin.
+    Spin(Box<SpinLock<Messages>>),
+}
+
+impl<M: CoreMode> Guard<M> {
+    pub fn new(messages: Messages, spins: bool) -> Self {
+        if spins && M::PARALLEL {
+            Self::Spin(Box::new(SpinLock::new(messages)))
+        } else {
+            Self::Usual(M::HandlerLock::new(messages))
+        }
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut Messages) -> R) -> R {
+        match self {
+            Self::Usual(lock) => lock.with(f),
+            Self::Spin(lock) => lock.with(f),
+        }
+    }
+
+    fn seems_taken(&self) -> bool {
+        match self {
+            Self::Usual(lock) => lock.seems_taken(),
+            Self::Spin(lock) => lock.seems_taken(),
+        }
+    }
+}
+
+/// What both ports use.
+pub(crate) struct Shared<M: CoreMode> {
+    pub messages: Guard<M>,
+    /// The barrier, where it has two levels, and whether a phase is under way.
+    pub levels: Option<M::HandlerLock<Levels<M::Barrier>>>,
+    pub meeting: AtomicBool,
+    /// Looks without the lock.
+    pub bell: Bell,
+    /// What [`Messages::is_still`] has said last, where several threads poll.
+    pub still: AtomicBool,
     pub me: Rank,
     pub limits: Limits,
     pub abilities: Abilities,
@@ -44,6 +85,43 @@ pub(crate) struct Shared<M: CoreMode> {
     pub _memory: Kept,
 }
 
+impl<M: CoreMode> Shared<M> {
+    /// Does something with the domain.
+    pub fn with<R>(&self, f: impl FnOnce(&mut Messages) -> R) -> R {
+        self.messages.with(|messages| {
+            let done = f(messages);
+            if M::PARALLEL {
+                let is_still = messages.is_still();
+                if self.still.load(Ordering::Relaxed) != is_still {
+                    self.still.store(is_still, Ordering::Relaxed);
+                }
+            }
+            done
+        })
+    }
+
+    /// Goes on with the barrier of two levels.
+    pub fn turn_levels(&self) -> Option<Name> {
+        let begin = |name| self.with(|messages| messages.begin_barrier(name));
+        let agreed = || self.with(|messages| messages.barrier_done());
+        self.levels.as_ref()?.with(|levels| {
+            let name = levels.turn(begin, agreed)?;
+            self.meeting.store(false, Ordering::Relaxed);
+            Some(name)
+        })
+    }
+
+    /// Whether a poll would wait for another thread and then find nothing, as far as can be told without the lock. What that one
+    /// begins meanwhile the next poll finds. Where the lock is free it is sooner taken than looked beside.
+    fn is_vain(&self) -> bool {
+        M::PARALLEL
+            && self.messages.seems_taken()
+            && self.still.load(Ordering::Relaxed)
+            // SAFETY: U1: the domain is dropped with `self`.
+            && unsafe { self.bell.is_silent() }
+    }
+}
+
 /// The transport.
 pub struct GniWire<M: CoreMode>(pub(crate) Arc<Shared<M>>);
 
@@ -52,21 +130,31 @@ pub struct GniNic<M: CoreMode>(pub(crate) Arc<Shared<M>>);
 
 fn ticket_of(room: Room) -> [u64; 2] {
     match room {
-        Room::Reply { number } => [0, number.into()],
-        Room::Request { ticket, slot, granules } => {
+        Room::Reply { number, ends: None } => [0, number.into()],
+        Room::Reply { number, ends: Some((ended, slot)) } => {
+            [2 | u64::from(slot) << 8 | u64::from(number) << 32, ended]
+        }
+        Room::Request { ticket, slot, granules, beside } => {
             let Granules { first, count } = granules.unwrap_or_default();
-            [1 | u64::from(first) << 8 | u64::from(count) << 16, u64::from(ticket) | u64::from(slot) << 32]
+            let flags = 1 | u64::from(beside) << 1;
+            [
+                flags | u64::from(first) << 8 | u64::from(count) << 16,
+                u64::from(ticket) | u64::from(slot) << 32,
+            ]
         }
     }
 }
 
 fn room_of(ticket: [u64; 2]) -> Room {
-    if ticket[0] & 1 == 0 {
-        return Room::Reply { number: ticket[1] as u32 };
+    let [flags, rest] = ticket;
+    match flags & 3 {
+        0 => return Room::Reply { number: rest as u32, ends: None },
+        2 => return Room::Reply { number: (flags >> 32) as u32, ends: Some((rest, (flags >> 8) as u16)) },
+        _ => {}
     }
-    let granules = Granules { first: (ticket[0] >> 8) as u32 & 0xff, count: (ticket[0] >> 16) as u32 & 0xff };
+    let granules = Granules { first: (flags >> 8) as u32 & 0xff, count: (flags >> 16) as u32 & 0xff };
     let granules = (granules.count > 0).then_some(granules);
-    Room::Request { ticket: ticket[1] as u32, slot: (ticket[1] >> 32) as u16, granules }
+    Room::Request { ticket: rest as u32, slot: (rest >> 32) as u16, granules, beside: flags & 2 != 0 }
 }
 
 impl<M: CoreMode> Wire<M> for GniWire<M> {
@@ -79,33 +167,46 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
     }
 
     fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError> {
-        let (room, payload) =
-            self.0.messages.with(|messages| messages.reserve(to, class, payload, MAX_HEAD))?;
+        let (room, payload) = self.0.with(|messages| messages.reserve(to, class, payload, MAX_HEAD))?;
         Ok(Reservation { to, class, payload, ticket: ticket_of(room) })
     }
 
     fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError> {
         let (to, room) = (reservation.to, room_of(reservation.ticket));
-        self.0.messages.with(|messages| messages.commit(to, room, reservation.payload.len(), head))
+        self.0.with(|messages| messages.commit(to, room, reservation.payload.len(), head))
     }
 
     fn send(&self, to: Rank, class: Class, word: u64, args: &[u8], payload: &[u8]) -> Result<(), WireError> {
         let (head, len) = head_of(word, args);
-        self.0.messages.with(|messages| {
+        self.0.with(|messages| {
             let (room, place) = messages.reserve(to, class, payload.len(), len)?;
             place.write(payload);
             messages.commit(to, room, payload.len(), &head[..len])
         })
     }
 
+    fn beside(&self, reservation: &mut Reservation) -> Option<u32> {
+        let mut room = room_of(reservation.ticket);
+        let call = self.0.with(|messages| messages.beside(reservation.to, &mut room));
+        reservation.ticket = ticket_of(room);
+        call
+    }
+
     fn cancel(&self, reservation: Reservation) {
-        self.0.messages.with(|messages| messages.cancel(reservation.to, room_of(reservation.ticket)));
+        self.0.with(|messages| messages.cancel(reservation.to, room_of(reservation.ticket)));
     }
 
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
+        if self.0.meeting.load(Ordering::Relaxed) {
+            // Others may wait for this rank to meet the other leaders.
+            self.0.turn_levels();
+        }
+        if self.0.is_vain() {
+            return Ok(0);
+        }
         let mut used = None;
         for handed in 0..burst {
-            let next = self.0.messages.with(|messages| {
+            let next = self.0.with(|messages| {
                 used.take().into_iter().for_each(|buffer| messages.give_back(buffer));
                 messages.next()
             })?;
@@ -116,13 +217,13 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
             sink(Arrived { from, head: &after[..head], payload });
             used = Some(bytes);
         }
-        self.0.messages.with(|messages| used.into_iter().for_each(|buffer| messages.give_back(buffer)));
+        self.0.with(|messages| used.into_iter().for_each(|buffer| messages.give_back(buffer)));
         Ok(burst)
     }
 
     fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
         let seen = self.0.wakes.load(Ordering::Acquire);
-        if stay() && !self.0.messages.with(|messages| messages.is_restless()) {
+        if stay() && !self.0.with(|messages| messages.is_restless()) {
             sleeper::sleep(&self.0.wakes, seen, limit.min(NAP));
         } else {
             std::thread::yield_now();
@@ -135,7 +236,7 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
     }
 
     fn is_settled(&self) -> bool {
-        self.0.messages.with(|messages| messages.reap_some() == 0 && messages.is_settled())
+        self.0.with(|messages| messages.reap_some() == 0 && messages.is_settled())
     }
 
     fn closed(&self) {
@@ -146,6 +247,8 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
 
 /// A key: the handle, and the address at which it begins.
 pub(crate) const KEY: usize = 24;
+/// A key of what is kept: behind that, which use it is.
+const KEPT: usize = 32;
 
 fn encode(handle: Handle, bytes: RawBytes) -> Key {
     let words = [handle.words[0], handle.words[1], bytes.as_ptr().addr() as u64];
@@ -154,7 +257,13 @@ fn encode(handle: Handle, bytes: RawBytes) -> Key {
 
 fn decode(key: &Key) -> Option<(Handle, u64)> {
     let word = |at: usize| Some(u64::from_le_bytes(key.0.get(8 * at..8 * at + 8)?.try_into().ok()?));
-    (key.0.len() == KEY).then_some((Handle { words: [word(0)?, word(1)?] }, word(2)?))
+    [KEY, KEPT].contains(&key.0.len()).then_some((Handle { words: [word(0)?, word(1)?] }, word(2)?))
+}
+
+/// Which use of something kept a key stands for, if it stands for one.
+fn use_of(key: &Key) -> Option<Use> {
+    let (_, number) = key.0.split_at_checked(KEY)?;
+    number.try_into().ok().map(|number| Use(u64::from_le_bytes(number)))
 }
 
 impl<M: CoreMode> GniNic<M> {
@@ -181,18 +290,40 @@ impl<M: CoreMode> Nic for GniNic<M> {
         }
         let flags = self.0.flags;
         // SAFETY: the caller's promise.
-        let handle =
-            self.0.messages.with(|messages| unsafe { messages.domain.register(bytes, false, flags) });
+        let handle = self.0.with(|messages| unsafe { messages.domain.register(bytes, true, flags) });
         handle
             .map(|handle| encode(handle, bytes))
             .map_err(|code| NicError::Registration { len: bytes.len(), why: code_name(code) })
     }
 
+    unsafe fn register_local(&self, bytes: RawBytes) -> Result<Key, NicError> {
+        let taken = self.0.with(|messages| {
+            // SAFETY: the caller's promise.
+            messages.domain.kept.as_mut().map(|kept| unsafe { kept.take(bytes) })
+        });
+        match taken {
+            Some(Ok((handle, Use(number)))) => {
+                let mut key = encode(handle, bytes);
+                key.0.extend(number.to_le_bytes());
+                Ok(key)
+            }
+            Some(Err(why)) => Err(NicError::Registration { len: bytes.len(), why }),
+            // SAFETY: the caller's promise.
+            None => unsafe { self.register(bytes) },
+        }
+    }
+
     fn deregister(&self, key: &Key) -> Result<(), NicError> {
         let bad = NicError::BadKey { peer: self.0.me };
+        if let Some(number) = use_of(key) {
+            let was_used = self
+                .0
+                .messages
+                .with(|messages| messages.domain.kept.as_mut().is_some_and(|kept| kept.give(number)));
+            return if was_used { Ok(()) } else { Err(bad) };
+        }
         let (handle, _) = decode(key).ok_or(bad)?;
-        if handle == self.0.auxiliary.1 || self.0.messages.with(|messages| messages.domain.deregister(handle))
-        {
+        if handle == self.0.auxiliary.1 || self.0.with(|messages| messages.domain.deregister(handle)) {
             return Ok(());
         }
         Err(bad)
@@ -218,11 +349,11 @@ impl<M: CoreMode> Nic for GniNic<M> {
             local_handle,
             remote,
             remote_handle,
-            call: None,
+            call: post.tells,
             owner,
         };
         // SAFETY: U5, by the caller's promise.
-        let posted = self.0.messages.with(|messages| unsafe { messages.transfer(&own) });
+        let posted = self.0.with(|messages| unsafe { messages.transfer(&own) });
         posted.map_err(|refused| match refused {
             Refused::Busy => NicError::Busy,
             Refused::Code(GNI_RC_ALIGNMENT_ERROR) => {
@@ -233,10 +364,20 @@ impl<M: CoreMode> Nic for GniNic<M> {
         })
     }
 
+    fn tell(&self, peer: u32, number: u32, landed: bool) {
+        // What will not come leaves its message where it is: the peer could not be reached.
+        if landed {
+            self.0.with(|messages| messages.call(peer, number));
+        }
+    }
+
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize {
+        if self.0.is_vain() {
+            return 0;
+        }
         for handed in 0..burst {
             // One at a time: what is done then may need the lock.
-            let Some(completion) = self.0.messages.with(Messages::next_transfer) else { return handed };
+            let Some(completion) = self.0.with(Messages::next_transfer) else { return handed };
             sink(completion);
         }
         burst
@@ -244,7 +385,7 @@ impl<M: CoreMode> Nic for GniNic<M> {
 }
 
 /// What a NIC of one of the two chips can do.
-pub(crate) fn abilities(chip: Chip, posts: u32) -> Abilities {
+pub(crate) fn abilities(chip: Chip, posts: u32, keeps_registrations: bool) -> Abilities {
     Abilities {
         largest: LARGEST,
         get_alignment: 4,
@@ -253,7 +394,7 @@ pub(crate) fn abilities(chip: Chip, posts: u32) -> Abilities {
         short: SHORT,
         registers_local: true,
         tells_source: true,
-        keeps_registrations: false,
+        keeps_registrations,
         depth: posts as usize,
     }
 }
@@ -265,16 +406,21 @@ mod tests {
     #[test]
     fn rooms_and_keys_come_back() {
         let granules = Some(Granules { first: 63, count: 1 });
-        let room = Room::Request { ticket: 63, slot: u16::MAX, granules };
-        let Room::Request { ticket: 63, slot: u16::MAX, granules: again } = room_of(ticket_of(room)) else {
-            panic!("another room")
-        };
-        assert_eq!(again, granules);
-        let fetched = Room::Request { ticket: 0, slot: 0, granules: None };
-        assert!(matches!(room_of(ticket_of(fetched)), Room::Request { ticket: 0, slot: 0, granules: None }));
-        assert!(matches!(room_of(ticket_of(Room::Reply { number: 7 })), Room::Reply { number: 7 }));
+        let rooms = [
+            Room::Request { ticket: 63, slot: u16::MAX, granules, beside: true },
+            Room::Request { ticket: 0, slot: 0, granules: None, beside: false },
+            Room::Reply { number: 7, ends: None },
+            Room::Reply { number: u32::MAX, ends: Some((1 << 63, u16::MAX)) },
+        ];
+        for room in rooms {
+            assert_eq!(room_of(ticket_of(room)), room);
+        }
         let (handle, bytes) = (Handle { words: [1, u64::MAX] }, RawBytes::EMPTY);
         assert_eq!(decode(&encode(handle, bytes)), Some((handle, bytes.as_ptr().addr() as u64)));
         assert_eq!(decode(&Key(vec![0; 23])), None);
+        assert_eq!(use_of(&encode(handle, bytes)), None);
+        let mut kept = encode(handle, bytes);
+        kept.0.extend(9u64.to_le_bytes());
+        assert_eq!((decode(&kept).map(|(handle, _)| handle), use_of(&kept)), (Some(handle), Some(Use(9))));
     }
 }

@@ -101,6 +101,8 @@ pub struct PeerTable {
     peers: Box<[Peer]>,
     watch: Option<Arc<dyn Watch>>,
     growth: Option<Arc<dyn Growth>>,
+    /// Where nothing grows, the largest segments that could have been had.
+    largest: Option<Largest>,
     /// Never looked at: it is here for P1.
     _owner: Arc<dyn Any + Send + Sync>,
 }
@@ -115,7 +117,13 @@ impl PeerTable {
     /// Takes the peers in rank order, and what owns their mappings. Their segments keep their lengths.
     pub fn new(peers: Vec<Peer>, owner: Arc<dyn Any + Send + Sync>) -> Self {
         let near = peers.iter().map(Near::new).collect();
-        Self { near, peers: peers.into(), watch: None, growth: None, _owner: owner }
+        Self { near, peers: peers.into(), watch: None, growth: None, largest: None, _owner: owner }
+    }
+
+    /// Says how large segments could have been that do not grow.
+    #[must_use]
+    pub fn with_largest(self, largest: Largest) -> Self {
+        Self { largest: Some(largest), ..self }
     }
 
     /// As [`new`](Self::new), with segments that may grow within what is mapped of them.
@@ -177,7 +185,7 @@ impl PeerTable {
 
     /// The largest segments that could have been had; `None` where the transport sets no limits.
     pub fn largest(&self) -> Option<Largest> {
-        self.growth.as_ref().map(|growth| growth.largest())
+        self.growth.as_ref().map(|growth| growth.largest()).or(self.largest)
     }
 
     /// The bytes `offset..offset + len` of `rank`'s segment, if a copy is all there is to a put or get: they are mapped and

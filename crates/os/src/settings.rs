@@ -40,7 +40,7 @@ pub enum Kind {
         /// The greatest allowed value.
         max: u64,
     },
-    /// A [`Share`] of memory: `64M`, `1.5G`, or a fraction such as `0.85`, for each process (`/P`) or for all processes of
+    /// A [`Share`] of memory: `64M`, `1.5G`, or a fraction such as `0.85` or `5/8`, for each process (`/P`) or for all processes of
     /// a host together (`/H`).
     Share,
     /// A time to wait in seconds, a decimal fraction allowed, from [`LEAST_SECONDS`] to [`MOST_SECONDS`].
@@ -100,20 +100,25 @@ impl Share {
         if self.of_host { all / u64::from(processes.max(1)) } else { all }
     }
 
-    /// Parses `64M`, `1.5G`, `0.85`, each with `/P` or `/H` after it, or neither. `None` for anything else.
+    /// Parses `64M`, `1.5G`, `0.85`, `5/8`, each with `/P` or `/H` after it, or neither. `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let (amount, of_host) = match text.trim().rsplit_once('/') {
             Some((amount, "P" | "p")) => (amount, false),
             Some((amount, "H" | "h")) => (amount, true),
-            Some(_) => return None,
-            None => (text, false),
+            _ => (text, false),
         };
-        let amount = match parse_size(amount) {
-            Some(bytes) => Amount::Bytes(bytes),
-            None => parse_decimal(amount)?,
+        let amount = match (parse_size(amount), amount.split_once('/')) {
+            (Some(bytes), _) => Amount::Bytes(bytes),
+            (None, Some((part, whole))) => Amount::Fraction(natural(part)? / natural(whole)?),
+            (None, None) => parse_decimal(amount)?,
         };
         Some(Self { amount, of_host }).filter(Self::is_sound)
     }
+}
+
+/// A number of digits alone.
+fn natural(text: &str) -> Option<f64> {
+    text.trim().parse::<u32>().ok().map(f64::from)
 }
 
 /// A fraction, or a size with a decimal point.
@@ -222,7 +227,7 @@ impl Setting {
         match Share::parse(&value) {
             Some(share) => Ok(Some(share)),
             None => {
-                let wanted = "wanted a size such as 64M or 1.5G, or a fraction of memory such as 0.5, perhaps with /P \
+                let wanted = "wanted a size such as 64M or 1.5G, or a fraction of memory such as 0.5 or 5/8, perhaps with /P \
                               (for each process) or /H (for all processes of a host) after it";
                 Err(SettingError { variable: variable.into(), value, wanted: wanted.into() })
             }
@@ -313,6 +318,8 @@ mod tests {
         assert_eq!(Share::parse("0"), share(Amount::Bytes(0), false));
         assert_eq!(Share::parse(" 1 "), share(Amount::Bytes(1), false), "a whole number is bytes");
         assert_eq!(Share::parse("0.85/H"), Some(Share::of_host(0.85)));
+        assert_eq!(Share::parse("5/8"), share(Amount::Fraction(0.625), false));
+        assert_eq!(Share::parse(" 1 / 4 /H"), Some(Share::of_host(0.25)));
         assert_eq!(Share::parse("1.0/h"), Some(Share::of_host(1.0)));
         assert_eq!(Share::of_host(0.5).for_each(1000, 4), 125);
         assert_eq!(Share::parse("0.5").map(|share| share.for_each(1000, 4)), Some(500));

@@ -59,20 +59,20 @@ impl Announcement {
     }
 }
 
-/// Reads what the ranks have announced.
-pub(crate) fn read_all(all: &[Parcel]) -> Result<Vec<Announcement>, PshmError> {
-    let read = |(rank, parcel): (u32, &Parcel)| {
+/// Reads what these ranks have announced.
+pub(crate) fn read_all(ranks: &[u32], all: &[Parcel]) -> Result<Vec<Announcement>, PshmError> {
+    let read = |(&rank, parcel): (&u32, &Parcel)| {
         if let Some(cause) = parcel.bytes.strip_prefix(FAILED) {
             return Err(PshmError::Peer { rank, cause: String::from_utf8_lossy(cause).into_owned() });
         }
         Announcement::decode(&parcel.bytes)
             .ok_or(PshmError::Announcement { rank, what: "another version, or not an announcement" })
     };
-    (0..).zip(all).map(read).collect()
+    ranks.iter().zip(all).map(read).collect()
 }
 
-/// All segments of the host together, but for those in the kernel's pool of huge pages, against the least that any rank was told, and all files against the fewest
-/// addresses that any rank has: the same sums on every rank, so that all come to the same answer.
+/// All segments of the host together, but for those in the kernel's pool of huge pages, against the least that any rank was told: the
+/// same sum on every rank, so that all come to the same answer.
 pub(crate) fn check_memory(all: &[Announcement]) -> Result<(), PshmError> {
     let held: Vec<_> = all.iter().filter(|rank| rank.available < u64::MAX).collect();
     let asked = held.iter().fold(0u64, |sum, rank| sum.saturating_add(rank.segment));
@@ -82,11 +82,16 @@ pub(crate) fn check_memory(all: &[Announcement]) -> Result<(), PshmError> {
         let (ranks, who) = (held.len() as u32, least.who.clone());
         return Err(PshmError::Memory { ranks, asked, have: least.available, who });
     }
+    Ok(())
+}
+
+/// The files of the ranks that share memory against the fewest addresses that any of them has: the same on each of them.
+pub(crate) fn check_addresses(named: &[u32], all: &[Announcement]) -> Result<(), PshmError> {
     let ranks = all.len() as u32;
     let file = |rank: &Announcement| rank.shape.lay_out().map_or(u64::MAX, |layout| layout.len as u64);
     let asked = all.iter().fold(0u64, |sum, rank| sum.saturating_add(file(rank)));
-    match (0..).zip(all).min_by_key(|(_, theirs)| theirs.space) {
-        Some((rank, least)) if asked > least.space => {
+    match named.iter().zip(all).min_by_key(|(_, theirs)| theirs.space) {
+        Some((&rank, least)) if asked > least.space => {
             Err(PshmError::AddressSpace { rank, ranks, asked, have: least.space })
         }
         _ => Ok(()),
@@ -138,11 +143,11 @@ mod tests {
         let mut all = [announcement(600, 5000), announcement(600, 5000)];
         let file = all[0].shape.lay_out().expect("it fits").len as u64;
         all[1].space = 2 * file;
-        assert!(check_memory(&all).is_ok());
+        assert!(check_addresses(&[3, 7], &all).is_ok());
         all[1].space -= 1;
-        let text = check_memory(&all).expect_err("too much").to_string();
+        let text = check_addresses(&[3, 7], &all).expect_err("too much").to_string();
         assert!(
-            text.contains("ulimit -v") && text.contains("rank 1") && text.contains(&(2 * file).to_string()),
+            text.contains("ulimit -v") && text.contains("rank 7") && text.contains(&(2 * file).to_string()),
             "{text}"
         );
     }

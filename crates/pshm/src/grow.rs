@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 /// How often it is told how far the population of memory has come.
 const TELL: Duration = Duration::from_secs(2);
 
-/// What this rank needs to make its own segment grow.
+/// The segments of the ranks that share memory: it keeps them mapped, and has this rank's own grow.
 #[derive(Debug)]
-pub(crate) struct Segments {
+pub struct Segments {
     host: Arc<Host>,
     /// How long this rank's own segment is. Its card says the same, but others can write there.
     own: <Par as Mode>::Lock<u64>,
@@ -113,7 +113,7 @@ fn fits(pages: Pages, more: u64) -> Result<(), String> {
 impl Growth for Segments {
     fn length(&self, rank: u32) -> u64 {
         // Relaxed: nothing but the number itself is handed over; the bytes are there, and zero, from the beginning.
-        self.host.ranks.get(rank as usize).map_or(0, |region| region.length.load(Relaxed))
+        self.host.of(rank).map_or(0, |region| region.length.load(Relaxed))
     }
 
     fn grow(&self, len: u64) -> Result<u64, MemoryError> {

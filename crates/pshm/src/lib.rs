@@ -5,7 +5,8 @@
 //! (`announce`), and maps everybody's (`region`). Nothing has a name in any directory, so neither a full temporary directory
 //! nor a missing `/dev/shm` matters, and nothing is left when ranks die.
 //!
-//! - [`open`]: collective; from a bootstrap to a transport, a table of peers and a barrier.
+//! - [`open`]: collective; from a bootstrap to a transport, a table of peers and a barrier. [`join`] is that for a job that has ranks
+//!   elsewhere, too.
 //! - [`Pshm`]: the transport, which implements [`gasworks_core::Wire`].
 //! - [`ShmBarrier`]: the barrier, which implements [`gasworks_core::SharedBarrier`].
 #![deny(missing_docs, unsafe_code)]
@@ -29,7 +30,8 @@ mod wire;
 
 pub use barrier::ShmBarrier;
 pub use error::PshmError;
+pub use grow::Segments;
 pub use memory::{HugePages, Memory, Pages};
-pub use open::{Config, Opened, open};
-pub use settings::SETTINGS;
+pub use open::{Beside, Config, Joined, Opened, join, open};
+pub use settings::{SETTINGS, most_together};
 pub use wire::{FLOW, MAX_MEDIUM, Pshm};

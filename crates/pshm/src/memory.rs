@@ -97,9 +97,27 @@ pub(crate) fn available(from_pool: bool) -> Limit {
     }
 }
 
-/// Turns wishes into sizes, for rank `me` of `ranks` on this host whose queues take `internal` bytes.
+/// The most bytes up to `most`, in whole pages and to a 256th, for which `there` says yes. It is asked once where that is all of them.
+pub(crate) fn search(most: u64, page: u64, mut there: impl FnMut(u64) -> bool) -> u64 {
+    let (mut fits, mut fails) = (0, most / page * page);
+    if there(fails) {
+        return fails;
+    }
+    while fails - fits > page.max(most / 256) {
+        let middle = (fits + (fails - fits) / 2).next_multiple_of(page);
+        if middle == fails {
+            break;
+        }
+        *(if there(middle) { &mut fits } else { &mut fails }) = middle;
+    }
+    fits
+}
+
+/// Turns wishes into sizes, for rank `me` of `ranks` on this host whose queues take `internal` bytes, and where a network, too, sets
+/// a limit.
 pub(crate) fn sizes(
     memory: &Memory,
+    network: Option<&Limit>,
     from_pool: bool,
     me: u32,
     ranks: u32,
@@ -120,7 +138,7 @@ pub(crate) fn sizes(
     let file = limits::file_size().map(without_queues);
     let space = limits::address_space();
     let each = u64::from(ranks.max(1));
-    let bounds = [limit.as_ref(), file.as_ref()].into_iter().flatten().map(|limit| limit.bytes);
+    let bounds = [limit.as_ref(), file.as_ref(), network].into_iter().flatten().map(|limit| limit.bytes);
     let shares = [available.bytes / each, (space / each).saturating_sub(internal)];
     let page = memfd::page_size() as u64;
     let largest = bounds.chain(shares).min().unwrap_or(0) / page * page;
@@ -142,7 +160,7 @@ pub(crate) fn sizes(
     if asked > space {
         return Err(PshmError::AddressSpace { rank: me, ranks: 1, asked, have: space });
     }
-    for (asked, limit) in [(segment, &limit), (room, &file)] {
+    for (asked, limit) in [(segment, limit.as_ref()), (segment, network), (room, file.as_ref())] {
         if let Some(Limit { bytes, who }) = limit
             && asked > *bytes
         {
@@ -155,6 +173,7 @@ pub(crate) fn sizes(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const INTERNAL: u64 = 16 << 20;
 
@@ -162,7 +181,7 @@ mod tests {
     fn shares_of_a_host_include_the_queues() {
         let total = limits::total_memory().bytes;
         let half = Memory { segment: Share::of_host(0.125), ..Memory::of(0) };
-        let found = sizes(&half, false, 0, 4, INTERNAL).expect("there is as much");
+        let found = sizes(&half, None, false, 0, 4, INTERNAL).expect("there is as much");
         let wanted = (total / 32).saturating_sub(INTERNAL);
         assert!(found.segment >= wanted && found.segment < wanted + (1 << 20), "{found:?} {wanted}");
         assert_eq!(found.room, found.segment);
@@ -179,48 +198,74 @@ mod tests {
                 ..Memory::of(0)
             });
             for memory in [segment, room, limit] {
-                let text = sizes(&memory, false, 0, 1, INTERNAL).expect_err("no fraction").to_string();
+                let text = sizes(&memory, None, false, 0, 1, INTERNAL).expect_err("no fraction").to_string();
                 assert!(text.contains(&format!("{fraction} of memory")), "{text}");
             }
         }
         let all = Memory { segment: Share::of_host(1.0), at_most: true, ..Memory::of(0) };
-        assert!(sizes(&all, false, 0, 1, INTERNAL).is_ok());
+        assert!(sizes(&all, None, false, 0, 1, INTERNAL).is_ok());
     }
 
     #[test]
     fn a_limit_is_an_error_for_whom_it_matters() {
         let limit = Share::parse("8M");
         let memory = Memory { limit, ..Memory::of(8 << 20) };
-        let fits = sizes(&memory, false, 0, 2, INTERNAL).expect("as large as the limit");
+        let fits = sizes(&memory, None, false, 0, 2, INTERNAL).expect("as large as the limit");
         assert_eq!((fits.segment, fits.largest), (8 << 20, 8 << 20));
         let beyond = Memory { segment: Share::bytes((8 << 20) + 1), ..memory };
-        let text = sizes(&beyond, false, 0, 2, INTERNAL).expect_err("beyond the limit").to_string();
+        let text = sizes(&beyond, None, false, 0, 2, INTERNAL).expect_err("beyond the limit").to_string();
         assert!(text.contains("8392704 bytes") && text.contains("GASWORKS_SEGMENT_LIMIT"), "{text}");
-        let cut = sizes(&Memory { at_most: true, ..beyond }, false, 0, 2, INTERNAL).expect("cut down");
+        let cut = sizes(&Memory { at_most: true, ..beyond }, None, false, 0, 2, INTERNAL).expect("cut down");
         assert_eq!(cut.segment, 8 << 20);
+    }
+
+    #[test]
+    fn a_network_sets_a_limit_besides() {
+        let limit = Limit { bytes: 4 << 20, who: "the network".into() };
+        let found = sizes(&Memory::of(4 << 20), Some(&limit), false, 0, 2, INTERNAL).expect("as large");
+        assert_eq!((found.segment, found.largest), (4 << 20, 4 << 20));
+        let beyond = sizes(&Memory::of(5 << 20), Some(&limit), false, 0, 2, INTERNAL).expect_err("beyond");
+        assert!(beyond.to_string().contains("more than the network allows, 4194304 bytes"), "{beyond}");
+    }
+
+    proptest! {
+        /// The search finds what there is but for a 256th, and asks seldom.
+        #[test]
+        fn the_most_that_is_there_is_found(most in 0u64..1 << 46, there in 0u64..1 << 46, page in 12u32..22) {
+            let (page, mut asked) = (1 << page, 0);
+            let found = search(most, page, |len| {
+                asked += 1;
+                len <= there
+            });
+            let wanted = most.min(there) / page * page;
+            prop_assert!(found <= wanted && found % page == 0);
+            prop_assert!(wanted - found <= page.max(most / 256), "{found} of {wanted}");
+            prop_assert!(asked <= 10, "{asked} times");
+        }
     }
 
     #[test]
     fn the_pool_of_huge_pages_is_not_what_the_machine_has_available() {
         let all = Memory::of(limits::available_memory().bytes.saturating_mul(2));
-        let refused = sizes(&all, false, 0, 2, INTERNAL).expect_err("twice as much").to_string();
+        let refused = sizes(&all, None, false, 0, 2, INTERNAL).expect_err("twice as much").to_string();
         assert!(refused.contains("leaves"), "{refused}");
-        let found = sizes(&all, true, 0, 2, INTERNAL).expect("the pool is not asked here");
+        let found = sizes(&all, None, true, 0, 2, INTERNAL).expect("the pool is not asked here");
         assert_eq!((found.segment, found.available.bytes), (all.segment.for_each(0, 1), u64::MAX));
         let limit = Share::parse("8M");
-        let limited = sizes(&Memory { limit, ..all }, true, 0, 2, INTERNAL).expect_err("the setting's limit");
+        let limited =
+            sizes(&Memory { limit, ..all }, None, true, 0, 2, INTERNAL).expect_err("the setting's limit");
         assert!(limited.to_string().contains("GASWORKS_SEGMENT_LIMIT"), "{limited}");
     }
 
     #[test]
     fn room_is_at_least_the_segment() {
         let memory = Memory { room: Some(Share::bytes(5000)), ..Memory::of(3 * 4096) };
-        assert_eq!(sizes(&memory, false, 0, 1, INTERNAL).map(|sizes| sizes.room).ok(), Some(3 * 4096));
+        assert_eq!(sizes(&memory, None, false, 0, 1, INTERNAL).map(|sizes| sizes.room).ok(), Some(3 * 4096));
         let memory = Memory { room: Some(Share::bytes(u64::MAX)), ..memory };
-        assert!(sizes(&memory, false, 0, 1, INTERNAL).is_err());
+        assert!(sizes(&memory, None, false, 0, 1, INTERNAL).is_err());
         let wide = Memory { room: Some(Share::bytes(1 << 38)), ..memory };
         assert_eq!(
-            sizes(&wide, false, 0, 1, INTERNAL).map(|sizes| sizes.room).ok(),
+            sizes(&wide, None, false, 0, 1, INTERNAL).map(|sizes| sizes.room).ok(),
             Some(1 << 38),
             "room costs nothing"
         );

@@ -4,11 +4,12 @@ use crate::announce::Announcement;
 use crate::error::PshmError;
 use crate::layout::{Card, Layout, PAGE, Shape};
 use crate::memory::{self, HugePages, Memory, Pages, Sizes};
-use crate::open::Config;
+use crate::open::{Beside, Config};
 use crate::settings;
 use gasworks_bootstrap::Bootstrap;
 use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping, MemFd};
+use gasworks_os::settings::Share;
 use gasworks_os::{OsError, affinity, huge, numa};
 use gasworks_sync::kill_point;
 use std::time::Duration;
@@ -26,23 +27,71 @@ pub(crate) struct Prepared {
     pub allowed: Duration,
 }
 
+/// How many ranks a host has, and how many of them share memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Company {
+    pub here: u32,
+    pub together: u32,
+}
+
+/// How often memory is asked for that may only just have been given back (GASNet's bug 3480), and how long after the first time;
+/// then twice as long each time.
+const TRIES: u32 = 8;
+const PAUSE: Duration = Duration::from_millis(4);
+
+/// The queues' part of a rank's file, and its length.
+fn bare(config: &Config) -> (Shape, u64) {
+    let Config { depth, total, volume, .. } = *config;
+    let bare = Shape { depth, total, volume, room: 0, page: PAGE };
+    (bare, bare.lay_out().map_or(u64::MAX, |layout| layout.len as u64))
+}
+
+/// The network's limit on the segment; less, where not so much can be mapped.
+pub(crate) fn search(
+    bootstrap: &dyn Bootstrap,
+    here: u32,
+    config: &Config,
+    beside: &Beside,
+) -> Result<Limit, PshmError> {
+    if !beside.search {
+        return Ok(beside.limit.clone());
+    }
+    let (_, internal) = bare(config);
+    let nothing = Memory { segment: Share::bytes(0), room: None, ..config.memory };
+    let sizes = memory::sizes(&nothing, Some(&beside.limit), false, bootstrap.rank(), here, internal)?;
+    let maps = |len: u64| {
+        let len = usize::try_from(internal.saturating_add(len)).unwrap_or(usize::MAX);
+        memfd::create("gasworks search", len).and_then(|file| file.map()).is_ok()
+    };
+    let found = memory::search(sizes.largest, memfd::page_size() as u64, maps);
+    Ok(match found < sizes.largest {
+        true => Limit { bytes: found, who: "the largest mapping that there could be".into() },
+        false => beside.limit.clone(),
+    })
+}
+
+/// For a rank in such company, which may be the one that `leads`; with the network's limit on the segment, and whether to ask for memory
+/// again that is not there.
 pub(crate) fn prepare(
     bootstrap: &dyn Bootstrap,
+    company: Company,
     leads: bool,
     config: &Config,
+    (network, again): (Option<&Limit>, bool),
 ) -> Result<Prepared, PshmError> {
-    let (me, ranks) = (bootstrap.rank(), bootstrap.size());
+    let (me, Company { here, together: ranks }) = (bootstrap.rank(), company);
     let allowed = settings::attach_timeout()?;
     let max = u32::from(u16::MAX);
     if ranks > max {
         return Err(PshmError::TooManyRanks { ranks, max });
     }
-    let Config { memory, depth, total, volume } = *config;
-    let bare = Shape { depth, total, volume, room: 0, page: PAGE };
-    let internal = bare.lay_out().map_or(u64::MAX, |layout| layout.len as u64);
+    let (memory, (bare, internal)) = (config.memory, bare(config));
     let name = format!("gasworks job {} rank {me}", bootstrap.job());
-    let sizes = |from_pool| memory::sizes(&memory, from_pool, me, ranks, internal);
-    let (sizes, made) = make(&name, memory.huge_pages, bare, ranks, sizes)?;
+    let made = || {
+        let sizes = |from_pool| memory::sizes(&memory, network, from_pool, me, here, internal);
+        make(&name, memory.huge_pages, bare, here, sizes)
+    };
+    let (sizes, made) = patiently(if again { TRIES } else { 1 }, made)?;
     let Sizes { segment, largest, limit, available, space, .. } = sizes;
     let Made { file, pages, shape, layout } = made;
     let mapping = file.map()?;
@@ -58,6 +107,22 @@ pub(crate) fn prepare(
     let radix = settings::barrier_radix(ranks)?;
     let announcement = Announcement { shape, segment, base, largest, space, available, who, radix };
     Ok(Prepared { file, mapping, pages, cards, announcement, limit, allowed })
+}
+
+/// Asks so often, with longer and longer pauses, as long as the system has not enough memory.
+fn patiently<T>(tries: u32, mut ask: impl FnMut() -> Result<T, PshmError>) -> Result<T, PshmError> {
+    let mut tried = 1;
+    loop {
+        match ask() {
+            Err(PshmError::Os(_) | PshmError::HugePages { .. } | PshmError::Memory { .. })
+                if tried < tries =>
+            {
+                std::thread::sleep(PAUSE * (1 << (tried - 1)));
+                tried += 1;
+            }
+            made => return made,
+        }
+    }
 }
 
 /// A memory file, what it consists of, and its layout.

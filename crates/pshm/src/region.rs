@@ -15,6 +15,7 @@ use gasworks_shmem::barrier::{Barrier, Meeting};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::inbox::Inbox;
 use gasworks_shmem::queues::Seat;
+use gasworks_shmem::ranks::Ranks;
 use gasworks_shmem::view;
 use gasworks_sync::RawBytes;
 use gasworks_sync::atomic::AtomicU64;
@@ -40,7 +41,10 @@ pub(crate) struct Region {
 #[derive(Debug)]
 pub(crate) struct Host {
     pub me: u32,
-    pub ranks: Box<[Region]>,
+    /// Which ranks of the job they are.
+    pub ranks: Ranks,
+    /// What there is of each.
+    pub regions: Box<[Region]>,
     pub barrier: Barrier<'static>,
     /// Names for the report of a fault; taken back before the mappings go.
     _names: Vec<Guard>,
@@ -49,42 +53,57 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Takes the radix of the barrier, the file of cards and the ranks' own in rank order, each with its layout.
+    /// Takes the radix of the barrier, the file of cards and the ranks' own in their order, each with its layout.
     pub(crate) fn new(
         me: u32,
         job: &str,
+        ranks: Ranks,
         radix: usize,
         cards: Mapping,
         mapped: Vec<(Mapping, Layout)>,
     ) -> Result<Self, PshmError> {
         // SAFETY: the mapping moves into the host, which outlives all its views (G1).
         let lines = unsafe { cards.bytes() };
-        let mut ranks = Vec::with_capacity(mapped.len());
+        let mut regions = Vec::with_capacity(mapped.len());
         let mut names = Vec::with_capacity(2 * mapped.len());
-        for (rank, (mapping, layout)) in mapped.iter().enumerate() {
-            let fails =
-                || PshmError::Descriptor { rank: rank as u32, what: "its layout is inconsistent".into() };
+        for ((number, rank), (mapping, layout)) in (0..).zip(ranks.iter()).zip(&mapped) {
+            let fails = || PshmError::Descriptor { rank, what: "its layout is inconsistent".into() };
             // SAFETY: the mapping moves into the host, which outlives all its views (G1).
             let bytes = unsafe { mapping.bytes() };
-            let region = Region::new(lines, Card::of(rank as u32), bytes, *layout).ok_or_else(fails)?;
+            let region = Region::new(lines, Card::of(number), bytes, *layout).ok_or_else(fails)?;
             let queues = bytes.slice(0, layout.segment).ok_or_else(fails)?;
             names.push(faults::name_range(queues, &format!("message queues of rank {rank} (job {job})"))?);
             if layout.room > 0 {
                 let segment = bytes.slice(layout.segment, layout.room).ok_or_else(fails)?;
                 names.push(faults::name_range(segment, &format!("segment of rank {rank} (job {job})"))?);
             }
-            ranks.push(region);
+            regions.push(region);
         }
-        let barrier = Barrier::new(ranks.iter().map(|rank| rank.meeting), me as usize, radix)
+        let barrier = Barrier::new(regions.iter().map(|rank| rank.meeting), ranks.number(me), radix)
+            .filter(|_| regions.len() == ranks.count())
             .ok_or(PshmError::Announcement { rank: me, what: "it is not among the ranks of its own host" })?;
         let mappings = mapped.into_iter().map(|(mapping, _)| mapping).collect();
-        Ok(Self { me, ranks: ranks.into(), barrier, _names: names, _mappings: mappings, _cards: cards })
+        Ok(Self {
+            me,
+            ranks,
+            regions: regions.into(),
+            barrier,
+            _names: names,
+            _mappings: mappings,
+            _cards: cards,
+        })
     }
 
     /// This rank's own region.
     #[inline]
     pub(crate) fn mine(&self) -> &Region {
-        &self.ranks[self.me as usize]
+        &self.regions[self.ranks.number(self.me)]
+    }
+
+    /// What there is of a rank, if it is one of those that share memory.
+    #[inline]
+    pub(crate) fn of(&self, rank: u32) -> Option<&Region> {
+        self.regions.get(self.ranks.number(rank))
     }
 }
 

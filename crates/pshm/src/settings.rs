@@ -79,9 +79,20 @@ const BARRIER_RADIX: Setting = Setting {
     reader: "pshm",
 };
 
+const TOGETHER: Setting = Setting {
+    name: "GASNET_SUPERNODE_MAXSIZE",
+    aliases: &[],
+    kind: Kind::Number { min: 0, max: 65535 },
+    default: "0",
+    unit: "ranks",
+    meaning: "how many ranks of a host share memory at most, where there is a network besides; the others are reached over that; 0: \
+              all of a host, 1: everything goes over the network",
+    reader: "pshm",
+};
+
 /// The rows of this crate in the table of settings.
 pub const SETTINGS: &[Setting] =
-    &[SEGMENT, LIMIT, ROOM, HUGE_PAGES, NUMA, POPULATE, ATTACH_TIMEOUT, BARRIER_RADIX];
+    &[SEGMENT, LIMIT, ROOM, HUGE_PAGES, NUMA, POPULATE, ATTACH_TIMEOUT, BARRIER_RADIX, TOGETHER];
 
 /// What the settings say of memory.
 pub(crate) fn memory() -> Result<Memory, SettingError> {
@@ -105,6 +116,14 @@ pub(crate) fn memory() -> Result<Memory, SettingError> {
 /// How many of so many ranks meet at each count of the barrier; 0 for all.
 pub(crate) fn barrier_radix(ranks: u32) -> Result<u64, SettingError> {
     Ok(BARRIER_RADIX.number()?.unwrap_or(if ranks > 32 { 8 } else { 0 }))
+}
+
+/// How many ranks of a host share memory at most, where there is a network besides; 0 for all of them. GASNet's supernodes.
+///
+/// # Errors
+/// The setting is not a number, or out of its limits.
+pub fn most_together() -> Result<u32, SettingError> {
+    Ok(TOGETHER.number()?.unwrap_or(0) as u32)
 }
 
 /// How long the ranks wait for one another.

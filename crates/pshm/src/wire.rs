@@ -79,22 +79,23 @@ pub struct Pshm<M: Mode> {
     reply_stocks: Box<[Stock]>,
     reply_stock: u32,
     stage: Stage,
-    max_long: u64,
+    pub(crate) max_long: u64,
 }
 
 impl<M: Mode> std::fmt::Debug for Pshm<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Pshm<{}>(rank {} of {})", M::NAME, self.host.me, self.host.ranks.len())
+        write!(f, "Pshm<{}>(rank {} of {})", M::NAME, self.host.me, self.host.ranks.count())
     }
 }
 
 impl<M: Mode> Pshm<M> {
-    pub(crate) fn new(host: Arc<Host>, max_long: u64) -> Result<Self, PshmError> {
-        let queues = Queues::new(host.me, host.ranks.iter().map(|rank| rank.seat), BATCH);
+    pub(crate) fn new(host: Arc<Host>) -> Result<Self, PshmError> {
+        let queues =
+            Queues::new(host.me, host.ranks.clone(), host.regions.iter().map(|rank| rank.seat), BATCH);
         let what = "its host has more ranks than a message can name";
         let queues = queues.ok_or(PshmError::Announcement { rank: host.me, what })?;
-        let reply_stocks = host.ranks.iter().map(|_| Stock::default()).collect();
-        let reply_stock = (layout::SLACK / 2 / host.ranks.len().max(1) as u32).min(STOCK);
+        let reply_stocks = host.regions.iter().map(|_| Stock::default()).collect();
+        let reply_stock = (layout::SLACK / 2 / host.regions.len().max(1) as u32).min(STOCK);
         Ok(Self {
             host,
             queues,
@@ -102,13 +103,13 @@ impl<M: Mode> Pshm<M> {
             reply_stocks,
             reply_stock,
             stage: Stage::new(),
-            max_long,
+            max_long: u64::MAX,
         })
     }
 
     #[inline]
     fn region(&self, rank: Rank) -> Result<&Region, WireError> {
-        self.host.ranks.get(rank as usize).ok_or(WireError::PeerGone { rank })
+        self.host.of(rank).ok_or(WireError::PeerGone { rank })
     }
 
     #[cold]
@@ -123,8 +124,11 @@ impl<M: Mode> Pshm<M> {
 
     #[cold]
     fn unknown_sender(&self, queue: Queue, from: u16) -> WireError {
-        let ranks = self.host.ranks.len();
-        self.corrupt(format!("a {} says it is from rank {from} of {ranks}", name_of(queue)))
+        let ranks = self.host.ranks.count();
+        self.corrupt(format!(
+            "a {} says it is from number {from} of the {ranks} ranks that share memory",
+            name_of(queue)
+        ))
     }
 
     /// Claims a block for `len` bytes of payload.
@@ -174,7 +178,8 @@ impl<M: Mode> Pshm<M> {
         let (blocks, count) = (peer.reply_blocks, peer.layout.reply_count);
         if !M::PARALLEL
             && self.reply_stock > 0
-            && let Some(index) = self.reply_stocks[to as usize].claim(blocks, 0, count, self.reply_stock)
+            && let Some(index) =
+                self.reply_stocks[self.host.ranks.number(to)].claim(blocks, 0, count, self.reply_stock)
         {
             return Some(index);
         }
@@ -212,7 +217,7 @@ impl<M: Mode> Pshm<M> {
         let Block { index, len } = block;
         let (owner, owns, bytes) = match queue {
             Queue::Requests => {
-                let peer = &self.host.ranks[from as usize];
+                let peer = &self.host.regions[usize::from(from)];
                 (peer.request_blocks, "request", peer.request_bytes(index, len as usize))
             }
             Queue::Replies => {
@@ -222,7 +227,8 @@ impl<M: Mode> Pshm<M> {
         };
         let bytes = bytes.ok_or_else(|| {
             self.corrupt(format!(
-                "a message from rank {from} names {owns} block {index} with {len} bytes, which does not exist"
+                "a message from rank {} names {owns} block {index} with {len} bytes, which does not exist",
+                self.queues.rank(from)
             ))
         })?;
         Ok((bytes, owner, index))
@@ -235,12 +241,12 @@ impl<M: Mode> Pshm<M> {
         sink: &mut dyn FnMut(Arrived<'_>),
     ) -> Result<(), WireError> {
         let from = message.from;
-        if usize::from(from) >= self.host.ranks.len() {
+        if usize::from(from) >= self.host.regions.len() {
             return Err(self.unknown_sender(queue, from));
         }
         let Some(block) = message.block else {
             let payload = Lent::new(stage::lend(message));
-            sink(Arrived { from: from.into(), head: message.head(), payload });
+            sink(Arrived { from: self.queues.rank(from), head: message.head(), payload });
             return Ok(());
         };
         self.deliver_block(queue, message, block, sink)
@@ -255,7 +261,8 @@ impl<M: Mode> Pshm<M> {
     ) -> Result<(), WireError> {
         let (payload, owner, index) = self.locate(queue, message.from, block)?;
         let _freed = Freed { owner, index };
-        sink(Arrived { from: message.from.into(), head: message.head(), payload: Lent::new(payload) });
+        let from = self.queues.rank(message.from);
+        sink(Arrived { from, head: message.head(), payload: Lent::new(payload) });
         Ok(())
     }
 }
@@ -285,7 +292,7 @@ impl<M: Mode> Wire<M> for Pshm<M> {
     }
 
     fn limits(&self) -> Limits {
-        Limits { max_medium: MAX_MEDIUM, max_long: self.max_long }
+        Limits { max_medium: MAX_MEDIUM, max_long: self.max_long, packed_long: MAX_MEDIUM }
     }
 
     #[inline]
@@ -375,7 +382,7 @@ impl<M: Mode> Wire<M> for Pshm<M> {
     }
 
     fn cancel(&self, reservation: Reservation) {
-        let Some(peer) = self.host.ranks.get(reservation.to as usize) else { return };
+        let Some(peer) = self.host.of(reservation.to) else { return };
         self.release(Place::from_ticket(reservation.ticket), peer, reservation.class);
         if reservation.class == Class::Request {
             self.queues.cancel(reservation.to);

@@ -49,6 +49,8 @@ pub struct Post<'a> {
     pub remote_key: &'a Key,
     /// Whether the NIC is to say of a put when its source may be used again ([`Stage::Source`]), if it can.
     pub source_apart: bool,
+    /// Of a put: the number that its target is told once the bytes can be seen there ([`Nic::tell`]), by this very post.
+    pub tells: Option<u32>,
     /// Comes back in the completion.
     pub token: u64,
 }
@@ -176,6 +178,17 @@ pub trait Nic {
     /// # Errors
     /// [`NicError::Registration`].
     unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError>;
+    /// Registers memory for the local side of one transfer. A NIC that keeps registrations may have one.
+    ///
+    /// # Safety
+    /// As [`register`](Self::register).
+    ///
+    /// # Errors
+    /// [`NicError::Registration`].
+    unsafe fn register_local(&self, bytes: RawBytes) -> Result<Key, NicError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.register(bytes) }
+    }
     /// Ends a registration of this rank.
     ///
     /// # Errors
@@ -190,6 +203,11 @@ pub trait Nic {
     /// # Errors
     /// Any of [`NicError`]; nothing was started then.
     unsafe fn post(&self, post: &Post<'_>) -> Result<(), NicError>;
+    /// Tells a peer's transport a number, once: what it expects by that has landed, or will not. Numbers come from that transport, so a NIC
+    /// whose transport gives none is never asked.
+    fn tell(&self, peer: u32, number: u32, landed: bool) {
+        let _ = (peer, number, landed);
+    }
     /// Hands up to `burst` completions to `sink`; returns how many.
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize;
 }

@@ -181,7 +181,7 @@ impl Payload<'_> {
 /// A message as it was taken out: a private copy.
 #[derive(Debug)]
 pub struct Message {
-    /// Who sent it, by its own account.
+    /// The number of who sent it, by its own account.
     pub from: u16,
     /// The payload, if it is not inline.
     pub block: Option<Block>,
@@ -221,7 +221,7 @@ impl Default for Message {
 /// A message that lies in its flag's line, taken out: a private copy.
 #[derive(Debug)]
 pub struct Line {
-    /// Who sent it, by its own account.
+    /// The number of who sent it, by its own account.
     pub from: u16,
     head_len: u8,
     payload_len: u8,

@@ -7,6 +7,7 @@
 //! - [`credit`]: how many messages may be on their way.
 //! - [`inbox`]: the queue of active messages: many senders, one receiver.
 //! - [`queues`]: those of all ranks, as one of them sees them.
+//! - [`ranks`]: which ranks of a job these are.
 //! - [`blocks`]: payloads that do not fit into a slot.
 //! - [`eventcount`]: counting events so that whoever sleeps until the next is woken.
 //! - [`doorbell`]: waking a rank that sleeps.
@@ -21,5 +22,6 @@ pub mod doorbell;
 pub mod eventcount;
 pub mod inbox;
 pub mod queues;
+pub mod ranks;
 #[allow(unsafe_code)]
 pub mod view;

@@ -6,6 +6,7 @@
 
 use crate::doorbell::Doorbell;
 use crate::inbox::{Claims, Cursor, Damage, Full, Inbox, Line, Message, Payload};
+use crate::ranks::Ranks;
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{Latch, Mode};
 use thiserror::Error;
@@ -51,9 +52,14 @@ struct Receiver {
     replies: Cursor,
 }
 
-/// The queues of all ranks. Any number of threads send and take in `Par`; in `Seq` one does.
+/// As many ranks as a message can name.
+const MOST: usize = 1 + u16::MAX as usize;
+
+/// The queues of all ranks that share memory. Any number of threads send and take in `Par`; in `Seq` one does.
 pub struct Queues<'a, M: Mode> {
+    /// This rank's number among them.
     me: u16,
+    ranks: Ranks,
     /// Each rank's, and the room in its queue of requests that is claimed here and not used.
     seats: Box<[(Seat<'a>, Claims<M>)]>,
     receiver: M::Latch<Receiver>,
@@ -62,13 +68,15 @@ pub struct Queues<'a, M: Mode> {
 }
 
 impl<'a, M: Mode> Queues<'a, M> {
-    /// The queues of these ranks, as rank `me` sees them, which claims places `batch` at a time; `None` if it is not among
-    /// them, or they are more than a message can name.
-    pub fn new(me: u32, seats: impl IntoIterator<Item = Seat<'a>>, batch: u32) -> Option<Self> {
+    /// The queues of these ranks in their order, as rank `me` sees them, which claims places `batch` at a time; `None` if it
+    /// is not among them, or they are more than a message can name.
+    pub fn new(me: u32, ranks: Ranks, seats: impl IntoIterator<Item = Seat<'a>>, batch: u32) -> Option<Self> {
         let seats: Box<[_]> = seats.into_iter().map(|seat| (seat, Claims::new(batch))).collect();
-        let fits = (me as usize) < seats.len() && seats.len() <= 1 + usize::from(u16::MAX);
+        let me = u16::try_from(ranks.number(me)).ok()?;
+        let fits = usize::from(me) < seats.len() && seats.len() == ranks.count() && seats.len() <= MOST;
         fits.then(|| Self {
-            me: me as u16,
+            me,
+            ranks,
             seats,
             receiver: M::Latch::new(Receiver::default()),
             next: [AtomicU64::new(0), AtomicU64::new(0)],
@@ -80,12 +88,24 @@ impl<'a, M: Mode> Queues<'a, M> {
         &self.seats[usize::from(self.me)].0
     }
 
+    /// What there is of a rank.
+    #[inline(always)]
+    fn seat(&self, rank: u32) -> &(Seat<'a>, Claims<M>) {
+        &self.seats[self.ranks.number(rank)]
+    }
+
+    /// The rank that a message names as its sender.
+    #[inline(always)]
+    pub fn rank(&self, from: u16) -> u32 {
+        self.ranks.rank(from)
+    }
+
     /// What wakes the threads of a rank.
     ///
     /// # Panics
     /// If there is no such rank.
     pub fn bell(&self, rank: u32) -> &Doorbell {
-        self.seats[rank as usize].0.bell
+        self.seat(rank).0.bell
     }
 
     /// Claims room for a request, to be [sent](Self::send) or [cancelled](Self::cancel).
@@ -97,7 +117,7 @@ impl<'a, M: Mode> Queues<'a, M> {
     /// If there is no such rank.
     #[inline]
     pub fn claim(&self, to: u32) -> Result<(), Full> {
-        let (seat, claims) = &self.seats[to as usize];
+        let (seat, claims) = self.seat(to);
         claims.take(seat.requests)
     }
 
@@ -106,7 +126,7 @@ impl<'a, M: Mode> Queues<'a, M> {
     /// # Panics
     /// If there is no such rank.
     pub fn cancel(&self, to: u32) {
-        self.seats[to as usize].0.requests.cancel(1);
+        self.seat(to).0.requests.cancel(1);
     }
 
     /// Sends a message for which there is room. Whether the receiver may be asleep: then its [bell](Self::bell) must ring.
@@ -116,7 +136,7 @@ impl<'a, M: Mode> Queues<'a, M> {
     #[inline]
     #[must_use = "the receiver may be asleep"]
     pub fn send(&self, to: u32, queue: Queue, head: &[u8], payload: Payload<'_>) -> bool {
-        self.seats[to as usize].0.queue(queue).send(self.me, head, payload)
+        self.seat(to).0.queue(queue).send(self.me, head, payload)
     }
 
     /// As [`send`](Self::send), with a head of one word and some bytes.
@@ -126,7 +146,7 @@ impl<'a, M: Mode> Queues<'a, M> {
     #[inline]
     #[must_use = "the receiver may be asleep"]
     pub fn send_word(&self, to: u32, queue: Queue, word: u64, rest: &[u8], payload: Payload<'_>) -> bool {
-        self.seats[to as usize].0.queue(queue).send_word(self.me, word, rest, payload)
+        self.seat(to).0.queue(queue).send_word(self.me, word, rest, payload)
     }
 
     /// Sends a message whose payload travels in the slot, with a claim for it where it is a request.
@@ -139,7 +159,7 @@ impl<'a, M: Mode> Queues<'a, M> {
     #[inline(always)]
     pub fn post(&self, to: u32, queue: Queue, word: u64, rest: &[u8], payload: &[u8]) -> Result<bool, Full> {
         // One look at the rank for both.
-        let (seat, claims) = &self.seats[to as usize];
+        let (seat, claims) = self.seat(to);
         if queue == Queue::Requests {
             claims.take(seat.requests)?;
         }

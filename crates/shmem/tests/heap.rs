@@ -10,6 +10,7 @@ use gasworks_shmem::inbox::{
     Block, Claims, Control, Cursor, Inbox, MAX_HEAD, MAX_INLINE, Message, Payload, Slot,
 };
 use gasworks_shmem::queues::{NoLine, Queue, Queues, Seat};
+use gasworks_shmem::ranks::Ranks;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{Mode, Par, RawBytes, Seq, racy, spin};
 use std::thread;
@@ -299,9 +300,10 @@ fn credits_bound_what_is_out_and_all_come_back() {
 struct Desk(Ring, Ring, Doorbell);
 
 fn queues<M: Mode>(desks: &[Desk], me: u32) -> Queues<'_, M> {
+    let ranks = Ranks::new(&(0..desks.len() as u32).collect::<Vec<_>>()).expect("they rise");
     let seats =
         desks.iter().map(|desk| Seat { requests: desk.0.view(), replies: desk.1.view(), bell: &desk.2 });
-    Queues::new(me, seats, 2).expect("a rank")
+    Queues::new(me, ranks, seats, 2).expect("a rank")
 }
 
 /// Two threads of one rank ask, two of the other answer, by lines and by longer messages: each is taken once, by one thread.
@@ -398,5 +400,12 @@ fn queues_leave_to_others_what_is_no_line() {
     assert_eq!(line.from, 0);
     sender.claim(1).expect("room");
     sender.cancel(1);
-    assert!(Queues::<Seq>::new(2, [], 1).is_none(), "rank 2 of none");
+    let two = Ranks::new(&[0, 5]).expect("they rise");
+    let seats =
+        || desks.iter().map(|desk| Seat { requests: desk.0.view(), replies: desk.1.view(), bell: &desk.2 });
+    assert!(Queues::<Seq>::new(1, two.clone(), seats(), 1).is_none(), "rank 1 is none of them");
+    assert!(Queues::<Seq>::new(0, two.clone(), seats().take(1), 1).is_none(), "one of two");
+    let apart = Queues::<Seq>::new(5, two, seats(), 1).expect("the second of them");
+    assert_eq!((apart.rank(0), apart.rank(1)), (0, 5));
+    assert!(std::ptr::eq(apart.bell(5), &desks[1].2));
 }

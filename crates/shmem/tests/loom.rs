@@ -10,10 +10,11 @@ use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::eventcount::EventCount;
 use gasworks_shmem::inbox::{Block, Claims, Control, Cursor, Inbox, Message, Payload, Slot};
 use gasworks_shmem::queues::{Queue, Queues, Seat};
+use gasworks_shmem::ranks::Ranks;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::cell::UnsafeCell;
 use gasworks_sync::latch::ParLatch;
-use gasworks_sync::{Latch, Par, spin};
+use gasworks_sync::{Latch, Lock, Par, SpinLock, spin};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -127,7 +128,8 @@ fn queues_are_taken_from_by_one_thread_at_a_time() {
             (Box::leak(Box::new(Ring::of(2))), Box::leak(Box::new(Ring::of(1))));
         let bell: &Doorbell = Box::leak(Box::new(Doorbell::new()));
         let seat = Seat { requests: ring.view(), replies: replies.view(), bell };
-        let queues = Arc::new(Queues::<Par>::new(0, [seat], 2).expect("a rank"));
+        let queues =
+            Arc::new(Queues::<Par>::new(0, Ranks::new(&[0]).expect("a rank"), [seat], 2).expect("a rank"));
         for number in [1, 2] {
             assert_eq!(queues.post(0, Queue::Requests, number, &[], &[]), Ok(false));
         }
@@ -487,6 +489,22 @@ fn inbox_receiver_does_not_sleep_through_a_message() {
         assert!(!sleeps_on(bell, asleep), "it sleeps, and nobody rang");
         assert_eq!(ring.view().take(&mut cursor, &mut message), Ok(true));
         assert!(ring.view().arm(&cursor));
+    });
+}
+
+#[test]
+fn latch_is_waited_for_by_a_spin_lock() {
+    model(|| {
+        let lock = Arc::new(SpinLock::new(0));
+        let other = lock.clone();
+        let them = thread::spawn(move || other.with(|value| *value += 1));
+        let before = lock.with(|value| {
+            *value += 1;
+            *value
+        });
+        them.join().expect("them");
+        assert!(before == 1 || before == 2);
+        assert_eq!(lock.with(|value| *value), 2);
     });
 }
 

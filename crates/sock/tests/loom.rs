@@ -33,6 +33,9 @@ impl<T> Lock<T> for Locked<T> {
     fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.0.try_lock().ok().map(|mut value| f(&mut value))
     }
+    fn seems_taken(&self) -> bool {
+        self.0.try_lock().is_err()
+    }
 }
 
 struct Set {

@@ -19,6 +19,14 @@ pub struct ParLatch<T> {
 // SAFETY: one thread at a time reaches the value (H1), so it need only be sendable.
 unsafe impl<T: Send> Sync for ParLatch<T> {}
 
+impl<T> ParLatch<T> {
+    /// Whether it is hardly worth trying. It says nothing of the value.
+    #[inline]
+    pub(crate) fn seems_taken(&self) -> bool {
+        self.taken.load(Ordering::Relaxed)
+    }
+}
+
 /// Opens the latch when its holder is done, or unwinds.
 struct Opening<'a>(&'a AtomicBool);
 

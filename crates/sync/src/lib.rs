@@ -8,7 +8,7 @@
 //! - [`racy`]: copies to and from memory that a peer may be writing.
 //! - [`hint`]: hints to the processor.
 //! - [`mode`]: the thread mode as a type (`Seq`, `ParSync`, `Par`), and the locks each one pays for; [`latch`]: one that
-//!   nobody waits for.
+//!   nobody waits for; [`spinlock`]: one whose waiters spin.
 //! - [`ord!`], [`planted!`]: orderings and branches by name, which a checker build can weaken one at a time to
 //!   prove that the checks would notice.
 //! - [`kill_point!`]: the places at which a test kills the process.
@@ -24,9 +24,11 @@ pub mod latch;
 pub mod mode;
 pub mod mutation;
 pub mod racy;
+pub mod spinlock;
 pub mod tally;
 
 pub use atomic::{fence, spin};
 pub use hint::prefetch_for_write;
 pub use mode::{Latch, Lock, Mode, Par, ParSync, Seq};
 pub use racy::{Lent, RawBytes};
+pub use spinlock::SpinLock;

@@ -38,6 +38,8 @@ pub trait Lock<T> {
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R;
     /// Runs `f` with the value unless it is in use.
     fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R>;
+    /// Whether somebody seems to use the value, for who need not wait then.
+    fn seems_taken(&self) -> bool;
 }
 
 /// A lock that is only tried: who finds the value in use goes on without it.
@@ -74,6 +76,10 @@ impl<T> Lock<T> for std::cell::RefCell<T> {
     fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.try_borrow_mut().ok().map(|mut value| f(&mut value))
     }
+    #[inline]
+    fn seems_taken(&self) -> bool {
+        self.try_borrow().is_err()
+    }
 }
 
 impl<T> Latch<T> for std::cell::RefCell<T> {
@@ -109,5 +115,9 @@ impl<T> Lock<T> for parking_lot::Mutex<T> {
             tally::LOCKS.count();
             f(&mut value)
         })
+    }
+    #[inline]
+    fn seems_taken(&self) -> bool {
+        self.is_locked()
     }
 }

@@ -16,7 +16,7 @@ const BUILDS: [Build; 2] = [Build::Debug, Build::Release];
 /// Cases that the suite has at least: for a job of any size, more from two ranks on, and more that SimNet alone runs
 /// beside them, once for each seed. Who adds cases need not count here; who loses some is told.
 const CASES: usize = 34;
-const FROM_TWO_RANKS: usize = 3;
+const FROM_TWO_RANKS: usize = 4;
 const SPECIAL: usize = 7;
 const SEEDS: usize = 4;
 

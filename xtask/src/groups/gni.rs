@@ -1,4 +1,5 @@
-//! The transport over uGNI, on the software NIC: the conformance suite on both chips and in all moods, faults, and bad input.
+//! The transport over uGNI, on the software NIC: the conformance suite on both chips and in all moods, with all ranks over the NIC or some in
+//! shared memory; faults, and bad input.
 
 use super::{Extent, conformance, input, ugni};
 use crate::exec::{Cmd, Log};
@@ -7,7 +8,7 @@ use crate::leftovers::Leftovers;
 use crate::matrix::{pairwise, product};
 use crate::needs::Need;
 use crate::rows::Row;
-use crate::ugni::dressed;
+use crate::ugni::{TOGETHER, dressed};
 use crate::world::{Build, World};
 use anyhow::{Context, Result, ensure};
 
@@ -16,7 +17,7 @@ const MODES: [&str; 3] = ["seq", "par", "parsync"];
 const RANKS: [usize; 4] = [1, 2, 3, 8];
 
 /// Ways for bytes and messages: what they are called, and the variables that lead there.
-const WAYS: [(&str, &[(&str, &str)]); 5] = [
+const WAYS: [(&str, &[(&str, &str)]); 7] = [
     ("near", &[]),
     ("sock", &[("GASWORKS_UGNI_WIRE", "sock")]),
     ("fetched", &[("GASNET_GNI_AM_RVOUS_CUTOVER", "1")]),
@@ -32,6 +33,7 @@ const WAYS: [(&str, &[(&str, &str)]); 5] = [
             ("GASNET_GNI_NUM_PD", "32"),
             ("GASNET_GNI_BOUNCE_SIZE", "1"),
             ("GASNET_GNI_MEMREG", "1"),
+            ("GASNET_LONG_DEPTH", "1"),
         ],
     ),
     (
@@ -44,8 +46,12 @@ const WAYS: [(&str, &[(&str, &str)]); 5] = [
             ("GASNET_GNI_MDD_SHARING", "0"),
             ("GASNET_GNI_BTE_MULTI_CHANNEL", "0"),
             ("GASNET_GNI_MEM_CONSISTENCY", "strict"),
+            ("GASNET_PHYSMEM_MAX", "5/8"),
+            ("GASWORKS_BUG3480", "1"),
         ],
     ),
+    ("mixed", &[(TOGETHER, "2"), ("GASNET_GNI_PACKEDLONG_CUTOVER", "0")]),
+    ("mixed-sock", &[(TOGETHER, "3"), ("GASWORKS_UGNI_WIRE", "sock")]),
 ];
 
 /// What goes wrong, and is borne.
@@ -69,7 +75,7 @@ const FATAL: [(&str, &str, &str); 6] = [
 ];
 
 /// Settings that are wrong, or missing: the variable and its value, and what is said.
-const WRONG: [(&str, &str, &str, &str); 9] = [
+const WRONG: [(&str, &str, &str, &str); 13] = [
     (
         "no-library",
         "GASWORKS_UGNI_LIBRARY",
@@ -82,8 +88,47 @@ const WRONG: [(&str, &str, &str, &str); 9] = [
     ("medium-too-small", "GASNET_GNI_MAX_MEDIUM", "511", "GASNET_GNI_MAX_MEDIUM"),
     ("medium-too-large", "GASNET_GNI_MAX_MEDIUM", "64K", "GASNET_GNI_MAX_MEDIUM"),
     ("too-few-descriptors", "GASNET_GNI_NUM_PD", "31", "GASNET_GNI_NUM_PD"),
+    ("no-such-route", "GASNET_GNI_ROUTING_MODE", "SCENIC", "GASNET_GNI_ROUTING_MODE=\"SCENIC\""),
     ("no-such-consistency", "GASNET_GNI_MEM_CONSISTENCY", "sloppy", "GASNET_GNI_MEM_CONSISTENCY"),
+    ("all-memory-registered", "GASNET_PHYSMEM_MAX", "1.0", "a fraction of memory below 1"),
+    ("too-little-registered", "GASNET_PHYSMEM_MAX", "127M", "a size of at least 128M"),
+    ("registered-in-no-parts", "GASNET_PHYSMEM_MAX", "5/0", "GASNET_PHYSMEM_MAX=\"5/0\""),
     ("no-such-network", "GASWORKS_NETWORK", "gnu", "GASWORKS_NETWORK"),
+];
+
+/// Ways through the network.
+const ROUTES: [&str; 7] =
+    ["ADAPTIVE_0", "ADAPTIVE_1", "ADAPTIVE_2", "ADAPTIVE_3", "IN_ORDER", "MIN_HASH", "NMIN_HASH"];
+
+/// With UDREG: the same, where it has room for one, and where something goes wrong that is borne.
+const KEPT: [(&str, &[(&str, &str)]); 4] = [
+    ("usual", &[]),
+    ("one", &[("GASNET_GNI_MEMREG", "1")]),
+    // The first two are the messages' and the segment's.
+    (
+        "refused",
+        &[("GASWORKS_UGNI_FAULTS", "GNI_MemRegister:INVALID_PARAM@3 GNI_MemRegister:ERROR_RESOURCE@4")],
+    ),
+    ("full", &[("GASWORKS_UGNI_FAULTS", "UDREG_Register:NO_SPACE%50 UDREG_Evict:NO_MATCH%50")]),
+];
+
+/// Where there is no cache of UDREG: the variable and its value, and what is said.
+const NOT_KEPT: [(&str, &str, &str, &str); 5] = [
+    (
+        "no-library",
+        "GASWORKS_UDREG_LIBRARY",
+        "/nowhere/libudreg.so",
+        "GASWORKS_UDREG_LIBRARY says where libudreg is",
+    ),
+    ("another-library", "GASWORKS_UDREG_LIBRARY", "libm.so.6", "it has no UDREG_"),
+    (
+        "no-cache",
+        "GASWORKS_UGNI_FAULTS",
+        "UDREG_CacheCreate:NO_SPACE@1",
+        "UDREG_CacheCreate() failed with rc=2 (UDREG_RC_NO_SPACE)",
+    ),
+    ("too-many", "GASNET_GNI_MEMREG", "100000", "GASNET_GNI_MEMREG makes it smaller, and GASNET_USE_UDREG=0"),
+    ("none", "GASNET_GNI_MEMREG", "0", "UDREG keeps a number of registrations from 1 on"),
 ];
 
 pub fn rows(extent: Extent) -> Vec<Row> {
@@ -120,6 +165,28 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         let row = move |world: &World, log: &Log| fails(world, log, |job| job.env(variable, value), says);
         Row::new(format!("gni/bad-input/{name}"), row)
     });
+    let kept = KEPT.into_iter().map(|(name, variables)| {
+        Row::new(format!("gni/udreg/{name}"), move |world, log| {
+            product(&[CHIPS.len(), MODES.len()]).into_iter().try_for_each(|pick| {
+                let suite = suite(world, log, 3, MODES[pick[1]])?.env("GASWORKS_UGNI_CHIP", CHIPS[pick[0]]);
+                passes(log, &with(suite, variables).env("GASNET_USE_UDREG", "1"), 3)
+            })
+        })
+    });
+    let not_kept = NOT_KEPT.into_iter().map(|(name, variable, value, says)| {
+        let row = move |world: &World, log: &Log| {
+            fails(world, log, |job| job.env("GASNET_USE_UDREG", "1").env(variable, value), says)
+        };
+        Row::new(format!("gni/bad-input/udreg/{name}"), row)
+    });
+    let routed = Row::new("gni/routing", routed);
+    let spins = Row::new("gni/spinlock", spins);
+    let no_such_route = Row::new("gni/bad-input/route-of-aries", |world, log| {
+        let gemini =
+            |job: Cmd| job.env("GASWORKS_UGNI_CHIP", "gemini").env("GASNET_GNI_ROUTING_MODE", "MIN_HASH");
+        fails(world, log, gemini, "Gemini has ADAPTIVE_0 and IN_ORDER")
+    });
+    let once = Row::new("gni/udreg/registers-once", registers_once);
     let posts = Row::new("gni/posts", posts);
     let apart = Row::new("gni/three-hosts", on_three_hosts).need(Need::Hosts);
     let vast = Row::new("gni/bad-input/segment-too-large", |world, log| {
@@ -127,15 +194,31 @@ pub fn rows(extent: Extent) -> Vec<Row> {
             world,
             log,
             |job| job.words("--segment 1125899906842624"),
-            "a segment of 1125899906842624 bytes: there are",
+            "take 1125899906842624 bytes together, but",
+        )
+    });
+    let registered = Row::new("gni/bad-input/segment-beyond-what-may-be-registered", |world, log| {
+        // Half of it is a rank's, of which messages and transfers take some.
+        let limited = |job: Cmd| job.env("GASNET_PHYSMEM_MAX", "256M").words("--segment 134217728");
+        fails(
+            world,
+            log,
+            limited,
+            "more than the setting GASNET_PHYSMEM_MAX (268435456 bytes for all ranks of a host) allows",
         )
     });
     let again = Row::new("gni/borne/a-transfer-fails-once", transfers_again);
     let hello = Row::new("gni/hello", hello);
     let registrations = Row::new("gni/registrations", registrations);
     let report = Row::new("gni/report", report);
-    let rows = cells.chain(adverse).chain(borne).chain(fatal).chain(wrong).chain([
+    let rows = cells.chain(adverse).chain(borne).chain(fatal).chain(wrong).chain(kept).chain(not_kept);
+    let rows = rows.chain([
+        once,
+        routed,
+        no_such_route,
+        spins,
         vast,
+        registered,
         again,
         hello,
         registrations,
@@ -170,7 +253,7 @@ fn with_seeds(world: &World, log: &Log, chip: &str, seeds: usize) -> Result<()> 
     for seed in 1..=seeds {
         // Every number of ranks comes with every mode.
         let (ranks, mode) = (2 + seed % 4, MODES[seed % 3]);
-        let (_, variables) = WAYS[[0, 0, 2, 3][seed / 4 % 4]];
+        let (_, variables) = WAYS[[0, 5, 2, 3][seed / 4 % 4]];
         let suite = suite(world, log, ranks, mode)?.env("GASWORKS_UGNI_CHIP", chip);
         let suite =
             suite.env("GASWORKS_UGNI_MOOD", "adversarial").env("GASWORKS_UGNI_SEED", seed.to_string());
@@ -212,14 +295,21 @@ fn hello(world: &World, log: &Log) -> Result<()> {
     Ok(())
 }
 
-/// Two ranks on each of three hosts: all go over the network.
+/// Two ranks on each of three hosts, which share memory or do not.
 fn on_three_hosts(world: &World, log: &Log) -> Result<()> {
     let prefix = ugni::lay_out(world, log)?;
     let hosts = "--label --hosts h1:2,h2:2,h3:2 --rsh /run/rsh -x LD_LIBRARY_PATH -x GASWORKS_BOOTSTRAP";
-    for (chip, mood, mode) in [("aries", "plain", "seq"), ("gemini", "adversarial", "par")] {
+    let runs = [
+        ("aries", "plain", "seq", "1"),
+        ("gemini", "adversarial", "par", "1"),
+        ("aries", "adversarial", "seq", "0"),
+        ("gemini", "plain", "par", "0"),
+    ];
+    for (chip, mood, mode, together) in runs {
         let suite = world.built(Build::Release)?.gasrun_with(6, hosts, "gasworks-conformance")?;
         let suite = dressed(suite, &prefix).words(&format!("--mode {mode}"));
-        let suite = suite.env("GASWORKS_UGNI_CHIP", chip).env("GASWORKS_UGNI_MOOD", mood);
+        let suite =
+            suite.env("GASWORKS_UGNI_CHIP", chip).env("GASWORKS_UGNI_MOOD", mood).env(TOGETHER, together);
         passes(log, &world.cluster()?.on_h0(suite), 6)?;
     }
     Ok(())
@@ -254,6 +344,46 @@ fn posts(world: &World, log: &Log) -> Result<()> {
     Ok(())
 }
 
+/// Whichever ways transfers take, messages arrive, also where order is nobody's concern.
+fn routed(world: &World, log: &Log) -> Result<()> {
+    for (route, mood) in ROUTES.into_iter().flat_map(|route| [(route, "plain"), (route, "adversarial")]) {
+        let mode = if mood == "plain" { "seq" } else { "par" };
+        let suite = suite(world, log, 3, mode)?.env("GASNET_GNI_ROUTING_MODE", route);
+        passes(log, &suite.env("GASWORKS_UGNI_MOOD", mood), 3)?;
+    }
+    Ok(())
+}
+
+/// More ranks than processors, of which each has threads that wait for its lock.
+fn spins(world: &World, log: &Log) -> Result<()> {
+    for (ranks, mood) in [(2, "plain"), (8, "plain"), (4, "adversarial")] {
+        for mode in MODES {
+            let suite = suite(world, log, ranks, mode)?.env("GASWORKS_GNI_SPINLOCK", "1");
+            passes(log, &suite.env("GASWORKS_UGNI_MOOD", mood), ranks)?;
+        }
+    }
+    Ok(())
+}
+
+/// Memory that is put from time and again is registered once, by whichever cache.
+fn registers_once(world: &World, log: &Log) -> Result<()> {
+    /// The messages' memory and the segment, and what the bench puts from and gets to in all.
+    const MOST: u64 = 16;
+    for (chip, udreg) in product(&[2, 2]).into_iter().map(|pick| (CHIPS[pick[0]], ["0", "1"][pick[1]])) {
+        let prefix = ugni::lay_out(world, log)?;
+        let bench = world.built(Build::Release)?.gasrun(2, "gasperf")?;
+        let bench = dressed(bench, &prefix).words("put-latency --bytes 64K --blocks 25");
+        let bench = bench.env("GASWORKS_UGNI_CHIP", chip).env("GASNET_USE_UDREG", udreg);
+        let counts = counted(world, log, &format!("once-{chip}-{udreg}"), bench, 2)?;
+        let posts =
+            counts.iter().filter_map(|rank| rank["posted"]["GNI_POST_RDMA_PUT"]["posts"].as_u64()).max();
+        let made = counts.iter().filter_map(|rank| rank["registrations"]["made"].as_u64()).max();
+        let is_so = posts.is_some_and(|posts| posts > 4 * MOST) && made.is_some_and(|made| made <= MOST);
+        ensure!(is_so, "on {chip}, GASNET_USE_UDREG={udreg}: {made:?} registrations for {posts:?} puts");
+    }
+    Ok(())
+}
+
 /// What each operation takes: within its limits, and as the book says.
 fn report(world: &World, log: &Log) -> Result<()> {
     let prefix = ugni::lay_out(world, log)?;
@@ -268,9 +398,14 @@ fn report(world: &World, log: &Log) -> Result<()> {
 
 /// What the NIC of each rank has counted in a run of the suite.
 fn witnessed(world: &World, log: &Log, ranks: usize, words: &str) -> Result<Vec<serde_json::Value>> {
-    let place = world.scratch(&format!("gni/witnessed/{ranks}{words}"))?;
     let suite = suite(world, log, ranks, "seq")?.words(words);
-    log.run_ok(&suite.env("GASWORKS_UGNI_WITNESS", place.join("seen")))?;
+    counted(world, log, &format!("{ranks}{words}"), suite, ranks)
+}
+
+/// What it has counted in a job.
+fn counted(world: &World, log: &Log, name: &str, job: Cmd, ranks: usize) -> Result<Vec<serde_json::Value>> {
+    let place = world.scratch(&format!("gni/witnessed/{name}"))?;
+    log.run_ok(&job.env("GASWORKS_UGNI_WITNESS", place.join("seen")))?;
     let read = |file: std::io::Result<std::fs::DirEntry>| -> Result<serde_json::Value> {
         serde_json::from_str(&std::fs::read_to_string(file?.path())?).context("what the NIC has counted")
     };

@@ -27,8 +27,8 @@ const ABORTED: &str = "aborted the job: asked to";
 enum Scenario {
     /// The conformance suite, with this rank as the victim.
     Suite { mode: &'static str, victim: usize },
-    /// The same over uGNI, on the software NIC.
-    Gni { mode: &'static str, victim: usize },
+    /// The same over uGNI, on the software NIC; so many ranks share memory besides.
+    Gni { mode: &'static str, victim: usize, together: usize },
     /// A program without a launcher.
     Alone,
     /// A job that rank 0 aborts, and that kills itself on the way.
@@ -53,8 +53,10 @@ const SCENARIOS: &[Scenario] = &[
 ];
 
 /// What passes the points of the transport over uGNI.
-const OVER_GNI: &[Scenario] =
-    &[Scenario::Gni { mode: "seq", victim: RANKS - 1 }, Scenario::Gni { mode: "par", victim: 0 }];
+const OVER_GNI: &[Scenario] = &[
+    Scenario::Gni { mode: "seq", victim: RANKS - 1, together: 1 },
+    Scenario::Gni { mode: "par", victim: 0, together: 2 },
+];
 
 pub fn rows() -> Result<Vec<Row>> {
     let row = |point: scan::Site| {
@@ -94,9 +96,10 @@ impl Scenario {
         let suite = "gasworks-conformance";
         Ok(match self {
             Scenario::Suite { mode, .. } => built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}")),
-            Scenario::Gni { mode, .. } => {
+            Scenario::Gni { mode, together, .. } => {
                 let suite = built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}"));
                 crate::ugni::dressed(suite, &ugni::prefix(world))
+                    .env(crate::ugni::TOGETHER, together.to_string())
             }
             Scenario::Alone => Cmd::new(built.program(suite)?).words("--mode seq"),
             Scenario::Aborts => built.gasrun(RANKS, suite)?.words("--mode seq --abort"),

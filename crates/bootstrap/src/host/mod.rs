@@ -77,14 +77,14 @@ impl Host {
         Self { me: rank, leader: rank, ranks: vec![rank], streams: Mutex::default() }
     }
 
-    /// Ranks that are connected from the start.
-    pub(crate) fn together(size: u32) -> gasworks_os::Result<Vec<Self>> {
-        let pairs = (1..size).map(|_| unix::pair()).collect::<gasworks_os::Result<Vec<_>>>()?;
+    /// These ranks, connected from the start; the first leads.
+    pub(crate) fn together(ranks: &[u32]) -> gasworks_os::Result<Vec<Self>> {
+        let Some((&leader, others)) = ranks.split_first() else { return Ok(Vec::new()) };
+        let pairs = others.iter().map(|_| unix::pair()).collect::<gasworks_os::Result<Vec<_>>>()?;
         let (led, leading): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let streams = std::iter::once(leading).chain(led.into_iter().map(|stream| vec![stream]));
-        let host =
-            |(me, streams)| Self { me, leader: 0, ranks: (0..size).collect(), streams: Mutex::new(streams) };
-        Ok((0u32..).zip(streams).map(host).collect())
+        let host = |(&me, streams)| Self { me, leader, ranks: ranks.into(), streams: Mutex::new(streams) };
+        Ok(ranks.iter().zip(streams).map(host).collect())
     }
 
     /// Finds the others. Collective over all ranks of the job; it uses the key `host`.

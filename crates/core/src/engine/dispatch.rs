@@ -129,7 +129,7 @@ impl<M: CoreMode> Engine<M> {
     fn take_lines(&self, wire: &M::Wire, queues: &Queues<'_, M>, burst: usize, batch: &mut Batch) -> usize {
         for taken in 0..burst {
             match queues.take_line() {
-                Ok(Some(line)) => self.handle_line(line, batch),
+                Ok(Some(line)) => self.handle_line(queues.rank(line.from), line, batch),
                 Ok(None) => return taken,
                 // What is longer, or wrong, is the transport's.
                 Err(NoLine) => return taken + self.take_any(wire, burst - taken, batch),
@@ -140,8 +140,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// Handles a message that was copied out whole, so that its room is free.
     #[inline(always)]
-    fn handle_line(&self, mut line: Line, batch: &mut Batch) {
-        let from = line.from.into();
+    fn handle_line(&self, from: Rank, mut line: Line, batch: &mut Batch) {
         let (head, payload) = line.parts();
         let mut credits = None;
         batch.keep(self.dispatch(&Arrived { from, head, payload: Lent::private(payload) }, &mut credits));

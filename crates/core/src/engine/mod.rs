@@ -129,8 +129,10 @@ impl<M: CoreMode> Engine<M> {
         let limits = wires.iter().map(|wire| wire.limits()).reduce(|a, b| Limits {
             max_medium: a.max_medium.min(b.max_medium),
             max_long: a.max_long.min(b.max_long),
+            packed_long: a.packed_long.min(b.packed_long),
         });
-        let limits = limits.unwrap_or(Limits { max_medium: 0, max_long: 0 });
+        let limits = limits.unwrap_or(Limits { max_medium: 0, max_long: 0, packed_long: 0 });
+        let limits = Limits { packed_long: limits.packed_long.min(limits.max_medium), ..limits };
         let flow = flow.within(limits.max_medium);
         let ranks = peers.ranks();
         let mut segments = SegmentTable::new();

@@ -9,8 +9,8 @@ use super::send::Way;
 use super::{Engine, Outgoing, thread};
 use crate::message::{Encoded, Returned};
 use crate::ops::{After, Categories, Finished, NotStarted, OpId, Sent};
-use crate::wire::{Class, Wire, WireError};
-use crate::{CoreMode, Error, Rank};
+use crate::wire::{Class, Reservation, Wire, WireError};
+use crate::{CoreMode, Error, Rank, Rdma};
 use gasworks_rdma::{Direction, EngineError, NicError, Progress, Source, There};
 use std::sync::Arc;
 use std::task::Waker;
@@ -19,8 +19,8 @@ use std::task::Waker;
 pub(super) enum Late {
     /// The header of a Long whose payload has landed.
     Header { to: Rank, class: Class, head: Encoded, own: Returned },
-    /// The put of a Long reply, which had no free descriptor when its handler ran.
-    Put { id: OpId, to: Rank, offset: u64, payload: Arc<[u8]>, own: Returned },
+    /// A Long reply, for whose put there was no free descriptor when its handler ran.
+    Reply { to: Rank, offset: u64, payload: Arc<[u8]>, head: Encoded, own: Returned },
 }
 
 /// A put or get to be started.
@@ -168,7 +168,11 @@ impl<M: CoreMode> Engine<M> {
             (Some(After::Reply { to, own, .. }), Err(cause)) => {
                 self.reply_failed(to, own, Error::Nic { during: "put of a long reply", cause });
             }
-            (Some(After::Event) | None, _) => {}
+            // The header is there already, and who could have asked has been told that the payload is free.
+            (Some(After::Beside) | None, Err(cause)) => {
+                self.fail_later(Error::Nic { during: "put of a long message", cause });
+            }
+            (Some(After::Event | After::Beside) | None, _) => {}
         }
     }
 
@@ -202,8 +206,8 @@ impl<M: CoreMode> Engine<M> {
             let Some(late) = self.late.pop() else { break };
             match late {
                 Late::Header { to, class, head, own } => self.send_header(to, class, head, own),
-                Late::Put { id, to, offset, payload, own } => {
-                    if let Err(error) = self.start_reply_put(id, to, offset, payload, own) {
+                Late::Reply { to, offset, payload, head, own } => {
+                    if let Err(error) = self.start_reply(to, offset, payload, head, own) {
                         self.reply_failed(to, own, error);
                     }
                 }
@@ -211,21 +215,48 @@ impl<M: CoreMode> Engine<M> {
         }
     }
 
+    /// Room for the header of a Long, which is to leave beside its payload, and the number that the NIC tells when that has landed; `None`
+    /// where the header has to wait for it.
+    fn beside(&self, to: Rank, class: Class) -> Result<Option<(Reservation, u32)>, WireError> {
+        let wire = self.router.to(to);
+        let mut room = wire.reserve(to, class, 0)?;
+        match wire.beside(&mut room) {
+            Some(number) => Ok(Some((room, number))),
+            None => {
+                wire.cancel(room);
+                Ok(None)
+            }
+        }
+    }
+
+    /// A header leaves whose payload is on its way; what is wrong with that the next poll tells.
+    fn send_beside(&self, room: Reservation, head: &mut Encoded, own: Returned) {
+        self.send_reserved(room, head, own).unwrap_or_else(|error| self.fail_later(error.into()));
+    }
+
     /// A Long request by the NIC: puts the payload, waits until the source may be used again (completions only; no
-    /// messages are dispatched), and has the header leave when the payload has landed.
+    /// messages are dispatched), and has the header leave beside the payload, or when it has landed.
     pub(super) fn put_then_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
         let Some(rdma) = &self.rdma else {
             return Err(Error::Unreachable { during: "long message", rank: to });
         };
-        let id = self.ops.start(After::Event, Categories::PUT_ALONE, None);
-        let (source, len) = (message.payload.as_ptr(), message.payload.len());
+        let room = self.beside(to, Class::Request)?;
+        let is_beside = room.is_some();
+        let (counts, source) = match is_beside {
+            true => (Categories::LOCAL, Source::WantedBack),
+            false => (Categories::PUT_ALONE, Source::Kept),
+        };
+        let id = self.ops.start(After::Event, counts, None);
+        let (there, number) = (self.at(to, message.landing), room.as_ref().map(|(_, number)| *number));
         // SAFETY: N1: this returns only when the operation has completed or was never started.
-        let started =
-            unsafe { rdma.put(self.at(to, message.landing), source, len, Source::Kept, id.to_bits()) };
+        let started = unsafe { put(rdma, there, message.payload, source, number, id) };
+        let mut head = self.encode(message, false, false);
         if let Err(error) = started {
             self.ops.withdraw(id);
+            room.into_iter().for_each(|(room, _)| self.router.to(to).cancel(room));
             return Err(nic_error("put of a long message", to, error));
         }
+        room.into_iter().for_each(|(room, _)| self.send_beside(room, &mut head, Returned::default()));
         let result = loop {
             self.poll_rdma();
             match self.ops.test(id)? {
@@ -233,8 +264,11 @@ impl<M: CoreMode> Engine<M> {
                 None => gasworks_sync::spin(),
             }
         };
+        // The header may be there: without its payload nobody takes it.
         result.map_err(|cause| Error::Nic { during: "put of a long message", cause })?;
-        self.send_header(to, Class::Request, self.encode(message, false, false), Returned::default());
+        if !is_beside {
+            self.send_header(to, Class::Request, head, Returned::default());
+        }
         Ok(())
     }
 
@@ -262,34 +296,67 @@ impl<M: CoreMode> Engine<M> {
             Ok(by_nic) => by_nic,
             Err(error) => return Err((error, keep)),
         };
-        let Some(rdma) = self.rdma.as_ref().filter(|_| by_nic) else {
+        if !by_nic {
             return match self.try_request(to, message) {
                 Ok(()) => Ok(Err(keep)),
                 Err(error) => Err((error, keep)),
             };
-        };
+        }
         if let Err(error) = self.take_credit(to, 0) {
             return Err((error, keep));
         }
-        let head = self.encode(message, false, false);
-        let after = After::Request { to, head };
+        // SAFETY: the caller's promise.
+        unsafe { self.start_request(to, message, set, keep) }.map(Ok).inspect_err(|_| self.give_back(to, 0))
+    }
+
+    /// Starts a Long request by the NIC, for which a credit has been taken.
+    ///
+    /// # Safety
+    /// N1, for the payload of `message`.
+    unsafe fn start_request(
+        &self,
+        to: Rank,
+        message: &Outgoing<'_>,
+        set: Option<OpId>,
+        keep: Option<Box<M::Keep>>,
+    ) -> Result<OpId, NotStarted<M>> {
+        let Some(rdma) = &self.rdma else {
+            return Err((Error::Unreachable { during: "long message", rank: to }, keep));
+        };
+        let room = match self.beside(to, Class::Request) {
+            Ok(room) => room,
+            Err(error) => return Err((error.into(), keep)),
+        };
+        let mut head = self.encode(message, false, false);
+        let number = room.as_ref().map(|(_, number)| *number);
+        let cancel = |room: Option<(Reservation, u32)>| {
+            room.into_iter().for_each(|(room, _)| self.router.to(to).cancel(room));
+        };
+        let after = if room.is_some() { After::Event } else { After::Request { to, head } };
         let id = match set {
             None => Ok(self.ops.start(after, Categories::LOCAL, keep)),
             Some(set) => self.ops.start_in(set, after, Categories::LOCAL, keep),
         };
-        let id = id.inspect_err(|_| self.give_back(to, 0))?;
-        let (source, len) = (message.payload.as_ptr(), message.payload.len());
+        let id = match id {
+            Ok(id) => id,
+            Err(not_started) => {
+                cancel(room);
+                return Err(not_started);
+            }
+        };
         let there = self.at(to, message.landing);
         // SAFETY: N1, by the caller's promise about the payload.
-        let started = unsafe { rdma.put(there, source, len, Source::WantedBack, id.to_bits()) };
-        started.map(|()| Ok(id)).map_err(|error| {
-            self.give_back(to, 0);
-            (nic_error("put of a long message", to, error), self.ops.withdraw(id))
-        })
+        let started = unsafe { put(rdma, there, message.payload, Source::WantedBack, number, id) };
+        if let Err(error) = started {
+            cancel(room);
+            return Err((nic_error("put of a long message", to, error), self.ops.withdraw(id)));
+        }
+        room.into_iter().for_each(|(room, _)| self.send_beside(room, &mut head, Returned::default()));
+        Ok(id)
     }
 
-    /// A Long reply by the NIC. A handler must not wait, so the payload is copied and the header leaves by
-    /// completion action.
+    /// A Long reply by the NIC. A handler must not wait, so the payload is copied, and the header leaves beside it, or by completion
+    /// action.
     pub(super) fn put_then_reply(
         &self,
         to: Rank,
@@ -297,38 +364,63 @@ impl<M: CoreMode> Engine<M> {
         own: Returned,
     ) -> Result<(), Error> {
         let head = self.encode(message, true, false);
-        let payload: Arc<[u8]> = message.payload.into();
-        let (after, kept) = (After::Reply { to, head, own }, M::keep(payload.clone()));
-        let id = self.ops.start(after, Categories::PUT_ALONE, Some(kept));
-        self.ops.abandon(id); // nobody asks for it; the copy lives until it completes
-        self.start_reply_put(id, to, message.landing, payload, own)
+        self.start_reply(to, message.landing, message.payload.into(), head, own)
     }
 
-    fn start_reply_put(
+    fn start_reply(
         &self,
-        id: OpId,
         to: Rank,
         offset: u64,
         payload: Arc<[u8]>,
+        mut head: Encoded,
         own: Returned,
     ) -> Result<(), Error> {
         let Some(rdma) = &self.rdma else {
             return Err(Error::Unreachable { during: "long reply", rank: to });
         };
+        let room = self.beside(to, Class::Reply)?;
+        let number = room.as_ref().map(|(_, number)| *number);
+        let after = if room.is_some() { After::Beside } else { After::Reply { to, head, own } };
+        let id = self.ops.start(after, Categories::PUT_ALONE, Some(M::keep(payload.clone())));
+        self.ops.abandon(id); // nobody asks for it; the copy lives until it completes
         // SAFETY: N1: the operation keeps the copy.
-        let started = unsafe {
-            rdma.put(self.at(to, offset), payload.as_ptr(), payload.len(), Source::Kept, id.to_bits())
-        };
+        let started = unsafe { put(rdma, self.at(to, offset), &payload, Source::Kept, number, id) };
         match started {
-            Ok(()) => Ok(()),
-            Err(EngineError::Busy { .. }) => {
-                self.postpone(Late::Put { id, to, offset, payload, own });
+            Ok(()) => {
+                room.into_iter().for_each(|(room, _)| self.send_beside(room, &mut head, own));
                 Ok(())
             }
             Err(error) => {
                 self.ops.withdraw(id);
+                room.into_iter().for_each(|(room, _)| self.router.to(to).cancel(room));
+                if let EngineError::Busy { .. } = error {
+                    self.postpone(Late::Reply { to, offset, payload, head, own });
+                    return Ok(());
+                }
                 Err(nic_error("put of a long reply", to, error))
             }
+        }
+    }
+}
+
+/// Starts the put of a Long's payload, which tells the number of its header's room.
+///
+/// # Safety
+/// N1, for the payload.
+unsafe fn put<M: CoreMode>(
+    rdma: &Rdma<M, M::Nic>,
+    there: There<'_>,
+    payload: &[u8],
+    source: Source,
+    beside: Option<u32>,
+    id: OpId,
+) -> Result<(), EngineError> {
+    let (from, len, token) = (payload.as_ptr(), payload.len(), id.to_bits());
+    // SAFETY: the caller's promise.
+    unsafe {
+        match beside {
+            Some(number) => rdma.put_and_tell(there, from, len, source, number, token),
+            None => rdma.put(there, from, len, source, token),
         }
     }
 }

@@ -180,8 +180,9 @@ impl<M: CoreMode> Engine<M> {
         let mapped = self.peers.reach(to, landing, payload.len()).map_err(Error::memory("long message"))?;
         Ok(match mapped {
             Some(target) => Way::Mapped(target),
-            None if payload.len() <= self.limits.max_medium => Way::Packet,
+            None if payload.len() <= self.limits.packed_long => Way::Packet,
             None if self.rdma.is_some() => Way::Nic,
+            None if payload.len() <= self.limits.max_medium => Way::Packet,
             None => return Err(Error::Unreachable { during: "long message", rank: to }),
         })
     }

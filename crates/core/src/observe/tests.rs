@@ -28,7 +28,7 @@ impl<M: Mode> Wire<M> for Echo {
         "echo"
     }
     fn limits(&self) -> Limits {
-        Limits { max_medium: 100, max_long: 1000 }
+        Limits { max_medium: 100, max_long: 1000, packed_long: 100 }
     }
     fn reserve(&self, to: Rank, class: Class, _: usize) -> Result<Reservation, WireError> {
         *self.tries.borrow_mut() += 1;

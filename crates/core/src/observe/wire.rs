@@ -151,6 +151,10 @@ impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
         sent
     }
 
+    fn beside(&self, reservation: &mut Reservation) -> Option<u32> {
+        self.inner.beside(reservation)
+    }
+
     fn cancel(&self, reservation: Reservation) {
         self.recorder.tally(Tally::Cancelled, 1);
         self.inner.cancel(reservation);

@@ -30,6 +30,8 @@ pub(crate) enum After {
     Request { to: Rank, head: Encoded },
     /// A Long reply's header leaves.
     Reply { to: Rank, head: Encoded, own: Returned },
+    /// Nothing: the header has left beside its payload, and nobody asks.
+    Beside,
 }
 
 struct Slot<M: CoreMode> {
@@ -143,8 +145,9 @@ impl<M: CoreMode> Ops<M> {
         let Some(id) = OpId::from_bits(token) else { return };
         let left = self.inner.with(|inner| {
             let local = inner.slot(id).ok()?.under_way() & Categories::LOCAL;
-            // Where nothing else is counted the operation's end says it all, and has its actions.
-            let more = inner.slot(id).ok()?.under_way() != local;
+            // Where nothing else is counted, and something is to be done in the end, the end says it all.
+            let slot = inner.slot(id).ok()?;
+            let more = slot.under_way() != local || matches!(slot.after, After::Event);
             (more && !local.is_empty()).then(|| inner.finish(id, local, Ok(())))
         });
         left.into_iter().for_each(Left::settle);

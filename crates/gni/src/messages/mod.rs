@@ -11,16 +11,23 @@
 //! has called, and comes back for those that it was told of and has not found. A call that finds no room is made again, by whoever learns
 //! of that first: its sender does it once more; its receiver looks at all of everybody's letters in turn from then on.
 //!
+//! The payload of a Long goes into the segment by a put of its own, which calls, too; its message goes beside it, and is not taken before. Either
+//! may come first.
+//!
 //! Whatever is read here others may have written: it is copied once, then checked, then used.
 
+#[cfg(any(test, feature = "play"))]
+pub(crate) mod play;
 mod send;
 mod take;
+#[cfg(test)]
+mod tests;
 
 use crate::barrier::{Next, Phases, Seen};
-use crate::domain::{Domain, Done, Handle, Kind, Owner, Post, Refused};
+use crate::domain::{Domain, Done, Kind, Network, Owner, Post, Refused};
 use crate::letter::Letter;
 use crate::mailboxes::Mailboxes;
-use crate::region::{Layout, Region, message_len};
+use crate::region::{Home, Layout, Region, message_len};
 use crate::talk::{Granules, Talk};
 use gasworks_core::{Name, Rank, WireError};
 use gasworks_rdma::{Completion, NicError};
@@ -42,13 +49,6 @@ const SHORT: usize = 4096;
 /// How many ranks and slots are looked at in a poll once calls were lost.
 const LOOKS: u32 = 64;
 
-/// Where a rank's region is.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Home {
-    pub address: u64,
-    pub handle: Handle,
-}
-
 /// How many events are taken at a time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bursts {
@@ -66,6 +66,10 @@ struct Slot {
     ended: bool,
     /// The library is.
     sent: bool,
+    /// The payload beside the reply in it has landed.
+    landed: bool,
+    /// A reply that waits for that.
+    held: Option<Letter>,
 }
 
 impl Slot {
@@ -91,10 +95,19 @@ impl Slot {
 }
 
 /// Room for a message.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
-    Request { ticket: u32, slot: u16, granules: Option<Granules> },
-    Reply { number: u32 },
+    Request {
+        ticket: u32,
+        slot: u16,
+        granules: Option<Granules>,
+        beside: bool,
+    },
+    /// With the ticket and the slot of a request that it will end, where the payload beside it had to know.
+    Reply {
+        number: u32,
+        ends: Option<(u64, u16)>,
+    },
 }
 
 /// A message that was taken: the payload, then the head.
@@ -107,7 +120,7 @@ pub(crate) struct Taken {
 
 enum Found {
     Message(Taken),
-    /// One that is being fetched.
+    /// One that is being fetched, or waits for its payload.
     Begun,
     Nothing,
 }
@@ -120,13 +133,20 @@ struct Fetching {
     letter: Letter,
 }
 
+/// A request that was copied out, and waits for the payload beside it.
+struct Held {
+    ticket: u32,
+    slot: u16,
+    taken: Taken,
+}
+
 /// Bytes of what messages keep for each rank beside the region.
 pub(crate) const EACH: usize = size_of::<Home>() + size_of::<Option<Box<Talk>>>();
 
 /// The domain, and what is under way in it.
-pub(crate) struct Messages {
+pub(crate) struct Messages<N = Domain> {
     // The domain is dropped before the memory that it has registered.
-    pub domain: Domain,
+    pub domain: N,
     me: Rank,
     layout: Layout,
     region: Region,
@@ -134,6 +154,8 @@ pub(crate) struct Messages {
     talks: Vec<Option<Box<Talk>>>,
     mailboxes: Mailboxes,
     bursts: Bursts,
+    /// Longs whose payloads may go beside them, to one rank.
+    longs: u32,
     slots: Vec<Slot>,
     free_slots: Vec<u16>,
     free_replies: Vec<u32>,
@@ -142,6 +164,7 @@ pub(crate) struct Messages {
     fetching: Vec<Option<Fetching>>,
     to_fetch: VecDeque<Fetching>,
     fetched: VecDeque<u32>,
+    held: Vec<Held>,
     /// Ranks that have been given a mailbox and do not know.
     to_grant: VecDeque<Rank>,
     /// Who has not heard that something is there for it, and what it was to be called with.
@@ -155,18 +178,21 @@ pub(crate) struct Messages {
     /// Transfers of the engine's that have come so far.
     pub transfers: VecDeque<Completion>,
     barrier: Phases,
+    /// Those that meet in it, by number.
+    leaders: Box<[Rank]>,
     /// A rank that cannot be reached any more.
     gone: Option<Rank>,
 }
 
-impl Messages {
+impl<N: Network> Messages<N> {
     pub fn new(
-        domain: Domain,
+        domain: N,
         me: Rank,
         (layout, region): (Layout, Region),
         homes: Box<[Home]>,
         mailboxes: Mailboxes,
-        bursts: Bursts,
+        (bursts, longs): (Bursts, u32),
+        leaders: Box<[Rank]>,
     ) -> Self {
         let shape = layout.shape;
         let slots = u16::try_from(shape.slots).unwrap_or(u16::MAX);
@@ -179,6 +205,7 @@ impl Messages {
             talks: (0..shape.ranks).map(|_| None).collect(),
             mailboxes,
             bursts,
+            longs,
             slots: vec![Slot::default(); slots.into()],
             free_slots: (0..slots).rev().collect(),
             free_replies: (0..shape.replies).rev().collect(),
@@ -186,6 +213,7 @@ impl Messages {
             fetching: vec![None; shape.fetches as usize],
             to_fetch: VecDeque::new(),
             fetched: VecDeque::new(),
+            held: Vec::new(),
             to_grant: VecDeque::new(),
             to_call: VecDeque::new(),
             early: Vec::new(),
@@ -193,7 +221,12 @@ impl Messages {
             lossy: None,
             spare: Vec::new(),
             transfers: VecDeque::new(),
-            barrier: Phases::new(me, shape.ranks),
+            barrier: match leaders.iter().position(|leader| *leader == me) {
+                Some(number) => Phases::new(number as u32, leaders.len() as u32),
+                // It never comes to this one.
+                None => Phases::new(0, 1),
+            },
+            leaders,
             gone: None,
         }
     }
@@ -207,7 +240,7 @@ impl Messages {
     }
 
     fn whole(&self) -> Result<(), WireError> {
-        if self.domain.lost {
+        if self.domain.is_lost() {
             let what = "events of its own posts were lost: the completion queue was overrun".to_owned();
             return Err(WireError::Corrupt { transport: NAME, at: self.me, what });
         }
@@ -305,7 +338,7 @@ impl Messages {
             let kind = if len <= SHORT { Kind::Get } else { Kind::BulkGet };
             let mut post = self.post_to(peer, kind, Owner::Fetch { number });
             post.local = self.region.part(self.layout.fetched(number), len);
-            post.remote += self.layout.slot(letter.slot) as u64;
+            post.remote = self.homes[peer as usize].at(self.layout.slot(letter.slot));
             self.to_fetch.pop_front();
             self.free_fetches.pop();
             self.fetching[number as usize] = Some(fetching);
@@ -333,10 +366,11 @@ impl Messages {
             for (place, word) in [address, handle.words[0], handle.words[1]].into_iter().enumerate() {
                 self.region.set(at + 8 * place, word);
             }
-            let remote = self.homes[peer as usize].address + self.layout.grant(self.me) as u64;
-            let kind = Kind::PutFlagged { at: remote + 24, value: 1 };
+            let (home, grant) = (self.homes[peer as usize], self.layout.grant(self.me));
+            let kind = Kind::PutFlagged { at: home.at(grant + 24), value: 1 };
             let local = self.region.part(at, 24);
-            let post = Post { local, remote, ..self.post_to(peer, kind, Owner::Reply { number }) };
+            let post =
+                Post { local, remote: home.at(grant), ..self.post_to(peer, kind, Owner::Reply { number }) };
             self.hand_over(&post)?;
             kill_point!("gni.grant.given");
         }
@@ -367,8 +401,9 @@ impl Messages {
             match self.barrier.next() {
                 Next::Nothing => return Ok(()),
                 Next::Tell { to, place, word } => {
+                    let to = self.leaders[to as usize];
                     let mut post = self.post_to(to, Kind::PutWord(word), Owner::Word);
-                    post.remote += self.layout.barrier(place) as u64;
+                    post.remote = self.homes[to as usize].at(self.layout.barrier(place));
                     self.hand_over(&post)?;
                     self.barrier.tell();
                     kill_point!("gni.barrier.told");
@@ -400,6 +435,21 @@ impl Messages {
             || !self.early.is_empty()
             || !self.early_slots.is_empty()
             || self.lossy.is_some()
+    }
+
+    /// A rank is called, when there is room for it.
+    pub fn call(&mut self, peer: Rank, call: u32) {
+        self.to_call.push_back((peer, call));
+    }
+
+    /// Whether a poll has nothing to do unless something arrives of which an event tells.
+    pub fn is_still(&self) -> bool {
+        self.is_settled()
+            && !self.is_restless()
+            && self.fetched.is_empty()
+            && self.transfers.is_empty()
+            && self.barrier.next() == Next::Nothing
+            && self.whole().is_ok()
     }
 
     /// Starts a transfer of the engine's.

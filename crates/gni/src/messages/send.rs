@@ -1,14 +1,14 @@
 //! Sending: room for a message, and its post.
 
 use super::{ENDED, Messages, NAME, Room, SLOW_TRIES, Slot, TRIES};
-use crate::domain::{Kind, Owner, Post};
+use crate::domain::{Kind, Network, Owner, Post};
 use crate::letter::{Call, Letter};
 use crate::region::{message_len, read_grant};
 use crate::talk::Ticket;
 use gasworks_core::{Class, Rank, WireError, wire};
 use gasworks_sync::RawBytes;
 
-impl Messages {
+impl<N: Network> Messages<N> {
     /// Room for a message of so many bytes, with a head of at most `head`, and the part of it where the payload goes.
     pub fn reserve(
         &mut self,
@@ -32,7 +32,7 @@ impl Messages {
             }
             Class::Reply | Class::Credit => {
                 let number = self.reply_room(to)?;
-                (Room::Reply { number }, self.layout.reply(number))
+                (Room::Reply { number, ends: None }, self.layout.reply(number))
             }
         };
         Ok((room, self.region.part(at + ENDED, payload)))
@@ -60,8 +60,8 @@ impl Messages {
             None => None,
         };
         self.free_slots.pop();
-        self.slots[usize::from(slot)] = Slot { in_use: true, peer: to, ended: false, sent: false };
-        Ok((Room::Request { ticket, slot, granules }, slot))
+        self.slots[usize::from(slot)] = Slot { in_use: true, peer: to, ..Slot::default() };
+        Ok((Room::Request { ticket, slot, granules, beside: false }, slot))
     }
 
     /// Waits for one at need: what is under way comes to its end without anybody's help.
@@ -76,17 +76,37 @@ impl Messages {
         Err(WireError::Starved { transport: NAME, to, times: TRIES + SLOW_TRIES })
     }
 
+    /// Has the message in this room wait at its receiver for a payload; the call that tells of it. `None`: it has to wait here.
+    pub fn beside(&mut self, to: Rank, room: &mut Room) -> Option<u32> {
+        let (me, longs) = (u16::try_from(self.me), self.longs);
+        match room {
+            Room::Request { ticket, beside, .. } => {
+                let me = me.ok()?;
+                *beside = self.talk(to).sending.go_beside(*ticket, longs);
+                beside.then(|| Call::RequestLanded(me, *ticket as u8).encode())
+            }
+            Room::Reply { ends, .. } => {
+                *ends = self.talk(to).receiving.settle(1);
+                ends.map(|(_, slot)| Call::ReplyLanded(slot).encode())
+            }
+        }
+    }
+
     /// Sends what lies in its room: the payload, of which so many bytes are there, and this head.
     pub fn commit(&mut self, to: Rank, room: Room, payload: usize, head: &[u8]) -> Result<(), WireError> {
         let at = match room {
             Room::Request { slot, .. } => self.layout.slot(slot),
-            Room::Reply { number } => self.layout.reply(number),
+            Room::Reply { number, .. } => self.layout.reply(number),
         };
         let len = ENDED + message_len(head.len(), payload);
         let ends = wire::ended(head);
-        let settled = match ends {
-            0 => Some((0, 0)),
-            count => self.talk(to).receiving.settle(count),
+        let settled = match (room, ends) {
+            (_, 0) => Some((0, 0)),
+            (Room::Reply { ends: Some((ended, slot)), .. }, count) => {
+                let more = if count > 1 { self.talk(to).receiving.settle(count - 1) } else { Some((0, 0)) };
+                more.map(|(more, _)| (ended | more, slot))
+            }
+            (_, count) => self.talk(to).receiving.settle(count),
         };
         let Some((ended, answered)) = settled else {
             self.cancel(to, room);
@@ -98,7 +118,8 @@ impl Messages {
         self.region.part(at + ENDED + payload.next_multiple_of(8), head.len()).write(head);
         let local = self.region.part(at, len);
         let home = self.homes[to as usize];
-        let letter = Letter { fetch: false, slot: 0, granule: 0, head: head.len(), payload };
+        let beside = matches!(room, Room::Request { beside: true, .. } | Room::Reply { ends: Some(_), .. });
+        let letter = Letter { fetch: false, beside, slot: 0, granule: 0, head: head.len(), payload };
         let post = Post { local, ..self.post_to(to, Kind::Put, Owner::Word) };
         let layout = self.layout;
         let post = match room {
@@ -106,17 +127,14 @@ impl Messages {
                 self.cancel(to, room);
                 return Err(self.corrupt(to, "is to have a reply that ends no request"));
             }
-            Room::Reply { number } => Post {
-                kind: Kind::PutFlagged {
-                    at: home.address + layout.answer(answered) as u64,
-                    value: letter.encode(),
-                },
-                remote: home.address + layout.slot(answered) as u64,
+            Room::Reply { number, .. } => Post {
+                kind: Kind::PutFlagged { at: home.at(layout.answer(answered)), value: letter.encode() },
+                remote: home.at(layout.slot(answered)),
                 call: Some(Call::Reply(answered).encode()),
                 owner: Owner::Reply { number },
                 ..post
             },
-            Room::Request { ticket, slot, granules } => {
+            Room::Request { ticket, slot, granules, .. } => {
                 let (mailbox, shape) = (self.talk(to).sending.mailbox, self.mailboxes.shape);
                 let sending = &mut self.talk(to).sending;
                 let granules = granules.map(|granules| sending.trim(granules, shape.count(len)));
@@ -124,13 +142,13 @@ impl Messages {
                 let call = Some(Call::Request(self.me).encode());
                 let owner = Owner::Request { slot };
                 match (granules, mailbox) {
-                    (Some(granules), Some((address, handle))) => {
+                    (Some(granules), Some(mailbox)) => {
                         let letter = Letter { slot, granule: granules.first as u8, ..letter };
-                        let at = address + shape.letter(ticket) as u64;
+                        let at = mailbox.at(shape.letter(ticket));
                         Post {
                             kind: Kind::PutFlagged { at, value: letter.encode() },
-                            remote: address + shape.granule(granules.first) as u64,
-                            remote_handle: handle,
+                            remote: mailbox.at(shape.granule(granules.first)),
+                            remote_handle: mailbox.handle,
                             call,
                             owner,
                             ..post
@@ -138,7 +156,7 @@ impl Messages {
                     }
                     _ => {
                         let letter = Letter { fetch: true, slot, ..letter };
-                        let remote = home.address + layout.letter(self.me, ticket) as u64;
+                        let remote = home.at(layout.letter(self.me, ticket));
                         Post { kind: Kind::PutWord(letter.encode()), remote, call, owner, ..post }
                     }
                 }
@@ -150,8 +168,11 @@ impl Messages {
     /// Gives room back.
     pub fn cancel(&mut self, to: Rank, room: Room) {
         match room {
-            Room::Reply { number } => self.free_replies.push(number),
-            Room::Request { ticket, slot, granules } => {
+            Room::Reply { number, ends } => {
+                self.free_replies.push(number);
+                ends.into_iter().for_each(|ends| self.talk(to).receiving.unsettle(ends));
+            }
+            Room::Request { ticket, slot, granules, .. } => {
                 let sending = &mut self.talk(to).sending;
                 sending.untake(ticket);
                 granules.into_iter().for_each(|granules| sending.give_granules(granules));

@@ -1,14 +1,14 @@
-//! Receiving: calls are answered, letters read, messages taken.
+//! Receiving: calls are answered, letters read, messages taken, or held until the payload beside them has landed.
 
-use super::{ENDED, Fetching, Found, LOOKS, Messages, Slot, Taken};
-use crate::domain::Arrival;
+use super::{ENDED, Fetching, Found, Held, LOOKS, Messages, NAME, Slot, Taken};
+use crate::domain::{Arrival, Network};
 use crate::letter::{Call, Letter};
 use crate::region::{Region, message_len};
 use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{Rank, WireError};
 use gasworks_sync::kill_point;
 
-impl Messages {
+impl<N: Network> Messages<N> {
     /// A buffer for a message. It is to come back by [`give_back`](Self::give_back).
     fn buffer(&mut self) -> Box<[u8]> {
         self.spare.pop().unwrap_or_else(|| vec![0; self.layout.slot_len].into())
@@ -25,25 +25,28 @@ impl Messages {
         self.whole()?;
         self.go_on()?;
         self.turn_barrier()?;
-        if let Some(number) = self.fetched.pop_front() {
-            return self.take_fetched(number);
+        while let Some(number) = self.fetched.pop_front() {
+            if let Found::Message(taken) = self.take_fetched(number)? {
+                return Ok(Some(taken));
+            }
         }
         if let Some(taken) = self.take_early()? {
             return Ok(Some(taken));
         }
         for _ in 0..self.bursts.arrivals {
-            let found = match self.domain.next_arrival() {
+            let call = match self.domain.next_arrival() {
                 Arrival::Nothing => break,
-                Arrival::Overrun => {
+                Arrival::Overrun(call) => {
                     // All are looked at from now on: nobody need be remembered.
                     self.early.clear();
                     self.early_slots.clear();
                     self.lossy.get_or_insert((0, 0));
-                    continue;
+                    call
                 }
-                Arrival::Call(value) => self.answer_call(Call::decode(value))?,
+                Arrival::Call(call) => Some(call),
             };
-            if let Found::Message(taken) = found {
+            let Some(call) = call else { continue };
+            if let Found::Message(taken) = self.answer_call(Call::decode(call))? {
                 return Ok(Some(taken));
             }
         }
@@ -55,13 +58,17 @@ impl Messages {
         let found = match call {
             Call::Request(rank) if rank < self.layout.shape.ranks => self.take_request(rank)?,
             Call::Reply(slot) if u32::from(slot) < self.layout.shape.slots => self.take_reply(slot)?,
+            Call::RequestLanded(rank, ticket) => return self.land_request(rank.into(), ticket.into()),
+            Call::ReplyLanded(slot) if u32::from(slot) < self.layout.shape.slots => {
+                return self.land_reply(slot);
+            }
             _ => return Ok(Found::Nothing),
         };
         if matches!(found, Found::Nothing) && self.lossy.is_none() {
             match call {
                 Call::Request(rank) => {
                     let early = &mut self.talk(rank).receiving.early;
-                    *early += 1;
+                    *early = early.saturating_add(1);
                     if *early == 1 {
                         self.early.push(rank);
                     }
@@ -72,6 +79,7 @@ impl Messages {
                         self.early_slots.push(slot);
                     }
                 }
+                Call::RequestLanded(..) | Call::ReplyLanded(_) => {}
             }
         }
         Ok(found)
@@ -149,7 +157,7 @@ impl Messages {
                 if at + len > shape.len() {
                     return Err(self.corrupt(from, "has sent a letter of a message beyond its mailbox"));
                 }
-                return self.take_message(from, &mailbox, at, letter).map(Found::Message);
+                return self.take_or_hold((from, ticket), letter, &mailbox, at);
             }
         }
         let (region, layout) = (self.region, self.layout);
@@ -187,11 +195,60 @@ impl Messages {
             return Err(self.corrupt(from, &format!("has used ticket {ticket} twice")));
         }
         receiving.next = (ticket + 1) % shape.tickets;
-        // From here on it may be replied to.
-        if !fetch {
-            receiving.owe(ticket, letter.slot);
-        }
         Ok(letter)
+    }
+
+    /// Takes a request, and holds it if it has to wait for the payload beside it. Once it is handed on it may be replied to.
+    fn take_or_hold(
+        &mut self,
+        (from, ticket): (Rank, u32),
+        letter: Letter,
+        region: &Region,
+        at: usize,
+    ) -> Result<Found, WireError> {
+        let taken = self.take_message(from, region, at, letter)?;
+        let receiving = &mut self.talk(from).receiving;
+        if letter.beside && !receiving.has_landed(ticket) {
+            self.held.push(Held { ticket, slot: letter.slot, taken });
+            return Ok(Found::Begun);
+        }
+        receiving.owe(ticket, letter.slot);
+        Ok(Found::Message(taken))
+    }
+
+    /// The payload beside a request has landed.
+    fn land_request(&mut self, from: Rank, ticket: u32) -> Result<Found, WireError> {
+        if from >= self.layout.shape.ranks || ticket >= self.layout.shape.tickets {
+            return Ok(Found::Nothing);
+        }
+        let is_it = |held: &Held| held.taken.from == from && held.ticket == ticket;
+        match self.held.iter().position(is_it) {
+            Some(at) => {
+                let Held { ticket, slot, taken } = self.held.swap_remove(at);
+                self.talk(from).receiving.owe(ticket, slot);
+                Ok(Found::Message(taken))
+            }
+            None => {
+                self.talk(from).receiving.land(ticket);
+                Ok(Found::Nothing)
+            }
+        }
+    }
+
+    /// The payload beside the reply in a slot has landed.
+    fn land_reply(&mut self, slot: u16) -> Result<Found, WireError> {
+        let Slot { in_use, peer, held, .. } = &mut self.slots[usize::from(slot)];
+        let (peer, held) = (*peer, held.take());
+        match held.filter(|_| *in_use) {
+            Some(letter) => {
+                let region = self.region;
+                self.take_message(peer, &region, self.layout.slot(slot), letter).map(Found::Message)
+            }
+            None => {
+                self.slots[usize::from(slot)].landed = true;
+                Ok(Found::Nothing)
+            }
+        }
     }
 
     /// Copies a message out, and does what it says it ends.
@@ -229,25 +286,34 @@ impl Messages {
         }
         self.region.set(answer, 0);
         let Slot { in_use, peer, .. } = self.slots[usize::from(slot)];
+        if !in_use {
+            let what =
+                format!("some rank has written an answer to slot {slot}, in which nobody waits for one");
+            return Err(WireError::Corrupt { transport: NAME, at: self.me, what });
+        }
         let max = self.layout.shape.max_medium;
         let letter = Letter::decode(word)
-            .filter(|letter| in_use && letter.payload <= max && (1..=MAX_HEAD).contains(&letter.head));
+            .filter(|letter| letter.payload <= max && (1..=MAX_HEAD).contains(&letter.head));
         let Some(letter) = letter else {
             return Err(self.corrupt(peer, &format!("has answered slot {slot} with {word:#018x}")));
         };
+        let state = &mut self.slots[usize::from(slot)];
+        if letter.beside && !std::mem::take(&mut state.landed) {
+            state.held = Some(letter);
+            return Ok(Found::Begun);
+        }
         let region = self.region;
         self.take_message(peer, &region, self.layout.slot(slot), letter).map(Found::Message)
     }
 
     /// A message that has been fetched.
-    fn take_fetched(&mut self, number: u32) -> Result<Option<Taken>, WireError> {
-        let Some(Fetching { peer, ticket, letter }) = self.fetching[number as usize].take() else {
-            return Ok(None);
+    fn take_fetched(&mut self, number: u32) -> Result<Found, WireError> {
+        let Some(Fetching { peer: from, ticket, letter }) = self.fetching[number as usize].take() else {
+            return Ok(Found::Nothing);
         };
-        self.talk(peer).receiving.owe(ticket, letter.slot);
         let region = self.region;
-        let taken = self.take_message(peer, &region, self.layout.fetched(number), letter);
+        let taken = self.take_or_hold((from, ticket), letter, &region, self.layout.fetched(number));
         self.free_fetches.push(number);
-        taken.map(Some)
+        taken
     }
 }

@@ -77,9 +77,9 @@ fn a_length_beyond_the_slot() {
 #[test]
 fn a_source_that_does_not_exist() {
     let error = spoil(Class::Request, 0, with_flag(|flag| flag | 0xffff << 16));
-    says(&error, &["a request says it is from rank 65535 of 1"]);
+    says(&error, &["a request says it is from number 65535 of the 1 ranks"]);
     let error = spoil(Class::Reply, 3000, with_flag(|flag| flag | 1 << 16));
-    says(&error, &["a reply says it is from rank 1 of 1"]);
+    says(&error, &["a reply says it is from number 1 of the 1 ranks"]);
 }
 
 #[test]

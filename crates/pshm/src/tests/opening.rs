@@ -1,9 +1,12 @@
 //! Opening, and what it says when it cannot.
 
-use super::fake::{self, CONFIG};
-use crate::{Config, HugePages, Memory, PshmError, open};
+use super::fake::{self, CONFIG, Watchdog};
+use super::messages::{check, send};
+use crate::{Beside, Config, HugePages, Joined, Memory, PshmError, join, open};
 use gasworks_bootstrap::{Bootstrap, Hosts, Together};
-use gasworks_memory::PeerFlags;
+use gasworks_core::{Class, Name, SharedBarrier, Wire, WireError};
+use gasworks_memory::{Growth, Peer, PeerFlags};
+use gasworks_os::limits::Limit;
 use gasworks_sync::{Par, Seq};
 
 #[test]
@@ -58,10 +61,57 @@ fn segments_may_differ_and_may_be_empty() {
 
 #[test]
 fn ranks_on_several_hosts_are_told_that_nothing_joins_them() {
-    for rank in Together::told(Hosts::led_by(&[0, 0, 2])).expect("a job") {
+    for rank in Together::on(Hosts::led_by(&[0, 0, 2])).expect("a job") {
         let error = open::<Seq>(&rank, &CONFIG).expect_err("two hosts").to_string();
         assert!(error.contains("on 2 hosts (rank 2 shares no memory with rank 0)"), "{error}");
     }
+}
+
+/// Ranks of two hosts that do not follow each other, at most two of which share memory: they reach those, by their ranks in the
+/// job, and nobody else.
+#[test]
+fn ranks_join_those_of_their_host_in_groups() {
+    let groups = [vec![0, 2], vec![1, 3], vec![4], vec![5]];
+    let group_of = |rank: u32| groups.iter().find(|group| group.contains(&rank)).expect("a group");
+    let limit = Limit { bytes: 1 << 40, who: "the network".into() };
+    let beside = Beside { most: 2, limit, search: true, again: true };
+    let joined = |rank: Together| {
+        let me = rank.rank();
+        let config = Config { memory: Memory::of(u64::from(me) * 65536), ..CONFIG };
+        let Joined { wire, near, segments, barrier, .. } =
+            join::<Seq>(&rank, &config, Some(&beside)).expect("join");
+        let wanted: Vec<_> = group_of(me).iter().map(|&rank| (rank, u64::from(rank) * 65536)).collect();
+        let found: Vec<_> = near.iter().map(|(rank, peer)| (*rank, peer.len)).collect();
+        assert_eq!(found, wanted);
+        let own = |(rank, peer): &(u32, Peer)| peer.flags.contains(PeerFlags::SELF) == (*rank == me);
+        assert!(near.iter().all(own));
+        for other in 0..7 {
+            let sent = send(&wire, other, Class::Request, b'q', u64::from(me));
+            match group_of(me).contains(&other) {
+                true => sent.expect("room"),
+                false => assert_eq!(sent, Err(WireError::PeerGone { rank: other })),
+            }
+        }
+        barrier.arrive(Name::Is(me / 2 % 2 * 7));
+        let watchdog = Watchdog::new();
+        let name = loop {
+            watchdog.check(|| format!("rank {me} waits in the barrier"));
+            if let Some(name) = barrier.done() {
+                break name;
+            }
+        };
+        assert_eq!(name, if me < 4 { Name::Mismatch } else { Name::Is(me / 2 % 2 * 7) });
+        // By now each has announced it.
+        let length = |other| found.iter().find(|near| near.0 == other).map_or(0, |near| near.1);
+        assert!((0..7).all(|other| segments.length(other) == length(other)));
+        let mut from = Vec::new();
+        while wire.poll(9, &mut |message| from.push((message.from, check(&message)))).expect("healthy") > 0 {}
+        from.sort_unstable();
+        let wanted = group_of(me).iter().map(|&rank| (rank, (b'q', u64::from(rank))));
+        assert!(from.iter().copied().eq(wanted), "{me}: {from:?}");
+    };
+    let ranks = Together::on(Hosts::led_by(&[0, 1, 0, 1, 0, 1])).expect("a job");
+    std::thread::scope(|scope| ranks.into_iter().for_each(|rank| _ = scope.spawn(|| joined(rank))));
 }
 
 #[test]

@@ -162,7 +162,7 @@ impl Cache {
             let keeps = settled && self.make_space(nic, pages.len()) && self.watch.watch(pages);
             let memory = if keeps { self.whole(bytes, pages) } else { bytes };
             // SAFETY: it is mapped now, and while a post uses it: that of this transfer by E1, and another's by R2.
-            let Ok(key) = (unsafe { nic.register(memory) }) else {
+            let Ok(key) = (unsafe { nic.register_local(memory) }) else {
                 if keeps {
                     self.forget(pages);
                 }

@@ -235,7 +235,28 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     ) -> Result<(), EngineError> {
         // SAFETY: E1 by the caller's promise; the engine and the NIC only read the source of a put.
         let local = unsafe { RawBytes::new(from.cast_mut(), len) };
-        self.start(&Start { direction: Direction::Put, there, local, source, token })
+        self.start(&Start { direction: Direction::Put, there, local, source, tells: None, token })
+    }
+
+    /// As [`put`](Self::put); and the peer is told `number`, once, when all of it can be seen there ([`Nic::tell`]).
+    ///
+    /// # Safety
+    /// As [`put`](Self::put).
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub unsafe fn put_and_tell(
+        &self,
+        there: There<'_>,
+        from: *const u8,
+        len: usize,
+        source: Source,
+        number: u32,
+        token: u64,
+    ) -> Result<(), EngineError> {
+        // SAFETY: as above.
+        let local = unsafe { RawBytes::new(from.cast_mut(), len) };
+        self.start(&Start { direction: Direction::Put, there, local, source, tells: Some(number), token })
     }
 
     /// Starts a get of `len` bytes to `target`. `token` comes back
@@ -255,12 +276,20 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     ) -> Result<(), EngineError> {
         // SAFETY: E1 by the caller's promise.
         let local = unsafe { RawBytes::new(target, len) };
-        self.start(&Start { direction: Direction::Get, there, local, source: Source::Kept, token })
+        self.start(&Start {
+            direction: Direction::Get,
+            there,
+            local,
+            source: Source::Kept,
+            tells: None,
+            token,
+        })
     }
 
     fn start(&self, start: &Start<'_>) -> Result<(), EngineError> {
         self.rules.check(start.direction, start.there.offset, start.local.len())?;
         if start.local.is_empty() {
+            start.tells.into_iter().for_each(|number| self.nic.tell(start.there.peer, number, true));
             self.state.with(|state| state.start_empty(start.token));
             return Ok(());
         }

@@ -35,6 +35,8 @@ pub(super) struct Start<'a> {
     pub there: There<'a>,
     pub local: RawBytes,
     pub source: Source,
+    /// What the peer is to be told when all of a put is there.
+    pub tells: Option<u32>,
     pub token: u64,
 }
 
@@ -59,6 +61,8 @@ struct Operation {
     registered: Option<u32>,
     token: u64,
     result: Result<(), NicError>,
+    /// What the peer is to be told when all is there, and no post tells it.
+    tells: Option<u32>,
     /// The source is wanted back before all is over.
     wanted_back: bool,
     /// Whether local bytes may be registered for a post: until that was refused.
@@ -69,6 +73,8 @@ struct Operation {
     sources: u32,
     /// What was fetched too far behind.
     shifted: Option<Shifted>,
+    /// Nothing of it has been posted.
+    is_whole: bool,
 }
 
 /// Bytes that were fetched too far behind: the NIC could not write them where they belong.
@@ -223,11 +229,13 @@ impl State {
                 registered: None,
                 token: 0,
                 result: Ok(()),
+                tells: None,
                 wanted_back: false,
                 may_register: false,
                 lease: None,
                 sources: 0,
                 shifted: None,
+                is_whole: true,
             });
             self.operations.len() as u32 - 1
         });
@@ -243,10 +251,12 @@ impl State {
         operation.registered = registered;
         operation.token = start.token;
         operation.result = Ok(());
+        operation.tells = start.tells;
         operation.wanted_back = start.source == Source::WantedBack;
         operation.may_register = self.cache.registers();
         operation.sources = 0;
         operation.shifted = None;
+        operation.is_whole = true;
         self.pending += 1;
         let crowded = !self.waiting.is_empty();
         self.waiting.push_back(index);
@@ -347,6 +357,9 @@ impl State {
         let descriptor = &mut self.descriptors[number as usize];
         descriptor.operation = index;
         descriptor.generation = descriptor.generation.wrapping_add(1);
+        // Of several posts nobody knows which one lands last.
+        let is_only = operation.posts == 0 && chunk.useful == operation.left.len() && operation.is_whole;
+        let tells = operation.tells.filter(|_| is_only);
         let post = Post {
             direction: operation.direction,
             way: chunk.way,
@@ -356,6 +369,7 @@ impl State {
             remote_offset: operation.offset - chunk.skip as u64,
             remote_key: &operation.key,
             source_apart: is_put && part.is_none() && operation.wanted_back,
+            tells,
             token: u64::from(descriptor.generation) << 32 | u64::from(number),
         };
         // SAFETY: `local` is in the caller's bytes (E1, and the token is not handed back before this post's
@@ -369,6 +383,8 @@ impl State {
                 descriptor.needs_source = part.is_none() && is_put;
                 descriptor.lease = operation.lease.take();
                 operation.sources += u32::from(descriptor.needs_source);
+                operation.tells = operation.tells.filter(|_| tells.is_none());
+                operation.is_whole = false;
                 operation.posts += 1;
                 if chunk.shift > 0 {
                     let begins = Shifted { home: operation.left, len: 0, by: chunk.shift };
@@ -413,6 +429,9 @@ impl State {
             self.cache.give(site.nic, lease);
         }
         if operation.posts == 0 {
+            if let Some(number) = operation.tells.take() {
+                site.nic.tell(operation.peer, number, operation.result.is_ok());
+            }
             // E2: only here, and no post of it is left.
             self.finished.push_back((operation.token, Progress::Done(operation.result)));
             self.free_operations.push(index);

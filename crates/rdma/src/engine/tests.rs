@@ -32,6 +32,8 @@ struct Posted {
     tells: bool,
     /// The source, once that was said.
     kept: Option<Vec<u8>>,
+    /// What the peer is told in the end.
+    told: Option<u32>,
 }
 
 struct Fake {
@@ -53,6 +55,9 @@ struct Fake {
     apart: Cell<usize>,
     /// The most registrations at a time.
     most: Cell<usize>,
+    /// What the peer was told, whether that had landed, and what could be seen there then; and how often by a post.
+    told: RefCell<Vec<(u32, bool, Vec<u8>)>>,
+    told_by_posts: Cell<usize>,
 }
 
 impl Fake {
@@ -69,6 +74,8 @@ impl Fake {
             took: Cell::default(),
             apart: Cell::default(),
             most: Cell::default(),
+            told: RefCell::default(),
+            told_by_posts: Cell::default(),
         }
     }
 
@@ -146,8 +153,14 @@ impl Nic for Fake {
         assert!(!(post.source_apart && is_get), "a get has no source here");
         self.apart.set(self.apart.get() + usize::from(post.source_apart));
         let tells = post.source_apart && self.abilities.tells_source && !is_short;
-        under_way.push(Posted { direction, local, there, token, tells, kept: None });
+        under_way.push(Posted { direction, local, there, token, tells, kept: None, told: post.tells });
         Ok(())
+    }
+    fn tell(&self, peer: u32, number: u32, landed: bool) {
+        assert_eq!(peer, 1);
+        // SAFETY: the peer's registration is a vector of the test, which outlives the engine.
+        let seen = unsafe { std::slice::from_raw_parts(self.remote.as_ptr(), self.remote.len()) };
+        self.told.borrow_mut().push((number, landed, seen.to_vec()));
     }
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize {
         let mut handed = 0;
@@ -172,7 +185,7 @@ impl Nic for Fake {
                 handed += 1;
                 continue;
             }
-            let Posted { direction, mut local, there, token, mut kept, .. } =
+            let Posted { direction, mut local, there, token, mut kept, told, .. } =
                 self.under_way.borrow_mut().swap_remove(pick);
             if let Some(kept) = &mut kept {
                 local = raw(kept);
@@ -183,6 +196,10 @@ impl Nic for Fake {
                 let (to, from) = if direction == Direction::Put { (there, local) } else { (local, there) };
                 // SAFETY: both runs are vectors of the test, which outlive the engine; they do not overlap.
                 unsafe { to.as_ptr().copy_from_nonoverlapping(from.as_ptr(), local.len()) };
+            }
+            if let Some(number) = told {
+                self.told_by_posts.set(self.told_by_posts.get() + 1);
+                self.tell(1, number, !failed);
             }
             let whole = Completion { token, stage: Stage::Whole, result };
             sink(whole);
@@ -513,6 +530,30 @@ fn nothing_to_move_completes_at_the_next_poll() {
     assert_eq!(tokens, [(5, Ok(()))]);
     drain(&engine, &mut tokens);
     assert_eq!(tokens[1].0, 6);
+}
+
+/// A peer is told once, when all is there, by the put itself where that is one post; and that nothing will come, where that failed.
+#[test]
+fn a_peer_is_told_once_and_when_all_is_there() {
+    let tight = Abilities { largest: 64, short: 16, registers_local: true, tells_source: true, ..GENEROUS };
+    for seed in 0..if cfg!(miri) { 4 } else { 200 } {
+        for (len, faults) in [(0, 0), (1, 0), (64, 0), (65, 0), (700, 0), (700, 3), (64, 1)] {
+            let (mut remote, mut memory) = (vec![0u8; 1000], vec![0u8; 4096]);
+            let nic = Fake { faults, ..Fake::new(tight, raw(&mut remote), seed) };
+            let engine = engine(nic, raw(&mut memory), 1 + seed as usize % 4).unwrap();
+            let (source, mut results) = (vec![seed as u8 | 1; len], Vec::new());
+            let how = if seed % 2 == 0 { Source::Kept } else { Source::WantedBack };
+            let key = Key(vec![7]);
+            // SAFETY: `source` outlives the engine and is only read (E1).
+            unsafe { engine.put_and_tell(there(&key, 9), source.as_ptr(), len, how, 77, 5) }.unwrap();
+            drain(&engine, &mut results);
+            let told = engine.nic().told.borrow();
+            let [(77, landed, seen)] = &told[..] else { panic!("{} times, {len} bytes", told.len()) };
+            assert_eq!(*landed, results[0].1.is_ok());
+            assert!(!landed || seen[9..9 + len] == source[..], "{len} bytes were not all there");
+            assert_eq!(engine.nic().told_by_posts.get(), usize::from((1..=64).contains(&len)), "{len} bytes");
+        }
+    }
 }
 
 #[test]

@@ -89,6 +89,26 @@ pub(super) fn serves_messages<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), 
     Ok(agent.barrier()?)
 }
 
+/// A rank that has begun a barrier and polls does its part of it: each in turn asks for the end only when another has written that is through.
+pub(super) fn goes_on_by_polls<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let (agent, me, ranks) = (&stage.agent, stage.rank(), stage.ranks());
+    for slow in 0..ranks {
+        let before = stage.state.get(Count::Plain);
+        let phase = agent.barrier_begin()?;
+        if me == slow {
+            stage.wait_for("a message of a rank that is past the barrier", || {
+                stage.state.get(Count::Plain) > before
+            })?;
+        }
+        phase.wait(agent)?;
+        if (me + 1) % ranks == slow {
+            agent.request_short(slow, stage.handlers.plain, 1)?;
+        }
+        agent.barrier()?;
+    }
+    Ok(())
+}
+
 /// By a name, by none, by two, by a declared mismatch: all agree on the outcome, and the next barrier is not harmed.
 pub(super) fn named<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     let (agent, me, ranks) = (&stage.agent, stage.rank(), stage.ranks());

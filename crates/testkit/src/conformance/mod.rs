@@ -227,6 +227,7 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("barrier.out-of-turn", 1, meet::out_of_turn),
         case("barrier.named", 1, meet::named),
         case("barrier.serves-messages", 2, meet::serves_messages),
+        case("barrier.goes-on-by-polls", 2, meet::goes_on_by_polls),
     ];
     cases.extend(M::own_cases());
     cases

@@ -74,6 +74,8 @@ pub struct SimConfig {
     pub reorder: bool,
     /// For at most how many polls of its receiver a message is held back, where they overtake each other.
     pub max_delay: u32,
+    /// Whether a Long's message may go beside its payload.
+    pub beside: bool,
     /// What the NIC can do.
     pub nic: Abilities,
     /// One post in so many is refused though there is room; 0 for none.
@@ -102,6 +104,7 @@ impl Default for SimConfig {
             busy: 7,
             reorder: true,
             max_delay: 5,
+            beside: true,
             nic: Abilities {
                 largest: 8192,
                 get_alignment: 4,
@@ -151,6 +154,7 @@ impl SimConfig {
             },
             nic_busy: pick(&[0, 3, 20]) as u32,
             nic_delay: pick(&[0, 2, 10]) as u32,
+            beside: pick(&[0, 1]) == 1,
             ..Self::default()
         }
     }

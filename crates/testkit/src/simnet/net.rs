@@ -15,6 +15,8 @@ pub(super) struct Message {
     pub class: Class,
     pub head: Vec<u8>,
     pub payload: Block,
+    /// It may not be delivered before its receiver has been told this number.
+    pub beside: Option<u32>,
     /// The receiver's poll in which it may be delivered at the earliest; then, the order among equals. Sorting by
     /// both reorders freely and starves nobody.
     pub when: (u64, u64),
@@ -54,6 +56,9 @@ pub(super) struct Inbox {
     /// Room taken by requests: reserved, under way, or being handled.
     pub requests: usize,
     pub messages: Vec<Message>,
+    /// What NICs have told, and who: numbers that no message has been waiting for so far, and whether the payload has landed. Without it the
+    /// message is void.
+    pub told: HashMap<(u32, u32), bool>,
     /// Told to wake though nothing has come.
     pub woken: bool,
 }
@@ -78,6 +83,8 @@ pub(super) struct Flight {
     pub local: RawBytes,
     /// Whether it is to be said when the source may be used again.
     pub tells: bool,
+    /// What the peer is told in the end.
+    pub told: Option<u32>,
     /// The bytes, once that was said.
     pub kept: Option<Vec<u8>>,
     pub peer: u32,

@@ -165,6 +165,7 @@ impl Nic for SimNic {
             put,
             local,
             tells,
+            told: post.tells,
             kept,
             peer,
             registration,
@@ -174,6 +175,12 @@ impl Nic for SimNic {
             when,
         });
         Ok(())
+    }
+
+    fn tell(&self, peer: u32, number: u32, landed: bool) {
+        let seat = &self.0.net.seats[peer as usize];
+        seat.inbox.lock().told.insert((self.0.rank, number), landed);
+        seat.arrival.notify_all();
     }
 
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize {
@@ -209,6 +216,7 @@ impl Nic for SimNic {
             };
             let Some(flight) = flight else { break };
             let result = self.land(&flight);
+            flight.told.into_iter().for_each(|number| self.tell(flight.peer, number, result.is_ok()));
             sink(Completion { token: flight.token, stage: Stage::Whole, result });
             handed += 1;
         }

@@ -193,6 +193,7 @@ fn the_nic_keeps_its_rules() {
         remote_offset: 0,
         remote_key: &theirs,
         source_apart: false,
+        tells: None,
         token: 1,
     };
     // SAFETY: segments live as long as the net, here and below.

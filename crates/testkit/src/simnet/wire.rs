@@ -54,7 +54,11 @@ impl<M: Mode> Wire<M> for SimWire {
     }
 
     fn limits(&self) -> Limits {
-        Limits { max_medium: self.0.net.config.max_medium, max_long: self.0.net.config.max_long }
+        Limits {
+            max_medium: self.0.net.config.max_medium,
+            max_long: self.0.net.config.max_long,
+            packed_long: self.0.net.config.max_medium,
+        }
     }
 
     fn reserve(&self, to: u32, class: Class, payload: usize) -> Result<Reservation, WireError> {
@@ -121,7 +125,9 @@ impl<M: Mode> Wire<M> for SimWire {
             false => (0, inbox.arrived),
         };
         let (from, class) = (self.0.rank, reservation.class);
-        let mut message = Message { from, class, head: head.to_vec(), payload, when };
+        let [ticket, waits] = reservation.ticket;
+        let beside = (waits == 1).then_some(ticket as u32);
+        let mut message = Message { from, class, head: head.to_vec(), payload, beside, when };
         let faults = config.faults;
         if dice.chance(Choice::Corrupt, number, faults.corrupt) {
             message.flip(dice.number(Choice::Corrupt, number + 1));
@@ -136,6 +142,12 @@ impl<M: Mode> Wire<M> for SimWire {
         drop(inbox);
         peer.arrival.notify_all();
         Ok(())
+    }
+
+    fn beside(&self, reservation: &mut Reservation) -> Option<u32> {
+        let [ticket, waits] = &mut reservation.ticket;
+        *waits = u64::from(self.0.net.config.beside);
+        (*waits == 1).then_some(*ticket as u32)
     }
 
     fn cancel(&self, reservation: Reservation) {
@@ -161,9 +173,18 @@ impl<M: Mode> Wire<M> for SimWire {
         while handed < burst {
             let message = {
                 let mut inbox = seat.inbox.lock();
-                let due = inbox.messages.iter().enumerate().filter(|(_, m)| m.when.0 <= now);
+                let told =
+                    |m: &Message| m.beside.is_none_or(|number| inbox.told.contains_key(&(m.from, number)));
+                let due = inbox.messages.iter().enumerate().filter(|(_, m)| m.when.0 <= now && told(m));
                 let first = due.min_by_key(|(_, m)| m.when).map(|(i, _)| i);
-                first.map(|i| inbox.messages.swap_remove(i))
+                let message = first.map(|i| inbox.messages.swap_remove(i));
+                let number = message.as_ref().and_then(|m| Some((m.from, m.beside?)));
+                let landed = number.and_then(|number| inbox.told.remove(&number));
+                if landed == Some(false) {
+                    inbox.requests -= usize::from(message.is_some_and(|m| m.class == Class::Request));
+                    continue;
+                }
+                message
             };
             let Some(message) = message else { break };
             self.deliver(message, sink); // no lock is held: a handler replies from in there

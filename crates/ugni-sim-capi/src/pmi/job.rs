@@ -335,7 +335,7 @@ mod tests {
     }
 
     fn job_of(hosts: &Hosts, act: impl Fn(&mut Job) + Sync) {
-        let ranks = Together::told(hosts.clone()).expect("a job");
+        let ranks = Together::on(hosts.clone()).expect("a job");
         std::thread::scope(|scope| {
             for rank in ranks {
                 let act = &act;

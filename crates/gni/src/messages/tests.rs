@@ -1,0 +1,284 @@
+//! What hostile ranks may write, and what is told of it.
+
+use super::play::*;
+use super::*;
+use crate::domain::{Arrival, Handle};
+use crate::letter::Call;
+use gasworks_core::wire;
+use proptest::prelude::*;
+
+impl Victim {
+    /// What a hostile rank did is told once, in these words.
+    fn told(&mut self, wanted: &str) {
+        let (heard, wrong) = self.hear();
+        assert!(wrong.len() == 1 && wrong[0].contains(wanted), "{wrong:?}, not {wanted:?}");
+        assert_eq!(heard, [], "of {wanted:?}");
+        self.goes_on();
+    }
+
+    /// It changes nothing.
+    fn untold(&mut self) {
+        assert_eq!(self.hear(), (vec![], vec![]));
+        self.goes_on();
+    }
+
+    /// Nothing has been lost: who is honest is heard, and every place is somebody's or free.
+    fn goes_on(&mut self) {
+        let sent = self.honest_word();
+        assert_eq!(self.hear(), (vec![sent], vec![]));
+        self.is_whole();
+    }
+}
+
+/// Words that no rank writes as a letter; `fetch`: where a letter of a message to be fetched would stand.
+fn no_letters(fetch: bool) -> Vec<u64> {
+    let right = Letter { fetch, ..LETTER };
+    let wrong = [
+        Letter { fetch: !fetch, ..right },
+        Letter { slot: SHAPE.slots as u16, ..right },
+        Letter { slot: u16::MAX, ..right },
+        Letter { head: 0, ..right },
+        Letter { head: wire::MAX_HEAD + 1, ..right },
+        Letter { head: 255, ..right },
+        Letter { payload: SHAPE.max_medium + 1, ..right },
+        Letter { payload: (1 << 20) - 1, ..right },
+    ];
+    let bits = (52..61).map(|bit| right.encode() | 1 << bit);
+    wrong.map(Letter::encode).into_iter().chain(bits).chain([1, right.encode() & !(1 << 63)]).collect()
+}
+
+#[test]
+fn what_is_no_letter_is_told() {
+    for word in no_letters(true) {
+        let mut victim = Victim::new(2);
+        victim.letter(HOSTILE, 3, word);
+        victim.told(&format!("rank 1 has sent {word:#018x}, which is no letter"));
+        // Nor is its ticket used up by that.
+        victim.letter(HOSTILE, 3, LETTER.encode());
+        assert_eq!(victim.hear(), (vec![(HOSTILE, vec![0; 16])], vec![]));
+    }
+}
+
+/// A victim that has given the hostile rank a mailbox.
+fn with_a_mailbox() -> Victim {
+    let mut victim = Victim::new(2);
+    victim.letter(HOSTILE, 0, LETTER.encode());
+    assert_eq!(victim.hear(), (vec![(HOSTILE, vec![0; 16])], vec![]));
+    victim
+}
+
+#[test]
+fn what_is_no_letter_in_a_mailbox_is_told() {
+    for word in no_letters(false) {
+        let mut victim = with_a_mailbox();
+        victim.mailbox(HOSTILE).set(victim.messages.mailboxes.shape.letter(1), word);
+        victim.call(Call::Request(HOSTILE));
+        victim.told(&format!("rank 1 has sent {word:#018x}, which is no letter"));
+    }
+    for (granule, payload) in [(255, 0), (63, 512), (64, 8)] {
+        let mut victim = with_a_mailbox();
+        let letter = Letter { fetch: false, granule, payload, ..LETTER };
+        victim.mailbox(HOSTILE).set(victim.messages.mailboxes.shape.letter(1), letter.encode());
+        victim.call(Call::Request(HOSTILE));
+        victim.told("has sent a letter of a message beyond its mailbox");
+    }
+    // The last message that fits is one.
+    let mut victim = with_a_mailbox();
+    let payload = victim.messages.mailboxes.shape.granule - ENDED - HEAD;
+    let letter = Letter { fetch: false, granule: 63, payload, ..LETTER };
+    victim.mailbox(HOSTILE).set(victim.messages.mailboxes.shape.letter(1), letter.encode());
+    victim.call(Call::Request(HOSTILE));
+    assert_eq!(victim.hear(), (vec![(HOSTILE, vec![0; payload])], vec![]));
+}
+
+#[test]
+fn a_ticket_that_is_used_twice_is_told() {
+    let mut victim = with_a_mailbox();
+    victim.letter(HOSTILE, 0, LETTER.encode());
+    victim.told("rank 1 has used ticket 0 twice");
+    // Also by the other way.
+    let mut victim = with_a_mailbox();
+    let letter = Letter { fetch: false, ..LETTER };
+    victim.mailbox(HOSTILE).set(victim.messages.mailboxes.shape.letter(0), letter.encode());
+    victim.call(Call::Request(HOSTILE));
+    victim.told("rank 1 has used ticket 0 twice");
+}
+
+#[test]
+fn who_ends_what_is_not_out_is_told() {
+    // In a message that is fetched, in one in a mailbox, and in a reply: of nobody's, of another rank's, and once more.
+    let mut victim = Victim::new(2);
+    victim.request(HONEST).expect("there is room");
+    let at = victim.layout.slot(LETTER.slot);
+    victim.messages.domain.theirs[HOSTILE as usize][at] = 1;
+    victim.letter(HOSTILE, 2, LETTER.encode());
+    victim.told("rank 1 has ended a request that is not out");
+    let mut victim = with_a_mailbox();
+    let (mailbox, shape) = (victim.mailbox(HOSTILE), victim.messages.mailboxes.shape);
+    mailbox.set(shape.granule(0), u64::MAX);
+    mailbox.set(shape.letter(1), Letter { fetch: false, ..LETTER }.encode());
+    victim.call(Call::Request(HOSTILE));
+    victim.told("rank 1 has ended a request that is not out");
+    for ended in [1 << 1, u64::MAX, 1 << 63] {
+        let mut victim = Victim::new(2);
+        let (ticket, slot) = victim.request(HOSTILE).expect("there is room");
+        assert_eq!(ticket, 0);
+        victim.answer(slot, Letter { fetch: false, ..LETTER }.encode(), ended);
+        victim.told("rank 1 has ended a request that is not out");
+        // What it may end it may still.
+        victim.answer(slot, Letter { fetch: false, ..LETTER }.encode(), 1);
+        assert_eq!(victim.hear().1, Vec::<String>::new());
+        victim.is_whole();
+        assert_eq!(victim.messages.free_slots.len(), SHAPE.slots as usize);
+        victim.answer(slot, Letter { fetch: false, ..LETTER }.encode(), 1);
+        victim.told("in which nobody waits for one");
+    }
+}
+
+/// Who is answered before the network is done with the question has not got its place back.
+#[test]
+fn an_answer_that_comes_early_frees_nothing() {
+    let mut victim = Victim::new(2);
+    victim.messages.domain.holds = true;
+    let (_, slot) = victim.request(HOSTILE).expect("there is room");
+    victim.answer(slot, Letter { fetch: false, ..LETTER }.encode(), 1);
+    assert_eq!(victim.hear().0.len(), 1);
+    assert!(!victim.messages.free_slots.contains(&slot), "the network may still read it");
+    victim.messages.domain.holds = false;
+    victim.goes_on();
+    assert!(victim.messages.free_slots.contains(&slot));
+}
+
+#[test]
+fn an_answer_that_is_none_is_told() {
+    for word in no_letters(false) {
+        let letter = Letter::decode(word);
+        // A reply says nothing of a slot or of fetching.
+        if letter.is_some_and(|letter| letter.fetch || u32::from(letter.slot) >= SHAPE.slots) {
+            continue;
+        }
+        let mut victim = Victim::new(2);
+        let (_, slot) = victim.request(HOSTILE).expect("there is room");
+        victim.answer(slot, word, 1);
+        victim.told(&format!("rank 1 has answered slot {slot} with {word:#018x}"));
+    }
+}
+
+#[test]
+fn calls_without_letters_change_nothing() {
+    let mut victim = Victim::new(2);
+    for value in [HOSTILE, SHAPE.ranks, 0x7f_ffff] {
+        (0..100).for_each(|_| victim.call(Call::Request(value)));
+    }
+    for slot in [0, SHAPE.slots as u16, u16::MAX] {
+        (0..100).for_each(|_| victim.call(Call::Reply(slot)));
+    }
+    victim.messages.domain.arrivals.push_back(Arrival::Call(u64::MAX));
+    victim.untold();
+    // It has called often enough for the letters that come now.
+    victim.region.set(victim.layout.letter(HOSTILE, 1), LETTER.encode());
+    assert_eq!(victim.hear(), (vec![(HOSTILE, vec![0; 16])], vec![]));
+}
+
+/// A message beside its payload is taken when both are there, whichever comes first; until then it is in nobody's way.
+#[test]
+fn a_message_waits_for_the_payload_beside_it() {
+    let letter = Letter { beside: true, ..LETTER };
+    let landed = |ticket| Call::RequestLanded(HOSTILE as u16, ticket);
+    for first in [true, false] {
+        let mut victim = Victim::new(2);
+        if first {
+            victim.call(landed(3));
+        }
+        victim.letter(HOSTILE, 3, letter.encode());
+        victim.call(landed(2));
+        if !first {
+            victim.untold();
+            // It cannot be ended before it was taken.
+            assert_eq!(victim.messages.talk(HOSTILE).receiving.settle(1), None);
+            victim.call(landed(3));
+        }
+        assert_eq!(victim.hear(), (vec![(HOSTILE, vec![0; 16])], vec![]), "{first}");
+        assert_eq!(victim.messages.talk(HOSTILE).receiving.settle(1), Some((1 << 3, LETTER.slot)));
+        // What has landed is used up.
+        victim.letter(HOSTILE, 3, letter.encode());
+        victim.untold();
+    }
+    // As many as there may be, and more than can be fetched at once.
+    let mut victim = Victim::new(0);
+    (0..SHAPE.tickets).for_each(|ticket| victim.letter(HOSTILE, ticket, letter.encode()));
+    victim.untold();
+}
+
+#[test]
+fn a_reply_waits_for_the_payload_beside_it() {
+    for first in [true, false] {
+        let mut victim = Victim::new(2);
+        let (ticket, slot) = victim.request(HOSTILE).expect("room");
+        let letter = Letter { fetch: false, beside: true, slot: 0, payload: 16, ..LETTER };
+        if first {
+            victim.call(Call::ReplyLanded(slot));
+        }
+        victim.answer(slot, letter.encode(), 1 << ticket);
+        if !first {
+            assert_eq!(victim.hear(), (vec![], vec![]));
+            assert!(!victim.messages.free_slots.contains(&slot), "it is still waited in");
+            victim.call(Call::ReplyLanded(slot));
+        }
+        assert_eq!(victim.hear().0.len(), 1, "{first}");
+        victim.goes_on();
+    }
+}
+
+#[test]
+fn letters_without_calls_are_found_once_calls_were_lost() {
+    let mut victim = Victim::new(2);
+    victim.region.set(victim.layout.letter(HOSTILE, 1), LETTER.encode());
+    victim.region.set(victim.layout.letter(HOSTILE, 2), 1);
+    victim.untold();
+    victim.messages.domain.arrivals.push_back(Arrival::Overrun(None));
+    let (heard, wrong) = victim.hear();
+    assert_eq!((heard, wrong.len()), (vec![(HOSTILE, vec![0; 16])], 1));
+    victim.goes_on();
+}
+
+#[test]
+fn a_mailbox_at_any_address_is_put_to_and_nothing_else_happens() {
+    for address in [0, 7, u64::MAX, u64::MAX - 200, home(HONEST)] {
+        let mut victim = Victim::new(2);
+        let at = victim.layout.grant(HOSTILE);
+        for (word, value) in [address, u64::MAX, u64::MAX, 1].into_iter().enumerate() {
+            victim.region.set(at + 8 * word, value);
+        }
+        for _ in 0..SHAPE.tickets {
+            victim.request(HOSTILE).expect("there is room");
+        }
+        assert!(matches!(victim.request(HOSTILE), Err(WireError::Busy { to: HOSTILE })));
+        let handle = Handle { words: [u64::MAX; 2] };
+        assert!(victim.messages.domain.posts.iter().all(|post| post.remote_handle == handle));
+        victim.untold();
+    }
+}
+
+#[test]
+fn any_word_of_a_barrier_is_a_step_of_it() {
+    for word in [1, 1 << 63, u64::MAX, 3 << 32, 1 << 63 | 1 << 32 | 5] {
+        let mut victim = Victim::new(2);
+        let places: Vec<usize> = (0..64).map(|place| victim.layout.barrier(place)).collect();
+        places.iter().for_each(|at| victim.region.set(*at, word));
+        for name in [Name::Any, Name::Is(5), Name::Mismatch] {
+            victim.messages.begin_barrier(name);
+            assert!(victim.messages.barrier_done().is_some(), "all have come, they say");
+            places.iter().for_each(|at| victim.region.set(*at, word));
+        }
+        victim.goes_on();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn nobody_suffers_by_another(data in prop::collection::vec(any::<u8>(), 0..1000)) {
+        suffer(&data);
+    }
+}

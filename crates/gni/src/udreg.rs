@@ -1,0 +1,372 @@
+//! UDREG, the cache of registrations that other clients of uGNI use, where a job asks for it: the only place that calls it.
+//!
+//! It keeps what was registered for a transfer, finds it again for the next one, and learns from a module of the kernel when memory was
+//! unmapped meanwhile. Like uGNI it is not made for several threads at once: who has the domain has its cache. It registers by functions
+//! of ours, which it calls from within its own; so these take no lock, and use what they are handed alone.
+//!
+//! # Invariants
+//! C1. The cache's handle is the library's, and is not used after it was destroyed: that happens once, in `drop`.
+//! C2. The context of our functions is a [`Device`] that stays where it is, as it is, until the cache was destroyed. Its NIC stays attached
+//!     until then: the domain gives up its cache first. They do not panic.
+//! C3. What they return for a registration is a box of ours, which stands in its entry until it is given back to them, once.
+//! C4. An entry is looked at, and handed to the library, only while it is used: it then stands in `used`.
+//! C5. A call's pointers are to values of this thread.
+
+use crate::domain::Handle;
+use crate::error::GniError;
+use gasworks_gni_sys::udreg::*;
+use gasworks_gni_sys::*;
+use gasworks_sync::RawBytes;
+use std::collections::HashMap;
+use std::ffi::{c_char, c_void};
+use std::ptr::null_mut;
+
+/// What the cache is called in this process.
+const NAME: &[u8] = b"gasworks";
+
+type Register = unsafe extern "C" fn(
+    gni_nic_handle_t,
+    u64,
+    u64,
+    gni_cq_handle_t,
+    u32,
+    u32,
+    *mut gni_mem_handle_t,
+) -> gni_return_t;
+type Deregister = unsafe extern "C" fn(gni_nic_handle_t, *mut gni_mem_handle_t) -> gni_return_t;
+
+/// What registers: uGNI's functions, and what they are handed.
+pub(crate) struct Device {
+    pub register: Register,
+    pub deregister: Deregister,
+    pub nic: gni_nic_handle_t,
+    /// `GNI_MEM_*`.
+    pub flags: u32,
+}
+
+/// A registration that is used, by the address of its entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Use(pub u64);
+
+/// An open cache.
+pub(crate) struct Cache {
+    udreg: Udreg,
+    handle: udreg_cache_handle_t,
+    device: *mut Device,
+    /// Entries that are used, and how often.
+    used: HashMap<Use, (*mut udreg_entry_t, usize)>,
+}
+
+/// Registers memory for the library.
+///
+/// # Safety
+/// C2.
+unsafe extern "C" fn register(address: *mut c_void, len: u64, context: *mut c_void) -> *mut c_void {
+    // SAFETY: C2.
+    let Device { register, nic, flags, .. } = unsafe { &*context.cast::<Device>() };
+    let (mut handle, address) = (gni_mem_handle_t::zeroed(), address.addr() as u64);
+    // SAFETY: C2, C5; who asks for a registration promises that the bytes are mapped.
+    match unsafe { register(*nic, address, len, null_mut(), *flags, u32::MAX, &raw mut handle) } {
+        GNI_RC_SUCCESS => Box::into_raw(Box::new(handle)).cast(),
+        GNI_RC_ERROR_RESOURCE => null_mut(),
+        _ => UDREG_DEVICE_REG_FAILED,
+    }
+}
+
+/// Ends a registration for the library.
+///
+/// # Safety
+/// C2, C3.
+unsafe extern "C" fn deregister(data: *mut c_void, context: *mut c_void) -> u32 {
+    // SAFETY: C2.
+    let Device { deregister, nic, .. } = unsafe { &*context.cast::<Device>() };
+    // SAFETY: C3.
+    let mut handle = unsafe { Box::from_raw(data.cast::<gni_mem_handle_t>()) };
+    // SAFETY: C2, C5.
+    unsafe { deregister(*nic, &raw mut *handle) }
+}
+
+/// What a code is called.
+fn name_of(code: udreg_return_t) -> &'static str {
+    match code {
+        UDREG_RC_SUCCESS => "UDREG_RC_SUCCESS",
+        UDREG_RC_INVALID_PARAM => "UDREG_RC_INVALID_PARAM",
+        UDREG_RC_NO_SPACE => "UDREG_RC_NO_SPACE",
+        UDREG_RC_NO_MATCH => "UDREG_RC_NO_MATCH",
+        UDREG_RC_ERROR_NO_DEVICE => "UDREG_RC_ERROR_NO_DEVICE",
+        _ => "a code that is none",
+    }
+}
+
+impl Cache {
+    /// A cache for so many registrations.
+    ///
+    /// # Errors
+    /// [`GniError::Udreg`].
+    pub fn open(udreg: Udreg, device: Device, entries: u32) -> Result<Self, GniError> {
+        let device = Box::into_raw(Box::new(device));
+        // From here on `drop` ends what was begun.
+        let mut this = Self { udreg, handle: null_mut(), device, used: HashMap::new() };
+        let context = device.cast();
+        let mut name = [0; UDREG_MAX_CACHENAME_LEN + 1];
+        name.iter_mut().zip(NAME).for_each(|(to, from)| *to = *from as c_char);
+        let mut attributes = udreg_cache_attr_t {
+            cache_name: name,
+            max_entries: entries,
+            modes: UDREG_CC_MODE_USE_KERNEL_CACHE | UDREG_CC_MODE_USE_LAZY_DEREG,
+            debug_mode: 0,
+            debug_rank: 0,
+            reg_context: context,
+            dreg_context: context,
+            destructor_context: null_mut(),
+            device_reg_func: Some(register),
+            device_dereg_func: Some(deregister),
+            destructor_callback: None,
+        };
+        let check = |call, code| match code {
+            UDREG_RC_SUCCESS => Ok(()),
+            code => Err(GniError::Udreg { call, number: code, code: name_of(code), entries }),
+        };
+        // SAFETY: C2, C5.
+        check("UDREG_CacheCreate", unsafe { (udreg.UDREG_CacheCreate)(&raw mut attributes) })?;
+        // SAFETY: C5.
+        let code = unsafe { (udreg.UDREG_CacheAccess)(name.as_mut_ptr(), &raw mut this.handle) };
+        check("UDREG_CacheAccess", code).map(|()| this)
+    }
+
+    /// A registration that holds these bytes, which was there or is made.
+    ///
+    /// # Errors
+    /// The name of the code: nothing could be registered, even with nothing else kept.
+    ///
+    /// # Safety
+    /// The bytes are mapped, and stay so until [`give`](Self::give).
+    pub unsafe fn take(&mut self, bytes: RawBytes) -> Result<(Handle, Use), &'static str> {
+        let (address, len) = (bytes.as_ptr().cast(), bytes.len() as u64);
+        loop {
+            let mut entry = null_mut();
+            // SAFETY: C1, C5; the caller's promise.
+            match unsafe { (self.udreg.UDREG_Register)(self.handle, address, len, &raw mut entry) } {
+                UDREG_RC_SUCCESS => return Ok(self.enter(entry)),
+                // Each time one that is kept goes, so this ends. With none left it is for the caller to do without.
+                UDREG_RC_NO_SPACE if self.evict() => {}
+                code => return Err(name_of(code)),
+            }
+        }
+    }
+
+    /// Throws out one that nobody uses; whether there was one.
+    fn evict(&self) -> bool {
+        // SAFETY: C1.
+        unsafe { (self.udreg.UDREG_Evict)(self.handle) == UDREG_RC_SUCCESS }
+    }
+
+    /// One use more of an entry that the library has just given.
+    fn enter(&mut self, entry: *mut udreg_entry_t) -> (Handle, Use) {
+        // SAFETY: C3, C4.
+        let handle = unsafe { *(*entry).device_data.cast::<gni_mem_handle_t>() };
+        let number = Use(entry.addr() as u64);
+        self.used.entry(number).or_insert((entry, 0)).1 += 1;
+        (Handle { words: [handle.qword1, handle.qword2] }, number)
+    }
+
+    /// A registration is not used any more; whether it was.
+    pub fn give(&mut self, number: Use) -> bool {
+        let Some((entry, uses)) = self.used.get_mut(&number) else { return false };
+        let entry = *entry;
+        *uses -= 1;
+        if *uses == 0 {
+            self.used.remove(&number);
+        }
+        // SAFETY: C1, C4.
+        unsafe { (self.udreg.UDREG_DecrRefcount)(self.handle, entry) == UDREG_RC_SUCCESS }
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        let mut is_gone = true;
+        if !self.handle.is_null() {
+            // SAFETY: C1.
+            is_gone = unsafe {
+                (self.udreg.UDREG_CacheRelease)(self.handle);
+                (self.udreg.UDREG_CacheDestroy)(self.handle) == UDREG_RC_SUCCESS
+            };
+        }
+        if is_gone {
+            // SAFETY: C2: made by `Box::into_raw` in `open`, and nobody hands it to our functions any more.
+            drop(unsafe { Box::from_raw(self.device) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::{Cell, RefCell};
+
+    thread_local! {
+        /// What the NIC says to the next registration.
+        static REFUSAL: Cell<gni_return_t> = const { Cell::new(GNI_RC_SUCCESS) };
+        static REGISTERED: Cell<u64> = const { Cell::new(0) };
+        /// What the library says to the next calls, the last one first, and what was asked of it.
+        static SAYS: RefCell<Vec<udreg_return_t>> = const { RefCell::new(Vec::new()) };
+        static ASKED: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+        static ENTRY: Cell<*mut udreg_entry_t> = const { Cell::new(null_mut()) };
+    }
+
+    /// A cache of one entry, which says what it was told to.
+    fn says(call: &'static str) -> udreg_return_t {
+        ASKED.with_borrow_mut(|asked| asked.push(call));
+        SAYS.with_borrow_mut(|says| says.pop().unwrap_or(UDREG_RC_SUCCESS))
+    }
+
+    unsafe extern "C" fn mem_register(
+        _: gni_nic_handle_t,
+        address: u64,
+        len: u64,
+        _: gni_cq_handle_t,
+        flags: u32,
+        _: u32,
+        handle: *mut gni_mem_handle_t,
+    ) -> gni_return_t {
+        assert_eq!(flags, GNI_MEM_RELAXED_PI_ORDERING);
+        if REFUSAL.get() == GNI_RC_SUCCESS {
+            REGISTERED.set(REGISTERED.get() + 1);
+            // SAFETY: C5.
+            unsafe { *handle = gni_mem_handle_t { qword1: address, qword2: len } };
+        }
+        REFUSAL.get()
+    }
+
+    unsafe extern "C" fn mem_deregister(_: gni_nic_handle_t, _: *mut gni_mem_handle_t) -> gni_return_t {
+        REGISTERED.set(REGISTERED.get() - 1);
+        GNI_RC_SUCCESS
+    }
+
+    unsafe extern "C" fn create(attributes: *mut udreg_cache_attr_t) -> udreg_return_t {
+        // SAFETY: C5.
+        let attributes = unsafe { &*attributes };
+        assert_eq!((attributes.max_entries, attributes.cache_name[7], attributes.cache_name[8]), (7, 115, 0));
+        says("create")
+    }
+
+    unsafe extern "C" fn access(_: *mut c_char, handle: *mut udreg_cache_handle_t) -> udreg_return_t {
+        // SAFETY: C5.
+        unsafe { *handle = std::ptr::without_provenance_mut(1) };
+        says("access")
+    }
+
+    unsafe extern "C" fn release(_: udreg_cache_handle_t) -> udreg_return_t {
+        says("release")
+    }
+
+    unsafe extern "C" fn destroy(_: udreg_cache_handle_t) -> udreg_return_t {
+        says("destroy")
+    }
+
+    unsafe extern "C" fn evict(_: udreg_cache_handle_t) -> udreg_return_t {
+        says("evict")
+    }
+
+    unsafe extern "C" fn find(
+        _: udreg_cache_handle_t,
+        _: *mut c_void,
+        _: u64,
+        entry: *mut *mut udreg_entry_t,
+    ) -> udreg_return_t {
+        let code = says("register");
+        if code == UDREG_RC_SUCCESS {
+            // SAFETY: C5.
+            unsafe { *entry = ENTRY.get() };
+        }
+        code
+    }
+
+    unsafe extern "C" fn leave(_: udreg_cache_handle_t, entry: *mut udreg_entry_t) -> udreg_return_t {
+        assert_eq!(entry, ENTRY.get());
+        says("leave")
+    }
+
+    const FAKE: Udreg = Udreg {
+        UDREG_CacheCreate: create,
+        UDREG_CacheAccess: access,
+        UDREG_CacheRelease: release,
+        UDREG_CacheDestroy: destroy,
+        UDREG_Register: find,
+        UDREG_Unregister: leave,
+        UDREG_DecrRefcount: leave,
+        UDREG_Evict: evict,
+        UDREG_GetStat: None,
+        UDREG_ResetStat: None,
+    };
+
+    fn device() -> Device {
+        let nic = null_mut();
+        Device { register: mem_register, deregister: mem_deregister, nic, flags: GNI_MEM_RELAXED_PI_ORDERING }
+    }
+
+    fn asked() -> Vec<&'static str> {
+        ASKED.take()
+    }
+
+    #[test]
+    fn our_functions_say_why_there_is_no_registration() {
+        let mut device = device();
+        let context = (&raw mut device).cast();
+        let ask = |refusal| {
+            REFUSAL.set(refusal);
+            // SAFETY: C2.
+            unsafe { register(std::ptr::without_provenance_mut(64), 9, context) }
+        };
+        assert!(ask(GNI_RC_ERROR_RESOURCE).is_null());
+        assert_eq!(ask(GNI_RC_INVALID_PARAM), UDREG_DEVICE_REG_FAILED);
+        assert_eq!(ask(GNI_RC_PERMISSION_ERROR), UDREG_DEVICE_REG_FAILED);
+        let data = ask(GNI_RC_SUCCESS);
+        // SAFETY: C3.
+        assert_eq!(unsafe { (*data.cast::<gni_mem_handle_t>()).qword2 }, 9);
+        assert_eq!(REGISTERED.get(), 1);
+        // SAFETY: C2, C3.
+        assert_eq!(unsafe { deregister(data, context) }, GNI_RC_SUCCESS);
+        assert_eq!(REGISTERED.get(), 0);
+    }
+
+    #[test]
+    fn what_is_kept_makes_room_until_there_is_nothing_left() {
+        let mut handle = gni_mem_handle_t { qword1: 3, qword2: 4 };
+        let mut entry = udreg_entry_t { device_data: (&raw mut handle).cast() };
+        ENTRY.set(&raw mut entry);
+        let mut cache = Cache::open(FAKE, device(), 7).expect("the library agrees");
+        assert_eq!(asked(), ["create", "access"]);
+        SAYS.set(vec![UDREG_RC_SUCCESS, UDREG_RC_SUCCESS, UDREG_RC_NO_SPACE]);
+        // SAFETY: the fake looks at nothing.
+        let (found, number) = unsafe { cache.take(RawBytes::EMPTY) }.expect("there was room in the end");
+        assert_eq!((found.words, asked()), ([3, 4], vec!["register", "evict", "register"]));
+        SAYS.set(vec![UDREG_RC_NO_MATCH, UDREG_RC_NO_SPACE, UDREG_RC_SUCCESS, UDREG_RC_NO_SPACE]);
+        // SAFETY: as above.
+        assert_eq!(unsafe { cache.take(RawBytes::EMPTY) }, Err("UDREG_RC_NO_SPACE"));
+        assert_eq!(asked(), ["register", "evict", "register", "evict"]);
+        SAYS.set(vec![UDREG_RC_INVALID_PARAM]);
+        // SAFETY: as above.
+        assert_eq!(unsafe { cache.take(RawBytes::EMPTY) }, Err("UDREG_RC_INVALID_PARAM"));
+        assert_eq!(asked(), ["register"], "what cannot be registered needs no room");
+        // SAFETY: as above.
+        assert_eq!(unsafe { cache.take(RawBytes::EMPTY) }, Ok((found, number)), "it is found again");
+        assert!(!cache.give(Use(number.0 + 1)));
+        assert!(cache.give(number) && cache.give(number) && !cache.give(number), "as often as it was taken");
+        assert_eq!(asked(), ["register", "leave", "leave"]);
+        drop(cache);
+        assert_eq!(asked(), ["release", "destroy"]);
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_made_is_told_with_what_helps() {
+        SAYS.set(vec![UDREG_RC_NO_SPACE]);
+        let refused = Cache::open(FAKE, device(), 7).err().expect("the library refuses").to_string();
+        for wanted in ["UDREG_CacheCreate() failed with rc=2", "GASNET_GNI_MEMREG", "7", "GASNET_USE_UDREG=0"]
+        {
+            assert!(refused.contains(wanted), "{refused}");
+        }
+        assert_eq!(asked(), ["create"], "what was not made is not ended");
+    }
+}
