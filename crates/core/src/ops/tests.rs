@@ -76,7 +76,8 @@ fn a_set_says_what_failed_in_it() {
 /// What is done to the table, each to one of the operations or sets started so far.
 #[derive(Clone, Debug)]
 enum Step {
-    Start(Categories),
+    /// Whether something is to be done when it completes, which then waits for its end.
+    Start(Categories, bool),
     Open,
     StartIn(usize, Categories),
     Complete(usize, bool),
@@ -95,6 +96,7 @@ struct Plain {
     abandoned: bool,
     dead: bool,
     is_set: bool,
+    acts: bool,
 }
 
 impl Plain {
@@ -133,7 +135,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     ]);
     let part = (0u8..16).prop_map(Categories::from_bits_truncate);
     let step = prop_oneof![
-        counts.clone().prop_map(Step::Start),
+        (counts.clone(), any::<bool>()).prop_map(|(counts, acts)| Step::Start(counts, acts)),
         Just(Step::Open),
         (any::<usize>(), counts).prop_map(|(at, counts)| Step::StartIn(at, counts)),
         (any::<usize>(), prop::bool::weighted(0.2)).prop_map(|(at, failed)| Step::Complete(at, failed)),
@@ -154,14 +156,14 @@ proptest! {
         let (mut ids, mut plain): (Vec<OpId>, Vec<Plain>) = Default::default();
         let fresh = |counts: Categories, set: Option<usize>, is_set: bool| Plain {
             pending: std::array::from_fn(|bit| u32::from(counts.bits() >> bit & 1)),
-            set, failed: false, abandoned: set.is_some(), dead: false, is_set,
+            set, failed: false, abandoned: set.is_some(), dead: false, is_set, acts: false,
         };
         for step in steps {
             let pick = |at: usize| if ids.is_empty() { None } else { Some(at % ids.len()) };
             match step {
-                Step::Start(counts) => {
-                    ids.push(ops.start(After::Event, counts, None));
-                    plain.push(fresh(counts, None, false));
+                Step::Start(counts, acts) => {
+                    ids.push(ops.start(if acts { After::Beside } else { After::Event }, counts, None));
+                    plain.push(Plain { acts, ..fresh(counts, None, false) });
                 }
                 Step::Open => {
                     ids.push(ops.open());
@@ -193,7 +195,9 @@ proptest! {
                 Step::CompleteLocally(at) => {
                     let Some(at) = pick(at).filter(|&at| !plain[at].is_set) else { continue };
                     ops.complete_locally(ids[at].to_bits());
-                    if !plain[at].done(Categories::PUT_ALONE) {
+                    // What is done in the end says all, where nothing else is counted.
+                    let alone = plain[at].done(Categories::all() - Categories::LOCAL);
+                    if !(alone && plain[at].acts) && !plain[at].done(Categories::LOCAL) {
                         over(&mut plain, at, Categories::LOCAL, false);
                     }
                 }
