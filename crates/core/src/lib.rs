@@ -28,7 +28,9 @@ mod router;
 pub mod wire;
 
 pub use engine::Peek;
-pub use engine::{Ask, Commit, Engine, Incoming, Outgoing, Parts, Prepared, Received, Task, Token, Transfer};
+pub use engine::{
+    Ask, Commit, Domains, Engine, Incoming, Outgoing, Parts, Prepared, Received, Task, Token, Transfer,
+};
 pub use error::Error;
 pub use flow::{Flow, Patience, WaitMode};
 pub use gasworks_rdma::Engine as Rdma;

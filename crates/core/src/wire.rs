@@ -196,6 +196,11 @@ pub trait Wire<M: Mode> {
     /// # Errors
     /// [`WireError::Corrupt`], [`WireError::PeerGone`].
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError>;
+    /// Whether it uses the first domain of a network interface that may have several ([`Domains`](crate::Domains)): threads of the others
+    /// poll it now and then only.
+    fn is_of_first_domain(&self) -> bool {
+        false
+    }
     /// Sleeps until a message may have arrived or [`wake`](Self::wake) is called, at most `limit`; not at all if `stay`
     /// says no, which is asked once a wake can no longer be missed. Called when a thread has spun and yielded for nothing.
     fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool);

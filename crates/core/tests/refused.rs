@@ -2,8 +2,8 @@
 
 use gasworks_core::message::{Encoded, Head, Returned};
 use gasworks_core::{
-    Arrived, Ask, Category, Class, Commit, Engine, Entry, Error, Flow, Handlers, Limits, Outgoing, Parts,
-    Patience, Policy, Rank, Rdma, Reservation, Signature, Task, Transfer, Wire, WireError,
+    Arrived, Ask, Category, Class, Commit, Domains, Engine, Entry, Error, Flow, Handlers, Limits, Outgoing,
+    Parts, Patience, Policy, Rank, Rdma, Reservation, Signature, Task, Transfer, Wire, WireError,
 };
 use gasworks_memory::{Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post, Stage, Tuning};
@@ -165,7 +165,7 @@ fn engine_with(mapped: bool, len: u64) -> (Engine<Par>, Fickle, u8) {
         wires: vec![Box::new(wire.clone()) as Box<dyn Wire<Par> + Send + Sync>],
         route: vec![0, 0],
         peers: PeerTable::growing(peers, Arc::new(lengths)),
-        rdma: (!mapped).then(|| nic.expect("it needs no memory")),
+        rdma: if mapped { Domains::none() } else { Domains::one(nic.expect("it needs no memory")) },
         flow: Flow { depth: 8, total: 8, volume: 0 },
         patience: Patience::new(at_once),
         handlers,

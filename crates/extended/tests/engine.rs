@@ -1,8 +1,8 @@
 //! Put, get and the dissemination barrier on engines put together by hand, below the facade.
 
 use gasworks_core::{
-    Category, Engine, Entry, Error as CoreError, Flow, Handlers, Incoming, Name, Outgoing, Parts, Patience,
-    Policy, Signature, Wire,
+    Category, Domains, Engine, Entry, Error as CoreError, Flow, Handlers, Incoming, Name, Outgoing, Parts,
+    Patience, Policy, Signature, Wire,
 };
 use gasworks_extended::barrier::Way;
 use gasworks_extended::barrier::messages::{Algorithm, Messages, Turn};
@@ -37,7 +37,7 @@ fn engine(rank: &SimRank, algorithm: Algorithm) -> Result<(Engine<Seq>, Barrier<
         wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
         route: vec![0; ranks as usize],
         peers: PeerTable::new((0..ranks).map(peer).collect(), Arc::new(rank.clone())),
-        rdma: None,
+        rdma: Domains::none(),
         flow: Flow { depth: 2, total: 3, volume: 0 },
         patience: Patience::new(Policy::for_host(ranks as usize, 2)),
         handlers,
@@ -197,7 +197,7 @@ fn woken(fails: bool) {
             wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Par> + Send + Sync>],
             route: vec![0],
             peers: PeerTable::new(vec![own], Arc::new(())),
-            rdma: None,
+            rdma: Domains::none(),
             flow: Flow { depth: 4, total: 4, volume: 0 },
             patience: Patience::new(Policy {
                 spins: 0,

@@ -2,7 +2,7 @@
 //! started, roots, leaves and regions put into arrays in any order, and what testing an array does to each entry is
 //! foretold from what its leaf for everything says beforehand.
 
-use gasworks_core::{Categories, Engine, Flow, Handlers, Parts, Patience, Policy, Rdma, Wire};
+use gasworks_core::{Categories, Domains, Engine, Flow, Handlers, Parts, Patience, Policy, Rdma, Wire};
 use gasworks_extended::event::{self, Event};
 use gasworks_extended::rma::{self, Local, Options};
 use gasworks_extended::{Error, Implicit, value};
@@ -26,7 +26,7 @@ fn engine(rank: &SimRank) -> Result<Engine<Seq>, Error> {
         wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
         route: vec![0],
         peers: PeerTable::new(vec![own], Arc::new(rank.clone())),
-        rdma: Some(rdma),
+        rdma: Domains::one(rdma),
         flow: Flow { depth: 2, total: 3, volume: 0 },
         patience: Patience::new(Policy::for_host(1, 1)),
         handlers: Handlers::new(),

@@ -7,7 +7,7 @@ use crate::{Agent, Config, Error, GlobalPtr, Segment, Table, ThreadMode, setting
 use bytemuck::Pod;
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::observe::Witness;
-use gasworks_core::{Engine, Flow, Name, Parts, Rdma, WaitMode, flow, handlers::first_difference};
+use gasworks_core::{Domains, Engine, Flow, Name, Parts, WaitMode, flow, handlers::first_difference};
 use gasworks_extended::Barrier;
 use gasworks_extended::barrier::Way;
 use gasworks_memory::{Growth, PeerTable};
@@ -25,8 +25,8 @@ pub struct Transport<M: ThreadMode> {
     pub route: Vec<u8>,
     /// Where each rank's segment is.
     pub peers: PeerTable,
-    /// The engine of its network interface, if it has one.
-    pub rdma: Option<Rdma<M, M::Nic>>,
+    /// The engines of its network interface, if it has one.
+    pub rdma: Domains<M>,
     /// A barrier of its own, if it has one; without one the barrier goes by messages.
     pub barrier: Option<Box<M::Barrier>>,
     /// What sees from outside where this rank is in that barrier.
@@ -297,7 +297,7 @@ fn over_pshm<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Resul
         wires: vec![M::wire(opened.wire)],
         route: vec![0; bootstrap.size() as usize],
         peers: opened.peers,
-        rdma: None,
+        rdma: Domains::none(),
         barrier: Some(M::barrier(opened.barrier)),
         witness: Some(opened.witness),
         flow,
@@ -306,7 +306,7 @@ fn over_pshm<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Resul
 
 /// Ranks of a host in its memory, the others over uGNI.
 fn over_gni<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Transport<M>, Error> {
-    let plan = gasworks_gni::Plan::new(bootstrap).map_err(Error::Gni)?;
+    let plan = gasworks_gni::Plan::new(bootstrap, M::PARALLEL).map_err(Error::Gni)?;
     let Flow { depth, total, volume } = plan.flow();
     // A segment that a NIC knows does not grow.
     let memory = Memory { room: None, ..config.memory };
@@ -336,7 +336,7 @@ fn over_gni<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result
         wires,
         route,
         peers: far.peers,
-        rdma: Some(far.rdma),
+        rdma: far.rdma,
         barrier: Some(M::gni_barrier(far.barrier)),
         witness: Some(far.witness),
         flow: far.flow,

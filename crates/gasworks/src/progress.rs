@@ -43,6 +43,7 @@ impl ProgressThread {
         let stop = shared.clone();
         let body = move || {
             let Shared { engine, stopped } = &*shared;
+            Engine::<Par>::serve();
             // What goes wrong here is found by the program's next poll.
             if let Err(error) = engine.wait_until(|| stopped.load(Ordering::Acquire)) {
                 engine.fail_later(error);

@@ -18,10 +18,11 @@ use crate::region::Closed;
 use crate::udreg::{Cache, Device};
 use gasworks_gni_sys::udreg::Udreg;
 use gasworks_gni_sys::*;
-use gasworks_rdma::Stage;
+use gasworks_rdma::{Completion, NicError, Stage};
 use gasworks_sync::RawBytes;
 use std::collections::HashSet;
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 /// Registered memory, as it is told to others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -38,8 +39,8 @@ impl Handle {
 /// What a domain is made with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
-    /// This process's number in the job.
-    pub rank: u32,
+    /// The domain's number in the job.
+    pub instance: u32,
     pub ranks: u32,
     pub device: u32,
     pub tag: u8,
@@ -48,7 +49,7 @@ pub(crate) struct Wanted {
     pub modes: u32,
     /// How many posts may be with the library at once.
     pub posts: u32,
-    /// How many notifications may wait.
+    /// How many notifications may wait; 0: nobody writes what this domain has registered.
     pub arrivals: u32,
     /// `GNI_DLVMODE_*` of what is large.
     pub delivery: u16,
@@ -120,6 +121,15 @@ pub(crate) struct Done {
     pub unheard: Option<u32>,
 }
 
+impl Done {
+    /// What the engine is told, if it was its transfer.
+    pub fn completion(&self) -> Option<Completion> {
+        let Owner::Transfer { token } = self.owner else { return None };
+        let result = if self.failed { Err(NicError::PeerGone { peer: self.peer }) } else { Ok(()) };
+        Some(Completion { token, stage: self.stage, result })
+    }
+}
+
 /// What the queue of notifications says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
@@ -179,7 +189,7 @@ pub(crate) struct Domain {
     arrivals: gni_cq_handle_t,
     address: u32,
     /// The addresses of all NICs, and the endpoints of those that were talked to.
-    addresses: Box<[u32]>,
+    addresses: Arc<[u32]>,
     endpoints: Box<[gni_ep_handle_t]>,
     /// [`Wanted::posts`] of them.
     posts: *mut Posted,
@@ -311,7 +321,7 @@ impl Domain {
             source: null_mut(),
             arrivals: null_mut(),
             address: 0,
-            addresses: Box::default(),
+            addresses: Arc::default(),
             endpoints: vec![null_mut(); wanted.ranks as usize].into(),
             posts: Box::into_raw(posts).cast(),
             free: (0..wanted.posts).rev().collect(),
@@ -320,9 +330,9 @@ impl Domain {
             lost: false,
             closed,
         };
-        let Wanted { rank, device, tag, cookie, modes, .. } = wanted;
+        let Wanted { instance, device, tag, cookie, modes, .. } = wanted;
         // SAFETY: U1, U2.
-        let code = unsafe { (ugni.GNI_CdmCreate)(rank, tag, cookie, modes, &raw mut this.cdm) };
+        let code = unsafe { (ugni.GNI_CdmCreate)(instance, tag, cookie, modes, &raw mut this.cdm) };
         check("GNI_CdmCreate", code)?;
         // SAFETY: U1, U2.
         let code =
@@ -333,7 +343,9 @@ impl Domain {
         check("GNI_CdmAttach", code)?;
         // A put of the NIC's may have two events.
         this.source = this.queue(wanted.posts.saturating_mul(2))?;
-        this.arrivals = this.queue(wanted.arrivals)?;
+        if wanted.arrivals > 0 {
+            this.arrivals = this.queue(wanted.arrivals)?;
+        }
         Ok(this)
     }
 
@@ -358,8 +370,18 @@ impl Domain {
     }
 
     /// Tells the addresses of all ranks' NICs.
-    pub fn meet(&mut self, addresses: Box<[u32]>) {
+    pub fn meet(&mut self, addresses: Arc<[u32]>) {
         self.addresses = addresses;
+    }
+
+    /// Those that it was told.
+    pub fn addresses(&self) -> Arc<[u32]> {
+        self.addresses.clone()
+    }
+
+    /// Events of posts were lost, here or in another domain of this rank.
+    pub fn lose(&mut self) {
+        self.lost = true;
     }
 
     /// Ends a registration; whether there was one.

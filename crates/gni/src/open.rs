@@ -13,7 +13,7 @@ use crate::wire::{GniNic, GniWire, Guard, KEY, Shared, abilities};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::observe::Witness;
 use gasworks_core::wire::MAX_HEAD;
-use gasworks_core::{CoreMode, Flow, Limits, Rank, Rdma};
+use gasworks_core::{CoreMode, Domains, Flow, Limits, Rank, Rdma};
 use gasworks_gni_sys::Ugni;
 use gasworks_memory::{AuxPlan, Largest, Peer, PeerFlags, PeerTable};
 use gasworks_os::limits::Limit;
@@ -22,6 +22,7 @@ use gasworks_rdma::{Abilities, EngineError, NicError, Tuning};
 use gasworks_sync::atomic::{AtomicBool, AtomicU32};
 use gasworks_sync::{Lock, RawBytes, kill_point};
 use std::any::Any;
+use std::iter;
 use std::sync::Arc;
 
 /// Replies that may be out at once.
@@ -34,8 +35,8 @@ const MOST_LONG: u64 = 1 << 40;
 pub struct Opened<M: CoreMode> {
     /// It moves active messages.
     pub wire: GniWire<M>,
-    /// It moves bytes, and has the segment.
-    pub rdma: Rdma<M, M::Nic>,
+    /// They move bytes, and have the segment.
+    pub rdma: Domains<M>,
     /// Where everybody's segment is: this rank's own is mapped.
     pub peers: PeerTable,
     /// The barrier of the ranks.
@@ -68,14 +69,16 @@ pub struct Plan {
     tuning: Tuning,
     /// How many ranks there are on this host.
     here: u32,
+    /// How many domains each has.
+    domains: u32,
 }
 
 impl Plan {
-    /// Reads the settings, and opens the library.
+    /// Reads the settings, and opens the library, in a rank whose threads may communicate at once (`parallel`) or do not.
     ///
     /// # Errors
     /// See [`GniError`].
-    pub fn new(bootstrap: &dyn Bootstrap) -> Result<Self, GniError> {
+    pub fn new(bootstrap: &dyn Bootstrap, parallel: bool) -> Result<Self, GniError> {
         let (ranks, here) = (bootstrap.size(), bootstrap.host()?.ranks().len() as u32);
         let settings = Settings::read()?;
         if ranks > MOST_RANKS {
@@ -90,8 +93,15 @@ impl Plan {
         let layout = Layout::new(shape).ok_or_else(too_large)?;
         let usual = if chip == Chip::Aries { Tuning::ARIES } else { Tuning::GEMINI };
         let tuning = Tuning::from_settings(usual, memfd::page_size(), settings.max_medium + MAX_HEAD)?;
+        let domains = settings.domains(chip, parallel)?;
+        let tuning = Tuning {
+            // What is registered is the NIC's, and not a domain's.
+            registrations: tuning.registrations.map(|all| (all / domains as usize).max(1)),
+            registration_space: tuning.registration_space / domains as usize,
+            ..tuning
+        };
         let credentials = Credentials::read()?;
-        Ok(Self { settings, credentials, ugni, chip, flow, layout, tuning, here })
+        Ok(Self { settings, credentials, ugni, chip, flow, layout, tuning, here, domains })
     }
 
     /// How much will be under way.
@@ -102,7 +112,7 @@ impl Plan {
     /// What will be registered at most, this rank's part of it, and how much of that is left for a segment.
     pub fn largest_segment(&self) -> Limit {
         let Limit { bytes, who } = self.settings.pinned(self.here);
-        let auxiliary = plan(&self.layout, &self.tuning).0.wanted();
+        let auxiliary = plan(&self.layout, &self.tuning, self.domains).0.wanted();
         Limit { bytes: bytes.saturating_sub(auxiliary), who }
     }
 
@@ -126,40 +136,43 @@ impl Plan {
         bootstrap: &dyn Bootstrap,
         segments: Segments,
         barrier: Option<Box<M::Barrier>>,
-        boxed: impl FnOnce(GniNic<M>) -> Box<M::Nic>,
+        boxed: impl Fn(GniNic<M>) -> Box<M::Nic>,
     ) -> Result<Opened<M>, GniError> {
-        let Self { settings, credentials, ugni, chip, flow, layout, tuning, here } = self;
+        let Self { settings, credentials, ugni, chip, flow, layout, tuning, here, domains } = self;
         let shape = layout.shape;
         let posts = u32::try_from(tuning.descriptors)
             .map_err(|_| GniError::TooLarge { what: format!("{} post descriptors", tuning.descriptors) })?;
         let Credentials { device, tag, cookie } = credentials;
         let closed = Closed::default();
-        let mut domain = Domain::open(
-            ugni,
-            Wanted {
-                rank: bootstrap.rank(),
-                ranks: shape.ranks,
-                device,
-                tag,
-                cookie,
-                modes: settings.modes(here),
-                posts: posts + shape.slots + shape.replies + shape.fetches + SPARE_POSTS,
-                arrivals: arrivals(&shape, settings.longs(shape.tickets)).min(settings.most_arrivals),
-                delivery: settings.delivery(chip)?,
-            },
-            closed.clone(),
-        )?;
+        let me = bootstrap.rank();
+        let wanted = Wanted {
+            instance: me,
+            ranks: shape.ranks,
+            device,
+            tag,
+            cookie,
+            modes: settings.modes(here.saturating_mul(domains)),
+            posts: posts + shape.slots + shape.replies + shape.fetches + SPARE_POSTS,
+            arrivals: arrivals(&shape, settings.longs(shape.tickets)).min(settings.most_arrivals),
+            delivery: settings.delivery(chip)?,
+        };
+        let mut domain = Domain::open(ugni, wanted, closed.clone())?;
+        // Nobody writes what these have registered: messages and segments are the first one's.
+        let further = (1..domains).map(|number| {
+            let instance = me + number * shape.ranks;
+            Domain::open(ugni, Wanted { instance, posts, arrivals: 0, ..wanted }, closed.clone())
+        });
+        let further = further.collect::<Result<Vec<_>, _>>()?;
         if let Some((udreg, entries)) = settings.udreg(tuning.registrations)? {
             domain.keep(udreg, settings.memory_flags(), entries)?;
         }
-        let (mapping, [messages, transfers]) = auxiliary(&layout, &tuning)?;
+        let (mapping, messages, transfers) = auxiliary(&layout, &tuning, domains)?;
         let limits = Limits {
             max_medium: shape.max_medium,
             max_long: MOST_LONG,
             packed_long: settings.packed_long(chip),
         };
         let facts = (limits, abilities(chip, posts, domain.kept.is_some()), closed.clone());
-        let me = bootstrap.rank();
         // The first of those that meet there leads them.
         let leader = match (&barrier, segments.near.first()) {
             (Some(_), Some((first, _))) => *first,
@@ -169,19 +182,27 @@ impl Plan {
         let seen = levels.as_ref().map(Levels::seen);
         let levels = (leader, levels);
         let shared = meet(bootstrap, domain, &settings, (layout, flow), (mapping, messages), facts, levels)?;
-        let rdma = Rdma::new(boxed(GniNic(shared.clone())), transfers, &tuning)?;
-        let peers = attach(bootstrap, segments, &rdma, closed)?;
+        let addresses = shared.with(|messages| messages.domain.addresses());
+        let further = further.into_iter().map(|mut domain| {
+            domain.meet(addresses.clone());
+            GniNic::further(shared.clone(), domain, settings.spins)
+        });
+        let nics = iter::once(GniNic::first(shared.clone())).chain(further);
+        let engines = nics.zip(transfers).map(|(nic, memory)| Rdma::new(boxed(nic), memory, &tuning));
+        let engines = engines.collect::<Result<Vec<_>, _>>()?;
+        let peers = attach(bootstrap, segments, &engines, closed)?;
+        let rdma = Domains::several(engines, settings.threads, settings.poll_mask);
         let witness = seen.unwrap_or_else(|| shared.with(|messages| messages.seen()));
         let barrier = GniBarrier(shared.clone());
         Ok(Opened { wire: GniWire(shared), rdma, peers, barrier, witness, flow })
     }
 }
 
-/// Registers this rank's segment, and tells everybody of it.
+/// Registers this rank's segment by the first of these engines, and tells everybody of it.
 fn attach<M: CoreMode>(
     bootstrap: &dyn Bootstrap,
     segments: Segments,
-    rdma: &Rdma<M, M::Nic>,
+    engines: &[Rdma<M, M::Nic>],
     closed: Closed,
 ) -> Result<PeerTable, GniError> {
     let Segments { near, largest, owner } = segments;
@@ -189,10 +210,15 @@ fn attach<M: CoreMode>(
     let own = near.iter().find(|(rank, _)| *rank == me).map(|(_, own)| (own.mapped, own.len));
     let bytes = own.and_then(|(room, len)| room.slice(0, len as usize)).unwrap_or(RawBytes::EMPTY);
     // A NIC knows no memory of no bytes.
-    let key = match bytes.is_empty() {
-        true => Vec::new(),
-        // SAFETY: R1: the table of peers keeps what it is in, and whoever uses the engine keeps that.
-        false => unsafe { rdma.register(bytes) }.map_err(unregistered)?.0,
+    let key = match engines {
+        [first, further @ ..] if !bytes.is_empty() => {
+            // SAFETY: R1: the table of peers keeps what it is in, and whoever uses the engines keeps that.
+            let key = unsafe { first.register(bytes) }.map_err(unregistered)?;
+            // SAFETY: as above.
+            further.iter().for_each(|engine| unsafe { engine.learn(bytes, &key) });
+            key.0
+        }
+        _ => Vec::new(),
     };
     let card = [&(bytes.len() as u64).to_le_bytes()[..], &largest.to_le_bytes(), &key].concat();
     let cards = bootstrap.exchange("gni.segments", &card)?;
@@ -265,17 +291,22 @@ pub(crate) fn arrivals(shape: &Shape, longs: u32) -> u32 {
     requests.saturating_add(shape.slots.saturating_mul(2)).saturating_add(64)
 }
 
-/// What subsystems ask of the auxiliary segment: messages and transfers.
-fn plan(layout: &Layout, tuning: &Tuning) -> (AuxPlan, [usize; 2]) {
+/// What subsystems ask of the auxiliary segment: messages, and transfers by each domain.
+fn plan(layout: &Layout, tuning: &Tuning, domains: u32) -> (AuxPlan, usize, Vec<usize>) {
     let mut plan = AuxPlan::new();
     let (least, wanted) = tuning.memory();
-    let asked = [plan.ask(layout.len as u64, layout.len as u64), plan.ask(least as u64, wanted as u64)];
-    (plan, asked)
+    let messages = plan.ask(layout.len as u64, layout.len as u64);
+    let transfers = (0..domains).map(|_| plan.ask(least as u64, wanted as u64)).collect();
+    (plan, messages, transfers)
 }
 
 /// The memory of all subsystems, in one piece.
-fn auxiliary(layout: &Layout, tuning: &Tuning) -> Result<(Mapping, [RawBytes; 2]), GniError> {
-    let (plan, asked) = plan(layout, tuning);
+fn auxiliary(
+    layout: &Layout,
+    tuning: &Tuning,
+    domains: u32,
+) -> Result<(Mapping, RawBytes, Vec<RawBytes>), GniError> {
+    let (plan, messages, transfers) = plan(layout, tuning, domains);
     let too_large =
         || GniError::TooLarge { what: format!("{} bytes for messages and transfers", plan.wanted()) };
     let parts = plan.lay_out(plan.wanted()).ok_or_else(too_large)?;
@@ -287,7 +318,8 @@ fn auxiliary(layout: &Layout, tuning: &Tuning) -> Result<(Mapping, [RawBytes; 2]
         let part = parts[number];
         all.slice(part.offset as usize, part.len as usize).unwrap_or(RawBytes::EMPTY)
     };
-    Ok((mapping, asked.map(part)))
+    let (messages, transfers) = (part(messages), transfers.into_iter().map(part).collect());
+    Ok((mapping, messages, transfers))
 }
 
 /// Registers the memory and tells the others where it is.

@@ -191,6 +191,28 @@ const SPINS: Setting = row(
     "whether threads that wait for the lock around uGNI spin, and do not sleep; in par alone there is one",
 );
 
+const DOMAINS: Setting = row(
+    "GASNET_DOMAIN_COUNT",
+    Kind::Number { min: 1, max: 120 },
+    "1",
+    "domains",
+    "domains of the NIC that a rank has in par, each for the puts and gets of some threads; the others have one. Gemini has at most 30",
+);
+const THREADS: Setting = row(
+    "GASNET_GNI_PTHREADS_PER_DOMAIN",
+    Kind::Number { min: 1, max: 1 << 16 },
+    "1",
+    "threads",
+    "threads that are given a domain before the next one is, and after the last the first again",
+);
+const POLL_MASK: Setting = row(
+    "GASNET_AM_DOMAIN_POLL_MASK",
+    Kind::Number { min: 0, max: u32::MAX as u64 },
+    "255",
+    "",
+    "how rarely a thread looks for what is not its domain's, messages too if it does not have the first: in one of 2^n polls, for the      2^n - 1 that is given; 0: in every poll",
+);
+
 const REPORT: Setting = row(
     "GASNET_GNI_AM_MEMORY_REPORT",
     Kind::Boolean,
@@ -248,6 +270,9 @@ pub const SETTINGS: &[Setting] = &[
     LONGS,
     PACKED_LONG,
     SPINS,
+    DOMAINS,
+    THREADS,
+    POLL_MASK,
     REPORT,
     PINNED,
     NO_SEARCH,
@@ -277,6 +302,10 @@ pub(crate) struct Settings {
     packed_long: Option<u64>,
     /// Whether who waits for the lock spins.
     pub spins: bool,
+    domains: u32,
+    /// How many threads are given a domain, and what they do of the others.
+    pub threads: u32,
+    pub poll_mask: u32,
     pub report: bool,
     pinned: Share,
     pub searches: bool,
@@ -291,7 +320,9 @@ pub(crate) struct Credentials {
     pub cookie: u32,
 }
 
-/// Processes of a host of which each can have a descriptor for short transfers of its own.
+/// Domains that a process can have on Gemini.
+const DOMAINS_OF_GEMINI: u32 = 30;
+/// Domains of a host of which each can have a descriptor for short transfers of its own.
 const DEDICATED: u32 = 123;
 
 impl Settings {
@@ -324,6 +355,9 @@ impl Settings {
             longs: LONGS.number()?,
             packed_long: PACKED_LONG.number()?,
             spins: SPINS.boolean()?,
+            domains: number(&DOMAINS)? as u32,
+            threads: number(&THREADS)? as u32,
+            poll_mask: number(&POLL_MASK)? as u32,
             report: REPORT.boolean()?,
             pinned: pinned()?,
             searches: !NO_SEARCH.boolean()?,
@@ -352,7 +386,7 @@ impl Settings {
         Limit { bytes, who: format!("the setting {name} ({})", self.pinned) }
     }
 
-    /// The modes of a domain, in a process that has so many beside it on its host.
+    /// The modes of a domain, of so many on its host.
     pub fn modes(&self, here: u32) -> u32 {
         let shares = self.fma_sharing.unwrap_or(here > DEDICATED);
         let fma = if shares { GNI_CDM_MODE_FMA_SHARED } else { GNI_CDM_MODE_FMA_DEDICATED };
@@ -377,6 +411,21 @@ impl Settings {
         })?;
         let udreg = Udreg::open(self.udreg_library.as_deref()).map_err(GniError::UdregLibrary)?;
         Ok(Some((udreg, u32::try_from(entries).unwrap_or(u32::MAX))))
+    }
+
+    /// How many domains a rank has whose threads communicate at once, or one at a time.
+    ///
+    /// # Errors
+    /// The chip has not so many.
+    pub fn domains(&self, chip: Chip, parallel: bool) -> Result<u32, SettingError> {
+        if !parallel {
+            return Ok(1);
+        }
+        let wanted = format!("Gemini has at most {DOMAINS_OF_GEMINI}");
+        let fits = chip == Chip::Aries || self.domains <= DOMAINS_OF_GEMINI;
+        let refused =
+            || SettingError { variable: DOMAINS.name.into(), value: self.domains.to_string(), wanted };
+        fits.then_some(self.domains).ok_or_else(refused)
     }
 
     /// `GNI_DLVMODE_*` of transfers.

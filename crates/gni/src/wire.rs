@@ -3,7 +3,7 @@
 //! Both use one domain, behind one lock: none where one thread communicates. Where several do, one that polls does not wait
 //! for it if nothing is under way and nothing has arrived.
 
-use crate::domain::{Bell, Chip, Handle, Kind, Network, Owner, Post, Refused};
+use crate::domain::{Bell, Chip, Domain, Handle, Kind, Network, Owner, Post, Refused};
 use crate::error::code_name;
 use crate::levels::Levels;
 use crate::messages::{Messages, NAME, Room, Taken};
@@ -28,24 +28,24 @@ const LARGEST: usize = 0xffc0_0000;
 const SHORT: usize = 64 << 10;
 
 /// The lock around the domain.
-pub(crate) enum Guard<M: CoreMode> {
+pub(crate) enum Guard<M: CoreMode, T = Messages> {
     /// A lock wherever threads may change: what shares it moves from thread to thread together in `ParSync`, which the compiler cannot
     /// know of what is counted.
-    Usual(M::HandlerLock<Messages>),
+    Usual(M::HandlerLock<T>),
     /// One whose waiters spin.
-    Spin(Box<SpinLock<Messages>>),
+    Spin(Box<SpinLock<T>>),
 }
 
-impl<M: CoreMode> Guard<M> {
-    pub fn new(messages: Messages, spins: bool) -> Self {
+impl<M: CoreMode, T> Guard<M, T> {
+    pub fn new(guarded: T, spins: bool) -> Self {
         if spins && M::PARALLEL {
-            Self::Spin(Box::new(SpinLock::new(messages)))
+            Self::Spin(Box::new(SpinLock::new(guarded)))
         } else {
-            Self::Usual(M::HandlerLock::new(messages))
+            Self::Usual(M::HandlerLock::new(guarded))
         }
     }
 
-    fn with<R>(&self, f: impl FnOnce(&mut Messages) -> R) -> R {
+    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         match self {
             Self::Usual(lock) => lock.with(f),
             Self::Spin(lock) => lock.with(f),
@@ -125,8 +125,12 @@ impl<M: CoreMode> Shared<M> {
 /// The transport.
 pub struct GniWire<M: CoreMode>(pub(crate) Arc<Shared<M>>);
 
-/// The network interface.
-pub struct GniNic<M: CoreMode>(pub(crate) Arc<Shared<M>>);
+/// The network interface, by one domain. All register with the first, whose handles are good for the others' posts.
+pub struct GniNic<M: CoreMode> {
+    /// Its domain, which the first NIC shares with messages. It is given up before the memory that all use.
+    further: Option<Guard<M, Domain>>,
+    shared: Arc<Shared<M>>,
+}
 
 fn ticket_of(room: Room) -> [u64; 2] {
     match room {
@@ -221,6 +225,10 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
         Ok(burst)
     }
 
+    fn is_of_first_domain(&self) -> bool {
+        true
+    }
+
     fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
         let seen = self.0.wakes.load(Ordering::Acquire);
         if stay() && !self.0.with(|messages| messages.is_restless()) {
@@ -267,9 +275,32 @@ fn use_of(key: &Key) -> Option<Use> {
 }
 
 impl<M: CoreMode> GniNic<M> {
+    /// That of the domain which messages use.
+    pub(crate) fn first(shared: Arc<Shared<M>>) -> Self {
+        Self { further: None, shared }
+    }
+
+    /// That of a further domain, which has met the others.
+    pub(crate) fn further(shared: Arc<Shared<M>>, domain: Domain, spins: bool) -> Self {
+        Self { further: Some(Guard::new(domain, spins)), shared }
+    }
+
+    /// A transfer that has come so far.
+    fn next(&self) -> Option<Completion> {
+        let Some(domain) = &self.further else { return self.shared.with(Messages::next_transfer) };
+        let (next, is_lost) = domain.with(|domain| (domain.next_done(), domain.is_lost()));
+        if is_lost {
+            // Whoever waits for what it had under way hears of it by the next message that is looked for.
+            self.shared.with(|messages| messages.domain.lose());
+        }
+        let done = next?;
+        done.unheard.into_iter().for_each(|call| self.shared.with(|messages| messages.call(done.peer, call)));
+        done.completion()
+    }
+
     /// The handle of what was registered beforehand, if it holds these bytes.
     fn beforehand(&self, bytes: RawBytes) -> Option<Handle> {
-        let (auxiliary, handle) = self.0.auxiliary;
+        let (auxiliary, handle) = self.shared.auxiliary;
         let offset = bytes.as_ptr().addr().checked_sub(auxiliary.as_ptr().addr())?;
         auxiliary.slice(offset, bytes.len()).map(|_| handle)
     }
@@ -281,23 +312,23 @@ impl<M: CoreMode> Nic for GniNic<M> {
     }
 
     fn abilities(&self) -> Abilities {
-        self.0.abilities
+        self.shared.abilities
     }
 
     unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
         if let Some(handle) = self.beforehand(bytes) {
             return Ok(encode(handle, bytes));
         }
-        let flags = self.0.flags;
+        let flags = self.shared.flags;
         // SAFETY: the caller's promise.
-        let handle = self.0.with(|messages| unsafe { messages.domain.register(bytes, true, flags) });
+        let handle = self.shared.with(|messages| unsafe { messages.domain.register(bytes, true, flags) });
         handle
             .map(|handle| encode(handle, bytes))
             .map_err(|code| NicError::Registration { len: bytes.len(), why: code_name(code) })
     }
 
     unsafe fn register_local(&self, bytes: RawBytes) -> Result<Key, NicError> {
-        let taken = self.0.with(|messages| {
+        let taken = self.shared.with(|messages| {
             // SAFETY: the caller's promise.
             messages.domain.kept.as_mut().map(|kept| unsafe { kept.take(bytes) })
         });
@@ -314,16 +345,18 @@ impl<M: CoreMode> Nic for GniNic<M> {
     }
 
     fn deregister(&self, key: &Key) -> Result<(), NicError> {
-        let bad = NicError::BadKey { peer: self.0.me };
+        let bad = NicError::BadKey { peer: self.shared.me };
         if let Some(number) = use_of(key) {
             let was_used = self
-                .0
+                .shared
                 .messages
                 .with(|messages| messages.domain.kept.as_mut().is_some_and(|kept| kept.give(number)));
             return if was_used { Ok(()) } else { Err(bad) };
         }
         let (handle, _) = decode(key).ok_or(bad)?;
-        if handle == self.0.auxiliary.1 || self.0.with(|messages| messages.domain.deregister(handle)) {
+        if handle == self.shared.auxiliary.1
+            || self.shared.with(|messages| messages.domain.deregister(handle))
+        {
             return Ok(());
         }
         Err(bad)
@@ -352,8 +385,12 @@ impl<M: CoreMode> Nic for GniNic<M> {
             call: post.tells,
             owner,
         };
-        // SAFETY: U5, by the caller's promise.
-        let posted = self.0.with(|messages| unsafe { messages.transfer(&own) });
+        let posted = match &self.further {
+            // SAFETY: U5, by the caller's promise.
+            None => self.shared.with(|messages| unsafe { messages.domain.post(&own) }),
+            // SAFETY: U5, by the caller's promise.
+            Some(domain) => domain.with(|domain| unsafe { domain.post(&own) }),
+        };
         posted.map_err(|refused| match refused {
             Refused::Busy => NicError::Busy,
             Refused::Code(GNI_RC_ALIGNMENT_ERROR) => {
@@ -367,17 +404,17 @@ impl<M: CoreMode> Nic for GniNic<M> {
     fn tell(&self, peer: u32, number: u32, landed: bool) {
         // What will not come leaves its message where it is: the peer could not be reached.
         if landed {
-            self.0.with(|messages| messages.call(peer, number));
+            self.shared.with(|messages| messages.call(peer, number));
         }
     }
 
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize {
-        if self.0.is_vain() {
+        if self.further.is_none() && self.shared.is_vain() {
             return 0;
         }
         for handed in 0..burst {
             // One at a time: what is done then may need the lock.
-            let Some(completion) = self.0.with(Messages::next_transfer) else { return handed };
+            let Some(completion) = self.next() else { return handed };
             sink(completion);
         }
         burst

@@ -16,8 +16,11 @@ const CHIPS: [&str; 2] = ["aries", "gemini"];
 const MODES: [&str; 3] = ["seq", "par", "parsync"];
 const RANKS: [usize; 4] = [1, 2, 3, 8];
 
+/// What is set for a run.
+type Variables = &'static [(&'static str, &'static str)];
+
 /// Ways for bytes and messages: what they are called, and the variables that lead there.
-const WAYS: [(&str, &[(&str, &str)]); 7] = [
+const WAYS: [(&str, Variables); 7] = [
     ("near", &[]),
     ("sock", &[("GASWORKS_UGNI_WIRE", "sock")]),
     ("fetched", &[("GASNET_GNI_AM_RVOUS_CUTOVER", "1")]),
@@ -53,6 +56,11 @@ const WAYS: [(&str, &[(&str, &str)]); 7] = [
     ("mixed", &[(TOGETHER, "2"), ("GASNET_GNI_PACKEDLONG_CUTOVER", "0")]),
     ("mixed-sock", &[(TOGETHER, "3"), ("GASWORKS_UGNI_WIRE", "sock")]),
 ];
+
+/// How many domains a rank has, the variable that says so, and the one that says how rarely a thread sees to those that it does not have.
+const DOMAINS: [&str; 2] = ["2", "4"];
+const DOMAIN_COUNT: &str = "GASNET_DOMAIN_COUNT";
+const POLL_MASK: &str = "GASNET_AM_DOMAIN_POLL_MASK";
 
 /// What goes wrong, and is borne.
 const BORNE: [(&str, &str); 5] = [
@@ -186,6 +194,22 @@ pub fn rows(extent: Extent) -> Vec<Row> {
             |job: Cmd| job.env("GASWORKS_UGNI_CHIP", "gemini").env("GASNET_GNI_ROUTING_MODE", "MIN_HASH");
         fails(world, log, gemini, "Gemini has ADAPTIVE_0 and IN_ORDER")
     });
+    let domains = product(&[CHIPS.len(), DOMAINS.len()]).into_iter().map(|pick| {
+        let (chip, domains) = (CHIPS[pick[0]], DOMAINS[pick[1]]);
+        Row::new(format!("gni/domains/{domains}/{chip}"), move |world, log| {
+            several_domains(world, log, chip, domains)
+        })
+    });
+    let domains_used = Row::new("gni/domains/used", domains_used);
+    let too_many = Row::new("gni/bad-input/domains-of-aries", |world, log| {
+        fails_in(
+            world,
+            log,
+            "par",
+            |job| job.env("GASWORKS_UGNI_CHIP", "gemini").env(DOMAIN_COUNT, "31"),
+            "Gemini has at most 30",
+        )
+    });
     let once = Row::new("gni/udreg/registers-once", registers_once);
     let posts = Row::new("gni/posts", posts);
     let apart = Row::new("gni/three-hosts", on_three_hosts).need(Need::Hosts);
@@ -211,9 +235,18 @@ pub fn rows(extent: Extent) -> Vec<Row> {
     let hello = Row::new("gni/hello", hello);
     let registrations = Row::new("gni/registrations", registrations);
     let report = Row::new("gni/report", report);
-    let rows = cells.chain(adverse).chain(borne).chain(fatal).chain(wrong).chain(kept).chain(not_kept);
+    let rows = cells
+        .chain(domains)
+        .chain(adverse)
+        .chain(borne)
+        .chain(fatal)
+        .chain(wrong)
+        .chain(kept)
+        .chain(not_kept);
     let rows = rows.chain([
         once,
+        domains_used,
+        too_many,
         routed,
         no_such_route,
         spins,
@@ -264,8 +297,12 @@ fn with_seeds(world: &World, log: &Log, chip: &str, seeds: usize) -> Result<()> 
 
 /// The job ends by itself, some rank says why, and none says it twice.
 fn fails(world: &World, log: &Log, spoilt: impl FnOnce(Cmd) -> Cmd, says: &str) -> Result<()> {
+    fails_in(world, log, "seq", spoilt, says)
+}
+
+fn fails_in(world: &World, log: &Log, mode: &str, spoilt: impl FnOnce(Cmd) -> Cmd, says: &str) -> Result<()> {
     let leftovers = Leftovers::before();
-    let ended = log.run(&spoilt(suite(world, log, 2, "seq")?).limit(60))?;
+    let ended = log.run(&spoilt(suite(world, log, 2, mode)?).limit(60))?;
     let status = ended.status.context("it did not end")?;
     ensure!(!status.success(), "it went well");
     ensure!(!ended.output.contains("panicked at"), "it panicked");
@@ -323,6 +360,48 @@ fn registrations(world: &World, log: &Log) -> Result<()> {
         for counts in witnessed(world, log, ranks, "--silent")? {
             let most = counts["registrations"]["most"].as_u64();
             ensure!(most == Some(WANTED), "{ranks} ranks: {most:?} registrations at once, not {WANTED}");
+        }
+    }
+    Ok(())
+}
+
+/// Threads of several domains of each rank, which see to the others' always, now and then, and hardly ever.
+fn several_domains(world: &World, log: &Log, chip: &str, domains: &str) -> Result<()> {
+    const EACH: [(usize, &str, Variables); 5] = [
+        (3, "255", &[]),
+        (2, "0", &[("GASNET_GNI_PTHREADS_PER_DOMAIN", "2"), ("GASWORKS_GNI_SPINLOCK", "1")]),
+        (4, "4294967295", &[("GASWORKS_UGNI_MOOD", "adversarial"), (TOGETHER, "2")]),
+        (2, "7", &[("GASNET_GNI_NUM_PD", "32"), ("GASNET_GNI_MEMREG", "1"), ("GASNET_USE_UDREG", "1")]),
+        (3, "1", &[("GASWORKS_UGNI_FAULTS", "remote-queue:overrun%20"), ("GASNET_GNI_AM_MAX_CQE", "8")]),
+    ];
+    for (ranks, mask, variables) in EACH {
+        let suite = suite(world, log, ranks, "par")?.env("GASWORKS_UGNI_CHIP", chip);
+        passes(log, &with(suite, variables).env(DOMAIN_COUNT, domains).env(POLL_MASK, mask), ranks)?;
+    }
+    // Who has one thread has one domain.
+    let one = suite(world, log, 2, "seq")?.env("GASWORKS_UGNI_CHIP", chip);
+    passes(log, &one.env(DOMAIN_COUNT, domains), 2)
+}
+
+/// Every domain moves what its threads put and get, and none registers anything for itself.
+fn domains_used(world: &World, log: &Log) -> Result<()> {
+    const REGISTERED: u64 = 2;
+    for domains in 1..=3 {
+        let suite = suite(world, log, 2, "par")?.env(DOMAIN_COUNT, domains.to_string());
+        let suite = suite.words("--case threads.all-at-once").env("GASNET_GNI_MEMREG", "3");
+        for counts in counted(world, log, &format!("domains-{domains}"), suite, 2)? {
+            let calls = |name: &str| counts["calls"][name]["GNI_RC_SUCCESS"].as_u64();
+            // An endpoint is made when something goes by it; there is one peer.
+            let (attached, used) = (calls("GNI_CdmAttach"), calls("GNI_EpCreate"));
+            ensure!(
+                [attached, used] == [Some(domains); 2],
+                "{domains} domains: {attached:?} attached, {used:?} used"
+            );
+            let most = counts["registrations"]["most"].as_u64();
+            ensure!(
+                most.is_some_and(|most| most <= REGISTERED + 3),
+                "{domains} domains: {most:?} registrations"
+            );
         }
     }
     Ok(())

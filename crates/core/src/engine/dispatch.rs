@@ -1,6 +1,6 @@
 //! Polling: arrived messages are checked and handed to their handlers; everything else gets its turn.
 
-use super::thread::{Handling, may_communicate};
+use super::thread::{self, Handling, may_communicate};
 use super::{BURST, Engine, Incoming, RETURN_EVERY, Received};
 use crate::handlers::Placed;
 use crate::message::{Decoded, First, Head, Landing, Returned, decode};
@@ -58,6 +58,11 @@ impl<M: CoreMode> Engine<M> {
         self.poll_all().map_err(|error| *error)
     }
 
+    /// From now on this thread is there for the others: it sees to messages in every poll, whichever domain would be its turn.
+    pub fn serve() {
+        thread::serve();
+    }
+
     /// Counts a poll, and says how many there were.
     #[inline]
     fn count_poll(&self) -> u32 {
@@ -72,7 +77,8 @@ impl<M: CoreMode> Engine<M> {
         // are an eighth faster for it.
         let burst = self.burst.load(Ordering::Relaxed);
         let mut batch = Batch::default();
-        let mut handled = self.take_batch(burst as usize, &mut batch);
+        let look = self.rdma.look();
+        let mut handled = self.take_batch(burst as usize, look.messages, &mut batch);
         self.burst
             .store(if handled == burst as usize { (2 * burst).min(BURST) } else { 1 }, Ordering::Relaxed);
         if handled > 0 || batch.is_spoilt() {
@@ -80,7 +86,7 @@ impl<M: CoreMode> Engine<M> {
             self.note_work();
         }
         if batch.is_spoilt() || self.restless.load(Ordering::Relaxed) {
-            handled += self.see_to_the_rest(batch)?;
+            handled += self.see_to_the_rest(batch, look.around)?;
         }
         // Credits ride on other messages where there are any; an idle rank returns them at once, a busy one now and
         // then, so that nobody starves on credits that many ranks hold a few of.
@@ -93,10 +99,10 @@ impl<M: CoreMode> Engine<M> {
 
     /// What a poll does besides messages, where there is anything: transfers, failures, tasks. Returns how many transfers
     /// completed.
-    fn see_to_the_rest(&self, batch: Batch) -> Result<usize, Box<Error>> {
+    fn see_to_the_rest(&self, batch: Batch, around: bool) -> Result<usize, Box<Error>> {
         let Batch { problem, broken } = batch;
         // Also where a transport failed: a borrowed buffer is given back only when its transfer is over.
-        let completed = self.poll_rdma();
+        let completed = self.poll_rdma(around);
         let earlier = || if self.failed.load(Ordering::Relaxed) { self.earlier_failure() } else { None };
         match (problem.or_else(earlier), broken) {
             (Some(first), second) => {
@@ -111,11 +117,15 @@ impl<M: CoreMode> Engine<M> {
         Ok(completed)
     }
 
-    /// Takes up to `burst` messages of each transport and handles them; returns how many.
+    /// Takes up to `burst` messages of each transport and handles them; returns how many. Not those that come by the first of several
+    /// domains, unless they are `all` to be seen to.
     #[inline]
-    fn take_batch(&self, burst: usize, batch: &mut Batch) -> usize {
+    fn take_batch(&self, burst: usize, all: bool, batch: &mut Batch) -> usize {
         let mut taken = 0;
         for wire in self.router.wires() {
+            if !all && wire.is_of_first_domain() {
+                continue;
+            }
             taken += match wire.queues() {
                 Some(queues) => self.take_lines(wire, queues, burst, batch),
                 None => self.take_any(wire, burst, batch),

@@ -1,6 +1,7 @@
 //! The engine of active messages: one for each job in each process.
 
 mod dispatch;
+mod domains;
 mod incoming;
 mod negotiate;
 mod peek;
@@ -9,6 +10,7 @@ mod put;
 mod send;
 mod thread;
 
+pub use domains::Domains;
 pub use peek::Peek;
 pub use progress::Task;
 pub use put::Transfer;
@@ -24,7 +26,7 @@ use crate::router::Router;
 use crate::{Category, CoreMode, Error, Limits, Rank, Wire};
 use crossbeam_queue::SegQueue;
 use gasworks_memory::{KindTag, PeerFlags, PeerTable, Rights, SegmentId, SegmentTable, View};
-use gasworks_rdma::{Engine as Rdma, Key};
+use gasworks_rdma::Key;
 use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_shmem::eventcount::EventCount;
 use gasworks_sock::sleeper::{Policy, Sleeper, Step};
@@ -50,8 +52,8 @@ pub struct Parts<M: CoreMode> {
     pub route: Vec<u8>,
     /// Where each rank's segment is.
     pub peers: PeerTable,
-    /// The engine of the network interface, if there is one.
-    pub rdma: Option<Rdma<M, M::Nic>>,
+    /// The engines of the network interface, if there is one.
+    pub rdma: Domains<M>,
     /// Flow control.
     pub flow: Flow,
     /// How this rank waits.
@@ -91,7 +93,7 @@ pub struct Engine<M: CoreMode> {
     keys: Box<[Key]>,
     segments: SegmentTable,
     own: Option<SegmentId>,
-    rdma: Option<Rdma<M, M::Nic>>,
+    rdma: Domains<M>,
     ops: Ops<M>,
     credits: Credits<M>,
     owed: Owed<M>,
@@ -148,7 +150,7 @@ impl<M: CoreMode> Engine<M> {
             keys: (0..ranks).filter_map(|rank| peers.get(rank)).map(|peer| Key(peer.key.clone())).collect(),
             segments,
             own,
-            restless: AtomicBool::new(rdma.is_some()),
+            restless: AtomicBool::new(!rdma.is_empty()),
             rdma,
             ops: Ops::new(),
             credits: Credits::for_mode(ranks, flow.depth, flow.total, flow.volume),
@@ -273,7 +275,11 @@ impl<M: CoreMode> Engine<M> {
         if handled > 0 {
             waiting.sleeper.worked();
         } else {
-            match waiting.sleeper.step() {
+            let step = waiting.sleeper.step();
+            if step != Step::Spin {
+                self.rdma.look_around();
+            }
+            match step {
                 Step::Spin => gasworks_sync::spin(),
                 Step::Yield => std::thread::yield_now(),
                 Step::Sleep(_) if self.busy_below() => std::thread::yield_now(),
@@ -308,7 +314,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// Whether something is under way that only polling moves, so that sleeping would delay it.
     fn busy_below(&self) -> bool {
-        !self.late.is_empty() || self.rdma.as_ref().is_some_and(|rdma| rdma.pending() > 0)
+        !self.late.is_empty() || self.rdma.pending() > 0
     }
 
     fn peer_exists(&self, during: &'static str, rank: Rank) -> Result<(), Error> {
@@ -322,7 +328,7 @@ impl<M: CoreMode> Engine<M> {
 /// Where transfers are still under way, the network may go on using what their operations keep; it is never freed then.
 impl<M: CoreMode> Drop for Engine<M> {
     fn drop(&mut self) {
-        if self.rdma.as_ref().is_some_and(|rdma| rdma.pending() > 0) {
+        if self.rdma.pending() > 0 {
             self.ops.leak();
         }
     }

@@ -164,7 +164,7 @@ impl<M: CoreMode> Engine<M> {
             Category::Long if ask.source.is_some() && ask.least > self.limits.max_medium => Room::Client,
             _ => Room::Packet,
         };
-        if room == Room::Client && self.rdma.is_none() {
+        if room == Room::Client && self.rdma.is_empty() {
             return Err(Error::Unreachable { during: "prepare a long message", rank: to });
         }
         let max = self.max_payload(category, room == Room::Packet);

@@ -69,7 +69,7 @@ impl<M: CoreMode> Engine<M> {
         if let Err(error) = self.peers.reach(peer, offset, len).map_err(Error::memory(during)) {
             return Err((error, keep));
         }
-        let Some(rdma) = &self.rdma else {
+        let Some(rdma) = self.rdma.mine() else {
             return Err((Error::Unreachable { during, rank: peer }, keep));
         };
         let id = match set {
@@ -124,14 +124,13 @@ impl<M: CoreMode> Engine<M> {
     /// # Errors
     /// Whatever a poll finds wrong.
     pub fn drain(&self) -> Result<(), Error> {
-        let pending = || self.rdma.as_ref().map_or(0, |rdma| rdma.pending());
         let settled = || self.router.wires().all(Wire::is_settled);
-        self.wait_until(|| pending() == 0 && self.late.is_empty() && settled())
+        self.wait_until(|| self.rdma.pending() == 0 && self.late.is_empty() && settled())
     }
 
     /// Whether what this rank has sent may still be on its way when it has met the others for the last time.
     pub fn has_network(&self) -> bool {
-        self.rdma.is_some()
+        !self.rdma.is_empty()
     }
 
     /// All ranks have met, after each had [drained](Self::drain): nobody sends anything any more.
@@ -139,13 +138,16 @@ impl<M: CoreMode> Engine<M> {
         self.router.wires().for_each(Wire::closed);
     }
 
-    /// Moves transfers on and does what is to be done after those that have completed.
-    pub(super) fn poll_rdma(&self) -> usize {
-        let Some(rdma) = &self.rdma else { return 0 };
-        let completed = rdma.poll(super::BURST as usize, &mut |token, progress| match progress {
-            Progress::Copied => self.ops.complete_locally(token),
-            Progress::Done(result) => self.act(self.ops.complete(token, result), result),
-        });
+    /// Moves transfers on, those of this thread's domain or of all, and does what is to be done after those that have completed.
+    pub(super) fn poll_rdma(&self, around: bool) -> usize {
+        if self.rdma.is_empty() {
+            return 0;
+        }
+        let completed =
+            self.rdma.poll(around, super::BURST as usize, &mut |token, progress| match progress {
+                Progress::Copied => self.ops.complete_locally(token),
+                Progress::Done(result) => self.act(self.ops.complete(token, result), result),
+            });
         if !self.late.is_empty() {
             self.retry_late();
         }
@@ -237,7 +239,7 @@ impl<M: CoreMode> Engine<M> {
     /// A Long request by the NIC: puts the payload, waits until the source may be used again (completions only; no
     /// messages are dispatched), and has the header leave beside the payload, or when it has landed.
     pub(super) fn put_then_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
-        let Some(rdma) = &self.rdma else {
+        let Some(rdma) = self.rdma.mine() else {
             return Err(Error::Unreachable { during: "long message", rank: to });
         };
         let room = self.beside(to, Class::Request)?;
@@ -258,7 +260,7 @@ impl<M: CoreMode> Engine<M> {
         }
         room.into_iter().for_each(|(room, _)| self.send_beside(room, &mut head, Returned::default()));
         let result = loop {
-            self.poll_rdma();
+            self.poll_rdma(false);
             match self.ops.test(id)? {
                 Some((result, _)) => break result,
                 None => gasworks_sync::spin(),
@@ -320,7 +322,7 @@ impl<M: CoreMode> Engine<M> {
         set: Option<OpId>,
         keep: Option<Box<M::Keep>>,
     ) -> Result<OpId, NotStarted<M>> {
-        let Some(rdma) = &self.rdma else {
+        let Some(rdma) = self.rdma.mine() else {
             return Err((Error::Unreachable { during: "long message", rank: to }, keep));
         };
         let room = match self.beside(to, Class::Request) {
@@ -375,7 +377,7 @@ impl<M: CoreMode> Engine<M> {
         mut head: Encoded,
         own: Returned,
     ) -> Result<(), Error> {
-        let Some(rdma) = &self.rdma else {
+        let Some(rdma) = self.rdma.mine() else {
             return Err(Error::Unreachable { during: "long reply", rank: to });
         };
         let room = self.beside(to, Class::Reply)?;

@@ -186,6 +186,10 @@ impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
         self.inner.wake();
     }
 
+    fn is_of_first_domain(&self) -> bool {
+        self.inner.is_of_first_domain()
+    }
+
     fn is_settled(&self) -> bool {
         self.inner.is_settled()
     }

@@ -30,7 +30,7 @@ use crate::mailboxes::Mailboxes;
 use crate::region::{Home, Layout, Region, message_len};
 use crate::talk::{Granules, Talk};
 use gasworks_core::{Name, Rank, WireError};
-use gasworks_rdma::{Completion, NicError};
+use gasworks_rdma::Completion;
 use gasworks_sync::{RawBytes, kill_point};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -250,18 +250,14 @@ impl<N: Network> Messages<N> {
     /// Takes up to `burst` events of what was posted; returns how many.
     pub fn reap(&mut self, burst: u32) -> u32 {
         for taken in 0..burst {
-            let Some(Done { owner, peer, stage, failed, unheard }) = self.domain.next_done() else {
-                return taken;
-            };
+            let Some(done) = self.domain.next_done() else { return taken };
+            let Done { owner, peer, failed, unheard, .. } = done;
             self.to_call.extend(unheard.map(|call| (peer, call)));
             if failed && !matches!(owner, Owner::Transfer { .. }) {
                 self.gone.get_or_insert(peer);
             }
             match owner {
-                Owner::Transfer { token } => {
-                    let result = if failed { Err(NicError::PeerGone { peer }) } else { Ok(()) };
-                    self.transfers.push_back(Completion { token, stage, result });
-                }
+                Owner::Transfer { .. } => self.transfers.extend(done.completion()),
                 Owner::Request { slot } => {
                     self.slots[usize::from(slot)].send(slot, &mut self.free_slots);
                 }
@@ -450,15 +446,6 @@ impl<N: Network> Messages<N> {
             && self.transfers.is_empty()
             && self.barrier.next() == Next::Nothing
             && self.whole().is_ok()
-    }
-
-    /// Starts a transfer of the engine's.
-    ///
-    /// # Safety
-    /// U5, for the local bytes of `post`.
-    pub unsafe fn transfer(&mut self, post: &Post) -> Result<(), Refused> {
-        // SAFETY: the caller's promise.
-        unsafe { self.domain.post(post) }
     }
 
     /// A transfer that has come so far.

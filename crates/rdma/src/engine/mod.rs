@@ -202,8 +202,18 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     pub unsafe fn register(&self, bytes: RawBytes) -> Result<Key, EngineError> {
         // SAFETY: the caller's promise.
         let key = unsafe { self.nic.register(bytes) }?;
-        self.state.with(|state| state.enter(Registered { bytes, key: key.clone() }));
+        // SAFETY: as above.
+        unsafe { self.learn(bytes, &key) };
         Ok(key)
+    }
+
+    /// Memory of this rank that another engine has registered, with a NIC whose keys are good for this one's transfers, too: it is the local
+    /// side of those without bounce buffers from now on.
+    ///
+    /// # Safety
+    /// The bytes stay mapped, and registered, until the engine is dropped.
+    pub unsafe fn learn(&self, bytes: RawBytes, key: &Key) {
+        self.state.with(|state| state.enter(Registered { bytes, key: key.clone() }));
     }
 
     /// Ends a registration. No operation that uses the memory may be pending, here or in a peer.

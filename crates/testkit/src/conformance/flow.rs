@@ -131,11 +131,12 @@ pub(super) fn storm<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Several threads of each rank send, put, get and poll at the same time.
+/// Several threads of each rank send, put, get and poll at the same time. Nobody looks at what their Longs bring.
 pub(super) fn threads(stage: &Stage<'_, Par>) -> Result<(), Failure> {
     let before = stage.state.get(Count::Echoed);
     let (me, to, job, handlers) = (stage.rank(), stage.next(), stage.job, stage.handlers);
-    let open = stage.open(to);
+    let (open, landing) = (stage.open(to), stage.landing_at(to, 0));
+    let replies = stage.state.get(Count::StormReplies);
     const THREADS: u64 = 3;
     const ROUNDS: u64 = 60;
     let work = |thread: u64| -> Result<(), Failure> {
@@ -143,6 +144,8 @@ pub(super) fn threads(stage: &Stage<'_, Par>) -> Result<(), Failure> {
         let place = open.add(thread * 8192)?;
         for round in 0..ROUNDS {
             agent.request_short(to, handlers.echo, round)?;
+            let long = made(tag(me, to, round), 4000 + round as usize * 16);
+            agent.request_long(handlers.gust_long, [round as u32, long.len() as u32, 1], &long, landing)?;
             let bytes = made(tag(me, to, thread << 32 | round), 1 + round as usize * 31);
             agent.put(place, &bytes)?;
             let back = agent.get_owned(place, bytes.len())?.wait(&agent)?;
@@ -157,5 +160,38 @@ pub(super) fn threads(stage: &Stage<'_, Par>) -> Result<(), Failure> {
         })
     })?;
     let due = THREADS * ROUNDS;
-    stage.wait_for("the threads' echoes", || stage.state.get(Count::Echoed) - before == due)
+    stage.wait_for("the threads' echoes", || stage.state.get(Count::Echoed) - before == due)?;
+    stage.wait_for("the replies to their Longs", || stage.state.get(Count::StormReplies) - replies == due)
+}
+
+/// A thread may wait for what another one has started, and may end before that is over.
+pub(super) fn for_each_other(stage: &Stage<'_, Par>) -> Result<(), Failure> {
+    const THREADS: u64 = 5;
+    /// Of each thread: more than a bounce buffer holds, and what goes in one short post.
+    const LENGTHS: [usize; 2] = [50_000, 24];
+    let (me, to, job) = (stage.rank(), stage.next(), stage.job);
+    let place = |thread: u64, which: usize| stage.open(to).add(thread << 17 | (which as u64) << 16);
+    let bytes = |thread: u64, which: usize| made(tag(me, to, thread << 8 | which as u64), LENGTHS[which]);
+    let panicked = |_| Failure::Wrong("a thread panicked".into());
+    let in_turn = |which: usize| {
+        std::thread::scope(|scope| -> Result<(), Failure> {
+            let puts = (0..THREADS).map(|thread| {
+                let target = place(thread, which)?;
+                Ok(scope.spawn(move || job.agent()?.put_owned(target, bytes(thread, which))))
+            });
+            for put in puts.collect::<Result<Vec<_>, Failure>>()? {
+                put.join().map_err(panicked)??.wait(&stage.agent)?;
+            }
+            let gets = (0..THREADS).map(|thread| {
+                let get = stage.agent.get_owned(place(thread, which)?, LENGTHS[which])?;
+                Ok((thread, scope.spawn(move || get.wait(&job.agent()?))))
+            });
+            for (thread, get) in gets.collect::<Result<Vec<_>, Failure>>()? {
+                let back = get.join().map_err(panicked)??;
+                require!(back == bytes(thread, which), "what thread {thread} has put is not there");
+            }
+            Ok(())
+        })
+    };
+    (0..LENGTHS.len()).try_for_each(in_turn)
 }

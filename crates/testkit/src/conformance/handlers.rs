@@ -422,7 +422,13 @@ pub trait SuiteMode: SimMode {
 
 suite_mode!(Seq, Vec::new());
 suite_mode!(ParSync, Vec::new());
-suite_mode!(Par, vec![Case { name: "threads.all-at-once", ranks: 1, run: super::flow::threads }]);
+suite_mode!(
+    Par,
+    vec![
+        Case { name: "threads.all-at-once", ranks: 1, run: super::flow::threads },
+        Case { name: "threads.for-each-other", ranks: 1, run: super::flow::for_each_other },
+    ]
+);
 
 fn wrong(what: String) -> Error {
     Failure::Wrong(what).into()

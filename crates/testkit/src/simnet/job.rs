@@ -7,7 +7,7 @@
 use super::{SimBarrier, SimConfig, SimError, SimNic, SimRank, SimWire, run};
 use gasworks::{Error, Job, Par, ParSync, Seq, Table, ThreadMode, Transport};
 use gasworks_bootstrap::Bootstrap;
-use gasworks_core::{Flow, Rdma};
+use gasworks_core::{Domains, Flow, Rdma};
 use gasworks_memory::{Peer, PeerFlags, PeerTable};
 use gasworks_rdma::Key;
 use gasworks_sync::RawBytes;
@@ -54,7 +54,7 @@ impl SimRank {
     fn transport<M: SimMode>(&self, bootstrap: &dyn Bootstrap) -> Result<Transport<M>, Error> {
         let SimConfig { ranks, max_medium, mapped, nic, .. } = self.config();
         let (rdma, mine) = if mapped {
-            (None, Key::default())
+            (Domains::none(), Key::default())
         } else {
             let bounce = if nic.registers_local { self.aux() } else { RawBytes::EMPTY };
             let tuning = gasworks_rdma::Tuning::from_settings(
@@ -65,7 +65,7 @@ impl SimRank {
             let rdma = Rdma::<M, M::Nic>::new(M::sim_nic(self.nic()), bounce, &tuning).map_err(program)?;
             // SAFETY: J1.
             let key = unsafe { rdma.register(self.segment()) }.map_err(program)?;
-            (Some(rdma), key)
+            (Domains::one(rdma), key)
         };
         let keys = bootstrap.exchange("simnet.keys", &mine.0)?;
         let peer = |(rank, key): (u32, Vec<u8>)| {
