@@ -196,8 +196,8 @@ proptest! {
                     let Some(at) = pick(at).filter(|&at| !plain[at].is_set) else { continue };
                     ops.complete_locally(ids[at].to_bits());
                     // What is done in the end says all, where nothing else is counted.
-                    let alone = plain[at].done(Categories::all() - Categories::LOCAL);
-                    if !(alone && plain[at].acts) && !plain[at].done(Categories::LOCAL) {
+                    let waits = plain[at].acts && plain[at].done(Categories::all() - Categories::LOCAL);
+                    if !waits && !plain[at].done(Categories::LOCAL) {
                         over(&mut plain, at, Categories::LOCAL, false);
                     }
                 }
