@@ -50,8 +50,12 @@ mod tests {
     fn a_silent_rank_takes_little() {
         for chip in [Chip::Gemini, Chip::Aries] {
             let [few, many] = [2, 100_000].map(|ranks| Memory::of(chip, ranks).expect("it fits"));
-            let each = (many.registered + many.tables - few.registered - few.tables) / (100_000 - 2);
+            let whole = |memory: Memory| memory.registered + memory.tables + memory.queue;
+            let each = (whole(many) - whole(few)) / (100_000 - 2);
             assert!(each <= 1024, "{chip:?}: {each}");
+            let some = Memory::of(chip, 2000).expect("it fits");
+            let each = (whole(some) - whole(few)) / (2000 - 2);
+            assert!(each <= 1024, "{chip:?}, below the queue's limit: {each}");
             assert!(many.queue <= 2 << 20, "{chip:?}: {many:?}");
         }
     }

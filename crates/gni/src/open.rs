@@ -285,10 +285,18 @@ fn flow(chip: Chip, max_medium: usize) -> Result<Flow, GniError> {
     Ok(Flow { depth: flow.depth.min(MOST_TICKETS).min(total), total, ..flow })
 }
 
-/// Room for every notification that there can be: of requests and replies, and of the payloads beside them.
+/// Notifications for which there is room in any job, beside those of replies.
+const ARRIVALS: u32 = 1024;
+/// And for each rank that may send some.
+const ARRIVALS_EACH: u32 = 48;
+
+/// Room for notifications: of replies, and of the payloads beside them, all that there can be. Of requests there may be more, if all ranks send
+/// all that they may to one that does not look: they call again then, which is dear and loses nothing, where room for all would be of no
+/// use but then.
 pub(crate) fn arrivals(shape: &Shape, longs: u32) -> u32 {
-    let requests = shape.ranks.saturating_mul(shape.tickets.saturating_add(longs));
-    requests.saturating_add(shape.slots.saturating_mul(2)).saturating_add(64)
+    let each = shape.tickets.saturating_add(longs).min(ARRIVALS_EACH);
+    let requests = shape.ranks.saturating_mul(each).saturating_add(ARRIVALS);
+    requests.saturating_add(shape.slots.saturating_mul(2))
 }
 
 /// What subsystems ask of the auxiliary segment: messages, and transfers by each domain.

@@ -21,7 +21,7 @@ pub fn broken(report: &Report) -> Vec<String> {
     });
     let memory = super::CHIPS.into_iter().filter_map(|chip| {
         let all = report.memory.get(chip).map_or(&[][..], Vec::as_slice);
-        let most = each(all).into_iter().map(|(_, own, _)| own).fold(0.0, f64::max);
+        let most = each(all).into_iter().map(|(_, own, queue)| own + queue).fold(0.0, f64::max);
         let whole = all.iter().any(|memory| memory.ranks == RANKS);
         let wanted = format!("{chip}: memory for each rank: wanted at most {SILENT} B up to {RANKS} ranks");
         (most > SILENT as f64 || !whole).then(|| format!("{wanted}, found {most:.0} B"))

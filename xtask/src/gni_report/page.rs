@@ -97,9 +97,9 @@ fn size(bytes: u64) -> String {
 fn memory(report: &Report) -> String {
     let mut page = format!(
         "\n## Memory\n\nWhat a rank has for each other one that has not talked, whatever the job's size: words for its requests, the place of its mailbox, \
-         and entries of tables, at most {SILENT} B up to {RANKS} ranks. The seed's design has 32 KiB for each.\n\n\
+         entries of tables, and room in the library's queue of notifications: together at most {SILENT} B up to {RANKS} ranks. The seed's design has 32 KiB for each.\n\n\
          ![Memory for a rank that has not talked, against the job's size](gni-report/memory.svg)\n\n\
-         The library's queue of notifications, for which there is a limit (`GASNET_GNI_AM_MAX_CQE`), and all that messages take before \
+         The queue, for which there is a limit (`GASNET_GNI_AM_MAX_CQE`), beside the rest, and all that messages take before \
          anybody has talked:\n\n| ranks |"
     );
     for what in ["for each, B", "of the queue, B", "in all, KiB"] {
@@ -123,7 +123,7 @@ fn memory(report: &Report) -> String {
 fn plot(report: &Report) -> Result<String> {
     let line = |(colour, chip): (usize, &'static str)| {
         let each = limits::each(report.memory.get(chip).map_or(&[][..], Vec::as_slice));
-        let points = each.into_iter().map(|(ranks, own, _)| (ranks as f64, own)).collect();
+        let points = each.into_iter().map(|(ranks, own, queue)| (ranks as f64, own + queue)).collect();
         Line { name: format!("Gasworks, {chip}"), colour, points }
     };
     let mut lines: Vec<_> = CHIPS.into_iter().enumerate().map(line).collect();

@@ -126,6 +126,17 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "STATE",
         "a thread's own mark that it runs a handler or holds a lock; no other thread sees it",
     ),
+    (
+        "crates/core/src/engine/thread.rs",
+        "NUMBER",
+        "a thread's own number, by which it has a domain of the network",
+    ),
+    ("crates/core/src/engine/thread.rs", "POLLS", "a thread's own count of its polls"),
+    (
+        "crates/core/src/engine/thread.rs",
+        "NUMBERED",
+        "how many threads have a number; taken once by each that communicates in a job of several domains",
+    ),
     ("crates/os/src/jobs.rs", "", "the one registry of jobs, which signal and exit hooks read"),
     ("crates/os/src/faults.rs", "", "the table of segments that the handler of SIGBUS reads"),
 ];
