@@ -18,7 +18,7 @@ use gasworks_gni_sys::Ugni;
 use gasworks_memory::{AuxPlan, Largest, Peer, PeerFlags, PeerTable};
 use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping};
-use gasworks_rdma::{Abilities, EngineError, NicError, Tuning};
+use gasworks_rdma::{Abilities, EngineError, NicError, Registry, Tuning};
 use gasworks_sync::atomic::{AtomicBool, AtomicU32};
 use gasworks_sync::{Lock, RawBytes, kill_point};
 use std::any::Any;
@@ -94,12 +94,6 @@ impl Plan {
         let usual = if chip == Chip::Aries { Tuning::ARIES } else { Tuning::GEMINI };
         let tuning = Tuning::from_settings(usual, memfd::page_size(), settings.max_medium + MAX_HEAD)?;
         let domains = settings.domains(chip, parallel)?;
-        let tuning = Tuning {
-            // What is registered is the NIC's, and not a domain's.
-            registrations: tuning.registrations.map(|all| (all / domains as usize).max(1)),
-            registration_space: tuning.registration_space / domains as usize,
-            ..tuning
-        };
         let credentials = Credentials::read()?;
         Ok(Self { settings, credentials, ugni, chip, flow, layout, tuning, here, domains })
     }
@@ -172,7 +166,8 @@ impl Plan {
             max_long: MOST_LONG,
             packed_long: settings.packed_long(chip),
         };
-        let facts = (limits, abilities(chip, posts, domain.kept.is_some()), closed.clone());
+        let keeps = domain.kept.is_some();
+        let facts = (limits, abilities(chip, posts, keeps), closed.clone());
         // The first of those that meet there leads them.
         let leader = match (&barrier, segments.near.first()) {
             (Some(_), Some((first, _))) => *first,
@@ -188,7 +183,12 @@ impl Plan {
             GniNic::further(shared.clone(), domain, settings.spins)
         });
         let nics = iter::once(GniNic::first(shared.clone())).chain(further);
-        let engines = nics.zip(transfers).map(|(nic, memory)| Rdma::new(boxed(nic), memory, &tuning));
+        // Of several, none registers what another has registered.
+        let registry = (domains > 1).then(|| Registry::new(&tuning, keeps));
+        let engines = nics.zip(transfers).map(|(nic, memory)| match &registry {
+            Some(registry) => Rdma::sharing(boxed(nic), memory, &tuning, registry),
+            None => Rdma::new(boxed(nic), memory, &tuning),
+        });
         let engines = engines.collect::<Result<Vec<_>, _>>()?;
         let peers = attach(bootstrap, segments, &engines, closed)?;
         let rdma = Domains::several(engines, settings.threads, settings.poll_mask);

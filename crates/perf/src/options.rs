@@ -115,7 +115,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "seq")]
     pub mode: Mode,
 
-    /// Threads in each rank that communicate, for am-latency and am-rate in par
+    /// Threads in each rank that communicate, for am-latency, am-rate, put-latency and get-latency in par
     #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub threads: u32,
 

@@ -1,7 +1,7 @@
 //! Put and get: in a loop over places known at run time only, and by size beside the same copies in local memory.
 
 use crate::options::{Bench, Options};
-use crate::session::{Block, PerfMode, Plan, Session, Sum, since};
+use crate::session::{Block, PerfMode, Plan, Session, Sum, since, timed_threads};
 use anyhow::{Result, ensure};
 use gasworks::GlobalPtr;
 use std::hint::black_box;
@@ -41,15 +41,24 @@ pub fn latency<M: PerfMode>(session: &Session<'_, M>, way: Way) -> Result<()> {
     let sizes = session.sizes(&[8, 16, 64, 256, 1024, 4096]);
     let largest = sizes.iter().copied().max().unwrap_or(8).next_multiple_of(64);
     let room = session.job.alloc::<u8>(PLACES * largest)?;
-    if session.wants("value") && sizes.contains(&8) {
+    if session.wants("value") && sizes.contains(&8) && session.options.threads == 1 {
         let plan = Plan::new(bench, "value", 8);
         words(session, &plan, way, room.cast())?;
     }
     for bytes in sizes.into_iter().filter(|_| session.wants("slice")) {
         let stride = bytes.next_multiple_of(64);
-        let places = places(session, room, PLACES.min((1 << 15) / stride).max(1), stride)?;
+        let places = places(
+            session,
+            room,
+            PLACES.min((1 << 15) / stride).max(session.options.threads.into()),
+            stride,
+        )?;
         let mut local = vec![0u8; bytes as usize];
         let plan = Plan { single: bytes >= 65536, ..Plan::new(bench, "slice", bytes) };
+        if session.options.threads > 1 {
+            by_threads(session, &Plan { sum: Sum::Rate, ..plan }, way, &places)?;
+            continue;
+        }
         let mut number = 0u8;
         session.measure(&plan, |block| {
             number = number.wrapping_add(1);
@@ -78,6 +87,44 @@ pub fn latency<M: PerfMode>(session: &Session<'_, M>, way: Way) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// The same by several threads at once, each with a part of the places.
+fn by_threads<M: PerfMode>(
+    session: &Session<'_, M>,
+    plan: &Plan,
+    way: Way,
+    places: &[GlobalPtr<u8>],
+) -> Result<()> {
+    let threads = session.options.threads;
+    let lanes: Vec<_> = places.chunks((places.len() / threads as usize).max(1)).collect();
+    ensure!(lanes.len() >= threads as usize, "{} places are not enough for {threads} threads", places.len());
+    let mut number = 0u8;
+    session.measure(plan, |block| {
+        number = number.wrapping_add(1);
+        if !session.leads() {
+            return Ok(0.0);
+        }
+        let each = block.n.div_ceil(threads.into());
+        let local = vec![number; plan.bytes as usize];
+        if way == Way::Get {
+            places.iter().try_for_each(|&place| session.agent.put(place, &local))?;
+        }
+        let took = timed_threads(session.job, threads, |agent, lane| {
+            let (lane, block) = (lanes[lane as usize], &mut Block::of(each));
+            if way == Way::Put {
+                return walk(lane, block, |place| agent.put(place, &local));
+            }
+            let mut back = vec![0; local.len()];
+            walk(lane, block, |place| agent.get(place, black_box(&mut back[..])))?;
+            ensure!(back == local, "what was got of {} bytes is not what is there", local.len());
+            Ok(())
+        })?;
+        for lane in &lanes[..threads as usize] {
+            check(session, &lane[..lane.len().min(each as usize)], plan.bytes, number, None)?;
+        }
+        Ok(took * block.n as f64 / (each * u64::from(threads)) as f64)
+    })
 }
 
 /// The same with single words by value.

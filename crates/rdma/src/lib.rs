@@ -15,7 +15,7 @@ pub mod nic;
 pub mod settings;
 
 #[cfg(not(gasworks_loom))]
-pub use cache::Registrations;
+pub use cache::{Registrations, Registry};
 #[cfg(not(gasworks_loom))]
 pub use engine::{Engine, EngineError, Progress, Source, There};
 #[cfg(not(gasworks_loom))]

@@ -134,8 +134,8 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/core/src/engine/thread.rs", "POLLS", "a thread's own count of its polls"),
     (
         "crates/core/src/engine/thread.rs",
-        "NUMBERED",
-        "how many threads have a number; taken once by each that communicates in a job of several domains",
+        "NUMBERS",
+        "which numbers threads have; taken by each that communicates in a job of several domains, and when it ends",
     ),
     ("crates/os/src/jobs.rs", "", "the one registry of jobs, which signal and exit hooks read"),
     ("crates/os/src/faults.rs", "", "the table of segments that the handler of SIGBUS reads"),

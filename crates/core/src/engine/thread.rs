@@ -5,42 +5,79 @@
 
 use crate::Error;
 use std::cell::Cell;
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 thread_local! {
     /// How many handler-safe locks this thread holds, and [`HANDLING`] if a handler runs on it.
     static STATE: Cell<u32> = const { Cell::new(0) };
-    /// Its number, once it has one.
-    static NUMBER: Cell<Option<u32>> = const { Cell::new(None) };
+    /// Its place among those that communicate.
+    static PLACE: Place = const { Place(Cell::new(None)) };
     /// Polls since it last had to see to everything.
     static POLLS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// How many threads have a number.
-static NUMBERED: Mutex<u32> = Mutex::new(0);
+/// Which numbers threads have: those below `next` that are not free.
+struct Numbers {
+    next: u32,
+    free: BTreeSet<u32>,
+}
 
-/// The number of this thread among those of the process that communicate, in the order in which they first did.
+static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers { next: 0, free: BTreeSet::new() });
+
+fn numbers() -> MutexGuard<'static, Numbers> {
+    NUMBERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A thread's number, once it has one or needs none: the next that has none after it has ended is given the number.
+struct Place(Cell<Option<Part>>);
+
+#[derive(Clone, Copy)]
+enum Part {
+    Client(u32),
+    /// It serves the others, and has no number.
+    Server,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(Part::Client(number)) = self.0.get() {
+            numbers().free.insert(number);
+        }
+    }
+}
+
+/// The number of this thread among those of the process that communicate, in the order in which they first did; one that is among them no
+/// more has left its own to another.
 #[inline]
 pub(super) fn number() -> u32 {
-    NUMBER.with(|number| {
-        number.get().unwrap_or_else(|| {
-            let own = enroll();
-            number.set(Some(own));
-            own
-        })
-    })
+    let number = PLACE.try_with(|place| match place.0.get() {
+        Some(Part::Client(number)) => number,
+        Some(Part::Server) => 0,
+        None => enroll(place),
+    });
+    // While the thread ends it is nobody in particular.
+    number.unwrap_or(0)
 }
 
 #[cold]
-fn enroll() -> u32 {
-    let mut numbered = NUMBERED.lock().unwrap_or_else(PoisonError::into_inner);
-    *numbered += 1;
-    *numbered - 1
+fn enroll(place: &Place) -> u32 {
+    let mut numbers = numbers();
+    let number = numbers.free.pop_first().unwrap_or_else(|| {
+        numbers.next += 1;
+        numbers.next - 1
+    });
+    place.0.set(Some(Part::Client(number)));
+    number
 }
 
 /// This thread serves the others: it is among the first, whenever it came, and nobody's number changes for it.
 pub(super) fn serve() {
-    NUMBER.with(|number| number.set(Some(0)));
+    PLACE.with(|place| {
+        if place.0.get().is_none() {
+            place.0.set(Some(Part::Server));
+        }
+    });
 }
 
 /// Counts a poll of this thread; says how many there were before.
@@ -124,5 +161,39 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         STATE.with(|state| state.set(state.get() - 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No other test of this process numbers threads.
+    #[test]
+    fn numbers_are_given_in_turn_and_again() {
+        let of = |f: fn() -> u32| std::thread::spawn(f).join().expect("it has not panicked");
+        assert_eq!([number(), number()], [0, 0]);
+        assert_eq!(of(number), 1);
+        let (second, first) = std::sync::mpsc::channel::<()>();
+        let waits = std::thread::spawn(move || {
+            let own = number();
+            assert!(first.recv().is_err(), "it is dropped");
+            own
+        });
+        let serves = || {
+            serve();
+            number()
+        };
+        assert_eq!(of(serves), 0);
+        drop(second);
+        assert_eq!(waits.join().expect("it has not panicked"), 1, "whose thread had ended");
+        assert_eq!(of(of_another), 2);
+
+        /// The number of a thread, while another one has the next.
+        fn of_another() -> u32 {
+            let own = number();
+            assert_eq!(own, 1);
+            std::thread::spawn(number).join().expect("it has not panicked")
+        }
     }
 }

@@ -16,6 +16,7 @@
 //! Who breaks E1, and gives memory back while it is transferred, may leave a registration of what is not there any more; it goes
 //! when the next thing happens to those addresses.
 
+mod shelf;
 mod watch;
 
 #[cfg(all(test, not(miri)))]
@@ -27,6 +28,8 @@ use crate::nic::{Key, Nic};
 use crate::settings::Tuning;
 use crate::stale::{Gone, Span};
 use gasworks_sync::RawBytes;
+pub use shelf::Registry;
+pub(crate) use shelf::Shelf;
 use std::collections::BTreeMap;
 pub(crate) use watch::{System, Watch, page};
 

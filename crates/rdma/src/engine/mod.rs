@@ -24,7 +24,7 @@ mod memory;
 mod plan;
 mod state;
 
-use crate::cache::{self, Cache, Registrations, System, Watch};
+use crate::cache::{self, Cache, Registrations, Registry, Shelf, System};
 use crate::nic::{Abilities, Direction, Key, Nic, NicError};
 use crate::pool::Pool;
 use crate::settings::Tuning;
@@ -153,15 +153,29 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     /// # Errors
     /// [`EngineError::Unusable`], [`EngineError::NoBounceMemory`], [`EngineError::Registration`].
     pub fn new(nic: Box<N>, memory: RawBytes, tuning: &Tuning) -> Result<Self, EngineError> {
-        Self::watched(nic, memory, tuning, Box::new(System::Unasked))
+        let keeps = !nic.abilities().keeps_registrations;
+        let cache = Cache::new(tuning, keeps, cache::page(), Box::new(System::Unasked));
+        Self::registering(nic, memory, tuning, Shelf::Own(Box::new(cache)))
     }
 
-    /// The same, told by `watch` what happens to memory.
-    pub(crate) fn watched(
+    /// One of several engines of a rank, with its own NIC and memory, whose registrations for transfers are everybody's.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn sharing(
         nic: Box<N>,
         memory: RawBytes,
         tuning: &Tuning,
-        watch: Box<dyn Watch>,
+        registry: &Registry,
+    ) -> Result<Self, EngineError> {
+        Self::registering(nic, memory, tuning, Shelf::Shared(registry.clone()))
+    }
+
+    fn registering(
+        nic: Box<N>,
+        memory: RawBytes,
+        tuning: &Tuning,
+        cache: Shelf,
     ) -> Result<Self, EngineError> {
         let (abilities, descriptors) = (nic.abilities(), tuning.descriptors);
         let Abilities { largest, depth, get_alignment, put_alignment, .. } = abilities;
@@ -178,7 +192,6 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
             None
         };
         let (rules, key) = (Rules::new(&abilities, tuning, &parts), memory_key.clone().unwrap_or_default());
-        let cache = Cache::new(tuning, !abilities.keeps_registrations, cache::page(), watch);
         let state = State::new(parts, rules, &abilities, tuning, key, cache);
         Ok(Self { state: M::Lock::new(state), free: Pool::new(count), memory_key, rules, nic })
     }
@@ -359,5 +372,7 @@ impl<M: Mode, N: Nic + ?Sized> Drop for Engine<M, N> {
     }
 }
 
+#[cfg(test)]
+mod sharing;
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@
 use super::memory::{Memory, Part};
 use super::plan::{Place, Rest, Rules};
 use super::{Progress, Site, Source, There};
-use crate::cache::{Cache, Lease, Refused, Registrations};
+use crate::cache::{Lease, Refused, Registrations, Shelf};
 use crate::nic::{Abilities, Direction, Key, Nic, NicError, Post, Stage};
 use crate::settings::Tuning;
 use gasworks_sync::{RawBytes, tally};
@@ -124,7 +124,9 @@ pub(super) struct State {
     no_key: Key,
     registered: Vec<Option<Registered>>,
     /// Registrations for posts.
-    cache: Cache,
+    cache: Shelf,
+    /// The key of one of them, for the post that is being made.
+    leased: Key,
     operations: Vec<Operation>,
     free_operations: Vec<u32>,
     descriptors: Vec<Descriptor>,
@@ -154,7 +156,7 @@ impl State {
         abilities: &Abilities,
         tuning: &Tuning,
         memory_key: Key,
-        cache: Cache,
+        cache: Shelf,
     ) -> Self {
         let descriptor = || Descriptor {
             operation: 0,
@@ -174,6 +176,7 @@ impl State {
             no_key: Key::default(),
             registered: Vec::new(),
             cache,
+            leased: Key::default(),
             operations: Vec::new(),
             free_operations: Vec::new(),
             descriptors: std::iter::repeat_with(descriptor).take(tuning.descriptors).collect(),
@@ -348,7 +351,10 @@ impl State {
         };
         let local_key = match (part, &operation.lease, operation.registered) {
             (Some(_), ..) => &self.memory_key,
-            (None, Some(lease), _) => self.cache.key(lease).unwrap_or(&self.no_key),
+            (None, Some(lease), _) => {
+                self.cache.copy_key(lease, &mut self.leased);
+                &self.leased
+            }
             (None, None, Some(registered)) => {
                 self.registered[registered as usize].as_ref().map_or(&self.no_key, |r| &r.key)
             }
@@ -504,7 +510,7 @@ impl State {
     }
 
     /// What became of registrations.
-    pub fn registrations(&self) -> Registrations {
+    pub fn registrations(&mut self) -> Registrations {
         self.cache.counts()
     }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::cache::tests::Told;
 use crate::nic::{Completion, Post, Stage, Way};
 use crate::stale::Gone;
-use gasworks_sync::{Par, Seq};
+use gasworks_sync::Seq;
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 
@@ -36,7 +36,7 @@ struct Posted {
     told: Option<u32>,
 }
 
-struct Fake {
+pub(super) struct Fake {
     abilities: Abilities,
     /// The peer's registration, whose key is `[7]`.
     remote: RawBytes,
@@ -61,7 +61,7 @@ struct Fake {
 }
 
 impl Fake {
-    fn new(abilities: Abilities, remote: RawBytes, seed: u64) -> Self {
+    pub fn new(abilities: Abilities, remote: RawBytes, seed: u64) -> Self {
         Fake {
             abilities,
             remote,
@@ -80,7 +80,7 @@ impl Fake {
     }
 
     /// How many registrations there are.
-    fn registered(&self) -> usize {
+    pub fn registered(&self) -> usize {
         self.mine.borrow().iter().filter(|bytes| !bytes.is_empty()).count()
     }
 
@@ -212,9 +212,9 @@ impl Nic for Fake {
     }
 }
 
-const GENEROUS: Abilities = Abilities { largest: 1 << 20, depth: 64, ..Abilities::PLAIN };
+pub(super) const GENEROUS: Abilities = Abilities { largest: 1 << 20, depth: 64, ..Abilities::PLAIN };
 
-fn raw(bytes: &mut [u8]) -> RawBytes {
+pub(super) fn raw(bytes: &mut [u8]) -> RawBytes {
     // SAFETY: the tests keep the vectors until the engine is gone, and look at them only then or through the engine.
     unsafe { RawBytes::new(bytes.as_mut_ptr(), bytes.len()) }
 }
@@ -224,11 +224,22 @@ fn engine(nic: Fake, bounce: RawBytes, descriptors: usize) -> Result<Engine<Seq,
 }
 
 fn tuned(nic: Fake, memory: RawBytes, tuning: &Tuning) -> Result<Engine<Seq, Fake>, EngineError> {
-    Engine::watched(Box::new(nic), memory, tuning, Box::new(Told::default()))
+    watched(nic, memory, tuning, Told::default())
 }
 
 /// A place of the peer.
-fn there(key: &Key, offset: u64) -> There<'_> {
+/// Told by `watch` what happens to memory.
+fn watched(
+    nic: Fake,
+    memory: RawBytes,
+    tuning: &Tuning,
+    watch: Told,
+) -> Result<Engine<Seq, Fake>, EngineError> {
+    let cache = Cache::new(tuning, !nic.abilities.keeps_registrations, cache::page(), Box::new(watch));
+    Engine::registering(Box::new(nic), memory, tuning, Shelf::Own(Box::new(cache)))
+}
+
+pub(super) fn there(key: &Key, offset: u64) -> There<'_> {
     There { peer: 1, key, offset }
 }
 
@@ -699,8 +710,8 @@ fn registrations_end_with_their_memory_and_with_the_engine() {
     // SAFETY: as in `raw`.
     let parts = unsafe { RawBytes::new(memory.as_mut_ptr().cast(), 1 << 15) };
     let (tuning, told) = (Tuning { descriptors: 32, ..Tuning::default() }, Told::default());
-    let fake = Box::new(Fake::new(abilities, raw(&mut remote), 5));
-    let engine: Engine<Seq, Fake> = Engine::watched(fake, parts, &tuning, Box::new(told.clone())).unwrap();
+    let fake = Fake::new(abilities, raw(&mut remote), 5);
+    let engine = watched(fake, parts, &tuning, told.clone()).unwrap();
     let (key, mut results) = (Key(vec![7]), Vec::new());
     for kept in [1, 0, 1] {
         if kept == 0 {
@@ -786,10 +797,4 @@ fn an_operation_waits_for_what_is_under_way() {
     drain(&engine, &mut results);
     results.sort_by_key(|r| r.0);
     assert_eq!(results, [(0, Ok(())), (1, Ok(()))]);
-}
-
-#[test]
-fn an_engine_for_several_threads_can_be_shared() {
-    fn shared<T: Send + Sync>() {}
-    shared::<Engine<Par, dyn Nic + Send + Sync>>();
 }
