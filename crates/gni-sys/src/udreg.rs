@@ -1,10 +1,17 @@
 //! UDREG, the cache of registrations that clients of uGNI use.
 //!
 //! Its header was never public: the names are those that programs use, their order, sizes and values are ours, and are what
-//! `udreg_pub.h` of the software NIC says. So this is not for the genuine library, but where it is built against
-//! a site's own header.
+//! `udreg_pub.h` of the software NIC says. Those of a site's own library are known where this is built against its header
+//! (`GASWORKS_UDREG_INCLUDE`); whoever calls the library takes them from [`layout`].
+//!
+//! # Invariants
+//! L1. What the site's header says is a constant of this program's, made of the fields of [`Layout`] in their order.
+//! L2. A function of the name [`MARK`] is ours: it takes nothing and gives a number.
 
+use gasworks_os::OsError;
+use gasworks_os::library::Library;
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::mem::offset_of;
 
 use crate::table::functions;
 
@@ -86,6 +93,107 @@ pub struct udreg_cache_attr_t {
 pub struct udreg_entry_t {
     /// What the function that registers has returned.
     pub device_data: *mut c_void,
+}
+
+/// Where a field is in its structure, and how many bytes it has.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Field {
+    pub offset: u64,
+    pub size: u64,
+}
+
+/// What a header of UDREG says, as far as a client needs it: fields of [`udreg_cache_attr_t`] and [`udreg_entry_t`], modes, codes, and what a function
+/// that registers returns if it could not.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Layout {
+    /// Of the attributes.
+    pub size: u64,
+    pub cache_name: Field,
+    pub max_entries: Field,
+    pub modes: Field,
+    pub debug_mode: Field,
+    pub debug_rank: Field,
+    pub reg_context: Field,
+    pub dreg_context: Field,
+    pub destructor_context: Field,
+    pub device_reg_func: Field,
+    pub device_dereg_func: Field,
+    pub destructor_callback: Field,
+    /// Of an entry.
+    pub device_data: Field,
+    pub kernel_cache: u64,
+    pub lazy_deregistration: u64,
+    pub success: u64,
+    pub invalid_param: u64,
+    pub no_space: u64,
+    pub no_match: u64,
+    pub no_device: u64,
+    pub failed: u64,
+}
+
+macro_rules! field {
+    ($of:ident, $name:ident, $kind:ty) => {
+        Field { offset: offset_of!($of, $name) as u64, size: size_of::<$kind>() as u64 }
+    };
+}
+
+/// What the header of the software NIC says, and the declarations here.
+pub const SOFTWARE: Layout = Layout {
+    size: size_of::<udreg_cache_attr_t>() as u64,
+    cache_name: field!(udreg_cache_attr_t, cache_name, [c_char; UDREG_MAX_CACHENAME_LEN + 1]),
+    max_entries: field!(udreg_cache_attr_t, max_entries, c_uint),
+    modes: field!(udreg_cache_attr_t, modes, c_uint),
+    debug_mode: field!(udreg_cache_attr_t, debug_mode, c_int),
+    debug_rank: field!(udreg_cache_attr_t, debug_rank, c_int),
+    reg_context: field!(udreg_cache_attr_t, reg_context, *mut c_void),
+    dreg_context: field!(udreg_cache_attr_t, dreg_context, *mut c_void),
+    destructor_context: field!(udreg_cache_attr_t, destructor_context, *mut c_void),
+    device_reg_func: field!(udreg_cache_attr_t, device_reg_func, Option<udreg_device_reg_func>),
+    device_dereg_func: field!(udreg_cache_attr_t, device_dereg_func, Option<udreg_device_dereg_func>),
+    destructor_callback: field!(udreg_cache_attr_t, destructor_callback, Option<udreg_destructor>),
+    device_data: field!(udreg_entry_t, device_data, *mut c_void),
+    kernel_cache: UDREG_CC_MODE_USE_KERNEL_CACHE as u64,
+    lazy_deregistration: UDREG_CC_MODE_USE_LAZY_DEREG as u64,
+    success: UDREG_RC_SUCCESS as u64,
+    invalid_param: UDREG_RC_INVALID_PARAM as u64,
+    no_space: UDREG_RC_NO_SPACE as u64,
+    no_match: UDREG_RC_NO_MATCH as u64,
+    no_device: UDREG_RC_ERROR_NO_DEVICE as u64,
+    failed: u64::MAX,
+};
+
+/// Of the library that this was built for: by the site's header, or else the software NIC's.
+pub fn layout() -> Layout {
+    #[cfg(udreg_header)]
+    {
+        unsafe extern "C" {
+            #[link_name = "gasworks_udreg_site_layout"]
+            static SITE: Layout;
+        }
+        // SAFETY: L1.
+        unsafe { SITE }
+    }
+    #[cfg(not(udreg_header))]
+    SOFTWARE
+}
+
+/// By this name the software NIC's library has a function, and no other.
+pub const MARK: &str = "gasworks_udreg_layout";
+
+/// Whether [`layout`] is that of the library at `path`, or of the system's.
+///
+/// # Errors
+/// There is no such library.
+pub fn is_known(path: Option<&str>) -> Result<bool, OsError> {
+    let path = path.map(|path| [path]);
+    let library = Library::open(path.as_ref().map_or(LIBRARY, |path| path.as_slice()))?;
+    // SAFETY: L2.
+    let mark: Option<unsafe extern "C" fn() -> u32> = unsafe { crate::table::function(&library, MARK) };
+    Ok(cfg!(udreg_header) || mark.is_some())
 }
 
 /// What the library is called, where nothing else is asked for.

@@ -48,6 +48,15 @@ pub enum GniError {
     /// The cache of registrations that was asked for has no library.
     #[error("{0}; GASWORKS_UDREG_LIBRARY says where libudreg is, and GASNET_USE_UDREG=0 goes without it")]
     UdregLibrary(OsError),
+    /// The library is not the one that this was built for.
+    #[error(
+        "{library}: its layout is not known here, for Gasworks was built without a site's udreg_pub.h: build it with \
+         GASWORKS_UDREG_INCLUDE=DIR, the directory of that header, or set GASNET_USE_UDREG=0 to go without UDREG"
+    )]
+    UdregLayout {
+        /// Where it is.
+        library: String,
+    },
     /// It could not be made.
     #[error(
         "{call}() failed with rc={number} ({code}): a cache of {entries} registrations may be too large beside those of other libraries; \

@@ -2,7 +2,7 @@
 
 use crate::domain::Chip;
 use crate::error::GniError;
-use gasworks_gni_sys::udreg::Udreg;
+use gasworks_gni_sys::udreg::{self, Udreg};
 use gasworks_gni_sys::*;
 use gasworks_os::limits::{self, Limit};
 use gasworks_os::settings::{Amount, Kind, Setting, SettingError, Share};
@@ -409,7 +409,11 @@ impl Settings {
             wanted: "UDREG keeps a number of registrations from 1 on; GASNET_USE_UDREG=0 goes without it"
                 .into(),
         })?;
-        let udreg = Udreg::open(self.udreg_library.as_deref()).map_err(GniError::UdregLibrary)?;
+        let path = self.udreg_library.as_deref();
+        let udreg = Udreg::open(path).map_err(GniError::UdregLibrary)?;
+        if !udreg::is_known(path).map_err(GniError::UdregLibrary)? {
+            return Err(GniError::UdregLayout { library: path.unwrap_or(udreg::LIBRARY[0]).into() });
+        }
         Ok(Some((udreg, u32::try_from(entries).unwrap_or(u32::MAX))))
     }
 

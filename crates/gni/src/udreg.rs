@@ -10,7 +10,7 @@
 //!     until then: the domain gives up its cache first. They do not panic.
 //! C3. What they return for a registration is a box of ours, which stands in its entry until it is given back to them, once.
 //! C4. An entry is looked at, and handed to the library, only while it is used: it then stands in `used`.
-//! C5. A call's pointers are to values of this thread.
+//! C5. A call's pointers are to values of this thread. Attributes are as large as the library's layout says.
 
 use crate::domain::Handle;
 use crate::error::GniError;
@@ -18,7 +18,7 @@ use gasworks_gni_sys::udreg::*;
 use gasworks_gni_sys::*;
 use gasworks_sync::RawBytes;
 use std::collections::HashMap;
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
 use std::ptr::null_mut;
 
 /// What the cache is called in this process.
@@ -51,6 +51,7 @@ pub(crate) struct Use(pub u64);
 /// An open cache.
 pub(crate) struct Cache {
     udreg: Udreg,
+    layout: Layout,
     handle: udreg_cache_handle_t,
     device: *mut Device,
     /// Entries that are used, and how often.
@@ -69,7 +70,7 @@ unsafe extern "C" fn register(address: *mut c_void, len: u64, context: *mut c_vo
     match unsafe { register(*nic, address, len, null_mut(), *flags, u32::MAX, &raw mut handle) } {
         GNI_RC_SUCCESS => Box::into_raw(Box::new(handle)).cast(),
         GNI_RC_ERROR_RESOURCE => null_mut(),
-        _ => UDREG_DEVICE_REG_FAILED,
+        _ => std::ptr::without_provenance_mut(layout().failed as usize),
     }
 }
 
@@ -87,14 +88,37 @@ unsafe extern "C" fn deregister(data: *mut c_void, context: *mut c_void) -> u32 
 }
 
 /// What a code is called.
-fn name_of(code: udreg_return_t) -> &'static str {
-    match code {
-        UDREG_RC_SUCCESS => "UDREG_RC_SUCCESS",
-        UDREG_RC_INVALID_PARAM => "UDREG_RC_INVALID_PARAM",
-        UDREG_RC_NO_SPACE => "UDREG_RC_NO_SPACE",
-        UDREG_RC_NO_MATCH => "UDREG_RC_NO_MATCH",
-        UDREG_RC_ERROR_NO_DEVICE => "UDREG_RC_ERROR_NO_DEVICE",
-        _ => "a code that is none",
+fn name_of(layout: &Layout, code: udreg_return_t) -> &'static str {
+    let names = [
+        (layout.success, "UDREG_RC_SUCCESS"),
+        (layout.invalid_param, "UDREG_RC_INVALID_PARAM"),
+        (layout.no_space, "UDREG_RC_NO_SPACE"),
+        (layout.no_match, "UDREG_RC_NO_MATCH"),
+        (layout.no_device, "UDREG_RC_ERROR_NO_DEVICE"),
+    ];
+    let name = names.into_iter().find(|(number, _)| *number == u64::from(code));
+    name.map_or("a code that is none", |(_, name)| name)
+}
+
+/// The library's structure of attributes, of which no more is known than the layout says: all else is zero.
+struct Attributes(Vec<u64>);
+
+impl Attributes {
+    fn new(layout: &Layout) -> Self {
+        Self(vec![0; (layout.size as usize).div_ceil(8)])
+    }
+
+    /// As many of these bytes as the field has, and it ends with zeros.
+    fn set(&mut self, Field { offset, size }: Field, bytes: &[u8]) {
+        for (at, byte) in (offset as usize..).zip(bytes.iter().take(size as usize)) {
+            if let Some(word) = self.0.get_mut(at / 8) {
+                *word |= u64::from(*byte) << (8 * (at % 8));
+            }
+        }
+    }
+
+    fn as_mut_ptr(&mut self) -> *mut udreg_cache_attr_t {
+        self.0.as_mut_ptr().cast()
     }
 }
 
@@ -105,32 +129,33 @@ impl Cache {
     /// [`GniError::Udreg`].
     pub fn open(udreg: Udreg, device: Device, entries: u32) -> Result<Self, GniError> {
         let device = Box::into_raw(Box::new(device));
+        let layout = layout();
         // From here on `drop` ends what was begun.
-        let mut this = Self { udreg, handle: null_mut(), device, used: HashMap::new() };
-        let context = device.cast();
-        let mut name = [0; UDREG_MAX_CACHENAME_LEN + 1];
-        name.iter_mut().zip(NAME).for_each(|(to, from)| *to = *from as c_char);
-        let mut attributes = udreg_cache_attr_t {
-            cache_name: name,
-            max_entries: entries,
-            modes: UDREG_CC_MODE_USE_KERNEL_CACHE | UDREG_CC_MODE_USE_LAZY_DEREG,
-            debug_mode: 0,
-            debug_rank: 0,
-            reg_context: context,
-            dreg_context: context,
-            destructor_context: null_mut(),
-            device_reg_func: Some(register),
-            device_dereg_func: Some(deregister),
-            destructor_callback: None,
-        };
-        let check = |call, code| match code {
-            UDREG_RC_SUCCESS => Ok(()),
-            code => Err(GniError::Udreg { call, number: code, code: name_of(code), entries }),
+        let mut this = Self { udreg, layout, handle: null_mut(), device, used: HashMap::new() };
+        let mut name = NAME.to_vec();
+        name.resize((layout.cache_name.size as usize).max(NAME.len()) + 1, 0);
+        let pointer = |address: usize| (address as u64).to_le_bytes();
+        let mut attributes = Attributes::new(&layout);
+        for (field, number) in [
+            (layout.max_entries, u64::from(entries)),
+            (layout.modes, layout.kernel_cache | layout.lazy_deregistration),
+        ] {
+            attributes.set(field, &number.to_le_bytes());
+        }
+        attributes.set(layout.cache_name, NAME);
+        for field in [layout.reg_context, layout.dreg_context] {
+            attributes.set(field, &pointer(device.expose_provenance()));
+        }
+        attributes.set(layout.device_reg_func, &pointer(register as *const () as usize));
+        attributes.set(layout.device_dereg_func, &pointer(deregister as *const () as usize));
+        let check = |call, code: udreg_return_t| match u64::from(code) == layout.success {
+            true => Ok(()),
+            false => Err(GniError::Udreg { call, number: code, code: name_of(&layout, code), entries }),
         };
         // SAFETY: C2, C5.
-        check("UDREG_CacheCreate", unsafe { (udreg.UDREG_CacheCreate)(&raw mut attributes) })?;
+        check("UDREG_CacheCreate", unsafe { (udreg.UDREG_CacheCreate)(attributes.as_mut_ptr()) })?;
         // SAFETY: C5.
-        let code = unsafe { (udreg.UDREG_CacheAccess)(name.as_mut_ptr(), &raw mut this.handle) };
+        let code = unsafe { (udreg.UDREG_CacheAccess)(name.as_mut_ptr().cast(), &raw mut this.handle) };
         check("UDREG_CacheAccess", code).map(|()| this)
     }
 
@@ -146,25 +171,35 @@ impl Cache {
         loop {
             let mut entry = null_mut();
             // SAFETY: C1, C5; the caller's promise.
-            match unsafe { (self.udreg.UDREG_Register)(self.handle, address, len, &raw mut entry) } {
-                UDREG_RC_SUCCESS => return Ok(self.enter(entry)),
-                // Each time one that is kept goes, so this ends. With none left it is for the caller to do without.
-                UDREG_RC_NO_SPACE if self.evict() => {}
-                code => return Err(name_of(code)),
+            let code = unsafe { (self.udreg.UDREG_Register)(self.handle, address, len, &raw mut entry) };
+            if u64::from(code) == self.layout.success {
+                return Ok(self.enter(entry));
+            }
+            // Each time one that is kept goes, so this ends. With none left it is for the caller to do without.
+            if u64::from(code) != self.layout.no_space || !self.evict() {
+                return Err(name_of(&self.layout, code));
             }
         }
+    }
+
+    fn is_done(&self, code: udreg_return_t) -> bool {
+        u64::from(code) == self.layout.success
     }
 
     /// Throws out one that nobody uses; whether there was one.
     fn evict(&self) -> bool {
         // SAFETY: C1.
-        unsafe { (self.udreg.UDREG_Evict)(self.handle) == UDREG_RC_SUCCESS }
+        self.is_done(unsafe { (self.udreg.UDREG_Evict)(self.handle) })
     }
 
     /// One use more of an entry that the library has just given.
     fn enter(&mut self, entry: *mut udreg_entry_t) -> (Handle, Use) {
-        // SAFETY: C3, C4.
-        let handle = unsafe { *(*entry).device_data.cast::<gni_mem_handle_t>() };
+        // SAFETY: C4: the field is the library's, who has set it.
+        let data = unsafe {
+            entry.byte_add(self.layout.device_data.offset as usize).cast::<*mut gni_mem_handle_t>().read()
+        };
+        // SAFETY: C3.
+        let handle = unsafe { *data };
         let number = Use(entry.addr() as u64);
         self.used.entry(number).or_insert((entry, 0)).1 += 1;
         (Handle { words: [handle.qword1, handle.qword2] }, number)
@@ -179,7 +214,7 @@ impl Cache {
             self.used.remove(&number);
         }
         // SAFETY: C1, C4.
-        unsafe { (self.udreg.UDREG_DecrRefcount)(self.handle, entry) == UDREG_RC_SUCCESS }
+        self.is_done(unsafe { (self.udreg.UDREG_DecrRefcount)(self.handle, entry) })
     }
 }
 
@@ -188,10 +223,10 @@ impl Drop for Cache {
         let mut is_gone = true;
         if !self.handle.is_null() {
             // SAFETY: C1.
-            is_gone = unsafe {
+            is_gone = self.is_done(unsafe {
                 (self.udreg.UDREG_CacheRelease)(self.handle);
-                (self.udreg.UDREG_CacheDestroy)(self.handle) == UDREG_RC_SUCCESS
-            };
+                (self.udreg.UDREG_CacheDestroy)(self.handle)
+            });
         }
         if is_gone {
             // SAFETY: C2: made by `Box::into_raw` in `open`, and nobody hands it to our functions any more.
@@ -204,6 +239,7 @@ impl Drop for Cache {
 mod tests {
     use super::*;
     use std::cell::{Cell, RefCell};
+    use std::ffi::c_char;
 
     thread_local! {
         /// What the NIC says to the next registration.

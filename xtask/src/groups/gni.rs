@@ -1,7 +1,7 @@
 //! The transport over uGNI, on the software NIC: the conformance suite on both chips and in all moods, with all ranks over the NIC or some in
 //! shared memory; faults, and bad input.
 
-use super::{Extent, conformance, input, ugni};
+use super::{Extent, conformance, input, udreg, ugni};
 use crate::exec::{Cmd, Log};
 use crate::gni_report::{self, Programs};
 use crate::leftovers::Leftovers;
@@ -259,7 +259,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         report,
         apart,
     ]);
-    rows.map(|row| row.need(Need::PkgConfig)).collect()
+    rows.chain(udreg::rows()).map(|row| row.need(Need::PkgConfig)).collect()
 }
 
 /// The suite over uGNI, whose client it is to be to the letter.

@@ -13,6 +13,7 @@ mod models;
 mod programs;
 mod sanitizers;
 mod statics;
+mod udreg;
 mod ugni;
 mod units;
 

@@ -346,6 +346,12 @@ pub extern "C" fn UDREG_Evict(handle: udreg_cache_handle_t) -> udreg_return_t {
     code(may_go_on("UDREG_Evict", UDREG_RC_NO_MATCH).and_then(|()| evict(handle)))
 }
 
+/// Says that this is the software NIC's library, of the layout that its header has: a client that knows no other asks for it.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasworks_udreg_layout() -> u32 {
+    1
+}
+
 /// `UDREG_GetStat`
 ///
 /// # Safety

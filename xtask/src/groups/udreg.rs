@@ -1,0 +1,80 @@
+//! A site's UDREG, of another layout than the software NIC's: refused by what was not built for it, and used by what was.
+
+use super::{conformance, input};
+use crate::exec::{Cmd, Log};
+use crate::rows::Row;
+use crate::ugni::dressed;
+use crate::world::{Build, World};
+use anyhow::{Result, ensure};
+use std::path::{Path, PathBuf};
+
+/// Its header, and the library's source.
+const SITE: &str = "crates/ugni-sim-capi/tests/site";
+/// Where its header is, to whoever builds.
+const INCLUDE: &str = "GASWORKS_UDREG_INCLUDE";
+
+pub fn rows() -> [Row; 3] {
+    [
+        Row::new("gni/udreg/of-a-site", of_a_site),
+        Row::new("gni/bad-input/udreg/not-built-for-it", not_built_for_it),
+        Row::new("gni/bad-input/udreg/no-such-header", no_such_header),
+    ]
+}
+
+/// The suite over that library, by a program that was built for it.
+fn of_a_site(world: &World, log: &Log) -> Result<()> {
+    let dir = crate::root().join("target/udreg-site");
+    let site = crate::root().join(SITE);
+    let words = "build -p gasworks-testkit --bin gasworks-conformance";
+    log.run_ok(&Cmd::cargo(words).env("CARGO_TARGET_DIR", &dir).env(INCLUDE, site).limit(600))?;
+    let program = dir.join("debug/gasworks-conformance");
+    for (mode, chip, registrations) in [("seq", "aries", "3072"), ("par", "gemini", "1")] {
+        let suite =
+            job(world, log, &program)?.words(&format!("--mode {mode}")).env("GASWORKS_UGNI_CHIP", chip);
+        let ended = log.run_ok(&suite.env("GASNET_GNI_MEMREG", registrations))?;
+        let said = ended.output.lines().filter_map(|line| line.strip_prefix("[0] "));
+        conformance::enough(&said.collect::<Vec<_>>().join("\n"), "pshm", 2)?;
+    }
+    Ok(())
+}
+
+fn not_built_for_it(world: &World, log: &Log) -> Result<()> {
+    let built = world.built(Build::Release)?;
+    let ended = log.run(&job(world, log, built.program("gasworks-conformance")?)?.words("--mode seq"))?;
+    ensure!(!ended.ok(), "it went well");
+    input::told_once(&ended.output, &["libudreg-site.so: its layout is not known here"])
+}
+
+/// A directory without the header, and a header without a field.
+fn no_such_header(world: &World, log: &Log) -> Result<()> {
+    let (none, less) = (world.scratch("udreg/none")?, world.scratch("udreg/less")?);
+    let text = std::fs::read_to_string(crate::root().join(SITE).join("udreg_pub.h"))?;
+    let field = "    uint64_t max_entries;\n";
+    ensure!(text.contains(field), "the site's header has no {field}");
+    std::fs::write(less.join("udreg_pub.h"), text.replace(field, ""))?;
+    for (dir, says) in [(none, "where there is no udreg_pub.h"), (less, "lacks what is needed of UDREG")] {
+        let check = Cmd::cargo("check -p gasworks-gni-sys").env(INCLUDE, &dir).limit(300);
+        let ended = log.run(&check.env("CARGO_TARGET_DIR", crate::root().join("target/udreg-site")))?;
+        ensure!(!ended.ok(), "it was built");
+        ensure!(ended.output.contains(says), "it does not say {says:?}");
+    }
+    Ok(())
+}
+
+/// Two ranks of a program over the software NIC, with the site's library.
+fn job(world: &World, log: &Log, program: &Path) -> Result<Cmd> {
+    let prefix = super::ugni::lay_out(world, log)?;
+    let gasrun = Cmd::new(world.built(Build::Release)?.program("gasrun")?);
+    let job = gasrun.words("-n 2 --timeout 120 --label --").arg(program).limit(150);
+    let job = dressed(job, &prefix)
+        .env("GASNET_USE_UDREG", "1")
+        .env("SITE_UDREG", prefix.join("lib/libudreg.so.0"));
+    Ok(job.env("GASWORKS_UDREG_LIBRARY", library(world, log)?))
+}
+
+fn library(world: &World, log: &Log) -> Result<PathBuf> {
+    let library = world.scratch("udreg/library")?.join("libudreg-site.so");
+    let cc = Cmd::new("cc").words("-Wall -Wextra -Werror -shared -fPIC -I").arg(SITE).arg("-o").arg(&library);
+    log.run_ok(&cc.arg(format!("{SITE}/udreg.c")).arg("-ldl").dir(crate::root()))?;
+    Ok(library)
+}
