@@ -3,6 +3,7 @@
 
 const WHERE: &str = "GASWORKS_UDREG_INCLUDE";
 
+#[allow(clippy::disallowed_methods)] // what cargo says to a build script is no setting of the library
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(udreg_header)");
     println!("cargo::rerun-if-env-changed={WHERE}");
