@@ -73,8 +73,10 @@ pub fn check_all() -> Result<(), SettingError> {
 pub fn report() -> String {
     let line = |setting: &Setting| match setting.raw() {
         Some((variable, value)) => format!("  {} = {value}  (from {variable})\n", setting.name),
-        None if setting.default.is_empty() => format!("  {} unset: {}\n", setting.name, setting.meaning),
-        None => format!("  {} = {}  (default)\n", setting.name, setting.default),
+        None if setting.usual_shown().is_empty() => {
+            format!("  {} unset: {}\n", setting.name, setting.meaning)
+        }
+        None => format!("  {} = {}  (default)\n", setting.name, setting.usual_shown()),
     };
     all().map(line).collect()
 }

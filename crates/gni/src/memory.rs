@@ -28,7 +28,7 @@ impl Memory {
     /// # Errors
     /// A setting is wrong, or asks for more than any memory.
     pub fn of(chip: Chip, ranks: u32) -> Result<Self, GniError> {
-        let settings = Settings::read()?;
+        let settings = Settings::read(chip)?;
         let (shape, _) = shape(chip, ranks, &settings)?;
         let too_large = || GniError::TooLarge { what: format!("{shape:?} is beyond any memory") };
         let layout = Layout::new(shape).ok_or_else(too_large)?;

@@ -8,7 +8,7 @@ use crate::levels::Levels;
 use crate::mailboxes::{self, Mailboxes};
 use crate::messages::{Bursts, Messages};
 use crate::region::{Closed, Home, Kept, Layout, MOST_TICKETS, Region, Shape};
-use crate::settings::{Credentials, MESSAGE_FLAGS, Settings};
+use crate::settings::{self, Credentials, MESSAGE_FLAGS, Settings};
 use crate::wire::{GniNic, GniWire, Guard, KEY, Shared, abilities};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::observe::Witness;
@@ -80,14 +80,14 @@ impl Plan {
     /// See [`GniError`].
     pub fn new(bootstrap: &dyn Bootstrap, parallel: bool) -> Result<Self, GniError> {
         let (ranks, here) = (bootstrap.size(), bootstrap.host()?.ranks().len() as u32);
-        let settings = Settings::read()?;
         if ranks > MOST_RANKS {
             return Err(GniError::TooLarge {
                 what: format!("a job of {ranks} ranks: events tell {MOST_RANKS} apart"),
             });
         }
-        let ugni = Ugni::open(settings.library.as_deref()).map_err(GniError::Library)?;
+        let ugni = Ugni::open(settings::library().as_deref()).map_err(GniError::Library)?;
         let chip = Chip::of(&ugni)?;
+        let settings = Settings::read(chip)?;
         let (shape, flow) = shape(chip, ranks, &settings)?;
         let too_large = || GniError::TooLarge { what: format!("{shape:?} is beyond any memory") };
         let layout = Layout::new(shape).ok_or_else(too_large)?;

@@ -279,10 +279,14 @@ pub const SETTINGS: &[Setting] = &[
     PATIENCE,
 ];
 
+/// Where the library is, if a setting says it.
+pub(crate) fn library() -> Option<String> {
+    LIBRARY.held().map(|(_, path)| path)
+}
+
 /// What the settings say.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    pub library: Option<String>,
     /// Whether UDREG keeps registrations, and where it is.
     udreg: bool,
     udreg_library: Option<String>,
@@ -326,13 +330,18 @@ const DOMAINS_OF_GEMINI: u32 = 30;
 const DEDICATED: u32 = 123;
 
 impl Settings {
-    pub fn read() -> Result<Self, SettingError> {
+    /// What they say on this chip.
+    ///
+    /// # Errors
+    /// One of them cannot be used.
+    pub fn read(chip: Chip) -> Result<Self, SettingError> {
+        let name = if chip == Chip::Aries { "aries" } else { "gemini" };
+        let on = |setting: &Setting| setting.on(name);
         let number = |setting: &Setting| Ok::<_, SettingError>(setting.number()?.unwrap_or(0));
         Ok(Self {
-            library: LIBRARY.raw().map(|(_, path)| path),
-            udreg: UDREG.boolean()?,
-            udreg_library: UDREG_LIBRARY.raw().map(|(_, path)| path),
-            max_medium: number(&MAX_MEDIUM)? as usize / 64 * 64,
+            udreg: on(&UDREG).boolean()?,
+            udreg_library: UDREG_LIBRARY.held().map(|(_, path)| path),
+            max_medium: number(&on(&MAX_MEDIUM))? as usize / 64 * 64,
             fma_sharing: match FMA_SHARING.choice()? {
                 "0" => Some(false),
                 "1" => Some(true),
@@ -354,7 +363,7 @@ impl Settings {
             mailboxes: number(&MAILBOXES)? as u32,
             longs: LONGS.number()?,
             packed_long: PACKED_LONG.number()?,
-            spins: SPINS.boolean()?,
+            spins: on(&SPINS).boolean()?,
             domains: number(&DOMAINS)? as u32,
             threads: number(&THREADS)? as u32,
             poll_mask: number(&POLL_MASK)? as u32,
@@ -468,7 +477,7 @@ fn pinned() -> Result<Share, SettingError> {
         Amount::Bytes(bytes) => bytes >= LEAST_PINNED,
         Amount::Fraction(part) => part < 1.0,
     };
-    let (variable, value) = PINNED.raw().unwrap_or((PINNED.name, PINNED.default.into()));
+    let (variable, value) = PINNED.held().unwrap_or_default();
     let wanted = "wanted a fraction of memory below 1, such as 0.8 or 5/8, or a size of at least 128M".into();
     fits.then_some(share).ok_or(SettingError { variable: variable.into(), value, wanted })
 }
@@ -505,7 +514,7 @@ mod tests {
 
     #[test]
     fn gemini_has_few_of_the_routes() {
-        let settings = Settings::read().expect("nothing is set here");
+        let settings = Settings::read(Chip::Gemini).expect("nothing is set here");
         assert_eq!(settings.delivery(Chip::Gemini), Ok(GNI_DLVMODE_PERFORMANCE));
         for (route, mode) in ROUTES {
             let settings = Settings { route, ..settings.clone() };

@@ -69,7 +69,7 @@ pub(crate) const PMIRUN: Setting = Setting {
 
 /// The remote command of the settings.
 pub(crate) fn remote_command() -> String {
-    RSH.raw().map_or_else(|| RSH.default.to_owned(), |(_, value)| value)
+    RSH.text()
 }
 
 /// Every setting of every crate that this program knows.
@@ -83,8 +83,8 @@ pub fn write(out: &mut impl Write) {
         let value = match row.raw() {
             Some((variable, value)) if variable == row.name => format!("{value} (set)"),
             Some((variable, value)) => format!("{value} (set as {variable})"),
-            None if row.default.is_empty() => "unset".to_owned(),
-            None => format!("{} (default)", row.default),
+            None if row.usual_shown().is_empty() => "unset".to_owned(),
+            None => format!("{} (default)", row.usual_shown()),
         };
         let wrong = row.check().err().map_or_else(String::new, |e| format!(" (wrong: {})", e.wanted));
         let kind = match row.kind {

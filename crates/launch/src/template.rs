@@ -59,7 +59,7 @@ fn fill_word(word: &str, options: &Options) -> anyhow::Result<String> {
 /// Starts the job through another launcher, if `PMIRUN_CMD` names one, and does not come back then; or shows what would
 /// be started. `None`: gasrun is to start the job itself.
 pub(crate) fn start(options: &Options) -> anyhow::Result<Option<String>> {
-    let template = report::PMIRUN.raw().map(|(_, value)| value).filter(|value| !value.trim().is_empty());
+    let template = report::PMIRUN.held().map(|(_, value)| value);
     let Some(template) = template else {
         return if options.dry_run { own_commands(options).map(Some) } else { Ok(None) };
     };

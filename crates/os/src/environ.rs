@@ -24,7 +24,7 @@ pub fn set_default(setting: &Setting) -> bool {
     let alone = std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1);
     if alone {
         // SAFETY: V1.
-        unsafe { std::env::set_var(setting.name, setting.default) };
+        unsafe { std::env::set_var(setting.name, setting.usual()) };
     }
     alone
 }

@@ -5,6 +5,7 @@
 
 pub mod affinity;
 pub mod clock;
+mod configured;
 #[allow(unsafe_code)]
 pub mod ending;
 #[allow(unsafe_code)]

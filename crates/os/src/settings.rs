@@ -4,6 +4,8 @@
 //! book's page and the verbose start-up report are printed from that one table.
 #![allow(clippy::disallowed_methods)] // this module is what the rule points to
 
+use crate::configured::{self, CONFIGURED, Entry};
+
 /// One setting: a row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
@@ -13,7 +15,7 @@ pub struct Setting {
     pub aliases: &'static [&'static str],
     /// What kind of value it takes, with its limits.
     pub kind: Kind,
-    /// The default, as it would be written.
+    /// The default, as it would be written, where nothing else was configured: see [`Setting::usual`].
     pub default: &'static str,
     /// Its unit, or an empty string.
     pub unit: &'static str,
@@ -177,18 +179,59 @@ impl Setting {
         })
     }
 
+    /// The default that holds: as the installation was configured, or the table's.
+    pub fn usual(&self) -> &'static str {
+        self.usual_by(CONFIGURED)
+    }
+
+    fn usual_by(&self, entries: &[Entry]) -> &'static str {
+        configured::of(entries, self.name, None).unwrap_or(self.default)
+    }
+
+    /// The row as it is on a chip of the NIC's, for which another default may have been configured.
+    pub fn on(&self, chip: &str) -> Self {
+        self.on_by(CONFIGURED, chip)
+    }
+
+    fn on_by(&self, entries: &[Entry], chip: &str) -> Self {
+        let default = configured::of(entries, self.name, Some(chip));
+        Self { default: default.unwrap_or(self.default), ..*self }
+    }
+
+    /// The default that holds, in words: that of each chip, where they differ.
+    pub fn usual_shown(&self) -> String {
+        self.usual_shown_by(CONFIGURED)
+    }
+
+    fn usual_shown_by(&self, entries: &[Entry]) -> String {
+        let chips =
+            configured::chips(entries, self.name).map(|chip| (chip, self.on_by(entries, chip).default));
+        let chips: Vec<_> = chips.collect();
+        match chips.as_slice() {
+            [] => self.usual_by(entries).to_owned(),
+            [(_, first), others @ ..] if others.iter().all(|(_, other)| other == first) => {
+                (*first).to_owned()
+            }
+            all => {
+                all.iter().map(|(chip, value)| format!("{value} on {chip}")).collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    /// The value that holds, with the variable that sets it: the default, too, unless it is empty.
+    pub fn held(&self) -> Option<(&'static str, String)> {
+        let usual = || Some((self.name, self.usual().to_owned())).filter(|(_, usual)| !usual.is_empty());
+        self.raw().or_else(usual)
+    }
+
     /// The value as text, the default included.
     pub fn text(&self) -> String {
-        self.raw().map_or_else(|| self.default.to_owned(), |(_, value)| value)
+        self.held().map_or_else(String::new, |(_, value)| value)
     }
 
     /// The value of a [`Kind::Number`] or [`Kind::Size`]; `None` if it is unset and its default is empty.
     pub fn number(&self) -> Result<Option<u64>, SettingError> {
-        let (variable, value) = match self.raw() {
-            Some((variable, value)) => (variable, value),
-            None if self.default.is_empty() => return Ok(None),
-            None => (self.name, self.default.to_owned()),
-        };
+        let Some((variable, value)) = self.held() else { return Ok(None) };
         let (min, max, suffixes) = match self.kind {
             Kind::Number { min, max } => (min, max, false),
             Kind::Size { min, max } => (min, max, true),
@@ -209,7 +252,7 @@ impl Setting {
 
     /// The value of a [`Kind::Boolean`].
     pub fn boolean(&self) -> Result<bool, SettingError> {
-        let (variable, value) = self.raw().unwrap_or((self.name, self.default.to_owned()));
+        let (variable, value) = self.held().unwrap_or((self.name, String::new()));
         match value.to_ascii_lowercase().as_str() {
             "1" | "y" | "yes" | "true" | "on" => Ok(true),
             "0" | "n" | "no" | "false" | "off" => Ok(false),
@@ -219,11 +262,7 @@ impl Setting {
 
     /// The value of a [`Kind::Share`]; `None` if it is unset and its default is empty.
     pub fn share(&self) -> Result<Option<Share>, SettingError> {
-        let (variable, value) = match self.raw() {
-            Some(pair) => pair,
-            None if self.default.is_empty() => return Ok(None),
-            None => (self.name, self.default.to_owned()),
-        };
+        let Some((variable, value)) = self.held() else { return Ok(None) };
         match Share::parse(&value) {
             Some(share) => Ok(Some(share)),
             None => {
@@ -236,11 +275,7 @@ impl Setting {
 
     /// The value of a [`Kind::Seconds`]; `None` if it is unset and its default is empty.
     pub fn seconds(&self) -> Result<Option<std::time::Duration>, SettingError> {
-        let (variable, value) = match self.raw() {
-            Some(pair) => pair,
-            None if self.default.is_empty() => return Ok(None),
-            None => (self.name, self.default.to_owned()),
-        };
+        let Some((variable, value)) = self.held() else { return Ok(None) };
         match value.parse::<f64>() {
             Ok(s) if (LEAST_SECONDS..=MOST_SECONDS).contains(&s) => {
                 Ok(Some(std::time::Duration::from_secs_f64(s)))
@@ -254,7 +289,7 @@ impl Setting {
 
     /// The value of a [`Kind::Choice`].
     pub fn choice(&self) -> Result<&'static str, SettingError> {
-        let (variable, value) = self.raw().unwrap_or((self.name, self.default.to_owned()));
+        let (variable, value) = self.held().unwrap_or((self.name, String::new()));
         let words = match self.kind {
             Kind::Choice(words) => words,
             _ => &[],
@@ -268,8 +303,13 @@ impl Setting {
 }
 
 impl Setting {
-    /// Whether the value as it stands, the default included, can be used.
+    /// Whether the value as it stands, the default included, can be used, on each chip.
     pub fn check(&self) -> Result<(), SettingError> {
+        self.check_row()?;
+        configured::chips(CONFIGURED, self.name).try_for_each(|chip| self.on(chip).check_row())
+    }
+
+    fn check_row(&self) -> Result<(), SettingError> {
         match self.kind {
             Kind::Number { .. } | Kind::Size { .. } => self.number().map(drop),
             Kind::Share => self.share().map(drop),
@@ -376,5 +416,48 @@ mod tests {
         ] {
             assert_eq!(row(kind, value).check(), Ok(()), "{kind:?} {value}");
         }
+    }
+
+    /// Entries as an installation has them.
+    const ENTRIES: &[Entry] = &[
+        ("GASWORKS_TEST_ALIKE", Some("aries"), "3"),
+        ("GASWORKS_TEST_ALIKE", Some("gemini"), "3"),
+        ("GASWORKS_TEST_CHIPS", Some("aries"), "1984"),
+        ("GASWORKS_TEST_CHIPS", Some("gemini"), "960"),
+        ("GASWORKS_TEST_ONE", None, "7"),
+    ];
+
+    #[test]
+    fn what_is_configured_takes_the_place_of_the_default() {
+        let row = |name| Setting { name, ..row(Kind::Number { min: 1, max: 4096 }, "12") };
+        for (name, usual, on, shown) in [
+            ("GASWORKS_TEST_ALIKE", "12", ["3", "3"], "3"),
+            ("GASWORKS_TEST_CHIPS", "12", ["1984", "960"], "1984 on aries, 960 on gemini"),
+            ("GASWORKS_TEST_ONE", "7", ["7", "7"], "7"),
+            ("GASWORKS_TEST_UNSET", "12", ["12", "12"], "12"),
+        ] {
+            let row = row(name);
+            assert_eq!(
+                (row.usual_by(ENTRIES), row.usual_shown_by(ENTRIES).as_str()),
+                (usual, shown),
+                "{name}"
+            );
+            assert_eq!(
+                ["aries", "gemini"].map(|chip| row.on_by(ENTRIES, chip).usual_by(ENTRIES)),
+                on,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_set_comes_before_what_is_configured() {
+        // Every test has a PATH.
+        let path = Setting { name: "PATH", ..row(Kind::Text, "configured") };
+        assert_eq!(path.held(), path.raw());
+        assert_ne!(path.text(), "configured");
+        let unset = row(Kind::Text, "configured");
+        assert_eq!(unset.held(), Some((unset.name, "configured".to_owned())));
+        assert_eq!(row(Kind::Text, "").held(), None);
     }
 }

@@ -55,7 +55,7 @@ impl<M: CoreMode> Way<M> {
             (Some(By::Transport), Some(shared)) => return Ok((Self::Shared(shared), None)),
             (Some(By::Messages(algorithm)), _) => algorithm,
             _ => {
-                let (variable, value) = ALGORITHM.raw().unwrap_or_default();
+                let (variable, value) = ALGORITHM.held().unwrap_or_default();
                 let wanted = "the ranks do not meet like that here: wanted AUTO, DISSEM or AMCENTRAL";
                 return Err(SettingError { variable: variable.into(), value, wanted: wanted.into() }.into());
             }

@@ -60,7 +60,7 @@ impl Options {
     pub fn from_settings() -> Result<Self, Error> {
         const OPERATION: &str = "read the settings of sockets";
         let mut options = Options::default();
-        if let Some((variable, value)) = PORT_RANGE.raw() {
+        if let Some((variable, value)) = PORT_RANGE.held() {
             options.ports = parse_ports(&value).ok_or_else(|| {
                 let why = format!("{variable}={value:?}: wanted lowest:highest, each from 1 to 65535");
                 Error::new(Class::BadPort, OPERATION).cause(why)
