@@ -7,6 +7,7 @@ mod demo;
 mod exec;
 mod gni_report;
 mod groups;
+mod install;
 mod leftovers;
 mod matrix;
 mod needs;
@@ -40,6 +41,8 @@ enum Task {
     Nightly(TestArgs),
     /// Count the k-mers of real sequencing reads with a hash table distributed over ranks
     Demo(demo::DemoArgs),
+    /// Install the programs and the library's sources, configured by GASNet's options
+    Install(install::InstallArgs),
     /// Check the lock-free structures with loom
     Loom(tools::Pass),
     /// Check for undefined behaviour with Miri
@@ -103,6 +106,7 @@ fn run(task: Task) -> Result<()> {
         Task::UgniSim(args) => ugni::run(&args),
         Task::UgniClock(args) => ugni::clock(&args),
         Task::GniReport(args) => gni_report::run(&args),
+        Task::Install(args) => install::run(&args),
         Task::BenchQueue(pass) => tools::bench_queue(&pass),
     }
 }

@@ -7,6 +7,7 @@ mod ends;
 mod gni;
 mod hostile;
 mod input;
+mod install;
 mod kill;
 mod launchers;
 mod models;
@@ -47,6 +48,7 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         launchers::rows(extent),
         ugni::rows(extent),
         gni::rows(extent),
+        install::rows(),
         kill::rows()?,
         models::rows(extent)?,
         sanitizers::rows(extent)?,

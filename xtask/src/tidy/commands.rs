@@ -46,6 +46,8 @@ const TABLE: &Table = &[
     ("cargo xtask ugni-clock --curve", By::Itself),
     ("cargo xtask gni-report", By::Row("gni/report")),
     ("cargo xtask gni-report --write", By::Row("gni/report")),
+    ("cargo xtask install --prefix /opt/gasworks", By::Row("install/used")),
+    ("cargo xtask install --prefix DIR", By::Row("install/used")),
     ("cargo xtask tidy", By::Itself),
     ("cargo xtask tidy --write", By::Row("tidy/settings")),
     ("cargo xtask loom", By::Row("loom/shmem")),

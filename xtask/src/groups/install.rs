@@ -1,0 +1,143 @@
+//! `cargo xtask install`, as a user has it: what is configured, a program that depends on what is installed, wrong options.
+
+use super::ugni;
+use crate::exec::{Cmd, Log};
+use crate::needs::Need;
+use crate::rows::Row;
+use crate::ugni::dressed;
+use crate::world::World;
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+
+/// A program outside the workspace.
+const PROGRAM: &str = r#"
+fn main() -> Result<(), gasworks::Error> {
+    let job = gasworks::Job::open(gasworks::Config::from_env()?, gasworks::Table::<gasworks::Seq>::new())?;
+    let agent = job.agent()?;
+    println!("{} of {}: {}", agent.rank(), agent.ranks(), agent.max_medium());
+    agent.barrier()?;
+    job.close()
+}
+"#;
+
+/// Options, and what is said of them.
+const WRONG: [(&str, &[&str], &str); 6] = [
+    ("not-a-multiple", &["--with-aries-max-medium=1000"], "wanted a multiple of 64 from 512 to 65408"),
+    ("too-small", &["--with-gni-max-medium=448"], "wanted a multiple of 64 from 512 to 65408"),
+    ("both-ways", &["--enable-aries-udreg", "--disable-aries-udreg"], "cannot be used with"),
+    ("no-name", &["--default", "x=1"], "\"x\" is no setting's name"),
+    ("twice", &["--with-gni-max-medium=512", "--default", "GASNET_GNI_MAX_MEDIUM=512"], "it is given twice"),
+    ("no-directory", &["--prefix=/dev/null/here"], "nothing can be installed in /dev/null/here/bin"),
+];
+
+pub fn rows() -> Vec<Row> {
+    let wrong = WRONG.into_iter().map(|(name, options, says)| {
+        Row::new(format!("install/bad-input/{name}"), move |world, log| {
+            refused(world, log, name, options, says)
+        })
+    });
+    let rows = [Row::new("install/used", used).need(Need::PkgConfig)];
+    rows.into_iter().chain(wrong).collect()
+}
+
+/// The command, for this directory unless the options name another.
+fn install(world: &World, name: &str, options: &[&str]) -> Result<(PathBuf, Cmd)> {
+    let dir = world.scratch(&format!("install/{name}"))?.join("there");
+    let prefix = format!("--prefix={}", dir.display());
+    let prefix = options.iter().all(|option| !option.starts_with("--prefix")).then_some(prefix);
+    let cmd = Cmd::new(std::env::current_exe()?).arg("install").args(prefix).args(options);
+    Ok((dir, cmd.env("CARGO_NET_OFFLINE", "true").limit(900)))
+}
+
+fn refused(world: &World, log: &Log, name: &str, options: &[&str], says: &str) -> Result<()> {
+    let (dir, install) = install(world, name, options)?;
+    let ended = log.run(&install)?;
+    ensure!(!ended.ok(), "it went well");
+    ensure!(ended.output.contains(says), "it does not say {says:?}");
+    ensure!(!ended.output.contains("panicked at"), "it panicked");
+    ensure!(!dir.join("bin/gasrun").exists(), "it was installed");
+    Ok(())
+}
+
+/// Installed twice, the second time with other options; defaults that cannot be used leave it as it is.
+fn used(world: &World, log: &Log) -> Result<()> {
+    let (dir, first) = install(world, "used", &["--with-gni-max-medium=512"])?;
+    log.run_ok(&first)?;
+    let stale = dir.join("share/gasworks/crates/os/src/stale.rs");
+    std::fs::write(&stale, "")?;
+    let own = dir.join("bin/own");
+    std::fs::write(&own, "")?;
+    let again = |options: &[&str]| -> Result<Cmd> {
+        let prefix = format!("--prefix={}", dir.display());
+        let cmd = Cmd::new(std::env::current_exe()?).arg("install").arg(prefix).args(options);
+        Ok(cmd.env("CARGO_NET_OFFLINE", "true").limit(900))
+    };
+    let options = [
+        "--with-aries-max-medium=1984",
+        "--with-gni-max-medium=960",
+        "--with-pmirun-cmd=true %C",
+        "--default",
+        "GASNET_GNI_AMPOLL_BURST=7",
+    ];
+    log.run_ok(&again(&options)?)?;
+    ensure!(!stale.exists() && own.exists(), "what was ours is gone, and nothing else");
+    let (wrong, says) = ("GASNET_GNI_AMPOLL_BURST=0", "--default GASNET_GNI_AMPOLL_BURST=0: wanted");
+    let ended = log.run(&again(&["--default", wrong])?)?;
+    ensure!(!ended.ok() && ended.output.contains(says), "it does not say {says:?}");
+    let shown = log.run_ok(&Cmd::new(dir.join("bin/gasrun")).arg("--env"))?.output;
+    for wanted in [
+        "GASNET_GNI_MAX_MEDIUM = 1984 on aries, 960 on gemini (default)",
+        "GASNET_GNI_AMPOLL_BURST = 7 (default)",
+        "PMIRUN_CMD = true %C (default)",
+    ] {
+        ensure!(shown.lines().any(|line| line == wanted), "gasrun --env does not say {wanted:?}");
+    }
+    let listed = std::fs::read_to_string(dir.join("share/gasworks/configured"))?;
+    ensure!(
+        listed.contains("GASNET_GNI_MAX_MEDIUM=1984 on aries\n"),
+        "the list of what is configured: {listed}"
+    );
+    let program = program(world, log, &dir)?;
+    let prefix = ugni::lay_out(world, log)?;
+    let job = || {
+        Cmd::new(dir.join("bin/gasrun"))
+            .words("-n 2 --timeout 60 --")
+            .arg(&program)
+            .limit(90)
+            .env("PMIRUN_CMD", "")
+    };
+    let says = |job: Cmd, medium: &str| -> Result<()> {
+        let output = log.run_ok(&job)?.output;
+        for rank in 0..2 {
+            let line = format!("{rank} of 2: {medium}");
+            ensure!(output.lines().any(|said| said == line), "no rank says {line:?}");
+        }
+        Ok(())
+    };
+    log.run_ok(&job())?;
+    says(dressed(job(), &prefix).env("GASWORKS_UGNI_CHIP", "aries"), "1984")?;
+    says(dressed(job(), &prefix).env("GASWORKS_UGNI_CHIP", "gemini"), "960")?;
+    says(
+        dressed(job(), &prefix).env("GASWORKS_UGNI_CHIP", "gemini").env("GASNET_GNI_MAX_MEDIUM", "1024"),
+        "1024",
+    )
+}
+
+/// A program that depends on what is installed.
+fn program(world: &World, log: &Log, dir: &Path) -> Result<PathBuf> {
+    let place = world.scratch("install/program")?;
+    let crates = dir.join("share/gasworks/crates/gasworks");
+    let manifest = format!(
+        "[package]\nname = \"installed\"\nedition = \"2024\"\n\n[dependencies]\ngasworks = {{ path = {crates:?} }}\n\n[workspace]\n"
+    );
+    std::fs::create_dir_all(place.join("src"))?;
+    std::fs::write(place.join("Cargo.toml"), manifest)?;
+    std::fs::write(place.join("src/main.rs"), PROGRAM)?;
+    // The versions that are here.
+    std::fs::copy(dir.join("share/gasworks/Cargo.lock"), place.join("Cargo.lock"))
+        .context("the lock file")?;
+    let target = crate::root().join("target/installed");
+    let build = Cmd::cargo("build --offline").dir(&place).env("CARGO_TARGET_DIR", &target).limit(600);
+    log.run_ok(&build)?;
+    Ok(target.join("debug/installed"))
+}
