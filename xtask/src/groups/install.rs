@@ -75,7 +75,6 @@ fn used(world: &World, log: &Log) -> Result<()> {
     let options = [
         "--with-aries-max-medium=1984",
         "--with-gni-max-medium=960",
-        "--with-pmirun-cmd=true %C",
         "--default",
         "GASNET_GNI_AMPOLL_BURST=7",
     ];
@@ -88,7 +87,6 @@ fn used(world: &World, log: &Log) -> Result<()> {
     for wanted in [
         "GASNET_GNI_MAX_MEDIUM = 1984 on aries, 960 on gemini (default)",
         "GASNET_GNI_AMPOLL_BURST = 7 (default)",
-        "PMIRUN_CMD = true %C (default)",
     ] {
         ensure!(shown.lines().any(|line| line == wanted), "gasrun --env does not say {wanted:?}");
     }
@@ -99,13 +97,7 @@ fn used(world: &World, log: &Log) -> Result<()> {
     );
     let program = program(world, log, &dir)?;
     let prefix = ugni::lay_out(world, log)?;
-    let job = || {
-        Cmd::new(dir.join("bin/gasrun"))
-            .words("-n 2 --timeout 60 --")
-            .arg(&program)
-            .limit(90)
-            .env("PMIRUN_CMD", "")
-    };
+    let job = || Cmd::new(dir.join("bin/gasrun")).words("-n 2 --timeout 60 --").arg(&program).limit(90);
     let says = |job: Cmd, medium: &str| -> Result<()> {
         let output = log.run_ok(&job)?.output;
         for rank in 0..2 {
