@@ -6,15 +6,13 @@
 /// An entry: the name of the setting, the chip that it is for or none, the default.
 pub(crate) type Entry = (&'static str, Option<&'static str>, &'static str);
 
+/// The chips that defaults may differ by.
+pub(crate) const CHIPS: [&str; 2] = ["aries", "gemini"];
+
 /// All entries, sorted.
 pub(crate) const CONFIGURED: &[Entry] = &[];
 
 /// The default of this setting, for this chip or for all.
 pub(crate) fn of(entries: &[Entry], name: &str, chip: Option<&str>) -> Option<&'static str> {
     entries.iter().find(|entry| (entry.0, entry.1) == (name, chip)).map(|entry| entry.2)
-}
-
-/// The chips for which this setting has defaults of their own.
-pub(crate) fn chips(entries: &[Entry], name: &str) -> impl Iterator<Item = &'static str> {
-    entries.iter().filter(move |entry| entry.0 == name).filter_map(|entry| entry.1)
 }

@@ -4,7 +4,7 @@
 //! book's page and the verbose start-up report are printed from that one table.
 #![allow(clippy::disallowed_methods)] // this module is what the rule points to
 
-use crate::configured::{self, CONFIGURED, Entry};
+use crate::configured::{self, CHIPS, CONFIGURED, Entry};
 
 /// One setting: a row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -204,17 +204,10 @@ impl Setting {
     }
 
     fn usual_shown_by(&self, entries: &[Entry]) -> String {
-        let chips =
-            configured::chips(entries, self.name).map(|chip| (chip, self.on_by(entries, chip).default));
-        let chips: Vec<_> = chips.collect();
-        match chips.as_slice() {
-            [] => self.usual_by(entries).to_owned(),
-            [(_, first), others @ ..] if others.iter().all(|(_, other)| other == first) => {
-                (*first).to_owned()
-            }
-            all => {
-                all.iter().map(|(chip, value)| format!("{value} on {chip}")).collect::<Vec<_>>().join(", ")
-            }
+        let chips = CHIPS.map(|chip| (chip, self.on_by(entries, chip).usual_by(entries)));
+        match chips.map(|(_, usual)| usual) {
+            [first, second] if first == second => first.to_owned(),
+            _ => chips.map(|(chip, usual)| format!("{usual} on {chip}")).join(", "),
         }
     }
 
@@ -305,8 +298,7 @@ impl Setting {
 impl Setting {
     /// Whether the value as it stands, the default included, can be used, on each chip.
     pub fn check(&self) -> Result<(), SettingError> {
-        self.check_row()?;
-        configured::chips(CONFIGURED, self.name).try_for_each(|chip| self.on(chip).check_row())
+        CHIPS.iter().try_for_each(|chip| self.on(chip).check_row())
     }
 
     fn check_row(&self) -> Result<(), SettingError> {
@@ -424,6 +416,7 @@ mod tests {
         ("GASWORKS_TEST_ALIKE", Some("gemini"), "3"),
         ("GASWORKS_TEST_CHIPS", Some("aries"), "1984"),
         ("GASWORKS_TEST_CHIPS", Some("gemini"), "960"),
+        ("GASWORKS_TEST_GEMINI", Some("gemini"), "9"),
         ("GASWORKS_TEST_ONE", None, "7"),
     ];
 
@@ -433,6 +426,7 @@ mod tests {
         for (name, usual, on, shown) in [
             ("GASWORKS_TEST_ALIKE", "12", ["3", "3"], "3"),
             ("GASWORKS_TEST_CHIPS", "12", ["1984", "960"], "1984 on aries, 960 on gemini"),
+            ("GASWORKS_TEST_GEMINI", "12", ["12", "9"], "12 on aries, 9 on gemini"),
             ("GASWORKS_TEST_ONE", "7", ["7", "7"], "7"),
             ("GASWORKS_TEST_UNSET", "12", ["12", "12"], "12"),
         ] {
