@@ -10,15 +10,19 @@ fn main() {
     println!("cargo::rerun-if-changed=src/udreg_layout.c");
     let Some(dirs) = std::env::var_os(WHERE).filter(|dirs| !dirs.is_empty()) else { return };
     let dirs: Vec<_> = std::env::split_paths(&dirs).collect();
-    let headers = dirs.iter().map(|dir| dir.join("udreg_pub.h"));
-    headers.clone().for_each(|header| println!("cargo::rerun-if-changed={}", header.display()));
-    if !headers.clone().any(|header| header.is_file()) {
+    // What the header includes is in these, too. One that is not there would be built for each time.
+    dirs.iter()
+        .filter(|dir| dir.exists())
+        .for_each(|dir| println!("cargo::rerun-if-changed={}", dir.display()));
+    if !dirs.iter().any(|dir| dir.join("udreg_pub.h").is_file()) {
         println!(
             "cargo::error={WHERE} says {dirs:?}, where there is no udreg_pub.h: it names the directory of the site's header"
         );
         return;
     }
-    match cc::Build::new().file("src/udreg_layout.c").includes(&dirs).try_compile("gasworks_udreg_layout") {
+    let mut build = cc::Build::new();
+    build.flag("-Werror=incompatible-pointer-types").flag("-Werror=int-conversion");
+    match build.file("src/udreg_layout.c").includes(&dirs).try_compile("gasworks_udreg_layout") {
         Ok(()) => println!("cargo::rustc-cfg=udreg_header"),
         Err(why) => println!(
             "cargo::error=the udreg_pub.h of {WHERE} lacks what is needed of UDREG, or another header; without {WHERE} the library is built \

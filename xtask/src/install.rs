@@ -6,6 +6,7 @@
 //! installation, and takes its place at the end.
 
 use crate::exec::Cmd;
+use crate::files::{copy, copy_tree, empty};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use std::collections::BTreeMap;
@@ -149,18 +150,14 @@ pub fn run(args: &InstallArgs) -> Result<()> {
     may_write(&share)?;
     let is_ours = !place.exists() || place.join(CONFIGURED).is_file();
     ensure!(is_ours, "{} is there, and is no installation of Gasworks: remove it first", place.display());
-    println!("copying the sources to {}", place.display());
-    empty(&new)?;
-    lay_out(&new, &configured)?;
-    println!("building {} from them", PROGRAMS.join(" and "));
     let target = crate::root().join("target/install");
-    let words =
-        "build --release --package gasworks-launch --bin gasrun --package gasworks-perf --bin gasperf";
-    Cmd::cargo(words).dir(&new).env("CARGO_TARGET_DIR", &target).limit(1800).show()?;
-    let built = |name: &str| target.join("release").join(name);
-    check(&built("gasrun"), &configured)?;
+    if let Err(why) = build(&new, &target, &configured) {
+        // An earlier installation is as it was.
+        let _ = std::fs::remove_dir_all(&new);
+        return Err(why);
+    }
     for name in PROGRAMS {
-        replace(&built(name), &bin.join(name))?;
+        copy(&target.join("release").join(name), &bin.join(name))?;
     }
     empty(&place)?;
     std::fs::remove_dir(&place).with_context(|| format!("removing {}", place.display()))?;
@@ -176,6 +173,20 @@ pub fn run(args: &InstallArgs) -> Result<()> {
     Ok(())
 }
 
+/// Lays the sources out, and builds the programs from them.
+fn build(place: &Path, target: &Path, configured: &[Default]) -> Result<()> {
+    println!("copying the sources");
+    empty(place)?;
+    lay_out(place, configured)?;
+    println!("building {} from them", PROGRAMS.join(" and "));
+    let words =
+        "build --release --package gasworks-launch --bin gasrun --package gasworks-perf --bin gasperf";
+    Cmd::cargo(words).dir(place).env("CARGO_TARGET_DIR", target).limit(1800).show()?;
+    // Its settings are shown without this environment, which may say otherwise.
+    let gasrun = target.join("release").join(PROGRAMS[0]);
+    judged(&Cmd::new("env").arg("-i").arg(gasrun).arg("--env").read()?, configured)
+}
+
 /// Makes a directory, and tries whether something can be put there.
 fn may_write(dir: &Path) -> Result<()> {
     let why = || format!("nothing can be installed in {}", dir.display());
@@ -183,14 +194,6 @@ fn may_write(dir: &Path) -> Result<()> {
     let probe = dir.join(".gasworks-install");
     std::fs::write(&probe, "").with_context(why)?;
     std::fs::remove_file(&probe).with_context(why)
-}
-
-/// There is such a directory, with nothing in it.
-fn empty(dir: &Path) -> Result<()> {
-    if dir.exists() {
-        std::fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
-    }
-    std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))
 }
 
 /// The sources of all crates, as a workspace, with what is configured.
@@ -229,46 +232,15 @@ fn listed(configured: &[Default]) -> String {
     configured.iter().map(line).collect()
 }
 
-/// Whether the program's settings are known to it and can be used: it says so itself.
-fn check(gasrun: &Path, configured: &[Default]) -> Result<()> {
-    // Without this environment, which may say otherwise.
-    judged(&Cmd::new("env").arg("-i").arg(gasrun).arg("--env").read()?, configured)
-}
-
 /// What the program shows of its settings says whether they are as they should be.
 fn judged(shown: &str, configured: &[Default]) -> Result<()> {
     for (name, _, value) in configured {
         let line = shown.lines().find(|line| line.split_whitespace().next() == Some(name));
-        let unknown = || format!("--default {name}: there is no such setting; `gasrun --env` lists them");
+        let unknown =
+            || format!("{name} cannot have a default: there is no such setting; `gasrun --env` lists them");
         if let Some((_, wanted)) = line.with_context(unknown)?.split_once(" (wrong: ") {
-            bail!("--default {name}={value}: {}", wanted.strip_suffix(')').unwrap_or(wanted));
+            bail!("{name} cannot be {value} by default: {}", wanted.strip_suffix(')').unwrap_or(wanted));
         }
-    }
-    Ok(())
-}
-
-/// In the place of what is there, which may be running.
-fn replace(from: &Path, to: &Path) -> Result<()> {
-    let new = to.with_extension("new");
-    copy(from, &new)?;
-    std::fs::rename(&new, to).with_context(|| format!("replacing {}", to.display()))
-}
-
-/// With its time, so that what has not changed is not built again.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    let copied = || -> std::io::Result<()> {
-        std::fs::copy(from, to)?;
-        std::fs::File::options().append(true).open(to)?.set_modified(from.metadata()?.modified()?)
-    };
-    copied().with_context(|| format!("copying {} to {}", from.display(), to.display()))
-}
-
-fn copy_tree(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir_all(to).with_context(|| format!("making {}", to.display()))?;
-    for entry in std::fs::read_dir(from).with_context(|| format!("reading {}", from.display()))? {
-        let from = entry?.path();
-        let to = to.join(from.file_name().unwrap_or_default());
-        if from.is_dir() { copy_tree(&from, &to)? } else { copy(&from, &to)? }
     }
     Ok(())
 }
@@ -356,8 +328,11 @@ mod tests {
         let judged =
             |name: &str| judged(shown, &[(name.into(), None, "0".into())]).map_err(|why| why.to_string());
         assert_eq!(judged("GASWORKS_A"), Ok(()));
-        assert_eq!(judged("GASWORKS_B"), Err("--default GASWORKS_B=0: wanted a number (1 to 3)".into()));
-        let unknown = "--default GASWORKS_C: there is no such setting; `gasrun --env` lists them";
+        assert_eq!(
+            judged("GASWORKS_B"),
+            Err("GASWORKS_B cannot be 0 by default: wanted a number (1 to 3)".into())
+        );
+        let unknown = "GASWORKS_C cannot have a default: there is no such setting; `gasrun --env` lists them";
         assert_eq!(judged("GASWORKS_C"), Err(unknown.into()));
     }
 

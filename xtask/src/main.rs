@@ -5,6 +5,7 @@ mod budget;
 mod cluster;
 mod demo;
 mod exec;
+mod files;
 mod gni_report;
 mod groups;
 mod install;

@@ -2,6 +2,7 @@
 //! `cargo xtask ugni-clock`: its clock.
 
 use crate::exec::Cmd;
+use crate::files::{copy, copy_tree};
 use anyhow::{Context, Result};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -94,24 +95,7 @@ pub fn dressed(command: Cmd, prefix: &Path) -> Cmd {
     strict.env("GASWORKS_BOOTSTRAP", "cray").env("LD_LIBRARY_PATH", prefix.join("lib"))
 }
 
-/// In place of what is there: a process that runs keeps the old file.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    let _ = std::fs::remove_file(to);
-    std::fs::copy(from, to)
-        .map(drop)
-        .with_context(|| format!("copying {} to {}", from.display(), to.display()))
-}
-
 fn link(to: &str, at: &Path) -> Result<()> {
     let _ = std::fs::remove_file(at);
     std::os::unix::fs::symlink(to, at).with_context(|| format!("linking {}", at.display()))
-}
-
-fn copy_tree(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)?.flatten() {
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() { copy_tree(&entry.path(), &to)? } else { copy(&entry.path(), &to)? }
-    }
-    Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::cluster::Cluster;
 use crate::exec::{Cmd, Log};
 use crate::needs::Machine;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -238,10 +238,7 @@ impl World {
     /// A folder of the row's own, empty.
     pub fn scratch(&self, name: &str) -> Result<PathBuf> {
         let dir = self.logs.join(name.replace(['/', ':', '@'], "-"));
-        if dir.exists() {
-            std::fs::remove_dir_all(&dir).with_context(|| format!("emptying {}", dir.display()))?;
-        }
-        std::fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+        crate::files::empty(&dir)?;
         Ok(dir)
     }
 

@@ -166,34 +166,41 @@ pub const SOFTWARE: Layout = Layout {
     failed: u64::MAX,
 };
 
-/// Of the library that this was built for: by the site's header, or else the software NIC's.
-pub fn layout() -> Layout {
-    #[cfg(udreg_header)]
-    {
-        unsafe extern "C" {
-            #[link_name = "gasworks_udreg_site_layout"]
-            static SITE: Layout;
-        }
-        // SAFETY: L1.
-        unsafe { SITE }
+/// By this name the software NIC's library has a function, and no other: it gives the number of its layout.
+pub const MARK: &str = "gasworks_udreg_layout";
+/// The number of [`SOFTWARE`].
+pub const SOFTWARE_NUMBER: u32 = 1;
+
+/// What the header says that this was built against.
+#[cfg(udreg_header)]
+fn of_the_site() -> Option<Layout> {
+    unsafe extern "C" {
+        #[link_name = "gasworks_udreg_site_layout"]
+        static SITE: Layout;
     }
-    #[cfg(not(udreg_header))]
-    SOFTWARE
+    // SAFETY: L1.
+    Some(unsafe { SITE })
 }
 
-/// By this name the software NIC's library has a function, and no other.
-pub const MARK: &str = "gasworks_udreg_layout";
+/// There was none.
+#[cfg(not(udreg_header))]
+fn of_the_site() -> Option<Layout> {
+    None
+}
 
-/// Whether [`layout`] is that of the library at `path`, or of the system's.
+/// The layout of the library at `path`, or of the system's, if it is known: the software NIC's library says that it is that, also to what was
+/// built for a site's.
 ///
 /// # Errors
 /// There is no such library.
-pub fn is_known(path: Option<&str>) -> Result<bool, OsError> {
+pub fn layout(path: Option<&str>) -> Result<Option<Layout>, OsError> {
     let path = path.map(|path| [path]);
     let library = Library::open(path.as_ref().map_or(LIBRARY, |path| path.as_slice()))?;
     // SAFETY: L2.
     let mark: Option<unsafe extern "C" fn() -> u32> = unsafe { crate::table::function(&library, MARK) };
-    Ok(cfg!(udreg_header) || mark.is_some())
+    // SAFETY: L2.
+    let number = mark.map(|mark| unsafe { mark() });
+    Ok(if number == Some(SOFTWARE_NUMBER) { Some(SOFTWARE) } else { of_the_site() })
 }
 
 /// What the library is called, where nothing else is asked for.

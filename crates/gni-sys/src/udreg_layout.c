@@ -35,13 +35,29 @@ const struct {
     { offsetof(udreg_entry_t, device_data), sizeof(((udreg_entry_t *)0)->device_data) },
     UDREG_CC_MODE_USE_KERNEL_CACHE,
     UDREG_CC_MODE_USE_LAZY_DEREG,
-    UDREG_RC_SUCCESS,
-    UDREG_RC_INVALID_PARAM,
-    UDREG_RC_NO_SPACE,
-    UDREG_RC_NO_MATCH,
-    UDREG_RC_ERROR_NO_DEVICE,
+    (uint32_t)UDREG_RC_SUCCESS,
+    (uint32_t)UDREG_RC_INVALID_PARAM,
+    (uint32_t)UDREG_RC_NO_SPACE,
+    (uint32_t)UDREG_RC_NO_MATCH,
+    (uint32_t)UDREG_RC_ERROR_NO_DEVICE,
     (uint64_t)(uintptr_t)UDREG_DEVICE_REG_FAILED,
 };
+
+/* What the library takes for granted: it hands these over as they are, and writes the name where it stands. */
+_Static_assert(sizeof(udreg_return_t) == sizeof(uint32_t), "udreg_return_t is no number of 32 bits");
+_Static_assert(sizeof(udreg_cache_handle_t) == sizeof(void *), "udreg_cache_handle_t is not as large as a pointer");
+_Static_assert(sizeof(((udreg_cache_attr_t *)0)->max_entries) >= sizeof(uint32_t), "max_entries has less than 32 bits");
+_Static_assert(sizeof(((udreg_cache_attr_t *)0)->cache_name) > sizeof(void *) &&
+                   sizeof(((udreg_cache_attr_t *)0)->cache_name[0]) == 1,
+               "cache_name is no array of characters");
+
+/* Never called, as what follows: that the structure takes these functions is for the compiler to say. */
+void gasworks_udreg_site_functions(udreg_cache_attr_t *attr, void *(*reg)(void *, uint64_t, void *),
+                                   uint32_t (*dereg)(void *, void *))
+{
+    attr->device_reg_func = reg;
+    attr->device_dereg_func = dereg;
+}
 
 /* Never called: that the functions take what the library hands them is for the compiler to say. */
 int gasworks_udreg_site_calls(udreg_cache_handle_t cache, udreg_entry_t *entry, udreg_cache_attr_t *attr, char *name, void *at)

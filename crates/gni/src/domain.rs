@@ -15,8 +15,7 @@
 
 use crate::error::{GniError, code_name};
 use crate::region::Closed;
-use crate::udreg::{Cache, Device};
-use gasworks_gni_sys::udreg::Udreg;
+use crate::udreg::{Cache, Device, Known};
 use gasworks_gni_sys::*;
 use gasworks_rdma::{Completion, NicError, Stage};
 use gasworks_sync::RawBytes;
@@ -399,10 +398,11 @@ impl Domain {
     ///
     /// # Errors
     /// [`GniError::Udreg`].
-    pub fn keep(&mut self, udreg: Udreg, flags: u32, entries: u32) -> Result<(), GniError> {
+    pub fn keep(&mut self, (udreg, layout): Known, flags: u32, entries: u32) -> Result<(), GniError> {
         let Ugni { GNI_MemRegister: register, GNI_MemDeregister: deregister, .. } = self.ugni;
-        let device = Device { register, deregister, nic: self.nic, flags };
-        self.kept = Some(Cache::open(udreg, device, entries)?);
+        let failed = std::ptr::without_provenance_mut(layout.failed as usize);
+        let device = Device { register, deregister, nic: self.nic, flags, failed };
+        self.kept = Some(Cache::open((udreg, layout), device, entries)?);
         Ok(())
     }
 

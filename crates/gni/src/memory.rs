@@ -13,7 +13,7 @@ use crate::settings::Settings;
 pub struct Memory {
     /// Registered with the NIC: what others write to and read from.
     pub registered: u64,
-    /// Tables with an entry for each rank.
+    /// Tables with an entry for each rank, of one domain.
     pub tables: u64,
     /// The library's queue of notifications.
     pub queue: u64,

@@ -29,6 +29,8 @@ use std::sync::Arc;
 const REPLIES: u32 = 32;
 /// Posts beside those for which something else is counted.
 const SPARE_POSTS: u32 = 16;
+/// Domains that there may be in a job: their numbers have 24 bits on Aries.
+const MOST_INSTANCES: u32 = 1 << 24;
 /// The largest Long: the engine cuts it into what the NIC moves at once.
 const MOST_LONG: u64 = 1 << 40;
 /// An open transport.
@@ -94,6 +96,11 @@ impl Plan {
         let usual = if chip == Chip::Aries { Tuning::ARIES } else { Tuning::GEMINI };
         let tuning = Tuning::from_settings(usual, memfd::page_size(), settings.max_medium + MAX_HEAD)?;
         let domains = settings.domains(chip, parallel)?;
+        if domains > 1 && ranks > MOST_INSTANCES / domains {
+            let what =
+                format!("{ranks} ranks of GASNET_DOMAIN_COUNT={domains} domains: there are {MOST_INSTANCES}");
+            return Err(GniError::TooLarge { what });
+        }
         let credentials = Credentials::read()?;
         Ok(Self { settings, credentials, ugni, chip, flow, layout, tuning, here, domains })
     }

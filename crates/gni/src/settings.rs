@@ -2,6 +2,7 @@
 
 use crate::domain::Chip;
 use crate::error::GniError;
+use crate::udreg::Known;
 use gasworks_gni_sys::udreg::{self, Udreg};
 use gasworks_gni_sys::*;
 use gasworks_os::limits::{self, Limit};
@@ -404,11 +405,11 @@ impl Settings {
         GNI_CDM_MODE_FORK_FULLCOPY | GNI_CDM_MODE_DUAL_EVENTS | GNI_CDM_MODE_ERR_NO_KILL | fma | mdd | single
     }
 
-    /// The library that keeps so many registrations, if one does.
+    /// The library that keeps so many registrations, if one does, and its layout.
     ///
     /// # Errors
     /// It cannot be opened, or not keep so many.
-    pub fn udreg(&self, registrations: Option<usize>) -> Result<Option<(Udreg, u32)>, GniError> {
+    pub fn udreg(&self, registrations: Option<usize>) -> Result<Option<(Known, u32)>, GniError> {
         if !self.udreg {
             return Ok(None);
         }
@@ -420,10 +421,10 @@ impl Settings {
         })?;
         let path = self.udreg_library.as_deref();
         let udreg = Udreg::open(path).map_err(GniError::UdregLibrary)?;
-        if !udreg::is_known(path).map_err(GniError::UdregLibrary)? {
-            return Err(GniError::UdregLayout { library: path.unwrap_or(udreg::LIBRARY[0]).into() });
-        }
-        Ok(Some((udreg, u32::try_from(entries).unwrap_or(u32::MAX))))
+        let layout = udreg::layout(path).map_err(GniError::UdregLibrary)?;
+        let library = || path.unwrap_or(udreg::LIBRARY[0]).into();
+        let layout = layout.ok_or_else(|| GniError::UdregLayout { library: library() })?;
+        Ok(Some(((udreg, layout), u32::try_from(entries).unwrap_or(u32::MAX))))
     }
 
     /// How many domains a rank has whose threads communicate at once, or one at a time.

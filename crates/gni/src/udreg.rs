@@ -35,6 +35,9 @@ type Register = unsafe extern "C" fn(
 ) -> gni_return_t;
 type Deregister = unsafe extern "C" fn(gni_nic_handle_t, *mut gni_mem_handle_t) -> gni_return_t;
 
+/// The library, and its layout.
+pub(crate) type Known = (Udreg, Layout);
+
 /// What registers: uGNI's functions, and what they are handed.
 pub(crate) struct Device {
     pub register: Register,
@@ -42,6 +45,8 @@ pub(crate) struct Device {
     pub nic: gni_nic_handle_t,
     /// `GNI_MEM_*`.
     pub flags: u32,
+    /// What the library is given where memory could not be registered for another reason than lack of room.
+    pub failed: *mut c_void,
 }
 
 /// A registration that is used, by the address of its entry.
@@ -64,13 +69,13 @@ pub(crate) struct Cache {
 /// C2.
 unsafe extern "C" fn register(address: *mut c_void, len: u64, context: *mut c_void) -> *mut c_void {
     // SAFETY: C2.
-    let Device { register, nic, flags, .. } = unsafe { &*context.cast::<Device>() };
+    let Device { register, nic, flags, failed, .. } = unsafe { &*context.cast::<Device>() };
     let (mut handle, address) = (gni_mem_handle_t::zeroed(), address.addr() as u64);
     // SAFETY: C2, C5; who asks for a registration promises that the bytes are mapped.
     match unsafe { register(*nic, address, len, null_mut(), *flags, u32::MAX, &raw mut handle) } {
         GNI_RC_SUCCESS => Box::into_raw(Box::new(handle)).cast(),
         GNI_RC_ERROR_RESOURCE => null_mut(),
-        _ => std::ptr::without_provenance_mut(layout().failed as usize),
+        _ => *failed,
     }
 }
 
@@ -127,9 +132,8 @@ impl Cache {
     ///
     /// # Errors
     /// [`GniError::Udreg`].
-    pub fn open(udreg: Udreg, device: Device, entries: u32) -> Result<Self, GniError> {
+    pub fn open((udreg, layout): Known, device: Device, entries: u32) -> Result<Self, GniError> {
         let device = Box::into_raw(Box::new(device));
-        let layout = layout();
         // From here on `drop` ends what was begun.
         let mut this = Self { udreg, layout, handle: null_mut(), device, used: HashMap::new() };
         let mut name = NAME.to_vec();
@@ -339,7 +343,8 @@ mod tests {
 
     fn device() -> Device {
         let nic = null_mut();
-        Device { register: mem_register, deregister: mem_deregister, nic, flags: GNI_MEM_RELAXED_PI_ORDERING }
+        let (flags, failed) = (GNI_MEM_RELAXED_PI_ORDERING, UDREG_DEVICE_REG_FAILED);
+        Device { register: mem_register, deregister: mem_deregister, nic, flags, failed }
     }
 
     fn asked() -> Vec<&'static str> {
@@ -372,7 +377,7 @@ mod tests {
         let mut handle = gni_mem_handle_t { qword1: 3, qword2: 4 };
         let mut entry = udreg_entry_t { device_data: (&raw mut handle).cast() };
         ENTRY.set(&raw mut entry);
-        let mut cache = Cache::open(FAKE, device(), 7).expect("the library agrees");
+        let mut cache = Cache::open((FAKE, SOFTWARE), device(), 7).expect("the library agrees");
         assert_eq!(asked(), ["create", "access"]);
         SAYS.set(vec![UDREG_RC_SUCCESS, UDREG_RC_SUCCESS, UDREG_RC_NO_SPACE]);
         // SAFETY: the fake looks at nothing.
@@ -398,7 +403,8 @@ mod tests {
     #[test]
     fn a_cache_that_cannot_be_made_is_told_with_what_helps() {
         SAYS.set(vec![UDREG_RC_NO_SPACE]);
-        let refused = Cache::open(FAKE, device(), 7).err().expect("the library refuses").to_string();
+        let refused =
+            Cache::open((FAKE, SOFTWARE), device(), 7).err().expect("the library refuses").to_string();
         for wanted in ["UDREG_CacheCreate() failed with rc=2", "GASNET_GNI_MEMREG", "7", "GASNET_USE_UDREG=0"]
         {
             assert!(refused.contains(wanted), "{refused}");

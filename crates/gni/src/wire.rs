@@ -288,7 +288,8 @@ impl<M: CoreMode> GniNic<M> {
     /// A transfer that has come so far.
     fn next(&self) -> Option<Completion> {
         let Some(domain) = &self.further else { return self.shared.with(Messages::next_transfer) };
-        let (next, is_lost) = domain.with(|domain| (domain.next_done(), domain.is_lost()));
+        let next = |domain: &mut Domain| if domain.under_way() > 0 { domain.next_done() } else { None };
+        let (next, is_lost) = domain.with(|domain| (next(domain), domain.is_lost()));
         if is_lost {
             // Whoever waits for what it had under way hears of it by the next message that is looked for.
             self.shared.with(|messages| messages.domain.lose());

@@ -4,7 +4,7 @@
 //! book's page and the verbose start-up report are printed from that one table.
 #![allow(clippy::disallowed_methods)] // this module is what the rule points to
 
-use crate::configured::{self, CHIPS, CONFIGURED, Entry};
+use crate::configured::{self, CONFIGURED, Entry};
 
 /// One setting: a row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -188,27 +188,26 @@ impl Setting {
         configured::of(entries, self.name, None).unwrap_or(self.default)
     }
 
-    /// The row as it is on a chip of the NIC's, for which another default may have been configured.
-    pub fn on(&self, chip: &str) -> Self {
-        self.on_by(CONFIGURED, chip)
+    /// The row as it is on one kind of machine, for which another default may have been configured.
+    pub fn on(&self, machine: &str) -> Self {
+        self.on_by(CONFIGURED, machine)
     }
 
-    fn on_by(&self, entries: &[Entry], chip: &str) -> Self {
-        let default = configured::of(entries, self.name, Some(chip));
+    fn on_by(&self, entries: &[Entry], machine: &str) -> Self {
+        let default = configured::of(entries, self.name, Some(machine));
         Self { default: default.unwrap_or(self.default), ..*self }
     }
 
-    /// The default that holds, in words: that of each chip, where they differ.
+    /// The default that holds, in words, and behind it those of some machines alone.
     pub fn usual_shown(&self) -> String {
         self.usual_shown_by(CONFIGURED)
     }
 
     fn usual_shown_by(&self, entries: &[Entry]) -> String {
-        let chips = CHIPS.map(|chip| (chip, self.on_by(entries, chip).usual_by(entries)));
-        match chips.map(|(_, usual)| usual) {
-            [first, second] if first == second => first.to_owned(),
-            _ => chips.map(|(chip, usual)| format!("{usual} on {chip}")).join(", "),
-        }
+        let own = |machine| format!("{} on {machine}", self.on_by(entries, machine).default);
+        let own = configured::machines(entries, self.name).map(own);
+        let general = Some(self.usual_by(entries).to_owned()).filter(|usual| !usual.is_empty());
+        general.into_iter().chain(own).collect::<Vec<_>>().join("; ")
     }
 
     /// The value that holds, with the variable that sets it: the default, too, unless it is empty.
@@ -296,9 +295,10 @@ impl Setting {
 }
 
 impl Setting {
-    /// Whether the value as it stands, the default included, can be used, on each chip.
+    /// Whether the value as it stands, the default included, can be used, on each kind of machine.
     pub fn check(&self) -> Result<(), SettingError> {
-        CHIPS.iter().try_for_each(|chip| self.on(chip).check_row())
+        self.check_row()?;
+        configured::machines(CONFIGURED, self.name).try_for_each(|machine| self.on(machine).check_row())
     }
 
     fn check_row(&self) -> Result<(), SettingError> {
@@ -412,8 +412,6 @@ mod tests {
 
     /// Entries as an installation has them.
     const ENTRIES: &[Entry] = &[
-        ("GASWORKS_TEST_ALIKE", Some("aries"), "3"),
-        ("GASWORKS_TEST_ALIKE", Some("gemini"), "3"),
         ("GASWORKS_TEST_CHIPS", Some("aries"), "1984"),
         ("GASWORKS_TEST_CHIPS", Some("gemini"), "960"),
         ("GASWORKS_TEST_GEMINI", Some("gemini"), "9"),
@@ -424,9 +422,8 @@ mod tests {
     fn what_is_configured_takes_the_place_of_the_default() {
         let row = |name| Setting { name, ..row(Kind::Number { min: 1, max: 4096 }, "12") };
         for (name, usual, on, shown) in [
-            ("GASWORKS_TEST_ALIKE", "12", ["3", "3"], "3"),
-            ("GASWORKS_TEST_CHIPS", "12", ["1984", "960"], "1984 on aries, 960 on gemini"),
-            ("GASWORKS_TEST_GEMINI", "12", ["12", "9"], "12 on aries, 9 on gemini"),
+            ("GASWORKS_TEST_CHIPS", "12", ["1984", "960"], "12; 1984 on aries; 960 on gemini"),
+            ("GASWORKS_TEST_GEMINI", "12", ["12", "9"], "12; 9 on gemini"),
             ("GASWORKS_TEST_ONE", "7", ["7", "7"], "7"),
             ("GASWORKS_TEST_UNSET", "12", ["12", "12"], "12"),
         ] {

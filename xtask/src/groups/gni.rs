@@ -67,8 +67,8 @@ const BORNE: [(&str, &str); 5] = [
     ("no-room", "GNI_PostFma:ERROR_RESOURCE%30 GNI_PostRdma:ERROR_RESOURCE%30"),
     ("calls-are-lost", "remote-queue:overrun%20"),
     ("most-calls-are-lost", "remote-queue:overrun%60"),
-    // The first two are the messages' and the segment's.
-    ("registrations-are-refused", "GNI_MemRegister:INVALID_PARAM@3 GNI_MemRegister:ERROR_RESOURCE@4"),
+    // The first three are the messages', the segment's and the mailboxes'.
+    ("registrations-are-refused", "GNI_MemRegister:INVALID_PARAM@4 GNI_MemRegister:ERROR_RESOURCE@5"),
     ("few-mailboxes", "GNI_MemRegister:ERROR_RESOURCE@3"),
 ];
 
@@ -112,10 +112,10 @@ const ROUTES: [&str; 7] =
 const KEPT: [(&str, &[(&str, &str)]); 4] = [
     ("usual", &[]),
     ("one", &[("GASNET_GNI_MEMREG", "1")]),
-    // The first two are the messages' and the segment's.
+    // The first three are the messages', the segment's and the mailboxes'.
     (
         "refused",
-        &[("GASWORKS_UGNI_FAULTS", "GNI_MemRegister:INVALID_PARAM@3 GNI_MemRegister:ERROR_RESOURCE@4")],
+        &[("GASWORKS_UGNI_FAULTS", "GNI_MemRegister:INVALID_PARAM@4 GNI_MemRegister:ERROR_RESOURCE@5")],
     ),
     ("full", &[("GASWORKS_UGNI_FAULTS", "UDREG_Register:NO_SPACE%50 UDREG_Evict:NO_MATCH%50")]),
 ];
@@ -369,7 +369,15 @@ fn registrations(world: &World, log: &Log) -> Result<()> {
 fn several_domains(world: &World, log: &Log, chip: &str, domains: &str) -> Result<()> {
     const EACH: [(usize, &str, Variables); 5] = [
         (3, "255", &[]),
-        (2, "0", &[("GASNET_GNI_PTHREADS_PER_DOMAIN", "2"), ("GASWORKS_GNI_SPINLOCK", "1")]),
+        (
+            2,
+            "0",
+            &[
+                ("GASNET_GNI_PTHREADS_PER_DOMAIN", "2"),
+                ("GASWORKS_GNI_SPINLOCK", "1"),
+                ("GASWORKS_PROGRESS_THREAD", "1"),
+            ],
+        ),
         (4, "4294967295", &[("GASWORKS_UGNI_MOOD", "adversarial"), (TOGETHER, "2")]),
         (2, "7", &[("GASNET_GNI_NUM_PD", "32"), ("GASNET_GNI_MEMREG", "1"), ("GASNET_USE_UDREG", "1")]),
         (3, "1", &[("GASWORKS_UGNI_FAULTS", "remote-queue:overrun%20"), ("GASNET_GNI_AM_MAX_CQE", "8")]),

@@ -41,17 +41,16 @@ pub fn rows() -> Vec<Row> {
 }
 
 /// The command, for this directory unless the options name another.
-fn install(world: &World, name: &str, options: &[&str]) -> Result<(PathBuf, Cmd)> {
-    let dir = world.scratch(&format!("install/{name}"))?.join("there");
+fn install(dir: &Path, options: &[&str]) -> Result<Cmd> {
     let prefix = format!("--prefix={}", dir.display());
     let prefix = options.iter().all(|option| !option.starts_with("--prefix")).then_some(prefix);
     let cmd = Cmd::new(std::env::current_exe()?).arg("install").args(prefix).args(options);
-    Ok((dir, cmd.env("CARGO_NET_OFFLINE", "true").limit(900)))
+    Ok(cmd.env("CARGO_NET_OFFLINE", "true").limit(900))
 }
 
 fn refused(world: &World, log: &Log, name: &str, options: &[&str], says: &str) -> Result<()> {
-    let (dir, install) = install(world, name, options)?;
-    let ended = log.run(&install)?;
+    let dir = world.scratch(&format!("install/{name}"))?.join("there");
+    let ended = log.run(&install(&dir, options)?)?;
     ensure!(!ended.ok(), "it went well");
     ensure!(ended.output.contains(says), "it does not say {says:?}");
     ensure!(!ended.output.contains("panicked at"), "it panicked");
@@ -61,31 +60,28 @@ fn refused(world: &World, log: &Log, name: &str, options: &[&str], says: &str) -
 
 /// Installed twice, the second time with other options; defaults that cannot be used leave it as it is.
 fn used(world: &World, log: &Log) -> Result<()> {
-    let (dir, first) = install(world, "used", &["--with-gni-max-medium=512"])?;
-    log.run_ok(&first)?;
+    let dir = world.scratch("install/used")?.join("there");
+    log.run_ok(&install(&dir, &["--with-gni-max-medium=512"])?)?;
     let stale = dir.join("share/gasworks/crates/os/src/stale.rs");
     std::fs::write(&stale, "")?;
     let own = dir.join("bin/own");
     std::fs::write(&own, "")?;
-    let again = |options: &[&str]| -> Result<Cmd> {
-        let prefix = format!("--prefix={}", dir.display());
-        let cmd = Cmd::new(std::env::current_exe()?).arg("install").arg(prefix).args(options);
-        Ok(cmd.env("CARGO_NET_OFFLINE", "true").limit(900))
-    };
     let options = [
         "--with-aries-max-medium=1984",
         "--with-gni-max-medium=960",
         "--default",
         "GASNET_GNI_AMPOLL_BURST=7",
     ];
-    log.run_ok(&again(&options)?)?;
+    log.run_ok(&install(&dir, &options)?)?;
     ensure!(!stale.exists() && own.exists(), "what was ours is gone, and nothing else");
-    let (wrong, says) = ("GASNET_GNI_AMPOLL_BURST=0", "--default GASNET_GNI_AMPOLL_BURST=0: wanted");
-    let ended = log.run(&again(&["--default", wrong])?)?;
+    let (wrong, says) =
+        ("GASNET_GNI_AMPOLL_BURST=0", "GASNET_GNI_AMPOLL_BURST cannot be 0 by default: wanted");
+    let ended = log.run(&install(&dir, &["--default", wrong])?)?;
     ensure!(!ended.ok() && ended.output.contains(says), "it does not say {says:?}");
+    ensure!(!dir.join("share/gasworks.new").exists(), "what was not installed is left");
     let shown = log.run_ok(&Cmd::new(dir.join("bin/gasrun")).arg("--env"))?.output;
     for wanted in [
-        "GASNET_GNI_MAX_MEDIUM = 1984 on aries, 960 on gemini (default)",
+        "GASNET_GNI_MAX_MEDIUM = 4032; 1984 on aries; 960 on gemini (default)",
         "GASNET_GNI_AMPOLL_BURST = 7 (default)",
     ] {
         ensure!(shown.lines().any(|line| line == wanted), "gasrun --env does not say {wanted:?}");

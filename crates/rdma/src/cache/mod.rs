@@ -136,11 +136,6 @@ impl Cache {
         }
     }
 
-    /// Whether memory may be registered for transfers at all.
-    pub fn registers(&self) -> bool {
-        self.most != Some(0)
-    }
-
     pub fn counts(&self) -> Registrations {
         Registrations { kept: self.live.len(), ..self.counts }
     }

@@ -49,11 +49,6 @@ impl Shelf {
         }
     }
 
-    /// See [`Cache::registers`].
-    pub fn registers(&mut self) -> bool {
-        self.with(|cache| cache.registers())
-    }
-
     /// See [`Cache::take`].
     pub fn take<N: Nic + ?Sized>(&mut self, nic: &N, bytes: RawBytes) -> Result<Lease, Refused> {
         self.with(|cache| cache.take(nic, bytes))

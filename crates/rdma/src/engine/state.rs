@@ -118,6 +118,8 @@ struct Descriptor {
 pub(super) struct State {
     rules: Rules,
     registers_local: bool,
+    /// Whether memory may be registered for transfers at all.
+    may_register: bool,
     depth: usize,
     memory: Memory,
     memory_key: Key,
@@ -170,6 +172,7 @@ impl State {
         Self {
             rules,
             registers_local: abilities.registers_local,
+            may_register: tuning.registrations != Some(0),
             depth: abilities.depth,
             memory,
             memory_key,
@@ -256,7 +259,7 @@ impl State {
         operation.result = Ok(());
         operation.tells = start.tells;
         operation.wanted_back = start.source == Source::WantedBack;
-        operation.may_register = self.cache.registers();
+        operation.may_register = self.may_register;
         operation.sources = 0;
         operation.shifted = None;
         operation.is_whole = true;

@@ -349,7 +349,7 @@ pub extern "C" fn UDREG_Evict(handle: udreg_cache_handle_t) -> udreg_return_t {
 /// Says that this is the software NIC's library, of the layout that its header has: a client that knows no other asks for it.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasworks_udreg_layout() -> u32 {
-    1
+    SOFTWARE_NUMBER
 }
 
 /// `UDREG_GetStat`

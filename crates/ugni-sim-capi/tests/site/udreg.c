@@ -26,6 +26,8 @@ struct software_entry {
 };
 
 static udreg_cache_attr_t client;
+/* It was told that there is no room, and has made none. */
+static int is_full;
 
 static void *software(const char *name)
 {
@@ -51,19 +53,20 @@ static udreg_return_t code(uint32_t number)
     return number < 5 ? codes[number] : UDREG_RC_INVALID_PARAM;
 }
 
-static void *reg(void *address, uint64_t length, void *context)
-{
-    void *data = client.device_reg_func(address, length, context);
-
-    return data == UDREG_DEVICE_REG_FAILED ? (void *)-1 : data;
-}
-
 static void require(int holds, const char *what)
 {
     if (!holds) {
         fprintf(stderr, "site's udreg: the client's %s is wrong\n", what);
         abort();
     }
+}
+
+static void *reg(void *address, uint64_t length, void *context)
+{
+    void *data = client.device_reg_func(address, length, context);
+
+    require(data != (void *)-1, "word for a failure");
+    return data == UDREG_DEVICE_REG_FAILED ? (void *)-1 : data;
 }
 
 udreg_return_t UDREG_CacheCreate(udreg_cache_attr_t *attr)
@@ -104,8 +107,11 @@ udreg_return_t UDREG_Register(udreg_cache_handle_t handle, void *address, uint64
     uint32_t (*find)(udreg_cache_handle_t, void *, uint64_t, struct software_entry **) =
         (uint32_t (*)(udreg_cache_handle_t, void *, uint64_t, struct software_entry **))software("UDREG_Register");
     struct software_entry *theirs = NULL;
-    udreg_return_t found = code(find(handle, address, length, &theirs));
+    udreg_return_t found;
 
+    require(!is_full, "way out of a full cache");
+    found = code(find(handle, address, length, &theirs));
+    is_full = found == UDREG_RC_NO_SPACE;
     if (found == UDREG_RC_SUCCESS) {
         *entry = calloc(1, sizeof **entry);
         (*entry)->within = theirs;
@@ -135,5 +141,6 @@ udreg_return_t UDREG_DecrRefcount(udreg_cache_handle_t handle, udreg_entry_t *en
 
 udreg_return_t UDREG_Evict(udreg_cache_handle_t handle)
 {
+    is_full = 0;
     return code(((uint32_t(*)(udreg_cache_handle_t))software("UDREG_Evict"))(handle));
 }

@@ -1,0 +1,31 @@
+//! Directories that are laid out for others.
+
+use anyhow::{Context, Result};
+use std::path::Path;
+
+/// There is such a directory, with nothing in it.
+pub fn empty(dir: &Path) -> Result<()> {
+    if dir.exists() {
+        std::fs::remove_dir_all(dir).with_context(|| format!("emptying {}", dir.display()))?;
+    }
+    std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))
+}
+
+/// In place of what is there: a process that runs keeps the old file.
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
+    let _ = std::fs::remove_file(to);
+    std::fs::copy(from, to)
+        .map(drop)
+        .with_context(|| format!("copying {} to {}", from.display(), to.display()))
+}
+
+/// A directory and all that is in it.
+pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to).with_context(|| format!("making {}", to.display()))?;
+    for entry in std::fs::read_dir(from).with_context(|| format!("reading {}", from.display()))? {
+        let from = entry?.path();
+        let to = to.join(from.file_name().unwrap_or_default());
+        if from.is_dir() { copy_tree(&from, &to)? } else { copy(&from, &to)? }
+    }
+    Ok(())
+}
