@@ -52,18 +52,40 @@ fn not_built_for_it(world: &World, log: &Log) -> Result<()> {
     input::told_once(&ended.output, &["libudreg-site.so: its layout is not known here"])
 }
 
-/// A directory without the header, and a header without a field.
+/// Of a header what is replaced, and by what: so that the library could not be called as it is.
+const WRONG: [(&str, &str); 6] = [
+    ("    uint64_t max_entries;", ""),
+    ("    uint64_t max_entries;", "    uint8_t max_entries;"),
+    ("    char cache_name[UDREG_MAX_CACHENAME_LEN + 1];", "    char *cache_name;"),
+    (
+        "typedef struct site_cache *udreg_cache_handle_t;",
+        "typedef struct { void *a, *b, *c; } udreg_cache_handle_t;",
+    ),
+    (
+        "(*device_reg_func)(void *address, uint64_t length, void *context)",
+        "(*device_reg_func)(void *address)",
+    ),
+    ("uint64_t length, udreg_entry_t **entry)", "uint64_t length, udreg_entry_t *entry)"),
+];
+
+/// A directory without the header, and headers that cannot do.
 fn no_such_header(world: &World, log: &Log) -> Result<()> {
-    let (none, less) = (world.scratch("udreg/none")?, world.scratch("udreg/less")?);
+    let place = world.scratch("udreg/headers")?;
     let text = std::fs::read_to_string(crate::root().join(SITE).join("udreg_pub.h"))?;
-    let field = "    uint64_t max_entries;\n";
-    ensure!(text.contains(field), "the site's header has no {field}");
-    std::fs::write(less.join("udreg_pub.h"), text.replace(field, ""))?;
-    for (dir, says) in [(none, "where there is no udreg_pub.h"), (less, "lacks what is needed of UDREG")] {
-        let check = Cmd::cargo("check -p gasworks-gni-sys").env(INCLUDE, &dir).limit(300);
+    let check = |dir: &Path, says: &str| -> Result<()> {
+        let check = Cmd::cargo("check -p gasworks-gni-sys").env(INCLUDE, dir).limit(300);
         let ended = log.run(&check.env("CARGO_TARGET_DIR", crate::root().join("target/udreg-site")))?;
-        ensure!(!ended.ok(), "it was built");
+        ensure!(!ended.ok(), "{}: it was built", dir.display());
         ensure!(ended.output.contains(says), "it does not say {says:?}");
+        Ok(())
+    };
+    check(&place, "where there is no udreg_pub.h")?;
+    for (number, (right, wrong)) in WRONG.into_iter().enumerate() {
+        ensure!(text.contains(right), "the site's header has no {right:?}");
+        let dir = place.join(number.to_string());
+        std::fs::create_dir_all(&dir)?;
+        std::fs::write(dir.join("udreg_pub.h"), text.replace(right, wrong))?;
+        check(&dir, "lacks what is needed of UDREG")?;
     }
     Ok(())
 }
