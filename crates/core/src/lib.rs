@@ -30,6 +30,7 @@ pub mod wire;
 pub use engine::Peek;
 pub use engine::{
     Ask, Commit, Domains, Engine, Incoming, Outgoing, Parts, Prepared, Received, Task, Token, Transfer,
+    counts_of,
 };
 pub use error::Error;
 pub use flow::{Flow, Patience, WaitMode};

@@ -1,5 +1,6 @@
-//! What can go wrong with a put, a get or a barrier.
+//! What can go wrong with a put, a get, an atomic operation or a barrier.
 
+use gasworks_memory::atomic::{Ops, Type};
 use thiserror::Error;
 
 /// Why an operation of `extended` failed.
@@ -20,6 +21,40 @@ pub enum Error {
     ValueSize {
         /// The size that was given.
         bytes: usize,
+    },
+    /// Operations that are none on words of a type.
+    #[error("an atomic domain of {operations:?} on words of type {of:?}: bits are an integer's")]
+    Operations {
+        /// What the words hold.
+        of: Type,
+        /// The operations that are none.
+        operations: Ops,
+    },
+    /// An operation that is not one of its domain's.
+    #[error(
+        "atomic {operation:?} on a word of type {of:?}: its domain was made for {made_for:?} on {domain_of:?}"
+    )]
+    NotOfDomain {
+        /// The operation.
+        operation: Ops,
+        /// Its type.
+        of: Type,
+        /// The domain's operations.
+        made_for: Ops,
+        /// The domain's type.
+        domain_of: Type,
+    },
+    /// A word that does not lie at a multiple of its width.
+    #[error(
+        "atomic operation on {width} bytes at offset {offset} of rank {rank}'s segment, which is no multiple of that"
+    )]
+    UnalignedWord {
+        /// Whose segment.
+        rank: u32,
+        /// Where in it.
+        offset: u64,
+        /// Bytes of the word.
+        width: usize,
     },
     /// A barrier call out of turn.
     #[error("barrier: {0}")]

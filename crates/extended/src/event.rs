@@ -52,7 +52,7 @@ impl Event {
 }
 
 fn failed(cause: gasworks_rdma::NicError) -> Error {
-    gasworks_core::Error::Nic { during: "put or get", cause }.into()
+    gasworks_core::Error::Nic { during: "put, get or atomic operation", cause }.into()
 }
 
 /// Whether an operation is done. Does not poll. A done event must not be tested again, nor its leaves.

@@ -1,12 +1,14 @@
-//! One-sided put and get, events and barriers.
+//! One-sided put and get, atomic operations, events and barriers.
 //!
 //! - [`rma`]: put and get between any local memory and the peers' segments: load and store where the peer is mapped,
 //!   the NIC where it is not; blocking, with an [`Event`], or in an [`Implicit`] set. [`value`]: of single values.
+//! - [`atomic`]: atomic operations on words of segments, by the processor, the NIC, or the rank whose they are.
 //! - [`event`]: events tested and waited for, one, all or some. [`implicit`]: sets and access regions.
 //! - [`long`]: Longs whose payload may be in use for a while.
 //! - [`barrier`]: the split-phase barrier, named or not: in shared memory, or by active messages.
 #![deny(missing_docs)]
 
+pub mod atomic;
 pub mod barrier;
 mod error;
 pub mod event;

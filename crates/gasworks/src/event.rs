@@ -43,6 +43,11 @@ impl<'job, M: ThreadMode, T> Event<'job, M, T> {
         Self { engine, state }
     }
 
+    /// Of what is over.
+    pub(crate) fn done(engine: &'job Engine<M>, value: T) -> Self {
+        Self { engine, state: State::Done(value) }
+    }
+
     /// Whether the operation is done. Does not poll.
     ///
     /// # Errors

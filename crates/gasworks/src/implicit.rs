@@ -15,8 +15,8 @@ use std::marker::PhantomData;
 ///
 /// [`Agent::implicit`] makes one, [`Agent::region`] one whose operations have one event together.
 pub struct Implicit<'job, M: ThreadMode> {
-    engine: &'job Engine<M>,
-    set: gasworks_extended::Implicit,
+    pub(crate) engine: &'job Engine<M>,
+    pub(crate) set: gasworks_extended::Implicit,
     stays_here: PhantomData<*mut ()>,
 }
 

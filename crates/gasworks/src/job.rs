@@ -121,6 +121,7 @@ impl<M: ThreadMode> Job<M> {
                 wires: wires.len(),
             });
         }
+        gasworks_extended::atomic::register(&handlers, M::atomics())?;
         let (way, turn) = Way::choose(rank, ranks, barrier, &handlers, M::hear)?;
         let witness = way.witness().or(witness);
         let parts = Parts { rank, wires, route, peers, rdma, flow, patience, handlers };

@@ -1,4 +1,4 @@
-//! Communication for PGAS programs: active messages, one-sided put and get, over shared memory between the ranks of
+//! Communication for PGAS programs: active messages, one-sided put and get, atomic operations, over shared memory between the ranks of
 //! a host.
 //!
 //! A program is started as several *ranks*. Each owns a *segment* of memory that all others read and write by
@@ -26,6 +26,7 @@
 #![deny(missing_docs)]
 
 mod agent;
+mod atomic;
 mod config;
 mod error;
 mod event;
@@ -44,13 +45,16 @@ pub mod settings;
 mod table;
 
 pub use agent::{Agent, Phase, PreparedLong, PreparedMedium};
+pub use atomic::{Atomic, AtomicOp, Atomics};
 pub use bytemuck::Pod;
 pub use config::{Config, HugePages};
 pub use error::Error;
 pub use event::Event;
 pub use exit::exit;
 pub use gasworks_core::{Categories, Category, HandlerLock, Name, Rank, Token, WaitMode};
+pub use gasworks_extended::atomic::{By, Favor};
 pub use gasworks_extended::rma::Local as LocalCompletion;
+pub use gasworks_memory::atomic::Ops as AtomicOps;
 pub use gasworks_sync::{Par, ParSync, Seq};
 pub use handler::{Landed, Outcome, Payload, Reply, Request, Room};
 pub use implicit::Implicit;

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::progress::ProgressThread;
 use gasworks_core::observe::{Observed, ObservedBarrier};
 use gasworks_core::{CoreMode, Engine, Incoming};
+use gasworks_extended::atomic;
 use gasworks_extended::barrier::messages::Messages;
 use gasworks_gni::{GniBarrier, GniNic, GniWire};
 use gasworks_pshm::{Pshm, ShmBarrier};
@@ -28,6 +29,8 @@ pub trait ThreadMode: CoreMode {
     fn observed_barrier(barrier: ObservedBarrier<Self::Barrier>) -> Box<Self::Barrier>;
     #[doc(hidden)]
     fn hear(state: Arc<Messages>) -> Box<Self::Function>;
+    #[doc(hidden)]
+    fn atomics() -> [Box<Self::Function>; 2];
     #[doc(hidden)]
     fn spawn_progress(engine: &Self::Shared<Engine<Self>>) -> Result<ProgressThread, Error>;
 }
@@ -61,6 +64,9 @@ macro_rules! thread_mode {
                     state.hear(step.args());
                     Ok(())
                 })
+            }
+            fn atomics() -> [Box<Self::Function>; 2] {
+                [Box::new(atomic::serve::<Self>), Box::new(atomic::hear::<Self>)]
             }
             fn spawn_progress(engine: &Self::Shared<Engine<Self>>) -> Result<ProgressThread, Error> {
                 $spawn(engine)

@@ -13,6 +13,7 @@
 //! U5. The local bytes of a post stay as [`Domain::post`] wants it.
 //! U6. `GNI_CqTestEvent` alone may be called while another thread uses the domain.
 
+use crate::atomics::Command;
 use crate::error::{GniError, code_name};
 use crate::region::Closed;
 use crate::udreg::{Cache, Device, Known};
@@ -69,6 +70,8 @@ pub(crate) enum Kind {
     BulkPut { apart: bool },
     /// The NIC stores them here.
     BulkGet,
+    /// Its atomic unit changes a word there, and stores here what that was.
+    Atomic(Command),
 }
 
 /// What a post is for.
@@ -76,6 +79,8 @@ pub(crate) enum Kind {
 pub(crate) enum Owner {
     /// A transfer of the engine's.
     Transfer { token: u64 },
+    /// An atomic operation of the engine's.
+    Update { token: u64 },
     /// A request that lies in this slot.
     Request { slot: u16 },
     /// A reply that lies in this place.
@@ -123,9 +128,12 @@ pub(crate) struct Done {
 impl Done {
     /// What the engine is told, if it was its transfer.
     pub fn completion(&self) -> Option<Completion> {
-        let Owner::Transfer { token } = self.owner else { return None };
-        let result = if self.failed { Err(NicError::PeerGone { peer: self.peer }) } else { Ok(()) };
-        Some(Completion { token, stage: self.stage, result })
+        let (token, error) = match self.owner {
+            Owner::Transfer { token } => (token, NicError::PeerGone { peer: self.peer }),
+            Owner::Update { token } => (token, NicError::InDoubt { peer: self.peer }),
+            _ => return None,
+        };
+        Some(Completion { token, stage: self.stage, result: if self.failed { Err(error) } else { Ok(()) } })
     }
 }
 
@@ -154,7 +162,7 @@ struct Posted {
 }
 
 impl Owner {
-    /// Whether it does no harm to do it twice: a message that was lost may have arrived.
+    /// Whether it does no harm to do it twice: a message that was lost may have arrived, and a word may have been changed.
     fn is_repeatable(self) -> bool {
         matches!(self, Self::Transfer { .. } | Self::Fetch { .. })
     }
@@ -167,7 +175,7 @@ impl Post {
     fn delivery(&self, asked: u16) -> u16 {
         match self.owner {
             Owner::Transfer { .. } if self.call.is_some() => GNI_DLVMODE_IN_ORDER,
-            Owner::Transfer { .. } | Owner::Fetch { .. } => asked,
+            Owner::Transfer { .. } | Owner::Update { .. } | Owner::Fetch { .. } => asked,
             Owner::Request { .. } | Owner::Reply { .. } | Owner::Word => GNI_DLVMODE_PERFORMANCE,
         }
     }
@@ -525,6 +533,11 @@ impl Network for Domain {
             Kind::BulkPut { apart: true } => (GNI_POST_RDMA_PUT, GNI_CQMODE_DUAL_EVENTS),
             Kind::BulkPut { apart: false } => (GNI_POST_RDMA_PUT, GNI_CQMODE_GLOBAL_EVENT),
             Kind::BulkGet => (GNI_POST_RDMA_GET, GNI_CQMODE_GLOBAL_EVENT),
+            Kind::Atomic(_) => (GNI_POST_AMO, GNI_CQMODE_GLOBAL_EVENT),
+        };
+        let command = match post.kind {
+            Kind::Atomic(command) => command,
+            _ => Command::default(),
         };
         let left = events_of(events);
         if let Some(call) = post.call {
@@ -544,6 +557,9 @@ impl Network for Domain {
             length: len,
             sync_flag_addr: flag.0,
             sync_flag_value: flag.1,
+            amo_cmd: command.number,
+            first_operand: command.operands[0],
+            second_operand: command.operands[1],
             ..gni_post_descriptor_t::zeroed()
         };
         // SAFETY: U3: it is not with the library.

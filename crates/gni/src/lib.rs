@@ -11,6 +11,7 @@
 //! them may be mapped.
 #![deny(missing_docs, unsafe_code)]
 
+mod atomics;
 mod barrier;
 #[allow(unsafe_code)]
 mod domain;

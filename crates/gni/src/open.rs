@@ -174,7 +174,7 @@ impl Plan {
             packed_long: settings.packed_long(chip),
         };
         let keeps = domain.kept.is_some();
-        let facts = (limits, abilities(chip, posts, keeps), closed.clone());
+        let facts = (chip, limits, abilities(chip, posts, keeps), closed.clone());
         // The first of those that meet there leads them.
         let leader = match (&barrier, segments.near.first()) {
             (Some(_), Some((first, _))) => *first,
@@ -344,7 +344,7 @@ fn meet<M: CoreMode>(
     settings: &Settings,
     (layout, flow): (Layout, Flow),
     (mapping, messages): (Mapping, RawBytes),
-    (limits, abilities, closed): (Limits, Abilities, Closed),
+    (chip, limits, abilities, closed): (Chip, Limits, Abilities, Closed),
     (leader, levels): (Rank, Option<Levels<M::Barrier>>),
 ) -> Result<Arc<Shared<M>>, GniError> {
     let shape = layout.shape;
@@ -415,6 +415,7 @@ fn meet<M: CoreMode>(
         meeting: AtomicBool::new(false),
         bell,
         still: AtomicBool::new(false),
+        chip,
         limits,
         abilities,
         flags: settings.memory_flags(),

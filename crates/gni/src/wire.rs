@@ -3,6 +3,7 @@
 //! Both use one domain, behind one lock: none where one thread communicates. Where several do, one that polls does not wait
 //! for it if nothing is under way and nothing has arrived.
 
+use crate::atomics;
 use crate::domain::{Bell, Chip, Domain, Handle, Kind, Network, Owner, Post, Refused};
 use crate::error::code_name;
 use crate::levels::Levels;
@@ -71,6 +72,7 @@ pub(crate) struct Shared<M: CoreMode> {
     /// What [`Messages::is_still`] has said last, where several threads poll.
     pub still: AtomicBool,
     pub me: Rank,
+    pub chip: Chip,
     pub limits: Limits,
     pub abilities: Abilities,
     /// `GNI_MEM_*` for memory of the engine's.
@@ -374,8 +376,16 @@ impl<M: CoreMode> Nic for GniNic<M> {
             (Direction::Put, Way::Bulk) => Kind::BulkPut { apart: post.source_apart },
             (Direction::Get, Way::Short) => Kind::Get,
             (Direction::Get, Way::Bulk) => Kind::BulkGet,
+            (Direction::Update(update), _) => {
+                let shape = NicError::BadShape { len: update.width(), offset: post.remote_offset };
+                Kind::Atomic(atomics::command(self.shared.chip, &update).ok_or(shape)?)
+            }
         };
-        let owner = Owner::Transfer { token: post.token };
+        let token = post.token;
+        let owner = match kind {
+            Kind::Atomic(_) => Owner::Update { token },
+            _ => Owner::Transfer { token },
+        };
         let own = Post {
             kind,
             peer: post.peer,
@@ -434,6 +444,7 @@ pub(crate) fn abilities(chip: Chip, posts: u32, keeps_registrations: bool) -> Ab
         tells_source: true,
         keeps_registrations,
         depth: posts as usize,
+        atomics: atomics::of(chip),
     }
 }
 

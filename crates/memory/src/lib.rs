@@ -4,9 +4,11 @@
 //!   where an offset and a length from a caller or a peer become an address.
 //! - [`PeerTable`]: where each peer's segment is mapped in this process, if it is.
 //! - [`AuxPlan`]: how the subsystems share one auxiliary segment, so that registrations stay few.
+//! - [`atomic`]: atomic operations on words, and how the processor does them.
 //! - [`Kind`]: a kind of memory (host, device).
 #![deny(missing_docs)]
 
+pub mod atomic;
 mod aux;
 mod kind;
 mod peers;

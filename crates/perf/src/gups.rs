@@ -3,6 +3,7 @@
 use crate::handlers::counted;
 use crate::session::{PerfMode, Plan, Session, Sum, Who, since};
 use anyhow::{Result, ensure};
+use gasworks::{AtomicOp, AtomicOps, Categories, Favor};
 use gasworks_sync::Lock;
 use std::time::Instant;
 
@@ -39,11 +40,48 @@ pub fn run<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
             Ok(since(begin))
         })?;
     }
+    if session.wants("atomic") {
+        atomic(session, each, seed)?;
+    }
     if session.wants("am-batch") {
         session.state.words.with(|all| all.resize(words as usize, 0));
         batches(session, each, seed)?;
     }
     Ok(())
+}
+
+/// Each update as an atomic operation; none is lost: done twice, they leave the table as it was.
+fn atomic<M: PerfMode>(session: &Session<'_, M>, each: f64, seed: u64) -> Result<()> {
+    let (agent, ranks, words) = (&session.agent, session.ranks(), 1u64 << LOG_WORDS);
+    let (table, mut random) = (session.job.alloc::<u64>(words)?, seed);
+    let own = table.on(session.rank());
+    agent.local(own, words as usize)?.write(0, &vec![0; words as usize]);
+    agent.barrier()?;
+    let atomics = agent.atomics::<u64>(AtomicOps::XOR, Favor::Far)?;
+    let plan = Plan { who: Who::First, each, sum: Sum::Rate, ..Plan::new("gups", "atomic", 8) };
+    session.measure(&plan, |block| {
+        let again = random;
+        let updates = agent.implicit();
+        let begin = Instant::now();
+        for _ in 0..2 {
+            random = again;
+            // Half in the first round, the same half again in the second.
+            for _ in 0..block.n.div_ceil(2) {
+                let value = next(&mut random);
+                let place = table.on((value >> 40) as u32 % ranks).add(value & (words - 1))?;
+                updates.atomic(&atomics, place, AtomicOp::Xor(value))?;
+            }
+        }
+        updates.wait(agent, Categories::UPDATE)?;
+        agent.barrier()?;
+        let took = since(begin);
+        let mut seen = vec![0; words as usize];
+        agent.local(own, seen.len())?.read(0, &mut seen);
+        let wrong = seen.iter().filter(|word| **word != 0).count();
+        ensure!(wrong == 0, "{wrong} words are wrong after every update was done twice");
+        agent.barrier()?;
+        Ok(took * block.n as f64 / (2 * block.n.div_ceil(2)) as f64)
+    })
 }
 
 /// Batches of updates as messages; the owner applies them, and none is lost: applied twice, they leave the table as it was.

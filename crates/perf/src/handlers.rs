@@ -36,10 +36,6 @@ pub struct State<M: PerfMode> {
     pub lanes: Arc<[Lane]>,
     /// Where each lane's payloads are copied to, and replies from.
     pub buffers: Box<[M::Lock<Vec<u8>>]>,
-    /// A word that requests add to.
-    pub sum: AtomicU64,
-    /// What the last fetch-and-add gave, and how many came back.
-    pub fetched: AtomicU64,
     /// Latencies of wake-ups, in ticks, one after another.
     pub woken: M::Lock<Vec<u64>>,
     /// The table of random updates, which belongs to its rank's handlers alone.
@@ -52,8 +48,6 @@ impl<M: PerfMode> State<M> {
         Self {
             lanes: (0..LANES).map(|_| Lane::default()).collect(),
             buffers: (0..LANES).map(|_| Lock::new(Vec::new())).collect(),
-            sum: AtomicU64::new(0),
-            fetched: AtomicU64::new(0),
             woken: Lock::new(Vec::new()),
             words: Lock::new(Vec::new()),
         }
@@ -115,8 +109,6 @@ pub struct Handlers {
     pub flood_checked: MediumRequest<Filled>,
     /// The flood has arrived.
     pub arrived: ShortRequest<u32>,
-    /// Adds, and replies with what was there.
-    pub add: ShortRequest<u64>,
     /// Random updates.
     pub update: MediumRequest<u32>,
     /// Wakes a rank; the argument is when it was sent.
@@ -207,16 +199,6 @@ macro_rules! registers {
                 count::<M>(&s.lane(lane).replies, 1);
             })?;
             let s = state.clone();
-            let added: ShortReply<u64> = table.short_reply("added", move |_: Reply<'_>, old: u64| {
-                s.fetched.store(old, Ordering::Relaxed);
-                count::<M>(&s.lane(0).replies, 1);
-            })?;
-            let s = state.clone();
-            let add = table.short_request("add", move |request: Request<'_, M>, more: u64| {
-                count::<M>(&s.lane(0).requests, 1);
-                request.reply_short(added, s.sum.fetch_add(more, Ordering::Relaxed))
-            })?;
-            let s = state.clone();
             let update = table.medium_request(
                 "update",
                 move |_: Request<'_, M>, count_of: u32, payload: Payload<'_>| {
@@ -253,7 +235,6 @@ macro_rules! registers {
                 flood_unread,
                 flood_checked,
                 arrived,
-                add,
                 update,
                 wake,
             })

@@ -1,9 +1,9 @@
-//! The barrier, and fetch-and-add.
+//! The barrier, and atomic operations.
 
-use crate::handlers::counted;
 use crate::raw;
 use crate::session::{PerfMode, Plan, Session, Who, since};
 use anyhow::{Result, ensure};
+use gasworks::{AtomicOp, AtomicOps, Categories, Favor};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -21,34 +21,56 @@ pub fn barrier<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
     })
 }
 
-/// Fetch-and-add: by messages, since the library has nothing else yet; then the processor's own.
+/// Fetch-and-add on a word of the partner's, and sums that nothing is fetched of; where the network does them, also by processors. Then the
+/// processor's own.
 pub fn atomic<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
-    if session.wants("am-fetch-add") {
-        let plan = Plan { single: true, ..Plan::new("atomic", "am-fetch-add", 8) };
-        let lane = &session.state.lanes[0];
-        let (mut handled, mut replied) = (counted(&lane.requests), counted(&lane.replies));
-        let first = replied;
-        session.measure(&plan, |block| {
-            let Some(partner) = session.partner() else { return Ok(0.0) };
-            if !session.leads() {
-                handled += block.n;
-                session.agent.wait_until(|| counted(&lane.requests) >= handled)?;
-                return Ok(0.0);
+    let (agent, word) = (&session.agent, session.job.alloc::<u64>(1)?);
+    let mut before = None;
+    for (suffix, favor) in [("", Favor::Far), ("-near", Favor::Near)] {
+        let atomics = agent.atomics::<u64>(AtomicOps::FADD | AtomicOps::ADD | AtomicOps::GET, favor)?;
+        if before.replace(atomics.by()) == Some(atomics.by()) {
+            continue;
+        }
+        let own = word.on(session.rank());
+        agent.put_value(own, 0)?;
+        agent.barrier()?;
+        let place = black_box(session.partner().map_or(own, |partner| word.on(partner)));
+        let mut sum = 0;
+        for fetches in [true, false] {
+            let variant = format!("{}{suffix}", if fetches { "fetch-add" } else { "add-flood" });
+            if !session.wants(&variant) {
+                continue;
             }
-            let partner = black_box(partner);
-            let begin = Instant::now();
-            block.begin();
-            for _ in 0..block.n {
-                session.agent.request_short(partner, session.handlers.add, 3u64)?;
-                replied += 1;
-                session.agent.wait_until(|| counted(&lane.replies) >= replied)?;
-                block.done();
-            }
-            let took = since(begin);
-            let (old, wanted) = (counted(&session.state.fetched), 3 * (replied - first - 1));
-            ensure!(old == wanted, "the last fetch-and-add found {old}, not {wanted}");
-            Ok(took)
-        })?;
+            let plan = Plan { single: fetches, ..Plan::new("atomic", variant, 8) };
+            session.measure(&plan, |block| {
+                if !session.leads() {
+                    return Ok(0.0);
+                }
+                let mut wrong = 0u64;
+                let begin = Instant::now();
+                block.begin();
+                if fetches {
+                    for _ in 0..block.n {
+                        wrong |= atomics.fetch(agent, place, AtomicOp::Add(3))? ^ sum;
+                        sum += 3;
+                        block.done();
+                    }
+                } else {
+                    let flood = agent.implicit();
+                    for _ in 0..block.n {
+                        flood.atomic(&atomics, place, AtomicOp::Add(3))?;
+                        sum += 3;
+                        block.done();
+                    }
+                    flood.wait(agent, Categories::UPDATE)?;
+                }
+                let took = since(begin);
+                let found = atomics.load(agent, place)?;
+                ensure!(wrong == 0 && found == sum, "the word is {found}, not {sum}");
+                Ok(took)
+            })?;
+        }
+        agent.barrier()?;
     }
     raw::atomics(session)
 }

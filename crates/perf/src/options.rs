@@ -22,8 +22,9 @@ the processors move, and only figures with the same one can be compared.
                  (cold), beside copies in local memory
   get-bandwidth  the same for gets
   barrier        the barrier of all ranks
-  atomic         fetch-and-add by request and reply (the library has no remote atomics yet), beside the processor's own
-  gups           random updates of a table spread over the ranks: get and put of each, and batches of messages
+  atomic         fetch-and-add on a word of the partner's, and a flood of sums; where the network does them, also by
+                 processors (near); beside the processor's own
+  gups           random updates of a table spread over the ranks: get and put of each, atomic, and batches of messages
   wake           a rank that sleeps is woken by a message, beside a bare futex
   startup        jobs of as many ranks, from the start of gasrun to its end: an empty one, and `true`
   memory         memory of each rank of a job in which nobody speaks

@@ -29,7 +29,7 @@ pub fn segment(options: &Options) -> u64 {
     let room = match options.bench {
         Bench::PutBandwidth | Bench::GetBandwidth => large.max(AREA),
         Bench::PutLatency | Bench::GetLatency => PLACES.saturating_mul(large.max(4096)),
-        Bench::Gups => 8 << crate::gups::LOG_WORDS,
+        Bench::Gups => 16 << crate::gups::LOG_WORDS,
         _ => 0,
     };
     room.saturating_add(16 << 20)

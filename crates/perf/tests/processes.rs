@@ -81,10 +81,10 @@ fn puts_and_gets_are_measured() {
 fn what_all_ranks_do_is_measured() {
     for ranks in [1, 2, 3, 4] {
         assert_eq!(variants(&rows(ranks, "barrier"), "barrier"), ["shared"]);
-        assert_eq!(variants(&rows(ranks, "gups"), "gups"), ["put-get", "am-batch"]);
+        assert_eq!(variants(&rows(ranks, "gups"), "gups"), ["put-get", "atomic", "am-batch"]);
     }
     let atomic = rows(2, "atomic");
-    assert_eq!(variants(&atomic, "atomic"), ["am-fetch-add"]);
+    assert_eq!(variants(&atomic, "atomic"), ["fetch-add", "add-flood"]);
     assert_eq!(variants(&atomic, "raw-atomic").len(), 4);
 }
 

@@ -19,6 +19,6 @@ pub use cache::{Registrations, Registry};
 #[cfg(not(gasworks_loom))]
 pub use engine::{Engine, EngineError, Progress, Source, There};
 #[cfg(not(gasworks_loom))]
-pub use nic::{Abilities, Completion, Direction, Key, Nic, NicError, Post, Stage, Way};
+pub use nic::{Abilities, Atomics, Completion, Direction, Key, Nic, NicError, Post, Stage, Way};
 #[cfg(not(gasworks_loom))]
 pub use settings::{SETTINGS, Tuning};

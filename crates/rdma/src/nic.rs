@@ -4,6 +4,7 @@
 //! bounce: the engine does, once, for every NIC. It may refuse for lack of resources ([`NicError::Busy`]); that is a
 //! value, never a wait.
 
+use gasworks_memory::atomic::{Ops, Type, Update};
 use gasworks_sync::RawBytes;
 use thiserror::Error;
 
@@ -18,6 +19,8 @@ pub enum Direction {
     Put,
     /// From the peer to this rank.
     Get,
+    /// Both: the operands go to a word of the peer's, which changes, and what it was comes here, if that is fetched.
+    Update(Update),
 }
 
 /// By what a NIC moves bytes.
@@ -39,7 +42,7 @@ pub struct Post<'a> {
     pub way: Way,
     /// The other rank.
     pub peer: u32,
-    /// The bytes here. They stay mapped and unchanged until the transfer completes locally.
+    /// The bytes here. They stay mapped and unchanged until the transfer completes locally. Of an update: room for the word.
     pub local: RawBytes,
     /// The key of the registration that holds `local`; empty where the NIC does not need one, or for a short put.
     pub local_key: &'a Key,
@@ -96,6 +99,14 @@ pub enum NicError {
         /// Whose key.
         peer: u32,
     },
+    /// An atomic operation failed on the way: nobody knows whether it was done, so it is not tried again.
+    #[error(
+        "whether an atomic operation on rank {peer} was done is not known: the network lost it, or its answer"
+    )]
+    InDoubt {
+        /// On whom.
+        peer: u32,
+    },
     /// The transfer breaks a rule of the NIC (alignment, length).
     #[error("a transfer of {len} bytes at offset {offset} breaks the network's rules")]
     BadShape {
@@ -116,6 +127,25 @@ pub enum NicError {
         /// Which.
         peer: u32,
     },
+}
+
+/// The atomic operations that a NIC does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Atomics {
+    /// Which, for each type by its number.
+    pub of: [Ops; Type::ALL.len()],
+    /// Whether the processor's operations on the same words may go on at the same time.
+    pub mixes: bool,
+}
+
+impl Atomics {
+    /// None.
+    pub const NONE: Self = Self { of: [Ops::empty(); Type::ALL.len()], mixes: false };
+
+    /// Those on words of a type.
+    pub const fn on(&self, of: Type) -> Ops {
+        self.of[of as usize]
+    }
 }
 
 /// What a NIC can do, as data.
@@ -140,6 +170,8 @@ pub struct Abilities {
     pub keeps_registrations: bool,
     /// How many transfers may be under way at once.
     pub depth: usize,
+    /// Which atomic operations it does.
+    pub atomics: Atomics,
 }
 
 impl Abilities {
@@ -154,6 +186,7 @@ impl Abilities {
         tells_source: false,
         keeps_registrations: false,
         depth: 1,
+        atomics: Atomics::NONE,
     };
 }
 

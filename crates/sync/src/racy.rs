@@ -112,6 +112,22 @@ impl RawBytes {
         self.write(source);
     }
 
+    /// Has the word of 8 bytes at the start used as an atomic, also by a checker; `None` if there are fewer bytes, or it is not aligned.
+    #[inline(always)]
+    pub fn with_u64<R>(self, f: impl FnOnce(&core::sync::atomic::AtomicU64) -> R) -> Option<R> {
+        let is_one = self.len >= 8 && self.ptr.addr().is_multiple_of(8);
+        // SAFETY: Y1, Y2: it is mapped, and all references to it are to atomics.
+        is_one.then(|| f(unsafe { &*self.ptr.cast::<core::sync::atomic::AtomicU64>() }))
+    }
+
+    /// As [`with_u64`](Self::with_u64), of 4 bytes.
+    #[inline(always)]
+    pub fn with_u32<R>(self, f: impl FnOnce(&core::sync::atomic::AtomicU32) -> R) -> Option<R> {
+        let is_one = self.len >= 4 && self.ptr.addr().is_multiple_of(4);
+        // SAFETY: as above.
+        is_one.then(|| f(unsafe { &*self.ptr.cast::<core::sync::atomic::AtomicU32>() }))
+    }
+
     /// Copies the first `target.len()` of these bytes out.
     ///
     /// # Panics

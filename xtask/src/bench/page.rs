@@ -132,7 +132,7 @@ const COMPARED: &[Compared] = &[
     ("flood of the smallest, each", ("am-rate", "short", 0), ("am-rate", 8), 2, ""),
     ("flood of 4 KiB, each", ("am-bandwidth", "unread", 4096), ("am-bandwidth", 4096), 2, ""),
     ("flood of 64 KiB, each", ("am-bandwidth", "unread", 65536), ("am-bandwidth", 65536), 2, ""),
-    ("fetch-and-add", ("atomic", "am-fetch-add", 8), ("atomic", 8), 2, ""),
+    ("fetch-and-add", ("atomic", "fetch-add", 8), ("atomic", 8), 2, ""),
     ("barrier, 2 ranks", ("barrier", "shared", 0), ("barrier", 0), 2, ""),
     ("barrier, 4 ranks on 2 cores", ("barrier", "shared", 0), ("barrier", 0), 4, "ordinary priority"),
     (

@@ -232,6 +232,8 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         )
     });
     let again = Row::new("gni/borne/a-transfer-fails-once", transfers_again);
+    let lost = Row::new("gni/fatal/an-atomic-operation-is-lost", atomic_lost);
+    let atomics = Row::new("gni/atomics", atomics);
     let hello = Row::new("gni/hello", hello);
     let registrations = Row::new("gni/registrations", registrations);
     let report = Row::new("gni/report", report);
@@ -253,6 +255,8 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         vast,
         registered,
         again,
+        lost,
+        atomics,
         hello,
         registrations,
         posts,
@@ -316,6 +320,36 @@ fn transfers_again(world: &World, log: &Log) -> Result<()> {
         let case = suite(world, log, 2, "seq")?.words("--case rma.blocking");
         let ended = log.run_ok(&case.env("GASWORKS_UGNI_FAULTS", format!("transaction:{how}@{number}")))?;
         ensure!(ended.output.contains("1 cases passed"), "the case was not run");
+    }
+    Ok(())
+}
+
+/// An atomic operation of which nobody knows whether it was done is not tried again, and whoever waits for it is told.
+fn atomic_lost(world: &World, log: &Log) -> Result<()> {
+    for how in ["timeout", "congested", "gone"] {
+        // That one is an atomic operation: the case begins with hundreds that no message goes between.
+        let spoilt = |job: Cmd| {
+            let job = job.env("GASWORKS_UGNI_FAULTS", format!("transaction:{how}@60"));
+            job.words("--case atomic.every-operation")
+        };
+        fails(world, log, spoilt, "whether an atomic operation on rank")?;
+    }
+    Ok(())
+}
+
+/// Whatever the NIC can do of atomic operations it does, each by one post, and the processor the rest.
+fn atomics(world: &World, log: &Log) -> Result<()> {
+    // A case in which each of two ranks fetches 96 words of 64 bits and has a look, the first of them twice; and adds to 96 words of 32
+    // bits, which Gemini's NIC does not do.
+    for (chip, wanted) in [("aries", [96 + 1 + 96, 96 + 2 + 96]), ("gemini", [96 + 1, 96 + 2])] {
+        let suite = suite(world, log, 2, "seq")?.words("--case atomic.none-is-lost");
+        let counts =
+            counted(world, log, &format!("atomics-{chip}"), suite.env("GASWORKS_UGNI_CHIP", chip), 2)?;
+        let posts =
+            counts.iter().map(|counts| counts["posted"]["GNI_POST_AMO"]["posts"].as_u64().unwrap_or(0));
+        let mut posts: Vec<_> = posts.collect();
+        posts.sort_unstable();
+        ensure!(posts == wanted, "{posts:?} in place of {wanted:?} atomic operations by the NIC of {chip}");
     }
     Ok(())
 }

@@ -49,6 +49,11 @@ pub struct Incoming<'a, M: CoreMode> {
 }
 
 impl<'a, M: CoreMode> Incoming<'a, M> {
+    /// The engine of the rank that handles it, with which a handler does not communicate.
+    pub fn engine(&self) -> &'a Engine<M> {
+        self.engine
+    }
+
     /// Who sent it.
     pub fn source(&self) -> Rank {
         self.source

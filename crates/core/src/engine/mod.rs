@@ -7,13 +7,14 @@ mod negotiate;
 mod peek;
 mod progress;
 mod put;
+pub mod query;
 mod send;
 mod thread;
 
 pub use domains::Domains;
 pub use peek::Peek;
 pub use progress::Task;
-pub use put::Transfer;
+pub use put::{Transfer, counts_of};
 pub(crate) use thread::{Held, this_thread};
 
 pub use incoming::{Incoming, Received, Token};

@@ -1,4 +1,4 @@
-//! Transfers on the NIC: puts, gets, and Longs whose payload goes first.
+//! Transfers on the NIC: puts, gets, atomic operations, and Longs whose payload goes first.
 //!
 //! # Invariants
 //! N1. The local side of a transfer stays mapped and is not used otherwise until the operation has completed: the
@@ -11,7 +11,8 @@ use crate::message::{Encoded, Returned};
 use crate::ops::{After, Categories, Finished, NotStarted, OpId, Sent};
 use crate::wire::{Class, Reservation, Wire, WireError};
 use crate::{CoreMode, Error, Rank, Rdma};
-use gasworks_rdma::{Direction, EngineError, NicError, Progress, Source, There};
+use gasworks_memory::atomic::{Change, Update};
+use gasworks_rdma::{Atomics, Direction, EngineError, NicError, Progress, Source, There};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -23,7 +24,7 @@ pub(super) enum Late {
     Reply { to: Rank, offset: u64, payload: Arc<[u8]>, head: Encoded, own: Returned },
 }
 
-/// A put or get to be started.
+/// A put, a get or an atomic operation to be started.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
     /// Which way.
@@ -32,9 +33,9 @@ pub struct Transfer {
     pub peer: Rank,
     /// Where in its segment.
     pub offset: u64,
-    /// The bytes here.
+    /// The bytes here; of an atomic operation, where what the word was goes, if it is fetched.
     pub local: *mut u8,
-    /// How many.
+    /// How many; of an atomic operation, as many as the word has.
     pub len: usize,
     /// The set that it is part of, if it has no event of its own.
     pub set: Option<OpId>,
@@ -48,7 +49,7 @@ impl<M: CoreMode> Engine<M> {
     ///
     /// # Safety
     /// `local` stays mapped for `len` bytes until the operation completes, unchanged for a put and untouched for a
-    /// get.
+    /// get, and for an atomic operation that fetches.
     ///
     /// # Errors
     /// [`Error::is_busy`] if no descriptor is free; the rank or range is wrong; there is no network; the set is unknown.
@@ -62,6 +63,7 @@ impl<M: CoreMode> Engine<M> {
             Direction::Put if local_apart => ("put", Categories::PUT),
             Direction::Put => ("put", Categories::PUT_ALONE),
             Direction::Get => ("get", Categories::GET),
+            Direction::Update(update) => ("atomic operation", counts_of(&update)),
         };
         if let Err(error) = thread::may_communicate(during) {
             return Err((error, keep));
@@ -82,9 +84,15 @@ impl<M: CoreMode> Engine<M> {
             match direction {
                 Direction::Put => rdma.put(self.at(peer, offset), local, len, source, id.to_bits()),
                 Direction::Get => rdma.get(self.at(peer, offset), local, len, id.to_bits()),
+                Direction::Update(update) => rdma.update(self.at(peer, offset), update, local, id.to_bits()),
             }
         };
         started.map(|()| id).map_err(|error| (nic_error(during, peer, error), self.ops.withdraw(id)))
+    }
+
+    /// The atomic operations that the network does.
+    pub fn atomics(&self) -> Atomics {
+        self.rdma.mine().map_or(Atomics::NONE, |rdma| rdma.atomics())
     }
 
     /// A set of operations, in which there are none yet. It is tested, waited for and abandoned like one of them.
@@ -174,7 +182,7 @@ impl<M: CoreMode> Engine<M> {
             (Some(After::Beside) | None, Err(cause)) => {
                 self.fail_later(Error::Nic { during: "put of a long message", cause });
             }
-            (Some(After::Event | After::Beside) | None, _) => {}
+            (Some(After::Event | After::Answer { .. } | After::Beside) | None, _) => {}
         }
     }
 
@@ -402,6 +410,15 @@ impl<M: CoreMode> Engine<M> {
                 Err(nic_error("put of a long reply", to, error))
             }
         }
+    }
+}
+
+/// What an atomic operation counts as: one that only writes as a put, one that only reads as a get.
+pub fn counts_of(update: &Update) -> Categories {
+    match update.change {
+        Change::Get => Categories::GET,
+        Change::Set if !update.fetches => Categories::PUT_ALONE,
+        _ => Categories::UPDATE,
     }
 }
 

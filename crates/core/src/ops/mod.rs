@@ -17,7 +17,7 @@ pub use id::{Categories, OpId};
 use crate::message::{Encoded, Returned};
 use crate::{CoreMode, Error, Rank};
 use gasworks_rdma::NicError;
-use gasworks_sync::Lock;
+use gasworks_sync::{Lock, RawBytes};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
@@ -30,6 +30,8 @@ pub(crate) enum After {
     Request { to: Rank, head: Encoded },
     /// A Long reply's header leaves.
     Reply { to: Rank, head: Encoded, own: Returned },
+    /// A rank has been asked something; somebody asks for it once its answer lies there (Q1 of `engine::query`).
+    Answer { from: Rank, place: RawBytes },
     /// Nothing: the header has left beside its payload, and nobody asks.
     Beside,
 }
@@ -138,6 +140,29 @@ impl<M: CoreMode> Ops<M> {
         })?;
         left.settle();
         Some(after)
+    }
+
+    /// A rank has answered: puts what it says where it belongs, and completes the operation. Whether this was asked of that rank.
+    pub(crate) fn answer(&self, token: u64, from: Rank, answer: Result<&[u8], NicError>) -> bool {
+        let Some(id) = OpId::from_bits(token) else { return false };
+        let left = self.inner.with(|inner| {
+            let slot = inner.slot(id).ok()?;
+            let After::Answer { from: asked, place } = slot.after else { return None };
+            if asked != from {
+                return None;
+            }
+            match answer {
+                // While nobody can find the operation done (Q1).
+                Ok(bytes) => place.write(bytes.get(..place.len())?),
+                Err(error) => slot.result = slot.result.and(Err(error)),
+            }
+            slot.after = After::Event;
+            let counts = slot.under_way();
+            Some(inner.finish(id, counts, answer.map(|_| ())))
+        });
+        let was_asked = left.is_some();
+        left.into_iter().for_each(Left::settle);
+        was_asked
     }
 
     /// The source of an operation under way may be used again.

@@ -48,6 +48,37 @@ fn numbers_name_operations_and_their_leaves() {
 }
 
 #[test]
+fn an_answer_is_taken_once_and_from_who_was_asked() {
+    let ops = Ops::<Seq>::new();
+    let mut place = [9u8; 4];
+    // SAFETY: they outlive the operations, and are looked at only through this.
+    let raw = unsafe { gasworks_sync::RawBytes::new(place.as_mut_ptr(), 4) };
+    let seen = || {
+        let mut seen = [0; 4];
+        raw.read(&mut seen);
+        seen
+    };
+    let ask = || ops.start(After::Answer { from: 3, place: raw }, Categories::UPDATE, None);
+    let id = ask();
+    assert!(!ops.answer(id.to_bits(), 2, Ok(&[1, 2, 3, 4])), "of another rank");
+    assert!(!ops.answer(id.to_bits() + 1, 3, Ok(&[1, 2, 3, 4])), "of another operation");
+    assert!(!ops.answer(id.to_bits(), 3, Ok(&[1, 2, 3])), "too short");
+    assert!(matches!(ops.test(id), Ok(None)));
+    assert_eq!(seen(), [9; 4]);
+    assert!(ops.answer(id.to_bits(), 3, Ok(&[1, 2, 3, 4, 5])));
+    assert_eq!(seen(), [1, 2, 3, 4]);
+    assert!(!ops.answer(id.to_bits(), 3, Ok(&[5; 4])), "a second time");
+    assert!(matches!(ops.test(id), Ok(Some((Ok(()), None)))));
+    let refused = ask();
+    assert!(ops.answer(refused.to_bits(), 3, Err(NicError::BadKey { peer: 3 })));
+    assert!(matches!(ops.test(refused), Ok(Some((Err(NicError::BadKey { peer: 3 }), None)))));
+    assert_eq!(seen(), [1, 2, 3, 4]);
+    let put = ops.start(After::Event, Categories::PUT, None);
+    assert!(!ops.answer(put.to_bits(), 3, Ok(&[0; 8])), "nobody was asked anything");
+    assert!(matches!(ops.test(put), Ok(None)));
+}
+
+#[test]
 fn the_end_of_a_request_has_its_action_though_its_payload_was_free_before() {
     let ops = Ops::<Seq>::new();
     let own = Returned::default();

@@ -253,11 +253,11 @@ impl<N: Network> Messages<N> {
             let Some(done) = self.domain.next_done() else { return taken };
             let Done { owner, peer, failed, unheard, .. } = done;
             self.to_call.extend(unheard.map(|call| (peer, call)));
-            if failed && !matches!(owner, Owner::Transfer { .. }) {
+            if failed && !matches!(owner, Owner::Transfer { .. } | Owner::Update { .. }) {
                 self.gone.get_or_insert(peer);
             }
             match owner {
-                Owner::Transfer { .. } => self.transfers.extend(done.completion()),
+                Owner::Transfer { .. } | Owner::Update { .. } => self.transfers.extend(done.completion()),
                 Owner::Request { slot } => {
                     self.slots[usize::from(slot)].send(slot, &mut self.free_slots);
                 }

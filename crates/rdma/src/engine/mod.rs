@@ -7,7 +7,7 @@
 //! NIC is busy, and the *completion actions* that follow a post: copy out of the bounce buffer, free it, end the registration, go on with
 //! the operation, report its end.
 //!
-//! An operation is a put or a get as its caller sees it; a descriptor is one post of it. An operation with bytes
+//! An operation is a put, a get or an atomic operation as its caller sees it; a descriptor is one post of it. An operation with bytes
 //! left to post always has a descriptor, waiting or under way, so it can never starve. Memory is bounded by the
 //! number of descriptors, and nothing is allocated once each record has been used.
 //!
@@ -25,9 +25,10 @@ mod plan;
 mod state;
 
 use crate::cache::{self, Cache, Registrations, Registry, Shelf, System};
-use crate::nic::{Abilities, Direction, Key, Nic, NicError};
+use crate::nic::{Abilities, Atomics, Direction, Key, Nic, NicError};
 use crate::pool::Pool;
 use crate::settings::Tuning;
+use gasworks_memory::atomic::{Ops, Type, Update};
 use gasworks_sync::{Lock, Mode, RawBytes};
 use memory::Memory;
 use plan::Rules;
@@ -53,6 +54,22 @@ pub enum EngineError {
         len: usize,
         /// What both must be multiples of.
         alignment: usize,
+    },
+    /// The NIC does not do this atomic operation on such words.
+    #[error("the network does no atomic {operation:?} on words of type {of:?}")]
+    NoSuchAtomic {
+        /// What the words hold.
+        of: Type,
+        /// Which operation.
+        operation: Ops,
+    },
+    /// A word of an atomic operation does not lie at a multiple of its width.
+    #[error("an atomic operation on {width} bytes at offset {offset}, which is no multiple of that")]
+    UnalignedWord {
+        /// The remote offset.
+        offset: u64,
+        /// Bytes of the word.
+        width: usize,
     },
     /// The range does not exist in any memory.
     #[error("a transfer of {len} bytes at offset {offset} ends beyond the largest address")]
@@ -309,9 +326,37 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
         })
     }
 
+    /// The atomic operations that there are.
+    pub fn atomics(&self) -> Atomics {
+        self.rules.atomics
+    }
+
+    /// Starts an atomic operation on a word of the peer's. `token` comes back once, from [`poll`](Self::poll), when it has been done, and
+    /// what the word was is at `target` if that is fetched; or when it failed, and it is not known whether it was done.
+    ///
+    /// # Safety
+    /// E1, if it fetches: as many bytes at `target` as the word has stay mapped and nobody else's until the token comes back.
+    ///
+    /// # Errors
+    /// [`EngineError::Busy`], [`EngineError::NoSuchAtomic`], [`EngineError::UnalignedWord`]; nothing was started then, and the token does
+    /// not come back.
+    pub unsafe fn update(
+        &self,
+        there: There<'_>,
+        update: Update,
+        target: *mut u8,
+        token: u64,
+    ) -> Result<(), EngineError> {
+        let wanted = if update.fetches { update.width() } else { 0 };
+        // SAFETY: E1 by the caller's promise; without a value that comes back these are no bytes.
+        let local = unsafe { RawBytes::new(target, wanted) };
+        let direction = Direction::Update(update);
+        self.start(&Start { direction, there, local, source: Source::Kept, tells: None, token })
+    }
+
     fn start(&self, start: &Start<'_>) -> Result<(), EngineError> {
         self.rules.check(start.direction, start.there.offset, start.local.len())?;
-        if start.local.is_empty() {
+        if start.local.is_empty() && !matches!(start.direction, Direction::Update(_)) {
             start.tells.into_iter().for_each(|number| self.nic.tell(start.there.peer, number, true));
             self.state.with(|state| state.start_empty(start.token));
             return Ok(());
@@ -373,6 +418,10 @@ impl<M: Mode, N: Nic + ?Sized> Drop for Engine<M, N> {
 }
 
 #[cfg(test)]
+mod fake;
+#[cfg(test)]
 mod sharing;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod updates;

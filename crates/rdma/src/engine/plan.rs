@@ -7,9 +7,12 @@
 
 use super::memory::Memory;
 use crate::engine::EngineError;
-use crate::nic::{Abilities, Direction, Way};
+use crate::nic::{Abilities, Atomics, Direction, Way};
 use crate::settings::Tuning;
+use gasworks_memory::atomic::Update;
 
+/// The widest word of an atomic operation.
+const WORD: usize = 8;
 /// The most that memory is registered for a single post.
 const MOST_REGISTERED: usize = 8 << 20;
 
@@ -30,6 +33,7 @@ pub(super) struct Rules {
     /// Bytes that each descriptor has, and each buffer.
     pub immediate: usize,
     pub buffer: usize,
+    pub atomics: Atomics,
 }
 
 /// What is left of an operation.
@@ -95,11 +99,19 @@ impl Rules {
             get_bounce: tuning.get_bounce,
             immediate: memory.immediate(),
             buffer: memory.buffer(),
+            // Where a word goes that comes back.
+            atomics: match memory.immediate().max(memory.buffer()) {
+                0..WORD => Atomics::NONE,
+                _ => abilities.atomics,
+            },
         }
     }
 
     /// What no chunking can mend.
     pub fn check(&self, direction: Direction, offset: u64, len: usize) -> Result<(), EngineError> {
+        if let Direction::Update(update) = direction {
+            return self.check_update(&update, offset);
+        }
         if offset.checked_add(len as u64).is_none() {
             return Err(EngineError::PastEnd { offset, len });
         }
@@ -112,12 +124,32 @@ impl Rules {
         Ok(())
     }
 
+    fn check_update(&self, update: &Update, offset: u64) -> Result<(), EngineError> {
+        let width = update.width();
+        if !self.atomics.on(update.of).contains(update.bit()) {
+            return Err(EngineError::NoSuchAtomic { of: update.of, operation: update.bit() });
+        }
+        if !offset.is_multiple_of(width as u64) {
+            return Err(EngineError::UnalignedWord { offset, width });
+        }
+        Ok(())
+    }
+
     /// The first post of what is left of an operation.
     pub fn next(&self, rest: &Rest) -> Chunk {
         match rest.direction {
             Direction::Put => self.next_put(rest),
             Direction::Get => self.next_get(rest),
+            Direction::Update(update) => self.only(&update, rest.len),
         }
+    }
+
+    /// The one post of an atomic operation, of which so many bytes are wanted here. What comes back lies in the engine's memory first: it
+    /// is little, and so it may be wanted anywhere.
+    fn only(&self, update: &Update, wanted: usize) -> Chunk {
+        let wire = update.width();
+        let place = self.kept(wire).unwrap_or(Place::Buffer);
+        Chunk { skip: 0, useful: wanted, wire, shift: 0, way: Way::Short, place }
     }
 
     fn next_put(&self, rest: &Rest) -> Chunk {
@@ -220,6 +252,7 @@ mod tests {
         get_bounce: 4096,
         immediate: 128,
         buffer: 4096,
+        atomics: Atomics::NONE,
     };
     const PUT: Rest = Rest {
         direction: Direction::Put,
@@ -360,6 +393,7 @@ mod tests {
                     get_bounce,
                     immediate: if immediate && largest >= 128 { 128 } else { 0 },
                     buffer: (alignment + buffer).min(largest) / alignment * alignment,
+                    atomics: Atomics::NONE,
                 }
             },
         )

@@ -1,6 +1,6 @@
 //! An engine that several threads share, and several engines that share their registrations, over one fake NIC.
 
-use super::tests::{Fake, GENEROUS, raw, there};
+use super::fake::{Fake, GENEROUS, raw, there};
 use super::*;
 use crate::cache::tests::Told;
 use crate::nic::{Completion, Post};

@@ -29,7 +29,7 @@ impl Registered {
     }
 }
 
-/// A put or get as it was asked for.
+/// An operation as it was asked for.
 pub(super) struct Start<'a> {
     pub direction: Direction,
     pub there: There<'a>,
@@ -276,7 +276,7 @@ impl State {
         for _ in 0..self.waiting.len() {
             let Some(index) = self.waiting.pop_front() else { return };
             let mut stop = None;
-            while stop.is_none() && !self.operations[index as usize].left.is_empty() {
+            while stop.is_none() && self.operations[index as usize].has_more() {
                 stop = self.post(site, index).err();
             }
             match stop {
@@ -487,7 +487,7 @@ impl State {
             if let Err(error) = completion.result {
                 operation.fail(error);
             }
-            if operation.left.is_empty() {
+            if !operation.has_more() {
                 site.free.give(number);
                 // One that failed while waiting is settled where it waits, by `advance`.
                 let waits = operation.result.is_err() && self.waiting.contains(&index);
@@ -526,6 +526,12 @@ impl State {
 }
 
 impl Operation {
+    /// Whether there is something to post. Of an atomic operation it may be that no bytes are wanted here.
+    fn has_more(&self) -> bool {
+        let is_update = matches!(self.direction, Direction::Update(_));
+        !self.left.is_empty() || is_update && self.is_whole && self.result.is_ok()
+    }
+
     /// Nothing more of it is posted; the first cause is the one that is reported.
     fn fail(&mut self, error: NicError) {
         self.left = RawBytes::EMPTY;

@@ -6,6 +6,7 @@
 //!
 //! Cases with a job of their own (tables that differ, two jobs at once) are [`special`].
 
+mod atomics;
 mod events;
 mod flow;
 mod handlers;
@@ -217,6 +218,11 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("implicit.regions", 1, implicit::regions),
         case("implicit.dropped", 1, implicit::dropped),
         case("event.arrays", 1, implicit::arrays),
+        case("atomic.every-operation", 1, atomics::every_operation),
+        case("atomic.none-is-lost", 1, atomics::none_is_lost),
+        case("atomic.compared", 1, atomics::compared),
+        case("atomic.sets", 1, atomics::in_sets),
+        case("atomic.refused", 1, atomics::refusals),
         case("wrong.rank", 1, wrong::rank),
         case("wrong.range", 1, wrong::range),
         case("wrong.local", 1, wrong::local),

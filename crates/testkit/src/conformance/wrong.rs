@@ -3,7 +3,7 @@
 use super::{Failure, Stage, SuiteMode, require};
 use gasworks::{Error, GlobalPtr};
 
-fn refused<T>(what: &str, result: Result<T, Error>, words: &[&str]) -> Result<(), Failure> {
+pub(super) fn refused<T>(what: &str, result: Result<T, Error>, words: &[&str]) -> Result<(), Failure> {
     match result {
         Ok(_) => Err(Failure::Wrong(format!("{what} was not refused"))),
         Err(error) => {

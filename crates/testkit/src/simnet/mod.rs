@@ -26,7 +26,8 @@ pub use run::{SimError, run};
 pub use wire::{SimBarrier, SimWire};
 
 use dice::Dice;
-use gasworks_rdma::Abilities;
+use gasworks_memory::atomic::{Ops, Type};
+use gasworks_rdma::{Abilities, Atomics};
 use gasworks_sync::RawBytes;
 use net::{Net, Seat};
 use std::sync::Arc;
@@ -112,6 +113,7 @@ impl Default for SimConfig {
                 registers_local: true,
                 tells_source: true,
                 depth: 16,
+                atomics: Atomics { of: Type::ALL.map(Type::operations), mixes: false },
                 ..Abilities::default()
             },
             nic_busy: 9,
@@ -150,6 +152,7 @@ impl SimConfig {
                 local_alignment: pick(&[1, 4]),
                 short: pick(&[0, 64, 4096]),
                 tells_source: pick(&[0, 1]) == 1,
+                atomics: atomics(pick(&[0, 1, 2, 3])),
                 ..Abilities::default()
             },
             nic_busy: pick(&[0, 3, 20]) as u32,
@@ -158,6 +161,19 @@ impl SimConfig {
             ..Self::default()
         }
     }
+}
+
+/// What NICs do of atomic operations: nothing, sums of integers, all but products, or all, beside the processor.
+fn atomics(which: usize) -> Atomics {
+    let sums = Ops::ADD | Ops::FADD | Ops::GET;
+    let on = |of: Type| match which {
+        0 => Ops::empty(),
+        1 if of.is_float() => Ops::empty(),
+        1 => sums,
+        2 => of.operations() - (Ops::MULT | Ops::FMULT),
+        _ => of.operations(),
+    };
+    Atomics { of: Type::ALL.map(on), mixes: which == 3 }
 }
 
 /// The net. Only its ranks are handed out.

@@ -7,6 +7,7 @@ use gasworks_sync::RawBytes;
 use std::collections::{BTreeMap, HashMap};
 
 use gasworks_core::{Class, Name};
+use gasworks_memory::atomic::Update;
 
 /// A message on its way.
 #[derive(Debug)]
@@ -80,6 +81,8 @@ pub(super) struct Outbox {
 #[derive(Debug)]
 pub(super) struct Flight {
     pub put: bool,
+    /// What it does, if it is an atomic operation.
+    pub update: Option<Update>,
     pub local: RawBytes,
     /// Whether it is to be said when the source may be used again.
     pub tells: bool,

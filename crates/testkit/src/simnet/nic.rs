@@ -58,7 +58,12 @@ impl SimNic {
         // SAFETY: S1 for the remote bytes, the lock is held, and they are shared; S2 for the local ones, which are
         // not, and of a put may be kept; all have `len` bytes.
         unsafe {
-            if flight.put {
+            if let Some(update) = flight.update {
+                let was = update.at(remote).map_err(|_| NicError::BadKey { peer: flight.peer })?;
+                if update.fetches {
+                    racy::copy_in(own, was.to_le_bytes().as_ptr(), len);
+                }
+            } else if flight.put {
                 racy::copy_in(remote.as_ptr(), local, len);
             } else {
                 racy::copy_out(own, remote.as_ptr(), len);
@@ -126,14 +131,27 @@ impl Nic for SimNic {
         let config = &self.0.net.config;
         let (len, offset) = (post.local.len(), post.remote_offset);
         let put = post.direction == Direction::Put;
-        let alignment = if put { config.nic.put_alignment } else { config.nic.get_alignment }.max(1);
+        let update = match post.direction {
+            Direction::Update(update) => Some(update),
+            _ => None,
+        };
+        let alignment = match post.direction {
+            Direction::Put => config.nic.put_alignment.max(1),
+            Direction::Get => config.nic.get_alignment.max(1),
+            Direction::Update(update) => update.width(),
+        };
         let is_short = post.way == Way::Short;
         let here = if put { 1 } else { config.nic.local_alignment.max(1) };
         let aligned = len.is_multiple_of(alignment)
             && offset.is_multiple_of(alignment as u64)
             && post.local.as_ptr().addr().is_multiple_of(here);
-        let longest = if is_short { config.nic.short } else { config.nic.largest };
-        if len == 0 || len > longest || !aligned {
+        let longest = match update {
+            Some(update) => update.width(),
+            None if is_short => config.nic.short,
+            None => config.nic.largest,
+        };
+        let is_offered = update.is_none_or(|u| config.nic.atomics.on(u.of).contains(u.bit()));
+        if !is_offered || len == 0 || len > longest || !aligned {
             return Err(NicError::BadShape { len, offset });
         }
         let needs_key = config.nic.registers_local && !(put && is_short);
@@ -163,6 +181,7 @@ impl Nic for SimNic {
         let (tells, kept) = (post.source_apart && !is_short && config.nic.tells_source, None);
         side.flights.push(Flight {
             put,
+            update,
             local,
             tells,
             told: post.tells,

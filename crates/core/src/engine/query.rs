@@ -1,0 +1,58 @@
+//! Queries: requests whose reply completes an operation, and brings a few bytes for it.
+//!
+//! The operation has a number, which goes with the request and comes back with the reply; where the bytes go stays here.
+//!
+//! # Invariants
+//! Q1. The place for the answer stays mapped and is not used otherwise until the operation has completed: the caller of [`Engine::query`]
+//!     promises it.
+
+use super::{Engine, Outgoing};
+use crate::ops::{After, Categories, NotStarted, OpId};
+use crate::{Category, CoreMode, Error, Rank};
+use gasworks_rdma::NicError;
+use gasworks_sync::RawBytes;
+
+/// Bytes of the number with which the arguments begin.
+pub const NUMBER: usize = 8;
+
+impl<M: CoreMode> Engine<M> {
+    /// Sends a Short request to one of the library's handlers, which replies such that [`answered`](Self::answered) is called here. The
+    /// first [`NUMBER`] bytes of `args` become the operation's number. The operation counts as these; it must be tested until it is done,
+    /// or abandoned, unless it is part of a set.
+    ///
+    /// # Safety
+    /// Q1, for `place`.
+    ///
+    /// # Errors
+    /// [`Error::is_busy`] if a credit or room is short, and those of [`request`](Self::request); the set is unknown.
+    pub unsafe fn query(
+        &self,
+        to: Rank,
+        (handler, args): (u8, &mut [u8]),
+        place: RawBytes,
+        counts: Categories,
+        set: Option<OpId>,
+        keep: Option<Box<M::Keep>>,
+    ) -> Result<OpId, NotStarted<M>> {
+        let after = After::Answer { from: to, place };
+        let id = match set {
+            None => self.ops.start(after, counts, keep),
+            Some(set) => self.ops.start_in(set, after, counts, keep)?,
+        };
+        args[..NUMBER].copy_from_slice(&id.to_bits().to_le_bytes());
+        let message = Outgoing { category: Category::Short, handler, args, payload: &[], landing: 0 };
+        self.try_request(to, &message).map(|()| id).map_err(|error| (error, self.ops.withdraw(id)))
+    }
+
+    /// The reply of `from` to the query of this number: with what it brings, of which as much is kept as there is place for, or why it was
+    /// not done.
+    ///
+    /// # Errors
+    /// There is no such query to that rank under way, or the answer is too short.
+    pub fn answered(&self, from: Rank, number: u64, answer: Result<&[u8], NicError>) -> Result<(), Error> {
+        if self.ops.answer(number, from, answer) {
+            return Ok(());
+        }
+        Err(Error::BadMessage { from, what: "it answers a query that nobody has made".into() })
+    }
+}

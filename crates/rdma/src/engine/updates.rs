@@ -1,0 +1,110 @@
+//! Atomic operations, against the same fake NIC.
+
+use super::fake::*;
+use super::*;
+use proptest::prelude::*;
+
+/// All operations on all types.
+fn all() -> Atomics {
+    Atomics { of: Type::ALL.map(Type::operations), mixes: false }
+}
+
+fn operation() -> impl Strategy<Value = Update> {
+    let bits: Vec<Ops> = Ops::all().iter().collect();
+    let rest = (prop::sample::select(Type::ALL.to_vec()), prop::sample::select(bits), 0u64..8);
+    rest.prop_filter_map("bits of a floating-point number", |(of, bit, by)| Update::new(of, bit, [by, 0]))
+}
+
+/// What is where nothing was written.
+const UNTOUCHED: u8 = 0xa5;
+/// Words that they are done on.
+const WORDS: usize = 4;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 1024 }, failure_persistence: None,
+        ..ProptestConfig::default() })]
+    /// Each is done once or fails, and brings back what the word was, where that is wanted, and nothing else.
+    #[test]
+    fn each_is_done_once(
+        mut asked in prop::collection::vec((operation(), 0..WORDS), 1..40),
+        registers_local: bool, depth in 1usize..5, descriptors in 1usize..6, faults in prop::sample::select(vec![0u64, 5]),
+        seed: u64, has_immediate: bool,
+    ) {
+        let abilities = Abilities { registers_local, depth, get_alignment: 4, atomics: all(), ..GENEROUS };
+        for (token, (update, _)) in asked.iter_mut().enumerate() {
+            update.operands[1] = token as u64; // of most nothing, and its name here
+        }
+        let (mut remote, mut memory) = (vec![0u8; 8 * WORDS], vec![0u8; if has_immediate { 4096 } else { 64 }]);
+        let mut results = vec![[UNTOUCHED; 8]; asked.len()];
+        let key = Key(vec![7]);
+        let nic = Fake { faults, ..Fake::new(abilities, raw(&mut remote), seed) };
+        let tuning = Tuning { descriptors, ..Tuning::default() };
+        let given = if registers_local { raw(&mut memory) } else { RawBytes::EMPTY };
+        let engine = tuned(nic, given, &tuning).unwrap();
+        let mut ended = Results::new();
+        for (token, (update, word)) in asked.iter().enumerate() {
+            let offset = 8 * *word as u64;
+            let target = if update.fetches { results[token].as_mut_ptr() } else { std::ptr::null_mut() };
+            loop {
+                // SAFETY: `results` outlives the engine, and each of them is one operation's (E1).
+                match unsafe { engine.update(there(&key, offset), *update, target, token as u64) } {
+                    Ok(()) => break,
+                    Err(error) => assert_eq!(error, EngineError::Busy { descriptors }),
+                }
+                engine.poll(4, &mut |token, progress| note(&mut ended, token, progress, &|_| ()));
+            }
+        }
+        drain(&engine, &mut ended);
+        let done = engine.nic().updated.take();
+        prop_assert_eq!(ended.len(), asked.len());
+        ended.sort_unstable_by_key(|(token, _)| *token);
+        // What was done, one after the other. Of those that failed nothing was.
+        let (mut words, mut was_done) = ([0u64; WORDS], vec![false; asked.len()]);
+        for (update, offset, was) in done {
+            let token = update.operands[1] as usize;
+            prop_assert_eq!((update, offset / 8), asked[token]);
+            prop_assert!(!std::mem::replace(&mut was_done[token], true), "twice");
+            prop_assert_eq!(ended[token], (token as u64, Ok(())));
+            let word = &mut words[offset / 8];
+            let low = u64::MAX >> (64 - 8 * update.width());
+            prop_assert!(was == *word & low || !update.fetches);
+            *word = *word & !low | update.apply(*word);
+            let wanted = if update.fetches { was.to_le_bytes() } else { [UNTOUCHED; 8] };
+            prop_assert_eq!(&results[token][..update.width()], &wanted[..update.width()]);
+            prop_assert_eq!(&results[token][update.width()..], &[UNTOUCHED; 8][update.width()..]);
+        }
+        for (token, was_done) in was_done.into_iter().enumerate() {
+            prop_assert!(was_done || ended[token].1.is_err() && results[token] == [UNTOUCHED; 8]);
+        }
+        prop_assert!(faults > 0 || ended.iter().all(|(_, result)| result.is_ok()));
+    }
+}
+
+#[test]
+fn what_the_network_cannot_do_is_refused() {
+    let adds = Atomics { of: Type::ALL.map(|_| Ops::ADD), mixes: false };
+    let abilities = Abilities { atomics: adds, registers_local: true, ..GENEROUS };
+    let (mut remote, mut memory) = (vec![0u8; 64], vec![0u8; 4096]);
+    let tuning = Tuning { descriptors: 2, ..Tuning::default() };
+    let key = Key(vec![7]);
+    let started = |engine: &Engine<_, _>, bit, offset| {
+        let update = Update::new(Type::U64, bit, [1, 0]).unwrap();
+        let mut target = 0u64;
+        // SAFETY: nothing is started, or it fetches nothing (E1).
+        unsafe { engine.update(there(&key, offset), update, (&raw mut target).cast(), 1) }
+    };
+    let engine = tuned(Fake::new(abilities, raw(&mut remote), 1), raw(&mut memory), &tuning).unwrap();
+    assert_eq!(engine.atomics(), adds);
+    let other = started(&engine, Ops::FADD, 0).unwrap_err();
+    assert_eq!(other, EngineError::NoSuchAtomic { of: Type::U64, operation: Ops::FADD });
+    let askew = started(&engine, Ops::ADD, 12).unwrap_err();
+    assert_eq!(askew, EngineError::UnalignedWord { offset: 12, width: 8 });
+    assert_eq!(engine.pending(), 0);
+    started(&engine, Ops::ADD, 8).unwrap();
+    drain(&engine, &mut Results::new());
+    assert_eq!(engine.nic().updated.borrow().len(), 1);
+    // A word that comes back has to lie somewhere.
+    let little = raw(&mut memory).slice(0, 4).unwrap();
+    let engine = tuned(Fake::new(abilities, raw(&mut remote), 1), little, &tuning).unwrap();
+    assert_eq!(engine.atomics(), Atomics::NONE);
+}
