@@ -119,6 +119,16 @@ pub enum WireError {
         /// Which.
         rank: Rank,
     },
+    /// The network has failed, and nobody knows with whom.
+    #[error("the {transport} transport of rank {at} failed: {what}")]
+    Failed {
+        /// The transport.
+        transport: &'static str,
+        /// Whose.
+        at: Rank,
+        /// What did not come.
+        what: String,
+    },
     /// The network had no room for what cannot be put off, time and again.
     #[error("the {transport} transport had no room for a message to rank {to} in {times} tries")]
     Starved {

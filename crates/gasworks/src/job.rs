@@ -307,7 +307,8 @@ fn over_pshm<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Resul
 
 /// Ranks of a host in its memory, the others over uGNI.
 fn over_gni<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Transport<M>, Error> {
-    let plan = gasworks_gni::Plan::new(bootstrap, M::PARALLEL).map_err(Error::Gni)?;
+    let way = gasworks_extended::barrier::asked()?;
+    let plan = gasworks_gni::Plan::new(bootstrap, M::PARALLEL, way).map_err(Error::Gni)?;
     let Flow { depth, total, volume } = plan.flow();
     // A segment that a NIC knows does not grow.
     let memory = Memory { room: None, ..config.memory };

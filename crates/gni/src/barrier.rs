@@ -1,7 +1,10 @@
-//! The barrier by puts, `GNIDISSEM`, of all ranks, or of one of each group that shares memory ([`levels`](crate::levels)): in step `s` of a phase every rank puts a word to the rank 2^s further on, and waits for that of the one
-//! 2^s before. After the last step it has heard, directly or not, of all. A step is one post, and calls nobody.
+//! The barrier of all ranks, or of one of each group that shares memory ([`levels`](crate::levels)).
+//!
+//! By puts, `GNIDISSEM`: in step `s` of a phase every rank puts a word to the rank 2^s further on, and waits for that of the one 2^s before. After the last step it has heard, directly or not, of all. A step is one post, and calls nobody.
 //!
 //! A rank is at most one phase ahead of any other, so there are words for two phases.
+//!
+//! Or by the NIC's collective engines, `GNICE`: every rank gives them a word, and has from them the bits that all words have.
 
 use crate::wire::Shared;
 use gasworks_core::observe::{Standing, Witness};
@@ -10,10 +13,31 @@ use gasworks_sync::Lock;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+/// The word of `GASNET_BARRIER` by which engines are asked for.
+pub(crate) const BY_ENGINES: &str = "GNICE";
 /// Steps that the largest job has.
 pub(crate) const MOST_STEPS: u32 = 32;
 /// The bit of a word that was put; below it is the name that those agree on for whom it speaks.
 const HERE: u64 = 1 << 63;
+
+/// A name as a word of which the bits that all ranks' words have are the name that all agree on, as a word: an identifier beside its
+/// complement. Where two differ, some bit is in neither half.
+fn spread(name: Name) -> u64 {
+    match name {
+        Name::Any => u64::MAX,
+        Name::Is(number) => u64::from(number) | u64::from(!number) << 32,
+        Name::Mismatch => 0,
+    }
+}
+
+/// The name that such a word is.
+fn gathered(word: u64) -> Name {
+    match (word as u32, (word >> 32) as u32) {
+        (u32::MAX, u32::MAX) => Name::Any,
+        (number, complement) if number == !complement => Name::Is(number),
+        _ => Name::Mismatch,
+    }
+}
 
 /// How far this rank is, for whoever looks from outside.
 #[derive(Debug, Default)]
@@ -48,10 +72,12 @@ pub(crate) struct Phases {
     /// This rank's number among those that meet so, and how many these are.
     me: u32,
     ranks: u32,
+    /// Whether engines of the NIC find out what all agree on.
+    by_engines: bool,
     begun: u64,
     finished: u64,
     step: u32,
-    /// Whether the next rank has been told in this step.
+    /// Whether the next rank has been told in this step, or the engines have.
     told: bool,
     /// What this rank and those that it has heard of agree on.
     name: Name,
@@ -65,14 +91,18 @@ pub(crate) enum Next {
     Tell { to: u32, place: u32, word: u64 },
     /// Look into the own place.
     Hear { place: u32 },
+    /// Give the engines this word, for the reduction with this number.
+    Give { number: u64, word: u64 },
+    /// Look whether they have a result.
+    Gather,
     /// No phase is under way.
     Nothing,
 }
 
 impl Phases {
-    pub fn new(me: u32, ranks: u32) -> Self {
+    pub fn new(me: u32, ranks: u32, by_engines: bool) -> Self {
         let (begun, finished, step, told) = (0, 0, 0, false);
-        Self { me, ranks, begun, finished, step, told, name: Name::Any, seen: Arc::default() }
+        Self { me, ranks, by_engines, begun, finished, step, told, name: Name::Any, seen: Arc::default() }
     }
 
     pub fn seen(&self) -> Arc<Seen> {
@@ -84,15 +114,19 @@ impl Phases {
         self.begun += 1;
         (self.step, self.told, self.name) = (0, false, name);
         self.seen.begin();
-        self.finish();
+        self.look();
     }
 
     /// After the last step all have come.
-    fn finish(&mut self) {
+    fn look(&mut self) {
         if 1u64 << self.step >= u64::from(self.ranks) {
-            self.finished = self.begun;
-            self.seen.finish();
+            self.finish();
         }
+    }
+
+    fn finish(&mut self) {
+        self.finished = self.begun;
+        self.seen.finish();
     }
 
     /// Where this phase's word of a step is.
@@ -104,6 +138,11 @@ impl Phases {
         if self.finished == self.begun {
             return Next::Nothing;
         }
+        match (self.by_engines, self.told) {
+            (true, false) => return Next::Give { number: self.begun, word: spread(self.name) },
+            (true, true) => return Next::Gather,
+            (false, _) => {}
+        }
         if self.told {
             return Next::Hear { place: self.place() };
         }
@@ -111,7 +150,7 @@ impl Phases {
         Next::Tell { to: to as u32, place: self.place(), word: HERE | self.name.encode() }
     }
 
-    /// The word was put.
+    /// The word was put, or given.
     pub fn tell(&mut self) {
         self.told = true;
     }
@@ -120,6 +159,12 @@ impl Phases {
     pub fn hear(&mut self, word: u64) {
         self.name = self.name.and(Name::decode(word & !HERE));
         (self.step, self.told) = (self.step + 1, false);
+        self.look();
+    }
+
+    /// The engines have gathered this word.
+    pub fn gather(&mut self, word: u64) {
+        self.name = gathered(word);
         self.finish();
     }
 
@@ -134,7 +179,7 @@ pub struct GniBarrier<M: CoreMode>(pub(crate) Arc<Shared<M>>);
 
 impl<M: CoreMode> SharedBarrier for GniBarrier<M> {
     fn words(&self) -> &'static [&'static str] {
-        &["GNIDISSEM", "RDMADISSEM"]
+        if self.0.by_engines { &[BY_ENGINES] } else { &["GNIDISSEM", "RDMADISSEM"] }
     }
 
     fn arrive(&self, name: Name) {
@@ -165,12 +210,30 @@ mod tests {
     struct Job {
         phases: Vec<Phases>,
         places: Vec<[u64; 2 * MOST_STEPS as usize]>,
+        /// What the engines have been given, of which reduction and by whom.
+        given: Vec<(u64, usize, u64)>,
+        /// What they have for each.
+        results: Vec<Option<u64>>,
     }
 
     impl Job {
-        fn of(ranks: u32) -> Self {
-            let phases = (0..ranks).map(|me| Phases::new(me, ranks)).collect();
-            Self { phases, places: vec![[0; 2 * MOST_STEPS as usize]; ranks as usize] }
+        fn of(ranks: u32, by_engines: bool) -> Self {
+            let phases = (0..ranks).map(|me| Phases::new(me, ranks, by_engines)).collect();
+            let places = vec![[0; 2 * MOST_STEPS as usize]; ranks as usize];
+            Self { phases, places, given: Vec::new(), results: vec![None; ranks as usize] }
+        }
+
+        /// A rank gives the engines a word; the last one makes the result.
+        fn give(&mut self, rank: usize, number: u64, word: u64) {
+            assert!(
+                self.results[rank].is_none()
+                    && self.given.iter().all(|(same, other, _)| { *same == number && *other != rank })
+            );
+            self.given.push((number, rank, word));
+            if self.given.len() == self.phases.len() {
+                let all = self.given.drain(..).fold(u64::MAX, |all, (.., word)| all & word);
+                self.results.fill(Some(all));
+            }
         }
 
         /// One step of a rank, if there is one to take.
@@ -194,6 +257,16 @@ mod tests {
                     }
                     word != 0
                 }
+                Next::Give { number, word } => {
+                    self.give(rank, number, word);
+                    self.phases[rank].tell();
+                    true
+                }
+                Next::Gather => {
+                    let result = self.results[rank].take();
+                    result.into_iter().for_each(|word| self.phases[rank].gather(word));
+                    result.is_some()
+                }
             }
         }
     }
@@ -202,8 +275,9 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         /// Whoever is taken next, nobody is through before all have come, all agree, and no word is lost.
         #[test]
-        fn ranks_meet(ranks in 1u32..12, order in prop::collection::vec(any::<u16>(), 1500), odd in 0u32..40) {
-            let mut job = Job::of(ranks);
+        fn ranks_meet(ranks in 1u32..12, by_engines: bool, order in prop::collection::vec(any::<u16>(), 1500),
+            odd in 0u32..40) {
+            let mut job = Job::of(ranks, by_engines);
             let mut begun = vec![0u64; ranks as usize];
             let name = |rank: u32, phase: u64| match (u64::from(odd) == phase, rank % 3) {
                 (true, 0) => Name::Is(7),
@@ -244,9 +318,27 @@ mod tests {
         }
     }
 
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn the_bits_of_all_are_what_all_agree_on(
+            names in prop::collection::vec((0u32..4, prop::sample::select(vec![0, 1, 7, u32::MAX])), 0..6),
+        ) {
+            let names = names.into_iter().map(|(kind, number)| match kind {
+                0 => Name::Mismatch,
+                1 => Name::Any,
+                _ => Name::Is(number),
+            });
+            let (agreed, bits) = names.fold((Name::Any, u64::MAX), |(agreed, bits), name| {
+                (agreed.and(name), bits & spread(name))
+            });
+            prop_assert_eq!(gathered(bits), agreed);
+        }
+    }
+
     #[test]
     fn who_looks_from_outside_sees_who_waits() {
-        let mut job = Job::of(2);
+        let mut job = Job::of(2, false);
         let seen = job.phases[0].seen();
         assert_eq!(seen.standing(), Standing { begun: 0, waiting: false });
         job.phases[0].begin(Name::Any);

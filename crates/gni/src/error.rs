@@ -33,6 +33,12 @@ pub enum GniError {
         /// The name of the code.
         code: &'static str,
     },
+    /// The library is of a version without it.
+    #[error("this libugni has no {call}")]
+    Missing {
+        /// The function.
+        call: &'static str,
+    },
     /// Each domain was to have a descriptor for short transfers, and there are not so many.
     #[error(
         "GNI_CdmAttach gave GNI_RC_ERROR_RESOURCE: the NIC has no descriptor for short transfers left for each process; \

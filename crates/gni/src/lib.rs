@@ -2,7 +2,7 @@
 //!
 //! - [`Plan`]: what a job needs; its [`open`](Plan::open) is collective: from a bootstrap to a transport and a NIC.
 //! - [`GniWire`]: active messages, which implements [`gasworks_core::Wire`].
-//! - [`GniBarrier`]: all ranks meet by puts.
+//! - [`GniBarrier`]: all ranks meet by puts, or by the NIC's collective engines.
 //! - [`GniNic`]: the port below the engine of puts and gets, which implements [`gasworks_rdma::Nic`].
 //! - [`Memory`]: what messages take of it.
 //!

@@ -1,7 +1,7 @@
 //! Opening the transport: attach, register, meet.
 
-use crate::barrier::GniBarrier;
-use crate::domain::{Chip, Domain, Handle, Network, Wanted};
+use crate::barrier::{BY_ENGINES, GniBarrier};
+use crate::domain::{Chip, Domain, Handle, Network, Place, Wanted};
 use crate::error::{GniError, code_name};
 use crate::letter::MOST_RANKS;
 use crate::levels::Levels;
@@ -31,6 +31,8 @@ const REPLIES: u32 = 32;
 const SPARE_POSTS: u32 = 16;
 /// Domains that there may be in a job: their numbers have 24 bits on Aries.
 const MOST_INSTANCES: u32 = 1 << 24;
+/// What a rank says that has taken none of the NIC's engines.
+const NO_ENGINE: u64 = u64::MAX;
 /// The largest Long: the engine cuts it into what the NIC moves at once.
 const MOST_LONG: u64 = 1 << 40;
 /// An open transport.
@@ -73,14 +75,17 @@ pub struct Plan {
     here: u32,
     /// How many domains each has.
     domains: u32,
+    /// Whether the barrier goes by collective engines.
+    by_engines: bool,
 }
 
 impl Plan {
-    /// Reads the settings, and opens the library, in a rank whose threads may communicate at once (`parallel`) or do not.
+    /// Reads the settings, and opens the library, in a rank whose threads may communicate at once (`parallel`) or do not, and which is to
+    /// meet the others in the `way` that `GASNET_BARRIER` says.
     ///
     /// # Errors
     /// See [`GniError`].
-    pub fn new(bootstrap: &dyn Bootstrap, parallel: bool) -> Result<Self, GniError> {
+    pub fn new(bootstrap: &dyn Bootstrap, parallel: bool, way: &str) -> Result<Self, GniError> {
         let (ranks, here) = (bootstrap.size(), bootstrap.host()?.ranks().len() as u32);
         if ranks > MOST_RANKS {
             return Err(GniError::TooLarge {
@@ -102,7 +107,9 @@ impl Plan {
             return Err(GniError::TooLarge { what });
         }
         let credentials = Credentials::read()?;
-        Ok(Self { settings, credentials, ugni, chip, flow, layout, tuning, here, domains })
+        // Who asks in vain is told so by whoever reads that setting.
+        let by_engines = way == BY_ENGINES && chip == Chip::Aries && settings.engines;
+        Ok(Self { settings, credentials, ugni, chip, flow, layout, tuning, here, domains, by_engines })
     }
 
     /// How much will be under way.
@@ -139,7 +146,8 @@ impl Plan {
         barrier: Option<Box<M::Barrier>>,
         boxed: impl Fn(GniNic<M>) -> Box<M::Nic>,
     ) -> Result<Opened<M>, GniError> {
-        let Self { settings, credentials, ugni, chip, flow, layout, tuning, here, domains } = self;
+        let Self { settings, credentials, ugni, chip, flow, layout, tuning, here, domains, by_engines } =
+            self;
         let shape = layout.shape;
         let posts = u32::try_from(tuning.descriptors)
             .map_err(|_| GniError::TooLarge { what: format!("{} post descriptors", tuning.descriptors) })?;
@@ -175,6 +183,7 @@ impl Plan {
         };
         let keeps = domain.kept.is_some();
         let facts = (chip, limits, abilities(chip, posts, keeps), closed.clone());
+        let barrier = barrier.filter(|_| !by_engines || settings.engines_beside_memory);
         // The first of those that meet there leads them.
         let leader = match (&barrier, segments.near.first()) {
             (Some(_), Some((first, _))) => *first,
@@ -182,7 +191,7 @@ impl Plan {
         };
         let levels = barrier.map(|barrier| Levels::new(barrier, leader == me));
         let seen = levels.as_ref().map(Levels::seen);
-        let levels = (leader, levels);
+        let levels = (leader, levels, by_engines);
         let shared = meet(bootstrap, domain, &settings, (layout, flow), (mapping, messages), facts, levels)?;
         let addresses = shared.with(|messages| messages.domain.addresses());
         let further = further.into_iter().map(|mut domain| {
@@ -345,9 +354,9 @@ fn meet<M: CoreMode>(
     (layout, flow): (Layout, Flow),
     (mapping, messages): (Mapping, RawBytes),
     (chip, limits, abilities, closed): (Chip, Limits, Abilities, Closed),
-    (leader, levels): (Rank, Option<Levels<M::Barrier>>),
+    (leader, levels, by_engines): (Rank, Option<Levels<M::Barrier>>, bool),
 ) -> Result<Arc<Shared<M>>, GniError> {
-    let shape = layout.shape;
+    let (me, shape) = (bootstrap.rank(), layout.shape);
     let boxes = mailboxes::Shape::new(shape.tickets, flow.volume, layout.slot_len);
     let given = settings.mailboxes(shape.ranks);
     if settings.report && bootstrap.rank() == 0 {
@@ -365,8 +374,10 @@ fn meet<M: CoreMode>(
         .map_err(|code| GniError::Register { len: all.len(), code: code_name(code) })?;
     kill_point!("gni.open.registered");
     let region = Region::new(messages);
-    let alike = alike(&layout, &boxes);
-    let mine = [domain.address().into(), leader.into(), region.address(0), handle.words[0], handle.words[1]];
+    let engine = if by_engines && leader == me { u64::from(domain.take_engine()?) } else { NO_ENGINE };
+    let alike = alike(&layout, &boxes, settings.engines_below);
+    let mine =
+        [domain.address().into(), leader.into(), region.address(0), handle.words[0], handle.words[1], engine];
     let mine: Vec<u8> = mine.iter().chain(&alike).flat_map(|word| word.to_le_bytes()).collect();
     let cards = bootstrap.exchange("gni.cards", &mine)?;
     let mut homes = Vec::with_capacity(cards.len());
@@ -376,7 +387,7 @@ fn meet<M: CoreMode>(
         let differs = |what: &str| GniError::Differs { rank, what: what.into() };
         let (words, rest) = theirs.as_chunks();
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let (&[nic, leads, address, first, second, ref theirs @ ..], true) =
+        let (&[nic, leads, address, first, second, engine, ref theirs @ ..], true) =
             (words.as_slice(), rest.is_empty())
         else {
             return Err(differs("has sent a card of another length"));
@@ -384,30 +395,41 @@ fn meet<M: CoreMode>(
         if theirs != alike {
             return Err(differs(
                 "lays its messages out otherwise: GASNET_NETWORKDEPTH, GASNET_NETWORKDEPTH_TOTAL, GASNET_NETWORKDEPTH_SPACE, \
-                 GASNET_GNI_MAX_MEDIUM and GASNET_GNI_AM_RVOUS_BUFFERS are the same in all ranks",
+                 GASNET_GNI_MAX_MEDIUM, GASNET_GNI_AM_RVOUS_BUFFERS and GASNET_GNI_CE_RADIX are the same in all ranks",
             ));
         }
         if leads == u64::from(rank) {
-            leaders.push(rank);
-        } else if leads > u64::from(rank) || leaders.binary_search(&(leads as Rank)).is_err() {
+            if by_engines != (engine != NO_ENGINE) {
+                return Err(differs(
+                    "meets otherwise: GASNET_BARRIER, GASNET_USE_CE and GASNET_USE_CE_PSHM are the same in all ranks",
+                ));
+            }
+            leaders.push((rank, engine as u32));
+        } else if leads > u64::from(rank)
+            || leaders.binary_search_by_key(&leads, |(rank, _)| u64::from(*rank)).is_err()
+        {
             return Err(differs("meets with a rank that leads nobody"));
         }
         addresses.push(u32::try_from(nic).map_err(|_| differs("has a NIC at an address that is none"))?);
         homes.push(Home { address, handle: Handle { words: [first, second] } });
     }
     domain.meet(addresses.into());
+    if let Some(me) = leaders.iter().position(|(rank, _)| by_engines && *rank == me) {
+        // All have done so before any gives something: they tell each other of their segments in between.
+        domain.join_tree(&Place { ranks: &leaders, me, radix: settings.engines_below as usize })?;
+    }
     kill_point!("gni.open.met");
     let mailboxes = Mailboxes::new(boxes, given, MESSAGE_FLAGS, closed.clone());
     let bursts = Bursts { done: settings.done, arrivals: settings.arrivals };
     let bell = domain.bell();
     let messages = Messages::new(
         domain,
-        bootstrap.rank(),
+        me,
         (layout, region),
         homes.into(),
         mailboxes,
         (bursts, settings.longs(shape.tickets)),
-        leaders.into(),
+        (leaders.into_iter().map(|(rank, _)| rank).collect(), by_engines),
     );
     Ok(Arc::new(Shared {
         messages: Guard::new(messages, settings.spins),
@@ -419,7 +441,8 @@ fn meet<M: CoreMode>(
         limits,
         abilities,
         flags: settings.memory_flags(),
-        me: bootstrap.rank(),
+        me,
+        by_engines,
         auxiliary: (all, handle),
         wakes: AtomicU32::new(0),
         closed: closed.clone(),
@@ -428,6 +451,7 @@ fn meet<M: CoreMode>(
 }
 
 /// What has to be the same in all ranks.
-fn alike(layout: &Layout, boxes: &mailboxes::Shape) -> [u64; 4] {
-    [layout.len, layout.shape.tickets as usize, layout.shape.slots as usize, boxes.len()].map(|n| n as u64)
+fn alike(layout: &Layout, boxes: &mailboxes::Shape, radix: u32) -> [u64; 5] {
+    let Shape { tickets, slots, .. } = layout.shape;
+    [layout.len as u64, tickets.into(), slots.into(), boxes.len() as u64, radix.into()]
 }

@@ -8,7 +8,7 @@
 //! | slots | this rank's requests while they are out; then the reply lands there |
 //! | replies | replies of this rank while they are out |
 //! | fetched | messages that this rank fetches |
-//! | barrier | a word for each step of a barrier, for two phases |
+//! | barrier | a word for each step of a barrier, for two phases; or the result of the collective engines |
 //!
 //! What a rank has given another in case it talks is so 8 bytes for each request that may be out, and 32.
 //!
@@ -230,6 +230,7 @@ pub(crate) fn read_grant(region: &Region, offset: usize) -> Option<Home> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::RESULT;
 
     fn shape(ranks: u32) -> Shape {
         Shape { ranks, tickets: 12, slots: 64, max_medium: 4032, replies: 32, fetches: 16 }
@@ -246,8 +247,9 @@ mod tests {
         assert_eq!(layout.reply(31) + layout.slot_len, layout.fetched(0));
         assert_eq!(layout.fetched(15) + layout.slot_len, layout.barrier(0));
         assert_eq!(layout.barrier(2 * MOST_STEPS), layout.len);
+        assert!(RESULT <= layout.len - layout.barrier(0));
         assert!(layout.slot_len >= 8 + 4032 + MAX_HEAD);
-        for at in [layout.slot(1), layout.reply(1), layout.fetched(1)] {
+        for at in [layout.slot(1), layout.reply(1), layout.fetched(1), layout.barrier(0)] {
             assert_eq!(at % LINE, 0);
         }
     }

@@ -214,6 +214,28 @@ const POLL_MASK: Setting = row(
     "how rarely a thread looks for what is not its domain's, messages too if it does not have the first: in one of 2^n polls, for the      2^n - 1 that is given; 0: in every poll",
 );
 
+const ENGINES: Setting = row(
+    "GASNET_USE_CE",
+    Kind::Boolean,
+    "1",
+    "",
+    "whether collective engines may be used, of which Aries has some: by the barrier GNICE, where GASNET_BARRIER asks for it",
+);
+const ENGINES_BESIDE_MEMORY: Setting = row(
+    "GASNET_USE_CE_PSHM",
+    Kind::Boolean,
+    "1",
+    "",
+    "whether ranks that share memory meet there first, so that one of them needs an engine; 0: each has one",
+);
+const ENGINES_BELOW: Setting = row(
+    "GASNET_GNI_CE_RADIX",
+    Kind::Number { min: 1, max: 31 },
+    "2",
+    "engines",
+    "engines below each in the tree of collective engines; the same in all ranks",
+);
+
 const REPORT: Setting = row(
     "GASNET_GNI_AM_MEMORY_REPORT",
     Kind::Boolean,
@@ -274,6 +296,9 @@ pub const SETTINGS: &[Setting] = &[
     DOMAINS,
     THREADS,
     POLL_MASK,
+    ENGINES,
+    ENGINES_BESIDE_MEMORY,
+    ENGINES_BELOW,
     REPORT,
     PINNED,
     NO_SEARCH,
@@ -311,6 +336,10 @@ pub(crate) struct Settings {
     /// How many threads are given a domain, and what they do of the others.
     pub threads: u32,
     pub poll_mask: u32,
+    /// Whether the barrier may use collective engines, whether after ranks have met in memory, and how many are below each.
+    pub engines: bool,
+    pub engines_beside_memory: bool,
+    pub engines_below: u32,
     pub report: bool,
     pinned: Share,
     pub searches: bool,
@@ -368,6 +397,9 @@ impl Settings {
             domains: number(&DOMAINS)? as u32,
             threads: number(&THREADS)? as u32,
             poll_mask: number(&POLL_MASK)? as u32,
+            engines: ENGINES.boolean()?,
+            engines_beside_memory: ENGINES_BESIDE_MEMORY.boolean()?,
+            engines_below: number(&ENGINES_BELOW)? as u32,
             report: REPORT.boolean()?,
             pinned: pinned()?,
             searches: !NO_SEARCH.boolean()?,

@@ -72,6 +72,8 @@ pub(crate) struct Shared<M: CoreMode> {
     /// What [`Messages::is_still`] has said last, where several threads poll.
     pub still: AtomicBool,
     pub me: Rank,
+    /// Whether the barrier goes by collective engines.
+    pub by_engines: bool,
     pub chip: Chip,
     pub limits: Limits,
     pub abilities: Abilities,

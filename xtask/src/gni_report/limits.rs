@@ -48,7 +48,8 @@ fn missing(all: &BTreeMap<&str, &Cost>) -> Vec<String> {
     let ends = [8, IMMEDIATE, LARGE, 4 << 20];
     let transfers =
         ends.into_iter().flat_map(|len| transfer("put", len).into_iter().chain(transfer("get", len)));
-    let messages = ["short", "medium 8", "long 64", "long 1048576", "barrier"].map(String::from);
+    let messages = ["short", "medium 8", "long 64", "long 1048576", "add 8", "fetch-and-add 8", "barrier"];
+    let messages = messages.map(String::from);
     let wanted = messages.into_iter().chain(transfers).filter(|name| !all.contains_key(name.as_str()));
     wanted.map(|name| format!("{name}: it was not done")).collect()
 }
@@ -103,8 +104,12 @@ fn of(cost: &Cost, all: &BTreeMap<&str, &Cost>) -> Vec<String> {
                 wants(here.posts <= most, &format!("at most {most} posts"), is(here));
             }
         }
+        "add" | "fetch-and-add" => {
+            wants(*there == Side::default(), "nothing of the other rank", is(there));
+            wants((here.posts, here.own, here.called) == (1, 1, 0), "one post and its event", is(here));
+        }
         "barrier" => {
-            // Of two ranks it has one step.
+            // Of two ranks it has one step, and by engines one in any job.
             let step = |side: &Side| (side.posts, side.called) == (1, 0);
             wants(step(here) && step(there), "one post of each rank", format!("{}; {}", is(here), is(there)));
         }
@@ -149,7 +154,7 @@ mod tests {
     #[test]
     fn each_limit_is_found_with_its_operation() {
         type Spoil = fn(&mut Cost);
-        let spoils: [(&str, Spoil, &str); 10] = [
+        let spoils: [(&str, Spoil, &str); 12] = [
             ("short", |cost| cost.here.posts = 2, "wanted one post and its event, found 2 posts"),
             ("medium 8", |cost| cost.there.called = 2, "wanted one event at the receiver for each post"),
             ("long 64", |cost| cost.there.posts = 2, "no message for credit, found 2 posts"),
@@ -159,6 +164,12 @@ mod tests {
             ("put 4194304 outside unaligned", |cost| cost.here.registrations = 1, "after the first"),
             ("get 8192 outside aligned", |cost| cost.first = 0, "a registration the first time"),
             ("get 8 outside unaligned", |cost| (cost.here.posts, cost.here.own) = (4, 4), "at most 3 posts"),
+            (
+                "add 8",
+                |cost| (cost.here.posts, cost.here.own) = (2, 2),
+                "one post and its event, found 2 posts",
+            ),
+            ("fetch-and-add 8", |cost| cost.there.called = 1, "nothing of the other rank"),
             ("barrier", |cost| cost.there.posts = 2, "one post of each rank"),
         ];
         for (operation, spoil, says) in spoils {

@@ -129,21 +129,31 @@ pub fn run(args: &ReportArgs) -> Result<()> {
 /// Has the programs run by `run`, and reads what they have written to `scratch`.
 pub fn measure(programs: &Programs, scratch: &Path, run: impl Fn(&Cmd) -> Result<String>) -> Result<Report> {
     let mut report = Report::default();
-    for chip in CHIPS {
-        let place = scratch.join(chip);
+    // The barrier by engines is another job's.
+    let jobs = CHIPS.map(|chip| (chip, None)).into_iter().chain([("aries", Some("GNICE"))]);
+    for (chip, barrier) in jobs {
+        let place = scratch.join(chip).join(barrier.unwrap_or("usual"));
         if place.exists() {
             std::fs::remove_dir_all(&place).with_context(|| format!("emptying {}", place.display()))?;
         }
         std::fs::create_dir_all(&place).with_context(|| format!("making {}", place.display()))?;
         let job = programs.ranks.clone().env("GASWORKS_UGNI_CHIP", chip);
         let job = job.env("GASWORKS_UGNI_WITNESS", place.join("seen"));
+        let job = match barrier {
+            Some(way) => job.env("GASNET_BARRIER", way).words("--only barrier"),
+            None => job,
+        };
         let said = run(&job.env("GASWORKS_UGNI_TRACE", place.join("seen")))?;
         let ranks = processes(&said)?;
         let traces = ranks.map(|process| place.join(format!("seen.{process}.trace")));
         let clock = Cmd::new(&programs.clock).arg(chip).arg("--marks").args(&traces);
         let clock = times(&run(&clock)?, &traces[0])?;
         let [here, there] = ranks.map(|process| witness(&place.join(format!("seen.{process}.json"))));
-        report.costs.insert(chip, costs(&said, [here?, there?], &clock)?);
+        let costs = costs(&said, [here?, there?], &clock)?.into_iter().map(|cost| match barrier {
+            Some(way) => Cost { operation: format!("{} ({way})", cost.operation), ..cost },
+            None => cost,
+        });
+        report.costs.entry(chip).or_default().extend(costs);
     }
     let said = run(&programs.memory)?;
     for line in said.lines() {

@@ -34,10 +34,11 @@ each run, and a row of the tests (`gni/report`) compares this page with them, an
 - **Locks** are those of the call, and for a transfer those of waiting for it, in a program of which several threads may communicate (`Par`).
   In `Seq` there are none. Polls that wait for others are not counted.
 - **Time** is what the [clock](ugni-sim.md#the-clock) says from the beginning of an operation to its end: of a message to its answer, which is a Short.
-  A barrier's is until its own word has arrived; it waits for the other's by looking at its memory, of which the clock knows nothing.
+  A barrier's is until its own word has arrived, or with `GNICE` until its collective engine has it; a rank waits for the rest by looking
+  at its memory, of which the clock knows nothing.
 
 A Short, Medium or Long is a request that is answered. *Inside* says that the bytes here are in the segment. *Unaligned* says that those at the
-other rank begin 3 bytes behind a multiple of 4, and those here do not.
+other rank begin 3 bytes behind a multiple of 4, and those here do not. An addition is one to a word of the other rank's, by the NIC.
 ";
 
 /// The page.

@@ -104,6 +104,48 @@ const WRONG: [(&str, &str, &str, &str); 13] = [
     ("no-such-network", "GASWORKS_NETWORK", "gnu", "GASWORKS_NETWORK"),
 ];
 
+/// The variable that says how ranks meet.
+const BARRIER: &str = "GASNET_BARRIER";
+
+/// Trees of collective engines: how many ranks have one, and the variables that lead there.
+const TREES: [(usize, Variables); 5] = [
+    (2, &[]),
+    (3, &[("GASNET_GNI_CE_RADIX", "1")]),
+    (4, &[(TOGETHER, "2")]),
+    (5, &[(TOGETHER, "2"), ("GASNET_USE_CE_PSHM", "0"), ("GASNET_GNI_CE_RADIX", "31")]),
+    (6, &[("GASWORKS_UGNI_WIRE", "sock")]),
+];
+
+/// Where a barrier by engines cannot be had: the variable and its value, and what is said.
+const NO_ENGINE: [(&str, &str, &str, &str); 6] = [
+    (
+        "none-on-gemini",
+        "GASWORKS_UGNI_CHIP",
+        "gemini",
+        "do not meet like that here: wanted one of AUTO, DISSEM, AMCENTRAL",
+    ),
+    (
+        "not-to-be-used",
+        "GASNET_USE_CE",
+        "0",
+        "do not meet like that here: wanted one of AUTO, DISSEM, AMCENTRAL",
+    ),
+    (
+        "none-left",
+        "GASWORKS_UGNI_FAULTS",
+        "GNI_CeCreate:ERROR_RESOURCE@1",
+        "GNI_CeCreate gave GNI_RC_ERROR_RESOURCE",
+    ),
+    (
+        "no-tree",
+        "GASWORKS_UGNI_FAULTS",
+        "GNI_CeConfigure:INVALID_PARAM@1",
+        "GNI_CeConfigure gave GNI_RC_INVALID_PARAM",
+    ),
+    ("none-below", "GASNET_GNI_CE_RADIX", "0", "GASNET_GNI_CE_RADIX"),
+    ("too-many-below", "GASNET_GNI_CE_RADIX", "32", "GASNET_GNI_CE_RADIX"),
+];
+
 /// Ways through the network.
 const ROUTES: [&str; 7] =
     ["ADAPTIVE_0", "ADAPTIVE_1", "ADAPTIVE_2", "ADAPTIVE_3", "IN_ORDER", "MIN_HASH", "NMIN_HASH"];
@@ -234,6 +276,15 @@ pub fn rows(extent: Extent) -> Vec<Row> {
     let again = Row::new("gni/borne/a-transfer-fails-once", transfers_again);
     let lost = Row::new("gni/fatal/an-atomic-operation-is-lost", atomic_lost);
     let atomics = Row::new("gni/atomics", atomics);
+    let engines = Row::new("gni/engines", engines);
+    let engines_used = Row::new("gni/engines/used", engines_used);
+    let engines_apart = Row::new("gni/engines/three-hosts", engines_apart).need(Need::Hosts);
+    let no_engine = NO_ENGINE.into_iter().map(|(name, variable, value, says)| {
+        let row = move |world: &World, log: &Log| {
+            fails(world, log, |job| job.env(BARRIER, "GNICE").env(variable, value), says)
+        };
+        Row::new(format!("gni/bad-input/engines/{name}"), row)
+    });
     let hello = Row::new("gni/hello", hello);
     let registrations = Row::new("gni/registrations", registrations);
     let report = Row::new("gni/report", report);
@@ -244,7 +295,8 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         .chain(fatal)
         .chain(wrong)
         .chain(kept)
-        .chain(not_kept);
+        .chain(not_kept)
+        .chain(no_engine);
     let rows = rows.chain([
         once,
         domains_used,
@@ -257,6 +309,9 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         again,
         lost,
         atomics,
+        engines,
+        engines_used,
+        engines_apart,
         hello,
         registrations,
         posts,
@@ -350,6 +405,48 @@ fn atomics(world: &World, log: &Log) -> Result<()> {
         let mut posts: Vec<_> = posts.collect();
         posts.sort_unstable();
         ensure!(posts == wanted, "{posts:?} in place of {wanted:?} atomic operations by the NIC of {chip}");
+    }
+    Ok(())
+}
+
+/// Ranks that meet by collective engines, in trees of all shapes, each in a plain network and in adverse ones.
+fn engines(world: &World, log: &Log) -> Result<()> {
+    for (at, (ranks, variables)) in (0..).zip(TREES) {
+        for (mood, mode) in [("plain", MODES[at % 3]), ("adversarial", MODES[(at + 1) % 3])] {
+            for seed in if mood == "plain" { 1..=1 } else { 1..=4 } {
+                let suite = suite(world, log, ranks, mode)?.env(BARRIER, "GNICE");
+                let suite = suite.env("GASWORKS_UGNI_MOOD", mood).env("GASWORKS_UGNI_SEED", seed.to_string());
+                passes(log, &with(suite, variables), ranks)
+                    .with_context(|| format!("{ranks} ranks, {mood}, seed {seed}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All meet by engines where these are asked for, by one post each, and nobody uses one where they are not.
+fn engines_used(world: &World, log: &Log) -> Result<()> {
+    for (barrier, together, users) in [("GNICE", "1", 4), ("GNICE", "2", 2), ("AUTO", "1", 0)] {
+        let suite = suite(world, log, 4, "seq")?.words("--case barrier.").env(BARRIER, barrier);
+        let suite = suite.env(TOGETHER, together);
+        let counts = counted(world, log, &format!("engines-{barrier}-{together}"), suite, 4)?;
+        let given: Vec<_> =
+            counts.iter().filter_map(|counts| counts["posted"]["GNI_POST_CE"]["posts"].as_u64()).collect();
+        ensure!(given.len() == users, "{barrier}: {} ranks in place of {users} use an engine", given.len());
+        ensure!(given.windows(2).all(|two| two[0] == two[1] && two[0] > 0), "{barrier}: {given:?} are given");
+    }
+    Ok(())
+}
+
+/// Engines of several hosts, whose ranks meet in memory first, or each by one of its own.
+fn engines_apart(world: &World, log: &Log) -> Result<()> {
+    let prefix = ugni::lay_out(world, log)?;
+    let hosts = "--label --hosts h1:2,h2:2,h3:2 --rsh /run/rsh -x LD_LIBRARY_PATH -x GASWORKS_BOOTSTRAP";
+    for (mood, mode, beside_memory) in [("plain", "seq", "1"), ("adversarial", "par", "0")] {
+        let suite = world.built(Build::Release)?.gasrun_with(6, hosts, "gasworks-conformance")?;
+        let suite = dressed(suite, &prefix).words(&format!("--mode {mode}")).env(BARRIER, "GNICE");
+        let suite = suite.env("GASWORKS_UGNI_MOOD", mood).env(TOGETHER, "0");
+        passes(log, &world.cluster()?.on_h0(suite.env("GASNET_USE_CE_PSHM", beside_memory)), 6)?;
     }
     Ok(())
 }

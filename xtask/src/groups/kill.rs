@@ -27,8 +27,8 @@ const ABORTED: &str = "aborted the job: asked to";
 enum Scenario {
     /// The conformance suite, with this rank as the victim.
     Suite { mode: &'static str, victim: usize },
-    /// The same over uGNI, on the software NIC; so many ranks share memory besides.
-    Gni { mode: &'static str, victim: usize, together: usize },
+    /// The same over uGNI, on the software NIC; so many ranks share memory besides, and they meet so.
+    Gni { mode: &'static str, victim: usize, together: usize, barrier: &'static str },
     /// A program without a launcher.
     Alone,
     /// A job that rank 0 aborts, and that kills itself on the way.
@@ -54,8 +54,10 @@ const SCENARIOS: &[Scenario] = &[
 
 /// What passes the points of the transport over uGNI.
 const OVER_GNI: &[Scenario] = &[
-    Scenario::Gni { mode: "seq", victim: RANKS - 1, together: 1 },
-    Scenario::Gni { mode: "par", victim: 0, together: 2 },
+    Scenario::Gni { mode: "seq", victim: RANKS - 1, together: 1, barrier: "AUTO" },
+    Scenario::Gni { mode: "par", victim: 0, together: 2, barrier: "AUTO" },
+    // One whose engine all others wait for.
+    Scenario::Gni { mode: "seq", victim: 0, together: 1, barrier: "GNICE" },
 ];
 
 pub fn rows() -> Result<Vec<Row>> {
@@ -96,10 +98,11 @@ impl Scenario {
         let suite = "gasworks-conformance";
         Ok(match self {
             Scenario::Suite { mode, .. } => built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}")),
-            Scenario::Gni { mode, together, .. } => {
+            Scenario::Gni { mode, together, barrier, .. } => {
                 let suite = built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}"));
                 crate::ugni::dressed(suite, &ugni::prefix(world))
                     .env(crate::ugni::TOGETHER, together.to_string())
+                    .env("GASNET_BARRIER", barrier)
             }
             Scenario::Alone => Cmd::new(built.program(suite)?).words("--mode seq"),
             Scenario::Aborts => built.gasrun(RANKS, suite)?.words("--mode seq --abort"),

@@ -20,14 +20,32 @@ use std::sync::Arc;
 pub(crate) const ALGORITHM: Setting = Setting {
     name: "GASNET_BARRIER",
     aliases: &["GASWORKS_BARRIER"],
-    kind: Kind::Choice(&["AUTO", "PSHM", "DISSEM", "AMDISSEM", "RDMADISSEM", "GNIDISSEM", "AMCENTRAL"]),
+    kind: Kind::Choice(&[
+        "AUTO",
+        "PSHM",
+        "DISSEM",
+        "AMDISSEM",
+        "RDMADISSEM",
+        "GNIDISSEM",
+        "GNICE",
+        "AMCENTRAL",
+    ]),
     default: "AUTO",
     unit: "",
-    meaning: "how the ranks meet: in shared memory (PSHM), by puts of the NIC over uGNI (GNIDISSEM), by messages at doubling distances \
+    meaning: "how the ranks meet: in shared memory (PSHM), by puts of the NIC over uGNI (GNIDISSEM) or its collective engines \
+              (GNICE), by messages at doubling distances \
               (AMDISSEM, or DISSEM for the best such) or over rank 0 (AMCENTRAL); RDMADISSEM is the first two, by whichever the \
               ranks reach each other; AUTO is that, too, and DISSEM where there is neither",
     reader: "extended",
 };
+
+/// The word of the setting by which the ranks are to meet, for a transport that has to know it before they can.
+///
+/// # Errors
+/// The setting is none of its words.
+pub fn asked() -> Result<&'static str, SettingError> {
+    ALGORITHM.choice()
+}
 
 /// How the ranks meet.
 pub enum Way<M: CoreMode> {
@@ -51,13 +69,14 @@ impl<M: CoreMode> Way<M> {
         boxed: impl FnOnce(Arc<Messages>) -> Box<M::Function>,
     ) -> Result<(Self, Option<Turn>), Error> {
         let words = shared.as_ref().map_or(&[][..], |shared| shared.words());
-        let algorithm = match (by(ALGORITHM.choice()?, words), shared) {
+        let algorithm = match (by(asked()?, words), shared) {
             (Some(By::Transport), Some(shared)) => return Ok((Self::Shared(shared), None)),
             (Some(By::Messages(algorithm)), _) => algorithm,
             _ => {
                 let (variable, value) = ALGORITHM.held().unwrap_or_default();
-                let wanted = "the ranks do not meet like that here: wanted AUTO, DISSEM or AMCENTRAL";
-                return Err(SettingError { variable: variable.into(), value, wanted: wanted.into() }.into());
+                let wanted = [&["AUTO", "DISSEM", "AMCENTRAL"], words].concat().join(", ");
+                let wanted = format!("the ranks do not meet like that here: wanted one of {wanted}");
+                return Err(SettingError { variable: variable.into(), value, wanted }.into());
             }
         };
         let state = Messages::register(algorithm, rank, ranks, handlers, boxed)?;
@@ -216,11 +235,13 @@ mod tests {
                 "AUTO" => [transport(), transport(), messages(Algorithm::Dissemination)],
                 "PSHM" => [transport(), None, None],
                 "GNIDISSEM" => [None, transport(), None],
+                "GNICE" => [None, None, None],
                 "RDMADISSEM" => [transport(), transport(), None],
                 "AMCENTRAL" => std::array::from_fn(|_| messages(Algorithm::Central)),
                 _ => std::array::from_fn(|_| messages(Algorithm::Dissemination)),
             };
             assert_eq!([by(word, MEMORY), by(word, NIC), by(word, &[])], wanted, "{word}");
         }
+        assert_eq!(by("GNICE", &["GNICE"]), transport());
     }
 }

@@ -24,12 +24,14 @@ mod take;
 mod tests;
 
 use crate::barrier::{Next, Phases, Seen};
-use crate::domain::{Domain, Done, Kind, Network, Owner, Post, Refused};
+use crate::domain::{Domain, Done, FIRST, Kind, Network, Owner, Post, RESULT, Refused};
+use crate::error::code_name;
 use crate::letter::Letter;
 use crate::mailboxes::Mailboxes;
 use crate::region::{Home, Layout, Region, message_len};
 use crate::talk::{Granules, Talk};
 use gasworks_core::{Name, Rank, WireError};
+use gasworks_gni_sys::{GNI_RC_TRANSACTION_ERROR, gni_return_t};
 use gasworks_rdma::Completion;
 use gasworks_sync::{RawBytes, kill_point};
 use std::collections::VecDeque;
@@ -182,6 +184,8 @@ pub(crate) struct Messages<N = Domain> {
     leaders: Box<[Rank]>,
     /// A rank that cannot be reached any more.
     gone: Option<Rank>,
+    /// The code of a reduction that failed, with whomever.
+    failed: Option<gni_return_t>,
 }
 
 impl<N: Network> Messages<N> {
@@ -192,7 +196,7 @@ impl<N: Network> Messages<N> {
         homes: Box<[Home]>,
         mailboxes: Mailboxes,
         (bursts, longs): (Bursts, u32),
-        leaders: Box<[Rank]>,
+        (leaders, by_engines): (Box<[Rank]>, bool),
     ) -> Self {
         let shape = layout.shape;
         let slots = u16::try_from(shape.slots).unwrap_or(u16::MAX);
@@ -222,12 +226,13 @@ impl<N: Network> Messages<N> {
             spare: Vec::new(),
             transfers: VecDeque::new(),
             barrier: match leaders.iter().position(|leader| *leader == me) {
-                Some(number) => Phases::new(number as u32, leaders.len() as u32),
+                Some(number) => Phases::new(number as u32, leaders.len() as u32, by_engines),
                 // It never comes to this one.
-                None => Phases::new(0, 1),
+                None => Phases::new(0, 1, false),
             },
             leaders,
             gone: None,
+            failed: None,
         }
     }
 
@@ -244,6 +249,13 @@ impl<N: Network> Messages<N> {
             let what = "events of its own posts were lost: the completion queue was overrun".to_owned();
             return Err(WireError::Corrupt { transport: NAME, at: self.me, what });
         }
+        if let Some(code) = self.failed {
+            let code = code_name(code);
+            let what = format!(
+                "the collective engines have no result of a barrier ({code}): a rank has ended, or the network has failed"
+            );
+            return Err(WireError::Failed { transport: NAME, at: self.me, what });
+        }
         self.gone.map_or(Ok(()), |rank| Err(WireError::PeerGone { rank }))
     }
 
@@ -253,8 +265,11 @@ impl<N: Network> Messages<N> {
             let Some(done) = self.domain.next_done() else { return taken };
             let Done { owner, peer, failed, unheard, .. } = done;
             self.to_call.extend(unheard.map(|call| (peer, call)));
-            if failed && !matches!(owner, Owner::Transfer { .. } | Owner::Update { .. }) {
-                self.gone.get_or_insert(peer);
+            match owner {
+                Owner::Transfer { .. } | Owner::Update { .. } => {}
+                Owner::Given if failed => _ = self.failed.get_or_insert(GNI_RC_TRANSACTION_ERROR),
+                _ if failed => _ = self.gone.get_or_insert(peer),
+                _ => {}
             }
             match owner {
                 Owner::Transfer { .. } | Owner::Update { .. } => self.transfers.extend(done.completion()),
@@ -263,7 +278,7 @@ impl<N: Network> Messages<N> {
                 }
                 Owner::Reply { number } => self.free_replies.push(number),
                 Owner::Fetch { number } if !failed => self.fetched.push_back(number),
-                Owner::Fetch { .. } | Owner::Word => {}
+                Owner::Fetch { .. } | Owner::Word | Owner::Given => {}
             }
         }
         burst
@@ -412,6 +427,26 @@ impl<N: Network> Messages<N> {
                     }
                     self.region.set(at, 0);
                     self.barrier.hear(word);
+                }
+                Next::Give { number, word } => {
+                    let at = self.layout.barrier(0);
+                    self.region.set(at, 0);
+                    let local = self.region.part(at, RESULT);
+                    let kind = Kind::Give { number, word };
+                    self.hand_over(&Post { local, ..self.post_to(self.me, kind, Owner::Given) })?;
+                    self.barrier.tell();
+                    kill_point!("gni.barrier.given");
+                }
+                Next::Gather => {
+                    let at = self.layout.barrier(0);
+                    match self.domain.gathered(self.region.part(at, RESULT)) {
+                        None => return Ok(()),
+                        Some(Ok(())) => self.barrier.gather(self.region.look(at + FIRST)),
+                        Some(Err(code)) => {
+                            self.failed.get_or_insert(code);
+                            return self.whole();
+                        }
+                    }
                 }
             }
         }

@@ -73,6 +73,10 @@ impl Network for Play {
     fn is_lost(&self) -> bool {
         false
     }
+
+    fn gathered(&mut self, _: RawBytes) -> Option<Result<(), gni_return_t>> {
+        None
+    }
 }
 
 /// A message as it was taken: from whom, its payload.
@@ -113,7 +117,7 @@ impl Victim {
             homes.collect(),
             mailboxes,
             (bursts, 64),
-            (0..SHAPE.ranks).collect(),
+            ((0..SHAPE.ranks).collect(), false),
         );
         Self { messages, layout, region, memory, honest: 0 }
     }

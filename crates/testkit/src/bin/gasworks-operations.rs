@@ -11,8 +11,8 @@
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use gasworks::{
-    Agent, Config, GlobalPtr, Job, Landed, LongRequest, MediumRequest, Par, Payload, Request, ShortRequest,
-    Table,
+    Agent, AtomicOp, AtomicOps, By, Config, Favor, GlobalPtr, Job, Landed, LongRequest, MediumRequest, Par,
+    Payload, Request, ShortRequest, Table,
 };
 use gasworks_gni::{Chip, Memory};
 use gasworks_os::library::Library;
@@ -28,6 +28,9 @@ struct Args {
     /// How often each is done, and then twice as often
     #[arg(long, default_value_t = 8)]
     times: u64,
+    /// Only the operation of this name
+    #[arg(long)]
+    only: Option<String>,
     /// Print what memory messages take in jobs of more and more ranks instead
     #[arg(long)]
     memory: bool,
@@ -53,6 +56,10 @@ enum What {
     Long(usize),
     Put(Transfer),
     Get(Transfer),
+    /// On a word, by the NIC; and whether what it was is fetched.
+    Add {
+        fetches: bool,
+    },
     Barrier,
 }
 
@@ -79,6 +86,8 @@ impl fmt::Display for What {
             What::Long(len) => write!(f, "long {len}"),
             What::Put(transfer) => write!(f, "put {transfer}"),
             What::Get(transfer) => write!(f, "get {transfer}"),
+            What::Add { fetches: false } => f.write_str("add 8"),
+            What::Add { fetches: true } => f.write_str("fetch-and-add 8"),
             What::Barrier => f.write_str("barrier"),
         }
     }
@@ -102,13 +111,14 @@ fn operations() -> Vec<What> {
     all.extend(LONGS.map(What::Long));
     all.extend(transfers.clone().map(What::Put));
     all.extend(transfers.map(What::Get));
+    all.extend([false, true].map(|fetches| What::Add { fetches }));
     all.push(What::Barrier);
     all
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let outcome = if args.memory { memory() } else { run(args.times) };
+    let outcome = if args.memory { memory() } else { run(&args) };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -166,7 +176,7 @@ struct Stage<'a> {
     locks: u64,
 }
 
-fn run(times: u64) -> Result<()> {
+fn run(args: &Args) -> Result<()> {
     let handled = Arc::new(Handled::default());
     let mut table = Table::<Par>::new();
     let seen = handled.clone();
@@ -207,7 +217,9 @@ fn run(times: u64) -> Result<()> {
         let rank = stage.agent.rank();
         println!("process\t{rank}\t{}", std::process::id());
         let mut mark = 0;
-        for what in operations() {
+        let wanted = |what: &What| args.only.as_ref().is_none_or(|name| *name == what.to_string());
+        let times = args.times;
+        for what in operations().into_iter().filter(wanted) {
             stage.prepare(what);
             let first = mark;
             let mut counted = Vec::new();
@@ -267,6 +279,7 @@ impl Stage<'_> {
                 _ if self.agent.rank() != 0 => break,
                 What::Put(transfer) => self.transfer(transfer, true)?,
                 What::Get(transfer) => self.transfer(transfer, false)?,
+                What::Add { fetches } => self.add(fetches)?,
                 What::Short | What::Medium(_) | What::Long(_) => self.talk(what, sent + number)?,
             }
             if number == 1 {
@@ -311,6 +324,20 @@ impl Stage<'_> {
             Ok(())
         })?;
         Ok(self.agent.wait_until(|| self.handled.replies.load(Ordering::Relaxed) >= number)?)
+    }
+
+    /// An atomic operation that is waited for.
+    fn add(&mut self, fetches: bool) -> Result<()> {
+        let word = GlobalPtr::<u64>::new(1, 0);
+        let adding = self.agent.atomics::<u64>(AtomicOps::ADD | AtomicOps::FADD, Favor::Far)?;
+        ensure!(adding.by() == By::Nic, "sums are not the NIC's but {:?}'s", adding.by());
+        self.call(|stage| {
+            match fetches {
+                true => _ = adding.fetch(&stage.agent, word, AtomicOp::Add(1))?,
+                false => adding.apply(&stage.agent, word, AtomicOp::Add(1))?,
+            }
+            Ok(())
+        })
     }
 
     /// A put or get that is waited for.

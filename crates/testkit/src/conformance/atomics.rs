@@ -84,19 +84,21 @@ fn on_type<M: SuiteMode, T: Atomic + std::fmt::Debug + PartialEq>(
     rows: &[Row<T>],
     all: Ops,
 ) -> Result<(), Failure> {
-    let (agent, width) = (&stage.agent, size_of::<T>());
-    for peer in stage.peers() {
+    let (agent, width, ranks) = (&stage.agent, size_of::<T>(), stage.ranks());
+    // Itself, a neighbour, and one far away: all ways that there are to anybody.
+    let mut peers = [0, 1, ranks / 2].map(|step| (stage.rank() + step) % ranks).to_vec();
+    peers.dedup();
+    for peer in peers {
         // Its own place at each peer, with guards beside it.
         let zone = stage.open(peer).add(64 * u64::from(stage.rank()))?;
         agent.put(zone, &[GUARD; 64])?;
         let place: GlobalPtr<T> = zone.add(24)?.cast();
-        for favor in [Favor::Far, Favor::Near] {
-            let among_all = agent.atomics::<T>(all, favor)?;
-            for &(plain, fetching, change, old, becomes) in rows {
-                let alone = agent.atomics::<T>(plain | fetching | Ops::SET | Ops::GET, favor)?;
-                for atomics in [&alone, &among_all] {
-                    does(stage, atomics, place, (change, old, becomes))?;
-                }
+        // Hardly a network has all of them, so among all it is done as if it were to be near.
+        let among_all = agent.atomics::<T>(all, Favor::Far)?;
+        for &(plain, fetching, change, old, becomes) in rows {
+            let alone = |favor| agent.atomics::<T>(plain | fetching | Ops::SET | Ops::GET, favor);
+            for atomics in [&alone(Favor::Far)?, &alone(Favor::Near)?, &among_all] {
+                does(stage, atomics, place, (change, old, becomes))?;
             }
         }
         let mut around = [0; 64];

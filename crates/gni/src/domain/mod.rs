@@ -13,6 +13,10 @@
 //! U5. The local bytes of a post stay as [`Domain::post`] wants it.
 //! U6. `GNI_CqTestEvent` alone may be called while another thread uses the domain.
 
+mod engine;
+
+pub(crate) use engine::{FIRST, Place, RESULT};
+
 use crate::atomics::Command;
 use crate::error::{GniError, code_name};
 use crate::region::Closed;
@@ -72,6 +76,8 @@ pub(crate) enum Kind {
     BulkGet,
     /// Its atomic unit changes a word there, and stores here what that was.
     Atomic(Command),
+    /// This word goes to the NIC's collective engine, for the reduction with this number, which stores the bits that all words have here.
+    Give { number: u64, word: u64 },
 }
 
 /// What a post is for.
@@ -89,6 +95,8 @@ pub(crate) enum Owner {
     Fetch { number: u32 },
     /// A word that needs no place.
     Word,
+    /// What the collective engine was given.
+    Given,
 }
 
 /// A post.
@@ -176,7 +184,9 @@ impl Post {
         match self.owner {
             Owner::Transfer { .. } if self.call.is_some() => GNI_DLVMODE_IN_ORDER,
             Owner::Transfer { .. } | Owner::Update { .. } | Owner::Fetch { .. } => asked,
-            Owner::Request { .. } | Owner::Reply { .. } | Owner::Word => GNI_DLVMODE_PERFORMANCE,
+            Owner::Request { .. } | Owner::Reply { .. } | Owner::Word | Owner::Given => {
+                GNI_DLVMODE_PERFORMANCE
+            }
         }
     }
 }
@@ -204,6 +214,8 @@ pub(crate) struct Domain {
     registered: HashSet<Handle>,
     /// What keeps registrations for transfers, if the library is to.
     pub kept: Option<Cache>,
+    /// The collective engine, if there is one.
+    engine: Option<engine::Engine>,
     /// Events of posts were lost.
     lost: bool,
     closed: Closed,
@@ -238,6 +250,11 @@ pub(crate) trait Network {
     fn has_room(&self) -> bool;
     /// Whether events of posts were lost.
     fn is_lost(&self) -> bool;
+    /// Looks at these bytes, where the result of what was given lies once it is there: `None` until then.
+    ///
+    /// # Errors
+    /// The code: it failed.
+    fn gathered(&mut self, place: RawBytes) -> Option<Result<(), gni_return_t>>;
 }
 
 /// Looks whether something has arrived, without the domain.
@@ -334,6 +351,7 @@ impl Domain {
             free: (0..wanted.posts).rev().collect(),
             registered: HashSet::new(),
             kept: None,
+            engine: None,
             lost: false,
             closed,
         };
@@ -482,6 +500,17 @@ impl Domain {
         unsafe { self.hand_over(endpoint, number) }.is_ok()
     }
 
+    /// Ends an endpoint, if it is one.
+    fn end_endpoint(&self, endpoint: gni_ep_handle_t) {
+        if !endpoint.is_null() {
+            // SAFETY: U1.
+            unsafe {
+                (self.ugni.GNI_EpUnbind)(endpoint);
+                (self.ugni.GNI_EpDestroy)(endpoint);
+            }
+        }
+    }
+
     fn place(&self, number: u32) -> *mut Posted {
         assert!(number < self.wanted.posts, "a descriptor that there is not");
         // SAFETY: U3: there are so many.
@@ -510,7 +539,13 @@ impl Network for Domain {
         if self.lost {
             return Err(Refused::Code(GNI_RC_TRANSACTION_ERROR));
         }
-        let endpoint = self.endpoint(post.peer)?;
+        let endpoint = match post.kind {
+            Kind::Give { .. } => {
+                let end = self.engine.as_ref().and_then(engine::Engine::end);
+                end.ok_or(Refused::Code(GNI_RC_INVALID_STATE))?
+            }
+            _ => self.endpoint(post.peer)?,
+        };
         let number = self.free.pop().ok_or(Refused::Busy)?;
         let posted = self.place(number);
         let (mut local, mut len) = (post.local.as_ptr().addr() as u64, post.local.len() as u64);
@@ -534,10 +569,16 @@ impl Network for Domain {
             Kind::BulkPut { apart: false } => (GNI_POST_RDMA_PUT, GNI_CQMODE_GLOBAL_EVENT),
             Kind::BulkGet => (GNI_POST_RDMA_GET, GNI_CQMODE_GLOBAL_EVENT),
             Kind::Atomic(_) => (GNI_POST_AMO, GNI_CQMODE_GLOBAL_EVENT),
+            Kind::Give { .. } => (GNI_POST_CE, GNI_CQMODE_GLOBAL_EVENT),
         };
         let command = match post.kind {
             Kind::Atomic(command) => command,
+            Kind::Give { word, .. } => Command { number: 0, operands: [word, 0] },
             _ => Command::default(),
+        };
+        let reduction = match post.kind {
+            Kind::Give { number, .. } => number,
+            _ => 0,
         };
         let left = events_of(events);
         if let Some(call) = post.call {
@@ -560,6 +601,8 @@ impl Network for Domain {
             amo_cmd: command.number,
             first_operand: command.operands[0],
             second_operand: command.operands[1],
+            ce_cmd: GNI_FMA_CE_AND,
+            ce_red_id: reduction,
             ..gni_post_descriptor_t::zeroed()
         };
         // SAFETY: U3: it is not with the library.
@@ -642,6 +685,10 @@ impl Network for Domain {
     fn is_lost(&self) -> bool {
         self.lost
     }
+
+    fn gathered(&mut self, place: RawBytes) -> Option<Result<(), gni_return_t>> {
+        self.result_at(place)
+    }
 }
 
 impl Drop for Domain {
@@ -653,15 +700,10 @@ impl Drop for Domain {
             return;
         }
         drop(self.kept.take());
+        self.end_engine();
         for at in 0..self.endpoints.len() {
             let endpoint = std::mem::replace(&mut self.endpoints[at], null_mut());
-            if !endpoint.is_null() {
-                // SAFETY: U1.
-                unsafe {
-                    (self.ugni.GNI_EpUnbind)(endpoint);
-                    (self.ugni.GNI_EpDestroy)(endpoint);
-                }
-            }
+            self.end_endpoint(endpoint);
         }
         for handle in std::mem::take(&mut self.registered) {
             self.end_registration(handle);
@@ -701,7 +743,7 @@ mod tests {
         for owner in [Owner::Transfer { token: 1 }, Owner::Fetch { number: 1 }] {
             assert_eq!(goes(owner, None), asked);
         }
-        for owner in [Owner::Request { slot: 1 }, Owner::Reply { number: 1 }, Owner::Word] {
+        for owner in [Owner::Request { slot: 1 }, Owner::Reply { number: 1 }, Owner::Word, Owner::Given] {
             assert_eq!([goes(owner, None), goes(owner, Some(1))], [GNI_DLVMODE_PERFORMANCE; 2]);
         }
         assert_eq!(goes(Owner::Transfer { token: 1 }, Some(1)), GNI_DLVMODE_IN_ORDER, "its bytes come first");
