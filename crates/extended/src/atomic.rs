@@ -155,10 +155,35 @@ impl Operation {
     #[inline(never)]
     fn apply_far<M: CoreMode>(&self, engine: &Engine<M>) -> Result<u64, Error> {
         let mut was = 0u64;
-        // SAFETY: A1: the wait below ends with the operation.
-        let (event, _) = unsafe { self.start(engine, (&raw mut was).cast(), None, None, false) }?;
-        event::finish_borrowed(engine, &event)?;
+        let result = (&raw mut was).cast();
+        if self.reach(engine)?.is_none() && self.domain.by != By::Processor {
+            // SAFETY: A1: it returns when the operation is over.
+            unsafe { engine.transfer_and_wait(&self.transfer(result, None), false) }?;
+        } else {
+            // SAFETY: A1: the wait below ends with the operation.
+            let (event, _) = unsafe { self.start(engine, result, None, None, false) }?;
+            event::finish_borrowed(engine, &event)?;
+        }
         Ok(was)
+    }
+
+    /// Where the word is, if the processor is to change it and can; `None` if somebody else is to.
+    fn reach<M: CoreMode>(&self, engine: &Engine<M>) -> Result<Option<RawBytes>, Error> {
+        self.check()?;
+        let &Self { update, rank, offset, .. } = self;
+        let wrong = |cause| Error::Core(gasworks_core::Error::Memory { during: "atomic operation", cause });
+        let reached = engine.peers().reach(rank, offset, update.width()).map_err(wrong)?;
+        if !offset.is_multiple_of(update.width() as u64) {
+            return Err(self.unaligned());
+        }
+        Ok(reached.filter(|_| self.domain.by != By::Nic))
+    }
+
+    /// As the network's, with the place for what the word was.
+    fn transfer(&self, local: *mut u8, set: Option<OpId>) -> Transfer {
+        let &Self { update, rank: peer, offset, .. } = self;
+        let direction = Direction::Update(update);
+        Transfer { direction, peer, offset, local, len: update.width(), set, local_apart: false }
     }
 
     /// Starts it. When its event is done, what the word was lies at `result`, in as many bytes as it has, if it fetches. `keep` lives until
@@ -178,32 +203,18 @@ impl Operation {
         mut keep: Option<Box<M::Keep>>,
         immediate: bool,
     ) -> Result<(Event, Kept<M>), Error> {
-        self.check()?;
-        let &Self { domain, update, rank, offset } = self;
-        let width = update.width();
-        let wrong = |cause| Error::Core(gasworks_core::Error::Memory { during: "atomic operation", cause });
-        let reached = engine.peers().reach(rank, offset, width).map_err(wrong)?;
-        if !offset.is_multiple_of(width as u64) {
-            return Err(self.unaligned());
-        }
+        let &Self { domain, update, .. } = self;
+        let reached = self.reach(engine)?;
         // SAFETY: A1, by the caller's promise; where nothing comes back these are no bytes.
-        let place = unsafe { RawBytes::new(result, if update.fetches { width } else { 0 }) };
-        if let Some(word) = reached.filter(|_| domain.by != By::Nic) {
+        let place = unsafe { RawBytes::new(result, if update.fetches { update.width() } else { 0 }) };
+        if let Some(word) = reached {
             // It lies there as it does in the segment, which begins at a page.
             let was = update.at(word).map_err(|NotAWord| self.unaligned())?;
             place.write(&was.to_le_bytes()[..place.len()]);
             return Ok((Event::DONE, keep));
         }
         let set = set.map(|set| set.joined(engine));
-        let transfer = Transfer {
-            direction: Direction::Update(update),
-            peer: rank,
-            offset,
-            local: result,
-            len: width,
-            set,
-            local_apart: false,
-        };
+        let transfer = self.transfer(result, set);
         let mut sleeper = engine.sleeper();
         loop {
             let started = match domain.by {

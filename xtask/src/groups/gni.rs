@@ -279,6 +279,14 @@ pub fn rows(extent: Extent) -> Vec<Row> {
     let engines = Row::new("gni/engines", engines);
     let engines_used = Row::new("gni/engines/used", engines_used);
     let engines_apart = Row::new("gni/engines/three-hosts", engines_apart).need(Need::Hosts);
+    let unreduced = Row::new("gni/fatal/a-reduction-is-lost", |world, log| {
+        // Each rank puts a word, and gives another, in turn.
+        let spoilt = |job: Cmd| {
+            let job = job.env(BARRIER, "GNICE").words("--case barrier.split-phase");
+            job.env("GASWORKS_UGNI_FAULTS", "transaction:timeout@4")
+        };
+        fails(world, log, spoilt, "the collective engines have no result of a barrier")
+    });
     let no_engine = NO_ENGINE.into_iter().map(|(name, variable, value, says)| {
         let row = move |world: &World, log: &Log| {
             fails(world, log, |job| job.env(BARRIER, "GNICE").env(variable, value), says)
@@ -312,6 +320,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         engines,
         engines_used,
         engines_apart,
+        unreduced,
         hello,
         registrations,
         posts,

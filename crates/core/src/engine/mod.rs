@@ -2,6 +2,7 @@
 
 mod dispatch;
 mod domains;
+mod flag;
 mod incoming;
 mod negotiate;
 mod peek;

@@ -5,6 +5,7 @@
 //!     caller of [`Engine::transfer`] promises it; a Long request borrows its payload and returns only when the put is
 //!     over; a Long reply's put has a copy that the operation keeps.
 
+use super::flag::Flag;
 use super::send::Way;
 use super::{Engine, Outgoing, thread};
 use crate::message::{Encoded, Returned};
@@ -58,36 +59,83 @@ impl<M: CoreMode> Engine<M> {
         transfer: &Transfer,
         keep: Option<Box<M::Keep>>,
     ) -> Result<OpId, NotStarted<M>> {
-        let &Transfer { direction, peer, offset, local, len, set, local_apart } = transfer;
-        let (during, counts) = match direction {
-            Direction::Put if local_apart => ("put", Categories::PUT),
-            Direction::Put => ("put", Categories::PUT_ALONE),
-            Direction::Get => ("get", Categories::GET),
-            Direction::Update(update) => ("atomic operation", counts_of(&update)),
+        let &Transfer { direction, set, local_apart, .. } = transfer;
+        let counts = match direction {
+            Direction::Put if local_apart => Categories::PUT,
+            Direction::Put => Categories::PUT_ALONE,
+            Direction::Get => Categories::GET,
+            Direction::Update(update) => counts_of(&update),
         };
-        if let Err(error) = thread::may_communicate(during) {
-            return Err((error, keep));
-        }
-        if let Err(error) = self.peers.reach(peer, offset, len).map_err(Error::memory(during)) {
-            return Err((error, keep));
-        }
-        let Some(rdma) = self.rdma.mine() else {
-            return Err((Error::Unreachable { during, rank: peer }, keep));
+        let rdma = match self.may_transfer(transfer) {
+            Ok(rdma) => rdma,
+            Err(error) => return Err((error, keep)),
         };
         let id = match set {
             None => self.ops.start(After::Event, counts, keep),
             Some(set) => self.ops.start_in(set, After::Event, counts, keep)?,
         };
-        let source = if local_apart { Source::WantedBack } else { Source::Kept };
         // SAFETY: N1, by the caller's promise about `local`.
+        let started = unsafe { self.hand_over(rdma, transfer, id.to_bits()) };
+        started.map(|()| id).map_err(|error| (error, self.ops.withdraw(id)))
+    }
+
+    /// As [`transfer`](Self::transfer), and returns when it is over, whatever else goes wrong meanwhile: that is said after it. It is no
+    /// operation of the table.
+    ///
+    /// # Safety
+    /// `local` is mapped for `len` bytes, unchanged for a put and untouched otherwise, while the call lasts.
+    ///
+    /// # Errors
+    /// Those of [`transfer`](Self::transfer), but [`Error::is_busy`] only if `immediate`; the network failed; whatever a poll finds wrong.
+    pub unsafe fn transfer_and_wait(&self, transfer: &Transfer, immediate: bool) -> Result<(), Error> {
+        let rdma = self.may_transfer(transfer)?;
+        let flag = Flag::<M>::new();
+        let (mut sleeper, mut other) = (self.sleeper(), None);
+        loop {
+            // SAFETY: N1, by the caller's promise; F1: the wait below ends with the transfer.
+            match unsafe { self.hand_over(rdma, transfer, flag.token()) } {
+                Ok(()) => break,
+                Err(error) if error.is_busy() && !immediate => self.turn(&mut sleeper)?,
+                Err(error) => return Err(error),
+            }
+        }
+        loop {
+            if let Some(ended) = flag.ended() {
+                let during = during(transfer.direction);
+                return ended.map_err(|cause| Error::Nic { during, cause }).and(other.map_or(Ok(()), Err));
+            }
+            if let Err(error) = self.turn(&mut sleeper) {
+                other.get_or_insert(error);
+            }
+        }
+    }
+
+    /// Whether it may be started, by which engine.
+    fn may_transfer(&self, transfer: &Transfer) -> Result<&Rdma<M, M::Nic>, Error> {
+        let &Transfer { direction, peer, offset, len, .. } = transfer;
+        let during = during(direction);
+        thread::may_communicate(during)?;
+        self.peers.reach(peer, offset, len).map_err(Error::memory(during))?;
+        self.rdma.mine().ok_or(Error::Unreachable { during, rank: peer })
+    }
+
+    /// Gives it to the engine below.
+    ///
+    /// # Safety
+    /// N1, for `local`.
+    unsafe fn hand_over(&self, rdma: &Rdma<M, M::Nic>, transfer: &Transfer, token: u64) -> Result<(), Error> {
+        let &Transfer { direction, peer, offset, local, len, local_apart, .. } = transfer;
+        let (there, source) =
+            (self.at(peer, offset), if local_apart { Source::WantedBack } else { Source::Kept });
+        // SAFETY: N1, by the caller's promise.
         let started = unsafe {
             match direction {
-                Direction::Put => rdma.put(self.at(peer, offset), local, len, source, id.to_bits()),
-                Direction::Get => rdma.get(self.at(peer, offset), local, len, id.to_bits()),
-                Direction::Update(update) => rdma.update(self.at(peer, offset), update, local, id.to_bits()),
+                Direction::Put => rdma.put(there, local, len, source, token),
+                Direction::Get => rdma.get(there, local, len, token),
+                Direction::Update(update) => rdma.update(there, update, local, token),
             }
         };
-        started.map(|()| id).map_err(|error| (nic_error(during, peer, error), self.ops.withdraw(id)))
+        started.map_err(|error| nic_error(during(direction), peer, error))
     }
 
     /// The atomic operations that the network does.
@@ -154,6 +202,8 @@ impl<M: CoreMode> Engine<M> {
         let completed =
             self.rdma.poll(around, super::BURST as usize, &mut |token, progress| match progress {
                 Progress::Copied => self.ops.complete_locally(token),
+                // SAFETY: F1, F2: it ends now, and was given to the engine by this one.
+                Progress::Done(result) if unsafe { Flag::<M>::raise(token, result) } => {}
                 Progress::Done(result) => self.act(self.ops.complete(token, result), result),
             });
         if !self.late.is_empty() {
@@ -410,6 +460,14 @@ impl<M: CoreMode> Engine<M> {
                 Err(nic_error("put of a long reply", to, error))
             }
         }
+    }
+}
+
+fn during(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Put => "put",
+        Direction::Get => "get",
+        Direction::Update(_) => "atomic operation",
     }
 }
 

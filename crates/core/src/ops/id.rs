@@ -36,8 +36,8 @@ pub struct OpId(NonZeroU64);
 
 const LEAF_SHIFT: u32 = 32;
 const GENERATION_SHIFT: u32 = 36;
-/// Generations go from 1 to this, and round.
-const GENERATIONS: u32 = u32::MAX >> (GENERATION_SHIFT - 32);
+/// Generations go from 1 to this, and round. The highest bit is none of an operation's: it marks other tokens.
+const GENERATIONS: u32 = u32::MAX >> (GENERATION_SHIFT - 32 + 1);
 
 impl OpId {
     pub(super) fn new(index: u32, generation: u32) -> Self {
@@ -82,7 +82,7 @@ impl OpId {
 
     /// From what [`to_bits`](Self::to_bits) gave; `None` for a number that it never gives.
     pub fn from_bits(bits: u64) -> Option<Self> {
-        NonZeroU64::new(bits).map(Self).filter(|id| id.generation() > 0)
+        NonZeroU64::new(bits).map(Self).filter(|id| (1..=GENERATIONS).contains(&id.generation()))
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Play {
     pub holds: bool,
     /// What is in the regions of all ranks.
     pub theirs: Vec<Vec<u8>>,
+    /// What its collective engines say.
+    pub gathered: Option<Result<(), gni_return_t>>,
 }
 
 impl Network for Play {
@@ -75,7 +77,7 @@ impl Network for Play {
     }
 
     fn gathered(&mut self, _: RawBytes) -> Option<Result<(), gni_return_t>> {
-        None
+        self.gathered
     }
 }
 
@@ -106,6 +108,7 @@ impl Victim {
             posts: Vec::new(),
             holds: false,
             theirs: vec![vec![0; layout.len]; SHAPE.ranks as usize],
+            gathered: None,
         };
         let boxes = mailboxes::Shape::new(SHAPE.tickets, 4096, layout.slot_len);
         let mailboxes = Mailboxes::new(boxes, mailboxes, 0, Closed::default());

@@ -282,3 +282,37 @@ proptest! {
         suffer(&data);
     }
 }
+
+/// What the collective engines say is what all agree on; that they have failed is told, and nobody goes on.
+#[test]
+fn engines_say_what_all_agree_on_or_that_they_failed() {
+    let begun = || {
+        let mut victim = Victim::new(2);
+        victim.messages.barrier = Phases::new(ME, SHAPE.ranks, true);
+        victim.region.set(victim.layout.barrier(0), 7);
+        victim.messages.begin_barrier(Name::Is(5));
+        victim
+    };
+    let mut victim = begun();
+    let result = victim.layout.barrier(0);
+    let given: Vec<_> = victim.messages.domain.posts.iter().map(|post| (post.kind, post.owner)).collect();
+    let word = 5 | u64::from(!5u32) << 32;
+    assert_eq!(given, [(Kind::Give { number: 1, word }, Owner::Given)]);
+    assert_eq!(victim.region.look(result), 0, "what said that an older one was whole");
+    assert_eq!(victim.messages.barrier_done(), None);
+    victim.region.set(result + FIRST, word);
+    victim.messages.domain.gathered = Some(Ok(()));
+    assert_eq!(victim.messages.barrier_done(), Some(Name::Is(5)));
+    victim.goes_on();
+    let mut victim = begun();
+    victim.messages.domain.gathered = Some(Err(GNI_RC_TRANSACTION_ERROR));
+    assert_eq!(victim.messages.barrier_done(), None);
+    let error = victim.messages.next().err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("have no result of a barrier (GNI_RC_TRANSACTION_ERROR)"), "{error}");
+    assert_eq!(victim.messages.barrier_done(), None);
+    // So is that what was given did not arrive.
+    let mut victim = begun();
+    victim.messages.domain.done.iter_mut().for_each(|done| done.failed = true);
+    let error = victim.messages.next().err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("have no result of a barrier"), "{error}");
+}

@@ -344,7 +344,7 @@ impl Nic {
         let target: Arc<dyn Station> = self.0.home.clone();
         let to = (self.address(), self.instance());
         let route = Route { here: 0, there: 0, target: Some(target), to };
-        self.take_on(Flight::new(self.clone(), post, None, route, None).carrying(Cargo::Kept(kept)));
+        self.take_on(Flight::new(self.clone(), post, None, route, None).carrying(Cargo::Result(kept)));
     }
 
     /// Sends what waits at a seat to the engine there.
