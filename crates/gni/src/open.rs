@@ -376,8 +376,8 @@ fn meet<M: CoreMode>(
     let region = Region::new(messages);
     let engine = if by_engines && leader == me { u64::from(domain.take_engine()?) } else { NO_ENGINE };
     let alike = alike(&layout, &boxes, settings.engines_below);
-    let mine =
-        [domain.address().into(), leader.into(), region.address(0), handle.words[0], handle.words[1], engine];
+    let (job, nic) = (domain.job(), domain.address().into());
+    let mine = [job, nic, leader.into(), region.address(0), handle.words[0], handle.words[1], engine];
     let mine: Vec<u8> = mine.iter().chain(&alike).flat_map(|word| word.to_le_bytes()).collect();
     let cards = bootstrap.exchange("gni.cards", &mine)?;
     let mut homes = Vec::with_capacity(cards.len());
@@ -387,11 +387,16 @@ fn meet<M: CoreMode>(
         let differs = |what: &str| GniError::Differs { rank, what: what.into() };
         let (words, rest) = theirs.as_chunks();
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let (&[nic, leads, address, first, second, engine, ref theirs @ ..], true) =
+        let (&[of, nic, leads, address, first, second, engine, ref theirs @ ..], true) =
             (words.as_slice(), rest.is_empty())
         else {
             return Err(differs("has sent a card of another length"));
         };
+        if of != job {
+            return Err(differs(
+                "is of another job for the NIC: PMI_GNI_PTAG and PMI_GNI_COOKIE are the same in all ranks",
+            ));
+        }
         if theirs != alike {
             return Err(differs(
                 "lays its messages out otherwise: GASNET_NETWORKDEPTH, GASNET_NETWORKDEPTH_TOTAL, GASNET_NETWORKDEPTH_SPACE, \

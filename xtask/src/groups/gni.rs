@@ -279,6 +279,8 @@ pub fn rows(extent: Extent) -> Vec<Row> {
     let engines = Row::new("gni/engines", engines);
     let engines_used = Row::new("gni/engines/used", engines_used);
     let engines_apart = Row::new("gni/engines/three-hosts", engines_apart).need(Need::Hosts);
+    let refused = Row::new("gni/borne/every-registration-is-refused", every_registration_refused);
+    let foreign = Row::new("gni/bad-input/another-cookie", another_cookie);
     let unreduced = Row::new("gni/fatal/a-reduction-is-lost", |world, log| {
         // Each rank puts a word, and gives another, in turn.
         let spoilt = |job: Cmd| {
@@ -321,6 +323,8 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         engines_used,
         engines_apart,
         unreduced,
+        refused,
+        foreign,
         hello,
         registrations,
         posts,
@@ -386,6 +390,35 @@ fn transfers_again(world: &World, log: &Log) -> Result<()> {
         ensure!(ended.output.contains("1 cases passed"), "the case was not run");
     }
     Ok(())
+}
+
+/// None of the registrations that transfers ask for is made: all goes by the memory that was registered beforehand.
+fn every_registration_refused(world: &World, log: &Log) -> Result<()> {
+    /// More than a rank asks for; the first three are the messages', the segment's and the mailboxes'.
+    const LAST: usize = 2000;
+    let faults =
+        |code: &str| -> Vec<_> { (4..LAST).map(|n| format!("GNI_MemRegister:{code}@{n}")).collect() };
+    for (mode, code) in MODES.into_iter().zip(["INVALID_PARAM", "ERROR_RESOURCE", "INVALID_PARAM"]) {
+        let suite = suite(world, log, 3, mode)?.env("GASWORKS_UGNI_FAULTS", faults(code).join(" "));
+        let counts = counted(world, log, &format!("refused-{mode}"), suite, 3)?;
+        for counts in counts {
+            let (most, asked) = (&counts["registrations"]["most"], &counts["calls"]["GNI_MemRegister"]);
+            let refused = asked[format!("GNI_RC_{code}")].as_u64().unwrap_or(0);
+            ensure!(most.as_u64() <= Some(3), "{mode}: {most} registrations at once");
+            ensure!((1..LAST as u64 - 4).contains(&refused), "{mode}: {refused} were refused");
+        }
+    }
+    Ok(())
+}
+
+/// A rank that is of another job for the NIC is told apart before anything is sent to it.
+fn another_cookie(world: &World, log: &Log) -> Result<()> {
+    const SCRIPT: &str = "if [ \"$PMI_RANK\" = 1 ]; then export PMI_GNI_COOKIE=7; fi; exec \"$@\"";
+    let (prefix, built) = (ugni::lay_out(world, log)?, world.built(Build::Release)?);
+    let job =
+        Cmd::new(built.program("gasrun")?).words("-n 2 --timeout 120 --label -- sh -c").args([SCRIPT, "sh"]);
+    let job = dressed(job.arg(built.program("gasworks-conformance")?), &prefix);
+    fails(world, log, |_| job, "is of another job for the NIC: PMI_GNI_PTAG and PMI_GNI_COOKIE")
 }
 
 /// An atomic operation of which nobody knows whether it was done is not tried again, and whoever waits for it is told.

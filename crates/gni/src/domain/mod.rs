@@ -394,6 +394,11 @@ impl Domain {
         self.address
     }
 
+    /// The job to which it is for the NIC: its tag and its cookie.
+    pub fn job(&self) -> u64 {
+        u64::from(self.wanted.cookie) | u64::from(self.wanted.tag) << 32
+    }
+
     /// Tells the addresses of all ranks' NICs.
     pub fn meet(&mut self, addresses: Arc<[u32]>) {
         self.addresses = addresses;
