@@ -160,7 +160,7 @@ impl Plan {
             device,
             tag,
             cookie,
-            modes: settings.modes(here.saturating_mul(domains)),
+            modes: settings.modes(chip, here.saturating_mul(domains)),
             posts: posts + shape.slots + shape.replies + shape.fetches + SPARE_POSTS,
             arrivals: arrivals(&shape, settings.longs(shape.tickets)).min(settings.most_arrivals),
             delivery: settings.delivery(chip)?,

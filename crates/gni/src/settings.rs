@@ -356,7 +356,8 @@ pub(crate) struct Credentials {
 
 /// Domains that a process can have on Gemini.
 const DOMAINS_OF_GEMINI: u32 = 30;
-/// Domains of a host of which each can have a descriptor for short transfers of its own.
+/// Domains of a host of which each can have a descriptor for short transfers of its own, on Aries; on Gemini there are as many as there are
+/// domains of a process.
 const DEDICATED: u32 = 123;
 
 impl Settings {
@@ -429,8 +430,9 @@ impl Settings {
     }
 
     /// The modes of a domain, of so many on its host.
-    pub fn modes(&self, here: u32) -> u32 {
-        let shares = self.fma_sharing.unwrap_or(here > DEDICATED);
+    pub fn modes(&self, chip: Chip, here: u32) -> u32 {
+        let dedicated = if chip == Chip::Aries { DEDICATED } else { DOMAINS_OF_GEMINI };
+        let shares = self.fma_sharing.unwrap_or(here > dedicated);
         let fma = if shares { GNI_CDM_MODE_FMA_SHARED } else { GNI_CDM_MODE_FMA_DEDICATED };
         let mdd = if self.mdd_sharing { GNI_CDM_MODE_MDD_SHARED } else { GNI_CDM_MODE_MDD_DEDICATED };
         let single = if self.multi_channel { 0 } else { GNI_CDM_MODE_BTE_SINGLE_CHANNEL };
@@ -559,5 +561,18 @@ mod tests {
             Settings { route: "MIN_HASH", ..settings }.delivery(Chip::Gemini).expect_err("it has none");
         let wanted = "setting GASNET_GNI_ROUTING_MODE=\"MIN_HASH\": Gemini has ADAPTIVE_0 and IN_ORDER";
         assert_eq!(refused.to_string(), wanted);
+    }
+
+    #[test]
+    fn descriptors_are_shared_where_there_are_not_enough() {
+        let usual = Settings::read(Chip::Aries).expect("nothing is set");
+        let (shared, dedicated) = (GNI_CDM_MODE_FMA_SHARED, GNI_CDM_MODE_FMA_DEDICATED);
+        let modes = |chip, here| usual.modes(chip, here) & (shared | dedicated);
+        for (chip, most) in [(Chip::Aries, 123), (Chip::Gemini, 30)] {
+            assert_eq!([modes(chip, most), modes(chip, most + 1)], [dedicated, shared], "{chip:?}");
+        }
+        let asked = |answer| Settings { fma_sharing: Some(answer), ..usual.clone() };
+        assert_eq!(asked(true).modes(Chip::Gemini, 1) & shared, shared);
+        assert_eq!(asked(false).modes(Chip::Gemini, 31) & dedicated, dedicated);
     }
 }
