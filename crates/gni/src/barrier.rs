@@ -1,6 +1,7 @@
 //! The barrier of all ranks, or of one of each group that shares memory ([`levels`](crate::levels)).
 //!
-//! By puts, `GNIDISSEM`: in step `s` of a phase every rank puts a word to the rank 2^s further on, and waits for that of the one 2^s before. After the last step it has heard, directly or not, of all. A step is one post, and calls nobody.
+//! By puts, `GNIDISSEM`: in step `s` of a phase every rank puts a word to the rank 2^s further on, and waits for that of the one 2^s before.
+//! After the last step it has heard, directly or not, of all. A step is one post, and calls nobody.
 //!
 //! A rank is at most one phase ahead of any other, so there are words for two phases.
 //!

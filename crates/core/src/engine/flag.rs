@@ -1,67 +1,77 @@
-//! Flags: what a call that waits for one transfer waits for, in the place of an entry in the table of operations. A flag lies in the call itself,
-//! and the transfer's token says where.
-//!
-//! # Invariants
-//! F1. A flag stays where it is until it is raised: the call whose it is waits for that, whatever else goes wrong.
-//! F2. A token is given to one transfer, whose end comes once. Whoever raises the flag does not touch it after the store that says so.
+//! Flags: what a call that waits for one transfer waits for, in the place of an entry in the table of operations. There are some, from a pool;
+//! the transfer's token is the flag's number.
 
 use crate::CoreMode;
 use gasworks_rdma::NicError;
+use gasworks_rdma::pool::Pool;
 use gasworks_sync::Lock;
 use gasworks_sync::atomic::{AtomicU32, Ordering};
-use std::ptr;
 
+/// How many calls may wait so at once: threads of a rank. Further ones wait for a flag first.
+const MOST: u32 = 64;
 /// The bit of a flag's token, which no operation's number has.
 const MARK: u64 = 1 << 63;
 const DOWN: u32 = 0;
 const DONE: u32 = 1;
 const FAILED: u32 = 2;
 
-/// A flag that is down until a transfer has ended.
-#[derive(Debug)]
-pub(super) struct Flag<M: CoreMode> {
+struct Flag<M: CoreMode> {
     state: AtomicU32,
     failure: M::Lock<Option<NicError>>,
 }
 
-impl<M: CoreMode> Flag<M> {
+/// All flags of a rank.
+pub(super) struct Flags<M: CoreMode> {
+    free: Pool,
+    all: Box<[Flag<M>]>,
+}
+
+impl<M: CoreMode> Flags<M> {
     pub fn new() -> Self {
-        Self { state: AtomicU32::new(DOWN), failure: Lock::new(None) }
+        let flag = |_| Flag { state: AtomicU32::new(DOWN), failure: Lock::new(None) };
+        Self { free: Pool::new(MOST), all: (0..MOST).map(flag).collect() }
     }
 
-    /// What names it to a transfer.
-    pub fn token(&self) -> u64 {
-        MARK | ptr::from_ref(self).expose_provenance() as u64
+    /// A flag that is down, if one is free: the token that names it to one transfer.
+    pub fn take(&self) -> Option<u64> {
+        let number = self.free.take()?;
+        // Relaxed: whoever raises it is given it later.
+        self.all[number as usize].state.store(DOWN, Ordering::Relaxed);
+        Some(MARK | u64::from(number))
+    }
+
+    /// It was raised, or its transfer was never started.
+    pub fn give(&self, token: u64) {
+        self.free.give((token & !MARK) as u32);
+    }
+
+    fn named(&self, token: u64) -> Option<&Flag<M>> {
+        self.all.get((token & !MARK) as usize).filter(|_| token & MARK != 0)
     }
 
     /// How the transfer ended, once it has.
-    pub fn ended(&self) -> Option<Result<(), NicError>> {
+    pub fn ended(&self, token: u64) -> Option<Result<(), NicError>> {
+        let flag = self.named(token)?;
         // Acquire: what the transfer brought can be seen.
-        match self.state.load(Ordering::Acquire) {
+        match flag.state.load(Ordering::Acquire) {
             DOWN => None,
-            FAILED => Some(self.failure.with(|failure| failure.take()).map_or(Ok(()), Err)),
+            FAILED => Some(flag.failure.with(|failure| failure.take()).map_or(Ok(()), Err)),
             _ => Some(Ok(())),
         }
     }
 
     /// Raises the flag that a token names; whether it names one.
-    ///
-    /// # Safety
-    /// F1, F2: the token comes from a transfer that ends now, of an engine of this mode.
-    pub unsafe fn raise(token: u64, result: Result<(), NicError>) -> bool {
-        if token & MARK == 0 {
-            return false;
-        }
-        let flag = ptr::with_exposed_provenance::<Self>((token & !MARK) as usize);
-        let state = if let Err(error) = result {
-            // SAFETY: F1.
-            unsafe { (*flag).failure.with(|failure| *failure = Some(error)) };
-            FAILED
-        } else {
-            DONE
+    pub fn raise(&self, token: u64, result: Result<(), NicError>) -> bool {
+        let Some(flag) = self.named(token) else { return false };
+        let state = match result {
+            Ok(()) => DONE,
+            Err(error) => {
+                flag.failure.with(|failure| *failure = Some(error));
+                FAILED
+            }
         };
-        // SAFETY: F1, F2. Release: whoever sees the flag sees what the transfer brought.
-        unsafe { (*flag).state.store(state, Ordering::Release) };
+        // Release: whoever sees the flag sees what the transfer brought.
+        flag.state.store(state, Ordering::Release);
         true
     }
 }
@@ -74,16 +84,24 @@ mod tests {
 
     #[test]
     fn a_flag_is_raised_by_its_token_alone() {
-        for result in [Ok(()), Err(NicError::BadKey { peer: 3 })] {
-            let flag = Flag::<Par>::new();
-            let token = flag.token();
-            assert_eq!((flag.ended(), OpId::from_bits(token)), (None, None));
-            // SAFETY: F1, F2: the flag is here until the thread has ended.
-            let raise = move || unsafe { Flag::<Par>::raise(token, result) };
-            assert!(std::thread::scope(|scope| scope.spawn(raise).join().unwrap_or(false)));
-            assert_eq!(flag.ended(), Some(result));
+        let flags = Flags::<Par>::new();
+        for result in [Ok(()), Err(NicError::BadKey { peer: 3 }), Ok(())] {
+            let (token, other) = (flags.take().expect("one is free"), flags.take().expect("another, too"));
+            assert_eq!((flags.ended(token), OpId::from_bits(token)), (None, None));
+            assert!(std::thread::scope(|s| s.spawn(|| flags.raise(token, result)).join().unwrap_or(false)));
+            assert_eq!((flags.ended(token), flags.ended(other)), (Some(result), None));
+            flags.give(other);
+            flags.give(token);
         }
-        // SAFETY: it names none.
-        assert!(!unsafe { Flag::<Par>::raise(!MARK, Ok(())) });
+        assert!(!flags.raise(0, Ok(())) && !flags.raise(!MARK, Ok(())) && !flags.raise(u64::MAX, Ok(())));
+    }
+
+    #[test]
+    fn there_are_no_more_flags_than_there_are() {
+        let flags = Flags::<Par>::new();
+        let all: Vec<_> = std::iter::from_fn(|| flags.take()).collect();
+        assert_eq!(all.len(), MOST as usize);
+        flags.give(all[7]);
+        assert_eq!((flags.take(), flags.take()), (Some(all[7]), None));
     }
 }

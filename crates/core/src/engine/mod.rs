@@ -97,6 +97,8 @@ pub struct Engine<M: CoreMode> {
     own: Option<SegmentId>,
     rdma: Domains<M>,
     ops: Ops<M>,
+    /// What calls that wait for one transfer wait for.
+    flags: flag::Flags<M>,
     credits: Credits<M>,
     owed: Owed<M>,
     flow: Flow,
@@ -155,6 +157,7 @@ impl<M: CoreMode> Engine<M> {
             restless: AtomicBool::new(!rdma.is_empty()),
             rdma,
             ops: Ops::new(),
+            flags: flag::Flags::new(),
             credits: Credits::for_mode(ranks, flow.depth, flow.total, flow.volume),
             owed: Owed::for_mode(ranks),
             return_at: ((flow.depth / 2).max(1), (flow.volume / VOLUME_PARTS).max(1)),

@@ -5,7 +5,6 @@
 //!     caller of [`Engine::transfer`] promises it; a Long request borrows its payload and returns only when the put is
 //!     over; a Long reply's put has a copy that the operation keeps.
 
-use super::flag::Flag;
 use super::send::Way;
 use super::{Engine, Outgoing, thread};
 use crate::message::{Encoded, Returned};
@@ -89,18 +88,31 @@ impl<M: CoreMode> Engine<M> {
     /// Those of [`transfer`](Self::transfer), but [`Error::is_busy`] only if `immediate`; the network failed; whatever a poll finds wrong.
     pub unsafe fn transfer_and_wait(&self, transfer: &Transfer, immediate: bool) -> Result<(), Error> {
         let rdma = self.may_transfer(transfer)?;
-        let flag = Flag::<M>::new();
         let (mut sleeper, mut other) = (self.sleeper(), None);
+        let flag = loop {
+            match self.flags.take() {
+                Some(flag) => break flag,
+                None if immediate => {
+                    return Err(Error::Busy { to: transfer.peer, what: "no flag to wait for is free" });
+                }
+                None => self.turn(&mut sleeper)?,
+            }
+        };
         loop {
-            // SAFETY: N1, by the caller's promise; F1: the wait below ends with the transfer.
-            match unsafe { self.hand_over(rdma, transfer, flag.token()) } {
+            // SAFETY: N1, by the caller's promise: the wait below ends with the transfer.
+            let refused = match unsafe { self.hand_over(rdma, transfer, flag) } {
                 Ok(()) => break,
-                Err(error) if error.is_busy() && !immediate => self.turn(&mut sleeper)?,
-                Err(error) => return Err(error),
+                Err(error) if error.is_busy() && !immediate => self.turn(&mut sleeper).err(),
+                Err(error) => Some(error),
+            };
+            if let Some(error) = refused {
+                self.flags.give(flag);
+                return Err(error);
             }
         }
         loop {
-            if let Some(ended) = flag.ended() {
+            if let Some(ended) = self.flags.ended(flag) {
+                self.flags.give(flag);
                 let during = during(transfer.direction);
                 return ended.map_err(|cause| Error::Nic { during, cause }).and(other.map_or(Ok(()), Err));
             }
@@ -202,8 +214,7 @@ impl<M: CoreMode> Engine<M> {
         let completed =
             self.rdma.poll(around, super::BURST as usize, &mut |token, progress| match progress {
                 Progress::Copied => self.ops.complete_locally(token),
-                // SAFETY: F1, F2: it ends now, and was given to the engine by this one.
-                Progress::Done(result) if unsafe { Flag::<M>::raise(token, result) } => {}
+                Progress::Done(result) if self.flags.raise(token, result) => {}
                 Progress::Done(result) => self.act(self.ops.complete(token, result), result),
             });
         if !self.late.is_empty() {

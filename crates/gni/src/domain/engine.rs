@@ -84,6 +84,7 @@ impl Domain {
     pub fn take_engine(&mut self) -> Result<u32, GniError> {
         let create = there("GNI_CeCreate", self.ugni.GNI_CeCreate)?;
         let number_of = there("GNI_CeGetId", self.ugni.GNI_CeGetId)?;
+        there("GNI_CeCheckResult", self.ugni.GNI_CeCheckResult)?;
         let (mut handle, mut number) = (null_mut(), 0);
         // SAFETY: U1, U2.
         check("GNI_CeCreate", unsafe { create(self.nic, &raw mut handle) })?;
