@@ -633,7 +633,7 @@ fn registers_once(world: &World, log: &Log) -> Result<()> {
     for (chip, udreg) in product(&[2, 2]).into_iter().map(|pick| (CHIPS[pick[0]], ["0", "1"][pick[1]])) {
         let prefix = ugni::lay_out(world, log)?;
         let bench = world.built(Build::Release)?.gasrun(2, "gasperf")?;
-        let bench = dressed(bench, &prefix).words("put-latency --bytes 64K --blocks 25");
+        let bench = dressed(bench, &prefix).words("put-latency --bytes 64K --blocks 60");
         let bench = bench.env("GASWORKS_UGNI_CHIP", chip).env("GASNET_USE_UDREG", udreg);
         let counts = counted(world, log, &format!("once-{chip}-{udreg}"), bench, 2)?;
         let posts =
