@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! N1. The local side of a transfer stays mapped and is not used otherwise until the operation has completed: the
-//!     caller of [`Engine::transfer`] promises it; a Long request borrows its payload and returns only when the put is
+//!     caller of [`Engine::transfer`] or [`Engine::transfer_and_wait`] promises it; a Long request borrows its payload and returns only when the put is
 //!     over; a Long reply's put has a copy that the operation keeps.
 
 use super::send::Way;
