@@ -411,10 +411,11 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 8 } else { 4096 }, failure_persistence: None,
             ..ProptestConfig::default() })]
-        /// What the processor does at once is what is computed.
+        /// What the processor does at once is what is computed. Miri draws what the language leaves open of floating-point numbers, each time
+        /// anew.
         #[test]
         fn the_processor_does_what_is_computed(
-            number in 0u32..6, bit in 0u32..28, old: u64, operands: [u64; 2],
+            number in 0u32..if cfg!(miri) { 4 } else { 6 }, bit in 0u32..28, old: u64, operands: [u64; 2],
         ) {
             let of = Type::from_number(number).expect("there is one");
             let operands = if bit % 2 == 0 { operands } else { [old, operands[1]] };

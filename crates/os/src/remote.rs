@@ -5,7 +5,8 @@
 //!
 //! # Invariants
 //! R1. The system checks the addresses of both sides, and refuses what is not mapped or not to be written. It reads and
-//!     writes as another thread would.
+//!     writes as another thread would, and aligned words at once, unless the two addresses are [askew](is_askew): it is not asked
+//!     to copy between such.
 //! R2. What is written here is the caller's to be written.
 //! R3. A call that takes numbers alone touches no memory; a descriptor that it gives is new, and nobody else's.
 //! R4. Bytes of this process that the system could read a moment ago are there still: who names them keeps them.
@@ -39,7 +40,6 @@ pub fn is_gone(pid: i32) -> bool {
 /// # Safety
 /// What is mapped stays so until this returns (R4), and nobody has an exclusive reference to it.
 pub unsafe fn read_here(address: u64, into: &mut [u8]) -> std::result::Result<(), Refused> {
-    const PAGE: u64 = 4096;
     let (len, Some(last)) = (into.len(), address.checked_add(into.len() as u64)) else {
         return Err(Refused::Unmapped);
     };
@@ -142,10 +142,12 @@ impl Remote {
     /// # Errors
     /// [`Refused`]; some may have been copied.
     pub unsafe fn read_to(&self, address: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
-        each_part(address, here, len, |there, here| {
-            // SAFETY: R1, R2.
-            unsafe { libc::process_vm_readv(self.pid, here, 1, there, 1, 0 as c_ulong) }
-        })
+        if is_askew(address, here) {
+            // SAFETY: the caller's promise.
+            return unsafe { by_way((*self, address), (Self::own(), here), len) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.fetch(address, here, len) }
     }
 
     /// Copies `len` bytes from the address `here` of this process into it.
@@ -153,11 +155,68 @@ impl Remote {
     /// # Errors
     /// [`Refused`]; some may have been copied.
     pub fn write_from(&self, address: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
-        each_part(address, here, len, |there, here| {
+        if is_askew(here, address) {
+            // SAFETY: what lies here is read alone.
+            return unsafe { by_way((Self::own(), here), (*self, address), len) };
+        }
+        self.store(address, here, len)
+    }
+
+    fn own() -> Self {
+        Self { pid: std::process::id() as i32 }
+    }
+
+    /// # Safety
+    /// As [`read_to`](Self::read_to).
+    unsafe fn fetch(&self, there: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
+        each_part(there, here, len, |there, here| {
+            // SAFETY: R1, R2.
+            unsafe { libc::process_vm_readv(self.pid, here, 1, there, 1, 0 as c_ulong) }
+        })
+    }
+
+    fn store(&self, there: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
+        each_part(there, here, len, |there, here| {
             // SAFETY: R1; here it is read alone.
             unsafe { libc::process_vm_writev(self.pid, here, 1, there, 1, 0 as c_ulong) }
         })
     }
+}
+
+/// Pages of the processor's: whether addresses are alike, it finds out within one.
+const PAGE: u64 = 4096;
+
+/// Whether bytes lie so near to where they are to go, within pages, that processors may copy them one by one: an aligned word would be
+/// seen half written then. One did so up to 15 bytes before by `rep movsb`, and seldom a few behind; its makers speak of 63.
+fn is_askew(from: u64, to: u64) -> bool {
+    const NEAR: u64 = 64;
+    let distance = to.wrapping_sub(from) % PAGE;
+    distance != 0 && (distance < NEAR || distance > PAGE - NEAR)
+}
+
+/// Copies by way of bytes that lie half a page from either.
+///
+/// # Safety
+/// If they go to this process, as [`Remote::read_to`].
+unsafe fn by_way(
+    (source, from): (Remote, u64),
+    (target, to): (Remote, u64),
+    len: u64,
+) -> std::result::Result<(), Refused> {
+    let mut room = [0u8; 2 * PAGE as usize];
+    let first = room.as_mut_ptr() as u64;
+    let mut done = 0;
+    while done < len {
+        let (from, to) = (from.wrapping_add(done), to.wrapping_add(done));
+        let way = first + from.wrapping_add(PAGE / 2).wrapping_sub(first) % PAGE;
+        // What is whole in one piece is a word of the target.
+        let count = (PAGE - to % 8).min(len - done);
+        // SAFETY: R2: it is this function's own, from less than a page behind its start on.
+        unsafe { source.fetch(from, way, count) }?;
+        target.store(to, way, count)?;
+        done += count;
+    }
+    Ok(())
 }
 
 /// Calls until all is moved; the system moves some 2 GiB at a time, and stops where something is not mapped.
@@ -315,24 +374,95 @@ mod tests {
         assert!(remote.descriptor(-1).is_err());
     }
 
-    /// An aligned word is written at once: whoever looks sees the old one or the new one.
+    /// How far bytes may lie behind others: within a page, from nothing to beyond a line, and a little before them.
+    fn distances() -> impl Iterator<Item = u64> {
+        (0..72).chain(PAGE - 8..PAGE)
+    }
+
+    fn is_whole(word: u64) -> bool {
+        word == 0 || word == u64::MAX
+    }
+
+    /// Wherever the bytes lie, an aligned word is written at once: whoever looks sees the old one or the new one.
     #[test]
     fn a_word_is_not_torn() {
-        let (word, done) = (AtomicU64::new(0), AtomicBool::new(false));
-        let remote = Remote::open(std::process::id() as i32).expect("this one");
-        let address = &raw const word as u64;
+        const WORDS: usize = 16;
+        let (words, done) = ([const { AtomicU64::new(0) }; WORDS], AtomicBool::new(false));
+        let own = Remote::open(std::process::id() as i32).expect("this one");
+        let address = words.as_ptr() as u64;
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                for i in 0..100_000u64 {
-                    let value = if i % 2 == 0 { u64::MAX } else { 0 };
-                    remote.write(address, &value.to_le_bytes()).expect("written");
+                let mut pages = [0u8; 2 * PAGE as usize];
+                let first = pages.as_ptr() as u64;
+                for distance in distances() {
+                    let len = if distance % 2 == 0 { 8 } else { 8 * WORDS };
+                    let at = (address.wrapping_sub(distance).wrapping_sub(first) % PAGE) as usize;
+                    for value in [0xff, 0].into_iter().cycle().take(4000) {
+                        pages[at..at + len].fill(value);
+                        own.write(address, &pages[at..at + len]).expect("written");
+                    }
                 }
                 done.store(true, Relaxed);
             });
             while !done.load(Relaxed) {
-                let value = word.load(Relaxed);
-                assert!(value == 0 || value == u64::MAX, "{value:#x}");
+                let torn = words.iter().map(|word| word.load(Relaxed)).find(|word| !is_whole(*word));
+                assert_eq!(torn.map(|word| format!("{word:#x}")), None);
             }
         });
+    }
+
+    /// And is read at once.
+    #[test]
+    fn a_word_is_not_read_torn() {
+        let (word, done) = (AtomicU64::new(0), AtomicBool::new(false));
+        let own = Remote::open(std::process::id() as i32).expect("this one");
+        let address = &raw const word as u64;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Relaxed) {
+                    word.store(!word.load(Relaxed), Relaxed);
+                }
+            });
+            let mut pages = [0u8; 2 * PAGE as usize];
+            let first = pages.as_ptr() as u64;
+            let mut torn = None;
+            for distance in distances() {
+                let at = (address.wrapping_add(distance).wrapping_sub(first) % PAGE) as usize;
+                for _ in 0..10_000 {
+                    own.read(address, &mut pages[at..at + 8]).expect("read");
+                    let read = u64::from_ne_bytes(pages[at..at + 8].try_into().expect("a word"));
+                    torn = torn.or((!is_whole(read)).then_some((distance, read)));
+                }
+            }
+            done.store(true, Relaxed);
+            assert_eq!(torn, None, "at which distance, and what was read");
+        });
+    }
+
+    /// What goes by way of other bytes arrives whole, and what is not mapped is refused as elsewhere.
+    #[test]
+    fn bytes_go_by_another_way() {
+        let own = Remote::open(std::process::id() as i32).expect("this one");
+        let source: Vec<u8> = (0..20_000u32).map(|at| (at % 251) as u8).collect();
+        let mut target = vec![0u8; 30_000];
+        let first = target.as_ptr() as u64;
+        for (distance, len) in [(1, 1), (3, 100), (8, 4096), (8, 20_000), (63, 12_289), (PAGE - 1, 5000)] {
+            let behind = (source.as_ptr() as u64).wrapping_add(distance).wrapping_sub(first) % PAGE;
+            let at = behind as usize;
+            assert!(is_askew(source.as_ptr() as u64, first + behind));
+            target.fill(0);
+            own.write(first + behind, &source[..len]).expect("written");
+            assert!(
+                target[at..at + len] == source[..len] && target[at + len..].iter().all(|byte| *byte == 0)
+            );
+            target.fill(0);
+            own.read(source.as_ptr() as u64, &mut target[at..at + len]).expect("read");
+            assert!(target[at..at + len] == source[..len] && target[..at].iter().all(|byte| *byte == 0));
+        }
+        let mut bytes = [0; 16];
+        let (low, word) = (bytes.as_ptr() as u64 % PAGE, 7u64.to_le_bytes());
+        assert_eq!(own.read(low.wrapping_sub(8), &mut bytes), Err(Refused::Unmapped));
+        assert_eq!(own.write(word.as_ptr() as u64 % PAGE + 8, &word), Err(Refused::Unmapped));
+        assert_eq!(own.write_from(first + 8, first % PAGE, 8), Err(Refused::Unmapped));
     }
 }

@@ -239,6 +239,12 @@ pub(super) fn raw(bytes: &mut [u8]) -> RawBytes {
     unsafe { RawBytes::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
+/// Of words, which are aligned wherever they lie.
+pub(super) fn raw_words(words: &mut [u64]) -> RawBytes {
+    // SAFETY: F1.
+    unsafe { RawBytes::new(words.as_mut_ptr().cast(), size_of_val(words)) }
+}
+
 pub(super) fn engine(
     nic: Fake,
     bounce: RawBytes,

@@ -11,7 +11,9 @@ fn all() -> Atomics {
 
 fn operation() -> impl Strategy<Value = Update> {
     let bits: Vec<Ops> = Ops::all().iter().collect();
-    let rest = (prop::sample::select(Type::ALL.to_vec()), prop::sample::select(bits), 0u64..8);
+    // Miri draws what the language leaves open of floating-point numbers, here and there each for itself.
+    let types: Vec<_> = Type::ALL.into_iter().filter(|of| !cfg!(miri) || !of.is_float()).collect();
+    let rest = (prop::sample::select(types), prop::sample::select(bits), 0u64..8);
     rest.prop_filter_map("bits of a floating-point number", |(of, bit, by)| Update::new(of, bit, [by, 0]))
 }
 
@@ -31,20 +33,24 @@ proptest! {
         seed: u64, has_immediate: bool,
     ) {
         let abilities = Abilities { registers_local, depth, get_alignment: 4, atomics: all(), ..GENEROUS };
-        for (token, (update, _)) in asked.iter_mut().enumerate() {
+        for (token, (update, word)) in asked.iter_mut().enumerate() {
+            // A word is used with one width.
+            *word = *word / 2 * 2 + usize::from(update.width() == 4);
             update.operands[1] = token as u64; // of most nothing, and its name here
         }
-        let (mut remote, mut memory) = (vec![0u8; 8 * WORDS], vec![0u8; if has_immediate { 4096 } else { 64 }]);
+        let (mut remote, mut memory) = (vec![0u64; WORDS], vec![0u64; if has_immediate { 512 } else { 8 }]);
         let mut results = vec![[UNTOUCHED; 8]; asked.len()];
+        // Once: who borrows them anew takes them from those that were handed out.
+        let targets = results.as_mut_ptr();
         let key = Key(vec![7]);
-        let nic = Fake { faults, ..Fake::new(abilities, raw(&mut remote), seed) };
+        let nic = Fake { faults, ..Fake::new(abilities, raw_words(&mut remote), seed) };
         let tuning = Tuning { descriptors, ..Tuning::default() };
-        let given = if registers_local { raw(&mut memory) } else { RawBytes::EMPTY };
+        let given = if registers_local { raw_words(&mut memory) } else { RawBytes::EMPTY };
         let engine = tuned(nic, given, &tuning).unwrap();
         let mut ended = Results::new();
         for (token, (update, word)) in asked.iter().enumerate() {
             let offset = 8 * *word as u64;
-            let target = if update.fetches { results[token].as_mut_ptr() } else { std::ptr::null_mut() };
+            let target = if update.fetches { targets.wrapping_add(token).cast() } else { std::ptr::null_mut() };
             loop {
                 // SAFETY: `results` outlives the engine, and each of them is one operation's (E1).
                 match unsafe { engine.update(there(&key, offset), *update, target, token as u64) } {
@@ -84,7 +90,7 @@ proptest! {
 fn what_the_network_cannot_do_is_refused() {
     let adds = Atomics { of: Type::ALL.map(|_| Ops::ADD), mixes: false };
     let abilities = Abilities { atomics: adds, registers_local: true, ..GENEROUS };
-    let (mut remote, mut memory) = (vec![0u8; 64], vec![0u8; 4096]);
+    let (mut remote, mut memory) = (vec![0u64; 8], vec![0u64; 512]);
     let tuning = Tuning { descriptors: 2, ..Tuning::default() };
     let key = Key(vec![7]);
     let started = |engine: &Engine<_, _>, bit, offset| {
@@ -93,7 +99,8 @@ fn what_the_network_cannot_do_is_refused() {
         // SAFETY: nothing is started, or it fetches nothing (E1).
         unsafe { engine.update(there(&key, offset), update, (&raw mut target).cast(), 1) }
     };
-    let engine = tuned(Fake::new(abilities, raw(&mut remote), 1), raw(&mut memory), &tuning).unwrap();
+    let engine =
+        tuned(Fake::new(abilities, raw_words(&mut remote), 1), raw_words(&mut memory), &tuning).unwrap();
     assert_eq!(engine.atomics(), adds);
     let other = started(&engine, Ops::FADD, 0).unwrap_err();
     assert_eq!(other, EngineError::NoSuchAtomic { of: Type::U64, operation: Ops::FADD });
@@ -104,7 +111,7 @@ fn what_the_network_cannot_do_is_refused() {
     drain(&engine, &mut Results::new());
     assert_eq!(engine.nic().updated.borrow().len(), 1);
     // A word that comes back has to lie somewhere.
-    let little = raw(&mut memory).slice(0, 4).unwrap();
-    let engine = tuned(Fake::new(abilities, raw(&mut remote), 1), little, &tuning).unwrap();
+    let little = raw_words(&mut memory).slice(0, 4).unwrap();
+    let engine = tuned(Fake::new(abilities, raw_words(&mut remote), 1), little, &tuning).unwrap();
     assert_eq!(engine.atomics(), Atomics::NONE);
 }
