@@ -211,7 +211,7 @@ const POLL_MASK: Setting = row(
     Kind::Number { min: 0, max: u32::MAX as u64 },
     "255",
     "",
-    "how rarely a thread looks for what is not its domain's, messages too if it does not have the first: in one of 2^n polls, for the      2^n - 1 that is given; 0: in every poll",
+    "how rarely a thread looks for what is not its domain's, messages too if it does not have the first: in one of 2^n polls, for the 2^n - 1 that is given; 0: in every poll",
 );
 
 const ENGINES: Setting = row(

@@ -191,7 +191,7 @@ const PAGE: u64 = 4096;
 fn is_askew(from: u64, to: u64) -> bool {
     const NEAR: u64 = 64;
     let distance = to.wrapping_sub(from) % PAGE;
-    distance != 0 && (distance < NEAR || distance > PAGE - NEAR)
+    distance != 0 && !(NEAR..=PAGE - NEAR).contains(&distance)
 }
 
 /// Copies by way of bytes that lie half a page from either.

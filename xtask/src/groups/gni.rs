@@ -1,7 +1,7 @@
 //! The transport over uGNI, on the software NIC: the conformance suite on both chips and in all moods, with all ranks over the NIC or some in
 //! shared memory; faults, and bad input.
 
-use super::{Extent, conformance, input, udreg, ugni};
+use super::{Extent, conformance, input, limits, udreg, ugni};
 use crate::exec::{Cmd, Log};
 use crate::gni_report::{self, Programs};
 use crate::leftovers::Leftovers;
@@ -326,6 +326,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         refused,
         foreign,
         hello,
+        limits::row(),
         registrations,
         posts,
         report,
@@ -335,7 +336,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
 }
 
 /// The suite over uGNI, whose client it is to be to the letter.
-fn suite(world: &World, log: &Log, ranks: usize, mode: &str) -> Result<Cmd> {
+pub(super) fn suite(world: &World, log: &Log, ranks: usize, mode: &str) -> Result<Cmd> {
     let prefix = ugni::lay_out(world, log)?;
     let suite = world.built(Build::Release)?.gasrun_with(ranks, "--label", "gasworks-conformance")?;
     Ok(dressed(suite, &prefix).words(&format!("--mode {mode}")))

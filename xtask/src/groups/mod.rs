@@ -10,6 +10,7 @@ mod input;
 mod install;
 mod kill;
 mod launchers;
+mod limits;
 mod models;
 mod programs;
 mod sanitizers;

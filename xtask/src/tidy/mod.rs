@@ -5,7 +5,7 @@ mod files;
 mod floors;
 mod links;
 mod orderings;
-mod settings;
+pub mod settings;
 mod statics;
 
 pub use commands::{By, documented_commands, misplaced};

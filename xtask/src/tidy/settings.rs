@@ -24,17 +24,17 @@ values that hold where it is run.
 
 /// A setting as `gasrun --env` shows it.
 #[derive(Debug, PartialEq, Eq)]
-struct Shown<'a> {
-    name: &'a str,
+pub struct Shown<'a> {
+    pub name: &'a str,
     default: &'a str,
-    values: &'a str,
+    pub values: &'a str,
     meaning: &'a str,
-    reader: &'a str,
+    pub reader: &'a str,
     aliases: &'a str,
 }
 
 /// The settings in what `gasrun --env` printed: three lines each.
-fn shown(text: &str) -> Result<Vec<Shown<'_>>> {
+pub fn shown(text: &str) -> Result<Vec<Shown<'_>>> {
     let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let mut found = Vec::new();
     for block in lines.chunks(3) {

@@ -553,63 +553,57 @@ impl Network for Domain {
         };
         let number = self.free.pop().ok_or(Refused::Busy)?;
         let posted = self.place(number);
-        let (mut local, mut len) = (post.local.as_ptr().addr() as u64, post.local.len() as u64);
-        let mut flag = (0, 0);
-        let (kind, mut events) = match post.kind {
-            Kind::Put => (GNI_POST_FMA_PUT, GNI_CQMODE_GLOBAL_EVENT),
+        // What they have in common; what each kind has of its own comes after.
+        let mut descriptor = gni_post_descriptor_t {
+            post_id: number.into(),
+            cq_mode: GNI_CQMODE_GLOBAL_EVENT,
+            dlvr_mode: post.delivery(self.wanted.delivery),
+            local_addr: post.local.as_ptr().addr() as u64,
+            local_mem_hndl: post.local_handle.raw(),
+            remote_addr: post.remote,
+            remote_mem_hndl: post.remote_handle.raw(),
+            length: post.local.len() as u64,
+            ..gni_post_descriptor_t::zeroed()
+        };
+        descriptor.r#type = match post.kind {
+            Kind::Put => GNI_POST_FMA_PUT,
             Kind::PutFlagged { at, value } => {
-                flag = (at, value);
-                (GNI_POST_FMA_PUT_W_SYNCFLAG, GNI_CQMODE_GLOBAL_EVENT)
+                (descriptor.sync_flag_addr, descriptor.sync_flag_value) = (at, value);
+                GNI_POST_FMA_PUT_W_SYNCFLAG
             }
             Kind::PutWord(word) => {
                 // SAFETY: U3: it is not with the library.
                 unsafe { (*posted).word = word };
                 // SAFETY: as above.
-                local = unsafe { &raw mut (*posted).word }.addr() as u64;
-                len = 8;
-                (GNI_POST_FMA_PUT, GNI_CQMODE_GLOBAL_EVENT)
+                descriptor.local_addr = unsafe { &raw mut (*posted).word }.addr() as u64;
+                descriptor.length = 8;
+                GNI_POST_FMA_PUT
             }
-            Kind::Get => (GNI_POST_FMA_GET, GNI_CQMODE_GLOBAL_EVENT),
-            Kind::BulkPut { apart: true } => (GNI_POST_RDMA_PUT, GNI_CQMODE_DUAL_EVENTS),
-            Kind::BulkPut { apart: false } => (GNI_POST_RDMA_PUT, GNI_CQMODE_GLOBAL_EVENT),
-            Kind::BulkGet => (GNI_POST_RDMA_GET, GNI_CQMODE_GLOBAL_EVENT),
-            Kind::Atomic(_) => (GNI_POST_AMO, GNI_CQMODE_GLOBAL_EVENT),
-            Kind::Give { .. } => (GNI_POST_CE, GNI_CQMODE_GLOBAL_EVENT),
+            Kind::Get => GNI_POST_FMA_GET,
+            Kind::BulkPut { apart } => {
+                if apart {
+                    descriptor.cq_mode = GNI_CQMODE_DUAL_EVENTS;
+                }
+                GNI_POST_RDMA_PUT
+            }
+            Kind::BulkGet => GNI_POST_RDMA_GET,
+            Kind::Atomic(Command { number, operands: [first, second] }) => {
+                descriptor.amo_cmd = number;
+                (descriptor.first_operand, descriptor.second_operand) = (first, second);
+                GNI_POST_AMO
+            }
+            Kind::Give { number, word } => {
+                (descriptor.ce_cmd, descriptor.ce_red_id) = (GNI_FMA_CE_AND, number);
+                descriptor.first_operand = word;
+                GNI_POST_CE
+            }
         };
-        let command = match post.kind {
-            Kind::Atomic(command) => command,
-            Kind::Give { word, .. } => Command { number: 0, operands: [word, 0] },
-            _ => Command::default(),
-        };
-        let reduction = match post.kind {
-            Kind::Give { number, .. } => number,
-            _ => 0,
-        };
-        let left = events_of(events);
+        let left = events_of(descriptor.cq_mode);
         if let Some(call) = post.call {
-            events |= GNI_CQMODE_REMOTE_EVENT;
+            descriptor.cq_mode |= GNI_CQMODE_REMOTE_EVENT;
             // SAFETY: U1.
             unsafe { (self.ugni.GNI_EpSetEventData)(endpoint, post.peer, call) };
         }
-        let descriptor = gni_post_descriptor_t {
-            post_id: number.into(),
-            r#type: kind,
-            cq_mode: events,
-            dlvr_mode: post.delivery(self.wanted.delivery),
-            local_addr: local,
-            local_mem_hndl: post.local_handle.raw(),
-            remote_addr: post.remote,
-            remote_mem_hndl: post.remote_handle.raw(),
-            length: len,
-            sync_flag_addr: flag.0,
-            sync_flag_value: flag.1,
-            amo_cmd: command.number,
-            first_operand: command.operands[0],
-            second_operand: command.operands[1],
-            ce_cmd: GNI_FMA_CE_AND,
-            ce_red_id: reduction,
-            ..gni_post_descriptor_t::zeroed()
-        };
         // SAFETY: U3: it is not with the library.
         unsafe {
             (*posted).descriptor = descriptor;
