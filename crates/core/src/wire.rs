@@ -119,6 +119,14 @@ pub enum WireError {
         /// Which.
         rank: Rank,
     },
+    /// What was sent did not arrive, and the network says why.
+    #[error("rank {rank} cannot be reached any more: {why}")]
+    Unreachable {
+        /// Whom it was sent to.
+        rank: Rank,
+        /// In the network's words.
+        why: &'static str,
+    },
     /// The network has failed, and nobody knows with whom.
     #[error("the {transport} transport of rank {at} failed: {what}")]
     Failed {

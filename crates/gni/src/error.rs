@@ -4,6 +4,7 @@ use gasworks_bootstrap::BootstrapError;
 use gasworks_gni_sys::{CONSTANTS, gni_return_t};
 use gasworks_os::OsError;
 use gasworks_os::settings::SettingError;
+use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
 
 /// Why the transport could not be opened.
@@ -111,8 +112,37 @@ pub enum GniError {
     Engine(#[from] gasworks_rdma::EngineError),
 }
 
+/// A text of the library's that is kept for good: it has a few of them.
+pub(crate) fn kept(text: &str) -> &'static str {
+    const MOST: usize = 64;
+    static TEXTS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    match texts.iter().find(|known| **known == text) {
+        Some(known) => known,
+        None if texts.len() == MOST => "the NIC names an error",
+        None => {
+            texts.push(Box::leak(text.into()));
+            texts[texts.len() - 1]
+        }
+    }
+}
+
 /// What a code is called.
 pub(crate) fn code_name(code: gni_return_t) -> &'static str {
     let is_it = |(name, value): &&(&str, i64)| name.starts_with("GNI_RC_") && *value == i64::from(code);
     CONSTANTS.iter().find(is_it).map_or("a code that is none", |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_kept_once() {
+        let first = kept("the target cannot be reached");
+        assert!(std::ptr::eq(first, kept(&String::from(first))));
+        (0..200).for_each(|number| _ = kept(&format!("{number}")));
+        assert_eq!(kept("one too many"), "the NIC names an error");
+        assert!(std::ptr::eq(first, kept(&String::from(first))));
+    }
 }

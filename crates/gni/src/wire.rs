@@ -410,7 +410,7 @@ impl<M: CoreMode> Nic for GniNic<M> {
                 NicError::BadShape { len: post.local.len(), offset: post.remote_offset }
             }
             Refused::Code(GNI_RC_INVALID_PARAM | GNI_RC_PERMISSION_ERROR) => bad,
-            Refused::Code(_) => NicError::PeerGone { peer: post.peer },
+            Refused::Code(code) => NicError::Unreachable { peer: post.peer, why: code_name(code) },
         })
     }
 

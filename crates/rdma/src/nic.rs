@@ -121,6 +121,14 @@ pub enum NicError {
         /// How often.
         times: u32,
     },
+    /// A transfer failed, and the network says why.
+    #[error("rank {peer} cannot be reached any more: {why}")]
+    Unreachable {
+        /// Whom it was with.
+        peer: u32,
+        /// In the network's words.
+        why: &'static str,
+    },
     /// The peer is gone.
     #[error("rank {peer} cannot be reached any more")]
     PeerGone {

@@ -74,7 +74,7 @@ const BORNE: [(&str, &str); 5] = [
 
 /// What cannot be borne: what went wrong, and what is said.
 const FATAL: [(&str, &str, &str); 6] = [
-    ("a-message-is-lost", "transaction:gone@100", "cannot be reached any more"),
+    ("a-message-is-lost", "transaction:gone@100", "cannot be reached any more: the target cannot be reached"),
     ("events-are-lost", "queue:overrun@100", "events of its own posts were lost"),
     ("no-descriptor", "GNI_CdmAttach:ERROR_RESOURCE@1", "GASNET_GNI_FMA_SHARING=1 shares them"),
     ("no-registration", "GNI_MemRegister:INVALID_PARAM@1", "GNI_MemRegister gave GNI_RC_INVALID_PARAM"),
@@ -281,6 +281,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
     let engines_apart = Row::new("gni/engines/three-hosts", engines_apart).need(Need::Hosts);
     let refused = Row::new("gni/borne/every-registration-is-refused", every_registration_refused);
     let foreign = Row::new("gni/bad-input/another-cookie", another_cookie);
+    let foreign_handle = Row::new("gni/bad-input/handle-of-another-job", foreign_handle);
     let unreduced = Row::new("gni/fatal/a-reduction-is-lost", |world, log| {
         // Each rank puts a word, and gives another, in turn.
         let spoilt = |job: Cmd| {
@@ -325,6 +326,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         unreduced,
         refused,
         foreign,
+        foreign_handle,
         hello,
         limits::row(),
         registrations,
@@ -420,6 +422,18 @@ fn another_cookie(world: &World, log: &Log) -> Result<()> {
         Cmd::new(built.program("gasrun")?).words("-n 2 --timeout 120 --label -- sh -c").args([SCRIPT, "sh"]);
     let job = dressed(job.arg(built.program("gasworks-conformance")?), &prefix);
     fails(world, log, |_| job, "is of another job for the NIC: PMI_GNI_PTAG and PMI_GNI_COOKIE")
+}
+
+/// Memory by a handle of another job's, which no registration of the target's has: a message to it, and a transfer.
+fn foreign_handle(world: &World, log: &Log) -> Result<()> {
+    for (case, at) in [("message.arguments", 100), ("rma.blocking", 20)] {
+        let spoilt = |job: Cmd| {
+            let job = job.words(&format!("--case {case}"));
+            job.env("GASWORKS_UGNI_FAULTS", format!("transaction:descriptor@{at}"))
+        };
+        fails(world, log, spoilt, "cannot be reached any more: the memory handle is of no registration")?;
+    }
+    Ok(())
 }
 
 /// An atomic operation of which nobody knows whether it was done is not tried again, and whoever waits for it is told.

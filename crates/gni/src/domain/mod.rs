@@ -18,13 +18,14 @@ mod engine;
 pub(crate) use engine::{FIRST, Place, RESULT};
 
 use crate::atomics::Command;
-use crate::error::{GniError, code_name};
+use crate::error::{GniError, code_name, kept};
 use crate::region::Closed;
 use crate::udreg::{Cache, Device, Known};
 use gasworks_gni_sys::*;
 use gasworks_rdma::{Completion, NicError, Stage};
 use gasworks_sync::RawBytes;
 use std::collections::HashSet;
+use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -128,7 +129,8 @@ pub(crate) struct Done {
     pub owner: Owner,
     pub peer: u32,
     pub stage: Stage,
-    pub failed: bool,
+    /// In the library's words, if it failed.
+    pub failed: Option<&'static str>,
     /// What the receiver was to be called with, and was not: its queue had no room.
     pub unheard: Option<u32>,
 }
@@ -136,12 +138,14 @@ pub(crate) struct Done {
 impl Done {
     /// What the engine is told, if it was its transfer.
     pub fn completion(&self) -> Option<Completion> {
-        let (token, error) = match self.owner {
-            Owner::Transfer { token } => (token, NicError::PeerGone { peer: self.peer }),
-            Owner::Update { token } => (token, NicError::InDoubt { peer: self.peer }),
-            _ => return None,
+        let (Owner::Transfer { token } | Owner::Update { token }) = self.owner else { return None };
+        let (peer, is_transfer) = (self.peer, matches!(self.owner, Owner::Transfer { .. }));
+        let result = match self.failed {
+            Some(why) if is_transfer => Err(NicError::Unreachable { peer, why }),
+            Some(_) => Err(NicError::InDoubt { peer }),
+            None => Ok(()),
         };
-        Some(Completion { token, stage: self.stage, result: if self.failed { Err(error) } else { Ok(()) } })
+        Some(Completion { token, stage: self.stage, result })
     }
 }
 
@@ -505,6 +509,16 @@ impl Domain {
         unsafe { self.hand_over(endpoint, number) }.is_ok()
     }
 
+    /// What the library says of an event of a post that failed.
+    fn words(&self, event: gni_cq_entry_t) -> &'static str {
+        let mut text = [0u8; 256];
+        // SAFETY: U2, U4.
+        let code = unsafe { (self.ugni.GNI_CqErrorStr)(event, text.as_mut_ptr().cast(), text.len() as u32) };
+        let text = CStr::from_bytes_until_nul(&text).ok().and_then(|text| text.to_str().ok());
+        let known = text.filter(|text| code == GNI_RC_SUCCESS && !text.is_empty());
+        known.map_or("the NIC does not say why", kept)
+    }
+
     /// Ends an endpoint, if it is one.
     fn end_endpoint(&self, endpoint: gni_ep_handle_t) {
         if !endpoint.is_null() {
@@ -642,12 +656,13 @@ impl Network for Domain {
             if failed && is_first && self.repeat(event, number) {
                 continue;
             }
+            let failed = failed.then(|| self.words(event));
             // SAFETY: U3: it is with the library, which is done with it or will look at the descriptor alone.
             let (owner, peer, left, call) = unsafe {
                 (*posted).left = (*posted).left.saturating_sub(1);
                 ((*posted).owner, (*posted).peer, (*posted).left, (*posted).call)
             };
-            let stage = if left > 0 && !failed { Stage::Source } else { Stage::Whole };
+            let stage = if left > 0 && failed.is_none() { Stage::Source } else { Stage::Whole };
             if stage == Stage::Whole {
                 self.free.push(number);
             }

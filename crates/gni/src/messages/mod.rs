@@ -182,8 +182,8 @@ pub(crate) struct Messages<N = Domain> {
     barrier: Phases,
     /// Those that meet in it, by number.
     leaders: Box<[Rank]>,
-    /// A rank that cannot be reached any more.
-    gone: Option<Rank>,
+    /// A rank that cannot be reached any more, and why.
+    gone: Option<(Rank, &'static str)>,
     /// The code of a reduction that failed, with whomever.
     failed: Option<gni_return_t>,
 }
@@ -256,7 +256,7 @@ impl<N: Network> Messages<N> {
             );
             return Err(WireError::Failed { transport: NAME, at: self.me, what });
         }
-        self.gone.map_or(Ok(()), |rank| Err(WireError::PeerGone { rank }))
+        self.gone.map_or(Ok(()), |(rank, why)| Err(WireError::Unreachable { rank, why }))
     }
 
     /// Takes up to `burst` events of what was posted; returns how many.
@@ -267,9 +267,10 @@ impl<N: Network> Messages<N> {
             self.to_call.extend(unheard.map(|call| (peer, call)));
             match owner {
                 Owner::Transfer { .. } | Owner::Update { .. } => {}
-                Owner::Given if failed => _ = self.failed.get_or_insert(GNI_RC_TRANSACTION_ERROR),
-                _ if failed => _ = self.gone.get_or_insert(peer),
-                _ => {}
+                Owner::Given if failed.is_some() => {
+                    self.failed.get_or_insert(GNI_RC_TRANSACTION_ERROR);
+                }
+                _ => self.gone = self.gone.or(failed.map(|why| (peer, why))),
             }
             match owner {
                 Owner::Transfer { .. } | Owner::Update { .. } => self.transfers.extend(done.completion()),
@@ -277,7 +278,7 @@ impl<N: Network> Messages<N> {
                     self.slots[usize::from(slot)].send(slot, &mut self.free_slots);
                 }
                 Owner::Reply { number } => self.free_replies.push(number),
-                Owner::Fetch { number } if !failed => self.fetched.push_back(number),
+                Owner::Fetch { number } if failed.is_none() => self.fetched.push_back(number),
                 Owner::Fetch { .. } | Owner::Word | Owner::Given => {}
             }
         }
@@ -328,9 +329,8 @@ impl<N: Network> Messages<N> {
                 Err(Refused::Busy) => self.wait(tried),
                 Err(Refused::Code(code)) => {
                     tracing::debug!(code, peer = post.peer, "a message could not be posted");
-                    self.whole()?;
-                    self.gone.get_or_insert(post.peer);
-                    return Err(WireError::PeerGone { rank: post.peer });
+                    self.gone.get_or_insert((post.peer, code_name(code)));
+                    return self.whole();
                 }
             }
         }

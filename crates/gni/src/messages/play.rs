@@ -52,7 +52,7 @@ impl Network for Play {
         }
         self.posts.push(*post);
         let Post { owner, peer, .. } = *post;
-        self.done.push_back(Done { owner, peer, stage: Stage::Whole, failed: false, unheard: None });
+        self.done.push_back(Done { owner, peer, stage: Stage::Whole, failed: None, unheard: None });
         Ok(())
     }
 

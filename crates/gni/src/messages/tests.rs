@@ -312,7 +312,7 @@ fn engines_say_what_all_agree_on_or_that_they_failed() {
     assert_eq!(victim.messages.barrier_done(), None);
     // So is that what was given did not arrive.
     let mut victim = begun();
-    victim.messages.domain.done.iter_mut().for_each(|done| done.failed = true);
+    victim.messages.domain.done.iter_mut().for_each(|done| done.failed = Some("lost"));
     let error = victim.messages.next().err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.contains("have no result of a barrier"), "{error}");
 }
