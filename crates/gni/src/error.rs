@@ -4,7 +4,6 @@ use gasworks_bootstrap::BootstrapError;
 use gasworks_gni_sys::{CONSTANTS, gni_return_t};
 use gasworks_os::OsError;
 use gasworks_os::settings::SettingError;
-use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
 
 /// Why the transport could not be opened.
@@ -112,18 +111,23 @@ pub enum GniError {
     Engine(#[from] gasworks_rdma::EngineError),
 }
 
-/// A text of the library's that is kept for good: it has a few of them.
-pub(crate) fn kept(text: &str) -> &'static str {
+/// Texts of the library's, which are kept for good: it has a few of them.
+#[derive(Debug, Default)]
+pub(crate) struct Texts(Vec<&'static str>);
+
+impl Texts {
     const MOST: usize = 64;
-    static TEXTS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
-    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-    match texts.iter().find(|known| **known == text) {
-        Some(known) => known,
-        None if texts.len() == MOST => "the NIC names an error",
-        None => {
-            texts.push(Box::leak(text.into()));
-            texts[texts.len() - 1]
+
+    pub fn keep(&mut self, text: &str) -> &'static str {
+        if let Some(known) = self.0.iter().find(|known| **known == text) {
+            return known;
         }
+        if self.0.len() == Self::MOST {
+            return "the NIC says more than can be kept";
+        }
+        let kept = Box::leak(text.into());
+        self.0.push(kept);
+        kept
     }
 }
 
@@ -139,10 +143,11 @@ mod tests {
 
     #[test]
     fn texts_are_kept_once() {
-        let first = kept("the target cannot be reached");
-        assert!(std::ptr::eq(first, kept(&String::from(first))));
-        (0..200).for_each(|number| _ = kept(&format!("{number}")));
-        assert_eq!(kept("one too many"), "the NIC names an error");
-        assert!(std::ptr::eq(first, kept(&String::from(first))));
+        let mut texts = Texts::default();
+        let first = texts.keep("the target cannot be reached");
+        (0..200).for_each(|number| _ = texts.keep(&format!("{number}")));
+        assert!(std::ptr::eq(first, texts.keep(&String::from(first))));
+        assert_eq!(texts.keep("62"), "62");
+        assert_eq!(texts.keep("63"), "the NIC says more than can be kept");
     }
 }

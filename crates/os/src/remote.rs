@@ -156,7 +156,7 @@ impl Remote {
     /// [`Refused`]; some may have been copied.
     pub fn write_from(&self, address: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
         if is_askew(here, address) {
-            // SAFETY: what lies here is read alone.
+            // SAFETY: R2: what lies here is read alone.
             return unsafe { by_way((Self::own(), here), (*self, address), len) };
         }
         self.store(address, here, len)

@@ -18,7 +18,7 @@ mod engine;
 pub(crate) use engine::{FIRST, Place, RESULT};
 
 use crate::atomics::Command;
-use crate::error::{GniError, code_name, kept};
+use crate::error::{GniError, Texts, code_name};
 use crate::region::Closed;
 use crate::udreg::{Cache, Device, Known};
 use gasworks_gni_sys::*;
@@ -222,6 +222,8 @@ pub(crate) struct Domain {
     engine: Option<engine::Engine>,
     /// Events of posts were lost.
     lost: bool,
+    /// What it has said of posts that failed.
+    texts: Texts,
     closed: Closed,
 }
 
@@ -357,6 +359,7 @@ impl Domain {
             kept: None,
             engine: None,
             lost: false,
+            texts: Texts::default(),
             closed,
         };
         let Wanted { instance, device, tag, cookie, modes, .. } = wanted;
@@ -510,13 +513,13 @@ impl Domain {
     }
 
     /// What the library says of an event of a post that failed.
-    fn words(&self, event: gni_cq_entry_t) -> &'static str {
+    fn words(&mut self, event: gni_cq_entry_t) -> &'static str {
         let mut text = [0u8; 256];
         // SAFETY: U2, U4.
         let code = unsafe { (self.ugni.GNI_CqErrorStr)(event, text.as_mut_ptr().cast(), text.len() as u32) };
         let text = CStr::from_bytes_until_nul(&text).ok().and_then(|text| text.to_str().ok());
         let known = text.filter(|text| code == GNI_RC_SUCCESS && !text.is_empty());
-        known.map_or("the NIC does not say why", kept)
+        known.map_or("the NIC does not say why", |text| self.texts.keep(text))
     }
 
     /// Ends an endpoint, if it is one.
