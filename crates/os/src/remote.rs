@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! R1. The system checks the addresses of both sides, and refuses what is not mapped or not to be written. It reads and
-//!     writes as another thread would, and aligned words at once, unless the two addresses are [askew](is_askew): it is not asked
+//!     writes as another thread would, and aligned words at once, unless the two addresses are askew (`is_askew`): it is not asked
 //!     to copy between such.
 //! R2. What is written here is the caller's to be written.
 //! R3. A call that takes numbers alone touches no memory; a descriptor that it gives is new, and nobody else's.
