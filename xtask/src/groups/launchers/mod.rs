@@ -122,7 +122,10 @@ fn judge(ended: &Ended, case: &Case) -> Result<()> {
     };
     // A shell's way to put a signal into a code.
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
-    let right = code.is_some_and(|code| if codes.is_empty() { code != 0 } else { codes.contains(&code) });
+    // prterun may lose its code (seen once, on a busy machine): it says that a rank called for the end, and ends with 0.
+    let lost = matches!(case.fate, Fate::Refused) && ended.output.contains("calling\n\"abort\"");
+    let right =
+        code.is_some_and(|code| if codes.is_empty() { code != 0 || lost } else { codes.contains(&code) });
     ensure!(right, "{}, not one of {codes:?}", ended.how());
     ensure!(ended.took <= LONGEST, "it took {:.1} s to end", ended.took.as_secs_f64());
     Ok(())
