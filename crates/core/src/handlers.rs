@@ -3,12 +3,38 @@
 //! Entries are added at any time, one table of a client after the other, and never change or go: so a message is
 //! dispatched without a lock while another thread registers.
 
-use crate::message::shape_of;
+use crate::message::{CATEGORY, COUNT, First, MAX_ARGS, WAY, shape_of};
 use crate::{Category, CoreMode, Error};
+use bitflags::bitflags;
 use std::sync::{Arc, OnceLock};
 
 /// The first index that clients use; those below are the library's. `GEX_AM_INDEX_BASE` in the specification.
 pub const CLIENT_BASE: u8 = 128;
+
+bitflags! {
+    /// What a handler takes beside the messages that its signature names, for programs in C, whose tables may say less.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Also: u8 {
+        /// Of a handler of Mediums: Longs, too (`GEX_FLAG_AM_MEDLONG`).
+        const LONG = 1;
+        /// Messages of all categories.
+        const ANY_CATEGORY = 2;
+        /// The other of requests and replies (`GEX_FLAG_AM_REQREP`).
+        const OTHER_WAY = 4;
+        /// Any number of arguments.
+        const ANY_COUNT = 8;
+    }
+}
+
+impl Also {
+    /// The bits of a shape by which messages are told that are for such a handler.
+    fn mask(self) -> u32 {
+        let category = if self.intersects(Also::LONG | Also::ANY_CATEGORY) { CATEGORY } else { 0 };
+        let way = if self.contains(Also::OTHER_WAY) { WAY } else { 0 };
+        let count = if self.contains(Also::ANY_COUNT) { COUNT } else { 0 };
+        !(category | way | count)
+    }
+}
 
 /// What a handler accepts: this is what ranks must agree on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,14 +47,37 @@ pub struct Signature {
     pub reply: bool,
     /// How many arguments it takes.
     pub nargs: usize,
+    /// What else it takes.
+    pub also: Also,
+}
+
+impl Signature {
+    /// Whether it takes a message whose first word has the bits by which it is told.
+    #[inline]
+    pub(crate) fn takes(&self, first: First) -> bool {
+        self.also.is_empty() || self.takes_also(first)
+    }
+
+    #[cold]
+    fn takes_also(&self, first: First) -> bool {
+        let category = match first.category() {
+            None => false,
+            Some(Category::Short) => {
+                self.category == Category::Short || self.also.contains(Also::ANY_CATEGORY)
+            }
+            Some(_) => self.category != Category::Short || self.also.contains(Also::ANY_CATEGORY),
+        };
+        category && first.count() <= MAX_ARGS
+    }
 }
 
 /// A handler in its place in the table.
 pub(crate) struct Placed<M: CoreMode> {
     /// The handler.
     pub(crate) entry: Entry<M>,
-    /// What a message for it looks like, as far as its first word says.
+    /// What a message for it looks like, as far as its first word says, in these bits of that.
     pub(crate) shape: u32,
+    pub(crate) mask: u32,
 }
 
 /// One registered handler.
@@ -111,8 +160,9 @@ impl<M: CoreMode> Handlers<M> {
 
     /// The entry comes back if the place is taken.
     fn set(&self, index: u8, entry: Entry<M>) -> Result<(), Entry<M>> {
-        let Signature { category, reply, nargs, .. } = entry.signature;
-        let placed = Placed { shape: shape_of(category, reply, index, nargs), entry };
+        let Signature { category, reply, nargs, also, .. } = entry.signature;
+        let mask = also.mask();
+        let placed = Placed { shape: shape_of(category, reply, index, nargs) & mask, mask, entry };
         self.entries[usize::from(index)].set(placed).map_err(|back| back.entry)
     }
 
@@ -132,7 +182,9 @@ impl<M: CoreMode> Handlers<M> {
         for (index, entry) in self.entries.iter().enumerate() {
             if let Some(Placed { entry: Entry { signature: s, .. }, .. }) = entry.get() {
                 let way = if s.reply { "reply" } else { "request" };
-                text += &format!("{index} {} {way} of {} arguments {:?}\n", s.category, s.nargs, s.name);
+                let more = if s.also.is_empty() { String::new() } else { format!(", and {:?}", s.also) };
+                text +=
+                    &format!("{index} {} {way} of {} arguments {:?}{more}\n", s.category, s.nargs, s.name);
             }
         }
         text
@@ -170,7 +222,13 @@ mod tests {
     use gasworks_sync::Seq;
 
     fn entry(name: &str) -> Entry<Seq> {
-        let signature = Signature { name: name.into(), category: Category::Short, reply: false, nargs: 1 };
+        let signature = Signature {
+            name: name.into(),
+            category: Category::Short,
+            reply: false,
+            nargs: 1,
+            also: Also::empty(),
+        };
         Entry { signature, function: Box::new(|_| Ok(())) }
     }
 
@@ -186,6 +244,37 @@ mod tests {
                 .is_err_and(|e| e.to_string().contains("taken by \"fixed\""))
         );
         assert!(table.register(Some(127), entry("d")).is_err_and(|e| e.to_string().contains("128 to 255")));
+    }
+
+    /// What a handler takes is what its signature and the rest say, and nothing else, whatever the first word has.
+    #[test]
+    fn a_handler_takes_what_it_says() {
+        let table = Handlers::<Seq>::new();
+        let categories = [Some(Category::Short), Some(Category::Medium), Some(Category::Long), None];
+        let mut index = 127;
+        for bits in 0..16 {
+            let also = Also::from_bits_truncate(bits);
+            let signature =
+                Signature { category: Category::Medium, nargs: 2, also, ..entry("one").signature };
+            index += 1;
+            assert_eq!(table.register(Some(index), Entry { signature, ..entry("one") }), Ok(index));
+            let placed = table.placed(index).expect("it was registered");
+            for (kind, nargs) in (0..8u64).flat_map(|kind| (0..32u64).map(move |nargs| (kind, nargs))) {
+                let word = kind | u64::from(index) << 8 | nargs << 16;
+                let first = First::of(&word.to_le_bytes()).expect("a word");
+                let found =
+                    placed.shape == first.shape() & placed.mask && placed.entry.signature.takes(first);
+                let category = match categories[kind as usize & 3] {
+                    Some(Category::Medium) => true,
+                    Some(Category::Long) => also.intersects(Also::LONG | Also::ANY_CATEGORY),
+                    Some(Category::Short) => also.contains(Also::ANY_CATEGORY),
+                    None => false,
+                };
+                let way = kind & 4 == 0 || also.contains(Also::OTHER_WAY);
+                let count = nargs == 2 || nargs <= 16 && also.contains(Also::ANY_COUNT);
+                assert_eq!(found, category && way && count, "{also:?}: {word:#x}");
+            }
+        }
     }
 
     // Not under Miri: it takes more than a minute, for nothing but more of the same.

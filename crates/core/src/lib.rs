@@ -29,15 +29,15 @@ pub mod wire;
 
 pub use engine::Peek;
 pub use engine::{
-    Ask, Commit, Domains, Engine, Incoming, Outgoing, Parts, Prepared, Received, Task, Token, Transfer,
-    counts_of,
+    Ask, Commit, Domains, Engine, Incoming, Outgoing, Parts, Prepared, PreparedReply, Received, Task, Token,
+    Transfer, counts_of,
 };
 pub use error::Error;
 pub use flow::{Flow, Patience, WaitMode};
 pub use gasworks_rdma::Engine as Rdma;
 pub use gasworks_shmem::barrier::Name;
 pub use gasworks_sock::sleeper::{Policy, Sleeper};
-pub use handlers::{Entry, Handlers, Signature};
+pub use handlers::{Also, Entry, Handlers, Signature};
 pub use hsl::HandlerLock;
 pub use message::Category;
 pub use ops::{Categories, OpId};

@@ -130,6 +130,11 @@ const CREDITS: u8 = 0x80;
 /// The kind's bit for a Long whose payload travels in the packet.
 const IN_PACKET: u8 = 8;
 
+/// Bits of a shape: of the category, of request or reply, of the number of arguments.
+pub(crate) const CATEGORY: u32 = 3;
+pub(crate) const WAY: u32 = 4;
+pub(crate) const COUNT: u32 = 0xff << 16;
+
 /// What a handler and a message for it have in common: kind, index, number of arguments.
 const fn shape(kind: u8, handler: u8, nargs: usize) -> u32 {
     kind as u32 | (handler as u32) << 8 | (nargs as u32) << 16
@@ -184,6 +189,29 @@ impl First {
         self.0 as u32 & 0x00FF_FFFF & !u32::from(IN_PACKET)
     }
 
+    /// Its category, if it says one.
+    #[inline]
+    pub(crate) fn category(self) -> Option<Category> {
+        match self.0 as u32 & CATEGORY {
+            0 => Some(Category::Short),
+            1 => Some(Category::Medium),
+            2 => Some(Category::Long),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a reply.
+    #[inline]
+    pub(crate) fn is_reply(self) -> bool {
+        self.0 as u32 & WAY != 0
+    }
+
+    /// How many arguments it says that it has.
+    #[inline]
+    pub(crate) fn count(self) -> usize {
+        usize::from((self.0 >> 16) as u8)
+    }
+
     /// The index of its handler.
     #[inline]
     pub(crate) fn handler(self) -> u8 {
@@ -199,9 +227,8 @@ impl First {
     /// The arguments, of a message whose shape is that of a handler that is no Long's.
     #[inline]
     pub(crate) fn args(self, bytes: &[u8]) -> Option<&[u8]> {
-        let nargs = usize::from((self.0 >> 16) as u8);
         let args = bytes.get(FIXED..)?;
-        (args.len() == 4 * nargs && self.0 as u8 & IN_PACKET == 0).then_some(args)
+        (args.len() == 4 * self.count() && self.0 as u8 & IN_PACKET == 0).then_some(args)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use gasworks_core::message::{Encoded, Head, Returned};
 use gasworks_core::{
-    Arrived, Ask, Category, Class, Commit, Domains, Engine, Entry, Error, Flow, Handlers, Limits, Outgoing,
-    Parts, Patience, Policy, Rank, Rdma, Reservation, Signature, Task, Transfer, Wire, WireError,
+    Also, Arrived, Ask, Category, Class, Commit, Domains, Engine, Entry, Error, Flow, Handlers, Limits,
+    Outgoing, Parts, Patience, Policy, Rank, Rdma, Reservation, Signature, Task, Transfer, Wire, WireError,
 };
 use gasworks_memory::{Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post, Stage, Tuning};
@@ -144,7 +144,13 @@ impl Growth for Lengths {
 /// Rank 0 of two with segments of so many bytes, the other's mapped or reached by the NIC. It sleeps at once.
 fn engine_with(mapped: bool, len: u64) -> (Engine<Par>, Fickle, u8) {
     let handlers = Handlers::<Par>::new();
-    let signature = Signature { name: "short".into(), category: Category::Short, reply: false, nargs: 0 };
+    let signature = Signature {
+        name: "short".into(),
+        category: Category::Short,
+        reply: false,
+        nargs: 0,
+        also: Also::empty(),
+    };
     let handler = handlers.register(None, Entry { signature, function: Box::new(|_| Ok(())) });
     let handler = handler.expect("a free index");
     let lengths = Lengths(AtomicU64::new(len), words(LONG));
@@ -208,7 +214,13 @@ fn what_a_lost_message_was_to_return_is_still_owed() {
 #[test]
 fn a_quarter_of_the_volume_is_returned_at_once() {
     let (engine, wire, _) = engine();
-    let signature = Signature { name: "medium".into(), category: Category::Medium, reply: false, nargs: 0 };
+    let signature = Signature {
+        name: "medium".into(),
+        category: Category::Medium,
+        reply: false,
+        nargs: 0,
+        also: Also::empty(),
+    };
     let handler = engine.handlers().register(None, Entry { signature, function: Box::new(|_| Ok(())) });
     let handler = handler.expect("a free index");
     let head = Head::Message { category: Category::Medium, reply: false, handler, landing: None };

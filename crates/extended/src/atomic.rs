@@ -17,7 +17,8 @@ use crate::implicit::Implicit;
 use gasworks_core::engine::query::NUMBER;
 use gasworks_core::ops::NotStarted;
 use gasworks_core::{
-    Category, CoreMode, Engine, Entry, Handlers, Incoming, OpId, Outgoing, Signature, Transfer, counts_of,
+    Also, Category, CoreMode, Engine, Entry, Handlers, Incoming, OpId, Outgoing, Signature, Transfer,
+    counts_of,
 };
 use gasworks_memory::atomic::{NotAWord, Ops, Type, Update};
 use gasworks_rdma::{Direction, NicError};
@@ -277,10 +278,21 @@ pub fn register<M: CoreMode>(
     [ask, answer]: [Box<M::Function>; 2],
 ) -> Result<(), gasworks_core::Error> {
     let category = Category::Short;
-    let signature = Signature { name: "gasworks.atomic".into(), category, reply: false, nargs: ASKED / 4 };
+    let signature = Signature {
+        name: "gasworks.atomic".into(),
+        category,
+        reply: false,
+        nargs: ASKED / 4,
+        also: Also::empty(),
+    };
     handlers.register_internal(ASK, Entry { signature, function: ask })?;
-    let signature =
-        Signature { name: "gasworks.atomic.answer".into(), category, reply: true, nargs: ANSWERED / 4 };
+    let signature = Signature {
+        name: "gasworks.atomic.answer".into(),
+        category,
+        reply: true,
+        nargs: ANSWERED / 4,
+        also: Also::empty(),
+    };
     handlers.register_internal(ANSWER, Entry { signature, function: answer })?;
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Put, get and the dissemination barrier on engines put together by hand, below the facade.
 
 use gasworks_core::{
-    Category, Domains, Engine, Entry, Error as CoreError, Flow, Handlers, Incoming, Name, Outgoing, Parts,
-    Patience, Policy, Signature, Wire,
+    Also, Category, Domains, Engine, Entry, Error as CoreError, Flow, Handlers, Incoming, Name, Outgoing,
+    Parts, Patience, Policy, Signature, Wire,
 };
 use gasworks_extended::barrier::Way;
 use gasworks_extended::barrier::messages::{Algorithm, Messages, Turn};
@@ -176,7 +176,13 @@ fn woken(fails: bool) {
         let handled = Arc::new(AtomicU64::new(0));
         let handlers = Handlers::<Par>::new();
         let count = handled.clone();
-        let signature = Signature { name: "count".into(), category: Category::Short, reply: false, nargs: 0 };
+        let signature = Signature {
+            name: "count".into(),
+            category: Category::Short,
+            reply: false,
+            nargs: 0,
+            also: Also::empty(),
+        };
         let function = Box::new(move |_: Incoming<'_, Par>| {
             // Long enough that the other thread, woken by the arrival, finds nothing and falls asleep again.
             std::thread::sleep(Duration::from_micros(300));

@@ -5,6 +5,9 @@ use gasworks_os::settings::Share;
 pub use gasworks_pshm::HugePages;
 use gasworks_pshm::Memory;
 
+/// How much of a host's memory segments may take together where no limit is set.
+const MOST: f64 = 0.85;
+
 /// What a program asks of its job; the environment's settings fill in the rest.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -41,6 +44,15 @@ impl Config {
     #[must_use]
     pub fn segment_max(mut self, bytes: u64) -> Self {
         self.memory.room = Some(Share::bytes(bytes));
+        self
+    }
+
+    /// Asks for next to no segment, which has room to grow to the largest that limits allow: for programs that say later how
+    /// large it is to be.
+    #[must_use]
+    pub fn segment_later(mut self) -> Self {
+        let room = self.memory.limit.unwrap_or(Share::of_host(MOST));
+        (self.memory.segment, self.memory.at_most, self.memory.room) = (Share::bytes(1), false, Some(room));
         self
     }
 

@@ -160,6 +160,12 @@ impl<M: ThreadMode> Job<M> {
         Ok(Agent::new(self))
     }
 
+    /// The engine and the barrier, for a face in another language, whose calls are made on no agent.
+    #[doc(hidden)]
+    pub fn parts(&self) -> (&Engine<M>, &Barrier<M>) {
+        (&self.engine, &self.barrier)
+    }
+
     /// The handler table, for registering more. Registration is local: it waits for nobody.
     pub fn table(&self) -> Table<M> {
         Table::of(self.engine.handlers().clone())

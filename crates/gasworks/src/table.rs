@@ -3,7 +3,7 @@
 use crate::handler::{Landed, Outcome, Payload, Reply, Request};
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
-use gasworks_core::{Category, CoreMode, Entry, Handlers, Incoming, Received, Signature};
+use gasworks_core::{Also, Category, CoreMode, Entry, Handlers, Incoming, Received, Signature};
 use gasworks_sync::{Lent, Par, ParSync, RawBytes, Seq};
 use std::marker::PhantomData;
 
@@ -220,7 +220,8 @@ impl<M: ThreadMode> Table<M> {
                 "the arguments of an active message are whole words of 32 bits"
             );
         };
-        let signature = Signature { name: name.into(), category, reply, nargs: size_of::<A>() / 4 };
+        let signature =
+            Signature { name: name.into(), category, reply, nargs: size_of::<A>() / 4, also: Also::empty() };
         Ok(self.handlers.register(self.fixed.take(), Entry { signature, function })?)
     }
 }

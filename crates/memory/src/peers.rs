@@ -73,14 +73,41 @@ pub trait Growth: Send + Sync {
     fn largest(&self) -> Largest;
 }
 
-/// What the fast path reads of a peer.
+/// What the fast path reads of a peer. Its layout is that of `struct gasworks_near` in `gasworks_layout.h`, where the inline functions of
+/// programs in C read it.
 #[derive(Debug)]
-struct Near {
-    mapped: RawBytes,
+#[repr(C)]
+pub struct Near {
+    /// The first byte of its segment, as it is mapped here.
+    mapped: *mut u8,
+    /// The address of that byte in the segment's own process.
+    base: u64,
     /// How many bytes the fast path may use.
     open: AtomicU64,
     /// How long the segment is, as far as is known here.
     len: AtomicU64,
+    /// How many bytes are mapped.
+    room: usize,
+}
+
+// SAFETY: P1: the bytes may be reached from any thread, and nothing here changes but by atomics.
+unsafe impl Send for Near {}
+// SAFETY: as above.
+unsafe impl Sync for Near {}
+
+impl Near {
+    /// Where its fields lie, by the names that they have in C.
+    pub const LAYOUT: [(&str, usize); 4] = [
+        ("mapped", std::mem::offset_of!(Near, mapped)),
+        ("base", std::mem::offset_of!(Near, base)),
+        ("open", std::mem::offset_of!(Near, open)),
+        ("size", size_of::<Near>()),
+    ];
+
+    fn mapped(&self) -> RawBytes {
+        // SAFETY: made of such bytes in `new`, which stay (P1).
+        unsafe { RawBytes::new(self.mapped, self.room) }
+    }
 }
 
 /// The flags of peers that load and store reach.
@@ -91,7 +118,8 @@ impl Near {
         let mapped = if peer.flags.intersects(REACHED) { peer.mapped } else { RawBytes::EMPTY };
         let len = if peer.flags.intersects(REACHED) { peer.len.min(mapped.len() as u64) } else { peer.len }; // P2
         let open = if peer.flags.contains(PeerFlags::MAPPED) { len } else { 0 };
-        Self { mapped, open: AtomicU64::new(open), len: AtomicU64::new(len) }
+        let (base, room) = (peer.remote_base, mapped.len());
+        Self { mapped: mapped.as_ptr(), base, open: AtomicU64::new(open), len: AtomicU64::new(len), room }
     }
 }
 
@@ -155,6 +183,11 @@ impl PeerTable {
         self.peers.len() as u32
     }
 
+    /// What the fast path reads, for each rank: it stays where it is as long as the table does.
+    pub fn near(&self) -> *const Near {
+        self.near.as_ptr()
+    }
+
     /// The peer of that rank, if there is one.
     #[inline]
     pub fn get(&self, rank: u32) -> Option<&Peer> {
@@ -194,7 +227,7 @@ impl PeerTable {
     pub fn open(&self, rank: u32, offset: u64, len: usize) -> Option<RawBytes> {
         let near = self.near.get(rank as usize)?;
         let open = near.open.load(Relaxed);
-        (offset < open && len as u64 <= open - offset).then(|| part(near.mapped, offset, len))
+        (offset < open && len as u64 <= open - offset).then(|| part(near.mapped(), offset, len))
     }
 
     /// The bytes `offset..offset + len` of `rank`'s segment where load and store reach them, counted or not; `None` where
@@ -229,7 +262,7 @@ impl PeerTable {
                 return Err(MemoryError::OutsideSegment { rank, offset, len: len as u64, segment });
             }
         }
-        Ok(peer.flags.intersects(REACHED).then(|| part(near.mapped, offset, len)))
+        Ok(peer.flags.intersects(REACHED).then(|| part(near.mapped(), offset, len)))
     }
 
     /// Asks how long a segment is now. What its owner says is believed as far as the mapping goes (P2).
@@ -240,7 +273,7 @@ impl PeerTable {
         }
         // Relaxed, as all uses of the length are: the bytes are mapped and zero from the beginning, so a thread that sees
         // the new length needs to see nothing else.
-        let said = growth.length(rank).min(near.mapped.len() as u64);
+        let said = growth.length(rank).min(near.room as u64);
         let len = near.len.fetch_max(said, Relaxed).max(said);
         if peer.flags.contains(PeerFlags::MAPPED) {
             near.open.fetch_max(len, Relaxed);

@@ -220,15 +220,16 @@ impl<M: CoreMode> Engine<M> {
         let first = First::of(arrived.head);
         let placed = first.and_then(|first| Some((first, self.handlers.placed(first.handler())?)));
         let (first, entry, args, received) = match placed {
-            Some((first, Placed { shape, entry })) if *shape == first.shape() => {
-                let signature = &entry.signature;
-                match (signature.category, first.args(arrived.head)) {
-                    (Category::Short, Some(args)) if packet.is_empty() => {
+            Some((first, Placed { shape, mask, entry }))
+                if *shape == first.shape() & mask && entry.signature.takes(first) =>
+            {
+                match (first.category(), first.args(arrived.head)) {
+                    (Some(Category::Short), Some(args)) if packet.is_empty() => {
                         (first, entry, args, Received::Nothing)
                     }
-                    (Category::Medium, Some(args)) => (first, entry, args, Received::Payload(packet)),
+                    (Some(Category::Medium), Some(args)) => (first, entry, args, Received::Payload(packet)),
                     _ => {
-                        let (args, received) = self.unusual(*arrived, signature)?;
+                        let (args, received) = self.unusual(*arrived)?;
                         (first, entry, args, received)
                     }
                 }
@@ -239,7 +240,7 @@ impl<M: CoreMode> Engine<M> {
             }
             _ => return Err(self.refused(*arrived)),
         };
-        let (returned, reply) = (first.returned(), entry.signature.reply);
+        let (returned, reply) = (first.returned(), first.is_reply());
         if returned.count > 0 {
             *credits = Some((from, returned));
         } else if reply {
@@ -275,22 +276,16 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// A Long, or something that is wrong with a message whose first word fits its handler.
-    fn unusual<'a>(
-        &self,
-        arrived: Arrived<'a>,
-        signature: &Signature,
-    ) -> Result<(&'a [u8], Received<'static>), Box<Error>> {
+    fn unusual<'a>(&self, arrived: Arrived<'a>) -> Result<(&'a [u8], Received<'static>), Box<Error>> {
         let (from, packet) = (arrived.from, arrived.payload);
         let bad = |what: String| bad_message(from, what);
         let Decoded { head, args, .. } = decode(arrived.head).map_err(bad)?;
-        match (signature.category, head) {
-            (Category::Long, Head::Message { landing: Some(landing), .. }) => {
-                Ok((args, self.land(from, landing, packet)?))
-            }
-            (Category::Short, _) => {
+        match head {
+            Head::Message { landing: Some(landing), .. } => Ok((args, self.land(from, landing, packet)?)),
+            Head::Message { category: Category::Short, .. } => {
                 Err(bad(format!("a short message with {} bytes of payload", packet.len())))
             }
-            (category, _) => Err(bad(format!("a {category} message that says it is another"))),
+            _ => Err(bad("a message that is neither long nor whole".into())),
         }
     }
 
@@ -304,7 +299,9 @@ impl<M: CoreMode> Engine<M> {
                 let (way, count) = (if reply { "reply" } else { "request" }, args.len() / 4);
                 match self.handlers.get(handler) {
                     None => format!("no handler is registered at index {handler}"),
-                    Some(Entry { signature: Signature { name, category: takes, reply, nargs }, .. }) => {
+                    Some(Entry {
+                        signature: Signature { name, category: takes, reply, nargs, .. }, ..
+                    }) => {
                         let takes_way = if *reply { "reply" } else { "request" };
                         format!(
                             "a {category} {way} with {count} arguments for handler {handler} ({name:?}), which takes a \

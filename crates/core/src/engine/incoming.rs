@@ -1,7 +1,7 @@
 //! A message in a handler's hands.
 
 use super::{Ask, Commit, Engine, Held, Outgoing, Prepared};
-use crate::{Category, CoreMode, Error, Rank, Signature};
+use crate::{CoreMode, Error, Rank, Signature};
 use gasworks_sync::Lent;
 use std::cell::Cell;
 
@@ -86,13 +86,12 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
 
     /// What is known of it besides its content: the specification's `gex_Token_Info`. Every field is always there.
     pub fn token(&self) -> Token<'a> {
-        let Signature { category, .. } = *self.signature;
         Token {
             source: self.source,
             handler: self.handler,
             entry: self.signature,
             is_request: self.is_request(),
-            is_long: category == Category::Long,
+            is_long: matches!(self.received, Received::Landed { .. }),
         }
     }
 
@@ -126,6 +125,19 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
         Ok(())
     }
 
+    /// Agrees on room for the reply, which is sent by [`PreparedReply::commit`]. Dropped instead, it is none, and another may be
+    /// agreed on.
+    ///
+    /// # Errors
+    /// This is a reply itself or was replied to, or the room cannot be had.
+    pub fn prepare_reply<'b>(&self, ask: &Ask<'b>) -> Result<PreparedReply<'a, 'b, M>, Error> {
+        let (bytes, replied) = self.may_reply()?;
+        if replied.get() {
+            return Err(Error::InHandler("reply twice"));
+        }
+        Ok(PreparedReply { prepared: self.engine.prepare_reply(self.source, ask, bytes)?, replied })
+    }
+
     fn may_reply(&self) -> Result<(u32, &'a Cell<bool>), Error> {
         if Held::any() {
             return Err(Error::LockHeld("active message reply"));
@@ -134,5 +146,29 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
             Some(request) => Ok(request),
             None => Err(Error::InHandler("reply to a reply")),
         }
+    }
+}
+
+/// Room for a reply.
+#[must_use = "room is held until it is committed or dropped"]
+pub struct PreparedReply<'a, 'b, M: CoreMode> {
+    prepared: Prepared<'a, 'b, M>,
+    replied: &'a Cell<bool>,
+}
+
+impl<'a, 'b, M: CoreMode> PreparedReply<'a, 'b, M> {
+    /// What was agreed on.
+    pub fn prepared(&self) -> &Prepared<'a, 'b, M> {
+        &self.prepared
+    }
+
+    /// Sends the reply.
+    ///
+    /// # Errors
+    /// Those of [`Prepared::commit`].
+    pub fn commit(self, commit: &Commit<'_>) -> Result<(), Error> {
+        self.prepared.commit(commit)?;
+        self.replied.set(true);
+        Ok(())
     }
 }

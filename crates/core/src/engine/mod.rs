@@ -18,7 +18,7 @@ pub use progress::Task;
 pub use put::{Transfer, counts_of};
 pub(crate) use thread::{Held, this_thread};
 
-pub use incoming::{Incoming, Received, Token};
+pub use incoming::{Incoming, PreparedReply, Received, Token};
 pub use negotiate::{Ask, Commit, Prepared};
 
 use crate::flow::{Flow, Patience, WaitMode};
