@@ -2,6 +2,7 @@
 
 mod bench;
 mod budget;
+mod capi;
 mod cluster;
 mod demo;
 mod exec;
@@ -172,6 +173,12 @@ fn package_dirs() -> Vec<String> {
     dirs.sort();
     dirs.extend(["examples".into(), "xtask".into()]);
     dirs
+}
+
+/// Whether a package says that it has no tests: it is one line, of which others are a test.
+fn is_untested(dir: &str) -> bool {
+    let manifest = std::fs::read_to_string(root().join("crates").join(dir).join("Cargo.toml"));
+    manifest.is_ok_and(|text| text.lines().any(|line| line == "test = false"))
 }
 
 /// The names of the packages under `crates/` that have this file.

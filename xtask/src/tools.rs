@@ -52,6 +52,7 @@ pub const DEBUG_ONLY: &[&str] = &[
     "xtask",
     "gasworks-launch",
     "gasworks-sock-capi",
+    "gasworks-tools-capi",
     "gasworks-perf",
     "gasworks-testkit",
     "gasworks-ugni-sim-capi",
@@ -66,6 +67,10 @@ pub const NOT_UNDER_ASAN: &[&str] = &[
     "gasworks-launch",
     "gasworks-perf",
     "gasworks-ugni-sim-capi",
+    "gasworks-tools-capi",
+    "gasworks-capi-seq",
+    "gasworks-capi-par",
+    "gasworks-capi-parsync",
 ];
 
 /// loom's models.

@@ -1,6 +1,7 @@
 //! The rows of the matrix, a file for each kind.
 
 mod bench;
+mod capi;
 mod conformance;
 mod counts;
 mod ends;
@@ -50,6 +51,7 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         ugni::rows(extent),
         gni::rows(extent),
         install::rows(),
+        capi::rows(),
         kill::rows()?,
         models::rows(extent)?,
         sanitizers::rows(extent)?,

@@ -19,7 +19,7 @@ pub fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for build in [Build::Debug, Build::Release] {
         let slow = |dir: &str| tools::DEBUG_ONLY.iter().any(|p| p.trim_start_matches("gasworks-") == dir);
-        let tested = |dir: &String| build == Build::Debug || !slow(dir);
+        let tested = |dir: &String| (build == Build::Debug || !slow(dir)) && !crate::is_untested(dir);
         for package in crate::package_dirs().into_iter().filter(tested) {
             let name = format!("unit/{}/{package}", build.name());
             rows.push(Row::new(name, move |world, log| run(world, log, build, &package)).beside());

@@ -13,8 +13,9 @@ const FLOORS: &[&[&str]] = &[
     &["core"],
     &["extended"],
     &["pshm", "gni", "ofi", "kinds", "windows"],
-    &["gasworks"],
+    &["gasworks", "tools-capi"],
     &["capi", "sock-capi", "launch", "perf"],
+    &["capi-seq", "capi-par", "capi-parsync"],
     &["testkit", "ugni-sim"],
     &["ugni-sim-capi"],
 ];

@@ -139,6 +139,55 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ),
     ("crates/os/src/jobs.rs", "", "the one registry of jobs, which signal and exit hooks read"),
     ("crates/os/src/faults.rs", "", "the table of segments that the handler of SIGBUS reads"),
+    (
+        "crates/tools-capi/src/backtrace.rs",
+        "gasnett_backtrace_user",
+        "a client of the tools defines its own way to print a backtrace",
+    ),
+    (
+        "crates/tools-capi/src/backtrace.rs",
+        "gasnett_print_backtrace_ifenabled",
+        "clients of the tools assign to it",
+    ),
+    (
+        "crates/tools-capi/src/environ.rs",
+        "SPEAKS",
+        "functions of the tools name no job: whether this process says which settings it reads",
+    ),
+    (
+        "crates/tools-capi/src/fatal.rs",
+        "PLACES",
+        "a fatal error is told where it was found, in a signal's handler too",
+    ),
+    ("crates/tools-capi/src/formats.rs", "TEXT", "C's functions give texts that nobody frees"),
+    (
+        "crates/tools-capi/src/freeze.rs",
+        "gasnet_frozen",
+        "a debugger looks for it by this name, and changes it",
+    ),
+    (
+        "crates/tools-capi/src/freeze.rs",
+        "WAITS_FOR",
+        "what a frozen process waits for, which may be a client's",
+    ),
+    (
+        "crates/tools-capi/src/freeze.rs",
+        "ONE_AT_A_TIME",
+        "a process is frozen once, whichever threads find errors",
+    ),
+    (
+        "crates/tools-capi/src/library.rs",
+        "gasworks_tools_fence_place",
+        "the place of a fence where the processor has no instruction for one",
+    ),
+    ("crates/tools-capi/src/machine.rs", "HOST", "C's functions give texts that nobody frees"),
+    ("crates/tools-capi/src/machine.rs", "PROGRAM", "C's functions give texts that nobody frees"),
+    ("crates/tools-capi/src/process.rs", "NAMES", "C's functions give texts that nobody frees"),
+    ("crates/tools-capi/src/timer.rs", "RATE", "the rate of ticks is found once for a process"),
+    ("crates/capi/src/face.rs", "SEQ", "GASNet's functions name no job: a process is in one, once"),
+    ("crates/capi/src/face.rs", "PARSYNC", "as SEQ"),
+    ("crates/capi/src/face.rs", "PAR", "as SEQ"),
+    ("crates/capi/src/query.rs", "VERBOSE", "C says it for the process"),
 ];
 
 /// Types whose value changes behind a shared reference.

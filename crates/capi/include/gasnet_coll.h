@@ -1,0 +1,115 @@
+/* Collectives over a team, and the older ones of GASNet-1. Included by gasnetex.h, which has the team's barrier. */
+#ifndef GASNET_COLL_H
+#define GASNET_COLL_H
+
+#ifndef GASNETEX_H_INCLUDED
+#error gasnet_coll.h is part of gasnetex.h: include that
+#endif
+
+GASWORKS_BEGIN_C
+
+/* Combines count elements into the second buffer. It runs on any thread, and several times at once. */
+typedef void (*gex_Coll_ReduceFn_t)(const void *operand, void *in_out, size_t count, const void *cdata);
+
+/* Declared only, here and below, so that a client of them compiles; the library does not have them, so it does not
+ * link. */
+
+extern gex_Event_t gex_Coll_BroadcastNB(gex_TM_t tm, gex_Rank_t root, void *dst, const void *src, size_t len,
+                                        gex_Flags_t flags);
+extern gex_Event_t gex_Coll_ReduceToOneNB(gex_TM_t tm, gex_Rank_t root, void *dst, const void *src, gex_DT_t type,
+                                          size_t type_size, size_t count, gex_OP_t op, gex_Coll_ReduceFn_t user_op,
+                                          void *user_cdata, gex_Flags_t flags);
+extern gex_Event_t gex_Coll_ReduceToAllNB(gex_TM_t tm, void *dst, const void *src, gex_DT_t type, size_t type_size,
+                                          size_t count, gex_OP_t op, gex_Coll_ReduceFn_t user_op, void *user_cdata,
+                                          gex_Flags_t flags);
+
+/*
+ * The collectives of GASNet-1. An image is a rank, and a team of theirs is a team.
+ */
+typedef gex_Rank_t gasnet_image_t;
+typedef gex_TM_t gasnet_team_handle_t;
+#define GASNET_TEAM_ALL (gasworks_tm0())
+
+typedef struct gasworks_coll_handle *gasnet_coll_handle_t;
+#define GASNET_COLL_INVALID_HANDLE ((gasnet_coll_handle_t)0)
+
+/* How far the ranks agree when data is first read, and when it was last written: one of each three. */
+#define GASNET_COLL_IN_NOSYNC (1 << 0)
+#define GASNET_COLL_IN_MYSYNC (1 << 1)
+#define GASNET_COLL_IN_ALLSYNC (1 << 2)
+#define GASNET_COLL_OUT_NOSYNC (1 << 3)
+#define GASNET_COLL_OUT_MYSYNC (1 << 4)
+#define GASNET_COLL_OUT_ALLSYNC (1 << 5)
+#define GASNET_COLL_SYNC_FLAG_MASK 0x3f
+/* Whether each rank knows all addresses or its own: one of the two. */
+#define GASNET_COLL_SINGLE (1 << 6)
+#define GASNET_COLL_LOCAL (1 << 7)
+/* What more the caller promises or asks. */
+#define GASNET_COLL_AMSAFE (1 << 8)
+#define GASNET_COLL_DST_IN_SEGMENT (1 << 9)
+#define GASNET_COLL_SRC_IN_SEGMENT (1 << 10)
+#define GASNET_COLL_NONCOMM (1 << 11)
+#define GASNET_COLL_DISABLE_AUTOTUNE (1 << 12)
+#define GASNET_COLL_FIXED_THREADS_PER_NODE (1 << 13)
+#define GASNET_COLL_NO_IMAGES (1 << 14)
+
+/* What is tuned, and by what. */
+typedef enum {
+  GASNET_COLL_BROADCAST_OP = 0,
+  GASNET_COLL_SCATTER_OP,
+  GASNET_COLL_GATHER_OP,
+  GASNET_COLL_GATHER_ALL_OP,
+  GASNET_COLL_EXCHANGE_OP,
+  GASNET_COLL_NUM_COLL_OPTYPES
+} gasnet_coll_optype_t;
+typedef enum {
+  GASNET_COLL_PIPE_SEG_SIZE = 0,
+  GASNET_COLL_DISSEM_RADIX,
+  GASNET_COLL_TREE_TYPE,
+  GASNET_COLL_NUM_PARAM_TYPES
+} gasnet_coll_tuning_param_type_t;
+/* Work to overlap with a collective while it is tuned. */
+typedef void (*gasnet_coll_overlap_sample_work_t)(void *arg);
+
+extern void gasnet_coll_broadcast(gasnet_team_handle_t team, void *dst, gasnet_image_t src_image, void *src, size_t len,
+                                  int flags);
+extern gasnet_coll_handle_t gasnet_coll_broadcast_nb(gasnet_team_handle_t team, void *dst, gasnet_image_t src_image,
+                                                     void *src, size_t len, int flags);
+extern void gasnet_coll_scatter(gasnet_team_handle_t team, void *dst, gasnet_image_t src_image, void *src, size_t len,
+                                int flags);
+extern gasnet_coll_handle_t gasnet_coll_scatter_nb(gasnet_team_handle_t team, void *dst, gasnet_image_t src_image,
+                                                   void *src, size_t len, int flags);
+extern void gasnet_coll_gather(gasnet_team_handle_t team, gasnet_image_t dst_image, void *dst, void *src, size_t len,
+                               int flags);
+extern gasnet_coll_handle_t gasnet_coll_gather_nb(gasnet_team_handle_t team, gasnet_image_t dst_image, void *dst,
+                                                  void *src, size_t len, int flags);
+extern void gasnet_coll_gather_all(gasnet_team_handle_t team, void *dst, void *src, size_t len, int flags);
+extern gasnet_coll_handle_t gasnet_coll_gather_all_nb(gasnet_team_handle_t team, void *dst, void *src, size_t len,
+                                                      int flags);
+extern void gasnet_coll_exchange(gasnet_team_handle_t team, void *dst, void *src, size_t len, int flags);
+extern gasnet_coll_handle_t gasnet_coll_exchange_nb(gasnet_team_handle_t team, void *dst, void *src, size_t len,
+                                                    int flags);
+
+extern int gasnet_coll_try_sync(gasnet_coll_handle_t handle);
+extern void gasnet_coll_wait_sync(gasnet_coll_handle_t handle);
+extern int gasnet_coll_try_sync_some(gasnet_coll_handle_t *handles, size_t count);
+extern void gasnet_coll_wait_sync_some(gasnet_coll_handle_t *handles, size_t count);
+extern int gasnet_coll_try_sync_all(gasnet_coll_handle_t *handles, size_t count);
+extern void gasnet_coll_wait_sync_all(gasnet_coll_handle_t *handles, size_t count);
+
+extern int gasnet_coll_barrier(gasnet_team_handle_t team, int id, int flags);
+extern void gasnet_coll_barrier_notify(gasnet_team_handle_t team, int id, int flags);
+extern int gasnet_coll_barrier_wait(gasnet_team_handle_t team, int id, int flags);
+extern int gasnet_coll_barrier_try(gasnet_team_handle_t team, int id, int flags);
+extern int gasnet_coll_barrier_result(gasnet_team_handle_t team, int *id);
+
+extern size_t gasnet_coll_get_num_tree_classes(gasnet_team_handle_t team, gasnet_coll_optype_t op);
+extern void gasnet_coll_set_tree_kind(gasnet_team_handle_t team, int tree_type, int fanout, gasnet_coll_optype_t op);
+extern void gasnet_coll_set_dissem_limit(gasnet_team_handle_t team, size_t limit);
+extern void gasnet_coll_loadTuningState(char *filename, gasnet_team_handle_t team);
+extern void gasnet_coll_dumpTuningState(char *filename, gasnet_team_handle_t team);
+extern void gasnet_coll_dumpProfile(char *filename, gasnet_team_handle_t team);
+
+GASWORKS_END_C
+
+#endif

@@ -1,0 +1,157 @@
+/* Put, get and events. To a rank whose segment is mapped a put is a look at a table and a copy, here and without a call. */
+#ifndef GASWORKS_RMA_H
+#define GASWORKS_RMA_H
+
+GASWORKS_BEGIN_C
+
+/* What is more than a copy. */
+extern int gasworks_put(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *source, size_t len, gex_Flags_t flags);
+extern gex_Event_t gasworks_put_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *source, size_t len,
+                                   gex_Event_t *lc_opt, gex_Flags_t flags);
+extern int gasworks_put_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *source, size_t len,
+                            gex_Event_t *lc_opt, gex_Flags_t flags);
+extern int gasworks_get(gex_TM_t tm, void *dest, gex_Rank_t rank, void *source, size_t len, gex_Flags_t flags);
+extern gex_Event_t gasworks_get_nb(gex_TM_t tm, void *dest, gex_Rank_t rank, void *source, size_t len,
+                                   gex_Flags_t flags);
+extern int gasworks_get_nbi(gex_TM_t tm, void *dest, gex_Rank_t rank, void *source, size_t len, gex_Flags_t flags);
+
+extern int gasworks_event_test(gex_Event_t event);
+extern void gasworks_event_wait(gex_Event_t event);
+extern int gasworks_event_test_array(gex_Event_t *events, size_t count, int all);
+extern void gasworks_event_wait_array(gex_Event_t *events, size_t count, int all);
+extern gex_Event_t gex_Event_QueryLeaf(gex_Event_t root, gex_EC_t category);
+extern int gasworks_nbi_test(gex_EC_t categories, gex_Flags_t flags);
+extern void gasworks_nbi_wait(gex_EC_t categories, gex_Flags_t flags);
+extern void gex_NBI_BeginAccessRegion(gex_Flags_t flags);
+extern gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags);
+
+/* Where the bytes of a rank's segment are mapped here, if a copy is all there is to it; else none. */
+GASWORKS_INLINE unsigned char *gasworks_open(gex_TM_t tm, gex_Rank_t rank, const void *there, size_t len) {
+  const struct gasworks_near *near;
+  uint64_t offset, open;
+#ifdef GASNET_DEBUG
+  if (!tm) return NULL;
+#endif
+  if (!GASWORKS_LIKELY(!gasworks_is_pair(tm) && rank < tm->size)) return NULL;
+  near = &tm->near[rank];
+  offset = (uint64_t)(uintptr_t)there - near->base;
+#if defined(__GNUC__)
+  open = __atomic_load_n(&near->open, __ATOMIC_RELAXED);
+#else
+  open = *(const volatile uint64_t *)&near->open;
+#endif
+  return GASWORKS_LIKELY(offset < open && len <= open - offset) ? near->mapped + offset : NULL;
+}
+
+GASWORKS_INLINE int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *source, size_t len,
+                                        gex_Flags_t flags) {
+  unsigned char *open = gasworks_open(tm, rank, dest, len);
+  if (!GASWORKS_LIKELY(open)) return gasworks_put(tm, rank, dest, source, len, flags);
+  memcpy(open, source, len);
+  return 0;
+}
+
+GASWORKS_INLINE gex_Event_t gex_RMA_PutNB(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *source, size_t len,
+                                          gex_Event_t *lc_opt, gex_Flags_t flags) {
+  unsigned char *open = gasworks_open(tm, rank, dest, len);
+  if (!GASWORKS_LIKELY(open)) return gasworks_put_nb(tm, rank, dest, source, len, lc_opt, flags);
+  memcpy(open, source, len);
+  if ((uintptr_t)lc_opt > (uintptr_t)GEX_EVENT_GROUP) *lc_opt = GEX_EVENT_INVALID;
+  return GEX_EVENT_INVALID;
+}
+
+GASWORKS_INLINE int gex_RMA_PutNBI(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *source, size_t len,
+                                   gex_Event_t *lc_opt, gex_Flags_t flags) {
+  unsigned char *open = gasworks_open(tm, rank, dest, len);
+  if (!GASWORKS_LIKELY(open)) return gasworks_put_nbi(tm, rank, dest, source, len, lc_opt, flags);
+  memcpy(open, source, len);
+  return 0;
+}
+
+GASWORKS_INLINE int gex_RMA_GetBlocking(gex_TM_t tm, void *dest, gex_Rank_t rank, void *source, size_t len,
+                                        gex_Flags_t flags) {
+  const unsigned char *open = gasworks_open(tm, rank, source, len);
+  if (!GASWORKS_LIKELY(open)) return gasworks_get(tm, dest, rank, source, len, flags);
+  memcpy(dest, open, len);
+  return 0;
+}
+
+GASWORKS_INLINE gex_Event_t gex_RMA_GetNB(gex_TM_t tm, void *dest, gex_Rank_t rank, void *source, size_t len,
+                                          gex_Flags_t flags) {
+  const unsigned char *open = gasworks_open(tm, rank, source, len);
+  if (!GASWORKS_LIKELY(open)) return gasworks_get_nb(tm, dest, rank, source, len, flags);
+  memcpy(dest, open, len);
+  return GEX_EVENT_INVALID;
+}
+
+GASWORKS_INLINE int gex_RMA_GetNBI(gex_TM_t tm, void *dest, gex_Rank_t rank, void *source, size_t len,
+                                   gex_Flags_t flags) {
+  const unsigned char *open = gasworks_open(tm, rank, source, len);
+  if (!GASWORKS_LIKELY(open)) return gasworks_get_nbi(tm, dest, rank, source, len, flags);
+  memcpy(dest, open, len);
+  return 0;
+}
+
+/* The bytes of a value that lie in its low-order end. */
+GASWORKS_INLINE const void *gasworks_low_bytes(const gex_RMA_Value_t *value, size_t len) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  return (const unsigned char *)value + (sizeof *value - len);
+#else
+  (void)len;
+  return value;
+#endif
+}
+
+GASWORKS_INLINE int gex_RMA_PutBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t len,
+                                           gex_Flags_t flags) {
+  return gex_RMA_PutBlocking(tm, rank, dest, gasworks_low_bytes(&value, len), len, flags);
+}
+
+GASWORKS_INLINE gex_Event_t gex_RMA_PutNBVal(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value,
+                                             size_t len, gex_Flags_t flags) {
+  return gex_RMA_PutNB(tm, rank, dest, gasworks_low_bytes(&value, len), len, GEX_EVENT_NOW, flags);
+}
+
+GASWORKS_INLINE int gex_RMA_PutNBIVal(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t len,
+                                      gex_Flags_t flags) {
+  return gex_RMA_PutNBI(tm, rank, dest, gasworks_low_bytes(&value, len), len, GEX_EVENT_NOW, flags);
+}
+
+GASWORKS_INLINE gex_RMA_Value_t gex_RMA_GetBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *source, size_t len,
+                                                       gex_Flags_t flags) {
+  gex_RMA_Value_t value = 0;
+  (void)gex_RMA_GetBlocking(tm, (void *)gasworks_low_bytes(&value, len), rank, source, len,
+                            flags & ~GEX_FLAG_IMMEDIATE);
+  return value;
+}
+
+GASWORKS_INLINE int gex_Event_Test(gex_Event_t event) {
+  return event == GEX_EVENT_INVALID ? GASNET_OK : gasworks_event_test(event);
+}
+GASWORKS_INLINE void gex_Event_Wait(gex_Event_t event) {
+  if (event != GEX_EVENT_INVALID) gasworks_event_wait(event);
+}
+GASWORKS_INLINE int gex_Event_TestSome(gex_Event_t *events, size_t count, gex_Flags_t flags) {
+  (void)flags;
+  return gasworks_event_test_array(events, count, 0);
+}
+GASWORKS_INLINE int gex_Event_TestAll(gex_Event_t *events, size_t count, gex_Flags_t flags) {
+  (void)flags;
+  return gasworks_event_test_array(events, count, 1);
+}
+GASWORKS_INLINE void gex_Event_WaitSome(gex_Event_t *events, size_t count, gex_Flags_t flags) {
+  (void)flags;
+  gasworks_event_wait_array(events, count, 0);
+}
+GASWORKS_INLINE void gex_Event_WaitAll(gex_Event_t *events, size_t count, gex_Flags_t flags) {
+  (void)flags;
+  gasworks_event_wait_array(events, count, 1);
+}
+GASWORKS_INLINE int gex_NBI_Test(gex_EC_t categories, gex_Flags_t flags) {
+  return gasworks_nbi_test(categories, flags);
+}
+#define gex_NBI_Wait(categories, flags) gasworks_nbi_wait(categories, flags)
+
+GASWORKS_END_C
+
+#endif

@@ -1,0 +1,355 @@
+//! Active messages from C, and their tokens.
+//!
+//! # Invariants
+//! As in the crate.
+
+use crate::face::{Face, FaceMode, fail, went};
+use crate::layout::{Event, Flags, IMMEDIATE, Local, TokenInfo, When};
+use crate::layout::{OK, Team};
+use gasworks_core::{Category, Error, Incoming, Outgoing};
+use gasworks_extended::long;
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_uint, c_void};
+
+/// A message in a handler's hands: what a token leads to.
+pub struct Coming<'a, M: FaceMode> {
+    face: &'static Face<M>,
+    source: u32,
+    handler: u8,
+    is_request: bool,
+    is_long: bool,
+    /// Until it is replied to.
+    incoming: RefCell<Option<Incoming<'a, M>>>,
+    problem: Cell<Option<Box<Error>>>,
+}
+
+impl<'a, M: FaceMode> Coming<'a, M> {
+    pub(crate) fn new(face: &'static Face<M>, incoming: Incoming<'a, M>) -> Self {
+        let token = incoming.token();
+        let (source, handler) = (token.source, token.handler);
+        let (is_request, is_long) = (token.is_request, token.is_long);
+        let (incoming, problem) = (RefCell::new(Some(incoming)), Cell::new(None));
+        Self { face, source, handler, is_request, is_long, incoming, problem }
+    }
+
+    pub(crate) fn token(&self) -> *mut c_void {
+        std::ptr::from_ref(self).cast_mut().cast()
+    }
+
+    /// What a token leads to.
+    ///
+    /// # Safety
+    /// C4.
+    pub(crate) unsafe fn of(token: *mut c_void, call: &str) -> &'a Coming<'a, M> {
+        // SAFETY: C4.
+        unsafe { token.cast::<Coming<'a, M>>().as_ref() }
+            .unwrap_or_else(|| fail(call, "the token is null: tokens are for handlers, while they run"))
+    }
+
+    pub(crate) fn ended(self) -> Result<(), Box<Error>> {
+        self.problem.take().map_or(Ok(()), Err)
+    }
+
+    /// The message, of which a reply takes what it needs.
+    pub(crate) fn message<R>(&self, call: &str, act: impl FnOnce(&Incoming<'a, M>) -> R) -> R {
+        match &*self.incoming.borrow() {
+            Some(incoming) => act(incoming),
+            None => fail(call, "the request was replied to before: there is one reply at most"),
+        }
+    }
+
+    /// It is replied to.
+    pub(crate) fn take(&self, call: &str) -> Incoming<'a, M> {
+        let taken = self.incoming.borrow_mut().take();
+        taken.unwrap_or_else(|| fail(call, "the request was replied to before: there is one reply at most"))
+    }
+}
+
+/// Arguments as the engine has them.
+///
+/// # Safety
+/// C1: there are so many.
+pub(crate) unsafe fn args<'a>(call: &str, args: *const i32, count: c_uint) -> &'a [u8] {
+    if count == 0 {
+        return &[];
+    }
+    if count > 16 {
+        fail(call, format!("{count} arguments: 16 are the most"));
+    }
+    // SAFETY: C1; words are bytes, and those of a little-endian machine in the order that messages have.
+    unsafe { std::slice::from_raw_parts(args.cast(), 4 * count as usize) }
+}
+
+/// A payload.
+///
+/// # Safety
+/// C1: there are so many bytes, and nobody writes them while they are in use.
+pub(crate) unsafe fn payload<'a>(call: &str, source: *const c_void, len: usize) -> &'a [u8] {
+    if len == 0 {
+        return &[];
+    }
+    if source.is_null() {
+        fail(call, format!("{len} bytes at no address"));
+    }
+    // SAFETY: C1.
+    unsafe { std::slice::from_raw_parts(source.cast(), len) }
+}
+
+/// What the source of a message that is copied says: it may be used again.
+///
+/// # Safety
+/// C1: where it is to be stored there is room.
+unsafe fn copied(call: &str, local: Local) {
+    match When::of(local) {
+        // SAFETY: C1.
+        Some(When::At(place)) => unsafe { *place = 0 },
+        Some(When::Now | When::Group) => {}
+        Some(When::Defer) => fail(call, "GEX_EVENT_DEFER is none of an active message's options"),
+        None => fail(call, "lc_opt is null"),
+    }
+}
+
+/// Sends a request that is no Long.
+fn request<M: FaceMode>(call: &str, flags: Flags, to: u32, message: &Outgoing<'_>) -> c_int {
+    let engine = M::slot().of(call).engine();
+    if flags & IMMEDIATE == 0 {
+        went(call, engine.request(to, message));
+        return OK;
+    }
+    match engine.try_request(to, message) {
+        Err(error) if error.is_busy() => 1,
+        other => {
+            went(call, other);
+            OK
+        }
+    }
+}
+
+/// `gex_AM_RequestShort`.
+///
+/// # Safety
+/// C1.
+pub unsafe fn request_short<M: FaceMode>(
+    team: *const Team,
+    rank: u32,
+    handler: u8,
+    flags: Flags,
+    words: *const i32,
+    count: c_uint,
+) -> c_int {
+    const CALL: &str = "gex_AM_RequestShort";
+    let to = M::slot().of(CALL).rank(CALL, team, rank);
+    // SAFETY: C1.
+    let args = unsafe { args(CALL, words, count) };
+    request::<M>(
+        CALL,
+        flags,
+        to,
+        &Outgoing { category: Category::Short, handler, args, payload: &[], landing: 0 },
+    )
+}
+
+/// `gex_AM_RequestMedium`.
+///
+/// # Safety
+/// C1.
+#[expect(clippy::too_many_arguments, reason = "C's own")]
+pub unsafe fn request_medium<M: FaceMode>(
+    team: *const Team,
+    rank: u32,
+    handler: u8,
+    source: *const c_void,
+    len: usize,
+    local: Local,
+    flags: Flags,
+    words: *const i32,
+    count: c_uint,
+) -> c_int {
+    const CALL: &str = "gex_AM_RequestMedium";
+    let to = M::slot().of(CALL).rank(CALL, team, rank);
+    // SAFETY: C1.
+    let (args, payload) = unsafe { (args(CALL, words, count), payload(CALL, source, len)) };
+    let message = Outgoing { category: Category::Medium, handler, args, payload, landing: 0 };
+    let sent = request::<M>(CALL, flags, to, &message);
+    // SAFETY: C1.
+    unsafe { copied(CALL, local) };
+    sent
+}
+
+/// `gex_AM_RequestLong`.
+///
+/// # Safety
+/// C1: also the source, until it may be used again.
+#[expect(clippy::too_many_arguments, reason = "C's own")]
+pub unsafe fn request_long<M: FaceMode>(
+    team: *const Team,
+    rank: u32,
+    handler: u8,
+    source: *const c_void,
+    len: usize,
+    dest: *const u8,
+    local: Local,
+    flags: Flags,
+    words: *const i32,
+    count: c_uint,
+) -> c_int {
+    const CALL: &str = "gex_AM_RequestLong";
+    let face = M::slot().of(CALL);
+    let to = face.rank(CALL, team, rank);
+    // SAFETY: C1.
+    let (args, payload) = unsafe { (args(CALL, words, count), payload(CALL, source, len)) };
+    let landing = face.offset(to, dest);
+    let message = Outgoing { category: Category::Long, handler, args, payload, landing };
+    match When::of(local) {
+        Some(When::Now) => return request::<M>(CALL, flags, to, &message),
+        _ if flags & IMMEDIATE != 0 => {
+            let sent = request::<M>(CALL, flags, to, &message);
+            // SAFETY: C1.
+            unsafe { copied(CALL, local) };
+            return sent;
+        }
+        Some(When::Group) => {
+            // SAFETY: C1: the source stays until the set says that it may be used again.
+            let sent =
+                face.implicit(|set| unsafe { long::request_nbi(face.engine(), set, to, &message, None) });
+            went(CALL, sent);
+        }
+        Some(When::At(place)) => {
+            // SAFETY: C1: the source stays until the event says so.
+            let (event, _) = went(CALL, unsafe { long::request_nb(face.engine(), to, &message, None) });
+            // SAFETY: C1.
+            unsafe { *place = event.into_bits() as Event };
+        }
+        // SAFETY: C1: nothing is stored.
+        Some(When::Defer) | None => unsafe { copied(CALL, local) },
+    }
+    OK
+}
+
+/// Sends a reply.
+///
+/// # Safety
+/// C4.
+unsafe fn reply<M: FaceMode>(call: &str, token: *mut c_void, message: &Outgoing<'_>) -> c_int {
+    // SAFETY: C4.
+    let coming = unsafe { Coming::<M>::of(token, call) };
+    if !coming.is_request {
+        fail(call, "a reply to a reply");
+    }
+    went(call, coming.take(call).reply(message));
+    OK
+}
+
+/// `gex_AM_ReplyShort`.
+///
+/// # Safety
+/// C1, C4.
+pub unsafe fn reply_short<M: FaceMode>(
+    token: *mut c_void,
+    handler: u8,
+    _flags: Flags,
+    words: *const i32,
+    count: c_uint,
+) -> c_int {
+    const CALL: &str = "gex_AM_ReplyShort";
+    // SAFETY: C1.
+    let args = unsafe { args(CALL, words, count) };
+    let message = Outgoing { category: Category::Short, handler, args, payload: &[], landing: 0 };
+    // SAFETY: C4.
+    unsafe { reply::<M>(CALL, token, &message) }
+}
+
+/// `gex_AM_ReplyMedium`.
+///
+/// # Safety
+/// C1, C4.
+#[expect(clippy::too_many_arguments, reason = "C's own")]
+pub unsafe fn reply_medium<M: FaceMode>(
+    token: *mut c_void,
+    handler: u8,
+    source: *const c_void,
+    len: usize,
+    local: Local,
+    _flags: Flags,
+    words: *const i32,
+    count: c_uint,
+) -> c_int {
+    const CALL: &str = "gex_AM_ReplyMedium";
+    // SAFETY: C1.
+    let (args, payload) = unsafe { (args(CALL, words, count), payload(CALL, source, len)) };
+    let message = Outgoing { category: Category::Medium, handler, args, payload, landing: 0 };
+    // SAFETY: C4, C1.
+    unsafe {
+        reply::<M>(CALL, token, &message);
+        copied(CALL, local);
+    }
+    OK
+}
+
+/// `gex_AM_ReplyLong`.
+///
+/// # Safety
+/// C1, C4.
+#[expect(clippy::too_many_arguments, reason = "C's own")]
+pub unsafe fn reply_long<M: FaceMode>(
+    token: *mut c_void,
+    handler: u8,
+    source: *const c_void,
+    len: usize,
+    dest: *const u8,
+    local: Local,
+    _flags: Flags,
+    words: *const i32,
+    count: c_uint,
+) -> c_int {
+    const CALL: &str = "gex_AM_ReplyLong";
+    // SAFETY: C1.
+    let (args, payload) = unsafe { (args(CALL, words, count), payload(CALL, source, len)) };
+    // SAFETY: C4.
+    let coming = unsafe { Coming::<M>::of(token, CALL) };
+    let landing = coming.face.offset(coming.source, dest);
+    let message = Outgoing { category: Category::Long, handler, args, payload, landing };
+    // SAFETY: C4, C1.
+    unsafe {
+        reply::<M>(CALL, token, &message);
+        copied(CALL, local);
+    }
+    OK
+}
+
+/// `gex_Token_Info`.
+///
+/// # Safety
+/// C1, C4.
+pub unsafe fn token_info<M: FaceMode>(token: *mut c_void, info: *mut TokenInfo, mask: c_uint) -> c_uint {
+    const CALL: &str = "gex_Token_Info";
+    const SOURCE: c_uint = 1;
+    const ENTRY: c_uint = 2;
+    const IS_REQUEST: c_uint = 4;
+    const IS_LONG: c_uint = 8;
+    const EP: c_uint = 16;
+    // SAFETY: C4.
+    let coming = unsafe { Coming::<M>::of(token, CALL) };
+    // SAFETY: C1.
+    let Some(info) = (unsafe { info.as_mut() }) else { fail(CALL, "there is no place for it") };
+    if mask & SOURCE != 0 {
+        info.source = coming.source;
+    }
+    if mask & EP != 0 {
+        info.ep = coming.face.ep;
+    }
+    if mask & IS_REQUEST != 0 {
+        info.is_request = coming.is_request.into();
+    }
+    if mask & IS_LONG != 0 {
+        info.is_long = coming.is_long.into();
+    }
+    let mut known = SOURCE | EP | IS_REQUEST | IS_LONG;
+    if let Some(shown) = coming.face.entries[usize::from(coming.handler)].get() {
+        known |= ENTRY;
+        if mask & ENTRY != 0 {
+            info.entry = &raw const shown.0;
+        }
+    }
+    mask & known
+}

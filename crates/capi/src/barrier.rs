@@ -1,0 +1,171 @@
+//! The barriers: GASNet-1's, by name, and the team's, of which several may be under way. All are phases of the job's one barrier, one after the
+//! other.
+//!
+//! # Invariants
+//! As in the crate.
+
+use crate::face::{Face, FaceMode, fail, went};
+use crate::layout::{ERR_BARRIER_MISMATCH, ERR_NOT_READY, Event, Flags, OK, Team};
+use gasworks_core::Name;
+use gasworks_sync::{Lock, Mode, Par};
+use std::ffi::c_int;
+
+/// The bit of an event that is a barrier's: no operation's has it.
+const MARK: Event = 1 << (Event::BITS - 1);
+/// `GASNET_BARRIERFLAG_ANONYMOUS`, and `GASNET_BARRIERFLAG_MISMATCH`.
+const ANONYMOUS: c_int = 1;
+const MISMATCH: c_int = 2;
+
+/// Whether an event is a barrier's.
+pub(crate) fn is_one(bits: Event) -> bool {
+    bits & MARK != 0
+}
+
+/// How far this rank is in its barriers.
+#[derive(Debug, Default)]
+struct State {
+    /// Barriers of the team that were asked for, and those that are over.
+    asked: u64,
+    over: u64,
+    /// The phase of the one that is under way.
+    phase: Option<u64>,
+    /// GASNet-1's that is under way: its phase, and by what name it was begun.
+    named: Option<(u64, Name)>,
+    /// What the last of those agreed on.
+    agreed: Option<Name>,
+}
+
+/// Where that is kept.
+pub(crate) struct Meeting {
+    state: <Par as Mode>::Lock<State>,
+}
+
+impl Default for Meeting {
+    fn default() -> Self {
+        Self { state: Lock::new(State::default()) }
+    }
+}
+
+/// Takes as many steps as can be taken of the team's barriers.
+fn advance<M: FaceMode>(face: &Face<M>, call: &str, state: &mut State) {
+    while state.over < state.asked {
+        let phase = match state.phase {
+            Some(phase) => phase,
+            None if state.named.is_some() => return,
+            None => went(call, face.barrier().begin(face.engine(), Name::Any)),
+        };
+        state.phase = Some(phase);
+        if went(call, face.barrier().test(face.engine(), phase, Name::Any)).is_none() {
+            return;
+        }
+        (state.phase, state.over) = (None, state.over + 1);
+    }
+}
+
+/// Whether the barrier of an event is over.
+pub(crate) fn is_done<M: FaceMode>(face: &Face<M>, call: &str, event: Event) -> bool {
+    face.meeting.state.with(|state| {
+        advance(face, call, state);
+        state.over as Event & !MARK >= event & !MARK
+    })
+}
+
+/// `gex_Coll_BarrierNB`.
+pub fn begin<M: FaceMode>(team: *const Team, _flags: Flags) -> Event {
+    const CALL: &str = "gex_Coll_BarrierNB";
+    let face = M::slot().of(CALL);
+    if team != face.team {
+        fail(CALL, format!("{team:p} is no team"));
+    }
+    face.meeting.state.with(|state| {
+        state.asked += 1;
+        advance(face, CALL, state);
+        if state.over == state.asked { 0 } else { state.asked as Event | MARK }
+    })
+}
+
+/// `gex_Coll_BarrierBlocking`.
+pub fn meet<M: FaceMode>(team: *const Team, flags: Flags) {
+    crate::event::wait::<M>(begin::<M>(team, flags));
+}
+
+fn name(id: c_int, flags: c_int) -> Name {
+    match flags {
+        _ if flags & MISMATCH != 0 => Name::Mismatch,
+        _ if flags & ANONYMOUS != 0 => Name::Any,
+        _ => Name::Is(id as u32),
+    }
+}
+
+/// `gasnet_barrier_notify`.
+pub fn notify<M: FaceMode>(id: c_int, flags: c_int) {
+    const CALL: &str = "gasnet_barrier_notify";
+    let (face, name) = (M::slot().of(CALL), name(id, flags));
+    let under_way = || {
+        face.meeting.state.with(|state| {
+            advance(face, CALL, state);
+            state.over < state.asked
+        })
+    };
+    // The team's come first.
+    went(CALL, face.engine().wait_until(|| !under_way()));
+    face.meeting.state.with(|state| {
+        if state.named.is_some() {
+            fail(CALL, "the barrier before was not finished");
+        }
+        let phase = went(CALL, face.barrier().begin(face.engine(), name));
+        state.named = Some((phase, name));
+    });
+}
+
+/// Looks whether all have come.
+fn look<M: FaceMode>(face: &Face<M>, call: &str, id: c_int, flags: c_int) -> Option<c_int> {
+    face.meeting.state.with(|state| {
+        let Some((phase, begun)) = state.named else { fail(call, "no barrier was begun") };
+        let name = name(id, flags);
+        let agreed = went(call, face.barrier().test(face.engine(), phase, begun))?;
+        state.named = None;
+        let agreed = if begun == name { agreed } else { Name::Mismatch };
+        state.agreed = Some(agreed);
+        advance(face, call, state);
+        Some(if agreed == Name::Mismatch { ERR_BARRIER_MISMATCH } else { OK })
+    })
+}
+
+/// `gasnet_barrier_try`.
+pub fn attempt<M: FaceMode>(id: c_int, flags: c_int) -> c_int {
+    const CALL: &str = "gasnet_barrier_try";
+    let face = M::slot().of(CALL);
+    went(CALL, face.engine().poll());
+    look(face, CALL, id, flags).unwrap_or(ERR_NOT_READY)
+}
+
+/// `gasnet_barrier_wait`.
+pub fn wait<M: FaceMode>(id: c_int, flags: c_int) -> c_int {
+    const CALL: &str = "gasnet_barrier_wait";
+    let (face, mut code) = (M::slot().of(CALL), OK);
+    let all_came = || {
+        let looked = look(face, CALL, id, flags);
+        looked.inspect(|found| code = *found).is_some()
+    };
+    went(CALL, face.engine().wait_until(all_came));
+    code
+}
+
+/// `gasnet_barrier_result`.
+///
+/// # Safety
+/// C1.
+pub unsafe fn result<M: FaceMode>(id: *mut c_int) -> c_int {
+    const CALL: &str = "gasnet_barrier_result";
+    let agreed = M::slot().of(CALL).meeting.state.with(|state| state.agreed);
+    match agreed {
+        Some(Name::Is(name)) => {
+            // SAFETY: C1.
+            unsafe { id.as_mut() }.into_iter().for_each(|id| *id = name as c_int);
+            0
+        }
+        Some(_) => 1,
+        None => fail(CALL, "no barrier has ended"),
+    }
+}

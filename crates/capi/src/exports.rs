@@ -1,0 +1,179 @@
+//! The functions of a library, by the names that C knows.
+
+/// The functions of the library of one mode, and the name by which its objects link.
+#[macro_export]
+macro_rules! face {
+    ($mode:ty, $linked:ident) => {
+        use std::ffi::{c_char, c_int, c_uint, c_void};
+        use $crate::layout::*;
+        use $crate::{am, barrier, event, handlers, hsl, job, legacy, negotiated, query, rma};
+
+        /// An object that refers to it was compiled for this library.
+        #[unsafe(no_mangle)]
+        pub static $linked: u8 = 1;
+
+        #[expect(non_upper_case_globals, reason = "C's own")]
+        #[unsafe(no_mangle)]
+        /// The objects of the job, which the headers read.
+        pub static mut gasworks_objects: Objects =
+            Objects { client: std::ptr::null_mut(), ep: std::ptr::null_mut(), tm: std::ptr::null_mut() };
+
+        #[expect(non_upper_case_globals, reason = "C's own")]
+        #[unsafe(no_mangle)]
+        /// What is called when the segment is there.
+        pub static mut gasnet_client_attach_hook: Option<unsafe extern "C" fn(*mut c_void, usize)> = None;
+
+        #[expect(non_upper_case_globals, reason = "C's own")]
+        #[unsafe(no_mangle)]
+        /// The largest segment, as older clients say it.
+        pub static mut gasnet_max_segsize: u64 = 0;
+
+        $crate::exports! {
+            $mode;
+            fn gasworks_client_init(client: *mut *mut Client, ep: *mut *mut Endpoint, tm: *mut *mut Team, name: *const c_char, _argc: *mut c_int, _argv: *mut *mut *mut c_char, flags: Flags, compiled: *const c_char) -> c_int {
+                job::init::<$mode>(&raw mut gasworks_objects, job::Places { client, ep, tm }, name, flags, compiled, gasnet_max_segsize)
+            }
+            fn gex_Segment_Attach(segment: *mut *mut Segment, tm: *const Team, size: usize) -> c_int {
+                job::attach::<$mode>(segment, tm, size, gasnet_client_attach_hook)
+            }
+            fn gasnet_exit(code: c_int) -> () { job::exit(code) }
+            fn gex_EP_RegisterHandlers(ep: *mut Endpoint, table: *mut Entry, count: usize) -> c_int {
+                handlers::register::<$mode>(ep, table, count)
+            }
+            fn gasworks_request_short(tm: *const Team, rank: u32, handler: u8, flags: Flags, args: *const i32, count: c_uint) -> c_int {
+                am::request_short::<$mode>(tm, rank, handler, flags, args, count)
+            }
+            fn gasworks_request_medium(tm: *const Team, rank: u32, handler: u8, source: *const c_void, len: usize, local: Local, flags: Flags, args: *const i32, count: c_uint) -> c_int {
+                am::request_medium::<$mode>(tm, rank, handler, source, len, local, flags, args, count)
+            }
+            fn gasworks_request_long(tm: *const Team, rank: u32, handler: u8, source: *const c_void, len: usize, dest: *const u8, local: Local, flags: Flags, args: *const i32, count: c_uint) -> c_int {
+                am::request_long::<$mode>(tm, rank, handler, source, len, dest, local, flags, args, count)
+            }
+            fn gasworks_reply_short(token: *mut c_void, handler: u8, flags: Flags, args: *const i32, count: c_uint) -> c_int {
+                am::reply_short::<$mode>(token, handler, flags, args, count)
+            }
+            fn gasworks_reply_medium(token: *mut c_void, handler: u8, source: *const c_void, len: usize, local: Local, flags: Flags, args: *const i32, count: c_uint) -> c_int {
+                am::reply_medium::<$mode>(token, handler, source, len, local, flags, args, count)
+            }
+            fn gasworks_reply_long(token: *mut c_void, handler: u8, source: *const c_void, len: usize, dest: *const u8, local: Local, flags: Flags, args: *const i32, count: c_uint) -> c_int {
+                am::reply_long::<$mode>(token, handler, source, len, dest, local, flags, args, count)
+            }
+            fn gex_Token_Info(token: *mut c_void, info: *mut TokenInfo, mask: c_uint) -> c_uint {
+                am::token_info::<$mode>(token, info, mask)
+            }
+            fn gasworks_commit(source: *mut c_void, kind: c_uint, handler: u8, len: usize, dest: *const u8, flags: Flags, args: *const i32, count: c_uint) -> c_int {
+                negotiated::commit::<$mode>(source, kind, handler, len, dest, flags, args, count)
+            }
+            fn gex_AM_PrepareRequestMedium(tm: *const Team, rank: u32, buffer: *const c_void, least: usize, most: usize, local: Local, flags: Flags, count: c_uint) -> *mut c_void {
+                negotiated::prepare_request::<$mode>("gex_AM_PrepareRequestMedium", tm, rank, buffer, (least, most), None, local, (flags, count))
+            }
+            fn gex_AM_PrepareRequestLong(tm: *const Team, rank: u32, buffer: *const c_void, least: usize, most: usize, dest: *const u8, local: Local, flags: Flags, count: c_uint) -> *mut c_void {
+                negotiated::prepare_request::<$mode>("gex_AM_PrepareRequestLong", tm, rank, buffer, (least, most), Some(dest), local, (flags, count))
+            }
+            fn gex_AM_PrepareReplyMedium(token: *mut c_void, buffer: *const c_void, least: usize, most: usize, local: Local, _flags: Flags, count: c_uint) -> *mut c_void {
+                negotiated::prepare_reply::<$mode>("gex_AM_PrepareReplyMedium", token, buffer, (least, most), None, local, count)
+            }
+            fn gex_AM_PrepareReplyLong(token: *mut c_void, buffer: *const c_void, least: usize, most: usize, dest: *const u8, local: Local, _flags: Flags, count: c_uint) -> *mut c_void {
+                negotiated::prepare_reply::<$mode>("gex_AM_PrepareReplyLong", token, buffer, (least, most), Some(dest), local, count)
+            }
+            fn gex_AM_SrcDescAddr(source: *mut c_void) -> *mut c_void { negotiated::address::<$mode>(source) }
+            fn gex_AM_SrcDescSize(source: *mut c_void) -> usize { negotiated::size::<$mode>(source) }
+            fn gex_AM_CancelRequestMedium(source: *mut c_void, _flags: Flags) -> c_int { negotiated::cancel::<$mode>("gex_AM_CancelRequestMedium", source) }
+            fn gex_AM_CancelRequestLong(source: *mut c_void, _flags: Flags) -> c_int { negotiated::cancel::<$mode>("gex_AM_CancelRequestLong", source) }
+            fn gex_AM_CancelReplyMedium(source: *mut c_void, _flags: Flags) -> c_int { negotiated::cancel::<$mode>("gex_AM_CancelReplyMedium", source) }
+            fn gex_AM_CancelReplyLong(source: *mut c_void, _flags: Flags) -> c_int { negotiated::cancel::<$mode>("gex_AM_CancelReplyLong", source) }
+            fn gex_AM_MaxRequestMedium(_tm: *const Team, _rank: u32, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { query::max_payload::<$mode>(false) }
+            fn gex_AM_MaxReplyMedium(_tm: *const Team, _rank: u32, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { query::max_payload::<$mode>(false) }
+            fn gex_AM_MaxRequestLong(_tm: *const Team, _rank: u32, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { query::max_payload::<$mode>(true) }
+            fn gex_AM_MaxReplyLong(_tm: *const Team, _rank: u32, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { query::max_payload::<$mode>(true) }
+            fn gex_AM_LUBRequestMedium() -> usize { query::max_payload::<$mode>(false) }
+            fn gex_AM_LUBReplyMedium() -> usize { query::max_payload::<$mode>(false) }
+            fn gex_AM_LUBRequestLong() -> usize { query::max_payload::<$mode>(true) }
+            fn gex_AM_LUBReplyLong() -> usize { query::max_payload::<$mode>(true) }
+            fn gex_Token_MaxReplyMedium(_token: *mut c_void, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { query::max_payload::<$mode>(false) }
+            fn gex_Token_MaxReplyLong(_token: *mut c_void, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { query::max_payload::<$mode>(true) }
+            fn gasworks_put(tm: *const Team, rank: u32, dest: *mut c_void, source: *const c_void, len: usize, flags: Flags) -> c_int { rma::put::<$mode>(tm, rank, dest, source, len, flags) }
+            fn gasworks_put_nb(tm: *const Team, rank: u32, dest: *mut c_void, source: *const c_void, len: usize, local: Local, flags: Flags) -> Event { rma::put_nb::<$mode>(tm, rank, dest, source, len, local, flags) }
+            fn gasworks_put_nbi(tm: *const Team, rank: u32, dest: *mut c_void, source: *const c_void, len: usize, local: Local, flags: Flags) -> c_int { rma::put_nbi::<$mode>(tm, rank, dest, source, len, local, flags) }
+            fn gasworks_get(tm: *const Team, dest: *mut c_void, rank: u32, source: *const c_void, len: usize, flags: Flags) -> c_int { rma::get::<$mode>(tm, dest, rank, source, len, flags) }
+            fn gasworks_get_nb(tm: *const Team, dest: *mut c_void, rank: u32, source: *const c_void, len: usize, flags: Flags) -> Event { rma::get_nb::<$mode>(tm, dest, rank, source, len, flags) }
+            fn gasworks_get_nbi(tm: *const Team, dest: *mut c_void, rank: u32, source: *const c_void, len: usize, flags: Flags) -> c_int { rma::get_nbi::<$mode>(tm, dest, rank, source, len, flags) }
+            fn gasworks_event_test(event: Event) -> c_int { event::test::<$mode>(event) }
+            fn gasworks_event_wait(event: Event) -> () { event::wait::<$mode>(event) }
+            fn gasworks_event_test_array(events: *mut Event, count: usize, all: c_int) -> c_int { event::test_array::<$mode>(events, count, all) }
+            fn gasworks_event_wait_array(events: *mut Event, count: usize, all: c_int) -> () { event::wait_array::<$mode>(events, count, all) }
+            fn gex_Event_QueryLeaf(root: Event, mask: c_uint) -> Event { event::leaf::<$mode>(root, mask) }
+            fn gasworks_nbi_test(mask: c_uint, flags: Flags) -> c_int { event::nbi_test::<$mode>(mask, flags) }
+            fn gasworks_nbi_wait(mask: c_uint, flags: Flags) -> () { event::nbi_wait::<$mode>(mask, flags) }
+            fn gex_NBI_BeginAccessRegion(flags: Flags) -> () { event::begin_region::<$mode>(flags) }
+            fn gex_NBI_EndAccessRegion(flags: Flags) -> Event { event::end_region::<$mode>(flags) }
+            fn gasworks_hsl_init(lock: *mut hsl::Hsl) -> () { hsl::init(lock) }
+            fn gasworks_hsl_destroy(lock: *const hsl::Hsl) -> () { hsl::destroy(lock) }
+            fn gasworks_hsl_lock(lock: *const hsl::Hsl) -> () { hsl::lock(lock) }
+            fn gasworks_hsl_unlock(lock: *const hsl::Hsl) -> () { hsl::unlock(lock) }
+            fn gasworks_hsl_trylock(lock: *const hsl::Hsl) -> c_int { hsl::attempt(lock) }
+            fn gex_Coll_BarrierNB(tm: *const Team, flags: Flags) -> Event { barrier::begin::<$mode>(tm, flags) }
+            fn gex_Coll_BarrierBlocking(tm: *const Team, flags: Flags) -> () { barrier::meet::<$mode>(tm, flags) }
+            fn gasnet_barrier_notify(id: c_int, flags: c_int) -> () { barrier::notify::<$mode>(id, flags) }
+            fn gasnet_barrier_wait(id: c_int, flags: c_int) -> c_int { barrier::wait::<$mode>(id, flags) }
+            fn gasnet_barrier_try(id: c_int, flags: c_int) -> c_int { barrier::attempt::<$mode>(id, flags) }
+            fn gasnet_barrier(id: c_int, flags: c_int) -> c_int {
+                barrier::notify::<$mode>(id, flags);
+                barrier::wait::<$mode>(id, flags)
+            }
+            fn gasnet_barrier_result(id: *mut c_int) -> c_int { barrier::result::<$mode>(id) }
+            fn gasworks_poll() -> c_int { query::poll::<$mode>() }
+            fn gasworks_wait_begin() -> () { query::wait_begin::<$mode>() }
+            fn gasworks_wait_turn() -> () { query::wait_turn::<$mode>() }
+            fn gasnet_set_waitmode(mode: c_int) -> c_int { query::set_wait_mode::<$mode>(mode) }
+            fn gasnet_getMaxLocalSegmentSize() -> usize { query::max_segment::<$mode>(false) }
+            fn gasnet_getMaxGlobalSegmentSize() -> usize { query::max_segment::<$mode>(true) }
+            fn gex_EP_QueryBoundSegmentNB(tm: *const Team, rank: u32, owner: *mut *mut c_void, local: *mut *mut c_void, size: *mut usize, _flags: Flags) -> Event { query::query_bound::<$mode>(tm, rank, owner, local, size) }
+            fn gex_Segment_QueryBound(tm: *const Team, rank: u32, owner: *mut *mut c_void, local: *mut *mut c_void, size: *mut usize) -> c_int { query::segment_query_bound::<$mode>(tm, rank, owner, local, size) }
+            fn gex_TM_TranslateRankToJobrank(tm: *const Team, rank: u32) -> u32 { query::to_job_rank::<$mode>(tm, rank) }
+            fn gex_TM_TranslateJobrankToRank(tm: *const Team, rank: u32) -> u32 { query::of_job_rank::<$mode>(tm, rank) }
+            fn gex_TM_TranslateRankToEP(tm: *const Team, rank: u32, _flags: Flags) -> Location { query::to_endpoint::<$mode>(tm, rank) }
+            fn gex_System_QueryNbrhdInfo(info: *mut *const RankInfo, count: *mut u32, me: *mut u32) -> () { query::neighbours::<$mode>(info, count, me) }
+            fn gex_System_QueryHostInfo(info: *mut *const RankInfo, count: *mut u32, me: *mut u32) -> () { query::neighbours::<$mode>(info, count, me) }
+            fn gex_System_QueryMyPosition(nbrhds: *mut u32, my_nbrhd: *mut u32, hosts: *mut u32, my_host: *mut u32) -> () { query::position([nbrhds, my_nbrhd, hosts, my_host]) }
+            fn gasworks_legacy_attach(table: *mut legacy::LegacyEntry, count: c_int, size: usize) -> c_int {
+                legacy::attach::<$mode>(table, count, size, gasnet_client_attach_hook)
+            }
+            fn gasworks_legacy_segment_info(places: *mut legacy::SegmentInfo, count: c_int) -> c_int { legacy::segments::<$mode>(places, count) }
+            fn gasworks_legacy_node_info(places: *mut legacy::NodeInfo, count: c_int) -> c_int { legacy::nodes::<$mode>(places, count) }
+            fn gasworks_legacy_memset_nb(rank: u32, dest: *const u8, value: c_int, len: usize) -> Event { legacy::set::<$mode>(rank, dest, value, len, false) }
+            fn gasworks_legacy_memset_nbi(rank: u32, dest: *const u8, value: c_int, len: usize) -> () { legacy::set::<$mode>(rank, dest, value, len, true); }
+            fn gasworks_legacy_valget_begin(rank: u32, source: *const u8, len: usize) -> *mut legacy::Fetched { legacy::fetch::<$mode>(rank, source, len) }
+            fn gasworks_legacy_valget_end(handle: *mut legacy::Fetched) -> u64 { legacy::fetched::<$mode>(handle) }
+            fn gex_System_GetVerboseErrors() -> c_int { query::is_verbose() }
+            fn gex_System_SetVerboseErrors(verbose: c_int) -> () { query::set_verbose(verbose) }
+            fn gex_System_QueryMaxThreads() -> u64 { query::max_threads::<$mode>() }
+            fn gex_System_QueryHiddenAMConcurrencyLevel() -> c_int { query::hidden_threads::<$mode>() }
+            fn gex_System_QueryProgressThreads(_client: *const Client, _count: *mut c_uint, _info: *mut *const c_void, _flags: Flags) -> c_int { ERR_RESOURCE }
+            fn gasnet_getenv(name: *const c_char) -> *mut c_char { query::get_env(name) }
+            fn gasnet_ErrorName(code: c_int) -> *const c_char { query::error_name(code) }
+            fn gasnet_ErrorDesc(code: c_int) -> *const c_char { query::error_text(code) }
+        }
+    };
+}
+
+/// Each as C calls it. What its caller promises is C1 to C5 of the crate.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! exports {
+    ($mode:ty; $(fn $name:ident($($arg:ident: $of:ty),*) -> $gives:ty $body:block)*) => {
+        $(
+            /// As `gasnetex.h` says.
+            ///
+            /// # Safety
+            /// C1 to C5 of `gasworks_capi`.
+            #[expect(clippy::allow_attributes, reason = "not all of them need it")]
+            #[allow(non_snake_case, unused_unsafe, clippy::too_many_arguments, reason = "C's own names")]
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($($arg: $of),*) -> $gives {
+                // SAFETY: C1 to C5, by the caller's promise.
+                unsafe { $body }
+            }
+        )*
+    };
+}

@@ -1,0 +1,169 @@
+//! A job as C sees it.
+//!
+//! # Invariants
+//! As in the crate.
+
+use crate::handlers::Handler;
+use crate::layout::{Endpoint, Entry, Segment, Team};
+use gasworks::{Agent, Job, Par, ParSync, Seq, ThreadMode};
+use gasworks_core::{CoreMode, Engine};
+use gasworks_extended::{Barrier, Implicit};
+use std::fmt::Display;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+
+/// A thread mode, with what C makes of it.
+pub trait FaceMode: ThreadMode {
+    /// What C calls it.
+    const MODEL: &'static str;
+    /// A handler, as the table of this mode wants it.
+    fn function(handler: Handler<Self>) -> Box<Self::Function>;
+    /// Where the job of a library of this mode is kept.
+    fn slot() -> &'static Slot<Self>;
+}
+
+macro_rules! face_mode {
+    ($mode:ident, $name:literal, $slot:ident) => {
+        static $slot: Slot<$mode> = Slot::new();
+
+        impl FaceMode for $mode {
+            const MODEL: &'static str = $name;
+            fn function(handler: Handler<Self>) -> Box<<Self as CoreMode>::Function> {
+                Box::new(move |incoming: gasworks_core::Incoming<'_, Self>| handler.run(incoming))
+            }
+            fn slot() -> &'static Slot<Self> {
+                &$slot
+            }
+        }
+    };
+}
+
+face_mode!(Seq, "SEQ", SEQ);
+face_mode!(ParSync, "PARSYNC", PARSYNC);
+face_mode!(Par, "PAR", PAR);
+
+/// Where the one job of a library is, once there is one.
+pub struct Slot<M: FaceMode> {
+    face: OnceLock<&'static Face<M>>,
+}
+
+// SAFETY: C3: threads come to what is in it as the mode allows.
+unsafe impl<M: FaceMode> Sync for Slot<M> {}
+
+impl<M: FaceMode> Slot<M> {
+    const fn new() -> Self {
+        Self { face: OnceLock::new() }
+    }
+
+    /// The job, if it has begun.
+    #[inline]
+    pub fn get(&self) -> Option<&'static Face<M>> {
+        self.face.get().copied()
+    }
+
+    /// The job, which this call needs.
+    #[inline]
+    pub fn of(&self, call: &str) -> &'static Face<M> {
+        self.get().unwrap_or_else(|| fail(call, "there is no job: gex_Client_Init comes first"))
+    }
+
+    /// It has begun: from now on it is there (C2).
+    pub(crate) fn set(&self, face: Face<M>) {
+        self.face.get_or_init(|| Box::leak(Box::new(face)));
+    }
+}
+
+/// An entry that is shown to C.
+pub(crate) struct Shown(pub Entry);
+
+// SAFETY: C1: nothing changes it, and what its pointers lead to is C's.
+unsafe impl Send for Shown {}
+// SAFETY: as above.
+unsafe impl Sync for Shown {}
+
+/// What C sees of a job.
+pub struct Face<M: FaceMode> {
+    pub(crate) job: Job<M>,
+    pub(crate) ep: *mut Endpoint,
+    pub(crate) team: *mut Team,
+    pub(crate) segment: *mut Segment,
+    /// The entries of C's handlers, by index.
+    pub(crate) entries: Box<[OnceLock<Shown>; 256]>,
+    pub(crate) meeting: crate::barrier::Meeting,
+    pub(crate) neighbours: Box<[crate::layout::RankInfo]>,
+}
+
+thread_local! {
+    /// The implicit operations of this thread.
+    static IMPLICIT: Implicit = const { Implicit::new() };
+}
+
+impl<M: FaceMode> Face<M> {
+    /// What moves messages and bytes.
+    #[inline]
+    pub(crate) fn engine(&self) -> &Engine<M> {
+        self.job.parts().0
+    }
+
+    pub(crate) fn barrier(&self) -> &Barrier<M> {
+        self.job.parts().1
+    }
+
+    /// This thread's agent.
+    pub(crate) fn agent(&self, call: &str) -> Agent<'_, M> {
+        self.job.agent().unwrap_or_else(|error| fail(call, error))
+    }
+
+    /// Does something with the implicit operations of this thread.
+    pub(crate) fn implicit<R>(&self, act: impl FnOnce(&Implicit) -> R) -> R {
+        IMPLICIT.with(act)
+    }
+
+    /// The rank of the job that a team's handle and a rank of it name.
+    #[inline]
+    pub(crate) fn rank(&self, call: &str, team: *const Team, rank: u32) -> u32 {
+        let is_known = team.addr() & 1 != 0 || team == self.team;
+        if !is_known || rank >= self.engine().ranks() {
+            self.strange(call, team, rank);
+        }
+        rank
+    }
+
+    #[cold]
+    fn strange(&self, call: &str, team: *const Team, rank: u32) -> ! {
+        if team.is_null() {
+            fail(call, "the team is GEX_TM_INVALID");
+        }
+        if team.addr() & 1 == 0 && team != self.team {
+            fail(call, format!("{team:p} is no team"));
+        }
+        fail(call, format!("there is no rank {rank}: the team has {}", self.engine().ranks()))
+    }
+
+    /// Where an address of a rank lies in its segment.
+    #[inline]
+    pub(crate) fn offset(&self, rank: u32, address: *const u8) -> u64 {
+        let base = self.engine().peers().get(rank).map_or(0, |peer| peer.remote_base);
+        (address.addr() as u64).wrapping_sub(base)
+    }
+
+    /// Where a byte of this rank's own segment is.
+    pub(crate) fn own(&self, offset: u64) -> *mut u8 {
+        let own = self.engine().peers().get(self.engine().rank());
+        let base = own.map_or(null_mut(), |own| own.mapped.as_ptr());
+        base.wrapping_add(offset as usize)
+    }
+}
+
+/// Says what was wrong with a call, and ends the job.
+#[cold]
+pub(crate) fn fail(call: &str, error: impl Display) -> ! {
+    gasworks_os::say(&format!("*** FATAL ERROR: {call}: {error}"));
+    gasworks::exit(1)
+}
+
+/// What a call gives, if it went well.
+#[inline]
+pub(crate) fn went<T, E: Display>(call: &str, result: Result<T, E>) -> T {
+    result.unwrap_or_else(|error| fail(call, error))
+}

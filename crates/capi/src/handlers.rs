@@ -1,0 +1,236 @@
+//! Handlers in C: how they are entered, and how they are called.
+//!
+//! # Invariants
+//! As in the crate.
+
+use crate::am::Coming;
+use crate::face::{FaceMode, Shown, Slot};
+use crate::layout::{ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Entry, Flags, OK};
+use gasworks_core::message::MAX_ARGS;
+use gasworks_core::{Also, Category, Error, Incoming, Received, Signature};
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::transmute;
+
+const SHORT: Flags = 1;
+const MEDIUM: Flags = 2;
+const LONG: Flags = 4;
+const REQUEST: Flags = 8;
+const REPLY: Flags = 16;
+/// Of GASNet-1's handlers, which say nothing of what they take.
+pub(crate) const ANYTHING: Flags = 1 << 31;
+
+type Function = unsafe extern "C" fn();
+
+/// A handler of C's.
+pub struct Handler<M: FaceMode> {
+    slot: &'static Slot<M>,
+    function: Function,
+}
+
+impl<M: FaceMode> Handler<M> {
+    /// Calls it for a message.
+    ///
+    /// # Errors
+    /// Its reply could not be sent.
+    pub fn run(&self, incoming: Incoming<'_, M>) -> Result<(), Box<Error>> {
+        let face = self.slot.of("an active message");
+        let mut args = [0i32; MAX_ARGS];
+        let (words, _) = incoming.args().as_chunks();
+        words.iter().zip(&mut args).for_each(|(word, arg)| *arg = i32::from_le_bytes(*word));
+        let (count, received) = (words.len(), incoming.received());
+        let coming = Coming::new(face, incoming);
+        let token = coming.token();
+        match received {
+            // SAFETY: C5.
+            Received::Nothing => unsafe { call_short(self.function, token, &args, count) },
+            Received::Payload(bytes) => {
+                let aligned = Aligned::of(bytes);
+                // SAFETY: C5.
+                unsafe { call_payload(self.function, token, aligned.as_ptr(), bytes.len(), &args, count) }
+            }
+            Received::Landed { offset, len } => {
+                let address = face.own(offset).cast();
+                // SAFETY: C5.
+                unsafe { call_payload(self.function, token, address, len as usize, &args, count) }
+            }
+        }
+        coming.ended()
+    }
+}
+
+/// The payload of a Medium, aligned for anything.
+enum Aligned<'a> {
+    There(gasworks_sync::Lent<'a>),
+    Small(Piece),
+    Large(Vec<Piece>),
+}
+
+#[repr(align(16))]
+#[derive(Clone, Copy)]
+struct Piece([u8; SMALL]);
+const SMALL: usize = 128;
+
+impl<'a> Aligned<'a> {
+    fn of(bytes: gasworks_sync::Lent<'a>) -> Self {
+        if bytes.as_ptr().addr().is_multiple_of(align_of::<Piece>()) {
+            return Self::There(bytes);
+        }
+        if bytes.len() <= SMALL {
+            let mut piece = Piece([0; SMALL]);
+            bytes.read(&mut piece.0[..bytes.len()]);
+            return Self::Small(piece);
+        }
+        let mut pieces = vec![Piece([0; SMALL]); bytes.len().div_ceil(SMALL)];
+        pieces.iter_mut().enumerate().for_each(|(number, piece)| {
+            let from = number * SMALL;
+            let len = SMALL.min(bytes.len() - from);
+            bytes.slice(from, len).into_iter().for_each(|part| part.read(&mut piece.0[..len]));
+        });
+        Self::Large(pieces)
+    }
+
+    fn as_ptr(&self) -> *mut c_void {
+        match self {
+            Self::There(bytes) => bytes.as_ptr().cast_mut().cast(),
+            Self::Small(piece) => (&raw const *piece).cast_mut().cast(),
+            Self::Large(pieces) => pieces.as_ptr().cast_mut().cast(),
+        }
+    }
+}
+
+macro_rules! calls {
+    (@argument $at:literal) => { i32 };
+    ($($count:literal: $($at:literal)*;)*) => {
+        /// # Safety
+        /// C5.
+        unsafe fn call_short(function: Function, token: *mut c_void, args: &[i32; MAX_ARGS], count: usize) {
+            match count {
+                $($count => {
+                    type Of = unsafe extern "C" fn(*mut c_void $(, calls!(@argument $at))*);
+                    // SAFETY: C5.
+                    unsafe { transmute::<Function, Of>(function)(token $(, args[$at])*) }
+                })*
+                _ => {}
+            }
+        }
+
+        /// # Safety
+        /// C5.
+        unsafe fn call_payload(
+            function: Function,
+            token: *mut c_void,
+            address: *mut c_void,
+            len: usize,
+            args: &[i32; MAX_ARGS],
+            count: usize,
+        ) {
+            match count {
+                $($count => {
+                    type Of = unsafe extern "C" fn(*mut c_void, *mut c_void, usize $(, calls!(@argument $at))*);
+                    // SAFETY: C5.
+                    unsafe { transmute::<Function, Of>(function)(token, address, len $(, args[$at])*) }
+                })*
+                _ => {}
+            }
+        }
+    };
+}
+
+calls! {
+    0:;
+    1: 0;
+    2: 0 1;
+    3: 0 1 2;
+    4: 0 1 2 3;
+    5: 0 1 2 3 4;
+    6: 0 1 2 3 4 5;
+    7: 0 1 2 3 4 5 6;
+    8: 0 1 2 3 4 5 6 7;
+    9: 0 1 2 3 4 5 6 7 8;
+    10: 0 1 2 3 4 5 6 7 8 9;
+    11: 0 1 2 3 4 5 6 7 8 9 10;
+    12: 0 1 2 3 4 5 6 7 8 9 10 11;
+    13: 0 1 2 3 4 5 6 7 8 9 10 11 12;
+    14: 0 1 2 3 4 5 6 7 8 9 10 11 12 13;
+    15: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14;
+    16: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;
+}
+
+/// What a handler takes; what is wrong with its entry.
+fn signature(entry: &Entry) -> Result<Signature, String> {
+    // SAFETY: C1: it ends with a zero.
+    let name = (!entry.name.is_null()).then(|| unsafe { CStr::from_ptr(entry.name) }.to_string_lossy());
+    let name = name.map_or_else(|| format!("handler {}", entry.index), |name| name.into_owned());
+    let nargs = entry.nargs as usize;
+    if entry.flags & ANYTHING != 0 {
+        let also = Also::ANY_CATEGORY | Also::OTHER_WAY | Also::ANY_COUNT;
+        return Ok(Signature { name, category: Category::Short, reply: false, nargs: 0, also });
+    }
+    if nargs > MAX_ARGS {
+        return Err(format!("{name:?} takes {nargs} arguments: {MAX_ARGS} are the most"));
+    }
+    let (category, mut also) = match entry.flags & (SHORT | MEDIUM | LONG) {
+        SHORT => (Category::Short, Also::empty()),
+        MEDIUM => (Category::Medium, Also::empty()),
+        LONG => (Category::Long, Also::empty()),
+        flags if flags == MEDIUM | LONG => (Category::Medium, Also::LONG),
+        _ => return Err(format!("the flags {:#x} of {name:?} say no category", entry.flags)),
+    };
+    let reply = match entry.flags & (REQUEST | REPLY) {
+        REQUEST => false,
+        REPLY => true,
+        0 => return Err(format!("the flags {:#x} of {name:?} say neither request nor reply", entry.flags)),
+        _ => {
+            also |= Also::OTHER_WAY;
+            false
+        }
+    };
+    Ok(Signature { name, category, reply, nargs, also })
+}
+
+/// `gex_EP_RegisterHandlers`.
+///
+/// # Safety
+/// C1: there are so many entries, which nobody else uses meanwhile; C5.
+pub unsafe fn register<M: FaceMode>(ep: *mut Endpoint, table: *mut Entry, count: usize) -> c_int {
+    const CALL: &str = "gex_EP_RegisterHandlers";
+    let face = M::slot().of(CALL);
+    if ep != face.ep || (table.is_null() && count > 0) {
+        crate::query::say(format!("{CALL}: there is no such endpoint, or no table"));
+        return ERR_BAD_ARG;
+    }
+    // Those that say where they stand come first, so that the others leave them their places.
+    for fixed in [true, false] {
+        for at in 0..count {
+            // SAFETY: C1.
+            let entry = unsafe { &mut *table.add(at) };
+            if (entry.index != 0) != fixed {
+                continue;
+            }
+            if let Err((code, what)) = enter::<M>(entry) {
+                crate::query::say(format!("{CALL}: entry {at}: {what}"));
+                return code;
+            }
+        }
+    }
+    OK
+}
+
+fn enter<M: FaceMode>(entry: &mut Entry) -> Result<(), (c_int, String)> {
+    let (slot, bad) = (M::slot(), |what: String| (ERR_BAD_ARG, what));
+    let face = slot.of("gex_EP_RegisterHandlers");
+    let signature = signature(entry).map_err(bad)?;
+    let function = entry.function.ok_or_else(|| bad("it has no function".into()))?;
+    let fixed = (entry.index != 0).then_some(entry.index);
+    let handler = M::function(Handler { slot, function });
+    let handlers = face.engine().handlers();
+    let entered = handlers.register(fixed, gasworks_core::Entry { signature, function: handler });
+    let index = entered.map_err(|error| {
+        let code = if fixed.is_some() { ERR_BAD_ARG } else { ERR_RESOURCE };
+        (code, error.to_string())
+    })?;
+    entry.index = index;
+    // Nobody else has this index.
+    let _ = face.entries[usize::from(index)].set(Shown(*entry));
+    Ok(())
+}

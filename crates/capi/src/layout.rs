@@ -1,0 +1,234 @@
+//! What C sees of the library: objects whose fields the headers read, and those that cross a call.
+//!
+//! # Invariants
+//! As in the crate.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+/// `gex_Flags_t`.
+pub type Flags = u32;
+/// `gex_Event_t`: 0 if it is done, 1 if nothing was started.
+pub type Event = usize;
+/// A value of `gex_Event_t *` that is no pointer, or one.
+pub type Local = *mut Event;
+
+/// `GEX_FLAG_IMMEDIATE`.
+pub const IMMEDIATE: Flags = 1;
+/// `GEX_EVENT_NO_OP`.
+pub const NO_OP: Event = 1;
+/// `GASNET_OK`.
+pub const OK: c_int = 0;
+/// `GASNET_ERR_NOT_INIT`.
+pub const ERR_NOT_INIT: c_int = 10001;
+/// `GASNET_ERR_RESOURCE`.
+pub const ERR_RESOURCE: c_int = 10002;
+/// `GASNET_ERR_BAD_ARG`.
+pub const ERR_BAD_ARG: c_int = 10003;
+/// `GASNET_ERR_NOT_READY`.
+pub const ERR_NOT_READY: c_int = 10004;
+/// `GASNET_ERR_BARRIER_MISMATCH`.
+pub const ERR_BARRIER_MISMATCH: c_int = 10005;
+
+/// When the source of what is sent may be used again: what a `gex_Event_t *` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// When the call returns.
+    Now,
+    /// When all of it is done.
+    Defer,
+    /// With the implicit operations of the thread.
+    Group,
+    /// When the event says so that is stored there.
+    At(Local),
+}
+
+impl When {
+    /// What it says; `None`: it is null.
+    pub fn of(local: Local) -> Option<Self> {
+        match local.addr() {
+            0 => None,
+            1 => Some(Self::Now),
+            2 => Some(Self::Defer),
+            3 => Some(Self::Group),
+            _ => Some(Self::At(local)),
+        }
+    }
+}
+
+/// `struct gasworks_client`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Client {
+    /// C's own.
+    pub cdata: *const c_void,
+    /// What C calls it.
+    pub name: *const c_char,
+    /// As they were given.
+    pub flags: Flags,
+}
+
+/// `struct gasworks_segment`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Segment {
+    /// C's own.
+    pub cdata: *const c_void,
+    /// Whose it is.
+    pub client: *mut Client,
+    /// Where it begins.
+    pub address: *mut c_void,
+    /// Its length.
+    pub size: usize,
+    /// None.
+    pub flags: Flags,
+}
+
+/// `struct gasworks_ep`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Endpoint {
+    /// C's own.
+    pub cdata: *const c_void,
+    /// Whose it is.
+    pub client: *mut Client,
+    /// The segment that is bound to it.
+    pub segment: *mut Segment,
+    /// None.
+    pub flags: Flags,
+    /// Its number.
+    pub index: u16,
+}
+
+/// `struct gasworks_tm`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Team {
+    /// C's own.
+    pub cdata: *const c_void,
+    /// Whose it is.
+    pub client: *mut Client,
+    /// This rank's endpoint in it.
+    pub ep: *mut Endpoint,
+    /// Where its ranks' segments are.
+    pub near: *const gasworks_memory::Near,
+    /// This rank.
+    pub rank: u32,
+    /// How many there are.
+    pub size: u32,
+    /// None.
+    pub flags: Flags,
+}
+
+/// `struct gasworks_objects`: those of the job that has begun.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Objects {
+    /// The client.
+    pub client: *mut Client,
+    /// Its endpoint.
+    pub ep: *mut Endpoint,
+    /// The team of all ranks.
+    pub tm: *mut Team,
+}
+
+/// `gex_AM_Entry_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Where it stands in the table; 0: wherever there is room.
+    pub index: u8,
+    /// What is called.
+    pub function: Option<unsafe extern "C" fn()>,
+    /// `GEX_FLAG_AM_*`.
+    pub flags: Flags,
+    /// How many arguments it takes.
+    pub nargs: c_uint,
+    /// C's own.
+    pub cdata: *const c_void,
+    /// What C calls it; null: nothing.
+    pub name: *const c_char,
+}
+
+/// `gex_Token_Info_t`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct TokenInfo {
+    /// Who has sent the message.
+    pub source: u32,
+    /// The endpoint that it came to.
+    pub ep: *mut Endpoint,
+    /// The handler's entry.
+    pub entry: *const Entry,
+    /// Whether it is a request.
+    pub is_request: c_int,
+    /// Whether it is a Long.
+    pub is_long: c_int,
+}
+
+/// `gex_RankInfo_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RankInfo {
+    /// Its rank in the job.
+    pub rank: u32,
+}
+
+/// `gex_EP_Location_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Location {
+    /// The rank in the job.
+    pub rank: u32,
+    /// The number of the endpoint.
+    pub index: u16,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gasworks_memory::Near;
+    use std::mem::offset_of;
+
+    /// The header's assertions, which C checks, are what holds here.
+    #[test]
+    fn the_header_says_where_fields_lie() {
+        let header = include_str!("../include/gasworks_layout.h");
+        let lines = header.lines().filter_map(|line| {
+            let rest = line.strip_prefix("GASWORKS_ASSERT_LAYOUT(")?.strip_suffix(");")?;
+            let mut words = rest.split(", ");
+            Some((words.next()?, words.next()?, words.next()?.parse::<usize>().ok()?))
+        });
+        let lines: Vec<_> = lines.collect();
+        let near = |name: &str| Near::LAYOUT.iter().find(|(known, _)| *known == name).map(|(_, at)| *at);
+        macro_rules! offsets {
+            ($($name:literal: $of:ty { $($field:ident),* })*) => {
+                [$($(($name, stringify!($field), offset_of!($of, $field)),)*)*]
+            };
+        }
+        let here = offsets! {
+            "gasworks_client": Client { cdata, name, flags }
+            "gasworks_segment": Segment { cdata, client, address, size, flags }
+            "gasworks_ep": Endpoint { cdata, client, segment, flags, index }
+            "gasworks_tm": Team { cdata, client, ep, near, rank, size, flags }
+        };
+        for &(of, field, at) in &lines {
+            let found = match of {
+                "gasworks_near" if field == "rest" => Some(24),
+                "gasworks_near" => near(field),
+                _ => here.iter().find(|known| (known.0, known.1) == (of, field)).map(|known| known.2),
+            };
+            assert_eq!(found, Some(at), "{of}.{field}");
+        }
+        assert_eq!(lines.len(), here.len() + 4);
+        assert_eq!(near("size"), Some(40), "as in C, where two words follow");
+    }
+
+    #[test]
+    fn a_pointer_to_an_event_may_be_none() {
+        let mut event = 0;
+        assert_eq!(When::of(std::ptr::null_mut()), None);
+        let small = |number| When::of(std::ptr::without_provenance_mut(number));
+        assert_eq!([small(1), small(2), small(3)], [Some(When::Now), Some(When::Defer), Some(When::Group)]);
+        assert_eq!(When::of(&raw mut event), Some(When::At(&raw mut event)));
+    }
+}

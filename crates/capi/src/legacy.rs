@@ -1,0 +1,201 @@
+//! What GASNet-1 has beyond what its header makes of GASNet-EX.
+//!
+//! # Invariants
+//! As in the crate, and:
+//! L1. A value that is fetched lies in a box, whose handle is given back once: until then the transfer may write it.
+
+use crate::face::{Face, FaceMode, fail, went};
+use crate::handlers::{ANYTHING, register};
+use crate::layout::{ERR_BAD_ARG, ERR_NOT_INIT, Entry, Event, OK};
+use gasworks_extended::event::{self, Event as Started};
+use gasworks_extended::rma::{self, Local, Options};
+use gasworks_os::memfd::page_size;
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+
+/// `gasnet_handlerentry_t`.
+#[repr(C)]
+pub struct LegacyEntry {
+    index: u8,
+    function: Option<unsafe extern "C" fn()>,
+}
+
+/// `gasnet_seginfo_t`.
+#[repr(C)]
+pub struct SegmentInfo {
+    address: *mut c_void,
+    size: usize,
+}
+
+/// `gasnet_nodeinfo_t`.
+#[repr(C)]
+pub struct NodeInfo {
+    host: u32,
+    supernode: u32,
+    /// From where a segment is there to where it is mapped here.
+    offset: usize,
+}
+
+/// `gasnet_attach`; `hook` is told of the segment.
+///
+/// # Safety
+/// C1, C5.
+pub unsafe fn attach<M: FaceMode>(
+    table: *mut LegacyEntry,
+    count: c_int,
+    size: usize,
+    hook: Option<unsafe extern "C" fn(*mut c_void, usize)>,
+) -> c_int {
+    let Some(face) = M::slot().get() else { return ERR_NOT_INIT };
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    if count > 256 || (table.is_null() && count > 0) {
+        crate::query::say(format!("gasnet_attach: there is no table of {count} handlers"));
+        return ERR_BAD_ARG;
+    }
+    let entry = |at: usize| {
+        // SAFETY: C1.
+        let LegacyEntry { index, function } = unsafe { &*table.add(at) };
+        let (cdata, name) = (std::ptr::null(), std::ptr::null());
+        Entry { index: *index, function: *function, flags: ANYTHING, nargs: 0, cdata, name }
+    };
+    let mut entries: Vec<Entry> = (0..count).map(entry).collect();
+    // SAFETY: C1, C5.
+    let entered = unsafe { register::<M>(face.ep, entries.as_mut_ptr(), count) };
+    if entered != OK {
+        return entered;
+    }
+    for (at, entry) in entries.iter().enumerate() {
+        // SAFETY: C1.
+        unsafe { (*table.add(at)).index = entry.index };
+    }
+    // SAFETY: C1.
+    unsafe { crate::job::attach::<M>(null_mut(), face.team, size.max(page_size()), hook) }
+}
+
+/// Fills so many places, as far as there are ranks.
+///
+/// # Safety
+/// C1.
+unsafe fn fill<M: FaceMode, T>(face: &Face<M>, places: *mut T, count: c_int, of: impl Fn(u32) -> T) -> c_int {
+    let Ok(count @ 1..) = u32::try_from(count) else { return ERR_BAD_ARG };
+    if places.is_null() {
+        return ERR_BAD_ARG;
+    }
+    for rank in 0..count.min(face.job.ranks()) {
+        // SAFETY: C1.
+        unsafe { places.add(rank as usize).write(of(rank)) };
+    }
+    OK
+}
+
+/// `gasnet_getSegmentInfo`.
+///
+/// # Safety
+/// C1.
+pub unsafe fn segments<M: FaceMode>(places: *mut SegmentInfo, count: c_int) -> c_int {
+    let Some(face) = M::slot().get() else { return ERR_NOT_INIT };
+    // SAFETY: C2.
+    if unsafe { (*face.ep).segment }.is_null() {
+        return ERR_NOT_INIT;
+    }
+    let peers = face.engine().peers();
+    let of = |rank| {
+        let base = peers.get(rank).map_or(0, |peer| peer.remote_base) as usize;
+        SegmentInfo {
+            address: std::ptr::without_provenance_mut(base),
+            size: peers.len_of(rank).unwrap_or(0) as usize,
+        }
+    };
+    // SAFETY: C1.
+    unsafe { fill(face, places, count, of) }
+}
+
+/// `gasnet_getNodeInfo`: all ranks are in the memory of one host.
+///
+/// # Safety
+/// C1.
+pub unsafe fn nodes<M: FaceMode>(places: *mut NodeInfo, count: c_int) -> c_int {
+    let Some(face) = M::slot().get() else { return ERR_NOT_INIT };
+    let peers = face.engine().peers();
+    let of = |rank| {
+        let peer = peers.get(rank).filter(|_| peers.reaches(rank));
+        let offset =
+            peer.map_or(0, |peer| peer.mapped.as_ptr().addr().wrapping_sub(peer.remote_base as usize));
+        NodeInfo { host: 0, supernode: 0, offset }
+    };
+    // SAFETY: C1.
+    unsafe { fill(face, places, count, of) }
+}
+
+/// Bytes that are set at a time where a segment is mapped.
+const PIECE: usize = 4096;
+
+/// `gasnet_memset_nb`, or with `implicit` `gasnet_memset_nbi`.
+pub fn set<M: FaceMode>(rank: u32, dest: *const u8, value: c_int, len: usize, implicit: bool) -> Event {
+    const CALL: &str = "gasnet_memset";
+    let face = M::slot().of(CALL);
+    let (rank, engine) = (face.rank(CALL, face.team, rank), face.engine());
+    let (offset, value) = (face.offset(rank, dest), value as u8);
+    if engine.peers().reaches(rank) {
+        let piece = [value; PIECE];
+        for at in (0..len).step_by(PIECE) {
+            let count = PIECE.min(len - at);
+            went(CALL, rma::put(engine, rank, offset + at as u64, &piece[..count]));
+        }
+        return 0;
+    }
+    let bytes = vec![value; len];
+    let (source, kept) = (bytes.as_ptr(), Some(M::keep(bytes)));
+    let options = Options { local: Local::Defer, immediate: false };
+    if implicit {
+        // SAFETY: C1: the operation keeps the bytes, which do not move.
+        let started = face
+            .implicit(|set| unsafe { rma::put_nbi(engine, set, (rank, offset), source, len, kept, options) });
+        went(CALL, started);
+        return 0;
+    }
+    // SAFETY: as above.
+    let started = unsafe { rma::put_nb(engine, (rank, offset), source, len, kept, options) };
+    went(CALL, started).0.into_bits() as Event
+}
+
+/// A value that is being fetched.
+pub struct Fetched {
+    value: u64,
+    event: Started,
+}
+
+/// `gasnet_get_nb_val`.
+pub fn fetch<M: FaceMode>(rank: u32, source: *const u8, len: usize) -> *mut Fetched {
+    const CALL: &str = "gasnet_get_nb_val";
+    let face = M::slot().of(CALL);
+    if !(1..=size_of::<u64>()).contains(&len) {
+        fail(CALL, format!("a value of {len} bytes: 1 to 8 are one"));
+    }
+    let (rank, engine) = (face.rank(CALL, face.team, rank), face.engine());
+    let place = (rank, face.offset(rank, source));
+    let fetched = Box::into_raw(Box::new(Fetched { value: 0, event: Started::DONE }));
+    // SAFETY: L1: the low-order bytes of a little-endian machine come first.
+    let started = unsafe { rma::get_nb(engine, place, (&raw mut (*fetched).value).cast(), len, None, false) };
+    let (event, _) = went(CALL, started);
+    // SAFETY: L1.
+    unsafe { (&raw mut (*fetched).event).write(event) };
+    fetched
+}
+
+/// `gasnet_wait_syncnb_valget`.
+///
+/// # Safety
+/// L1.
+pub unsafe fn fetched<M: FaceMode>(handle: *mut Fetched) -> u64 {
+    const CALL: &str = "gasnet_wait_syncnb_valget";
+    let face = M::slot().of(CALL);
+    if handle.is_null() {
+        fail(CALL, "there is no such handle");
+    }
+    // SAFETY: L1.
+    let event = unsafe { (&raw const (*handle).event).read() };
+    went(CALL, event::wait(face.engine(), &event));
+    // SAFETY: L1: the transfer is over.
+    unsafe { Box::from_raw(handle) }.value
+}

@@ -1,0 +1,43 @@
+//! GASNet-EX for programs in C: what `include/gasnetex.h` declares, for each thread mode.
+//!
+//! A program in C is in one job at a time, and its calls name none: the job and all that C sees of it is a [`Face`], to which each library has
+//! one [`Slot`]. [`face!`] makes the functions of one library; those of a mode differ in the type of their job alone. What they do is in
+//! modules by area, and the layout of what the headers look at themselves in [`layout`].
+//!
+//! An error has no way to C but a code, and most calls have none: it is told, and ends the job.
+//!
+//! # Invariants
+//! C1. Pointers that C hands over are what its specification says: valid for as many bytes as it says, for as long as it says.
+//! C2. A face is made once, by the call that begins the job, and stays until the process ends.
+//! C3. In a mode, C's threads call as that mode says: in `Seq` one thread alone, in `ParSync` one at a time. A [`Slot`] is shared on that promise.
+//! C4. A token is a [`Coming`](am::Coming) on the stack of the handler's thread, and is used in its handler alone.
+//! C5. A handler's pointer is to a function of the parameters that its entry says.
+#![deny(missing_docs, unsafe_code)]
+
+#[allow(unsafe_code)]
+pub mod am;
+#[allow(unsafe_code)]
+pub mod barrier;
+#[allow(unsafe_code)]
+pub mod event;
+mod exports;
+#[allow(unsafe_code)]
+pub mod face;
+#[allow(unsafe_code)]
+pub mod handlers;
+#[allow(unsafe_code)]
+pub mod hsl;
+#[allow(unsafe_code)]
+pub mod job;
+#[allow(unsafe_code)]
+pub mod layout;
+#[allow(unsafe_code)]
+pub mod legacy;
+#[allow(unsafe_code)]
+pub mod negotiated;
+#[allow(unsafe_code)]
+pub mod query;
+#[allow(unsafe_code)]
+pub mod rma;
+
+pub use face::{Face, FaceMode, Slot};

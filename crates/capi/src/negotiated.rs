@@ -1,0 +1,232 @@
+//! Messages whose payload is agreed on first: prepared, filled in, and committed or cancelled.
+//!
+//! # Invariants
+//! As in the crate, and:
+//! N1. A source descriptor is made by a prepare as a box, which whoever commits or cancels it takes back; C uses it no more then.
+
+use crate::am::{Coming, args};
+use crate::face::{FaceMode, fail, went};
+use crate::layout::{Flags, IMMEDIATE, Local, NO_OP, OK, Team, When};
+use gasworks_core::{Ask, Category, Commit, Prepared, PreparedReply};
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::null_mut;
+
+/// What a source descriptor leads to.
+pub struct Source<M: FaceMode> {
+    room: Room<M>,
+    category: Category,
+    nargs: c_uint,
+    address: *mut c_void,
+    len: usize,
+    /// To whom a Long goes.
+    to: u32,
+}
+
+enum Room<M: FaceMode> {
+    Request(Prepared<'static, 'static, M>),
+    Reply(PreparedReply<'static, 'static, M>, *mut c_void),
+}
+
+/// What is asked for, by a call of this name.
+struct Asked {
+    call: &'static str,
+    buffer: *const c_void,
+    least: usize,
+    most: usize,
+    landing: Option<u64>,
+    category: Category,
+}
+
+impl Asked {
+    /// # Safety
+    /// C1: the buffer stays until the commit or the cancel.
+    unsafe fn ask(&self) -> Ask<'static> {
+        let &Self { buffer, least, most, landing, category, .. } = self;
+        // SAFETY: C1.
+        let source = (!buffer.is_null()).then(|| unsafe { std::slice::from_raw_parts(buffer.cast(), most) });
+        Ask { category, least, most, landing, source }
+    }
+
+    /// # Safety
+    /// C1: where an event is to be stored there is room.
+    unsafe fn local(&self, local: Local) {
+        match (When::of(local), self.buffer.is_null()) {
+            (None, true) => {}
+            // SAFETY: C1.
+            (Some(When::At(place)), false) => unsafe { *place = 0 },
+            (Some(When::Now | When::Group), false) => {}
+            (None, false) => fail(self.call, "lc_opt is null where there is a buffer"),
+            (Some(_), true) => fail(self.call, "lc_opt is not null where there is no buffer"),
+            (Some(When::Defer), false) => {
+                fail(self.call, "GEX_EVENT_DEFER is none of an active message's options")
+            }
+        }
+    }
+
+    fn source<M: FaceMode>(&self, room: Room<M>, to: u32, nargs: c_uint) -> *mut c_void {
+        let prepared = match &room {
+            Room::Request(prepared) => prepared,
+            Room::Reply(prepared, _) => prepared.prepared(),
+        };
+        let len = prepared.granted();
+        let address = match self.buffer.is_null() {
+            true => prepared.room().as_ptr().cast(),
+            false => self.buffer.cast_mut(),
+        };
+        let category = self.category;
+        Box::into_raw(Box::new(Source { room, category, nargs, address, len, to })).cast()
+    }
+}
+
+/// `gex_AM_PrepareRequestMedium`, and `Long` where there is a destination.
+///
+/// # Safety
+/// C1.
+#[expect(clippy::too_many_arguments, reason = "C's own")]
+pub unsafe fn prepare_request<M: FaceMode>(
+    call: &'static str,
+    team: *const Team,
+    rank: u32,
+    buffer: *const c_void,
+    (least, most): (usize, usize),
+    dest: Option<*const u8>,
+    local: Local,
+    (flags, nargs): (Flags, c_uint),
+) -> *mut c_void {
+    let face = M::slot().of(call);
+    let to = face.rank(call, team, rank);
+    let category = if dest.is_some() { Category::Long } else { Category::Medium };
+    // A destination of null is said at the commit.
+    let landing = dest.filter(|dest| !dest.is_null()).map(|dest| face.offset(to, dest));
+    let asked = Asked { call, buffer, least, most, landing, category };
+    // SAFETY: C1.
+    let ask = unsafe { asked.ask() };
+    let prepared = if flags & IMMEDIATE == 0 {
+        face.engine().prepare(to, &ask)
+    } else {
+        match face.engine().try_prepare(to, &ask) {
+            Err(error) if error.is_busy() => return null_mut(),
+            other => other,
+        }
+    };
+    let prepared = went(call, prepared);
+    // SAFETY: C1.
+    unsafe { asked.local(local) };
+    asked.source::<M>(Room::Request(prepared), to, nargs)
+}
+
+/// `gex_AM_PrepareReplyMedium`, and `Long` where there is a destination.
+///
+/// # Safety
+/// C1, C4.
+pub unsafe fn prepare_reply<M: FaceMode>(
+    call: &'static str,
+    token: *mut c_void,
+    buffer: *const c_void,
+    (least, most): (usize, usize),
+    dest: Option<*const u8>,
+    local: Local,
+    nargs: c_uint,
+) -> *mut c_void {
+    let face = M::slot().of(call);
+    // SAFETY: C4: the descriptor is committed or cancelled in the handler, before its token ends.
+    let coming = unsafe { Coming::<'static, M>::of(token, call) };
+    coming.message(call, |incoming| {
+        let to = incoming.source();
+        let category = if dest.is_some() { Category::Long } else { Category::Medium };
+        let landing = dest.filter(|dest| !dest.is_null()).map(|dest| face.offset(to, dest));
+        let asked = Asked { call, buffer, least, most, landing, category };
+        // SAFETY: C1.
+        let ask = unsafe { asked.ask() };
+        let prepared = went(call, incoming.prepare_reply(&ask));
+        // SAFETY: C1.
+        unsafe { asked.local(local) };
+        asked.source::<M>(Room::Reply(prepared, token), to, nargs)
+    })
+}
+
+/// `gex_AM_SrcDescAddr`.
+///
+/// # Safety
+/// N1: it is one, and was neither committed nor cancelled.
+pub unsafe fn address<M: FaceMode>(source: *mut c_void) -> *mut c_void {
+    // SAFETY: N1.
+    unsafe { source.cast::<Source<M>>().as_ref() }.map_or(null_mut(), |source| source.address)
+}
+
+/// `gex_AM_SrcDescSize`.
+///
+/// # Safety
+/// N1, as [`address`].
+pub unsafe fn size<M: FaceMode>(source: *mut c_void) -> usize {
+    // SAFETY: N1.
+    unsafe { source.cast::<Source<M>>().as_ref() }.map_or(0, |source| source.len)
+}
+
+/// Takes a descriptor back.
+///
+/// # Safety
+/// N1.
+unsafe fn take<M: FaceMode>(call: &str, source: *mut c_void) -> Box<Source<M>> {
+    if source.addr() <= NO_OP {
+        fail(call, "there is no source descriptor: nothing was prepared");
+    }
+    // SAFETY: N1.
+    unsafe { Box::from_raw(source.cast()) }
+}
+
+/// `gex_AM_Commit*`: of a kind that the header names.
+///
+/// # Safety
+/// C1, C4, N1.
+#[expect(clippy::too_many_arguments, reason = "C's own")]
+pub unsafe fn commit<M: FaceMode>(
+    source: *mut c_void,
+    kind: c_uint,
+    handler: u8,
+    len: usize,
+    dest: *const u8,
+    _flags: Flags,
+    words: *const i32,
+    count: c_uint,
+) -> c_int {
+    const CALLS: [&str; 4] = [
+        "gex_AM_CommitRequestMedium",
+        "gex_AM_CommitRequestLong",
+        "gex_AM_CommitReplyMedium",
+        "gex_AM_CommitReplyLong",
+    ];
+    let call = CALLS[kind as usize % CALLS.len()];
+    // SAFETY: N1.
+    let source = unsafe { take::<M>(call, source) };
+    if source.nargs != count {
+        fail(call, format!("{count} arguments, where {} were prepared", source.nargs));
+    }
+    let is_reply = matches!(source.room, Room::Reply(..));
+    if (is_reply, source.category == Category::Long) != (kind & 2 != 0, kind & 1 != 0) {
+        fail(call, "it was prepared for another kind of message");
+    }
+    // SAFETY: C1.
+    let args = unsafe { args(call, words, count) };
+    let landing = M::slot().of(call).offset(source.to, dest);
+    let commit = Commit { handler, args, len, landing };
+    match source.room {
+        Room::Request(prepared) => went(call, prepared.commit(&commit)),
+        Room::Reply(prepared, token) => {
+            went(call, prepared.commit(&commit));
+            // SAFETY: C4.
+            let _ = unsafe { Coming::<M>::of(token, call) }.take(call);
+        }
+    }
+    OK
+}
+
+/// `gex_AM_Cancel*`.
+///
+/// # Safety
+/// N1.
+pub unsafe fn cancel<M: FaceMode>(call: &str, source: *mut c_void) -> c_int {
+    // SAFETY: N1.
+    drop(unsafe { take::<M>(call, source) });
+    OK
+}

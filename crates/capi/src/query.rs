@@ -1,0 +1,246 @@
+//! What C may ask of a job, and how it makes progress.
+//!
+//! # Invariants
+//! As in the crate.
+
+use crate::face::{FaceMode, fail, went};
+use crate::layout::*;
+use gasworks::WaitMode;
+use gasworks_core::Category;
+use gasworks_core::engine::Waiting;
+use gasworks_sync::atomic::AtomicU32;
+use gasworks_sync::atomic::Ordering::Relaxed;
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fmt::Display;
+use std::ptr::null_mut;
+
+/// Whether calls that return a code say why.
+static VERBOSE: AtomicU32 = AtomicU32::new(1);
+
+/// `gex_System_GetVerboseErrors`.
+pub fn is_verbose() -> c_int {
+    VERBOSE.load(Relaxed) as c_int
+}
+
+/// `gex_System_SetVerboseErrors`.
+pub fn set_verbose(verbose: c_int) {
+    VERBOSE.store(u32::from(verbose != 0), Relaxed);
+}
+
+/// Says why a call returns a code, if that is wanted.
+pub(crate) fn say(what: impl Display) {
+    if is_verbose() != 0 {
+        gasworks_os::say(&what.to_string());
+    }
+}
+
+/// `gex_System_QueryMaxThreads`: where there may be several there may be any number.
+pub fn max_threads<M: FaceMode>() -> u64 {
+    if M::MODEL == "SEQ" { 1 } else { u32::MAX.into() }
+}
+
+/// `gex_System_QueryHiddenAMConcurrencyLevel`: 1 where a thread of the library may run handlers.
+pub fn hidden_threads<M: FaceMode>() -> c_int {
+    M::PARALLEL.into()
+}
+
+thread_local! {
+    /// What this thread keeps while it waits for what C looks at.
+    static WAITING: RefCell<Option<Waiting>> = const { RefCell::new(None) };
+}
+
+/// `gasnet_AMPoll`.
+pub fn poll<M: FaceMode>() -> c_int {
+    const CALL: &str = "gasnet_AMPoll";
+    went(CALL, M::slot().of(CALL).engine().poll());
+    OK
+}
+
+/// Before `GASNET_BLOCKUNTIL` waits.
+pub fn wait_begin<M: FaceMode>() {
+    let engine = M::slot().of("GASNET_BLOCKUNTIL").engine();
+    WAITING.with(|waiting| *waiting.borrow_mut() = Some(engine.sleeper()));
+}
+
+/// A turn of it.
+pub fn wait_turn<M: FaceMode>() {
+    const CALL: &str = "GASNET_BLOCKUNTIL";
+    let engine = M::slot().of(CALL).engine();
+    let mut waiting = WAITING.with(|waiting| waiting.take()).unwrap_or_else(|| engine.sleeper());
+    went(CALL, engine.turn(&mut waiting));
+    WAITING.with(|place| *place.borrow_mut() = Some(waiting));
+}
+
+/// `gasnet_set_waitmode`.
+pub fn set_wait_mode<M: FaceMode>(mode: c_int) -> c_int {
+    let mode = match mode {
+        0 => WaitMode::Spin,
+        1 => WaitMode::Block,
+        2 => WaitMode::SpinBlock,
+        _ => return ERR_BAD_ARG,
+    };
+    M::slot().of("gasnet_set_waitmode").job.set_wait_mode(mode);
+    OK
+}
+
+/// The largest payload of a message, for any peer, options and number of arguments.
+pub fn max_payload<M: FaceMode>(is_long: bool) -> usize {
+    let category = if is_long { Category::Long } else { Category::Medium };
+    let max = M::slot().of("gex_AM_Max*").engine().max_payload(category, false);
+    usize::try_from(max).unwrap_or(usize::MAX)
+}
+
+/// `gasnet_getMaxLocalSegmentSize`, and `Global` if it is to be all ranks'.
+pub fn max_segment<M: FaceMode>(global: bool) -> usize {
+    let job = &M::slot().of("gasnet_getMax*SegmentSize").job;
+    let max = if global { job.max_global_segment() } else { job.max_local_segment() };
+    usize::try_from(max).unwrap_or(usize::MAX)
+}
+
+/// Where a rank's segment is, here and there, and its length; `None`: it has none.
+fn bound<M: FaceMode>(call: &str, team: *const Team, rank: u32) -> Option<(*mut c_void, *mut c_void, usize)> {
+    let face = M::slot().of(call);
+    let rank = face.rank(call, team, rank);
+    // SAFETY: C2.
+    if unsafe { (*face.ep).segment }.is_null() {
+        return None;
+    }
+    let peers = face.engine().peers();
+    let (peer, len) = (peers.get(rank)?, peers.len_of(rank)?);
+    let owner = std::ptr::without_provenance_mut(peer.remote_base as usize);
+    let local = if peers.reaches(rank) { peer.mapped.as_ptr().cast() } else { null_mut() };
+    Some((owner, local, len as usize))
+}
+
+/// # Safety
+/// C1.
+unsafe fn tell<T>(place: *mut T, value: T) {
+    if !place.is_null() {
+        // SAFETY: C1.
+        unsafe { place.write(value) };
+    }
+}
+
+/// `gex_EP_QueryBoundSegmentNB`.
+///
+/// # Safety
+/// C1.
+pub unsafe fn query_bound<M: FaceMode>(
+    team: *const Team,
+    rank: u32,
+    owner: *mut *mut c_void,
+    local: *mut *mut c_void,
+    size: *mut usize,
+) -> Event {
+    let found = bound::<M>("gex_EP_QueryBoundSegmentNB", team, rank).unwrap_or((null_mut(), null_mut(), 0));
+    // SAFETY: C1.
+    unsafe {
+        tell(owner, found.0);
+        tell(local, found.1);
+        tell(size, found.2);
+    }
+    0
+}
+
+/// `gex_Segment_QueryBound`.
+///
+/// # Safety
+/// C1.
+pub unsafe fn segment_query_bound<M: FaceMode>(
+    team: *const Team,
+    rank: u32,
+    owner: *mut *mut c_void,
+    local: *mut *mut c_void,
+    size: *mut usize,
+) -> c_int {
+    let Some(found) = bound::<M>("gex_Segment_QueryBound", team, rank) else { return 1 };
+    // SAFETY: C1.
+    unsafe {
+        tell(owner, found.0);
+        tell(local, found.1);
+        tell(size, found.2);
+    }
+    OK
+}
+
+/// `gex_TM_TranslateRankToJobrank`.
+pub fn to_job_rank<M: FaceMode>(team: *const Team, rank: u32) -> u32 {
+    const CALL: &str = "gex_TM_TranslateRankToJobrank";
+    M::slot().of(CALL).rank(CALL, team, rank)
+}
+
+/// `gex_TM_TranslateJobrankToRank`.
+pub fn of_job_rank<M: FaceMode>(team: *const Team, rank: u32) -> u32 {
+    const CALL: &str = "gex_TM_TranslateJobrankToRank";
+    let face = M::slot().of(CALL);
+    if rank < face.engine().ranks() { face.rank(CALL, team, rank) } else { u32::MAX }
+}
+
+/// `gex_TM_TranslateRankToEP`.
+pub fn to_endpoint<M: FaceMode>(team: *const Team, rank: u32) -> Location {
+    const CALL: &str = "gex_TM_TranslateRankToEP";
+    // Of a pair the endpoint there is in the handle.
+    let index = if team.addr() & 1 != 0 { (team.addr() >> 1) as u16 } else { 0 };
+    Location { rank: M::slot().of(CALL).rank(CALL, team, rank), index }
+}
+
+/// `gex_System_QueryNbrhdInfo` and `gex_System_QueryHostInfo`: all ranks of the job are in the memory of one host.
+///
+/// # Safety
+/// C1.
+pub unsafe fn neighbours<M: FaceMode>(info: *mut *const RankInfo, count: *mut u32, me: *mut u32) {
+    let face = M::slot().of("gex_System_Query*Info");
+    // SAFETY: C1.
+    unsafe {
+        tell(info, face.neighbours.as_ptr());
+        tell(count, face.neighbours.len() as u32);
+        tell(me, face.job.rank());
+    }
+}
+
+/// `gex_System_QueryMyPosition`.
+///
+/// # Safety
+/// C1.
+pub unsafe fn position(places: [*mut u32; 4]) {
+    for (place, value) in places.into_iter().zip([1, 0, 1, 0]) {
+        // SAFETY: C1.
+        unsafe { tell(place, value) };
+    }
+}
+
+/// `gasnet_getenv`: what every rank has of it is its launcher's.
+///
+/// # Safety
+/// C1.
+pub unsafe fn get_env(name: *const c_char) -> *mut c_char {
+    unsafe extern "C" {
+        fn getenv(name: *const c_char) -> *mut c_char;
+    }
+    if name.is_null() {
+        fail("gasnet_getenv", "the name is null");
+    }
+    // SAFETY: C1.
+    unsafe { getenv(name) }
+}
+
+/// A code, what it is called, and what it says.
+const CODES: [(c_int, &CStr, &CStr); 6] = [
+    (OK, c"GASNET_OK", c"all is well"),
+    (ERR_NOT_INIT, c"GASNET_ERR_NOT_INIT", c"there is no job: gex_Client_Init comes first"),
+    (ERR_RESOURCE, c"GASNET_ERR_RESOURCE", c"there is not as much as was asked for"),
+    (ERR_BAD_ARG, c"GASNET_ERR_BAD_ARG", c"an argument cannot be used"),
+    (ERR_NOT_READY, c"GASNET_ERR_NOT_READY", c"it is not done yet"),
+    (ERR_BARRIER_MISMATCH, c"GASNET_ERR_BARRIER_MISMATCH", c"ranks came to the barrier by different names"),
+];
+
+/// `gasnet_ErrorName`.
+pub fn error_name(code: c_int) -> *const c_char {
+    CODES.iter().find(|known| known.0 == code).map_or(c"*unknown*", |known| known.1).as_ptr()
+}
+
+/// `gasnet_ErrorDesc`.
+pub fn error_text(code: c_int) -> *const c_char {
+    CODES.iter().find(|known| known.0 == code).map_or(c"a code that is none", |known| known.2).as_ptr()
+}

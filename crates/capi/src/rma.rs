@@ -1,0 +1,193 @@
+//! Puts and gets that are more than a copy, and copies that the header does not do: by a pair, or where a segment has grown.
+//!
+//! # Invariants
+//! As in the crate.
+
+use crate::face::{Face, FaceMode, fail, went};
+use crate::layout::{Event, Flags, IMMEDIATE, Local, NO_OP, OK, Team, When};
+use gasworks_core::{Categories, Rank};
+use gasworks_extended::rma::{self, Local as Freed, Options};
+use std::ffi::{c_int, c_void};
+use std::fmt::Display;
+
+/// What a transfer names, as C says it.
+#[derive(Clone, Copy)]
+struct There {
+    call: &'static str,
+    rank: Rank,
+    address: *const c_void,
+    offset: u64,
+    len: usize,
+}
+
+impl There {
+    fn of<M: FaceMode>(
+        call: &'static str,
+        (team, rank): (*const Team, u32),
+        address: *const c_void,
+        local: *const c_void,
+        len: usize,
+    ) -> (&'static Face<M>, Self) {
+        let face = M::slot().of(call);
+        let rank = face.rank(call, team, rank);
+        if local.is_null() && len > 0 {
+            fail(call, format!("{len} bytes at no address of this rank"));
+        }
+        (face, Self { call, rank, address, offset: face.offset(rank, address.cast()), len })
+    }
+
+    fn went<T, E: Display>(&self, result: Result<T, E>) -> T {
+        let &Self { rank, address, len, .. } = self;
+        went(self.call, result.map_err(|error| format!("{len} bytes at {address:p} of rank {rank}: {error}")))
+    }
+
+    /// Whether it is done; not if there is no room, and nobody is to wait for any.
+    fn unless_busy<T>(&self, flags: Flags, result: Result<T, gasworks_extended::Error>) -> Option<T> {
+        match result {
+            Err(error) if flags & IMMEDIATE != 0 && error.is_busy() => None,
+            other => Some(self.went(other)),
+        }
+    }
+
+    fn freed(&self, local: Local) -> Freed {
+        match When::of(local) {
+            Some(When::Now) => Freed::Now,
+            Some(When::Defer) => Freed::Defer,
+            Some(When::Group | When::At(_)) => Freed::Apart,
+            None => fail(self.call, "lc_opt is null"),
+        }
+    }
+}
+
+/// `gex_RMA_PutBlocking`.
+///
+/// # Safety
+/// C1.
+pub unsafe fn put<M: FaceMode>(
+    team: *const Team,
+    rank: u32,
+    dest: *mut c_void,
+    source: *const c_void,
+    len: usize,
+    flags: Flags,
+) -> c_int {
+    let (face, there) = There::of::<M>("gex_RMA_PutBlocking", (team, rank), dest, source, len);
+    let (engine, place, is_immediate) = (face.engine(), (there.rank, there.offset), flags & IMMEDIATE != 0);
+    // SAFETY: C1.
+    let done = unsafe { rma::put_from(engine.peers(), engine, place, source.cast(), len, is_immediate) };
+    there.unless_busy(flags, done).map_or(1, |()| OK)
+}
+
+/// `gex_RMA_GetBlocking`.
+///
+/// # Safety
+/// C1.
+pub unsafe fn get<M: FaceMode>(
+    team: *const Team,
+    dest: *mut c_void,
+    rank: u32,
+    source: *const c_void,
+    len: usize,
+    flags: Flags,
+) -> c_int {
+    let (face, there) = There::of::<M>("gex_RMA_GetBlocking", (team, rank), source, dest, len);
+    let (engine, place, is_immediate) = (face.engine(), (there.rank, there.offset), flags & IMMEDIATE != 0);
+    // SAFETY: C1.
+    let done = unsafe { rma::get_to(engine.peers(), engine, place, dest.cast(), len, is_immediate) };
+    there.unless_busy(flags, done).map_or(1, |()| OK)
+}
+
+/// `gex_RMA_PutNB`.
+///
+/// # Safety
+/// C1: the source, until it may be used again.
+pub unsafe fn put_nb<M: FaceMode>(
+    team: *const Team,
+    rank: u32,
+    dest: *mut c_void,
+    source: *const c_void,
+    len: usize,
+    local: Local,
+    flags: Flags,
+) -> Event {
+    let (face, there) = There::of::<M>("gex_RMA_PutNB", (team, rank), dest, source, len);
+    let options = Options { local: there.freed(local), immediate: flags & IMMEDIATE != 0 };
+    if When::of(local) == Some(When::Group) {
+        fail(there.call, "GEX_EVENT_GROUP is for implicit puts");
+    }
+    let place = (there.rank, there.offset);
+    // SAFETY: C1.
+    let started = unsafe { rma::put_nb(face.engine(), place, source.cast(), len, None, options) };
+    let Some((event, _)) = there.unless_busy(flags, started) else { return NO_OP };
+    if let Some(When::At(place)) = When::of(local) {
+        // SAFETY: C1.
+        unsafe { *place = event.leaf(Categories::LOCAL).into_bits() as Event };
+    }
+    event.into_bits() as Event
+}
+
+/// `gex_RMA_GetNB`.
+///
+/// # Safety
+/// C1: the target, until the event is done.
+pub unsafe fn get_nb<M: FaceMode>(
+    team: *const Team,
+    dest: *mut c_void,
+    rank: u32,
+    source: *const c_void,
+    len: usize,
+    flags: Flags,
+) -> Event {
+    let (face, there) = There::of::<M>("gex_RMA_GetNB", (team, rank), source, dest, len);
+    let (place, is_immediate) = ((there.rank, there.offset), flags & IMMEDIATE != 0);
+    // SAFETY: C1.
+    let started = unsafe { rma::get_nb(face.engine(), place, dest.cast(), len, None, is_immediate) };
+    there.unless_busy(flags, started).map_or(NO_OP, |(event, _)| event.into_bits() as Event)
+}
+
+/// `gex_RMA_PutNBI`.
+///
+/// # Safety
+/// C1: the source, until it may be used again.
+pub unsafe fn put_nbi<M: FaceMode>(
+    team: *const Team,
+    rank: u32,
+    dest: *mut c_void,
+    source: *const c_void,
+    len: usize,
+    local: Local,
+    flags: Flags,
+) -> c_int {
+    let (face, there) = There::of::<M>("gex_RMA_PutNBI", (team, rank), dest, source, len);
+    let options = Options { local: there.freed(local), immediate: flags & IMMEDIATE != 0 };
+    if matches!(When::of(local), Some(When::At(_))) {
+        fail(there.call, "an event for the source is for puts that have one of their own");
+    }
+    let place = (there.rank, there.offset);
+    let started = face.implicit(|set| {
+        // SAFETY: C1.
+        unsafe { rma::put_nbi(face.engine(), set, place, source.cast(), len, None, options) }
+    });
+    there.unless_busy(flags, started).map_or(1, |()| OK)
+}
+
+/// `gex_RMA_GetNBI`.
+///
+/// # Safety
+/// C1: the target, until the set says that it is done.
+pub unsafe fn get_nbi<M: FaceMode>(
+    team: *const Team,
+    dest: *mut c_void,
+    rank: u32,
+    source: *const c_void,
+    len: usize,
+    flags: Flags,
+) -> c_int {
+    let (face, there) = There::of::<M>("gex_RMA_GetNBI", (team, rank), source, dest, len);
+    let (place, is_immediate) = ((there.rank, there.offset), flags & IMMEDIATE != 0);
+    let started = face.implicit(|set| {
+        // SAFETY: C1.
+        unsafe { rma::get_nbi(face.engine(), set, place, dest.cast(), len, is_immediate) }
+    });
+    there.unless_busy(flags, started).map_or(1, |()| OK)
+}

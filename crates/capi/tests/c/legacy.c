@@ -1,0 +1,94 @@
+/* A program of GASNet-1: its handlers say nothing of what they take. */
+#include <gasnet.h>
+
+#include "check.h"
+
+static gasnet_node_t me, size, next;
+static gasnet_seginfo_t *segments;
+static int answers;
+
+enum { ASK = 150, ANSWER = 151, TAKE = 152 };
+
+static void ask(gasnet_token_t token, gasnet_handlerarg_t a, gasnet_handlerarg_t b) {
+  gasnet_node_t source;
+  CHECK(gasnet_AMGetMsgSource(token, &source) == GASNET_OK && source < size);
+  CHECK(gasnet_AMReplyShort1(token, ANSWER, a + b) == GASNET_OK);
+}
+static void answer(gasnet_token_t token, gasnet_handlerarg_t sum) {
+  (void)token;
+  CHECK(sum == 42);
+  answers++;
+}
+static void take(gasnet_token_t token, void *buffer, size_t len, gasnet_handlerarg_t first) {
+  CHECK(len == 100 && *(unsigned char *)buffer == first);
+  CHECK(gasnet_AMReplyShort1(token, ANSWER, 42) == GASNET_OK);
+}
+
+static gasnet_handlerentry_t table[] = {
+    {ASK, (void (*)())ask}, {ANSWER, (void (*)())answer}, {TAKE, (void (*)())take}, {0, (void (*)())take}};
+
+static void messages(void) {
+  unsigned char bytes[100];
+  memset(bytes, 9, sizeof bytes);
+  CHECK(gasnet_AMRequestShort2(next, ASK, 40, 2) == GASNET_OK);
+  CHECK(gasnet_AMRequestShort(next, ASK, 40, 2) == GASNET_OK);
+  CHECK(gasnet_AMRequestMedium1(next, TAKE, bytes, 100, 9) == GASNET_OK);
+  CHECK(gasnet_AMRequestLong1(next, table[3].index, bytes, 100, segments[next].addr, 9) == GASNET_OK);
+  CHECK(gasnet_AMRequestLongAsync(next, TAKE, bytes, 100, segments[next].addr, 9) == GASNET_OK);
+  GASNET_BLOCKUNTIL(answers == 5);
+  CHECK(gasnet_AMMaxArgs() == 16 && gasnet_AMMaxMedium() >= 512 && gasnet_AMMaxLongReply() >= 512);
+}
+
+static void memory(void) {
+  unsigned char *there = (unsigned char *)segments[next].addr + 4096, here[64], back[64];
+  gasnet_handle_t handles[3];
+  gasnet_valget_handle_t value;
+  int i;
+  for (i = 0; i < 64; i++) here[i] = (unsigned char)(i + me);
+  gasnet_put(next, there, here, 64);
+  gasnet_get_bulk(back, next, there, 64);
+  CHECK(memcmp(here, back, 64) == 0);
+  handles[0] = gasnet_put_nb(next, there + 64, here, 64);
+  handles[1] = gasnet_put_nb_bulk(next, there + 128, here, 64);
+  handles[2] = gasnet_memset_nb(next, there + 192, 7, 64);
+  gasnet_wait_syncnb_all(handles, 3);
+  CHECK(handles[0] == GASNET_INVALID_HANDLE && gasnet_try_syncnb_all(handles, 3) == GASNET_OK);
+  gasnet_put_nbi(next, there + 256, here, 64);
+  gasnet_memset_nbi(next, there + 320, 8, 5000);
+  gasnet_wait_syncnbi_puts();
+  gasnet_get_nbi(back, next, there + 320 + 4936, 64);
+  gasnet_wait_syncnbi_all();
+  CHECK(back[0] == 8 && back[63] == 8);
+  gasnet_put_val(next, there, 0x1234, 2);
+  value = gasnet_get_nb_val(next, there, 2);
+  CHECK(gasnet_wait_syncnb_valget(value) == 0x1234 && gasnet_get_val(next, there, 1) == 0x34);
+  gasnet_begin_nbi_accessregion();
+  gasnet_put_nbi_bulk(next, there, here, 64);
+  gasnet_wait_syncnb(gasnet_end_nbi_accessregion());
+  gasnet_memset(next, there, 1, 3);
+  CHECK(gasnet_get_val(next, there, 4) == (0x010101u | (gasnet_register_value_t)here[3] << 24));
+}
+
+int main(int argc, char **argv) {
+  gasnet_nodeinfo_t *nodes;
+  gasnet_hsl_t lock = GASNET_HSL_INITIALIZER;
+  CHECK(gasnet_init(&argc, &argv) == GASNET_OK);
+  CHECK(gasnet_attach(table, 4, 8 * (uintptr_t)GASNET_PAGESIZE, 0) == GASNET_OK);
+  me = gasnet_mynode();
+  size = gasnet_nodes();
+  next = (me + 1) % size;
+  segments = (gasnet_seginfo_t *)malloc(size * sizeof *segments);
+  nodes = (gasnet_nodeinfo_t *)malloc(size * sizeof *nodes);
+  CHECK(gasnet_getSegmentInfo(segments, (int)size) == GASNET_OK);
+  CHECK(gasnet_getNodeInfo(nodes, (int)size) == GASNET_OK && nodes[next].supernode == nodes[me].supernode);
+  CHECK(segments[next].size == 8 * (uintptr_t)GASNET_PAGESIZE && nodes[me].offset == 0 && table[3].index == 255);
+  *((unsigned char *)segments[next].addr + nodes[next].offset) = 1;
+  messages();
+  gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+  CHECK(gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK);
+  memory();
+  gasnet_hsl_lock(&lock);
+  gasnet_hsl_unlock(&lock);
+  DONE("legacy");
+  gasnet_exit(0);
+}

@@ -1,0 +1,198 @@
+//! Where a process is: the functions that called each other, printed.
+//!
+//! # Invariants
+//! TT1. The client's variables are written before it starts threads, as it promises; they are read whole, as volatile.
+//! TT2. What the client put into them are functions that take a descriptor, and texts (TX1).
+//! TT3. An array of this function's own has room for what the C library is told to write there.
+//! TT4. A descriptor from C is open for as long as the call lasts.
+
+use std::arch::global_asm;
+use std::ffi::{c_char, c_int, c_void};
+use std::fs::File;
+use std::io::Write;
+use std::mem::ManuallyDrop;
+use std::os::fd::FromRawFd;
+use std::process::{Command, Stdio};
+
+use crate::environ::{is_set, value, warn};
+use crate::{freeze, machine, numbers, process, text};
+
+/// A way to print a backtrace: gives 0 if it did.
+pub type Print = extern "C" fn(c_int) -> c_int;
+
+/// `gasnett_backtrace_type_t`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct User {
+    name: *const c_char,
+    print: Option<Print>,
+    takes_threads: c_int,
+}
+
+// A client may define it, and there is no weak definition in Rust: this one counts where the client has none.
+global_asm!(
+    ".pushsection .data.gasnett_backtrace_user, \"aw\"",
+    ".balign 16",
+    ".weak gasnett_backtrace_user",
+    ".type gasnett_backtrace_user, %object",
+    "gasnett_backtrace_user:",
+    ".zero {size}",
+    ".size gasnett_backtrace_user, {size}",
+    ".popsection",
+    size = const size_of::<User>(),
+);
+
+unsafe extern "C" {
+    static mut gasnett_backtrace_user: User;
+}
+
+/// What is called where a backtrace is wanted of a process that fails. A client may put its own there.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static mut gasnett_print_backtrace_ifenabled: Option<Print> = Some(if_enabled);
+
+const GDB: &str = "GDB";
+const EXECINFO: &str = "EXECINFO";
+const MOST_FRAMES: usize = 128;
+/// A debugger that does not come to an end is given up after so many seconds.
+const PATIENCE: u32 = 60;
+
+extern "C" fn if_enabled(fd: c_int) -> c_int {
+    // Read by hand: a bad value must not end a process that is ending.
+    match value(c"GASNET_BACKTRACE").and_then(|text| numbers::answer(&text)) {
+        // SAFETY: TT4, by the caller's promise.
+        Some(true) => unsafe { gasnett_print_backtrace(fd) },
+        _ => 1,
+    }
+}
+
+/// Prints a backtrace if the client or the environment wants one.
+pub fn print_if_enabled(fd: c_int) {
+    // SAFETY: TT1.
+    if let Some(print) = unsafe { (&raw const gasnett_print_backtrace_ifenabled).read_volatile() } {
+        print(fd);
+    }
+}
+
+/// Notes the program's name, and sets up the signals that print a backtrace or freeze the process.
+///
+/// # Safety
+/// TX1 for the name; it may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_backtrace_init(program: *const c_char) {
+    // SAFETY: TX1, by the caller's promise.
+    unsafe { machine::note_program(program) };
+    // The first call loads a library, which is better done before something fails.
+    frames(&mut [std::ptr::null_mut()]);
+    for name in wanted() {
+        if !known().contains(&name) {
+            warn(&format!("GASNET_BACKTRACE_TYPE names '{name}', which is none of {}", known().join(", ")));
+        }
+    }
+    process::handle_named(c"GASNET_BACKTRACE_SIGNAL", on_signal);
+    freeze::watch();
+}
+
+/// In a handler of a signal nothing may be allocated, and no debugger started.
+extern "C" fn on_signal(_signal: c_int) {
+    print_own(libc::STDERR_FILENO);
+}
+
+/// Prints where the process is. Gives 0 if a way was found.
+///
+/// # Safety
+/// TT4.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_print_backtrace(fd: c_int) -> c_int {
+    let user = user();
+    for name in wanted() {
+        let printed = match (&user, name.as_str()) {
+            (Some((own, print)), name) if own == name => print(fd) == 0,
+            (_, GDB) => debugger().is_some_and(|text| {
+                // SAFETY: TT4: the descriptor is borrowed, and not closed.
+                let mut file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });
+                file.write_all(text.as_bytes()).is_ok()
+            }),
+            (_, EXECINFO) => print_own(fd),
+            _ => false,
+        };
+        if printed {
+            return 0;
+        }
+    }
+    1
+}
+
+/// The ways there are, in the order in which they are tried.
+fn known() -> Vec<String> {
+    let own = user().map(|(name, _)| name);
+    own.into_iter().chain([GDB.to_owned(), EXECINFO.to_owned()]).collect()
+}
+
+/// The ways that the environment wants, or all.
+fn wanted() -> Vec<String> {
+    let Some(list) = value(c"GASNET_BACKTRACE_TYPE") else { return known() };
+    list.split(',').map(|name| name.trim().to_ascii_uppercase()).filter(|name| !name.is_empty()).collect()
+}
+
+/// The client's own way, if it has one.
+fn user() -> Option<(String, Print)> {
+    // SAFETY: TT1.
+    let user = unsafe { (&raw const gasnett_backtrace_user).read_volatile() };
+    // SAFETY: TT2.
+    let name = unsafe { text::read(user.name) }?.to_ascii_uppercase();
+    let threads = is_set(c"GASNET_BACKTRACE_MT", false);
+    user.print.filter(|_| !threads || user.takes_threads != 0).map(|print| (name, print))
+}
+
+fn frames(into: &mut [*mut c_void]) -> usize {
+    // SAFETY: TT3.
+    unsafe { libc::backtrace(into.as_mut_ptr(), into.len() as c_int) }.max(0) as usize
+}
+
+/// This thread's frames, by the C library, which needs no memory for it.
+fn print_own(fd: c_int) -> bool {
+    let mut found = [std::ptr::null_mut(); MOST_FRAMES];
+    let count = frames(&mut found);
+    // SAFETY: TT3: so many were written.
+    unsafe { libc::backtrace_symbols_fd(found.as_ptr(), count as c_int, fd) };
+    count > 0
+}
+
+/// What gdb says of this process.
+fn debugger() -> Option<String> {
+    // A debugger is no parent of ours, and some systems let only a parent look, unless it is admitted.
+    gasworks_os::remote::admit_all();
+    let all = is_set(c"GASNET_BACKTRACE_MT", true);
+    let output = Command::new("timeout")
+        .args([&PATIENCE.to_string(), "gdb", "-nx", "-batch", "-p", &std::process::id().to_string()])
+        .args(["-ex", if all { "thread apply all backtrace" } else { "backtrace" }])
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.contains("#0").then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Seek};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn without_a_debugger_the_c_library_prints() {
+        let mut file = tempfile::tempfile().expect("a file");
+        assert!(print_own(file.as_raw_fd()));
+        let mut text = String::new();
+        file.rewind().expect("rewound");
+        file.read_to_string(&mut text).expect("a text");
+        assert!(text.lines().count() > 2, "{text}");
+    }
+
+    #[test]
+    fn a_client_that_defines_no_way_of_its_own_has_none() {
+        assert!(user().is_none());
+        assert_eq!(known(), [GDB, EXECINFO]);
+    }
+}

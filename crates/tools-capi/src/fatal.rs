@@ -1,0 +1,87 @@
+//! Ends with a message, and places in a source.
+//!
+//! # Invariants
+//! TF1. The C library's streams may be flushed at any time; a thread that holds one of them flushes it none the less.
+//! TF2. Texts from C are so as TX1 says.
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::process::abort;
+
+use gasworks_os::say;
+use parking_lot::Mutex;
+
+use crate::environ::c_text;
+use crate::{backtrace, freeze, text};
+
+/// Places that were asked for. They last as long as the process, because who asked may keep them.
+static PLACES: Mutex<BTreeSet<CString>> = Mutex::new(BTreeSet::new());
+
+/// Ends the process with a message: freezes it for a debugger first, and says where it was, if that is wanted.
+pub fn end(place: Option<&str>, message: &str) -> ! {
+    // What the program said before stands before its end.
+    // SAFETY: TF1.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    match place {
+        Some(place) => say(&format!("*** FATAL ERROR: {message}\n    in {place}")),
+        None => say(&format!("*** FATAL ERROR: {message}")),
+    }
+    freeze::gasnett_freezeForDebuggerErr();
+    backtrace::print_if_enabled(libc::STDERR_FILENO);
+    abort()
+}
+
+/// Ends the process with a message from C.
+///
+/// # Safety
+/// TF2; the place may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasworks_tools_fatal_text(place: *const c_char, message: *const c_char) -> ! {
+    // SAFETY: TF2, by the caller's promise.
+    let (place, message) = unsafe { (text::read(place), text::read(message)) };
+    end(place.as_deref(), &message.unwrap_or_default())
+}
+
+/// A place in a source as one text, which lasts.
+///
+/// # Safety
+/// TF2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasworks_tools_location(
+    function: *const c_char,
+    file: *const c_char,
+    line: c_int,
+) -> *mut c_char {
+    // SAFETY: TF2, by the caller's promise.
+    let (function, file) = unsafe { (text::read(function), text::read(file)) };
+    let place = format!("{} at {}:{line}", function.unwrap_or_default(), file.unwrap_or_default());
+    keep(c_text(&place)).as_ptr().cast_mut()
+}
+
+/// The one copy of a text that lasts.
+fn keep(place: CString) -> &'static CStr {
+    let mut places = PLACES.lock();
+    if !places.contains(&place) {
+        places.insert(place.clone());
+    }
+    let kept = places.get(&place).expect("it is there").as_ptr();
+    // SAFETY: TF2: nothing is ever taken out of the set, and a text in it does not move.
+    unsafe { CStr::from_ptr(kept) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_kept_once() {
+        let place = |line| {
+            // SAFETY: TF2: these are literals.
+            unsafe { gasworks_tools_location(c"f".as_ptr(), c"a.c".as_ptr(), line) }
+        };
+        assert_eq!(place(3), place(3));
+        assert_ne!(place(3), place(4));
+        // SAFETY: TF2.
+        assert_eq!(unsafe { CStr::from_ptr(place(3)) }, c"f at a.c:3");
+    }
+}

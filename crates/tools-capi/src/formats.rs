@@ -1,0 +1,400 @@
+//! The arguments of calls as text.
+//!
+//! # Invariants
+//! TW1. The caller's lists have so many entries as it says.
+//! TW2. The caller's buffer has as many bytes as the `_bufsz` function gives for the same numbers of entries.
+
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_uint, c_void};
+use std::fmt::{self, Write};
+use std::slice;
+
+use crate::environ::c_text;
+use crate::text;
+
+/// Bytes enough for what stands around the entries of a list.
+const AROUND: usize = 128;
+/// Bytes enough for an entry: an address or a stride, a length, and what stands around them.
+const ENTRY: usize = 48;
+/// Bytes enough for a team, a rank, two addresses and the words of a call.
+const CALL: usize = 256;
+
+/// `gex_Memvec_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Memvec {
+    address: usize,
+    length: usize,
+}
+
+/// A list of the caller's.
+///
+/// # Safety
+/// TW1.
+unsafe fn list<'a, T>(entries: *const T, count: usize) -> &'a [T] {
+    if count == 0 {
+        return &[];
+    }
+    // SAFETY: TW1, by the caller's promise.
+    unsafe { slice::from_raw_parts(entries, count) }
+}
+
+/// Pieces of memory: how many, how much, from where to where, and each.
+struct Pieces<'a>(&'a [Memvec]);
+
+impl fmt::Display for Pieces<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.0.iter().fold(0usize, |sum, piece| sum.wrapping_add(piece.length));
+        let first = self.0.iter().map(|piece| piece.address).min().unwrap_or(0);
+        let last = self.0.iter().map(|piece| piece.address.wrapping_add(piece.length)).max().unwrap_or(0);
+        write!(f, "{} entries, {total} bytes in [{first:#x}..{last:#x}): ", self.0.len())?;
+        entries(f, self.0.iter(), |f, piece| write!(f, "({:#x},{})", piece.address, piece.length))
+    }
+}
+
+/// Pieces of one length, by their addresses.
+struct Addresses<'a>(&'a [usize], usize);
+
+impl fmt::Display for Addresses<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.0.len().wrapping_mul(self.1);
+        let first = self.0.iter().min().copied().unwrap_or(0);
+        let last = self.0.iter().max().map_or(0, |last| last.wrapping_add(self.1));
+        write!(f, "{} entries of {}, {total} bytes in [{first:#x}..{last:#x}): ", self.0.len(), self.1)?;
+        entries(f, self.0.iter(), |f, address| write!(f, "{address:#x}"))
+    }
+}
+
+/// Numbers in brackets.
+struct Numbers<'a, T>(&'a [T]);
+
+impl<T: fmt::Display> fmt::Display for Numbers<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        entries(f, self.0.iter(), |f, number| write!(f, "{number}"))
+    }
+}
+
+fn entries<T>(
+    f: &mut fmt::Formatter<'_>,
+    all: impl Iterator<Item = T>,
+    each: impl Fn(&mut fmt::Formatter<'_>, T) -> fmt::Result,
+) -> fmt::Result {
+    f.write_char('[')?;
+    for (at, entry) in all.enumerate() {
+        if at > 0 {
+            f.write_str(", ")?;
+        }
+        each(f, entry)?;
+    }
+    f.write_char(']')
+}
+
+/// Writes into a buffer of the caller's, and gives it.
+///
+/// # Safety
+/// The buffer has `size` bytes (TW2).
+unsafe fn fill(buffer: *mut c_char, size: usize, what: impl fmt::Display) -> *mut c_char {
+    // SAFETY: TX2, which TW2 gives.
+    unsafe { text::write(&what.to_string(), buffer, size) };
+    buffer
+}
+
+/// The bytes for a list of pieces.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_format_memveclist_bufsz(count: usize) -> usize {
+    AROUND + ENTRY * count
+}
+
+/// A list of pieces of memory.
+///
+/// # Safety
+/// TW1 and TW2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_memveclist(
+    buffer: *mut c_char,
+    count: usize,
+    pieces: *const Memvec,
+) -> *mut c_char {
+    // SAFETY: TW1 and TW2, by the caller's promise.
+    unsafe { fill(buffer, gasnett_format_memveclist_bufsz(count), Pieces(list(pieces, count))) }
+}
+
+/// The bytes for a list of addresses.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_format_addrlist_bufsz(count: usize) -> usize {
+    AROUND + ENTRY * count
+}
+
+/// A list of addresses of pieces of one length.
+///
+/// # Safety
+/// TW1 and TW2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_addrlist(
+    buffer: *mut c_char,
+    count: usize,
+    addresses: *const usize,
+    length: usize,
+) -> *mut c_char {
+    // SAFETY: TW1 and TW2, by the caller's promise.
+    unsafe { fill(buffer, gasnett_format_addrlist_bufsz(count), Addresses(list(addresses, count), length)) }
+}
+
+/// The bytes for strides.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_format_strides_bufsz(count: usize) -> usize {
+    AROUND + ENTRY * count
+}
+
+/// Strides.
+///
+/// # Safety
+/// TW1 and TW2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_strides(
+    buffer: *mut c_char,
+    count: usize,
+    strides: *const isize,
+) -> *mut c_char {
+    // SAFETY: TW1 and TW2, by the caller's promise.
+    unsafe { fill(buffer, gasnett_format_strides_bufsz(count), Numbers(list(strides, count))) }
+}
+
+/// The bytes for the arguments of a vector call.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_format_putvgetv_bufsz(dst_count: usize, src_count: usize) -> usize {
+    CALL + gasnett_format_memveclist_bufsz(dst_count) + gasnett_format_memveclist_bufsz(src_count)
+}
+
+/// The arguments of a vector call.
+///
+/// # Safety
+/// TW1 and TW2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_putvgetv(
+    buffer: *mut c_char,
+    team: *const c_void,
+    rank: u32,
+    dst_count: usize,
+    dst: *const Memvec,
+    src_count: usize,
+    src: *const Memvec,
+) -> *mut c_char {
+    // SAFETY: TW1, by the caller's promise.
+    let (dst, src) = unsafe { (Pieces(list(dst, dst_count)), Pieces(list(src, src_count))) };
+    let size = gasnett_format_putvgetv_bufsz(dst_count, src_count);
+    // SAFETY: TW2, by the caller's promise.
+    unsafe { fill(buffer, size, format_args!("team {team:?}, rank {rank}\ndst: {dst}\nsrc: {src}")) }
+}
+
+/// The bytes for the arguments of an indexed call.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_format_putigeti_bufsz(dst_count: usize, src_count: usize) -> usize {
+    CALL + gasnett_format_addrlist_bufsz(dst_count) + gasnett_format_addrlist_bufsz(src_count)
+}
+
+/// The arguments of an indexed call.
+///
+/// # Safety
+/// TW1 and TW2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_putigeti(
+    buffer: *mut c_char,
+    team: *const c_void,
+    rank: u32,
+    dst_count: usize,
+    dst: *const usize,
+    dst_length: usize,
+    src_count: usize,
+    src: *const usize,
+    src_length: usize,
+) -> *mut c_char {
+    // SAFETY: TW1, by the caller's promise.
+    let (dst, src) = unsafe { (list(dst, dst_count), list(src, src_count)) };
+    let (dst, src) = (Addresses(dst, dst_length), Addresses(src, src_length));
+    let size = gasnett_format_putigeti_bufsz(dst_count, src_count);
+    // SAFETY: TW2, by the caller's promise.
+    unsafe { fill(buffer, size, format_args!("team {team:?}, rank {rank}\ndst: {dst}\nsrc: {src}")) }
+}
+
+/// The bytes for the arguments of a strided call.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_format_putsgets_bufsz(levels: usize) -> usize {
+    CALL + 3 * gasnett_format_strides_bufsz(levels)
+}
+
+/// The arguments of a strided call.
+///
+/// # Safety
+/// TW1 and TW2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_putsgets(
+    buffer: *mut c_char,
+    team: *const c_void,
+    rank: u32,
+    dst: *const c_void,
+    dst_strides: *const isize,
+    src: *const c_void,
+    src_strides: *const isize,
+    element: usize,
+    count: *const usize,
+    levels: usize,
+) -> *mut c_char {
+    // SAFETY: TW1, by the caller's promise.
+    let (from, to, count) = unsafe {
+        (Numbers(list(src_strides, levels)), Numbers(list(dst_strides, levels)), Numbers(list(count, levels)))
+    };
+    let size = gasnett_format_putsgets_bufsz(levels);
+    let what = format_args!(
+        "team {team:?}, rank {rank}, {levels} levels of {element} bytes, count {count}\n\
+         dst: {dst:?} strides {to}\nsrc: {src:?} strides {from}"
+    );
+    // SAFETY: TW2, by the caller's promise.
+    unsafe { fill(buffer, size, what) }
+}
+
+const OPS: &[(u32, &str)] = &[
+    (0, "AND"),
+    (1, "OR"),
+    (2, "XOR"),
+    (3, "ADD"),
+    (4, "SUB"),
+    (5, "MULT"),
+    (6, "MIN"),
+    (7, "MAX"),
+    (8, "INC"),
+    (9, "DEC"),
+    (10, "SET"),
+    (11, "CAS"),
+    (15, "FAND"),
+    (16, "FOR"),
+    (17, "FXOR"),
+    (18, "FADD"),
+    (19, "FSUB"),
+    (20, "FMULT"),
+    (21, "FMIN"),
+    (22, "FMAX"),
+    (23, "FINC"),
+    (24, "FDEC"),
+    (25, "SWAP"),
+    (26, "FCAS"),
+    (27, "GET"),
+    (30, "USER"),
+    (31, "USER_NC"),
+];
+const DTS: &[(u32, &str)] =
+    &[(0, "I32"), (1, "U32"), (2, "I64"), (3, "U64"), (4, "FLT"), (5, "DBL"), (6, "USER")];
+const TIS: &[(u32, &str)] = &[(0, "SRCRANK"), (1, "ENTRY"), (2, "IS_REQ"), (3, "IS_LONG"), (4, "EP")];
+
+/// The names of the bits of a set; bits without a name as one number at the end.
+fn bits(kind: &str, names: &[(u32, &str)], mut set: u32) -> String {
+    let mut found = Vec::new();
+    for (bit, name) in names {
+        if set & (1 << bit) != 0 {
+            found.push(format!("{kind}{name}"));
+            set &= !(1 << bit);
+        }
+    }
+    if set != 0 || found.is_empty() {
+        found.push(format!("{set:#x}"));
+    }
+    found.join("|")
+}
+
+/// The names of operations; gives the bytes that all of it takes.
+///
+/// # Safety
+/// TX2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_op(buffer: *mut c_char, size: usize, op: u32) -> usize {
+    let names = bits("GEX_OP_", OPS, op);
+    // SAFETY: TX2, by the caller's promise.
+    unsafe { text::write(&names, buffer, size) };
+    names.len() + 1
+}
+
+/// The names of data types; gives the bytes that all of it takes.
+///
+/// # Safety
+/// TX2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_dt(buffer: *mut c_char, size: usize, dt: u32) -> usize {
+    let names = bits("GEX_DT_", DTS, dt);
+    // SAFETY: TX2, by the caller's promise.
+    unsafe { text::write(&names, buffer, size) };
+    names.len() + 1
+}
+
+/// The names of what is known of a token. The text is the thread's until its next call.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_format_ti(ti: c_uint) -> *const c_char {
+    thread_local! {
+        static TEXT: RefCell<CString> = RefCell::new(CString::default());
+    }
+    TEXT.with(|kept| {
+        *kept.borrow_mut() = c_text(&bits("GEX_TI_", TIS, ti));
+        kept.borrow().as_ptr()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_texts_fit() {
+        const MOST: usize = 3;
+        for count in 0..=MOST {
+            let pieces = vec![Memvec { address: usize::MAX, length: usize::MAX }; count];
+            assert!(Pieces(&pieces).to_string().len() < gasnett_format_memveclist_bufsz(count));
+            let addresses = vec![usize::MAX; count];
+            assert!(
+                Addresses(&addresses, usize::MAX).to_string().len() < gasnett_format_addrlist_bufsz(count)
+            );
+            let strides = vec![isize::MIN; count];
+            assert!(Numbers(&strides).to_string().len() < gasnett_format_strides_bufsz(count));
+            let size = gasnett_format_putsgets_bufsz(count);
+            let mut buffer = vec![b'?' as c_char; size + 1];
+            let far = usize::MAX as *const c_void;
+            // SAFETY: TW1 and TW2: vectors of so many.
+            let text = unsafe {
+                gasnett_format_putsgets(
+                    buffer.as_mut_ptr(),
+                    far,
+                    u32::MAX,
+                    far,
+                    strides.as_ptr(),
+                    far,
+                    strides.as_ptr(),
+                    usize::MAX,
+                    addresses.as_ptr(),
+                    count,
+                );
+                text::read(buffer.as_ptr()).expect("a text")
+            };
+            assert!(text.len() + 1 < size && text.ends_with(']'), "{text}");
+            assert_eq!(buffer[size], b'?' as c_char);
+        }
+    }
+
+    #[test]
+    fn lists_are_summed_up() {
+        let pieces = [Memvec { address: 0x2000, length: 40 }, Memvec { address: 0x1000, length: 8 }];
+        let wanted = "2 entries, 48 bytes in [0x1000..0x2028): [(0x2000,40), (0x1000,8)]";
+        assert_eq!(Pieces(&pieces).to_string(), wanted);
+        let wanted = "2 entries of 4, 8 bytes in [0x10..0x24): [0x20, 0x10]";
+        assert_eq!(Addresses(&[0x20, 0x10], 4).to_string(), wanted);
+        assert_eq!(Numbers(&[-8isize, 3]).to_string(), "[-8, 3]");
+    }
+
+    #[test]
+    fn bits_have_names() {
+        assert_eq!(bits("GEX_OP_", OPS, 1 | 1 << 18 | 1 << 13), "GEX_OP_AND|GEX_OP_FADD|0x2000");
+        assert_eq!(bits("GEX_DT_", DTS, 0), "0x0");
+        // A fetching operation is the plain one 15 bits higher, but those that have none.
+        for (bit, name) in OPS.iter().filter(|(bit, _)| (15..25).contains(bit)) {
+            let plain = OPS.iter().find(|(other, _)| other + 15 == *bit).expect("a plain one");
+            assert_eq!(*name, format!("F{}", plain.1));
+        }
+    }
+}

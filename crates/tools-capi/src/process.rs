@@ -1,0 +1,196 @@
+//! The process: its signals, streams, limits and end.
+//!
+//! # Invariants
+//! TP1. The streams of the C library are there from the start of the process, and are its functions' to touch.
+//! TP2. A handler of a signal is a C function of one `int`, or one of the system's constants, as the caller promises.
+//! TP3. A call that takes numbers alone, or a structure of this function's own, touches no other memory.
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::mem::MaybeUninit;
+use std::str::FromStr;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use libc::{FILE, sighandler_t};
+use nix::sys::signal::Signal;
+
+use crate::environ::{c_text, is_set, value, warn};
+use crate::text;
+
+unsafe extern "C" {
+    static stdin: *mut FILE;
+    static stdout: *mut FILE;
+    static stderr: *mut FILE;
+}
+
+/// Gives other threads the processor.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_sched_yield() {
+    std::thread::yield_now();
+}
+
+/// Sleeps that long, whatever signals arrive.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_nsleep(ns: u64) -> c_int {
+    std::thread::sleep(Duration::from_nanos(ns));
+    0
+}
+
+/// Writes out what the streams hold; with `GASNET_FS_SYNC` the system's files as well.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_flush_streams() {
+    // SAFETY: TP1.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    if is_set(c"GASNET_FS_SYNC", false) {
+        nix::unistd::sync();
+    }
+    gasnett_sched_yield();
+}
+
+/// Closes the three streams that every program has.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_close_streams() {
+    // SAFETY: TP1; the process is about to end, and the caller uses them no more.
+    unsafe {
+        libc::fclose(stdin);
+        libc::fclose(stdout);
+        libc::fclose(stderr);
+    }
+}
+
+/// Ends the process at once: no function of `atexit` runs.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_killmyprocess(code: c_int) -> ! {
+    // SAFETY: TP3.
+    unsafe { libc::_exit(code) }
+}
+
+/// Sets up what a signal does, and gives what it did. A call that the signal breaks into is taken up again.
+///
+/// # Safety
+/// TP2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_reghandler(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    let mut wanted = MaybeUninit::<libc::sigaction>::zeroed();
+    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: TP2 for the handler, TP3 for the structures, of which zeros are valid ones.
+    unsafe {
+        let action = wanted.assume_init_mut();
+        action.sa_sigaction = handler;
+        action.sa_flags = libc::SA_RESTART;
+        if libc::sigaction(signal, wanted.as_ptr(), before.as_mut_ptr()) != 0 {
+            return libc::SIG_ERR;
+        }
+        before.assume_init().sa_sigaction
+    }
+}
+
+/// Sets up a handler for the signal that a variable names, if it names one.
+pub(crate) fn handle_named(variable: &CStr, handler: extern "C" fn(c_int)) {
+    let Some(name) = value(variable).filter(|name| !name.trim().is_empty()) else { return };
+    match signal_named(&name) {
+        Some(signal) => {
+            // SAFETY: TP2: it is one.
+            unsafe { gasnett_reghandler(signal, handler as *const () as sighandler_t) };
+        }
+        None => warn(&format!("{} is '{name}', which is no signal", variable.to_string_lossy())),
+    }
+}
+
+fn signal_named(name: &str) -> Option<c_int> {
+    let name = name.trim().to_ascii_uppercase();
+    let full = if name.starts_with("SIG") { name.clone() } else { format!("SIG{name}") };
+    match Signal::from_str(&full) {
+        Ok(signal) => Some(signal as c_int),
+        Err(_) => name.parse().ok().filter(|n| (1..=libc::SIGRTMAX()).contains(n)),
+    }
+}
+
+/// The name of a signal: `SIGKILL`; `signal 70` where it has none.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_signame_fromval(signal: c_int) -> *const c_char {
+    static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
+    const MOST: c_int = 128;
+    let names = NAMES.get_or_init(|| (0..=MOST).map(|n| c_text(&gasworks_os::signals::name(n))).collect());
+    let name = usize::try_from(signal).ok().and_then(|n| names.get(n));
+    name.map_or(c"an unknown signal".as_ptr(), |name| name.as_ptr())
+}
+
+/// The limits that are raised; a variable `GASNET_MAXIMIZE_` and the name forbids it for one.
+const LIMITS: &[(libc::__rlimit_resource_t, &str)] = &[
+    (libc::RLIMIT_CPU, "RLIMIT_CPU"),
+    (libc::RLIMIT_FSIZE, "RLIMIT_FSIZE"),
+    (libc::RLIMIT_DATA, "RLIMIT_DATA"),
+    (libc::RLIMIT_STACK, "RLIMIT_STACK"),
+    (libc::RLIMIT_RSS, "RLIMIT_RSS"),
+    (libc::RLIMIT_AS, "RLIMIT_AS"),
+    (libc::RLIMIT_NPROC, "RLIMIT_NPROC"),
+    (libc::RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK"),
+];
+
+/// Raises the limits of the process as far as it may. Gives 1 if all are there.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_maximize_rlimits() -> c_int {
+    // Each is tried, whatever became of the one before.
+    c_int::from(LIMITS.iter().filter(|(resource, name)| !maximize(*resource, name)).count() == 0)
+}
+
+/// Raises one limit as far as the process may, unless a variable forbids it. Gives 1 if it is there.
+///
+/// # Safety
+/// TX1 for the name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_maximize_rlimit(resource: c_int, name: *const c_char) -> c_int {
+    // SAFETY: TX1, by the caller's promise.
+    let name = unsafe { text::read(name) }.unwrap_or_default();
+    c_int::from(maximize(resource as libc::__rlimit_resource_t, &name))
+}
+
+fn maximize(resource: libc::__rlimit_resource_t, name: &str) -> bool {
+    if !is_set(&c_text(&format!("GASNET_MAXIMIZE_{name}")), true) {
+        return true;
+    }
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: TP3.
+    if unsafe { libc::getrlimit(resource, &mut limit) } != 0 {
+        return false;
+    }
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: TP3.
+    unsafe { libc::setrlimit(resource, &limit) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_names() {
+        for (text, wanted) in [("SIGUSR1", libc::SIGUSR1), ("usr2", libc::SIGUSR2), (" 9 ", 9)] {
+            assert_eq!(signal_named(text), Some(wanted));
+        }
+        for text in ["", "SIGNONE", "0", "-1", "4000"] {
+            assert_eq!(signal_named(text), None, "{text}");
+        }
+        // SAFETY: TX1: names last.
+        let name = |n| unsafe { CStr::from_ptr(gasnett_signame_fromval(n)) };
+        assert_eq!(name(libc::SIGSEGV), c"SIGSEGV");
+        assert_eq!(name(-4), c"an unknown signal");
+    }
+
+    #[test]
+    fn a_soft_limit_is_raised_to_the_hard_one() {
+        let limit = || {
+            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: TP3.
+            assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_CORE, &mut limit) }, 0);
+            limit
+        };
+        let lowered = libc::rlimit { rlim_cur: 0, ..limit() };
+        // SAFETY: TP3.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &lowered) }, 0);
+        assert!(maximize(libc::RLIMIT_CORE, "RLIMIT_CORE"));
+        assert_eq!(limit().rlim_cur, lowered.rlim_max);
+        assert!(!maximize(9999, "NONE"));
+    }
+}
