@@ -125,11 +125,15 @@ static __attribute__((target("avx512f"), noinline)) uint64_t vector_line(const s
         __m512i out = _mm512_add_epi64(_mm512_set1_epi64((long long)i), steps), in;
         if (c->me == 0)
             _mm512_store_si512((void *)(to + at), out);
-        unsigned looks = 0;
+        unsigned looks = 0, parts = 0;
         for (;;) {
             __asm__ volatile("vmovdqa64 %1, %0" : "=v"(in) : "m"(*(__m512i *)(from + at)));
-            if ((uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(in)) == i)
-                break;
+            if ((uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(in)) == i) {
+                /* Some processors store a line in two halves, of which the second follows. */
+                if (_mm512_cmpeq_epi64_mask(in, out) == 0xff || ++parts == PATIENCE)
+                    break;
+                continue;
+            }
             if (++looks == PATIENCE) {
                 looks = 0;
                 sched_yield();
