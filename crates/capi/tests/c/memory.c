@@ -143,6 +143,34 @@ static void barriers(void) {
   gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
 }
 
+/* Of two barriers that are under way the second is not over before all have come to it. */
+static void barriers_in_turn(void) {
+  gex_Event_t first, second;
+  gex_Rank_t rank;
+  int looks;
+  own[0] = 0;
+  gex_Coll_BarrierBlocking(tm, 0);
+  first = gex_Coll_BarrierNB(tm, 0);
+  if (me == 0) {
+    second = gex_Coll_BarrierNB(tm, 0);
+    gex_Event_Wait(first);
+    for (looks = 0; looks < 100 && size > 1; looks++) {
+      gasnet_AMPoll();
+      CHECK(gex_Event_Test(second) == GASNET_ERR_NOT_READY);
+    }
+    for (rank = 1; rank < size; rank++) {
+      void *owner;
+      CHECK(gex_Segment_QueryBound(tm, rank, &owner, NULL, NULL) == 0);
+      CHECK(gex_RMA_PutBlockingVal(tm, rank, owner, 1, 1, 0) == 0);
+    }
+    gex_Event_Wait(second);
+  } else {
+    gex_Event_Wait(first);
+    GASNET_BLOCKUNTIL(*(volatile unsigned char *)own == 1);
+    gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
+  }
+}
+
 int main(int argc, char **argv) {
   CHECK(gex_Client_Init(&client, &ep, &tm, "memory", &argc, &argv, 0) == GASNET_OK);
   me = gex_System_QueryJobRank();
@@ -157,6 +185,7 @@ int main(int argc, char **argv) {
   gex_Coll_BarrierBlocking(tm, 0);
   values();
   barriers();
+  barriers_in_turn();
   CHECK(strcmp(gasnet_ErrorName(GASNET_ERR_BAD_ARG), "GASNET_ERR_BAD_ARG") == 0 && gasnet_ErrorDesc(3) != NULL);
   CHECK(gasnet_getenv("NOBODY_SETS_THIS") == NULL && gasnet_set_waitmode(GASNET_WAIT_SPINBLOCK) == GASNET_OK);
   DONE("memory");
