@@ -30,16 +30,16 @@ fn built(mode: &str) -> PathBuf {
 fn defined(table: &str) -> BTreeSet<String> {
     let symbol = |line: &str| {
         let words: Vec<_> = line.split_whitespace().collect();
-        let [_, _, _, _, bind @ ("GLOBAL" | "WEAK"), visibility, section, name] = words.as_slice() else {
+        let [_, _, _, _, "GLOBAL" | "WEAK", visibility, section, name] = words.as_slice() else {
             return None;
         };
-        let _ = bind;
         (*section != "UND" && *visibility != "HIDDEN").then(|| (*name).to_owned())
     };
     table.lines().filter_map(symbol).collect()
 }
 
-fn is_public(name: &str) -> bool {
+/// Whether others are to see a name.
+pub fn is_public(name: &str) -> bool {
     PUBLIC.iter().any(|public| name.starts_with(public))
 }
 

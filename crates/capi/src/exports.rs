@@ -167,7 +167,6 @@ macro_rules! exports {
             ///
             /// # Safety
             /// C1 to C5 of `gasworks_capi`.
-            #[expect(clippy::allow_attributes, reason = "not all of them need it")]
             #[allow(non_snake_case, unused_unsafe, clippy::too_many_arguments, reason = "C's own names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($arg: $of),*) -> $gives {

@@ -2,37 +2,37 @@
 //!
 //! # Invariants
 //! As in the crate, and:
-//! H1. The words are a lock's from its initialiser to its destruction, and are reached as atomics alone.
+//! H1. The words are a lock's from its initialiser to its destruction, and are reached as one alone.
 
 use crate::face::fail;
 use crate::layout::{ERR_NOT_READY, OK};
-use gasworks_os::futex;
-use gasworks_sync::atomic::AtomicU32;
-use gasworks_sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use parking_lot::RawMutex;
+use parking_lot::lock_api::RawMutex as _;
 use std::ffi::c_int;
 
-const FREE: u32 = 0;
-const HELD: u32 = 1;
-/// Somebody sleeps until it is free.
-const WANTED: u32 = 2;
-/// How often a thread looks before it sleeps.
-const LOOKS: u32 = 100;
-
 /// `gex_HSL_t`.
-#[repr(C)]
+#[repr(C, align(8))]
 pub struct Hsl {
-    state: AtomicU32,
-    rest: [u32; 3],
+    lock: RawMutex,
+    rest: [u8; 15],
+}
+
+const _: () = assert!(size_of::<Hsl>() == 16, "as large as in C");
+
+impl Hsl {
+    const fn free() -> Self {
+        Self { lock: RawMutex::INIT, rest: [0; 15] }
+    }
 }
 
 /// # Safety
 /// H1.
-unsafe fn of<'a>(call: &str, lock: *const Hsl) -> &'a Hsl {
+unsafe fn of<'a>(call: &str, lock: *const Hsl) -> &'a RawMutex {
     if lock.is_null() || !lock.is_aligned() {
         fail(call, format!("there is no lock at {lock:p}"));
     }
     // SAFETY: H1.
-    unsafe { &*lock }
+    unsafe { &(*lock).lock }
 }
 
 /// `gex_HSL_Init`.
@@ -41,7 +41,7 @@ unsafe fn of<'a>(call: &str, lock: *const Hsl) -> &'a Hsl {
 /// C1.
 pub unsafe fn init(lock: *mut Hsl) {
     // SAFETY: C1: nobody uses it yet.
-    unsafe { lock.write(Hsl { state: AtomicU32::new(FREE), rest: [0; 3] }) };
+    unsafe { lock.write(Hsl::free()) };
 }
 
 /// `gex_HSL_Destroy`.
@@ -50,7 +50,7 @@ pub unsafe fn init(lock: *mut Hsl) {
 /// H1.
 pub unsafe fn destroy(lock: *const Hsl) {
     // SAFETY: H1.
-    if unsafe { of("gex_HSL_Destroy", lock) }.state.load(Relaxed) != FREE {
+    if unsafe { of("gex_HSL_Destroy", lock) }.is_locked() {
         fail("gex_HSL_Destroy", "the lock is held");
     }
 }
@@ -61,8 +61,7 @@ pub unsafe fn destroy(lock: *const Hsl) {
 /// H1.
 pub unsafe fn attempt(lock: *const Hsl) -> c_int {
     // SAFETY: H1.
-    let state = &unsafe { of("gex_HSL_Trylock", lock) }.state;
-    if state.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok() { OK } else { ERR_NOT_READY }
+    if unsafe { of("gex_HSL_Trylock", lock) }.try_lock() { OK } else { ERR_NOT_READY }
 }
 
 /// `gex_HSL_Lock`.
@@ -71,17 +70,7 @@ pub unsafe fn attempt(lock: *const Hsl) -> c_int {
 /// H1.
 pub unsafe fn lock(lock: *const Hsl) {
     // SAFETY: H1.
-    let state = &unsafe { of("gex_HSL_Lock", lock) }.state;
-    for _ in 0..LOOKS {
-        if state.load(Relaxed) == FREE && state.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok() {
-            return;
-        }
-        gasworks_sync::spin();
-    }
-    // Whoever gets it so does not know whether others sleep, and says that they do.
-    while state.swap(WANTED, Acquire) != FREE {
-        futex::wait(state, WANTED, None);
-    }
+    unsafe { of("gex_HSL_Lock", lock) }.lock();
 }
 
 /// `gex_HSL_Unlock`.
@@ -90,12 +79,12 @@ pub unsafe fn lock(lock: *const Hsl) {
 /// H1, and this thread has it.
 pub unsafe fn unlock(lock: *const Hsl) {
     // SAFETY: H1.
-    let state = &unsafe { of("gex_HSL_Unlock", lock) }.state;
-    match state.swap(FREE, Release) {
-        WANTED => _ = futex::wake(state, 1),
-        HELD => {}
-        _ => fail("gex_HSL_Unlock", "nobody holds the lock"),
+    let lock = unsafe { of("gex_HSL_Unlock", lock) };
+    if !lock.is_locked() {
+        fail("gex_HSL_Unlock", "nobody holds the lock");
     }
+    // SAFETY: H1: it is this thread's.
+    unsafe { lock.unlock() };
 }
 
 #[cfg(test)]
@@ -103,12 +92,21 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
+    /// C's initialiser is zeros.
+    #[test]
+    fn zeros_are_a_free_lock() {
+        let free = Hsl::free();
+        // SAFETY: C1: all of it is bytes that were written.
+        let bytes = unsafe { std::slice::from_raw_parts((&raw const free).cast::<u8>(), size_of::<Hsl>()) };
+        assert_eq!(bytes, [0; 16]);
+    }
+
     #[test]
     fn threads_take_turns() {
         struct Shared(Hsl, Cell<u64>);
         // SAFETY: the counter is used by whoever has the lock alone.
         unsafe impl Sync for Shared {}
-        let shared = Shared(Hsl { state: AtomicU32::new(FREE), rest: [0; 3] }, Cell::new(0));
+        let shared = Shared(Hsl::free(), Cell::new(0));
         let shared = &shared;
         std::thread::scope(|scope| {
             for _ in 0..3 {

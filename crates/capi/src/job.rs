@@ -9,29 +9,8 @@ use crate::layout::{
 };
 use gasworks::{Config, Job, Table};
 use gasworks_os::memfd::page_size;
-use gasworks_os::settings::{Kind, Setting};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
-
-/// Whether a program that returns from `main`, or calls `exit`, ends the job.
-const CATCH_EXIT: Setting = Setting {
-    name: "GASNET_CATCH_EXIT",
-    aliases: &[],
-    kind: Kind::Boolean,
-    default: "1",
-    unit: "",
-    meaning: "whether a program in C that returns from main, or calls exit, ends the whole job",
-    reader: "capi",
-};
-
-unsafe extern "C" {
-    fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
-}
-
-/// The program ends: so does the job.
-extern "C" fn at_exit(code: c_int, _: *mut c_void) {
-    gasworks::exit(code);
-}
 
 /// What `gex_Client_Init` gives back.
 #[derive(Clone, Copy, Debug)]
@@ -44,9 +23,11 @@ pub struct Places {
     pub tm: *mut *mut Team,
 }
 
+/// Stores what C asked for.
+///
 /// # Safety
 /// C1: there is room, or none is wanted.
-unsafe fn give<T>(place: *mut T, value: T) {
+pub(crate) unsafe fn give<T>(place: *mut T, value: T) {
     if !place.is_null() {
         // SAFETY: C1.
         unsafe { place.write(value) };
@@ -80,7 +61,6 @@ pub unsafe fn init<M: FaceMode>(
     let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } };
     let config = went(CALL, Config::from_env()).segment_later();
     let config = if most > 0 { config.segment_max(most) } else { config };
-    let ends_with = went(CALL, CATCH_EXIT.boolean());
     let job = went(CALL, Job::<M>::open(config, Table::new()));
     let peers = job.parts().0.peers();
     let (near, rank, size) = (peers.near(), job.rank(), job.ranks());
@@ -102,10 +82,6 @@ pub unsafe fn init<M: FaceMode>(
         give(places.client, client);
         give(places.ep, ep);
         give(places.tm, team);
-    }
-    if ends_with {
-        // SAFETY: C2: it may be called when the program ends, and what it needs stays until then.
-        unsafe { on_exit(at_exit, null_mut()) };
     }
     OK
 }

@@ -4,6 +4,7 @@
 //! As in the crate.
 
 use crate::face::{FaceMode, fail, went};
+use crate::job::give;
 use crate::layout::*;
 use gasworks::WaitMode;
 use gasworks_core::Category;
@@ -113,15 +114,6 @@ fn bound<M: FaceMode>(call: &str, team: *const Team, rank: u32) -> Option<(*mut 
     Some((owner, local, len as usize))
 }
 
-/// # Safety
-/// C1.
-unsafe fn tell<T>(place: *mut T, value: T) {
-    if !place.is_null() {
-        // SAFETY: C1.
-        unsafe { place.write(value) };
-    }
-}
-
 /// `gex_EP_QueryBoundSegmentNB`.
 ///
 /// # Safety
@@ -136,9 +128,9 @@ pub unsafe fn query_bound<M: FaceMode>(
     let found = bound::<M>("gex_EP_QueryBoundSegmentNB", team, rank).unwrap_or((null_mut(), null_mut(), 0));
     // SAFETY: C1.
     unsafe {
-        tell(owner, found.0);
-        tell(local, found.1);
-        tell(size, found.2);
+        give(owner, found.0);
+        give(local, found.1);
+        give(size, found.2);
     }
     0
 }
@@ -157,9 +149,9 @@ pub unsafe fn segment_query_bound<M: FaceMode>(
     let Some(found) = bound::<M>("gex_Segment_QueryBound", team, rank) else { return 1 };
     // SAFETY: C1.
     unsafe {
-        tell(owner, found.0);
-        tell(local, found.1);
-        tell(size, found.2);
+        give(owner, found.0);
+        give(local, found.1);
+        give(size, found.2);
     }
     OK
 }
@@ -193,9 +185,9 @@ pub unsafe fn neighbours<M: FaceMode>(info: *mut *const RankInfo, count: *mut u3
     let face = M::slot().of("gex_System_Query*Info");
     // SAFETY: C1.
     unsafe {
-        tell(info, face.neighbours.as_ptr());
-        tell(count, face.neighbours.len() as u32);
-        tell(me, face.job.rank());
+        give(info, face.neighbours.as_ptr());
+        give(count, face.neighbours.len() as u32);
+        give(me, face.job.rank());
     }
 }
 
@@ -206,7 +198,7 @@ pub unsafe fn neighbours<M: FaceMode>(info: *mut *const RankInfo, count: *mut u3
 pub unsafe fn position(places: [*mut u32; 4]) {
     for (place, value) in places.into_iter().zip([1, 0, 1, 0]) {
         // SAFETY: C1.
-        unsafe { tell(place, value) };
+        unsafe { give(place, value) };
     }
 }
 

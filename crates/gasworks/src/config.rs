@@ -5,9 +5,6 @@ use gasworks_os::settings::Share;
 pub use gasworks_pshm::HugePages;
 use gasworks_pshm::Memory;
 
-/// How much of a host's memory segments may take together where no limit is set.
-const MOST: f64 = 0.85;
-
 /// What a program asks of its job; the environment's settings fill in the rest.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -51,8 +48,8 @@ impl Config {
     /// large it is to be.
     #[must_use]
     pub fn segment_later(mut self) -> Self {
-        let room = self.memory.limit.unwrap_or(Share::of_host(MOST));
-        (self.memory.segment, self.memory.at_most, self.memory.room) = (Share::bytes(1), false, Some(room));
+        (self.memory.segment, self.memory.at_most) = (Share::bytes(1), false);
+        self.memory.room = self.memory.limit;
         self
     }
 

@@ -187,7 +187,7 @@ impl Remote {
 const PAGE: u64 = 4096;
 
 /// Whether bytes lie so near to where they are to go, within pages, that processors may copy them one by one: an aligned word would be
-/// seen half written then. One did so up to 15 bytes before by `rep movsb`, and seldom a few behind; its makers speak of 63.
+/// seen half written then. One did so up to 15 bytes before by `rep movsb`, and seldom a few behind; a line is taken to be on the safe side.
 fn is_askew(from: u64, to: u64) -> bool {
     const NEAR: u64 = 64;
     let distance = to.wrapping_sub(from) % PAGE;

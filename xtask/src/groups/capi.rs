@@ -1,7 +1,7 @@
 //! Programs in C and C++ against the C interface as it is laid out for them, in all thread modes.
 
 use super::input;
-use crate::capi::{MODES, SYSTEM, compiler, lay_out, names};
+use crate::capi::{MODES, SYSTEM, compiler, is_public, lay_out, names};
 use crate::exec::{Cmd, Log};
 use crate::leftovers::Leftovers;
 use crate::matrix::pairwise;
@@ -79,11 +79,7 @@ pub fn rows() -> Vec<Row> {
         Row::new("capi/refused", refused),
         Row::new("capi/declared", declared),
     ];
-    // Each pair of program, language and build of several picks is one row.
-    let mut rows: Vec<Row> = rest.into_iter().chain(cells).collect();
-    let mut seen = std::collections::BTreeSet::new();
-    rows.retain(|row| seen.insert(row.name.clone()));
-    rows
+    rest.into_iter().chain(cells).collect()
 }
 
 /// Where it is laid out, once for all rows.
@@ -138,10 +134,7 @@ fn names_of_its_own(world: &World, log: &Log) -> Result<()> {
     for (mode, _) in MODES {
         let library = lib.join(format!("libgasnet-smp-{mode}.a"));
         let (found, linked) = (names(&library)?, format!("gasworks_linked_{mode}_1"));
-        let strange: Vec<_> = found
-            .iter()
-            .filter(|name| !["gex_", "gasnet_", "gasworks_"].iter().any(|p| name.starts_with(p)))
-            .collect();
+        let strange: Vec<_> = found.iter().filter(|name| !is_public(name)).collect();
         ensure!(strange.is_empty(), "{mode}: others see {strange:?}");
         ensure!(
             found.contains(&linked) && found.contains("gex_Segment_Attach"),
