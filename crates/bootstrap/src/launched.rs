@@ -26,6 +26,8 @@ pub struct Launched {
     job: String,
     /// A keeper sees to the end of this process, and to the last word to the launcher.
     kept: bool,
+    /// No other job follows: the launcher hears of its end at once, and not with that of the process, which may end as it likes.
+    last: bool,
     put: RefCell<HashSet<String>>,
     fence_limited: Cell<bool>,
     ended: Cell<bool>,
@@ -69,10 +71,17 @@ impl Launched {
             number,
             job,
             kept,
+            last: false,
             put: RefCell::default(),
             fence_limited: Cell::new(true),
             ended: Cell::new(false),
         }
+    }
+
+    /// The same, which no other job follows.
+    pub(crate) fn last_if(mut self, last: bool) -> Self {
+        self.last = last;
+        self
     }
 
     /// The key as the launcher sees it.
@@ -220,12 +229,11 @@ impl Bootstrap for Launched {
         if self.ended.replace(true) {
             return Ok(());
         }
-        match self.kept {
-            // The launcher hears of it when the process ends: other jobs may follow.
-            true => ending::leave_job(),
-            false => self.link.finalize()?,
+        if self.kept {
+            ending::leave_job();
         }
-        Ok(())
+        // Where other jobs may follow, the launcher hears of it when the process ends.
+        if self.last || !self.kept { self.link.finalize() } else { Ok(()) }
     }
 }
 

@@ -15,6 +15,7 @@ mod keeper;
 mod launched;
 mod lifeline;
 mod link;
+mod own;
 mod pmix;
 pub mod server;
 mod settings;
@@ -151,36 +152,43 @@ struct Process {
 /// ranks join their jobs in the same order.
 ///
 /// The protocol is the one that the environment offers, or that `GASWORKS_BOOTSTRAP` names; where there is none this is
-/// the only rank. From the first job on a process under a launcher is watched: should the launcher or another rank vanish while a job is open, the process
+/// the only rank, or with `GASNET_PSHM_NODES` what starts the others. From the first job on a process under a launcher is watched: should the launcher or another rank vanish while a job is open, the process
 /// says so and ends; and its own end, however it comes, is the job's ([`exit`]).
 pub fn connect() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
-    watched(Start::from_settings)
+    let start = || {
+        let start = Start::from_settings()?;
+        own::start_ranks(start.as_ref())?;
+        Ok(start)
+    };
+    watched(start, false)
 }
 
 /// As [`connect`], for a library that is Cray's PMI to others: whatever the settings and the environment say, it does not
-/// join by that, for it would ask itself.
+/// join by that, for it would ask itself. It is in one job: who uses it may end the process as soon as that one is over.
 pub fn connect_as_cray() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
-    watched(Start::as_cray)
+    watched(Start::as_cray, true)
 }
 
 /// Joins the job that something else in this process is in already, as a rule MPI: by the functions that the program
 /// gives, whatever the environment says. Collective. A process that is in a job by other means goes on by those.
 pub fn connect_with(takeover: Takeover) -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
-    watched(|| Ok(Some(Start { way: Way::Takeover(takeover), timeout: settings::timeout()? })))
+    watched(|| Ok(Some(Start { way: Way::Takeover(takeover), timeout: settings::timeout()? })), false)
 }
 
 fn watched(
     start: impl FnOnce() -> Result<Option<Start>, BootstrapError>,
+    last: bool,
 ) -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
     // What ends this process from here on is to end the job.
     ending::enter_job();
-    let joined = join(start);
+    let joined = join(start, last);
     ending::leave_job();
     joined
 }
 
 fn join(
     start: impl FnOnce() -> Result<Option<Start>, BootstrapError>,
+    last: bool,
 ) -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
     let process = jobs::kept(|| match start() {
         Ok(Some(start)) => Process::new(start).map(Arc::new).map_err(Some),
@@ -188,7 +196,7 @@ fn join(
         Err(e) => Err(Some(e)),
     });
     match process {
-        Ok(process) => Ok(Box::new(process.join()?)),
+        Ok(process) => Ok(Box::new(process.join()?.last_if(last))),
         Err(None) => Ok(Box::new(Single::new()?)),
         Err(Some(e)) => Err(e),
     }
@@ -201,7 +209,7 @@ impl Process {
         let launcher = start.watched()?;
         // All that may be waited for, one after the other, and some more. How many ranks there are is not known yet.
         let patience = timeout.most() * 4 + Duration::from_secs(1);
-        let bell = ending::arm(settings::CATCH_EXIT.boolean()?, patience)?;
+        let bell = ending::arm(settings::CATCH_EXIT.boolean()?, patience, &settings::NO_CATCH_SIGNAL.text())?;
         let keeper = Keeper::start(start.rank(), launcher, bell, timeout)?;
         Ok(Self { keeper, start: Mutex::new(Some(start)), link: OnceLock::new() })
     }

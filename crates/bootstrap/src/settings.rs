@@ -9,6 +9,8 @@ const RANKS: Kind = Kind::Number { min: 0, max: i32::MAX as u64 };
 /// The rows of this crate.
 pub const SETTINGS: &[Setting] = &[
     BOOTSTRAP,
+    NODES,
+    GASRUN,
     FD,
     PORT,
     RANK,
@@ -25,6 +27,7 @@ pub const SETTINGS: &[Setting] = &[
     EXIT_TIMEOUT_MIN,
     EXIT_TIMEOUT_FACTOR,
     CATCH_EXIT,
+    NO_CATCH_SIGNAL,
     NO_FORK,
 ];
 
@@ -35,6 +38,26 @@ pub(crate) const BOOTSTRAP: Setting = Setting {
     default: "auto",
     unit: "",
     meaning: "how a rank finds its job: by what the environment offers, by one protocol only, or not at all",
+    reader: "gasworks-bootstrap",
+};
+
+pub(crate) const NODES: Setting = Setting {
+    name: "GASNET_PSHM_NODES",
+    aliases: &[],
+    kind: RANKS,
+    default: "1",
+    unit: "ranks",
+    meaning: "how many ranks a program starts by itself that no launcher has started",
+    reader: "gasworks-bootstrap",
+};
+
+pub(crate) const GASRUN: Setting = Setting {
+    name: "GASWORKS_GASRUN",
+    aliases: &[],
+    kind: Kind::Text,
+    default: "gasrun",
+    unit: "",
+    meaning: "what starts these; where it is not found, gasrun on the path",
     reader: "gasworks-bootstrap",
 };
 
@@ -196,6 +219,16 @@ pub(crate) const CATCH_EXIT: Setting = Setting {
     unit: "",
     meaning: "an end by exit() or a return from main with a job open ends the job; 0: that process alone",
     reader: "gasworks-bootstrap",
+};
+
+pub(crate) const NO_CATCH_SIGNAL: Setting = Setting {
+    name: "GASNET_NO_CATCH_SIGNAL",
+    aliases: &[],
+    kind: Kind::Text,
+    default: "",
+    unit: "",
+    meaning: "signals that do with a rank what they do with any program: a list of names, or *; those that end the job else, and those by which a program in C says where it was",
+    reader: "gasworks-bootstrap, gasworks-tools",
 };
 
 pub(crate) const NO_FORK: Setting = Setting {

@@ -18,6 +18,32 @@ pub struct HandlerLock<M: CoreMode, T> {
 
 const NOBODY: usize = 0;
 
+/// The thread takes a lock that is not one of these but counts as one: C's, which are taken by one call and left by another.
+#[inline]
+pub fn taken() {
+    std::mem::forget(Held::begin());
+}
+
+/// It leaves one of those that it has taken.
+#[inline]
+pub fn left() {
+    if Held::any() {
+        drop(Held);
+    }
+}
+
+/// Whether this thread holds a handler-safe lock.
+#[inline]
+pub fn any_held() -> bool {
+    Held::any()
+}
+
+/// A number of this thread's own while it lives, never zero.
+#[inline]
+pub fn holder() -> usize {
+    this_thread()
+}
+
 impl<M: CoreMode, T> HandlerLock<M, T> {
     /// Wraps a value.
     pub fn new(value: T) -> Self {
@@ -82,6 +108,21 @@ mod tests {
         }
         check::<Seq>();
         check::<Par>();
+    }
+
+    #[test]
+    fn others_count_as_well() {
+        assert!(!any_held());
+        taken();
+        taken();
+        left();
+        assert!(any_held());
+        left();
+        assert!(!any_held());
+        left();
+        assert!(!any_held(), "one too many changes nothing");
+        assert_eq!(HandlerLock::<Par, _>::new(0).with(|_| any_held()), Ok(true));
+        assert_ne!(holder(), NOBODY);
     }
 
     #[test]

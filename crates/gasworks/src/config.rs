@@ -9,6 +9,22 @@ use gasworks_pshm::Memory;
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) memory: Memory,
+    /// Whether the segment is attached later.
+    pub(crate) later: bool,
+    pub(crate) network: Network,
+}
+
+/// Over what ranks talk: GASNet's conduits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// The memory of their host: `smp`.
+    Memory,
+    /// Gemini or Aries, whichever there is, and the memory of a host.
+    Gni,
+    /// Aries alone.
+    Aries,
+    /// Gemini alone.
+    Gemini,
 }
 
 impl Config {
@@ -18,7 +34,14 @@ impl Config {
     /// A setting is wrong: the error names it.
     pub fn from_env() -> Result<Self, Error> {
         settings::check_all()?;
-        Ok(Self { memory: Memory::from_settings()? })
+        Ok(Self { memory: Memory::from_settings()?, later: false, network: settings::network()? })
+    }
+
+    /// Says over what the ranks talk, whatever the environment does (`GASWORKS_NETWORK`).
+    #[must_use]
+    pub fn network(mut self, network: Network) -> Self {
+        self.network = network;
+        self
     }
 
     /// Asks for a segment of at least `bytes` on every rank that calls so; rounded up to a page.
@@ -44,10 +67,24 @@ impl Config {
         self
     }
 
+    /// Limits segments where the environment does not (`GASWORKS_SEGMENT_LIMIT`), by a text as that has it: a size or a fraction
+    /// of the machine's memory, for each rank or, with `/H`, for those of a host.
+    ///
+    /// # Errors
+    /// The text is neither.
+    pub fn segment_limit(mut self, text: &str) -> Result<Self, Error> {
+        let share = Share::parse(text).ok_or_else(|| Error::NoShare { text: text.into() })?;
+        if !gasworks_pshm::limits_segments() {
+            self.memory.limit = Some(share);
+        }
+        Ok(self)
+    }
+
     /// Asks for next to no segment, which has room to grow to the largest that limits allow: for programs that say later how
-    /// large it is to be.
+    /// large it is to be, by [`Job::attach`](crate::Job::attach). Over a network it is of no use to others before.
     #[must_use]
     pub fn segment_later(mut self) -> Self {
+        self.later = true;
         (self.memory.segment, self.memory.at_most) = (Share::bytes(1), false);
         self.memory.room = self.memory.limit;
         self

@@ -24,6 +24,20 @@ pub enum Error {
     /// The network could not be set up.
     #[error("opening the network: {0}")]
     Gni(gasworks_gni::GniError),
+    /// The program is for another network than there is.
+    #[error("the program is for {wanted:?}, and the network here is {found:?}")]
+    OtherChip {
+        /// What the program is for.
+        wanted: gasworks_gni::Chip,
+        /// What there is.
+        found: gasworks_gni::Chip,
+    },
+    /// A program limits segments to what is no size.
+    #[error("segments are limited to {text:?}, which is no size or fraction of memory, with /P or /H")]
+    NoShare {
+        /// What it says.
+        text: Box<str>,
+    },
     /// The job was to be observed, and cannot be.
     #[error(transparent)]
     Observe(#[from] gasworks_core::observe::ObserveError),

@@ -3,13 +3,14 @@
 use crate::inspect::Inspector;
 use crate::observe::Observation;
 use crate::progress::ProgressThread;
-use crate::{Agent, Config, Error, GlobalPtr, Segment, Table, ThreadMode, settings};
+use crate::{Agent, Config, Error, GlobalPtr, Network, Places, Segment, Table, ThreadMode, settings};
 use bytemuck::Pod;
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::observe::Witness;
 use gasworks_core::{Domains, Engine, Flow, Name, Parts, WaitMode, flow, handlers::first_difference};
 use gasworks_extended::Barrier;
 use gasworks_extended::barrier::Way;
+use gasworks_gni::Chip;
 use gasworks_memory::{Growth, PeerTable};
 use gasworks_pshm::Memory;
 use gasworks_sync::{Lock, Mode, Par, kill_point};
@@ -81,9 +82,9 @@ impl<M: ThreadMode> Job<M> {
     /// error says which.
     pub fn open(config: Config, table: Table<M>) -> Result<Self, Error> {
         let bootstrap = gasworks_bootstrap::connect()?;
-        Self::assemble(bootstrap, table, |bootstrap| match settings::is_over_gni()? {
-            false => over_pshm(bootstrap, &config),
-            true => over_gni(bootstrap, &config),
+        Self::assemble(bootstrap, table, |bootstrap| match config.network {
+            Network::Memory => over_pshm(bootstrap, &config),
+            Network::Gni | Network::Aries | Network::Gemini => over_gni(bootstrap, &config),
         })
     }
 
@@ -200,6 +201,20 @@ impl<M: ThreadMode> Job<M> {
         self.engine.ranks()
     }
 
+    /// Where the ranks are.
+    ///
+    /// # Errors
+    /// The launcher failed when it was asked.
+    pub fn places(&self) -> Result<Places, Error> {
+        let hosts = self.bootstrap.with(|bootstrap| {
+            let hosts = bootstrap.hosts()?;
+            Ok::<_, Error>((0..bootstrap.size()).map(|rank| hosts.of(rank)).collect())
+        })?;
+        // Over the memory of their host all share it, whatever is said for networks.
+        let together = if self.engine.has_network() { gasworks_pshm::most_together()? } else { 0 };
+        Ok(Places::new(hosts, together))
+    }
+
     /// This rank's segment.
     pub fn segment(&self) -> Segment {
         let rank = self.rank();
@@ -218,10 +233,35 @@ impl<M: ThreadMode> Job<M> {
         grown.map_err(|cause| gasworks_core::Error::Memory { during: "grow a segment", cause }.into())
     }
 
+    /// Gives this rank's segment a length of `len` bytes or more, and tells everybody of it, for a job that was opened with
+    /// [`Config::segment_later`]. Collective, and once; the lengths may differ. When it returns, all ranks have done so, and
+    /// each may use the segments of all. Returns the length that this rank's has.
+    ///
+    /// # Errors
+    /// There is no such room, a limit or the lack of memory is in the way, or the network does not take the memory.
+    pub fn attach(&self, len: u64) -> Result<u64, Error> {
+        let card = self.engine.attach_segment(len)?;
+        // Who waits for the launcher handles no messages, so nobody does before all are here.
+        self.meet()?;
+        kill_point!("job.attach.met");
+        if self.engine.has_network() {
+            let cards = self.bootstrap.with(|bootstrap| bootstrap.exchange("gasworks.segments", &card))?;
+            self.engine.meet_segments(&cards)?;
+        }
+        // The lengths of those that are mapped here are known from now on.
+        let lens = (0..self.ranks()).map(|rank| self.engine.peers().len_of(rank));
+        Ok(lens.collect::<Vec<_>>()[self.rank() as usize].unwrap_or(0))
+    }
+
+    /// A barrier of all ranks.
+    fn meet(&self) -> Result<(), Error> {
+        let phase = self.barrier.begin(&self.engine, Name::Any)?;
+        self.barrier.wait(&self.engine, phase, Name::Any).map(drop).map_err(Error::from)
+    }
+
     /// What this rank's segment has room to grow to, in bytes.
     pub fn segment_max(&self) -> u64 {
-        let own = self.engine.peers().get(self.rank());
-        own.map_or(0, |own| own.len.max(own.mapped.len() as u64))
+        self.engine.peers().room()
     }
 
     /// The largest segment that this rank could have asked for when the job started, in bytes: what the limits and the
@@ -274,8 +314,7 @@ impl<M: ThreadMode> Job<M> {
             self.barrier.wait(&self.engine, left, name)?;
         }
         self.engine.drain()?;
-        let phase = self.barrier.begin(&self.engine, Name::Any)?;
-        self.barrier.wait(&self.engine, phase, Name::Any)?;
+        self.meet()?;
         kill_point!("job.close.met");
         if self.engine.has_network() {
             // Somebody's last words, returns of credits, may have followed the barrier.
@@ -315,9 +354,17 @@ fn over_pshm<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Resul
 fn over_gni<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Transport<M>, Error> {
     let way = gasworks_extended::barrier::asked()?;
     let plan = gasworks_gni::Plan::new(bootstrap, M::PARALLEL, way).map_err(Error::Gni)?;
+    let wanted = match config.network {
+        Network::Aries => Chip::Aries,
+        Network::Gemini => Chip::Gemini,
+        Network::Memory | Network::Gni => plan.chip(),
+    };
+    if wanted != plan.chip() {
+        return Err(Error::OtherChip { wanted, found: plan.chip() });
+    }
     let Flow { depth, total, volume } = plan.flow();
-    // A segment that a NIC knows does not grow.
-    let memory = Memory { room: None, ..config.memory };
+    // A segment that a NIC knows does not grow: one that is to be attached is not known to it before.
+    let memory = if config.later { config.memory } else { Memory { room: None, ..config.memory } };
     let wanted = gasworks_pshm::Config { memory, depth, total, volume };
     let beside = gasworks_pshm::Beside {
         most: gasworks_pshm::most_together()?,
@@ -327,7 +374,12 @@ fn over_gni<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result
     };
     let near = gasworks_pshm::join::<M>(bootstrap, &wanted, Some(&beside))?;
     let largest = near.segments.largest().local;
-    let segments = gasworks_gni::Segments { near: near.near.clone(), largest, owner: near.segments };
+    let segments = gasworks_gni::Segments {
+        near: near.near.clone(),
+        largest,
+        owner: near.segments,
+        later: config.later,
+    };
     // A rank that is alone talks over the network to itself, too.
     let shares = near.near.len() > 1;
     let barrier = shares.then(|| M::barrier(near.barrier));

@@ -1,5 +1,6 @@
 //! The one table of settings: every crate's rows, joined.
 
+use crate::Network;
 use gasworks_os::settings::{Kind, Setting, SettingError};
 
 const VERBOSE: Setting = Setting {
@@ -42,8 +43,18 @@ const NETWORK: Setting = Setting {
     reader: "gasworks",
 };
 
+const MAX_THREADS: Setting = Setting {
+    name: "GASNET_MAX_THREADS",
+    aliases: &[],
+    kind: Kind::Number { min: 1, max: u32::MAX as u64 },
+    default: "",
+    unit: "threads",
+    meaning: "how many threads programs in C are told they may have in par mode; unset: as many as can be told, for there is no limit",
+    reader: "gasworks-capi",
+};
+
 /// The rows of this crate.
-pub const SETTINGS: &[Setting] = &[VERBOSE, NETWORK, INSPECT_SIGNAL, PROGRESS_THREAD];
+pub const SETTINGS: &[Setting] = &[VERBOSE, NETWORK, INSPECT_SIGNAL, PROGRESS_THREAD, MAX_THREADS];
 
 /// Every setting that a program reads, by crate from the ground floor up.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
@@ -89,9 +100,17 @@ pub(crate) fn progress_thread() -> Result<bool, SettingError> {
     PROGRESS_THREAD.boolean()
 }
 
-/// Whether the ranks talk over uGNI.
-pub(crate) fn is_over_gni() -> Result<bool, SettingError> {
-    Ok(NETWORK.choice()? == "gni")
+/// How many threads a program is told it may have; `None`: any number.
+///
+/// # Errors
+/// The setting is no such number.
+pub fn max_threads() -> Result<Option<u64>, SettingError> {
+    MAX_THREADS.number()
+}
+
+/// Over what the ranks talk.
+pub(crate) fn network() -> Result<Network, SettingError> {
+    Ok(if NETWORK.choice()? == "gni" { Network::Gni } else { Network::Memory })
 }
 
 /// The signal that asks a rank how it stands; 0 for none.

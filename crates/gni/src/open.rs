@@ -15,13 +15,12 @@ use gasworks_core::observe::Witness;
 use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{CoreMode, Domains, Flow, Limits, Rank, Rdma};
 use gasworks_gni_sys::Ugni;
-use gasworks_memory::{AuxPlan, Largest, Peer, PeerFlags, PeerTable};
+use gasworks_memory::{AuxPlan, Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
 use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping};
 use gasworks_rdma::{Abilities, EngineError, NicError, Registry, Tuning};
 use gasworks_sync::atomic::{AtomicBool, AtomicU32};
 use gasworks_sync::{Lock, RawBytes, kill_point};
-use std::any::Any;
 use std::iter;
 use std::sync::Arc;
 
@@ -57,8 +56,10 @@ pub struct Segments {
     pub near: Vec<(Rank, Peer)>,
     /// The largest that this rank could have had, in bytes.
     pub largest: u64,
-    /// What keeps them mapped.
-    pub owner: Arc<dyn Any + Send + Sync>,
+    /// What keeps them mapped, and has this rank's grow.
+    pub owner: Arc<dyn Growth>,
+    /// Whether they are known to the NIC once they have been attached, and not before.
+    pub later: bool,
 }
 
 /// What a transport will need, before anything is taken.
@@ -110,6 +111,11 @@ impl Plan {
         // Who asks in vain is told so by whoever reads that setting.
         let by_engines = way == BY_ENGINES && chip == Chip::Aries && settings.engines;
         Ok(Self { settings, credentials, ugni, chip, flow, layout, tuning, here, domains, by_engines })
+    }
+
+    /// What the NIC is.
+    pub fn chip(&self) -> Chip {
+        self.chip
     }
 
     /// How much will be under way.
@@ -206,65 +212,73 @@ impl Plan {
             None => Rdma::new(boxed(nic), memory, &tuning),
         });
         let engines = engines.collect::<Result<Vec<_>, _>>()?;
-        let peers = attach(bootstrap, segments, &engines, closed)?;
         let rdma = Domains::several(engines, settings.threads, settings.poll_mask);
+        let peers = attach(bootstrap, segments, &rdma, closed)?;
         let witness = seen.unwrap_or_else(|| shared.with(|messages| messages.seen()));
         let barrier = GniBarrier(shared.clone());
         Ok(Opened { wire: GniWire(shared), rdma, peers, barrier, witness, flow })
     }
 }
 
-/// Registers this rank's segment by the first of these engines, and tells everybody of it.
+/// Registers this rank's segment, unless it is for later, and tells everybody of it.
 fn attach<M: CoreMode>(
     bootstrap: &dyn Bootstrap,
     segments: Segments,
-    engines: &[Rdma<M, M::Nic>],
+    rdma: &Domains<M>,
     closed: Closed,
 ) -> Result<PeerTable, GniError> {
-    let Segments { near, largest, owner } = segments;
+    let Segments { near, largest, owner, later } = segments;
     let me = bootstrap.rank();
-    let own = near.iter().find(|(rank, _)| *rank == me).map(|(_, own)| (own.mapped, own.len));
-    let bytes = own.and_then(|(room, len)| room.slice(0, len as usize)).unwrap_or(RawBytes::EMPTY);
-    // A NIC knows no memory of no bytes.
-    let key = match engines {
-        [first, further @ ..] if !bytes.is_empty() => {
-            // SAFETY: R1: the table of peers keeps what it is in, and whoever uses the engines keeps that.
-            let key = unsafe { first.register(bytes) }.map_err(unregistered)?;
-            // SAFETY: as above.
-            further.iter().for_each(|engine| unsafe { engine.learn(bytes, &key) });
-            key.0
-        }
-        _ => Vec::new(),
-    };
-    let card = [&(bytes.len() as u64).to_le_bytes()[..], &largest.to_le_bytes(), &key].concat();
+    let own = near.iter().find(|(rank, _)| *rank == me).map(|(_, own)| own);
+    let known = own.filter(|_| !later).and_then(|own| own.mapped.slice(0, own.len as usize));
+    let bytes = known.unwrap_or(RawBytes::EMPTY);
+    // SAFETY: R1: the table of peers keeps what it is in, and whoever uses the engines keeps that.
+    let key = unsafe { rdma.register(bytes) }.map_err(unregistered)?;
+    let base = own.map_or(0, |own| own.mapped.as_ptr().addr() as u64);
+    let words = [bytes.len() as u64, largest, base];
+    let card: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).chain(key.0).collect();
     let cards = bootstrap.exchange("gni.segments", &card)?;
     kill_point!("gni.open.attached");
     let mut near = near.into_iter().peekable();
     let mut least = largest;
     let peers = (0..).zip(cards).map(|(rank, theirs)| {
-        let (len, largest, key) = read_card(&theirs)
+        let ([len, largest, remote_base], key) = read_card(&theirs)
             .ok_or_else(|| GniError::Differs { rank, what: "has sent no card of a segment".into() })?;
         least = least.min(largest);
         Ok(match near.next_if(|(other, _)| *other == rank) {
             Some((_, near)) => Peer { key, ..near },
             None => {
                 let (mapped, flags) = (RawBytes::EMPTY, PeerFlags::empty());
-                Peer { mapped, len, remote_base: 0, key, flags }
+                Peer { mapped, len, remote_base, key, flags }
             }
         })
     });
     let peers = peers.collect::<Result<_, GniError>>()?;
     let largest = Largest { local: largest, global: least };
-    Ok(PeerTable::new(peers, Arc::new(Kept::new(owner, closed))).with_largest(largest))
+    let kept = Arc::new(Kept::new(owner, closed));
+    let table = if later { PeerTable::growing_once(peers, kept) } else { PeerTable::new(peers, kept) };
+    Ok(table.with_largest(largest))
 }
 
-/// The length of a segment, of the largest that its rank could have had, and its key.
-fn read_card(card: &[u8]) -> Option<(u64, u64, Vec<u8>)> {
-    let (len, rest) = card.split_first_chunk()?;
-    let (largest, key) = rest.split_first_chunk()?;
-    let len = u64::from_le_bytes(*len);
-    let wanted = if len > 0 { KEY } else { 0 };
-    (key.len() == wanted).then(|| (len, u64::from_le_bytes(*largest), key.to_vec()))
+impl Growth for Kept<Arc<dyn Growth>> {
+    fn length(&self, rank: Rank) -> u64 {
+        self.get().length(rank)
+    }
+    fn grow(&self, len: u64) -> Result<u64, MemoryError> {
+        self.get().grow(len)
+    }
+    fn largest(&self) -> Largest {
+        self.get().largest()
+    }
+}
+
+/// The length of a segment, of the largest that its rank could have had, its address there, and its key.
+fn read_card(card: &[u8]) -> Option<([u64; 3], Vec<u8>)> {
+    let (words, key) = card.split_at_checked(24)?;
+    let word = |at: usize| Some(u64::from_le_bytes(words.get(at..at + 8)?.try_into().ok()?));
+    let words = [word(0)?, word(8)?, word(16)?];
+    let wanted = if words[0] > 0 { KEY } else { 0 };
+    (key.len() == wanted).then(|| (words, key.to_vec()))
 }
 
 fn unregistered(cause: EngineError) -> GniError {

@@ -152,6 +152,10 @@ impl<T> Kept<T> {
     pub fn new(mapping: T, closed: Closed) -> Self {
         Self { mapping: ManuallyDrop::new(mapping), closed }
     }
+
+    pub fn get(&self) -> &T {
+        &self.mapping
+    }
 }
 
 impl<T> Drop for Kept<T> {

@@ -10,7 +10,7 @@
 use crate::MemoryError;
 use bitflags::bitflags;
 use gasworks_sync::RawBytes;
-use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
+use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -123,13 +123,20 @@ impl Near {
     }
 }
 
+/// When segments grow.
+const NEVER: u32 = 0;
+const ONCE: u32 = 1;
+const ANY_TIME: u32 = 2;
+
 /// The peers of a job, by rank.
 pub struct PeerTable {
     near: Box<[Near]>,
     peers: Box<[Peer]>,
     watch: Option<Arc<dyn Watch>>,
     growth: Option<Arc<dyn Growth>>,
-    /// Where nothing grows, the largest segments that could have been had.
+    /// Whether segments may still grow: any time, once and all together ([`attach`](PeerTable::attach)), or not any more.
+    grows: AtomicU32,
+    /// The largest segments that could have been had, where a network has its own limit.
     largest: Option<Largest>,
     /// Never looked at: it is here for P1.
     _owner: Arc<dyn Any + Send + Sync>,
@@ -145,10 +152,18 @@ impl PeerTable {
     /// Takes the peers in rank order, and what owns their mappings. Their segments keep their lengths.
     pub fn new(peers: Vec<Peer>, owner: Arc<dyn Any + Send + Sync>) -> Self {
         let near = peers.iter().map(Near::new).collect();
-        Self { near, peers: peers.into(), watch: None, growth: None, largest: None, _owner: owner }
+        Self {
+            near,
+            peers: peers.into(),
+            watch: None,
+            growth: None,
+            grows: AtomicU32::new(NEVER),
+            largest: None,
+            _owner: owner,
+        }
     }
 
-    /// Says how large segments could have been that do not grow.
+    /// Says how large segments could have been, where the network has a limit of its own.
     #[must_use]
     pub fn with_largest(self, largest: Largest) -> Self {
         Self { largest: Some(largest), ..self }
@@ -156,7 +171,13 @@ impl PeerTable {
 
     /// As [`new`](Self::new), with segments that may grow within what is mapped of them.
     pub fn growing<G: Growth + Any>(peers: Vec<Peer>, owner: Arc<G>) -> Self {
-        Self { growth: Some(owner.clone()), ..Self::new(peers, owner) }
+        let grows = AtomicU32::new(ANY_TIME);
+        Self { growth: Some(owner.clone()), grows, ..Self::new(peers, owner) }
+    }
+
+    /// As [`growing`](Self::growing), but once and for all: by [`attach`](Self::attach).
+    pub fn growing_once<G: Growth + Any>(peers: Vec<Peer>, owner: Arc<G>) -> Self {
+        Self { grows: AtomicU32::new(ONCE), ..Self::growing(peers, owner) }
     }
 
     /// Has puts and gets counted from now on: no peer is [`MAPPED`](PeerFlags::MAPPED) any more, those that were are
@@ -207,18 +228,56 @@ impl PeerTable {
     /// # Errors
     /// The segment has no room to grow so far, or there is not enough memory.
     pub fn grow(&self, len: u64) -> Result<u64, MemoryError> {
-        let own = self.peers.iter().position(|peer| peer.flags.contains(PeerFlags::SELF)).unwrap_or(0) as u32;
+        if self.grows.load(Relaxed) == ANY_TIME { self.attach(len) } else { self.fixed(len) }
+    }
+
+    /// As [`grow`](Self::grow), for the one time that segments grow of [`growing_once`](Self::growing_once). What peers to whom the segment is
+    /// not mapped are to know of it is the caller's to tell ([`told`](Self::told)).
+    ///
+    /// # Errors
+    /// As [`grow`](Self::grow).
+    pub fn attach(&self, len: u64) -> Result<u64, MemoryError> {
         match &self.growth {
-            Some(growth) => growth.grow(len),
-            None => {
-                self.len_of(own).filter(|&now| now >= len).ok_or(MemoryError::FixedSegment { rank: own, len })
+            Some(growth) if self.grows.load(Relaxed) != NEVER => {
+                let len = growth.grow(len)?;
+                // Relaxed: one thread attaches, and others look at nothing because of it.
+                let _ = self.grows.compare_exchange(ONCE, NEVER, Relaxed, Relaxed);
+                Ok(len)
             }
+            _ => self.fixed(len),
+        }
+    }
+
+    /// How long this rank's segment may become, in bytes.
+    pub fn room(&self) -> u64 {
+        let own = self.own();
+        let room = self.near.get(own as usize).map_or(0, |near| near.room as u64);
+        let len = self.len_of(own).unwrap_or(0);
+        if self.grows.load(Relaxed) == NEVER { len } else { len.max(room) }
+    }
+
+    fn own(&self) -> u32 {
+        self.peers.iter().position(|peer| peer.flags.contains(PeerFlags::SELF)).unwrap_or(0) as u32
+    }
+
+    fn fixed(&self, len: u64) -> Result<u64, MemoryError> {
+        let own = self.own();
+        self.len_of(own).filter(|&now| now >= len).ok_or(MemoryError::FixedSegment { rank: own, len })
+    }
+
+    /// Takes a rank's word for how long its segment is now, if it is not mapped here: whoever moves bytes there asks its
+    /// network, which knows. Of a mapped one the mapping tells.
+    pub fn told(&self, rank: u32, len: u64) {
+        if let Some(near) = self.near.get(rank as usize)
+            && !self.reaches(rank)
+        {
+            near.len.fetch_max(len, Relaxed);
         }
     }
 
     /// The largest segments that could have been had; `None` where the transport sets no limits.
     pub fn largest(&self) -> Option<Largest> {
-        self.growth.as_ref().map(|growth| growth.largest()).or(self.largest)
+        self.largest.or_else(|| self.growth.as_ref().map(|growth| growth.largest()))
     }
 
     /// The bytes `offset..offset + len` of `rank`'s segment, if a copy is all there is to a put or get: they are mapped and
@@ -291,7 +350,6 @@ fn part(bytes: RawBytes, offset: u64, len: usize) -> RawBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gasworks_sync::atomic::AtomicU32;
     use proptest::prelude::*;
 
     /// Lengths that owners announce, some of them lies.
@@ -380,6 +438,28 @@ mod tests {
         assert_eq!((fixed.grow(8), fixed.largest()), (Ok(8), None));
         let refused = fixed.grow(9).expect_err("it cannot grow").to_string();
         assert!(refused.contains("rank 0") && refused.contains("9 bytes"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_attached_late_grows_once() {
+        let mut memory = vec![0u8; 64];
+        let own = peer(memory.as_mut_ptr(), 64, 8, PeerFlags::SELF | PeerFlags::MAPPED);
+        let far = Peer { mapped: RawBytes::EMPTY, len: 0, flags: PeerFlags::empty(), ..own.clone() };
+        let announced = Arc::new(Announced(vec![AtomicU64::new(8), AtomicU64::new(64)]));
+        let table = PeerTable::growing_once(vec![own, far], announced);
+        assert!(table.grow(32).is_err() && table.room() == 64);
+        assert_eq!((table.attach(32), table.len_of(0)), (Ok(32), Some(32)));
+        assert!(table.grow(33).is_err() && table.attach(33).is_err() && table.room() == 32);
+        assert_eq!(table.attach(32), Ok(32));
+        // What is mapped is believed as far as its mapping goes, what is not as its rank says.
+        table.told(0, 64);
+        table.told(1, 64);
+        table.told(2, 64);
+        assert_eq!((table.len_of(0), table.len_of(1), table.len_of(2)), (Some(32), Some(64), None));
+        assert!(table.open(1, 0, 8).is_none() && table.reach(1, 57, 8).is_err());
+        assert!(matches!(table.reach(1, 56, 8), Ok(None)));
+        let largest = Largest { local: 7, global: 6 };
+        assert_eq!(table.with_largest(largest).largest(), Some(largest));
     }
 
     #[derive(Default)]

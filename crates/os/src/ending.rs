@@ -19,7 +19,7 @@ use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use nix::sys::signal::Signal;
 
 use crate::eventfd::EventFd;
-use crate::{OsError, Result, futex, jobs, process};
+use crate::{OsError, Result, futex, jobs, process, signals};
 
 /// What the hooks read; lives in the registry of [`jobs`].
 pub(crate) struct State {
@@ -157,15 +157,16 @@ const ENDING: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Si
 /// Installs the hooks: from now on wishes ring the bell that is returned. Once in a process.
 ///
 /// With `catch` an end by `exit` or by a return from `main` while a job is open is a wish to end the job. A thread
-/// that waits for the end waits no longer than `patience`.
-pub fn arm(catch: bool, patience: Duration) -> Result<&'static EventFd> {
+/// that waits for the end waits no longer than `patience`. Signals in the list `alone` stay the system's
+/// ([`is_among`](crate::signals::is_among)).
+pub fn arm(catch: bool, patience: Duration, alone: &str) -> Result<&'static EventFd> {
     let bell: &'static EventFd = Box::leak(Box::new(EventFd::new()?));
     let state = jobs::ending();
     state.bell.store(bell.as_fd().as_raw_fd().unsigned_abs(), Ordering::Release);
     state.catch.store(u32::from(catch), Ordering::Release);
     state.patience.store(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX), Ordering::Release);
     state.pid.store(std::process::id(), Ordering::Release);
-    for signal in ENDING {
+    for signal in ENDING.into_iter().filter(|signal| !signals::is_among(alone, *signal as i32)) {
         take_over(signal)?;
     }
     // SAFETY: E2; the function takes what the system gives it, and the argument is not used.

@@ -1,6 +1,7 @@
 //! Signals as events: blocked in every thread, read from a descriptor (`signalfd(2)`).
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::str::FromStr;
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -78,9 +79,36 @@ pub fn name(number: i32) -> String {
     Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |s| s.as_str().to_owned())
 }
 
+/// The number of the signal that a text names, as `SIGTERM`, `term` or `15`.
+pub fn named(text: &str) -> Option<i32> {
+    let name = text.trim().to_ascii_uppercase();
+    let full = if name.starts_with("SIG") { name.clone() } else { format!("SIG{name}") };
+    match Signal::from_str(&full) {
+        Ok(signal) => Some(signal as i32),
+        Err(_) => name.parse().ok().filter(|n| (1..=libc::SIGRTMAX()).contains(n)),
+    }
+}
+
+/// Whether a signal is among those that a list names, between commas or blanks; `*` names all.
+pub fn is_among(list: &str, signal: i32) -> bool {
+    list.split([',', ' ']).any(|word| word == "*" || named(word) == Some(signal))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signals_are_known_by_their_names() {
+        for (text, wanted) in [("SIGUSR1", libc::SIGUSR1), ("usr2", libc::SIGUSR2), (" 9 ", 9)] {
+            assert_eq!(named(text), Some(wanted));
+        }
+        for text in ["", "SIGNONE", "0", "-1", "4000"] {
+            assert_eq!(named(text), None, "{text}");
+        }
+        assert!(is_among("SIGBUS, segv", libc::SIGSEGV) && is_among("*", libc::SIGTERM));
+        assert!(!is_among("", libc::SIGTERM) && !is_among("SIGBUS,", libc::SIGTERM));
+    }
 
     #[test]
     fn a_blocked_signal_is_read() {

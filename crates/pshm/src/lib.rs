@@ -33,5 +33,5 @@ pub use error::PshmError;
 pub use grow::Segments;
 pub use memory::{HugePages, Memory, Pages};
 pub use open::{Beside, Config, Joined, Opened, join, open};
-pub use settings::{SETTINGS, most_together};
+pub use settings::{SETTINGS, limits_segments, most_together};
 pub use wire::{FLOW, MAX_MEDIUM, Pshm};

@@ -126,6 +126,11 @@ pub fn most_together() -> Result<u32, SettingError> {
     Ok(TOGETHER.number()?.unwrap_or(0) as u32)
 }
 
+/// Whether the environment limits segments.
+pub fn limits_segments() -> bool {
+    LIMIT.raw().is_some()
+}
+
 /// How long the ranks wait for one another.
 pub(crate) fn attach_timeout() -> Result<Duration, SettingError> {
     Ok(ATTACH_TIMEOUT.seconds()?.unwrap_or(Duration::from_secs(60)))

@@ -79,6 +79,19 @@ fn ways() -> impl Iterator<Item = Row> {
     })
 }
 
+/// The suite in jobs whose segments are attached when they are open.
+fn attached() -> impl Iterator<Item = Row> {
+    ["seq", "parsync"].into_iter().map(|mode| {
+        Row::new(format!("conformance/pshm/{mode}/3/attached"), move |world, log| {
+            let cell = Cell { transport: "pshm", mode, ranks: 3, build: Build::Debug };
+            let leftovers = Leftovers::before();
+            let ended = log.run_ok(&command(world, cell)?.arg("--attach"))?;
+            leftovers.check()?;
+            enough(&ended.output, "pshm", 3)
+        })
+    })
+}
+
 /// The suite in jobs that are observed: whatever goes through the decorators arrives as without them.
 fn observed() -> impl Iterator<Item = Row> {
     ["seq", "par"].into_iter().map(|mode| {
@@ -111,7 +124,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
             enough(&ended.output, transport, ranks)
         })
     });
-    cells.chain(ways()).chain(observed()).collect()
+    cells.chain(ways()).chain(attached()).chain(observed()).collect()
 }
 
 fn command(world: &World, cell: Cell) -> Result<Cmd> {

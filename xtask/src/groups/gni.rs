@@ -296,6 +296,12 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         };
         Row::new(format!("gni/bad-input/engines/{name}"), row)
     });
+    let attached = CHIPS.into_iter().zip(["1", "2"]).map(|(chip, together)| {
+        Row::new(format!("gni/attached/{chip}"), move |world, log| {
+            let suite = suite(world, log, 4, "par")?.arg("--attach").env("GASWORKS_UGNI_CHIP", chip);
+            passes(log, &suite.env(TOGETHER, together), 4)
+        })
+    });
     let hello = Row::new("gni/hello", hello);
     let registrations = Row::new("gni/registrations", registrations);
     let report = Row::new("gni/report", report);
@@ -307,7 +313,8 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         .chain(wrong)
         .chain(kept)
         .chain(not_kept)
-        .chain(no_engine);
+        .chain(no_engine)
+        .chain(attached);
     let rows = rows.chain([
         once,
         domains_used,

@@ -97,7 +97,11 @@ impl Scenario {
     fn cmd(self, world: &World, built: &Built) -> Result<Cmd> {
         let suite = "gasworks-conformance";
         Ok(match self {
-            Scenario::Suite { mode, .. } => built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}")),
+            // One of the modes attaches its segments late.
+            Scenario::Suite { mode, .. } => {
+                let attach = if mode == "par" { "--attach" } else { "" };
+                built.gasrun(RANKS, suite)?.words(&format!("--mode {mode} {attach}"))
+            }
             Scenario::Gni { mode, together, barrier, .. } => {
                 let suite = built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}"));
                 crate::ugni::dressed(suite, &ugni::prefix(world))

@@ -8,7 +8,8 @@
 
 use super::thread;
 use crate::{CoreMode, Rdma};
-use gasworks_rdma::Progress;
+use gasworks_rdma::{EngineError, Key, Progress};
+use gasworks_sync::RawBytes;
 
 /// The engines of a rank's network interface; none, one, or several.
 pub struct Domains<M: CoreMode> {
@@ -65,6 +66,26 @@ impl<M: CoreMode> Domains<M> {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.engines.is_empty()
+    }
+
+    /// Has memory of this rank known to all of them: the first registers it, and its key is good for the others.
+    ///
+    /// # Safety
+    /// The bytes stay mapped until the engines are dropped.
+    ///
+    /// # Errors
+    /// The network does not take it.
+    pub unsafe fn register(&self, bytes: RawBytes) -> Result<Key, EngineError> {
+        // A network knows no memory of no bytes.
+        let [first, further @ ..] = &*self.engines else { return Ok(Key(Vec::new())) };
+        if bytes.is_empty() {
+            return Ok(Key(Vec::new()));
+        }
+        // SAFETY: the caller's promise.
+        let key = unsafe { first.register(bytes) }?;
+        // SAFETY: as above.
+        further.iter().for_each(|engine| unsafe { engine.learn(bytes, &key) });
+        Ok(key)
     }
 
     /// How many operations are under way, in all of them.

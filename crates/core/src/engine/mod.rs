@@ -1,5 +1,6 @@
 //! The engine of active messages: one for each job in each process.
 
+mod attach;
 mod dispatch;
 mod domains;
 mod flag;
@@ -35,6 +36,7 @@ use gasworks_sock::sleeper::{Policy, Sleeper, Step};
 use gasworks_sync::Lock;
 use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::marker::PhantomPinned;
+use std::sync::OnceLock;
 
 /// The most messages taken at once from a transport; the seed's `AM_BURST`.
 const BURST: u32 = 20;
@@ -92,7 +94,8 @@ pub struct Engine<M: CoreMode> {
     router: Router<M>,
     limits: Limits,
     peers: PeerTable,
-    keys: Box<[Key]>,
+    /// The network's keys for the segments, once these are attached.
+    keys: OnceLock<Box<[Key]>>,
     segments: SegmentTable,
     own: Option<SegmentId>,
     rdma: Domains<M>,
@@ -151,7 +154,7 @@ impl<M: CoreMode> Engine<M> {
             rank,
             router: Router::new(wires, route),
             limits,
-            keys: (0..ranks).filter_map(|rank| peers.get(rank)).map(|peer| Key(peer.key.clone())).collect(),
+            keys: attach::keys(&peers),
             segments,
             own,
             restless: AtomicBool::new(!rdma.is_empty()),

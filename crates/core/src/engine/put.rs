@@ -184,7 +184,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// A place in the segment of a rank that exists.
     fn at(&self, peer: Rank, offset: u64) -> There<'_> {
-        There { peer, key: &self.keys[peer as usize], offset }
+        There { peer, key: self.key_of(peer), offset }
     }
 
     /// Polls until nothing is under way on the NIC, nothing is postponed, and all that was sent has arrived.
@@ -513,7 +513,7 @@ unsafe fn put<M: CoreMode>(
     }
 }
 
-fn nic_error(during: &'static str, peer: Rank, error: EngineError) -> Error {
+pub(super) fn nic_error(during: &'static str, peer: Rank, error: EngineError) -> Error {
     match error {
         EngineError::Busy { .. } => Error::Busy { to: peer, what: "no post descriptor is free" },
         cause => Error::Rdma { during, peer, cause },

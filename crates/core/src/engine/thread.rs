@@ -98,6 +98,7 @@ pub(super) fn count_polls_anew() {
 const HANDLING: u32 = 1 << 31;
 
 /// A number of this thread's own, never zero.
+#[inline]
 pub(crate) fn this_thread() -> usize {
     STATE.with(|state| std::ptr::from_ref(state).addr())
 }
@@ -146,6 +147,7 @@ impl Drop for Handling {
 pub(crate) struct Held;
 
 impl Held {
+    #[inline]
     pub(crate) fn begin() -> Self {
         STATE.with(|state| state.set(state.get() + 1));
         Held
@@ -159,6 +161,7 @@ impl Held {
 }
 
 impl Drop for Held {
+    #[inline]
     fn drop(&mut self) {
         STATE.with(|state| state.set(state.get() - 1));
     }

@@ -62,6 +62,9 @@ struct Args {
     /// Bytes of each rank's segment, instead of what the suite needs
     #[arg(long)]
     segment: Option<u64>,
+    /// Attach the segment when the job is open
+    #[arg(long)]
+    attach: bool,
     /// Open a job whose tables differ, which must fail
     #[arg(long)]
     tables_differ: bool,
@@ -135,6 +138,22 @@ fn on_small_stack(args: &Args, body: fn(&Args) -> Result<()>) -> Result<()> {
     })
 }
 
+/// Gives a job its segments, which are of no use before.
+fn attached<M: SuiteMode>(job: &Job<M>, size: u64) -> Result<()> {
+    let (rank, agent) = (job.rank(), job.agent()?);
+    let next = (rank + 1) % job.ranks();
+    let place = gasworks::GlobalPtr::<u8>::new(next, size - 1);
+    if agent.put(place, &[1]).is_ok() {
+        bail!("a put to a segment that is not attached");
+    }
+    agent.barrier()?;
+    let len = job.attach(size)?;
+    if len < size || job.segment().len() != len || agent.segment(next)?.len() < size {
+        bail!("{size} bytes became {len}");
+    }
+    Ok(())
+}
+
 fn in_job<M: SuiteMode>(args: &Args) -> Result<()> {
     if args.tables_differ {
         // Before the job is open, only the launcher's variable says which rank this is.
@@ -151,8 +170,14 @@ fn in_job<M: SuiteMode>(args: &Args) -> Result<()> {
         return Ok(job.close()?);
     }
     let size = args.segment.unwrap_or(segment(64));
-    let config = Config::from_env()?.segment(size).segment_max(size.saturating_add(memory::ROOM));
-    let job = Job::open(config, table)?;
+    let config = Config::from_env()?;
+    let job = if args.attach {
+        let job = Job::open(config.segment_later(), table)?;
+        attached(&job, size)?;
+        job
+    } else {
+        Job::open(config.segment(size).segment_max(size.saturating_add(memory::ROOM)), table)?
+    };
     if args.abort {
         if job.rank() == 0 {
             job.abort(42, "asked to");

@@ -1,0 +1,62 @@
+//! A program that starts all ranks of its job by itself, as GASNet's over shared memory do: `GASNET_PSHM_NODES` says how many.
+//!
+//! The process becomes `gasrun`, which starts the program anew for each rank: so such a job is like any other. What the
+//! program did before it joined is done by each rank again.
+
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use gasworks_os::ending;
+
+use crate::settings::{BOOTSTRAP, GASRUN, NODES};
+use crate::{BootstrapError, Start};
+
+/// Does not come back where this process is to start ranks. `start` is who started it.
+///
+/// # Errors
+/// There is no `gasrun`, or a setting is wrong.
+pub(crate) fn start_ranks(start: Option<&Start>) -> Result<(), BootstrapError> {
+    let ranks = NODES.number()?.unwrap_or(1);
+    if start.is_some() || ranks <= 1 || BOOTSTRAP.choice()? == "single" {
+        return Ok(());
+    }
+    let failed = |source| BootstrapError::Io { during: "start the ranks of GASNET_PSHM_NODES", source };
+    let program = std::env::current_exe().map_err(failed)?;
+    let line = std::fs::read("/proc/self/cmdline").map_err(failed)?;
+    let args = arguments(&line);
+    // Each rank says again what is not written yet, and this process no more.
+    ending::flush();
+    let configured = GASRUN.text();
+    let mut why = String::new();
+    for gasrun in [configured.as_str(), "gasrun"] {
+        let mut command = Command::new(gasrun);
+        let error =
+            command.arg("-n").arg(ranks.to_string()).arg("--").arg(&program).args(args.clone()).exec();
+        why = format!("{gasrun}: {error}; {} says where it is", GASRUN.name);
+        if error.kind() != io::ErrorKind::NotFound {
+            break;
+        }
+    }
+    Err(failed(io::Error::other(why)))
+}
+
+/// What follows the program's name, of words that each end with a zero byte.
+fn arguments(line: &[u8]) -> impl Iterator<Item = std::ffi::OsString> + Clone {
+    let line = line.strip_suffix(b"\0").unwrap_or(line);
+    line.split(|byte| *byte == 0).skip(1).map(|word| OsStringExt::from_vec(word.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_end_with_zeros() {
+        let read =
+            |line: &[u8]| arguments(line).map(|word| word.into_string().expect("text")).collect::<Vec<_>>();
+        assert_eq!(read(b"./program\0a b\0\0c\0"), ["a b", "", "c"]);
+        assert!(read(b"./program\0").is_empty() && read(b"").is_empty());
+    }
+}
