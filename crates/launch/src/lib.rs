@@ -8,10 +8,12 @@
 //! - `job`: the loop and its judgement of what happened; `spawn`: one rank's process; `stream`: lines from the ranks;
 //!   `line`: a connection; `watched`: a descriptor shared with others; `stdin`: input for rank 0; `guardian` and `sweep`:
 //!   nothing is left behind.
+//! - [`gasnetrun`]: GASNet's launchers, which are this program under other names.
 //! - `hosts`: which ranks run where; `remote`: agents, and what they and `gasrun` say to each other.
 //! - `inspect`: how the ranks of a running job stand; `observe`: what the ranks count and record.
 #![deny(missing_docs, unsafe_code)]
 
+pub mod gasnetrun;
 #[allow(unsafe_code)]
 mod guardian;
 mod hosts;
@@ -50,10 +52,14 @@ pub mod code {
     pub const NOT_FOUND: i32 = 127;
 }
 
-/// The program `gasrun`: reads the command line, runs the job, gives its code.
+/// The program `gasrun`: reads the command line, runs the job, gives its code. Called by another name it is
+/// [`gasnetrun`].
 ///
 /// It must be called before the process has other threads.
 pub fn main() -> ExitCode {
+    if let Some(launcher) = gasnetrun::called(std::env::args_os().next()) {
+        return gasnetrun::main(&launcher);
+    }
     let options = options::Options::read(std::env::args_os()).unwrap_or_else(|e| e.exit());
     if options.env {
         let mut text = Vec::new();

@@ -136,7 +136,7 @@ pub enum Bind {
     None,
 }
 
-fn ranks(text: &str) -> Result<u32, String> {
+pub(crate) fn ranks(text: &str) -> Result<u32, String> {
     let parsed = text.parse().ok().filter(|n| (1..=MOST_RANKS).contains(n));
     parsed.ok_or_else(|| format!("wanted a whole number from 1 to {MOST_RANKS}"))
 }

@@ -5,7 +5,8 @@ use std::io::Write;
 use gasworks_os::settings::{Kind, LEAST_SECONDS, MOST_SECONDS, Setting};
 
 /// The rows of this crate.
-pub const SETTINGS: &[Setting] = &[VERBOSE, EXIT_TIMEOUT, TRACE_EVENTS, RSH, LOST_AFTER, PMIRUN];
+pub const SETTINGS: &[Setting] =
+    &[VERBOSE, EXIT_TIMEOUT, TRACE_EVENTS, RSH, LOST_AFTER, PMIRUN, SERVERS, NODEFILE];
 
 pub(crate) const VERBOSE: Setting = Setting {
     name: "GASWORKS_SPAWN_VERBOSE",
@@ -67,6 +68,26 @@ pub(crate) const PMIRUN: Setting = Setting {
     reader: "gasrun",
 };
 
+pub(crate) const SERVERS: Setting = Setting {
+    name: "GASNET_SSH_SERVERS",
+    aliases: &[],
+    kind: Kind::Text,
+    default: "",
+    unit: "",
+    meaning: "hosts on which gasnetrun_aries and gasnetrun_gemini start jobs, with commas or blanks between them",
+    reader: "gasnetrun",
+};
+
+pub(crate) const NODEFILE: Setting = Setting {
+    name: "GASNET_SSH_NODEFILE",
+    aliases: &["GASNET_NODEFILE"],
+    kind: Kind::Text,
+    default: "",
+    unit: "",
+    meaning: "a file with such hosts, one in each line, where GASNET_SSH_SERVERS names none",
+    reader: "gasnetrun",
+};
+
 /// The remote command of the settings.
 pub(crate) fn remote_command() -> String {
     RSH.text()
@@ -74,7 +95,7 @@ pub(crate) fn remote_command() -> String {
 
 /// Every setting of every crate that this program knows.
 pub fn all_settings() -> Vec<Setting> {
-    gasworks::settings::all().chain(SETTINGS).copied().collect()
+    gasworks::settings::all().chain(gasworks_tools::SETTINGS).chain(SETTINGS).copied().collect()
 }
 
 /// Writes the table: name, present value and where it comes from, limits, meaning.

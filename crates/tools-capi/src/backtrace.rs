@@ -13,9 +13,10 @@ use std::io::Write;
 use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use crate::environ::{is_set, value, warn};
-use crate::{freeze, machine, numbers, process, text};
+use crate::{crash, freeze, machine, numbers, process, text};
 
 /// A way to print a backtrace: gives 0 if it did.
 pub type Print = extern "C" fn(c_int) -> c_int;
@@ -50,6 +51,9 @@ unsafe extern "C" {
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static mut gasnett_print_backtrace_ifenabled: Option<Print> = Some(if_enabled);
+
+/// Whether a signal that kills prints one.
+static OF_CRASHES: OnceLock<bool> = OnceLock::new();
 
 const GDB: &str = "GDB";
 const EXECINFO: &str = "EXECINFO";
@@ -89,8 +93,18 @@ pub unsafe extern "C" fn gasnett_backtrace_init(program: *const c_char) {
             warn(&format!("GASNET_BACKTRACE_TYPE names '{name}', which is none of {}", known().join(", ")));
         }
     }
+    OF_CRASHES.get_or_init(|| is_set(c"GASNET_BACKTRACE", false));
+    crash::watch();
     process::handle_named(c"GASNET_BACKTRACE_SIGNAL", on_signal);
     freeze::watch();
+}
+
+/// Where this thread is, if that is wanted of a process that a signal kills.
+pub(crate) fn print_own_if_enabled() {
+    // Read when the signals were set up, and not in a handler.
+    if OF_CRASHES.get().is_some_and(|wanted| *wanted) {
+        print_own(libc::STDERR_FILENO);
+    }
 }
 
 /// In a handler of a signal nothing may be allocated, and no debugger started.

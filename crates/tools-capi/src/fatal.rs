@@ -12,7 +12,7 @@ use gasworks_os::say;
 use parking_lot::Mutex;
 
 use crate::environ::c_text;
-use crate::{backtrace, freeze, text};
+use crate::{backtrace, crash, freeze, text};
 
 /// Places that were asked for. They last as long as the process, because who asked may keep them.
 static PLACES: Mutex<BTreeSet<CString>> = Mutex::new(BTreeSet::new());
@@ -28,6 +28,7 @@ pub fn end(place: Option<&str>, message: &str) -> ! {
     }
     freeze::gasnett_freezeForDebuggerErr();
     backtrace::print_if_enabled(libc::STDERR_FILENO);
+    crash::expect_abort();
     abort()
 }
 

@@ -11,6 +11,8 @@ pub mod backtrace;
 #[allow(unsafe_code)]
 pub mod bytes;
 #[allow(unsafe_code)]
+pub mod crash;
+#[allow(unsafe_code)]
 pub mod diagnostics;
 #[allow(unsafe_code)]
 pub mod environ;
@@ -27,7 +29,10 @@ pub mod machine;
 mod numbers;
 #[allow(unsafe_code)]
 pub mod process;
+pub mod settings;
 #[allow(unsafe_code)]
 mod text;
 #[allow(unsafe_code)]
 pub mod timer;
+
+pub use settings::SETTINGS;

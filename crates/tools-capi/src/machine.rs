@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use gasworks_os::affinity;
 
-use crate::environ::{c_text, warn};
+use crate::environ::{c_text, is_set, warn};
 use crate::fatal::end;
 use crate::text;
 
@@ -44,6 +44,17 @@ pub unsafe fn note_program(name: *const c_char) {
     // SAFETY: TX1, by the caller's promise.
     if let Some(name) = unsafe { text::read(name) }.filter(|name| !name.is_empty()) {
         let _ = PROGRAM.set(c_text(&name));
+    }
+}
+
+/// Has the C library's allocator keep what it has, if `GASNET_DISABLE_MUNMAP` says so.
+pub fn keep_memory_if_wanted() {
+    if is_set(c"GASNET_DISABLE_MUNMAP", false) {
+        // SAFETY: TP3 of `process`: numbers alone.
+        unsafe {
+            libc::mallopt(libc::M_TRIM_THRESHOLD, -1);
+            libc::mallopt(libc::M_MMAP_MAX, 0);
+        }
     }
 }
 

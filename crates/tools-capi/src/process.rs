@@ -7,12 +7,11 @@
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
-use std::str::FromStr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use gasworks_os::signals;
 use libc::{FILE, sighandler_t};
-use nix::sys::signal::Signal;
 
 use crate::environ::{c_text, is_set, value, warn};
 use crate::text;
@@ -42,9 +41,14 @@ pub extern "C" fn gasnett_flush_streams() {
     // SAFETY: TP1.
     unsafe { libc::fflush(std::ptr::null_mut()) };
     if is_set(c"GASNET_FS_SYNC", false) {
-        nix::unistd::sync();
+        sync_files();
     }
     gasnett_sched_yield();
+}
+
+/// Has the system write all files to their devices.
+pub fn sync_files() {
+    nix::unistd::sync();
 }
 
 /// Closes the three streams that every program has.
@@ -88,7 +92,7 @@ pub unsafe extern "C" fn gasnett_reghandler(signal: c_int, handler: sighandler_t
 /// Sets up a handler for the signal that a variable names, if it names one.
 pub(crate) fn handle_named(variable: &CStr, handler: extern "C" fn(c_int)) {
     let Some(name) = value(variable).filter(|name| !name.trim().is_empty()) else { return };
-    match signal_named(&name) {
+    match signals::named(&name) {
         Some(signal) => {
             // SAFETY: TP2: it is one.
             unsafe { gasnett_reghandler(signal, handler as *const () as sighandler_t) };
@@ -97,21 +101,12 @@ pub(crate) fn handle_named(variable: &CStr, handler: extern "C" fn(c_int)) {
     }
 }
 
-fn signal_named(name: &str) -> Option<c_int> {
-    let name = name.trim().to_ascii_uppercase();
-    let full = if name.starts_with("SIG") { name.clone() } else { format!("SIG{name}") };
-    match Signal::from_str(&full) {
-        Ok(signal) => Some(signal as c_int),
-        Err(_) => name.parse().ok().filter(|n| (1..=libc::SIGRTMAX()).contains(n)),
-    }
-}
-
 /// The name of a signal: `SIGKILL`; `signal 70` where it has none.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_signame_fromval(signal: c_int) -> *const c_char {
     static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
     const MOST: c_int = 128;
-    let names = NAMES.get_or_init(|| (0..=MOST).map(|n| c_text(&gasworks_os::signals::name(n))).collect());
+    let names = NAMES.get_or_init(|| (0..=MOST).map(|n| c_text(&signals::name(n))).collect());
     let name = usize::try_from(signal).ok().and_then(|n| names.get(n));
     name.map_or(c"an unknown signal".as_ptr(), |name| name.as_ptr())
 }
@@ -166,12 +161,6 @@ mod tests {
 
     #[test]
     fn signals_have_names() {
-        for (text, wanted) in [("SIGUSR1", libc::SIGUSR1), ("usr2", libc::SIGUSR2), (" 9 ", 9)] {
-            assert_eq!(signal_named(text), Some(wanted));
-        }
-        for text in ["", "SIGNONE", "0", "-1", "4000"] {
-            assert_eq!(signal_named(text), None, "{text}");
-        }
         // SAFETY: TX1: names last.
         let name = |n| unsafe { CStr::from_ptr(gasnett_signame_fromval(n)) };
         assert_eq!(name(libc::SIGSEGV), c"SIGSEGV");
