@@ -14,16 +14,28 @@ pub const MODES: [(&str, &str); 3] =
 const PUBLIC: [&str; 4] = ["gex_", "gasnet_", "gasnett_", "gasworks_"];
 /// What a linker wants besides the library.
 pub const SYSTEM: &str = "-lpthread -ldl -lm";
+/// The networks of an installation, as GASNet calls them: of each there are headers and libraries.
+pub const CONDUITS: [&str; 3] = ["smp", "aries", "gemini"];
+/// Where shared libraries are, below the folder of the others: a linker that finds both would take them, and the program would have to
+/// be told where they are when it runs.
+pub const SHARED: &str = "gasworks";
+/// The number in the name by which objects and libraries link: the headers' `GASWORKS_INTERFACE`.
+const INTERFACE: u32 = 1;
 
-/// What builds the libraries of all modes.
+/// What builds the libraries of all modes, and the tools.
 pub fn build() -> Cmd {
     let packages = MODES.map(|(mode, _)| format!("-p gasworks-capi-{mode}"));
-    Cmd::cargo(&format!("build --release {}", packages.join(" "))).limit(900)
+    Cmd::cargo(&format!("build --release {} -p gasworks-tools-capi", packages.join(" "))).limit(900)
 }
 
-/// Where that leaves the library of a mode.
-fn built(mode: &str) -> PathBuf {
-    crate::root().join(format!("target/release/libgasworks_gasnet_{mode}.a"))
+/// Where that leaves them in this tree.
+pub fn built() -> PathBuf {
+    crate::root().join("target/release")
+}
+
+/// By which name objects that were compiled for a network and a mode link with their library.
+pub fn linked_name(conduit: &str, mode: &str) -> String {
+    format!("gasworks_linked_{}_{mode}_{INTERFACE}", conduit.to_uppercase())
 }
 
 /// The names that a symbol table has, of those defined there for others.
@@ -49,43 +61,107 @@ pub fn names(file: &Path) -> Result<BTreeSet<String>> {
     Ok(defined(&Cmd::new("readelf").words("-sW").arg(file).read()?))
 }
 
-/// Lays out `include` and `lib` below a folder, as `run` runs what that takes.
-pub fn lay_out(to: &Path, mut run: impl FnMut(&Cmd) -> Result<()>) -> Result<()> {
+/// Lays out `include` and `lib` below a folder for these networks, of what was built in another, as `run` runs what that takes.
+pub fn lay_out(
+    to: &Path,
+    built: &Path,
+    conduits: &[&str],
+    mut run: impl FnMut(&Cmd) -> Result<()>,
+) -> Result<()> {
     let (include, lib) = (to.join("include"), to.join("lib"));
-    copy_tree(&crate::root().join("crates/capi/include"), &include)?;
-    std::fs::create_dir_all(&lib)?;
+    for part in ["capi", "tools-capi"] {
+        copy_tree(&crate::root().join(format!("crates/{part}/include")), &include)?;
+    }
+    for other in CONDUITS.iter().filter(|other| !conduits.contains(other)) {
+        std::fs::remove_dir_all(include.join(format!("{other}-conduit")))
+            .with_context(|| format!("leaving out {other}"))?;
+    }
+    std::fs::create_dir_all(lib.join(SHARED))?;
     for (mode, _) in MODES {
-        let archive = built(mode);
-        let public: Vec<_> = names(&archive)?.into_iter().filter(|name| is_public(name)).collect();
-        ensure!(public.len() > 50, "{} has {} public names", archive.display(), public.len());
-        let (list, all, one) =
-            (lib.join("names"), lib.join("all.o"), lib.join(format!("gasnet-smp-{mode}.o")));
-        std::fs::write(&list, public.join("\n")).context("the list of public names")?;
-        // Of the archive what these need.
-        let roots = public.iter().flat_map(|name| ["-u", name]);
-        run(&Cmd::new("ld").words("-r --gc-sections").args(roots).arg("-o").arg(&all).arg(&archive))?;
-        let hide =
-            Cmd::new("objcopy").words("--strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd");
-        run(&hide.arg(format!("--keep-global-symbols={}", list.display())).arg(&all).arg(&one))?;
-        let library = lib.join(format!("libgasnet-smp-{mode}.a"));
-        let _ = std::fs::remove_file(&library);
-        run(&Cmd::new("ar").arg("rcs").arg(&library).arg(&one))?;
-        for done in [list, all, one] {
-            std::fs::remove_file(&done).with_context(|| format!("removing {}", done.display()))?;
+        let archive = built.join(format!("libgasworks_gasnet_{mode}.a"));
+        for conduit in conduits {
+            let any = format!("gasworks_linked_{mode}_{INTERFACE}");
+            let own = (any, linked_name(conduit, mode));
+            let library = format!("gasnet-{conduit}-{mode}");
+            libraries(&archive, &lib, &library, mode, Some(own), &mut run)?;
         }
+    }
+    for mode in ["seq", "par"] {
+        let library = format!("gasnet_tools-{mode}");
+        libraries(&built.join("libgasworks_tools.a"), &lib, &library, mode, None, &mut run)?;
     }
     copy(&crate::root().join("LICENSE-MIT"), &to.join("LICENSE-MIT"))?;
     copy(&crate::root().join("LICENSE-APACHE"), &to.join("LICENSE-APACHE"))
 }
 
-/// A compiler with what a program of a mode is compiled with, against what was laid out there.
-pub fn compiler(cc: &str, define: &str, laid_out: &Path) -> Cmd {
+/// Makes a library of one object that shows public names alone, and the same as a shared one: of those that say for which mode objects
+/// of the tools are, its own; and one under `another` name.
+fn libraries(
+    archive: &Path,
+    lib: &Path,
+    library: &str,
+    mode: &str,
+    another: Option<(String, String)>,
+    run: &mut impl FnMut(&Cmd) -> Result<()>,
+) -> Result<()> {
+    let threads = if mode == "seq" { "SEQ" } else { "PAR" };
+    let is_own = |name: &str| {
+        let tools = name.strip_prefix("gasnett_linkconfig_");
+        is_public(name) && tools.is_none_or(|of| of.starts_with(threads))
+    };
+    let public: Vec<_> = names(archive)?.into_iter().filter(|name| is_own(name)).collect();
+    ensure!(public.len() > 50, "{} has {} public names", archive.display(), public.len());
+    let of = |name: &str| lib.join(name);
+    let [list, roots, script, all] = ["names", "roots", "versions", "all.o"].map(of);
+    let one = of(&format!("{library}.o"));
+    let further = another.as_ref().map_or("", |(_, own)| own);
+    std::fs::write(&list, format!("{}\n{further}", public.join("\n"))).context("the list of public names")?;
+    let global: String = public.iter().map(|name| format!("    {name};\n")).collect();
+    let global = format!(
+        "GASWORKS_{INTERFACE} {{\n  global:\n{global}    gasworks_linked_*;\n  local:\n    *;\n}};\n"
+    );
+    std::fs::write(&script, global).context("the versions of public names")?;
+    // Of the archive what these need. Groups, of which a linker keeps one of several libraries, would keep what is not to be seen there.
+    let needed: String = public.iter().map(|name| format!("-u {name}\n")).collect();
+    std::fs::write(&roots, needed).context("the list of what is needed")?;
+    let link = Cmd::new("ld").words("-r --gc-sections --force-group-allocation");
+    run(&link.arg(format!("@{}", roots.display())).arg("-o").arg(&all).arg(archive))?;
+    let hide = Cmd::new("objcopy").words("--strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd");
+    // The tools are in the other libraries, too, and these come first.
+    let change = match &another {
+        Some((any, own)) => format!("--redefine-sym={any}={own}"),
+        None => format!("--weaken-symbols={}", list.display()),
+    };
+    run(&hide.arg(change).arg(format!("--keep-global-symbols={}", list.display())).arg(&all).arg(&one))?;
+    let archive = lib.join(format!("lib{library}.a"));
+    let _ = std::fs::remove_file(&archive);
+    run(&Cmd::new("ar").arg("rcs").arg(&archive).arg(&one))?;
+    let (plain, soname) = (format!("lib{library}.so"), format!("lib{library}.so.{INTERFACE}"));
+    let shared = lib.join(SHARED);
+    run(&Cmd::new("cc")
+        .arg("-shared")
+        .arg(format!("-Wl,-soname,{soname}"))
+        .arg(format!("-Wl,--version-script={}", script.display()))
+        .arg("-o")
+        .arg(shared.join(&soname))
+        .arg(&one)
+        .words(SYSTEM))?;
+    let _ = std::fs::remove_file(shared.join(&plain));
+    std::os::unix::fs::symlink(&soname, shared.join(&plain)).with_context(|| format!("linking {plain}"))?;
+    for done in [list, roots, script, all, one] {
+        std::fs::remove_file(&done).with_context(|| format!("removing {}", done.display()))?;
+    }
+    Ok(())
+}
+
+/// A compiler with what a program of a mode over a network is compiled with, against what was laid out there.
+pub fn compiler(cc: &str, conduit: &str, define: &str, laid_out: &Path) -> Cmd {
     let include = |folder: &str| format!("-I{}", laid_out.join(folder).display());
     Cmd::new(cc)
         .words("-Wall -Wextra -Werror -D_GNU_SOURCE=1")
         .arg(format!("-D{define}"))
         .arg(include("include"))
-        .arg(include("include/smp-conduit"))
+        .arg(include(&format!("include/{conduit}-conduit")))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod groups;
 mod install;
 mod leftovers;
 mod matrix;
+mod names;
 mod needs;
 mod rows;
 mod scan;
@@ -67,6 +68,8 @@ enum Task {
     UgniClock(ugni::ClockArgs),
     /// Count what each operation takes over uGNI, and hold the counts against their limits
     GniReport(gni_report::ReportArgs),
+    /// Use every public name of the C interface, and say what comes of it
+    Names(names::NamesArgs),
     /// Measure the candidates for the queue of active messages
     BenchQueue(tools::Pass),
 }
@@ -109,6 +112,7 @@ fn run(task: Task) -> Result<()> {
         Task::UgniClock(args) => ugni::clock(&args),
         Task::GniReport(args) => gni_report::run(&args),
         Task::Install(args) => install::run(&args),
+        Task::Names(args) => names::run(&args),
         Task::BenchQueue(pass) => tools::bench_queue(&pass),
     }
 }

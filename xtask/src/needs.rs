@@ -44,6 +44,12 @@ pub enum Need {
     Python,
     /// A kernel that lets nobody but its parent trace a process.
     PtraceScope,
+    /// clang.
+    Clang,
+    /// CMake.
+    Cmake,
+    /// groff, which man pages are set with.
+    Groff,
     /// valgrind.
     Valgrind,
     /// strace.
@@ -60,7 +66,7 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 24] = [
+    pub const ALL: [Need; 27] = [
         Need::Nightly,
         Need::Miri,
         Need::RustSrc,
@@ -79,6 +85,9 @@ impl Need {
         Need::Mpicc,
         Need::Python,
         Need::PtraceScope,
+        Need::Clang,
+        Need::Cmake,
+        Need::Groff,
         Need::Valgrind,
         Need::Strace,
         Need::PkgConfig,
@@ -108,6 +117,9 @@ impl Need {
             Need::Mpicc => "no-mpicc",
             Need::Python => "no-python",
             Need::PtraceScope => "no-ptrace-scope",
+            Need::Clang => "no-clang",
+            Need::Cmake => "no-cmake",
+            Need::Groff => "no-groff",
             Need::Valgrind => "no-valgrind",
             Need::Strace => "no-strace",
             Need::PkgConfig => "no-pkg-config",
@@ -145,6 +157,9 @@ impl Need {
             Need::Mpicc => "no mpicc.mpich (apt-get install libmpich-dev)",
             Need::Python => "no python3 (apt-get install python3)",
             Need::PtraceScope => "no ptrace scope of 1 or more (/proc/sys/kernel/yama/ptrace_scope)",
+            Need::Clang => "no clang (apt-get install clang)",
+            Need::Cmake => "no cmake (apt-get install cmake)",
+            Need::Groff => "no groff (apt-get install groff)",
             Need::Valgrind => "no valgrind (apt-get install valgrind)",
             Need::Strace => "no strace (apt-get install strace)",
             Need::PkgConfig => "no pkg-config (apt-get install pkgconf)",
@@ -181,6 +196,9 @@ impl Need {
             Need::Python => Cmd::new("python3").arg("--version").works(),
             Need::PtraceScope => std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
                 .is_ok_and(|scope| scope.trim().parse::<u32>().is_ok_and(|scope| scope >= 1)),
+            Need::Clang => Cmd::new("clang++").arg("--version").works(),
+            Need::Cmake => Cmd::new("cmake").arg("--version").works(),
+            Need::Groff => Cmd::new("groff").arg("--version").works(),
             Need::Valgrind => Cmd::new("valgrind").arg("--version").works(),
             Need::Strace => Cmd::new("strace").arg("-V").works(),
             Need::PkgConfig => Cmd::new("pkg-config").arg("--version").works(),

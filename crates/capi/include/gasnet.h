@@ -3,6 +3,10 @@
 #define GASNET_H
 
 #include <gasnetex.h>
+#ifdef GASNET_DEBUG
+#define GASWORKS_OWN_CALLS
+#include <gasworks_debug.h>
+#endif
 
 typedef gex_Rank_t gasnet_node_t;
 typedef gex_Token_t gasnet_token_t;
@@ -316,5 +320,11 @@ extern void gasnet_gets_nbi_bulk(void *dst, const size_t dst_strides[], gasnet_n
                                  const size_t src_strides[], const size_t count[], size_t levels);
 
 GASWORKS_END_C
+
+#ifdef GASNET_DEBUG
+#undef GASWORKS_OWN_CALLS
+#define GASWORKS_LEGACY_MADE
+#include <gasworks_debug.h>
+#endif
 
 #endif

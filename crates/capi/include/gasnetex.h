@@ -14,10 +14,11 @@
 
 GASWORKS_BEGIN_C
 
-/* Objects of another mode, or of another version of these headers, do not link: each refers to a name that only its library has. */
-#define GASWORKS_LINKED_NAME_(mode, interface) gasworks_linked_##mode##_##interface
-#define GASWORKS_LINKED_NAME(mode, interface) GASWORKS_LINKED_NAME_(mode, interface)
-#define GASWORKS_LINKED GASWORKS_LINKED_NAME(GASWORKS_MODE, GASWORKS_INTERFACE)
+/* Objects of another network or mode, or of another version of these headers, do not link: each refers to a name that only its library
+   has. */
+#define GASWORKS_LINKED_NAME_(network, mode, interface) gasworks_linked_##network##_##mode##_##interface
+#define GASWORKS_LINKED_NAME(network, mode, interface) GASWORKS_LINKED_NAME_(network, mode, interface)
+#define GASWORKS_LINKED GASWORKS_LINKED_NAME(GASNET_CONDUIT_NAME, GASWORKS_MODE, GASWORKS_INTERFACE)
 extern const char GASWORKS_LINKED;
 static const char *const gasworks_linked GASWORKS_USED = &GASWORKS_LINKED;
 
@@ -25,6 +26,22 @@ static const char *const gasworks_linked GASWORKS_USED = &GASWORKS_LINKED;
   "RELEASE=2025.8.0,SPEC=0.19,CONDUIT=" GASNET_CONDUIT_NAME_STR "(" GASNET_CORE_VERSION_STR                    \
   "/" GASNET_EXTENDED_VERSION_STR "),THREADMODEL=" GASWORKS_MODE_STR ",SEGMENT=FAST," GASWORKS_DEBUG_STR       \
   ",pshm,gasworks"
+
+/* What a linked program is, for launchers, which read it in the file. */
+#define GASWORKS_IDENT(name, value) \
+  static const char gasworks_ident_##name[] GASWORKS_USED = "$" #name ": " value " $";
+GASWORKS_IDENT(GASNetConduitName, GASNET_CONDUIT_NAME_STR)
+GASWORKS_IDENT(GASNetCoreLibraryName, GASNET_CORE_NAME_STR)
+GASWORKS_IDENT(GASNetCoreLibraryVersion, GASNET_CORE_VERSION_STR)
+GASWORKS_IDENT(GASNetExtendedLibraryName, GASNET_EXTENDED_NAME_STR)
+GASWORKS_IDENT(GASNetExtendedLibraryVersion, GASNET_EXTENDED_VERSION_STR)
+GASWORKS_IDENT(GASNetThreadModel, "GASNET_" GASWORKS_MODE_STR)
+GASWORKS_IDENT(GASNetSegment, "GASNET_SEGMENT_FAST")
+GASWORKS_IDENT(GASNetConfig, GASNET_CONFIG_STRING)
+GASWORKS_IDENT(GASNetAPIVersion, "1")
+GASWORKS_IDENT(GASNetEXAPIVersion, "0.19")
+#define GASWORKS_SPAWNER(name) GASWORKS_IDENT(GASNet##name##Spawner, "1")
+GASWORKS_SPAWNERS(GASWORKS_SPAWNER)
 
 /* A job begins. */
 extern int gasworks_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const char *name, int *argc,
@@ -48,29 +65,80 @@ GASWORKS_INLINE gex_Client_t gasworks_client0(void) { return gasworks_objects.cl
 GASWORKS_INLINE gex_EP_t gasworks_ep0(void) { return gasworks_objects.ep; }
 GASWORKS_INLINE gex_TM_t gasworks_tm0(void) { return gasworks_objects.tm; }
 
+/* In debug builds, whether a handle leads to what it should. */
+#ifdef GASNET_DEBUG
+extern void gasworks_check_object(const void *object, uint32_t kind, const char *call);
+#define GASWORKS_CHECK(of, object) gasworks_check_object(object, GASWORKS_KIND_##of, __func__)
+#else
+#define GASWORKS_CHECK(of, object) ((void)0)
+#endif
+
 /* What was stored with objects, and what they are of. */
-#define GASWORKS_MAKE_OBJECT(Name)                                                                                  \
-  GASWORKS_INLINE void gex_##Name##_SetCData(gex_##Name##_t object, const void *cdata) { object->cdata = cdata; }   \
-  GASWORKS_INLINE void *gex_##Name##_QueryCData(gex_##Name##_t object) { return (void *)object->cdata; }            \
-  GASWORKS_INLINE gex_Flags_t gex_##Name##_QueryFlags(gex_##Name##_t object) { return object->flags; }
-GASWORKS_MAKE_OBJECT(Client)
-GASWORKS_MAKE_OBJECT(Segment)
-GASWORKS_MAKE_OBJECT(TM)
-GASWORKS_MAKE_OBJECT(EP)
-GASWORKS_INLINE const char *gex_Client_QueryName(gex_Client_t client) { return client->name; }
-GASWORKS_INLINE gex_Client_t gex_Segment_QueryClient(gex_Segment_t segment) { return segment->client; }
-GASWORKS_INLINE void *gex_Segment_QueryAddr(gex_Segment_t segment) { return segment->address; }
-GASWORKS_INLINE uintptr_t gex_Segment_QuerySize(gex_Segment_t segment) { return segment->size; }
-GASWORKS_INLINE gex_Client_t gex_TM_QueryClient(gex_TM_t tm) { return tm->client; }
-GASWORKS_INLINE gex_EP_t gex_TM_QueryEP(gex_TM_t tm) { return tm->ep; }
-GASWORKS_INLINE gex_Rank_t gex_TM_QueryRank(gex_TM_t tm) { return tm->rank; }
-GASWORKS_INLINE gex_Rank_t gex_TM_QuerySize(gex_TM_t tm) { return tm->size; }
-GASWORKS_INLINE gex_Client_t gex_EP_QueryClient(gex_EP_t ep) { return ep->client; }
-GASWORKS_INLINE gex_Segment_t gex_EP_QuerySegment(gex_EP_t ep) { return ep->segment; }
-GASWORKS_INLINE gex_EP_Index_t gex_EP_QueryIndex(gex_EP_t ep) { return ep->index; }
+#define GASWORKS_MAKE_OBJECT(Name, of)                                                          \
+  GASWORKS_INLINE void gex_##Name##_SetCData(gex_##Name##_t object, const void *cdata) {        \
+    GASWORKS_CHECK(of, object);                                                                 \
+    object->cdata = cdata;                                                                      \
+  }                                                                                             \
+  GASWORKS_INLINE void *gex_##Name##_QueryCData(gex_##Name##_t object) {                        \
+    GASWORKS_CHECK(of, object);                                                                 \
+    return (void *)object->cdata;                                                               \
+  }                                                                                             \
+  GASWORKS_INLINE gex_Flags_t gex_##Name##_QueryFlags(gex_##Name##_t object) {                  \
+    GASWORKS_CHECK(of, object);                                                                 \
+    return object->flags;                                                                       \
+  }
+GASWORKS_MAKE_OBJECT(Client, client)
+GASWORKS_MAKE_OBJECT(Segment, segment)
+GASWORKS_MAKE_OBJECT(TM, tm)
+GASWORKS_MAKE_OBJECT(EP, ep)
+GASWORKS_INLINE const char *gex_Client_QueryName(gex_Client_t client) {
+  GASWORKS_CHECK(client, client);
+  return client->name;
+}
+GASWORKS_INLINE gex_Client_t gex_Segment_QueryClient(gex_Segment_t segment) {
+  GASWORKS_CHECK(segment, segment);
+  return segment->client;
+}
+GASWORKS_INLINE void *gex_Segment_QueryAddr(gex_Segment_t segment) {
+  GASWORKS_CHECK(segment, segment);
+  return segment->address;
+}
+GASWORKS_INLINE uintptr_t gex_Segment_QuerySize(gex_Segment_t segment) {
+  GASWORKS_CHECK(segment, segment);
+  return segment->size;
+}
+GASWORKS_INLINE gex_Client_t gex_TM_QueryClient(gex_TM_t tm) {
+  GASWORKS_CHECK(tm, tm);
+  return tm->client;
+}
+GASWORKS_INLINE gex_EP_t gex_TM_QueryEP(gex_TM_t tm) {
+  GASWORKS_CHECK(tm, tm);
+  return tm->ep;
+}
+GASWORKS_INLINE gex_Rank_t gex_TM_QueryRank(gex_TM_t tm) {
+  GASWORKS_CHECK(tm, tm);
+  return tm->rank;
+}
+GASWORKS_INLINE gex_Rank_t gex_TM_QuerySize(gex_TM_t tm) {
+  GASWORKS_CHECK(tm, tm);
+  return tm->size;
+}
+GASWORKS_INLINE gex_Client_t gex_EP_QueryClient(gex_EP_t ep) {
+  GASWORKS_CHECK(ep, ep);
+  return ep->client;
+}
+GASWORKS_INLINE gex_Segment_t gex_EP_QuerySegment(gex_EP_t ep) {
+  GASWORKS_CHECK(ep, ep);
+  return ep->segment;
+}
+GASWORKS_INLINE gex_EP_Index_t gex_EP_QueryIndex(gex_EP_t ep) {
+  GASWORKS_CHECK(ep, ep);
+  return ep->index;
+}
 
 /* An endpoint here and the number of one there, as a team's handle of an odd address. */
 GASWORKS_INLINE gex_TM_t gex_TM_Pair(gex_EP_t ep, gex_EP_Index_t there) {
+  GASWORKS_CHECK(ep, ep);
   return (gex_TM_t)(((uintptr_t)(ep ? ep->index : 0) << 32) | ((uintptr_t)there << 1) | 1);
 }
 GASWORKS_INLINE int gasworks_is_pair(gex_TM_t tm) { return (int)((uintptr_t)tm & 1); }
@@ -187,7 +255,7 @@ extern void gex_Coll_BarrierBlocking(gex_TM_t tm, gex_Flags_t flags);
 
 /* Variables that older clients know: the largest segment, set before the job begins; and what is called when there is one. */
 extern uint64_t gasnet_max_segsize;
-extern const char *gasnet_max_segsize_str; /* declared only */
+extern const char *gasnet_max_segsize_str;
 extern void (*gasnet_client_attach_hook)(void *segment, uintptr_t size);
 
 GASWORKS_END_C
@@ -199,5 +267,8 @@ GASWORKS_END_C
 #include <gasnet_vis.h>
 #include <gasnet_coll.h>
 #include <gasnet_mk.h>
+#ifdef GASNET_DEBUG
+#include <gasworks_debug.h>
+#endif
 
 #endif

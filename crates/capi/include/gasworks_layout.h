@@ -16,37 +16,47 @@ struct gasworks_near {
   uint64_t rest[2];
 };
 
+/* All objects begin alike, so that what a handle leads to can be told. */
+#define GASWORKS_KIND_client 0x6777636cu
+#define GASWORKS_KIND_segment 0x67777367u
+#define GASWORKS_KIND_ep 0x67776570u
+#define GASWORKS_KIND_tm 0x6777746du
+
 struct gasworks_client {
   const void *cdata;
-  const char *name;
+  uint32_t kind;
   uint32_t flags;
+  const char *name;
 };
 
 struct gasworks_segment {
   const void *cdata;
+  uint32_t kind;
+  uint32_t flags;
   struct gasworks_client *client;
   void *address;
   uintptr_t size;
-  uint32_t flags;
 };
 
 struct gasworks_ep {
   const void *cdata;
+  uint32_t kind;
+  uint32_t flags;
   struct gasworks_client *client;
   struct gasworks_segment *segment;
-  uint32_t flags;
   uint16_t index;
 };
 
 /* The lowest bit of a team's handle says that it is a pair, and no address. */
 struct gasworks_tm {
   const void *cdata;
+  uint32_t kind;
+  uint32_t flags;
   struct gasworks_client *client;
   struct gasworks_ep *ep;
   const struct gasworks_near *near;
   uint32_t rank;
   uint32_t size;
-  uint32_t flags;
 };
 
 #if defined(__cplusplus)
@@ -66,24 +76,28 @@ GASWORKS_ASSERT_LAYOUT(gasworks_near, base, 8);
 GASWORKS_ASSERT_LAYOUT(gasworks_near, open, 16);
 GASWORKS_ASSERT_LAYOUT(gasworks_near, rest, 24);
 GASWORKS_ASSERT_LAYOUT(gasworks_client, cdata, 0);
-GASWORKS_ASSERT_LAYOUT(gasworks_client, name, 8);
-GASWORKS_ASSERT_LAYOUT(gasworks_client, flags, 16);
+GASWORKS_ASSERT_LAYOUT(gasworks_client, kind, 8);
+GASWORKS_ASSERT_LAYOUT(gasworks_client, flags, 12);
+GASWORKS_ASSERT_LAYOUT(gasworks_client, name, 16);
 GASWORKS_ASSERT_LAYOUT(gasworks_segment, cdata, 0);
-GASWORKS_ASSERT_LAYOUT(gasworks_segment, client, 8);
-GASWORKS_ASSERT_LAYOUT(gasworks_segment, address, 16);
-GASWORKS_ASSERT_LAYOUT(gasworks_segment, size, 24);
-GASWORKS_ASSERT_LAYOUT(gasworks_segment, flags, 32);
+GASWORKS_ASSERT_LAYOUT(gasworks_segment, kind, 8);
+GASWORKS_ASSERT_LAYOUT(gasworks_segment, flags, 12);
+GASWORKS_ASSERT_LAYOUT(gasworks_segment, client, 16);
+GASWORKS_ASSERT_LAYOUT(gasworks_segment, address, 24);
+GASWORKS_ASSERT_LAYOUT(gasworks_segment, size, 32);
 GASWORKS_ASSERT_LAYOUT(gasworks_ep, cdata, 0);
-GASWORKS_ASSERT_LAYOUT(gasworks_ep, client, 8);
-GASWORKS_ASSERT_LAYOUT(gasworks_ep, segment, 16);
-GASWORKS_ASSERT_LAYOUT(gasworks_ep, flags, 24);
-GASWORKS_ASSERT_LAYOUT(gasworks_ep, index, 28);
+GASWORKS_ASSERT_LAYOUT(gasworks_ep, kind, 8);
+GASWORKS_ASSERT_LAYOUT(gasworks_ep, flags, 12);
+GASWORKS_ASSERT_LAYOUT(gasworks_ep, client, 16);
+GASWORKS_ASSERT_LAYOUT(gasworks_ep, segment, 24);
+GASWORKS_ASSERT_LAYOUT(gasworks_ep, index, 32);
 GASWORKS_ASSERT_LAYOUT(gasworks_tm, cdata, 0);
-GASWORKS_ASSERT_LAYOUT(gasworks_tm, client, 8);
-GASWORKS_ASSERT_LAYOUT(gasworks_tm, ep, 16);
-GASWORKS_ASSERT_LAYOUT(gasworks_tm, near, 24);
-GASWORKS_ASSERT_LAYOUT(gasworks_tm, rank, 32);
-GASWORKS_ASSERT_LAYOUT(gasworks_tm, size, 36);
-GASWORKS_ASSERT_LAYOUT(gasworks_tm, flags, 40);
+GASWORKS_ASSERT_LAYOUT(gasworks_tm, kind, 8);
+GASWORKS_ASSERT_LAYOUT(gasworks_tm, flags, 12);
+GASWORKS_ASSERT_LAYOUT(gasworks_tm, client, 16);
+GASWORKS_ASSERT_LAYOUT(gasworks_tm, ep, 24);
+GASWORKS_ASSERT_LAYOUT(gasworks_tm, near, 32);
+GASWORKS_ASSERT_LAYOUT(gasworks_tm, rank, 40);
+GASWORKS_ASSERT_LAYOUT(gasworks_tm, size, 44);
 
 #endif

@@ -3,6 +3,7 @@
 //! # Invariants
 //! As in the crate.
 
+use crate::check::{self, when};
 use crate::face::{Face, FaceMode, fail, went};
 use crate::layout::{Event, Flags, IMMEDIATE, Local, TokenInfo, When};
 use crate::layout::{OK, Team};
@@ -39,11 +40,16 @@ impl<'a, M: FaceMode> Coming<'a, M> {
     /// What a token leads to.
     ///
     /// # Safety
-    /// C4.
+    /// What is given is used in the handler alone.
     pub(crate) unsafe fn of(token: *mut c_void, call: &str) -> &'a Coming<'a, M> {
-        // SAFETY: C4.
-        unsafe { token.cast::<Coming<'a, M>>().as_ref() }
-            .unwrap_or_else(|| fail(call, "the token is null: tokens are for handlers, while they run"))
+        check::token(call, token);
+        // SAFETY: C4: it is that of the handler that runs here.
+        unsafe { &*token.cast::<Coming<'a, M>>() }
+    }
+
+    /// The handler's index.
+    pub(crate) fn handler(&self) -> u8 {
+        self.handler
     }
 
     pub(crate) fn ended(self) -> Result<(), Box<Error>> {
@@ -95,17 +101,30 @@ pub(crate) unsafe fn payload<'a>(call: &str, source: *const c_void, len: usize) 
     unsafe { std::slice::from_raw_parts(source.cast(), len) }
 }
 
-/// What the source of a message that is copied says: it may be used again.
+/// When the source of a request may be used again.
+fn of_request(call: &str, local: Local) -> When {
+    match when(call, local) {
+        When::Defer => fail(call, "GEX_EVENT_DEFER is none of an active message's options"),
+        other => other,
+    }
+}
+
+/// When the source of a reply may be used again.
+fn of_reply(call: &str, local: Local) -> When {
+    match of_request(call, local) {
+        When::Group => fail(call, "GEX_EVENT_GROUP is none of a reply's options"),
+        other => other,
+    }
+}
+
+/// The source was copied: it may be used again.
 ///
 /// # Safety
-/// C1: where it is to be stored there is room.
-unsafe fn copied(call: &str, local: Local) {
-    match When::of(local) {
+/// C1: where that is to be stored there is room.
+unsafe fn copied(when: When) {
+    if let When::At(place) = when {
         // SAFETY: C1.
-        Some(When::At(place)) => unsafe { *place = 0 },
-        Some(When::Now | When::Group) => {}
-        Some(When::Defer) => fail(call, "GEX_EVENT_DEFER is none of an active message's options"),
-        None => fail(call, "lc_opt is null"),
+        unsafe { *place = 0 };
     }
 }
 
@@ -169,10 +188,11 @@ pub unsafe fn request_medium<M: FaceMode>(
     let to = M::slot().of(CALL).rank(CALL, team, rank);
     // SAFETY: C1.
     let (args, payload) = unsafe { (args(CALL, words, count), payload(CALL, source, len)) };
+    let freed = of_request(CALL, local);
     let message = Outgoing { category: Category::Medium, handler, args, payload, landing: 0 };
     let sent = request::<M>(CALL, flags, to, &message);
     // SAFETY: C1.
-    unsafe { copied(CALL, local) };
+    unsafe { copied(freed) };
     sent
 }
 
@@ -200,28 +220,26 @@ pub unsafe fn request_long<M: FaceMode>(
     let (args, payload) = unsafe { (args(CALL, words, count), payload(CALL, source, len)) };
     let landing = face.offset(to, dest);
     let message = Outgoing { category: Category::Long, handler, args, payload, landing };
-    match When::of(local) {
-        Some(When::Now) => return request::<M>(CALL, flags, to, &message),
-        _ if flags & IMMEDIATE != 0 => {
+    match of_request(CALL, local) {
+        When::Now | When::Defer => return request::<M>(CALL, flags, to, &message),
+        freed if flags & IMMEDIATE != 0 => {
             let sent = request::<M>(CALL, flags, to, &message);
             // SAFETY: C1.
-            unsafe { copied(CALL, local) };
+            unsafe { copied(freed) };
             return sent;
         }
-        Some(When::Group) => {
+        When::Group => {
             // SAFETY: C1: the source stays until the set says that it may be used again.
             let sent =
                 face.implicit(|set| unsafe { long::request_nbi(face.engine(), set, to, &message, None) });
             went(CALL, sent);
         }
-        Some(When::At(place)) => {
+        When::At(place) => {
             // SAFETY: C1: the source stays until the event says so.
             let (event, _) = went(CALL, unsafe { long::request_nb(face.engine(), to, &message, None) });
             // SAFETY: C1.
             unsafe { *place = event.into_bits() as Event };
         }
-        // SAFETY: C1: nothing is stored.
-        Some(When::Defer) | None => unsafe { copied(CALL, local) },
     }
     OK
 }
@@ -277,11 +295,12 @@ pub unsafe fn reply_medium<M: FaceMode>(
     const CALL: &str = "gex_AM_ReplyMedium";
     // SAFETY: C1.
     let (args, payload) = unsafe { (args(CALL, words, count), payload(CALL, source, len)) };
+    let freed = of_reply(CALL, local);
     let message = Outgoing { category: Category::Medium, handler, args, payload, landing: 0 };
     // SAFETY: C4, C1.
     unsafe {
         reply::<M>(CALL, token, &message);
-        copied(CALL, local);
+        copied(freed);
     }
     OK
 }
@@ -308,11 +327,12 @@ pub unsafe fn reply_long<M: FaceMode>(
     // SAFETY: C4.
     let coming = unsafe { Coming::<M>::of(token, CALL) };
     let landing = coming.face.offset(coming.source, dest);
+    let freed = of_reply(CALL, local);
     let message = Outgoing { category: Category::Long, handler, args, payload, landing };
     // SAFETY: C4, C1.
     unsafe {
         reply::<M>(CALL, token, &message);
-        copied(CALL, local);
+        copied(freed);
     }
     OK
 }

@@ -4,6 +4,7 @@
 //! # Invariants
 //! As in the crate.
 
+use crate::check::may_talk;
 use crate::face::{Face, FaceMode, fail, went};
 use crate::layout::{ERR_BARRIER_MISMATCH, ERR_NOT_READY, Event, Flags, OK, Team};
 use gasworks_core::Name;
@@ -72,21 +73,26 @@ pub(crate) fn is_done<M: FaceMode>(face: &Face<M>, call: &str, event: Event) -> 
 
 /// `gex_Coll_BarrierNB`.
 pub fn begin<M: FaceMode>(team: *const Team, _flags: Flags) -> Event {
-    const CALL: &str = "gex_Coll_BarrierNB";
-    let face = M::slot().of(CALL);
+    begin_by::<M>("gex_Coll_BarrierNB", team)
+}
+
+/// Begins one of the team's. A barrier too many is told of before it is counted: later it would only be seen by who waits in vain.
+fn begin_by<M: FaceMode>(call: &str, team: *const Team) -> Event {
+    let face = M::slot().of(call);
     if team != face.team {
-        fail(CALL, format!("{team:p} is no team"));
+        fail(call, format!("{team:p} is no team"));
     }
+    may_talk::<M>(call);
     face.meeting.state.with(|state| {
         state.asked += 1;
-        advance(face, CALL, state);
+        advance(face, call, state);
         if state.over == state.asked { 0 } else { state.asked as Event | MARK }
     })
 }
 
 /// `gex_Coll_BarrierBlocking`.
-pub fn meet<M: FaceMode>(team: *const Team, flags: Flags) {
-    crate::event::wait::<M>(begin::<M>(team, flags));
+pub fn meet<M: FaceMode>(team: *const Team, _flags: Flags) {
+    crate::event::wait::<M>(begin_by::<M>("gex_Coll_BarrierBlocking", team));
 }
 
 fn name(id: c_int, flags: c_int) -> Name {
@@ -101,6 +107,7 @@ fn name(id: c_int, flags: c_int) -> Name {
 pub fn notify<M: FaceMode>(id: c_int, flags: c_int) {
     const CALL: &str = "gasnet_barrier_notify";
     let (face, name) = (M::slot().of(CALL), name(id, flags));
+    may_talk::<M>(CALL);
     let under_way = || {
         face.meeting.state.with(|state| {
             advance(face, CALL, state);

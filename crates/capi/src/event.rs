@@ -70,8 +70,8 @@ unsafe fn array<'a>(call: &str, events: *mut Event, count: usize) -> &'a mut [Ev
     if count == 0 {
         return &mut [];
     }
-    if events.is_null() {
-        fail(call, format!("{count} events at no address"));
+    if events.is_null() || !events.is_aligned() {
+        fail(call, format!("{count} events at {events:p}, where none can be"));
     }
     // SAFETY: C1.
     unsafe { std::slice::from_raw_parts_mut(events, count) }
@@ -114,6 +114,9 @@ fn categories(mask: c_uint) -> Categories {
 /// `gex_Event_QueryLeaf`.
 pub fn leaf<M: FaceMode>(root: Event, mask: c_uint) -> Event {
     const CALL: &str = "gex_Event_QueryLeaf";
+    if root == NO_OP && crate::place::is_known() {
+        fail(CALL, "GEX_EVENT_NO_OP is no event: what it stands for was not started");
+    }
     if root <= NO_OP || barrier::is_one(root) {
         return 0;
     }

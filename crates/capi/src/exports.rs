@@ -6,7 +6,7 @@ macro_rules! face {
     ($mode:ty, $linked:ident) => {
         use std::ffi::{c_char, c_int, c_uint, c_void};
         use $crate::layout::*;
-        use $crate::{am, barrier, event, handlers, hsl, job, legacy, negotiated, query, rma};
+        use $crate::{am, barrier, check, event, handlers, hsl, job, legacy, negotiated, query, rma};
 
         /// An object that refers to it was compiled for this library.
         #[unsafe(no_mangle)]
@@ -28,15 +28,20 @@ macro_rules! face {
         /// The largest segment, as older clients say it.
         pub static mut gasnet_max_segsize: u64 = 0;
 
+        #[expect(non_upper_case_globals, reason = "C's own")]
+        #[unsafe(no_mangle)]
+        /// The same as `GASNET_MAX_SEGSIZE` has it.
+        pub static mut gasnet_max_segsize_str: *const c_char = std::ptr::null();
+
         $crate::exports! {
             $mode;
-            fn gasworks_client_init(client: *mut *mut Client, ep: *mut *mut Endpoint, tm: *mut *mut Team, name: *const c_char, _argc: *mut c_int, _argv: *mut *mut *mut c_char, flags: Flags, compiled: *const c_char) -> c_int {
-                job::init::<$mode>(&raw mut gasworks_objects, job::Places { client, ep, tm }, name, flags, compiled, gasnet_max_segsize)
+            fn gasworks_client_init(client: *mut *mut Client, ep: *mut *mut Endpoint, tm: *mut *mut Team, name: *const c_char, _argc: *mut c_int, argv: *const *const *const c_char, flags: Flags, compiled: *const c_char) -> c_int {
+                job::init::<$mode>(&raw mut gasworks_objects, job::Results { client, ep, tm }, (name, argv), flags, compiled, (gasnet_max_segsize, gasnet_max_segsize_str))
             }
             fn gex_Segment_Attach(segment: *mut *mut Segment, tm: *const Team, size: usize) -> c_int {
                 job::attach::<$mode>(segment, tm, size, gasnet_client_attach_hook)
             }
-            fn gasnet_exit(code: c_int) -> () { job::exit(code) }
+            fn gasnet_exit(code: c_int) -> () { job::exit::<$mode>(code) }
             fn gex_EP_RegisterHandlers(ep: *mut Endpoint, table: *mut Entry, count: usize) -> c_int {
                 handlers::register::<$mode>(ep, table, count)
             }
@@ -82,10 +87,10 @@ macro_rules! face {
             fn gex_AM_CancelRequestLong(source: *mut c_void, _flags: Flags) -> c_int { negotiated::cancel::<$mode>("gex_AM_CancelRequestLong", source) }
             fn gex_AM_CancelReplyMedium(source: *mut c_void, _flags: Flags) -> c_int { negotiated::cancel::<$mode>("gex_AM_CancelReplyMedium", source) }
             fn gex_AM_CancelReplyLong(source: *mut c_void, _flags: Flags) -> c_int { negotiated::cancel::<$mode>("gex_AM_CancelReplyLong", source) }
-            fn gex_AM_MaxRequestMedium(_tm: *const Team, _rank: u32, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { query::max_payload::<$mode>(false) }
-            fn gex_AM_MaxReplyMedium(_tm: *const Team, _rank: u32, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { query::max_payload::<$mode>(false) }
-            fn gex_AM_MaxRequestLong(_tm: *const Team, _rank: u32, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { query::max_payload::<$mode>(true) }
-            fn gex_AM_MaxReplyLong(_tm: *const Team, _rank: u32, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { query::max_payload::<$mode>(true) }
+            fn gex_AM_MaxRequestMedium(tm: *const Team, rank: u32, local: *const Event, _flags: Flags, count: c_uint) -> usize { query::max_for::<$mode>("gex_AM_MaxRequestMedium", false, (tm, rank), local, count) }
+            fn gex_AM_MaxReplyMedium(tm: *const Team, rank: u32, local: *const Event, _flags: Flags, count: c_uint) -> usize { query::max_for::<$mode>("gex_AM_MaxReplyMedium", false, (tm, rank), local, count) }
+            fn gex_AM_MaxRequestLong(tm: *const Team, rank: u32, local: *const Event, _flags: Flags, count: c_uint) -> usize { query::max_for::<$mode>("gex_AM_MaxRequestLong", true, (tm, rank), local, count) }
+            fn gex_AM_MaxReplyLong(tm: *const Team, rank: u32, local: *const Event, _flags: Flags, count: c_uint) -> usize { query::max_for::<$mode>("gex_AM_MaxReplyLong", true, (tm, rank), local, count) }
             fn gex_AM_LUBRequestMedium() -> usize { query::max_payload::<$mode>(false) }
             fn gex_AM_LUBReplyMedium() -> usize { query::max_payload::<$mode>(false) }
             fn gex_AM_LUBRequestLong() -> usize { query::max_payload::<$mode>(true) }
@@ -122,6 +127,11 @@ macro_rules! face {
                 barrier::wait::<$mode>(id, flags)
             }
             fn gasnet_barrier_result(id: *mut c_int) -> c_int { barrier::result::<$mode>(id) }
+            fn gasworks_at(file: *const c_char, line: c_int, name: *const c_char) -> () { $crate::place::begin(file, line, name) }
+            fn gasworks_talks_at(file: *const c_char, line: c_int, name: *const c_char) -> () { check::talks::<$mode>(file, line, name) }
+            fn gasworks_left() -> () { $crate::place::end() }
+            fn gasworks_check_object(handle: *const c_void, kind: u32, call: *const c_char) -> () { check::object(handle, kind, call) }
+            fn gasworks_check_value(len: usize) -> () { check::value(len) }
             fn gasworks_poll() -> c_int { query::poll::<$mode>() }
             fn gasworks_wait_begin() -> () { query::wait_begin::<$mode>() }
             fn gasworks_wait_turn() -> () { query::wait_turn::<$mode>() }
@@ -133,9 +143,9 @@ macro_rules! face {
             fn gex_TM_TranslateRankToJobrank(tm: *const Team, rank: u32) -> u32 { query::to_job_rank::<$mode>(tm, rank) }
             fn gex_TM_TranslateJobrankToRank(tm: *const Team, rank: u32) -> u32 { query::of_job_rank::<$mode>(tm, rank) }
             fn gex_TM_TranslateRankToEP(tm: *const Team, rank: u32, _flags: Flags) -> Location { query::to_endpoint::<$mode>(tm, rank) }
-            fn gex_System_QueryNbrhdInfo(info: *mut *const RankInfo, count: *mut u32, me: *mut u32) -> () { query::neighbours::<$mode>(info, count, me) }
-            fn gex_System_QueryHostInfo(info: *mut *const RankInfo, count: *mut u32, me: *mut u32) -> () { query::neighbours::<$mode>(info, count, me) }
-            fn gex_System_QueryMyPosition(nbrhds: *mut u32, my_nbrhd: *mut u32, hosts: *mut u32, my_host: *mut u32) -> () { query::position([nbrhds, my_nbrhd, hosts, my_host]) }
+            fn gex_System_QueryNbrhdInfo(info: *mut *const RankInfo, count: *mut u32, me: *mut u32) -> () { query::neighbours::<$mode>(info, count, me, false) }
+            fn gex_System_QueryHostInfo(info: *mut *const RankInfo, count: *mut u32, me: *mut u32) -> () { query::neighbours::<$mode>(info, count, me, true) }
+            fn gex_System_QueryMyPosition(nbrhds: *mut u32, my_nbrhd: *mut u32, hosts: *mut u32, my_host: *mut u32) -> () { query::position::<$mode>([nbrhds, my_nbrhd, hosts, my_host]) }
             fn gasworks_legacy_attach(table: *mut legacy::LegacyEntry, count: c_int, size: usize) -> c_int {
                 legacy::attach::<$mode>(table, count, size, gasnet_client_attach_hook)
             }

@@ -4,7 +4,8 @@
 //! As in the crate.
 
 use crate::handlers::Handler;
-use crate::layout::{Endpoint, Entry, Segment, Team};
+use crate::layout::{Endpoint, Entry, RankInfo, Segment, Team};
+use crate::place::Before;
 use gasworks::{Agent, Job, Par, ParSync, Seq, ThreadMode};
 use gasworks_core::{CoreMode, Engine};
 use gasworks_extended::{Barrier, Implicit};
@@ -84,13 +85,21 @@ unsafe impl Sync for Shown {}
 /// What C sees of a job.
 pub struct Face<M: FaceMode> {
     pub(crate) job: Job<M>,
+    /// The program is compiled for debugging.
+    pub(crate) is_debug: bool,
+    /// Files are written to their devices before the end.
+    pub(crate) syncs: bool,
     pub(crate) ep: *mut Endpoint,
     pub(crate) team: *mut Team,
     pub(crate) segment: *mut Segment,
     /// The entries of C's handlers, by index.
     pub(crate) entries: Box<[OnceLock<Shown>; 256]>,
     pub(crate) meeting: crate::barrier::Meeting,
-    pub(crate) neighbours: Box<[crate::layout::RankInfo]>,
+    pub(crate) places: gasworks::Places,
+    /// The ranks that share memory with this one.
+    pub(crate) neighbours: Box<[RankInfo]>,
+    /// Those on its host.
+    pub(crate) host: Box<[RankInfo]>,
 }
 
 thread_local! {
@@ -122,7 +131,8 @@ impl<M: FaceMode> Face<M> {
     /// The rank of the job that a team's handle and a rank of it name.
     #[inline]
     pub(crate) fn rank(&self, call: &str, team: *const Team, rank: u32) -> u32 {
-        let is_known = team.addr() & 1 != 0 || team == self.team;
+        // There is one endpoint, so one pair.
+        let is_known = team == self.team || team.addr() == 1;
         if !is_known || rank >= self.engine().ranks() {
             self.strange(call, team, rank);
         }
@@ -136,6 +146,11 @@ impl<M: FaceMode> Face<M> {
         }
         if team.addr() & 1 == 0 && team != self.team {
             fail(call, format!("{team:p} is no team"));
+        }
+        if team.addr() & !1 != 0 && team != self.team {
+            let (here, there) = (team.addr() >> 32, (team.addr() & 0xffff_ffff) >> 1);
+            let what = format!("a pair of endpoints {here} here and {there} there");
+            fail(call, format!("{what}: each rank has endpoint 0 alone"));
         }
         fail(call, format!("there is no rank {rank}: the team has {}", self.engine().ranks()))
     }
@@ -158,7 +173,9 @@ impl<M: FaceMode> Face<M> {
 /// Says what was wrong with a call, and ends the job.
 #[cold]
 pub(crate) fn fail(call: &str, error: impl Display) -> ! {
-    gasworks_os::say(&format!("*** FATAL ERROR: {call}: {error}"));
+    gasworks_os::say(&format!("*** FATAL ERROR: {}{call}: {error}", Before(call)));
+    gasworks_tools::freeze::gasnett_freezeForDebuggerErr();
+    gasworks_tools::backtrace::print_if_enabled(2);
     gasworks::exit(1)
 }
 

@@ -4,6 +4,7 @@
 //! As in the crate.
 
 use crate::am::Coming;
+use crate::check::{Running, refused};
 use crate::face::{FaceMode, Shown, Slot};
 use crate::layout::{ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Entry, Flags, OK};
 use gasworks_core::message::MAX_ARGS;
@@ -40,6 +41,7 @@ impl<M: FaceMode> Handler<M> {
         let (count, received) = (words.len(), incoming.received());
         let coming = Coming::new(face, incoming);
         let token = coming.token();
+        let running = Running::begin(token);
         match received {
             // SAFETY: C5.
             Received::Nothing => unsafe { call_short(self.function, token, &args, count) },
@@ -54,6 +56,7 @@ impl<M: FaceMode> Handler<M> {
                 unsafe { call_payload(self.function, token, address, len as usize, &args, count) }
             }
         }
+        running.end(coming.handler(), face.is_debug);
         coming.ended()
     }
 }
@@ -195,9 +198,8 @@ fn signature(entry: &Entry) -> Result<Signature, String> {
 pub unsafe fn register<M: FaceMode>(ep: *mut Endpoint, table: *mut Entry, count: usize) -> c_int {
     const CALL: &str = "gex_EP_RegisterHandlers";
     let face = M::slot().of(CALL);
-    if ep != face.ep || (table.is_null() && count > 0) {
-        crate::query::say(format!("{CALL}: there is no such endpoint, or no table"));
-        return ERR_BAD_ARG;
+    if ep != face.ep || (count > 0 && (table.is_null() || !table.is_aligned())) {
+        return refused(CALL, format!("there is no endpoint {ep:p}, or no table at {table:p}"), ERR_BAD_ARG);
     }
     // Those that say where they stand come first, so that the others leave them their places.
     for fixed in [true, false] {
@@ -208,8 +210,7 @@ pub unsafe fn register<M: FaceMode>(ep: *mut Endpoint, table: *mut Entry, count:
                 continue;
             }
             if let Err((code, what)) = enter::<M>(entry) {
-                crate::query::say(format!("{CALL}: entry {at}: {what}"));
-                return code;
+                return refused(CALL, format!("entry {at}: {what}"), code);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Handler-safe locks, which C keeps where it likes: two words, zero when nobody has it.
+//! Handler-safe locks, which C keeps where it likes: two words, zero when nobody has it. As with Rust's, a thread that has one neither polls
+//! nor sends nor replies, and none is taken twice by one thread.
 //!
 //! # Invariants
 //! As in the crate, and:
@@ -6,33 +7,49 @@
 
 use crate::face::fail;
 use crate::layout::{ERR_NOT_READY, OK};
+use gasworks_core::hsl::{holder, left, taken};
+use gasworks_sync::atomic::AtomicUsize;
+use gasworks_sync::atomic::Ordering::Relaxed;
 use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
 use std::ffi::c_int;
 
 /// `gex_HSL_t`.
-#[repr(C, align(8))]
+#[repr(C)]
 pub struct Hsl {
     lock: RawMutex,
-    rest: [u8; 15],
+    rest: [u8; 7],
+    /// The thread that has it. Nobody but that thread can find its own number here.
+    owner: AtomicUsize,
 }
 
-const _: () = assert!(size_of::<Hsl>() == 16, "as large as in C");
+const _: () = assert!(size_of::<Hsl>() == 16 && align_of::<Hsl>() == 8, "as in C");
+const NOBODY: usize = 0;
 
 impl Hsl {
     const fn free() -> Self {
-        Self { lock: RawMutex::INIT, rest: [0; 15] }
+        Self { lock: RawMutex::INIT, rest: [0; 7], owner: AtomicUsize::new(NOBODY) }
+    }
+
+    /// It is this thread's now.
+    fn begin(&self) {
+        self.owner.store(holder(), Relaxed);
+        taken();
+    }
+
+    fn is_own(&self) -> bool {
+        self.owner.load(Relaxed) == holder()
     }
 }
 
 /// # Safety
 /// H1.
-unsafe fn of<'a>(call: &str, lock: *const Hsl) -> &'a RawMutex {
+unsafe fn of<'a>(call: &str, lock: *const Hsl) -> &'a Hsl {
     if lock.is_null() || !lock.is_aligned() {
         fail(call, format!("there is no lock at {lock:p}"));
     }
     // SAFETY: H1.
-    unsafe { &(*lock).lock }
+    unsafe { &*lock }
 }
 
 /// `gex_HSL_Init`.
@@ -40,6 +57,9 @@ unsafe fn of<'a>(call: &str, lock: *const Hsl) -> &'a RawMutex {
 /// # Safety
 /// C1.
 pub unsafe fn init(lock: *mut Hsl) {
+    if lock.is_null() || !lock.is_aligned() {
+        fail("gex_HSL_Init", format!("no lock can be at {lock:p}"));
+    }
     // SAFETY: C1: nobody uses it yet.
     unsafe { lock.write(Hsl::free()) };
 }
@@ -50,7 +70,7 @@ pub unsafe fn init(lock: *mut Hsl) {
 /// H1.
 pub unsafe fn destroy(lock: *const Hsl) {
     // SAFETY: H1.
-    if unsafe { of("gex_HSL_Destroy", lock) }.is_locked() {
+    if unsafe { of("gex_HSL_Destroy", lock) }.lock.is_locked() {
         fail("gex_HSL_Destroy", "the lock is held");
     }
 }
@@ -61,7 +81,12 @@ pub unsafe fn destroy(lock: *const Hsl) {
 /// H1.
 pub unsafe fn attempt(lock: *const Hsl) -> c_int {
     // SAFETY: H1.
-    if unsafe { of("gex_HSL_Trylock", lock) }.try_lock() { OK } else { ERR_NOT_READY }
+    let hsl = unsafe { of("gex_HSL_Trylock", lock) };
+    if !hsl.lock.try_lock() {
+        return ERR_NOT_READY;
+    }
+    hsl.begin();
+    OK
 }
 
 /// `gex_HSL_Lock`.
@@ -70,21 +95,30 @@ pub unsafe fn attempt(lock: *const Hsl) -> c_int {
 /// H1.
 pub unsafe fn lock(lock: *const Hsl) {
     // SAFETY: H1.
-    unsafe { of("gex_HSL_Lock", lock) }.lock();
+    let hsl = unsafe { of("gex_HSL_Lock", lock) };
+    if hsl.is_own() {
+        fail("gex_HSL_Lock", "this thread has the lock already, and it is not recursive");
+    }
+    hsl.lock.lock();
+    hsl.begin();
 }
 
 /// `gex_HSL_Unlock`.
 ///
 /// # Safety
-/// H1, and this thread has it.
+/// H1.
 pub unsafe fn unlock(lock: *const Hsl) {
     // SAFETY: H1.
-    let lock = unsafe { of("gex_HSL_Unlock", lock) };
-    if !lock.is_locked() {
-        fail("gex_HSL_Unlock", "nobody holds the lock");
+    let hsl = unsafe { of("gex_HSL_Unlock", lock) };
+    if !hsl.is_own() {
+        let holder =
+            if hsl.lock.is_locked() { "another thread holds the lock" } else { "nobody holds the lock" };
+        fail("gex_HSL_Unlock", holder);
     }
+    hsl.owner.store(NOBODY, Relaxed);
+    left();
     // SAFETY: H1: it is this thread's.
-    unsafe { lock.unlock() };
+    unsafe { hsl.lock.unlock() };
 }
 
 #[cfg(test)]
@@ -122,8 +156,10 @@ mod tests {
                             unsafe { lock(&shared.0) };
                         }
                         shared.1.set(shared.1.get() + 1);
+                        assert!(gasworks_core::hsl::any_held());
                         // SAFETY: H1.
                         unsafe { unlock(&shared.0) };
+                        assert!(!gasworks_core::hsl::any_held());
                     }
                 });
             }

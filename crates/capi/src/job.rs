@@ -3,18 +3,23 @@
 //! # Invariants
 //! As in the crate.
 
+use crate::check::refused;
 use crate::face::{Face, FaceMode, fail, went};
 use crate::layout::{
-    Client, ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Flags, OK, Objects, RankInfo, Segment, Team,
+    Client, ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Flags, Kind, OK, Objects, RankInfo, Segment, Team,
 };
-use gasworks::{Config, Job, Table};
+use gasworks::{Config, Job, Network, Table};
 use gasworks_os::memfd::page_size;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
+/// The networks, as programs call them that were compiled for one.
+const NETWORKS: [(&str, Network); 3] =
+    [("SMP", Network::Memory), ("ARIES", Network::Aries), ("GEMINI", Network::Gemini)];
+
 /// What `gex_Client_Init` gives back.
 #[derive(Clone, Copy, Debug)]
-pub struct Places {
+pub struct Results {
     /// `gex_Client_t *`.
     pub client: *mut *mut Client,
     /// `gex_EP_t *`.
@@ -34,18 +39,18 @@ pub(crate) unsafe fn give<T>(place: *mut T, value: T) {
     }
 }
 
-/// `gex_Client_Init`, of a program that was compiled as it says, and whose segment is at most so large, if it says that (not 0). What it
+/// `gex_Client_Init`, of a program that was compiled as it says, and whose segment is at most so large, if it says that (not 0, or by a text). What it
 /// makes is in `objects`, too.
 ///
 /// # Safety
 /// C1, C3.
 pub unsafe fn init<M: FaceMode>(
     objects: *mut Objects,
-    places: Places,
-    name: *const c_char,
+    results: Results,
+    (name, argv): (*const c_char, *const *const *const c_char),
     flags: Flags,
     compiled: *const c_char,
-    most: u64,
+    (most, limit): (u64, *const c_char),
 ) -> c_int {
     const CALL: &str = "gex_Client_Init";
     // SAFETY: C1: it is the header's.
@@ -54,34 +59,79 @@ pub unsafe fn init<M: FaceMode>(
     if !compiled.contains(&own) {
         fail(CALL, format!("the program was compiled as {compiled}, and its library is of {own}"));
     }
+    // The networks have one library, under several names: it is the program that says for which it is.
+    let network = NETWORKS.into_iter().find(|(name, _)| compiled.contains(&format!("CONDUIT={name}(")));
+    let Some((_, network)) = network else {
+        fail(CALL, format!("the program was compiled as {compiled}, for a network that is not known here"))
+    };
     if M::slot().get().is_some() {
         fail(CALL, "the job has begun: there is one client, once");
     }
+    let nowhere = results.client.is_null() || results.ep.is_null() || results.tm.is_null();
+    if nowhere && crate::place::is_known() {
+        fail(CALL, "there is no place for the client, its endpoint or its team");
+    }
+    let is_debug = compiled.contains(",debug,");
     // SAFETY: C1.
     let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } };
-    let config = went(CALL, Config::from_env()).segment_later();
+    // SAFETY: C1: null, or a program's arguments, of which the first is its name.
+    unsafe {
+        let program = argv.as_ref().and_then(|argv| argv.as_ref()).map_or(std::ptr::null(), |first| *first);
+        gasworks_tools::backtrace::gasnett_backtrace_init(program);
+    }
+    gasworks_tools::machine::keep_memory_if_wanted();
+    let mut config = went(CALL, Config::from_env()).network(network);
+    if !limit.is_null() {
+        // SAFETY: C1.
+        let limit = unsafe { CStr::from_ptr(limit) }.to_string_lossy();
+        config = went(CALL, config.segment_limit(&limit));
+    }
+    let config = config.segment_later();
     let config = if most > 0 { config.segment_max(most) } else { config };
     let job = went(CALL, Job::<M>::open(config, Table::new()));
     let peers = job.parts().0.peers();
     let (near, rank, size) = (peers.near(), job.rank(), job.ranks());
+    gasworks_tools::environ::speak(rank == 0);
+    gasworks_tools::freeze::at_start();
     // All of it stays until the process ends (C2).
     let leak = |client: Client| Box::into_raw(Box::new(client));
-    let client = leak(Client { cdata: std::ptr::null(), name: CString::from(name).into_raw(), flags });
-    let ep = Endpoint { cdata: std::ptr::null(), client, segment: null_mut(), flags: 0, index: 0 };
+    let (cdata, kind) = (std::ptr::null(), |kind: Kind| kind as u32);
+    let name = CString::from(name).into_raw();
+    let client = leak(Client { cdata, kind: kind(Kind::Client), flags, name });
+    let ep = kind(Kind::Endpoint);
+    let ep = Endpoint { cdata, kind: ep, flags: 0, client, segment: null_mut(), index: 0 };
     let ep = Box::into_raw(Box::new(ep));
-    let team = Team { cdata: std::ptr::null(), client, ep, near, rank, size, flags: 0 };
+    let team = Team { cdata, kind: kind(Kind::Team), flags: 0, client, ep, near, rank, size };
     let team = Box::into_raw(Box::new(team));
-    let segment = Segment { cdata: std::ptr::null(), client, address: null_mut(), size: 0, flags: 0 };
+    let segment = kind(Kind::Segment);
+    let segment = Segment { cdata, kind: segment, flags: 0, client, address: null_mut(), size: 0 };
     let segment = Box::into_raw(Box::new(segment));
     let entries = Box::new(std::array::from_fn(|_| Default::default()));
-    let neighbours = (0..size).map(|rank| RankInfo { rank }).collect();
-    M::slot().set(Face { job, ep, team, segment, entries, meeting: Default::default(), neighbours });
+    let places = went(CALL, job.places());
+    let infos = |ranks: Vec<u32>| ranks.into_iter().map(|rank| RankInfo { rank }).collect();
+    let (neighbours, host) = (infos(places.around(rank)), infos(places.on_host_of(rank)));
+    let meeting = Default::default();
+    // Read here: the end may come in a handler of signals, where no environment is read.
+    let syncs = gasworks_tools::environ::is_set(c"GASNET_FS_SYNC", false);
+    M::slot().set(Face {
+        job,
+        is_debug,
+        syncs,
+        ep,
+        team,
+        segment,
+        entries,
+        meeting,
+        places,
+        neighbours,
+        host,
+    });
     // SAFETY: C1.
     unsafe {
         objects.write(Objects { client, ep, tm: team });
-        give(places.client, client);
-        give(places.ep, ep);
-        give(places.tm, team);
+        give(results.client, client);
+        give(results.ep, ep);
+        give(results.tm, team);
     }
     OK
 }
@@ -102,24 +152,19 @@ pub unsafe fn attach<M: FaceMode>(
         fail(CALL, format!("{team:p} is not the team of all ranks"));
     }
     if size == 0 || !size.is_multiple_of(page_size()) {
-        crate::query::say(format!("{CALL}: {size} bytes: wanted a multiple of {}, and not 0", page_size()));
-        return ERR_BAD_ARG;
+        let what = format!("{size} bytes: wanted a multiple of {}, and not 0", page_size());
+        return refused(CALL, what, ERR_BAD_ARG);
     }
     // SAFETY: C2: it is there; and C attaches once, by one thread.
     let (ep, segment) = unsafe { (&mut *face.ep, &mut *face.segment) };
     if !ep.segment.is_null() {
-        crate::query::say(format!("{CALL}: there is a segment: one is attached, once"));
-        return ERR_RESOURCE;
+        return refused(CALL, "there is a segment: one is attached, once", ERR_RESOURCE);
     }
-    let engine = face.engine();
-    went(CALL, face.job.grow(size as u64));
+    went(CALL, face.job.attach(size as u64));
     (segment.address, segment.size) = (face.own(0).cast(), size);
     ep.segment = segment;
     // SAFETY: C1.
     unsafe { give(place, ep.segment) };
-    went(CALL, face.agent(CALL).barrier());
-    // How long the others' segments are now, the inline functions see in the table.
-    (0..engine.ranks()).for_each(|rank| _ = engine.peers().len_of(rank));
     if let Some(hook) = hook {
         // SAFETY: C1: it is C's.
         unsafe { hook(segment.address, size) };
@@ -129,6 +174,12 @@ pub unsafe fn attach<M: FaceMode>(
 }
 
 /// `gasnet_exit`.
-pub fn exit(code: c_int) -> ! {
+pub fn exit<M: FaceMode>(code: c_int) -> ! {
+    if crate::place::is_known() {
+        M::slot().of("gasnet_exit");
+    }
+    if M::slot().get().is_some_and(|face| face.syncs) {
+        gasworks_tools::process::sync_files();
+    }
     gasworks::exit(code)
 }

@@ -4,6 +4,7 @@
 //! As in the crate.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::fmt::{self, Display, Formatter};
 
 /// `gex_Flags_t`.
 pub type Flags = u32;
@@ -55,16 +56,61 @@ impl When {
     }
 }
 
+/// What an object is, of which each begins with C's own word and this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// A [`Client`].
+    Client = 0x6777_636c,
+    /// A [`Segment`].
+    Segment = 0x6777_7367,
+    /// An [`Endpoint`].
+    Endpoint = 0x6777_6570,
+    /// A [`Team`].
+    Team = 0x6777_746d,
+}
+
+impl Kind {
+    /// What a word says.
+    pub fn of(word: u32) -> Option<Self> {
+        [Self::Client, Self::Segment, Self::Endpoint, Self::Team]
+            .into_iter()
+            .find(|kind| *kind as u32 == word)
+    }
+}
+
+impl Display for Kind {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Client => "client",
+            Self::Segment => "segment",
+            Self::Endpoint => "endpoint",
+            Self::Team => "team",
+        })
+    }
+}
+
+/// How all objects begin.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Object {
+    cdata: *const c_void,
+    /// What it is.
+    pub kind: u32,
+}
+
 /// `struct gasworks_client`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Client {
     /// C's own.
     pub cdata: *const c_void,
-    /// What C calls it.
-    pub name: *const c_char,
+    /// What it is: a word of [`Kind`].
+    pub kind: u32,
     /// As they were given.
     pub flags: Flags,
+    /// What C calls it.
+    pub name: *const c_char,
 }
 
 /// `struct gasworks_segment`.
@@ -73,14 +119,16 @@ pub struct Client {
 pub struct Segment {
     /// C's own.
     pub cdata: *const c_void,
+    /// What it is: a word of [`Kind`].
+    pub kind: u32,
+    /// None.
+    pub flags: Flags,
     /// Whose it is.
     pub client: *mut Client,
     /// Where it begins.
     pub address: *mut c_void,
     /// Its length.
     pub size: usize,
-    /// None.
-    pub flags: Flags,
 }
 
 /// `struct gasworks_ep`.
@@ -89,12 +137,14 @@ pub struct Segment {
 pub struct Endpoint {
     /// C's own.
     pub cdata: *const c_void,
+    /// What it is: a word of [`Kind`].
+    pub kind: u32,
+    /// None.
+    pub flags: Flags,
     /// Whose it is.
     pub client: *mut Client,
     /// The segment that is bound to it.
     pub segment: *mut Segment,
-    /// None.
-    pub flags: Flags,
     /// Its number.
     pub index: u16,
 }
@@ -105,6 +155,10 @@ pub struct Endpoint {
 pub struct Team {
     /// C's own.
     pub cdata: *const c_void,
+    /// What it is: a word of [`Kind`].
+    pub kind: u32,
+    /// None.
+    pub flags: Flags,
     /// Whose it is.
     pub client: *mut Client,
     /// This rank's endpoint in it.
@@ -115,8 +169,6 @@ pub struct Team {
     pub rank: u32,
     /// How many there are.
     pub size: u32,
-    /// None.
-    pub flags: Flags,
 }
 
 /// `struct gasworks_objects`: those of the job that has begun.
@@ -206,10 +258,10 @@ mod tests {
             };
         }
         let here = offsets! {
-            "gasworks_client": Client { cdata, name, flags }
-            "gasworks_segment": Segment { cdata, client, address, size, flags }
-            "gasworks_ep": Endpoint { cdata, client, segment, flags, index }
-            "gasworks_tm": Team { cdata, client, ep, near, rank, size, flags }
+            "gasworks_client": Client { cdata, kind, flags, name }
+            "gasworks_segment": Segment { cdata, kind, flags, client, address, size }
+            "gasworks_ep": Endpoint { cdata, kind, flags, client, segment, index }
+            "gasworks_tm": Team { cdata, kind, flags, client, ep, near, rank, size }
         };
         for &(of, field, at) in &lines {
             let found = match of {
@@ -221,6 +273,19 @@ mod tests {
         }
         assert_eq!(lines.len(), here.len() + 4);
         assert_eq!(near("size"), Some(40), "as in C, where two words follow");
+        let kinds = [
+            ("client", Kind::Client),
+            ("segment", Kind::Segment),
+            ("ep", Kind::Endpoint),
+            ("tm", Kind::Team),
+        ];
+        for (name, kind) in kinds {
+            let line = format!("#define GASWORKS_KIND_{name} {:#x}u\n", kind as u32);
+            assert!(header.contains(&line), "{line}");
+            assert_eq!(Kind::of(kind as u32), Some(kind));
+        }
+        let here = offset_of!(Object, kind);
+        assert!(lines.iter().filter(|(_, field, _)| *field == "kind").all(|(.., at)| *at == here));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! As in the crate, and:
 //! L1. A value that is fetched lies in a box, whose handle is given back once: until then the transfer may write it.
 
+use crate::check::refused;
 use crate::face::{Face, FaceMode, fail, went};
 use crate::handlers::{ANYTHING, register};
 use crate::layout::{ERR_BAD_ARG, ERR_NOT_INIT, Entry, Event, OK};
@@ -49,8 +50,7 @@ pub unsafe fn attach<M: FaceMode>(
     let Some(face) = M::slot().get() else { return ERR_NOT_INIT };
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     if count > 256 || (table.is_null() && count > 0) {
-        crate::query::say(format!("gasnet_attach: there is no table of {count} handlers"));
-        return ERR_BAD_ARG;
+        return refused("gasnet_attach", format!("there is no table of {count} handlers"), ERR_BAD_ARG);
     }
     let entry = |at: usize| {
         // SAFETY: C1.
@@ -76,11 +76,16 @@ pub unsafe fn attach<M: FaceMode>(
 ///
 /// # Safety
 /// C1.
-unsafe fn fill<M: FaceMode, T>(face: &Face<M>, places: *mut T, count: c_int, of: impl Fn(u32) -> T) -> c_int {
-    let Ok(count @ 1..) = u32::try_from(count) else { return ERR_BAD_ARG };
-    if places.is_null() {
-        return ERR_BAD_ARG;
-    }
+unsafe fn fill<M: FaceMode, T>(
+    call: &str,
+    face: &Face<M>,
+    (places, count): (*mut T, c_int),
+    of: impl Fn(u32) -> T,
+) -> c_int {
+    let wanted = u32::try_from(count).ok().filter(|count| *count > 0 && !places.is_null());
+    let Some(count) = wanted else {
+        return refused(call, format!("{count} places at {places:p}"), ERR_BAD_ARG);
+    };
     for rank in 0..count.min(face.job.ranks()) {
         // SAFETY: C1.
         unsafe { places.add(rank as usize).write(of(rank)) };
@@ -107,10 +112,10 @@ pub unsafe fn segments<M: FaceMode>(places: *mut SegmentInfo, count: c_int) -> c
         }
     };
     // SAFETY: C1.
-    unsafe { fill(face, places, count, of) }
+    unsafe { fill("gasnet_getSegmentInfo", face, (places, count), of) }
 }
 
-/// `gasnet_getNodeInfo`: all ranks are in the memory of one host.
+/// `gasnet_getNodeInfo`.
 ///
 /// # Safety
 /// C1.
@@ -121,10 +126,12 @@ pub unsafe fn nodes<M: FaceMode>(places: *mut NodeInfo, count: c_int) -> c_int {
         let peer = peers.get(rank).filter(|_| peers.reaches(rank));
         let offset =
             peer.map_or(0, |peer| peer.mapped.as_ptr().addr().wrapping_sub(peer.remote_base as usize));
-        NodeInfo { host: 0, supernode: 0, offset }
+        let number = |number: Option<u32>| number.unwrap_or(0);
+        let (host, supernode) = (number(face.places.host(rank)), number(face.places.neighbourhood(rank)));
+        NodeInfo { host, supernode, offset }
     };
     // SAFETY: C1.
-    unsafe { fill(face, places, count, of) }
+    unsafe { fill("gasnet_getNodeInfo", face, (places, count), of) }
 }
 
 /// Bytes that are set at a time where a segment is mapped.

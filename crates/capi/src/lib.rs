@@ -10,7 +10,7 @@
 //! C1. Pointers that C hands over are what its specification says: valid for as many bytes as it says, for as long as it says.
 //! C2. A face is made once, by the call that begins the job, and stays until the process ends.
 //! C3. In a mode, C's threads call as that mode says: in `Seq` one thread alone, in `ParSync` one at a time. A [`Slot`] is shared on that promise.
-//! C4. A token is a [`Coming`](am::Coming) on the stack of the handler's thread, and is used in its handler alone.
+//! C4. A token is a [`Coming`](am::Coming) on the stack of the handler's thread. The thread knows whose handler it runs, so no other token is used.
 //! C5. A handler's pointer is to a function of the parameters that its entry says.
 #![deny(missing_docs, unsafe_code)]
 
@@ -18,6 +18,8 @@
 pub mod am;
 #[allow(unsafe_code)]
 pub mod barrier;
+#[allow(unsafe_code)]
+pub mod check;
 #[allow(unsafe_code)]
 pub mod event;
 mod exports;
@@ -35,6 +37,8 @@ pub mod layout;
 pub mod legacy;
 #[allow(unsafe_code)]
 pub mod negotiated;
+#[allow(unsafe_code)]
+pub mod place;
 #[allow(unsafe_code)]
 pub mod query;
 #[allow(unsafe_code)]

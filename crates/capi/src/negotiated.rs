@@ -2,14 +2,27 @@
 //!
 //! # Invariants
 //! As in the crate, and:
-//! N1. A source descriptor is made by a prepare as a box, which whoever commits or cancels it takes back; C uses it no more then.
+//! N1. A source descriptor is made by a prepare as a box, which whoever commits or cancels it takes back. A thread has one at most, and knows
+//!     it: what is not that one is not used.
 
 use crate::am::{Coming, args};
+use crate::check::when;
 use crate::face::{FaceMode, fail, went};
 use crate::layout::{Flags, IMMEDIATE, Local, NO_OP, OK, Team, When};
 use gasworks_core::{Ask, Category, Commit, Prepared, PreparedReply};
+use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
+
+thread_local! {
+    /// This thread's source descriptor, between the prepare and what ends it.
+    static PREPARED: Cell<*mut c_void> = const { Cell::new(null_mut()) };
+}
+
+/// Whether this thread has prepared a message.
+pub(crate) fn is_under_way() -> bool {
+    !PREPARED.get().is_null()
+}
 
 /// What a source descriptor leads to.
 pub struct Source<M: FaceMode> {
@@ -47,19 +60,40 @@ impl Asked {
         Ask { category, least, most, landing, source }
     }
 
+    /// Looks at what C says; gives when its buffer may be used again, if it has one.
+    fn look(&self, local: Local, nargs: c_uint, is_reply: bool) -> Option<When> {
+        let call = self.call;
+        if is_under_way() {
+            fail(call, "what this thread prepared before is neither committed nor cancelled");
+        }
+        if nargs > 16 {
+            fail(call, format!("{nargs} arguments: 16 are the most"));
+        }
+        if self.least > self.most {
+            fail(call, format!("at least {} bytes, and at most {}", self.least, self.most));
+        }
+        if self.buffer.is_null() {
+            if !local.is_null() {
+                fail(call, "lc_opt is not null where there is no buffer");
+            }
+            return None;
+        }
+        if local.is_null() {
+            fail(call, "lc_opt is null where there is a buffer");
+        }
+        match when(call, local) {
+            When::Defer => fail(call, "GEX_EVENT_DEFER is none of an active message's options"),
+            When::Group if is_reply => fail(call, "GEX_EVENT_GROUP is none of a reply's options"),
+            freed => Some(freed),
+        }
+    }
+
     /// # Safety
     /// C1: where an event is to be stored there is room.
-    unsafe fn local(&self, local: Local) {
-        match (When::of(local), self.buffer.is_null()) {
-            (None, true) => {}
+    unsafe fn local(&self, freed: Option<When>) {
+        if let Some(When::At(place)) = freed {
             // SAFETY: C1.
-            (Some(When::At(place)), false) => unsafe { *place = 0 },
-            (Some(When::Now | When::Group), false) => {}
-            (None, false) => fail(self.call, "lc_opt is null where there is a buffer"),
-            (Some(_), true) => fail(self.call, "lc_opt is not null where there is no buffer"),
-            (Some(When::Defer), false) => {
-                fail(self.call, "GEX_EVENT_DEFER is none of an active message's options")
-            }
+            unsafe { *place = 0 };
         }
     }
 
@@ -74,7 +108,9 @@ impl Asked {
             false => self.buffer.cast_mut(),
         };
         let category = self.category;
-        Box::into_raw(Box::new(Source { room, category, nargs, address, len, to })).cast()
+        let source = Box::into_raw(Box::new(Source { room, category, nargs, address, len, to })).cast();
+        PREPARED.set(source);
+        source
     }
 }
 
@@ -99,6 +135,7 @@ pub unsafe fn prepare_request<M: FaceMode>(
     // A destination of null is said at the commit.
     let landing = dest.filter(|dest| !dest.is_null()).map(|dest| face.offset(to, dest));
     let asked = Asked { call, buffer, least, most, landing, category };
+    let freed = asked.look(local, nargs, false);
     // SAFETY: C1.
     let ask = unsafe { asked.ask() };
     let prepared = if flags & IMMEDIATE == 0 {
@@ -111,7 +148,7 @@ pub unsafe fn prepare_request<M: FaceMode>(
     };
     let prepared = went(call, prepared);
     // SAFETY: C1.
-    unsafe { asked.local(local) };
+    unsafe { asked.local(freed) };
     asked.source::<M>(Room::Request(prepared), to, nargs)
 }
 
@@ -136,41 +173,44 @@ pub unsafe fn prepare_reply<M: FaceMode>(
         let category = if dest.is_some() { Category::Long } else { Category::Medium };
         let landing = dest.filter(|dest| !dest.is_null()).map(|dest| face.offset(to, dest));
         let asked = Asked { call, buffer, least, most, landing, category };
+        let freed = asked.look(local, nargs, true);
         // SAFETY: C1.
         let ask = unsafe { asked.ask() };
         let prepared = went(call, incoming.prepare_reply(&ask));
         // SAFETY: C1.
-        unsafe { asked.local(local) };
+        unsafe { asked.local(freed) };
         asked.source::<M>(Room::Reply(prepared, token), to, nargs)
     })
 }
 
-/// `gex_AM_SrcDescAddr`.
-///
-/// # Safety
-/// N1: it is one, and was neither committed nor cancelled.
-pub unsafe fn address<M: FaceMode>(source: *mut c_void) -> *mut c_void {
-    // SAFETY: N1.
-    unsafe { source.cast::<Source<M>>().as_ref() }.map_or(null_mut(), |source| source.address)
-}
-
-/// `gex_AM_SrcDescSize`.
-///
-/// # Safety
-/// N1, as [`address`].
-pub unsafe fn size<M: FaceMode>(source: *mut c_void) -> usize {
-    // SAFETY: N1.
-    unsafe { source.cast::<Source<M>>().as_ref() }.map_or(0, |source| source.len)
-}
-
-/// Takes a descriptor back.
-///
-/// # Safety
-/// N1.
-unsafe fn take<M: FaceMode>(call: &str, source: *mut c_void) -> Box<Source<M>> {
+/// Whether it is this thread's, or ends the job.
+fn look(call: &str, source: *mut c_void) {
     if source.addr() <= NO_OP {
         fail(call, "there is no source descriptor: nothing was prepared");
     }
+    if source != PREPARED.get() {
+        fail(call, format!("{source:p} is nothing that this thread has prepared and not ended"));
+    }
+}
+
+/// `gex_AM_SrcDescAddr`.
+pub fn address<M: FaceMode>(source: *mut c_void) -> *mut c_void {
+    look("gex_AM_SrcDescAddr", source);
+    // SAFETY: N1.
+    unsafe { &*source.cast::<Source<M>>() }.address
+}
+
+/// `gex_AM_SrcDescSize`.
+pub fn size<M: FaceMode>(source: *mut c_void) -> usize {
+    look("gex_AM_SrcDescSize", source);
+    // SAFETY: N1.
+    unsafe { &*source.cast::<Source<M>>() }.len
+}
+
+/// Takes a descriptor back.
+fn take<M: FaceMode>(call: &str, source: *mut c_void) -> Box<Source<M>> {
+    look(call, source);
+    PREPARED.set(null_mut());
     // SAFETY: N1.
     unsafe { Box::from_raw(source.cast()) }
 }
@@ -178,7 +218,7 @@ unsafe fn take<M: FaceMode>(call: &str, source: *mut c_void) -> Box<Source<M>> {
 /// `gex_AM_Commit*`: of a kind that the header names.
 ///
 /// # Safety
-/// C1, C4, N1.
+/// C1, C4.
 #[expect(clippy::too_many_arguments, reason = "C's own")]
 pub unsafe fn commit<M: FaceMode>(
     source: *mut c_void,
@@ -197,8 +237,7 @@ pub unsafe fn commit<M: FaceMode>(
         "gex_AM_CommitReplyLong",
     ];
     let call = CALLS[kind as usize % CALLS.len()];
-    // SAFETY: N1.
-    let source = unsafe { take::<M>(call, source) };
+    let source = take::<M>(call, source);
     if source.nargs != count {
         fail(call, format!("{count} arguments, where {} were prepared", source.nargs));
     }
@@ -222,11 +261,7 @@ pub unsafe fn commit<M: FaceMode>(
 }
 
 /// `gex_AM_Cancel*`.
-///
-/// # Safety
-/// N1.
-pub unsafe fn cancel<M: FaceMode>(call: &str, source: *mut c_void) -> c_int {
-    // SAFETY: N1.
-    drop(unsafe { take::<M>(call, source) });
+pub fn cancel<M: FaceMode>(call: &str, source: *mut c_void) -> c_int {
+    drop(take::<M>(call, source));
     OK
 }

@@ -3,6 +3,7 @@
 //! # Invariants
 //! As in the crate.
 
+use crate::check::refused;
 use crate::face::{FaceMode, fail, went};
 use crate::job::give;
 use crate::layout::*;
@@ -12,7 +13,7 @@ use gasworks_core::engine::Waiting;
 use gasworks_sync::atomic::AtomicU32;
 use gasworks_sync::atomic::Ordering::Relaxed;
 use std::cell::RefCell;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::fmt::Display;
 use std::ptr::null_mut;
 
@@ -38,7 +39,11 @@ pub(crate) fn say(what: impl Display) {
 
 /// `gex_System_QueryMaxThreads`: where there may be several there may be any number.
 pub fn max_threads<M: FaceMode>() -> u64 {
-    if M::MODEL == "SEQ" { 1 } else { u32::MAX.into() }
+    const CALL: &str = "gex_System_QueryMaxThreads";
+    if M::MODEL == "SEQ" {
+        return 1;
+    }
+    went(CALL, gasworks::settings::max_threads()).unwrap_or(u32::MAX.into())
 }
 
 /// `gex_System_QueryHiddenAMConcurrencyLevel`: 1 where a thread of the library may run handlers.
@@ -79,7 +84,9 @@ pub fn set_wait_mode<M: FaceMode>(mode: c_int) -> c_int {
         0 => WaitMode::Spin,
         1 => WaitMode::Block,
         2 => WaitMode::SpinBlock,
-        _ => return ERR_BAD_ARG,
+        _ => {
+            return refused("gasnet_set_waitmode", format!("{mode} is no way of waiting"), ERR_BAD_ARG);
+        }
     };
     M::slot().of("gasnet_set_waitmode").job.set_wait_mode(mode);
     OK
@@ -90,6 +97,27 @@ pub fn max_payload<M: FaceMode>(is_long: bool) -> usize {
     let category = if is_long { Category::Long } else { Category::Medium };
     let max = M::slot().of("gex_AM_Max*").engine().max_payload(category, false);
     usize::try_from(max).unwrap_or(usize::MAX)
+}
+
+/// The same, towards a rank of a team, or any (`GEX_RANK_INVALID`), and with so many arguments.
+pub fn max_for<M: FaceMode>(
+    call: &str,
+    is_long: bool,
+    (team, rank): (*const Team, u32),
+    local: *const Event,
+    count: c_uint,
+) -> usize {
+    let face = M::slot().of(call);
+    if face.is_debug {
+        face.rank(call, team, if rank == u32::MAX { 0 } else { rank });
+        if count > 16 {
+            fail(call, format!("{count} arguments: 16 are the most"));
+        }
+        if When::of(local.cast_mut()) == Some(When::Defer) {
+            fail(call, "GEX_EVENT_DEFER is none of an active message's options");
+        }
+    }
+    max_payload::<M>(is_long)
 }
 
 /// `gasnet_getMaxLocalSegmentSize`, and `Global` if it is to be all ranks'.
@@ -177,17 +205,19 @@ pub fn to_endpoint<M: FaceMode>(team: *const Team, rank: u32) -> Location {
     Location { rank: M::slot().of(CALL).rank(CALL, team, rank), index }
 }
 
-/// `gex_System_QueryNbrhdInfo` and `gex_System_QueryHostInfo`: all ranks of the job are in the memory of one host.
+/// `gex_System_QueryNbrhdInfo`, or with `host` `gex_System_QueryHostInfo`.
 ///
 /// # Safety
 /// C1.
-pub unsafe fn neighbours<M: FaceMode>(info: *mut *const RankInfo, count: *mut u32, me: *mut u32) {
-    let face = M::slot().of("gex_System_Query*Info");
+pub unsafe fn neighbours<M: FaceMode>(info: *mut *const RankInfo, count: *mut u32, me: *mut u32, host: bool) {
+    let face = M::slot().of(if host { "gex_System_QueryHostInfo" } else { "gex_System_QueryNbrhdInfo" });
+    let ranks = if host { &face.host } else { &face.neighbours };
+    let own = ranks.iter().position(|info| info.rank == face.job.rank());
     // SAFETY: C1.
     unsafe {
-        give(info, face.neighbours.as_ptr());
-        give(count, face.neighbours.len() as u32);
-        give(me, face.job.rank());
+        give(info, ranks.as_ptr());
+        give(count, ranks.len() as u32);
+        give(me, own.map_or(0, |own| own as u32));
     }
 }
 
@@ -195,8 +225,12 @@ pub unsafe fn neighbours<M: FaceMode>(info: *mut *const RankInfo, count: *mut u3
 ///
 /// # Safety
 /// C1.
-pub unsafe fn position(places: [*mut u32; 4]) {
-    for (place, value) in places.into_iter().zip([1, 0, 1, 0]) {
+pub unsafe fn position<M: FaceMode>(places: [*mut u32; 4]) {
+    let face = M::slot().of("gex_System_QueryMyPosition");
+    let ((hosts, neighbourhoods), me) = (face.places.counts(), face.job.rank());
+    let own = |number: Option<u32>| number.unwrap_or(0);
+    let (near, host) = (own(face.places.neighbourhood(me)), own(face.places.host(me)));
+    for (place, value) in places.into_iter().zip([neighbourhoods, near, hosts, host]) {
         // SAFETY: C1.
         unsafe { give(place, value) };
     }

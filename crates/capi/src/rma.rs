@@ -3,6 +3,7 @@
 //! # Invariants
 //! As in the crate.
 
+use crate::check::when;
 use crate::face::{Face, FaceMode, fail, went};
 use crate::layout::{Event, Flags, IMMEDIATE, Local, NO_OP, OK, Team, When};
 use gasworks_core::{Categories, Rank};
@@ -50,11 +51,10 @@ impl There {
     }
 
     fn freed(&self, local: Local) -> Freed {
-        match When::of(local) {
-            Some(When::Now) => Freed::Now,
-            Some(When::Defer) => Freed::Defer,
-            Some(When::Group | When::At(_)) => Freed::Apart,
-            None => fail(self.call, "lc_opt is null"),
+        match when(self.call, local) {
+            When::Now => Freed::Now,
+            When::Defer => Freed::Defer,
+            When::Group | When::At(_) => Freed::Apart,
         }
     }
 }

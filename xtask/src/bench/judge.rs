@@ -3,7 +3,7 @@
 use super::baseline::{Baseline, Probe, RECORDED, void};
 use super::plan::{Against, Check, Group, Pick};
 use super::record::Verdict;
-use super::stats::{Interval, WIDEST, median, quantile, ratios, sorted};
+use super::stats::{Interval, WIDEST, differences, median, quantile, ratios, sorted};
 use super::turns::{Series, Turns};
 
 /// The verdict on what ran, and of which no turn counts: the machine had other work, or changed its state, in each.
@@ -108,12 +108,13 @@ impl<'a> Judge<'a> {
             Against::Nothing => None,
             Against::BestPeer => self.best_peer(),
             Against::Recorded => self.recorded_other(),
-            Against::Own(pick) | Against::Local(pick) => {
+            Against::Own(pick) | Against::Beside(pick) | Against::Local(pick) => {
                 self.picked(pick).map(|s| Other { name: named(s), blocks: s.blocks.clone() })
             }
         };
         let figures = match (check.against, &other) {
             (Against::Nothing, _) => ours.blocks.iter().flatten().copied().collect(),
+            (Against::Beside(_), Some(other)) => differences(&ours.blocks, &other.blocks),
             (_, Some(other)) => ratios(&ours.blocks, &other.blocks),
             (_, None) => return Verdict { verdict: "nothing to compare with in this run".into(), ..base },
         };
@@ -122,22 +123,33 @@ impl<'a> Judge<'a> {
             _ => 0.0,
         };
         let base = Verdict { limit: check.limit + noise, ..base };
+        // A difference may be next to nothing: how sure it is goes by what it is a difference of.
+        let whole = match (check.against, &other) {
+            (Against::Beside(_), Some(other)) => other.median(),
+            _ => None,
+        };
         let against = other.map_or_else(String::new, |o| {
             format!("{} {}", o.name, o.median().map_or_else(String::new, shown))
         });
-        judged(Verdict { against, ..base }, &figures, self.pairs)
+        judged_as(Verdict { against, ..base }, &figures, self.pairs, whole)
     }
 }
 
 /// The verdict on these figures: at least `pairs` of them are needed.
 pub fn judged(base: Verdict, figures: &[f64], pairs: usize) -> Verdict {
+    judged_as(base, figures, pairs, None)
+}
+
+/// The same; how wide an interval is goes by the median, or by another `whole`.
+fn judged_as(base: Verdict, figures: &[f64], pairs: usize, whole: Option<f64>) -> Verdict {
     let Some(interval) = Interval::of(figures) else {
         return Verdict { verdict: format!("only {} pairs", figures.len()), pairs: figures.len(), ..base };
     };
+    let width = interval.width_of(whole.unwrap_or(interval.median));
     let verdict = if interval.count < pairs {
         format!("does not count: {} pairs", interval.count)
-    } else if interval.width() > WIDEST {
-        format!("does not count: interval {:.0} % wide", 100.0 * interval.width())
+    } else if width > WIDEST {
+        format!("does not count: interval {:.0} % wide", 100.0 * width)
     } else if interval.reaches(base.limit) {
         "met".into()
     } else {
@@ -177,7 +189,7 @@ pub fn shown(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::record::example;
+    use crate::bench::record::{Row, example};
     use crate::bench::stats::LEAST_PAIRS;
     use crate::bench::turns::State;
 
@@ -249,6 +261,37 @@ mod tests {
             verdicts(&wide)[0].verdict.starts_with("does not count: interval"),
             "{:?}",
             verdicts(&wide)[0]
+        );
+    }
+
+    /// A flood from C that takes `more` nanoseconds longer than Rust's 40, give or take.
+    fn beside(more: f64, scatter: f64) -> Verdict {
+        let group = crate::bench::c::GROUPS.iter().find(|g| g.name == "Short flood, from C").unwrap();
+        let series = |launch: usize, transport: &str, of: &dyn Fn(usize) -> f64| {
+            let row = Row { variant: "short".into(), ..example("am-rate", transport, 0, &[]) };
+            let blocks = (0..20).map(|turn| Some(of(turn))).collect();
+            Series { row, launch: Some(launch), blocks }
+        };
+        // What both have in common is no difference.
+        let hour = |turn: usize| 40.0 + turn as f64;
+        let ours = |turn: usize| hour(turn) + more + if turn.is_multiple_of(2) { scatter } else { -scatter };
+        let series = vec![series(0, "c", &ours), series(1, "pshm", &hour)];
+        let turns = Turns { series, count: 20, ..Turns::default() };
+        Judge::new(&Baseline::load().unwrap(), group, &turns, LEAST_PAIRS).verdicts().remove(0)
+    }
+
+    #[test]
+    fn a_difference_is_of_pairs_and_as_sure_as_what_it_is_of() {
+        let found = beside(3.0, 0.1);
+        assert!((found.ratio - 3.0).abs() < 0.2 && found.verdict == "met", "{found:?}");
+        assert_eq!(found.against, "am-rate short, 2 ranks, seq 49.5 ns");
+        assert_eq!(beside(0.0, 0.1).verdict, "met");
+        assert_eq!(beside(-4.0, 0.1).verdict, "met");
+        assert_eq!(beside(5.5, 0.1).verdict, "not met");
+        assert!(
+            beside(3.0, 4.0).verdict.starts_with("does not count: interval 16 %"),
+            "{:?}",
+            beside(3.0, 4.0)
         );
     }
 

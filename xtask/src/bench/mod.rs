@@ -2,12 +2,13 @@
 //! limits.
 //!
 //! - [`plan`]: what is measured against what, as data; [`place`]: under which conditions;
-//! - [`ours`], [`peers`]: running gasperf, and the programs under `perf/peers`;
+//! - [`ours`], [`peers`]: running gasperf, and the programs under `perf/peers`; [`c`]: gasperf-c, beside gasperf;
 //! - [`turns`]: blocks in turns; [`stats`], [`judge`]: ratios, intervals, verdicts; [`baseline`]: recorded figures;
 //! - [`jobs`]: start-up and memory; [`launchers`]: how jobs are wired up; [`sizes`], [`svg`]: figures against size and their plots;
 //! - [`record`], [`compare`], [`page`]: the file of a run, two of them compared, and the book's page.
 
 mod baseline;
+mod c;
 mod compare;
 mod jobs;
 mod judge;
@@ -51,6 +52,9 @@ pub struct BenchArgs {
     /// Measure how launchers wire jobs up instead, and write that into the page
     #[arg(long, exclusive = true)]
     launchers: bool,
+    /// Measure what programs in C see, beside the same from Rust, and nothing else
+    #[arg(long, conflicts_with_all = ["peers", "svg"])]
+    from_c: bool,
     /// Write everything measured into this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -85,16 +89,21 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     let begun = Instant::now();
     let earlier = args.compare.as_deref().map(Record::load).transpose()?;
     let mut bench = Bench::start(args)?;
-    bench.set()?;
-    bench.groups();
-    bench.jobs();
+    if !args.from_c {
+        bench.set()?;
+        let verdicts = bench.groups(GROUPS);
+        bench.record.verdicts.extend(verdicts);
+        bench.jobs();
+    }
+    bench.c_set()?;
+    bench.record.from_c = bench.groups(c::GROUPS);
     if args.peers || args.svg.is_some() {
         eprintln!("by size, {} rounds", bench.effort.rounds);
         if let Err(error) = bench.by_size() {
             bench.record.verdicts.push(failed("figures by size", &error));
         }
     }
-    if !args.quick {
+    if !args.quick && !args.from_c {
         bench.crowd();
     }
     let Bench { record, .. } = bench;
@@ -113,7 +122,8 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         compare::print(earlier, &record);
     }
     println!("took {:.0} s", begun.elapsed().as_secs_f64());
-    let broken: Vec<_> = record.verdicts.iter().filter(|v| v.verdict.starts_with(FAILED)).collect();
+    let broken: Vec<_> =
+        record.verdicts.iter().chain(&record.from_c).filter(|v| v.verdict.starts_with(FAILED)).collect();
     ensure!(broken.is_empty(), "{} measurements failed: see above", broken.len());
     Ok(())
 }
@@ -194,8 +204,19 @@ impl Bench {
         Ok(())
     }
 
-    fn groups(&mut self) {
-        let groups: Vec<_> = GROUPS.iter().filter(|g| g.quick || !self.quick).collect();
+    /// Every bench of gasperf-c, once.
+    fn c_set(&mut self) -> Result<()> {
+        for launch in &c::SET {
+            let rows = self.ours.launch(Place::RealTime, launch, self.effort.blocks)?;
+            eprintln!("gasperf-c {}: {} rows", launch.args, rows.len());
+            self.record.rows.extend(rows);
+        }
+        Ok(())
+    }
+
+    fn groups(&mut self, all: &'static [Group]) -> Vec<Verdict> {
+        let groups: Vec<_> = all.iter().filter(|g| g.quick || !self.quick).collect();
+        let mut found = Vec::new();
         for (at, group) in groups.iter().enumerate() {
             let begun = Instant::now();
             let mut outcome = self.group(group);
@@ -215,8 +236,9 @@ impl Bench {
                 said.join("; "),
                 begun.elapsed().as_secs_f64()
             );
-            self.record.verdicts.extend(verdicts);
+            found.extend(verdicts);
         }
+        found
     }
 
     fn group(&mut self, group: &Group) -> Result<Vec<Verdict>> {
@@ -257,6 +279,11 @@ impl Bench {
         for series in &turns.series {
             // The whole table was measured before; in turns it counts more.
             let mut row = series.summed();
+            if series.launch.is_some_and(|launch| launch != 0)
+                && c::GROUPS.iter().any(|g| g.name == group.name)
+            {
+                row.place = c::BESIDE.into();
+            }
             row.void = series.launch.is_none() && void.iter().any(|(peer, _)| *peer == row.transport);
             if row.blocks.is_empty() {
                 continue;
@@ -327,7 +354,7 @@ fn report(record: &Record) {
         println!("peers: {}", record.peers.join("; "));
     }
     println!("\n{:<74} {:>10}  {:<44} {:<24} {:>6}", "measure", "ours", "to", "ratio [95 %]", "limit");
-    for v in &record.verdicts {
+    for v in record.verdicts.iter().chain(&record.from_c) {
         println!(
             "{:<74} {:>10}  {:<44} {:<24} {:>6}  {}",
             v.what,
@@ -337,6 +364,12 @@ fn report(record: &Record) {
             page::number(v.limit),
             v.verdict
         );
+    }
+    if !record.from_c.is_empty() {
+        let mut table = String::new();
+        // Writing to a string does not fail.
+        let _ = c::medians(&mut table, &record.rows);
+        println!("\n{table}");
     }
     for note in &record.notes {
         println!("note: {note}");
@@ -383,9 +416,10 @@ pub fn whole(path: &Path) -> Result<()> {
         ensure!(record.rows.iter().any(|r| of(&r)), "no row of {bench} on {ranks} ranks");
     }
     record.rows.iter().try_for_each(Row::sane)?;
-    for group in GROUPS.iter().filter(|g| g.quick) {
+    c::whole(&record)?;
+    for group in GROUPS.iter().chain(c::GROUPS).filter(|g| g.quick) {
         for check in group.checks {
-            let verdict = record.verdicts.iter().find(|v| v.what == check.what);
+            let verdict = record.verdicts.iter().chain(&record.from_c).find(|v| v.what == check.what);
             let verdict = verdict.with_context(|| format!("no verdict on {}", check.what))?;
             let ran = !verdict.ours.is_empty() || verdict.verdict == DISTURBED;
             ensure!(ran, "{}: {}", check.what, verdict.verdict);

@@ -1,32 +1,37 @@
-//! Our own programs: building and running gasperf.
+//! Our own programs: building and running gasperf, and gasperf-c.
 
+use super::c;
 use super::place::Place;
+use super::plan::{Launch, Program};
 use super::record::{Row, rows_in};
 use crate::exec::Cmd;
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The folder with `gasrun` and `gasperf`.
+/// The folder with `gasrun` and `gasperf`, and that with `gasperf-c` for each mode.
 #[derive(Clone, Debug)]
 pub struct Ours {
     bin: PathBuf,
+    c: PathBuf,
 }
 
 impl Ours {
     /// Builds them, optimised.
     pub fn build() -> Result<Self> {
         Cmd::cargo("build --release -p gasworks-launch -p gasworks-perf").show()?;
-        Ok(Self { bin: crate::demo::target()?.join("release") })
+        Ok(Self { bin: crate::demo::target()?.join("release"), c: c::build()? })
     }
 
-    /// The command `gasrun -n RANKS WORDS`, where `gasperf` is ours.
+    /// The command `gasrun -n RANKS WORDS`, where `gasperf` and `gasperf-c-MODE` are ours.
     pub fn job(&self, place: Place, ranks: u32, words: &str) -> Command {
         let mut all = place.words();
         all.extend([self.bin.join("gasrun").display().to_string(), "-n".into(), ranks.to_string()]);
         all.extend(["--timeout", "120", "--"].map(str::to_owned));
-        let named = |word: &str| {
-            if word == "gasperf" { self.bin.join(word).display().to_string() } else { word.into() }
+        let named = |word: &str| match word {
+            "gasperf" => self.bin.join(word).display().to_string(),
+            _ if word.starts_with(c::PROGRAM) => self.c.join(word).display().to_string(),
+            _ => word.into(),
         };
         all.extend(words.split_whitespace().map(named));
         let mut command = Command::new(&all[0]);
@@ -36,8 +41,22 @@ impl Ours {
 
     /// Runs gasperf and returns its rows.
     pub fn gasperf(&self, place: Place, ranks: u32, args: &str) -> Result<Vec<Row>> {
-        let shown = format!("gasrun -n {ranks} gasperf {args}");
-        let ended = self.job(place, ranks, &format!("gasperf {args} --json")).output();
+        self.measured(place, ranks, &format!("gasperf {args}"))
+    }
+
+    /// Runs what is to be launched, with so many blocks, and returns its rows.
+    pub fn launch(&self, place: Place, launch: &Launch, blocks: u32) -> Result<Vec<Row>> {
+        let Launch { program, ranks, args } = *launch;
+        let name = match program {
+            Program::Rust => "gasperf".to_owned(),
+            Program::C(mode) => format!("{}-{mode}", c::PROGRAM),
+        };
+        self.measured(place, ranks, &format!("{name} {args} --blocks {blocks}"))
+    }
+
+    fn measured(&self, place: Place, ranks: u32, words: &str) -> Result<Vec<Row>> {
+        let shown = format!("gasrun -n {ranks} {words}");
+        let ended = self.job(place, ranks, &format!("{words} --json")).output();
         let ended = ended.with_context(|| format!("starting {shown}"))?;
         let said = String::from_utf8_lossy(&ended.stderr);
         ensure!(ended.status.success(), "{shown} ended with {}: {}", ended.status, said.trim());

@@ -55,6 +55,7 @@ fn generated(record: &Record, drawn: &[&str]) -> String {
     let mut page = head_and_limits(record);
     // Writing to a string does not fail.
     let _ = systems(&mut page, &record.rows);
+    let _ = from_c(&mut page, record);
     let _ = pictures(&mut page, drawn);
     page
 }
@@ -143,6 +144,29 @@ const COMPARED: &[Compared] = &[
         "ordinary priority",
     ),
 ];
+
+/// What programs in C see: the limits on it, and the medians of the same turns.
+fn from_c(page: &mut String, record: &Record) -> std::fmt::Result {
+    if record.from_c.is_empty() {
+        return Ok(());
+    }
+    writeln!(page, "### From C\n")?;
+    writeln!(
+        page,
+        "`gasperf-c` in turns with `gasperf`, in nanoseconds. A difference is of pairs of blocks; its interval does not \
+         count if it is\nwider than {:.0} % of the median from Rust.\n",
+        100.0 * WIDEST
+    )?;
+    writeln!(page, "| measure | from C | from Rust | figure [95 %] | limit | |\n|---|---|---|---|---|---|")?;
+    for v in &record.from_c {
+        let against = if v.against.is_empty() { "-" } else { &v.against };
+        let [figure, limit] = [ratio(v), number(v.limit)];
+        writeln!(page, "| {} | {} | {against} | {figure} | {limit} | {} |", v.what, v.ours, v.verdict)?;
+    }
+    writeln!(page)?;
+    super::c::medians(page, &record.rows)?;
+    writeln!(page)
+}
 
 fn systems(page: &mut String, rows: &[Row]) -> std::fmt::Result {
     writeln!(page, "### Beside the peers\n")?;
@@ -246,6 +270,7 @@ mod tests {
             machine: "a machine".into(),
             notes: vec!["a note".into()],
             rows: vec![barrier, example("barrier", "mpich", 0, &[300.0]), void],
+            from_c: vec![Verdict { what: "a put from C".into(), against: String::new(), ..verdict.clone() }],
             verdicts: vec![verdict],
             ..Record::default()
         };
@@ -255,6 +280,7 @@ mod tests {
             "{page}"
         );
         assert!(page.contains("| barrier, 2 ranks | 60.0 ns | 900 ns (void) | 300 ns | - | - |"), "{page}");
+        assert!(page.contains("| a put from C | 60 ns | - | 1.09 [1.08 to 1.10] | 1.30 | met |"), "{page}");
         assert!(page.contains("(results/put-latency.svg)") && !page.contains("get-latency.svg"));
         assert!(page.contains("2023-11-14") && page.contains("- a note"));
     }

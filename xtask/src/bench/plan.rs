@@ -26,6 +26,8 @@ pub enum Against {
     Recorded,
     /// Another of our own rows.
     Own(Pick),
+    /// The same, but the limit is on how many nanoseconds ours takes more.
+    Beside(Pick),
     /// The same loop on local memory: its blocks' own noise is added to the limit.
     Local(Pick),
 }
@@ -43,9 +45,20 @@ pub struct Check {
     pub limit: f64,
 }
 
-/// What gasperf is started with.
+/// A program that measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// gasperf.
+    Rust,
+    /// gasperf-c, of a thread mode.
+    C(&'static str),
+}
+
+/// What gasperf, or gasperf-c, is started with.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch {
+    /// Which of them.
+    pub program: Program,
     /// Ranks.
     pub ranks: u32,
     /// Arguments.
@@ -73,28 +86,37 @@ pub struct Group {
     pub scatters: bool,
 }
 
-const fn two(args: &'static str) -> Launch {
-    Launch { ranks: 2, args }
+/// Two ranks of gasperf.
+pub const fn two(args: &'static str) -> Launch {
+    many(2, args)
 }
 
-const fn pick(bench: &'static str, variant: &'static str, bytes: u64) -> Pick {
+const fn many(ranks: u32, args: &'static str) -> Launch {
+    Launch { program: Program::Rust, ranks, args }
+}
+
+/// From the first launch of the group.
+pub const fn pick(bench: &'static str, variant: &'static str, bytes: u64) -> Pick {
     Pick { bench, variant, bytes, launch: 0 }
 }
 
-/// From the second launch of the group.
-const fn second(bench: &'static str, variant: &'static str, bytes: u64) -> Pick {
+/// From the second.
+pub const fn second(bench: &'static str, variant: &'static str, bytes: u64) -> Pick {
     Pick { bench, variant, bytes, launch: 1 }
 }
 
-const fn at_most(what: &'static str, ours: Pick, limit: f64) -> Check {
+/// A figure, and the most that it may be.
+pub const fn at_most(what: &'static str, ours: Pick, limit: f64) -> Check {
     Check { what, ours, against: Against::Nothing, limit }
 }
 
-const fn to(what: &'static str, ours: Pick, limit: f64, against: Against) -> Check {
+/// A figure, and the most that its ratio to another may be.
+pub const fn to(what: &'static str, ours: Pick, limit: f64, against: Against) -> Check {
     Check { what, ours, against, limit }
 }
 
-const GROUP: Group = Group {
+/// What most groups have.
+pub const GROUP: Group = Group {
     name: "",
     place: Place::RealTime,
     launches: &[],
@@ -259,7 +281,7 @@ pub const GROUPS: &[Group] = &[
         name: "barrier, 4 ranks on 2 cores",
         scatters: true,
         place: Place::Ordinary,
-        launches: &[Launch { ranks: 4, args: "barrier" }],
+        launches: &[many(4, "barrier")],
         question: Some(("barrier", 0, 4)),
         checks: &[to(
             "barrier, 4 ranks on 2 cores, to the best peer",
@@ -274,7 +296,7 @@ pub const GROUPS: &[Group] = &[
         name: "round trip, 4 ranks on 2 cores",
         scatters: true,
         place: Place::Ordinary,
-        launches: &[Launch { ranks: 4, args: "am-latency --variant short" }],
+        launches: &[many(4, "am-latency --variant short")],
         question: Some(("am-latency", 8, 4)),
         recorded: Some(("am-latency", 0)),
         checks: &[to(
@@ -297,7 +319,7 @@ pub const GROUPS: &[Group] = &[
         name: "64 ranks on 2 cores",
         scatters: true,
         place: Place::Ordinary,
-        launches: &[Launch { ranks: 64, args: "am-rate --variant short" }, two("am-rate --variant short")],
+        launches: &[many(64, "am-rate --variant short"), two("am-rate --variant short")],
         checks: &[to(
             "Short flood, time for a message of the whole job, 64 ranks to 2",
             pick("am-rate", "short", 0),
@@ -384,11 +406,11 @@ mod tests {
 
     #[test]
     fn picks_come_from_launches_that_there_are() {
-        for group in GROUPS {
+        for group in GROUPS.iter().chain(super::super::c::GROUPS) {
             assert!(!group.launches.is_empty(), "{}", group.name);
             for check in group.checks {
                 let mut picks = vec![check.ours];
-                if let Against::Own(other) | Against::Local(other) = check.against {
+                if let Against::Own(other) | Against::Beside(other) | Against::Local(other) = check.against {
                     picks.push(other);
                 }
                 assert!(picks.iter().all(|pick| pick.launch < group.launches.len()), "{}", check.what);
@@ -405,9 +427,10 @@ mod tests {
 
     #[test]
     fn names_are_used_once() {
-        let names: BTreeSet<_> = GROUPS.iter().map(|g| g.name).collect();
-        let checks: Vec<_> = GROUPS.iter().flat_map(|g| g.checks).map(|c| c.what).collect();
-        assert_eq!(names.len(), GROUPS.len());
+        let all: Vec<_> = GROUPS.iter().chain(super::super::c::GROUPS).collect();
+        let names: BTreeSet<_> = all.iter().map(|g| g.name).collect();
+        let checks: Vec<_> = all.iter().flat_map(|g| g.checks).map(|c| c.what).collect();
+        assert_eq!(names.len(), all.len());
         assert_eq!(checks.iter().collect::<BTreeSet<_>>().len(), checks.len());
     }
 }

@@ -13,7 +13,7 @@ pub struct Row {
     /// The way it was done, where there are several.
     #[serde(default)]
     pub variant: String,
-    /// `pshm` is ours; else the peer, or `raw`, `local`, `line`.
+    /// `pshm` is ours, `c` ours from C; else the peer, or `raw`, `local`, `line`.
     pub transport: String,
     /// `seq` or `par`.
     pub mode: String,
@@ -132,6 +132,9 @@ pub struct Record {
     pub rows: Vec<Row>,
     /// The limits.
     pub verdicts: Vec<Verdict>,
+    /// The limits of what programs in C see.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub from_c: Vec<Verdict>,
 }
 
 impl Record {

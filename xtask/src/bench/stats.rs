@@ -28,9 +28,9 @@ impl Interval {
         Some(Self { median: median_of_sorted(&sorted), low, high, count: sorted.len() })
     }
 
-    /// Its width as a share of the median.
-    pub fn width(&self) -> f64 {
-        (self.high - self.low) / self.median.abs()
+    /// Its width as a share of this figure: the median, for most.
+    pub fn width_of(&self, whole: f64) -> f64 {
+        (self.high - self.low) / whole.abs()
     }
 
     /// Whether it lies below this limit or includes it.
@@ -85,6 +85,11 @@ pub fn ratios(ours: &[Option<f64>], theirs: &[Option<f64>]) -> Vec<f64> {
     both.filter(|(_, b)| **b > 0.0).map(|(a, b)| a / b).collect()
 }
 
+/// How much the first of each pair is more than the second, of the pairs of which both are there.
+pub fn differences(ours: &[Option<f64>], theirs: &[Option<f64>]) -> Vec<f64> {
+    ours.iter().zip(theirs).filter_map(|(a, b)| Some((*a)? - (*b)?)).collect()
+}
+
 /// The figures without those that took more than twice the median: the machine was elsewhere.
 pub fn undisturbed(figures: &[Option<f64>]) -> Vec<Option<f64>> {
     let there: Vec<f64> = figures.iter().flatten().copied().collect();
@@ -111,7 +116,7 @@ mod tests {
         let figures: Vec<f64> = (1..=15).rev().map(f64::from).collect();
         let interval = Interval::of(&figures).unwrap();
         assert_eq!((interval.low, interval.median, interval.high, interval.count), (4.0, 8.0, 12.0, 15));
-        assert_eq!(interval.width(), 1.0);
+        assert_eq!((interval.width_of(interval.median), interval.width_of(-4.0)), (1.0, 2.0));
         assert!(interval.reaches(4.0) && interval.reaches(9.0) && !interval.reaches(3.9));
         assert_eq!(Interval::of(&figures[..5]), None);
     }
@@ -147,6 +152,7 @@ mod tests {
         let (ours, theirs) =
             ([Some(1.0), None, Some(3.0), Some(5.0)], [Some(2.0), Some(2.0), None, Some(0.0)]);
         assert_eq!(ratios(&ours, &theirs), [0.5]);
+        assert_eq!(differences(&ours, &theirs), [-1.0, 5.0]);
     }
 
     #[test]

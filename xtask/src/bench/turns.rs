@@ -161,7 +161,7 @@ pub fn take(
     let mut turns = Turns { states: prober.questions.iter().map(state).collect(), ..Turns::default() };
     // The first warms up.
     for launch in group.launches {
-        ours.gasperf(group.place, launch.ranks, &format!("{} --blocks 1", launch.args))?;
+        ours.launch(group.place, launch, 1)?;
     }
     while turns.good() < *wanted.start() && turns.count < *wanted.end() {
         let turn = turns.count;
@@ -174,8 +174,7 @@ pub fn take(
             let stolen_before = stolen();
             let mut rows = Vec::new();
             if let Some(launch) = group.launches.get(system) {
-                let args = format!("{} --blocks {blocks}", launch.args);
-                rows = ours.gasperf(group.place, launch.ranks, &args)?;
+                rows = ours.launch(group.place, launch, blocks)?;
             } else if let (Some(peer), Some((bench, bytes, _))) =
                 (asked.get_mut(system - group.launches.len()), group.question)
                 && let Answer::Row(row) = peer.running.ask(bench, bytes, peer.iterations, SAMPLES)?

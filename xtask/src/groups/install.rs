@@ -1,7 +1,11 @@
-//! `cargo xtask install`, as a user has it: what is configured, a program that depends on what is installed, wrong options.
+//! `cargo xtask install`, as a user has it: what is configured, a program that depends on what is installed, wrong options. What
+//! programs in C find there is tried by the module `clients`.
+
+mod clients;
 
 use super::ugni;
 use crate::exec::{Cmd, Log};
+use crate::files::empty;
 use crate::needs::Need;
 use crate::rows::Row;
 use crate::ugni::dressed;
@@ -21,12 +25,22 @@ fn main() -> Result<(), gasworks::Error> {
 "#;
 
 /// Options, and what is said of them.
-const WRONG: [(&str, &[&str], &str); 6] = [
+const WRONG: [(&str, &[&str], &str); 8] = [
     ("not-a-multiple", &["--with-aries-max-medium=1000"], "wanted a multiple of 64 from 512 to 65408"),
     ("too-small", &["--with-gni-max-medium=448"], "wanted a multiple of 64 from 512 to 65408"),
     ("both-ways", &["--enable-aries-udreg", "--disable-aries-udreg"], "cannot be used with"),
     ("no-name", &["--default", "x=1"], "\"x\" is no setting's name"),
     ("twice", &["--with-gni-max-medium=512", "--default", "GASNET_GNI_MAX_MEDIUM=512"], "it is given twice"),
+    (
+        "no-such-network",
+        &["--conduits", "smp,ibv"],
+        "invalid value 'ibv' for '--conduits <NAME,...>': there are smp, aries, gemini",
+    ),
+    (
+        "strange-prefix",
+        &["--prefix=/tmp/a$b"],
+        "--prefix /tmp/a$b: Makefiles cannot have Some('$') in a path",
+    ),
     ("no-directory", &["--prefix=/dev/null/here"], "nothing can be installed in /dev/null/here/bin"),
 ];
 
@@ -37,7 +51,7 @@ pub fn rows() -> Vec<Row> {
         })
     });
     let rows = [Row::new("install/used", used).need(Need::PkgConfig)];
-    rows.into_iter().chain(wrong).collect()
+    rows.into_iter().chain(clients::rows()).chain(wrong).collect()
 }
 
 /// The command, for this directory unless the options name another.
@@ -58,22 +72,42 @@ fn refused(world: &World, log: &Log, name: &str, options: &[&str], says: &str) -
     Ok(())
 }
 
-/// Installed twice, the second time with other options; defaults that cannot be used leave it as it is.
+/// Where it is installed, once for all rows: twice, the second time with other options. What the first had alone is gone then.
+fn installed(world: &World, log: &Log) -> Result<PathBuf> {
+    let dir = crate::root().join("target/xtask/install-there");
+    world.once("install", || {
+        empty(&dir)?;
+        log.run_ok(&install(&dir, &["--with-gni-max-medium=512"])?)?;
+        let stale =
+            [dir.join("share/gasworks/crates/os/src/stale.rs"), dir.join("lib/stale/libgasnet-old-seq.a")];
+        std::fs::write(&stale[0], "")?;
+        // As if an installation had had it.
+        std::fs::create_dir_all(dir.join("lib/stale"))?;
+        std::fs::write(&stale[1], "")?;
+        let list = dir.join("share/gasworks/installed");
+        let listed = std::fs::read_to_string(&list)?;
+        std::fs::write(&list, format!("{listed}lib/stale/libgasnet-old-seq.a\n"))?;
+        let own = [dir.join("bin/own"), dir.join("lib/libown.a")];
+        own.iter().try_for_each(|own| std::fs::write(own, ""))?;
+        let options = [
+            "--with-aries-max-medium=1984",
+            "--with-gni-max-medium=960",
+            "--default",
+            "GASNET_GNI_AMPOLL_BURST=7",
+        ];
+        log.run_ok(&install(&dir, &options)?)?;
+        ensure!(stale.iter().all(|stale| !stale.exists()), "what was stale is there");
+        ensure!(!dir.join("lib/stale").exists(), "an empty folder is left");
+        ensure!(own.iter().all(|own| own.exists()), "what is somebody's own is gone");
+        ensure!(std::fs::read_to_string(&list)? == listed, "the list is another");
+        Ok(())
+    })?;
+    Ok(dir)
+}
+
+/// Defaults that cannot be used leave an installation as it is, and those that can are in all that is built from it.
 fn used(world: &World, log: &Log) -> Result<()> {
-    let dir = world.scratch("install/used")?.join("there");
-    log.run_ok(&install(&dir, &["--with-gni-max-medium=512"])?)?;
-    let stale = dir.join("share/gasworks/crates/os/src/stale.rs");
-    std::fs::write(&stale, "")?;
-    let own = dir.join("bin/own");
-    std::fs::write(&own, "")?;
-    let options = [
-        "--with-aries-max-medium=1984",
-        "--with-gni-max-medium=960",
-        "--default",
-        "GASNET_GNI_AMPOLL_BURST=7",
-    ];
-    log.run_ok(&install(&dir, &options)?)?;
-    ensure!(!stale.exists() && own.exists(), "what was ours is gone, and nothing else");
+    let dir = installed(world, log)?;
     let (wrong, says) =
         ("GASNET_GNI_AMPOLL_BURST=0", "GASNET_GNI_AMPOLL_BURST cannot be 0 by default: wanted");
     let ended = log.run(&install(&dir, &["--default", wrong])?)?;

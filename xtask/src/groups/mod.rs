@@ -7,12 +7,14 @@ mod counts;
 mod ends;
 mod gni;
 mod hostile;
+mod inline;
 mod input;
 mod install;
 mod kill;
 mod launchers;
 mod limits;
 mod models;
+mod names;
 mod programs;
 mod sanitizers;
 mod statics;
@@ -52,6 +54,8 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         gni::rows(extent),
         install::rows(),
         capi::rows(),
+        inline::rows(),
+        names::rows(),
         kill::rows()?,
         models::rows(extent)?,
         sanitizers::rows(extent)?,

@@ -12,10 +12,10 @@ const FLOORS: &[&[&str]] = &[
     &["bootstrap", "endpoint", "rdma"],
     &["core"],
     &["extended"],
-    &["pshm", "gni", "ofi", "kinds", "windows"],
-    &["gasworks", "tools-capi"],
+    &["pshm", "gni", "ofi", "kinds", "windows", "tools-capi"],
+    &["gasworks"],
     &["capi", "sock-capi", "launch", "perf"],
-    &["capi-seq", "capi-par", "capi-parsync"],
+    &["capi-seq", "capi-par", "capi-parsync", "man"],
     &["testkit", "ugni-sim"],
     &["ugni-sim-capi"],
 ];

@@ -1,71 +1,299 @@
-/* One way for a job to end, or one thing that is wrong, by the name that it is called with. */
-#include <gasnetex.h>
+/*
+ * One way for a job to end, or one thing that is wrong, by the name that it is called with. The line with a name is where what is wrong
+ * stands, unless another says "at" it. With a second word nothing comes of what is wrong, and all goes on as if it had not been.
+ */
+#include <gasnet.h>
+#include <pthread.h>
 
 #include "check.h"
 
+static gex_Client_t client;
 static gex_EP_t ep;
 static gex_TM_t tm;
 static gex_Segment_t segment;
-static gex_Rank_t me;
+static gex_Rank_t me, size;
+static const char *way = "";
+static int acted, answered;
+static gex_Token_t kept;
+static gex_HSL_t lock = GEX_HSL_INITIALIZER, other = GEX_HSL_INITIALIZER;
+static char bytes[64];
+/* So that compilers do not see it first. */
+static volatile size_t one = 1, nine = 9;
+static unsigned char *own;
+
+static int is(const char *name) { return strcmp(way, name) == 0; }
+static gex_Event_t *odd(gex_Event_t *event) { return (gex_Event_t *)(void *)((char *)event + one); }
 
 static void end(gex_Token_t token) {
   (void)token;
   gasnet_exit(7);
 }
-static void twice(gex_Token_t token) {
-  gex_AM_ReplyShort0(token, 202, 0);
-  gex_AM_ReplyShort0(token, 202, 0);
+static void answer(gex_Token_t token) { gex_AM_ReplyShort0(token, 202, 0); }
+static void nothing(gex_Token_t token) {
+  if (is("reply-to-reply")) gex_AM_ReplyShort0(token, 202, 0);
+  if (is("prepare-reply-to-reply")) gex_AM_PrepareReplyMedium(token, NULL, 1, 1, NULL, 0, 0);
+  answered = 1;
 }
-static void poll(gex_Token_t token) {
+
+/* What is wrong in a handler. */
+static void act(gex_Token_t token) {
+  gex_Event_t freed = GEX_EVENT_INVALID;
+  gex_Token_Info_t info;
+  if (is("handler-replies-twice")) gex_AM_ReplyShort0(token, 202, 0);
+  if (is("handler-replies-twice")) gex_AM_ReplyShort0(token, 202, 0); /* at handler-replies-twice */
+  if (is("handler-polls")) gasnet_AMPoll();
+  if (is("handler-sends")) gex_AM_RequestShort0(tm, me, 203, 0);
+  if (is("handler-puts")) gex_RMA_PutBlocking(tm, me, own, own, 4, 0);
+  if (is("handler-gets")) gex_RMA_GetNBI(tm, bytes, me, own, 4, 0);
+  if (is("handler-waits")) gex_Event_Wait(freed);
+  if (is("handler-tests-all")) gex_Event_TestAll(&freed, 1, 0);
+  if (is("handler-waits-for-all")) gex_NBI_Wait(GEX_EC_ALL, 0);
+  if (is("handler-begins-barrier")) gex_Coll_BarrierNB(tm, 0);
+  if (is("handler-blocks")) GASNET_BLOCKUNTIL(acted);
+  if (is("handler-prepares-request")) gex_AM_PrepareRequestMedium(tm, me, NULL, 1, 1, NULL, 0, 0);
+  if (is("handler-replies-by-group")) gex_AM_ReplyMedium0(token, 204, bytes, 4, GEX_EVENT_GROUP, 0);
+  if (is("handler-replies-deferred")) gex_AM_ReplyLong0(token, 204, bytes, 4, own, GEX_EVENT_DEFER, 0);
+  if (is("handler-replies-to-nobody")) gex_AM_ReplyShort0((gex_Token_t)0, 202, 0);
+  if (is("handler-replies-to-another")) gex_AM_ReplyShort0((gex_Token_t)(void *)&info, 202, 0);
+  if (is("handler-asks-nowhere")) gex_Token_Info(token, NULL, GEX_TI_ALL);
+  if (is("handler-replies-outside")) gex_AM_ReplyLong0(token, 204, bytes, 4, bytes, GEX_EVENT_NOW, 0);
+  if (is("handler-prepares-by-group")) gex_AM_PrepareReplyMedium(token, bytes, 1, 1, GEX_EVENT_GROUP, 0, 0);
+  if (is("handler-leaves-prepared")) gex_AM_PrepareReplyMedium(token, NULL, 1, 1, NULL, 0, 0);
+  if (is("handler-keeps-lock") || is("handler-replies-locked")) gex_HSL_Lock(&lock);
+  if (is("handler-replies-locked")) gex_AM_ReplyShort0(token, 202, 0); /* at handler-replies-locked */
+  if (is("token-kept")) kept = token;
+  acted = 1;
+}
+static void take(gex_Token_t token, void *buffer, size_t len) {
   (void)token;
-  gasnet_AMPoll();
+  (void)buffer;
+  (void)len;
 }
-static void nothing(gex_Token_t token) { (void)token; }
+#define SHORT(index, function, way, count) \
+  {index, (gex_AM_Fn_t)function, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_##way, count, NULL, #function}
 static gex_AM_Entry_t table[] = {
-    {200, (gex_AM_Fn_t)end, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, "end"},
-    {201, (gex_AM_Fn_t)twice, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, "twice"},
-    {202, (gex_AM_Fn_t)nothing, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "nothing"},
-    {203, (gex_AM_Fn_t)poll, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, "poll"},
+    SHORT(200, end, REQUEST, 0),
+    SHORT(201, answer, REQUEST, 0),
+    SHORT(202, nothing, REPLY, 0),
+    SHORT(203, act, REQUEST, 0),
+    {204, (gex_AM_Fn_t)take, GEX_FLAG_AM_MEDLONG | GEX_FLAG_AM_REQREP, 0, NULL, "take"},
 };
 
-static int is(const char *way, const char *name) { return strcmp(way, name) == 0; }
+/* The job, its segment, handlers and objects. */
+static void objects(void) {
+  gex_AM_Entry_t twice[] = {SHORT(210, act, REQUEST, 0), SHORT(210, end, REQUEST, 0)};
+  gex_AM_Entry_t low = SHORT(127, act, REQUEST, 0), none = SHORT(211, NULL, REQUEST, 0), many = SHORT(212, act, REQUEST, 17);
+  void *team = tm, *place = &low;
+  if (is("init-twice")) gex_Client_Init(&client, &ep, &tm, "ends", NULL, NULL, 0);
+  if (is("attach-twice")) gex_Segment_Attach(&segment, tm, GASNET_PAGESIZE);
+  if (is("attach-odd-size")) gex_Segment_Attach(&segment, tm, 100);
+  if (is("attach-no-team")) gex_Segment_Attach(&segment, gex_TM_Pair(ep, 0), GASNET_PAGESIZE);
+  if (is("register-twice")) gex_EP_RegisterHandlers(ep, twice, 2);
+  if (is("register-again")) gex_EP_RegisterHandlers(ep, table, 1);
+  if (is("register-low")) gex_EP_RegisterHandlers(ep, &low, 1);
+  if (is("register-nothing")) gex_EP_RegisterHandlers(ep, &none, 1);
+  if (is("register-too-many")) gex_EP_RegisterHandlers(ep, &many, 1);
+  if (is("register-no-table")) gex_EP_RegisterHandlers(ep, NULL, 3);
+  if (is("register-no-endpoint")) gex_EP_RegisterHandlers((gex_EP_t)team, table, 1);
+  if (is("no-client")) gex_Client_QueryName((gex_Client_t)0);
+  if (is("team-as-segment")) gex_Segment_QuerySize((gex_Segment_t)team);
+  if (is("something-as-team")) gex_TM_QueryRank((gex_TM_t)place);
+  if (is("odd-endpoint")) gex_EP_SetCData((gex_EP_t)(void *)((char *)team + 2), NULL);
+  if (is("pair-of-nothing")) gex_TM_Pair((gex_EP_t)0, 0);
+  if (is("pair-too-high")) gex_RMA_PutBlocking(gex_TM_Pair(ep, 5), 0, own, bytes, 4, 0);
+  if (is("no-way-of-waiting")) gasnet_set_waitmode(7);
+  if (is("no-name")) gasnet_getenv(NULL);
+  if (is("info-nowhere")) gasnet_getSegmentInfo(NULL, 3);
+}
+
+static void messages(void) {
+  gex_Event_t freed = GEX_EVENT_INVALID;
+  if (is("no-such-handler")) gex_AM_RequestShort0(tm, 0, 210, 0);
+  if (is("wrong-count")) gex_AM_RequestShort(tm, 0, 203, 0, 1);
+  if (is("too-long")) gex_AM_RequestMedium0(tm, 0, 204, bytes, (size_t)1 << 30, GEX_EVENT_NOW, 0);
+  if (is("nothing-to-send")) gex_AM_RequestMedium0(tm, 0, 204, NULL, 4, GEX_EVENT_NOW, 0);
+  if (is("long-outside")) gex_AM_RequestLong(tm, 1, 204, bytes, 4, bytes, GEX_EVENT_NOW, 0);
+  if (is("request-deferred")) gex_AM_RequestMedium0(tm, 0, 204, bytes, 4, GEX_EVENT_DEFER, 0);
+  if (is("long-deferred")) gex_AM_RequestLong0(tm, 0, 204, bytes, 4, own, GEX_EVENT_DEFER, 0);
+  if (is("request-no-option")) gex_AM_RequestMedium(tm, 0, 204, bytes, 4, NULL, 0);
+  if (is("request-odd-option")) gex_AM_RequestMedium0(tm, 0, 204, bytes, 4, odd(&freed), 0);
+  if (is("request-to-nobody")) gex_AM_RequestShort(tm, size, 203, 0);
+  if (is("limit-too-many")) gex_AM_MaxRequestMedium(tm, 0, GEX_EVENT_NOW, 0, 17);
+  if (is("limit-of-nobody")) gex_AM_MaxReplyLong(tm, size, GEX_EVENT_NOW, 0, 1);
+  if (is("reply-to-reply") || is("prepare-reply-to-reply")) gex_AM_RequestShort0(tm, 0, 201, 0);
+  if (is("token-kept")) {
+    gex_AM_RequestShort0(tm, 0, 203, 0);
+    GASNET_BLOCKUNTIL(kept);
+    gex_AM_ReplyShort0(kept, 202, 0); /* at token-kept */
+  }
+}
+
+static void negotiated(void) {
+  gex_AM_SrcDesc_t source = GEX_AM_SRCDESC_NO_OP;
+  gex_Event_t freed;
+  if (is("committed-for-nothing")) gex_AM_CommitRequestMedium0(GEX_AM_SRCDESC_NO_OP, 204, 0);
+  if (is("cancel-for-nothing")) gex_AM_CancelRequestLong(GEX_AM_SRCDESC_NO_OP, 0);
+  if (is("address-of-nothing")) gex_AM_SrcDescAddr(GEX_AM_SRCDESC_NO_OP);
+  if (is("prepare-option")) gex_AM_PrepareRequestMedium(tm, 0, NULL, 4, 4, &freed, 0, 0);
+  if (is("prepare-no-option")) gex_AM_PrepareRequestMedium(tm, 0, bytes, 4, 4, NULL, 0, 0);
+  if (is("prepare-deferred")) gex_AM_PrepareRequestMedium(tm, 0, bytes, 4, 4, GEX_EVENT_DEFER, 0, 0);
+  if (is("prepare-least-over-most")) gex_AM_PrepareRequestMedium(tm, 0, NULL, 8, 4, NULL, 0, 0);
+  if (is("prepare-too-many")) gex_AM_PrepareRequestMedium(tm, 0, NULL, 4, 4, NULL, 0, 17);
+  if (is("prepare-too-much")) gex_AM_PrepareRequestMedium(tm, 0, NULL, (size_t)1 << 30, (size_t)1 << 30, NULL, 0, 0);
+  if (is("prepare-outside")) gex_AM_PrepareRequestLong(tm, 1, NULL, 4, 4, bytes, NULL, 0, 0);
+  if (is("commit-unprepared")) gex_AM_CommitRequestMedium((gex_AM_SrcDesc_t)(void *)bytes, 204, 0);
+  if (!strstr(way, "prepared-")) return;
+  source = gex_AM_PrepareRequestMedium(tm, 0, NULL, 4, 8, NULL, 0, 0);
+  if (is("prepared-twice")) gex_AM_PrepareRequestLong(tm, 0, NULL, 4, 8, own, NULL, 0, 0);
+  if (is("prepared-and-sends")) gex_AM_RequestShort0(tm, 0, 201, 0);
+  if (is("prepared-and-polls")) gasnet_AMPoll();
+  if (is("prepared-and-puts")) gex_RMA_PutBlockingVal(tm, 0, own, 1, 1, 0);
+  if (is("prepared-too-short")) gex_AM_CommitRequestMedium(source, 204, 9);
+  if (is("prepared-other-count")) gex_AM_CommitRequestMedium(source, 204, 4, 1);
+  if (is("prepared-other-kind")) gex_AM_CommitRequestLong(source, 204, 4, own);
+  if (is("prepared-for-no-reply")) gex_AM_CommitReplyMedium_v2(source, 204, 4, 0);
+  gex_AM_CancelRequestMedium(source, 0);
+  if (is("prepared-and-cancelled")) gex_AM_CommitRequestMedium(source, 204, 4);
+}
+
+static void memory(void) {
+  gex_Event_t freed = GEX_EVENT_INVALID;
+  void *object = client;
+  if (is("no-such-rank")) gex_RMA_PutBlocking(tm, 1000, own, bytes, 4, 0);
+  if (is("no-such-node")) gasnet_put(1000, own, bytes, 4);
+  if (is("after-inner-call")) gasnet_put(1000, own, bytes, gex_TM_QuerySize(tm));
+  if (is("after-inner-wait")) gasnet_put(1000, own, bytes, (gex_Event_Wait(freed), (size_t)4));
+  if (is("unplaced-call")) (gex_RMA_PutBlocking)(tm, 1000, own, bytes, 4, 0);
+  if (is("no-such-team")) gex_RMA_PutBlocking(NULL, 0, own, bytes, 4, 0);
+  if (is("client-as-team")) gex_RMA_PutNBI((gex_TM_t)object, 0, own, bytes, 4, GEX_EVENT_NOW, 0);
+  if (is("outside")) gex_RMA_PutBlocking(tm, 0, own + GASNET_PAGESIZE - 3, bytes, 4, 0);
+  if (is("not-in-the-segment")) gex_RMA_GetBlocking(tm, bytes, 0, bytes, 4, 0);
+  if (is("put-from-nowhere")) gex_RMA_PutNB(tm, 0, own, NULL, 4, GEX_EVENT_NOW, 0);
+  if (is("get-to-nowhere")) gex_RMA_GetNB(tm, NULL, 0, own, 4, 0);
+  if (is("put-no-option")) gex_RMA_PutNB(tm, 0, own, own, 4, NULL, 0);
+  if (is("put-by-group")) gex_RMA_PutNB(tm, 0, own, own, 4, GEX_EVENT_GROUP, 0);
+  if (is("put-odd-option")) gex_RMA_PutNB(tm, 0, own, own, 4, odd(&freed), 0);
+  if (is("implicit-put-event")) gex_RMA_PutNBI(tm, 0, own, own, 4, &freed, 0);
+  if (is("value-too-long")) gex_RMA_PutBlockingVal(tm, 0, own, 1, nine, 0);
+  if (is("value-of-nothing")) gex_RMA_GetBlockingVal(tm, 0, own, 0, 0);
+}
+
+static void events(void) {
+  gex_Event_t none[2] = {GEX_EVENT_NO_OP, GEX_EVENT_INVALID};
+  if (is("no-event")) gex_Event_Wait(GEX_EVENT_NO_OP);
+  if (is("no-event-tested")) gex_Event_Test(GEX_EVENT_NO_OP);
+  if (is("no-event-in-array")) gex_Event_TestSome(none, 2, 0);
+  if (is("no-event-of-node")) gasnet_try_syncnb(GEX_EVENT_NO_OP);
+  if (is("leaf-of-no-event")) gex_Event_QueryLeaf(GEX_EVENT_NO_OP, GEX_EC_LC);
+  if (is("no-such-event")) gex_Event_Wait((gex_Event_t)(uintptr_t)0x123456789abcdefu);
+  if (is("events-nowhere")) gex_Event_WaitAll(NULL, 3, 0);
+  if (is("odd-events")) gex_Event_WaitAll(odd(none), 1, 0);
+  if (is("region-not-begun")) gex_NBI_EndAccessRegion(0);
+  if (is("region-nested") || is("region-and-waits")) gex_NBI_BeginAccessRegion(0);
+  if (is("region-nested")) gex_NBI_BeginAccessRegion(0); /* at region-nested */
+  if (is("region-and-waits")) gex_NBI_Wait(GEX_EC_PUT, 0); /* at region-and-waits */
+}
+
+static void *locks_it(void *it) {
+  gex_HSL_Lock(&lock);
+  return it;
+}
+
+static void locks(void) {
+  pthread_t thread;
+  gex_Event_t freed = GEX_EVENT_INVALID;
+  if (!strstr(way, "lock")) return;
+  if (is("unlock-free")) gex_HSL_Unlock(&lock);
+  if (is("lock-nowhere")) gex_HSL_Lock((gex_HSL_t *)0);
+  if (is("lock-odd")) gex_HSL_Trylock((gex_HSL_t *)(void *)((char *)&lock + 1));
+  if (is("unlock-others")) {
+    CHECK(pthread_create(&thread, NULL, locks_it, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    gex_HSL_Unlock(&lock); /* at unlock-others */
+  }
+  CHECK(gex_HSL_Trylock(&lock) == GASNET_OK);
+  gex_HSL_Lock(&other);
+  gex_HSL_Unlock(&other);
+  if (is("lock-twice")) gex_HSL_Lock(&lock);
+  if (is("lock-destroyed")) gex_HSL_Destroy(&lock);
+  if (is("lock-and-poll")) gasnet_AMPoll();
+  if (is("lock-and-block")) GASNET_BLOCKUNTIL(acted);
+  if (is("lock-and-send")) gex_AM_RequestShort0(tm, 0, 201, 0);
+  if (is("lock-and-prepare")) gex_AM_PrepareRequestMedium(tm, 0, NULL, 4, 4, NULL, 0, 0);
+  if (is("lock-and-put")) gex_RMA_PutBlocking(tm, 0, own, own, 4, 0);
+  if (is("lock-and-get")) gasnet_get(bytes, 0, own, 4);
+  if (is("lock-and-test")) gex_Event_Test(freed);
+  if (is("lock-and-wait")) gex_Event_WaitSome(&freed, 1, 0);
+  if (is("lock-and-wait-for-all")) gasnet_wait_syncnbi_puts();
+  if (is("lock-and-meet")) gex_Coll_BarrierBlocking(tm, 0);
+  gex_HSL_Unlock(&lock);
+}
+
+static void barriers(void) {
+  int id;
+  if (is("barrier-not-begun")) gasnet_barrier_wait(1, 0);
+  if (is("barrier-tried")) gasnet_barrier_try(1, 0);
+  if (is("barrier-no-result")) gasnet_barrier_result(&id);
+  if (is("barrier-no-team")) gex_Coll_BarrierNB(gex_TM_Pair(ep, 0), 0);
+  if (is("barrier-twice")) gasnet_barrier_notify(1, 0);
+  if (is("barrier-twice")) gasnet_barrier_notify(1, 0); /* at barrier-twice */
+}
 
 /* Nobody waits for what will not come. */
 static void serve(void) {
-  for (;;) gasnet_AMPoll();
+  /* at no-such-handler, wrong-count, handler-keeps-lock, handler-leaves-prepared */ for (;;) gasnet_AMPoll();
+}
+
+/* The others' memory is none the worse for what the first rank did, and everything works. */
+static void intact(void) {
+  gex_Rank_t next = (me + 1) % size;
+  void *there;
+  size_t i;
+  if (me == size - 1 && strncmp(way, "handler-", 8) == 0) GASNET_BLOCKUNTIL(acted);
+  gex_Coll_BarrierBlocking(tm, 0);
+  for (i = 0; i < GASNET_PAGESIZE; i++) CHECK(me == 0 || own[i] == (unsigned char)(me + 1));
+  gex_Coll_BarrierBlocking(tm, 0);
+  CHECK(gex_Segment_QueryBound(tm, next, &there, NULL, NULL) == 0);
+  gex_RMA_PutBlockingVal(tm, next, there, 77, 1, 0);
+  answered = 0;
+  gex_AM_RequestShort0(tm, next, 201, 0);
+  GASNET_BLOCKUNTIL(answered);
+  gex_Coll_BarrierBlocking(tm, 0);
+  CHECK(own[0] == 77);
+  gasnet_exit(0);
 }
 
 int main(int argc, char **argv) {
-  gex_Client_t client;
-  const char *way = argc > 1 ? argv[1] : "";
-  int byte = 0;
-  if (is(way, "before-init")) gasnet_AMPoll();
+  if (argc > 1) way = argv[1];
+  if (is("before-init")) gasnet_AMPoll();
+  if (is("exit-before-init")) gasnet_exit(9);
+  if (is("put-before-init")) gasnet_put(0, bytes, bytes, 4);
+  if (is("init-no-place")) gex_Client_Init(&client, &ep, NULL, "ends", &argc, &argv, 0);
   CHECK(gex_Client_Init(&client, &ep, &tm, "ends", &argc, &argv, 0) == GASNET_OK);
   me = gex_System_QueryJobRank();
-  if (is(way, "exit-before-attach")) {
+  size = gex_System_QueryJobSize();
+  if (is("exit-before-attach")) {
     if (me == 0) gasnet_exit(5);
     serve();
   }
-  if (is(way, "init-twice")) gex_Client_Init(&client, &ep, &tm, "ends", &argc, &argv, 0);
-  CHECK(gex_EP_RegisterHandlers(ep, table, 4) == GASNET_OK);
+  CHECK(gex_EP_RegisterHandlers(ep, table, sizeof table / sizeof *table) == GASNET_OK);
   CHECK(gex_Segment_Attach(&segment, tm, GASNET_PAGESIZE) == GASNET_OK);
-  if (is(way, "return")) return me == 0 ? 3 : 0;
-  if (is(way, "exit")) exit(me == 0 ? 4 : 0);
-  if (is(way, "all-well")) gasnet_exit(0);
+  if (is("return")) return me == 0 ? 3 : 0;
+  if (is("exit")) exit(me == 0 ? 4 : 0);
+  if (is("all-well")) gasnet_exit(0);
+  own = (unsigned char *)gex_Segment_QueryAddr(segment);
+  memset(own, (int)me + 1, GASNET_PAGESIZE);
+  gex_Coll_BarrierBlocking(tm, 0);
   if (me == 0) {
-    if (is(way, "in-a-handler")) gex_AM_RequestShort0(tm, gex_System_QueryJobSize() - 1, 200, 0);
-    if (is(way, "reply-twice")) gex_AM_RequestShort0(tm, gex_System_QueryJobSize() - 1, 201, 0);
-    if (is(way, "poll-in-a-handler")) gex_AM_RequestShort0(tm, gex_System_QueryJobSize() - 1, 203, 0);
-    if (is(way, "no-such-rank")) gex_RMA_PutBlocking(tm, 1000, &byte, &byte, 4, 0);
-    if (is(way, "no-such-team")) gex_RMA_PutBlocking(NULL, 0, &byte, &byte, 4, 0);
-    if (is(way, "outside")) gex_RMA_PutBlocking(tm, 0, (char *)gex_Segment_QueryAddr(segment) + 4093, &byte, 4, 0);
-    if (is(way, "not-in-the-segment")) gex_RMA_GetBlocking(tm, &byte, 0, &byte, 4, 0);
-    if (is(way, "no-such-handler")) gex_AM_RequestShort0(tm, 0, 210, 0), serve();
-    if (is(way, "wrong-count")) gex_AM_RequestShort1(tm, 0, 203, 0, 1), serve();
-    if (is(way, "too-long")) gex_AM_RequestMedium0(tm, 0, 203, &byte, (size_t)1 << 30, GEX_EVENT_NOW, 0);
-    if (is(way, "no-event")) gex_Event_Wait(GEX_EVENT_NO_OP);
-    if (is(way, "no-such-event")) gex_Event_Wait((gex_Event_t)(uintptr_t)0x123456789abcdefu);
-    if (is(way, "committed-for-nothing")) gex_AM_CommitRequestMedium0(GEX_AM_SRCDESC_NO_OP, 203, 0);
+    if (is("in-a-handler")) gex_AM_RequestShort0(tm, size - 1, 200, 0);
+    if (strncmp(way, "handler-", 8) == 0) gex_AM_RequestShort0(tm, size - 1, 203, 0);
+    objects();
+    messages();
+    negotiated();
+    memory();
+    events();
+    locks();
+    barriers();
   }
+  if (argc > 2) intact();
   serve();
 }

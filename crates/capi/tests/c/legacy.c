@@ -80,9 +80,10 @@ int main(int argc, char **argv) {
   segments = (gasnet_seginfo_t *)malloc(size * sizeof *segments);
   nodes = (gasnet_nodeinfo_t *)malloc(size * sizeof *nodes);
   CHECK(gasnet_getSegmentInfo(segments, (int)size) == GASNET_OK);
-  CHECK(gasnet_getNodeInfo(nodes, (int)size) == GASNET_OK && nodes[next].supernode == nodes[me].supernode);
+  CHECK(gasnet_getNodeInfo(nodes, (int)size) == GASNET_OK && nodes[next].host == nodes[me].host);
   CHECK(segments[next].size == 8 * (uintptr_t)GASNET_PAGESIZE && nodes[me].offset == 0 && table[3].index == 255);
-  *((unsigned char *)segments[next].addr + nodes[next].offset) = 1;
+  /* Over a network the rows have each rank alone. */
+  if (nodes[next].supernode == nodes[me].supernode) *((unsigned char *)segments[next].addr + nodes[next].offset) = 1;
   messages();
   gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
   CHECK(gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK);

@@ -1,23 +1,33 @@
-//! `cargo xtask install`: the programs, and the sources that a Rust program depends on, with GASNet's configure options as
-//! defaults of settings.
+//! `cargo xtask install`: the programs, what clients in C are built with, and the sources that a Rust program depends on, with GASNet's
+//! configure options as defaults of settings.
 //!
-//! The options are written into one file of the sources that are installed (`crates/os/src/configured.rs`), from which the programs are
-//! built: so a program that is built against them later has the same defaults. Everything is made beside an earlier
-//! installation, and takes its place at the end.
+//! The options are written into one file of the sources that are installed (`crates/os/src/configured.rs`), from which programs and
+//! libraries are built: so a program that is built against them later has the same defaults. Everything is made beside an earlier
+//! installation, and takes its place at the end: [`placed`]. What clients in C read is made by [`clients`].
 
+mod clients;
+mod placed;
+
+use crate::capi;
 use crate::exec::Cmd;
 use crate::files::{copy, copy_tree, empty};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+pub use clients::{CONDUITS, Conduit};
+pub use placed::Files;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What is installed, and how it is configured.
 #[derive(Args, Debug, Default)]
 pub struct InstallArgs {
-    /// Where to: DIR/bin and DIR/share/gasworks
+    /// Where to: DIR/bin, DIR/include, DIR/lib, DIR/share/man and DIR/share/gasworks
     #[arg(long, value_name = "DIR")]
     prefix: PathBuf,
+
+    /// The networks that programs in C can be linked for: smp, aries, gemini
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "smp", value_parser = conduit)]
+    conduits: Vec<&'static str>,
 
     /// The largest Medium on Aries and on Gemini, in bytes: a multiple of 64, from 512 to 65408 (GASNET_GNI_MAX_MEDIUM)
     #[arg(long, value_name = "BYTES", value_parser = max_medium)]
@@ -77,6 +87,12 @@ pub struct InstallArgs {
 
 /// What is built from the sources.
 const PROGRAMS: [&str; 2] = ["gasrun", "gasperf"];
+/// The packages that are built for it.
+const PACKAGES: [&str; 7] = ["launch", "perf", "man", "capi-seq", "capi-parsync", "capi-par", "tools-capi"];
+/// What an installation had before there was anything for C.
+const BEFORE: [&str; 2] = ["bin/gasrun", "bin/gasperf"];
+/// Where an installation has files.
+const FOLDERS: [&str; 4] = ["bin", "include", "lib", "share"];
 /// The file of an installation that says how it was configured, and that it is one.
 const CONFIGURED: &str = "configured";
 /// What is installed of this tree's top.
@@ -86,6 +102,12 @@ fn max_medium(text: &str) -> Result<u32, String> {
     let number =
         text.parse().ok().filter(|number: &u32| (512..=65408).contains(number) && number.is_multiple_of(64));
     number.ok_or_else(|| "wanted a multiple of 64 from 512 to 65408".into())
+}
+
+fn conduit(text: &str) -> Result<&'static str, String> {
+    let names = CONDUITS.map(|conduit| conduit.name);
+    let known = names.into_iter().find(|name| *name == text);
+    known.ok_or_else(|| format!("there are {}", names.join(", ")))
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -142,49 +164,132 @@ impl InstallArgs {
 
 /// Installs.
 pub fn run(args: &InstallArgs) -> Result<()> {
-    let configured = args.configured()?;
     let prefix = std::path::absolute(&args.prefix)?;
-    let (bin, share) = (prefix.join("bin"), prefix.join("share"));
-    let (place, new) = (share.join("gasworks"), share.join("gasworks.new"));
-    may_write(&bin)?;
-    may_write(&share)?;
+    clients::check_prefix(&prefix)?;
+    let mut configured = args.configured()?;
+    // A program that starts its ranks by itself does it by this one.
+    let starter = ("GASWORKS_GASRUN".to_owned(), None, prefix.join("bin/gasrun").display().to_string());
+    if configured.iter().all(|(name, ..)| *name != starter.0) {
+        configured.push(starter);
+        configured.sort();
+    }
+    let (place, new) = (prefix.join("share/gasworks"), prefix.join("share/gasworks.new"));
+    for folder in FOLDERS {
+        may_write(&prefix.join(folder))?;
+    }
     let is_ours = !place.exists() || place.join(CONFIGURED).is_file();
     ensure!(is_ours, "{} is there, and is no installation of Gasworks: remove it first", place.display());
+    let earlier = placed::listed(&place, &BEFORE)?;
+    let conduits: Vec<_> = CONDUITS.iter().filter(|conduit| args.conduits.contains(&conduit.name)).collect();
     let target = crate::root().join("target/install");
-    if let Err(why) = build(&new, &target, &configured) {
+    let ready = build(&new, &target, &configured)
+        .and_then(|()| ready(&target, &prefix, &conduits, &earlier))
+        // Whoever is interrupted from here on leaves a list of all that may be there.
+        .and_then(|ready| placed::list(&new, ready.files.union(&earlier)).map(|()| ready));
+    let ready = ready.inspect_err(|_| {
         // An earlier installation is as it was.
         let _ = std::fs::remove_dir_all(&new);
-        return Err(why);
-    }
-    for name in PROGRAMS {
-        copy(&target.join("release").join(name), &bin.join(name))?;
-    }
+    })?;
     empty(&place)?;
     std::fs::remove_dir(&place).with_context(|| format!("removing {}", place.display()))?;
     std::fs::rename(&new, &place).with_context(|| format!("moving the sources to {}", place.display()))?;
-    println!("installed:");
-    PROGRAMS.iter().for_each(|name| println!("  {}", bin.join(name).display()));
-    println!("  {}", place.display());
-    for line in listed(&configured).lines() {
-        println!("  default {line}");
-    }
-    println!("to use it:\n  export PATH={}:$PATH", bin.display());
-    println!("  gasworks = {{ path = {:?} }}  # in a program's Cargo.toml", place.join("crates/gasworks"));
+    ready.put(&prefix)?;
+    let files = ready.files;
+    placed::remove_stale(&prefix, &files, &earlier)?;
+    placed::list(&place, &files)?;
+    say(&prefix, &place, &files, &configured, &conduits);
     Ok(())
 }
 
-/// Lays the sources out, and builds the programs from them.
+/// What was installed, and how to use it.
+fn say(prefix: &Path, place: &Path, files: &Files, configured: &[Default], conduits: &[&Conduit]) {
+    println!("installed:");
+    for program in files.iter().filter(|file| file.starts_with("bin")) {
+        println!("  {}", prefix.join(program).display());
+    }
+    for folder in FOLDERS.iter().skip(1) {
+        let count = files.iter().filter(|file| file.starts_with(folder)).count();
+        println!("  {count} files in {}", prefix.join(folder).display());
+    }
+    println!("  {}", place.display());
+    for line in listed(configured).lines() {
+        println!("  default {line}");
+    }
+    println!("to use it:\n  export PATH={}:$PATH", prefix.join("bin").display());
+    println!("  export PKG_CONFIG_PATH={}", prefix.join("lib/pkgconfig").display());
+    if let Some(conduit) = conduits.first() {
+        let module = format!("gasnet-{}-seq", conduit.name);
+        println!(
+            "  cc $(pkg-config --cflags {module}) program.c -o program $(pkg-config --libs {module})  # or -parsync, -par"
+        );
+    }
+    println!("  gasworks = {{ path = {:?} }}  # in a program's Cargo.toml", place.join("crates/gasworks"));
+}
+
+/// Lays the sources out, and builds programs and libraries from them.
 fn build(place: &Path, target: &Path, configured: &[Default]) -> Result<()> {
     println!("copying the sources");
     empty(place)?;
     lay_out(place, configured)?;
-    println!("building {} from them", PROGRAMS.join(" and "));
-    let words =
-        "build --release --package gasworks-launch --bin gasrun --package gasworks-perf --bin gasperf";
-    Cmd::cargo(words).dir(place).env("CARGO_TARGET_DIR", target).limit(1800).show()?;
+    // The same packages each time: of others it would choose other features, and build all again.
+    let cargo = |targets: &str| {
+        println!("building from them: {targets}");
+        let build = Cmd::cargo("build --release")
+            .words(targets)
+            .args(PACKAGES.map(|name| format!("-pgasworks-{name}")));
+        build.dir(place).env("CARGO_TARGET_DIR", target).limit(1800).show()
+    };
+    cargo("--bin gasrun")?;
     // Its settings are shown without this environment, which may say otherwise.
     let gasrun = target.join("release").join(PROGRAMS[0]);
-    judged(&Cmd::new("env").arg("-i").arg(gasrun).arg("--env").read()?, configured)
+    judged(&Cmd::new("env").arg("-i").arg(gasrun).arg("--env").read()?, configured)?;
+    cargo("--lib --bin gasperf --bin gasworks-man")
+}
+
+/// What is ready to be put below a prefix.
+pub struct Ready {
+    staged: PathBuf,
+    /// The files, from the prefix on.
+    files: Files,
+    /// Those that are other names of `gasrun`, and not staged.
+    launchers: Files,
+}
+
+/// Makes all that lies below the prefix but the sources, as it will be used there, of what was built in a target directory. An error if
+/// something is in its way.
+pub fn ready(target: &Path, prefix: &Path, conduits: &[&Conduit], earlier: &Files) -> Result<Ready> {
+    let (staged, built) = (target.join("staged"), target.join("release"));
+    empty(&staged)?;
+    let names: Vec<_> = conduits.iter().map(|conduit| conduit.name).collect();
+    // What is said is long, and matters where it fails alone.
+    capi::lay_out(&staged, &built, &names, |cmd| cmd.read().map(drop).or_else(|_| cmd.show()))?;
+    let (bin, pages) = (staged.join("bin"), staged.join("share/man/man1"));
+    std::fs::create_dir_all(&bin)?;
+    std::fs::create_dir_all(&pages)?;
+    for name in PROGRAMS {
+        copy(&built.join(name), &bin.join(name))?;
+    }
+    clients::write(&staged, prefix, conduits)?;
+    Cmd::new(built.join("gasworks-man")).arg(&pages).read()?;
+    let ours = |file: &PathBuf| FOLDERS.iter().any(|folder| file.starts_with(folder));
+    let mut files: Files = placed::files(&staged)?.into_iter().filter(ours).collect();
+    let launchers: Files =
+        names.iter().map(|name| Path::new("bin").join(format!("gasnetrun_{name}"))).collect();
+    files.extend(launchers.iter().cloned());
+    placed::nothing_of_others(prefix, &files, earlier)?;
+    Ok(Ready { staged, files, launchers })
+}
+
+impl Ready {
+    /// Puts it there.
+    pub fn put(&self, prefix: &Path) -> Result<()> {
+        for file in self.files.difference(&self.launchers) {
+            placed::put(&self.staged.join(file), &prefix.join(file))?;
+        }
+        self.launchers
+            .iter()
+            .try_for_each(|file| placed::put_link(&prefix.join("bin/gasrun"), &prefix.join(file)))
+    }
 }
 
 /// Makes a directory, and tries whether something can be put there.
@@ -295,6 +400,8 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         for words in [
+            "--conduits=ibv",
+            "--conduits=smp,",
             "--with-gni-max-medium=448",
             "--with-gni-max-medium=1000",
             "--with-gni-max-medium=65472",

@@ -1,0 +1,140 @@
+//! What is looked at before a call: some of it in all builds, and some only where the program is compiled for debugging, for its headers ask.
+//!
+//! # Invariants
+//! As in the crate, and D1 of [`place`](crate::place).
+
+use crate::face::{FaceMode, fail};
+use crate::layout::{Kind, Local, Object, When};
+use crate::{negotiated, place, query};
+use gasworks_core::{Engine, hsl};
+use std::cell::Cell;
+use std::ffi::{c_char, c_int, c_void};
+use std::fmt::Display;
+use std::ptr::null_mut;
+
+/// `gasworks_talks_at`: a call begins that communicates, or may.
+///
+/// # Safety
+/// D1.
+pub unsafe fn talks<M: FaceMode>(file: *const c_char, line: c_int, name: *const c_char) {
+    place::begin(file, line, name);
+    if let Some(why) = silenced_by::<M>() {
+        // SAFETY: D1.
+        fail(&unsafe { place::text_of(name) }, why);
+    }
+}
+
+/// Whether this thread may communicate, or ends the job.
+pub(crate) fn may_talk<M: FaceMode>(call: &str) {
+    if let Some(why) = silenced_by::<M>() {
+        fail(call, why);
+    }
+}
+
+/// Why this thread may not communicate now.
+fn silenced_by<M: FaceMode>() -> Option<&'static str> {
+    if Engine::<M>::in_handler() {
+        Some("not allowed while a handler runs on this thread")
+    } else if hsl::any_held() {
+        Some("not allowed while this thread holds a handler-safe lock")
+    } else if negotiated::is_under_way() {
+        Some("not allowed between a prepare and its commit or cancel")
+    } else {
+        None
+    }
+}
+
+/// `gasworks_check_object`: whether a handle leads to an object that is what it should be, for a call of this name.
+///
+/// # Safety
+/// C1: it leads to some object, if it is aligned as one and not null; D1.
+pub unsafe fn object(handle: *const c_void, wanted: u32, call: *const c_char) {
+    let object = handle.cast::<Object>();
+    let wanted_kind = Kind::of(wanted).map_or("object".to_owned(), |kind| kind.to_string());
+    // SAFETY: D1.
+    let call = &unsafe { place::text_of(call) };
+    if object.is_null() {
+        fail(call, format!("the {wanted_kind} is null, which is GEX_*_INVALID"));
+    }
+    if !object.is_aligned() {
+        fail(call, format!("{handle:p} is no {wanted_kind}"));
+    }
+    // SAFETY: C1: what is at a handle is there, and begins as all objects do.
+    let word = unsafe { (*object).kind };
+    if word != wanted {
+        match Kind::of(word) {
+            Some(kind) => fail(call, format!("{handle:p} is no {wanted_kind}, but a {kind}")),
+            None => fail(call, format!("{handle:p} is no {wanted_kind}")),
+        }
+    }
+}
+
+/// `gasworks_check_value`: whether so many bytes are a value.
+pub fn value(len: usize) {
+    if !(1..=size_of::<u64>()).contains(&len) {
+        fail(&place::name(), format!("a value of {len} bytes: 1 to 8 are one"));
+    }
+}
+
+/// What an lc_opt says that is not to be null, and has an event's place if it is one.
+#[inline]
+pub(crate) fn when(call: &str, local: Local) -> When {
+    match When::of(local) {
+        Some(When::At(place)) if !place.is_aligned() => {
+            fail(call, format!("lc_opt is {place:p}, where no event can be"))
+        }
+        Some(when) => when,
+        None => fail(call, "lc_opt is null"),
+    }
+}
+
+/// An argument cannot be used of a call that returns a code, which is returned. Why is said unless C wants to see to codes itself;
+/// and a program that is compiled for debugging ends then.
+#[cold]
+pub(crate) fn refused(call: &str, what: impl Display, code: c_int) -> c_int {
+    if query::is_verbose() != 0 && place::is_known() {
+        fail(call, what);
+    }
+    query::say(format!("{call}: {what}"));
+    code
+}
+
+thread_local! {
+    /// The token of the handler that runs on this thread.
+    static RUNNING: Cell<*mut c_void> = const { Cell::new(null_mut()) };
+}
+
+/// A handler, while it runs.
+pub(crate) struct Running(());
+
+impl Running {
+    pub(crate) fn begin(token: *mut c_void) -> Self {
+        RUNNING.set(token);
+        Self(())
+    }
+
+    /// It has come to its end. Of a program that is compiled for debugging, whatever it began it has to have ended.
+    pub(crate) fn end(self, handler: u8, is_debug: bool) {
+        RUNNING.set(null_mut());
+        if !is_debug {
+            return;
+        }
+        if hsl::any_held() {
+            fail("an active message", format!("handler {handler} has ended with a handler-safe lock held"));
+        }
+        if negotiated::is_under_way() {
+            let what = "has ended with a reply prepared, and neither committed nor cancelled";
+            fail("an active message", format!("handler {handler} {what}"));
+        }
+    }
+}
+
+/// Whether a token is that of the handler that runs on this thread, or ends the job.
+pub(crate) fn token(call: &str, token: *mut c_void) {
+    if token.is_null() {
+        fail(call, "the token is null: tokens are for handlers, while they run");
+    }
+    if token != RUNNING.get() {
+        fail(call, format!("{token:p} is not the token of a handler that runs on this thread"));
+    }
+}
