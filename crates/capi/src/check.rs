@@ -1,7 +1,7 @@
 //! What is looked at before a call: some of it in all builds, and some only where the program is compiled for debugging, for its headers ask.
 //!
 //! # Invariants
-//! As in the crate, and D1 of [`place`](crate::place).
+//! As in the crate, and D1 of [`crate::place`].
 
 use crate::face::{FaceMode, fail};
 use crate::layout::{Kind, Local, Object, When};

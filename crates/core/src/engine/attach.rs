@@ -9,6 +9,7 @@ use super::put::nic_error;
 use crate::{CoreMode, Error, Rank};
 use gasworks_memory::PeerTable;
 use gasworks_rdma::Key;
+use gasworks_sync::RawBytes;
 use std::sync::OnceLock;
 
 /// The keys that the peers came with; none where nobody has one yet.
@@ -35,13 +36,10 @@ impl<M: CoreMode> Engine<M> {
         const DURING: &str = "attach a segment";
         let len = self.peers.attach(len).map_err(Error::memory(DURING))?;
         let own = self.peers.get(self.rank).and_then(|own| own.mapped.slice(0, usize::try_from(len).ok()?));
-        let key = match own {
-            // SAFETY: A1.
-            Some(bytes) => {
-                unsafe { self.rdma.register(bytes) }.map_err(|error| nic_error(DURING, self.rank, error))?
-            }
-            None => NO_KEY.clone(),
-        };
+        let bytes = own.unwrap_or(RawBytes::EMPTY);
+        // SAFETY: A1.
+        let key = unsafe { self.rdma.register(bytes) };
+        let key = key.map_err(|error| nic_error(DURING, self.rank, error))?;
         Ok([&len.to_le_bytes()[..], &key.0].concat())
     }
 
