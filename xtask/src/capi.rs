@@ -22,10 +22,10 @@ pub const SHARED: &str = "gasworks";
 /// The number in the name by which objects and libraries link: the headers' `GASWORKS_INTERFACE`.
 const INTERFACE: u32 = 1;
 
-/// What builds the libraries of all modes, and the tools.
+/// What builds the libraries of all modes, and the tools: with all others, since of fewer packages dependencies have other features, and are
+/// built once more.
 pub fn build() -> Cmd {
-    let packages = MODES.map(|(mode, _)| format!("-p gasworks-capi-{mode}"));
-    Cmd::cargo(&format!("build --release {} -p gasworks-tools-capi", packages.join(" "))).limit(900)
+    Cmd::cargo("build --release --workspace --exclude xtask --lib").limit(900)
 }
 
 /// Where that leaves them in this tree.

@@ -1,6 +1,6 @@
 //! The progress thread: a rank that computes still serves the others.
 
-use crate::Error;
+use crate::{Error, settings};
 use gasworks_core::Engine;
 use gasworks_sync::Par;
 use gasworks_sync::atomic::{AtomicBool, Ordering};
@@ -50,7 +50,12 @@ impl ProgressThread {
             }
         };
         let name = format!("gasworks-{}", engine.rank());
-        let thread = std::thread::Builder::new().name(name).spawn(body);
+        let builder = std::thread::Builder::new().name(name);
+        let builder = match settings::thread_stack()? {
+            Some(bytes) => builder.stack_size(bytes),
+            None => builder,
+        };
+        let thread = builder.spawn(body);
         let thread = thread.map_err(|cause| Error::Thread { cause: cause.to_string() })?;
         Ok(Self { thread: Some(thread), stop })
     }

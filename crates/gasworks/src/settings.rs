@@ -53,8 +53,29 @@ const MAX_THREADS: Setting = Setting {
     reader: "gasworks-capi",
 };
 
+const THREAD_STACK: Setting = Setting {
+    name: "GASNET_THREAD_STACK_MIN",
+    aliases: &[],
+    kind: Kind::Size { min: 0, max: 1 << 40 },
+    default: "",
+    unit: "",
+    meaning: "how large the stack of a progress thread is at least",
+    reader: "gasworks",
+};
+
+const THREAD_STACK_PAD: Setting = Setting {
+    name: "GASNET_THREAD_STACK_PAD",
+    aliases: &[],
+    kind: Kind::Size { min: 0, max: 1 << 40 },
+    default: "0",
+    unit: "",
+    meaning: "how much larger it is",
+    reader: "gasworks",
+};
+
 /// The rows of this crate.
-pub const SETTINGS: &[Setting] = &[VERBOSE, NETWORK, INSPECT_SIGNAL, PROGRESS_THREAD, MAX_THREADS];
+pub const SETTINGS: &[Setting] =
+    &[VERBOSE, NETWORK, INSPECT_SIGNAL, PROGRESS_THREAD, MAX_THREADS, THREAD_STACK, THREAD_STACK_PAD];
 
 /// Every setting that a program reads, by crate from the ground floor up.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
@@ -98,6 +119,15 @@ pub(crate) fn verbose() -> bool {
 
 pub(crate) fn progress_thread() -> Result<bool, SettingError> {
     PROGRESS_THREAD.boolean()
+}
+
+/// How large the stack of a progress thread is, in bytes; `None`: as the system has it.
+pub(crate) fn thread_stack() -> Result<Option<usize>, SettingError> {
+    // What Rust gives a thread where nothing is said.
+    const USUAL: u64 = 2 << 20;
+    let (least, pad) = (THREAD_STACK.number()?, THREAD_STACK_PAD.number()?.unwrap_or(0));
+    let wanted = (least.is_some() || pad > 0).then(|| least.unwrap_or(0).max(USUAL).saturating_add(pad));
+    Ok(wanted.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)))
 }
 
 /// How many threads a program is told it may have; `None`: any number.

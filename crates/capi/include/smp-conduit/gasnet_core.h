@@ -18,7 +18,12 @@
 #define GASWORKS_SPAWNERS(spawner) spawner(FORK) spawner(SSH) spawner(PMI)
 
 #define GASNET_MAXEPS 1
+/* A thread of the library may run handlers where several threads may at all. */
+#ifdef GASNET_PAR
 #define GASNET_HIDDEN_AM_CONCURRENCY_LEVEL 1
+#else
+#define GASNET_HIDDEN_AM_CONCURRENCY_LEVEL 0
+#endif
 
 #define GASNET_NATIVE_NP_ALLOC_REQ_MEDIUM 1
 #define GASNET_NATIVE_NP_ALLOC_REP_MEDIUM 1

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 /// How a program is called, what is set, whether it comes to its end, and what is said of three ranks.
 type Case = (&'static str, &'static [(&'static str, &'static str)], bool, &'static [&'static str]);
-const CASES: [Case; 13] = [
+const CASES: [Case; 15] = [
     ("", &[], true, &["ranks 3, threads 4294967295, segment "]),
     ("", &[("GASNET_MAX_THREADS", "17")], true, &["threads 17,"]),
     ("", &[("GASNET_MAX_SEGSIZE", "3M/P")], true, &["segment 3145728\n"]),
@@ -37,6 +37,17 @@ const CASES: [Case; 13] = [
         &["was killed by signal 11"],
     ),
     ("told-to-end", &[("GASNET_NO_CATCH_SIGNAL", "*")], false, &["was killed by signal 15"]),
+    (
+        "stack",
+        &[
+            ("GASWORKS_PROGRESS_THREAD", "1"),
+            ("GASNET_THREAD_STACK_MIN", "24M"),
+            ("GASNET_THREAD_STACK_PAD", "1M"),
+        ],
+        true,
+        &["ranks 3"],
+    ),
+    ("stack", &[("GASWORKS_PROGRESS_THREAD", "1")], false, &["is_mapped"]),
     ("", &[("GASNET_DISABLE_MUNMAP", "1"), ("GASNET_FS_SYNC", "1")], true, &["ranks 3"]),
 ];
 
