@@ -185,6 +185,8 @@ mod killed {
     ];
     /// How those begin that a job over shared memory does not pass; the matrix has jobs that do, with a NIC in software.
     const OVER_UGNI: &str = "gni.";
+    /// And how those of a job whose segments are attached when it is open.
+    const ATTACHED: &str = "job.attach.";
     const RANKS: u32 = 3;
 
     fn points(dir: &Path, found: &mut BTreeSet<String>) {
@@ -212,8 +214,9 @@ mod killed {
         let here = |name: &&String| !ELSEWHERE.contains(&name.as_str()) && !name.starts_with(OVER_UGNI);
         for name in found.iter().filter(here) {
             let mut hit = 0;
+            let options: &[&str] = if name.starts_with(ATTACHED) { &["--attach"] } else { &[] };
             for rank in 0..RANKS {
-                let job = suite(RANKS, &[]).env("GASWORKS_KILL_AT", &format!("{name}@{rank}"));
+                let job = suite(RANKS, options).env("GASWORKS_KILL_AT", &format!("{name}@{rank}"));
                 match job.run() {
                     Err(error) => wrong.push(format!("{name}@{rank}: {error}")),
                     // Some steps are one rank's alone, so the others do not pass them.
