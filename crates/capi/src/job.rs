@@ -92,6 +92,7 @@ pub unsafe fn init<M: FaceMode>(
     let peers = job.parts().0.peers();
     let (near, rank, size) = (peers.near(), job.rank(), job.ranks());
     gasworks_tools::environ::speak(rank == 0);
+    gasworks_tools::backtrace::of_rank(rank);
     gasworks_tools::freeze::at_start();
     // All of it stays until the process ends (C2).
     let leak = |client: Client| Box::into_raw(Box::new(client));

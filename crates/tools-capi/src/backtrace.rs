@@ -54,6 +54,8 @@ pub static mut gasnett_print_backtrace_ifenabled: Option<Print> = Some(if_enable
 
 /// Whether a signal that kills prints one.
 static OF_CRASHES: OnceLock<bool> = OnceLock::new();
+/// Whether this rank prints any; one that is in no job does.
+static HERE: OnceLock<bool> = OnceLock::new();
 
 const GDB: &str = "GDB";
 const EXECINFO: &str = "EXECINFO";
@@ -61,11 +63,29 @@ const MOST_FRAMES: usize = 128;
 /// A debugger that does not come to an end is given up after so many seconds.
 const PATIENCE: u32 = 60;
 
+/// Lets this rank print backtraces, if `GASNET_BACKTRACE_NODES` names it: `0,3-5`, or `*` for all.
+pub fn of_rank(rank: u32) {
+    let list = value(c"GASNET_BACKTRACE_NODES");
+    let _ = HERE.set(list.is_none_or(|list| is_among(&list, rank)));
+}
+
+fn is_among(list: &str, rank: u32) -> bool {
+    list.split(',').map(str::trim).any(|part| {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<u32>().ok();
+        part == "*" || number(from).zip(number(to)).is_some_and(|(from, to)| (from..=to).contains(&rank))
+    })
+}
+
+fn is_here() -> bool {
+    HERE.get().is_none_or(|here| *here)
+}
+
 extern "C" fn if_enabled(fd: c_int) -> c_int {
     // Read by hand: a bad value must not end a process that is ending.
     match value(c"GASNET_BACKTRACE").and_then(|text| numbers::answer(&text)) {
         // SAFETY: TT4, by the caller's promise.
-        Some(true) => unsafe { gasnett_print_backtrace(fd) },
+        Some(true) if is_here() => unsafe { gasnett_print_backtrace(fd) },
         _ => 1,
     }
 }
@@ -102,7 +122,7 @@ pub unsafe extern "C" fn gasnett_backtrace_init(program: *const c_char) {
 /// Where this thread is, if that is wanted of a process that a signal kills.
 pub(crate) fn print_own_if_enabled() {
     // Read when the signals were set up, and not in a handler.
-    if OF_CRASHES.get().is_some_and(|wanted| *wanted) {
+    if is_here() && OF_CRASHES.get().is_some_and(|wanted| *wanted) {
         print_own(libc::STDERR_FILENO);
     }
 }
@@ -193,6 +213,19 @@ mod tests {
     use super::*;
     use std::io::{Read, Seek};
     use std::os::fd::AsRawFd;
+
+    #[test]
+    fn ranks_are_named_by_lists() {
+        for (list, wanted) in [
+            ("0,3-5", [0, 3, 4, 5].as_slice()),
+            ("*", &[0, 1, 2, 3, 4, 5]),
+            ("2 - 3 , 9", &[2, 3]),
+            ("x,", &[]),
+        ] {
+            let found: Vec<_> = (0..6).filter(|rank| is_among(list, *rank)).collect();
+            assert_eq!(found, wanted, "{list}");
+        }
+    }
 
     #[test]
     fn without_a_debugger_the_c_library_prints() {

@@ -39,6 +39,12 @@ const BACKTRACE_MT: Setting = row(
     "1",
     "of all its threads, where that can be had; a program's own way is used if it can do that",
 );
+const BACKTRACE_NODES: Setting = row(
+    "GASNET_BACKTRACE_NODES",
+    Kind::Text,
+    "*",
+    "which ranks of a program in C say it: a list such as 0,3-5",
+);
 const FS_SYNC: Setting =
     row("GASNET_FS_SYNC", Kind::Boolean, "0", "files are written to their devices before gasnet_exit ends");
 const TSC_RATE: Setting = row(
@@ -70,6 +76,7 @@ pub const SETTINGS: &[Setting] = &[
     BACKTRACE_TYPE,
     BACKTRACE_SIGNAL,
     BACKTRACE_MT,
+    BACKTRACE_NODES,
     FS_SYNC,
     TSC_RATE,
     TSC_RATE_TOLERANCE,

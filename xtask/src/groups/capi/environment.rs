@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 /// How a program is called, what is set, whether it comes to its end, and what is said of three ranks.
 type Case = (&'static str, &'static [(&'static str, &'static str)], bool, &'static [&'static str]);
-const CASES: [Case; 15] = [
+const CASES: [Case; 16] = [
     ("", &[], true, &["ranks 3, threads 4294967295, segment "]),
     ("", &[("GASNET_MAX_THREADS", "17")], true, &["threads 17,"]),
     ("", &[("GASNET_MAX_SEGSIZE", "3M/P")], true, &["segment 3145728\n"]),
@@ -28,6 +28,12 @@ const CASES: [Case; 15] = [
         &[("GASNET_BACKTRACE", "1"), ("GASNET_BACKTRACE_TYPE", "EXECINFO")],
         false,
         &["*** FATAL ERROR: ", "main+0x"],
+    ),
+    (
+        "crash",
+        &[("GASNET_BACKTRACE", "1"), ("GASNET_BACKTRACE_NODES", "0-1")],
+        false,
+        &["*** Caught a fatal signal: SIGSEGV", "main+0x"],
     ),
     ("crash", &[("GASNET_BACKTRACE", "1")], false, &["*** Caught a fatal signal: SIGSEGV", "main+0x"]),
     (
@@ -81,6 +87,12 @@ fn settings(world: &World, log: &Log) -> Result<()> {
         let told = judge(&ended, ends_well, says).and_then(|()| leftovers.check());
         told.with_context(|| format!("{words:?} with {variables:?}"))?;
     }
+    let crash = program().job(world, log, 3)?.arg("crash").env("GASNET_BACKTRACE", "1");
+    let elsewhere = log.run(&crash.env("GASNET_BACKTRACE_NODES", "1-2"))?;
+    ensure!(
+        elsewhere.output.contains("Caught") && !elsewhere.output.contains("main+0x"),
+        "rank 0 is not named"
+    );
     let left_alone = log.run(&program().job(world, log, 3)?.arg("crash"))?;
     ensure!(!left_alone.output.contains("Caught"), "where nothing asks for it nothing is caught");
     Ok(())
