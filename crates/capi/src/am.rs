@@ -7,30 +7,19 @@ use crate::check::{self, when};
 use crate::face::{Face, FaceMode, fail, went};
 use crate::layout::{Event, Flags, IMMEDIATE, Local, TokenInfo, When};
 use crate::layout::{OK, Team};
-use gasworks_core::{Category, Error, Incoming, Outgoing};
+use gasworks_core::{Category, Incoming, Outgoing};
 use gasworks_extended::long;
-use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_uint, c_void};
 
 /// A message in a handler's hands: what a token leads to.
 pub struct Coming<'a, M: FaceMode> {
     face: &'static Face<M>,
-    source: u32,
-    handler: u8,
-    is_request: bool,
-    is_long: bool,
-    /// Until it is replied to.
-    incoming: RefCell<Option<Incoming<'a, M>>>,
-    problem: Cell<Option<Box<Error>>>,
+    pub(crate) incoming: Incoming<'a, M>,
 }
 
 impl<'a, M: FaceMode> Coming<'a, M> {
     pub(crate) fn new(face: &'static Face<M>, incoming: Incoming<'a, M>) -> Self {
-        let token = incoming.token();
-        let (source, handler) = (token.source, token.handler);
-        let (is_request, is_long) = (token.is_request, token.is_long);
-        let (incoming, problem) = (RefCell::new(Some(incoming)), Cell::new(None));
-        Self { face, source, handler, is_request, is_long, incoming, problem }
+        Self { face, incoming }
     }
 
     pub(crate) fn token(&self) -> *mut c_void {
@@ -46,35 +35,13 @@ impl<'a, M: FaceMode> Coming<'a, M> {
         // SAFETY: C4: it is that of the handler that runs here.
         unsafe { &*token.cast::<Coming<'a, M>>() }
     }
-
-    /// The handler's index.
-    pub(crate) fn handler(&self) -> u8 {
-        self.handler
-    }
-
-    pub(crate) fn ended(self) -> Result<(), Box<Error>> {
-        self.problem.take().map_or(Ok(()), Err)
-    }
-
-    /// The message, of which a reply takes what it needs.
-    pub(crate) fn message<R>(&self, call: &str, act: impl FnOnce(&Incoming<'a, M>) -> R) -> R {
-        match &*self.incoming.borrow() {
-            Some(incoming) => act(incoming),
-            None => fail(call, "the request was replied to before: there is one reply at most"),
-        }
-    }
-
-    /// It is replied to.
-    pub(crate) fn take(&self, call: &str) -> Incoming<'a, M> {
-        let taken = self.incoming.borrow_mut().take();
-        taken.unwrap_or_else(|| fail(call, "the request was replied to before: there is one reply at most"))
-    }
 }
 
 /// Arguments as the engine has them.
 ///
 /// # Safety
 /// C1: there are so many.
+#[inline]
 pub(crate) unsafe fn args<'a>(call: &str, args: *const i32, count: c_uint) -> &'a [u8] {
     if count == 0 {
         return &[];
@@ -128,9 +95,38 @@ unsafe fn copied(when: When) {
     }
 }
 
+/// Does something with a Short of these arguments. What is done is compiled once more for each of the smaller numbers of
+/// them, which messages have as a rule: with a number that is known, a message is made by half the instructions.
+macro_rules! with_short {
+    ($handler:expr, $args:expr, |$message:ident| $act:expr) => {{
+        let args: &[u8] = $args;
+        macro_rules! of {
+            ($few:expr) => {{
+                let $message = &Outgoing {
+                    category: Category::Short,
+                    handler: $handler,
+                    args: $few,
+                    payload: &[],
+                    landing: 0,
+                };
+                $act
+            }};
+        }
+        match args.len() {
+            0 => of!(&[]),
+            4 => of!(&args[..4]),
+            8 => of!(&args[..8]),
+            12 => of!(&args[..12]),
+            16 => of!(&args[..16]),
+            _ => of!(args),
+        }
+    }};
+}
+
 /// Sends a request that is no Long.
-fn request<M: FaceMode>(call: &str, flags: Flags, to: u32, message: &Outgoing<'_>) -> c_int {
-    let engine = M::slot().of(call).engine();
+#[inline(always)]
+fn request<M: FaceMode>(face: &Face<M>, call: &str, flags: Flags, to: u32, message: &Outgoing<'_>) -> c_int {
+    let engine = face.engine();
     if flags & IMMEDIATE == 0 {
         went(call, engine.request(to, message));
         return OK;
@@ -157,15 +153,11 @@ pub unsafe fn request_short<M: FaceMode>(
     count: c_uint,
 ) -> c_int {
     const CALL: &str = "gex_AM_RequestShort";
-    let to = M::slot().of(CALL).rank(CALL, team, rank);
+    let face = M::slot().of(CALL);
+    let to = face.rank(CALL, team, rank);
     // SAFETY: C1.
     let args = unsafe { args(CALL, words, count) };
-    request::<M>(
-        CALL,
-        flags,
-        to,
-        &Outgoing { category: Category::Short, handler, args, payload: &[], landing: 0 },
-    )
+    with_short!(handler, args, |message| request(face, CALL, flags, to, message))
 }
 
 /// `gex_AM_RequestMedium`.
@@ -185,12 +177,13 @@ pub unsafe fn request_medium<M: FaceMode>(
     count: c_uint,
 ) -> c_int {
     const CALL: &str = "gex_AM_RequestMedium";
-    let to = M::slot().of(CALL).rank(CALL, team, rank);
+    let face = M::slot().of(CALL);
+    let to = face.rank(CALL, team, rank);
     // SAFETY: C1.
     let (args, payload) = unsafe { (args(CALL, words, count), payload(CALL, source, len)) };
     let freed = of_request(CALL, local);
     let message = Outgoing { category: Category::Medium, handler, args, payload, landing: 0 };
-    let sent = request::<M>(CALL, flags, to, &message);
+    let sent = request(face, CALL, flags, to, &message);
     // SAFETY: C1.
     unsafe { copied(freed) };
     sent
@@ -221,9 +214,9 @@ pub unsafe fn request_long<M: FaceMode>(
     let landing = face.offset(to, dest);
     let message = Outgoing { category: Category::Long, handler, args, payload, landing };
     match of_request(CALL, local) {
-        When::Now | When::Defer => return request::<M>(CALL, flags, to, &message),
+        When::Now | When::Defer => return request(face, CALL, flags, to, &message),
         freed if flags & IMMEDIATE != 0 => {
-            let sent = request::<M>(CALL, flags, to, &message);
+            let sent = request(face, CALL, flags, to, &message);
             // SAFETY: C1.
             unsafe { copied(freed) };
             return sent;
@@ -248,13 +241,11 @@ pub unsafe fn request_long<M: FaceMode>(
 ///
 /// # Safety
 /// C4.
+#[inline(always)]
 unsafe fn reply<M: FaceMode>(call: &str, token: *mut c_void, message: &Outgoing<'_>) -> c_int {
     // SAFETY: C4.
     let coming = unsafe { Coming::<M>::of(token, call) };
-    if !coming.is_request {
-        fail(call, "a reply to a reply");
-    }
-    went(call, coming.take(call).reply(message));
+    went(call, coming.incoming.reply(message));
     OK
 }
 
@@ -272,9 +263,8 @@ pub unsafe fn reply_short<M: FaceMode>(
     const CALL: &str = "gex_AM_ReplyShort";
     // SAFETY: C1.
     let args = unsafe { args(CALL, words, count) };
-    let message = Outgoing { category: Category::Short, handler, args, payload: &[], landing: 0 };
     // SAFETY: C4.
-    unsafe { reply::<M>(CALL, token, &message) }
+    with_short!(handler, args, |message| unsafe { reply::<M>(CALL, token, message) })
 }
 
 /// `gex_AM_ReplyMedium`.
@@ -326,7 +316,7 @@ pub unsafe fn reply_long<M: FaceMode>(
     let (args, payload) = unsafe { (args(CALL, words, count), payload(CALL, source, len)) };
     // SAFETY: C4.
     let coming = unsafe { Coming::<M>::of(token, CALL) };
-    let landing = coming.face.offset(coming.source, dest);
+    let landing = coming.face.offset(coming.incoming.source(), dest);
     let freed = of_reply(CALL, local);
     let message = Outgoing { category: Category::Long, handler, args, payload, landing };
     // SAFETY: C4, C1.
@@ -352,24 +342,25 @@ pub unsafe fn token_info<M: FaceMode>(token: *mut c_void, info: *mut TokenInfo, 
     let coming = unsafe { Coming::<M>::of(token, CALL) };
     // SAFETY: C1.
     let Some(info) = (unsafe { info.as_mut() }) else { fail(CALL, "there is no place for it") };
+    let known = coming.incoming.token();
     if mask & SOURCE != 0 {
-        info.source = coming.source;
+        info.source = known.source;
     }
     if mask & EP != 0 {
         info.ep = coming.face.ep;
     }
     if mask & IS_REQUEST != 0 {
-        info.is_request = coming.is_request.into();
+        info.is_request = known.is_request.into();
     }
     if mask & IS_LONG != 0 {
-        info.is_long = coming.is_long.into();
+        info.is_long = known.is_long.into();
     }
-    let mut known = SOURCE | EP | IS_REQUEST | IS_LONG;
-    if let Some(shown) = coming.face.entries[usize::from(coming.handler)].get() {
-        known |= ENTRY;
+    let mut given = SOURCE | EP | IS_REQUEST | IS_LONG;
+    if let Some(shown) = coming.face.entries[usize::from(known.handler)].get() {
+        given |= ENTRY;
         if mask & ENTRY != 0 {
             info.entry = &raw const shown.0;
         }
     }
-    mask & known
+    mask & given
 }

@@ -6,7 +6,7 @@
 use crate::face::{FaceMode, fail};
 use crate::layout::{Kind, Local, Object, When};
 use crate::{negotiated, place, query};
-use gasworks_core::{Engine, hsl};
+use gasworks_core::{Engine, Token, hsl};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::fmt::Display;
@@ -108,17 +108,23 @@ thread_local! {
 pub(crate) struct Running(());
 
 impl Running {
+    #[inline]
     pub(crate) fn begin(token: *mut c_void) -> Self {
         RUNNING.set(token);
         Self(())
     }
 
     /// It has come to its end. Of a program that is compiled for debugging, whatever it began it has to have ended.
-    pub(crate) fn end(self, handler: u8, is_debug: bool) {
+    #[inline]
+    pub(crate) fn end(self, message: &Token<'_>, is_debug: bool) {
         RUNNING.set(null_mut());
-        if !is_debug {
-            return;
+        if is_debug {
+            Self::ended_whole(message.handler);
         }
+    }
+
+    #[cold]
+    fn ended_whole(handler: u8) {
         if hsl::any_held() {
             fail("an active message", format!("handler {handler} has ended with a handler-safe lock held"));
         }
@@ -130,6 +136,7 @@ impl Running {
 }
 
 /// Whether a token is that of the handler that runs on this thread, or ends the job.
+#[inline]
 pub(crate) fn token(call: &str, token: *mut c_void) {
     if token.is_null() {
         fail(call, "the token is null: tokens are for handlers, while they run");

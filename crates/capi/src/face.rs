@@ -48,9 +48,6 @@ pub struct Slot<M: FaceMode> {
     face: OnceLock<&'static Face<M>>,
 }
 
-// SAFETY: C3: threads come to what is in it as the mode allows.
-unsafe impl<M: FaceMode> Sync for Slot<M> {}
-
 impl<M: FaceMode> Slot<M> {
     const fn new() -> Self {
         Self { face: OnceLock::new() }
@@ -101,6 +98,9 @@ pub struct Face<M: FaceMode> {
     /// Those on its host.
     pub(crate) host: Box<[RankInfo]>,
 }
+
+// SAFETY: C3: threads come to it as the mode allows.
+unsafe impl<M: FaceMode> Sync for Face<M> {}
 
 thread_local! {
     /// The implicit operations of this thread.
@@ -177,6 +177,22 @@ pub(crate) fn fail(call: &str, error: impl Display) -> ! {
     gasworks_tools::freeze::gasnett_freezeForDebuggerErr();
     gasworks_tools::backtrace::print_if_enabled(2);
     gasworks::exit(1)
+}
+
+/// Makes a panic of any thread of this library the end of its process, and by that of the job. It is a defect of the library, of whose state
+/// nothing is known from then on: so the process ends by a signal and not by the exit protocol.
+pub(crate) fn end_at_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let (thread, place) = (std::thread::current(), panic.location());
+        let place = place.map_or_else(String::new, |place| format!("{}:{}: ", place.file(), place.line()));
+        let what = panic.payload_as_str().unwrap_or("it panicked");
+        let by = thread.name().map_or_else(String::new, |name| format!("thread {name}: "));
+        gasworks_os::say(&format!(
+            "*** FATAL ERROR: {}a defect of Gasworks: {by}{place}{what}",
+            Before("gex_Client_Init")
+        ));
+        std::process::abort();
+    }));
 }
 
 /// What a call gives, if it went well.

@@ -5,7 +5,7 @@
 
 use crate::am::Coming;
 use crate::check::{Running, refused};
-use crate::face::{FaceMode, Shown, Slot};
+use crate::face::{Face, FaceMode, Shown};
 use crate::layout::{ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Entry, Flags, OK};
 use gasworks_core::message::MAX_ARGS;
 use gasworks_core::{Also, Category, Error, Incoming, Received, Signature};
@@ -24,7 +24,7 @@ type Function = unsafe extern "C" fn();
 
 /// A handler of C's.
 pub struct Handler<M: FaceMode> {
-    slot: &'static Slot<M>,
+    face: &'static Face<M>,
     function: Function,
 }
 
@@ -34,30 +34,27 @@ impl<M: FaceMode> Handler<M> {
     /// # Errors
     /// Its reply could not be sent.
     pub fn run(&self, incoming: Incoming<'_, M>) -> Result<(), Box<Error>> {
-        let face = self.slot.of("an active message");
-        let mut args = [0i32; MAX_ARGS];
-        let (words, _) = incoming.args().as_chunks();
-        words.iter().zip(&mut args).for_each(|(word, arg)| *arg = i32::from_le_bytes(*word));
-        let (count, received) = (words.len(), incoming.received());
-        let coming = Coming::new(face, incoming);
+        let (args, _) = incoming.args().as_chunks();
+        let received = incoming.received();
+        let coming = Coming::new(self.face, incoming);
         let token = coming.token();
         let running = Running::begin(token);
         match received {
             // SAFETY: C5.
-            Received::Nothing => unsafe { call_short(self.function, token, &args, count) },
+            Received::Nothing => unsafe { call_short(self.function, token, args) },
             Received::Payload(bytes) => {
                 let aligned = Aligned::of(bytes);
                 // SAFETY: C5.
-                unsafe { call_payload(self.function, token, aligned.as_ptr(), bytes.len(), &args, count) }
+                unsafe { call_payload(self.function, token, aligned.as_ptr(), bytes.len(), args) }
             }
             Received::Landed { offset, len } => {
-                let address = face.own(offset).cast();
+                let address = self.face.own(offset).cast();
                 // SAFETY: C5.
-                unsafe { call_payload(self.function, token, address, len as usize, &args, count) }
+                unsafe { call_payload(self.function, token, address, len as usize, args) }
             }
         }
-        running.end(coming.handler(), face.is_debug);
-        coming.ended()
+        running.end(&coming.incoming.token(), self.face.is_debug);
+        Ok(())
     }
 }
 
@@ -101,17 +98,21 @@ impl<'a> Aligned<'a> {
     }
 }
 
+/// Arguments as a message has them.
+type Words<'a> = &'a [[u8; 4]];
+
 macro_rules! calls {
-    (@argument $at:literal) => { i32 };
-    ($($count:literal: $($at:literal)*;)*) => {
+    (@argument $word:ident) => { i32 };
+    ($([$($word:ident),*])*) => {
         /// # Safety
         /// C5.
-        unsafe fn call_short(function: Function, token: *mut c_void, args: &[i32; MAX_ARGS], count: usize) {
-            match count {
-                $($count => {
-                    type Of = unsafe extern "C" fn(*mut c_void $(, calls!(@argument $at))*);
+        #[inline]
+        unsafe fn call_short(function: Function, token: *mut c_void, args: Words<'_>) {
+            match *args {
+                $([$($word),*] => {
+                    type Of = unsafe extern "C" fn(*mut c_void $(, calls!(@argument $word))*);
                     // SAFETY: C5.
-                    unsafe { transmute::<Function, Of>(function)(token $(, args[$at])*) }
+                    unsafe { transmute::<Function, Of>(function)(token $(, i32::from_le_bytes($word))*) }
                 })*
                 _ => {}
             }
@@ -119,19 +120,21 @@ macro_rules! calls {
 
         /// # Safety
         /// C5.
+        #[inline]
         unsafe fn call_payload(
             function: Function,
             token: *mut c_void,
             address: *mut c_void,
             len: usize,
-            args: &[i32; MAX_ARGS],
-            count: usize,
+            args: Words<'_>,
         ) {
-            match count {
-                $($count => {
-                    type Of = unsafe extern "C" fn(*mut c_void, *mut c_void, usize $(, calls!(@argument $at))*);
+            match *args {
+                $([$($word),*] => {
+                    type Of = unsafe extern "C" fn(*mut c_void, *mut c_void, usize $(, calls!(@argument $word))*);
                     // SAFETY: C5.
-                    unsafe { transmute::<Function, Of>(function)(token, address, len $(, args[$at])*) }
+                    unsafe {
+                        transmute::<Function, Of>(function)(token, address, len $(, i32::from_le_bytes($word))*)
+                    }
                 })*
                 _ => {}
             }
@@ -140,23 +143,23 @@ macro_rules! calls {
 }
 
 calls! {
-    0:;
-    1: 0;
-    2: 0 1;
-    3: 0 1 2;
-    4: 0 1 2 3;
-    5: 0 1 2 3 4;
-    6: 0 1 2 3 4 5;
-    7: 0 1 2 3 4 5 6;
-    8: 0 1 2 3 4 5 6 7;
-    9: 0 1 2 3 4 5 6 7 8;
-    10: 0 1 2 3 4 5 6 7 8 9;
-    11: 0 1 2 3 4 5 6 7 8 9 10;
-    12: 0 1 2 3 4 5 6 7 8 9 10 11;
-    13: 0 1 2 3 4 5 6 7 8 9 10 11 12;
-    14: 0 1 2 3 4 5 6 7 8 9 10 11 12 13;
-    15: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14;
-    16: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;
+    []
+    [a]
+    [a, b]
+    [a, b, c]
+    [a, b, c, d]
+    [a, b, c, d, e]
+    [a, b, c, d, e, f]
+    [a, b, c, d, e, f, g]
+    [a, b, c, d, e, f, g, h]
+    [a, b, c, d, e, f, g, h, i]
+    [a, b, c, d, e, f, g, h, i, j]
+    [a, b, c, d, e, f, g, h, i, j, k]
+    [a, b, c, d, e, f, g, h, i, j, k, l]
+    [a, b, c, d, e, f, g, h, i, j, k, l, m]
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n]
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o]
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
 }
 
 /// What a handler takes; what is wrong with its entry.
@@ -218,12 +221,12 @@ pub unsafe fn register<M: FaceMode>(ep: *mut Endpoint, table: *mut Entry, count:
 }
 
 fn enter<M: FaceMode>(entry: &mut Entry) -> Result<(), (c_int, String)> {
-    let (slot, bad) = (M::slot(), |what: String| (ERR_BAD_ARG, what));
-    let face = slot.of("gex_EP_RegisterHandlers");
+    let bad = |what: String| (ERR_BAD_ARG, what);
+    let face = M::slot().of("gex_EP_RegisterHandlers");
     let signature = signature(entry).map_err(bad)?;
     let function = entry.function.ok_or_else(|| bad("it has no function".into()))?;
     let fixed = (entry.index != 0).then_some(entry.index);
-    let handler = M::function(Handler { slot, function });
+    let handler = M::function(Handler { face, function });
     let handlers = face.engine().handlers();
     let entered = handlers.register(fixed, gasworks_core::Entry { signature, function: handler });
     let index = entered.map_err(|error| {

@@ -4,7 +4,7 @@
 //! As in the crate.
 
 use crate::check::refused;
-use crate::face::{Face, FaceMode, fail, went};
+use crate::face::{Face, FaceMode, end_at_panics, fail, went};
 use crate::layout::{
     Client, ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Flags, Kind, OK, Objects, RankInfo, Segment, Team,
 };
@@ -53,6 +53,7 @@ pub unsafe fn init<M: FaceMode>(
     (most, limit): (u64, *const c_char),
 ) -> c_int {
     const CALL: &str = "gex_Client_Init";
+    end_at_panics();
     // SAFETY: C1: it is the header's.
     let compiled = unsafe { CStr::from_ptr(compiled) }.to_string_lossy();
     let own = format!("THREADMODEL={},", M::MODEL);
@@ -113,7 +114,7 @@ pub unsafe fn init<M: FaceMode>(
     let (neighbours, host) = (infos(places.around(rank)), infos(places.on_host_of(rank)));
     let meeting = Default::default();
     // Read here: the end may come in a handler of signals, where no environment is read.
-    let syncs = gasworks_tools::environ::is_set(c"GASNET_FS_SYNC", false);
+    let syncs = gasworks_tools::settings::is_on(&gasworks_tools::settings::FS_SYNC);
     M::slot().set(Face {
         job,
         is_debug,

@@ -9,7 +9,7 @@
 //! # Invariants
 //! C1. Pointers that C hands over are what its specification says: valid for as many bytes as it says, for as long as it says.
 //! C2. A face is made once, by the call that begins the job, and stays until the process ends.
-//! C3. In a mode, C's threads call as that mode says: in `Seq` one thread alone, in `ParSync` one at a time. A [`Slot`] is shared on that promise.
+//! C3. In a mode, C's threads call as that mode says: in `Seq` one thread alone, in `ParSync` one at a time. A [`Face`] is shared on that promise.
 //! C4. A token is a [`Coming`](am::Coming) on the stack of the handler's thread. The thread knows whose handler it runs, so no other token is used.
 //! C5. A handler's pointer is to a function of the parameters that its entry says.
 #![deny(missing_docs, unsafe_code)]

@@ -37,7 +37,7 @@ pub struct Source<M: FaceMode> {
 
 enum Room<M: FaceMode> {
     Request(Prepared<'static, 'static, M>),
-    Reply(PreparedReply<'static, 'static, M>, *mut c_void),
+    Reply(PreparedReply<'static, 'static, M>),
 }
 
 /// What is asked for, by a call of this name.
@@ -100,7 +100,7 @@ impl Asked {
     fn source<M: FaceMode>(&self, room: Room<M>, to: u32, nargs: c_uint) -> *mut c_void {
         let prepared = match &room {
             Room::Request(prepared) => prepared,
-            Room::Reply(prepared, _) => prepared.prepared(),
+            Room::Reply(prepared) => prepared.prepared(),
         };
         let len = prepared.granted();
         let address = match self.buffer.is_null() {
@@ -168,19 +168,17 @@ pub unsafe fn prepare_reply<M: FaceMode>(
     let face = M::slot().of(call);
     // SAFETY: C4: the descriptor is committed or cancelled in the handler, before its token ends.
     let coming = unsafe { Coming::<'static, M>::of(token, call) };
-    coming.message(call, |incoming| {
-        let to = incoming.source();
-        let category = if dest.is_some() { Category::Long } else { Category::Medium };
-        let landing = dest.filter(|dest| !dest.is_null()).map(|dest| face.offset(to, dest));
-        let asked = Asked { call, buffer, least, most, landing, category };
-        let freed = asked.look(local, nargs, true);
-        // SAFETY: C1.
-        let ask = unsafe { asked.ask() };
-        let prepared = went(call, incoming.prepare_reply(&ask));
-        // SAFETY: C1.
-        unsafe { asked.local(freed) };
-        asked.source::<M>(Room::Reply(prepared, token), to, nargs)
-    })
+    let to = coming.incoming.source();
+    let category = if dest.is_some() { Category::Long } else { Category::Medium };
+    let landing = dest.filter(|dest| !dest.is_null()).map(|dest| face.offset(to, dest));
+    let asked = Asked { call, buffer, least, most, landing, category };
+    let freed = asked.look(local, nargs, true);
+    // SAFETY: C1.
+    let ask = unsafe { asked.ask() };
+    let prepared = went(call, coming.incoming.prepare_reply(&ask));
+    // SAFETY: C1.
+    unsafe { asked.local(freed) };
+    asked.source::<M>(Room::Reply(prepared), to, nargs)
 }
 
 /// Whether it is this thread's, or ends the job.
@@ -241,7 +239,7 @@ pub unsafe fn commit<M: FaceMode>(
     if source.nargs != count {
         fail(call, format!("{count} arguments, where {} were prepared", source.nargs));
     }
-    let is_reply = matches!(source.room, Room::Reply(..));
+    let is_reply = matches!(source.room, Room::Reply(_));
     if (is_reply, source.category == Category::Long) != (kind & 2 != 0, kind & 1 != 0) {
         fail(call, "it was prepared for another kind of message");
     }
@@ -251,11 +249,7 @@ pub unsafe fn commit<M: FaceMode>(
     let commit = Commit { handler, args, len, landing };
     match source.room {
         Room::Request(prepared) => went(call, prepared.commit(&commit)),
-        Room::Reply(prepared, token) => {
-            went(call, prepared.commit(&commit));
-            // SAFETY: C4.
-            let _ = unsafe { Coming::<M>::of(token, call) }.take(call);
-        }
+        Room::Reply(prepared) => went(call, prepared.commit(&commit)),
     }
     OK
 }

@@ -1,9 +1,9 @@
-//! Places at which a test kills the process, or abandons a structure half-way.
+//! Places at which a test kills the process, makes it panic, or abandons a structure half-way.
 //!
 //! [`kill_point!`](crate::kill_point) expands to nothing unless the build has `--cfg gasworks_faults`. There, a
 //! process dies by `SIGKILL` when it passes the point that `GASWORKS_KILL_AT=name@rank` names (the rank is read
-//! from `PMI_RANK`, absent means 0; `name@rank#n` waits for the n-th passage), and a thread whose test has installed
-//! a hook calls that instead.
+//! from `PMI_RANK`, absent means 0; `name@rank#n` waits for the n-th passage), or panics where `GASWORKS_PANIC_AT` names
+//! it, and a thread whose test has installed a hook calls that instead.
 //!
 //! # Invariants
 //! F1. `raise(SIGKILL)` is given no pointer and does not return.
@@ -29,17 +29,20 @@ mod live {
     struct Target {
         name: String,
         nth: u64,
+        panics: bool,
     }
 
     fn target() -> Option<&'static Target> {
         static TARGET: OnceLock<Option<Target>> = OnceLock::new();
         TARGET
             .get_or_init(|| {
-                let spec = std::env::var("GASWORKS_KILL_AT").ok()?;
+                let of = |variable, panics| Some((std::env::var(variable).ok()?, panics));
+                let (spec, panics) =
+                    of("GASWORKS_KILL_AT", false).or_else(|| of("GASWORKS_PANIC_AT", true))?;
                 let (name, rest) = spec.split_once('@')?;
                 let (rank, nth) = rest.split_once('#').unwrap_or((rest, "1"));
                 let mine = std::env::var("PMI_RANK").unwrap_or_else(|_| "0".into());
-                (mine == rank).then(|| Target { name: name.into(), nth: nth.parse().unwrap_or(1) })
+                (mine == rank).then(|| Target { name: name.into(), nth: nth.parse().unwrap_or(1), panics })
             })
             .as_ref()
     }
@@ -66,7 +69,12 @@ mod live {
         let mut passed = PASSED.lock().unwrap_or_else(|e| e.into_inner());
         let count = passed.get_or_insert_with(HashMap::new).entry(name).or_insert(0);
         *count += 1;
-        if *count == target.nth {
+        let is_it = *count == target.nth;
+        drop(passed);
+        if is_it && target.panics {
+            panic!("asked to at {name}");
+        }
+        if is_it {
             // SAFETY: F1.
             unsafe { libc::raise(libc::SIGKILL) };
         }

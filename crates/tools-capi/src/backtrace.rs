@@ -15,8 +15,8 @@ use std::os::fd::FromRawFd;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::environ::{is_set, value, warn};
-use crate::{crash, freeze, machine, numbers, process, text};
+use crate::environ::{is_set, warn};
+use crate::{crash, freeze, machine, numbers, process, settings, text};
 
 /// A way to print a backtrace: gives 0 if it did.
 pub type Print = extern "C" fn(c_int) -> c_int;
@@ -65,7 +65,7 @@ const PATIENCE: u32 = 60;
 
 /// Lets this rank print backtraces, if `GASNET_BACKTRACE_NODES` names it: `0,3-5`, or `*` for all.
 pub fn of_rank(rank: u32) {
-    let list = value(c"GASNET_BACKTRACE_NODES");
+    let list = settings::text(&settings::BACKTRACE_NODES);
     let _ = HERE.set(list.is_none_or(|list| is_among(&list, rank)));
 }
 
@@ -83,7 +83,7 @@ fn is_here() -> bool {
 
 extern "C" fn if_enabled(fd: c_int) -> c_int {
     // Read by hand: a bad value must not end a process that is ending.
-    match value(c"GASNET_BACKTRACE").and_then(|text| numbers::answer(&text)) {
+    match settings::text(&settings::BACKTRACE).and_then(|text| numbers::answer(&text)) {
         // SAFETY: TT4, by the caller's promise.
         Some(true) if is_here() => unsafe { gasnett_print_backtrace(fd) },
         _ => 1,
@@ -113,9 +113,9 @@ pub unsafe extern "C" fn gasnett_backtrace_init(program: *const c_char) {
             warn(&format!("GASNET_BACKTRACE_TYPE names '{name}', which is none of {}", known().join(", ")));
         }
     }
-    OF_CRASHES.get_or_init(|| is_set(c"GASNET_BACKTRACE", false));
+    OF_CRASHES.get_or_init(|| settings::is_on(&settings::BACKTRACE));
     crash::watch();
-    process::handle_named(c"GASNET_BACKTRACE_SIGNAL", on_signal);
+    process::handle_named(&settings::BACKTRACE_SIGNAL, on_signal);
     freeze::watch();
 }
 
@@ -165,7 +165,7 @@ fn known() -> Vec<String> {
 
 /// The ways that the environment wants, or all.
 fn wanted() -> Vec<String> {
-    let Some(list) = value(c"GASNET_BACKTRACE_TYPE") else { return known() };
+    let Some(list) = settings::text(&settings::BACKTRACE_TYPE) else { return known() };
     list.split(',').map(|name| name.trim().to_ascii_uppercase()).filter(|name| !name.is_empty()).collect()
 }
 
@@ -175,7 +175,7 @@ fn user() -> Option<(String, Print)> {
     let user = unsafe { (&raw const gasnett_backtrace_user).read_volatile() };
     // SAFETY: TT2.
     let name = unsafe { text::read(user.name) }?.to_ascii_uppercase();
-    let threads = is_set(c"GASNET_BACKTRACE_MT", false);
+    let threads = is_set(&settings::name(&settings::BACKTRACE_MT), false);
     user.print.filter(|_| !threads || user.takes_threads != 0).map(|print| (name, print))
 }
 
@@ -197,7 +197,7 @@ fn print_own(fd: c_int) -> bool {
 fn debugger() -> Option<String> {
     // A debugger is no parent of ours, and some systems let only a parent look, unless it is admitted.
     gasworks_os::remote::admit_all();
-    let all = is_set(c"GASNET_BACKTRACE_MT", true);
+    let all = settings::is_on(&settings::BACKTRACE_MT);
     let output = Command::new("timeout")
         .args([&PATIENCE.to_string(), "gdb", "-nx", "-batch", "-p", &std::process::id().to_string()])
         .args(["-ex", if all { "thread apply all backtrace" } else { "backtrace" }])

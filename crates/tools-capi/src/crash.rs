@@ -8,15 +8,15 @@ use std::ffi::{CStr, c_int};
 
 use gasworks_os::signals;
 
-use crate::environ::{is_set, value};
-use crate::{backtrace, freeze, process};
+use crate::environ::value;
+use crate::{backtrace, freeze, process, settings};
 
 /// Those by which the system, or `abort`, says that a program cannot go on.
 const KILLING: [c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
 
 /// Sets up what is done then, if a setting asks for anything, for all signals that nobody handles, and that are not to be left alone.
 pub fn watch() {
-    if !is_set(c"GASNET_BACKTRACE", false) && !is_set(c"GASNET_FREEZE_ON_ERROR", false) {
+    if !settings::is_on(&settings::BACKTRACE) && !settings::is_on(&settings::FREEZE_ON_ERROR) {
         return;
     }
     let alone = value(c"GASNET_NO_CATCH_SIGNAL").unwrap_or_default();

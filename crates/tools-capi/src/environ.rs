@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use gasworks_os::say;
 
 use crate::fatal::end;
-use crate::{numbers, text};
+use crate::{numbers, settings, text};
 
 /// Whether this process says what it read; in a job one of them does.
 static SPEAKS: OnceLock<bool> = OnceLock::new();
@@ -40,7 +40,7 @@ pub fn number(name: &CStr, default: f64) -> f64 {
 
 /// Says something that is no error, unless `GASNET_QUIET` forbids it.
 pub fn warn(message: &str) {
-    if !is_set(c"GASNET_QUIET", false) {
+    if !settings::is_on(&settings::QUIET) {
         say(&format!("WARNING: {message}"));
     }
 }

@@ -13,8 +13,7 @@ use std::time::Duration;
 use gasworks_os::say;
 use parking_lot::Mutex;
 
-use crate::environ::{is_set, value};
-use crate::{machine, process, text};
+use crate::{machine, process, settings, text};
 
 /// The flag that a debugger sets to 0.
 #[unsafe(no_mangle)]
@@ -74,7 +73,7 @@ pub unsafe extern "C" fn gasnett_freezeForDebuggerNow(flag: *mut c_int, name: *c
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_freezeForDebuggerErr() {
     // Read by hand: a bad value must not end a process that is ending.
-    let wanted = value(c"GASNET_FREEZE_ON_ERROR").and_then(|v| crate::numbers::answer(&v));
+    let wanted = settings::text(&settings::FREEZE_ON_ERROR).and_then(|v| crate::numbers::answer(&v));
     if wanted == Some(true) {
         own();
     }
@@ -82,12 +81,12 @@ pub extern "C" fn gasnett_freezeForDebuggerErr() {
 
 /// Sets up the signal that freezes the process, if `GASNET_FREEZE_SIGNAL` names one.
 pub fn watch() {
-    process::handle_named(c"GASNET_FREEZE_SIGNAL", freeze_here);
+    process::handle_named(&settings::FREEZE_SIGNAL, freeze_here);
 }
 
 /// Freezes the process if `GASNET_FREEZE` says so; a job calls it when it starts.
 pub fn at_start() {
-    if is_set(c"GASNET_FREEZE", false) {
+    if settings::is_on(&settings::FREEZE) {
         own();
     }
 }

@@ -11,9 +11,9 @@ use std::sync::OnceLock;
 
 use gasworks_os::affinity;
 
-use crate::environ::{c_text, is_set, warn};
+use crate::environ::{c_text, warn};
 use crate::fatal::end;
-use crate::text;
+use crate::{settings, text};
 
 static HOST: OnceLock<CString> = OnceLock::new();
 static PROGRAM: OnceLock<CString> = OnceLock::new();
@@ -49,7 +49,7 @@ pub unsafe fn note_program(name: *const c_char) {
 
 /// Has the C library's allocator keep what it has, if `GASNET_DISABLE_MUNMAP` says so.
 pub fn keep_memory_if_wanted() {
-    if is_set(c"GASNET_DISABLE_MUNMAP", false) {
+    if settings::is_on(&settings::DISABLE_MUNMAP) {
         // SAFETY: TP3 of `process`: numbers alone.
         unsafe {
             libc::mallopt(libc::M_TRIM_THRESHOLD, -1);

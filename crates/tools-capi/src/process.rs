@@ -5,7 +5,7 @@
 //! TP2. A handler of a signal is a C function of one `int`, or one of the system's constants, as the caller promises.
 //! TP3. A call that takes numbers alone, or a structure of this function's own, touches no other memory.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -13,8 +13,9 @@ use std::time::Duration;
 use gasworks_os::signals;
 use libc::{FILE, sighandler_t};
 
-use crate::environ::{c_text, is_set, value, warn};
-use crate::text;
+use crate::environ::{c_text, is_set, warn};
+use crate::{settings, text};
+use gasworks_os::settings::Setting;
 
 unsafe extern "C" {
     static stdin: *mut FILE;
@@ -40,7 +41,7 @@ pub extern "C" fn gasnett_nsleep(ns: u64) -> c_int {
 pub extern "C" fn gasnett_flush_streams() {
     // SAFETY: TP1.
     unsafe { libc::fflush(std::ptr::null_mut()) };
-    if is_set(c"GASNET_FS_SYNC", false) {
+    if settings::is_on(&settings::FS_SYNC) {
         sync_files();
     }
     gasnett_sched_yield();
@@ -90,14 +91,14 @@ pub unsafe extern "C" fn gasnett_reghandler(signal: c_int, handler: sighandler_t
 }
 
 /// Sets up a handler for the signal that a variable names, if it names one.
-pub(crate) fn handle_named(variable: &CStr, handler: extern "C" fn(c_int)) {
-    let Some(name) = value(variable).filter(|name| !name.trim().is_empty()) else { return };
+pub(crate) fn handle_named(setting: &Setting, handler: extern "C" fn(c_int)) {
+    let Some(name) = settings::text(setting).filter(|name| !name.trim().is_empty()) else { return };
     match signals::named(&name) {
         Some(signal) => {
             // SAFETY: TP2: it is one.
             unsafe { gasnett_reghandler(signal, handler as *const () as sighandler_t) };
         }
-        None => warn(&format!("{} is '{name}', which is no signal", variable.to_string_lossy())),
+        None => warn(&format!("{} is '{name}', which is no signal", setting.name)),
     }
 }
 
@@ -111,26 +112,28 @@ pub extern "C" fn gasnett_signame_fromval(signal: c_int) -> *const c_char {
     name.map_or(c"an unknown signal".as_ptr(), |name| name.as_ptr())
 }
 
-/// The limits that are raised; a variable `GASNET_MAXIMIZE_` and the name forbids it for one.
-const LIMITS: &[(libc::__rlimit_resource_t, &str)] = &[
-    (libc::RLIMIT_CPU, "RLIMIT_CPU"),
-    (libc::RLIMIT_FSIZE, "RLIMIT_FSIZE"),
-    (libc::RLIMIT_DATA, "RLIMIT_DATA"),
-    (libc::RLIMIT_STACK, "RLIMIT_STACK"),
-    (libc::RLIMIT_RSS, "RLIMIT_RSS"),
-    (libc::RLIMIT_AS, "RLIMIT_AS"),
-    (libc::RLIMIT_NPROC, "RLIMIT_NPROC"),
-    (libc::RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK"),
+/// The limits that [`settings::MAXIMIZE`] names, in its order.
+const LIMITS: [libc::__rlimit_resource_t; settings::MAXIMIZE.len()] = [
+    libc::RLIMIT_CPU,
+    libc::RLIMIT_FSIZE,
+    libc::RLIMIT_DATA,
+    libc::RLIMIT_STACK,
+    libc::RLIMIT_RSS,
+    libc::RLIMIT_AS,
+    libc::RLIMIT_NPROC,
+    libc::RLIMIT_MEMLOCK,
 ];
 
 /// Raises the limits of the process as far as it may. Gives 1 if all are there.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_maximize_rlimits() -> c_int {
+    let wanted = settings::MAXIMIZE.iter().zip(LIMITS).filter(|(setting, _)| settings::is_on(setting));
     // Each is tried, whatever became of the one before.
-    c_int::from(LIMITS.iter().filter(|(resource, name)| !maximize(*resource, name)).count() == 0)
+    c_int::from(wanted.filter(|(_, resource)| !raised(*resource)).count() == 0)
 }
 
-/// Raises one limit as far as the process may, unless a variable forbids it. Gives 1 if it is there.
+/// Raises one limit as far as the process may, unless a variable `GASNET_MAXIMIZE_` and its name forbids it. Gives 1 if it is
+/// there.
 ///
 /// # Safety
 /// TX1 for the name.
@@ -138,13 +141,11 @@ pub extern "C" fn gasnett_maximize_rlimits() -> c_int {
 pub unsafe extern "C" fn gasnett_maximize_rlimit(resource: c_int, name: *const c_char) -> c_int {
     // SAFETY: TX1, by the caller's promise.
     let name = unsafe { text::read(name) }.unwrap_or_default();
-    c_int::from(maximize(resource as libc::__rlimit_resource_t, &name))
+    let is_wanted = is_set(&c_text(&format!("GASNET_MAXIMIZE_{name}")), true);
+    c_int::from(!is_wanted || raised(resource as libc::__rlimit_resource_t))
 }
 
-fn maximize(resource: libc::__rlimit_resource_t, name: &str) -> bool {
-    if !is_set(&c_text(&format!("GASNET_MAXIMIZE_{name}")), true) {
-        return true;
-    }
+fn raised(resource: libc::__rlimit_resource_t) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: TP3.
     if unsafe { libc::getrlimit(resource, &mut limit) } != 0 {
@@ -158,6 +159,7 @@ fn maximize(resource: libc::__rlimit_resource_t, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::CStr;
 
     #[test]
     fn signals_have_names() {
@@ -178,8 +180,8 @@ mod tests {
         let lowered = libc::rlimit { rlim_cur: 0, ..limit() };
         // SAFETY: TP3.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &lowered) }, 0);
-        assert!(maximize(libc::RLIMIT_CORE, "RLIMIT_CORE"));
+        assert!(raised(libc::RLIMIT_CORE));
         assert_eq!(limit().rlim_cur, lowered.rlim_max);
-        assert!(!maximize(9999, "NONE"));
+        assert!(!raised(9999));
     }
 }

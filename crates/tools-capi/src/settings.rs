@@ -1,71 +1,115 @@
-//! The settings that the tools read. Their functions read them by C's own rules, and where C asks for it: this is the list for people.
+//! The settings that the tools read. They are read by C's own rules, and where C asks for it; their names, and what holds where nothing is
+//! said, stand here alone.
 
+use crate::environ;
 use gasworks_os::settings::{Kind, Setting};
+use std::ffi::CString;
 
 const READER: &str = "gasworks-tools";
+/// A default.
+const YES: &str = "1";
 
 const fn row(name: &'static str, kind: Kind, default: &'static str, meaning: &'static str) -> Setting {
     Setting { name, aliases: &[], kind, default, unit: "", meaning, reader: READER }
 }
 
-const QUIET: Setting = row("GASNET_QUIET", Kind::Boolean, "0", "warnings of the tools are not said");
-const FREEZE: Setting = row(
+pub(crate) const QUIET: Setting =
+    row("GASNET_QUIET", Kind::Boolean, "0", "warnings of the tools are not said");
+pub(crate) const FREEZE: Setting = row(
     "GASNET_FREEZE",
     Kind::Boolean,
     "0",
     "a program in C stops at its start, until a debugger sets gasnet_frozen to 0 or SIGCONT comes",
 );
-const FREEZE_ON_ERROR: Setting =
+pub(crate) const FREEZE_ON_ERROR: Setting =
     row("GASNET_FREEZE_ON_ERROR", Kind::Boolean, "0", "the same where it fails, or a signal kills it");
-const FREEZE_SIGNAL: Setting =
+pub(crate) const FREEZE_SIGNAL: Setting =
     row("GASNET_FREEZE_SIGNAL", Kind::Text, "", "the same when this signal comes, such as SIGUSR2");
-const BACKTRACE: Setting = row(
+pub(crate) const BACKTRACE: Setting = row(
     "GASNET_BACKTRACE",
     Kind::Boolean,
     "0",
     "a program in C says where it is when it fails, or a signal kills it",
 );
-const BACKTRACE_TYPE: Setting = row(
+pub(crate) const BACKTRACE_TYPE: Setting = row(
     "GASNET_BACKTRACE_TYPE",
     Kind::Text,
     "GDB,EXECINFO",
     "how it finds that out: the first that works of a list",
 );
-const BACKTRACE_SIGNAL: Setting =
+pub(crate) const BACKTRACE_SIGNAL: Setting =
     row("GASNET_BACKTRACE_SIGNAL", Kind::Text, "", "the same when this signal comes, and it goes on");
-const BACKTRACE_MT: Setting = row(
+pub(crate) const BACKTRACE_MT: Setting = row(
     "GASNET_BACKTRACE_MT",
     Kind::Boolean,
     "1",
     "of all its threads, where that can be had; a program's own way is used if it can do that",
 );
-const BACKTRACE_NODES: Setting = row(
+pub(crate) const BACKTRACE_NODES: Setting = row(
     "GASNET_BACKTRACE_NODES",
     Kind::Text,
     "*",
     "which ranks of a program in C say it: a list such as 0,3-5",
 );
-const FS_SYNC: Setting =
+/// Whether files are written to their devices at a program's end.
+pub const FS_SYNC: Setting =
     row("GASNET_FS_SYNC", Kind::Boolean, "0", "files are written to their devices before gasnet_exit ends");
-const TSC_RATE: Setting = row(
+pub(crate) const TSC_RATE: Setting = row(
     "GASNET_TSC_RATE",
     Kind::Text,
     "walltime",
     "how fast the processor's counter runs: measured (walltime), as the system says (cpuinfo), or in Hz",
 );
-const TSC_RATE_TOLERANCE: Setting =
+pub(crate) const TSC_RATE_TOLERANCE: Setting =
     row("GASNET_TSC_RATE_TOLERANCE", Kind::Text, "0.0005", "how far that may be off before it is told");
-const TSC_RATE_HARD_TOLERANCE: Setting =
+pub(crate) const TSC_RATE_HARD_TOLERANCE: Setting =
     row("GASNET_TSC_RATE_HARD_TOLERANCE", Kind::Text, "0.02", "how far it may be off before it is an error");
-const TSC_RATE_VERBOSE: Setting =
+pub(crate) const TSC_RATE_VERBOSE: Setting =
     row("GASNET_TSC_RATE_VERBOSE", Kind::Boolean, "0", "the rate that was found is told");
-const DISABLE_MUNMAP: Setting = row(
+pub(crate) const DISABLE_MUNMAP: Setting = row(
     "GASNET_DISABLE_MUNMAP",
     Kind::Boolean,
     "0",
     "malloc of a program in C gives no memory back to the system, and takes none by mmap",
 );
 
+/// What the variable holds.
+pub(crate) fn text(setting: &Setting) -> Option<String> {
+    environ::value(&name(setting))
+}
+
+/// Whether it says yes.
+pub fn is_on(setting: &Setting) -> bool {
+    environ::is_set(&name(setting), setting.default == YES)
+}
+
+/// The number that it holds.
+pub(crate) fn number(setting: &Setting) -> f64 {
+    // That every default is what it should be is tested.
+    environ::number(&name(setting), setting.default.parse().unwrap_or_default())
+}
+
+/// The variable, as C calls it.
+pub(crate) fn name(setting: &Setting) -> CString {
+    environ::c_text(setting.name)
+}
+
+/// A limit, and whether it is to be raised.
+const fn limit(name: &'static str) -> Setting {
+    row(name, Kind::Boolean, YES, "a program in C that asks for it gets as much as the process may have")
+}
+
+/// What is to be raised by `gasnett_maximize_rlimits`: `GASNET_MAXIMIZE_` and the name of a limit.
+pub(crate) const MAXIMIZE: [Setting; 8] = [
+    limit("GASNET_MAXIMIZE_RLIMIT_CPU"),
+    limit("GASNET_MAXIMIZE_RLIMIT_FSIZE"),
+    limit("GASNET_MAXIMIZE_RLIMIT_DATA"),
+    limit("GASNET_MAXIMIZE_RLIMIT_STACK"),
+    limit("GASNET_MAXIMIZE_RLIMIT_RSS"),
+    limit("GASNET_MAXIMIZE_RLIMIT_AS"),
+    limit("GASNET_MAXIMIZE_RLIMIT_NPROC"),
+    limit("GASNET_MAXIMIZE_RLIMIT_MEMLOCK"),
+];
 /// The rows of this crate.
 pub const SETTINGS: &[Setting] = &[
     QUIET,
@@ -83,4 +127,30 @@ pub const SETTINGS: &[Setting] = &[
     TSC_RATE_HARD_TOLERANCE,
     TSC_RATE_VERBOSE,
     DISABLE_MUNMAP,
+    MAXIMIZE[0],
+    MAXIMIZE[1],
+    MAXIMIZE[2],
+    MAXIMIZE[3],
+    MAXIMIZE[4],
+    MAXIMIZE[5],
+    MAXIMIZE[6],
+    MAXIMIZE[7],
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_what_its_readers_take_it_for() {
+        for setting in SETTINGS {
+            match setting.kind {
+                Kind::Boolean => assert!(["0", YES].contains(&setting.default), "{setting:?}"),
+                _ if setting.name.ends_with("TOLERANCE") => {
+                    assert!(setting.default.parse::<f64>().is_ok_and(|most| most > 0.0), "{setting:?}");
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use gasworks_os::{clock, say};
 
-use crate::environ::{is_set, number, value, warn};
+use crate::environ::warn;
 use crate::fatal::end;
-use crate::numbers;
+use crate::{numbers, settings};
 
 /// Bits behind the point of a length of a tick.
 const FRACTION: u32 = 40;
@@ -111,7 +111,7 @@ impl Rate {
             Some((hertz, source)) => checked(1e9 / hertz, measured, &source),
             None => measured,
         };
-        if is_set(c"GASNET_TSC_RATE_VERBOSE", false) {
+        if settings::is_on(&settings::TSC_RATE_VERBOSE) {
             say(&format!("the time stamp counter has {:.0} ticks a second, {ns:.6} ns each", 1e9 / ns));
         }
         Self::of(ns)
@@ -120,7 +120,7 @@ impl Rate {
 
 /// The ticks in a second that the environment gives, and where it has them from.
 fn told() -> Option<(f64, String)> {
-    let text = value(c"GASNET_TSC_RATE")?;
+    let text = settings::text(&settings::TSC_RATE)?;
     let hertz = match text.trim().to_ascii_lowercase().as_str() {
         "" | "walltime" => return None,
         "cpuinfo" => rate_of(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
@@ -150,10 +150,10 @@ fn rate_of(cpuinfo: &str) -> Option<f64> {
 fn checked(told: f64, measured: f64, source: &str) -> f64 {
     let off = (told - measured).abs() / measured;
     let words = || format!("GASNET_TSC_RATE={source} is off by {:.3} % of what the clock says", off * 100.0);
-    if off > number(c"GASNET_TSC_RATE_HARD_TOLERANCE", 0.02) {
+    if off > settings::number(&settings::TSC_RATE_HARD_TOLERANCE) {
         end(None, &words());
     }
-    if off > number(c"GASNET_TSC_RATE_TOLERANCE", 0.0005) {
+    if off > settings::number(&settings::TSC_RATE_TOLERANCE) {
         warn(&words());
     }
     told

@@ -40,6 +40,15 @@ const BUILDS: [(&str, &str); 2] = [("optimised", "-O2"), ("debug", "-O0 -g -DGAS
 const ENDS: [(&str, i32); 5] =
     [("exit-before-attach", 5), ("return", 3), ("exit", 4), ("all-well", 0), ("in-a-handler", 7)];
 
+/// Where the library is made to panic, in what ends.c does meanwhile, with what settings: and who says so.
+const PANICS: [(&str, &str, &str, &str); 4] = [
+    // In a call; in a handler's reply; on threads of the library, as the job ends and before.
+    ("barrier.arrive.counted@1", "all-poll", "", "defect of Gasworks: "),
+    ("inbox.send.placed@0#2", "reply-to-reply", "", "defect of Gasworks: "),
+    ("keeper.wished@2", "in-a-handler", "", "thread gasworks-keeper: "),
+    ("pshm.sleep.asleep@1", "all-poll", "GASWORKS_PROGRESS_THREAD", "thread gasworks-1: "),
+];
+
 /// What does not compile, and what is said of it.
 const REFUSED: [(&str, &str); 5] = [
     ("", "one of -DGASNET_SEQ, -DGASNET_PARSYNC and -DGASNET_PAR"),
@@ -74,6 +83,7 @@ pub fn rows() -> Vec<Row> {
     });
     let rest = [
         Row::new("capi/ends", ends),
+        Row::new("capi/panics", panics),
         Row::new("capi/bad-input", wrong::wrong),
         Row::new("capi/debug-names", wrong::calls),
         Row::new("capi/refused", refused),
@@ -163,6 +173,35 @@ fn ends(world: &World, log: &Log) -> Result<()> {
             ensure!(found == Some(code), "{way} in {name}: {}, not code {code}", ended.how());
             leftovers.check().with_context(|| way.to_owned())?;
         }
+    }
+    Ok(())
+}
+
+/// A panic in the library, of a thread of the program or its own, ends the process by a signal, and so the job.
+fn panics(world: &World, log: &Log) -> Result<()> {
+    let place = crate::root().join("target/xtask/capi-faults");
+    // The same with places to panic at.
+    let faults = world.built(Build::Debug)?;
+    log.run_ok(&Build::Debug.dress(Cmd::cargo("build --workspace --exclude xtask --lib").limit(900)))?;
+    lay_out(&place, &crate::root().join("target/faults/debug"), &["smp"], |cmd| log.run_ok(cmd).map(drop))?;
+    let (mode, define) = MODES[2];
+    let program = place.join("ends");
+    let compile = compiler("gcc", "smp", define, &place).arg(source("ends")).arg("-o").arg(&program);
+    let compile = compile.arg(format!("-L{}", place.join("lib").display()));
+    log.run_ok(&compile.arg(format!("-lgasnet-smp-{mode}")).words(SYSTEM))?;
+    for (at, way, setting, says) in PANICS {
+        let leftovers = Leftovers::before();
+        let job = Cmd::new(faults.program("gasrun")?).words("-n 3 --timeout 15 --").arg(&program).arg(way);
+        let job = job.env("GASWORKS_PANIC_AT", at).limit(20);
+        let job = if setting.is_empty() { job } else { job.env(setting, "1") };
+        let ended = log.run(&job)?;
+        let found = ended.status.and_then(|status| status.code());
+        ensure!(found == Some(128 + 6), "{at}: {}, not by the signal of a panic", ended.how());
+        let (name, _) = at.split_once('@').context("a rank")?;
+        for said in [says, &format!("asked to at {name}"), "SIGABRT"] {
+            ensure!(ended.output.contains(said), "{at}: {said:?} is not said");
+        }
+        leftovers.check().context(at)?;
     }
     Ok(())
 }

@@ -1,16 +1,18 @@
 //! What each hot operation costs in figures that no noise moves, against `ci/counts`.
 //!
-//! `gascount` does an operation many times; the difference between two runs, divided by the difference of their
+//! `gascount`, or from C `gascount-c`, does an operation many times; the difference between two runs, divided by the difference of their
 //! operations, is what one costs: instructions and system calls under callgrind, bytes stored under lackey (a payload
 //! of so many bytes that is copied once stores as many), and allocations by its own allocator.
 
+use super::capi::laid_out;
+use crate::capi::{SYSTEM, compiler};
 use crate::exec::{Cmd, Log};
 use crate::needs::Need;
 use crate::rows::Row;
 use crate::world::{Built, World};
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The operations that have a budget: what `gascount` calls them.
 const OPERATIONS: &[&str] = &[
@@ -27,6 +29,9 @@ const OPERATIONS: &[&str] = &[
     "medium-512",
     "medium-4096",
 ];
+
+/// Those of programs in C, which `gascount-c` calls by what follows.
+const FROM_C: &[&str] = &["c/poll", "c/short-request", "c/short-flood", "c/short-round-trip"];
 
 /// Runs to compare: operations in the shorter and in the longer one, where only instructions are counted and where every
 /// store is written down.
@@ -101,7 +106,11 @@ fn budget(operation: &str) -> Result<Costs> {
 pub fn rows() -> Vec<Row> {
     let row = |&operation: &&'static str| {
         Row::new(format!("budget/{operation}"), move |world, log| {
-            let costs = count(world, log, operation, &format!("budget/{operation}"))?;
+            let scratch = format!("budget/{operation}");
+            let costs = match operation.strip_prefix("c/") {
+                Some(plain) => count(world, log, &from_c(world, log)?, plain, &scratch)?,
+                None => count(world, log, &from_rust(log)?, operation, &scratch)?,
+            };
             let line = costs.line(operation);
             log.note(&line)?;
             let over = costs.over(budget(operation)?);
@@ -111,11 +120,11 @@ pub fn rows() -> Vec<Row> {
         .need(Need::Valgrind)
         .beside()
     };
-    let mut rows: Vec<Row> = OPERATIONS.iter().map(row).collect();
+    let mut rows: Vec<Row> = OPERATIONS.iter().chain(FROM_C).map(row).collect();
     rows.push(
         // That the gate would show it: the same put with an allocation, a copy and a system call in it.
         Row::new("budget/planted", |world, log| {
-            let costs = count(world, log, "planted-64", "budget/planted")?;
+            let costs = count(world, log, &from_rust(log)?, "planted-64", "budget/planted")?;
             let over = costs.over(budget("put-8")?);
             ensure!(
                 over.len() == 4,
@@ -130,14 +139,30 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-/// Counts what one operation costs.
-fn count(world: &World, log: &Log, operation: &str, scratch: &str) -> Result<Costs> {
-    // It alone: who makes an operation cheaper asks for these rows often.
+/// `gascount`, and nothing else: who makes an operation cheaper asks for these rows often.
+fn from_rust(log: &Log) -> Result<PathBuf> {
     let build = Cmd::cargo(
         "build --release -p gasworks-perf --bin gascount --message-format=json-render-diagnostics",
     );
-    let built = Built::of(&log.run_ok(&build)?.output);
-    let (program, dir) = (built.program("gascount")?, world.scratch(scratch)?);
+    Ok(Built::of(&log.run_ok(&build)?.output).program("gascount")?.to_owned())
+}
+
+/// `gascount-c`, once for all rows.
+fn from_c(world: &World, log: &Log) -> Result<PathBuf> {
+    let place = laid_out(world, log)?;
+    let program = place.join("gascount-c");
+    world.once("gascount-c", || {
+        let source = crate::root().join("crates/capi/perf/gascount-c.c");
+        let compile = compiler("gcc", "smp", "GASNET_SEQ", &place).words("-std=c99 -O3").arg(source);
+        let compile = compile.arg("-o").arg(&program).arg(format!("-L{}", place.join("lib").display()));
+        log.run_ok(&compile.arg("-lgasnet-smp-seq").words(SYSTEM)).map(drop)
+    })?;
+    Ok(program)
+}
+
+/// Counts what one operation of a program costs.
+fn count(world: &World, log: &Log, program: &Path, operation: &str, scratch: &str) -> Result<Costs> {
+    let dir = world.scratch(scratch)?;
     let run = |words: &str, n: u64| {
         let valgrind = Cmd::new("valgrind").words(words).arg(program).arg(operation).arg(n.to_string());
         log.run_ok(&valgrind.dir(&dir).limit(120)).map(|ended| ended.output)
@@ -198,7 +223,7 @@ mod tests {
     fn every_operation_has_a_budget_and_every_budget_an_operation() {
         let text = std::fs::read_to_string(crate::root().join("ci/counts")).unwrap();
         let budgets = parse(&text).unwrap();
-        let mut operations: Vec<&str> = OPERATIONS.to_vec();
+        let mut operations = [OPERATIONS, FROM_C].concat();
         operations.sort_unstable();
         assert_eq!(budgets.keys().map(String::as_str).collect::<Vec<_>>(), operations);
         assert!(budgets.values().all(|b| b.system_calls == 0.0 && b.allocations == 0.0), "{budgets:?}");

@@ -98,9 +98,9 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
     /// Replies, once. The room was reserved with the request: a reply never waits.
     ///
     /// # Errors
-    /// This is a reply itself, the reply is not one that can be sent, or the peer is gone.
+    /// This is a reply itself or was replied to, the reply is not one that can be sent, or the peer is gone.
     #[inline(always)]
-    pub fn reply(self, message: &Outgoing<'_>) -> Result<(), Error> {
+    pub fn reply(&self, message: &Outgoing<'_>) -> Result<(), Error> {
         let (bytes, replied) = self.may_reply()?;
         self.engine.reply(self.source, message, bytes).map_err(|stop| stop.or_full(self.source))?;
         replied.set(true);
@@ -110,9 +110,9 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
     /// Agrees on room for the reply, fills it in `fill`, and sends what that returns; nothing if it returns `None`.
     ///
     /// # Errors
-    /// This is a reply itself, the room cannot be had or the message cannot be sent, or the peer is gone.
+    /// This is a reply itself or was replied to, the room cannot be had or the message cannot be sent, or the peer is gone.
     pub fn reply_prepared<'m>(
-        self,
+        &self,
         ask: &Ask<'_>,
         fill: impl FnOnce(&Prepared<'a, '_, M>) -> Option<Commit<'m>>,
     ) -> Result<(), Error> {
@@ -132,9 +132,6 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
     /// This is a reply itself or was replied to, or the room cannot be had.
     pub fn prepare_reply<'b>(&self, ask: &Ask<'b>) -> Result<PreparedReply<'a, 'b, M>, Error> {
         let (bytes, replied) = self.may_reply()?;
-        if replied.get() {
-            return Err(Error::InHandler("reply twice"));
-        }
         Ok(PreparedReply { prepared: self.engine.prepare_reply(self.source, ask, bytes)?, replied })
     }
 
@@ -143,8 +140,9 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
             return Err(Error::LockHeld("active message reply"));
         }
         match self.request {
+            Some((_, replied)) if replied.get() => Err(Error::InHandler("a second reply to one request")),
             Some(request) => Ok(request),
-            None => Err(Error::InHandler("reply to a reply")),
+            None => Err(Error::InHandler("a reply to a reply")),
         }
     }
 }

@@ -56,7 +56,7 @@ const WRONG: &[(&str, &str, Optimised)] = &[
     ("no-way-of-waiting", "gasnet_set_waitmode: 7 is no way of waiting", GoesOn),
     ("no-name", "gasnet_getenv: the name is null", Same),
     ("info-nowhere", "gasnet_getSegmentInfo: 3 places at 0x0", GoesOn),
-    ("handler-replies-twice", "gex_AM_ReplyShort: the request was replied to before", Same),
+    ("handler-replies-twice", "gex_AM_ReplyShort: a second reply to one request", Same),
     (
         "handler-polls",
         "gasnet_AMPoll: not allowed while a handler runs",
@@ -110,7 +110,7 @@ const WRONG: &[(&str, &str, Optimised)] = &[
         Same,
     ),
     ("reply-to-reply", "gex_AM_ReplyShort: a reply to a reply", Same),
-    ("prepare-reply-to-reply", "gex_AM_PrepareReplyMedium: reply to a reply", Same),
+    ("prepare-reply-to-reply", "gex_AM_PrepareReplyMedium: a reply to a reply", Same),
     ("token-kept", "is not the token of a handler that runs on this thread", Same),
     ("no-such-handler", "no handler is registered at index 210", Same),
     ("wrong-count", "a short request with 1 arguments for handler 203 (\"act\")", Same),
