@@ -28,18 +28,17 @@ pub(crate) fn start_ranks(start: Option<&Start>) -> Result<(), BootstrapError> {
     let args = arguments(&line);
     // Each rank says again what is not written yet, and this process no more.
     ending::flush();
-    let configured = GASRUN.text();
-    let mut why = String::new();
-    for gasrun in [configured.as_str(), "gasrun"] {
+    let becomes = |gasrun: &str| {
         let mut command = Command::new(gasrun);
         let error =
             command.arg("-n").arg(ranks.to_string()).arg("--").arg(&program).args(args.clone()).exec();
-        why = format!("{gasrun}: {error}; {} says where it is", GASRUN.name);
-        if error.kind() != io::ErrorKind::NotFound {
-            break;
-        }
-    }
-    Err(failed(io::Error::other(why)))
+        (error.kind(), format!("{gasrun}: {error}; {} says where it is", GASRUN.name))
+    };
+    let (configured, on_path) = (GASRUN.text(), GASRUN.default);
+    let (kind, why) = becomes(&configured);
+    // An installation may have been moved.
+    let is_moved = kind == io::ErrorKind::NotFound && configured != on_path;
+    Err(failed(io::Error::other(if is_moved { becomes(on_path).1 } else { why })))
 }
 
 /// What follows the program's name, of words that each end with a zero byte.

@@ -5,20 +5,10 @@ use crate::capi::{MODES, SYSTEM};
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 
-/// A network: its name, and the way to start jobs that is said to be the usual one.
-pub struct Conduit {
-    /// As files are called.
-    pub name: &'static str,
-    /// By whom ranks are started where nothing else is said.
-    spawner: &'static str,
+/// By whom ranks are started over a network where nothing else is said.
+fn spawner(conduit: &str) -> &'static str {
+    if conduit == "smp" { "fork" } else { "pmi" }
 }
-
-/// Those that libraries can be installed for.
-pub const CONDUITS: [Conduit; 3] = [
-    Conduit { name: "smp", spawner: "fork" },
-    Conduit { name: "aries", spawner: "pmi" },
-    Conduit { name: "gemini", spawner: "pmi" },
-];
 
 /// The modes of the tools alone, and what is defined for them.
 const TOOLS: [(&str, &str); 2] =
@@ -39,7 +29,7 @@ pub fn check_prefix(prefix: &Path) -> Result<()> {
 }
 
 /// Writes all of it below `staged`, where the headers are, for use below `prefix`.
-pub fn write(staged: &Path, prefix: &Path, conduits: &[&Conduit]) -> Result<()> {
+pub fn write(staged: &Path, prefix: &Path, conduits: &[&str]) -> Result<()> {
     let prefix = prefix.to_str().context("the prefix is no text")?;
     let header = |name: &str| {
         let file = staged.join("include").join(name);
@@ -48,16 +38,15 @@ pub fn write(staged: &Path, prefix: &Path, conduits: &[&Conduit]) -> Result<()> 
     let config = header("gasnet_config.h")?;
     let number = |part: &str| defined(&config, &format!("GASNET_RELEASE_VERSION_{part}"));
     let release = format!("{}.{}.{}", number("MAJOR")?, number("MINOR")?, number("PATCH")?);
-    for conduit in conduits {
-        let name = conduit.name;
+    for &name in conduits {
         let core = header(&format!("{name}-conduit/gasnet_core.h"))?;
-        let (spawners, usual) = (spawners(&core)?, conduit.spawner.to_uppercase());
+        let (spawners, usual) = (spawners(&core)?, spawner(name).to_uppercase());
         ensure!(spawners.contains(&&*usual), "{name} has no spawner {usual}, but {spawners:?}");
         for (mode, define) in MODES {
             let threads = if mode == "par" { "-D_REENTRANT " } else { "" };
             let own =
                 SPAWNERS.map(|way| (format!("SPAWNER_{way}"), u8::from(spawners.contains(&way)).to_string()));
-            let named = [("NET", name), ("MODE", mode), ("SPAWNER_DEFAULT", conduit.spawner)];
+            let named = [("NET", name), ("MODE", mode), ("SPAWNER_DEFAULT", spawner(name))];
             let client = Client {
                 template: "gasnet",
                 mak: format!("include/{name}-conduit/{name}-{mode}.mak"),
@@ -127,13 +116,12 @@ impl Client {
 }
 
 /// Writes the CMake package and the manual's page about clients.
-fn package(staged: &Path, prefix: &str, conduits: &[&Conduit]) -> Result<()> {
-    let names: Vec<_> = conduits.iter().map(|conduit| conduit.name).collect();
+fn package(staged: &Path, prefix: &str, conduits: &[&str]) -> Result<()> {
     let libraries = format!("{SYSTEM} {OLDER}");
     let linked: Vec<_> = libraries.split(' ').map(|word| word.trim_start_matches("-l")).collect();
     let values = [
-        ("NETS", names.join(" ")),
-        ("NET", names.first().map_or_else(String::new, ToString::to_string)),
+        ("NETS", conduits.join(" ")),
+        ("NET", conduits.first().map_or_else(String::new, ToString::to_string)),
         ("LINKED", linked.join(";")),
         ("VERSION", env!("CARGO_PKG_VERSION").to_owned()),
         // The page's sign for what is typed, not for what divides words.
@@ -194,11 +182,6 @@ fn spawners(header: &str) -> Result<Vec<&str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_networks_are_those_that_are_laid_out() {
-        assert_eq!(CONDUITS.map(|conduit| conduit.name), crate::capi::CONDUITS);
-    }
 
     #[test]
     fn paths_that_cannot_be_written_are_refused() {

@@ -8,12 +8,11 @@
 mod clients;
 mod placed;
 
-use crate::capi;
+use crate::capi::{self, CONDUITS};
 use crate::exec::Cmd;
 use crate::files::{copy, copy_tree, empty};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-pub use clients::{CONDUITS, Conduit};
 pub use placed::Files;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -105,9 +104,8 @@ fn max_medium(text: &str) -> Result<u32, String> {
 }
 
 fn conduit(text: &str) -> Result<&'static str, String> {
-    let names = CONDUITS.map(|conduit| conduit.name);
-    let known = names.into_iter().find(|name| *name == text);
-    known.ok_or_else(|| format!("there are {}", names.join(", ")))
+    let known = CONDUITS.into_iter().find(|name| *name == text);
+    known.ok_or_else(|| format!("there are {}", CONDUITS.join(", ")))
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -180,7 +178,7 @@ pub fn run(args: &InstallArgs) -> Result<()> {
     let is_ours = !place.exists() || place.join(CONFIGURED).is_file();
     ensure!(is_ours, "{} is there, and is no installation of Gasworks: remove it first", place.display());
     let earlier = placed::listed(&place, &BEFORE)?;
-    let conduits: Vec<_> = CONDUITS.iter().filter(|conduit| args.conduits.contains(&conduit.name)).collect();
+    let conduits: Vec<_> = CONDUITS.into_iter().filter(|name| args.conduits.contains(name)).collect();
     let target = crate::root().join("target/install");
     let ready = build(&new, &target, &configured)
         .and_then(|()| ready(&target, &prefix, &conduits, &earlier))
@@ -202,7 +200,7 @@ pub fn run(args: &InstallArgs) -> Result<()> {
 }
 
 /// What was installed, and how to use it.
-fn say(prefix: &Path, place: &Path, files: &Files, configured: &[Default], conduits: &[&Conduit]) {
+fn say(prefix: &Path, place: &Path, files: &Files, configured: &[Default], conduits: &[&str]) {
     println!("installed:");
     for program in files.iter().filter(|file| file.starts_with("bin")) {
         println!("  {}", prefix.join(program).display());
@@ -218,7 +216,7 @@ fn say(prefix: &Path, place: &Path, files: &Files, configured: &[Default], condu
     println!("to use it:\n  export PATH={}:$PATH", prefix.join("bin").display());
     println!("  export PKG_CONFIG_PATH={}", prefix.join("lib/pkgconfig").display());
     if let Some(conduit) = conduits.first() {
-        let module = format!("gasnet-{}-seq", conduit.name);
+        let module = format!("gasnet-{conduit}-seq");
         println!(
             "  cc $(pkg-config --cflags {module}) program.c -o program $(pkg-config --libs {module})  # or -parsync, -par"
         );
@@ -257,12 +255,11 @@ pub struct Ready {
 
 /// Makes all that lies below the prefix but the sources, as it will be used there, of what was built in a target directory. An error if
 /// something is in its way.
-pub fn ready(target: &Path, prefix: &Path, conduits: &[&Conduit], earlier: &Files) -> Result<Ready> {
+pub fn ready(target: &Path, prefix: &Path, conduits: &[&str], earlier: &Files) -> Result<Ready> {
     let (staged, built) = (target.join("staged"), target.join("release"));
     empty(&staged)?;
-    let names: Vec<_> = conduits.iter().map(|conduit| conduit.name).collect();
     // What is said is long, and matters where it fails alone.
-    capi::lay_out(&staged, &built, &names, |cmd| cmd.read().map(drop).or_else(|_| cmd.show()))?;
+    capi::lay_out(&staged, &built, conduits, |cmd| cmd.read().map(drop).or_else(|_| cmd.show()))?;
     let (bin, pages) = (staged.join("bin"), staged.join("share/man/man1"));
     std::fs::create_dir_all(&bin)?;
     std::fs::create_dir_all(&pages)?;
@@ -274,7 +271,7 @@ pub fn ready(target: &Path, prefix: &Path, conduits: &[&Conduit], earlier: &File
     let ours = |file: &PathBuf| FOLDERS.iter().any(|folder| file.starts_with(folder));
     let mut files: Files = placed::files(&staged)?.into_iter().filter(ours).collect();
     let launchers: Files =
-        names.iter().map(|name| Path::new("bin").join(format!("gasnetrun_{name}"))).collect();
+        conduits.iter().map(|name| Path::new("bin").join(format!("gasnetrun_{name}"))).collect();
     files.extend(launchers.iter().cloned());
     placed::nothing_of_others(prefix, &files, earlier)?;
     Ok(Ready { staged, files, launchers })

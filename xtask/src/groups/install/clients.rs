@@ -1,9 +1,10 @@
 //! Programs in C and C++ that are built with an installation in each of the ways that it offers, and started by its launchers.
 
 use super::installed;
+use crate::capi::CONDUITS;
 use crate::exec::{Cmd, Ended, Log};
 use crate::files::{copy_tree, empty};
-use crate::install::{CONDUITS, Files, ready};
+use crate::install::{Files, ready};
 use crate::needs::Need;
 use crate::rows::Row;
 use crate::world::World;
@@ -337,15 +338,14 @@ fn networks(world: &World, log: &Log) -> Result<()> {
     let others = prefix.join("include/gasnet.h");
     std::fs::create_dir_all(prefix.join("include"))?;
     std::fs::write(&others, "theirs")?;
-    let conduits: Vec<_> = CONDUITS.iter().collect();
     let target = crate::root().join("target/install");
-    let make_ready = || ready(&target, &prefix, &conduits, &Files::new());
+    let make_ready = || ready(&target, &prefix, &CONDUITS, &Files::new());
     let refused = make_ready().err().context("it goes over what is somebody else's")?.to_string();
     ensure!(refused.starts_with(&format!("{}: this is of no installation", others.display())), "{refused}");
     ensure!(std::fs::read_to_string(&others)? == "theirs", "it is not theirs any more");
     empty(&prefix)?;
     make_ready()?.put(&prefix)?;
-    for conduit in CONDUITS.map(|conduit| conduit.name) {
+    for conduit in CONDUITS {
         let there = [
             format!("bin/gasnetrun_{conduit}"),
             format!("include/{conduit}-conduit/gasnet_core.h"),
