@@ -58,14 +58,21 @@ impl Mark {
 
     /// An error if processes of the job are left after a second. They are killed then.
     pub fn check(&self) -> Result<()> {
+        self.check_but(None).map(drop)
+    }
+
+    /// The same, but those whose command lines have this in them are killed and returned.
+    pub fn check_but(&self, spared: Option<&str>) -> Result<Vec<String>> {
         let left = lasting(|| self.processes());
         for pid in left.keys() {
             // One that has gone meanwhile needs no signal.
             let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
         }
-        let shown: Vec<_> = left.iter().map(|(pid, line)| format!("process {pid} ({line})")).collect();
-        ensure!(shown.is_empty(), "left behind, and killed now: {}", shown.join(", "));
-        Ok(())
+        let shown = left.into_iter().map(|(pid, line)| format!("process {pid} ({line})"));
+        let (spared, wrong): (Vec<_>, Vec<_>) =
+            shown.partition(|line| spared.is_some_and(|part| line.contains(part)));
+        ensure!(wrong.is_empty(), "left behind, and killed now: {}", wrong.join(", "));
+        Ok(spared)
     }
 
     /// The processes with this mark by number, with their command lines. A zombie's environment reads as empty, so

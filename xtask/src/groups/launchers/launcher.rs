@@ -96,7 +96,9 @@ impl Launcher {
             Prrte => ["OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX"]
                 .iter()
                 .fold(PRRTE.program("prterun"), |cmd, name| cmd.env(name, PRRTE.prefix()))
-                .words("--allow-run-as-root"),
+                .words("--allow-run-as-root")
+                // When a job is to be aborted one of its daemons may hang as it forks, and stay, which was seen once.
+                .leaves("/bin/prted "),
         })
     }
 }
