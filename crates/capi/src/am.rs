@@ -96,7 +96,7 @@ unsafe fn copied(when: When) {
 }
 
 /// Does something with a Short of these arguments. What is done is compiled once more for each of the smaller numbers of
-/// them, which messages have as a rule: with a number that is known, a message is made by half the instructions.
+/// them, which messages have as a rule: a number that is known spares 90 instructions of a message's 690 on both sides.
 macro_rules! with_short {
     ($handler:expr, $args:expr, |$message:ident| $act:expr) => {{
         let args: &[u8] = $args;
