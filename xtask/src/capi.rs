@@ -164,6 +164,12 @@ pub fn compiler(cc: &str, conduit: &str, define: &str, laid_out: &Path) -> Cmd {
         .arg(include(&format!("include/{conduit}-conduit")))
 }
 
+/// What makes a program of it: the library of a mode over a network, of what was laid out there.
+pub fn linking(compile: Cmd, conduit: &str, mode: &str, laid_out: &Path) -> Cmd {
+    let lib = format!("-L{}", laid_out.join("lib").display());
+    compile.arg(lib).arg(format!("-lgasnet-{conduit}-{mode}")).words(SYSTEM).limit(120)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use super::judge::shown;
 use super::plan::{Against, GROUP, Group, Launch, Program, at_most, pick, second, to, two};
 use super::record::{Record, Row};
-use crate::capi::{MODES, SYSTEM, built, compiler, lay_out};
+use crate::capi::{MODES, built, compiler, lay_out, linking};
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -83,8 +83,7 @@ pub fn build() -> Result<PathBuf> {
         let compile = compiler("gcc", "smp", define, &place).words("-std=c99 -pedantic -O3");
         let compile = compile.args(["gasperf-c", "session", "stats"].map(source));
         let compile = compile.arg("-o").arg(place.join(format!("{PROGRAM}-{mode}")));
-        let compile = compile.arg(format!("-L{}", place.join("lib").display()));
-        compile.arg(format!("-lgasnet-smp-{mode}")).words(SYSTEM).limit(120).show()?;
+        linking(compile, "smp", mode, &place).show()?;
     }
     Ok(place)
 }

@@ -5,7 +5,7 @@ mod links;
 mod wrong;
 
 use super::ugni;
-use crate::capi::{CONDUITS, MODES, SYSTEM, built, compiler, lay_out};
+use crate::capi::{CONDUITS, MODES, built, compiler, lay_out, linking};
 use crate::exec::{Cmd, Log};
 use crate::leftovers::Leftovers;
 use crate::matrix::{pairwise, product};
@@ -132,9 +132,7 @@ impl Program {
         let called: String = [words, flags].concat().chars().filter(|c| c.is_ascii_alphanumeric()).collect();
         let program = place.join(format!("{name}-{conduit}-{mode}-{cc}-{called}"));
         let compile = compiler(cc, conduit, define, &place).words(words).words(flags).arg(source(name));
-        let compile = compile.words("-x none -o").arg(&program);
-        let compile = compile.arg(format!("-L{}", place.join("lib").display()));
-        log.run_ok(&compile.arg(format!("-lgasnet-{conduit}-{mode}")).words(SYSTEM).limit(120))?;
+        log.run_ok(&linking(compile.words("-x none -o").arg(&program), conduit, mode, &place))?;
         Ok(program)
     }
 
@@ -187,8 +185,7 @@ fn panics(world: &World, log: &Log) -> Result<()> {
     let (mode, define) = MODES[2];
     let program = place.join("ends");
     let compile = compiler("gcc", "smp", define, &place).arg(source("ends")).arg("-o").arg(&program);
-    let compile = compile.arg(format!("-L{}", place.join("lib").display()));
-    log.run_ok(&compile.arg(format!("-lgasnet-smp-{mode}")).words(SYSTEM))?;
+    log.run_ok(&linking(compile, "smp", mode, &place))?;
     for (at, way, setting, says) in PANICS {
         let leftovers = Leftovers::before();
         let job = Cmd::new(faults.program("gasrun")?).words("-n 3 --timeout 15 --").arg(&program).arg(way);

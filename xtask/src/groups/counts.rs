@@ -5,7 +5,7 @@
 //! of so many bytes that is copied once stores as many), and allocations by its own allocator.
 
 use super::capi::laid_out;
-use crate::capi::{SYSTEM, compiler};
+use crate::capi::{compiler, linking};
 use crate::exec::{Cmd, Log};
 use crate::needs::Need;
 use crate::rows::Row;
@@ -154,8 +154,7 @@ fn from_c(world: &World, log: &Log) -> Result<PathBuf> {
     world.once("gascount-c", || {
         let source = crate::root().join("crates/capi/perf/gascount-c.c");
         let compile = compiler("gcc", "smp", "GASNET_SEQ", &place).words("-std=c99 -O3").arg(source);
-        let compile = compile.arg("-o").arg(&program).arg(format!("-L{}", place.join("lib").display()));
-        log.run_ok(&compile.arg("-lgasnet-smp-seq").words(SYSTEM)).map(drop)
+        log.run_ok(&linking(compile.arg("-o").arg(&program), "smp", "seq", &place)).map(drop)
     })?;
     Ok(program)
 }

@@ -9,7 +9,7 @@ mod object;
 mod page;
 mod unit;
 
-use crate::capi::{CONDUITS, MODES, SYSTEM, compiler};
+use crate::capi::{CONDUITS, MODES, compiler, linking};
 use crate::exec::{Cmd, Ended, Log};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -275,14 +275,10 @@ impl Asked<'_> {
 
     /// What the library lacks of what an object wants.
     fn undefined(&self, object: &Path) -> Result<BTreeSet<String>> {
-        let (lib, Way { conduit, mode, .. }) = (self.laid_out.join("lib"), self.way);
+        let Way { conduit, mode, .. } = self.way;
         let link = Cmd::new(self.way.cc).env("LC_ALL", "C").arg("-o").arg(object.with_extension("program"));
         let link = link.words("-Wl,--warn-unresolved-symbols -Wl,--no-demangle").arg(object);
-        let link = link
-            .arg(format!("-L{}", lib.display()))
-            .arg(format!("-lgasnet-{conduit}-{}", MODES[*mode].0))
-            .words(SYSTEM);
-        let ended = (self.run)(&link.limit(120))?.check()?;
+        let ended = (self.run)(&linking(link, conduit, MODES[*mode].0, self.laid_out))?.check()?;
         object::undefined(&ended.output)
     }
 }

@@ -1,7 +1,7 @@
 //! What programs link with: the shared libraries, and several libraries at once.
 
 use super::{LANGUAGES, PROGRAMS, laid_out, source};
-use crate::capi::{CONDUITS, MODES, SHARED, SYSTEM, compiler, is_public, linked_name, names};
+use crate::capi::{CONDUITS, MODES, SHARED, SYSTEM, compiler, is_public, linked_name, linking, names};
 use crate::exec::{Cmd, Log};
 use crate::leftovers::Leftovers;
 use crate::rows::Row;
@@ -66,9 +66,8 @@ fn another_mode(world: &World, log: &Log) -> Result<()> {
         [("smp", 0, "smp", 2), ("smp", 2, "smp", 0), ("aries", 1, "aries", 2), ("gemini", 0, "aries", 0)];
     for (network, own, another, other) in pairs {
         let compile = compiler("gcc", network, MODES[own].1, &place).arg("-O2").arg(source("memory"));
-        let compile =
-            compile.arg("-o").arg(place.join("none")).arg(format!("-L{}", place.join("lib").display()));
-        let ended = log.run(&compile.arg(format!("-lgasnet-{another}-{}", MODES[other].0)).words(SYSTEM))?;
+        let compile = compile.arg("-o").arg(place.join("none"));
+        let ended = log.run(&linking(compile, another, MODES[other].0, &place))?;
         let name = linked_name(network, MODES[own].0);
         ensure!(!ended.ok(), "{name} links with {another} {}", MODES[other].0);
         ensure!(ended.output.contains(&name), "nobody says {name}");
