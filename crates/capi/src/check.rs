@@ -6,7 +6,7 @@
 use crate::face::{FaceMode, fail};
 use crate::layout::{Kind, Local, Object, When};
 use crate::{negotiated, place, query};
-use gasworks_core::{Engine, Token, hsl};
+use gasworks_core::{Engine, hsl};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::fmt::Display;
@@ -116,10 +116,10 @@ impl Running {
 
     /// It has come to its end. Of a program that is compiled for debugging, whatever it began it has to have ended.
     #[inline]
-    pub(crate) fn end(self, message: &Token<'_>, is_debug: bool) {
+    pub(crate) fn end(self, handler: u8, is_debug: bool) {
         RUNNING.set(null_mut());
         if is_debug {
-            Self::ended_whole(message.handler);
+            Self::ended_whole(handler);
         }
     }
 

@@ -53,7 +53,7 @@ impl<M: FaceMode> Handler<M> {
                 unsafe { call_payload(self.function, token, address, len as usize, args) }
             }
         }
-        running.end(&coming.incoming.token(), self.face.is_debug);
+        running.end(coming.incoming.token().handler, self.face.is_debug);
         Ok(())
     }
 }

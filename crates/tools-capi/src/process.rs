@@ -112,24 +112,12 @@ pub extern "C" fn gasnett_signame_fromval(signal: c_int) -> *const c_char {
     name.map_or(c"an unknown signal".as_ptr(), |name| name.as_ptr())
 }
 
-/// The limits that [`settings::MAXIMIZE`] names, in its order.
-const LIMITS: [libc::__rlimit_resource_t; settings::MAXIMIZE.len()] = [
-    libc::RLIMIT_CPU,
-    libc::RLIMIT_FSIZE,
-    libc::RLIMIT_DATA,
-    libc::RLIMIT_STACK,
-    libc::RLIMIT_RSS,
-    libc::RLIMIT_AS,
-    libc::RLIMIT_NPROC,
-    libc::RLIMIT_MEMLOCK,
-];
-
 /// Raises the limits of the process as far as it may. Gives 1 if all are there.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_maximize_rlimits() -> c_int {
-    let wanted = settings::MAXIMIZE.iter().zip(LIMITS).filter(|(setting, _)| settings::is_on(setting));
+    let wanted = settings::MAXIMIZE.into_iter().filter(|(_, setting)| settings::is_on(setting));
     // Each is tried, whatever became of the one before.
-    c_int::from(wanted.filter(|(_, resource)| !raised(*resource)).count() == 0)
+    c_int::from(wanted.filter(|(resource, _)| !raised(*resource)).count() == 0)
 }
 
 /// Raises one limit as far as the process may, unless a variable `GASNET_MAXIMIZE_` and its name forbids it. Gives 1 if it is

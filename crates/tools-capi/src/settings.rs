@@ -94,22 +94,26 @@ pub(crate) fn name(setting: &Setting) -> CString {
     environ::c_text(setting.name)
 }
 
-/// A limit, and whether it is to be raised.
-const fn limit(name: &'static str) -> Setting {
-    row(name, Kind::Boolean, YES, "a program in C that asks for it gets as much as the process may have")
+/// A limit of the process, with whether it is to be raised.
+type Limit = (libc::__rlimit_resource_t, Setting);
+
+const fn limit(resource: libc::__rlimit_resource_t, name: &'static str) -> Limit {
+    let meaning = "a program in C that asks for it gets as much as the process may have";
+    (resource, row(name, Kind::Boolean, YES, meaning))
 }
 
-/// What is to be raised by `gasnett_maximize_rlimits`: `GASNET_MAXIMIZE_` and the name of a limit.
-pub(crate) const MAXIMIZE: [Setting; 8] = [
-    limit("GASNET_MAXIMIZE_RLIMIT_CPU"),
-    limit("GASNET_MAXIMIZE_RLIMIT_FSIZE"),
-    limit("GASNET_MAXIMIZE_RLIMIT_DATA"),
-    limit("GASNET_MAXIMIZE_RLIMIT_STACK"),
-    limit("GASNET_MAXIMIZE_RLIMIT_RSS"),
-    limit("GASNET_MAXIMIZE_RLIMIT_AS"),
-    limit("GASNET_MAXIMIZE_RLIMIT_NPROC"),
-    limit("GASNET_MAXIMIZE_RLIMIT_MEMLOCK"),
+/// What `gasnett_maximize_rlimits` raises: `GASNET_MAXIMIZE_` and the name of a limit.
+pub(crate) const MAXIMIZE: [Limit; 8] = [
+    limit(libc::RLIMIT_CPU, "GASNET_MAXIMIZE_RLIMIT_CPU"),
+    limit(libc::RLIMIT_FSIZE, "GASNET_MAXIMIZE_RLIMIT_FSIZE"),
+    limit(libc::RLIMIT_DATA, "GASNET_MAXIMIZE_RLIMIT_DATA"),
+    limit(libc::RLIMIT_STACK, "GASNET_MAXIMIZE_RLIMIT_STACK"),
+    limit(libc::RLIMIT_RSS, "GASNET_MAXIMIZE_RLIMIT_RSS"),
+    limit(libc::RLIMIT_AS, "GASNET_MAXIMIZE_RLIMIT_AS"),
+    limit(libc::RLIMIT_NPROC, "GASNET_MAXIMIZE_RLIMIT_NPROC"),
+    limit(libc::RLIMIT_MEMLOCK, "GASNET_MAXIMIZE_RLIMIT_MEMLOCK"),
 ];
+
 /// The rows of this crate.
 pub const SETTINGS: &[Setting] = &[
     QUIET,
@@ -127,14 +131,14 @@ pub const SETTINGS: &[Setting] = &[
     TSC_RATE_HARD_TOLERANCE,
     TSC_RATE_VERBOSE,
     DISABLE_MUNMAP,
-    MAXIMIZE[0],
-    MAXIMIZE[1],
-    MAXIMIZE[2],
-    MAXIMIZE[3],
-    MAXIMIZE[4],
-    MAXIMIZE[5],
-    MAXIMIZE[6],
-    MAXIMIZE[7],
+    MAXIMIZE[0].1,
+    MAXIMIZE[1].1,
+    MAXIMIZE[2].1,
+    MAXIMIZE[3].1,
+    MAXIMIZE[4].1,
+    MAXIMIZE[5].1,
+    MAXIMIZE[6].1,
+    MAXIMIZE[7].1,
 ];
 
 #[cfg(test)]
