@@ -4,6 +4,7 @@ use crate::{Error, settings};
 use gasworks_core::Engine;
 use gasworks_sync::Par;
 use gasworks_sync::atomic::{AtomicBool, Ordering};
+use gasworks_sync::kill_point;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -44,6 +45,7 @@ impl ProgressThread {
         let body = move || {
             let Shared { engine, stopped } = &*shared;
             Engine::<Par>::serve();
+            kill_point!("progress.serves");
             // What goes wrong here is found by the program's next poll.
             if let Err(error) = engine.wait_until(|| stopped.load(Ordering::Acquire)) {
                 engine.fail_later(error);

@@ -187,6 +187,8 @@ mod killed {
     const OVER_UGNI: &str = "gni.";
     /// And how those of a job whose segments are attached when it is open.
     const ATTACHED: &str = "job.attach.";
+    /// And how those of a thread that makes progress.
+    const THREAD: &str = "progress.";
     const RANKS: u32 = 3;
 
     fn points(dir: &Path, found: &mut BTreeSet<String>) {
@@ -214,9 +216,15 @@ mod killed {
         let here = |name: &&String| !ELSEWHERE.contains(&name.as_str()) && !name.starts_with(OVER_UGNI);
         for name in found.iter().filter(here) {
             let mut hit = 0;
-            let options: &[&str] = if name.starts_with(ATTACHED) { &["--attach"] } else { &[] };
+            let thread = name.starts_with(THREAD);
+            let options: &[&str] = match () {
+                () if thread => &["--mode", "par"],
+                () if name.starts_with(ATTACHED) => &["--attach"],
+                () => &[],
+            };
             for rank in 0..RANKS {
                 let job = suite(RANKS, options).env("GASWORKS_KILL_AT", &format!("{name}@{rank}"));
+                let job = if thread { job.env("GASWORKS_PROGRESS_THREAD", "1") } else { job };
                 match job.run() {
                     Err(error) => wrong.push(format!("{name}@{rank}: {error}")),
                     // Some steps are one rank's alone, so the others do not pass them.

@@ -46,7 +46,7 @@ const PANICS: [(&str, &str, &str, &str); 4] = [
     ("barrier.arrive.counted@1", "all-poll", "", "defect of Gasworks: "),
     ("inbox.send.placed@0#2", "reply-to-reply", "", "defect of Gasworks: "),
     ("keeper.wished@2", "in-a-handler", "", "thread gasworks-keeper: "),
-    ("pshm.sleep.asleep@1", "all-poll", "GASWORKS_PROGRESS_THREAD", "thread gasworks-1: "),
+    ("progress.serves@1", "all-poll", "GASWORKS_PROGRESS_THREAD", "thread gasworks-1: "),
 ];
 
 /// What does not compile, and what is said of it.

@@ -97,11 +97,12 @@ impl Scenario {
     fn cmd(self, world: &World, built: &Built) -> Result<Cmd> {
         let suite = "gasworks-conformance";
         Ok(match self {
-            // One of the modes attaches its segments late.
-            Scenario::Suite { mode, .. } => {
-                let attach = if mode == "par" { "--attach" } else { "" };
-                built.gasrun(RANKS, suite)?.words(&format!("--mode {mode} {attach}"))
-            }
+            // One of the modes attaches its segments late, and has a thread for progress.
+            Scenario::Suite { mode: mode @ "par", .. } => built
+                .gasrun(RANKS, suite)?
+                .words(&format!("--mode {mode} --attach"))
+                .env("GASWORKS_PROGRESS_THREAD", "1"),
+            Scenario::Suite { mode, .. } => built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}")),
             Scenario::Gni { mode, together, barrier, .. } => {
                 let suite = built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}"));
                 crate::ugni::dressed(suite, &ugni::prefix(world))
