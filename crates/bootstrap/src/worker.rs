@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use gasworks_os::ending;
+use gasworks_os::{ending, threads};
 use gasworks_sync::atomic::{AtomicU32, Ordering};
-use nix::sys::signal::SigSet;
 
 use crate::BootstrapError;
 
@@ -94,14 +93,8 @@ pub(crate) fn aside(limit: Duration, what: impl FnOnce() + Send + 'static) {
 }
 
 fn spawn(body: impl FnOnce() + Send + 'static) -> Result<(), BootstrapError> {
-    let body = move || {
-        // The program's signals belong to the program's threads, and so they do in what the library starts from here.
-        let _ = SigSet::all().thread_block();
-        body();
-    };
-    let thread = std::thread::Builder::new().name("gasworks-launch".into());
-    let spawned = thread.spawn(body);
-    spawned
+    // What the launcher's library starts from there leaves the program's signals alone as well.
+    threads::start("gasworks-launch", None, body)
         .map(drop)
         .map_err(|source| BootstrapError::Io { during: "start a thread for the launcher's library", source })
 }

@@ -13,7 +13,7 @@ use gasworks_core::Engine;
 use gasworks_core::observe::{Standing, Witness, ranks};
 use gasworks_os::eventfd::EventFd;
 use gasworks_os::inquiry::{self, Inquiry};
-use gasworks_os::{process, unix};
+use gasworks_os::{process, threads, unix};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -88,6 +88,7 @@ impl Inspector {
                 }
             }
         };
+        let body = threads::vital(body);
         let thread =
             std::thread::Builder::new().name("gasworks-inspect".into()).stack_size(128 << 10).spawn(body);
         let thread = thread.map_err(|cause| Error::Thread { cause: cause.to_string() })?;

@@ -2,6 +2,7 @@
 
 use crate::{Error, settings};
 use gasworks_core::Engine;
+use gasworks_os::threads;
 use gasworks_sync::Par;
 use gasworks_sync::atomic::{AtomicBool, Ordering};
 use gasworks_sync::kill_point;
@@ -51,13 +52,14 @@ impl ProgressThread {
                 engine.fail_later(error);
             }
         };
+        // Handlers run there, so that it takes the program's signals as any thread of the program's does.
         let name = format!("gasworks-{}", engine.rank());
         let builder = std::thread::Builder::new().name(name);
         let builder = match settings::thread_stack()? {
             Some(bytes) => builder.stack_size(bytes),
             None => builder,
         };
-        let thread = builder.spawn(body);
+        let thread = builder.spawn(threads::vital(body));
         let thread = thread.map_err(|cause| Error::Thread { cause: cause.to_string() })?;
         Ok(Self { thread: Some(thread), stop })
     }
@@ -67,7 +69,7 @@ impl Drop for ProgressThread {
     fn drop(&mut self) {
         self.stop.stop();
         if let Some(thread) = self.thread.take() {
-            // Handlers that panic are caught by the engine, so there is nothing to learn from it.
+            // It has not panicked: that would have been the end.
             let _ = thread.join();
         }
     }

@@ -13,11 +13,11 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-use gasworks_os::process;
+use gasworks_os::{process, signals};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, fork};
 
 use crate::sweep;
@@ -74,7 +74,7 @@ impl Guardian {
 fn guard(mut pipe: PipeReader, marker: &str) -> ! {
     // What fails here fails for a reason that nobody could be told; the guard goes on with what it has.
     let _ = nix::unistd::setsid();
-    let _ = SigSet::all().thread_block();
+    signals::block_all();
     let _ = nix::unistd::chdir("/");
     close_all_but(pipe.as_raw_fd());
     let hung_up = || {

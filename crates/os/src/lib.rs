@@ -44,6 +44,7 @@ pub mod settings;
 pub mod signals;
 #[allow(unsafe_code)]
 mod sys;
+pub mod threads;
 #[allow(unsafe_code)]
 pub mod turns;
 #[allow(unsafe_code)]

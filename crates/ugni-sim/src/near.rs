@@ -15,9 +15,8 @@ use std::time::{Duration, Instant};
 use gasworks_gni_sys::GNI_CDM_MODE_FMA_DEDICATED;
 use gasworks_os::eventfd::EventFd;
 use gasworks_os::unix::{self, Listener, Stream};
-use gasworks_os::{OsError, memfd, process, remote};
+use gasworks_os::{OsError, memfd, process, remote, threads};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::SigSet;
 use parking_lot::{Condvar, Mutex};
 
 use crate::far::{Gate, Waker};
@@ -208,12 +207,7 @@ pub fn attach(
 
 impl Attached {
     fn start(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), OsError> {
-        let body = || {
-            // The client's signals are for the client's threads.
-            let _ = SigSet::all().thread_block();
-            body();
-        };
-        let thread = std::thread::Builder::new().name(name.into()).spawn(body);
+        let thread = threads::start(name, None, body);
         self.running.push(thread.map_err(|e| OsError::new("start", "a thread of a NIC", e))?);
         Ok(())
     }

@@ -1,11 +1,23 @@
 //! Every way in which a job can end, under each launcher that is there.
 
-use crate::exec::Cmd;
+use crate::exec::{Cmd, Log};
 use crate::leftovers::Leftovers;
 use crate::needs::Need;
 use crate::rows::Row;
-use crate::world::Build;
+use crate::world::{Build, World};
 use anyhow::{Context, Result, ensure};
+
+/// Where a thread of the library is made to panic, in which program that does what, and what that thread is called.
+const PANICS: [(&str, &str, &str, &str); 6] = [
+    ("progress.serves@1", "gasworks-conformance", "--mode par", "gasworks-1"),
+    ("keeper.star@1", "gasworks-conformance", "--mode seq", "gasworks-keeper"),
+    ("keeper.bye@2", "gasworks-conformance", "--mode seq", "gasworks-keeper"),
+    ("keeper.wished@1", "gasworks-ends", "act exit 1", "gasworks-keeper"),
+    ("keeper.verdict@0", "gasworks-ends", "act exit 1", "gasworks-keeper"),
+    ("keeper.finish@2", "gasworks-ends", "act exit 1", "gasworks-keeper"),
+];
+/// The code of a job of which one rank has panicked so.
+const ABORTED: i32 = 128 + 6;
 
 /// Ways to end, each with two ranks that act: as many as there are at least, under `gasrun` and under others.
 const ENDS: usize = 80;
@@ -26,7 +38,26 @@ pub fn rows() -> Vec<Row> {
         row("hydra").need(Need::Hydra),
         // Where nobody ends the others when one is gone, they end by themselves.
         row("hydra-without-care").need(Need::Hydra),
+        Row::new("exit/panics", panics),
     ]
+}
+
+/// A panic on a thread of the library's own, that no program could catch, ends its rank and so the job.
+fn panics(world: &World, log: &Log) -> Result<()> {
+    let built = world.built(Build::Debug)?;
+    for (at, program, args, thread) in PANICS {
+        let leftovers = Leftovers::before();
+        let progress = if at.starts_with("progress.") { "1" } else { "0" };
+        let job = built.gasrun(3, program)?.words(args).env("GASWORKS_PROGRESS_THREAD", progress);
+        let ended = log.run(&job.env("GASWORKS_PANIC_AT", at).limit(15))?;
+        let code = ended.status.and_then(|status| status.code());
+        ensure!(code == Some(ABORTED), "{at}: {}, not with code {ABORTED}", ended.how());
+        for said in [format!("the thread {thread} panicked: this process ends"), "SIGABRT".into()] {
+            ensure!(ended.output.contains(&said), "{at}: {said:?} is not said");
+        }
+        leftovers.check().context(at)?;
+    }
+    Ok(())
 }
 
 fn enough(output: &str) -> Result<()> {

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use gasworks_os::ending::{self, Wish};
 use gasworks_os::eventfd::EventFd;
-use gasworks_os::process;
+use gasworks_os::{process, threads};
 use gasworks_sync::kill_point;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::Signal;
 
 use crate::lifeline::Word;
 use crate::link::Link;
@@ -61,15 +61,7 @@ impl Keeper {
             lost: None,
             missing: None,
         };
-        let body = move || {
-            // The program's signals belong to the program's threads. A failure only means that they may come here.
-            let _ = SigSet::all().thread_block();
-            state.run();
-        };
-        std::thread::Builder::new()
-            .name("gasworks-keeper".into())
-            .stack_size(128 << 10)
-            .spawn(body)
+        threads::start("gasworks-keeper", Some(128 << 10), move || state.run())
             .map_err(|source| BootstrapError::Io { during: "start the keeper of this rank", source })?;
         Ok(Self { bell, link })
     }

@@ -2,7 +2,7 @@
 
 use crate::stale::{Gone, Reader, Span, Writer, pair};
 use gasworks_os::eventfd::EventFd;
-use gasworks_os::signals;
+use gasworks_os::threads;
 use gasworks_os::userfault::{Event, Userfault, is_private};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -142,12 +142,11 @@ impl Monitor {
         let body = {
             let bells = Arc::clone(&bells);
             move || {
-                signals::block_all();
                 let _ = bells.started.ring();
                 monitor(reads, words_in, &bells.end);
             }
         };
-        let thread = std::thread::Builder::new().name("gasworks-memory".into()).spawn(body).ok()?;
+        let thread = threads::start("gasworks-memory", None, body).ok()?;
         // It allocates while it starts (N1).
         while bells.started.clear() == 0 {
             std::thread::yield_now();

@@ -6,10 +6,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use gasworks_os::OsError;
+use gasworks_os::{OsError, threads};
 use gasworks_sock::{Address, Error, Event, HostDescription, Op, Options, Set, Sock};
 use gasworks_sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use nix::sys::signal::SigSet;
 use parking_lot::Mutex;
 
 use super::Waker;
@@ -89,12 +88,7 @@ impl Gate {
         let shared = Arc::new(Shared { set, stop, secret: OnceLock::new(), hosts, found });
         let next = Arc::new(AtomicU64::new(LISTENERS));
         let mut keeper = Keeper::new(Arc::clone(&shared), listeners, Arc::clone(&next));
-        let body = move || {
-            // The client's signals are for the client's threads.
-            let _ = SigSet::all().thread_block();
-            keeper.run();
-        };
-        let thread = std::thread::Builder::new().name("gasworks-gate".into()).spawn(body);
+        let thread = threads::start("gasworks-gate", None, move || keeper.run());
         let thread = Some(thread.map_err(|e| OsError::new("start", "the thread of a gate", e))?);
         Ok(Arc::new(Self { shared, place, routes: Mutex::default(), next, thread }))
     }
