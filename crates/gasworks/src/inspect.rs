@@ -88,9 +88,7 @@ impl Inspector {
                 }
             }
         };
-        let body = threads::vital(body);
-        let thread =
-            std::thread::Builder::new().name("gasworks-inspect".into()).stack_size(128 << 10).spawn(body);
+        let thread = threads::start("gasworks-inspect", Some(128 << 10), body);
         let thread = thread.map_err(|cause| Error::Thread { cause: cause.to_string() })?;
         Ok(Some(Self { stop, thread: Some(thread) }))
     }

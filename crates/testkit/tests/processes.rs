@@ -217,10 +217,12 @@ mod killed {
         for name in found.iter().filter(here) {
             let mut hit = 0;
             let thread = name.starts_with(THREAD);
-            let options: &[&str] = match () {
-                () if thread => &["--mode", "par"],
-                () if name.starts_with(ATTACHED) => &["--attach"],
-                () => &[],
+            let options: &[&str] = if thread {
+                &["--mode", "par"]
+            } else if name.starts_with(ATTACHED) {
+                &["--attach"]
+            } else {
+                &[]
             };
             for rank in 0..RANKS {
                 let job = suite(RANKS, options).env("GASWORKS_KILL_AT", &format!("{name}@{rank}"));

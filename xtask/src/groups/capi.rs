@@ -4,7 +4,7 @@ mod environment;
 mod links;
 mod wrong;
 
-use super::ugni;
+use super::{ends, ugni};
 use crate::capi::{CONDUITS, MODES, built, compiler, lay_out, linking};
 use crate::exec::{Cmd, Log};
 use crate::leftovers::Leftovers;
@@ -40,13 +40,13 @@ const BUILDS: [(&str, &str); 2] = [("optimised", "-O2"), ("debug", "-O0 -g -DGAS
 const ENDS: [(&str, i32); 5] =
     [("exit-before-attach", 5), ("return", 3), ("exit", 4), ("all-well", 0), ("in-a-handler", 7)];
 
-/// Where the library is made to panic, in what ends.c does meanwhile, with what settings: and who says so.
-const PANICS: [(&str, &str, &str, &str); 4] = [
+/// Where the library is made to panic, in what ends.c does meanwhile: and who says so.
+const PANICS: [(&str, &str, &str); 4] = [
     // In a call; in a handler's reply; on threads of the library, as the job ends and before.
-    ("barrier.arrive.counted@1", "all-poll", "", "defect of Gasworks: "),
-    ("inbox.send.placed@0#2", "reply-to-reply", "", "defect of Gasworks: "),
-    ("keeper.wished@2", "in-a-handler", "", "thread gasworks-keeper: "),
-    ("progress.serves@1", "all-poll", "GASWORKS_PROGRESS_THREAD", "thread gasworks-1: "),
+    ("barrier.arrive.counted@1", "all-poll", "defect of Gasworks: "),
+    ("inbox.send.placed@0#2", "reply-to-reply", "defect of Gasworks: "),
+    ("keeper.wished@2", "in-a-handler", "thread gasworks-keeper: "),
+    ("progress.serves@1", "all-poll", "thread gasworks-1: "),
 ];
 
 /// What does not compile, and what is said of it.
@@ -186,19 +186,9 @@ fn panics(world: &World, log: &Log) -> Result<()> {
     let program = place.join("ends");
     let compile = compiler("gcc", "smp", define, &place).arg(source("ends")).arg("-o").arg(&program);
     log.run_ok(&linking(compile, "smp", mode, &place))?;
-    for (at, way, setting, says) in PANICS {
-        let leftovers = Leftovers::before();
+    for (at, way, says) in PANICS {
         let job = Cmd::new(faults.program("gasrun")?).words("-n 3 --timeout 15 --").arg(&program).arg(way);
-        let job = job.env("GASWORKS_PANIC_AT", at).limit(20);
-        let job = if setting.is_empty() { job } else { job.env(setting, "1") };
-        let ended = log.run(&job)?;
-        let found = ended.status.and_then(|status| status.code());
-        ensure!(found == Some(128 + 6), "{at}: {}, not by the signal of a panic", ended.how());
-        let (name, _) = at.split_once('@').context("a rank")?;
-        for said in [says, &format!("asked to at {name}"), "SIGABRT"] {
-            ensure!(ended.output.contains(said), "{at}: {said:?} is not said");
-        }
-        leftovers.check().context(at)?;
+        ends::panics_at(log, job, at, says)?;
     }
     Ok(())
 }

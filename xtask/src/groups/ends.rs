@@ -16,7 +16,7 @@ const PANICS: [(&str, &str, &str, &str); 6] = [
     ("keeper.verdict@0", "gasworks-ends", "act exit 1", "gasworks-keeper"),
     ("keeper.finish@2", "gasworks-ends", "act exit 1", "gasworks-keeper"),
 ];
-/// The code of a job of which one rank has panicked so.
+/// The code of a job of which one rank ended so, by SIGABRT.
 const ABORTED: i32 = 128 + 6;
 
 /// Ways to end, each with two ranks that act: as many as there are at least, under `gasrun` and under others.
@@ -46,18 +46,25 @@ pub fn rows() -> Vec<Row> {
 fn panics(world: &World, log: &Log) -> Result<()> {
     let built = world.built(Build::Debug)?;
     for (at, program, args, thread) in PANICS {
-        let leftovers = Leftovers::before();
-        let progress = if at.starts_with("progress.") { "1" } else { "0" };
-        let job = built.gasrun(3, program)?.words(args).env("GASWORKS_PROGRESS_THREAD", progress);
-        let ended = log.run(&job.env("GASWORKS_PANIC_AT", at).limit(15))?;
-        let code = ended.status.and_then(|status| status.code());
-        ensure!(code == Some(ABORTED), "{at}: {}, not with code {ABORTED}", ended.how());
-        for said in [format!("the thread {thread} panicked: this process ends"), "SIGABRT".into()] {
-            ensure!(ended.output.contains(&said), "{at}: {said:?} is not said");
-        }
-        leftovers.check().context(at)?;
+        let says = format!("the thread {thread} panicked: this process ends");
+        panics_at(log, built.gasrun(3, program)?.words(args), at, &says)?;
     }
     Ok(())
+}
+
+/// Runs `job`, of which a rank is to panic `at` a place, as `place@rank`: it ends by that alone, and says so.
+pub fn panics_at(log: &Log, job: Cmd, at: &str, says: &str) -> Result<()> {
+    let leftovers = Leftovers::before();
+    let progress = if at.starts_with("progress.") { "1" } else { "0" };
+    let job = job.env("GASWORKS_PROGRESS_THREAD", progress).env("GASWORKS_PANIC_AT", at).limit(20);
+    let ended = log.run(&job)?;
+    let code = ended.status.and_then(|status| status.code());
+    ensure!(code == Some(ABORTED), "{at}: {}, not with code {ABORTED}", ended.how());
+    let (place, _) = at.split_once('@').context("a rank")?;
+    for said in [says, &format!("asked to at {place}"), "SIGABRT"] {
+        ensure!(ended.output.contains(said), "{at}: {said:?} is not said");
+    }
+    leftovers.check().with_context(|| at.to_owned())
 }
 
 fn enough(output: &str) -> Result<()> {

@@ -27,6 +27,9 @@ const ABORTED: &str = "aborted the job: asked to";
 enum Scenario {
     /// The conformance suite, with this rank as the victim.
     Suite { mode: &'static str, victim: usize },
+    /// The same, with a thread that serves the others. Cases that count on nobody's polling fail there: it is for points at which
+    /// it has not come so far.
+    Served { victim: usize },
     /// The same over uGNI, on the software NIC; so many ranks share memory besides, and they meet so.
     Gni { mode: &'static str, victim: usize, together: usize, barrier: &'static str },
     /// A program without a launcher.
@@ -60,6 +63,9 @@ const OVER_GNI: &[Scenario] = &[
     Scenario::Gni { mode: "seq", victim: 0, together: 1, barrier: "GNICE" },
 ];
 
+/// What passes those of the thread that serves.
+const SERVED: &[Scenario] = &[Scenario::Served { victim: RANKS - 1 }, Scenario::Served { victim: 0 }];
+
 pub fn rows() -> Result<Vec<Row>> {
     let row = |point: scan::Site| {
         let name = point.name;
@@ -72,11 +78,15 @@ pub fn rows() -> Result<Vec<Row>> {
 fn kill(world: &World, log: &Log, name: &str) -> Result<()> {
     let built = world.built(Build::Debug)?;
     let mut hits = 0;
-    let over_gni = name.starts_with("gni.");
-    if over_gni {
+    if name.starts_with("gni.") {
         ugni::lay_out(world, log)?;
     }
-    for scenario in if over_gni { OVER_GNI } else { SCENARIOS } {
+    let scenarios = match name.split('.').next() {
+        Some("gni") => OVER_GNI,
+        Some("progress") => SERVED,
+        _ => SCENARIOS,
+    };
+    for scenario in scenarios {
         let cmd = scenario.cmd(world, &built)?;
         hits += usize::from(scenario.hits(cmd, log, name)?);
     }
@@ -87,9 +97,10 @@ fn kill(world: &World, log: &Log, name: &str) -> Result<()> {
 impl Scenario {
     fn victim(self) -> usize {
         match self {
-            Scenario::Suite { victim, .. } | Scenario::Gni { victim, .. } | Scenario::Exits { victim } => {
-                victim
-            }
+            Scenario::Suite { victim, .. }
+            | Scenario::Served { victim }
+            | Scenario::Gni { victim, .. }
+            | Scenario::Exits { victim } => victim,
             Scenario::Alone | Scenario::Aborts => 0,
         }
     }
@@ -97,12 +108,14 @@ impl Scenario {
     fn cmd(self, world: &World, built: &Built) -> Result<Cmd> {
         let suite = "gasworks-conformance";
         Ok(match self {
-            // One of the modes attaches its segments late, and has a thread for progress.
-            Scenario::Suite { mode: mode @ "par", .. } => built
-                .gasrun(RANKS, suite)?
-                .words(&format!("--mode {mode} --attach"))
-                .env("GASWORKS_PROGRESS_THREAD", "1"),
-            Scenario::Suite { mode, .. } => built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}")),
+            // One of the modes attaches its segments late.
+            Scenario::Suite { mode, .. } => {
+                let attach = if mode == "par" { "--attach" } else { "" };
+                built.gasrun(RANKS, suite)?.words(&format!("--mode {mode} {attach}"))
+            }
+            Scenario::Served { .. } => {
+                built.gasrun(RANKS, suite)?.words("--mode par").env("GASWORKS_PROGRESS_THREAD", "1")
+            }
             Scenario::Gni { mode, together, barrier, .. } => {
                 let suite = built.gasrun(RANKS, suite)?.words(&format!("--mode {mode}"));
                 crate::ugni::dressed(suite, &ugni::prefix(world))
