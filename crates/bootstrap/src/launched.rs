@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gasworks_os::{ending, process};
+use gasworks_os::ending::{self, Wish};
+use gasworks_os::process;
 use gasworks_sync::kill_point;
 
 use crate::host::exchange::exchange;
@@ -214,6 +215,10 @@ impl Bootstrap for Launched {
         if self.link.abort_keeps_code() || self.link.spans_hosts() {
             // Some launchers drop everything at the order to abort, the line above too: let it pass first.
             std::thread::sleep(ABORT_PAUSE);
+            // The keeper says it as well, but may be late: the launcher is to know the code before the order.
+            if let Some(Wish::Exit { code: code @ 1.., .. }) = ending::wish() {
+                self.link.announce_exit(code);
+            }
             let short: String = message.chars().take(value::PIECE / 4).collect();
             self.link.abort(code, &short);
             kill_point!("bootstrap.abort");

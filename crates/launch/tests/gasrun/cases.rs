@@ -413,6 +413,7 @@ fn failures_name_the_rank() {
         ("absent", 1, "has ended, and rank "),
         ("early-end", 1, "has ended, and rank "),
         ("abort", 42, "aborted the job: no, moreof this"),
+        ("abort-overtaken", 42, "aborted the job: so"),
     ] {
         for ranks in ["2", "4"] {
             let start = Instant::now();

@@ -95,6 +95,15 @@ pub fn act(action: &str) -> ExitCode {
         "absent" if odd => return ExitCode::SUCCESS,
         "early-end" if odd => join().finalize().expect("ended"),
         "abort" if odd => join().abort(42, "no; more\nof this"),
+        "abort-overtaken" if odd => {
+            let words =
+                ["cmd=fullinit;pmirank=1;", "cmd=gasworks-exit;code=42;", "cmd=abort;isworld=TRUE;msg=so;"];
+            let words = words.map(|words| format!("{:6}{words}", words.len())).concat();
+            let _socket = raw(format!("cmd=init pmi_version=2 pmi_subversion=0\n{words}").as_bytes());
+            std::thread::sleep(Duration::from_millis(200));
+            // The others were told to end, and this one ends as they do.
+            return ExitCode::from(143);
+        }
         "eat" if odd => {
             let meal = vec![1u8; 400 << 20];
             println!("ate {}", meal.iter().map(|&b| u64::from(b)).sum::<u64>());
