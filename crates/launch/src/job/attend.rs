@@ -228,11 +228,9 @@ impl Job {
                 if !self.failed {
                     self.aborter = Some(rank);
                 }
-                let who = self.who(rank);
-                let announced = self.exiting.iter().find(|(whose, _)| *whose == who).map(|(_, code)| *code);
-                // Of a rank that has told of none it is the one that it ends with.
-                let code = code.or(announced).map(|code| code & 0xff).filter(|&code| code != 0);
-                self.fail(&format!("{who} aborted the job{text}"), code, Some(rank));
+                // Without a code of its own it is asked for by the code that the rank ends with.
+                let code = code.map(|code| code & 0xff).filter(|&code| code != 0);
+                self.fail(&format!("{} aborted the job{text}", self.who(rank)), code, Some(rank));
             }
             Output::Exits { rank, code } => {
                 let who = self.who(rank);

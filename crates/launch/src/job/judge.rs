@@ -200,8 +200,13 @@ impl Job {
             self.say(&format!("{} {exit}", self.who(rank)));
         }
         if self.aborter == Some(rank) && self.code.is_none() && exit.code() != 0 {
-            self.code = Some(exit.code());
-            self.say_up(&Up::Code { rank, code: exit.code() });
+            // The others, told to end, may have made it end with their code in place of the one that it has told of.
+            let code = match (exit, &self.exiting) {
+                (Exit::Code(_), Some((whose, theirs))) if *whose == self.who(rank) => *theirs,
+                _ => exit.code(),
+            };
+            self.code = Some(code);
+            self.say_up(&Up::Code { rank, code });
         }
         let unfinished = self.strict && self.server.phase(rank) != Phase::Finalized;
         let midway = matches!(self.server.phase(rank), Phase::Greeted | Phase::Joined | Phase::InFence);
