@@ -104,20 +104,19 @@ thread_local! {
     static RUNNING: Cell<*mut c_void> = const { Cell::new(null_mut()) };
 }
 
-/// A handler, while it runs.
-pub(crate) struct Running(());
+/// A handler, while it runs; and the token of the one in whose reply to its own rank it does, if any.
+pub(crate) struct Running(*mut c_void);
 
 impl Running {
     #[inline]
     pub(crate) fn begin(token: *mut c_void) -> Self {
-        RUNNING.set(token);
-        Self(())
+        Self(RUNNING.replace(token))
     }
 
     /// It has come to its end. Of a program that is compiled for debugging, whatever it began it has to have ended.
     #[inline]
     pub(crate) fn end(self, handler: u8, is_debug: bool) {
-        RUNNING.set(null_mut());
+        RUNNING.set(self.0);
         if is_debug {
             Self::ended_whole(handler);
         }

@@ -95,7 +95,7 @@ pub fn set_wait_mode<M: FaceMode>(mode: c_int) -> c_int {
 /// The largest payload of a message, for any peer, options and number of arguments.
 pub fn max_payload<M: FaceMode>(is_long: bool) -> usize {
     let category = if is_long { Category::Long } else { Category::Medium };
-    let max = M::slot().of("gex_AM_Max*").engine().max_payload(category, false);
+    let max = M::slot().of("gex_AM_Max*").engine().max_payload(category);
     usize::try_from(max).unwrap_or(usize::MAX)
 }
 

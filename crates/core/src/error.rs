@@ -107,6 +107,12 @@ pub enum Error {
         /// What it says.
         what: String,
     },
+    /// There is no memory for a payload.
+    #[error("no memory for a payload of {len} bytes")]
+    NoMemory {
+        /// How large it is.
+        len: usize,
+    },
     /// The progress list has no place left.
     #[error("the progress list is full: it has {most} places")]
     TooManyTasks {

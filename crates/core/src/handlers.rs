@@ -171,6 +171,13 @@ impl<M: CoreMode> Handlers<M> {
         self.placed(index).map(|placed| &placed.entry)
     }
 
+    /// The handler that takes a message with this first word.
+    #[inline(always)]
+    pub(crate) fn taking(&self, first: First) -> Option<&Entry<M>> {
+        let Placed { shape, mask, entry } = self.placed(first.handler())?;
+        (*shape == first.shape() & mask && entry.signature.takes(first)).then_some(entry)
+    }
+
     #[inline]
     pub(crate) fn placed(&self, index: u8) -> Option<&Placed<M>> {
         self.entries[usize::from(index)].get()

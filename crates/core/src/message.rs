@@ -171,6 +171,12 @@ pub(crate) fn shape_of(category: Category, reply: bool, handler: u8, nargs: usiz
 pub(crate) struct First(u64);
 
 impl First {
+    /// Of this word.
+    #[inline]
+    pub(crate) fn new(word: u64) -> Self {
+        First(word)
+    }
+
     /// The first word, if there is one.
     #[inline]
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {

@@ -7,7 +7,7 @@
 //! All methods take `&self` and may be called while [`Wire::poll`] is running on the same thread: a handler replies
 //! from inside the sink. Locks belong to the transport, through its thread-mode type parameter.
 
-use crate::Rank;
+use crate::{Category, Rank};
 use gasworks_shmem::barrier::Name;
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::queues::{Queue, Queues};
@@ -81,6 +81,19 @@ pub struct Arrived<'a> {
     pub head: &'a [u8],
     /// The payload where it lies; its sender may still be writing it if it is hostile.
     pub payload: Lent<'a>,
+}
+
+/// A message of a rank to itself, in outline.
+#[derive(Clone, Copy, Debug)]
+pub struct Own {
+    /// Its category.
+    pub category: Category,
+    /// Whether it is a reply.
+    pub reply: bool,
+    /// The index of its handler.
+    pub handler: u8,
+    /// How long its payload is.
+    pub bytes: usize,
 }
 
 /// Why a transport did not do what it was asked.
@@ -207,6 +220,11 @@ pub trait Wire<M: Mode> {
     #[inline]
     fn queues(&self) -> Option<&Queues<'_, M>> {
         None
+    }
+    /// A message of this rank to itself, which no transport carries, is handled by `handle`: for whoever watches what goes through.
+    fn own(&self, own: Own, handle: &mut dyn FnMut()) {
+        let _ = own;
+        handle();
     }
     /// Hands up to `burst` arrived messages to `sink`, one at a time; returns how many. The payload is freed when
     /// the sink returns.

@@ -317,6 +317,72 @@ fn at_a_known_landing_as_much_is_granted_as_the_segment_has() {
     }
 }
 
+/// More than a message carries is made in memory of the library's own, where nobody knows yet where it lands.
+#[test]
+fn a_long_made_before_it_is_known_where_it_lands_may_be_as_long_as_any() {
+    for mapped in [true, false] {
+        let (engine, wire, handler) = engine_with(mapped, LONG as u64);
+        let prepare = |least| {
+            let ask = Ask { category: Category::Long, least, most: usize::MAX, landing: None, source: None };
+            engine.prepare(1, &ask)
+        };
+        assert_eq!(prepare(MEDIUM).map(|prepared| prepared.granted()), Ok(MEDIUM), "in the message");
+        let granted = |least| prepare(least).map(|prepared| (prepared.granted(), prepared.room().len()));
+        assert_eq!(granted(MEDIUM + 1), Ok((LONG, LONG)));
+        assert!(granted(LONG + 1).is_err_and(|e| e.to_string().contains("at most 4096")));
+        assert_eq!(wire.balance(), (0, 0));
+        for (sent, len) in [LONG, MEDIUM + 1, 3, 0].into_iter().enumerate() {
+            let prepared = prepare(MEDIUM + 1).expect("a credit");
+            prepared.room().write(&[sent as u8 + 1; LONG]);
+            assert_eq!(prepared.commit(&Commit { handler, args: &[], len, landing: 0 }), Ok(()));
+            assert_eq!((engine.poll().is_ok(), wire.balance()), (true, (0, sent as u32 + 1)));
+            if let Ok(Some(landed)) = engine.peers().reach(1, 0, LONG) {
+                let mut bytes = [0; LONG];
+                landed.read(&mut bytes);
+                assert!(bytes[..len].iter().all(|&byte| usize::from(byte) == sent + 1), "{len} bytes");
+                assert!(bytes[len..].iter().all(|&byte| usize::from(byte) <= sent), "and no more");
+            }
+        }
+        assert_eq!(engine.out(1), (4, 0), "nobody has replied, and nothing travelled in a message");
+        let prepared = prepare(MEDIUM + 1).expect("a credit");
+        assert!(prepared.commit(&Commit { handler, args: &[], len: 8, landing: u64::MAX }).is_err());
+        assert_eq!((engine.out(1), wire.balance()), ((4, 0), (0, 4)));
+    }
+}
+
+/// No wire, no credit; a message that no handler takes is refused, and a handler's failure is the next poll's.
+#[test]
+fn what_a_rank_sends_to_itself_meets_no_wire() {
+    let (engine, wire, handler) = engine_with(true, LONG as u64);
+    wire.with(|state| state.refuses_commits = true);
+    let short = Outgoing { category: Category::Short, handler, args: &[], payload: &[], landing: 0 };
+    for _ in 0..100 {
+        assert_eq!(engine.try_request(0, &short), Ok(()));
+    }
+    let wrong = engine.request(0, &Outgoing { args: &[0; 4], ..short }).expect_err("it takes none").to_string();
+    assert!(wrong.contains("request with 1 arguments") && wrong.contains("which takes a short"), "{wrong}");
+    let large = Outgoing { category: Category::Medium, payload: &[0; MEDIUM + 1], ..short };
+    assert!(matches!(engine.request(0, &large), Err(Error::PayloadTooLarge { to: 0, .. })));
+    let beyond = Outgoing { category: Category::Long, payload: &[0; 8], landing: LONG as u64, ..short };
+    assert!(matches!(engine.request(0, &beyond), Err(Error::Memory { .. })));
+    let unknown = engine.request(0, &Outgoing { handler: handler - 1, ..short }).expect_err("there is none");
+    assert!(unknown.to_string().contains("no handler is registered at index"), "{unknown}");
+    assert_eq!((engine.out(0), wire.balance(), engine.poll()), ((0, 0), (0, 0), Ok(0)));
+
+    let signature = Signature {
+        name: "fails".into(),
+        category: Category::Short,
+        reply: false,
+        nargs: 0,
+        also: Also::empty(),
+    };
+    let failure = || Error::Handler { from: 0, what: "it fails".into() };
+    let function = Box::new(move |_: gasworks_core::Incoming<'_, Par>| Err(Box::new(failure())));
+    let fails = engine.handlers().register(None, Entry { signature, function }).expect("a free index");
+    assert_eq!(engine.request(0, &Outgoing { handler: fails, ..short }), Ok(()));
+    assert_eq!((engine.poll(), engine.poll()), (Err(failure()), Ok(0)));
+}
+
 #[test]
 fn of_two_failures_in_one_poll_the_next_poll_tells_the_second() {
     let (engine, wire, _) = engine();

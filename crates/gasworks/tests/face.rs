@@ -1,6 +1,6 @@
 //! The Rust face in a job of one rank: what a program sees when it, or its handlers, do something wrong.
 
-use gasworks::{Config, Error, GlobalPtr, Job, Landed, Par, ParSync, Request, Seq, Table, ThreadMode};
+use gasworks::{Config, Error, GlobalPtr, Job, Landed, Par, ParSync, Reply, Request, Seq, Table, ThreadMode};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::mpsc;
@@ -48,7 +48,7 @@ fn a_handler_that_fails_fails_the_poll() -> Result<(), Error> {
 }
 
 #[test]
-fn a_long_waits_for_credits_only_when_asked_to() -> Result<(), Error> {
+fn a_long_to_this_rank_itself_never_waits() -> Result<(), Error> {
     let landed = Rc::new(Cell::new(0));
     let mut table = Table::<Seq>::new();
     let land = table.long_request("land", {
@@ -58,17 +58,10 @@ fn a_long_waits_for_credits_only_when_asked_to() -> Result<(), Error> {
     let job = open(table)?;
     let agent = job.agent()?;
     let place: GlobalPtr<u8> = job.alloc(16)?;
-    let mut sent = 0;
-    let refused = loop {
-        match agent.try_request_long(land, [], &[7; 16], place) {
-            Ok(()) => sent += 1,
-            Err(error) => break error,
-        }
-    };
-    assert!(refused.is_busy() && sent > 0, "{refused}");
-    agent.wait_until(|| landed.get() == 16 * sent)?;
-    agent.try_request_long(land, [], &[8; 16], place)?;
-    agent.wait_until(|| landed.get() == 16 * (sent + 1))?;
+    for sent in 1..=10_000 {
+        agent.try_request_long(land, [], &[8; 16], place)?;
+        assert_eq!(landed.get(), 16 * sent, "handled in the call");
+    }
     assert_eq!(agent.get_value(place)?, 8);
     job.close()
 }
@@ -196,28 +189,43 @@ fn more_handlers_are_registered_while_the_job_is_open() {
 }
 
 #[test]
-fn a_progress_thread_serves_while_the_program_computes() {
-    let count = Arc::new(gasworks_sync::atomic::AtomicU64::new(0));
-    let mut table = Table::<Par>::new();
-    let counted = count.clone();
-    let thread_of = Arc::new(Mutex::new(None));
-    let ran_on = thread_of.clone();
-    let add = table.short_request("add", move |_: Request<'_, Par>, x: u64| {
-        *ran_on.lock().expect("nobody panicked") = Some(std::thread::current().id());
-        counted.fetch_add(x, gasworks_sync::atomic::Ordering::Release);
-    });
-    let add = add.expect("registered");
-    let job = open_as(table).expect("a job of one");
-    let progress = job.progress_thread().expect("a thread");
-    job.agent().expect("an agent").request_short(0, add, 7).expect("sent");
-    while count.load(gasworks_sync::atomic::Ordering::Acquire) != 7 {
-        std::thread::yield_now(); // computes, and polls nothing
-    }
-    assert_ne!(*thread_of.lock().expect("nobody panicked"), Some(std::thread::current().id()));
-    drop(progress);
+fn a_progress_thread_is_for_jobs_in_par() {
+    let job = open_as(Table::<Par>::new()).expect("a job of one");
+    drop(job.progress_thread().expect("a thread"));
     job.close().expect("closed");
 
     let job = open_as(Table::<Seq>::new()).expect("a job of one");
     assert!(job.progress_thread().is_err_and(|e| e.to_string().contains("seq mode")));
+    job.close().expect("closed");
+}
+
+/// A message to this rank itself, and its reply, are handled in the call, on the thread that sends it, whoever else polls.
+#[test]
+fn what_a_rank_sends_to_itself_is_handled_in_the_call() {
+    let ran_on = Arc::new(Mutex::new(Vec::new()));
+    let seen =
+        |on: &Arc<Mutex<Vec<_>>>| on.lock().expect("nobody panicked").push(std::thread::current().id());
+    let mut table = Table::<Par>::new();
+    let there = ran_on.clone();
+    let reply = table.short_reply("reply", move |_: Reply<'_>, _: u32| seen(&there)).expect("registered");
+    let there = ran_on.clone();
+    let request = table.short_request("request", move |request: Request<'_, Par>, x: u32| {
+        seen(&there);
+        let replied = request.reply_short(reply, x);
+        // Back in the request's handler, in which nothing is sent.
+        assert_eq!(there.lock().expect("nobody panicked").len() % 2, 0, "the reply was handled in the call");
+        replied
+    });
+    let request = request.expect("registered");
+    let job = open_as(table).expect("a job of one");
+    let progress = job.progress_thread().expect("a thread");
+    let agent = job.agent().expect("an agent");
+    for rounds in 1..=100 {
+        agent.request_short(0, request, 7).expect("sent");
+        let on = ran_on.lock().expect("nobody panicked");
+        assert_eq!(*on, vec![std::thread::current().id(); 2 * rounds]);
+    }
+    assert_eq!(agent.poll().expect("nothing went wrong in a handler"), 0);
+    drop(progress);
     job.close().expect("closed");
 }

@@ -5,7 +5,7 @@
 //! (`--cfg gasworks_tsan`).
 //!
 //! - [`atomic`], [`cell`], [`fence`], [`spin`]: the primitives, switched to loom's where it checks.
-//! - [`racy`]: copies to and from memory that a peer may be writing.
+//! - [`racy`]: copies to and from memory that a peer may be writing; [`room`]: memory of the library's own for a payload.
 //! - [`hint`]: hints to the processor.
 //! - [`mode`]: the thread mode as a type (`Seq`, `ParSync`, `Par`), and the locks each one pays for; [`latch`]: one that
 //!   nobody waits for; [`spinlock`]: one whose waiters spin.
@@ -24,6 +24,7 @@ pub mod latch;
 pub mod mode;
 pub mod mutation;
 pub mod racy;
+pub mod room;
 pub mod spinlock;
 pub mod tally;
 
@@ -31,4 +32,5 @@ pub use atomic::{fence, spin};
 pub use hint::prefetch_for_write;
 pub use mode::{Latch, Lock, Mode, Par, ParSync, Seq};
 pub use racy::{Lent, RawBytes};
+pub use room::Room;
 pub use spinlock::SpinLock;

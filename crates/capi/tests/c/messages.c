@@ -10,6 +10,12 @@ static gex_Segment_t segment;
 static gex_Rank_t me, size, next;
 static unsigned char *own, *there;
 static int answers, sums, heard;
+/* What a rank sends to itself is answered in the call. */
+#define ANSWERED(times)                      \
+  do {                                       \
+    if (next == me) CHECK(answers == times); \
+    GASNET_BLOCKUNTIL(answers == times);     \
+  } while (0)
 static gex_HSL_t lock = GEX_HSL_INITIALIZER;
 static int guarded;
 
@@ -106,18 +112,18 @@ static gex_AM_Entry_t table[] = {
 };
 
 static void shorts(void) {
-  int i;
+  int i, before = guarded;
   for (i = 0; i < 100; i++) {
     answers = sums = 0;
     CHECK(gex_AM_RequestShort0(tm, next, COUNT0, 0) == 0);
     CHECK(gex_AM_RequestShort(tm, next, table[8].gex_index, 0) == 0);
     CHECK(gex_AM_RequestShort(tm, next, COUNT16, 0, -1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) == 0);
-    GASNET_BLOCKUNTIL(answers == 3);
+    ANSWERED(3);
     CHECK(sums == 18);
   }
   while (gex_AM_RequestShort0(tm, next, COUNT0, GEX_FLAG_IMMEDIATE) != 0) gasnet_AMPoll();
-  GASNET_BLOCKUNTIL(answers == 4);
-  CHECK(guarded == 301);
+  ANSWERED(4);
+  CHECK(guarded - before == 301);
 }
 
 static void payloads(void) {
@@ -145,25 +151,42 @@ static void payloads(void) {
     CHECK(gex_AM_CommitRequestMedium1_v2(source, ECHO, lens[i], 0, value) == 0);
     source = gex_AM_PrepareRequestMedium(tm, next, NULL, 0, 100, NULL, 0, 3);
     CHECK(gex_AM_CancelRequestMedium(source, 0) == 0);
-    GASNET_BLOCKUNTIL(answers == 5);
+    ANSWERED(5);
     CHECK(gex_AM_RequestLong(tm, next, STORE, bytes, lens[i], there + 64, GEX_EVENT_NOW, 0, value,
                              (gex_AM_Arg_t)(uint32_t)back, (gex_AM_Arg_t)(uint32_t)(back >> 32)) == 0);
-    GASNET_BLOCKUNTIL(answers == 6);
+    ANSWERED(6);
     source = gex_AM_PrepareRequestLong(tm, next, NULL, lens[i], lens[i], there + 64, NULL, 0, 3);
     memcpy(gex_AM_SrcDescAddr(source), bytes, lens[i]);
     gex_AM_CommitRequestLong(source, STORE, lens[i], there + 64, value, (gex_AM_Arg_t)(uint32_t)back,
                              (gex_AM_Arg_t)(uint32_t)(back >> 32));
-    GASNET_BLOCKUNTIL(answers == 7);
+    ANSWERED(7);
     gex_Coll_BarrierBlocking(tm, 0);
   }
   for (j = 0; j < 8192; j++) bytes[j] = (unsigned char)(5 + j);
-  answers = 0;
+  answers = heard = 0;
+  gex_Coll_BarrierBlocking(tm, 0);
   CHECK(gex_AM_RequestMedium1(tm, next, BOTH, bytes, 100, GEX_EVENT_NOW, 0, 0) == 0);
   CHECK(gex_AM_RequestLong1(tm, next, BOTH, bytes, 100, there + 1000, GEX_EVENT_NOW, 0, 0) == 0);
-  GASNET_BLOCKUNTIL(answers == 2);
+  ANSWERED(2);
   gex_Coll_BarrierBlocking(tm, 0);
   CHECK(heard == 5);
   free(bytes);
+}
+
+/* A Long that is longer than a message, made in the library's memory before it is known where it lands. */
+static void large(void) {
+  const size_t most = 150000;
+  gex_AM_SrcDesc_t source = gex_AM_PrepareRequestLong(tm, next, NULL, most, most, NULL, NULL, 0, 1);
+  unsigned char *room = (unsigned char *)gex_AM_SrcDescAddr(source);
+  size_t i;
+  CHECK(gex_AM_SrcDescSize(source) == most);
+  for (i = 0; i < most; i++) room[i] = (unsigned char)(5 + i);
+  answers = heard = 0;
+  gex_Coll_BarrierBlocking(tm, 0);
+  gex_AM_CommitRequestLong1(source, BOTH, most, there + 65536, 0);
+  ANSWERED(1);
+  gex_Coll_BarrierBlocking(tm, 0);
+  CHECK(heard == 3);
 }
 
 static void limits(void) {
@@ -189,6 +212,7 @@ static void wrong_tables(void) {
 
 int main(int argc, char **argv) {
   void *owner;
+  int i;
   CHECK(gex_Client_Init(&client, &ep, &tm, "messages", &argc, &argv, 0) == GASNET_OK);
   me = gex_System_QueryJobRank();
   size = gex_System_QueryJobSize();
@@ -196,13 +220,18 @@ int main(int argc, char **argv) {
   CHECK(gex_EP_RegisterHandlers(ep, table, sizeof table / sizeof *table) == GASNET_OK);
   CHECK(table[8].gex_index == 255);
   wrong_tables();
-  CHECK(gex_Segment_Attach(&segment, tm, 16 * (size_t)GASNET_PAGESIZE) == GASNET_OK);
+  CHECK(gex_Segment_Attach(&segment, tm, 64 * (size_t)GASNET_PAGESIZE) == GASNET_OK);
   own = (unsigned char *)gex_Segment_QueryAddr(segment);
   CHECK(gex_Segment_QueryBound(tm, next, &owner, NULL, NULL) == 0);
   there = (unsigned char *)owner;
-  shorts();
-  gex_Coll_BarrierBlocking(tm, 0);
-  payloads();
+  for (i = 0; i < 2; i++) {
+    shorts();
+    gex_Coll_BarrierBlocking(tm, 0);
+    payloads();
+    large();
+    next = me;
+    there = own;
+  }
   limits();
   gex_HSL_Destroy(&lock);
   DONE("messages");

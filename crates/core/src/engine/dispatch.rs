@@ -2,7 +2,6 @@
 
 use super::thread::{self, Handling, may_communicate};
 use super::{BURST, Engine, Incoming, RETURN_EVERY, Received};
-use crate::handlers::Placed;
 use crate::message::{Decoded, First, Head, Landing, Returned, decode};
 use crate::wire::{Arrived, Wire, WireError};
 use crate::{Category, CoreMode, Entry, Error, Rank, Signature};
@@ -218,22 +217,18 @@ impl<M: CoreMode> Engine<M> {
         let (from, packet) = (arrived.from, arrived.payload);
         // One word says whether it is what a handler of the table takes.
         let first = First::of(arrived.head);
-        let placed = first.and_then(|first| Some((first, self.handlers.placed(first.handler())?)));
-        let (first, entry, args, received) = match placed {
-            Some((first, Placed { shape, mask, entry }))
-                if *shape == first.shape() & mask && entry.signature.takes(first) =>
-            {
-                match (first.category(), first.args(arrived.head)) {
-                    (Some(Category::Short), Some(args)) if packet.is_empty() => {
-                        (first, entry, args, Received::Nothing)
-                    }
-                    (Some(Category::Medium), Some(args)) => (first, entry, args, Received::Payload(packet)),
-                    _ => {
-                        let (args, received) = self.unusual(*arrived)?;
-                        (first, entry, args, received)
-                    }
+        let taking = first.and_then(|first| Some((first, self.handlers.taking(first)?)));
+        let (first, entry, args, received) = match taking {
+            Some((first, entry)) => match (first.category(), first.args(arrived.head)) {
+                (Some(Category::Short), Some(args)) if packet.is_empty() => {
+                    (first, entry, args, Received::Nothing)
                 }
-            }
+                (Some(Category::Medium), Some(args)) => (first, entry, args, Received::Payload(packet)),
+                _ => {
+                    let (args, received) = self.unusual(*arrived)?;
+                    (first, entry, args, received)
+                }
+            },
             _ if packet.is_empty() && first.is_some_and(|first| first.is_credits(arrived.head)) => {
                 *credits = first.map(|first| (from, first.returned())).filter(|(_, r)| r.count > 0);
                 return Ok(());
@@ -247,24 +242,15 @@ impl<M: CoreMode> Engine<M> {
             return Err(bad_message(from, "a reply that answers no request".into()));
         }
         let replied = Cell::new(false);
-        let outcome = {
-            let _handling = Handling::begin();
-            // A panic must not unwind through the transport, nor through a wait for a borrowed buffer.
-            catch_unwind(AssertUnwindSafe(|| {
-                let request = (!reply).then_some((packet.len() as u32, &replied));
-                let (handler, signature) = (first.handler(), &entry.signature);
-                (entry.function)(Incoming {
-                    engine: self,
-                    source: from,
-                    args,
-                    handler,
-                    received,
-                    request,
-                    signature,
-                })
-            }))
-        };
-        let outcome = outcome.unwrap_or_else(|panic| Err(panicked(from, &entry.signature, &*panic)));
+        let outcome = Self::run(from, entry, || Incoming {
+            engine: self,
+            source: from,
+            args,
+            handler: first.handler(),
+            received,
+            request: (!reply).then_some((packet.len() as u32, &replied)),
+            signature: &entry.signature,
+        });
         if !reply && !replied.get() {
             let ((count, bytes), (most, heaviest)) =
                 (self.owed.owe(from, packet.len() as u32), self.return_at);
@@ -273,6 +259,21 @@ impl<M: CoreMode> Engine<M> {
             }
         }
         outcome
+    }
+
+    /// Runs a handler.
+    #[inline(always)]
+    pub(super) fn run<'a>(
+        from: Rank,
+        entry: &Entry<M>,
+        incoming: impl FnOnce() -> Incoming<'a, M>,
+    ) -> Result<(), Box<Error>> {
+        // A panic must not unwind through the transport, nor through a wait for a borrowed buffer.
+        let outcome = {
+            let _handling = Handling::begin();
+            catch_unwind(AssertUnwindSafe(|| (entry.function)(incoming())))
+        };
+        outcome.unwrap_or_else(|panic| Err(panicked(from, &entry.signature, &*panic)))
     }
 
     /// A Long, or something that is wrong with a message whose first word fits its handler.
@@ -291,7 +292,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// What is wrong with a message that fits no handler.
     #[cold]
-    fn refused(&self, arrived: Arrived<'_>) -> Box<Error> {
+    pub(super) fn refused(&self, arrived: Arrived<'_>) -> Box<Error> {
         let what = match decode(arrived.head) {
             Err(what) => what,
             Ok(Decoded { head: Head::Credits, .. }) => "credits that bring something else".into(),

@@ -6,6 +6,7 @@ mod domains;
 mod flag;
 mod incoming;
 mod negotiate;
+mod own;
 mod peek;
 mod progress;
 mod put;

@@ -2,14 +2,16 @@
 //! specification's `gex_AM_Prepare*`, `_Commit*` and `_Cancel*`.
 //!
 //! The room lies where the payload travels: in the message's own place in the transport, or, for a Long to a mapped
-//! peer whose landing is known, in that peer's segment. So a payload that is made in place is copied nowhere.
+//! peer whose landing is known, in that peer's segment. So a payload that is made in place is copied nowhere. Where it lands being unknown, a Long
+//! that no message carries is made in memory of the library's own; so is a Medium of a rank to itself.
 
-use super::{Engine, thread};
+use super::send::Way;
+use super::{Engine, Outgoing, Received, thread};
 use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned};
 use crate::wire::Class;
 use crate::{Category, CoreMode, Error, Rank, Reservation, Wire};
 use gasworks_shmem::credit::Exhausted;
-use gasworks_sync::RawBytes;
+use gasworks_sync::{RawBytes, Room as Memory};
 
 /// What room is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +37,8 @@ enum Room {
     Landing,
     /// There is none: the payload is the client's, and goes by the way that its landing asks for.
     Client,
+    /// Into memory of the library's own, from where it goes as a client's.
+    Memory,
 }
 
 /// Room that was agreed on. Dropped without a commit, it is given back.
@@ -49,6 +53,7 @@ pub struct Prepared<'e, 'a, M: CoreMode> {
     /// Where the library's room is; no bytes where the client brings its own.
     bytes: RawBytes,
     reservation: Option<Reservation>,
+    memory: Option<Memory>,
     /// What was taken of the peer's volume, for a request.
     charged: u32,
     /// The credit that goes with a reply.
@@ -130,23 +135,30 @@ impl<M: CoreMode> Engine<M> {
     ) -> Result<Prepared<'_, 'a, M>, Error> {
         let Plan { granted, room } = plan;
         // Whatever may be refused comes before the reservation, which would be lost.
+        let memory = match room {
+            Room::Memory => Some(Memory::zeroed(granted).ok_or(Error::NoMemory { len: granted })?),
+            _ => None,
+        };
         let landed = match (room, ask.landing) {
             (Room::Landing, Some(landing)) => self.landing(to, landing, granted)?,
             _ => None,
         };
         let reservation = match room {
+            _ if to == self.rank => None,
             Room::Packet => Some(self.router.to(to).reserve(to, class, granted)?),
             Room::Landing => Some(self.router.to(to).reserve(to, class, 0)?),
-            Room::Client => None,
+            Room::Client | Room::Memory => None,
         };
-        let bytes = match &reservation {
+        let bytes = match (&reservation, &memory) {
             _ if ask.source.is_some() => None,
-            Some(reservation) if room == Room::Packet => Some(reservation.payload),
+            (_, Some(memory)) => Some(memory.bytes(granted)),
+            (Some(reservation), None) if room == Room::Packet => Some(reservation.payload),
             _ => landed,
         };
         let bytes = bytes.unwrap_or(RawBytes::EMPTY);
         let charged = if class == Class::Request && room == Room::Packet { granted as u32 } else { 0 };
-        Ok(Prepared { engine: self, to, class, ask: *ask, granted, room, bytes, reservation, charged, own })
+        let ask = *ask;
+        Ok(Prepared { engine: self, to, class, ask, granted, room, bytes, reservation, memory, charged, own })
     }
 
     /// How much can be granted for a request, and where it goes.
@@ -161,13 +173,18 @@ impl<M: CoreMode> Engine<M> {
         let mapped = self.peers.reaches(to);
         let room = match category {
             Category::Long if mapped && (ask.landing.is_some() || ask.source.is_some()) => Room::Landing,
-            Category::Long if ask.source.is_some() && ask.least > self.limits.max_medium => Room::Client,
-            _ => Room::Packet,
+            Category::Long if ask.least <= self.limits.max_medium && to != self.rank => Room::Packet,
+            Category::Medium if to != self.rank => Room::Packet,
+            _ if ask.source.is_some() => Room::Client,
+            _ => Room::Memory,
         };
-        if room == Room::Client && self.rdma.is_empty() {
+        if matches!(room, Room::Client | Room::Memory) && !mapped && self.rdma.is_empty() {
             return Err(Error::Unreachable { during: "prepare a long message", rank: to });
         }
-        let max = self.max_payload(category, room == Room::Packet);
+        let max = match room {
+            Room::Packet => self.limits.max_medium as u64,
+            _ => self.max_payload(category),
+        };
         let source = ask.source.map_or(u64::MAX, |source| source.len() as u64);
         let mut granted = (ask.most as u64).min(max).min(source);
         if ask.least > ask.most || (ask.least as u64) > max.min(source) {
@@ -186,20 +203,19 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Where a Long lands, if it is mapped. One of no bytes lands nowhere: its address is only delivered.
-    fn landing(&self, to: Rank, landing: u64, len: usize) -> Result<Option<RawBytes>, Error> {
+    pub(super) fn landing(&self, to: Rank, landing: u64, len: usize) -> Result<Option<RawBytes>, Error> {
         if len == 0 {
             return Ok(None);
         }
         self.peers.reach(to, landing, len).map_err(Error::memory("long message"))
     }
 
-    /// The largest payload of a category, the same for requests and replies, for any number of arguments and any
-    /// peer. A Long for which the library is to give room before its landing is known (`in_packet`) carries less.
-    pub fn max_payload(&self, category: Category, in_packet: bool) -> u64 {
+    /// The largest payload of a category, the same for requests and replies, for any number of arguments and any peer.
+    pub fn max_payload(&self, category: Category) -> u64 {
         match category {
             Category::Short => 0,
-            Category::Long if !in_packet => self.limits.max_long,
-            _ => self.limits.max_medium as u64,
+            Category::Medium => self.limits.max_medium as u64,
+            Category::Long => self.limits.max_long,
         }
     }
 }
@@ -217,7 +233,7 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
     }
 
     /// The library's room, as long as was granted; none where the client brings its own buffer. Nobody reads it before
-    /// the commit, but for a Long to a mapped peer, whose segment this is.
+    /// the commit, but for a Long to a mapped peer, whose segment this is. It is not used after the commit.
     pub fn room(&self) -> RawBytes {
         self.bytes
     }
@@ -244,7 +260,7 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
             }
             _ => None,
         };
-        let Some(mut reservation) = self.reservation.take() else { return self.commit_by_nic(commit) };
+        let Some(mut reservation) = self.reservation.take() else { return self.commit_whole(commit) };
         let source = self.ask.source.map(|source| &source[..len]);
         match self.room {
             Room::Packet => {
@@ -271,24 +287,33 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
         Ok(sent?)
     }
 
-    /// A Long whose payload is put by the network interface: only the credit was taken beforehand.
-    fn commit_by_nic(mut self, commit: &Commit<'_>) -> Result<(), Error> {
-        let (engine, to, class) = (self.engine, self.to, self.class);
-        let payload = self.ask.source.map_or(&[][..], |source| &source[..commit.len]);
-        let &Commit { handler, args, landing, .. } = commit;
-        let message = super::Outgoing { category: Category::Long, handler, args, payload, landing };
-        if class == Class::Reply {
-            self.class = Class::Credit;
-            return engine.reply(to, &message, self.own.bytes).map_err(|stop| stop.or_full(to));
-        }
-        if commit.len == 0 {
-            self.class = Class::Credit;
-            engine.send_header(to, class, engine.encode(&message, false, false), Returned::default());
-            return Ok(());
+    /// A message for which no place is kept: what is the client's or in memory, and any of a rank to itself.
+    fn commit_whole(mut self, commit: &Commit<'_>) -> Result<(), Error> {
+        let (engine, to, class, category) = (self.engine, self.to, self.class, self.ask.category);
+        let &Commit { handler, args, len, landing } = commit;
+        let mut memory = self.memory.take();
+        let payload = match &mut memory {
+            Some(memory) => Some(memory.filled(len)),
+            None => self.ask.source.map(|source| &source[..len]),
+        };
+        let message = Outgoing { category, handler, args, payload: payload.unwrap_or(&[]), landing };
+        if class == Class::Reply || to == engine.rank {
+            self.class = Class::Credit; // from here on the drop gives nothing back
+            return match (payload, category) {
+                // It was made where it lands.
+                (None, _) => {
+                    let received = Received::Landed { offset: landing, len: len as u64 };
+                    engine.handle_own(class, &message, received)
+                }
+                _ if class == Class::Reply => {
+                    engine.reply(to, &message, self.own.bytes).map_err(|stop| stop.or_full(to))
+                }
+                _ => engine.to_itself(class, &message),
+            };
         }
         let mut sleeper = engine.sleeper();
         loop {
-            match engine.put_then_request(to, &message) {
+            match engine.send_whole(to, &message) {
                 Err(e) if e.is_busy() => engine.turn(&mut sleeper)?,
                 Ok(()) => {
                     self.class = Class::Credit;
@@ -318,15 +343,33 @@ impl<M: CoreMode> Drop for Prepared<'_, '_, M> {
 }
 
 impl<M: CoreMode> Engine<M> {
-    /// Takes what a request with so many bytes in its packet costs.
+    /// Sends a Long request that has its credit, whatever way it takes; its payload travels apart from it.
+    fn send_whole(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
+        match self.check(to, message)? {
+            way @ Way::Mapped(_) => self.transmit(to, Class::Request, message, way, &[], Returned::default()),
+            _ if message.payload.is_empty() => {
+                self.send_header(to, Class::Request, self.encode(message, false, false), Returned::default());
+                Ok(())
+            }
+            _ => self.put_then_request(to, message),
+        }
+    }
+
+    /// Takes what a request with so many bytes in its packet costs; one of this rank to itself costs nothing.
     #[inline]
     pub(super) fn take_credit(&self, to: Rank, bytes: u32) -> Result<(), Error> {
+        if to == self.rank {
+            return Ok(());
+        }
         self.credits.take(to, bytes).map_err(|short| Error::Busy { to, what: shortage(short) })
     }
 
     /// Gives back what was taken for a request of which nothing has left.
     #[cold]
     pub(super) fn give_back(&self, to: Rank, bytes: u32) {
+        if to == self.rank {
+            return;
+        }
         // It was taken and nobody else gives it back, so it fits.
         let _ = self.credits.give(to, 1, bytes.into());
     }

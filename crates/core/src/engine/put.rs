@@ -362,7 +362,7 @@ impl<M: CoreMode> Engine<M> {
     ) -> Result<Sent<M>, NotStarted<M>> {
         let by_nic = thread::may_communicate("active message request")
             .and_then(|()| self.peer_exists("active message request", to))
-            .and_then(|()| Ok(matches!(self.check(to, message)?, Way::Nic)));
+            .and_then(|()| Ok(to != self.rank && matches!(self.check(to, message)?, Way::Nic)));
         let by_nic = match by_nic {
             Ok(by_nic) => by_nic,
             Err(error) => return Err((error, keep)),

@@ -19,7 +19,8 @@ pub(super) enum Way {
 }
 
 impl<M: CoreMode> Engine<M> {
-    /// Sends a request, polling while credits or room are short.
+    /// Sends a request, polling while credits or room are short. One to this rank itself has been handled when this returns, and its reply;
+    /// what a handler says went wrong the next poll tells.
     ///
     /// # Errors
     /// The message is not one that can be sent, the peer is gone, or a poll finds something wrong.
@@ -67,6 +68,9 @@ impl<M: CoreMode> Engine<M> {
     fn start(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Stop> {
         thread::may_communicate("active message request")?;
         self.peer_exists("active message request", to)?;
+        if to == self.rank {
+            return Ok(self.to_itself(Class::Request, message)?);
+        }
         if message.category == Category::Long {
             return Ok(self.try_request_long(to, *message)?);
         }
@@ -98,6 +102,9 @@ impl<M: CoreMode> Engine<M> {
     /// Sends the reply to a request of `to` that carried `request_bytes` in its packet. Inlined as [`start`](Self::start).
     #[inline(always)]
     pub(super) fn reply(&self, to: Rank, message: &Outgoing<'_>, request_bytes: u32) -> Result<(), Stop> {
+        if to == self.rank {
+            return Ok(self.to_itself(Class::Reply, message)?);
+        }
         let own = Returned { count: 1, bytes: request_bytes };
         if message.category == Category::Long {
             return Ok(self.reply_long(to, *message, own)?);
@@ -160,9 +167,9 @@ impl<M: CoreMode> Engine<M> {
         Ok(sent.inspect_err(|_| self.owe_again(to, returned, own))?)
     }
 
-    /// Whether the message can be sent at all, and how.
-    pub(super) fn check(&self, to: Rank, message: &Outgoing<'_>) -> Result<Way, Error> {
-        let &Outgoing { category, args, payload, landing, .. } = message;
+    /// Whether the message can be sent at all, as far as its sizes go.
+    pub(super) fn fits(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
+        let &Outgoing { category, args, payload, .. } = message;
         if args.len() > 4 * MAX_ARGS || !args.len().is_multiple_of(4) {
             return Err(Error::Arguments { bytes: args.len() });
         }
@@ -174,6 +181,13 @@ impl<M: CoreMode> Engine<M> {
         if payload.len() as u64 > max {
             return Err(Error::PayloadTooLarge { category, to, len: payload.len(), max });
         }
+        Ok(())
+    }
+
+    /// Whether the message can be sent at all, and how.
+    pub(super) fn check(&self, to: Rank, message: &Outgoing<'_>) -> Result<Way, Error> {
+        let &Outgoing { category, payload, landing, .. } = message;
+        self.fits(to, message)?;
         if category != Category::Long || payload.is_empty() {
             return Ok(Way::Packet); // a Long of no bytes still delivers its address, and needs no segment
         }
@@ -198,7 +212,7 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Puts a Long on its wire, with what credits are owed to its target.
-    fn transmit(
+    pub(super) fn transmit(
         &self,
         to: Rank,
         class: Class,

@@ -125,21 +125,21 @@ pub(crate) fn is_handling() -> bool {
     STATE.with(Cell::get) & HANDLING != 0
 }
 
-/// Marks this thread as running a handler, until dropped.
-pub(super) struct Handling;
+/// Marks this thread as running a handler, until dropped. What it did before it does again then: a handler that replies to its own rank has
+/// the reply handled meanwhile.
+pub(super) struct Handling(u32);
 
 impl Handling {
     #[inline]
     pub(super) fn begin() -> Self {
-        STATE.with(|state| state.set(HANDLING));
-        Handling
+        Handling(STATE.with(|state| state.replace(HANDLING)))
     }
 }
 
 impl Drop for Handling {
     #[inline]
     fn drop(&mut self) {
-        STATE.with(|state| state.set(0));
+        STATE.with(|state| state.set(self.0));
     }
 }
 

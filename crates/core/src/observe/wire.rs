@@ -3,7 +3,7 @@
 use super::layout::{Op, Tally, What};
 use super::recorder::{About, Open, Recorder};
 use crate::message::{Head, decode};
-use crate::wire::head_of;
+use crate::wire::{Own, head_of};
 use crate::{Arrived, Category, Class, Limits, Name, Rank, Reservation, SharedBarrier, Wire, WireError};
 use gasworks_os::clock;
 use gasworks_sync::Mode;
@@ -41,17 +41,23 @@ fn read(head: &[u8], packet: usize, peer: Rank) -> Option<Told> {
         }
     };
     let bytes = landing.map_or(packet as u64, |landing| landing.len);
-    let (sent, handled) = match (category, reply) {
-        (Category::Short, false) => (Op::RequestShort, Op::HandledRequestShort),
-        (Category::Medium, false) => (Op::RequestMedium, Op::HandledRequestMedium),
-        (Category::Long, false) => (Op::RequestLong, Op::HandledRequestLong),
-        (Category::Short, true) => (Op::ReplyShort, Op::HandledReplyShort),
-        (Category::Medium, true) => (Op::ReplyMedium, Op::HandledReplyMedium),
-        (Category::Long, true) => (Op::ReplyLong, Op::HandledReplyLong),
-    };
-    let what = if reply { What::HandleReply } else { What::HandleRequest };
-    let about = About { what, category: category as u8, handler, peer, bytes, flow: 0 };
-    Some(Told { sent, handled, about, numbered: Some(usize::from(reply)) })
+    Some(Told::of(category, reply, handler, bytes, peer))
+}
+
+impl Told {
+    fn of(category: Category, reply: bool, handler: u8, bytes: u64, peer: Rank) -> Self {
+        let (sent, handled) = match (category, reply) {
+            (Category::Short, false) => (Op::RequestShort, Op::HandledRequestShort),
+            (Category::Medium, false) => (Op::RequestMedium, Op::HandledRequestMedium),
+            (Category::Long, false) => (Op::RequestLong, Op::HandledRequestLong),
+            (Category::Short, true) => (Op::ReplyShort, Op::HandledReplyShort),
+            (Category::Medium, true) => (Op::ReplyMedium, Op::HandledReplyMedium),
+            (Category::Long, true) => (Op::ReplyLong, Op::HandledReplyLong),
+        };
+        let what = if reply { What::HandleReply } else { What::HandleRequest };
+        let about = About { what, category: category as u8, handler, peer, bytes, flow: 0 };
+        Told { sent, handled, about, numbered: Some(usize::from(reply)) }
+    }
 }
 
 /// The number of a message in the whole job, from its number between two ranks; 0 where it does not fit.
@@ -93,13 +99,10 @@ impl<W: ?Sized> Observed<W> {
         recorder.event(about, start, recorder.time());
     }
 
-    fn handle(&self, arrived: Arrived<'_>, sink: &mut dyn FnMut(Arrived<'_>)) {
+    /// A message is handled by `handle`, perhaps while another one is.
+    fn handled(&self, told: Told, is_within: bool, handle: impl FnOnce()) {
         let recorder = &*self.recorder;
-        let Some(Told { handled, mut about, numbered, .. }) =
-            read(arrived.head, arrived.payload.len(), arrived.from)
-        else {
-            return sink(arrived);
-        };
+        let Told { handled, mut about, numbered, .. } = told;
         recorder.worked();
         recorder.count(handled, about.bytes);
         if let Some(kind) = numbered {
@@ -107,8 +110,12 @@ impl<W: ?Sized> Observed<W> {
             about.flow = flow(kind, about.peer, self.rank, number);
         }
         let start = recorder.time();
+        if is_within {
+            handle();
+            return recorder.event(about, start, recorder.time());
+        }
         recorder.open(Open::Handler, about, start);
-        sink(arrived);
+        handle();
         recorder.close(Open::Handler, about, start, recorder.time());
     }
 }
@@ -160,8 +167,22 @@ impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
         self.inner.cancel(reservation);
     }
 
+    fn own(&self, own: Own, handle: &mut dyn FnMut()) {
+        let told = || Told::of(own.category, own.reply, own.handler, own.bytes as u64, self.rank);
+        self.sent(Some(told()), self.recorder.time());
+        // To its own reply a rank is within the handler of its request.
+        self.handled(told(), own.reply, handle);
+    }
+
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
-        let taken = self.inner.poll(burst, &mut |arrived| self.handle(arrived, sink))?;
+        let taken = self.inner.poll(burst, &mut |arrived| match read(
+            arrived.head,
+            arrived.payload.len(),
+            arrived.from,
+        ) {
+            Some(told) => self.handled(told, false, || sink(arrived)),
+            None => sink(arrived),
+        })?;
         self.recorder.tally(Tally::Polls, 1);
         if taken == 0 {
             self.recorder.tally(Tally::EmptyPolls, 1);

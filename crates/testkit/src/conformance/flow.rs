@@ -23,11 +23,27 @@ pub(super) fn without_replies<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), 
 
 /// A rank that does not poll runs out of credits, is told so at once, and loses nothing.
 pub(super) fn busy<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    let (before, mut sent, mut refused) = (stage.state.get(Count::Plain), 0u64, 0u64);
+    let (agent, to) = (&stage.agent, stage.next());
+    sends_dry(stage, Count::Plain, || agent.try_request_short(to, stage.handlers.plain, 1))
+}
+
+/// The same with Longs.
+pub(super) fn busy_with_longs<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let (agent, handler, place) = (&stage.agent, stage.handlers.gust_long, stage.landing_at(stage.next(), 0));
+    sends_dry(stage, Count::Stormed, || agent.try_request_long(handler, [1, 16, 0], &[7; 16], place))
+}
+
+/// Sends to the next rank without polling until it is refused, again and again; all that was sent is counted there.
+fn sends_dry<M: SuiteMode>(
+    stage: &Stage<'_, M>,
+    count: Count,
+    send: impl Fn() -> Result<(), gasworks::Error>,
+) -> Result<(), Failure> {
+    let (before, mut sent, mut refused) = (stage.state.get(count), 0u64, 0u64);
     let (ends, due) = (stage.state.get(Count::StormEnds), stage.state.get(Count::StormDue));
     stage.agent.barrier()?;
     for _ in 0..2000 {
-        match stage.agent.try_request_short(stage.next(), stage.handlers.plain, 1) {
+        match send() {
             Ok(()) => sent += 1,
             Err(error) if error.is_busy() => refused += 1,
             Err(error) => return Err(error.into()),
@@ -40,8 +56,7 @@ pub(super) fn busy<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     stage.agent.request_short(stage.next(), stage.handlers.storm_end, [sent, 0])?;
     stage.wait_for("the neighbour's count", || stage.state.get(Count::StormEnds) == ends + 1)?;
     let due = stage.state.get(Count::StormDue) - due;
-    stage.wait_for("what was sent without polling", || stage.state.get(Count::Plain) - before == due)?;
-    Ok(())
+    stage.wait_for("what was sent without polling", || stage.state.get(count) - before == due)
 }
 
 /// Everybody asks everybody for large replies without waiting for any.
@@ -162,6 +177,21 @@ pub(super) fn threads(stage: &Stage<'_, Par>) -> Result<(), Failure> {
     let due = THREADS * ROUNDS;
     stage.wait_for("the threads' echoes", || stage.state.get(Count::Echoed) - before == due)?;
     stage.wait_for("the replies to their Longs", || stage.state.get(Count::StormReplies) - replies == due)
+}
+
+/// A progress thread serves while the program computes, and polls nothing.
+pub(super) fn progress_thread(stage: &Stage<'_, Par>) -> Result<(), Failure> {
+    let before = stage.state.get(Count::Plain);
+    stage.agent.barrier()?;
+    let serves = stage.job.progress_thread()?;
+    stage.agent.request_short(stage.next(), stage.handlers.plain, 1)?;
+    let begun = std::time::Instant::now();
+    while stage.state.get(Count::Plain) == before {
+        require!(begun.elapsed().as_secs() < super::PATIENCE, "the progress thread does not serve");
+        std::thread::yield_now();
+    }
+    drop(serves);
+    Ok(())
 }
 
 /// A thread may wait for what another one has started, and may end before that is over.

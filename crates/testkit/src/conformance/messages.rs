@@ -22,7 +22,7 @@ fn exercise<M: SuiteMode, A: Args>(
         let mut due = stage.state.get(Count::Answered);
         let mut answered = |what: &str| {
             due += 1;
-            stage.wait_for(what, || stage.state.get(Count::Answered) == due)
+            stage.answered(to, due, what)
         };
         agent.request_short(to, six.short, value(tag))?;
         answered("the reply to a short request")?;

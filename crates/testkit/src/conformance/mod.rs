@@ -175,6 +175,13 @@ impl<'a, M: SuiteMode> Stage<'a, M> {
         require!(!late || done(), "waited {PATIENCE} s in vain for {what}");
         Ok(())
     }
+
+    /// Waits until so many messages were answered, the last of them by `to`; what a rank sends to itself is answered in the call.
+    fn answered(&self, to: u32, due: u64, what: &str) -> Result<(), Failure> {
+        let answered = || self.state.get(handlers::Count::Answered) == due;
+        require!(to != self.rank() || answered(), "{what} to this rank itself did not come in the call");
+        self.wait_for(what, answered)
+    }
 }
 
 /// Seconds that a case waits for any one thing.
@@ -193,6 +200,7 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("message.after-put", 1, messages::after_put),
         case("flow.without-replies", 1, flow::without_replies),
         case("flow.busy", 2, flow::busy),
+        case("flow.busy-with-longs", 2, flow::busy_with_longs),
         case("flow.flood-of-replies", 1, flow::flood_of_replies),
         case("flow.starved-ranks-reply", 2, flow::starved_ranks_reply),
         case("flow.storm", 1, flow::storm),
