@@ -359,7 +359,8 @@ fn what_a_rank_sends_to_itself_meets_no_wire() {
     for _ in 0..100 {
         assert_eq!(engine.try_request(0, &short), Ok(()));
     }
-    let wrong = engine.request(0, &Outgoing { args: &[0; 4], ..short }).expect_err("it takes none").to_string();
+    let wrong =
+        engine.request(0, &Outgoing { args: &[0; 4], ..short }).expect_err("it takes none").to_string();
     assert!(wrong.contains("request with 1 arguments") && wrong.contains("which takes a short"), "{wrong}");
     let large = Outgoing { category: Category::Medium, payload: &[0; MEDIUM + 1], ..short };
     assert!(matches!(engine.request(0, &large), Err(Error::PayloadTooLarge { to: 0, .. })));

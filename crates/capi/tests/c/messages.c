@@ -176,13 +176,15 @@ static void payloads(void) {
 /* A Long that is longer than a message, made in the library's memory before it is known where it lands. */
 static void large(void) {
   const size_t most = 150000;
-  gex_AM_SrcDesc_t source = gex_AM_PrepareRequestLong(tm, next, NULL, most, most, NULL, NULL, 0, 1);
-  unsigned char *room = (unsigned char *)gex_AM_SrcDescAddr(source);
+  gex_AM_SrcDesc_t source;
+  unsigned char *room;
   size_t i;
-  CHECK(gex_AM_SrcDescSize(source) == most);
-  for (i = 0; i < most; i++) room[i] = (unsigned char)(5 + i);
   answers = heard = 0;
   gex_Coll_BarrierBlocking(tm, 0);
+  source = gex_AM_PrepareRequestLong(tm, next, NULL, most, most, NULL, NULL, 0, 1);
+  room = (unsigned char *)gex_AM_SrcDescAddr(source);
+  CHECK(gex_AM_SrcDescSize(source) == most);
+  for (i = 0; i < most; i++) room[i] = (unsigned char)(5 + i);
   gex_AM_CommitRequestLong1(source, BOTH, most, there + 65536, 0);
   ANSWERED(1);
   gex_Coll_BarrierBlocking(tm, 0);

@@ -38,7 +38,9 @@ fn run(world: &World, log: &Log, name: &str, ranks: usize, words: &str) -> Resul
     };
     let ended = log.run(&job)?;
     if ended.status.is_none() && words.contains("--hosts") && silent(&ended).is_empty() {
-        log.note("all ranks were at their end, and MPICH did not come out of MPI_Finalize: an abort instead")?;
+        log.note(
+            "all ranks were at their end, and MPICH did not come out of MPI_Finalize: an abort instead",
+        )?;
         let aborted = log.run(&job.arg("7"))?;
         ensure!(aborted.status.and_then(|status| status.code()) == Some(7), "{}", aborted.how());
         return Ok(());
