@@ -1,11 +1,16 @@
 /* Tools for authors of runtimes: atomics, timers, locks, settings, messages, help with debugging.
  *
- * It is included after gasnetex.h or gasnet.h, or alone. Alone, the client first defines GASNETT_THREAD_SAFE or
- * GASNETT_THREAD_SINGLE to 1, and links with libgasnet_tools-par.a or libgasnet_tools-seq.a. A client may define
- * GASNETI_FORCE_PIC: the libraries are position independent in any case. */
+ * It is included after gasnetex.h or gasnet.h, or alone. Alone, the client may have threads, and links with
+ * libgasnet_tools-par.a; one that first defines GASNETT_THREAD_SINGLE to 1 has one, and links with libgasnet_tools-seq.a.
+ * A client may define GASNETI_FORCE_PIC: the libraries are position independent in any case. */
 #ifndef GASNET_TOOLS_H
 #define GASNET_TOOLS_H 1
 
+/* Defined to nothing it counts as 1; then this is `- - 1`. */
+#if defined(GASNETT_THREAD_SAFE) && -GASNETT_THREAD_SAFE - 1 == 1
+#undef GASNETT_THREAD_SAFE
+#define GASNETT_THREAD_SAFE 1
+#endif
 #if defined(GASNETEX_H_INCLUDED)
 #if defined(GASNET_PAR) || defined(GASNET_PARSYNC)
 #define GASWORKS_TOOLS_LIBRARY_IS_PAR 1
@@ -14,15 +19,12 @@
 #error "a client of GASNet includes gasnetex.h or gasnet.h before gasnet_tools.h"
 #else
 #define GASNET_TOOLS_H_ALONE 1
-#if defined(GASNETT_THREAD_SAFE) && !(GASNETT_THREAD_SAFE + 0)
+#if defined(GASNETT_THREAD_SAFE) && !GASNETT_THREAD_SAFE
 #error "GASNETT_THREAD_SAFE is defined to 1 or not at all"
 #endif
 #if defined(GASNETT_THREAD_SAFE) && defined(GASNETT_THREAD_SINGLE)
 #error "GASNETT_THREAD_SAFE and GASNETT_THREAD_SINGLE exclude each other"
-#elif !defined(GASNETT_THREAD_SAFE) && !defined(GASNETT_THREAD_SINGLE)
-#error "a client of the tools alone defines GASNETT_THREAD_SAFE or GASNETT_THREAD_SINGLE to 1"
-#endif
-#if defined(GASNETT_THREAD_SAFE)
+#elif !defined(GASNETT_THREAD_SINGLE)
 #define GASWORKS_TOOLS_LIBRARY_IS_PAR 1
 #endif
 #endif
@@ -196,9 +198,14 @@ GASNETT_INLINE(gasnett_linkconfig_idiotcheck) int gasnett_linkconfig_idiotcheck(
 
 /* ---- hooks of a tracing build, which this is none ---- */
 
-#undef GASNETT_TRACE_ENABLED
-#define GASNETT_TRACE_PRINTF(...) ((void)0)
-#define GASNETT_TRACE_PRINTF_FORCE(...) ((void)0)
+/* What prints names a function: clients take its address. */
+GASNETT_FORMAT_PRINTF(_gasnett_trace_printf_noop, 1, 2,
+static __inline__ void _gasnett_trace_printf_noop(const char *format, ...));
+static __inline__ void _gasnett_trace_printf_noop(const char *format, ...) { (void)format; }
+
+#define GASNETT_TRACE_ENABLED 0
+#define GASNETT_TRACE_PRINTF _gasnett_trace_printf_noop
+#define GASNETT_TRACE_PRINTF_FORCE _gasnett_trace_printf_noop
 #define GASNETT_TRACE_GETMASK() ""
 #define GASNETT_TRACE_SETMASK(mask) ((void)0)
 #define GASNETT_TRACE_GET_TRACELOCAL() (0)
@@ -207,9 +214,9 @@ GASNETT_INLINE(gasnett_linkconfig_idiotcheck) int gasnett_linkconfig_idiotcheck(
 #define GASNETT_TRACE_GETSOURCELINE(file, line) ((void)0)
 #define GASNETT_TRACE_FREEZESOURCELINE() ((void)0)
 #define GASNETT_TRACE_UNFREEZESOURCELINE() ((void)0)
-#define GASNETT_STATS_INIT(...) ((void)0)
-#define GASNETT_STATS_PRINTF(...) ((void)0)
-#define GASNETT_STATS_PRINTF_FORCE(...) ((void)0)
+#define GASNETT_STATS_INIT(...) (0)
+#define GASNETT_STATS_PRINTF _gasnett_trace_printf_noop
+#define GASNETT_STATS_PRINTF_FORCE _gasnett_trace_printf_noop
 #define GASNETT_STATS_GETMASK() ""
 #define GASNETT_STATS_SETMASK(mask) ((void)0)
 #define GASNETT_STATS_DUMP(reset) ((void)0)

@@ -33,8 +33,8 @@
 #undef GASNETT_STRONGATOMIC64_NOT_SIGNALSAFE
 #undef GASNETT_USING_GENERIC_ATOMICOPS
 
-typedef uint64_t gasnett_atomic_val_t;
-typedef int64_t gasnett_atomic_sval_t;
+typedef uint32_t gasnett_atomic_val_t;
+typedef int32_t gasnett_atomic_sval_t;
 #define GASNETT_ATOMIC_MAX ((gasnett_atomic_val_t)-1)
 #define GASNETT_ATOMIC_SIGNED_MAX ((gasnett_atomic_sval_t)(GASNETT_ATOMIC_MAX >> 1))
 #define GASNETT_ATOMIC_SIGNED_MIN (-GASNETT_ATOMIC_SIGNED_MAX - 1)

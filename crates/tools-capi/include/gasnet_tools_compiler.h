@@ -146,6 +146,11 @@
 #else
 #define GASNETT_USED
 #endif
+#if GASWORKS_TOOLS_IS_GNU
+#define GASNETT_UNUSED __attribute__((__unused__))
+#else
+#define GASNETT_UNUSED
+#endif
 #if GASNETT_USE_GCC_ATTRIBUTE_MAYALIAS
 #define GASNETT_MAYALIAS __attribute__((__may_alias__))
 #else

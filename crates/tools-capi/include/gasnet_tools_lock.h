@@ -323,8 +323,9 @@ typedef struct {
 
 #define GASNETT_THREADKEY_DECLARE(key) extern __thread gasworks_tools_threadkey_t key
 #define GASNETT_THREADKEY_DEFINE(key) __thread gasworks_tools_threadkey_t key = {NULL}
-/* There is nothing to be made at run time. */
-#define gasnett_threadkey_init(key) ((void)&(key))
+/* There is nothing to be made at run time. It has the name of which clients take the address. */
+GASNETT_INLINE(_gasneti_threadkey_init) void _gasneti_threadkey_init(gasworks_tools_threadkey_t *key) { (void)key; }
+#define gasnett_threadkey_init(key) _gasneti_threadkey_init(&(key))
 #define gasnett_threadkey_get(key) ((void *)(key).gasworks_pointer)
 #define gasnett_threadkey_set(key, value) ((void)((key).gasworks_pointer = (void *)(value)))
 #define gasnett_threadkey_get_noinit(key) gasnett_threadkey_get(key)

@@ -3,13 +3,12 @@
 //! # Invariants
 //! TW1. The caller's lists have so many entries as it says.
 //! TW2. The caller's buffer has as many bytes as the `_bufsz` function gives for the same numbers of entries.
+//! TW3. The caller's buffer for a set is null, or has as many bytes as a null one is told for the same set.
 
-use std::cell::RefCell;
-use std::ffi::{CString, c_char, c_uint, c_void};
+use std::ffi::{c_char, c_uint, c_void};
 use std::fmt::{self, Write};
 use std::slice;
 
-use crate::environ::c_text;
 use crate::text;
 
 /// Bytes enough for what stands around the entries of a list.
@@ -27,6 +26,34 @@ pub struct Memvec {
     length: usize,
 }
 
+/// `gasneti_memveclist_stats_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemvecStats {
+    shortest: usize,
+    longest: usize,
+    total: usize,
+    first: usize,
+    last: usize,
+}
+
+/// `gasneti_addrlist_stats_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressStats {
+    first: usize,
+    last: usize,
+}
+
+/// From the first byte of pieces to behind the last, of those that have any.
+fn bounds(pieces: impl Iterator<Item = Memvec>) -> (usize, usize) {
+    pieces
+        .filter(|piece| piece.length > 0)
+        .map(|piece| (piece.address, piece.address.saturating_add(piece.length)))
+        .reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+        .unwrap_or((0, 0))
+}
+
 /// A list of the caller's.
 ///
 /// # Safety
@@ -42,12 +69,32 @@ unsafe fn list<'a, T>(entries: *const T, count: usize) -> &'a [T] {
 /// Pieces of memory: how many, how much, from where to where, and each.
 struct Pieces<'a>(&'a [Memvec]);
 
+impl Pieces<'_> {
+    fn total(&self) -> usize {
+        self.0.iter().fold(0, |sum, piece| sum.wrapping_add(piece.length))
+    }
+
+    fn bounds(&self) -> (usize, usize) {
+        bounds(self.0.iter().copied())
+    }
+
+    fn stats(&self) -> MemvecStats {
+        let lengths = || self.0.iter().map(|piece| piece.length).filter(|length| *length > 0);
+        let (first, end) = self.bounds();
+        MemvecStats {
+            shortest: lengths().min().unwrap_or(0),
+            longest: lengths().max().unwrap_or(0),
+            total: self.total(),
+            first,
+            last: end.saturating_sub(1),
+        }
+    }
+}
+
 impl fmt::Display for Pieces<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let total = self.0.iter().fold(0usize, |sum, piece| sum.wrapping_add(piece.length));
-        let first = self.0.iter().map(|piece| piece.address).min().unwrap_or(0);
-        let last = self.0.iter().map(|piece| piece.address.wrapping_add(piece.length)).max().unwrap_or(0);
-        write!(f, "{} entries, {total} bytes in [{first:#x}..{last:#x}): ", self.0.len())?;
+        let (total, (first, end)) = (self.total(), self.bounds());
+        write!(f, "{} entries, {total} bytes in [{first:#x}..{end:#x}): ", self.0.len())?;
         entries(f, self.0.iter(), |f, piece| write!(f, "({:#x},{})", piece.address, piece.length))
     }
 }
@@ -55,12 +102,25 @@ impl fmt::Display for Pieces<'_> {
 /// Pieces of one length, by their addresses.
 struct Addresses<'a>(&'a [usize], usize);
 
+impl Addresses<'_> {
+    fn total(&self) -> usize {
+        self.0.len().wrapping_mul(self.1)
+    }
+
+    fn bounds(&self) -> (usize, usize) {
+        bounds(self.0.iter().map(|address| Memvec { address: *address, length: self.1 }))
+    }
+
+    fn stats(&self) -> AddressStats {
+        let (first, end) = self.bounds();
+        AddressStats { first, last: end.saturating_sub(1) }
+    }
+}
+
 impl fmt::Display for Addresses<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let total = self.0.len().wrapping_mul(self.1);
-        let first = self.0.iter().min().copied().unwrap_or(0);
-        let last = self.0.iter().max().map_or(0, |last| last.wrapping_add(self.1));
-        write!(f, "{} entries of {}, {total} bytes in [{first:#x}..{last:#x}): ", self.0.len(), self.1)?;
+        let (total, (first, end)) = (self.total(), self.bounds());
+        write!(f, "{} entries of {}, {total} bytes in [{first:#x}..{end:#x}): ", self.0.len(), self.1)?;
         entries(f, self.0.iter(), |f, address| write!(f, "{address:#x}"))
     }
 }
@@ -89,14 +149,13 @@ fn entries<T>(
     f.write_char(']')
 }
 
-/// Writes into a buffer of the caller's, and gives it.
+/// Writes into a buffer of the caller's.
 ///
 /// # Safety
 /// The buffer has `size` bytes (TW2).
-unsafe fn fill(buffer: *mut c_char, size: usize, what: impl fmt::Display) -> *mut c_char {
+unsafe fn fill(buffer: *mut c_char, size: usize, what: impl fmt::Display) {
     // SAFETY: TX2, which TW2 gives.
     unsafe { text::write(&what.to_string(), buffer, size) };
-    buffer
 }
 
 /// The bytes for a list of pieces.
@@ -114,9 +173,12 @@ pub unsafe extern "C" fn gasnett_format_memveclist(
     buffer: *mut c_char,
     count: usize,
     pieces: *const Memvec,
-) -> *mut c_char {
-    // SAFETY: TW1 and TW2, by the caller's promise.
-    unsafe { fill(buffer, gasnett_format_memveclist_bufsz(count), Pieces(list(pieces, count))) }
+) -> MemvecStats {
+    // SAFETY: TW1, by the caller's promise.
+    let pieces = Pieces(unsafe { list(pieces, count) });
+    // SAFETY: TW2, by the caller's promise.
+    unsafe { fill(buffer, gasnett_format_memveclist_bufsz(count), &pieces) };
+    pieces.stats()
 }
 
 /// The bytes for a list of addresses.
@@ -135,9 +197,12 @@ pub unsafe extern "C" fn gasnett_format_addrlist(
     count: usize,
     addresses: *const usize,
     length: usize,
-) -> *mut c_char {
-    // SAFETY: TW1 and TW2, by the caller's promise.
-    unsafe { fill(buffer, gasnett_format_addrlist_bufsz(count), Addresses(list(addresses, count), length)) }
+) -> AddressStats {
+    // SAFETY: TW1, by the caller's promise.
+    let addresses = Addresses(unsafe { list(addresses, count) }, length);
+    // SAFETY: TW2, by the caller's promise.
+    unsafe { fill(buffer, gasnett_format_addrlist_bufsz(count), &addresses) };
+    addresses.stats()
 }
 
 /// The bytes for strides.
@@ -151,13 +216,9 @@ pub extern "C" fn gasnett_format_strides_bufsz(count: usize) -> usize {
 /// # Safety
 /// TW1 and TW2.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_format_strides(
-    buffer: *mut c_char,
-    count: usize,
-    strides: *const isize,
-) -> *mut c_char {
+pub unsafe extern "C" fn gasnett_format_strides(buffer: *mut c_char, count: usize, strides: *const isize) {
     // SAFETY: TW1 and TW2, by the caller's promise.
-    unsafe { fill(buffer, gasnett_format_strides_bufsz(count), Numbers(list(strides, count))) }
+    unsafe { fill(buffer, gasnett_format_strides_bufsz(count), Numbers(list(strides, count))) };
 }
 
 /// The bytes for the arguments of a vector call.
@@ -166,7 +227,7 @@ pub extern "C" fn gasnett_format_putvgetv_bufsz(dst_count: usize, src_count: usi
     CALL + gasnett_format_memveclist_bufsz(dst_count) + gasnett_format_memveclist_bufsz(src_count)
 }
 
-/// The arguments of a vector call.
+/// The arguments of a vector call; gives how many bytes it moves.
 ///
 /// # Safety
 /// TW1 and TW2.
@@ -179,12 +240,13 @@ pub unsafe extern "C" fn gasnett_format_putvgetv(
     dst: *const Memvec,
     src_count: usize,
     src: *const Memvec,
-) -> *mut c_char {
+) -> usize {
     // SAFETY: TW1, by the caller's promise.
     let (dst, src) = unsafe { (Pieces(list(dst, dst_count)), Pieces(list(src, src_count))) };
     let size = gasnett_format_putvgetv_bufsz(dst_count, src_count);
     // SAFETY: TW2, by the caller's promise.
-    unsafe { fill(buffer, size, format_args!("team {team:?}, rank {rank}\ndst: {dst}\nsrc: {src}")) }
+    unsafe { fill(buffer, size, format_args!("team {team:?}, rank {rank}\ndst: {dst}\nsrc: {src}")) };
+    dst.total()
 }
 
 /// The bytes for the arguments of an indexed call.
@@ -193,7 +255,7 @@ pub extern "C" fn gasnett_format_putigeti_bufsz(dst_count: usize, src_count: usi
     CALL + gasnett_format_addrlist_bufsz(dst_count) + gasnett_format_addrlist_bufsz(src_count)
 }
 
-/// The arguments of an indexed call.
+/// The arguments of an indexed call; gives how many bytes it moves.
 ///
 /// # Safety
 /// TW1 and TW2.
@@ -208,13 +270,14 @@ pub unsafe extern "C" fn gasnett_format_putigeti(
     src_count: usize,
     src: *const usize,
     src_length: usize,
-) -> *mut c_char {
+) -> usize {
     // SAFETY: TW1, by the caller's promise.
     let (dst, src) = unsafe { (list(dst, dst_count), list(src, src_count)) };
     let (dst, src) = (Addresses(dst, dst_length), Addresses(src, src_length));
     let size = gasnett_format_putigeti_bufsz(dst_count, src_count);
     // SAFETY: TW2, by the caller's promise.
-    unsafe { fill(buffer, size, format_args!("team {team:?}, rank {rank}\ndst: {dst}\nsrc: {src}")) }
+    unsafe { fill(buffer, size, format_args!("team {team:?}, rank {rank}\ndst: {dst}\nsrc: {src}")) };
+    dst.total()
 }
 
 /// The bytes for the arguments of a strided call.
@@ -223,13 +286,14 @@ pub extern "C" fn gasnett_format_putsgets_bufsz(levels: usize) -> usize {
     CALL + 3 * gasnett_format_strides_bufsz(levels)
 }
 
-/// The arguments of a strided call.
+/// The arguments of a strided call; gives how many bytes it moves.
 ///
 /// # Safety
 /// TW1 and TW2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_putsgets(
     buffer: *mut c_char,
+    _stats: *mut c_void,
     team: *const c_void,
     rank: u32,
     dst: *const c_void,
@@ -239,7 +303,7 @@ pub unsafe extern "C" fn gasnett_format_putsgets(
     element: usize,
     count: *const usize,
     levels: usize,
-) -> *mut c_char {
+) -> usize {
     // SAFETY: TW1, by the caller's promise.
     let (from, to, count) = unsafe {
         (Numbers(list(src_strides, levels)), Numbers(list(dst_strides, levels)), Numbers(list(count, levels)))
@@ -250,7 +314,8 @@ pub unsafe extern "C" fn gasnett_format_putsgets(
          dst: {dst:?} strides {to}\nsrc: {src:?} strides {from}"
     );
     // SAFETY: TW2, by the caller's promise.
-    unsafe { fill(buffer, size, what) }
+    unsafe { fill(buffer, size, what) };
+    count.0.iter().fold(element, |all, count| all.wrapping_mul(*count))
 }
 
 const OPS: &[(u32, &str)] = &[
@@ -301,40 +366,47 @@ fn bits(kind: &str, names: &[(u32, &str)], mut set: u32) -> String {
     found.join("|")
 }
 
-/// The names of operations; gives the bytes that all of it takes.
+/// Writes the names of a set into a buffer, if there is one; gives the bytes that they take.
 ///
 /// # Safety
-/// TX2.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_format_op(buffer: *mut c_char, size: usize, op: u32) -> usize {
-    let names = bits("GEX_OP_", OPS, op);
-    // SAFETY: TX2, by the caller's promise.
-    unsafe { text::write(&names, buffer, size) };
-    names.len() + 1
-}
-
-/// The names of data types; gives the bytes that all of it takes.
-///
-/// # Safety
-/// TX2.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_format_dt(buffer: *mut c_char, size: usize, dt: u32) -> usize {
-    let names = bits("GEX_DT_", DTS, dt);
-    // SAFETY: TX2, by the caller's promise.
-    unsafe { text::write(&names, buffer, size) };
-    names.len() + 1
-}
-
-/// The names of what is known of a token. The text is the thread's until its next call.
-#[unsafe(no_mangle)]
-pub extern "C" fn gasnett_format_ti(ti: c_uint) -> *const c_char {
-    thread_local! {
-        static TEXT: RefCell<CString> = RefCell::new(CString::default());
+/// TW3.
+unsafe fn fill_set(buffer: *mut c_char, names: &str) -> usize {
+    let size = names.len() + 1;
+    if !buffer.is_null() {
+        // SAFETY: TX2, which TW3 gives.
+        unsafe { text::write(names, buffer, size) };
     }
-    TEXT.with(|kept| {
-        *kept.borrow_mut() = c_text(&bits("GEX_TI_", TIS, ti));
-        kept.borrow().as_ptr()
-    })
+    size
+}
+
+/// The names of operations; gives the bytes that they take.
+///
+/// # Safety
+/// TW3.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_op(buffer: *mut c_char, op: u32) -> usize {
+    // SAFETY: TW3, by the caller's promise.
+    unsafe { fill_set(buffer, &bits("GEX_OP_", OPS, op)) }
+}
+
+/// The names of data types; gives the bytes that they take.
+///
+/// # Safety
+/// TW3.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_dt(buffer: *mut c_char, dt: u32) -> usize {
+    // SAFETY: TW3, by the caller's promise.
+    unsafe { fill_set(buffer, &bits("GEX_DT_", DTS, dt)) }
+}
+
+/// The names of what is known of a token; gives the bytes that they take.
+///
+/// # Safety
+/// TW3.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_ti(buffer: *mut c_char, ti: c_uint) -> usize {
+    // SAFETY: TW3, by the caller's promise.
+    unsafe { fill_set(buffer, &bits("GEX_TI_", TIS, ti)) }
 }
 
 #[cfg(test)]
@@ -360,6 +432,7 @@ mod tests {
             let text = unsafe {
                 gasnett_format_putsgets(
                     buffer.as_mut_ptr(),
+                    std::ptr::null_mut(),
                     far,
                     u32::MAX,
                     far,
@@ -385,6 +458,18 @@ mod tests {
         let wanted = "2 entries of 4, 8 bytes in [0x10..0x24): [0x20, 0x10]";
         assert_eq!(Addresses(&[0x20, 0x10], 4).to_string(), wanted);
         assert_eq!(Numbers(&[-8isize, 3]).to_string(), "[-8, 3]");
+    }
+
+    #[test]
+    fn pieces_without_bytes_bound_nothing() {
+        let pieces = [Memvec { address: 0x2000, length: 40 }, Memvec { address: 0x10, length: 0 }];
+        let stats = MemvecStats { shortest: 40, longest: 40, total: 40, first: 0x2000, last: 0x2027 };
+        assert_eq!(Pieces(&pieces).stats(), stats);
+        let stats = MemvecStats { shortest: 0, longest: 0, total: 0, first: 0, last: 0 };
+        assert_eq!(Pieces(&pieces[1..]).stats(), stats);
+        assert_eq!(Pieces(&[]).stats(), stats);
+        assert_eq!(Addresses(&[0x20, 0x10], 4).stats(), AddressStats { first: 0x10, last: 0x23 });
+        assert_eq!(Addresses(&[0x20], 0).stats(), AddressStats { first: 0, last: 0 });
     }
 
     #[test]

@@ -145,7 +145,7 @@ fn fences_are_the_instructions_that_they_have_to_be() {
 fn errors_are_found_when_compiling() {
     const ALONE: &str = "#define GASNETT_THREAD_SAFE 1\n#include <gasnet_tools.h>\n";
     let cases: &[(&str, &str, &[&str])] = &[
-        ("#include <gasnet_tools.h>\n", "defines GASNETT_THREAD_SAFE or GASNETT_THREAD_SINGLE", &[]),
+        ("#include <gasnet_tools.h>\n", "defined to 1 or not at all", &["-DGASNETT_THREAD_SAFE=0"]),
         (
             "#define GASNETT_THREAD_SINGLE 1\n",
             "exclude each other",
@@ -200,11 +200,23 @@ fn errors_are_found_when_compiling() {
         let good = "gasnett_atomic_t n; uint64_t f(void) { return gasnett_atomic_read(&n, 0); }\n\
                     int g(int x) { if (x) return 1; gasnett_fatalerror(\"%s\", \"x\"); }";
         passes(&mut tools.check_text(compiler, good, &["-includegasnet_tools.h", "-DGASNETT_THREAD_SAFE=1"]));
+        // Alone there are threads unless the client says that there are none; defined to nothing is to 1.
+        for (words, threads) in [("-O0", 1), ("-DGASNETT_THREAD_SAFE=", 1), ("-DGASNETT_THREAD_SINGLE=", 0)] {
+            let source = format!(
+                "#if GASNETT_THREAD_SAFE + 0 != {threads} || GASWORKS_TOOLS_LIBRARY_IS_PAR + 0 != {threads}\n\
+                 #error wrong\n#endif\n"
+            );
+            passes(&mut tools.check_text(compiler, &source, &[words, "-includegasnet_tools.h"]));
+        }
         // After the header of GASNet the modes are its own.
         for mode in ["-DGASNET_SEQ", "-DGASNET_PAR", "-DGASNET_PARSYNC"] {
             let source = "#if defined(GASNETT_THREAD_SAFE) == defined(GASNET_SEQ) || defined(GASNET_TOOLS_H_ALONE)\n\
                           #error wrong\n#endif\n";
             let arguments = ["-DGASNETEX_H_INCLUDED=1", mode, "-includegasnet_tools.h"];
+            passes(&mut tools.check_text(compiler, source, &arguments));
+            let source = "#if GASNETT_THREAD_SAFE != 1 || defined(GASWORKS_TOOLS_LIBRARY_IS_PAR) == defined(GASNET_SEQ)\n\
+                          #error wrong\n#endif\n";
+            let arguments = [&arguments[..], &["-DGASNETT_THREAD_SAFE="]].concat();
             passes(&mut tools.check_text(compiler, source, &arguments));
         }
     }

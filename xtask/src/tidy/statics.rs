@@ -165,7 +165,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "PLACES",
         "a fatal error is told where it was found, in a signal's handler too",
     ),
-    ("crates/tools-capi/src/formats.rs", "TEXT", "C's functions give texts that nobody frees"),
     (
         "crates/tools-capi/src/freeze.rs",
         "gasnet_frozen",

@@ -55,11 +55,20 @@ ONE_KIND(gasnett_strongatomic64, uint64_t)
 
 static void limits(void) {
   gasnett_atomic_t a = gasnett_atomic_init(0);
-  CHECK(gasnett_atomic_subtract(&a, 1, 0) == GASNETT_ATOMIC_MAX);
+  gasnett_strongatomic_t s = gasnett_strongatomic_init(UINT64_C(0x100000005));
+  uint32_t *value = NULL;
+  int32_t *signed_value = NULL;
+  /* These are the very types. */
+  gasnett_atomic_val_t *const same = value;
+  gasnett_atomic_sval_t *const signed_same = signed_value;
+  CHECK(!same && !signed_same);
+  CHECK(gasnett_atomic_subtract(&a, 1, 0) == GASNETT_ATOMIC_MAX && GASNETT_ATOMIC_MAX == 0xFFFFFFFF);
   CHECK(gasnett_atomic_signed(gasnett_atomic_read(&a, 0)) == -1);
-  CHECK(GASNETT_ATOMIC_SIGNED_MAX > 0 && GASNETT_ATOMIC_SIGNED_MIN < 0);
-  CHECK(GASNETT_ATOMIC_SIGNED_MAX + GASNETT_ATOMIC_SIGNED_MIN == -1);
-  CHECK((gasnett_atomic_val_t)GASNETT_ATOMIC_SIGNED_MAX * 2 + 1 == GASNETT_ATOMIC_MAX);
+  CHECK(gasnett_strongatomic_read(&s, 0) == 5);
+  CHECK(GASNETT_ATOMIC_SIGNED_MAX == INT32_MAX && GASNETT_ATOMIC_SIGNED_MIN == INT32_MIN);
+  gasnett_atomic_set(&a, (gasnett_atomic_val_t)GASNETT_ATOMIC_SIGNED_MAX, 0);
+  CHECK(gasnett_atomic_signed(gasnett_atomic_add(&a, 1, 0)) == GASNETT_ATOMIC_SIGNED_MIN);
+  CHECK(gasnett_atomic_add(&a, (gasnett_atomic_val_t)GASNETT_ATOMIC_SIGNED_MIN, 0) == 0);
   CHECK(GASNETT_HAVE_ATOMIC_CAS && GASNETT_HAVE_ATOMIC_ADD_SUB);
   CHECK(GASNETT_HAVE_STRONGATOMIC_CAS && GASNETT_HAVE_STRONGATOMIC_ADD_SUB);
   /* The flags are distinct bits; a full barrier has both halves. */

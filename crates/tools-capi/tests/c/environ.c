@@ -43,29 +43,46 @@ static void formats(void) {
   void *const addresses[2] = {(void *)0x10, (void *)0x20};
   const ptrdiff_t strides[2] = {-8, 64};
   const size_t count[2] = {3, 4};
+  gasneti_memveclist_stats_t ranges;
+  gasneti_addrlist_stats_t range;
   char text[1024];
   CHECK(gasnett_format_memveclist_bufsz(2) < sizeof(text) && gasnett_format_addrlist_bufsz(2) < sizeof(text));
   CHECK(gasnett_format_strides_bufsz(2) < sizeof(text) && gasnett_format_putvgetv_bufsz(2, 2) < sizeof(text));
   CHECK(gasnett_format_putigeti_bufsz(2, 2) < sizeof(text) && gasnett_format_putsgets_bufsz(2) < sizeof(text));
-  CHECK_TEXT(gasnett_format_memveclist(text, 2, pieces),
-             "2 entries, 48 bytes in [0x1000..0x2028): [(0x1000,8), (0x2000,40)]");
-  CHECK_TEXT(gasnett_format_addrlist(text, 2, addresses, 4), "2 entries of 4, 8 bytes in [0x10..0x24): [0x10, 0x20]");
-  CHECK_TEXT(gasnett_format_strides(text, 2, strides), "[-8, 64]");
-  CHECK_TEXT(gasnett_format_putvgetv(text, NULL, 3, 1, pieces, 0, NULL),
-             "team 0x0, rank 3\ndst: 1 entries, 8 bytes in [0x1000..0x1008): [(0x1000,8)]\n"
-             "src: 0 entries, 0 bytes in [0x0..0x0): []");
-  CHECK_TEXT(gasnett_format_putigeti(text, NULL, 3, 1, addresses, 8, 2, addresses, 4),
-             "team 0x0, rank 3\ndst: 1 entries of 8, 8 bytes in [0x10..0x18): [0x10]\n"
-             "src: 2 entries of 4, 8 bytes in [0x10..0x24): [0x10, 0x20]");
-  CHECK_TEXT(gasnett_format_putsgets(text, NULL, 3, addresses[0], strides, addresses[1], strides, 8, count, 2),
-             "team 0x0, rank 3, 2 levels of 8 bytes, count [3, 4]\ndst: 0x10 strides [-8, 64]\n"
-             "src: 0x20 strides [-8, 64]");
-  CHECK(gasnett_format_op(text, sizeof(text), (1 << 18) | 1) == sizeof("GEX_OP_AND|GEX_OP_FADD"));
-  CHECK_TEXT(text, "GEX_OP_AND|GEX_OP_FADD");
-  CHECK(gasnett_format_dt(NULL, 0, 1 << 3) == sizeof("GEX_DT_U64"));
-  CHECK(gasnett_format_dt(text, 7, 1 << 3) == sizeof("GEX_DT_U64"));
-  CHECK_TEXT(text, "GEX_DT");
-  CHECK_TEXT(gasnett_format_ti(0x11), "GEX_TI_SRCRANK|GEX_TI_EP");
+  ranges = gasnett_format_memveclist(text, 2, pieces);
+  CHECK_TEXT(text, "2 entries, 48 bytes in [0x1000..0x2028): [(0x1000,8), (0x2000,40)]");
+  CHECK(ranges.minsz == 8 && ranges.maxsz == 40 && ranges.totalsz == 48);
+  CHECK(ranges.minaddr == pieces[0].address && ranges.maxaddr == (char *)pieces[1].address + 39);
+  range = gasnett_format_addrlist(text, 2, addresses, 4);
+  CHECK_TEXT(text, "2 entries of 4, 8 bytes in [0x10..0x24): [0x10, 0x20]");
+  CHECK(range.minaddr == addresses[0] && range.maxaddr == (char *)addresses[1] + 3);
+  gasnett_format_strides(text, 2, strides);
+  CHECK_TEXT(text, "[-8, 64]");
+  CHECK(gasnett_format_putvgetv(text, NULL, 3, 1, pieces, 0, NULL) == 8);
+  CHECK_TEXT(text, "team 0x0, rank 3\ndst: 1 entries, 8 bytes in [0x1000..0x1008): [(0x1000,8)]\n"
+                   "src: 0 entries, 0 bytes in [0x0..0x0): []");
+  CHECK(gasnett_format_putigeti(text, NULL, 3, 1, addresses, 8, 2, addresses, 4) == 8);
+  CHECK_TEXT(text, "team 0x0, rank 3\ndst: 1 entries of 8, 8 bytes in [0x10..0x18): [0x10]\n"
+                   "src: 2 entries of 4, 8 bytes in [0x10..0x24): [0x10, 0x20]");
+  CHECK(gasnett_format_putsgets(text, NULL, NULL, 3, addresses[0], strides, addresses[1], strides, 8, count, 2) == 96);
+  CHECK_TEXT(text, "team 0x0, rank 3, 2 levels of 8 bytes, count [3, 4]\ndst: 0x10 strides [-8, 64]\n"
+                   "src: 0x20 strides [-8, 64]");
+}
+
+/* Each gives its length without a buffer, and with one writes so much and no more. */
+#define CHECK_SET(FORMAT, set, wanted)                                                                                 \
+  do {                                                                                                                 \
+    char text_[64];                                                                                                    \
+    memset(text_, '?', sizeof(text_));                                                                                 \
+    CHECK(FORMAT(NULL, set) == sizeof(wanted));                                                                        \
+    CHECK(FORMAT(text_, set) == sizeof(wanted) && text_[sizeof(wanted)] == '?');                                       \
+    CHECK_TEXT(text_, wanted);                                                                                         \
+  } while (0)
+
+static void sets(void) {
+  CHECK_SET(gasnett_format_op, (1 << 18) | 1, "GEX_OP_AND|GEX_OP_FADD");
+  CHECK_SET(gasnett_format_dt, 1 << 3, "GEX_DT_U64");
+  CHECK_SET(gasnett_format_ti, 0x11, "GEX_TI_SRCRANK|GEX_TI_EP");
 }
 
 static int display(const char *what) {
@@ -91,5 +108,6 @@ int main(int argc, char **argv) {
   numbers();
   variables();
   formats();
+  sets();
   return 0;
 }
