@@ -5,6 +5,7 @@
  * GASNETI_FORCE_PIC: the libraries are position independent in any case. */
 #ifndef GASNET_TOOLS_H
 #define GASNET_TOOLS_H 1
+#define _INCLUDED_GASNET_TOOLS_H 1
 
 #if defined(GASNETEX_H_INCLUDED)
 #if defined(GASNET_PAR) || defined(GASNET_PARSYNC)
