@@ -40,6 +40,7 @@ static void messages(void) {
   CHECK(gasnet_AMRequestLongAsync(next, TAKE, bytes, 100, segments[next].addr, 9) == GASNET_OK);
   GASNET_BLOCKUNTIL(answers == 5);
   CHECK(gasnet_AMMaxArgs() == 16 && gasnet_AMMaxMedium() >= 512 && gasnet_AMMaxLongReply() >= 512);
+  CHECK(gasnet_AMMaxLongRequest() <= INT_MAX && gasnet_AMMaxLongReply() <= INT_MAX);
 }
 
 static void memory(void) {
