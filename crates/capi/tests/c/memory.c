@@ -55,7 +55,7 @@ static void segments(void) {
   size_t want = (size_t)GASNET_PAGESIZE * (17 + me);
   gex_System_SetVerboseErrors(0);
   CHECK(gex_Segment_QueryBound(tm, me, &owner, &local, &len) != 0);
-  CHECK(gex_Segment_Attach(&segment, tm, 0) == GASNET_ERR_BAD_ARG);
+  CHECK(gex_Segment_Attach(&segment, tm, 100) == GASNET_ERR_BAD_ARG);
   CHECK(gex_Segment_Attach(&segment, tm, GASNET_PAGESIZE + 1) == GASNET_ERR_BAD_ARG);
   CHECK(gex_Segment_Attach(&segment, tm, want) == GASNET_OK);
   CHECK(gex_Segment_Attach(&segment, tm, want) == GASNET_ERR_RESOURCE);
