@@ -209,6 +209,8 @@ static void locks(void) {
   pthread_t thread;
   if (!strstr(way, "lock")) return;
   if (is("unlock-free")) gex_HSL_Unlock(&lock);
+  if (is("unlock-free-and-poll")) (void)(gex_HSL_Lock(&other), gex_HSL_Unlock(&lock));
+  if (is("unlock-free-and-poll")) gasnet_AMPoll();
   if (is("lock-nowhere")) gex_HSL_Lock((gex_HSL_t *)0);
   if (is("lock-odd")) gex_HSL_Trylock((gex_HSL_t *)(void *)((char *)&lock + 1));
   if (is("unlock-others")) {

@@ -169,7 +169,7 @@ static void names(void) {
   CHECK(finish(-9, own, -9, named) == GASNET_OK && agreed() == -9);
   CHECK(finish(-9, own, me == 0 ? 9 : -9, named) == (me == 0 ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK));
   CHECK(agreed() == -9);
-  CHECK(finish(5, named, 6, me == 0 ? none : any) == (me == 0 ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK));
+  CHECK(finish(5, named, 5, me == 0 ? none : any) == (me == 0 ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK));
   CHECK(agreed() == 5);
   CHECK(finish(5, any, (int)me, named) == GASNET_OK && agreed() == NOBODYS);
   CHECK(finish(5, me == 0 ? none : named, 5, named) == GASNET_ERR_BARRIER_MISMATCH);

@@ -240,6 +240,11 @@ const WRONG: &[(&str, &str, Optimised)] = &[
         Same,
     ),
     ("unlock-free", "gex_HSL_Unlock: nobody holds the lock", GoesOn),
+    (
+        "unlock-free-and-poll",
+        "gex_HSL_Unlock: nobody holds the lock",
+        Says("gasnet_AMPoll: poll: not allowed while this thread holds"),
+    ),
     ("unlock-others", "gex_HSL_Unlock: another thread holds the lock", Same),
     ("lock-nowhere", "gex_HSL_Lock: there is no lock at 0x0", Same),
     ("lock-odd", "gex_HSL_Trylock: there is no lock at 0x", Same),
