@@ -1,16 +1,15 @@
 /* GASNet-1, over GASNet-EX: nodes are the ranks of the first team, and handles are events. */
-#ifndef GASNET_H
-#define GASNET_H
+#ifndef _INCLUDED_GASNET_H
+#define _INCLUDED_GASNET_H 1
 
 #include <gasnetex.h>
+#include <gasnet_tools.h>
 #ifdef GASNET_DEBUG
 #define GASWORKS_OWN_CALLS
 #include <gasworks_debug.h>
 #endif
 
-typedef gex_Rank_t gasnet_node_t;
 typedef gex_Token_t gasnet_token_t;
-typedef gex_AM_Index_t gasnet_handler_t;
 typedef gex_AM_Arg_t gasnet_handlerarg_t;
 typedef gex_RMA_Value_t gasnet_register_value_t;
 #define SIZEOF_GASNET_REGISTER_VALUE_T 8
@@ -18,30 +17,10 @@ typedef gex_Event_t gasnet_handle_t;
 #define GASNET_INVALID_HANDLE GEX_EVENT_INVALID
 typedef struct gasworks_legacy_valget *gasnet_valget_handle_t;
 
-/* Programs fill these in by position. */
-typedef struct {
-  gasnet_handler_t index;
-  gex_AM_Fn_t fnptr;
-} gasnet_handlerentry_t;
-typedef struct {
-  void *addr;
-  uintptr_t size;
-} gasnet_seginfo_t;
-typedef struct {
-  gasnet_node_t host;
-  gasnet_node_t supernode;
-  uintptr_t offset; /* what to add to an address there, to have it here */
-} gasnet_nodeinfo_t;
 typedef struct {
   void *addr;
   size_t len;
 } gasnet_memvec_t;
-
-/* Hints that a thread finds itself quickly; it does so without. */
-typedef void *gasnet_threadinfo_t;
-#define GASNET_BEGIN_FUNCTION() ((void)0)
-#define GASNET_GET_THREADINFO() ((gasnet_threadinfo_t)0)
-#define GASNET_POST_THREADINFO(info) ((void)(info))
 
 typedef gex_HSL_t gasnet_hsl_t;
 #define GASNET_HSL_INITIALIZER GEX_HSL_INITIALIZER

@@ -34,5 +34,8 @@
 #undef GASNET_SND_THREAD
 
 #define HAVE_PTHREAD_H 1
+#ifndef HAVE_MMAP
+#define HAVE_MMAP 1
+#endif
 
 #endif

@@ -288,4 +288,35 @@ typedef struct {
 #define GASNET_BARRIERFLAG_MISMATCH 2
 #define GASNET_BARRIERFLAG_UNNAMED 9
 
+/* Of GASNet-1 what clients of GASNet-EX use, too. Programs fill the structures in by position. */
+typedef gex_Rank_t gasnet_node_t;
+typedef gex_AM_Index_t gasnet_handler_t;
+typedef struct {
+  gasnet_handler_t index;
+  gex_AM_Fn_t fnptr;
+} gasnet_handlerentry_t;
+typedef struct {
+  void *addr;
+  uintptr_t size;
+} gasnet_seginfo_t;
+typedef struct {
+  gasnet_node_t host;
+  gasnet_node_t supernode;
+  uintptr_t offset; /* what to add to an address there, to have it here */
+} gasnet_nodeinfo_t;
+
+/* Hints that a thread finds itself quickly; it does so without. */
+typedef void *gasnet_threadinfo_t;
+#define GASNET_BEGIN_FUNCTION() ((void)0)
+#define GASNET_GET_THREADINFO() ((gasnet_threadinfo_t)0)
+#define GASNET_POST_THREADINFO(info) ((void)(info))
+
+/* Sizes in formats, and 64 bits as two arguments of a message. */
+#ifndef PRIuSZ
+#define PRIuSZ "zu"
+#endif
+#define GASNETI_HIWORD(x) ((uint32_t)((uint64_t)(x) >> 32))
+#define GASNETI_LOWORD(x) ((uint32_t)(uint64_t)(x))
+#define GASNETI_MAKEWORD(hi, lo) (((uint64_t)(uint32_t)(hi) << 32) | (uint32_t)(lo))
+
 #endif

@@ -1,13 +1,30 @@
 /* GASNet-EX, as Gasworks does it: what a program includes. */
-#ifndef GASNETEX_H
-#define GASNETEX_H
+#ifndef _INCLUDED_GASNETEX_H
+#define _INCLUDED_GASNETEX_H 1
 #define GASNETEX_H_INCLUDED 1
 
 #ifdef GASNET_TOOLS_H_ALONE
 #error gasnetex.h (or gasnet.h) is included before gasnet_tools.h
 #endif
 
+/* Programs take for granted that these come with it, and with sys/param.h MIN and MAX. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/param.h>
+#include <sys/types.h>
+#ifndef GASNET_SEQ
+#include <pthread.h>
+#include <sched.h>
+#endif
 
 #include <gasnet_fwd.h>
 #include <gasnet_core.h>
@@ -22,10 +39,11 @@ GASWORKS_BEGIN_C
 extern const char GASWORKS_LINKED;
 static const char *const gasworks_linked GASWORKS_USED = &GASWORKS_LINKED;
 
-#define GASNET_CONFIG_STRING                                                                                   \
-  "RELEASE=2025.8.0,SPEC=0.19,CONDUIT=" GASNET_CONDUIT_NAME_STR "(" GASNET_CORE_VERSION_STR                    \
-  "/" GASNET_EXTENDED_VERSION_STR "),THREADMODEL=" GASWORKS_MODE_STR ",SEGMENT=FAST," GASWORKS_DEBUG_STR       \
-  ",pshm,gasworks"
+#define GASNET_CONFIG_STRING                                                                                       \
+  "RELEASE=2025.8.0,SPEC=0.19,CONDUIT=" GASNET_CONDUIT_NAME_STR "(" GASNET_CORE_VERSION_STR                        \
+  "/" GASNET_EXTENDED_VERSION_STR "),THREADMODEL=" GASWORKS_MODE_STR ",SEGMENT=FAST,PTR=64bit," GASWORKS_DEBUG_STR \
+  ",notrace,nostats,nodebugmalloc,nosrclines,timers_native,membars_native,atomics_native,atomic32_native"          \
+  ",atomic64_native,pshm,gasworks"
 
 /* What a linked program is, for launchers, which read it in the file. */
 #define GASWORKS_IDENT(name, value) \

@@ -27,7 +27,10 @@
 #ifndef GASWORKS_DEBUG_H
 #define GASWORKS_DEBUG_H
 
-/* A call that communicates is refused in a handler, with a handler-safe lock held, and between a prepare and its end. */
+/*
+ * A call that communicates is refused in a handler, with a handler-safe lock held, and between a prepare and its end. One that is for events is
+ * none if there are none of them: the library looks at that.
+ */
 #define GASWORKS_CALLS(of, name, args) GASWORKS_CALLS_AS(of, #name, name, args)
 #define GASWORKS_TALKS(of, name, args) GASWORKS_TALKS_AS(of, #name, name, args)
 #define GASWORKS_CALLS_VOID(name, args) GASWORKS_CALLS_VOID_AS(#name, name, args)
@@ -159,12 +162,12 @@ GASWORKS_END_C
 #define gex_RMA_PutNBVal(...) GASWORKS_TALKS(event, gex_RMA_PutNBVal, (__VA_ARGS__))
 #define gex_RMA_PutNBIVal(...) GASWORKS_TALKS(int, gex_RMA_PutNBIVal, (__VA_ARGS__))
 #define gex_RMA_GetBlockingVal(...) GASWORKS_TALKS(value, gex_RMA_GetBlockingVal, (__VA_ARGS__))
-#define gex_Event_Test(...) GASWORKS_TALKS(int, gex_Event_Test, (__VA_ARGS__))
-#define gex_Event_Wait(...) GASWORKS_TALKS_VOID(gex_Event_Wait, (__VA_ARGS__))
-#define gex_Event_TestSome(...) GASWORKS_TALKS(int, gex_Event_TestSome, (__VA_ARGS__))
-#define gex_Event_TestAll(...) GASWORKS_TALKS(int, gex_Event_TestAll, (__VA_ARGS__))
-#define gex_Event_WaitSome(...) GASWORKS_TALKS_VOID(gex_Event_WaitSome, (__VA_ARGS__))
-#define gex_Event_WaitAll(...) GASWORKS_TALKS_VOID(gex_Event_WaitAll, (__VA_ARGS__))
+#define gex_Event_Test(...) GASWORKS_CALLS(int, gex_Event_Test, (__VA_ARGS__))
+#define gex_Event_Wait(...) GASWORKS_CALLS_VOID(gex_Event_Wait, (__VA_ARGS__))
+#define gex_Event_TestSome(...) GASWORKS_CALLS(int, gex_Event_TestSome, (__VA_ARGS__))
+#define gex_Event_TestAll(...) GASWORKS_CALLS(int, gex_Event_TestAll, (__VA_ARGS__))
+#define gex_Event_WaitSome(...) GASWORKS_CALLS_VOID(gex_Event_WaitSome, (__VA_ARGS__))
+#define gex_Event_WaitAll(...) GASWORKS_CALLS_VOID(gex_Event_WaitAll, (__VA_ARGS__))
 #define gex_NBI_Test(...) GASWORKS_TALKS(int, gex_NBI_Test, (__VA_ARGS__))
 
 /* Atomic operations. */
@@ -305,15 +308,15 @@ GASWORKS_END_C
 #define gasnet_put_nbi_val(...) GASWORKS_TALKS_VOID(gasnet_put_nbi_val, (__VA_ARGS__))
 #define gasnet_begin_nbi_accessregion(...) GASWORKS_TALKS_VOID(gasnet_begin_nbi_accessregion, (__VA_ARGS__))
 #define gasnet_end_nbi_accessregion(...) GASWORKS_TALKS(event, gasnet_end_nbi_accessregion, (__VA_ARGS__))
-#define gasnet_wait_syncnb(...) GASWORKS_TALKS_VOID(gasnet_wait_syncnb, (__VA_ARGS__))
-#define gasnet_try_syncnb_nopoll(...) GASWORKS_TALKS(int, gasnet_try_syncnb_nopoll, (__VA_ARGS__))
-#define gasnet_try_syncnb(...) GASWORKS_TALKS(int, gasnet_try_syncnb, (__VA_ARGS__))
-#define gasnet_wait_syncnb_some(...) GASWORKS_TALKS_VOID(gasnet_wait_syncnb_some, (__VA_ARGS__))
-#define gasnet_try_syncnb_some_nopoll(...) GASWORKS_TALKS(int, gasnet_try_syncnb_some_nopoll, (__VA_ARGS__))
-#define gasnet_try_syncnb_some(...) GASWORKS_TALKS(int, gasnet_try_syncnb_some, (__VA_ARGS__))
-#define gasnet_wait_syncnb_all(...) GASWORKS_TALKS_VOID(gasnet_wait_syncnb_all, (__VA_ARGS__))
-#define gasnet_try_syncnb_all_nopoll(...) GASWORKS_TALKS(int, gasnet_try_syncnb_all_nopoll, (__VA_ARGS__))
-#define gasnet_try_syncnb_all(...) GASWORKS_TALKS(int, gasnet_try_syncnb_all, (__VA_ARGS__))
+#define gasnet_wait_syncnb(...) GASWORKS_CALLS_VOID(gasnet_wait_syncnb, (__VA_ARGS__))
+#define gasnet_try_syncnb_nopoll(...) GASWORKS_CALLS(int, gasnet_try_syncnb_nopoll, (__VA_ARGS__))
+#define gasnet_try_syncnb(...) GASWORKS_CALLS(int, gasnet_try_syncnb, (__VA_ARGS__))
+#define gasnet_wait_syncnb_some(...) GASWORKS_CALLS_VOID(gasnet_wait_syncnb_some, (__VA_ARGS__))
+#define gasnet_try_syncnb_some_nopoll(...) GASWORKS_CALLS(int, gasnet_try_syncnb_some_nopoll, (__VA_ARGS__))
+#define gasnet_try_syncnb_some(...) GASWORKS_CALLS(int, gasnet_try_syncnb_some, (__VA_ARGS__))
+#define gasnet_wait_syncnb_all(...) GASWORKS_CALLS_VOID(gasnet_wait_syncnb_all, (__VA_ARGS__))
+#define gasnet_try_syncnb_all_nopoll(...) GASWORKS_CALLS(int, gasnet_try_syncnb_all_nopoll, (__VA_ARGS__))
+#define gasnet_try_syncnb_all(...) GASWORKS_CALLS(int, gasnet_try_syncnb_all, (__VA_ARGS__))
 #define gasnet_wait_syncnbi_all(...) GASWORKS_TALKS_VOID(gasnet_wait_syncnbi_all, (__VA_ARGS__))
 #define gasnet_try_syncnbi_all(...) GASWORKS_TALKS(int, gasnet_try_syncnbi_all, (__VA_ARGS__))
 #define gasnet_wait_syncnbi_gets(...) GASWORKS_TALKS_VOID(gasnet_wait_syncnbi_gets, (__VA_ARGS__))

@@ -59,7 +59,7 @@ struct gasworks_tm {
   uint32_t size;
 };
 
-#if defined(__cplusplus)
+#if defined(__cplusplus) && __cplusplus >= 201103L
 #define GASWORKS_ASSERT_LAYOUT(type, field, at) \
   static_assert(offsetof(struct type, field) == (at), "the layout of " #type " is not the library's")
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L

@@ -30,7 +30,7 @@ struct State {
     over: u64,
     /// The phase of the one that is under way.
     phase: Option<u64>,
-    /// GASNet-1's that is under way: its phase, and by what name it was begun.
+    /// GASNet-1's that is under way: its phase, and by what name this rank came.
     named: Option<(u64, Name)>,
     /// What the last of those agreed on.
     agreed: Option<Name>,
@@ -125,17 +125,17 @@ pub fn notify<M: FaceMode>(id: c_int, flags: c_int) {
     });
 }
 
-/// Looks whether all have come.
+/// Looks whether all have come, and whether the name here is the one that they agree on.
 fn look<M: FaceMode>(face: &Face<M>, call: &str, id: c_int, flags: c_int) -> Option<c_int> {
     face.meeting.state.with(|state| {
         let Some((phase, begun)) = state.named else { fail(call, "no barrier was begun") };
-        let name = name(id, flags);
         let agreed = went(call, face.barrier().test(face.engine(), phase, begun))?;
         state.named = None;
-        let agreed = if begun == name { agreed } else { Name::Mismatch };
         state.agreed = Some(agreed);
         advance(face, call, state);
-        Some(if agreed == Name::Mismatch { ERR_BARRIER_MISMATCH } else { OK })
+        // The name here is another to agree with: it need not be the one that this rank came by.
+        let met = agreed.and(name(id, flags));
+        Some(if met == Name::Mismatch { ERR_BARRIER_MISMATCH } else { OK })
     })
 }
 

@@ -4,6 +4,7 @@
 //! As in the crate.
 
 use crate::barrier;
+use crate::check::may_talk;
 use crate::face::{Face, FaceMode, fail, went};
 use crate::layout::{ERR_NOT_READY, Event, Flags, NO_OP, OK};
 use gasworks_core::Categories;
@@ -23,6 +24,14 @@ fn is_done<M: FaceMode>(face: &Face<M>, call: &str, bits: Event) -> bool {
     }
 }
 
+/// In a debug build, whether this thread may ask for these: what was never started is no communication. Elsewhere a test does no harm, and a wait
+/// is told as it polls.
+fn may_ask<M: FaceMode>(face: &Face<M>, call: &str, events: &[Event]) {
+    if face.is_debug && events.iter().any(|bits| *bits != 0) {
+        may_talk::<M>(call);
+    }
+}
+
 /// Polls until something is so.
 fn until<M: FaceMode>(face: &Face<M>, call: &str, mut is_so: impl FnMut() -> bool) {
     went(call, face.engine().wait_until(&mut is_so));
@@ -31,13 +40,16 @@ fn until<M: FaceMode>(face: &Face<M>, call: &str, mut is_so: impl FnMut() -> boo
 /// `gex_Event_Test`.
 pub fn test<M: FaceMode>(event: Event) -> c_int {
     const CALL: &str = "gex_Event_Test";
-    if is_done(M::slot().of(CALL), CALL, event) { OK } else { ERR_NOT_READY }
+    let face = M::slot().of(CALL);
+    may_ask(face, CALL, &[event]);
+    if is_done(face, CALL, event) { OK } else { ERR_NOT_READY }
 }
 
 /// `gex_Event_Wait`.
 pub fn wait<M: FaceMode>(event: Event) {
     const CALL: &str = "gex_Event_Wait";
     let face = M::slot().of(CALL);
+    may_ask(face, CALL, &[event]);
     until(face, CALL, || is_done(face, CALL, event));
 }
 
@@ -85,7 +97,9 @@ pub unsafe fn test_array<M: FaceMode>(events: *mut Event, count: usize, all: c_i
     let call = if all != 0 { "gex_Event_TestAll" } else { "gex_Event_TestSome" };
     // SAFETY: C1.
     let events = unsafe { array(call, events, count) };
-    if sweep(M::slot().of(call), call, events, all != 0) { OK } else { ERR_NOT_READY }
+    let face = M::slot().of(call);
+    may_ask(face, call, events);
+    if sweep(face, call, events, all != 0) { OK } else { ERR_NOT_READY }
 }
 
 /// `gex_Event_WaitSome` and `gex_Event_WaitAll`.
@@ -97,6 +111,7 @@ pub unsafe fn wait_array<M: FaceMode>(events: *mut Event, count: usize, all: c_i
     // SAFETY: C1.
     let events = unsafe { array(call, events, count) };
     let face = M::slot().of(call);
+    may_ask(face, call, events);
     until(face, call, || sweep(face, call, events, all != 0));
 }
 

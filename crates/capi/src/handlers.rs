@@ -162,8 +162,9 @@ calls! {
     [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
 }
 
-/// What a handler takes; what is wrong with its entry.
-fn signature(entry: &Entry) -> Result<Signature, String> {
+/// What a handler takes; what is wrong with its entry. In a program that is not compiled for debugging the number of arguments there says nothing:
+/// it may be wrong, as nobody has ever said.
+fn signature(entry: &Entry, is_debug: bool) -> Result<Signature, String> {
     // SAFETY: C1: it ends with a zero.
     let name = (!entry.name.is_null()).then(|| unsafe { CStr::from_ptr(entry.name) }.to_string_lossy());
     let name = name.map_or_else(|| format!("handler {}", entry.index), |name| name.into_owned());
@@ -182,6 +183,9 @@ fn signature(entry: &Entry) -> Result<Signature, String> {
         flags if flags == MEDIUM | LONG => (Category::Medium, Also::LONG),
         _ => return Err(format!("the flags {:#x} of {name:?} say no category", entry.flags)),
     };
+    if !is_debug {
+        also |= Also::ANY_COUNT;
+    }
     let reply = match entry.flags & (REQUEST | REPLY) {
         REQUEST => false,
         REPLY => true,
@@ -223,7 +227,7 @@ pub unsafe fn register<M: FaceMode>(ep: *mut Endpoint, table: *mut Entry, count:
 fn enter<M: FaceMode>(entry: &mut Entry) -> Result<(), (c_int, String)> {
     let bad = |what: String| (ERR_BAD_ARG, what);
     let face = M::slot().of("gex_EP_RegisterHandlers");
-    let signature = signature(entry).map_err(bad)?;
+    let signature = signature(entry, face.is_debug).map_err(bad)?;
     let function = entry.function.ok_or_else(|| bad("it has no function".into()))?;
     let fixed = (entry.index != 0).then_some(entry.index);
     let handler = M::function(Handler { face, function });

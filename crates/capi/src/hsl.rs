@@ -7,6 +7,7 @@
 
 use crate::face::fail;
 use crate::layout::{ERR_NOT_READY, OK};
+use crate::place;
 use gasworks_core::hsl::{holder, left, taken};
 use gasworks_sync::atomic::AtomicUsize;
 use gasworks_sync::atomic::Ordering::Relaxed;
@@ -25,6 +26,7 @@ pub struct Hsl {
 
 const _: () = assert!(size_of::<Hsl>() == 16 && align_of::<Hsl>() == 8, "as in C");
 const NOBODY: usize = 0;
+const OWN: &str = "this thread has the lock already, and it is not recursive";
 
 impl Hsl {
     const fn free() -> Self {
@@ -83,6 +85,9 @@ pub unsafe fn attempt(lock: *const Hsl) -> c_int {
     // SAFETY: H1.
     let hsl = unsafe { of("gex_HSL_Trylock", lock) };
     if !hsl.lock.try_lock() {
+        if hsl.is_own() && place::is_known() {
+            fail("gex_HSL_Trylock", OWN);
+        }
         return ERR_NOT_READY;
     }
     hsl.begin();
@@ -97,7 +102,7 @@ pub unsafe fn lock(lock: *const Hsl) {
     // SAFETY: H1.
     let hsl = unsafe { of("gex_HSL_Lock", lock) };
     if hsl.is_own() {
-        fail("gex_HSL_Lock", "this thread has the lock already, and it is not recursive");
+        fail("gex_HSL_Lock", OWN);
     }
     hsl.lock.lock();
     hsl.begin();
@@ -111,9 +116,12 @@ pub unsafe fn unlock(lock: *const Hsl) {
     // SAFETY: H1.
     let hsl = unsafe { of("gex_HSL_Unlock", lock) };
     if !hsl.is_own() {
-        let holder =
-            if hsl.lock.is_locked() { "another thread holds the lock" } else { "nobody holds the lock" };
-        fail("gex_HSL_Unlock", holder);
+        match hsl.lock.is_locked() {
+            true => fail("gex_HSL_Unlock", "another thread holds the lock"),
+            false if place::is_known() => fail("gex_HSL_Unlock", "nobody holds the lock"),
+            // It stays as it is. Programs that were never told do so.
+            false => return,
+        }
     }
     hsl.owner.store(NOBODY, Relaxed);
     left();

@@ -138,7 +138,7 @@ pub unsafe fn init<M: FaceMode>(
     OK
 }
 
-/// `gex_Segment_Attach`; `hook` is told of it.
+/// `gex_Segment_Attach`; `hook` is told of it. A segment of no bytes is one, in which nothing is.
 ///
 /// # Safety
 /// C1.
@@ -153,8 +153,8 @@ pub unsafe fn attach<M: FaceMode>(
     if team != face.team {
         fail(CALL, format!("{team:p} is not the team of all ranks"));
     }
-    if size == 0 || !size.is_multiple_of(page_size()) {
-        let what = format!("{size} bytes: wanted a multiple of {}, and not 0", page_size());
+    if !size.is_multiple_of(page_size()) {
+        let what = format!("{size} bytes: wanted a multiple of {}", page_size());
         return refused(CALL, what, ERR_BAD_ARG);
     }
     // SAFETY: C2: it is there; and C attaches once, by one thread.

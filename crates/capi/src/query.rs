@@ -92,11 +92,11 @@ pub fn set_wait_mode<M: FaceMode>(mode: c_int) -> c_int {
     OK
 }
 
-/// The largest payload of a message, for any peer, options and number of arguments.
+/// The largest payload of a message that programs are told of, for any peer, options and number of arguments: they keep it in an `int`.
 pub fn max_payload<M: FaceMode>(is_long: bool) -> usize {
     let category = if is_long { Category::Long } else { Category::Medium };
     let max = M::slot().of("gex_AM_Max*").engine().max_payload(category);
-    usize::try_from(max).unwrap_or(usize::MAX)
+    max.min(c_int::MAX as u64) as usize
 }
 
 /// The same, towards a rank of a team, or any (`GEX_RANK_INVALID`), and with so many arguments.

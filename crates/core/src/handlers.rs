@@ -55,7 +55,10 @@ impl Signature {
     /// Whether it takes a message whose first word has the bits by which it is told.
     #[inline]
     pub(crate) fn takes(&self, first: First) -> bool {
-        self.also.is_empty() || self.takes_also(first)
+        // The second is of programs in C that are not compiled for debugging.
+        self.also.is_empty()
+            || self.also == Also::ANY_COUNT && first.count() <= MAX_ARGS
+            || self.takes_also(first)
     }
 
     #[cold]

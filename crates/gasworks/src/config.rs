@@ -80,12 +80,12 @@ impl Config {
         Ok(self)
     }
 
-    /// Asks for next to no segment, which has room to grow to the largest that limits allow: for programs that say later how
+    /// Asks for a segment of no bytes, which has room to grow to the largest that limits allow: for programs that say later how
     /// large it is to be, by [`Job::attach`](crate::Job::attach). Over a network it is of no use to others before.
     #[must_use]
     pub fn segment_later(mut self) -> Self {
         self.later = true;
-        (self.memory.segment, self.memory.at_most) = (Share::bytes(1), false);
+        (self.memory.segment, self.memory.at_most) = (Share::bytes(0), false);
         self.memory.room = self.memory.limit;
         self
     }

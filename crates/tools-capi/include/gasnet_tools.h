@@ -5,6 +5,7 @@
  * A client may define GASNETI_FORCE_PIC: the libraries are position independent in any case. */
 #ifndef GASNET_TOOLS_H
 #define GASNET_TOOLS_H 1
+#define _INCLUDED_GASNET_TOOLS_H 1
 
 /* Defined to nothing it counts as 1; then this is `- - 1`. */
 #if defined(GASNETT_THREAD_SAFE) && -GASNETT_THREAD_SAFE - 1 == 1

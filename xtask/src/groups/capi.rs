@@ -17,8 +17,14 @@ use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 
 /// Programs that go around with any number of ranks, and whether they have threads.
-const PROGRAMS: [(&str, bool); 4] =
-    [("memory", false), ("messages", false), ("legacy", false), ("threads", true)];
+const PROGRAMS: [(&str, bool); 6] = [
+    ("memory", false),
+    ("messages", false),
+    ("legacy", false),
+    ("granted", false),
+    ("allowed", false),
+    ("threads", true),
+];
 const RANKS: [usize; 4] = [1, 2, 4, 7];
 /// Compilers with their language, and how they are called in rows.
 pub const LANGUAGES: [(&str, &str, &str); 8] = [

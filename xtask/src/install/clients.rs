@@ -16,7 +16,14 @@ const TOOLS: [(&str, &str); 2] =
 /// Ways to start jobs that clients ask about.
 const SPAWNERS: [&str; 4] = ["FORK", "PMI", "MPI", "SSH"];
 /// Compilers, and what else is in the variables of clients.
-const USUAL: [(&str, &str); 4] = [("CC", "cc"), ("CXX", "c++"), ("OPT", "-O3"), ("WARN", "-Wall -Wextra")];
+const USUAL: [(&str, &str); 5] = [
+    ("CC", "cc"),
+    ("CXX", "c++"),
+    ("OPT", "-O3"),
+    // Clients leave unused much of what they have from headers.
+    ("MISC", "-Wno-unused -Wunused-result -Wno-unused-parameter -Wno-address"),
+    ("WARN", "-Wall -Wextra"),
+];
 /// What older C libraries have in a library of its own, besides what [`SYSTEM`] names.
 const OLDER: &str = "-lrt";
 

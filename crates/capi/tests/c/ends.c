@@ -14,6 +14,8 @@ static gex_Segment_t segment;
 static gex_Rank_t me, size;
 static const char *way = "";
 static int acted, answered;
+/* Of a barrier to which only the rank comes that does what is wrong, until that is done. */
+static gex_Event_t pending;
 static gex_Token_t kept;
 static gex_HSL_t lock = GEX_HSL_INITIALIZER, other = GEX_HSL_INITIALIZER;
 static char bytes[64];
@@ -37,7 +39,7 @@ static void nothing(gex_Token_t token) {
 
 /* What is wrong in a handler. */
 static void act(gex_Token_t token) {
-  gex_Event_t freed = GEX_EVENT_INVALID;
+  gex_Event_t both[2] = {GEX_EVENT_INVALID, pending};
   gex_Token_Info_t info;
   if (is("handler-replies-twice")) gex_AM_ReplyShort0(token, 202, 0);
   if (is("handler-replies-twice")) gex_AM_ReplyShort0(token, 202, 0); /* at handler-replies-twice */
@@ -45,8 +47,10 @@ static void act(gex_Token_t token) {
   if (is("handler-sends")) gex_AM_RequestShort0(tm, me, 203, 0);
   if (is("handler-puts")) gex_RMA_PutBlocking(tm, me, own, own, 4, 0);
   if (is("handler-gets")) gex_RMA_GetNBI(tm, bytes, me, own, 4, 0);
-  if (is("handler-waits")) gex_Event_Wait(freed);
-  if (is("handler-tests-all")) gex_Event_TestAll(&freed, 1, 0);
+  if (is("handler-waits")) gex_Event_Wait(pending);
+  if (is("handler-tests")) gex_Event_Test(pending);
+  if (is("handler-tests-all")) gex_Event_TestAll(both, 2, 0);
+  if (is("handler-waits-for-handle")) gasnet_wait_syncnb(pending);
   if (is("handler-waits-for-all")) gex_NBI_Wait(GEX_EC_ALL, 0);
   if (is("handler-begins-barrier")) gex_Coll_BarrierNB(tm, 0);
   if (is("handler-blocks")) GASNET_BLOCKUNTIL(acted);
@@ -134,7 +138,7 @@ static void negotiated(void) {
   if (is("committed-for-nothing")) gex_AM_CommitRequestMedium0(GEX_AM_SRCDESC_NO_OP, 204, 0);
   if (is("cancel-for-nothing")) gex_AM_CancelRequestLong(GEX_AM_SRCDESC_NO_OP, 0);
   if (is("address-of-nothing")) gex_AM_SrcDescAddr(GEX_AM_SRCDESC_NO_OP);
-  if (is("prepare-option")) gex_AM_PrepareRequestMedium(tm, 0, NULL, 4, 4, &freed, 0, 0);
+  if (is("prepare-option")) gex_AM_CancelRequestMedium(gex_AM_PrepareRequestMedium(tm, 0, NULL, 4, 4, &freed, 0, 0), 0);
   if (is("prepare-no-option")) gex_AM_PrepareRequestMedium(tm, 0, bytes, 4, 4, NULL, 0, 0);
   if (is("prepare-deferred")) gex_AM_PrepareRequestMedium(tm, 0, bytes, 4, 4, GEX_EVENT_DEFER, 0, 0);
   if (is("prepare-least-over-most")) gex_AM_PrepareRequestMedium(tm, 0, NULL, 8, 4, NULL, 0, 0);
@@ -158,7 +162,8 @@ static void negotiated(void) {
 
 static void memory(void) {
   gex_Event_t freed = GEX_EVENT_INVALID;
-  void *object = client;
+  void *object = client, *there;
+  CHECK(gex_Segment_QueryBound(tm, 1, &there, NULL, NULL) == 0);
   if (is("no-such-rank")) gex_RMA_PutBlocking(tm, 1000, own, bytes, 4, 0);
   if (is("no-such-node")) gasnet_put(1000, own, bytes, 4);
   if (is("after-inner-call")) gasnet_put(1000, own, bytes, gex_TM_QuerySize(tm));
@@ -167,6 +172,7 @@ static void memory(void) {
   if (is("no-such-team")) gex_RMA_PutBlocking(NULL, 0, own, bytes, 4, 0);
   if (is("client-as-team")) gex_RMA_PutNBI((gex_TM_t)object, 0, own, bytes, 4, GEX_EVENT_NOW, 0);
   if (is("outside")) gex_RMA_PutBlocking(tm, 0, own + GASNET_PAGESIZE - 3, bytes, 4, 0);
+  if (is("outside-nothing")) gex_RMA_PutBlockingVal(tm, 1, there, 1, 1, 0);
   if (is("not-in-the-segment")) gex_RMA_GetBlocking(tm, bytes, 0, bytes, 4, 0);
   if (is("put-from-nowhere")) gex_RMA_PutNB(tm, 0, own, NULL, 4, GEX_EVENT_NOW, 0);
   if (is("get-to-nowhere")) gex_RMA_GetNB(tm, NULL, 0, own, 4, 0);
@@ -201,9 +207,10 @@ static void *locks_it(void *it) {
 
 static void locks(void) {
   pthread_t thread;
-  gex_Event_t freed = GEX_EVENT_INVALID;
   if (!strstr(way, "lock")) return;
   if (is("unlock-free")) gex_HSL_Unlock(&lock);
+  if (is("unlock-free-and-poll")) (void)(gex_HSL_Lock(&other), gex_HSL_Unlock(&lock));
+  if (is("unlock-free-and-poll")) gasnet_AMPoll();
   if (is("lock-nowhere")) gex_HSL_Lock((gex_HSL_t *)0);
   if (is("lock-odd")) gex_HSL_Trylock((gex_HSL_t *)(void *)((char *)&lock + 1));
   if (is("unlock-others")) {
@@ -214,6 +221,7 @@ static void locks(void) {
   gex_HSL_Lock(&other);
   gex_HSL_Unlock(&other);
   if (is("lock-twice")) gex_HSL_Lock(&lock);
+  if (is("lock-tried-twice")) gex_HSL_Trylock(&lock);
   if (is("lock-destroyed")) gex_HSL_Destroy(&lock);
   if (is("lock-and-poll")) gasnet_AMPoll();
   if (is("lock-and-block")) GASNET_BLOCKUNTIL(acted);
@@ -221,8 +229,8 @@ static void locks(void) {
   if (is("lock-and-prepare")) gex_AM_PrepareRequestMedium(tm, 0, NULL, 4, 4, NULL, 0, 0);
   if (is("lock-and-put")) gex_RMA_PutBlocking(tm, 0, own, own, 4, 0);
   if (is("lock-and-get")) gasnet_get(bytes, 0, own, 4);
-  if (is("lock-and-test")) gex_Event_Test(freed);
-  if (is("lock-and-wait")) gex_Event_WaitSome(&freed, 1, 0);
+  if (is("lock-and-test")) gex_Event_Test(pending);
+  if (is("lock-and-wait")) gex_Event_WaitSome(&pending, 1, 0);
   if (is("lock-and-wait-for-all")) gasnet_wait_syncnbi_puts();
   if (is("lock-and-meet")) gex_Coll_BarrierBlocking(tm, 0);
   gex_HSL_Unlock(&lock);
@@ -243,12 +251,35 @@ static void serve(void) {
   /* at no-such-handler, wrong-count, handler-keeps-lock, handler-leaves-prepared */ for (;;) gasnet_AMPoll();
 }
 
+/* Who does what is wrong; whether it has an event then that pends. */
+static gex_Rank_t doer(void) { return strncmp(way, "handler-", 8) == 0 ? size - 1 : 0; }
+static int is_pending(void) { return doer() != 0 || strncmp(way, "lock-and-", 9) == 0; }
+
+/* The others come to that barrier once what is wrong was done. */
+static void join(void) {
+  unsigned char *told = own + GASNET_PAGESIZE - 1;
+  gex_Rank_t rank;
+  void *there;
+  if (me == doer()) {
+    if (me != 0) GASNET_BLOCKUNTIL(acted);
+    for (rank = 0; rank < size; rank++) {
+      CHECK(gex_Segment_QueryBound(tm, rank, &there, NULL, NULL) == 0);
+      if (rank != me) gex_RMA_PutBlockingVal(tm, rank, (char *)there + GASNET_PAGESIZE - 1, 99, 1, 0);
+    }
+  } else {
+    GASNET_BLOCKUNTIL(*(volatile unsigned char *)told == 99);
+    *told = (unsigned char)(me + 1);
+    pending = gex_Coll_BarrierNB(tm, 0);
+  }
+  gex_Event_Wait(pending);
+}
+
 /* The others' memory is none the worse for what the first rank did, and everything works. */
 static void intact(void) {
   gex_Rank_t next = (me + 1) % size;
   void *there;
   size_t i;
-  if (me == size - 1 && strncmp(way, "handler-", 8) == 0) GASNET_BLOCKUNTIL(acted);
+  if (is_pending()) join();
   gex_Coll_BarrierBlocking(tm, 0);
   for (i = 0; i < GASNET_PAGESIZE; i++) CHECK(me == 0 || own[i] == (unsigned char)(me + 1));
   gex_Coll_BarrierBlocking(tm, 0);
@@ -276,16 +307,17 @@ int main(int argc, char **argv) {
     serve();
   }
   CHECK(gex_EP_RegisterHandlers(ep, table, sizeof table / sizeof *table) == GASNET_OK);
-  CHECK(gex_Segment_Attach(&segment, tm, GASNET_PAGESIZE) == GASNET_OK);
+  CHECK(gex_Segment_Attach(&segment, tm, is("outside-nothing") && me == 1 ? 0 : GASNET_PAGESIZE) == GASNET_OK);
   if (is("return")) return me == 0 ? 3 : 0;
   if (is("exit")) exit(me == 0 ? 4 : 0);
   if (is("all-well")) gasnet_exit(0);
   own = (unsigned char *)gex_Segment_QueryAddr(segment);
-  memset(own, (int)me + 1, GASNET_PAGESIZE);
+  memset(own, (int)me + 1, gex_Segment_QuerySize(segment));
   gex_Coll_BarrierBlocking(tm, 0);
+  if (me == doer() && is_pending()) pending = gex_Coll_BarrierNB(tm, 0);
   if (me == 0) {
     if (is("in-a-handler")) gex_AM_RequestShort0(tm, size - 1, 200, 0);
-    if (strncmp(way, "handler-", 8) == 0) gex_AM_RequestShort0(tm, size - 1, 203, 0);
+    if (doer() != 0) gex_AM_RequestShort0(tm, doer(), 203, 0);
     objects();
     messages();
     negotiated();

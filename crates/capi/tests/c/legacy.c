@@ -1,5 +1,8 @@
-/* A program of GASNet-1: its handlers say nothing of what they take. */
+/* A program of GASNet-1: its handlers say nothing of what they take, and the tools came with the header. */
 #include <gasnet.h>
+#if !_INCLUDED_GASNET_H || !_INCLUDED_GASNETEX_H || !_INCLUDED_GASNET_TOOLS_H
+#error what was included is not said
+#endif
 
 #include "check.h"
 
@@ -37,6 +40,7 @@ static void messages(void) {
   CHECK(gasnet_AMRequestLongAsync(next, TAKE, bytes, 100, segments[next].addr, 9) == GASNET_OK);
   GASNET_BLOCKUNTIL(answers == 5);
   CHECK(gasnet_AMMaxArgs() == 16 && gasnet_AMMaxMedium() >= 512 && gasnet_AMMaxLongReply() >= 512);
+  CHECK(gasnet_AMMaxLongRequest() <= INT_MAX && gasnet_AMMaxLongReply() <= INT_MAX);
 }
 
 static void memory(void) {
@@ -69,7 +73,17 @@ static void memory(void) {
   CHECK(gasnet_get_val(next, there, 4) == (0x010101u | (gasnet_register_value_t)here[3] << 24));
 }
 
+static void tools(gasnett_tick_t then) {
+  gasnett_atomic64_t count = gasnett_atomic64_init(40);
+  gasnett_mutex_t mutex = GASNETT_MUTEX_INITIALIZER;
+  gasnett_mutex_lock(&mutex);
+  CHECK(gasnett_atomic64_add(&count, 2, GASNETT_ATOMIC_REL) == 42);
+  gasnett_mutex_unlock(&mutex);
+  CHECK(gasnett_ticks_to_ns(gasnett_ticks_now() - then) > 0);
+}
+
 int main(int argc, char **argv) {
+  gasnett_tick_t then = gasnett_ticks_now();
   gasnet_nodeinfo_t *nodes;
   gasnet_hsl_t lock = GASNET_HSL_INITIALIZER;
   CHECK(gasnet_init(&argc, &argv) == GASNET_OK);
@@ -90,6 +104,7 @@ int main(int argc, char **argv) {
   memory();
   gasnet_hsl_lock(&lock);
   gasnet_hsl_unlock(&lock);
+  tools(then);
   DONE("legacy");
   gasnet_exit(0);
 }

@@ -55,7 +55,7 @@ static void segments(void) {
   size_t want = (size_t)GASNET_PAGESIZE * (17 + me);
   gex_System_SetVerboseErrors(0);
   CHECK(gex_Segment_QueryBound(tm, me, &owner, &local, &len) != 0);
-  CHECK(gex_Segment_Attach(&segment, tm, 0) == GASNET_ERR_BAD_ARG);
+  CHECK(gex_Segment_Attach(&segment, tm, 100) == GASNET_ERR_BAD_ARG);
   CHECK(gex_Segment_Attach(&segment, tm, GASNET_PAGESIZE + 1) == GASNET_ERR_BAD_ARG);
   CHECK(gex_Segment_Attach(&segment, tm, want) == GASNET_OK);
   CHECK(gex_Segment_Attach(&segment, tm, want) == GASNET_ERR_RESOURCE);
@@ -144,6 +144,38 @@ static void values(void) {
   }
 }
 
+/* A named barrier, waited for or tried by turns. */
+static int finish(int id, int flags, int then, int flags_then) {
+  static int turn;
+  int code;
+  gasnet_barrier_notify(id, flags);
+  if (turn++ % 2) return gasnet_barrier_wait(then, flags_then);
+  while ((code = gasnet_barrier_try(then, flags_then)) == GASNET_ERR_NOT_READY) {
+  }
+  return code;
+}
+
+enum { NOBODYS = 12345 };
+static int agreed(void) {
+  int id = NOBODYS;
+  return gasnet_barrier_result(&id) == 0 ? id : NOBODYS;
+}
+
+/* Who waits need not say by what name it came: it is the name of all that counts. */
+static void names(void) {
+  const int named = 0, any = GASNET_BARRIERFLAG_ANONYMOUS, none = GASNET_BARRIERFLAG_MISMATCH;
+  const int own = me == 0 ? named : any;
+  CHECK(finish(-9, own, 3, any) == GASNET_OK && agreed() == -9);
+  CHECK(finish(-9, own, -9, named) == GASNET_OK && agreed() == -9);
+  CHECK(finish(-9, own, me == 0 ? 9 : -9, named) == (me == 0 ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK));
+  CHECK(agreed() == -9);
+  CHECK(finish(5, named, 5, me == 0 ? none : any) == (me == 0 ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK));
+  CHECK(agreed() == 5);
+  CHECK(finish(5, any, (int)me, named) == GASNET_OK && agreed() == NOBODYS);
+  CHECK(finish(5, me == 0 ? none : named, 5, named) == GASNET_ERR_BARRIER_MISMATCH);
+  CHECK(finish(5, me == 0 ? none : any, 5, any) == GASNET_ERR_BARRIER_MISMATCH && agreed() == NOBODYS);
+}
+
 static void barriers(void) {
   gex_Event_t two[2];
   int id = 0;
@@ -157,6 +189,7 @@ static void barriers(void) {
   }
   CHECK(gasnet_barrier(0, GASNET_BARRIERFLAG_MISMATCH) == GASNET_ERR_BARRIER_MISMATCH);
   CHECK(gasnet_barrier(5, me == 0 ? 0 : GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK);
+  names();
   two[0] = gex_Coll_BarrierNB(tm, 0);
   two[1] = gex_Coll_BarrierNB(tm, 0);
   gex_Event_WaitAll(two, 2, 0);

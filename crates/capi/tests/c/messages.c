@@ -71,6 +71,8 @@ static void echoed(gex_Token_t token, void *buffer, size_t len, gex_AM_Arg_t val
 static void store(gex_Token_t token, void *place, size_t len, gex_AM_Arg_t value, gex_AM_Arg_t low, gex_AM_Arg_t high) {
   unsigned char *back = (unsigned char *)(((uintptr_t)(uint32_t)high << 32) | (uint32_t)low);
   CHECK((unsigned char *)place == own + 64 && good((unsigned char *)place, len, value));
+  CHECK(gex_Token_MaxReplyLong(token, GEX_EVENT_NOW, 0, 1) >= len);
+  CHECK(gex_Token_MaxReplyLong(token, GEX_EVENT_NOW, 0, 1) <= INT_MAX);
   CHECK(gex_AM_ReplyLong(token, STORED, place, len, back, GEX_EVENT_NOW, 0, value) == 0);
 }
 
@@ -196,6 +198,9 @@ static void limits(void) {
   CHECK(gex_AM_MaxRequestMedium(tm, next, GEX_EVENT_NOW, 0, 16) >= gex_AM_LUBRequestMedium());
   CHECK(gex_AM_MaxReplyMedium(tm, GEX_RANK_INVALID, NULL, 0, 0) >= gex_AM_LUBReplyMedium());
   CHECK(gex_AM_MaxRequestLong(tm, next, GEX_EVENT_NOW, 0, 16) >= gex_AM_LUBRequestLong());
+  /* Programs keep them in an int. */
+  CHECK(gex_AM_MaxRequestLong(tm, next, GEX_EVENT_NOW, 0, 0) <= INT_MAX && gex_AM_LUBRequestLong() <= INT_MAX);
+  CHECK(gex_AM_MaxReplyLong(tm, next, GEX_EVENT_NOW, 0, 0) <= INT_MAX && gex_AM_LUBReplyLong() <= INT_MAX);
 }
 
 static void wrong_tables(void) {

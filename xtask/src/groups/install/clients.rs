@@ -18,6 +18,9 @@ const VARIABLES: &str = "GASNET_CC GASNET_CXX GASNET_LD GASNET_OPT_CFLAGS GASNET
     GASNET_CXXCPPFLAGS GASNET_SPAWNER_DEFAULT GASNET_SPAWNER_FORK GASNET_SPAWNER_PMI GASNET_SPAWNER_MPI \
     GASNET_SPAWNER_SSH GASNET_LD_REQUIRES_MPI GASNET_PREFIX";
 
+/// What spares clients warnings of what they have from headers.
+const MISC: &str = "-Wno-unused -Wunused-result -Wno-unused-parameter -Wno-address";
+
 /// A program of the tools alone.
 const TOOLS: &str = r#"
 #include <gasnet_tools.h>
@@ -216,6 +219,8 @@ fn variables(world: &World, log: &Log) -> Result<()> {
                 "GASNET_INCLUDES" => words.iter().all(|word| word.starts_with("-I")),
                 "GASNET_DEFINES" => value.trim() == defines,
                 "GASNET_CPPFLAGS" | "GASNET_CXXCPPFLAGS" => value.contains(defines),
+                "GASNET_MISC_CFLAGS" | "GASNET_MISC_CXXFLAGS" => value.trim() == MISC,
+                "GASNET_CFLAGS" | "GASNET_CXXFLAGS" => value.contains(MISC),
                 "GASNET_SPAWNER_MPI" | "GASNET_LD_REQUIRES_MPI" => value == "0",
                 "GASNET_SPAWNER_PMI" => value == "1",
                 "GASNET_PREFIX" => Path::new(value) == prefix,
