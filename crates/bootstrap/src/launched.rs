@@ -207,7 +207,7 @@ impl Bootstrap for Launched {
             message.chars().filter(|c| !c.is_control()).map(|c| if c == ';' { ',' } else { c }).collect();
         // The wish first: the launcher's order makes the others end with codes of their own, and this one is to win.
         if self.kept {
-            ending::begin_exit(code);
+            ending::begin_abort(code);
         }
         gasworks_os::say(&format!("gasworks: rank {}: {message}", self.link.rank));
         // Other launchers end the job by the code alone, as a rule, and some make another one of this order. But nobody else

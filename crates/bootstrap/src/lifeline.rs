@@ -13,8 +13,8 @@ use gasworks_os::unix::Stream;
 /// What ranks say to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// A follower wishes for the end of the job.
-    Exit { code: u8 },
+    /// A follower wishes for the end of the job, and perhaps that the others get no time to wish for it by themselves.
+    Exit { code: u8, at_once: bool },
     /// The leader's verdict: the job ends, with this code.
     Verdict { code: u8 },
     /// A follower has done what it does before it ends.
@@ -35,7 +35,8 @@ const REST: Duration = Duration::from_millis(50);
 impl Word {
     fn encode(self) -> [u8; LEN] {
         let (tag, code) = match self {
-            Word::Exit { code } => (1, code),
+            Word::Exit { code, at_once: false } => (1, code),
+            Word::Exit { code, at_once: true } => (6, code),
             Word::Verdict { code } => (2, code),
             Word::Ready => (3, 0),
             Word::Go { whole } => (4, whole.into()),
@@ -49,7 +50,7 @@ impl Word {
             return None;
         }
         Some(match tag {
-            1 => Word::Exit { code },
+            1 | 6 => Word::Exit { code, at_once: tag == 6 },
             2 => Word::Verdict { code },
             3 => Word::Ready,
             4 => Word::Go { whole: code == 1 },
@@ -101,7 +102,8 @@ mod tests {
     #[test]
     fn words_survive_the_way_and_nothing_else_does() {
         let words = [
-            Word::Exit { code: 255 },
+            Word::Exit { code: 255, at_once: false },
+            Word::Exit { code: 3, at_once: true },
             Word::Verdict { code: 7 },
             Word::Ready,
             Word::Go { whole: false },
@@ -111,7 +113,7 @@ mod tests {
         for word in words {
             assert_eq!(Word::decode(word.encode()), Some(word));
         }
-        for tag in [0, 6, 255] {
+        for tag in [0, 7, 255] {
             assert_eq!(Word::decode([tag, 0, b'g', b'w']), None);
         }
         assert_eq!(Word::decode([2, 0, b'g', b'x']), None);

@@ -80,6 +80,7 @@ pub unsafe fn init<M: FaceMode>(
         let program = argv.as_ref().and_then(|argv| argv.as_ref()).map_or(std::ptr::null(), |first| *first);
         gasworks_tools::backtrace::gasnett_backtrace_init(program);
     }
+    gasworks_tools::crash::watch();
     gasworks_tools::machine::keep_memory_if_wanted();
     let mut config = went(CALL, Config::from_env()).network(network);
     if !limit.is_null() {
@@ -93,6 +94,7 @@ pub unsafe fn init<M: FaceMode>(
     let peers = job.parts().0.peers();
     let (near, rank, size) = (peers.near(), job.rank(), job.ranks());
     gasworks_tools::environ::speak(rank == 0);
+    gasworks_tools::crash::of_rank(rank, size);
     gasworks_tools::backtrace::of_rank(rank);
     gasworks_tools::freeze::at_start();
     // All of it stays until the process ends (C2).

@@ -34,7 +34,9 @@ pub(crate) struct State {
     /// Jobs that this process has entered and not left.
     jobs: AtomicU32,
     wish: AtomicU32,
-    /// The thread that runs the program's own handlers at the end, or 0; then whether it is done.
+    /// Whether the program's own handler of SIGQUIT was called: it is once.
+    quit: AtomicU32,
+    /// The thread that says this process's last words, or 0; then whether it is done.
     speaker: AtomicU32,
     spoken: AtomicU32,
     /// A futex: 0, and [`LEFT`] once the keeper has seen to an end that goes on by itself.
@@ -50,6 +52,7 @@ impl State {
             patience: AtomicU64::new(0),
             jobs: AtomicU32::new(0),
             wish: AtomicU32::new(0),
+            quit: AtomicU32::new(0),
             speaker: AtomicU32::new(0),
             spoken: AtomicU32::new(0),
             stage: AtomicU32::new(0),
@@ -77,16 +80,22 @@ impl State {
         self.is_ours() && self.jobs.load(Ordering::Acquire) > 0 && self.stage.load(Ordering::Acquire) != LEFT
     }
 
-    /// Enters a wish, unless one is there that comes first: the end of the job before that of the process alone, and
-    /// the first code that is not zero before any other.
+    /// Enters a wish, unless one is there that comes first: what is certain before what is not, the end of the job
+    /// before that of the process alone, and the first code that is not zero before any other.
     fn enter(&self, wanted: u32) {
         let mut now = self.wish.load(Ordering::Acquire);
         loop {
+            let settles = now & !wanted & PROVISIONAL != 0;
             let upgrade = now & EXIT == 0 || (now & CODE == 0 && wanted & CODE != 0);
-            if now != 0 && !(upgrade && wanted & EXIT != 0) {
+            if now != 0 && !settles && !(upgrade && wanted & EXIT != 0) {
                 break;
             }
-            match self.wish.compare_exchange(now, wanted, Ordering::AcqRel, Ordering::Acquire) {
+            let next = match now & wanted & EXIT {
+                0 => wanted,
+                // The program has said what it wishes for, and is not asked. What was to be at once still is.
+                _ => (wanted & !PROVISIONAL) | (now & AT_ONCE),
+            };
+            match self.wish.compare_exchange(now, next, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => break,
                 Err(other) => now = other,
             }
@@ -132,6 +141,8 @@ const CODE: u32 = 0xff;
 const LEAVE: u32 = 1 << 8;
 const EXIT: u32 = 1 << 9;
 const SPEAKING: u32 = 1 << 10;
+const AT_ONCE: u32 = 1 << 11;
+const PROVISIONAL: u32 = 1 << 12;
 const LEFT: u32 = 1;
 
 /// What somebody in this process wishes for.
@@ -148,11 +159,17 @@ pub enum Wish {
         code: u8,
         /// Whether the caller still has something to write, and says so when it has done.
         speaking: bool,
+        /// Whether the others get no time to come to the same wish by themselves: this process was told to end, or
+        /// aborts.
+        at_once: bool,
+        /// Whether the code is only that of a signal, and [`consult`] may find another one.
+        provisional: bool,
     },
 }
 
 /// The signals that end a program and, unless the program handles them itself, end its job.
-const ENDING: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
+const ENDING: [Signal; 5] =
+    [Signal::SIGHUP, Signal::SIGINT, Signal::SIGPIPE, Signal::SIGQUIT, Signal::SIGTERM];
 
 /// Installs the hooks: from now on wishes ring the bell that is returned. Once in a process.
 ///
@@ -224,14 +241,28 @@ pub fn program_handles(signal: Signal) -> bool {
     disposition(signal).is_ok_and(|now| ![libc::SIG_DFL, libc::SIG_IGN, ours()].contains(&now))
 }
 
-/// What a process does that is told to end: the program's own handler of SIGQUIT, if `quit`, and what the standard
-/// streams still hold. Called on a thread of its own; the bell rings when it is done, also where the handler ends the
-/// process in its turn.
-pub fn speak(quit: bool) {
+/// What is done where a signal tells this process to end: the program's own handler of SIGQUIT may end it with a code
+/// of its own choice; else that of the signal becomes certain. Called on a thread of its own.
+pub fn consult() {
+    quit();
+    settle();
+}
+
+/// What is wished for is certain, whatever the program's handler still does.
+pub fn settle() {
+    let state = jobs::ending();
+    state.wish.fetch_and(!PROVISIONAL, Ordering::AcqRel);
+    state.ring();
+}
+
+/// What a process does that is told to end: the program's own handler of SIGQUIT, unless the end is also its own wish,
+/// and what the standard streams still hold. Called on a thread of its own; the bell rings when it is done, also where
+/// the handler ends the process in its turn.
+pub fn speak() {
     let state = jobs::ending();
     state.speaker.store(process::thread(), Ordering::Release);
-    if quit && program_handles(Signal::SIGQUIT) {
-        raise_here(Signal::SIGQUIT);
+    if !matches!(wish(), Some(Wish::Exit { .. })) {
+        quit();
     }
     flush();
     state.spoken.store(1, Ordering::Release);
@@ -241,6 +272,12 @@ pub fn speak(quit: bool) {
 /// Whether [`speak`] is done.
 pub fn has_spoken() -> bool {
     jobs::ending().spoken.load(Ordering::Acquire) != 0
+}
+
+fn quit() {
+    if program_handles(Signal::SIGQUIT) && jobs::ending().quit.swap(1, Ordering::AcqRel) == 0 {
+        raise_here(Signal::SIGQUIT);
+    }
 }
 
 /// Raises `signal` in this thread, if the program handles it, and returns when its handler has.
@@ -262,7 +299,7 @@ extern "C" fn on_signal(signal: i32) {
     if state.takes_signals() {
         // The program goes on for a moment: it must not see that anything was called.
         let errno = nix::errno::Errno::last_raw();
-        state.enter(EXIT | (128 + signal as u32) & CODE);
+        state.enter(EXIT | AT_ONCE | PROVISIONAL | (128 + signal as u32) & CODE);
         nix::errno::Errno::set_raw(errno);
         return;
     }
@@ -300,24 +337,29 @@ fn byte(code: i32) -> u32 {
 }
 
 /// Ends the whole job with `code`, from any thread, also in a handler of a message: this process and, within the exit
-/// time-out, every other rank. Where this process is in no job, or has left all of them, only the process ends.
-/// Functions registered with `atexit` do not run. The first code that is not zero is the job's.
+/// time-out, every other rank; those that call this as well within a moment end as if nobody had told them to. Where
+/// this process is in no job, or has left all of them, only the process ends. Functions registered with `atexit` do not
+/// run. The first code that is not zero is the job's.
 pub fn exit(code: i32) -> ! {
-    begin_exit(code);
+    begin(code, EXIT);
     finish_exit(code)
 }
 
-/// The first half of [`exit`], for a caller that has something to say to the launcher before the process ends. What
-/// takes long there is cut short.
-pub fn begin_exit(code: i32) {
+/// As [`exit`], but at once, and only the first half of it: for a caller that has something to say to the launcher
+/// before the process ends. What takes long there is cut short.
+pub fn begin_abort(code: i32) {
+    begin(code, EXIT | AT_ONCE);
+}
+
+fn begin(code: i32, exit: u32) {
     let state = jobs::ending();
     if state.becomes_ours() {
-        let whose = if state.jobs.load(Ordering::Acquire) > 0 { EXIT | SPEAKING } else { LEAVE };
+        let whose = if state.jobs.load(Ordering::Acquire) > 0 { exit | SPEAKING } else { LEAVE };
         state.enter(whose | byte(code));
     }
 }
 
-/// The second half of [`exit`].
+/// The second half of [`exit`], or of an abort.
 pub fn finish_exit(code: i32) -> ! {
     let state = jobs::ending();
     flush();
@@ -364,7 +406,12 @@ pub fn wish() -> Option<Wish> {
     let wish = jobs::ending().wish.load(Ordering::Acquire);
     let code = (wish & CODE) as u8;
     match wish {
-        _ if wish & EXIT != 0 => Some(Wish::Exit { code, speaking: wish & SPEAKING != 0 }),
+        _ if wish & EXIT != 0 => Some(Wish::Exit {
+            code,
+            speaking: wish & SPEAKING != 0,
+            at_once: wish & AT_ONCE != 0,
+            provisional: wish & PROVISIONAL != 0,
+        }),
         _ if wish & LEAVE != 0 => Some(Wish::Leave { code }),
         _ => None,
     }
@@ -396,6 +443,22 @@ mod tests {
         assert_eq!(after(&[LEAVE | 1, EXIT, LEAVE | 2]), EXIT);
         assert_eq!(after(&[LEAVE, LEAVE | 2]), LEAVE);
         assert_eq!((byte(0), byte(256), byte(263), byte(-1)), (0, 1, 7, 255));
+    }
+
+    #[test]
+    fn a_program_that_is_told_to_end_chooses_the_code() {
+        const TOLD: u32 = EXIT | AT_ONCE | PROVISIONAL | 143;
+        // Any code, and the first signal's where it chooses none.
+        for chosen in [EXIT | 11, EXIT] {
+            assert_eq!(after(&[TOLD, chosen]), chosen | AT_ONCE);
+        }
+        assert_eq!(after(&[TOLD, EXIT | 11, EXIT | 12]), EXIT | AT_ONCE | 11);
+        assert_eq!(after(&[TOLD, TOLD - 13]), TOLD);
+        assert_eq!(after(&[TOLD, LEAVE | 4]), LEAVE | 4);
+        assert_eq!(after(&[LEAVE, TOLD]), TOLD);
+        // It is not asked where it has chosen before.
+        assert_eq!(after(&[EXIT, TOLD]), TOLD & !PROVISIONAL);
+        assert_eq!(after(&[EXIT | 3, TOLD]), EXIT | 3);
     }
 
     #[test]

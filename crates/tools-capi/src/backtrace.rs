@@ -114,7 +114,7 @@ pub unsafe extern "C" fn gasnett_backtrace_init(program: *const c_char) {
         }
     }
     OF_CRASHES.get_or_init(|| settings::is_on(&settings::BACKTRACE));
-    crash::watch();
+    crash::watch_if_wanted();
     process::handle_named(&settings::BACKTRACE_SIGNAL, on_signal);
     freeze::watch();
 }

@@ -1,12 +1,15 @@
-//! Signals that kill: where the program was, and a stop for a debugger, before they do.
+//! Signals that kill: which rank they end, where it was, and a stop for a debugger, before they do.
 //!
 //! # Invariants
-//! TC1. The handler is a C function of one `int`; it writes texts that last, and puts the system's own action back before the signal is
-//!      raised again.
+//! TC1. The handler is a C function of one `int`; it allocates nothing, and puts the system's own action back before the signal is raised
+//!      again.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
+use std::io::Write;
+use std::sync::OnceLock;
 
 use gasworks_os::signals;
+use nix::sys::signal::Signal;
 
 use crate::environ::value;
 use crate::{backtrace, freeze, process, settings};
@@ -14,11 +17,23 @@ use crate::{backtrace, freeze, process, settings};
 /// Those by which the system, or `abort`, says that a program cannot go on.
 const KILLING: [c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
 
-/// Sets up what is done then, if a setting asks for anything, for all signals that nobody handles, and that are not to be left alone.
-pub fn watch() {
-    if !settings::is_on(&settings::BACKTRACE) && !settings::is_on(&settings::FREEZE_ON_ERROR) {
-        return;
+/// The rank that a process is, of how many; there is none without a job.
+static RANK: OnceLock<(u32, u32)> = OnceLock::new();
+
+/// Notes which rank this process is, of how many.
+pub fn of_rank(rank: u32, size: u32) {
+    let _ = RANK.set((rank, size));
+}
+
+/// Sets up what is done then, if a setting asks for anything.
+pub(crate) fn watch_if_wanted() {
+    if settings::is_on(&settings::BACKTRACE) || settings::is_on(&settings::FREEZE_ON_ERROR) {
+        watch();
     }
+}
+
+/// Sets up what is done then, for all signals that nobody handles, and that are not to be left alone.
+pub fn watch() {
     let alone = value(c"GASNET_NO_CATCH_SIGNAL").unwrap_or_default();
     for signal in KILLING {
         if signals::is_among(&alone, signal) {
@@ -41,12 +56,17 @@ pub(crate) fn expect_abort() {
 }
 
 extern "C" fn on_signal(signal: c_int) {
-    // Nothing is allocated here: the program may have been at that.
-    // SAFETY: TC1: names last, and were made before.
-    let name = unsafe { CStr::from_ptr(process::gasnett_signame_fromval(signal)) };
-    for text in [b"*** Caught a fatal signal: ", name.to_bytes(), b"\n"] {
-        let _ = nix::unistd::write(std::io::stderr(), text);
+    // Nothing is allocated here: the program may have been at that. There is nobody to tell that it cannot be said.
+    let mut line = [0; 80];
+    let mut rest = &mut line[..];
+    let name = Signal::try_from(signal).map_or("unknown", Signal::as_str);
+    let _ = write!(rest, "*** FATAL SIGNAL: {name} ({signal})");
+    if let Some((rank, size)) = RANK.get() {
+        let _ = write!(rest, " on rank {rank} of {size}");
     }
+    let _ = writeln!(rest);
+    let left = rest.len();
+    let _ = nix::unistd::write(std::io::stderr(), &line[..line.len() - left]);
     backtrace::print_own_if_enabled();
     freeze::gasnett_freezeForDebuggerErr();
     // SAFETY: TC1.

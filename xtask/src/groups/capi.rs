@@ -42,9 +42,20 @@ const SANITIZED: &str = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recov
 /// Optimised, or with what the headers check in debug builds.
 const BUILDS: [(&str, &str); 2] = [("optimised", "-O2"), ("debug", "-O0 -g -DGASNET_DEBUG=1")];
 
-/// Ways for a job to end: the job's code.
-const ENDS: [(&str, i32); 5] =
-    [("exit-before-attach", 5), ("return", 3), ("exit", 4), ("all-well", 0), ("in-a-handler", 7)];
+/// Ways for a job to end: the job's code, and how many of its ranks have their handler of SIGQUIT run.
+const ENDS: [(&str, i32, usize); 11] = [
+    ("exit-before-attach", 5, 0),
+    ("return", 3, 0),
+    ("exit", 4, 0),
+    ("all-well", 0, 0),
+    ("in-a-handler", 7, 0),
+    ("exit-by-all", 6, 0),
+    ("told-to-end", 128 + 15, 0),
+    ("told-to-end-chosen", 21, 1),
+    ("told-to-end-not-chosen", 128 + 15, 1),
+    ("broken-pipe", 128 + 13, 0),
+    ("broken-pipe-chosen", 21, 1),
+];
 
 /// Where the library is made to panic, in what ends.c does meanwhile: and who says so.
 const PANICS: [(&str, &str, &str); 4] = [
@@ -170,11 +181,14 @@ fn passes(world: &World, log: &Log, program: &Program, ranks: usize) -> Result<(
 fn ends(world: &World, log: &Log) -> Result<()> {
     for (mode, (name, _)) in MODES.into_iter().enumerate() {
         let program = Program::usual("ends", mode);
-        for (way, code) in ENDS {
+        for (way, code, quits) in ENDS {
             let leftovers = Leftovers::before();
             let ended = log.run(&program.job(world, log, 3)?.arg(way))?;
             let found = ended.status.and_then(|status| status.code());
             ensure!(found == Some(code), "{way} in {name}: {}, not code {code}", ended.how());
+            ensure!(!ended.output.contains("was killed"), "{way} in {name}: it did not end by itself");
+            let ran = ended.output.matches("handler of SIGQUIT").count();
+            ensure!(ran == quits, "{way} in {name}: {ran} handlers of SIGQUIT ran, not {quits}");
             leftovers.check().with_context(|| way.to_owned())?;
         }
     }

@@ -25,6 +25,8 @@ use star::{Heard, Star};
 /// How long the launcher has to end this rank, or this rank to notice by itself, when the launcher or another rank is
 /// gone: each of them knows more about it than this thread.
 const GRACE: Duration = Duration::from_millis(300);
+/// How long ranks have at most to wish for the end of the job by themselves, before they are told of it.
+const CONSENT: Duration = Duration::from_millis(250);
 /// How long the caller of `exit` may take for what it still has to write.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 /// How often the clock is looked at while the job ends.
@@ -55,6 +57,7 @@ impl Keeper {
             star: None,
             timeout,
             phase: Phase::Running,
+            consulted: None,
             told: 0,
             said: false,
             pushed: 0,
@@ -84,7 +87,7 @@ enum Phase {
     /// Nobody wishes for it.
     Running,
     /// Somebody does, since then.
-    Asked { code: u8, since: Instant },
+    Asked { code: u8, at_once: bool, since: Instant },
     /// It is certain.
     Ending(Ending),
 }
@@ -113,6 +116,8 @@ struct State {
     star: Option<Star>,
     timeout: ExitTimeout,
     phase: Phase,
+    /// Since when the program's handler of SIGQUIT is asked for the code of a signal.
+    consulted: Option<Instant>,
     /// The last wish of this process that was taken up, as the code and one.
     told: u16,
     /// The leader has heard of it.
@@ -128,6 +133,11 @@ struct State {
 /// What is sent to processes that do not end, and when, as parts of the time-out.
 const ESCALATION: [(f64, Signal); 3] =
     [(0.5, Signal::SIGQUIT), (0.75, Signal::SIGTERM), (1.25, Signal::SIGKILL)];
+
+/// Starts a thread on which the program's own code runs, which may take as long as it likes.
+fn start_end(run: fn()) -> std::io::Result<()> {
+    std::thread::Builder::new().name("gasworks-end".into()).spawn(run).map(drop)
+}
 
 impl State {
     /// Runs until this process ends, or goes on to its end by itself.
@@ -148,9 +158,10 @@ impl State {
                 Some(Wish::Leave { code }) if !matches!(self.phase, Phase::Ending(_)) => {
                     return self.leave(code);
                 }
-                Some(Wish::Exit { code, .. }) if self.told != u16::from(code) + 1 => {
+                Some(Wish::Exit { provisional: true, .. }) => self.consult(),
+                Some(Wish::Exit { code, at_once, .. }) if self.told != u16::from(code) + 1 => {
                     self.told = u16::from(code) + 1;
-                    self.wished_here(code);
+                    self.wished_here(code, at_once);
                 }
                 _ => {}
             }
@@ -164,10 +175,17 @@ impl State {
         self.timeout.of(self.link.get().map_or(1, |link| link.size))
     }
 
+    /// How long the others have to wish for an end that need not be at once.
+    fn consent(&self) -> Duration {
+        CONSENT.min(self.timeout() / 4)
+    }
+
     /// Sleeps until something happens; gives what came from other ranks.
     fn wait(&mut self) -> Vec<Heard> {
         let pause = match self.phase {
-            Phase::Running if self.lost.is_none() && self.missing.is_none() => PollTimeout::NONE,
+            Phase::Running if self.lost.or(self.consulted).is_none() && self.missing.is_none() => {
+                PollTimeout::NONE
+            }
             _ => PollTimeout::try_from(TICK).unwrap_or(PollTimeout::MAX),
         };
         // The flag that a stream socket sets as soon as the other side writes no more; nix has no name for it.
@@ -194,7 +212,7 @@ impl State {
 
     fn hear(&mut self, heard: Heard) {
         match heard {
-            Heard::Exit { code } => self.wished(code),
+            Heard::Exit { code, at_once } => self.wished(code, at_once),
             Heard::Verdict { code } => self.end(code),
             Heard::Go { whole } => {
                 if let Phase::Ending(ending) = &mut self.phase {
@@ -230,8 +248,22 @@ impl State {
         }
     }
 
+    /// A signal tells this process to end: the program's handler of SIGQUIT is asked first, and has half the time-out.
+    fn consult(&mut self) {
+        match self.consulted {
+            None => {
+                self.consulted = Some(Instant::now());
+                if start_end(ending::consult).is_err() {
+                    ending::settle();
+                }
+            }
+            Some(since) if since.elapsed() > self.timeout() / 2 => ending::settle(),
+            Some(_) => {}
+        }
+    }
+
     /// This process wishes for the end.
-    fn wished_here(&mut self, code: u8) {
+    fn wished_here(&mut self, code: u8, at_once: bool) {
         if let (Some(link), true) = (self.link.get(), code != 0) {
             link.announce_exit(code);
         }
@@ -240,32 +272,30 @@ impl State {
             // The leader is told as soon as there is a way.
             Some(Star::Follower(_)) | None => {
                 self.said = false;
-                self.ask(code);
+                self.ask(code, at_once);
             }
-            Some(Star::Leader(_) | Star::Alone) => self.wished(code),
+            Some(Star::Leader(_) | Star::Alone) => self.wished(code, at_once),
         }
     }
 
-    fn ask(&mut self, code: u8) {
-        if let Phase::Running | Phase::Asked { code: 0, .. } = self.phase {
-            self.phase = Phase::Asked { code, since: Instant::now() };
+    fn ask(&mut self, code: u8, at_once: bool) {
+        match &mut self.phase {
+            Phase::Asked { code: asked, at_once: now, .. } if *asked != 0 || code == 0 => *now |= at_once,
+            Phase::Running | Phase::Asked { .. } => {
+                self.phase = Phase::Asked { code, at_once, since: Instant::now() };
+            }
+            Phase::Ending(_) => {}
         }
     }
 
     /// At the leader, or at a rank alone: somebody wishes for the end.
-    fn wished(&mut self, code: u8) {
-        // What this process itself wished for before comes first.
-        let own = match ending::wish() {
-            Some(Wish::Exit { code, .. }) => code,
-            _ => 0,
-        };
-        match (own, code) {
-            (0, 0) => {
-                if matches!(self.phase, Phase::Running) {
-                    self.ask(0);
-                }
+    fn wished(&mut self, code: u8, at_once: bool) {
+        match ending::wish() {
+            // What this process itself wished for before comes first.
+            Some(Wish::Exit { code: own @ 1.., at_once: now, provisional: false, .. }) => {
+                self.ask(own, at_once || now);
             }
-            (0, code) | (code, _) => self.end(code),
+            _ => self.ask(code, at_once),
         }
     }
 
@@ -286,10 +316,7 @@ impl State {
             whole: false,
             steps: 0,
         });
-        let own = matches!(ending::wish(), Some(Wish::Exit { .. }));
-        // The program's own code runs there, which may take as long as it likes.
-        let speaker = std::thread::Builder::new().name("gasworks-end".into());
-        if speaker.spawn(move || ending::speak(!own)).is_err() {
+        if start_end(ending::speak).is_err() {
             self.get_ready();
         }
     }
@@ -323,21 +350,27 @@ impl State {
     fn look_at_the_clock(&mut self) {
         match self.phase {
             Phase::Running => {}
-            Phase::Asked { code, since } => self.while_asked(code, since),
+            Phase::Asked { code, at_once, since } => self.while_asked(code, at_once, since),
             Phase::Ending(ending) => self.while_ending(ending),
         }
     }
 
-    fn while_asked(&mut self, code: u8, since: Instant) {
+    fn while_asked(&mut self, code: u8, at_once: bool, since: Instant) {
         let waited = since.elapsed();
+        let wish = ending::wish();
+        let own = matches!(wish, Some(Wish::Exit { provisional: false, .. }));
+        let consulting = matches!(wish, Some(Wish::Exit { provisional: true, .. }));
         match &self.star {
             Some(Star::Alone) => self.end(code),
-            // This process wished for it before it was the leader.
-            Some(Star::Leader(_)) if code != 0 => self.end(code),
-            // Not with 0, before it is clear what has become of that rank.
-            Some(Star::Leader(_)) if self.missing.is_some() => {}
+            Some(Star::Leader(leader)) if code != 0 => {
+                let agreed = own && leader.wished_by_all();
+                if at_once || agreed || self.missing.is_some() || waited > self.consent() {
+                    self.end(code);
+                }
+            }
+            // Not with 0, before it is clear what has become of that rank, or what this one wishes for.
+            Some(Star::Leader(_)) if self.missing.is_some() || consulting => {}
             Some(Star::Leader(leader)) => {
-                let own = matches!(ending::wish(), Some(Wish::Exit { .. }));
                 if own && leader.wished_by_all() {
                     return self.end(0);
                 }
@@ -359,14 +392,15 @@ impl State {
             }
             Some(star @ Star::Follower(_)) => {
                 if !self.said {
-                    star.say(Word::Exit { code });
+                    star.say(Word::Exit { code, at_once });
                     self.said = true;
-                    self.phase = Phase::Asked { code, since: Instant::now() };
+                    self.phase = Phase::Asked { code, at_once, since: Instant::now() };
                     return;
                 }
-                // The leader decides at once, or for code 0 at the end of the time-out, unless it is stopped: then it is
-                // first let run, and hears what was said to it before any signal.
-                let limit = if code == 0 { self.timeout() * 5 / 4 } else { self.timeout() / 4 };
+                // The leader decides in a moment, or for code 0 at the end of the time-out, unless it is stopped: then it
+                // is first let run, and hears what was said to it before any signal.
+                let limit =
+                    if code == 0 { self.timeout() * 5 / 4 } else { self.timeout() / 4 + self.consent() };
                 let steps = [Signal::SIGCONT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGKILL];
                 let step = (waited.saturating_sub(limit).as_secs_f64() / self.timeout().as_secs_f64() * 4.0)
                     as usize;
@@ -410,8 +444,11 @@ impl State {
     fn while_ending(&mut self, ending: Ending) {
         let Ending { since, go, steps, .. } = ending;
         let waited = since.elapsed();
-        let speaking = matches!(ending::wish(), Some(Wish::Exit { speaking: true, .. }));
-        if ending::has_spoken() && (!speaking || waited > LAST_WORDS) {
+        let (speaking, consulting) = match ending::wish() {
+            Some(Wish::Exit { speaking, provisional, .. }) => (speaking, provisional),
+            _ => (false, false),
+        };
+        if ending::has_spoken() && !consulting && (!speaking || waited > LAST_WORDS) {
             self.get_ready();
         }
         let due =
@@ -422,9 +459,8 @@ impl State {
                 star.signal(signal);
             }
             if signal == Signal::SIGTERM && !ending.ready {
-                let speaker = std::thread::Builder::new().name("gasworks-end".into());
                 // Without it the end comes a quarter of the time-out later.
-                let _ = speaker.spawn(|| ending::raise_if_handled(Signal::SIGTERM));
+                let _ = start_end(|| ending::raise_if_handled(Signal::SIGTERM));
             }
             if let Phase::Ending(ending) = &mut self.phase {
                 ending.steps += 1;

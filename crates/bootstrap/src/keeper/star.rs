@@ -12,7 +12,7 @@ use crate::lifeline::{Line, Word};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     /// It wishes for the end of the job.
-    Exit { code: u8 },
+    Exit { code: u8, at_once: bool },
     /// It says that the job ends.
     Verdict { code: u8 },
     /// It says that everybody is ready, or that nobody is waited for any more; and whether that is everybody.
@@ -43,8 +43,8 @@ pub(super) struct Leader {
 struct Seat {
     rank: u32,
     line: Option<Line>,
-    /// It has wished for an end with code 0.
-    zero: bool,
+    /// It has wished for the end.
+    wished: bool,
     ready: bool,
     bye: bool,
 }
@@ -59,7 +59,7 @@ pub(super) struct Follower {
 
 impl Star {
     pub(super) fn new(Lines { lines, leads }: Lines) -> Self {
-        let seat = |(rank, line)| Seat { rank, line: Some(line), zero: false, ready: false, bye: false };
+        let seat = |(rank, line)| Seat { rank, line: Some(line), wished: false, ready: false, bye: false };
         let mut lines = lines.into_iter();
         if leads {
             return match lines.len() {
@@ -145,7 +145,7 @@ impl Leader {
         }
     }
 
-    /// Every other rank of the host wishes for an end with code 0, or has ended.
+    /// Every other rank of the host wishes for the end, or has ended.
     pub(super) fn wished_by_all(&self) -> bool {
         self.seats.iter().all(Seat::is_done)
     }
@@ -173,14 +173,14 @@ impl Leader {
 
 impl Seat {
     fn is_done(&self) -> bool {
-        self.zero || self.bye || self.line.is_none()
+        self.wished || self.bye || self.line.is_none()
     }
 
     fn turn(&mut self, heard: &mut Vec<Heard>) {
         match self.line.as_ref().and_then(Line::hear) {
-            Some(Word::Exit { code }) => {
-                self.zero |= code == 0;
-                heard.push(Heard::Exit { code });
+            Some(Word::Exit { code, at_once }) => {
+                self.wished = true;
+                heard.push(Heard::Exit { code, at_once });
             }
             Some(Word::Ready) => self.ready = true,
             Some(Word::Bye) => self.bye = true,

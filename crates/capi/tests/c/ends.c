@@ -4,6 +4,8 @@
  */
 #include <gasnet.h>
 #include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -82,6 +84,25 @@ static gex_AM_Entry_t table[] = {
     SHORT(203, act, REQUEST, 0),
     {204, (gex_AM_Fn_t)take, GEX_FLAG_AM_MEDLONG | GEX_FLAG_AM_REQREP, 0, NULL, "take"},
 };
+
+/* How a program hears that it is to end, and may choose with which code. */
+static void quits(int signal) {
+  static const char said[] = "handler of SIGQUIT\n";
+  (void)signal;
+  CHECK(write(2, said, sizeof said - 1) == sizeof said - 1);
+  if (!strstr(way, "-not-chosen")) gasnet_exit(21);
+}
+
+static void ends_otherwise(void) {
+  int ends[2];
+  if (strstr(way, "told-to-end")) raise(SIGTERM);
+  if (strstr(way, "broken-pipe")) {
+    CHECK(pipe(ends) == 0 && dup2(ends[1], 1) == 1 && close(ends[0]) == 0 && close(ends[1]) == 0);
+    /* Some of it is still to be written at the end. */
+    printf("to nobody\n");
+    CHECK(write(1, way, 1) == -1);
+  }
+}
 
 /* The job, its segment, handlers and objects. */
 static void objects(void) {
@@ -313,9 +334,12 @@ int main(int argc, char **argv) {
   if (is("all-well")) gasnet_exit(0);
   own = (unsigned char *)gex_Segment_QueryAddr(segment);
   memset(own, (int)me + 1, gex_Segment_QuerySize(segment));
+  if (is("exit-by-all") || (me == 0 && strstr(way, "-chosen"))) signal(SIGQUIT, quits);
   gex_Coll_BarrierBlocking(tm, 0);
   if (me == doer() && is_pending()) pending = gex_Coll_BarrierNB(tm, 0);
+  if (is("exit-by-all")) gasnet_exit(6);
   if (me == 0) {
+    ends_otherwise();
     if (is("in-a-handler")) gex_AM_RequestShort0(tm, size - 1, 200, 0);
     if (doer() != 0) gex_AM_RequestShort0(tm, doer(), 203, 0);
     objects();

@@ -2,7 +2,7 @@
 
 use bytemuck::Zeroable;
 use gasworks::{Config, Error, Job, Par, Request, ShortRequest, Table};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigHandler, Signal};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -64,9 +64,12 @@ fn raise(signal: Signal) {
 }
 
 fn handle(signal: Signal, handler: extern "C" fn(i32)) {
-    use nix::sys::signal::{SigHandler, signal as install};
+    dispose(signal, SigHandler::Handler(handler));
+}
+
+fn dispose(signal: Signal, handler: SigHandler) {
     // SAFETY: N1 for each handler below.
-    let done = unsafe { install(signal, SigHandler::Handler(handler)) };
+    let done = unsafe { nix::sys::signal::signal(signal, handler) };
     done.unwrap_or_else(|e| panic!("handling {signal}: {e}"));
 }
 
@@ -84,6 +87,12 @@ extern "C" fn for_ever(_: i32) {
 
 extern "C" fn exits(_: i32) {
     gasworks::exit(11)
+}
+
+extern "C" fn exits_by_libc(_: i32) {
+    // Rust's own takes the signals' stack away from the first thread, which goes on for a moment.
+    // SAFETY: N2.
+    unsafe { nix::libc::exit(12) }
 }
 
 extern "C" fn exits_with_7(_: i32) {
@@ -191,6 +200,17 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
             compute()
         }
         "exit-in-signal" if acts => handle(Signal::SIGUSR1, exits_with_7),
+        // As programs in C have it.
+        "sigpipe-chosen" if acts => {
+            dispose(Signal::SIGPIPE, SigHandler::SigDfl);
+            handle(Signal::SIGQUIT, exits)
+        }
+        "sigterm-chosen" if acts => handle(Signal::SIGQUIT, exits),
+        "sigterm-chosen-by-libc-exit" if acts => handle(Signal::SIGQUIT, exits_by_libc),
+        "sigterm-chosen-never" if acts => handle(Signal::SIGQUIT, for_ever),
+        "sigint-not-chosen" if acts => handle(Signal::SIGQUIT, on_quit),
+        "exit-by-all" => handle(Signal::SIGQUIT, on_quit),
+        "sigterm-before-exit-by-others" if !acts => handle(Signal::SIGQUIT, on_quit),
         "quit-handler" if !acts => handle(Signal::SIGQUIT, on_quit),
         "quit-handler-forever" if !acts => handle(Signal::SIGQUIT, for_ever),
         "quit-handler-exits" if !acts => handle(Signal::SIGQUIT, exits),
@@ -213,13 +233,17 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
     let agent = job.agent()?;
     agent.barrier()?;
     let other = (victim + 1) % job.ranks();
-    if acts && name != "return-not-caught" {
+    if acts && !["return-not-caught", "exit-by-all"].contains(&name) {
         // So that the others are deep in their work.
         std::thread::sleep(Duration::from_millis(50));
     }
     match name {
         "exit-zero-by-all" => gasworks::exit(0),
         "exit-by-all" => gasworks::exit(me as i32 + 3),
+        "sigterm-before-exit-by-others" if !acts => {
+            std::thread::sleep(Duration::from_millis(200));
+            gasworks::exit(9)
+        }
         "exit-zero-then-another" if me == other => {
             std::thread::sleep(Duration::from_millis(250));
             gasworks::exit(9)
@@ -292,8 +316,13 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
             });
             Ok(())
         }
-        "sigterm" => signalled(Signal::SIGTERM),
-        "sigint" => signalled(Signal::SIGINT),
+        "sigterm"
+        | "sigterm-chosen"
+        | "sigterm-chosen-by-libc-exit"
+        | "sigterm-chosen-never"
+        | "sigterm-before-exit-by-others" => signalled(Signal::SIGTERM),
+        "sigint" | "sigint-not-chosen" => signalled(Signal::SIGINT),
+        "sigpipe-chosen" => write_to_nobody(),
         "sigquit" => signalled(Signal::SIGQUIT),
         "sighup" => signalled(Signal::SIGHUP),
         "sigkill" | "sigkill-after-exit-zero" | "sigkill-with-child" => signalled(Signal::SIGKILL),
@@ -318,6 +347,16 @@ fn fork_a_child(than: Duration) {
             nix::libc::_exit(0)
         }
     }
+}
+
+/// Standard output leads nowhere, and still holds something at the end.
+fn write_to_nobody() -> Result<(), Error> {
+    let (read, write) = nix::unistd::pipe().unwrap_or_else(|e| panic!("making a pipe: {e}"));
+    drop(read);
+    nix::unistd::dup2_stdout(&write).unwrap_or_else(|e| panic!("replacing standard output: {e}"));
+    print!("for nobody");
+    let _ = nix::unistd::write(&write, b"for nobody either");
+    compute()
 }
 
 fn signalled(signal: Signal) -> Result<(), Error> {

@@ -16,8 +16,9 @@ use crate::processes::{Ended, Launch, ProcessError, program};
 use std::path::Path;
 use std::time::Duration;
 
-/// The exit time-out of these jobs.
+/// The exit time-out of these jobs, and of those in which ranks are to come to one wish by themselves.
 const TIMEOUT: f64 = 0.6;
+const LONG_TIMEOUT: f64 = 2.0;
 /// What starting a job, and the machine's other work, may add to it.
 const SLACK: Duration = Duration::from_secs(6);
 /// The ranks of each job.
@@ -32,6 +33,8 @@ pub struct Case {
     pub codes: &'static [i32],
     /// What must be printed.
     pub said: &'static [&'static str],
+    /// What must not be printed.
+    pub unsaid: &'static [&'static str],
     /// How often the launcher must hear of an end in good order; `None` where the end is none.
     pub finalized: Option<usize>,
 }
@@ -48,6 +51,11 @@ impl Case {
         ["return-not-caught", "return-not-caught-after-exit-zero", "signal-in-exit-hook"].contains(&self.name)
     }
 
+    fn timeout(&self) -> f64 {
+        let is_long = ["exit-by-all", "sigterm-before-exit-by-others"].contains(&self.name);
+        if is_long { LONG_TIMEOUT } else { TIMEOUT }
+    }
+
     /// Whether ranks may end in good order though the job fails.
     fn is_mixed(&self) -> bool {
         ["exit-after-close", "return-not-caught-after-exit-zero"].contains(&self.name)
@@ -55,11 +63,11 @@ impl Case {
 }
 
 const fn fails(name: &'static str, codes: &'static [i32]) -> Case {
-    Case { name, codes, said: &[], finalized: None }
+    Case { name, codes, said: &[], unsaid: &[], finalized: None }
 }
 
 const fn ends(name: &'static str) -> Case {
-    Case { name, codes: &[0], said: &[], finalized: Some(RANKS as usize) }
+    Case { finalized: Some(RANKS as usize), ..fails(name, &[0]) }
 }
 
 /// All ways. In each, one rank does what the name says; unless it says otherwise the others compute meanwhile and look at
@@ -72,7 +80,7 @@ pub const CASES: &[Case] = &[
     fails("exit", &[7]),
     ends("exit-zero"),
     ends("exit-zero-by-all"),
-    fails("exit-by-all", &[3, 4, 5]),
+    Case { unsaid: &["quit handler ran"], ..fails("exit-by-all", &[3, 4, 5]) },
     fails("exit-zero-then-another", &[9]),
     fails("exit-large", &[1]),
     fails("exit-before-open", &[7]),
@@ -97,6 +105,12 @@ pub const CASES: &[Case] = &[
     fails("sigint", &[128 + 2]),
     fails("sigquit", &[128 + 3]),
     fails("sighup", &[128 + 1]),
+    fails("sigpipe-chosen", &[11]),
+    fails("sigterm-chosen", &[11]),
+    fails("sigterm-chosen-by-libc-exit", &[12]),
+    Case { said: &["quit handler ran"], ..fails("sigint-not-chosen", &[128 + 2]) },
+    fails("sigterm-chosen-never", &[128 + 15]),
+    Case { said: &["quit handler ran"], ..fails("sigterm-before-exit-by-others", &[128 + 15]) },
     fails("sigkill", &[128 + 9]),
     fails("sigkill-after-exit-zero", &[128 + 9]),
     fails("sigkill-with-child", &[128 + 9]),
@@ -165,10 +179,10 @@ pub fn check(case: &Case, victim: u32, launcher: Launcher, this: &Path) -> Resul
     let whole = |e: ProcessError| e.to_string();
     let begun = launcher.launch(RANKS, this).map_err(whole)?;
     let catch = if case.leaves() { "0" } else { "1" };
-    let limit = Duration::from_secs_f64(2.5 * TIMEOUT) + SLACK;
+    let limit = Duration::from_secs_f64(2.5 * case.timeout()) + SLACK;
     let ended = begun
         .args(&["act", case.name, &victim.to_string()])
-        .env("GASNET_EXITTIMEOUT", &TIMEOUT.to_string())
+        .env("GASNET_EXITTIMEOUT", &case.timeout().to_string())
         .env("GASNET_CATCH_EXIT", catch)
         .limit(limit)
         .run()
@@ -183,6 +197,9 @@ pub fn check(case: &Case, victim: u32, launcher: Launcher, this: &Path) -> Resul
     }
     if ended.output.contains("rank ended too late") {
         return wrong("a rank was not told of the end".into());
+    }
+    if let Some(said) = case.unsaid.iter().find(|text| ended.output.contains(**text)) {
+        return wrong(format!("somebody said {said:?}"));
     }
     // This one leaves it to the others to notice.
     if launcher == Launcher::HydraWithoutCare
