@@ -87,10 +87,11 @@ int main(int argc, char **argv) {
   gasnet_nodeinfo_t *nodes;
   gasnet_hsl_t lock = GASNET_HSL_INITIALIZER;
   CHECK(gasnet_init(&argc, &argv) == GASNET_OK);
-  CHECK(gasnet_attach(table, 4, 8 * (uintptr_t)GASNET_PAGESIZE, 0) == GASNET_OK);
+  /* Handlers look at these, and others may ask while this rank still attaches. */
   me = gasnet_mynode();
   size = gasnet_nodes();
   next = (me + 1) % size;
+  CHECK(gasnet_attach(table, 4, 8 * (uintptr_t)GASNET_PAGESIZE, 0) == GASNET_OK);
   segments = (gasnet_seginfo_t *)malloc(size * sizeof *segments);
   nodes = (gasnet_nodeinfo_t *)malloc(size * sizeof *nodes);
   CHECK(gasnet_getSegmentInfo(segments, (int)size) == GASNET_OK);
