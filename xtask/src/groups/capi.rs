@@ -61,7 +61,7 @@ const ENDS: [(&str, i32, usize); 11] = [
 const PANICS: [(&str, &str, &str); 4] = [
     // In a call; in a handler's reply; on threads of the library, as the job ends and before.
     ("barrier.arrive.counted@1", "all-poll", "defect of Gasworks: "),
-    ("inbox.send.placed@0#2", "reply-to-reply", "defect of Gasworks: "),
+    ("inbox.send.placed@1", "reply-to-reply", "defect of Gasworks: "),
     ("keeper.wished@2", "in-a-handler", "thread gasworks-keeper: "),
     ("progress.serves@1", "all-poll", "thread gasworks-1: "),
 ];

@@ -133,8 +133,9 @@ static void objects(void) {
 
 static void messages(void) {
   gex_Event_t freed = GEX_EVENT_INVALID;
-  if (is("no-such-handler")) gex_AM_RequestShort0(tm, 0, 210, 0);
-  if (is("wrong-count")) gex_AM_RequestShort(tm, 0, 203, 0, 1);
+  if (is("no-such-handler")) gex_AM_RequestShort0(tm, 1, 210, 0);
+  if (is("wrong-count")) gex_AM_RequestShort(tm, 1, 203, 0, 1);
+  if (is("wrong-count-here")) gex_AM_RequestShort(tm, 0, 203, 0, 1);
   if (is("too-long")) gex_AM_RequestMedium0(tm, 0, 204, bytes, (size_t)1 << 30, GEX_EVENT_NOW, 0);
   if (is("nothing-to-send")) gex_AM_RequestMedium0(tm, 0, 204, NULL, 4, GEX_EVENT_NOW, 0);
   if (is("long-outside")) gex_AM_RequestLong(tm, 1, 204, bytes, 4, bytes, GEX_EVENT_NOW, 0);
@@ -145,7 +146,7 @@ static void messages(void) {
   if (is("request-to-nobody")) gex_AM_RequestShort(tm, size, 203, 0);
   if (is("limit-too-many")) gex_AM_MaxRequestMedium(tm, 0, GEX_EVENT_NOW, 0, 17);
   if (is("limit-of-nobody")) gex_AM_MaxReplyLong(tm, size, GEX_EVENT_NOW, 0, 1);
-  if (is("reply-to-reply") || is("prepare-reply-to-reply")) gex_AM_RequestShort0(tm, 0, 201, 0);
+  if (is("reply-to-reply") || is("prepare-reply-to-reply")) gex_AM_RequestShort0(tm, 1, 201, 0);
   if (is("token-kept")) {
     gex_AM_RequestShort0(tm, 0, 203, 0);
     GASNET_BLOCKUNTIL(kept);

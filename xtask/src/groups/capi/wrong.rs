@@ -124,6 +124,7 @@ const WRONG: &[(&str, &str, Optimised)] = &[
     ("token-kept", "is not the token of a handler that runs on this thread", Same),
     ("no-such-handler", "no handler is registered at index 210", Same),
     ("wrong-count", "a short request with 1 arguments for handler 203 (\"act\")", GoesOn),
+    ("wrong-count-here", "a short request with 1 arguments for handler 203 (\"act\")", GoesOn),
     (
         "too-long",
         "gex_AM_RequestMedium: medium message to rank 0: a payload of 1073741824 bytes, at most 65536 are allowed",
