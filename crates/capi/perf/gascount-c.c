@@ -1,6 +1,6 @@
 /* Does one operation of the library many times and nothing else, so that what it costs can be counted: `gascount` from C.
-   `gascount-c OPERATION N`, as a job of one rank, which sends to itself by the same path as to a peer. At its end it
-   prints how many allocations the operations made. */
+   `gascount-c OPERATION N`, as a job of one rank, which sends to itself: no transport carries that, so it is what the C face adds that is
+   counted. At its end it prints how many allocations the operations made. */
 #include <gasnetex.h>
 
 #include <errno.h>

@@ -81,7 +81,18 @@ impl<M: ThreadMode> Job<M> {
     /// A setting is wrong, the launcher or another rank fails, memory is short, or the handler tables differ: the
     /// error says which.
     pub fn open(config: Config, table: Table<M>) -> Result<Self, Error> {
-        let bootstrap = gasworks_bootstrap::connect()?;
+        Self::open_by(gasworks_bootstrap::connect()?, config, table)
+    }
+
+    /// As [`open`](Self::open), by a bootstrap of the caller's. Collective.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_by(
+        bootstrap: Box<dyn Bootstrap + Send>,
+        config: Config,
+        table: Table<M>,
+    ) -> Result<Self, Error> {
         Self::assemble(bootstrap, table, |bootstrap| match config.network {
             Network::Memory => over_pshm(bootstrap, &config),
             Network::Gni | Network::Aries | Network::Gemini => over_gni(bootstrap, &config),

@@ -1,6 +1,6 @@
 //! Does one operation of the library many times and nothing else, so that what it costs can be counted: the difference
-//! between two runs, divided by the difference of their operations. `gascount OPERATION N`, as a job of one rank, which
-//! sends to itself by the same path as to a peer.
+//! between two runs, divided by the difference of their operations. `gascount OPERATION N`: messages between two ranks, which are this process's,
+//! so that one thread does in turn what both of them do; everything else as a job of one rank.
 //!
 //! At its end it prints how many allocations the operations made.
 //!
@@ -8,13 +8,13 @@
 //! G1. Every call is passed on unchanged to the system's allocator.
 
 use anyhow::{Context, Result, bail, ensure};
-use gasworks::{Agent, Config, Job, Payload, Reply, Request, Seq, Table};
+use gasworks::{Agent, Config, Job, ParSync, Payload, Reply, Request, Seq, Table};
+use gasworks_bootstrap::Together;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::hint::black_box;
 use std::process::ExitCode;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Counts allocations.
 struct Counting {
@@ -64,10 +64,23 @@ fn each(
     (1..=times).try_for_each(operation)
 }
 
+/// What the handlers of the two ranks count.
+#[derive(Default)]
+struct Counts {
+    handled: AtomicU64,
+    replied: AtomicU64,
+}
+
+/// One more. There is one thread.
+#[inline(always)]
+fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
 /// Polls until so many have been counted.
 #[inline(always)]
-fn wait(agent: &Agent<'_, Seq>, counter: &Cell<u64>, wanted: u64) -> Result<(), gasworks::Error> {
-    agent.wait_until(|| counter.get() >= wanted)
+fn wait(agent: &Agent<'_, ParSync>, counter: &AtomicU64, wanted: u64) -> Result<(), gasworks::Error> {
+    agent.wait_until(|| counter.load(Ordering::Relaxed) >= wanted)
 }
 
 fn run() -> Result<()> {
@@ -75,33 +88,19 @@ fn run() -> Result<()> {
     let [operation, times] = &words[..] else { bail!("wanted: gascount OPERATION N") };
     let times: u64 = times.parse().with_context(|| format!("{times:?} is no number of operations"))?;
 
-    let (handled, replied) = (Rc::new(Cell::new(0u64)), Rc::new(Cell::new(0u64)));
-    let mut table = Table::<Seq>::new();
-    let count = replied.clone();
-    let pong = table.short_reply("pong", move |_: Reply<'_>, _: u64| count.set(count.get() + 1))?;
-    let count = handled.clone();
-    let short =
-        table.short_request("short", move |_: Request<'_, Seq>, _: u64| count.set(count.get() + 1))?;
-    let count = handled.clone();
-    let ping = table.short_request("ping", move |request: Request<'_, Seq>, value: u64| {
-        count.set(count.get() + 1);
-        request.reply_short(pong, value)
-    })?;
-    let count = handled.clone();
-    let medium = table.medium_request("medium", move |_: Request<'_, Seq>, _: u64, _: Payload<'_>| {
-        count.set(count.get() + 1);
-    })?;
-    let job = Job::open(Config::from_env()?.segment(1 << 20), table)?;
-    let agent = job.agent()?;
-    let to = black_box(agent.rank());
-    let place = black_box(job.alloc::<u64>(8)?);
-    let payload = vec![7u8; 65536];
     let (kind, bytes) = match operation.rsplit_once('-') {
         Some((kind, bytes)) if bytes.parse::<usize>().is_ok() => (kind, bytes.parse::<usize>()?),
         _ => (operation.as_str(), 0),
     };
+    let payload = vec![7u8; 65536];
     let payload = payload.get(..bytes).with_context(|| format!("{operation}: more bytes than there are"))?;
+    if kind.starts_with("short") || kind == "medium" {
+        return messages(kind, times, payload);
+    }
 
+    let job = Job::open(Config::from_env()?.segment(1 << 20), Table::<Seq>::new())?;
+    let agent = job.agent()?;
+    let place = black_box(job.alloc::<u64>(8)?);
     let room = black_box(job.alloc::<u8>(65536)?);
     let mut target = payload.to_vec();
 
@@ -132,29 +131,75 @@ fn run() -> Result<()> {
             Ok(())
         })?,
         "barrier" => each(times, |_| agent.barrier())?,
-        "short-request" => each(times, |number| {
-            agent.request_short(to, short, number)?;
-            wait(&agent, &handled, number)
-        })?,
-        "short-flood" => {
-            each(times, |number| {
-                agent.request_short(to, short, number)?;
-                if number.is_multiple_of(FLOOD) { wait(&agent, &handled, number) } else { Ok(()) }
-            })?;
-            wait(&agent, &handled, times)?;
-        }
-        "short-round-trip" => each(times, |number| {
-            agent.request_short(to, ping, number)?;
-            wait(&agent, &replied, number)
-        })?,
-        "medium" => each(times, |number| {
-            agent.request_medium(to, medium, number, payload)?;
-            wait(&agent, &handled, number)
-        })?,
         _ => bail!("{operation} is no operation: see ci/counts"),
     }
     let made = ALLOCATOR.made.load(Ordering::Relaxed) - before;
     ensure!(kind != "put" || times == 0 || agent.get_value(place)? == times, "the last put is not there");
     println!("allocations {made}");
     Ok(job.close()?)
+}
+
+/// Messages from rank 0 to rank 1.
+fn messages(kind: &str, times: u64, payload: &[u8]) -> Result<()> {
+    let counts = Arc::new(Counts::default());
+    let counted = counts.clone();
+    let open = move |bootstrap: Together| -> Result<_> {
+        let mut table = Table::<ParSync>::new();
+        let counts = counted.clone();
+        let pong = table.short_reply("pong", move |_: Reply<'_>, _: u64| count(&counts.replied))?;
+        let counts = counted.clone();
+        let short =
+            table.short_request("short", move |_: Request<'_, ParSync>, _: u64| count(&counts.handled))?;
+        let counts = counted.clone();
+        let ping = table.short_request("ping", move |request: Request<'_, ParSync>, value: u64| {
+            count(&counts.handled);
+            request.reply_short(pong, value)
+        })?;
+        let counts = counted.clone();
+        let medium =
+            table.medium_request("medium", move |_: Request<'_, ParSync>, _: u64, _: Payload<'_>| {
+                count(&counts.handled);
+            })?;
+        let job = Job::open_by(Box::new(bootstrap), Config::from_env()?.segment(1 << 20), table)?;
+        Ok((job, (short, ping, medium)))
+    };
+    let mut ranks = Together::ranks(2)?.into_iter();
+    let (Some(first), Some(second)) = (ranks.next(), ranks.next()) else { bail!("there are not two ranks") };
+    let opens = open.clone();
+    let other = std::thread::spawn(move || opens(second));
+    let (here, (short, ping, medium)) = open(first)?;
+    let (there, _) = other.join().map_err(|_| anyhow::anyhow!("the other rank panicked"))??;
+    let (sender, receiver) = (here.agent()?, there.agent()?);
+    let (to, Counts { handled, replied }) = (black_box(receiver.rank()), &*counts);
+
+    let before = ALLOCATOR.made.load(Ordering::Relaxed);
+    let times = black_box(times);
+    match kind {
+        "short-request" => each(times, |number| {
+            sender.request_short(to, short, number)?;
+            wait(&receiver, handled, number)
+        })?,
+        "short-flood" => {
+            each(times, |number| {
+                sender.request_short(to, short, number)?;
+                if number.is_multiple_of(FLOOD) { wait(&receiver, handled, number) } else { Ok(()) }
+            })?;
+            wait(&receiver, handled, times)?;
+        }
+        "short-round-trip" => each(times, |number| {
+            sender.request_short(to, ping, number)?;
+            wait(&receiver, handled, number)?;
+            wait(&sender, replied, number)
+        })?,
+        "medium" => each(times, |number| {
+            sender.request_medium(to, medium, number, payload)?;
+            wait(&receiver, handled, number)
+        })?,
+        _ => bail!("{kind} is no operation: see ci/counts"),
+    }
+    let made = ALLOCATOR.made.load(Ordering::Relaxed) - before;
+    println!("allocations {made}");
+    // Two threads would have to close the jobs, and how often each looks for the other is not always the same.
+    std::mem::forget((here, there));
+    Ok(())
 }

@@ -74,14 +74,15 @@ pub(super) fn flood_of_replies<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(),
     stage.wait_for("a flood of replies", || stage.state.get(Count::Flooded) - before == due)
 }
 
-/// Every rank uses up its credits to everybody without polling; all must still reply to all.
+/// Every rank uses up its credits to everybody else without polling; all must still reply to all.
 pub(super) fn starved_ranks_reply<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     let most = 3 * u64::from(stage.job.flow().total);
+    let others: Vec<_> = stage.peers().iter().copied().filter(|&to| to != stage.rank()).collect();
     for round in 1..=10u64 {
         let (echoed, sum) = (stage.state.get(Count::Echoed), stage.state.get(Count::EchoSum));
         let (mut sent, mut expected) = (0, 0);
         for value in 0..most {
-            let to = stage.peers()[value as usize % stage.peers().len()];
+            let to = others[value as usize % others.len()];
             match stage.agent.try_request_short(to, stage.handlers.echo, value * round) {
                 Ok(()) => {
                     sent += 1;
