@@ -180,21 +180,6 @@ pub(super) fn threads(stage: &Stage<'_, Par>) -> Result<(), Failure> {
     stage.wait_for("the replies to their Longs", || stage.state.get(Count::StormReplies) - replies == due)
 }
 
-/// A progress thread serves while the program computes, and polls nothing.
-pub(super) fn progress_thread(stage: &Stage<'_, Par>) -> Result<(), Failure> {
-    let before = stage.state.get(Count::Plain);
-    stage.agent.barrier()?;
-    let serves = stage.job.progress_thread()?;
-    stage.agent.request_short(stage.next(), stage.handlers.plain, 1)?;
-    let begun = std::time::Instant::now();
-    while stage.state.get(Count::Plain) == before {
-        require!(begun.elapsed().as_secs() < super::PATIENCE, "the progress thread does not serve");
-        std::thread::yield_now();
-    }
-    drop(serves);
-    Ok(())
-}
-
 /// A thread may wait for what another one has started, and may end before that is over.
 pub(super) fn for_each_other(stage: &Stage<'_, Par>) -> Result<(), Failure> {
     const THREADS: u64 = 5;

@@ -427,7 +427,6 @@ suite_mode!(
     vec![
         Case { name: "threads.all-at-once", ranks: 1, run: super::flow::threads },
         Case { name: "threads.for-each-other", ranks: 1, run: super::flow::for_each_other },
-        Case { name: "threads.progress", ranks: 2, run: super::flow::progress_thread },
         Case { name: "atomic.threads", ranks: 1, run: super::atomics::threads },
     ]
 );

@@ -4,7 +4,7 @@ use super::handlers::Count;
 use super::pattern::Random;
 use super::{Failure, Stage, State, SuiteMode, cases, require, run_case, segment};
 use crate::simnet::{Faults, SimConfig, SimError, SimNet, SimRank, job, run};
-use gasworks::{Landed, Payload, Reply, Request, Seq, Table};
+use gasworks::{Job, Landed, Par, Payload, Reply, Request, Seq, Table};
 use gasworks_core::message::{Encoded, Head, Landing, Returned};
 use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{Category, Class, Wire, WireError};
@@ -79,6 +79,7 @@ pub const SPECIALS: &[Special] = &[
     ("special.transfer-fails", transfer_fails),
     ("special.registration-refused", registration_refused),
     ("special.hostile-peer", hostile_peer),
+    ("special.progress-thread", progress_thread),
 ];
 
 fn small(seed: u64) -> SimConfig {
@@ -334,4 +335,29 @@ fn assault(rank: &SimRank, seed: u64, messages: u64) {
             }
         }
     }
+}
+
+/// A progress thread serves while the program computes, and polls nothing.
+fn progress_thread(seed: u64) -> Result<(), Failure> {
+    let table = |_: &SimRank| -> Result<_, Failure> {
+        let heard = Arc::new(AtomicU64::new(0));
+        let mut table = Table::<Par>::new();
+        let hears = heard.clone();
+        let short = table.short_request("short", move |_: Request<'_, Par>, value: u32| {
+            hears.fetch_add(value.into(), Ordering::AcqRel);
+        })?;
+        Ok((table, (short, heard)))
+    };
+    job::<Par, _, _, Failure>(small(seed), table, |job: &Job<Par>, (short, heard)| {
+        let agent = job.agent()?;
+        let serves = job.progress_thread()?;
+        agent.request_short((agent.rank() + 1) % agent.ranks(), *short, 7)?;
+        // The net's watchdog ends it otherwise.
+        while heard.load(Ordering::Acquire) != 7 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(serves);
+        Ok(agent.barrier()?)
+    })?;
+    Ok(())
 }
