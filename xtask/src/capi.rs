@@ -3,6 +3,7 @@
 
 use crate::exec::Cmd;
 use crate::files::{copy, copy_tree};
+use crate::world::OPTIMISED;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,10 +23,9 @@ pub const SHARED: &str = "gasworks";
 /// The number in the name by which objects and libraries link: the headers' `GASWORKS_INTERFACE`.
 const INTERFACE: u32 = 1;
 
-/// What builds the libraries of all modes, and the tools: with all others, since of fewer packages dependencies have other features, and are
-/// built once more.
+/// What builds the libraries of all modes, and the tools.
 pub fn build() -> Cmd {
-    Cmd::cargo("build --release --workspace --exclude xtask --lib").limit(900)
+    Cmd::cargo(OPTIMISED).limit(900)
 }
 
 /// Where that leaves them in this tree.

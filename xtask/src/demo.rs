@@ -64,7 +64,8 @@ pub fn run(args: DemoArgs) -> Result<()> {
         args.input.as_ref().map(|path| fs::canonicalize(path).with_context(|| path.display().to_string()));
     let input = input.transpose().context("reading the input")?;
 
-    Cmd::cargo("build --release -p gasworks-launch -p gasworks-examples").show()?;
+    // With `--examples` dependencies have the features that they have in every other build.
+    Cmd::cargo("build --release -p gasworks-launch -p gasworks-examples --bins --examples").show()?;
     let demo = Demo { bin: target()?.join("release"), out, k: args.k };
     let reads = match input {
         Some(path) => {

@@ -18,6 +18,10 @@ const WHOLE: &str = "-Zbuild-std --config profile.dev.package.\"*\".opt-level=1 
                      --config profile.dev.package.gasworks-sock.opt-level=1 \
                      --config profile.dev.package.gasworks-bootstrap.opt-level=1";
 
+/// What builds everything that is optimised but tests. Who wants a part of it asks for all: of fewer crates dependencies have other
+/// features, and are built once more.
+pub const OPTIMISED: &str = "build --release --workspace --exclude xtask --lib --bins --examples";
+
 /// A way to build the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Build {
@@ -52,10 +56,7 @@ impl Build {
             Build::Debug => {
                 vec!["build --workspace --bins --examples".into(), "test --workspace --no-run".into()]
             }
-            Build::Release => vec![
-                "build --release --workspace --exclude xtask --bins --examples".into(),
-                format!("test --release --workspace{slow} --no-run"),
-            ],
+            Build::Release => vec![OPTIMISED.into(), format!("test --release --workspace{slow} --no-run")],
             Build::Loom => {
                 let packages: String =
                     crate::packages_with("tests/loom.rs").iter().map(|p| format!(" -p {p}")).collect();

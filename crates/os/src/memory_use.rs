@@ -79,13 +79,14 @@ mod tests {
 
     #[test]
     fn what_is_touched_is_counted() {
-        let len = 4 << 20;
+        let len = 32 << 20;
         let before = own().expect("told");
         let file = memfd::create("touched", len).expect("a file");
         let map = file.map().expect("a map");
         let bytes = map.raw();
         bytes.write(&vec![1; len]);
         let after = own().expect("told");
-        assert!(after.shared_memory >= before.shared_memory + len as u64, "{before:?} {after:?}");
+        // Tests beside this one give theirs back meanwhile, which is less.
+        assert!(after.shared_memory >= before.shared_memory + len as u64 / 2, "{before:?} {after:?}");
     }
 }

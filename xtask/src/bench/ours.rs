@@ -19,7 +19,7 @@ pub struct Ours {
 impl Ours {
     /// Builds them, optimised.
     pub fn build() -> Result<Self> {
-        Cmd::cargo("build --release -p gasworks-launch -p gasworks-perf").show()?;
+        Cmd::cargo("build --release -p gasworks-launch -p gasworks-perf --bins --examples").show()?;
         Ok(Self { bin: crate::demo::target()?.join("release"), c: c::build()? })
     }
 

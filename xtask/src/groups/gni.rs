@@ -192,7 +192,7 @@ pub fn rows(extent: Extent) -> Vec<Row> {
             passes(log, &with(suite, variables), ranks)
         })
     });
-    let seeds = if extent == Extent::Nightly { 5000 } else { 32 };
+    let seeds = if extent == Extent::Nightly { 5000 } else { 16 };
     let adverse = CHIPS.into_iter().map(|chip| {
         Row::new(format!("gni/seeds/{chip}"), move |world, log| with_seeds(world, log, chip, seeds)).beside()
     });

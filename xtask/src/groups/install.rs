@@ -3,7 +3,7 @@
 
 mod clients;
 
-use super::ugni;
+use super::{Extent, ugni};
 use crate::exec::{Cmd, Log};
 use crate::files::empty;
 use crate::needs::Need;
@@ -44,14 +44,16 @@ const WRONG: [(&str, &[&str], &str); 8] = [
     ("no-directory", &["--prefix=/dev/null/here"], "nothing can be installed in /dev/null/here/bin"),
 ];
 
-pub fn rows() -> Vec<Row> {
+pub fn rows(extent: Extent) -> Vec<Row> {
     let wrong = WRONG.into_iter().map(|(name, options, says)| {
         Row::new(format!("install/bad-input/{name}"), move |world, log| {
             refused(world, log, name, options, says)
         })
     });
-    let rows = [Row::new("install/used", used).need(Need::PkgConfig)];
-    rows.into_iter().chain(clients::rows()).chain(wrong).collect()
+    let used = Row::new("install/used", used).need(Need::PkgConfig);
+    // All is built anew for it.
+    let anew = (extent == Extent::Nightly).then(|| Row::new("install/anew", anew));
+    [used].into_iter().chain(clients::rows()).chain(wrong).chain(anew).collect()
 }
 
 /// The command, for this directory unless the options name another.
@@ -72,12 +74,16 @@ fn refused(world: &World, log: &Log, name: &str, options: &[&str], says: &str) -
     Ok(())
 }
 
-/// Where it is installed, once for all rows: twice, the second time with other options. What the first had alone is gone then.
+/// How it is installed for the other rows.
+const OPTIONS: [&str; 4] =
+    ["--with-aries-max-medium=1984", "--with-gni-max-medium=960", "--default", "GASNET_GNI_AMPOLL_BURST=7"];
+
+/// Where it is installed, once for all rows: twice. What the first had alone is gone then.
 fn installed(world: &World, log: &Log) -> Result<PathBuf> {
     let dir = crate::root().join("target/xtask/install-there");
     world.once("install", || {
         empty(&dir)?;
-        log.run_ok(&install(&dir, &["--with-gni-max-medium=512"])?)?;
+        log.run_ok(&install(&dir, &OPTIONS)?)?;
         let stale =
             [dir.join("share/gasworks/crates/os/src/stale.rs"), dir.join("lib/stale/libgasnet-old-seq.a")];
         std::fs::write(&stale[0], "")?;
@@ -89,13 +95,7 @@ fn installed(world: &World, log: &Log) -> Result<PathBuf> {
         std::fs::write(&list, format!("{listed}lib/stale/libgasnet-old-seq.a\n"))?;
         let own = [dir.join("bin/own"), dir.join("lib/libown.a")];
         own.iter().try_for_each(|own| std::fs::write(own, ""))?;
-        let options = [
-            "--with-aries-max-medium=1984",
-            "--with-gni-max-medium=960",
-            "--default",
-            "GASNET_GNI_AMPOLL_BURST=7",
-        ];
-        log.run_ok(&install(&dir, &options)?)?;
+        log.run_ok(&install(&dir, &OPTIONS)?)?;
         ensure!(stale.iter().all(|stale| !stale.exists()), "what was stale is there");
         ensure!(!dir.join("lib/stale").exists(), "an empty folder is left");
         ensure!(own.iter().all(|own| own.exists()), "what is somebody's own is gone");
@@ -103,6 +103,21 @@ fn installed(world: &World, log: &Log) -> Result<PathBuf> {
         Ok(())
     })?;
     Ok(dir)
+}
+
+/// With other options it is configured by those.
+fn anew(world: &World, log: &Log) -> Result<()> {
+    let dir = installed(world, log)?;
+    for (options, medium) in [
+        (&["--with-gni-max-medium=512"][..], "4032; 512 on aries; 512 on gemini"),
+        (&OPTIONS, "4032; 1984 on aries; 960 on gemini"),
+    ] {
+        log.run_ok(&install(&dir, options)?)?;
+        let shown = log.run_ok(&Cmd::new(dir.join("bin/gasrun")).arg("--env"))?.output;
+        let wanted = format!("GASNET_GNI_MAX_MEDIUM = {medium} (default)");
+        ensure!(shown.lines().any(|line| line == wanted), "gasrun --env does not say {wanted:?}");
+    }
+    Ok(())
 }
 
 /// Defaults that cannot be used leave an installation as it is, and those that can are in all that is built from it.

@@ -52,7 +52,7 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         launchers::rows(extent),
         ugni::rows(extent),
         gni::rows(extent),
-        install::rows(),
+        install::rows(extent),
         capi::rows(),
         inline::rows(),
         names::rows(),

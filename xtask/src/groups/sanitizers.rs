@@ -9,22 +9,22 @@ use crate::world::{Build, World};
 use anyhow::{Result, ensure};
 
 pub fn rows(extent: Extent) -> Result<Vec<Row>> {
-    let mut rows = vec![
-        Row::new("miri/libraries", |_, log| {
-            for cmd in tools::miri_cmds() {
-                let ended = log.run_ok(&cmd.limit(900))?;
-                ensure!(super::units::passed(&ended.output) > 0, "no test ran");
-            }
+    let miri = |one: (&'static str, &'static str, &'static str)| {
+        let row = Row::new(format!("miri/{}", one.0), move |_, log| {
+            let ended = log.run_ok(&tools::miri_cmd(one).limit(900))?;
+            ensure!(super::units::passed(&ended.output) > 0, "no test ran");
             Ok(())
-        })
-        .need(Need::Nightly)
-        .need(Need::Miri),
+        });
+        row.need(Need::Nightly).need(Need::Miri).beside()
+    };
+    let mut rows: Vec<Row> = tools::MIRI.into_iter().map(miri).collect();
+    rows.extend([
         super::command("miri/command", "cargo xtask miri -- -- --list").need(Need::Nightly).need(Need::Miri),
         Row::new("tsan/build", |world, _| world.built(Build::Tsan).map(drop))
             .need(Need::Nightly)
             .need(Need::RustSrc),
         super::command("tsan/command", "cargo xtask tsan --list").need(Need::Nightly).need(Need::RustSrc),
-    ];
+    ]);
     for package in tools::TSAN_PACKAGES {
         let name = format!("tsan/{}", package.trim_start_matches("gasworks-"));
         rows.push(tests_of(name, Build::Tsan, package).need(Need::Nightly).need(Need::RustSrc));

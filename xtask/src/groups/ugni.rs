@@ -31,7 +31,7 @@ const PROGRAMS: &[(&str, usize, u32)] = &[
 
 pub fn rows(extent: Extent) -> Vec<Row> {
     let (seeds, seeds_apart) = match extent {
-        Extent::Everyday => (64, 1),
+        Extent::Everyday => (32, 1),
         // Some 10,000 in all.
         Extent::Nightly => (834, 64),
     };

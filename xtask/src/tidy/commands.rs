@@ -62,7 +62,7 @@ const TABLE: &Table = &[
     ("cargo xtask tidy", By::Itself),
     ("cargo xtask tidy --write", By::Row("tidy/settings")),
     ("cargo xtask loom", By::Row("loom/shmem")),
-    ("cargo xtask miri", By::Row("miri/libraries")),
+    ("cargo xtask miri", By::Row("miri/shmem")),
     ("cargo xtask tsan", By::Row("tsan/shmem")),
     ("cargo xtask asan", By::Nightly("asan/shmem")),
     ("cargo xtask fuzz --seconds 60", By::Nightly("fuzz/am_head")),
