@@ -33,6 +33,8 @@ pub enum Build {
     Loom,
     /// What runs under the thread sanitizer.
     Tsan,
+    /// The suite of transports, for the same.
+    TsanSuite,
     /// What runs under the address sanitizer.
     Asan,
 }
@@ -45,6 +47,7 @@ impl Build {
             Build::Release => "release",
             Build::Loom => "loom",
             Build::Tsan => "tsan",
+            Build::TsanSuite => "tsan-suite",
             Build::Asan => "asan",
         }
     }
@@ -62,15 +65,13 @@ impl Build {
                     crate::packages_with("tests/loom.rs").iter().map(|p| format!(" -p {p}")).collect();
                 vec![format!("test --release --no-run{packages} --test loom")]
             }
-            Build::Tsan => vec![
-                format!(
-                    "+nightly build {WHOLE} --target {TARGET} -p gasworks-testkit --bin gasworks-conformance"
-                ),
-                format!(
-                    "+nightly test {WHOLE} --target {TARGET} --no-run -p {} --lib --tests",
-                    crate::tools::TSAN_PACKAGES.join(" -p ")
-                ),
-            ],
+            Build::Tsan => vec![format!(
+                "+nightly test {WHOLE} --target {TARGET} --no-run -p {} --lib --tests",
+                crate::tools::TSAN_PACKAGES.join(" -p ")
+            )],
+            Build::TsanSuite => vec![format!(
+                "+nightly build {WHOLE} --target {TARGET} -p gasworks-testkit --bin gasworks-conformance"
+            )],
             Build::Asan => {
                 let without: String =
                     crate::tools::NOT_UNDER_ASAN.iter().map(|p| format!(" --exclude {p}")).collect();
@@ -89,7 +90,7 @@ impl Build {
             Build::Release => return cmd,
             Build::Debug => ("--cfg gasworks_faults", "faults"),
             Build::Loom => ("--cfg gasworks_loom", "loom"),
-            Build::Tsan => ("-Zsanitizer=thread --cfg gasworks_tsan", "tsan"),
+            Build::Tsan | Build::TsanSuite => ("-Zsanitizer=thread --cfg gasworks_tsan", "tsan"),
             Build::Asan => ("-Zsanitizer=address", "asan"),
         };
         cmd.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", crate::root().join("target").join(dir))

@@ -17,7 +17,9 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
         });
         row.need(Need::Nightly).need(Need::Miri).beside()
     };
-    let mut rows: Vec<Row> = tools::MIRI.into_iter().map(miri).collect();
+    let today =
+        |&(package, ..): &(&str, &str, &str)| extent == Extent::Nightly || package != tools::MIRI_BY_NIGHT;
+    let mut rows: Vec<Row> = tools::MIRI.into_iter().filter(today).map(miri).collect();
     rows.extend([
         super::command("miri/command", "cargo xtask miri -- -- --list").need(Need::Nightly).need(Need::Miri),
         Row::new("tsan/build", |world, _| world.built(Build::Tsan).map(drop))
@@ -29,16 +31,16 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
         let name = format!("tsan/{}", package.trim_start_matches("gasworks-"));
         rows.push(tests_of(name, Build::Tsan, package).need(Need::Nightly).need(Need::RustSrc));
     }
-    for transport in ["simnet", "simnet-unmapped"] {
-        let row = Row::new(format!("tsan/conformance/{transport}"), move |world, log| {
-            let built = world.built(Build::Tsan)?;
-            let cmd = super::conformance::simnet(&built, transport, "par", 2)?;
-            let ended = log.run_ok(&tools::sanitized(cmd))?;
-            super::conformance::enough(&ended.output, transport, 2)
-        });
-        rows.push(row.need(Need::Nightly).need(Need::RustSrc));
-    }
     if extent == Extent::Nightly {
+        for transport in ["simnet", "simnet-unmapped"] {
+            let row = Row::new(format!("tsan/conformance/{transport}"), move |world, log| {
+                let built = world.built(Build::TsanSuite)?;
+                let cmd = super::conformance::simnet(&built, transport, "par", 2)?;
+                let ended = log.run_ok(&tools::sanitized(cmd))?;
+                super::conformance::enough(&ended.output, transport, 2)
+            });
+            rows.push(row.need(Need::Nightly).need(Need::RustSrc));
+        }
         rows.push(Row::new("asan/build", |world, _| world.built(Build::Asan).map(drop)).need(Need::Nightly));
         let packages = crate::package_dirs().into_iter().map(|dir| (format!("gasworks-{dir}"), dir));
         for (package, dir) in packages {

@@ -1,6 +1,6 @@
 //! A site's UDREG, of another layout than the software NIC's: refused by what was not built for it, and used by what was.
 
-use super::{conformance, input};
+use super::{Extent, conformance, input};
 use crate::exec::{Cmd, Log};
 use crate::rows::Row;
 use crate::ugni::dressed;
@@ -13,12 +13,16 @@ const SITE: &str = "crates/ugni-sim-capi/tests/site";
 /// Where its header is, to whoever builds.
 const INCLUDE: &str = "GASWORKS_UDREG_INCLUDE";
 
-pub fn rows() -> [Row; 3] {
-    [
-        Row::new("gni/udreg/of-a-site", of_a_site),
+pub fn rows(extent: Extent) -> Vec<Row> {
+    let mut rows = vec![
         Row::new("gni/bad-input/udreg/not-built-for-it", not_built_for_it),
         Row::new("gni/bad-input/udreg/no-such-header", no_such_header),
-    ]
+    ];
+    if extent == Extent::Nightly {
+        // All is built once more for it.
+        rows.push(Row::new("gni/udreg/of-a-site", of_a_site));
+    }
+    rows
 }
 
 /// The suite over that library, by a program that was built for it.
