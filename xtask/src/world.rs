@@ -18,8 +18,8 @@ const WHOLE: &str = "-Zbuild-std --config profile.dev.package.\"*\".opt-level=1 
                      --config profile.dev.package.gasworks-sock.opt-level=1 \
                      --config profile.dev.package.gasworks-bootstrap.opt-level=1";
 
-/// What builds everything that is optimised but tests. Who wants a part of it asks for all: of fewer crates dependencies have other
-/// features, and are built once more.
+/// What builds everything that is optimised but tests: the libraries for C, too, since of those alone dependencies have other features, and are
+/// built once more.
 pub const OPTIMISED: &str = "build --release --workspace --exclude xtask --lib --bins --examples";
 
 /// A way to build the workspace.
