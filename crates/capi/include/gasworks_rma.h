@@ -25,15 +25,16 @@ extern void gasworks_nbi_wait(gex_EC_t categories, gex_Flags_t flags);
 extern void gex_NBI_BeginAccessRegion(gex_Flags_t flags);
 extern gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags);
 
-/* Where the bytes of a rank's segment are mapped here, if a copy is all there is to it; else none. */
-GASWORKS_INLINE unsigned char *gasworks_open(gex_TM_t tm, gex_Rank_t rank, const void *there, size_t len) {
+/* Whether a copy is all there is to it, and where the bytes of a rank's segment are mapped here. Of no bytes it never is: so one
+   comparison does for a length that the compiler knows, and the other for the place. */
+GASWORKS_INLINE int gasworks_open(gex_TM_t tm, gex_Rank_t rank, const void *there, size_t len, unsigned char **here) {
   const struct gasworks_near *near;
   uint64_t offset, open;
 #ifdef GASNET_DEBUG
   /* The library looks at everything. */
-  if (1) return NULL;
+  if (1) return 0;
 #endif
-  if (!GASWORKS_LIKELY(!gasworks_is_pair(tm) && rank < tm->size)) return NULL;
+  if (!GASWORKS_LIKELY(!gasworks_is_pair(tm) && rank < tm->size)) return 0;
   near = &tm->near[rank];
   offset = (uint64_t)(uintptr_t)there - near->base;
 #if defined(__GNUC__)
@@ -41,21 +42,25 @@ GASWORKS_INLINE unsigned char *gasworks_open(gex_TM_t tm, gex_Rank_t rank, const
 #else
   open = *(const volatile uint64_t *)&near->open;
 #endif
-  return GASWORKS_LIKELY(offset < open && len <= open - offset) ? near->mapped + offset : NULL;
+  if (!GASWORKS_LIKELY(len - 1 < open && offset <= open - len)) return 0;
+  *here = near->mapped + offset;
+  return 1;
 }
 
 GASWORKS_INLINE int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *source, size_t len,
                                         gex_Flags_t flags) {
-  unsigned char *open = gasworks_open(tm, rank, dest, len);
-  if (!GASWORKS_LIKELY(open)) return gasworks_put(tm, rank, dest, source, len, flags);
+  unsigned char *open = NULL;
+  if (!gasworks_open(tm, rank, dest, len, &open))
+    return gasworks_put(tm, rank, dest, source, len, flags);
   memcpy(open, source, len);
   return 0;
 }
 
 GASWORKS_INLINE gex_Event_t gex_RMA_PutNB(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *source, size_t len,
                                           gex_Event_t *lc_opt, gex_Flags_t flags) {
-  unsigned char *open = gasworks_open(tm, rank, dest, len);
-  if (!GASWORKS_LIKELY(open)) return gasworks_put_nb(tm, rank, dest, source, len, lc_opt, flags);
+  unsigned char *open = NULL;
+  if (!gasworks_open(tm, rank, dest, len, &open))
+    return gasworks_put_nb(tm, rank, dest, source, len, lc_opt, flags);
   memcpy(open, source, len);
   if ((uintptr_t)lc_opt > (uintptr_t)GEX_EVENT_GROUP) *lc_opt = GEX_EVENT_INVALID;
   return GEX_EVENT_INVALID;
@@ -63,32 +68,36 @@ GASWORKS_INLINE gex_Event_t gex_RMA_PutNB(gex_TM_t tm, gex_Rank_t rank, void *de
 
 GASWORKS_INLINE int gex_RMA_PutNBI(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *source, size_t len,
                                    gex_Event_t *lc_opt, gex_Flags_t flags) {
-  unsigned char *open = gasworks_open(tm, rank, dest, len);
-  if (!GASWORKS_LIKELY(open)) return gasworks_put_nbi(tm, rank, dest, source, len, lc_opt, flags);
+  unsigned char *open = NULL;
+  if (!gasworks_open(tm, rank, dest, len, &open))
+    return gasworks_put_nbi(tm, rank, dest, source, len, lc_opt, flags);
   memcpy(open, source, len);
   return 0;
 }
 
 GASWORKS_INLINE int gex_RMA_GetBlocking(gex_TM_t tm, void *dest, gex_Rank_t rank, void *source, size_t len,
                                         gex_Flags_t flags) {
-  const unsigned char *open = gasworks_open(tm, rank, source, len);
-  if (!GASWORKS_LIKELY(open)) return gasworks_get(tm, dest, rank, source, len, flags);
+  unsigned char *open = NULL;
+  if (!gasworks_open(tm, rank, source, len, &open))
+    return gasworks_get(tm, dest, rank, source, len, flags);
   memcpy(dest, open, len);
   return 0;
 }
 
 GASWORKS_INLINE gex_Event_t gex_RMA_GetNB(gex_TM_t tm, void *dest, gex_Rank_t rank, void *source, size_t len,
                                           gex_Flags_t flags) {
-  const unsigned char *open = gasworks_open(tm, rank, source, len);
-  if (!GASWORKS_LIKELY(open)) return gasworks_get_nb(tm, dest, rank, source, len, flags);
+  unsigned char *open = NULL;
+  if (!gasworks_open(tm, rank, source, len, &open))
+    return gasworks_get_nb(tm, dest, rank, source, len, flags);
   memcpy(dest, open, len);
   return GEX_EVENT_INVALID;
 }
 
 GASWORKS_INLINE int gex_RMA_GetNBI(gex_TM_t tm, void *dest, gex_Rank_t rank, void *source, size_t len,
                                    gex_Flags_t flags) {
-  const unsigned char *open = gasworks_open(tm, rank, source, len);
-  if (!GASWORKS_LIKELY(open)) return gasworks_get_nbi(tm, dest, rank, source, len, flags);
+  unsigned char *open = NULL;
+  if (!gasworks_open(tm, rank, source, len, &open))
+    return gasworks_get_nbi(tm, dest, rank, source, len, flags);
   memcpy(dest, open, len);
   return 0;
 }
@@ -133,8 +142,8 @@ GASWORKS_INLINE void gasworks_value_to(unsigned char *at, gex_RMA_Value_t value,
 
 GASWORKS_INLINE int gex_RMA_PutBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t len,
                                            gex_Flags_t flags) {
-  unsigned char *open = gasworks_open(tm, rank, dest, len);
-  if (!GASWORKS_LIKELY(open)) {
+  unsigned char *open = NULL;
+  if (!gasworks_open(tm, rank, dest, len, &open)) {
     gex_RMA_Value_t kept = value;
     return gasworks_put(tm, rank, dest, gasworks_low_bytes(&kept, len), len, flags);
   }
@@ -144,8 +153,8 @@ GASWORKS_INLINE int gex_RMA_PutBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *d
 
 GASWORKS_INLINE gex_Event_t gex_RMA_PutNBVal(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value,
                                              size_t len, gex_Flags_t flags) {
-  unsigned char *open = gasworks_open(tm, rank, dest, len);
-  if (!GASWORKS_LIKELY(open)) {
+  unsigned char *open = NULL;
+  if (!gasworks_open(tm, rank, dest, len, &open)) {
     gex_RMA_Value_t kept = value;
     return gasworks_put_nb(tm, rank, dest, gasworks_low_bytes(&kept, len), len, GEX_EVENT_NOW, flags);
   }
@@ -155,8 +164,8 @@ GASWORKS_INLINE gex_Event_t gex_RMA_PutNBVal(gex_TM_t tm, gex_Rank_t rank, void 
 
 GASWORKS_INLINE int gex_RMA_PutNBIVal(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t len,
                                       gex_Flags_t flags) {
-  unsigned char *open = gasworks_open(tm, rank, dest, len);
-  if (!GASWORKS_LIKELY(open)) {
+  unsigned char *open = NULL;
+  if (!gasworks_open(tm, rank, dest, len, &open)) {
     gex_RMA_Value_t kept = value;
     return gasworks_put_nbi(tm, rank, dest, gasworks_low_bytes(&kept, len), len, GEX_EVENT_NOW, flags);
   }
@@ -166,8 +175,8 @@ GASWORKS_INLINE int gex_RMA_PutNBIVal(gex_TM_t tm, gex_Rank_t rank, void *dest, 
 
 GASWORKS_INLINE gex_RMA_Value_t gex_RMA_GetBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *source, size_t len,
                                                        gex_Flags_t flags) {
-  const unsigned char *open = gasworks_open(tm, rank, source, len);
-  if (!GASWORKS_LIKELY(open)) {
+  unsigned char *open = NULL;
+  if (!gasworks_open(tm, rank, source, len, &open)) {
     gex_RMA_Value_t value = 0;
     (void)gasworks_get(tm, (void *)gasworks_low_bytes(&value, len), rank, source, len, flags & ~GEX_FLAG_IMMEDIATE);
     return value;

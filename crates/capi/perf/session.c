@@ -30,7 +30,7 @@ enum { CONTROL = 0, LINE = 4096, FIRST_PLACE = 8192 };
 #define SEGMENT ((uintptr_t)1 << 20)
 
 struct session session;
-static unsigned char *own, *there, *mapped;
+static unsigned char *own;
 static unsigned int printed;
 
 void session_fail(const char *format, ...) {
@@ -57,7 +57,7 @@ void session_meet(void) { gex_Event_Wait(gex_Coll_BarrierNB(session.tm, 0)); }
    before it comes back. */
 static void set_places(void) {
   volatile gex_Rank_t rank = session.partner;
-  unsigned char *volatile first = there + FIRST_PLACE;
+  unsigned char *volatile first = session.there + FIRST_PLACE;
   unsigned int at;
   for (at = 0; at < PLACES; at++) {
     session.places[at].rank = rank;
@@ -82,8 +82,8 @@ void session_begin(int *argc, char ***argv, gex_AM_Entry_t *handlers, size_t cou
   own = (unsigned char *)gex_Segment_QueryAddr(segment);
   if (gex_Segment_QueryBound(session.tm, session.partner, &owner, &local, &size) != 0 || !local)
     session_fail("the partner's segment is not mapped here");
-  there = (unsigned char *)owner;
-  mapped = (unsigned char *)local;
+  session.there = (unsigned char *)owner;
+  session.mapped = (unsigned char *)local;
   set_places();
   session_meet();
 }
@@ -92,7 +92,7 @@ void session_begin(int *argc, char ***argv, gex_AM_Entry_t *handlers, size_t cou
    that rank on its way from a barrier. */
 static double pass(void) {
   static uint64_t passed;
-  uint64_t *mine = (uint64_t *)(own + LINE), *theirs = (uint64_t *)(mapped + LINE), begin = 0;
+  uint64_t *mine = (uint64_t *)(own + LINE), *theirs = (uint64_t *)(session.mapped + LINE), begin = 0;
   unsigned int turn, i;
   for (turn = 0; turn < 2; turn++) {
     begin = ticks();
@@ -143,7 +143,7 @@ static uint64_t settle(const struct plan *plan) {
       if (options.iterations) next = n;
       if (settled) next |= SETTLED;
       (void)gex_RMA_PutBlockingVal(session.tm, session.me, own + CONTROL, next, 8, 0);
-      (void)gex_RMA_PutBlockingVal(session.tm, session.partner, there + CONTROL, next, 8, 0);
+      (void)gex_RMA_PutBlockingVal(session.tm, session.partner, session.there + CONTROL, next, 8, 0);
     }
     session_meet();
     next = gex_RMA_GetBlockingVal(session.tm, session.me, own + CONTROL, 8, 0);

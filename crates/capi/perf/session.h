@@ -22,6 +22,8 @@ struct session {
   gex_Rank_t me;
   gex_Rank_t partner;
   int leads;
+  /* The partner's segment: its address there, and here. */
+  unsigned char *there, *mapped;
   struct place places[PLACES];
 };
 extern struct session session;

@@ -11,30 +11,21 @@ use gasworks_core::{Category, Incoming, Outgoing};
 use gasworks_extended::long;
 use std::ffi::{c_int, c_uint, c_void};
 
-/// A message in a handler's hands: what a token leads to.
-pub struct Coming<'a, M: FaceMode> {
-    face: &'static Face<M>,
-    pub(crate) incoming: Incoming<'a, M>,
+/// The token of a message in a handler's hands: where it lies.
+#[inline]
+pub(crate) fn token_of<M: FaceMode>(incoming: &Incoming<'_, M>) -> *mut c_void {
+    std::ptr::from_ref(incoming).cast_mut().cast()
 }
 
-impl<'a, M: FaceMode> Coming<'a, M> {
-    pub(crate) fn new(face: &'static Face<M>, incoming: Incoming<'a, M>) -> Self {
-        Self { face, incoming }
-    }
-
-    pub(crate) fn token(&self) -> *mut c_void {
-        std::ptr::from_ref(self).cast_mut().cast()
-    }
-
-    /// What a token leads to.
-    ///
-    /// # Safety
-    /// What is given is used in the handler alone.
-    pub(crate) unsafe fn of(token: *mut c_void, call: &str) -> &'a Coming<'a, M> {
-        check::token(call, token);
-        // SAFETY: C4: it is that of the handler that runs here.
-        unsafe { &*token.cast::<Coming<'a, M>>() }
-    }
+/// What a token leads to.
+///
+/// # Safety
+/// What is given is used in the handler alone.
+#[inline]
+pub(crate) unsafe fn incoming_of<'a, M: FaceMode>(token: *mut c_void, call: &str) -> &'a Incoming<'a, M> {
+    check::token(call, token);
+    // SAFETY: C4: it is that of the handler that runs here.
+    unsafe { &*token.cast::<Incoming<'a, M>>() }
 }
 
 /// Arguments as the engine has them.
@@ -126,12 +117,17 @@ macro_rules! with_short {
 /// Sends a request that is no Long.
 #[inline(always)]
 fn request<M: FaceMode>(face: &Face<M>, call: &str, flags: Flags, to: u32, message: &Outgoing<'_>) -> c_int {
-    let engine = face.engine();
-    if flags & IMMEDIATE == 0 {
-        went(call, engine.request(to, message));
-        return OK;
+    if flags & IMMEDIATE != 0 {
+        return request_at_once(face, call, to, *message);
     }
-    match engine.try_request(to, message) {
+    went(call, face.engine().request(to, message));
+    OK
+}
+
+/// The same, unless it would have to wait. Apart and with a copy, so that on the usual way a message need not lie in memory.
+#[inline(never)]
+fn request_at_once<M: FaceMode>(face: &Face<M>, call: &str, to: u32, message: Outgoing<'_>) -> c_int {
+    match face.engine().try_request(to, &message) {
         Err(error) if error.is_busy() => 1,
         other => {
             went(call, other);
@@ -244,8 +240,8 @@ pub unsafe fn request_long<M: FaceMode>(
 #[inline(always)]
 unsafe fn reply<M: FaceMode>(call: &str, token: *mut c_void, message: &Outgoing<'_>) -> c_int {
     // SAFETY: C4.
-    let coming = unsafe { Coming::<M>::of(token, call) };
-    went(call, coming.incoming.reply(message));
+    let incoming = unsafe { incoming_of::<M>(token, call) };
+    went(call, incoming.reply(message));
     OK
 }
 
@@ -315,8 +311,8 @@ pub unsafe fn reply_long<M: FaceMode>(
     // SAFETY: C1.
     let (args, payload) = unsafe { (args(CALL, words, count), payload(CALL, source, len)) };
     // SAFETY: C4.
-    let coming = unsafe { Coming::<M>::of(token, CALL) };
-    let landing = coming.face.offset(coming.incoming.source(), dest);
+    let incoming = unsafe { incoming_of::<M>(token, CALL) };
+    let landing = M::slot().of(CALL).offset(incoming.source(), dest);
     let freed = of_reply(CALL, local);
     let message = Outgoing { category: Category::Long, handler, args, payload, landing };
     // SAFETY: C4, C1.
@@ -339,15 +335,15 @@ pub unsafe fn token_info<M: FaceMode>(token: *mut c_void, info: *mut TokenInfo, 
     const IS_LONG: c_uint = 8;
     const EP: c_uint = 16;
     // SAFETY: C4.
-    let coming = unsafe { Coming::<M>::of(token, CALL) };
+    let incoming = unsafe { incoming_of::<M>(token, CALL) };
     // SAFETY: C1.
     let Some(info) = (unsafe { info.as_mut() }) else { fail(CALL, "there is no place for it") };
-    let known = coming.incoming.token();
+    let (face, known) = (M::slot().of(CALL), incoming.token());
     if mask & SOURCE != 0 {
         info.source = known.source;
     }
     if mask & EP != 0 {
-        info.ep = coming.face.ep;
+        info.ep = face.ep;
     }
     if mask & IS_REQUEST != 0 {
         info.is_request = known.is_request.into();
@@ -356,7 +352,7 @@ pub unsafe fn token_info<M: FaceMode>(token: *mut c_void, info: *mut TokenInfo, 
         info.is_long = known.is_long.into();
     }
     let mut given = SOURCE | EP | IS_REQUEST | IS_LONG;
-    if let Some(shown) = coming.face.entries[usize::from(known.handler)].get() {
+    if let Some(shown) = face.entries[usize::from(known.handler)].get() {
         given |= ENTRY;
         if mask & ENTRY != 0 {
             info.entry = &raw const shown.0;

@@ -113,24 +113,20 @@ impl Running {
         Self(RUNNING.replace(token))
     }
 
-    /// It has come to its end. Of a program that is compiled for debugging, whatever it began it has to have ended.
     #[inline]
-    pub(crate) fn end(self, handler: u8, is_debug: bool) {
+    pub(crate) fn end(self) {
         RUNNING.set(self.0);
-        if is_debug {
-            Self::ended_whole(handler);
-        }
     }
+}
 
-    #[cold]
-    fn ended_whole(handler: u8) {
-        if hsl::any_held() {
-            fail("an active message", format!("handler {handler} has ended with a handler-safe lock held"));
-        }
-        if negotiated::is_under_way() {
-            let what = "has ended with a reply prepared, and neither committed nor cancelled";
-            fail("an active message", format!("handler {handler} {what}"));
-        }
+/// Whether a handler has ended what it began, or ends the job.
+pub(crate) fn ended_whole(handler: u8) {
+    if hsl::any_held() {
+        fail("an active message", format!("handler {handler} has ended with a handler-safe lock held"));
+    }
+    if negotiated::is_under_way() {
+        let what = "has ended with a reply prepared, and neither committed nor cancelled";
+        fail("an active message", format!("handler {handler} {what}"));
     }
 }
 

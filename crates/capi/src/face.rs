@@ -7,7 +7,7 @@ use crate::handlers::Handler;
 use crate::layout::{Endpoint, Entry, RankInfo, Segment, Team};
 use crate::place::Before;
 use gasworks::{Agent, Job, Par, ParSync, Seq, ThreadMode};
-use gasworks_core::{CoreMode, Engine};
+use gasworks_core::{CoreMode, Engine, Incoming};
 use gasworks_extended::{Barrier, Implicit};
 use std::fmt::Display;
 use std::ptr::null_mut;
@@ -30,7 +30,11 @@ macro_rules! face_mode {
         impl FaceMode for $mode {
             const MODEL: &'static str = $name;
             fn function(handler: Handler<Self>) -> Box<<Self as CoreMode>::Function> {
-                Box::new(move |incoming: gasworks_core::Incoming<'_, Self>| handler.run(incoming))
+                if handler.face.is_debug {
+                    Box::new(move |incoming: Incoming<'_, Self>| handler.run_watched(incoming))
+                } else {
+                    Box::new(move |incoming: Incoming<'_, Self>| handler.run(incoming))
+                }
             }
             fn slot() -> &'static Slot<Self> {
                 &$slot

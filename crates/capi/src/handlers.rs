@@ -3,8 +3,8 @@
 //! # Invariants
 //! As in the crate.
 
-use crate::am::Coming;
-use crate::check::{Running, refused};
+use crate::am::token_of;
+use crate::check::{Running, ended_whole, refused};
 use crate::face::{Face, FaceMode, Shown};
 use crate::layout::{ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Entry, Flags, OK};
 use gasworks_core::message::MAX_ARGS;
@@ -24,7 +24,7 @@ type Function = unsafe extern "C" fn();
 
 /// A handler of C's.
 pub struct Handler<M: FaceMode> {
-    face: &'static Face<M>,
+    pub(crate) face: &'static Face<M>,
     function: Function,
 }
 
@@ -32,16 +32,35 @@ impl<M: FaceMode> Handler<M> {
     /// Calls it for a message.
     ///
     /// # Errors
-    /// Its reply could not be sent.
+    /// None: a call of C's that fails ends the job.
+    #[inline]
     pub fn run(&self, incoming: Incoming<'_, M>) -> Result<(), Box<Error>> {
-        let (args, _) = incoming.args().as_chunks();
-        let received = incoming.received();
-        let coming = Coming::new(self.face, incoming);
-        let token = coming.token();
-        let running = Running::begin(token);
-        match received {
+        let running = Running::begin(token_of(&incoming));
+        match incoming.received() {
             // SAFETY: C5.
-            Received::Nothing => unsafe { call_short(self.function, token, args) },
+            Received::Nothing => unsafe { call_short(self.function, token_of(&incoming), words(&incoming)) },
+            _ => self.run_with_payload(&incoming),
+        }
+        running.end();
+        Ok(())
+    }
+
+    /// The same in a program that is compiled for debugging: whatever the handler began it has to have ended.
+    ///
+    /// # Errors
+    /// None, as above.
+    pub fn run_watched(&self, incoming: Incoming<'_, M>) -> Result<(), Box<Error>> {
+        let handler = incoming.token().handler;
+        self.run(incoming)?;
+        ended_whole(handler);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn run_with_payload(&self, incoming: &Incoming<'_, M>) {
+        let (token, args) = (token_of(incoming), words(incoming));
+        match incoming.received() {
+            Received::Nothing => {}
             Received::Payload(bytes) => {
                 let aligned = Aligned::of(bytes);
                 // SAFETY: C5.
@@ -53,8 +72,6 @@ impl<M: FaceMode> Handler<M> {
                 unsafe { call_payload(self.function, token, address, len as usize, args) }
             }
         }
-        running.end(coming.incoming.token().handler, self.face.is_debug);
-        Ok(())
     }
 }
 
@@ -101,19 +118,47 @@ impl<'a> Aligned<'a> {
 /// Arguments as a message has them.
 type Words<'a> = &'a [[u8; 4]];
 
-macro_rules! calls {
+#[inline]
+fn words<'a, M: FaceMode>(incoming: &Incoming<'a, M>) -> Words<'a> {
+    incoming.args().as_chunks().0
+}
+
+/// Calls a function with what all of its kind are given, and the words of a message.
+macro_rules! call {
     (@argument $word:ident) => { i32 };
+    ($function:ident($($first:ident: $type:ty),*; $($word:ident),*)) => {{
+        type Of = unsafe extern "C" fn($($type,)* $(call!(@argument $word)),*);
+        // SAFETY: C5.
+        unsafe { transmute::<Function, Of>($function)($($first,)* $(i32::from_le_bytes($word)),*) }
+    }};
+}
+
+/// Calls a Short's handler. Words that go in registers are passed here; what passes more of them wants a stack, and is apart.
+///
+/// # Safety
+/// C5.
+#[inline(always)]
+unsafe fn call_short(function: Function, token: *mut c_void, args: Words<'_>) {
+    match *args {
+        [] => call!(function(token: *mut c_void;)),
+        [a] => call!(function(token: *mut c_void; a)),
+        [a, b] => call!(function(token: *mut c_void; a, b)),
+        [a, b, c] => call!(function(token: *mut c_void; a, b, c)),
+        [a, b, c, d] => call!(function(token: *mut c_void; a, b, c, d)),
+        [a, b, c, d, e] => call!(function(token: *mut c_void; a, b, c, d, e)),
+        // SAFETY: C5.
+        _ => unsafe { call_short_of_many(function, token, args) },
+    }
+}
+
+macro_rules! calls {
     ($([$($word:ident),*])*) => {
         /// # Safety
         /// C5.
-        #[inline]
-        unsafe fn call_short(function: Function, token: *mut c_void, args: Words<'_>) {
+        #[inline(never)]
+        unsafe fn call_short_of_many(function: Function, token: *mut c_void, args: Words<'_>) {
             match *args {
-                $([$($word),*] => {
-                    type Of = unsafe extern "C" fn(*mut c_void $(, calls!(@argument $word))*);
-                    // SAFETY: C5.
-                    unsafe { transmute::<Function, Of>(function)(token $(, i32::from_le_bytes($word))*) }
-                })*
+                $([$($word),*] => call!(function(token: *mut c_void; $($word),*)),)*
                 _ => {}
             }
         }
@@ -130,11 +175,7 @@ macro_rules! calls {
         ) {
             match *args {
                 $([$($word),*] => {
-                    type Of = unsafe extern "C" fn(*mut c_void, *mut c_void, usize $(, calls!(@argument $word))*);
-                    // SAFETY: C5.
-                    unsafe {
-                        transmute::<Function, Of>(function)(token, address, len $(, i32::from_le_bytes($word))*)
-                    }
+                    call!(function(token: *mut c_void, address: *mut c_void, len: usize; $($word),*))
                 })*
                 _ => {}
             }

@@ -5,7 +5,7 @@
 //! N1. A source descriptor is made by a prepare as a box, which whoever commits or cancels it takes back. A thread has one at most, and knows
 //!     it: what is not that one is not used.
 
-use crate::am::{Coming, args};
+use crate::am::{args, incoming_of};
 use crate::check::when;
 use crate::face::{FaceMode, fail, went};
 use crate::layout::{Flags, IMMEDIATE, Local, NO_OP, OK, Team, When};
@@ -167,15 +167,15 @@ pub unsafe fn prepare_reply<M: FaceMode>(
 ) -> *mut c_void {
     let face = M::slot().of(call);
     // SAFETY: C4: the descriptor is committed or cancelled in the handler, before its token ends.
-    let coming = unsafe { Coming::<'static, M>::of(token, call) };
-    let to = coming.incoming.source();
+    let incoming = unsafe { incoming_of::<M>(token, call) };
+    let to = incoming.source();
     let category = if dest.is_some() { Category::Long } else { Category::Medium };
     let landing = dest.filter(|dest| !dest.is_null()).map(|dest| face.offset(to, dest));
     let asked = Asked { call, buffer, least, most, landing, category };
     let freed = asked.look(local, nargs, true);
     // SAFETY: C1.
     let ask = unsafe { asked.ask() };
-    let prepared = went(call, coming.incoming.prepare_reply(&ask));
+    let prepared = went(call, incoming.prepare_reply(&ask));
     // SAFETY: C1.
     unsafe { asked.local(freed) };
     asked.source::<M>(Room::Reply(prepared), to, nargs)

@@ -1,7 +1,7 @@
 //! What a program in C sees of the library: `gasperf-c`, in turns with gasperf.
 
 use super::judge::shown;
-use super::plan::{Against, GROUP, Group, Launch, Program, at_most, pick, second, to, two};
+use super::plan::{Against, Check, GROUP, Group, Launch, Program, at_most, pick, second, to, two};
 use super::record::{Record, Row};
 use crate::capi::{MODES, built, compiler, lay_out, linking};
 use anyhow::{Context, Result, ensure};
@@ -24,6 +24,11 @@ const fn c(args: &'static str) -> Launch {
     Launch { program: Program::C("seq"), ranks: 2, args }
 }
 
+/// How much longer a put or get takes than the machine needs for a look-up and a copy: nanoseconds are of a machine, this is of the library.
+const fn bare(what: &'static str, bench: &'static str, variant: &'static str) -> Check {
+    to(what, pick(bench, variant, 8), 1.5, Against::Own(pick(bench, "bare", 8)))
+}
+
 /// The groups. In each, the first launch is from C, and the second the same from Rust.
 pub const GROUPS: &[Group] = &[
     Group {
@@ -32,6 +37,8 @@ pub const GROUPS: &[Group] = &[
         checks: &[
             at_most("8-byte blocking put by value, ns", pick("put-latency", "value", 8), 1.5),
             at_most("8-byte blocking put by address, ns", pick("put-latency", "address", 8), 1.5),
+            bare("8-byte blocking put by value, to a bare one", "put-latency", "value"),
+            bare("8-byte blocking put by address, to a bare one", "put-latency", "address"),
         ],
         quick: true,
         ..GROUP
@@ -42,6 +49,8 @@ pub const GROUPS: &[Group] = &[
         checks: &[
             at_most("8-byte blocking get by value, ns", pick("get-latency", "value", 8), 1.5),
             at_most("8-byte blocking get by address, ns", pick("get-latency", "address", 8), 1.5),
+            bare("8-byte blocking get by value, to a bare one", "get-latency", "value"),
+            bare("8-byte blocking get by address, to a bare one", "get-latency", "address"),
         ],
         quick: true,
         ..GROUP
@@ -91,8 +100,8 @@ pub fn build() -> Result<PathBuf> {
 /// An error unless a record holds what a short pass leaves.
 pub fn whole(record: &Record) -> Result<()> {
     for (bench, variants, bytes) in [
-        ("put-latency", &["value", "address", "event", "implicit"][..], 8),
-        ("get-latency", &["value", "address", "event", "implicit"], 8),
+        ("put-latency", &["value", "address", "event", "implicit", "bare"][..], 8),
+        ("get-latency", &["value", "address", "event", "implicit", "bare"], 8),
         ("am-latency", &["short"], 0),
         ("am-rate", &["short", "short-replies"], 0),
     ] {
@@ -117,10 +126,12 @@ const PAIRS: &[Pair] = &[
     ("8 B put by address", ("put-latency", "address", "slice"), 8, "seq"),
     ("8 B put, its event waited for", ("put-latency", "event", ""), 8, "seq"),
     ("8 B put, implicit, a wait for every 256", ("put-latency", "implicit", ""), 8, "seq"),
+    ("a look-up and a store, without the library", ("put-latency", "bare", ""), 8, "seq"),
     ("8 B get by value", ("get-latency", "value", "value"), 8, "seq"),
     ("8 B get by address", ("get-latency", "address", "slice"), 8, "seq"),
     ("8 B get, its event waited for", ("get-latency", "event", ""), 8, "seq"),
     ("8 B get, implicit, a wait for every 256", ("get-latency", "implicit", ""), 8, "seq"),
+    ("a look-up and a load, without the library", ("get-latency", "bare", ""), 8, "seq"),
     ("flood of Shorts, each", ("am-rate", "short", "short"), 0, "seq"),
     ("flood of Shorts with replies, each", ("am-rate", "short-replies", "short-replies"), 0, "seq"),
     ("flood of Shorts in par, each", ("am-rate", "short", "short"), 0, "par"),
