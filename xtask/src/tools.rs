@@ -51,6 +51,9 @@ pub const MIRI_BY_NIGHT: &str = "ugni-sim";
 pub const TSAN_PACKAGES: &[&str] =
     &["gasworks-shmem", "gasworks-rdma", "gasworks-pshm", "gasworks-sock", "gasworks-ugni-sim"];
 
+/// The one of these that others are tried on, looked at in the night as well.
+pub const TSAN_BY_NIGHT: &str = "gasworks-ugni-sim";
+
 /// The packages whose tests are built once, not optimised: what starts processes and looks at them does the same, and
 /// there are rows of other groups for what ranks do when optimised, and for the software NIC that they do it on. The
 /// others hold what threads and processes share.

@@ -67,7 +67,7 @@ pub struct Job<M: ThreadMode> {
     pub(crate) barrier: Barrier<M>,
     bootstrap: <Par as Mode>::Lock<Box<dyn Bootstrap + Send>>,
     allocated: <Par as Mode>::Lock<u64>,
-    _progress: Option<ProgressThread>,
+    progress: Option<ProgressThread>,
     _observation: Option<Observation<M>>,
     /// What a message about a fault calls this process.
     _name: gasworks_os::jobs::Guard,
@@ -155,7 +155,7 @@ impl<M: ThreadMode> Job<M> {
             barrier: Barrier::new(way),
             bootstrap,
             allocated: Lock::new(0),
-            _progress: progress,
+            progress,
             _observation: observation,
             _name: name,
         })
@@ -190,6 +190,12 @@ impl<M: ThreadMode> Job<M> {
     /// The job is not in `Par` mode, or the system starts no thread.
     pub fn progress_thread(&self) -> Result<ProgressThread, Error> {
         M::spawn_progress(&self.engine)
+    }
+
+    /// Whether `GASWORKS_PROGRESS_THREAD` started such a thread with the job: handlers may run and credits come back at any time,
+    /// then.
+    pub fn has_progress_thread(&self) -> bool {
+        self.progress.is_some()
     }
 
     /// How this rank waits from now on.

@@ -27,7 +27,8 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
             .need(Need::RustSrc),
         super::command("tsan/command", "cargo xtask tsan --list").need(Need::Nightly).need(Need::RustSrc),
     ]);
-    for package in tools::TSAN_PACKAGES {
+    let by_night = |package: &&str| extent == Extent::Nightly || *package != tools::TSAN_BY_NIGHT;
+    for package in tools::TSAN_PACKAGES.iter().copied().filter(by_night) {
         let name = format!("tsan/{}", package.trim_start_matches("gasworks-"));
         rows.push(tests_of(name, Build::Tsan, package).need(Need::Nightly).need(Need::RustSrc));
     }

@@ -1,19 +1,21 @@
 //! `cargo xtask install`: the programs, what clients in C are built with, and the sources that a Rust program depends on, with GASNet's
 //! configure options as defaults of settings.
 //!
-//! The options are written into one file of the sources that are installed (`crates/os/src/configured.rs`), from which programs and
-//! libraries are built: so a program that is built against them later has the same defaults. Everything is made beside an earlier
-//! installation, and takes its place at the end: [`placed`]. What clients in C read is made by [`clients`].
+//! The options are written into one file of the sources that are installed (`crates/os/src/configured.rs`), of which programs and
+//! libraries are built: so a program that is built against them later has the same defaults ([`sources`]). Everything is made beside an
+//! earlier installation, and takes its place at the end: [`placed`]. What clients in C read is made by [`clients`].
 
 mod clients;
 mod placed;
+mod sources;
 
 use crate::capi::{self, CONDUITS};
 use crate::exec::Cmd;
-use crate::files::{copy, copy_tree, empty};
+use crate::files::{copy, empty};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 pub use placed::Files;
+use sources::Sources;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -94,8 +96,6 @@ const BEFORE: [&str; 2] = ["bin/gasrun", "bin/gasperf"];
 const FOLDERS: [&str; 4] = ["bin", "include", "lib", "share"];
 /// The file of an installation that says how it was configured, and that it is one.
 const CONFIGURED: &str = "configured";
-/// What is installed of this tree's top.
-const TOP: [&str; 5] = ["Cargo.lock", "rust-toolchain.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
 fn max_medium(text: &str) -> Result<u32, String> {
     let number =
@@ -224,24 +224,29 @@ fn say(prefix: &Path, place: &Path, files: &Files, configured: &[Default], condu
     println!("  gasworks = {{ path = {:?} }}  # in a program's Cargo.toml", place.join("crates/gasworks"));
 }
 
-/// Lays the sources out, and builds programs and libraries from them.
+/// Lays the sources out below the target directory, builds programs and libraries from them, and copies what they were built from to
+/// where it is installed.
 fn build(place: &Path, target: &Path, configured: &[Default]) -> Result<()> {
-    println!("copying the sources");
-    empty(place)?;
-    lay_out(place, configured)?;
+    let (sources, tree) = (Sources::configured(configured)?, target.join("sources"));
+    sources.write(&tree)?;
     // The same packages each time: of others it would choose other features, and build all again.
     let cargo = |targets: &str| {
         println!("building from them: {targets}");
         let build = Cmd::cargo("build --release")
             .words(targets)
             .args(PACKAGES.map(|name| format!("-pgasworks-{name}")));
-        build.dir(place).env("CARGO_TARGET_DIR", target).limit(1800).show()
+        build.dir(&tree).env("CARGO_TARGET_DIR", target).limit(1800).show()
     };
     cargo("--bin gasrun")?;
     // Its settings are shown without this environment, which may say otherwise.
     let gasrun = target.join("release").join(PROGRAMS[0]);
     judged(&Cmd::new("env").arg("-i").arg(gasrun).arg("--env").read()?, configured)?;
-    cargo("--lib --bin gasperf --bin gasworks-man")
+    cargo("--lib --bin gasperf --bin gasworks-man")?;
+    println!("copying the sources");
+    empty(place)?;
+    sources.write(place)?;
+    // Of what these packages need alone.
+    copy(&tree.join("Cargo.lock"), &place.join("Cargo.lock"))
 }
 
 /// What is ready to be put below a prefix.
@@ -296,33 +301,6 @@ fn may_write(dir: &Path) -> Result<()> {
     let probe = dir.join(".gasworks-install");
     std::fs::write(&probe, "").with_context(why)?;
     std::fs::remove_file(&probe).with_context(why)
-}
-
-/// The sources of all crates, as a workspace, with what is configured.
-fn lay_out(place: &Path, configured: &[Default]) -> Result<()> {
-    let root = crate::root();
-    for name in TOP {
-        copy(&root.join(name), &place.join(name))?;
-    }
-    let manifest = std::fs::read_to_string(root.join("Cargo.toml"))?;
-    const MEMBERS: &str = r#"["crates/*", "examples", "xtask"]"#;
-    ensure!(manifest.contains(MEMBERS), "Cargo.toml names other members than {MEMBERS}");
-    std::fs::write(place.join("Cargo.toml"), manifest.replace(MEMBERS, r#"["crates/*"]"#))?;
-    copy_tree(&root.join("crates"), &place.join("crates"))?;
-    let file = "crates/os/src/configured.rs";
-    let text = std::fs::read_to_string(root.join(file))?;
-    std::fs::write(place.join(file), written(&text, configured)?)?;
-    std::fs::write(place.join(CONFIGURED), listed(configured))?;
-    Ok(())
-}
-
-/// The source file with these entries.
-fn written(text: &str, configured: &[Default]) -> Result<String> {
-    const NONE: &str = "CONFIGURED: &[Entry] = &[];";
-    ensure!(text.contains(NONE), "crates/os/src/configured.rs has no line with {NONE:?}");
-    let entry = |(name, chip, value): &Default| format!("    ({name:?}, {chip:?}, {value:?}),\n");
-    let entries: String = configured.iter().map(entry).collect();
-    Ok(text.replace(NONE, &format!("CONFIGURED: &[Entry] = &[\n{entries}];")))
 }
 
 /// What is configured, for people.
@@ -410,20 +388,6 @@ mod tests {
         ] {
             assert!(configured(words).is_err(), "{words}");
         }
-    }
-
-    #[test]
-    fn the_file_is_written_with_what_is_configured() {
-        let text =
-            std::fs::read_to_string(crate::root().join("crates/os/src/configured.rs")).expect("the file");
-        let all = [
-            ("GASWORKS_A".to_owned(), Some("aries"), "a \"b\"".to_owned()),
-            ("GASWORKS_B".to_owned(), None, "1".to_owned()),
-        ];
-        let written = written(&text, &all).expect("there is the line");
-        assert!(written.contains(r#"    ("GASWORKS_A", Some("aries"), "a \"b\""),"#), "{written}");
-        assert!(written.contains(r#"    ("GASWORKS_B", None, "1"),"#), "{written}");
-        assert!(super::written(&written, &all).is_err(), "it is written once");
     }
 
     #[test]
