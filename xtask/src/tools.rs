@@ -44,15 +44,12 @@ pub const MIRI: [(&str, &str, &str); 7] = [
     ("sock", WITH_LOCKS, "--test pipes"),
 ];
 
-/// The one of these that is for others to be tried on, and takes longest: looked at in the night.
-pub const MIRI_BY_NIGHT: &str = "ugni-sim";
+/// The package that is for others to be tried on: Miri, for which it takes longest, and the thread sanitizer look at it in the night.
+pub const BY_NIGHT: &str = "ugni-sim";
 
 /// What the thread sanitizer looks at: what threads share, on the heap or in one process.
 pub const TSAN_PACKAGES: &[&str] =
     &["gasworks-shmem", "gasworks-rdma", "gasworks-pshm", "gasworks-sock", "gasworks-ugni-sim"];
-
-/// The one of these that others are tried on, looked at in the night as well.
-pub const TSAN_BY_NIGHT: &str = "gasworks-ugni-sim";
 
 /// The packages whose tests are built once, not optimised: what starts processes and looks at them does the same, and
 /// there are rows of other groups for what ranks do when optimised, and for the software NIC that they do it on. The

@@ -17,9 +17,8 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
         });
         row.need(Need::Nightly).need(Need::Miri).beside()
     };
-    let today =
-        |&(package, ..): &(&str, &str, &str)| extent == Extent::Nightly || package != tools::MIRI_BY_NIGHT;
-    let mut rows: Vec<Row> = tools::MIRI.into_iter().filter(today).map(miri).collect();
+    let today = |dir: &str| extent == Extent::Nightly || dir != tools::BY_NIGHT;
+    let mut rows: Vec<Row> = tools::MIRI.into_iter().filter(|one| today(one.0)).map(miri).collect();
     rows.extend([
         super::command("miri/command", "cargo xtask miri -- -- --list").need(Need::Nightly).need(Need::Miri),
         Row::new("tsan/build", |world, _| world.built(Build::Tsan).map(drop))
@@ -27,10 +26,12 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
             .need(Need::RustSrc),
         super::command("tsan/command", "cargo xtask tsan --list").need(Need::Nightly).need(Need::RustSrc),
     ]);
-    let by_night = |package: &&str| extent == Extent::Nightly || *package != tools::TSAN_BY_NIGHT;
-    for package in tools::TSAN_PACKAGES.iter().copied().filter(by_night) {
-        let name = format!("tsan/{}", package.trim_start_matches("gasworks-"));
-        rows.push(tests_of(name, Build::Tsan, package).need(Need::Nightly).need(Need::RustSrc));
+    for package in tools::TSAN_PACKAGES {
+        let dir = package.trim_start_matches("gasworks-");
+        if today(dir) {
+            let row = tests_of(format!("tsan/{dir}"), Build::Tsan, package);
+            rows.push(row.need(Need::Nightly).need(Need::RustSrc));
+        }
     }
     if extent == Extent::Nightly {
         for transport in ["simnet", "simnet-unmapped"] {

@@ -243,9 +243,8 @@ fn build(place: &Path, target: &Path, configured: &[Default]) -> Result<()> {
     judged(&Cmd::new("env").arg("-i").arg(gasrun).arg("--env").read()?, configured)?;
     cargo("--lib --bin gasperf --bin gasworks-man")?;
     println!("copying the sources");
-    empty(place)?;
     sources.write(place)?;
-    // Of what these packages need alone.
+    // With what these packages need alone, as cargo has left it.
     copy(&tree.join("Cargo.lock"), &place.join("Cargo.lock"))
 }
 

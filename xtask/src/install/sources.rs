@@ -39,9 +39,7 @@ impl Sources {
     /// of it.
     pub fn write(&self, to: &Path) -> Result<()> {
         std::fs::create_dir_all(to).with_context(|| format!("making {}", to.display()))?;
-        for file in placed::files(to)?.iter().filter(|file| !self.0.contains_key(*file)) {
-            std::fs::remove_file(to.join(file)).with_context(|| format!("removing {}", file.display()))?;
-        }
+        placed::remove_stale(to, &self.0.keys().cloned().collect(), &placed::files(to)?)?;
         for (file, text) in &self.0 {
             let path = to.join(file);
             if std::fs::read(&path).is_ok_and(|there| there == *text) {
@@ -89,7 +87,7 @@ mod tests {
         };
         let time =
             |name: &str| dir.path().join(name).metadata().and_then(|m| m.modified()).expect("its time");
-        sources(&[("same", "1"), ("a/other", "2"), ("a/gone", "3")]).write(dir.path()).expect("written");
+        sources(&[("same", "1"), ("a/other", "2"), ("gone/too", "3")]).write(dir.path()).expect("written");
         let old = std::time::SystemTime::UNIX_EPOCH;
         for name in ["same", "a/other"] {
             let file = std::fs::File::options().write(true).open(dir.path().join(name)).expect("it is there");
@@ -100,6 +98,7 @@ mod tests {
         assert!(time("a/other") > old);
         let there = placed::files(dir.path()).expect("its files");
         assert_eq!(there, ["same", "a/other", "b/new"].map(PathBuf::from).into());
+        assert!(!dir.path().join("gone").exists(), "an empty folder is left");
         assert_eq!(std::fs::read_to_string(dir.path().join("a/other")).expect("it is there"), "4");
     }
 }

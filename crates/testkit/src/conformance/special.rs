@@ -350,6 +350,7 @@ fn progress_thread(seed: u64) -> Result<(), Failure> {
     };
     job::<Par, _, _, Failure>(small(seed), table, |job: &Job<Par>, (short, heard)| {
         let agent = job.agent()?;
+        require!(!job.has_progress_thread(), "nobody asked for one with the job");
         let serves = job.progress_thread()?;
         agent.request_short((agent.rank() + 1) % agent.ranks(), *short, 7)?;
         // The net's watchdog ends it otherwise.
