@@ -1,67 +1,27 @@
-//! The C interface laid out as its clients expect to find it: headers, and for each thread mode a library that is one object, of which
-//! nothing but the public names can be seen.
+//! Lays out the C interface as an installation has it: the headers, and for each conduit and thread mode a library of one
+//! object that exports public names alone.
 
-use crate::exec::Cmd;
-use crate::files::{copy, copy_tree};
 use crate::world::OPTIMISED;
 use anyhow::{Context, Result, ensure};
-use std::collections::BTreeSet;
+use gasworks_testkit::Cmd;
+use gasworks_testkit::c::{INTERFACE, SHARED, is_public, linked_name, names};
+use gasworks_testkit::files::{copy, copy_tree};
 use std::path::{Path, PathBuf};
 
-/// The thread modes, as libraries and macros spell them.
-pub const MODES: [(&str, &str); 3] =
-    [("seq", "GASNET_SEQ"), ("parsync", "GASNET_PARSYNC"), ("par", "GASNET_PAR")];
-/// What public names begin with.
-const PUBLIC: [&str; 4] = ["gex_", "gasnet_", "gasnett_", "gasworks_"];
-/// What a linker wants besides the library.
-pub const SYSTEM: &str = "-lpthread -ldl -lm";
-/// The networks of an installation, as GASNet calls them: of each there are headers and libraries.
-pub const CONDUITS: [&str; 3] = ["smp", "aries", "gemini"];
-/// Where shared libraries are, below the folder of the others: a linker that finds both would take them, and the program would have to
-/// be told where they are when it runs.
-pub const SHARED: &str = "gasworks";
-/// The number in the name by which objects and libraries link: the headers' `GASWORKS_INTERFACE`.
-const INTERFACE: u32 = 1;
+pub use gasworks_testkit::c::{CONDUITS, MODES, SYSTEM, compiler, linking};
 
-/// What builds the libraries of all modes, and the tools.
+/// The command that builds the libraries of all modes, and the tools.
 pub fn build() -> Cmd {
     Cmd::cargo(OPTIMISED).limit(900)
 }
 
-/// Where that leaves them in this tree.
+/// The folder in which that command leaves them.
 pub fn built() -> PathBuf {
-    crate::root().join("target/release")
+    gasworks_testkit::programs::target().join("release")
 }
 
-/// By which name objects that were compiled for a network and a mode link with their library.
-pub fn linked_name(conduit: &str, mode: &str) -> String {
-    format!("gasworks_linked_{}_{mode}_{INTERFACE}", conduit.to_uppercase())
-}
-
-/// The names that a symbol table has, of those defined there for others.
-fn defined(table: &str) -> BTreeSet<String> {
-    let symbol = |line: &str| {
-        let words: Vec<_> = line.split_whitespace().collect();
-        let [_, _, _, _, "GLOBAL" | "WEAK", visibility, section, name] = words.as_slice() else {
-            return None;
-        };
-        (*section != "UND" && *visibility != "HIDDEN").then(|| (*name).to_owned())
-    };
-    table.lines().filter_map(symbol).collect()
-}
-
-/// Whether others are to see a name.
-pub fn is_public(name: &str) -> bool {
-    PUBLIC.iter().any(|public| name.starts_with(public))
-}
-
-/// The names that others see of a library or object.
-pub fn names(file: &Path) -> Result<BTreeSet<String>> {
-    // What `nm` does to objects with the compiler's own sections in them depends on which plugins are there.
-    Ok(defined(&Cmd::new("readelf").words("-sW").arg(file).read()?))
-}
-
-/// Lays out `include` and `lib` below a folder for these networks, of what was built in another, as `run` runs what that takes.
+/// Lays out `include` and `lib` in the folder `to` for these conduits, from the archives in the folder `built`. `run` runs the
+/// commands that this takes.
 pub fn lay_out(
     to: &Path,
     built: &Path,
@@ -94,8 +54,9 @@ pub fn lay_out(
     copy(&crate::root().join("LICENSE-APACHE"), &to.join("LICENSE-APACHE"))
 }
 
-/// Makes a library of one object that shows public names alone, and the same as a shared one: of those that say for which mode objects
-/// of the tools are, its own; and one under `another` name.
+/// Makes a static library of one object, and a shared one, from an archive. Both export its public names. Of the names
+/// `gasnett_linkconfig_*`, each of which stands for a mode of the tools, they export those of `mode`. `another` is a name of the
+/// archive and the name under which the libraries export it.
 fn libraries(
     archive: &Path,
     lib: &Path,
@@ -121,13 +82,14 @@ fn libraries(
         "GASWORKS_{INTERFACE} {{\n  global:\n{global}    gasworks_linked_*;\n  local:\n    *;\n}};\n"
     );
     std::fs::write(&script, global).context("the versions of public names")?;
-    // Of the archive what these need. Groups, of which a linker keeps one of several libraries, would keep what is not to be seen there.
+    // The public names and what they need are taken from the archive. Section groups are dissolved: of a group that two libraries
+    // have, a linker keeps one, and its names are hidden in the library that it keeps.
     let needed: String = public.iter().map(|name| format!("-u {name}\n")).collect();
     std::fs::write(&roots, needed).context("the list of what is needed")?;
     let link = Cmd::new("ld").words("-r --gc-sections --force-group-allocation");
     run(&link.arg(format!("@{}", roots.display())).arg("-o").arg(&all).arg(archive))?;
     let hide = Cmd::new("objcopy").words("--strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd");
-    // The tools are in the other libraries, too, and these come first.
+    // The libraries of the conduits contain the tools too; where a program links with both, theirs take precedence.
     let change = match &another {
         Some((any, own)) => format!("--redefine-sym={any}={own}"),
         None => format!("--weaken-symbols={}", list.display()),
@@ -152,37 +114,4 @@ fn libraries(
         std::fs::remove_file(&done).with_context(|| format!("removing {}", done.display()))?;
     }
     Ok(())
-}
-
-/// A compiler with what a program of a mode over a network is compiled with, against what was laid out there.
-pub fn compiler(cc: &str, conduit: &str, define: &str, laid_out: &Path) -> Cmd {
-    let include = |folder: &str| format!("-I{}", laid_out.join(folder).display());
-    Cmd::new(cc)
-        .words("-Wall -Wextra -Werror -D_GNU_SOURCE=1")
-        .arg(format!("-D{define}"))
-        .arg(include("include"))
-        .arg(include(&format!("include/{conduit}-conduit")))
-}
-
-/// What makes a program of it: the library of a mode over a network, of what was laid out there.
-pub fn linking(compile: Cmd, conduit: &str, mode: &str, laid_out: &Path) -> Cmd {
-    let lib = format!("-L{}", laid_out.join("lib").display());
-    compile.arg(lib).arg(format!("-lgasnet-{conduit}-{mode}")).words(SYSTEM).limit(120)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_for_others_are_found() {
-        let table = "Symbol table '.symtab' contains 5 entries:\n   Num:    Value          Size Type    Bind   Vis      Ndx Name\n\
-                     1: 0000000000000000    14 FUNC    GLOBAL DEFAULT  168 gex_a\n\
-                     2: 0000000000000000     0 NOTYPE  GLOBAL DEFAULT  UND malloc\n\
-                     3: 0000000000000000     8 OBJECT  LOCAL  DEFAULT    9 gex_b\n\
-                     4: 0000000000000000     8 OBJECT  WEAK   DEFAULT    9 other\n";
-        let found = defined(table);
-        assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["gex_a", "other"]);
-        assert!(is_public("gex_a") && !is_public("other"));
-    }
 }

@@ -1,9 +1,10 @@
 //! The main job: counting the k-mers of real sequencing reads on one, two and four ranks, and checking the count.
 
-use crate::exec::Cmd;
 use crate::{root, tools};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use gasworks_testkit::command::Cmd;
+use gasworks_testkit::programs::target;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
@@ -66,7 +67,7 @@ pub fn run(args: DemoArgs) -> Result<()> {
 
     // With `--examples` dependencies have the features that they have in every other build.
     Cmd::cargo("build --release -p gasworks-launch -p gasworks-examples --bins --examples").show()?;
-    let demo = Demo { bin: target()?.join("release"), out, k: args.k };
+    let demo = Demo { bin: target().join("release"), out, k: args.k };
     let reads = match input {
         Some(path) => {
             let title = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
@@ -287,16 +288,6 @@ fn real_genome() -> Result<bool> {
             Ok(false)
         }
     }
-}
-
-/// Cargo's target directory.
-pub fn target() -> Result<PathBuf> {
-    let metadata = Cmd::cargo("metadata --format-version 1 --no-deps").read()?;
-    let metadata: Value = serde_json::from_str(&metadata).context("understanding cargo metadata")?;
-    metadata["target_directory"]
-        .as_str()
-        .map(PathBuf::from)
-        .context("cargo metadata names no target directory")
 }
 
 /// Runs a program to its end, and shows the progress that it reports on its error output as `progress N %`.

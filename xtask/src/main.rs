@@ -1,33 +1,32 @@
 //! Builds, tests and checks Gasworks: `cargo xtask help`.
 
 mod bench;
-mod budget;
 mod capi;
-mod cluster;
 mod demo;
-mod exec;
-mod files;
 mod gni_report;
 mod groups;
 mod install;
-mod leftovers;
-mod matrix;
+mod mutants;
 mod names;
-mod needs;
+mod ordinary;
+mod prepare;
+mod report;
 mod rows;
-mod scan;
-mod sources;
 mod tidy;
 mod tools;
 mod ugni;
 mod world;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, Subcommand};
+use gasworks_testkit::needs::ExpectedSkips;
+use gasworks_testkit::root;
 use groups::Extent;
+use report::{History, Report};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Builds, tests and checks Gasworks", disable_help_subcommand = false)]
@@ -38,10 +37,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run the matrix of tests, or the rows of it that a pattern means
+    /// Run all checks: the ordinary tests, and the rows that are none
     Test(TestArgs),
     /// Run the matrix with full products and longer runs
     Nightly(TestArgs),
+    /// Build what tests run: programs, the C interface, the software NIC
+    Prepare(prepare::PrepareArgs),
     /// Count the k-mers of real sequencing reads with a hash table distributed over ranks
     Demo(demo::DemoArgs),
     /// Install the programs and the library's sources, configured by GASNet's options
@@ -77,12 +78,24 @@ enum Task {
 /// Which rows, and what to do with them.
 #[derive(Args)]
 struct TestArgs {
-    /// Only rows whose name contains this, or matches it if it has a `*`
+    /// Only rows whose name contains this, or matches it if it has a `*`; `tests` is the ordinary tests
     #[arg(long, value_name = "PATTERN")]
     row: Option<String>,
     /// Print the names of the rows instead of running them
     #[arg(long)]
     list: bool,
+    /// A subset of a few minutes: format, Clippy, tidiness, the libraries' tests, the suite of transports, one launcher
+    #[arg(long)]
+    quick: bool,
+    /// Only what failed the last time
+    #[arg(long, conflicts_with_all = ["row", "quick"])]
+    failed: bool,
+    /// Write the results as JUnit's XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Print the twenty that took longest the last time, as a table for the book
+    #[arg(long)]
+    longest: bool,
 }
 
 fn main() -> ExitCode {
@@ -99,6 +112,7 @@ fn run(task: Task) -> Result<()> {
     match task {
         Task::Test(args) => test(&args, Extent::Everyday),
         Task::Nightly(args) => test(&args, Extent::Nightly),
+        Task::Prepare(args) => prepare::run(&args),
         Task::Demo(args) => demo::run(args),
         Task::Loom(pass) => tools::loom(&pass),
         Task::Miri(pass) => tools::miri(&pass),
@@ -119,34 +133,57 @@ fn run(task: Task) -> Result<()> {
 
 fn test(args: &TestArgs, extent: Extent) -> Result<()> {
     sound()?;
-    let rows = rows::select(groups::all(extent)?, args.row.as_deref())?;
+    let extent = if args.quick { Extent::Quick } else { extent };
+    let world = world::World::new();
+    let history = History::load(&world.history())?;
+    if args.longest {
+        print!("{}", history.longest(20));
+        return Ok(());
+    }
+    let failed: Vec<String> = history.failed().into_iter().map(str::to_owned).collect();
+    ensure!(!args.failed || !failed.is_empty(), "nothing failed the last time");
+    let only = args.failed.then(|| Arc::new(failed));
+    // The rows first: the report is to know what is ahead.
+    let chosen = |rows: Vec<rows::Row>| -> Vec<rows::Row> {
+        let Some(only) = &only else { return rows };
+        rows.into_iter().filter(|row| only.contains(&row.name)).collect()
+    };
+    let mut rows = chosen(groups::all(extent)?);
+    let names = ["tests/early", "tests/late"].map(|name| (name.to_owned(), rows::Lane::Wait));
+    let ahead: Vec<_> = rows.iter().map(|row| (row.name.clone(), row.lane)).chain(names).collect();
+    let report = Arc::new(Report::new(history, ahead));
+    let is_row = |name: &String| rows.iter().any(|row| row.name == *name);
+    if only.as_ref().is_none_or(|only| !only.iter().all(is_row)) {
+        // The second part needs more builds: launchers go between.
+        let mut parts = groups::tests(extent, &report, only.as_ref()).into_iter();
+        rows.splice(0..0, parts.next());
+        rows.extend(parts);
+    }
+    let rows = rows::select(rows, args.row.as_deref())?;
     if args.list {
         for row in &rows {
             println!("{}", row.name);
         }
         return Ok(());
     }
-    let width = std::thread::available_parallelism().map_or(2, |n| n.get()).clamp(1, 4);
-    // They are minutes of an everyday run.
-    let budgets = match extent {
-        Extent::Everyday => budget::Budgets::load()?,
-        Extent::Nightly => budget::Budgets::default(),
-    };
-    rows::run(&rows, &world::World::new(), width, &budgets)
+    let skips = ExpectedSkips::load()?;
+    report::with_progress(&report, || rows::run(&rows, &world, &skips, &report));
+    if let Some(path) = &args.junit {
+        std::fs::write(path, report.junit()).with_context(|| format!("writing {}", path.display()))?;
+    }
+    drop(rows);
+    let Some(report) = Arc::into_inner(report) else { bail!("a row still holds the report") };
+    if !report.close(&world.history())?.is_good() {
+        // The summary is the last line: nothing is said after it.
+        std::process::exit(1);
+    }
+    Ok(())
 }
 
 /// Whether the lists under `ci/` and the table of documented commands fit the rows that there are.
 fn sound() -> Result<()> {
     let everyday = groups::all(Extent::Everyday)?;
     let nightly = groups::all(Extent::Nightly)?;
-    let names: Vec<_> = everyday.iter().chain(&nightly).map(|row| row.name.as_str()).collect();
-    let mut groups: Vec<_> = everyday.iter().chain(&nightly).map(|row| row.group()).collect();
-    groups.dedup();
-    let without = budget::Budgets::load()?.without(&groups);
-    ensure!(without.is_empty(), "no budget in ci/budgets for the groups {without:?}");
-    let skips = needs::ExpectedSkips::load()?;
-    let stale = skips.stale(&names);
-    ensure!(stale.is_empty(), "ci/expected-skips names rows that there are not: {stale:?}");
     let days: BTreeSet<_> = everyday.iter().map(|row| row.name.as_str()).collect();
     let nights: BTreeSet<_> = nightly.iter().map(|row| row.name.as_str()).collect();
     let misplaced = tidy::misplaced(&days, &nights);
@@ -157,12 +194,6 @@ fn sound() -> Result<()> {
         ensure!(twice.is_none(), "two rows are called {}", twice.map_or("", |row| &row.name));
     }
     Ok(())
-}
-
-/// The repository's root.
-fn root() -> PathBuf {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    here.parent().map_or(here.clone(), PathBuf::from)
 }
 
 /// The folders of the workspace's packages by their last part, in order.
@@ -179,26 +210,11 @@ fn package_dirs() -> Vec<String> {
     dirs
 }
 
-/// Whether a package says that it has no tests: it is one line, of which others are a test.
-fn is_untested(dir: &str) -> bool {
-    let manifest = std::fs::read_to_string(root().join("crates").join(dir).join("Cargo.toml"));
-    manifest.is_ok_and(|text| text.lines().any(|line| line == "test = false"))
-}
-
 /// The names of the packages under `crates/` that have this file.
 fn packages_with(file: &str) -> Vec<String> {
     let has = |dir: &String| root().join("crates").join(dir).join(file).is_file();
     let name = |dir: String| if dir == "gasworks" { dir } else { format!("gasworks-{dir}") };
     package_dirs().into_iter().filter(has).map(name).collect()
-}
-
-/// The lines `LEFT : RIGHT` of a list, with their numbers; `#` starts a comment.
-fn pairs_of(text: &str) -> impl Iterator<Item = (usize, &str, Option<&str>)> {
-    text.lines().enumerate().filter_map(|(at, line)| {
-        let line = line.split_once('#').map_or(line, |(before, _)| before).trim();
-        let (left, right) = line.split_once(" : ").map_or((line, None), |(l, r)| (l.trim(), Some(r.trim())));
-        (!line.is_empty()).then_some((at + 1, left, right))
-    })
 }
 
 #[cfg(test)]

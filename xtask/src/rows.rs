@@ -1,33 +1,55 @@
-//! The matrix: rows, how they are run, and what is printed of them.
+//! The rows of the matrix that are no ordinary tests, and how they are run.
+//!
+//! Rows run in two lanes beside each other. In the first, one at a time and at low priority, go those that compute: builds,
+//! checkers, lints. In the second, several at a time, go those that mostly wait: jobs of processes, launchers, and the
+//! ordinary tests, whose watchdogs so see a quiet machine. What measures time runs alone when both lanes are through.
 
-use crate::budget::Budgets;
-use crate::exec::Log;
-use crate::needs::{ExpectedSkips, Machine, Need};
+use crate::report::{Outcome, Report};
 use crate::world::World;
-use anyhow::{Context, Result, bail};
-use std::io::{IsTerminal, Write};
-use std::sync::Mutex;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use anyhow::{Result, bail};
+use gasworks_testkit::needs::{ExpectedSkips, Machine, Need};
+use gasworks_testkit::{Log, matches};
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex};
+use std::time::Instant;
 
 type Work = Box<dyn Fn(&World, &Log) -> Result<()> + Send + Sync>;
 
-/// One cell of the matrix.
+/// Where a row runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lane {
+    /// One at a time, at low priority: it uses all processors.
+    Compute,
+    /// Beside others: it waits more than it computes.
+    Wait,
+    /// With nothing beside it: it measures.
+    Alone,
+}
+
+/// One check.
 pub struct Row {
-    /// Its name: the group, a slash, and the cell.
+    /// The group, a slash, and what is checked.
     pub name: String,
+    /// Where it runs.
+    pub lane: Lane,
     needs: Vec<Need>,
-    exclusive: bool,
+    is_single: bool,
     work: Work,
 }
 
 impl Row {
-    /// A row that passes if `work` returns without an error.
+    /// A row of the lane of those that compute, which passes if `work` returns without an error.
     pub fn new(
         name: impl Into<String>,
         work: impl Fn(&World, &Log) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
-        Self { name: name.into(), needs: Vec::new(), exclusive: true, work: Box::new(work) }
+        Self {
+            name: name.into(),
+            needs: Vec::new(),
+            lane: Lane::Compute,
+            is_single: false,
+            work: Box::new(work),
+        }
     }
 
     /// Something without which it cannot run.
@@ -36,9 +58,21 @@ impl Row {
         self
     }
 
-    /// It may run beside another row of its group.
-    pub fn beside(mut self) -> Self {
-        self.exclusive = false;
+    /// It computes in one thread, so that another such row may run beside it.
+    pub fn single(mut self) -> Self {
+        self.is_single = true;
+        self
+    }
+
+    /// It mostly waits.
+    pub fn waits(mut self) -> Self {
+        self.lane = Lane::Wait;
+        self
+    }
+
+    /// It measures.
+    pub fn alone(mut self) -> Self {
+        self.lane = Lane::Alone;
         self
     }
 
@@ -46,31 +80,6 @@ impl Row {
     pub fn group(&self) -> &str {
         self.name.split_once('/').map_or(self.name.as_str(), |(group, _)| group)
     }
-}
-
-/// How a row ended.
-enum Outcome {
-    Passed,
-    Failed(String),
-    Skipped(String),
-}
-
-/// Whether `name` is meant by `pattern`: `*` stands for any text; without one, any part of the name will do.
-pub fn matches(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let (Some(first), true) = (parts.next(), pattern.contains('*')) else { return name.contains(pattern) };
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let mut parts = parts.peekable();
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    true
 }
 
 /// The rows that `pattern` means, or all.
@@ -81,216 +90,120 @@ pub fn select(rows: Vec<Row>, pattern: Option<&str>) -> Result<Vec<Row>> {
         let mut groups: Vec<_> = rest.iter().map(Row::group).collect();
         groups.dedup();
         bail!(
-            "no row matches {pattern:?}; `cargo xtask test --list` shows all; groups: {}",
+            "no row matches {pattern:?}; `cargo xtask test --list` shows all; groups: {}; \
+             `cargo nextest run -p PACKAGE NAME` runs one test",
             groups.join(", ")
         );
     }
     Ok(chosen)
 }
 
-/// What a run came to.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    passed: usize,
-    /// What was printed of each row that failed.
-    failed: Vec<String>,
-    skipped: usize,
-}
+/// Rows of the lane of those that wait that run at once.
+const WAITING: usize = 2;
 
-impl std::fmt::Display for Summary {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed.len(), self.skipped)
-    }
-}
-
-/// Runs rows in order, prints a line for each, and last the summary; an error if any failed.
-pub fn run(rows: &[Row], world: &World, width: usize, budgets: &Budgets) -> Result<()> {
-    let skips = ExpectedSkips::load()?;
-    let mut out = std::io::stdout();
-    let summary = run_all(rows, world, &skips, budgets, width, &mut out)?;
-    // Once more at the end, where people look, and where a log cut at its head still has them.
-    for failure in &summary.failed {
-        writeln!(out, "{failure}").context("printing")?;
-    }
-    writeln!(out, "{summary}").context("printing")?;
-    if !summary.failed.is_empty() {
-        // The summary is the last line: nothing is said after it.
-        std::process::exit(1);
-    }
-    Ok(())
-}
-
-fn run_all(
-    rows: &[Row],
-    world: &World,
-    skips: &ExpectedSkips,
-    budgets: &Budgets,
-    width: usize,
-    out: &mut (impl Write + Send),
-) -> Result<Summary> {
-    let begun = Instant::now();
-    let summary = Mutex::new(Summary::default());
-    let mut report = Report { summary: &summary, out: Mutex::new(out) };
-    for group in rows.chunk_by(|a, b| a.group() == b.group()) {
-        let group_begun = Instant::now();
-        for batch in group.chunk_by(|a, b| !a.exclusive && !b.exclusive) {
-            let next = Mutex::new(batch.iter());
-            let take = || next.lock().unwrap_or_else(|e| e.into_inner()).next();
-            std::thread::scope(|scope| {
-                for _ in 0..width.min(batch.len()) {
-                    scope.spawn(|| {
-                        while let Some(row) = take() {
-                            let begun = Instant::now();
-                            let (outcome, tail) = run_one(row, world, skips, &world.machine);
-                            report.row(&row.name, outcome, &tail, begun.elapsed());
-                        }
-                    });
+/// Runs rows, those of a lane in order.
+pub fn run(rows: &[Row], world: &World, skips: &ExpectedSkips, report: &Report) {
+    let of = |lane| Mutex::new(rows.iter().filter(|row| row.lane == lane).collect::<VecDeque<_>>());
+    let (compute, wait, alone) = (of(Lane::Compute), of(Lane::Wait), of(Lane::Alone));
+    let room = Room::default();
+    std::thread::scope(|scope| {
+        for _ in 0..COMPUTING {
+            scope.spawn(|| {
+                while let Some((row, _room)) = room.take(&compute) {
+                    one(row, world, skips, report);
                 }
             });
         }
-        world.end_group();
-        if let Some(group) = group.first().map(Row::group) {
-            report.budget(group, budgets, group_begun.elapsed());
+        for _ in 0..WAITING {
+            scope.spawn(|| {
+                while let Some(row) = next(&wait) {
+                    one(row, world, skips, report);
+                }
+            });
         }
+    });
+    world.end_clusters();
+    while let Some(row) = next(&alone) {
+        one(row, world, skips, report);
     }
-    report.line(&format!("took {}", minutes(begun.elapsed())));
-    Ok(summary.into_inner().unwrap_or_else(|e| e.into_inner()))
 }
 
-fn run_one(row: &Row, world: &World, skips: &ExpectedSkips, machine: &Machine) -> (Outcome, Vec<String>) {
+/// The next row of a lane.
+fn next<'a>(lane: &Mutex<VecDeque<&'a Row>>) -> Option<&'a Row> {
+    lane.lock().unwrap_or_else(|e| e.into_inner()).pop_front()
+}
+
+/// Rows of the lane of those that compute that run at once, if each computes in one thread.
+const COMPUTING: usize = 2;
+
+/// How many threads of that lane's are in use. A row that uses all processors waits until there is none.
+#[derive(Default)]
+struct Room {
+    used: Mutex<usize>,
+    freed: Condvar,
+}
+
+struct Taken<'a>(&'a Room, usize);
+
+impl Room {
+    /// The next row, when there is room for it: rows begin in order.
+    fn take<'a>(&'a self, rows: &Mutex<VecDeque<&'a Row>>) -> Option<(&'a Row, Taken<'a>)> {
+        let mut rows = rows.lock().unwrap_or_else(|e| e.into_inner());
+        let row = rows.pop_front()?;
+        let wanted = if row.is_single { 1 } else { COMPUTING };
+        let used = self.used.lock().unwrap_or_else(|e| e.into_inner());
+        let full = |used: &mut usize| *used + wanted > COMPUTING;
+        *self.freed.wait_while(used, full).unwrap_or_else(|e| e.into_inner()) += wanted;
+        Some((row, Taken(self, wanted)))
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        *self.0.used.lock().unwrap_or_else(|e| e.into_inner()) -= self.1;
+        self.0.freed.notify_all();
+    }
+}
+
+/// Runs one row and reports it.
+fn one(row: &Row, world: &World, skips: &ExpectedSkips, report: &Report) {
+    report.begin(&row.name, row.lane);
+    let begun = Instant::now();
+    let outcome = run_one(row, world, skips, &world.machine);
+    report.end(&row.name, outcome, begun.elapsed());
+}
+
+fn run_one(row: &Row, world: &World, skips: &ExpectedSkips, machine: &Machine) -> Outcome {
     if let Some(need) = machine.lacks(&row.needs) {
         return match skips.judge(&row.name, need) {
-            Ok(reason) => (Outcome::Skipped(reason), Vec::new()),
-            Err(error) => (Outcome::Failed(error.to_string()), Vec::new()),
+            Ok(reason) => Outcome::Skipped(reason),
+            Err(error) => Outcome::Failed(error.to_string()),
         };
     }
     let log = match Log::create(world.log_path(&row.name)) {
-        Ok(log) => log,
-        Err(error) => return (Outcome::Failed(format!("{error:#}")), Vec::new()),
+        Ok(log) => log.nice(row.lane == Lane::Compute),
+        Err(error) => return Outcome::Failed(format!("{error:#}")),
     };
-    let _patience = Patience::start(&row.name);
+    let failed = |why: String| {
+        let tail: String = log.tail(25).iter().map(|line| format!("\n    | {line}")).collect();
+        Outcome::Failed(format!("{why} (log: {}){tail}", world.shown(log.path())))
+    };
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (row.work)(world, &log))) {
-        Ok(Ok(())) => (Outcome::Passed, Vec::new()),
-        Ok(Err(error)) => {
-            (Outcome::Failed(format!("{error:#} (log: {})", world.shown(log.path()))), log.tail(25))
-        }
-        Err(_) => (Outcome::Failed("the row itself panicked: see above".into()), log.tail(25)),
-    }
-}
-
-struct Report<'a, W> {
-    summary: &'a Mutex<Summary>,
-    out: Mutex<&'a mut W>,
-}
-
-impl<W: Write> Report<'_, W> {
-    fn line(&self, text: &str) {
-        let mut out = self.out.lock().unwrap_or_else(|e| e.into_inner());
-        // Whoever reads this has gone: the exit code still tells.
-        let _ = writeln!(out, "{text}");
-        let _ = out.flush();
-    }
-
-    fn row(&self, name: &str, outcome: Outcome, tail: &[String], took: Duration) {
-        let mut summary = self.summary.lock().unwrap_or_else(|e| e.into_inner());
-        let text = match outcome {
-            Outcome::Passed => {
-                summary.passed += 1;
-                format!("passed {name} ({:.1} s)", took.as_secs_f64())
-            }
-            Outcome::Failed(reason) => {
-                let mut text = format!("failed {name}: {reason}");
-                for line in tail {
-                    text.push_str("\n    | ");
-                    text.push_str(line);
-                }
-                summary.failed.push(text.clone());
-                text
-            }
-            Outcome::Skipped(reason) => {
-                summary.skipped += 1;
-                format!("skipped {name}: {reason}")
-            }
-        };
-        self.line(&text);
-    }
-
-    fn budget(&mut self, group: &str, budgets: &Budgets, took: Duration) {
-        match budgets.judge(group, took) {
-            Ok(None) => {}
-            Ok(Some(warning)) => self.line(&format!("warning: {warning}")),
-            Err(error) => self.row(&format!("budget/{group}"), Outcome::Failed(error.to_string()), &[], took),
-        }
-    }
-}
-
-/// Says on the error stream, from two seconds on, what is being waited for.
-struct Patience {
-    stop: Option<mpsc::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Patience {
-    fn start(name: &str) -> Self {
-        let (stop, stopped) = mpsc::channel();
-        let name = name.to_owned();
-        let thread = std::thread::spawn(move || {
-            let (begun, terminal) = (Instant::now(), std::io::stderr().is_terminal());
-            let mut pause = Duration::from_secs(2);
-            while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                let line = format!("running {name} ({} s)", begun.elapsed().as_secs());
-                if terminal {
-                    eprint!("\r\x1b[K{line}");
-                    pause = Duration::from_secs(1);
-                } else {
-                    eprintln!("{line}");
-                    pause = Duration::from_secs(60);
-                }
-            }
-            if terminal {
-                eprint!("\r\x1b[K");
-            }
-        });
-        Self { stop: Some(stop), thread: Some(thread) }
-    }
-}
-
-impl Drop for Patience {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // It only prints; there is nothing to do about a panic in it.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// A duration as minutes and seconds.
-pub fn minutes(time: Duration) -> String {
-    let seconds = time.as_secs_f64();
-    if seconds < 60.0 {
-        format!("{seconds:.1} s")
-    } else {
-        format!("{:.0} min {:02.0} s", (seconds / 60.0).floor(), seconds % 60.0)
+        Ok(Ok(())) => Outcome::Passed,
+        Ok(Err(error)) => failed(format!("{error:#}")),
+        Err(_) => failed("the row itself panicked: see above".into()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gasworks_testkit::needs::Machine;
 
-    fn run_text(rows: &[Row], world: &World) -> (Summary, String) {
-        let skips = ExpectedSkips::load().unwrap();
-        let mut out = Vec::new();
-        let summary = run_all(rows, world, &skips, &Budgets::load().unwrap(), 2, &mut out).unwrap();
-        (summary, String::from_utf8(out).unwrap())
-    }
-
-    #[test]
-    fn patterns() {
-        assert!(matches("loom", "mutation/loom-x"));
-        assert!(matches("a/*/c", "a/b/c") && matches("*", "x") && matches("a/*", "a/"));
-        assert!(!matches("a/*/c", "a/c") && !matches("b*", "ab") && !matches("*b", "bc"));
+    fn outcomes(rows: &[Row], world: &World) -> (String, String) {
+        let report = Report::silent();
+        run(rows, world, &ExpectedSkips::load().unwrap(), &report);
+        (report.summary().to_string(), report.shown())
     }
 
     #[test]
@@ -305,25 +218,50 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let world = World::at(dir.path().to_owned());
         let rows = [
-            Row::new("t/good", |_, _| Ok(())).beside(),
+            Row::new("t/good", |_, _| Ok(())).waits(),
             Row::new("t/bad", |_, log| {
                 log.note("the last words")?;
                 bail!("it broke")
-            })
-            .beside(),
-            Row::new("t/panics", |_, _| panic!("on purpose")),
+            }),
+            Row::new("t/panics", |_, _| panic!("on purpose")).alone(),
         ];
-        let (summary, text) = run_text(&rows, &world);
-        assert_eq!(summary.to_string(), "1 passed, 2 failed, 0 skipped");
+        let (summary, text) = outcomes(&rows, &world);
+        assert_eq!(summary, "1 passed, 2 failed, 0 skipped");
         assert!(text.contains("passed t/good (0.0 s)\n"), "{text}");
         assert!(
             text.contains("failed t/bad: it broke (log: ") && text.contains("    | the last words\n"),
             "{text}"
         );
         assert!(text.contains("failed t/panics: the row itself panicked"), "{text}");
-        let again = summary.failed.concat();
-        assert!(again.contains("it broke") && again.contains("the last words"), "{again}");
-        assert!(again.contains("failed t/panics") && !again.contains("t/good"), "{again}");
+    }
+
+    #[test]
+    fn a_row_that_measures_has_nothing_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let world = World::at(dir.path().to_owned());
+        // How many rows run, and how many ran beside another at most.
+        let counts = std::sync::Arc::new(Mutex::new((0, 0)));
+        let row = |name: &str| {
+            let counts = counts.clone();
+            let alone = name == "t/alone";
+            Row::new(name, move |_, _| {
+                let begun = {
+                    let mut counts = counts.lock().unwrap();
+                    counts.0 += 1;
+                    counts.1 = counts.1.max(counts.0);
+                    counts.0
+                };
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                let mut counts = counts.lock().unwrap();
+                let left = counts.0;
+                counts.0 -= 1;
+                anyhow::ensure!(!alone || (begun, left) == (1, 1), "something ran beside it");
+                Ok(())
+            })
+        };
+        let rows = [row("t/alone").alone(), row("t/a"), row("t/b").waits(), row("t/c").waits()];
+        assert_eq!(outcomes(&rows, &world).0, "4 passed, 0 failed, 0 skipped");
+        assert!(counts.lock().unwrap().1 > 1, "the lanes do not overlap");
     }
 
     #[test]
@@ -331,12 +269,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut world = World::at(dir.path().to_owned());
         world.machine = Machine::without(Need::Gpu);
-        let (summary, text) = run_text(&[Row::new("t/gpu", |_, _| Ok(())).need(Need::Gpu)], &world);
-        assert_eq!(summary.to_string(), "0 passed, 1 failed, 0 skipped");
+        let row = || [Row::new("t/gpu", |_, _| Ok(())).need(Need::Gpu)];
+        let (summary, text) = outcomes(&row(), &world);
+        assert_eq!(summary, "0 passed, 1 failed, 0 skipped");
         assert!(text.contains("does not let this row be skipped for `no-gpu`"), "{text}");
         // The same row runs where there is what it needs.
         world.machine = Machine::without(Need::Jellyfish);
-        let (summary, _) = run_text(&[Row::new("t/gpu", |_, _| Ok(())).need(Need::Gpu)], &world);
-        assert_eq!(summary.to_string(), "1 passed, 0 failed, 0 skipped");
+        assert_eq!(outcomes(&row(), &world).0, "1 passed, 0 failed, 0 skipped");
     }
 }

@@ -1,10 +1,11 @@
 //! The checkers, each as a command: what it needs is installed by name, and what is run is said.
 
-use crate::exec::Cmd;
-use crate::needs::{Machine, Need};
+use crate::rows::Row;
 use crate::world::{Build, TestProgram, World};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use gasworks_testkit::needs::{Machine, Need};
+use gasworks_testkit::{Cmd, Log};
 
 /// Arguments that are handed on.
 #[derive(Args, Debug)]
@@ -51,26 +52,16 @@ pub const BY_NIGHT: &str = "ugni-sim";
 pub const TSAN_PACKAGES: &[&str] =
     &["gasworks-shmem", "gasworks-rdma", "gasworks-pshm", "gasworks-sock", "gasworks-ugni-sim"];
 
-/// The packages whose tests are built once, not optimised: what starts processes and looks at them does the same, and
-/// there are rows of other groups for what ranks do when optimised, and for the software NIC that they do it on. The
-/// others hold what threads and processes share.
-pub const DEBUG_ONLY: &[&str] = &[
-    "xtask",
-    "gasworks",
-    "gasworks-bootstrap",
-    "gasworks-capi",
-    "gasworks-examples",
-    "gasworks-gni",
-    "gasworks-gni-sys",
-    "gasworks-man",
-    "gasworks-os",
-    "gasworks-ugni-sim",
-    "gasworks-launch",
-    "gasworks-sock-capi",
-    "gasworks-tools-capi",
-    "gasworks-perf",
-    "gasworks-testkit",
-    "gasworks-ugni-sim-capi",
+/// The packages that hold what threads and processes share: by night their tests run optimised as well.
+pub const SHARED_PACKAGES: &[&str] = &[
+    "gasworks-sync",
+    "gasworks-shmem",
+    "gasworks-memory",
+    "gasworks-sock",
+    "gasworks-rdma",
+    "gasworks-core",
+    "gasworks-extended",
+    "gasworks-pshm",
 ];
 
 /// What the address sanitizer leaves out: tests that start cargo themselves would start it with its flags.
@@ -79,6 +70,9 @@ pub const NOT_UNDER_ASAN: &[&str] = &[
     "gasworks-examples",
     "gasworks",
     "gasworks-testkit",
+    "gasworks-conformance",
+    "gasworks-capi",
+    "gasworks-gni",
     "gasworks-launch",
     "gasworks-perf",
     "gasworks-ugni-sim-capi",
@@ -162,6 +156,31 @@ pub fn sanitized(cmd: Cmd) -> Cmd {
     cmd.env("ASAN_OPTIONS", "handle_sigbus=0:allow_user_segv_handler=1:detect_leaks=0")
 }
 
+/// Rows for the tests of [`SHARED_PACKAGES`], optimised: the optimiser may show what the dev profile hides.
+pub fn optimised_tests() -> Vec<Row> {
+    let row = |package: &&'static str| {
+        let dir = package.trim_start_matches("gasworks-");
+        Row::new(format!("optimised/{dir}"), move |world: &World, log: &Log| {
+            let mut tests = 0;
+            for program in
+                world.built(Build::Optimised)?.tests.iter().filter(|p| p.package == dir && p.target != "loom")
+            {
+                tests += passed(&log.run_ok(&program.cmd().limit(300))?.output);
+            }
+            ensure!(tests > 0, "no test ran");
+            Ok(())
+        })
+    };
+    SHARED_PACKAGES.iter().map(row).collect()
+}
+
+/// How many tests passed, by what the test harness printed.
+pub fn passed(output: &str) -> usize {
+    let passed =
+        |line: &str| line.strip_prefix("test result: ok. ")?.split_once(" passed")?.0.parse::<usize>().ok();
+    output.lines().filter_map(passed).sum()
+}
+
 /// libFuzzer, on one target or each.
 pub fn fuzz(args: &FuzzArgs) -> Result<()> {
     install(&[Need::Nightly, Need::CargoFuzz])?;
@@ -206,7 +225,7 @@ pub fn cov(pass: &Pass) -> Result<()> {
         Cmd::cargo("install --locked cargo-llvm-cov").show()?;
     }
     Cmd::new("rustup").words("component add llvm-tools").show()?;
-    Cmd::cargo("llvm-cov --workspace --exclude xtask").args(&pass.rest).show()
+    Cmd::cargo("llvm-cov --workspace --exclude xtask --exclude gasworks-testkit").args(&pass.rest).show()
 }
 
 /// The candidates for the queue of active messages, measured.
@@ -263,4 +282,14 @@ pub fn apt(package: &str) -> Result<bool> {
         install.show()?;
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn passes_are_counted() {
+        let text =
+            "running 2 tests\ntest result: ok. 2 passed; 0 failed; 0 ignored\ntest result: ok. 3 passed; 0";
+        assert_eq!(super::passed(text), 5);
+    }
 }

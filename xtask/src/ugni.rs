@@ -1,15 +1,16 @@
 //! `cargo xtask ugni-sim`: the software NIC laid out as its clients expect to find the genuine libraries; and
 //! `cargo xtask ugni-clock`: its clock.
 
-use crate::exec::Cmd;
-use crate::files::{copy, copy_tree};
 use anyhow::{Context, Result};
 use clap::Args;
+use gasworks_testkit::Cmd;
+use gasworks_testkit::files::{copy, copy_tree};
+use gasworks_testkit::programs::target;
 use std::path::{Path, PathBuf};
 
-/// The names that the library goes by.
+/// The names under which clients link the library.
 const NAMES: [&str; 6] = ["ugni", "udreg", "pmi", "pmi2", "alpslli", "alpsutil"];
-/// The file that is all of them.
+/// The file that all of them are links to.
 const LIBRARY: &str = "libgasworks_ugni_sim_c";
 
 /// Where it goes.
@@ -54,17 +55,17 @@ pub fn run(args: &UgniArgs) -> Result<()> {
     Ok(())
 }
 
-/// What builds it.
+/// The command that builds the library.
 pub fn build() -> Cmd {
     Cmd::cargo("build --release -p gasworks-ugni-sim-capi").limit(900)
 }
 
-/// Lays out what was built.
+/// Lays out what that command built: `lib`, `include` and `lib/pkgconfig` in the folder `prefix`.
 pub fn lay_out(prefix: &Path) -> Result<()> {
     let own = crate::root().join("crates/ugni-sim-capi");
     let (lib, pkgconfig) = (prefix.join("lib"), prefix.join("lib/pkgconfig"));
     std::fs::create_dir_all(&pkgconfig).with_context(|| format!("making {}", pkgconfig.display()))?;
-    let built = crate::demo::target()?.join("release");
+    let built = target().join("release");
     for kind in ["so", "a"] {
         let file = format!("{LIBRARY}.{kind}");
         copy(&built.join(&file), &lib.join(&file))?;
@@ -84,15 +85,6 @@ pub fn lay_out(prefix: &Path) -> Result<()> {
         std::fs::write(pkgconfig.join(file), text.replace("@version@", env!("CARGO_PKG_VERSION")))?;
     }
     Ok(())
-}
-
-/// How many ranks share memory; with 1, all go over the NIC.
-pub const TOGETHER: &str = "GASNET_SUPERNODE_MAXSIZE";
-
-/// A command whose ranks all go over uGNI, on the software NIC that is laid out there.
-pub fn dressed(command: Cmd, prefix: &Path) -> Cmd {
-    let strict = command.env("GASWORKS_NETWORK", "gni").env(TOGETHER, "1").env("GASWORKS_UGNI_STRICT", "1");
-    strict.env("GASWORKS_BOOTSTRAP", "cray").env("LD_LIBRARY_PATH", prefix.join("lib"))
 }
 
 fn link(to: &str, at: &Path) -> Result<()> {

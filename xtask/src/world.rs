@@ -1,12 +1,14 @@
 //! What rows share: the machine, where logs go, and builds that are made once.
 
-use crate::cluster::Cluster;
-use crate::exec::{Cmd, Log};
-use crate::needs::Machine;
 use anyhow::{Result, anyhow, bail};
-use std::collections::{BTreeMap, BTreeSet};
+use gasworks_testkit::hosts::Cluster;
+use gasworks_testkit::needs::Machine;
+use gasworks_testkit::programs::{Fixture, Programs, target};
+use gasworks_testkit::{Cmd, Log, root};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::thread::ThreadId;
 
 /// The target that sanitizers are built for: naming it keeps their flags away from build scripts.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -18,17 +20,20 @@ const WHOLE: &str = "-Zbuild-std --config profile.dev.package.\"*\".opt-level=1 
                      --config profile.dev.package.gasworks-sock.opt-level=1 \
                      --config profile.dev.package.gasworks-bootstrap.opt-level=1";
 
-/// What builds everything that is optimised but tests: the libraries for C, too, since of those alone dependencies have other features, and are
-/// built once more.
-pub const OPTIMISED: &str = "build --release --workspace --exclude xtask --lib --bins --examples";
+/// What builds all that is optimised: programs, and the libraries for C. Packages are built together, since those that are
+/// built alone have dependencies with other features, which are built once more.
+pub const OPTIMISED: &str = "build --release --workspace --exclude xtask --lib --bins";
 
-/// A way to build the workspace.
+/// What builds all programs, and the libraries for C, as the dev profile has them: with kill points.
+pub const PROGRAMS: &str = "build --workspace --exclude xtask --lib --bins --examples";
+
+/// A way to build tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Build {
-    /// Everything, as the dev profile has it, with places to be killed at.
-    Debug,
-    /// Everything, optimised.
-    Release,
+    /// All ordinary tests, as the dev profile has them.
+    Tests,
+    /// The tests of what threads and processes share, optimised.
+    Optimised,
     /// The loom models.
     Loom,
     /// What runs under the thread sanitizer.
@@ -43,8 +48,8 @@ impl Build {
     /// Its name in rows.
     pub fn name(self) -> &'static str {
         match self {
-            Build::Debug => "debug",
-            Build::Release => "release",
+            Build::Tests => "tests",
+            Build::Optimised => "optimised",
             Build::Loom => "loom",
             Build::Tsan => "tsan",
             Build::TsanSuite => "tsan-suite",
@@ -52,48 +57,41 @@ impl Build {
         }
     }
 
-    /// The cargo commands that make it. Each gets the flags of [`Build::dress`].
-    fn commands(self) -> Vec<Cmd> {
-        let slow: String = crate::tools::DEBUG_ONLY.iter().map(|p| format!(" --exclude {p}")).collect();
-        let words = match self {
-            Build::Debug => {
-                vec!["build --workspace --bins --examples".into(), "test --workspace --no-run".into()]
-            }
-            Build::Release => vec![OPTIMISED.into(), format!("test --release --workspace{slow} --no-run")],
+    /// The cargo command that makes it, without the flags of [`Build::dress`].
+    fn words(self) -> String {
+        let packages = |names: &[&str]| names.iter().map(|p| format!(" -p {p}")).collect::<String>();
+        match self {
+            Build::Tests => "test --workspace --no-run --lib --bins --tests".into(),
+            Build::Optimised => format!("test --release --no-run{}", packages(crate::tools::SHARED_PACKAGES)),
             Build::Loom => {
-                let packages: String =
+                let models: String =
                     crate::packages_with("tests/loom.rs").iter().map(|p| format!(" -p {p}")).collect();
-                vec![format!("test --release --no-run{packages} --test loom")]
+                format!("test --release --no-run{models} --test loom")
             }
-            Build::Tsan => vec![format!(
-                "+nightly test {WHOLE} --target {TARGET} --no-run -p {} --lib --tests",
-                crate::tools::TSAN_PACKAGES.join(" -p ")
-            )],
-            Build::TsanSuite => vec![format!(
-                "+nightly build {WHOLE} --target {TARGET} -p gasworks-testkit --bin gasworks-conformance"
-            )],
+            Build::Tsan => format!(
+                "+nightly test {WHOLE} --target {TARGET} --no-run{} --lib --tests",
+                packages(crate::tools::TSAN_PACKAGES)
+            ),
+            Build::TsanSuite => format!(
+                "+nightly build {WHOLE} --target {TARGET} -p gasworks-conformance --bin gasworks-conformance"
+            ),
             Build::Asan => {
                 let without: String =
                     crate::tools::NOT_UNDER_ASAN.iter().map(|p| format!(" --exclude {p}")).collect();
-                vec![format!("+nightly test --target {TARGET} --no-run --workspace{without} --lib --tests")]
+                format!("+nightly test --target {TARGET} --no-run --workspace{without} --lib --tests")
             }
-        };
-        words
-            .iter()
-            .map(|w| self.dress(Cmd::cargo(w).arg("--message-format=json-render-diagnostics").limit(1500)))
-            .collect()
+        }
     }
 
     /// Adds the flags and the target directory of this way to build.
     pub fn dress(self, cmd: Cmd) -> Cmd {
         let (flags, dir) = match self {
-            Build::Release => return cmd,
-            Build::Debug => ("--cfg gasworks_faults", "faults"),
+            Build::Tests | Build::Optimised => return cmd,
             Build::Loom => ("--cfg gasworks_loom", "loom"),
             Build::Tsan | Build::TsanSuite => ("-Zsanitizer=thread --cfg gasworks_tsan", "tsan"),
             Build::Asan => ("-Zsanitizer=address", "asan"),
         };
-        cmd.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", crate::root().join("target").join(dir))
+        cmd.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", target().join(dir))
     }
 }
 
@@ -102,10 +100,8 @@ impl Build {
 pub struct TestProgram {
     /// The folder of its package, the last part of the path.
     pub package: String,
-    /// The name of its target: the library's, or the integration test's.
+    /// The name of its target: `lib`, the program's, or the integration test's.
     pub target: String,
-    /// Whether it is a file of `tests/`, and not what a library or program has of tests in it.
-    pub integration: bool,
     /// Where its package is.
     pub dir: PathBuf,
     /// The program.
@@ -121,72 +117,40 @@ impl TestProgram {
     }
 }
 
-/// What a build made.
+/// What a build made: programs by name, and test programs.
 #[derive(Debug, Default)]
 pub struct Built {
-    /// Programs by name.
-    pub programs: BTreeMap<String, PathBuf>,
-    /// The programs of the package `gasworks-examples`.
-    pub examples: BTreeSet<String>,
+    programs: BTreeMap<String, PathBuf>,
     /// Test programs.
     pub tests: Vec<TestProgram>,
-    /// The library `gasworks`, for what is compiled against it.
-    pub face: Option<PathBuf>,
 }
 
 impl Built {
     /// The program `name`.
     pub fn program(&self, name: &str) -> Result<&Path> {
-        self.programs
-            .get(name)
-            .map(PathBuf::as_path)
-            .ok_or_else(|| anyhow!("the build has no program {name}"))
-    }
-
-    /// A command that runs the program `name` under `gasrun` on `ranks` ranks.
-    pub fn gasrun(&self, ranks: usize, name: &str) -> Result<Cmd> {
-        self.gasrun_with(ranks, "", name)
-    }
-
-    /// The same, with `options` for `gasrun`.
-    pub fn gasrun_with(&self, ranks: usize, options: &str, name: &str) -> Result<Cmd> {
-        let program = self.program(name)?;
-        Ok(Cmd::new(self.program("gasrun")?)
-            .words(&format!("-n {ranks} --timeout 120 {options} --"))
-            .arg(program)
-            .limit(150))
+        let found = self.programs.get(name).map(PathBuf::as_path);
+        found.ok_or_else(|| anyhow!("the build has no program {name}"))
     }
 
     /// What is in cargo's messages.
-    pub fn of(messages: &str) -> Self {
+    fn of(messages: &str) -> Self {
         let mut built = Self::default();
-        built.add(messages);
-        built
-    }
-
-    /// Takes in what cargo printed.
-    fn add(&mut self, messages: &str) {
         for line in messages.lines().filter(|l| l.starts_with('{')) {
             let Ok(message) = serde_json::from_str::<serde_json::Value>(line) else { continue };
             let text = |at: &str| message.pointer(at).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
-            if text("/target/name") == "gasworks" && message.pointer("/profile/test") == Some(&false.into()) {
-                self.face = Some(PathBuf::from(text("/filenames/0")));
-            }
             let (path, manifest) =
                 (PathBuf::from(text("/executable")), PathBuf::from(text("/manifest_path")));
             let (Some(dir), false) = (manifest.parent(), path.as_os_str().is_empty()) else { continue };
             let package = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let target = text("/target/name");
+            let (kind, name) = (text("/target/kind/0"), text("/target/name"));
             if message.pointer("/profile/test").and_then(|v| v.as_bool()) == Some(true) {
-                let integration = text("/target/kind/0") == "test";
-                self.tests.push(TestProgram { package, target, integration, dir: dir.into(), path });
+                let target = if ["test", "bin"].contains(&kind.as_str()) { name } else { "lib".into() };
+                built.tests.push(TestProgram { package, target, dir: dir.into(), path });
             } else {
-                if package == "examples" {
-                    self.examples.insert(target.clone());
-                }
-                self.programs.insert(target, path);
+                built.programs.insert(name, path);
             }
         }
+        built
     }
 }
 
@@ -200,13 +164,15 @@ pub struct World {
     logs: PathBuf,
     builds: Mutex<BTreeMap<Build, Once<Arc<Built>>>>,
     done: Mutex<BTreeMap<String, Once<()>>>,
-    cluster: Mutex<Option<Result<Arc<Cluster>, String>>>,
+    /// Held while ordinary tests run: one part after the other, for each uses the processors as it thinks fit.
+    pub ordinary: Mutex<()>,
+    clusters: Mutex<HashMap<ThreadId, Result<Arc<Cluster>, String>>>,
 }
 
 impl World {
     /// With logs under `target/xtask`.
     pub fn new() -> Self {
-        Self::at(crate::root().join("target/xtask"))
+        Self::at(target().join("xtask"))
     }
 
     /// With logs in a folder.
@@ -216,8 +182,14 @@ impl World {
             logs,
             builds: Mutex::default(),
             done: Mutex::default(),
-            cluster: Mutex::default(),
+            ordinary: Mutex::default(),
+            clusters: Mutex::default(),
         }
+    }
+
+    /// The file that remembers the last run.
+    pub fn history(&self) -> PathBuf {
+        self.logs.join("history.json")
     }
 
     /// Where the row `name` writes its log.
@@ -225,28 +197,54 @@ impl World {
         self.logs.join(format!("{}.log", name.replace(['/', ':', '@'], "-")))
     }
 
-    /// The cluster, which the first who asks brings up, and which lasts until the group of rows is through.
+    /// The cluster of the thread that asks, which lasts until the rows that wait are through: rows that run beside each
+    /// other have hosts of their own, and find there what their own jobs left.
     pub fn cluster(&self) -> Result<Arc<Cluster>> {
-        let mut cluster = self.cluster.lock().unwrap_or_else(|e| e.into_inner());
-        let up = || Cluster::up().map(Arc::new).map_err(|e| format!("{e:#}"));
-        cluster.get_or_insert_with(up).clone().map_err(|e| anyhow!("the cluster did not come up: {e}"))
+        let known = self.clusters().get(&std::thread::current().id()).cloned();
+        let cluster = known.unwrap_or_else(|| {
+            let up = Cluster::up().map(Arc::new).map_err(|e| format!("{e:#}"));
+            self.clusters().insert(std::thread::current().id(), up.clone());
+            up
+        });
+        cluster.map_err(|e| anyhow!("the cluster did not come up: {e}"))
     }
 
-    /// Ends what the rows of a group share.
-    pub fn end_group(&self) {
-        drop(self.cluster.lock().unwrap_or_else(|e| e.into_inner()).take());
+    fn clusters(&self) -> MutexGuard<'_, HashMap<ThreadId, Result<Arc<Cluster>, String>>> {
+        self.clusters.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Ends the clusters.
+    pub fn end_clusters(&self) {
+        self.clusters().clear();
     }
 
     /// A folder of the row's own, empty.
     pub fn scratch(&self, name: &str) -> Result<PathBuf> {
         let dir = self.logs.join(name.replace(['/', ':', '@'], "-"));
-        crate::files::empty(&dir)?;
+        gasworks_testkit::files::empty(&dir)?;
         Ok(dir)
     }
 
     /// A path as seen from the repository's root.
     pub fn shown(&self, path: &Path) -> String {
-        path.strip_prefix(crate::root()).unwrap_or(path).display().to_string()
+        path.strip_prefix(root()).unwrap_or(path).display().to_string()
+    }
+
+    /// The programs as the dev profile builds them.
+    pub fn debug(&self) -> Result<Programs> {
+        self.fixture(Fixture::Debug).map(Programs::at)
+    }
+
+    /// The programs, optimised.
+    pub fn release(&self) -> Result<Programs> {
+        self.fixture(Fixture::Release).map(Programs::at)
+    }
+
+    /// A fixture, prepared by the first who asks.
+    pub fn fixture(&self, fixture: Fixture) -> Result<PathBuf> {
+        let path = self.log_path(&format!("prepare-{}", fixture.name()));
+        self.once(fixture.name(), || crate::prepare::fixture(self, fixture, &Log::create(path)?.nice(true)))?;
+        Ok(fixture.path())
     }
 
     /// What this way to build makes; built by the first who asks.
@@ -273,21 +271,19 @@ impl World {
 
     fn build(&self, build: Build) -> Result<Built> {
         let log = Log::create(self.log_path(&format!("build of {}", build.name()).replace(' ', "-")))?;
-        let mut built = Built::default();
-        for command in build.commands() {
-            let ended = log.run(&command)?;
-            if !ended.ok() {
-                bail!("{}: {}\n{}", ended.how(), first_error(&ended.output), ended.shown);
-            }
-            built.add(&ended.output);
-        }
-        Ok(built)
+        let cmd = Cmd::cargo(&build.words()).arg("--message-format=json-render-diagnostics").limit(1500);
+        Ok(Built::of(&compiled(&log.nice(true), &build.dress(cmd))?))
     }
 }
 
-/// The first line of a compiler's output that says what is wrong.
-fn first_error(output: &str) -> &str {
-    output.lines().find(|l| l.starts_with("error")).unwrap_or("see the log")
+/// The output of a cargo command that builds; an error holds the compiler's first.
+pub fn compiled(log: &Log, cmd: &Cmd) -> Result<String> {
+    let ended = log.run(cmd)?;
+    if !ended.ok() {
+        let first = ended.output.lines().find(|l| l.starts_with("error")).unwrap_or("see the log");
+        bail!("{}: {first}\n{}", ended.how(), ended.shown);
+    }
+    Ok(ended.output)
 }
 
 #[cfg(test)]
@@ -296,18 +292,19 @@ mod tests {
 
     #[test]
     fn cargo_messages_are_sorted_into_programs_and_tests() {
-        let mut built = Built::default();
-        built.add(concat!(
+        let built = Built::of(concat!(
             "   Compiling a\n",
             r#"{"reason":"compiler-artifact","manifest_path":"/r/crates/a/Cargo.toml","target":{"name":"t","kind":["test"]},"profile":{"test":true},"executable":"/t/t-1"}"#,
             "\n",
-            r#"{"reason":"compiler-artifact","manifest_path":"/r/examples/Cargo.toml","target":{"name":"hello"},"profile":{"test":false},"executable":"/t/hello"}"#,
+            r#"{"reason":"compiler-artifact","manifest_path":"/r/crates/a/Cargo.toml","target":{"name":"a","kind":["rlib"]},"profile":{"test":true},"executable":"/t/a-1"}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","manifest_path":"/r/examples/Cargo.toml","target":{"name":"hello","kind":["bin"]},"profile":{"test":false},"executable":"/t/hello"}"#,
             "\n",
             r#"{"reason":"compiler-artifact","manifest_path":"/r/crates/a/Cargo.toml","target":{"name":"lib"},"profile":{"test":false},"executable":null}"#,
         ));
-        assert_eq!((built.tests.len(), built.programs.len(), built.examples.len()), (1, 1, 1));
-        assert_eq!((built.tests[0].package.as_str(), built.tests[0].target.as_str()), ("a", "t"));
-        assert!(built.tests[0].integration);
+        let tests: Vec<_> = built.tests.iter().map(|t| (t.package.as_str(), t.target.as_str())).collect();
+        assert_eq!(tests, [("a", "t"), ("a", "lib")]);
+        assert_eq!(built.program("hello").unwrap(), Path::new("/t/hello"));
         assert!(built.program("gasrun").is_err_and(|e| e.to_string().contains("gasrun")));
     }
 }

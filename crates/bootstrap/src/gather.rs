@@ -7,6 +7,10 @@ const DURING: &str = "gather from all ranks";
 /// The most that one rank may give.
 const MOST: u32 = 1 << 30;
 
+fn is_allowed(len: u32) -> bool {
+    len <= MOST
+}
+
 /// Everybody's bytes in rank order. `gather` fills its second argument with everybody's copies of the first, all of one
 /// length, in an order that is the same at every call. Collective.
 pub(crate) fn in_rank_order(
@@ -14,7 +18,7 @@ pub(crate) fn in_rank_order(
     mine: &[u8],
     mut gather: impl FnMut(Vec<u8>, usize) -> Result<Vec<u8>, BootstrapError>,
 ) -> Result<Vec<Vec<u8>>, BootstrapError> {
-    let len = u32::try_from(mine.len()).ok().filter(|len| *len <= MOST).ok_or_else(|| {
+    let len = u32::try_from(mine.len()).ok().filter(|len| is_allowed(*len)).ok_or_else(|| {
         BootstrapError::protocol(DURING, format!("{} bytes are too many for one rank", mine.len()))
     })?;
     let count = size as usize;
@@ -36,7 +40,7 @@ pub(crate) fn in_rank_order(
     let mut places = vec![None; count];
     let mut longest = 0;
     for (place, card) in cards.chunks_exact(each).enumerate() {
-        let seat = read(card).filter(|(_, len)| *len <= MOST).and_then(|(rank, len)| {
+        let seat = read(card).filter(|(_, len)| is_allowed(*len)).and_then(|(rank, len)| {
             let seat = places.get_mut(rank as usize).filter(|seat| seat.is_none())?;
             *seat = Some((place, len as usize));
             Some(len as usize)
@@ -110,5 +114,20 @@ mod tests {
             })
             .contains("13 bytes came")
         );
+    }
+
+    #[test]
+    fn a_rank_gives_at_most_1_gib() {
+        assert!(is_allowed(1 << 30) && !is_allowed((1 << 30) + 1));
+        // Zeroes that nobody touches take no memory. Ranks that give as much as allowed come to the gathering.
+        for (len, wanted) in
+            [(1 << 30, "gathered"), ((1 << 30) + 1, "1073741825 bytes are too many for one rank")]
+        {
+            let error = in_rank_order((0, 1), &vec![0; len], |_, _| {
+                Err(BootstrapError::protocol(DURING, "gathered"))
+            });
+            let error = error.expect_err("nothing is gathered").to_string();
+            assert_eq!(error, format!("gather from all ranks: {wanted}"));
+        }
     }
 }

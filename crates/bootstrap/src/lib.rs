@@ -41,7 +41,6 @@ pub use together::Together;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use gasworks_os::{ending, jobs};
 
@@ -207,8 +206,7 @@ impl Process {
         start.prepare();
         let timeout = ExitTimeout::from_settings()?;
         let launcher = start.watched()?;
-        // All that may be waited for, one after the other, and some more. How many ranks there are is not known yet.
-        let patience = timeout.most() * 4 + Duration::from_secs(1);
+        let patience = timeout.patience();
         let bell = ending::arm(settings::CATCH_EXIT.boolean()?, patience, &settings::NO_CATCH_SIGNAL.text())?;
         let keeper = Keeper::start(start.rank(), launcher, bell, timeout)?;
         Ok(Self { keeper, start: Mutex::new(Some(start)), link: OnceLock::new() })

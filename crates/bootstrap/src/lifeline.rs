@@ -118,4 +118,36 @@ mod tests {
         }
         assert_eq!(Word::decode([2, 0, b'g', b'x']), None);
     }
+    #[test]
+    fn a_line_carries_words_and_notices_its_end() {
+        let (a, b) = gasworks_os::unix::pair().expect("a pair");
+        let (ours, theirs) = (Line::new(a, 0), Line::new(b, 0));
+        assert_eq!((ours.pid, ours.descriptors().count()), (0, 1), "nothing is known of the other process");
+        theirs.say(Word::Verdict { code: 9 });
+        theirs.say(Word::Bye);
+        assert_eq!(ours.hear(), Some(Word::Verdict { code: 9 }));
+        drop(theirs);
+        assert_eq!(ours.hear(), Some(Word::Bye));
+        assert_eq!(ours.hear(), None);
+        let own = Line::new(gasworks_os::unix::pair().expect("a pair").0, std::process::id() as i32);
+        assert_eq!(own.descriptors().count(), 2, "the stream, and a handle on the process");
+    }
+
+    #[test]
+    fn the_rest_of_a_word_is_waited_for() {
+        let (a, b) = gasworks_os::unix::pair().expect("a pair");
+        b.send_fds(&Word::Ready.encode()[..2], &[], Instant::now() + REST).expect("sent");
+        let begun = Instant::now();
+        assert_eq!(Line::new(a, 0).hear(), None);
+        assert!(begun.elapsed() >= REST);
+    }
+
+    #[test]
+    fn one_who_does_not_listen_is_given_time() {
+        let (a, _b) = gasworks_os::unix::pair().expect("a pair");
+        while a.send_fds(&[0; 4096], &[], Instant::now()).is_ok() {}
+        let begun = Instant::now();
+        Line::new(a, 0).say(Word::Ready);
+        assert!(begun.elapsed() >= REST);
+    }
 }

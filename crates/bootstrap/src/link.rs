@@ -132,3 +132,137 @@ impl Link {
         kill_point!("bootstrap.exit.finalized");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    /// What a launcher was asked and told, in that order.
+    type Record = Arc<Mutex<Vec<String>>>;
+
+    fn note(record: &Record, what: impl Into<String>) {
+        record.lock().expect("not poisoned").push(what.into());
+    }
+
+    #[derive(Debug)]
+    struct Recorded(Record);
+
+    impl Store for Recorded {
+        fn put(&mut self, _: &str, _: &str) -> Result<(), BootstrapError> {
+            Ok(())
+        }
+        fn fence(&mut self, limit: Option<Duration>) -> Result<(), BootstrapError> {
+            note(&self.0, format!("fence {limit:?}"));
+            Ok(())
+        }
+        fn get(&mut self, _: u32, key: &str) -> Result<String, BootstrapError> {
+            Err(BootstrapError::protocol("get a value", key))
+        }
+        fn finalize(&mut self) -> Result<(), BootstrapError> {
+            note(&self.0, "finalize");
+            Ok(())
+        }
+    }
+
+    impl LastWords for Recorded {
+        fn abort_keeps_code(&self) -> bool {
+            true
+        }
+        fn abort(&self, code: i32, message: &str) {
+            note(&self.0, format!("abort {code} {message}"));
+        }
+        fn announce_exit(&self, code: u8) {
+            note(&self.0, format!("exit {code}"));
+        }
+        fn interrupt(&self) {
+            note(&self.0, "interrupt");
+        }
+        fn finalize(&self, deadline: Instant) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let when = if left > LIMIT / 2 { "in time" } else { "late" };
+            note(&self.0, format!("last finalize, {when}"));
+        }
+    }
+
+    /// Longer than any of these tests takes.
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn link() -> (Link, Record) {
+        let record = Record::default();
+        let link = Link {
+            store: Mutex::new(Box::new(Recorded(Arc::clone(&record)))),
+            words: Box::new(Recorded(Arc::clone(&record))),
+            rank: 0,
+            size: 3,
+            job: "recorded".to_owned(),
+            ours: false,
+            timeout: LIMIT,
+            host: OnceLock::new(),
+            hosts: OnceLock::new(),
+            lines: Mutex::new(None),
+            jobs: AtomicU32::new(0),
+            finalized: AtomicU32::new(0),
+        };
+        (link, record)
+    }
+
+    fn taken(record: &Record) -> Vec<String> {
+        std::mem::take(&mut *record.lock().expect("not poisoned"))
+    }
+
+    #[test]
+    fn the_launcher_hears_of_the_end_once() {
+        let (first, record) = link();
+        first.finalize().expect("ended");
+        first.finalize().expect("ended before");
+        first.finalize_at_exit(LIMIT);
+        assert_eq!(taken(&record), ["finalize"]);
+        let (second, record) = link();
+        second.finalize_at_exit(LIMIT);
+        second.finalize_at_exit(LIMIT);
+        second.finalize().expect("ended before");
+        assert_eq!(taken(&record), ["interrupt", "last finalize, in time"]);
+    }
+
+    #[test]
+    fn a_conversation_under_way_is_given_a_moment_to_stop() {
+        let (link, record) = link();
+        let held = link.store();
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| link.finalize_at_exit(LIMIT)).join().expect("ended");
+        });
+        assert!(begun.elapsed() >= ROOM);
+        drop(held);
+        assert_eq!(taken(&record), ["interrupt", "last finalize, in time"]);
+    }
+
+    #[test]
+    fn what_is_said_reaches_the_launcher() {
+        let (link, record) = link();
+        link.abort(42, "no more");
+        link.announce_exit(7);
+        assert_eq!(taken(&record), ["abort 42 no more", "exit 7"]);
+        assert!(link.abort_keeps_code());
+        // A launcher that has no barrier of its own is asked for a fence.
+        link.store().barrier(Some(LIMIT)).expect("passed");
+        assert_eq!(taken(&record), ["fence Some(60s)"]);
+        assert!(link.store().all_gather(b"x", None).is_none());
+        assert_eq!(link.store().host_hint().expect("answered"), None);
+    }
+
+    #[test]
+    fn jobs_are_numbered_and_lines_are_taken_once() {
+        let ((link, _), (spread, _)) = (link(), link());
+        assert_eq!([link.next_job(), link.next_job(), link.next_job()], [0, 1, 2]);
+        assert!(link.take_lines().is_none() && !link.spans_hosts());
+        let lines = Lines { lines: Vec::new(), leads: true };
+        link.met(Host::alone(0), Hosts::one(3, 0), lines);
+        assert!(!link.spans_hosts(), "there is one host");
+        assert!(link.take_lines().is_some_and(|lines| lines.leads));
+        assert!(link.take_lines().is_none());
+        spread.met(Host::alone(0), Hosts::led_by(&[0, 1, 0]), Lines::default());
+        assert!(spread.spans_hosts());
+    }
+}

@@ -268,9 +268,9 @@ impl ExitTimeout {
         self.least.saturating_add(self.each.saturating_mul(ranks)).min(self.most)
     }
 
-    /// That of a job of any size.
-    pub(crate) fn most(self) -> Duration {
-        self.most
+    /// How long the end of a job of any size may take: all that may be waited for, one after the other, and some more.
+    pub(crate) fn patience(self) -> Duration {
+        self.most * 4 + Duration::from_secs(1)
     }
 }
 
@@ -294,5 +294,28 @@ pub(crate) fn offers() -> String {
             format!("no launcher has left a way in ({})", wanted.join(", "))
         }
         false => format!("there is {}", found.join(", ")),
+    }
+}
+
+#[cfg(test)]
+impl ExitTimeout {
+    /// One that does not depend on the number of ranks.
+    pub(crate) fn fixed(timeout: Duration) -> Self {
+        Self { least: timeout, each: Duration::ZERO, most: timeout }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rank_adds_to_the_exit_time_out_up_to_a_limit() {
+        let ms = Duration::from_millis;
+        let timeout = ExitTimeout { least: ms(1000), each: ms(100), most: ms(5000) };
+        for (ranks, wanted) in [(0, 1000), (1, 1100), (39, 4900), (40, 5000), (41, 5000), (u32::MAX, 5000)] {
+            assert_eq!(timeout.of(ranks), ms(wanted), "{ranks} ranks");
+        }
+        assert_eq!(timeout.patience(), ms(21_000));
     }
 }

@@ -90,9 +90,16 @@ mod tests {
         let single = Single::new().expect("a job");
         assert_eq!((single.rank(), single.size()), (0, 1));
         assert_eq!(single.exchange("card", b"mine").expect("exchanged"), vec![b"mine".to_vec()]);
-        assert!(single.put("card", b"again").is_err());
-        assert!(single.get(1, "card").is_err());
-        assert!(single.get(0, "other").is_err());
+        let twice = single.put("card", b"again").expect_err("put twice").to_string();
+        assert!(twice.starts_with("put a value: the key card was put before"), "{twice}");
+        for (rank, key) in [(1, "card"), (0, "other")] {
+            let error = single.get(rank, key).expect_err("absent").to_string();
+            assert_eq!(error, format!("get a value: rank {rank} of 1 has not put the key {key}"));
+        }
+        assert_eq!(single.host_hint().expect("answered"), None);
+        assert!(single.job().starts_with("single-"), "{}", single.job());
+        assert_eq!(single.host().expect("a host").ranks(), [0]);
+        assert_eq!(single.hosts().expect("hosts").count(), 1);
         assert_ne!(single.job(), Single::new().expect("a job").job());
         single.finalize().expect("ended");
     }

@@ -291,3 +291,63 @@ fn absent(wish: &str) -> BootstrapError {
     let what = format!("{}={wish} cannot be had: {}", BOOTSTRAP.name, settings::offers());
     BootstrapError::protocol("join the job", what)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::{
+        AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen,
+    };
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    const SHORT: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn the_rank_is_known_before_the_launcher_is_asked() {
+        let rank = |way| Start { way, timeout: SHORT }.rank();
+        let stream = || Stream::Port(UnixStream::pair().expect("a pair").0.into());
+        let wire = Wire { stream: stream(), rank: 5, size: None, job: None, dialect: None };
+        assert_eq!(rank(Way::Wire(wire)), 5);
+        assert_eq!(rank(Way::Pmix(pmix::Entry::new(6).expect("a pair"))), 6);
+        assert_eq!(rank(Way::Cray { rank: 7 }), 7);
+        let takeover = Takeover {
+            rank: 8,
+            size: 9,
+            all_gather: Box::new(|_, _| Ok(())),
+            barrier: Box::new(|| Ok(())),
+            abort: Box::new(|_, _| {}),
+        };
+        assert_eq!(format!("{takeover:?}"), "Takeover { rank: 8, size: 9 }");
+        assert_eq!(rank(Way::Takeover(takeover)), 8);
+    }
+
+    #[test]
+    fn numbers_are_narrowed_without_a_change() {
+        assert_eq!([narrow(0), narrow(7), narrow(u64::from(u32::MAX) + 1)], [0, 7, u32::MAX]);
+    }
+
+    #[test]
+    fn a_launcher_whose_queue_is_full_is_waited_for() {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let door =
+            nix::sys::socket::socket(AddressFamily::Inet, SockType::Stream, flags, None).expect("a socket");
+        bind(door.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).expect("bound");
+        listen(&door, Backlog::new(0).expect("a length")).expect("listening");
+        let address = getsockname::<SockaddrIn>(door.as_raw_fd()).expect("a name");
+        let port = format!("127.0.0.1:{}", address.port());
+        let mut guests = Vec::new();
+        let error = loop {
+            let begun = Instant::now();
+            match call(&port, SHORT) {
+                Ok(guest) => guests.push(guest),
+                Err(e) => {
+                    assert!(begun.elapsed() >= SHORT, "{e}");
+                    break e.to_string();
+                }
+            }
+            assert!(guests.len() < 100, "the queue does not fill");
+        };
+        assert_eq!(error, "connect to the launcher: nothing came for 0 s (GASWORKS_BOOTSTRAP_TIMEOUT)");
+    }
+}

@@ -91,3 +91,39 @@ pub(crate) struct Joined {
     pub(crate) store: Box<dyn Store>,
     pub(crate) words: Box<dyn LastWords>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_is_below_the_size_and_a_size_fits_a_c_int() {
+        const MAX: i64 = i32::MAX as i64;
+        for (rank, size) in [(0, 1), (1, 2), (0, MAX), (MAX - 1, MAX)] {
+            let checked = Identity::check(rank, size, (None, None)).expect("a rank");
+            assert_eq!((i64::from(checked.0), i64::from(checked.1)), (rank, size));
+        }
+        for (rank, size) in [(0, 0), (1, 1), (-1, 1), (0, -1), (0, MAX + 1), (MAX, MAX)] {
+            let error = Identity::check(rank, size, (None, None)).expect_err("no rank").to_string();
+            let wanted =
+                format!("join the job: the launcher says rank {rank} of {size}, and no job has such a rank");
+            assert_eq!(error, wanted);
+        }
+    }
+
+    #[test]
+    fn what_was_told_before_must_agree() {
+        for told in [(None, None), (Some(1), None), (None, Some(3)), (Some(1), Some(3))] {
+            assert_eq!(Identity::check(1, 3, told).ok(), Some((1, 3)));
+        }
+        for (told, wanted) in [
+            ((Some(0), None), "its settings said rank 0 of 3"),
+            ((None, Some(2)), "its settings said rank 1 of 2"),
+            ((Some(0), Some(3)), "its settings said rank 0 of 3"),
+            ((Some(1), Some(4)), "its settings said rank 1 of 4"),
+        ] {
+            let error = Identity::check(1, 3, told).expect_err("they differ").to_string();
+            assert!(error.ends_with(wanted), "{error} should say {wanted}");
+        }
+    }
+}

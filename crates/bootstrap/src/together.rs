@@ -134,11 +134,17 @@ mod tests {
             for rank in ranks {
                 scope.spawn(move || {
                     let value = |rank: u32| vec![7; rank as usize];
+                    assert_eq!((rank.size(), rank.job()), (3, "together"));
                     let all = rank.exchange("card", &value(rank.rank())).expect("exchanged");
                     assert_eq!(all, [value(0), value(1), value(2)]);
                     assert!(rank.get(2, "other").is_err());
+                    rank.put("late", &[rank.rank() as u8]).expect("put");
+                    rank.barrier().expect("passed");
+                    assert_eq!(rank.get(2, "late").expect("a barrier is a fence"), [2]);
+                    assert_eq!(rank.host_hint().expect("answered"), None);
                     rank.put("card", b"again").expect("put");
-                    assert!(rank.fence().is_err());
+                    let twice = rank.fence().expect_err("put twice").to_string();
+                    assert!(twice.starts_with("put a value: the key card was put before"), "{twice}");
                 });
             }
         });

@@ -23,20 +23,23 @@ pub(crate) fn pieces(bytes: &[u8]) -> Option<Vec<String>> {
             text.push(char::from(DIGITS[(word >> (18 - 6 * i) & 63) as usize]));
         }
     }
-    // The head itself takes room: grow the count until the text with its head has as many pieces as it says.
+    let count = piece_count(text.len())?;
+    let text = format!("{count}.{text}");
+    Some(text.as_bytes().chunks(PIECE).map(|c| c.iter().copied().map(char::from).collect()).collect())
+}
+
+/// The number of pieces for so many characters with their head; `None` if they are too many.
+fn piece_count(characters: usize) -> Option<usize> {
+    // The head takes room itself: the count grows until the text with its head has as many pieces as it says.
     let mut count = 1usize;
     loop {
-        let needed = (count.to_string().len() + 1 + text.len()).div_ceil(PIECE);
+        let needed = (count.to_string().len() + 1 + characters).div_ceil(PIECE);
         if needed == count {
             break;
         }
         count = needed;
     }
-    if count > MOST {
-        return None;
-    }
-    let text = format!("{count}.{text}");
-    Some(text.as_bytes().chunks(PIECE).map(|c| c.iter().copied().map(char::from).collect()).collect())
+    (count <= MOST).then_some(count)
 }
 
 /// The number of pieces that the first one announces, and the text after that.
@@ -85,11 +88,32 @@ mod tests {
     }
 
     #[test]
+    fn a_value_has_at_most_65536_pieces() {
+        // The head of the longest value is `65536.`.
+        let most = 65_536 * 512 - 6;
+        for (characters, wanted) in [
+            (0, Some(1)),
+            (510, Some(1)),
+            (511, Some(2)),
+            (1022, Some(2)),
+            (1023, Some(3)),
+            (most - 1, Some(65_536)),
+            (most, Some(65_536)),
+            (most + 1, None),
+        ] {
+            assert_eq!(piece_count(characters), wanted, "{characters} characters");
+        }
+        assert_eq!(head("65536.ab"), Ok((65_536, "ab")));
+        assert!(head("65537.ab").is_err());
+    }
+
+    #[test]
     fn what_was_cut_or_changed_is_noticed() {
         for first in ["", "(null)", "x.abc", "0.abc", "99999999.abc"] {
-            assert!(head(first).is_err(), "{first}");
+            let error = head(first).expect_err(first);
+            assert_eq!(error, format!("{first:?} does not begin with a number of pieces"));
         }
-        assert!(decode("ab;d").is_err());
-        assert!(decode("abcde").is_err());
+        assert_eq!(decode("ab;d"), Err("\"ab;d\" holds a character that was not sent".to_owned()));
+        assert_eq!(decode("abcde"), Err("\"abcde\" was cut".to_owned()));
     }
 }

@@ -263,24 +263,84 @@ mod tests {
             (b"     0", "announces 0 bytes"),
             (b"999999", "announces 999999 bytes: 1 to 65536"),
             (b"     6cmd=x ", "\"cmd=x \" has no ';' after the value of \"cmd\""),
-            (b"     6cmd=a;key", "does not"),
-            (b"     9cmd=x;key", ""),
             (b"     7cmd=x;k", "no '=' after the key \"k\""),
+            (b"     9cmd=x;key", "\"cmd=x;key\" has no '=' after the key \"key\""),
             (b"     4rc=;", "does not begin with a command"),
             (b"     5cmd=;", "does not begin with a command"),
+            (b"     7cmd=a=;", "\"cmd=a=;\" does not begin with a command"),
             (b"     8cmd=x;=;", "the key \"\" has 0 bytes"),
             (b"    10cmd=x;a\n=;", "the key \"a\\n\" has characters"),
+            (b"    10cmd=x;a;=;", "the key \"a;\" has characters that no key may have"),
             (b"     7cmd=\xff\xfe;", "\"\\xff\\xfe\" is not text"),
+            (b"    10cmd=x;k=\0;", "\"\\x00\" is not text"),
         ] {
-            match take_message(&mut bytes.to_vec()) {
-                Ok(_) => assert!(wanted.is_empty() || wanted == "does not", "{}", quote(bytes)),
-                Err(e) => assert!(e.to_string().contains(wanted), "{e} should say {wanted}"),
-            }
+            let error = refused(bytes);
+            assert!(error.contains(wanted), "{error} should say {wanted}");
         }
-        let long = format!("{:>6}cmd=x;{}=1;", 6 + 67, "k".repeat(65));
+        let unsendable = Message::new("x").with("a=b", 1).encode().expect_err("no key").to_string();
+        assert_eq!(unsendable, "the key \"a=b\" has characters that no key may have");
+    }
+
+    #[test]
+    fn a_message_is_as_long_as_it_says() {
+        let mut inbox = b"     6cmd=a;key=1;".to_vec();
+        assert_eq!(take_message(&mut inbox), Ok(Some(Message::new("a"))));
+        assert_eq!(inbox, b"key=1;");
+    }
+
+    #[test]
+    fn a_payload_has_at_most_65536_bytes() {
+        // A payload of so many bytes: `cmd=x;v=` and `;` stand around the value.
+        let sized = |size: usize| Message::new("x").with("v", "y".repeat(size - 9));
+        for size in [65_535, 65_536] {
+            let bytes = sized(size).encode().expect("not too long");
+            assert_eq!(bytes.len(), 6 + size);
+            assert_eq!(take_message(&mut bytes.clone()), Ok(Some(sized(size))));
+        }
+        let error = sized(65_537).encode().expect_err("too long").to_string();
+        assert!(error.starts_with("a message of 65537 bytes is longer than the 65536 that"), "{error}");
+        assert_eq!(refused(b" 65537cmd"), "a message announces 65537 bytes: 1 to 65536 are allowed");
+        assert_eq!(take_message(&mut b" 65536cmd".to_vec()), Ok(None));
+        assert_eq!(take_message(&mut b"     1".to_vec()), Ok(None));
+    }
+
+    #[test]
+    fn a_key_has_at_most_64_bytes() {
+        let keyed = |size: usize| Message::new("x").with(&"k".repeat(size), 1);
+        for size in [1, 63, 64] {
+            let mut bytes = keyed(size).encode().expect("not too long");
+            assert_eq!(take_message(&mut bytes), Ok(Some(keyed(size))));
+        }
+        for size in [0, 65] {
+            let error = keyed(size).encode().expect_err("no key").to_string();
+            assert!(error.ends_with(&format!("has {size} bytes: 1 to 64 are allowed")), "{error}");
+        }
+        let long = format!("{:>6}cmd=x;{}=1;", 6 + 68, "k".repeat(65));
         assert!(refused(long.as_bytes()).contains("has 65 bytes: 1 to 64"));
-        assert!(Message::new("x").with("v", "y".repeat(MAX_PAYLOAD)).encode().is_err());
-        assert!(Message::new("x").with("a=b", 1).encode().is_err());
+    }
+
+    #[test]
+    fn a_line_has_at_most_1024_bytes() {
+        // A line of so many bytes, without its end.
+        let sized = |size: usize| format!("cmd=x v={}", "y".repeat(size - 8)).into_bytes();
+        for size in [1023, 1024] {
+            assert_eq!(take_line(&mut sized(size)), Ok(None), "it may still end");
+            let mut ended = [sized(size), b"\n".to_vec()].concat();
+            let line = take_line(&mut ended).expect("not too long").expect("complete");
+            assert_eq!((line.need("v").map(str::len), ended.len()), (Ok(size - 8), 0));
+        }
+        let error = take_line(&mut sized(1025)).expect_err("too long").to_string();
+        assert!(error.ends_with("(1025 bytes) does not end within 1024 bytes"), "{error}");
+        let error = take_line(&mut [sized(1025), b"\n".to_vec()].concat()).expect_err("too long").to_string();
+        assert!(error.ends_with("(1025 bytes) is longer than 1024 bytes"), "{error}");
+    }
+
+    #[test]
+    fn quoted_text_is_cut_after_80_bytes() {
+        for size in [0, 79, 80] {
+            assert_eq!(quote(&vec![b'q'; size]), format!("\"{}\"", "q".repeat(size)));
+        }
+        assert_eq!(quote(&[b'q'; 81]), format!("\"{}\"... (81 bytes)", "q".repeat(80)));
     }
 
     #[test]
@@ -290,9 +350,16 @@ mod tests {
         assert_eq!((line.command.as_str(), line.number("pmi_version")), ("init", Ok(2)));
         assert_eq!(inbox, b"  rest");
         assert_eq!(take_line(&mut inbox), Ok(None));
-        assert!(take_line(&mut b"hello\n".to_vec()).is_err());
-        assert!(take_line(&mut b"\n".to_vec()).is_err());
-        assert!(take_line(&mut vec![b'x'; MAX_LINE + 1]).is_err());
+        for (line, wanted) in [
+            (b"hello\n".as_slice(), "\"hello\" in the line \"hello\" has no '='"),
+            (b"\n", "\"\" does not begin with a command"),
+            (b"rc=0 cmd=x\n", "\"rc=0 cmd=x\" does not begin with a command"),
+            (b"cmd=x ;=1\n", "the key \";\" has characters"),
+            (b"cmd=x k=\xff\n", "\"\\xff\" is not text"),
+        ] {
+            let error = take_line(&mut line.to_vec()).expect_err(wanted).to_string();
+            assert!(error.contains(wanted), "{error} should say {wanted}");
+        }
     }
 
     proptest! {

@@ -1,11 +1,13 @@
 //! The client of PMI-2 against the real server's state machine, and against servers that are broken or hostile.
 
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use gasworks_bootstrap::server::{Output, Server};
 use gasworks_bootstrap::{Bootstrap, Dialect, Launched, Start, Stream, Way, Wire};
+use nix::poll::{PollFd, PollFlags, poll};
 use script::{Rank, message, script};
 
 mod script;
@@ -22,14 +24,17 @@ fn serve(mut sockets: Vec<UnixStream>) {
     let mut server = Server::new(sockets.len() as u32, "job.7");
     let mut inboxes = vec![Vec::new(); sockets.len()];
     let mut open = vec![true; sockets.len()];
-    sockets.iter().for_each(|s| s.set_read_timeout(Some(Duration::from_millis(1))).expect("set"));
     while open.contains(&true) {
-        for rank in 0..sockets.len() {
+        let watched: Vec<usize> = (0..sockets.len()).filter(|&rank| open[rank]).collect();
+        let mut polled: Vec<_> =
+            watched.iter().map(|&rank| PollFd::new(sockets[rank].as_fd(), PollFlags::POLLIN)).collect();
+        assert!(poll(&mut polled, 20_000u16).is_ok_and(|n| n > 0), "the ranks are silent");
+        let speaks: Vec<bool> = polled.iter().map(|fd| fd.any() == Some(true)).collect();
+        for (rank, _) in watched.into_iter().zip(speaks).filter(|(_, speaks)| *speaks) {
             let mut chunk = [0; 1000];
-            match sockets[rank].read(&mut chunk) {
-                Ok(0) => open[rank] = false,
-                Ok(n) => inboxes[rank].extend_from_slice(&chunk[..n]),
-                Err(_) => {}
+            match sockets[rank].read(&mut chunk).expect("read") {
+                0 => open[rank] = false,
+                n => inboxes[rank].extend_from_slice(&chunk[..n]),
             }
             let mut out = Vec::new();
             server.feed(rank as u32, &mut inboxes[rank], &mut out);
@@ -62,9 +67,12 @@ fn ranks_exchange_values_of_all_lengths() {
                 }
                 let twice = client.put("v0", b"").expect_err("put twice").to_string();
                 assert!(twice.contains("the key v0 was put before"), "{twice}");
-                for key in ["", "a;b", "a b", "a=b", &"k".repeat(60)] {
-                    assert!(client.put(key, b"x").is_err(), "{key}");
+                for key in ["", "a;b", "a b", "a=b", &"k".repeat(36)] {
+                    let error = client.put(key, b"x").expect_err(key).to_string();
+                    assert!(error.contains("must be 1 to 35 letters, digits, '.', '_' or '-'"), "{error}");
                 }
+                // With the numbers of a job, a rank and a piece this is the longest key that launchers take.
+                client.put(&"k".repeat(35), b"x").expect("put");
                 let beyond = client.get(3, "v0").expect_err("no such rank").to_string();
                 assert!(beyond.contains("there is no rank 3 in a job of 3"), "{beyond}");
                 client.started();
@@ -78,6 +86,36 @@ fn ranks_exchange_values_of_all_lengths() {
 
 fn meet(bytes: &[u8], close: bool) -> String {
     one().meet(bytes, close).outcome
+}
+
+#[test]
+fn after_the_start_a_fence_waits_for_the_slowest() {
+    const LIMIT: Duration = Duration::from_millis(50);
+    let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+    let joined = message("cmd=fullinit-response;rc=0;rank=1;size=2;launcher=gasrun;");
+    let job = message("cmd=job-getid-response;jobid=j;rc=0;");
+    ours.write_all(&script(&[HELLO, &joined, &job])).expect("sent");
+    let rank = Launched::join(start(theirs, 1, LIMIT)).expect("joined");
+    let error = rank.fence().expect_err("nobody comes").to_string();
+    assert!(error.starts_with("wait for all ranks: nothing came for 0 s"), "{error}");
+    rank.started();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(3 * LIMIT);
+            ours.write_all(&message("cmd=kvs-fence-response;rc=0;")).expect("sent");
+        });
+        rank.fence().expect("passed");
+    });
+}
+
+#[test]
+fn a_launcher_that_does_not_read_is_given_up() {
+    let joined = message("cmd=fullinit-response;rc=0;rank=1;size=2;");
+    let job = message("cmd=job-getid-response;jobid=j;rc=0;");
+    // It has answered more puts than there is room for in the socket.
+    let puts = message("cmd=kvs-put-response;rc=0;").repeat(2000);
+    let met = one().meet_with(&script(&[HELLO, &joined, &job, &puts]), false, &vec![7; 750_000]);
+    assert_eq!(met.outcome, "timed out: put a value: nothing came for 0 s (GASWORKS_BOOTSTRAP_TIMEOUT)");
 }
 
 fn one() -> Rank {

@@ -168,6 +168,24 @@ fn over_a_port_the_launcher_says_who_this_is() {
 }
 
 #[test]
+fn in_a_fence_of_three_a_rank_waits_for_both_others() {
+    let joined = message("cmd=fullinit-response;rc=0;rank=1;size=3;appnum=0;");
+    let (job, put) =
+        (message("cmd=job-getid-response;jobid=kvs_7;rc=0;"), message("cmd=kvs-put-response;rc=0;"));
+    let fence = message("cmd=kvs-fence-response;rc=0;");
+    let token = message("cmd=kvs-get-response;found=TRUE;value=here;rc=0;");
+    let value = message("cmd=kvs-get-response;found=TRUE;value=1.Ynl0ZXM;rc=0;");
+    let end = message("cmd=finalize-response;rc=0;");
+    let round = script(&[&put, &fence, &token]);
+    let met = Rank::speaking(Dialect::Pmi2)
+        .meet(&script(&[TWO, &joined, &job, &put, &round, &round, &value, &end]), true);
+    assert_eq!(met.outcome, "all well");
+    let asked: Vec<&str> = met.said.split(';').filter_map(|pair| pair.strip_prefix("key=fence+")).collect();
+    // One before, and two before.
+    assert_eq!(asked, ["1.1-1", "1.1-0", "1.2-1", "1.2-2"]);
+}
+
+#[test]
 fn a_fence_that_holds_nobody_is_made_to() {
     // Hydra in PMI-2: the job's name is not what PMI_JOBID says, which a launcher further out has left.
     let joined = message("cmd=fullinit-response;rc=0;rank=1;size=2;appnum=0;");

@@ -7,7 +7,12 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use gasworks_bootstrap::{BootstrapError, Takeover, connect, connect_as_cray, connect_with};
+use gasworks_bootstrap::{
+    Bootstrap, BootstrapError, Launched, Start, Takeover, connect, connect_as_cray, connect_with,
+};
+use tempfile::TempDir;
+
+mod cases;
 
 #[path = "../src/pmix/abi.rs"]
 mod abi;
@@ -32,45 +37,50 @@ fn main() -> ExitCode {
         }
         Some("take-over") => take_over(),
         Some("abort") => connect().expect("joined").abort(42, "no more; really"),
+        Some("rank-unwatched") => match take_part_unwatched() {
+            Ok(()) => println!("all well"),
+            Err(e) => println!("error: {e}"),
+        },
+        Some("exit-from-fence") => {
+            let rank = connect().expect("joined");
+            std::thread::spawn(|| {
+                std::thread::sleep(Duration::from_millis(100));
+                gasworks_bootstrap::exit(0);
+            });
+            println!("{:?}", rank.fence().map_err(|e| e.to_string()));
+        }
         _ => {
-            let tests: [(&str, Test); 9] = [
+            let ignored = match headers() {
+                Some(_) => None,
+                None => {
+                    Some(("the_declarations_of_pmix_are_those_of_its_headers", "no pmix.h (libpmix-dev)"))
+                }
+            };
+            let cases: &[cases::Case] = &[
                 ("the_declarations_of_pmix_are_those_of_its_headers", declarations),
                 ("a_job_over_crays_libraries", cray),
+                ("a_job_over_a_library_without_an_all_gather", cray_without_gather),
                 ("crays_library_is_told_to_fork_nothing", no_fork),
                 ("who_is_crays_library_does_not_ask_it", as_cray),
                 ("every_fault_of_crays_libraries_is_one_error", cray_faults),
                 ("libraries_that_lack_something_are_named", lacking),
+                ("a_job_over_pmix", pmix),
                 ("every_fault_of_pmix_is_one_error", pmix_faults),
+                ("a_call_of_a_library_that_hangs_is_given_up", hanging),
+                ("an_end_comes_whatever_a_library_makes_of_it", ends),
                 ("a_job_taken_over_is_this_processs_from_then_on", taken_over),
                 ("what_is_asked_for_must_be_there", wishes),
+                ("a_launcher_further_out_is_not_asked", nested),
             ];
-            for (name, test) in tests {
-                let dir = tempfile::tempdir().expect("a directory");
-                match test(dir.path()) {
-                    Outcome::Passed => println!("test {name} ... ok"),
-                    Outcome::Skipped(why) => println!("test {name} ... skipped: {why}"),
-                }
-            }
+            return cases::run(cases, ignored);
         }
     }
     ExitCode::SUCCESS
 }
 
-type Test = fn(&Path) -> Outcome;
-
-enum Outcome {
-    Passed,
-    Skipped(String),
-}
-
-/// Leaves a test that the machine has not what it takes for.
-macro_rules! need {
-    ($what:expr) => {
-        match $what {
-            Ok(there) => there,
-            Err(why) => return Outcome::Skipped(why),
-        }
-    };
+/// A directory for one test.
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("a directory")
 }
 
 /// What a rank does: everything once, and two jobs.
@@ -97,6 +107,15 @@ fn take_part() -> Result<String, BootstrapError> {
     Ok(line)
 }
 
+/// The same, without anything that watches over this process: what it says at the end it says at once.
+fn take_part_unwatched() -> Result<(), BootstrapError> {
+    let rank = Launched::join(Start::from_settings()?.expect("a launcher"))?;
+    rank.put("key", b"bytes")?;
+    rank.fence()?;
+    assert_eq!(rank.get(0, "key")?, b"bytes");
+    rank.finalize()
+}
+
 /// A program that is in a job already, as the only rank.
 fn take_over() {
     let takeover = Takeover {
@@ -117,27 +136,27 @@ fn take_over() {
 }
 
 /// Compiles a file of `tests/standin`.
-fn compile(source: &str, flags: &[&str], to: &Path) -> Result<(), String> {
+fn compile(source: &str, flags: &[&str], to: &Path) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/standin").join(source);
     let mut cc = Command::new("cc");
     let done = cc.args(["-Wall", "-Wextra", "-Werror", "-o"]).arg(to).arg(source).args(flags).output();
-    let done = done.map_err(|e| format!("no C compiler: cc: {e}"))?;
+    let done = done.expect("a C compiler, cc");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    Ok(())
 }
 
 /// Where the headers of PMIx are, as the package of the system or `pkg-config` says.
-fn headers() -> Result<String, String> {
+fn headers() -> Option<String> {
     let asked = Command::new("pkg-config").args(["--variable=includedir", "pmix"]).output();
     let asked = asked.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_default();
     let places = [asked, "/usr/lib/x86_64-linux-gnu/pmix2/include".into(), "/usr/include".into()];
-    let found = places.into_iter().find(|dir| !dir.is_empty() && Path::new(dir).join("pmix.h").exists());
-    found.ok_or_else(|| "no pmix.h (Debian: libpmix-dev)".to_owned())
+    places.into_iter().find(|dir| !dir.is_empty() && Path::new(dir).join("pmix.h").exists())
 }
 
-fn declarations(dir: &Path) -> Outcome {
-    let (headers, program) = (need!(headers()), dir.join("layout"));
-    need!(compile("layout.c", &["-I", &headers, "-lpmix"], &program));
+fn declarations() {
+    let dir = directory();
+    let program = dir.path().join("layout");
+    let headers = headers().expect("pmix.h");
+    compile("layout.c", &["-I", &headers, "-lpmix"], &program);
     let told = Command::new(program).output().expect("started");
     let told = String::from_utf8(told.stdout).expect("text");
     let text = |text: &CStr| text.to_string_lossy().into_owned();
@@ -176,7 +195,6 @@ fn declarations(dir: &Path) -> Outcome {
     ];
     let ours: Vec<String> = ours.iter().map(|(name, value)| format!("{name} {value}")).collect();
     assert_eq!(told.lines().collect::<Vec<_>>(), ours);
-    Outcome::Passed
 }
 
 /// A rank that finds its libraries in `dir`, and no launcher but the one that `variables` speak of.
@@ -190,8 +208,8 @@ fn rank(dir: &Path, action: &str, variables: &[(&str, &str)]) -> Command {
     command
         .env("LD_LIBRARY_PATH", dir)
         .env("STANDIN_DIR", dir)
-        .envs(variables.iter().copied())
-        .env("GASNET_EXITTIMEOUT", "3");
+        .env("GASNET_EXITTIMEOUT", "3")
+        .envs(variables.iter().copied());
     command
 }
 
@@ -200,9 +218,23 @@ fn said(output: &Output) -> String {
 }
 
 /// Compiles Cray's stand-ins into `dir`.
-fn standins(dir: &Path) -> Result<(), String> {
-    compile("pmi.c", &["-shared", "-fPIC", "-DPMI2"], &dir.join("libpmi2.so.0"))?;
-    compile("pmi.c", &["-shared", "-fPIC"], &dir.join("libpmi.so.0"))
+fn standins(dir: &Path) {
+    compile("pmi.c", &["-shared", "-fPIC", "-DPMI2"], &dir.join("libpmi2.so.0"));
+    compile("pmi.c", &["-shared", "-fPIC"], &dir.join("libpmi.so.0"));
+}
+
+/// A directory with both.
+fn cray_directory() -> TempDir {
+    let dir = directory();
+    standins(dir.path());
+    dir
+}
+
+/// A directory with a stand-in for `libpmix.so.2`.
+fn pmix_directory() -> TempDir {
+    let dir = directory();
+    compile("pmix.c", &["-shared", "-fPIC"], &dir.path().join("libpmix.so.2"));
+    dir
 }
 
 /// What the ranks of a job over them say, in their order.
@@ -217,25 +249,54 @@ fn job(dir: &Path, size: u32, variables: &[(&str, &str)]) -> Vec<String> {
     ranks.into_iter().map(|rank| said(&rank.wait_with_output().expect("ended"))).collect()
 }
 
-fn cray(dir: &Path) -> Outcome {
-    need!(standins(dir));
-    for (nodes, wanted) in
-        [("list", "Some([40, 40, 41, 41, 42])"), ("near", "Some([0, 0, 2, 2, 4])"), ("none", "None")]
-    {
-        let own = dir.join(nodes);
+fn cray() {
+    let dir = cray_directory();
+    for (nodes, size, wanted) in [
+        ("list", 5, "Some([40, 40, 41, 41, 42])"),
+        ("near", 5, "Some([0, 0, 2, 2, 4])"),
+        // All ranks are on one host.
+        ("near", 2, "Some([0, 0])"),
+        ("none", 5, "None"),
+    ] {
+        let name = format!("{nodes}-{size}");
+        let own = dir.path().join(&name);
         std::fs::create_dir(&own).expect("a directory");
         let place = own.to_str().expect("text");
-        let all = job(dir, 5, &[("STANDIN_NODES", nodes), ("STANDIN_DIR", place)]);
+        let all = job(dir.path(), size, &[("STANDIN_NODES", nodes), ("STANDIN_DIR", place)]);
         for (rank, said) in all.iter().enumerate() {
-            assert_eq!(*said, format!("rank {rank} of 5 in cray-{nodes}.1 on {wanted}\n"));
+            assert_eq!(*said, format!("rank {rank} of {size} in cray-{name}.1 on {wanted}\n"));
             assert!(own.join(format!("finalized.{rank}")).exists(), "rank {rank} has said its last word");
         }
     }
-    Outcome::Passed
+    let own = dir.path().join("unwatched");
+    std::fs::create_dir(&own).expect("a directory");
+    let variables =
+        [("ALPS_APP_PE", "0"), ("STANDIN_SIZE", "1"), ("STANDIN_DIR", own.to_str().expect("text"))];
+    let run = |more: &[(&str, &str)]| {
+        let output = rank(dir.path(), "rank-unwatched", &variables).envs(more.iter().copied()).output();
+        said(&output.expect("started"))
+    };
+    assert_eq!(run(&[]), "all well\n");
+    assert!(own.join("finalized.0").exists());
+    std::fs::remove_file(own.join("value.key-0")).expect("it was put");
+    let refused = run(&[("STANDIN_FAULT", "finalize")]);
+    assert_eq!(refused, "error: end in good order: the launcher's library refuses it with the code 9\n");
 }
 
-fn no_fork(dir: &Path) -> Outcome {
-    need!(standins(dir));
+fn cray_without_gather() {
+    let dir = directory();
+    // As where Slurm is the launcher. Whatever the system has must not be found instead.
+    compile("pmi.c", &["-shared", "-fPIC", "-DPMI2"], &dir.path().join("libpmi2.so.0"));
+    std::fs::write(dir.path().join("libpmi.so.0"), b"no library").expect("written");
+    std::fs::write(dir.path().join("libpmi.so"), b"no library").expect("written");
+    for (rank, said) in job(dir.path(), 3, &[]).iter().enumerate() {
+        let name = dir.path().file_name().and_then(|name| name.to_str()).expect("text");
+        assert_eq!(*said, format!("rank {rank} of 3 in cray-{name}.1 on None\n"));
+    }
+}
+
+fn no_fork() {
+    let dir = cray_directory();
     // By itself; as somebody wishes; and where another thread may be reading the environment.
     for (action, wish, heard) in [
         ("rank", "", "1"),
@@ -243,23 +304,22 @@ fn no_fork(dir: &Path) -> Outcome {
         ("rank-with-threads", "", "a helper was forked"),
         ("rank-with-threads", "yes", "yes"),
     ] {
-        let own = dir.join(format!("{action}-{wish}"));
+        let own = dir.path().join(format!("{action}-{wish}"));
         std::fs::create_dir(&own).expect("a directory");
         let place = own.to_str().expect("text");
         let variables = [("ALPS_APP_PE", "0"), ("STANDIN_SIZE", "1"), ("STANDIN_DIR", place)];
         let wish = (!wish.is_empty()).then_some(("PMI_NO_FORK", wish));
-        let output = rank(dir, action, &variables).envs(wish).output().expect("started");
+        let output = rank(dir.path(), action, &variables).envs(wish).output().expect("started");
         assert!(said(&output).starts_with("rank 0 of 1 in cray-"), "{}", said(&output));
         assert_eq!(std::fs::read_to_string(own.join("no-fork.0")).expect("called"), heard, "{action}");
     }
-    Outcome::Passed
 }
 
-fn as_cray(dir: &Path) -> Outcome {
-    need!(standins(dir));
+fn as_cray() {
+    let dir = cray_directory();
     let run = |variables: &[(&str, &str)]| {
         let own = [("ALPS_APP_PE", "1"), ("STANDIN_SIZE", "2")];
-        said(&rank(dir, "rank-as-cray", &[&own, variables].concat()).output().expect("started"))
+        said(&rank(dir.path(), "rank-as-cray", &[&own, variables].concat()).output().expect("started"))
     };
     for wish in ["auto", "cray", "single"] {
         let said = run(&[("GASWORKS_BOOTSTRAP", wish)]);
@@ -268,40 +328,38 @@ fn as_cray(dir: &Path) -> Outcome {
     // Another way is taken where there is one, although the setting asks for Cray's.
     let said = run(&[("GASWORKS_BOOTSTRAP", "cray"), ("PMI_PORT", "127.0.0.1:1"), ("PMI_ID", "1")]);
     assert!(said.contains("PMI_PORT=127.0.0.1:1: Connection refused"), "{said}");
-    Outcome::Passed
 }
 
-fn cray_faults(dir: &Path) -> Outcome {
-    need!(standins(dir));
+fn cray_faults() {
+    let dir = cray_directory();
     for (fault, wanted) in [
         ("init", "join the job by Cray's PMI: the launcher's library refuses it with the code 14"),
         ("rank", "the launcher says rank 1 of 1"),
         ("gather", "gather from all ranks: the launcher's library refuses it with the code 1"),
-        ("fence", "wait for all ranks: nothing came for 1 s (GASWORKS_BOOTSTRAP_TIMEOUT)"),
         ("null", "damaged the value of the key put0 of rank 0"),
     ] {
-        let place = dir.join(fault);
+        let place = dir.path().join(fault);
         std::fs::create_dir(&place).expect("a directory");
         let place = ("STANDIN_DIR", place.to_str().expect("text"));
-        let said =
-            job(dir, 1, &[("STANDIN_FAULT", fault), ("GASWORKS_BOOTSTRAP_TIMEOUT", "1"), place]).concat();
+        let said = job(dir.path(), 1, &[("STANDIN_FAULT", fault), place]).concat();
         assert!(said.starts_with("error: ") && said.contains(wanted), "{said:?} should say {wanted:?}");
     }
-    let twice = job(dir, 2, &[("STANDIN_FAULT", "twice")]).concat();
+    let twice = job(dir.path(), 2, &[("STANDIN_FAULT", "twice")]).concat();
     assert!(
         twice.contains("what came at place 1 of 2 is no rank's, or a rank's that came before"),
         "{twice}"
     );
-    Outcome::Passed
 }
 
-fn lacking(dir: &Path) -> Outcome {
+fn lacking() {
+    let dir = directory();
+    let dir = dir.path();
     // One that has nothing of what is wanted: the other half.
-    need!(compile("pmi.c", &["-shared", "-fPIC"], &dir.join("libpmi2.so.0")));
-    need!(compile("pmi.c", &["-shared", "-fPIC"], &dir.join("libpmi.so.0")));
+    compile("pmi.c", &["-shared", "-fPIC"], &dir.join("libpmi2.so.0"));
+    compile("pmi.c", &["-shared", "-fPIC"], &dir.join("libpmi.so.0"));
     let output = rank(dir, "rank", &[("GASWORKS_BOOTSTRAP", "cray")]).output().expect("started");
     assert_eq!(said(&output), "error: open libpmi2.so.0 and libpmi.so.0: the libraries have no PMI2_Init\n");
-    need!(compile("pmi.c", &["-shared", "-fPIC"], &dir.join("libpmix.so.2")));
+    compile("pmi.c", &["-shared", "-fPIC"], &dir.join("libpmix.so.2"));
     let variables = [("PMIX_NAMESPACE", "x"), ("PMIX_RANK", "0")];
     let output = rank(dir, "rank", &variables).output().expect("started");
     assert_eq!(said(&output), "error: open libpmix.so.2: the library has no PMIx_Init\n");
@@ -310,75 +368,123 @@ fn lacking(dir: &Path) -> Outcome {
     let output = rank(dir, "rank", &variables).output().expect("started");
     let said = said(&output);
     assert!(said.starts_with("error: open the library: libpmix.so.2 or libpmix.so: "), "{said}");
-    Outcome::Passed
 }
 
-fn pmix_faults(dir: &Path) -> Outcome {
-    need!(compile("pmix.c", &["-shared", "-fPIC"], &dir.join("libpmix.so.2")));
-    let run = |action: &str, fault: &str| {
-        let variables = [
-            ("PMIX_NAMESPACE", "x"),
-            ("PMIX_RANK", "0"),
-            ("STANDIN_FAULT", fault),
-            ("GASWORKS_BOOTSTRAP_TIMEOUT", "1"),
-        ];
-        let begun = Instant::now();
-        let output = rank(dir, action, &variables).output().expect("started");
-        assert!(begun.elapsed() < Duration::from_secs(20), "{fault}: it ends in time");
-        (output.status.code(), said(&output))
-    };
-    let (code, text) = run("rank", "none");
-    assert!(
-        text.starts_with("rank 0 of 1 in standin-") && text.ends_with(".1 on None\nfinalized\n"),
-        "{text}"
-    );
-    assert_eq!(code, Some(0));
-    for (fault, wanted) in [
-        ("init-hangs", "join the job by PMIx: nothing came for 1 s (GASWORKS_BOOTSTRAP_TIMEOUT)"),
-        ("init-refused", "join the job by PMIx: PMIx refuses this rank: REFUSED (-25)"),
-        ("size-is-0", "the launcher says rank 0 of 0"),
-        ("size-is-text", "join the job by PMIx: the number of ranks is \"\""),
-        ("put-refused", "put a value: PMIx refuses the key put0-0: REFUSED (-27)"),
-        ("fence-refused", "wait for all ranks: PMIx refuses the fence: LOST-CONNECTION (-61)"),
-        ("fence-hangs", "wait for all ranks: nothing came for 1 s (GASWORKS_BOOTSTRAP_TIMEOUT)"),
-        ("get-another-kind", "the launcher made something of kind 27 of the key put0-0 of rank 0"),
-        ("get-nothing", "the launcher made something of kind 0 of the key"),
-        ("get-damaged", "damaged the value of the key put0 of rank 0"),
-    ] {
-        let (_, text) = run("rank", fault);
-        assert!(text.starts_with("error: ") && text.contains(wanted), "{text:?} should say {wanted:?}");
+/// A rank of a job of one over PMIx's stand-in: its code, and what it says.
+fn pmix_rank(dir: &Path, action: &str, fault: &str, more: &[(&str, &str)]) -> (Option<i32>, String) {
+    let variables = [("PMIX_NAMESPACE", "x"), ("PMIX_RANK", "0"), ("STANDIN_FAULT", fault)];
+    let begun = Instant::now();
+    let output = rank(dir, action, &[&variables, more].concat()).output().expect("started");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{fault}: it ends in time");
+    (output.status.code(), said(&output))
+}
+
+fn pmix() {
+    let dir = pmix_directory();
+    let run = |action, more: &[(&str, &str)]| pmix_rank(dir.path(), action, "none", more);
+    for (more, wanted) in [(&[][..], "None"), (&[("STANDIN_NODE", "7")], "Some([7])")] {
+        let (code, text) = run("rank", more);
+        let end = format!(".1 on {wanted}\nfinalized\n");
+        assert!(text.starts_with("rank 0 of 1 in standin-") && text.ends_with(&end), "{text}");
+        assert_eq!(code, Some(0));
     }
+    assert_eq!(run("rank-unwatched", &[]), (Some(0), "finalized\nall well\n".to_owned()));
     // A launcher that vanishes while nobody speaks with it.
-    let (code, text) = run("compute", "vanishes");
+    let (code, text) = pmix_rank(dir.path(), "compute", "vanishes", &[]);
     assert_eq!(code, Some(1));
     assert_eq!(
         text,
         "completed with -334\ngasworks: rank 0: the launcher is gone (it closed the connection): this rank ends\n"
     );
-    // The end comes, whatever the library makes of the last words.
-    assert_eq!(run("rank", "finalize-hangs").0, Some(0));
-    for fault in ["none", "abort-hangs"] {
-        let (code, text) = run("abort", fault);
-        assert_eq!(code, Some(42), "{fault}");
-        assert!(text.contains("aborted with 42: no more, really\n"), "{text}");
-        assert!(text.contains("gasworks: rank 0: no more, really\n"), "{text}");
-    }
-    Outcome::Passed
+    let (code, text) = run("abort", &[]);
+    assert_eq!(code, Some(42));
+    assert!(text.contains("aborted with 42: no more, really\n"), "{text}");
+    assert!(text.contains("gasworks: rank 0: no more, really\n"), "{text}");
 }
 
-fn taken_over(dir: &Path) -> Outcome {
+fn pmix_faults() {
+    let dir = pmix_directory();
+    for (fault, wanted) in [
+        ("init-refused", "join the job by PMIx: PMIx refuses this rank: REFUSED (-25)"),
+        ("watch-refused", "join the job by PMIx: PMIx refuses to tell of its end: REFUSED (-27)"),
+        ("size-is-0", "the launcher says rank 0 of 0"),
+        ("size-is-text", "join the job by PMIx: the number of ranks is \"\""),
+        ("put-refused", "put a value: PMIx refuses the key put0-0: REFUSED (-27)"),
+        ("fence-refused", "wait for all ranks: PMIx refuses the fence: LOST-CONNECTION (-61)"),
+        ("get-another-kind", "the launcher made something of kind 27 of the key put0-0 of rank 0"),
+        ("get-a-number", "the launcher made 12 of the key put0-0 of rank 0"),
+        ("get-nothing", "the launcher made something of kind 0 of the key"),
+        ("get-damaged", "damaged the value of the key put0 of rank 0"),
+    ] {
+        let (_, text) = pmix_rank(dir.path(), "rank", fault, &[]);
+        assert!(text.starts_with("error: ") && text.contains(wanted), "{text:?} should say {wanted:?}");
+    }
+    let (_, text) = pmix_rank(dir.path(), "rank-unwatched", "finalize-refused", &[]);
+    assert_eq!(text, "error: end in good order: PMIx refuses the end: REFUSED (-27)\n");
+}
+
+fn hanging() {
+    let (dir, cray) = (pmix_directory(), cray_directory());
+    // An end that is not answered is waited for as long as the exit time-out.
+    let limits = [("GASWORKS_BOOTSTRAP_TIMEOUT", "1"), ("GASNET_EXITTIMEOUT", "0.2")];
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let pmix = |fault| pmix_rank(dir.path(), "rank", fault, &limits).1;
+        let join = scope.spawn(move || pmix("init-hangs"));
+        let fence = scope.spawn(move || pmix("fence-hangs"));
+        let cray_fence = job(cray.path(), 1, &[&[("STANDIN_FAULT", "fence")], &limits[..]].concat()).concat();
+        let nothing = "nothing came for 1 s (GASWORKS_BOOTSTRAP_TIMEOUT)\n";
+        assert_eq!(join.join().expect("ended"), format!("error: join the job by PMIx: {nothing}"));
+        for text in [fence.join().expect("ended"), cray_fence] {
+            assert!(text.starts_with(&format!("error: wait for all ranks: {nothing}")), "{text}");
+        }
+    });
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+}
+
+fn ends() {
+    let (dir, cray) = (pmix_directory(), cray_directory());
+    let limit = [("GASNET_EXITTIMEOUT", "0.5")];
+    // The end comes, whatever the library makes of the last words; but they are waited for.
+    let begun = Instant::now();
+    assert_eq!(pmix_rank(dir.path(), "rank", "finalize-hangs", &limit).0, Some(0));
+    assert!(begun.elapsed() >= Duration::from_millis(500));
+    let begun = Instant::now();
+    let (code, text) = pmix_rank(dir.path(), "abort", "abort-hangs", &limit);
+    assert_eq!(code, Some(42));
+    assert!(text.contains("aborted with 42: no more, really\n"), "{text}");
+    assert!(begun.elapsed() >= Duration::from_millis(200));
+    // A call that comes back with an error because the process ends is nobody's business.
+    let (code, text) = pmix_rank(dir.path(), "exit-from-fence", "fence-until-end", &[]);
+    assert_eq!((code, text.as_str()), (Some(0), "finalized\n"));
+    // Nor over Cray's library, where the last word comes after that call.
+    let variables = [("ALPS_APP_PE", "0"), ("STANDIN_SIZE", "1")];
+    let late = [("STANDIN_FAULT", "fence-late")];
+    let output =
+        rank(cray.path(), "exit-from-fence", &[&variables[..], &late].concat()).output().expect("started");
+    assert_eq!((output.status.code(), said(&output).as_str()), (Some(0), ""));
+    // Cray's order to abort has no place for a code: that of the process ends the job.
+    let output = rank(cray.path(), "abort", &variables).output().expect("started");
+    assert_eq!(output.status.code(), Some(42));
+    assert_eq!(said(&output), "gasworks: rank 0: no more, really\n");
+}
+
+fn taken_over() {
+    let dir = directory();
     // Whatever there is besides: what the program says comes first.
-    let output = rank(dir, "take-over", &[("PMI_SIZE", "4"), ("PMI_FD", "77")]).output().expect("started");
+    let output =
+        rank(dir.path(), "take-over", &[("PMI_SIZE", "4"), ("PMI_FD", "77")]).output().expect("started");
     assert_eq!(
         said(&output),
         "rank 0 of 1: true\nthe program's own abort: 42, no more\ngasworks: rank 0: no more\n"
     );
     assert_eq!(output.status.code(), Some(42));
-    Outcome::Passed
 }
 
-fn wishes(dir: &Path) -> Outcome {
-    let run = |variables: &[(&str, &str)]| said(&rank(dir, "rank", variables).output().expect("started"));
+fn wishes() {
+    let dir = directory();
+    let run =
+        |variables: &[(&str, &str)]| said(&rank(dir.path(), "rank", variables).output().expect("started"));
     for wish in ["pmi1", "pmi2", "pmix"] {
         let nothing = run(&[("GASWORKS_BOOTSTRAP", wish)]);
         let ways = "PMI_FD, PMI_PORT, ALPS_APP_PE, PMIX_NAMESPACE";
@@ -409,5 +515,26 @@ fn wishes(dir: &Path) -> Outcome {
     }
     let nobody = run(&[("PMI_PORT", "127.0.0.1:1")]);
     assert!(nobody.contains("PMI_PORT=127.0.0.1:1 is set, but PMI_ID is not"), "{nobody}");
-    Outcome::Passed
+}
+
+fn nested() {
+    let dir = directory();
+    let run = |variables: &[(&str, &str)]| {
+        let outer = [("PMI_FD", "77"), ("PMI_RANK", "3")];
+        let output = rank(dir.path(), "rank", &[&outer, variables].concat()).output();
+        said(&output.expect("started"))
+    };
+    // The descriptor is not open in this process, so it is that of a launcher further out, if there is another way.
+    let nothing = run(&[]);
+    assert!(nothing.starts_with("error: use the inherited descriptor: 77: "), "{nothing}");
+    let port = run(&[("PMI_PORT", "127.0.0.1:1"), ("PMI_ID", "0")]);
+    assert!(port.starts_with("error: connect to the launcher: PMI_PORT=127.0.0.1:1: "), "{port}");
+    std::fs::write(dir.path().join("libpmix.so.2"), b"no library").expect("written");
+    std::fs::write(dir.path().join("libpmix.so"), b"no library").expect("written");
+    let pmix = [("PMIX_NAMESPACE", "x"), ("PMIX_RANK", "0")];
+    let taken = run(&pmix);
+    assert!(taken.starts_with("error: open the library: libpmix.so.2"), "{taken}");
+    // What is asked for is a descriptor or a port, and PMIx is neither.
+    let refused = run(&[&pmix[..], &[("GASWORKS_BOOTSTRAP", "pmi2")]].concat());
+    assert!(refused.starts_with("error: use the inherited descriptor: 77: "), "{refused}");
 }

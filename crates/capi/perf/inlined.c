@@ -1,4 +1,4 @@
-/* What the row capi/no-call disassembles: each function is one call of the interface, as a program makes it. To a rank whose
+/* What the test capi/inlined disassembles: each function is one call of the interface, as a program makes it. To a rank whose
    segment is mapped, and with an event that has come to pass, it is to go to its end without a call. */
 #include <gasnetex.h>
 

@@ -178,3 +178,53 @@ impl From<WireError> for Stop {
         Error::Wire(error).into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_help_is_tried_again() {
+        let (busy, gone) = (WireError::Busy { to: 3 }, WireError::PeerGone { rank: 3 });
+        let rows = [
+            (Error::Busy { to: 3, what: "short" }, true),
+            (Error::Wire(busy.clone()), true),
+            (Error::Wire(gone.clone()), false),
+            (Error::Recursive, false),
+        ];
+        for (error, is_busy) in rows {
+            assert_eq!(error.is_busy(), is_busy, "{error}");
+            let (told, told_full) = (Stop::from(error.clone()).error(), Stop::from(error.clone()).or_full(3));
+            let wanted =
+                if is_busy { (None, Error::Wire(busy.clone())) } else { (Some(error.clone()), error) };
+            assert_eq!((told, told_full), wanted);
+        }
+        assert_eq!(
+            (Stop::from(busy).error(), Stop::from(gone.clone()).error()),
+            (None, Some(Error::Wire(gone)))
+        );
+        assert_eq!(size_of::<Stop>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn an_error_says_what_was_done_and_why_it_failed() {
+        let cause = MemoryError::NoSuchRank { rank: 4, ranks: 2 };
+        let rows = [
+            (Error::Busy { to: 3, what: "it is short" }, "a request to rank 3 must wait: it is short"),
+            (Error::Wire(WireError::Busy { to: 3 }), "no room for a message to rank 3 now"),
+            (Error::memory("put")(cause), "put: "),
+            (
+                Error::PayloadTooLarge { category: Category::Medium, to: 3, len: 9, max: 8 },
+                "medium message to rank 3: a payload of 9 bytes, at most 8 are allowed",
+            ),
+            (
+                Error::Rdma { during: "get", peer: 3, cause: EngineError::Busy { descriptors: 2 } },
+                "get to or from rank 3: all 2 post descriptors are in use",
+            ),
+            (Error::Nic { during: "put", cause: NicError::Busy }, "put: the network has no room"),
+        ];
+        for (error, text) in rows {
+            assert!(error.to_string().starts_with(text), "{error}");
+        }
+    }
+}

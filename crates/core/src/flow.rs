@@ -166,4 +166,69 @@ mod tests {
         assert_eq!(flow(0), 2 * 4032);
         assert_eq!(flow(u64::MAX), 64 * 4032);
     }
+
+    #[test]
+    fn the_seed_of_all_flow_is_what_the_seed_allows() {
+        assert_eq!(Flow::SEED, Flow { depth: 12, total: 64, volume: 12288 });
+        let none = Flow { depth: 0, total: 0, volume: u64::MAX };
+        assert_eq!(none.within(1 << 30), Flow { depth: 1, total: 1, volume: u32::MAX.into() });
+    }
+
+    #[test]
+    fn each_mode_has_its_policy() {
+        let usual = Policy { spins: 3, yields: 4, ..Policy::spinning(0) };
+        let patience = Patience::new(usual);
+        assert_eq!((patience.mode, patience.spin_block), (WaitMode::SpinBlock, usual));
+        let rows = [
+            (WaitMode::Spin, Policy { spins: u32::MAX, ..usual }),
+            (WaitMode::Block, Policy { spins: 0, yields: 0, ..usual }),
+            (WaitMode::SpinBlock, usual),
+        ];
+        for (mode, policy) in rows {
+            assert_eq!((patience.policy(mode), WaitMode::from_number(mode as u32)), (policy, mode));
+        }
+        assert_eq!(WaitMode::from_number(3), WaitMode::SpinBlock);
+    }
+
+    #[cfg(not(miri))]
+    type Row = (&'static [(&'static str, &'static str)], Result<(Flow, Patience), &'static str>);
+
+    /// The environment is a process's own, so each row asks another one.
+    #[cfg(not(miri))]
+    #[test]
+    fn settings_say_how_much_and_how_to_wait() {
+        let (usual, patience) = (Flow::SEED, Patience::new(Policy::for_host(2, 2)));
+        let spinning = Patience { mode: WaitMode::Spin, spin_block: Policy::spinning(7) };
+        let rows: [Row; 8] = [
+            (&[], Ok((usual, patience))),
+            (&[("GASNET_NETWORKDEPTH", "5")], Ok((Flow { depth: 5, ..usual }, patience))),
+            (&[("GASNET_NETWORKDEPTH_TOTAL", "7")], Ok((Flow { total: 7, ..usual }, patience))),
+            (&[("GASNET_NETWORKDEPTH_SPACE", "64K")], Ok((Flow { volume: 65536, ..usual }, patience))),
+            (&[("GASWORKS_SPIN", "7"), ("GASWORKS_WAIT", "spin")], Ok((usual, spinning))),
+            (&[("GASWORKS_WAIT", "block")], Ok((usual, Patience { mode: WaitMode::Block, ..patience }))),
+            (&[("GASNET_NETWORKDEPTH", "0")], Err("GASNET_NETWORKDEPTH")),
+            (&[("GASWORKS_WAIT", "never")], Err("GASWORKS_WAIT")),
+        ];
+        let asked = std::env::args().find_map(|arg| arg.strip_prefix("row=").map(str::to_owned));
+        if let Some(row) = asked {
+            let found =
+                Flow::from_settings(4032, Flow::SEED).and_then(|flow| Ok((flow, super::patience(2, 2)?)));
+            match &rows[row.parse::<usize>().expect("a number")].1 {
+                Ok(wanted) => assert_eq!(found.as_ref().ok(), Some(wanted)),
+                Err(wanted) => assert!(found.is_err_and(|error| error.to_string().contains(wanted))),
+            }
+            return;
+        }
+        for (row, (settings, _)) in rows.iter().enumerate() {
+            let mut child = std::process::Command::new(std::env::current_exe().expect("this program"));
+            child.args([
+                "--exact",
+                "flow::tests::settings_say_how_much_and_how_to_wait",
+                &format!("row={row}"),
+            ]);
+            let output = child.envs(settings.iter().copied()).output().expect("it runs");
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && text.contains("1 passed"), "{settings:?}: {text}");
+        }
+    }
 }

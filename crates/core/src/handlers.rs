@@ -262,10 +262,11 @@ mod tests {
         let table = Handlers::<Seq>::new();
         let categories = [Some(Category::Short), Some(Category::Medium), Some(Category::Long), None];
         let mut index = 127;
-        for bits in 0..16 {
+        for (bits, own) in
+            (0..16).flat_map(|bits| categories[..3].iter().flatten().map(move |own| (bits, *own)))
+        {
             let also = Also::from_bits_truncate(bits);
-            let signature =
-                Signature { category: Category::Medium, nargs: 2, also, ..entry("one").signature };
+            let signature = Signature { category: own, nargs: 2, also, ..entry("one").signature };
             index += 1;
             assert_eq!(table.register(Some(index), Entry { signature, ..entry("one") }), Ok(index));
             let placed = table.placed(index).expect("it was registered");
@@ -274,15 +275,15 @@ mod tests {
                 let first = First::of(&word.to_le_bytes()).expect("a word");
                 let found =
                     placed.shape == first.shape() & placed.mask && placed.entry.signature.takes(first);
-                let category = match categories[kind as usize & 3] {
-                    Some(Category::Medium) => true,
-                    Some(Category::Long) => also.intersects(Also::LONG | Also::ANY_CATEGORY),
-                    Some(Category::Short) => also.contains(Also::ANY_CATEGORY),
-                    None => false,
-                };
+                // To one of Mediums `LONG` adds Longs, and so it does the other way round.
+                let has_payload = |category| category != Category::Short;
+                let category = categories[kind as usize & 3].is_some_and(|found| {
+                    let alike = has_payload(found) && has_payload(own) && also.contains(Also::LONG);
+                    found == own || alike || also.contains(Also::ANY_CATEGORY)
+                });
                 let way = kind & 4 == 0 || also.contains(Also::OTHER_WAY);
                 let count = nargs == 2 || nargs <= 16 && also.contains(Also::ANY_COUNT);
-                assert_eq!(found, category && way && count, "{also:?}: {word:#x}");
+                assert_eq!(found, category && way && count, "{own} and {also:?}: {word:#x}");
             }
         }
     }
@@ -309,5 +310,59 @@ mod tests {
         let (a, b) = first_difference(&mine, &theirs);
         assert!(a.contains("ping") && b.contains("pong"));
         assert_eq!(first_difference(&mine, "").1, "nothing");
+    }
+
+    #[test]
+    fn the_library_has_the_indices_below_128() {
+        let table = Handlers::new();
+        for index in [0, 1, 127] {
+            assert_eq!(table.register_internal(index, entry("own")), Ok(index));
+            let taken = table.register_internal(index, entry("other")).expect_err("it is taken").to_string();
+            assert!(taken.contains("\"other\": ") && taken.contains("taken by \"own\""), "{taken}");
+        }
+        assert!(
+            table.register_internal(128, entry("own")).is_err_and(|e| e.to_string().contains("for clients"))
+        );
+        assert_eq!(table.get(127).map(|entry| &entry.signature.name[..]), Some("own"));
+        assert!(table.get(128).is_none());
+    }
+
+    #[test]
+    fn a_handler_has_at_most_16_arguments() {
+        let with = |nargs| Entry { signature: Signature { nargs, ..entry("one").signature }, ..entry("one") };
+        let table = Handlers::new();
+        for fixed in [Some(200), None] {
+            assert!(table.register(fixed, with(16)).is_ok());
+            assert_eq!(table.register(fixed.map(|_| 201), with(17)), Err(Error::Arguments { bytes: 68 }));
+        }
+    }
+
+    #[test]
+    fn a_table_is_described_line_by_line() {
+        let table = Handlers::new();
+        assert_eq!((table.describe(), table.fingerprint()), (String::new(), 0xcbf2_9ce4_8422_2325));
+        assert_eq!(table.register(Some(200), entry("one")), Ok(200));
+        let two = Signature {
+            name: "two".into(),
+            category: Category::Long,
+            reply: true,
+            nargs: 3,
+            also: Also::OTHER_WAY,
+        };
+        assert_eq!(table.register(Some(130), Entry { signature: two, ..entry("") }), Ok(130));
+        let text = "130 long reply of 3 arguments \"two\", and Also(OTHER_WAY)\n\
+                    200 short request of 1 arguments \"one\"\n";
+        assert_eq!(table.describe(), text);
+        // FNV-1a, as its authors give it.
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for byte in text.bytes() {
+            hash ^= u64::from(byte);
+            hash = hash.wrapping_mul(0x0100_0000_01b3);
+        }
+        assert_eq!(table.fingerprint(), hash);
+        let longer = format!("{text}more");
+        assert_eq!(first_difference(text, text), ("nothing", "nothing"));
+        assert_eq!(first_difference(text, &longer), ("nothing", "more"));
+        assert_eq!(first_difference("a\nb\nc", "a\nx\nc"), ("b", "x"));
     }
 }

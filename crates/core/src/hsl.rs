@@ -149,4 +149,10 @@ mod tests {
         }
         assert_eq!(lock.with(|x| *x), Ok(60_000));
     }
+
+    #[test]
+    fn each_thread_is_another_holder() {
+        let other = std::thread::scope(|scope| scope.spawn(holder).join().expect("it has not panicked"));
+        assert!(other != holder() && other != NOBODY && holder() == holder());
+    }
 }

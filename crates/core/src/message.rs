@@ -341,6 +341,8 @@ mod tests {
                 }
                 prop_assert_eq!(first.shape(), shape_of(category, reply, handler, nargs));
                 prop_assert_eq!(first.handler(), handler);
+                prop_assert_eq!((first.category(), first.is_reply()), (Some(category), reply));
+                prop_assert_eq!(first.count(), nargs);
                 prop_assert_eq!(first.args(encoded.as_bytes()), landing.is_none().then_some(&args[..]));
             }
             prop_assert_eq!(decoded, Ok(Decoded { head, returned, args: &args }));
@@ -360,5 +362,57 @@ mod tests {
         let encoded = Encoded::new(Head::Credits, Returned::default(), &[]);
         assert!(decode(&encoded.as_bytes()[..7]).is_err_and(|e| e.contains("7 bytes is cut short")));
         assert!(decode(&[3; 40]).is_err_and(|e| e.contains("0x03 does not exist")));
+    }
+
+    /// Every rule of a head, broken once.
+    #[test]
+    fn a_wrong_head_is_refused() {
+        let head = |kind: u8, handler: u8, nargs: u8, more: usize| {
+            [&[kind, handler, nargs, 0, 0, 0, 0, 0][..], &vec![0; more]].concat()
+        };
+        let (long, none) = (16, "does not exist");
+        let rows = [
+            (head(0, 1, 0, 0), None),
+            (head(7, 1, 0, 0), Some(none)),
+            (head(0x10, 1, 0, 0), Some(none)),
+            (head(0x40, 1, 0, 0), Some(none)),
+            (head(0x81, 0, 0, 0), Some(none)),
+            (head(8, 1, 0, 0), Some(none)),
+            (head(8 | 1, 1, 0, 0), Some(none)),
+            (head(8 | 2, 1, 0, long), None),
+            (head(0x80, 1, 0, 0), Some("a return of credits carries arguments")),
+            (head(0x80, 0, 1, 4), Some("a return of credits carries arguments")),
+            (head(0x80, 0, 0, 4), Some("has 12 bytes where 8 are due")),
+            (head(0, 1, 16, 64), None),
+            (head(0, 1, 17, 68), Some("claims 17 arguments")),
+            (head(0, 1, 1, 3), Some("has 11 bytes where 12 are due")),
+            (head(1, 1, 1, 5), Some("has 13 bytes where 12 are due")),
+            (head(2, 1, 1, long), Some("has 24 bytes where 28 are due")),
+            (head(2, 1, 0, 15), Some("cut short")),
+        ];
+        for (head, wrong) in rows {
+            match (decode(&head), wrong) {
+                (Ok(decoded), None) => assert_eq!(decoded.returned, Returned::default()),
+                (Err(what), Some(wrong)) => assert!(what.contains(wrong), "{head:?}: {what}"),
+                (found, _) => panic!("{head:?}: {found:?}"),
+            }
+        }
+        // A short head by its first word alone: what is no credits, and whose arguments are not what it says.
+        let first = |head: &[u8]| First::of(head).expect("a word");
+        let credits = head(0x80, 0, 0, 0);
+        assert!(
+            first(&credits).is_credits(&credits)
+                && !first(&credits).is_credits(&[&credits[..], &[0]].concat())
+        );
+        assert_eq!(first(&head(0, 1, 1, 8)).args(&head(0, 1, 1, 8)), None);
+        assert_eq!(first(&head(8, 1, 1, 4)).args(&head(8, 1, 1, 4)), None);
+        assert_eq!(first(&head(3, 1, 0, 0)).category(), None);
+        assert!(First::of(&credits[..7]).is_none());
+    }
+
+    #[test]
+    fn categories_have_names() {
+        let names = [Category::Short, Category::Medium, Category::Long].map(|category| category.to_string());
+        assert_eq!(names, ["short", "medium", "long"]);
     }
 }

@@ -264,3 +264,86 @@ pub trait SharedBarrier {
     /// Once everybody has arrived in the phase of the last [`arrive`](Self::arrive), the name that all agree on.
     fn done(&self) -> Option<Name>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Encoded, Head, Returned};
+    use gasworks_sync::Seq;
+
+    /// A transport that keeps all that a transport may leave out.
+    struct Plain;
+
+    impl<M: Mode> Wire<M> for Plain {
+        fn name(&self) -> &'static str {
+            "plain"
+        }
+        fn limits(&self) -> Limits {
+            Limits { max_medium: 0, max_long: 0, packed_long: 0 }
+        }
+        fn reserve(&self, to: Rank, class: Class, _: usize) -> Result<Reservation, WireError> {
+            Ok(Reservation { to, class, payload: RawBytes::EMPTY, ticket: [0; 2] })
+        }
+        fn commit(&self, _: Reservation, head: &[u8]) -> Result<(), WireError> {
+            Err(WireError::TooLarge { transport: "plain", len: head.len(), max: 0 })
+        }
+        fn cancel(&self, _: Reservation) {}
+        fn poll(&self, _: usize, _: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
+            Ok(0)
+        }
+        fn sleep(&self, _: Duration, _: &dyn Fn() -> bool) {}
+        fn wake(&self) {}
+    }
+
+    struct Never;
+
+    impl SharedBarrier for Never {
+        fn arrive(&self, _: Name) {}
+        fn done(&self) -> Option<Name> {
+            None
+        }
+    }
+
+    #[test]
+    fn what_a_transport_leaves_out_is_what_is_usual() {
+        let wire: &dyn Wire<Seq> = &Plain;
+        let mut room = wire.reserve(0, Class::Request, 0).expect("room");
+        assert_eq!((wire.beside(&mut room), wire.queues().is_none()), (None, true));
+        assert_eq!((wire.is_of_first_domain(), wire.is_settled()), (false, true));
+        let mut handled = 0;
+        wire.own(Own { category: Category::Short, reply: false, handler: 0, bytes: 0 }, &mut || handled += 1);
+        assert_eq!(handled, 1);
+        let sent = wire.send(0, Class::Request, 0, &[0; 8], &[]);
+        assert_eq!(sent, Err(WireError::TooLarge { transport: "plain", len: 16, max: 0 }), "in two steps");
+        assert_eq!(Never.words(), ["PSHM", "RDMADISSEM"]);
+    }
+
+    #[test]
+    fn a_head_of_a_word_has_the_word_and_its_arguments() {
+        let args: Vec<u8> = (1..=100).collect();
+        for (given, kept) in [(0, 0), (4, 4), (80, 80), (84, 80), (100, 80)] {
+            let (head, len) = head_of(0x0807_0605_0403_0201, &args[..given]);
+            assert_eq!((len, &head[..8]), (8 + kept, &[1, 2, 3, 4, 5, 6, 7, 8][..]));
+            assert_eq!((&head[8..len], &head[len..]), (&args[..kept], &[0; MAX_HEAD][len..]));
+        }
+        for count in [0, 1, 7, 255] {
+            let head = Encoded::new(Head::Credits, Returned { count, bytes: 9 }, &[]);
+            assert_eq!((ended(head.as_bytes()), ended(&head.as_bytes()[..7])), (usize::from(count), 0));
+        }
+        let queues = [Class::Request, Class::Reply, Class::Credit].map(Class::queue);
+        assert_eq!(queues, [Queue::Requests, Queue::Replies, Queue::Replies]);
+    }
+
+    // Not under Miri: it has no such call to the system.
+    #[cfg(not(miri))]
+    #[test]
+    fn a_bell_rings_for_whoever_may_sleep() {
+        let bell = Doorbell::new();
+        let word = || bell.word().load(gasworks_sync::atomic::Ordering::Relaxed);
+        ring(&bell);
+        assert_eq!(word(), 0, "nobody sleeps");
+        let ticket = bell.ticket();
+        ring(&bell);
+        assert_ne!(word(), ticket);
+    }
+}

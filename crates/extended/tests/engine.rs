@@ -1,5 +1,6 @@
 //! Put, get and the dissemination barrier on engines put together by hand, below the facade.
 
+use gasworks_conformance::simnet::{self, SimConfig, SimRank};
 use gasworks_core::{
     Also, Category, Domains, Engine, Entry, Error as CoreError, Flow, Handlers, Incoming, Name, Outgoing,
     Parts, Patience, Policy, Signature, Wire,
@@ -10,7 +11,6 @@ use gasworks_extended::{Barrier, Error, rma};
 use gasworks_memory::{Peer, PeerFlags, PeerTable};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use gasworks_sync::{Par, RawBytes, Seq};
-use gasworks_testkit::simnet::{self, SimConfig, SimRank};
 use std::sync::Arc;
 use std::time::Duration;
 

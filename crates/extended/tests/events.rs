@@ -2,13 +2,13 @@
 //! started, roots, leaves and regions put into arrays in any order, and what testing an array does to each entry is
 //! foretold from what its leaf for everything says beforehand.
 
+use gasworks_conformance::simnet::{self, SimConfig, SimRank};
 use gasworks_core::{Categories, Domains, Engine, Flow, Handlers, Parts, Patience, Policy, Rdma, Wire};
 use gasworks_extended::event::{self, Event};
 use gasworks_extended::rma::{self, Local, Options};
 use gasworks_extended::{Error, Implicit, value};
 use gasworks_memory::{Peer, PeerFlags, PeerTable};
 use gasworks_sync::{RawBytes, Seq};
-use gasworks_testkit::simnet::{self, SimConfig, SimRank};
 use proptest::prelude::*;
 use std::sync::Arc;
 

@@ -284,7 +284,13 @@ impl Update {
             Change::And => old & first,
             Change::Or => old | first,
             Change::Xor => old ^ first,
-            _ => match self.of {
+            Change::Add
+            | Change::Sub
+            | Change::Mult
+            | Change::Min
+            | Change::Max
+            | Change::Inc
+            | Change::Dec => match self.of {
                 Type::I32 => integer!(self, i32, u32, old),
                 Type::U32 => integer!(self, u32, u32, old),
                 Type::I64 => integer!(self, i64, u64, old),
@@ -358,6 +364,77 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn types_are_as_the_specification_numbers_them() {
+        let rows = [
+            (Type::I32, 4, false, 25),
+            (Type::U32, 4, false, 25),
+            (Type::I64, 8, false, 25),
+            (Type::U64, 8, false, 25),
+            (Type::F32, 4, true, 19),
+            (Type::F64, 8, true, 19),
+        ];
+        for (number, (of, width, is_float, operations)) in (0u32..).zip(rows) {
+            assert_eq!(Type::from_number(number), Some(of));
+            assert_eq!((of.width(), of.is_float()), (width, is_float), "{of:?}");
+            assert_eq!(of.operations().bits().count_ones(), operations, "{of:?}");
+            assert_eq!(of.operations().intersects(Ops::BITWISE), !is_float, "{of:?}");
+        }
+        assert_eq!((Type::from_number(6), Type::from_number(u32::MAX)), (None, None));
+    }
+
+    #[test]
+    fn an_update_has_the_bit_of_its_change() {
+        for (change, plain, fetching) in [
+            (Change::And, Ops::AND, Ops::FAND),
+            (Change::Add, Ops::ADD, Ops::FADD),
+            (Change::Set, Ops::SET, Ops::SWAP),
+            (Change::Cas, Ops::CAS, Ops::FCAS),
+            (Change::Get, Ops::GET, Ops::GET),
+        ] {
+            for (fetches, bit) in [(false, plain), (true, fetching)] {
+                assert_eq!(Update { of: Type::U64, change, fetches, operands: [0; 2] }.bit(), bit);
+            }
+        }
+    }
+
+    /// Integers wrap around, and are compared with their sign if they have one.
+    #[test]
+    fn integers_keep_to_their_type_at_its_ends() {
+        let (least_32, most_32) = (u64::from(i32::MIN as u32), u64::from(i32::MAX as u32));
+        let (least_64, most_64) = (i64::MIN as u64, i64::MAX as u64);
+        let (all_32, all_64) = (u64::from(u32::MAX), u64::MAX);
+        for (of, bit, old, by, becomes) in [
+            (Type::I32, Ops::ADD, most_32, 1, least_32),
+            (Type::I32, Ops::SUB, least_32, 1, most_32),
+            (Type::I32, Ops::INC, all_32, 9, 0),
+            (Type::I32, Ops::MULT, all_32, all_32, 1),
+            (Type::I32, Ops::MIN, all_32, 1, all_32),
+            (Type::I32, Ops::MAX, all_32, 1, 1),
+            (Type::U32, Ops::ADD, all_32, 1, 0),
+            (Type::U32, Ops::DEC, 0, 9, all_32),
+            (Type::U32, Ops::MULT, 1 << 31, 2, 0),
+            (Type::U32, Ops::MIN, all_32, 1, 1),
+            (Type::U32, Ops::MAX, all_32, 1, all_32),
+            (Type::I64, Ops::ADD, most_64, 1, least_64),
+            (Type::I64, Ops::SUB, least_64, 1, most_64),
+            (Type::I64, Ops::MIN, all_64, 1, all_64),
+            (Type::I64, Ops::MAX, all_64, 1, 1),
+            (Type::U64, Ops::ADD, all_64, 1, 0),
+            (Type::U64, Ops::DEC, 0, 9, all_64),
+            (Type::U64, Ops::MULT, 1 << 63, 2, 0),
+            (Type::U64, Ops::MIN, all_64, 1, 1),
+            (Type::U64, Ops::MAX, all_64, 1, all_64),
+        ] {
+            let update = Update::new(of, bit, [by, 99]).expect("there is one");
+            assert_eq!(update.apply(old), becomes, "{old:#x} {bit:?} {by:#x} as {of:?}");
+            let mut word = [old];
+            // SAFETY: as above.
+            let place = unsafe { RawBytes::new(word.as_mut_ptr().cast(), of.width()) };
+            assert_eq!((update.at(place), word), (Ok(old), [becomes]), "{bit:?} of {of:?}");
         }
     }
 

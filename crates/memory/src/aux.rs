@@ -19,8 +19,8 @@ const ALIGN: u64 = 128;
 
 impl AuxPlan {
     /// A plan that asks for nothing.
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self { asked: Vec::new() }
     }
 
     /// Asks for at least `least` and, if there is room, `wanted` bytes. Returns the number of the part.
@@ -73,5 +73,56 @@ mod tests {
         let parts = plan.lay_out(512).unwrap_or_default();
         assert_eq!(parts, [AuxPart { offset: 0, len: 256 }, AuxPart { offset: 256, len: 256 }]);
         assert_eq!(plan.lay_out(1 << 20).map(|p| p[0].len), Some(1024));
+    }
+
+    /// What is asked for, the room, and how long the parts are, one behind the other; `None` where there is not enough.
+    #[test]
+    fn parts_are_laid_out_up_to_the_last_byte() {
+        type Row = (&'static [(u64, u64)], u64, Option<&'static [u64]>);
+        const THREE: &[(u64, u64)] = &[(100, 1000), (256, 300), (0, 200)];
+        let rows: [Row; 17] = [
+            (&[], 0, Some(&[])),
+            (&[(0, 0)], 0, Some(&[0])),
+            (&[(1, 0)], 0, None),
+            (&[(1, 0)], 127, None),
+            (&[(1, 0)], 128, Some(&[128])),
+            (&[(128, 129)], 127, None),
+            (&[(128, 129)], 255, Some(&[128])),
+            (&[(128, 129)], 256, Some(&[256])),
+            (THREE, 383, None),
+            (THREE, 384, Some(&[128, 256, 0])),
+            (THREE, 384 + 127, Some(&[128, 256, 0])),
+            (THREE, 384 + 128, Some(&[256, 256, 0])),
+            (THREE, 384 + 896 + 100, Some(&[1024, 256, 0])),
+            (THREE, 384 + 896 + 128, Some(&[1024, 384, 0])),
+            (THREE, 384 + 896 + 128 + 255, Some(&[1024, 384, 128])),
+            (THREE, 384 + 896 + 128 + 256, Some(&[1024, 384, 256])),
+            (THREE, u64::MAX, Some(&[1024, 384, 256])),
+        ];
+        for (asked, room, wanted) in rows {
+            let mut plan = AuxPlan::new();
+            for (number, &(least, wanted)) in asked.iter().enumerate() {
+                assert_eq!(plan.ask(least, wanted), number);
+            }
+            let parts = plan.lay_out(room);
+            let lens = parts.as_ref().map(|parts| parts.iter().map(|part| part.len).collect::<Vec<_>>());
+            assert_eq!(lens.as_deref(), wanted, "{asked:?} in {room} bytes");
+            let mut end = 0;
+            for part in parts.into_iter().flatten() {
+                assert_eq!(part.offset, end, "{asked:?} in {room} bytes");
+                end += part.len;
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_summed_up() {
+        let mut plan = AuxPlan::new();
+        assert_eq!((plan.least(), plan.wanted()), (0, 0));
+        for (least, wanted, sums) in [(100, 1000, (128, 1024)), (500, 100, (640, 1536)), (0, 1, (640, 1664))]
+        {
+            plan.ask(least, wanted);
+            assert_eq!((plan.least(), plan.wanted()), sums);
+        }
     }
 }

@@ -46,3 +46,28 @@ impl Kind for Host {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_memory_is_copied_where_the_lengths_agree() {
+        let (mut from, mut to) = ([1u8, 2, 3, 4], [9u8; 4]);
+        assert_eq!((Host.tag(), Host.owns(from.as_ptr())), (KindTag::Host, true));
+        // SAFETY: the bytes of `from`, which is not used otherwise meanwhile.
+        let source = unsafe { RawBytes::new(from.as_mut_ptr(), 4) };
+        for (len, wanted) in [(0, [9; 4]), (3, [1, 2, 3, 9]), (4, [1, 2, 3, 4])] {
+            // SAFETY: the first bytes of `to`, which is used otherwise only after that.
+            let target = unsafe { RawBytes::new(to.as_mut_ptr(), len) };
+            for source_len in 0..=4 {
+                let differ = MemoryError::LengthsDiffer { target: len, source_len };
+                let source = source.slice(0, source_len).expect("it is inside");
+                let copied = Host.copy(target, source);
+                assert_eq!(copied, if source_len == len { Ok(()) } else { Err(differ) });
+            }
+            assert_eq!(to, wanted, "{len} bytes");
+            to = [9; 4];
+        }
+    }
+}

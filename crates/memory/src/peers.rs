@@ -186,7 +186,7 @@ impl PeerTable {
     pub fn watched(mut self, watch: Arc<dyn Watch>) -> Self {
         for (peer, near) in self.peers.iter_mut().zip(&mut self.near) {
             if peer.flags.contains(PeerFlags::MAPPED) {
-                peer.flags.toggle(PeerFlags::MAPPED | PeerFlags::COUNTED);
+                peer.flags.toggle(REACHED);
                 near.open = AtomicU64::new(0); // P2
             }
         }
@@ -375,6 +375,31 @@ mod tests {
 
     const ROOM: u64 = 1000;
 
+    /// A number, or so many beyond the length of the segment: at its end the limits are.
+    #[derive(Clone, Copy, Debug)]
+    enum Number {
+        Is(u64),
+        Beyond(i64),
+    }
+
+    impl Number {
+        fn of(self, end: u64) -> u64 {
+            match self {
+                Self::Is(number) => number,
+                Self::Beyond(by) => end.saturating_add_signed(by),
+            }
+        }
+    }
+
+    fn number(most: u64) -> impl Strategy<Value = Number> {
+        let ends = prop::sample::select(vec![0, 1, ROOM - 1, ROOM, ROOM + 1, u64::MAX - 1, u64::MAX]);
+        prop_oneof![
+            4 => (0..most).prop_map(Number::Is),
+            2 => ends.prop_map(Number::Is),
+            4 => (-2i64..3).prop_map(Number::Beyond),
+        ]
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 256 }, failure_persistence: None,
             ..ProptestConfig::default() })]
@@ -384,7 +409,7 @@ mod tests {
         #[test]
         fn a_range_is_found_if_it_lies_within_what_was_announced(
             steps in proptest::collection::vec(
-                (0u32..5, prop_oneof![0..ROOM * 2, Just(u64::MAX)], 0usize..600, proptest::option::of(0..ROOM * 2)),
+                (0u32..5, number(ROOM * 2), number(600), proptest::option::of(number(ROOM * 2))),
                 1..if cfg!(miri) { 20 } else { 60 },
             ),
         ) {
@@ -397,6 +422,7 @@ mod tests {
             let mut lens = [0, 100, 200, 300];
             for (rank, offset, len, grown) in steps {
                 if let (Some(grown), true) = (grown, rank < 4) {
+                    let grown = grown.of(lens[rank as usize]);
                     announced.0[rank as usize].store(grown, Relaxed);
                     let known = &mut lens[rank as usize];
                     *known = if rank == 2 { *known } else { grown.min(ROOM).max(*known) };
@@ -404,8 +430,17 @@ mod tests {
                 // A length that was announced and taken back before anybody looked may or may not have been seen;
                 // looking here makes the model certain.
                 prop_assert_eq!(table.len_of(rank), lens.get(rank as usize).copied());
+                let end = lens.get(rank as usize).copied().unwrap_or(ROOM);
+                let offset = offset.of(end);
+                // To the end, if the length is not a number of its own.
+                let len = len.of(end.saturating_sub(offset)) as usize;
+                let open = table.open(rank, offset, len);
                 let found = table.reach(rank, offset, len);
                 let inside = offset.checked_add(len as u64).is_some_and(|end| lens.get(rank as usize).is_some_and(|&l| end <= l));
+                prop_assert_eq!(open.is_some(), inside && rank < 4 && rank != 2 && offset < end);
+                if let (Some(open), Ok(Some(found))) = (open, &found) {
+                    prop_assert_eq!((open.as_ptr(), open.len()), (found.as_ptr(), found.len()));
+                }
                 match found {
                     Ok(Some(bytes)) => {
                         prop_assert!(inside && rank != 2);
@@ -422,6 +457,122 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// What is open to the fast path, and reached at all, next to both ends of a segment of 8 bytes: mapped, counted, not mapped, empty.
+    #[test]
+    fn a_segment_is_open_to_its_last_byte() {
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        enum Found {
+            Here,
+            Elsewhere,
+            Outside,
+        }
+        use Found::*;
+        let mut memory = vec![0u8; 64];
+        let at = memory.as_mut_ptr();
+        let far = Peer { mapped: RawBytes::EMPTY, ..peer(at, 64, 8, PeerFlags::empty()) };
+        let peers = vec![
+            peer(at, 64, 8, PeerFlags::SELF | PeerFlags::MAPPED),
+            peer(at, 64, 8, PeerFlags::COUNTED),
+            far,
+            peer(at, 64, 0, PeerFlags::MAPPED),
+        ];
+        let table = PeerTable::new(peers, Arc::new(()));
+        for (offset, len, is_open, found) in [
+            (0, 0, true, Here),
+            (0, 1, true, Here),
+            (0, 8, true, Here),
+            (0, 9, false, Outside),
+            (7, 1, true, Here),
+            (7, 2, false, Outside),
+            (8, 0, false, Here),
+            (8, 1, false, Outside),
+            (9, 0, false, Outside),
+            (1, usize::MAX, false, Outside),
+            (u64::MAX, 0, false, Outside),
+            (u64::MAX, 1, false, Outside),
+            (u64::MAX, usize::MAX, false, Outside),
+        ] {
+            let looked = |rank: u32| {
+                let open = table.open(rank, offset, len);
+                let reached = match table.reach(rank, offset, len) {
+                    Ok(Some(bytes)) => {
+                        assert_eq!((bytes.as_ptr(), bytes.len()), (at.wrapping_add(offset as usize), len));
+                        assert!(open.is_none_or(|open| (open.as_ptr(), open.len()) == (bytes.as_ptr(), len)));
+                        Here
+                    }
+                    Ok(None) => Elsewhere,
+                    Err(error) => {
+                        let segment = if rank == 3 { 0 } else { 8 };
+                        let outside = MemoryError::OutsideSegment { rank, offset, len: len as u64, segment };
+                        assert_eq!(error, outside);
+                        Outside
+                    }
+                };
+                (open.is_some(), reached)
+            };
+            let elsewhere = if found == Here { Elsewhere } else { Outside };
+            let in_none = if (offset, len) == (0, 0) { Here } else { Outside };
+            let wanted = [(is_open, found), (false, found), (false, elsewhere), (false, in_none)];
+            assert_eq!([0, 1, 2, 3].map(looked), wanted, "{len} bytes from {offset} on");
+        }
+        assert_eq!([0, 1, 2, 3, 4].map(|rank| table.reaches(rank)), [true, true, false, true, false]);
+    }
+
+    #[test]
+    fn the_own_segment_is_that_of_its_rank() {
+        let mut memory = vec![0u8; 64];
+        let at = memory.as_mut_ptr();
+        let other = |len| Peer { mapped: RawBytes::EMPTY, ..peer(at, 64, len, PeerFlags::empty()) };
+        let own = peer(at, 64, 8, PeerFlags::SELF | PeerFlags::MAPPED);
+        let peers = vec![other(5), other(70), own];
+        let fixed = PeerTable::new(peers.clone(), Arc::new(()));
+        assert_eq!((fixed.ranks(), fixed.room(), fixed.grow(8)), (3, 8, Ok(8)));
+        for refused in [fixed.grow(9), fixed.attach(9)] {
+            assert_eq!(refused, Err(MemoryError::FixedSegment { rank: 2, len: 9 }));
+        }
+        let growing = PeerTable::growing(
+            peers,
+            Arc::new(Announced(vec![5, 70, 8].into_iter().map(AtomicU64::new).collect())),
+        );
+        assert_eq!((growing.ranks(), growing.room()), (3, 64));
+        let shown = format!("{growing:?}");
+        assert!(
+            shown.starts_with('[') && shown.matches("Peer {").count() == 3 && shown.contains("SELF | MAPPED"),
+            "{shown}"
+        );
+    }
+
+    /// The inline functions of programs in C read it by these offsets.
+    #[test]
+    fn the_fast_path_finds_its_fields_by_their_offsets() {
+        let mut memory = vec![0u8; 64];
+        let at = memory.as_mut_ptr();
+        let based = |base, flags| Peer { remote_base: base, ..peer(at.wrapping_add(8), 56, 40, flags) };
+        let peers = vec![
+            based(0x1000, PeerFlags::MAPPED | PeerFlags::SELF),
+            based(0x2000, PeerFlags::COUNTED),
+            based(0x3000, PeerFlags::empty()),
+        ];
+        let table = PeerTable::new(peers, Arc::new(()));
+        let [mapped, base, open, size] = ["mapped", "base", "open", "size"]
+            .map(|name| Near::LAYOUT.iter().find(|row| row.0 == name).expect("it has a name").1);
+        for (rank, wanted) in
+            [(at.wrapping_add(8), 0x1000, 40), (at.wrapping_add(8), 0x2000, 0)].into_iter().enumerate()
+        {
+            let near = table.near().cast::<u8>().wrapping_add(rank * size);
+            // SAFETY: there are as many of them as ranks, whose fields lie there; they change by atomics alone, and not now.
+            let found = unsafe {
+                (
+                    near.add(mapped).cast::<*mut u8>().read(),
+                    near.add(base).cast::<u64>().read(),
+                    near.add(open).cast::<u64>().read(),
+                )
+            };
+            assert_eq!(found, wanted, "rank {rank}");
+        }
+        assert_eq!([0, 1, 2].map(|rank| table.near[rank].room), [56, 56, 0]);
     }
 
     #[test]

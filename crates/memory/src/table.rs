@@ -132,8 +132,8 @@ pub struct SegmentTable {
 
 impl SegmentTable {
     /// An empty table.
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self { entries: Vec::new() }
     }
 
     /// Enters a segment, with the NIC's key for it (empty without a NIC).
@@ -247,5 +247,85 @@ mod tests {
         assert!(table.locate(id, 3, u64::MAX, 2, Rights::READ).is_err());
         assert!(matches!(table.locate(id, 3, 0, 1, Rights::WRITE), Err(MemoryError::NoRight { .. })));
         assert!(table.locate(id, 3, 64, 0, Rights::READ).is_ok());
+        let first = table.view(id).map(|view| view.bytes.as_ptr()).expect("it is there");
+        for (offset, len, is_inside) in [
+            (0, 0, true),
+            (0, 64, true),
+            (0, 65, false),
+            (63, 1, true),
+            (63, 2, false),
+            (64, 1, false),
+            (65, 0, false),
+            (1, u64::MAX, false),
+            (u64::MAX, 0, false),
+            (u64::MAX, 1, false),
+        ] {
+            let located = table.locate(id, 3, offset, len, Rights::READ);
+            let located = located.map(|bytes| (bytes.as_ptr(), bytes.len() as u64));
+            let outside = MemoryError::OutsideSegment { rank: 3, offset, len, segment: 64 };
+            let wanted =
+                if is_inside { Ok((first.wrapping_add(offset as usize), len)) } else { Err(outside) };
+            assert_eq!(located, wanted);
+        }
+    }
+
+    /// What a segment does not admit, of each set of rights.
+    #[test]
+    fn a_right_that_is_missing_is_named() {
+        let mut bytes = [0; 8];
+        let view = view(&mut bytes);
+        let both = Rights::READ | Rights::WRITE;
+        for has in [Rights::empty(), Rights::READ, Rights::WRITE, both] {
+            let mut table = SegmentTable::new();
+            let id = table.insert(View { rights: has, ..view }, Vec::new());
+            for wanted in [Rights::empty(), Rights::READ, Rights::WRITE, both] {
+                let found = table.locate(id, 0, 0, 8, wanted).map(|bytes| bytes.len());
+                let missing = MemoryError::NoRight { index: 0, has, wanted };
+                assert_eq!(found, if has & wanted == wanted { Ok(8) } else { Err(missing) });
+            }
+        }
+    }
+
+    /// T2, and that a place in use is nobody else's.
+    #[test]
+    fn a_handle_counts_the_uses_of_its_place() {
+        let (mut large, mut small, mut third) = ([0; 64], [0; 32], [0; 16]);
+        let mut table = SegmentTable::new();
+        let len_of = |table: &SegmentTable, id| table.view(id).map(|view| view.bytes.len());
+        let first = table.insert(view(&mut large), vec![1]);
+        let second = table.insert(view(&mut small), vec![2, 2]);
+        assert_eq!(
+            (first, second),
+            (SegmentId { index: 0, generation: 1 }, SegmentId { index: 1, generation: 1 })
+        );
+        assert_eq!((len_of(&table, first), len_of(&table, second)), (Ok(64), Ok(32)));
+        assert_eq!(table.remove(first).map(|view| view.bytes.len()), Ok(64));
+        let again = table.insert(view(&mut third), vec![3]);
+        assert_eq!(again, SegmentId { index: 0, generation: 3 });
+        // Those that are gone, those that never were, and the ones between two uses.
+        for (index, generation) in [(0, 0), (0, 1), (0, 2), (0, 4), (1, 0), (1, 2), (2, 1), (u32::MAX, 1)] {
+            let id = SegmentId { index, generation };
+            assert_eq!(len_of(&table, id), Err(stale(id)));
+            assert_eq!(table.key(id), Err(stale(id)));
+            assert_eq!(table.remove(id).err(), Some(stale(id)));
+            assert_eq!(table.locate(id, 0, 0, 1, Rights::READ).err(), Some(stale(id)));
+        }
+        assert_eq!((len_of(&table, again), len_of(&table, second)), (Ok(16), Ok(32)));
+        assert_eq!((table.key(again), table.key(second)), (Ok(&[3u8][..]), Ok(&[2u8, 2][..])));
+    }
+
+    #[test]
+    fn a_place_whose_generations_run_out_is_not_used_again() {
+        let mut bytes = [0; 8];
+        let view = view(&mut bytes);
+        let mut table = SegmentTable::new();
+        let first = table.insert(view, Vec::new());
+        assert!(table.remove(first).is_ok());
+        table.entries[0].generation = u32::MAX - 3;
+        let last = table.insert(view, Vec::new());
+        assert_eq!(last, SegmentId { index: 0, generation: u32::MAX - 2 });
+        assert!(table.remove(last).is_ok());
+        assert_eq!(table.insert(view, Vec::new()), SegmentId { index: 1, generation: 1 });
+        assert_eq!(table.view(last).err(), Some(stale(last)));
     }
 }

@@ -52,31 +52,73 @@ pub fn wake(word: &AtomicU32, n: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gasworks_sync::atomic::Ordering;
+    use std::os::unix::thread::JoinHandleExt;
+    use std::sync::Arc;
     use std::time::Instant;
 
-    #[test]
-    fn waits_at_least_as_long_as_asked() {
-        let word = AtomicU32::new(7);
-        let start = Instant::now();
-        let how = wait(&word, 7, Some(Duration::from_millis(20)));
-        assert!(how != Wait::TimedOut || start.elapsed() >= Duration::from_millis(20));
-        assert_eq!(wait(&word, 8, None), Wait::Changed);
-        assert_eq!(wake(&word, 1), 0);
+    /// Long enough for a thread to fall asleep and be woken on any machine; only a failed test takes so long.
+    const LONG: Duration = Duration::from_secs(30);
+
+    /// Waits until something other than a signal ends the wait.
+    fn wait_past_signals(word: &AtomicU32, expected: u32, timeout: Duration) -> Wait {
+        loop {
+            match wait(word, expected, Some(timeout)) {
+                Wait::Interrupted => {}
+                end => return end,
+            }
+        }
     }
 
     #[test]
-    fn a_change_of_the_word_wakes() {
+    fn a_wait_that_nobody_ends_takes_its_timeout() {
+        let (word, timeout) = (AtomicU32::new(7), Duration::from_millis(20));
+        let start = Instant::now();
+        assert_eq!(wait_past_signals(&word, 7, timeout), Wait::TimedOut);
+        assert!(start.elapsed() >= timeout);
+    }
+
+    #[test]
+    fn a_word_that_has_changed_is_not_waited_on() {
+        let word = AtomicU32::new(7);
+        assert_eq!(wait(&word, 8, None), Wait::Changed);
+        assert_eq!(wait(&word, 6, Some(LONG)), Wait::Changed);
+    }
+
+    /// The word keeps its value, so that nothing but the wake ends the wait before its timeout.
+    #[test]
+    fn a_wake_ends_the_wait_of_as_many_as_it_says() {
         let word = AtomicU32::new(0);
+        assert_eq!((wake(&word, 1), wake(&word, u32::MAX)), (0, 0), "nobody sleeps");
         std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while word.load(Ordering::Acquire) == 0 {
-                    wait(&word, 0, Some(Duration::from_secs(10)));
-                }
-            });
-            std::thread::sleep(Duration::from_millis(5));
-            word.store(1, Ordering::Release);
-            wake(&word, u32::MAX);
+            let waiters = [(); 3].map(|()| scope.spawn(|| wait_past_signals(&word, 0, LONG)));
+            let mut woken = 0;
+            while woken < 3 && !waiters.iter().all(|waiter| waiter.is_finished()) {
+                let most = if woken == 0 { 1 } else { u32::MAX };
+                let now = wake(&word, most);
+                assert!(now <= most as usize, "{now} woken of {most}");
+                woken += now;
+                std::thread::yield_now();
+            }
+            let ends = waiters.map(|waiter| waiter.join().expect("it ends"));
+            assert_eq!((ends, woken), ([Wait::Woken; 3], 3));
         });
+    }
+
+    #[test]
+    fn a_signal_handler_ends_the_wait() {
+        extern "C" fn handler(_: libc::c_int) {}
+        let handler = handler as extern "C" fn(libc::c_int);
+        let signal = libc::SIGRTMIN() + 7; // which no other test uses
+        // SAFETY: the handler does nothing.
+        let before = unsafe { libc::signal(signal, handler as libc::sighandler_t) };
+        assert_ne!(before, libc::SIG_ERR);
+        let word = Arc::new(AtomicU32::new(0));
+        let waiter = std::thread::spawn(move || wait(&word, 0, Some(LONG)));
+        while !waiter.is_finished() {
+            // SAFETY: the thread has not been joined, so its identifier is valid; no pointer is given.
+            unsafe { libc::pthread_kill(waiter.as_pthread_t(), signal) };
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(waiter.join().expect("it ends"), Wait::Interrupted);
     }
 }

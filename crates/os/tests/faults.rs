@@ -6,20 +6,21 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode};
 
 use gasworks_os::{faults, jobs, memfd};
+use gasworks_testkit::{Case, cases};
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("child-named") => touch_beyond_a_cut_file(true),
         Some("child-unnamed") => touch_beyond_a_cut_file(false),
         _ => {
-            check(
-                "child-named",
-                Some(
-                    "gasworks: rank 2: segment of rank 1 (job X) cannot be backed with memory at byte 5000: ",
-                ),
-            );
-            check("child-unnamed", None);
-            println!("test a_fault_is_reported_by_name ... ok");
+            let named =
+                "gasworks: rank 2: segment of rank 1 (job X) cannot be backed with memory at byte 5000: ";
+            let case = |name, child: &'static str, wanted: Option<&'static str>| {
+                Case::check(name, move || check(child, wanted))
+            };
+            let named = case("a_fault_is_reported_by_name", "child-named", Some(named));
+            let silent = case("a_fault_elsewhere_is_not_reported", "child-unnamed", None);
+            return cases::main("os/faults", vec![named, silent]);
         }
     }
     ExitCode::SUCCESS

@@ -1,6 +1,5 @@
 //! Whole jobs: how long they take to start and end, and what memory they keep.
 
-use crate::machine;
 use crate::session::{PerfMode, Plan, Session, Who};
 use anyhow::{Context, Result, ensure};
 use gasworks_os::affinity;
@@ -42,6 +41,13 @@ fn job(launcher: &PathBuf, ranks: u32, words: &[&str]) -> Result<f64> {
     Ok(took)
 }
 
+/// The processors that a process may use; all numbers below 1,024 if that is unknown.
+fn allowed_to(pid: u32) -> Vec<usize> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let listed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    listed.and_then(gasworks_os::numa::parse_list).unwrap_or_else(|| (0..1024).collect())
+}
+
 /// From the start of `gasrun` to its end, by rank 0; the others sleep in a barrier meanwhile.
 pub fn startup<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
     if session.rank() == 0 {
@@ -49,7 +55,7 @@ pub fn startup<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
         let own = own.to_str().context("the path of this program is not text")?;
         // The jobs may use what gasrun may, not only the processor of this rank.
         let bound = affinity::allowed()?;
-        affinity::bind_any(&machine::allowed_to(std::os::unix::process::parent_id()))?;
+        affinity::bind_any(&allowed_to(std::os::unix::process::parent_id()))?;
         let runs = session
             .options
             .iters
@@ -101,4 +107,16 @@ pub fn memory<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
         }
     }
     Ok(session.agent.barrier()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processors_that_a_process_may_use_are_known() {
+        assert_eq!(allowed_to(u32::MAX).len(), 1024, "there is no such process");
+        let own = affinity::allowed().expect("this thread has some");
+        assert_eq!(allowed_to(std::process::id()), own);
+    }
 }

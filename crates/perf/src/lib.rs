@@ -1,6 +1,6 @@
 //! `gasperf`: what the library's operations cost between the ranks of a job, beside what the machine itself can do.
 //!
-//! - [`options`]: the command line; [`row`]: what a measurement gives; [`stats`]: how it is summed up;
+//! - [`options`]: the command line; [`row`]: what a measurement gives; [`stats`]: which blocks of it count;
 //! - `session`: a job with its handlers, and how blocks are timed on all ranks together;
 //! - `am`, `rma`, `meet`, `gups`, `wake`, `jobs`: the benches; `raw`: the machine itself, whose C is in `raw/`.
 #![deny(missing_docs)]
@@ -10,7 +10,6 @@ mod clock;
 mod gups;
 mod handlers;
 mod jobs;
-mod machine;
 mod meet;
 pub mod options;
 mod raw;

@@ -5,11 +5,13 @@
 use crate::clock::{nanoseconds_of_a_tick, ticks};
 use crate::handlers::{Handlers, State};
 use crate::options::Options;
+use crate::raw;
 use crate::row::{self, Row};
-use crate::stats::{quantile, sorted, undisturbed};
-use crate::{machine, raw};
+use crate::stats::undisturbed;
 use anyhow::{Context, Result, ensure};
 use gasworks::{Agent, GlobalPtr, Job, Par, Seq, Table, ThreadMode};
+use gasworks_testkit::machine;
+use gasworks_testkit::stats::{quantile, sorted};
 use std::cell::Cell;
 use std::io::Write;
 use std::sync::Arc;
@@ -315,7 +317,7 @@ impl<'a, M: PerfMode> Session<'a, M> {
             }
         }
         if measures {
-            let singles = sorted(singles);
+            let singles = sorted(&singles);
             let mut report: Vec<f64> = figures.into_iter().flatten().collect();
             report.resize((WORDS * BLOCKS) as usize, 0.0);
             report.extend([0.99, 0.999].map(|q| quantile(&singles, q) / plan.each));
@@ -371,7 +373,7 @@ impl<'a, M: PerfMode> Session<'a, M> {
         let kept = undisturbed(&blocks, &each_block.clone().map(stolen).collect::<Vec<_>>());
         let lines: Vec<f64> = kept.iter().map(|&block| word(0, WORDS * block as u64 + 2)).collect();
         let kept: Vec<f64> = kept.into_iter().map(|block| blocks[block]).collect();
-        let order = sorted(kept.clone());
+        let order = sorted(&kept);
         // Of single operations the worst pair counts.
         let worst = |at| (0..leaders).map(|leader| word(leader, WORDS * BLOCKS + at)).fold(0.0, f64::max);
         let tail = |q, at| if plan.single { worst(at) } else { quantile(&order, q) };
@@ -379,7 +381,7 @@ impl<'a, M: PerfMode> Session<'a, M> {
             p99: tail(0.99, 0),
             p999: tail(0.999, 1),
             dropped: (blocks.len() - kept.len()) as u32,
-            line: quantile(&sorted(lines.clone()), 0.5),
+            line: quantile(&sorted(&lines), 0.5),
             lines,
             ..self.row(plan, "ns", kept)
         })
@@ -398,7 +400,7 @@ impl<'a, M: PerfMode> Session<'a, M> {
 
     /// A row of figures that were not timed in blocks.
     pub fn row(&self, plan: &Plan, unit: &str, figures: Vec<f64>) -> Row {
-        let order = sorted(figures.clone());
+        let order = sorted(&figures);
         Row {
             bench: plan.bench.clone(),
             variant: plan.variant.clone(),

@@ -2,31 +2,22 @@
 
 use gasworks_perf::options::Bench;
 use gasworks_perf::row::Row;
-use gasworks_testkit::processes::{Ended, Launch, build_launcher};
-use std::path::Path;
-use std::sync::Once;
-use std::time::Duration;
+use gasworks_testkit::{Cmd, Ended, programs};
 
 const GASPERF: &str = env!("CARGO_BIN_EXE_gasperf");
 
-/// `gasrun` belongs to another package, so a test of this one alone has not built it.
-fn launcher_is_built() {
-    static BUILT: Once = Once::new();
-    BUILT.call_once(|| build_launcher("gasperf"));
-}
-
+/// Runs `gasperf` with these arguments on so many ranks.
 fn perf(ranks: u32, words: &str) -> Ended {
-    launcher_is_built();
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let launch =
-        Launch::new(ranks, Path::new(GASPERF)).map(|l| l.args(&words).limit(Duration::from_secs(120)));
-    launch.and_then(Launch::run).unwrap_or_else(|e| panic!("{e}"))
+    let gasrun = programs::debug().and_then(|programs| programs.program("gasrun"));
+    let gasrun = gasrun.unwrap_or_else(|e| panic!("{e:#}"));
+    let job = Cmd::new(gasrun).words(&format!("-n {ranks} --timeout 120 --")).arg(GASPERF).words(words);
+    job.limit(150).job().run().unwrap_or_else(|e| panic!("{e:#}"))
 }
 
 /// The rows of a bench, each of them whole and sane.
 fn rows(ranks: u32, words: &str) -> Vec<Row> {
     let ended = perf(ranks, &format!("{words} --iters 3 --blocks 4 --json"));
-    assert!(ended.status.success(), "{words}: {}", ended.output);
+    assert!(ended.ok(), "{words}: {}: {}", ended.how(), ended.output);
     let parse = |line: &str| serde_json::from_str::<Row>(line).unwrap_or_else(|e| panic!("{e}: {line}"));
     let rows: Vec<Row> = ended.output.lines().map(parse).collect();
     assert!(!rows.is_empty(), "{words} printed nothing");
@@ -134,12 +125,16 @@ fn the_machine_itself_is_measured() {
 }
 
 #[test]
-fn pairs_and_one_left_over_and_threads() {
+fn pairs_and_one_left_over_are_measured() {
     for ranks in [3, 4, 5] {
         for bench in ["am-latency --bytes 8..64", "am-rate", "put-latency --bytes 8", "wake --variant busy"] {
             rows(ranks, bench);
         }
     }
+}
+
+#[test]
+fn threads_are_measured() {
     for threads in [1, 2, 3] {
         for bench in ["am-latency --variant short", "am-rate", "am-latency --bytes 512 --variant read"] {
             let rows = rows(2, &format!("{bench} --mode par --threads {threads}"));
@@ -166,7 +161,7 @@ fn the_table_has_a_head_and_a_line_for_each_row() {
 fn one_rank_alone_is_told_how_to_start_two() {
     for bench in ["am-latency", "raw", "put-bandwidth", "wake"] {
         let ended = perf(1, bench);
-        assert_eq!(ended.status.code(), Some(1), "{}", ended.output);
+        assert_eq!(ended.code(), Some(1), "{}", ended.output);
         assert!(ended.output.contains(&format!("gasrun -n 2 gasperf {bench}")), "{}", ended.output);
     }
     assert_eq!(Bench::Gups.least_ranks(), 1);
@@ -175,12 +170,12 @@ fn one_rank_alone_is_told_how_to_start_two() {
 #[test]
 fn what_cannot_be_measured_is_refused() {
     let ended = perf(2, "am-latency --bytes 1M");
-    assert!(!ended.status.success() && ended.output.contains("at most"), "{}", ended.output);
+    assert!(!ended.ok() && ended.output.contains("at most"), "{}", ended.output);
     let ended = perf(2, "am-rate --threads 2");
-    assert!(!ended.status.success() && ended.output.contains("--mode par"), "{}", ended.output);
+    assert!(!ended.ok() && ended.output.contains("--mode par"), "{}", ended.output);
     let ended = perf(2, "am-rate --variant no-such");
-    assert!(!ended.status.success() && ended.output.contains("no-such"), "{}", ended.output);
+    assert!(!ended.ok() && ended.output.contains("no-such"), "{}", ended.output);
     let help = perf(1, "--help");
-    assert!(help.status.success() && help.output.contains("am-bandwidth"), "{}", help.output);
+    assert!(help.ok() && help.output.contains("am-bandwidth"), "{}", help.output);
     assert!(perf(1, "--version").output.starts_with("gasperf "));
 }

@@ -13,6 +13,7 @@ use gasworks_core::{Class, Name, SharedBarrier, Wire};
 use gasworks_pshm::{Config, Memory, Opened, open};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use gasworks_sync::{Mode, Par, Seq};
+use gasworks_testkit::stats::shown;
 use std::time::Instant;
 
 const TRIPS: usize = 2_000;
@@ -182,15 +183,6 @@ fn measure<M: Mode>(two: &Together, lines: &[Line], blocks: usize, rows: &mut Ve
     pass();
 }
 
-/// The median, and the order statistics that enclose it with 95 % confidence.
-fn median(values: &mut [f64]) -> (f64, f64, f64) {
-    values.sort_by(f64::total_cmp);
-    let n = values.len() as f64;
-    let half = 1.96 * n.sqrt() / 2.0;
-    let at = |position: f64| values[position.clamp(0.0, n - 1.0) as usize];
-    (at(n / 2.0), at((n / 2.0 - half).floor()), at((n / 2.0 + half).ceil()))
-}
-
 fn main() {
     let blocks = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(25);
     let mut ranks = Together::ranks(2).expect("a job");
@@ -223,8 +215,7 @@ fn main() {
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(status, 0, "the second process failed");
     println!("{blocks} blocks; median [95 % interval of the median], ns");
-    for (row, values) in &mut rows {
-        let (middle, low, high) = median(values);
-        println!("{row:30} {middle:9.1} [{low:.1} to {high:.1}]");
+    for (row, values) in &rows {
+        println!("{row:30} {:>28}", shown(values, 1));
     }
 }

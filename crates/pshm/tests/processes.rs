@@ -1,7 +1,7 @@
 //! The transport between real processes: this program starts itself once for each rank.
 //!
-//! Without a checker build the ranks talk and end; with `--cfg gasworks_faults` one of them is also killed at every
-//! kill point in turn, and the others must end by themselves, in time, without having seen anything wrong.
+//! The ranks talk and end. In a build with debug assertions one of them is also killed at every kill point in turn, and
+//! the others must end by themselves, in time, without having seen anything wrong.
 
 #[path = "processes/cut.rs"]
 mod cut;
@@ -14,10 +14,26 @@ use gasworks_bootstrap::{Bootstrap, BootstrapError, Host, Hosts};
 use gasworks_core::{Arrived, Class, Name, SharedBarrier, Wire, WireError};
 use gasworks_pshm::{Config, MAX_MEDIUM, Memory, Opened, open};
 use gasworks_sync::{Mode, Par, Seq};
+use gasworks_testkit::Case;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+
+fn table() -> Vec<Case> {
+    let mut table = vec![Case::check("a_segment_that_cannot_be_backed_is_named", cut::check)];
+    #[cfg(not(gasworks_tsan))]
+    table.push(Case::check("an_empty_poll_does_not_depend_on_the_number_of_ranks", steps::check));
+    for (ranks, mode) in [1, 2, 4, 7].into_iter().flat_map(|ranks| [(ranks, "seq"), (ranks, "par")]) {
+        table.push(Case::check(format!("talk/{mode}/{ranks}"), move || {
+            let ends = Run::start(mode, ranks, 30, None).finish();
+            assert!(ends.iter().all(ExitStatus::success), "{ends:?}");
+        }));
+    }
+    #[cfg(debug_assertions)]
+    table.extend(deaths::cases());
+    table
+}
 
 const GAVE_UP: u8 = 3;
 const NOT_OPENED: u8 = 2;
@@ -44,37 +60,7 @@ fn main() -> ExitCode {
         ["cut"] => cut::die(),
         #[cfg(not(gasworks_tsan))]
         ["steps", mode, size] => steps::poll(mode, size.parse().expect("a number")),
-        // What a test runner asks before it runs anything.
-        ["--list", ..] => {
-            println!("processes: test");
-            ExitCode::SUCCESS
-        }
-        _ => {
-            cut::check();
-            println!("test a segment that cannot be backed is named ... ok");
-            let mut passed = 1;
-            #[cfg(not(gasworks_tsan))]
-            {
-                steps::check();
-                println!("test an empty poll does not depend on the number of ranks ... ok");
-                passed += 1;
-            }
-            for ranks in [1, 2, 4, 7] {
-                for mode in ["seq", "par"] {
-                    let run = Run::start(mode, ranks, 30, None);
-                    let ends = run.finish();
-                    assert!(ends.iter().all(ExitStatus::success), "{mode} {ranks}: {ends:?}");
-                    println!("test {mode}, {ranks} ranks ... ok");
-                    passed += 1;
-                }
-            }
-            #[cfg(gasworks_faults)]
-            {
-                passed += deaths::all();
-            }
-            println!("\ntest result: ok. {passed} passed; 0 failed");
-            ExitCode::SUCCESS
-        }
+        _ => gasworks_testkit::cases::main("pshm/processes", table()),
     }
 }
 
@@ -300,7 +286,7 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
 
 // ---- Deaths.
 
-#[cfg(gasworks_faults)]
+#[cfg(debug_assertions)]
 mod deaths {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
@@ -342,23 +328,22 @@ mod deaths {
         ("barrier.arrive.counted", 0, 40),
     ];
 
-    /// Kills at each; returns how many.
-    pub fn all() -> usize {
-        for (point, victim, nth) in POINTS {
-            let run = Run::start("par", 3, 2, Some(&format!("{point}@{victim}#{nth}")));
-            let started = run.started;
-            let ends = run.finish();
-            assert_eq!(ends[victim as usize].signal(), Some(9), "{point} was not passed: {ends:?}");
-            for (rank, end) in ends.iter().enumerate().filter(|&(rank, _)| rank != victim as usize) {
-                let known = [0, NOT_OPENED.into(), GAVE_UP.into()];
-                assert!(
-                    end.code().is_some_and(|code| known.contains(&code)),
-                    "{point}: rank {rank} ended {end}"
-                );
-            }
-            assert!(started.elapsed() < Duration::from_secs(10), "{point} took {:?}", started.elapsed());
-            println!("test a rank killed at {point} ... ok ({:?}, {ends:?})", started.elapsed());
-        }
-        POINTS.len()
+    /// A case for each.
+    pub fn cases() -> impl Iterator<Item = Case> {
+        POINTS.into_iter().map(|(point, victim, nth)| {
+            let at = format!("{point}@{victim}#{nth}");
+            Case::check(format!("killed/{at}"), move || {
+                let run = Run::start("par", 3, 2, Some(&at));
+                let started = run.started;
+                let ends = run.finish();
+                assert_eq!(ends[victim as usize].signal(), Some(9), "{at} was not passed: {ends:?}");
+                for (rank, end) in ends.iter().enumerate().filter(|&(rank, _)| rank != victim as usize) {
+                    let known = [0, NOT_OPENED.into(), GAVE_UP.into()];
+                    let is_known = end.code().is_some_and(|code| known.contains(&code));
+                    assert!(is_known, "{at}: rank {rank} ended {end}");
+                }
+                assert!(started.elapsed() < Duration::from_secs(10), "{at} took {:?}", started.elapsed());
+            })
+        })
     }
 }

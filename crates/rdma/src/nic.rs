@@ -246,9 +246,7 @@ pub trait Nic {
     unsafe fn post(&self, post: &Post<'_>) -> Result<(), NicError>;
     /// Tells a peer's transport a number, once: what it expects by that has landed, or will not. Numbers come from that transport, so a NIC
     /// whose transport gives none is never asked.
-    fn tell(&self, peer: u32, number: u32, landed: bool) {
-        let _ = (peer, number, landed);
-    }
+    fn tell(&self, _peer: u32, _number: u32, _landed: bool) {}
     /// Hands up to `burst` completions to `sink`; returns how many.
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize;
 }

@@ -7,7 +7,7 @@
 //! P2. Whoever takes a number sees what its giver did before.
 
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use gasworks_sync::{ord, planted};
+use gasworks_sync::ord;
 
 /// Some of the numbers from 0 on.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Pool {
         loop {
             let number = (head as u32).checked_sub(1)?;
             let below = self.below[number as usize].load(Relaxed);
-            let turn = if planted!("pool.same_turn") { head >> 32 } else { (head >> 32).wrapping_add(1) };
+            let turn = (head >> 32).wrapping_add(1);
             let next = turn << 32 | u64::from(below);
             // Relaxed: a head is never the same again (P1), so that this is the one that was seen.
             match self.head.compare_exchange_weak(head, next, Relaxed, ord!("pool.look", Acquire)) {
@@ -67,7 +67,8 @@ impl Pool {
     }
 }
 
-#[cfg(all(test, not(gasworks_loom)))]
+#[cfg(not(gasworks_loom))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
@@ -76,6 +77,36 @@ mod tests {
     fn an_empty_pool_gives_nothing() {
         let pool = Pool::new(0);
         assert_eq!((pool.take(), pool.size()), (None, 0));
+        let pool = Pool::new(2);
+        assert_eq!([pool.take(), pool.take(), pool.take()], [Some(0), Some(1), None]);
+        assert_eq!(pool.size(), 2, "out of it or not");
+    }
+
+    /// P1: without it a head that was read before others took and gave the same number would be mistaken for the one that is there.
+    #[test]
+    fn every_taking_raises_the_turn_and_giving_keeps_it() {
+        let pool = Pool::new(3);
+        let head = || pool.head.load(Relaxed);
+        assert_eq!(head(), 1);
+        let (mut turn, mut before) = (0, vec![head()]);
+        for _ in 0..4 {
+            let mut out = Vec::new();
+            for _ in 0..3 {
+                out.extend(pool.take());
+                turn += 1;
+                assert_eq!(head() >> 32, turn, "raised by one");
+                assert!(!before.contains(&head()), "a head is never the same again");
+                before.push(head());
+            }
+            assert_eq!((out.len(), pool.take(), head() >> 32), (3, None, turn));
+            for number in out {
+                pool.give(number);
+                assert_eq!(head(), turn << 32 | u64::from(number + 1));
+            }
+        }
+        // After the last turn the first one comes.
+        pool.head.store(u64::from(u32::MAX) << 32 | 1, Relaxed);
+        assert_eq!((pool.take(), head() >> 32), (Some(0), 0));
     }
 
     #[test]

@@ -148,10 +148,20 @@ impl Tuning {
     /// # Errors
     /// A setting is not a number, or out of range.
     pub fn from_settings(usual: Self, page: usize, least_buffer: usize) -> Result<Self, SettingError> {
+        Self::said(usual, page, least_buffer, Setting::number)
+    }
+
+    /// The same, with the value of each setting from `value`.
+    fn said(
+        usual: Self,
+        page: usize,
+        least_buffer: usize,
+        value: impl Fn(&Setting) -> Result<Option<u64>, SettingError>,
+    ) -> Result<Self, SettingError> {
         let read = |setting: &Setting, unset: usize| -> Result<usize, SettingError> {
-            Ok(setting.number()?.map_or(unset, |number| usize::try_from(number).unwrap_or(usize::MAX)))
+            Ok(value(setting)?.map_or(unset, |number| usize::try_from(number).unwrap_or(usize::MAX)))
         };
-        let registrations = REGISTRATIONS.number()?.map_or(usual.registrations, |number| {
+        let registrations = value(&REGISTRATIONS)?.map_or(usual.registrations, |number| {
             (number > 0).then(|| usize::try_from(number).unwrap_or(usize::MAX))
         });
         let said = Self {
@@ -196,6 +206,75 @@ impl Tuning {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn networks_are_tuned_as_gasnet_does() {
+        let gemini = Tuning {
+            descriptors: 512,
+            put_short: 4096,
+            get_short: 4096,
+            put_bounce: 4096,
+            get_bounce: 4096,
+            bounce_space: 262_144,
+            least_buffer: 0,
+            registrations: Some(16),
+            registration_space: 1_073_741_824,
+        };
+        let aries = Tuning { put_short: 1023, get_short: 1023, registrations: Some(3072), ..gemini };
+        assert_eq!([Tuning::default(), Tuning::GEMINI, Tuning::ARIES], [gemini, gemini, aries]);
+    }
+
+    /// The limits of each, and what it is where nothing is set. A default that is empty depends on the network.
+    #[test]
+    fn settings_have_their_limits() {
+        const MOST: u64 = 1_099_511_627_776;
+        let rows = [
+            ("GASNET_GNI_NUM_PD", 32, 1_048_576, "512"),
+            ("GASNET_GNI_PUT_FMA_RDMA_CUTOVER", 0, MOST, ""),
+            ("GASNET_GNI_GET_FMA_RDMA_CUTOVER", 0, MOST, ""),
+            ("GASNET_GNI_PUT_BOUNCE_REGISTER_CUTOVER", 0, MOST, "4096"),
+            ("GASNET_GNI_GET_BOUNCE_REGISTER_CUTOVER", 0, MOST, "4096"),
+            ("GASNET_GNI_BOUNCE_SIZE", 0, MOST, "256K"),
+            ("GASNET_GNI_MEMREG", 0, 1_048_576, ""),
+            ("GASWORKS_GNI_MEMREG_SPACE", 0, MOST, "1G"),
+        ];
+        let found = SETTINGS.iter().map(|setting| match setting.kind {
+            Kind::Number { min, max } | Kind::Size { min, max } => (setting.name, min, max, setting.default),
+            other => panic!("{}: {other:?}", setting.name),
+        });
+        assert_eq!(found.collect::<Vec<_>>(), rows);
+    }
+
+    #[test]
+    fn each_setting_sets_its_own() {
+        let refused =
+            || SettingError { variable: "one".into(), value: "many".into(), wanted: "a number".into() };
+        let usual = Tuning { put_bounce: 5000, get_bounce: 5000, ..Tuning::ARIES };
+        let (page, least_buffer) = (4096, 6000);
+        let none = Tuning { least_buffer, ..usual };
+        assert_eq!(Tuning::said(usual, page, least_buffer, |_| Ok(None)), Ok(none));
+        for (setting, value, wanted) in [
+            (DESCRIPTORS, 33, Tuning { descriptors: 33, ..none }),
+            (PUT_SHORT, 0, Tuning { put_short: 0, ..none }),
+            (PUT_SHORT, 16384, Tuning { put_short: 16384, ..none }),
+            (GET_SHORT, 16385, Tuning { get_short: 16384, ..none }),
+            (PUT_BOUNCE, 4097, Tuning { put_bounce: 4097, ..none }),
+            (GET_BOUNCE, 1, Tuning { get_bounce: 4096, ..none }),
+            (GET_BOUNCE, 32769, Tuning { get_bounce: 32768, ..none }),
+            (BOUNCE_SPACE, 6000, Tuning { bounce_space: 6000, ..none }),
+            (BOUNCE_SPACE, 5999, Tuning { bounce_space: 6000, ..none }),
+            (REGISTRATIONS, 0, Tuning { registrations: None, ..none }),
+            (REGISTRATIONS, 1, Tuning { registrations: Some(1), ..none }),
+            (REGISTRATION_SPACE, 0, Tuning { registration_space: 0, ..none }),
+            (REGISTRATION_SPACE, 7, Tuning { registration_space: 7, ..none }),
+        ] {
+            let is_it = |other: &Setting| other.name == setting.name;
+            let said = Tuning::said(usual, page, least_buffer, |row| Ok(is_it(row).then_some(value)));
+            assert_eq!(said, Ok(wanted), "{}={value}", setting.name);
+            let wrong = |row: &Setting| if is_it(row) { Err(refused()) } else { Ok(None) };
+            assert_eq!(Tuning::said(usual, page, least_buffer, wrong), Err(refused()), "{}", setting.name);
+        }
+    }
 
     #[test]
     fn what_is_out_of_limits_is_brought_to_them() {

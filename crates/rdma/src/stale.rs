@@ -12,7 +12,7 @@
 
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_sync::cell::UnsafeCell;
-use gasworks_sync::{ord, planted};
+use gasworks_sync::ord;
 use std::sync::Arc;
 
 /// Addresses from one on, and up to one.
@@ -82,11 +82,9 @@ impl Writer {
     /// Enters what `read` reads from the system, until it finds nothing more or a good deal has come.
     pub fn enter(&mut self, mut read: impl FnMut() -> Option<Gone>) {
         let (shared, size) = (&*self.shared, self.shared.slots.len() as u64);
-        if !planted!("stale.unsaid") {
-            // Release: it says again what was entered before. That it is there before the event is read is the system's to order, as
-            // all that comes before a call is there for whoever learns what the call did.
-            shared.state.store(self.entered << 1 | 1, ord!("stale.reading", Release));
-        }
+        // Release: it says again what was entered before. That it is there before the event is read is the system's to order, as all
+        // that comes before a call is there for whoever learns what the call did.
+        shared.state.store(self.entered * 2 + 1, ord!("stale.reading", Release));
         for _ in 0..size {
             let Some(gone) = read() else { break };
             // Acquire: S1: the reader is done with what was there.
@@ -96,13 +94,11 @@ impl Writer {
                 self.entered += 1;
             } else {
                 self.lost += 1;
-                if !planted!("stale.forget_lost") {
-                    shared.lost.store(self.lost, Relaxed);
-                }
+                shared.lost.store(self.lost, Relaxed);
             }
         }
         // Release: W1, with what is in the slots and how much was lost.
-        shared.state.store(self.entered << 1, ord!("stale.entered", Release));
+        shared.state.store(self.entered * 2, ord!("stale.entered", Release));
     }
 }
 
@@ -110,14 +106,14 @@ impl Reader {
     /// Whether no event is being read. Then [`next`](Self::next) gives all that were read before.
     pub fn is_settled(&self) -> bool {
         // Relaxed: `next` looks at it later, and finds this value or one that came after.
-        self.shared.state.load(Relaxed) & 1 == 0
+        self.shared.state.load(Relaxed).is_multiple_of(2)
     }
 
     /// The next word.
     #[allow(clippy::should_implement_trait)] // it does not end for good
     pub fn next(&mut self) -> Option<Gone> {
         // Acquire: what was entered.
-        let entered = self.shared.state.load(ord!("stale.see", Acquire)) >> 1;
+        let entered = self.shared.state.load(ord!("stale.see", Acquire)) / 2;
         if self.taken < entered {
             // SAFETY: S1: it was entered, and not taken.
             let gone = self.shared.slot(self.taken).with(|slot| unsafe { *slot });
@@ -131,12 +127,55 @@ impl Reader {
     }
 }
 
-#[cfg(all(test, not(gasworks_loom)))]
+#[cfg(not(gasworks_loom))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
     fn word(start: usize) -> Gone {
         Gone::Emptied(Span { start, end: start + 1 })
+    }
+
+    /// W1: `state` is odd from before the first event is read until all are entered, and says how many words were entered before.
+    #[test]
+    fn what_was_entered_is_there_while_more_is_read() {
+        let (mut writer, mut reader) = pair(4);
+        let shared = Arc::clone(&reader.shared);
+        let mut entered = 0;
+        for reads in [0, 1, 3, 2, 4, 4, 1] {
+            let mut read = 0;
+            writer.enter(|| {
+                assert_eq!(shared.state.load(Relaxed), 2 * entered as u64 + 1);
+                assert_eq!(
+                    reader.next().is_some(),
+                    read == 0 && entered > 0,
+                    "one of each time is left till then"
+                );
+                read += 1;
+                (read <= reads).then(|| word(entered + read))
+            });
+            entered += reads;
+            assert_eq!((shared.state.load(Relaxed), reader.is_settled()), (2 * entered as u64, true));
+            for number in 1..reads {
+                assert_eq!(reader.next(), Some(word(entered - reads + number)));
+            }
+        }
+    }
+
+    /// Losses are told once, behind what was entered before them.
+    #[test]
+    fn what_is_lost_is_counted_and_told_once() {
+        let (mut writer, mut reader) = pair(1);
+        for round in 0..3 {
+            for number in 0..4 {
+                writer.enter(|| Some(word(round)));
+                assert_eq!(reader.shared.lost.load(Relaxed), 3 * round as u64 + number);
+            }
+            assert_eq!(
+                [reader.next(), reader.next(), reader.next()],
+                [Some(word(round)), Some(Gone::All), None]
+            );
+        }
     }
 
     #[test]

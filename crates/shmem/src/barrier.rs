@@ -261,6 +261,9 @@ mod tests {
                     }
                     assert_eq!((from, barrier.top.group), (at(&all[0].top), all[0].top.group));
                 }
+                // A tree has a count of its own for those that wait, which the last of all writes alone.
+                let tree = radix != 0 && ranks > radix.max(3);
+                assert_eq!(all[0].top.group, if tree { 1 } else { ranks as u64 }, "{ranks} ranks, {radix}");
                 for step in all.iter().flat_map(|barrier| &barrier.way) {
                     assert_eq!(comers[&at(step)].len() as u64, step.group, "{ranks} ranks, radix {radix}");
                     assert!(radix == 0 || step.group <= radix.max(3) as u64);
@@ -279,6 +282,52 @@ mod tests {
             assert!(!ranks[first].arrive(name) && ranks[first].done().is_none());
             assert!(!ranks[second].arrive(Name::Any));
             assert_eq!((ranks[0].done(), ranks[1].done()), (Some(name), Some(name)), "round {round}");
+        }
+    }
+
+    /// A2: the other ranks leave the word, and with it its cache line, alone.
+    #[test]
+    fn rank_0_alone_clears_the_names_of_the_next_phase() {
+        let meetings = [Meeting::new(), Meeting::new()];
+        let [first, second] = [0, 1].map(|me| Barrier::new(&meetings, me, 0).expect("a rank"));
+        for name in [Name::Is(3), Name::Any] {
+            assert!(!first.arrive(name) && !second.arrive(Name::Any));
+            assert_eq!((first.done(), second.done()), (Some(name), Some(name)));
+        }
+        let names = || meetings[0].name(4).load(Relaxed);
+        assert!(!second.arrive(Name::Any));
+        assert_eq!(names(), Name::Is(3).encode(), "phase 1 used the same word");
+        assert!(!first.arrive(Name::Any));
+        assert_eq!(names(), 0);
+    }
+
+    #[test]
+    fn a_rank_alone_agrees_with_itself_in_every_phase() {
+        let meetings = [Meeting::new()];
+        let rank = Barrier::new(&meetings, 0, 0).expect("a rank");
+        for name in [Name::Is(1), Name::Any, Name::Any, Name::Any, Name::Mismatch, Name::Is(2)].repeat(3) {
+            assert!(!rank.arrive(name));
+            assert_eq!(rank.done(), Some(name));
+        }
+    }
+
+    #[test]
+    fn a_phase_is_open_until_the_rank_has_seen_its_end() {
+        type Look = fn(&Barrier<'_>) -> Option<Name>;
+        let looks: [Look; 2] = [|rank| rank.done(), |rank| rank.done_alone()];
+        for (look, other_look) in [(looks[0], looks[1]), (looks[1], looks[0])] {
+            let meetings = [Meeting::new(), Meeting::new()];
+            let [rank, other] = [0, 1].map(|me| Barrier::new(&meetings, me, 0).expect("a rank"));
+            assert_eq!((rank.standing(), look(&rank)), ((0, false), Some(Name::Any)));
+            for phase in 1..=5 {
+                assert!(!rank.arrive(Name::Is(7)) && look(&rank).is_none());
+                assert_eq!((rank.standing(), other.standing()), ((phase, true), (phase - 1, false)));
+                assert!(!other.arrive(Name::Any));
+                assert_eq!((rank.standing(), other.standing()), ((phase, true), (phase, true)));
+                assert_eq!((look(&rank), other_look(&other)), (Some(Name::Is(7)), Some(Name::Is(7))));
+                assert_eq!((rank.standing(), other.standing()), ((phase, false), (phase, false)));
+                assert!(rank.arm(), "it waits for nothing");
+            }
         }
     }
 

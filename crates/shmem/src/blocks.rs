@@ -155,6 +155,41 @@ mod tests {
     }
 
     #[test]
+    fn blocks_are_as_many_as_their_flags() {
+        let flags: Vec<_> = (0..2).map(|_| AtomicU32::new(FREE)).collect();
+        for len in 0..=2 {
+            let blocks = Blocks::new(&flags[..len]);
+            assert_eq!((blocks.len(), blocks.is_empty()), (len, len == 0));
+        }
+    }
+
+    #[test]
+    fn a_stock_takes_from_the_first_line_that_has_half_or_from_the_fullest() {
+        /// What a stock has after its first claim, of two lines and a half with so many flags free in each, from the front.
+        fn first_claim(free: [usize; 3], most: u32) -> Option<(u32, usize)> {
+            let line = |free: usize| (0..LINE as usize).map(move |at| AtomicU32::new(u32::from(at >= free)));
+            let flags: Vec<_> = free.into_iter().flat_map(line).take(40).collect();
+            let (blocks, stock) = (Blocks::new(&flags), Stock::default());
+            let index = stock.claim(blocks, 0, 40, most)?;
+            let before: usize = free.iter().map(|&free| LINE as usize - free).sum();
+            assert_eq!(blocks.claimed() + LINE as usize / 2, before + 1 + stock.at_hand(), "{free:?}");
+            Some((index, stock.at_hand()))
+        }
+        // Half a line is enough, whatever comes behind.
+        assert_eq!(first_claim([8, 16, 8], 16), Some((0, 7)));
+        assert_eq!(first_claim([0, 9, 8], 16), Some((16, 8)));
+        // Less is not, where another line has more; of lines with as many it is the first.
+        assert_eq!(first_claim([7, 8, 0], 16), Some((16, 7)));
+        assert_eq!(first_claim([3, 3, 3], 16), Some((0, 2)));
+        assert_eq!(first_claim([3, 5, 4], 16), Some((16, 4)));
+        assert_eq!(first_claim([0, 0, 1], 16), Some((32, 0)));
+        assert_eq!(first_claim([0, 0, 0], 16), None);
+        // No more than was asked for.
+        assert_eq!(first_claim([16, 16, 8], 5), Some((0, 4)));
+        assert_eq!(first_claim([16, 16, 8], 1), Some((0, 0)));
+    }
+
+    #[test]
     fn a_stock_stays_with_few_lines() {
         let flags: Vec<_> = (0..128).map(|_| AtomicU32::new(FREE)).collect();
         let (blocks, stock) = (Blocks::new(&flags), Stock::default());

@@ -64,3 +64,28 @@ impl Default for Doorbell {
         Self::new()
     }
 }
+
+#[cfg(all(test, not(gasworks_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_is_what_the_word_holds_until_the_bell_rings() {
+        let bell = Doorbell::new();
+        for _ in 0..3 {
+            assert!(!bell.ring(), "nobody sleeps");
+            let tickets = [bell.ticket(), bell.ticket()];
+            assert_eq!(tickets, [bell.word().load(Relaxed); 2], "they sleep on one word");
+            assert!(bell.ring(), "somebody may sleep");
+            assert_ne!(bell.word().load(Relaxed), tickets[0]);
+        }
+    }
+
+    #[test]
+    fn a_bell_that_has_rung_very_often_starts_again() {
+        let bell = Doorbell { word: AtomicU32::new(u32::MAX) };
+        let ticket = bell.ticket();
+        assert!(bell.ring() && !bell.ring());
+        assert!(ticket == u32::MAX && bell.word().load(Relaxed) == 0);
+    }
+}

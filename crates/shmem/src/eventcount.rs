@@ -12,7 +12,7 @@
 //!     taken before: a bit is never cleared without a ring that follows.
 
 use gasworks_sync::atomic::AtomicU64;
-use gasworks_sync::{kill_point, ord, planted};
+use gasworks_sync::{kill_point, ord};
 
 const ARMED: u64 = 1 << 63;
 
@@ -46,7 +46,7 @@ impl EventCount {
         // to be free, and the bells that sleepers armed before they asked.
         let word = self.word.fetch_add(1, ord!("eventcount.count", AcqRel));
         kill_point!("eventcount.count.counted");
-        Counted { index: word & !ARMED, wanted: word & ARMED != 0 && !planted!("eventcount.forget") }
+        Counted { index: word & !ARMED, wanted: word & ARMED != 0 }
     }
 
     /// How many events there have been; what was done before them is there.
@@ -76,5 +76,24 @@ impl EventCount {
     /// The word itself, for tests that play a hostile peer.
     pub fn word(&self) -> &AtomicU64 {
         &self.word
+    }
+}
+
+#[cfg(all(test, not(gasworks_loom)))]
+mod tests {
+    use super::*;
+    use gasworks_sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn an_event_finds_who_asked_until_the_bit_is_taken_away() {
+        let events = EventCount::new();
+        assert_eq!((events.events(), events.count()), (0, Counted { index: 0, wanted: false }));
+        assert_eq!((events.arm(), events.arm(), events.events()), (1, 1, 1));
+        assert_eq!(events.count(), Counted { index: 1, wanted: true });
+        assert_eq!(events.count(), Counted { index: 2, wanted: true }, "nobody has disarmed it");
+        assert_eq!((events.events(), events.arm()), (3, 3));
+        events.disarm();
+        assert_eq!(events.count(), Counted { index: 3, wanted: false });
+        assert_eq!((events.events(), events.word().load(Relaxed)), (4, 4));
     }
 }

@@ -62,18 +62,6 @@ impl Slot {
         }
     }
 
-    #[inline(always)]
-    fn written(&self) {
-        #[cfg(gasworks_loom)]
-        self.witness.with_mut(|_| ());
-    }
-
-    #[inline(always)]
-    fn read(&self) {
-        #[cfg(gasworks_loom)]
-        self.witness.with(|_| ());
-    }
-
     /// The raw words, for tests that play a hostile peer.
     pub fn words(&self) -> &[AtomicU64] {
         &self.words
@@ -472,7 +460,8 @@ impl<'a> Inbox<'a> {
             prefetch_for_write(&self.slots[(at + ahead) & (self.slots.len() - 1)]);
         }
         let slot = &self.slots[at];
-        slot.written();
+        #[cfg(gasworks_loom)]
+        slot.witness.with_mut(|_| ());
         let mut flag = Flag { lap, from, head: head as u8, inline: 0, block: false };
         if let Some(word) = word {
             slot.words[1].store(word.to_le(), Relaxed);
@@ -542,7 +531,8 @@ impl<'a> Inbox<'a> {
         if !fits || usize::from(flag.from) >= senders {
             return None;
         }
-        slot.read();
+        #[cfg(gasworks_loom)]
+        slot.witness.with(|_| ());
         let words = core::array::from_fn(|at| slot.words[1 + at].load(Relaxed));
         let line = Line { from: flag.from, head_len: flag.head, payload_len: flag.inline, words };
         self.pass(cursor);
@@ -569,7 +559,8 @@ impl<'a> Inbox<'a> {
             self.pass(cursor);
             return Err(Damage::Length { slot: at, head, inline });
         }
-        slot.read();
+        #[cfg(gasworks_loom)]
+        slot.witness.with(|_| ());
         message.from = flag.from;
         message.head_len = flag.head;
         message.inline_len = if flag.block { 0 } else { flag.inline };

@@ -65,6 +65,9 @@ mod tests {
             let named = Ranks::new(ranks).expect("they rise");
             assert!(named.iter().eq(ranks.iter().copied()), "{ranks:?}");
             assert_eq!(named.count(), ranks.len());
+            // Nothing is looked up where each follows the last.
+            let follow = ranks.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+            assert_eq!(named.listed.is_empty(), follow, "{ranks:?}");
             for (number, &rank) in (0..).zip(ranks) {
                 assert_eq!((named.number(rank), named.rank(number)), (usize::from(number), rank));
             }

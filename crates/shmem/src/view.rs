@@ -43,3 +43,35 @@ pub unsafe fn slice<'a, T: Shared>(bytes: RawBytes, offset: usize, count: usize)
     // caller's promise.
     at.is_aligned().then(|| unsafe { core::slice::from_raw_parts(at, count) })
 }
+
+#[cfg(all(test, not(gasworks_loom)))]
+mod tests {
+    use super::*;
+    use gasworks_sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn a_view_lies_inside_its_bytes_and_is_aligned() {
+        let words = [const { AtomicU64::new(0) }; 4];
+        // SAFETY: the words outlive the views, which are atomics like them.
+        let bytes = unsafe { RawBytes::new(words.as_ptr().cast_mut().cast(), 32) };
+        // SAFETY: as above.
+        let view = |offset, count| unsafe { slice::<AtomicU32>(bytes, offset, count) };
+        for (offset, count, fits) in [
+            (0, 0, true),
+            (0, 8, true),
+            (0, 9, false),
+            (4, 7, true),
+            (4, 8, false),
+            (32, 0, true),
+            (33, 0, false),
+            (2, 1, false),
+            (0, usize::MAX / 4, false),
+            (4, 1 << 62, false),
+        ] {
+            assert_eq!(view(offset, count).map(<[_]>::len), fits.then_some(count), "{count} from {offset}");
+        }
+        view(4, 7).expect("it fits")[1].store(7, Relaxed);
+        assert_eq!(view(8, 1).expect("it fits")[0].load(Relaxed), 7);
+        assert_eq!(words.each_ref().map(|word| word.load(Relaxed) != 0), [false, true, false, false]);
+    }
+}

@@ -1,7 +1,7 @@
 //! A rank that dies at any kill point leaves the others with whole messages, or none, and never waiting for ever.
 //!
 //! Death is an unwind out of the structure: what was stored stays stored, what comes after never happens.
-#![cfg(gasworks_faults)]
+#![cfg(all(debug_assertions, not(gasworks_loom)))]
 
 use gasworks_shmem::barrier::{Barrier, Meeting, Name};
 use gasworks_shmem::blocks::Blocks;

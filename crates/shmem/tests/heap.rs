@@ -105,6 +105,30 @@ fn inbox_keeps_every_sender_in_order_and_every_message_whole() {
     }
 }
 
+/// Two threads of a process share their claims, and none is lost or made: the queue counts those at hand when both are done.
+#[test]
+fn claims_are_shared_by_threads_and_none_is_lost() {
+    let (ring, claims) = (&Ring::new(64), &Claims::<Par>::new(4));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(move || {
+                for _ in 0..ROUNDS {
+                    claims.take(ring.view()).expect("room for more than two");
+                    ring.view().cancel(1);
+                }
+            });
+        }
+    });
+    let claimed = || ring.view().indices()[0].load(Relaxed);
+    let before = claimed();
+    for at_hand in (0..before).rev() {
+        claims.take(ring.view()).expect("at hand");
+        assert_eq!(claimed(), before, "of {before} claimed {} were not at hand", at_hand + 1);
+    }
+    claims.take(ring.view()).expect("room");
+    assert!(claimed() > before, "more were at hand than the queue has counted");
+}
+
 #[test]
 fn blocks_carry_payloads_and_come_back() {
     const BLOCK: usize = 64;

@@ -11,18 +11,9 @@ fn run(command: &mut Command) -> String {
     text
 }
 
-/// Builds the libraries where this test was built, and gives the directory.
+/// The libraries as the dev profile builds them: their directory.
 fn libraries() -> PathBuf {
-    let own = std::env::current_exe().expect("this test");
-    let built = own.parent().and_then(Path::parent).expect("the directory of a build").to_owned();
-    let target = built.parent().expect("the target directory");
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "gasworks-sock-capi", "--target-dir"]).arg(target);
-    if built.ends_with("release") {
-        cargo.arg("--release");
-    }
-    run(&mut cargo);
-    built
+    gasworks_testkit::programs::Fixture::Debug.get().unwrap_or_else(|error| panic!("{error:#}"))
 }
 
 #[test]

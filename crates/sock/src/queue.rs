@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use gasworks_sync::{Lock, Mode, Par, planted};
+use gasworks_sync::{Lock, Mode, Par};
 
 /// What a thread that wants something is told.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,8 +61,7 @@ impl<T, L> State<T, L> {
     }
 
     fn ring_for_rest(&mut self) -> bool {
-        let more = !self.is_empty() && !planted!("queue.forget_rest");
-        more && self.ring()
+        !self.is_empty() && self.ring()
     }
 
     fn is_empty(&self) -> bool {
@@ -107,7 +106,7 @@ impl<T, L, M: Mode> Queue<T, L, M> {
     pub fn push(&self, item: T) -> bool {
         self.state.with(|Inner(state)| {
             state.items.push_back(item);
-            !planted!("queue.forget_ring") && state.ring()
+            state.ring()
         })
     }
 
@@ -131,7 +130,7 @@ impl<T, L, M: Mode> Queue<T, L, M> {
     pub fn next(&self) -> Next<T, L> {
         self.state.with(|Inner(state)| match state.pop() {
             Some(next) => next,
-            None if state.closed => Next::Closed(!planted!("queue.leave_asleep") && state.ring()),
+            None if state.closed => Next::Closed(state.ring()),
             None => {
                 state.asleep += 1;
                 Next::Sleep
@@ -143,7 +142,7 @@ impl<T, L, M: Mode> Queue<T, L, M> {
     pub fn woke(&self, bell: bool) {
         self.state.with(|Inner(state)| {
             state.asleep -= 1;
-            if bell && !planted!("queue.keep_rung") {
+            if bell {
                 state.rung = false;
             }
         });
@@ -153,7 +152,7 @@ impl<T, L, M: Mode> Queue<T, L, M> {
     #[must_use = "somebody may be asleep"]
     pub fn pass_on(&self) -> bool {
         self.state.with(|Inner(state)| {
-            state.rung = state.asleep > 0 && !planted!("queue.keep_bell");
+            state.rung = state.asleep > 0;
             state.rung
         })
     }
@@ -181,9 +180,18 @@ impl<T, L, M: Mode> Queue<T, L, M> {
 mod tests {
     use super::*;
 
+    type Numbers = Queue<u32, u32>;
+
+    /// A queue with so many threads asleep.
+    fn with_asleep(threads: u32) -> Numbers {
+        let queue = Queue::default();
+        (0..threads).for_each(|_| assert_eq!(queue.next(), Next::Sleep));
+        queue
+    }
+
     #[test]
     fn a_ring_for_each_sleeper_that_is_needed() {
-        let queue: Queue<u32, u32> = Queue::default();
+        let queue = Numbers::default();
         assert!(!queue.push(1), "nobody is asleep");
         assert_eq!(queue.next(), Next::Item(1, false));
         assert_eq!((queue.next(), queue.next()), (Next::Sleep, Next::Sleep));
@@ -197,21 +205,73 @@ mod tests {
     }
 
     #[test]
+    fn nobody_is_rung_for_what_nobody_needs() {
+        let queue = Numbers::default();
+        queue.push_quiet(1);
+        queue.push_quiet(2);
+        assert!(!queue.is_empty());
+        assert_eq!(queue.next(), Next::Item(1, false), "one more item and nobody asleep");
+        assert_eq!(queue.next(), Next::Item(2, false));
+        let queue = with_asleep(2);
+        assert!(queue.push(1));
+        queue.woke(true);
+        assert_eq!(queue.next(), Next::Item(1, false), "one more sleeper and nothing for it");
+        assert!(queue.push(2), "it is asleep still");
+    }
+
+    #[test]
+    fn a_ring_that_woke_nobody_counts_until_somebody_hears_it() {
+        let queue = with_asleep(2);
+        assert!(queue.push(1));
+        queue.woke(false);
+        assert!(!queue.push(2) && !queue.nudge(), "the bell rings for the other sleeper");
+        queue.woke(true);
+        assert_eq!((queue.next(), queue.next()), (Next::Item(1, false), Next::Item(2, false)));
+        assert_eq!(queue.next(), Next::Sleep);
+        assert!(queue.push(3), "the last ring was heard");
+    }
+
+    #[test]
+    fn a_bell_taken_by_the_way_is_rung_again_for_a_sleeper_alone() {
+        let queue = with_asleep(1);
+        assert!(queue.push(1));
+        assert!(queue.pass_on(), "a sleeper would not hear it");
+        assert!(!queue.push(2), "it was rung again");
+        queue.woke(false);
+        assert!(!queue.pass_on(), "nobody is asleep");
+        assert_eq!((queue.next(), queue.next()), (Next::Item(1, false), Next::Item(2, false)));
+        assert_eq!(queue.next(), Next::Sleep);
+        assert!(queue.push(3), "the bell was taken away, so it does not ring any more");
+    }
+
+    #[test]
+    fn a_nudge_rings_for_a_sleeper_once() {
+        let queue = Numbers::default();
+        assert!(!queue.nudge());
+        let queue = with_asleep(1);
+        assert!(queue.nudge() && !queue.nudge());
+        queue.woke(true);
+        assert!(!queue.nudge());
+    }
+
+    #[test]
     fn a_closed_queue_keeps_nobody() {
-        let queue: Queue<u32, u32> = Queue::default();
+        let queue = Numbers::default();
         assert!(!queue.push(1));
+        queue.put_off([2].into_iter());
         assert!(!queue.close() && queue.is_empty(), "nobody is asleep");
         assert_eq!(queue.next(), Next::Closed(false));
-        let queue: Queue<u32, u32> = Queue::default();
-        assert_eq!((queue.next(), queue.next()), (Next::Sleep, Next::Sleep));
+        let queue = with_asleep(2);
         assert!(queue.close());
         queue.woke(true);
         assert_eq!(queue.next(), Next::Closed(true), "one more sleeper");
+        queue.woke(true);
+        assert_eq!(queue.next(), Next::Closed(false));
     }
 
     #[test]
     fn what_is_put_off_is_overtaken_but_not_for_ever() {
-        let queue: Queue<u32, u32> = Queue::default();
+        let queue = Numbers::default();
         queue.put_off([1000, 1001].into_iter());
         (0..STREAK + 1).for_each(|item| queue.push_quiet(item));
         let all: Vec<u32> = std::iter::from_fn(|| match queue.next() {
@@ -221,5 +281,21 @@ mod tests {
         .collect();
         let wanted: Vec<u32> = (0..STREAK).chain([1000, STREAK, 1001]).collect();
         assert_eq!(all, wanted);
+        queue.woke(false);
+        // With nothing put off a streak has no end.
+        (0..2 * STREAK).for_each(|item| queue.push_quiet(item));
+        (0..2 * STREAK).for_each(|item| assert_eq!(queue.next(), Next::Item(item, false)));
+    }
+
+    #[test]
+    fn what_is_put_off_is_there_and_is_rung_for() {
+        let queue = with_asleep(2);
+        queue.put_off([1, 2].into_iter());
+        assert!(!queue.is_empty());
+        queue.woke(false);
+        assert_eq!(queue.next(), Next::Later(1, true), "one more thing and one more sleeper");
+        queue.woke(true);
+        assert_eq!(queue.next(), Next::Later(2, false));
+        assert!(queue.is_empty());
     }
 }

@@ -188,7 +188,7 @@ bits! {
     AtomicU8: u8; AtomicU16: u16; AtomicU32: u32; AtomicU64: u64; AtomicUsize: usize; AtomicI32: i32; AtomicI64: i64;
 }
 
-/// A memory fence. A `Relaxed` one (only a planted bug asks for it) does nothing.
+/// A memory fence. A `Relaxed` one (only a mutation of `ord!` asks for it) does nothing.
 ///
 /// Under the thread sanitizer, which does not model fences, it is a read-modify-write of one shared word: that
 /// orders at least as much for the sanitizer as the fence does for the machine.

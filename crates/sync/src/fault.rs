@@ -1,9 +1,9 @@
 //! Places at which a test kills the process, makes it panic, or abandons a structure half-way.
 //!
-//! [`kill_point!`](crate::kill_point) expands to nothing unless the build has `--cfg gasworks_faults`. There, a
-//! process dies by `SIGKILL` when it passes the point that `GASWORKS_KILL_AT=name@rank` names (the rank is read
-//! from `PMI_RANK`, absent means 0; `name@rank#n` waits for the n-th passage), or panics where `GASWORKS_PANIC_AT` names
-//! it, and a thread whose test has installed a hook calls that instead.
+//! [`kill_point!`](crate::kill_point) does nothing in a build without debug assertions. In a build with them a process
+//! dies by `SIGKILL` when it passes the point that `GASWORKS_KILL_AT=name@rank` names (the rank is read from `PMI_RANK`,
+//! absent means 0; `name@rank#n` waits for the n-th passage), or panics where `GASWORKS_PANIC_AT` names it, and a thread
+//! whose test has installed a hook calls that instead.
 //!
 //! # Invariants
 //! F1. `raise(SIGKILL)` is given no pointer and does not return.
@@ -16,7 +16,7 @@ macro_rules! kill_point {
     };
 }
 
-#[cfg(gasworks_faults)]
+#[cfg(debug_assertions)]
 mod live {
     use std::cell::RefCell;
     use std::collections::HashMap;
@@ -49,7 +49,8 @@ mod live {
 
     /// Passes the point `name`.
     pub fn point(name: &'static str) {
-        let hooked = HOOK.with(|hook| match hook.try_borrow_mut() {
+        // A thread that ends, or a process in its exit handlers, has no hook any more.
+        let hooked = HOOK.try_with(|hook| match hook.try_borrow_mut() {
             Ok(mut hook) => match hook.as_mut() {
                 Some(hook) => {
                     hook(name);
@@ -59,7 +60,7 @@ mod live {
             },
             Err(_) => true,
         });
-        if hooked {
+        if hooked.unwrap_or(false) {
             return;
         }
         let Some(target) = target() else { return };
@@ -94,10 +95,43 @@ mod live {
     }
 }
 
-#[cfg(gasworks_faults)]
+#[cfg(debug_assertions)]
 pub use live::{point, with_hook};
 
 /// Passes the point `name`: nothing, in this build.
-#[cfg(not(gasworks_faults))]
+#[cfg(not(debug_assertions))]
 #[inline(always)]
 pub const fn point(_name: &'static str) {}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::rc::Rc;
+
+    #[test]
+    fn a_hook_sees_the_points_of_its_thread_until_its_body_ends() {
+        let passed = Rc::new(RefCell::new(Vec::new()));
+        let record = || {
+            let passed = passed.clone();
+            move |name: &'static str| {
+                passed.borrow_mut().push(name);
+                // What the hook itself passes is no passage.
+                point("inside");
+            }
+        };
+        let body = || {
+            point("first");
+            point("second");
+            std::thread::scope(|scope| _ = scope.spawn(|| point("another thread's")));
+            7
+        };
+        assert_eq!(with_hook(record(), body), 7);
+        point("after");
+        let unwound = catch_unwind(AssertUnwindSafe(|| with_hook(record(), || panic!("as a hook may"))));
+        assert!(unwound.is_err());
+        point("after the panic");
+        assert_eq!(*passed.borrow(), ["first", "second"]);
+    }
+}

@@ -9,10 +9,9 @@
 //! - [`hint`]: hints to the processor.
 //! - [`mode`]: the thread mode as a type (`Seq`, `ParSync`, `Par`), and the locks each one pays for; [`latch`]: one that
 //!   nobody waits for; [`spinlock`]: one whose waiters spin.
-//! - [`ord!`], [`planted!`]: orderings and branches by name, which a checker build can weaken one at a time to
-//!   prove that the checks would notice.
+//! - [`ord!`]: orderings by name, which a checker build can relax one at a time to prove that the checks would notice.
 //! - [`kill_point!`]: the places at which a test kills the process.
-//! - [`tally`]: what a checker build counts.
+//! - [`tally`]: counters of copies and locks in a build with debug assertions.
 #![deny(missing_docs)]
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // this crate is what the rule points to
 

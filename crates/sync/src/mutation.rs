@@ -1,27 +1,27 @@
-//! Planted bugs: every ordering and some branches have a name, and a checker build can spoil one of them.
+//! Mutation of orderings: every ordering has a name, and a checker build can relax one of them.
 //!
-//! Outside a checker build (`gasworks_loom`, `gasworks_faults` or `gasworks_tsan`) the macros are the ordering
-//! itself and `false`. In one, the mutation is chosen at run time by `GASWORKS_MUTATION=name`. `cargo xtask`
-//! collects the names from the sources and requires the checks to fail under each.
+//! Outside a checker build (`gasworks_loom` or `gasworks_tsan`) [`ord!`](crate::ord) is the ordering itself. In one,
+//! `GASWORKS_MUTATION=name` chooses at run time which ordering is relaxed. `cargo xtask` collects the names from the
+//! sources and requires the checks to fail under each.
 
 use crate::atomic::Ordering;
 
-/// Whether the planted bug `name` is switched on.
-#[cfg(any(gasworks_loom, gasworks_faults, gasworks_tsan))]
+/// Whether the ordering `name` is to be relaxed.
+#[cfg(any(gasworks_loom, gasworks_tsan))]
 pub fn active(name: &str) -> bool {
     use std::sync::OnceLock;
     static CHOSEN: OnceLock<Option<String>> = OnceLock::new();
     CHOSEN.get_or_init(|| std::env::var("GASWORKS_MUTATION").ok()).as_deref() == Some(name)
 }
 
-/// Whether the planted bug `name` is switched on: never outside a checker build.
-#[cfg(not(any(gasworks_loom, gasworks_faults, gasworks_tsan)))]
+/// Whether the ordering `name` is to be relaxed: never outside a checker build.
+#[cfg(not(any(gasworks_loom, gasworks_tsan)))]
 #[inline(always)]
 pub const fn active(_name: &str) -> bool {
     false
 }
 
-/// The ordering of the site `name`: as written, or relaxed where that is the planted bug.
+/// The ordering of the site `name`: as written, or relaxed where that is the mutation.
 #[inline(always)]
 pub fn ordering(name: &str, as_written: Ordering) -> Ordering {
     if active(name) { Ordering::Relaxed } else { as_written }
@@ -32,13 +32,5 @@ pub fn ordering(name: &str, as_written: Ordering) -> Ordering {
 macro_rules! ord {
     ($site:literal, $order:ident) => {
         $crate::mutation::ordering($site, $crate::atomic::Ordering::$order)
-    };
-}
-
-/// Names a bug that is not there: `if planted!("inbox.forget_wake") { ... }`.
-#[macro_export]
-macro_rules! planted {
-    ($site:literal) => {
-        $crate::mutation::active($site)
     };
 }

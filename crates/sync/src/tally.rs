@@ -1,12 +1,14 @@
-//! What an operation costs in things that no NIC sees: counted in builds with `--cfg gasworks_faults`, and nothing in others.
+//! Counters of the copies and locks that an operation takes, which no NIC sees. Builds without debug assertions count
+//! nothing.
 
-#[cfg(gasworks_faults)]
-use crate::atomic::{AtomicU64, Ordering};
+// Not loom's: a model has nothing to check in them, and loom has none that a static can hold.
+#[cfg(debug_assertions)]
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts something.
 #[derive(Debug)]
 pub struct Tally {
-    #[cfg(gasworks_faults)]
+    #[cfg(debug_assertions)]
     count: AtomicU64,
 }
 
@@ -27,7 +29,7 @@ pub fn copied(len: usize) {
 impl Tally {
     const fn new() -> Self {
         Self {
-            #[cfg(gasworks_faults)]
+            #[cfg(debug_assertions)]
             count: AtomicU64::new(0),
         }
     }
@@ -35,15 +37,28 @@ impl Tally {
     /// It has happened once more.
     #[inline(always)]
     pub fn count(&self) {
-        #[cfg(gasworks_faults)]
+        #[cfg(debug_assertions)]
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How often it has happened; `None` in a build that does not count.
     pub fn read(&self) -> Option<u64> {
-        #[cfg(gasworks_faults)]
+        #[cfg(debug_assertions)]
         return Some(self.count.load(Ordering::Relaxed));
-        #[cfg(not(gasworks_faults))]
+        #[cfg(not(debug_assertions))]
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tally_counts_where_assertions_are_checked() {
+        let tally = Tally::new();
+        tally.count();
+        tally.count();
+        assert_eq!(tally.read(), cfg!(debug_assertions).then_some(2));
     }
 }

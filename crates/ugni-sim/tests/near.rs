@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use gasworks_gni_sys::*;
 use gasworks_os::{memfd, process, unix};
 use gasworks_sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed};
+use gasworks_testkit::cases::is_nightly;
 use gasworks_ugni_sim::chip::Chip;
 use gasworks_ugni_sim::entry::{Entry, Status};
 use gasworks_ugni_sim::far::Gate;
@@ -517,11 +518,16 @@ fn what_shows_no_window_is_no_nic() {
                 listener.accept(soon()).expect("a guest").send_fds(greeting, files, soon()).expect("sent");
             }
         });
-        for _ in 0..4 {
+        // Each post looks for the NIC twice: by its number, and among the neighbours.
+        for _ in 0..2 {
             assert_eq!(rank.run(NOWHERE, GNI_POST_FMA_PUT, 0), Status::Gone);
         }
         thread.join().expect("no panic");
     });
+    // Nobody accepts any more: that takes the time that a NIC has to answer, 5 s, twice.
+    if is_nightly() {
+        assert_eq!(rank.run(NOWHERE, GNI_POST_FMA_PUT, 0), Status::Gone);
+    }
 }
 
 /// What a window says of itself is checked before it is believed.

@@ -1,35 +1,29 @@
-//! Runs this package's programs under gasrun.
+//! Runs this package's programs, alone and under gasrun.
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
-use gasworks_testkit::processes::{Ended, Launch, program};
-use std::path::Path;
-use std::process::Command;
-use std::sync::Once;
-use std::time::Duration;
+use gasworks_testkit::{Cmd, Ended, programs};
 
 /// Runs a program as so many ranks, with a watchdog, and sees that nothing is left of it.
-pub fn gasrun(ranks: u32, program: &str, args: &[&str]) -> Ended {
-    build_gasrun();
-    let job = Launch::new(ranks, Path::new(program)).unwrap().args(args).limit(Duration::from_secs(60));
-    job.run().unwrap_or_else(|error| panic!("{program} {args:?} on {ranks} ranks: {error}"))
+pub fn gasrun(ranks: usize, program: &str, args: &[&str]) -> Ended {
+    run(programs::debug().and_then(|programs| programs.gasrun(ranks, program)), args)
 }
 
 /// Runs a program on its own.
 pub fn alone(program: &str, args: &[&str]) -> Ended {
-    let job = Launch::plain(Path::new(program)).unwrap().args(args).limit(Duration::from_secs(60));
-    job.run().unwrap_or_else(|error| panic!("{program} {args:?}: {error}"))
+    run(programs::debug().and_then(|programs| Ok(Cmd::new(programs.program(program)?).job())), args)
 }
 
-/// `cargo test -p gasworks-examples` does not build another package's program: build it where it is missing.
-fn build_gasrun() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        if program("gasrun").is_err() {
-            let mut cargo = Command::new("cargo");
-            cargo.args(["build", "--quiet", "--package", "gasworks-launch", "--bin", "gasrun"]);
-            if env!("CARGO_BIN_EXE_hello").contains("/release/") {
-                cargo.arg("--release");
-            }
-            assert!(cargo.status().unwrap().success(), "gasrun cannot be built");
-        }
-    });
+/// Runs a command to its end, well or not.
+pub fn run(cmd: anyhow::Result<Cmd>, args: &[&str]) -> Ended {
+    let ended =
+        cmd.and_then(|cmd| cmd.args(args).limit(60).run()).unwrap_or_else(|error| panic!("{error:#}"));
+    assert!(ended.status.is_some(), "{}: {}; it said:\n{}", ended.shown, ended.how(), ended.output);
+    ended
+}
+
+/// The example ends well, and says so in the words with which it reports its check.
+pub fn verified(ended: &Ended, words: &str, ranks: usize) {
+    assert!(ended.ok(), "{ranks} ranks: {}: {}", ended.how(), ended.output);
+    let said = ended.output.lines().filter(|line| line.contains(words)).count();
+    assert_eq!(said, 1, "{ranks} ranks: {}", ended.output);
 }

@@ -1,7 +1,7 @@
 //! What has changed since an earlier run, beyond what two runs of the same thing differ by.
 
 use super::record::{Record, Row};
-use super::stats::Interval;
+use gasworks_testkit::stats::Interval;
 
 /// A change smaller than this share is none, whatever the intervals say: the hour makes as much.
 const LEAST: f64 = 0.05;

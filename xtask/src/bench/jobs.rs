@@ -2,11 +2,11 @@
 
 use super::judge::{judged, shown};
 use super::ours::Ours;
-use super::place::{Place, machine};
+use super::place::Place;
 use super::record::{Row, Verdict};
-use super::stats::{median, ratios, undisturbed};
-use crate::exec::Cmd;
 use anyhow::{Context, Result, ensure};
+use gasworks_testkit::command::Cmd;
+use gasworks_testkit::stats::{median, ratios, undisturbed};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -94,7 +94,7 @@ pub fn startup(
             ranks: 4,
             threads: 1,
             unit: "ns".into(),
-            machine: machine(),
+            machine: gasworks_testkit::machine::describe(),
             place: "from start to end".into(),
             ..Row::default()
         };

@@ -3,8 +3,8 @@
 use super::baseline::{Baseline, Probe, RECORDED, void};
 use super::plan::{Against, Check, Group, Pick};
 use super::record::Verdict;
-use super::stats::{Interval, WIDEST, differences, median, quantile, ratios, sorted};
 use super::turns::{Series, Turns};
+use gasworks_testkit::stats::{Interval, WIDEST, differences, median, quantile, ratios, sorted};
 
 /// The verdict on what ran, and of which no turn counts: the machine had other work, or changed its state, in each.
 pub const DISTURBED: &str = "disturbed in every turn";
@@ -190,8 +190,8 @@ pub fn shown(ns: f64) -> String {
 mod tests {
     use super::*;
     use crate::bench::record::{Row, example};
-    use crate::bench::stats::LEAST_PAIRS;
     use crate::bench::turns::State;
+    use gasworks_testkit::stats::LEAST_PAIRS;
 
     /// A group as the barrier's, with ours at `ours`, raw at 100, MPICH at 200 and Open MPI at `openmpi`.
     fn turns(ours: f64, openmpi: f64, probe: f64, count: usize) -> Turns {

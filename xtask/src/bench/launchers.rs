@@ -6,13 +6,12 @@
 
 use super::judge::{judged, shown};
 use super::page;
-use super::place::machine;
 use super::record::{Record, Verdict};
-use super::stats::{LEAST_PAIRS, median, ratios, undisturbed};
 use super::svg::{Across, Line, Plot};
-use crate::cluster::{self, Cluster, HYDRA5};
-use crate::exec::Cmd;
 use anyhow::{Context, Result, ensure};
+use gasworks_testkit::command::Cmd;
+use gasworks_testkit::hosts::{self, Cluster, HYDRA5};
+use gasworks_testkit::stats::{LEAST_PAIRS, median, ratios, undisturbed};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -81,7 +80,7 @@ impl Launcher {
 pub fn run() -> Result<()> {
     let begun = Instant::now();
     Cmd::cargo("build --release -p gasworks-launch -p gasworks-bootstrap --bins --examples").show()?;
-    let release = crate::demo::target()?.join("release");
+    let release = gasworks_testkit::programs::target().join("release");
     let program = release.join("examples/wireup");
     let mut notes = Vec::new();
     let cluster = slurm(&mut notes);
@@ -93,7 +92,7 @@ pub fn run() -> Result<()> {
     let when = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
     let record = Record {
         when: when.map_or(0, |since| since.as_secs()),
-        machine: machine(),
+        machine: gasworks_testkit::machine::describe(),
         commit: super::commit(),
         notes,
         verdicts,
@@ -116,7 +115,7 @@ pub fn run() -> Result<()> {
 /// A Slurm, where one can be had.
 fn slurm(notes: &mut Vec<String>) -> Option<Cluster> {
     let up = || {
-        ensure!(cluster::slurm_is_there(), "it is not installed");
+        ensure!(hosts::slurm_is_there(), "it is not installed");
         let cluster = Cluster::up()?;
         cluster.slurm()?;
         Ok(cluster)

@@ -3,7 +3,7 @@
 //!
 //! - [`plan`]: what is measured against what, as data; [`place`]: under which conditions;
 //! - [`ours`], [`peers`]: running gasperf, and the programs under `perf/peers`; [`c`]: gasperf-c, beside gasperf;
-//! - [`turns`]: blocks in turns; [`stats`], [`judge`]: ratios, intervals, verdicts; [`baseline`]: recorded figures;
+//! - [`turns`]: blocks in turns; `testkit::stats`, [`judge`]: ratios, intervals, verdicts; [`baseline`]: recorded figures;
 //! - [`jobs`]: start-up and memory; [`launchers`]: how jobs are wired up; [`sizes`], [`svg`]: figures against size and their plots;
 //! - [`record`], [`compare`], [`page`]: the file of a run, two of them compared, and the book's page.
 
@@ -20,16 +20,15 @@ mod place;
 mod plan;
 mod record;
 mod sizes;
-mod stats;
 pub mod svg;
 mod turns;
 
 pub use peers::{PEERS, Peer};
 
-use crate::exec::Cmd;
 use anyhow::{Context, Result, bail, ensure};
 use baseline::{Baseline, Probe};
 use clap::Args;
+use gasworks_testkit::command::Cmd;
 use judge::{DISTURBED, Judge, shown};
 use ours::Ours;
 use peers::{LINE, Running, build};
@@ -171,7 +170,7 @@ impl Bench {
         let two = peers::start_all(built.iter().copied(), Place::RealTime, 2, &folder, &mut notes);
         let record = Record {
             when: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()),
-            machine: place::machine(),
+            machine: gasworks_testkit::machine::describe(),
             commit: commit(),
             peers: two.iter().map(|p| p.version.clone()).collect(),
             notes,
@@ -180,7 +179,13 @@ impl Bench {
         // What is to be quick does not wait for a quiet machine.
         let effort = match args.quick {
             true => Effort { turns: 7, most: 7, pairs: 6, rounds: 2, blocks: 3 },
-            false => Effort { turns: 17, most: 3 * 17, pairs: stats::LEAST_PAIRS, rounds: 5, blocks: 15 },
+            false => Effort {
+                turns: 17,
+                most: 3 * 17,
+                pairs: gasworks_testkit::stats::LEAST_PAIRS,
+                rounds: 5,
+                blocks: 15,
+            },
         };
         let baseline = Baseline::load()?;
         Ok(Self { ours, baseline, effort, quick: args.quick, folder, line, built, two, record })
@@ -377,7 +382,7 @@ fn report(record: &Record) {
 }
 
 /// Compiles every peer's program into a folder, and asks each one small question of every kind that all have.
-pub fn smoke(folder: &Path, log: &crate::exec::Log) -> Result<()> {
+pub fn smoke(folder: &Path, log: &gasworks_testkit::command::Log) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     for peer in PEERS.iter().chain([&LINE]) {
         log.run_ok(&peer.compile(&folder.join(peer.name)))?;

@@ -4,8 +4,8 @@ use super::c;
 use super::place::Place;
 use super::plan::{Launch, Program};
 use super::record::{Row, rows_in};
-use crate::exec::Cmd;
 use anyhow::{Context, Result, ensure};
+use gasworks_testkit::command::Cmd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -20,7 +20,7 @@ impl Ours {
     /// Builds them, optimised.
     pub fn build() -> Result<Self> {
         Cmd::cargo("build --release -p gasworks-launch -p gasworks-perf --bins --examples").show()?;
-        Ok(Self { bin: crate::demo::target()?.join("release"), c: c::build()? })
+        Ok(Self { bin: gasworks_testkit::programs::target().join("release"), c: c::build()? })
     }
 
     /// The command `gasrun -n RANKS WORDS`, where `gasperf` and `gasperf-c-MODE` are ours.

@@ -2,8 +2,8 @@
 
 use super::judge::shown;
 use super::record::{Record, Row, Verdict};
-use super::stats::WIDEST;
 use anyhow::{Context, Result};
+use gasworks_testkit::stats::WIDEST;
 use std::fmt::Write;
 use std::path::PathBuf;
 

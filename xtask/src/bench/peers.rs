@@ -5,8 +5,8 @@
 
 use super::place::Place;
 use super::record::Row;
-use crate::exec::{Cmd, end_with_descendants};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use gasworks_testkit::command::{Cmd, end_with_descendants};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use std::fs::{File, OpenOptions};

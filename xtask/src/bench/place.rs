@@ -1,6 +1,6 @@
 //! Where and how a program is run: on two cores at real-time priority, on one core, or more ranks than cores.
 
-use crate::exec::Cmd;
+use gasworks_testkit::command::Cmd;
 use std::sync::OnceLock;
 
 /// The conditions of a measurement.
@@ -59,35 +59,9 @@ pub fn real_time() -> bool {
     *MAY.get_or_init(|| Cmd::new("chrt").words("-f 1 true").works())
 }
 
-/// The machine's name: processor, how many, kernel.
-pub fn machine() -> String {
-    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let model = model.map_or("unknown processor", |(_, name)| name.trim());
-    let count = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
-    format!("{model}, {count} processors, Linux {}", release.trim())
-}
-
-/// Clock ticks that the machine's host has given to others while they were wanted here.
-pub fn stolen() -> u64 {
-    stolen_of(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
-}
-
-fn stolen_of(stat: &str) -> u64 {
-    let all = stat.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
-    all.split_whitespace().nth(7).and_then(|field| field.parse().ok()).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn stolen_time_is_the_eighth_field() {
-        assert_eq!(stolen_of("cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n"), 88);
-        assert_eq!(stolen_of(""), 0);
-    }
 
     #[test]
     fn the_core_is_one_that_may_be_used() {

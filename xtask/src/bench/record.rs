@@ -1,7 +1,7 @@
 //! The rows of a run, in the shape of gasperf's, and the file that holds them.
 
-use super::stats::{median, quantile, sorted};
 use anyhow::{Context, Result, ensure};
+use gasworks_testkit::stats::{median, quantile, sorted};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

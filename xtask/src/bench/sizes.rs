@@ -4,10 +4,10 @@ use super::ours::Ours;
 use super::peers::{Answer, PEERS, Running, SAMPLES};
 use super::place::Place;
 use super::record::{Record, Row};
-use super::stats::median;
 use super::svg::{Across, Line, Plot};
 use super::turns::{Prober, majority};
 use anyhow::{Context, Result};
+use gasworks_testkit::stats::median;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -2,11 +2,11 @@
 
 use super::ours::Ours;
 use super::peers::{Answer, Running, SAMPLES};
-use super::place::{machine, stolen};
 use super::plan::Group;
 use super::record::Row;
-use super::stats::median;
 use anyhow::{Result, ensure};
+use gasworks_testkit::machine::{describe, stolen};
+use gasworks_testkit::stats::median;
 use std::ops::RangeInclusive;
 
 /// One system's blocks, one for each turn; nothing where the block does not count.
@@ -59,7 +59,7 @@ pub struct State {
 
 impl Turns {
     fn note(&mut self, turn: usize, launch: Option<usize>, row: Row, value: Option<f64>) {
-        let row = Row { machine: machine(), ..row };
+        let row = Row { machine: describe(), ..row };
         let found = self.series.iter().position(|s| s.launch == launch && s.row.key() == row.key());
         let at = found.unwrap_or_else(|| {
             self.series.push(Series { row, launch, blocks: Vec::new() });
@@ -88,7 +88,7 @@ impl Turns {
                     .filter(|(_, most)| !**most)
                     .for_each(|(block, _)| *block = None);
             }
-            series.blocks = super::stats::undisturbed(&series.blocks);
+            series.blocks = gasworks_testkit::stats::undisturbed(&series.blocks);
         }
     }
 

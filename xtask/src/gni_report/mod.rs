@@ -7,10 +7,12 @@
 mod limits;
 mod page;
 
-use crate::exec::{Cmd, Log};
-use crate::world::{Build, Built};
+use crate::world::World;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use gasworks_testkit::nic::dressed;
+use gasworks_testkit::programs::{self, Fixture};
+use gasworks_testkit::{Cmd, Log};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -86,10 +88,10 @@ pub struct Programs {
 
 impl Programs {
     /// Of a build that counts, over the software NIC that is laid out at `prefix`.
-    pub fn of(counting: &Built, clock: &Path, prefix: &Path) -> Result<Self> {
+    pub fn of(counting: &programs::Programs, clock: &Path, prefix: &Path) -> Result<Self> {
         let ranks = counting.gasrun(2, "gasworks-operations")?;
         Ok(Self {
-            ranks: crate::ugni::dressed(ranks, prefix),
+            ranks: dressed(ranks, prefix),
             memory: Cmd::new(counting.program("gasworks-operations")?).arg("--memory"),
             clock: clock.to_owned(),
         })
@@ -98,18 +100,13 @@ impl Programs {
 
 /// The command.
 pub fn run(args: &ReportArgs) -> Result<()> {
-    let prefix = crate::root().join("target/ugni-sim");
-    crate::ugni::build().show()?;
-    crate::ugni::lay_out(&prefix)?;
-    Cmd::cargo("build --release -p gasworks-ugni-sim --bin ugni-clock").limit(900).show()?;
-    let words = "build -p gasworks-testkit -p gasworks-launch --bin gasworks-operations --bin gasrun";
-    let counting = Build::Debug.dress(Cmd::cargo(words).limit(900));
-    counting.show()?;
-    let built = Built::of(&counting.arg("--message-format=json-render-diagnostics").read()?);
-    let clock = crate::demo::target()?.join("release/ugni-clock");
+    let world = World::new();
+    eprintln!("building; what the compiler says goes to target/xtask/prepare-*.log");
+    let (counting, prefix) = (world.debug()?, world.fixture(Fixture::Nic)?);
+    let clock = world.release()?.program("ugni-clock")?;
     let scratch = crate::root().join("target/gni-report");
     let log = Log::create(scratch.join("log"))?;
-    let report = measure(&Programs::of(&built, &clock, &prefix)?, &scratch, |command| {
+    let report = measure(&Programs::of(&counting, &clock, &prefix)?, &scratch, |command| {
         eprintln!("+ {}", command.shown());
         let ended = log.run(command)?;
         if !ended.ok() {

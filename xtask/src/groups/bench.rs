@@ -1,10 +1,9 @@
 //! The bench itself: that it runs and leaves every row, and that the peers' programs compile and answer. No timing is
 //! judged here.
 
-use crate::exec::Cmd;
-use crate::needs::Need;
 use crate::rows::Row;
 use anyhow::{Context, Result, ensure};
+use gasworks_testkit::{Cmd, Need};
 use std::collections::BTreeMap;
 
 pub fn rows() -> Vec<Row> {
@@ -17,7 +16,8 @@ pub fn rows() -> Vec<Row> {
             ensure!(ended.output.contains("measure "), "no table was printed");
             ensure!(dir.join("message-latency.svg").is_file(), "no plot was drawn");
             crate::bench::whole(&record)
-        }),
+        })
+        .alone(),
         Row::new("bench/sockets", |_, log| {
             let cmd = Cmd::cargo("bench -p gasworks-sock --bench echo -- --short").limit(600);
             no_more_calls(&log.run_ok(&cmd)?.output)

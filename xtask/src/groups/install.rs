@@ -3,14 +3,15 @@
 
 mod clients;
 
-use super::{Extent, ugni};
-use crate::exec::{Cmd, Log};
-use crate::files::empty;
-use crate::needs::Need;
+use super::Extent;
 use crate::rows::Row;
-use crate::ugni::dressed;
 use crate::world::World;
 use anyhow::{Context, Result, ensure};
+use gasworks_testkit::Need;
+use gasworks_testkit::command::{Cmd, Log};
+use gasworks_testkit::files::empty;
+use gasworks_testkit::nic::dressed;
+use gasworks_testkit::programs::Fixture;
 use std::path::{Path, PathBuf};
 
 /// A program outside the workspace.
@@ -80,7 +81,7 @@ const OPTIONS: [&str; 4] =
 
 /// Where it is installed, once for all rows: twice. What the first had alone is gone then.
 fn installed(world: &World, log: &Log) -> Result<PathBuf> {
-    let dir = crate::root().join("target/xtask/install-there");
+    let dir = world.log_path("install-there").with_extension("");
     world.once("install", || {
         empty(&dir)?;
         log.run_ok(&install(&dir, &OPTIONS)?)?;
@@ -142,7 +143,7 @@ fn used(world: &World, log: &Log) -> Result<()> {
         "the list of what is configured: {listed}"
     );
     let program = program(world, log, &dir)?;
-    let prefix = ugni::lay_out(world, log)?;
+    let prefix = world.fixture(Fixture::Nic)?;
     let job = || Cmd::new(dir.join("bin/gasrun")).words("-n 2 --timeout 60 --").arg(&program).limit(90);
     let says = |job: Cmd, medium: &str| -> Result<()> {
         let output = log.run_ok(&job)?.output;
@@ -174,7 +175,7 @@ fn program(world: &World, log: &Log, dir: &Path) -> Result<PathBuf> {
     // The versions that are here.
     std::fs::copy(dir.join("share/gasworks/Cargo.lock"), place.join("Cargo.lock"))
         .context("the lock file")?;
-    let target = crate::root().join("target/installed");
+    let target = gasworks_testkit::programs::target().join("installed");
     let build = Cmd::cargo("build --offline").dir(&place).env("CARGO_TARGET_DIR", &target).limit(600);
     log.run_ok(&build)?;
     Ok(target.join("debug/installed"))

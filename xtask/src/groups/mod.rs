@@ -1,66 +1,81 @@
-//! The rows of the matrix, a file for each kind.
+//! The rows of the matrix that are no ordinary tests, a file for each kind.
 
 mod bench;
-mod capi;
-mod conformance;
-mod counts;
-mod ends;
-mod gni;
-mod hostile;
-mod inline;
-mod input;
+mod checkers;
 mod install;
-mod kill;
 mod launchers;
-mod limits;
 mod models;
 mod names;
 mod programs;
-mod sanitizers;
 mod statics;
-mod udreg;
-mod ugni;
-mod units;
 
-use crate::exec::Cmd;
+use crate::ordinary::{self, Part};
+use crate::report::Report;
 use crate::rows::Row;
+use crate::world::Build;
 use anyhow::{Result, ensure};
+use gasworks_testkit::Cmd;
+use gasworks_testkit::programs::Fixture;
+use std::sync::Arc;
 
 /// How much of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
+    /// What a change of a few lines goes through while it is made.
+    Quick,
     /// What every change goes through.
     Everyday,
     /// Full products, longer runs.
     Nightly,
 }
 
-/// All rows, in the order in which they run: what fails soonest and cheapest first.
+/// All rows, in the order in which those of a lane run: what fails soonest and cheapest first.
 pub fn all(extent: Extent) -> Result<Vec<Row>> {
-    let groups = [
-        statics::rows(),
-        units::builds(),
-        statics::tidy(),
-        units::rows(),
-        conformance::rows(extent),
-        programs::rows(extent)?,
-        bench::rows(),
-        input::rows(),
-        hostile::rows(),
-        counts::rows(),
-        ends::rows(),
-        launchers::rows(extent),
-        ugni::rows(extent),
-        gni::rows(extent),
-        install::rows(extent),
-        capi::rows(),
-        inline::rows(),
-        names::rows(),
-        kill::rows()?,
-        models::rows(extent)?,
-        sanitizers::rows(extent)?,
-    ];
+    let groups = match extent {
+        Extent::Quick => {
+            [statics::tidy(), builds(&[Build::Tests], &[]), statics::quick(), launchers::quick()].into()
+        }
+        Extent::Everyday | Extent::Nightly => vec![
+            statics::tidy(),
+            builds(&[Build::Tests], &[Fixture::Debug, Fixture::Release, Fixture::C, Fixture::Nic]),
+            statics::rows(),
+            programs::rows(extent)?,
+            bench::rows(),
+            launchers::rows(extent),
+            names::rows(),
+            install::rows(extent),
+            models::rows()?,
+            checkers::rows(extent)?,
+        ],
+    };
     Ok(groups.into_iter().flatten().collect())
+}
+
+/// The rows that run the ordinary tests; each test is reported by itself.
+pub fn tests(extent: Extent, report: &Arc<Report>, only: Option<&Arc<Vec<String>>>) -> Vec<Row> {
+    let parts: &[Part] = match extent {
+        Extent::Quick => &[Part::Quick],
+        Extent::Everyday | Extent::Nightly => &[Part::Early, Part::Late],
+    };
+    let row = |&part: &Part| {
+        let (report, only) = (report.clone(), only.cloned());
+        Row::new(format!("tests/{}", part.name()), move |world, log| {
+            ordinary::run(world, log, &report, part, only.as_ref().map(|only| only.as_slice()))
+        })
+        .waits()
+    };
+    parts.iter().map(row).collect()
+}
+
+/// The builds that most rows share, each a row of its own so that its time is seen.
+fn builds(tests: &[Build], fixtures: &[Fixture]) -> Vec<Row> {
+    let tests = tests.iter().map(|&build| {
+        Row::new(format!("build/{}", build.name()), move |world, _| world.built(build).map(drop))
+    });
+    let fixtures = fixtures.iter().map(|&fixture| {
+        Row::new(format!("build/{}", fixture.name()), move |world, _| world.fixture(fixture).map(drop))
+    });
+    tests.chain(fixtures).collect()
 }
 
 /// A row for a command of this program whose work other rows do, by the same functions: the command itself only has to

@@ -1,13 +1,12 @@
-//! loom, and the planted bugs that it must find.
+//! loom, and the weakened orderings that it must find.
 
-use super::Extent;
-use crate::exec::Log;
 use crate::rows::Row;
+use crate::tools;
 use crate::world::{Build, TestProgram, World};
-use crate::{scan, tools};
 use anyhow::{Context, Result, bail, ensure};
+use gasworks_testkit::{Log, scan};
 
-pub fn rows(_extent: Extent) -> Result<Vec<Row>> {
+pub fn rows() -> Result<Vec<Row>> {
     let mut rows = vec![Row::new("loom/build", |world, _| world.built(Build::Loom).map(drop))];
     rows.push(super::command("loom/command", "cargo xtask loom --list"));
     rows.extend(crate::packages_with("tests/loom.rs").into_iter().map(|package| {
@@ -18,10 +17,9 @@ pub fn rows(_extent: Extent) -> Result<Vec<Row>> {
             }
             Ok(())
         })
-        .beside()
     }));
-    rows.extend(scan::mutations()?.into_iter().map(|site| {
-        Row::new(format!("mutation/{}", site.name), move |world, log| mutate(world, log, &site)).beside()
+    rows.extend(scan::orderings()?.into_iter().map(|site| {
+        Row::new(format!("mutation/{}", site.name), move |world, log| mutate(world, log, &site))
     }));
     Ok(rows)
 }
@@ -34,7 +32,7 @@ const CLEAN_LIMIT: u64 = LIMIT / 10;
 fn clean(world: &World, log: &Log, program: &TestProgram) -> Result<()> {
     world.once(&format!("models of {}", program.package), || {
         let ended = log.run_ok(&tools::model(program).limit(300))?;
-        ensure!(super::units::passed(&ended.output) > 0, "no model ran");
+        ensure!(tools::passed(&ended.output) > 0, "no model ran");
         let seconds = ended.took.as_secs();
         ensure!(
             seconds < CLEAN_LIMIT,

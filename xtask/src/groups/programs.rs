@@ -1,49 +1,21 @@
-//! The examples, the demo, and the commands of the documentation.
+//! The demo, and the commands and the Rust in the documentation.
 
 use super::Extent;
-use crate::exec::{Cmd, Log};
-use crate::needs::Need;
 use crate::rows::Row;
-use crate::scan::Tree;
 use crate::tidy::{By, documented_commands};
-use crate::world::{Build, World};
+use crate::world::World;
 use anyhow::{Context, Result, ensure};
-use std::path::Path;
-
-/// The examples, on how many ranks and with which arguments. Each checks its own result.
-const EXAMPLES: &[(&str, usize, &str)] = &[
-    ("hello", 4, ""),
-    ("ring", 4, ""),
-    ("dht", 4, ""),
-    ("gups", 4, ""),
-    ("heat", 4, "--out heat.png"),
-    ("sample-sort", 4, ""),
-];
-
-/// Programs in the folder of the examples that belong to the demo, whose rows run them.
-const OF_THE_DEMO: &[&str] = &["draw-reads", "kmer-serial", "kmer-count"];
+use gasworks_testkit::scan::Tree;
+use gasworks_testkit::{Cmd, Log, Need};
+use std::path::{Path, PathBuf};
 
 pub fn rows(extent: Extent) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for &(name, ranks, args) in EXAMPLES {
-        rows.push(Row::new(format!("examples/{name}"), move |world, log| {
-            let dir = world.scratch(&format!("examples/{name}"))?;
-            let cmd = world.built(Build::Release)?.gasrun(ranks, name)?.words(args);
-            log.run_ok(&cmd.dir(dir)).map(drop)
-        }));
-    }
-    rows.push(Row::new("examples/all-have-rows", |world, _| {
-        let built = world.built(Build::Release)?;
-        let known = |name: &str| EXAMPLES.iter().any(|e| e.0 == name) || OF_THE_DEMO.contains(&name);
-        let strangers: Vec<_> = built.examples.iter().filter(|name| !known(name)).collect();
-        ensure!(strangers.is_empty(), "no row in xtask/src/groups/programs.rs runs {strangers:?}");
-        Ok(())
-    }));
     let demo = |name: &str, words: &'static str| {
         let scratch = name.to_owned();
         Row::new(name, move |world, log| {
             let out = world.scratch(&scratch)?;
-            log.run_ok(&Cmd::cargo("xtask demo").words(words).arg("--out-dir").arg(&out))?;
+            log.run_ok(&own().arg("demo").words(words).arg("--out-dir").arg(&out))?;
             drawn(&out)
         })
     };
@@ -62,7 +34,9 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
             let cmd = if command.starts_with("gasrun") {
                 as_a_user(world, &scratch, command)?
             } else {
-                Cmd::new("sh").arg("-c").arg(command)
+                // As `cargo xtask` would be found, without building it again.
+                let own = command.strip_prefix("cargo xtask ").map(|words| own().words(words));
+                own.unwrap_or_else(|| Cmd::new("sh").arg("-c").arg(command))
             };
             log.run_ok(&cmd.limit(120)).map(drop)
         }));
@@ -70,11 +44,17 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// This program.
+fn own() -> Cmd {
+    Cmd::new(std::env::current_exe().unwrap_or_else(|_| "xtask".into()))
+}
+
 /// A command of somebody who has `gasrun` in his path and `program` in his folder.
 fn as_a_user(world: &World, scratch: &str, command: &str) -> Result<Cmd> {
-    let (built, dir) = (world.built(Build::Debug)?, world.scratch(scratch)?);
+    let (built, dir) = (world.debug()?, world.scratch(scratch)?);
     std::os::unix::fs::symlink(built.program("hello")?, dir.join("program")).context("naming the program")?;
-    let programs = built.program("gasrun")?.parent().context("the folder of gasrun")?;
+    let gasrun = built.program("gasrun")?;
+    let programs = gasrun.parent().context("the folder of gasrun")?;
     let script = format!("PATH={}:$PATH; {command}", programs.display());
     Ok(Cmd::new("sh").arg("-c").arg(script).dir(dir))
 }
@@ -91,20 +71,24 @@ fn drawn(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Compiles the Rust in README and the book against the library.
+/// Compiles the Rust in README and the book against the library, whose tests were built by now.
 fn rust_in_pages(world: &World, log: &Log) -> Result<()> {
-    let built = world.built(Build::Debug)?;
-    let face = built.face.as_deref().context("the build has no library gasworks")?;
-    let dependencies = face.parent().context("the library's folder")?;
+    world.debug()?;
+    let find = Cmd::cargo("build --workspace --exclude xtask --bins --message-format=json").read()?;
+    let library = find.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let library = library.filter(|m| m["target"]["name"] == "gasworks" && m["reason"] == "compiler-artifact");
+    let library = library.filter_map(|m| Some(PathBuf::from(m["filenames"][0].as_str()?))).next();
+    let library = library.context("the build has no library gasworks")?;
+    let dependencies = library.parent().context("the library's folder")?;
     let tree = Tree::load()?;
     let pages = tree.files.iter().filter(|f| f.path.ends_with(".md") && f.text.contains("```rust"));
     let mut tests = 0;
     for page in pages {
         let rustdoc = Cmd::new("rustdoc")
             .words("--test --edition 2024 --extern")
-            .arg(format!("gasworks={}", face.display()));
+            .arg(format!("gasworks={}", library.display()));
         let rustdoc = rustdoc.arg("-L").arg(format!("dependency={}", dependencies.display())).arg(&page.path);
-        tests += super::units::passed(&log.run_ok(&rustdoc)?.output);
+        tests += crate::tools::passed(&log.run_ok(&rustdoc)?.output);
     }
     ensure!(tests > 0, "no page has Rust in it");
     Ok(())

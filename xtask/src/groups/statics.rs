@@ -1,20 +1,25 @@
-//! What is checked without running anything: format, lints, documentation, tidiness.
+//! What is checked without running anything: format, lints, documentation, tidiness; and the examples in the documentation.
 
-use crate::exec::Cmd;
 use crate::rows::Row;
+use gasworks_testkit::Cmd;
 
 pub fn rows() -> Vec<Row> {
-    let cargo = |name: &str, words: &'static str| {
-        Row::new(name, move |_, log| log.run_ok(&Cmd::cargo(words).limit(900)).map(drop))
+    let cargo = |name: &str, words: &'static str, flags: &'static str| {
+        Row::new(name, move |_, log| {
+            log.run_ok(&Cmd::cargo(words).env("RUSTDOCFLAGS", flags).limit(900)).map(drop)
+        })
     };
     vec![
-        cargo("static/format", "fmt --all -- --check --color never"),
-        cargo("lint/clippy", "clippy --workspace --all-targets -- -D warnings"),
-        Row::new("lint/documentation", |_, log| {
-            let doc = Cmd::cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").limit(900);
-            log.run_ok(&doc).map(drop)
-        }),
+        cargo("static/format", "fmt --all -- --check --color never", ""),
+        cargo("lint/clippy", "clippy --workspace --all-targets -- -D warnings", ""),
+        cargo("lint/documentation", "doc --workspace --no-deps", "-D warnings"),
+        cargo("doctest/all", "test --workspace --doc", ""),
     ]
+}
+
+/// Those of the documented subset.
+pub fn quick() -> Vec<Row> {
+    rows().into_iter().filter(|row| ["static/format", "lint/clippy"].contains(&row.name.as_str())).collect()
 }
 
 /// A row for each rule that the compiler does not check.

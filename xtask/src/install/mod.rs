@@ -10,10 +10,10 @@ mod placed;
 mod sources;
 
 use crate::capi::{self, CONDUITS};
-use crate::exec::Cmd;
-use crate::files::{copy, empty};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use gasworks_testkit::command::Cmd;
+use gasworks_testkit::files::{copy, empty};
 pub use placed::Files;
 use sources::Sources;
 use std::collections::BTreeMap;

@@ -9,10 +9,12 @@ mod object;
 mod page;
 mod unit;
 
-use crate::capi::{CONDUITS, MODES, compiler, linking};
-use crate::exec::{Cmd, Ended, Log};
+use crate::world::World;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use gasworks_testkit::c::{MODES, compiler, linking};
+use gasworks_testkit::programs::Fixture;
+use gasworks_testkit::{Cmd, Ended, Log};
 use list::{By, Kind, Name};
 use object::Object;
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,12 +94,11 @@ pub type Run<'a> = &'a dyn Fn(&Cmd) -> Result<Ended>;
 
 /// The command.
 pub fn run(args: &NamesArgs) -> Result<()> {
-    let place = crate::root().join("target/names");
-    crate::capi::build().show()?;
-    std::fs::create_dir_all(&place).with_context(|| format!("making {}", place.display()))?;
-    let log = Log::create(place.join("log"))?;
-    crate::capi::lay_out(&place, &crate::capi::built(), &CONDUITS, |cmd| log.run_ok(cmd).map(drop))?;
-    let mut report = report(&place, &place.join("uses"), &|cmd| log.run(cmd))?;
+    let world = World::new();
+    eprintln!("building; what the compiler says goes to target/xtask/prepare-*.log");
+    let (place, scratch) = (world.fixture(Fixture::C)?, world.scratch("names")?);
+    let log = Log::create(scratch.join("log"))?;
+    let mut report = report(&place, &scratch.join("uses"), &|cmd| log.run(cmd))?;
     print!("{}", page::counts(&report));
     if args.write {
         report.take_what_works();

@@ -1,8 +1,8 @@
 //! The names as a page of the book.
 
 use super::{PAR, Report, Status};
-use crate::capi::MODES;
 use anyhow::{Context, Result};
+use gasworks_testkit::c::MODES;
 use std::fmt::Write as _;
 
 const PAGE: &str = "docs/src/reference/c-names.md";

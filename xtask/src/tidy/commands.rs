@@ -4,8 +4,8 @@
 //! code span that starts with `cargo` or `gasrun` is one. Each is either in the table here, which names the row that runs
 //! it or says why none does, or stands in a block under the line `<!-- not-run: REASON -->`.
 
-use crate::scan::Tree;
 use anyhow::Result;
+use gasworks_testkit::scan::Tree;
 use std::collections::BTreeSet;
 
 /// Who runs a documented command.
@@ -15,6 +15,8 @@ pub enum By {
     Itself,
     /// This everyday row runs the same thing.
     Row(&'static str),
+    /// This ordinary test runs the same thing: the file that holds it, and its name there.
+    Test(&'static str, &'static str),
     /// This row of the nightly matrix runs the same thing.
     Nightly(&'static str),
     /// Nobody, for this reason.
@@ -37,12 +39,29 @@ const TABLE: &Table = &[
     ("cargo xtask nightly", By::Nobody("it is the command that runs the nightly rows")),
     ("cargo xtask test --list", By::Itself),
     ("cargo xtask test --row static/format", By::Itself),
-    ("cargo xtask test --list --row conformance", By::Itself),
+    ("cargo xtask test --quick", By::Nobody("it runs a part of what is run anyway")),
+    ("cargo xtask test --failed", By::Nobody("it runs a part of what is run anyway")),
+    (
+        "cargo xtask test --junit results.xml",
+        By::Nobody("it writes what a run came to, which its own tests check"),
+    ),
+    ("cargo xtask test --longest", By::Itself),
     ("cargo xtask test --row mutation", By::Nobody("it chooses rows that are run anyway")),
-    ("cargo xtask test --row exit", By::Nobody("it chooses rows that are run anyway")),
     ("cargo xtask test --row launcher", By::Nobody("it chooses rows that are run anyway")),
-    ("cargo xtask test --row budget", By::Nobody("it chooses rows that are run anyway")),
-    ("cargo xtask ugni-sim", By::Row("ugni-sim/install")),
+    ("cargo nextest run", By::Row("build/tests")),
+    (
+        "cargo nextest run -p gasworks-shmem inbox",
+        By::Nobody("the row tests/early runs these tests with all others"),
+    ),
+    (
+        "cargo nextest run -p gasworks-conformance inbox.send",
+        By::Nobody("the row tests/early runs these cases with all others"),
+    ),
+    (
+        "cargo nextest run -p gasworks-perf put-8",
+        By::Nobody("the row tests/late runs this case with all others"),
+    ),
+    ("cargo xtask ugni-sim", By::Test("crates/ugni-sim-capi/tests/jobs", "install")),
     ("cargo xtask ugni-clock --curve", By::Itself),
     ("cargo xtask names", By::Row("capi/names")),
     ("cargo xtask names --write", By::Row("capi/names")),
@@ -70,22 +89,31 @@ const TABLE: &Table = &[
     ("cargo bench -p gasworks-pshm --bench latency", By::Nobody("a measurement: it wants a quiet machine")),
     ("cargo bench -p gasworks-ugni-sim --bench nic", By::Nobody("a measurement: it wants a quiet machine")),
     ("cargo bench -p gasworks-shmem --bench am_queue", By::Nobody("a measurement: it wants a quiet machine")),
+    (
+        "cargo test",
+        By::Nobody("it runs the tests that nextest runs, and takes their place where that is not installed"),
+    ),
     ("cargo test -p", By::Nobody("the beginning of a command, in a sentence")),
+    ("cargo test -p gasworks-conformance --test suite -- --list", By::Itself),
+    (
+        "cargo xtask prepare",
+        By::Nobody("the rows build/debug, build/release, build/c and build/nic do what it does"),
+    ),
     ("gasrun -n 4 ./program", By::Itself),
     (
         "GASWORKS_NETWORK=gni GASWORKS_BOOTSTRAP=cray LD_LIBRARY_PATH=target/ugni-sim/lib gasrun -n 4 ./program",
-        By::Row("gni/hello"),
+        By::Test("crates/gni/tests/nic", "hello"),
     ),
     ("gasrun -n 4 true", By::Itself),
     ("gasrun -n 4", By::Nobody("the beginning of a command, in a sentence")),
     ("gasrun -n 4 --stats ./program", By::Itself),
     ("gasrun -n 4 --stats=counts.json ./program", By::Itself),
     ("gasrun -n 4 --trace trace.json ./program", By::Itself),
-    ("gasrun --inspect JOB", By::Row("unit/debug/launch")),
+    ("gasrun --inspect JOB", By::Test("crates/launch/tests/gasrun", "inspect")),
     ("gasrun --stats", By::Nobody("the beginning of a command, in a sentence")),
     ("gasrun -v", By::Nobody("the beginning of a command, in a sentence")),
     ("gasrun --env", By::Itself),
-    ("gasrun -n 2 gasperf am-latency", By::Row("unit/debug/perf")),
+    ("gasrun -n 2 gasperf am-latency", By::Test("crates/perf/tests/processes.rs", "am-latency")),
 ];
 
 /// The table, for the rows that are made of it and the test that the other rows exist.
@@ -111,9 +139,16 @@ fn misplaced_in(table: &Table, everyday: &BTreeSet<&str>, nightly: &BTreeSet<&st
     table.iter().filter_map(wrong).collect()
 }
 
-/// Commands that no row runs and that do not say why.
+/// Commands that no row runs and that do not say why, and tests that there are not.
 pub fn commands(tree: &Tree) -> Result<Vec<String>> {
-    Ok(commands_in(tree, TABLE))
+    let mut found = commands_in(tree, TABLE);
+    for (command, by) in TABLE {
+        let By::Test(path, name) = by else { continue };
+        if !tree.files.iter().any(|file| file.path.starts_with(path) && file.text.contains(name)) {
+            found.push(format!("xtask/src/tidy/commands.rs: `{command}`: no test {name} in {path}"));
+        }
+    }
+    Ok(found)
 }
 
 fn commands_in(tree: &Tree, table: &Table) -> Vec<String> {

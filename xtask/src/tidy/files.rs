@@ -1,7 +1,7 @@
 //! Rules about single files: their size, their words, and where unsafe code stands.
 
-use crate::scan::{Tree, cut_tests, line_of};
 use anyhow::Result;
+use gasworks_testkit::scan::{Tree, cut_tests, line_of};
 use std::collections::BTreeSet;
 
 /// The most lines that a source file may have.

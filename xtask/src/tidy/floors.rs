@@ -1,12 +1,13 @@
 //! One direction of dependency.
 
-use crate::scan::Tree;
 use anyhow::Result;
+use gasworks_testkit::scan::Tree;
 
-/// The floors of the building, ground floor first. A crate may use those of lower floors; `testkit` and
-/// `ugni-sim` stand beside the building and may use all of it, and nothing of the building uses them outside tests.
+/// The floors of the building, ground floor first. A crate may use those of lower floors. `testkit`, the harness, knows
+/// nothing of the building; `conformance` and `ugni-sim` stand beside it and may use all of it, and nothing of the building
+/// uses them outside tests.
 const FLOORS: &[&[&str]] = &[
-    &["sync"],
+    &["sync", "testkit"],
     &["os", "shmem"],
     &["memory", "sock", "gni-sys"],
     &["bootstrap", "endpoint", "rdma"],
@@ -16,7 +17,7 @@ const FLOORS: &[&[&str]] = &[
     &["gasworks"],
     &["capi", "sock-capi", "launch", "perf"],
     &["capi-seq", "capi-par", "capi-parsync", "man"],
-    &["testkit", "ugni-sim"],
+    &["conformance", "ugni-sim"],
     &["ugni-sim-capi"],
 ];
 

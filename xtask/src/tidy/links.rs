@@ -1,7 +1,7 @@
 //! Links between the files of the documentation.
 
-use crate::scan::Tree;
 use anyhow::Result;
+use gasworks_testkit::scan::Tree;
 use std::collections::BTreeSet;
 
 /// Links in Markdown files that lead to no file, or to no heading of it.

@@ -10,9 +10,9 @@ mod statics;
 
 pub use commands::{By, documented_commands, misplaced};
 
-use crate::scan::Tree;
 use anyhow::{Result, bail};
 use clap::Args;
+use gasworks_testkit::scan::Tree;
 
 /// A rule.
 pub struct Check {
@@ -50,7 +50,7 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "mutations",
-        rule: "the name of a planted bug is used once",
+        rule: "the name of an ordering is used once",
         find: orderings::mutation_names,
     },
     Check {

@@ -1,7 +1,7 @@
-//! Orderings, planted bugs and kill points: what `shmem` and `pshm` publish has a name.
+//! Orderings and kill points: what `shmem` and `pshm` publish has a name.
 
-use crate::scan::{Site, Tree, cut_tests, line_of};
 use anyhow::Result;
+use gasworks_testkit::scan::{Site, Tree, cut_tests, line_of};
 
 const SHARED: &[&str] = &["shmem", "pshm"];
 const STRONG: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
@@ -43,9 +43,9 @@ fn twice(sites: &[Site]) -> Vec<String> {
     found
 }
 
-/// Names of planted bugs that stand in two places: a mutation spoils one thing.
+/// Names of orderings that stand in two places: a mutation weakens one of them.
 pub fn mutation_names(tree: &Tree) -> Result<Vec<String>> {
-    Ok(twice(&tree.sites(&["ord", "planted"])))
+    Ok(twice(&tree.sites(&["ord"])))
 }
 
 /// Stores that publish to threads of one process, by name, and why no other process waits for them.
@@ -122,8 +122,9 @@ mod tests {
 
     #[test]
     fn one_name_in_two_places_is_found() {
-        let a = "ord!(\"x.y\", Release); planted!(\"x.z\")";
-        let tree = Tree::of(&[("crates/shmem/src/a.rs", a), ("crates/pshm/src/b.rs", "planted!(\"x.y\")")]);
+        let a = "ord!(\"x.y\", Release); ord!(\"x.z\", Acquire)";
+        let tree =
+            Tree::of(&[("crates/shmem/src/a.rs", a), ("crates/pshm/src/b.rs", "ord!(\"x.y\", Acquire)")]);
         assert_eq!(
             mutation_names(&tree).unwrap(),
             ["crates/shmem/src/a.rs:1: x.y is also in crates/pshm/src/b.rs:1"]

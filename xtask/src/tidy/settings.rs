@@ -1,9 +1,10 @@
 //! The book's page of settings, made from what `gasrun --env` prints of the one table.
 
-use crate::exec::Cmd;
-use crate::scan::Tree;
-use crate::world::{Build, Built};
-use anyhow::{Context, Result, ensure};
+use crate::world::World;
+use anyhow::{Context, Result};
+use gasworks_testkit::command::Cmd;
+use gasworks_testkit::scan::Tree;
+use gasworks_testkit::settings::{self, Setting};
 use std::fmt::Write as _;
 
 const PAGE: &str = "docs/src/reference/settings.md";
@@ -22,39 +23,9 @@ values that hold where it is run.
 |---|---|---|---|---|
 ";
 
-/// A setting as `gasrun --env` shows it.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Shown<'a> {
-    pub name: &'a str,
-    default: &'a str,
-    pub values: &'a str,
-    meaning: &'a str,
-    pub reader: &'a str,
-    aliases: &'a str,
-}
-
-/// The settings in what `gasrun --env` printed: three lines each.
-pub fn shown(text: &str) -> Result<Vec<Shown<'_>>> {
-    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let mut found = Vec::new();
-    for block in lines.chunks(3) {
-        let setting = (|| {
-            let [first, meaning, last] = block else { return None };
-            let (name, value) = first.split_once(" = ")?;
-            let (values, rest) = last.trim().split_once("; read by ")?;
-            let (reader, aliases) = rest.split_once("; also ").unwrap_or((rest, ""));
-            let default = value.strip_suffix(" (default)").or((value == "unset").then_some(""))?;
-            Some(Shown { name, default, values, meaning: meaning.trim(), reader, aliases })
-        })();
-        found.push(setting.with_context(|| format!("gasrun --env printed what is no setting: {block:?}"))?);
-    }
-    ensure!(!found.is_empty(), "gasrun --env printed no setting");
-    Ok(found)
-}
-
-fn markdown(settings: &[Shown<'_>]) -> String {
+fn markdown(settings: &[Setting<'_>]) -> String {
     let mut page = HEAD.to_owned();
-    for Shown { name, default, values, meaning, reader, aliases } in settings {
+    for Setting { name, default, values, meaning, reader, aliases } in settings {
         let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
         let also = aliases.split(", ").filter(|a| !a.is_empty()).map(|alias| format!("<br>`{alias}`"));
         let also: String = also.collect();
@@ -70,13 +41,10 @@ fn markdown(settings: &[Shown<'_>]) -> String {
 
 /// The page as the table has it.
 fn generated() -> Result<String> {
-    // The build of the matrix: what it compiles is compiled once.
-    let build = Cmd::cargo("build --workspace --bins --examples --message-format=json-render-diagnostics");
-    let build = Build::Debug.dress(build);
-    let built = Built::of(&build.read().context("gasrun does not build")?);
+    let programs = World::new().debug().context("gasrun does not build")?;
     // Nothing of this environment may show.
-    let text = Cmd::new("env").arg("-i").arg(built.program("gasrun")?).arg("--env").read()?;
-    Ok(markdown(&shown(&text)?))
+    let text = Cmd::new("env").arg("-i").arg(programs.program("gasrun")?).arg("--env").read()?;
+    Ok(markdown(&settings::parse(&text)?))
 }
 
 /// How the committed page differs from the generated one.
@@ -112,19 +80,12 @@ mod tests {
 
     #[test]
     fn what_gasrun_prints_becomes_a_table() {
-        let page = markdown(&shown(TEXT).unwrap());
+        let page = markdown(&settings::parse(TEXT).unwrap());
         assert!(
             page.contains("\n| `A` | `12` | number, 1 to 9 (requests) | what a does | core |\n"),
             "{page}"
         );
         assert!(page.ends_with("\n| `B`<br>`C`<br>`D` |  | text | what b \\| c does | pshm |\n"), "{page}");
-    }
-
-    #[test]
-    fn what_is_no_setting_is_an_error() {
-        assert!(shown("A = 12 (set)\n  x\n  y; read by z\n").is_err());
-        assert!(shown("").is_err());
-        assert!(shown("A\n").unwrap_err().to_string().contains("[\"A\"]"));
     }
 
     #[test]

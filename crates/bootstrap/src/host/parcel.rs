@@ -133,8 +133,28 @@ mod tests {
         let refused = receive(&b, 2, soon()).expect_err("one is missing").to_string();
         assert!(refused.contains("1 of 2 descriptors"), "{refused}");
         let (a, b) = unix::pair().expect("a pair");
+        a.send_fds(&head([1, 2, 0]), &[], soon()).expect("sent");
+        a.send_fds(&[0], &[file.as_fd()], soon()).expect("sent");
+        a.send_fds(&[0], &[file.as_fd(); 2], soon()).expect("sent");
+        let refused = receive(&b, 2, soon()).expect_err("one too many").to_string();
+        assert!(refused.contains("2 descriptors where at most 1 belong"), "{refused}");
+        let (a, b) = unix::pair().expect("a pair");
         a.send_fds(&head([1, 0, 0])[..5], &[], soon()).expect("sent");
         drop(a);
-        assert!(receive(&b, 2, soon()).is_err(), "a head that is cut");
+        let cut = receive(&b, 2, soon()).expect_err("a head that is cut");
+        assert_eq!(cut.cause.kind(), std::io::ErrorKind::UnexpectedEof, "{cut}");
+    }
+    #[test]
+    fn a_parcel_has_at_most_1_gib() {
+        let (a, b) = unix::pair().expect("a pair");
+        // Zeroes that nobody touches take no memory. What may be sent is sent, but nobody receives it.
+        let zeroes = vec![0; MOST as usize + 1];
+        let refused = send_parcel(&a, &zeroes, &[], Instant::now()).expect_err("too many").to_string();
+        assert!(refused.ends_with("1073741825 bytes; at most 1073741824"), "{refused}");
+        let sent = send_parcel(&a, &zeroes[1..], &[], Instant::now()).expect_err("nobody receives it");
+        assert!(sent.is_timeout(), "{sent}");
+        drop(a);
+        let cut = receive(&b, 0, soon()).expect_err("its end never came");
+        assert_eq!(cut.cause.kind(), std::io::ErrorKind::UnexpectedEof, "{cut}");
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::host::exchange::exchange;
 use gasworks_os::memfd;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Barrier};
 
@@ -15,11 +16,16 @@ struct Table {
     gets: Mutex<usize>,
     /// What the launcher cannot find.
     lost: Mutex<Option<&'static str>>,
+    /// What the launcher cuts, and after how many bytes.
+    cut: Mutex<Option<(&'static str, usize)>>,
+    /// Rank 0 comes out of each fence later than the others.
+    slow: bool,
 }
 
 struct Rank {
     rank: u32,
     table: Arc<Table>,
+    fences: Cell<usize>,
 }
 
 impl Bootstrap for Rank {
@@ -39,6 +45,10 @@ impl Bootstrap for Rank {
     }
     fn fence(&self) -> Result<(), BootstrapError> {
         self.table.fence.wait();
+        self.fences.set(self.fences.get() + 1);
+        if self.table.slow && self.rank == 0 {
+            std::thread::sleep(4 * TOO_SHORT);
+        }
         Ok(())
     }
     /// A rank elsewhere hears of another name, so it cannot attach.
@@ -51,6 +61,9 @@ impl Bootstrap for Rank {
         let mut value = values.get(&(rank, key.to_owned())).expect("it was put").clone();
         if key == "host" && self.table.place[self.rank as usize] != self.table.place[0] {
             value.extend(self.table.place[self.rank as usize].to_le_bytes());
+        }
+        if let Some((_, length)) = self.table.cut.lock().unwrap().filter(|(cut, _)| *cut == key) {
+            value.truncate(length);
         }
         Ok(value)
     }
@@ -69,21 +82,35 @@ impl Bootstrap for Rank {
 }
 
 const SOON: Duration = Duration::from_secs(20);
+/// Too short for any rank that is waited for.
+const TOO_SHORT: Duration = Duration::from_millis(20);
 
 /// Runs `body` as each rank of a job whose ranks are on these hosts; gives how often a value was asked for.
 fn run(place: &[u32], body: impl Fn(&Rank, &Host, Lines) + Sync) -> usize {
+    run_within(place, SOON, false, body)
+}
+
+/// The same with ranks that wait for each other as long as `limit` when they meet, and perhaps a slow rank 0.
+fn run_within(
+    place: &[u32],
+    limit: Duration,
+    slow: bool,
+    body: impl Fn(&Rank, &Host, Lines) + Sync,
+) -> usize {
     let table = Arc::new(Table {
         values: Mutex::default(),
         fence: Barrier::new(place.len()),
         place: place.to_vec(),
         gets: Mutex::new(0),
         lost: Mutex::new(None),
+        cut: Mutex::new(None),
+        slow,
     });
     std::thread::scope(|scope| {
         for rank in 0..place.len() as u32 {
-            let (rank, body) = (Rank { rank, table: Arc::clone(&table) }, &body);
+            let (rank, body) = (Rank { rank, table: Arc::clone(&table), fences: Cell::new(0) }, &body);
             scope.spawn(move || {
-                let (host, lines) = meet(&rank, SOON).unwrap_or_else(|e| panic!("{e}"));
+                let (host, lines) = meet(&rank, limit).unwrap_or_else(|e| panic!("{e}"));
                 body(&rank, &host, lines);
             });
         }
@@ -115,6 +142,14 @@ fn check(place: &[u32]) -> usize {
                 exchange(rank, host, &hosts, &format!("x{round}"), &value(rank.rank), Some(SOON)).unwrap();
             assert_eq!(all, (0..place.len() as u32).map(value).collect::<Vec<_>>());
         }
+        // To meet, to find the hosts, and for both exchanges: ranks of one host need no launcher for these.
+        let fences = match hosts.count() {
+            _ if place.len() == 1 => 0,
+            1 => 2,
+            2..=16 => 2 + 2 + 2,
+            _ => 2 + 2 + 2 * 2,
+        };
+        assert_eq!(rank.fences.get(), fences);
     })
 }
 
@@ -132,6 +167,46 @@ fn a_host_asks_the_launcher_for_a_name_and_nothing_else() {
     assert_eq!(check(&[0; 12]), 11);
     // Two hosts: the name, 12 numbers to those that collect, 4 blocks to 2 leaders, one value each in each of two exchanges.
     assert_eq!(check(&[0, 1].repeat(6)), 11 + 12 + 2 * 4 + 2 * 2);
+}
+
+#[test]
+fn with_more_than_16_hosts_some_collect_for_the_others() {
+    // A host for each rank. Each gets the name and one value from each of the others twice; four collect the numbers of four
+    // ranks, and all get these.
+    let all: Vec<u32> = (0..17).collect();
+    assert_eq!(check(&all[..16]), 15 + 16 + 16 * 4 + 2 * 16 * 15);
+    // Five blocks: in each exchange one of each block gets the values of the block, and all get the blocks.
+    assert_eq!(check(&all), 16 + 17 + 17 * 5 + 2 * (17 + 17 * 5));
+}
+
+#[test]
+fn who_follows_waits_longer_than_its_leader() {
+    run_within(&[0; 3], TOO_SHORT, true, |_, host, _| assert_eq!(host.ranks(), [0, 1, 2]));
+}
+
+#[test]
+fn one_who_connects_has_time_to_say_who_it_is() {
+    let name = address(&random::nonce().unwrap());
+    let door = unix::listen(&name).unwrap();
+    let guest = unix::connect(&name, Instant::now() + SOON).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(TOO_SHORT);
+            guest.send_fds(&5u32.to_le_bytes(), &[], Instant::now() + SOON).unwrap();
+        });
+        let (host, _) = welcome(3, &door, Instant::now() + SOON).unwrap();
+        assert_eq!((host.ranks(), host.leader(), host.leads()), (&[3, 5][..], 3, true));
+    });
+}
+
+#[test]
+fn a_reason_has_time_to_leave() {
+    let (ours, theirs) = unix::pair().unwrap();
+    while ours.send_fds(&[0; 4096], &[], Instant::now()).is_ok() {}
+    let begun = Instant::now();
+    tell(&[ours], &BootstrapError::protocol(GATHER, "nobody reads it"));
+    assert!(begun.elapsed() >= GRACE / 4);
+    drop(theirs);
 }
 
 #[test]
@@ -168,6 +243,9 @@ fn one_that_is_silent_is_waited_for_no_longer_than_allowed() {
         let silent = host.ranks().iter().rfind(|&&rank| rank != host.leader()).copied();
         if silent != Some(rank.rank) {
             let error = host.all_gather(b"x", &[], Some(Duration::from_millis(50))).unwrap_err().to_string();
+            // The others hear it from the leader, which gives up before them.
+            let wanted = format!("rank {}, on this host: ", silent.unwrap());
+            assert!(error.contains(&wanted), "{error} should say {wanted}");
             assert!(error.contains("nothing came within the time allowed"), "{error}");
         }
         rank.fence().unwrap();
@@ -195,6 +273,49 @@ fn what_a_leader_cannot_learn_is_told_to_its_host() {
 }
 
 #[test]
+fn what_a_launcher_cuts_is_refused() {
+    let cut = |rank: &Rank, key, length| {
+        *rank.table.cut.lock().unwrap() = Some((key, length));
+        rank.fence().unwrap();
+    };
+    run(&[0, 1, 0, 1], |rank, host, _| {
+        cut(rank, "leaders", 4);
+        let error = Hosts::find(rank, host).unwrap_err().to_string();
+        assert!(error.ends_with("2 numbers came of 4 ranks, or some name a leader that is none"), "{error}");
+    });
+    // Half a length, and no value at all.
+    for length in [2, 0] {
+        run(&[0, 1], |rank, host, _| {
+            let hosts = Hosts::find(rank, host).unwrap();
+            cut(rank, "x", length);
+            let error = exchange(rank, host, &hosts, "x", b"value", Some(SOON)).unwrap_err().to_string();
+            assert_eq!(error, "exchange values among all ranks: the launcher damaged what was put under x");
+        });
+    }
+}
+
+#[test]
+fn a_leader_that_hands_out_too_little_is_refused() {
+    let (ours, theirs) = unix::pair().unwrap();
+    let host = Host { me: 1, leader: 0, ranks: vec![0, 1], streams: Mutex::new(vec![ours]) };
+    let file = memfd::create("handed", 4096).unwrap();
+    for (parts, fds) in [
+        (&[][..], 0),
+        (&[vec![0; 8], vec![1]], 0),
+        (&[vec![0; 4], vec![1], vec![2]], 0),
+        (&[vec![0; 8], vec![1], vec![2]], 1),
+    ] {
+        let fds = vec![file.as_fd(); fds];
+        send_parcel(&theirs, &join(parts), &fds, Instant::now() + SOON).unwrap();
+        let error = host.all_gather(b"x", &[], Some(SOON)).unwrap_err().to_string();
+        assert!(error.ends_with("rank 0 handed out something that is no collection"), "{parts:?}: {error}");
+    }
+    send_parcel(&theirs, &join(&[vec![0; 8], vec![1], vec![2]]), &[], Instant::now() + SOON).unwrap();
+    let all = host.all_gather(b"x", &[], Some(SOON)).unwrap();
+    assert_eq!(all.into_iter().map(|parcel| parcel.bytes).collect::<Vec<_>>(), [[1], [2]]);
+}
+
+#[test]
 fn the_name_of_one_that_ends_before_it_is_reached_is_free_again() {
     use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, bind, socket};
     use std::os::fd::AsRawFd;
@@ -202,6 +323,8 @@ fn the_name_of_one_that_ends_before_it_is_reached_is_free_again() {
     // The name is taken, and nobody listens there.
     let taken = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
     bind(taken.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes()).unwrap()).unwrap();
+    let long = come(1, &"x".repeat(200), SOON).err().expect("no name").to_string();
+    assert!(long.starts_with("listen on socket: "), "{long}");
     let short = come(1, &name, Duration::from_millis(20)).err().expect("nobody listens").to_string();
     assert!(short.contains("refused"), "{short}");
     std::thread::scope(|scope| {
@@ -227,9 +350,10 @@ fn strangers_at_the_door_are_not_taken_in() {
     let (host, lines) = welcome(3, &door, Instant::now() + SOON).unwrap();
     assert_eq!((host.ranks(), lines.lines.len()), (&[3, 7][..], 1));
     let [own, first, second] = known;
-    assert!(receive(&own, 1, Instant::now() + SOON).is_err());
+    let sent_away = |stream: &Stream| receive(stream, 1, Instant::now() + SOON).unwrap_err().cause.kind();
+    assert_eq!(sent_away(&own), io::ErrorKind::UnexpectedEof);
     assert_eq!(receive(&first, 1, Instant::now() + SOON).unwrap().unwrap().fds.len(), 1);
-    assert!(receive(&second, 1, Instant::now() + SOON).is_err());
+    assert_eq!(sent_away(&second), io::ErrorKind::UnexpectedEof);
 }
 
 #[test]

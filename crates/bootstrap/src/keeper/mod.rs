@@ -134,6 +134,49 @@ struct State {
 const ESCALATION: [(f64, Signal); 3] =
     [(0.5, Signal::SIGQUIT), (0.75, Signal::SIGTERM), (1.25, Signal::SIGKILL)];
 
+/// How long ranks have to ask for an end that need not be at once, before they are told of it.
+fn consent_limit(timeout: Duration) -> Duration {
+    CONSENT.min(timeout / 4)
+}
+
+/// How long a rank that asks for the end with `code` waits for the ranks of its host to meet.
+fn meeting_limit(timeout: Duration, code: u8) -> Duration {
+    if code == 0 { timeout * 3 / 2 } else { timeout / 2 }
+}
+
+/// How long a follower that asks for the end with `code` waits for the leader's verdict. The leader decides in a moment,
+/// or for code 0 at the end of the time-out.
+fn verdict_limit(timeout: Duration, code: u8) -> Duration {
+    if code == 0 { timeout * 5 / 4 } else { timeout / 4 + consent_limit(timeout) }
+}
+
+/// How many quarters of the time-out a follower has waited longer than `limit`: so many signals the leader is to have got.
+fn quarters_beyond(waited: Duration, limit: Duration, timeout: Duration) -> usize {
+    (waited.saturating_sub(limit).as_secs_f64() / timeout.as_secs_f64() * 4.0) as usize
+}
+
+/// How long a follower waits for the leader beyond the time at which it would be told: for its verdict, and for its last
+/// word.
+fn leader_limit(timeout: Duration) -> Duration {
+    timeout * 5 / 4
+}
+
+/// How long a leader waits for the processes of its followers to end.
+fn followers_limit(timeout: Duration) -> Duration {
+    timeout * 3 / 2
+}
+
+/// The signal that is due as step number `step` of the escalation, where so much time has passed.
+fn due_signal(step: usize, waited: Duration, timeout: Duration) -> Option<Signal> {
+    ESCALATION.get(step).filter(|(part, _)| waited > timeout.mul_f64(*part)).map(|(_, signal)| *signal)
+}
+
+/// A list of ranks, cut where it is long.
+fn list_of(ranks: &[u32]) -> String {
+    let list: Vec<String> = ranks.iter().take(8).map(u32::to_string).collect();
+    list.join(", ") + if ranks.len() > 8 { ", ..." } else { "" }
+}
+
 /// Starts a thread on which the program's own code runs, which may take as long as it likes.
 fn start_end(run: fn()) -> std::io::Result<()> {
     std::thread::Builder::new().name("gasworks-end".into()).spawn(run).map(drop)
@@ -173,11 +216,6 @@ impl State {
     /// The exit time-out: of this rank alone, as long as it has not joined.
     fn timeout(&self) -> Duration {
         self.timeout.of(self.link.get().map_or(1, |link| link.size))
-    }
-
-    /// How long the others have to wish for an end that need not be at once.
-    fn consent(&self) -> Duration {
-        CONSENT.min(self.timeout() / 4)
     }
 
     /// Sleeps until something happens; gives what came from other ranks.
@@ -364,7 +402,7 @@ impl State {
             Some(Star::Alone) => self.end(code),
             Some(Star::Leader(leader)) if code != 0 => {
                 let agreed = own && leader.wished_by_all();
-                if at_once || agreed || self.missing.is_some() || waited > self.consent() {
+                if at_once || agreed || self.missing.is_some() || waited > consent_limit(self.timeout()) {
                     self.end(code);
                 }
             }
@@ -385,8 +423,7 @@ impl State {
             }
             None => {
                 // The ranks of the host may be about to meet.
-                let limit = if code == 0 { self.timeout() * 3 / 2 } else { self.timeout() / 2 };
-                if waited > limit {
+                if waited > meeting_limit(self.timeout(), code) {
                     self.end(code);
                 }
             }
@@ -397,20 +434,17 @@ impl State {
                     self.phase = Phase::Asked { code, at_once, since: Instant::now() };
                     return;
                 }
-                // The leader decides in a moment, or for code 0 at the end of the time-out, unless it is stopped: then it
-                // is first let run, and hears what was said to it before any signal.
-                let limit =
-                    if code == 0 { self.timeout() * 5 / 4 } else { self.timeout() / 4 + self.consent() };
+                // A leader that is stopped is first let run, and hears what was said to it before any signal.
+                let limit = verdict_limit(self.timeout(), code);
                 let steps = [Signal::SIGCONT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGKILL];
-                let step = (waited.saturating_sub(limit).as_secs_f64() / self.timeout().as_secs_f64() * 4.0)
-                    as usize;
+                let step = quarters_beyond(waited, limit, self.timeout());
                 if waited > limit && step >= self.pushed {
                     if let Some(&signal) = steps.get(self.pushed) {
                         star.signal(signal);
                     }
                     self.pushed += 1;
                 }
-                if waited > limit + self.timeout() * 5 / 4 {
+                if waited > limit + leader_limit(self.timeout()) {
                     self.end(code);
                 }
             }
@@ -418,13 +452,11 @@ impl State {
     }
 
     fn tell_of(&self, absent: &[u32]) {
-        let list: Vec<String> = absent.iter().take(8).map(u32::to_string).collect();
-        let more = if absent.len() > 8 { ", ..." } else { "" };
         gasworks_os::say(&format!(
             "gasworks: the job ends by exit(0), which not all ranks have called within {:.1} s \
-             (GASNET_EXITTIMEOUT): rank {}{more} did not",
+             (GASNET_EXITTIMEOUT): rank {} did not",
             self.timeout().as_secs_f64(),
-            list.join(", ")
+            list_of(absent)
         ));
     }
 
@@ -451,10 +483,7 @@ impl State {
         if ending::has_spoken() && !consulting && (!speaking || waited > LAST_WORDS) {
             self.get_ready();
         }
-        let due =
-            |step: usize| ESCALATION.get(step).is_some_and(|(p, _)| waited > self.timeout().mul_f64(*p));
-        if due(steps) {
-            let (_, signal) = ESCALATION[steps];
+        if let Some(signal) = due_signal(steps, waited, self.timeout()) {
             if let Some(star @ Star::Leader(_)) = &self.star {
                 star.signal(signal);
             }
@@ -474,7 +503,7 @@ impl State {
         let (over, whole) = match &self.star {
             None => (ready, false),
             Some(Star::Alone) => (ready, ending.whole || self.link.get().is_some_and(|link| link.size == 1)),
-            Some(Star::Follower(_)) => (ready && (go || waited > self.timeout() * 5 / 4), ending.whole),
+            Some(Star::Follower(_)) => (ready && (go || waited > leader_limit(self.timeout())), ending.whole),
             Some(Star::Leader(leader)) => {
                 let mut whole = ending.whole;
                 if !go && ready && (late || leader.all_ready()) {
@@ -486,7 +515,7 @@ impl State {
                 }
                 let Some(Star::Leader(leader)) = &self.star else { return };
                 let told = matches!(self.phase, Phase::Ending(Ending { go: true, .. }));
-                (told && (leader.all_gone() || waited > self.timeout() * 3 / 2), whole)
+                (told && (leader.all_gone() || waited > followers_limit(self.timeout())), whole)
             }
         };
         if over {
@@ -524,5 +553,197 @@ impl State {
             link.finalize_at_exit(self.timeout());
         }
         ending::let_go();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Lines;
+    use crate::lifeline::Line;
+    use gasworks_os::unix;
+
+    fn ms(number: u64) -> Duration {
+        Duration::from_millis(number)
+    }
+
+    /// The keeper of rank 5, which has not begun, and what it hears from: as the leader, or as a follower of rank 0.
+    fn state(leads: bool) -> (State, Line) {
+        let (ours, theirs) = unix::pair().expect("a pair");
+        let lines = Lines { lines: vec![(if leads { 7 } else { 0 }, Line::new(ours, 0))], leads };
+        let state = State {
+            rank: 5,
+            bell: Box::leak(Box::new(EventFd::new().expect("a bell"))),
+            launcher: None,
+            link: Arc::default(),
+            star: Some(Star::new(lines)),
+            timeout: ExitTimeout::fixed(ms(1000)),
+            phase: Phase::Running,
+            consulted: None,
+            told: 0,
+            said: false,
+            pushed: 0,
+            lost: None,
+            missing: None,
+        };
+        (state, Line::new(theirs, 0))
+    }
+
+    fn asked(code: u8, at_once: bool) -> Phase {
+        Phase::Asked { code, at_once, since: Instant::now() }
+    }
+
+    fn ending() -> Phase {
+        let since = Instant::now();
+        Phase::Ending(Ending { code: 3, since, ready: false, go: false, whole: false, steps: 0 })
+    }
+
+    #[test]
+    fn the_parts_of_the_exit_time_out() {
+        assert_eq!((consent_limit(ms(400)), consent_limit(ms(4000))), (ms(100), ms(250)));
+        assert_eq!((meeting_limit(ms(1000), 0), meeting_limit(ms(1000), 1)), (ms(1500), ms(500)));
+        assert_eq!((verdict_limit(ms(1000), 0), verdict_limit(ms(400), 1)), (ms(1250), ms(200)));
+        assert_eq!((leader_limit(ms(1000)), followers_limit(ms(1000))), (ms(1250), ms(1500)));
+        let quarters = |waited| quarters_beyond(ms(waited), ms(250), ms(1000));
+        assert_eq!([100, 250, 499, 501, 749, 751, 1001].map(quarters), [0, 0, 0, 1, 1, 2, 3]);
+        let signals = |waited| [0, 1, 2, 3].map(|step| due_signal(step, ms(waited), ms(1000)));
+        let [quit, term, kill] = [Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGKILL].map(Some);
+        assert_eq!(signals(500), [None; 4]);
+        assert_eq!(signals(501), [quit, None, None, None]);
+        assert_eq!(signals(750), [quit, None, None, None]);
+        assert_eq!(signals(751), [quit, term, None, None]);
+        assert_eq!(signals(1250), [quit, term, None, None]);
+        assert_eq!(signals(1251), [quit, term, kill, None]);
+    }
+
+    #[test]
+    fn a_list_of_ranks_is_cut_after_eight() {
+        assert_eq!(list_of(&[3]), "3");
+        assert_eq!(list_of(&[0, 1, 2, 3, 4, 5, 6, 7]), "0, 1, 2, 3, 4, 5, 6, 7");
+        assert_eq!(list_of(&[0, 1, 2, 3, 4, 5, 6, 7, 9]), "0, 1, 2, 3, 4, 5, 6, 7, ...");
+    }
+
+    #[test]
+    fn the_first_code_that_is_not_zero_is_the_one_asked_for() {
+        for (phase, (code, at_once), wanted) in [
+            (Phase::Running, (4, true), (4, true)),
+            (Phase::Running, (0, false), (0, false)),
+            (asked(0, false), (5, false), (5, false)),
+            (asked(0, true), (0, false), (0, true)),
+            (asked(0, false), (0, true), (0, true)),
+            (asked(5, false), (7, true), (5, true)),
+            (asked(5, true), (7, true), (5, true)),
+            (asked(5, true), (0, false), (5, true)),
+        ] {
+            let (mut state, _other) = state(true);
+            state.phase = phase;
+            state.ask(code, at_once);
+            match state.phase {
+                Phase::Asked { code, at_once, .. } => assert_eq!((code, at_once), wanted, "{phase:?}"),
+                other => panic!("{phase:?} became {other:?}"),
+            }
+        }
+        let (mut state, _other) = state(true);
+        state.phase = ending();
+        state.ask(7, true);
+        assert!(matches!(state.phase, Phase::Ending(Ending { code: 3, .. })), "it is certain");
+    }
+
+    #[test]
+    fn a_rank_that_is_gone_without_a_word_is_missed() {
+        ending::enter_job();
+        // A leader keeps its place and what it was asked for; a follower is alone, and asks for no end with code 0.
+        for (leads, phase) in [(true, Phase::Running), (true, asked(0, false)), (false, asked(0, false))] {
+            let (mut state, _other) = state(leads);
+            state.phase = phase;
+            state.hear(Heard::Gone { rank: 7, bye: false });
+            state.miss(8, false);
+            assert_eq!(state.missing.map(|(rank, _)| rank), Some(7), "the first");
+            assert_eq!(matches!(state.star, Some(Star::Leader(_))), leads);
+            assert_eq!(matches!(state.star, Some(Star::Alone)), !leads);
+            let goes_on = matches!(phase, Phase::Running) || !leads;
+            assert_eq!(matches!(state.phase, Phase::Running), goes_on, "{phase:?}");
+        }
+        let (mut state, _other) = state(true);
+        state.hear(Heard::Gone { rank: 7, bye: true });
+        assert!(state.missing.is_none(), "it has said good-bye");
+        ending::leave_job();
+        state.hear(Heard::Gone { rank: 7, bye: false });
+        assert!(state.missing.is_none(), "there is no job any more");
+    }
+
+    #[test]
+    fn an_end_goes_on_without_the_leader_and_not_for_a_follower() {
+        for leads in [true, false] {
+            let (mut state, _other) = state(leads);
+            state.phase = ending();
+            state.hear(Heard::Gone { rank: 7, bye: false });
+            assert!(matches!(state.phase, Phase::Ending(Ending { go, .. }) if go != leads), "{leads}");
+            assert!(state.missing.is_none());
+        }
+        let (mut state, _other) = state(false);
+        state.hear(Heard::Go { whole: true });
+        assert!(matches!(state.phase, Phase::Running), "there is no end to go on with");
+        state.phase = ending();
+        state.hear(Heard::Go { whole: true });
+        assert!(matches!(state.phase, Phase::Ending(Ending { go: true, whole: true, .. })));
+    }
+
+    #[test]
+    fn the_clock_is_looked_at_only_where_something_is_under_way() {
+        const PAUSE: Duration = Duration::from_millis(100);
+        const WATCHDOG: Duration = Duration::from_secs(10);
+        let ring_after = |pause: Duration, bell: &'static EventFd| {
+            std::thread::spawn(move || {
+                std::thread::sleep(pause);
+                // A test that is over does not hear it.
+                let _ = bell.ring();
+            });
+        };
+        let (mut idle, _other) = state(true);
+        let begun = Instant::now();
+        ring_after(PAUSE, idle.bell);
+        assert!(idle.wait().is_empty());
+        assert!(begun.elapsed() >= PAUSE, "it sleeps until the bell rings");
+        let under_way: [fn(&mut State); 5] = [
+            |state| state.lost = Some(Instant::now()),
+            |state| state.consulted = Some(Instant::now()),
+            |state| state.missing = Some((7, Instant::now())),
+            |state| state.phase = asked(0, false),
+            |state| state.phase = ending(),
+        ];
+        for begin in under_way {
+            let (mut state, _other) = state(true);
+            begin(&mut state);
+            let begun = Instant::now();
+            ring_after(WATCHDOG, state.bell);
+            assert!(state.wait().is_empty());
+            assert!(begun.elapsed() < WATCHDOG, "it wakes by itself: {state:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_leader_and_the_launcher_do_wakes_the_keeper() {
+        let (mut state, leader) = state(false);
+        leader.say(Word::Verdict { code: 4 });
+        assert_eq!(state.wait(), [Heard::Verdict { code: 4 }]);
+        let (ours, theirs) = unix::pair().expect("a pair");
+        state.launcher = Some(ours.into_fd());
+        leader.say(Word::Bye);
+        assert!(state.wait().is_empty() && state.lost.is_none(), "the launcher is there");
+        drop(theirs);
+        assert!(state.wait().is_empty());
+        assert!(state.lost.is_some() && state.launcher.is_none(), "it is gone");
+    }
+
+    #[test]
+    fn a_rank_is_ready_once() {
+        let (mut state, leader) = state(false);
+        state.get_ready();
+        state.phase = ending();
+        state.get_ready();
+        state.get_ready();
+        drop(state);
+        assert_eq!((leader.hear(), leader.hear()), (Some(Word::Ready), None));
     }
 }

@@ -207,3 +207,161 @@ impl Follower {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gasworks_os::unix;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Child, Command, Stdio};
+
+    /// Both ends of a connection. Nothing is known of the processes.
+    fn ends() -> (Line, Line) {
+        let (ours, theirs) = unix::pair().expect("a pair");
+        (Line::new(ours, 0), Line::new(theirs, 0))
+    }
+
+    /// A leader, and the other ends of its connections to the ranks 1 and 4.
+    fn leader() -> (Star, [Line; 2]) {
+        let ((ours, theirs), (ours_too, theirs_too)) = (ends(), ends());
+        let lines = Lines { lines: vec![(1, ours), (4, ours_too)], leads: true };
+        (Star::new(lines), [theirs, theirs_too])
+    }
+
+    fn middle(star: &Star) -> &Leader {
+        match star {
+            Star::Leader(leader) => leader,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_rank_takes_its_place() {
+        let alone = |leads| Star::new(Lines { lines: Vec::new(), leads });
+        assert!(matches!(alone(true), Star::Alone) && matches!(alone(false), Star::Alone));
+        assert!(alone(true).descriptors().is_empty() && alone(true).turn(&[]).is_empty());
+        let (leads, _others) = leader();
+        assert_eq!(leads.descriptors().len(), 2);
+        let (ours, theirs) = ends();
+        let mut follows = Star::new(Lines { lines: vec![(3, ours)], leads: false });
+        assert_eq!(follows.descriptors().len(), 1);
+        for (word, heard) in [
+            (Word::Verdict { code: 7 }, Some(Heard::Verdict { code: 7 })),
+            (Word::Go { whole: true }, Some(Heard::Go { whole: true })),
+            (Word::Go { whole: false }, Some(Heard::Go { whole: false })),
+            // A leader has no reason to say this.
+            (Word::Ready, None),
+            (Word::Bye, None),
+        ] {
+            theirs.say(word);
+            assert_eq!(follows.turn(&[false]), [], "nothing is read before it is readable");
+            assert_eq!(follows.turn(&[true]).first().copied(), heard);
+        }
+        follows.say(Word::Ready);
+        assert_eq!(theirs.hear(), Some(Word::Ready));
+        drop(theirs);
+        assert_eq!(follows.turn(&[true]), [Heard::Gone { rank: 3, bye: true }]);
+    }
+
+    #[test]
+    fn a_leader_that_ends_without_a_word_is_gone() {
+        let (ours, theirs) = ends();
+        let mut follows = Star::new(Lines { lines: vec![(3, ours)], leads: false });
+        drop(theirs);
+        assert_eq!(follows.turn(&[true]), [Heard::Gone { rank: 3, bye: false }]);
+    }
+
+    #[test]
+    fn a_leader_knows_who_has_wished() {
+        let (mut star, [one, four]) = leader();
+        assert_eq!((middle(&star).wished_by_all(), middle(&star).absent()), (false, vec![1, 4]));
+        four.say(Word::Exit { code: 5, at_once: true });
+        assert_eq!(star.turn(&[false, true]), [Heard::Exit { code: 5, at_once: true }]);
+        assert_eq!((middle(&star).wished_by_all(), middle(&star).absent()), (false, vec![1]));
+        one.say(Word::Bye);
+        assert_eq!(star.turn(&[true, false]), []);
+        assert!(middle(&star).wished_by_all() && middle(&star).absent().is_empty());
+    }
+
+    #[test]
+    fn a_leader_knows_who_is_ready_and_who_is_left() {
+        let (mut star, [one, four]) = leader();
+        star.say(Word::Verdict { code: 0 });
+        assert_eq!([one.hear(), four.hear()], [Some(Word::Verdict { code: 0 }); 2]);
+        let state = |star: &Star| {
+            let leader = middle(star);
+            (leader.all_ready(), leader.is_whole(), leader.all_gone())
+        };
+        assert_eq!(state(&star), (false, true, false));
+        one.say(Word::Ready);
+        assert_eq!(star.turn(&[true, false]), []);
+        assert_eq!(state(&star), (false, true, false));
+        four.say(Word::Bye);
+        assert_eq!(star.turn(&[false, true]), []);
+        drop(four);
+        assert_eq!(star.turn(&[false, true]), [Heard::Gone { rank: 4, bye: true }]);
+        assert_eq!(state(&star), (true, true, false), "it has said good-bye");
+        assert_eq!(star.descriptors().len(), 1);
+        drop(one);
+        assert_eq!(star.turn(&[true]), [Heard::Gone { rank: 1, bye: false }]);
+        assert_eq!(state(&star), (true, false, true), "it has not");
+    }
+
+    /// A process that waits, and ends when the test does.
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn start() -> Self {
+            Self(Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().expect("started"))
+        }
+
+        fn line(&self) -> Line {
+            Line::new(unix::pair().expect("a pair").0, self.0.id() as i32)
+        }
+
+        /// The signal that has ended it.
+        fn signal(&mut self) -> Option<i32> {
+            self.0.wait().expect("ended").signal()
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn who_is_not_ready_is_signalled() {
+        let (mut first, mut second, mut third) = (Sleeper::start(), Sleeper::start(), Sleeper::start());
+        let (ours, theirs) = unix::pair().expect("a pair");
+        let ready = Line::new(ours, first.0.id() as i32);
+        let lines = Lines { lines: vec![(1, ready), (2, second.line())], leads: true };
+        let mut star = Star::new(lines);
+        Line::new(theirs, 0).say(Word::Ready);
+        // Of each line: the stream, and the handle on the process.
+        assert_eq!(star.turn(&[true, false, false, false]), []);
+        star.signal(Signal::SIGTERM);
+        assert_eq!(second.signal(), Some(Signal::SIGTERM as i32));
+        assert!(first.0.try_wait().expect("asked").is_none(), "it was ready");
+        // A process that is stopped is let run, and ends.
+        let follows = Star::new(Lines { lines: vec![(0, third.line())], leads: false });
+        kill(Pid::from_raw(third.0.id() as i32), Signal::SIGSTOP).expect("sent");
+        follows.signal(Signal::SIGTERM);
+        assert_eq!(third.signal(), Some(Signal::SIGTERM as i32));
+    }
+
+    #[test]
+    fn the_end_of_a_process_is_heard_although_its_stream_is_open() {
+        let mut gone = Sleeper::start();
+        let (ours, _theirs) = unix::pair().expect("a pair");
+        let lines = Lines { lines: vec![(2, Line::new(ours, gone.0.id() as i32))], leads: true };
+        let mut star = Star::new(lines);
+        assert_eq!(star.descriptors().len(), 2);
+        let _ = gone.0.kill();
+        gone.signal();
+        assert_eq!(star.turn(&[false, true]), [Heard::Gone { rank: 2, bye: false }]);
+        assert!(middle(&star).all_gone());
+    }
+}

@@ -24,6 +24,9 @@ pub struct Rank {
     pub job: Option<&'static str>,
 }
 
+/// How long a rank waits for this launcher. What the launcher says is there before the rank asks.
+const TIMEOUT: Duration = Duration::from_millis(50);
+
 pub struct Met {
     /// What came of it: `all well`, or the error.
     pub outcome: String,
@@ -38,6 +41,11 @@ impl Rank {
 
     /// Meets a launcher that says `bytes` and then closes, or stays silent.
     pub fn meet(self, bytes: &[u8], close: bool) -> Met {
+        self.meet_with(bytes, close, b"bytes")
+    }
+
+    /// The same, with a value of its own to put.
+    pub fn meet_with(self, bytes: &[u8], close: bool, value: &[u8]) -> Met {
         let (mut ours, theirs) = UnixStream::pair().expect("a pair");
         ours.write_all(bytes).expect("sent");
         if close {
@@ -49,14 +57,18 @@ impl Rank {
         let Rank { dialect, size, job, .. } = self;
         let way = Way::Wire(Wire { stream, rank: 1, size, job: job.map(str::to_owned), dialect });
         let begun = Instant::now();
-        let outcome = take_part(Start { way, timeout: Duration::from_millis(200) });
+        let outcome = take_part(Start { way, timeout: TIMEOUT }, value);
         assert!(begun.elapsed() < Duration::from_secs(20), "every wait is bounded");
-        // The rank has closed its end.
-        let mut said = String::new();
-        ours.read_to_string(&mut said).expect("read");
+        // The rank has closed its end. Where it has not read everything this ends in a reset.
+        let mut said = Vec::new();
+        let _ = ours.read_to_end(&mut said);
+        let said = String::from_utf8(said).expect("text");
         let outcome = match outcome {
             Ok(()) => "all well".to_owned(),
-            Err(e @ BootstrapError::TimedOut { .. }) => format!("timed out: {e}"),
+            Err(e @ BootstrapError::TimedOut { .. }) => {
+                assert!(begun.elapsed() >= TIMEOUT, "{e}");
+                format!("timed out: {e}")
+            }
             Err(e) => e.to_string(),
         };
         Met { outcome, said }
@@ -64,9 +76,9 @@ impl Rank {
 }
 
 /// One of everything.
-fn take_part(start: Start) -> Result<(), BootstrapError> {
+fn take_part(start: Start, value: &[u8]) -> Result<(), BootstrapError> {
     let rank = Launched::join(start)?;
-    rank.put("key", b"bytes")?;
+    rank.put("key", value)?;
     rank.fence()?;
     rank.get(0, "key")?;
     rank.finalize()

@@ -83,6 +83,8 @@ int PMI2_Init(int *spawned, int *ranks, int *mine, int *program) {
 
 int PMI2_Finalize(void) {
     char name[16];
+    if (is("STANDIN_FAULT", "finalize")) return 9;
+    if (is("STANDIN_FAULT", "fence-late")) usleep(100000);
     snprintf(name, sizeof name, "%d", rank());
     return publish("finalized", name, "", 0);
 }
@@ -111,6 +113,10 @@ int PMI2_KVS_Put(const char key[], const char value[]) {
 
 int PMI2_KVS_Fence(void) {
     if (is("STANDIN_FAULT", "fence")) sleep(600);
+    if (is("STANDIN_FAULT", "fence-late")) {
+        usleep(600000);
+        return 1;
+    }
     while (waiting > 0) {
         waiting--;
         if (publish("value", fresh[waiting].key, fresh[waiting].value, strlen(fresh[waiting].value))) return 1;

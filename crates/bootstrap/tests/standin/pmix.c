@@ -28,9 +28,14 @@ int PMIx_Init(struct proc *me, void *info, size_t infos) {
     return 0;
 }
 
+static int ends;
+
 int PMIx_Finalize(const void *info, size_t infos) {
     (void)info, (void)infos;
+    __atomic_store_n(&ends, 1, __ATOMIC_SEQ_CST);
+    if (is("fence-until-end")) usleep(100000);
     if (is("finalize-hangs")) sleep(600);
+    if (is("finalize-refused")) return -27;
     puts("finalized");
     fflush(stdout);
     return 0;
@@ -56,6 +61,10 @@ int PMIx_Commit(void) { return 0; }
 int PMIx_Fence(const void *procs, size_t count, const void *info, size_t infos) {
     (void)procs, (void)count, (void)info, (void)infos;
     if (is("fence-hangs")) sleep(600);
+    if (is("fence-until-end")) {
+        while (!__atomic_load_n(&ends, __ATOMIC_SEQ_CST)) usleep(1000);
+        return -61;
+    }
     return is("fence-refused") ? -61 : 0;
 }
 
@@ -68,9 +77,20 @@ int PMIx_Get(const struct proc *proc, const char *key, const void *info, size_t 
         if (value->type == 14) value->data.number = is("size-is-0") ? 0 : 1;
         return 0;
     }
+    const char *node = getenv("STANDIN_NODE");
+    if (strcmp(key, "pmix.nodeid") == 0 && node) {
+        value->type = 14;
+        value->data.number = (uint32_t)atoi(node);
+        return 0;
+    }
     for (int i = 0; i < count; i++)
         if (strcmp(keys[i], key) == 0) {
             value->type = is("get-another-kind") ? 27 : 3;
+            if (is("get-a-number")) {
+                value->type = 14;
+                value->data.number = 12;
+                return 0;
+            }
             value->data.text = strdup(is("get-damaged") ? "(null)" : texts[i]);
             return is("get-nothing") ? (*out = NULL, 0) : 0;
         }
@@ -101,6 +121,7 @@ static void *vanish(void *nothing) {
 int PMIx_Register_event_handler(int *codes, size_t count, struct info *info, size_t infos, handler function,
                                 void *call, void *data) {
     pthread_t thread;
+    if (is("watch-refused")) return -27;
     if (count != 2 || codes[0] != -61 || codes[1] != -101 || infos != 1 || call || data) return -27;
     handle = function;
     with = *info;

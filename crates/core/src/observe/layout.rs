@@ -276,4 +276,24 @@ mod tests {
         assert!(What::from_number(0).is_none() && What::from_number(What::Get as u8 + 1).is_none());
         assert_eq!(What::from_number(What::Put as u8), Some(What::Put));
     }
+
+    #[test]
+    fn the_file_is_laid_out_as_its_readers_know_it() {
+        assert_eq!((COUNTERS_AT, NAMES_AT, EVENTS_AT), (64, 320, 1344));
+        assert_eq!([0, 1, 3].map(file_len), [10752, 10800, 10896]);
+        assert_eq!((counter_at(Op::RequestShort, 0), counter_at(Op::RequestMedium, 2)), (64, 84));
+        assert_eq!(&MAGIC.to_le_bytes(), b"gwobsrv1");
+        assert_eq!(CLASSES, [0, 8, 64, 512, 4096, 65536, 1_048_576, u64::MAX]);
+    }
+
+    #[test]
+    fn every_name_is_its_own() {
+        let names = Op::ALL.map(Op::name).into_iter().chain(Tally::ALL.map(Tally::name));
+        let all: Vec<_> = names.chain((0..CLASSES.len()).map(class_name)).collect();
+        let distinct: std::collections::HashSet<_> = all.iter().collect();
+        assert_eq!((distinct.len(), all.len()), (32, 32));
+        let some = (Op::ReplyLong.name(), Tally::SleepTime.name(), class_name(4));
+        assert_eq!(some, ("long reply", "ns asleep", "513 B-4 KiB"));
+        assert!((1..=11).all(|number| What::from_number(number).is_some_and(|what| what as u8 == number)));
+    }
 }

@@ -18,7 +18,8 @@ mod witness;
 mod words;
 
 // Miri maps no shared files.
-#[cfg(all(test, not(miri)))]
+#[cfg(test)]
+#[cfg(not(miri))]
 mod tests;
 
 pub use layout::{CLASSES, Op, Tally, What, class_name, class_of, file_len};

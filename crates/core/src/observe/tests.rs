@@ -220,3 +220,191 @@ fn a_file_that_is_none_is_refused_and_a_damaged_one_is_read() {
     let all = Recording::read(&file).expect("a recording");
     assert!(all.events.len() <= 2 && all.total(Op::Put).0 == u64::MAX);
 }
+
+/// What began before `before` and what is about to be are not among it: the clock that events are measured by.
+fn monotonic() -> u64 {
+    gasworks_os::clock::monotonic()
+}
+
+#[test]
+fn an_event_is_read_as_it_was_recorded() {
+    let (file, recorder) = recorder(3);
+    let before = monotonic();
+    let about = About {
+        what: What::SendReply,
+        category: 2,
+        handler: 200,
+        peer: 70_000,
+        bytes: 12_345,
+        flow: u64::MAX,
+    };
+    recorder.event(about, 50, 60);
+    recorder.event(About { bytes: u64::MAX, ..About::plain(What::Put) }, 7, 3);
+    recorder.transfer(Op::Put, 1, 600, || ());
+    let all = Recording::read(&file).expect("a recording");
+    let thread = gasworks_os::process::thread();
+    let wanted = Event {
+        what: What::SendReply,
+        start: 50,
+        end: 60,
+        unfinished: false,
+        category: 2,
+        handler: 200,
+        peer: Some(70_000),
+        bytes: 12_345,
+        thread,
+        flow: u64::MAX,
+    };
+    assert_eq!(all.events[0], wanted);
+    let [_, cut, put] = &all.events[..] else { panic!("{:?}", all.events) };
+    assert_eq!((cut.bytes, cut.thread, cut.peer, cut.flow), ((1 << 40) - 1, thread, None, 0));
+    assert_eq!((cut.start, cut.end), (7, 7), "it does not end before it began");
+    assert_eq!((put.what, put.bytes, put.peer), (What::Put, 600, Some(1)));
+    assert!(before <= put.start && put.start <= put.end && put.end <= monotonic());
+    assert!(before >= all.monotonic && all.monotonic > 0 && all.realtime > 1 << 60);
+    assert_eq!((all.count(Op::Put, 4), all.total(Op::Put), all.overwritten), ((1, 600), (1, 600), 0));
+}
+
+#[test]
+fn whatever_is_open_is_unfinished() {
+    let (file, recorder) = recorder(8);
+    for (at, open) in Open::ALL.into_iter().enumerate() {
+        let what = [What::Barrier, What::HandleReply, What::Sleep][at];
+        recorder.open(open, About { handler: 7, ..About::plain(what) }, 100 + at as u64);
+        let all = Recording::read(&file).expect("a recording");
+        let event = all.events.last().expect("it is open");
+        assert_eq!(
+            (event.what, event.handler, event.start, event.unfinished),
+            (what, 7, 100 + at as u64, true)
+        );
+        assert_eq!((event.thread, event.end), (all.pid, all.monotonic));
+    }
+    assert_eq!(Open::ALL.map(|open| recorder.take_open(open)), [Some(100), Some(101), Some(102)]);
+    assert_eq!(recorder.take_open(Open::Sleep), None);
+    assert!(Recording::read(&file).expect("a recording").events.is_empty());
+}
+
+#[test]
+fn names_of_handlers_are_cut_and_cleaned() {
+    let (file, recorder) = recorder(0);
+    let longest = "a name of 31 bytes, and no more";
+    let rows = [
+        (0, "first", "first"),
+        (1, longest, longest),
+        (254, "two\nlines", "twolines"),
+        (255, "\u{e9}".repeat(16).as_str(), "\u{e9}".repeat(15).as_str()),
+    ]
+    .map(|(index, name, kept)| (index, name.to_owned(), kept.to_owned()));
+    for (index, name, _) in &rows {
+        recorder.name_handler(*index, name);
+    }
+    let all = Recording::read(&file).expect("a recording");
+    for (index, _, kept) in &rows {
+        assert_eq!(all.handler(*index), kept);
+    }
+    assert_eq!((longest.len(), all.handler(2), all.events.len()), (31, "", 0));
+}
+
+/// Polls that found nothing are one event as long as they follow each other, and none if there was one.
+#[test]
+fn idle_polls_follow_each_other() {
+    let (file, recorder) = recorder(1000);
+    let polls = |count| (0..count).for_each(|_| recorder.polled_in_vain());
+    let idle = |from: usize| {
+        let all = Recording::read(&file).expect("a recording");
+        all.events[from..]
+            .iter()
+            .filter(|event| event.what == What::Idle)
+            .map(|event| event.bytes)
+            .collect::<Vec<_>>()
+    };
+    // A thread may be held up between two polls, so that it takes several tries to see what is usual.
+    let usual = (0..200).any(|_| {
+        let from = Recording::read(&file).expect("a recording").events.len();
+        polls(3);
+        std::thread::sleep(Duration::from_millis(2));
+        polls(4);
+        recorder.worked();
+        idle(from) == [3, 4]
+    });
+    assert!(usual, "{:?}", idle(0));
+    let from = Recording::read(&file).expect("a recording").events.len();
+    polls(1);
+    recorder.still_idle(monotonic() + 1);
+    recorder.worked();
+    recorder.worked();
+    assert_eq!(idle(from), vec![]);
+}
+
+#[test]
+fn jobs_of_a_process_number_their_messages_apart() {
+    let file = create(0).expect("a file");
+    let first = [(); 3].map(|()| Recorder::join(file.as_fd(), 0).expect("a recorder").first_number());
+    assert_eq!(first, [0, 0x9E37_79B1, 0x3C6E_F362]);
+}
+
+#[test]
+fn a_file_that_is_too_short_is_no_recording() {
+    for missing in [8, 8 * 1000] {
+        let file = gasworks_os::memfd::create("short", file_len(0) - missing).expect("a file");
+        let refused = Recording::read(&file).expect_err("too short").to_string();
+        assert!(refused.contains("a recording"), "{refused}");
+    }
+    // A file without room for events has lost none, whatever their number says.
+    let file = create(0).expect("a file");
+    let map = file.map().expect("a map");
+    // SAFETY: the mapping outlives the view, and nobody else touches the bytes meanwhile.
+    unsafe { map.bytes() }.slice(8 * 6, 8).expect("inside").write(&[9, 0, 0, 0, 0, 0, 0, 0]);
+    let all = Recording::read(&file).expect("a recording");
+    assert_eq!((all.overwritten, all.events.len(), all.pid), (0, 0, 0));
+}
+
+/// A barrier's time is that of its event; who finds it over once more records nothing.
+#[test]
+fn an_observed_barrier_is_the_one_inside() {
+    let (file, recorder) = recorder(8);
+    let barrier =
+        ObservedBarrier::new(recorder, Box::new(Count(AtomicU32::new(0))) as Box<dyn SharedBarrier>);
+    assert_eq!(barrier.words(), Count(AtomicU32::new(0)).words());
+    let before = monotonic();
+    barrier.arrive(Name::Any);
+    assert!(barrier.done().is_none() && barrier.done().is_some() && barrier.done().is_some());
+    let all = Recording::read(&file).expect("a recording");
+    let [event] = &all.events[..] else { panic!("{:?}", all.events) };
+    assert!(before <= event.start && event.end <= monotonic());
+    assert_eq!((all.tally(Tally::Barriers), all.tally(Tally::BarrierTime)), (1, event.end - event.start));
+}
+
+/// The descriptor comes with the environment, which is a process's own: each row asks another one.
+#[test]
+fn a_rank_records_where_it_is_told_to() {
+    const NAME: &str = "observe::tests::a_rank_records_where_it_is_told_to";
+    let asked = std::env::args().find_map(|arg| arg.strip_prefix("told=").map(str::to_owned));
+    if let Some(asked) = asked {
+        let found = Recorder::from_settings(5);
+        match &asked[..] {
+            "nothing" => assert!(matches!(found, Ok(None))),
+            "file" => found.expect("a recorder").expect("it is told to").count(Op::Get, 9),
+            wrong => assert!(found.is_err_and(|error| error.to_string().contains(wrong))),
+        }
+        return;
+    }
+    let file = create(0).expect("a file");
+    let passed = file.as_fd().try_clone_to_owned().expect("a copy");
+    gasworks_os::inherited::let_pass(&passed).expect("it passes");
+    let number = std::os::fd::AsRawFd::as_raw_fd(&passed).to_string();
+    for (asked, setting) in [
+        ("nothing", None),
+        ("file", Some(&number[..])),
+        ("GASWORKS_OBSERVE_FD", Some("many")),
+        ("inherited descriptor", Some("999999")),
+    ] {
+        let mut child = std::process::Command::new(std::env::current_exe().expect("this program"));
+        child.args(["--exact", NAME, &format!("told={asked}")]);
+        child.envs(setting.map(|setting| ("GASWORKS_OBSERVE_FD", setting)));
+        let output = child.output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{asked}: {text}");
+    }
+    assert_eq!(Recording::read(&file).expect("a recording").total(Op::Get), (1, 9));
+}

@@ -257,3 +257,45 @@ impl<B: SharedBarrier + ?Sized> SharedBarrier for ObservedBarrier<B> {
         Some(done)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_its_own_number_in_the_whole_job() {
+        let rows = [
+            ((0, 0, 0, 0), 1 << 63),
+            ((1, 2, 3, 4), (1 << 63) | (1 << 62) | (2 << 47) | (3 << 32) | 4),
+            ((0, 32767, 32767, 1 << 32), (1 << 63) | (32767 << 47) | (32767 << 32)),
+            ((0, 32768, 0, 1), 0),
+            ((0, 0, 32768, 1), 0),
+            ((0, 32768, 32768, 1), 0),
+        ];
+        for ((kind, from, to, number), wanted) in rows {
+            assert_eq!(flow(kind, from, to, number), wanted, "{from} to {to}");
+        }
+    }
+
+    #[test]
+    fn a_head_says_which_message_it_is() {
+        let told = |category, reply| {
+            let Told { sent, handled, about, numbered } = Told::of(category, reply, 7, 9, 5);
+            assert_eq!((about.category, about.handler, about.peer, about.bytes), (category as u8, 7, 5, 9));
+            assert_eq!(numbered, Some(usize::from(reply)));
+            assert_eq!(about.what, if reply { What::HandleReply } else { What::HandleRequest });
+            (sent, handled)
+        };
+        for (at, category) in [Category::Short, Category::Medium, Category::Long].into_iter().enumerate() {
+            for (reply, at) in [(false, at), (true, at + 3)] {
+                assert_eq!(told(category, reply), (Op::ALL[at], Op::ALL[at + 6]));
+            }
+        }
+        let credits = crate::message::Encoded::new(Head::Credits, Default::default(), &[]);
+        let told = read(credits.as_bytes(), 0, 5).expect("a head");
+        assert_eq!((told.sent, told.handled, told.numbered), (Op::CreditsSent, Op::CreditsReceived, None));
+        assert!(
+            (told.about.peer, told.about.what) == (5, What::HandleCredits) && read(&[1, 2], 0, 5).is_none()
+        );
+    }
+}

@@ -50,4 +50,10 @@ mod tests {
         assert_eq!(ranks(&[3]), "rank 3");
         assert_eq!(ranks(&[0, 1, 2, 5, 7, 8]), "ranks 0-2, 5, 7-8");
     }
+
+    #[test]
+    fn a_standing_is_told_in_words() {
+        let told = |waiting| Standing { begun: 3, waiting }.to_string();
+        assert_eq!([told(true), told(false)], ["in barrier 3", "in no barrier, after 3"]);
+    }
 }

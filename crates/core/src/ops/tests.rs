@@ -104,6 +104,93 @@ fn a_set_says_what_failed_in_it() {
     assert!(ops.start_in(set, After::Event, Categories::PUT, None).is_err(), "it is gone");
 }
 
+#[test]
+fn what_was_not_started_gives_back_what_it_was_to_keep() {
+    let ops = Ops::<Seq>::new();
+    let set = ops.open();
+    for of in [None, Some(set)] {
+        let keep = || Some(Box::new(7u32) as Box<dyn std::any::Any>);
+        let id = match of {
+            None => ops.start(After::Event, Categories::PUT, keep()),
+            Some(set) => {
+                ops.start_in(set, After::Event, Categories::PUT, keep()).map_err(|e| e.0).expect("a set")
+            }
+        };
+        assert!(ops.withdraw(id).is_some_and(|kept| kept.downcast_ref() == Some(&7u32)));
+        assert!(ops.withdraw(id).is_none() && ops.test(id).is_err());
+    }
+    assert!(matches!(ops.test(set), Ok(Some((Ok(()), None)))));
+}
+
+/// Wakers that count, or panic.
+struct Counting(gasworks_sync::atomic::AtomicU32, bool);
+
+impl std::task::Wake for Counting {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.fetch_add(1, gasworks_sync::atomic::Ordering::Relaxed);
+        assert!(!self.1, "a waker of the client's");
+    }
+}
+
+#[test]
+fn the_end_wakes_whoever_waits_and_survives_it() {
+    let ops = Ops::<Seq>::new();
+    for panics in [false, true] {
+        let count = std::sync::Arc::new(Counting(gasworks_sync::atomic::AtomicU32::new(0), panics));
+        let (waker, woken) =
+            (Waker::from(count.clone()), || count.0.load(gasworks_sync::atomic::Ordering::Relaxed));
+        let set = ops.open();
+        let [one, two] =
+            [(); 2].map(|()| ops.start_in(set, After::Event, Categories::GET, None).map_err(|e| e.0));
+        assert!(matches!(ops.test_or_wake(set, &waker), Ok(None)));
+        assert!(one.is_ok_and(|id| ops.complete(id.to_bits(), Ok(())).is_some()));
+        assert_eq!(woken(), 0);
+        assert!(two.is_ok_and(|id| ops.complete(id.to_bits(), Ok(())).is_some()));
+        assert_eq!(woken(), 1);
+        assert!(matches!(ops.test_or_wake(set, &waker), Ok(Some(_))));
+        let put = ops.start(After::Event, Categories::PUT, None);
+        assert!(matches!(ops.test_or_wake(put, &waker), Ok(None)));
+        ops.complete_locally(put.to_bits());
+        assert_eq!(woken(), 1, "it is not over");
+        assert!(ops.complete(put.to_bits(), Ok(())).is_some());
+        assert_eq!(woken(), 2);
+        // Who does not ask any more is not woken.
+        let put = ops.start(After::Event, Categories::PUT, None);
+        assert!(matches!(ops.test_or_wake(put, &waker), Ok(None)));
+        ops.abandon(put);
+        assert_eq!(std::sync::Arc::strong_count(&count), 2, "the waker is gone");
+        assert!(ops.complete(put.to_bits(), Ok(())).is_some());
+        assert_eq!(woken(), 2);
+    }
+}
+
+#[test]
+fn what_a_leaked_table_keeps_is_never_freed() {
+    let (ops, kept) = (Ops::<Seq>::new(), std::rc::Rc::new(()));
+    ops.start(After::Event, Categories::GET, Some(Box::new(kept.clone())));
+    ops.leak();
+    drop(ops);
+    assert_eq!(std::rc::Rc::strong_count(&kept), 2);
+}
+
+#[test]
+fn numbers_go_round_and_leave_the_highest_bit() {
+    const LAST: u32 = (1 << 27) - 1;
+    assert_eq!([0, 1, LAST - 1, LAST].map(OpId::next_generation), [1, 2, LAST, 1]);
+    let last = OpId::new(u32::MAX, LAST);
+    assert_eq!((last.index(), last.generation()), (u32::MAX as usize, LAST));
+    assert_eq!(last.leaf(Categories::all()).to_bits(), u64::MAX >> 1);
+    assert_eq!(OpId::from_bits(u64::MAX >> 1).map(OpId::root), Some(last));
+    assert_eq!([1 << 63, (1 << 63) | (1 << 36), 1 << 35].map(OpId::from_bits), [None; 3]);
+    let first = OpId::new(3, 1);
+    assert_eq!(first.to_bits(), (1 << 36) | 3);
+    assert_eq!(
+        (format!("{first:?}"), first.leaf(Categories::GET).leaf_of()),
+        ("operation 3.1".into(), Categories::GET)
+    );
+    assert_eq!(format!("{:?}", first.leaf(Categories::UPDATE)), "operation 3.1 Categories(UPDATE)");
+}
+
 /// What is done to the table, each to one of the operations or sets started so far.
 #[derive(Clone, Debug)]
 enum Step {

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use gasworks_testkit::Need;
+
 use crate::harness::Case;
 
 pub const CASES: &[Case] = &[
@@ -37,12 +39,17 @@ pub const CASES: &[Case] = &[
     ("nothing_is_left_when_gasrun_is_killed", nothing_is_left_when_gasrun_is_killed),
 ];
 
-/// Cases that need the right to make memory control groups.
-pub const ON_REQUEST: &[Case] = &[("a_rank_killed_for_memory", a_rank_killed_for_memory)];
+pub const WITH_NEEDS: &[(Need, Case)] =
+    &[(Need::MemoryGroup, ("a_rank_killed_for_memory", a_rank_killed_for_memory))];
 
+/// `gasrun` as a shell starts it in the foreground: where this program was started in the background, it ignores
+/// interrupts, and `gasrun` would, too.
 pub fn gasrun(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gasrun"));
-    command.args(words).stdin(Stdio::null());
+    let mut command = Command::new("env");
+    command
+        .args(["--default-signal=INT,QUIT", env!("CARGO_BIN_EXE_gasrun")])
+        .args(words)
+        .stdin(Stdio::null());
     command
 }
 
@@ -82,11 +89,11 @@ pub fn expect(output: &Output, code: i32, words: &[&str]) {
 fn codes() {
     expect(&shell("3", "exit 0"), 0, &[]);
     expect(
-        &shell("3", "test $PMI_RANK != 1 || exit 7; sleep 30"),
+        &shell("3", "test $PMI_RANK != 1 || exit 7; sleep 100"),
         7,
         &["rank 1 (pid ", ") exited with code 7"],
     );
-    let killed = shell("3", "test $PMI_RANK != 2 || kill -9 $$; sleep 30");
+    let killed = shell("3", "test $PMI_RANK != 2 || kill -9 $$; sleep 100");
     expect(&killed, 137, &["rank 2 (pid ", "was killed by signal 9 (SIGKILL)"]);
     assert!(!err(&killed).contains("lack of memory"));
     expect(&shell("1", "exit 3"), 3, &["rank 0 (pid "]);
@@ -209,14 +216,13 @@ fn full_streams() {
     const LOST: &str = "gasrun: write standard output: No space left on device";
     // The ranks have ended well when it comes out, or are stopped by it; or fail by themselves, which comes first.
     for (script, code) in [("echo x", 1), ("yes", 1), ("echo x; exit 7", 7)] {
-        let start = Instant::now();
         let mut command = gasrun(&["-n", "2", "sh", "-c", script]);
         let output = command.stdout(full()).output().expect("started");
         let text = err(&output);
         assert_eq!(text.matches(LOST).count(), 1, "{script}: {text}");
         // What is written and what ends are seen in any order.
         assert!([Some(code), Some(1)].contains(&output.status.code()), "{script}: {text}");
-        assert!(text.lines().count() <= 2 && start.elapsed() < Duration::from_secs(20), "{script}: {text}");
+        assert!(text.lines().count() <= 2, "{script}: {text}");
     }
     let output = gasrun(&["--env"]).stdout(full()).output().expect("started");
     assert!(output.status.code() == Some(1) && err(&output).starts_with(LOST), "{}", err(&output));
@@ -254,7 +260,7 @@ fn not_startable() {
 
 fn timeout() {
     let start = Instant::now();
-    let output = run(&["-n", "4", "--timeout", "0.3", "sh", "-c", "test $PMI_RANK = 1 || exec sleep 30"]);
+    let output = run(&["-n", "4", "--timeout", "0.3", "sh", "-c", "test $PMI_RANK = 1 || exec sleep 100"]);
     expect(&output, 124, &["the job did not end within 0.3 s: still running: ranks 0, 2-3"]);
     assert!(start.elapsed() >= Duration::from_millis(300));
     expect(&run(&["-n", "2", "--timeout", "30", "true"]), 0, &[]);
@@ -263,7 +269,7 @@ fn timeout() {
 fn stubborn_ranks() {
     // Rank 0 fails when the others are deaf to SIGTERM, not before.
     let dir = tempfile::tempdir().expect("a directory");
-    let script = "trap '' TERM; touch $0/$PMI_RANK; test $PMI_RANK = 0 || { sleep 30; sleep 30; }; \
+    let script = "trap '' TERM; touch $0/$PMI_RANK; test $PMI_RANK = 0 || { sleep 100; sleep 100; }; \
                   until test -e $0/1 -a -e $0/2; do sleep 0.01; done; exit 5";
     let start = Instant::now();
     let output = run(&["-n", "3", "sh", "-c", script, dir.path().to_str().expect("text")]);
@@ -302,7 +308,7 @@ fn started(words: &[&str], ranks: usize) -> (Child, std::io::BufReader<std::proc
 fn signals_are_passed_on() {
     use std::io::Read;
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1] {
-        let (child, mut reader) = started(&["-n", "3", "sh", "-c", "echo up; exec sleep 30"], 3);
+        let (child, mut reader) = started(&["-n", "3", "sh", "-c", "echo up; exec sleep 100"], 3);
         kill(Pid::from_raw(child.id() as i32), signal).expect("sent");
         let output = child.wait_with_output().expect("ended");
         drop(reader.read_to_string(&mut String::new()));
@@ -333,7 +339,7 @@ fn signals_are_passed_on() {
     let output = Command::new("env").args(words).output().expect("started");
     expect(&output, 7, &["exited with code 7"]);
     // A second order to end is not passed on but carried out.
-    let (child, _reader) = started(&["-n", "2", "sh", "-c", "trap '' INT; echo up; sleep 30; sleep 30"], 2);
+    let (child, _reader) = started(&["-n", "2", "sh", "-c", "trap '' INT; echo up; sleep 100; sleep 100"], 2);
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("sent");
     std::thread::sleep(Duration::from_millis(100));
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("sent");
@@ -342,9 +348,8 @@ fn signals_are_passed_on() {
 
 fn a_signal_is_not_ignored_for_ever() {
     for (signal, name) in [(Signal::SIGTERM, "SIGTERM"), (Signal::SIGHUP, "SIGHUP")] {
-        let start = Instant::now();
         let mut child =
-            gasrun(&["-n", "2", "sh", "-c", "trap '' TERM INT QUIT HUP; echo up; sleep 40; sleep 40"])
+            gasrun(&["-n", "2", "sh", "-c", "trap '' TERM INT QUIT HUP; echo up; sleep 100; sleep 100"])
                 .env("GASWORKS_EXIT_TIMEOUT", "0.4")
                 .env("GASNET_EXITTIMEOUT", "0.3")
                 .stdout(Stdio::piped())
@@ -362,7 +367,6 @@ fn a_signal_is_not_ignored_for_ever() {
             format!("the ranks did not end within 0.4 s of {name} (GASWORKS_EXIT_TIMEOUT): killing them");
         expect(&output, 128 + signal as i32, &[&wanted]);
         assert!(sent.elapsed() >= Duration::from_millis(400), "they have the time");
-        assert!(start.elapsed() < Duration::from_secs(20), "it took {:?}", start.elapsed());
     }
     let output = gasrun(&["true"]).env("GASWORKS_EXIT_TIMEOUT", "0").output().expect("started");
     expect(&output, 1, &["setting GASWORKS_EXIT_TIMEOUT=\"0\": wanted a number of seconds from 0.1"]);
@@ -416,9 +420,7 @@ fn failures_name_the_rank() {
         ("abort-overtaken", 42, "aborted the job: so"),
     ] {
         for ranks in ["2", "4"] {
-            let start = Instant::now();
             expect(&act(ranks, action), code, &["rank 1 (pid ", what]);
-            assert!(start.elapsed() < Duration::from_secs(20), "{action} took {:?}", start.elapsed());
         }
     }
     expect(&act("3", "hang-up"), 1, &["rank 1 (pid ", "closed its connection to gasrun before finalize"]);
@@ -471,7 +473,7 @@ pub fn mark(name: &str) -> (String, String) {
 }
 
 /// A rank that leaves a process in its group, one in a session of its own, and one whose parent ends.
-const LITTER: &str = "sleep 40 & setsid sleep 40 & (setsid sh -c 'sleep 40 & sleep 40' &) & sleep 0.1; ";
+const LITTER: &str = "sleep 100 & setsid sleep 100 & (setsid sh -c 'sleep 100 & sleep 100' &) & sleep 0.1; ";
 
 fn nothing_is_left_at_the_end() {
     let (key, entry) = mark("END");
@@ -490,7 +492,7 @@ fn a_chattering_leftover() {
 
 fn nothing_is_left_after_a_failure() {
     let (key, entry) = mark("FAIL");
-    let script = format!("{LITTER} test $PMI_RANK != 1 || kill -9 $$; sleep 40");
+    let script = format!("{LITTER} test $PMI_RANK != 1 || kill -9 $$; sleep 100");
     let output = gasrun(&["-n", "3", "sh", "-c", &script]).env(key, "1").output().expect("started");
     expect(&output, 137, &["rank 1 (pid "]);
     expect_nobody(&entry, Duration::ZERO);
@@ -498,7 +500,7 @@ fn nothing_is_left_after_a_failure() {
 
 fn nothing_is_left_when_gasrun_is_killed() {
     let (key, entry) = mark("KILL");
-    let script = format!("{LITTER} echo up; sleep 40");
+    let script = format!("{LITTER} echo up; sleep 100");
     let mut child = gasrun(&["-n", "3", "sh", "-c", &script])
         .env(key, "1")
         .stdout(Stdio::piped())

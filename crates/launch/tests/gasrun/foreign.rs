@@ -6,26 +6,26 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::cases::{err, expect, gasrun, out, run};
-use crate::harness::{Case, skip};
+use crate::harness::Case;
+use gasworks_testkit::Need;
 
 pub const CASES: &[Case] = &[
-    ("an_mpich_program", an_mpich_program),
     ("ranks_come_to_the_port", ranks_come_to_the_port),
     ("strangers_at_the_port", strangers_at_the_port),
     ("a_stranger_that_stops_reading", a_stranger_that_stops_reading),
 ];
 
-/// MPICH's own compiler, by the names that distributions give it, must be there.
+pub const WITH_NEEDS: &[(Need, Case)] = &[(Need::Mpicc, ("an_mpich_program", an_mpich_program))];
+
+/// Compiles a program of `tests/programs` with MPICH's compiler.
 pub fn mpich(program: &str) -> (tempfile::TempDir, String) {
     let dir = tempfile::tempdir().expect("a directory");
     let source = format!("{}/tests/programs/{program}.c", env!("CARGO_MANIFEST_DIR"));
     let binary = dir.path().join(program).display().to_string();
-    let compiled = Command::new("mpicc.mpich").args(["-O1", "-o", &binary, &source]).output();
-    match compiled {
-        Ok(output) if output.status.success() => (dir, binary),
-        Ok(output) => panic!("mpicc.mpich: {}", err(&output)),
-        Err(_) => skip("mpicc.mpich is not there"),
-    }
+    let compiled =
+        Command::new("mpicc.mpich").args(["-O1", "-o", &binary, &source]).output().expect("started");
+    assert!(compiled.status.success(), "mpicc.mpich: {}", err(&compiled));
+    (dir, binary)
 }
 
 fn an_mpich_program() {

@@ -1,86 +1,54 @@
-//! Runs cases one after the other, each with a watchdog.
+//! Cases as entries of this test program's table, each with a watchdog.
 
-use std::any::Any;
+use gasworks_testkit::{Case as Entry, Need};
 use std::panic::{catch_unwind, resume_unwind};
-use std::process::ExitCode;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// No case may take longer.
+/// No case may take longer. What a case must not wait for (a sleeping rank, as a rule) lasts longer than this.
 const WATCHDOG: Duration = Duration::from_secs(60);
 
+/// The name of a case, and what it does: it panics where something is wrong.
 pub type Case = (&'static str, fn());
 
-/// Why a case was not run.
-struct Skipped(&'static str);
-
-/// Ends a case that needs what this machine does not have: it is reported as skipped, by name.
-pub fn skip(why: &'static str) -> ! {
-    resume_unwind(Box::new(Skipped(why)))
+/// Cases as entries of the table.
+pub fn entries(cases: &'static [Case]) -> impl Iterator<Item = Entry> {
+    cases.iter().map(|&case| entry(case))
 }
 
-/// Runs the cases whose name has the word given, or all; or, with `--only NAME`, the one of that name, which may also
-/// be one that is run `on_request` alone.
-pub fn run(cases: &[Case], on_request: &[Case], words: &[String]) -> ExitCode {
-    if words.iter().any(|word| word == "--list") {
-        cases.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
+/// Cases as entries of the table, each with what it needs of the machine.
+pub fn entries_with_needs(cases: &'static [(Need, Case)]) -> impl Iterator<Item = Entry> {
+    cases.iter().map(|&(need, case)| entry(case).need(need))
+}
+
+fn entry((name, body): Case) -> Entry {
+    Entry::new(name, move |_| {
+        watched(body, WATCHDOG);
+        Ok(())
+    })
+}
+
+/// Runs `body` and panics if it does, or if it has not ended in time.
+fn watched(body: fn(), limit: Duration) {
+    let (done, wait) = mpsc::channel();
+    std::thread::spawn(move || done.send(catch_unwind(body)));
+    match wait.recv_timeout(limit) {
+        Ok(Ok(())) => {}
+        Ok(Err(panic)) => resume_unwind(panic),
+        Err(_) => panic!("the case did not end within {} s", limit.as_secs_f32()),
     }
-    let chosen: Vec<&Case> = match words.iter().position(|word| word == "--only") {
-        Some(at) => {
-            let only = words.get(at + 1).map_or("", String::as_str);
-            let chosen: Vec<_> = cases.iter().chain(on_request).filter(|(name, _)| *name == only).collect();
-            if chosen.is_empty() {
-                println!("--only: there is no case {only:?}");
-                return ExitCode::FAILURE;
-            }
-            chosen
-        }
-        None => {
-            let wanted = words.iter().find(|word| !word.starts_with('-')).map_or("", String::as_str);
-            cases.iter().filter(|(name, _)| name.contains(wanted)).collect()
-        }
+}
+
+/// The watchdog itself: what panics or hangs is found.
+pub const CASES: &[Case] = &[("the_watchdog_finds_a_case_that_hangs", the_watchdog_finds_a_case_that_hangs)];
+
+fn the_watchdog_finds_a_case_that_hangs() {
+    let said = |body: fn(), limit: Duration| -> String {
+        let panic = catch_unwind(|| watched(body, limit)).expect_err("it ended well");
+        let text = panic.downcast_ref::<&str>().map(|&text| text.to_owned());
+        text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
     };
-    let (mut passed, mut skipped) = (0, 0);
-    let mut failures = Vec::new();
-    for (name, body) in chosen {
-        let start = Instant::now();
-        let (done, wait) = mpsc::channel();
-        let body = *body;
-        std::thread::spawn(move || done.send(catch_unwind(body)));
-        let verdict = match wait.recv_timeout(WATCHDOG) {
-            Ok(Ok(())) => {
-                passed += 1;
-                "ok".to_owned()
-            }
-            Ok(Err(why)) if why.is::<Skipped>() => {
-                skipped += 1;
-                format!("skipped: {}", why.downcast_ref::<Skipped>().map_or("", |skipped| skipped.0))
-            }
-            Ok(Err(why)) => {
-                failures.push((name, said(&*why)));
-                "FAILED".to_owned()
-            }
-            Err(_) => {
-                failures.push((name, "the watchdog bit".to_owned()));
-                "FAILED (the watchdog bit)".to_owned()
-            }
-        };
-        println!("test {name} ... {verdict} ({:.2} s)", start.elapsed().as_secs_f64());
-    }
-    // Once more at the end, where who reads a long log looks, and where its last lines are shown alone.
-    for (name, why) in &failures {
-        println!("\n{name} failed: {why}");
-    }
-    println!("\ntest result: {passed} passed; {} failed; {skipped} skipped", failures.len());
-    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// What a panic said.
-fn said(why: &(dyn Any + Send)) -> String {
-    let text = why
-        .downcast_ref::<String>()
-        .cloned()
-        .or_else(|| why.downcast_ref::<&str>().map(|&text| text.to_owned()));
-    text.unwrap_or_else(|| "it panicked".to_owned())
+    let hangs = || std::thread::sleep(Duration::from_secs(50));
+    assert_eq!(said(hangs, Duration::from_millis(20)), "the case did not end within 0.02 s");
+    assert_eq!(said(|| panic!("as it should"), WATCHDOG), "as it should");
 }

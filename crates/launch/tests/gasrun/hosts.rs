@@ -1,5 +1,4 @@
-//! Jobs over several hosts. Most cases pretend them: a remote command that starts everything on this machine. One makes
-//! hosts of network namespaces, where it may.
+//! Jobs over several hosts, which are pretended: the remote command starts everything on this machine.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -13,6 +12,7 @@ use nix::unistd::Pid;
 use crate::cases::{err, expect, expect_nobody, feed, gasrun, mark, marked, out};
 use crate::foreign::{is_sent_away, mpich};
 use crate::harness::Case;
+use gasworks_testkit::Need;
 
 pub const CASES: &[Case] = &[
     ("hosts_have_their_ranks", hosts_have_their_ranks),
@@ -29,9 +29,11 @@ pub const CASES: &[Case] = &[
     ("strangers_at_the_gate", strangers_at_the_gate),
     ("a_range_of_ports", a_range_of_ports),
     ("strict_jobs", strict_jobs),
-    ("an_mpich_program_over_hosts", an_mpich_program_over_hosts),
     ("another_launcher", another_launcher),
 ];
+
+pub const WITH_NEEDS: &[(Need, Case)] =
+    &[(Need::Mpicc, ("an_mpich_program_over_hosts", an_mpich_program_over_hosts))];
 
 /// A remote command that starts what it is given here, with `$FAKE_HOST` set; what `first` says is done before.
 struct Pretend {
@@ -158,14 +160,12 @@ fn failures_name_rank_and_host() {
     ] {
         let (key, entry) = mark("HOSTS");
         let mut command = pretend.gasrun("a,b,c", &["-n", "3", "-x", &key, &me(), "rank", action]);
-        let start = Instant::now();
         let output = command.env(&key, "1").output().expect("started");
         expect(&output, code, &["rank 1 (", " on b)", what]);
-        assert!(start.elapsed() < Duration::from_secs(20), "{action} took {:?}", start.elapsed());
         expect_nobody(&entry, Duration::from_secs(2));
     }
     let output =
-        pretend.run("a,b", &["-n", "2", "--timeout", "0.5", "sh", "-c", "test $PMI_RANK = 0 || sleep 30"]);
+        pretend.run("a,b", &["-n", "2", "--timeout", "0.5", "sh", "-c", "test $PMI_RANK = 0 || sleep 100"]);
     expect(&output, 124, &["did not end within 0.5 s: still running: rank 1"]);
     expect(&pretend.run("a,b", &["-n", "2", "no-such-program-here"]), 127, &["looked for in PATH", " on "]);
 }
@@ -189,19 +189,18 @@ fn agents_that_do_not_come() {
     // One comes late, when the job has failed, and one hangs when gasrun is told to end.
     let (key, entry) = mark("LATE");
     let pretend = Pretend::new("test $FAKE_HOST = a || { sleep 0.5; exit 1; }");
-    let output = pretend.gasrun("a,b", &["-n", "2", "sleep", "40"]).env(&key, "1").output().expect("started");
+    let output =
+        pretend.gasrun("a,b", &["-n", "2", "sleep", "100"]).env(&key, "1").output().expect("started");
     expect(&output, 1, &["host b is lost: the remote command exited with code 1"]);
-    let start = Instant::now();
     let pretend = Pretend::new("test $FAKE_HOST = a || sleep 1");
-    let script = "test $PMI_RANK = 1 || exit 7; sleep 40";
+    let script = "test $PMI_RANK = 1 || exit 7; sleep 100";
     let output = pretend.gasrun("a,b", &["-n", "2", "sh", "-c", script]).env(&key, "1").output();
     expect(&output.expect("started"), 7, &["rank 0 (pid ", " on a) exited with code 7"]);
-    let pretend = Pretend::new("test $FAKE_HOST = a || sleep 40");
-    let words = ["-n", "2", "sh", "-c", "echo up; exec sleep 40"];
+    let pretend = Pretend::new("test $FAKE_HOST = a || sleep 100");
+    let words = ["-n", "2", "sh", "-c", "echo up; exec sleep 100"];
     let (child, _reader) = started(pretend.gasrun("a,b", &words).env(&key, "1"), 1);
     kill(pid(&child), Signal::SIGTERM).expect("sent");
     expect(&child.wait_with_output().expect("ended"), 143, &["ended by SIGTERM while it started"]);
-    assert!(start.elapsed() < Duration::from_secs(20), "it waited for agents: {:?}", start.elapsed());
     expect_nobody(&entry, Duration::from_secs(5));
     // Somebody calls it by hand.
     let output = gasrun(&["--agent"]).output().expect("started");
@@ -223,7 +222,7 @@ fn a_tree_of_agents() {
     expect(&output, 0, &[]);
     assert_eq!(out(&output).lines().count(), 19);
     // A failure at the far end, and an abort.
-    let words = ["-n", "19", "sh", "-c", "test $PMI_RANK != 18 || exit 9; sleep 30"];
+    let words = ["-n", "19", "sh", "-c", "test $PMI_RANK != 18 || exit 9; sleep 100"];
     expect(&pretend.run(&hosts.join(","), &words), 9, &["rank 18 (pid ", " on h18) exited with code 9"]);
 }
 
@@ -266,7 +265,7 @@ fn pid(child: &Child) -> Pid {
 fn signals_over_hosts() {
     let pretend = Pretend::new("");
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let mut command = pretend.gasrun("a,b", &["-n", "3", "sh", "-c", "echo up; exec sleep 30"]);
+        let mut command = pretend.gasrun("a,b", &["-n", "3", "sh", "-c", "echo up; exec sleep 100"]);
         let (child, _reader) = started(&mut command, 3);
         kill(pid(&child), signal).expect("sent");
         let output = child.wait_with_output().expect("ended");
@@ -280,7 +279,7 @@ fn signals_over_hosts() {
     assert_eq!(text.lines().filter(|line| line.starts_with("got ")).count(), 3, "{text}");
     expect(&child.wait_with_output().expect("ended"), 0, &[]);
     // A second order to end is carried out.
-    let script = "trap '' INT; echo up; sleep 30; sleep 30";
+    let script = "trap '' INT; echo up; sleep 100; sleep 100";
     let (child, _reader) = started(&mut pretend.gasrun("a,b", &["-n", "2", "sh", "-c", script]), 2);
     kill(pid(&child), Signal::SIGINT).expect("sent");
     std::thread::sleep(Duration::from_millis(200));
@@ -305,7 +304,7 @@ fn agents(entry: &str) -> Vec<i32> {
 fn an_agent_is_killed() {
     let pretend = Pretend::new("");
     let (key, entry) = mark("AGENT");
-    let script = "sleep 40 & echo up; exec sleep 40";
+    let script = "sleep 100 & echo up; exec sleep 100";
     let mut command = pretend.gasrun("a,b,c", &["-n", "6", "--ppn", "2", "sh", "-c", script]);
     let (child, _reader) = started(command.env(&key, "1"), 6);
     let found = agents(&entry);
@@ -324,7 +323,7 @@ fn an_agent_is_killed() {
 fn an_agent_is_silent() {
     let pretend = Pretend::new("");
     let (key, entry) = mark("SILENT");
-    let mut command = pretend.gasrun("a,b", &["-n", "2", "sh", "-c", "echo up; exec sleep 40"]);
+    let mut command = pretend.gasrun("a,b", &["-n", "2", "sh", "-c", "echo up; exec sleep 100"]);
     let (child, _reader) = started(command.env(&key, "1"), 2);
     let stopped = agents(&entry)[1];
     let start = Instant::now();
@@ -338,7 +337,7 @@ fn an_agent_is_silent() {
 fn nothing_is_left_when_gasrun_is_killed_over_hosts() {
     let pretend = Pretend::new("");
     let (key, entry) = mark("ROOT");
-    let mut command = pretend.gasrun("a,b", &["-n", "4", "sh", "-c", "sleep 40 & echo up; exec sleep 40"]);
+    let mut command = pretend.gasrun("a,b", &["-n", "4", "sh", "-c", "sleep 100 & echo up; exec sleep 100"]);
     let (mut child, _reader) = started(command.env(&key, "1"), 4);
     child.kill().expect("killed");
     child.wait().expect("ended");
@@ -418,7 +417,7 @@ fn strict_jobs() {
         let words = [hosts, &["--rsh", &rsh, "--strict", "-n", "2"]].concat();
         let run = |program: &[&str]| gasrun(&[&words[..], program].concat()).output().expect("started");
         // Killed at once: no trap is heard.
-        let script = "trap 'echo heard' TERM; test $PMI_RANK = 0 && exit 0; sleep 30; sleep 30";
+        let script = "trap 'echo heard' TERM; test $PMI_RANK = 0 && exit 0; sleep 100; sleep 100";
         let output = run(&["sh", "-c", script]);
         expect(&output, 1, &["rank 0 (pid ", "exited with code 0 without finalize"]);
         assert_eq!(out(&output), "");

@@ -1,8 +1,7 @@
 //! `gasrun` as its users meet it: jobs that end well, and jobs in which something goes wrong.
 //!
-//! The same program is the test (`cargo test`), and, when started as `gasrun ... THIS rank ACTION`, a rank.
-//! A case that needs rights of its own is not among those of `cargo test`; `-- --only NAME` runs it, and then it passes
-//! or fails.
+//! The same program is the table of tests and, when started as `gasrun ... THIS rank ACTION` or `... THIS program ACTION`,
+//! a rank.
 #![allow(clippy::disallowed_methods)] // a hostile rank does not go through the table of settings
 
 mod cases;
@@ -14,6 +13,7 @@ mod observe;
 mod program;
 mod rank;
 
+use harness::{entries, entries_with_needs};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -21,10 +21,13 @@ fn main() -> ExitCode {
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["rank", action] => rank::act(action),
         ["program", action] => program::act(action),
-        _ => harness::run(
-            &[cases::CASES, foreign::CASES, hosts::CASES, observe::CASES, inspect::CASES].concat(),
-            cases::ON_REQUEST,
-            &words,
-        ),
+        _ => gasworks_testkit::cases::main("launch/gasrun", table()),
     }
+}
+
+fn table() -> Vec<gasworks_testkit::Case> {
+    let plain = [cases::CASES, foreign::CASES, hosts::CASES, observe::CASES, inspect::CASES, harness::CASES];
+    let needy = [cases::WITH_NEEDS, foreign::WITH_NEEDS, hosts::WITH_NEEDS];
+    let needy = needy.into_iter().flat_map(entries_with_needs);
+    plain.into_iter().flat_map(entries).chain(needy).collect()
 }

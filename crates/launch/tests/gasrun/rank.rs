@@ -14,7 +14,7 @@ fn number(name: &str) -> i32 {
 
 /// Waits for what is to come: a signal, as a rule.
 fn linger() -> ! {
-    std::thread::sleep(Duration::from_secs(50));
+    std::thread::sleep(Duration::from_secs(100));
     abort()
 }
 

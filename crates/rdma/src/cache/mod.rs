@@ -19,8 +19,9 @@
 mod shelf;
 mod watch;
 
-#[cfg(all(test, not(miri)))]
-mod real;
+#[cfg(not(miri))]
+#[cfg(test)]
+pub(crate) mod real;
 #[cfg(test)]
 pub(crate) mod tests;
 

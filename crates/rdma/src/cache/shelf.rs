@@ -89,3 +89,57 @@ impl Shelf {
         self.with(|cache| cache.counts())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::tests::{Counting, Told};
+
+    /// An engine's own, and that of two: whatever is asked of either is done by the cache in it.
+    #[test]
+    fn a_shelf_does_what_its_cache_does() {
+        let mut bytes = vec![0u8; 3 * page()];
+        // SAFETY: the vector lives on, and nobody looks at what is in it.
+        let bytes = unsafe { RawBytes::new(bytes.as_mut_ptr(), bytes.len()) };
+        let tuning = Tuning::default();
+        for nic_keeps in [false, true] {
+            for is_shared in [false, true] {
+                let (told, nic) = (Told::default(), Counting::default());
+                let registry = Registry::watched(&tuning, nic_keeps, Box::new(told.clone()));
+                let other = Shelf::Shared(registry.clone());
+                let mut shelf = if is_shared {
+                    Shelf::Shared(registry)
+                } else {
+                    let cache = Cache::new(&tuning, !nic_keeps, page(), Box::new(told.clone()));
+                    Shelf::Own(Box::new(cache))
+                };
+                let shown = format!("{shelf:?}");
+                assert_eq!(shown == "registrations of several engines", is_shared, "{shown}");
+                assert_eq!(shown.starts_with("Cache {"), !is_shared, "{shown}");
+                let (there, kept) =
+                    (|| nic.made.borrow().iter().filter(|made| made.1).count(), usize::from(!nic_keeps));
+                for hits in 0..2 {
+                    let lease = shelf.take(&nic, bytes).expect("registered");
+                    let mut key = Key(vec![9; 3]);
+                    shelf.copy_key(&lease, &mut key);
+                    assert_eq!((Counting::number(&key), there()), (if nic_keeps { hits } else { 0 }, 1));
+                    shelf.give(&nic, lease);
+                    let hits = if nic_keeps { 0 } else { hits as u64 };
+                    let counts = shelf.counts();
+                    assert_eq!((counts.hits, counts.kept, there()), (hits, kept, kept));
+                }
+                told.knows().gone.push_back(crate::stale::Gone::All);
+                shelf.tend(&nic);
+                assert_eq!((there(), shelf.counts().stale), (0, kept as u64));
+                let lease = shelf.take(&nic, bytes).expect("registered");
+                shelf.give(&nic, lease);
+                // The last engine ends what is kept.
+                shelf.close(&nic);
+                assert_eq!(there(), if is_shared { kept } else { 0 });
+                drop(other);
+                shelf.close(&nic);
+                assert_eq!((there(), told.knows().watched.len()), (0, 0));
+            }
+        }
+    }
+}

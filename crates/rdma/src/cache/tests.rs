@@ -3,7 +3,7 @@
 use super::*;
 use crate::nic::{Abilities, Completion, NicError, Post};
 use proptest::prelude::*;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -18,6 +18,10 @@ pub(crate) struct Knows {
     pub watched: BTreeSet<usize>,
     /// From this address on nothing can be watched, and from that on not everything is told.
     pub limits: Option<(usize, usize)>,
+    /// How often somebody has asked whether all is settled.
+    pub looks: usize,
+    /// What was to be watched no more.
+    pub forgotten: Vec<Span>,
 }
 
 /// A watcher that tells what it is told to.
@@ -40,6 +44,7 @@ impl Told {
 
 impl Watch for Told {
     fn is_settled(&mut self) -> bool {
+        self.knows().looks += 1;
         !self.knows().changing
     }
     fn next(&mut self) -> Option<Gone> {
@@ -58,6 +63,7 @@ impl Watch for Told {
     }
     fn forget(&mut self, pages: Span) {
         assert!(pages.start < pages.end, "nothing is forgotten");
+        self.knows().forgotten.push(pages);
         self.knows().watched.retain(|&page| page < pages.start || page >= pages.end);
     }
 }
@@ -69,6 +75,8 @@ pub(crate) struct Counting {
     pub made: RefCell<Vec<(Span, bool)>>,
     /// The most at a time.
     pub limit: Option<usize>,
+    /// How often it was asked for one.
+    pub asked: Cell<usize>,
 }
 
 impl Counting {
@@ -92,6 +100,7 @@ impl Nic for Counting {
         Abilities::PLAIN
     }
     unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
+        self.asked.set(self.asked.get() + 1);
         if self.limit.is_some_and(|most| self.there().len() >= most) {
             return Err(NicError::Registration { len: bytes.len(), why: "refused" });
         }
@@ -250,6 +259,64 @@ fn a_nic_without_room_is_asked_again_when_there_is_some() {
 }
 
 #[test]
+fn a_nic_without_room_is_asked_no_more_than_it_takes() {
+    let mut bench = Bench::new(None, 1 << 20, Some(2));
+    let held = [0, 32].map(|start| bench.take(start, 1).expect("registered"));
+    // Nothing can be given up for it.
+    assert_eq!((bench.take(64, 1).err(), bench.nic.asked.take()), (Some(Refused::Nic), 3));
+    assert_eq!(bench.told.knows().watched.len(), 2);
+    held.into_iter().for_each(|lease| bench.give(lease));
+    // A page goes for a page, and no more.
+    bench.touch(64, 1);
+    assert_eq!((bench.there(), bench.nic.asked.take()), (vec![(32, 48), (64, 80)], 2));
+    // It refuses all the same: what was given up for it is enough.
+    bench.nic.limit = Some(0);
+    assert_eq!((bench.take(96, 1).err(), bench.nic.asked.take()), (Some(Refused::Nic), 2));
+    assert_eq!((bench.there(), bench.told.knows().watched.len()), (vec![(64, 80)], 1));
+    let counts = bench.cache.counts();
+    assert_eq!((counts.hits, counts.misses, counts.evicted, counts.kept), (0, 5, 2, 1));
+}
+
+#[test]
+fn no_more_is_forgotten_than_was_watched() {
+    let mut bench = Bench::new(None, 1 << 20, None);
+    let forgotten = |bench: &Bench| {
+        let (first, spans) = (bench.memory.first(), std::mem::take(&mut bench.told.knows().forgotten));
+        spans.into_iter().map(|span| (span.start - first, span.end - first)).collect::<Vec<_>>()
+    };
+    // Around the hole, which the system does not watch any more.
+    for (hole, wanted) in [
+        ((32, 48), vec![(16, 32), (48, 80)]),
+        ((0, 32), vec![(32, 80)]),
+        ((64, 96), vec![(16, 64)]),
+        ((16, 80), vec![]),
+        ((0, 96), vec![]),
+    ] {
+        bench.touch(16, 64);
+        bench.told.unmap(bench.span(hole.0, hole.1));
+        bench.cache.tend(&bench.nic);
+        assert_eq!(forgotten(&bench), wanted, "{hole:?} was unmapped");
+        assert_eq!((bench.there(), bench.told.knows().watched.len()), (vec![], 0));
+    }
+    // All of what was emptied, but what another registration needs.
+    let (first, second) = (bench.touch(16, 64), bench.touch(48, 64));
+    assert_ne!(first, second);
+    bench.told.knows().gone.push_back(Gone::Emptied(bench.span(16, 17)));
+    bench.cache.tend(&bench.nic);
+    assert_eq!((bench.there(), forgotten(&bench)), (vec![(48, 112)], vec![(16, 48)]));
+    // Nothing is watched for what is not kept: while something changes, and what is too large.
+    bench.told.knows().changing = true;
+    bench.touch(160, 1);
+    bench.told.knows().changing = false;
+    assert_eq!((bench.there(), forgotten(&bench)), (vec![(48, 112)], vec![]));
+    bench.cache.close(&bench.nic);
+    assert_eq!(forgotten(&bench), [(48, 112)]);
+    let mut bench = Bench::new(None, 2 * PAGE, None);
+    bench.touch(16, 64);
+    assert_eq!(forgotten(&bench), []);
+}
+
+#[test]
 fn what_something_happened_to_is_not_found() {
     let mut bench = Bench::new(None, 1 << 20, None);
     let first = bench.touch(16, 64);
@@ -301,6 +368,8 @@ fn what_cannot_be_watched_is_not_kept() {
         let lease = cache.take(&bench.nic, bench.memory.bytes(64, 1)).expect("registered");
         assert_eq!((bench.there().len(), told.knows().watched.len()), (2, 0));
         cache.give(&bench.nic, lease);
+        assert_eq!((bench.there().len(), told.knows().looks), (1, 0));
+        assert_eq!(cache.counts(), Registrations { misses: 1, ..Registrations::default() });
     }
 }
 

@@ -22,7 +22,8 @@ pub(crate) trait Watch: Send + std::fmt::Debug {
     /// Watches pages no more.
     fn forget(&mut self, pages: Span);
     /// The system's descriptor, as a forked process has it.
-    #[cfg(all(test, not(miri)))]
+    #[cfg(not(miri))]
+    #[cfg(test)]
     fn descriptor(&self) -> Option<Userfault> {
         None
     }
@@ -87,7 +88,8 @@ impl Watch for System {
         }
     }
 
-    #[cfg(all(test, not(miri)))]
+    #[cfg(not(miri))]
+    #[cfg(test)]
     fn descriptor(&self) -> Option<Userfault> {
         let Self::Tells(Monitor { fault, .. }) = self else { return None };
         fault.as_ref()?.try_clone().ok()
@@ -155,7 +157,8 @@ impl Monitor {
     }
 
     /// One whose thread does nothing.
-    #[cfg(all(test, not(miri)))]
+    #[cfg(not(miri))]
+    #[cfg(test)]
     pub fn unread(fault: Userfault, words: Reader) -> Self {
         let counter = || EventFd::new().expect("a counter");
         let bells = Arc::new(Bells { started: counter(), end: counter() });
@@ -197,5 +200,52 @@ impl Drop for Monitor {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(not(miri))]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::real::is_admitted;
+
+    /// N1: the thread has said that it runs before anything is watched, and is over with its owner.
+    #[test]
+    fn the_thread_runs_from_the_beginning_to_the_end() {
+        for _ in 0..if is_admitted() { 50 } else { 0 } {
+            let mut monitor = Monitor::start().expect("it is admitted");
+            let bells = Arc::downgrade(&monitor.bells);
+            assert_eq!(bells.strong_count(), 2, "the thread has one");
+            // Told to end, and waited for, it has rung once: that was heard at the start.
+            monitor.bells.end.ring().expect("rung");
+            assert!(monitor.thread.take().is_some_and(|thread| thread.join().is_ok()));
+            assert_eq!((monitor.bells.started.clear(), bells.strong_count()), (0, 1));
+            drop(monitor);
+            let monitor = Monitor::start().expect("it is admitted");
+            let (bells, fault) =
+                (Arc::downgrade(&monitor.bells), monitor.fault.as_ref().map(Userfault::try_clone));
+            assert!(monitor.words.is_settled() && fault.is_some_and(|fault| fault.is_ok()));
+            drop(monitor);
+            assert_eq!(bells.strong_count(), 0, "it is over");
+        }
+        assert_eq!(Monitor::start().is_some(), is_admitted());
+    }
+
+    /// The system is asked when there is something to watch, and once.
+    #[test]
+    fn the_system_is_asked_once() {
+        let mut system = System::Unasked;
+        let nothing = Span { start: 0, end: 0 };
+        assert!(system.is_settled() && system.next().is_none() && system.descriptor().is_none());
+        system.forget(nothing);
+        assert!(matches!(system, System::Unasked));
+        assert!(!system.watch(nothing), "no memory is there");
+        assert_eq!(matches!(system, System::Tells(_)), is_admitted());
+        assert_eq!(matches!(system, System::Refused), !is_admitted());
+        assert_eq!(system.descriptor().is_some(), is_admitted());
+        let mut refused = System::Refused;
+        assert!(refused.is_settled() && refused.next().is_none() && !refused.watch(nothing));
+        refused.forget(nothing);
+        assert!(matches!(refused, System::Refused) && refused.descriptor().is_none());
     }
 }

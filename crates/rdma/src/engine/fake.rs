@@ -28,7 +28,7 @@ impl Dice {
 pub(super) struct Posted {
     direction: Direction,
     local: RawBytes,
-    there: RawBytes,
+    pub(super) there: RawBytes,
     token: u64,
     /// Whether it is to be said when the source may be used again.
     tells: bool,
@@ -51,6 +51,10 @@ pub(super) struct Fake {
     pub refuse_registration: bool,
     /// It takes nothing more.
     pub stuck: Cell<bool>,
+    /// It has room for whatever comes.
+    pub roomy: bool,
+    /// What it will say once more, at a later poll.
+    pub late: Cell<Option<Completion>>,
     /// How many posts of each way it took, and registrations it made.
     pub took: Cell<[usize; 3]>,
     /// How many posts were to say when their source is free.
@@ -75,6 +79,8 @@ impl Fake {
             faults: 0,
             refuse_registration: false,
             stuck: Cell::new(false),
+            roomy: false,
+            late: Cell::default(),
             took: Cell::default(),
             apart: Cell::default(),
             most: Cell::default(),
@@ -118,7 +124,7 @@ impl Nic for Fake {
     }
     fn deregister(&self, key: &Key) -> Result<(), NicError> {
         let mut mine = self.mine.borrow_mut();
-        let place = number(key).and_then(|number| mine.get_mut(number));
+        let place = number(key).and_then(|number| mine.get_mut(number)).filter(|bytes| !bytes.is_empty());
         place.map(|bytes| *bytes = RawBytes::EMPTY).ok_or(NicError::BadKey { peer: 0 })
     }
     unsafe fn post(&self, post: &Post<'_>) -> Result<(), NicError> {
@@ -153,7 +159,7 @@ impl Nic for Fake {
         let there = there.ok_or(NicError::BadKey { peer: post.peer })?;
         let mut under_way = self.under_way.borrow_mut();
         assert!(under_way.len() < depth, "the engine exceeds the depth");
-        if self.stuck.get() || self.dice.roll(4) == 0 {
+        if self.stuck.get() || !self.roomy && self.dice.roll(4) == 0 {
             return Err(NicError::Busy);
         }
         self.count(usize::from(!is_short));
@@ -174,6 +180,12 @@ impl Nic for Fake {
         let mut handed = 0;
         if self.stuck.get() {
             return 0;
+        }
+        // By now its descriptor may be another post's.
+        if burst > 0
+            && let Some(late) = self.late.take()
+        {
+            sink(late);
         }
         while handed < burst && self.dice.roll(3) != 0 {
             let count = self.under_way.borrow().len() as u64;
@@ -223,8 +235,11 @@ impl Nic for Fake {
             }
             let whole = Completion { token, stage: Stage::Whole, result };
             sink(whole);
-            if self.dice.roll(5) == 0 {
-                sink(whole); // a NIC that repeats itself
+            // A NIC that repeats itself, at once or later.
+            match self.dice.roll(5) {
+                0 => sink(whole),
+                1 => self.late.set(Some(whole)),
+                _ => {}
             }
             handed += 1;
         }
@@ -257,18 +272,18 @@ pub(super) fn tuned(nic: Fake, memory: RawBytes, tuning: &Tuning) -> Result<Engi
     watched(nic, memory, tuning, Told::default())
 }
 
-/// A place of the peer.
 /// Told by `watch` what happens to memory.
-pub(super) fn watched(
+pub(super) fn watched<M: Mode>(
     nic: Fake,
     memory: RawBytes,
     tuning: &Tuning,
     watch: Told,
-) -> Result<Engine<Seq, Fake>, EngineError> {
+) -> Result<Engine<M, Fake>, EngineError> {
     let cache = Cache::new(tuning, !nic.abilities.keeps_registrations, cache::page(), Box::new(watch));
     Engine::registering(Box::new(nic), memory, tuning, Shelf::Own(Box::new(cache)))
 }
 
+/// A place of the peer.
 pub(super) fn there(key: &Key, offset: u64) -> There<'_> {
     There { peer: 1, key, offset }
 }
@@ -287,11 +302,15 @@ pub(super) fn note(results: &mut Results, token: u64, progress: Progress, reuse:
     }
 }
 
-pub(super) fn drain(engine: &Engine<Seq, Fake>, results: &mut Results) {
+pub(super) fn drain<M: Mode, N: Nic>(engine: &Engine<M, N>, results: &mut Results) {
     drain_reusing(engine, results, &|_| ());
 }
 
-pub(super) fn drain_reusing(engine: &Engine<Seq, Fake>, results: &mut Results, reuse: &dyn Fn(u64)) {
+pub(super) fn drain_reusing<M: Mode, N: Nic>(
+    engine: &Engine<M, N>,
+    results: &mut Results,
+    reuse: &dyn Fn(u64),
+) {
     for _ in 0..1_000_000 {
         if engine.pending() == 0 {
             return;

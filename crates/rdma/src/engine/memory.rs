@@ -2,14 +2,16 @@
 //! little of it, and the rest are buffers.
 //!
 //! # Invariants
-//! O1. Memory that the engine allocated itself is freed once, in `drop`, and only if no transfer can be using it; no reference to
-//!     it is ever made, so whoever took a part of it has that alone (E3 of the engine).
+//! O1. Memory that the engine allocated itself is atomics to the language, and so may be changed by whoever took a part of it (E3 of the
+//!     engine). It is freed with the engine, and only if no transfer can be using it.
 
 use super::EngineError;
 use crate::nic::Abilities;
 use crate::pool::Pool;
 use crate::settings::{IMMEDIATE, Tuning};
 use gasworks_sync::RawBytes;
+use gasworks_sync::atomic::AtomicU64;
+use std::sync::Arc;
 
 /// Buffers that the engine allocates for itself.
 const OWN: usize = 16;
@@ -33,12 +35,9 @@ pub(super) struct Memory {
     /// Bytes of a buffer.
     buffer: usize,
     free: Pool,
-    /// It is the engine's own, and is freed with it unless a transfer may still use it.
-    own: Option<*mut [u64]>,
+    /// What `bytes` are, if they are the engine's own: nobody looks at it, it is there for O1.
+    own: Option<Arc<[AtomicU64]>>,
 }
-
-// SAFETY: O1: the engine's own memory is reached through `bytes` only, by whoever has a part of it.
-unsafe impl Send for Memory {}
 
 impl Memory {
     /// Divides `bytes`, or memory of its own where none is given and the NIC needs none registered.
@@ -51,9 +50,10 @@ impl Memory {
         if bytes.is_empty() && !abilities.registers_local {
             // Only the edges of gets come here, and puts whose source is wanted back soon.
             let size = fit(usize::MAX);
-            let words = Box::into_raw(vec![0u64; (size * OWN).div_ceil(8)].into_boxed_slice());
-            // SAFETY: O1: the allocation lives until `drop`, and nobody makes a reference to it.
-            let bytes = unsafe { RawBytes::new(words.cast::<u8>(), size * OWN) };
+            let words: Arc<[AtomicU64]> = (0..(size * OWN).div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+            let first = Arc::as_ptr(&words).cast::<u8>().cast_mut();
+            // SAFETY: O1: the words, of which there are as many bytes, stay as long as they are used.
+            let bytes = unsafe { RawBytes::new(first, size * OWN) };
             return Ok(Self::divided(bytes, (0, 0), size, Some(words)));
         }
         let all = tuning.descriptors.saturating_mul(IMMEDIATE);
@@ -75,7 +75,7 @@ impl Memory {
         bytes: RawBytes,
         (descriptors, immediate): (usize, usize),
         buffer: usize,
-        own: Option<*mut [u64]>,
+        own: Option<Arc<[AtomicU64]>>,
     ) -> Self {
         let before = immediate * descriptors;
         let buffers = bytes.slice(before, bytes.len() - before).unwrap_or(RawBytes::EMPTY);
@@ -117,10 +117,131 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let all_back = || (0..self.free.size()).all(|_| self.free.take().is_some());
-        if let Some(words) = self.own.filter(|_| all_back()) {
-            // SAFETY: O1: made by `Box::into_raw` in `new`, freed once, and no transfer holds a buffer.
-            drop(unsafe { Box::from_raw(words) });
+        let all_back = (0..self.free.size()).all(|_| self.free.take().is_some());
+        if !all_back {
+            // O1: a transfer that holds a buffer may use it at any time.
+            std::mem::forget(self.own.take());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two descriptors, and buffers for so many bytes.
+    fn tuning(buffer: usize) -> Tuning {
+        Tuning { descriptors: 2, put_bounce: buffer, get_bounce: 1, least_buffer: 0, ..Tuning::default() }
+    }
+
+    /// Bytes of each descriptor, of each buffer, and how many buffers there are.
+    fn sizes(memory: &Memory) -> (usize, usize, usize) {
+        (memory.immediate(), memory.buffer(), std::iter::from_fn(|| memory.take()).count())
+    }
+
+    /// What given memory is divided into, next to where it is enough for more.
+    #[test]
+    fn given_memory_is_divided_as_far_as_it_goes() {
+        let mut all = vec![0u64; 256];
+        // SAFETY: as in `fake`: the words of a test, which are not used otherwise meanwhile.
+        let all = unsafe { RawBytes::new(all.as_mut_ptr().cast(), 2048) };
+        const LARGE: usize = 1 << 20;
+        for (bytes, alignment, largest, buffer, wanted) in [
+            (0, 1, LARGE, 256, None),
+            (1, 1, LARGE, 256, Some((0, 1, 1))),
+            (255, 1, LARGE, 256, Some((0, 255, 1))),
+            (511, 1, LARGE, 256, Some((0, 256, 1))),
+            (512, 1, LARGE, 256, Some((128, 256, 1))),
+            (767, 1, LARGE, 256, Some((128, 256, 1))),
+            (768, 1, LARGE, 256, Some((128, 256, 2))),
+            (2048, 1, LARGE, 256, Some((128, 256, 7))),
+            // A buffer is a multiple of what the NIC wants.
+            (7, 8, LARGE, 256, None),
+            (8, 8, LARGE, 256, Some((0, 8, 1))),
+            (15, 8, LARGE, 256, Some((0, 8, 1))),
+            (512, 8, LARGE, 250, Some((128, 256, 1))),
+            (259, 4, LARGE, 1, Some((0, 4, 64))),
+            (260, 4, LARGE, 1, Some((128, 4, 1))),
+            // A descriptor's part has to be one, too, and short enough.
+            (1024, 256, LARGE, 256, Some((0, 256, 4))),
+            (512, 1, 127, 256, Some((0, 127, 4))),
+            (383, 1, 128, 256, Some((0, 128, 2))),
+            (384, 1, 128, 256, Some((128, 128, 1))),
+        ] {
+            let given = all.slice(0, bytes).expect("it is inside");
+            let rules = Abilities { largest, registers_local: true, ..Abilities::PLAIN };
+            for abilities in [
+                Abilities { get_alignment: alignment, ..rules },
+                Abilities { put_alignment: alignment, ..rules },
+            ] {
+                let memory = Memory::new(given, &abilities, &tuning(buffer));
+                let none = EngineError::NoBounceMemory { given: bytes, least: alignment };
+                let found = memory.as_ref().map(sizes);
+                assert_eq!(found, wanted.ok_or(&none), "{bytes} bytes in multiples of {alignment}");
+                assert!(memory.is_err() || memory.is_ok_and(|memory| memory.own.is_none()));
+            }
+        }
+        // So many descriptors that their parts are beyond all numbers.
+        let endless = Tuning { descriptors: usize::MAX, ..tuning(256) };
+        let rules = Abilities { registers_local: true, ..Abilities::PLAIN };
+        assert_eq!(Memory::new(all, &rules, &endless).as_ref().map(sizes), Ok((0, 256, 8)));
+    }
+
+    #[test]
+    fn parts_lie_side_by_side() {
+        let mut all = vec![0u64; 128];
+        // SAFETY: as above.
+        let all = unsafe { RawBytes::new(all.as_mut_ptr().cast(), 1024) };
+        let memory = Memory::new(all, &Abilities::PLAIN, &tuning(256)).expect("it is enough");
+        assert!(memory.own.is_none(), "what is given is used, needed or not");
+        let found = |part, len| {
+            let bytes = memory.bytes(part, len);
+            (bytes.as_ptr().addr() - all.as_ptr().addr(), bytes.len())
+        };
+        for (part, at, size) in [
+            (Part::Immediate(0), 0, 128),
+            (Part::Immediate(1), 128, 128),
+            (Part::Buffer(0), 256, 256),
+            (Part::Buffer(1), 512, 256),
+            (Part::Buffer(2), 768, 256),
+        ] {
+            for len in [0, 1, size - 1, size, size + 1, usize::MAX] {
+                assert_eq!(found(part, len), (at, len.min(size)), "{len} bytes of {part:?}");
+            }
+        }
+        let taken = [memory.take(), memory.take(), memory.take()];
+        assert_eq!(taken, [0, 1, 2].map(|number| Some(Part::Buffer(number))));
+        assert_eq!(memory.take(), None);
+        memory.give(Part::Immediate(1));
+        assert_eq!(memory.take(), None, "that one is always its descriptor's");
+        memory.give(Part::Buffer(1));
+        assert_eq!((memory.take(), memory.take()), (Some(Part::Buffer(1)), None));
+    }
+
+    #[test]
+    fn memory_of_its_own_is_there_while_a_transfer_may_use_it() {
+        for size in [1, 3, 256] {
+            for taken in [0, 1, OWN] {
+                let abilities = Abilities { largest: 256, ..Abilities::PLAIN };
+                let memory = Memory::new(RawBytes::EMPTY, &abilities, &tuning(size)).expect("it has its own");
+                let words = memory.own.clone().expect("it is its own");
+                assert!(8 * words.len() >= OWN * size, "{} words for buffers of {size} bytes", words.len());
+                assert_eq!(sizes(&memory), (0, size, OWN));
+                (taken..OWN).for_each(|number| memory.give(Part::Buffer(number as u32)));
+                assert!(memory.bytes(Part::Immediate(0), 1).is_empty(), "descriptors have none");
+                let last = memory.bytes(Part::Buffer(OWN as u32 - 1), size);
+                assert_eq!(last.as_ptr().addr() - words.as_ptr().addr(), (OWN - 1) * size);
+                drop(memory);
+                assert_eq!(Arc::strong_count(&words), 1 + usize::from(taken > 0), "{taken} are out");
+                if taken > 0 {
+                    // SAFETY: the count of the one that was forgotten, for the transfers that there are none of.
+                    unsafe { Arc::decrement_strong_count(Arc::as_ptr(&words)) };
+                }
+            }
+        }
+        // It is registered with nobody.
+        let registers = Abilities { registers_local: true, ..Abilities::PLAIN };
+        let none = Memory::new(RawBytes::EMPTY, &registers, &tuning(256)).err();
+        assert_eq!(none, Some(EngineError::NoBounceMemory { given: 0, least: 1 }));
     }
 }

@@ -336,6 +336,106 @@ mod tests {
         }
     }
 
+    /// Next to the limits of each rule: what a put or get of such a length has of posts.
+    #[test]
+    fn posts_change_at_the_limits_of_the_rules() {
+        use {Place::*, Way::*};
+        type Posts<'a> = &'a [(Way, Place, usize)];
+        let bulk = Rules { put_short: 0, get_short: 0, ..USUAL };
+        let silent = Rules { tells_source: false, ..bulk };
+        let small = Rules { get_bounce: 128, ..USUAL };
+        let none = Rules { get_bounce: 0, ..USUAL };
+        let ready = Rest { ready: true, ..PUT };
+        let wanted_back = Rest { wanted_back: true, ..ready };
+        let got = Rest { ready: true, ..GET };
+        let refused = Rest { may_register: false, ..GET };
+        let both = Rest { ready: true, ..refused };
+        let rows: [(Rules, Rest, Posts<'_>); 35] = [
+            // Puts by the processor, from where they are or copied first.
+            (USUAL, Rest { len: 4096, ..ready }, &[(Short, Own, 4096)]),
+            (USUAL, Rest { len: 4097, ..ready }, &[(Bulk, Own, 4097)]),
+            (USUAL, Rest { len: 4096, ..wanted_back }, &[(Short, Buffer, 4096)]),
+            (USUAL, Rest { len: 128, ..wanted_back }, &[(Short, Immediate, 128)]),
+            // By the NIC, which may say of the source when it is free.
+            (bulk, Rest { len: 100, ..ready }, &[(Bulk, Own, 100)]),
+            (bulk, Rest { len: 100, ..wanted_back }, &[(Bulk, Own, 100)]),
+            (silent, Rest { len: 100, ..ready }, &[(Bulk, Own, 100)]),
+            (silent, Rest { len: 128, ..wanted_back }, &[(Bulk, Immediate, 128)]),
+            (silent, Rest { len: 129, ..wanted_back }, &[(Bulk, Buffer, 129)]),
+            (silent, Rest { len: 4096, ..wanted_back }, &[(Bulk, Buffer, 4096)]),
+            (silent, Rest { len: 4097, ..wanted_back }, &[(Bulk, Own, 4097)]),
+            // From memory that is not registered.
+            (bulk, Rest { len: 128, ..PUT }, &[(Bulk, Immediate, 128)]),
+            (bulk, Rest { len: 129, ..PUT }, &[(Bulk, Buffer, 129)]),
+            (bulk, Rest { len: 4096, ..PUT }, &[(Bulk, Buffer, 4096)]),
+            (bulk, Rest { len: 4097, ..PUT }, &[(Bulk, Registered, 4097)]),
+            (
+                bulk,
+                Rest { len: 4097, may_register: false, ..PUT },
+                &[(Bulk, Buffer, 4096), (Bulk, Immediate, 1)],
+            ),
+            (
+                Rules { put_short: 4095, ..USUAL },
+                Rest { len: 8192, may_register: false, ..PUT },
+                &[(Bulk, Buffer, 4096), (Bulk, Buffer, 4096)],
+            ),
+            (
+                Rules { put_short: 0, largest: 100, put_alignment: 8, ..USUAL },
+                Rest { len: 200, ..ready },
+                &[(Bulk, Own, 96), (Bulk, Own, 96), (Bulk, Own, 8)],
+            ),
+            // Gets, aligned.
+            (USUAL, Rest { len: 4096, ..got }, &[(Short, Own, 4096)]),
+            (USUAL, Rest { len: 4100, ..got }, &[(Bulk, Own, 4100)]),
+            (USUAL, Rest { len: 4096, ..GET }, &[(Short, Buffer, 4096)]),
+            (USUAL, Rest { len: 4100, ..GET }, &[(Bulk, Registered, 4100)]),
+            (none, Rest { len: 4, ..GET }, &[(Short, Registered, 4)]),
+            (none, Rest { len: 3, ..GET }, &[(Short, Immediate, 3)]),
+            (
+                Rules { largest: 102, ..bulk },
+                Rest { len: 204, ..got },
+                &[(Bulk, Own, 100), (Bulk, Own, 100), (Bulk, Own, 4)],
+            ),
+            // With edges that are not.
+            (USUAL, Rest { offset: 3, len: 4093, ..got }, &[(Short, Buffer, 4093)]),
+            (USUAL, Rest { offset: 3, len: 4094, ..got }, &[(Short, Immediate, 1), (Short, Buffer, 4093)]),
+            (small, Rest { offset: 3, len: 125, ..got }, &[(Short, Immediate, 125)]),
+            (
+                small,
+                Rest { offset: 3, len: 998, ..got },
+                &[(Short, Immediate, 1), (Short, Own, 996), (Short, Immediate, 1)],
+            ),
+            (
+                small,
+                Rest { offset: 3, len: 998, ..both },
+                &[(Short, Immediate, 1), (Short, Own, 996), (Short, Immediate, 1)],
+            ),
+            (
+                small,
+                Rest { offset: 3, len: 998, ..GET },
+                &[(Short, Immediate, 1), (Short, Registered, 996), (Short, Immediate, 1)],
+            ),
+            (small, Rest { offset: 3, len: 998, ..refused }, &[(Short, Buffer, 998)]),
+            (
+                Rules { immediate: 0, ..none },
+                Rest { offset: 3, len: 6, ..got },
+                &[(Short, Buffer, 1), (Short, Own, 4), (Short, Buffer, 1)],
+            ),
+            // Only by the engine's memory.
+            (
+                USUAL,
+                Rest { offset: 3, len: 4094, ..refused },
+                &[(Short, Buffer, 4093), (Short, Immediate, 1)],
+            ),
+            (USUAL, Rest { len: 8192, ..refused }, &[(Short, Buffer, 4096), (Short, Buffer, 4096)]),
+        ];
+        for (number, (rules, rest, wanted)) in rows.into_iter().enumerate() {
+            let found: Vec<_> =
+                posts(&rules, rest).iter().map(|post| (post.way, post.place, post.useful)).collect();
+            assert_eq!(found, wanted, "row {number}: {rest:?}");
+        }
+    }
+
     /// Gemini wants addresses here aligned too.
     #[test]
     fn what_lies_askew_here_is_moved_back() {
@@ -358,6 +458,25 @@ mod tests {
         assert_eq!(askew(short), [(Place::Buffer, 0, 4000)]);
         let refused = Rest { ready: false, may_register: false, ..get };
         assert_eq!(askew(refused).iter().map(|post| post.0).collect::<Vec<_>>(), [Place::Buffer; 3]);
+        // It need not be registered for it, and begins where it can: from there on one aligned piece has to be left.
+        assert_eq!(
+            askew(Rest { may_register: false, ..get }),
+            [(Place::Own, 2, 9996), (Place::Immediate, 0, 4)]
+        );
+        let nearly = Rules { get_bounce: 0, ..gemini };
+        let near = |len| {
+            let posts = posts(&nearly, Rest { len, ..get });
+            posts.iter().map(|post| (post.place, post.shift, post.useful)).collect::<Vec<_>>()
+        };
+        assert_eq!(near(5), [(Place::Immediate, 0, 5)]);
+        assert_eq!(near(6), [(Place::Own, 2, 4), (Place::Immediate, 0, 2)]);
+        assert_eq!(near(9), [(Place::Own, 2, 4), (Place::Immediate, 0, 5)]);
+        assert_eq!(near(10), [(Place::Own, 2, 8), (Place::Immediate, 0, 2)]);
+        // What is fetched in multiples of less than addresses are aligned to cannot be moved back: another address would not do either.
+        let coarse = Rules { local_alignment: 8, ..USUAL };
+        let pieces = posts(&coarse, get);
+        let pieces: Vec<_> = pieces.iter().map(|post| (post.place, post.shift, post.useful)).collect();
+        assert_eq!(pieces, [4096, 4096, 1808].map(|useful| (Place::Buffer, 0, useful)));
         // Both begin at the same distance from a word.
         let alike = posts(&gemini, Rest { offset: 3, address: 3, len: 9000, ready: true, ..GET });
         assert_eq!(alike[1].place, Place::Own);
@@ -371,7 +490,17 @@ mod tests {
         assert!(rules.check(Direction::Put, 8, 12).is_err());
         assert_eq!(rules.check(Direction::Put, 8, 16), Ok(()));
         assert_eq!(rules.check(Direction::Get, 3, 5), Ok(()));
-        assert!(matches!(rules.check(Direction::Get, u64::MAX, 2), Err(EngineError::PastEnd { .. })));
+        for (offset, len, is_there) in [
+            (u64::MAX, 0, true),
+            (u64::MAX, 1, false),
+            (u64::MAX, 2, false),
+            (u64::MAX - 1, 1, true),
+            (u64::MAX - 1, 2, false),
+            (0, usize::MAX, true),
+        ] {
+            let checked = rules.check(Direction::Get, offset, len);
+            assert_eq!(checked, if is_there { Ok(()) } else { Err(EngineError::PastEnd { offset, len }) });
+        }
     }
 
     fn rules() -> impl Strategy<Value = Rules> {

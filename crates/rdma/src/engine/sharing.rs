@@ -1,11 +1,15 @@
 //! An engine that several threads share, and several engines that share their registrations, over one fake NIC.
+//!
+//! # Invariants
+//! H1. A fake NIC that several threads have is one engine's, which posts and polls under its lock; and nothing else is asked of it.
 
-use super::fake::{Fake, GENEROUS, raw, there};
+use super::fake::{Fake, GENEROUS, Results, drain, note, raw, raw_words, there};
 use super::*;
 use crate::cache::tests::Told;
 use crate::nic::{Completion, Post};
 use gasworks_sync::{Par, Seq};
 use std::rc::Rc;
+use std::sync::Mutex;
 
 /// One that two engines drive, one after the other.
 struct Both(Rc<Fake>);
@@ -56,6 +60,8 @@ fn engines_of_a_rank_find_each_other_s_registrations() {
                 assert!(matches!(progress, Progress::Copied | Progress::Done(Ok(()))))
             });
         }
+        // What it would say once more is for this engine alone.
+        fake.late.take();
     };
     for (engine, hits) in [(&first, 0), (&second, 1), (&first, 2), (&second, 3)] {
         put(engine);
@@ -69,6 +75,129 @@ fn engines_of_a_rank_find_each_other_s_registrations() {
     drop(second);
     assert!(told.knows().watched.is_empty());
     assert_eq!(fake.registered(), 0);
+}
+
+/// What the NIC may still use when an engine ends stays registered, and what nobody uses does not.
+#[test]
+fn an_engine_that_ends_with_posts_under_way_leaves_their_memory_registered() {
+    for posts in 0..3 {
+        ends_with::<Seq>(posts, false);
+        ends_with::<Par>(posts, true);
+    }
+}
+
+fn ends_with<M: Mode>(posts: usize, is_shared: bool) {
+    let abilities = Abilities { registers_local: true, ..GENEROUS };
+    let (mut remote, mut memory) = (vec![5u8; 9000], vec![0u64; 1 << 12]);
+    let (long, idle, little) = (vec![6u8; 9000], vec![7u8; 9000], vec![9u8; 100]);
+    let fake = Rc::new(Fake { roomy: true, ..Fake::new(abilities, raw(&mut remote), 5) });
+    let (tuning, told) = (Tuning { descriptors: 32, ..Tuning::default() }, Told::default());
+    let cache = if is_shared {
+        Shelf::Shared(Registry::watched(&tuning, false, Box::new(told.clone())))
+    } else {
+        Shelf::Own(Box::new(Cache::new(&tuning, true, cache::page(), Box::new(told.clone()))))
+    };
+    let engine =
+        Engine::<M, Both>::registering(Box::new(Both(fake.clone())), raw_words(&mut memory), &tuning, cache);
+    let (engine, key) = (engine.unwrap(), Key(vec![7]));
+    // SAFETY: they outlive the engine and are only read (E1).
+    let put =
+        |from: *const u8, len, source| unsafe { engine.put(there(&key, 0), from, len, source, 0) }.unwrap();
+    put(idle.as_ptr(), 9000, Source::Kept);
+    drain(&engine, &mut Results::new());
+    assert_eq!((fake.registered(), engine.registrations().kept), (2, 1));
+    // A put out of the engine's own memory, and one for which memory is registered.
+    if posts > 0 {
+        put(little.as_ptr(), 100, Source::WantedBack);
+    }
+    if posts > 1 {
+        put(long.as_ptr(), 9000, Source::Kept);
+    }
+    assert_eq!(fake.under_way.borrow().len(), posts);
+    drop(engine);
+    assert_eq!(fake.registered(), posts, "the engine's memory, and what is put from");
+    assert!(told.knows().watched.is_empty());
+    // The NIC is not done yet, and all is there that it needs.
+    while !fake.under_way.borrow().is_empty() {
+        fake.poll(1, &mut |_| ());
+    }
+    drop(fake);
+    let wanted: &[u8] = [&[7][..], &[9], &[6, 9]][posts];
+    assert!(remote[..100].iter().all(|byte| wanted.contains(byte)));
+}
+
+/// A NIC that an engine of several threads drives.
+struct Threaded(Fake);
+
+// SAFETY: H1.
+unsafe impl Sync for Threaded {}
+
+impl Nic for Threaded {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn abilities(&self) -> Abilities {
+        self.0.abilities()
+    }
+    unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.register(bytes) }
+    }
+    fn deregister(&self, key: &Key) -> Result<(), NicError> {
+        self.0.deregister(key)
+    }
+    unsafe fn post(&self, post: &Post<'_>) -> Result<(), NicError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.post(post) }
+    }
+    fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize {
+        self.0.poll(burst, sink)
+    }
+}
+
+#[test]
+fn threads_put_by_one_engine() {
+    const THREADS: usize = 3;
+    const EACH: usize = if cfg!(miri) { 4 } else { 500 };
+    let mut remote = vec![0u8; THREADS * EACH * 8];
+    let fake = Threaded(Fake::new(GENEROUS, raw(&mut remote), 5));
+    let (tuning, told) = (Tuning { descriptors: 4, ..Tuning::default() }, Told::default());
+    let cache = Shelf::Own(Box::new(Cache::new(&tuning, true, cache::page(), Box::new(told))));
+    let engine = Engine::<Par, _>::registering(Box::new(fake), RawBytes::EMPTY, &tuning, cache).unwrap();
+    let ended = Mutex::new(Results::new());
+    let poll = || {
+        let mut done = |token, progress| note(&mut ended.lock().unwrap(), token, progress, &|_| ());
+        engine.poll(4, &mut done)
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (engine, poll) = (&engine, &poll);
+            scope.spawn(move || {
+                let (key, source) = (Key(vec![7]), [thread as u8 + 1; 8]);
+                for number in thread * EACH..(thread + 1) * EACH {
+                    let place = there(&key, 8 * number as u64);
+                    loop {
+                        // SAFETY: the source is there until all is over, and only read (E1).
+                        let started =
+                            unsafe { engine.put(place, source.as_ptr(), 8, Source::Kept, number as u64) };
+                        let Err(error) = started else { break };
+                        assert_eq!(error, EngineError::Busy { descriptors: 4 });
+                        poll();
+                    }
+                }
+                while engine.pending() > 0 {
+                    poll();
+                }
+            });
+        }
+    });
+    drop(engine);
+    let mut ended = ended.into_inner().unwrap();
+    ended.sort_by_key(|result| result.0);
+    assert_eq!(ended, (0..(THREADS * EACH) as u64).map(|token| (token, Ok(()))).collect::<Vec<_>>());
+    for (thread, theirs) in remote.chunks(EACH * 8).enumerate() {
+        assert!(theirs.iter().all(|&byte| byte == thread as u8 + 1));
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub(super) struct Start<'a> {
 }
 
 /// How often a NIC may refuse an operation with nothing under way that would make room.
-pub(super) const TRIES: u32 = if cfg!(miri) { 1 << 6 } else { 1 << 16 };
+pub(super) const TRIES: u32 = if cfg!(miri) { 64 } else { 65_536 };
 
 /// An operation that has been started.
 #[derive(Debug)]
@@ -367,7 +367,7 @@ impl State {
         descriptor.operation = index;
         descriptor.generation = descriptor.generation.wrapping_add(1);
         // Of several posts nobody knows which one lands last.
-        let is_only = operation.posts == 0 && chunk.useful == operation.left.len() && operation.is_whole;
+        let is_only = operation.is_whole && chunk.useful == operation.left.len();
         let tells = operation.tells.filter(|_| is_only);
         let post = Post {
             direction: operation.direction,
@@ -473,10 +473,11 @@ impl State {
             if let Some(part) = descriptor.unbounce.take() {
                 if let (Some((skip, mine)), Ok(())) = (descriptor.copy.take(), completion.result) {
                     let bytes = self.memory.bytes(part, skip + mine.len());
-                    // SAFETY: E1 for the target; E3 for the part, which has `skip + mine.len()` bytes, as
-                    // `Rules::next` made the post.
-                    unsafe { mine.as_ptr().copy_from_nonoverlapping(bytes.as_ptr().add(skip), mine.len()) };
-                    tally::copied(mine.len());
+                    // It has them all, as `Rules::next` made the post.
+                    let wanted = bytes.slice(skip, mine.len()).unwrap_or(RawBytes::EMPTY);
+                    // SAFETY: E1 for the target; E3 for the part.
+                    unsafe { mine.as_ptr().copy_from_nonoverlapping(wanted.as_ptr(), wanted.len()) };
+                    tally::copied(wanted.len());
                 }
                 self.memory.give(part);
             }
@@ -537,6 +538,40 @@ impl Operation {
         self.left = RawBytes::EMPTY;
         if self.result.is_ok() {
             self.result = Err(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Transfers next to both ends of 16 bytes that are registered.
+    #[test]
+    fn registered_memory_holds_what_lies_in_it_from_end_to_end() {
+        let mut words = [0u64; 8];
+        // SAFETY: the words of a test, which are not used otherwise.
+        let all = unsafe { RawBytes::new(words.as_mut_ptr().cast(), 64) };
+        let part = |start, len| all.slice(start, len).expect("it is inside");
+        let registered = Registered { bytes: part(16, 16), key: Key::default() };
+        for (start, len, is_held) in [
+            (16, 16, true),
+            (16, 0, true),
+            (16, 1, true),
+            (31, 1, true),
+            (32, 0, true),
+            (17, 15, true),
+            (17, 16, false),
+            (15, 1, false),
+            (15, 16, false),
+            (15, 18, false),
+            (16, 17, false),
+            (32, 1, false),
+            (40, 8, false),
+            (0, 8, false),
+            (0, 64, false),
+        ] {
+            assert_eq!(registered.holds(part(start, len)), is_held, "{len} bytes from {start} on");
         }
     }
 }

@@ -4,8 +4,9 @@ use super::fake::*;
 use super::*;
 use crate::cache::tests::Told;
 use crate::stale::Gone;
+use gasworks_sync::{Par, Seq};
 use proptest::prelude::*;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 #[derive(Clone, Debug)]
 struct Ask {
@@ -93,7 +94,7 @@ fn asks() -> impl Strategy<Value = Vec<Ask>> {
 
 /// Every operation gets its own part of the remote memory, `slot` bytes from the last, so that results do not depend
 /// on the order.
-fn check(setup: &Setup, asks: &[Ask]) {
+fn check<M: Mode>(setup: &Setup, asks: &[Ask]) {
     let slot = REMOTE + 64;
     let mut remote: Vec<u8> = (0..asks.len() * slot).map(|i| (i * 7 % 251) as u8).collect();
     let before = remote.clone();
@@ -107,7 +108,7 @@ fn check(setup: &Setup, asks: &[Ask]) {
     let mut results = Vec::new();
     let mut fake = Fake::new(setup.abilities, remote_raw, setup.seed);
     fake.faults = setup.faults;
-    let engine = tuned(fake, bounce_raw, &setup.tuning).unwrap();
+    let engine = watched::<M>(fake, bounce_raw, &setup.tuning, Told::default()).unwrap();
     let local_raws: Vec<RawBytes> = locals.iter_mut().map(|local| raw(local)).collect();
     if setup.registered {
         for &local in &local_raws {
@@ -116,11 +117,11 @@ fn check(setup: &Setup, asks: &[Ask]) {
         }
     }
     let mut refused = 0;
-    let reused = Cell::new(0u64);
+    let reused = RefCell::new(vec![false; asks.len()]);
     // A source that may be used again is spoilt at once: what arrives must have been copied before.
     let reuse = |token: u64| {
         assert!(asks[token as usize].put);
-        reused.set(reused.get() + 1);
+        assert!(!std::mem::replace(&mut reused.borrow_mut()[token as usize], true), "it is said once");
         // SAFETY: the engine has said that it does not use the source any more.
         unsafe { local_raws[token as usize].as_ptr().write_bytes(0xDD, asks[token as usize].len) };
     };
@@ -175,6 +176,9 @@ fn check(setup: &Setup, asks: &[Ask]) {
             "bytes around {ask:?}"
         );
         let (here, there) = (&locals[i][..], &at[ask.offset..end]);
+        // Nobody else has written to a source.
+        let left = if reused.borrow()[i] { 0xDD } else { i as u8 + 1 };
+        assert!(!ask.put || here.iter().all(|&byte| byte == left), "the source of {ask:?}");
         match (results[i].1, ask.put) {
             (Ok(()), true) => assert!(there.iter().all(|&byte| byte == i as u8 + 1), "put {ask:?}"),
             (Ok(()), false) => assert_eq!(here, &was[ask.offset..end], "get {ask:?}"),
@@ -189,8 +193,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 2000 }, failure_persistence: None,
         ..ProptestConfig::default() })]
     #[test]
-    fn any_transfer_arrives_whole_and_alone(setup in setup(), asks in asks()) {
-        check(&setup, &asks);
+    fn any_transfer_arrives_whole_and_alone(setup in setup(), asks in asks(), is_parallel: bool) {
+        if is_parallel { check::<Par>(&setup, &asks) } else { check::<Seq>(&setup, &asks) }
     }
 }
 
@@ -208,7 +212,7 @@ fn depth_one_and_a_pool_of_one_move_everything() {
             get_bounce: 8,
             ..Tuning::default()
         };
-        check(&Setup { abilities, tuning, memory: 8, faults: 0, seed, registered: false }, &asks);
+        check::<Seq>(&Setup { abilities, tuning, memory: 8, faults: 0, seed, registered: false }, &asks);
     }
 }
 
@@ -248,7 +252,7 @@ fn without_free_descriptors_an_operation_is_refused_and_later_taken() {
     let (key, source, mut results) = (Key(vec![7]), [9u8; 8], Vec::new());
     // SAFETY: `source` outlives the engine and is only read (E1).
     let put = |token| unsafe { engine.put(there(&key, token * 8), source.as_ptr(), 8, Source::Kept, token) };
-    assert_eq!((put(0), put(1)), (Ok(()), Ok(())));
+    assert_eq!((put(0), put(1), engine.descriptors()), (Ok(()), Ok(()), 2));
     let refused = put(2);
     assert_eq!(refused, Err(EngineError::Busy { descriptors: 2 }));
     assert!(refused.is_err_and(|e| e.to_string().contains("all 2 post descriptors are in use")));
@@ -262,8 +266,16 @@ fn without_free_descriptors_an_operation_is_refused_and_later_taken() {
 
 #[test]
 fn nothing_to_move_completes_at_the_next_poll() {
+    nothing_to_move::<Seq>();
+    // What is handed back is handed back outside of the lock.
+    nothing_to_move::<Par>();
+}
+
+fn nothing_to_move<M: Mode>() {
     let mut remote = vec![0u8; 8];
-    let engine = engine(Fake::new(GENEROUS, raw(&mut remote), 3), RawBytes::EMPTY, 1).unwrap();
+    let (fake, tuning) =
+        (Fake::new(GENEROUS, raw(&mut remote), 3), Tuning { descriptors: 1, ..Tuning::default() });
+    let engine = watched::<M>(fake, RawBytes::EMPTY, &tuning, Told::default()).unwrap();
     let key = Key(vec![7]);
     // SAFETY: no bytes.
     unsafe { engine.put(there(&key, 3), std::ptr::null(), 0, Source::Kept, 5) }.unwrap();
@@ -330,7 +342,6 @@ fn what_cannot_work_is_refused_at_once() {
         engine(nic(), RawBytes::EMPTY, 4).err(),
         Some(EngineError::NoBounceMemory { given: 0, least: 1 })
     );
-    assert!(matches!(engine(nic(), RawBytes::EMPTY, 0).err(), Some(EngineError::Unusable { .. })));
     let mut bounce = vec![0u8; 64];
     let refuses = Fake { refuse_registration: true, ..nic() };
     assert_eq!(
@@ -346,6 +357,136 @@ fn what_cannot_work_is_refused_at_once() {
     assert_eq!(put, Err(EngineError::UnalignedPut { offset: 4, len: 8, alignment: 8 }));
     assert_eq!(engine.pending(), 0);
     assert!(engine.deregister(&Key(vec![3])).is_err());
+}
+
+/// Descriptors, what the NIC can do, and whether that is enough to move a byte.
+#[test]
+fn an_engine_needs_a_descriptor_and_a_nic_that_moves_something() {
+    let rules = |get_alignment, put_alignment, largest, depth| Abilities {
+        get_alignment,
+        put_alignment,
+        largest,
+        depth,
+        ..Abilities::PLAIN
+    };
+    for (descriptors, abilities, is_usable) in [
+        (0, GENEROUS, false),
+        (1, GENEROUS, true),
+        (1, rules(1, 1, 64, 0), false),
+        (1, rules(1, 1, 64, 1), true),
+        (1, rules(1, 1, 0, 1), false),
+        (1, rules(0, 0, 0, 1), false),
+        (1, rules(1, 1, 1, 1), true),
+        (1, rules(8, 1, 7, 1), false),
+        (1, rules(8, 1, 8, 1), true),
+        (1, rules(1, 8, 7, 1), false),
+        (1, rules(1, 8, 8, 1), true),
+        (usize::MAX, GENEROUS, false),
+    ] {
+        let found = engine(Fake::new(abilities, RawBytes::EMPTY, 1), RawBytes::EMPTY, descriptors);
+        let Abilities { largest, depth, .. } = abilities;
+        let unusable = EngineError::Unusable { descriptors, depth, largest };
+        assert_eq!(found.err(), (!is_usable).then_some(unusable));
+    }
+}
+
+/// What is registered for transfers alone is kept where the NIC does not do that itself, and what happens to it can be told.
+#[cfg(not(miri))]
+#[test]
+fn an_engine_keeps_registrations_unless_its_nic_does() {
+    let (mut remote, source) = (vec![5u8; LONG], vec![6u8; LONG]);
+    let mut memory = vec![0u64; 1 << 12];
+    let tuning = Tuning { descriptors: 32, ..Tuning::default() };
+    for keeps_registrations in [false, true] {
+        let abilities = Abilities { registers_local: true, keeps_registrations, ..GENEROUS };
+        let fake = Fake::new(abilities, raw(&mut remote), 5);
+        let engine = Engine::<Seq, Fake>::new(Box::new(fake), raw_words(&mut memory), &tuning).unwrap();
+        let (key, mut results) = (Key(vec![7]), Vec::new());
+        // The memory's neighbours on its pages may just now be changing.
+        for round in 0..1000 {
+            // SAFETY: `source` outlives the engine and is only read (E1).
+            unsafe { engine.put(there(&key, 0), source.as_ptr(), LONG, Source::Kept, round) }.unwrap();
+            drain(&engine, &mut results);
+            if engine.registrations().kept > 0 {
+                break;
+            }
+        }
+        let is_kept = !keeps_registrations && crate::cache::real::is_admitted();
+        assert_eq!(engine.registrations().kept, usize::from(is_kept));
+        assert_eq!(engine.nic().registered(), 1 + usize::from(is_kept));
+    }
+}
+
+/// A registration that ended is not used again; the others are.
+#[test]
+fn the_key_of_a_registration_that_ended_is_not_used() {
+    let abilities = Abilities { registers_local: true, ..GENEROUS };
+    let (mut remote, mut memory) = (vec![5u8; LONG], vec![0u64; 1 << 12]);
+    let mut locals = [vec![1u8; LONG], vec![2u8; LONG], vec![3u8; LONG]];
+    let tuning = Tuning { descriptors: 32, registration_space: 0, ..Tuning::default() };
+    let fake = Fake::new(abilities, raw(&mut remote), 5);
+    let engine = tuned(fake, raw_words(&mut memory), &tuning).unwrap();
+    let locals = locals.each_mut().map(|local| raw(local));
+    let key = Key(vec![7]);
+    // How many registrations a put takes that works.
+    let registers = |local: RawBytes| {
+        let (before, mut results) = (engine.nic().took.get()[2], Vec::new());
+        // SAFETY: they outlive the engine and are only read (E1).
+        unsafe { engine.put(there(&key, 0), local.as_ptr(), local.len(), Source::Kept, 0) }.unwrap();
+        drain(&engine, &mut results);
+        assert_eq!(results, [(0, Ok(()))]);
+        engine.nic().took.get()[2] - before
+    };
+    // SAFETY: they outlive the engine.
+    let keys = [0, 1].map(|at| unsafe { engine.register(locals[at]) }.unwrap());
+    assert_eq!((locals.map(registers), engine.nic().registered()), ([0, 0, 1], 3));
+    assert_eq!(engine.deregister(&keys[0]), Ok(()));
+    assert_eq!((locals.map(registers), engine.nic().registered()), ([1, 0, 1], 2));
+    let ended = engine.deregister(&keys[0]);
+    assert_eq!(ended, Err(EngineError::Registration(NicError::BadKey { peer: 0 })));
+    // Its place is the next one's.
+    // SAFETY: as above.
+    let third = unsafe { engine.register(locals[2]) }.unwrap();
+    assert_eq!((locals.map(registers), engine.nic().registered()), ([1, 0, 0], 3));
+    assert_eq!(engine.deregister(&keys[1]), Ok(()));
+    assert_eq!((locals.map(registers), engine.nic().registered()), ([1, 1, 0], 2));
+    assert_eq!(engine.deregister(&third), Ok(()));
+    assert_eq!((locals.map(registers), engine.nic().registered()), ([1, 1, 1], 1));
+}
+
+/// A NIC that has room gets all pieces of an operation when that is started; what was started later waits behind what waits.
+#[test]
+fn what_can_be_posted_is_posted_at_once_and_in_order() {
+    let mut remote = vec![0u8; 512];
+    let abilities = Abilities { largest: 64, ..GENEROUS };
+    let fake = Fake { roomy: true, ..Fake::new(abilities, raw(&mut remote), 3) };
+    let engine = engine(fake, RawBytes::EMPTY, 16).unwrap();
+    let (key, source, first) = (Key(vec![7]), [9u8; 200], remote.as_ptr().addr());
+    let put = |offset, len, token| {
+        // SAFETY: `source` outlives the engine and is only read (E1).
+        unsafe { engine.put(there(&key, offset), source.as_ptr(), len, Source::Kept, token) }.unwrap();
+    };
+    let posted = || -> Vec<(usize, usize)> {
+        let under_way = engine.nic().under_way.borrow();
+        under_way.iter().map(|post| (post.there.as_ptr().addr() - first, post.there.len())).collect()
+    };
+    put(0, 200, 0);
+    let mut wanted = vec![(0, 64), (64, 64), (128, 64), (192, 8)];
+    assert_eq!(posted(), wanted);
+    engine.nic().stuck.set(true);
+    put(200, 100, 1);
+    engine.nic().stuck.set(false);
+    put(300, 8, 2);
+    assert_eq!(posted(), wanted, "it does not overtake what waits");
+    engine.poll(0, &mut |_, _| panic!("nothing is over"));
+    wanted.extend([(200, 64), (264, 36), (300, 8)]);
+    assert_eq!(posted(), wanted);
+    let mut results = Vec::new();
+    drain(&engine, &mut results);
+    results.sort_by_key(|result| result.0);
+    assert_eq!(results, [(0, Ok(())), (1, Ok(())), (2, Ok(()))]);
+    drop(engine);
+    assert_eq!(remote, [[9u8; 308].to_vec(), vec![0; 204]].concat());
 }
 
 /// What someone sees of an operation of so many bytes: posts of each way, registrations, and whether the source came back early.
@@ -449,7 +590,7 @@ fn registrations_end_with_their_memory_and_with_the_engine() {
     let parts = unsafe { RawBytes::new(memory.as_mut_ptr().cast(), 1 << 15) };
     let (tuning, told) = (Tuning { descriptors: 32, ..Tuning::default() }, Told::default());
     let fake = Fake::new(abilities, raw(&mut remote), 5);
-    let engine = watched(fake, parts, &tuning, told.clone()).unwrap();
+    let engine = watched::<Seq>(fake, parts, &tuning, told.clone()).unwrap();
     let (key, mut results) = (Key(vec![7]), Vec::new());
     for kept in [1, 0, 1] {
         if kept == 0 {

@@ -111,7 +111,13 @@ fn what_the_network_cannot_do_is_refused() {
     drain(&engine, &mut Results::new());
     assert_eq!(engine.nic().updated.borrow().len(), 1);
     // A word that comes back has to lie somewhere.
-    let little = raw_words(&mut memory).slice(0, 4).unwrap();
-    let engine = tuned(Fake::new(abilities, raw_words(&mut remote), 1), little, &tuning).unwrap();
-    assert_eq!(engine.atomics(), Atomics::NONE);
+    for (bytes, atomics) in [(4, Atomics::NONE), (7, Atomics::NONE), (8, adds)] {
+        let little = raw_words(&mut memory).slice(0, bytes).unwrap();
+        let engine = tuned(Fake::new(abilities, raw_words(&mut remote), 1), little, &tuning).unwrap();
+        assert_eq!(engine.atomics(), atomics, "{bytes} bytes");
+        let one = started(&engine, Ops::ADD, 8);
+        let other = EngineError::NoSuchAtomic { of: Type::U64, operation: Ops::ADD };
+        assert_eq!(one, if bytes < 8 { Err(other) } else { Ok(()) });
+        drain(&engine, &mut Results::new());
+    }
 }

@@ -11,6 +11,7 @@ use candidates::{Inboxes, Pairs, Queue, Slotted};
 use gasworks_shmem::barrier::{Barrier, Meeting, Name};
 use gasworks_shmem::inbox::MAX_HEAD;
 use gasworks_sync::spin;
+use gasworks_testkit::stats::shown;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -131,15 +132,6 @@ fn block<Q: Queue>(queue: &mut Q, me: usize, ranks: usize, barrier: &Barrier<'_>
     note(samples, format!("{ranks:2} ranks | empty poll | {name}"), each);
 }
 
-/// The median, and the order statistics that enclose it with 95 % confidence.
-fn median(values: &mut [f64]) -> (f64, f64, f64) {
-    values.sort_by(f64::total_cmp);
-    let n = values.len() as f64;
-    let half = 1.96 * n.sqrt() / 2.0;
-    let at = |position: f64| values[position.clamp(0.0, n - 1.0) as usize];
-    (at(n / 2.0), at((n / 2.0 - half).floor()), at((n / 2.0 + half).ceil()))
-}
-
 fn main() {
     let blocks = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(25);
     let bytes = machine::shared(256 << 20);
@@ -187,9 +179,8 @@ fn main() {
             machine::wait(child);
             samples.sort_by(|a, b| a.0.cmp(&b.0));
             println!("{blocks} blocks; median [95 % interval of the median], ns");
-            for (row, values) in &mut samples {
-                let (middle, low, high) = median(values);
-                println!("{row:70} {middle:8.1} [{low:.1} to {high:.1}]");
+            for (row, values) in &samples {
+                println!("{row:70} {:>28}", shown(values, 1));
             }
         }
     }

@@ -79,9 +79,7 @@ impl Tools {
     pub fn get() -> &'static Tools {
         static TOOLS: OnceLock<Tools> = OnceLock::new();
         TOOLS.get_or_init(|| {
-            let tools =
-                Tools { dir: Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools"), built: Mutex::new(0) };
-            let _ = std::fs::remove_dir_all(&tools.dir);
+            let tools = Tools { dir: own_folder(), built: Mutex::new(0) };
             std::fs::create_dir_all(&tools.dir).expect("a directory");
             let archive = build();
             for mode in Mode::ALL {
@@ -202,18 +200,24 @@ fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name).with_extension("c")
 }
 
-/// Builds the library where this test was built, and gives its place.
+/// The library as the dev profile builds it.
 fn build() -> PathBuf {
-    let own = std::env::current_exe().expect("this test");
-    let built = own.parent().and_then(Path::parent).expect("the directory of a build").to_owned();
-    let target = built.parent().expect("the target directory");
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "gasworks-tools-capi", "--target-dir"]).arg(target);
-    if built.ends_with("release") {
-        cargo.arg("--release");
+    let built = gasworks_testkit::programs::Fixture::Debug.get();
+    built.unwrap_or_else(|error| panic!("{error:#}")).join("libgasworks_tools.a")
+}
+
+/// A folder of this process's own; those of processes that have ended are deleted.
+fn own_folder() -> PathBuf {
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let pid = name.strip_prefix("tools-");
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            // Another test may be deleting it.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
-    passes(&mut cargo);
-    built.join("libgasworks_tools.a")
+    all.join(format!("tools-{}", std::process::id()))
 }
 
 /// Runs a command, and gives how it ended and all that it said.

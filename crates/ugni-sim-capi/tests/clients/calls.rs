@@ -9,6 +9,7 @@ use std::ptr::null_mut;
 
 use gasworks_gni_sys::*;
 use gasworks_os::memfd::{self, Mapping, MemFd};
+use gasworks_testkit::cases::is_nightly;
 use proptest::prelude::*;
 
 use super::program::{Programs, run as well};
@@ -760,7 +761,8 @@ fn random_programs_of_calls_do_what_the_model_does() {
     let aries = setting("GASWORKS_UGNI_CHIP").as_deref() == Some("aries");
     let ugni = Ugni::open(Some(&library)).expect("the library");
     let number = std::cell::Cell::new(0);
-    let config = ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() };
+    let cases = if is_nightly() { 128 } else { 32 };
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     proptest!(config, |(steps in prop::collection::vec(step(), 1..120))| {
         number.set(number.get() + 1);
         let mut world = World::new(&ugni, aries, number.get());

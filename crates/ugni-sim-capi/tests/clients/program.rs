@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use gasworks_testkit::programs::Fixture;
 use tempfile::TempDir;
 
 /// The names that the library goes by.
@@ -27,31 +28,10 @@ pub fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Builds the library where this test was built, and gives the directory. `gasrun` and a rank of ours are taken as they are if
-/// they were built there, for others may be running them.
+/// Where the dev profile builds the library, `gasrun`, and a rank of ours.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let own = std::env::current_exe().expect("this test");
-        let built = own.parent().and_then(Path::parent).expect("the directory of a build").to_owned();
-        let build = |wanted: &[&str]| {
-            let mut cargo = Command::new(env!("CARGO"));
-            cargo.args(["build", "--quiet"]).args(wanted);
-            cargo.arg("--target-dir").arg(built.parent().expect("the target directory"));
-            if built.ends_with("release") {
-                cargo.arg("--release");
-            }
-            run(&mut cargo);
-        };
-        build(&["--package", "gasworks-ugni-sim-capi"]);
-        if !built.join("gasrun").exists() {
-            build(&["--package", "gasworks-launch", "--bin", "gasrun"]);
-        }
-        if !built.join("examples/wireup").exists() {
-            build(&["--package", "gasworks-bootstrap", "--example", "wireup"]);
-        }
-        built
-    })
+    BUILT.get_or_init(|| Fixture::Debug.get().unwrap_or_else(|error| panic!("{error:#}")))
 }
 
 impl Programs {

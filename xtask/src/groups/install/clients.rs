@@ -1,14 +1,14 @@
 //! Programs in C and C++ that are built with an installation in each of the ways that it offers, and started by its launchers.
 
 use super::installed;
-use crate::capi::CONDUITS;
-use crate::exec::{Cmd, Ended, Log};
-use crate::files::{copy_tree, empty};
 use crate::install::{Files, ready};
-use crate::needs::Need;
 use crate::rows::Row;
 use crate::world::World;
 use anyhow::{Context, Result, ensure};
+use gasworks_testkit::Need;
+use gasworks_testkit::c::CONDUITS;
+use gasworks_testkit::command::{Cmd, Ended, Log};
+use gasworks_testkit::files::{copy_tree, empty};
 use std::path::{Path, PathBuf};
 
 /// What every fragment defines.

@@ -1,11 +1,11 @@
 //! Jobs of ordinary users, with as little as containers leave them.
 
-use super::super::conformance::enough;
-use crate::exec::{Cmd, Log};
-use crate::needs::Need;
 use crate::rows::Row;
-use crate::world::{Build, World};
+use crate::world::World;
 use anyhow::Result;
+use gasworks_testkit::Need;
+use gasworks_testkit::command::{Cmd, Log};
+use gasworks_testkit::suite::enough;
 
 const RANKS: usize = 4;
 
@@ -36,7 +36,7 @@ pub fn rows() -> Vec<Row> {
 }
 
 fn run(world: &World, log: &Log, before: &str, after: &str) -> Result<()> {
-    let (built, cluster) = (world.built(Build::Debug)?, world.cluster()?);
+    let (built, cluster) = (world.debug()?, world.cluster()?);
     // Nobody may read where this repository is.
     let copy = "rm -rf /run/programs; mkdir -m 755 /run/programs; cp \"$@\" /run/programs; chmod 755 /run/programs/*";
     let copy = Cmd::new("sh").arg("-c").arg(copy).arg("sh");

@@ -1,10 +1,10 @@
 //! Who starts the ranks.
 
-use crate::cluster::{Cluster, HYDRA5, PRRTE};
-use crate::exec::Cmd;
-use crate::needs::Need;
-use crate::world::Built;
 use anyhow::Result;
+use gasworks_testkit::Need;
+use gasworks_testkit::command::Cmd;
+use gasworks_testkit::hosts::{Cluster, HYDRA5, PRRTE};
+use gasworks_testkit::programs::Programs;
 
 /// A launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Launcher {
     }
 
     /// Its command, as far as it is the same for every job.
-    pub fn cmd(self, built: &Built) -> Result<Cmd> {
+    pub fn cmd(self, built: &Programs) -> Result<Cmd> {
         Ok(match self {
             Gasrun => Cmd::new(built.program("gasrun")?),
             GasrunSsh => Cmd::new(AT_HOME).arg(built.program("gasrun")?),

@@ -3,12 +3,13 @@
 
 use super::launcher::Launcher;
 use super::{Case, Fate, LIMIT, LONGEST, judge};
-use crate::cluster::Cluster;
-use crate::exec::{Cmd, Ended, Log};
-use crate::needs::Need;
 use crate::rows::Row;
-use crate::world::{Build, Built, World};
+use crate::world::World;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use gasworks_testkit::Need;
+use gasworks_testkit::command::{Cmd, Ended, Log};
+use gasworks_testkit::hosts::Cluster;
+use gasworks_testkit::programs::Programs;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
@@ -39,12 +40,12 @@ pub fn rows() -> Vec<Row> {
 }
 
 /// `gasrun` with ranks that stay until they are ended.
-fn stays(built: &Built, words: &str) -> Result<Cmd> {
+fn stays(built: &Programs, words: &str) -> Result<Cmd> {
     Ok(until_ended(built, words)?.arg("--stay"))
 }
 
 /// `gasrun` with ranks that end as is to follow; its number is in a file on the hosts.
-fn until_ended(built: &Built, words: &str) -> Result<Cmd> {
+fn until_ended(built: &Programs, words: &str) -> Result<Cmd> {
     let gasrun = Cmd::new("sh").arg("-c").arg("echo $$ >/run/tmp/launcher; exec \"$0\" \"$@\"");
     let gasrun = gasrun.arg(built.program("gasrun")?).words("-n").arg(RANKS.to_string()).words(words);
     Ok(gasrun.arg(built.program("gasworks-whereabouts")?).limit(LIMIT))
@@ -84,7 +85,7 @@ fn amid(log: &Log, cmd: &Cmd, act: impl FnOnce() -> Result<()>) -> Result<(Ended
 /// others, a log checks of everything that is run into it.
 fn host_vanishes(world: &World, log: &Log) -> Result<()> {
     // Of its own: it is of no use to others any more.
-    let (built, cluster) = (world.built(Build::Debug)?, Cluster::up()?);
+    let (built, cluster) = (world.debug()?, Cluster::up()?);
     let job = cluster.on_h0(stays(&built, THREE)?);
     let cut = Cmd::new("ip").words("link set port2 down");
     let (ended, took) = amid(log, &job, || {
@@ -105,7 +106,7 @@ fn host_vanishes(world: &World, log: &Log) -> Result<()> {
 /// once, with the rank's code; and `gasrun` waits for the rest no longer than it takes to miss a host.
 fn host_vanishes_before_abort(world: &World, log: &Log) -> Result<()> {
     const CODE: i32 = 7;
-    let (built, cluster) = (world.built(Build::Debug)?, Cluster::up()?);
+    let (built, cluster) = (world.debug()?, Cluster::up()?);
     let job = until_ended(&built, THREE)?.words(&format!("--abort 0 {CODE} --when /run/tmp/cut"));
     let cut = Cmd::new("sh").arg("-c").arg("ip link set port2 down && >/run/tmp/cut");
     // All hosts see all processes; the ranks of the third are those with its name.
@@ -133,7 +134,7 @@ fn host_vanishes_before_abort(world: &World, log: &Log) -> Result<()> {
 
 /// `gasrun` is killed outright: the ranks end all the same, wherever they are, within the second that a log allows.
 fn is_killed(world: &World, log: &Log, words: &str) -> Result<()> {
-    let (built, cluster) = (world.built(Build::Debug)?, world.cluster()?);
+    let (built, cluster) = (world.debug()?, world.cluster()?);
     let job = cluster.on_h0(stays(&built, words)?);
     let kill = Cmd::new("sh").arg("-c").arg("kill -9 $(cat /run/tmp/launcher)");
     let (ended, took) = amid(log, &job, || {
@@ -149,7 +150,7 @@ fn is_killed(world: &World, log: &Log, words: &str) -> Result<()> {
 /// From the first moment to the last of a job over three hosts strangers come to the port for agents, and to one of the
 /// ports for ranks.
 fn port_scan(world: &World, log: &Log) -> Result<()> {
-    let (built, cluster) = (world.built(Build::Debug)?, world.cluster()?);
+    let (built, cluster) = (world.debug()?, world.cluster()?);
     let case = Case {
         launcher: Launcher::Gasrun,
         protocol: "auto",
@@ -166,7 +167,8 @@ fn port_scan(world: &World, log: &Log) -> Result<()> {
     let job = job.words("--hosts h1,h2,h3 --ppn 2 --rsh /run/tmp/late sh -c");
     let job = job.arg("echo $PMI_PORT >/run/tmp/pmi.$PMI_ID; sleep 0.5; exec \"$0\"");
     let job = cluster.on_h0(job.arg(built.program("gasworks-whereabouts")?).limit(LIMIT));
-    let strangers = built.program("gasworks-strangers")?;
+    let strangers = &built.program("gasworks-strangers")?;
+    let cluster = &cluster;
     let at = |host: &str, port: String| -> Result<usize> {
         let said = cluster.on_h0(Cmd::new("/run/rsh").arg(host).arg(strangers).arg(port)).read()?;
         let times = said.trim().strip_prefix("sent away ").and_then(|rest| rest.split(' ').next());

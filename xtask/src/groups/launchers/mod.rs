@@ -9,14 +9,14 @@ mod mpich;
 mod ssh;
 
 use super::Extent;
-use crate::cluster::Cluster;
-use crate::exec::{Cmd, Ended, Log};
-use crate::leftovers::{MARK, Mark};
-use crate::needs::Need;
 use crate::rows::Row;
-use crate::world::{Build, World};
+use crate::world::World;
 use anyhow::{Context, Result, bail, ensure};
 use cases::{Case, Fate, Places, cases};
+use gasworks_testkit::Need;
+use gasworks_testkit::command::{Cmd, Ended, Log};
+use gasworks_testkit::hosts::Cluster;
+use gasworks_testkit::leftovers::{MARK, Mark};
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
@@ -41,6 +41,15 @@ pub fn rows(extent: Extent) -> Vec<Row> {
         .chain(mpich::rows())
         .chain(ssh::rows())
         .chain(confined::rows())
+        .map(Row::waits)
+        .collect()
+}
+
+/// One launcher for the documented subset: ours, over three hosts.
+pub fn quick() -> Vec<Row> {
+    rows(Extent::Everyday)
+        .into_iter()
+        .filter(|row| row.name.starts_with("launcher/gasrun/pmi2/three-hosts"))
         .collect()
 }
 
@@ -78,7 +87,7 @@ fn row(case: Case) -> Row {
 }
 
 fn run(world: &World, log: &Log, case: &Case) -> Result<()> {
-    let (built, cluster) = (world.built(Build::Debug)?, world.cluster()?);
+    let (built, cluster) = (world.debug()?, world.cluster()?);
     case.launcher.prepare(&cluster)?;
     let (program, words) = match case.fate {
         Fate::Well => ("gasworks-whereabouts", ""),

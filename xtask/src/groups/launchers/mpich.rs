@@ -1,10 +1,10 @@
 //! An MPICH program from Debian's compiler under `gasrun`.
 
-use crate::exec::{Cmd, Ended, Log};
-use crate::needs::Need;
 use crate::rows::Row;
-use crate::world::{Build, World};
+use crate::world::World;
 use anyhow::{Result, ensure};
+use gasworks_testkit::Need;
+use gasworks_testkit::command::{Cmd, Ended, Log};
 
 /// What the row is called, how many ranks, and the words of `gasrun`. On several hosts MPICH over UCX often does not come out of
 /// `MPI_Finalize`, under its own hydra as well: one rank waits for the launcher's barrier, in which it does nothing else, and the others for
@@ -26,7 +26,7 @@ pub fn rows() -> Vec<Row> {
 }
 
 fn run(world: &World, log: &Log, name: &str, ranks: usize, words: &str) -> Result<()> {
-    let (built, cluster) = (world.built(Build::Debug)?, world.cluster()?);
+    let (built, cluster) = (world.debug()?, world.cluster()?);
     let program = world.scratch(name)?.join("ring");
     let compile = Cmd::new("mpicc.mpich").words("-O1 -o").arg(&program);
     log.run_ok(&compile.arg(crate::root().join("crates/launch/tests/programs/ring.c")))?;

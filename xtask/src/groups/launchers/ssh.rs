@@ -2,12 +2,12 @@
 
 use super::launcher::AT_HOME;
 use super::{LIMIT, LONGEST};
-use crate::cluster::Cluster;
-use crate::exec::{Cmd, Ended, Log};
-use crate::needs::Need;
 use crate::rows::Row;
-use crate::world::{Build, World};
+use crate::world::World;
 use anyhow::{Context, Result, bail, ensure};
+use gasworks_testkit::Need;
+use gasworks_testkit::command::{Cmd, Ended, Log};
+use gasworks_testkit::hosts::Cluster;
 use std::sync::Arc;
 
 type Check = fn(&Job<'_>) -> Result<()>;
@@ -196,7 +196,7 @@ struct Job<'a> {
 
 impl<'a> Job<'a> {
     fn prepare(world: &World, log: &'a Log) -> Result<Self> {
-        let (built, cluster) = (world.built(Build::Debug)?, world.cluster()?);
+        let (built, cluster) = (world.debug()?, world.cluster()?);
         cluster.ssh()?;
         Ok(Self { cluster, gasrun: built.program("gasrun")?.to_owned(), log })
     }

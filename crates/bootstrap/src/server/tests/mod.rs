@@ -145,13 +145,81 @@ fn a_hostile_rank_is_reported_once() {
 
 #[test]
 fn a_rank_cannot_fill_the_launcher() {
+    const MOST: usize = 64 << 20;
+    let mut server = joined(2);
+    let mut put = |rank, key: &str, value: &str| {
+        let put = Message::new("kvs-put").with("key", key).with("value", value);
+        sent(&say(&mut server, rank, put))[0].1.clone()
+    };
+    // What it has put counts with its keys: 3 and 60,000 bytes.
+    assert!(put(0, "one", &"x".repeat(60_000)).ends_with("rc=0;"));
+    // All but the last 10 bytes, which no single message could bring.
+    server.book(0, "most", &"x".repeat(MOST - 60_003 - 4 - 10)).expect("there is room");
+    let mut put = |rank, key: &str, value: &str| {
+        let put = Message::new("kvs-put").with("key", key).with("value", value);
+        sent(&say(&mut server, rank, put))[0].1.clone()
+    };
+    let full = "cmd=kvs-put-response;rc=2;errmsg=this rank has put 64 MiB already;";
+    assert_eq!(put(0, "four", "1234567"), full);
+    assert!(put(0, "four", "123456").ends_with("rc=0;"));
+    assert_eq!(put(0, "k", ""), full);
+    assert!(put(1, "k", "").ends_with("rc=0;"), "another rank has room");
+    let publish = Message::new("name-publish").with("name", "n").with("port", "p");
+    assert!(sent(&say(&mut server, 0, publish))[0].1.contains("rc=2;errmsg="));
+    let attribute = Message::new("info-putnodeattr").with("key", "n").with("value", "p");
+    assert!(sent(&say(&mut server, 0, attribute))[0].1.contains("rc=2;errmsg="));
+}
+
+#[test]
+fn a_thread_may_ask_while_another_waits_in_a_fence() {
+    let mut server = joined(2);
+    assert!(say(&mut server, 0, Message::new("kvs-fence").with("thrid", 1)).is_empty());
+    let asked = sent(&say(&mut server, 0, Message::new("job-getid").with("thrid", 2)));
+    assert_eq!(asked, [(0, "cmd=job-getid-response;thrid=2;rc=0;jobid=job.1;".to_owned())]);
+    let out = say(&mut server, 0, Message::new("job-getid"));
+    assert!(broken(&out).contains("\"job-getid\" while it waited in a fence"), "{out:?}");
+    // PMI-1 has no threads.
+    let mut server = Server::new(2, "job.1");
+    let out = feed(&mut server, 0, b"cmd=init pmi_version=1\ncmd=barrier_in\ncmd=get_appnum thrid=1\n");
+    assert!(broken(&out).contains("\"get_appnum\" while it waited in a fence"), "{out:?}");
+}
+
+#[test]
+fn a_wait_is_stuck_only_for_a_rank_of_the_job() {
+    let mut server = joined(2);
+    say(&mut server, 0, Message::new("kvs-fence"));
+    server.gone(2);
+    assert_eq!(server.stuck(), None, "there is no such rank");
+    server.gone(1);
+    assert_eq!(server.stuck(), Some((0, 1)));
+    // An attribute of this node is put by a rank of this server, and none has ended.
+    let (children, has_parent, mapping) = (1, false, String::new());
+    let mut server =
+        Server::of_part(Part { job: "job.1".into(), size: 2, ranks: vec![0], children, has_parent, mapping });
+    feed(&mut server, 0, b"cmd=init pmi_version=2\n");
+    say(&mut server, 0, Message::new("fullinit").with("pmirank", 0));
+    say(&mut server, 0, Message::new("info-getnodeattr").with("key", "k").with("wait", "true"));
+    server.gone(1);
+    assert_eq!(server.stuck(), None);
+    // The same rank is counted once.
+    let mut server = joined(3);
+    say(&mut server, 1, Message::new("info-getnodeattr").with("key", "k").with("wait", "TRUE"));
+    server.gone(0);
+    server.gone(0);
+    assert_eq!(server.stuck(), None);
+    assert_eq!((server.phase(2), server.phase(3)), (Phase::Joined, Phase::Broken));
+}
+
+#[test]
+fn a_value_that_fits_its_question_and_not_its_answer_is_refused() {
     let mut server = joined(1);
-    let value = "x".repeat(60_000);
-    let refused = (0..2_000).any(|i| {
-        let put = Message::new("kvs-put").with("key", format!("k{i}")).with("value", &value);
-        sent(&say(&mut server, 0, put))[0].1.contains("rc=2;errmsg=")
-    });
-    assert!(refused);
+    // The answer has the words of its own around the value, which are longer than those of the question.
+    let value = "x".repeat(wire::MAX_PAYLOAD - "cmd=kvs-put;key=k;value=;".len());
+    let put = Message::new("kvs-put").with("key", "k").with("value", &value);
+    assert!(sent(&say(&mut server, 0, put))[0].1.ends_with("rc=0;"));
+    say(&mut server, 0, Message::new("kvs-fence"));
+    let got = sent(&say(&mut server, 0, Message::new("kvs-get").with("key", "k")))[0].1.clone();
+    assert!(got.starts_with("cmd=kvs-get-response;rc=-1;errmsg=a message of 65"), "{got}");
 }
 
 proptest! {
@@ -201,6 +269,10 @@ fn a_rank_may_end_from_within_a_fence() {
         let wrong = say(&mut joined(1), 0, Message::new("gasworks-exit").with("code", code));
         assert!(matches!(wrong[..], [Output::Broken { .. }]), "{code}: {wrong:?}");
     }
+    for code in [1, 255] {
+        let told = say(&mut joined(1), 0, Message::new("gasworks-exit").with("code", code));
+        assert_eq!(told, [Output::Exits { rank: 0, code }]);
+    }
 }
 
 #[test]
@@ -219,6 +291,10 @@ fn a_key_is_put_once() {
     for key in ["", &"k".repeat(65)] {
         let put = Message::new("kvs-put").with("key", key).with("value", 1);
         assert!(sent(&say(&mut server, 0, put))[0].1.contains("rc=5;"));
+    }
+    for key in ["a", &"k".repeat(64)] {
+        let put = Message::new("kvs-put").with("key", key).with("value", 1);
+        assert!(sent(&say(&mut server, 0, put))[0].1.ends_with("rc=0;"));
     }
 }
 

@@ -182,6 +182,42 @@ fn both_dialects_share_one_job() {
 }
 
 #[test]
+fn an_answer_has_at_most_1024_bytes_with_its_end() {
+    let mut server = Server::new(2, "job.1");
+    line(&mut server, 0, "cmd=init pmi_version=1 pmi_subversion=1");
+    feed(&mut server, 1, b"cmd=init pmi_version=2 pmi_subversion=0\n");
+    say(&mut server, 1, Message::new("fullinit").with("pmirank", 1));
+    let most = 1024 - "cmd=get_result rc=0 msg=success value=\n".len();
+    for (key, length) in [("below", most - 1), ("most", most), ("beyond", most + 1)] {
+        let value = "v".repeat(length);
+        say(&mut server, 1, Message::new("kvs-put").with("key", key).with("value", value));
+    }
+    line(&mut server, 0, "cmd=barrier_in");
+    say(&mut server, 1, Message::new("kvs-fence"));
+    let mut get = |key: &str| ask(&mut server, 0, &format!("cmd=get kvsname=job.1 key={key}"));
+    assert_eq!((get("below").len(), get("most").len()), (1022, 1023));
+    assert_eq!(get("beyond"), "cmd=get_result rc=-1 msg=the_value_does_not_fit_a_line");
+}
+
+#[test]
+fn lines_of_a_long_command_are_counted_and_measured() {
+    let spawn = |lines: usize| format!("mcmd=spawn\n{}endcmd", "a=b\n".repeat(lines - 2));
+    let mut server = greeted(1);
+    assert!(ask(&mut server, 0, &spawn(4096)).starts_with("cmd=spawn_result rc=-1"));
+    let out = line(&mut greeted(1), 0, &spawn(4097));
+    assert!(broken(&out).contains("a command has more than 4096 lines"), "{out:?}");
+    let long = |length: usize| format!("mcmd=spawn\n{}", "x".repeat(length));
+    assert!(feed(&mut server, 0, long(1024).as_bytes()).is_empty());
+    let mut server = greeted(1);
+    let out = line(&mut server, 0, &format!("{}\nendcmd", long(1024)));
+    assert!(matches!(out[..], [Output::Send { rank: 0, .. }]), "{out:?}");
+    let out = line(&mut server, 0, &format!("{}\nendcmd", long(1025)));
+    assert!(broken(&out).contains("(1025 bytes) is longer than 1024 bytes"), "{out:?}");
+    let out = feed(&mut greeted(1), 0, long(1025).as_bytes());
+    assert!(broken(&out).contains("(1025 bytes) does not end within 1024 bytes"), "{out:?}");
+}
+
+#[test]
 fn each_expected_rank_is_let_in_once() {
     let mut door = Door::new(8, [2, 3]);
     let mut judge = |text: &str| door.judge(&mut text.as_bytes().to_vec());

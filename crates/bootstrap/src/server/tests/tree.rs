@@ -247,14 +247,35 @@ fn broken_messages_of_servers_are_refused() {
     }
     let mut server = Server::of_part(part(true));
     let good = fence(&pair(1, b"k", 1, b"v"));
-    assert!(server.from_child(1, &good, &mut Vec::new()).is_err(), "there is no such child");
-    assert!(server.from_child(0, &good, &mut Vec::new()).is_ok());
-    assert!(server.from_child(0, &good, &mut Vec::new()).is_err(), "a second fence");
-    assert!(server.from_parent(&[3], &mut Vec::new()).expect_err("no fence").contains("none was to come"));
-    assert!(server.from_parent(&[4, 0, 0, 0, 0, 0], &mut Vec::new()).expect_err("").contains("nobody asked"));
+    let below = |server: &mut Server, child: usize, bytes: &[u8]| {
+        server.from_child(child, bytes, &mut Vec::new()).err().unwrap_or_else(|| "understood".to_owned())
+    };
+    let above = |server: &mut Server, bytes: &[u8]| {
+        server.from_parent(bytes, &mut Vec::new()).err().unwrap_or_else(|| "understood".to_owned())
+    };
+    assert_eq!(below(&mut server, 1, &good), "a fence came where none was to come", "no such child");
+    assert_eq!(below(&mut server, 0, &good), "understood");
+    assert_eq!(below(&mut server, 0, &good), "a fence came where none was to come", "a second fence");
+    // Who asks for the name "n".
+    let lookup = [&[2, 0, 0, 0, 0, 2, 1, 0, 0, 0][..], b"n", &[0; 4]].concat();
+    assert_eq!(below(&mut server, 1, &lookup), "a question came from nowhere");
+    assert_eq!(below(&mut server, 0, &lookup), "understood");
+    let long = fence(&pair(1, &[b'k'; 64], 1, b"v"));
+    assert_eq!(below(&mut Server::of_part(part(true)), 0, &long), "understood");
+    assert_eq!(above(&mut server, &[3]), "a release came where none was to come");
+    assert_eq!(above(&mut server, &[9]), "a message of kind 9 came from above");
+    assert_eq!(above(&mut server, &[4, 1, 0, 0, 0, 0]), "nobody asked with ticket 1");
+    for (answer, wanted) in [
+        (&[7][..], "there is no answer 7"),
+        (&[2, 4], "there is no refusal 4"),
+        (&[0, 0], "a message has 1 bytes too many"),
+        (&[2, 3], "understood"),
+    ] {
+        assert_eq!(above(&mut server, &[&[4, 0, 0, 0, 0], answer].concat()), wanted);
+    }
     feed(&mut server, 0, b"cmd=init pmi_version=1\ncmd=barrier_in\n");
-    assert!(server.from_parent(&[3, 1], &mut Vec::new()).is_err());
-    assert!(server.from_parent(&[3], &mut Vec::new()).is_ok());
+    assert_eq!(above(&mut server, &[3, 1]), "a message lacks 3 bytes");
+    assert_eq!(above(&mut server, &[3]), "understood");
 }
 
 proptest! {

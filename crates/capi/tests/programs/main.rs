@@ -1,0 +1,69 @@
+//! Programs in C and C++ against the C interface as an installation has it: in all thread modes, over all conduits, by
+//! several compilers, with any end and with wrong calls.
+
+mod compiles;
+mod ends;
+mod environment;
+mod links;
+mod program;
+mod wrong;
+
+use gasworks_testkit::c::{CONDUITS, MODES};
+use gasworks_testkit::pairwise::{Pick, covering, product};
+use gasworks_testkit::{Case, Need};
+use program::{BUILDS, LANGUAGES, PROGRAMS, Program, comes_to_its_end, runs_in};
+use std::process::ExitCode;
+
+/// The numbers of ranks of jobs.
+const RANKS: [usize; 4] = [1, 2, 4, 7];
+/// Finds uses of memory that is not the program's, and undefined behaviour.
+const SANITIZED: &str = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all";
+
+fn main() -> ExitCode {
+    let tables = [
+        run(),
+        sanitized(),
+        ends::cases(),
+        environment::cases(),
+        links::cases(),
+        compiles::cases(),
+        wrong::cases(),
+    ];
+    gasworks_testkit::cases::main("capi/programs", tables.into_iter().flatten().collect())
+}
+
+/// Numbers of a program, a mode, a language, a build, a number of ranks and a conduit, such that every two that can meet do.
+fn combinations() -> Vec<Pick> {
+    let sizes = [PROGRAMS.len(), MODES.len(), LANGUAGES.len(), BUILDS.len(), RANKS.len(), CONDUITS.len()];
+    let possible: Vec<_> = product(&sizes).into_iter().filter(|pick| runs_in(pick[0], pick[1])).collect();
+    covering(&possible)
+}
+
+/// Every program runs to its end.
+fn run() -> Vec<Case> {
+    let case = |pick: Pick| {
+        let (name, mode, language) = (PROGRAMS[pick[0]].0, pick[1], LANGUAGES[pick[2]]);
+        let ((kind, options), ranks, conduit) = (BUILDS[pick[3]], RANKS[pick[4]], CONDUITS[pick[5]]);
+        let shown = format!("{name}/{conduit}/{}/{}/{kind}/{ranks}", MODES[mode].0, language.name);
+        let case = passes(shown, Program { name, conduit, mode, language, options }, ranks);
+        if language.is_clang() { case.need(Need::Clang) } else { case }
+    };
+    combinations().into_iter().map(case).collect()
+}
+
+/// Every program runs to its end with sanitizers in it, in every mode.
+fn sanitized() -> Vec<Case> {
+    let programs =
+        product(&[PROGRAMS.len(), MODES.len()]).into_iter().filter(|pick| runs_in(pick[0], pick[1]));
+    let case = |pick: Pick| {
+        let program = Program { options: SANITIZED, ..Program::usual(PROGRAMS[pick[0]].0, pick[1]) };
+        passes(format!("{}/smp/{}/sanitized/3", program.name, MODES[program.mode].0), program, 3)
+    };
+    programs.map(case).collect()
+}
+
+fn passes(name: String, program: Program, ranks: usize) -> Case {
+    Case::new(name, move |log| {
+        comes_to_its_end(log, &program.job(log, &log.scratch()?, ranks)?, program.name)
+    })
+}

@@ -1,0 +1,28 @@
+//! A rank of a job that ends in one of the ways of `gasworks_conformance::ends`.
+
+use clap::{Parser, Subcommand};
+use gasworks_conformance::ends::act;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(about = "Is a rank of a job that ends in one of many ways")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Be a rank of one of the cases
+    Act {
+        /// The case
+        case: String,
+        /// The rank that acts
+        victim: u32,
+    },
+}
+
+fn main() -> ExitCode {
+    let Command::Act { case, victim } = Args::parse().command;
+    act(&case, victim)
+}

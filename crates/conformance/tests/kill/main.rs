@@ -1,0 +1,40 @@
+//! A rank killed at each kill point that the sources name: the job must end, say so, and leave nothing.
+//!
+//! A case is a point. `points` says in which jobs a rank is killed there; the case fails if the rank does not pass the point
+//! in one of them, so that no job is run for nothing.
+
+mod judge;
+mod points;
+mod scenario;
+
+use anyhow::Result;
+use gasworks_testkit::scan::Tree;
+use gasworks_testkit::{Case, cases};
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let names = match names() {
+        Ok(names) => names,
+        Err(error) => {
+            eprintln!("looking for kill points: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let point = |name: &String| {
+        let name = name.clone();
+        Case::new(name.clone(), move |log| {
+            points::scenarios(&name).iter().try_for_each(|job| job.kill(log, &name))
+        })
+    };
+    let mut table: Vec<_> = names.iter().map(point).collect();
+    table.extend(judge::cases(names));
+    cases::main("conformance/kill", table)
+}
+
+/// The names of all kill points of the product.
+fn names() -> Result<BTreeSet<String>> {
+    let mut tree = Tree::load()?;
+    tree.files.retain(|file| file.text.contains("kill_point!"));
+    Ok(tree.sites(&["kill_point"]).into_iter().map(|site| site.name).collect())
+}

@@ -1,0 +1,280 @@
+//! Polling and waiting: bursts, the idle path, errors, tasks, sleeping.
+
+use crate::fake::*;
+use crate::in_every_mode;
+use crate::messages::{SHORT, pattern};
+use gasworks_core::{
+    Category, CoreMode, Engine, Error, Flow, Outgoing, Policy, Task, Transfer, WaitMode, WireError,
+};
+use gasworks_rdma::Direction;
+use gasworks_shmem::inbox::MAX_INLINE;
+use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
+use gasworks_sync::{Par, Seq};
+use std::sync::Arc;
+use std::time::Duration;
+
+const WIDE: Flow = Flow { depth: 500, total: 5000, volume: 0 };
+
+fn gone() -> Error {
+    Error::Wire(WireError::PeerGone { rank: 1 })
+}
+
+/// An idle poll over shared memory asks for the queues once, unless a failure or a task has to be seen to.
+#[test]
+fn an_idle_poll_looks_once() {
+    fn check<M: TestMode>() {
+        let job = Job::<M>::new(&Plan::kinds()[0]);
+        let looks = |count| {
+            let before = job.wire(0).looks;
+            let polled = job.engines[0].poll();
+            assert_eq!(job.wire(0).looks - before, count);
+            polled
+        };
+        for polls in 1..4 {
+            assert_eq!((looks(1), job.engines[0].peek().polls), (Ok(0), polls));
+        }
+        // It returns what it owes even so, and takes what has come.
+        assert_eq!(job.engines[1].request(0, &SHORT), Ok(()));
+        assert_eq!((looks(2), job.engines[0].peek().owed_to), (Ok(1), vec![(1, 1)]));
+        assert_eq!((looks(1), job.engines[0].peek().owed_to), (Ok(0), vec![]));
+        // A failure is told by the next poll, though nothing has come, and once.
+        for _ in 0..2 {
+            job.engines[0].fail_later(gone());
+            assert_eq!((job.engines[0].poll(), job.engines[0].poll()), (Err(gone()), Ok(0)));
+        }
+        assert_eq!(looks(2), Ok(0), "from now on there may be more");
+    }
+    in_every_mode!(check);
+}
+
+/// A poll that cannot return credits fails, on the idle path as on the other, and the credits stay owed.
+#[test]
+fn credits_that_do_not_leave_are_owed_and_said() {
+    for plan in &Plan::kinds()[..2] {
+        let job = Job::<Par>::new(plan);
+        assert_eq!(job.engines[1].request(0, &SHORT), Ok(()));
+        assert_eq!(job.engines[0].poll(), Ok(1));
+        job.wire(0).refuse_room.push_back(WireError::PeerGone { rank: 1 });
+        assert_eq!((job.engines[0].poll(), job.engines[0].peek().owed_to), (Err(gone()), vec![(1, 1)]));
+        job.poll();
+        job.assert_quiet();
+    }
+}
+
+/// A poll takes one message, the next ones twice as many while they find so many, up to 20.
+#[test]
+fn a_poll_takes_more_where_messages_follow_each_other() {
+    let job = Job::<Seq>::new(&Plan { flow: WIDE, ..Plan::default() });
+    (0..95).for_each(|_| assert_eq!(job.engines[0].try_request(1, &SHORT), Ok(())));
+    let handled = [(); 10].map(|()| job.engines[1].poll().expect("nothing is wrong"));
+    assert_eq!(handled, [1, 2, 4, 8, 16, 20, 20, 20, 4, 0]);
+    assert_eq!(job.wire(1).bursts, [1, 2, 4, 8, 16, 20, 20, 20, 20, 1]);
+}
+
+/// The engine takes messages of one cache line from the queues, and leaves the rest of the burst to `Wire::poll`.
+#[test]
+fn a_poll_takes_long_messages_among_short_ones() {
+    fn check<M: TestMode>() {
+        let job = Job::<M>::new(&Plan { flow: WIDE, ..Plan::kinds()[0].clone() });
+        let payload = pattern(MAX_INLINE);
+        let medium = Outgoing { category: Category::Medium, handler: REQUEST[1], payload: &payload, ..SHORT };
+        let send = |what: &[&Outgoing<'_>]| {
+            what.iter().for_each(|m| assert_eq!(job.engines[0].try_request(1, m), Ok(())))
+        };
+        send(&[&SHORT, &SHORT, &SHORT, &medium, &medium, &SHORT]);
+        let handled = [(); 4].map(|()| job.engines[1].poll().expect("nothing is wrong"));
+        assert_eq!(handled, [1, 2, 3, 0]);
+        assert_eq!(job.wire(1).bursts, [4], "of 4 that the third poll was to take, none was taken before");
+        send(&[&SHORT, &SHORT, &SHORT, &SHORT, &SHORT, &medium]);
+        let handled = [(); 4].map(|()| job.engines[1].poll().expect("nothing is wrong"));
+        assert_eq!(handled, [1, 2, 3, 0]);
+        assert_eq!(job.wire(1).bursts[1..], [2], "of 4, two were taken before");
+        // A poll of a rank that has nothing to do begins anew.
+        send(&[&SHORT, &SHORT]);
+        assert_eq!([(); 3].map(|()| job.engines[1].poll()), [Ok(1), Ok(1), Ok(0)]);
+        assert_eq!(job.seen().iter().filter(|seen| seen.payload == payload).count(), 3);
+    }
+    in_every_mode!(check);
+}
+
+/// A poll returns the number of messages of all transports and of completed transfers.
+#[test]
+fn a_poll_counts_messages_and_transfers() {
+    let mut bytes = [0; 8];
+    let job = Job::<Par>::new(&Plan { ranks: 3, sharing: 2, descriptors: 4, flow: WIDE, ..Plan::default() });
+    (1..3).for_each(|from| assert_eq!(job.engines[from].try_request(0, &SHORT), Ok(())));
+    let (local, len) = (bytes.as_mut_ptr(), bytes.len());
+    let put =
+        Transfer { direction: Direction::Put, peer: 2, offset: 0, local, len, set: None, local_apart: false };
+    for _ in 0..3 {
+        // SAFETY: the bytes outlive the job.
+        unsafe { job.engines[0].transfer(&put, None) }.map_err(|refused| refused.0).expect("started");
+    }
+    assert_eq!(job.engines[0].poll(), Ok(5));
+    assert_eq!(job.seen().iter().map(|seen| seen.from).collect::<Vec<_>>(), [1, 2]);
+    // A transport that fails is said, though another has brought something, and transfers go on.
+    job.wire(0).broken = Some(WireError::PeerGone { rank: 1 });
+    assert_eq!(job.engines[1].try_request(0, &SHORT), Ok(()));
+    // SAFETY: as above.
+    let id = unsafe { job.engines[0].transfer(&put, None) }.map_err(|refused| refused.0).expect("started");
+    assert_eq!((job.engines[0].poll(), job.seen().len()), (Err(gone()), 1));
+    assert!(job.engines[0].test(id).is_ok_and(|done| done.is_some()));
+}
+
+#[test]
+fn a_wait_lasts_until_it_is_done() {
+    fn check<M: TestMode>() {
+        for plan in Plan::kinds() {
+            let job = Job::<M>::new(&plan);
+            let mut asked = 0;
+            let done = || {
+                asked += 1;
+                asked > 3
+            };
+            assert_eq!(job.engines[0].wait_until(done), Ok(()));
+            assert_eq!((asked, job.engines[0].peek().polls), (4, 2));
+            job.engines[0].fail_later(gone());
+            assert_eq!(job.engines[0].wait_until(|| false), Err(gone()));
+            assert_eq!(job.engines[0].wait_until(|| true), Ok(()));
+        }
+    }
+    in_every_mode!(check);
+}
+
+fn policy(spins: u32, yields: u32) -> Policy {
+    let (first_sleep, longest_sleep) = (Duration::from_millis(1), Duration::from_secs(1));
+    Policy { spins, yields, first_sleep, longest_sleep }
+}
+
+/// A waiting rank spins, yields, then sleeps twice as long each time; work resets it, and the wait mode changes it.
+#[test]
+fn a_rank_sleeps_after_turns_without_work() {
+    fn check<M: TestMode>() {
+        let job = Job::<M>::new(&Plan { policy: policy(1, 1), ..Plan::kinds()[0].clone() });
+        let engine = &job.engines[0];
+        let turns = |count: u32| {
+            let mut waiting = engine.sleeper();
+            (0..count).for_each(|_| engine.turn(&mut waiting).expect("nothing is wrong"));
+            let slept = std::mem::take(&mut job.wire(0).slept);
+            (waiting, slept.into_iter().map(|(limit, stay)| (limit.as_millis(), stay)).collect::<Vec<_>>())
+        };
+        assert_eq!(turns(2).1, vec![]);
+        let (mut waiting, slept) = turns(4);
+        assert_eq!(slept, [(1, true), (2, true)]);
+        assert_eq!(job.engines[1].request(0, &SHORT), Ok(()));
+        (0..3).for_each(|_| engine.turn(&mut waiting).expect("nothing is wrong"));
+        assert!(job.wire(0).slept.is_empty(), "it has worked, spun and yielded");
+        assert_eq!(engine.wait_mode(), WaitMode::SpinBlock);
+        for (mode, slept) in [(WaitMode::Spin, 0), (WaitMode::Block, 4), (WaitMode::SpinBlock, 2)] {
+            engine.set_wait_mode(mode);
+            assert_eq!((engine.wait_mode(), turns(4).1.len()), (mode, slept));
+        }
+    }
+    in_every_mode!(check);
+}
+
+/// With several transports a rank sleeps at most 50 microseconds, since only the first one can end the sleep.
+#[test]
+fn a_rank_of_several_transports_sleeps_shortly() {
+    let slept = |ranks| {
+        let job = Job::<Par>::new(&Plan { ranks, sharing: 2, policy: policy(0, 0), ..Plan::default() });
+        job.engines[0].turn(&mut job.engines[0].sleeper()).expect("nothing is wrong");
+        job.engines[0].wake();
+        assert_eq!(job.wire(0).woken, ranks - 1, "once for each transport");
+        job.wire(0).slept.clone()
+    };
+    assert_eq!(slept(2), [(Duration::from_millis(1), true)]);
+    assert_eq!(slept(3), [(Duration::from_micros(50), true)]);
+}
+
+/// A rank does not sleep while a transfer is under way or a step is postponed.
+#[test]
+fn nobody_sleeps_on_transfers_and_what_is_postponed() {
+    let long = pattern(LONG);
+    let job = Job::<Seq>::new(&Plan { descriptors: 4, ..Plan::default() });
+    let sleeps = || {
+        let engine = &job.engines[0];
+        let before = job.wire(0).slept.len();
+        engine.turn(&mut engine.sleeper()).expect("nothing is wrong");
+        job.wire(0).slept.len() > before
+    };
+    assert!(sleeps());
+    job.nic(0).hold = Hold::All;
+    let message = Outgoing { category: Category::Long, handler: REQUEST[2], payload: &long, ..SHORT };
+    // SAFETY: the payload outlives the job.
+    let sent = unsafe { job.engines[0].try_request_nb(1, &message, None, None) };
+    assert!(sent.is_ok() && !sleeps());
+    job.wire(0).refuse_room.extend(vec![WireError::Busy { to: 1 }; 4]);
+    job.nic(0).hold = Hold::Nothing;
+    job.engines[0].poll().expect("nothing is wrong");
+    assert_eq!(job.engines[0].peek().postponed, 1);
+    assert!(!sleeps() && !sleeps() && sleeps());
+}
+
+/// In `Par` a poll that made progress keeps a thread from sleeping that began to wait before; other polls do not.
+#[test]
+fn work_of_another_thread_ends_sleeps() {
+    fn stays<M: TestMode>(plan: &Plan, act: impl Fn(&Job<M>)) -> bool {
+        let job = Job::<M>::new(plan);
+        let mut waiting = job.engines[0].sleeper();
+        act(&job);
+        job.engines[0].turn(&mut waiting).expect("nothing is wrong");
+        let slept = job.wire(0).slept.clone();
+        slept.last().expect("it was to sleep").1
+    }
+    for plan in Plan::kinds() {
+        let nothing = |job: &Job<Par>| assert_eq!(job.engines[0].poll(), Ok(0));
+        let message = |job: &Job<Par>| {
+            assert_eq!(job.engines[1].request(0, &SHORT), Ok(()));
+            assert_eq!(job.engines[0].poll(), Ok(1));
+        };
+        let failure = |job: &Job<Par>| {
+            job.engines[0].fail_later(gone());
+            assert_eq!(job.engines[0].poll(), Err(gone()));
+        };
+        let own = |job: &Job<Par>| assert_eq!(job.engines[0].request(0, &SHORT), Ok(()));
+        let seen = (stays(&plan, nothing), stays(&plan, message), stays(&plan, failure), stays(&plan, own));
+        assert_eq!(seen, (true, false, true, false));
+        // A rank of one thread has no other.
+        let message = |job: &Job<Seq>| {
+            assert_eq!(job.engines[1].request(0, &SHORT), Ok(()));
+            assert_eq!(job.engines[0].poll(), Ok(1));
+        };
+        assert!(stays(&plan, message));
+    }
+    // What comes with an error counts as well.
+    let broken = |job: &Job<Par>| {
+        job.wire(0).broken = Some(WireError::PeerGone { rank: 1 });
+        assert_eq!(job.engines[0].poll(), Err(gone()));
+    };
+    assert!(!stays(&Plan::default(), broken));
+}
+
+struct Turns(Arc<AtomicU32>);
+
+impl<M: CoreMode> Task<M> for Turns {
+    fn turn(&self, engine: &Engine<M>) -> Result<bool, Error> {
+        assert_eq!(engine.rank(), 0);
+        match self.0.fetch_add(1, Relaxed) {
+            2 => Err(gone()),
+            turns => Ok(turns == 1),
+        }
+    }
+}
+
+#[test]
+fn tasks_get_turns_in_every_poll() {
+    fn check<M: TestMode>() {
+        let job = Job::<M>::new(&Plan::kinds()[0]);
+        let turns = Arc::new(AtomicU32::new(0));
+        for _ in 0..16 {
+            assert_eq!(job.engines[0].add_task(Box::new(Turns(turns.clone()))), Ok(()));
+        }
+        let full = job.engines[0].add_task(Box::new(Turns(turns.clone())));
+        assert_eq!(full, Err(Error::TooManyTasks { most: 16 }));
+        // The third turn fails, and nobody gets one after it.
+        assert_eq!((job.engines[0].poll(), turns.load(Relaxed)), (Err(gone()), 3));
+        assert_eq!((job.engines[0].poll(), turns.load(Relaxed)), (Ok(0), 19));
+    }
+    in_every_mode!(check);
+}

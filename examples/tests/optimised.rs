@@ -1,0 +1,34 @@
+//! Every example from the optimised build, with the sizes that it has by itself. Each verifies its own result.
+
+mod common;
+
+use common::{run, verified};
+use gasworks_testkit::programs::{self, Programs};
+
+/// The examples, and the words with which each reports its check.
+const EXAMPLES: [(&str, &str); 6] = [
+    ("dht", "every value was right"),
+    ("gups", "the table is right"),
+    ("heat", "equal to one rank's"),
+    ("hello", "all 4 ranks were heard"),
+    ("ring", "the token is right"),
+    ("sample-sort", "; sorted"),
+];
+
+/// Programs in the folder of the examples that count k-mers: the tests of `kmers.rs` run them.
+const KMERS: [&str; 3] = ["draw-reads", "kmer-count", "kmer-serial"];
+
+#[test]
+fn each_is_right_on_four_ranks() {
+    for (program, words) in EXAMPLES {
+        let job = programs::release().and_then(|programs| programs.gasrun(4, program));
+        verified(&run(job, &[]), words, 4);
+    }
+}
+
+#[test]
+fn no_program_is_without_a_test() {
+    let mut known: Vec<_> = EXAMPLES.iter().map(|(name, _)| *name).chain(KMERS).collect();
+    known.sort_unstable();
+    assert_eq!(Programs::sources("examples/src/bin").unwrap(), known);
+}

@@ -1,0 +1,89 @@
+//! Miri, the sanitizers, the corpora of the fuzz targets, and mutants.
+
+use super::Extent;
+use crate::rows::Row;
+use crate::tools::{self, passed};
+use crate::world::{Build, World};
+use anyhow::{Result, ensure};
+use gasworks_testkit::{Cmd, Need, suite};
+
+pub fn rows(extent: Extent) -> Result<Vec<Row>> {
+    let is_nightly = extent == Extent::Nightly;
+    let with_sources = |row: Row| row.need(Need::Nightly).need(Need::RustSrc);
+    let today = |dir: &str| is_nightly || dir != tools::BY_NIGHT;
+    let mut rows: Vec<Row> = tools::MIRI.into_iter().filter(|one| today(one.0)).map(miri).collect();
+    rows.extend([
+        super::command("miri/command", "cargo xtask miri -- -- --list").need(Need::Nightly).need(Need::Miri),
+        with_sources(Row::new("tsan/build", |world, _| world.built(Build::Tsan).map(drop))),
+        with_sources(super::command("tsan/command", "cargo xtask tsan --list")),
+    ]);
+    for package in tools::TSAN_PACKAGES {
+        let dir = package.trim_start_matches("gasworks-");
+        if today(dir) {
+            rows.push(with_sources(tests_of(format!("tsan/{dir}"), Build::Tsan, package)));
+        }
+    }
+    rows.push(Row::new("fuzz/replay", |_, log| {
+        let dir = gasworks_testkit::programs::target().join("fuzz-replay");
+        let replay = Cmd::cargo("test --manifest-path fuzz/Cargo.toml").env("CARGO_TARGET_DIR", dir);
+        ensure!(passed(&log.run_ok(&replay)?.output) > 0, "no corpus was replayed");
+        Ok(())
+    }));
+    if is_nightly {
+        rows.extend(by_night()?.into_iter().map(|row| row.need(Need::Nightly)));
+        rows.extend(tools::optimised_tests());
+        rows.extend(crate::mutants::rows()?);
+    }
+    Ok(rows)
+}
+
+/// What takes too long for every day.
+fn by_night() -> Result<Vec<Row>> {
+    let suites = ["simnet", "simnet-unmapped"].into_iter().map(|transport| {
+        let row = Row::new(format!("tsan/conformance/{transport}"), move |world, log| {
+            let built = world.built(Build::TsanSuite)?;
+            let mapped = if transport == "simnet-unmapped" { "--unmapped" } else { "" };
+            let suite = Cmd::new(built.program("gasworks-conformance")?);
+            let suite = suite.words(&format!("--transport simnet {mapped} --ranks 2 --mode par")).limit(300);
+            suite::enough(&log.run_ok(&tools::sanitized(suite))?.output, transport, 2)
+        });
+        row.need(Need::RustSrc)
+    });
+    let asan =
+        std::iter::once(Row::new("asan/build", |world: &World, _: &_| world.built(Build::Asan).map(drop)));
+    let packages = crate::package_dirs().into_iter().filter(|dir| {
+        let named = [dir.clone(), format!("gasworks-{dir}")];
+        !named.iter().any(|name| tools::NOT_UNDER_ASAN.contains(&name.as_str()))
+    });
+    let tests = packages.map(|dir| tests_of(format!("asan/{dir}"), Build::Asan, &format!("gasworks-{dir}")));
+    let fuzz = tools::fuzz_targets()?.into_iter().map(|target| {
+        let row = Row::new(format!("fuzz/{target}"), move |_, log| {
+            log.run_ok(&tools::fuzz_cmd(&target, 30)?).map(drop)
+        });
+        row.need(Need::CargoFuzz)
+    });
+    Ok(suites.chain(asan).chain(tests).chain(fuzz).collect())
+}
+
+/// A row for one of the packages that Miri looks at.
+fn miri(one: (&'static str, &'static str, &'static str)) -> Row {
+    let row = Row::new(format!("miri/{}", one.0), move |_, log| {
+        let ended = log.run_ok(&tools::miri_cmd(one).limit(900))?;
+        ensure!(passed(&ended.output) > 0, "no test ran");
+        Ok(())
+    });
+    row.need(Need::Nightly).need(Need::Miri).single()
+}
+
+/// A row that runs a package's tests as this way to build made them.
+fn tests_of(name: String, build: Build, package: &str) -> Row {
+    let dir = package.trim_start_matches("gasworks-").to_owned();
+    Row::new(name, move |world: &World, log| {
+        let mut tests = 0;
+        for cmd in tools::sanitized_tests(world, build, Some(&dir))? {
+            tests += passed(&log.run_ok(&cmd)?.output);
+        }
+        ensure!(tests > 0, "no test ran");
+        Ok(())
+    })
+}
