@@ -112,18 +112,24 @@ fn by_nextest(log: &Log, part: Part, only: Option<&[String]>, told: impl Fn(&Tes
     log.note(&format!("+ {}", cmd.shown()))?;
     let mut child = cmd.spawn_into(log)?;
     let out = child.stdout.take().context("nextest's output")?;
-    let mut count = 0;
+    let (mut count, mut failed) = (0, Vec::new());
     for line in BufReader::new(out).lines() {
         let line = line.context("reading nextest's output")?;
         if let Some(test) = event(&line) {
             count += usize::from(test.ended != Ended::Ignored);
-            if let Ended::Badly(said) = &test.ended {
-                log.note(&format!("{}:\n{said}", test.name))?;
-            }
-            told(&test);
+            if let Ended::Badly(_) = &test.ended { failed.push(test) } else { told(&test) }
         }
     }
     let code = finish(&mut child)?;
+    // What tests of other harnesses than the usual one said is not in the messages, but at the end of the log.
+    let output = log.tail(usize::MAX).join("\n");
+    for mut test in failed {
+        let name = test.name.splitn(3, '/').last().unwrap_or_default();
+        if test.ended == Ended::Badly(String::new()) {
+            test.ended = Ended::Badly(said_by(&output, name));
+        }
+        told(&test);
+    }
     // 100: tests failed, and each has been reported.
     ensure!([0, 100].contains(&code), "nextest ended with code {code}");
     Ok(count)
@@ -159,7 +165,7 @@ fn event(line: &str) -> Option<Test> {
     }
     let ended = match text("event")? {
         "ok" => Ended::Well,
-        "failed" | "timeout" => Ended::Badly(text("stdout").unwrap_or("it says nothing").trim().to_owned()),
+        "failed" | "timeout" => Ended::Badly(text("stdout").unwrap_or_default().trim().to_owned()),
         "ignored" => Ended::Ignored,
         _ => return None,
     };
@@ -247,6 +253,7 @@ fn said_by(output: &str, name: &str) -> String {
         .find_map(|head| output.split_once(head.as_str()).map(|(_, rest)| rest));
     let block = block.map(|rest| rest.split("\n---- ").next().unwrap_or(rest));
     let block = block.map(|rest| rest.split("\nfailures:").next().unwrap_or(rest));
+    let block = block.map(|rest| rest.split("\n    failures:").next().unwrap_or(rest));
     block.map_or_else(|| "see the log".to_owned(), |said| said.trim().to_owned())
 }
 

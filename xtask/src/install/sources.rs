@@ -28,7 +28,8 @@ impl Sources {
         let manifest = std::fs::read_to_string(root.join("Cargo.toml"))?;
         const MEMBERS: &str = r#"["crates/*", "examples", "xtask"]"#;
         ensure!(manifest.contains(MEMBERS), "Cargo.toml names other members than {MEMBERS}");
-        files.insert("Cargo.toml".into(), manifest.replace(MEMBERS, r#"["crates/*"]"#).into());
+        let manifest = manifest.replace(MEMBERS, r#"["crates/*"]"#);
+        files.insert("Cargo.toml".into(), without_defaults(&manifest)?.into());
         let options = written(&std::fs::read_to_string(root.join(OPTIONS))?, configured)?;
         files.insert(OPTIONS.into(), options.into());
         files.insert(CONFIGURED.into(), listed(configured).into());
@@ -51,6 +52,14 @@ impl Sources {
         }
         Ok(())
     }
+}
+
+/// The manifest without `default-members`, some of which are not installed.
+fn without_defaults(manifest: &str) -> Result<String> {
+    let (before, list) =
+        manifest.split_once("default-members = [").context("Cargo.toml has no default-members")?;
+    let (_, after) = list.split_once("]\n").context("the default-members of Cargo.toml have no end")?;
+    Ok(format!("{before}{after}"))
 }
 
 /// The source file with these entries.

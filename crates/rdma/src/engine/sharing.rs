@@ -155,6 +155,9 @@ impl Nic for Threaded {
     }
 }
 
+// Threads wait for a lock that keeps a pointer in an integer, which Miri's strict provenance refuses. The thread sanitizer
+// runs it.
+#[cfg(not(miri))]
 #[test]
 fn threads_put_by_one_engine() {
     const THREADS: usize = 3;
