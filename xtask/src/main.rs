@@ -134,7 +134,8 @@ fn run(task: Task) -> Result<()> {
 fn test(args: &TestArgs, extent: Extent) -> Result<()> {
     sound()?;
     let extent = if args.quick { Extent::Quick } else { extent };
-    let world = world::World::new();
+    let mut world = world::World::new();
+    world.is_nightly = extent == Extent::Nightly;
     let history = History::load(&world.history())?;
     if args.longest {
         print!("{}", history.longest(20));

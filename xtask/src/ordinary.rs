@@ -6,7 +6,7 @@ use crate::world::{Build, World};
 use anyhow::{Context, Result, ensure};
 use gasworks_testkit::needs::ExpectedSkips;
 use gasworks_testkit::programs::Fixture;
-use gasworks_testkit::{Cmd, Log};
+use gasworks_testkit::{Cmd, Log, cases};
 use std::io::{BufRead, BufReader};
 use std::process::Child;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub fn run(world: &World, log: &Log, report: &Report, part: Part, only: Option<&
     let skips = ExpectedSkips::load()?;
     let told = |test: &Test| report.test(&test.name, test.outcome(&skips), test.took);
     let count = if has_nextest() {
-        by_nextest(log, part, only, told)?
+        by_nextest(world, log, part, only, told)?
     } else {
         by_cargo(world, log, part, only, told)?
     };
@@ -66,6 +66,12 @@ pub fn run(world: &World, log: &Log, report: &Report, part: Part, only: Option<&
 /// Tests at once: most of those that run beside each other wait more than they compute.
 fn width() -> usize {
     2 * std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The command, which is told what has been prepared, and which products tables have.
+fn prepared(cmd: Cmd, world: &World, part: Part) -> Cmd {
+    let cmd = if world.is_nightly { cmd.env(cases::NIGHTLY, "1") } else { cmd };
+    part.fixtures().iter().fold(cmd, |cmd, fixture| cmd.env(fixture.variable(), "1"))
 }
 
 /// A test that has ended.
@@ -98,7 +104,13 @@ impl Test {
     }
 }
 
-fn by_nextest(log: &Log, part: Part, only: Option<&[String]>, told: impl Fn(&Test)) -> Result<usize> {
+fn by_nextest(
+    world: &World,
+    log: &Log,
+    part: Part,
+    only: Option<&[String]>,
+    told: impl Fn(&Test),
+) -> Result<usize> {
     let mut cmd = Cmd::new("env")
         .words("--default-signal=INT,QUIT cargo nextest run --workspace --no-fail-fast --message-format libtest-json")
         .words(&format!("--profile {} --test-threads {} --no-tests pass", part.name(), width()))
@@ -106,9 +118,7 @@ fn by_nextest(log: &Log, part: Part, only: Option<&[String]>, told: impl Fn(&Tes
     if let Some(only) = only {
         cmd = cmd.arg("-E").arg(filter(only));
     }
-    for fixture in part.fixtures() {
-        cmd = cmd.env(fixture.variable(), "1");
-    }
+    let cmd = prepared(cmd, world, part);
     log.note(&format!("+ {}", cmd.shown()))?;
     let mut child = cmd.spawn_into(log)?;
     let out = child.stdout.take().context("nextest's output")?;
@@ -204,10 +214,8 @@ fn by_cargo(
         if chosen.as_ref().is_some_and(Vec::is_empty) {
             continue;
         }
-        let mut cmd = program.cmd().words(&format!("--test-threads {}", width())).limit(1200);
-        for fixture in part.fixtures() {
-            cmd = cmd.env(fixture.variable(), "1");
-        }
+        let cmd = program.cmd().words(&format!("--test-threads {}", width())).limit(1200);
+        let cmd = prepared(cmd, world, part);
         // Test programs take one name each time, whichever harness they have.
         let cmds = match chosen {
             Some(chosen) => chosen.into_iter().map(|name| cmd.clone().arg("--exact").arg(name)).collect(),

@@ -56,6 +56,13 @@ pub const BY_NIGHT: &str = "ugni-sim";
 pub const TSAN_PACKAGES: &[&str] =
     &["gasworks-shmem", "gasworks-rdma", "gasworks-pshm", "gasworks-sock", "gasworks-ugni-sim"];
 
+/// Those of [`TSAN_PACKAGES`] that it looks at by day, or all.
+pub fn tsan_packages(is_nightly: bool) -> Vec<&'static str> {
+    let by_night = format!("gasworks-{BY_NIGHT}");
+    let is_due = |package: &&str| is_nightly || **package != by_night;
+    TSAN_PACKAGES.iter().copied().filter(is_due).collect()
+}
+
 /// The packages that hold what threads and processes share: by night their tests run optimised as well.
 pub const SHARED_PACKAGES: &[&str] = &[
     "gasworks-sync",
@@ -107,7 +114,8 @@ pub fn model(program: &TestProgram) -> Cmd {
 
 /// Shows the programs of a build, one after the other. The rows run the same ones, into their logs.
 fn show_each(build: Build, pass: &Pass, cmds: impl Fn(&World) -> Result<Vec<Cmd>>) -> Result<()> {
-    let (world, name) = (World::new(), build.name());
+    let (mut world, name) = (World::new(), build.name());
+    world.is_nightly = true;
     eprintln!("building for {name}; what the compiler says goes to target/xtask/build-of-{name}.log");
     for cmd in cmds(&world)? {
         cmd.args(&pass.rest).show()?;

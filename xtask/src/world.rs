@@ -18,7 +18,9 @@ pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 const WHOLE: &str = "-Zbuild-std --config profile.dev.package.\"*\".opt-level=1 \
                      --config profile.dev.package.gasworks-os.opt-level=1 \
                      --config profile.dev.package.gasworks-sock.opt-level=1 \
-                     --config profile.dev.package.gasworks-bootstrap.opt-level=1";
+                     --config profile.dev.package.gasworks-bootstrap.opt-level=1 \
+                     --config profile.dev.package.clap_builder.opt-level=0 \
+                     --config profile.dev.package.gasworks-testkit.opt-level=0";
 
 /// What builds all that is optimised: programs, and the libraries for C. Packages are built together, since those that are
 /// built alone have dependencies with other features, which are built once more.
@@ -58,7 +60,7 @@ impl Build {
     }
 
     /// The cargo command that makes it, without the flags of [`Build::dress`].
-    fn words(self) -> String {
+    fn words(self, is_nightly: bool) -> String {
         let packages = |names: &[&str]| names.iter().map(|p| format!(" -p {p}")).collect::<String>();
         match self {
             Build::Tests => "test --workspace --no-run --lib --bins --tests".into(),
@@ -70,7 +72,7 @@ impl Build {
             }
             Build::Tsan => format!(
                 "+nightly test {WHOLE} --target {TARGET} --no-run{} --lib --tests",
-                packages(crate::tools::TSAN_PACKAGES)
+                packages(&crate::tools::tsan_packages(is_nightly))
             ),
             Build::TsanSuite => format!(
                 "+nightly build {WHOLE} --target {TARGET} -p gasworks-conformance --bin gasworks-conformance"
@@ -91,6 +93,8 @@ impl Build {
             Build::Tsan | Build::TsanSuite => ("-Zsanitizer=thread --cfg gasworks_tsan", "tsan"),
             Build::Asan => ("-Zsanitizer=address", "asan"),
         };
+        // Models are small: what optimising saves them it costs their build twice.
+        let cmd = if self == Build::Loom { cmd.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1") } else { cmd };
         cmd.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", target().join(dir))
     }
 }
@@ -161,6 +165,8 @@ type Once<T> = Arc<OnceLock<Result<T, String>>>;
 pub struct World {
     /// What the machine has.
     pub machine: Machine,
+    /// Whether tables have their full products, and builds what is looked at by night.
+    pub is_nightly: bool,
     logs: PathBuf,
     builds: Mutex<BTreeMap<Build, Once<Arc<Built>>>>,
     done: Mutex<BTreeMap<String, Once<()>>>,
@@ -179,6 +185,7 @@ impl World {
     pub fn at(logs: PathBuf) -> Self {
         Self {
             machine: Machine::default(),
+            is_nightly: false,
             logs,
             builds: Mutex::default(),
             done: Mutex::default(),
@@ -271,7 +278,9 @@ impl World {
 
     fn build(&self, build: Build) -> Result<Built> {
         let log = Log::create(self.log_path(&format!("build of {}", build.name()).replace(' ', "-")))?;
-        let cmd = Cmd::cargo(&build.words()).arg("--message-format=json-render-diagnostics").limit(1500);
+        let cmd = Cmd::cargo(&build.words(self.is_nightly))
+            .arg("--message-format=json-render-diagnostics")
+            .limit(1500);
         Ok(Built::of(&compiled(&log.nice(true), &build.dress(cmd))?))
     }
 }

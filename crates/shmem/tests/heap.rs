@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Fewer rounds where every step is interpreted.
-const ROUNDS: u64 = if cfg!(miri) { 10 } else { 20_000 };
+const ROUNDS: u64 = if cfg!(miri) { 5 } else { 20_000 };
 
 struct Watchdog(Instant);
 

@@ -13,15 +13,12 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
     let today = |dir: &str| is_nightly || dir != tools::BY_NIGHT;
     let mut rows: Vec<Row> = tools::MIRI.into_iter().filter(|one| today(one.0)).map(miri).collect();
     rows.extend([
-        super::command("miri/command", "cargo xtask miri -- -- --list").need(Need::Nightly).need(Need::Miri),
         with_sources(Row::new("tsan/build", |world, _| world.built(Build::Tsan).map(drop))),
         with_sources(super::command("tsan/command", "cargo xtask tsan --list")),
     ]);
-    for package in tools::TSAN_PACKAGES {
+    for package in tools::tsan_packages(is_nightly) {
         let dir = package.trim_start_matches("gasworks-");
-        if today(dir) {
-            rows.push(with_sources(tests_of(format!("tsan/{dir}"), Build::Tsan, package)));
-        }
+        rows.push(with_sources(tests_of(format!("tsan/{dir}"), Build::Tsan, package)));
     }
     rows.push(Row::new("fuzz/replay", |_, log| {
         let dir = gasworks_testkit::programs::target().join("fuzz-replay");
