@@ -2,7 +2,7 @@
 //! run them, and reported one by one.
 
 use crate::report::{Outcome, Report};
-use crate::world::{Build, World};
+use crate::world::{Build, TestProgram, World};
 use anyhow::{Context, Result, ensure};
 use gasworks_testkit::needs::ExpectedSkips;
 use gasworks_testkit::programs::Fixture;
@@ -18,6 +18,8 @@ pub enum Part {
     Early,
     /// Those that run optimised programs, the C interface or the software NIC.
     Late,
+    /// Those that daily runs leave out.
+    Night,
     /// The libraries' own tests and the suite of transports, of the documented subset.
     Quick,
 }
@@ -28,13 +30,14 @@ impl Part {
         match self {
             Part::Early => "early",
             Part::Late => "late",
+            Part::Night => "night",
             Part::Quick => "quick",
         }
     }
 
     fn fixtures(self) -> &'static [Fixture] {
         match self {
-            Part::Early | Part::Quick => &[Fixture::Debug],
+            Part::Early | Part::Night | Part::Quick => &[Fixture::Debug],
             Part::Late => &Fixture::ALL,
         }
     }
@@ -202,12 +205,18 @@ fn by_cargo(
     only: Option<&[String]>,
     told: impl Fn(&Test),
 ) -> Result<usize> {
-    // All go in the second part: only nextest's profiles know which need what.
-    if part == Part::Early {
+    // All go in one part: only nextest's profiles know which need what, and which run daily.
+    if matches!(part, Part::Early | Part::Night) {
         return Ok(usize::from(only.is_none()));
     }
     let mut count = 0;
-    for program in world.built(Build::Tests)?.tests.iter().filter(|program| program.target != "loom") {
+    let is_due = |program: &&TestProgram| {
+        let TestProgram { package, target, .. } = *program;
+        let is_library = target == "lib" && !package.starts_with("ugni-sim");
+        program.target != "loom"
+            && (part != Part::Quick || is_library || package == "pshm" || target == "conformance")
+    };
+    for program in world.built(Build::Tests)?.tests.iter().filter(is_due) {
         let prefix = format!("{}/{}/", program.package, program.target);
         let chosen: Option<Vec<&str>> =
             only.map(|only| only.iter().filter_map(|name| name.strip_prefix(&prefix)).collect());

@@ -280,7 +280,8 @@ impl Report {
             let now = now.map(|(name, (_, begun))| (expected(name) - begun.elapsed().as_secs_f64()).max(0.0));
             ahead.chain(now).sum()
         };
-        let lanes = left(Lane::Compute).max(left(Lane::Wait) / 2.0) + left(Lane::Alone);
+        let both = left(Lane::Compute).max(left(Lane::Wait) / 2.0);
+        let lanes = left(Lane::First) + both + left(Lane::Alone);
         let rows = state.ahead.len() + state.running.len();
         let left = if lanes > 0.0 {
             format!("about {} left", minutes(Duration::from_secs_f64(lanes)))

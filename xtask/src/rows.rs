@@ -1,6 +1,6 @@
 //! The rows of the matrix that are no ordinary tests, and how they are run.
 //!
-//! Rows run in two lanes beside each other. In the first, one at a time and at low priority, go those that compute: builds,
+//! Tidiness and the builds that all others need come first. Then rows run in two lanes beside each other. In the first, one at a time and at low priority, go those that compute: builds,
 //! checkers, lints. In the second, several at a time, go those that mostly wait: jobs of processes, launchers, and the
 //! ordinary tests, whose watchdogs so see a quiet machine. What measures time runs alone when both lanes are through.
 
@@ -18,6 +18,8 @@ type Work = Box<dyn Fn(&World, &Log) -> Result<()> + Send + Sync>;
 /// Where a row runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
+    /// One at a time, before all others, which need it or are not worth their time where it fails.
+    First,
     /// One at a time, at low priority: it uses all processors.
     Compute,
     /// Beside others: it waits more than it computes.
@@ -64,6 +66,12 @@ impl Row {
         self
     }
 
+    /// It comes before all others.
+    pub fn first(mut self) -> Self {
+        self.lane = Lane::First;
+        self
+    }
+
     /// It mostly waits.
     pub fn waits(mut self) -> Self {
         self.lane = Lane::Wait;
@@ -104,7 +112,10 @@ const WAITING: usize = 2;
 /// Runs rows, those of a lane in order.
 pub fn run(rows: &[Row], world: &World, skips: &ExpectedSkips, report: &Report) {
     let of = |lane| Mutex::new(rows.iter().filter(|row| row.lane == lane).collect::<VecDeque<_>>());
-    let (compute, wait, alone) = (of(Lane::Compute), of(Lane::Wait), of(Lane::Alone));
+    let (first, compute, wait, alone) = (of(Lane::First), of(Lane::Compute), of(Lane::Wait), of(Lane::Alone));
+    while let Some(row) = next(&first) {
+        one(row, world, skips, report);
+    }
     let room = Room::default();
     std::thread::scope(|scope| {
         for _ in 0..COMPUTING {

@@ -31,13 +31,12 @@ pub enum Extent {
 
 /// All rows, in the order in which those of a lane run: what fails soonest and cheapest first.
 pub fn all(extent: Extent) -> Result<Vec<Row>> {
+    let first = |rows: Vec<Row>| rows.into_iter().map(Row::first).collect::<Vec<_>>();
+    let before = [builds(&[Build::Tests], &[Fixture::Debug]), statics::tidy()].map(first);
     let groups = match extent {
-        Extent::Quick => {
-            [statics::tidy(), builds(&[Build::Tests], &[]), statics::quick(), launchers::quick()].into()
-        }
+        Extent::Quick => vec![statics::quick(), launchers::quick()],
         Extent::Everyday | Extent::Nightly => vec![
-            statics::tidy(),
-            builds(&[Build::Tests], &[Fixture::Debug, Fixture::Release, Fixture::C, Fixture::Nic]),
+            builds(&[], &[Fixture::Release, Fixture::C, Fixture::Nic]),
             statics::rows(),
             programs::rows(extent)?,
             bench::rows(),
@@ -48,15 +47,20 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
             checkers::rows(extent)?,
         ],
     };
-    Ok(groups.into_iter().flatten().collect())
+    Ok(before.into_iter().chain(groups).flatten().collect())
+}
+
+/// The parts of the ordinary tests.
+pub fn parts(extent: Extent) -> &'static [Part] {
+    match extent {
+        Extent::Quick => &[Part::Quick],
+        Extent::Everyday => &[Part::Early, Part::Late],
+        Extent::Nightly => &[Part::Early, Part::Night, Part::Late],
+    }
 }
 
 /// The rows that run the ordinary tests; each test is reported by itself.
 pub fn tests(extent: Extent, report: &Arc<Report>, only: Option<&Arc<Vec<String>>>) -> Vec<Row> {
-    let parts: &[Part] = match extent {
-        Extent::Quick => &[Part::Quick],
-        Extent::Everyday | Extent::Nightly => &[Part::Early, Part::Late],
-    };
     let row = |&part: &Part| {
         let (report, only) = (report.clone(), only.cloned());
         Row::new(format!("tests/{}", part.name()), move |world, log| {
@@ -64,7 +68,7 @@ pub fn tests(extent: Extent, report: &Arc<Report>, only: Option<&Arc<Vec<String>
         })
         .waits()
     };
-    parts.iter().map(row).collect()
+    parts(extent).iter().map(row).collect()
 }
 
 /// The builds that most rows share, each a row of its own so that its time is seen.
