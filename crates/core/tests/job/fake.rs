@@ -56,7 +56,7 @@ fn words(bytes: usize) -> Words {
 
 fn bytes_of(words: &Words, len: usize) -> RawBytes {
     assert!(len <= 8 * words.len());
-    // SAFETY: F1.
+    // SAFETY: F1: `words` belong to the fabric, which outlives all that is described by these bytes, and are atomics.
     unsafe { RawBytes::new(words.as_ptr().cast_mut().cast(), len) }
 }
 

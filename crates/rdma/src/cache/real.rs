@@ -72,7 +72,7 @@ fn refuse_watching() {
     };
     assert_eq!(rc, 0, "{}", std::io::Error::last_os_error());
     let mode = number(libc::SECCOMP_MODE_FILTER);
-    // SAFETY: T2.
+    // SAFETY: T2: the program and the filter that it points to are on this stack, and the kernel copies both in the call.
     let rc = unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) };
     assert_eq!(rc, 0, "{}", std::io::Error::last_os_error());
 }
@@ -259,7 +259,7 @@ fn what_is_shared_is_not_kept() {
         fault
     });
     // The last page of this one is not there.
-    // SAFETY: T1.
+    // SAFETY: T1: the last page of what `map` gave here, to which no reference is ever made.
     assert_eq!(unsafe { libc::madvise(pointer(part + LEN - page()).cast(), page(), libc::MADV_DONTNEED) }, 0);
     for at in [shared.as_ptr().addr(), own, part] {
         assert!(!bench.touch(at, LEN).1 && !bench.touch(at, LEN).1);
