@@ -1,8 +1,11 @@
 //! Every example, on various numbers of ranks. Each verifies its own result.
 
 mod common;
+#[path = "common/verified.rs"]
+mod verified;
 
-use common::{alone, gasrun, verified};
+use common::{alone, gasrun};
+use verified::verified;
 
 fn on_some_ranks(program: &str, args: &[&str], words: &str) {
     verified(&alone(program, args), words, 1);

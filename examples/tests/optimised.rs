@@ -1,9 +1,13 @@
 //! Every example from the optimised build, with the sizes that it has by itself. Each verifies its own result.
 
-mod common;
+#[path = "common/run.rs"]
+mod run;
+#[path = "common/verified.rs"]
+mod verified;
 
-use common::{run, verified};
 use gasworks_testkit::programs::{self, Programs};
+use run::run;
+use verified::verified;
 
 /// The examples, and the words with which each reports its check.
 const EXAMPLES: [(&str, &str); 6] = [
