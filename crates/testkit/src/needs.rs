@@ -34,6 +34,7 @@ pub enum Need {
     Valgrind,
     Strace,
     PkgConfig,
+    Pmix,
     MpichSource,
     Criterion,
     Gpu,
@@ -51,7 +52,7 @@ enum Probe {
 use Probe::{Asks, Files, Runs};
 
 /// Each need: the condition of its absence, as `ci/expected-skips` names it; what is missing, in words; how it is found.
-const NEEDS: [(Need, &str, &str, Probe); 28] = [
+const NEEDS: [(Need, &str, &str, Probe); 29] = [
     (
         Need::Nightly,
         "no-nightly",
@@ -173,6 +174,16 @@ const NEEDS: [(Need, &str, &str, Probe); 28] = [
         "no-pkg-config",
         "no pkg-config (apt-get install pkgconf)",
         Runs("pkg-config --version"),
+    ),
+    (
+        Need::Pmix,
+        "no-pmix",
+        "no pmix.h (apt-get install libpmix-dev)",
+        Asks(|| {
+            ["/usr/include/pmix.h", "/usr/lib/x86_64-linux-gnu/pmix2/include/pmix.h"]
+                .iter()
+                .any(|path| Path::new(path).exists())
+        }),
     ),
     (
         Need::MpichSource,
