@@ -98,7 +98,12 @@ pub struct Handlers<M: CoreMode> {
 
 impl<M: CoreMode> Default for Handlers<M> {
     fn default() -> Self {
-        Self { entries: Arc::new(std::array::from_fn(|_| OnceLock::new())) }
+        // Made where it stays: an array would first lie on the stack, which a thread may have little of.
+        let entries: Arc<[_]> = (0..256).map(|_| OnceLock::new()).collect();
+        match entries.try_into() {
+            Ok(entries) => Self { entries },
+            Err(_) => unreachable!("there are 256"),
+        }
     }
 }
 
