@@ -185,6 +185,25 @@ pub(super) fn wait_modes<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failu
             stage.wait_for("an echo", || stage.state.get(Count::Echoed) >= due - 4 + round)?;
         }
         agent.barrier()?;
+        if mode == Block && stage.ranks() > 1 {
+            each_sleeps(stage)?;
+        }
     }
     Ok(())
+}
+
+/// One rank after the other waits for a message that takes its time, so that it sleeps and its next rank wakes it: a rank that is
+/// answered at once may never do either.
+fn each_sleeps<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let due = stage.state.get(Count::Plain) + 1;
+    for asleep in 0..stage.ranks().min(8) {
+        stage.agent.barrier()?;
+        if stage.rank() == asleep {
+            stage.wait_for("a late message", || stage.state.get(Count::Plain) == due)?;
+        } else if stage.previous() == asleep {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            stage.agent.request_short(asleep, stage.handlers.plain, 1)?;
+        }
+    }
+    Ok(stage.agent.barrier()?)
 }
