@@ -116,7 +116,7 @@ fn run(task: Task) -> Result<()> {
         Task::Demo(args) => demo::run(args),
         Task::Loom(pass) => tools::loom(&pass),
         Task::Miri(pass) => tools::miri(&pass),
-        Task::Tsan(pass) => tools::tsan(&pass),
+        Task::Tsan(pass) => tools::thread_sanitizer(&pass),
         Task::Asan(pass) => tools::asan(&pass),
         Task::Fuzz(args) => tools::fuzz(&args),
         Task::Cov(pass) => tools::cov(&pass),

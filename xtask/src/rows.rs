@@ -1,8 +1,8 @@
 //! The rows of the matrix that are no ordinary tests, and how they are run.
 //!
-//! Tidiness and the builds that all others need come first. Then rows run in two lanes beside each other. In the first, one at a time and at low priority, go those that compute: builds,
-//! checkers, lints. In the second, several at a time, go those that mostly wait: jobs of processes, launchers, and the
-//! ordinary tests, whose watchdogs so see a quiet machine. What measures time runs alone when both lanes are through.
+//! Tidiness and the builds that all others need come first. Then rows run in two lanes beside each other. In the first, one at
+//! a time and at low priority, go those that compute: builds, checkers, lints. In the second, several at a time, go those that
+//! mostly wait: jobs of processes, launchers, and the ordinary tests, whose watchdogs so see a quiet machine.
 
 use crate::report::{Outcome, Report};
 use crate::world::World;
@@ -24,8 +24,6 @@ pub enum Lane {
     Compute,
     /// Beside others: it waits more than it computes.
     Wait,
-    /// With nothing beside it: it measures.
-    Alone,
 }
 
 /// One check.
@@ -78,12 +76,6 @@ impl Row {
         self
     }
 
-    /// It measures.
-    pub fn alone(mut self) -> Self {
-        self.lane = Lane::Alone;
-        self
-    }
-
     /// The part of the name before the slash.
     pub fn group(&self) -> &str {
         self.name.split_once('/').map_or(self.name.as_str(), |(group, _)| group)
@@ -112,7 +104,7 @@ const WAITING: usize = 2;
 /// Runs rows, those of a lane in order.
 pub fn run(rows: &[Row], world: &World, skips: &ExpectedSkips, report: &Report) {
     let of = |lane| Mutex::new(rows.iter().filter(|row| row.lane == lane).collect::<VecDeque<_>>());
-    let (first, compute, wait, alone) = (of(Lane::First), of(Lane::Compute), of(Lane::Wait), of(Lane::Alone));
+    let (first, compute, wait) = (of(Lane::First), of(Lane::Compute), of(Lane::Wait));
     while let Some(row) = next(&first) {
         one(row, world, skips, report);
     }
@@ -134,9 +126,6 @@ pub fn run(rows: &[Row], world: &World, skips: &ExpectedSkips, report: &Report) 
         }
     });
     world.end_clusters();
-    while let Some(row) = next(&alone) {
-        one(row, world, skips, report);
-    }
 }
 
 /// The next row of a lane.
@@ -234,7 +223,7 @@ mod tests {
                 log.note("the last words")?;
                 bail!("it broke")
             }),
-            Row::new("t/panics", |_, _| panic!("on purpose")).alone(),
+            Row::new("t/panics", |_, _| panic!("on purpose")).waits(),
         ];
         let (summary, text) = outcomes(&rows, &world);
         assert_eq!(summary, "1 passed, 2 failed, 0 skipped");
@@ -254,7 +243,7 @@ mod tests {
         let counts = std::sync::Arc::new(Mutex::new((0, 0)));
         let row = |name: &str| {
             let counts = counts.clone();
-            let alone = name == "t/alone";
+            let alone = name == "t/first";
             Row::new(name, move |_, _| {
                 let begun = {
                     let mut counts = counts.lock().unwrap();
@@ -270,7 +259,7 @@ mod tests {
                 Ok(())
             })
         };
-        let rows = [row("t/alone").alone(), row("t/a"), row("t/b").waits(), row("t/c").waits()];
+        let rows = [row("t/first").first(), row("t/a"), row("t/b").waits(), row("t/c").waits()];
         assert_eq!(outcomes(&rows, &world).0, "4 passed, 0 failed, 0 skipped");
         assert!(counts.lock().unwrap().1 > 1, "the lanes do not overlap");
     }

@@ -51,15 +51,30 @@ pub const MIRI: [(&str, &str, &str); 7] = [
 /// The package that is for others to be tried on: Miri, for which it takes longest, and the thread sanitizer look at it in the night.
 pub const BY_NIGHT: &str = "ugni-sim";
 
-/// What the thread sanitizer looks at: what threads share, on the heap or in one process.
-pub const TSAN_PACKAGES: &[&str] =
-    &["gasworks-shmem", "gasworks-rdma", "gasworks-pshm", "gasworks-sock", "gasworks-ugni-sim"];
+/// What the thread sanitizer looks at: what threads share, on the heap or in one process. The packages, with their tests that
+/// have several threads: it does not see what processes share.
+const TSAN: [(&str, &str); 5] = [
+    ("gasworks-shmem", "--test heap"),
+    ("gasworks-rdma", ""),
+    ("gasworks-pshm", ""),
+    ("gasworks-sock", "--test engine --test pipes"),
+    ("gasworks-ugni-sim", "--test nic"),
+];
 
-/// Those of [`TSAN_PACKAGES`] that it looks at by day, or all.
-pub fn tsan_packages(is_nightly: bool) -> Vec<&'static str> {
+/// Those of [`TSAN`] that it looks at by day, or all.
+fn tsan(is_nightly: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
     let by_night = format!("gasworks-{BY_NIGHT}");
-    let is_due = |package: &&str| is_nightly || **package != by_night;
-    TSAN_PACKAGES.iter().copied().filter(is_due).collect()
+    TSAN.into_iter().filter(move |(package, _)| is_nightly || *package != by_night)
+}
+
+/// The packages of the thread sanitizer.
+pub fn tsan_packages(is_nightly: bool) -> Vec<&'static str> {
+    tsan(is_nightly).map(|(package, _)| package).collect()
+}
+
+/// What cargo builds for it.
+pub fn tsan_targets(is_nightly: bool) -> String {
+    tsan(is_nightly).map(|(package, tests)| format!("-p {package} {tests} ")).collect::<String>() + "--lib"
 }
 
 /// The packages that hold what threads and processes share: by night their tests run optimised as well.
@@ -136,7 +151,7 @@ pub fn miri_cmd((package, flags, words): (&str, &str, &str)) -> Cmd {
 }
 
 /// The thread sanitizer.
-pub fn tsan(pass: &Pass) -> Result<()> {
+pub fn thread_sanitizer(pass: &Pass) -> Result<()> {
     install(&[Need::Nightly, Need::RustSrc])?;
     show_each(Build::Tsan, pass, |world| sanitized_tests(world, Build::Tsan, None))
 }

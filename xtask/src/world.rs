@@ -13,18 +13,20 @@ use std::thread::ThreadId;
 /// The target that sanitizers are built for: naming it keeps their flags away from build scripts.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// The standard library, instrumented as well, and what the dev profile does not optimise: many threads on few processors
+/// The standard library, instrumented as well, and optimised, as is what takes most of the time: many threads on few processors
 /// would crawl, and tests take that for a hang.
-const WHOLE: &str = "-Zbuild-std --config profile.dev.package.\"*\".opt-level=1 \
-                     --config profile.dev.package.gasworks-os.opt-level=1 \
-                     --config profile.dev.package.gasworks-sock.opt-level=1 \
-                     --config profile.dev.package.gasworks-bootstrap.opt-level=1 \
-                     --config profile.dev.package.clap_builder.opt-level=0 \
-                     --config profile.dev.package.gasworks-testkit.opt-level=0";
+const WHOLE: &str = "-Zbuild-std --config profile.dev.package.std.opt-level=1 \
+                     --config profile.dev.package.core.opt-level=1 \
+                     --config profile.dev.package.alloc.opt-level=1 \
+                     --config profile.dev.package.gasworks-sync.opt-level=1 \
+                     --config profile.dev.package.gasworks-shmem.opt-level=1 \
+                     --config profile.dev.package.gasworks-pshm.opt-level=1 \
+                     --config profile.dev.package.gasworks-conformance.opt-level=1";
 
 /// What builds all that is optimised: programs, and the libraries for C. Packages are built together, since those that are
-/// built alone have dependencies with other features, which are built once more.
-pub const OPTIMISED: &str = "build --release --workspace --exclude xtask --lib --bins";
+/// built alone have dependencies with other features, which are built once more. The examples are for the night.
+pub const OPTIMISED: &str =
+    "build --release --workspace --exclude xtask --exclude gasworks-examples --lib --bins";
 
 /// What builds all programs, and the libraries for C, as the dev profile has them: with kill points.
 pub const PROGRAMS: &str = "build --workspace --exclude xtask --lib --bins --examples";
@@ -71,8 +73,8 @@ impl Build {
                 format!("test --release --no-run{models} --test loom")
             }
             Build::Tsan => format!(
-                "+nightly test {WHOLE} --target {TARGET} --no-run{} --lib --tests",
-                packages(&crate::tools::tsan_packages(is_nightly))
+                "+nightly test {WHOLE} --target {TARGET} --no-run {}",
+                crate::tools::tsan_targets(is_nightly)
             ),
             Build::TsanSuite => format!(
                 "+nightly build {WHOLE} --target {TARGET} -p gasworks-conformance --bin gasworks-conformance"

@@ -5,8 +5,6 @@
 
 #[path = "processes/cut.rs"]
 mod cut;
-// The sanitizer's own instructions differ from run to run.
-#[cfg(not(gasworks_tsan))]
 #[path = "processes/steps.rs"]
 mod steps;
 
@@ -21,9 +19,10 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 fn table() -> Vec<Case> {
-    let mut table = vec![Case::check("a_segment_that_cannot_be_backed_is_named", cut::check)];
-    #[cfg(not(gasworks_tsan))]
-    table.push(Case::check("an_empty_poll_does_not_depend_on_the_number_of_ranks", steps::check));
+    let mut table = vec![
+        Case::check("a_segment_that_cannot_be_backed_is_named", cut::check),
+        Case::check("an_empty_poll_does_not_depend_on_the_number_of_ranks", steps::check),
+    ];
     for (ranks, mode) in [1, 2, 4, 7].into_iter().flat_map(|ranks| [(ranks, "seq"), (ranks, "par")]) {
         table.push(Case::check(format!("talk/{mode}/{ranks}"), move || {
             let ends = Run::start(mode, ranks, 30, None).finish();
@@ -58,7 +57,6 @@ fn main() -> ExitCode {
             if mode == "par" { rank_main::<Par>(&start) } else { rank_main::<Seq>(&start) }
         }
         ["cut"] => cut::die(),
-        #[cfg(not(gasworks_tsan))]
         ["steps", mode, size] => steps::poll(mode, size.parse().expect("a number")),
         _ => gasworks_testkit::cases::main("pshm/processes", table()),
     }

@@ -16,8 +16,7 @@ pub fn rows() -> Vec<Row> {
             ensure!(ended.output.contains("measure "), "no table was printed");
             ensure!(dir.join("message-latency.svg").is_file(), "no plot was drawn");
             crate::bench::whole(&record)
-        })
-        .alone(),
+        }),
         Row::new("bench/sockets", |_, log| {
             // Of all packages, whose dependencies are built already: alone it would have them with other features.
             let cmd = Cmd::cargo("bench --workspace --exclude xtask --bench echo -- --short").limit(600);

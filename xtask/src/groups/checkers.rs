@@ -12,10 +12,7 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
     let with_sources = |row: Row| row.need(Need::Nightly).need(Need::RustSrc);
     let today = |dir: &str| is_nightly || dir != tools::BY_NIGHT;
     let mut rows: Vec<Row> = tools::MIRI.into_iter().filter(|one| today(one.0)).map(miri).collect();
-    rows.extend([
-        with_sources(Row::new("tsan/build", |world, _| world.built(Build::Tsan).map(drop))),
-        with_sources(super::command("tsan/command", "cargo xtask tsan --list")),
-    ]);
+    rows.push(with_sources(Row::new("tsan/build", |world, _| world.built(Build::Tsan).map(drop))));
     for package in tools::tsan_packages(is_nightly) {
         let dir = package.trim_start_matches("gasworks-");
         rows.push(with_sources(tests_of(format!("tsan/{dir}"), Build::Tsan, package)));
@@ -28,6 +25,8 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
     }));
     if is_nightly {
         rows.extend(by_night()?.into_iter().map(|row| row.need(Need::Nightly)));
+        // It builds for the packages of the night.
+        rows.push(with_sources(super::command("tsan/command", "cargo xtask tsan --list")));
         rows.extend(tools::optimised_tests());
         rows.extend(crate::mutants::rows()?);
     }

@@ -63,7 +63,7 @@ fn install(dir: &Path, options: &[&str]) -> Result<Cmd> {
     let prefix = options.iter().all(|option| !option.starts_with("--prefix")).then_some(prefix);
     let cmd = Cmd::new(std::env::current_exe()?).arg("install").args(prefix).args(options);
     // Whether it works does not depend on how far it is optimised.
-    let cmd = cmd.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+    let cmd = cmd.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
     Ok(cmd.env("CARGO_NET_OFFLINE", "true").limit(900))
 }
 

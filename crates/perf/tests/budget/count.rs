@@ -9,7 +9,7 @@ use std::path::Path;
 /// begin with the same steps every time.
 const COUNTED: [u64; 2] = [100, 4100];
 /// The same where every store is written down.
-const TRACED: [u64; 2] = [10, 510];
+const TRACED: [u64; 2] = [10, 110];
 
 /// Counts what one operation of a program costs. Traces are written into the folder `dir`.
 pub fn count(log: &Log, program: &Path, operation: &str, dir: &Path) -> Result<Costs> {

@@ -1,7 +1,7 @@
 //! Many threads of two ranks at once: nothing is lost, comes twice or comes mixed up.
 
 use super::fake::{self, CONFIG, Watchdog};
-use super::messages::{check, send};
+use super::messages::{TIMES, check, send};
 use crate::Opened;
 use gasworks_core::{Arrived, Class, Wire, WireError};
 use gasworks_shmem::credit::Credits;
@@ -9,8 +9,8 @@ use gasworks_sync::Par;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 const THREADS: u64 = 4;
-/// Requests from each thread. The thread sanitizer sees races, not laps, and takes its time.
-const ROUNDS: u64 = if cfg!(gasworks_tsan) { 150 } else { 2500 };
+/// Requests from each thread.
+const ROUNDS: u64 = 250 * TIMES;
 const ALL: u64 = THREADS * ROUNDS;
 /// From the seed of a request to that of its reply, which so has another size and other bytes.
 const REPLY: u64 = 1 << 20;

@@ -526,6 +526,7 @@ fn seen(abilities: Abilities, put: bool, offset: u64, len: usize, registered: bo
 }
 
 #[test]
+#[cfg(not(miri))] // A quarter of a minute, on the paths of other tests.
 fn transfers_take_no_more_posts_and_registrations_than_they_need() {
     let silent = GENEROUS;
     for (put, offset, len, registered, wanted) in [
@@ -550,6 +551,7 @@ fn transfers_take_no_more_posts_and_registrations_than_they_need() {
 
 /// Puts and gets from and to the same places, which are longer than what is registered at once.
 #[test]
+#[cfg(not(miri))] // As above.
 fn a_transfer_that_was_made_before_registers_nothing() {
     let len = if cfg!(miri) { LONG } else { (9 << 20) + 5000 };
     let abilities = Abilities { registers_local: true, largest: 1 << 30, ..GENEROUS };
