@@ -25,7 +25,7 @@ const KMERS: [&str; 3] = ["draw-reads", "kmer-count", "kmer-serial"];
 #[test]
 fn each_is_right_on_four_ranks() {
     for (program, words) in EXAMPLES {
-        let job = programs::examples().and_then(|programs| programs.gasrun(4, program));
+        let job = programs::release().and_then(|programs| programs.gasrun(4, program));
         verified(&run(job, &[]), words, 4);
     }
 }

@@ -37,9 +37,8 @@ impl Part {
 
     fn fixtures(self) -> &'static [Fixture] {
         match self {
-            Part::Early | Part::Quick => &[Fixture::Debug],
-            Part::Late => &[Fixture::Debug, Fixture::Release, Fixture::C, Fixture::Nic],
-            Part::Night => &[Fixture::Debug, Fixture::Examples],
+            Part::Early | Part::Night | Part::Quick => &[Fixture::Debug],
+            Part::Late => &Fixture::ALL,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::io::Write;
 /// What is prepared.
 #[derive(Args, Debug)]
 pub struct PrepareArgs {
-    /// debug or release (programs), examples (optimised), c (the C interface), nic (the software NIC)
+    /// debug or release (programs), c (the C interface), nic (the software NIC)
     #[arg(required = true, value_parser = parse)]
     fixtures: Vec<Fixture>,
 }
@@ -43,9 +43,6 @@ pub fn fixture(world: &World, fixture: Fixture, log: &Log) -> Result<()> {
     match fixture {
         Fixture::Debug => build(PROGRAMS),
         Fixture::Release => build(OPTIMISED),
-        Fixture::Examples => {
-            build("build --release --package gasworks-examples --package gasworks-launch --bins")
-        }
         Fixture::C => {
             let built = world.fixture(Fixture::Release)?;
             crate::capi::lay_out(&fixture.path(), &built, &CONDUITS, |cmd| log.run_ok(cmd).map(drop))
@@ -64,6 +61,6 @@ mod tests {
     #[test]
     fn fixtures_are_named() {
         assert_eq!(parse("nic"), Ok(Fixture::Nic));
-        assert!(parse("cake").unwrap_err().contains("debug, release, examples, c, nic"));
+        assert!(parse("cake").unwrap_err().contains("debug, release, c, nic"));
     }
 }

@@ -281,7 +281,7 @@ impl Report {
             ahead.chain(now).sum()
         };
         let both = left(Lane::Compute).max(left(Lane::Wait) / 2.0);
-        let lanes = left(Lane::First) + both;
+        let lanes = left(Lane::First) + both + left(Lane::Alone);
         let rows = state.ahead.len() + state.running.len();
         let left = if lanes > 0.0 {
             format!("about {} left", minutes(Duration::from_secs_f64(lanes)))
@@ -398,7 +398,7 @@ mod tests {
     #[test]
     fn the_time_left_is_that_of_the_longer_lane() {
         let last = |seconds| Last { seconds, failed: false };
-        let rows = [("x", 60.0, Lane::Compute), ("y", 400.0, Lane::Wait), ("z", 30.0, Lane::First)];
+        let rows = [("x", 60.0, Lane::Compute), ("y", 400.0, Lane::Wait), ("z", 30.0, Lane::Alone)];
         let history = History(rows.iter().map(|(name, s, _)| ((*name).to_owned(), last(*s))).collect());
         let report = Report::new(history, rows.map(|(name, _, lane)| (name.to_owned(), lane)));
         let said = report.progress();

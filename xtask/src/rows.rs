@@ -2,7 +2,8 @@
 //!
 //! Tidiness and the builds that all others need come first. Then rows run in two lanes beside each other. In the first, one at
 //! a time and at low priority, go those that compute: builds, checkers, lints. In the second, several at a time, go those that
-//! mostly wait: jobs of processes, launchers, and the ordinary tests, whose watchdogs so see a quiet machine.
+//! mostly wait: jobs of processes, launchers, and the ordinary tests, whose watchdogs so see a quiet machine. When both lanes are
+//! through, jobs run whose ranks look for each other's messages all the time.
 
 use crate::report::{Outcome, Report};
 use crate::world::World;
@@ -24,6 +25,8 @@ pub enum Lane {
     Compute,
     /// Beside others: it waits more than it computes.
     Wait,
+    /// With nothing beside it: its ranks wait for each other by looking, and take the longer the less they run.
+    Alone,
 }
 
 /// One check.
@@ -76,6 +79,12 @@ impl Row {
         self
     }
 
+    /// It wants all processors.
+    pub fn alone(mut self) -> Self {
+        self.lane = Lane::Alone;
+        self
+    }
+
     /// The part of the name before the slash.
     pub fn group(&self) -> &str {
         self.name.split_once('/').map_or(self.name.as_str(), |(group, _)| group)
@@ -104,7 +113,7 @@ const WAITING: usize = 2;
 /// Runs rows, those of a lane in order.
 pub fn run(rows: &[Row], world: &World, skips: &ExpectedSkips, report: &Report) {
     let of = |lane| Mutex::new(rows.iter().filter(|row| row.lane == lane).collect::<VecDeque<_>>());
-    let (first, compute, wait) = (of(Lane::First), of(Lane::Compute), of(Lane::Wait));
+    let (first, compute, wait, alone) = (of(Lane::First), of(Lane::Compute), of(Lane::Wait), of(Lane::Alone));
     while let Some(row) = next(&first) {
         one(row, world, skips, report);
     }
@@ -126,6 +135,9 @@ pub fn run(rows: &[Row], world: &World, skips: &ExpectedSkips, report: &Report) 
         }
     });
     world.end_clusters();
+    while let Some(row) = next(&alone) {
+        one(row, world, skips, report);
+    }
 }
 
 /// The next row of a lane.
@@ -223,7 +235,7 @@ mod tests {
                 log.note("the last words")?;
                 bail!("it broke")
             }),
-            Row::new("t/panics", |_, _| panic!("on purpose")).waits(),
+            Row::new("t/panics", |_, _| panic!("on purpose")).alone(),
         ];
         let (summary, text) = outcomes(&rows, &world);
         assert_eq!(summary, "1 passed, 2 failed, 0 skipped");
@@ -243,7 +255,7 @@ mod tests {
         let counts = std::sync::Arc::new(Mutex::new((0, 0)));
         let row = |name: &str| {
             let counts = counts.clone();
-            let alone = name == "t/first";
+            let alone = name == "t/alone";
             Row::new(name, move |_, _| {
                 let begun = {
                     let mut counts = counts.lock().unwrap();
@@ -259,7 +271,7 @@ mod tests {
                 Ok(())
             })
         };
-        let rows = [row("t/first").first(), row("t/a"), row("t/b").waits(), row("t/c").waits()];
+        let rows = [row("t/alone").alone(), row("t/a"), row("t/b").waits(), row("t/c").waits()];
         assert_eq!(outcomes(&rows, &world).0, "4 passed, 0 failed, 0 skipped");
         assert!(counts.lock().unwrap().1 > 1, "the lanes do not overlap");
     }

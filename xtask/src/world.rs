@@ -24,9 +24,8 @@ const WHOLE: &str = "-Zbuild-std --config profile.dev.package.std.opt-level=1 \
                      --config profile.dev.package.gasworks-conformance.opt-level=1";
 
 /// What builds all that is optimised: programs, and the libraries for C. Packages are built together, since those that are
-/// built alone have dependencies with other features, which are built once more. The examples are for the night.
-pub const OPTIMISED: &str =
-    "build --release --workspace --exclude xtask --exclude gasworks-examples --lib --bins";
+/// built alone have dependencies with other features, which are built once more.
+pub const OPTIMISED: &str = "build --release --workspace --exclude xtask --lib --bins";
 
 /// What builds all programs, and the libraries for C, as the dev profile has them: with kill points.
 pub const PROGRAMS: &str = "build --workspace --exclude xtask --lib --bins --examples";

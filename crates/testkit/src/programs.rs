@@ -14,10 +14,8 @@ use std::sync::OnceLock;
 pub enum Fixture {
     /// All programs, as the dev profile builds them, with kill points.
     Debug,
-    /// All programs but the examples, and the libraries for C, optimised.
+    /// All programs and the libraries for C, optimised.
     Release,
-    /// The examples, optimised.
-    Examples,
     /// The C interface laid out as an installation has it: `include` and `lib`.
     C,
     /// The software NIC laid out as its clients expect the genuine libraries.
@@ -26,15 +24,13 @@ pub enum Fixture {
 
 impl Fixture {
     /// All of them.
-    pub const ALL: [Fixture; 5] =
-        [Fixture::Debug, Fixture::Release, Fixture::Examples, Fixture::C, Fixture::Nic];
+    pub const ALL: [Fixture; 4] = [Fixture::Debug, Fixture::Release, Fixture::C, Fixture::Nic];
 
     /// The name that `cargo xtask prepare` takes.
     pub fn name(self) -> &'static str {
         match self {
             Fixture::Debug => "debug",
             Fixture::Release => "release",
-            Fixture::Examples => "examples",
             Fixture::C => "c",
             Fixture::Nic => "nic",
         }
@@ -49,7 +45,7 @@ impl Fixture {
     pub fn path(self) -> PathBuf {
         match self {
             Fixture::Debug => target().join("debug"),
-            Fixture::Release | Fixture::Examples => target().join("release"),
+            Fixture::Release => target().join("release"),
             Fixture::C | Fixture::Nic => target().join("fixtures").join(self.name()),
         }
     }
@@ -61,8 +57,7 @@ impl Fixture {
 
     /// Prepares it unless that has been done, and returns where it is.
     pub fn get(self) -> Result<PathBuf> {
-        static DONE: [OnceLock<Result<(), String>>; Fixture::ALL.len()] =
-            [const { OnceLock::new() }; Fixture::ALL.len()];
+        static DONE: [OnceLock<Result<(), String>>; 4] = [const { OnceLock::new() }; 4];
         let prepare = || -> Result<()> {
             if self.is_prepared() {
                 return Ok(());
@@ -104,11 +99,6 @@ pub fn debug() -> Result<Programs> {
 /// The programs, optimised.
 pub fn release() -> Result<Programs> {
     Ok(Programs { dir: Fixture::Release.get()? })
-}
-
-/// The examples, optimised, and the launcher.
-pub fn examples() -> Result<Programs> {
-    Ok(Programs { dir: Fixture::Examples.get()? })
 }
 
 impl Programs {

@@ -9,7 +9,7 @@ use gasworks_testkit::programs::Fixture;
 use gasworks_testkit::{Log, Need};
 
 pub fn rows() -> Vec<Row> {
-    vec![Row::new("capi/names", all), Row::new("gni/report", report).need(Need::PkgConfig).waits()]
+    vec![Row::new("capi/names", all), Row::new("gni/report", report).need(Need::PkgConfig)]
 }
 
 /// A use of every name compiles in each mode and language, links if the list says that the name works, and the book says

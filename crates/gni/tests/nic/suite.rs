@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use gasworks_testkit::cases::is_nightly;
 use gasworks_testkit::nic::TOGETHER;
 use gasworks_testkit::pairwise::{pairwise, product};
-use gasworks_testkit::programs::{Fixture, debug};
+use gasworks_testkit::programs::{Fixture, release};
 use gasworks_testkit::{Case, Log};
 
 const RANKS: [usize; 4] = [1, 2, 3, 8];
@@ -152,7 +152,7 @@ fn spinning() -> impl Iterator<Item = Case> {
 
 /// A program of the examples, started with the variables that the book names.
 fn hello(log: &Log) -> Result<()> {
-    let hello = debug()?.gasrun(4, "hello")?.env("GASWORKS_NETWORK", "gni");
+    let hello = release()?.gasrun(4, "hello")?.env("GASWORKS_NETWORK", "gni");
     let hello =
         hello.env("GASWORKS_BOOTSTRAP", "cray").env("LD_LIBRARY_PATH", Fixture::Nic.get()?.join("lib"));
     let ended = log.run_ok(&hello.env("GASNET_GNI_AM_MEMORY_REPORT", "1"))?;
