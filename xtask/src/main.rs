@@ -150,7 +150,7 @@ fn test(args: &TestArgs, extent: Extent) -> Result<()> {
         rows.into_iter().filter(|row| only.contains(&row.name)).collect()
     };
     let mut rows = chosen(groups::all(extent)?);
-    let names = groups::parts(extent).iter().map(|part| (format!("tests/{}", part.name()), rows::Lane::Wait));
+    let names = groups::parts(extent).iter().map(|part| (format!("tests/{}", part.name()), part.lane()));
     let ahead: Vec<_> = rows.iter().map(|row| (row.name.clone(), row.lane)).chain(names).collect();
     let report = Arc::new(Report::new(history, ahead));
     let is_row = |name: &String| rows.iter().any(|row| row.name == *name);

@@ -2,6 +2,7 @@
 //! run them, and reported one by one.
 
 use crate::report::{Outcome, Report};
+use crate::rows::Lane;
 use crate::world::{Build, TestProgram, World};
 use anyhow::{Context, Result, ensure};
 use gasworks_testkit::needs::ExpectedSkips;
@@ -33,6 +34,11 @@ impl Part {
             Part::Night => "night",
             Part::Quick => "quick",
         }
+    }
+
+    /// Where its row runs. Beside builds the jobs over uGNI took about twice as long.
+    pub fn lane(self) -> Lane {
+        if self == Part::Late { Lane::Alone } else { Lane::Wait }
     }
 
     fn fixtures(self) -> &'static [Fixture] {

@@ -19,7 +19,7 @@ type Work = Box<dyn Fn(&World, &Log) -> Result<()> + Send + Sync>;
 /// Where a row runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
-    /// One at a time, before all others, which need it or are not worth their time where it fails.
+    /// One at a time, before all others: they need it, or are not worth their time where it fails.
     First,
     /// One at a time, at low priority: it uses all processors.
     Compute,

@@ -110,7 +110,9 @@ pub unsafe fn init<M: FaceMode>(
     let segment = kind(Kind::Segment);
     let segment = Segment { cdata, kind: segment, flags: 0, client, address: null_mut(), size: 0 };
     let segment = Box::into_raw(Box::new(segment));
-    let entries = Box::new(std::array::from_fn(|_| Default::default()));
+    // Made where they stay: an array would first lie on the stack.
+    let entries: Box<[_]> = (0..256).map(|_| Default::default()).collect();
+    let Ok(entries) = entries.try_into() else { unreachable!("there are 256") };
     let places = went(CALL, job.places());
     let infos = |ranks: Vec<u32>| ranks.into_iter().map(|rank| RankInfo { rank }).collect();
     let (neighbours, host) = (infos(places.around(rank)), infos(places.on_host_of(rank)));

@@ -11,7 +11,7 @@ mod statics;
 
 use crate::ordinary::{self, Part};
 use crate::report::Report;
-use crate::rows::Row;
+use crate::rows::{Lane, Row};
 use crate::world::Build;
 use anyhow::{Result, ensure};
 use gasworks_testkit::Cmd;
@@ -66,8 +66,7 @@ pub fn tests(extent: Extent, report: &Arc<Report>, only: Option<&Arc<Vec<String>
         let row = Row::new(format!("tests/{}", part.name()), move |world, log| {
             ordinary::run(world, log, &report, part, only.as_ref().map(|only| only.as_slice()))
         });
-        // Beside something that computes the jobs over uGNI take more than twice as long.
-        if part == Part::Late { row.alone() } else { row.waits() }
+        if part.lane() == Lane::Alone { row.alone() } else { row.waits() }
     };
     parts(extent).iter().map(row).collect()
 }

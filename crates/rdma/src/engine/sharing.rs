@@ -39,7 +39,7 @@ impl<P: Deref<Target = Fake>> Nic for Driven<P> {
 }
 
 #[test]
-#[cfg(not(miri))] // It takes a quarter of a minute, on the paths of other tests.
+#[cfg(not(miri))] // It counts registrations, for a quarter of a minute.
 fn engines_of_a_rank_find_each_other_s_registrations() {
     let abilities = Abilities { registers_local: true, ..GENEROUS };
     let (mut remote, source, mut memory) = (vec![5u8; 9000], vec![6u8; 9000], vec![0u8; 1 << 16]);

@@ -526,7 +526,7 @@ fn seen(abilities: Abilities, put: bool, offset: u64, len: usize, registered: bo
 }
 
 #[test]
-#[cfg(not(miri))] // A quarter of a minute, on the paths of other tests.
+#[cfg(not(miri))] // It counts posts and registrations, for a quarter of a minute.
 fn transfers_take_no_more_posts_and_registrations_than_they_need() {
     let silent = GENEROUS;
     for (put, offset, len, registered, wanted) in [
