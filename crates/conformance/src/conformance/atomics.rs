@@ -97,8 +97,12 @@ fn on_type<M: SuiteMode, T: Atomic + std::fmt::Debug + PartialEq>(
         let among_all = agent.atomics::<T>(all, Favor::Far)?;
         for &(plain, fetching, change, old, becomes) in rows {
             let alone = |favor| agent.atomics::<T>(plain | fetching | Ops::SET | Ops::GET, favor);
-            for atomics in [&alone(Favor::Far)?, &alone(Favor::Near)?, &among_all] {
-                does(stage, atomics, place, (change, old, becomes))?;
+            let ways = [&alone(Favor::Far)?, &alone(Favor::Near)?, &among_all];
+            for (number, atomics) in ways.into_iter().enumerate() {
+                // By each who may do it, once.
+                if ways[..number].iter().all(|before| before.by() != atomics.by()) {
+                    does(stage, atomics, place, (change, old, becomes))?;
+                }
             }
         }
         let mut around = [0; 64];

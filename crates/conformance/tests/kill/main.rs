@@ -24,7 +24,8 @@ fn main() -> ExitCode {
     let point = |name: &String| {
         let name = name.clone();
         Case::new(name.clone(), move |log| {
-            points::scenarios(&name).iter().try_for_each(|job| job.kill(log, &name))
+            let part = points::part(&name);
+            points::scenarios(&name).iter().try_for_each(|job| job.kill(log, &name, part))
         })
     };
     let mut table: Vec<_> = names.iter().map(point).collect();

@@ -48,6 +48,24 @@ const TABLE: &[(&str, &[Scenario])] = &[
     ("", &[LAST, FIRST, PAR]),
 ];
 
+/// What the name of a point begins with, and the part of the suite that passes it; of what has no line, all. Who is killed at
+/// the end of a job need not have run everything before.
+const PARTS: &[(&str, &str)] = &[
+    ("bootstrap.exit.", "barrier"),
+    ("doorbell.", "wait"),
+    ("eventcount.", "wait"),
+    ("gni.closed", "barrier"),
+    ("job.close.", "barrier"),
+    ("keeper.bye", "barrier"),
+    ("pshm.grow.", "memory"),
+    ("pshm.sleep.", "wait"),
+];
+
+/// The part of the suite that is run to be killed at `point`, by a part of its cases' names.
+pub fn part(point: &str) -> &'static str {
+    PARTS.iter().find(|(start, _)| point.starts_with(start)).map_or("", |(_, part)| part)
+}
+
 fn line(point: &str) -> usize {
     // The last line fits every name.
     TABLE.iter().position(|(start, _)| point.starts_with(start)).unwrap_or(TABLE.len() - 1)
@@ -58,9 +76,10 @@ pub fn scenarios(point: &str) -> &'static [Scenario] {
     TABLE[line(point)].1
 }
 
-/// The lines of the table that are for none of these points.
+/// The lines of the tables that are for none of these points.
 pub fn unused(points: &BTreeSet<String>) -> Vec<&'static str> {
     let used: BTreeSet<_> = points.iter().map(|point| line(point)).collect();
-    let unused = TABLE.iter().enumerate().filter(|(at, _)| !used.contains(at));
-    unused.map(|(_, (start, _))| *start).collect()
+    let unused = TABLE.iter().enumerate().filter(|(at, _)| !used.contains(at)).map(|(_, (start, _))| *start);
+    let has_point = |start: &str| points.iter().any(|point| point.starts_with(start));
+    unused.chain(PARTS.iter().map(|(start, _)| *start).filter(|start| !has_point(start))).collect()
 }

@@ -50,8 +50,8 @@ impl Scenario {
         }
     }
 
-    fn cmd(self, programs: &Programs) -> Result<Cmd> {
-        let suite = || programs.gasrun(RANKS, SUITE);
+    fn cmd(self, programs: &Programs, part: &str) -> Result<Cmd> {
+        let suite = || anyhow::Ok(programs.gasrun(RANKS, SUITE)?.arg("--case").arg(part));
         Ok(match self {
             Scenario::Suite { mode, .. } => {
                 let attach = if mode == "par" { "--attach" } else { "" };
@@ -65,7 +65,7 @@ impl Scenario {
                     .env(nic::TOGETHER, together.to_string())
                     .env("GASNET_BARRIER", barrier)
             }
-            Scenario::Alone => Cmd::new(programs.program(SUITE)?).words("--mode seq").job(),
+            Scenario::Alone => Cmd::new(programs.program(SUITE)?).words("--mode seq --case").arg(part).job(),
             Scenario::Aborts => suite()?.words("--mode seq --abort"),
             Scenario::Exits { .. } => programs
                 .gasrun(RANKS, "gasworks-ends")?
@@ -74,10 +74,12 @@ impl Scenario {
         })
     }
 
-    /// Runs the job with a victim that is killed at `point`; an error unless it is, and the job ends as it must.
-    pub fn kill(self, log: &Log, point: &str) -> Result<()> {
-        let job =
-            self.cmd(&programs::debug()?)?.env("GASWORKS_KILL_AT", format!("{point}@{}", self.victim()));
+    /// Runs the job, with a part of the suite, and a victim that is killed at `point`; an error unless it is, and the job ends as
+    /// it must.
+    pub fn kill(self, log: &Log, point: &str, part: &str) -> Result<()> {
+        let job = self
+            .cmd(&programs::debug()?, part)?
+            .env("GASWORKS_KILL_AT", format!("{point}@{}", self.victim()));
         let ended = log.run(&job.limit(WATCHDOG))?;
         let killed = match ended.code() {
             Some(code) => self.judge(point, code, &ended.output),
