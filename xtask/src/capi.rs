@@ -5,8 +5,9 @@ use crate::world::OPTIMISED;
 use anyhow::{Context, Result, ensure};
 use gasworks_testkit::Cmd;
 use gasworks_testkit::c::{INTERFACE, SHARED, is_public, linked_name, names};
-use gasworks_testkit::files::{copy, copy_tree};
+use gasworks_testkit::files::{copy, copy_tree, newest};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 pub use gasworks_testkit::c::{CONDUITS, MODES, SYSTEM, compiler, linking};
 
@@ -20,6 +21,29 @@ pub fn built() -> PathBuf {
     gasworks_testkit::programs::target().join("release")
 }
 
+/// When something was changed last of what [`lay_out`] reads but the licences, this program among it.
+pub fn changed(built: &Path) -> Result<SystemTime> {
+    let mut all = vec![std::env::current_exe().context("this program")?, built.join(TOOLS)];
+    all.extend(MODES.map(|(mode, _)| built.join(archive(mode))));
+    all.extend(HEADERS.map(headers));
+    all.iter().try_fold(SystemTime::UNIX_EPOCH, |last, path| Ok(last.max(newest(path)?)))
+}
+
+/// The library of a mode as cargo builds it.
+fn archive(mode: &str) -> String {
+    format!("libgasworks_gasnet_{mode}.a")
+}
+
+/// The tools as cargo builds them.
+const TOOLS: &str = "libgasworks_tools.a";
+
+/// The packages that have headers.
+const HEADERS: [&str; 2] = ["capi", "tools-capi"];
+
+fn headers(package: &str) -> PathBuf {
+    crate::root().join(format!("crates/{package}/include"))
+}
+
 /// Lays out `include` and `lib` in the folder `to` for these conduits, from the archives in the folder `built`. `run` runs the
 /// commands that this takes.
 pub fn lay_out(
@@ -29,8 +53,8 @@ pub fn lay_out(
     mut run: impl FnMut(&Cmd) -> Result<()>,
 ) -> Result<()> {
     let (include, lib) = (to.join("include"), to.join("lib"));
-    for part in ["capi", "tools-capi"] {
-        copy_tree(&crate::root().join(format!("crates/{part}/include")), &include)?;
+    for package in HEADERS {
+        copy_tree(&headers(package), &include)?;
     }
     for other in CONDUITS.iter().filter(|other| !conduits.contains(other)) {
         std::fs::remove_dir_all(include.join(format!("{other}-conduit")))
@@ -38,7 +62,7 @@ pub fn lay_out(
     }
     std::fs::create_dir_all(lib.join(SHARED))?;
     for (mode, _) in MODES {
-        let archive = built.join(format!("libgasworks_gasnet_{mode}.a"));
+        let archive = built.join(archive(mode));
         for conduit in conduits {
             let any = format!("gasworks_linked_{mode}_{INTERFACE}");
             let own = (any, linked_name(conduit, mode));
@@ -48,7 +72,7 @@ pub fn lay_out(
     }
     for mode in ["seq", "par"] {
         let library = format!("gasnet_tools-{mode}");
-        libraries(&built.join("libgasworks_tools.a"), &lib, &library, mode, None, &mut run)?;
+        libraries(&built.join(TOOLS), &lib, &library, mode, None, &mut run)?;
     }
     copy(&crate::root().join("LICENSE-MIT"), &to.join("LICENSE-MIT"))?;
     copy(&crate::root().join("LICENSE-APACHE"), &to.join("LICENSE-APACHE"))

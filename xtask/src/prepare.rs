@@ -4,6 +4,7 @@
 use crate::world::{OPTIMISED, PROGRAMS, World, compiled};
 use anyhow::{Context, Result};
 use clap::Args;
+use gasworks_testkit::files::{empty, newest};
 use gasworks_testkit::programs::{Fixture, variable};
 use gasworks_testkit::{Cmd, Log, c::CONDUITS};
 use std::io::Write;
@@ -45,7 +46,15 @@ pub fn fixture(world: &World, fixture: Fixture, log: &Log) -> Result<()> {
         Fixture::Release => build(OPTIMISED),
         Fixture::C => {
             let built = world.fixture(Fixture::Release)?;
-            crate::capi::lay_out(&fixture.path(), &built, &CONDUITS, |cmd| log.run_ok(cmd).map(drop))
+            let (to, done) = (fixture.path(), fixture.path().join("laid-out"));
+            // It takes many seconds, and most tests of an interface change nothing of it.
+            let changed = crate::capi::changed(&built)?;
+            if newest(&done).is_ok_and(|done| changed < done) {
+                return Ok(());
+            }
+            empty(&to)?;
+            crate::capi::lay_out(&to, &built, &CONDUITS, |cmd| log.run_ok(cmd).map(drop))?;
+            std::fs::write(&done, "").with_context(|| format!("writing {}", done.display()))
         }
         Fixture::Nic => {
             world.fixture(Fixture::Release)?;

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use std::path::Path;
+use std::time::SystemTime;
 
 /// There is such a directory, with nothing in it.
 pub fn empty(dir: &Path) -> Result<()> {
@@ -28,4 +29,17 @@ pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
         if from.is_dir() { copy_tree(&from, &to)? } else { copy(&from, &to)? }
     }
     Ok(())
+}
+
+/// When the file `path`, or what was changed last below the folder, was changed.
+pub fn newest(path: &Path) -> Result<SystemTime> {
+    let why = || format!("looking at {}", path.display());
+    let found = path.metadata().with_context(why)?;
+    let mut newest = found.modified().with_context(why)?;
+    if found.is_dir() {
+        for entry in std::fs::read_dir(path).with_context(why)? {
+            newest = newest.max(self::newest(&entry?.path())?);
+        }
+    }
+    Ok(newest)
 }
