@@ -9,14 +9,18 @@ pub(super) fn tag(from: u32, to: u32, which: u64) -> u64 {
     (mixed ^ (mixed >> 31)).wrapping_mul(0xBF58_476D_1CE4_E5B9)
 }
 
-fn byte(tag: u64, at: usize) -> u8 {
-    // The high part makes bytes 256 apart differ, which a wrong chunk would otherwise hide.
-    (tag.rotate_left(at as u32 % 64) as u8).wrapping_add(at as u8).wrapping_add((at >> 8) as u8 ^ 0x5A)
+/// Eight bytes of the message. By words, and compared as a whole: debug builds spent most of the suite's time on single bytes.
+fn word(tag: u64, number: usize) -> [u8; 8] {
+    let mixed =
+        (tag ^ (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    (mixed ^ (mixed >> 32)).to_le_bytes()
 }
 
 /// Fills `bytes` with the message's bytes.
 pub(super) fn fill(tag: u64, bytes: &mut [u8]) {
-    bytes.iter_mut().enumerate().for_each(|(at, place)| *place = byte(tag, at));
+    for (number, place) in bytes.chunks_mut(8).enumerate() {
+        place.copy_from_slice(&word(tag, number)[..place.len()]);
+    }
 }
 
 /// The first `len` bytes of the message.
@@ -35,14 +39,13 @@ pub(super) fn value<T: Pod>(tag: u64) -> T {
 
 /// Whether these are the message's bytes; if not, where they first differ.
 pub(super) fn check(what: &str, tag: u64, bytes: &[u8]) -> Result<(), Failure> {
-    match bytes.iter().enumerate().find(|&(at, &b)| b != byte(tag, at)) {
-        None => Ok(()),
-        Some((at, &b)) => Err(Failure::Wrong(format!(
-            "{what}: byte {at} of {} is {b:#04x} instead of {:#04x}",
-            bytes.len(),
-            byte(tag, at)
-        ))),
+    let wanted = made(tag, bytes.len());
+    if bytes == wanted {
+        return Ok(());
     }
+    let at = bytes.iter().zip(&wanted).position(|(byte, wanted)| byte != wanted).unwrap_or_default();
+    let (len, byte, wanted) = (bytes.len(), bytes[at], wanted[at]);
+    Err(Failure::Wrong(format!("{what}: byte {at} of {len} is {byte:#04x} instead of {wanted:#04x}")))
 }
 
 /// Whether this is the message's value.
