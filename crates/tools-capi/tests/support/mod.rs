@@ -1,8 +1,9 @@
 //! Compilers, libraries and programs, for tests over C.
 
+use gasworks_testkit::c::{is_public, names};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, Once, OnceLock};
 
 /// A compiler of C, and the one of C++ beside it.
 pub struct Compiler {
@@ -30,6 +31,7 @@ pub struct Program<'a> {
 pub struct Tools {
     dir: PathBuf,
     built: Mutex<usize>,
+    libraries: [Once; 4],
 }
 
 const COMPILERS: &[Compiler] = &[Compiler { c: "gcc", cxx: "g++" }, Compiler { c: "clang", cxx: "clang++" }];
@@ -79,27 +81,32 @@ impl Tools {
     pub fn get() -> &'static Tools {
         static TOOLS: OnceLock<Tools> = OnceLock::new();
         TOOLS.get_or_init(|| {
-            let tools = Tools { dir: own_folder(), built: Mutex::new(0) };
+            let tools =
+                Tools { dir: own_folder(), built: Mutex::new(0), libraries: [const { Once::new() }; 4] };
             std::fs::create_dir_all(&tools.dir).expect("a directory");
-            let archive = build();
-            for mode in Mode::ALL {
-                tools.keep_only(&archive, mode);
-            }
             tools
         })
     }
 
-    /// The library of one mode: of the symbols that name modes it keeps its own, as an installed one does.
-    fn keep_only(&self, archive: &Path, mode: Mode) {
-        let mut objcopy = Command::new("objcopy");
-        for other in Mode::ALL.into_iter().filter(|other| *other != mode) {
-            objcopy.arg(format!("--localize-symbol=gasnett_linkconfig_{}", other.name()));
-        }
-        passes(objcopy.arg(archive).arg(self.library(mode)));
-    }
-
+    /// The library of one mode, made when it is first wanted: of the symbols that name modes it keeps its own, as an installed one
+    /// does.
     fn library(&self, mode: Mode) -> PathBuf {
-        self.dir.join(format!("libgasnet_tools-{}.a", mode.name()))
+        let library = self.dir.join(format!("gasnet_tools-{}.o", mode.name()));
+        self.libraries[usize::from(mode.threads) * 2 + usize::from(mode.debug)].call_once(|| {
+            // Of one object, for a changed archive takes a file of each of its hundreds of members.
+            let (archive, roots) = (build(), library.with_extension("roots"));
+            let public = names(&archive).expect("the names of the archive");
+            let needed = public.iter().filter(|name| is_public(name)).map(|name| format!("-u {name}\n"));
+            std::fs::write(&roots, needed.collect::<String>()).expect("a file");
+            let roots = format!("@{}", roots.display());
+            passes(Command::new("ld").args(["-r", "--gc-sections", &roots, "-o"]).args([&library, &archive]));
+            let mut objcopy = Command::new("objcopy");
+            for other in Mode::ALL.into_iter().filter(|other| *other != mode) {
+                objcopy.arg(format!("--localize-symbol=gasnett_linkconfig_{}", other.name()));
+            }
+            passes(objcopy.arg("--strip-debug").arg(&library));
+        });
+        library
     }
 
     /// A file of `include`.
