@@ -7,7 +7,8 @@
 //! R1. The system checks the addresses of both sides, and refuses what is not mapped or not to be written. It reads and
 //!     writes as another thread would, and aligned words at once, unless the two addresses are askew (`is_askew`): it is not asked
 //!     to copy between such.
-//! R2. What is written here is the caller's to be written.
+//! R2. What is written, here or there, is the caller's to be written: who calls an unsafe function of these promises it. The other
+//!     process may be this one.
 //! R3. A call that takes numbers alone touches no memory; a descriptor that it gives is new, and nobody else's.
 //! R4. Bytes of this process that the system could read a moment ago are there still: who names them keeps them.
 
@@ -101,6 +102,11 @@ impl Remote {
         }
     }
 
+    /// The number by which the system knows it.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
     /// One of its descriptors, as one of ours (`pidfd_getfd(2)`). Nothing says what it is of.
     ///
     /// # Errors
@@ -127,10 +133,20 @@ impl Remote {
 
     /// Copies bytes into it.
     ///
+    /// ```compile_fail,E0133
+    /// let this = gasworks_os::remote::Remote::open(std::process::id() as i32).unwrap();
+    /// let truth = Box::new(true);
+    /// this.write(std::ptr::from_ref::<bool>(&truth).addr() as u64, &[2]);
+    /// ```
+    ///
+    /// # Safety
+    /// Whoever runs there has let these bytes be written. If it is this process, they are as those of [`read_to`](Self::read_to).
+    ///
     /// # Errors
     /// [`Refused`]; some may have been copied.
-    pub fn write(&self, address: u64, from: &[u8]) -> std::result::Result<(), Refused> {
-        self.write_from(address, from.as_ptr() as u64, from.len() as u64)
+    pub unsafe fn write(&self, address: u64, from: &[u8]) -> std::result::Result<(), Refused> {
+        // SAFETY: the caller's promise.
+        unsafe { self.write_from(address, from.as_ptr() as u64, from.len() as u64) }
     }
 
     /// Copies `len` bytes out of it to the address `here` of this process.
@@ -152,14 +168,18 @@ impl Remote {
 
     /// Copies `len` bytes from the address `here` of this process into it.
     ///
+    /// # Safety
+    /// As [`write`](Self::write).
+    ///
     /// # Errors
     /// [`Refused`]; some may have been copied.
-    pub fn write_from(&self, address: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
+    pub unsafe fn write_from(&self, address: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
         if is_askew(here, address) {
-            // SAFETY: R2: what lies here is read alone.
+            // SAFETY: the caller's promise; what lies here is read alone.
             return unsafe { by_way((Self::own(), here), (*self, address), len) };
         }
-        self.store(address, here, len)
+        // SAFETY: the caller's promise.
+        unsafe { self.store(address, here, len) }
     }
 
     fn own() -> Self {
@@ -175,9 +195,11 @@ impl Remote {
         })
     }
 
-    fn store(&self, there: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
+    /// # Safety
+    /// As [`write`](Self::write).
+    unsafe fn store(&self, there: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
         each_part(there, here, len, |there, here| {
-            // SAFETY: R1; here it is read alone.
+            // SAFETY: R1, R2; here it is read alone.
             unsafe { libc::process_vm_writev(self.pid, here, 1, there, 1, 0 as c_ulong) }
         })
     }
@@ -197,7 +219,7 @@ fn is_askew(from: u64, to: u64) -> bool {
 /// Copies by way of bytes that lie half a page from either.
 ///
 /// # Safety
-/// If they go to this process, as [`Remote::read_to`].
+/// As [`Remote::write`].
 unsafe fn by_way(
     (source, from): (Remote, u64),
     (target, to): (Remote, u64),
@@ -213,7 +235,8 @@ unsafe fn by_way(
         let count = (PAGE - to % 8).min(len - done);
         // SAFETY: R2: it is this function's own, from less than a page behind its start on.
         unsafe { source.fetch(from, way, count) }?;
-        target.store(to, way, count)?;
+        // SAFETY: the caller's promise.
+        unsafe { target.store(to, way, count) }?;
         done += count;
     }
     Ok(())
@@ -302,7 +325,8 @@ mod tests {
     fn another_process_is_read_and_written_until_it_is_gone() {
         let (mut child, environment) = process();
         let remote = Remote::open(child.pid()).expect("it is ours");
-        remote.write(environment + MARK.len() as u64 - 3, b"two").expect("written");
+        // SAFETY: R2: the environment of a program that does not look at it.
+        unsafe { remote.write(environment + MARK.len() as u64 - 3, b"two") }.expect("written");
         assert_eq!(child.read("environ"), [MARK.replace("one", "two").as_bytes(), b"\0"].concat());
         let pid = child.pid();
         assert!(!is_gone(pid));
@@ -326,15 +350,15 @@ mod tests {
         assert_eq!(bytes, word);
         for address in [0, 4096, 1 << 46, u64::MAX - 3] {
             assert_eq!(remote.read(address, &mut bytes), Err(Refused::Unmapped), "{address:#x}");
-            assert_eq!(remote.write(address, &word), Err(Refused::Unmapped), "{address:#x}");
-            assert_eq!(
-                remote.write_from(bytes.as_ptr() as u64, address, 8),
-                Err(Refused::Unmapped),
-                "{address:#x}"
-            );
+            // SAFETY: R1: nothing lies there, or at what would be written to this test's own bytes.
+            let written = unsafe {
+                [remote.write(address, &word), remote.write_from(bytes.as_mut_ptr() as u64, address, 8)]
+            };
+            assert_eq!(written, [Err(Refused::Unmapped); 2], "{address:#x}");
         }
-        // What may only be read.
-        assert_eq!(remote.write(MARK.as_ptr() as u64, b"GASWORKS"), Err(Refused::Unmapped));
+        // SAFETY: R1: it may only be read.
+        let written = unsafe { remote.write(MARK.as_ptr() as u64, b"GASWORKS") };
+        assert_eq!(written, Err(Refused::Unmapped));
         assert_eq!(remote.read(0, &mut []), Ok(()));
     }
 
@@ -399,7 +423,8 @@ mod tests {
                     let at = (address.wrapping_sub(distance).wrapping_sub(first) % PAGE) as usize;
                     for value in [0xff, 0].into_iter().cycle().take(4000) {
                         pages[at..at + len].fill(value);
-                        own.write(address, &pages[at..at + len]).expect("written");
+                        // SAFETY: R2: they are atomics.
+                        unsafe { own.write(address, &pages[at..at + len]) }.expect("written");
                     }
                 }
                 done.store(true, Relaxed);
@@ -451,7 +476,8 @@ mod tests {
             let at = behind as usize;
             assert!(is_askew(source.as_ptr() as u64, first + behind));
             target.fill(0);
-            own.write(first + behind, &source[..len]).expect("written");
+            // SAFETY: R2: they are this test's.
+            unsafe { own.write(first + behind, &source[..len]) }.expect("written");
             assert!(
                 target[at..at + len] == source[..len] && target[at + len..].iter().all(|byte| *byte == 0)
             );
@@ -462,7 +488,10 @@ mod tests {
         let mut bytes = [0; 16];
         let (low, word) = (bytes.as_ptr() as u64 % PAGE, 7u64.to_le_bytes());
         assert_eq!(own.read(low.wrapping_sub(8), &mut bytes), Err(Refused::Unmapped));
-        assert_eq!(own.write(word.as_ptr() as u64 % PAGE + 8, &word), Err(Refused::Unmapped));
-        assert_eq!(own.write_from(first + 8, first % PAGE, 8), Err(Refused::Unmapped));
+        // SAFETY: R1: nothing lies in the first page; R2: the others are this test's.
+        let written = unsafe {
+            [own.write(word.as_ptr() as u64 % PAGE + 8, &word), own.write_from(first + 8, first % PAGE, 8)]
+        };
+        assert_eq!(written, [Err(Refused::Unmapped); 2]);
     }
 }

@@ -326,7 +326,8 @@ impl Near {
         let file = file.ok_or_else(|| format!("process {} shows no window", who.pid))?;
         let len = memfd::size_of_file(file.as_fd()).map_err(said)?.min(Shape::MOST_BYTES as u64);
         let window = Window::open(memfd::map(file.as_fd(), len as usize).map_err(said)?)?;
-        let memory = Process::other(who.pid).map_err(said)?;
+        let own = self.home.memory().process().filter(|own| own.is_of(who.pid));
+        let memory = own.map_or_else(|| Process::other(who.pid).map_err(said), |own| Ok(own.twin()))?;
         let peer = Arc::new(Peer { window, shares: Shares::of(memory.remote()), memory, stream });
         self.threads.found.lock().push(Arc::clone(&peer));
         self.threads.bell.ring().map_err(said)?;

@@ -4,6 +4,8 @@
 //! P1. Where a client says that its NIC may write, it may: no reference of this program's leads there, and nothing of it lies
 //!     there but what the client put there to be written. Who attaches a NIC to a client's memory promises that.
 //! P2. What a client posts stays mapped, and is nobody's alone, until the call that posts it returns. Promised as P1.
+//! P3. Another process is not this one. What is written there is checked against what its client registered, and nothing of this
+//!     program's.
 
 use gasworks_os::OsError;
 use gasworks_os::remote::{self, Refused, Remote};
@@ -35,9 +37,17 @@ impl Process {
     /// That of another process.
     ///
     /// # Errors
-    /// There is none, or the system keeps it from this one.
+    /// There is none, or the system keeps it from this one; or it is this one, whose memory only [`own`](Self::own) gives.
     pub fn other(pid: i32) -> Result<Self, OsError> {
+        if i64::from(pid) == i64::from(std::process::id()) {
+            return Err(OsError::other("reach the memory of process", pid, "it is this process"));
+        }
         Ok(Self { remote: Remote::open(pid)?, own: false, gone: AtomicBool::new(false) })
+    }
+
+    /// The same process as the NIC of another of its clients sees it, who has promised the same.
+    pub(crate) fn twin(&self) -> Self {
+        Self { remote: self.remote, own: false, gone: AtomicBool::new(false) }
     }
 
     /// It has ended: another may have its number soon, which nothing is to reach from here.
@@ -48,6 +58,11 @@ impl Process {
     /// Whether it has ended, for all that is known here.
     pub fn is_gone(&self) -> bool {
         self.gone.load(Relaxed)
+    }
+
+    /// Whether the system knows it by this number.
+    pub(crate) fn is_of(&self, pid: i32) -> bool {
+        self.remote.pid() == pid
     }
 
     /// Whether both are the same process.
@@ -81,7 +96,8 @@ impl Process {
         len: u64,
     ) -> Option<Result<(), Fault>> {
         if source.own {
-            Some(self.ask(|| self.remote.write_from(to, from, len)))
+            // SAFETY: P1, P3.
+            Some(self.ask(|| unsafe { self.remote.write_from(to, from, len) }))
         } else if self.own {
             // SAFETY: P1.
             Some(source.ask(|| unsafe { source.remote.read_to(from, to, len) }))
@@ -105,10 +121,23 @@ impl Memory for Process {
     }
 
     fn write(&self, address: u64, from: &[u8]) -> Result<(), Fault> {
-        self.ask(|| self.remote.write(address, from))
+        // SAFETY: P1, P3.
+        self.ask(|| unsafe { self.remote.write(address, from) })
     }
 
     fn process(&self) -> Option<&Process> {
         Some(self)
+    }
+}
+
+// Which Miri has no call for.
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_promises_reaches_this_process() {
+        let refused = Process::other(std::process::id() as i32).expect_err("it is this one").to_string();
+        assert!(refused.ends_with("it is this process"), "{refused}");
     }
 }

@@ -143,7 +143,8 @@ proptest! {
         for (areas, model) in areas.iter().zip(&mut model) {
             for (area, model) in areas.iter().zip(model) {
                 let bytes: Vec<u8> = (0..BYTES).map(|at| (at * 7 + at / 251) as u8).collect();
-                this_process().write(area.first, &bytes).expect("written");
+                // SAFETY: R2: it is what was registered to be written.
+                unsafe { this_process().write(area.first, &bytes) }.expect("written");
                 *model = bytes;
             }
         }
