@@ -52,14 +52,8 @@ impl ProgressThread {
                 engine.fail_later(error);
             }
         };
-        // Handlers run there, so that it takes the program's signals as any thread of the program's does.
         let name = format!("gasworks-{}", engine.rank());
-        let builder = std::thread::Builder::new().name(name);
-        let builder = match settings::thread_stack()? {
-            Some(bytes) => builder.stack_size(bytes),
-            None => builder,
-        };
-        let thread = builder.spawn(threads::vital(body));
+        let thread = threads::start(&name, settings::thread_stack()?, body);
         let thread = thread.map_err(|cause| Error::Thread { cause: cause.to_string() })?;
         Ok(Self { thread: Some(thread), stop })
     }

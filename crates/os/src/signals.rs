@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::str::FromStr;
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::{OsError, Result};
@@ -59,10 +59,29 @@ impl AsFd for Signals {
     }
 }
 
+/// Signals by which the system says that a thread has done what it cannot, which comes to that thread alone. Where they are
+/// blocked it ends the process without asking its handlers.
+pub(crate) const FAULTS: [Signal; 6] =
+    [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGTRAP, Signal::SIGSYS];
+
 /// Leaves the program's signals to the program's threads: this one takes none any more.
 pub fn block_all() {
     // A failure only means that they may come here.
     let _ = SigSet::all().thread_block();
+}
+
+/// Runs `start` while this thread takes no signals but for its own faults, as does every thread that it starts, from its first
+/// instruction on.
+pub fn without<R>(start: impl FnOnce() -> R) -> R {
+    let mut blocked = SigSet::all();
+    FAULTS.into_iter().for_each(|fault| blocked.remove(fault));
+    // As above; and what was not changed needs no changing back.
+    let before = blocked.thread_swap_mask(SigmaskHow::SIG_BLOCK);
+    let done = start();
+    if let Ok(before) = before {
+        let _ = before.thread_set_mask();
+    }
+    done
 }
 
 /// The signals that this process ignores, as a rule because its parent said so.

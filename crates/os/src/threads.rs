@@ -5,7 +5,7 @@ use std::io::Result;
 use std::thread::{Builder, JoinHandle};
 
 /// Starts a thread that the program knows nothing of, with a stack of `stack` bytes or the usual one: the program's signals
-/// are not for it, and it is [`vital`].
+/// are not for it, whether the program blocks them now, later or never, and it is `vital`.
 ///
 /// # Errors
 /// The system has no room for a thread.
@@ -15,15 +15,12 @@ pub fn start(
     body: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>> {
     let builder = stack.into_iter().fold(Builder::new().name(name.into()), Builder::stack_size);
-    builder.spawn(vital(|| {
-        signals::block_all();
-        body();
-    }))
+    signals::without(|| builder.spawn(vital(body)))
 }
 
 /// `body`, a panic of which is the end of the process, and by that of the job: what such a thread was there for nobody does
 /// any more, and who waits for it would wait for ever.
-pub fn vital(body: impl FnOnce() + Send + 'static) -> impl FnOnce() + Send + 'static {
+fn vital(body: impl FnOnce() + Send + 'static) -> impl FnOnce() + Send + 'static {
     move || {
         let _ends = EndsAtPanic;
         body();
@@ -48,15 +45,28 @@ mod tests {
     use super::*;
     use nix::sys::signal::{SigSet, Signal};
 
+    /// What a thread takes, by its mask; `SIGKILL` and `SIGSTOP` are in no mask.
+    fn taken() -> Vec<Signal> {
+        let mask = SigSet::thread_get_mask().expect("a mask");
+        let never = [Signal::SIGKILL, Signal::SIGSTOP];
+        Signal::iterator().filter(|signal| !mask.contains(*signal) && !never.contains(signal)).collect()
+    }
+
     #[test]
-    fn a_thread_has_its_name_and_no_signals() {
+    fn a_thread_has_its_name_and_no_signals_but_its_faults() {
+        let before = taken();
         let (said, heard) = std::sync::mpsc::channel();
         let thread = start("of-its-own", Some(128 << 10), move || {
             let name = std::thread::current().name().map(str::to_owned);
-            let blocked = SigSet::thread_get_mask().map(|mask| mask.contains(Signal::SIGTERM));
-            let _ = said.send((name, blocked));
+            let _ = said.send((name, taken()));
         });
         assert!(thread.expect("a thread").join().is_ok());
-        assert_eq!(heard.recv(), Ok((Some("of-its-own".to_owned()), Ok(true))));
+        let (name, mut taken_there) = heard.recv().expect("it says so");
+        assert_eq!(name.as_deref(), Some("of-its-own"));
+        taken_there.sort();
+        let mut faults = signals::FAULTS.to_vec();
+        faults.sort();
+        assert_eq!(taken_there, faults);
+        assert_eq!(taken(), before, "the thread that started it");
     }
 }

@@ -1,7 +1,9 @@
 //! Variables of the environment that programs in C know, and programs that start their own job.
 
-use crate::program::{Program, start};
+use crate::program::{Program, comes_to_its_end, start};
 use anyhow::{Context, Result, ensure};
+use gasworks_testkit::c::{CONDUITS, MODES};
+use gasworks_testkit::pairwise::product;
 use gasworks_testkit::{Case, Cmd, Ended, Log, programs};
 use std::path::{Path, PathBuf};
 
@@ -234,7 +236,21 @@ pub fn cases() -> Vec<Case> {
         Case::new(format!("starts-by-itself/{}", alone.name), move |log| starts_by_itself(log, &alone))
     });
     let rest = [Case::new("starts-by-itself/not-in-a-job", not_in_a_job), Case::new("frozen", frozen)];
-    settings.chain(starts).chain(rest).collect()
+    let signals = product(&[MODES.len(), CONDUITS.len()]).into_iter().map(|pick| {
+        let (mode, conduit) = (pick[0], CONDUITS[pick[1]]);
+        Case::new(format!("signals/{conduit}/{}", MODES[mode].0), move |log| {
+            signals_are_the_programs(log, conduit, mode)
+        })
+    });
+    settings.chain(starts).chain(rest).chain(signals).collect()
+}
+
+/// `signals.c`, with all threads that the library can have.
+fn signals_are_the_programs(log: &Log, conduit: &'static str, mode: usize) -> Result<()> {
+    let program = Program { conduit, options: "-O1 -rdynamic", ..Program::usual("signals", mode) };
+    let progress = if MODES[mode].0 == "par" { "1" } else { "0" };
+    let job = program.job(log, &log.scratch()?, 3)?.env("GASWORKS_PROGRESS_THREAD", progress);
+    comes_to_its_end(log, &job, "signals")
 }
 
 /// `settings.c`, which exports its names, so that a backtrace has them.
