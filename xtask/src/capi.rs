@@ -4,7 +4,7 @@
 use crate::world::OPTIMISED;
 use anyhow::{Context, Result, ensure};
 use gasworks_testkit::Cmd;
-use gasworks_testkit::c::{INTERFACE, SHARED, is_public, linked_name, names};
+use gasworks_testkit::c::{INTERFACE, SHARED, is_public, linked_name, names, one_object};
 use gasworks_testkit::files::{copy, copy_tree, newest};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -97,7 +97,7 @@ fn libraries(
     let public: Vec<_> = names(archive)?.into_iter().filter(|name| is_own(name)).collect();
     ensure!(public.len() > 50, "{} has {} public names", archive.display(), public.len());
     let of = |name: &str| lib.join(name);
-    let [list, roots, script, all] = ["names", "roots", "versions", "all.o"].map(of);
+    let [list, script, all, roots] = ["names", "versions", "all.o", "all.roots"].map(of);
     let one = of(&format!("{library}.o"));
     let further = another.as_ref().map_or("", |(_, own)| own);
     std::fs::write(&list, format!("{}\n{further}", public.join("\n"))).context("the list of public names")?;
@@ -108,10 +108,7 @@ fn libraries(
     std::fs::write(&script, global).context("the versions of public names")?;
     // The public names and what they need are taken from the archive. Section groups are dissolved: of a group that two libraries
     // have, a linker keeps one, and its names are hidden in the library that it keeps.
-    let needed: String = public.iter().map(|name| format!("-u {name}\n")).collect();
-    std::fs::write(&roots, needed).context("the list of what is needed")?;
-    let link = Cmd::new("ld").words("-r --gc-sections --force-group-allocation");
-    run(&link.arg(format!("@{}", roots.display())).arg("-o").arg(&all).arg(archive))?;
+    run(&one_object(archive, &public, &all)?)?;
     let hide = Cmd::new("objcopy").words("--strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd");
     // The libraries of the conduits contain the tools too; where a program links with both, theirs take precedence.
     let change = match &another {

@@ -2,7 +2,7 @@
 //! folder.
 
 use crate::command::Cmd;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -39,6 +39,23 @@ pub fn is_public(name: &str) -> bool {
 pub fn names(file: &Path) -> Result<BTreeSet<String>> {
     // `nm` depends on which plugins are installed where objects have sections for the compiler.
     Ok(defined(&Cmd::new("readelf").words("-sW").arg(file).read()?))
+}
+
+/// The command that makes one object of an archive: what these names are of, and what they need. It reads a list that is written
+/// beside the object, with the extension `roots`.
+///
+/// # Errors
+/// The list cannot be written.
+pub fn one_object<'a>(
+    archive: &Path,
+    public: impl IntoIterator<Item = &'a String>,
+    object: &Path,
+) -> Result<Cmd> {
+    let roots = object.with_extension("roots");
+    let needed: String = public.into_iter().map(|name| format!("-u {name}\n")).collect();
+    std::fs::write(&roots, needed).with_context(|| format!("writing {}", roots.display()))?;
+    let link = Cmd::new("ld").words("-r --gc-sections --force-group-allocation");
+    Ok(link.arg(format!("@{}", roots.display())).arg("-o").arg(object).arg(archive))
 }
 
 /// The global names that a symbol table defines, as `readelf -sW` prints it.

@@ -1,6 +1,6 @@
 //! Compilers, libraries and programs, for tests over C.
 
-use gasworks_testkit::c::{is_public, names};
+use gasworks_testkit::c::{is_public, names, one_object};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::{Mutex, Once, OnceLock};
@@ -94,12 +94,10 @@ impl Tools {
         let library = self.dir.join(format!("gasnet_tools-{}.o", mode.name()));
         self.libraries[usize::from(mode.threads) * 2 + usize::from(mode.debug)].call_once(|| {
             // Of one object, for a changed archive takes a file of each of its hundreds of members.
-            let (archive, roots) = (build(), library.with_extension("roots"));
-            let public = names(&archive).expect("the names of the archive");
-            let needed = public.iter().filter(|name| is_public(name)).map(|name| format!("-u {name}\n"));
-            std::fs::write(&roots, needed.collect::<String>()).expect("a file");
-            let roots = format!("@{}", roots.display());
-            passes(Command::new("ld").args(["-r", "--gc-sections", &roots, "-o"]).args([&library, &archive]));
+            let archive = build();
+            let names = names(&archive).expect("the names of the archive");
+            let public = names.iter().filter(|name| is_public(name));
+            one_object(&archive, public, &library).and_then(|link| link.read()).expect("an object");
             let mut objcopy = Command::new("objcopy");
             for other in Mode::ALL.into_iter().filter(|other| *other != mode) {
                 objcopy.arg(format!("--localize-symbol=gasnett_linkconfig_{}", other.name()));
