@@ -4,8 +4,8 @@
 //! P1. Where a client says that its NIC may write, it may: no reference of this program's leads there, and nothing of it lies
 //!     there but what the client put there to be written. Who attaches a NIC to a client's memory promises that.
 //! P2. What a client posts stays mapped, and is nobody's alone, until the call that posts it returns. Promised as P1.
-//! P3. Another process is not this one. What is written there is checked against what its client registered, and nothing of this
-//!     program's.
+//! P3. What is written to another process is checked against what its client registered, and is nothing of this program's. One
+//!     that is made by number is never this process; a twin is, and P1 holds for it.
 
 use gasworks_os::OsError;
 use gasworks_os::remote::{self, Refused, Remote};
