@@ -13,7 +13,7 @@ mod acts;
 
 pub use acts::act;
 
-/// Seconds of the exit time-out of these jobs, and of those in which all ranks ask for an end by themselves.
+/// Seconds of the exit time-out of these jobs, and of those in which it matters which of several limits is reached first.
 const TIMEOUT: f64 = 0.6;
 const LONG_TIMEOUT: f64 = 2.0;
 /// The ranks of each job.
@@ -48,7 +48,8 @@ impl Case {
 
     /// The exit time-out of the job in seconds.
     pub fn timeout(&self) -> f64 {
-        let is_long = ["exit-by-all", "sigterm-before-exit-by-others"].contains(&self.name);
+        let is_long = ["exit-by-all", "quit-handler-forever", "sigterm-before-exit-by-others"];
+        let is_long = is_long.contains(&self.name);
         if is_long { LONG_TIMEOUT } else { TIMEOUT }
     }
 

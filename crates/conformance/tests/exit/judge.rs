@@ -10,7 +10,9 @@ pub fn judge(launcher: Launcher, end: &ends::Case, code: Option<i32>, output: &s
     let is_own = launcher.has_own_codes(end) && code.is_some_and(|code| code > 0);
     let is_wanted = code.is_some_and(|code| end.codes.contains(&code));
     ensure!(is_wanted || is_own, "the job did not end with a code of {:?}", end.codes);
-    for text in end.said {
+    // Where Hydra kills a rank that has just said it ends in good order, its own answer breaks it, and what ranks print is lost.
+    let may_be_lost = launcher == Launcher::Hydra && end.is_mixed();
+    for text in end.said.iter().filter(|_| !may_be_lost) {
         ensure!(output.contains(text), "nobody said {text:?}");
     }
     for text in end.unsaid {

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let point = |name: &String| {
         let name = name.clone();
         Case::new(name.clone(), move |log| {
-            let part = points::part(&name);
+            let part = if cases::is_nightly() { "" } else { points::part(&name) };
             points::scenarios(&name).iter().try_for_each(|job| job.kill(log, &name, part))
         })
     };

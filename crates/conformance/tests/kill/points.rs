@@ -48,8 +48,8 @@ const TABLE: &[(&str, &[Scenario])] = &[
     ("", &[LAST, FIRST, PAR]),
 ];
 
-/// What the name of a point begins with, and the part of the suite that passes it; of what has no line, all. Who is killed at
-/// the end of a job need not have run everything before.
+/// What the name of a point begins with, and the part of the suite that passes it; of what has no line, all. Daily, who is killed
+/// at the end of a job need not have run everything before.
 const PARTS: &[(&str, &str)] = &[
     ("bootstrap.exit.", "barrier"),
     ("doorbell.", "wait"),
