@@ -8,10 +8,11 @@
 //! once, and what is awaited is only what is asked for later. A server that answers with the other version, whatever
 //! its `rc`, waits for a second opening line, and gets it.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use gasworks_os::descriptor::Descriptor;
 use gasworks_os::eventfd::EventFd;
 use gasworks_sync::kill_point;
 use nix::errno::Errno;
@@ -83,7 +84,7 @@ pub(crate) fn join(wire: Wire, timeout: Duration) -> Result<Joined, BootstrapErr
     Ok(Joined {
         identity: Identity { rank, size, job: name, ours },
         store: Box::new(client),
-        words: Box::new(Words { socket: second, interrupt, dialect, ours }),
+        words: Box::new(Words { socket: second.into(), interrupt, dialect, ours }),
     })
 }
 
@@ -321,7 +322,7 @@ impl Store for Client {
 /// The same stream, for what cannot wait for a conversation to end.
 #[derive(Debug)]
 struct Words {
-    socket: OwnedFd,
+    socket: Descriptor,
     interrupt: Arc<EventFd>,
     dialect: Dialect,
     ours: bool,
@@ -332,7 +333,11 @@ impl Words {
     fn blurt(&self, message: &Message) {
         if let Ok(bytes) = self.dialect.encode(message) {
             // A program in C may not ignore SIGPIPE.
-            let _ = send(self.socket.as_raw_fd(), &bytes, MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT);
+            let _ = send(
+                self.socket.as_fd().as_raw_fd(),
+                &bytes,
+                MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT,
+            );
         }
     }
 }
@@ -370,7 +375,7 @@ impl LastWords for Words {
                 return;
             }
             let _ = poll(&mut [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)], ms);
-            match recv(self.socket.as_raw_fd(), &mut chunk, MsgFlags::MSG_DONTWAIT) {
+            match recv(self.socket.as_fd().as_raw_fd(), &mut chunk, MsgFlags::MSG_DONTWAIT) {
                 Ok(0) => return,
                 Ok(n) => seen.extend_from_slice(&chunk[..n]),
                 Err(Errno::EAGAIN | Errno::EINTR) => {}

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use gasworks_os::descriptor::Descriptor;
 use gasworks_os::eventfd::EventFd;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -16,7 +17,7 @@ use crate::wire::{Message, WireError, quote};
 /// The stream: a socket of any family. No call on it blocks, whatever its own flags say: it may be shared with others.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    socket: OwnedFd,
+    socket: Descriptor,
     inbox: Vec<u8>,
     pub(crate) timeout: Duration,
     /// Readable once the process ends and the conversation is another's to finish.
@@ -25,7 +26,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(socket: OwnedFd, timeout: Duration, interrupt: Arc<EventFd>) -> Self {
-        Self { socket, inbox: Vec::new(), timeout, interrupt }
+        Self { socket: socket.into(), inbox: Vec::new(), timeout, interrupt }
     }
 
     fn wait(&self, what: PollFlags, deadline: Option<Instant>) -> io::Result<()> {
@@ -73,7 +74,8 @@ impl Connection {
         let mut rest = bytes;
         while !rest.is_empty() {
             // A program in C may not ignore SIGPIPE.
-            match send(self.socket.as_raw_fd(), rest, MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT) {
+            match send(self.socket.as_fd().as_raw_fd(), rest, MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT)
+            {
                 Ok(n) => rest = &rest[n..],
                 Err(Errno::EAGAIN) => {
                     self.wait(PollFlags::POLLOUT, Some(deadline)).map_err(|e| self.fail(during, None, e))?;
@@ -100,7 +102,7 @@ impl Connection {
                 return Ok(message);
             }
             let mut chunk = [0u8; 4096];
-            match recv(self.socket.as_raw_fd(), &mut chunk, MsgFlags::MSG_DONTWAIT) {
+            match recv(self.socket.as_fd().as_raw_fd(), &mut chunk, MsgFlags::MSG_DONTWAIT) {
                 Ok(0) => return Err(self.fail(during, limit, io::ErrorKind::UnexpectedEof.into())),
                 Ok(n) => self.inbox.extend_from_slice(&chunk[..n]),
                 Err(Errno::EAGAIN) => {

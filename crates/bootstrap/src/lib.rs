@@ -32,6 +32,7 @@ pub use dialect::Dialect;
 pub use gasworks_os::ending::exit;
 pub use host::{Host, Hosts};
 pub use launched::Launched;
+pub use own::{BECAME, becoming};
 pub use pmix::Entry;
 pub use settings::{ExitTimeout, SETTINGS};
 pub use single::Single;
@@ -207,7 +208,8 @@ impl Process {
         let timeout = ExitTimeout::from_settings()?;
         let launcher = start.watched()?;
         let patience = timeout.patience();
-        let bell = ending::arm(settings::CATCH_EXIT.boolean()?, patience, &settings::NO_CATCH_SIGNAL.text())?;
+        let catch = settings::CATCH_EXIT.boolean()?;
+        let bell = ending::arm(start.rank(), catch, patience, &settings::NO_CATCH_SIGNAL.text())?;
         let keeper = Keeper::start(start.rank(), launcher, bell, timeout)?;
         Ok(Self { keeper, start: Mutex::new(Some(start)), link: OnceLock::new() })
     }

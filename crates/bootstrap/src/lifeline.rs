@@ -4,9 +4,10 @@
 //! are made when the ranks meet. A word is four bytes. A connection that ends without [`Word::Bye`] means that its rank is
 //! gone.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use gasworks_os::descriptor::Descriptor;
 use gasworks_os::process;
 use gasworks_os::unix::Stream;
 
@@ -67,13 +68,18 @@ pub(crate) struct Line {
     /// The other process, for signals; 0 where it is in another name space of processes.
     pub(crate) pid: i32,
     /// A handle on it, if the system gives one: a child that it has forked keeps the stream open when it has ended.
-    process: Option<OwnedFd>,
+    process: Option<Descriptor>,
 }
 
 impl Line {
     /// Over a stream that leads to the process `pid`.
     pub(crate) fn new(stream: Stream, pid: i32) -> Self {
-        Self { stream, pid, process: process::open(pid).ok() }
+        Self { stream, pid, process: process::open(pid).ok().map(Descriptor::from) }
+    }
+
+    /// Whether the program has left it open.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.stream.is_whole() && self.process.as_ref().is_none_or(Descriptor::is_whole)
     }
 
     /// What is readable when there is something to hear.

@@ -8,10 +8,22 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use gasworks_os::ending;
+use gasworks_os::{ending, process};
 
-use crate::settings::{BOOTSTRAP, GASRUN, NODES};
+use crate::settings::{self, BOOTSTRAP, CRAY_RANK, GASRUN, NODES, PMIX_RANK, RANK};
 use crate::{BootstrapError, Start};
+
+/// The variable that says which programs have become a launcher on the way to this process.
+pub const BECAME: &str = settings::BECAME.name;
+
+/// [`BECAME`] and its value, by which a process that becomes a launcher in the part of `who` tells so; `None` if it has
+/// become one in this part already, so that it would go round for ever. A rank of a launcher's begins anew.
+pub fn becoming(who: &str) -> Option<(&'static str, String)> {
+    let is_rank = [RANK, PMIX_RANK, CRAY_RANK].iter().any(|variable| variable.raw().is_some());
+    let before = settings::BECAME.raw().filter(|_| !is_rank).map(|(_, parts)| parts).unwrap_or_default();
+    let is_new = before.split(',').all(|part| part != who);
+    is_new.then(|| (BECAME, format!("{before},{who}").trim_start_matches(',').to_owned()))
+}
 
 /// Does not come back where this process is to start ranks. `start` is who started it.
 ///
@@ -23,15 +35,22 @@ pub(crate) fn start_ranks(start: Option<&Start>) -> Result<(), BootstrapError> {
         return Ok(());
     }
     let failed = |source| BootstrapError::Io { during: "start the ranks of GASNET_PSHM_NODES", source };
+    let Some((became, parts)) = becoming("program") else {
+        let what =
+            format!("{}={} leads back to this program, and starts no ranks", GASRUN.name, GASRUN.text());
+        return Err(failed(io::Error::other(what)));
+    };
     let program = std::env::current_exe().map_err(failed)?;
     let line = std::fs::read("/proc/self/cmdline").map_err(failed)?;
     let args = arguments(&line);
     // Each rank says again what is not written yet, and this process no more.
     ending::flush();
+    // A timer outlives what it was to interrupt; each rank sets its own.
+    process::stop_timers();
     let becomes = |gasrun: &str| {
         let mut command = Command::new(gasrun);
-        let error =
-            command.arg("-n").arg(ranks.to_string()).arg("--").arg(&program).args(args.clone()).exec();
+        command.arg("-n").arg(ranks.to_string()).arg("--").arg(&program).args(args.clone());
+        let error = command.env(became, &parts).exec();
         (error.kind(), format!("{gasrun}: {error}; {} says where it is", GASRUN.name))
     };
     let (configured, on_path) = (GASRUN.text(), GASRUN.default);

@@ -11,6 +11,7 @@ pub const SETTINGS: &[Setting] = &[
     BOOTSTRAP,
     NODES,
     GASRUN,
+    BECAME,
     FD,
     PORT,
     RANK,
@@ -58,6 +59,16 @@ pub(crate) const GASRUN: Setting = Setting {
     default: "gasrun",
     unit: "",
     meaning: "what starts these; where it is not found, gasrun on the path",
+    reader: "gasworks-bootstrap",
+};
+
+pub(crate) const BECAME: Setting = Setting {
+    name: "GASWORKS_BECAME",
+    aliases: &[],
+    kind: Kind::Text,
+    default: "",
+    unit: "",
+    meaning: "which programs have become a launcher on the way to this process; set by them, so that none does it twice",
     reader: "gasworks-bootstrap",
 };
 

@@ -237,7 +237,15 @@ fn descriptor(fd: u64) -> Result<(Stream, u32), BootstrapError> {
         );
         BootstrapError::protocol("read PMI_RANK", what)
     })?;
-    let socket = inherited::socket(i32::try_from(fd).unwrap_or(i32::MAX))?;
+    let socket = inherited::socket(i32::try_from(fd).unwrap_or(i32::MAX)).map_err(|e| {
+        let what = format!(
+            "PMI_FD={fd} is no connection to the launcher ({}): a program between the launcher and this one has closed it, \
+             or the launcher is another program's; gasrun --pmi-port gives ranks a port instead, and \
+             {}=single runs without the launcher",
+            e.cause, BOOTSTRAP.name
+        );
+        BootstrapError::protocol("read PMI_FD", what)
+    })?;
     Ok((Stream::Descriptor(socket), narrow(rank)))
 }
 

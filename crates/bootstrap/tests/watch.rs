@@ -420,7 +420,7 @@ fn a_job_of_several_is_not_many_jobs_of_one() {
     assert!(refused.contains("neither PMI_RANK nor PMI_ID"), "{refused}");
     let output = me("connect").env("PMI_FD", "77").env("PMI_RANK", "0").output().expect("started");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.starts_with("use the inherited descriptor: 77: "), "{text}");
+    assert!(text.starts_with("read PMI_FD: PMI_FD=77 is no connection to the launcher ("), "{text}");
     assert!(text.matches("os error").count() <= 1 && text.ends_with(" / no source\n"), "{text}");
     // A wait that is none is refused by name.
     let (_ours, theirs) = UnixStream::pair().expect("a pair");
@@ -472,6 +472,12 @@ fn a_program_may_start_its_ranks_itself() {
     for alone in [&[(nodes, "1")][..], &[(nodes, "0")], &[(nodes, "2"), ("GASWORKS_BOOTSTRAP", "single")]] {
         assert_eq!(said(alone), "rank 0 of 1\n");
     }
+    // It leads back here, by a program between.
+    let back = program("back", "back");
+    std::fs::write(&back, format!("#!/bin/sh\nexec {} connect\n", this.display())).expect("written");
+    let round = said(&[(nodes, "2"), (path, &back)]);
+    let wanted = format!("{path}={back} leads back to this program, and starts no ranks");
+    assert!(round.contains(&wanted), "{round}");
     // A launcher has started this process, and is gone.
     let (ours, theirs) = UnixStream::pair().expect("a pair");
     drop(ours);

@@ -88,7 +88,7 @@ pub unsafe fn init<M: FaceMode>(
         let limit = unsafe { CStr::from_ptr(limit) }.to_string_lossy();
         config = went(CALL, config.segment_limit(&limit));
     }
-    let config = config.segment_later();
+    let config = config.segment_later().end_by_return(true);
     let config = if most > 0 { config.segment_max(most) } else { config };
     let job = went(CALL, Job::<M>::open(config, Table::new()));
     let peers = job.parts().0.peers();

@@ -12,6 +12,7 @@ pub struct Config {
     /// Whether the segment is attached later.
     pub(crate) later: bool,
     pub(crate) network: Network,
+    pub(crate) may_return: bool,
 }
 
 /// Over what ranks talk: GASNet's conduits.
@@ -34,13 +35,26 @@ impl Config {
     /// A setting is wrong: the error names it.
     pub fn from_env() -> Result<Self, Error> {
         settings::check_all()?;
-        Ok(Self { memory: Memory::from_settings()?, later: false, network: settings::network()? })
+        Ok(Self {
+            memory: Memory::from_settings()?,
+            later: false,
+            network: settings::network()?,
+            may_return: false,
+        })
     }
 
     /// Says over what the ranks talk, whatever the environment does (`GASWORKS_NETWORK`).
     #[must_use]
     pub fn network(mut self, network: Network) -> Self {
         self.network = network;
+        self
+    }
+
+    /// Says whether a program that returns from `main`, or calls libc's `exit`, with code 0 and its job open ends the job
+    /// well, as programs in C do. Without this it has failed, and the job ends with code 1.
+    #[must_use]
+    pub fn end_by_return(mut self, allowed: bool) -> Self {
+        self.may_return = allowed;
         self
     }
 

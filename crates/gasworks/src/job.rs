@@ -93,6 +93,7 @@ impl<M: ThreadMode> Job<M> {
         config: Config,
         table: Table<M>,
     ) -> Result<Self, Error> {
+        gasworks_os::ending::may_return(config.may_return);
         Self::assemble(bootstrap, table, |bootstrap| match config.network {
             Network::Memory => over_pshm(bootstrap, &config),
             Network::Gni | Network::Aries | Network::Gemini => over_gni(bootstrap, &config),

@@ -2,7 +2,7 @@
 
 use crate::{Error, settings};
 use gasworks_core::Engine;
-use gasworks_os::threads;
+use gasworks_os::{ending, threads};
 use gasworks_sync::Par;
 use gasworks_sync::atomic::{AtomicBool, Ordering};
 use gasworks_sync::kill_point;
@@ -47,8 +47,10 @@ impl ProgressThread {
             let Shared { engine, stopped } = &*shared;
             Engine::<Par>::serve();
             kill_point!("progress.serves");
-            // What goes wrong here is found by the program's next poll.
-            if let Err(error) = engine.wait_until(|| stopped.load(Ordering::Acquire)) {
+            // What goes wrong here is found by the program's next poll. What the program's handlers use may be gone when it
+            // ends.
+            let is_done = || stopped.load(Ordering::Acquire) || ending::is_over();
+            if let Err(error) = engine.wait_until(is_done) {
                 engine.fail_later(error);
             }
         };

@@ -1,5 +1,6 @@
 //! Which ranks run on which hosts.
 
+use std::net::Ipv6Addr;
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
@@ -56,6 +57,10 @@ fn read_file(path: &Path) -> anyhow::Result<Vec<Slots>> {
 }
 
 fn read_host(word: &str) -> anyhow::Result<Slots> {
+    let (user, host) = word.rsplit_once('@').map_or(("", word), |(user, _)| word.split_at(user.len() + 1));
+    if let Some((address, count)) = read_address(host)? {
+        return Ok(Slots { name: format!("{user}{address}"), count });
+    }
     let (name, count) = match word.rsplit_once(':') {
         Some((name, count)) => (name, Some(read_count(count)?)),
         None => (word, None),
@@ -67,6 +72,27 @@ fn read_host(word: &str) -> anyhow::Result<Slots> {
         "{name:?} is no name of a host"
     );
     Ok(Slots { name: name.to_owned(), count })
+}
+
+/// An address of IPv6, perhaps with a scope: `::1`, or `[::1]`, after which there may be a colon and a number. The remote command gets
+/// it without brackets.
+fn read_address(word: &str) -> anyhow::Result<Option<(&str, Option<u32>)>> {
+    let is_address = |text: &str| {
+        let (address, scope) = text.split_once('%').unwrap_or((text, "0"));
+        let sound =
+            !scope.is_empty() && scope.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+        sound && address.parse::<Ipv6Addr>().is_ok()
+    };
+    let Some(inner) = word.strip_prefix('[') else {
+        return Ok(is_address(word).then_some((word, None)));
+    };
+    let (address, rest) = inner.split_once(']').unwrap_or((inner, "]"));
+    let count = rest.strip_prefix(':').map(read_count).transpose()?;
+    ensure!(
+        is_address(address) && (rest.is_empty() || count.is_some()),
+        "{word:?} is no address of IPv6: wanted [ADDRESS] or [ADDRESS]:N"
+    );
+    Ok(Some((address, count)))
 }
 
 fn read_count(text: &str) -> anyhow::Result<u32> {
@@ -147,6 +173,14 @@ mod tests {
         assert_eq!(mapping, "(vector,(0,2,1),(0,2,1),(0,1,1))");
         assert_eq!(placed("a,b,c", Some(2), 6).1, "(vector,(0,3,2))");
         assert_eq!(placed("a,a:3,b", None, 5).0, [("a".into(), vec![0, 1, 2, 3]), ("b".into(), vec![4])]);
+        assert_eq!(
+            placed("::1,me@[fe80::1%eth0]:2,[2001:db8::7]", None, 4).0,
+            [
+                ("::1".into(), vec![0]),
+                ("me@fe80::1%eth0".into(), vec![1, 2]),
+                ("2001:db8::7".into(), vec![3])
+            ]
+        );
         // A host without ranks is none.
         assert_eq!(placed("a:4,b", None, 2).0, [("a".into(), vec![0, 1])]);
     }
@@ -161,7 +195,22 @@ mod tests {
         std::fs::write(&path, "a\nb slot=2\n").expect("written");
         let said = format!("{:#}", place(None, Some(&path), None, 3).expect_err("wrong"));
         assert!(said.contains("line 2") && said.contains("slot=2"), "{said}");
-        for bad in ["", ",", "a:0", "a:x", "-oProxyCommand=x", "a b", ":2", "a;b"] {
+        for bad in [
+            "[::1",
+            "[::1]x",
+            "[::1]:0",
+            "[a]:1",
+            "::1%",
+            "::1%a;b",
+            "",
+            ",",
+            "a:0",
+            "a:x",
+            "-oProxyCommand=x",
+            "a b",
+            ":2",
+            "a;b",
+        ] {
             assert!(place(Some(bad), None, None, 1).is_err(), "{bad}");
         }
         assert_eq!(place(None, None, None, 4).expect("nothing"), None);

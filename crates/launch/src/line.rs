@@ -1,5 +1,8 @@
 //! A connection, or one end of a pipe, with a buffer on each side.
 
+use std::time::Duration;
+
+use gasworks_os::inet;
 use gasworks_sock::{Event, Op, Sock};
 
 /// How much the first read takes. Most ranks say little, and memory that is not touched costs nothing; who says much soon
@@ -126,6 +129,11 @@ impl Line {
         }
     }
 
+    /// How long ago the other side's system has acknowledged anything, over TCP.
+    pub(crate) fn acknowledged(&self) -> Option<Duration> {
+        self.sock.with_fd(inet::acknowledged).ok()?
+    }
+
     /// How many bytes are still to be sent.
     pub(crate) fn unwritten(&self) -> usize {
         if self.ended.is_some() { 0 } else { self.writing + self.outbox.len() }
@@ -145,7 +153,6 @@ mod tests {
     use gasworks_sock::Set;
     use std::io::Write;
     use std::os::unix::net::UnixStream;
-    use std::time::Duration;
 
     #[test]
     fn what_was_said_before_the_other_side_left_is_heard() {

@@ -22,7 +22,8 @@ Exit codes:
 
 When one rank fails, the others get SIGTERM, and SIGKILL two seconds later. SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1
 and SIGUSR2 are passed on to all ranks. Ranks that have not ended 10 seconds (GASWORKS_EXIT_TIMEOUT) after one of those
-that end a program get SIGKILL; a second one kills them at once.";
+that end a program get SIGKILL; a second one kills them at once. SIGTSTP (Ctrl-Z) stops all ranks, too, until gasrun goes
+on.";
 
 /// Starts the ranks of a job, on this machine or on several hosts.
 #[derive(Parser, Clone, Debug, Default)]
@@ -74,6 +75,10 @@ pub struct Options {
     /// GASWORKS_ or GASNET_ they have anyway.)
     #[arg(short = 'x', long = "export", value_name = "NAME[=VALUE]")]
     pub export: Vec<String>,
+
+    /// Give rank 0 no input: what is typed while the job runs stays for the shell.
+    #[arg(long)]
+    pub no_input: bool,
 
     /// End the job when a rank ends without finalize, whatever its code, and kill the others at once, as strict launchers
     /// do.

@@ -74,8 +74,8 @@ pub(crate) struct Started {
 
 /// Where a rank records, for the library.
 const OBSERVE_FD: &str = "GASWORKS_OBSERVE_FD";
-/// Variables of other launchers, which would mislead a rank about who started it.
-const FOREIGN: [&str; 10] = [
+/// Variables of other launchers, and of the way to this one, which would mislead a rank about who started it.
+const FOREIGN: [&str; 11] = [
     "PMI_FD",
     "PMI_PORT",
     "PMI_RANK",
@@ -86,6 +86,7 @@ const FOREIGN: [&str; 10] = [
     "PMIX_SERVER_URI2",
     "PMI_CONTROL_PORT",
     OBSERVE_FD,
+    gasworks_bootstrap::BECAME,
 ];
 /// Where programs are looked for where nothing says where.
 const USUAL_PATH: &str = "/bin:/usr/bin";

@@ -4,10 +4,11 @@
 //! it is on another host.
 
 use std::io::{self, IsTerminal};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use gasworks_sock::{Direction, Error, Event, Set};
 use nix::errno::Errno;
+use nix::sys::termios::{LocalFlags, tcgetattr};
 
 use crate::job::token;
 use crate::line::Line;
@@ -17,8 +18,11 @@ use crate::watched::Watched;
 /// How much of standard input may be on its way to rank 0.
 const ROOM: usize = 64 << 10;
 
-/// What kind of input rank 0 gets.
-pub(crate) fn input() -> Input {
+/// What kind of input rank 0 gets, if it is to have any.
+pub(crate) fn input(is_wanted: bool) -> Input {
+    if !is_wanted {
+        return Input::Null;
+    }
     let stdin = io::stdin();
     if !stdin.is_terminal() {
         return Input::Inherited;
@@ -26,6 +30,14 @@ pub(crate) fn input() -> Input {
     // A job in the background must not read: it would be stopped.
     let foreground = nix::unistd::tcgetpgrp(stdin.as_fd()).is_ok_and(|group| group == nix::unistd::getpgrp());
     if foreground { Input::Piped } else { Input::Null }
+}
+
+/// Whether this process's terminal, where it writes to one, stops processes in the background that write to it.
+pub(crate) fn stops_output() -> bool {
+    let stops = |fd: BorrowedFd<'_>| {
+        tcgetattr(fd).is_ok_and(|terminal| terminal.local_flags.contains(LocalFlags::TOSTOP))
+    };
+    stops(io::stdout().as_fd()) || stops(io::stderr().as_fd())
 }
 
 /// Standard input of this process.

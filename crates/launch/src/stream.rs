@@ -1,7 +1,9 @@
-//! What ranks write, passed on line by line so that lines of different ranks never mix.
+//! What ranks write, passed on line by line so that lines of different ranks never mix. A line that does not come to its end,
+//! such as a question, is passed on after a moment; at a terminal somebody else's then begins on a new line.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use gasworks_sock::{Direction, Error, Event, Set};
 use nix::errno::Errno;
@@ -16,6 +18,11 @@ const LONGEST_LINE: usize = 1 << 20;
 const HIGH: usize = 1 << 20;
 /// How much of a host's output may be on its way to `gasrun`.
 pub(crate) const WINDOW: usize = 1 << 20;
+/// How long the beginning of a line waits for the rest.
+const HELD: Duration = Duration::from_millis(100);
+/// Who writes: an agent, this process; ranks have their tokens.
+const AGENTS: u64 = 1 << 56;
+const OWN: u64 = u64::MAX;
 /// How much of what a rank writes is read at once: all that a pipe holds.
 const CHUNK: usize = 64 << 10;
 /// A pipe that is ready for writing takes this much without waiting (`PIPE_BUF`).
@@ -31,7 +38,13 @@ pub(crate) struct Sink {
     /// How much more may go up before `gasrun` says that it was passed on.
     pub(crate) room: usize,
     waiting: Vec<u8>,
+    /// Who has begun a line that has not come to its end.
+    open: Option<u64>,
+    /// Whether somebody looks at it: then a line is ended before another one begins. What a program reads is left as it is.
+    is_seen: bool,
     written: usize,
+    /// Bytes written in all.
+    passed: u64,
     /// Nothing more can be written to it: nobody reads it any more, or it failed.
     pub(crate) broken: bool,
     /// Why it failed. A reader that went away has read enough; any other reason means that output is lost.
@@ -39,8 +52,9 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    pub(crate) fn new(set: &Set, token: u64, fd: impl AsFd) -> anyhow::Result<Self> {
-        Ok(Self { out: Some(Watched::new(set, token, fd)?), ..Self::upward() })
+    pub(crate) fn new(set: &Set, token: u64, fd: impl AsFd + IsTerminal) -> anyhow::Result<Self> {
+        let is_seen = fd.is_terminal();
+        Ok(Self { out: Some(Watched::new(set, token, fd)?), is_seen, ..Self::upward() })
     }
 
     /// For an agent.
@@ -50,32 +64,61 @@ impl Sink {
             full: false,
             room: WINDOW,
             waiting: Vec::new(),
+            open: None,
+            is_seen: false,
             written: 0,
+            passed: 0,
             broken: false,
             failure: None,
         }
     }
 
-    /// Whole lines that may go up now, or a piece of a line for which there will never be room at once.
+    /// What may go up now: all, or whole lines, or a piece of a line for which there will never be room at once.
     pub(crate) fn take_upward(&mut self) -> Option<Vec<u8>> {
         if self.broken {
             self.waiting.clear();
         }
         let may = self.waiting.len().min(self.room);
         let last = self.waiting[..may].iter().rposition(|&b| b == b'\n').map_or(0, |last| last + 1);
-        let count = if last == 0 && self.room == WINDOW { may } else { last };
+        let is_all = may == self.waiting.len() || (last == 0 && self.room == WINDOW);
+        let count = if is_all { may } else { last };
         self.room -= count;
         (count > 0).then(|| self.waiting.drain(..count).collect())
     }
 
-    /// Lines that an agent has sent.
-    pub(crate) fn pass_on(&mut self, bytes: &[u8]) {
-        self.waiting.extend_from_slice(bytes);
+    /// What the agent of `node` has sent.
+    pub(crate) fn pass_on(&mut self, node: u32, bytes: &[u8]) {
+        self.put(AGENTS + u64::from(node), "", bytes);
     }
 
     pub(crate) fn line(&mut self, text: &str) {
-        self.waiting.extend_from_slice(text.as_bytes());
-        self.waiting.push(b'\n');
+        self.put(OWN, "", format!("{text}\n").as_bytes());
+    }
+
+    /// Appends `text` of `who`, `label` before each of its lines.
+    fn put(&mut self, who: u64, label: &str, text: &[u8]) {
+        if text.is_empty() {
+            return;
+        }
+        if self.open.is_some_and(|open| open != who) {
+            self.waiting.extend(self.is_seen.then_some(b'\n'));
+            self.open = None;
+        }
+        let (mut begins, mut returned) = (self.open.is_none(), false);
+        // A progress bar begins its line anew by a carriage return; one before the end of a line is a part of that.
+        for piece in text.split_inclusive(|&b| b == b'\n' || b == b'\r') {
+            if begins && !(returned && piece == b"\n") {
+                self.waiting.extend_from_slice(label.as_bytes());
+            }
+            self.waiting.extend_from_slice(piece);
+            (begins, returned) = (true, piece.ends_with(b"\r"));
+        }
+        self.open = (text.last() != Some(&b'\n')).then_some(who);
+    }
+
+    /// How many bytes were written in all.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -110,7 +153,10 @@ impl Sink {
         let Some(out) = self.out.as_mut().filter(|out| !out.is_asked()) else { return Ok(()) };
         while self.written < self.waiting.len() && !self.broken {
             match out.with_fd(|fd| write_sure(fd, &self.waiting[self.written..]))? {
-                Ok(n) => self.written += n,
+                Ok(n) => {
+                    self.written += n;
+                    self.passed += n as u64;
+                }
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => {
                     out.ask(Direction::Write)?;
@@ -149,6 +195,12 @@ pub(crate) struct Source {
     label: String,
     /// Whether an unfinished last line is finished for the rank.
     finish: bool,
+    /// Who writes this.
+    who: u64,
+    /// What was passed on last is no whole line.
+    begun: bool,
+    /// Since when the beginning of a line waits for the rest.
+    held: Option<Instant>,
 }
 
 impl Source {
@@ -159,12 +211,42 @@ impl Source {
         label: String,
         finish: bool,
     ) -> Result<Self, Error> {
-        Ok(Self { line: Line::new(set.adopt(token, fd)?, CHUNK), label, finish })
+        Ok(Self {
+            line: Line::new(set.adopt(token, fd)?, CHUNK),
+            label,
+            finish,
+            who: token,
+            begun: false,
+            held: None,
+        })
     }
 
     /// Goes on reading, unless it does.
     pub(crate) fn go_on(&mut self) {
         self.line.go_on();
+    }
+
+    /// When the beginning of a line that is held back has waited long enough.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.held.map(|since| since + HELD)
+    }
+
+    /// Moves the beginning of a line to `sink`, unless that has no room: the rest may have been held up.
+    pub(crate) fn release(&mut self, sink: &mut Sink) {
+        if sink.full {
+            self.held = Some(Instant::now());
+            return;
+        }
+        self.pass(self.line.inbox.len(), sink);
+        self.held = None;
+    }
+
+    /// Moves so much of what has come to `sink`.
+    fn pass(&mut self, count: usize, sink: &mut Sink) {
+        let bytes = &self.line.inbox[..count];
+        self.begun = bytes.last().map_or(self.begun, |&last| last != b'\n');
+        sink.put(self.who, &self.label, bytes);
+        self.line.inbox.drain(..count);
     }
 
     /// Moves whole lines of what has come to `sink`, and goes on if that has room; `true` when the rank has closed the
@@ -174,36 +256,25 @@ impl Source {
         // A pipe gives no error but one of ours; it is as good as closed then.
         let ended = self.line.ended().is_some();
         let inbox = &mut self.line.inbox;
-        let mut whole = inbox.iter().rposition(|&b| b == b'\n').map_or(0, |last| last + 1);
+        let mut whole = inbox.iter().rposition(|&b| b == b'\n' || b == b'\r').map_or(0, |last| last + 1);
         if inbox.len() - whole > LONGEST_LINE {
             whole = inbox.len();
         }
-        if ended && whole < inbox.len() {
-            whole = inbox.len();
+        let is_open = self.begun || !inbox.is_empty();
+        if ended && is_open && inbox.last() != Some(&b'\n') {
             if self.finish {
                 inbox.push(b'\n');
-                whole += 1;
             }
+            whole = inbox.len();
         }
-        lines(&inbox[..whole], &self.label, &mut sink.waiting);
-        inbox.drain(..whole);
+        self.pass(whole, sink);
+        let inbox = &self.line.inbox;
+        self.held = if inbox.is_empty() { None } else { self.held.or_else(|| Some(Instant::now())) };
         sink.full |= sink.is_full();
         if !sink.full {
             self.line.go_on();
         }
         ended
-    }
-}
-
-/// Appends `text` to `out`, `label` before each of its lines.
-fn lines(text: &[u8], label: &str, out: &mut Vec<u8>) {
-    if label.is_empty() {
-        out.extend_from_slice(text);
-        return;
-    }
-    for line in text.split_inclusive(|&b| b == b'\n') {
-        out.extend_from_slice(label.as_bytes());
-        out.extend_from_slice(line);
     }
 }
 
@@ -230,12 +301,47 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_line_yet_comes_after_a_moment() {
+        let set = Set::new().expect("a set");
+        let pipe = |token| {
+            let (reader, writer) = io::pipe().expect("a pipe");
+            (Source::new(&set, token, reader.into(), format!("[{token}] "), true).expect("a source"), writer)
+        };
+        let ((mut asks, mut asked), (mut other, mut said)) = (pipe(1), pipe(2));
+        let mut sink = Sink { is_seen: true, ..Sink::upward() };
+        let turn = |source: &mut Source, sink: &mut Sink| {
+            source.event(set.wait(None).expect("waited").expect("an event"), sink)
+        };
+        asked.write_all(b"how many? ").expect("written");
+        assert!(!turn(&mut asks, &mut sink));
+        assert!(sink.is_empty() && asks.due().is_some_and(|at| at > Instant::now()));
+        asks.release(&mut sink);
+        assert_eq!((sink.take_upward().as_deref(), asks.due()), (Some(b"[1] how many? ".as_slice()), None));
+        asked.write_all(b"three\n").expect("written");
+        turn(&mut asks, &mut sink);
+        assert_eq!(sink.take_upward().as_deref(), Some(b"three\n".as_slice()), "it goes on");
+        asked.write_all(b"10 %\r20 %\r").expect("written");
+        turn(&mut asks, &mut sink);
+        assert_eq!(sink.take_upward().as_deref(), Some(b"[1] 10 %\r[1] 20 %\r".as_slice()), "at once");
+        said.write_all(b"a line\n").expect("written");
+        turn(&mut other, &mut sink);
+        assert_eq!(sink.take_upward().as_deref(), Some(b"\n[2] a line\n".as_slice()), "lines do not mix");
+        asked.write_all(b"30 %\r\n40 %").expect("written");
+        turn(&mut asks, &mut sink);
+        asks.release(&mut sink);
+        assert_eq!(sink.take_upward().as_deref(), Some(b"[1] 30 %\r\n[1] 40 %".as_slice()));
+        drop(asked);
+        while !turn(&mut asks, &mut sink) {}
+        assert_eq!(sink.take_upward().as_deref(), Some(b"\n".as_slice()), "it is finished");
+    }
+
+    #[test]
     fn who_does_not_read_stops_the_ranks() {
         let set = Set::new().expect("a set");
         let (reader, writer) = io::pipe().expect("a pipe");
         let (mut slow, out) = io::pipe().expect("a pipe");
         let mut source = Source::new(&set, 1, reader.into(), String::new(), true).expect("a source");
-        let mut sink = Sink::new(&set, 2, &out).expect("a sink");
+        let mut sink = Sink::new(&set, 2, out.as_fd()).expect("a sink");
         let line = [b"x".repeat(99), b"\n".to_vec()].concat();
         let count = 40_000;
         let written =

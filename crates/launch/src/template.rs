@@ -87,10 +87,12 @@ pub(crate) fn start(options: &Options) -> anyhow::Result<Option<String>> {
         return Ok(Some(typed(&command)));
     }
     let (name, rest) = command.split_first().ok_or_else(|| anyhow!("PMIRUN_CMD holds no command"))?;
+    let (became, parts) = gasworks_bootstrap::becoming("gasrun")
+        .ok_or_else(|| anyhow!("PMIRUN_CMD={template:?} leads back to gasrun, and starts no ranks"))?;
     if options.verbose {
         gasworks_os::say(&format!("gasrun: {}", typed(&command)));
     }
-    let failure = Command::new(name).args(rest).exec();
+    let failure = Command::new(name).args(rest).env(became, parts).exec();
     Err(anyhow!("start the job by PMIRUN_CMD: {}: {failure}", name.to_string_lossy()))
 }
 

@@ -8,18 +8,20 @@
 //! E1. A signal handler reads and writes atomics of the registry and calls async-signal-safe functions, nothing else.
 //!     The exit hook runs where `exit` was called, which is no signal handler of ours.
 //! E2. These calls take numbers, or structures that live through the call; all zeroes is a valid `sigaction`.
-//! E3. The bell's descriptor stays open as long as the process lives: its owner is leaked.
-//! E4. C's standard output is a valid stream from the start of the process to its end.
+//! E3. The bell's descriptor stays open as long as the process lives, and the program lets it: its owner is leaked.
+//! E4. C's standard output and input are valid streams from the start of the process to its end.
+//! E5. A stream that is read holds nothing to be written: flushing all streams looks at its flags alone, without its lock
+//!     where a thread keeps that.
 
 use std::io::Write;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use nix::sys::signal::Signal;
 
 use crate::eventfd::EventFd;
-use crate::{OsError, Result, futex, jobs, process, signals};
+use crate::{OsError, Result, descriptor, futex, jobs, process, signals};
 
 /// What the hooks read; lives in the registry of [`jobs`].
 pub(crate) struct State {
@@ -27,8 +29,12 @@ pub(crate) struct State {
     pid: AtomicU32,
     /// The bell's descriptor.
     bell: AtomicU32,
+    /// The rank of this process.
+    rank: AtomicU32,
     /// Whether an end by libc's `exit` with a job open ends the job.
     catch: AtomicU32,
+    /// Whether such an end with code 0 is a good one.
+    may_return: AtomicU32,
     /// How long a thread that wished for the end waits for it, in milliseconds.
     patience: AtomicU64,
     /// Jobs that this process has entered and not left.
@@ -39,7 +45,9 @@ pub(crate) struct State {
     /// The thread that says this process's last words, or 0; then whether it is done.
     speaker: AtomicU32,
     spoken: AtomicU32,
-    /// A futex: 0, and [`LEFT`] once the keeper has seen to an end that goes on by itself.
+    /// Whether a thread in libc's `exit` has nothing left to do before the job has ended.
+    returns: AtomicU32,
+    /// A futex: 0, and [`LEFT`] with the code of this process once the keeper lets a thread in libc's `exit` go on.
     stage: AtomicU32,
 }
 
@@ -48,13 +56,16 @@ impl State {
         State {
             pid: AtomicU32::new(0),
             bell: AtomicU32::new(0),
+            rank: AtomicU32::new(0),
             catch: AtomicU32::new(1),
+            may_return: AtomicU32::new(1),
             patience: AtomicU64::new(0),
             jobs: AtomicU32::new(0),
             wish: AtomicU32::new(0),
             quit: AtomicU32::new(0),
             speaker: AtomicU32::new(0),
             spoken: AtomicU32::new(0),
+            returns: AtomicU32::new(0),
             stage: AtomicU32::new(0),
         }
     }
@@ -77,7 +88,7 @@ impl State {
 
     /// Whether a signal is a wish: in a job, and as long as there is a keeper who hears it.
     fn takes_signals(&self) -> bool {
-        self.is_ours() && self.jobs.load(Ordering::Acquire) > 0 && self.stage.load(Ordering::Acquire) != LEFT
+        self.is_ours() && self.jobs.load(Ordering::Acquire) > 0 && !self.has_left()
     }
 
     /// Enters a wish, unless one is there that comes first: what is certain before what is not, the end of the job
@@ -104,10 +115,14 @@ impl State {
     }
 
     fn ring(&self) {
-        let one = 1u64.to_ne_bytes();
-        let bell = self.bell.load(Ordering::Acquire) as i32;
-        // SAFETY: E3; the bytes are ours, and write is async-signal-safe (E1). A full counter is readable already.
-        unsafe { libc::write(bell, one.as_ptr().cast(), one.len()) };
+        let Ok(number) = i32::try_from(self.bell.load(Ordering::Acquire)) else { return };
+        // SAFETY: E3: it is open, unless the program has closed it.
+        let bell = unsafe { BorrowedFd::borrow_raw(number) };
+        if !descriptor::is_counter(bell) {
+            descriptor::lost(number);
+        }
+        // A full counter is readable already.
+        let _ = nix::unistd::write(bell, &1u64.to_ne_bytes());
     }
 
     /// The caller of `exit` has nothing more to write.
@@ -116,8 +131,18 @@ impl State {
         self.ring();
     }
 
-    /// Waits until the keeper has let this thread go on, or has ended the process.
-    fn park(&self, code: i32) {
+    fn has_left(&self) -> bool {
+        self.stage.load(Ordering::Acquire) & LEFT != 0
+    }
+
+    /// Lets the thread that waits in [`State::park`] go on with the end, which is one with `code`.
+    fn let_go(&self, code: u8) {
+        self.stage.store(LEFT | u32::from(code), Ordering::Release);
+        futex::wake(&self.stage, u32::MAX);
+    }
+
+    /// Waits until the keeper has let this thread go on, or has ended the process. Gives the code with which it ends.
+    fn park(&self, code: i32) -> u32 {
         // A handler of the program that ends the process in its turn has done what it had to.
         if self.speaker.load(Ordering::Acquire) == process::thread() {
             self.spoken.store(1, Ordering::Release);
@@ -125,12 +150,13 @@ impl State {
         }
         let patience = Duration::from_millis(self.patience.load(Ordering::Acquire));
         let begun = Instant::now();
-        while self.stage.load(Ordering::Acquire) != LEFT {
+        while !self.has_left() {
             if begun.elapsed() > patience {
                 process::exit_now(code);
             }
             futex::wait(&self.stage, 0, Some(Duration::from_millis(100)));
         }
+        self.stage.load(Ordering::Acquire) & CODE
     }
 }
 
@@ -143,7 +169,7 @@ const EXIT: u32 = 1 << 9;
 const SPEAKING: u32 = 1 << 10;
 const AT_ONCE: u32 = 1 << 11;
 const PROVISIONAL: u32 = 1 << 12;
-const LEFT: u32 = 1;
+const LEFT: u32 = 1 << 8;
 
 /// What somebody in this process wishes for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,15 +197,16 @@ pub enum Wish {
 const ENDING: [Signal; 5] =
     [Signal::SIGHUP, Signal::SIGINT, Signal::SIGPIPE, Signal::SIGQUIT, Signal::SIGTERM];
 
-/// Installs the hooks: from now on wishes ring the bell that is returned. Once in a process.
+/// Installs the hooks of `rank`: from now on wishes ring the bell that is returned. Once in a process.
 ///
 /// With `catch` an end by `exit` or by a return from `main` while a job is open is a wish to end the job. A thread
 /// that waits for the end waits no longer than `patience`. Signals in the list `alone` stay the system's
 /// ([`is_among`](crate::signals::is_among)).
-pub fn arm(catch: bool, patience: Duration, alone: &str) -> Result<&'static EventFd> {
+pub fn arm(rank: u32, catch: bool, patience: Duration, alone: &str) -> Result<&'static EventFd> {
     let bell: &'static EventFd = Box::leak(Box::new(EventFd::new()?));
     let state = jobs::ending();
     state.bell.store(bell.as_fd().as_raw_fd().unsigned_abs(), Ordering::Release);
+    state.rank.store(rank, Ordering::Release);
     state.catch.store(u32::from(catch), Ordering::Release);
     state.patience.store(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX), Ordering::Release);
     state.pid.store(std::process::id(), Ordering::Release);
@@ -203,7 +230,16 @@ unsafe extern "C" {
     fn on_exit(hook: extern "C" fn(i32, *mut libc::c_void), argument: *mut libc::c_void) -> i32;
     #[link_name = "stdout"]
     static C_STDOUT: *mut libc::FILE;
+    #[link_name = "stdin"]
+    static C_STDIN: *mut libc::FILE;
+    fn ftrylockfile(stream: *mut libc::FILE) -> i32;
+    fn funlockfile(stream: *mut libc::FILE);
+    /// Says who locks a stream. Of the GNU C library.
+    fn __fsetlocking(stream: *mut libc::FILE, by: i32) -> i32;
 }
+
+/// The caller of each function locks the stream, if anybody does.
+const FSETLOCKING_BYCALLER: i32 = 2;
 
 /// Handles `signal`, if so far nobody does.
 fn take_over(signal: Signal) -> Result<()> {
@@ -312,20 +348,42 @@ extern "C" fn on_signal(signal: i32) {
     }
 }
 
-extern "C" fn at_exit(code: i32, _: *mut libc::c_void) {
+extern "C" fn at_exit(status: i32, _: *mut libc::c_void) {
     let state = jobs::ending();
     if !state.is_ours() {
         return;
     }
+    let mut code = byte(status);
     let caught = state.jobs.load(Ordering::Acquire) > 0 && state.catch.load(Ordering::Acquire) != 0;
     if caught {
-        state.enter(EXIT | SPEAKING | byte(code));
+        let is_first = state.wish.load(Ordering::Acquire) == 0;
+        if code == 0 && is_first && state.may_return.load(Ordering::Acquire) == 0 {
+            crate::say(&format!(
+                "gasworks: rank {}: the program ended with its job open (Job::close ends a job, and gasworks::exit \
+                 the job with the program): the job has failed",
+                state.rank.load(Ordering::Acquire)
+            ));
+            code = 1;
+        }
+        state.enter(EXIT | SPEAKING | code);
         flush();
+        state.returns.store(1, Ordering::Release);
         state.said_all();
     } else {
-        state.enter(LEAVE | byte(code));
+        state.enter(LEAVE | code);
     }
-    state.park(code);
+    let verdict = state.park(code as i32);
+    // What was registered before this hook runs now, and streams are written out once more.
+    if verdict != status as u32 & CODE {
+        // SAFETY: E2. Called in a hook, it goes on with the other hooks, and with this code.
+        unsafe { libc::exit(verdict as i32) }
+    }
+}
+
+/// Says whether a program that ends with code 0 and its job open, by libc's `exit` or by a return from `main`, ends the job
+/// well, as programs in C do. So it is unless something else is said.
+pub fn may_return(may: bool) {
+    jobs::ending().may_return.store(u32::from(may), Ordering::Release);
 }
 
 /// A code as the system keeps it; one that is not zero stays so.
@@ -378,12 +436,21 @@ pub fn wait_for_the_end() -> ! {
     }
 }
 
-/// Writes out what the standard streams of Rust and C still hold.
+/// Writes out what the standard output of Rust and all streams of C still hold. The process is about to end.
 pub fn flush() {
     // Nobody could be told of a failure.
     let _ = std::io::stdout().flush();
-    // SAFETY: E4.
-    unsafe { libc::fflush(C_STDOUT) };
+    // SAFETY: E4, E5.
+    unsafe {
+        libc::fflush(C_STDOUT);
+        // All streams are locked one by one, and a thread that reads its standard input holds the lock until a line comes.
+        if ftrylockfile(C_STDIN) == 0 {
+            funlockfile(C_STDIN);
+        } else {
+            __fsetlocking(C_STDIN, FSETLOCKING_BYCALLER);
+        }
+        libc::fflush(std::ptr::null_mut());
+    }
 }
 
 /// A job begins in this process.
@@ -417,11 +484,25 @@ pub fn wish() -> Option<Wish> {
     }
 }
 
-/// Lets the thread that ends the process by itself go on.
-pub fn let_go() {
+/// Lets the thread that ends the process by itself, with `code`, go on.
+pub fn let_go(code: u8) {
+    jobs::ending().let_go(code);
+}
+
+/// Ends this process with `code`, when its job has ended. A thread that is in libc's `exit` does it, by what the program has
+/// registered there before the job; it has `patience` for that.
+pub fn end(code: u8, patience: Duration) -> ! {
     let state = jobs::ending();
-    state.stage.store(LEFT, Ordering::Release);
-    futex::wake(&state.stage, u32::MAX);
+    if state.returns.load(Ordering::Acquire) != 0 {
+        state.let_go(code);
+        std::thread::sleep(patience);
+    }
+    process::exit_now(code.into())
+}
+
+/// Whether the job has ended in this process, and only what the program has registered for its end still runs.
+pub fn is_over() -> bool {
+    jobs::ending().has_left()
 }
 
 #[cfg(test)]
@@ -487,8 +568,9 @@ mod tests {
         state.pid.store(std::process::id(), Ordering::Relaxed);
         assert!(state.takes_signals());
         // The keeper has gone, and what runs at the exit may take for ever: a signal must end it.
-        state.stage.store(LEFT, Ordering::Relaxed);
+        state.let_go(3);
         assert!(!state.takes_signals());
+        assert_eq!(state.park(0), 3);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use gasworks_sync::RawBytes;
 use gasworks_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::jobs::{self, Guard};
+use crate::line::Line;
 use crate::{OsError, Result};
 
 /// What the handler needs between its installation and its call; lives in the registry of [`jobs`].
@@ -115,61 +116,7 @@ extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mu
 
 fn report(address: usize) {
     let Some((name, offset)) = jobs::range_of(address) else { return };
-    let mut line = Line { bytes: [0; 512], len: 0 };
-    line.push(b"gasworks: ");
-    if let Some(who) = jobs::who() {
-        line.push(who.as_bytes());
-        line.push(b": ");
-    }
-    line.push(name.as_bytes());
-    line.push(b" cannot be backed with memory at byte ");
-    line.push_number(offset);
-    line.push(b": the machine, its control group or its huge pages are exhausted, or the file was cut\n");
-    // SAFETY: the buffer is ours and has as many bytes; write is async-signal-safe (B1). A failed or short write is
-    // not worth more here.
-    unsafe { libc::write(2, line.bytes.as_ptr().cast(), line.len) };
-}
-
-/// A line built without allocating; what does not fit is dropped.
-struct Line {
-    bytes: [u8; 512],
-    len: usize,
-}
-
-impl Line {
-    fn push(&mut self, text: &[u8]) {
-        let n = text.len().min(self.bytes.len() - self.len);
-        self.bytes[self.len..self.len + n].copy_from_slice(&text[..n]);
-        self.len += n;
-    }
-
-    fn push_number(&mut self, number: usize) {
-        let (mut digits, mut at, mut rest) = ([0u8; 20], 20, number);
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        self.push(&digits[at..]);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_hold_numbers_and_never_overflow() {
-        let mut line = Line { bytes: [0; 512], len: 0 };
-        for n in [0, 7, 12345, usize::MAX] {
-            line.push_number(n);
-            line.push(b" ");
-        }
-        assert_eq!(&line.bytes[..line.len], b"0 7 12345 18446744073709551615 ");
-        line.push(&[b'x'; 1000]);
-        assert_eq!(line.len, 512);
-    }
+    let mut line = Line::new();
+    line.who().bytes(name.as_bytes()).text(" cannot be backed with memory at byte ").number(offset as u64);
+    line.text(": the machine, its control group or its huge pages are exhausted, or the file was cut").say();
 }

@@ -16,7 +16,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use gasworks_sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use crate::eventfd::EventFd;
-use crate::{OsError, Result, jobs};
+use crate::{OsError, Result, descriptor, jobs};
 
 /// How many jobs of a process can be asked at once; more are not.
 const ASKED: usize = 8;
@@ -135,19 +135,20 @@ fn install(signal: i32) -> Result<bool> {
 extern "C" fn ring(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: A3.
     let program = unsafe { (*info).si_code } == libc::SI_QUEUE;
-    let value = if program { PROGRAM } else { 1 };
+    let value: u64 = if program { PROGRAM } else { 1 };
     let state = jobs::inquiries();
     state.ringing.fetch_add(1, Ordering::SeqCst);
     for bell in &state.bells {
         let fd = bell.load(Ordering::SeqCst);
         if fd != NONE {
-            // SAFETY: A2: the descriptor is open, an event counter that never blocks, and takes 8 bytes. A1: `errno` is this
-            // thread's own.
-            unsafe {
-                let errno = *libc::__errno_location();
-                libc::write(fd, (&raw const value).cast(), size_of::<u64>());
-                *libc::__errno_location() = errno;
+            let errno = Errno::last_raw();
+            // SAFETY: A2: the descriptor is open, unless the program has closed it.
+            let bell = unsafe { BorrowedFd::borrow_raw(fd) };
+            // An event counter never blocks, and takes 8 bytes.
+            if descriptor::is_counter(bell) {
+                let _ = nix::unistd::write(bell, &value.to_ne_bytes());
             }
+            Errno::set_raw(errno);
         }
     }
     state.ringing.fetch_sub(1, Ordering::SeqCst);

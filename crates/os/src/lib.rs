@@ -6,6 +6,7 @@
 pub mod affinity;
 pub mod clock;
 mod configured;
+pub mod descriptor;
 #[allow(unsafe_code)]
 pub mod ending;
 #[allow(unsafe_code)]
@@ -18,6 +19,8 @@ pub mod faults;
 pub mod futex;
 pub mod huge;
 #[allow(unsafe_code)]
+pub mod inet;
+#[allow(unsafe_code)]
 pub mod inherited;
 #[allow(unsafe_code)]
 pub mod inquiry;
@@ -25,6 +28,7 @@ pub mod jobs;
 #[allow(unsafe_code)]
 pub mod library;
 pub mod limits;
+pub mod line;
 pub mod maps;
 #[allow(unsafe_code)]
 pub mod memfd;

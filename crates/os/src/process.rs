@@ -1,13 +1,13 @@
 //! Processes: handles, groups, parents and ends.
 //!
 //! # Invariants
-//! P1. These calls take numbers and give numbers or a new descriptor; no memory of ours is involved.
+//! P1. These calls take numbers, or a structure that they read, and give numbers or a new descriptor.
 
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 
 use crate::{OsError, Result};
@@ -87,6 +87,15 @@ pub fn reap() -> Option<(i32, Exit)> {
     end_of(waitpid(None, Some(WaitPidFlag::WNOHANG)))
 }
 
+/// The signal that has stopped the child `pid` since this was last asked, if one has.
+pub fn stopped(pid: i32) -> Option<i32> {
+    let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG;
+    match waitid(Id::Pid(Pid::from_raw(pid)), flags) {
+        Ok(WaitStatus::Stopped(_, signal)) => Some(signal as i32),
+        _ => None,
+    }
+}
+
 /// Waits for the child `pid` to end.
 pub fn wait(pid: i32) -> Result<Exit> {
     loop {
@@ -107,6 +116,18 @@ fn end_of(status: nix::Result<WaitStatus>) -> Option<(i32, Exit)> {
         Ok(WaitStatus::Exited(pid, code)) => Some((pid.as_raw(), Exit::Code(code))),
         Ok(WaitStatus::Signaled(pid, signal, _)) => Some((pid.as_raw(), Exit::Signal(signal as i32))),
         _ => None,
+    }
+}
+
+/// Stops the timers of `alarm` and `setitimer`, which a program that this process becomes would have too.
+pub fn stop_timers() {
+    let never = libc::itimerval {
+        it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 },
+        it_value: libc::timeval { tv_sec: 0, tv_usec: 0 },
+    };
+    for timer in [libc::ITIMER_REAL, libc::ITIMER_VIRTUAL, libc::ITIMER_PROF] {
+        // SAFETY: P1; the time is read. It cannot fail for a timer that exists.
+        unsafe { libc::setitimer(timer, &raw const never, std::ptr::null_mut()) };
     }
 }
 
@@ -136,6 +157,24 @@ mod tests {
         assert!(!kill_group(pid, Signal::SIGTERM).expect("nobody left"));
         assert!(wait(pid).is_err());
         drop(handle);
+    }
+
+    #[test]
+    fn no_timer_is_left() {
+        let left = || {
+            let mut timer = libc::itimerval {
+                it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 },
+                it_value: libc::timeval { tv_sec: 1000, tv_usec: 0 },
+            };
+            // SAFETY: P1, and the structure that is written is this function's.
+            unsafe { libc::getitimer(libc::ITIMER_REAL, &raw mut timer) };
+            timer.it_value.tv_sec
+        };
+        // SAFETY: P1.
+        unsafe { libc::alarm(1000) };
+        assert!(left() > 0);
+        stop_timers();
+        assert_eq!(left(), 0);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, sockopt};
 
+use crate::descriptor::Descriptor;
 use crate::{OsError, Result};
 
 /// The most descriptors that one message carries (the system's own limit is 253).
@@ -35,7 +36,7 @@ pub struct Listener {
 /// A connection.
 #[derive(Debug)]
 pub struct Stream {
-    inner: UnixStream,
+    inner: Descriptor,
     /// The peer, for messages.
     name: String,
 }
@@ -145,7 +146,7 @@ pub fn pair() -> Result<(Stream, Stream)> {
 impl Stream {
     fn new(inner: UnixStream, name: &str) -> Result<Self> {
         inner.set_nonblocking(true).map_err(|e| OsError::new("set up socket", format!("@{name}"), e))?;
-        Ok(Self { inner, name: name.to_owned() })
+        Ok(Self { inner: OwnedFd::from(inner).into(), name: name.to_owned() })
     }
 
     /// A stream socket that came from elsewhere; `name` is for messages.
@@ -155,7 +156,12 @@ impl Stream {
 
     /// The descriptor, given away; reads and writes of it do not block.
     pub fn into_fd(self) -> OwnedFd {
-        self.inner.into()
+        self.inner.into_fd()
+    }
+
+    /// Whether the program has left it open ([`Descriptor::is_whole`]).
+    pub fn is_whole(&self) -> bool {
+        self.inner.is_whole()
     }
 
     /// Who is at the other end. For a connection that came through a [`Listener`] this is who connected.

@@ -10,6 +10,7 @@ use crate::memory::{self, Memory, Pages};
 use crate::region::Host;
 use crate::settings::ROOM_NAME;
 use gasworks_memory::{Growth, Largest, MemoryError};
+use gasworks_os::descriptor::Descriptor;
 use gasworks_os::limits::Limit;
 use gasworks_os::memfd;
 use gasworks_os::populate::populate;
@@ -32,7 +33,7 @@ pub struct Segments {
     limit: Option<Limit>,
     pages: Pages,
     /// This rank's own file, where huge pages have to be promised to what is new.
-    file: Option<OwnedFd>,
+    file: Option<Descriptor>,
     largest: Largest,
 }
 
@@ -47,7 +48,7 @@ impl Segments {
         largest: Largest,
     ) -> Self {
         host.mine().length.store(len, Relaxed);
-        let file = matches!(pages, Pages::Huge(_)).then_some(file);
+        let file = matches!(pages, Pages::Huge(_)).then(|| file.into());
         Self { host, own: Lock::new(len), memory, limit, pages, file, largest }
     }
 

@@ -15,6 +15,8 @@ use std::os::fd::FromRawFd;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use nix::errno::Errno;
+
 use crate::environ::{is_set, warn};
 use crate::{crash, freeze, machine, numbers, process, settings, text};
 
@@ -129,7 +131,10 @@ pub(crate) fn print_own_if_enabled() {
 
 /// In a handler of a signal nothing may be allocated, and no debugger started.
 extern "C" fn on_signal(_signal: c_int) {
+    // The program goes on after it, and must not see that anything was called.
+    let errno = Errno::last_raw();
     print_own(libc::STDERR_FILENO);
+    Errno::set_raw(errno);
 }
 
 /// Prints where the process is. Gives 0 if a way was found.

@@ -1,13 +1,13 @@
 //! Signals that kill: which rank they end, where it was, and a stop for a debugger, before they do.
 //!
 //! # Invariants
-//! TC1. The handler is a C function of one `int`; it allocates nothing, and puts the system's own action back before the signal is raised
-//!      again.
+//! TC1. The handler is a C function of one `int`; it allocates nothing, takes no lock, and puts the system's own action back before
+//!      the signal is raised again. What settings say was read before it was set up.
 
 use std::ffi::c_int;
-use std::io::Write;
 use std::sync::OnceLock;
 
+use gasworks_os::line::Line;
 use gasworks_os::signals;
 use nix::sys::signal::Signal;
 
@@ -34,6 +34,7 @@ pub(crate) fn watch_if_wanted() {
 
 /// Sets up what is done then, for all signals that nobody handles, and that are not to be left alone.
 pub fn watch() {
+    freeze::prepare();
     let alone = value(c"GASNET_NO_CATCH_SIGNAL").unwrap_or_default();
     for signal in KILLING {
         if signals::is_among(&alone, signal) {
@@ -56,19 +57,16 @@ pub(crate) fn expect_abort() {
 }
 
 extern "C" fn on_signal(signal: c_int) {
-    // Nothing is allocated here: the program may have been at that. There is nobody to tell that it cannot be said.
-    let mut line = [0; 80];
-    let mut rest = &mut line[..];
+    // The program may have been at allocating, or hold any lock.
     let name = Signal::try_from(signal).map_or("unknown", Signal::as_str);
-    let _ = write!(rest, "*** FATAL SIGNAL: {name} ({signal})");
-    if let Some((rank, size)) = RANK.get() {
-        let _ = write!(rest, " on rank {rank} of {size}");
+    let mut line = Line::new();
+    line.text("*** FATAL SIGNAL: ").text(name).text(" (").number(signal as u64).text(")");
+    if let Some(&(rank, size)) = RANK.get() {
+        line.text(" on rank ").number(rank.into()).text(" of ").number(size.into());
     }
-    let _ = writeln!(rest);
-    let left = rest.len();
-    let _ = nix::unistd::write(std::io::stderr(), &line[..line.len() - left]);
+    line.say();
     backtrace::print_own_if_enabled();
-    freeze::gasnett_freezeForDebuggerErr();
+    freeze::in_a_handler();
     // SAFETY: TC1.
     unsafe {
         process::gasnett_reghandler(signal, libc::SIG_DFL);

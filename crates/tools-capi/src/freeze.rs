@@ -3,17 +3,19 @@
 //! # Invariants
 //! TZ1. A flag is an `int` of the client's that lasts, or the one of this module. A debugger, a signal and the thread that
 //!      waits write it, each the whole of it and at any time; so it is only read and written as volatile.
-//! TZ2. The place of the flag that the signal clears is written before the handler is set up, by the one thread that the
-//!      lock admits.
+//! TZ2. The place of the flag that the signal clears is written before the handler is set up, by the one thread whose turn it is.
+//! TZ3. A process may be frozen in a handler of a signal: nothing here allocates, takes a lock of a library or formats.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use gasworks_os::say;
-use parking_lot::Mutex;
+use gasworks_os::line::Line;
+use gasworks_sync::atomic::{AtomicU32, Ordering};
+use nix::errno::Errno;
 
-use crate::{machine, process, settings, text};
+use crate::{machine, process, settings};
 
 /// The flag that a debugger sets to 0.
 #[unsafe(no_mangle)]
@@ -22,7 +24,10 @@ pub static mut gasnet_frozen: c_int = 0;
 
 /// The flag that a signal to go on clears.
 static mut WAITS_FOR: *mut c_int = ptr::null_mut();
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// The thread that is frozen, or 0.
+static TURN: AtomicU32 = AtomicU32::new(0);
+/// Whether a process that a signal kills is frozen before.
+static OF_CRASHES: OnceLock<bool> = OnceLock::new();
 
 const STEP: Duration = Duration::from_millis(50);
 
@@ -32,7 +37,10 @@ extern "C" fn go_on(_signal: c_int) {
 }
 
 extern "C" fn freeze_here(_signal: c_int) {
+    // The program goes on after it, and must not see that anything was called.
+    let errno = Errno::last_raw();
     own();
+    Errno::set_raw(errno);
 }
 
 fn own() {
@@ -46,9 +54,16 @@ fn own() {
 /// TZ1 for the flag, TX1 for its name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_freezeForDebuggerNow(flag: *mut c_int, name: *const c_char) {
+    let this = gasworks_os::process::thread();
+    while let Err(other) = TURN.compare_exchange(0, this, Ordering::Acquire, Ordering::Relaxed) {
+        // A thread that is frozen is so already, and a handler on it gives no second turn.
+        if other == this {
+            return;
+        }
+        std::thread::sleep(STEP);
+    }
     // SAFETY: TX1, by the caller's promise.
-    let name = unsafe { text::read(name) }.unwrap_or_default();
-    let _turn = ONE_AT_A_TIME.lock();
+    let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } };
     // SAFETY: TZ2: this is the one thread.
     unsafe { WAITS_FOR = flag };
     // SAFETY: TZ1.
@@ -56,31 +71,48 @@ pub unsafe extern "C" fn gasnett_freezeForDebuggerNow(flag: *mut c_int, name: *c
     // SAFETY: TP2: it is one.
     let before =
         unsafe { process::gasnett_reghandler(libc::SIGCONT, go_on as *const () as libc::sighandler_t) };
-    say(&format!(
-        "*** frozen for a debugger: host {}, process {}. To go on, set {name} to 0 in a debugger, or send SIGCONT",
-        machine::hostname(),
-        std::process::id()
-    ));
+    let mut line = Line::new();
+    line.text("*** frozen for a debugger: host ").bytes(machine::host().to_bytes());
+    line.text(", process ").number(std::process::id().into()).text(". To go on, set ");
+    line.bytes(name.to_bytes()).text(" to 0 in a debugger, or send SIGCONT").say();
     // SAFETY: TZ1.
     while unsafe { flag.read_volatile() } != 0 {
         std::thread::sleep(STEP);
     }
     // SAFETY: TP2: the system gave it.
     unsafe { process::gasnett_reghandler(libc::SIGCONT, before) };
+    TURN.store(0, Ordering::Release);
 }
 
 /// Freezes the process if `GASNET_FREEZE_ON_ERROR` says so.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_freezeForDebuggerErr() {
+    if of_errors() {
+        own();
+    }
+}
+
+fn of_errors() -> bool {
     // Read by hand: a bad value must not end a process that is ending.
-    let wanted = settings::text(&settings::FREEZE_ON_ERROR).and_then(|v| crate::numbers::answer(&v));
-    if wanted == Some(true) {
+    settings::text(&settings::FREEZE_ON_ERROR).and_then(|v| crate::numbers::answer(&v)) == Some(true)
+}
+
+/// Does before a signal comes what cannot be done in its handler.
+pub(crate) fn prepare() {
+    machine::host();
+    OF_CRASHES.get_or_init(of_errors);
+}
+
+/// As [`gasnett_freezeForDebuggerErr`], in the handler of a signal that kills.
+pub(crate) fn in_a_handler() {
+    if OF_CRASHES.get() == Some(&true) {
         own();
     }
 }
 
 /// Sets up the signal that freezes the process, if `GASNET_FREEZE_SIGNAL` names one.
 pub fn watch() {
+    prepare();
     process::handle_named(&settings::FREEZE_SIGNAL, freeze_here);
 }
 

@@ -18,7 +18,7 @@ use crate::{settings, text};
 static HOST: OnceLock<CString> = OnceLock::new();
 static PROGRAM: OnceLock<CString> = OnceLock::new();
 
-fn host() -> &'static CString {
+pub(crate) fn host() -> &'static CString {
     HOST.get_or_init(|| {
         let name = nix::unistd::gethostname().unwrap_or_else(|_| "unknown".into());
         CString::new(name.as_bytes()).unwrap_or_default()

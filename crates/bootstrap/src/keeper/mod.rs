@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use gasworks_os::descriptor::Descriptor;
 use gasworks_os::ending::{self, Wish};
 use gasworks_os::eventfd::EventFd;
 use gasworks_os::{process, threads};
@@ -27,8 +28,10 @@ use star::{Heard, Star};
 const GRACE: Duration = Duration::from_millis(300);
 /// How long ranks have at most to wish for the end of the job by themselves, before they are told of it.
 const CONSENT: Duration = Duration::from_millis(250);
-/// How long the caller of `exit` may take for what it still has to write.
+/// How long a rank that aborts may take for what it still has to write, and an end with an error for the launcher's answer.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How often a thread that hears nothing looks whether the program has closed what it hears by, in milliseconds.
+const LOOK: u16 = 1000;
 /// How often the clock is looked at while the job ends.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -52,7 +55,7 @@ impl Keeper {
         let mut state = State {
             rank,
             bell,
-            launcher,
+            launcher: launcher.map(Descriptor::from),
             link: Arc::clone(&link),
             star: None,
             timeout,
@@ -110,7 +113,7 @@ struct Ending {
 struct State {
     rank: u32,
     bell: &'static EventFd,
-    launcher: Option<OwnedFd>,
+    launcher: Option<Descriptor>,
     link: Arc<OnceLock<Arc<Link>>>,
     /// Made when the ranks of this host have met.
     star: Option<Star>,
@@ -220,10 +223,12 @@ impl State {
 
     /// Sleeps until something happens; gives what came from other ranks.
     fn wait(&mut self) -> Vec<Heard> {
+        // What is polled is looked at first: the program may have closed it. Where it is in no job that is its own affair.
+        while !ending::in_job() && !self.is_whole() {
+            std::thread::park();
+        }
         let pause = match self.phase {
-            Phase::Running if self.lost.or(self.consulted).is_none() && self.missing.is_none() => {
-                PollTimeout::NONE
-            }
+            Phase::Running if self.lost.or(self.consulted).is_none() && self.missing.is_none() => LOOK.into(),
             _ => PollTimeout::try_from(TICK).unwrap_or(PollTimeout::MAX),
         };
         // The flag that a stream socket sets as soon as the other side writes no more; nix has no name for it.
@@ -246,6 +251,12 @@ impl State {
             self.lost = Some(Instant::now());
         }
         self.star.as_mut().map(|star| star.turn(&ready[own..])).unwrap_or_default()
+    }
+
+    /// Whether the program has left open what this thread hears by.
+    fn is_whole(&self) -> bool {
+        let launcher = self.launcher.as_ref().is_none_or(Descriptor::is_whole);
+        self.bell.is_whole() && launcher && self.star.as_ref().is_none_or(Star::is_whole)
     }
 
     fn hear(&mut self, heard: Heard) {
@@ -477,10 +488,13 @@ impl State {
         let Ending { since, go, steps, .. } = ending;
         let waited = since.elapsed();
         let (speaking, consulting) = match ending::wish() {
-            Some(Wish::Exit { speaking, provisional, .. }) => (speaking, provisional),
+            // Data of the program's are waited for, but not where something has gone wrong already.
+            Some(Wish::Exit { speaking, at_once, provisional, .. }) => {
+                (speaking && !(at_once && waited > LAST_WORDS), provisional)
+            }
             _ => (false, false),
         };
-        if ending::has_spoken() && !consulting && (!speaking || waited > LAST_WORDS) {
+        if ending::has_spoken() && !consulting && !speaking {
             self.get_ready();
         }
         if let Some(signal) = due_signal(steps, waited, self.timeout()) {
@@ -508,7 +522,10 @@ impl State {
                 let mut whole = ending.whole;
                 if !go && ready && (late || leader.all_ready()) {
                     whole = leader.is_whole() && !self.link.get().is_some_and(|link| link.spans_hosts());
-                    self.phase = Phase::Ending(Ending { go: true, whole, ..ending });
+                    // Those that are ready have as long again for what the program has registered for its end.
+                    let (since, steps) =
+                        if late { (since, ending.steps) } else { (Instant::now(), ESCALATION.len() - 1) };
+                    self.phase = Phase::Ending(Ending { go: true, whole, since, steps, ..ending });
                     if let Some(star) = &self.star {
                         star.say(Word::Go { whole });
                     }
@@ -538,7 +555,7 @@ impl State {
             }
         }
         kill_point!("keeper.finish");
-        process::exit_now(code.into())
+        ending::end(code, self.timeout())
     }
 
     /// This process ends by itself, and the job need not.
@@ -552,7 +569,7 @@ impl State {
         {
             link.finalize_at_exit(self.timeout());
         }
-        ending::let_go();
+        ending::let_go(code);
     }
 }
 
@@ -728,7 +745,7 @@ mod tests {
         leader.say(Word::Verdict { code: 4 });
         assert_eq!(state.wait(), [Heard::Verdict { code: 4 }]);
         let (ours, theirs) = unix::pair().expect("a pair");
-        state.launcher = Some(ours.into_fd());
+        state.launcher = Some(ours.into_fd().into());
         leader.say(Word::Bye);
         assert!(state.wait().is_empty() && state.lost.is_none(), "the launcher is there");
         drop(theirs);

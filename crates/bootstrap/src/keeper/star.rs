@@ -73,6 +73,15 @@ impl Star {
         }
     }
 
+    /// Whether the program has left open what is waited for.
+    pub(super) fn is_whole(&self) -> bool {
+        match self {
+            Star::Alone => true,
+            Star::Follower(follower) => follower.line.is_whole(),
+            Star::Leader(leader) => leader.lines().all(Line::is_whole),
+        }
+    }
+
     /// What is to be waited for.
     pub(super) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         match self {

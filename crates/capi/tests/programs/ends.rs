@@ -1,6 +1,6 @@
 //! How a job of a program in C ends: by any call or signal, and by a panic of the library.
 
-use crate::program::{Program, start};
+use crate::program::{LANGUAGES, Language, Program, comes_to_its_end, start};
 use anyhow::{Context, Result, ensure};
 use gasworks_testkit::c::{MODES, compiler, linked_name};
 use gasworks_testkit::programs::{self, Fixture};
@@ -29,6 +29,42 @@ pub const PANICS: [(&str, &str, &str); 4] = [
     ("keeper.wished@2", "in-a-handler", "thread gasworks-keeper: "),
     ("progress.serves@1", "all-poll", "thread gasworks-1: "),
 ];
+/// Ways for a job of `left.c` to end: the way, the job's code, and whether libc's `exit` ends the program, which has handlers run.
+const LEFT: [(&str, i32, bool); 9] = [
+    ("return", 0, true),
+    ("exit", 0, true),
+    ("exit-5", 5, true),
+    ("slow", 0, true),
+    ("for-ever", 0, true),
+    ("another", 6, true),
+    ("gasnet-exit", 0, false),
+    ("gasnet-exit-4", 4, false),
+    ("reads", 0, false),
+];
+
+/// Variables of the environment and their values.
+type Variables = &'static [(&'static str, &'static str)];
+
+/// A signal, a setting, and whether it ends the process by another thread; for signals that are caught.
+const HANDLED: [(i32, Variables, bool); 16] = [
+    (0, &[], false),
+    (libc::SIGSEGV, &[], false),
+    (libc::SIGSEGV, &[("GASNET_BACKTRACE", "1")], false),
+    (libc::SIGSEGV, &[("GASNET_FREEZE_ON_ERROR", "1")], false),
+    (libc::SIGBUS, &[("GASNET_BACKTRACE", "1"), ("GASNET_FREEZE_ON_ERROR", "1")], false),
+    (libc::SIGFPE, &[("GASNET_BACKTRACE", "1"), ("GASNET_FREEZE_ON_ERROR", "1")], false),
+    (libc::SIGILL, &[("GASNET_BACKTRACE", "1"), ("GASNET_FREEZE_ON_ERROR", "1")], false),
+    (libc::SIGABRT, &[("GASNET_BACKTRACE", "1"), ("GASNET_FREEZE_ON_ERROR", "1")], false),
+    (libc::SIGUSR1, &[("GASNET_BACKTRACE_SIGNAL", "SIGUSR1")], false),
+    (libc::SIGUSR1, &[("GASNET_FREEZE_SIGNAL", "SIGUSR1")], false),
+    (libc::SIGUSR2, &[("GASWORKS_INSPECT_SIGNAL", "12")], false),
+    (libc::SIGHUP, &[], true),
+    (libc::SIGINT, &[], true),
+    (libc::SIGPIPE, &[], true),
+    (libc::SIGQUIT, &[], true),
+    (libc::SIGTERM, &[], true),
+];
+
 /// The code of a job of which `SIGABRT` ended one rank.
 const ABORTED: i32 = 128 + 6;
 
@@ -42,7 +78,20 @@ pub fn cases() -> Vec<Case> {
         let point = at.split_once('@').map_or(at, |(point, _)| point);
         Case::new(format!("panics/{point}"), move |log| panics_at(log, at, way, says))
     });
-    ends.chain(panics).collect()
+    let left = LEFT.into_iter().flat_map(|(way, code, by_exit)| {
+        [LANGUAGES[0], LANGUAGES[3]].map(|language| {
+            let case = move |log: &Log| leaves_nothing(log, way, code, by_exit, language);
+            Case::new(format!("left/{way}/{}", language.name), case)
+        })
+    });
+    let closes = ["closes", "reuses", "reuses-and-exits"]
+        .map(|way| Case::new(format!("closes/{way}"), move |log| closed_early(log, way)));
+    let handled = HANDLED.map(|(signal, settings, by_another)| {
+        let shown: String = settings.iter().map(|(name, _)| format!("/{name}")).collect();
+        let case = move |log: &Log| handler_allocates_nothing(log, signal, settings, by_another);
+        Case::new(format!("handlers/{signal}{shown}"), case)
+    });
+    ends.chain(panics).chain(left).chain(closes).chain(handled).collect()
 }
 
 /// The exit code of a job is the launcher's, and the launcher had to kill no rank.
@@ -53,6 +102,65 @@ fn ends_with(log: &Log, mode: usize, way: &str, code: i32, handlers: usize) -> R
     ensure!(!ended.output.contains("was killed"), "it did not end by itself");
     let ran = ended.output.matches("handler of SIGQUIT").count();
     ensure!(ran == handlers, "{ran} handlers of SIGQUIT ran, not {handlers}");
+    Ok(())
+}
+
+/// What the program has written is in its files, whether or not it closed them; its functions for the end ran, if `exit` does it.
+fn leaves_nothing(log: &Log, way: &str, code: i32, by_exit: bool, language: Language) -> Result<()> {
+    let folder = log.scratch()?;
+    let job = Program { language, ..Program::usual("left", 2) }.job(log, &folder, 2)?;
+    let ended = log.run(&job.arg(way).arg(&folder).env("GASNET_EXITTIMEOUT", "3"))?;
+    let found = ended.status.and_then(|status| status.code());
+    ensure!(found == Some(code), "{}, not code {code}", ended.how());
+    let is_cut = way == "for-ever";
+    let object = by_exit && !is_cut && language.cc == "g++";
+    for rank in 0..2 {
+        let said = format!("said by rank {rank}");
+        ensure!(ended.output.contains(&said), "nobody says {said:?}");
+        let files = [("file", true), ("after", by_exit), ("before", by_exit && !is_cut), ("object", object)];
+        for (name, wanted) in files {
+            let content = std::fs::read_to_string(folder.join(format!("{name}-{rank}"))).unwrap_or_default();
+            ensure!(!wanted || content == "data\n", "rank {rank}: {name} holds {content:?}");
+            ensure!(wanted || content.is_empty() || name == "object", "rank {rank}: {name} was written");
+        }
+    }
+    Ok(())
+}
+
+/// A rank that has closed the library's descriptors is told so before long, and its own files have nothing in them.
+fn closed_early(log: &Log, way: &str) -> Result<()> {
+    let folder = log.scratch()?;
+    let file = folder.join("data");
+    std::fs::write(&file, "").context("a file")?;
+    let (way, exits) = way.split_once("-and-").map_or((way, None), |(way, exits)| (way, Some(exits)));
+    let job = Program::usual("closes", 2).job(log, &folder, 2)?.arg(way).arg(&file);
+    let ended = log.run(&exits.into_iter().fold(job, |job, exits| job.arg(exits)).limit(20))?;
+    ensure!(ended.status.and_then(|status| status.code()) == Some(1), "{}, not code 1", ended.how());
+    let said = "rank 1: the program has closed descriptor";
+    ensure!(ended.output.contains(said), "nobody says {said:?}");
+    ensure!(std::fs::read(&file).context("the file")?.is_empty(), "the library wrote into it");
+    Ok(())
+}
+
+/// The handler of a signal does without memory; a killed process is killed by its signal.
+fn handler_allocates_nothing(log: &Log, signal: i32, settings: Variables, by_another: bool) -> Result<()> {
+    let job = Program::usual("handlers", 2).job(log, &log.scratch()?, 2)?.arg(signal.to_string());
+    let job = if by_another { job.arg("waits") } else { job };
+    let job = settings.iter().fold(job, |job, (name, value)| job.env(name, value));
+    if [libc::SIGUSR1, libc::SIGUSR2].contains(&signal) {
+        return comes_to_its_end(log, &job, "handlers");
+    }
+    let ended = log.run(&job.limit(30))?;
+    let wanted = 128 + if signal == 0 { libc::SIGABRT } else { signal };
+    let code = ended.status.and_then(|status| status.code());
+    ensure!(code == Some(wanted), "{}, not with code {wanted}", ended.how());
+    if !by_another {
+        ensure!(ended.output.contains("*** FATAL SIGNAL: "), "nobody says which signal it was");
+    }
+    for (setting, said) in [("GASNET_BACKTRACE", "handlers"), ("GASNET_FREEZE_ON_ERROR", "*** frozen for")] {
+        let is_set = settings.iter().any(|(name, _)| *name == setting);
+        ensure!(!is_set || ended.output.contains(said), "{setting} does nothing");
+    }
     Ok(())
 }
 

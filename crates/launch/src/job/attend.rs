@@ -11,7 +11,7 @@ use super::entrance::{Arrival, Entrance};
 use super::tree::Tree;
 use super::{HIGH, Job, token};
 use crate::code;
-use crate::stream::Source;
+use crate::stream::{Sink, Source};
 
 /// How long the first failure waits for the death that may have caused it.
 const HINDSIGHT: Duration = Duration::from_millis(5);
@@ -78,32 +78,62 @@ impl Job {
 
     /// A rank has said or written something.
     fn rank_event(&mut self, event: Event) -> anyhow::Result<()> {
-        let word = event.user - token::RANKS;
-        let rank = u32::try_from(word / 4).unwrap_or(u32::MAX);
-        let Some(r) = self.ranks.get_mut(&rank) else { return Ok(()) };
-        let (source, sink) = match word % 4 {
-            token::OUT => (&mut r.out, &mut self.stdout),
-            token::ERR => (&mut r.err, &mut self.stderr),
-            _ => {
-                if let Some(line) = &mut r.connection {
-                    line.event(event);
-                }
-                return self.listen(rank);
+        let user = event.user;
+        let Some((source, sink)) = self.stream(user) else {
+            let rank = u32::try_from((user - token::RANKS) / 4).unwrap_or(u32::MAX);
+            if let Some(line) = self.ranks.get_mut(&rank).and_then(|r| r.connection.as_mut()) {
+                line.event(event);
             }
+            return self.listen(rank);
         };
-        if source.as_mut().is_some_and(|source| source.event(event, sink)) {
+        let Some(stream) = source else { return Ok(()) };
+        let was_due = stream.due();
+        let ended = stream.event(event, sink);
+        let due = stream.due().filter(|_| was_due.is_none());
+        if ended {
             *source = None;
         }
+        self.held.extend(due.map(|at| (at, user)));
         Ok(())
     }
 
-    /// Signals have come, also of processes that ended.
-    fn look_at_signals(&mut self) -> anyhow::Result<()> {
-        while let Some((signal, sender)) = self.signals.take() {
-            if signal != Signal::SIGCHLD {
-                self.pass_on(signal, sender);
+    /// The stream of a rank that has this token, and where it goes; `None` of what is no stream.
+    fn stream(&mut self, user: u64) -> Option<(&mut Option<Source>, &mut Sink)> {
+        let word = user.checked_sub(token::RANKS)?;
+        let r = self.ranks.get_mut(&u32::try_from(word / 4).ok()?)?;
+        match word % 4 {
+            token::OUT => Some((&mut r.out, &mut self.stdout)),
+            token::ERR => Some((&mut r.err, &mut self.stderr)),
+            _ => None,
+        }
+    }
+
+    /// Passes on beginnings of lines that have waited long enough for the rest.
+    pub(super) fn release_held(&mut self) {
+        let now = Instant::now();
+        while let Some((at, user)) = self.held.pop_front_if(|(at, _)| *at <= now) {
+            // It may have come to its end, and another one have begun.
+            let Some((Some(source), sink)) = self.stream(user) else { continue };
+            if let Some(due) = source.due() {
+                if due <= at {
+                    source.release(sink);
+                }
+                let due = source.due();
+                self.held.extend(due.map(|at| (at, user)));
             }
         }
+    }
+
+    /// Signals have come, also of processes that ended.
+    pub(super) fn look_at_signals(&mut self) -> anyhow::Result<()> {
+        while let Some((signal, sender)) = self.signals.take() {
+            match signal {
+                Signal::SIGCHLD => {}
+                Signal::SIGTSTP => self.suspend(),
+                signal => self.pass_on(signal, sender),
+            }
+        }
+        self.look_for_the_stopped();
         let ends = self.reaped();
         if !ends.is_empty() {
             self.hear_last_words(&ends)?;

@@ -10,7 +10,7 @@ use crate::stdin::{self, Typed};
 impl Job {
     /// Rank 0 is there: what comes on standard input goes to it.
     pub(super) fn begin_input(&mut self) -> anyhow::Result<()> {
-        match stdin::input() {
+        match stdin::input(self.takes_input) {
             Input::Null => self.pass_input(Vec::new()),
             _ => {
                 self.typed = Some(Typed::new(&self.set)?);

@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 
 use super::entrance::Entrance;
 use super::tree::Tree;
-use super::{CLOSING, GRACE, Job, Rank, STUCK};
+use super::{CLOSING, GRACE, Job, Rank, STUCK, TWICE};
 use crate::remote::message::{Down, Up};
 use crate::{code, report};
 
@@ -20,17 +20,19 @@ impl Job {
         let asked = self.inspector.as_ref().and_then(|inspector| inspector.deadline());
         let visitor = self.entrance.as_ref().and_then(Entrance::deadline);
         let tree = self.tree.as_ref().and_then(Tree::deadline);
+        let held = self.held.front().map(|(at, _)| *at);
         if self.failed {
-            return [self.kill_at, asked, visitor, tree].into_iter().flatten().min();
+            return [self.kill_at, asked, visitor, tree, held].into_iter().flatten().min();
         }
         let kill_at = self.kill_at;
         let closing = self.hang_ups.front().map(|&(at, _)| at + CLOSING);
         let timeout = self.timeout.map(|(at, _)| at);
         let stuck = self.stuck.map(|at| at + STUCK);
-        [kill_at, closing, timeout, asked, stuck, visitor, tree].into_iter().flatten().min()
+        [kill_at, closing, timeout, asked, stuck, visitor, tree, held].into_iter().flatten().min()
     }
 
     pub(super) fn look_at_the_clock(&mut self) {
+        self.release_held();
         let now = Instant::now();
         if self.failed {
             if self.kill_at.is_some_and(|at| at <= now) {
@@ -58,8 +60,11 @@ impl Job {
                 None => self.ranks.iter().filter(|(_, r)| r.exit.is_none()).map(|(rank, _)| *rank).collect(),
             };
             let seconds = allowed.as_secs_f64();
-            let text =
-                format!("the job did not end within {seconds} s: still running: {}", observe::ranks(&left));
+            let still = match left.as_slice() {
+                [] => "its output is not read".to_owned(),
+                left => format!("still running: {}", observe::ranks(left)),
+            };
+            let text = format!("the job did not end within {seconds} s: {still}");
             self.fail(&text, Some(code::TIMED_OUT), None);
             return;
         }
@@ -141,9 +146,50 @@ impl Job {
                 // A group that is gone has ended already, which is about to be noticed.
                 let _ = process::kill_group(r.pid, signal);
                 // A stopped process does not hear of anything but its death.
-                let _ = process::kill_group(r.pid, Signal::SIGCONT);
+                if signal != Signal::SIGSTOP {
+                    let _ = process::kill_group(r.pid, Signal::SIGCONT);
+                }
             }
         }
+    }
+
+    /// This process is to stop, as a rule by Ctrl-Z: the ranks stop with it, and go on when it does. What the job may take does
+    /// not go on meanwhile.
+    pub(super) fn suspend(&mut self) {
+        let begun = Instant::now();
+        self.send_all(Signal::SIGSTOP);
+        // What was said to other hosts is on its way; this returns when somebody lets the process go on.
+        let _ = nix::sys::signal::raise(Signal::SIGSTOP);
+        self.send_all(Signal::SIGCONT);
+        let stopped = begun.elapsed();
+        let timeout = self.timeout.as_mut().map(|(at, _)| at);
+        let ends = [timeout, self.kill_at.as_mut(), self.stuck.as_mut()];
+        ends.into_iter().flatten().for_each(|at| *at += stopped);
+    }
+
+    /// To all ranks, which nothing else comes of.
+    pub(super) fn send_all(&mut self, signal: Signal) {
+        if let Some(tree) = &mut self.tree {
+            tree.tell_children(&Down::Send { signal: signal as i32, spare: None });
+        }
+        self.signal_here(signal, None);
+    }
+
+    /// A rank that the terminal has stopped would be waited for in vain.
+    pub(super) fn look_for_the_stopped(&mut self) {
+        let at_terminal = |r: &&Rank| {
+            let stopped = r.exit.is_none().then(|| process::stopped(r.pid)).flatten();
+            matches!(stopped, Some(libc::SIGTTIN | libc::SIGTTOU))
+        };
+        let Some(rank) = self.ranks.iter().find(|(_, r)| at_terminal(r)).map(|(rank, _)| *rank) else {
+            return;
+        };
+        let text = format!(
+            "{} was stopped at the terminal, which is not a rank's to read from or to set: what is typed comes to the \
+             standard input of rank 0",
+            self.who(rank)
+        );
+        self.fail(&text, Some(code::FAILED), None);
     }
 
     pub(super) fn pass_on(&mut self, signal: Signal, sender: u32) {
@@ -159,12 +205,16 @@ impl Job {
         if self.verbose {
             self.say(&format!("{signal} came from process {sender}"));
         }
+        if ends && self.ended_by == Some(signal) && self.ended_at.is_some_and(|at| at.elapsed() < TWICE) {
+            return;
+        }
         if ends && self.ended_by.is_some() {
             self.kill(&format!("a second signal came ({signal}): killing the ranks"), signal);
             return;
         }
         if ends {
             self.ended_by = Some(signal);
+            self.ended_at = Some(Instant::now());
             if !self.failed {
                 self.kill_at = Some(Instant::now() + self.exit_timeout);
             }

@@ -19,7 +19,7 @@ use gasworks_bootstrap::server::{Output, Part, Server};
 use gasworks_os::process::{self, Exit};
 use gasworks_os::signals::{self, Signals};
 use gasworks_os::{affinity, limits, random, turns};
-use gasworks_sock::{Event, Set};
+use gasworks_sock::{Direction, Event, Set};
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::Signal;
 
@@ -78,8 +78,11 @@ const GRACE: Duration = Duration::from_secs(2);
 const CLOSING: Duration = Duration::from_millis(500);
 /// How long a rank may wait for one that has ended: the ranks may be about to end all together.
 const STUCK: Duration = Duration::from_millis(500);
-/// How long the streams may take to run dry after everything that could write has ended.
+/// How long the streams may take to run dry after everything that could write has ended, and a reader of a job that has
+/// failed to read anything.
 const DRAIN: Duration = Duration::from_secs(2);
+/// Signals that come as close to each other as this are one: `timeout(1)` sends its own to this process and to its group.
+const TWICE: Duration = Duration::from_millis(200);
 /// How much of what a rank says is read at once.
 const CHUNK: usize = 4 << 10;
 /// With more than this to be sent to a rank, it is not listened to any more.
@@ -124,8 +127,11 @@ struct Job {
     stdout: Sink,
     stderr: Sink,
     /// Where input for rank 0 comes from, and where it goes to, as far as that is here.
+    takes_input: bool,
     typed: Option<Typed>,
     piped: Option<Piped>,
+    /// When the beginning of a line is to be passed on, and whose it is.
+    held: VecDeque<(Instant, u64)>,
     /// When which rank closed its connection before it was to.
     hang_ups: VecDeque<(Instant, u32)>,
     verbose: bool,
@@ -141,6 +147,8 @@ struct Job {
     stuck: Option<Instant>,
     /// The signal of those that end a program that was passed on.
     ended_by: Option<Signal>,
+    /// When it came.
+    ended_at: Option<Instant>,
     timeout: Option<(Instant, Duration)>,
     /// How long ranks may take to end after a signal was passed on.
     exit_timeout: Duration,
@@ -243,6 +251,7 @@ impl Job {
         // What whoever started this process told it to ignore (nohup) is not for the ranks either.
         let ignored = signals::ignored();
         let mut watched = PASSED_ON.to_vec();
+        watched.push(Signal::SIGTSTP);
         watched.retain(|signal| !ignored.contains(signal));
         watched.push(Signal::SIGCHLD);
         let signals = Signals::block(&watched)?;
@@ -276,8 +285,10 @@ impl Job {
             guardian,
             stdout: if upward { Sink::upward() } else { Sink::new(set, token::STDOUT, io::stdout())? },
             stderr: if upward { Sink::upward() } else { Sink::new(set, token::STDERR, io::stderr())? },
+            takes_input: !options.no_input,
             typed: None,
             piped: None,
+            held: VecDeque::new(),
             hang_ups: VecDeque::new(),
             verbose,
             kills_before: limits::out_of_memory_kills(),
@@ -287,6 +298,7 @@ impl Job {
             exiting: None,
             stuck: None,
             ended_by: None,
+            ended_at: None,
             timeout: options.timeout.map(|t| (Instant::now() + t, t)),
             exit_timeout: exit_timeout(options.ranks)?,
             kill_at: None,
@@ -320,7 +332,8 @@ impl Job {
         };
         let processors = processors(options, setup.mine.len())?;
         self.start_children()?;
-        let alone = options.ranks == 1 && !options.label && self.tree.is_none();
+        // A rank has a process group of its own, and some terminals let only the foreground's write.
+        let alone = options.ranks == 1 && !options.label && self.tree.is_none() && !stdin::stops_output();
         if self.verbose && self.tree.as_ref().is_none_or(Tree::is_root) {
             self.say(&format!("this is job {}", setup.name));
         }
@@ -355,7 +368,7 @@ impl Job {
             let processor = processors.as_ref().map(|all| all[place]);
             let record = self.observation.as_ref().and_then(|observation| observation.file(rank));
             let input = match (rank, &self.tree) {
-                (0, None) => stdin::input(),
+                (0, None) => stdin::input(self.takes_input),
                 (0, Some(_)) => Input::Piped,
                 _ => Input::Null,
             };
@@ -465,13 +478,17 @@ impl Job {
         self.drain();
     }
 
-    /// Everything that could write has ended: passes on what is still in the pipes.
+    /// Everything that could write has ended: passes on what is still in the pipes. A reader of a job that ended well may
+    /// take its time, until a signal or the job's time ends that.
     fn drain(&mut self) {
         let mut deadline = Instant::now() + DRAIN;
         let mut patience = Duration::ZERO;
+        let mut passed = 0;
+        let ended_before = self.ended_by.is_some();
         loop {
             self.pause(patience);
             let flushed = self.flush().is_ok();
+            self.heed_signals(ended_before);
             let written = self.stdout.is_empty() && self.stderr.is_empty();
             let dry = self.ranks.values().all(|r| r.out.is_none() && r.err.is_none());
             if !flushed || (written && (dry || Instant::now() >= deadline)) {
@@ -481,11 +498,31 @@ impl Job {
                 // Something outside the job holds a pipe open: a moment more, not for ever.
                 patience = Duration::from_millis(5);
             } else {
-                // A slow reader may take its time: every turn waits for it.
-                deadline = Instant::now() + DRAIN;
+                let now = self.stdout.passed() + self.stderr.passed();
+                if !self.failed || now > passed {
+                    deadline = Instant::now() + DRAIN;
+                }
+                passed = now;
+                if Instant::now() >= deadline {
+                    return;
+                }
                 patience = Duration::from_millis(100);
             }
         }
+    }
+
+    /// What ends a job ends this process, too, where nobody reads what the ranks have written.
+    fn heed_signals(&mut self, ended_before: bool) {
+        // What fails here shows in that nothing comes.
+        if !self.signalled.is_asked() {
+            let _ = self.look_at_signals();
+            let _ = self.signalled.ask(Direction::Read);
+        }
+        if let Some(signal) = self.ended_by.filter(|_| !ended_before && !self.failed) {
+            let text = format!("the job was ended by {signal} while its output was not read");
+            self.fail(&text, Some(128 + signal as i32), None);
+        }
+        self.look_at_the_clock();
     }
 
     /// Waits until something comes, or not for longer than this, and deals with it.

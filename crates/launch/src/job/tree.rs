@@ -15,7 +15,7 @@ use nix::sys::signal::{SigSet, Signal};
 use super::{Job, Output, token};
 use crate::code;
 use crate::remote::gate::{Arrival, Gate};
-use crate::remote::link::Link;
+use crate::remote::link::{BEAT, Link};
 use crate::remote::message::{Down, Up};
 use crate::remote::plan::{Plan, Ticket};
 use crate::remote::rsh;
@@ -44,6 +44,8 @@ pub(crate) struct Tree {
     pub(crate) plan: Plan,
     ports: String,
     parent: Option<Link>,
+    /// When this process last looked at the clock.
+    looked: Instant,
     /// All was said to it.
     leaves: bool,
     children: Vec<Below>,
@@ -61,6 +63,7 @@ impl Tree {
             plan,
             ports,
             parent,
+            looked: Instant::now(),
             leaves: false,
             children: Vec::new(),
             gate: None,
@@ -150,6 +153,17 @@ impl Tree {
         }
     }
 
+    /// Where this process has not run for a while, stopped or for want of processors, what came meanwhile was not heard.
+    fn forgive(&mut self) {
+        let gap = self.looked.elapsed();
+        self.looked += gap;
+        if gap > 2 * BEAT {
+            let links =
+                self.children.iter_mut().filter_map(|child| child.link.as_mut()).chain(&mut self.parent);
+            links.for_each(|link| link.forgive(gap));
+        }
+    }
+
     /// Says something to those to whom nothing was said for a while.
     fn beat(&mut self) {
         let now = Instant::now();
@@ -165,7 +179,8 @@ impl Tree {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let links = self.children.iter().filter_map(|child| child.link.as_ref()).chain(&self.parent);
-        let beats = links.flat_map(|link| [link.beat_at(), link.heard + self.plan.lost_after]);
+        // What is silent is looked for at each beat.
+        let beats = links.map(Link::beat_at);
         let coming = self.children.iter().filter(|child| child.link.is_none() && !child.done);
         let gate = self.gate.as_ref().and_then(Gate::deadline);
         beats.chain(coming.map(|child| child.until)).chain(gate).min()
@@ -346,8 +361,8 @@ impl Job {
             Up::Output { node, stream, bytes } if root => {
                 *tree.owed.entry((node, stream)).or_default() += bytes.len() as u64;
                 match stream {
-                    1 => self.stdout.pass_on(&bytes),
-                    _ => self.stderr.pass_on(&bytes),
+                    1 => self.stdout.pass_on(node, &bytes),
+                    _ => self.stderr.pass_on(node, &bytes),
                 }
             }
             Up::Taken(count) if root => {
@@ -439,11 +454,11 @@ impl Job {
                 }
                 self.act_on(out)?;
             }
-            Down::Send { signal, spare } => {
-                if let Ok(signal) = Signal::try_from(signal) {
-                    self.signal_living(signal, spare);
-                }
-            }
+            Down::Send { signal, spare } => match Signal::try_from(signal) {
+                Ok(signal @ (Signal::SIGSTOP | Signal::SIGCONT)) => self.send_all(signal),
+                Ok(signal) => self.signal_living(signal, spare),
+                Err(_) => {}
+            },
             Down::Pass { signal } => {
                 if let Ok(signal) = Signal::try_from(signal) {
                     if !matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2) {
@@ -506,13 +521,14 @@ impl Job {
     /// Beats, and looks for those that have been silent for too long.
     pub(super) fn look_at_tree(&mut self) -> anyhow::Result<()> {
         let Some(tree) = &mut self.tree else { return Ok(()) };
+        tree.forgive();
         tree.beat();
         let (now, patience) = (Instant::now(), tree.plan.lost_after);
         let lost: Vec<(usize, String)> = (0..)
             .zip(&tree.children)
             .filter(|(_, child)| !child.done)
             .filter_map(|(index, child)| match &child.link {
-                Some(link) if link.heard + patience <= now => {
+                Some(link) if link.is_silent(patience) => {
                     Some((index, format!("nothing was heard of it for {} s", patience.as_secs_f64())))
                 }
                 None if child.until <= now => {
@@ -523,7 +539,7 @@ impl Job {
                 _ => None,
             })
             .collect();
-        let orphaned = tree.parent.as_ref().is_some_and(|link| link.heard + patience <= now);
+        let orphaned = tree.parent.as_ref().is_some_and(|link| link.is_silent(patience));
         let late = tree.gate.as_mut().and_then(Gate::late);
         self.arrived(late)?;
         for (index, why) in lost {

@@ -1,7 +1,7 @@
 //! A connection between `gasrun` and an agent, or between two agents: whole messages, in order, and a beat.
 //!
 //! Each frame has its length (4 bytes) in front. Both sides send something every [`BEAT`]; who hears nothing for as long
-//! as the setting `GASWORKS_LOST_AFTER` says takes the other for lost.
+//! as the setting `GASWORKS_LOST_AFTER` says, and gets no acknowledgement from the other's system, takes the other for lost.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ pub(crate) struct Link {
     /// What stands in the inbox before this was used.
     used: usize,
     /// When something came last, and when something was sent last.
-    pub(crate) heard: Instant,
+    heard: Instant,
     said: Instant,
 }
 
@@ -61,6 +61,17 @@ impl Link {
         let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
         self.line.post(&[&length.to_le_bytes(), frame].concat());
         self.said = Instant::now();
+    }
+
+    /// Whether nothing has come for so long, neither from the process at the other side nor from its system, which acknowledges
+    /// what is sent to it while that is stopped.
+    pub(crate) fn is_silent(&self, patience: Duration) -> bool {
+        self.heard.elapsed() >= patience && self.line.acknowledged().is_none_or(|age| age >= patience)
+    }
+
+    /// What was silence while this process did not run itself is none.
+    pub(crate) fn forgive(&mut self, gap: Duration) {
+        self.heard += gap;
     }
 
     /// When it is time to say something again.

@@ -119,7 +119,7 @@ const FAILURES: &[Failure] = &[
             Ok(Cmd::new("sh").arg("-c").arg(script))
         },
         code: 1,
-        says: &["use the inherited descriptor: 5: it is not a socket"],
+        says: &["PMI_FD=5 is no connection to the launcher (it is not a socket)", "--pmi-port"],
     },
     // Last, since it builds the demo.
     Failure {

@@ -18,11 +18,17 @@ pub const CASES: &[Case] = &[
     ("lines_stay_whole", lines_stay_whole),
     ("standard_input", standard_input),
     ("a_terminal", a_terminal),
+    ("a_question", a_question),
+    ("a_terminal_that_stops_writers", a_terminal_that_stops_writers),
+    ("a_rank_that_reads_the_terminal", a_rank_that_reads_the_terminal),
+    ("what_is_typed_ahead", what_is_typed_ahead),
+    ("a_job_is_suspended", a_job_is_suspended),
     ("environment", environment),
     ("binding", binding),
     ("many_ranks", many_ranks),
     ("a_closed_reader", a_closed_reader),
     ("a_slow_reader", a_slow_reader),
+    ("nobody_reads", nobody_reads),
     ("full_streams", full_streams),
     ("not_startable", not_startable),
     ("timeout", timeout),
@@ -277,6 +283,150 @@ fn stubborn_ranks() {
     assert!(start.elapsed() >= Duration::from_secs(2), "they have two seconds");
 }
 
+/// Whatever ends a job ends it also where nobody reads what its ranks write.
+fn nobody_reads() {
+    let full = "test $PMI_RANK = 0 || (sleep 0.7; kill -9 $$) & yes; sleep 100";
+    let late = "yes | head -c 300000";
+    for (script, words, signal, code, says) in [
+        ("yes; sleep 100".to_owned(), &[][..], Some(Signal::SIGTERM), 143, ""),
+        (full.to_owned(), &[], None, 137, "was killed by signal 9"),
+        ("yes; sleep 100".to_owned(), &["--timeout", "1"], None, 124, "still running"),
+        // The ranks have ended, well.
+        (late.to_owned(), &[], Some(Signal::SIGTERM), 143, "its output was not read"),
+        (late.to_owned(), &["--timeout", "1"], None, 124, "its output is not read"),
+    ] {
+        let words = [words, &["-n", "2", "sh", "-c", &script]].concat();
+        let start = Instant::now();
+        let mut child =
+            gasrun(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+        // It stays open, and is not read.
+        let _unread = child.stdout.take();
+        std::thread::sleep(Duration::from_millis(700));
+        if let Some(signal) = signal {
+            kill(Pid::from_raw(child.id() as i32), signal).expect("sent");
+        }
+        let output = child.wait_with_output().expect("ended");
+        assert_eq!(output.status.code(), Some(code), "{}", err(&output));
+        assert!(err(&output).contains(says), "{}", err(&output));
+        assert!(start.elapsed() < Duration::from_secs(15), "{script}: {:?}", start.elapsed());
+    }
+}
+
+/// `gasrun` with these words in the foreground of a terminal, of which the other side is given.
+fn at_terminal(words: &[&str], stop: bool) -> (Child, std::fs::File) {
+    let terminal = nix::pty::openpty(None, None).expect("a terminal");
+    if stop {
+        let mut settings = nix::sys::termios::tcgetattr(&terminal.slave).expect("settings");
+        settings.local_flags |= nix::sys::termios::LocalFlags::TOSTOP;
+        let now = nix::sys::termios::SetArg::TCSANOW;
+        nix::sys::termios::tcsetattr(&terminal.slave, now, &settings).expect("set");
+    }
+    let slave = || Stdio::from(terminal.slave.try_clone().expect("a descriptor"));
+    let child = Command::new("setsid")
+        .args(["-c", "-w", env!("CARGO_BIN_EXE_gasrun")])
+        .args(words)
+        .stdin(slave())
+        .stdout(slave())
+        .stderr(slave())
+        .spawn()
+        .expect("started");
+    (child, terminal.master.into())
+}
+
+/// What a terminal shows until `wanted` is there.
+fn shown(terminal: &mut std::fs::File, wanted: &str) -> String {
+    use std::io::Read;
+    let mut text = String::new();
+    while !text.contains(wanted) {
+        let mut bytes = [0; 4096];
+        let count = terminal.read(&mut bytes).expect("shown");
+        text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    text
+}
+
+/// A question without the end of a line is seen, and what others say stands on lines of its own.
+fn a_question() {
+    let script =
+        "test $PMI_RANK = 1 && { sleep 0.5; echo other; exit; }; printf 'how many? '; read n; echo $n it is";
+    let (mut child, mut terminal) = at_terminal(&["-n", "2", "sh", "-c", script], false);
+    shown(&mut terminal, "how many? \r\nother");
+    terminal.write_all(b"three\n").expect("typed");
+    shown(&mut terminal, "three it is");
+    assert!(child.wait().expect("ended").success());
+}
+
+fn a_terminal_that_stops_writers() {
+    for ranks in ["1", "2"] {
+        let (mut child, mut terminal) = at_terminal(&["-n", ranks, "echo", "here"], true);
+        shown(&mut terminal, "here");
+        assert!(child.wait().expect("ended").success());
+    }
+}
+
+fn a_rank_that_reads_the_terminal() {
+    for ranks in ["1", "2"] {
+        let (mut child, mut terminal) = at_terminal(&["-n", ranks, "sh", "-c", "read x < /dev/tty"], false);
+        shown(&mut terminal, "was stopped at the terminal");
+        assert_eq!(child.wait().expect("ended").code(), Some(1));
+    }
+}
+
+/// With `--no-input` what is typed stays for whoever reads next.
+fn what_is_typed_ahead() {
+    let script = format!(
+        "{} --no-input -n 2 sh -c 'read x || echo nothing; sleep 0.3'; read line; echo left: $line",
+        env!("CARGO_BIN_EXE_gasrun")
+    );
+    let terminal = nix::pty::openpty(None, None).expect("a terminal");
+    let child = Command::new("setsid")
+        .args(["-c", "-w", "sh", "-c", &script])
+        .stdin(Stdio::from(terminal.slave))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("started");
+    std::fs::File::from(terminal.master.try_clone().expect("a copy")).write_all(b"ls\n").expect("typed");
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!(out(&output), "nothing\nnothing\nleft: ls\n");
+}
+
+/// Sends SIGTSTP to a `gasrun`, whose processes then all stay as they are for so long, and lets it go on.
+pub fn suspended(gasrun: i32, time: Duration) {
+    let of_gasrun = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next().map(str::to_owned))
+    };
+    kill(Pid::from_raw(gasrun), Signal::SIGTSTP).expect("sent");
+    let begun = Instant::now();
+    while of_gasrun(&gasrun).as_deref() != Some("T") {
+        assert!(begun.elapsed() < Duration::from_secs(10), "it does not stop");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(time);
+    kill(Pid::from_raw(gasrun), Signal::SIGCONT).expect("sent");
+}
+
+/// Ctrl-Z: the ranks stop with `gasrun`, go on with it, and have no less time.
+fn a_job_is_suspended() {
+    use std::io::Read;
+    let dir = tempfile::tempdir().expect("a directory");
+    let ticks = dir.path().join("ticks");
+    let script = format!("echo up; for i in 1 2 3 4 5; do sleep 0.1; echo x >> {}; done", ticks.display());
+    let (child, mut reader) = started(&["--timeout", "2", "-n", "1", "--label", "sh", "-c", &script], 1);
+    let count = || std::fs::read(&ticks).unwrap_or_default().len();
+    std::thread::scope(|scope| {
+        scope.spawn(|| suspended(child.id() as i32, Duration::from_millis(2500)));
+        std::thread::sleep(Duration::from_millis(800));
+        let stopped = count();
+        std::thread::sleep(Duration::from_millis(1000));
+        assert_eq!(count(), stopped, "the rank goes on");
+        assert!(stopped < 10, "it was stopped too late");
+    });
+    reader.read_to_string(&mut String::new()).expect("read");
+    expect(&child.wait_with_output().expect("ended"), 0, &[]);
+    assert_eq!(count(), 10);
+}
+
 /// A terminal: what is typed goes to rank 0 although that is not in the terminal's foreground.
 fn a_terminal() {
     let terminal = nix::pty::openpty(None, None).expect("a terminal");
@@ -341,9 +491,19 @@ fn signals_are_passed_on() {
     // A second order to end is not passed on but carried out.
     let (child, _reader) = started(&["-n", "2", "sh", "-c", "trap '' INT; echo up; sleep 100; sleep 100"], 2);
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("sent");
-    std::thread::sleep(Duration::from_millis(100));
+    std::thread::sleep(Duration::from_millis(400));
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("sent");
     expect(&child.wait_with_output().expect("ended"), 130, &["a second signal came (SIGINT)"]);
+    // But one that comes twice within a moment, as timeout(1) sends it, is one.
+    let script = "trap 'sleep 0.5; echo done; exit 0' TERM; echo up; while :; do sleep 0.02; done";
+    let (child, mut reader) = started(&["-n", "2", "sh", "-c", script], 2);
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).expect("sent");
+    std::thread::sleep(Duration::from_millis(10));
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).expect("sent");
+    let mut text = String::new();
+    reader.read_to_string(&mut text).expect("read");
+    assert_eq!(text, "done\ndone\n");
+    expect(&child.wait_with_output().expect("ended"), 0, &[]);
 }
 
 fn a_signal_is_not_ignored_for_ever() {
@@ -394,7 +554,7 @@ fn without_a_launcher() {
     let output = command.output().expect("started");
     assert_eq!(out(&output), "rank 0 of 1 is done\n", "{}", err(&output));
     for (fd, rank, wanted) in [
-        ("77", "0", "use the inherited descriptor: 77: "),
+        ("77", "0", "read PMI_FD: PMI_FD=77 is no connection to the launcher ("),
         ("0", "0", "it is not a socket"),
         ("x", "0", "setting PMI_FD=\"x\": wanted a whole number"),
         ("3", "", "neither PMI_RANK nor PMI_ID"),

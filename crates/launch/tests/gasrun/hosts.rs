@@ -24,7 +24,8 @@ pub const CASES: &[Case] = &[
     ("streams_over_hosts", streams_over_hosts),
     ("signals_over_hosts", signals_over_hosts),
     ("an_agent_is_killed", an_agent_is_killed),
-    ("an_agent_is_silent", an_agent_is_silent),
+    ("nodes_that_are_stopped_are_waited_for", nodes_that_are_stopped_are_waited_for),
+    ("a_job_over_hosts_is_suspended", a_job_over_hosts_is_suspended),
     ("nothing_is_left_when_gasrun_is_killed_over_hosts", nothing_is_left_when_gasrun_is_killed_over_hosts),
     ("strangers_at_the_gate", strangers_at_the_gate),
     ("a_range_of_ports", a_range_of_ports),
@@ -282,7 +283,7 @@ fn signals_over_hosts() {
     let script = "trap '' INT; echo up; sleep 100; sleep 100";
     let (child, _reader) = started(&mut pretend.gasrun("a,b", &["-n", "2", "sh", "-c", script]), 2);
     kill(pid(&child), Signal::SIGINT).expect("sent");
-    std::thread::sleep(Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(400));
     kill(pid(&child), Signal::SIGINT).expect("sent");
     expect(&child.wait_with_output().expect("ended"), 130, &["a second signal came (SIGINT)"]);
 }
@@ -320,18 +321,38 @@ fn an_agent_is_killed() {
     expect_nobody(&entry, Duration::from_secs(5));
 }
 
-fn an_agent_is_silent() {
+/// Longer than a host may be silent before it is lost.
+const SILENCE: Duration = Duration::from_millis(1800);
+
+/// Of a process that is stopped its system still acknowledges what it is sent: it is not lost, be it an agent or `gasrun`.
+fn nodes_that_are_stopped_are_waited_for() {
     let pretend = Pretend::new("");
     let (key, entry) = mark("SILENT");
-    let mut command = pretend.gasrun("a,b", &["-n", "2", "sh", "-c", "echo up; exec sleep 100"]);
-    let (child, _reader) = started(command.env(&key, "1"), 2);
-    let stopped = agents(&entry)[1];
-    let start = Instant::now();
-    kill(Pid::from_raw(stopped), Signal::SIGSTOP).expect("stopped");
-    let output = child.wait_with_output().expect("ended");
-    expect(&output, 1, &["is lost: nothing was heard of it for 1 s"]);
-    assert!(start.elapsed() >= Duration::from_millis(700), "it has some time");
+    let script = "echo up; read line; echo $line $PMI_RANK; sleep 0.1";
+    let mut command = pretend.gasrun("a,b", &["-n", "2", "sh", "-c", script]);
+    let (child, mut reader) = started(command.env(&key, "1"), 2);
+    for stopped in [agents(&entry)[1], child.id() as i32] {
+        let script = format!("kill -STOP {stopped}; sleep {}; kill -CONT {stopped}", SILENCE.as_secs_f64());
+        let done = Command::new("sh").args(["-c", &script]).status().expect("started");
+        assert!(done.success());
+    }
+    let mut text = String::new();
+    reader.read_to_string(&mut text).expect("read");
+    expect(&child.wait_with_output().expect("ended"), 0, &[]);
+    assert_eq!(text.lines().count(), 2, "{text}");
     expect_nobody(&entry, Duration::from_secs(5));
+}
+
+/// Ctrl-Z: `gasrun` stops, with it the ranks on all hosts, and they go on when it does.
+fn a_job_over_hosts_is_suspended() {
+    let pretend = Pretend::new("");
+    let script = "echo up; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; echo $i; done";
+    let (child, mut reader) = started(&mut pretend.gasrun("a,b", &["-n", "2", "sh", "-c", script]), 2);
+    crate::cases::suspended(pid(&child).as_raw(), SILENCE);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).expect("read");
+    expect(&child.wait_with_output().expect("ended"), 0, &[]);
+    assert_eq!(text.lines().count(), 20, "{text}");
 }
 
 fn nothing_is_left_when_gasrun_is_killed_over_hosts() {
@@ -445,6 +466,9 @@ fn another_launcher() {
     let output = run("sh -c 'echo \"$@\"; exit 3' x %N %C", &["-n", "5", "prog", "-q"]);
     assert_eq!((output.status.code(), out(&output).as_str()), (Some(3), "5 prog -q\n"));
     expect(&run("no-such-launcher %C", &["prog"]), 2, &["start the job by PMIRUN_CMD: no-such-launcher"]);
+    // It leads back here, by a program between.
+    let round = format!("sh -c '{} -n \"$@\"' x %N %C", env!("CARGO_BIN_EXE_gasrun"));
+    expect(&run(&round, &["prog"]), 2, &["leads back to gasrun, and starts no ranks"]);
     expect(&run("srun -n %N", &["prog"]), 2, &["has no %C"]);
     expect(&run("srun", &["--hosts", "a", "prog"]), 2, &["--hosts is for jobs that gasrun starts itself"]);
     let output =
