@@ -1,46 +1,69 @@
-//! Counts what an operation costs, under valgrind's tools.
+//! Counts what an operation costs, under valgrind's lackey.
 
 use crate::costs::Costs;
 use anyhow::{Context, Result, ensure};
 use gasworks_testkit::{Cmd, Log};
 use std::path::Path;
 
-/// Operations of the shorter and the longer run, where instructions alone are counted. They are many because two ranks do not
-/// begin with the same steps every time.
-const COUNTED: [u64; 2] = [100, 4100];
-/// The same where every store is written down.
-const TRACED: [u64; 2] = [10, 110];
+/// Operations of the shorter and the longer run. They are many because two ranks do not begin with the same steps every time.
+const TIMES: [u64; 2] = [100, 4100];
 
-/// Counts what one operation of a program costs. Traces are written into the folder `dir`.
-pub fn count(log: &Log, program: &Path, operation: &str, dir: &Path) -> Result<Costs> {
-    let run = |words: &str, n: u64| {
-        let valgrind = Cmd::new("valgrind").words(words).arg(program).arg(operation).arg(n.to_string());
-        log.run_ok(&valgrind.dir(dir).limit(120)).map(|ended| ended.output)
+/// What a run took in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Totals {
+    instructions: u64,
+    system_calls: u64,
+    stored: u64,
+    allocations: u64,
+}
+
+/// Counts what one operation of a program costs.
+pub fn count(log: &Log, program: &Path, operation: &str) -> Result<Costs> {
+    let run = |times: u64| -> Result<Totals> {
+        let lackey = Cmd::new("valgrind").words("--tool=lackey --detailed-counts=yes --trace-syscalls=yes");
+        totals(&log.run_ok(&lackey.arg(program).arg(operation).arg(times.to_string()).limit(120))?.output)
     };
-    let counts = |n| -> Result<(u64, u64)> {
-        let output = run("--tool=callgrind --callgrind-out-file=/dev/null --trace-syscalls=yes", n)?;
-        Ok((instructions(&output)?, output.matches("SYSCALL[").count() as u64))
-    };
-    let stores = |n| -> Result<(u64, u64)> {
-        let output = run("--tool=lackey --trace-mem=yes --log-file=stores", n)?;
-        Ok((stored(&dir.join("stores"))?, allocations(&output)?))
-    };
-    let (first, second) = (counts(COUNTED[0])?, counts(COUNTED[1])?);
-    let (third, fourth) = (stores(TRACED[0])?, stores(TRACED[1])?);
-    let each = |two: [u64; 2], n: [u64; 2]| two[1].saturating_sub(two[0]) as f64 / (n[1] - n[0]) as f64;
+    let (first, second) = (run(TIMES[0])?, run(TIMES[1])?);
+    let each =
+        |of: fn(Totals) -> u64| of(second).saturating_sub(of(first)) as f64 / (TIMES[1] - TIMES[0]) as f64;
     Ok(Costs {
-        instructions: each([first.0, second.0], COUNTED),
-        system_calls: each([first.1, second.1], COUNTED),
-        stored: each([third.0, fourth.0], TRACED),
-        allocations: each([third.1, fourth.1], TRACED),
+        instructions: each(|totals| totals.instructions),
+        system_calls: each(|totals| totals.system_calls),
+        stored: each(|totals| totals.stored),
+        allocations: each(|totals| totals.allocations),
     })
 }
 
-/// The instructions that callgrind reports.
+fn totals(output: &str) -> Result<Totals> {
+    let system_calls = output.matches("SYSCALL[").count() as u64;
+    let (instructions, stored) = (instructions(output)?, stored(output)?);
+    Ok(Totals { instructions, system_calls, stored, allocations: allocations(output)? })
+}
+
+/// A number with commas between thousands.
+fn number(text: &str) -> Option<u64> {
+    text.trim().replace(',', "").parse().ok()
+}
+
+/// The instructions that lackey reports.
 fn instructions(output: &str) -> Result<u64> {
-    let collected = output.lines().find_map(|line| line.split_once("Collected : "));
-    let number = collected.and_then(|(_, number)| number.trim().parse().ok());
-    number.context("callgrind did not say what it has collected")
+    let executed = output.lines().find_map(|line| line.split_once("guest instrs:"));
+    executed
+        .and_then(|(_, count)| number(count))
+        .context("lackey did not say how many instructions there were")
+}
+
+/// The bytes of all stores: lackey has a line for each type, as `V128`, with its loads, stores and operations.
+fn stored(output: &str) -> Result<u64> {
+    let of_type = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        let bits: u64 = words.next()?.strip_prefix(['I', 'F', 'V', 'D'])?.parse().ok()?;
+        let (_loads, stores, _operations) = (words.next()?, words.next()?, words.next()?);
+        Some(number(stores)? * bits / 8)
+    };
+    let bytes: u64 = output.lines().filter_map(of_type).sum();
+    ensure!(bytes > 0, "lackey reports no stores");
+    Ok(bytes)
 }
 
 /// The allocations that the program reports.
@@ -49,26 +72,16 @@ fn allocations(output: &str) -> Result<u64> {
     line.and_then(|number| number.trim().parse().ok()).context("gascount did not say how often it allocated")
 }
 
-/// The bytes of all stores in a trace, which is deleted: it is long.
-fn stored(trace: &Path) -> Result<u64> {
-    let text = std::fs::read_to_string(trace).with_context(|| format!("reading {}", trace.display()))?;
-    std::fs::remove_file(trace).with_context(|| format!("deleting {}", trace.display()))?;
-    let bytes = bytes_of(&text);
-    ensure!(bytes > 0, "{} has no stores in it", trace.display());
-    Ok(bytes)
-}
-
-/// Stores are lines ` S address,size`, changes in place ` M address,size`.
-fn bytes_of(trace: &str) -> u64 {
-    let stores = trace.lines().filter(|line| line.starts_with(" S ") || line.starts_with(" M "));
-    stores.filter_map(|line| line.rsplit_once(',')?.1.trim().parse::<u64>().ok()).sum()
-}
-
-pub fn what_the_tools_print_is_read() -> Result<()> {
-    assert_eq!(instructions("==7== \n==7== Collected : 1234\n")?, 1234);
-    assert!(instructions("valgrind: no such tool").is_err());
-    assert_eq!(allocations("==7== x\nallocations 5\n")?, 5);
-    assert!(allocations("").is_err());
-    assert_eq!(bytes_of("==7== S 1\nI  04001000,3\n S 1ffe,8\n L 1ffe,32\n M 20,4\n S 30,16\n"), 28);
+pub fn what_the_tool_prints_is_read() -> Result<()> {
+    let said = "SYSCALL[7,1](1) sys_write\nallocations 5\n==7==   guest instrs:  1,234\n==7==    Type        Loads       Stores       AluOps\n\
+                ==7==    I8              9        1,002            3\n==7==    V256            1            2            3\n";
+    let wanted = Totals { instructions: 1234, system_calls: 1, stored: 1002 + 64, allocations: 5 };
+    assert_eq!(totals(said)?, wanted);
+    for lacks in ["guest", "I8", "allocations"] {
+        let said: String =
+            said.lines().filter(|line| !line.contains(lacks)).map(|line| format!("{line}\n")).collect();
+        assert!(totals(&said).is_ok_and(|found| found != wanted) || totals(&said).is_err(), "{lacks}");
+    }
+    assert!(totals("valgrind: no such tool").is_err());
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! What each hot operation costs in figures that no noise moves, against the budgets of `ci/counts`.
 //!
 //! `gascount` does an operation many times, and `gascount-c` does so from C. The difference between two runs, divided by the
-//! difference of their operations, is what one operation costs: instructions and system calls under callgrind, bytes stored
-//! under lackey (a payload that is copied once stores as many bytes as it has), and allocations by the program's allocator.
+//! difference of their operations, is what one operation costs: instructions, system calls and bytes stored under lackey (a
+//! payload that is copied once stores as many bytes as it has), and allocations by the program's allocator.
 
 mod costs;
 mod count;
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     let judges = [
         Case::new("judge/every-operation-has-a-budget", |_| every_operation_has_a_budget()),
         Case::new("judge/each-exceeded-cost-is-found", |_| costs::each_exceeded_cost_is_found()),
-        Case::new("judge/what-the-tools-print-is-read", |_| count::what_the_tools_print_is_read()),
+        Case::new("judge/what-the-tool-prints-is-read", |_| count::what_the_tool_prints_is_read()),
         Case::new("judge/wrong-lines-are-named", |_| costs::wrong_lines_are_named()),
     ];
     gasworks_testkit::cases::main("perf/budget", operations.chain([planted]).chain(judges).collect())
@@ -54,10 +54,9 @@ fn budget(operation: &str) -> Result<Costs> {
 }
 
 fn is_within_budget(log: &Log, operation: &str) -> Result<()> {
-    let dir = log.scratch()?;
     let costs = match operation.strip_prefix("c/") {
-        Some(plain) => count(log, &from_c(log, &dir)?, plain, &dir)?,
-        None => count(log, &programs::release()?.program("gascount")?, operation, &dir)?,
+        Some(plain) => count(log, &from_c(log, &log.scratch()?)?, plain)?,
+        None => count(log, &programs::release()?.program("gascount")?, operation)?,
     };
     let line = costs.line(operation);
     log.note(&line)?;
@@ -69,7 +68,7 @@ fn is_within_budget(log: &Log, operation: &str) -> Result<()> {
 /// The budget of a put would be exceeded in each cost by a put with an allocation, a copy and a system call in it.
 fn planted_costs_are_found(log: &Log) -> Result<()> {
     let program = programs::release()?.program("gascount")?;
-    let over = count(log, &program, "planted-64", &log.scratch()?)?.over(budget("put-8")?);
+    let over = count(log, &program, "planted-64")?.over(budget("put-8")?);
     ensure!(over.len() == 4, "a put with everything that is forbidden exceeds only: {}", over.join("; "));
     Ok(())
 }
