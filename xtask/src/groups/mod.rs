@@ -12,7 +12,7 @@ mod statics;
 use crate::ordinary::{self, Part};
 use crate::report::Report;
 use crate::rows::{Lane, Row};
-use crate::world::Build;
+use crate::world::{Build, OPTIMISED_PARTS};
 use anyhow::{Result, ensure};
 use gasworks_testkit::Cmd;
 use gasworks_testkit::programs::Fixture;
@@ -76,10 +76,16 @@ fn builds(tests: &[Build], fixtures: &[Fixture]) -> Vec<Row> {
     let tests = tests.iter().map(|&build| {
         Row::new(format!("build/{}", build.name()), move |world, _| world.built(build).map(drop))
     });
+    let parts =
+        OPTIMISED_PARTS.iter().filter(|_| fixtures.contains(&Fixture::Release)).map(|&(name, words)| {
+            Row::new(format!("build/release/{name}"), move |_, log| {
+                log.run_ok(&Cmd::cargo(words).limit(900)).map(drop)
+            })
+        });
     let fixtures = fixtures.iter().map(|&fixture| {
         Row::new(format!("build/{}", fixture.name()), move |world, _| world.fixture(fixture).map(drop))
     });
-    tests.chain(fixtures).collect()
+    tests.chain(parts).chain(fixtures).collect()
 }
 
 /// A row for a command of this program whose work other rows do, by the same functions: the command itself only has to
