@@ -191,7 +191,7 @@ fn join(
     last: bool,
 ) -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
     let process = jobs::kept(|| match start() {
-        Ok(Some(start)) => Process::new(start).map(Arc::new).map_err(Some),
+        Ok(Some(start)) => Process::new(start, last).map(Arc::new).map_err(Some),
         Ok(None) => Err(None),
         Err(e) => Err(Some(e)),
     });
@@ -203,14 +203,14 @@ fn join(
 }
 
 impl Process {
-    fn new(start: Start) -> Result<Self, BootstrapError> {
+    fn new(start: Start, last: bool) -> Result<Self, BootstrapError> {
         start.prepare();
         let timeout = ExitTimeout::from_settings()?;
         let launcher = start.watched()?;
         let patience = timeout.patience();
         let catch = settings::CATCH_EXIT.boolean()?;
         let bell = ending::arm(start.rank(), catch, patience, &settings::NO_CATCH_SIGNAL.text())?;
-        let keeper = Keeper::start(start.rank(), launcher, bell, timeout)?;
+        let keeper = Keeper::start(start.rank(), launcher, bell, timeout, last)?;
         Ok(Self { keeper, start: Mutex::new(Some(start)), link: OnceLock::new() })
     }
 

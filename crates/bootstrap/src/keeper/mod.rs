@@ -44,12 +44,13 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// Starts it for `rank`; `launcher` hangs up when the launcher vanishes, where there is such a descriptor. `timeout` is
-    /// the exit time-out.
+    /// the exit time-out. With the `last` job the process ends, too.
     pub(crate) fn start(
         rank: u32,
         launcher: Option<OwnedFd>,
         bell: &'static EventFd,
         timeout: ExitTimeout,
+        last: bool,
     ) -> Result<Self, BootstrapError> {
         let link = Arc::new(OnceLock::new());
         let mut state = State {
@@ -59,6 +60,7 @@ impl Keeper {
             link: Arc::clone(&link),
             star: None,
             timeout,
+            last,
             phase: Phase::Running,
             consulted: None,
             told: 0,
@@ -118,6 +120,7 @@ struct State {
     /// Made when the ranks of this host have met.
     star: Option<Star>,
     timeout: ExitTimeout,
+    last: bool,
     phase: Phase,
     /// Since when the program's handler of SIGQUIT is asked for the code of a signal.
     consulted: Option<Instant>,
@@ -555,6 +558,11 @@ impl State {
             }
         }
         kill_point!("keeper.finish");
+        if self.last {
+            // The hooks that are still to come may be those of another library over this one, which would wait for ranks that are
+            // gone.
+            process::exit_now(code.into())
+        }
         ending::end(code, self.timeout())
     }
 
@@ -595,6 +603,7 @@ mod tests {
             link: Arc::default(),
             star: Some(Star::new(lines)),
             timeout: ExitTimeout::fixed(ms(1000)),
+            last: false,
             phase: Phase::Running,
             consulted: None,
             told: 0,
