@@ -17,7 +17,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use gasworks_os::environ;
 
-use crate::options::{MOST_RANKS, ranks};
+use crate::options::{MOST_RANKS, ranks, with_np};
 use crate::remote::rsh::typed;
 use crate::{code, report};
 
@@ -137,7 +137,8 @@ pub(crate) fn main(launcher: &str) -> ExitCode {
 fn read(network: &Network, words: impl IntoIterator<Item = OsString>) -> Result<Options, clap::Error> {
     let usage = format!("{} -n N [OPTIONS] [--] PROGRAM [ARGUMENTS]...", network.launcher);
     let command = Options::command().name(network.launcher).override_usage(usage);
-    let options = Options::from_arg_matches(&command.clone().try_get_matches_from(words)?)?;
+    let options =
+        Options::from_arg_matches(&command.clone().try_get_matches_from(with_np(&command, words))?)?;
     // As gasrun has it: a misspelt option must not become the program.
     match options.program.first().map(|word| word.to_string_lossy()) {
         Some(word) if word.starts_with('-') => {

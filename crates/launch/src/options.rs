@@ -118,7 +118,7 @@ pub struct Options {
 impl Options {
     /// Reads a command line, the program's own name first.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let options = Self::try_parse_from(words)?;
+        let options = Self::try_parse_from(with_np(&Self::command(), words))?;
         // Everything from the program on is the program's; a misspelt option must not become the program.
         match options.program.first().map(|word| word.to_string_lossy()) {
             Some(word) if word.starts_with('-') => {
@@ -130,6 +130,30 @@ impl Options {
             _ => Ok(options),
         }
     }
+}
+
+/// These words, the program's own name first, with `-n` in place of `-np`, which other launchers know, among the options of `command`.
+pub(crate) fn with_np(command: &clap::Command, words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let takes_value = |word: &str| {
+        let is_it = |argument: &clap::Arg| match (word.strip_prefix("--"), argument.get_short()) {
+            (Some(long), _) => argument.get_long() == Some(long) && !argument.is_require_equals_set(),
+            (None, Some(short)) => word.strip_prefix('-').is_some_and(|rest| rest == short.to_string()),
+            (None, None) => false,
+        };
+        command.get_arguments().any(|argument| argument.get_action().takes_values() && is_it(argument))
+    };
+    let mut words: Vec<OsString> = words.into_iter().collect();
+    let mut at = 1;
+    while let Some(word) = words.get_mut(at).filter(|word| word.as_encoded_bytes().starts_with(b"-")) {
+        if word == "--" {
+            break;
+        }
+        if word == "-np" {
+            *word = "-n".into();
+        }
+        at += if takes_value(&word.to_string_lossy()) { 2 } else { 1 };
+    }
+    words
 }
 
 /// Whether ranks are bound to processors.
@@ -173,6 +197,17 @@ mod tests {
         assert_eq!(stats(&["x", "--stats"]), None);
         assert_eq!(stats(&["--stats", "x"]), Some(None));
         assert_eq!(stats(&["--stats=f", "x"]), Some(Some("f".into())));
+    }
+
+    #[test]
+    fn what_other_launchers_call_np_is_n() {
+        let options = parse(&["--timeout", "2", "--label", "-np", "4", "prog", "-np", "5"]).expect("valid");
+        assert_eq!((options.ranks, options.program), (4, vec!["prog".into(), "-np".into(), "5".into()]));
+        assert_eq!(parse(&["--stats", "-np", "3", "x"]).expect("valid").ranks, 3);
+        for theirs in [&["x", "-np", "3"][..], &["--", "x", "-np"]] {
+            let options = parse(theirs).expect("valid");
+            assert!(options.ranks == 1 && options.program.contains(&"-np".into()), "{theirs:?}");
+        }
     }
 
     #[test]

@@ -87,11 +87,10 @@ pub fn reap() -> Option<(i32, Exit)> {
     end_of(waitpid(None, Some(WaitPidFlag::WNOHANG)))
 }
 
-/// The signal that has stopped the child `pid` since this was last asked, if one has.
-pub fn stopped(pid: i32) -> Option<i32> {
-    let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG;
-    match waitid(Id::Pid(Pid::from_raw(pid)), flags) {
-        Ok(WaitStatus::Stopped(_, signal)) => Some(signal as i32),
+/// A child that was stopped since this was last asked, if there is one, and by which signal.
+pub fn stopped() -> Option<(i32, i32)> {
+    match waitid(Id::All, WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG) {
+        Ok(WaitStatus::Stopped(pid, signal)) => Some((pid.as_raw(), signal as i32)),
         _ => None,
     }
 }

@@ -112,14 +112,12 @@ impl Job {
     pub(super) fn release_held(&mut self) {
         let now = Instant::now();
         while let Some((at, user)) = self.held.pop_front_if(|(at, _)| *at <= now) {
-            // It may have come to its end, and another one have begun.
+            // It may have come to its end, and another one have begun, which is in the queue, too.
             let Some((Some(source), sink)) = self.stream(user) else { continue };
-            if let Some(due) = source.due() {
-                if due <= at {
-                    source.release(sink);
-                }
-                let due = source.due();
-                self.held.extend(due.map(|at| (at, user)));
+            if source.due().is_some_and(|due| due <= at) {
+                source.release(sink);
+                let again = source.due();
+                self.held.extend(again.map(|at| (at, user)));
             }
         }
     }

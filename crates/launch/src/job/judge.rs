@@ -177,19 +177,17 @@ impl Job {
 
     /// A rank that the terminal has stopped would be waited for in vain.
     pub(super) fn look_for_the_stopped(&mut self) {
-        let at_terminal = |r: &&Rank| {
-            let stopped = r.exit.is_none().then(|| process::stopped(r.pid)).flatten();
-            matches!(stopped, Some(libc::SIGTTIN | libc::SIGTTOU))
-        };
-        let Some(rank) = self.ranks.iter().find(|(_, r)| at_terminal(r)).map(|(rank, _)| *rank) else {
-            return;
-        };
-        let text = format!(
-            "{} was stopped at the terminal, which is not a rank's to read from or to set: what is typed comes to the \
-             standard input of rank 0",
-            self.who(rank)
-        );
-        self.fail(&text, Some(code::FAILED), None);
+        while let Some((pid, signal)) = process::stopped() {
+            let rank = self.ranks.iter().find(|(_, r)| r.pid == pid).map(|(rank, _)| *rank);
+            if let (Some(rank), libc::SIGTTIN | libc::SIGTTOU) = (rank, signal) {
+                let text = format!(
+                    "{} was stopped at the terminal, which is not a rank's to read from or to set: what is typed comes to \
+                     the standard input of rank 0",
+                    self.who(rank)
+                );
+                self.fail(&text, Some(code::FAILED), None);
+            }
+        }
     }
 
     pub(super) fn pass_on(&mut self, signal: Signal, sender: u32) {
