@@ -30,8 +30,8 @@ typedef gex_Rank_t gasnet_image_t;
 typedef gex_TM_t gasnet_team_handle_t;
 #define GASNET_TEAM_ALL (gasworks_tm0())
 
-typedef struct gasworks_coll_handle *gasnet_coll_handle_t;
-#define GASNET_COLL_INVALID_HANDLE ((gasnet_coll_handle_t)0)
+typedef gex_Event_t gasnet_coll_handle_t;
+#define GASNET_COLL_INVALID_HANDLE GEX_EVENT_INVALID
 
 /* How far the ranks agree when data is first read, and when it was last written: one of each three. */
 #define GASNET_COLL_IN_NOSYNC (1 << 0)

@@ -190,6 +190,12 @@ GASWORKS_INLINE gex_Rank_t gex_System_QueryJobSize(void) {
 extern int gex_System_GetVerboseErrors(void);
 extern void gex_System_SetVerboseErrors(int verbose);
 extern uint64_t gex_System_QueryMaxThreads(void);
+/* A name from inside GASNet that some programs read. */
+#if GASNET_SEQ
+#define GASNETI_MAX_THREADS 1
+#else
+#define GASNETI_MAX_THREADS 256
+#endif
 extern int gex_System_QueryHiddenAMConcurrencyLevel(void);
 extern int gex_System_QueryProgressThreads(gex_Client_t client, unsigned int *count,
                                            const gex_ProgressThreadInfo_t **info, gex_Flags_t flags);

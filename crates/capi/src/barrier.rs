@@ -65,10 +65,20 @@ fn advance<M: FaceMode>(face: &Face<M>, call: &str, state: &mut State) {
 
 /// Whether the barrier of an event is over.
 pub(crate) fn is_done<M: FaceMode>(face: &Face<M>, call: &str, event: Event) -> bool {
-    face.meeting.state.with(|state| {
+    let number = (event & !MARK) as u64;
+    let (is_one, is_over) = face.meeting.state.with(|state| {
         advance(face, call, state);
-        state.over as Event & !MARK >= event & !MARK
-    })
+        ((1..=state.asked).contains(&number), state.over >= number)
+    });
+    if !is_one {
+        fail(
+            call,
+            format!(
+                "the event {event:#x} is none of this job's: it would be that of its barrier number {number}"
+            ),
+        );
+    }
+    is_over
 }
 
 /// `gex_Coll_BarrierNB`.

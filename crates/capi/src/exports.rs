@@ -132,6 +132,7 @@ macro_rules! face {
             fn gasworks_left() -> () { $crate::place::end() }
             fn gasworks_check_object(handle: *const c_void, kind: u32, call: *const c_char) -> () { check::object(handle, kind, call) }
             fn gasworks_check_value(len: usize) -> () { check::value(len) }
+            fn gasnetc_AMPoll() -> c_int { query::poll::<$mode>() }
             fn gasworks_poll() -> c_int { query::poll::<$mode>() }
             fn gasworks_wait_begin() -> () { query::wait_begin::<$mode>() }
             fn gasworks_wait_turn() -> () { query::wait_turn::<$mode>() }
@@ -159,7 +160,7 @@ macro_rules! face {
             fn gex_System_SetVerboseErrors(verbose: c_int) -> () { query::set_verbose(verbose) }
             fn gex_System_QueryMaxThreads() -> u64 { query::max_threads::<$mode>() }
             fn gex_System_QueryHiddenAMConcurrencyLevel() -> c_int { query::hidden_threads::<$mode>() }
-            fn gex_System_QueryProgressThreads(_client: *const Client, _count: *mut c_uint, _info: *mut *const c_void, _flags: Flags) -> c_int { ERR_RESOURCE }
+            fn gex_System_QueryProgressThreads(client: *const Client, count: *mut c_uint, info: *mut *const c_void, flags: Flags) -> c_int { query::progress_threads(client, count, info, flags) }
             fn gasnet_getenv(name: *const c_char) -> *mut c_char { query::get_env(name) }
             fn gasnet_ErrorName(code: c_int) -> *const c_char { query::error_name(code) }
             fn gasnet_ErrorDesc(code: c_int) -> *const c_char { query::error_text(code) }

@@ -21,6 +21,8 @@ pub const NO_OP: Event = 1;
 pub const OK: c_int = 0;
 /// `GASNET_ERR_NOT_INIT`.
 pub const ERR_NOT_INIT: c_int = 10001;
+/// `GEX_FLAG_DEFER_THREADS`.
+pub const DEFER_THREADS: Flags = 1 << 1;
 /// `GASNET_ERR_RESOURCE`.
 pub const ERR_RESOURCE: c_int = 10002;
 /// `GASNET_ERR_BAD_ARG`.

@@ -51,6 +51,36 @@ pub fn hidden_threads<M: FaceMode>() -> c_int {
     M::PARALLEL.into()
 }
 
+/// `gex_System_QueryProgressThreads`: a client that runs the library's threads itself asks for them, and there are none.
+///
+/// # Safety
+/// C1.
+pub unsafe fn progress_threads(
+    client: *const Client,
+    count: *mut c_uint,
+    info: *mut *const c_void,
+    flags: Flags,
+) -> c_int {
+    const CALL: &str = "gex_System_QueryProgressThreads";
+    if client.is_null() || count.is_null() || info.is_null() || flags != 0 {
+        return refused(
+            CALL,
+            "there is no client, no place for an answer, or a flag: it has none",
+            ERR_BAD_ARG,
+        );
+    }
+    // SAFETY: C1: it is the client.
+    if unsafe { (*client).flags } & DEFER_THREADS == 0 {
+        return refused(CALL, "the client has not said GEX_FLAG_DEFER_THREADS", ERR_RESOURCE);
+    }
+    // SAFETY: C1: they are places for an answer.
+    unsafe {
+        count.write(0);
+        info.write(std::ptr::null());
+    }
+    OK
+}
+
 thread_local! {
     /// What this thread keeps while it waits for what C looks at.
     static WAITING: RefCell<Option<Waiting>> = const { RefCell::new(None) };

@@ -19,8 +19,8 @@ pub const SHARED: &str = "gasworks";
 /// The version of the binary interface, in the symbol by which objects and libraries link: `GASWORKS_INTERFACE` in the
 /// headers.
 pub const INTERFACE: u32 = 1;
-/// What public names begin with.
-const PUBLIC: [&str; 4] = ["gex_", "gasnet_", "gasnett_", "gasworks_"];
+/// What public names begin with. By the last, configuration scripts look for the library.
+const PUBLIC: [&str; 5] = ["gex_", "gasnet_", "gasnett_", "gasworks_", "gasnetc_AMPoll"];
 
 /// The symbol by which an object links only with the library of its conduit and mode.
 pub fn linked_name(conduit: &str, mode: &str) -> String {

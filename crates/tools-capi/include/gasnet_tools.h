@@ -177,8 +177,13 @@ static __inline__ void gasworks_tools_fatal(const char *where, const char *forma
   "," GASNETT_PTR_CONFIG "," GASNETT_TIMER_CONFIG "," GASNETT_MEMBAR_CONFIG "," GASNETT_ATOMIC_CONFIG                  \
   "," GASNETT_ATOMIC32_CONFIG "," GASNETT_ATOMIC64_CONFIG
 GASNETT_IDENT(gasworks_tools_ident_config, "$GASNetToolsConfig: " GASNETT_CONFIG_STRING " $");
+GASNETT_IDENT(gasworks_tools_ident_threads, "$GASNetToolsThreadModel: " GASNETT_THREAD_MODEL " $");
 
-/* An object names the library that it is compiled for; another library lacks the name, and the link fails. */
+/* An object names the library that it is compiled for; another library lacks the name, and the link fails. One that has set
+   GASNETT_LITE_MODE uses nothing of a library, and goes into programs of any thread mode. */
+#if GASNETT_LITE_MODE
+GASNETT_INLINE(gasnett_linkconfig_idiotcheck) int gasnett_linkconfig_idiotcheck(void) { return 1; }
+#else
 #if defined(GASWORKS_TOOLS_LIBRARY_IS_PAR) && GASNET_DEBUG
 #define GASNETT_LINKCONFIG_IDIOTCHECK gasnett_linkconfig_PAR_DEBUG
 #elif defined(GASWORKS_TOOLS_LIBRARY_IS_PAR)
@@ -196,6 +201,7 @@ static const int *const gasworks_tools_linkconfig GASNETT_USED = &GASNETT_LINKCO
 GASNETT_INLINE(gasnett_linkconfig_idiotcheck) int gasnett_linkconfig_idiotcheck(void) {
   return *gasworks_tools_linkconfig;
 }
+#endif
 
 /* ---- hooks of a tracing build, which this is none ---- */
 

@@ -43,6 +43,8 @@ extern int (*gasnett_print_backtrace_ifenabled)(int fd);
 /* ---- the process and the machine ---- */
 
 extern const char *gasnett_gethostname(void);
+/* A name from inside GASNet that some programs use. */
+#define gasneti_gethostname gasnett_gethostname
 extern const char *gasnett_exe_name(void);
 extern int gasnett_cpu_count(void);
 extern uint64_t gasnett_getPhysMemSz(int failure_is_fatal);

@@ -52,10 +52,10 @@ pub extern "C" fn gasnett_release_version_str() -> *const c_char {
     c"2025.8.0".as_ptr()
 }
 
-/// The same as a number that grows: two decimal digits for each part after the first.
+/// The same as a number that grows: two decimal digits for the second part, four for the last.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_release_version() -> u64 {
-    (MAJOR * 100 + MINOR) * 100 + PATCH
+    (MAJOR * 100 + MINOR) * 10_000 + PATCH
 }
 
 #[cfg(test)]
@@ -67,6 +67,6 @@ mod tests {
         // SAFETY: TX1: a literal.
         let text = unsafe { std::ffi::CStr::from_ptr(gasnett_release_version_str()) };
         assert_eq!(text.to_string_lossy(), format!("{MAJOR}.{MINOR}.{PATCH}"));
-        assert_eq!(gasnett_release_version(), 20_250_800);
+        assert_eq!(gasnett_release_version(), 2_025_080_000);
     }
 }

@@ -214,6 +214,8 @@ static void events(void) {
   if (is("no-event-of-node")) gasnet_try_syncnb(GEX_EVENT_NO_OP);
   if (is("leaf-of-no-event")) gex_Event_QueryLeaf(GEX_EVENT_NO_OP, GEX_EC_LC);
   if (is("no-such-event")) gex_Event_Wait((gex_Event_t)(uintptr_t)0x123456789abcdefu);
+  if (is("no-such-barrier")) gex_Event_Wait((gex_Event_t)(uintptr_t)-3);
+  if (is("no-such-barrier-tested")) gex_Event_Test((gex_Event_t)(uintptr_t)(((uintptr_t)1 << 63) | 99));
   if (is("events-nowhere")) gex_Event_WaitAll(NULL, 3, 0);
   if (is("odd-events")) gex_Event_WaitAll(odd(none), 1, 0);
   if (is("region-not-begun")) gex_NBI_EndAccessRegion(0);

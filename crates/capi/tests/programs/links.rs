@@ -1,7 +1,7 @@
 //! What programs are linked with: libraries that export public names alone, shared libraries, and several libraries at
 //! once.
 
-use crate::program::{LANGUAGES, OPTIMISED, PROGRAMS, comes_to_its_end, runs_in, source, start};
+use crate::program::{LANGUAGES, Language, OPTIMISED, PROGRAMS, comes_to_its_end, runs_in, source, start};
 use anyhow::{Context, Result, ensure};
 use gasworks_testkit::c::{
     CONDUITS, INTERFACE, MODES, SHARED, SYSTEM, compiler, is_public, linked_name, linking, names,
@@ -40,7 +40,13 @@ pub fn cases() -> Vec<Case> {
     let another = ORDERS.map(|(order, turned)| {
         Case::new(format!("with-another-library/{order}"), move |log| with_another_library(log, turned))
     });
-    public.chain(mismatches).chain(shared).chain(tools).chain(another).collect()
+    let published = MODES.into_iter().flat_map(|mode| {
+        [LANGUAGES[0], LANGUAGES[3]].map(|language| {
+            let name = format!("published/{}/{}", mode.0, language.name);
+            Case::new(name, move |log| as_published(log, mode, language))
+        })
+    });
+    public.chain(mismatches).chain(shared).chain(tools).chain(another).chain(published).collect()
 }
 
 /// A library exports its public names alone, and is one object. The shared one exports them in a version, under its soname.
@@ -103,6 +109,24 @@ fn with_shared_libraries(log: &Log, name: &str, (mode, define): (&str, &str)) ->
     let needed = Cmd::new("readelf").arg("-dW").arg(&program).read()?;
     ensure!(needed.contains(&format!("[libgasnet-smp-{mode}.so.{INTERFACE}]")), "{name} does not need it");
     comes_to_its_end(log, &start(&program, 3)?, name)
+}
+
+/// What published programs use runs, with an object that knows no thread mode.
+fn as_published(log: &Log, (mode, define): (&str, &str), language: Language) -> Result<()> {
+    let (laid_out, dir) = (Fixture::C.get()?, log.scratch()?);
+    let (lite, program) = (dir.join("lite.o"), dir.join("published"));
+    let compile = compiler("gcc", CONDUITS[0], "GASNETT_LITE_MODE=1", &laid_out).words("-O2 -c");
+    log.run_ok(&compile.arg(source("lite")).arg("-o").arg(&lite).limit(60))?;
+    // The function that scripts look for is declared as they have it.
+    let compile =
+        compiler(language.cc, CONDUITS[0], define, &laid_out).words("-fno-builtin").words(language.options);
+    let compile =
+        compile.arg(source("published")).words("-x none").arg(&lite).arg("-o").arg(&program).words(OPTIMISED);
+    log.run_ok(&linking(compile, CONDUITS[0], mode, &laid_out))?;
+    for job in [start(&program, 2)?, start(&program, 2)?.arg("deferred")] {
+        comes_to_its_end(log, &job, "published")?;
+    }
+    Ok(())
 }
 
 /// A program runs that is linked with the library of the tools too, which has functions of the same names.

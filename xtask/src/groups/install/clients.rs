@@ -221,7 +221,9 @@ fn variables(world: &World, log: &Log) -> Result<()> {
                 "GASNET_CPPFLAGS" | "GASNET_CXXCPPFLAGS" => value.contains(defines),
                 "GASNET_MISC_CFLAGS" | "GASNET_MISC_CXXFLAGS" => value.trim() == MISC,
                 "GASNET_CFLAGS" | "GASNET_CXXFLAGS" => value.contains(MISC),
-                "GASNET_SPAWNER_MPI" | "GASNET_LD_REQUIRES_MPI" => value == "0",
+                "GASNET_SPAWNER_MPI" => value == "0",
+                // Makefiles ask whether it is defined.
+                "GASNET_LD_REQUIRES_MPI" => value.is_empty(),
                 "GASNET_SPAWNER_PMI" => value == "1",
                 "GASNET_PREFIX" => Path::new(value) == prefix,
                 "GASNET_CC" | "GASNET_CXX" | "GASNET_LD" | "GASNET_SPAWNER_DEFAULT" => words.len() == 1,

@@ -271,6 +271,8 @@ const EVENTS: &[Wrong] = &[
     ),
     ("leaf-of-no-event", "gex_Event_QueryLeaf: GEX_EVENT_NO_OP is no event", GoesOn),
     ("no-such-event", "gex_Event_Wait: the event does not belong to this job", Same),
+    ("no-such-barrier", "gex_Event_Wait: the event 0xfffffffffffffffd is none of this job's", Same),
+    ("no-such-barrier-tested", "gex_Event_Test: the event 0x8000000000000063 is none of this job's", Same),
     ("events-nowhere", "gex_Event_WaitAll: 3 events at 0x0, where none can be", Same),
     ("odd-events", "gex_Event_WaitAll: 1 events at 0x", Same),
     ("region-not-begun", "gex_NBI_EndAccessRegion: access region: ended, but none is open", Same),
