@@ -12,11 +12,12 @@ pub fn empty(dir: &Path) -> Result<()> {
     std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))
 }
 
-/// In place of what is there: a process that runs keeps the old file.
+/// In place of what is there, at once: a process that runs keeps the old file, and none finds half of the new one.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
-    let _ = std::fs::remove_file(to);
-    std::fs::copy(from, to)
-        .map(drop)
+    let mut new = to.as_os_str().to_owned();
+    new.push(format!(".{}.new", std::process::id()));
+    std::fs::copy(from, &new)
+        .and_then(|_| std::fs::rename(&new, to))
         .with_context(|| format!("copying {} to {}", from.display(), to.display()))
 }
 
