@@ -8,7 +8,7 @@ fn main() -> ExitCode {
     match gasworks_perf::run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gasperf: {error:#}");
+            gasworks_os::say(&format!("gasperf: {error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -96,7 +96,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Without its chain of causes: the messages of Gasworks' errors contain theirs.
-            eprintln!("gasworks-conformance: {error}");
+            gasworks_os::say(&format!("gasworks-conformance: {error}"));
             ExitCode::FAILURE
         }
     }

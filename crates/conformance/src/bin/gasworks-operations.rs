@@ -122,7 +122,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gasworks-operations: {error:#}");
+            gasworks_os::say(&format!("gasworks-operations: {error:#}"));
             ExitCode::FAILURE
         }
     }

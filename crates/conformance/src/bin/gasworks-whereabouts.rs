@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     match run(end) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gasworks-whereabouts: {error}");
+            gasworks_os::say(&format!("gasworks-whereabouts: {error}"));
             ExitCode::FAILURE
         }
     }

@@ -153,7 +153,7 @@ pub fn act(name: &str, victim: u32) -> ExitCode {
     match play(name, victim) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error}");
+            gasworks_os::say(&error.to_string());
             ExitCode::FAILURE
         }
     }
