@@ -61,7 +61,7 @@ impl Row {
         self
     }
 
-    /// It computes in one thread, so that another such row may run beside it.
+    /// It hardly uses more than one processor, so that another such row may run beside it.
     pub fn single(mut self) -> Self {
         self.is_single = true;
         self

@@ -16,7 +16,8 @@ pub fn rows() -> Vec<Row> {
             ensure!(ended.output.contains("measure "), "no table was printed");
             ensure!(dir.join("message-latency.svg").is_file(), "no plot was drawn");
             crate::bench::whole(&record)
-        }),
+        })
+        .single(),
         Row::new("bench/sockets", |_, log| {
             // Of all packages, whose dependencies are built already: alone it would have them with other features.
             let cmd = Cmd::cargo("bench --workspace --exclude xtask --bench echo -- --short").limit(600);
@@ -26,7 +27,8 @@ pub fn rows() -> Vec<Row> {
         Row::new("bench/peers-build", |world, log| {
             crate::bench::smoke(&world.scratch("bench/peers-build")?, log)
         })
-        .need(Need::Peers),
+        .need(Need::Peers)
+        .single(),
     ]
 }
 

@@ -7,12 +7,16 @@ use crate::world::{Build, World};
 use anyhow::{Result, ensure};
 use gasworks_testkit::{Cmd, Need, suite};
 
+/// Miri, a row for each package.
+pub fn miri(extent: Extent) -> Vec<Row> {
+    let today = |dir: &str| extent == Extent::Nightly || dir != tools::BY_NIGHT;
+    tools::MIRI.into_iter().filter(|one| today(one.0)).map(miri_of).collect()
+}
+
 pub fn rows(extent: Extent) -> Result<Vec<Row>> {
     let is_nightly = extent == Extent::Nightly;
     let with_sources = |row: Row| row.need(Need::Nightly).need(Need::RustSrc);
-    let today = |dir: &str| is_nightly || dir != tools::BY_NIGHT;
-    let mut rows: Vec<Row> = tools::MIRI.into_iter().filter(|one| today(one.0)).map(miri).collect();
-    rows.push(with_sources(Row::new("tsan/build", |world, _| world.built(Build::Tsan).map(drop))));
+    let mut rows = vec![with_sources(Row::new("tsan/build", |world, _| world.built(Build::Tsan).map(drop)))];
     for package in tools::tsan_packages(is_nightly) {
         let dir = package.trim_start_matches("gasworks-");
         rows.push(with_sources(tests_of(format!("tsan/{dir}"), Build::Tsan, package)));
@@ -62,7 +66,7 @@ fn by_night() -> Result<Vec<Row>> {
 }
 
 /// A row for one of the packages that Miri looks at.
-fn miri(one: (&'static str, &'static str, &'static str)) -> Row {
+fn miri_of(one: (&'static str, &'static str, &'static str)) -> Row {
     let row = Row::new(format!("miri/{}", one.0), move |_, log| {
         let ended = log.run_ok(&tools::miri_cmd(one).limit(900))?;
         ensure!(passed(&ended.output) > 0, "no test ran");

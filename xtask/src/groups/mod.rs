@@ -29,6 +29,9 @@ pub enum Extent {
     Nightly,
 }
 
+/// Groups of rows that start one program after the other, few of which use more than one processor.
+const SINGLE: [&str; 7] = ["capi", "demo", "documented", "gni", "install", "loom", "mutation"];
+
 /// All rows, in the order in which those of a lane run: what fails soonest and cheapest first.
 pub fn all(extent: Extent) -> Result<Vec<Row>> {
     let first = |rows: Vec<Row>| rows.into_iter().map(Row::first).collect::<Vec<_>>();
@@ -37,17 +40,30 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
         Extent::Quick => vec![statics::quick(), launchers::quick()],
         Extent::Everyday | Extent::Nightly => vec![
             builds(&[], &[Fixture::Release, Fixture::C, Fixture::Nic]),
-            statics::rows(),
-            programs::rows(extent)?,
-            bench::rows(),
             launchers::rows(extent),
+            statics::rows(),
+            // Two of those that use hardly more than one processor run beside each other. Such as wait for what another one
+            // makes come in turn with those that do not.
+            in_turn(checkers::miri(extent), install::rows(extent)),
+            in_turn(bench::rows(), programs::rows(extent)?),
             names::rows(),
-            install::rows(extent),
             models::rows()?,
             checkers::rows(extent)?,
         ],
     };
-    Ok(before.into_iter().chain(groups).flatten().collect())
+    let rows = before.into_iter().chain(groups).flatten();
+    Ok(rows.map(|row| if SINGLE.contains(&row.group()) { row.single() } else { row }).collect())
+}
+
+/// A row of the one, a row of the other, and so on.
+fn in_turn(some: Vec<Row>, others: Vec<Row>) -> Vec<Row> {
+    let (mut some, mut others) = (some.into_iter(), others.into_iter());
+    let next = || [some.next(), others.next()];
+    std::iter::repeat_with(next)
+        .take_while(|rows| rows.iter().any(Option::is_some))
+        .flatten()
+        .flatten()
+        .collect()
 }
 
 /// The parts of the ordinary tests.
