@@ -85,6 +85,8 @@ struct Registry {
     ranges: [Slot; RANGES],
     /// One above the highest range slot ever used, so that a hook looks no further.
     used: AtomicUsize,
+    /// Where a free one is likely: a rank names the memory of each other one, and would look at all that it has named.
+    free: AtomicUsize,
     jobs: [Slot; JOBS],
     faults: crate::faults::State,
     inquiries: crate::inquiry::State,
@@ -96,6 +98,7 @@ struct Registry {
 static REGISTRY: Registry = Registry {
     ranges: [const { Slot::empty() }; RANGES],
     used: AtomicUsize::new(0),
+    free: AtomicUsize::new(0),
     jobs: [const { Slot::empty() }; JOBS],
     faults: crate::faults::State::new(),
     inquiries: crate::inquiry::State::new(),
@@ -152,7 +155,10 @@ enum Entry {
 impl Drop for Guard {
     fn drop(&mut self) {
         let slot = match self.0 {
-            Some(Entry::Range(i)) => &REGISTRY.ranges[i],
+            Some(Entry::Range(i)) => {
+                REGISTRY.free.store(i, Ordering::Relaxed);
+                &REGISTRY.ranges[i]
+            }
             Some(Entry::Job(i)) => &REGISTRY.jobs[i],
             None => return,
         };
@@ -169,8 +175,11 @@ pub fn enter(who: &str) -> Guard {
 /// Names a range of addresses; with a full table it stays unnamed.
 pub(crate) fn enter_range(bytes: RawBytes, name: &str) -> Guard {
     let start = bytes.as_ptr() as usize;
-    let place = REGISTRY.ranges.iter().position(|slot| slot.try_fill(start, bytes.len(), name));
+    let likely = REGISTRY.free.load(Ordering::Relaxed).min(RANGES);
+    let mut places = (likely..RANGES).chain(0..likely);
+    let place = places.find(|&place| REGISTRY.ranges[place].try_fill(start, bytes.len(), name));
     if let Some(place) = place {
+        REGISTRY.free.store(place + 1, Ordering::Relaxed);
         REGISTRY.used.fetch_max(place + 1, Ordering::AcqRel);
     }
     Guard(place.map(Entry::Range))
@@ -207,6 +216,10 @@ mod tests {
         assert!(range_of(at + 64).is_none());
         drop(guard);
         assert!(range_of(at + 63).is_none());
+        // Wherever one is free, in the end from the first on.
+        let most: Vec<_> = (0..RANGES).map(|_| enter_range(raw, "one of many")).collect();
+        assert!(enter_range(raw, "one too many").0.is_none());
+        drop(most);
         let long = enter_range(raw, &"é".repeat(100));
         assert_eq!(range_of(at).map(|(n, _)| n.as_bytes().len()), Some(NAME_LEN));
         drop(long);
