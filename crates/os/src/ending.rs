@@ -440,7 +440,8 @@ pub fn wait_for_the_end() -> ! {
 pub fn flush() {
     // Nobody could be told of a failure.
     let _ = std::io::stdout().flush();
-    // SAFETY: E4, E5.
+    // SAFETY: E4: the streams are C's own, which nothing here closes; a null pointer stands for all. E5: where standard input is
+    // another thread's, that only reads, and what is looked at without its lock is whether it has something to write.
     unsafe {
         libc::fflush(C_STDOUT);
         // All streams are locked one by one, and a thread that reads its standard input holds the lock until a line comes.

@@ -9,10 +9,10 @@ use std::time::Duration;
 /// How long ago the other side's system has acknowledged anything; `None` of what is no such connection.
 pub fn acknowledged(fd: BorrowedFd<'_>) -> Option<Duration> {
     let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: I1.
+    // SAFETY: I1: it is numbers alone.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let to = (&raw mut info).cast();
-    // SAFETY: I1.
+    // SAFETY: I1: `len` is the structure's, and both live through the call; the descriptor is borrowed.
     let rc = unsafe { libc::getsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut len) };
     (rc == 0).then(|| Duration::from_millis(info.tcpi_last_ack_recv.into()))
 }

@@ -169,7 +169,7 @@ mod tests {
             unsafe { libc::getitimer(libc::ITIMER_REAL, &raw mut timer) };
             timer.it_value.tv_sec
         };
-        // SAFETY: P1.
+        // SAFETY: P1: a number of seconds, and longer than this process lives.
         unsafe { libc::alarm(1000) };
         assert!(left() > 0);
         stop_timers();

@@ -96,7 +96,8 @@ impl Process {
         len: u64,
     ) -> Option<Result<(), Fault>> {
         if source.own {
-            // SAFETY: P1, P3.
+            // SAFETY: P3: the caller has checked the range against what the other process registered; where that is a twin, P1 says that
+            // nothing of this program's lies there.
             Some(self.ask(|| unsafe { self.remote.write_from(to, from, len) }))
         } else if self.own {
             // SAFETY: P1.
@@ -121,7 +122,7 @@ impl Memory for Process {
     }
 
     fn write(&self, address: u64, from: &[u8]) -> Result<(), Fault> {
-        // SAFETY: P1, P3.
+        // SAFETY: P3: as in `copy`, the range was checked against what was registered; P1 where the process is a twin of this one.
         self.ask(|| unsafe { self.remote.write(address, from) })
     }
 

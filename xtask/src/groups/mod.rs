@@ -42,8 +42,8 @@ pub fn all(extent: Extent) -> Result<Vec<Row>> {
             builds(&[], &[Fixture::Release, Fixture::C, Fixture::Nic]),
             launchers::rows(extent),
             statics::rows(),
-            // Two of those that use hardly more than one processor run beside each other. Such as wait for what another one
-            // makes come in turn with those that do not.
+            // Rows that use one processor run in pairs. Those of an installation wait until it is made, so that Miri's, which wait
+            // for nothing, come between them.
             in_turn(checkers::miri(extent), install::rows(extent)),
             in_turn(bench::rows(), programs::rows(extent)?),
             names::rows(),

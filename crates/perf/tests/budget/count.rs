@@ -56,7 +56,8 @@ fn instructions(output: &str) -> Result<u64> {
 /// The bytes of all stores: lackey has a line for each type, as `V128`, with its loads, stores and operations.
 fn stored(output: &str) -> Result<u64> {
     let of_type = |line: &str| {
-        let mut words = line.split_whitespace().skip(1);
+        let (_process, row) = line.trim_start_matches('=').split_once("==")?;
+        let mut words = row.split_whitespace();
         let bits: u64 = words.next()?.strip_prefix(['I', 'F', 'V', 'D'])?.parse().ok()?;
         let (_loads, stores, _operations) = (words.next()?, words.next()?, words.next()?);
         Some(number(stores)? * bits / 8)
