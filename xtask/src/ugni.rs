@@ -39,7 +39,9 @@ pub struct ClockArgs {
 
 /// Prints what the clock says.
 pub fn clock(args: &ClockArgs) -> Result<()> {
-    let run = Cmd::cargo("run --quiet --release -p gasworks-ugni-sim --bin ugni-clock --").arg(&args.chip);
+    // Built as all programs are: alone it would have dependencies with other features, which are built once more.
+    Cmd::cargo("build --quiet --release --workspace --exclude xtask --bin ugni-clock").limit(900).show()?;
+    let run = Cmd::new(target().join("release/ugni-clock")).arg(&args.chip);
     let run = if args.curve { run.arg("--curve") } else { run };
     let run = if args.marks { run.arg("--marks") } else { run };
     args.traces.iter().fold(run, |run, trace| run.arg(trace)).limit(900).show()

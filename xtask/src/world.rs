@@ -23,6 +23,10 @@ const WHOLE: &str = "-Zbuild-std --config profile.dev.package.std.opt-level=1 \
                      --config profile.dev.package.gasworks-pshm.opt-level=1 \
                      --config profile.dev.package.gasworks-conformance.opt-level=1";
 
+/// What models run of others' code is optimised a little; the rest of it costs its build more than it saves them.
+const MODELS: &str = "--config profile.release.package.'*'.opt-level=0 --config profile.release.package.loom.opt-level=1 \
+                      --config profile.release.package.generator.opt-level=1";
+
 /// What builds all that is optimised: programs, and the libraries for C. Packages are built together, since those that are
 /// built alone have dependencies with other features, which are built once more.
 pub const OPTIMISED: &str = "build --release --workspace --exclude xtask --lib --bins";
@@ -74,7 +78,7 @@ impl Build {
             Build::Loom => {
                 let models: String =
                     crate::packages_with("tests/loom.rs").iter().map(|p| format!(" -p {p}")).collect();
-                format!("test --release --no-run{models} --test loom")
+                format!("test --release --no-run{models} --test loom {MODELS}")
             }
             Build::Tsan => format!(
                 "+nightly test {WHOLE} --target {TARGET} --no-run {}",

@@ -178,7 +178,7 @@ impl Bench {
         };
         // What is to be quick does not wait for a quiet machine.
         let effort = match args.quick {
-            true => Effort { turns: 7, most: 7, pairs: 6, rounds: 2, blocks: 3 },
+            true => Effort { turns: 3, most: 3, pairs: 3, rounds: 2, blocks: 3 },
             false => Effort {
                 turns: 17,
                 most: 3 * 17,

@@ -22,7 +22,8 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
         rows.push(with_sources(tests_of(format!("tsan/{dir}"), Build::Tsan, package)));
     }
     rows.push(Row::new("fuzz/replay", |_, log| {
-        let dir = gasworks_testkit::programs::target().join("fuzz-replay");
+        // Where the workspace is built: most dependencies are there already.
+        let dir = gasworks_testkit::programs::target();
         let replay = Cmd::cargo("test --manifest-path fuzz/Cargo.toml").env("CARGO_TARGET_DIR", dir);
         ensure!(passed(&log.run_ok(&replay)?.output) > 0, "no corpus was replayed");
         Ok(())

@@ -169,7 +169,7 @@ fn program(world: &World, log: &Log, dir: &Path) -> Result<PathBuf> {
     let place = world.scratch("install/program")?;
     let crates = dir.join("share/gasworks/crates/gasworks");
     let manifest = format!(
-        "[package]\nname = \"installed\"\nedition = \"2024\"\n\n[dependencies]\ngasworks = {{ path = {crates:?} }}\n\n[workspace]\n"
+        "[package]\nname = \"installed\"\nedition = \"2024\"\n\n[dependencies]\ngasworks = {{ path = {crates:?} }}\n\n[workspace]\n\n[profile.dev]\ndebug = \"line-tables-only\"\n"
     );
     std::fs::create_dir_all(place.join("src"))?;
     std::fs::write(place.join("Cargo.toml"), manifest)?;
@@ -177,7 +177,8 @@ fn program(world: &World, log: &Log, dir: &Path) -> Result<PathBuf> {
     // The versions that are here.
     std::fs::copy(dir.join("share/gasworks/Cargo.lock"), place.join("Cargo.lock"))
         .context("the lock file")?;
-    let target = gasworks_testkit::programs::target().join("installed");
+    // Where the workspace is built, by the same profile: most dependencies are there already.
+    let target = gasworks_testkit::programs::target();
     let build = Cmd::cargo("build --offline").dir(&place).env("CARGO_TARGET_DIR", &target).limit(600);
     log.run_ok(&build)?;
     Ok(target.join("debug/installed"))
