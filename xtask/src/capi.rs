@@ -62,77 +62,107 @@ pub fn lay_out(
     }
     std::fs::create_dir_all(lib.join(SHARED))?;
     for (mode, _) in MODES {
-        let archive = built.join(archive(mode));
+        let any = format!("gasworks_linked_{mode}_{INTERFACE}");
+        let object = Object::of(&built.join(archive(mode)), &lib, mode, &mut run)?;
         for conduit in conduits {
-            let any = format!("gasworks_linked_{mode}_{INTERFACE}");
-            let own = (any, linked_name(conduit, mode));
-            let library = format!("gasnet-{conduit}-{mode}");
-            libraries(&archive, &lib, &library, mode, Some(own), &mut run)?;
+            let own = linked_name(conduit, mode);
+            object.libraries(&format!("gasnet-{conduit}-{mode}"), Some((&any, &own)), &mut run)?;
         }
+        object.remove()?;
     }
     for mode in ["seq", "par"] {
-        let library = format!("gasnet_tools-{mode}");
-        libraries(&built.join(TOOLS), &lib, &library, mode, None, &mut run)?;
+        let object = Object::of(&built.join(TOOLS), &lib, mode, &mut run)?;
+        object.libraries(&format!("gasnet_tools-{mode}"), None, &mut run)?;
+        object.remove()?;
     }
     copy(&crate::root().join("LICENSE-MIT"), &to.join("LICENSE-MIT"))?;
     copy(&crate::root().join("LICENSE-APACHE"), &to.join("LICENSE-APACHE"))
 }
 
-/// Makes a static library of one object, and a shared one, from an archive. Both export its public names. Of the names
-/// `gasnett_linkconfig_*`, each of which stands for a mode of the tools, they export those of `mode`. `another` is a name of the
-/// archive and the name under which the libraries export it.
-fn libraries(
-    archive: &Path,
-    lib: &Path,
-    library: &str,
-    mode: &str,
-    another: Option<(String, String)>,
-    run: &mut impl FnMut(&Cmd) -> Result<()>,
-) -> Result<()> {
-    let threads = if mode == "seq" { "SEQ" } else { "PAR" };
-    let is_own = |name: &str| {
-        let tools = name.strip_prefix("gasnett_linkconfig_");
-        is_public(name) && tools.is_none_or(|of| of.starts_with(threads))
-    };
-    let public: Vec<_> = names(archive)?.into_iter().filter(|name| is_own(name)).collect();
-    ensure!(public.len() > 50, "{} has {} public names", archive.display(), public.len());
-    let of = |name: &str| lib.join(name);
-    let [list, script, all, roots] = ["names", "versions", "all.o", "all.roots"].map(of);
-    let one = of(&format!("{library}.o"));
-    let further = another.as_ref().map_or("", |(_, own)| own);
-    std::fs::write(&list, format!("{}\n{further}", public.join("\n"))).context("the list of public names")?;
-    let global: String = public.iter().map(|name| format!("    {name};\n")).collect();
-    let global = format!(
-        "GASWORKS_{INTERFACE} {{\n  global:\n{global}    gasworks_linked_*;\n  local:\n    *;\n}};\n"
-    );
-    std::fs::write(&script, global).context("the versions of public names")?;
-    // The public names and what they need are taken from the archive. Section groups are dissolved: of a group that two libraries
-    // have, a linker keeps one, and its names are hidden in the library that it keeps.
-    run(&one_object(archive, &public, &all)?)?;
-    let hide = Cmd::new("objcopy").words("--strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd");
-    // The libraries of the conduits contain the tools too; where a program links with both, theirs take precedence.
-    let change = match &another {
-        Some((any, own)) => format!("--redefine-sym={any}={own}"),
-        None => format!("--weaken-symbols={}", list.display()),
-    };
-    run(&hide.arg(change).arg(format!("--keep-global-symbols={}", list.display())).arg(&all).arg(&one))?;
-    let archive = lib.join(format!("lib{library}.a"));
-    let _ = std::fs::remove_file(&archive);
-    run(&Cmd::new("ar").arg("rcs").arg(&archive).arg(&one))?;
-    let (plain, soname) = (format!("lib{library}.so"), format!("lib{library}.so.{INTERFACE}"));
-    let shared = lib.join(SHARED);
-    run(&Cmd::new("cc")
-        .arg("-shared")
-        .arg(format!("-Wl,-soname,{soname}"))
-        .arg(format!("-Wl,--version-script={}", script.display()))
-        .arg("-o")
-        .arg(shared.join(&soname))
-        .arg(&one)
-        .words(SYSTEM))?;
-    let _ = std::fs::remove_file(shared.join(&plain));
-    std::os::unix::fs::symlink(&soname, shared.join(&plain)).with_context(|| format!("linking {plain}"))?;
-    for done in [list, roots, script, all, one] {
-        std::fs::remove_file(&done).with_context(|| format!("removing {}", done.display()))?;
+/// The one object that the libraries of a mode are made of.
+struct Object<'a> {
+    /// Where the libraries go, and meanwhile this.
+    lib: &'a Path,
+    /// Its public names.
+    public: Vec<String>,
+}
+
+impl<'a> Object<'a> {
+    const NAME: &'static str = "all.o";
+
+    /// From an archive, its public names and what they need. Of the names `gasnett_linkconfig_*`, each of which stands for a mode
+    /// of the tools, those of `mode` are public.
+    fn of(
+        archive: &Path,
+        lib: &'a Path,
+        mode: &str,
+        run: &mut impl FnMut(&Cmd) -> Result<()>,
+    ) -> Result<Self> {
+        let threads = if mode == "seq" { "SEQ" } else { "PAR" };
+        let is_own = |name: &str| {
+            let tools = name.strip_prefix("gasnett_linkconfig_");
+            is_public(name) && tools.is_none_or(|of| of.starts_with(threads))
+        };
+        let public: Vec<_> = names(archive)?.into_iter().filter(|name| is_own(name)).collect();
+        ensure!(public.len() > 50, "{} has {} public names", archive.display(), public.len());
+        // Section groups are dissolved: of a group that two libraries have, a linker keeps one, and its names are hidden in the
+        // library that it keeps.
+        run(&one_object(archive, &public, &lib.join(Self::NAME))?)?;
+        Ok(Self { lib, public })
     }
-    Ok(())
+
+    /// Makes a static library of it, and a shared one. Both export its public names. `another` is a name of the object and the
+    /// name under which the libraries export it.
+    fn libraries(
+        &self,
+        library: &str,
+        another: Option<(&str, &str)>,
+        run: &mut impl FnMut(&Cmd) -> Result<()>,
+    ) -> Result<()> {
+        let of = |name: &str| self.lib.join(name);
+        let [list, script, all] = ["names", "versions", Self::NAME].map(of);
+        let one = of(&format!("{library}.o"));
+        let further = another.map_or("", |(_, own)| own);
+        let names = format!("{}\n{further}", self.public.join("\n"));
+        std::fs::write(&list, names).context("the list of public names")?;
+        let global: String = self.public.iter().map(|name| format!("    {name};\n")).collect();
+        let global = format!(
+            "GASWORKS_{INTERFACE} {{\n  global:\n{global}    gasworks_linked_*;\n  local:\n    *;\n}};\n"
+        );
+        std::fs::write(&script, global).context("the versions of public names")?;
+        let hide =
+            Cmd::new("objcopy").words("--strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd");
+        // The libraries of the conduits contain the tools too; where a program links with both, theirs take precedence.
+        let change = match another {
+            Some((any, own)) => format!("--redefine-sym={any}={own}"),
+            None => format!("--weaken-symbols={}", list.display()),
+        };
+        run(&hide.arg(change).arg(format!("--keep-global-symbols={}", list.display())).arg(&all).arg(&one))?;
+        let archive = of(&format!("lib{library}.a"));
+        let _ = std::fs::remove_file(&archive);
+        run(&Cmd::new("ar").arg("rcs").arg(&archive).arg(&one))?;
+        let (plain, soname) = (format!("lib{library}.so"), format!("lib{library}.so.{INTERFACE}"));
+        let shared = of(SHARED);
+        run(&Cmd::new("cc")
+            .arg("-shared")
+            .arg(format!("-Wl,-soname,{soname}"))
+            .arg(format!("-Wl,--version-script={}", script.display()))
+            .arg("-o")
+            .arg(shared.join(&soname))
+            .arg(&one)
+            .words(SYSTEM))?;
+        let _ = std::fs::remove_file(shared.join(&plain));
+        std::os::unix::fs::symlink(&soname, shared.join(&plain))
+            .with_context(|| format!("linking {plain}"))?;
+        [list, script, one].iter().try_for_each(|done| removed(done))
+    }
+
+    /// Removes it and what it took to make.
+    fn remove(self) -> Result<()> {
+        [Self::NAME, "all.roots"].iter().try_for_each(|name| removed(&self.lib.join(name)))
+    }
+}
+
+fn removed(file: &Path) -> Result<()> {
+    std::fs::remove_file(file).with_context(|| format!("removing {}", file.display()))
 }
