@@ -9,8 +9,6 @@ use gasworks_pshm::Memory;
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) memory: Memory,
-    /// Whether the segment is attached later.
-    pub(crate) later: bool,
     pub(crate) network: Network,
     pub(crate) may_return: bool,
 }
@@ -35,12 +33,7 @@ impl Config {
     /// A setting is wrong: the error names it.
     pub fn from_env() -> Result<Self, Error> {
         settings::check_all()?;
-        Ok(Self {
-            memory: Memory::from_settings()?,
-            later: false,
-            network: settings::network()?,
-            may_return: false,
-        })
+        Ok(Self { memory: Memory::from_settings()?, network: settings::network()?, may_return: false })
     }
 
     /// Says over what the ranks talk, whatever the environment does (`GASWORKS_NETWORK`).
@@ -98,7 +91,7 @@ impl Config {
     /// large it is to be, by [`Job::attach`](crate::Job::attach). Over a network it is of no use to others before.
     #[must_use]
     pub fn segment_later(mut self) -> Self {
-        self.later = true;
+        self.memory.later = true;
         (self.memory.segment, self.memory.at_most) = (Share::bytes(0), false);
         self.memory.room = self.memory.limit;
         self

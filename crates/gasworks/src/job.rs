@@ -385,7 +385,7 @@ fn over_gni<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result
     }
     let Flow { depth, total, volume } = plan.flow();
     // A segment that a NIC knows does not grow: one that is to be attached is not known to it before.
-    let memory = if config.later { config.memory } else { Memory { room: None, ..config.memory } };
+    let memory = if config.memory.later { config.memory } else { Memory { room: None, ..config.memory } };
     let wanted = gasworks_pshm::Config { memory, depth, total, volume };
     let beside = gasworks_pshm::Beside {
         most: gasworks_pshm::most_together()?,
@@ -399,7 +399,7 @@ fn over_gni<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result
         near: near.near.clone(),
         largest,
         owner: near.segments,
-        later: config.later,
+        later: config.memory.later,
     };
     // A rank that is alone talks over the network to itself, too.
     let shares = near.near.len() > 1;

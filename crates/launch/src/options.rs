@@ -34,7 +34,7 @@ pub struct Options {
           value_parser = ranks)]
     pub ranks: u32,
 
-    /// Bind rank i to the i-th processor that gasrun may use, or do not bind [default: core if there are enough].
+    /// Bind rank i to the i-th processor that gasrun may use, or do not place ranks at all [default: it begins there, and may move]
     #[arg(long, value_enum, value_name = "HOW")]
     pub bind: Option<Bind>,
 

@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
 use gasworks_os::memfd::MemFd;
-use gasworks_os::program::{self, Program};
+use gasworks_os::program::{self, Processors, Program};
 use gasworks_os::turns::Turns;
-use gasworks_os::{affinity, environ, inherited};
+use gasworks_os::{environ, inherited};
 use nix::sys::resource::rlim_t;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::setsid;
@@ -49,7 +49,7 @@ pub(crate) struct Plan {
     program: Program,
     /// The environment but for what is different for each rank.
     environment: Vec<CString>,
-    null: File,
+    null: OwnedFd,
     pub(crate) streams: Streams,
     /// The signals that were blocked before this process blocked its own.
     pub(crate) signal_mask: SigSet,
@@ -141,7 +141,7 @@ impl Plan {
         Ok(Self {
             program,
             environment: environment.collect::<io::Result<_>>()?,
-            null: File::open("/dev/null")?,
+            null: nothing()?,
             streams,
             signal_mask,
             open_files: None,
@@ -154,7 +154,7 @@ impl Plan {
     pub(crate) fn start(
         &self,
         (rank, place): (u32, usize),
-        processor: Option<usize>,
+        processors: Processors,
         input: Input,
         record: Option<&MemFd>,
     ) -> io::Result<Started> {
@@ -197,7 +197,7 @@ impl Plan {
             ],
             blocked: self.signal_mask,
             open_files: self.open_files,
-            processors: processor.map(|cpu| affinity::mask_of(&[cpu])),
+            processors,
             turns: self.turns,
         };
         let pid = self.program.start(self.environment.iter().chain(&own), &child)?;
@@ -209,6 +209,14 @@ impl Plan {
             out: out.map(|(ours, _)| ours),
             err: err.map(|(ours, _)| ours),
         })
+    }
+}
+
+/// What holds nothing to be read, also where there are no devices.
+fn nothing() -> io::Result<OwnedFd> {
+    match File::open("/dev/null") {
+        Ok(null) => Ok(null.into()),
+        Err(_) => io::pipe().map(|(reader, _)| reader.into()),
     }
 }
 

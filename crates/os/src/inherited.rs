@@ -1,7 +1,7 @@
 //! Descriptors that whoever started this process left open for it, known by number only.
 //!
 //! # Invariants
-//! H1. The number is only used to make a duplicate, which is ours alone; the original is never closed here.
+//! H1. The number is only used to ask about it and to make a duplicate, which is ours alone; the original is never closed here.
 
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
@@ -36,6 +36,12 @@ fn take(number: i32, wanted: libc::mode_t, refusal: &'static str) -> Result<Owne
         return Err(OsError::last(OPERATION, number));
     }
     Ok(copy)
+}
+
+/// Whether a descriptor of this number is open.
+pub(crate) fn is_open(number: i32) -> bool {
+    // SAFETY: H1; this reads a flag of the number; one that is not open makes the call fail.
+    unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
 }
 
 /// Lets the descriptor pass on to the programs that this process starts.

@@ -1,6 +1,7 @@
 //! How much memory there is, and whose limit that is: the machine's, or that of a control group on the way up.
 
-use nix::sys::resource::{Resource, getrlimit};
+use crate::memfd;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +34,11 @@ pub fn total_memory() -> Limit {
 }
 
 fn total(meminfo: &Path) -> Option<Limit> {
-    let bytes = field(meminfo, "MemTotal:")?.checked_mul(1024)?;
+    let bytes = match field(meminfo, "MemTotal:") {
+        Some(kib) => kib.checked_mul(1024)?,
+        // A container may be without /proc.
+        None => memfd::pages(libc::_SC_PHYS_PAGES)?,
+    };
     Some(Limit { bytes, who: "the machine (MemTotal)".into() })
 }
 
@@ -52,6 +57,51 @@ pub fn file_size() -> Option<Limit> {
     soft(Resource::RLIMIT_FSIZE).map(|bytes| Limit { bytes, who })
 }
 
+/// A raised limit on open descriptors, until it is dropped.
+#[derive(Debug)]
+pub struct MoreDescriptors {
+    /// The limit before, and how many were open then.
+    before: Option<(u64, u64)>,
+}
+
+/// Lets this process open so many more descriptors for some time, as far as its hard limit allows. When what it gives is dropped, the
+/// program can open as many as before: the limit stays higher by those that were kept.
+pub fn more_descriptors(more: u64) -> MoreDescriptors {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
+        return MoreDescriptors { before: None };
+    };
+    let open = open_descriptors(soft);
+    let wanted = open.saturating_add(more).min(hard);
+    let raised = wanted > soft && setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).is_ok();
+    MoreDescriptors { before: raised.then_some((soft, open)) }
+}
+
+impl Drop for MoreDescriptors {
+    fn drop(&mut self) {
+        let Some((soft, open)) = self.before else { return };
+        if let Ok((now, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+            let kept = open_descriptors(now).saturating_sub(open);
+            // Lower is always allowed; where it is not there is nobody to tell.
+            let _ = setrlimit(Resource::RLIMIT_NOFILE, (soft + kept).min(hard), hard);
+        }
+    }
+}
+
+/// How many descriptors this process may have open.
+pub(crate) fn descriptors() -> u64 {
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft)
+}
+
+/// How many descriptors are open, of which all are below `limit`.
+fn open_descriptors(limit: u64) -> u64 {
+    let is_open = |fd: u64| i32::try_from(fd).is_ok_and(crate::inherited::is_open);
+    match fs::read_dir("/proc/self/fd") {
+        // The folder itself is one of them.
+        Ok(open) => (open.count() as u64).saturating_sub(1),
+        Err(_) => (0..limit.min(1 << 16)).filter(|&fd| is_open(fd)).count() as u64,
+    }
+}
+
 fn soft(resource: Resource) -> Option<u64> {
     let (soft, _) = getrlimit(resource).ok()?;
     (soft != nix::sys::resource::RLIM_INFINITY).then_some(soft)
@@ -68,7 +118,11 @@ pub fn out_of_memory_kills() -> u64 {
 }
 
 fn machine(meminfo: &Path) -> Option<Limit> {
-    let bytes = field(meminfo, "MemAvailable:")?.checked_mul(1024)?;
+    let bytes = match field(meminfo, "MemAvailable:") {
+        Some(kib) => kib.checked_mul(1024)?,
+        // Less than could be had: what the page cache takes counts as taken.
+        None => memfd::pages(libc::_SC_AVPHYS_PAGES)?,
+    };
     Some(Limit { bytes, who: "the machine (MemAvailable)".into() })
 }
 
@@ -218,8 +272,11 @@ mod tests {
             (bytes(total(file.path())), bytes(machine(file.path()))),
             (Some(1_024_000), Some(409_600))
         );
+        // Where there is no such file the C library is asked.
         fs::write(&file, "MemTotal:  many kB\n").expect("written");
-        assert_eq!((total(file.path()), machine(file.path())), (None, None));
+        let (all, free) = (bytes(total(file.path())), bytes(machine(file.path())));
+        let real = field(Path::new("/proc/meminfo"), "MemTotal:").map(|kib| kib * 1024);
+        assert!(all == real && free > Some(0) && free < all, "{all:?} {free:?} {real:?}");
     }
 
     /// A limit is a process's own, so this one asks another.

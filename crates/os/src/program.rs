@@ -50,10 +50,21 @@ pub struct Child<'a> {
     pub blocked: SigSet,
     /// Its limit on open descriptors.
     pub open_files: Option<(rlim_t, rlim_t)>,
-    /// The processors that it may run on, as of [`affinity::mask_of`](crate::affinity::mask_of).
-    pub processors: Option<Vec<u64>>,
+    /// On which processors it runs.
+    pub processors: Processors,
     /// How long its turns on a processor are, if its parent has changed its own.
     pub turns: Option<Turns>,
+}
+
+/// On which processors a child runs, by masks as of [`affinity::mask_of`](crate::affinity::mask_of).
+#[derive(Debug)]
+pub enum Processors {
+    /// On those of its parent.
+    Inherited,
+    /// On these alone.
+    Only(Vec<u64>),
+    /// On the first to begin with, and then wherever the second lets it. Where the system refuses, it runs all the same.
+    Beginning(Vec<u64>, Vec<u64>),
 }
 
 impl Program {
@@ -180,11 +191,14 @@ impl Child<'_> {
             // Those that it has are as good.
             let _ = turns.take();
         }
-        if let Some(mask) = &self.processors {
+        let bind = |mask: &[u64]| {
             // SAFETY: N1; so many bytes of the mask are read.
-            Errno::result(unsafe {
-                libc::sched_setaffinity(0, size_of_val(mask.as_slice()), mask.as_ptr().cast())
-            })?;
+            Errno::result(unsafe { libc::sched_setaffinity(0, size_of_val(mask), mask.as_ptr().cast()) })
+        };
+        match &self.processors {
+            Processors::Inherited => {}
+            Processors::Only(mask) => _ = bind(mask)?,
+            Processors::Beginning(first, then) => _ = bind(first).and_then(|_| bind(then)),
         }
         // SAFETY: N1, N2: no signal has a handler any more. The set is read.
         let rc = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, self.blocked.as_ref(), ptr::null_mut()) };
@@ -251,7 +265,7 @@ mod tests {
             streams: [null.as_fd(), writer.as_fd(), writer.as_fd()],
             blocked: SigSet::empty(),
             open_files: None,
-            processors: None,
+            processors: Processors::Inherited,
             turns: None,
         };
         change(&mut child);
@@ -276,9 +290,20 @@ mod tests {
         let script = "ulimit -Sn; ulimit -Hn; grep Cpus_allowed_list /proc/$$/status";
         let (said, _) = shell(script, &[], |child| {
             child.open_files = Some((17, 18));
-            child.processors = Some(mask);
+            child.processors = Processors::Only(mask);
         });
         assert_eq!(said, format!("17\n18\nCpus_allowed_list:\t{last}\n"));
+        // It begins on the last, and may go anywhere; where there is no such processor, it runs as well.
+        let allowed = crate::affinity::allowed().expect("processors");
+        for first in [vec![last], vec![]] {
+            let (said, _) = shell("grep Cpus_allowed_list /proc/$$/status", &[], |child| {
+                let [first, then] = [&first, &allowed].map(|cpus| crate::affinity::mask_of(cpus));
+                child.processors = Processors::Beginning(first, then);
+            });
+            let own = fs::read_to_string("/proc/self/status").expect("read");
+            let wanted = own.lines().find(|line| line.starts_with("Cpus_allowed_list")).expect("a line");
+            assert_eq!(said.trim_end(), wanted);
+        }
     }
 
     #[test]
@@ -349,7 +374,7 @@ mod tests {
             streams: [stdout.as_fd(), stdout.as_fd(), stdout.as_fd()],
             blocked: SigSet::empty(),
             open_files: None,
-            processors: None,
+            processors: Processors::Inherited,
             turns: None,
         };
         let program = Program::new(&words(&["true"]), PATH.as_ref()).expect("words");

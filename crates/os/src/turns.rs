@@ -80,7 +80,7 @@ mod tests {
                 streams: [null.as_fd(); 3],
                 blocked: nix::sys::signal::SigSet::empty(),
                 open_files: None,
-                processors: None,
+                processors: crate::program::Processors::Inherited,
                 turns: shorten(),
             };
             let sleep =

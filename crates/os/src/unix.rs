@@ -298,8 +298,10 @@ fn recv_once(socket: BorrowedFd<'_>, bytes: &mut [u8], fds: &mut Vec<OwnedFd>) -
         }
     }
     if header.msg_flags & libc::MSG_CTRUNC != 0 {
-        let cause =
-            "the system dropped descriptors: too many in the message, or too many open in this process";
+        let cause = format!(
+            "the system dropped descriptors: too many in the message, or more than the {} that this process may have open (ulimit -n)",
+            crate::limits::descriptors()
+        );
         return Err(io::Error::other(cause));
     }
     Ok(n)

@@ -73,7 +73,7 @@ pub enum PshmError {
     /// A rank cannot map the memory of all.
     #[error(
         "the memory of {} and its room to grow take {asked} bytes of addresses together, but the address space of rank {rank} \
-         (see ulimit -v) has {have} left; ask for less by {SEGMENT_NAME} and {ROOM_NAME}, or raise its limit",
+         (see ulimit -v) has {have} left; raise that limit, run fewer ranks, or ask for less by {SEGMENT_NAME} and {ROOM_NAME}",
         count(*.ranks)
     )]
     AddressSpace {

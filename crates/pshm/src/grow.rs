@@ -1,9 +1,9 @@
 //! Segments that grow in place.
 //!
 //! A rank's file has room for the largest segment from the beginning: a file's bytes cost nothing until they are touched,
-//! and neither do the addresses that all ranks map. How much of it is segment stands in a word on the owner's card. To
-//! grow is to see that there is memory and to write that word; who finds a range beyond the length that it knows reads
-//! the word again. So nobody waits for anybody, and a rank that dies on the way leaves the old length or the new one.
+//! and neither do the addresses that all ranks map and nobody can use yet. How much of it is segment stands in a word on the owner's
+//! card. To grow is to see that there is memory and to write that word; who finds a range beyond the length that it knows reads
+//! the word again, and has so much of the mapping be used from then on. So nobody waits for anybody, and a rank that dies on the way leaves the old length or the new one.
 
 use crate::error::PshmError;
 use crate::memory::{self, Memory, Pages};
@@ -30,11 +30,21 @@ pub struct Segments {
     /// How long this rank's own segment is. Its card says the same, but others can write there.
     own: <Par as Mode>::Lock<u64>,
     memory: Memory,
-    limit: Option<Limit>,
     pages: Pages,
     /// This rank's own file, where huge pages have to be promised to what is new.
     file: Option<Descriptor>,
-    largest: Largest,
+    bounds: Bounds,
+}
+
+/// What segments may grow to.
+#[derive(Debug)]
+pub(crate) struct Bounds {
+    /// The setting's limit.
+    pub limit: Option<Limit>,
+    /// What was promised to a segment that gets its length later, and so is not held against what there is then.
+    pub promised: Option<Limit>,
+    /// What could have been had at the start.
+    pub largest: Largest,
 }
 
 impl Segments {
@@ -43,13 +53,12 @@ impl Segments {
         host: Arc<Host>,
         len: u64,
         memory: Memory,
-        limit: Option<Limit>,
         (pages, file): (Pages, OwnedFd),
-        largest: Largest,
+        bounds: Bounds,
     ) -> Self {
         host.mine().length.store(len, Relaxed);
         let file = matches!(pages, Pages::Huge(_)).then(|| file.into());
-        Self { host, own: Lock::new(len), memory, limit, pages, file, largest }
+        Self { host, own: Lock::new(len), memory, pages, file, bounds }
     }
 
     /// Backs all of the segment with memory, if that is wanted.
@@ -81,16 +90,22 @@ impl Segments {
     fn provide(&self, from: u64, to: u64) -> Result<(), String> {
         let room = self.host.mine().layout.room as u64;
         if to > room {
-            return Err(format!(
-                "it has room for {room} bytes; reserve more by Config::segment_max or {ROOM_NAME} when the job starts"
-            ));
+            return Err(match &self.bounds.promised {
+                Some(Limit { bytes, who }) if *bytes == room => format!("{who} allows {bytes} bytes"),
+                _ => format!(
+                    "it has room for {room} bytes; reserve more by Config::segment_max or {ROOM_NAME} when the job starts"
+                ),
+            });
         }
-        if let Some(Limit { bytes, who }) = &self.limit
+        if let Some(Limit { bytes, who }) = &self.bounds.limit
             && to > *bytes
         {
             return Err(format!("{who} allows {bytes} bytes"));
         }
-        fits(self.pages, to - from)?;
+        if self.bounds.promised.is_none() {
+            fits(self.pages, to - from)?;
+        }
+        self.host.show(self.host.me, to).map_err(|error| error.to_string())?;
         if let (Some(file), Pages::Huge(page)) = (&self.file, self.pages) {
             let layout = &self.host.mine().layout;
             let (start, end) = (layout.promised(from).unwrap_or(0), layout.promised(to).unwrap_or(0));
@@ -114,7 +129,9 @@ fn fits(pages: Pages, more: u64) -> Result<(), String> {
 impl Growth for Segments {
     fn length(&self, rank: u32) -> u64 {
         // Relaxed: nothing but the number itself is handed over; the bytes are there, and zero, from the beginning.
-        self.host.of(rank).map_or(0, |region| region.length.load(Relaxed))
+        let length = self.host.of(rank).map_or(0, |region| region.length.load(Relaxed));
+        // Nobody is told of what cannot be shown.
+        self.host.show(rank, length).map_or(0, |()| length)
     }
 
     fn grow(&self, len: u64) -> Result<u64, MemoryError> {
@@ -138,7 +155,7 @@ impl Growth for Segments {
     }
 
     fn largest(&self) -> Largest {
-        self.largest
+        self.bounds.largest
     }
 }
 

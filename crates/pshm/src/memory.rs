@@ -1,6 +1,7 @@
 //! What is wanted of a rank's memory, and what the limits make of it.
 
 use crate::error::PshmError;
+use crate::layout::PAGE;
 use crate::settings;
 use gasworks_os::limits::{self, Limit};
 use gasworks_os::memfd;
@@ -15,6 +16,9 @@ pub struct Memory {
     pub at_most: bool,
     /// The size that the segment has room to grow to; without it, it cannot.
     pub room: Option<Share>,
+    /// Whether room above what can be had is cut down to that: the segment gets its length later, of which all that there is room for
+    /// is promised.
+    pub later: bool,
     /// The largest segment allowed.
     pub limit: Option<Share>,
     /// Whether it lies in huge pages.
@@ -55,6 +59,7 @@ impl Memory {
             segment: Share::bytes(segment),
             at_most: false,
             room: None,
+            later: false,
             limit: None,
             huge_pages: HugePages::Off,
             place: true,
@@ -78,8 +83,8 @@ pub(crate) struct Sizes {
     pub segment: u64,
     /// What it may grow to.
     pub room: u64,
-    /// The largest segment that this rank could have had, if all had the same.
-    pub largest: u64,
+    /// The largest segment that this rank could have had, if all had the same, and who allows no more.
+    pub largest: Limit,
     /// The setting's limit on the segment, with its name.
     pub limit: Option<Limit>,
     /// What the machine and the control groups leave; all there can be of huge pages from the pool.
@@ -128,24 +133,31 @@ pub(crate) fn sizes(
         return Err(PshmError::Fraction { share });
     }
     let (available, total) = (available(from_pool), limits::total_memory().bytes);
-    // What a whole host shares includes the queues.
-    let bytes = |share: Share| {
-        let bytes = share.for_each(total, ranks);
-        if share.of_host { bytes.saturating_sub(internal) } else { bytes }
-    };
-    let without_queues = |limit: Limit| Limit { bytes: limit.bytes.saturating_sub(internal), ..limit };
-    let limit = memory.limit.map(|limit| Limit { bytes: bytes(limit), who: settings::limit_name(limit) });
-    let file = limits::file_size().map(without_queues);
+    let page = memfd::page_size() as u64;
+    let bytes = |share: Share| share.for_each(total, ranks);
+    // As GASNet reckons: in whole pages, rounded up.
+    let limit = memory.limit.map(|limit| Limit {
+        bytes: bytes(limit).checked_next_multiple_of(page).unwrap_or(u64::MAX),
+        who: settings::limit_name(limit),
+    });
+    // A file is of whole pages of its own.
+    let room = |bytes: u64| (bytes / PAGE * PAGE).saturating_sub(internal);
+    let file = limits::file_size().map(|limit| Limit { bytes: room(limit.bytes), ..limit });
     let space = limits::address_space();
     let each = u64::from(ranks.max(1));
-    let bounds = [limit.as_ref(), file.as_ref(), network].into_iter().flatten().map(|limit| limit.bytes);
-    let shares = [available.bytes / each, (space / each).saturating_sub(internal)];
-    let page = memfd::page_size() as u64;
-    let largest = bounds.chain(shares).min().unwrap_or(0) / page * page;
+    // Half of the addresses that a limit leaves are the program's own.
+    let addresses = Limit {
+        bytes: (space / 2 / each).saturating_sub(internal),
+        who: "the limit on addresses (ulimit -v)".into(),
+    };
+    let mine = Limit { bytes: available.bytes / each, ..available.clone() };
+    let bounds = [limit.as_ref(), file.as_ref(), network, Some(&mine), Some(&addresses)];
+    let least = bounds.into_iter().flatten().min_by_key(|bound| bound.bytes).unwrap_or(&mine);
+    let largest = Limit { bytes: least.bytes / page * page, who: least.who.clone() };
 
     let mut segment = bytes(memory.segment);
     if memory.at_most {
-        segment = segment.min(largest);
+        segment = segment.min(largest.bytes);
     }
     let too_large =
         |asked| PshmError::Memory { ranks: 1, asked, have: available.bytes, who: available.who.clone() };
@@ -153,7 +165,8 @@ pub(crate) fn sizes(
         return Err(too_large(segment));
     }
     let segment = segment.checked_next_multiple_of(page).ok_or_else(|| too_large(segment))?;
-    let room = memory.room.map_or(segment, bytes).max(segment);
+    let room = memory.room.map_or(segment, bytes);
+    let room = if memory.later { room.min(largest.bytes) } else { room }.max(segment);
     let room = room.checked_next_multiple_of(page).ok_or_else(|| too_large(room))?;
     // The own file is mapped before all files together can be held against it.
     let asked = room.saturating_add(internal);
@@ -178,13 +191,36 @@ mod tests {
     const INTERNAL: u64 = 16 << 20;
 
     #[test]
-    fn shares_of_a_host_include_the_queues() {
+    fn shares_of_a_host_are_equal_parts_in_whole_pages() {
         let total = limits::total_memory().bytes;
         let half = Memory { segment: Share::of_host(0.125), ..Memory::of(0) };
         let found = sizes(&half, None, false, 0, 4, INTERNAL).expect("there is as much");
-        let wanted = (total / 32).saturating_sub(INTERNAL);
-        assert!(found.segment >= wanted && found.segment < wanted + (1 << 20), "{found:?} {wanted}");
+        assert!(found.segment >= total / 32 && found.segment < total / 32 + 4096 + 1, "{found:?}");
         assert_eq!(found.room, found.segment);
+        // As GASNet reckons: 200 MiB for three or seven of a host, and sizes for each.
+        for (text, ranks, wanted) in [
+            ("200M/H", 1, 200 << 20),
+            ("200M/H", 3, 69_906_432),
+            ("200M/H", 7, 29_962_240),
+            ("100M/H", 7, 14_983_168),
+            ("1000001", 3, 1_003_520),
+            ("1000001/P", 3, 1_003_520),
+            ("1/P", 1, 4096),
+        ] {
+            let memory = Memory { limit: Share::parse(text), ..Memory::of(0) };
+            let found = sizes(&memory, None, false, 0, ranks, INTERNAL).expect("there is as much");
+            assert_eq!(found.largest.bytes, wanted, "{text} for {ranks}");
+        }
+    }
+
+    #[test]
+    fn room_for_later_gives_way_and_a_wish_does_not() {
+        let limit = Limit { bytes: 5 << 20, who: "the network".into() };
+        let wish = Memory { room: Some(Share::bytes(1 << 46)), ..Memory::of(0) };
+        let later = sizes(&Memory { later: true, ..wish }, Some(&limit), false, 0, 2, INTERNAL);
+        let later = later.expect("cut down");
+        assert_eq!((later.room, later.largest), (5 << 20, limit.clone()));
+        assert_eq!(sizes(&wish, Some(&limit), false, 0, 2, INTERNAL).expect("room").room, 1 << 46);
     }
 
     #[test]
@@ -211,7 +247,7 @@ mod tests {
         let limit = Share::parse("8M");
         let memory = Memory { limit, ..Memory::of(8 << 20) };
         let fits = sizes(&memory, None, false, 0, 2, INTERNAL).expect("as large as the limit");
-        assert_eq!((fits.segment, fits.largest), (8 << 20, 8 << 20));
+        assert_eq!((fits.segment, fits.largest.bytes), (8 << 20, 8 << 20));
         let beyond = Memory { segment: Share::bytes((8 << 20) + 1), ..memory };
         let text = sizes(&beyond, None, false, 0, 2, INTERNAL).expect_err("beyond the limit").to_string();
         assert!(text.contains("8392704 bytes") && text.contains("GASWORKS_SEGMENT_LIMIT"), "{text}");
@@ -223,7 +259,7 @@ mod tests {
     fn a_network_sets_a_limit_besides() {
         let limit = Limit { bytes: 4 << 20, who: "the network".into() };
         let found = sizes(&Memory::of(4 << 20), Some(&limit), false, 0, 2, INTERNAL).expect("as large");
-        assert_eq!((found.segment, found.largest), (4 << 20, 4 << 20));
+        assert_eq!((found.segment, found.largest.bytes), (4 << 20, 4 << 20));
         let beyond = sizes(&Memory::of(5 << 20), Some(&limit), false, 0, 2, INTERNAL).expect_err("beyond");
         assert!(beyond.to_string().contains("more than the network allows, 4194304 bytes"), "{beyond}");
     }

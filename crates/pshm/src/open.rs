@@ -6,7 +6,7 @@
 use crate::announce::{self, Announcement, FAILED};
 use crate::barrier::ShmBarrier;
 use crate::error::PshmError;
-use crate::grow::Segments;
+use crate::grow::{Bounds, Segments};
 use crate::layout::Card;
 use crate::memory::{Memory, Pages};
 use crate::prepare::{self, Company, Prepared};
@@ -17,7 +17,7 @@ use gasworks_bootstrap::Bootstrap;
 use gasworks_core::Rank;
 use gasworks_core::observe::Witness;
 use gasworks_memory::{Largest, Peer, PeerFlags, PeerTable};
-use gasworks_os::limits::Limit;
+use gasworks_os::limits::{Limit, more_descriptors};
 use gasworks_os::memfd::{self, Mapping};
 use gasworks_shmem::ranks::Ranks;
 use gasworks_sync::{Mode, RawBytes, kill_point};
@@ -124,6 +124,8 @@ pub fn join<M: Mode>(
         let allowed = settings::attach_timeout().ok();
         host.all_gather(&[], &[], allowed)?;
     }
+    // One for each comes at once; as many again are those of the rank that leads for as long as it hands them out.
+    let _room = more_descriptors(2 * all.len() as u64 + 64);
     let prepared = network.and_then(|network| {
         prepare::prepare(bootstrap, company, me == leader, config, (network.as_ref(), again))
     });
@@ -139,7 +141,7 @@ pub fn join<M: Mode>(
     };
     let gathered = host.all_gather(&mine, &fds, allowed);
     kill_point!("pshm.open.gathered");
-    let Prepared { file, mapping, pages, announcement, limit, allowed, .. } = prepared?;
+    let Prepared { file, mapping, pages, announcement, limit, promised, allowed, .. } = prepared?;
     let mut gathered =
         gathered.map_err(|cause| PshmError::Apart { cause, seconds: allowed.as_secs_f64() })?;
     let announced = announce::read_all(all, &gathered)?;
@@ -172,9 +174,12 @@ pub fn join<M: Mode>(
         }
         let mapping = match mine.take_if(|_| rank == me) {
             Some(mapping) => mapping,
-            None => memfd::map(fd.as_fd(), layout.len).map_err(|e| wrong(e.to_string()))?,
+            None => {
+                let shown = layout.promised(theirs.segment).unwrap_or(layout.len);
+                memfd::map_hidden(fd.as_fd(), layout.len, shown).map_err(|e| wrong(e.to_string()))?
+            }
         };
-        mapped.push((mapping, layout));
+        mapped.push((mapping, layout, theirs.segment));
     }
     drop(files);
     let radix = announced.first().map_or(0, |leader| leader.radix) as usize;
@@ -189,7 +194,8 @@ pub fn join<M: Mode>(
         global: announced.iter().map(|rank| rank.largest).min().unwrap_or(announcement.largest),
     };
     let own = (pages, file.into_fd());
-    let segments = Segments::new(host.clone(), announcement.segment, config.memory, limit, own, largest);
+    let bounds = Bounds { limit, promised, largest };
+    let segments = Segments::new(host.clone(), announcement.segment, config.memory, own, bounds);
     segments.populate_all()?;
     kill_point!("pshm.open.populated");
     tracing::debug!(me, ?ranks, segment = announcement.segment, ?pages, "shared-memory transport open");

@@ -24,6 +24,8 @@ pub(crate) struct Prepared {
     pub announcement: Announcement,
     /// The setting's limit on the segment.
     pub limit: Option<Limit>,
+    /// What a segment that gets its length later is promised.
+    pub promised: Option<Limit>,
     pub allowed: Duration,
 }
 
@@ -57,14 +59,14 @@ pub(crate) fn search(
         return Ok(beside.limit.clone());
     }
     let (_, internal) = bare(config);
-    let nothing = Memory { segment: Share::bytes(0), room: None, ..config.memory };
+    let nothing = Memory { segment: Share::bytes(0), room: None, later: false, ..config.memory };
     let sizes = memory::sizes(&nothing, Some(&beside.limit), false, bootstrap.rank(), here, internal)?;
     let maps = |len: u64| {
         let len = usize::try_from(internal.saturating_add(len)).unwrap_or(usize::MAX);
         memfd::create("gasworks search", len).and_then(|file| file.map()).is_ok()
     };
-    let found = memory::search(sizes.largest, memfd::page_size() as u64, maps);
-    Ok(match found < sizes.largest {
+    let found = memory::search(sizes.largest.bytes, memfd::page_size() as u64, maps);
+    Ok(match found < sizes.largest.bytes {
         true => Limit { bytes: found, who: "the largest mapping that there could be".into() },
         false => beside.limit.clone(),
     })
@@ -94,7 +96,7 @@ pub(crate) fn prepare(
     let (sizes, made) = patiently(if again { TRIES } else { 1 }, made)?;
     let Sizes { segment, largest, limit, available, space, .. } = sizes;
     let Made { file, pages, shape, layout } = made;
-    let mapping = file.map()?;
+    let mapping = file.map_hidden(layout.promised(segment).unwrap_or(layout.len))?;
     if pages == Pages::Transparent {
         huge::advise(&mapping)?;
     }
@@ -105,8 +107,10 @@ pub(crate) fn prepare(
     let cards = leads.then(|| memfd::create(&name, Card::file_len(ranks))).transpose()?;
     let Limit { bytes: available, who } = available;
     let radix = settings::barrier_radix(ranks)?;
+    let promised = memory.later.then(|| largest.clone());
+    let largest = largest.bytes;
     let announcement = Announcement { shape, segment, base, largest, space, available, who, radix };
-    Ok(Prepared { file, mapping, pages, cards, announcement, limit, allowed })
+    Ok(Prepared { file, mapping, pages, cards, announcement, limit, promised, allowed })
 }
 
 /// Asks so often, with longer and longer pauses, as long as the system has not enough memory.

@@ -5,20 +5,21 @@
 //!     out as references that could outlive the host (the queues are lent as long as their transport, which keeps the
 //!     host), and have no destructor that touches memory. They are `'static` because a structure cannot borrow from itself.
 //! G2. Mapped bytes are touched only through those views and through racy copies.
+//! G3. The queues are shown from the beginning, and so much of each segment as anybody is told of here.
 
 use crate::error::PshmError;
 use crate::layout::{Card, Layout};
-use gasworks_os::faults;
 use gasworks_os::jobs::Guard;
 use gasworks_os::memfd::Mapping;
+use gasworks_os::{OsError, faults};
 use gasworks_shmem::barrier::{Barrier, Meeting};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::inbox::Inbox;
 use gasworks_shmem::queues::Seat;
 use gasworks_shmem::ranks::Ranks;
 use gasworks_shmem::view;
-use gasworks_sync::RawBytes;
 use gasworks_sync::atomic::AtomicU64;
+use gasworks_sync::{Lock, Mode, Par, RawBytes};
 
 /// One rank's card and file, mapped here.
 #[derive(Debug)]
@@ -48,25 +49,28 @@ pub(crate) struct Host {
     pub barrier: Barrier<'static>,
     /// Names for the report of a fault; taken back before the mappings go.
     _names: Vec<Guard>,
-    _mappings: Vec<Mapping>,
+    mappings: Vec<Mapping>,
+    /// How many bytes of each rank's segment are shown here.
+    shown: Box<[<Par as Mode>::Lock<u64>]>,
     _cards: Mapping,
 }
 
 impl Host {
-    /// Takes the radix of the barrier, the file of cards and the ranks' own in their order, each with its layout.
+    /// Takes the radix of the barrier, the file of cards and the ranks' own in their order, each with its layout and how many bytes of
+    /// the segment are shown.
     pub(crate) fn new(
         me: u32,
         job: &str,
         ranks: Ranks,
         radix: usize,
         cards: Mapping,
-        mapped: Vec<(Mapping, Layout)>,
+        mapped: Vec<(Mapping, Layout, u64)>,
     ) -> Result<Self, PshmError> {
         // SAFETY: the mapping moves into the host, which outlives all its views (G1).
         let lines = unsafe { cards.bytes() };
         let mut regions = Vec::with_capacity(mapped.len());
         let mut names = Vec::with_capacity(2 * mapped.len());
-        for ((number, rank), (mapping, layout)) in (0..).zip(ranks.iter()).zip(&mapped) {
+        for ((number, rank), (mapping, layout, _)) in (0..).zip(ranks.iter()).zip(&mapped) {
             let fails = || PshmError::Descriptor { rank, what: "its layout is inconsistent".into() };
             // SAFETY: the mapping moves into the host, which outlives all its views (G1).
             let bytes = unsafe { mapping.bytes() };
@@ -82,14 +86,16 @@ impl Host {
         let barrier = Barrier::new(regions.iter().map(|rank| rank.meeting), ranks.number(me), radix)
             .filter(|_| regions.len() == ranks.count())
             .ok_or(PshmError::Announcement { rank: me, what: "it is not among the ranks of its own host" })?;
-        let mappings = mapped.into_iter().map(|(mapping, _)| mapping).collect();
+        let (mappings, shown): (_, Vec<_>) =
+            mapped.into_iter().map(|(mapping, _, shown)| (mapping, Lock::new(shown))).unzip();
         Ok(Self {
             me,
             ranks,
             regions: regions.into(),
             barrier,
             _names: names,
-            _mappings: mappings,
+            mappings,
+            shown: shown.into(),
             _cards: cards,
         })
     }
@@ -98,6 +104,25 @@ impl Host {
     #[inline]
     pub(crate) fn mine(&self) -> &Region {
         &self.regions[self.ranks.number(self.me)]
+    }
+
+    /// Has the first `len` bytes of a rank's segment, or as many as there is room for, be used here (G3).
+    pub(crate) fn show(&self, rank: u32, len: u64) -> Result<(), OsError> {
+        let number = self.ranks.number(rank);
+        let (Some(region), Some(mapping), Some(shown)) =
+            (self.regions.get(number), self.mappings.get(number), self.shown.get(number))
+        else {
+            return Ok(());
+        };
+        let layout = &region.layout;
+        let len = len.min(layout.room as u64);
+        shown.with(|shown| {
+            if len > *shown {
+                mapping.show(layout.segment, layout.promised(len).unwrap_or(layout.len))?;
+                *shown = len;
+            }
+            Ok(())
+        })
     }
 
     /// What there is of a rank, if it is one of those that share memory.

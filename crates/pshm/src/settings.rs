@@ -106,6 +106,7 @@ pub(crate) fn memory() -> Result<Memory, SettingError> {
         // Nobody has asked for the default.
         at_most: SEGMENT.raw().is_none(),
         room: ROOM.share()?,
+        later: false,
         limit: LIMIT.share()?,
         huge_pages,
         place: NUMA.boolean()?,

@@ -21,6 +21,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use gasworks_os::limits::more_descriptors;
 use gasworks_os::unix::{self, Listener, Stream};
 use gasworks_os::{OsError, process, random};
 use gasworks_sync::kill_point;
@@ -38,6 +39,8 @@ const INTRODUCTION: Duration = Duration::from_secs(2);
 const GRACE: Duration = Duration::from_secs(2);
 /// Between two looks at a name that is taken where nobody listens.
 const BRIEF: Duration = Duration::from_millis(1);
+/// Descriptors beyond those for each rank.
+const SPARE: u64 = 64;
 /// How long ranks wait for each other where the job sets no limit.
 const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 
@@ -264,6 +267,8 @@ pub(crate) fn meet(job: &dyn Bootstrap, limit: Duration) -> Result<(Host, Lines)
     job.fence()?;
     kill_point!("host.fenced");
     let deadline = Instant::now() + limit;
+    // Where this rank leads: two connections to each, and what tells of its end.
+    let _room = matches!(place, Place::Door(_)).then(|| more_descriptors(3 * u64::from(job.size()) + SPARE));
     match place {
         Place::Door(door) => welcome(me, &door, deadline),
         Place::Guest(stream) => follow(me, stream, deadline + GRACE),

@@ -4,6 +4,7 @@
 mod compiles;
 mod ends;
 mod environment;
+mod limits;
 mod links;
 mod program;
 mod wrong;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         sanitized(),
         ends::cases(),
         environment::cases(),
+        limits::cases(),
         links::cases(),
         compiles::cases(),
         wrong::cases(),

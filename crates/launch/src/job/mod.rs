@@ -17,6 +17,7 @@ use anyhow::{Context, anyhow};
 use gasworks_bootstrap::ExitTimeout;
 use gasworks_bootstrap::server::{Output, Part, Server};
 use gasworks_os::process::{self, Exit};
+use gasworks_os::program::Processors;
 use gasworks_os::signals::{self, Signals};
 use gasworks_os::{affinity, limits, random, turns};
 use gasworks_sock::{Direction, Event, Set};
@@ -209,17 +210,28 @@ fn exit_timeout(ranks: u32) -> Result<Duration, Refused> {
     Ok(own.max(ExitTimeout::from_settings()?.of(ranks)))
 }
 
-/// The processors to bind to, one for each rank.
-fn processors(options: &Options, ranks: usize) -> Result<Option<Vec<usize>>, Refused> {
-    let allowed = affinity::allowed()?;
-    match options.bind {
-        Some(Bind::None) => Ok(None),
-        Some(Bind::Core) if allowed.len() < ranks => {
+/// The processor of its own that a rank in such a place has, of so many ranks, if there are enough; and on which processors it runs.
+/// Where nobody says, it begins on its own: a machine that has nothing else to do leaves it there, and any other finds it a better one.
+fn processors(
+    bind: Option<Bind>,
+    place: usize,
+    ranks: usize,
+) -> Result<(Option<usize>, Processors), Refused> {
+    let allowed = match (bind, affinity::allowed()) {
+        (Some(Bind::None), _) | (None, Err(_)) => return Ok((None, Processors::Inherited)),
+        (_, allowed) => allowed?,
+    };
+    let own = allowed.get(place).copied().filter(|_| allowed.len() >= ranks);
+    let processors = match (own.map(|cpu| affinity::mask_of(&[cpu])), bind) {
+        (Some(own), Some(_)) => Processors::Only(own),
+        (Some(own), None) => Processors::Beginning(own, affinity::mask_of(&allowed)),
+        (None, None) => Processors::Inherited,
+        (None, Some(_)) => {
             let why = anyhow!("bind {ranks} ranks to {} processors: too few; use --bind none", allowed.len());
-            Err(Refused { why, code: code::USAGE })
+            return Err(Refused { why, code: code::USAGE });
         }
-        _ => Ok((allowed.len() >= ranks).then_some(allowed)),
-    }
+    };
+    Ok((own, processors))
 }
 
 /// Makes room for the descriptors of so many ranks; gives the limit that ranks should have.
@@ -330,7 +342,8 @@ impl Job {
             }
             None => setup.open_files,
         };
-        let processors = processors(options, setup.mine.len())?;
+        // What is too much to ask for is refused before anything is started.
+        processors(options.bind, 0, setup.mine.len())?;
         self.start_children()?;
         // A rank has a process group of its own, and some terminals let only the foreground's write.
         let alone = options.ranks == 1 && !options.label && self.tree.is_none() && !stdin::stops_output();
@@ -365,7 +378,7 @@ impl Job {
                     return Ok(());
                 }
             }
-            let processor = processors.as_ref().map(|all| all[place]);
+            let (processor, processors) = processors(options.bind, place, setup.mine.len())?;
             let record = self.observation.as_ref().and_then(|observation| observation.file(rank));
             let input = match (rank, &self.tree) {
                 (0, None) => stdin::input(self.takes_input),
@@ -373,7 +386,7 @@ impl Job {
                 _ => Input::Null,
             };
             let started =
-                plan.start((rank, place), processor, input, record).map_err(|e| refused(rank, e))?;
+                plan.start((rank, place), processors, input, record).map_err(|e| refused(rank, e))?;
             let pid = started.pid;
             self.guardian.announce(pid);
             let word = token::of_rank(rank);

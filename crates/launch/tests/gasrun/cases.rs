@@ -192,6 +192,10 @@ fn binding() {
         out(&run(&["-n", "1", "--bind", "none", "sh", "-c", list])),
     );
     assert!(free.lines().all(|line| line == bound.trim_end()), "{free} {bound}");
+    // What is not asked for keeps nobody from moving: a rank's threads, nor the ranks of two jobs.
+    let ranks = allowed.len().to_string();
+    let begun = out(&run(&["-n", &ranks, "sh", "-c", list]));
+    assert!(begun.lines().all(|line| line == bound.trim_end()), "{begun} {bound}");
 }
 
 fn many_ranks() {

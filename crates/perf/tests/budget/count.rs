@@ -69,7 +69,9 @@ fn stored(output: &str) -> Result<u64> {
 
 /// The allocations that the program reports.
 fn allocations(output: &str) -> Result<u64> {
-    let line = output.lines().find_map(|line| line.strip_prefix("allocations "));
+    // A line that valgrind has begun may stand before it.
+    let line = output.lines().find_map(|line| line.split_once("allocations "));
+    let line = line.map(|(_begun, number)| number);
     line.and_then(|number| number.trim().parse().ok()).context("gascount did not say how often it allocated")
 }
 
