@@ -36,8 +36,8 @@ const WITH_LOCKS: &str = "-Zmiri-permissive-provenance";
 /// NIC, all in one process. And on the socket engine over pipes, the only descriptors that Miri knows to be adopted. The
 /// packages, what takes longest first, with what each needs.
 ///
-/// Each package is one row: a test program remembers the environment that it was built in, and so the mark of the row that
-/// built it.
+/// A test program remembers the environment that it was built in, and so the mark of the row that built it: so each package is one row,
+/// but for those of [`MIRI_PARTS`], which start no processes.
 pub const MIRI: [(&str, &str, &str); 7] = [
     ("ugni-sim", STRICT, "--lib --test nic"),
     ("rdma", STRICT, "--lib"),
@@ -47,6 +47,10 @@ pub const MIRI: [(&str, &str, &str); 7] = [
     ("memory", STRICT, "--lib"),
     ("sock", WITH_LOCKS, "--test pipes"),
 ];
+
+/// Packages that take minutes: the parts of their tests that are rows.
+pub const MIRI_PARTS: [(&str, &[(&str, &str)]); 1] =
+    [("rdma", &[("engine", "-- engine::tests"), ("rest", "-- --skip engine::tests")])];
 
 /// The package that is for others to be tried on: Miri, for which it takes longest, and the thread sanitizer look at it in the night.
 pub const BY_NIGHT: &str = "ugni-sim";

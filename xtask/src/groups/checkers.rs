@@ -10,7 +10,7 @@ use gasworks_testkit::{Cmd, Need, suite};
 /// Miri, a row for each package.
 pub fn miri(extent: Extent) -> Vec<Row> {
     let today = |dir: &str| extent == Extent::Nightly || dir != tools::BY_NIGHT;
-    tools::MIRI.into_iter().filter(|one| today(one.0)).map(miri_of).collect()
+    tools::MIRI.into_iter().filter(|one| today(one.0)).flat_map(miri_of).collect()
 }
 
 pub fn rows(extent: Extent) -> Result<Vec<Row>> {
@@ -66,14 +66,22 @@ fn by_night() -> Result<Vec<Row>> {
     Ok(suites.chain(asan).chain(tests).chain(fuzz).collect())
 }
 
-/// A row for one of the packages that Miri looks at.
-fn miri_of(one: (&'static str, &'static str, &'static str)) -> Row {
-    let row = Row::new(format!("miri/{}", one.0), move |_, log| {
-        let ended = log.run_ok(&tools::miri_cmd(one).limit(900))?;
-        ensure!(passed(&ended.output) > 0, "no test ran");
-        Ok(())
-    });
-    row.need(Need::Nightly).need(Need::Miri).single()
+/// Rows for one of the packages that Miri looks at.
+fn miri_of(one: (&'static str, &'static str, &'static str)) -> Vec<Row> {
+    let row = |name: String, words: &'static str| {
+        let row = Row::new(name, move |_, log| {
+            let ended = log.run_ok(&tools::miri_cmd(one).words(words).limit(900))?;
+            ensure!(passed(&ended.output) > 0, "no test ran");
+            Ok(())
+        });
+        row.need(Need::Nightly).need(Need::Miri).single()
+    };
+    match tools::MIRI_PARTS.iter().find(|(package, _)| *package == one.0) {
+        Some((package, parts)) => {
+            parts.iter().map(|(part, words)| row(format!("miri/{package}/{part}"), words)).collect()
+        }
+        None => vec![row(format!("miri/{}", one.0), "")],
+    }
 }
 
 /// A row that runs a package's tests as this way to build made them.

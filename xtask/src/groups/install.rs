@@ -51,10 +51,11 @@ pub fn rows(extent: Extent) -> Vec<Row> {
             refused(world, log, name, options, says)
         })
     });
+    let made = Row::new("install/made", |world, log| installed(world, log).map(drop)).need(Need::PkgConfig);
     let used = Row::new("install/used", used).need(Need::PkgConfig);
     // All is built anew for it.
     let anew = (extent == Extent::Nightly).then(|| Row::new("install/anew", anew));
-    [used].into_iter().chain(clients::rows()).chain(wrong).chain(anew).collect()
+    [made, used].into_iter().chain(clients::rows()).chain(wrong).chain(anew).collect()
 }
 
 /// The command, for this directory unless the options name another.
