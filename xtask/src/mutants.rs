@@ -47,24 +47,32 @@ pub fn rows() -> Result<Vec<Row>> {
     Ok(parse(&text)?.into_iter().map(row).collect())
 }
 
-fn mutants(package: &str) -> Cmd {
+/// Where cargo-mutants writes what it finds in a package; it makes no folders above that.
+fn out(package: &str) -> Result<std::path::PathBuf> {
     let out = target().join("mutants").join(package);
+    std::fs::create_dir_all(&out).with_context(|| format!("making {}", out.display()))?;
+    Ok(out)
+}
+
+fn mutants(package: &str, out: &std::path::Path) -> Cmd {
     let cmd =
         Cmd::cargo("mutants --no-shuffle --colors never --timeout 60 -p").arg(format!("gasworks-{package}"));
     cmd.arg("-o").arg(out).limit(3600)
 }
 
 fn survive(log: &Log, target: &Target) -> Result<()> {
+    let (Target::Sample(package) | Target::Function(package, _)) = target;
+    let out = out(package)?;
     let (cmd, needed) = match target {
         Target::Sample(package) => {
-            let all = mutants(package).arg("--list").read()?.lines().count();
+            let all = mutants(package, &out).arg("--list").read()?.lines().count();
             let shards = all.div_ceil(SAMPLE).max(1);
             // Another sample each day.
             let days = std::time::SystemTime::UNIX_EPOCH.elapsed().context("the date")?.as_secs() / 86_400;
             let shard = format!("--shard {}/{shards} --sharding round-robin", days as usize % shards);
-            (mutants(package).words(&shard), NOTICED)
+            (mutants(package, &out).words(&shard), NOTICED)
         }
-        Target::Function(package, function) => (mutants(package).arg("--re").arg(function), 100),
+        Target::Function(package, function) => (mutants(package, &out).arg("--re").arg(function), 100),
     };
     let ended = log.run(&cmd)?;
     let (caught, missed) = counts(&ended.output)?;
