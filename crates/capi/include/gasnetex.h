@@ -154,12 +154,15 @@ GASWORKS_INLINE gex_EP_Index_t gex_EP_QueryIndex(gex_EP_t ep) {
   return ep->index;
 }
 
-/* An endpoint here and the number of one there, as a team's handle of an odd address. */
+/* An endpoint here and the number of one there, as a team's handle of an odd address, whose highest bit is set: no team has such a one, and one
+   comparison tells it, and no handle at all, from those of teams. */
+#define GASWORKS_PAIR ((uintptr_t)1 << 63)
 GASWORKS_INLINE gex_TM_t gex_TM_Pair(gex_EP_t ep, gex_EP_Index_t there) {
   GASWORKS_CHECK(ep, ep);
-  return (gex_TM_t)(((uintptr_t)(ep ? ep->index : 0) << 32) | ((uintptr_t)there << 1) | 1);
+  return (gex_TM_t)(((uintptr_t)(ep ? ep->index : 0) << 32) | ((uintptr_t)there << 1) | 1 | GASWORKS_PAIR);
 }
 GASWORKS_INLINE int gasworks_is_pair(gex_TM_t tm) { return (int)((uintptr_t)tm & 1); }
+GASWORKS_INLINE int gasworks_is_team(gex_TM_t tm) { return (intptr_t)tm > 0; }
 
 /* Of teams, segments and endpoints beyond the first of each. */
 extern int gex_Segment_Create(gex_Segment_t *segment, gex_Client_t client, gex_Addr_t address, uintptr_t size,
@@ -219,10 +222,12 @@ extern size_t gex_AM_MaxRequestLong(gex_TM_t tm, gex_Rank_t rank, const gex_Even
                                     unsigned int nargs);
 extern size_t gex_AM_MaxReplyLong(gex_TM_t tm, gex_Rank_t rank, const gex_Event_t *lc_opt, gex_Flags_t flags,
                                   unsigned int nargs);
-extern size_t gex_AM_LUBRequestMedium(void);
-extern size_t gex_AM_LUBReplyMedium(void);
-extern size_t gex_AM_LUBRequestLong(void);
-extern size_t gex_AM_LUBReplyLong(void);
+/* They may be asked before there is a job. */
+extern size_t gasworks_least_upper_bound(int is_long, const char *compiled);
+GASWORKS_INLINE size_t gex_AM_LUBRequestMedium(void) { return gasworks_least_upper_bound(0, GASNET_CONFIG_STRING); }
+GASWORKS_INLINE size_t gex_AM_LUBReplyMedium(void) { return gasworks_least_upper_bound(0, GASNET_CONFIG_STRING); }
+GASWORKS_INLINE size_t gex_AM_LUBRequestLong(void) { return gasworks_least_upper_bound(1, GASNET_CONFIG_STRING); }
+GASWORKS_INLINE size_t gex_AM_LUBReplyLong(void) { return gasworks_least_upper_bound(1, GASNET_CONFIG_STRING); }
 extern size_t gex_Token_MaxReplyMedium(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags,
                                        unsigned int nargs);
 extern size_t gex_Token_MaxReplyLong(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags,

@@ -34,7 +34,7 @@ GASWORKS_INLINE int gasworks_open(gex_TM_t tm, gex_Rank_t rank, const void *ther
   /* The library looks at everything. */
   if (1) return 0;
 #endif
-  if (!GASWORKS_LIKELY(!gasworks_is_pair(tm) && rank < tm->size)) return 0;
+  if (!GASWORKS_LIKELY(gasworks_is_team(tm) && rank < tm->size)) return 0;
   near = &tm->near[rank];
   offset = (uint64_t)(uintptr_t)there - near->base;
 #if defined(__GNUC__)

@@ -91,10 +91,7 @@ macro_rules! face {
             fn gex_AM_MaxReplyMedium(tm: *const Team, rank: u32, local: *const Event, _flags: Flags, count: c_uint) -> usize { query::max_for::<$mode>("gex_AM_MaxReplyMedium", false, (tm, rank), local, count) }
             fn gex_AM_MaxRequestLong(tm: *const Team, rank: u32, local: *const Event, _flags: Flags, count: c_uint) -> usize { query::max_for::<$mode>("gex_AM_MaxRequestLong", true, (tm, rank), local, count) }
             fn gex_AM_MaxReplyLong(tm: *const Team, rank: u32, local: *const Event, _flags: Flags, count: c_uint) -> usize { query::max_for::<$mode>("gex_AM_MaxReplyLong", true, (tm, rank), local, count) }
-            fn gex_AM_LUBRequestMedium() -> usize { query::max_payload::<$mode>(false) }
-            fn gex_AM_LUBReplyMedium() -> usize { query::max_payload::<$mode>(false) }
-            fn gex_AM_LUBRequestLong() -> usize { query::max_payload::<$mode>(true) }
-            fn gex_AM_LUBReplyLong() -> usize { query::max_payload::<$mode>(true) }
+            fn gasworks_least_upper_bound(is_long: c_int, compiled: *const c_char) -> usize { query::least_upper_bound(is_long != 0, compiled) }
             fn gex_Token_MaxReplyMedium(_token: *mut c_void, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { query::max_payload::<$mode>(false) }
             fn gex_Token_MaxReplyLong(_token: *mut c_void, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { query::max_payload::<$mode>(true) }
             fn gasworks_put(tm: *const Team, rank: u32, dest: *mut c_void, source: *const c_void, len: usize, flags: Flags) -> c_int { rma::put::<$mode>(tm, rank, dest, source, len, flags) }

@@ -111,6 +111,9 @@ thread_local! {
     static IMPLICIT: Implicit = const { Implicit::new() };
 }
 
+/// The handle of a pair of endpoints 0, as the header makes it: what tells it from teams.
+const PAIR: usize = 1 << 63 | 1;
+
 impl<M: FaceMode> Face<M> {
     /// What moves messages and bytes.
     #[inline]
@@ -136,7 +139,7 @@ impl<M: FaceMode> Face<M> {
     #[inline]
     pub(crate) fn rank(&self, call: &str, team: *const Team, rank: u32) -> u32 {
         // There is one endpoint, so one pair.
-        let is_known = team == self.team || team.addr() == 1;
+        let is_known = team == self.team || team.addr() == PAIR;
         if !is_known || rank >= self.engine().ranks() {
             self.strange(call, team, rank);
         }
@@ -151,8 +154,9 @@ impl<M: FaceMode> Face<M> {
         if team.addr() & 1 == 0 && team != self.team {
             fail(call, format!("{team:p} is no team"));
         }
-        if team.addr() & !1 != 0 && team != self.team {
-            let (here, there) = (team.addr() >> 32, (team.addr() & 0xffff_ffff) >> 1);
+        if team.addr() != PAIR && team != self.team {
+            let pair = team.addr() & !PAIR;
+            let (here, there) = (pair >> 32, (pair & 0xffff_ffff) >> 1);
             let what = format!("a pair of endpoints {here} here and {there} there");
             fail(call, format!("{what}: each rank has endpoint 0 alone"));
         }

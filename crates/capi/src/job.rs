@@ -39,6 +39,27 @@ pub(crate) unsafe fn give<T>(place: *mut T, value: T) {
     }
 }
 
+/// Over what a program talks that was compiled as it says. The networks have one library, under several names: it is the program that says
+/// for which it is.
+fn over(call: &str, compiled: &str) -> Network {
+    match NETWORKS.into_iter().find(|(name, _)| compiled.contains(&format!("CONDUIT={name}("))) {
+        Some((_, network)) => network,
+        None => fail(
+            call,
+            format!("the program was compiled as {compiled}, for a network that is not known here"),
+        ),
+    }
+}
+
+/// The same, of the header's words.
+///
+/// # Safety
+/// C1.
+pub(crate) unsafe fn network_of(call: &str, compiled: *const c_char) -> Network {
+    // SAFETY: C1: it is the header's.
+    over(call, &unsafe { CStr::from_ptr(compiled) }.to_string_lossy())
+}
+
 /// `gex_Client_Init`, of a program that was compiled as it says, and whose segment is at most so large, if it says that (not 0, or by a text). What it
 /// makes is in `objects`, too.
 ///
@@ -60,11 +81,7 @@ pub unsafe fn init<M: FaceMode>(
     if !compiled.contains(&own) {
         fail(CALL, format!("the program was compiled as {compiled}, and its library is of {own}"));
     }
-    // The networks have one library, under several names: it is the program that says for which it is.
-    let network = NETWORKS.into_iter().find(|(name, _)| compiled.contains(&format!("CONDUIT={name}(")));
-    let Some((_, network)) = network else {
-        fail(CALL, format!("the program was compiled as {compiled}, for a network that is not known here"))
-    };
+    let network = over(CALL, &compiled);
     if M::slot().get().is_some() {
         fail(CALL, "the job has begun: there is one client, once");
     }
@@ -94,6 +111,11 @@ pub unsafe fn init<M: FaceMode>(
     let peers = job.parts().0.peers();
     let (near, rank, size) = (peers.near(), job.rank(), job.ranks());
     gasworks_tools::environ::speak(rank == 0);
+    if rank == 0 && gasworks_tools::environ::gasnett_verboseenv() != 0 {
+        // A report that nobody can read is no reason to fail.
+        let lines = gasworks::settings::lines(gasworks_tools::settings::SETTINGS.iter());
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), lines.as_bytes());
+    }
     gasworks_tools::crash::of_rank(rank, size);
     gasworks_tools::backtrace::of_rank(rank);
     gasworks_tools::freeze::at_start();

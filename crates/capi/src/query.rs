@@ -124,9 +124,23 @@ pub fn set_wait_mode<M: FaceMode>(mode: c_int) -> c_int {
 
 /// The largest payload of a message that programs are told of, for any peer, options and number of arguments: they keep it in an `int`.
 pub fn max_payload<M: FaceMode>(is_long: bool) -> usize {
-    let category = if is_long { Category::Long } else { Category::Medium };
-    let max = M::slot().of("gex_AM_Max*").engine().max_payload(category);
-    max.min(c_int::MAX as u64) as usize
+    let engine = M::slot().of("gex_AM_Max*").engine();
+    // What is longer than a segment is refused for that.
+    if is_long { MOST_LONG } else { engine.max_payload(Category::Medium) as usize }
+}
+
+/// The largest payload of a Long.
+const MOST_LONG: usize = c_int::MAX as usize;
+
+/// `gex_AM_LUB*`: what any message can carry in a program that was compiled as it says. It is the same before a job and in it.
+///
+/// # Safety
+/// C1.
+pub unsafe fn least_upper_bound(is_long: bool, compiled: *const c_char) -> usize {
+    const CALL: &str = "gex_AM_LUB*";
+    // SAFETY: C1: it is the header's.
+    let network = unsafe { crate::job::network_of(CALL, compiled) };
+    if is_long { MOST_LONG } else { went(CALL, network.max_medium()) }
 }
 
 /// The same, towards a rank of a team, or any (`GEX_RANK_INVALID`), and with so many arguments.

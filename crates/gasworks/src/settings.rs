@@ -101,16 +101,32 @@ pub fn check_all() -> Result<(), SettingError> {
     all().try_for_each(Setting::check)
 }
 
-/// The settings with their values in this process, a line each; a value that was set is marked with its variable.
+/// The settings with their values in this process, a line each, as GASNet's programs are used to them: by the name of the variable
+/// that says so, or else by GASNet's name where there is one.
 pub fn report() -> String {
-    let line = |setting: &Setting| match setting.raw() {
-        Some((variable, value)) => format!("  {} = {value}  (from {variable})\n", setting.name),
-        None if setting.usual_shown().is_empty() => {
-            format!("  {} unset: {}\n", setting.name, setting.meaning)
-        }
-        None => format!("  {} = {}  (default)\n", setting.name, setting.usual_shown()),
+    lines(all())
+}
+
+/// The same of these settings, each name once.
+#[doc(hidden)]
+pub fn lines<'a>(settings: impl Iterator<Item = &'a Setting>) -> String {
+    let mut known = std::collections::BTreeSet::new();
+    let line = |setting: &Setting| {
+        let raw = setting.raw();
+        let (name, value, from) = match &raw {
+            Some((variable, value)) => (*variable, value.clone(), ""),
+            None => {
+                // A variable that sets several is the first one's.
+                let alias = setting.aliases.first().copied().filter(|&alias| !known.contains(alias));
+                let name = alias.unwrap_or(setting.name);
+                (name, setting.usual_shown().to_string(), " (default)")
+            }
+        };
+        let value = if value.is_empty() { "*not set*" } else { &value };
+        let is_new = known.insert(name.to_owned());
+        is_new.then(|| format!("ENV parameter: {name} = {value:20}{from}").trim_end().to_owned() + "\n")
     };
-    all().map(line).collect()
+    settings.filter_map(line).collect()
 }
 
 pub(crate) fn verbose() -> bool {

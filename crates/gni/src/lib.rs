@@ -41,5 +41,5 @@ pub use memory::Memory;
 #[cfg(feature = "play")]
 pub use messages::play::suffer as play;
 pub use open::{Opened, Plan, Segments};
-pub use settings::SETTINGS;
+pub use settings::{SETTINGS, max_medium};
 pub use wire::{GniNic, GniWire};

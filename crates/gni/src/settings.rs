@@ -360,6 +360,15 @@ const DOMAINS_OF_GEMINI: u32 = 30;
 /// domains of a process.
 const DEDICATED: u32 = 123;
 
+/// The largest payload of a Medium, as the settings say on this chip.
+///
+/// # Errors
+/// The setting cannot be used.
+pub fn max_medium(chip: Chip) -> Result<usize, SettingError> {
+    let name = if chip == Chip::Aries { "aries" } else { "gemini" };
+    Ok(MAX_MEDIUM.on(name).number()?.unwrap_or(0) as usize / 64 * 64)
+}
+
 impl Settings {
     /// What they say on this chip.
     ///
@@ -372,7 +381,7 @@ impl Settings {
         Ok(Self {
             udreg: on(&UDREG).boolean()?,
             udreg_library: UDREG_LIBRARY.held().map(|(_, path)| path),
-            max_medium: number(&on(&MAX_MEDIUM))? as usize / 64 * 64,
+            max_medium: max_medium(chip)?,
             fma_sharing: match FMA_SHARING.choice()? {
                 "0" => Some(false),
                 "1" => Some(true),

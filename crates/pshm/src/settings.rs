@@ -92,7 +92,7 @@ const TOGETHER: Setting = Setting {
 
 /// The rows of this crate in the table of settings.
 pub const SETTINGS: &[Setting] =
-    &[SEGMENT, LIMIT, ROOM, HUGE_PAGES, NUMA, POPULATE, ATTACH_TIMEOUT, BARRIER_RADIX, TOGETHER];
+    &[LIMIT, SEGMENT, ROOM, HUGE_PAGES, NUMA, POPULATE, ATTACH_TIMEOUT, BARRIER_RADIX, TOGETHER];
 
 /// What the settings say of memory.
 pub(crate) fn memory() -> Result<Memory, SettingError> {

@@ -22,7 +22,7 @@ const USUAL: [(&str, &str); 5] = [
     ("OPT", "-O3"),
     // Clients leave unused much of what they have from headers.
     ("MISC", "-Wno-unused -Wunused-result -Wno-unused-parameter -Wno-address"),
-    ("WARN", "-Wall -Wextra"),
+    ("WARN", "-Wall"),
 ];
 /// What older C libraries have in a library of its own, besides what [`SYSTEM`] names.
 const OLDER: &str = "-lrt";

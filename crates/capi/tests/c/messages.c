@@ -220,7 +220,11 @@ static void wrong_tables(void) {
 int main(int argc, char **argv) {
   void *owner;
   int i;
+  /* They may be asked before there is a job, and stay as they are. */
+  const size_t bounds[4] = {gex_AM_LUBRequestMedium(), gex_AM_LUBReplyMedium(), gex_AM_LUBRequestLong(), gex_AM_LUBReplyLong()};
   CHECK(gex_Client_Init(&client, &ep, &tm, "messages", &argc, &argv, 0) == GASNET_OK);
+  CHECK(bounds[0] >= 512 && bounds[0] == gex_AM_LUBRequestMedium() && bounds[1] == gex_AM_LUBReplyMedium());
+  CHECK(bounds[2] >= 512 && bounds[2] == gex_AM_LUBRequestLong() && bounds[3] == gex_AM_LUBReplyLong());
   me = gex_System_QueryJobRank();
   size = gex_System_QueryJobSize();
   next = (me + 1) % size;

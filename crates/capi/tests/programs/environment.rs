@@ -65,8 +65,15 @@ const SETTINGS: [Setting; 19] = [
     },
     Setting {
         name: "verbose",
-        variables: &[("GASNET_VERBOSEENV", "1"), ("GASNET_MAX_THREADS", "17")],
-        says: &["GASNET_MAX_THREADS = 17", "ENV parameter: GASNET_OF_THE_PROGRAM = usual"],
+        variables: &[("GASNET_VERBOSEENV", "1"), ("GASNET_MAX_THREADS", "17"), ("GASNET_EXITTIMEOUT", "7")],
+        says: &[
+            "ENV parameter: GASNET_MAX_THREADS = 17\n",
+            "ENV parameter: GASNET_EXITTIMEOUT = 7\n",
+            "ENV parameter: GASNET_MAX_SEGSIZE = 0.85/H               (default)\n",
+            "ENV parameter: GASNET_FREEZE = 0                    (default)\n",
+            "ENV parameter: GASNET_BACKTRACE = 0                    (default)\n",
+            "ENV parameter: GASNET_OF_THE_PROGRAM = usual",
+        ],
         ..SETTING
     },
     Setting {
