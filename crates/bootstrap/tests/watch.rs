@@ -71,6 +71,30 @@ fn main() -> ExitCode {
             println!("met");
             std::thread::sleep(FOR_EVER);
         }
+        Some("be-terminated") => {
+            // SAFETY: as above; what is said is written by one call.
+            unsafe {
+                nix::sys::signal::signal(Signal::SIGQUIT, SigHandler::Handler(never_return))
+                    .expect("installed");
+                nix::sys::signal::signal(Signal::SIGTERM, SigHandler::Handler(say_terminated))
+                    .expect("installed");
+            }
+            let _rank = gasworks_bootstrap::connect().expect("joined");
+            println!("met");
+            std::thread::sleep(FOR_EVER);
+        }
+        Some("close-all") => {
+            let _rank = gasworks_bootstrap::connect().expect("joined");
+            close_all();
+            std::thread::sleep(FOR_EVER);
+        }
+        Some("close-all-at-the-end") => {
+            gasworks_bootstrap::connect_as_cray().expect("joined").finalize().expect("ended");
+            close_all();
+            std::thread::sleep(2 * LOOK);
+            let used = nix::time::clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID);
+            eprintln!("{}", Duration::from(used.expect("a clock")) < LOOK / 2);
+        }
         Some("exit-when-told") => {
             let _rank = gasworks_bootstrap::connect().expect("joined");
             println!("met");
@@ -117,6 +141,9 @@ fn main() -> ExitCode {
                 ("a_full_standard_error_changes_nothing", a_full_standard_error_changes_nothing),
                 ("a_computing_rank_ends_with_its_launcher", a_computing_rank_ends_with_its_launcher),
                 ("a_finished_rank_does_not_care", a_finished_rank_does_not_care),
+                ("what_a_rank_has_closed_is_said", what_a_rank_has_closed_is_said),
+                ("a_finished_rank_may_close_everything", a_finished_rank_may_close_everything),
+                ("who_is_not_ready_is_terminated", who_is_not_ready_is_terminated),
                 ("the_last_job_tells_the_launcher_at_once", the_last_job_tells_the_launcher_at_once),
                 ("a_wish_before_the_ranks_have_met_counts", a_wish_before_the_ranks_have_met_counts),
                 ("an_exit_before_the_ranks_have_met_waits", an_exit_before_the_ranks_have_met_waits),
@@ -148,6 +175,8 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(600);
 const NEVER: Duration = Duration::from_secs(60);
 /// How long leaders give their followers to ask for an end by themselves.
 const CONSENT: Duration = Duration::from_millis(250);
+/// How often the library looks whether its descriptors are still its own.
+const LOOK: Duration = Duration::from_secs(1);
 /// Longer than any of these jobs may take.
 const FOR_EVER: Duration = Duration::from_secs(30);
 
@@ -160,6 +189,15 @@ fn operand() -> i32 {
 extern "C" fn end_with_11(_: i32) {
     std::thread::sleep(Duration::from_millis(200));
     gasworks_bootstrap::exit(11);
+}
+
+extern "C" fn say_terminated(_: i32) {
+    let _ = nix::unistd::write(std::io::stderr(), b"terminated\n");
+}
+
+/// Closes all that is open but the streams, as some programs do to have none from whoever started them.
+fn close_all() {
+    (3..256).for_each(|number| _ = nix::unistd::close(number));
 }
 
 extern "C" fn never_return(_: i32) {
@@ -559,6 +597,20 @@ fn a_finished_rank_does_not_care() {
     let output = process.wait_with_output().expect("ended");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"done\n".as_slice()));
+}
+
+fn what_a_rank_has_closed_is_said() {
+    let rank = Job::new(1, "closed").joined(0, "close-all", Stdio::piped());
+    let (code, said) = rank.end();
+    assert!(code == Some(1) && said.contains("closed"), "{code:?}: {said}");
+}
+
+/// Nobody waits for what is not there any more, and it is no reason for an end.
+fn a_finished_rank_may_close_everything() {
+    let mut job = Job::new(1, "all-closed");
+    let mut rank = job.joined(0, "close-all-at-the-end", Stdio::piped());
+    job.serve(&mut rank, FINALIZED);
+    assert_eq!(rank.end(), (Some(0), "true\n".into()));
 }
 
 fn the_last_job_tells_the_launcher_at_once() {

@@ -69,7 +69,7 @@ impl Keeper {
             lost: None,
             missing: None,
         };
-        threads::start("gasworks-keeper", Some(128 << 10), move || state.run())
+        threads::start("gasworks-keeper", Some(STACK), move || state.run())
             .map_err(|source| BootstrapError::Io { during: "start the keeper of this rank", source })?;
         Ok(Self { bell, link })
     }
@@ -85,6 +85,9 @@ impl Keeper {
         let _ = self.bell.ring();
     }
 }
+
+/// How large the keeper's stack is.
+const STACK: usize = 0x2_0000;
 
 /// How far the end has come.
 #[derive(Clone, Copy, Debug)]
@@ -226,9 +229,13 @@ impl State {
 
     /// Sleeps until something happens; gives what came from other ranks.
     fn wait(&mut self) -> Vec<Heard> {
-        // What is polled is looked at first: the program may have closed it. Where it is in no job that is its own affair.
+        // What is polled is looked at first: the program may have closed it. Where it is in no job that is its own affair, and nobody can be
+        // told of its end.
         while !ending::in_job() && !self.is_whole() {
-            std::thread::park();
+            if let Some(Wish::Leave { code }) = ending::wish() {
+                ending::let_go(code);
+            }
+            std::thread::park_timeout(TICK);
         }
         let pause = match self.phase {
             Phase::Running if self.lost.or(self.consulted).is_none() && self.missing.is_none() => LOOK.into(),
@@ -246,6 +253,10 @@ impl State {
         // `None` is a flag without a name, such as the one above.
         let ready: Vec<bool> = fds.iter().map(|fd| fd.any() != Some(false)).collect();
         drop(fds);
+        // It may have closed them meanwhile.
+        if !ending::in_job() && !self.is_whole() {
+            return Vec::new();
+        }
         if ready[0] {
             self.bell.clear();
         }

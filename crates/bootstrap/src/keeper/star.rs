@@ -114,8 +114,8 @@ impl Star {
     /// Signals the processes that are still there and not ready, and lets them run, should they be stopped.
     pub(super) fn signal(&self, signal: Signal) {
         let send = |line: &Line| {
-            // Its end would have ended the line, so the number is still its own. 0 and 1 mean something else to the system.
-            if line.pid > 1 {
+            // Its end would have ended the line, so the number is still its own.
+            if is_process(line.pid) {
                 let _ = kill(Pid::from_raw(line.pid), signal);
                 let _ = kill(Pid::from_raw(line.pid), Signal::SIGCONT);
             }
@@ -217,6 +217,11 @@ impl Follower {
     }
 }
 
+/// Whether a number is one of a rank: 0 and 1 mean something else to the system, and so do numbers below.
+fn is_process(number: i32) -> bool {
+    number > 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,6 +247,11 @@ mod tests {
             Star::Leader(leader) => leader,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn numbers_that_mean_more_than_a_process_are_signalled_never() {
+        assert_eq!([-7, -1, 0, 1, 2, 4711].map(is_process), [false, false, false, false, true, true]);
     }
 
     #[test]

@@ -85,6 +85,18 @@ pub fn a_handler_of_the_program_chooses_the_code() {
     assert_eq!(ends, [(Some(143), String::new())]);
 }
 
+/// Whose handler of the end does not come back is terminated, by itself where it leads the others.
+pub fn who_is_not_ready_is_terminated() {
+    let mut job = Job::new(2, "terminated").timed(EXIT_TIMEOUT);
+    let [mut stuck, mut other] = job.meet(["be-terminated", "exit-when-told"]);
+    stuck.says_met();
+    other.says_met();
+    other.tell();
+    let (_told, [stuck, other]) = job.see_out([stuck, other]);
+    assert_eq!((stuck.0, other.0), (Some(7), Some(7)));
+    assert!(stuck.1.contains("terminated\n"), "{}", stuck.1);
+}
+
 pub fn an_abort_ends_all_ranks() {
     let mut job = Job::new(2, "abort");
     let ranks = job.meet(["meet", "abort"]);
