@@ -48,6 +48,9 @@ pub struct DemoArgs {
     /// Keep the reads that were drawn
     #[arg(long)]
     keep_reads: bool,
+    /// Install the Debian package with the real genome, where it is missing
+    #[arg(long)]
+    install: bool,
     /// Leave jellyfish out, even where it is installed
     #[arg(long)]
     no_jellyfish: bool,
@@ -100,7 +103,7 @@ struct Demo {
 impl Demo {
     /// Draws reads from the real genome, or from a random one if it cannot be had.
     fn draw(&self, args: &DemoArgs) -> Result<Reads> {
-        let real = args.genome_size.is_none() && real_genome()?;
+        let real = args.genome_size.is_none() && real_genome(args.install)?;
         let size = args.genome_size.unwrap_or(MADE_UP);
         let coverage = args.coverage.unwrap_or(if real { 30.0 } else { MADE_UP_COVERAGE });
         let path = self.out.join("reads.fastq");
@@ -274,13 +277,17 @@ fn row(what: &str, seconds: f64, rate: f64, agrees: bool) {
     println!("  {what:<21} {seconds:>7.2} s  {:>7.1} M k-mers/s  {verdict}", rate / 1e6);
 }
 
-/// Whether the real genome is there, after trying to install it.
-fn real_genome() -> Result<bool> {
+/// Whether the real genome is there, after trying to install it where that is wished for.
+fn real_genome(install: bool) -> Result<bool> {
     if Path::new(GENOME).exists() {
         return Ok(true);
     }
-    println!("the genome of E. coli is in Debian's package {PACKAGE}, which is not installed");
     // Without it the demo goes on with a random genome, so a failure to install is only said.
+    println!("the genome of E. coli is in Debian's package {PACKAGE}, which is not installed");
+    if !install {
+        println!("`cargo xtask demo --install` installs it (6 MB, as root), and reads are drawn from that");
+        return Ok(false);
+    }
     match tools::apt(PACKAGE) {
         Ok(_) => Ok(Path::new(GENOME).exists()),
         Err(error) => {

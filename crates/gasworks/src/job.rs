@@ -117,6 +117,9 @@ impl<M: ThreadMode> Job<M> {
             let _ =
                 write!(std::io::stderr(), "gasworks: settings of rank 0 of {ranks}\n{}", settings::report());
         }
+        if rank == 0 {
+            settings::unknown().iter().for_each(|line| gasworks_os::say(line));
+        }
         let handlers = table.handlers;
         let cores = greet(&*bootstrap, &handlers.describe(), handlers.fingerprint())?;
         let patience = flow::patience(ranks as usize, cores)?;

@@ -22,6 +22,22 @@
 //! # }
 //! ```
 //!
+//! Values of a program's own travel if they are plain data, whose every byte may be anything:
+//!
+//! ```
+//! use gasworks::{Pod, Zeroable, bytemuck};
+//!
+//! #[derive(Clone, Copy, Pod, Zeroable)]
+//! #[bytemuck(crate = "gasworks::bytemuck")]
+//! #[repr(C)]
+//! struct Particle {
+//!     place: [f64; 3],
+//!     charge: f64,
+//! }
+//! # let bytes: &[u8] = bytemuck::bytes_of(&Particle { place: [0.0; 3], charge: 1.0 });
+//! # assert_eq!(bytes.len(), 32);
+//! ```
+//!
 //! Run alone, such a program is a job of one rank; `gasrun -n 4 ./program` makes it a job of four.
 #![deny(missing_docs)]
 
@@ -47,7 +63,7 @@ mod table;
 
 pub use agent::{Agent, Phase, PreparedLong, PreparedMedium};
 pub use atomic::{Atomic, AtomicOp, Atomics};
-pub use bytemuck::Pod;
+pub use bytemuck::{self, Pod, Zeroable};
 pub use config::{Config, HugePages, Network};
 pub use error::Error;
 pub use event::Event;

@@ -93,6 +93,54 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
     .flatten()
 }
 
+/// What others read of the library's variables: `gasrun`, the software NIC, and tests.
+const OF_OTHERS: [&str; 8] = [
+    "GASWORKS_EXIT_TIMEOUT",
+    "GASWORKS_KILL_AT",
+    "GASWORKS_LOST_AFTER",
+    "GASWORKS_MUTATION",
+    "GASWORKS_PANIC_AT",
+    "GASWORKS_RSH",
+    "GASWORKS_SPAWN_VERBOSE",
+    "GASWORKS_TRACE_EVENTS",
+];
+const BEGINNINGS: [&str; 3] = ["GASWORKS_UGNI_", "GASWORKS_TEST_", "GASWORKS_PREPARED_"];
+
+/// Whether anything reads a variable of this name, as far as the library knows.
+#[doc(hidden)]
+pub fn is_known(name: &str) -> bool {
+    let ours = all().any(|setting| setting.name == name || setting.aliases.contains(&name));
+    ours || OF_OTHERS.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+/// What is to be said of variables that look like settings and are none, in the order of their names.
+pub(crate) fn unknown() -> Vec<String> {
+    let names = gasworks_os::environ::all().filter_map(|(name, _)| name.into_string().ok());
+    let mut names: Vec<_> = names.filter(|name| name.starts_with("GASWORKS_") && !is_known(name)).collect();
+    names.sort_unstable();
+    names.iter().map(|name| unknown_line(name)).collect()
+}
+
+fn unknown_line(name: &str) -> String {
+    let near = all().map(|setting| (distance(name, setting.name), setting.name)).min();
+    let meant = near.filter(|(distance, _)| *distance <= 3).map(|(_, meant)| format!(", {meant} is one"));
+    format!("gasworks: {name} is set, and is no setting{}", meant.unwrap_or_default())
+}
+
+/// How many letters have to be put in, taken out or changed to make the one of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in (1..).zip(one.bytes()) {
+        let mut before = std::mem::replace(&mut row[0], at);
+        for (at, theirs) in (1..).zip(other.bytes()) {
+            let changed = before + usize::from(letter != theirs);
+            before = row[at];
+            row[at] = changed.min(row[at] + 1).min(row[at - 1] + 1);
+        }
+    }
+    row[other.len()]
+}
+
 /// Checks that every setting of the environment can be used.
 ///
 /// # Errors
@@ -165,4 +213,32 @@ pub(crate) fn network() -> Result<Network, SettingError> {
 /// The setting is not a number of a signal.
 pub fn inspect_signal() -> Result<i32, SettingError> {
     Ok(INSPECT_SIGNAL.number()?.and_then(|signal| i32::try_from(signal).ok()).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_setting_is_said_with_what_may_be_meant() {
+        assert!(
+            is_known("GASWORKS_SEGMENT_SIZE")
+                && is_known("GASNET_MAX_SEGSIZE")
+                && is_known("GASWORKS_UGNI_CHIP")
+        );
+        for (name, said) in [
+            ("GASWORKS_SEGMENT_SIZ", "is set, and is no setting, GASWORKS_SEGMENT_SIZE is one"),
+            ("GASWORKS_SPINS", "is no setting, GASWORKS_SPIN is one"),
+            ("GASWORKS_HUGEPAGES", "is no setting, GASWORKS_HUGE_PAGES is one"),
+        ] {
+            assert!(!is_known(name));
+            let line = unknown_line(name);
+            assert!(line.starts_with(&format!("gasworks: {name} ")) && line.ends_with(said), "{line}");
+        }
+        assert_eq!(
+            unknown_line("GASWORKS_OF_MY_OWN"),
+            "gasworks: GASWORKS_OF_MY_OWN is set, and is no setting"
+        );
+        assert_eq!([distance("", "abc"), distance("abc", ""), distance("kitten", "sitting")], [3, 3, 3]);
+    }
 }

@@ -136,6 +136,14 @@ pub fn write(out: &mut impl Write) {
 #[cfg(test)]
 mod tests {
     #[test]
+    fn no_row_is_said_to_be_no_setting() {
+        let ours = super::all_settings().into_iter().filter(|row| row.name.starts_with("GASWORKS_"));
+        let unknown: Vec<_> =
+            ours.map(|row| row.name).filter(|name| !gasworks::settings::is_known(name)).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+
+    #[test]
     fn every_row_is_shown() {
         let mut text = Vec::new();
         super::write(&mut text);

@@ -22,7 +22,7 @@ pub fn rows(extent: Extent) -> Result<Vec<Row>> {
     rows.push(demo("demo/generated", "--genome-size 300000 --no-jellyfish"));
     rows.push(demo("demo/jellyfish", "--genome-size 1000000 --ranks 2").need(Need::Jellyfish));
     if extent == Extent::Nightly {
-        rows.push(demo("demo/real-reads", ""));
+        rows.push(demo("demo/real-reads", "--install"));
     }
     rows.push(Row::new("documented/rust", rust_in_pages));
     let itself = documented_commands().iter().filter(|(_, by)| *by == By::Itself);
