@@ -138,9 +138,11 @@ impl<'a> Object<'a> {
             None => format!("--weaken-symbols={}", list.display()),
         };
         run(&hide.arg(change).arg(format!("--keep-global-symbols={}", list.display())).arg(&all).arg(&one))?;
+        // Of the conduits' libraries: objects of each kind of build need a member of their own, and programs of both kinds do not link.
+        let builds = another.map_or(Ok(Vec::new()), |_| self.builds(run))?;
         let archive = of(&format!("lib{library}.a"));
         let _ = std::fs::remove_file(&archive);
-        run(&Cmd::new("ar").arg("rcs").arg(&archive).arg(&one))?;
+        run(&Cmd::new("ar").arg("rcs").arg(&archive).arg(&one).args(builds.iter().take(BUILDS.len())))?;
         let (plain, soname) = (format!("lib{library}.so"), format!("lib{library}.so.{INTERFACE}"));
         let shared = of(SHARED);
         run(&Cmd::new("cc")
@@ -150,17 +152,48 @@ impl<'a> Object<'a> {
             .arg("-o")
             .arg(shared.join(&soname))
             .arg(&one)
+            .args(builds.iter().skip(BUILDS.len()))
             .words(SYSTEM))?;
         let _ = std::fs::remove_file(shared.join(&plain));
         std::os::unix::fs::symlink(&soname, shared.join(&plain))
             .with_context(|| format!("linking {plain}"))?;
-        [list, script, one].iter().try_for_each(|done| removed(done))
+        [list, script, one].iter().chain(&builds).try_for_each(|done| removed(done))
+    }
+
+    /// An object for each kind of build, which defines the name that objects of this kind refer to, and one that all of these objects define;
+    /// and one that has the names of all kinds, for shared libraries.
+    fn builds(&self, run: &mut impl FnMut(&Cmd) -> Result<()>) -> Result<Vec<PathBuf>> {
+        let one = BUILDS.map(|build| (build, format!("{}{}", linked(build), define(NO_MIXTURE))));
+        let all = ("builds", BUILDS.map(linked).concat());
+        let compiled = one.into_iter().chain([all]).map(|(name, text)| {
+            let source = self.lib.join(format!("{name}.c"));
+            let object = source.with_extension("o");
+            std::fs::write(&source, text).with_context(|| format!("writing {}", source.display()))?;
+            run(&Cmd::new("cc").words("-O1 -fPIC -c -o").arg(&object).arg(&source))?;
+            removed(&source)?;
+            Ok(object)
+        });
+        compiled.collect()
     }
 
     /// Removes it and what it took to make.
     fn remove(self) -> Result<()> {
         [Self::NAME, "all.roots"].iter().try_for_each(|name| removed(&self.lib.join(name)))
     }
+}
+
+/// The kinds of builds that objects are of.
+const BUILDS: [&str; 2] = ["debug", "optimised"];
+/// What a linker says is defined twice where a program has objects of both.
+const NO_MIXTURE: &str = "gasworks_objects_of_debug_and_optimised_builds_do_not_go_together";
+
+/// In C: the name that objects of such a build refer to.
+fn linked(build: &str) -> String {
+    define(&format!("gasworks_linked_build_{build}_{INTERFACE}"))
+}
+
+fn define(name: &str) -> String {
+    format!("extern const char {name}; const char {name} = 0;\n")
 }
 
 fn removed(file: &Path) -> Result<()> {

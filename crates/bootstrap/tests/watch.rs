@@ -12,6 +12,7 @@ use gasworks_bootstrap::Bootstrap;
 use gasworks_bootstrap::server::{Output, Server};
 use gasworks_os::inherited;
 use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, kill};
 use nix::unistd::Pid;
 
@@ -83,6 +84,17 @@ fn main() -> ExitCode {
             println!("met");
             std::thread::sleep(FOR_EVER);
         }
+        Some("without-room") => {
+            let pages = std::fs::read_to_string("/proc/self/statm").expect("read");
+            let pages: u64 = pages.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
+            // None for the stack of a thread.
+            let bytes = pages * gasworks_os::memfd::page_size() as u64 + (64 << 10);
+            let (_, hard) = getrlimit(Resource::RLIMIT_AS).expect("a limit");
+            setrlimit(Resource::RLIMIT_AS, bytes, hard).expect("lowered");
+            let error = gasworks_bootstrap::connect().map(drop).expect_err("there is no room for a thread");
+            eprintln!("{error}");
+            return ExitCode::from(5);
+        }
         Some("close-all") => {
             let _rank = gasworks_bootstrap::connect().expect("joined");
             close_all();
@@ -141,6 +153,7 @@ fn main() -> ExitCode {
                 ("a_full_standard_error_changes_nothing", a_full_standard_error_changes_nothing),
                 ("a_computing_rank_ends_with_its_launcher", a_computing_rank_ends_with_its_launcher),
                 ("a_finished_rank_does_not_care", a_finished_rank_does_not_care),
+                ("who_cannot_be_kept_ends_at_once", who_cannot_be_kept_ends_at_once),
                 ("what_a_rank_has_closed_is_said", what_a_rank_has_closed_is_said),
                 ("a_finished_rank_may_close_everything", a_finished_rank_may_close_everything),
                 ("who_is_not_ready_is_terminated", who_is_not_ready_is_terminated),
@@ -597,6 +610,14 @@ fn a_finished_rank_does_not_care() {
     let output = process.wait_with_output().expect("ended");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"done\n".as_slice()));
+}
+
+fn who_cannot_be_kept_ends_at_once() {
+    let begun = Instant::now();
+    let rank = Job::new(1, "unkept").start(0, "without-room", Stdio::piped());
+    let (code, said) = rank.end();
+    assert!(code == Some(5) && said.contains("start the keeper of this rank"), "{code:?}: {said}");
+    assert!(begun.elapsed() < EXIT_TIMEOUT * 10, "it took {:?}", begun.elapsed());
 }
 
 fn what_a_rank_has_closed_is_said() {

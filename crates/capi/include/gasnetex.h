@@ -38,6 +38,14 @@ GASWORKS_BEGIN_C
 #define GASWORKS_LINKED GASWORKS_LINKED_NAME(GASNET_CONDUIT_NAME, GASWORKS_MODE, GASWORKS_INTERFACE)
 extern const char GASWORKS_LINKED;
 static const char *const gasworks_linked GASWORKS_USED = &GASWORKS_LINKED;
+/* Nor do those of debug builds and others with each other: what their headers do inline is not the same. */
+#ifdef GASNET_DEBUG
+#define GASWORKS_LINKED_BUILD GASWORKS_LINKED_NAME(build, debug, GASWORKS_INTERFACE)
+#else
+#define GASWORKS_LINKED_BUILD GASWORKS_LINKED_NAME(build, optimised, GASWORKS_INTERFACE)
+#endif
+extern const char GASWORKS_LINKED_BUILD;
+static const char *const gasworks_linked_build GASWORKS_USED = &GASWORKS_LINKED_BUILD;
 
 #define GASNET_CONFIG_STRING                                                                                       \
   "RELEASE=2025.8.0,SPEC=0.19,CONDUIT=" GASNET_CONDUIT_NAME_STR "(" GASNET_CORE_VERSION_STR                        \

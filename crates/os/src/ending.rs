@@ -224,6 +224,11 @@ pub fn arm(rank: u32, catch: bool, patience: Duration, alone: &str) -> Result<&'
     Ok(bell)
 }
 
+/// There is no keeper after all: the process ends by itself, and its signals are the system's.
+pub fn disarm() {
+    jobs::ending().pid.store(0, Ordering::Release);
+}
+
 /// Whether the hooks are installed, and by this very process.
 pub fn is_armed() -> bool {
     jobs::ending().is_ours()

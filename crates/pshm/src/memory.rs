@@ -216,11 +216,11 @@ mod tests {
     #[test]
     fn room_for_later_gives_way_and_a_wish_does_not() {
         let limit = Limit { bytes: 5 << 20, who: "the network".into() };
-        let wish = Memory { room: Some(Share::bytes(1 << 46)), ..Memory::of(0) };
+        let wish = Memory { room: Some(Share::bytes(1 << 40)), ..Memory::of(0) };
         let later = sizes(&Memory { later: true, ..wish }, Some(&limit), false, 0, 2, INTERNAL);
         let later = later.expect("cut down");
         assert_eq!((later.room, later.largest), (5 << 20, limit.clone()));
-        assert_eq!(sizes(&wish, Some(&limit), false, 0, 2, INTERNAL).expect("room").room, 1 << 46);
+        assert_eq!(sizes(&wish, Some(&limit), false, 0, 2, INTERNAL).expect("room").room, 1 << 40);
     }
 
     #[test]

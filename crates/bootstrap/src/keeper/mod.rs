@@ -69,8 +69,11 @@ impl Keeper {
             lost: None,
             missing: None,
         };
-        threads::start("gasworks-keeper", Some(STACK), move || state.run())
-            .map_err(|source| BootstrapError::Io { during: "start the keeper of this rank", source })?;
+        threads::start("gasworks-keeper", Some(STACK), move || state.run()).map_err(|source| {
+            // Nobody would answer who waits for the end.
+            ending::disarm();
+            BootstrapError::Io { during: "start the keeper of this rank", source }
+        })?;
         Ok(Self { bell, link })
     }
 

@@ -1,7 +1,9 @@
 //! What programs are linked with: libraries that export public names alone, shared libraries, and several libraries at
 //! once.
 
-use crate::program::{LANGUAGES, Language, OPTIMISED, PROGRAMS, comes_to_its_end, runs_in, source, start};
+use crate::program::{
+    BUILDS, LANGUAGES, Language, OPTIMISED, PROGRAMS, comes_to_its_end, runs_in, source, start,
+};
 use anyhow::{Context, Result, ensure};
 use gasworks_testkit::c::{
     CONDUITS, INTERFACE, MODES, SHARED, SYSTEM, compiler, is_public, linked_name, linking, names,
@@ -26,6 +28,10 @@ pub fn cases() -> Vec<Case> {
         let name = format!("mismatch/{conduit}-{}/{other}-{}", MODES[mode].0, MODES[other_mode].0);
         Case::new(name, move |log| mismatch(log, conduit, mode, other, other_mode))
     });
+    let builds = product(&[BUILDS.len(), BUILDS.len()]).into_iter().map(|pick| {
+        let [one, other] = [BUILDS[pick[0]], BUILDS[pick[1]]];
+        Case::new(format!("builds/{}/{}", one.0, other.0), move |log| mixed(log, [one.1, other.1]))
+    });
     let programs =
         product(&[PROGRAMS.len(), MODES.len()]).into_iter().filter(|pick| runs_in(pick[0], pick[1]));
     let shared = programs.map(|pick| {
@@ -46,7 +52,14 @@ pub fn cases() -> Vec<Case> {
             Case::new(name, move |log| as_published(log, mode, language))
         })
     });
-    public.chain(mismatches).chain(shared).chain(tools).chain(another).chain(published).collect()
+    public
+        .chain(mismatches)
+        .chain(builds)
+        .chain(shared)
+        .chain(tools)
+        .chain(another)
+        .chain(published)
+        .collect()
 }
 
 /// A library exports its public names alone, and is one object. The shared one exports them in a version, under its soname.
@@ -63,7 +76,8 @@ fn public_names(conduit: &str, mode: &str) -> Result<()> {
         found.len()
     );
     let members = Cmd::new("ar").arg("t").arg(&library).read()?;
-    ensure!(members.lines().count() == 1, "its members are {members:?}");
+    // One object, and one for each kind of build.
+    ensure!(members.lines().count() == 3, "its members are {members:?}");
     let shared = lib.join(SHARED).join(format!("libgasnet-{conduit}-{mode}.so"));
     let about = Cmd::new("readelf").words("-dW --dyn-syms").arg(&shared).read()?;
     let soname = format!("Library soname: [libgasnet-{conduit}-{mode}.so.{INTERFACE}]");
@@ -71,8 +85,9 @@ fn public_names(conduit: &str, mode: &str) -> Result<()> {
     let version = format!("GASWORKS_{INTERFACE}");
     let marked = format!("@@{version}");
     let exported: Vec<_> = about.lines().filter_map(|line| line.split_once(&marked)).collect();
+    // What keeps objects of both kinds of builds apart is in the static one alone.
     ensure!(
-        exported.len() >= found.len(),
+        exported.len() + 1 >= found.len(),
         "the shared library exports {} names of {}",
         exported.len(),
         found.len()
@@ -94,6 +109,26 @@ fn mismatch(log: &Log, conduit: &str, mode: usize, other: &str, other_mode: usiz
     let ended = log.run(&linking(compile, other, MODES[other_mode].0, &laid_out))?;
     let name = linked_name(conduit, MODES[mode].0);
     ensure!(!ended.ok() && ended.output.contains(&name), "{}; {name} is in no error", ended.how());
+    Ok(())
+}
+
+/// Objects of a debug build and of another do not link with each other, and those of one build do.
+fn mixed(log: &Log, [one, other]: [&str; 2]) -> Result<()> {
+    let (laid_out, dir) = (Fixture::C.get()?, log.scratch()?);
+    std::fs::write(
+        dir.join("second.c"),
+        "#include <gasnetex.h>\nint second(void);\nint second(void) { return 0; }\n",
+    )?;
+    for (options, from, to) in [(one, source("memory"), "first.o"), (other, dir.join("second.c"), "second.o")]
+    {
+        let compile = compiler("gcc", CONDUITS[0], MODES[0].1, &laid_out).words(options).arg("-c");
+        log.run_ok(&compile.arg(from).arg("-o").arg(dir.join(to)))?;
+    }
+    let link =
+        Cmd::new("gcc").args([dir.join("first.o"), dir.join("second.o")]).arg("-o").arg(dir.join("program"));
+    let ended = log.run(&linking(link, CONDUITS[0], MODES[0].0, &laid_out))?;
+    let told = ended.output.contains("gasworks_objects_of_debug_and_optimised_builds_do_not_go_together");
+    ensure!((ended.ok(), told) == (one == other, one != other), "{}", ended.how());
     Ok(())
 }
 
