@@ -193,7 +193,10 @@ fn with_kill_points(log: &Log) -> Result<Cmd> {
     let program = log.scratch()?.join("ends");
     // The archive has one name by which objects link, for all conduits.
     let any = format!("gasworks_linked_{mode}_{}", c::INTERFACE);
-    let name = format!("-Wl,--defsym={}={any},--undefined={any}", linked_name("smp", mode));
+    // What the layout of the libraries adds to it: the names that say for which conduit, mode and build an object is.
+    let own = linked_name("smp", mode);
+    let build = format!("gasworks_linked_build_optimised_{}", c::INTERFACE);
+    let name = format!("-Wl,--defsym={own}={any},--defsym={build}={any},--undefined={any}");
     let compile = compiler("gcc", "smp", define, &Fixture::C.get()?).arg(crate::program::source("ends"));
     let link = compile.arg("-o").arg(&program).arg(name).arg(archive).words(c::SYSTEM).limit(120);
     log.run_ok(&link)?;
