@@ -139,10 +139,13 @@ impl<'a> Object<'a> {
         };
         run(&hide.arg(change).arg(format!("--keep-global-symbols={}", list.display())).arg(&all).arg(&one))?;
         // Of the conduits' libraries: objects of each kind of build need a member of their own, and programs of both kinds do not link.
-        let builds = another.map_or(Ok(Vec::new()), |_| self.builds(run))?;
+        let (apart, together) = match another {
+            Some(_) => self.builds(run)?,
+            None => Default::default(),
+        };
         let archive = of(&format!("lib{library}.a"));
         let _ = std::fs::remove_file(&archive);
-        run(&Cmd::new("ar").arg("rcs").arg(&archive).arg(&one).args(builds.iter().take(BUILDS.len())))?;
+        run(&Cmd::new("ar").arg("rcs").arg(&archive).arg(&one).args(&apart))?;
         let (plain, soname) = (format!("lib{library}.so"), format!("lib{library}.so.{INTERFACE}"));
         let shared = of(SHARED);
         run(&Cmd::new("cc")
@@ -152,28 +155,28 @@ impl<'a> Object<'a> {
             .arg("-o")
             .arg(shared.join(&soname))
             .arg(&one)
-            .args(builds.iter().skip(BUILDS.len()))
+            .args(&together)
             .words(SYSTEM))?;
         let _ = std::fs::remove_file(shared.join(&plain));
         std::os::unix::fs::symlink(&soname, shared.join(&plain))
             .with_context(|| format!("linking {plain}"))?;
-        [list, script, one].iter().chain(&builds).try_for_each(|done| removed(done))
+        [list, script, one].iter().chain(&apart).chain(&together).try_for_each(|done| removed(done))
     }
 
     /// An object for each kind of build, which defines the name that objects of this kind refer to, and one that all of these objects define;
     /// and one that has the names of all kinds, for shared libraries.
-    fn builds(&self, run: &mut impl FnMut(&Cmd) -> Result<()>) -> Result<Vec<PathBuf>> {
-        let one = BUILDS.map(|build| (build, format!("{}{}", linked(build), define(NO_MIXTURE))));
-        let all = ("builds", BUILDS.map(linked).concat());
-        let compiled = one.into_iter().chain([all]).map(|(name, text)| {
+    fn builds(&self, run: &mut impl FnMut(&Cmd) -> Result<()>) -> Result<(Vec<PathBuf>, Option<PathBuf>)> {
+        let mut compiled = |name: &str, text: String| {
             let source = self.lib.join(format!("{name}.c"));
             let object = source.with_extension("o");
             std::fs::write(&source, text).with_context(|| format!("writing {}", source.display()))?;
             run(&Cmd::new("cc").words("-O1 -fPIC -c -o").arg(&object).arg(&source))?;
             removed(&source)?;
             Ok(object)
-        });
-        compiled.collect()
+        };
+        let apart = BUILDS.map(|build| compiled(build, format!("{}{}", linked(build), define(NO_MIXTURE))));
+        let apart = apart.into_iter().collect::<Result<_>>()?;
+        Ok((apart, Some(compiled("builds", BUILDS.map(linked).concat())?)))
     }
 
     /// Removes it and what it took to make.
