@@ -156,7 +156,7 @@ impl Ranks {
                 assert_eq!(server.phase(rank), Phase::Broken);
             }
             Output::Finalized { rank } | Output::Abort { rank, .. } => assert!(self.joined.contains(&rank)),
-            Output::Exits { rank, code } => assert!(rank < RANKS && code != 0),
+            Output::Exits { rank, code, .. } => assert!(rank < RANKS && code != 0),
             Output::Up { .. } | Output::Down { .. } => panic!("there is no other server"),
         }
         if let Some((waits, gone)) = server.stuck() {

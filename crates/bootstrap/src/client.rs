@@ -352,9 +352,9 @@ impl LastWords for Words {
         self.blurt(&self.dialect.abort(code, message));
     }
 
-    fn announce_exit(&self, code: u8) {
+    fn announce_exit(&self, code: u8, told: bool) {
         if self.ours {
-            self.blurt(&Message::new("gasworks-exit").with("code", code));
+            self.blurt(&Message::new("gasworks-exit").with("code", code).with("told", u8::from(told)));
         }
     }
 

@@ -217,7 +217,7 @@ impl Bootstrap for Launched {
             std::thread::sleep(ABORT_PAUSE);
             // The keeper says it as well, but may be late: the launcher is to know the code before the order.
             if let Some(Wish::Exit { code: code @ 1.., .. }) = ending::wish() {
-                self.link.announce_exit(code);
+                self.link.announce_exit(code, false);
             }
             let short: String = message.chars().take(value::PIECE / 4).collect();
             self.link.abort(code, &short);

@@ -95,9 +95,9 @@ impl Link {
         self.words.abort(code, message);
     }
 
-    /// Tells a launcher of ours whose code the job's will be.
-    pub(crate) fn announce_exit(&self, code: u8) {
-        self.words.announce_exit(code);
+    /// Tells a launcher of ours whose code the job's will be, and whether the other ranks hear of it from this one.
+    pub(crate) fn announce_exit(&self, code: u8, told: bool) {
+        self.words.announce_exit(code, told);
     }
 
     /// Tells the launcher that this rank ends in good order. Once; later calls do nothing.
@@ -172,8 +172,8 @@ mod tests {
         fn abort(&self, code: i32, message: &str) {
             note(&self.0, format!("abort {code} {message}"));
         }
-        fn announce_exit(&self, code: u8) {
-            note(&self.0, format!("exit {code}"));
+        fn announce_exit(&self, code: u8, told: bool) {
+            note(&self.0, format!("exit {code} {told}"));
         }
         fn interrupt(&self) {
             note(&self.0, "interrupt");
@@ -242,8 +242,8 @@ mod tests {
     fn what_is_said_reaches_the_launcher() {
         let (link, record) = link();
         link.abort(42, "no more");
-        link.announce_exit(7);
-        assert_eq!(taken(&record), ["abort 42 no more", "exit 7"]);
+        link.announce_exit(7, true);
+        assert_eq!(taken(&record), ["abort 42 no more", "exit 7 true"]);
         assert!(link.abort_keeps_code());
         // A launcher that has no barrier of its own is asked for a fence.
         link.store().barrier(Some(LIMIT)).expect("passed");

@@ -40,8 +40,8 @@ pub(crate) trait LastWords: Debug + Send + Sync {
     fn abort_keeps_code(&self) -> bool;
     /// Orders the end of all ranks.
     fn abort(&self, code: i32, message: &str);
-    /// Tells a launcher of ours whose code the job's will be.
-    fn announce_exit(&self, _code: u8) {}
+    /// Tells a launcher of ours whose code the job's will be, and whether the other ranks hear of it from this one.
+    fn announce_exit(&self, _code: u8, _told: bool) {}
     /// Breaks off a conversation under way: what waits in it waits for the end of the process instead.
     fn interrupt(&self) {}
     /// Tells the launcher that this rank ends in good order, and waits until it has heard, or until `deadline`.

@@ -331,7 +331,7 @@ impl State {
     /// This process wishes for the end.
     fn wished_here(&mut self, code: u8, at_once: bool) {
         if let (Some(link), true) = (self.link.get(), code != 0) {
-            link.announce_exit(code);
+            link.announce_exit(code, self.star.is_some());
         }
         kill_point!("keeper.wished");
         match self.star {

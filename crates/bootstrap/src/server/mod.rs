@@ -67,6 +67,8 @@ pub enum Output {
         rank: u32,
         /// The code.
         code: i32,
+        /// Whether the other ranks hear of it from that one, and end by themselves.
+        told: bool,
     },
     /// A rank does not keep to the protocol.
     Broken {

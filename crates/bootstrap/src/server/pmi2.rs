@@ -99,7 +99,8 @@ pub(super) fn serve(
             let code = question.number("code").map_err(|e| e.to_string())?;
             let code = i32::try_from(code).ok().filter(|code| (1..=255).contains(code));
             let code = code.ok_or("it ends the job with a code that is none")?;
-            exchange.out.push(Output::Exits { rank, code });
+            let told = question.get("told") == Some("1");
+            exchange.out.push(Output::Exits { rank, code, told });
         }
         "job-getid" => exchange.answer(&[("jobid", &server.job)]),
         "kvs-put" => {

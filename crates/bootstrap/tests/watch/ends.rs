@@ -21,7 +21,7 @@ pub fn one_code_ends_all_ranks() {
         ranks[who as usize].tell();
         let (told, ends) = job.see_out(ranks);
         assert!(begun.elapsed() >= CONSENT, "the other may come to the same wish");
-        assert_eq!(told, [Output::Exits { rank: who, code: 7 }]);
+        assert_eq!(told, [Output::Exits { rank: who, code: 7, told: true }]);
         assert_eq!(ends, [(Some(7), String::new()), (Some(7), String::new())], "rank {who} exits");
     }
 }
@@ -43,8 +43,8 @@ pub fn another_launcher_hears_that_all_ranks_end() {
 pub fn a_rank_alone_ends_with_its_own_code() {
     for (action, wanted) in [
         ("exit 0", Output::Finalized { rank: 0 }),
-        ("exit 7", Output::Exits { rank: 0, code: 7 }),
-        ("exit 256", Output::Exits { rank: 0, code: 1 }),
+        ("exit 7", Output::Exits { rank: 0, code: 7, told: true }),
+        ("exit 256", Output::Exits { rank: 0, code: 1, told: true }),
     ] {
         let mut job = Job::new(1, "alone");
         let rank = job.joined(0, action, Stdio::piped());
@@ -71,7 +71,7 @@ pub fn a_handler_of_the_program_chooses_the_code() {
     rank.says_met();
     rank.signal(Signal::SIGTERM);
     let (told, ends) = job.see_out([rank]);
-    assert_eq!(told, [Output::Exits { rank: 0, code: 11 }]);
+    assert_eq!(told, [Output::Exits { rank: 0, code: 11, told: true }]);
     assert_eq!(ends, [(Some(11), String::new())]);
     // It does not come back.
     let mut job = Job::new(1, "hangs").timed(EXIT_TIMEOUT);
@@ -81,7 +81,7 @@ pub fn a_handler_of_the_program_chooses_the_code() {
     rank.signal(Signal::SIGTERM);
     let (told, ends) = job.see_out([rank]);
     assert!(begun.elapsed() >= EXIT_TIMEOUT / 2, "the handler has half the time-out");
-    assert_eq!(told, [Output::Exits { rank: 0, code: 143 }]);
+    assert_eq!(told, [Output::Exits { rank: 0, code: 143, told: true }]);
     assert_eq!(ends, [(Some(143), String::new())]);
 }
 
@@ -101,9 +101,10 @@ pub fn an_abort_ends_all_ranks() {
     let mut job = Job::new(2, "abort");
     let ranks = job.meet(["meet", "abort"]);
     let (told, ends) = job.see_out(ranks);
-    let exits = Output::Exits { rank: 1, code: 42 };
-    assert_eq!(told.first(), Some(&exits));
-    assert!(told.iter().all(|output| *output == exits || matches!(output, Output::Abort { .. })), "{told:?}");
+    assert!(matches!(told.first(), Some(Output::Exits { rank: 1, code: 42, .. })), "{told:?}");
+    let expected =
+        |output: &Output| matches!(output, Output::Exits { rank: 1, code: 42, .. } | Output::Abort { .. });
+    assert!(told.iter().all(expected), "{told:?}");
     let said = format!("gasworks: rank 1: no more{}\n", "!".repeat(200));
     assert_eq!(ends, [(Some(42), String::new()), (Some(42), said)]);
 }
@@ -176,7 +177,7 @@ pub fn a_stopped_rank_is_let_run_to_its_end() {
         ranks[1 - stopped].tell();
         let (told, ends) = job.see_out(ranks);
         // The signal that ends a rank may be told as well, but later.
-        assert_eq!(told.first(), Some(&Output::Exits { rank: 1 - stopped as u32, code: 7 }));
+        assert_eq!(told.first(), Some(&Output::Exits { rank: 1 - stopped as u32, code: 7, told: true }));
         assert_eq!(ends, [(Some(7), String::new()), (Some(7), String::new())], "rank {stopped} is stopped");
     }
 }

@@ -27,6 +27,7 @@ static FILE *open_in(const char *name) {
 static void before(void) { fprintf(open_in("before"), "data\n"); }
 static void after(void) { fprintf(open_in("after"), "data\n"); }
 static void slow(void) { sleep(1); }
+static void one_slow(void) { sleep(gex_System_QueryJobRank() == 1); }
 static void for_ever(void) { sleep(1000); }
 
 /* A thread that waits for a line has standard input locked. */
@@ -48,6 +49,7 @@ int main(int argc, char **argv) {
   atexit(before);
   if (strcmp(way, "slow") == 0) atexit(slow);
   if (strcmp(way, "for-ever") == 0) atexit(for_ever);
+  if (strcmp(way, "one-slow") == 0) atexit(one_slow);
   CHECK(gex_Client_Init(&client, &ep, &tm, "left", &argc, &argv, 0) == GASNET_OK);
   atexit(after);
   fprintf(open_in("file"), "data\n");
@@ -65,6 +67,7 @@ int main(int argc, char **argv) {
   if (strcmp(way, "gasnet-exit-4") == 0) gasnet_exit(4);
   if (strcmp(way, "exit-5") == 0) exit(5);
   if (strcmp(way, "exit") == 0) exit(0);
+  if (strcmp(way, "one-slow") == 0) return 8;
   /* Another rank's code is the job's. */
   if (strcmp(way, "another") == 0 && gex_System_QueryJobRank() != 0) exit(6);
   return 0;

@@ -11,6 +11,7 @@ use super::entrance::{Arrival, Entrance};
 use super::tree::Tree;
 use super::{HIGH, Job, token};
 use crate::code;
+use crate::remote::message::Announced;
 use crate::stream::{Sink, Source};
 
 /// How long the first failure waits for the death that may have caused it.
@@ -260,9 +261,9 @@ impl Job {
                 let code = code.map(|code| code & 0xff).filter(|&code| code != 0);
                 self.fail(&format!("{} aborted the job{text}", self.who(rank)), code, Some(rank));
             }
-            Output::Exits { rank, code } => {
+            Output::Exits { rank, code, told } => {
                 let who = self.who(rank);
-                self.exits(who, code);
+                self.exits(Announced { who, code, told });
             }
             Output::Up { bytes } => self.pmi_up(bytes),
             Output::Down { child, bytes } => self.pmi_down(child, bytes),

@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use super::entrance::Entrance;
 use super::tree::Tree;
 use super::{CLOSING, GRACE, Job, Rank, STUCK, TWICE};
-use crate::remote::message::{Down, Up};
+use crate::remote::message::{Announced, Down, Up};
 use crate::{code, report};
 
 impl Job {
@@ -22,7 +22,7 @@ impl Job {
         let tree = self.tree.as_ref().and_then(Tree::deadline);
         let held = self.held.front().map(|(at, _)| *at);
         if self.failed {
-            return [self.kill_at, asked, visitor, tree, held].into_iter().flatten().min();
+            return [self.end_at, self.kill_at, asked, visitor, tree, held].into_iter().flatten().min();
         }
         let kill_at = self.kill_at;
         let closing = self.hang_ups.front().map(|&(at, _)| at + CLOSING);
@@ -35,6 +35,9 @@ impl Job {
         self.release_held();
         let now = Instant::now();
         if self.failed {
+            if self.end_at.is_some_and(|at| at <= now) {
+                self.end_all(None);
+            }
             if self.kill_at.is_some_and(|at| at <= now) {
                 self.kill_at = None;
                 self.signal_living(Signal::SIGKILL, None);
@@ -105,6 +108,7 @@ impl Job {
     /// Ends the ranks, all but `spare` at once.
     pub(super) fn end_all(&mut self, spare: Option<u32>) {
         self.failed = true;
+        self.end_at = None;
         if self.strict {
             self.signal_living(Signal::SIGKILL, spare);
         } else {
@@ -163,7 +167,7 @@ impl Job {
         self.send_all(Signal::SIGCONT);
         let stopped = begun.elapsed();
         let timeout = self.timeout.as_mut().map(|(at, _)| at);
-        let ends = [timeout, self.kill_at.as_mut(), self.stuck.as_mut()];
+        let ends = [timeout, self.end_at.as_mut(), self.kill_at.as_mut(), self.stuck.as_mut()];
         ends.into_iter().flatten().for_each(|at| *at += stopped);
     }
 
@@ -250,7 +254,7 @@ impl Job {
         if self.aborter == Some(rank) && self.code.is_none() && exit.code() != 0 {
             // The others, told to end, may have made it end with their code in place of the one that it has told of.
             let code = match (exit, &self.exiting) {
-                (Exit::Code(_), Some((whose, theirs))) if *whose == self.who(rank) => *theirs,
+                (Exit::Code(_), Some(announced)) if announced.who == self.who(rank) => announced.code,
                 _ => exit.code(),
             };
             self.code = Some(code);
@@ -287,22 +291,34 @@ impl Job {
     }
 
     /// A rank announces the code with which it ends the job.
-    pub(super) fn exits(&mut self, who: String, code: i32) {
-        self.say_up(&Up::Exiting { who: who.clone(), code });
-        self.exiting.get_or_insert((who, code));
+    pub(super) fn exits(&mut self, announced: Announced) {
+        self.say_up(&Up::Exiting(announced.clone()));
+        self.exiting.get_or_insert(announced);
     }
 
     /// A rank has ended with a code that is not zero.
     pub(super) fn exited(&mut self, who: String, code: i32) {
-        // Of ranks that end with one code the one to name is the one whose code it was.
-        let who = match &self.exiting {
-            Some((whose, theirs)) if *theirs == code => whose.clone(),
-            _ => who,
-        };
-        if !self.failed && self.say_up(&Up::Exited { who: who.clone(), code }) {
-            self.failed = true;
+        if self.failed {
+            return;
         }
-        self.fail(&format!("{who} exited with code {code}"), Some(code), None);
+        // Of ranks that end with one code the one to name is the one whose code it was.
+        let announced = self.exiting.as_ref().filter(|announced| announced.code == code).cloned();
+        let who = announced.as_ref().map_or(who, |announced| announced.who.clone());
+        if self.say_up(&Up::Exited { who: who.clone(), code }) {
+            self.failed = true;
+            return;
+        }
+        // A program that ends its job with a code has said itself what there is to say.
+        if announced.is_none() || code >= 128 || self.verbose {
+            self.say(&format!("{who} exited with code {code}"));
+        }
+        self.code = Some(code);
+        if announced.is_some_and(|announced| announced.told) && !self.strict {
+            self.failed = true;
+            self.end_at = Some(Instant::now() + self.exit_timeout);
+        } else {
+            self.end_all(None);
+        }
     }
 
     pub(super) fn look_for_stuck(&mut self) {

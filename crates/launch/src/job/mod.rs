@@ -30,7 +30,7 @@ use crate::line::Line;
 use crate::observe::Observation;
 use crate::options::{Bind, Options};
 use crate::remote::agent::Started;
-use crate::remote::message::Up;
+use crate::remote::message::{Announced, Up};
 use crate::spawn::{self, Input, Plan, Streams};
 use crate::stdin::{self, Piped, Typed};
 use crate::stream::{Sink, Source};
@@ -142,8 +142,8 @@ struct Job {
     code: Option<i32>,
     /// The rank that asked for the end: its own code is the job's.
     aborter: Option<u32>,
-    /// The rank that ends the job, and its code: the others end with the same.
-    exiting: Option<(String, i32)>,
+    /// The rank that ends the job: the others end with the same code.
+    exiting: Option<Announced>,
     /// Since when a rank waits for one that has ended.
     stuck: Option<Instant>,
     /// The signal of those that end a program that was passed on.
@@ -153,6 +153,8 @@ struct Job {
     timeout: Option<(Instant, Duration)>,
     /// How long ranks may take to end after a signal was passed on.
     exit_timeout: Duration,
+    /// When ranks that end by themselves are told to.
+    end_at: Option<Instant>,
     kill_at: Option<Instant>,
     observation: Option<Observation>,
     inspector: Option<Inspector>,
@@ -313,6 +315,7 @@ impl Job {
             ended_at: None,
             timeout: options.timeout.map(|t| (Instant::now() + t, t)),
             exit_timeout: exit_timeout(options.ranks)?,
+            end_at: None,
             kill_at: None,
             observation: Observation::new(options)?,
             inspector,

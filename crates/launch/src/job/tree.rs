@@ -369,7 +369,7 @@ impl Job {
                 self.input_taken(usize::try_from(count).unwrap_or_default())?;
             }
             Up::Output { .. } | Up::Taken(_) => tree.send_up(&message),
-            Up::Exiting { who, code } => self.exits(who, code),
+            Up::Exiting(announced) => self.exits(announced),
             Up::Exited { who, code } => self.exited(who, code),
             Up::Failed { text, code, spare } => {
                 if !self.failed {

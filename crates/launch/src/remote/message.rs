@@ -5,6 +5,16 @@ use gasworks_os::process::Exit;
 
 use super::codec::{Reader, Writer};
 
+/// A rank announces the code with which it ends the job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Announced {
+    /// The rank, described in words.
+    pub(crate) who: String,
+    pub(crate) code: i32,
+    /// Whether the others hear of it from that rank, and end by themselves.
+    pub(crate) told: bool,
+}
+
 /// From an agent to its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Up {
@@ -18,8 +28,8 @@ pub(crate) enum Up {
     Output { node: u32, stream: u8, bytes: Vec<u8> },
     /// So many bytes of standard input have gone to rank 0.
     Taken(u64),
-    /// A rank, described in words, announces the code with which it ends the job.
-    Exiting { who: String, code: i32 },
+    /// A rank announces the code with which it ends the job.
+    Exiting(Announced),
     /// A rank has ended with a code that is not zero. If another has announced that code, it was that one's.
     Exited { who: String, code: i32 },
     /// Something ends the job: why, with which code if that is known, and the rank that is to end by itself.
@@ -80,7 +90,9 @@ impl Up {
             Up::Say(text) => w.byte(2).bytes(text.as_bytes()),
             Up::Output { node, stream, bytes } => w.byte(3).number((*node).into()).byte(*stream).bytes(bytes),
             Up::Taken(count) => w.byte(4).number(*count),
-            Up::Exiting { who, code } => w.byte(5).bytes(who.as_bytes()).number(signed(*code)),
+            Up::Exiting(Announced { who, code, told }) => {
+                w.byte(5).bytes(who.as_bytes()).number(signed(*code)).byte((*told).into())
+            }
             Up::Exited { who, code } => w.byte(10).bytes(who.as_bytes()).number(signed(*code)),
             Up::Failed { text, code, spare } => {
                 let code = code.map_or(u64::MAX >> 1, signed);
@@ -107,7 +119,10 @@ impl Up {
             2 => Up::Say(r.text()?),
             3 => Up::Output { node: r.small()?, stream: r.byte()?, bytes: r.bytes()?.to_vec() },
             4 => Up::Taken(r.number()?),
-            5 => Up::Exiting { who: r.text()?, code: read_signed(r)? },
+            5 => {
+                let (who, code) = (r.text()?, read_signed(r)?);
+                Up::Exiting(Announced { who, code, told: r.byte()? != 0 })
+            }
             6 => {
                 let text = r.text()?;
                 let code = match r.number()? {
@@ -180,7 +195,7 @@ mod tests {
             Up::Say("x".into()),
             Up::Output { node: 3, stream: 2, bytes: b"line\n".to_vec() },
             Up::Taken(7),
-            Up::Exiting { who: "rank 1".into(), code: 255 },
+            Up::Exiting(Announced { who: "rank 1".into(), code: 255, told: true }),
             Up::Exited { who: "rank 2".into(), code: 7 },
             Up::Failed { text: "why".into(), code: None, spare: Some(0) },
             Up::Failed { text: "why".into(), code: Some(-1), spare: None },

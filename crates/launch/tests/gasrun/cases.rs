@@ -576,7 +576,6 @@ fn failures_name_the_rank() {
         ("die-at-once", 137, "was killed by signal 9 (SIGKILL)"),
         ("die-greeted", 137, "was killed by signal 9 (SIGKILL)"),
         ("die-between-fences", 137, "was killed by signal 9 (SIGKILL)"),
-        ("exit-between-fences", 7, "exited with code 7"),
         ("quit-between-fences", 1, "exited with code 0 without finalize"),
         ("absent", 1, "has ended, and rank "),
         ("early-end", 1, "has ended, and rank "),
@@ -589,6 +588,8 @@ fn failures_name_the_rank() {
     }
     expect(&act("3", "hang-up"), 1, &["rank 1 (pid ", "closed its connection to gasrun before finalize"]);
     expect(&act("4", "fence-all"), 0, &[]);
+    // Who ends the job with a code has said why.
+    expect(&act("4", "exit-between-fences"), 7, &[]);
 }
 
 fn hostile_ranks() {

@@ -257,7 +257,7 @@ fn a_rank_may_end_from_within_a_fence() {
     assert!(say(&mut server, 0, Message::new("kvs-fence")).is_empty());
     assert!(say(&mut server, 1, Message::new("kvs-fence")).is_empty());
     let told = say(&mut server, 1, Message::new("gasworks-exit").with("code", 7));
-    assert_eq!(told, [Output::Exits { rank: 1, code: 7 }]);
+    assert_eq!(told, [Output::Exits { rank: 1, code: 7, told: false }]);
     let end = say(&mut server, 1, Message::new("finalize"));
     assert_eq!(sent(&end), [(1, "cmd=finalize-response;rc=0;".to_owned())]);
     assert!(end.contains(&Output::Finalized { rank: 1 }));
@@ -270,8 +270,8 @@ fn a_rank_may_end_from_within_a_fence() {
         assert!(matches!(wrong[..], [Output::Broken { .. }]), "{code}: {wrong:?}");
     }
     for code in [1, 255] {
-        let told = say(&mut joined(1), 0, Message::new("gasworks-exit").with("code", code));
-        assert_eq!(told, [Output::Exits { rank: 0, code }]);
+        let exit = Message::new("gasworks-exit").with("code", code).with("told", 1);
+        assert_eq!(say(&mut joined(1), 0, exit), [Output::Exits { rank: 0, code, told: true }]);
     }
 }
 
