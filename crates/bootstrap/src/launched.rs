@@ -13,6 +13,7 @@ use gasworks_os::process;
 use gasworks_sync::kill_point;
 
 use crate::host::exchange::exchange;
+use crate::host::meeting::Left;
 use crate::host::{self, Host, Hosts};
 use crate::link::Link;
 use crate::start::Start;
@@ -169,7 +170,8 @@ impl Bootstrap for Launched {
         if let Some(host) = self.link.host.get() {
             return Ok(host);
         }
-        let (host, lines) = host::meet(self, self.link.timeout)?;
+        let left = if self.link.ours { Left::for_rank(self.link.rank)? } else { None };
+        let (host, lines) = host::meet(self, self.link.timeout, left)?;
         let hosts = Hosts::find(self, &host)?;
         self.link.met(host, hosts, lines);
         self.link

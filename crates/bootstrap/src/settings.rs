@@ -22,6 +22,7 @@ pub const SETTINGS: &[Setting] = &[
     PMIX_NAMESPACE,
     PMIX_RANK,
     CRAY_RANK,
+    MEETING,
     TIMEOUT,
     EXIT_TIMEOUT,
     EXIT_TIMEOUT_MAX,
@@ -169,6 +170,16 @@ pub(crate) const CRAY_RANK: Setting = Setting {
     default: "",
     unit: "",
     meaning: "the rank of this process, set by a launcher that speaks Cray's PMI through libpmi.so and libpmi2.so",
+    reader: "gasworks-bootstrap",
+};
+
+pub(crate) const MEETING: Setting = Setting {
+    name: "GASWORKS_MEET_FD",
+    aliases: &[],
+    kind: RANKS,
+    default: "",
+    unit: "",
+    meaning: "set by gasrun where it starts all ranks of a job: the descriptor by which they find rank 0 from other name spaces",
     reader: "gasworks-bootstrap",
 };
 

@@ -20,7 +20,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, fork};
 
-use crate::sweep;
+use crate::{door, spawn, sweep};
 
 /// What fits into a pipe as it is made.
 const ROOM: usize = 64 << 10;
@@ -33,9 +33,8 @@ pub(crate) struct Guardian {
 }
 
 impl Guardian {
-    /// Forks it, for the job that its ranks know as `marker` (an entry of their environment), with room for so many groups
-    /// at least.
-    pub(crate) fn start(marker: &str, groups: usize) -> io::Result<Self> {
+    /// Forks it, for this job, with room for so many groups at least.
+    pub(crate) fn start(job: &str, groups: usize) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         let bytes = (groups + 1) * size_of::<i32>();
         if bytes > ROOM {
@@ -46,7 +45,7 @@ impl Guardian {
             ForkResult::Parent { child } => Ok(Self { pid: child.as_raw(), pipe: Some(writer) }),
             ForkResult::Child => {
                 drop(writer);
-                guard(reader, marker)
+                guard(reader, job)
             }
         }
     }
@@ -71,7 +70,7 @@ impl Guardian {
     }
 }
 
-fn guard(mut pipe: PipeReader, marker: &str) -> ! {
+fn guard(mut pipe: PipeReader, job: &str) -> ! {
     // What fails here fails for a reason that nobody could be told; the guard goes on with what it has.
     let _ = nix::unistd::setsid();
     signals::block_all();
@@ -90,11 +89,14 @@ fn guard(mut pipe: PipeReader, marker: &str) -> ! {
             group => groups.push(group),
         }
     }
+    // It is there only if its maker was killed between two system calls.
+    let _ = std::fs::remove_file(door::file(job));
+    let marker = spawn::marker(job);
     for _ in 0..200 {
         for &group in &groups {
             let _ = process::kill_group(group, Signal::SIGKILL);
         }
-        let left = sweep::marked(marker);
+        let left = sweep::marked(&marker);
         if left.is_empty() {
             break;
         }

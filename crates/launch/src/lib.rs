@@ -13,6 +13,7 @@
 //! - `inspect`: how the ranks of a running job stand; `observe`: what the ranks count and record.
 #![deny(missing_docs, unsafe_code)]
 
+mod door;
 pub mod gasnetrun;
 #[allow(unsafe_code)]
 mod guardian;

@@ -23,6 +23,8 @@ use nix::sys::resource::rlim_t;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::setsid;
 
+use crate::door::{Door, MEET_FD};
+
 /// Where a rank's standard streams go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Streams {
@@ -57,6 +59,8 @@ pub(crate) struct Plan {
     pub(crate) open_files: Option<(rlim_t, rlim_t)>,
     /// Where ranks connect, if they get no descriptor.
     pub(crate) port: Option<String>,
+    /// Where they meet, if all of them are here.
+    pub(crate) door: Option<Door>,
     /// The turns on a processor that this process had before it asked for short ones.
     pub(crate) turns: Option<Turns>,
 }
@@ -75,7 +79,7 @@ pub(crate) struct Started {
 /// Where a rank records, for the library.
 const OBSERVE_FD: &str = "GASWORKS_OBSERVE_FD";
 /// Variables of other launchers, and of the way to this one, which would mislead a rank about who started it.
-const FOREIGN: [&str; 11] = [
+const FOREIGN: [&str; 12] = [
     "PMI_FD",
     "PMI_PORT",
     "PMI_RANK",
@@ -86,6 +90,7 @@ const FOREIGN: [&str; 11] = [
     "PMIX_SERVER_URI2",
     "PMI_CONTROL_PORT",
     OBSERVE_FD,
+    MEET_FD,
     gasworks_bootstrap::BECAME,
 ];
 /// Where programs are looked for where nothing says where.
@@ -146,6 +151,7 @@ impl Plan {
             signal_mask,
             open_files: None,
             port: None,
+            door: None,
             turns: None,
         })
     }
@@ -179,6 +185,14 @@ impl Plan {
                 (Some(ours), Some(theirs))
             }
         };
+        // Who connects by itself inherits nothing.
+        let meeting = self.door.as_ref().filter(|_| theirs.is_some());
+        let meeting = meeting.map(|door| if rank == 0 { door.listener.as_fd() } else { door.way.as_fd() });
+        let meeting = meeting.map(|fd| fd.try_clone_to_owned()).transpose()?;
+        if let Some(meeting) = &meeting {
+            inherited::let_pass(meeting).map_err(|e| e.cause)?;
+            own.push((MEET_FD, meeting.as_raw_fd().to_string()));
+        }
         let own = own.into_iter().map(|(name, value)| entry(name.into(), value.into()));
         let own = own.collect::<io::Result<Vec<_>>>()?;
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
@@ -201,7 +215,7 @@ impl Plan {
             turns: self.turns,
         };
         let pid = self.program.start(self.environment.iter().chain(&own), &child)?;
-        drop(theirs);
+        drop((theirs, meeting));
         Ok(Started {
             pid,
             connection,

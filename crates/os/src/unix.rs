@@ -11,14 +11,17 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::fcntl::{self, OFlag};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, sockopt};
+use nix::sys::stat::Mode;
 
 use crate::descriptor::Descriptor;
-use crate::{OsError, Result};
+use crate::{OsError, Result, inherited};
 
 /// The most descriptors that one message carries (the system's own limit is 253).
 pub const MAX_FDS: usize = 250;
@@ -31,6 +34,7 @@ const CONTROL_WORDS: usize = (MAX_FDS * 4 + 64) / 8;
 pub struct Listener {
     inner: UnixListener,
     name: String,
+    is_hidden: bool,
 }
 
 /// A connection.
@@ -73,10 +77,74 @@ pub fn listen(name: &str) -> Result<Listener> {
     let address = SocketAddr::from_abstract_name(name).map_err(fail)?;
     let inner = UnixListener::bind_addr(&address).map_err(fail)?;
     inner.set_nonblocking(true).map_err(fail)?;
-    Ok(Listener { inner, name: name.to_owned() })
+    Ok(Listener { inner, name: name.to_owned(), is_hidden: false })
 }
 
+/// What leads to a listener that has no name.
+#[derive(Debug)]
+pub struct Way(OwnedFd);
+
+/// Listens where nobody finds it who is not given the way: a program that inherits that, of the same user, connects by it from
+/// whichever name spaces it is in. `file` is there for a moment, and gone when this returns.
+///
+/// # Errors
+/// There can be no socket at `file`, or no `/proc`, by which such a way is gone.
+pub fn listen_hidden(file: &Path) -> Result<(Listener, Way)> {
+    let fail = |e| OsError::new("listen on socket", file.display(), e);
+    let inner = UnixListener::bind(file).map_err(fail)?;
+    let way = fcntl::open(file, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
+    std::fs::remove_file(file).map_err(fail)?;
+    let way = Way(way.map_err(|e| fail(e.into()))?);
+    std::fs::metadata(way.path()).map_err(fail)?;
+    Ok((Listener::hidden(inner)?, way))
+}
+
+impl Way {
+    /// One that whoever started this process has left open, of this number.
+    pub fn inherited(number: i32) -> Result<Self> {
+        inherited::socket(number).map(Self)
+    }
+
+    fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+
+    /// Connects, trying again until `deadline` while the listener's queue is full.
+    pub fn connect(&self, deadline: Instant) -> Result<Stream> {
+        let fail = |e: Errno| OsError::new("connect to socket", HIDDEN, e);
+        connect_at(&UnixAddr::new(&self.path()).map_err(fail)?, HIDDEN, deadline, false)
+    }
+}
+
+impl AsFd for Way {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// What a listener without a name is called in messages.
+const HIDDEN: &str = "unnamed";
+
 impl Listener {
+    /// One that whoever started this process has left open, of this number.
+    pub fn inherited(number: i32) -> Result<Self> {
+        let inner = UnixListener::from(inherited::socket(number)?);
+        match socket::getsockopt(&inner, sockopt::AcceptConn) {
+            Ok(true) => Self::hidden(inner),
+            _ => Err(OsError::other("use the inherited descriptor", number, "it does not listen")),
+        }
+    }
+
+    fn hidden(inner: UnixListener) -> Result<Self> {
+        inner.set_nonblocking(true).map_err(|e| OsError::new("listen on socket", HIDDEN, e))?;
+        Ok(Self { inner, name: HIDDEN.to_owned(), is_hidden: true })
+    }
+
+    /// Whether only those find it who are given the way ([`listen_hidden`]).
+    pub fn is_hidden(&self) -> bool {
+        self.is_hidden
+    }
+
     /// The next connection, waited for until `deadline`.
     pub fn accept(&self, deadline: Instant) -> Result<Stream> {
         let fail = |e: io::Error| match e.kind() {
@@ -114,14 +182,19 @@ pub fn connect_if_there(name: &str, deadline: Instant) -> Result<Stream> {
 }
 
 fn connect_to(name: &str, deadline: Instant, wait: bool) -> Result<Stream> {
+    let address = UnixAddr::new_abstract(name.as_bytes());
+    let address = address.map_err(|e| OsError::new("connect to socket", format!("@{name}"), e))?;
+    connect_at(&address, name, deadline, wait)
+}
+
+fn connect_at(address: &UnixAddr, name: &str, deadline: Instant, wait: bool) -> Result<Stream> {
     let operand = || format!("@{name}");
     let fail = |e: Errno| OsError::new("connect to socket", operand(), e);
-    let address = UnixAddr::new_abstract(name.as_bytes()).map_err(fail)?;
     let mut pause = Duration::from_micros(50);
     loop {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let fd = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None).map_err(fail)?;
-        match socket::connect(fd.as_raw_fd(), &address) {
+        match socket::connect(fd.as_raw_fd(), address) {
             Ok(()) => return Stream::new(UnixStream::from(fd), name),
             Err(Errno::ECONNREFUSED) if wait => {}
             Err(Errno::EAGAIN | Errno::EINTR) => {}
@@ -318,6 +391,30 @@ mod tests {
 
     fn open_fds() -> usize {
         std::fs::read_dir("/proc/self/fd").expect("/proc").count()
+    }
+
+    #[test]
+    fn who_is_given_the_way_finds_a_listener_without_a_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("listens");
+        let (listener, way) = listen_hidden(&file).expect("a listener");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("read").count(), 0, "something is left there");
+        let stream = way.connect(soon()).expect("connected");
+        stream.send_fds(b"here", &[], soon()).expect("sent");
+        let mut text = [0; 4];
+        let accepted = listener.accept(soon()).expect("accepted");
+        accepted.recv_fds(&mut text, 0, soon()).expect("received");
+        assert_eq!(&text, b"here");
+        // Both pass on by number.
+        let again = Way::inherited(way.as_fd().as_raw_fd()).expect("the way");
+        let same = Listener::inherited(listener.as_fd().as_raw_fd()).expect("the listener");
+        let _second = again.connect(soon()).expect("connected");
+        same.accept(soon()).expect("accepted");
+        let refused = Listener::inherited(accepted.as_fd().as_raw_fd()).expect_err("a stream").to_string();
+        assert!(refused.contains("it does not listen"), "{refused}");
+        drop((listener, same));
+        let refused = way.connect(soon()).expect_err("nobody listens");
+        assert_eq!(refused.cause.kind(), io::ErrorKind::ConnectionRefused);
     }
 
     #[test]

@@ -1,19 +1,16 @@
 //! The ranks of a host: they find each other by attaching, and gather among themselves what would otherwise go through
 //! the launcher once for each of them.
 //!
-//! Which ranks share a host is not what a launcher says: some are wrong, and some call one host several. Every rank tries
-//! to listen under one name in the abstract name space, which only the ranks of this job know. Who succeeds *leads*; the
-//! others, who find the name taken, connect to it. After a fence all who are coming have come. Who cannot attach is
-//! elsewhere, whatever else it shares.
-//!
-//! - `exchange`: everybody's bytes to everybody; `parcel`: what goes over these connections; `map`: which rank is on which host, where there are several.
+//! - `meeting`: how they find each other; `exchange`: everybody's bytes to everybody; `parcel`: what goes over these connections; `map`: which rank is on which host, where there are several.
 
 pub(crate) mod exchange;
 mod map;
+pub(crate) mod meeting;
 mod parcel;
 pub(crate) mod parts;
 
 pub use map::Hosts;
+pub(crate) use meeting::meet;
 pub use parcel::Parcel;
 
 use std::io;
@@ -21,9 +18,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gasworks_os::limits::more_descriptors;
-use gasworks_os::unix::{self, Listener, Stream};
-use gasworks_os::{OsError, process, random};
+use gasworks_os::OsError;
+use gasworks_os::unix::{self, Stream};
 use gasworks_sync::kill_point;
 
 use crate::lifeline::Line;
@@ -32,15 +28,8 @@ use parcel::{receive, send_parcel, send_reason};
 use parts::{join, split};
 
 const GATHER: &str = "gather among the ranks of this host";
-const MEET: &str = "meet the ranks of this host";
-/// How long one that has connected may take to say who it is: it did so before it went into the fence.
-const INTRODUCTION: Duration = Duration::from_secs(2);
 /// How much longer than the leader the others wait, so that they hear from it what went wrong.
 const GRACE: Duration = Duration::from_secs(2);
-/// Between two looks at a name that is taken where nobody listens.
-const BRIEF: Duration = Duration::from_millis(1);
-/// Descriptors beyond those for each rank.
-const SPARE: u64 = 64;
 /// How long ranks wait for each other where the job sets no limit.
 const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 
@@ -80,13 +69,18 @@ impl Host {
         Self { me: rank, leader: rank, ranks: vec![rank], streams: Mutex::default() }
     }
 
+    /// These ranks, of which `leader` has `streams` to the others, and the others to it.
+    fn of(me: u32, leader: u32, ranks: Vec<u32>, streams: Vec<Stream>) -> Self {
+        Self { me, leader, ranks, streams: Mutex::new(streams) }
+    }
+
     /// These ranks, connected from the start; the first leads.
     pub(crate) fn together(ranks: &[u32]) -> gasworks_os::Result<Vec<Self>> {
         let Some((&leader, others)) = ranks.split_first() else { return Ok(Vec::new()) };
         let pairs = others.iter().map(|_| unix::pair()).collect::<gasworks_os::Result<Vec<_>>>()?;
         let (led, leading): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let streams = std::iter::once(leading).chain(led.into_iter().map(|stream| vec![stream]));
-        let host = |(&me, streams)| Self { me, leader, ranks: ranks.into(), streams: Mutex::new(streams) };
+        let host = |(&me, streams)| Self::of(me, leader, ranks.into(), streams);
         Ok(ranks.iter().zip(streams).map(host).collect())
     }
 
@@ -95,7 +89,7 @@ impl Host {
     /// # Errors
     /// The launcher fails, a rank of this host is lost meanwhile, or the system refuses.
     pub fn meet(job: &dyn Bootstrap, limit: Duration) -> Result<Self, BootstrapError> {
-        meet(job, limit).map(|(host, _)| host)
+        meet(job, limit, None).map(|(host, _)| host)
     }
 
     /// The ranks of the host in rising order, this one among them.
@@ -236,138 +230,6 @@ fn tell(streams: &[Stream], why: &BootstrapError) {
 
 /// The most descriptors that a rank gives at once.
 const MOST_FDS: usize = 16;
-
-/// The name under which the ranks of a host meet.
-fn address(nonce: &[u8]) -> String {
-    format!("gasworks-{}", random::hex(nonce))
-}
-
-/// Finds the ranks of this host; gives also the connections for the end, one for each of those for the rest.
-pub(crate) fn meet(job: &dyn Bootstrap, limit: Duration) -> Result<(Host, Lines), BootstrapError> {
-    const KEY: &str = "host";
-    let me = job.rank();
-    if job.size() == 1 {
-        return Ok((Host::alone(me), Lines { lines: Vec::new(), leads: true }));
-    }
-    // Everybody learns a name from rank 0, which listens before anybody can know it: so rank 0 leads where it is. The name of
-    // the job would not do: launchers in other name spaces of processes use the same ones.
-    let mut place = None;
-    if me == 0 {
-        let nonce = random::nonce()?;
-        place = Some(Place::Door(unix::listen(&address(&nonce))?));
-        job.put(KEY, &nonce)?;
-    }
-    kill_point!("host.named");
-    job.fence()?;
-    let place = match place {
-        Some(place) => place,
-        None => come(me, &address(&job.get(0, KEY)?), limit)?,
-    };
-    kill_point!("host.come");
-    job.fence()?;
-    kill_point!("host.fenced");
-    let deadline = Instant::now() + limit;
-    // Where this rank leads: two connections to each, and what tells of its end.
-    let _room = matches!(place, Place::Door(_)).then(|| more_descriptors(3 * u64::from(job.size()) + SPARE));
-    match place {
-        Place::Door(door) => welcome(me, &door, deadline),
-        Place::Guest(stream) => follow(me, stream, deadline + GRACE),
-    }
-}
-
-/// A rank's place when the ranks of a host meet.
-enum Place {
-    /// It takes in the others.
-    Door(Listener),
-    /// It has come to the one that does.
-    Guest(Stream),
-}
-
-/// Takes the name, or goes to whoever has it. A name that is taken where nobody listens has only just been taken, or is
-/// of one that ended meanwhile, and then it is free again.
-fn come(me: u32, name: &str, limit: Duration) -> Result<Place, BootstrapError> {
-    let deadline = Instant::now() + limit;
-    let stream = loop {
-        match unix::listen(name) {
-            Ok(door) => return Ok(Place::Door(door)),
-            Err(e) if e.cause.kind() == io::ErrorKind::AddrInUse => {}
-            Err(e) => return Err(e.into()),
-        }
-        match unix::connect_if_there(name, deadline) {
-            Ok(stream) => break stream,
-            Err(e) if e.cause.kind() == io::ErrorKind::ConnectionRefused && Instant::now() < deadline => {
-                std::thread::sleep(BRIEF);
-            }
-            Err(e) => return Err(e.into()),
-        }
-    };
-    if stream.peer()?.uid != process::user() {
-        let what = "another user listens under the name of this job";
-        return Err(BootstrapError::protocol(MEET, what));
-    }
-    stream.send_fds(&me.to_le_bytes(), &[], deadline)?;
-    Ok(Place::Guest(stream))
-}
-
-/// At the leader: takes in those that have come, and tells each who is there.
-fn welcome(me: u32, door: &Listener, deadline: Instant) -> Result<(Host, Lines), BootstrapError> {
-    let mut guests: Vec<(u32, Stream)> = Vec::new();
-    loop {
-        // Everybody connected before it went into the fence: who is not here is elsewhere.
-        match door.accept(Instant::now()) {
-            Ok(stream) => {
-                if let Some(rank) = introduce(&stream)
-                    && rank != me
-                    && guests.iter().all(|(other, _)| *other != rank)
-                {
-                    guests.push((rank, stream));
-                }
-            }
-            Err(e) if e.is_timeout() => break,
-            Err(e) => return Err(e.into()),
-        }
-    }
-    guests.sort_by_key(|(rank, _)| *rank);
-    let mut ranks: Vec<u32> = guests.iter().map(|(rank, _)| *rank).chain([me]).collect();
-    ranks.sort_unstable();
-    let list: Vec<u8> = [me].iter().chain(&ranks).flat_map(|rank| rank.to_le_bytes()).collect();
-    let mut lines = Vec::with_capacity(guests.len());
-    for (rank, stream) in &guests {
-        let (ours, theirs) = unix::pair()?;
-        send_parcel(stream, &list, &[theirs.as_fd()], deadline).map_err(|e| lost(*rank, e))?;
-        lines.push((*rank, Line::new(ours, stream.peer()?.pid)));
-        kill_point!("host.welcomed");
-    }
-    let streams = Mutex::new(guests.into_iter().map(|(_, stream)| stream).collect());
-    Ok((Host { me, leader: me, ranks, streams }, Lines { lines, leads: true }))
-}
-
-/// Who has connected; `None` for somebody who does not belong here.
-fn introduce(stream: &Stream) -> Option<u32> {
-    if stream.peer().ok()?.uid != process::user() {
-        return None;
-    }
-    let mut rank = [0; 4];
-    stream.recv_fds(&mut rank, 0, Instant::now() + INTRODUCTION).ok()?;
-    Some(u32::from_le_bytes(rank))
-}
-
-/// Elsewhere: hears who is there.
-fn follow(me: u32, stream: Stream, deadline: Instant) -> Result<(Host, Lines), BootstrapError> {
-    let wrong = |what: String| BootstrapError::protocol(MEET, what);
-    let welcome = receive(&stream, 1, deadline).map_err(|e| wrong(format!("its leader: {e}")))?;
-    let Parcel { bytes, mut fds } = welcome.map_err(wrong)?;
-    let mut numbers = bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]));
-    let (leader, ranks) = (numbers.next(), numbers.collect::<Vec<u32>>());
-    let sound = ranks.is_sorted_by(|a, b| a < b) && ranks.contains(&me);
-    let (Some(leader), Some(line), true) = (leader.filter(|l| ranks.contains(l)), fds.pop(), sound) else {
-        return Err(wrong("its leader sent something that is no list of ranks".into()));
-    };
-    kill_point!("host.met");
-    let line = Line::new(Stream::adopt(line, "lifeline")?, stream.peer()?.pid);
-    let lines = Lines { lines: vec![(leader, line)], leads: false };
-    Ok((Host { me, leader, ranks, streams: Mutex::new(vec![stream]) }, lines))
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,11 @@
 //! Ranks as threads, with a launcher that is a table; some of them elsewhere.
 
+use super::meeting::{Gone, Porter, address, follow, go, take_in, welcome};
 use super::*;
 use crate::host::exchange::exchange;
-use gasworks_os::memfd;
+use gasworks_os::eventfd::EventFd;
+use gasworks_os::unix::Listener;
+use gasworks_os::{memfd, random};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Barrier};
@@ -110,7 +113,7 @@ fn run_within(
         for rank in 0..place.len() as u32 {
             let (rank, body) = (Rank { rank, table: Arc::clone(&table), fences: Cell::new(0) }, &body);
             scope.spawn(move || {
-                let (host, lines) = meet(&rank, limit).unwrap_or_else(|e| panic!("{e}"));
+                let (host, lines) = meet(&rank, limit, None).unwrap_or_else(|e| panic!("{e}"));
                 body(&rank, &host, lines);
             });
         }
@@ -184,6 +187,13 @@ fn who_follows_waits_longer_than_its_leader() {
     run_within(&[0; 3], TOO_SHORT, true, |_, host, _| assert_eq!(host.ranks(), [0, 1, 2]));
 }
 
+/// Who has come to a door that is closed now.
+fn closed(me: u32, door: Listener) -> Vec<(u32, Stream)> {
+    let closing = EventFd::new().unwrap();
+    closing.ring().unwrap();
+    take_in(me, 6, &[door], &closing).unwrap()
+}
+
 #[test]
 fn one_who_connects_has_time_to_say_who_it_is() {
     let name = address(&random::nonce().unwrap());
@@ -194,7 +204,7 @@ fn one_who_connects_has_time_to_say_who_it_is() {
             std::thread::sleep(TOO_SHORT);
             guest.send_fds(&5u32.to_le_bytes(), &[], Instant::now() + SOON).unwrap();
         });
-        let (host, _) = welcome(3, &door, Instant::now() + SOON).unwrap();
+        let (host, _) = welcome(3, closed(3, door), Instant::now() + SOON).unwrap();
         assert_eq!((host.ranks(), host.leader(), host.leads()), (&[3, 5][..], 3, true));
     });
 }
@@ -323,15 +333,16 @@ fn the_name_of_one_that_ends_before_it_is_reached_is_free_again() {
     // The name is taken, and nobody listens there.
     let taken = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
     bind(taken.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes()).unwrap()).unwrap();
-    let long = come(1, &"x".repeat(200), SOON).err().expect("no name").to_string();
-    assert!(long.starts_with("listen on socket: "), "{long}");
-    let short = come(1, &name, Duration::from_millis(20)).err().expect("nobody listens").to_string();
+    let long = go(&"x".repeat(200), Instant::now() + SOON).err().expect("no name").to_string();
+    assert!(long.starts_with("listen on socket @x"), "{long}");
+    let short =
+        go(&name, Instant::now() + Duration::from_millis(20)).err().expect("nobody listens").to_string();
     assert!(short.contains("refused"), "{short}");
     std::thread::scope(|scope| {
-        let comes = scope.spawn(|| come(1, &name, SOON));
+        let comes = scope.spawn(|| go(&name, Instant::now() + SOON));
         std::thread::sleep(Duration::from_millis(20));
         drop(taken);
-        assert!(matches!(comes.join().unwrap().unwrap(), Place::Door(_)));
+        assert!(matches!(comes.join().unwrap().unwrap(), Gone::Taken(_)));
     });
 }
 
@@ -344,16 +355,30 @@ fn strangers_at_the_door_are_not_taken_in() {
         stream.send_fds(bytes, &[], Instant::now() + SOON).unwrap();
         stream
     };
-    // Its own number, one twice, one that says nothing whole before it goes.
-    let known = [knock(&3u32.to_le_bytes()), knock(&7u32.to_le_bytes()), knock(&7u32.to_le_bytes())];
+    // Its own number, one that no rank has, one twice, one that says nothing whole before it goes.
+    let known = [3u32, 6, 5, 5].map(|number| knock(&number.to_le_bytes()));
     drop(knock(&[1, 2]));
-    let (host, lines) = welcome(3, &door, Instant::now() + SOON).unwrap();
-    assert_eq!((host.ranks(), lines.lines.len()), (&[3, 7][..], 1));
-    let [own, first, second] = known;
+    let (host, lines) = welcome(3, closed(3, door), Instant::now() + SOON).unwrap();
+    assert_eq!((host.ranks(), lines.lines.len()), (&[3, 5][..], 1));
+    let [own, nobody, first, second] = known;
     let sent_away = |stream: &Stream| receive(stream, 1, Instant::now() + SOON).unwrap_err().cause.kind();
     assert_eq!(sent_away(&own), io::ErrorKind::UnexpectedEof);
+    assert_eq!(sent_away(&nobody), io::ErrorKind::UnexpectedEof);
     assert_eq!(receive(&first, 1, Instant::now() + SOON).unwrap().unwrap().fds.len(), 1);
     assert_eq!(sent_away(&second), io::ErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn strangers_do_not_keep_the_last_rank_away() {
+    let name = address(&random::nonce().unwrap());
+    let porter = Porter::start(3, 6, vec![unix::listen(&name).unwrap()]).unwrap();
+    let knock = || unix::connect(&name, Instant::now() + SOON).unwrap();
+    // A queue has no room for as many.
+    (0..5000).for_each(|_| drop(knock()));
+    let guest = knock();
+    guest.send_fds(&5u32.to_le_bytes(), &[], Instant::now() + SOON).unwrap();
+    let guests = porter.guests().unwrap();
+    assert_eq!(guests.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(), [5]);
 }
 
 #[test]

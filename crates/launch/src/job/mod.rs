@@ -24,6 +24,7 @@ use gasworks_sock::{Direction, Event, Set};
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::Signal;
 
+use crate::door::Door;
 use crate::guardian::Guardian;
 use crate::inspect::{Inspector, Known};
 use crate::line::Line;
@@ -184,8 +185,8 @@ pub(crate) fn run_agent(started: Started) -> anyhow::Result<()> {
 fn serve(options: &Options, mut setup: Setup) -> Result<i32, Refused> {
     let verbose = options.verbose || report::VERBOSE.boolean()?;
     let below = setup.tree.as_ref().map_or(0, |tree| tree.plan.children(tree.node).count());
-    let guardian = Guardian::start(&spawn::marker(&setup.name), setup.mine.len() + below)
-        .context("start the guardian process")?;
+    let guardian =
+        Guardian::start(&setup.name, setup.mine.len() + below).context("start the guardian process")?;
     let over_hosts = setup.tree.is_some();
     let mut job = Job::new(options, &mut setup, guardian, verbose)?;
     let started = job.start(options, &setup);
@@ -367,6 +368,9 @@ impl Job {
         let refused = |rank, e| cannot_start(&words[0].to_string_lossy(), rank, e);
         let mut plan = plan.map_err(|e| refused(0, e))?;
         plan.open_files = open_files;
+        if options.ranks > 1 && self.tree.is_none() {
+            plan.door = Door::open(&setup.name);
+        }
         plan.port = self.entrance.as_ref().map(Entrance::address);
         // The ranks keep the processors busy from the first on; those that are to start, and all that wait for an answer,
         // should not have to wait for them.

@@ -134,6 +134,10 @@ fn main() -> ExitCode {
     let mut table = launcher::cases();
     table.push(Case::new("gasrun-is-killed", gasrun_is_killed));
     table.push(Case::new("full-temp-directory", full_directory).need(Need::Namespaces));
+    for (name, spaces) in NAME_SPACES {
+        let case = move |log: &Log| own_name_spaces(log, spaces);
+        table.push(Case::new(format!("name-spaces/{name}"), case).need(Need::Namespaces));
+    }
     table.extend(FAILURES.iter().map(|failure| Case::new(failure.name, |log| provoke(log, failure))));
     cases::main("launch/bad_input", table)
 }
@@ -170,6 +174,26 @@ fn gasrun_is_killed(log: &Log) -> Result<()> {
          kill -9 $!; wait $!; test $? = 137"
     );
     log.run_ok(&Cmd::new("sh").arg("-c").arg(script).arg(log.scratch()?).limit(60).job()).map(drop)
+}
+
+/// Name spaces that each rank has for itself.
+const NAME_SPACES: [(&str, &str); 3] = [
+    ("network", "--user --map-root-user --net"),
+    ("user", "--user"),
+    (
+        "all",
+        "--user --map-root-user --net --ipc --uts --cgroup --mount --pid --fork --kill-child --mount-proc",
+    ),
+];
+
+/// Ranks that have name spaces of their own share memory like any others of one host.
+fn own_name_spaces(log: &Log, spaces: &str) -> Result<()> {
+    let programs = programs::debug()?;
+    let gasrun = Cmd::new(programs.program("gasrun")?).words("-n 3 unshare").words(spaces);
+    let ended = log.run_ok(&gasrun.arg(programs.program("hello")?).limit(60).job())?;
+    let hellos = ended.output.matches("hello from rank").count();
+    ensure!(hellos == 3, "{hellos} ranks say hello, not 3");
+    Ok(())
 }
 
 /// A job needs no room in a full temporary directory; a program that writes there says which file it could not write.

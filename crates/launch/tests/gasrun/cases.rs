@@ -156,9 +156,11 @@ fn environment() {
     let mut lines: Vec<String> = out(&output).lines().map(str::to_owned).collect();
     lines.sort();
     assert_eq!(lines, ["0 0 2 none 0/2", "1 1 2 none 1/2"]);
-    // No other socket goes to the ranks than their own, nothing of gasrun's, and no signal is blocked in them.
+    // No other socket goes to the ranks than their own, and to rank 0 that by which the others find it; nothing of gasrun's; and
+    // no signal is blocked in them.
     let text = out(&shell("3", "grep SigBlk /proc/self/status; exec ls -l /proc/self/fd"));
-    assert_eq!(text.lines().filter(|line| line.contains("-> socket:")).count(), 3, "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains("-> socket:")).count(), 4, "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains(".meeting (deleted)")).count(), 2, "{text}");
     assert!(!text.contains("anon_inode"), "{text}");
     assert_eq!(text.lines().filter(|line| line.ends_with("0000000000000000")).count(), 3, "{text}");
     let table = out(&run(&["--env"]));
