@@ -104,6 +104,7 @@ pub const NOT_UNDER_ASAN: &[&str] = &[
     "gasworks-gni",
     "gasworks-launch",
     "gasworks-perf",
+    "gasworks-sock-capi",
     "gasworks-ugni-sim-capi",
     "gasworks-tools-capi",
     "gasworks-capi-seq",
