@@ -3,7 +3,7 @@
 //! It is forked at the start, has a session of its own and nothing open but a pipe. Into the pipe go the process groups
 //! of all ranks, and a zero if all is well. It sleeps until the other end is closed, since to wake it for each rank would
 //! take time from the ranks; if it then finds no zero, it kills the groups, and then every process that still carries the
-//! job's name in its environment.
+//! job's name in its environment, or its [mark](Mark).
 //!
 //! # Invariants
 //! G1. The process has one thread when it forks (the contract of [`crate::main`]), so no lock is held in the child.
@@ -17,9 +17,11 @@ use gasworks_os::{process, signals};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{Resource, rlim_t};
 use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, fork};
 
+use crate::sweep::Mark;
 use crate::{door, spawn, sweep};
 
 /// What fits into a pipe as it is made.
@@ -30,28 +32,36 @@ const ROOM: usize = 64 << 10;
 pub(crate) struct Guardian {
     pid: i32,
     pipe: Option<PipeWriter>,
+    /// What it knows their processes by.
+    mark: Option<Mark>,
 }
 
 impl Guardian {
     /// Forks it, for this job, with room for so many groups at least.
     pub(crate) fn start(job: &str, groups: usize) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
+        let mark = Mark::new();
         let bytes = (groups + 1) * size_of::<i32>();
         if bytes > ROOM {
             fcntl(&writer, FcntlArg::F_SETPIPE_SZ(i32::try_from(bytes).unwrap_or(i32::MAX)))?;
         }
         // SAFETY: G1; G2.
         match unsafe { fork() }? {
-            ForkResult::Parent { child } => Ok(Self { pid: child.as_raw(), pipe: Some(writer) }),
+            ForkResult::Parent { child } => Ok(Self { pid: child.as_raw(), pipe: Some(writer), mark }),
             ForkResult::Child => {
                 drop(writer);
-                guard(reader, job)
+                guard(reader, job, mark)
             }
         }
     }
 
     pub(crate) fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// A limit that each rank is to have.
+    pub(crate) fn limit(&self) -> Option<(Resource, rlim_t, rlim_t)> {
+        self.mark.map(Mark::limit)
     }
 
     /// Tells it of a process group. If it is gone, somebody killed it; the ranks still have their own signal.
@@ -70,7 +80,7 @@ impl Guardian {
     }
 }
 
-fn guard(mut pipe: PipeReader, job: &str) -> ! {
+fn guard(mut pipe: PipeReader, job: &str, mark: Option<Mark>) -> ! {
     // What fails here fails for a reason that nobody could be told; the guard goes on with what it has.
     let _ = nix::unistd::setsid();
     signals::block_all();
@@ -96,7 +106,7 @@ fn guard(mut pipe: PipeReader, job: &str) -> ! {
         for &group in &groups {
             let _ = process::kill_group(group, Signal::SIGKILL);
         }
-        let left = sweep::marked(&marker);
+        let left = sweep::marked(&marker, mark);
         if left.is_empty() {
             break;
         }

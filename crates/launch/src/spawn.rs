@@ -19,7 +19,7 @@ use gasworks_os::memfd::MemFd;
 use gasworks_os::program::{self, Processors, Program};
 use gasworks_os::turns::Turns;
 use gasworks_os::{environ, inherited};
-use nix::sys::resource::rlim_t;
+use nix::sys::resource::{Resource, rlim_t};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::setsid;
 
@@ -55,8 +55,8 @@ pub(crate) struct Plan {
     pub(crate) streams: Streams,
     /// The signals that were blocked before this process blocked its own.
     pub(crate) signal_mask: SigSet,
-    /// The limit on open descriptors as it was before this process raised its own.
-    pub(crate) open_files: Option<(rlim_t, rlim_t)>,
+    /// Limits that are not this process's own, soft and hard.
+    pub(crate) limits: Vec<(Resource, rlim_t, rlim_t)>,
     /// Where ranks connect, if they get no descriptor.
     pub(crate) port: Option<String>,
     /// Where they meet, if all of them are here.
@@ -149,7 +149,7 @@ impl Plan {
             null: nothing()?,
             streams,
             signal_mask,
-            open_files: None,
+            limits: Vec::new(),
             port: None,
             door: None,
             turns: None,
@@ -210,7 +210,7 @@ impl Plan {
                 err.as_ref().map_or(stderr.as_fd(), |(_, theirs)| theirs.as_fd()),
             ],
             blocked: self.signal_mask,
-            open_files: self.open_files,
+            limits: &self.limits,
             processors,
             turns: self.turns,
         };

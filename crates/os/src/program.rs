@@ -20,7 +20,7 @@ use std::ptr;
 
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, clone};
-use nix::sys::resource::rlim_t;
+use nix::sys::resource::{Resource, rlim_t, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, pthread_sigmask};
 use nix::unistd::{Pid, getpid};
 
@@ -48,8 +48,8 @@ pub struct Child<'a> {
     pub streams: [BorrowedFd<'a>; 3],
     /// The signals that it starts with blocked.
     pub blocked: SigSet,
-    /// Its limit on open descriptors.
-    pub open_files: Option<(rlim_t, rlim_t)>,
+    /// Limits of its own, soft and hard.
+    pub limits: &'a [(Resource, rlim_t, rlim_t)],
     /// On which processors it runs.
     pub processors: Processors,
     /// How long its turns on a processor are, if its parent has changed its own.
@@ -182,10 +182,8 @@ impl Child<'_> {
                 Errno::result(unsafe { libc::dup2(stream.as_raw_fd(), place) })?;
             }
         }
-        if let Some((soft, hard)) = self.open_files {
-            let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
-            // SAFETY: N1; the limit is read.
-            Errno::result(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) })?;
+        for &(resource, soft, hard) in self.limits {
+            setrlimit(resource, soft, hard)?;
         }
         if let Some(turns) = &self.turns {
             // Those that it has are as good.
@@ -264,7 +262,7 @@ mod tests {
         let mut child = Child {
             streams: [null.as_fd(), writer.as_fd(), writer.as_fd()],
             blocked: SigSet::empty(),
-            open_files: None,
+            limits: &[],
             processors: Processors::Inherited,
             turns: None,
         };
@@ -289,7 +287,7 @@ mod tests {
         let mask = crate::affinity::mask_of(&[last]);
         let script = "ulimit -Sn; ulimit -Hn; grep Cpus_allowed_list /proc/$$/status";
         let (said, _) = shell(script, &[], |child| {
-            child.open_files = Some((17, 18));
+            child.limits = &[(Resource::RLIMIT_NOFILE, 17, 18)];
             child.processors = Processors::Only(mask);
         });
         assert_eq!(said, format!("17\n18\nCpus_allowed_list:\t{last}\n"));
@@ -373,7 +371,7 @@ mod tests {
         let misplaced = Child {
             streams: [stdout.as_fd(), stdout.as_fd(), stdout.as_fd()],
             blocked: SigSet::empty(),
-            open_files: None,
+            limits: &[],
             processors: Processors::Inherited,
             turns: None,
         };

@@ -79,7 +79,7 @@ mod tests {
             let child = Child {
                 streams: [null.as_fd(); 3],
                 blocked: nix::sys::signal::SigSet::empty(),
-                open_files: None,
+                limits: &[],
                 processors: crate::program::Processors::Inherited,
                 turns: shorten(),
             };

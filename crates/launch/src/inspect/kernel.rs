@@ -13,7 +13,8 @@ pub(super) fn answering(known: &[Known], job: &str, signal: i32) -> Vec<Option<i
     let own = |rank: &Known| (rank.lives && is_handled(rank.pid, signal)).then_some(rank.pid);
     let mut found: Vec<Option<i32>> = known.iter().map(own).collect();
     if known.iter().zip(&found).any(|(rank, found)| rank.lives && found.is_none()) {
-        for pid in sweep::marked(&spawn::marker(job)).into_iter().filter(|&pid| is_handled(pid, signal)) {
+        for pid in sweep::marked(&spawn::marker(job), None).into_iter().filter(|&pid| is_handled(pid, signal))
+        {
             let rank = rank_of(pid).filter(|&rank| known.get(rank).is_some_and(|rank| rank.lives));
             if let Some(place) = rank.and_then(|rank| found.get_mut(rank)) {
                 place.get_or_insert(pid);

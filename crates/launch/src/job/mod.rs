@@ -367,7 +367,8 @@ impl Job {
         );
         let refused = |rank, e| cannot_start(&words[0].to_string_lossy(), rank, e);
         let mut plan = plan.map_err(|e| refused(0, e))?;
-        plan.open_files = open_files;
+        let open_files = open_files.map(|(soft, hard)| (Resource::RLIMIT_NOFILE, soft, hard));
+        plan.limits = open_files.into_iter().chain(self.guardian.limit()).collect();
         if options.ranks > 1 && self.tree.is_none() {
             plan.door = Door::open(&setup.name);
         }

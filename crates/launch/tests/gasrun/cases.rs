@@ -43,6 +43,7 @@ pub const CASES: &[Case] = &[
     ("a_chattering_leftover", a_chattering_leftover),
     ("nothing_is_left_after_a_failure", nothing_is_left_after_a_failure),
     ("nothing_is_left_when_gasrun_is_killed", nothing_is_left_when_gasrun_is_killed),
+    ("no_daemon_is_left_when_gasrun_is_killed", no_daemon_is_left_when_gasrun_is_killed),
 ];
 
 pub const WITH_NEEDS: &[(Need, Case)] =
@@ -685,6 +686,36 @@ fn nothing_is_left_when_gasrun_is_killed() {
     child.kill().expect("killed");
     assert_eq!(child.wait().expect("ended").signal(), Some(9));
     expect_nobody(&entry, Duration::from_secs(5));
+}
+
+/// What has a session of its own and an environment without anything is found as well.
+fn no_daemon_is_left_when_gasrun_is_killed() {
+    let script = "env -i setsid sleep 100 >/dev/null 2>&1 & echo $!; exec sleep 100";
+    let mut child = gasrun(&["-n", "2", "sh", "-c", script]).stdout(Stdio::piped()).spawn().expect("started");
+    let mut reader = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
+    let daemons = [(); 2].map(|()| {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut reader, &mut line).expect("a line");
+        Pid::from_raw(line.trim().parse().expect("a pid"))
+    });
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let is_sleeping = |pid: &Pid| {
+        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == b"sleep\x00100\x00")
+    };
+    while !daemons.iter().all(is_sleeping) {
+        assert!(Instant::now() < deadline, "the daemons are not there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while daemons.iter().any(is_sleeping) {
+        if Instant::now() > deadline {
+            let killed = daemons.map(|pid| kill(pid, Signal::SIGKILL));
+            panic!("the daemons are left: {killed:?}");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// A control group of its own with little memory; it goes when this is dropped.
