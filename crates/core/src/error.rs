@@ -122,6 +122,9 @@ pub enum Error {
     /// An operation's event was used with a job that does not know it.
     #[error("the event does not belong to this job, or was waited for before")]
     UnknownEvent,
+    /// The job has ended in good order, and something of it is waited for.
+    #[error("the job is closed: nothing goes on in it")]
+    Over,
     /// A peer needs the network and there is none.
     #[error("{during}: rank {rank} is not mapped here and no network transport is open")]
     Unreachable {

@@ -67,6 +67,7 @@ impl<'job, M: ThreadMode, T> Event<'job, M, T> {
     fn look(&mut self) {
         if let State::Pending(event, take) = &self.state {
             self.state = match event::test(self.engine, event) {
+                Ok(None) if self.engine.is_over() => State::Failed(gasworks_core::Error::Over.into()),
                 Ok(None) => return,
                 Ok(Some(kept)) => take(kept).map_or(State::Taken, State::Done),
                 Err(error) => State::Failed(error.into()),
@@ -150,6 +151,9 @@ impl<M: ThreadMode, T> Future for Event<'_, M, T> {
         if let State::Pending(event, take) = &self.state {
             let take = *take;
             match event::poll_event(self.engine, event, context) {
+                Poll::Pending if self.engine.is_over() => {
+                    self.state = State::Failed(gasworks_core::Error::Over.into());
+                }
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(kept)) => self.state = take(kept).map_or(State::Taken, State::Done),
                 Poll::Ready(Err(error)) => {

@@ -67,7 +67,7 @@ pub struct Job<M: ThreadMode> {
     pub(crate) barrier: Barrier<M>,
     bootstrap: <Par as Mode>::Lock<Box<dyn Bootstrap + Send>>,
     allocated: <Par as Mode>::Lock<u64>,
-    progress: Option<ProgressThread>,
+    progress: <Par as Mode>::Lock<Option<ProgressThread>>,
     _observation: Option<Observation<M>>,
     /// What a message about a fault calls this process.
     _name: gasworks_os::jobs::Guard,
@@ -159,7 +159,7 @@ impl<M: ThreadMode> Job<M> {
             barrier: Barrier::new(way),
             bootstrap,
             allocated: Lock::new(0),
-            progress,
+            progress: Lock::new(progress),
             _observation: observation,
             _name: name,
         })
@@ -199,7 +199,7 @@ impl<M: ThreadMode> Job<M> {
     /// Whether `GASWORKS_PROGRESS_THREAD` started such a thread with the job: handlers may run and credits come back at any time,
     /// then.
     pub fn has_progress_thread(&self) -> bool {
-        self.progress.is_some()
+        self.progress.with(|progress| progress.is_some())
     }
 
     /// How this rank waits from now on.
@@ -326,13 +326,18 @@ impl<M: ThreadMode> Job<M> {
     }
 
     /// Ends the job in good order. Collective: waits for every rank. The process goes on, and may open another job.
+    /// Nothing goes on in this one: what waits for something fails, and so does an event whose operation is not done. What
+    /// the ranks share stays until the job is dropped.
     ///
     /// A job that is dropped instead stays open for the others until this process ends, and ends then with its code, as
     /// by [`exit`](crate::exit()); one that is dropped by a panic ends at once, with code 101.
     ///
     /// # Errors
-    /// A peer or the launcher fails.
-    pub fn close(self) -> Result<(), Error> {
+    /// A peer or the launcher fails, or the job is closed already.
+    pub fn close(&self) -> Result<(), Error> {
+        if self.engine.is_over() {
+            return Err(gasworks_core::Error::Over.into());
+        }
         kill_point!("job.close.begin");
         if let Some((left, name)) = self.barrier.under_way() {
             self.barrier.wait(&self.engine, left, name)?;
@@ -346,6 +351,9 @@ impl<M: ThreadMode> Job<M> {
             self.bootstrap.with(|bootstrap| bootstrap.barrier())?;
             self.engine.closed();
         }
+        self.engine.end();
+        // It serves nobody any more.
+        drop(self.progress.with(Option::take));
         self.bootstrap.with(|bootstrap| bootstrap.finalize())?;
         kill_point!("job.close.finalized");
         Ok(())

@@ -33,6 +33,26 @@ fn a_handler_that_panics_fails_the_poll_and_costs_no_credit() -> Result<(), Erro
     job.close()
 }
 
+/// What is still there of operations keeps nobody from closing the job.
+#[test]
+fn a_closed_job_fails_what_waits_for_it() -> Result<(), Error> {
+    let job = open(Table::new())?;
+    let agent = job.agent()?;
+    let place: GlobalPtr<u64> = job.alloc(1)?;
+    let mut put = agent.put_copy(place, &[7])?;
+    assert!(put.test()?);
+    job.close()?;
+    const OVER: &str = "the job is closed: nothing goes on in it";
+    assert_eq!(put.wait(&agent).map_err(|e| e.to_string()), Ok(()), "it was done before");
+    assert_eq!(agent.get_value(place)?, 7, "the memory is there until the job is dropped");
+    assert_eq!(agent.wait_until(|| false).map_err(|e| e.to_string()), Err(OVER.into()));
+    assert_eq!(job.close().map_err(|e| e.to_string()), Err(OVER.into()));
+    // Another one follows while the first is there.
+    let next = open(Table::new())?;
+    next.agent()?.barrier()?;
+    next.close()
+}
+
 #[test]
 fn a_handler_that_fails_fails_the_poll() -> Result<(), Error> {
     let mut table = Table::<Seq>::new();

@@ -122,6 +122,8 @@ pub struct Engine<M: CoreMode> {
     failure: M::Lock<Option<Error>>,
     /// Whether there is a `failure`.
     failed: AtomicBool,
+    /// Whether the job has ended in good order, so that nothing goes on.
+    over: AtomicBool,
     /// Whether a poll has more to look at than the transports: transfers, tasks, a failure. It stays so.
     restless: AtomicBool,
     tasks: progress::Tasks<M>,
@@ -170,6 +172,7 @@ impl<M: CoreMode> Engine<M> {
             burst: AtomicU32::new(1),
             worked: EventCount::new(),
             wait_mode: AtomicU32::new(patience.mode as u32),
+            over: AtomicBool::new(false),
             patience,
             handlers,
             late: SegQueue::new(),
@@ -283,6 +286,8 @@ impl<M: CoreMode> Engine<M> {
         let handled = self.poll()?;
         if handled > 0 {
             waiting.sleeper.worked();
+        } else if self.is_over() {
+            return Err(Error::Over);
         } else {
             let step = waiting.sleeper.step();
             if step != Step::Spin {
@@ -302,6 +307,16 @@ impl<M: CoreMode> Engine<M> {
         // did.
         waiting.seen = self.worked.events();
         Ok(())
+    }
+
+    /// The job has ended in good order.
+    pub fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
     }
 
     /// Wakes this rank's threads that sleep in a wait.

@@ -3,7 +3,7 @@ use gasworks::{Error, Job, Seq};
 
 fn escape(job: Job<Seq>) -> Result<(), Error> {
     let agent = job.agent()?;
-    job.close()?;
+    drop(job);
     agent.poll()?;
     Ok(())
 }

@@ -3,7 +3,7 @@ use gasworks::{Error, GlobalPtr, Job, Seq};
 
 fn escape(job: Job<Seq>, place: GlobalPtr<u64>) -> Result<(), Error> {
     let event = job.agent()?.get_owned(place, 8)?;
-    job.close()?;
+    drop(job);
     drop(event);
     Ok(())
 }
