@@ -20,6 +20,7 @@ use gasworks_core::{
     Also, Category, CoreMode, Engine, Entry, Handlers, Incoming, OpId, Outgoing, Signature, Transfer,
     counts_of,
 };
+use gasworks_memory::Access;
 use gasworks_memory::atomic::{NotAWord, Ops, Type, Update};
 use gasworks_rdma::{Direction, NicError};
 use gasworks_sync::RawBytes;
@@ -158,6 +159,7 @@ impl Operation {
         let mut was = 0u64;
         let result = (&raw mut was).cast();
         if self.reach(engine)?.is_none() && self.domain.by != By::Processor {
+            self.note(engine, &mut || ());
             // SAFETY: A1: it returns when the operation is over.
             unsafe { engine.transfer_and_wait(&self.transfer(result, None), false) }?;
         } else {
@@ -178,6 +180,14 @@ impl Operation {
             return Err(self.unaligned());
         }
         Ok(reached.filter(|_| self.domain.by != By::Nic))
+    }
+
+    /// Does `act`, and notes the operation in a job that is observed.
+    fn note<M: CoreMode>(&self, engine: &Engine<M>, act: &mut dyn FnMut()) {
+        match engine.peers().watch() {
+            Some(watch) => watch.accesses(Access::Update, self.rank, self.update.width(), act),
+            None => act(),
+        }
     }
 
     /// As the network's, with the place for what the word was.
@@ -210,10 +220,13 @@ impl Operation {
         let place = unsafe { RawBytes::new(result, if update.fetches { update.width() } else { 0 }) };
         if let Some(word) = reached {
             // It lies there as it does in the segment, which begins at a page.
-            let was = update.at(word).map_err(|NotAWord| self.unaligned())?;
+            let mut was = Err(NotAWord);
+            self.note(engine, &mut || was = update.at(word));
+            let was = was.map_err(|NotAWord| self.unaligned())?;
             place.write(&was.to_le_bytes()[..place.len()]);
             return Ok((Event::DONE, keep));
         }
+        self.note(engine, &mut || ());
         let set = set.map(|set| set.joined(engine));
         let transfer = self.transfer(result, set);
         let mut sleeper = engine.sleeper();

@@ -16,7 +16,7 @@ use crate::Error;
 use crate::event::{self, Event, Kept};
 use crate::implicit::Implicit;
 use gasworks_core::{Categories, CoreMode, Engine, OpId, Transfer};
-use gasworks_memory::PeerTable;
+use gasworks_memory::{Access, PeerTable};
 use gasworks_rdma::Direction;
 use gasworks_sync::racy;
 
@@ -367,7 +367,7 @@ unsafe fn copied<M: CoreMode>(engine: &Engine<M>, whole: &Transfer) -> Result<bo
         }
     };
     match engine.peers().watch() {
-        Some(watch) => watch.moves(put, peer, len, &mut copy),
+        Some(watch) => watch.accesses(if put { Access::Put } else { Access::Get }, peer, len, &mut copy),
         None => copy(),
     }
     Ok(reached.is_some())

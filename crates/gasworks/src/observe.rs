@@ -3,15 +3,20 @@
 use crate::{Error, ThreadMode, Transport};
 use gasworks_core::handlers::Handlers;
 use gasworks_core::observe::{Observed, ObservedBarrier, Op, Recorder};
-use gasworks_memory::Watch;
+use gasworks_memory::{Access, Watch};
 use std::sync::Arc;
 
-/// Counts puts and gets.
+/// Counts puts, gets and atomic operations.
 struct Transfers(Arc<Recorder>);
 
 impl Watch for Transfers {
-    fn moves(&self, put: bool, rank: u32, len: usize, copy: &mut dyn FnMut()) {
-        self.0.transfer(if put { Op::Put } else { Op::Get }, rank, len as u64, copy);
+    fn accesses(&self, access: Access, rank: u32, len: usize, act: &mut dyn FnMut()) {
+        let op = match access {
+            Access::Put => Op::Put,
+            Access::Get => Op::Get,
+            Access::Update => Op::Atomic,
+        };
+        self.0.transfer(op, rank, len as u64, act);
     }
 }
 

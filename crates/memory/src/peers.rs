@@ -30,10 +30,21 @@ bitflags! {
     }
 }
 
-/// Counts puts and gets, where a job is observed.
+/// What is done with another rank's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Bytes are put there.
+    Put,
+    /// Bytes are got from there.
+    Get,
+    /// A word there is changed or read by an atomic operation.
+    Update,
+}
+
+/// Counts puts, gets and atomic operations, where a job is observed.
 pub trait Watch: Send + Sync {
-    /// A put of `len` bytes to `rank`, or a get from it; `copy` moves them, if that is all there is to it.
-    fn moves(&self, put: bool, rank: u32, len: usize, copy: &mut dyn FnMut());
+    /// One of `len` bytes of `rank`'s; `act` does it, if that is all there is to it.
+    fn accesses(&self, access: Access, rank: u32, len: usize, act: &mut dyn FnMut());
 }
 
 /// One peer's segment, seen from here.
@@ -194,7 +205,7 @@ impl PeerTable {
         self
     }
 
-    /// Who counts puts and gets.
+    /// Who counts what is done with the memory of others.
     pub fn watch(&self) -> Option<&dyn Watch> {
         self.watch.as_deref()
     }
@@ -616,9 +627,9 @@ mod tests {
     #[derive(Default)]
     struct Count(AtomicU32);
     impl Watch for Count {
-        fn moves(&self, _: bool, _: u32, _: usize, copy: &mut dyn FnMut()) {
+        fn accesses(&self, _: Access, _: u32, _: usize, act: &mut dyn FnMut()) {
             self.0.fetch_add(1, Relaxed);
-            copy();
+            act();
         }
     }
 
@@ -643,7 +654,7 @@ mod tests {
         assert_eq!(found(&table), [(false, true), (false, false)]);
         assert!(table.reach(0, 60, 8).is_err() && table.reach(2, 0, 0).is_err());
         assert_eq!(table.get(0).map(|peer| peer.flags), Some(PeerFlags::COUNTED | PeerFlags::SELF));
-        table.watch().into_iter().for_each(|watch| watch.moves(true, 0, 8, &mut || copied += 1));
+        table.watch().into_iter().for_each(|watch| watch.accesses(Access::Put, 0, 8, &mut || copied += 1));
         assert_eq!((count.0.load(Relaxed), copied), (1, 1));
     }
 }

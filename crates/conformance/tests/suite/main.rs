@@ -25,8 +25,12 @@ const SETTINGS: [(&str, &str, &str, &str); 3] = [
 ];
 
 /// What an observed job leaves: the file, and what must be in it.
-const RECORDINGS: [(&str, &str); 2] =
-    [("counts.json", "short request handled"), ("trace.json", r#""ph":"s""#)];
+const RECORDINGS: [(&str, &str); 4] = [
+    ("counts.json", "short request handled"),
+    ("counts.json", "atomic operation"),
+    ("trace.json", "atomic operation"),
+    ("trace.json", r#""ph":"s""#),
+];
 
 fn main() -> ExitCode {
     let cells = cells(is_nightly()).into_iter().map(|cell| Case::new(cell.name(), move |log| cell.run(log)));
@@ -157,9 +161,9 @@ fn a_recording_without_events_is_found(log: &Log) -> Result<()> {
     let dir = log.scratch()?;
     let write = |name: &str, text: &str| std::fs::write(dir.join(name), text);
     assert!(recorded(&dir).is_err(), "no files");
-    write("counts.json", r#"{"operation":"short request handled"}"#)?;
-    write("trace.json", "{}")?;
+    write("counts.json", r#"["short request handled", "atomic operation"]"#)?;
+    write("trace.json", r#"["atomic operation"]"#)?;
     assert!(recorded(&dir).unwrap_err().to_string().starts_with("trace.json holds no"));
-    write("trace.json", r#"{"ph":"s"}"#)?;
+    write("trace.json", r#"["atomic operation", {"ph":"s"}]"#)?;
     recorded(&dir)
 }

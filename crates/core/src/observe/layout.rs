@@ -8,7 +8,7 @@
 //! | then | the ring of events, [`EVENT_WORDS`] words each |
 
 /// The first word of the file; its last digit is the version of the layout.
-pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"gwobsrv1");
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"gwobsrv2");
 
 /// Words of the head.
 pub(super) mod head {
@@ -70,11 +70,13 @@ pub enum Op {
     Put,
     /// A get.
     Get,
+    /// An atomic operation.
+    Atomic,
 }
 
 impl Op {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Op; 16] = [
+    pub const ALL: [Op; 17] = [
         Op::RequestShort,
         Op::RequestMedium,
         Op::RequestLong,
@@ -91,6 +93,7 @@ impl Op {
         Op::CreditsReceived,
         Op::Put,
         Op::Get,
+        Op::Atomic,
     ];
 
     /// Its name in tables.
@@ -112,6 +115,7 @@ impl Op {
             Op::CreditsReceived => "credits received",
             Op::Put => "put",
             Op::Get => "get",
+            Op::Atomic => "atomic operation",
         }
     }
 }
@@ -228,6 +232,8 @@ pub enum What {
     Put,
     /// A get.
     Get,
+    /// An atomic operation.
+    Atomic,
 }
 
 impl What {
@@ -245,6 +251,7 @@ impl What {
             Barrier,
             Put,
             Get,
+            Atomic,
         ];
         all.into_iter().find(|&what| what as u8 == number)
     }
@@ -271,18 +278,18 @@ mod tests {
             assert_eq!(tally as usize, number);
         }
         assert!(head::TALLIES + Tally::ALL.len() <= head::OPEN && head::OPEN_WHAT + 4 <= head::LEN);
-        assert_eq!(counter_at(Op::Get, CLASSES.len() - 1) + 2, NAMES_AT);
+        assert_eq!(counter_at(Op::Atomic, CLASSES.len() - 1) + 2, NAMES_AT);
         assert_eq!(file_len(0), 8 * EVENTS_AT);
-        assert!(What::from_number(0).is_none() && What::from_number(What::Get as u8 + 1).is_none());
+        assert!(What::from_number(0).is_none() && What::from_number(What::Atomic as u8 + 1).is_none());
         assert_eq!(What::from_number(What::Put as u8), Some(What::Put));
     }
 
     #[test]
     fn the_file_is_laid_out_as_its_readers_know_it() {
-        assert_eq!((COUNTERS_AT, NAMES_AT, EVENTS_AT), (64, 320, 1344));
-        assert_eq!([0, 1, 3].map(file_len), [10752, 10800, 10896]);
+        assert_eq!((COUNTERS_AT, NAMES_AT, EVENTS_AT), (64, 336, 1360));
+        assert_eq!([0, 1, 3].map(file_len), [10880, 10928, 11024]);
         assert_eq!((counter_at(Op::RequestShort, 0), counter_at(Op::RequestMedium, 2)), (64, 84));
-        assert_eq!(&MAGIC.to_le_bytes(), b"gwobsrv1");
+        assert_eq!(&MAGIC.to_le_bytes(), b"gwobsrv2");
         assert_eq!(CLASSES, [0, 8, 64, 512, 4096, 65536, 1_048_576, u64::MAX]);
     }
 
@@ -291,9 +298,9 @@ mod tests {
         let names = Op::ALL.map(Op::name).into_iter().chain(Tally::ALL.map(Tally::name));
         let all: Vec<_> = names.chain((0..CLASSES.len()).map(class_name)).collect();
         let distinct: std::collections::HashSet<_> = all.iter().collect();
-        assert_eq!((distinct.len(), all.len()), (32, 32));
+        assert_eq!((distinct.len(), all.len()), (33, 33));
         let some = (Op::ReplyLong.name(), Tally::SleepTime.name(), class_name(4));
         assert_eq!(some, ("long reply", "ns asleep", "513 B-4 KiB"));
-        assert!((1..=11).all(|number| What::from_number(number).is_some_and(|what| what as u8 == number)));
+        assert!((1..=12).all(|number| What::from_number(number).is_some_and(|what| what as u8 == number)));
     }
 }

@@ -262,13 +262,17 @@ impl Recorder {
         }
     }
 
-    /// Counts and records a put or a get that `moved` does.
-    pub fn transfer(&self, op: Op, peer: Rank, bytes: u64, moved: impl FnOnce()) {
+    /// Counts and records a put, a get or an atomic operation that `act` does.
+    pub fn transfer(&self, op: Op, peer: Rank, bytes: u64, act: impl FnOnce()) {
         self.worked();
         self.count(op, bytes);
         let start = self.time();
-        moved();
-        let what = if op == Op::Get { What::Get } else { What::Put };
+        act();
+        let what = match op {
+            Op::Get => What::Get,
+            Op::Atomic => What::Atomic,
+            _ => What::Put,
+        };
         self.event(About { peer, bytes, ..About::plain(what) }, start, self.time());
     }
 }

@@ -108,6 +108,7 @@ fn slice(recording: &Recording, event: &Event, rank: usize, ts: f64, dur: f64) -
         What::Sleep => ("sleep".into(), "wait", json!({})),
         What::Barrier => ("barrier".into(), "barrier", json!({})),
         What::Put => ("put".into(), "rma", json!({ "to": peer, "bytes": bytes })),
+        What::Atomic => ("atomic operation".into(), "rma", json!({ "to": peer, "bytes": bytes })),
         What::Get => ("get".into(), "rma", json!({ "from": peer, "bytes": bytes })),
     };
     if event.unfinished {
