@@ -1,6 +1,6 @@
 //! Which transport reaches which peer.
 
-use crate::{CoreMode, Rank, Wire};
+use crate::{CoreMode, Rank, Wire, WireError};
 use gasworks_shmem::queues::Queues;
 use std::time::Duration;
 
@@ -39,11 +39,9 @@ impl<M: CoreMode> Router<M> {
     }
 
     /// Sleeps on the first wire. With more than one the sleep is short, since the others cannot end it.
-    pub(crate) fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
+    pub(crate) fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
         let limit = if self.wires.len() > 1 { limit.min(Duration::from_micros(50)) } else { limit };
-        if let Some(wire) = self.wires.first() {
-            wire.sleep(limit, stay);
-        }
+        self.wires.first().map_or(Ok(()), |wire| wire.sleep(limit, stay))
     }
 
     /// Wakes this rank's sleeping threads.

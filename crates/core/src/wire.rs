@@ -238,8 +238,12 @@ pub trait Wire<M: Mode> {
         false
     }
     /// Sleeps until a message may have arrived or [`wake`](Self::wake) is called, at most `limit`; not at all if `stay`
-    /// says no, which is asked once a wake can no longer be missed. Called when a thread has spun and yielded for nothing.
-    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool);
+    /// says no, which is asked once a wake can no longer be missed. Called when a thread has spun and yielded for nothing: the
+    /// time to look whether what others may write to is sound.
+    ///
+    /// # Errors
+    /// [`WireError::Corrupt`].
+    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError>;
     /// Wakes this rank's own threads that sleep in [`sleep`](Self::sleep).
     fn wake(&self);
     /// Whether all that this rank has sent has arrived, as far as it is the transport's to see to that. Whoever moves messages
@@ -291,7 +295,9 @@ mod tests {
         fn poll(&self, _: usize, _: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
             Ok(0)
         }
-        fn sleep(&self, _: Duration, _: &dyn Fn() -> bool) {}
+        fn sleep(&self, _: Duration, _: &dyn Fn() -> bool) -> Result<(), WireError> {
+            Ok(())
+        }
         fn wake(&self) {}
     }
 

@@ -87,9 +87,10 @@ impl<M: Mode> Wire<M> for Fickle {
         }
         if fails { Err(CORRUPT) } else { Ok(arriving.len()) }
     }
-    fn sleep(&self, _: Duration, stay: &dyn Fn() -> bool) {
+    fn sleep(&self, _: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
         let stays = stay();
         self.with(|state| state.stayed.push(stays));
+        Ok(())
     }
     fn wake(&self) {
         self.with(|state| state.woken += 1);

@@ -233,13 +233,14 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
         true
     }
 
-    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
+    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
         let seen = self.0.wakes.load(Ordering::Acquire);
         if stay() && !self.0.with(|messages| messages.is_restless()) {
             sleeper::sleep(&self.0.wakes, seen, limit.min(NAP));
         } else {
             std::thread::yield_now();
         }
+        Ok(())
     }
 
     fn wake(&self) {

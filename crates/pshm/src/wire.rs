@@ -408,7 +408,11 @@ impl<M: Mode> Wire<M> for Pshm<M> {
         Ok(taken)
     }
 
-    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
+    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
+        self.queues.check().map_err(|(queue, damage)| self.damaged(queue, damage))?;
+        if !self.host.barrier.is_sound() {
+            return Err(self.corrupt("the barrier counts arrivals that cannot be".into()));
+        }
         let bell = self.queues.bell(self.host.me);
         let ticket = bell.ticket();
         // Where another thread is taking a message, there is work as well.
@@ -424,6 +428,7 @@ impl<M: Mode> Wire<M> for Pshm<M> {
             // Something is on its way, perhaps from a sender that waits for this very core.
             std::thread::yield_now();
         }
+        Ok(())
     }
 
     fn wake(&self) {

@@ -218,7 +218,7 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
     let pass = || {
         barrier.arrive(Name::Any);
         while barrier.done().is_none() {
-            wire.sleep(Duration::from_millis(50), &|| true);
+            wire.sleep(Duration::from_millis(50), &|| true).expect("slept");
             alive()?;
         }
         Ok(())
@@ -266,7 +266,7 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
     let all = (ROUNDS * u64::from(size), ROUNDS * u64::from(size));
     while *counts.borrow() != all {
         if wire.poll(4, sink).expect("a healthy queue") == 0 {
-            wire.sleep(Duration::from_millis(50), &|| true);
+            wire.sleep(Duration::from_millis(50), &|| true).expect("slept");
         }
         alive()?;
     }

@@ -216,6 +216,19 @@ impl<'a> Barrier<'a> {
         (begun, self.finished.load(Relaxed) != begun)
     }
 
+    /// Whether the counts on this rank's way can be: no phase that is complete is missing in them, and nobody is two ahead of
+    /// this rank. A barrier where they cannot is passed too early or never.
+    #[cold]
+    pub fn is_sound(&self) -> bool {
+        self.way.iter().all(|step| {
+            // In this order: whose arrivals are counted, and this rank's own before them, are known then.
+            let finished = self.finished.load(Relaxed);
+            let arrivals = step.at.arrivals.events();
+            let phase = self.phase.load(Relaxed);
+            (step.full(finished)..=step.full(phase + 1)).contains(&arrivals)
+        })
+    }
+
     /// Asks to be woken when all have arrived, if this rank waits for that; whether it may sleep.
     #[cold]
     pub fn arm(&self) -> bool {
@@ -227,6 +240,35 @@ impl<'a> Barrier<'a> {
 #[cfg(all(test, not(gasworks_loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_that_cannot_be_are_found() {
+        let meetings: [Meeting; 5] = core::array::from_fn(|_| Meeting::new());
+        let ranks: Vec<_> = (0..5).filter_map(|me| Barrier::new(&meetings, me, 3)).collect();
+        let all_sound = || ranks.iter().all(Barrier::is_sound);
+        for phase in 0..10 {
+            for rank in &ranks {
+                assert!(all_sound(), "before another arrives in phase {phase}");
+                let _ = rank.arrive(Name::Any);
+            }
+            assert!(all_sound(), "phase {phase} is complete");
+            // Who is the first to see it may be in the next before the others have looked.
+            let look = |rank: &Barrier<'_>| assert!(rank.done().is_some());
+            if phase % 2 == 0 { ranks.iter().for_each(look) } else { look(&ranks[0]) }
+        }
+        ranks.iter().for_each(|rank| assert!(rank.done().is_some()));
+        for meeting in &meetings {
+            let word = meeting.arrivals.word();
+            for wrong in [0, 9, 34, u64::MAX] {
+                let before = word.swap(wrong, Relaxed);
+                let found = ranks.iter().any(|rank| !rank.is_sound());
+                // Two counts are groups', one is their own, one the top; the fifth is nobody's.
+                assert!(found || before == 0, "{wrong} in place of {before}");
+                word.store(before, Relaxed);
+            }
+        }
+        assert!(all_sound());
+    }
 
     #[test]
     fn names_agree_whatever_the_order() {

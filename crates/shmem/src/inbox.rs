@@ -109,7 +109,7 @@ impl Default for Control {
 #[error("the queue is full")]
 pub struct Full;
 
-/// A slot holds what no well-behaved sender writes.
+/// A slot, or what is counted beside the slots, holds what no well-behaved rank writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Damage {
     /// The lap is neither this one nor the last.
@@ -133,6 +133,22 @@ pub enum Damage {
         head: usize,
         /// The length of the payload.
         inline: usize,
+    },
+    /// The counts are further apart than there are slots, or in another order.
+    #[error(
+        "of {slots} slots {claimed} are claimed, {placed} placed, {consumed} consumed, and {next} were taken"
+    )]
+    Counts {
+        /// How many slots there are.
+        slots: usize,
+        /// For how many messages there is room.
+        claimed: u64,
+        /// How many have a place.
+        placed: u64,
+        /// How many the receiver says it has taken.
+        consumed: u64,
+        /// How many it has taken.
+        next: u64,
     },
 }
 
@@ -512,6 +528,26 @@ impl<'a> Inbox<'a> {
     #[cold]
     pub fn arm(&self, cursor: &Cursor) -> bool {
         self.control.tail.arm() == cursor.next
+    }
+
+    /// Whether what is counted beside the slots can be: a queue where it cannot delivers nothing any more, and nobody would
+    /// know why. With `claims` senders claim room in it (I1). Who calls is as for [`take`](Self::take).
+    ///
+    /// # Errors
+    /// It cannot.
+    #[cold]
+    pub fn check(&self, cursor: &Cursor, claims: bool) -> Result<(), Damage> {
+        // In this order: what was taken was placed before, which its flag has told, and what is placed was claimed before.
+        let placed = self.control.tail.events();
+        let claimed = self.control.claimed.load(Relaxed);
+        let consumed = self.control.consumed.load(Relaxed);
+        let slots = self.slots.len();
+        let fits = |count: u64, from: u64| count.wrapping_sub(from) <= slots as u64;
+        let told = cursor.next - u64::from(cursor.unpublished);
+        let claims_fit = !claims || (fits(claimed, placed) && fits(claimed, told));
+        let sound = fits(placed, cursor.next) && claims_fit && consumed == told;
+        let damage = Damage::Counts { slots, claimed, placed, consumed, next: cursor.next };
+        if sound { Ok(()) } else { Err(damage) }
     }
 
     /// The slot at `cursor` and its flag; what the sender stored before the flag is there.

@@ -227,6 +227,19 @@ impl<'a, M: Mode> Queues<'a, M> {
         taken.transpose()
     }
 
+    /// Whether what is counted beside the slots of this rank's queues can be; they can if another thread is taking a message.
+    ///
+    /// # Errors
+    /// It cannot, in the first of them that is damaged.
+    pub fn check(&self) -> Result<(), (Queue, Damage)> {
+        let mine = self.mine();
+        let check = |r: &mut Receiver| {
+            mine.requests.check(&r.requests, true).map_err(|damage| (Queue::Requests, damage))?;
+            mine.replies.check(&r.replies, false).map_err(|damage| (Queue::Replies, damage))
+        };
+        self.receiver.try_with(check).unwrap_or(Ok(()))
+    }
+
     /// Asks to be woken by the next message; whether none is here or on its way, and nobody is taking one.
     pub fn arm(&self) -> bool {
         let mine = self.mine();

@@ -58,7 +58,7 @@ fn every_message_arrives_once_and_whole_and_some_overtake() {
         }
         while got.get() < 300 {
             receive(&*wire, sink);
-            wire.sleep(Duration::from_millis(1), &|| true);
+            wire.sleep(Duration::from_millis(1), &|| true).expect("slept");
         }
         let mut overtakes = 0;
         for order in orders.borrow_mut().iter_mut() {

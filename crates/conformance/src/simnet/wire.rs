@@ -196,17 +196,18 @@ impl<M: Mode> Wire<M> for SimWire {
         Ok(handed)
     }
 
-    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
+    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
         // What is delayed comes by polling, not by sleeping; so do the NIC's completions.
         if !self.0.seat().nic.lock().flights.is_empty() {
             std::thread::yield_now();
-            return;
+            return Ok(());
         }
         let mut inbox = self.0.seat().inbox.lock();
         if inbox.messages.is_empty() && !inbox.woken && stay() {
             inbox = self.0.seat().arrival.wait_for(inbox, limit);
         }
         inbox.woken = false;
+        Ok(())
     }
 
     fn wake(&self) {

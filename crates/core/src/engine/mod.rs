@@ -299,7 +299,7 @@ impl<M: CoreMode> Engine<M> {
                 Step::Sleep(_) if self.busy_below() => std::thread::yield_now(),
                 // Not if another thread has worked since the loop last looked: what it did may be what is waited for.
                 Step::Sleep(longest) => {
-                    self.router.sleep(longest, &|| self.worked.arm() == waiting.seen);
+                    self.router.sleep(longest, &|| self.worked.arm() == waiting.seen)?;
                 }
             }
         }

@@ -49,8 +49,9 @@ impl<M: Mode> Wire<M> for Echo {
         }
         Ok(heads.len())
     }
-    fn sleep(&self, limit: Duration, _: &dyn Fn() -> bool) {
+    fn sleep(&self, limit: Duration, _: &dyn Fn() -> bool) -> Result<(), WireError> {
         std::thread::sleep(limit);
+        Ok(())
     }
     fn wake(&self) {}
 }
@@ -79,7 +80,7 @@ fn messages_are_counted_and_recorded() {
     assert_eq!(wire.poll(20, &mut |_| seen += 1).expect("polled"), 4);
     assert_eq!(wire.poll(20, &mut |_| seen += 1).expect("polled"), 0);
     assert_eq!(wire.poll(20, &mut |_| seen += 1).expect("polled"), 0);
-    wire.sleep(Duration::from_millis(2), &|| true);
+    wire.sleep(Duration::from_millis(2), &|| true).expect("slept");
     send(Class::Credit, Head::Credits);
     assert_eq!(seen, 4);
 

@@ -191,16 +191,17 @@ impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
         Ok(taken)
     }
 
-    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
+    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
         // Whoever sleeps has time to read the clock.
         let (start, about) = (clock::monotonic(), About::plain(What::Sleep));
         self.recorder.open(Open::Sleep, about, start);
-        self.inner.sleep(limit, stay);
+        let slept = self.inner.sleep(limit, stay);
         let end = clock::monotonic();
         self.recorder.close(Open::Sleep, about, start, end);
         self.recorder.still_idle(end);
         self.recorder.tally(Tally::Sleeps, 1);
         self.recorder.tally(Tally::SleepTime, end - start);
+        slept
     }
 
     fn wake(&self) {

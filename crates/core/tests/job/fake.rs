@@ -331,8 +331,9 @@ impl<M: Mode> Wire<M> for NetWire {
     fn is_of_first_domain(&self) -> bool {
         lock(&self.0.log).of_first_domain
     }
-    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
+    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
         self.0.sleep(limit, stay);
+        Ok(())
     }
     fn wake(&self) {
         lock(&self.0.log).woken += 1;
@@ -429,8 +430,9 @@ impl<M: Mode> Wire<M> for ShmemWire<M> {
         }
         Ok(taken)
     }
-    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
+    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
         self.port.sleep(limit, stay);
+        Ok(())
     }
     fn wake(&self) {
         lock(&self.port.log).woken += 1;

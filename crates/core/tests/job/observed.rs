@@ -127,7 +127,7 @@ fn an_observed_transport_is_the_one_inside() {
     job.wire(0).broken = Some(WireError::PeerGone { rank: 1 });
     assert!(wire.poll(3, &mut |_| ()).is_err());
     assert_eq!((&job.wire(0).bursts[..], tally(Tally::Polls)), (&[3, 3, 3][..], 2));
-    wire.sleep(Duration::from_secs(7), &|| false);
+    wire.sleep(Duration::from_secs(7), &|| false).expect("slept");
     assert_eq!(job.wire(0).slept, [(Duration::from_secs(7), false)]);
     let all = Recording::read(&files[0]).expect("a recording");
     let slept = all.events.iter().find(|event| event.what == What::Sleep).expect("a sleep");

@@ -5,6 +5,7 @@ use crate::Opened;
 use gasworks_core::{Class, Wire, WireError};
 use gasworks_sync::Seq;
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Sends one message of `payload` bytes, lets `scribble` change its slot, and returns what a poll says.
 fn spoil(class: Class, payload: usize, scribble: impl Fn(&[AtomicU64])) -> String {
@@ -62,6 +63,35 @@ fn indices_that_jump() {
                 match wire.reserve(0, Class::Request, 0) {
                     Ok(room) => wire.commit(room, b"somewhere").expect("sent, somewhere"),
                     Err(error) => assert_eq!(error, WireError::Busy { to: 0 }),
+                }
+            }
+        }
+    }
+}
+
+/// Nothing is found in the queue, and nobody knows why: whoever waits looks at the counts.
+#[test]
+fn counts_that_cannot_be_are_found_by_who_waits() {
+    let sleep = |wire: &dyn Wire<Seq>| wire.sleep(Duration::from_millis(1), &|| true);
+    for (class, name) in [(Class::Request, "request"), (Class::Reply, "reply")] {
+        for (count, values) in [(0, [0, 517]), (1, [4, 518]), (2, [1, 6])] {
+            for value in values {
+                let Opened { wire, .. } = fake::alone::<Seq>().expect("open");
+                for _ in 0..5 {
+                    let room = wire.reserve(0, class, 0).expect("room");
+                    wire.commit(room, b"taken").expect("sent");
+                    assert_eq!(wire.poll(1, &mut |_| ()), Ok(1));
+                }
+                sleep(&wire).expect("all is well");
+                let mine = wire.host.mine();
+                let queue = if class == Class::Request { &mine.seat.requests } else { &mine.seat.replies };
+                let changed = queue.indices()[count];
+                let before = changed.swap(value, Relaxed);
+                // Room is not claimed for replies: nobody looks at that count.
+                let matters = !(count == 0 && class == Class::Reply);
+                match sleep(&wire) {
+                    Ok(()) => assert!(!matters, "{name} {count}: {value} in place of {before}"),
+                    Err(error) => says(&error.to_string(), &["pshm queue of rank 0", name, "5 were taken"]),
                 }
             }
         }

@@ -244,18 +244,18 @@ fn a_sleeper_is_woken_by_a_message_a_wake_and_a_barrier() {
         } else {
             let start = Instant::now();
             while wire.poll(1, &mut |_| ()) == Ok(0) {
-                wire.sleep(long, &|| true);
+                wire.sleep(long, &|| true).expect("slept");
             }
             barrier.arrive(Name::Any);
             while barrier.done().is_none() {
-                wire.sleep(long, &|| true);
+                wire.sleep(long, &|| true).expect("slept");
             }
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     pause();
                     wire.wake();
                 });
-                wire.sleep(long, &|| true);
+                wire.sleep(long, &|| true).expect("slept");
             });
             assert!(start.elapsed() < long, "it slept for the whole time allowed");
             assert!(start.elapsed() >= Duration::from_millis(40));
@@ -284,7 +284,7 @@ fn a_barrier_that_all_have_come_to_keeps_a_rank_awake_once() {
         }
         let would_sleep = [(); 3].map(|()| {
             let asked = Cell::new(false); // whether it may stay asleep, which only a rank is that nothing keeps awake
-            wire.sleep(Duration::from_millis(1), &|| asked.replace(true));
+            wire.sleep(Duration::from_millis(1), &|| asked.replace(true)).expect("slept");
             asked.get()
         });
         assert_eq!((would_sleep, barrier.done()), ([false, true, true], Some(Name::Any)));
