@@ -7,6 +7,8 @@ use crate::face::{FaceMode, fail};
 use crate::layout::{Kind, Local, Object, When};
 use crate::{negotiated, place, query};
 use gasworks_core::{Engine, hsl};
+use gasworks_os::process;
+use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::fmt::Display;
@@ -18,9 +20,32 @@ use std::ptr::null_mut;
 /// D1.
 pub unsafe fn talks<M: FaceMode>(file: *const c_char, line: c_int, name: *const c_char) {
     place::begin(file, line, name);
+    if M::IS_SEQ {
+        // SAFETY: D1.
+        only_thread(&unsafe { place::text_of(name) });
+    }
     if let Some(why) = silenced_by::<M>() {
         // SAFETY: D1.
         fail(&unsafe { place::text_of(name) }, why);
+    }
+}
+
+/// The thread that communicates in `SEQ`: the first that does.
+static ONLY: AtomicU32 = AtomicU32::new(0);
+
+/// In `SEQ`: whether no other thread has communicated, or ends the job.
+fn only_thread(call: &str) {
+    let own = process::thread();
+    // Relaxed: it is about nothing but the number.
+    match ONLY.compare_exchange(0, own, Relaxed, Relaxed) {
+        Err(first) if first != own => {
+            let what = format!(
+                "thread {own} communicates, and thread {first} has before: in SEQ one thread does (compile with GASNET_PAR, \
+                 or with GASNET_PARSYNC where they take turns)"
+            );
+            fail(call, what)
+        }
+        _ => {}
     }
 }
 

@@ -109,11 +109,10 @@ macro_rules! face {
             fn gasworks_nbi_wait(mask: c_uint, flags: Flags) -> () { event::nbi_wait::<$mode>(mask, flags) }
             fn gex_NBI_BeginAccessRegion(flags: Flags) -> () { event::begin_region::<$mode>(flags) }
             fn gex_NBI_EndAccessRegion(flags: Flags) -> Event { event::end_region::<$mode>(flags) }
-            fn gasworks_hsl_init(lock: *mut hsl::Hsl) -> () { hsl::init(lock) }
-            fn gasworks_hsl_destroy(lock: *const hsl::Hsl) -> () { hsl::destroy(lock) }
-            fn gasworks_hsl_lock(lock: *const hsl::Hsl) -> () { hsl::lock(lock) }
-            fn gasworks_hsl_unlock(lock: *const hsl::Hsl) -> () { hsl::unlock(lock) }
-            fn gasworks_hsl_trylock(lock: *const hsl::Hsl) -> c_int { hsl::attempt(lock) }
+            fn gasworks_hsl_check(call: *const c_char, lock: *mut c_void) -> *mut c_void { hsl::check(call, lock) }
+            fn gasworks_hsl_wrong(call: *const c_char, error: c_int, is_taken: c_int) -> c_int { hsl::wrong(call, error, is_taken) }
+            fn gasworks_hsl_taken() -> () { hsl::taken() }
+            fn gasworks_hsl_left() -> () { hsl::left() }
             fn gex_Coll_BarrierNB(tm: *const Team, flags: Flags) -> Event { barrier::begin::<$mode>(tm, flags) }
             fn gex_Coll_BarrierBlocking(tm: *const Team, flags: Flags) -> () { barrier::meet::<$mode>(tm, flags) }
             fn gasnet_barrier_notify(id: c_int, flags: c_int) -> () { barrier::notify::<$mode>(id, flags) }

@@ -9,6 +9,8 @@ use crate::place::Before;
 use gasworks::{Agent, Job, Par, ParSync, Seq, ThreadMode};
 use gasworks_core::{CoreMode, Engine, Incoming};
 use gasworks_extended::{Barrier, Implicit};
+use gasworks_memory::{MemoryError, PeerTable};
+use std::any::Any;
 use std::fmt::Display;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
@@ -17,6 +19,8 @@ use std::sync::OnceLock;
 pub trait FaceMode: ThreadMode {
     /// What C calls it.
     const MODEL: &'static str;
+    /// Whether one thread of the program communicates.
+    const IS_SEQ: bool;
     /// A handler, as the table of this mode wants it.
     fn function(handler: Handler<Self>) -> Box<Self::Function>;
     /// Where the job of a library of this mode is kept.
@@ -24,11 +28,12 @@ pub trait FaceMode: ThreadMode {
 }
 
 macro_rules! face_mode {
-    ($mode:ident, $name:literal, $slot:ident) => {
+    ($mode:ident, $name:literal, $is_seq:literal, $slot:ident) => {
         static $slot: Slot<$mode> = Slot::new();
 
         impl FaceMode for $mode {
             const MODEL: &'static str = $name;
+            const IS_SEQ: bool = $is_seq;
             fn function(handler: Handler<Self>) -> Box<<Self as CoreMode>::Function> {
                 if handler.face.is_debug {
                     Box::new(move |incoming: Incoming<'_, Self>| handler.run_watched(incoming))
@@ -43,9 +48,9 @@ macro_rules! face_mode {
     };
 }
 
-face_mode!(Seq, "SEQ", SEQ);
-face_mode!(ParSync, "PARSYNC", PARSYNC);
-face_mode!(Par, "PAR", PAR);
+face_mode!(Seq, "SEQ", true, SEQ);
+face_mode!(ParSync, "PARSYNC", false, PARSYNC);
+face_mode!(Par, "PAR", false, PAR);
 
 /// Where the one job of a library is, once there is one.
 pub struct Slot<M: FaceMode> {
@@ -71,9 +76,13 @@ impl<M: FaceMode> Slot<M> {
 
     /// It has begun: from now on it is there (C2).
     pub(crate) fn set(&self, face: Face<M>) {
-        self.face.get_or_init(|| Box::leak(Box::new(face)));
+        let face = self.face.get_or_init(|| Box::leak(Box::new(face)));
+        let _ = PEERS.set(face.engine().peers());
     }
 }
+
+/// The memory of the job's ranks, for what is said of places there.
+static PEERS: OnceLock<&PeerTable> = OnceLock::new();
 
 /// An entry that is shown to C.
 pub(crate) struct Shown(pub Entry);
@@ -205,6 +214,34 @@ pub(crate) fn end_at_panics() {
 
 /// What a call gives, if it went well.
 #[inline]
-pub(crate) fn went<T, E: Display>(call: &str, result: Result<T, E>) -> T {
-    result.unwrap_or_else(|error| fail(call, error))
+pub(crate) fn went<T, E: Display + 'static>(call: &str, result: Result<T, E>) -> T {
+    result.unwrap_or_else(|error| fail(call, by_address(&error)))
+}
+
+/// What is wrong, with the addresses of the segment that a place is outside of: C names places by theirs.
+#[cold]
+pub(crate) fn by_address<E: Display + 'static>(error: &E) -> String {
+    let peer = |rank| PEERS.get().and_then(|peers| Some((peers.get(rank)?.remote_base, peers.len_of(rank)?)));
+    match memory_error(error) {
+        Some(&MemoryError::OutsideSegment { rank, offset, .. }) if let Some((base, len)) = peer(rank) => {
+            let (place, end) = (base.wrapping_add(offset), base + len);
+            format!("{error} (the place is {place:#x}, and the segment from {base:#x} to {end:#x})")
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// What an error says of memory.
+fn memory_error(error: &dyn Any) -> Option<&MemoryError> {
+    use gasworks_core::Error as Core;
+    let core =
+        error.downcast_ref::<Core>().or_else(|| error.downcast_ref::<Box<Core>>().map(|error| &**error));
+    let extended = match error.downcast_ref() {
+        Some(gasworks_extended::Error::Core(core)) => Some(core),
+        _ => None,
+    };
+    match core.or(extended) {
+        Some(Core::Memory { cause, .. }) => Some(cause),
+        _ => None,
+    }
 }

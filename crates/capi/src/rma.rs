@@ -4,7 +4,7 @@
 //! As in the crate.
 
 use crate::check::when;
-use crate::face::{Face, FaceMode, fail, went};
+use crate::face::{Face, FaceMode, by_address, fail};
 use crate::layout::{Event, Flags, IMMEDIATE, Local, NO_OP, OK, Team, When};
 use gasworks_core::{Categories, Rank};
 use gasworks_extended::rma::{self, Local as Freed, Options};
@@ -37,9 +37,10 @@ impl There {
         (face, Self { call, rank, address, offset: face.offset(rank, address.cast()), len })
     }
 
-    fn went<T, E: Display>(&self, result: Result<T, E>) -> T {
-        let &Self { rank, address, len, .. } = self;
-        went(self.call, result.map_err(|error| format!("{len} bytes at {address:p} of rank {rank}: {error}")))
+    fn went<T, E: Display + 'static>(&self, result: Result<T, E>) -> T {
+        let &Self { call, rank, address, len, .. } = self;
+        let why = |error| format!("{len} bytes at {address:p} of rank {rank}: {}", by_address(&error));
+        result.unwrap_or_else(|error| fail(call, why(error)))
     }
 
     /// Whether it is done; not if there is no room, and nobody is to wait for any.

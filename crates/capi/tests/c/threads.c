@@ -1,5 +1,5 @@
 /* Threads of each rank that put, get and send at once, and share a lock with their handlers. */
-#include <gasnetex.h>
+#include <gasnet.h>
 #include <pthread.h>
 
 #include "check.h"
@@ -14,6 +14,8 @@ static gex_Rank_t me, next;
 static uint64_t *there;
 static gex_HSL_t lock = GEX_HSL_INITIALIZER;
 static long came, told;
+static gasnett_cond_t changed = GASNETT_COND_INITIALIZER;
+static int working;
 
 static void say(gex_Token_t token, gex_AM_Arg_t one) {
   gex_HSL_Lock(&lock);
@@ -35,6 +37,12 @@ static gex_AM_Entry_t table[] = {
 static void *work(void *number) {
   uint64_t *own = there + 64 * (size_t)(uintptr_t)number, back;
   uint64_t i;
+  /* All begin together. */
+  gasnet_hsl_lock(&lock);
+  working++;
+  gasnett_cond_broadcast(&changed);
+  while (working < THREADS) gasnett_cond_wait(&changed, &lock.lock);
+  gasnet_hsl_unlock(&lock);
   for (i = 0; i < ROUNDS; i++) {
     gex_RMA_PutBlockingVal(tm, next, own, i, 8, 0);
     CHECK(gex_RMA_GetNBI(tm, &back, next, own, 8, 0) == 0);

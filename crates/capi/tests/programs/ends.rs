@@ -1,6 +1,6 @@
 //! How a job of a program in C ends: by any call or signal, and by a panic of the library.
 
-use crate::program::{LANGUAGES, Language, Program, comes_to_its_end, start};
+use crate::program::{DEBUG, LANGUAGES, Language, Program, comes_to_its_end, start};
 use anyhow::{Context, Result, ensure};
 use gasworks_testkit::c::{MODES, compiler, linked_name};
 use gasworks_testkit::programs::{self, Fixture};
@@ -66,6 +66,9 @@ const HANDLED: [(i32, Variables, bool); 16] = [
     (libc::SIGTERM, &[], true),
 ];
 
+/// What is written over the beginning of another rank's memory, and how many times.
+const DAMAGED: [(u8, usize); 5] = [(0, 64), (255, 64), (255, 256), (85, 1024), (0, 20_000)];
+
 /// The code of a job of which `SIGABRT` ended one rank.
 const ABORTED: i32 = 128 + 6;
 
@@ -92,7 +95,14 @@ pub fn cases() -> Vec<Case> {
         let case = move |log: &Log| handler_allocates_nothing(log, signal, settings, by_another);
         Case::new(format!("handlers/{signal}{shown}"), case)
     });
-    ends.chain(panics).chain(left).chain(closes).chain(handled).collect()
+    let damaged = DAMAGED.map(|(byte, bytes)| {
+        let case = move |log: &Log| damage_is_found(log, byte, bytes);
+        Case::new(format!("damaged/{byte}-{bytes}"), case)
+    });
+    let second = MODES.into_iter().enumerate().map(|(mode, (name, _))| {
+        Case::new(format!("second-thread/{name}"), move |log| second_thread(log, mode))
+    });
+    ends.chain(panics).chain(left).chain(closes).chain(handled).chain(damaged).chain(second).collect()
 }
 
 /// The exit code of a job is the launcher's, and the launcher had to kill no rank.
@@ -145,6 +155,30 @@ fn closed_early(log: &Log, way: &str) -> Result<()> {
     let said = "rank 1: the program has closed descriptor";
     ensure!(ended.output.contains(said), "nobody says {said:?}");
     ensure!(std::fs::read(&file).context("the file")?.is_empty(), "the library wrote into it");
+    Ok(())
+}
+
+/// Where what queues and barrier are counted by cannot be, the rank that waits there says so.
+fn damage_is_found(log: &Log, byte: u8, bytes: usize) -> Result<()> {
+    let job = Program::usual("damaged", 0).job(log, &log.scratch()?, 2)?;
+    let ended = log.run(&job.arg(byte.to_string()).arg(bytes.to_string()).limit(20))?;
+    ensure!(ended.status.and_then(|status| status.code()) == Some(1), "{}, not code 1", ended.how());
+    ensure!(ended.output.contains("is corrupt: "), "nobody says what is corrupt");
+    Ok(())
+}
+
+/// In a debug build of `seq` a second thread that communicates is named, and no other is.
+fn second_thread(log: &Log, mode: usize) -> Result<()> {
+    let program = Program { options: DEBUG, ..Program::usual("second", mode) };
+    let ended = log.run(&program.job(log, &log.scratch()?, 2)?)?;
+    let is_seq = MODES[mode].0 == "seq";
+    let found = ended.status.and_then(|status| status.code());
+    ensure!(found == Some(is_seq.into()), "{}", ended.how());
+    let text = std::fs::read_to_string(crate::program::source("second"))?;
+    let line = 1 + text.lines().position(|line| line.contains("/* here */")).context("no call")?;
+    let says = [format!("second.c:{line}: "), "in SEQ one thread does".to_owned()];
+    let all = says.iter().all(|text| ended.output.contains(text));
+    ensure!(all == is_seq, "of {says:?} all were said: {all}");
     Ok(())
 }
 

@@ -159,7 +159,7 @@ const REQUESTS: &[Wrong] = &[
         Same,
     ),
     ("nothing-to-send", "gex_AM_RequestMedium: 4 bytes at no address", Same),
-    ("long-outside", "are outside the segment of rank 1, which has 4096 bytes", Same),
+    ("long-outside", "are outside the segment of rank 1, which has 4096 bytes (the place is 0x", Same),
     (
         "request-deferred",
         "gex_AM_RequestMedium: GEX_EVENT_DEFER is none of an active message's options",
@@ -246,7 +246,11 @@ const TRANSFERS: &[Wrong] = &[
     ("unplaced-call", "gex_RMA_PutBlocking: there is no rank 1000", Same),
     ("no-such-team", "gex_RMA_PutBlocking: the team is GEX_TM_INVALID", Same),
     ("client-as-team", "gex_RMA_PutNBI: 0x", Untried),
-    ("outside", "bytes 4093 to 4093+4 are outside the segment of rank 0, which has 4096 bytes", Same),
+    (
+        "outside",
+        "bytes 4093 to 4093+4 are outside the segment of rank 0, which has 4096 bytes (the place is 0x",
+        Same,
+    ),
     ("outside-nothing", "bytes 0 to 0+1 are outside the segment of rank 1, which has 0 bytes", Same),
     ("not-in-the-segment", "gex_RMA_GetBlocking: 4 bytes at 0x", Same),
     ("put-from-nowhere", "gex_RMA_PutNB: 4 bytes at no address of this rank", Untried),
