@@ -94,7 +94,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
 }
 
 /// What others read of the library's variables: `gasrun`, the software NIC, and tests.
-const OF_OTHERS: [&str; 8] = [
+const OF_OTHERS: [&str; 9] = [
     "GASWORKS_EXIT_TIMEOUT",
     "GASWORKS_KILL_AT",
     "GASWORKS_LOST_AFTER",
@@ -102,6 +102,7 @@ const OF_OTHERS: [&str; 8] = [
     "GASWORKS_PANIC_AT",
     "GASWORKS_RSH",
     "GASWORKS_SPAWN_VERBOSE",
+    "GASWORKS_RANDOMIZE",
     "GASWORKS_TRACE_EVENTS",
 ];
 const BEGINNINGS: [&str; 3] = ["GASWORKS_UGNI_", "GASWORKS_TEST_", "GASWORKS_PREPARED_"];

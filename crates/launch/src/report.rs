@@ -6,7 +6,7 @@ use gasworks_os::settings::{Kind, LEAST_SECONDS, MOST_SECONDS, Setting};
 
 /// The rows of this crate.
 pub const SETTINGS: &[Setting] =
-    &[VERBOSE, EXIT_TIMEOUT, TRACE_EVENTS, RSH, LOST_AFTER, PMIRUN, SERVERS, NODEFILE];
+    &[VERBOSE, EXIT_TIMEOUT, RANDOMIZE, TRACE_EVENTS, RSH, LOST_AFTER, PMIRUN, SERVERS, NODEFILE];
 
 pub(crate) const VERBOSE: Setting = Setting {
     name: "GASWORKS_SPAWN_VERBOSE",
@@ -25,6 +25,16 @@ pub(crate) const EXIT_TIMEOUT: Setting = Setting {
     default: "10",
     unit: "s",
     meaning: "how long ranks may take to end after gasrun passed a signal on to them; then they are killed; never less than GASNET_EXITTIMEOUT",
+    reader: "gasrun",
+};
+
+pub(crate) const RANDOMIZE: Setting = Setting {
+    name: "GASWORKS_RANDOMIZE",
+    aliases: &[],
+    kind: Kind::Boolean,
+    default: "0",
+    unit: "",
+    meaning: "each rank has its own addresses, drawn by lot; 0: all ranks of a job have the same, for programs and libraries that pass some of functions or of global variables",
     reader: "gasrun",
 };
 

@@ -55,6 +55,8 @@ pub(crate) struct Plan {
     pub(crate) streams: Streams,
     /// The signals that were blocked before this process blocked its own.
     pub(crate) signal_mask: SigSet,
+    /// Whether all have the same addresses.
+    pub(crate) one_layout: bool,
     /// Limits that are not this process's own, soft and hard.
     pub(crate) limits: Vec<(Resource, rlim_t, rlim_t)>,
     /// Where ranks connect, if they get no descriptor.
@@ -150,6 +152,7 @@ impl Plan {
             streams,
             signal_mask,
             limits: Vec::new(),
+            one_layout: false,
             port: None,
             door: None,
             turns: None,
@@ -211,6 +214,7 @@ impl Plan {
             ],
             blocked: self.signal_mask,
             limits: &self.limits,
+            one_layout: self.one_layout,
             processors,
             turns: self.turns,
         };

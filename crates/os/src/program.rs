@@ -50,11 +50,16 @@ pub struct Child<'a> {
     pub blocked: SigSet,
     /// Limits of its own, soft and hard.
     pub limits: &'a [(Resource, rlim_t, rlim_t)],
+    /// Whether its addresses are those that any child of this program has, and not drawn by lot.
+    pub one_layout: bool,
     /// On which processors it runs.
     pub processors: Processors,
     /// How long its turns on a processor are, if its parent has changed its own.
     pub turns: Option<Turns>,
 }
+
+/// Asks `personality` for what it is.
+const PRESENT: libc::c_ulong = 0xffff_ffff;
 
 /// On which processors a child runs, by masks as of [`affinity::mask_of`](crate::affinity::mask_of).
 #[derive(Debug)]
@@ -185,6 +190,12 @@ impl Child<'_> {
         for &(resource, soft, hard) in self.limits {
             setrlimit(resource, soft, hard)?;
         }
+        if self.one_layout {
+            // SAFETY: N1: it takes a number.
+            let now = unsafe { libc::personality(PRESENT) };
+            // SAFETY: as above. Where that is forbidden its addresses are drawn by lot.
+            unsafe { libc::personality(now as libc::c_ulong | libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
+        }
         if let Some(turns) = &self.turns {
             // Those that it has are as good.
             let _ = turns.take();
@@ -263,6 +274,7 @@ mod tests {
             streams: [null.as_fd(), writer.as_fd(), writer.as_fd()],
             blocked: SigSet::empty(),
             limits: &[],
+            one_layout: false,
             processors: Processors::Inherited,
             turns: None,
         };
@@ -372,6 +384,7 @@ mod tests {
             streams: [stdout.as_fd(), stdout.as_fd(), stdout.as_fd()],
             blocked: SigSet::empty(),
             limits: &[],
+            one_layout: false,
             processors: Processors::Inherited,
             turns: None,
         };

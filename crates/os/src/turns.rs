@@ -80,6 +80,7 @@ mod tests {
                 streams: [null.as_fd(); 3],
                 blocked: nix::sys::signal::SigSet::empty(),
                 limits: &[],
+                one_layout: false,
                 processors: crate::program::Processors::Inherited,
                 turns: shorten(),
             };

@@ -369,6 +369,7 @@ impl Job {
         let mut plan = plan.map_err(|e| refused(0, e))?;
         let open_files = open_files.map(|(soft, hard)| (Resource::RLIMIT_NOFILE, soft, hard));
         plan.limits = open_files.into_iter().chain(self.guardian.limit()).collect();
+        plan.one_layout = options.ranks > 1 && !report::RANDOMIZE.boolean()?;
         if options.ranks > 1 && self.tree.is_none() {
             plan.door = Door::open(&setup.name);
         }

@@ -23,6 +23,7 @@ pub const CASES: &[Case] = &[
     ("a_rank_that_reads_the_terminal", a_rank_that_reads_the_terminal),
     ("what_is_typed_ahead", what_is_typed_ahead),
     ("a_job_is_suspended", a_job_is_suspended),
+    ("addresses", addresses),
     ("environment", environment),
     ("binding", binding),
     ("many_ranks", many_ranks),
@@ -145,6 +146,23 @@ pub fn feed(job: &mut Command) {
     writer.join().expect("no panic");
     let wanted: String = text.lines().map(|line| format!("[0] {line}\n")).collect();
     assert!(out(&output) == wanted, "rank 0 gets the input, nobody else");
+}
+
+/// Programs pass addresses of what they do not share: they are the same in all ranks, unless that is not wanted.
+fn addresses() {
+    let script = "exec grep -e ' r-xp ' -e ' rw-p ' /proc/self/maps | grep -v -e stack -e vvar";
+    let laid_out = |wanted: &str| {
+        let mut command = gasrun(&["-n", "2", "--label", "sh", "-c", script]);
+        let output = command.env("GASWORKS_RANDOMIZE", wanted).output().expect("started");
+        expect(&output, 0, &[]);
+        let text = out(&output);
+        let of = |label: &str| text.lines().filter_map(|line| line.strip_prefix(label)).collect::<Vec<_>>();
+        let [first, second] = ["[0] ", "[1] "].map(of).map(|lines| lines.join("\n"));
+        assert!(first.contains("grep") && second.contains("grep"), "{text}");
+        first == second
+    };
+    assert!(laid_out("0"));
+    assert!(!laid_out("1"));
 }
 
 fn environment() {
