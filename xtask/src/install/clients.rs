@@ -3,6 +3,8 @@
 
 use crate::capi::{MODES, SYSTEM};
 use anyhow::{Context, Result, ensure};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// By whom ranks are started over a network where nothing else is said.
@@ -24,6 +26,8 @@ const USUAL: [(&str, &str); 5] = [
     ("MISC", "-Wno-unused -Wunused-result -Wno-unused-parameter -Wno-address"),
     ("WARN", "-Wall"),
 ];
+/// What clients that configure GASNet themselves call.
+const CONFIGURE: &str = "share/gasworks/gasnet/configure";
 /// What older C libraries have in a library of its own, besides what [`SYSTEM`] names.
 const OLDER: &str = "-lrt";
 
@@ -122,7 +126,7 @@ impl Client {
     }
 }
 
-/// Writes the CMake package and the manual's page about clients.
+/// Writes the CMake package, what stands for a source of GASNet, and the manual's page about clients.
 fn package(staged: &Path, prefix: &str, conduits: &[&str]) -> Result<()> {
     let libraries = format!("{SYSTEM} {OLDER}");
     let linked: Vec<_> = libraries.split(' ').map(|word| word.trim_start_matches("-l")).collect();
@@ -132,17 +136,27 @@ fn package(staged: &Path, prefix: &str, conduits: &[&str]) -> Result<()> {
         ("LINKED", linked.join(";")),
         ("VERSION", env!("CARGO_PKG_VERSION").to_owned()),
         // The page's sign for what is typed, not for what divides words.
-        ("PREFIX", prefix.replace('-', "\\-")),
+        ("PAGE_PREFIX", prefix.replace('-', "\\-")),
+        ("PREFIX", prefix.to_owned()),
+        ("CC", USUAL[0].1.to_owned()),
+        ("CXX", USUAL[1].1.to_owned()),
     ]
     .map(|(name, value)| (name.to_owned(), value));
     for (template, to) in [
         ("GasworksConfig.cmake.in", "lib/cmake/Gasworks/GasworksConfig.cmake"),
         ("GasworksConfigVersion.cmake.in", "lib/cmake/Gasworks/GasworksConfigVersion.cmake"),
         ("gasworks.7.in", "share/man/man7/gasworks.7"),
+        ("configure.in", CONFIGURE),
     ] {
         fill(template, &values, &staged.join(to))?;
     }
-    Ok(())
+    // By the name of its template clients know a source of GASNet from a build.
+    let source = staged.join(CONFIGURE);
+    std::fs::write(
+        source.with_file_name("gasnet_config.h.in"),
+        "/* configure has nothing to find out. */\n",
+    )?;
+    std::fs::set_permissions(&source, Permissions::from_mode(0o755)).context("making configure executable")
 }
 
 /// Writes a template with values in the place of their names.

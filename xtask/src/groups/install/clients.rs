@@ -41,6 +41,7 @@ pub fn rows() -> Vec<Row> {
         Row::new("install/c/readme", readme),
         Row::new("install/c/pkg-config", pkg_config),
         Row::new("install/c/make", make),
+        Row::new("install/c/configured", configured),
         Row::new("install/c/variables", variables),
         Row::new("install/c/cmake", cmake).need(Need::Cmake),
         Row::new("install/c/another-mode", another_mode),
@@ -181,6 +182,48 @@ fn make(world: &World, log: &Log) -> Result<()> {
         }
         started(log, &prefix, &dir, "in-c")?;
         started(log, &prefix, &dir, "in-c++")?;
+    }
+    Ok(())
+}
+
+/// What a client has configured that takes the installation for a source of GASNet: a build for optimised and one for debug builds.
+fn configured(world: &World, log: &Log) -> Result<()> {
+    let (prefix, dir) = (installed(world, log)?, sources(world, "configured")?);
+    std::fs::write(
+        dir.join("names.mak.in"),
+        "SEEN = @CONDUITS@ @EXESUFFIX@ @CC_FAMILY@ @CXX_FAMILY@ @CC_SUBFAMILY@ @GASNET_THREAD_DEFINES@ @GASNET_THREAD_LIBS@ @ANOTHER@\n\
+         TOOLS = @PERL@ @AR@\n",
+    )?;
+    for (kind, option, line) in
+        [("opt", "--disable-debug", "optimised"), ("debug", "--enable-debug", "debug")]
+    {
+        let script = format!(
+            "test -r \"$P/share/gasworks/gasnet/gasnet_config.h.in\"; mkdir -p {kind}; cd {kind}; \
+             \"$P/share/gasworks/gasnet/configure\" --disable-parsync --enable-pthreads {option}; test -r gasnet_config.h; \
+             env CONFIG_COMMANDS= CONFIG_LINKS= CONFIG_HEADERS= CONFIG_FILES=names.mak:../names.mak.in ./config.status; cat names.mak; \
+             echo @CC@ | ./config.status --file=-; make all; eval $(make -s echovar VARNAME=CONDUITS); echo \"networks: $CONDUITS\"; \
+             make -C smp-conduit seq smp-seq.mak; make install prefix=\"$PWD/../$KIND installed\"; \
+             test -f \"../$KIND installed/lib/libgasnet-smp-seq.a\"; test -x \"../$KIND installed/bin/gasrun\""
+        );
+        let ended = log.run_ok(&typed(&prefix, &dir, &script).env("KIND", kind))?;
+        for said in ["SEEN = smp  GNU GNU NONE -D_REENTRANT -lpthread @ANOTHER@", "networks: smp\n", "\ncc\n"]
+        {
+            ensure!(ended.output.contains(said), "{kind}: nobody says {said:?}");
+        }
+        // Its fragments build clients of this kind, from the build and where it was installed.
+        for fragment in [format!("{kind}/smp-conduit"), format!("{kind} installed/include/smp-conduit")] {
+            let include = dir.join(fragment).display().to_string().replace(' ', "\\ ");
+            std::fs::write(
+                dir.join("Makefile"),
+                format!(
+                    "include {include}/smp-seq.mak\nin-c: hello.c\n\t$(GASNET_CC) $(GASNET_CPPFLAGS) $(GASNET_CFLAGS) hello.c -o $@ $(GASNET_LIBS)\n"
+                ),
+            )?;
+            let ended = log.run_ok(&typed(&prefix, &dir, "make -B in-c"))?;
+            let is_debug = ended.output.contains("-DGASNET_DEBUG=1") && ended.output.contains("-O0 -g");
+            ensure!(is_debug == (kind == "debug"), "{include} builds what is not {line}");
+            started(log, &prefix, &dir, "in-c")?;
+        }
     }
     Ok(())
 }
