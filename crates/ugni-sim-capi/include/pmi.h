@@ -34,6 +34,7 @@ extern "C" {
 #define PMI_ERR_INVALID_KEYVALP 12
 #define PMI_ERR_INVALID_SIZE 13
 
+typedef int PMI_BOOL;
 #define PMI_FALSE 0
 #define PMI_TRUE 1
 
@@ -49,7 +50,7 @@ typedef struct PMI_keyval_t {
  * these are set: so no other thread may use the environment meanwhile.
  */
 int PMI_Init(int *spawned);
-int PMI_Initialized(int *initialized);
+int PMI_Initialized(PMI_BOOL *initialized);
 int PMI_Finalize(void);
 
 int PMI_Get_size(int *size);
@@ -95,5 +96,8 @@ int PMI_Get_clique_ranks(int ranks[], int length);
 #ifdef __cplusplus
 }
 #endif
+
+/* Clients of Cray's PMI call its extensions with no other header than this one. */
+#include <pmi_cray_ext.h>
 
 #endif /* PMI_H */

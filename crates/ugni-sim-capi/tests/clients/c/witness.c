@@ -1,8 +1,7 @@
 /* A client of whom everything is known: its counts are compared, one by one, with what the witness says. */
-#include "net.h"
+#include <gasworks_ugni.h>
 
-/* The software NIC's own. */
-void gasworks_ugni_mark(uint64_t number);
+#include "net.h"
 
 enum { CREDITS = 4, LONGEST = 64, ROOM = 8 };
 
