@@ -10,10 +10,10 @@
 //! | 64 to 91 | pages | pages |
 //! | 92 to 97 | page shift | page shift |
 //! | 98 to 105 | flags | flags |
-//! | 106 to 117 | unused | descriptor |
+//! | 106 to 117 | the highest: writes are ordered | descriptor |
 //! | 120 to 127 | check sum | check sum |
 //!
-//! The check sum is CRC-8/MAXIM of the 15 bytes before it.
+//! The check sum is CRC-8/MAXIM of the 15 bytes before it. In layout 2 the highest bit of the entropy says that writes are ordered.
 
 use gasworks_gni_sys::gni_mem_handle_t;
 
@@ -26,8 +26,10 @@ const ADDRESS_SHIFT: u32 = 64 - PAGE_BITS;
 pub const PAGES_UNSAID: u32 = (1 << 28) - 1;
 /// Descriptors and entropy have this many bits.
 const DESCRIPTOR: u64 = (1 << 12) - 1;
-/// The greatest entropy.
-pub const MOST_ENTROPY: u16 = DESCRIPTOR as u16;
+/// The greatest entropy that tells registrations apart.
+pub const MOST_ENTROPY: u16 = ORDERED - 1;
+/// The bit of the entropy that says that an event of a write comes after its bytes.
+pub const ORDERED: u16 = 1 << 11;
 /// The greatest descriptor.
 pub const MOST_DESCRIPTOR: u16 = DESCRIPTOR as u16;
 const SHIFT: u64 = (1 << 6) - 1;
@@ -78,7 +80,7 @@ pub struct Handle {
     pub page: u64,
     /// The number of its descriptor: which registration.
     pub descriptor: u16,
-    /// Tells registrations apart that had the same descriptor one after the other; layout 2 alone has it.
+    /// Tells registrations apart that had the same descriptor one after the other, in layout 2 alone; and [`ORDERED`].
     pub entropy: u16,
     /// How many pages.
     pub pages: u32,
@@ -98,7 +100,8 @@ impl Handle {
         let new = self.flags.has(Flags::NEW_FORMAT);
         let descriptor = u64::from(self.descriptor) & DESCRIPTOR;
         let entropy = u64::from(self.entropy) & DESCRIPTOR;
-        let (above, beside) = if new { (entropy, descriptor) } else { (descriptor, 0) };
+        let (above, beside) =
+            if new { (entropy, descriptor) } else { (descriptor, entropy & u64::from(ORDERED)) };
         let qword1 = self.page & PAGE | above << PAGE_BITS;
         let qword2 = u64::from(self.pages.min(PAGES_UNSAID))
             | (u64::from(self.shift) & SHIFT) << 28
@@ -132,7 +135,8 @@ impl Handle {
     fn read(gni_mem_handle_t { qword1, qword2 }: gni_mem_handle_t) -> Self {
         let flags = Flags((qword2 >> 34) as u8);
         let (above, beside) = ((qword1 >> PAGE_BITS) as u16, (qword2 >> 42 & DESCRIPTOR) as u16);
-        let (descriptor, entropy) = if flags.has(Flags::NEW_FORMAT) { (beside, above) } else { (above, 0) };
+        let (descriptor, entropy) =
+            if flags.has(Flags::NEW_FORMAT) { (beside, above) } else { (above, beside & ORDERED) };
         Self {
             page: qword1 & PAGE,
             descriptor,
@@ -141,6 +145,12 @@ impl Handle {
             shift: (qword2 >> 28 & SHIFT) as u8,
             flags,
         }
+    }
+
+    /// Whether an event of a write to the memory comes after the bytes: it was registered so, or peers make its handles by themselves,
+    /// which cannot know.
+    pub fn orders_writes(&self) -> bool {
+        self.flags.has(Flags::VMDH) || self.entropy & ORDERED != 0
     }
 
     /// Where its first page begins.
@@ -190,7 +200,7 @@ mod tests {
         (numbers, 12..=SHIFT as u8, 1..=u8::MAX).prop_map(
             |((page, descriptor, entropy, pages), shift, flags)| {
                 let flags = Flags(flags);
-                let entropy = if flags.has(Flags::NEW_FORMAT) { entropy } else { 0 };
+                let entropy = if flags.has(Flags::NEW_FORMAT) { entropy } else { entropy & ORDERED };
                 Handle { page, descriptor, entropy, pages, shift, flags }
             },
         )

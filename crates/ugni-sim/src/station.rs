@@ -185,7 +185,7 @@ pub fn enter(station: &dyn Shown, there: There, want: Want) -> Result<Reach<'_>,
     let virtually = named.flags.has(Flags::VMDH);
     // Clients may build handles that do not say how large the memory is.
     let same = (named.page == own.page || virtually)
-        && named.entropy == own.entropy
+        && (named.entropy == own.entropy || !own.flags.has(Flags::NEW_FORMAT))
         && named.flags.telling() == own.flags.telling();
     if !same {
         return Err(Status::Descriptor);

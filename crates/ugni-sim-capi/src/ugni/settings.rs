@@ -28,10 +28,10 @@ const CHIP: Setting = Setting {
 const MOOD: Setting = Setting {
     name: "GASWORKS_UGNI_MOOD",
     aliases: &[],
-    kind: Kind::Choice(&["plain", "adversarial"]),
+    kind: Kind::Choice(&["plain", "adversarial", "unordered"]),
     default: "plain",
     unit: "",
-    meaning: "Whether the software NIC does all at once, or as late and as mixed up as a network may",
+    meaning: "Whether the software NIC does all at once, or as late and as mixed up as a network may, or so that an event may come before the bytes",
     reader: "ugni-sim",
 };
 
@@ -93,10 +93,12 @@ pub(super) fn chip() -> Option<Chip> {
 
 /// The mood; `None` if a setting is wrong, which is said.
 pub(super) fn mood() -> Option<Mood> {
-    match told(MOOD.choice())? {
-        "plain" => Some(Mood::Plain),
-        _ => Some(Mood::Adversarial { seed: told(SEED.number())?.unwrap_or(0) }),
+    let word = told(MOOD.choice())?;
+    if word == "plain" {
+        return Some(Mood::Plain);
     }
+    let seed = told(SEED.number())?.unwrap_or(0);
+    Some(if word == "unordered" { Mood::Unordered { seed } } else { Mood::Adversarial { seed } })
 }
 
 /// Whether all NICs are reached over sockets.

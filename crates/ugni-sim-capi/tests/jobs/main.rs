@@ -16,10 +16,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The C programs that run with any seed, with how many ranks, and on how many nodes.
-const PROGRAMS: [(&str, usize, u32); 15] = [
+const PROGRAMS: [(&str, usize, u32); 16] = [
     ("transfers", 2, 1),
     ("atomics", 3, 1),
     ("messages", 3, 1),
+    ("arrivals", 2, 1),
     ("datagrams", 3, 1),
     ("chains", 3, 1),
     ("overrun", 2, 1),

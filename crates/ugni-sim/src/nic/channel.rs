@@ -129,7 +129,9 @@ impl Nic {
         let wait = self.0.watch.waits.fetch_add(1, Relaxed);
         match self.0.mood {
             Mood::Plain => false,
-            Mood::Adversarial { seed } => mood::wakes_falsely(seed, self.instance(), wait),
+            Mood::Adversarial { seed } | Mood::Unordered { seed } => {
+                mood::wakes_falsely(seed, self.instance(), wait)
+            }
         }
     }
 }

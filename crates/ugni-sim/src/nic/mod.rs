@@ -176,7 +176,7 @@ impl Nic {
         }
         match self.0.mood {
             Mood::Plain => flight.finish(),
-            Mood::Adversarial { seed } => self.0.sky.lock().take_on(flight, seed, self.instance()),
+            mood => self.0.sky.lock().take_on(flight, mood, self.instance()),
         }
     }
 

@@ -17,6 +17,22 @@ pub enum Mood {
         /// The seed.
         seed: u64,
     },
+    /// The same, and the event at a target may come before the flag that it tells of, and before the bytes too where the memory
+    /// was registered with neither `GNI_MEM_STRICT_PI_ORDERING` nor `GNI_MEM_PI_FLUSH`.
+    Unordered {
+        /// The seed.
+        seed: u64,
+    },
+}
+
+impl Mood {
+    /// The seed, where nothing happens at once.
+    pub fn seed(self) -> Option<u64> {
+        match self {
+            Mood::Plain => None,
+            Mood::Adversarial { seed } | Mood::Unordered { seed } => Some(seed),
+        }
+    }
 }
 
 /// The steps of a transaction.
@@ -52,19 +68,23 @@ pub(super) fn is_ordered(post: &Post) -> bool {
     post.delivery & GNI_DLVMODE_NO_ADAPT != 0
 }
 
-/// What the network may do to a transaction: the `number`th of a client.
-pub(super) fn delays(seed: u64, instance: u32, number: u64, post: &Post) -> Delays {
+/// What the network may do to a transaction, the `number`th of a client, in a mood that has a seed.
+pub(super) fn delays(mood: Mood, instance: u32, number: u64, post: &Post) -> Delays {
+    let seed = mood.seed().unwrap_or_default();
     let mut random = Random(mix(seed) ^ mix(u64::from(instance) << 40 ^ number));
     // Half of them go at once, so that they overtake the others.
     let mut late = || if random.next() & 1 == 0 { 0 } else { random.next() % (LATEST + 1) };
     let fetched = late();
     let moved = fetched + late();
     let flag = moved + late();
-    // The notification goes its own way, unless all go the same; a value for a queue is its own notification.
+    let is_unordered = matches!(mood, Mood::Unordered { .. });
     let there = match post.action {
+        // A value for a queue is its own event.
         Action::CqWrite { .. } => flag,
         // Of messages clients hear when they can be read: who has looked in vain would not look again.
-        _ if is_ordered(post) || post.way == Way::Smsg => flag + late(),
+        _ if !is_unordered || is_ordered(post) || post.way == Way::Smsg => flag + late(),
+        // Events may overtake flags even where the writes are ordered: GASNet's conduit says that it has seen that.
+        _ if post.remote_handle.is_ok_and(|handle| handle.orders_writes()) => moved + late(),
         _ => late(),
     };
     // The source of a put is free when it was read.
@@ -98,6 +118,7 @@ impl Random {
 mod tests {
     use super::*;
     use crate::chip::Chip;
+    use crate::handle::{Flags, Handle, ORDERED};
     use crate::post::Rules;
     use gasworks_gni_sys::{GNI_POST_RDMA_PUT, gni_post_descriptor_t};
 
@@ -115,15 +136,25 @@ mod tests {
             Post::read(&put, Way::Bte, &rules).expect("a put")
         };
         let (any, ordered) = (put(0), put(GNI_DLVMODE_NO_ADAPT));
+        let may_be_early =
+            Post { remote_handle: Ok(Handle { flags: Flags::NEW_FORMAT, ..Handle::default() }), ..any };
+        let is_kept = Handle { flags: Flags::NEW_FORMAT, entropy: ORDERED, ..Handle::default() };
         let (mut notified, mut free) = (0, 0);
         for number in 0..if cfg!(miri) { 100 } else { 10_000 } {
-            let [fetched, moved, flag, there, local, global] = delays(number / 7, 3, number, &any);
+            let seed = number / 7;
+            let (mood, unordered) = (Mood::Adversarial { seed }, Mood::Unordered { seed });
+            let [.., flag, there, _, _] = delays(mood, 3, number, &may_be_early);
+            assert!(flag <= there, "{number}");
+            let [_, moved, _, there, ..] =
+                delays(unordered, 3, number, &Post { remote_handle: Ok(is_kept), ..any });
+            assert!(moved <= there, "{number}");
+            let [fetched, moved, flag, there, local, global] = delays(unordered, 3, number, &may_be_early);
             assert!(fetched <= moved && moved <= flag && fetched <= local, "{number}");
             assert!(flag.max(there).max(local) <= global, "{number}");
             notified += u32::from(there < moved);
             free += u32::from(local < moved);
             for post in [ordered, Post { way: Way::Smsg, ..any }] {
-                let [.., flag, there, _, _] = delays(number / 7, 3, number, &post);
+                let [.., flag, there, _, _] = delays(unordered, 3, number, &post);
                 assert!(flag <= there, "{number}");
             }
         }

@@ -12,7 +12,7 @@ use gasworks_gni_sys::*;
 use gasworks_os::maps::InFile;
 
 use super::{Cq, Nic, mix};
-use crate::handle::{Flags, Handle, MOST_ENTROPY};
+use crate::handle::{Flags, Handle, MOST_ENTROPY, ORDERED};
 use crate::shares::Files;
 use crate::station::{Shown, There, Want, enter, handle_of};
 use crate::table::Place;
@@ -189,14 +189,16 @@ impl Nic {
         if flags & GNI_MEM_READ_ONLY != 0 {
             attributes = attributes.and(Flags::READ_ONLY);
         }
-        let mut entropy = 0;
+        let is_ordered = flags & (GNI_MEM_STRICT_PI_ORDERING | GNI_MEM_PI_FLUSH) != 0;
+        let mut entropy = if is_ordered { ORDERED } else { 0 };
         if virtually.is_some() {
             // Nothing tells it from what was there before: a handle that a peer makes cannot know it.
             attributes = attributes.and(Flags::VMDH);
+            entropy = 0;
         } else if shared {
             attributes = attributes.and(Flags::NEW_FORMAT);
             descriptors.entropy = (descriptors.entropy + 1) & MOST_ENTROPY;
-            entropy = descriptors.entropy;
+            entropy |= descriptors.entropy;
         }
         let shown = match what {
             // With a strict NIC others are to find out whether it is mapped.

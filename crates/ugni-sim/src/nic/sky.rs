@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::flight::Flight;
-use super::mood::{Delays, Step, delays, is_ordered};
+use super::mood::{Delays, Mood, Step, delays, is_ordered};
 use crate::post::Way;
 
 /// Transactions, and the time: calls of the client.
@@ -28,10 +28,10 @@ struct Scheduled {
 }
 
 impl Sky {
-    pub(super) fn take_on(&mut self, flight: Flight, seed: u64, instance: u32) {
+    pub(super) fn take_on(&mut self, flight: Flight, mood: Mood, instance: u32) {
         self.posted += 1;
         let (number, post) = (self.posted, *flight.post());
-        let late = delays(seed, instance, number, &post);
+        let late = delays(mood, instance, number, &post);
         let start = if post.fenced { self.engine.max(self.now) } else { self.now };
         let mut due = late.map(|late| start + late);
         if is_ordered(&post) {

@@ -3,6 +3,7 @@
 
 use super::*;
 use gasworks_ugni_sim::entry::{Body, Entry, Source, Status};
+use gasworks_ugni_sim::nic::{Link, Part};
 
 const SEEDS: u64 = 64;
 /// How often a client looks for something before it gives up.
@@ -11,11 +12,26 @@ const LOOKS: usize = 200;
 /// What a client finds: whether all was as it expected.
 pub type Client = fn(&[Rank]) -> bool;
 
-/// A mistake: it goes well in the plain mood, and not always in the other.
+/// A mood with a seed.
+type Seeded = fn(u64) -> Mood;
+const ADVERSARIAL: Seeded = |seed| Mood::Adversarial { seed };
+const UNORDERED: Seeded = |seed| Mood::Unordered { seed };
+
+/// A mistake: it goes well in the plain mood, and not always in the others.
 pub fn is_met_by<R>(ranks: impl Fn(Mood) -> Vec<R>, client: impl Fn(&[R]) -> bool) {
     assert!(client(&ranks(Mood::Plain)), "it goes well in the plain mood");
-    let met = (0..SEEDS).any(|seed| !client(&ranks(Mood::Adversarial { seed })));
+    for mood in [ADVERSARIAL, UNORDERED] {
+        let met = (0..SEEDS).any(|seed| !client(&ranks(mood(seed))));
+        assert!(met, "it is met within {SEEDS} seeds, {:?}", mood(0));
+    }
+}
+
+/// A mistake that the unordered mood alone finds.
+fn is_met_unordered(client: Client) {
+    let ranks = |mood| job_in(mood, Chip::Aries, MODES, 2);
+    let met = (0..SEEDS).any(|seed| !client(&ranks(Mood::Unordered { seed })));
     assert!(met, "it is met within {SEEDS} seeds");
+    is_well_in(ADVERSARIAL, ranks, client);
 }
 
 fn is_met_with(client: Client, modes: u32) {
@@ -28,9 +44,15 @@ pub fn is_met(client: Client) {
 
 /// No mistake.
 pub fn is_well_by<R>(ranks: impl Fn(Mood) -> Vec<R>, client: impl Fn(&[R]) -> bool) {
+    for mood in [ADVERSARIAL, UNORDERED] {
+        is_well_in(mood, &ranks, &client);
+    }
+}
+
+fn is_well_in<R>(mood: Seeded, ranks: impl Fn(Mood) -> Vec<R>, client: impl Fn(&[R]) -> bool) {
     assert!(client(&ranks(Mood::Plain)));
     for seed in 0..SEEDS {
-        assert!(client(&ranks(Mood::Adversarial { seed })), "seed {seed}");
+        assert!(client(&ranks(mood(seed))), "{:?}", mood(seed));
     }
 }
 
@@ -83,19 +105,90 @@ fn the_source_of_an_fma_put_is_left_alone_until_the_global_event() {
     });
 }
 
+/// The ways to put, alone and as a link of a chain.
+const PUTS: [(gni_post_type_t, bool); 4] = [
+    (GNI_POST_FMA_PUT, false),
+    (GNI_POST_FMA_PUT, true),
+    (GNI_POST_RDMA_PUT, false),
+    (GNI_POST_FMA_PUT_W_SYNCFLAG, false),
+];
+
+/// Puts in one of these ways into memory that was registered with `flags`; whether the bytes are there when the event is.
+fn event_follows_bytes(
+    ranks: &[Rank],
+    (kind, is_chain): (gni_post_type_t, bool),
+    flags: u32,
+    dlvr_mode: u16,
+) -> bool {
+    let [here, there] = ranks else { panic!("two ranks") };
+    let remote_mem_hndl =
+        there.nic.register((there.arena.first(), there.arena.len()), Some(&there.arrivals), flags).unwrap();
+    let sync_flag_addr = there.at(64);
+    let put = gni_post_descriptor_t {
+        remote_mem_hndl,
+        dlvr_mode,
+        sync_flag_addr,
+        ..put(ranks, kind, GNI_CQMODE_REMOTE_EVENT)
+    };
+    if is_chain {
+        // Each link has an event of its own, which follows its own bytes: of one that has no bytes none can be missed.
+        let link = gni_ct_put_post_descriptor_t {
+            length: 0,
+            remote_addr: there.at(128),
+            remote_mem_hndl,
+            ..gni_ct_put_post_descriptor_t::zeroed()
+        };
+        let link = Link { endpoint: Some(&here.endpoints[1]), part: Part::Put(link) };
+        here.endpoints[1].post_chain(&put, [link], Way::Fma, 1).unwrap();
+        let both = [0, 1].map(|_| await_event(ranks, &there.arrivals).is_some());
+        assert_eq!(both, [true; 2]);
+    } else {
+        here.post(1, &put).unwrap();
+        assert!(await_event(ranks, &there.arrivals).is_some());
+    }
+    let arrived = arrived(ranks);
+    (0..LOOKS).for_each(|_| here.nic.progress());
+    there.nic.deregister(&remote_mem_hndl).unwrap();
+    there.write(0, &[0; 16]);
+    arrived
+}
+
 #[test]
-fn a_remote_event_may_come_before_the_bytes() {
-    is_met(|ranks| {
-        let put = put(ranks, GNI_POST_FMA_PUT, GNI_CQMODE_REMOTE_EVENT);
-        ranks[0].post(1, &put).unwrap();
-        await_event(ranks, &ranks[1].arrivals).is_some() && arrived(ranks)
-    });
-    // Unless all go the same way.
+fn a_remote_event_comes_after_the_bytes_but_in_the_unordered_mood() {
+    is_met_unordered(|ranks| PUTS.iter().all(|put| event_follows_bytes(ranks, *put, 0, 0)));
+    is_met_unordered(|ranks| event_follows_bytes(ranks, PUTS[0], GNI_MEM_RELAXED_PI_ORDERING, 0));
+    is_met_unordered(|ranks| event_follows_bytes(ranks, PUTS[1], 0, 0));
+    is_met_unordered(|ranks| event_follows_bytes(ranks, PUTS[2], 0, 0));
+    is_met_unordered(|ranks| event_follows_bytes(ranks, PUTS[3], 0, 0));
+    // Nor there where all go the same way, or the memory was registered so.
+    is_well(|ranks| PUTS.iter().all(|put| event_follows_bytes(ranks, *put, 0, GNI_DLVMODE_IN_ORDER)));
     is_well(|ranks| {
-        let put = put(ranks, GNI_POST_FMA_PUT, GNI_CQMODE_REMOTE_EVENT);
-        ranks[0].post(1, &gni_post_descriptor_t { dlvr_mode: GNI_DLVMODE_IN_ORDER, ..put }).unwrap();
-        await_event(ranks, &ranks[1].arrivals).is_some() && arrived(ranks)
+        [GNI_MEM_STRICT_PI_ORDERING, GNI_MEM_PI_FLUSH, GNI_MEM_STRICT_PI_ORDERING | GNI_MEM_PI_FLUSH]
+            .iter()
+            .all(|flags| PUTS.iter().all(|put| event_follows_bytes(ranks, *put, *flags, 0)))
     });
+}
+
+/// What a rank reads it has when the other one hears of that: only then may that one write there again.
+#[test]
+fn the_event_of_a_get_comes_after_the_bytes_are_read() {
+    fn is_read(ranks: &[Rank], flags: u32) -> bool {
+        let [here, there] = ranks else { panic!("two ranks") };
+        there.write(0, &[3; 16]);
+        let remote_mem_hndl =
+            there.nic.register((there.arena.first(), 64), Some(&there.arrivals), flags).unwrap();
+        let get = gni_post_descriptor_t {
+            remote_mem_hndl,
+            cq_mode: GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT,
+            ..here.descriptor(there, GNI_POST_FMA_GET, 16)
+        };
+        here.post(1, &get).unwrap();
+        let told = await_event(ranks, &there.arrivals).is_some();
+        there.write(0, &[4; 16]);
+        told && await_event(ranks, &here.events).is_some() && here.bytes(0, 16) == [3; 16]
+    }
+    is_met_unordered(|ranks| is_read(ranks, 0));
+    is_well(|ranks| is_read(ranks, GNI_MEM_PI_FLUSH));
 }
 
 fn flagged(ranks: &[Rank]) -> gni_post_descriptor_t {
@@ -103,14 +196,26 @@ fn flagged(ranks: &[Rank]) -> gni_post_descriptor_t {
     gni_post_descriptor_t { sync_flag_addr: ranks[1].at(64), sync_flag_value: 9, ..put }
 }
 
+/// The same into memory whose writes are ordered.
+fn flagged_in_order(ranks: &[Rank]) -> gni_post_descriptor_t {
+    let there = &ranks[1];
+    let bytes = (there.arena.first(), there.arena.len());
+    let handle = there.nic.register(bytes, Some(&there.arrivals), GNI_MEM_STRICT_PI_ORDERING).unwrap();
+    gni_post_descriptor_t { remote_mem_hndl: handle, ..flagged(ranks) }
+}
+
 fn raised(ranks: &[Rank]) -> bool {
     ranks[1].bytes(64, 1) == [9]
 }
 
 #[test]
-fn a_flag_comes_after_the_bytes_and_maybe_after_the_event() {
-    is_met(|ranks| {
+fn a_flag_comes_after_the_bytes_and_in_the_unordered_mood_maybe_after_the_event() {
+    is_met_unordered(|ranks| {
         ranks[0].post(1, &flagged(ranks)).unwrap();
+        await_event(ranks, &ranks[1].arrivals).is_some() && raised(ranks)
+    });
+    is_met_unordered(|ranks| {
+        ranks[0].post(1, &flagged_in_order(ranks)).unwrap();
         await_event(ranks, &ranks[1].arrivals).is_some() && raised(ranks)
     });
     is_well(|ranks| {

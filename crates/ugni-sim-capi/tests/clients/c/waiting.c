@@ -116,7 +116,7 @@ int main(void)
     }
     gni_return_t code;
     while ((code = GNI_CqVectorMonitor(queues, 2, 1, &which)) == GNI_RC_SUCCESS)
-        CHECK(which == 0 && getenv("GASWORKS_UGNI_MOOD")[0] == 'a');
+        CHECK(which == 0 && strcmp(getenv("GASWORKS_UGNI_MOOD"), "plain") != 0);
     CHECK(code == GNI_RC_TIMEOUT);
     GIVES(GNI_RC_INVALID_PARAM, GNI_CqVectorMonitor(queues, 0, 1, &which));
     for (uint32_t round = 0; round < 100; round++) {
