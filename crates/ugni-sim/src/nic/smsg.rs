@@ -92,7 +92,10 @@ pub(super) struct Kind {
     pub(super) queue: Arc<Cq>,
     /// And those of credit that goes back.
     pub(super) credit: Arc<Cq>,
+    /// Counts the events of messages that the client is still to take.
     pub(super) outstanding: Arc<Outstanding>,
+    /// Counts those of credit, which no client sees.
+    pub(super) returning: Arc<Outstanding>,
 }
 
 /// Two mailboxes, one here and one at the peer.
@@ -258,19 +261,19 @@ impl Connection {
     }
 
     fn begin(self: &Arc<Self>, what: What) -> Option<u32> {
-        let (queue, source) = match &what {
+        let (queue, source, outstanding) = match &what {
             What::Message { parcel, .. } => {
                 let source = match parcel.as_ref().map(|parcel| &parcel.kept) {
                     Some(Kept::Pieces(pieces)) => self.nic.watch_message(pieces),
                     _ => None,
                 };
-                (&self.kind.queue, source)
+                (&self.kind.queue, source, &self.kind.outstanding)
             }
-            What::Credit(_) => (&self.kind.credit, None),
+            What::Credit(_) => (&self.kind.credit, None, &self.kind.returning),
         };
         let errand = Errand { connection: Arc::downgrade(self), what, again: 0 };
         let awaited = Wishes { global: true, ..Wishes::default() };
-        let request = Request::new(Purpose::Smsg(errand), 0, awaited, &self.kind.outstanding);
+        let request = Request::new(Purpose::Smsg(errand), 0, awaited, outstanding);
         queue.begin(request.watching(source))
     }
 
@@ -444,6 +447,8 @@ impl Endpoint {
             queue: Arc::clone(queue),
             credit: Arc::clone(queue),
             outstanding: Arc::clone(&self.outstanding),
+            // The endpoint may be unbound while credit is on its way.
+            returning: Outstanding::none(),
         };
         let connection = Connection::new(&self.nic, kind, own, (others, named), peer.clone());
         state.mailboxes = Some(Arc::new(connection));

@@ -11,6 +11,8 @@ const RANKS: usize = 3;
 const LONGEST: u32 = 80;
 /// How often a client looks for something before it gives up.
 const LOOKS: usize = 2000;
+/// Looks that credit takes at most, in a bad network too.
+const QUIET: usize = 200;
 const STUCK: Duration = Duration::from_secs(60);
 
 /// Something that a client does: who, with whom.
@@ -142,6 +144,7 @@ impl Job {
 
     /// Everybody takes what there is, until all is quiet.
     fn settle(&mut self) -> Result<(), TestCaseError> {
+        let mut quiet = 0;
         for _ in 0..LOOKS {
             for rank in 0..RANKS {
                 self.poll(rank)?;
@@ -150,7 +153,11 @@ impl Job {
                 }
             }
             let idle = |rank: &Rank| rank.endpoints.iter().all(|endpoint| endpoint.idle() == Ok(()));
-            if self.inside.iter().flatten().all(VecDeque::is_empty) && self.ranks.iter().all(idle) {
+            let is_quiet =
+                self.inside.iter().flatten().all(VecDeque::is_empty) && self.ranks.iter().all(idle);
+            quiet = if is_quiet { quiet + 1 } else { 0 };
+            // Of credit nobody is told: it is back after so many looks.
+            if quiet == QUIET {
                 break;
             }
         }

@@ -340,6 +340,7 @@ impl Msgq {
             queue: Arc::clone(&self.events),
             credit: Arc::clone(&self.returns),
             outstanding: Arc::clone(&used.outstanding),
+            returning: Arc::clone(&used.outstanding),
         };
         let peer = Peer { address: used.address, instance: member.instance, station: None };
         let there = (used.node.lane.mailbox(there)?, member.memory);
