@@ -340,12 +340,18 @@ pub fn name(control: u64) -> u64 {
     control & ((1 << NAME_BITS) - 1)
 }
 
-/// What the event of an engine holds.
+/// As much of an engine's name as there is room for in an event: it tells the engines of a process apart, but for those of more than
+/// four domains.
+pub fn short_name(name: u32) -> u8 {
+    name as u8 & 0xf
+}
+
+/// What the event of an engine holds: its short name, and that of the reduction.
 pub fn told(engine: u8, id: u64) -> u64 {
     u64::from(engine) << NAME_BITS | id
 }
 
-/// Of which engine an event is that holds this.
+/// The short name of the engine of an event that holds this.
 pub fn engine(told: u64) -> u64 {
     told >> NAME_BITS
 }

@@ -395,7 +395,8 @@ fn find_each_other(wires: &[Wire]) {
 fn seat(rank: &Rank, to: u32, child: u32, kind: gni_ce_child_t) -> Endpoint {
     let end = rank.attached.nic().endpoint(Some(&rank.events)).expect("an endpoint");
     end.bind(ADDRESS, to).expect("bound");
-    end.set_attributes(0, child, kind).expect("said");
+    // The first engine of that rank: names begin with the instance.
+    end.set_attributes(to << 2, child, kind).expect("said");
     end
 }
 

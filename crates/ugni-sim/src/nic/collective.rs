@@ -1,9 +1,11 @@
 //! The collective engines of a NIC (Aries): nodes of trees that combine what their children contribute.
 //!
 //! # Protocol
-//! E1. An edge of a tree is known by the NICs at its ends, the engine above, which of its children the lower end is, and which
-//!     engine of its NIC that is, or that it is a client. Both ends are told the same by their clients; what comes over an edge
-//!     that is not here is answered as one would be that cannot be reached, or dropped.
+//! E1. An edge of a tree is known by the addresses of the NICs at its ends, the engine above, which of its children the lower end
+//!     is, and which engine of its NIC that is, or that it is a client. Both ends are told the same by their clients; what comes over
+//!     an edge that is not here is answered as one would be that cannot be reached, or dropped. The number that an endpoint was
+//!     bound with names nobody: the name of an engine says of which instance it is, and a contribution from which instance it comes.
+//!     Before a client's first contribution the instance with that number stands for it, if there is one.
 //! E2. Over an edge one share at a time goes up, and then one comes down. So a client's second contribution is refused until
 //!     it has the result of the first, and each engine is about one reduction at a time.
 //! E3. An engine that has a share of each child combines them in the order of the children, so the result does not depend on
@@ -26,7 +28,7 @@ use crate::handle::Handle;
 use crate::letter::{Body, Letter};
 use crate::memory::{Arena, Memory};
 use crate::post::{Action, Post, Way, Wishes};
-use crate::reduction::{Part, Rounding, Seat, Share, control};
+use crate::reduction::{self, Part, Rounding, Seat, Share, control};
 use crate::station::{Station, Want};
 
 const ROUNDINGS: u32 =
@@ -34,6 +36,9 @@ const ROUNDINGS: u32 =
 const EVENTS: u32 = GNI_CE_MODE_CQE_ONCOMP | GNI_CE_MODE_CQE_ONERR;
 const ROUTINGS: u32 =
     GNI_CE_MODE_RC_NMIN_HASH | GNI_CE_MODE_RC_MIN_HASH | GNI_CE_MODE_RC_MNON_HASH | GNI_CE_MODE_RC_ADAPT;
+
+/// The lowest bits of an engine's name are its number, those above them its NIC's instance.
+const NUMBER_BITS: u32 = 2;
 
 /// In which direction a share goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,7 +50,7 @@ pub(super) enum Direction {
 /// What an endpoint's client has said of its place in a tree.
 #[derive(Clone, Copy)]
 pub(super) struct Attributes {
-    /// The engine at the other end, where that is one.
+    /// The name of the engine at the other end, where that is one.
     engine: u32,
     child: u8,
     kind: gni_ce_child_t,
@@ -58,16 +63,33 @@ struct Edge {
     seat: Seat,
     below: Option<u8>,
     station: Option<Arc<dyn Station>>,
+    /// Whether its instance is known, or was there at least.
+    is_known: bool,
 }
 
 impl Edge {
+    /// One to an engine.
     fn new(who: Who, seat: Seat, below: Option<u8>) -> Self {
-        Self { who, seat, below, station: None }
+        Self { who, seat, below, station: None, is_known: true }
+    }
+
+    /// One to a client at the lower end, of which the address alone is known.
+    fn to_client(who: Who, seat: Seat) -> Self {
+        Self { is_known: false, ..Self::new(who, seat, None) }
     }
 
     /// Whether this came over it.
-    fn carries(&self, from: Who, share: &Share) -> bool {
-        (self.who, self.seat, self.below) == (from, share.seat, share.below)
+    fn carries(&self, (address, _): Who, share: &Share) -> bool {
+        (self.who.0, self.seat, self.below) == (address, share.seat, share.below)
+    }
+
+    /// The other end is this instance.
+    fn leads_to(&mut self, who: Who) {
+        // Another may have come in its place.
+        if self.who != who || self.station.as_ref().is_some_and(|station| station.is_gone()) {
+            self.station = None;
+        }
+        (self.who, self.is_known) = (who, true);
     }
 
     /// Whether nobody is at the other end. Of one that has gone this tells once, for another may come in its place.
@@ -75,7 +97,8 @@ impl Edge {
         let (address, instance) = self.who;
         let station = self.station.take().or_else(|| nic.0.fabric.find(address, instance));
         self.station = station.filter(|station| !station.is_gone());
-        self.station.is_none()
+        self.is_known |= self.station.is_some();
+        self.is_known && self.station.is_none()
     }
 
     /// Sends a share over it; `false` if nobody is there.
@@ -207,7 +230,8 @@ impl Node {
         let wanted = self.modes & GNI_CE_MODE_CQE_ONCOMP != 0
             || self.modes & GNI_CE_MODE_CQE_ONERR != 0 && part.is_err();
         if let Some(queue) = self.queue.as_ref().and_then(Weak::upgrade).filter(|_| wanted) {
-            queue.tell_of_reduction(number, id, part.err().unwrap_or_default());
+            let name = nic.engine_name(number);
+            queue.tell_of_reduction(reduction::short_name(name), id, part.err().unwrap_or_default());
         }
         for child in &mut self.children {
             if let Some(owed) = child.owed.take() {
@@ -241,10 +265,7 @@ impl Engines {
         let node = self.all.get_mut(usize::from(share.seat.engine)).and_then(Option::as_mut);
         let mut children = node.into_iter().flat_map(|node| &mut node.children);
         if let Some(child) = children.find(|child| child.edge.carries(from, &share)) {
-            if child.edge.station.as_ref().is_some_and(|station| station.is_gone()) {
-                // Another has come in its place.
-                child.edge.station = None;
-            }
+            child.edge.leads_to(from);
             child.given = Some(Given { id: Some(share.id), part: share.part });
         } else {
             // E1.
@@ -376,9 +397,14 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Its number, of those of its NIC (`GNI_CeGetId`).
+    /// Its number, of those of its NIC.
     pub fn number(&self) -> u8 {
         self.number
+    }
+
+    /// Its name, which no other engine at the NIC's address has (`GNI_CeGetId`).
+    pub fn name(&self) -> u32 {
+        self.nic.engine_name(self.number)
     }
 
     /// Puts it into a tree (`GNI_CeConfigure`): below the engine that `parent` leads to, or at the root; `queue` hears of it as
@@ -406,11 +432,14 @@ impl Engine {
         }
         let child = |endpoint: &&Endpoint| -> Result<Child, gni_return_t> {
             let (who, Attributes { engine, child, kind }) = endpoint.place(nic)?;
-            let below = match kind {
-                GNI_CE_CHILD_PE => None,
-                _ => Some(nic.engine_of(engine)?),
+            let seat = Seat { engine: self.number, child };
+            let edge = match kind {
+                GNI_CE_CHILD_PE => Edge::to_client(who, seat),
+                _ => {
+                    let (instance, below) = nic.engine_of(engine)?;
+                    Edge::new((who.0, instance), seat, Some(below))
+                }
             };
-            let edge = Edge::new(who, Seat { engine: self.number, child }, below);
             Ok(Child { edge, given: None, owed: None })
         };
         let mut children: Vec<Child> = children.iter().map(child).collect::<Result<_, _>>()?;
@@ -420,8 +449,8 @@ impl Engine {
         }
         let parent = parent.map(|endpoint| match endpoint.place(nic)? {
             (who, Attributes { engine, child, kind: GNI_CE_CHILD_VCE }) => {
-                let seat = Seat { engine: nic.engine_of(engine)?, child };
-                Ok(Edge::new(who, seat, Some(self.number)))
+                let (instance, engine) = nic.engine_of(engine)?;
+                Ok(Edge::new((who.0, instance), Seat { engine, child }, Some(self.number)))
             }
             _ => Err(GNI_RC_INVALID_PARAM),
         });
@@ -457,9 +486,16 @@ impl Drop for Engine {
 }
 
 impl Nic {
-    fn engine_of(&self, number: u32) -> Result<u8, gni_return_t> {
-        let number = u8::try_from(number).ok().filter(|number| *number < self.0.rules.chip.engines());
-        number.ok_or(GNI_RC_INVALID_PARAM)
+    fn engine_name(&self, number: u8) -> u32 {
+        self.instance() << NUMBER_BITS | u32::from(number)
+    }
+
+    /// The instance of an engine of this name, and its number there.
+    fn engine_of(&self, name: u32) -> Result<(u32, u8), gni_return_t> {
+        let (instance, number) = (name >> NUMBER_BITS, name as u8 & ((1 << NUMBER_BITS) - 1));
+        let chip = self.0.rules.chip;
+        let is_there = number < chip.engines() && u64::from(instance) >> chip.instance_bits() == 0;
+        if is_there { Ok((instance, number)) } else { Err(GNI_RC_INVALID_PARAM) }
     }
 }
 
@@ -512,7 +548,8 @@ impl Endpoint {
         if kind != GNI_CE_CHILD_PE {
             return Err(GNI_RC_INVALID_PARAM);
         }
-        let seat = Seat { engine: nic.engine_of(engine)?, child };
+        let (instance, engine) = nic.engine_of(engine)?;
+        let (who, seat) = ((who.0, instance), Seat { engine, child });
         let mut engines = nic.0.engines.lock();
         // E2.
         if engines.waiting.iter().any(|waiting| (waiting.edge.who, waiting.edge.seat) == (who, seat)) {

@@ -13,11 +13,25 @@ const VCE: gni_ce_child_t = GNI_CE_CHILD_VCE;
 const LOOKS: usize = 400;
 
 /// An endpoint of one rank in a tree.
-fn end(rank: &Rank, to: usize, (engine, child, kind): (u8, u32, gni_ce_child_t)) -> Endpoint {
+fn end(rank: &Rank, to: usize, attributes: (u32, u32, gni_ce_child_t)) -> Endpoint {
+    end_bound(rank, (to, to as u32), attributes)
+}
+
+/// The same, bound with a number of the client's choice.
+fn end_bound(
+    rank: &Rank,
+    (to, number): (usize, u32),
+    (engine, child, kind): (u32, u32, gni_ce_child_t),
+) -> Endpoint {
     let end = rank.nic.endpoint(Some(&rank.events)).unwrap();
-    end.bind(address(to as u32), to as u32).unwrap();
-    end.set_attributes(engine.into(), child, kind).unwrap();
+    end.bind(address(to as u32), number).unwrap();
+    end.set_attributes(engine, child, kind).unwrap();
     end
+}
+
+/// The name of an engine of a rank.
+fn engine_of(rank: usize, number: u32) -> u32 {
+    (rank as u32) << 2 | number
 }
 
 /// A tree: an engine at each rank, whose children are its own client and the engines of the ranks that are below it.
@@ -31,24 +45,28 @@ struct Tree {
 
 /// Rank 0 is the root; `parents` says who is above each of the others. The clients are last among the children.
 fn tree(ranks: &[Rank], parents: &[usize], modes: u32) -> Tree {
+    tree_bound(ranks, parents, modes, |to| to as u32)
+}
+
+/// The same, with these numbers for the endpoints.
+fn tree_bound(ranks: &[Rank], parents: &[usize], modes: u32, number: impl Fn(usize) -> u32) -> Tree {
+    let end = |rank: &Rank, to: usize, attributes| end_bound(rank, (to, number(to)), attributes);
     let engines: Vec<_> = ranks.iter().map(|rank| rank.nic.engine().unwrap()).collect();
     let told: Vec<_> = ranks.iter().map(|rank| rank.nic.queue(ENTRIES).unwrap()).collect();
     let below = |rank: usize| (1..ranks.len()).filter(move |other| parents[other - 1] == rank);
     for (at, rank) in ranks.iter().enumerate() {
-        let mut ends: Vec<_> = (0..)
-            .zip(below(at))
-            .map(|(child, to)| end(rank, to, (engines[to].number(), child, VCE)))
-            .collect();
+        let mut ends: Vec<_> =
+            (0..).zip(below(at)).map(|(child, to)| end(rank, to, (engines[to].name(), child, VCE))).collect();
         // An engine does not look at the number of a client's.
-        ends.push(end(rank, at, (255, ends.len() as u32, PE)));
+        ends.push(end(rank, at, (u32::MAX, ends.len() as u32, PE)));
         let parent = at.checked_sub(1).map(|other| {
             let child = below(parents[other]).position(|to| to == at).unwrap() as u32;
-            end(rank, parents[other], (engines[parents[other]].number(), child, VCE))
+            end(rank, parents[other], (engines[parents[other]].name(), child, VCE))
         });
         let ends: Vec<&Endpoint> = ends.iter().rev().collect();
         engines[at].configure(&ends, parent.as_ref(), Some(&told[at]), modes).unwrap();
     }
-    let leaf = |at: usize| end(&ranks[at], at, (engines[at].number(), below(at).count() as u32, PE));
+    let leaf = |at: usize| end(&ranks[at], at, (engines[at].name(), below(at).count() as u32, PE));
     Tree { leaves: (0..ranks.len()).map(leaf).collect(), engines, told }
 }
 
@@ -139,6 +157,28 @@ fn all_get_what_all_have_given() {
     assert!(leaves.iter().all(|leaf| leaf.unbind() == Ok(())));
 }
 
+/// Addresses, the names of engines and the numbers of children say who is meant: the numbers of endpoints are the client's own.
+#[test]
+fn the_number_of_an_endpoint_names_nobody() {
+    let others: [fn(usize) -> u32; 3] = [|to| 1000 + to as u32, |to| 2 - to as u32, |to| to as u32 + 1];
+    for number in others {
+        let ranks = job(Chip::Aries, MODES, 3);
+        let Tree { leaves, told, engines } = tree_bound(&ranks, &[0, 0], ON_ERROR, number);
+        for round in 1..3 {
+            for (at, leaf) in leaves.iter().enumerate() {
+                contribute(leaf, &contribution(&ranks[at], GNI_FMA_CE_IADD, round, [1 << at, 1])).unwrap();
+            }
+            for (at, told) in told.iter().enumerate() {
+                assert_eq!(sent(&ranks, at), Status::Ok);
+                assert_eq!(result(&ranks, at)[1..], [7, 3], "rank {at}, numbers from {}", number(0));
+                assert!(nothing(told));
+            }
+        }
+        let names: Vec<_> = engines.iter().map(Engine::name).collect();
+        assert_eq!(names, [0, 1, 2].map(|rank| engine_of(rank, 0)), "no two engines have the same name");
+    }
+}
+
 #[test]
 fn an_engine_tells_of_what_it_has_done_if_it_is_told_to() {
     let ranks = job(Chip::Aries, MODES, 2);
@@ -157,7 +197,7 @@ fn an_engine_tells_of_what_it_has_done_if_it_is_told_to() {
             let wanted = if at == 1 { other } else { other.max(id) };
             assert_eq!(
                 (reduction::engine(data), reduction::name(data)),
-                (engines[at].number().into(), wanted)
+                (reduction::short_name(engines[at].name()).into(), wanted)
             );
             assert_eq!(ranks[at].events.completed(word.word), Err(GNI_RC_DESCRIPTOR_ERROR));
         }
@@ -273,7 +313,7 @@ fn what_breaks_a_rule_is_refused() {
         assert_eq!(contribute(&leaves[0], &what), Err(code), "case {number}");
     }
     assert_eq!(leaves[0].post(&good, Way::Bte, 1, None), Err(GNI_RC_INVALID_PARAM));
-    for (engine, kind) in [(4, PE), (0, VCE)] {
+    for (engine, kind) in [(u32::MAX, PE), (0, VCE)] {
         leaves[0].set_attributes(engine, 1, kind).unwrap();
         assert_eq!(contribute(&leaves[0], &good), Err(GNI_RC_INVALID_PARAM), "engine {engine}, kind {kind}");
     }
@@ -298,8 +338,9 @@ fn an_engine_is_configured_by_the_rules() {
     let queue = ranks[0].nic.queue(ENTRIES).unwrap();
     let client = |child| end(&ranks[0], 0, (255, child, PE));
     let (first, second, again) = (client(0), client(31), client(0));
-    let (child, parent) = (end(&ranks[0], 1, (3, 1, VCE)), end(&ranks[0], 1, (3, 31, VCE)));
-    let no_such = end(&ranks[0], 1, (4, 1, VCE));
+    let third = engine_of(1, 3);
+    let (child, parent) = (end(&ranks[0], 1, (third, 1, VCE)), end(&ranks[0], 1, (third, 31, VCE)));
+    let no_such = end(&ranks[0], 1, (u32::MAX, 1, VCE));
     let foreign = end(&ranks[1], 0, (0, 2, PE));
     let unbound = ranks[0].nic.endpoint(None).unwrap();
     unbound.set_attributes(0, 2, PE).unwrap();
@@ -352,12 +393,12 @@ fn who_contributes_to_nothing_is_told() {
     let gone = Status::Gone as u64;
     // An engine that is not there; a child that is another's; one that is an engine.
     for (to, engine, child) in [(1, 1, 0), (1, 0, 0), (0, 0, 0), (0, 0, 7)] {
-        let stranger = end(&ranks[0], to, (engine, child, PE));
+        let stranger = end(&ranks[0], to, (engine_of(to, engine), child, PE));
         contribute(&stranger, &contribution(&ranks[0], GNI_FMA_CE_AND, 3, [0, 0])).unwrap();
         assert_eq!(failure(&ranks, 0), (gone, 3), "{to}, {engine}, {child}");
         assert_eq!(sent(&ranks, 0), Status::Ok, "somebody has it");
     }
-    let nobody = end(&ranks[0], 9, (0, 0, PE));
+    let nobody = end(&ranks[0], 9, (engine_of(9, 0), 0, PE));
     contribute(&nobody, &contribution(&ranks[0], GNI_FMA_CE_AND, 4, [0, 0])).unwrap();
     assert_eq!(failure(&ranks, 0), (gone, 4));
     let word = event(&ranks[0].events);
@@ -397,7 +438,7 @@ fn an_engine_may_be_configured_again() {
     let what = |at: usize| contribution(&ranks[at], GNI_FMA_CE_IADD, 1, [1, 1]);
     contribute(&leaves[0], &what(0)).unwrap();
     let configure = |count: u32| {
-        let ends = [end(&ranks[0], 0, (255, 1, PE)), end(&ranks[0], 1, (engines[1].number(), 0, VCE))];
+        let ends = [end(&ranks[0], 0, (255, 1, PE)), end(&ranks[0], 1, (engines[1].name(), 0, VCE))];
         let ends: Vec<&Endpoint> = ends.iter().take(count as usize).collect();
         engines[0].configure(&ends, None, None, 0).unwrap();
     };

@@ -19,7 +19,7 @@ pub(super) fn create(device: Known<Device>, collective: Out<gni_ce_handle_t>) ->
 }
 
 pub(super) fn number(collective: Known<Collective>, number: Out<u32>) -> Answer {
-    number.set(collective.engine.number().into());
+    number.set(collective.engine.name());
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use gasworks_gni_sys::*;
 use gasworks_ugni_sim::entry::{Body, Entry, Status, Tells};
 use gasworks_ugni_sim::reduction;
 
+use crate::ugni::object::COLLECTIVES;
 use crate::ugni::raw::{Answer, Out, Text};
 use crate::ugni::settings;
 
@@ -83,9 +84,17 @@ pub(super) fn message(event: u64) -> u64 {
     })
 }
 
-/// Of an engine's event: which engine it is.
+/// Of an engine's event: the engine's name, or what the event has of it if the engine is gone.
 pub(super) fn engine(event: u64) -> u64 {
-    reduction::engine(data(event))
+    let short = reduction::engine(data(event));
+    let mut name = short;
+    COLLECTIVES.each(|collective| {
+        let own = collective.engine.name();
+        if u64::from(reduction::short_name(own)) == short {
+            name = own.into();
+        }
+    });
+    name
 }
 
 /// The same: the name of the reduction.

@@ -9,14 +9,16 @@ enum { RESULT = 4096, RANKS_PER_ENGINE = 3 };
 static gni_ce_handle_t engine;
 static gni_cq_handle_t told;
 static gni_ep_handle_t leaf;
-/* The number of each rank's engine. */
+/* Numbers for endpoints begin here: they name nobody, and may be those of other instances. */
+static uint32_t bound;
+/* The name of each rank's engine. */
 static uint32_t numbers[MOST_RANKS];
 
 static gni_ep_handle_t end_to(int rank, uint32_t number, uint32_t child, gni_ce_child_t kind)
 {
     gni_ep_handle_t end;
     WORKS(GNI_EpCreate(net.nic, net.events, &end));
-    WORKS(GNI_EpBind(end, places[rank].address, (uint32_t)rank));
+    WORKS(GNI_EpBind(end, places[rank].address, bound + (uint32_t)rank));
     WORKS(GNI_EpSetCeAttr(end, number, child, kind));
     return end;
 }
@@ -89,6 +91,18 @@ static void make_tree(void)
             WORKS(GNI_EpDestroy(parent));
     }
     leaf = end_to(first, numbers[first], (uint32_t)(job.rank - first), GNI_CE_CHILD_PE);
+    job_barrier();
+}
+
+static void unmake_tree(void)
+{
+    WORKS(GNI_EpDestroy(leaf));
+    job_barrier();
+    if (engine) {
+        WORKS(GNI_CeDestroy(engine));
+        WORKS(GNI_CqDestroy(told));
+    }
+    engine = NULL;
     job_barrier();
 }
 
@@ -244,6 +258,12 @@ int main(void)
     make_tree();
     reductions();
     refused();
+    for (bound = 1; bound <= 1001; bound += 1000) {
+        job_barrier();
+        unmake_tree();
+        make_tree();
+        reductions();
+    }
     job_barrier();
     one_goes();
     if (job.rank < job.size - 1) {
