@@ -11,6 +11,7 @@
 //! - `witness`: what a process has asked of its NIC, and what came of it.
 //! - `strict`: ends the job where a client breaks a rule.
 //! - `trace`: what the clock needs of a run.
+//! - `leave`: the end of a process, however it ends.
 //! - `alps`: what programs ask of the launcher of Cray's machines.
 #![deny(missing_docs, unsafe_code)]
 #![allow(non_snake_case)] // the names are the libraries'
@@ -19,6 +20,8 @@
 mod alps;
 mod call;
 mod host;
+#[allow(unsafe_code)]
+mod leave;
 mod pmi;
 #[allow(unsafe_code)]
 mod strict;

@@ -13,7 +13,7 @@ use gasworks_os::say;
 use gasworks_os::settings::{Kind, Setting};
 use gasworks_ugni_sim::nic::{Breach, Nic, Rule};
 
-use crate::call;
+use crate::{call, leave};
 
 const STRICT: Setting = Setting {
     name: "GASWORKS_UGNI_STRICT",
@@ -41,6 +41,7 @@ fn strict_process() -> Option<u32> {
         if is_wanted {
             // SAFETY: S1.
             unsafe { on_exit(at_exit, std::ptr::null_mut()) };
+            leave::watch();
         }
         is_wanted.then(process::id)
     })
@@ -81,10 +82,14 @@ pub(crate) fn led_nowhere(kind: &str, was: bool) {
     }
 }
 
-/// What a client that ends well leaves behind.
 extern "C" fn at_exit(code: c_int, _: *mut c_void) {
+    check_end(code, "exit");
+}
+
+/// Sees what a client that ends well, by this function, leaves behind.
+pub(crate) fn check_end(code: c_int, function: &'static str) {
     if code == 0 && strict_process() == Some(process::id()) {
-        call::begin("exit");
+        call::begin(function);
         crate::ugni::check_all();
     }
 }

@@ -17,6 +17,8 @@ use gasworks_ugni_sim::nic::{Endpoint, Event, Kind as EventKind};
 use gasworks_ugni_sim::post::Way;
 use parking_lot::Mutex;
 
+use crate::leave;
+
 const PATH: Setting = Setting {
     name: "GASWORKS_UGNI_TRACE",
     aliases: &[],
@@ -51,7 +53,8 @@ fn tracer() -> Option<&'static Mutex<Tracer>> {
         let path = format!("{path}.{}.trace", std::process::id());
         let file = File::create(&path).map_err(|error| say(&format!("libugni: {path}: {error}"))).ok()?;
         // SAFETY: R1.
-        unsafe { libc::atexit(flush) };
+        unsafe { libc::atexit(at_exit) };
+        leave::watch();
         let tracer = Tracer { file: BufWriter::new(file), posted: 0, under_way: BTreeMap::new() };
         Some((std::process::id(), Mutex::new(tracer)))
     };
@@ -59,7 +62,12 @@ fn tracer() -> Option<&'static Mutex<Tracer>> {
     (*owner == std::process::id()).then_some(tracer)
 }
 
-extern "C" fn flush() {
+extern "C" fn at_exit() {
+    flush();
+}
+
+/// Writes all that was recorded so far.
+pub(crate) fn flush() {
     if let Some(tracer) = tracer()
         && let Err(error) = tracer.lock().file.flush()
     {

@@ -1,5 +1,5 @@
 //! What a process has asked of its NIC, and what came of it: calls with what they gave, bytes, registrations, events and
-//! retries, written at its end where `GASWORKS_UGNI_WITNESS` says. A program that wants to know what of it a part of its own
+//! retries, written at its [end](crate::leave) where `GASWORKS_UGNI_WITNESS` says. A program that wants to know what of it a part of its own
 //! took marks where that begins and ends.
 //!
 //! # Invariants
@@ -16,7 +16,7 @@ use gasworks_ugni_sim::entry::Status;
 use gasworks_ugni_sim::nic::{Event, Kind as EventKind, Nic};
 use parking_lot::Mutex;
 
-use crate::{call, trace};
+use crate::{call, leave, trace};
 
 const PATH: Setting = Setting {
     name: "GASWORKS_UGNI_WITNESS",
@@ -27,6 +27,9 @@ const PATH: Setting = Setting {
     meaning: "Where each process writes what it has asked of the software NIC: PATH.PID.json",
     reader: "ugni-sim",
 };
+
+/// The function after which a client may have done all that it does.
+const LAST: &str = "GNI_CdmDestroy";
 
 const CODES: usize = GNI_RC_ERROR_NOMEM as usize + 1;
 /// Types of posts are below this.
@@ -105,7 +108,8 @@ pub(crate) fn is_wanted() -> bool {
         let wanted = PATH.raw().is_some();
         if wanted {
             // SAFETY: W1.
-            unsafe { libc::atexit(write) };
+            unsafe { libc::atexit(at_exit) };
+            leave::watch();
         }
         wanted
     })
@@ -123,6 +127,9 @@ impl Calls {
         {
             count.fetch_add(1, Relaxed);
             retried(code);
+            if self.name == LAST && code == GNI_RC_SUCCESS {
+                write();
+            }
         }
     }
 }
@@ -187,7 +194,12 @@ pub(crate) fn nic_went(nic: &Nic) {
     }
 }
 
-extern "C" fn write() {
+extern "C" fn at_exit() {
+    write();
+}
+
+/// Writes all that was counted so far.
+pub(crate) fn write() {
     let Some((_, path)) = PATH.raw() else { return };
     let path = format!("{path}.{}.json", std::process::id());
     let marks = MARKS.lock();

@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 
 use super::Done;
 use super::job::{Alps, Facts, Job, failed};
-use crate::host;
 use crate::ugni::always_sock;
+use crate::{host, leave};
 
 struct State {
     /// How many inits have no finalize yet.
@@ -82,7 +82,10 @@ pub fn finalize() -> Done {
     state.inits = state.inits.checked_sub(1).ok_or(PMI_ERR_INIT)?;
     let last = state.inits == 0;
     match state.job.take_if(|_| last) {
-        Some(job) => job.link.finalize().map_err(failed),
+        Some(job) => {
+            leave::write();
+            job.link.finalize().map_err(failed)
+        }
         None => Ok(()),
     }
 }

@@ -55,6 +55,7 @@ pub(super) fn destroy(Given(handle): Given<Domain>) -> Answer {
         drop(CHANNELS.remove_all(|chan| own(&chan.device)));
         drop(DEVICES.remove_all(own));
     }
+    trace::flush();
     Ok(())
 }
 
