@@ -7,11 +7,11 @@
 
 use std::ffi::{c_int, c_void};
 use std::process;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use gasworks_os::say;
 use gasworks_os::settings::{Kind, Setting};
-use gasworks_ugni_sim::nic::{Breach, Nic, Rule};
+use gasworks_ugni_sim::nic::{Breach, Event, Inbound, Kind as EventKind, Nic, Rule};
 
 use crate::{call, leave};
 
@@ -55,7 +55,26 @@ pub(crate) fn is_on() -> bool {
 /// Holds a NIC's client to them.
 pub(crate) fn watch(nic: &Nic) {
     if is_on() {
-        nic.be_strict(Box::new(|breach| end(breach)));
+        nic.be_strict(Box::new(|breach| end(breach)), inbound());
+    }
+}
+
+fn inbound() -> &'static Arc<Inbound> {
+    static INBOUND: OnceLock<Arc<Inbound>> = OnceLock::new();
+    INBOUND.get_or_init(Arc::default)
+}
+
+/// Another process has told this one something, not by writing to its memory.
+pub(crate) fn was_told() {
+    if is_on() {
+        inbound().note();
+    }
+}
+
+/// An event was taken: those of others tell something.
+pub(crate) fn took(event: &Event) {
+    if [EventKind::Remote, EventKind::CqWrite, EventKind::Engine].contains(&event.kind) {
+        was_told();
     }
 }
 

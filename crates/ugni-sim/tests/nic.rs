@@ -44,6 +44,9 @@ mod semantics;
 #[path = "nic/statistics.rs"]
 mod statistics;
 #[cfg(not(miri))]
+#[path = "nic/strict.rs"]
+mod strict;
+#[cfg(not(miri))]
 #[path = "nic/traffic.rs"]
 mod traffic;
 

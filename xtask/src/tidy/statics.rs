@@ -78,6 +78,11 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "`_exit` takes nothing but a code: the thread of the process that does what is to be done then",
     ),
     (
+        "crates/ugni-sim-capi/src/strict.rs",
+        "INBOUND",
+        "whatever has come to the process, by any of its NICs or through PMI, whose functions name none",
+    ),
+    (
         "crates/ugni-sim-capi/src/witness.rs",
         "WANTED",
         "whether a witness is wanted, asked once: the end of the process is seen to then",

@@ -15,8 +15,8 @@ use super::board::Board;
 use super::nic::Nic;
 use super::pairs::Pairs;
 use crate::host;
-use crate::trace;
 use crate::ugni::always_sock;
+use crate::{strict, trace};
 
 /// What does not change as long as the process lives, whichever of its jobs it is in.
 pub struct Facts {
@@ -125,6 +125,7 @@ impl Job {
     fn exchange(&mut self, mine: &[u8]) -> Done<Vec<Vec<u8>>> {
         let all = exchange(&*self.link, &mut self.exchanges, mine)?;
         trace::met();
+        strict::was_told();
         Ok(all)
     }
 

@@ -105,6 +105,7 @@ impl Endpoint {
         way: Way,
         token: u64,
     ) -> Result<(), gni_return_t> {
+        self.check_sources();
         let rules = &self.nic.0.rules;
         let can_be_chained = matches!(
             (way, first.r#type),

@@ -204,6 +204,7 @@ impl Endpoint {
         token: u64,
         source: Option<&Arc<Cq>>,
     ) -> Result<(), gni_return_t> {
+        self.check_sources();
         let post = Post::read(descriptor, way, &self.nic.0.rules);
         let post = post.map_err(|code| self.nic.refused(code, descriptor))?;
         let registered = self.check_memory(&post)?;
@@ -216,6 +217,13 @@ impl Endpoint {
         let origin = self.origin(&post, token, (route.here, watched), source)?;
         self.nic.take_on(Flight::new(self.nic.clone(), post, registered, route, origin));
         Ok(())
+    }
+
+    /// Compares the sources of what is under way here, where the client is to leave them alone.
+    pub(super) fn check_sources(&self) {
+        if let Some(queue) = &self.queue {
+            queue.check_sources();
+        }
     }
 
     /// The address and instance of its peer, if it has one and is of this NIC.

@@ -119,14 +119,28 @@ impl Flight {
             }
             _ if failed => return,
             Step::Fetch => self.fetch(),
-            Step::Move => self.move_bytes(),
-            Step::Flag => self.raise_flag(),
+            Step::Move => {
+                let before = self.nic.inbound();
+                self.move_bytes().inspect(|()| self.has_arrived(before, false))
+            }
+            Step::Flag => self.raise_flag().inspect(|()| self.has_arrived(0, true)),
             Step::There => self.tell_there(),
         };
         if let Err(status) = taken {
             self.end.status = status;
             self.nic.report(status);
             self.nic.failed(&self.post, status);
+        }
+    }
+
+    /// Says so of the bytes of its source, or of the flag after them, where the client is to leave the source alone.
+    fn has_arrived(&self, before: u64, is_flag: bool) {
+        let Some(Origin { queue, transaction, .. }) = &self.origin else { return };
+        if self.nic.is_strict()
+            && let Some(request) = queue.requests().get(*transaction)
+            && let Some(guard) = &mut request.source
+        {
+            self.nic.arrived(guard, self.to, before, is_flag);
         }
     }
 

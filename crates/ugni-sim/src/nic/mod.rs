@@ -35,7 +35,7 @@ pub use msgq::{Msgq, Received};
 pub use registrations::{Bytes, rebuilt};
 pub use smsg::Message;
 pub use source::{Cq, Event, Kind, Next};
-pub use strict::{Breach, Judge, Rule};
+pub use strict::{Breach, Inbound, Judge, Rule};
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};

@@ -94,6 +94,12 @@ impl Requests {
         })
     }
 
+    /// The sources that are watched, and whose they are.
+    pub(super) fn sources(&self) -> impl Iterator<Item = (&Guard, String)> {
+        let all = self.slots.iter().flatten().filter(|request| !request.cancelled);
+        all.filter_map(|request| Some((request.source.as_deref()?, request.whose())))
+    }
+
     pub(super) fn get(&mut self, number: u32) -> Option<&mut Request> {
         self.slots.get_mut(number as usize)?.as_mut()
     }

@@ -467,6 +467,7 @@ impl Endpoint {
     /// taken. `GNI_RC_ERROR_RESOURCE`: it is too long. `GNI_RC_INVALID_PARAM`: there are no mailboxes, or its memory is not
     /// mapped. `GNI_RC_INVALID_STATE`: an earlier message did not get through, or the peer has written nonsense.
     pub fn smsg_send(&self, message: &Message) -> Result<(), gni_return_t> {
+        self.check_sources();
         let connection = self.mailboxes()?;
         connection.send(message, self.route()?.there)
     }

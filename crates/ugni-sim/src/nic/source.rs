@@ -204,11 +204,13 @@ impl Cq {
 
     /// Whether there is an event (`GNI_CqTestEvent`). It moves nothing on.
     pub fn holds_event(&self) -> bool {
+        self.check_sources();
         self.places().is_some_and(|places| places.holds_event())
     }
 
     /// Takes the next event (`GNI_CqGetEvent`).
     pub fn next(&self) -> Next {
+        self.check_sources();
         self.nic.progress();
         self.serve_waiting();
         let chip = self.nic.0.rules.chip;
@@ -281,7 +283,7 @@ impl Cq {
             && status == Status::Ok
             && !request.cancelled
         {
-            self.nic.release_source(&source, &request.whose());
+            self.nic.check_source(&source, &request.whose());
         }
         request.status = status;
         request.unclaimed += 1;

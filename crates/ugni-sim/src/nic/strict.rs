@@ -3,15 +3,20 @@
 //! The source of a put is compared when its client takes the event that frees it, with a copy that was made when it was posted.
 //! What other NICs have written there meanwhile is no doing of the client's, and is left out: their answers may well come to where
 //! the question lay.
+//!
+//! A client may know that its bytes have arrived before it takes the event: their receiver has answered. So nothing is said of a
+//! source once its bytes have arrived and anything has come to the process after that ([`Inbound`]). Until then the source is
+//! compared in each call about the queue that its event goes to, if it is short.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use gasworks_gni_sys::*;
+use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 
 use super::requests::Request;
-use super::{Cq, Endpoint, Nic};
+use super::{Cq, Endpoint, Home, Nic};
 use crate::atomics::Command;
 use crate::chip::{Chip, RESULT_ALIGNMENT};
 use crate::entry::Status;
@@ -75,24 +80,75 @@ pub struct Breach {
     pub what: String,
 }
 
+/// What has come to a process: the bytes that other NICs have written to its own, the events of theirs that its client has taken, and
+/// what others have told it by other means.
+#[derive(Default)]
+pub struct Inbound {
+    told: AtomicU64,
+    nics: Mutex<Vec<OwnNic>>,
+}
+
+/// A NIC of the process, or what it has counted if it is gone.
+struct OwnNic {
+    /// Its address and instance.
+    name: (u32, u32),
+    home: Weak<Home>,
+    writes: u64,
+}
+
+impl Inbound {
+    /// The process was told something.
+    pub fn note(&self) {
+        self.told.fetch_add(1, Relaxed);
+    }
+
+    fn count(&self) -> u64 {
+        let mut all = self.told.load(Relaxed);
+        for nic in self.nics.lock().iter_mut() {
+            if let Some(home) = nic.home.upgrade()
+                && let Some(writes) = home.window().writes()
+            {
+                nic.writes = writes.count();
+            }
+            all += nic.writes;
+        }
+        all
+    }
+
+    fn has(&self, name: (u32, u32)) -> bool {
+        self.nics.lock().iter().any(|nic| nic.name == name)
+    }
+
+    fn enter(&self, name: (u32, u32), home: &Arc<Home>) {
+        self.nics.lock().push(OwnNic { name, home: Arc::downgrade(home), writes: 0 });
+    }
+}
+
 /// Who hears of a breach.
 pub type Judge = Box<dyn Fn(&Breach) + Send + Sync>;
 
 /// What a NIC knows that is strict.
 pub(super) struct Strict {
     judge: Judge,
+    inbound: Arc<Inbound>,
     /// The handles of registrations that have ended, and are not used again.
     ended: Mutex<BTreeSet<(u64, u64)>>,
 }
 
 /// The longest part of a source that is watched.
 const MOST_WATCHED: u64 = 1 << 20;
+/// The longest source that is compared in each call.
+const MOST_COMPARED: usize = 1 << 12;
 
 /// The source of a put, as it was when it was posted.
 pub(super) struct Guard {
     pieces: Vec<(u64, Vec<u8>)>,
     /// How much others had written by then.
     writes: u64,
+    /// The puts whose bytes have not arrived.
+    under_way: usize,
+    /// What had come to the process when the last of them arrived.
+    inbound: u64,
 }
 
 fn bits(handle: &gni_mem_handle_t) -> (u64, u64) {
@@ -109,13 +165,36 @@ impl Nic {
         self.0.strict.get().is_some()
     }
 
-    /// From now on it is. Once.
-    pub fn be_strict(&self, judge: Judge) {
+    /// From now on it is. Once. `inbound` is that of its process.
+    pub fn be_strict(&self, judge: Judge, inbound: &Arc<Inbound>) {
         if let Some(writes) = self.0.home.window().writes() {
             writes.want();
         }
+        inbound.enter((self.address(), self.instance()), &self.0.home);
         // A second judge would hear the same.
-        let _ = self.0.strict.set(Strict { judge, ended: Mutex::default() });
+        let inbound = Arc::clone(inbound);
+        let _ = self.0.strict.set(Strict { judge, inbound, ended: Mutex::default() });
+    }
+
+    /// What has come to the process so far.
+    pub(super) fn inbound(&self) -> u64 {
+        self.0.strict.get().map_or(0, |strict| strict.inbound.count())
+    }
+
+    /// Bytes or a flag of a put to a NIC have arrived; `before` had come to the process before that.
+    pub(super) fn arrived(&self, guard: &mut Guard, to: (u32, u32), before: u64, is_flag: bool) {
+        let Some(strict) = self.0.strict.get() else { return };
+        // To the process itself its own bytes are no answer.
+        let own = strict.inbound.has(to);
+        if !is_flag || own {
+            guard.inbound = if own { strict.inbound.count() } else { before };
+        }
+        guard.under_way = guard.under_way.saturating_sub(usize::from(!is_flag));
+    }
+
+    /// Whether the client may know that its bytes have arrived.
+    fn may_know(&self, guard: &Guard) -> bool {
+        guard.under_way == 0 && self.inbound() > guard.inbound
     }
 
     fn blame(&self, rule: Rule, what: String) {
@@ -214,11 +293,15 @@ impl Nic {
             // What is not mapped makes the transaction fail, which is told then.
             self.memory().read(*address, &mut bytes).ok().map(|()| (*address, bytes))
         };
-        Box::new(Guard { pieces: pieces.iter().filter_map(copy).collect(), writes })
+        let pieces = pieces.iter().filter_map(copy).collect();
+        Box::new(Guard { pieces, writes, under_way: 1, inbound: 0 })
     }
 
-    /// An event was taken that frees a source.
-    pub(super) fn release_source(&self, guard: &Guard, whose: &dyn std::fmt::Display) {
+    /// Sees whether a source is as it was, as long as the client must leave it alone.
+    pub(super) fn check_source(&self, guard: &Guard, whose: &dyn std::fmt::Display) {
+        if self.may_know(guard) {
+            return;
+        }
         for (address, before) in &guard.pieces {
             let mut now = vec![0; before.len()];
             if self.memory().read(*address, &mut now).is_err() {
@@ -232,6 +315,10 @@ impl Nic {
             let changed = (*address..).zip(before.iter().zip(&now)).filter(|(_, (then, now))| then != now);
             let mut changed = changed.map(|(at, _)| at).filter(|at| !from_afar(*at));
             if let Some(first) = changed.next() {
+                // The answer may have come while this looked.
+                if self.may_know(guard) {
+                    return;
+                }
                 let all = 1 + changed.count();
                 let len = before.len();
                 let what = format!(
@@ -259,6 +346,18 @@ impl Nic {
 }
 
 impl Cq {
+    /// Compares the short sources of what is under way.
+    pub(super) fn check_sources(&self) {
+        if self.nic().is_strict() {
+            self.requests().sources().for_each(|(guard, whose)| {
+                let len: usize = guard.pieces.iter().map(|(_, bytes)| bytes.len()).sum();
+                if len <= MOST_COMPARED {
+                    self.nic().check_source(guard, &whose);
+                }
+            });
+        }
+    }
+
     /// The client is done with the queue: what it did not hear of to the end is left behind.
     pub fn check_requests(&self) {
         self.check_these(|_| true);
@@ -318,6 +417,7 @@ fn misaligned(descriptor: &gni_post_descriptor_t, chip: Chip) -> String {
 pub(super) fn joined(guards: impl Iterator<Item = Option<Box<Guard>>>) -> Option<Box<Guard>> {
     guards.flatten().reduce(|mut all, guard| {
         all.pieces.extend(guard.pieces);
+        all.under_way += guard.under_way;
         all
     })
 }

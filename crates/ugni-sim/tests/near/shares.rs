@@ -208,7 +208,7 @@ fn other_memory_is_asked_for_by_its_addresses() {
     for (cookie, fd, strict) in [(83, open.as_fd(), false), (84, sealed.as_fd(), true)] {
         let (ranks, mut area) = two(cookie, |rank| {
             if strict {
-                rank.attached.nic().be_strict(Box::new(|_| {}));
+                rank.attached.nic().be_strict(Box::new(|_| {}), &Default::default());
             }
             Area::in_file(rank, &fd, 0)
         });

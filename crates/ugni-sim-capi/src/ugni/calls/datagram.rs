@@ -4,6 +4,7 @@ use gasworks_gni_sys::*;
 use gasworks_ugni_sim::nic::Outcome;
 
 use super::queue::{FOREVER, await_one};
+use crate::strict;
 use crate::ugni::object::{Device, End};
 use crate::ugni::raw::{Answer, Bytes, Known, Out, Wanted};
 
@@ -46,6 +47,7 @@ fn look(end: &End, id: Option<u64>) -> Result<Outcome, gni_return_t> {
     let (answer, room) = place.ok_or(GNI_RC_NO_MATCH)?;
     let outcome = end.endpoint.test_datagram(id, room.into())?;
     answer.write(&outcome.data);
+    strict::was_told();
     Ok(outcome)
 }
 

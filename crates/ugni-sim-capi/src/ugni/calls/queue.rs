@@ -51,6 +51,7 @@ pub(super) fn destroy(Given(handle): Given<Queue>) -> Answer {
 /// Gives an event that was taken to the client.
 fn deliver(queue: &Queue, event: Event, out: &Out<gni_cq_entry_t>) -> Answer {
     witness::took(&event);
+    strict::took(&event);
     trace::took(&event, entry::said(event.word));
     let failed = event.status != Status::Ok;
     if let Some((token, id)) = event.transaction {
