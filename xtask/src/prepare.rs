@@ -57,8 +57,8 @@ pub fn fixture(world: &World, fixture: Fixture, log: &Log) -> Result<()> {
             std::fs::write(&done, "").with_context(|| format!("writing {}", done.display()))
         }
         Fixture::Nic => {
-            world.fixture(Fixture::Release)?;
-            crate::ugni::lay_out(&fixture.path())
+            let (built, to) = (world.fixture(Fixture::Release)?, fixture.path());
+            crate::ugni::lay_out(&to, &built, &to)
         }
     }
 }

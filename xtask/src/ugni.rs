@@ -51,7 +51,7 @@ pub fn clock(args: &ClockArgs) -> Result<()> {
 pub fn run(args: &UgniArgs) -> Result<()> {
     let prefix = crate::root().join(&args.prefix);
     build().show()?;
-    lay_out(&prefix)?;
+    lay_out(&prefix, &target().join("release"), &prefix)?;
     println!("libraries, headers and cray-*.pc are in {}; to use them:", prefix.display());
     println!("  export PKG_CONFIG_PATH={0}/lib/pkgconfig LD_LIBRARY_PATH={0}/lib", prefix.display());
     Ok(())
@@ -62,12 +62,12 @@ pub fn build() -> Cmd {
     Cmd::cargo("build --release -p gasworks-ugni-sim-capi").limit(900)
 }
 
-/// Lays out what that command built: `lib`, `include` and `lib/pkgconfig` in the folder `prefix`.
-pub fn lay_out(prefix: &Path) -> Result<()> {
+/// Lays out what that command left in the folder `built`: `lib`, `include` and `lib/pkgconfig` in the folder `to`, for use below
+/// `prefix`.
+pub fn lay_out(to: &Path, built: &Path, prefix: &Path) -> Result<()> {
     let own = crate::root().join("crates/ugni-sim-capi");
-    let (lib, pkgconfig) = (prefix.join("lib"), prefix.join("lib/pkgconfig"));
+    let (lib, pkgconfig) = (to.join("lib"), to.join("lib/pkgconfig"));
     std::fs::create_dir_all(&pkgconfig).with_context(|| format!("making {}", pkgconfig.display()))?;
-    let built = target().join("release");
     for kind in ["so", "a"] {
         let file = format!("{LIBRARY}.{kind}");
         copy(&built.join(&file), &lib.join(&file))?;
@@ -78,18 +78,46 @@ pub fn lay_out(prefix: &Path) -> Result<()> {
     for name in NAMES {
         link(&format!("{LIBRARY}.so"), &lib.join(format!("lib{name}.so.0")))?;
     }
-    copy_tree(&own.join("include"), &prefix.join("include"))?;
+    copy_tree(&own.join("include"), &to.join("include"))?;
     for entry in std::fs::read_dir(&own)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(file) = name.strip_suffix(".in").filter(|file| file.ends_with(".pc")) else { continue };
         let text = std::fs::read_to_string(entry.path())?;
-        let text = text.replace("@prefix@", &prefix.display().to_string());
-        std::fs::write(pkgconfig.join(file), text.replace("@version@", env!("CARGO_PKG_VERSION")))?;
+        std::fs::write(pkgconfig.join(file), module(&text, &prefix.display().to_string()))?;
     }
     Ok(())
+}
+
+/// A file of pkg-config's for use below a prefix. A shell reads what pkg-config says of one with blanks.
+fn module(template: &str, prefix: &str) -> String {
+    let quote = if prefix.contains(' ') { "\"" } else { "" };
+    let mut text = template.replace("@prefix@", prefix).replace("@version@", env!("CARGO_PKG_VERSION"));
+    for folder in ["-I${includedir}", "-L${libdir}"] {
+        let (option, name) = folder.split_at(2);
+        text = text.replace(folder, &format!("{option}{quote}{name}{quote}"));
+    }
+    text
 }
 
 fn link(to: &str, at: &Path) -> Result<()> {
     let _ = std::fs::remove_file(at);
     std::os::unix::fs::symlink(to, at).with_context(|| format!("linking {}", at.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_say_everything_from_their_prefix_on() {
+        const TEMPLATE: &str =
+            "prefix=@prefix@\nVersion: @version@\nCflags: -I${includedir}\nLibs: -L${libdir} -lugni\n";
+        let plain = module(TEMPLATE, "/opt/a");
+        assert!(plain.contains("prefix=/opt/a\n") && plain.contains("-I${includedir}\n"), "{plain}");
+        let quoted = module(TEMPLATE, "/opt/a b");
+        assert!(
+            quoted.contains("-I\"${includedir}\"\n") && quoted.contains("-L\"${libdir}\" -l"),
+            "{quoted}"
+        );
+    }
 }

@@ -26,7 +26,7 @@ fn main() -> Result<(), gasworks::Error> {
 "#;
 
 /// Options, and what is said of them.
-const WRONG: [(&str, &[&str], &str); 8] = [
+const WRONG: [(&str, &[&str], &str); 9] = [
     ("not-a-multiple", &["--with-aries-max-medium=1000"], "wanted a multiple of 64 from 512 to 65408"),
     ("too-small", &["--with-gni-max-medium=448"], "wanted a multiple of 64 from 512 to 65408"),
     ("both-ways", &["--enable-aries-udreg", "--disable-aries-udreg"], "cannot be used with"),
@@ -36,6 +36,11 @@ const WRONG: [(&str, &[&str], &str); 8] = [
         "no-such-network",
         &["--conduits", "smp,ibv"],
         "invalid value 'ibv' for '--conduits <NAME,...>': there are smp, aries, gemini",
+    ),
+    (
+        "no-such-extra",
+        &["--with", "ugni-sim,udreg"],
+        "invalid value 'udreg' for '--with <NAME,...>': there is ugni-sim",
     ),
     (
         "strange-prefix",
@@ -79,8 +84,13 @@ fn refused(world: &World, log: &Log, name: &str, options: &[&str], says: &str) -
 }
 
 /// How it is installed for the other rows.
-const OPTIONS: [&str; 4] =
-    ["--with-aries-max-medium=1984", "--with-gni-max-medium=960", "--default", "GASNET_GNI_AMPOLL_BURST=7"];
+const OPTIONS: [&str; 5] = [
+    "--with-aries-max-medium=1984",
+    "--with-gni-max-medium=960",
+    "--default",
+    "GASNET_GNI_AMPOLL_BURST=7",
+    "--with=ugni-sim",
+];
 
 /// Where it is installed, once for all rows: twice. What the first had alone is gone then.
 fn installed(world: &World, log: &Log) -> Result<PathBuf> {
@@ -114,7 +124,7 @@ fn installed(world: &World, log: &Log) -> Result<PathBuf> {
 fn anew(world: &World, log: &Log) -> Result<()> {
     let dir = installed(world, log)?;
     for (options, medium) in [
-        (&["--with-gni-max-medium=512"][..], "4032; 512 on aries; 512 on gemini"),
+        (&["--with-gni-max-medium=512", "--with=ugni-sim"][..], "4032; 512 on aries; 512 on gemini"),
         (&OPTIONS, "4032; 1984 on aries; 960 on gemini"),
     ] {
         log.run_ok(&install(&dir, options)?)?;

@@ -30,6 +30,10 @@ pub struct InstallArgs {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "smp", value_parser = conduit)]
     conduits: Vec<&'static str>,
 
+    /// What is installed besides: ugni-sim, the software NIC of Gemini and Aries
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = extra)]
+    with: Vec<&'static str>,
+
     /// The largest Medium on Aries and on Gemini, in bytes: a multiple of 64, from 512 to 65408 (GASNET_GNI_MAX_MEDIUM)
     #[arg(long, value_name = "BYTES", value_parser = max_medium)]
     with_gni_max_medium: Option<u32>,
@@ -90,6 +94,11 @@ pub struct InstallArgs {
 const PROGRAMS: [&str; 2] = ["gasrun", "gasperf"];
 /// The packages that are built for it.
 const PACKAGES: [&str; 7] = ["launch", "perf", "man", "capi-seq", "capi-parsync", "capi-par", "tools-capi"];
+/// What is installed where somebody asks for it.
+const EXTRAS: [&str; 1] = [NIC];
+/// The software NIC, and the package that is built for it.
+pub const NIC: &str = "ugni-sim";
+const NIC_PACKAGE: &str = "ugni-sim-capi";
 /// What an installation had before there was anything for C.
 const BEFORE: [&str; 2] = ["bin/gasrun", "bin/gasperf"];
 /// Where an installation has files.
@@ -106,6 +115,11 @@ fn max_medium(text: &str) -> Result<u32, String> {
 fn conduit(text: &str) -> Result<&'static str, String> {
     let known = CONDUITS.into_iter().find(|name| *name == text);
     known.ok_or_else(|| format!("there are {}", CONDUITS.join(", ")))
+}
+
+fn extra(text: &str) -> Result<&'static str, String> {
+    let known = EXTRAS.into_iter().find(|name| *name == text);
+    known.ok_or_else(|| format!("there is {}", EXTRAS.join(", ")))
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -180,8 +194,8 @@ pub fn run(args: &InstallArgs) -> Result<()> {
     let earlier = placed::listed(&place, &BEFORE)?;
     let conduits: Vec<_> = CONDUITS.into_iter().filter(|name| args.conduits.contains(name)).collect();
     let target = crate::root().join("target/install");
-    let ready = build(&new, &target, &configured)
-        .and_then(|()| ready(&target, &prefix, &conduits, &earlier))
+    let ready = build(&new, &target, &configured, &args.with)
+        .and_then(|()| ready(&target, &prefix, (&conduits, &args.with), &earlier))
         // Whoever is interrupted from here on leaves a list of all that may be there.
         .and_then(|ready| placed::list(&new, ready.files.union(&earlier)).map(|()| ready));
     let ready = ready.inspect_err(|_| {
@@ -195,12 +209,18 @@ pub fn run(args: &InstallArgs) -> Result<()> {
     let files = ready.files;
     placed::remove_stale(&prefix, &files, &earlier)?;
     placed::list(&place, &files)?;
-    say(&prefix, &place, &files, &configured, &conduits);
+    say(&prefix, &place, &files, &configured, (&conduits, &args.with));
     Ok(())
 }
 
 /// What was installed, and how to use it.
-fn say(prefix: &Path, place: &Path, files: &Files, configured: &[Default], conduits: &[&str]) {
+fn say(
+    prefix: &Path,
+    place: &Path,
+    files: &Files,
+    configured: &[Default],
+    (conduits, extras): (&[&str], &[&str]),
+) {
     println!("installed:");
     for program in files.iter().filter(|file| file.starts_with("bin")) {
         println!("  {}", prefix.join(program).display());
@@ -221,20 +241,26 @@ fn say(prefix: &Path, place: &Path, files: &Files, configured: &[Default], condu
             "  cc $(pkg-config --cflags {module}) program.c -o program $(pkg-config --libs {module})  # or -parsync, -par"
         );
     }
+    if extras.contains(&NIC) {
+        println!(
+            "  cc $(pkg-config --cflags cray-ugni cray-pmi) client.c -o client $(pkg-config --libs cray-ugni cray-pmi)"
+        );
+        println!("  export LD_LIBRARY_PATH={}  # the software NIC's libraries", prefix.join("lib").display());
+    }
     println!("  gasworks = {{ path = {:?} }}  # in a program's Cargo.toml", place.join("crates/gasworks"));
 }
 
 /// Lays the sources out below the target directory, builds programs and libraries from them, and copies what they were built from to
 /// where it is installed.
-fn build(place: &Path, target: &Path, configured: &[Default]) -> Result<()> {
+fn build(place: &Path, target: &Path, configured: &[Default], extras: &[&str]) -> Result<()> {
     let (sources, tree) = (Sources::configured(configured)?, target.join("sources"));
     sources.write(&tree)?;
     // The same packages each time: of others it would choose other features, and build all again.
+    let packages = PACKAGES.into_iter().chain(extras.contains(&NIC).then_some(NIC_PACKAGE));
+    let packages: Vec<_> = packages.map(|name| format!("-pgasworks-{name}")).collect();
     let cargo = |targets: &str| {
         println!("building from them: {targets}");
-        let build = Cmd::cargo("build --release")
-            .words(targets)
-            .args(PACKAGES.map(|name| format!("-pgasworks-{name}")));
+        let build = Cmd::cargo("build --release").words(targets).args(&packages);
         build.dir(&tree).env("CARGO_TARGET_DIR", target).limit(1800).show()
     };
     cargo("--bin gasrun")?;
@@ -259,7 +285,12 @@ pub struct Ready {
 
 /// Makes all that lies below the prefix but the sources, as it will be used there, of what was built in a target directory. An error if
 /// something is in its way.
-pub fn ready(target: &Path, prefix: &Path, conduits: &[&str], earlier: &Files) -> Result<Ready> {
+pub fn ready(
+    target: &Path,
+    prefix: &Path,
+    (conduits, extras): (&[&str], &[&str]),
+    earlier: &Files,
+) -> Result<Ready> {
     let (staged, built) = (target.join("staged"), target.join("release"));
     empty(&staged)?;
     // What is said is long, and matters where it fails alone.
@@ -271,6 +302,9 @@ pub fn ready(target: &Path, prefix: &Path, conduits: &[&str], earlier: &Files) -
         copy(&built.join(name), &bin.join(name))?;
     }
     clients::write(&staged, prefix, conduits)?;
+    if extras.contains(&NIC) {
+        crate::ugni::lay_out(&staged, &built, prefix)?;
+    }
     Cmd::new(built.join("gasworks-man")).arg(&pages).read()?;
     let ours = |file: &PathBuf| FOLDERS.iter().any(|folder| file.starts_with(folder));
     let mut files: Files = placed::files(&staged)?.into_iter().filter(ours).collect();
@@ -376,6 +410,7 @@ mod tests {
         for words in [
             "--conduits=ibv",
             "--conduits=smp,",
+            "--with=ugni",
             "--with-gni-max-medium=448",
             "--with-gni-max-medium=1000",
             "--with-gni-max-medium=65472",

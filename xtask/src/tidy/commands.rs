@@ -69,6 +69,7 @@ const TABLE: &Table = &[
     ("cargo xtask gni-report --write", By::Row("gni/report")),
     ("cargo xtask install --prefix /opt/gasworks", By::Row("install/used")),
     ("cargo xtask install --prefix DIR", By::Row("install/used")),
+    ("cargo xtask install --with ugni-sim", By::Row("install/c/ugni-sim")),
     (
         "export PATH=/opt/gasworks/bin:$PATH PKG_CONFIG_PATH=/opt/gasworks/lib/pkgconfig",
         By::Row("install/c/readme"),

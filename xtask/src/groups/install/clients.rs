@@ -1,7 +1,7 @@
 //! Programs in C and C++ that are built with an installation in each of the ways that it offers, and started by its launchers.
 
 use super::installed;
-use crate::install::{Files, ready};
+use crate::install::{Files, NIC, ready};
 use crate::rows::Row;
 use crate::world::World;
 use anyhow::{Context, Result, ensure};
@@ -47,6 +47,7 @@ pub fn rows() -> Vec<Row> {
         Row::new("install/c/another-mode", another_mode),
         Row::new("install/c/gasnetrun", gasnetrun),
         Row::new("install/c/networks", networks),
+        Row::new("install/c/ugni-sim", software_nic),
         Row::new("install/c/man-pages", man_pages).need(Need::Groff),
     ];
     rows.into_iter().map(|row| row.need(Need::PkgConfig)).collect()
@@ -389,7 +390,7 @@ fn networks(world: &World, log: &Log) -> Result<()> {
     std::fs::create_dir_all(prefix.join("include"))?;
     std::fs::write(&others, "theirs")?;
     let target = crate::root().join("target/install");
-    let make_ready = || ready(&target, &prefix, &CONDUITS, &Files::new());
+    let make_ready = || ready(&target, &prefix, (&CONDUITS, &[NIC]), &Files::new());
     let refused = make_ready().err().context("it goes over what is somebody else's")?.to_string();
     ensure!(refused.starts_with(&format!("{}: this is of no installation", others.display())), "{refused}");
     ensure!(std::fs::read_to_string(&others)? == "theirs", "it is not theirs any more");
@@ -411,6 +412,13 @@ fn networks(world: &World, log: &Log) -> Result<()> {
         );
         log.run_ok(&typed(&prefix, &dir, &build))?;
     }
+    std::fs::write(dir.join("ring.c"), NIC_CLIENT)?;
+    let build = "eval \"cc $(pkg-config --cflags cray-ugni cray-pmi) ring.c -o ring $(pkg-config --libs cray-ugni cray-pmi)\"; \
+                 LD_LIBRARY_PATH=\"$P/lib\" ./ring";
+    ensure!(
+        log.run_ok(&typed(&prefix, &dir, build))?.output.contains("rank 0 has 0"),
+        "the ring is not closed"
+    );
     std::fs::write(dir.join("Makefile"), makefile(&prefix, "par"))?;
     log.run_ok(&typed(&prefix, &dir, "make"))?;
     for program in ["smp", "in-c", "in-c++"] {
@@ -445,6 +453,83 @@ fn networks(world: &World, log: &Log) -> Result<()> {
         shown.starts_with("GASWORKS_NETWORK=gni GASWORKS_BOOTSTRAP=cray "),
         "gasnetrun_aries -t shows {shown:?}"
     );
+    Ok(())
+}
+
+/// A client of the software NIC, which marks what it does: one put around a ring.
+const NIC_CLIENT: &str = r#"
+#include <gasworks_ugni.h>
+#include <gni_pub.h>
+#include <pmi_cray.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#define CHECK(it) do { if (!(it)) { fprintf(stderr, "line %d: %s\n", __LINE__, #it); exit(1); } } while (0)
+struct place { int rank; uint32_t address; uint64_t at; gni_mem_handle_t handle; };
+int main(void) {
+  static _Alignas(4096) volatile uint64_t words[512];
+  struct place mine, all[8], next;
+  gni_cdm_handle_t domain; gni_nic_handle_t nic; gni_cq_handle_t queue; gni_ep_handle_t end; gni_cq_entry_t event;
+  int spawned, size;
+  memset(&mine, 0, sizeof mine);
+  CHECK(PMI_Init(&spawned) == 0 && PMI_Get_rank(&mine.rank) == 0 && PMI_Get_size(&size) == 0 && size <= 8);
+  CHECK(!GNI_CdmCreate((uint32_t)mine.rank, (uint8_t)atoi(getenv("PMI_GNI_PTAG")),
+                       (uint32_t)strtoul(getenv("PMI_GNI_COOKIE"), NULL, 10), 0, &domain));
+  CHECK(!GNI_CdmAttach(domain, 0, &mine.address, &nic));
+  CHECK(!GNI_CqCreate(nic, 16, 0, GNI_CQ_NOBLOCK, NULL, NULL, &queue));
+  mine.at = (uint64_t)words;
+  CHECK(!GNI_MemRegister(nic, mine.at, sizeof words, NULL, GNI_MEM_READWRITE, (uint32_t)-1, &mine.handle));
+  CHECK(PMI_Allgather(&mine, all, sizeof mine) == 0);
+  for (int i = 0; i < size; i++) if (all[i].rank == (mine.rank + 1) % size) next = all[i];
+  CHECK(!GNI_EpCreate(nic, queue, &end) && !GNI_EpBind(end, next.address, (uint32_t)next.rank));
+  words[0] = (uint64_t)mine.rank + 1;
+  gni_post_descriptor_t put, *found;
+  memset(&put, 0, sizeof put);
+  put.type = GNI_POST_FMA_PUT; put.cq_mode = GNI_CQMODE_GLOBAL_EVENT; put.dlvr_mode = GNI_DLVMODE_PERFORMANCE;
+  put.local_addr = mine.at; put.remote_addr = next.at + 8; put.remote_mem_hndl = next.handle; put.length = 8;
+  gasworks_ugni_mark(1);
+  CHECK(!GNI_PostFma(end, &put));
+  while (GNI_CqGetEvent(queue, &event) != GNI_RC_SUCCESS) { }
+  CHECK(!GNI_GetCompleted(queue, event, &found));
+  gasworks_ugni_mark(2);
+  CHECK(PMI_Barrier() == 0);
+  printf("rank %d has %d\n", mine.rank, (int)words[1] - 1);
+  CHECK(!GNI_EpDestroy(end) && !GNI_MemDeregister(nic, &mine.handle) && !GNI_CqDestroy(queue) && !GNI_CdmDestroy(domain));
+  return PMI_Finalize();
+}
+"#;
+
+/// The software NIC's libraries, headers and modules are where those of the rest are, and work from there.
+fn software_nic(world: &World, log: &Log) -> Result<()> {
+    let (prefix, dir) = (installed(world, log)?, sources(world, "ugni-sim")?);
+    std::fs::write(dir.join("ring.c"), NIC_CLIENT)?;
+    let build = "cc -Wall -Wextra -Werror $(pkg-config --cflags cray-ugni cray-pmi) ring.c -o ring \
+                 $(pkg-config --libs cray-ugni cray-pmi)";
+    log.run_ok(&typed(&prefix, &dir, build))?;
+    let run = "LD_LIBRARY_PATH=\"$P/lib\" GASWORKS_UGNI_STRICT=1 GASWORKS_UGNI_WITNESS=\"$PWD/w\" \
+               gasrun --timeout 60 -n 3 ./ring; cat w.*.json";
+    let said = log.run_ok(&typed(&prefix, &dir, run))?.output;
+    for (rank, last) in [(0, 2), (1, 0), (2, 1)] {
+        let line = format!("rank {rank} has {last}");
+        ensure!(said.lines().any(|said| said == line), "nobody says {line:?}");
+    }
+    for mark in ["\"mark\": 1", "\"mark\": 2"] {
+        ensure!(said.matches(mark).count() == 3, "not each process has {mark} among its counts");
+    }
+    for module in [
+        "cray-ugni",
+        "cray-udreg",
+        "cray-pmi",
+        "cray-alps",
+        "cray-alpslli",
+        "cray-alpsutil",
+        "cray-gni-headers",
+    ] {
+        let asked = format!("pkg-config --define-prefix --cflags {module}");
+        let flags = log.run_ok(&typed(&prefix, &dir, &asked))?.output;
+        let wanted = format!("-I{}", prefix.join("include").display());
+        ensure!(flags.split_whitespace().any(|flag| flag == wanted), "{module} says {flags:?}");
+    }
     Ok(())
 }
 
