@@ -63,7 +63,7 @@ struct Operation {
     result: Result<(), NicError>,
     /// What the peer is to be told when all is there, and no post tells it.
     tells: Option<u32>,
-    /// The source is wanted back before all is over.
+    /// The source is wanted back before all is over, as a word of its own.
     wanted_back: bool,
     /// Whether local bytes may be registered for a post: until that was refused.
     may_register: bool,
@@ -258,7 +258,8 @@ impl State {
         operation.token = start.token;
         operation.result = Ok(());
         operation.tells = start.tells;
-        operation.wanted_back = start.source == Source::WantedBack;
+        // Of the payload of a message nobody asks whether it has landed: the source comes back with the one word that there is anyway.
+        operation.wanted_back = start.source == Source::WantedBack && start.tells.is_none();
         operation.may_register = self.may_register;
         operation.sources = 0;
         operation.shifted = None;
