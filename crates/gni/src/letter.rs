@@ -6,6 +6,7 @@
 //! | 16..24 | the granule of the mailbox in which it begins | 0 |
 //! | 24..32 | bytes of the head | the same |
 //! | 32..52 | bytes of the payload | the same |
+//! | 60 | the message begins with a set of tickets | the same |
 //! | 61 | the payload of its Long goes beside it | the same |
 //! | 62 | it is to be fetched | 0 |
 //! | 63 | there is one | the same |
@@ -18,8 +19,10 @@ const THERE: u64 = 1 << 63;
 const FETCH: u64 = 1 << 62;
 /// Bit 61.
 const BESIDE: u64 = 1 << 61;
+/// Bit 60.
+const ENDS: u64 = 1 << 60;
 /// The bits that mean nothing.
-const UNUSED: u64 = !(THERE | FETCH | BESIDE | 0x000f_ffff_ffff_ffff);
+const UNUSED: u64 = !(THERE | FETCH | BESIDE | ENDS | 0x000f_ffff_ffff_ffff);
 
 /// A notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub(crate) struct Letter {
     pub fetch: bool,
     /// Whether it may be taken only when its sender's NIC has told that a payload has landed.
     pub beside: bool,
+    /// Whether the message begins with the set of the tickets that it ends; a reply ends that of its slot without saying so.
+    pub ends: bool,
     /// The sender's slot.
     pub slot: u16,
     /// Where in the mailbox it begins.
@@ -41,7 +46,8 @@ pub(crate) struct Letter {
 impl Letter {
     /// The word. The lengths fit: the wire has checked.
     pub fn encode(self) -> u64 {
-        let flags = if self.fetch { FETCH } else { 0 } | if self.beside { BESIDE } else { 0 };
+        let flag = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
+        let flags = flag(self.fetch, FETCH) | flag(self.beside, BESIDE) | flag(self.ends, ENDS);
         let lengths = (self.head as u64 & 0xff) << 24 | (self.payload as u64 & 0xf_ffff) << 32;
         THERE | flags | u64::from(self.slot) | u64::from(self.granule) << 16 | lengths
     }
@@ -51,6 +57,7 @@ impl Letter {
         (word & (THERE | UNUSED) == THERE).then_some(Self {
             fetch: word & FETCH != 0,
             beside: word & BESIDE != 0,
+            ends: word & ENDS != 0,
             slot: word as u16,
             granule: (word >> 16) as u8,
             head: usize::from((word >> 24) as u8),
@@ -109,8 +116,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
-        fn a_letter_comes_back(fetch: bool, beside: bool, slot: u16, granule: u8, head in 0usize..256, payload in 0usize..1 << 20) {
-            let letter = Letter { fetch, beside, slot, granule, head, payload };
+        fn a_letter_comes_back(fetch: bool, beside: bool, ends: bool, slot: u16, granule: u8, head in 0usize..256, payload in 0usize..1 << 20) {
+            let letter = Letter { fetch, beside, ends, slot, granule, head, payload };
             prop_assert!(letter.encode() != 0);
             prop_assert_eq!(Letter::decode(letter.encode()), Some(letter));
         }

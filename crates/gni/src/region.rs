@@ -203,6 +203,23 @@ impl Region {
         self.word(offset).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
+    /// Writes bytes as words, the last one filled with zeros: what is made of a few words anyway, such as a head.
+    pub fn set_words(&self, offset: usize, bytes: &[u8]) {
+        for (at, part) in (offset..).step_by(8).zip(bytes.chunks(8)) {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            self.set(at, u64::from_le_bytes(word));
+        }
+    }
+
+    /// Reads as many bytes in words.
+    pub fn look_at_words(&self, offset: usize, bytes: &mut [u8]) {
+        for (at, part) in (offset..).step_by(8).zip(bytes.chunks_mut(8)) {
+            let len = part.len();
+            part.copy_from_slice(&self.look(at).to_le_bytes()[..len]);
+        }
+    }
+
     /// Writes a word.
     pub fn set(&self, offset: usize, value: u64) {
         if let Some(word) = self.word(offset) {

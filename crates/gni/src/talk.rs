@@ -148,6 +148,8 @@ pub(crate) struct Receiving {
     landed: u64,
     /// Requests that have been taken of these: which ticket, which slot of its.
     due: Vec<(u8, u16)>,
+    /// Those of them whose payloads handlers read where they lie: the rank writes there again once they are ended.
+    lent: u64,
 }
 
 impl Receiving {
@@ -175,8 +177,28 @@ impl Receiving {
         self.due.push((ticket as u8, slot));
     }
 
-    /// Ends so many requests: a set of their tickets, and the slot of one of them. `None`: there are not so many.
+    /// A handler reads the payload of this request where it lies.
+    pub fn lend(&mut self, ticket: u32) {
+        self.lent |= 1 << ticket;
+    }
+
+    /// It does not any more.
+    pub fn take_back(&mut self, ticket: u32) {
+        self.lent &= !(1 << ticket);
+    }
+
+    /// Whether handlers read payloads of some of these requests.
+    pub fn has_lent(&self, tickets: u64) -> bool {
+        self.lent & tickets != 0
+    }
+
+    /// Ends so many requests: a set of their tickets, and the slot of one of them. `None`: there are not so many. Those whose payloads
+    /// are being read are the last to be taken.
     pub fn settle(&mut self, count: usize) -> Option<(u64, u16)> {
+        if self.lent != 0 {
+            let lent = self.lent;
+            self.due.sort_by_key(|(ticket, _)| lent >> *ticket & 1 == 0);
+        }
         let rest = self.due.len().checked_sub(count)?;
         let slot = self.due.last()?.1;
         let ended = self.due.drain(rest..).fold(0, |ended, (ticket, _)| ended | 1 << ticket);
@@ -230,6 +252,22 @@ mod tests {
         assert_eq!(receiving.settle(3), None);
         assert_eq!(receiving.settle(2), Some((1 << 3 | 1 << 63, 31)));
         assert!(receiving.enter(3) && receiving.enter(63) && !receiving.enter(4));
+    }
+
+    #[test]
+    fn what_is_being_read_is_settled_last() {
+        let mut receiving = Receiving::default();
+        for ticket in [1, 2, 3] {
+            assert!(receiving.enter(ticket));
+            receiving.owe(ticket, ticket as u16 * 10);
+        }
+        receiving.lend(3);
+        assert_eq!(receiving.settle(1), Some((1 << 2, 20)));
+        assert_eq!(receiving.settle(1), Some((1 << 1, 10)));
+        assert!(receiving.has_lent(1 << 3 | 1 << 1) && !receiving.has_lent(1 << 1));
+        assert_eq!(receiving.settle(1), Some((1 << 3, 30)));
+        receiving.take_back(3);
+        assert!(!receiving.has_lent(u64::MAX));
     }
 
     #[derive(Clone, Debug)]

@@ -212,20 +212,19 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
         if self.0.is_vain() {
             return Ok(0);
         }
-        let mut used = None;
+        let mut used: Option<Taken> = None;
         for handed in 0..burst {
             let next = self.0.with(|messages| {
-                used.take().into_iter().for_each(|buffer| messages.give_back(buffer));
+                used.take().map_or(Ok(()), |taken| messages.give_back(taken))?;
                 messages.next()
             })?;
-            let Some(Taken { from, head, payload, mut bytes }) = next else { return Ok(handed) };
-            let (before, after) = bytes.split_at_mut(payload.next_multiple_of(8));
-            let payload = Lent::private(&mut before[..payload]);
+            let Some(taken) = next else { return Ok(handed) };
             // No lock is held: a handler replies from in there.
-            sink(Arrived { from, head: &after[..head], payload });
-            used = Some(bytes);
+            let payload = Lent::new(taken.payload);
+            sink(Arrived { from: taken.from, head: taken.head(), payload });
+            used = Some(taken);
         }
-        self.0.with(|messages| used.into_iter().for_each(|buffer| messages.give_back(buffer)));
+        self.0.with(|messages| used.map_or(Ok(()), |taken| messages.give_back(taken)))?;
         Ok(burst)
     }
 

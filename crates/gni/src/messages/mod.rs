@@ -4,8 +4,12 @@
 //! calls the receiver. Before it has given one, or where there are none, the message stays in a slot here, its letter alone is put there, and
 //! the receiver fetches it: that takes no memory of a rank that does not talk. A reply goes into the slot of a request that it ends.
 //!
-//! Each message begins with the set of the tickets that it ends: requests that its sender has taken, and will not answer any more. With
-//! a ticket go its slot and its granules, so no other message is needed to give them back.
+//! A reply ends the request in whose slot it comes. What else a message ends, requests that its sender has taken and will not answer any
+//! more, is a set of tickets at its start, which is there only if its letter says so. With a ticket go its slot and its granules, so no
+//! other message is needed to give them back.
+//!
+//! A payload is read where it lies: in the mailbox, in the slot of the request, or where it was fetched to. A message that ends a request
+//! whose payload a handler is reading is posted when that handler is done, for its sender writes to the same place then.
 //!
 //! A call may come before the letter it tells of, or before another one's that was written first. So a rank looks at all letters of who
 //! has called, and comes back for those that it was told of and has not found. A call that finds no room is made again, by whoever learns
@@ -14,7 +18,7 @@
 //! The payload of a Long goes into the segment by a put of its own, which calls, too; its message goes beside it, and is not taken before. Either
 //! may come first.
 //!
-//! Whatever is read here others may have written: it is copied once, then checked, then used.
+//! Whatever is read here others may have written: it is copied once, then checked, then used. Of payloads nothing is checked here.
 
 #[cfg(any(test, feature = "play"))]
 pub(crate) mod play;
@@ -30,6 +34,7 @@ use crate::letter::Letter;
 use crate::mailboxes::Mailboxes;
 use crate::region::{Home, Layout, Region, message_len};
 use crate::talk::{Granules, Talk};
+use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{Name, Rank, WireError};
 use gasworks_gni_sys::{GNI_RC_TRANSACTION_ERROR, gni_return_t};
 use gasworks_rdma::Completion;
@@ -40,7 +45,7 @@ use std::time::Duration;
 
 /// What the transport is called.
 pub(crate) const NAME: &str = "gni";
-/// Bytes before a message: what it ends.
+/// Bytes before a message that says what it ends.
 const ENDED: usize = 8;
 /// How often a post is tried that the network has no room for, one try behind the other; and then, a millisecond apart: networks may be
 /// slow.
@@ -64,6 +69,8 @@ pub(crate) struct Bursts {
 struct Slot {
     in_use: bool,
     peer: u32,
+    /// The ticket of the request in it.
+    ticket: u8,
     /// Its receiver is done with it.
     ended: bool,
     /// The library is.
@@ -112,12 +119,50 @@ pub(crate) enum Room {
     },
 }
 
-/// A message that was taken: the payload, then the head.
+/// A message that was taken. It is to come back by [`Messages::give_back`].
 pub(crate) struct Taken {
     pub from: Rank,
-    pub head: usize,
-    pub payload: usize,
-    pub bytes: Box<[u8]>,
+    head: [u8; MAX_HEAD],
+    head_len: usize,
+    /// Where it lies; its sender may write to it meanwhile if it is hostile.
+    pub payload: RawBytes,
+    place: Place,
+}
+
+impl Taken {
+    /// Its head: a private copy.
+    pub fn head(&self) -> &[u8] {
+        &self.head[..self.head_len]
+    }
+}
+
+/// Where a payload lies that is being read.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// There is none.
+    Nowhere,
+    /// In the mailbox of its sender, until the request with this ticket is ended.
+    Mailbox { ticket: u8 },
+    /// In a slot of this rank's, which is free when its ticket is ended.
+    Slot { ticket: u8 },
+    /// Where it was fetched to.
+    Fetched { number: u32 },
+}
+
+/// A message that is posted when nobody reads the payloads of the requests any more that it ends.
+struct Postponed {
+    post: Post,
+    ended: u64,
+}
+
+/// Bytes of the whole message that a letter tells of.
+fn whole_len(letter: Letter) -> usize {
+    (if letter.ends { ENDED } else { 0 }) + message_len(letter.head, letter.payload)
+}
+
+/// Where it begins in the place that its sender had for it: a set that is not sent is left out.
+fn start_of(letter: Letter) -> usize {
+    if letter.ends { 0 } else { ENDED }
 }
 
 enum Found {
@@ -176,7 +221,7 @@ pub(crate) struct Messages<N = Domain> {
     early_slots: Vec<u16>,
     /// Calls were lost: from now on everybody is looked at, these next.
     lossy: Option<(Rank, u16)>,
-    spare: Vec<Box<[u8]>>,
+    postponed: Vec<Postponed>,
     /// Transfers of the engine's that have come so far.
     pub transfers: VecDeque<Completion>,
     barrier: Phases,
@@ -223,7 +268,7 @@ impl<N: Network> Messages<N> {
             early: Vec::new(),
             early_slots: Vec::new(),
             lossy: None,
-            spare: Vec::new(),
+            postponed: Vec::new(),
             transfers: VecDeque::new(),
             barrier: match leaders.iter().position(|leader| *leader == me) {
                 Some(number) => Phases::new(number as u32, leaders.len() as u32, by_engines),
@@ -345,11 +390,11 @@ impl<N: Network> Messages<N> {
                 return Ok(());
             }
             let Fetching { peer, letter, .. } = fetching;
-            let len = ENDED + message_len(letter.head, letter.payload);
+            let len = whole_len(letter);
             let kind = if len <= SHORT { Kind::Get } else { Kind::BulkGet };
             let mut post = self.post_to(peer, kind, Owner::Fetch { number });
             post.local = self.region.part(self.layout.fetched(number), len);
-            post.remote = self.homes[peer as usize].at(self.layout.slot(letter.slot));
+            post.remote = self.homes[peer as usize].at(self.layout.slot(letter.slot) + start_of(letter));
             self.to_fetch.pop_front();
             self.free_fetches.pop();
             self.fetching[number as usize] = Some(fetching);
@@ -455,6 +500,7 @@ impl<N: Network> Messages<N> {
     /// Whether all that this rank has posted has arrived, and nothing is to be posted that others wait for.
     pub fn is_settled(&self) -> bool {
         self.domain.under_way() == 0
+            && self.postponed.is_empty()
             && self.to_fetch.is_empty()
             && self.to_grant.is_empty()
             && self.to_call.is_empty()

@@ -6,7 +6,7 @@ use crate::domain::Handle;
 use crate::letter::Call;
 use crate::mailboxes;
 use crate::region::{Closed, Shape};
-use gasworks_core::{Class, wire};
+use gasworks_core::Class;
 use gasworks_gni_sys::gni_return_t;
 use gasworks_rdma::Stage;
 
@@ -19,7 +19,7 @@ pub(super) const SHAPE: Shape =
 pub(super) const HEAD: usize = 24;
 /// What any letter here may say.
 pub(super) const LETTER: Letter =
-    Letter { fetch: true, beside: false, slot: 1, granule: 0, head: HEAD, payload: 16 };
+    Letter { fetch: true, beside: false, ends: false, slot: 1, granule: 0, head: HEAD, payload: 16 };
 
 /// Where a rank's region is: it is never followed.
 pub(super) fn home(rank: Rank) -> u64 {
@@ -142,9 +142,9 @@ impl Victim {
         self.messages.mailboxes.get(number).expect("there is one")
     }
 
-    /// A slot is answered so, by a message that ends these tickets.
-    pub fn answer(&mut self, slot: u16, word: u64, ended: u64) {
-        self.region.set(self.layout.slot(slot), ended);
+    /// A slot is answered so, by a message that begins with this word.
+    pub fn answer(&mut self, slot: u16, word: u64, first: u64) {
+        self.region.set(self.layout.slot(slot), first);
         self.region.set(self.layout.answer(slot), word);
         self.call(Call::Reply(slot));
     }
@@ -162,10 +162,12 @@ impl Victim {
         let (mut heard, mut wrong, mut nothing) = (Vec::new(), Vec::new(), 0);
         while nothing < 3 || !self.messages.domain.arrivals.is_empty() {
             match self.messages.next() {
-                Ok(Some(Taken { from, head, payload, bytes })) => {
-                    assert!((1..=wire::MAX_HEAD).contains(&head) && payload <= SHAPE.max_medium);
-                    heard.push((from, bytes[..payload].to_vec()));
-                    self.messages.give_back(bytes);
+                Ok(Some(taken)) => {
+                    let mut bytes = vec![0; taken.payload.len()];
+                    taken.payload.read(&mut bytes);
+                    assert!(!taken.head().is_empty() && bytes.len() <= SHAPE.max_medium);
+                    heard.push((taken.from, bytes));
+                    self.messages.give_back(taken).expect("it is posted");
                     nothing = 0;
                 }
                 Ok(None) => nothing += 1,
@@ -234,8 +236,11 @@ impl Bytes<'_> {
             kind => {
                 let (slot, granule) = (self.below(u64::from(SHAPE.slots) + 2) as u16, self.number(1) as u8);
                 let (head, payload) = (self.below(100) as usize, self.below(600) as usize);
-                let beside = self.below(4) == 0;
-                Letter { fetch: kind == 2, beside, slot, granule, head, payload }.encode()
+                let flags = self.below(8);
+                let (beside, ends) = (flags & 3 == 0, flags & 4 != 0);
+                // A message beside its payload has none in it, as a rule.
+                let payload = if beside && self.below(4) > 0 { 0 } else { payload };
+                Letter { fetch: kind == 2, beside, ends, slot, granule, head, payload }.encode()
             }
         }
     }

@@ -1,12 +1,21 @@
 //! Sending: room for a message, and its post.
 
-use super::{ENDED, Messages, NAME, Room, SLOW_TRIES, Slot, TRIES};
+use super::{ENDED, Messages, NAME, Postponed, Room, SLOW_TRIES, Slot, TRIES, start_of, whole_len};
 use crate::domain::{Kind, Network, Owner, Post};
 use crate::letter::{Call, Letter};
 use crate::region::{message_len, read_grant};
 use crate::talk::Ticket;
 use gasworks_core::{Class, Rank, WireError, wire};
 use gasworks_sync::RawBytes;
+
+/// Which requests a message ends.
+struct Ended {
+    /// Those of which it says so.
+    tickets: u64,
+    /// Of a reply, the one whose slot it goes to, and that slot.
+    own: u64,
+    slot: u16,
+}
 
 impl<N: Network> Messages<N> {
     /// Room for a message of so many bytes, with a head of at most `head`, and the part of it where the payload goes.
@@ -98,28 +107,28 @@ impl<N: Network> Messages<N> {
             Room::Request { slot, .. } => self.layout.slot(slot),
             Room::Reply { number, .. } => self.layout.reply(number),
         };
-        let len = ENDED + message_len(head.len(), payload);
         let ends = wire::ended(head);
-        let settled = match (room, ends) {
-            (_, 0) => Some((0, 0)),
-            (Room::Reply { ends: Some((ended, slot)), .. }, count) => {
-                let more = if count > 1 { self.talk(to).receiving.settle(count - 1) } else { Some((0, 0)) };
-                more.map(|(more, _)| (ended | more, slot))
-            }
-            (_, count) => self.talk(to).receiving.settle(count),
-        };
-        let Some((ended, answered)) = settled else {
+        let Some(Ended { tickets, own, slot: answered }) = self.settle(to, room, ends) else {
             self.cancel(to, room);
             return Err(
                 self.corrupt(to, &format!("is to be told the end of {ends} requests, which it has not sent"))
             );
         };
-        self.region.set(at, ended);
-        self.region.part(at + ENDED + payload.next_multiple_of(8), head.len()).write(head);
-        let local = self.region.part(at, len);
-        let home = self.homes[to as usize];
         let beside = matches!(room, Room::Request { beside: true, .. } | Room::Reply { ends: Some(_), .. });
-        let letter = Letter { fetch: false, beside, slot: 0, granule: 0, head: head.len(), payload };
+        let letter = Letter {
+            fetch: false,
+            beside,
+            ends: tickets != 0,
+            slot: 0,
+            granule: 0,
+            head: head.len(),
+            payload,
+        };
+        self.region.set(at, tickets);
+        self.region.set_words(at + ENDED + payload.next_multiple_of(8), head);
+        let len = whole_len(letter);
+        let local = self.region.part(at + start_of(letter), len);
+        let home = self.homes[to as usize];
         let post = Post { local, ..self.post_to(to, Kind::Put, Owner::Word) };
         let layout = self.layout;
         let post = match room {
@@ -139,6 +148,7 @@ impl<N: Network> Messages<N> {
                 let sending = &mut self.talk(to).sending;
                 let granules = granules.map(|granules| sending.trim(granules, shape.count(len)));
                 sending.enter(ticket, Ticket { slot, granules: granules.unwrap_or_default() });
+                self.slots[usize::from(slot)].ticket = ticket as u8;
                 let call = Some(Call::Request(self.me).encode());
                 let owner = Owner::Request { slot };
                 match (granules, mailbox) {
@@ -162,7 +172,30 @@ impl<N: Network> Messages<N> {
                 }
             }
         };
+        let ended = tickets | own;
+        if self.talk(to).receiving.has_lent(ended) {
+            self.postponed.push(Postponed { post, ended });
+            return Ok(());
+        }
         self.hand_over(&post).inspect_err(|_| self.cancel(to, room))
+    }
+
+    /// Which requests of a rank a message ends in this room, so many in all. `None`: there are not so many.
+    fn settle(&mut self, to: Rank, room: Room, count: usize) -> Option<Ended> {
+        let receiving = &mut self.talk(to).receiving;
+        let Room::Reply { ends, .. } = room else {
+            let tickets = if count > 0 { receiving.settle(count)?.0 } else { 0 };
+            return Some(Ended { tickets, own: 0, slot: 0 });
+        };
+        if count == 0 {
+            return Some(Ended { tickets: 0, own: 0, slot: 0 });
+        }
+        let (own, slot) = ends.or_else(|| receiving.settle(1))?;
+        let more = if count > 1 { receiving.settle(count - 1) } else { Some((0, 0)) };
+        if more.is_none() && ends.is_none() {
+            receiving.unsettle((own, slot));
+        }
+        more.map(|(tickets, _)| Ended { tickets, own, slot })
     }
 
     /// Gives room back.

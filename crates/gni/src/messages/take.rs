@@ -1,22 +1,56 @@
 //! Receiving: calls are answered, letters read, messages taken, or held until the payload beside them has landed.
 
-use super::{ENDED, Fetching, Found, Held, LOOKS, Messages, NAME, Slot, Taken};
+use super::{ENDED, Fetching, Found, Held, LOOKS, Messages, NAME, Place, Postponed, Slot, Taken, whole_len};
 use crate::domain::{Arrival, Network};
 use crate::letter::{Call, Letter};
-use crate::region::{Region, message_len};
+use crate::region::Region;
 use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{Rank, WireError};
 use gasworks_sync::kill_point;
 
 impl<N: Network> Messages<N> {
-    /// A buffer for a message. It is to come back by [`give_back`](Self::give_back).
-    fn buffer(&mut self) -> Box<[u8]> {
-        self.spare.pop().unwrap_or_else(|| vec![0; self.layout.slot_len].into())
+    /// A message is not read any more.
+    ///
+    /// # Errors
+    /// What was to be posted then cannot be.
+    pub fn give_back(&mut self, taken: Taken) -> Result<(), WireError> {
+        self.free(taken.from, taken.place)
     }
 
-    /// A buffer is not needed any more.
-    pub fn give_back(&mut self, buffer: Box<[u8]>) {
-        self.spare.push(buffer);
+    /// Nobody reads a payload there any more.
+    fn free(&mut self, from: Rank, place: Place) -> Result<(), WireError> {
+        match place {
+            Place::Nowhere => {}
+            Place::Fetched { number } => self.free_fetches.push(number),
+            Place::Slot { ticket } => _ = self.end(from, 1 << ticket),
+            Place::Mailbox { ticket } => {
+                self.talk(from).receiving.take_back(ticket.into());
+                return self.post_postponed();
+            }
+        }
+        Ok(())
+    }
+
+    /// Posts what has waited until nobody reads what it ends.
+    fn post_postponed(&mut self) -> Result<(), WireError> {
+        let mut at = 0;
+        while let Some(Postponed { post, ended }) = self.postponed.get(at) {
+            let (post, ended) = (*post, *ended);
+            if self.talk(post.peer).receiving.has_lent(ended) {
+                at += 1;
+                continue;
+            }
+            self.postponed.remove(at);
+            self.hand_over(&post)?;
+        }
+        Ok(())
+    }
+
+    /// A rank is done with the requests with these tickets. `None`: one of them is not out.
+    fn end(&mut self, peer: Rank, ended: u64) -> Option<()> {
+        let Self { talks, slots, free_slots, .. } = self;
+        let talk = talks[peer as usize].as_mut()?;
+        talk.sending.end(ended, |number| slots[usize::from(number)].end(number, free_slots))
     }
 
     /// The next message that has arrived.
@@ -153,11 +187,11 @@ impl<N: Network> Messages<N> {
                 mailbox.set(shape.letter(ticket), 0);
                 let letter = self.read_letter(from, ticket, word, false)?;
                 let at = shape.granule(letter.granule.into());
-                let len = ENDED + message_len(letter.head, letter.payload);
-                if at + len > shape.len() {
+                if at + whole_len(letter) > shape.len() {
                     return Err(self.corrupt(from, "has sent a letter of a message beyond its mailbox"));
                 }
-                return self.take_or_hold((from, ticket), letter, &mailbox, at);
+                let place = Place::Mailbox { ticket: ticket as u8 };
+                return self.take_or_hold((from, ticket), letter, &mailbox, at, place);
             }
         }
         let (region, layout) = (self.region, self.layout);
@@ -185,6 +219,8 @@ impl<N: Network> Messages<N> {
             letter.fetch == fetch
                 && u32::from(letter.slot) < shape.slots
                 && letter.payload <= shape.max_medium
+                // What goes beside a message is not in it.
+                && !(letter.beside && letter.payload > 0)
                 && (1..=MAX_HEAD).contains(&letter.head)
         });
         let Some(letter) = letter else {
@@ -205,9 +241,13 @@ impl<N: Network> Messages<N> {
         letter: Letter,
         region: &Region,
         at: usize,
+        place: Place,
     ) -> Result<Found, WireError> {
-        let taken = self.take_message(from, region, at, letter)?;
+        let taken = self.take_message(from, region, at, letter, place)?;
         let receiving = &mut self.talk(from).receiving;
+        if let Place::Mailbox { ticket } = taken.place {
+            receiving.lend(ticket.into());
+        }
         if letter.beside && !receiving.has_landed(ticket) {
             self.held.push(Held { ticket, slot: letter.slot, taken });
             return Ok(Found::Begun);
@@ -237,13 +277,10 @@ impl<N: Network> Messages<N> {
 
     /// The payload beside the reply in a slot has landed.
     fn land_reply(&mut self, slot: u16) -> Result<Found, WireError> {
-        let Slot { in_use, peer, held, .. } = &mut self.slots[usize::from(slot)];
-        let (peer, held) = (*peer, held.take());
+        let Slot { in_use, held, .. } = &mut self.slots[usize::from(slot)];
+        let held = held.take();
         match held.filter(|_| *in_use) {
-            Some(letter) => {
-                let region = self.region;
-                self.take_message(peer, &region, self.layout.slot(slot), letter).map(Found::Message)
-            }
+            Some(letter) => self.read_reply(slot, letter),
             None => {
                 self.slots[usize::from(slot)].landed = true;
                 Ok(Found::Nothing)
@@ -251,30 +288,41 @@ impl<N: Network> Messages<N> {
         }
     }
 
-    /// Copies a message out, and does what it says it ends.
+    /// Copies the head of a message out, and does what it says it ends; the payload stays in its place.
     fn take_message(
         &mut self,
         from: Rank,
         region: &Region,
         at: usize,
         letter: Letter,
+        place: Place,
     ) -> Result<Taken, WireError> {
-        let mut bytes = self.buffer();
-        let len = message_len(letter.head, letter.payload);
-        region.part(at + ENDED, len).read(&mut bytes[..len]);
+        let begins = at + if letter.ends { ENDED } else { 0 };
+        let (mut head, head_len) = ([0; MAX_HEAD], letter.head.min(MAX_HEAD));
+        region.look_at_words(begins + letter.payload.next_multiple_of(8), &mut head[..head_len]);
         kill_point!("gni.take.copied");
-        let ended = region.look(at);
-        if ended != 0 {
-            let Self { talks, slots, free_slots, .. } = self;
-            let known = talks[from as usize].as_mut().and_then(|talk| {
-                talk.sending.end(ended, |number| slots[usize::from(number)].end(number, free_slots))
-            });
-            if known.is_none() {
-                self.give_back(bytes);
-                return Err(self.corrupt(from, "has ended a request that is not out"));
-            }
+        let own = if let Place::Slot { ticket } = place { 1 << ticket } else { 0 };
+        let ended = if letter.ends { region.look(at) } else { 0 };
+        // A reply ends its own request when it has been read.
+        let is_known = ended & own == 0 && (ended == 0 || self.end(from, ended).is_some());
+        if !is_known {
+            return Err(self.corrupt(from, "has ended a request that is not out"));
         }
-        Ok(Taken { from, head: letter.head, payload: letter.payload, bytes })
+        let payload = region.part(begins, letter.payload);
+        let place = if payload.is_empty() {
+            self.free(from, place)?;
+            Place::Nowhere
+        } else {
+            place
+        };
+        Ok(Taken { from, head, head_len, payload, place })
+    }
+
+    /// The reply in a slot is read.
+    fn read_reply(&mut self, slot: u16, letter: Letter) -> Result<Found, WireError> {
+        let (region, at) = (self.region, self.layout.slot(slot));
+        let Slot { peer, ticket, .. } = self.slots[usize::from(slot)];
+        self.take_message(peer, &region, at, letter, Place::Slot { ticket }).map(Found::Message)
     }
 
     /// The reply in a slot, if there is one.
@@ -292,8 +340,11 @@ impl<N: Network> Messages<N> {
             return Err(WireError::Corrupt { transport: NAME, at: self.me, what });
         }
         let max = self.layout.shape.max_medium;
-        let letter = Letter::decode(word)
-            .filter(|letter| letter.payload <= max && (1..=MAX_HEAD).contains(&letter.head));
+        let letter = Letter::decode(word).filter(|letter| {
+            letter.payload <= max
+                && !(letter.beside && letter.payload > 0)
+                && (1..=MAX_HEAD).contains(&letter.head)
+        });
         let Some(letter) = letter else {
             return Err(self.corrupt(peer, &format!("has answered slot {slot} with {word:#018x}")));
         };
@@ -302,8 +353,7 @@ impl<N: Network> Messages<N> {
             state.held = Some(letter);
             return Ok(Found::Begun);
         }
-        let region = self.region;
-        self.take_message(peer, &region, self.layout.slot(slot), letter).map(Found::Message)
+        self.read_reply(slot, letter)
     }
 
     /// A message that has been fetched.
@@ -311,9 +361,8 @@ impl<N: Network> Messages<N> {
         let Some(Fetching { peer: from, ticket, letter }) = self.fetching[number as usize].take() else {
             return Ok(Found::Nothing);
         };
-        let region = self.region;
-        let taken = self.take_or_hold((from, ticket), letter, &region, self.layout.fetched(number));
-        self.free_fetches.push(number);
-        taken
+        let (region, at) = (self.region, self.layout.fetched(number));
+        self.take_or_hold((from, ticket), letter, &region, at, Place::Fetched { number })
+            .inspect_err(|_| self.free_fetches.push(number))
     }
 }

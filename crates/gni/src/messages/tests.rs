@@ -4,7 +4,7 @@ use super::play::*;
 use super::*;
 use crate::domain::{Arrival, Handle};
 use crate::letter::Call;
-use gasworks_core::wire;
+use gasworks_core::{Class, wire};
 use proptest::prelude::*;
 
 impl Victim {
@@ -42,8 +42,10 @@ fn no_letters(fetch: bool) -> Vec<u64> {
         Letter { head: 255, ..right },
         Letter { payload: SHAPE.max_medium + 1, ..right },
         Letter { payload: (1 << 20) - 1, ..right },
+        // What goes beside a message is not in it.
+        Letter { beside: true, ..right },
     ];
-    let bits = (52..61).map(|bit| right.encode() | 1 << bit);
+    let bits = (52..60).map(|bit| right.encode() | 1 << bit);
     wrong.map(Letter::encode).into_iter().chain(bits).chain([1, right.encode() & !(1 << 63)]).collect()
 }
 
@@ -82,13 +84,15 @@ fn what_is_no_letter_in_a_mailbox_is_told() {
         victim.call(Call::Request(HOSTILE));
         victim.told("has sent a letter of a message beyond its mailbox");
     }
-    // The last message that fits is one.
-    let mut victim = with_a_mailbox();
-    let payload = victim.messages.mailboxes.shape.granule - ENDED - HEAD;
-    let letter = Letter { fetch: false, granule: 63, payload, ..LETTER };
-    victim.mailbox(HOSTILE).set(victim.messages.mailboxes.shape.letter(1), letter.encode());
-    victim.call(Call::Request(HOSTILE));
-    assert_eq!(victim.hear(), (vec![(HOSTILE, vec![0; payload])], vec![]));
+    // The last message that fits is one, also behind a set of tickets, which is empty here.
+    for (ends, before) in [(false, 0), (true, ENDED)] {
+        let mut victim = with_a_mailbox();
+        let payload = victim.messages.mailboxes.shape.granule - before - HEAD;
+        let letter = Letter { fetch: false, ends, granule: 63, payload, ..LETTER };
+        victim.mailbox(HOSTILE).set(victim.messages.mailboxes.shape.letter(1), letter.encode());
+        victim.call(Call::Request(HOSTILE));
+        assert_eq!(victim.hear(), (vec![(HOSTILE, vec![0; payload])], vec![]));
+    }
 }
 
 #[test]
@@ -111,19 +115,20 @@ fn who_ends_what_is_not_out_is_told() {
     victim.request(HONEST).expect("there is room");
     let at = victim.layout.slot(LETTER.slot);
     victim.messages.domain.theirs[HOSTILE as usize][at] = 1;
-    victim.letter(HOSTILE, 2, LETTER.encode());
+    victim.letter(HOSTILE, 2, Letter { ends: true, ..LETTER }.encode());
     victim.told("rank 1 has ended a request that is not out");
     let mut victim = with_a_mailbox();
     let (mailbox, shape) = (victim.mailbox(HOSTILE), victim.messages.mailboxes.shape);
     mailbox.set(shape.granule(0), u64::MAX);
-    mailbox.set(shape.letter(1), Letter { fetch: false, ..LETTER }.encode());
+    mailbox.set(shape.letter(1), Letter { fetch: false, ends: true, ..LETTER }.encode());
     victim.call(Call::Request(HOSTILE));
     victim.told("rank 1 has ended a request that is not out");
-    for ended in [1 << 1, u64::MAX, 1 << 63] {
+    // A reply ends its own request without saying so.
+    for ended in [1, 1 << 1, u64::MAX, 1 << 63] {
         let mut victim = Victim::new(2);
         let (ticket, slot) = victim.request(HOSTILE).expect("there is room");
         assert_eq!(ticket, 0);
-        victim.answer(slot, Letter { fetch: false, ..LETTER }.encode(), ended);
+        victim.answer(slot, Letter { fetch: false, ends: true, ..LETTER }.encode(), ended);
         victim.told("rank 1 has ended a request that is not out");
         // What it may end it may still.
         victim.answer(slot, Letter { fetch: false, ..LETTER }.encode(), 1);
@@ -183,7 +188,7 @@ fn calls_without_letters_change_nothing() {
 /// A message beside its payload is taken when both are there, whichever comes first; until then it is in nobody's way.
 #[test]
 fn a_message_waits_for_the_payload_beside_it() {
-    let letter = Letter { beside: true, ..LETTER };
+    let letter = Letter { beside: true, payload: 0, ..LETTER };
     let landed = |ticket| Call::RequestLanded(HOSTILE as u16, ticket);
     for first in [true, false] {
         let mut victim = Victim::new(2);
@@ -198,7 +203,7 @@ fn a_message_waits_for_the_payload_beside_it() {
             assert_eq!(victim.messages.talk(HOSTILE).receiving.settle(1), None);
             victim.call(landed(3));
         }
-        assert_eq!(victim.hear(), (vec![(HOSTILE, vec![0; 16])], vec![]), "{first}");
+        assert_eq!(victim.hear(), (vec![(HOSTILE, vec![])], vec![]), "{first}");
         assert_eq!(victim.messages.talk(HOSTILE).receiving.settle(1), Some((1 << 3, LETTER.slot)));
         // What has landed is used up.
         victim.letter(HOSTILE, 3, letter.encode());
@@ -215,7 +220,7 @@ fn a_reply_waits_for_the_payload_beside_it() {
     for first in [true, false] {
         let mut victim = Victim::new(2);
         let (ticket, slot) = victim.request(HOSTILE).expect("room");
-        let letter = Letter { fetch: false, beside: true, slot: 0, payload: 16, ..LETTER };
+        let letter = Letter { fetch: false, beside: true, slot: 0, payload: 0, ..LETTER };
         if first {
             victim.call(Call::ReplyLanded(slot));
         }
@@ -228,6 +233,82 @@ fn a_reply_waits_for_the_payload_beside_it() {
         assert_eq!(victim.hear().0.len(), 1, "{first}");
         victim.goes_on();
     }
+}
+
+/// A head that returns so many credits.
+fn returning(count: u8) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[3] = count;
+    head
+}
+
+/// Its sender writes to the place of a request again once it is ended: so nobody is told of the end while the payload is read there.
+#[test]
+fn what_is_being_read_is_not_ended() {
+    let mut victim = with_a_mailbox();
+    let (mailbox, shape) = (victim.mailbox(HOSTILE), victim.messages.mailboxes.shape);
+    // The first one, which was fetched, is done with.
+    assert_eq!(victim.messages.talk(HOSTILE).receiving.settle(1), Some((1, LETTER.slot)));
+    mailbox.set(shape.granule(0), 5);
+    mailbox.set(shape.letter(1), Letter { fetch: false, granule: 0, slot: 3, ..LETTER }.encode());
+    victim.call(Call::Request(HOSTILE));
+    let taken = victim.messages.next().expect("it is right").expect("it is there");
+    assert_eq!(taken.payload.len(), 16);
+    let posted = victim.messages.domain.posts.len();
+    let (room, _) = victim.messages.reserve(HOSTILE, Class::Reply, 0, HEAD).expect("there is room");
+    victim.messages.commit(HOSTILE, room, 0, &returning(1)).expect("it is posted later");
+    assert_eq!(victim.messages.domain.posts.len(), posted, "its payload is being read");
+    assert!(!victim.messages.is_settled());
+    victim.messages.give_back(taken).expect("it is posted");
+    assert_eq!(victim.messages.domain.posts.len(), posted + 1);
+    let Kind::PutFlagged { value, .. } = victim.messages.domain.posts[posted].kind else {
+        panic!("no reply")
+    };
+    let letter = Letter::decode(value).expect("a letter");
+    assert_eq!((letter.ends, victim.messages.domain.posts[posted].local.len()), (false, HEAD));
+    assert_eq!(victim.messages.domain.posts[posted].call, Some(Call::Reply(3).encode()));
+    victim.goes_on();
+}
+
+/// What a message ends beside its own request is said at its start; what it does not end takes no byte.
+#[test]
+fn tickets_are_sent_where_there_are_some() {
+    let mut victim = Victim::new(2);
+    for ticket in 0..3 {
+        victim.letter(HOSTILE, ticket, Letter { payload: 0, ..LETTER }.encode());
+    }
+    assert_eq!(victim.hear().0.len(), 3);
+    let posted = victim.messages.domain.posts.len();
+    let (room, _) = victim.messages.reserve(HOSTILE, Class::Reply, 0, HEAD).expect("there is room");
+    victim.messages.commit(HOSTILE, room, 0, &returning(2)).expect("it is posted");
+    let (room, _) = victim.messages.reserve(HOSTILE, Class::Request, 0, HEAD).expect("there is room");
+    victim.messages.commit(HOSTILE, room, 0, &returning(1)).expect("it is posted");
+    let first = |post: &Post| {
+        let mut word = [0; 8];
+        post.local.read(&mut word);
+        u64::from_le_bytes(word)
+    };
+    let posts = &victim.messages.domain.posts[posted..];
+    assert_eq!(posts[0].local.len(), ENDED + HEAD);
+    assert_eq!((first(&posts[0]), posts.len()), (1 << 1, 2), "the third request is the reply's own");
+    let Room::Request { slot, .. } = room else { panic!("room of another kind") };
+    assert_eq!(victim.region.look(victim.layout.slot(slot)), 1 << 0);
+}
+
+/// A slot is free when the reply in it has been read.
+#[test]
+fn a_reply_is_read_where_it_lies() {
+    let mut victim = Victim::new(2);
+    let (_, slot) = victim.request(HOSTILE).expect("there is room");
+    victim.answer(slot, Letter { fetch: false, ..LETTER }.encode(), 77);
+    let taken = victim.messages.next().expect("it is right").expect("it is there");
+    let mut word = [0; 8];
+    taken.payload.read(&mut word);
+    assert_eq!(u64::from_le_bytes(word), 77);
+    assert!(!victim.messages.free_slots.contains(&slot));
+    victim.messages.give_back(taken).expect("nothing waits");
+    assert!(victim.messages.free_slots.contains(&slot));
+    victim.goes_on();
 }
 
 #[test]

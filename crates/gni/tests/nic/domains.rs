@@ -1,6 +1,8 @@
 //! The conformance suite with several domains of the NIC in each rank, as `GASNET_DOMAIN_COUNT` asks for them.
 
-use crate::job::{CHIP, CHIPS, DELIVERY, FAULTS, Variables, counted, pairs_daily, passes, suite, with};
+use crate::job::{
+    ADVERSARIAL, CHIP, CHIPS, DELIVERY, FAULTS, Variables, counted, pairs_daily, passes, suite, with,
+};
 use anyhow::{Result, ensure};
 use gasworks_testkit::nic::TOGETHER;
 use gasworks_testkit::{Case, Log};
@@ -25,7 +27,7 @@ const USES: [(&str, usize, &str, Variables); 6] = [
             ("GASWORKS_PROGRESS_THREAD", "1"),
         ],
     ),
-    ("hardly-polled", 4, "par", &[(POLL_MASK, "4294967295"), (DELIVERY, "adversarial"), (TOGETHER, "2")]),
+    ("hardly-polled", 4, "par", &[(POLL_MASK, "4294967295"), (DELIVERY, ADVERSARIAL), (TOGETHER, "2")]),
     (
         "one-registration",
         2,

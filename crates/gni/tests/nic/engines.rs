@@ -1,6 +1,6 @@
 //! Barriers by the collective engines of Aries (`GASNET_BARRIER=GNICE`).
 
-use crate::job::{DELIVERY, MODES, SEED, Variables, counted, passes, suite, with};
+use crate::job::{ADVERSARIAL, DELIVERY, MODES, SEED, Variables, counted, passes, suite, with};
 use anyhow::{Result, ensure};
 use gasworks_testkit::cases::is_nightly;
 use gasworks_testkit::nic::TOGETHER;
@@ -34,7 +34,7 @@ pub fn cases() -> Vec<Case> {
         }));
         for seed in 1..=if is_nightly() { NIGHTLY_SEEDS } else { 1 } {
             cases.push(Case::new(format!("engines/{name}/adversarial/{seed}"), move |log| {
-                let suite = suite(MODES[(at + 1) % 3])?.env(DELIVERY, "adversarial");
+                let suite = suite(MODES[(at + 1) % 3])?.env(DELIVERY, ADVERSARIAL);
                 barriers_pass(log, suite.env(SEED, seed.to_string()))
             }));
         }

@@ -1,6 +1,6 @@
 //! The conformance suite on three hosts, some of whose ranks share a host.
 
-use crate::job::{CHIP, DELIVERY, passes, suite_with};
+use crate::job::{ADVERSARIAL, CHIP, DELIVERY, passes, suite_with};
 use anyhow::{Result, ensure};
 use gasworks_testkit::cases::is_nightly;
 use gasworks_testkit::hosts::Cluster;
@@ -18,8 +18,8 @@ pub fn cases() -> Vec<Case> {
     let placement = if is_nightly() { SIX } else { FOUR };
     let runs = [
         ("aries", "plain", "seq", "0"),
-        ("gemini", "adversarial", "parsync", "1"),
-        ("gemini", "adversarial", "par", "1"),
+        ("gemini", ADVERSARIAL, "parsync", "1"),
+        ("gemini", ADVERSARIAL, "par", "1"),
     ];
     let daily = if is_nightly() { runs.len() } else { 1 };
     let whole = runs.into_iter().take(daily).map(|(chip, delivery, mode, together)| {
@@ -30,7 +30,7 @@ pub fn cases() -> Vec<Case> {
             passes(log, &Cluster::up()?.on_h0(suite.env("GASWORKS_LOST_AFTER", "20")), placement.1)
         })
     });
-    let runs = [("plain", "seq", "1"), ("adversarial", "par", "0")];
+    let runs = [("plain", "seq", "1"), (ADVERSARIAL, "par", "0")];
     let engines = runs.into_iter().map(|(delivery, mode, beside_memory)| {
         Case::new(format!("engines/three-hosts/{mode}/{delivery}"), move |log| {
             barriers(log, suite(SIX, mode)?.env(DELIVERY, delivery).env("GASNET_USE_CE_PSHM", beside_memory))

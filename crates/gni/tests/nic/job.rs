@@ -13,8 +13,11 @@ use gasworks_testkit::{Case, Cmd, Log};
 pub const CHIPS: [&str; 2] = ["aries", "gemini"];
 /// The thread modes of a job.
 pub const MODES: [&str; 3] = ["seq", "par", "parsync"];
-/// How the NIC delivers, as [`DELIVERY`] names it: at once and in order, or late and in an order that follows from [`SEED`].
-pub const DELIVERIES: [&str; 2] = ["plain", "adversarial"];
+/// The delivery, as [`DELIVERY`] names it, of which a client may expect least: late, in an order that follows from [`SEED`], and with
+/// events that come before what they tell of.
+pub const ADVERSARIAL: &str = "unordered";
+/// How the NIC delivers: at once and in order, or so.
+pub const DELIVERIES: [&str; 2] = ["plain", ADVERSARIAL];
 
 /// The setting that chooses the chip of the software NIC.
 pub const CHIP: &str = "GASWORKS_UGNI_CHIP";

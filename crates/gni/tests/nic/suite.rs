@@ -1,6 +1,8 @@
 //! The conformance suite under the settings that lead bytes and messages by each path.
 
-use crate::job::{CHIP, CHIPS, DELIVERIES, DELIVERY, MODES, SEED, Variables, passes, suite, with};
+use crate::job::{
+    ADVERSARIAL, CHIP, CHIPS, DELIVERIES, DELIVERY, MODES, SEED, Variables, passes, suite, with,
+};
 use anyhow::{Context, Result, ensure};
 use gasworks_testkit::cases::is_nightly;
 use gasworks_testkit::nic::TOGETHER;
@@ -57,7 +59,7 @@ const ROUTES: [&str; 7] =
 
 /// Ranks and deliveries with which threads that wait for the lock around uGNI spin: with 8 ranks there are more threads than
 /// processors.
-const SPINNING: [(usize, &str); 3] = [(2, "plain"), (8, "plain"), (4, "adversarial")];
+const SPINNING: [(usize, &str); 3] = [(2, "plain"), (8, "plain"), (4, ADVERSARIAL)];
 
 /// Adversarial seeds of the nightly run for each chip, and how many of them are one case.
 const SEEDS: usize = 5000;
@@ -113,7 +115,7 @@ fn seeds() -> Vec<Case> {
                 // Each number of ranks occurs with each mode.
                 let (ranks, mode) = (2 + seed % 4, MODES[seed % 3]);
                 let (_, variables, _) = PATHS[[0, 5, 2, 3][seed / 4 % 4]];
-                let suite = suite(ranks, mode)?.env(CHIP, chip).env(DELIVERY, "adversarial");
+                let suite = suite(ranks, mode)?.env(CHIP, chip).env(DELIVERY, ADVERSARIAL);
                 let suite = with(suite.env(SEED, seed.to_string()), variables);
                 passes(log, &suite, ranks).with_context(|| format!("seed {seed}"))?;
             }
@@ -127,7 +129,7 @@ fn seeds() -> Vec<Case> {
 /// Messages arrive by whichever route. Adversarial delivery is run daily: it reorders what the route lets it reorder.
 fn routes() -> impl Iterator<Item = Case> {
     let deliveries: &[(&str, &str)] =
-        if is_nightly() { &[("adversarial", "par"), ("plain", "seq")] } else { &[("adversarial", "par")] };
+        if is_nightly() { &[(ADVERSARIAL, "par"), ("plain", "seq")] } else { &[(ADVERSARIAL, "par")] };
     let all = ROUTES.into_iter().flat_map(move |route| deliveries.iter().map(move |way| (route, *way)));
     all.map(|(route, (delivery, mode))| {
         Case::new(format!("routing/{route}/{delivery}"), move |log| {
