@@ -143,7 +143,7 @@ mod tests {
         let costs: Vec<_> = names.map(cost).collect();
         let memory = [1, 2, 100_000].map(|ranks| Memory { ranks, own: 5000 + 600 * ranks, queue: 8 * ranks });
         let (costs, memory) = (|chip| (chip, costs.clone()), |chip| (chip, memory.to_vec()));
-        Report { costs: CHIPS.map(costs).into(), memory: CHIPS.map(memory).into() }
+        Report { costs: CHIPS.map(costs).into(), memory: CHIPS.map(memory).into(), ..Report::default() }
     }
 
     #[test]

@@ -2,14 +2,16 @@
 //! memory messages take.
 //!
 //! `gasworks-operations` does the operations and makes marks; here what lies between two marks is divided by how often something
-//! was done there.
+//! was done there. A program in C does the same with the posts of GASNet's conduit.
 
+mod comparison;
 mod limits;
 mod page;
 
 use crate::world::World;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use gasworks_testkit::files::empty;
 use gasworks_testkit::nic::dressed;
 use gasworks_testkit::programs::{self, Fixture};
 use gasworks_testkit::{Cmd, Log};
@@ -17,7 +19,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use limits::broken;
 pub use page::{differs, write};
 
 /// The chips.
@@ -74,7 +75,12 @@ pub struct Memory {
 pub struct Report {
     pub costs: BTreeMap<&'static str, Vec<Cost>>,
     pub memory: BTreeMap<&'static str, Vec<Memory>>,
+    /// What the posts of GASNet's conduit take, on [`COMPARED`].
+    pub conduit: Vec<Cost>,
 }
+
+/// The chip on which ours is compared with GASNet's conduit, which is for this one.
+pub const COMPARED: &str = CHIPS[0];
 
 /// The programs that make it.
 #[derive(Debug)]
@@ -84,7 +90,13 @@ pub struct Programs {
     pub memory: Cmd,
     /// The clock.
     pub clock: PathBuf,
+    /// What starts a program that does what GASNet's conduit does, and the NIC that this is linked with.
+    gasrun: PathBuf,
+    prefix: PathBuf,
 }
+
+/// Where that program is.
+const CONDUIT: &str = "crates/ugni-sim-capi/tests/clients/c/conduit.c";
 
 impl Programs {
     /// Of a build that counts, over the software NIC that is laid out at `prefix`.
@@ -94,8 +106,25 @@ impl Programs {
             ranks: dressed(ranks, prefix),
             memory: Cmd::new(counting.program("gasworks-operations")?).arg("--memory"),
             clock: clock.to_owned(),
+            gasrun: counting.program("gasrun")?,
+            prefix: prefix.to_owned(),
         })
     }
+
+    /// The program with the posts of GASNet's conduit, compiled into a folder.
+    fn conduit(&self, scratch: &Path, run: &impl Fn(&Cmd) -> Result<String>) -> Result<Cmd> {
+        let (program, lib) = (scratch.join("conduit"), self.prefix.join("lib"));
+        let cc = Cmd::new("cc").words("-std=c11 -D_GNU_SOURCE -O1 -o").arg(&program).arg(CONDUIT);
+        let cc = cc.arg(format!("-I{}", self.prefix.join("include").display()));
+        run(&cc.arg(format!("-L{}", lib.display())).words("-lugni -lpmi").limit(60))?;
+        let job = Cmd::new(&self.gasrun).words("-n 2 --timeout 120 --").arg(&program).limit(150).job();
+        Ok(job.env("LD_LIBRARY_PATH", lib).env("GASWORKS_UGNI_STRICT", "1"))
+    }
+}
+
+/// What takes more than it may, in words.
+pub fn broken(report: &Report) -> Vec<String> {
+    [limits::broken(report), comparison::broken(report)].concat()
 }
 
 /// The command.
@@ -130,28 +159,20 @@ pub fn measure(programs: &Programs, scratch: &Path, run: impl Fn(&Cmd) -> Result
     let jobs = CHIPS.map(|chip| (chip, None)).into_iter().chain([("aries", Some("GNICE"))]);
     for (chip, barrier) in jobs {
         let place = scratch.join(chip).join(barrier.unwrap_or("usual"));
-        if place.exists() {
-            std::fs::remove_dir_all(&place).with_context(|| format!("emptying {}", place.display()))?;
-        }
-        std::fs::create_dir_all(&place).with_context(|| format!("making {}", place.display()))?;
-        let job = programs.ranks.clone().env("GASWORKS_UGNI_CHIP", chip);
-        let job = job.env("GASWORKS_UGNI_WITNESS", place.join("seen"));
+        let job = programs.ranks.clone();
         let job = match barrier {
             Some(way) => job.env("GASNET_BARRIER", way).words("--only barrier"),
             None => job,
         };
-        let said = run(&job.env("GASWORKS_UGNI_TRACE", place.join("seen")))?;
-        let ranks = processes(&said)?;
-        let traces = ranks.map(|process| place.join(format!("seen.{process}.trace")));
-        let clock = Cmd::new(&programs.clock).arg(chip).arg("--marks").args(&traces);
-        let clock = times(&run(&clock)?, &traces[0])?;
-        let [here, there] = ranks.map(|process| witness(&place.join(format!("seen.{process}.json"))));
-        let costs = costs(&said, [here?, there?], &clock)?.into_iter().map(|cost| match barrier {
+        let costs = measured(programs, job, chip, &place, &run)?.into_iter().map(|cost| match barrier {
             Some(way) => Cost { operation: format!("{} ({way})", cost.operation), ..cost },
             None => cost,
         });
         report.costs.entry(chip).or_default().extend(costs);
     }
+    empty(scratch.join("conduit").as_path())?;
+    let conduit = programs.conduit(&scratch.join("conduit"), &run)?;
+    report.conduit = measured(programs, conduit, COMPARED, &scratch.join("conduit/seen"), &run)?;
     let said = run(&programs.memory)?;
     for line in said.lines() {
         let words: Vec<_> = line.split('\t').collect();
@@ -165,6 +186,25 @@ pub fn measure(programs: &Programs, scratch: &Path, run: impl Fn(&Cmd) -> Result
         report.memory.entry(chip).or_default().push(Memory { ranks, own, queue });
     }
     Ok(report)
+}
+
+/// Has a job of two ranks do operations on a chip; what each takes, by what the NIC and the clock have written to `place`.
+fn measured(
+    programs: &Programs,
+    job: Cmd,
+    chip: &str,
+    place: &Path,
+    run: &impl Fn(&Cmd) -> Result<String>,
+) -> Result<Vec<Cost>> {
+    empty(place)?;
+    let job = job.env("GASWORKS_UGNI_CHIP", chip).env("GASWORKS_UGNI_WITNESS", place.join("seen"));
+    let said = run(&job.env("GASWORKS_UGNI_TRACE", place.join("seen")))?;
+    let ranks = processes(&said)?;
+    let traces = ranks.map(|process| place.join(format!("seen.{process}.trace")));
+    let clock = Cmd::new(&programs.clock).arg(chip).arg("--marks").args(&traces);
+    let clock = times(&run(&clock)?, &traces[0])?;
+    let [here, there] = ranks.map(|process| witness(&place.join(format!("seen.{process}.json"))));
+    costs(&said, [here?, there?], &clock)
 }
 
 /// What a NIC had counted at each mark.

@@ -1,13 +1,14 @@
 //! The report as a page of the book, and its picture.
 
 use super::limits::{self, RANKS, SILENT};
-use super::{CHIPS, Cost, Report, Side};
+use super::{CHIPS, Cost, Report, Side, comparison};
 use crate::bench::svg::{Across, Line, Plot};
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
 
 const PAGE: &str = "docs/src/gni-report.md";
 const PLOT: &str = "docs/src/gni-report/memory.svg";
+const COMPARISON: &str = "docs/src/gni-comparison.md";
 const HOW: &str = "run `cargo xtask gni-report --write`";
 /// What the seed gives each rank for messages of each other.
 const SEED: f64 = 32768.0;
@@ -30,7 +31,8 @@ each run, and a row of the tests (`gni/report`) compares this page with them, an
 - **Posts**, with the **bytes** that they move, **events** of them that were taken, and events by which a rank was **called**. Where the other
   rank has a part in it, it is behind the plus.
 - **Registrations** are those of the first time, and of each later one. Registered memory stays so for the next transfer.
-- **Copies** are those that the processor makes, of payloads, heads of messages, and what goes by a bounce buffer.
+- **Copies** are those that the processor makes, of payloads and of what goes by a bounce buffer. The few words of a head are written
+  where they are sent from, and read where they have come to.
 - **Locks** are those of the call, and for a transfer those of waiting for it, in a program of which several threads may communicate (`Par`).
   In `Seq` there are none. Polls that wait for others are not counted.
 - **Time** is what the [clock](ugni-sim.md#the-clock) says from the beginning of an operation to its end: of a message to its answer, which is a Short.
@@ -80,7 +82,7 @@ fn row(cost: &Cost) -> String {
 }
 
 /// An operation as people read it.
-fn named(operation: &str) -> String {
+pub fn named(operation: &str) -> String {
     let words: Vec<_> = operation.split(' ').collect();
     let [kind, len, rest @ ..] = &words[..] else { return operation.to_owned() };
     let len = len.parse().map_or((*len).to_owned(), size);
@@ -138,7 +140,8 @@ fn plot(report: &Report) -> Result<String> {
 
 /// Writes the page and the picture.
 pub fn write(report: &Report) -> Result<()> {
-    for (file, text) in [(PAGE, text(report)), (PLOT, plot(report)?)] {
+    for (file, text) in [(PAGE, text(report)), (COMPARISON, comparison::text(report)), (PLOT, plot(report)?)]
+    {
         let path = crate::root().join(file);
         let dir = path.parent().context("a file is in a folder")?;
         std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
@@ -158,7 +161,7 @@ pub fn differs(report: &Report) -> Result<Vec<String>> {
         let found = wanted.lines().nth(same).unwrap_or("no such line");
         Ok((there != wanted).then(|| format!("{file}:{}: it is `{found}` now: {HOW}", same + 1)))
     };
-    let files = [(PAGE, text(report)), (PLOT, plot(report)?)];
+    let files = [(PAGE, text(report)), (COMPARISON, comparison::text(report)), (PLOT, plot(report)?)];
     files.into_iter().filter_map(|file| one(file).transpose()).collect()
 }
 
@@ -180,7 +183,8 @@ mod tests {
         let costs = vec![cost("short", post, 0), cost("put 4096 outside unaligned", Side::default(), 1)];
         let memory = [1, 2, 1000].map(|ranks| Memory { ranks, own: 600 * ranks + 48, queue: 8 * ranks });
         let (costs, memory) = (|chip| (chip, costs.clone()), |chip| (chip, memory.to_vec()));
-        let report = Report { costs: CHIPS.map(costs).into(), memory: CHIPS.map(memory).into() };
+        let report =
+            Report { costs: CHIPS.map(costs).into(), memory: CHIPS.map(memory).into(), ..Report::default() };
         let page = text(&report);
         for line in [
             "| short | 1 + 1 | 4096 + 4096 | 1 + 1 | 0 | 0 | 0 | 11 + 11 | 1.23 |",
