@@ -94,10 +94,9 @@ impl Requests {
         })
     }
 
-    /// The sources that are watched, and whose they are.
-    pub(super) fn sources(&self) -> impl Iterator<Item = (&Guard, String)> {
-        let all = self.slots.iter().flatten().filter(|request| !request.cancelled);
-        all.filter_map(|request| Some((request.source.as_deref()?, request.whose())))
+    /// Those with a source that is watched.
+    pub(super) fn watched(&mut self) -> impl Iterator<Item = &mut Request> {
+        self.slots.iter_mut().flatten().filter(|request| !request.cancelled && request.source.is_some())
     }
 
     pub(super) fn get(&mut self, number: u32) -> Option<&mut Request> {

@@ -5,8 +5,8 @@
 //! the question lay.
 //!
 //! A client may know that its bytes have arrived before it takes the event: their receiver has answered. So nothing is said of a
-//! source once its bytes have arrived and anything has come to the process after that ([`Inbound`]). Until then the source is
-//! compared in each call about the queue that its event goes to, if it is short.
+//! source once its bytes have arrived and anything has come to the process after that ([`Inbound`]). Until then a short source is
+//! compared in calls about the queue that its event goes to.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -137,7 +137,7 @@ pub(super) struct Strict {
 
 /// The longest part of a source that is watched.
 const MOST_WATCHED: u64 = 1 << 20;
-/// The longest source that is compared in each call.
+/// The longest source that is compared before its event is taken.
 const MOST_COMPARED: usize = 1 << 12;
 
 /// The source of a put, as it was when it was posted.
@@ -149,6 +149,17 @@ pub(super) struct Guard {
     under_way: usize,
     /// What had come to the process when the last of them arrived.
     inbound: u64,
+    /// Calls about its queue since then.
+    calls: u64,
+}
+
+/// Whose a source is, in the client's words.
+struct Whose<'a>(&'a Request);
+
+impl std::fmt::Display for Whose<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.whose())
+    }
 }
 
 fn bits(handle: &gni_mem_handle_t) -> (u64, u64) {
@@ -294,7 +305,7 @@ impl Nic {
             self.memory().read(*address, &mut bytes).ok().map(|()| (*address, bytes))
         };
         let pieces = pieces.iter().filter_map(copy).collect();
-        Box::new(Guard { pieces, writes, under_way: 1, inbound: 0 })
+        Box::new(Guard { pieces, writes, under_way: 1, inbound: 0, calls: 0 })
     }
 
     /// Sees whether a source is as it was, as long as the client must leave it alone.
@@ -346,15 +357,21 @@ impl Nic {
 }
 
 impl Cq {
-    /// Compares the short sources of what is under way.
+    /// Compares the short sources of what is under way: each in the first, second, fourth call about the queue since it was posted, and
+    /// so on.
     pub(super) fn check_sources(&self) {
-        if self.nic().is_strict() {
-            self.requests().sources().for_each(|(guard, whose)| {
+        if !self.nic().is_strict() {
+            return;
+        }
+        for request in self.requests().watched() {
+            let due = request.source.as_mut().is_some_and(|guard| {
                 let len: usize = guard.pieces.iter().map(|(_, bytes)| bytes.len()).sum();
-                if len <= MOST_COMPARED {
-                    self.nic().check_source(guard, &whose);
-                }
+                guard.calls += 1;
+                guard.calls.is_power_of_two() && len <= MOST_COMPARED
             });
+            if let Some(guard) = request.source.as_deref().filter(|_| due) {
+                self.nic().check_source(guard, &Whose(request));
+            }
         }
     }
 
