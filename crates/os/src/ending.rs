@@ -12,9 +12,11 @@
 //! E4. C's standard output and input are valid streams from the start of the process to its end.
 //! E5. A stream that is read holds nothing to be written: flushing all streams looks at its flags alone, without its lock
 //!     where a thread keeps that.
+//! E6. What is registered by [`at_end`] is called by the thread that has registered it, and dropped by nobody.
 
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -47,6 +49,8 @@ pub(crate) struct State {
     spoken: AtomicU32,
     /// Whether a thread in libc's `exit` has nothing left to do before the job has ended.
     returns: AtomicU32,
+    /// Whether the exit hook has been called: it is registered again whenever something else is to come after it.
+    hooked: AtomicU32,
     /// A futex: 0, and [`LEFT`] with the code of this process once the keeper lets a thread in libc's `exit` go on.
     stage: AtomicU32,
 }
@@ -66,6 +70,7 @@ impl State {
             speaker: AtomicU32::new(0),
             spoken: AtomicU32::new(0),
             returns: AtomicU32::new(0),
+            hooked: AtomicU32::new(0),
             stage: AtomicU32::new(0),
         }
     }
@@ -359,7 +364,7 @@ extern "C" fn on_signal(signal: i32) {
 
 extern "C" fn at_exit(status: i32, _: *mut libc::c_void) {
     let state = jobs::ending();
-    if !state.is_ours() {
+    if !state.is_ours() || state.hooked.swap(1, Ordering::AcqRel) != 0 {
         return;
     }
     let mut code = byte(status);
@@ -376,12 +381,18 @@ extern "C" fn at_exit(status: i32, _: *mut libc::c_void) {
         }
         state.enter(EXIT | SPEAKING | code);
         flush();
+        if code == 0 {
+            do_all(EndStep::Settle);
+        }
         state.returns.store(1, Ordering::Release);
         state.said_all();
     } else {
         state.enter(LEAVE | code);
     }
     let verdict = state.park(code as i32);
+    if caught && verdict == 0 {
+        do_all(EndStep::GiveUp);
+    }
     // What was registered before this hook runs now, and streams are written out once more.
     if verdict != status as u32 & CODE {
         // SAFETY: E2. Called in a hook, it goes on with the other hooks, and with this code.
@@ -431,10 +442,63 @@ pub fn finish_exit(code: i32) -> ! {
     let state = jobs::ending();
     flush();
     if state.is_ours() {
+        let in_job = state.jobs.load(Ordering::Acquire) > 0;
+        if byte(code) == 0 && in_job && do_all(EndStep::Settle) {
+            // This thread ends the process then.
+            state.returns.store(1, Ordering::Release);
+        }
         state.said_all();
-        state.park(byte(code) as i32);
+        if state.park(byte(code) as i32) == 0 && in_job {
+            do_all(EndStep::GiveUp);
+        }
     }
     process::exit_now(byte(code) as i32)
+}
+
+/// What is to be done at the end of a job that ends well, with the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndStep {
+    /// This thread does nothing for the job any more: what it has under way is to come to its end, in a moment.
+    Settle,
+    /// No rank has anything under way any more, as far as each has waited: what the job has taken may be given up.
+    GiveUp,
+}
+
+/// What [`at_end`] was given, and the thread that it is of.
+pub(crate) struct Act {
+    thread: u32,
+    act: Box<dyn FnMut(EndStep)>,
+}
+
+// SAFETY: E6.
+unsafe impl Send for Act {}
+
+/// Has this done where the thread that calls this ends the process with its job open and with code 0, by [`exit`] or libc's: each step
+/// once, the second when all ranks have come to it. What has been registered with libc before this call comes after it.
+///
+/// # Errors
+/// The system takes no hook.
+pub fn at_end(act: Box<dyn FnMut(EndStep)>) -> Result<()> {
+    let act = Act { thread: process::thread(), act };
+    jobs::acts().lock().unwrap_or_else(PoisonError::into_inner).push(act);
+    // SAFETY: E2; as in `arm`.
+    if unsafe { on_exit(at_exit, std::ptr::null_mut()) } != 0 {
+        return Err(OsError::last("install", "an exit hook"));
+    }
+    Ok(())
+}
+
+/// Does a step of all that this thread has registered; whether there is anything.
+fn do_all(step: EndStep) -> bool {
+    let all = || jobs::acts().lock().unwrap_or_else(PoisonError::into_inner);
+    // Without the lock: what is done may take a while.
+    let (mut own, others): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut *all()).into_iter().partition(|act| act.thread == process::thread());
+    all().extend(others);
+    own.iter_mut().for_each(|act| (act.act)(step));
+    let is_any = !own.is_empty();
+    all().extend(own);
+    is_any
 }
 
 /// Waits for the keeper to end this process: for a thread that has no part in that.

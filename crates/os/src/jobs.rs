@@ -93,6 +93,8 @@ struct Registry {
     ending: crate::ending::State,
     /// What one process has of a kind and keeps from job to job. Not for hooks: it is behind a lock.
     kept: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
+    /// What is to be done at the end of the process. For the exit hook, which runs where `exit` was called, and not for signals.
+    acts: Mutex<Vec<crate::ending::Act>>,
 }
 
 static REGISTRY: Registry = Registry {
@@ -104,6 +106,7 @@ static REGISTRY: Registry = Registry {
     inquiries: crate::inquiry::State::new(),
     ending: crate::ending::State::new(),
     kept: Mutex::new(None),
+    acts: Mutex::new(Vec::new()),
 };
 
 pub(crate) fn faults() -> &'static crate::faults::State {
@@ -116,6 +119,10 @@ pub(crate) fn inquiries() -> &'static crate::inquiry::State {
 
 pub(crate) fn ending() -> &'static crate::ending::State {
     &REGISTRY.ending
+}
+
+pub(crate) fn acts() -> &'static Mutex<Vec<crate::ending::Act>> {
+    &REGISTRY.acts
 }
 
 /// What this process keeps from job to job: its connection to the launcher. Made by the first who asks, at most once.
