@@ -16,6 +16,7 @@ use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{CoreMode, Domains, Flow, Limits, Rank, Rdma};
 use gasworks_gni_sys::Ugni;
 use gasworks_memory::{AuxPlan, Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
+use gasworks_os::ending;
 use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping};
 use gasworks_rdma::{Abilities, EngineError, NicError, Registry, Tuning};
@@ -216,6 +217,9 @@ impl Plan {
         let peers = attach(bootstrap, segments, &rdma, closed)?;
         let witness = seen.unwrap_or_else(|| shared.with(|messages| messages.seen()));
         let barrier = GniBarrier(shared.clone());
+        let ends = Arc::downgrade(&shared);
+        let end = move |step| ends.upgrade().into_iter().for_each(|shared| shared.end(step));
+        ending::at_end(Box::new(end))?;
         Ok(Opened { wire: GniWire(shared), rdma, peers, barrier, witness, flow })
     }
 }

@@ -14,15 +14,18 @@ use crate::udreg::Use;
 use gasworks_core::wire::{MAX_HEAD, head_of};
 use gasworks_core::{Arrived, Class, CoreMode, Limits, Name, Rank, Reservation, Wire, WireError};
 use gasworks_gni_sys::{GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR};
+use gasworks_os::ending::EndStep;
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post as Transfer, Way};
 use gasworks_sock::sleeper;
 use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use gasworks_sync::{Lent, Lock, RawBytes, SpinLock, kill_point};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The longest time in which nobody looks whether something has arrived.
 const NAP: Duration = Duration::from_micros(100);
+/// The longest time that posts have to come to their end when the process does.
+const LAST_POSTS: Duration = Duration::from_millis(200);
 /// The most that one post moves by the NIC itself: what 32 bits can say, in whole pages of 4 MiB.
 const LARGEST: usize = 0xffc0_0000;
 /// The most that the processor hands over in one post.
@@ -95,13 +98,32 @@ impl<M: CoreMode> Shared<M> {
         self.messages.with(|messages| {
             let done = f(messages);
             if M::PARALLEL {
-                let is_still = messages.is_still();
+                let is_still = messages.is_still() && !self.closed.is_set();
                 if self.still.load(Ordering::Relaxed) != is_still {
                     self.still.store(is_still, Ordering::Relaxed);
                 }
             }
             done
         })
+    }
+
+    /// The process ends, and the job with it: what is under way comes to its end, if it does so soon; then the domain is given up.
+    pub fn end(&self, step: EndStep) {
+        match step {
+            EndStep::Settle => {
+                let begun = Instant::now();
+                let settles = || self.with(|messages| messages.settle_posts());
+                while !settles() && begun.elapsed() < LAST_POSTS {
+                    std::thread::yield_now();
+                }
+            }
+            EndStep::GiveUp => {
+                // Nobody looks without the lock any more.
+                self.still.store(false, Ordering::Relaxed);
+                self.closed.set();
+                self.messages.with(|messages| messages.domain.give_up());
+            }
+        }
     }
 
     /// Goes on with the barrier of two levels.

@@ -2,7 +2,7 @@
 
 use crate::program::{DEBUG, LANGUAGES, Language, Program, comes_to_its_end, start};
 use anyhow::{Context, Result, ensure};
-use gasworks_testkit::c::{MODES, compiler, linked_name};
+use gasworks_testkit::c::{CONDUITS, MODES, compiler, linked_name};
 use gasworks_testkit::programs::{self, Fixture};
 use gasworks_testkit::{Case, Cmd, Log, c};
 
@@ -42,6 +42,9 @@ const LEFT: [(&str, i32, bool); 10] = [
     ("gasnet-exit-4", 4, false),
     ("reads", 0, false),
 ];
+
+/// Ways of `left.c` in which a job ends well in the middle of the program.
+const GIVEN_UP: [&str; 3] = ["return", "exit", "gasnet-exit"];
 
 /// Variables of the environment and their values.
 type Variables = &'static [(&'static str, &'static str)];
@@ -102,7 +105,38 @@ pub fn cases() -> Vec<Case> {
     let second = MODES.into_iter().enumerate().map(|(mode, (name, _))| {
         Case::new(format!("second-thread/{name}"), move |log| second_thread(log, mode))
     });
-    ends.chain(panics).chain(left).chain(closes).chain(handled).chain(damaged).chain(second).collect()
+    let given_up = GIVEN_UP.into_iter().flat_map(|way| {
+        MODES.into_iter().enumerate().map(move |(mode, (name, _))| {
+            Case::new(format!("gives-up/{way}/aries-{name}"), move |log| gives_all_up(log, way, mode))
+        })
+    });
+    let faults = damaged.into_iter().chain(second).chain(given_up);
+    ends.chain(panics).chain(left).chain(closes).chain(handled).chain(faults).collect()
+}
+
+/// Of a job over uGNI that ends well in the middle of its program, every rank gives up what it has taken of the NIC, which is strict.
+fn gives_all_up(log: &Log, way: &str, mode: usize) -> Result<()> {
+    let folder = log.scratch()?;
+    let program = Program { conduit: CONDUITS[1], ..Program::usual("left", mode) };
+    let job = program.job(log, &folder, 2)?.arg(way).arg(&folder);
+    log.run_ok(&job.env("GASWORKS_UGNI_WITNESS", folder.join("seen")))?;
+    let mut ranks = 0;
+    for entry in std::fs::read_dir(&folder)?.flatten() {
+        if entry.file_name().to_string_lossy().ends_with(".json") {
+            let text = std::fs::read_to_string(entry.path())?;
+            let number = |name: &str| -> Option<u64> {
+                let (_, rest) =
+                    text.split_once("\"registrations\"")?.1.split_once(&format!("\"{name}\": "))?;
+                rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+            };
+            let (made, ended) = (number("made"), number("ended"));
+            ensure!(made.is_some() && made == ended, "{made:?} registrations were made, {ended:?} ended");
+            ensure!(text.contains("\"GNI_CdmDestroy\": {\"GNI_RC_SUCCESS\": 1}"), "its domain is left");
+            ranks += 1;
+        }
+    }
+    ensure!(ranks == 2, "{ranks} ranks have written what they took");
+    Ok(())
 }
 
 /// The exit code of a job is the launcher's, and the launcher had to kill no rank.

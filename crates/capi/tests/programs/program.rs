@@ -111,12 +111,10 @@ impl Program {
         let job = start(&self.compile(log, dir)?, ranks)?;
         Ok(match self.conduit {
             "smp" => job,
-            // Such a program says itself which conduit it is for. Like most programs in C it ends in the middle of its job,
-            // so the NIC must not mind what is still registered.
+            // Such a program says itself which conduit it is for.
             chip => nic::dressed(job, &Fixture::Nic.get()?)
                 .env("GASWORKS_NETWORK", "pshm")
-                .env("GASWORKS_UGNI_CHIP", chip)
-                .env("GASWORKS_UGNI_STRICT", "0"),
+                .env("GASWORKS_UGNI_CHIP", chip),
         })
     }
 }

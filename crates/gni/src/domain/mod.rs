@@ -5,7 +5,7 @@
 //! same, events are lost, and with them the domain.
 //!
 //! # Invariants
-//! U1. Handles are the library's, and are not used after they were destroyed: that happens once, in `drop`.
+//! U1. Handles are the library's, and are not used after they were destroyed: that happens once, in `release`, which `given_up` tells.
 //! U2. A call's pointers are to values of this thread, or to descriptors (U3).
 //! U3. A descriptor stays where it is from its post until its last event was taken, and nothing else uses it meanwhile. The descriptors
 //!     are freed only if none is with the library.
@@ -225,6 +225,8 @@ pub(crate) struct Domain {
     /// What it has said of posts that failed.
     texts: Texts,
     closed: Closed,
+    /// It was given up: there is nothing of the library's any more.
+    given_up: bool,
 }
 
 /// What messages ask of a domain.
@@ -361,6 +363,7 @@ impl Domain {
             lost: false,
             texts: Texts::default(),
             closed,
+            given_up: false,
         };
         let Wanted { instance, device, tag, cookie, modes, .. } = wanted;
         // SAFETY: U1, U2.
@@ -419,6 +422,37 @@ impl Domain {
     /// Events of posts were lost, here or in another domain of this rank.
     pub fn lose(&mut self) {
         self.lost = true;
+    }
+
+    /// Gives all back to the library, unless that has posts. Nothing is posted from then on, and nothing comes.
+    pub fn give_up(&mut self) {
+        if self.under_way() == 0 && !self.given_up {
+            self.given_up = true;
+            self.release();
+        }
+    }
+
+    /// Gives all back to the library. Once, and nothing is used after that.
+    fn release(&mut self) {
+        drop(self.kept.take());
+        self.end_engine();
+        for at in 0..self.endpoints.len() {
+            let endpoint = std::mem::replace(&mut self.endpoints[at], null_mut());
+            self.end_endpoint(endpoint);
+        }
+        for handle in std::mem::take(&mut self.registered) {
+            self.end_registration(handle);
+        }
+        for queue in [self.source, self.arrivals] {
+            if !queue.is_null() {
+                // SAFETY: U1.
+                unsafe { (self.ugni.GNI_CqDestroy)(queue) };
+            }
+        }
+        if !self.cdm.is_null() {
+            // SAFETY: U1.
+            unsafe { (self.ugni.GNI_CdmDestroy)(self.cdm) };
+        }
     }
 
     /// Ends a registration; whether there was one.
@@ -542,6 +576,9 @@ impl Domain {
 
 impl Network for Domain {
     unsafe fn register(&mut self, bytes: RawBytes, calls: bool, flags: u32) -> Result<Handle, gni_return_t> {
+        if self.given_up {
+            return Err(GNI_RC_INVALID_STATE);
+        }
         let queue = if calls { self.arrivals } else { null_mut() };
         let mut handle = gni_mem_handle_t::zeroed();
         let (address, len) = (bytes.as_ptr().addr() as u64, bytes.len() as u64);
@@ -560,6 +597,9 @@ impl Network for Domain {
     unsafe fn post(&mut self, post: &Post) -> Result<(), Refused> {
         if self.lost {
             return Err(Refused::Code(GNI_RC_TRANSACTION_ERROR));
+        }
+        if self.given_up {
+            return Err(Refused::Busy);
         }
         let endpoint = match post.kind {
             Kind::Give { .. } => {
@@ -632,6 +672,9 @@ impl Network for Domain {
     }
 
     fn next_done(&mut self) -> Option<Done> {
+        if self.given_up {
+            return None;
+        }
         loop {
             let mut event = 0;
             // SAFETY: U1, U2.
@@ -677,6 +720,9 @@ impl Network for Domain {
     }
 
     fn next_arrival(&mut self) -> Arrival {
+        if self.given_up {
+            return Arrival::Nothing;
+        }
         let mut event = 0;
         // SAFETY: U1, U2.
         let code = unsafe { (self.ugni.GNI_CqGetEvent)(self.arrivals, &raw mut event) };
@@ -716,24 +762,8 @@ impl Drop for Domain {
             std::mem::forget(self.kept.take());
             return;
         }
-        drop(self.kept.take());
-        self.end_engine();
-        for at in 0..self.endpoints.len() {
-            let endpoint = std::mem::replace(&mut self.endpoints[at], null_mut());
-            self.end_endpoint(endpoint);
-        }
-        for handle in std::mem::take(&mut self.registered) {
-            self.end_registration(handle);
-        }
-        for queue in [self.source, self.arrivals] {
-            if !queue.is_null() {
-                // SAFETY: U1.
-                unsafe { (self.ugni.GNI_CqDestroy)(queue) };
-            }
-        }
-        if !self.cdm.is_null() {
-            // SAFETY: U1.
-            unsafe { (self.ugni.GNI_CdmDestroy)(self.cdm) };
+        if !self.given_up {
+            self.release();
         }
         if self.under_way() == 0 {
             let posts = std::ptr::slice_from_raw_parts_mut(self.posts, self.wanted.posts as usize);

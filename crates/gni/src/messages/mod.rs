@@ -330,6 +330,12 @@ impl<N: Network> Messages<N> {
         burst
     }
 
+    /// Takes events until nothing is with the library; whether that is so.
+    pub fn settle_posts(&mut self) -> bool {
+        self.reap(self.bursts.done);
+        self.domain.under_way() == 0
+    }
+
     /// A few of them.
     pub fn reap_some(&mut self) -> u32 {
         if self.domain.under_way() == 0 { 0 } else { self.reap(self.bursts.done) }
