@@ -72,7 +72,7 @@ const MAX_MEDIUM: Setting = row(
 );
 const FMA_SHARING: Setting = row(
     "GASNET_GNI_FMA_SHARING",
-    Kind::Choice(&["", "0", "1"]),
+    Kind::Boolean,
     "",
     "",
     "whether processes share the NIC's descriptors for short transfers; unset: if there are not enough for all on the host",
@@ -263,7 +263,7 @@ const NO_SEARCH: Setting = row(
 );
 const PATIENCE: Setting = row(
     "GASWORKS_BUG3480",
-    Kind::Choice(&["", "0", "1"]),
+    Kind::Boolean,
     "",
     "",
     "the work-around of GASNet's bug 3480: memory that is given back may not be there at once, so ranks wait for each other and try \
@@ -382,11 +382,7 @@ impl Settings {
             udreg: on(&UDREG).boolean()?,
             udreg_library: UDREG_LIBRARY.held().map(|(_, path)| path),
             max_medium: max_medium(chip)?,
-            fma_sharing: match FMA_SHARING.choice()? {
-                "0" => Some(false),
-                "1" => Some(true),
-                _ => None,
-            },
+            fma_sharing: FMA_SHARING.optional_boolean()?,
             mdd_sharing: MDD_SHARING.boolean()?,
             multi_channel: MULTI_CHANNEL.boolean()?,
             consistency: match CONSISTENCY.choice()? {
@@ -413,10 +409,9 @@ impl Settings {
             report: REPORT.boolean()?,
             pinned: pinned()?,
             searches: !NO_SEARCH.boolean()?,
-            is_patient: match PATIENCE.choice()? {
-                "" => is_cle_6(Path::new("/etc/opt/cray/release/cle-release")),
-                word => word == "1",
-            },
+            is_patient: PATIENCE
+                .optional_boolean()?
+                .unwrap_or_else(|| is_cle_6(Path::new("/etc/opt/cray/release/cle-release"))),
         })
     }
 

@@ -47,7 +47,7 @@ pub enum Kind {
     Share,
     /// A time to wait in seconds, a decimal fraction allowed, from [`LEAST_SECONDS`] to [`MOST_SECONDS`].
     Seconds,
-    /// `0` or `1` (also no and yes, n and y, false and true, off and on).
+    /// `0` or `1` (also no and yes, n and y, false and true, off and on). A row without a default may be neither.
     Boolean,
     /// One of these words.
     Choice(&'static [&'static str]),
@@ -244,12 +244,21 @@ impl Setting {
 
     /// The value of a [`Kind::Boolean`].
     pub fn boolean(&self) -> Result<bool, SettingError> {
-        let (variable, value) = self.held().unwrap_or((self.name, String::new()));
+        self.optional_boolean()?.ok_or_else(|| self.no_boolean(self.name, String::new()))
+    }
+
+    /// The value of a [`Kind::Boolean`]; `None` if it is unset and its default is empty.
+    pub fn optional_boolean(&self) -> Result<Option<bool>, SettingError> {
+        let Some((variable, value)) = self.held() else { return Ok(None) };
         match value.to_ascii_lowercase().as_str() {
-            "1" | "y" | "yes" | "true" | "on" => Ok(true),
-            "0" | "n" | "no" | "false" | "off" => Ok(false),
-            _ => Err(SettingError { variable: variable.into(), value, wanted: "wanted 0 or 1".into() }),
+            "1" | "y" | "yes" | "true" | "on" => Ok(Some(true)),
+            "0" | "n" | "no" | "false" | "off" => Ok(Some(false)),
+            _ => Err(self.no_boolean(variable, value)),
         }
+    }
+
+    fn no_boolean(&self, variable: &str, value: String) -> SettingError {
+        SettingError { variable: variable.into(), value, wanted: "wanted 0 or 1".into() }
     }
 
     /// The value of a [`Kind::Share`]; `None` if it is unset and its default is empty.
@@ -306,16 +315,17 @@ impl Setting {
             Kind::Number { .. } | Kind::Size { .. } => self.number().map(drop),
             Kind::Share => self.share().map(drop),
             Kind::Seconds => self.seconds().map(drop),
-            Kind::Boolean => self.boolean().map(drop),
+            Kind::Boolean => self.optional_boolean().map(drop),
             Kind::Choice(_) => self.choice().map(drop),
             Kind::Text => Ok(()),
         }
     }
 }
 
-/// Parses `4096`, `64K`, `16M`, `1G` or `1T` (also `KB`, `KiB`; powers of 1,024).
+/// Parses `4096`, `64K`, `16M`, `1G` or `1T` (also `KB`, `KiB`; powers of 1,024), with or without `+` in front, as numbers are.
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
+    let text = text.strip_prefix('+').unwrap_or(text);
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text.get(..digits)?.parse().ok()?;
     let shift = match text.get(digits..)?.trim().to_ascii_lowercase().as_str() {
@@ -338,7 +348,8 @@ mod tests {
         assert_eq!(parse_size("12K"), Some(12 << 10));
         assert_eq!(parse_size("1 GiB"), Some(1 << 30));
         assert_eq!(parse_size("99999999999T"), None);
-        assert_eq!(parse_size("-1"), None);
+        assert_eq!(parse_size("+4096"), Some(4096));
+        assert_eq!(["-1", "+", "++1", "+-1"].map(parse_size), [None; 4]);
         assert_eq!(parse_size("K"), None);
     }
 
