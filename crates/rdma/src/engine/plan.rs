@@ -13,6 +13,8 @@ use gasworks_memory::atomic::Update;
 
 /// The widest word of an atomic operation.
 const WORD: usize = 8;
+/// What the bulk of a get that begins askew is brought to at its peer: NICs read whole lines of the processor's caches.
+const LINE: usize = 64;
 /// The most that memory is registered for a single post.
 const MOST_REGISTERED: usize = 8 << 20;
 
@@ -226,9 +228,11 @@ impl Rules {
             return chunk(place, skip, len.min(down(room, alignment) - skip));
         }
         if skip > 0 {
-            // The edge alone: the bulk then needs no copy.
-            let edge = if alignment <= self.immediate { Place::Immediate } else { Place::Buffer };
-            return chunk(edge, skip, len.min(alignment - skip));
+            // The edge alone, up to a line: the bulk then needs no copy.
+            let line = if self.immediate >= LINE { alignment.next_multiple_of(LINE) } else { alignment };
+            let before = (offset % line as u64) as usize;
+            let edge = if line <= self.immediate { Place::Immediate } else { Place::Buffer };
+            return chunk(edge, skip, len.min(line - before));
         }
         chunk(place, 0, down(len.min(most), alignment))
     }
@@ -332,7 +336,7 @@ mod tests {
         for ready in [true, false] {
             let middle = if ready { Own } else { Registered };
             let unaligned = get(3, 1 + 8192 + 2, ready);
-            assert_eq!(unaligned, [(Short, Immediate, 1), (Bulk, middle, 8192), (Short, Immediate, 2)]);
+            assert_eq!(unaligned, [(Short, Immediate, 61), (Bulk, middle, 8132), (Short, Immediate, 2)]);
         }
     }
 
@@ -398,22 +402,22 @@ mod tests {
             ),
             // With edges that are not.
             (USUAL, Rest { offset: 3, len: 4093, ..got }, &[(Short, Buffer, 4093)]),
-            (USUAL, Rest { offset: 3, len: 4094, ..got }, &[(Short, Immediate, 1), (Short, Buffer, 4093)]),
+            (USUAL, Rest { offset: 3, len: 4094, ..got }, &[(Short, Immediate, 61), (Short, Buffer, 4033)]),
             (small, Rest { offset: 3, len: 125, ..got }, &[(Short, Immediate, 125)]),
             (
                 small,
                 Rest { offset: 3, len: 998, ..got },
-                &[(Short, Immediate, 1), (Short, Own, 996), (Short, Immediate, 1)],
+                &[(Short, Immediate, 61), (Short, Own, 936), (Short, Immediate, 1)],
             ),
             (
                 small,
                 Rest { offset: 3, len: 998, ..both },
-                &[(Short, Immediate, 1), (Short, Own, 996), (Short, Immediate, 1)],
+                &[(Short, Immediate, 61), (Short, Own, 936), (Short, Immediate, 1)],
             ),
             (
                 small,
                 Rest { offset: 3, len: 998, ..GET },
-                &[(Short, Immediate, 1), (Short, Registered, 996), (Short, Immediate, 1)],
+                &[(Short, Immediate, 61), (Short, Registered, 936), (Short, Immediate, 1)],
             ),
             (small, Rest { offset: 3, len: 998, ..refused }, &[(Short, Buffer, 998)]),
             (
@@ -448,9 +452,9 @@ mod tests {
         assert_eq!(askew(get), [(Place::Own, 2, 9996), (Place::Immediate, 0, 4)]);
         let outside = Rest { offset: 3, len: (8 << 20) + 9000, ready: false, address: 0, ..get };
         let wanted = [
-            (Place::Immediate, 0, 1),
+            (Place::Immediate, 0, 61),
             (Place::Registered, 3, 8 << 20),
-            (Place::Registered, 3, 8996),
+            (Place::Registered, 3, 8936),
             (Place::Immediate, 0, 3),
         ];
         assert_eq!(askew(outside), wanted);
