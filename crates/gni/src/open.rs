@@ -12,7 +12,6 @@ use crate::settings::{self, Credentials, MESSAGE_FLAGS, Settings};
 use crate::wire::{GniNic, GniWire, Guard, KEY, Shared, abilities};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::observe::Witness;
-use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{CoreMode, Domains, Flow, Limits, Rank, Rdma};
 use gasworks_gni_sys::Ugni;
 use gasworks_memory::{AuxPlan, Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
@@ -27,8 +26,9 @@ use std::sync::Arc;
 
 /// Replies that may be out at once.
 const REPLIES: u32 = 32;
-/// Posts beside those for which something else is counted.
-const SPARE_POSTS: u32 = 16;
+/// What GASNet adds to the largest Medium for the size of a bounce buffer: 16 arguments of four bytes. No message lies in one here, but
+/// `GASNET_GNI_BOUNCE_SIZE` has as many of them by it as there.
+const ARGUMENTS: usize = 64;
 /// Domains that there may be in a job: their numbers have 24 bits on Aries.
 const MOST_INSTANCES: u32 = 1 << 24;
 /// What a rank says that has taken none of the NIC's engines.
@@ -101,7 +101,7 @@ impl Plan {
         let too_large = || GniError::TooLarge { what: format!("{shape:?} is beyond any memory") };
         let layout = Layout::new(shape).ok_or_else(too_large)?;
         let usual = if chip == Chip::Aries { Tuning::ARIES } else { Tuning::GEMINI };
-        let tuning = Tuning::from_settings(usual, memfd::page_size(), settings.max_medium + MAX_HEAD)?;
+        let tuning = Tuning::from_settings(usual, memfd::page_size(), settings.max_medium + ARGUMENTS)?;
         let domains = settings.domains(chip, parallel)?;
         if domains > 1 && ranks > MOST_INSTANCES / domains {
             let what =
@@ -168,7 +168,7 @@ impl Plan {
             tag,
             cookie,
             modes: settings.modes(chip, here.saturating_mul(domains)),
-            posts: posts + shape.slots + shape.replies + shape.fetches + SPARE_POSTS,
+            posts,
             arrivals: arrivals(&shape, settings.longs(shape.tickets)).min(settings.most_arrivals),
             delivery: settings.delivery(chip)?,
         };
@@ -176,7 +176,7 @@ impl Plan {
         // Nobody writes what these have registered: messages and segments are the first one's.
         let further = (1..domains).map(|number| {
             let instance = me + number * shape.ranks;
-            Domain::open(ugni, Wanted { instance, posts, arrivals: 0, ..wanted }, closed.clone())
+            Domain::open(ugni, Wanted { instance, arrivals: 0, ..wanted }, closed.clone())
         });
         let further = further.collect::<Result<Vec<_>, _>>()?;
         if let Some((udreg, entries)) = settings.udreg(tuning.registrations)? {

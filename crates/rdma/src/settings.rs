@@ -19,7 +19,7 @@ pub const DESCRIPTORS: Setting = Setting {
     kind: Kind::Number { min: 32, max: 1 << 20 },
     default: "512",
     unit: "descriptors",
-    meaning: "post descriptors of a network engine: how many transfers may be under way at once",
+    meaning: "post descriptors of each domain of a network: how many transfers, and messages over uGNI, may be under way at once",
     reader: "rdma",
 };
 
@@ -57,7 +57,7 @@ pub const GET_BOUNCE: Setting = size(
 pub const BOUNCE_SPACE: Setting = size(
     "GASNET_GNI_BOUNCE_SIZE",
     "256K",
-    "memory of all bounce buffers, each as large as the largest of both bounce cutovers and an active message; \
+    "memory of all bounce buffers, each as large as the largest of both bounce cutovers and, over uGNI, the largest Medium and 64 bytes; \
      less than one buffer is taken as one",
 );
 
