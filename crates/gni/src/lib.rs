@@ -25,6 +25,7 @@ mod memory;
 mod messages;
 #[allow(unsafe_code)]
 mod open;
+mod pinned;
 #[allow(unsafe_code)]
 mod region;
 mod settings;

@@ -47,6 +47,11 @@ impl Shape {
     pub fn len(&self) -> usize {
         self.granule(GRANULES)
     }
+
+    /// Bytes that are registered for so many.
+    pub fn len_of(&self, mailboxes: u32) -> u64 {
+        u64::from(mailboxes).next_multiple_of(TOGETHER.into()) * self.len() as u64
+    }
 }
 
 struct Slab {
@@ -134,5 +139,7 @@ mod tests {
         let tight = Shape::new(64, 0, 65_600);
         assert!(tight.count(65_600) * 2 <= GRANULES);
         assert!(Shape::new(1, u64::MAX, 4160).len() < 1 << 20);
+        let len = shape.len() as u64;
+        assert_eq!([0, 1, 16, 17].map(|count| shape.len_of(count)), [0, 16 * len, 16 * len, 32 * len]);
     }
 }

@@ -26,6 +26,8 @@ use std::sync::Arc;
 
 /// Replies that may be out at once.
 const REPLIES: u32 = 32;
+/// The part of what a rank may register that a segment leaves for transfers from and to memory outside it.
+const PART_OF_TRANSFERS: u64 = 16;
 /// What GASNet adds to the largest Medium for the size of a bounce buffer: 16 arguments of four bytes. No message lies in one here, but
 /// `GASNET_GNI_BOUNCE_SIZE` has as many of them by it as there.
 const ARGUMENTS: usize = 64;
@@ -124,11 +126,20 @@ impl Plan {
         self.flow
     }
 
-    /// What will be registered at most, this rank's part of it, and how much of that is left for a segment.
+    /// How much this rank may register: what is left of that for a segment.
     pub fn largest_segment(&self) -> Limit {
         let Limit { bytes, who } = self.settings.pinned(self.here);
-        let auxiliary = plan(&self.layout, &self.tuning, self.domains).0.wanted();
-        Limit { bytes: bytes.saturating_sub(auxiliary), who }
+        let given = self.settings.mailboxes(self.layout.shape.ranks);
+        let mailboxes = mailbox_shape(&self.layout, self.flow).len_of(given);
+        let transfers = (self.tuning.registration_space as u64).min(bytes / PART_OF_TRANSFERS);
+        let taken =
+            [self.auxiliary(), mailboxes, transfers].iter().fold(0, |sum: u64, len| sum.saturating_add(*len));
+        Limit { bytes: bytes.saturating_sub(taken), who }
+    }
+
+    /// Bytes for messages and transfers that are registered when the job starts.
+    fn auxiliary(&self) -> u64 {
+        plan(&self.layout, &self.tuning, self.domains).0.wanted()
     }
 
     /// Whether the largest segment that can be mapped is to be searched for.
@@ -153,6 +164,12 @@ impl Plan {
         barrier: Option<Box<M::Barrier>>,
         boxed: impl Fn(GniNic<M>) -> Box<M::Nic>,
     ) -> Result<Opened<M>, GniError> {
+        let (pinned, least) = (self.settings.pinned(self.here), self.auxiliary());
+        if least > pinned.bytes {
+            let Limit { bytes, who } = pinned;
+            let what = format!("{least} bytes for messages and transfers: {who} allows a rank {bytes}");
+            return Err(GniError::TooLarge { what });
+        }
         let Self { settings, credentials, ugni, chip, flow, layout, tuning, here, domains, by_engines } =
             self;
         let shape = layout.shape;
@@ -171,6 +188,7 @@ impl Plan {
             posts,
             arrivals: arrivals(&shape, settings.longs(shape.tickets)).min(settings.most_arrivals),
             delivery: settings.delivery(chip)?,
+            pinned: pinned.bytes,
         };
         let mut domain = Domain::open(ugni, wanted, closed.clone())?;
         // Nobody writes what these have registered: messages and segments are the first one's.
@@ -333,6 +351,10 @@ pub(crate) fn arrivals(shape: &Shape, longs: u32) -> u32 {
     requests.saturating_add(shape.slots.saturating_mul(2))
 }
 
+fn mailbox_shape(layout: &Layout, flow: Flow) -> mailboxes::Shape {
+    mailboxes::Shape::new(layout.shape.tickets, flow.volume, layout.slot_len)
+}
+
 /// What subsystems ask of the auxiliary segment: messages, and transfers by each domain.
 fn plan(layout: &Layout, tuning: &Tuning, domains: u32) -> (AuxPlan, usize, Vec<usize>) {
     let mut plan = AuxPlan::new();
@@ -375,7 +397,7 @@ fn meet<M: CoreMode>(
     (leader, levels, by_engines): (Rank, Option<Levels<M::Barrier>>, bool),
 ) -> Result<Arc<Shared<M>>, GniError> {
     let (me, shape) = (bootstrap.rank(), layout.shape);
-    let boxes = mailboxes::Shape::new(shape.tickets, flow.volume, layout.slot_len);
+    let boxes = mailbox_shape(&layout, flow);
     let given = settings.mailboxes(shape.ranks);
     if settings.report && bootstrap.rank() == 0 {
         let (all, each, ranks) = (layout.len, layout.each(), shape.ranks);

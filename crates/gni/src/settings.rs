@@ -251,7 +251,7 @@ const PINNED: Setting = Setting {
     default: "0.8",
     unit: "",
     meaning: "how much memory of a host may be registered with the NIC, in equal parts for its ranks: a fraction below 1, or a size, of \
-              at least 128M; it bounds segments",
+              at least 128M; it bounds segments, and what is registered for transfers",
     reader: READER,
 };
 const NO_SEARCH: Setting = row(

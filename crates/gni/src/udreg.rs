@@ -8,12 +8,13 @@
 //! C1. The cache's handle is the library's, and is not used after it was destroyed: that happens once, in `drop`.
 //! C2. The context of our functions is a [`Device`] that stays where it is, as it is, until the cache was destroyed. Its NIC stays attached
 //!     until then: the domain gives up its cache first. They do not panic.
-//! C3. What they return for a registration is a box of ours, which stands in its entry until it is given back to them, once.
+//! C3. What they return for a registration is a [`Registered`] in a box of ours, which stands in its entry until it is given back to them, once.
 //! C4. An entry is looked at, and handed to the library, only while it is used: it then stands in `used`.
 //! C5. A call's pointers are to values of this thread. Attributes are as large as the library's layout says.
 
 use crate::domain::Handle;
 use crate::error::GniError;
+use crate::pinned::Pinned;
 use gasworks_gni_sys::udreg::*;
 use gasworks_gni_sys::*;
 use gasworks_sync::RawBytes;
@@ -47,6 +48,14 @@ pub(crate) struct Device {
     pub flags: u32,
     /// What the library is given where memory could not be registered for another reason than lack of room.
     pub failed: *mut c_void,
+    /// How much more may be registered.
+    pub pinned: Pinned,
+}
+
+/// What stands in an entry: the handle, and how many bytes that pins.
+struct Registered {
+    handle: gni_mem_handle_t,
+    pages: u64,
 }
 
 /// A registration that is used, by the address of its entry.
@@ -69,14 +78,17 @@ pub(crate) struct Cache {
 /// C2.
 unsafe extern "C" fn register(address: *mut c_void, len: u64, context: *mut c_void) -> *mut c_void {
     // SAFETY: C2.
-    let Device { register, nic, flags, failed, .. } = unsafe { &*context.cast::<Device>() };
+    let Device { register, nic, flags, failed, pinned, .. } = unsafe { &*context.cast::<Device>() };
     let (mut handle, address) = (gni_mem_handle_t::zeroed(), address.addr() as u64);
+    // As if the NIC had no room: the library gives up what nobody uses, and asks again.
+    let Some(pages) = pinned.take(address, len) else { return null_mut() };
     // SAFETY: C2, C5; who asks for a registration promises that the bytes are mapped.
-    match unsafe { register(*nic, address, len, null_mut(), *flags, u32::MAX, &raw mut handle) } {
-        GNI_RC_SUCCESS => Box::into_raw(Box::new(handle)).cast(),
-        GNI_RC_ERROR_RESOURCE => null_mut(),
-        _ => *failed,
+    let code = unsafe { register(*nic, address, len, null_mut(), *flags, u32::MAX, &raw mut handle) };
+    if code == GNI_RC_SUCCESS {
+        return Box::into_raw(Box::new(Registered { handle, pages })).cast();
     }
+    pinned.give(pages);
+    if code == GNI_RC_ERROR_RESOURCE { null_mut() } else { *failed }
 }
 
 /// Ends a registration for the library.
@@ -85,11 +97,12 @@ unsafe extern "C" fn register(address: *mut c_void, len: u64, context: *mut c_vo
 /// C2, C3.
 unsafe extern "C" fn deregister(data: *mut c_void, context: *mut c_void) -> u32 {
     // SAFETY: C2.
-    let Device { deregister, nic, .. } = unsafe { &*context.cast::<Device>() };
+    let Device { deregister, nic, pinned, .. } = unsafe { &*context.cast::<Device>() };
     // SAFETY: C3.
-    let mut handle = unsafe { Box::from_raw(data.cast::<gni_mem_handle_t>()) };
+    let mut registered = unsafe { Box::from_raw(data.cast::<Registered>()) };
+    pinned.give(registered.pages);
     // SAFETY: C2, C5.
-    unsafe { deregister(*nic, &raw mut *handle) }
+    unsafe { deregister(*nic, &raw mut registered.handle) }
 }
 
 /// What a code is called.
@@ -200,10 +213,10 @@ impl Cache {
     fn enter(&mut self, entry: *mut udreg_entry_t) -> (Handle, Use) {
         // SAFETY: C4: the field is the library's, who has set it.
         let data = unsafe {
-            entry.byte_add(self.layout.device_data.offset as usize).cast::<*mut gni_mem_handle_t>().read()
+            entry.byte_add(self.layout.device_data.offset as usize).cast::<*mut Registered>().read()
         };
         // SAFETY: C3.
-        let handle = unsafe { *data };
+        let handle = unsafe { (*data).handle };
         let number = Use(entry.addr() as u64);
         self.used.entry(number).or_insert((entry, 0)).1 += 1;
         (Handle { words: [handle.qword1, handle.qword2] }, number)
@@ -344,7 +357,8 @@ mod tests {
     fn device() -> Device {
         let nic = null_mut();
         let (flags, failed) = (GNI_MEM_RELAXED_PI_ORDERING, UDREG_DEVICE_REG_FAILED);
-        Device { register: mem_register, deregister: mem_deregister, nic, flags, failed }
+        let pinned = Pinned::new(4096, 4096);
+        Device { register: mem_register, deregister: mem_deregister, nic, flags, failed, pinned }
     }
 
     fn asked() -> Vec<&'static str> {
@@ -365,17 +379,22 @@ mod tests {
         assert_eq!(ask(GNI_RC_PERMISSION_ERROR), UDREG_DEVICE_REG_FAILED);
         let data = ask(GNI_RC_SUCCESS);
         // SAFETY: C3.
-        assert_eq!(unsafe { (*data.cast::<gni_mem_handle_t>()).qword2 }, 9);
+        assert_eq!(unsafe { (*data.cast::<Registered>()).handle.qword2 }, 9);
         assert_eq!(REGISTERED.get(), 1);
+        assert!(ask(GNI_RC_SUCCESS).is_null(), "no more may be pinned");
         // SAFETY: C2, C3.
         assert_eq!(unsafe { deregister(data, context) }, GNI_RC_SUCCESS);
         assert_eq!(REGISTERED.get(), 0);
+        let again = ask(GNI_RC_SUCCESS);
+        // SAFETY: C2, C3: what was refused or is over pins nothing.
+        assert_eq!((again.is_null(), unsafe { deregister(again, context) }), (false, GNI_RC_SUCCESS));
     }
 
     #[test]
     fn what_is_kept_makes_room_until_there_is_nothing_left() {
-        let mut handle = gni_mem_handle_t { qword1: 3, qword2: 4 };
-        let mut entry = udreg_entry_t { device_data: (&raw mut handle).cast() };
+        let handle = gni_mem_handle_t { qword1: 3, qword2: 4 };
+        let mut registered = Registered { handle, pages: 0 };
+        let mut entry = udreg_entry_t { device_data: (&raw mut registered).cast() };
         ENTRY.set(&raw mut entry);
         let mut cache = Cache::open((FAKE, SOFTWARE), device(), 7).expect("the library agrees");
         assert_eq!(asked(), ["create", "access"]);

@@ -19,12 +19,14 @@ pub(crate) use engine::{FIRST, Place, RESULT};
 
 use crate::atomics::Command;
 use crate::error::{GniError, Texts, code_name};
+use crate::pinned::Pinned;
 use crate::region::Closed;
 use crate::udreg::{Cache, Device, Known};
 use gasworks_gni_sys::*;
+use gasworks_os::memfd;
 use gasworks_rdma::{Completion, NicError, Stage};
 use gasworks_sync::RawBytes;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -58,6 +60,8 @@ pub(crate) struct Wanted {
     pub arrivals: u32,
     /// `GNI_DLVMODE_*` of what is large.
     pub delivery: u16,
+    /// How many bytes may be registered.
+    pub pinned: u64,
 }
 
 /// By what bytes go, and which way.
@@ -215,7 +219,9 @@ pub(crate) struct Domain {
     /// [`Wanted::posts`] of them.
     posts: *mut Posted,
     free: Vec<u32>,
-    registered: HashSet<Handle>,
+    /// What is registered, and how many bytes that pins.
+    registered: HashMap<Handle, u64>,
+    pinned: Pinned,
     /// What keeps registrations for transfers, if the library is to.
     pub kept: Option<Cache>,
     /// The collective engine, if there is one.
@@ -357,7 +363,8 @@ impl Domain {
             endpoints: vec![null_mut(); wanted.ranks as usize].into(),
             posts: Box::into_raw(posts).cast(),
             free: (0..wanted.posts).rev().collect(),
-            registered: HashSet::new(),
+            registered: HashMap::new(),
+            pinned: Pinned::new(wanted.pinned, memfd::page_size()),
             kept: None,
             engine: None,
             lost: false,
@@ -440,7 +447,7 @@ impl Domain {
             let endpoint = std::mem::replace(&mut self.endpoints[at], null_mut());
             self.end_endpoint(endpoint);
         }
-        for handle in std::mem::take(&mut self.registered) {
+        for (handle, _) in std::mem::take(&mut self.registered) {
             self.end_registration(handle);
         }
         for queue in [self.source, self.arrivals] {
@@ -457,7 +464,11 @@ impl Domain {
 
     /// Ends a registration; whether there was one.
     pub fn deregister(&mut self, handle: Handle) -> bool {
-        self.registered.remove(&handle) && self.end_registration(handle)
+        let pages = self.registered.remove(&handle);
+        pages.is_some_and(|pages| {
+            self.pinned.give(pages);
+            self.end_registration(handle)
+        })
     }
 
     fn end_registration(&mut self, handle: Handle) -> bool {
@@ -473,7 +484,8 @@ impl Domain {
     pub fn keep(&mut self, (udreg, layout): Known, flags: u32, entries: u32) -> Result<(), GniError> {
         let Ugni { GNI_MemRegister: register, GNI_MemDeregister: deregister, .. } = self.ugni;
         let failed = std::ptr::without_provenance_mut(layout.failed as usize);
-        let device = Device { register, deregister, nic: self.nic, flags, failed };
+        let pinned = self.pinned.clone();
+        let device = Device { register, deregister, nic: self.nic, flags, failed, pinned };
         self.kept = Some(Cache::open((udreg, layout), device, entries)?);
         Ok(())
     }
@@ -582,15 +594,17 @@ impl Network for Domain {
         let queue = if calls { self.arrivals } else { null_mut() };
         let mut handle = gni_mem_handle_t::zeroed();
         let (address, len) = (bytes.as_ptr().addr() as u64, bytes.len() as u64);
+        let pages = self.pinned.take(address, len).ok_or(GNI_RC_ERROR_RESOURCE)?;
         // SAFETY: U1, U2; the caller's promise.
         let code = unsafe {
             (self.ugni.GNI_MemRegister)(self.nic, address, len, queue, flags, u32::MAX, &raw mut handle)
         };
         if code != GNI_RC_SUCCESS {
+            self.pinned.give(pages);
             return Err(code);
         }
         let handle = Handle { words: [handle.qword1, handle.qword2] };
-        self.registered.insert(handle);
+        self.registered.insert(handle, pages);
         Ok(handle)
     }
 
