@@ -7,6 +7,7 @@ use crate::letter::MOST_RANKS;
 use crate::levels::Levels;
 use crate::mailboxes::{self, Mailboxes};
 use crate::messages::{Bursts, Messages};
+use crate::pinned::patiently;
 use crate::region::{Closed, Home, Kept, Layout, MOST_TICKETS, Region, Shape};
 use crate::settings::{self, Credentials, MESSAGE_FLAGS, Settings};
 use crate::wire::{GniNic, GniWire, Guard, KEY, Shared, abilities};
@@ -410,7 +411,7 @@ fn meet<M: CoreMode>(
     // SAFETY: R1: the mapping lives longer than the domain.
     let all = unsafe { mapping.bytes() };
     // SAFETY: as above.
-    let handle = unsafe { domain.register(all, true, MESSAGE_FLAGS) }
+    let handle = patiently(|| unsafe { domain.register(all, true, MESSAGE_FLAGS) })
         .map_err(|code| GniError::Register { len: all.len(), code: code_name(code) })?;
     kill_point!("gni.open.registered");
     let region = Region::new(messages);

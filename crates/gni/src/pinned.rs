@@ -1,7 +1,10 @@
-//! How much memory of this rank is registered, and so pinned: no more than `GASNET_PHYSMEM_MAX` has for it.
+//! How much memory of this rank is registered, and so pinned: no more than `GASNET_PHYSMEM_MAX` has for it. And how often the NIC is asked
+//! for a registration that the job cannot do without.
 
+use gasworks_gni_sys::{GNI_RC_ERROR_RESOURCE, gni_return_t};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What is left to be registered, in bytes: whoever registers has the same. Memory that is registered twice counts twice.
 #[derive(Clone, Debug)]
@@ -29,9 +32,45 @@ impl Pinned {
     }
 }
 
+/// How often the NIC is asked while it has no room, and how long after the first time; then twice as long each time.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Registers memory that the job cannot do without.
+///
+/// # Errors
+/// The code of the last time.
+pub(crate) fn patiently<T>(mut register: impl FnMut() -> Result<T, gni_return_t>) -> Result<T, gni_return_t> {
+    let mut tried = 1;
+    loop {
+        match register() {
+            Err(GNI_RC_ERROR_RESOURCE) if tried < TRIES => {
+                std::thread::sleep(PAUSE * (1 << (tried - 1)));
+                tried += 1;
+            }
+            made => return made,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gasworks_gni_sys::GNI_RC_INVALID_PARAM;
+
+    #[test]
+    fn lack_of_room_is_waited_for() {
+        for (code, refusals, asked) in
+            [(GNI_RC_ERROR_RESOURCE, 9, 10), (GNI_RC_ERROR_RESOURCE, 10, 10), (GNI_RC_INVALID_PARAM, 1, 1)]
+        {
+            let mut count = 0;
+            let made = patiently(|| {
+                count += 1;
+                if count > refusals { Ok(count) } else { Err(code) }
+            });
+            assert_eq!((made, count), (if refusals < asked { Ok(asked) } else { Err(code) }, asked));
+        }
+    }
 
     #[test]
     fn whole_pages_are_pinned_while_there_are_some() {

@@ -8,12 +8,15 @@ use crate::domain::{Bell, Chip, Domain, Handle, Kind, Network, Owner, Post, Refu
 use crate::error::code_name;
 use crate::levels::Levels;
 use crate::messages::{Messages, NAME, Room, Taken};
+use crate::pinned::patiently;
 use crate::region::{Closed, Kept};
 use crate::talk::Granules;
 use crate::udreg::Use;
 use gasworks_core::wire::{MAX_HEAD, head_of};
 use gasworks_core::{Arrived, Class, CoreMode, Limits, Name, Rank, Reservation, Wire, WireError};
-use gasworks_gni_sys::{GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR};
+use gasworks_gni_sys::{
+    GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR, gni_return_t,
+};
 use gasworks_os::ending::EndStep;
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post as Transfer, Way};
 use gasworks_sock::sleeper;
@@ -294,6 +297,10 @@ fn decode(key: &Key) -> Option<(Handle, u64)> {
     [KEY, KEPT].contains(&key.0.len()).then_some((Handle { words: [word(0)?, word(1)?] }, word(2)?))
 }
 
+fn unregistered(bytes: RawBytes, code: gni_return_t) -> NicError {
+    NicError::Registration { len: bytes.len(), why: code_name(code) }
+}
+
 /// Which use of something kept a key stands for, if it stands for one.
 fn use_of(key: &Key) -> Option<Use> {
     let (_, number) = key.0.split_at_checked(KEY)?;
@@ -325,6 +332,15 @@ impl<M: CoreMode> GniNic<M> {
         done.completion()
     }
 
+    /// Registers memory with the first domain, if the NIC has room now.
+    ///
+    /// # Safety
+    /// As [`Network::register`].
+    unsafe fn register_once(&self, bytes: RawBytes, calls: bool, flags: u32) -> Result<Handle, gni_return_t> {
+        // SAFETY: the caller's promise.
+        self.shared.with(|messages| unsafe { messages.domain.register(bytes, calls, flags) })
+    }
+
     /// The handle of what was registered beforehand, if it holds these bytes.
     fn beforehand(&self, bytes: RawBytes) -> Option<Handle> {
         let (auxiliary, handle) = self.shared.auxiliary;
@@ -346,12 +362,10 @@ impl<M: CoreMode> Nic for GniNic<M> {
         if let Some(handle) = self.beforehand(bytes) {
             return Ok(encode(handle, bytes));
         }
-        let flags = self.shared.flags;
-        // SAFETY: the caller's promise.
-        let handle = self.shared.with(|messages| unsafe { messages.domain.register(bytes, true, flags) });
-        handle
+        // SAFETY: the caller's promise. The job cannot do without.
+        patiently(|| unsafe { self.register_once(bytes, true, self.shared.flags) })
+            .map_err(|code| unregistered(bytes, code))
             .map(|handle| encode(handle, bytes))
-            .map_err(|code| NicError::Registration { len: bytes.len(), why: code_name(code) })
     }
 
     unsafe fn register_local(&self, bytes: RawBytes) -> Result<Key, NicError> {
@@ -366,8 +380,11 @@ impl<M: CoreMode> Nic for GniNic<M> {
                 Ok(key)
             }
             Some(Err(why)) => Err(NicError::Registration { len: bytes.len(), why }),
-            // SAFETY: the caller's promise.
-            None => unsafe { self.register(bytes) },
+            None => {
+                // SAFETY: the caller's promise.
+                let handle = unsafe { self.register_once(bytes, true, self.shared.flags) };
+                handle.map_err(|code| unregistered(bytes, code)).map(|handle| encode(handle, bytes))
+            }
         }
     }
 

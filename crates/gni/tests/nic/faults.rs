@@ -43,6 +43,11 @@ pub fn cases() -> Vec<Case> {
             every_registration_refused(log, mode, code)
         }));
     }
+    cases.push(Case::new("survived/registrations-have-to-wait", registrations_have_to_wait));
+    cases.push(Case::new("fatal/registrations-wait-in-vain", |log| {
+        let job = suite(2, "seq")?.env(FAULTS, no_room(1..=10));
+        fails(log, job, "GNI_MemRegister gave GNI_RC_ERROR_RESOURCE")
+    }));
     for (name, faults, says) in FATAL {
         cases.push(Case::new(format!("fatal/{name}"), move |log| {
             fails(log, suite(2, "seq")?.env(FAULTS, faults), says)
@@ -68,6 +73,22 @@ fn transfers_again(log: &Log, how: &str, first: usize) -> Result<()> {
         let case = suite(2, "seq")?.words("--case rma.blocking");
         let ended = log.run_ok(&case.env(FAULTS, format!("transaction:{how}@{number}")))?;
         ensure!(ended.output.contains("1 cases passed"), "the case was not run");
+    }
+    Ok(())
+}
+
+/// The NIC has no room for these registrations.
+fn no_room(which: impl IntoIterator<Item = usize>) -> String {
+    let faults = which.into_iter().map(|number| format!("GNI_MemRegister:ERROR_RESOURCE@{number}"));
+    faults.collect::<Vec<_>>().join(" ")
+}
+
+/// What the job cannot do without, the messages' memory and the segment, is registered at the tenth time.
+fn registrations_have_to_wait(log: &Log) -> Result<()> {
+    let job = suite(2, "seq")?.words("--case rma.blocking").env(FAULTS, no_room((1..=9).chain(11..=19)));
+    for counts in counted(log, job, 2)? {
+        let refused = &counts["calls"]["GNI_MemRegister"]["GNI_RC_ERROR_RESOURCE"];
+        ensure!(refused.as_u64() == Some(18), "{refused} were refused");
     }
     Ok(())
 }
