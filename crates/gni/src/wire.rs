@@ -15,7 +15,7 @@ use crate::udreg::Use;
 use gasworks_core::wire::{MAX_HEAD, head_of};
 use gasworks_core::{Arrived, Class, CoreMode, Limits, Name, Rank, Reservation, Wire, WireError};
 use gasworks_gni_sys::{
-    GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR, gni_return_t,
+    GNI_MEM_READ_ONLY, GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR, gni_return_t,
 };
 use gasworks_os::ending::EndStep;
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post as Transfer, Way};
@@ -386,6 +386,13 @@ impl<M: CoreMode> Nic for GniNic<M> {
                 handle.map_err(|code| unregistered(bytes, code)).map(|handle| encode(handle, bytes))
             }
         }
+    }
+
+    unsafe fn register_source(&self, bytes: RawBytes) -> Result<Key, NicError> {
+        let flags = self.shared.flags | GNI_MEM_READ_ONLY;
+        // SAFETY: the caller's promise.
+        let handle = unsafe { self.register_once(bytes, false, flags) };
+        handle.map_err(|code| unregistered(bytes, code)).map(|handle| encode(handle, bytes))
     }
 
     fn deregister(&self, key: &Key) -> Result<(), NicError> {

@@ -230,6 +230,16 @@ pub trait Nic {
         // SAFETY: the caller's promise.
         unsafe { self.register(bytes) }
     }
+    /// Registers memory that may only be read, for the source of one put.
+    ///
+    /// # Safety
+    /// As [`register`](Self::register).
+    ///
+    /// # Errors
+    /// [`NicError::Registration`]; also of a NIC that knows no such registrations.
+    unsafe fn register_source(&self, bytes: RawBytes) -> Result<Key, NicError> {
+        Err(NicError::Registration { len: bytes.len(), why: "it is registered to be written or not at all" })
+    }
     /// Ends a registration of this rank.
     ///
     /// # Errors

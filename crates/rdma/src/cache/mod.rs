@@ -25,7 +25,7 @@ pub(crate) mod real;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::nic::{Key, Nic};
+use crate::nic::{Direction, Key, Nic};
 use crate::settings::Tuning;
 use crate::stale::{Gone, Span};
 use gasworks_sync::RawBytes;
@@ -141,8 +141,13 @@ impl Cache {
         Registrations { kept: self.live.len(), ..self.counts }
     }
 
-    /// A registration that holds these bytes, which are mapped and stay so until it is given back.
-    pub fn take<N: Nic + ?Sized>(&mut self, nic: &N, bytes: RawBytes) -> Result<Lease, Refused> {
+    /// A registration that holds these bytes, for a transfer in this direction. They are mapped, and stay so until it is given back.
+    pub fn take<N: Nic + ?Sized>(
+        &mut self,
+        nic: &N,
+        bytes: RawBytes,
+        direction: Direction,
+    ) -> Result<Lease, Refused> {
         // In this order: what is settled has been told of.
         let settled = self.space > 0 && self.watch.is_settled();
         self.tend(nic);
@@ -164,6 +169,13 @@ impl Cache {
             let Ok(key) = (unsafe { nic.register_local(memory) }) else {
                 if keeps {
                     self.forget(pages);
+                }
+                // What may only be read is registered for this put, and not found by the next transfer, which may be a get.
+                if direction == Direction::Put
+                    // SAFETY: as above.
+                    && let Ok(key) = unsafe { nic.register_source(bytes) }
+                {
+                    return Ok(self.enter(nic, Kind::Single, Span::of(bytes), key));
                 }
                 if is_last || !self.make_room(nic, memory.len()) {
                     break;

@@ -147,7 +147,7 @@ impl Bench {
         let hits = self.cache.counts().hits;
         // SAFETY: T1.
         let bytes = unsafe { RawBytes::new(pointer(at), len) };
-        let lease = self.cache.take(&self.nic, bytes).expect("registered");
+        let lease = self.cache.take(&self.nic, bytes, Direction::Get).expect("registered");
         let number = Counting::number(self.cache.key(&lease).expect("in use"));
         self.cache.give(&self.nic, lease);
         (number, self.cache.counts().hits > hits)

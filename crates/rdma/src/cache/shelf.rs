@@ -2,7 +2,7 @@
 //! watcher of what happens to it; so engines that register the same memory have to do it together.
 
 use super::{Cache, Lease, Refused, Registrations, System, Watch, page};
-use crate::nic::{Key, Nic};
+use crate::nic::{Direction, Key, Nic};
 use crate::settings::Tuning;
 use gasworks_sync::{Lock, Mode, Par, RawBytes};
 use std::sync::Arc;
@@ -50,8 +50,13 @@ impl Shelf {
     }
 
     /// See [`Cache::take`].
-    pub fn take<N: Nic + ?Sized>(&mut self, nic: &N, bytes: RawBytes) -> Result<Lease, Refused> {
-        self.with(|cache| cache.take(nic, bytes))
+    pub fn take<N: Nic + ?Sized>(
+        &mut self,
+        nic: &N,
+        bytes: RawBytes,
+        direction: Direction,
+    ) -> Result<Lease, Refused> {
+        self.with(|cache| cache.take(nic, bytes, direction))
     }
 
     /// The key of a registration that is in use, put into `key`, whose capacity stays.
@@ -121,7 +126,7 @@ mod tests {
                 let (there, kept) =
                     (|| nic.made.borrow().iter().filter(|made| made.1).count(), usize::from(!nic_keeps));
                 for hits in 0..2 {
-                    let lease = shelf.take(&nic, bytes).expect("registered");
+                    let lease = shelf.take(&nic, bytes, Direction::Get).expect("registered");
                     let mut key = Key(vec![9; 3]);
                     shelf.copy_key(&lease, &mut key);
                     assert_eq!((Counting::number(&key), there()), (if nic_keeps { hits } else { 0 }, 1));
@@ -133,7 +138,7 @@ mod tests {
                 told.knows().gone.push_back(crate::stale::Gone::All);
                 shelf.tend(&nic);
                 assert_eq!((there(), shelf.counts().stale), (0, kept as u64));
-                let lease = shelf.take(&nic, bytes).expect("registered");
+                let lease = shelf.take(&nic, bytes, Direction::Put).expect("registered");
                 shelf.give(&nic, lease);
                 // The last engine ends what is kept.
                 shelf.close(&nic);

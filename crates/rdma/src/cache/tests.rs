@@ -77,6 +77,8 @@ pub(crate) struct Counting {
     pub limit: Option<usize>,
     /// How often it was asked for one.
     pub asked: Cell<usize>,
+    /// Memory that may only be read.
+    pub read_only: Cell<Option<Span>>,
 }
 
 impl Counting {
@@ -101,11 +103,19 @@ impl Nic for Counting {
     }
     unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
         self.asked.set(self.asked.get() + 1);
-        if self.limit.is_some_and(|most| self.there().len() >= most) {
+        let may_be_written = !self.read_only.get().is_some_and(|span| span.contains(Span::of(bytes)));
+        if !may_be_written || self.limit.is_some_and(|most| self.there().len() >= most) {
             return Err(NicError::Registration { len: bytes.len(), why: "refused" });
         }
         self.made.borrow_mut().push((Span::of(bytes), true));
         Ok(Key((self.made.borrow().len() - 1).to_le_bytes().to_vec()))
+    }
+    unsafe fn register_source(&self, bytes: RawBytes) -> Result<Key, NicError> {
+        let read_only = self.read_only.take();
+        // SAFETY: the caller's promise.
+        let made = unsafe { self.register(bytes) };
+        self.read_only.set(read_only);
+        made
     }
     fn deregister(&self, key: &Key) -> Result<(), NicError> {
         let was = std::mem::replace(&mut self.made.borrow_mut()[Self::number(key)].1, false);
@@ -155,8 +165,11 @@ impl Bench {
         Self { memory: Memory::of(32), told, nic: Counting { limit, ..Counting::default() }, cache }
     }
     fn take(&mut self, start: usize, len: usize) -> Result<Lease, Refused> {
+        self.take_for(Direction::Get, start, len)
+    }
+    fn take_for(&mut self, direction: Direction, start: usize, len: usize) -> Result<Lease, Refused> {
         let bytes = self.memory.bytes(start, len);
-        self.cache.take(&self.nic, bytes)
+        self.cache.take(&self.nic, bytes, direction)
     }
     fn give(&mut self, lease: Lease) {
         self.cache.give(&self.nic, lease);
@@ -179,6 +192,23 @@ impl Bench {
         let first = self.memory.first();
         self.nic.there().iter().map(|span| (span.start - first, span.end - first)).collect()
     }
+}
+
+/// The source of a put that may only be read is registered for that put, and not found by a get, nor by the next put.
+#[test]
+fn what_may_only_be_read_is_registered_for_one_put() {
+    let mut bench = Bench::new(None, 1 << 20, None);
+    let kept = bench.touch(0, 1);
+    bench.nic.read_only.set(Some(bench.span(2 * PAGE, 4 * PAGE)));
+    for made in [kept + 1, kept + 2] {
+        let lease = bench.take_for(Direction::Put, 2 * PAGE + 3, 8).expect("it only reads");
+        assert_eq!(bench.number(&lease), made);
+        let there = [(0, PAGE), (2 * PAGE + 3, 2 * PAGE + 11)];
+        assert_eq!(bench.there(), there, "its bytes alone, and nothing gives way to them");
+        bench.give(lease);
+        assert_eq!((bench.there(), bench.told.knows().watched.len()), (vec![(0, PAGE)], 1));
+    }
+    assert_eq!(bench.take(2 * PAGE, 8).expect_err("a get writes there"), Refused::Nic);
 }
 
 #[test]
@@ -365,7 +395,7 @@ fn what_cannot_be_watched_is_not_kept() {
     let told = Told::default();
     for (space, keeps) in [(0, true), (1 << 20, false)] {
         let mut cache = Cache::new(&tuning(None, space), keeps, PAGE, Box::new(told.clone()));
-        let lease = cache.take(&bench.nic, bench.memory.bytes(64, 1)).expect("registered");
+        let lease = cache.take(&bench.nic, bench.memory.bytes(64, 1), Direction::Get).expect("registered");
         assert_eq!((bench.there().len(), told.knows().watched.len()), (2, 0));
         cache.give(&bench.nic, lease);
         assert_eq!((bench.there().len(), told.knows().looks), (1, 0));

@@ -319,7 +319,7 @@ impl State {
         }
         let mine = operation.left.slice(chunk.shift, chunk.useful).unwrap_or(RawBytes::EMPTY);
         if chunk.place == Place::Registered && operation.lease.is_none() {
-            match self.cache.take(site.nic, mine) {
+            match self.cache.take(site.nic, mine, operation.direction) {
                 Ok(lease) => operation.lease = Some(lease),
                 Err(Refused::Full) => return Err(Stop::Own),
                 Err(Refused::Nic) => {
