@@ -18,6 +18,8 @@ use thiserror::Error;
 
 /// The most bytes in the head of a message: 24 of fields and 16 arguments of 4.
 pub const MAX_HEAD: usize = 88;
+/// How many messages a poll takes at most of a transport that does not say otherwise: the seed's `AM_BURST`.
+pub const BURST: u32 = 20;
 
 /// How many requests of its receiver's the message with this head ends: they are handled, and nobody will reply to them any
 /// more. A transport that has lent its own room with each request may take it back then.
@@ -232,6 +234,10 @@ pub trait Wire<M: Mode> {
     /// # Errors
     /// [`WireError::Corrupt`], [`WireError::PeerGone`].
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError>;
+    /// How many messages a poll takes at most: more wait for the next one.
+    fn burst(&self) -> u32 {
+        BURST
+    }
     /// Whether it uses the first domain of a network interface that may have several ([`Domains`](crate::Domains)): threads of the others
     /// poll it now and then only.
     fn is_of_first_domain(&self) -> bool {
@@ -315,7 +321,7 @@ mod tests {
         let wire: &dyn Wire<Seq> = &Plain;
         let mut room = wire.reserve(0, Class::Request, 0).expect("room");
         assert_eq!((wire.beside(&mut room), wire.queues().is_none()), (None, true));
-        assert_eq!((wire.is_of_first_domain(), wire.is_settled()), (false, true));
+        assert_eq!((wire.is_of_first_domain(), wire.is_settled(), wire.burst()), (false, true, BURST));
         let mut handled = 0;
         wire.own(Own { category: Category::Short, reply: false, handler: 0, bytes: 0 }, &mut || handled += 1);
         assert_eq!(handled, 1);

@@ -208,7 +208,7 @@ impl Plan {
             packed_long: settings.packed_long(chip),
         };
         let keeps = domain.kept.is_some();
-        let facts = (chip, limits, abilities(chip, posts, keeps), closed.clone());
+        let facts = (chip, limits, abilities(chip, posts, settings.done, keeps), closed.clone());
         let barrier = barrier.filter(|_| !by_engines || settings.engines_beside_memory);
         // The first of those that meet there leads them.
         let leader = match (&barrier, segments.near.first()) {
@@ -486,6 +486,7 @@ fn meet<M: CoreMode>(
         chip,
         limits,
         abilities,
+        burst: settings.arrivals,
         flags: settings.memory_flags(),
         me,
         by_engines,

@@ -130,14 +130,14 @@ const ARRIVALS: Setting = row(
     Kind::Number { min: 1, max: 1 << 16 },
     "20",
     "events",
-    "notifications of messages that a poll takes at most before it looks elsewhere",
+    "notifications that a poll takes at most, and so messages",
 );
 const DONE: Setting = row(
     "GASWORKS_GNI_POLL_BURST",
     Kind::Number { min: 1, max: 1 << 16 },
     "10",
     "events",
-    "events of what was posted that a poll takes at most",
+    "events of what was posted that a poll of a domain takes at most, but for a message that waits for room",
 );
 const FETCH_FROM: Setting = row(
     "GASNET_GNI_AM_RVOUS_CUTOVER",

@@ -83,6 +83,8 @@ pub(crate) struct Shared<M: CoreMode> {
     pub chip: Chip,
     pub limits: Limits,
     pub abilities: Abilities,
+    /// Messages of a poll.
+    pub burst: u32,
     /// `GNI_MEM_*` for memory of the engine's.
     pub flags: u32,
     /// What was registered beforehand, for the engine as well.
@@ -241,6 +243,9 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
         for handed in 0..burst {
             let next = self.0.with(|messages| {
                 used.take().map_or(Ok(()), |taken| messages.give_back(taken))?;
+                if handed == 0 {
+                    messages.begin_poll();
+                }
                 messages.next()
             })?;
             let Some(taken) = next else { return Ok(handed) };
@@ -251,6 +256,10 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
         }
         self.0.with(|messages| used.map_or(Ok(()), |taken| messages.give_back(taken)))?;
         Ok(burst)
+    }
+
+    fn burst(&self) -> u32 {
+        self.0.burst
     }
 
     fn is_of_first_domain(&self) -> bool {
@@ -318,9 +327,11 @@ impl<M: CoreMode> GniNic<M> {
         Self { further: Some(Guard::new(domain, spins)), shared }
     }
 
-    /// A transfer that has come so far.
-    fn next(&self) -> Option<Completion> {
-        let Some(domain) = &self.further else { return self.shared.with(Messages::next_transfer) };
+    /// A transfer that has come so far, the `first` of a poll or another.
+    fn next(&self, first: bool) -> Option<Completion> {
+        let Some(domain) = &self.further else {
+            return self.shared.with(|messages| messages.next_transfer(first));
+        };
         let next = |domain: &mut Domain| if domain.under_way() > 0 { domain.next_done() } else { None };
         let (next, is_lost) = domain.with(|domain| (next(domain), domain.is_lost()));
         if is_lost {
@@ -473,7 +484,7 @@ impl<M: CoreMode> Nic for GniNic<M> {
         }
         for handed in 0..burst {
             // One at a time: what is done then may need the lock.
-            let Some(completion) = self.next() else { return handed };
+            let Some(completion) = self.next(handed == 0) else { return handed };
             sink(completion);
         }
         burst
@@ -481,7 +492,7 @@ impl<M: CoreMode> Nic for GniNic<M> {
 }
 
 /// What a NIC of one of the two chips can do.
-pub(crate) fn abilities(chip: Chip, posts: u32, keeps_registrations: bool) -> Abilities {
+pub(crate) fn abilities(chip: Chip, posts: u32, burst: u32, keeps_registrations: bool) -> Abilities {
     Abilities {
         largest: LARGEST,
         get_alignment: 4,
@@ -492,6 +503,7 @@ pub(crate) fn abilities(chip: Chip, posts: u32, keeps_registrations: bool) -> Ab
         tells_source: true,
         keeps_registrations,
         depth: posts as usize,
+        burst: burst as usize,
         atomics: atomics::of(chip),
     }
 }

@@ -178,6 +178,8 @@ pub struct Abilities {
     pub keeps_registrations: bool,
     /// How many transfers may be under way at once.
     pub depth: usize,
+    /// How many completions a poll takes at most: more wait for the next one.
+    pub burst: usize,
     /// Which atomic operations it does.
     pub atomics: Atomics,
 }
@@ -194,6 +196,7 @@ impl Abilities {
         tells_source: false,
         keeps_registrations: false,
         depth: 1,
+        burst: 20,
         atomics: Atomics::NONE,
     };
 }

@@ -1,7 +1,7 @@
 //! Polling: arrived messages are checked and handed to their handlers; everything else gets its turn.
 
 use super::thread::{self, Handling, may_communicate};
-use super::{BURST, Engine, Incoming, RETURN_EVERY, Received};
+use super::{Engine, Incoming, RETURN_EVERY, Received};
 use crate::message::{Decoded, First, Head, Landing, Returned, decode};
 use crate::wire::{Arrived, Wire, WireError};
 use crate::{Category, CoreMode, Entry, Error, Rank, Signature};
@@ -78,8 +78,10 @@ impl<M: CoreMode> Engine<M> {
         let mut batch = Batch::default();
         let look = self.rdma.look();
         let mut handled = self.take_batch(burst as usize, look.messages, &mut batch);
-        self.burst
-            .store(if handled == burst as usize { (2 * burst).min(BURST) } else { 1 }, Ordering::Relaxed);
+        self.burst.store(
+            if handled == burst as usize { (2 * burst).min(self.max_burst) } else { 1 },
+            Ordering::Relaxed,
+        );
         if handled > 0 || batch.is_spoilt() {
             // Also where something failed: what went well before may be what another thread sleeps for.
             self.note_work();
@@ -127,7 +129,7 @@ impl<M: CoreMode> Engine<M> {
             }
             taken += match wire.queues() {
                 Some(queues) => self.take_lines(wire, queues, burst, batch),
-                None => self.take_any(wire, burst, batch),
+                None => self.take_any(wire, burst.min(wire.burst() as usize), batch),
             };
         }
         taken

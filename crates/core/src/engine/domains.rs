@@ -111,11 +111,11 @@ impl<M: CoreMode> Domains<M> {
     }
 
     /// Moves transfers on; returns how many tokens were handed to `done`.
-    pub(super) fn poll(&self, around: bool, burst: usize, done: &mut dyn FnMut(u64, Progress)) -> usize {
+    pub(super) fn poll(&self, around: bool, done: &mut dyn FnMut(u64, Progress)) -> usize {
         if around {
-            return self.engines.iter().map(|engine| engine.poll(burst, done)).sum();
+            return self.engines.iter().map(|engine| engine.poll(engine.burst(), done)).sum();
         }
-        self.mine().map_or(0, |engine| engine.poll(burst, done))
+        self.mine().map_or(0, |engine| engine.poll(engine.burst(), done))
     }
 }
 

@@ -39,8 +39,6 @@ use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::marker::PhantomPinned;
 use std::sync::OnceLock;
 
-/// The most messages taken at once from a transport; the seed's `AM_BURST`.
-const BURST: u32 = 20;
 /// The part of a peer's volume that is returned at once: small, so that a sender of large payloads copies the next ones
 /// while the last are read, instead of waiting until all are.
 const VOLUME_PARTS: u64 = 4;
@@ -110,7 +108,9 @@ pub struct Engine<M: CoreMode> {
     return_at: (u32, u64),
     polls: AtomicU32,
     /// How many messages the next poll takes at once.
+    /// How many messages the next poll takes of each transport, and the most that any of them allows.
     burst: AtomicU32,
+    max_burst: u32,
     /// Polls that did something, in `Par`, and turns of tasks that did.
     worked: EventCount,
     patience: Patience,
@@ -155,6 +155,7 @@ impl<M: CoreMode> Engine<M> {
         });
         Self {
             rank,
+            max_burst: wires.iter().map(|wire| wire.burst()).max().unwrap_or(1).max(1),
             router: Router::new(wires, route),
             limits,
             keys: attach::keys(&peers),

@@ -211,12 +211,11 @@ impl<M: CoreMode> Engine<M> {
         if self.rdma.is_empty() {
             return 0;
         }
-        let completed =
-            self.rdma.poll(around, super::BURST as usize, &mut |token, progress| match progress {
-                Progress::Copied => self.ops.complete_locally(token),
-                Progress::Done(result) if self.flags.raise(token, result) => {}
-                Progress::Done(result) => self.act(self.ops.complete(token, result), result),
-            });
+        let completed = self.rdma.poll(around, &mut |token, progress| match progress {
+            Progress::Copied => self.ops.complete_locally(token),
+            Progress::Done(result) if self.flags.raise(token, result) => {}
+            Progress::Done(result) => self.act(self.ops.complete(token, result), result),
+        });
         if !self.late.is_empty() {
             self.retry_late();
         }

@@ -208,6 +208,10 @@ impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
         self.inner.wake();
     }
 
+    fn burst(&self) -> u32 {
+        self.inner.burst()
+    }
+
     fn is_of_first_domain(&self) -> bool {
         self.inner.is_of_first_domain()
     }

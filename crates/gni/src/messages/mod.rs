@@ -201,6 +201,10 @@ pub(crate) struct Messages<N = Domain> {
     talks: Vec<Option<Box<Talk>>>,
     mailboxes: Mailboxes,
     bursts: Bursts,
+    /// Notifications that the poll may still take.
+    left: u32,
+    /// The last poll has looked at what was posted here: the one of transfers that follows it does not.
+    reaped: bool,
     /// Longs whose payloads may go beside them, to one rank.
     longs: u32,
     slots: Vec<Slot>,
@@ -254,6 +258,8 @@ impl<N: Network> Messages<N> {
             talks: (0..shape.ranks).map(|_| None).collect(),
             mailboxes,
             bursts,
+            left: 0,
+            reaped: false,
             longs,
             slots: vec![Slot::default(); slots.into()],
             free_slots: (0..slots).rev().collect(),
@@ -535,9 +541,9 @@ impl<N: Network> Messages<N> {
             && self.whole().is_ok()
     }
 
-    /// A transfer that has come so far.
-    pub fn next_transfer(&mut self) -> Option<Completion> {
-        if self.transfers.is_empty() {
+    /// A transfer that has come so far, the `first` of a poll or another.
+    pub fn next_transfer(&mut self, first: bool) -> Option<Completion> {
+        if first && !std::mem::take(&mut self.reaped) {
             self.reap_some();
         }
         self.transfers.pop_front()

@@ -161,6 +161,7 @@ impl Victim {
     pub fn hear(&mut self) -> (Vec<Heard>, Vec<String>) {
         let (mut heard, mut wrong, mut nothing) = (Vec::new(), Vec::new(), 0);
         while nothing < 3 || !self.messages.domain.arrivals.is_empty() {
+            self.messages.begin_poll();
             match self.messages.next() {
                 Ok(Some(taken)) => {
                     let mut bytes = vec![0; taken.payload.len()];

@@ -53,9 +53,15 @@ impl<N: Network> Messages<N> {
         talk.sending.end(ended, |number| slots[usize::from(number)].end(number, free_slots))
     }
 
-    /// The next message that has arrived.
-    pub fn next(&mut self) -> Result<Option<Taken>, WireError> {
+    /// A poll begins: it looks once at what was posted here, and takes as many notifications as the settings say.
+    pub fn begin_poll(&mut self) {
+        self.left = self.bursts.arrivals;
         self.reap_some();
+        self.reaped = true;
+    }
+
+    /// The next message that has arrived, for the poll that has begun.
+    pub fn next(&mut self) -> Result<Option<Taken>, WireError> {
         self.whole()?;
         self.go_on()?;
         self.turn_barrier()?;
@@ -67,7 +73,8 @@ impl<N: Network> Messages<N> {
         if let Some(taken) = self.take_early()? {
             return Ok(Some(taken));
         }
-        for _ in 0..self.bursts.arrivals {
+        while self.left > 0 {
+            self.left -= 1;
             let call = match self.domain.next_arrival() {
                 Arrival::Nothing => break,
                 Arrival::Overrun(call) => {

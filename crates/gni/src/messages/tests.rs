@@ -5,6 +5,7 @@ use super::*;
 use crate::domain::{Arrival, Handle};
 use crate::letter::Call;
 use gasworks_core::{Class, wire};
+use gasworks_rdma::Stage;
 use proptest::prelude::*;
 
 impl Victim {
@@ -388,12 +389,40 @@ fn engines_say_what_all_agree_on_or_that_they_failed() {
     let mut victim = begun();
     victim.messages.domain.gathered = Some(Err(GNI_RC_TRANSACTION_ERROR));
     assert_eq!(victim.messages.barrier_done(), None);
+    victim.messages.begin_poll();
     let error = victim.messages.next().err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.contains("have no result of a barrier (GNI_RC_TRANSACTION_ERROR)"), "{error}");
     assert_eq!(victim.messages.barrier_done(), None);
     // So is that what was given did not arrive.
     let mut victim = begun();
     victim.messages.domain.done.iter_mut().for_each(|done| done.failed = Some("lost"));
+    victim.messages.begin_poll();
     let error = victim.messages.next().err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.contains("have no result of a barrier"), "{error}");
+}
+
+/// What is taken at once is what the settings say, of notifications and of what was posted.
+#[test]
+fn a_poll_takes_as_much_as_is_set() {
+    for burst in [1, 5, 20, 50] {
+        let mut victim = Victim::new(0);
+        // A slot in which nobody waits for a reply, and a word that has landed.
+        let call = Arrival::Call(Call::Reply(7).encode().into());
+        let posted =
+            Done { owner: Owner::Word, peer: HONEST, stage: Stage::Whole, failed: None, unheard: None };
+        victim.messages.bursts = Bursts { done: burst, arrivals: burst };
+        victim.messages.domain.arrivals.extend((0..100).map(|_| call));
+        victim.messages.domain.done.extend((0..100).map(|_| posted));
+        for polls in 1..=2 {
+            victim.messages.begin_poll();
+            // However often a poll looks for another message, and for transfers.
+            for first in [true, false, false] {
+                assert!(matches!(victim.messages.next(), Ok(None)));
+                assert_eq!(victim.messages.next_transfer(first), None);
+            }
+            let Play { arrivals, done, .. } = &victim.messages.domain;
+            let left = 100usize.saturating_sub((burst * polls) as usize);
+            assert_eq!([arrivals.len(), done.len()], [left; 2], "{burst} at once, {polls} polls");
+        }
+    }
 }

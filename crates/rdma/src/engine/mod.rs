@@ -143,6 +143,7 @@ pub struct Engine<M: Mode, N: Nic + ?Sized> {
     /// Descriptors that nobody has. Who finds none waits for no lock to learn that.
     free: Pool,
     memory_key: Option<Key>,
+    burst: usize,
     rules: Rules,
     nic: Box<N>,
 }
@@ -210,7 +211,14 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
         };
         let (rules, key) = (Rules::new(&abilities, tuning, &parts), memory_key.clone().unwrap_or_default());
         let state = State::new(parts, rules, &abilities, tuning, key, cache);
-        Ok(Self { state: M::Lock::new(state), free: Pool::new(count), memory_key, rules, nic })
+        Ok(Self {
+            state: M::Lock::new(state),
+            free: Pool::new(count),
+            memory_key,
+            burst: abilities.burst,
+            rules,
+            nic,
+        })
     }
 
     fn site(&self) -> Site<'_, N> {
@@ -385,6 +393,11 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
             handed += 1;
         }
         handed
+    }
+
+    /// How many completions a poll is to take at most, by what the NIC says.
+    pub fn burst(&self) -> usize {
+        self.burst
     }
 
     /// How many operations have been started and their tokens not yet handed back.
