@@ -143,6 +143,7 @@ pub trait Bootstrap {
 #[derive(Debug)]
 struct Process {
     keeper: Keeper,
+    timeout: ExitTimeout,
     /// What is needed to join, until that is tried; then the link, if it came to that.
     start: Mutex<Option<Start>>,
     link: OnceLock<Arc<Link>>,
@@ -205,13 +206,14 @@ fn join(
 impl Process {
     fn new(start: Start, last: bool) -> Result<Self, BootstrapError> {
         start.prepare();
-        let timeout = ExitTimeout::from_settings()?;
+        let timeout = ExitTimeout::from_settings(matches!(start.way, Way::Cray { .. }))?;
         let launcher = start.watched()?;
-        let patience = timeout.patience();
+        // Until it is known how many ranks there are.
+        let patience = timeout.patience(u32::MAX);
         let catch = settings::CATCH_EXIT.boolean()?;
         let bell = ending::arm(start.rank(), catch, patience, &settings::NO_CATCH_SIGNAL.text())?;
         let keeper = Keeper::start(start.rank(), launcher, bell, timeout, last)?;
-        Ok(Self { keeper, start: Mutex::new(Some(start)), link: OnceLock::new() })
+        Ok(Self { keeper, timeout, start: Mutex::new(Some(start)), link: OnceLock::new() })
     }
 
     fn join(&self) -> Result<Launched, BootstrapError> {
@@ -234,6 +236,7 @@ impl Process {
         };
         let job = Launched::over(link, true);
         job.host()?;
+        ending::wait_no_longer(self.timeout.patience(job.size()));
         self.keeper.met();
         Ok(job)
     }

@@ -207,9 +207,9 @@ const EXIT_TIMEOUT_MAX: Setting = Setting {
     name: "GASNET_EXITTIMEOUT_MAX",
     aliases: &[],
     kind: Kind::Seconds,
-    default: "5",
+    default: "",
     unit: "s",
-    meaning: "the greatest exit time-out, where GASNET_EXITTIMEOUT is unset",
+    meaning: "the greatest exit time-out, where GASNET_EXITTIMEOUT is unset. Unset: 5, in jobs by Cray's PMI 120",
     reader: "gasworks-bootstrap",
 };
 
@@ -217,9 +217,9 @@ const EXIT_TIMEOUT_MIN: Setting = Setting {
     name: "GASNET_EXITTIMEOUT_MIN",
     aliases: &[],
     kind: Kind::Seconds,
-    default: "1",
+    default: "",
     unit: "s",
-    meaning: "the exit time-out without what each rank adds, where GASNET_EXITTIMEOUT is unset",
+    meaning: "the exit time-out without what each rank adds, where GASNET_EXITTIMEOUT is unset. Unset: 1, in jobs by Cray's PMI 3",
     reader: "gasworks-bootstrap",
 };
 
@@ -227,9 +227,9 @@ const EXIT_TIMEOUT_FACTOR: Setting = Setting {
     name: "GASNET_EXITTIMEOUT_FACTOR",
     aliases: &[],
     kind: Kind::Seconds,
-    default: "0.1",
+    default: "",
     unit: "s",
-    meaning: "what each rank adds to the exit time-out, where GASNET_EXITTIMEOUT is unset",
+    meaning: "what each rank adds to the exit time-out, where GASNET_EXITTIMEOUT is unset. Unset: 0.1, in jobs by Cray's PMI 0.125",
     reader: "gasworks-bootstrap",
 };
 
@@ -272,16 +272,34 @@ pub struct ExitTimeout {
 }
 
 impl ExitTimeout {
-    /// Reads `GASNET_EXITTIMEOUT`, and the settings that stand for it where it is unset.
-    pub fn from_settings() -> Result<Self, SettingError> {
+    /// What GASNet takes in the memory of one host where nothing is set.
+    const NEAR: Self = Self {
+        least: Duration::from_secs(1),
+        each: Duration::from_millis(100),
+        most: Duration::from_secs(5),
+    };
+    /// The same over Gemini and Aries, where ranks join by Cray's PMI.
+    const CRAY: Self = Self {
+        least: Duration::from_secs(3),
+        each: Duration::from_millis(125),
+        most: Duration::from_secs(120),
+    };
+
+    /// Reads the settings, for ranks that join by what `GASWORKS_BOOTSTRAP` names.
+    pub fn of_environment() -> Result<Self, SettingError> {
+        Self::from_settings(BOOTSTRAP.choice()? == "cray")
+    }
+
+    /// Reads `GASNET_EXITTIMEOUT`, and the settings that stand for it where it is unset: for ranks that join by Cray's PMI, or not.
+    pub(crate) fn from_settings(cray: bool) -> Result<Self, SettingError> {
         if let Some(set) = EXIT_TIMEOUT.seconds()? {
             return Ok(Self { least: set, each: Duration::ZERO, most: set });
         }
-        let or_zero = |setting: &Setting| setting.seconds().map(Option::unwrap_or_default);
+        let usual = if cray { Self::CRAY } else { Self::NEAR };
         Ok(Self {
-            least: or_zero(&EXIT_TIMEOUT_MIN)?,
-            each: or_zero(&EXIT_TIMEOUT_FACTOR)?,
-            most: or_zero(&EXIT_TIMEOUT_MAX)?,
+            least: EXIT_TIMEOUT_MIN.seconds()?.unwrap_or(usual.least),
+            each: EXIT_TIMEOUT_FACTOR.seconds()?.unwrap_or(usual.each),
+            most: EXIT_TIMEOUT_MAX.seconds()?.unwrap_or(usual.most),
         })
     }
 
@@ -290,9 +308,9 @@ impl ExitTimeout {
         self.least.saturating_add(self.each.saturating_mul(ranks)).min(self.most)
     }
 
-    /// How long the end of a job of any size may take: all that may be waited for, one after the other, and some more.
-    pub(crate) fn patience(self) -> Duration {
-        self.most * 4 + Duration::from_secs(1)
+    /// How long the end of a job of so many ranks may take: all that may be waited for, one after the other, and some more.
+    pub(crate) fn patience(self, ranks: u32) -> Duration {
+        self.of(ranks) * 4 + Duration::from_secs(1)
     }
 }
 
@@ -334,10 +352,14 @@ mod tests {
     #[test]
     fn each_rank_adds_to_the_exit_time_out_up_to_a_limit() {
         let ms = Duration::from_millis;
-        let timeout = ExitTimeout { least: ms(1000), each: ms(100), most: ms(5000) };
-        for (ranks, wanted) in [(0, 1000), (1, 1100), (39, 4900), (40, 5000), (41, 5000), (u32::MAX, 5000)] {
-            assert_eq!(timeout.of(ranks), ms(wanted), "{ranks} ranks");
+        let near = [(0, 1000), (1, 1100), (39, 4900), (40, 5000), (41, 5000), (u32::MAX, 5000)];
+        let cray = [(0, 3000), (1, 3125), (935, 119_875), (936, 120_000), (u32::MAX, 120_000)];
+        for (is_cray, all) in [(false, &near[..]), (true, &cray)] {
+            let timeout = ExitTimeout::from_settings(is_cray).expect("nothing is set");
+            for &(ranks, wanted) in all {
+                assert_eq!(timeout.of(ranks), ms(wanted), "{ranks} ranks, {is_cray}");
+                assert_eq!(timeout.patience(ranks), ms(4 * wanted + 1000));
+            }
         }
-        assert_eq!(timeout.patience(), ms(21_000));
     }
 }

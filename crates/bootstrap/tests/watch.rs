@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         },
         Some("told") => println!("{:?}", gasworks_bootstrap::Told::as_cray().map_err(|e| e.to_string())),
         Some("exit-time-outs") => {
-            let timeout = gasworks_bootstrap::ExitTimeout::from_settings().expect("sound settings");
+            let timeout = gasworks_bootstrap::ExitTimeout::of_environment().expect("sound settings");
             println!("{:?}", [1, 20, 1000].map(|ranks| timeout.of(ranks)));
         }
         Some("meet") => {

@@ -206,6 +206,12 @@ pub enum Wish {
 const ENDING: [Signal; 5] =
     [Signal::SIGHUP, Signal::SIGINT, Signal::SIGPIPE, Signal::SIGQUIT, Signal::SIGTERM];
 
+/// A thread that waits for the end waits no longer than this.
+pub fn wait_no_longer(patience: Duration) {
+    let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    jobs::ending().patience.store(millis, Ordering::Release);
+}
+
 /// Installs the hooks of `rank`: from now on wishes ring the bell that is returned. Once in a process.
 ///
 /// With `catch` an end by `exit` or by a return from `main` while a job is open is a wish to end the job. A thread
@@ -217,7 +223,7 @@ pub fn arm(rank: u32, catch: bool, patience: Duration, alone: &str) -> Result<&'
     state.bell.store(bell.as_fd().as_raw_fd().unsigned_abs(), Ordering::Release);
     state.rank.store(rank, Ordering::Release);
     state.catch.store(u32::from(catch), Ordering::Release);
-    state.patience.store(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX), Ordering::Release);
+    wait_no_longer(patience);
     state.pid.store(std::process::id(), Ordering::Release);
     for signal in ENDING.into_iter().filter(|signal| !signals::is_among(alone, *signal as i32)) {
         take_over(signal)?;

@@ -210,7 +210,7 @@ fn serve(options: &Options, mut setup: Setup) -> Result<i32, Refused> {
 /// How long ranks may take to end after a signal: never less than they themselves count with.
 fn exit_timeout(ranks: u32) -> Result<Duration, Refused> {
     let own = report::EXIT_TIMEOUT.seconds()?.unwrap_or(Duration::from_secs(10));
-    Ok(own.max(ExitTimeout::from_settings()?.of(ranks)))
+    Ok(own.max(ExitTimeout::of_environment()?.of(ranks)))
 }
 
 /// The processor of its own that a rank in such a place has, of so many ranks, if there are enough; and on which processors it runs.
