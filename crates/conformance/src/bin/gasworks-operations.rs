@@ -6,9 +6,10 @@
 //! # Invariants
 //! M1. `gasworks_ugni_mark` is the software NIC's: it takes a number, and touches nothing of its caller's.
 //! M2. Local bytes of a raw put or get are a part of this rank's segment, or of a vector that lives as long as the job and of which
-//!     there is no slice meanwhile; nobody else uses them, and the event is waited for before anything else is done.
+//!     there is no slice meanwhile, or of a put constant; nobody else uses them but puts that are under way together, and all events
+//!     are waited for before anything else is done.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use gasworks::{
     Agent, AtomicOp, AtomicOps, By, Config, Favor, GlobalPtr, Job, Landed, LongRequest, MediumRequest, Par,
@@ -31,6 +32,15 @@ struct Args {
     /// Only the operation of this name
     #[arg(long)]
     only: Option<String>,
+    /// Puts and gets that are under way at once, each with its own memory where that is outside the segment
+    #[arg(long, default_value_t = 1)]
+    together: usize,
+    /// Puts from outside the segment are from memory that may only be read
+    #[arg(long)]
+    constant: bool,
+    /// Have the first rank poll with many messages waiting, and a thread of it with many puts to be completed, with a mark before each poll
+    #[arg(long)]
+    polls: bool,
     /// Print what memory messages take in jobs of more and more ranks instead
     #[arg(long)]
     memory: bool,
@@ -44,8 +54,15 @@ const ZONE: u64 = (4 << 20) + PAGE as u64;
 const PAGE: usize = 4096;
 /// By so many bytes is not aligned what is not.
 const ASKEW: u64 = 3;
+/// Memory that may only be read.
+static CONSTANT: [u8; 64 << 10] = [7; 64 << 10];
 /// Polls in which everything comes to rest.
 const POLLS: u32 = 64;
+/// Messages of each rank that wait, puts that do, and polls of each kind, of which those of puts have marks from a thousand on.
+const WAITING: u64 = 60;
+const PUTS: usize = 150;
+const POLLED: u64 = 200;
+const POLLED_FOR_PUTS: u64 = 1000;
 /// Marks of so many of an operation: before them, behind the first, behind the last.
 const MARKS: u64 = 3;
 
@@ -170,6 +187,9 @@ struct Stage<'a> {
     mark: unsafe extern "C" fn(u64),
     /// Local bytes outside the segment, of each operation its own: nobody has registered them before.
     outside: Vec<Vec<u8>>,
+    /// Puts and gets at once, and whether puts are from constants.
+    together: usize,
+    constant: bool,
     /// Requests, all in all.
     requests: u64,
     /// Locks of calls, all in all.
@@ -211,15 +231,20 @@ fn run(args: &Args) -> Result<()> {
         let mark = unsafe { library.function::<unsafe extern "C" fn(u64)>(c"gasworks_ugni_mark") };
         let mark = mark.context("libugni has no gasworks_ugni_mark: this program is for the software NIC")?;
         let agent = job.agent()?;
-        ensure!(agent.ranks() == 2, "two ranks are wanted, not {}", agent.ranks());
+        ensure!(agent.ranks() == 2 || args.polls, "two ranks are wanted, not {}", agent.ranks());
         let (outside, requests, locks) = (Vec::new(), 0, 0);
-        let mut stage = Stage { agent, handled, short, medium, long, mark, outside, requests, locks };
+        let Args { together, constant, .. } = *args;
+        let mut stage =
+            Stage { agent, handled, short, medium, long, mark, outside, together, constant, requests, locks };
+        if args.polls {
+            stage.polls(&job)?;
+        }
         let rank = stage.agent.rank();
         println!("process\t{rank}\t{}", std::process::id());
         let mut mark = 0;
         let wanted = |what: &What| args.only.as_ref().is_none_or(|name| *name == what.to_string());
         let times = args.times;
-        for what in operations().into_iter().filter(wanted) {
+        for what in operations().into_iter().filter(|what| !args.polls && wanted(what)) {
             stage.prepare(what);
             let first = mark;
             let mut counted = Vec::new();
@@ -241,10 +266,69 @@ fn run(args: &Args) -> Result<()> {
     Ok(job.close()?)
 }
 
+/// Polls with a mark before each, from this number on, and one behind the last.
+fn marked(mark: unsafe extern "C" fn(u64), agent: &Agent<'_, Par>, first: u64) -> Result<()> {
+    for number in first..first + POLLED {
+        // SAFETY: M1.
+        unsafe { mark(number) };
+        agent.poll()?;
+    }
+    // SAFETY: M1.
+    unsafe { mark(first + POLLED) };
+    Ok(())
+}
+
 impl Stage<'_> {
     fn mark(&self, number: u64) {
         // SAFETY: M1.
         unsafe { (self.mark)(number) };
+    }
+
+    /// All others send the first rank messages, and say by a put when they have; then it polls, again and again. After that a thread of it,
+    /// which is the first of another domain where there are several, polls for its puts.
+    fn polls(&self, job: &Job<Par>) -> Result<()> {
+        let (agent, me) = (&self.agent, self.agent.rank());
+        let others = agent.ranks() - 1;
+        let replied = |count| agent.wait_until(|| self.handled.replies.load(Ordering::Relaxed) >= count);
+        if me > 0 {
+            // Of the first one the first rank learns that this one talks, and gives it a mailbox.
+            for number in 1..=2 {
+                agent.request_short(0, self.short, number)?;
+                replied(number)?;
+            }
+        }
+        agent.barrier()?;
+        if me == 0 {
+            let words = agent.local(GlobalPtr::<u64>::new(0, 0), others as usize + 1)?.as_ptr();
+            for rank in 1..=others as usize {
+                // SAFETY: M2: the segment has so many words, and one rank writes to each.
+                while unsafe { words.add(rank).read_volatile() } == 0 {
+                    std::thread::yield_now();
+                }
+            }
+            marked(self.mark, agent, 0)?;
+        } else {
+            (0..WAITING).try_for_each(|number| agent.request_short(0, self.short, number))?;
+            agent.put_value(GlobalPtr::<u64>::new(0, 8 * u64::from(me)), 1)?;
+            replied(WAITING + 2)?;
+        }
+        agent.barrier()?;
+        if me == 0 {
+            let mark = self.mark;
+            let of_another = move || -> Result<()> {
+                let agent = job.agent()?;
+                (0..POLLS).try_for_each(|_| agent.poll().map(drop))?;
+                let here = agent.local(GlobalPtr::<u8>::new(0, ZONE), 8)?.as_ptr();
+                // SAFETY: M2.
+                let put = |_| unsafe { agent.put_raw(GlobalPtr::<u8>::new(1, 0), here, 8) };
+                let events = (0..PUTS).map(put).collect::<Result<Vec<_>, _>>()?;
+                marked(mark, &agent, POLLED_FOR_PUTS)?;
+                Ok(events.into_iter().try_for_each(|event| event.wait(&agent))?)
+            };
+            std::thread::scope(|scope| scope.spawn(of_another).join())
+                .unwrap_or_else(|_| bail!("it panicked"))?;
+        }
+        Ok(agent.barrier()?)
     }
 
     /// All is at rest here, a mark is made, and all have made it; what was counted up to it.
@@ -265,7 +349,7 @@ impl Stage<'_> {
         | What::Medium(len)
         | What::Long(len) = what
         {
-            self.outside.push(vec![7; len + 2 * PAGE]);
+            self.outside.extend((0..self.together).map(|_| vec![7; len + 2 * PAGE]));
         }
     }
 
@@ -340,26 +424,30 @@ impl Stage<'_> {
         })
     }
 
-    /// A put or get that is waited for.
+    /// Puts or gets that are under way together, and waited for.
     fn transfer(&mut self, transfer: Transfer, puts: bool) -> Result<()> {
         let Transfer { len, inside, aligned } = transfer;
         let there = GlobalPtr::<u8>::new(1, if aligned { 0 } else { ASKEW });
-        let here = if inside {
-            self.agent.local(GlobalPtr::<u8>::new(0, ZONE), len)?.as_ptr()
+        let here: Vec<*mut u8> = if inside {
+            vec![self.agent.local(GlobalPtr::<u8>::new(0, ZONE), len)?.as_ptr(); self.together]
+        } else if puts && self.constant {
+            let bytes = CONSTANT.get(..len).context("constants are shorter")?;
+            vec![bytes.as_ptr().cast_mut(); self.together]
         } else {
-            let bytes = self.outside.last_mut().context("it was prepared")?;
-            let start = bytes.as_mut_ptr();
-            start.wrapping_add(start.align_offset(PAGE))
+            let own = self.outside.iter_mut().rev().take(self.together);
+            let starts = own.map(|bytes| bytes.as_mut_ptr());
+            starts.map(|start| start.wrapping_add(start.align_offset(PAGE))).collect()
         };
         self.call(|stage| {
             // SAFETY: M2; a vector has two pages more than `len` bytes.
-            let event = unsafe {
+            let start = |here: *mut u8| unsafe {
                 match puts {
-                    true => stage.agent.put_raw(there, here, len)?,
-                    false => stage.agent.get_raw(there, here, len)?,
+                    true => stage.agent.put_raw(there, here, len),
+                    false => stage.agent.get_raw(there, here, len),
                 }
             };
-            Ok(event.wait(&stage.agent)?)
+            let events = here.into_iter().map(start).collect::<Result<Vec<_>, _>>()?;
+            Ok(events.into_iter().try_for_each(|event| event.wait(&stage.agent))?)
         })
     }
 }

@@ -11,7 +11,7 @@ use gasworks_testkit::{Case, Log};
 pub const COUNT: &str = "GASNET_DOMAIN_COUNT";
 const COUNTS: [&str; 2] = ["2", "4"];
 /// How rarely a thread polls the domains of other threads.
-const POLL_MASK: &str = "GASNET_AM_DOMAIN_POLL_MASK";
+pub const POLL_MASK: &str = "GASNET_AM_DOMAIN_POLL_MASK";
 
 /// Ways to use several domains: a name, the ranks, the thread mode, and settings.
 const USES: [(&str, usize, &str, Variables); 6] = [

@@ -7,6 +7,7 @@
 mod bad_input;
 mod counts;
 mod domains;
+mod effects;
 mod engines;
 mod faults;
 mod hosts;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         suite::cases(),
         hosts::cases(),
         domains::cases(),
+        effects::cases(),
         engines::cases(),
         faults::cases(),
         counts::cases(),
