@@ -81,9 +81,9 @@ typedef enum gasworks_sock_op {
 
 typedef struct gasworks_sock_event {
     gasworks_sock_op_t op_type;
-    int error;
     gasworks_sock_size_t num_bytes;
     void *user_ptr;
+    int error;
 } gasworks_sock_event_t;
 
 /*

@@ -30,12 +30,12 @@ pub struct CSock {
 pub struct CEvent {
     /// A `gasworks_sock_op_t`.
     pub op_type: c_int,
-    /// An error code.
-    pub error: c_int,
     /// The bytes transferred.
     pub num_bytes: usize,
     /// The sock's user pointer.
     pub user_ptr: *mut c_void,
+    /// An error code.
+    pub error: c_int,
 }
 
 /// `gasworks_sock_ifaddr_t`.
@@ -65,8 +65,9 @@ pub type CProgress = Option<unsafe extern "C" fn(usize, *mut c_void) -> c_int>;
 const _: () = {
     assert!(size_of::<CSet>() == 4 && size_of::<CSock>() == 16);
     assert!(std::mem::offset_of!(CSock, set) == 8);
-    assert!(size_of::<CEvent>() == 24);
+    assert!(size_of::<CEvent>() == 32);
     assert!(std::mem::offset_of!(CEvent, num_bytes) == 8 && std::mem::offset_of!(CEvent, user_ptr) == 16);
+    assert!(std::mem::offset_of!(CEvent, error) == 24);
     assert!(size_of::<CIfaddr>() == 20 && size_of::<CIovec>() == 16);
 };
 

@@ -9,7 +9,7 @@
 
 _Static_assert(sizeof(gasworks_sock_set_t) == 4, "set");
 _Static_assert(sizeof(gasworks_sock_t) == 16 && offsetof(gasworks_sock_t, set) == 8, "sock");
-_Static_assert(sizeof(gasworks_sock_event_t) == 24, "event");
+_Static_assert(sizeof(gasworks_sock_event_t) == 32 && offsetof(gasworks_sock_event_t, error) == 24, "event");
 _Static_assert(offsetof(gasworks_sock_event_t, num_bytes) == 8, "event");
 _Static_assert(offsetof(gasworks_sock_event_t, user_ptr) == 16, "event");
 _Static_assert(sizeof(gasworks_sock_ifaddr_t) == 20 && sizeof(struct iovec) == 16, "others");
