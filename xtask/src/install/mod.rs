@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use gasworks_testkit::command::Cmd;
 use gasworks_testkit::files::{copy, empty};
+use gasworks_testkit::programs::variable;
 pub use placed::Files;
 use sources::Sources;
 use std::collections::BTreeMap;
@@ -78,7 +79,8 @@ pub struct InstallArgs {
     #[arg(long, visible_aliases = ["enable-aries-multi-domain", "enable-gemini-multi-domain"])]
     enable_gni_multi_domain: bool,
 
-    /// The command by which gasrun has another launcher start jobs (PMIRUN_CMD), such as `aprun -n %N %C`
+    /// The command by which gasrun has another launcher start jobs (PMIRUN_CMD), such as `aprun -n %N %C`; where neither this nor the next
+    /// is given, that of the variable PMIRUN_CMD, or of aprun or srun at the path that APRUN or SRUN says
     #[arg(long, value_name = "COMMAND")]
     with_pmirun_cmd: Option<String>,
     /// The same, where --with-pmirun-cmd is not given
@@ -133,8 +135,22 @@ fn pair(text: &str) -> Result<(String, String), String> {
 type Default = (String, Option<&'static str>, String);
 
 impl InstallArgs {
-    /// What is configured, in order.
-    fn configured(&self) -> Result<Vec<Default>> {
+    /// The command of another launcher: by an option or, as GASNet's configure has it, by variables of the environment, of which `APRUN` and
+    /// `SRUN` are paths.
+    fn launcher(&self, environment: impl Fn(&str) -> Option<String>) -> Option<String> {
+        let said = self.with_pmirun_cmd.clone().or_else(|| self.with_mpirun_cmd.clone());
+        let set = |name: &str| environment(name).filter(|value| !value.is_empty());
+        let is_default = self.defaults.iter().any(|(name, _)| name == "PMIRUN_CMD");
+        let from_there = || {
+            let alps = || set("APRUN").map(|path| format!("{path} -n %N %C"));
+            let slurm = || set("SRUN").map(|path| format!("{path} -K0 -W60 %V -mblock -n %N %C"));
+            set("PMIRUN_CMD").or_else(alps).or_else(slurm).filter(|_| !is_default)
+        };
+        said.or_else(from_there)
+    }
+
+    /// What is configured, in order, in such an environment.
+    fn configured(&self, environment: impl Fn(&str) -> Option<String>) -> Result<Vec<Default>> {
         let mut all = BTreeMap::new();
         let mut enter = |name: &str, chip: Option<&'static str>, value: String| {
             all.insert((name.to_owned(), chip), value);
@@ -162,8 +178,8 @@ impl InstallArgs {
         if self.enable_gni_spinlock {
             enter("GASWORKS_GNI_SPINLOCK", None, "1".into());
         }
-        if let Some(command) = self.with_pmirun_cmd.as_ref().or(self.with_mpirun_cmd.as_ref()) {
-            enter("PMIRUN_CMD", None, command.clone());
+        if let Some(command) = self.launcher(environment) {
+            enter("PMIRUN_CMD", None, command);
         }
         for (name, value) in &self.defaults {
             let given = all.keys().any(|(known, _)| known == name);
@@ -178,7 +194,7 @@ impl InstallArgs {
 pub fn run(args: &InstallArgs) -> Result<()> {
     let prefix = std::path::absolute(&args.prefix)?;
     clients::check_prefix(&prefix)?;
-    let mut configured = args.configured()?;
+    let mut configured = args.configured(variable)?;
     // A program that starts its ranks by itself does it by this one.
     let starter = ("GASWORKS_GASRUN".to_owned(), None, prefix.join("bin/gasrun").display().to_string());
     if configured.iter().all(|(name, ..)| *name != starter.0) {
@@ -371,9 +387,35 @@ mod tests {
     }
 
     fn configured(words: &str) -> Result<String> {
+        configured_in(words, &[])
+    }
+
+    fn configured_in(words: &str, environment: &[(&str, &str)]) -> Result<String> {
         let words = ["install", "--prefix=/there"].into_iter().chain(words.split_whitespace());
         let line = Line::from_arg_matches(&Line::command().try_get_matches_from(words)?)?;
-        Ok(listed(&line.args.configured()?))
+        let variable = |name: &str| {
+            let found = environment.iter().find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        Ok(listed(&line.args.configured(variable)?))
+    }
+
+    #[test]
+    fn the_environment_says_by_what_jobs_are_started() {
+        let (aprun, srun) = (("APRUN", "/a/aprun"), ("SRUN", "/s/srun"));
+        for (words, environment, wanted) in [
+            ("", &[aprun][..], "PMIRUN_CMD=/a/aprun -n %N %C\n"),
+            ("", &[srun], "PMIRUN_CMD=/s/srun -K0 -W60 %V -mblock -n %N %C\n"),
+            ("", &[srun, aprun], "PMIRUN_CMD=/a/aprun -n %N %C\n"),
+            ("", &[srun, ("PMIRUN_CMD", "start %C")], "PMIRUN_CMD=start %C\n"),
+            ("", &[("PMIRUN_CMD", ""), ("SRUN", "")], ""),
+            ("--with-pmirun-cmd=x", &[("PMIRUN_CMD", "start %C")], "PMIRUN_CMD=x\n"),
+            ("--with-mpirun-cmd=x", &[aprun], "PMIRUN_CMD=x\n"),
+            ("--default PMIRUN_CMD=x", &[aprun], "PMIRUN_CMD=x\n"),
+        ] {
+            let found = configured_in(words, environment).expect("it can be");
+            assert_eq!(found, wanted, "{words} {environment:?}");
+        }
     }
 
     #[test]
