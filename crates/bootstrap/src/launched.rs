@@ -173,7 +173,8 @@ impl Bootstrap for Launched {
         let left = if self.link.ours { Left::for_rank(self.link.rank)? } else { None };
         let (host, lines) = host::meet(self, self.link.timeout, left)?;
         let hosts = Hosts::find(self, &host)?;
-        self.link.met(host, hosts, lines);
+        let (lines, tells_others) = host::leaders::connect(self, &host, &hosts, lines)?;
+        self.link.met(host, hosts, lines, tells_others);
         self.link
             .host
             .get()
@@ -212,9 +213,9 @@ impl Bootstrap for Launched {
             ending::begin_abort(code);
         }
         gasworks_os::say(&format!("gasworks: rank {}: {message}", self.link.rank));
-        // Other launchers end the job by the code alone, as a rule, and some make another one of this order. But nobody else
-        // tells the ranks on other hosts.
-        if self.link.abort_keeps_code() || self.link.spans_hosts() {
+        // Other launchers end the job by the code alone, as a rule, and some make another one of this order. But where hosts are not
+        // connected nobody else tells the others.
+        if self.link.abort_keeps_code() || self.link.needs_launcher() {
             // Some launchers drop everything at the order to abort, the line above too: let it pass first.
             std::thread::sleep(ABORT_PAUSE);
             // The keeper says it as well, but may be late: the launcher is to know the code before the order.

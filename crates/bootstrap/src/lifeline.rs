@@ -1,6 +1,7 @@
 //! The connections by which the ranks of a host tell each other of the end, and notice it when they cannot be told.
 //!
-//! The ranks of a host form a star: one of them, the leader, keeps a connection to each of the others, its followers. They
+//! The ranks of a host form a star: one of them, the leader, keeps a connection to each of the others, its followers. Where there are
+//! several hosts the first leader keeps one to each of the others, which are its followers with their hosts. They
 //! are made when the ranks meet. A word is four bytes. A connection that ends without [`Word::Bye`] means that its rank is
 //! gone.
 
@@ -14,8 +15,11 @@ use gasworks_os::unix::Stream;
 /// What ranks say to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// A follower wishes for the end of the job, and perhaps that the others get no time to wish for it by themselves.
+    /// A follower, with all of its host if it leads one, wishes for the end of the job, and perhaps that the others get no time to wish for
+    /// it by themselves.
     Exit { code: u8, at_once: bool },
+    /// Somebody on the host that a follower leads wishes for the end, and others there do not yet.
+    Asked { code: u8 },
     /// The leader's verdict: the job ends, with this code.
     Verdict { code: u8 },
     /// A follower has done what it does before it ends.
@@ -42,6 +46,7 @@ impl Word {
             Word::Ready => (3, 0),
             Word::Go { whole } => (4, whole.into()),
             Word::Bye => (5, 0),
+            Word::Asked { code } => (7, code),
         };
         [tag, code, MARK[0], MARK[1]]
     }
@@ -56,6 +61,7 @@ impl Word {
             3 => Word::Ready,
             4 => Word::Go { whole: code == 1 },
             5 => Word::Bye,
+            7 => Word::Asked { code },
             _ => return None,
         })
     }
@@ -115,11 +121,12 @@ mod tests {
             Word::Go { whole: false },
             Word::Go { whole: true },
             Word::Bye,
+            Word::Asked { code: 5 },
         ];
         for word in words {
             assert_eq!(Word::decode(word.encode()), Some(word));
         }
-        for tag in [0, 7, 255] {
+        for tag in [0, 8, 255] {
             assert_eq!(Word::decode([tag, 0, b'g', b'w']), None);
         }
         assert_eq!(Word::decode([2, 0, b'g', b'x']), None);

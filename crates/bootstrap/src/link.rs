@@ -28,6 +28,8 @@ pub(crate) struct Link {
     pub(crate) hosts: OnceLock<Hosts>,
     /// The connections by which the ranks of this host tell each other of the end, until the keeper takes them.
     lines: Mutex<Option<Lines>>,
+    /// This host can tell the others of the end.
+    tells_others: AtomicU32,
     jobs: AtomicU32,
     finalized: AtomicU32,
 }
@@ -52,14 +54,16 @@ impl Link {
             host: OnceLock::new(),
             hosts: OnceLock::new(),
             lines: Mutex::new(None),
+            tells_others: AtomicU32::new(0),
             jobs: AtomicU32::new(0),
             finalized: AtomicU32::new(0),
         })
     }
 
     /// The ranks of this host have met.
-    pub(crate) fn met(&self, host: Host, hosts: Hosts, lines: Lines) {
-        // It happens once.
+    pub(crate) fn met(&self, host: Host, hosts: Hosts, lines: Lines, tells_others: bool) {
+        // It happens once. Relaxed: what comes next releases it.
+        self.tells_others.store(tells_others.into(), Ordering::Relaxed);
         let _ = self.host.set(host);
         let _ = self.hosts.set(hosts);
         *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = Some(lines);
@@ -70,9 +74,14 @@ impl Link {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Some ranks are on other hosts, and hear of an end from the launcher alone.
+    /// Some ranks are on other hosts.
     pub(crate) fn spans_hosts(&self) -> bool {
         self.hosts.get().is_some_and(|hosts| hosts.count() > 1)
+    }
+
+    /// Some ranks are on other hosts, and hear of an end from the launcher alone.
+    pub(crate) fn needs_launcher(&self) -> bool {
+        self.spans_hosts() && self.tells_others.load(Ordering::Relaxed) == 0
     }
 
     /// The number of the next job over this link, from 0.
@@ -201,6 +210,7 @@ mod tests {
             host: OnceLock::new(),
             hosts: OnceLock::new(),
             lines: Mutex::new(None),
+            tells_others: AtomicU32::new(0),
             jobs: AtomicU32::new(0),
             finalized: AtomicU32::new(0),
         };
@@ -257,12 +267,16 @@ mod tests {
         let ((link, _), (spread, _)) = (link(), link());
         assert_eq!([link.next_job(), link.next_job(), link.next_job()], [0, 1, 2]);
         assert!(link.take_lines().is_none() && !link.spans_hosts());
-        let lines = Lines { lines: Vec::new(), leads: true };
-        link.met(Host::alone(0), Hosts::one(3, 0), lines);
+        let lines = Lines { leads: true, ..Lines::default() };
+        link.met(Host::alone(0), Hosts::one(3, 0), lines, false);
         assert!(!link.spans_hosts(), "there is one host");
         assert!(link.take_lines().is_some_and(|lines| lines.leads));
         assert!(link.take_lines().is_none());
-        spread.met(Host::alone(0), Hosts::led_by(&[0, 1, 0]), Lines::default());
-        assert!(spread.spans_hosts());
+        assert!(!link.needs_launcher());
+        spread.met(Host::alone(0), Hosts::led_by(&[0, 1, 0]), Lines::default(), false);
+        assert!(spread.spans_hosts() && spread.needs_launcher());
+        let (connected, _) = self::link();
+        connected.met(Host::alone(0), Hosts::led_by(&[0, 1, 0]), Lines::default(), true);
+        assert!(connected.spans_hosts() && !connected.needs_launcher());
     }
 }

@@ -32,8 +32,8 @@ pub enum End {
     Aborted(u32, i32, Option<PathBuf>),
     /// This rank ends with code 0, having said nothing, and the others wait for it.
     Deserted(u32),
-    /// All end the job with code 0, but for this rank, which is ended when its time is up.
-    Lingering(u32),
+    /// All end the job with code 0, but for these ranks, which are ended when their time is up.
+    Lingering(Vec<u32>),
     /// All stay until somebody ends them: every second one waits for the launcher, the others do not hear of it.
     Awaited,
 }
@@ -224,7 +224,7 @@ pub fn run(end: End) -> Result<(), WhereaboutsError> {
             job.abort(*code, "asked to")
         }
         End::Deserted(rank) if *rank == job.rank() => gasworks_os::process::exit_now(0),
-        End::Lingering(rank) if *rank != job.rank() => gasworks_bootstrap::exit(0),
+        End::Lingering(ranks) if !ranks.contains(&job.rank()) => gasworks_bootstrap::exit(0),
         End::Awaited if job.rank() % 2 == 1 => job.barrier()?,
         End::Aborted(..) | End::Lingering(_) | End::Awaited => std::thread::sleep(FOR_EVER),
         End::Killed(_) | End::Deserted(_) => job.barrier()?,
@@ -232,9 +232,8 @@ pub fn run(end: End) -> Result<(), WhereaboutsError> {
     match end {
         End::Well => Ok(()),
         End::Awaited => Err(WhereaboutsError::Left),
-        End::Killed(rank) | End::Aborted(rank, ..) | End::Deserted(rank) | End::Lingering(rank) => {
-            Err(WhereaboutsError::Lost(rank))
-        }
+        End::Killed(rank) | End::Aborted(rank, ..) | End::Deserted(rank) => Err(WhereaboutsError::Lost(rank)),
+        End::Lingering(ranks) => Err(WhereaboutsError::Lost(ranks.into_iter().next().unwrap_or_default())),
     }
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn meet(
     const KEY: &str = "host";
     let me = job.rank();
     if job.size() == 1 {
-        return Ok((Host::alone(me), Lines { lines: Vec::new(), leads: true }));
+        return Ok((Host::alone(me), Lines { leads: true, ..Lines::default() }));
     }
     let (door, way) = match left {
         Some(Left::Door(door)) => (Some(door), None),
@@ -278,7 +278,7 @@ pub(super) fn welcome(
     }
     Ok((
         Host::of(me, me, ranks, guests.into_iter().map(|(_, stream)| stream).collect()),
-        Lines { lines, leads: true },
+        Lines { lines, leads: true, ..Lines::default() },
     ))
 }
 
@@ -306,6 +306,6 @@ pub(super) fn follow(me: u32, stream: Stream, deadline: Instant) -> Result<(Host
     };
     kill_point!("host.met");
     let line = Line::new(Stream::adopt(line, "lifeline")?, stream.peer()?.pid);
-    let lines = Lines { lines: vec![(leader, line)], leads: false };
+    let lines = Lines { lines: vec![(leader, line)], ..Lines::default() };
     Ok((Host::of(me, leader, ranks, vec![stream]), lines))
 }

@@ -1,9 +1,11 @@
 //! The ranks of a host: they find each other by attaching, and gather among themselves what would otherwise go through
 //! the launcher once for each of them.
 //!
-//! - `meeting`: how they find each other; `exchange`: everybody's bytes to everybody; `parcel`: what goes over these connections; `map`: which rank is on which host, where there are several.
+//! - `meeting`: how they find each other; `leaders`: connections between hosts, by which these hear of the end.
+//! - `exchange`: everybody's bytes to everybody; `parcel`: what goes over these connections; `map`: which rank is on which host, where there are several.
 
 pub(crate) mod exchange;
+pub(crate) mod leaders;
 mod map;
 pub(crate) mod meeting;
 mod parcel;
@@ -45,12 +47,17 @@ pub struct Host {
     streams: Mutex<Vec<Stream>>,
 }
 
-/// The connections by which ranks of a host tell each other of the end.
+/// The connections by which ranks tell each other of the end.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    /// Rank and connection: of all others at the leader, of the leader elsewhere.
+    /// Rank and connection: of all others of the host at its leader, of the leader elsewhere.
     pub(crate) lines: Vec<(u32, Line)>,
     pub(crate) leads: bool,
+    /// Of the leaders of other hosts, at the first; and whether these are all.
+    pub(crate) hosts: Vec<(u32, Line)>,
+    pub(crate) reaches_all: bool,
+    /// Of the first leader, at the others.
+    pub(crate) above: Option<(u32, Line)>,
 }
 
 fn lost(rank: u32, cause: OsError) -> BootstrapError {

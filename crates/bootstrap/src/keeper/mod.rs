@@ -65,6 +65,7 @@ impl Keeper {
             consulted: None,
             told: 0,
             said: false,
+            raised: None,
             pushed: 0,
             lost: None,
             missing: None,
@@ -111,6 +112,8 @@ struct Ending {
     ready: bool,
     /// Everybody is ready, or nobody is waited for any more.
     go: bool,
+    /// Those below have been told so.
+    passed: bool,
     /// Every rank of the job ends so.
     whole: bool,
     /// How many steps of the escalation have been taken.
@@ -134,6 +137,8 @@ struct State {
     told: u16,
     /// The leader has heard of it.
     said: bool,
+    /// The last word that the first leader was told, where this rank leads another host.
+    raised: Option<Word>,
     /// How many steps were taken to make the leader answer.
     pushed: usize,
     /// Since when the launcher is gone.
@@ -291,21 +296,21 @@ impl State {
 
     /// The process of another rank has ended: at the leader any, at the others the leader.
     fn miss(&mut self, rank: u32, bye: bool) {
-        let leader = matches!(self.star, Some(Star::Follower(_)));
-        if leader {
-            self.star = Some(Star::Alone);
-        }
+        let above = self.star.as_mut().is_some_and(|star| star.lose_above(rank));
+        // One that leads a host goes on as its first leader.
+        let follows = above && matches!(self.star, Some(Star::Alone));
         match &mut self.phase {
-            Phase::Ending(ending) if leader => {
+            Phase::Ending(ending) if follows => {
                 ending.go = true;
             }
-            Phase::Asked { code, .. } if leader && (bye || *code != 0) => {
+            Phase::Asked { code, .. } if follows && (bye || *code != 0) => {
                 let code = *code;
                 self.end(code);
             }
+            Phase::Asked { code: 1.., .. } if above => {}
             phase @ (Phase::Running | Phase::Asked { .. }) if !bye && ending::in_job() => {
                 // It did not wish for an end with code 0, so this is none.
-                if leader {
+                if above {
                     *phase = Phase::Running;
                 }
                 self.missing.get_or_insert_with(|| (rank, Instant::now()));
@@ -371,14 +376,22 @@ impl State {
             return;
         }
         kill_point!("keeper.verdict");
-        if let Some(star @ Star::Leader(_)) = &self.star {
+        if let Some(star @ Star::Leader(leader)) = &self.star {
             star.say(Word::Verdict { code });
+            let mut absent = leader.absent();
+            if !matches!(ending::wish(), Some(Wish::Exit { provisional: false, .. })) {
+                absent.insert(0, self.rank);
+            }
+            if code == 0 && !absent.is_empty() {
+                self.tell_of(&absent);
+            }
         }
         self.phase = Phase::Ending(Ending {
             code,
             since: Instant::now(),
             ready: false,
             go: false,
+            passed: false,
             whole: false,
             steps: 0,
         });
@@ -408,7 +421,10 @@ impl State {
                     "gasworks: rank {}: rank {rank} is gone without a word: the job ends",
                     self.rank
                 ));
-                self.end(1);
+                match self.star.as_ref().is_some_and(Star::has_above) {
+                    true => self.ask(1, true),
+                    false => self.end(1),
+                }
             }
         }
     }
@@ -428,24 +444,27 @@ impl State {
         let consulting = matches!(wish, Some(Wish::Exit { provisional: true, .. }));
         match &self.star {
             Some(Star::Alone) => self.end(code),
+            // Not with 0, before it is clear what has become of a rank, or what this one wishes for.
+            Some(Star::Leader(_)) if code == 0 && (self.missing.is_some() || consulting) => {}
+            Some(star @ Star::Leader(leader)) if star.has_above() => {
+                let agreed = own && leader.wished_by_all();
+                let is_known = at_once || agreed || code != 0 && waited > consent_limit(self.timeout());
+                self.raise(if is_known { Word::Exit { code, at_once } } else { Word::Asked { code } });
+                if waited > verdict_limit(self.timeout(), code) + leader_limit(self.timeout()) {
+                    self.end(code);
+                }
+            }
             Some(Star::Leader(leader)) if code != 0 => {
                 let agreed = own && leader.wished_by_all();
                 if at_once || agreed || self.missing.is_some() || waited > consent_limit(self.timeout()) {
                     self.end(code);
                 }
             }
-            // Not with 0, before it is clear what has become of that rank, or what this one wishes for.
-            Some(Star::Leader(_)) if self.missing.is_some() || consulting => {}
             Some(Star::Leader(leader)) => {
                 if own && leader.wished_by_all() {
                     return self.end(0);
                 }
                 if waited > self.timeout() {
-                    let mut absent = leader.absent();
-                    if !own {
-                        absent.insert(0, self.rank);
-                    }
-                    self.tell_of(&absent);
                     self.end(0);
                 }
             }
@@ -476,6 +495,14 @@ impl State {
                     self.end(code);
                 }
             }
+        }
+    }
+
+    /// Says a word to the first leader, once.
+    fn raise(&mut self, word: Word) {
+        if self.raised != Some(word) {
+            self.star.iter().for_each(|star| star.say_above(word));
+            self.raised = Some(word);
         }
     }
 
@@ -535,21 +562,32 @@ impl State {
             None => (ready, false),
             Some(Star::Alone) => (ready, ending.whole || self.link.get().is_some_and(|link| link.size == 1)),
             Some(Star::Follower(_)) => (ready && (go || waited > leader_limit(self.timeout())), ending.whole),
-            Some(Star::Leader(leader)) => {
-                let mut whole = ending.whole;
-                if !go && ready && (late || leader.all_ready()) {
-                    whole = leader.is_whole() && !self.link.get().is_some_and(|link| link.spans_hosts());
+            Some(star @ Star::Leader(leader)) => {
+                let (mut whole, above) = (ending.whole, star.has_above());
+                // A launcher of ours ends the other hosts itself where a rank fails, and knows of those that nobody reaches.
+                let hosts = code == 0 || !self.link.get().is_some_and(|link| link.ours);
+                let is_ready = ready && (late || leader.all_ready(hosts));
+                let reaches_all =
+                    leader.reaches_all() || !self.link.get().is_some_and(|link| link.spans_hosts());
+                // The host is ready with its leader; the first leader says when all hosts are.
+                let may_go = ready && (go || waited > leader_limit(self.timeout()));
+                let is_whole = leader.is_whole() && if above { ending.whole } else { reaches_all };
+                if is_ready && above {
+                    self.raise(Word::Ready);
+                }
+                if !ending.passed && if above { may_go } else { is_ready } {
+                    whole = is_whole;
                     // Those that are ready have as long again for what the program has registered for its end.
                     let (since, steps) =
                         if late { (since, ending.steps) } else { (Instant::now(), ESCALATION.len() - 1) };
-                    self.phase = Phase::Ending(Ending { go: true, whole, since, steps, ..ending });
+                    self.phase = Phase::Ending(Ending { passed: true, whole, since, steps, ..ending });
                     if let Some(star) = &self.star {
                         star.say(Word::Go { whole });
                     }
                 }
                 let Some(Star::Leader(leader)) = &self.star else { return };
-                let told = matches!(self.phase, Phase::Ending(Ending { go: true, .. }));
-                (told && (leader.all_gone() || waited > followers_limit(self.timeout())), whole)
+                let passed = matches!(self.phase, Phase::Ending(Ending { passed: true, .. }));
+                (passed && (leader.all_gone(hosts) || waited > followers_limit(self.timeout())), whole)
             }
         };
         if over {
@@ -562,13 +600,24 @@ impl State {
         if let Some(link) = self.link.get() {
             // A launcher that kills the others when one ends without this word makes that the job's code. So it is said
             // with any code where all ranks end by themselves; but where there is an error nothing long is waited for.
-            if code == 0 {
+            // One that leads another host, and does not end: it is stopped, or cannot be reached any more. Or one that never could.
+            let told = matches!(self.phase, Phase::Ending(Ending { go: true, .. }));
+            let is_stuck = match &self.star {
+                Some(star @ Star::Leader(leader)) if link.spans_hosts() => match star.has_above() {
+                    true => leader.has_unreached() || !told,
+                    false => leader.has_unreached() || code != 0 && !leader.reaches_all(),
+                },
+                _ => false,
+            };
+            let fails_alone = link.needs_launcher() && !matches!(self.star, Some(Star::Follower(_)));
+            let by_launcher = is_stuck || code != 0 && !whole && fails_alone;
+            if by_launcher && (code == 0 || !link.ours) {
+                // Not every launcher ends the others when a rank fails.
+                link.abort(code.into(), "a rank of the job has ended it");
+            } else if code == 0 {
                 link.finalize_at_exit(self.timeout());
             } else if whole && !link.ours {
                 link.finalize_at_exit(LAST_WORDS.min(self.timeout()));
-            } else if link.spans_hosts() && !link.ours && !matches!(self.star, Some(Star::Follower(_))) {
-                // Not every launcher ends the others when a rank fails.
-                link.abort(code.into(), "a rank of the job has ended it");
             }
         }
         kill_point!("keeper.finish");
@@ -584,6 +633,9 @@ impl State {
     fn leave(&mut self, code: u8) {
         if let Some(star) = &self.star {
             star.say(Word::Bye);
+            if star.has_above() {
+                star.say_above(Word::Bye);
+            }
         }
         kill_point!("keeper.bye");
         if code == 0
@@ -596,194 +648,4 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::host::Lines;
-    use crate::lifeline::Line;
-    use gasworks_os::unix;
-
-    fn ms(number: u64) -> Duration {
-        Duration::from_millis(number)
-    }
-
-    /// The keeper of rank 5, which has not begun, and what it hears from: as the leader, or as a follower of rank 0.
-    fn state(leads: bool) -> (State, Line) {
-        let (ours, theirs) = unix::pair().expect("a pair");
-        let lines = Lines { lines: vec![(if leads { 7 } else { 0 }, Line::new(ours, 0))], leads };
-        let state = State {
-            rank: 5,
-            bell: Box::leak(Box::new(EventFd::new().expect("a bell"))),
-            launcher: None,
-            link: Arc::default(),
-            star: Some(Star::new(lines)),
-            timeout: ExitTimeout::fixed(ms(1000)),
-            last: false,
-            phase: Phase::Running,
-            consulted: None,
-            told: 0,
-            said: false,
-            pushed: 0,
-            lost: None,
-            missing: None,
-        };
-        (state, Line::new(theirs, 0))
-    }
-
-    fn asked(code: u8, at_once: bool) -> Phase {
-        Phase::Asked { code, at_once, since: Instant::now() }
-    }
-
-    fn ending() -> Phase {
-        let since = Instant::now();
-        Phase::Ending(Ending { code: 3, since, ready: false, go: false, whole: false, steps: 0 })
-    }
-
-    #[test]
-    fn the_parts_of_the_exit_time_out() {
-        assert_eq!((consent_limit(ms(400)), consent_limit(ms(4000))), (ms(100), ms(250)));
-        assert_eq!((meeting_limit(ms(1000), 0), meeting_limit(ms(1000), 1)), (ms(1500), ms(500)));
-        assert_eq!((verdict_limit(ms(1000), 0), verdict_limit(ms(400), 1)), (ms(1250), ms(200)));
-        assert_eq!((leader_limit(ms(1000)), followers_limit(ms(1000))), (ms(1250), ms(1500)));
-        let quarters = |waited| quarters_beyond(ms(waited), ms(250), ms(1000));
-        assert_eq!([100, 250, 499, 501, 749, 751, 1001].map(quarters), [0, 0, 0, 1, 1, 2, 3]);
-        let signals = |waited| [0, 1, 2, 3].map(|step| due_signal(step, ms(waited), ms(1000)));
-        let [quit, term, kill] = [Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGKILL].map(Some);
-        assert_eq!(signals(500), [None; 4]);
-        assert_eq!(signals(501), [quit, None, None, None]);
-        assert_eq!(signals(750), [quit, None, None, None]);
-        assert_eq!(signals(751), [quit, term, None, None]);
-        assert_eq!(signals(1250), [quit, term, None, None]);
-        assert_eq!(signals(1251), [quit, term, kill, None]);
-    }
-
-    #[test]
-    fn a_list_of_ranks_is_cut_after_eight() {
-        assert_eq!(list_of(&[3]), "3");
-        assert_eq!(list_of(&[0, 1, 2, 3, 4, 5, 6, 7]), "0, 1, 2, 3, 4, 5, 6, 7");
-        assert_eq!(list_of(&[0, 1, 2, 3, 4, 5, 6, 7, 9]), "0, 1, 2, 3, 4, 5, 6, 7, ...");
-    }
-
-    #[test]
-    fn the_first_code_that_is_not_zero_is_the_one_asked_for() {
-        for (phase, (code, at_once), wanted) in [
-            (Phase::Running, (4, true), (4, true)),
-            (Phase::Running, (0, false), (0, false)),
-            (asked(0, false), (5, false), (5, false)),
-            (asked(0, true), (0, false), (0, true)),
-            (asked(0, false), (0, true), (0, true)),
-            (asked(5, false), (7, true), (5, true)),
-            (asked(5, true), (7, true), (5, true)),
-            (asked(5, true), (0, false), (5, true)),
-        ] {
-            let (mut state, _other) = state(true);
-            state.phase = phase;
-            state.ask(code, at_once);
-            match state.phase {
-                Phase::Asked { code, at_once, .. } => assert_eq!((code, at_once), wanted, "{phase:?}"),
-                other => panic!("{phase:?} became {other:?}"),
-            }
-        }
-        let (mut state, _other) = state(true);
-        state.phase = ending();
-        state.ask(7, true);
-        assert!(matches!(state.phase, Phase::Ending(Ending { code: 3, .. })), "it is certain");
-    }
-
-    #[test]
-    fn a_rank_that_is_gone_without_a_word_is_missed() {
-        ending::enter_job();
-        // A leader keeps its place and what it was asked for; a follower is alone, and asks for no end with code 0.
-        for (leads, phase) in [(true, Phase::Running), (true, asked(0, false)), (false, asked(0, false))] {
-            let (mut state, _other) = state(leads);
-            state.phase = phase;
-            state.hear(Heard::Gone { rank: 7, bye: false });
-            state.miss(8, false);
-            assert_eq!(state.missing.map(|(rank, _)| rank), Some(7), "the first");
-            assert_eq!(matches!(state.star, Some(Star::Leader(_))), leads);
-            assert_eq!(matches!(state.star, Some(Star::Alone)), !leads);
-            let goes_on = matches!(phase, Phase::Running) || !leads;
-            assert_eq!(matches!(state.phase, Phase::Running), goes_on, "{phase:?}");
-        }
-        let (mut state, _other) = state(true);
-        state.hear(Heard::Gone { rank: 7, bye: true });
-        assert!(state.missing.is_none(), "it has said good-bye");
-        ending::leave_job();
-        state.hear(Heard::Gone { rank: 7, bye: false });
-        assert!(state.missing.is_none(), "there is no job any more");
-    }
-
-    #[test]
-    fn an_end_goes_on_without_the_leader_and_not_for_a_follower() {
-        for leads in [true, false] {
-            let (mut state, _other) = state(leads);
-            state.phase = ending();
-            state.hear(Heard::Gone { rank: 7, bye: false });
-            assert!(matches!(state.phase, Phase::Ending(Ending { go, .. }) if go != leads), "{leads}");
-            assert!(state.missing.is_none());
-        }
-        let (mut state, _other) = state(false);
-        state.hear(Heard::Go { whole: true });
-        assert!(matches!(state.phase, Phase::Running), "there is no end to go on with");
-        state.phase = ending();
-        state.hear(Heard::Go { whole: true });
-        assert!(matches!(state.phase, Phase::Ending(Ending { go: true, whole: true, .. })));
-    }
-
-    #[test]
-    fn the_clock_is_looked_at_only_where_something_is_under_way() {
-        const PAUSE: Duration = Duration::from_millis(100);
-        const WATCHDOG: Duration = Duration::from_secs(10);
-        let ring_after = |pause: Duration, bell: &'static EventFd| {
-            std::thread::spawn(move || {
-                std::thread::sleep(pause);
-                // A test that is over does not hear it.
-                let _ = bell.ring();
-            });
-        };
-        let (mut idle, _other) = state(true);
-        let begun = Instant::now();
-        ring_after(PAUSE, idle.bell);
-        assert!(idle.wait().is_empty());
-        assert!(begun.elapsed() >= PAUSE, "it sleeps until the bell rings");
-        let under_way: [fn(&mut State); 5] = [
-            |state| state.lost = Some(Instant::now()),
-            |state| state.consulted = Some(Instant::now()),
-            |state| state.missing = Some((7, Instant::now())),
-            |state| state.phase = asked(0, false),
-            |state| state.phase = ending(),
-        ];
-        for begin in under_way {
-            let (mut state, _other) = state(true);
-            begin(&mut state);
-            let begun = Instant::now();
-            ring_after(WATCHDOG, state.bell);
-            assert!(state.wait().is_empty());
-            assert!(begun.elapsed() < WATCHDOG, "it wakes by itself: {state:?}");
-        }
-    }
-
-    #[test]
-    fn what_the_leader_and_the_launcher_do_wakes_the_keeper() {
-        let (mut state, leader) = state(false);
-        leader.say(Word::Verdict { code: 4 });
-        assert_eq!(state.wait(), [Heard::Verdict { code: 4 }]);
-        let (ours, theirs) = unix::pair().expect("a pair");
-        state.launcher = Some(ours.into_fd().into());
-        leader.say(Word::Bye);
-        assert!(state.wait().is_empty() && state.lost.is_none(), "the launcher is there");
-        drop(theirs);
-        assert!(state.wait().is_empty());
-        assert!(state.lost.is_some() && state.launcher.is_none(), "it is gone");
-    }
-
-    #[test]
-    fn a_rank_is_ready_once() {
-        let (mut state, leader) = state(false);
-        state.get_ready();
-        state.phase = ending();
-        state.get_ready();
-        state.get_ready();
-        drop(state);
-        assert_eq!((leader.hear(), leader.hear()), (Some(Word::Ready), None));
-    }
-}
+mod tests;

@@ -32,16 +32,22 @@ pub(super) enum Star {
     Follower(Follower),
 }
 
-/// The middle of the star: what it knows of each of the others.
+/// The middle of the star: what it knows of each of the others, those that lead other hosts among them.
 #[derive(Debug)]
 pub(super) struct Leader {
     seats: Vec<Seat>,
+    /// The first leader, of which this one is a follower with its host.
+    above: Option<Follower>,
+    /// It reaches every host of the job.
+    reaches_all: bool,
 }
 
 /// What the leader knows of a rank.
 #[derive(Debug)]
 struct Seat {
     rank: u32,
+    /// It leads another host: it speaks for all of that, and no signal reaches it.
+    leads: bool,
     line: Option<Line>,
     /// It has wished for the end.
     wished: bool,
@@ -58,13 +64,19 @@ pub(super) struct Follower {
 }
 
 impl Star {
-    pub(super) fn new(Lines { lines, leads }: Lines) -> Self {
-        let seat = |(rank, line)| Seat { rank, line: Some(line), wished: false, ready: false, bye: false };
+    pub(super) fn new(Lines { lines, leads, hosts, reaches_all, above }: Lines) -> Self {
+        let seat = |leads, (rank, line)| {
+            let (wished, ready, bye) = (false, false, false);
+            Seat { rank, leads, line: Some(line), wished, ready, bye }
+        };
         let mut lines = lines.into_iter();
         if leads {
-            return match lines.len() {
-                0 => Star::Alone,
-                _ => Star::Leader(Leader { seats: lines.map(seat).collect() }),
+            let above = above.map(|(leader, line)| Follower { leader, line, bye: false });
+            let own = lines.map(|line| seat(false, line));
+            let seats: Vec<_> = own.chain(hosts.into_iter().map(|line| seat(true, line))).collect();
+            return match (seats.len(), &above) {
+                (0, None) => Star::Alone,
+                _ => Star::Leader(Leader { seats, above, reaches_all }),
             };
         }
         match lines.next() {
@@ -78,7 +90,7 @@ impl Star {
         match self {
             Star::Alone => true,
             Star::Follower(follower) => follower.line.is_whole(),
-            Star::Leader(leader) => leader.lines().all(Line::is_whole),
+            Star::Leader(leader) => leader.lines().chain(leader.line_above()).all(Line::is_whole),
         }
     }
 
@@ -87,7 +99,9 @@ impl Star {
         match self {
             Star::Alone => Vec::new(),
             Star::Follower(follower) => follower.line.descriptors().collect(),
-            Star::Leader(leader) => leader.lines().flat_map(Line::descriptors).collect(),
+            Star::Leader(leader) => {
+                leader.lines().chain(leader.line_above()).flat_map(Line::descriptors).collect()
+            }
         }
     }
 
@@ -96,13 +110,40 @@ impl Star {
         let mut heard = Vec::new();
         match self {
             Star::Alone => {}
-            Star::Follower(follower) => follower.turn(ready, &mut heard),
+            Star::Follower(follower) => follower.turn(&mut ready.iter().copied(), &mut heard),
             Star::Leader(leader) => leader.turn(ready, &mut heard),
         }
         heard
     }
 
-    /// Says a word to whoever is at the other ends.
+    /// Whether this rank is one that leads a host, and has the first leader above it.
+    pub(super) fn has_above(&self) -> bool {
+        matches!(self, Star::Leader(Leader { above: Some(_), .. }))
+    }
+
+    /// Says a word to the one above, if there is one: the leader of a follower, the first leader of another.
+    pub(super) fn say_above(&self, word: Word) {
+        match self {
+            Star::Follower(Follower { line, .. })
+            | Star::Leader(Leader { above: Some(Follower { line, .. }), .. }) => line.say(word),
+            Star::Alone | Star::Leader(_) => {}
+        }
+    }
+
+    /// A rank has gone: whether it is the one above, which is not there any more.
+    pub(super) fn lose_above(&mut self, rank: u32) -> bool {
+        match self {
+            // It hears of no other.
+            Star::Follower(_) => {
+                *self = Star::Alone;
+                true
+            }
+            Star::Leader(Leader { above, .. }) => above.take_if(|above| above.leader == rank).is_some(),
+            Star::Alone => false,
+        }
+    }
+
+    /// Says a word to all below, or to the leader.
     pub(super) fn say(&self, word: Word) {
         match self {
             Star::Alone => {}
@@ -145,6 +186,10 @@ impl Leader {
         self.seats.iter().filter_map(|seat| seat.line.as_ref())
     }
 
+    fn line_above(&self) -> Option<&Line> {
+        self.above.as_ref().map(|above| &above.line)
+    }
+
     fn turn(&mut self, ready: &[bool], heard: &mut Vec<Heard>) {
         let mut ready = ready.iter().copied();
         for seat in &mut self.seats {
@@ -152,6 +197,17 @@ impl Leader {
                 seat.turn(heard);
             }
         }
+        self.above.iter_mut().for_each(|above| above.turn(&mut ready, heard));
+    }
+
+    /// Whether it reaches every other host of the job, where there are any.
+    pub(super) fn reaches_all(&self) -> bool {
+        self.reaches_all
+    }
+
+    /// Whether the leader of another host is left.
+    pub(super) fn has_unreached(&self) -> bool {
+        self.seats.iter().any(|seat| seat.leads && seat.line.is_some())
     }
 
     /// Every other rank of the host wishes for the end, or has ended.
@@ -159,14 +215,14 @@ impl Leader {
         self.seats.iter().all(Seat::is_done)
     }
 
-    /// The ranks of which neither is so.
+    /// The ranks of this host of which neither is so. Of another its own leader says which.
     pub(super) fn absent(&self) -> Vec<u32> {
-        self.seats.iter().filter(|seat| !seat.is_done()).map(|seat| seat.rank).collect()
+        self.seats.iter().filter(|seat| !seat.leads && !seat.is_done()).map(|seat| seat.rank).collect()
     }
 
-    /// Nobody is left to be waited for before the end.
-    pub(super) fn all_ready(&self) -> bool {
-        self.seats.iter().all(|seat| seat.line.is_none() || seat.ready)
+    /// Nobody is left to be waited for before the end, of this host or of all `hosts`.
+    pub(super) fn all_ready(&self, hosts: bool) -> bool {
+        self.seats.iter().all(|seat| seat.leads && !hosts || seat.line.is_none() || seat.ready)
     }
 
     /// Every rank of the host is there to be told, or has ended by itself.
@@ -174,9 +230,9 @@ impl Leader {
         self.seats.iter().all(|seat| seat.line.is_some() || seat.bye)
     }
 
-    /// Nobody is left.
-    pub(super) fn all_gone(&self) -> bool {
-        self.seats.iter().all(|seat| seat.line.is_none())
+    /// Nobody is left, of this host or of all `hosts`.
+    pub(super) fn all_gone(&self, hosts: bool) -> bool {
+        self.seats.iter().all(|seat| seat.leads && !hosts || seat.line.is_none())
     }
 }
 
@@ -191,6 +247,7 @@ impl Seat {
                 self.wished = true;
                 heard.push(Heard::Exit { code, at_once });
             }
+            Some(Word::Asked { code }) => heard.push(Heard::Exit { code, at_once: false }),
             Some(Word::Ready) => self.ready = true,
             Some(Word::Bye) => self.bye = true,
             Some(_) => {}
@@ -203,8 +260,8 @@ impl Seat {
 }
 
 impl Follower {
-    fn turn(&mut self, ready: &[bool], heard: &mut Vec<Heard>) {
-        if !speaks(&self.line, &mut ready.iter().copied()) {
+    fn turn(&mut self, ready: &mut impl Iterator<Item = bool>, heard: &mut Vec<Heard>) {
+        if !speaks(&self.line, ready) {
             return;
         }
         match self.line.hear() {
@@ -238,7 +295,7 @@ mod tests {
     /// A leader, and the other ends of its connections to the ranks 1 and 4.
     fn leader() -> (Star, [Line; 2]) {
         let ((ours, theirs), (ours_too, theirs_too)) = (ends(), ends());
-        let lines = Lines { lines: vec![(1, ours), (4, ours_too)], leads: true };
+        let lines = Lines { lines: vec![(1, ours), (4, ours_too)], leads: true, ..Lines::default() };
         (Star::new(lines), [theirs, theirs_too])
     }
 
@@ -256,13 +313,13 @@ mod tests {
 
     #[test]
     fn a_rank_takes_its_place() {
-        let alone = |leads| Star::new(Lines { lines: Vec::new(), leads });
+        let alone = |leads| Star::new(Lines { leads, ..Lines::default() });
         assert!(matches!(alone(true), Star::Alone) && matches!(alone(false), Star::Alone));
         assert!(alone(true).descriptors().is_empty() && alone(true).turn(&[]).is_empty());
         let (leads, _others) = leader();
         assert_eq!(leads.descriptors().len(), 2);
         let (ours, theirs) = ends();
-        let mut follows = Star::new(Lines { lines: vec![(3, ours)], leads: false });
+        let mut follows = Star::new(Lines { lines: vec![(3, ours)], ..Lines::default() });
         assert_eq!(follows.descriptors().len(), 1);
         for (word, heard) in [
             (Word::Verdict { code: 7 }, Some(Heard::Verdict { code: 7 })),
@@ -285,7 +342,7 @@ mod tests {
     #[test]
     fn a_leader_that_ends_without_a_word_is_gone() {
         let (ours, theirs) = ends();
-        let mut follows = Star::new(Lines { lines: vec![(3, ours)], leads: false });
+        let mut follows = Star::new(Lines { lines: vec![(3, ours)], ..Lines::default() });
         drop(theirs);
         assert_eq!(follows.turn(&[true]), [Heard::Gone { rank: 3, bye: false }]);
     }
@@ -309,7 +366,7 @@ mod tests {
         assert_eq!([one.hear(), four.hear()], [Some(Word::Verdict { code: 0 }); 2]);
         let state = |star: &Star| {
             let leader = middle(star);
-            (leader.all_ready(), leader.is_whole(), leader.all_gone())
+            (leader.all_ready(true), leader.is_whole(), leader.all_gone(true))
         };
         assert_eq!(state(&star), (false, true, false));
         one.say(Word::Ready);
@@ -356,7 +413,7 @@ mod tests {
         let (mut first, mut second, mut third) = (Sleeper::start(), Sleeper::start(), Sleeper::start());
         let (ours, theirs) = unix::pair().expect("a pair");
         let ready = Line::new(ours, first.0.id() as i32);
-        let lines = Lines { lines: vec![(1, ready), (2, second.line())], leads: true };
+        let lines = Lines { lines: vec![(1, ready), (2, second.line())], leads: true, ..Lines::default() };
         let mut star = Star::new(lines);
         Line::new(theirs, 0).say(Word::Ready);
         // Of each line: the stream, and the handle on the process.
@@ -365,7 +422,7 @@ mod tests {
         assert_eq!(second.signal(), Some(Signal::SIGTERM as i32));
         assert!(first.0.try_wait().expect("asked").is_none(), "it was ready");
         // A process that is stopped is let run, and ends.
-        let follows = Star::new(Lines { lines: vec![(0, third.line())], leads: false });
+        let follows = Star::new(Lines { lines: vec![(0, third.line())], ..Lines::default() });
         kill(Pid::from_raw(third.0.id() as i32), Signal::SIGSTOP).expect("sent");
         follows.signal(Signal::SIGTERM);
         assert_eq!(third.signal(), Some(Signal::SIGTERM as i32));
@@ -375,12 +432,13 @@ mod tests {
     fn the_end_of_a_process_is_heard_although_its_stream_is_open() {
         let mut gone = Sleeper::start();
         let (ours, _theirs) = unix::pair().expect("a pair");
-        let lines = Lines { lines: vec![(2, Line::new(ours, gone.0.id() as i32))], leads: true };
+        let lines =
+            Lines { lines: vec![(2, Line::new(ours, gone.0.id() as i32))], leads: true, ..Lines::default() };
         let mut star = Star::new(lines);
         assert_eq!(star.descriptors().len(), 2);
         let _ = gone.0.kill();
         gone.signal();
         assert_eq!(star.turn(&[false, true]), [Heard::Gone { rank: 2, bye: false }]);
-        assert!(middle(&star).all_gone());
+        assert!(middle(&star).all_gone(true));
     }
 }

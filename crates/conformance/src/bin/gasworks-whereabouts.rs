@@ -23,9 +23,9 @@ struct Args {
     /// This rank ends without a word at the end
     #[arg(long, value_name = "RANK", group = "end")]
     desert: Option<u32>,
-    /// All but this rank call exit(0) at the end
-    #[arg(long, value_name = "RANK", group = "end")]
-    linger: Option<u32>,
+    /// All but these ranks call exit(0) at the end
+    #[arg(long, value_name = "RANK", num_args = 1.., group = "end")]
+    linger: Vec<u32>,
     /// All ranks stay at the end until somebody ends them
     #[arg(long, group = "end")]
     stay: bool,
@@ -33,11 +33,11 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let end = match (args.kill, args.abort.as_deref(), args.desert, args.linger) {
+    let end = match (args.kill, args.abort.as_deref(), args.desert) {
         (Some(rank), ..) => End::Killed(rank),
-        (_, Some(&[rank, code]), ..) => End::Aborted(rank, code as i32, args.when),
-        (_, _, Some(rank), _) => End::Deserted(rank),
-        (_, _, _, Some(rank)) => End::Lingering(rank),
+        (_, Some(&[rank, code]), _) => End::Aborted(rank, code as i32, args.when),
+        (_, _, Some(rank)) => End::Deserted(rank),
+        _ if !args.linger.is_empty() => End::Lingering(args.linger),
         _ if args.stay => End::Awaited,
         _ => End::Well,
     };

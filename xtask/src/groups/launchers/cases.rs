@@ -50,6 +50,9 @@ const ABORT: &str = "--abort 1 5";
 const DESERT: &str = "--desert 2";
 /// The exit time-out of six ranks.
 const LINGER: Fate = Says("--linger 1", "within 1.6 s (GASNET_EXITTIMEOUT): rank 1 did not");
+/// So on another host than the first, of a rank that follows there; and of all ranks but one, on the last host.
+const LINGER_ELSEWHERE: Fate = Says("--linger 3", "within 1.6 s (GASNET_EXITTIMEOUT): rank 3 did not");
+const EXIT_ALONE: Fate = Says("--linger 0 1 2 3 4", "within 1.6 s (GASNET_EXITTIMEOUT): rank 0, 1 did not");
 /// The code that a rank aborts with, and a shell's for one that was killed.
 const ABORTED: i32 = 5;
 const KILLED: i32 = 137;
@@ -106,6 +109,8 @@ fn gasrun() -> Vec<Case> {
             case("aborted", three, BLOCK, Fails(ABORT, &[ABORTED])),
             case("deserted", three, BLOCK, Fails(DESERT, &[1])),
             case("lingering", three, BLOCK, LINGER),
+            case("lingering-elsewhere", three, BLOCK, LINGER_ELSEWHERE),
+            case("exit-alone", three, BLOCK, EXIT_ALONE),
             case("job", "", HERE, Opens),
             case("job-on-three-hosts", three, BLOCK, Refused),
         ]
@@ -174,14 +179,15 @@ fn slurm() -> Vec<Case> {
             case("killed", &format!("{two_each} -K"), BLOCK, Fails(KILL, killed)),
             case("killed-without-care", two_each, BLOCK, Fails(KILL, killed)),
             case("aborted", two_each, BLOCK, Fails(ABORT, aborted)),
+            case("exit-alone", two_each, BLOCK, EXIT_ALONE),
             case("job", "-N 1 -n 4", "h1 h1 h1 h1", Opens),
             case("job-on-three-hosts", &format!("{two_each} -K"), BLOCK, Refused),
         ]
     };
     // What is left of the code is Slurm's affair: its step is killed. But an order by PMIx takes the code with it, and the
-    // ranks of a host that miss one end with 1.
+    // ranks of a host that miss one end with 1; and by PMI-2 no order is given, for the hosts tell each other.
     let ways = [
-        ("pmi2", "pmi2", &[KILLED][..], &[KILLED][..]),
+        ("pmi2", "pmi2", &[KILLED][..], &[ABORTED][..]),
         ("pmi1", "pmi2", &[KILLED], &[KILLED]),
         ("pmix", "pmix", &[KILLED, 1], &[KILLED, ABORTED]),
     ];
@@ -205,6 +211,7 @@ fn hydra(launcher: Launcher) -> Vec<Case> {
             // It drops its other proxies, has no code of its own for that, and may die of writing to one.
             case("killed", three.into(), BLOCK, Fails(KILL, &[1, 9, KILLED, 141, 255])),
             case("aborted", three.into(), BLOCK, Fails(ABORT, &[1, ABORTED, 255])),
+            case("exit-alone", three.into(), BLOCK, EXIT_ALONE),
             case("job-on-pretend-hosts", pretend.into(), HERE, Opens),
             case("job-on-three-hosts", three.into(), BLOCK, Refused),
         ]
@@ -243,6 +250,7 @@ fn pmix(launcher: Launcher, crowd: &str, reach: &str) -> Vec<Case> {
         case("three-hosts", three.clone(), BLOCK, Well),
         // Ranks that learn of it from their fence end with 1, and which end is heard first is not always the same.
         case("killed", three.clone(), BLOCK, Fails(KILL, &[KILLED, 1])),
+        case("exit-alone", three.clone(), BLOCK, EXIT_ALONE),
         case("aborted", three, BLOCK, Fails(ABORT, &[ABORTED])),
     ]
 }
