@@ -4,11 +4,15 @@ use crate::job::{ADVERSARIAL, CHIP, DELIVERY, passes, suite_with};
 use anyhow::{Result, ensure};
 use gasworks_testkit::cases::is_nightly;
 use gasworks_testkit::hosts::Cluster;
-use gasworks_testkit::nic::TOGETHER;
+use gasworks_testkit::nic::{TOGETHER, dressed};
+use gasworks_testkit::programs::{Fixture, release};
 use gasworks_testkit::{Case, Cmd, Log, Need};
 
 /// The ranks of each host, and how many there are in all.
 type Placement = (&'static str, usize);
+
+/// How ranks are started on other hosts, and what they get of the environment.
+const RSH: &str = "--rsh /run/rsh -x LD_LIBRARY_PATH -x GASWORKS_BOOTSTRAP";
 
 const SIX: Placement = ("h1:2,h2:2,h3:2", 6);
 const FOUR: Placement = ("h1:2,h2:1,h3:1", 4);
@@ -36,12 +40,28 @@ pub fn cases() -> Vec<Case> {
             barriers(log, suite(SIX, mode)?.env(DELIVERY, delivery).env("GASNET_USE_CE_PSHM", beside_memory))
         })
     });
-    whole.chain(engines).map(|case| case.need(Need::Hosts)).collect()
+    let ends = [("exit-zero", 0), ("exit", 7)].into_iter().flat_map(|(act, code)| {
+        ["0", "2"].map(|rank| {
+            Case::new(format!("three-hosts/{act}/rank-{rank}"), move |log| ends(log, act, rank, code))
+        })
+    });
+    whole.chain(engines).chain(ends).map(|case| case.need(Need::Hosts)).collect()
+}
+
+/// A rank ends the job by itself, and the ranks of the other hosts end with it, and with its code.
+fn ends(log: &Log, act: &str, rank: &str, code: i32) -> Result<()> {
+    let options = format!("--hosts h1:1,h2:2 {RSH} -x GASWORKS_NETWORK -x GASNET_EXITTIMEOUT");
+    let job = dressed(release()?.gasrun_with(3, &options, "gasworks-ends")?, &Fixture::Nic.get()?);
+    // Who ends so leaves what is registered.
+    let job = job.env("GASWORKS_UGNI_STRICT", "0").env("GASNET_EXITTIMEOUT", "2");
+    let ended = log.run(&Cluster::up()?.on_h0(job.arg("act").arg(act).arg(rank)))?;
+    ensure!(ended.code() == Some(code), "{}, not code {code}", ended.how());
+    ensure!(!ended.output.contains("rank ended too late"), "a rank was not told of the end");
+    Ok(())
 }
 
 fn suite((hosts, ranks): Placement, mode: &str) -> Result<Cmd> {
-    let gasrun = format!("--hosts {hosts} --rsh /run/rsh -x LD_LIBRARY_PATH -x GASWORKS_BOOTSTRAP");
-    suite_with(ranks, &gasrun, mode)
+    suite_with(ranks, &format!("--hosts {hosts} {RSH}"), mode)
 }
 
 /// Barriers by the collective engines of several hosts, whose ranks meet in memory first, or each by an engine of its own.
