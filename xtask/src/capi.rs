@@ -1,5 +1,5 @@
 //! Lays out the C interface as an installation has it: the headers, and for each conduit and thread mode a library of one
-//! object that exports public names alone.
+//! object that exports public names alone; so, too, those of the tools and of the socket engine.
 
 use crate::world::OPTIMISED;
 use anyhow::{Context, Result, ensure};
@@ -23,7 +23,7 @@ pub fn built() -> PathBuf {
 
 /// When something was changed last of what [`lay_out`] reads but the licences, this program among it.
 pub fn changed(built: &Path) -> Result<SystemTime> {
-    let mut all = vec![std::env::current_exe().context("this program")?, built.join(TOOLS)];
+    let mut all = vec![std::env::current_exe().context("this program")?, built.join(TOOLS), built.join(SOCK)];
     all.extend(MODES.map(|(mode, _)| built.join(archive(mode))));
     all.extend(HEADERS.map(headers));
     all.iter().try_fold(SystemTime::UNIX_EPOCH, |last, path| Ok(last.max(newest(path)?)))
@@ -37,8 +37,11 @@ fn archive(mode: &str) -> String {
 /// The tools as cargo builds them.
 const TOOLS: &str = "libgasworks_tools.a";
 
+/// The socket engine as cargo builds it.
+const SOCK: &str = "libgasworks_sock.a";
+
 /// The packages that have headers.
-const HEADERS: [&str; 2] = ["capi", "tools-capi"];
+const HEADERS: [&str; 3] = ["capi", "tools-capi", "sock-capi"];
 
 fn headers(package: &str) -> PathBuf {
     crate::root().join(format!("crates/{package}/include"))
@@ -70,9 +73,13 @@ pub fn lay_out(
         }
         object.remove()?;
     }
-    for mode in ["seq", "par"] {
-        let object = Object::of(&built.join(TOOLS), &lib, mode, &mut run)?;
-        object.libraries(&format!("gasnet_tools-{mode}"), None, &mut run)?;
+    for (archive, mode, library) in [
+        (TOOLS, "seq", "gasnet_tools-seq"),
+        (TOOLS, "par", "gasnet_tools-par"),
+        (SOCK, "par", "gasworks_sock"),
+    ] {
+        let object = Object::of(&built.join(archive), &lib, mode, &mut run)?;
+        object.libraries(library, None, &mut run)?;
         object.remove()?;
     }
     copy(&crate::root().join("LICENSE-MIT"), &to.join("LICENSE-MIT"))?;
@@ -104,7 +111,7 @@ impl<'a> Object<'a> {
             is_public(name) && tools.is_none_or(|of| of.starts_with(threads))
         };
         let public: Vec<_> = names(archive)?.into_iter().filter(|name| is_own(name)).collect();
-        ensure!(public.len() > 50, "{} has {} public names", archive.display(), public.len());
+        ensure!(public.len() > 20, "{} has {} public names", archive.display(), public.len());
         // Section groups are dissolved: of a group that two libraries have, a linker keeps one, and its names are hidden in the
         // library that it keeps.
         run(&one_object(archive, &public, &lib.join(Self::NAME))?)?;
@@ -137,6 +144,8 @@ impl<'a> Object<'a> {
             Some((any, own)) => format!("--redefine-sym={any}={own}"),
             None => format!("--weaken-symbols={}", list.display()),
         };
+        // What only sections named that are left out remains as a name of nothing, which a shared library would ask for.
+        let hide = if another.is_none() { hide.arg("--strip-unneeded") } else { hide };
         run(&hide.arg(change).arg(format!("--keep-global-symbols={}", list.display())).arg(&all).arg(&one))?;
         // Of the conduits' libraries: objects of each kind of build need a member of their own, and programs of both kinds do not link.
         let (apart, together) = match another {

@@ -84,7 +84,25 @@ pub fn write(staged: &Path, prefix: &Path, conduits: &[&str]) -> Result<()> {
         };
         client.write(staged, prefix, &release)?;
     }
+    sockets(staged, prefix)?;
     package(staged, prefix, conduits)
+}
+
+/// Writes pkg-config's file of the socket engine, from the template of its package.
+fn sockets(staged: &Path, prefix: &str) -> Result<()> {
+    let template = crate::root().join("crates/sock-capi/gasworks_sock.pc.in");
+    let text =
+        std::fs::read_to_string(&template).with_context(|| format!("reading {}", template.display()))?;
+    let mut text = text.replace("@prefix@", prefix).replace("@version@", env!("CARGO_PKG_VERSION"));
+    if prefix.contains(' ') {
+        // A shell reads it, after pkg-config has.
+        for folder in ["${includedir}", "${libdir}"] {
+            text = text.replace(&format!("-I{folder}"), &format!("-I\"{folder}\""));
+            text = text.replace(&format!("-L{folder}"), &format!("-L\"{folder}\""));
+        }
+    }
+    let to = staged.join("lib/pkgconfig/gasworks_sock.pc");
+    std::fs::write(&to, text).with_context(|| format!("writing {}", to.display()))
 }
 
 /// What a client of one library is built with.

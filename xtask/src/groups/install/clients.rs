@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use gasworks_testkit::Need;
 use gasworks_testkit::c::CONDUITS;
 use gasworks_testkit::command::{Cmd, Ended, Log};
-use gasworks_testkit::files::{copy_tree, empty};
+use gasworks_testkit::files::{copy, copy_tree, empty};
 use std::path::{Path, PathBuf};
 
 /// What every fragment defines.
@@ -40,6 +40,7 @@ pub fn rows() -> Vec<Row> {
     let rows = [
         Row::new("install/c/readme", readme),
         Row::new("install/c/pkg-config", pkg_config),
+        Row::new("install/c/sockets", sockets),
         Row::new("install/c/make", make),
         Row::new("install/c/configured", configured),
         Row::new("install/c/variables", variables),
@@ -148,6 +149,29 @@ fn pkg_config(world: &World, log: &Log) -> Result<()> {
     let version = asked("--modversion gasnet-smp-par")?;
     let numbers: Vec<u32> = version.split('.').map(str::parse).collect::<Result<_, _>>()?;
     ensure!(numbers.len() == 3 && numbers > vec![1, 18], "its version is {version}");
+    Ok(())
+}
+
+/// The socket engine's own program, linked with its library of either kind, and from an installation that was moved.
+fn sockets(world: &World, log: &Log) -> Result<()> {
+    let (prefix, dir) = (installed(world, log)?, world.scratch("install/c/sockets")?);
+    copy(&crate::root().join("crates/sock-capi/tests/program.c"), &dir.join("program.c"))?;
+    let moved = dir.join("moved");
+    for folder in ["include", "lib"] {
+        copy_tree(&prefix.join(folder), &moved.join(folder))?;
+    }
+    let shared = "-L$P/lib/gasworks -Wl,-rpath,$P/lib/gasworks";
+    for (prefix, more) in [(&prefix, ""), (&moved, ""), (&moved, shared)] {
+        let build = format!(
+            "cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror \
+             $(pkg-config --define-prefix --cflags gasworks_sock) program.c -o program {more} \
+             $(pkg-config --define-prefix --libs gasworks_sock); ./program; ldd program"
+        );
+        let ended = log.run_ok(&typed(prefix, &dir, &build))?;
+        ensure!(ended.output.contains("all is well"), "the program says something else");
+        let is_shared = ended.output.contains("libgasworks_sock.so.");
+        ensure!(is_shared != more.is_empty(), "it was linked with the library of the other kind");
+    }
     Ok(())
 }
 
