@@ -10,7 +10,8 @@ use gasworks_os::unix::Stream;
 use gasworks_sock::{Address, HostDescription, Op, Set, Sock};
 use gasworks_sync::kill_point;
 
-use super::{Host, Hosts, INTRODUCTION, Lines, Parcel};
+use super::meeting::INTRODUCTION;
+use super::{Host, Hosts, Lines, Parcel};
 use crate::lifeline::Line;
 use crate::{Bootstrap, BootstrapError};
 

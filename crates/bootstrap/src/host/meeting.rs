@@ -33,7 +33,7 @@ use crate::{Bootstrap, BootstrapError};
 
 const MEET: &str = "meet the ranks of this host";
 /// How long one that has connected may take to say who it is: it does so at once.
-const INTRODUCTION: Duration = Duration::from_secs(2);
+pub(super) const INTRODUCTION: Duration = Duration::from_secs(2);
 /// Between two looks at a name that is taken where nobody listens.
 const BRIEF: Duration = Duration::from_millis(1);
 /// Descriptors beyond those for each rank.
