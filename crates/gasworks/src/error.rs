@@ -16,7 +16,7 @@ pub enum Error {
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// The job could not be joined, or its launcher failed.
-    #[error("joining the job: {0}")]
+    #[error("{}", joining(.0))]
     Bootstrap(BootstrapError),
     /// Shared memory could not be set up.
     #[error("shared memory between the ranks: {0}")]
@@ -137,6 +137,12 @@ impl std::fmt::Debug for Error {
     }
 }
 
+/// What was done is said once, here or by the error itself.
+fn joining(error: &BootstrapError) -> String {
+    let said = error.to_string();
+    if said.starts_with("join the job") { said } else { format!("joining the job: {said}") }
+}
+
 // By hand, since an error whose text has its cause in it must not give the cause again as its source.
 impl From<BootstrapError> for Error {
     fn from(cause: BootstrapError) -> Self {
@@ -159,5 +165,24 @@ impl From<gasworks_extended::Error> for Error {
             gasworks_extended::Error::Setting(error) => Error::Setting(error),
             other => Error::Program(other.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_is_said_once() {
+        let protocol = |during| BootstrapError::Protocol { during, what: "why".into() };
+        for (during, said) in [
+            ("join the job", "join the job: why"),
+            ("join the job by PMIx", "join the job by PMIx: why"),
+            ("read PMI_FD", "joining the job: read PMI_FD: why"),
+        ] {
+            assert_eq!(Error::from(protocol(during)).to_string(), said);
+        }
+        let over_pshm = Error::from(gasworks_pshm::PshmError::Bootstrap(protocol("gather")));
+        assert_eq!(over_pshm.to_string(), "shared memory between the ranks: gather: why");
     }
 }

@@ -14,10 +14,10 @@ pub enum PshmError {
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// The exchange with the other ranks failed.
-    #[error("open the shared-memory transport: {0}")]
+    #[error("{0}")]
     Bootstrap(BootstrapError),
     /// The ranks of the host did not come together.
-    #[error("open the shared-memory transport: {cause} ({TIMEOUT_NAME} allows {seconds} s)")]
+    #[error("{cause} ({TIMEOUT_NAME} allows {seconds} s)")]
     Apart {
         /// The cause.
         cause: BootstrapError,
@@ -25,7 +25,7 @@ pub enum PshmError {
         seconds: f64,
     },
     /// The operating system refused.
-    #[error("open the shared-memory transport: {0}")]
+    #[error("{0}")]
     Os(OsError),
     /// The segments do not fit into memory.
     #[error(
@@ -127,7 +127,7 @@ pub enum PshmError {
         what: &'static str,
     },
     /// Another rank could not open the transport.
-    #[error("rank {rank} could not open the shared-memory transport: {cause}")]
+    #[error("rank {rank} could not set it up: {cause}")]
     Peer {
         /// Which.
         rank: u32,
