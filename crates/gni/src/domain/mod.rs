@@ -5,7 +5,7 @@
 //! same, events are lost, and with them the domain.
 //!
 //! # Invariants
-//! U1. Handles are the library's, and are not used after they were destroyed: that happens once, in `release`, which `given_up` tells.
+//! U1. Handles are the library's, and are not used after they were destroyed: that happens once, in `release` (of the module of that name), which `given_up` tells.
 //! U2. A call's pointers are to values of this thread, or to descriptors (U3).
 //! U3. A descriptor stays where it is from its post until its last event was taken, and nothing else uses it meanwhile. The descriptors
 //!     are freed only if none is with the library.
@@ -14,6 +14,7 @@
 //! U6. `GNI_CqTestEvent` alone may be called while another thread uses the domain.
 
 mod engine;
+mod release;
 
 pub(crate) use engine::{FIRST, Place, RESULT};
 
@@ -431,52 +432,6 @@ impl Domain {
         self.lost = true;
     }
 
-    /// Gives all back to the library, unless that has posts. Nothing is posted from then on, and nothing comes.
-    pub fn give_up(&mut self) {
-        if self.under_way() == 0 && !self.given_up {
-            self.given_up = true;
-            self.release();
-        }
-    }
-
-    /// Gives all back to the library. Once, and nothing is used after that.
-    fn release(&mut self) {
-        drop(self.kept.take());
-        self.end_engine();
-        for at in 0..self.endpoints.len() {
-            let endpoint = std::mem::replace(&mut self.endpoints[at], null_mut());
-            self.end_endpoint(endpoint);
-        }
-        for (handle, _) in std::mem::take(&mut self.registered) {
-            self.end_registration(handle);
-        }
-        for queue in [self.source, self.arrivals] {
-            if !queue.is_null() {
-                // SAFETY: U1.
-                unsafe { (self.ugni.GNI_CqDestroy)(queue) };
-            }
-        }
-        if !self.cdm.is_null() {
-            // SAFETY: U1.
-            unsafe { (self.ugni.GNI_CdmDestroy)(self.cdm) };
-        }
-    }
-
-    /// Ends a registration; whether there was one.
-    pub fn deregister(&mut self, handle: Handle) -> bool {
-        let pages = self.registered.remove(&handle);
-        pages.is_some_and(|pages| {
-            self.pinned.give(pages);
-            self.end_registration(handle)
-        })
-    }
-
-    fn end_registration(&mut self, handle: Handle) -> bool {
-        let mut raw = handle.raw();
-        // SAFETY: U1, U2.
-        unsafe { (self.ugni.GNI_MemDeregister)(self.nic, &raw mut raw) == GNI_RC_SUCCESS }
-    }
-
     /// Has registrations for transfers kept by UDREG: so many.
     ///
     /// # Errors
@@ -566,17 +521,6 @@ impl Domain {
         let text = CStr::from_bytes_until_nul(&text).ok().and_then(|text| text.to_str().ok());
         let known = text.filter(|text| code == GNI_RC_SUCCESS && !text.is_empty());
         known.map_or("the NIC does not say why", |text| self.texts.keep(text))
-    }
-
-    /// Ends an endpoint, if it is one.
-    fn end_endpoint(&self, endpoint: gni_ep_handle_t) {
-        if !endpoint.is_null() {
-            // SAFETY: U1.
-            unsafe {
-                (self.ugni.GNI_EpUnbind)(endpoint);
-                (self.ugni.GNI_EpDestroy)(endpoint);
-            }
-        }
     }
 
     fn place(&self, number: u32) -> *mut Posted {
@@ -765,25 +709,6 @@ impl Network for Domain {
 
     fn gathered(&mut self, place: RawBytes) -> Option<Result<(), gni_return_t>> {
         self.result_at(place)
-    }
-}
-
-impl Drop for Domain {
-    fn drop(&mut self) {
-        // Whoever knows of this memory may write to it, as long as this process lives.
-        let is_known = !self.addresses.is_empty();
-        if is_known && !self.closed.is_set() {
-            std::mem::forget(self.kept.take());
-            return;
-        }
-        if !self.given_up {
-            self.release();
-        }
-        if self.under_way() == 0 {
-            let posts = std::ptr::slice_from_raw_parts_mut(self.posts, self.wanted.posts as usize);
-            // SAFETY: U3: made by `Box::into_raw` in `open`, freed once, and none is with the library.
-            drop(unsafe { Box::from_raw(posts) });
-        }
     }
 }
 
