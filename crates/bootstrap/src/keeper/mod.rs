@@ -336,7 +336,8 @@ impl State {
     /// This process wishes for the end.
     fn wished_here(&mut self, code: u8, at_once: bool) {
         if let (Some(link), true) = (self.link.get(), code != 0) {
-            link.announce_exit(code, self.star.is_some());
+            // Where hosts are not connected the launcher ends the others.
+            link.announce_exit(code, self.star.is_some() && !link.needs_launcher());
         }
         kill_point!("keeper.wished");
         match self.star {

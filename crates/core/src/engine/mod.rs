@@ -107,7 +107,6 @@ pub struct Engine<M: CoreMode> {
     /// As many credits owed to a peer, or as many bytes, are returned by a message of their own.
     return_at: (u32, u64),
     polls: AtomicU32,
-    /// How many messages the next poll takes at once.
     /// How many messages the next poll takes of each transport, and the most that any of them allows.
     burst: AtomicU32,
     max_burst: u32,
