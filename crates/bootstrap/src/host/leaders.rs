@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use gasworks_os::random;
 use gasworks_os::unix::Stream;
 use gasworks_sock::{Address, HostDescription, Op, Set, Sock};
-use gasworks_sync::kill_point;
 
 use super::meeting::INTRODUCTION;
 use super::{Host, Hosts, Lines, Parcel};
@@ -53,14 +52,12 @@ pub(crate) fn connect(
     job.fence()?;
     if host.leads() && me != first {
         lines.above = go(me, &job.get(first, KEY)?).map(|line| (first, line));
-        kill_point!("host.leaders.come");
     }
     job.fence()?;
     if let Some(door) = door {
         let others = &hosts.leaders()[1..];
         lines.hosts = door.take(others);
         lines.reaches_all = lines.hosts.len() == others.len();
-        kill_point!("host.leaders.met");
     }
     let has_one = lines.above.is_some() || lines.reaches_all;
     let own = host.leads().then(|| Parcel { bytes: vec![has_one.into()], fds: Vec::new() });

@@ -302,6 +302,7 @@ fn a_reply_is_read_where_it_lies() {
     let mut victim = Victim::new(2);
     let (_, slot) = victim.request(HOSTILE).expect("there is room");
     victim.answer(slot, Letter { fetch: false, ..LETTER }.encode(), 77);
+    victim.messages.begin_poll();
     let taken = victim.messages.next().expect("it is right").expect("it is there");
     let mut word = [0; 8];
     taken.payload.read(&mut word);

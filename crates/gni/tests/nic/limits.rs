@@ -16,6 +16,9 @@ const READERS: [&str; 2] = ["gni", "rdma"];
 const TEXTS: [(&str, u64); 3] =
     [("PMI_GNI_DEV_ID", u32::MAX as u64), ("PMI_GNI_PTAG", 255), ("PMI_GNI_COOKIE", u32::MAX as u64)];
 
+/// Memory that is registered: its largest value is in its limits, and more than any machine allows.
+const REGISTERED: &str = "GASNET_GNI_BOUNCE_SIZE";
+
 pub fn cases() -> Vec<Case> {
     let mut cases = vec![
         Case::new("judge/limits-have-two-sides", |_| limits_have_two_sides()),
@@ -77,6 +80,12 @@ fn limits(log: &Log, name: &str) -> Result<()> {
     let job =
         |value: &str| -> Result<Cmd> { Ok(suite(1, "par")?.words("--silent").env(name, value).limit(60)) };
     for value in within {
+        if name == REGISTERED && value != "0" {
+            let ended = log.run(&job(&value)?)?;
+            ensure!(ended.code().context("it did not end")? != 0, "{name}={value} is taken");
+            told_once(&ended.output, &["the setting GASNET_PHYSMEM_MAX", "allows a rank"])?;
+            continue;
+        }
         log.run_ok(&job(&value)?).with_context(|| format!("{name}={value}"))?;
     }
     for value in beyond {
