@@ -21,11 +21,11 @@ use std::ptr::null_mut;
 pub unsafe fn talks<M: FaceMode>(file: *const c_char, line: c_int, name: *const c_char) {
     place::begin(file, line, name);
     if M::IS_SEQ {
-        // SAFETY: D1.
+        // SAFETY: D1: the macros of the header make the name, a literal.
         only_thread(&unsafe { place::text_of(name) });
     }
     if let Some(why) = silenced_by::<M>() {
-        // SAFETY: D1.
+        // SAFETY: D1: as above, it is the same name.
         fail(&unsafe { place::text_of(name) }, why);
     }
 }
@@ -76,7 +76,7 @@ fn silenced_by<M: FaceMode>() -> Option<&'static str> {
 pub unsafe fn object(handle: *const c_void, wanted: u32, call: *const c_char) {
     let object = handle.cast::<Object>();
     let wanted_kind = Kind::of(wanted).map_or("object".to_owned(), |kind| kind.to_string());
-    // SAFETY: D1.
+    // SAFETY: D1: the header says the name of its own function, a literal.
     let call = &unsafe { place::text_of(call) };
     if object.is_null() {
         fail(call, format!("the {wanted_kind} is null, which is GEX_*_INVALID"));

@@ -16,7 +16,7 @@ use std::ffi::{c_char, c_int, c_void};
 /// D1.
 pub unsafe fn check(call: *const c_char, lock: *mut c_void) -> *mut c_void {
     if lock.is_null() || !lock.cast::<usize>().is_aligned() {
-        // SAFETY: D1.
+        // SAFETY: D1: the header gives a literal for the name of the call.
         fail(&unsafe { place::text_of(call) }, format!("there is no lock at {lock:p}"));
     }
     lock
@@ -27,7 +27,7 @@ pub unsafe fn check(call: *const c_char, lock: *mut c_void) -> *mut c_void {
 /// # Safety
 /// D1.
 pub unsafe fn wrong(call: *const c_char, error: c_int, is_taken: c_int) -> c_int {
-    // SAFETY: D1.
+    // SAFETY: D1: the header gives a literal for the name of the call.
     let call = &unsafe { place::text_of(call) };
     match (error, is_taken != 0) {
         (libc::EDEADLK, _) => fail(call, "this thread has the lock already, and it is not recursive"),

@@ -476,7 +476,8 @@ pub(crate) struct Act {
     act: Box<dyn FnMut(EndStep)>,
 }
 
-// SAFETY: E6.
+// SAFETY: E6: other threads only move it from list to list, under the lock; `do_all` calls those of its own thread alone, and the list
+// is a static's, which is not dropped.
 unsafe impl Send for Act {}
 
 /// Has this done where the thread that calls this ends the process with its job open and with code 0, by [`exit`] or libc's: each step

@@ -193,8 +193,11 @@ impl Child<'_> {
         if self.one_layout {
             // SAFETY: N1: it takes a number.
             let now = unsafe { libc::personality(PRESENT) };
-            // SAFETY: as above. Where that is forbidden its addresses are drawn by lot.
-            unsafe { libc::personality(now as libc::c_ulong | libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
+            // Where it is not told, or forbidden, addresses are drawn by lot.
+            if let Ok(now) = libc::c_ulong::try_from(now) {
+                // SAFETY: N1: it takes a number.
+                unsafe { libc::personality(now | libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
+            }
         }
         if let Some(turns) = &self.turns {
             // Those that it has are as good.

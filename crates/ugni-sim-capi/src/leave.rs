@@ -10,6 +10,7 @@
 //!     while only, since whoever was interrupted may hold a lock that the thread needs.
 //! L2. A hook that runs at the end of the process uses nothing but statics that are never dropped.
 
+use gasworks_os::threads;
 use std::ffi::c_int;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -23,7 +24,7 @@ use crate::{strict, trace, witness};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The way to the thread, in the process that it is of.
-struct Helper {
+struct Way {
     process: u32,
     stream: UnixStream,
 }
@@ -33,18 +34,17 @@ unsafe extern "C" {
     fn at_quick_exit(hook: extern "C" fn()) -> c_int;
 }
 
-static HELPER: OnceLock<Option<Helper>> = OnceLock::new();
+static WAY: OnceLock<Option<Way>> = OnceLock::new();
 
 /// There is something to be done at the end of this process.
 pub(crate) fn watch() {
-    HELPER.get_or_init(|| {
-        // SAFETY: L2.
+    WAY.get_or_init(|| {
+        // SAFETY: L2: the hook is a function of this module, which looks at `WAY` and its lists, all of them statics.
         unsafe { at_quick_exit(write_at_quick_exit) };
         let (stream, other) = UnixStream::pair().ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        let thread = std::thread::Builder::new().name("ugni-exit".to_owned());
-        thread.spawn(move || serve(other)).ok()?;
-        Some(Helper { process: process::id(), stream })
+        threads::start("ugni-exit", None, move || serve(other)).ok()?;
+        Some(Way { process: process::id(), stream })
     });
 }
 
@@ -71,10 +71,10 @@ extern "C" fn write_at_quick_exit() {
 
 fn leave(code: c_int) -> ! {
     // A child of `fork` has nothing of its own.
-    if let Some(Some(helper)) = HELPER.get()
-        && helper.process == process::id()
+    if let Some(Some(way)) = WAY.get()
+        && way.process == process::id()
     {
-        let mut stream = &helper.stream;
+        let mut stream = &way.stream;
         let asked = stream.write_all(&code.to_ne_bytes());
         let _ = asked.and_then(|()| stream.read_exact(&mut [0]));
     }

@@ -53,23 +53,10 @@ impl Keeper {
         last: bool,
     ) -> Result<Self, BootstrapError> {
         let link = Arc::new(OnceLock::new());
-        let mut state = State {
-            rank,
-            bell,
-            launcher: launcher.map(Descriptor::from),
-            link: Arc::clone(&link),
-            star: None,
-            timeout,
-            last,
-            phase: Phase::Running,
-            consulted: None,
-            told: 0,
-            said: false,
-            raised: None,
-            pushed: 0,
-            lost: None,
-            missing: None,
-        };
+        let mut state = State::new(rank, bell, timeout);
+        state.launcher = launcher.map(Descriptor::from);
+        state.link = Arc::clone(&link);
+        state.last = last;
         threads::start("gasworks-keeper", Some(STACK), move || state.run()).map_err(|source| {
             // Nobody would answer who waits for the end.
             ending::disarm();
@@ -200,6 +187,27 @@ fn start_end(run: fn()) -> std::io::Result<()> {
 }
 
 impl State {
+    /// Of a rank that nothing is known of: no launcher, no other rank, no end.
+    fn new(rank: u32, bell: &'static EventFd, timeout: ExitTimeout) -> Self {
+        Self {
+            rank,
+            bell,
+            launcher: None,
+            link: Arc::default(),
+            star: None,
+            timeout,
+            last: false,
+            phase: Phase::Running,
+            consulted: None,
+            told: 0,
+            said: false,
+            raised: None,
+            pushed: 0,
+            lost: None,
+            missing: None,
+        }
+    }
+
     /// Runs until this process ends, or goes on to its end by itself.
     fn run(&mut self) {
         loop {

@@ -14,23 +14,9 @@ fn state(leads: bool) -> (State, Line) {
     let (ours, theirs) = unix::pair().expect("a pair");
     let line = (if leads { 7 } else { 0 }, Line::new(ours, 0));
     let lines = Lines { lines: vec![line], leads, ..Lines::default() };
-    let state = State {
-        rank: 5,
-        bell: Box::leak(Box::new(EventFd::new().expect("a bell"))),
-        launcher: None,
-        link: Arc::default(),
-        star: Some(Star::new(lines)),
-        timeout: ExitTimeout::fixed(ms(1000)),
-        last: false,
-        phase: Phase::Running,
-        consulted: None,
-        told: 0,
-        said: false,
-        raised: None,
-        pushed: 0,
-        lost: None,
-        missing: None,
-    };
+    let bell = Box::leak(Box::new(EventFd::new().expect("a bell")));
+    let mut state = State::new(5, bell, ExitTimeout::fixed(ms(1000)));
+    state.star = Some(Star::new(lines));
     (state, Line::new(theirs, 0))
 }
 

@@ -269,11 +269,11 @@ fn run(args: &Args) -> Result<()> {
 /// Polls with a mark before each, from this number on, and one behind the last.
 fn marked(mark: unsafe extern "C" fn(u64), agent: &Agent<'_, Par>, first: u64) -> Result<()> {
     for number in first..first + POLLED {
-        // SAFETY: M1.
+        // SAFETY: M1: `run` has looked it up by this name in the software NIC's library, which stays loaded.
         unsafe { mark(number) };
         agent.poll()?;
     }
-    // SAFETY: M1.
+    // SAFETY: M1: as above, it is the same function.
     unsafe { mark(first + POLLED) };
     Ok(())
 }
@@ -319,7 +319,7 @@ impl Stage<'_> {
                 let agent = job.agent()?;
                 (0..POLLS).try_for_each(|_| agent.poll().map(drop))?;
                 let here = agent.local(GlobalPtr::<u8>::new(0, ZONE), 8)?.as_ptr();
-                // SAFETY: M2.
+                // SAFETY: M2: the source is in this rank's segment, where nobody writes; all events are waited for below.
                 let put = |_| unsafe { agent.put_raw(GlobalPtr::<u8>::new(1, 0), here, 8) };
                 let events = (0..PUTS).map(put).collect::<Result<Vec<_>, _>>()?;
                 marked(mark, &agent, POLLED_FOR_PUTS)?;

@@ -26,12 +26,12 @@ impl Domain {
         }
         for queue in [self.source, self.arrivals] {
             if !queue.is_null() {
-                // SAFETY: U1.
+                // SAFETY: U1: `open` made it, and after this `given_up` is set, or the domain is dropped: nobody asks it again.
                 unsafe { (self.ugni.GNI_CqDestroy)(queue) };
             }
         }
         if !self.cdm.is_null() {
-            // SAFETY: U1.
+            // SAFETY: U1: `open` made it, and it goes last: endpoints, registrations and queues of it are gone.
             unsafe { (self.ugni.GNI_CdmDestroy)(self.cdm) };
         }
     }
@@ -47,14 +47,14 @@ impl Domain {
 
     fn end_registration(&mut self, handle: Handle) -> bool {
         let mut raw = handle.raw();
-        // SAFETY: U1, U2.
+        // SAFETY: U1: whoever calls this has taken the handle out of `registered`, so it ends once. U2: the copy is this call's own.
         unsafe { (self.ugni.GNI_MemDeregister)(self.nic, &raw mut raw) == GNI_RC_SUCCESS }
     }
 
     /// Ends an endpoint, if it is one.
     pub(super) fn end_endpoint(&self, endpoint: gni_ep_handle_t) {
         if !endpoint.is_null() {
-            // SAFETY: U1.
+            // SAFETY: U1: the caller has taken it out of `endpoints`, or never put it there: nobody else has it.
             unsafe {
                 (self.ugni.GNI_EpUnbind)(endpoint);
                 (self.ugni.GNI_EpDestroy)(endpoint);

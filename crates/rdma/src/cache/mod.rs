@@ -172,7 +172,7 @@ impl Cache {
                 }
                 // What may only be read is registered for this put, and not found by the next transfer, which may be a get.
                 if direction == Direction::Put
-                    // SAFETY: as above.
+                    // SAFETY: the caller's promise: they stay mapped until the lease is given back, which ends this registration.
                     && let Ok(key) = unsafe { nic.register_source(bytes) }
                 {
                     return Ok(self.enter(nic, Kind::Single, Span::of(bytes), key));
