@@ -13,7 +13,7 @@ use gasworks_os::process;
 use gasworks_sync::kill_point;
 
 use crate::host::exchange::exchange;
-use crate::host::meeting::Left;
+use crate::host::meeting::Inherited;
 use crate::host::{self, Host, Hosts};
 use crate::link::Link;
 use crate::start::Start;
@@ -170,7 +170,7 @@ impl Bootstrap for Launched {
         if let Some(host) = self.link.host.get() {
             return Ok(host);
         }
-        let left = if self.link.ours { Left::for_rank(self.link.rank)? } else { None };
+        let left = if self.link.ours { Inherited::for_rank(self.link.rank)? } else { None };
         let (host, lines) = host::meet(self, self.link.timeout, left)?;
         let hosts = Hosts::find(self, &host)?;
         let (lines, tells_others) = host::leaders::connect(self, &host, &hosts, lines)?;

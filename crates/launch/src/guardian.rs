@@ -22,7 +22,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, fork};
 
 use crate::sweep::Mark;
-use crate::{door, spawn, sweep};
+use crate::{meeting, spawn, sweep};
 
 /// What fits into a pipe as it is made.
 const ROOM: usize = 64 << 10;
@@ -100,7 +100,7 @@ fn guard(mut pipe: PipeReader, job: &str, mark: Option<Mark>) -> ! {
         }
     }
     // It is there only if its maker was killed between two system calls.
-    let _ = std::fs::remove_file(door::file(job));
+    let _ = std::fs::remove_file(meeting::file(job));
     let marker = spawn::marker(job);
     for _ in 0..200 {
         for &group in &groups {

@@ -13,7 +13,6 @@
 //! - `inspect`: how the ranks of a running job stand; `observe`: what the ranks count and record.
 #![deny(missing_docs, unsafe_code)]
 
-mod door;
 pub mod gasnetrun;
 #[allow(unsafe_code)]
 mod guardian;
@@ -21,6 +20,7 @@ mod hosts;
 mod inspect;
 mod job;
 mod line;
+mod meeting;
 mod observe;
 pub mod options;
 pub mod remote;

@@ -23,7 +23,7 @@ use nix::sys::resource::{Resource, rlim_t};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::setsid;
 
-use crate::door::{Door, MEET_FD};
+use crate::meeting::{MEET_FD, MeetingSocket};
 
 /// Where a rank's standard streams go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(crate) struct Plan {
     /// Where ranks connect, if they get no descriptor.
     pub(crate) port: Option<String>,
     /// Where they meet, if all of them are here.
-    pub(crate) door: Option<Door>,
+    pub(crate) meeting: Option<MeetingSocket>,
     /// The turns on a processor that this process had before it asked for short ones.
     pub(crate) turns: Option<Turns>,
 }
@@ -154,7 +154,7 @@ impl Plan {
             limits: Vec::new(),
             one_layout: false,
             port: None,
-            door: None,
+            meeting: None,
             turns: None,
         })
     }
@@ -189,8 +189,9 @@ impl Plan {
             }
         };
         // Who connects by itself inherits nothing.
-        let meeting = self.door.as_ref().filter(|_| theirs.is_some());
-        let meeting = meeting.map(|door| if rank == 0 { door.listener.as_fd() } else { door.way.as_fd() });
+        let meeting = self.meeting.as_ref().filter(|_| theirs.is_some());
+        let meeting = meeting
+            .map(|meeting| if rank == 0 { meeting.listener.as_fd() } else { meeting.connector.as_fd() });
         let meeting = meeting.map(|fd| fd.try_clone_to_owned()).transpose()?;
         if let Some(meeting) = &meeting {
             inherited::let_pass(meeting).map_err(|e| e.cause)?;

@@ -82,24 +82,24 @@ pub fn listen(name: &str) -> Result<Listener> {
 
 /// What leads to a listener that has no name.
 #[derive(Debug)]
-pub struct Way(OwnedFd);
+pub struct Connector(OwnedFd);
 
-/// Listens where nobody finds it who is not given the way: a program that inherits that, of the same user, connects by it from
+/// Listens where nobody finds it who is not given the connector: a program that inherits that, of the same user, connects by it from
 /// whichever name spaces it is in. `file` is there for a moment, and gone when this returns.
 ///
 /// # Errors
-/// There can be no socket at `file`, or no `/proc`, by which such a way is gone.
-pub fn listen_hidden(file: &Path) -> Result<(Listener, Way)> {
+/// There can be no socket at `file`, or no `/proc`, by which such a connector is gone.
+pub fn listen_hidden(file: &Path) -> Result<(Listener, Connector)> {
     let fail = |e| OsError::new("listen on socket", file.display(), e);
     let inner = UnixListener::bind(file).map_err(fail)?;
-    let way = fcntl::open(file, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
+    let connector = fcntl::open(file, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
     std::fs::remove_file(file).map_err(fail)?;
-    let way = Way(way.map_err(|e| fail(e.into()))?);
-    std::fs::metadata(way.path()).map_err(fail)?;
-    Ok((Listener::hidden(inner)?, way))
+    let connector = Connector(connector.map_err(|e| fail(e.into()))?);
+    std::fs::metadata(connector.path()).map_err(fail)?;
+    Ok((Listener::hidden(inner)?, connector))
 }
 
-impl Way {
+impl Connector {
     /// One that whoever started this process has left open, of this number.
     pub fn inherited(number: i32) -> Result<Self> {
         inherited::socket(number).map(Self)
@@ -116,7 +116,7 @@ impl Way {
     }
 }
 
-impl AsFd for Way {
+impl AsFd for Connector {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -140,7 +140,7 @@ impl Listener {
         Ok(Self { inner, name: HIDDEN.to_owned(), is_hidden: true })
     }
 
-    /// Whether only those find it who are given the way ([`listen_hidden`]).
+    /// Whether only those find it who are given the connector ([`listen_hidden`]).
     pub fn is_hidden(&self) -> bool {
         self.is_hidden
     }
@@ -397,23 +397,23 @@ mod tests {
     fn who_is_given_the_way_finds_a_listener_without_a_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("listens");
-        let (listener, way) = listen_hidden(&file).expect("a listener");
+        let (listener, connector) = listen_hidden(&file).expect("a listener");
         assert_eq!(std::fs::read_dir(folder.path()).expect("read").count(), 0, "something is left there");
-        let stream = way.connect(soon()).expect("connected");
+        let stream = connector.connect(soon()).expect("connected");
         stream.send_fds(b"here", &[], soon()).expect("sent");
         let mut text = [0; 4];
         let accepted = listener.accept(soon()).expect("accepted");
         accepted.recv_fds(&mut text, 0, soon()).expect("received");
         assert_eq!(&text, b"here");
         // Both pass on by number.
-        let again = Way::inherited(way.as_fd().as_raw_fd()).expect("the way");
+        let again = Connector::inherited(connector.as_fd().as_raw_fd()).expect("the connector");
         let same = Listener::inherited(listener.as_fd().as_raw_fd()).expect("the listener");
         let _second = again.connect(soon()).expect("connected");
         same.accept(soon()).expect("accepted");
         let refused = Listener::inherited(accepted.as_fd().as_raw_fd()).expect_err("a stream").to_string();
         assert!(refused.contains("it does not listen"), "{refused}");
         drop((listener, same));
-        let refused = way.connect(soon()).expect_err("nobody listens");
+        let refused = connector.connect(soon()).expect_err("nobody listens");
         assert_eq!(refused.cause.kind(), io::ErrorKind::ConnectionRefused);
     }
 

@@ -24,7 +24,7 @@ use crate::{strict, trace, witness};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The way to the thread, in the process that it is of.
-struct Way {
+struct ExitThread {
     process: u32,
     stream: UnixStream,
 }
@@ -34,17 +34,17 @@ unsafe extern "C" {
     fn at_quick_exit(hook: extern "C" fn()) -> c_int;
 }
 
-static WAY: OnceLock<Option<Way>> = OnceLock::new();
+static EXIT_THREAD: OnceLock<Option<ExitThread>> = OnceLock::new();
 
 /// There is something to be done at the end of this process.
 pub(crate) fn watch() {
-    WAY.get_or_init(|| {
-        // SAFETY: L2: the hook is a function of this module, which looks at `WAY` and its lists, all of them statics.
+    EXIT_THREAD.get_or_init(|| {
+        // SAFETY: L2: the hook is a function of this module, which looks at `EXIT_THREAD` and its lists, all of them statics.
         unsafe { at_quick_exit(write_at_quick_exit) };
         let (stream, other) = UnixStream::pair().ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
         threads::start("ugni-exit", None, move || serve(other)).ok()?;
-        Some(Way { process: process::id(), stream })
+        Some(ExitThread { process: process::id(), stream })
     });
 }
 
@@ -71,10 +71,10 @@ extern "C" fn write_at_quick_exit() {
 
 fn leave(code: c_int) -> ! {
     // A child of `fork` has nothing of its own.
-    if let Some(Some(way)) = WAY.get()
-        && way.process == process::id()
+    if let Some(Some(thread)) = EXIT_THREAD.get()
+        && thread.process == process::id()
     {
-        let mut stream = &way.stream;
+        let mut stream = &thread.stream;
         let asked = stream.write_all(&code.to_ne_bytes());
         let _ = asked.and_then(|()| stream.read_exact(&mut [0]));
     }

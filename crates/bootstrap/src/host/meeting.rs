@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use gasworks_os::eventfd::EventFd;
 use gasworks_os::limits::{MoreDescriptors, more_descriptors};
-use gasworks_os::unix::{self, Listener, Stream, Way};
+use gasworks_os::unix::{self, Connector, Listener, Stream};
 use gasworks_os::{process, random, threads};
 use gasworks_sync::kill_point;
 use nix::errno::Errno;
@@ -43,24 +43,24 @@ const STACK: usize = 128 << 10;
 
 /// What a launcher of ours has left open for the ranks that it has started on one host.
 #[derive(Debug)]
-pub(crate) enum Left {
+pub(crate) enum Inherited {
     /// For rank 0.
-    Door(Listener),
+    Listener(Listener),
     /// For the others.
-    Way(Way),
+    Connector(Connector),
 }
 
-impl Left {
+impl Inherited {
     /// For a rank of a launcher of ours; `None` if that has left nothing, or it did not come through.
     pub(crate) fn for_rank(rank: u32) -> Result<Option<Self>, BootstrapError> {
         let Some(number) = MEETING.number()? else { return Ok(None) };
         let number = i32::try_from(number).unwrap_or(-1);
-        let left = if rank == 0 {
-            Listener::inherited(number).map(Self::Door)
+        let inherited = if rank == 0 {
+            Listener::inherited(number).map(Self::Listener)
         } else {
-            Way::inherited(number).map(Self::Way)
+            Connector::inherited(number).map(Self::Connector)
         };
-        Ok(left.ok())
+        Ok(inherited.ok())
     }
 }
 
@@ -69,21 +69,21 @@ pub(super) fn address(nonce: &[u8]) -> String {
     format!("gasworks-{}", random::hex(nonce))
 }
 
-/// Finds the ranks of this host, by what the launcher has `left` too; gives also the connections for the end, one for each of
+/// Finds the ranks of this host, by what the launcher has left them as `inherited` too; gives also the connections for the end, one for each of
 /// those for the rest.
 pub(crate) fn meet(
     job: &dyn Bootstrap,
     limit: Duration,
-    left: Option<Left>,
+    inherited: Option<Inherited>,
 ) -> Result<(Host, Lines), BootstrapError> {
     const KEY: &str = "host";
     let me = job.rank();
     if job.size() == 1 {
         return Ok((Host::alone(me), Lines { leads: true, ..Lines::default() }));
     }
-    let (door, way) = match left {
-        Some(Left::Door(door)) => (Some(door), None),
-        Some(Left::Way(way)) => (None, Some(way)),
+    let (listener, connector) = match inherited {
+        Some(Inherited::Listener(listener)) => (Some(listener), None),
+        Some(Inherited::Connector(connector)) => (None, Some(connector)),
         None => (None, None),
     };
     // Everybody learns a name from rank 0, which listens before anybody can know it: so rank 0 leads where it is. The name of
@@ -91,22 +91,22 @@ pub(crate) fn meet(
     let mut place = None;
     if me == 0 {
         let nonce = random::nonce()?;
-        let doors = [unix::listen(&address(&nonce))?].into_iter().chain(door).collect();
-        place = Some(Place::leading(me, job.size(), doors)?);
+        let listeners = [unix::listen(&address(&nonce))?].into_iter().chain(listener).collect();
+        place = Some(Place::leading(me, job.size(), listeners)?);
         job.put(KEY, &nonce)?;
     }
     kill_point!("host.named");
     job.fence()?;
     let place = match place {
         Some(place) => place,
-        None => come(job, way, &address(&job.get(0, KEY)?), limit)?,
+        None => come(job, connector, &address(&job.get(0, KEY)?), limit)?,
     };
     kill_point!("host.come");
     job.fence()?;
     kill_point!("host.fenced");
     let deadline = Instant::now() + limit;
     match place {
-        Place::Leader(porter, _room) => welcome(me, porter.guests()?, deadline),
+        Place::Leader(acceptor, _room) => welcome(me, acceptor.guests()?, deadline),
         Place::Guest(stream) => follow(me, stream, deadline + GRACE),
     }
 }
@@ -114,16 +114,16 @@ pub(crate) fn meet(
 /// A rank's place when the ranks of a host meet.
 enum Place {
     /// It takes in the others, and has room for them.
-    Leader(Porter, MoreDescriptors),
+    Leader(Acceptor, MoreDescriptors),
     /// It has come to the one that does.
     Guest(Stream),
 }
 
 impl Place {
-    fn leading(me: u32, ranks: u32, doors: Vec<Listener>) -> Result<Self, BootstrapError> {
+    fn leading(me: u32, ranks: u32, listeners: Vec<Listener>) -> Result<Self, BootstrapError> {
         // Two connections to each, and what tells of its end.
         let room = more_descriptors(3 * u64::from(ranks) + SPARE);
-        Ok(Self::Leader(Porter::start(me, ranks, doors)?, room))
+        Ok(Self::Leader(Acceptor::start(me, ranks, listeners)?, room))
     }
 }
 
@@ -131,20 +131,20 @@ impl Place {
 pub(super) type Guests = Vec<(u32, Stream)>;
 
 /// Takes in those who come, on a thread of its own.
-pub(super) struct Porter {
+pub(super) struct Acceptor {
     closing: Arc<EventFd>,
     thread: Option<JoinHandle<()>>,
     found: std::sync::mpsc::Receiver<gasworks_os::Result<Guests>>,
 }
 
-impl Porter {
-    pub(super) fn start(me: u32, ranks: u32, doors: Vec<Listener>) -> Result<Self, BootstrapError> {
+impl Acceptor {
+    pub(super) fn start(me: u32, ranks: u32, listeners: Vec<Listener>) -> Result<Self, BootstrapError> {
         let closing = Arc::new(EventFd::new()?);
         let told = Arc::clone(&closing);
         let (tell, found) = std::sync::mpsc::channel();
         let body = move || {
             // Nobody listens any more where the meeting has failed.
-            let _ = tell.send(take_in(me, ranks, &doors, &told));
+            let _ = tell.send(take_in(me, ranks, &listeners, &told));
         };
         let thread = threads::start("gasworks-meeting", Some(STACK), body);
         let thread = thread.map_err(|source| BootstrapError::Io { during: MEET, source })?;
@@ -159,7 +159,7 @@ impl Porter {
     }
 }
 
-impl Drop for Porter {
+impl Drop for Acceptor {
     fn drop(&mut self) {
         // It can only be full, and then the thread knows.
         let _ = self.closing.ring();
@@ -170,20 +170,20 @@ impl Drop for Porter {
     }
 }
 
-/// Takes in who comes to one of `doors` until `closing` is rung; then who has come by then. Who does not belong here is sent away.
+/// Takes in who comes to one of `listeners` until `closing` is rung; then who has come by then. Who does not belong here is sent away.
 pub(super) fn take_in(
     me: u32,
     ranks: u32,
-    doors: &[Listener],
+    listeners: &[Listener],
     closing: &EventFd,
 ) -> gasworks_os::Result<Guests> {
     let mut guests = Guests::new();
     loop {
         // Looked at first: who came before it was rung is in a queue now.
         let last = closing.clear() > 0;
-        for door in doors {
-            while let Some(stream) = next(door)? {
-                if let Some(rank) = introduce(&stream, door.is_hidden())
+        for listener in listeners {
+            while let Some(stream) = next(listener)? {
+                if let Some(rank) = introduce(&stream, listener.is_hidden())
                     && rank != me
                     && rank < ranks
                     && guests.iter().all(|(other, _)| *other != rank)
@@ -195,7 +195,7 @@ pub(super) fn take_in(
         if last {
             return Ok(guests);
         }
-        let watched = doors.iter().map(AsFd::as_fd).chain([closing.as_fd()]);
+        let watched = listeners.iter().map(AsFd::as_fd).chain([closing.as_fd()]);
         let mut watched: Vec<_> = watched.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         match poll(&mut watched, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
@@ -204,20 +204,25 @@ pub(super) fn take_in(
     }
 }
 
-/// Who has come next to a door, if anybody has.
-fn next(door: &Listener) -> gasworks_os::Result<Option<Stream>> {
-    match door.accept(Instant::now()) {
+/// Who has come next to a listener, if anybody has.
+fn next(listener: &Listener) -> gasworks_os::Result<Option<Stream>> {
+    match listener.accept(Instant::now()) {
         Ok(stream) => Ok(Some(stream)),
         Err(e) if e.is_timeout() => Ok(None),
         Err(e) => Err(e),
     }
 }
 
-/// Comes by the way that was left, or by the name.
-fn come(job: &dyn Bootstrap, way: Option<Way>, name: &str, limit: Duration) -> Result<Place, BootstrapError> {
+/// Comes by the connector, or by the name.
+fn come(
+    job: &dyn Bootstrap,
+    connector: Option<Connector>,
+    name: &str,
+    limit: Duration,
+) -> Result<Place, BootstrapError> {
     let deadline = Instant::now() + limit;
     // Without /proc there is only the name.
-    let stream = match way.and_then(|way| way.connect(deadline).ok()) {
+    let stream = match connector.and_then(|connector| connector.connect(deadline).ok()) {
         Some(stream) => stream,
         None => match go(name, deadline)? {
             Gone::Found(stream) if stream.peer()?.uid != process::user() => {
@@ -225,7 +230,7 @@ fn come(job: &dyn Bootstrap, way: Option<Way>, name: &str, limit: Duration) -> R
                 return Err(BootstrapError::protocol(MEET, what));
             }
             Gone::Found(stream) => stream,
-            Gone::Taken(door) => return Place::leading(job.rank(), job.size(), vec![door]),
+            Gone::Taken(listener) => return Place::leading(job.rank(), job.size(), vec![listener]),
         },
     };
     stream.send_fds(&job.rank().to_le_bytes(), &[], deadline)?;
@@ -245,7 +250,7 @@ pub(super) enum Gone {
 pub(super) fn go(name: &str, deadline: Instant) -> gasworks_os::Result<Gone> {
     loop {
         match unix::listen(name) {
-            Ok(door) => return Ok(Gone::Taken(door)),
+            Ok(listener) => return Ok(Gone::Taken(listener)),
             Err(e) if e.cause.kind() == io::ErrorKind::AddrInUse => {}
             Err(e) => return Err(e),
         }

@@ -1,6 +1,6 @@
 //! Ranks as threads, with a launcher that is a table; some of them elsewhere.
 
-use super::meeting::{Gone, Porter, address, follow, go, take_in, welcome};
+use super::meeting::{Acceptor, Gone, address, follow, go, take_in, welcome};
 use super::*;
 use crate::host::exchange::exchange;
 use gasworks_os::eventfd::EventFd;
@@ -371,13 +371,13 @@ fn strangers_at_the_door_are_not_taken_in() {
 #[test]
 fn strangers_do_not_keep_the_last_rank_away() {
     let name = address(&random::nonce().unwrap());
-    let porter = Porter::start(3, 6, vec![unix::listen(&name).unwrap()]).unwrap();
+    let acceptor = Acceptor::start(3, 6, vec![unix::listen(&name).unwrap()]).unwrap();
     let knock = || unix::connect(&name, Instant::now() + SOON).unwrap();
     // A queue has no room for as many.
     (0..5000).for_each(|_| drop(knock()));
     let guest = knock();
     guest.send_fds(&5u32.to_le_bytes(), &[], Instant::now() + SOON).unwrap();
-    let guests = porter.guests().unwrap();
+    let guests = acceptor.guests().unwrap();
     assert_eq!(guests.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(), [5]);
 }
 

@@ -24,10 +24,10 @@ use gasworks_sock::{Direction, Event, Set};
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::Signal;
 
-use crate::door::Door;
 use crate::guardian::Guardian;
 use crate::inspect::{Inspector, Known};
 use crate::line::Line;
+use crate::meeting::MeetingSocket;
 use crate::observe::Observation;
 use crate::options::{Bind, Options};
 use crate::remote::agent::Started;
@@ -371,7 +371,7 @@ impl Job {
         plan.limits = open_files.into_iter().chain(self.guardian.limit()).collect();
         plan.one_layout = options.ranks > 1 && !report::RANDOMIZE.boolean()?;
         if options.ranks > 1 && self.tree.is_none() {
-            plan.door = Door::open(&setup.name);
+            plan.meeting = MeetingSocket::open(&setup.name);
         }
         plan.port = self.entrance.as_ref().map(Entrance::address);
         // The ranks keep the processors busy from the first on; those that are to start, and all that wait for an answer,

@@ -3,21 +3,21 @@
 
 use std::path::{Path, PathBuf};
 
-use gasworks_os::unix::{self, Listener, Way};
+use gasworks_os::unix::{self, Connector, Listener};
 
 /// Names what a rank gets of it, for the library.
 pub(crate) const MEET_FD: &str = "GASWORKS_MEET_FD";
 
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct MeetingSocket {
     pub(crate) listener: Listener,
-    pub(crate) way: Way,
+    pub(crate) connector: Connector,
 }
 
-impl Door {
+impl MeetingSocket {
     /// For the job of this name. `None` where the machine has nothing to make it of: then the ranks meet by name alone.
     pub(crate) fn open(job: &str) -> Option<Self> {
-        unix::listen_hidden(&file(job)).ok().map(|(listener, way)| Self { listener, way })
+        unix::listen_hidden(&file(job)).ok().map(|(listener, connector)| Self { listener, connector })
     }
 }
 
