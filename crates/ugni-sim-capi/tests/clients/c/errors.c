@@ -196,7 +196,7 @@ static void unmapped(int peer)
     char *pages = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     mine.memory = (uint64_t)pages;
     WORKS(GNI_MemRegister(net.nic, mine.memory, 1 << 16, NULL, 0, (uint32_t)-1, &mine.handle));
-    munmap(pages, 1 << 16);
+    net_unmap(pages, 1 << 16);
     job_gather(&mine, all, sizeof mine);
     gni_post_descriptor_t post = net_post(GNI_POST_FMA_PUT, peer, 0, 0, 8);
     post.remote_addr = all[peer].memory;

@@ -94,6 +94,13 @@ static inline void net_end(void)
     job_end();
 }
 
+/* Ends a mapping. What is there from now on may not be touched, so that no other mapping of this process comes to lie there. */
+static inline void net_unmap(void *at, size_t len)
+{
+    int flags = MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    CHECK(mmap(at, len, PROT_NONE, flags, -1, 0) == at);
+}
+
 /* A transaction between bytes here and there. */
 static inline gni_post_descriptor_t net_post(gni_post_type_t type, int peer, uint64_t here, uint64_t there,
                                              uint64_t length)

@@ -127,7 +127,7 @@ static void unmapped_source(void)
     it.local_addr = (uint64_t)source;
     post(&it);
     if (!well)
-        munmap(source, PAGE);
+        net_unmap(source, PAGE);
     net_event(net.events, &event);
     GNI_GetCompleted(net.events, event, &found);
     munmap(source, PAGE);
@@ -149,7 +149,7 @@ static void unmapped(int here)
         it.local_mem_hndl = handle;
     }
     if (!well)
-        munmap(place, PAGE);
+        net_unmap(place, PAGE);
     post(&it);
     net_event(net.events, &event);
     GNI_GetCompleted(net.events, event, &found);
