@@ -10,6 +10,7 @@ use gasworks::{Agent, Job, Par, ParSync, Seq, ThreadMode};
 use gasworks_core::{CoreMode, Engine, Incoming};
 use gasworks_extended::{Barrier, Implicit};
 use gasworks_memory::{MemoryError, PeerTable};
+use gasworks_sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::any::Any;
 use std::fmt::Display;
 use std::ptr::null_mut;
@@ -110,6 +111,8 @@ pub struct Face<M: FaceMode> {
     pub(crate) neighbours: Box<[RankInfo]>,
     /// Those on its host.
     pub(crate) host: Box<[RankInfo]>,
+    /// C knows where the segments of others are mapped here, and may use them without asking.
+    pub(crate) uses_mapped: AtomicBool,
 }
 
 // SAFETY: C3: threads come to it as the mode allows.
@@ -128,6 +131,13 @@ impl<M: FaceMode> Face<M> {
     #[inline]
     pub(crate) fn engine(&self) -> &Engine<M> {
         self.job.parts().0
+    }
+
+    /// Has the segments of others that are mapped here be used from now on, as long as they are by now.
+    pub(crate) fn show_mapped(&self) {
+        let peers = self.engine().peers();
+        self.uses_mapped.store(true, Relaxed);
+        (0..peers.ranks()).filter(|&rank| peers.reaches(rank)).for_each(|rank| _ = peers.len_of(rank));
     }
 
     pub(crate) fn barrier(&self) -> &Barrier<M> {

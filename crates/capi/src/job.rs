@@ -10,6 +10,7 @@ use crate::layout::{
 };
 use gasworks::{Config, Job, Network, Table};
 use gasworks_os::memfd::page_size;
+use gasworks_sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
@@ -152,6 +153,7 @@ pub unsafe fn init<M: FaceMode>(
         meeting,
         places,
         neighbours,
+        uses_mapped: AtomicBool::new(false),
         host,
     });
     // SAFETY: C1.
@@ -189,6 +191,9 @@ pub unsafe fn attach<M: FaceMode>(
         return refused(CALL, "there is a segment: one is attached, once", ERR_RESOURCE);
     }
     went(CALL, face.job.attach(size as u64));
+    if face.uses_mapped.load(Relaxed) {
+        face.show_mapped();
+    }
     (segment.address, segment.size) = (face.own(0).cast(), size);
     ep.segment = segment;
     // SAFETY: C1.

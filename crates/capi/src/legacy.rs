@@ -130,6 +130,7 @@ pub unsafe fn nodes<M: FaceMode>(places: *mut NodeInfo, count: c_int) -> c_int {
         let (host, supernode) = (number(face.places.host(rank)), number(face.places.neighbourhood(rank)));
         NodeInfo { host, supernode, offset }
     };
+    face.show_mapped();
     // SAFETY: C1.
     unsafe { fill("gasnet_getNodeInfo", face, (places, count), of) }
 }

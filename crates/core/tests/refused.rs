@@ -5,7 +5,7 @@ use gasworks_core::{
     Also, Arrived, Ask, Category, Class, Commit, Domains, Engine, Entry, Error, Flow, Handlers, Limits,
     Outgoing, Parts, Patience, Policy, Rank, Rdma, Reservation, Signature, Task, Transfer, Wire, WireError,
 };
-use gasworks_memory::{Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
+use gasworks_memory::{Grows, Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post, Stage, Tuning};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{Lent, Mode, Par, RawBytes};
@@ -171,7 +171,7 @@ fn engine_with(mapped: bool, len: u64) -> (Engine<Par>, Fickle, u8) {
         rank: 0,
         wires: vec![Box::new(wire.clone()) as Box<dyn Wire<Par> + Send + Sync>],
         route: vec![0, 0],
-        peers: PeerTable::growing(peers, Arc::new(lengths)),
+        peers: PeerTable::growing(peers, Arc::new(lengths), Grows::AnyTime),
         rdma: if mapped { Domains::none() } else { Domains::one(nic.expect("it needs no memory")) },
         flow: Flow { depth: 8, total: 8, volume: 0 },
         patience: Patience::new(at_once),

@@ -269,12 +269,7 @@ impl<M: ThreadMode> Job<M> {
             let cards = self.bootstrap.with(|bootstrap| bootstrap.exchange("gasworks.segments", &card))?;
             self.engine.meet_segments(&cards)?;
         }
-        let peers = self.engine.peers();
-        // Who is asked for the length of a segment that is mapped here knows it from then on.
-        for rank in 0..self.ranks() {
-            peers.len_of(rank);
-        }
-        Ok(peers.len_of(self.rank()).unwrap_or(0))
+        Ok(self.engine.peers().len_of(self.rank()).unwrap_or(0))
     }
 
     /// A barrier of all ranks.

@@ -15,7 +15,7 @@ use gasworks_bootstrap::Bootstrap;
 use gasworks_core::observe::Witness;
 use gasworks_core::{CoreMode, Domains, Flow, Limits, Rank, Rdma};
 use gasworks_gni_sys::Ugni;
-use gasworks_memory::{AuxPlan, Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
+use gasworks_memory::{AuxPlan, Grows, Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
 use gasworks_os::ending;
 use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping};
@@ -279,8 +279,8 @@ fn attach<M: CoreMode>(
     let peers = peers.collect::<Result<_, GniError>>()?;
     let largest = Largest { local: largest, global: least };
     let kept = Arc::new(Kept::new(owner, closed));
-    let table = if later { PeerTable::growing_once(peers, kept) } else { PeerTable::new(peers, kept) };
-    Ok(table.with_largest(largest))
+    let grows = if later { Grows::Once } else { Grows::Never };
+    Ok(PeerTable::growing(peers, kept, grows).with_largest(largest))
 }
 
 impl Growth for Kept<Arc<dyn Growth>> {

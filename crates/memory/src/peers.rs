@@ -1,8 +1,8 @@
 //! Where each peer's segment is: the small table that every put and get looks at first.
 //!
 //! # Invariants
-//! P1. A peer with [`PeerFlags::MAPPED`] or [`PeerFlags::COUNTED`] has all of `mapped` mapped, readable and writable, for
-//!     as long as the table lives: the table keeps whatever owns the mappings.
+//! P1. A peer with [`PeerFlags::MAPPED`] or [`PeerFlags::COUNTED`] has all of `mapped` mapped for as long as the table lives, which keeps
+//!     whatever owns the mappings; readable and writable as far as its length is known here.
 //! P2. The length that is known here of such a peer's segment never exceeds that of `mapped`, and only grows. What is open
 //!     to the fast path is as long for a peer that is `MAPPED`, and nothing for all others. So a range inside either is
 //!     inside the mapping.
@@ -73,7 +73,7 @@ pub struct Largest {
 
 /// Segments that grow in place, by whoever mapped them.
 pub trait Growth: Send + Sync {
-    /// The length of a rank's segment now, as its owner announced it: a peer's word.
+    /// The length of a rank's segment now, as its owner announced it: a peer's word. As much of it can be used here from then on.
     fn length(&self, rank: u32) -> u64;
     /// Makes this rank's own segment at least `len` bytes long, and announces it. Returns the length it has then.
     ///
@@ -134,10 +134,21 @@ impl Near {
     }
 }
 
-/// When segments grow.
-const NEVER: u32 = 0;
-const ONCE: u32 = 1;
-const ANY_TIME: u32 = 2;
+/// When this rank's segment grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Grows {
+    /// It keeps its length.
+    Never,
+    /// Once and for all, by [`PeerTable::attach`].
+    Once,
+    /// At any time, by [`PeerTable::grow`].
+    AnyTime,
+}
+
+const NEVER: u32 = Grows::Never as u32;
+const ONCE: u32 = Grows::Once as u32;
+const ANY_TIME: u32 = Grows::AnyTime as u32;
 
 /// The peers of a job, by rank.
 pub struct PeerTable {
@@ -180,15 +191,16 @@ impl PeerTable {
         Self { largest: Some(largest), ..self }
     }
 
-    /// As [`new`](Self::new), with segments that may grow within what is mapped of them.
-    pub fn growing<G: Growth + Any>(peers: Vec<Peer>, owner: Arc<G>) -> Self {
-        let grows = AtomicU32::new(ANY_TIME);
-        Self { growth: Some(owner.clone()), grows, ..Self::new(peers, owner) }
-    }
-
-    /// As [`growing`](Self::growing), but once and for all: by [`attach`](Self::attach).
-    pub fn growing_once<G: Growth + Any>(peers: Vec<Peer>, owner: Arc<G>) -> Self {
-        Self { grows: AtomicU32::new(ONCE), ..Self::growing(peers, owner) }
+    /// As [`new`](Self::new), with segments that may grow within what is mapped of them. How long another rank's is that is mapped here the
+    /// owner is asked when it matters first: so it need not have that memory be used before.
+    pub fn growing<G: Growth + Any>(peers: Vec<Peer>, owner: Arc<G>, grows: Grows) -> Self {
+        let mut table = Self::new(peers, owner.clone());
+        for (peer, near) in table.peers.iter().zip(&mut table.near) {
+            if peer.flags.intersects(REACHED) && !peer.flags.contains(PeerFlags::SELF) {
+                (near.open, near.len) = (AtomicU64::new(0), AtomicU64::new(0)); // P2
+            }
+        }
+        Self { growth: Some(owner), grows: AtomicU32::new(grows as u32), ..table }
     }
 
     /// Has puts and gets counted from now on: no peer is [`MAPPED`](PeerFlags::MAPPED) any more, those that were are
@@ -242,7 +254,7 @@ impl PeerTable {
         if self.grows.load(Relaxed) == ANY_TIME { self.attach(len) } else { self.fixed(len) }
     }
 
-    /// As [`grow`](Self::grow), for the one time that segments grow of [`growing_once`](Self::growing_once). What peers to whom the segment is
+    /// As [`grow`](Self::grow), for the one time that segments grow of a table that does so [once](Grows::Once). What peers to whom the segment is
     /// not mapped are to know of it is the caller's to tell ([`told`](Self::told)).
     ///
     /// # Errors
@@ -429,14 +441,17 @@ mod tests {
             let flags = |rank| if rank == 2 { PeerFlags::empty() } else { PeerFlags::MAPPED };
             let peers = (0..4).map(|rank| peer(at, ROOM as usize, 100 * rank, flags(rank))).collect();
             let announced = Arc::new(Announced((0..4).map(|rank| AtomicU64::new(100 * rank)).collect()));
-            let table = PeerTable::growing(peers, announced.clone());
-            let mut lens = [0, 100, 200, 300];
+            let table = PeerTable::growing(peers, announced.clone(), Grows::AnyTime);
+            // How long a mapped one is nobody knows before it looks.
+            let mut lens = [0, 0, 200, 0];
             for (rank, offset, len, grown) in steps {
                 if let (Some(grown), true) = (grown, rank < 4) {
                     let grown = grown.of(lens[rank as usize]);
                     announced.0[rank as usize].store(grown, Relaxed);
+                }
+                if rank < 4 && rank != 2 {
                     let known = &mut lens[rank as usize];
-                    *known = if rank == 2 { *known } else { grown.min(ROOM).max(*known) };
+                    *known = announced.0[rank as usize].load(Relaxed).min(ROOM).max(*known);
                 }
                 // A length that was announced and taken back before anybody looked may or may not have been seen;
                 // looking here makes the model certain.
@@ -546,6 +561,7 @@ mod tests {
         let growing = PeerTable::growing(
             peers,
             Arc::new(Announced(vec![5, 70, 8].into_iter().map(AtomicU64::new).collect())),
+            Grows::AnyTime,
         );
         assert_eq!((growing.ranks(), growing.room()), (3, 64));
         let shown = format!("{growing:?}");
@@ -591,7 +607,7 @@ mod tests {
         let mut memory = vec![0u8; 64];
         let own = peer(memory.as_mut_ptr(), 64, 8, PeerFlags::SELF | PeerFlags::MAPPED);
         let announced = Arc::new(Announced(vec![AtomicU64::new(8)]));
-        let table = PeerTable::growing(vec![own.clone()], announced);
+        let table = PeerTable::growing(vec![own.clone()], announced, Grows::AnyTime);
         assert!(table.reach(0, 8, 8).is_err());
         assert_eq!(table.grow(32), Ok(32));
         assert!(table.reach(0, 8, 24).is_ok_and(|found| found.is_some()));
@@ -602,13 +618,50 @@ mod tests {
         assert!(refused.contains("rank 0") && refused.contains("9 bytes"), "{refused}");
     }
 
+    /// The owner of a mapping has time until then to make it usable.
+    #[test]
+    fn how_long_anothers_segment_is_is_asked_when_it_matters() {
+        struct Asked(Announced, AtomicU32);
+        impl Growth for Asked {
+            fn length(&self, rank: u32) -> u64 {
+                self.1.fetch_add(1, Relaxed);
+                self.0.length(rank)
+            }
+            fn grow(&self, len: u64) -> Result<u64, MemoryError> {
+                self.0.grow(len)
+            }
+            fn largest(&self) -> Largest {
+                self.0.largest()
+            }
+        }
+        let mut memory = vec![0u8; 64];
+        let own = peer(memory.as_mut_ptr(), 64, 8, PeerFlags::SELF | PeerFlags::MAPPED);
+        let mapped = Peer { len: 48, flags: PeerFlags::MAPPED, ..own.clone() };
+        let counted = Peer { flags: PeerFlags::COUNTED, ..mapped.clone() };
+        let far = Peer { mapped: RawBytes::EMPTY, flags: PeerFlags::empty(), ..mapped.clone() };
+        let announced = Announced([8, 48, 48, 48].map(AtomicU64::new).into());
+        let owner = Arc::new(Asked(announced, AtomicU32::new(0)));
+        let table = PeerTable::growing(vec![own, mapped, counted, far], owner.clone(), Grows::Never);
+        let asked = || owner.1.swap(0, Relaxed);
+        let open = |rank| table.open(rank, 0, 8).is_some();
+        assert_eq!([0, 1, 2, 3].map(open), [true, false, false, false]);
+        assert_eq!(asked(), 0);
+        for (rank, is_open, times) in [(0, true, 0), (1, true, 1), (2, false, 1), (3, false, 0)] {
+            let found = table.reach(rank, 40, if rank == 0 { 0 } else { 8 });
+            assert_eq!(found.map(|found| found.is_some()).ok(), (rank > 0).then_some(rank < 3), "{rank}");
+            assert_eq!((open(rank), asked()), (is_open, if rank == 0 { 1 } else { times }), "{rank}");
+            // Once is enough.
+            assert!(table.reach(rank, 0, 8).is_ok() && asked() == 0, "{rank}");
+        }
+    }
+
     #[test]
     fn what_is_attached_late_grows_once() {
         let mut memory = vec![0u8; 64];
         let own = peer(memory.as_mut_ptr(), 64, 8, PeerFlags::SELF | PeerFlags::MAPPED);
         let far = Peer { mapped: RawBytes::EMPTY, len: 0, flags: PeerFlags::empty(), ..own.clone() };
         let announced = Arc::new(Announced(vec![AtomicU64::new(8), AtomicU64::new(64)]));
-        let table = PeerTable::growing_once(vec![own, far], announced);
+        let table = PeerTable::growing(vec![own, far], announced, Grows::Once);
         assert!(table.grow(32).is_err() && table.room() == 64);
         assert_eq!((table.attach(32), table.len_of(0)), (Ok(32), Some(32)));
         assert!(table.grow(33).is_err() && table.attach(33).is_err() && table.room() == 32);

@@ -4,6 +4,7 @@ use crate::memfd::Mapping;
 use crate::sys::{self, Advice};
 use crate::{OsError, Result};
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 /// The size of the huge pages in the pool, in bytes; `None` where the kernel has none.
@@ -37,14 +38,14 @@ fn pool(meminfo: &Path) -> Option<Pool> {
     page.is_power_of_two().then_some(Pool { page, free })
 }
 
-/// Asks for transparent huge pages behind a memory file, by its mapping. Where the kernel's settings
+/// Asks for transparent huge pages behind a part of a memory file, by its mapping; it begins with a page. Where the kernel's settings
 /// exclude shared memory from them the call is accepted and has no effect: see [`transparent_allowed`].
 ///
 /// # Errors
 /// The kernel has no transparent huge pages.
-pub fn advise(mapping: &Mapping) -> Result<()> {
-    let operand = || format!("{} bytes", mapping.len());
-    sys::advise(mapping.raw(), Advice::HugePages)
+pub fn advise(mapping: &Mapping, part: Range<usize>) -> Result<()> {
+    let operand = || format!("{} bytes", part.len());
+    sys::advise(mapping.part(&part)?, Advice::HugePages)
         .map_err(|e| OsError::new("ask for transparent huge pages for", operand(), e))
 }
 
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn advice_is_accepted_or_says_why_not() {
         let file = crate::memfd::create("advised", 4 << 20).expect("a file");
-        match advise(&file.map().expect("a map")) {
+        match advise(&file.map().expect("a map"), 0..4 << 20) {
             Ok(()) => assert!(Path::new("/sys/kernel/mm/transparent_hugepage").exists()),
             Err(refused) => {
                 assert!(!Path::new("/sys/kernel/mm/transparent_hugepage").exists(), "{refused}");

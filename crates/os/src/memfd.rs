@@ -8,6 +8,7 @@
 //! M4. An aligned word of a mapping may be borrowed as an atomic for as long as its bytes stay mapped.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
@@ -17,6 +18,7 @@ use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use memmap2::MmapOptions;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::statfs::{HUGETLBFS_MAGIC, fstatfs};
 
 use crate::{OsError, Result};
 
@@ -72,11 +74,6 @@ impl MemFd {
     /// Maps all of it.
     pub fn map(&self) -> Result<Mapping> {
         map(self.fd.as_fd(), self.len)
-    }
-
-    /// Maps all of it, with its first `shown` bytes to be used, and the rest when it is [shown](Mapping::show).
-    pub fn map_hidden(&self, shown: usize) -> Result<Mapping> {
-        map_hidden(self.fd.as_fd(), self.len, shown)
     }
 
     /// Has the kernel keep huge pages of its pool for the bytes from `start` to `end`, whichever process touches them;
@@ -139,28 +136,103 @@ pub fn size_of_file(fd: BorrowedFd<'_>) -> Result<u64> {
 /// Maps the first `len` bytes of `fd`, shared, after checking that the file really has as many. No huge page is promised
 /// to them.
 pub fn map(fd: BorrowedFd<'_>, len: usize) -> Result<Mapping> {
-    map_hidden(fd, len, len)
+    let mapping = map_hidden(fd, 0, len)?;
+    mapping.show(0, len)?;
+    Ok(mapping)
 }
 
-/// As [`map`], with the first `shown` bytes to be used, and the rest when it is [shown](Mapping::show). Bytes that are not shown cost
-/// nobody anything who goes through all that is mapped, such as `mlockall(2)` and the checkers of valgrind.
-pub fn map_hidden(fd: BorrowedFd<'_>, len: usize, shown: usize) -> Result<Mapping> {
+/// As [`map`], of the `len` bytes from `start` on, which are to be used when they are [shown](Mapping::show). Bytes that are not shown
+/// cost nobody anything who goes through all that is mapped, such as `mlockall(2)` and the checkers of valgrind.
+pub fn map_hidden(fd: BorrowedFd<'_>, start: usize, len: usize) -> Result<Mapping> {
     let operand = || format!("{len} bytes of descriptor {}", fd.as_raw_fd());
+    let offset = part_of_file(fd, start, len, &operand)?;
+    let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+    // SAFETY: M3: the system chooses the place.
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_NONE, flags, fd.as_raw_fd(), offset) };
+    Ok(Mapping { at: mapped(at).ok_or_else(|| OsError::last("map", operand()))?, len })
+}
+
+/// The offset of a part that there is.
+fn part_of_file(fd: BorrowedFd<'_>, start: usize, len: usize, operand: &dyn Fn() -> String) -> Result<i64> {
     let real = size_of_file(fd)?;
-    if real < len as u64 {
+    if start.checked_add(len).is_none_or(|end| real < end as u64) {
         return Err(OsError::other("map", operand(), format!("the file has only {real} bytes")));
     }
     if len == 0 {
         return Err(OsError::other("map", operand(), "there is nothing to map"));
     }
-    let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+    i64::try_from(start).map_err(|_| OsError::other("map", operand(), "no file is so long"))
+}
+
+/// Where `mmap(2)` has mapped something.
+fn mapped(at: *mut libc::c_void) -> Option<NonNull<u8>> {
+    (at != libc::MAP_FAILED).then(|| NonNull::new(at.cast())).flatten()
+}
+
+/// Addresses that are kept free for a mapping that is still to come, so that others may be told of them before.
+#[derive(Debug)]
+pub struct Reserved(Mapping);
+
+/// Reserves `len` addresses, or a few more, from a multiple of `align` to another one, which is a power of two.
+///
+/// # Errors
+/// There are not so many.
+pub fn reserve(len: usize, align: usize) -> Result<Reserved> {
+    let operand = || format!("{len} bytes of addresses");
+    let align = align.max(page_size());
+    let whole = len.checked_next_multiple_of(align).filter(|_| len > 0 && align.is_power_of_two());
+    let both = whole.and_then(|whole| Some((whole, whole.checked_add(align)?)));
+    let (len, all) =
+        both.ok_or_else(|| OsError::other("reserve", operand(), "no address space is so large"))?;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: M3: the system chooses the place.
-    let at = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_NONE, flags, fd.as_raw_fd(), 0) };
-    let at = (at != libc::MAP_FAILED).then(|| NonNull::new(at.cast())).flatten();
-    let at = at.ok_or_else(|| OsError::last("map", operand()))?;
-    let mapping = Mapping { at, len };
-    mapping.show(0, shown)?;
-    Ok(mapping)
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), all, libc::PROT_NONE, flags, -1, 0) };
+    let at = mapped(at).ok_or_else(|| OsError::last("reserve", operand()))?;
+    let before = at.align_offset(align);
+    let first = at.as_ptr().wrapping_add(before);
+    let around = [(at.as_ptr(), before), (first.wrapping_add(len), all - len - before)];
+    for (from, len) in around.into_iter().filter(|(_, len)| *len > 0) {
+        // SAFETY: M1: whole pages of what was just mapped here, on both sides of what is kept; nobody knows of them.
+        unsafe { libc::munmap(from.cast(), len) };
+    }
+    let at = NonNull::new(first).ok_or_else(|| OsError::other("reserve", operand(), "it begins at 0"))?;
+    Ok(Reserved(Mapping { at, len }))
+}
+
+impl Reserved {
+    /// Where they begin.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.0.as_ptr()
+    }
+
+    /// Maps as many bytes of `fd` there, from `start` on, hidden as by [`map_hidden`].
+    ///
+    /// # Errors
+    /// The file has not so many, its pages are larger than what the addresses are aligned to, or the system refuses.
+    pub fn map(self, fd: BorrowedFd<'_>, start: usize) -> Result<Mapping> {
+        let Mapping { at, len } = self.0;
+        let operand = || format!("{len} bytes of descriptor {}", fd.as_raw_fd());
+        let offset = part_of_file(fd, start, len, &operand)?;
+        // The system maps whole pages of the file, and puts them in the place of whatever is behind.
+        let page = huge_page_of(fd)?.unwrap_or(1);
+        if !len.is_multiple_of(page) || !at.as_ptr().addr().is_multiple_of(page) {
+            return Err(OsError::other("map", operand(), format!("its pages have {page} bytes")));
+        }
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        // SAFETY: M1: what was there is this value's own, of which nobody has bytes, for none were shown; and whole pages of the file,
+        // as was checked.
+        let now =
+            unsafe { libc::mmap(at.as_ptr().cast(), len, libc::PROT_NONE, flags, fd.as_raw_fd(), offset) };
+        mapped(now).ok_or_else(|| OsError::last("map", operand()))?;
+        Ok(self.0)
+    }
+}
+
+/// The size of a file's pages, if they are of the kernel's pool of huge ones.
+fn huge_page_of(fd: BorrowedFd<'_>) -> Result<Option<usize>> {
+    let stat = fstatfs(fd).map_err(|e| OsError::new("stat the file system of", fd.as_raw_fd(), e))?;
+    Ok((stat.filesystem_type() == HUGETLBFS_MAGIC)
+        .then(|| usize::try_from(stat.block_size()).unwrap_or(usize::MAX)))
 }
 
 /// Shared memory mapped into this process until it is dropped.
@@ -219,6 +291,14 @@ impl Mapping {
     pub(crate) fn raw(&self) -> RawBytes {
         // SAFETY: M1 gives Y1 while the mapping is borrowed, and M2 gives Y2: the kernel looks at the addresses alone.
         unsafe { RawBytes::new(self.at.as_ptr(), self.len) }
+    }
+
+    /// A part of them.
+    pub(crate) fn part(&self, part: &Range<usize>) -> Result<RawBytes> {
+        let inside = part.end.checked_sub(part.start).and_then(|len| self.raw().slice(part.start, len));
+        inside.ok_or_else(|| {
+            OsError::other("use", format!("bytes {part:?} of {}", self.len), "they are not mapped")
+        })
     }
 
     /// Its bytes, without a borrow.
@@ -289,7 +369,7 @@ mod tests {
     fn what_is_hidden_takes_addresses_until_it_is_shown() {
         let page = page_size();
         let file = create("test", 3 * page).expect("a memfd");
-        let mapping = file.map_hidden(page).expect("a map");
+        let mapping = map_hidden(file.as_fd(), page, 2 * page).expect("a map");
         let access = || {
             let maps = std::fs::read_to_string("/proc/self/maps").expect("what is mapped");
             let start = format!("{:x}-", mapping.as_ptr().addr());
@@ -297,13 +377,74 @@ mod tests {
             let ours = lines.take_while(|line| line.contains("memfd:test"));
             ours.map(|line| line.split(' ').nth(1).unwrap_or_default().to_owned()).collect::<Vec<_>>()
         };
+        assert_eq!(access(), ["---s"]);
+        mapping.show(0, 1).expect("mapped");
         assert_eq!(access(), ["rw-s", "---s"]);
-        mapping.show(page, page + 1).expect("mapped");
-        assert_eq!(access(), ["rw-s", "---s"]);
-        mapping.show(page, 3 * page).expect("mapped");
+        mapping.show(page, 2 * page).expect("mapped");
         assert_eq!(access(), ["rw-s"]);
-        for (start, end) in [(0, 3 * page + 1), (2 * page, page), (usize::MAX, usize::MAX)] {
+        for (start, end) in [(0, 2 * page + 1), (2 * page, page), (usize::MAX, usize::MAX)] {
             assert!(mapping.show(start, end).is_err(), "{start} to {end}");
+        }
+        // It is that part of the file.
+        let all = file.map().expect("a map");
+        // SAFETY: M1: both mappings live to the end of the test, and the first page of the part was shown.
+        let (part, all) = unsafe { (mapping.bytes(), all.bytes()) };
+        part.write(&[7; 1]);
+        let mut found = [0; 2];
+        all.slice(page - 1, 2).expect("inside").read(&mut found);
+        assert_eq!(found, [0, 7]);
+        for (start, len) in [(page, 2 * page + 1), (3 * page, 1), (usize::MAX, 2), (0, 0)] {
+            assert!(map_hidden(file.as_fd(), start, len).is_err(), "{len} from {start}");
+        }
+    }
+
+    #[test]
+    fn a_file_comes_to_lie_where_addresses_were_reserved() {
+        let page = page_size();
+        let large = 2 << 20;
+        let file = create("test", 2 * large).expect("a memfd");
+        for (align, len) in [(1, 2 * page), (page, 2 * page), (large, large)] {
+            let place = reserve(page + 1, align).expect("addresses");
+            let at = place.as_ptr();
+            assert!(at.addr().is_multiple_of(align.max(page)), "{at:?}");
+            let mapping = place.map(file.as_fd(), large - page).expect("mapped");
+            assert_eq!((mapping.as_ptr(), mapping.len()), (at, len));
+            mapping.show(0, len).expect("shown");
+            // SAFETY: M1: the mapping lives to the end of this turn, and all of it was shown.
+            unsafe { mapping.bytes() }.slice(page, 1).expect("inside").write(&[align as u8 | 1]);
+        }
+        let mut found = [0; 1];
+        let all = file.map().expect("a map");
+        // SAFETY: M1: the mapping lives to the end of the test.
+        unsafe { all.bytes() }.slice(large, 1).expect("inside").read(&mut found);
+        assert_eq!(found, [1]);
+        let refused = reserve(page, page).expect("addresses").map(file.as_fd(), 2 * large);
+        assert!(refused.is_err_and(|e| e.to_string().contains("the file has only")));
+        for (len, align) in [(0, page), (page, 3 * page), (usize::MAX, 2), (1 << 60, page)] {
+            assert!(reserve(len, align).is_err(), "{len} at {align}");
+        }
+    }
+
+    /// The system would map whole ones, and more than were reserved.
+    #[test]
+    fn huge_pages_come_to_lie_only_where_they_fit() {
+        let Some(huge) = crate::huge::page_size() else { return };
+        // None is touched, so that none has to be there.
+        let file = create_huge("test", 2 * huge).expect("a file takes none yet");
+        assert_eq!(huge_page_of(file.as_fd()).ok().flatten(), Some(huge));
+        assert_eq!(huge_page_of(create("test", 1).expect("a file").as_fd()).expect("a file"), None);
+        let fits = reserve(1, huge).expect("addresses").map(file.as_fd(), huge).expect("mapped");
+        assert_eq!(fits.len(), huge);
+        for len in [page_size(), huge - 1, huge + 1] {
+            let refused = reserve(len, page_size()).expect("addresses").map(file.as_fd(), 0);
+            let text = refused.map(|mapping| mapping.as_ptr().addr().is_multiple_of(huge));
+            match text {
+                Err(error) => {
+                    assert!(error.to_string().contains(&format!("its pages have {huge} bytes")), "{error}")
+                }
+                // By chance.
+                Ok(fits) => assert!(fits && len == huge - 1),
+            }
         }
     }
 

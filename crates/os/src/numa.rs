@@ -6,6 +6,7 @@ use crate::memfd::Mapping;
 use crate::{OsError, Result, sys};
 use gasworks_sync::RawBytes;
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 const SYSFS: &str = "/sys/devices/system/node";
@@ -50,13 +51,13 @@ pub fn parse_list(text: &str) -> Option<Vec<usize>> {
     Some(found)
 }
 
-/// Has the pages of a memory file, by its mapping, that nobody has touched yet come from `nodes`, or from elsewhere where those are full. To be
+/// Has the pages of a part of a memory file, by its mapping, that nobody has touched yet come from `nodes`, or from elsewhere where those are full. To be
 /// called before the first touch.
 ///
 /// # Errors
 /// A node does not exist, or the kernel has no such policy (it prefers several nodes from 5.15 on).
-pub fn prefer(mapping: &Mapping, nodes: &[u32]) -> Result<()> {
-    let operand = || format!("{} bytes on memory nodes {nodes:?}", mapping.len());
+pub fn prefer(mapping: &Mapping, part: Range<usize>, nodes: &[u32]) -> Result<()> {
+    let operand = || format!("{} bytes on memory nodes {nodes:?}", part.len());
     let mode = match nodes.len() {
         0 => return Err(OsError::other("place", operand(), "no node is named")),
         1 => PREFERRED,
@@ -68,7 +69,7 @@ pub fn prefer(mapping: &Mapping, nodes: &[u32]) -> Result<()> {
         *word.ok_or_else(|| OsError::other("place", operand(), "no kernel has so many nodes"))? |=
             1 << (node % 64);
     }
-    sys::set_policy(mapping.raw(), mode, &mask).map_err(|e| OsError::new("place", operand(), e))
+    sys::set_policy(mapping.part(&part)?, mode, &mask).map_err(|e| OsError::new("place", operand(), e))
 }
 
 /// The nodes that pages of `bytes` are preferably taken from, asked at their start; empty without such a policy.
@@ -130,7 +131,7 @@ mod tests {
     fn a_policy_belongs_to_the_file_and_is_heeded() {
         let file = memfd::create("placed", 1 << 20).expect("a file");
         let (mine, theirs) = (file.map().expect("a map"), file.map().expect("a map"));
-        let placed = prefer(&mine, &[0]);
+        let placed = prefer(&mine, 0..mine.len(), &[0]);
         let (owner, peer) = (mine.raw(), theirs.raw());
         match placed {
             // A kernel without NUMA support has nothing to place.
@@ -149,7 +150,7 @@ mod tests {
         let file = memfd::create("placed", 1 << 20).expect("a file");
         let map = file.map().expect("a map");
         for nodes in [&[][..], &[1023], &[5000], &[1022, 1023]] {
-            let refused = prefer(&map, nodes).expect_err("no such node").to_string();
+            let refused = prefer(&map, 0..map.len(), nodes).expect_err("no such node").to_string();
             assert!(refused.starts_with("place 1048576 bytes on memory nodes ["), "{refused}");
         }
     }

@@ -1,11 +1,10 @@
 //! What a rank tells all others before they meet, and what follows from what all have told.
 
 use crate::error::PshmError;
-use crate::layout::Shape;
-use gasworks_bootstrap::host::Parcel;
+use crate::layout::{FileLayout, Shape};
 
 /// The first bytes of an announcement; the digit is the version of the layout.
-const MAGIC: &[u8; 8] = b"gwpshm4\n";
+const MAGIC: &[u8; 8] = b"gwpshm5\n";
 /// How a rank that cannot go on begins its announcement; the cause follows.
 pub(crate) const FAILED: &[u8; 8] = b"gwfail1\n";
 
@@ -13,9 +12,16 @@ pub(crate) const FAILED: &[u8; 8] = b"gwfail1\n";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Announcement {
     pub shape: Shape,
-    /// The length of the segment, which may grow to the room that the shape has for it.
+    /// The length of the segment.
     pub segment: u64,
-    /// Where the segment is mapped in that rank.
+    /// What that may grow to, in whole pages.
+    pub room: u64,
+    /// What it is to be aligned to.
+    pub page: u64,
+    /// Whether its memory is to come from the kernel's pool of huge pages, which are as large, and from nowhere else.
+    pub pooled: bool,
+    pub required: bool,
+    /// Where the segment is going to be mapped in that rank.
     pub base: u64,
     /// The largest segment that this rank could have had.
     pub largest: u64,
@@ -31,10 +37,11 @@ pub(crate) struct Announcement {
 
 impl Announcement {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let Shape { depth, total, volume, room, page } = self.shape;
+        let Shape { depth, total, volume } = self.shape;
         let mut bytes = MAGIC.to_vec();
-        let own = [self.segment, self.base, self.largest, self.space, self.available, self.radix];
-        for number in [depth.into(), total.into(), volume, room, page].into_iter().chain(own) {
+        let memory = [self.segment, self.room, self.page, self.pooled.into(), self.required.into()];
+        let own = [self.base, self.largest, self.space, self.available, self.radix];
+        for number in [depth.into(), total.into(), volume].into_iter().chain(memory).chain(own) {
             bytes.extend(number.to_le_bytes());
         }
         bytes.extend(self.who.as_bytes());
@@ -50,22 +57,37 @@ impl Announcement {
             Some(u64::from_le_bytes(*head))
         };
         let (depth, total) = (u32::try_from(number()?).ok()?, u32::try_from(number()?).ok()?);
-        let shape = Shape { depth, total, volume: number()?, room: number()?, page: number()? };
-        let segment = number().filter(|&segment| segment <= shape.room)?;
+        let shape = Shape { depth, total, volume: number()? };
+        let (segment, room, page) = (number()?, number()?, number()?);
+        let (pooled, required) = (number()? > 0, number()? > 0);
         let (base, largest, space) = (number()?, number()?, number()?);
         let (available, radix) = (number()?, number()?);
         let who = std::str::from_utf8(rest).ok()?.into();
-        Some(Self { shape, segment, base, largest, space, available, who, radix })
+        let read = Self {
+            shape,
+            segment,
+            room,
+            page,
+            pooled,
+            required,
+            base,
+            largest,
+            space,
+            available,
+            who,
+            radix,
+        };
+        (segment <= room).then_some(read)
     }
 }
 
 /// Reads what these ranks have announced.
-pub(crate) fn read_all(ranks: &[u32], all: &[Parcel]) -> Result<Vec<Announcement>, PshmError> {
-    let read = |(&rank, parcel): (&u32, &Parcel)| {
-        if let Some(cause) = parcel.bytes.strip_prefix(FAILED) {
+pub(crate) fn read_all(ranks: &[u32], all: &[Vec<u8>]) -> Result<Vec<Announcement>, PshmError> {
+    let read = |(&rank, bytes): (&u32, &Vec<u8>)| {
+        if let Some(cause) = bytes.strip_prefix(FAILED) {
             return Err(PshmError::Peer { rank, cause: String::from_utf8_lossy(cause).into_owned() });
         }
-        Announcement::decode(&parcel.bytes)
+        Announcement::decode(bytes)
             .ok_or(PshmError::Announcement { rank, what: "another version, or not an announcement" })
     };
     ranks.iter().zip(all).map(read).collect()
@@ -85,16 +107,36 @@ pub(crate) fn check_memory(all: &[Announcement]) -> Result<(), PshmError> {
     Ok(())
 }
 
-/// The files of the ranks that share memory against the fewest addresses that any of them has: the same on each of them.
-pub(crate) fn check_addresses(named: &[u32], all: &[Announcement]) -> Result<(), PshmError> {
-    let ranks = all.len() as u32;
-    let file = |rank: &Announcement| rank.shape.lay_out().map_or(u64::MAX, |layout| layout.len as u64);
-    let asked = all.iter().fold(0u64, |sum, rank| sum.saturating_add(file(rank)));
-    match named.iter().zip(all).min_by_key(|(_, theirs)| theirs.space) {
-        Some((&rank, least)) if asked > least.space => {
-            Err(PshmError::AddressSpace { rank, ranks, asked, have: least.space })
+/// Where everything lies in the file of ranks that share memory; an error where it takes more addresses than one of them has. The same
+/// on each of them.
+pub(crate) fn lay_out(named: &[u32], all: &[Announcement]) -> Result<FileLayout, PshmError> {
+    let shapes: Vec<_> = all.iter().map(|rank| (rank.shape, rank.room)).collect();
+    let page = all.iter().map(|rank| rank.page).max().unwrap_or(0);
+    let file = FileLayout::of(&shapes, page);
+    // Each has its own segment once more, where all know it to be, if there are others.
+    let again = |rank: &Announcement| if all.len() > 1 { rank.room } else { 0 };
+    let len = file.as_ref().map_or(u64::MAX, |file| file.len as u64);
+    let asked = |rank| len.saturating_add(again(rank));
+    let wanting = named.iter().zip(all).find(|(_, theirs)| asked(theirs) > theirs.space);
+    match (wanting, file) {
+        (None, Some(file)) => Ok(file),
+        (Some((&rank, theirs)), _) => {
+            let (ranks, asked, have) = (all.len() as u32, asked(theirs), theirs.space);
+            Err(PshmError::AddressSpace { rank, ranks, asked, have })
         }
-        _ => Ok(()),
+        (None, None) => {
+            Err(PshmError::Unbounded { room: all.iter().map(|rank| rank.room).max().unwrap_or(0) })
+        }
+    }
+}
+
+/// Whether all want huge pages of the kernel's pool; an error where some do without, and others cannot.
+pub(crate) fn from_pool(named: &[u32], all: &[Announcement]) -> Result<bool, PshmError> {
+    let mut ranks = named.iter().zip(all);
+    let Some((&other, _)) = ranks.clone().find(|(_, theirs)| !theirs.pooled) else { return Ok(true) };
+    match ranks.find(|(_, theirs)| theirs.pooled && theirs.required) {
+        Some((&rank, _)) => Err(PshmError::Mixed { rank, other }),
+        None => Ok(false),
     }
 }
 
@@ -103,10 +145,25 @@ mod tests {
     use super::*;
 
     fn announcement(segment: u64, available: u64) -> Announcement {
-        let shape = Shape { depth: 12, total: 64, volume: 1 << 20, room: 2 * segment, page: 65536 };
+        let shape = Shape { depth: 12, total: 64, volume: 1 << 20 };
         let who = "the machine".into();
-        let (largest, space) = (1 << 40, 1 << 47);
-        Announcement { shape, segment, base: 0x7000_0000, largest, space, available, who, radix: 8 }
+        let (largest, space, room) = (1 << 40, 1 << 47, 2 * segment);
+        let base = 0x7000_0000;
+        let (page, pooled, required) = (65536, true, false);
+        Announcement {
+            shape,
+            segment,
+            room,
+            page,
+            pooled,
+            required,
+            base,
+            largest,
+            space,
+            available,
+            who,
+            radix: 8,
+        }
     }
 
     #[test]
@@ -117,7 +174,7 @@ mod tests {
             assert_eq!(Announcement::decode(&bytes[..cut]), None, "cut at {cut}");
         }
         assert_eq!(Announcement::decode(&bytes), Some(sent.clone()));
-        let longer = Announcement { segment: sent.shape.room + 1, ..sent };
+        let longer = Announcement { segment: sent.room + 1, ..sent };
         assert_eq!(Announcement::decode(&longer.encode()), None, "a segment beyond its room");
     }
 
@@ -141,14 +198,38 @@ mod tests {
     #[test]
     fn the_sum_of_files_is_held_against_the_fewest_addresses() {
         let mut all = [announcement(600, 5000), announcement(600, 5000)];
-        let file = all[0].shape.lay_out().expect("it fits").len as u64;
-        all[1].space = 2 * file;
-        assert!(check_addresses(&[3, 7], &all).is_ok());
+        let file = lay_out(&[3, 7], &all).expect("it fits").len as u64;
+        all[1].space = file + 1200;
+        assert!(lay_out(&[3, 7], &all).is_ok());
         all[1].space -= 1;
-        let text = check_addresses(&[3, 7], &all).expect_err("too much").to_string();
-        assert!(
-            text.contains("ulimit -v") && text.contains("rank 7") && text.contains(&(2 * file).to_string()),
-            "{text}"
-        );
+        let text = lay_out(&[3, 7], &all).expect_err("too much").to_string();
+        let asked = (file + 1200).to_string();
+        assert!(text.contains("ulimit -v") && text.contains("rank 7") && text.contains(&asked), "{text}");
+        // Who is alone has its segment once.
+        let mut alone = [announcement(600, 5000)];
+        alone[0].space = lay_out(&[3], &alone).expect("it fits").len as u64;
+        assert!(lay_out(&[3], &alone).is_ok());
+        all[0].room = u64::MAX;
+        assert!(matches!(lay_out(&[3, 7], &all), Err(PshmError::AddressSpace { rank: 3, .. })));
+    }
+
+    #[test]
+    fn pages_come_from_the_pool_for_all_or_for_none() {
+        let rank = |(pooled, required)| Announcement { pooled, required, ..announcement(600, 5000) };
+        let (none, wish, must) = (rank((false, false)), rank((true, false)), rank((true, true)));
+        for (all, wanted) in [
+            ([&wish, &must], Ok(true)),
+            ([&none, &none], Ok(false)),
+            ([&none, &wish], Ok(false)),
+            ([&wish, &none], Ok(false)),
+            ([&none, &must], Err("rank 7 requires huge pages, and rank 3 does not use them")),
+            ([&must, &none], Err("rank 3 requires huge pages, and rank 7 does not use them")),
+        ] {
+            let found = from_pool(&[3, 7], &all.map(Clone::clone)).map_err(|error| error.to_string());
+            match wanted {
+                Ok(wanted) => assert_eq!(found, Ok(wanted)),
+                Err(cause) => assert!(found.as_ref().is_err_and(|found| found.contains(cause)), "{found:?}"),
+            }
+        }
     }
 }

@@ -88,12 +88,13 @@ pub enum PshmError {
     },
     /// The kernel's pool has not enough huge pages.
     #[error(
-        "{HUGE_NAME}=require: this rank needs {needed} huge pages of {page} bytes, and {free} are free{}; reserve {all} for \
+        "{HUGE_NAME}=require: {} {needed} huge pages of {page} bytes, and {free} are free{}; reserve {all} for \
          all ranks by `sysctl vm.nr_hugepages={all}`, or set {HUGE_NAME}=try",
+        if needed < all { "this rank needs" } else { "the ranks need" },
         .cause.as_deref().map(|cause| format!(" ({cause})")).unwrap_or_default()
     )]
     HugePages {
-        /// How many this rank needs.
+        /// How many this rank needs, or all.
         needed: u64,
         /// Their size in bytes; 0 where the kernel has none.
         page: usize,
@@ -103,6 +104,17 @@ pub enum PshmError {
         all: u64,
         /// What the kernel said, if it was asked.
         cause: Option<String>,
+    },
+    /// Some ranks cannot do without huge pages, and others do.
+    #[error(
+        "{HUGE_NAME}=require: rank {rank} requires huge pages, and rank {other} does not use them; the memory of a host lies in one \
+         kind of pages, so set it alike for all ranks"
+    )]
+    Mixed {
+        /// Which cannot.
+        rank: u32,
+        /// Which does.
+        other: u32,
     },
     /// A segment could not be backed with memory at once.
     #[error("GASWORKS_POPULATE: {0}")]

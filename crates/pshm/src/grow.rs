@@ -1,11 +1,12 @@
 //! Segments that grow in place.
 //!
-//! A rank's file has room for the largest segment from the beginning: a file's bytes cost nothing until they are touched,
+//! The file has room for the largest segments from the beginning: a file's bytes cost nothing until they are touched,
 //! and neither do the addresses that all ranks map and nobody can use yet. How much of it is segment stands in a word on the owner's
 //! card. To grow is to see that there is memory and to write that word; who finds a range beyond the length that it knows reads
 //! the word again, and has so much of the mapping be used from then on. So nobody waits for anybody, and a rank that dies on the way leaves the old length or the new one.
 
 use crate::error::PshmError;
+use crate::layout::in_pages;
 use crate::memory::{self, Memory, Pages};
 use crate::region::Host;
 use crate::settings::ROOM_NAME;
@@ -31,7 +32,7 @@ pub struct Segments {
     own: <Par as Mode>::Lock<u64>,
     memory: Memory,
     pages: Pages,
-    /// This rank's own file, where huge pages have to be promised to what is new.
+    /// The file, where huge pages have to be promised to what is new.
     file: Option<Descriptor>,
     bounds: Bounds,
 }
@@ -82,13 +83,12 @@ impl Segments {
     }
 
     fn segment_part(&self, from: u64, to: u64) -> Option<RawBytes> {
-        let mine = self.host.mine();
-        mine.bytes.slice(mine.layout.segment + from as usize, usize::try_from(to.checked_sub(from)?).ok()?)
+        self.host.mine().segment.slice(from as usize, usize::try_from(to.checked_sub(from)?).ok()?)
     }
 
     /// Sees that there is memory for `from..to` of the own segment; the cause where there is not.
     fn provide(&self, from: u64, to: u64) -> Result<(), String> {
-        let room = self.host.mine().layout.room as u64;
+        let room = self.host.mine().segment.len() as u64;
         if to > room {
             return Err(match &self.bounds.promised {
                 Some(Limit { bytes, who }) if *bytes == room => format!("{who} allows {bytes} bytes"),
@@ -106,11 +106,11 @@ impl Segments {
             fits(self.pages, to - from)?;
         }
         self.host.show(self.host.me, to).map_err(|error| error.to_string())?;
-        if let (Some(file), Pages::Huge(page)) = (&self.file, self.pages) {
-            let layout = &self.host.mine().layout;
-            let (start, end) = (layout.promised(from).unwrap_or(0), layout.promised(to).unwrap_or(0));
+        if let Some(file) = &self.file {
+            let (first, page) = (self.host.mine().place.segment, self.host.page);
+            let (start, end) = (in_pages(from, page), in_pages(to, page));
             if end > start {
-                memfd::promise(file.as_fd(), start, end).map_err(|error| {
+                memfd::promise(file.as_fd(), first + start, first + end).map_err(|error| {
                     let pages = (end - start) / page;
                     format!("the pool has no {pages} huge pages left ({error}); add some by sysctl vm.nr_hugepages")
                 })?;
@@ -129,7 +129,8 @@ fn fits(pages: Pages, more: u64) -> Result<(), String> {
 impl Growth for Segments {
     fn length(&self, rank: u32) -> u64 {
         // Relaxed: nothing but the number itself is handed over; the bytes are there, and zero, from the beginning.
-        let length = self.host.of(rank).map_or(0, |region| region.length.load(Relaxed));
+        // What was announced in the beginning may stand there a little later.
+        let length = self.host.of(rank).map_or(0, |region| region.length.load(Relaxed).max(region.announced));
         // Nobody is told of what cannot be shown.
         self.host.show(rank, length).map_or(0, |()| length)
     }

@@ -1,8 +1,8 @@
-//! Where everything lies: in a rank's memory file its control lines, flags, slots, blocks, and last the segment; in
-//! the file that all ranks share a few lines of each ([`Card`]).
+//! Where everything lies in the one file that the ranks share: a few lines of each ([`Card`]), the queues of each ([`Layout`]), the
+//! segments of each.
 //!
-//! The sizes follow from a few numbers that a rank announces; a peer computes the same layout from them and checks
-//! that the file has room for it.
+//! The sizes follow from a few numbers that each rank announces; all compute the same from them, and check that the file has room
+//! for it.
 
 use gasworks_shmem::barrier::Meeting;
 use gasworks_shmem::doorbell::Doorbell;
@@ -18,8 +18,8 @@ pub(crate) const SLACK: u32 = 64;
 /// What everything large is aligned to: a multiple of every page size that base pages have on Linux.
 pub(crate) const PAGE: u64 = 64 << 10;
 
-/// Where the lines of one rank lie in the file that all share: what even silent ranks touch of one another. So those of
-/// all ranks fill a few pages, and a rank's own file costs a peer neither memory nor page tables until the two talk.
+/// Where the lines of one rank lie in the file: what even silent ranks touch of one another. So those of all ranks fill a few pages,
+/// and a rank's queues and its segment cost a peer neither memory nor page tables until the two talk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Card {
     pub bell: usize,
@@ -37,14 +37,9 @@ impl Card {
         let meeting = bell + size_of::<Doorbell>();
         Self { bell, meeting, length: meeting + size_of::<Meeting>() }
     }
-
-    /// The length of the file that holds the cards of so many ranks.
-    pub(crate) fn file_len(ranks: u32) -> usize {
-        (ranks.max(1) as usize * Self::LEN).next_multiple_of(PAGE as usize)
-    }
 }
 
-/// What a layout follows from.
+/// What the layout of a rank's queues follows from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Requests that may be out to one peer.
@@ -53,10 +48,6 @@ pub(crate) struct Shape {
     pub total: u32,
     /// Bytes of payload that may be out to one peer.
     pub volume: u64,
-    /// What the segment may grow to, in whole pages.
-    pub room: u64,
-    /// What the segment and the whole file are aligned to: [`PAGE`], or the size of a huge page.
-    pub page: u64,
 }
 
 /// A size class of the blocks that carry a rank's requests.
@@ -72,7 +63,7 @@ pub(crate) struct Class {
     pub offset: usize,
 }
 
-/// Where everything lies.
+/// Where everything lies in a rank's queues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub request_control: usize,
@@ -83,13 +74,8 @@ pub(crate) struct Layout {
     pub reply_slots: usize,
     pub request_blocks: usize,
     pub reply_blocks: usize,
-    pub segment: usize,
-    /// What the segment may grow to.
-    pub room: usize,
-    /// The length of the whole file.
+    /// How many bytes they are.
     pub len: usize,
-    /// What that is a multiple of.
-    pub page: usize,
     /// How many slots requests from all peers share.
     pub requests: usize,
     /// How many slots replies share: at least one for each request that may be out.
@@ -101,7 +87,7 @@ pub(crate) struct Layout {
 }
 
 impl Shape {
-    /// Lays a rank's file out; `None` if no address space holds it.
+    /// Lays a rank's queues out; `None` if no address space holds them.
     pub(crate) fn lay_out(&self) -> Option<Layout> {
         // Enough for two peers that use all their credits at once; more of them meet a busy wire. Not for more: a sender goes
         // through all slots, and what it has not touched before costs a page fault, and later the caches.
@@ -123,11 +109,7 @@ impl Shape {
             at = start.checked_add(size)?;
             Some(start)
         };
-        let (page, room) = (PAGE as usize, usize::try_from(self.room).ok()?);
-        if !(PAGE..=LARGEST_PAGE).contains(&self.page) {
-            return None;
-        }
-        let align = usize::try_from(self.page).ok().filter(|page| page.is_power_of_two())?;
+        let page = PAGE as usize;
         let layout = Layout {
             request_control: place(size_of::<Control>(), 256)?,
             reply_control: place(size_of::<Control>(), 256)?,
@@ -137,17 +119,71 @@ impl Shape {
             reply_slots: place(replies * size_of::<Slot>(), 4096)?,
             request_blocks: place(offset, page)?,
             reply_blocks: place(reply_count as usize * MAX_MEDIUM, page)?,
-            segment: place(room, align)?,
-            room,
             len: 0,
-            page: align,
             requests,
             replies,
             reply_count,
             classes,
         };
-        Some(Layout { len: at.checked_next_multiple_of(align)?, ..layout })
+        Some(Layout { len: at, ..layout })
     }
+}
+
+/// What there is of one rank in the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Where its queues begin, and what is where in them.
+    pub queues: usize,
+    pub layout: Layout,
+    /// Where its segment begins, and what that may grow to.
+    pub segment: usize,
+    pub room: usize,
+}
+
+/// Where everything lies in the file.
+#[derive(Clone, Debug)]
+pub(crate) struct FileLayout {
+    /// In the order of the ranks.
+    pub places: Box<[Place]>,
+    /// What each rank's queues and segment are aligned to: [`PAGE`], or the size of a huge page.
+    pub page: usize,
+    /// Where the first segment begins; before it are cards and queues.
+    pub segments: usize,
+    /// How long the whole file is.
+    pub len: usize,
+}
+
+impl FileLayout {
+    /// For ranks with these queues and this room for their segments, in pages of that size; `None` if no address space holds it.
+    pub(crate) fn of(ranks: &[(Shape, u64)], page: u64) -> Option<Self> {
+        let page = usize::try_from(page).ok().filter(|page| page.is_power_of_two())?;
+        if !(PAGE..=LARGEST_PAGE).contains(&(page as u64)) {
+            return None;
+        }
+        let mut at = 0usize;
+        let mut place = |size: usize| {
+            let start = at;
+            at = start.checked_add(size)?.checked_next_multiple_of(page)?;
+            Some(start)
+        };
+        place(ranks.len().checked_mul(Card::LEN)?)?;
+        let mut places = Vec::with_capacity(ranks.len());
+        for (shape, room) in ranks {
+            let (layout, room) = (shape.lay_out()?, usize::try_from(*room).ok()?);
+            places.push(Place { queues: place(layout.len)?, layout, segment: 0, room });
+        }
+        let segments = place(0)?;
+        for rank in &mut places {
+            // A page behind each belongs to nobody, and is never shown: who writes beyond the end of one is stopped there.
+            rank.segment = place(rank.room.checked_add(if rank.room > 0 { page } else { 0 })?)?;
+        }
+        Some(Self { places: places.into(), page, segments, len: at })
+    }
+}
+
+/// So many bytes, or a few more, in whole pages of that size.
+pub(crate) fn in_pages(len: u64, page: usize) -> usize {
+    usize::try_from(len).unwrap_or(usize::MAX).checked_next_multiple_of(page).unwrap_or(usize::MAX)
 }
 
 impl Layout {
@@ -156,13 +192,6 @@ impl Layout {
     pub(crate) fn request_block(&self, index: u32) -> Option<(usize, usize)> {
         let class = self.classes.iter().find(|class| index < class.end)?;
         Some((class.offset + (index - class.first) as usize * class.size, class.size))
-    }
-
-    /// How many bytes of the file the queues and the first `segment` bytes of the segment take, in the file's pages; `None`
-    /// beyond any address space.
-    pub(crate) fn promised(&self, segment: u64) -> Option<usize> {
-        let end = self.segment.checked_add(usize::try_from(segment).ok()?)?;
-        end.checked_next_multiple_of(self.page)
     }
 
     /// The number of request blocks.
@@ -177,10 +206,8 @@ mod tests {
 
     #[test]
     fn nothing_overlaps_and_blocks_stay_inside() {
-        for (depth, total, volume, room) in
-            [(12, 64, 768 << 10, 1), (1, 1, 0, 0), (4096, 65536, 1 << 32, 1 << 40)]
-        {
-            let layout = Shape { depth, total, volume, room, page: PAGE }.lay_out().expect("it fits");
+        for (depth, total, volume) in [(12, 64, 768 << 10), (1, 1, 0), (4096, 65536, 1 << 32)] {
+            let layout = Shape { depth, total, volume }.lay_out().expect("it fits");
             let ends = [
                 layout.request_control + 256,
                 layout.reply_control + 256,
@@ -206,17 +233,42 @@ mod tests {
             }
             assert!(layout.request_blocks + end <= layout.reply_blocks);
             assert!(layout.request_block(layout.request_count()).is_none());
-            assert_eq!(layout.segment as u64 % PAGE, 0);
-            assert!(layout.len as u64 >= layout.segment as u64 + room);
+            assert_eq!(layout.len, layout.reply_blocks + layout.reply_count as usize * MAX_MEDIUM);
         }
-        let shape = Shape { depth: 1, total: 1, volume: 0, room: 5000, page: 2 << 20 };
-        let layout = shape.lay_out().expect("it fits");
-        assert_eq!((layout.segment % (2 << 20), layout.len % (2 << 20)), (0, 0));
-        assert_eq!(layout.promised(0), Some(layout.segment));
-        assert_eq!(layout.promised(1), Some(layout.len));
-        assert_eq!(layout.promised(u64::MAX), None);
-        for (room, page) in [(u64::MAX, PAGE), (0, 0), (0, 4096), (0, 3 << 20), (0, 1 << 40)] {
-            assert!(Shape { room, page, ..shape }.lay_out().is_none(), "{room} {page}");
+    }
+
+    #[test]
+    fn a_file_holds_the_cards_the_queues_and_the_segments_of_all() {
+        let small = Shape { depth: 1, total: 1, volume: 0 };
+        let large = Shape { depth: 100, total: 1000, volume: 1 << 22 };
+        let ranks = [(small, 5000), (large, 0), (small, 1 << 40), (large, 2 << 20)];
+        for page in [PAGE as usize, 2 << 20] {
+            let file = FileLayout::of(&ranks, page as u64).expect("it fits");
+            let mut at = ranks.len() * Card::LEN;
+            for (place, (shape, _)) in file.places.iter().zip(ranks) {
+                assert!(place.queues >= at && place.queues % page == 0);
+                assert_eq!(place.layout.len, shape.lay_out().expect("it fits").len);
+                at = place.queues + place.layout.len;
+            }
+            assert!(file.segments >= at && file.segments.is_multiple_of(page));
+            at = file.segments;
+            for (place, (_, room)) in file.places.iter().zip(ranks) {
+                assert!(place.segment >= at && place.segment % page == 0);
+                assert_eq!(place.room as u64, room);
+                // What is shown ends in whole pages, and nobody's follow.
+                at = place.segment
+                    + in_pages(room, page)
+                    + if room % page as u64 == 0 && room > 0 { page } else { 0 };
+            }
+            assert!(file.len >= at && file.len.is_multiple_of(page));
+            let lens = [0, 1, page as u64, u64::MAX];
+            assert_eq!(lens.map(|len| in_pages(len, page)), [0, page, page, usize::MAX]);
+        }
+        for page in [0, 4096, 3 << 20, 1 << 40, u64::MAX] {
+            assert!(FileLayout::of(&ranks, page).is_none(), "pages of {page}");
+        }
+        for room in [u64::MAX, u64::MAX / 2 + 1 - PAGE] {
+            assert!(FileLayout::of(&[(small, room), (small, room)], PAGE).is_none(), "{room}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Shared-memory transport between the ranks of a host.
 //!
-//! Each rank makes one anonymous file that holds its queues (`layout`) and its segment, sealed against a change of
-//! size and committed page by page as it is touched. Each gives its file to all others as the ranks of the host gather
-//! (`announce`), and maps everybody's (`region`). Nothing has a name in any directory, so neither a full temporary directory
+//! One anonymous file holds the queues of all and their segments (`layout`), sealed against a change of size and committed page by page
+//! as it is touched. The ranks of the host gather what each needs (`prepare`, `announce`); the one that leads makes the file (`file`) and
+//! gives it to all, who map it (`region`). Nothing has a name in any directory, so neither a full temporary directory
 //! nor a missing `/dev/shm` matters, and nothing is left when ranks die.
 //!
 //! - [`open`]: collective; from a bootstrap to a transport, a table of peers and a barrier. [`join`] is that for a job that has ranks
@@ -14,6 +14,7 @@
 mod announce;
 mod barrier;
 mod error;
+mod file;
 mod grow;
 mod layout;
 mod memory;

@@ -140,11 +140,11 @@ pub(crate) fn sizes(
         bytes: bytes(limit).checked_next_multiple_of(page).unwrap_or(u64::MAX),
         who: settings::limit_name(limit),
     });
-    // A file is of whole pages of its own.
-    let room = |bytes: u64| (bytes / PAGE * PAGE).saturating_sub(internal);
-    let file = limits::file_size().map(|limit| Limit { bytes: room(limit.bytes), ..limit });
     let space = limits::address_space();
     let each = u64::from(ranks.max(1));
+    // One file holds what all have, in whole pages of its own: a page more for each.
+    let room = |bytes: u64| (bytes / each / PAGE * PAGE).saturating_sub(internal + 2 * PAGE);
+    let file = limits::file_size().map(|limit| Limit { bytes: room(limit.bytes), ..limit });
     // Half of the addresses that a limit leaves are the program's own.
     let addresses = Limit {
         bytes: (space / 2 / each).saturating_sub(internal),
@@ -168,7 +168,7 @@ pub(crate) fn sizes(
     let room = memory.room.map_or(segment, bytes);
     let room = if memory.later { room.min(largest.bytes) } else { room }.max(segment);
     let room = room.checked_next_multiple_of(page).ok_or_else(|| too_large(room))?;
-    // The own file is mapped before all files together can be held against it.
+    // The own segment has its addresses before all together can be held against them.
     let asked = room.saturating_add(internal);
     if asked > space {
         return Err(PshmError::AddressSpace { rank: me, ranks: 1, asked, have: space });

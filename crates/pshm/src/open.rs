@@ -1,4 +1,4 @@
-//! Opening the transport: announce, check, meet, map.
+//! Opening the transport: announce, check, have the memory of all made, map it.
 //!
 //! A rank that cannot go on says so in its announcement, so that all ranks end with the same cause instead of waiting
 //! for it.
@@ -6,22 +6,22 @@
 use crate::announce::{self, Announcement, FAILED};
 use crate::barrier::ShmBarrier;
 use crate::error::PshmError;
+use crate::file::{self, Given};
 use crate::grow::{Bounds, Segments};
-use crate::layout::Card;
+use crate::layout::FileLayout;
 use crate::memory::{Memory, Pages};
 use crate::prepare::{self, Company, Prepared};
-use crate::region::{Host, Region};
+use crate::region::{Host, Mapped, Region};
 use crate::settings;
 use crate::wire::Pshm;
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::Rank;
 use gasworks_core::observe::Witness;
-use gasworks_memory::{Largest, Peer, PeerFlags, PeerTable};
-use gasworks_os::limits::{Limit, more_descriptors};
-use gasworks_os::memfd::{self, Mapping};
+use gasworks_memory::{Grows, Largest, Peer, PeerFlags, PeerTable};
+use gasworks_os::huge;
+use gasworks_os::limits::Limit;
 use gasworks_shmem::ranks::Ranks;
-use gasworks_sync::{Mode, RawBytes, kill_point};
-use std::os::fd::{AsFd, BorrowedFd};
+use gasworks_sync::{Mode, kill_point};
 use std::sync::Arc;
 
 /// What the transport is to provide for.
@@ -95,7 +95,8 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
     let Joined { mut wire, near, segments, barrier, witness, pages } = join(bootstrap, config, None)?;
     // No Long is larger than the largest segment.
     wire.max_long = near.iter().map(|(_, peer)| peer.mapped.len() as u64).max().unwrap_or(0);
-    let peers = PeerTable::growing(near.into_iter().map(|(_, peer)| peer).collect(), segments);
+    let near = near.into_iter().map(|(_, peer)| peer).collect();
+    let peers = PeerTable::growing(near, segments, Grows::AnyTime);
     Ok(Opened { wire, peers, barrier, witness, pages })
 }
 
@@ -112,88 +113,64 @@ pub fn join<M: Mode>(
     let all = host.ranks();
     let most = beside.map_or(0, |beside| beside.most as usize);
     let most = if most == 0 { all.len() } else { most };
-    // The parcels of the ranks that share memory, of those of all.
-    let first = all.partition_point(|&rank| rank < me) / most * most;
+    // The ranks that share memory, of those of the host, and which of them this one is.
+    let place = all.partition_point(|&rank| rank < me);
+    let (first, number) = (place / most * most, place % most);
     let group = first..all.len().min(first + most);
     let ranks = &all[group.clone()];
-    let leader = ranks.first().copied().unwrap_or(me);
     let company = Company { here: all.len() as u32, together: ranks.len() as u32 };
-    let network = beside.map(|beside| prepare::search(bootstrap, company.here, config, beside)).transpose();
     let again = beside.is_some_and(|beside| beside.again);
     if again {
         let allowed = settings::attach_timeout().ok();
         host.all_gather(&[], &[], allowed)?;
     }
-    // One for each comes at once; as many again are those of the rank that leads for as long as it hands them out.
-    let _room = more_descriptors(2 * all.len() as u64 + 64);
-    let prepared = network.and_then(|network| {
-        prepare::prepare(bootstrap, company, me == leader, config, (network.as_ref(), again))
-    });
-    kill_point!("pshm.open.prepared");
-    // The leader's second descriptor is that of the cards.
-    let (mine, fds, allowed) = match &prepared {
-        Ok(Prepared { file, cards, announcement, allowed, .. }) => (
-            announcement.encode(),
-            [file].into_iter().chain(cards).map(AsFd::as_fd).collect(),
-            Some(*allowed),
-        ),
-        Err(error) => ([&FAILED[..], error.to_string().as_bytes()].concat(), Vec::new(), None),
-    };
-    let gathered = host.all_gather(&mine, &fds, allowed);
-    kill_point!("pshm.open.gathered");
-    let Prepared { file, mapping, pages, announcement, limit, promised, allowed, .. } = prepared?;
-    let mut gathered =
-        gathered.map_err(|cause| PshmError::Apart { cause, seconds: allowed.as_secs_f64() })?;
-    let announced = announce::read_all(all, &gathered)?;
-    announce::check_memory(&announced)?;
-    let announced = &announced[group.clone()];
-    announce::check_addresses(ranks, announced)?;
-    let (mut files, mut cards) = (Vec::with_capacity(ranks.len()), None);
-    for (&rank, parcel) in ranks.iter().zip(gathered.drain(group)) {
-        let count = parcel.fds.len();
-        let mut fds = parcel.fds.into_iter();
-        let wanted = if rank == leader { 2 } else { 1 };
-        let (Some(file), true) = (fds.next(), count == wanted) else {
-            let what = format!("{count} descriptors came with it, where {wanted} belong");
-            return Err(PshmError::Descriptor { rank, what });
+    let mut pool = true;
+    let (prepared, announced, layout, file) = loop {
+        let network = beside.map(|beside| prepare::search(bootstrap, company.here, config, beside));
+        let prepared = network.transpose().and_then(|network| {
+            prepare::prepare(bootstrap, company, config, (network.as_ref(), again), pool)
+        });
+        kill_point!("pshm.open.prepared");
+        let (mine, allowed) = match &prepared {
+            Ok(Prepared { announcement, allowed, .. }) => (announcement.encode(), Some(*allowed)),
+            Err(error) => ([&FAILED[..], error.to_string().as_bytes()].concat(), None),
         };
-        files.push(file);
-        cards = cards.or(fds.next());
-    }
-    let cards = cards.ok_or_else(|| PshmError::Descriptor { rank: leader, what: "no cards came".into() })?;
-    let cards = map_cards(leader, cards.as_fd(), ranks.len() as u32)?;
-
-    let mut mine = Some(mapping);
-    let mut mapped = Vec::with_capacity(ranks.len());
-    for (&rank, (fd, theirs)) in ranks.iter().zip(files.iter().zip(announced)) {
-        let wrong = |what: String| PshmError::Descriptor { rank, what };
-        let layout =
-            theirs.shape.lay_out().ok_or_else(|| wrong("its sizes are beyond any address space".into()))?;
-        if !memfd::is_sealed(fd.as_fd()) {
-            return Err(wrong("its size is not sealed".into()));
+        let mut failed = None;
+        let tries = if again { prepare::TRIES } else { 1 };
+        let give =
+            |gathered: &[Vec<u8>]| file::give(bootstrap.job(), all, most, tries, gathered, &mut failed);
+        let gathered = host.all_gather_with(&mine, allowed, give);
+        kill_point!("pshm.open.gathered");
+        let prepared = prepared?;
+        if let Some(error) = failed {
+            return Err(error);
         }
-        let mapping = match mine.take_if(|_| rank == me) {
-            Some(mapping) => mapping,
-            None => {
-                let shown = layout.promised(theirs.segment).unwrap_or(layout.len);
-                memfd::map_hidden(fd.as_fd(), layout.len, shown).map_err(|e| wrong(e.to_string()))?
-            }
-        };
-        mapped.push((mapping, layout, theirs.segment));
-    }
-    drop(files);
+        let seconds = prepared.allowed.as_secs_f64();
+        let (gathered, given) = gathered.map_err(|cause| PshmError::Apart { cause, seconds })?;
+        let mut announced = announce::read_all(all, &gathered)?;
+        announce::check_memory(&announced)?;
+        let announced: Vec<_> = announced.drain(group.clone()).collect();
+        let layout = announce::lay_out(ranks, &announced)?;
+        match Given::read(host.leader(), given, pool)? {
+            Given::File(file) => break (prepared, announced, layout, file),
+            Given::NoPool => pool = false,
+        }
+    };
+    let Prepared { place, pages, announcement, limit, promised, .. } = prepared;
+    let memory = Mapped::new(host.leader(), &file, &layout, number, place, &announced)?;
+    place_memory(&config.memory, pages, &layout, number, &memory)?;
     let radix = announced.first().map_or(0, |leader| leader.radix) as usize;
     let named =
         Ranks::new(ranks).ok_or(PshmError::Announcement { rank: me, what: "its host has no order" })?;
-    let host = Arc::new(Host::new(me, bootstrap.job(), named, radix, cards, mapped)?);
+    let host = Arc::new(Host::new(me, bootstrap.job(), named, radix, &layout, memory, &announced)?);
     kill_point!("pshm.open.mapped");
-    let near = ranks.iter().zip(&host.regions).zip(announced);
+    let near = ranks.iter().zip(&host.regions).zip(&announced);
     let near = near.map(|((&rank, region), theirs)| (rank, peer(region, rank == me, theirs))).collect();
     let largest = Largest {
         local: announcement.largest,
         global: announced.iter().map(|rank| rank.largest).min().unwrap_or(announcement.largest),
     };
-    let own = (pages, file.into_fd());
+    let own = (pages, file);
     let bounds = Bounds { limit, promised, largest };
     let segments = Segments::new(host.clone(), announcement.segment, config.memory, own, bounds);
     segments.populate_all()?;
@@ -204,20 +181,30 @@ pub fn join<M: Mode>(
     Ok(Joined { wire, near, segments: Arc::new(segments), witness: host, barrier, pages })
 }
 
-fn map_cards(leader: u32, fd: BorrowedFd<'_>, ranks: u32) -> Result<Mapping, PshmError> {
-    let wrong =
-        |what: String| PshmError::Descriptor { rank: leader, what: format!("the file of cards: {what}") };
-    if !memfd::is_sealed(fd) {
-        return Err(wrong("its size is not sealed".into()));
+/// Has this rank's queues and segment lie in such pages, near the processors that it may run on.
+fn place_memory(
+    wanted: &Memory,
+    pages: Pages,
+    layout: &FileLayout,
+    number: usize,
+    memory: &Mapped,
+) -> Result<(), PshmError> {
+    let place = &layout.places[number];
+    let queues = Some((&memory.queues, place.queues..place.queues + place.layout.len));
+    let segment = memory.own.as_ref().map(|own| (own, 0..own.len()));
+    for (mapping, part) in queues.into_iter().chain(segment) {
+        if pages == Pages::Transparent {
+            huge::advise(mapping, part.clone())?;
+        }
+        prepare::place(wanted, mapping, part);
     }
-    memfd::map(fd, Card::file_len(ranks)).map_err(|e| wrong(e.to_string()))
+    Ok(())
 }
 
 fn peer(region: &Region, own: bool, theirs: &Announcement) -> Peer {
-    let mapped = region.bytes.slice(region.layout.segment, region.layout.room);
     let own = if own { PeerFlags::SELF } else { PeerFlags::empty() };
     Peer {
-        mapped: mapped.unwrap_or(RawBytes::EMPTY),
+        mapped: region.segment,
         len: theirs.segment,
         remote_base: theirs.base,
         key: Vec::new(),

@@ -1,16 +1,18 @@
-//! The mapped files of all ranks, as typed views.
+//! The file of the ranks that share memory, mapped, and typed views of what each has in it.
 //!
 //! # Invariants
 //! G1. A [`Host`] owns the mappings that its views point into; the views are private to this crate, are never handed
 //!     out as references that could outlive the host (the queues are lent as long as their transport, which keeps the
 //!     host), and have no destructor that touches memory. They are `'static` because a structure cannot borrow from itself.
 //! G2. Mapped bytes are touched only through those views and through racy copies.
-//! G3. The queues are shown from the beginning, and so much of each segment as anybody is told of here.
+//! G3. Queues are shown from the beginning; of a segment so much as anybody is told of here, the own in the beginning, another rank's
+//!     when it is first asked how long that is.
 
+use crate::announce::Announcement;
 use crate::error::PshmError;
-use crate::layout::{Card, Layout};
+use crate::layout::{Card, FileLayout, Place, in_pages};
 use gasworks_os::jobs::Guard;
-use gasworks_os::memfd::Mapping;
+use gasworks_os::memfd::{self, Mapping, Reserved};
 use gasworks_os::{OsError, faults};
 use gasworks_shmem::barrier::{Barrier, Meeting};
 use gasworks_shmem::blocks::Blocks;
@@ -20,22 +22,68 @@ use gasworks_shmem::ranks::Ranks;
 use gasworks_shmem::view;
 use gasworks_sync::atomic::AtomicU64;
 use gasworks_sync::{Lock, Mode, Par, RawBytes};
+use std::os::fd::{AsFd, OwnedFd};
 
-/// One rank's card and file, mapped here.
+/// One rank's card, queues and segment, mapped here.
 #[derive(Debug)]
 pub(crate) struct Region {
     /// Its bell and its queues.
     pub seat: Seat<'static>,
     pub meeting: &'static Meeting,
-    /// How many bytes of its segment may be used.
+    /// How many bytes of its segment may be used, as it says.
     pub length: &'static AtomicU64,
+    /// How many it has announced in the beginning.
+    pub announced: u64,
     /// Blocks that carry requests from this rank.
     pub request_blocks: Blocks<'static>,
     /// Blocks that carry replies to this rank.
     pub reply_blocks: Blocks<'static>,
-    pub layout: Layout,
-    /// The whole file.
-    pub bytes: RawBytes,
+    /// Where all that lies.
+    pub place: Place,
+    queues: RawBytes,
+    /// Its segment, with the room that it has to grow.
+    pub segment: RawBytes,
+}
+
+/// The file of the ranks that share memory, as one of them maps it: at a cost that does not depend on how many they are.
+#[derive(Debug)]
+pub(crate) struct Mapped {
+    /// The cards and queues of all.
+    pub queues: Mapping,
+    /// The segments of all, if there are others; the own is not shown there.
+    segments: Option<Mapping>,
+    /// The own segment, where it was announced to be, and the page behind it.
+    pub own: Option<Mapping>,
+}
+
+impl Mapped {
+    /// Of rank number `number`, whose segment gets the place that was reserved for it; `leader` gave the file.
+    pub(crate) fn new(
+        leader: u32,
+        file: &OwnedFd,
+        layout: &FileLayout,
+        number: usize,
+        place: Option<Reserved>,
+        announced: &[Announcement],
+    ) -> Result<Self, PshmError> {
+        let wrong = |what: String| PshmError::Descriptor { rank: leader, what };
+        if !memfd::is_sealed(file.as_fd()) {
+            return Err(wrong("its size is not sealed".into()));
+        }
+        let fails = |error: OsError| wrong(error.to_string());
+        let queues = memfd::map(file.as_fd(), layout.segments).map_err(fails)?;
+        let len = layout.len - layout.segments;
+        let segments = (announced.len() > 1 && len > 0)
+            .then(|| memfd::map_hidden(file.as_fd(), layout.segments, len))
+            .transpose()
+            .map_err(fails)?;
+        let own = layout.places.get(number).zip(place);
+        let own = own.map(|(own, place)| place.map(file.as_fd(), own.segment)).transpose().map_err(fails)?;
+        if let (Some(own), Some(announced)) = (&own, announced.get(number)) {
+            own.show(0, in_pages(announced.segment, layout.page))?;
+        }
+        Ok(Self { queues, segments, own })
+    }
 }
 
 /// The ranks that share memory, as seen by one of them.
@@ -47,56 +95,69 @@ pub(crate) struct Host {
     /// What there is of each.
     pub regions: Box<[Region]>,
     pub barrier: Barrier<'static>,
+    /// The size of the file's pages, and where the first segment begins.
+    pub page: usize,
+    segments: usize,
     /// Names for the report of a fault; taken back before the mappings go.
-    _names: Vec<Guard>,
-    mappings: Vec<Mapping>,
+    names: <Par as Mode>::Lock<Vec<Guard>>,
+    mapped: Mapped,
     /// How many bytes of each rank's segment are shown here.
     shown: Box<[<Par as Mode>::Lock<u64>]>,
-    _cards: Mapping,
+    job: Box<str>,
 }
 
 impl Host {
-    /// Takes the radix of the barrier, the file of cards and the ranks' own in their order, each with its layout and how many bytes of
-    /// the segment are shown.
+    /// Takes the radix of the barrier, and what the ranks have announced in their order.
     pub(crate) fn new(
         me: u32,
         job: &str,
         ranks: Ranks,
         radix: usize,
-        cards: Mapping,
-        mapped: Vec<(Mapping, Layout, u64)>,
+        layout: &FileLayout,
+        mapped: Mapped,
+        announced: &[Announcement],
     ) -> Result<Self, PshmError> {
-        // SAFETY: the mapping moves into the host, which outlives all its views (G1).
-        let lines = unsafe { cards.bytes() };
-        let mut regions = Vec::with_capacity(mapped.len());
-        let mut names = Vec::with_capacity(2 * mapped.len());
-        for ((number, rank), (mapping, layout, _)) in (0..).zip(ranks.iter()).zip(&mapped) {
+        // SAFETY: the mappings move into the host, which outlives all its views (G1).
+        let bytes = |mapping: &Mapping| unsafe { mapping.bytes() };
+        let (all, segments) = (bytes(&mapped.queues), mapped.segments.as_ref().map(bytes));
+        let own = mapped.own.as_ref().map(bytes);
+        let mut regions = Vec::with_capacity(announced.len());
+        for (((number, rank), place), announced) in (0..).zip(ranks.iter()).zip(&layout.places).zip(announced)
+        {
             let fails = || PshmError::Descriptor { rank, what: "its layout is inconsistent".into() };
-            // SAFETY: the mapping moves into the host, which outlives all its views (G1).
-            let bytes = unsafe { mapping.bytes() };
-            let region = Region::new(lines, Card::of(number), bytes, *layout).ok_or_else(fails)?;
-            let queues = bytes.slice(0, layout.segment).ok_or_else(fails)?;
-            names.push(faults::name_range(queues, &format!("message queues of rank {rank} (job {job})"))?);
-            if layout.room > 0 {
-                let segment = bytes.slice(layout.segment, layout.room).ok_or_else(fails)?;
-                names.push(faults::name_range(segment, &format!("segment of rank {rank} (job {job})"))?);
-            }
-            regions.push(region);
+            let queues = all.slice(place.queues, place.layout.len).ok_or_else(fails)?;
+            let segment = match (place.room, rank == me) {
+                (0, _) => Some(RawBytes::EMPTY),
+                (room, true) => own.and_then(|own| own.slice(0, room)),
+                (room, false) => segments.and_then(|all| all.slice(place.segment - layout.segments, room)),
+            };
+            let segment = segment.ok_or_else(fails)?;
+            let region = Region::new(all, Card::of(number), queues, segment, *place, announced.segment);
+            regions.push(region.ok_or_else(fails)?);
         }
         let barrier = Barrier::new(regions.iter().map(|rank| rank.meeting), ranks.number(me), radix)
             .filter(|_| regions.len() == ranks.count())
             .ok_or(PshmError::Announcement { rank: me, what: "it is not among the ranks of its own host" })?;
-        let (mappings, shown): (_, Vec<_>) =
-            mapped.into_iter().map(|(mapping, _, shown)| (mapping, Lock::new(shown))).unzip();
+        let number = ranks.number(me);
+        let shown = announced
+            .iter()
+            .enumerate()
+            .map(|(other, theirs)| Lock::new(if other == number { theirs.segment } else { 0 }));
+        let mut names = vec![faults::name_range(all, &format!("message queues (job {job})"))?];
+        if let Some(own) = own {
+            names.push(faults::name_range(own, &segment_name(me, job))?);
+        }
         Ok(Self {
             me,
-            ranks,
-            regions: regions.into(),
             barrier,
-            _names: names,
-            mappings,
-            shown: shown.into(),
-            _cards: cards,
+            regions: regions.into(),
+            page: layout.page,
+            segments: layout.segments,
+            names: Lock::new(names),
+            shown: shown.collect(),
+            mapped,
+            ranks,
+            job: job.into(),
         })
     }
 
@@ -109,16 +170,21 @@ impl Host {
     /// Has the first `len` bytes of a rank's segment, or as many as there is room for, be used here (G3).
     pub(crate) fn show(&self, rank: u32, len: u64) -> Result<(), OsError> {
         let number = self.ranks.number(rank);
-        let (Some(region), Some(mapping), Some(shown)) =
-            (self.regions.get(number), self.mappings.get(number), self.shown.get(number))
-        else {
+        let (Some(region), Some(shown)) = (self.regions.get(number), self.shown.get(number)) else {
             return Ok(());
         };
-        let layout = &region.layout;
-        let len = len.min(layout.room as u64);
+        let (mapping, at) = match rank == self.me {
+            true => (&self.mapped.own, 0),
+            false => (&self.mapped.segments, region.place.segment - self.segments),
+        };
+        let (Some(mapping), len) = (mapping, len.min(region.place.room as u64)) else { return Ok(()) };
         shown.with(|shown| {
             if len > *shown {
-                mapping.show(layout.segment, layout.promised(len).unwrap_or(layout.len))?;
+                mapping.show(at, at + in_pages(len, self.page))?;
+                if *shown == 0 && rank != self.me {
+                    let name = faults::name_range(region.segment, &segment_name(rank, &self.job))?;
+                    self.names.with(|names| names.push(name));
+                }
                 *shown = len;
             }
             Ok(())
@@ -132,9 +198,21 @@ impl Host {
     }
 }
 
+fn segment_name(rank: u32, job: &str) -> String {
+    format!("segment of rank {rank} (job {job})")
+}
+
 impl Region {
-    /// Views of one card and one file, whose mappings must outlive them (G1): private to this module for that reason.
-    fn new(cards: RawBytes, card: Card, bytes: RawBytes, layout: Layout) -> Option<Self> {
+    /// Views of a card, queues and a segment, whose mappings must outlive them (G1): private to this module for that reason.
+    fn new(
+        cards: RawBytes,
+        card: Card,
+        bytes: RawBytes,
+        segment: RawBytes,
+        place: Place,
+        announced: u64,
+    ) -> Option<Self> {
+        let layout = &place.layout;
         // SAFETY: for all views: mapped as long as they are used (G1), touched in no other way (G2). `slice` checks
         // that they lie inside and are aligned.
         let (bells, meetings, lengths, controls, flags, slots) = unsafe {
@@ -164,10 +242,12 @@ impl Region {
             },
             meeting: meetings.first()?,
             length: lengths.first()?,
+            announced,
             request_blocks: Blocks::new(flags[0]),
             reply_blocks: Blocks::new(flags[1]),
-            layout,
-            bytes,
+            place,
+            queues: bytes,
+            segment,
         })
     }
 
@@ -175,14 +255,16 @@ impl Region {
     /// it is smaller.
     #[inline]
     pub(crate) fn request_bytes(&self, index: u32, len: usize) -> Option<RawBytes> {
-        let (offset, size) = self.layout.request_block(index)?;
-        (len <= size).then(|| self.bytes.slice(self.layout.request_blocks + offset, len))?
+        let (offset, size) = self.place.layout.request_block(index)?;
+        (len <= size).then(|| self.queues.slice(self.place.layout.request_blocks + offset, len))?
     }
 
     /// The first `len` bytes of a block that carries a reply to this rank; `None` as above.
     #[inline]
     pub(crate) fn reply_bytes(&self, index: u32, len: usize) -> Option<RawBytes> {
-        let fits = index < self.layout.reply_count && len <= crate::MAX_MEDIUM;
-        fits.then(|| self.bytes.slice(self.layout.reply_blocks + index as usize * crate::MAX_MEDIUM, len))?
+        let fits = index < self.place.layout.reply_count && len <= crate::MAX_MEDIUM;
+        fits.then(|| {
+            self.queues.slice(self.place.layout.reply_blocks + index as usize * crate::MAX_MEDIUM, len)
+        })?
     }
 }

@@ -142,7 +142,7 @@ impl<M: Mode> Pshm<M> {
             let index = self.claim_reply(to, peer).ok_or_else(|| WireError::Corrupt {
                 transport: NAME,
                 at: to,
-                what: format!("all {} of its reply blocks are in use", peer.layout.reply_count),
+                what: format!("all {} of its reply blocks are in use", peer.place.layout.reply_count),
             })?;
             (index, peer.reply_bytes(index, len))
         };
@@ -161,7 +161,7 @@ impl<M: Mode> Pshm<M> {
     fn claim_request(&self, len: usize) -> Option<u32> {
         let mine = self.host.mine();
         let blocks = mine.request_blocks;
-        mine.layout.classes.iter().enumerate().filter(|(_, class)| len <= class.size).find_map(
+        mine.place.layout.classes.iter().enumerate().filter(|(_, class)| len <= class.size).find_map(
             |(at, class)| {
                 match self.stocks.get(at) {
                     Some(stock) if !M::PARALLEL => stock.claim(blocks, class.first, class.end, STOCK),
@@ -175,7 +175,7 @@ impl<M: Mode> Pshm<M> {
     /// A block of the requester's.
     #[inline]
     fn claim_reply(&self, to: Rank, peer: &Region) -> Option<u32> {
-        let (blocks, count) = (peer.reply_blocks, peer.layout.reply_count);
+        let (blocks, count) = (peer.reply_blocks, peer.place.layout.reply_count);
         if !M::PARALLEL
             && self.reply_stock > 0
             && let Some(index) =

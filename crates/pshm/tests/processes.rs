@@ -291,7 +291,7 @@ mod deaths {
 
     /// Every kill point that a rank passes, who is killed there, and at which passage.
     const POINTS: [(&str, u32, u32); 33] = [
-        ("pshm.open.created", 1, 1),
+        ("pshm.open.created", 0, 1),
         ("pshm.open.prepared", 0, 1),
         ("host.named", 0, 1),
         ("host.come", 1, 1),

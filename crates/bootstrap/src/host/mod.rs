@@ -136,10 +136,40 @@ impl Host {
             Parcel { bytes: join(&parts), fds: all }
         });
         let Parcel { bytes, fds } = self.hand_out(whole, limit)?;
-        self.unpack(&bytes, fds).ok_or_else(|| {
-            let what = format!("rank {} handed out something that is no collection", self.leader);
-            BootstrapError::protocol(GATHER, what)
-        })
+        self.unpack(&bytes, fds).ok_or_else(|| self.no_collection())
+    }
+
+    fn no_collection(&self) -> BootstrapError {
+        let what = format!("rank {} handed out something that is no collection", self.leader);
+        BootstrapError::protocol(GATHER, what)
+    }
+
+    /// As [`all_gather`](Self::all_gather), of bytes alone; and each gets a parcel from the leader besides. What that gives follows
+    /// from what all have given: `give` makes it there, in the order of [`ranks`](Self::ranks), each for so many of them.
+    ///
+    /// # Errors
+    /// As [`all_gather`](Self::all_gather).
+    pub fn all_gather_with(
+        &self,
+        mine: &[u8],
+        limit: Option<Duration>,
+        give: impl FnOnce(&[Vec<u8>]) -> Vec<(usize, Parcel)>,
+    ) -> Result<(Vec<Vec<u8>>, Parcel), BootstrapError> {
+        let given = self.collect(mine, &[], limit)?.map(|parcels| {
+            let all: Vec<Vec<u8>> = parcels.into_iter().map(|parcel| parcel.bytes).collect();
+            let mut given = give(&all);
+            let all = join(&all);
+            for (_, parcel) in &mut given {
+                parcel.bytes = join(&[std::mem::take(&mut parcel.bytes), all.clone()]);
+            }
+            given
+        });
+        let Parcel { bytes, fds } = self.hand_out_to(given, limit)?;
+        let parts = split(&bytes).and_then(|parts| <[Vec<u8>; 2]>::try_from(parts).ok());
+        let parts = parts.and_then(|[given, all]| Some((split(&all)?, given)));
+        let parts = parts.filter(|(all, _)| all.len() == self.ranks.len());
+        let (all, bytes) = parts.ok_or_else(|| self.no_collection())?;
+        Ok((all, Parcel { bytes, fds }))
     }
 
     fn unpack(&self, bytes: &[u8], fds: Vec<OwnedFd>) -> Option<Vec<Parcel>> {
@@ -196,9 +226,18 @@ impl Host {
         whole: Option<Parcel>,
         limit: Option<Duration>,
     ) -> Result<Parcel, BootstrapError> {
+        self.hand_out_to(whole.map(|whole| vec![(self.ranks.len(), whole)]), limit)
+    }
+
+    /// As [`hand_out`](Self::hand_out), of parcels of which each is for so many of the ranks.
+    fn hand_out_to(
+        &self,
+        given: Option<Vec<(usize, Parcel)>>,
+        limit: Option<Duration>,
+    ) -> Result<Parcel, BootstrapError> {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let deadline = Instant::now() + limit.unwrap_or(UNLIMITED);
-        let Some(whole) = whole else {
+        let Some(mut given) = given else {
             let leader =
                 streams.first().ok_or_else(|| BootstrapError::protocol(GATHER, "there is no leader"))?;
             let most = MOST_FDS.saturating_mul(self.ranks.len());
@@ -206,16 +245,27 @@ impl Host {
             kill_point!("host.handed");
             return received.map_err(|why| BootstrapError::protocol(GATHER, why));
         };
-        let fds: Vec<BorrowedFd<'_>> = whole.fds.iter().map(AsFd::as_fd).collect();
-        for (rank, stream) in self.others().zip(streams.iter()) {
-            if let Err(e) = send_parcel(stream, &whole.bytes, &fds, deadline) {
-                let why = lost(rank, e);
-                tell(&streams, &why);
-                return Err(why);
-            }
+        if given.iter().map(|(count, _)| count).sum::<usize>() != self.ranks.len() {
+            let why = BootstrapError::protocol(GATHER, "what is handed out is not for each rank");
+            tell(&streams, &why);
+            return Err(why);
         }
-        drop(fds);
-        Ok(whole)
+        let (mut others, mut own, mut first) = (self.others().zip(streams.iter()), 0, 0);
+        for (at, (count, parcel)) in given.iter().enumerate() {
+            let fds: Vec<BorrowedFd<'_>> = parcel.fds.iter().map(AsFd::as_fd).collect();
+            let ranks = self.ranks.iter().skip(first).take(*count);
+            let is_own = ranks.clone().any(|&rank| rank == self.me);
+            for (rank, stream) in others.by_ref().take(ranks.len() - usize::from(is_own)) {
+                if let Err(e) = send_parcel(stream, &parcel.bytes, &fds, deadline) {
+                    let why = lost(rank, e);
+                    tell(&streams, &why);
+                    return Err(why);
+                }
+            }
+            first += count;
+            own = if is_own { at } else { own };
+        }
+        Ok(given.swap_remove(own).1)
     }
 
     fn others(&self) -> impl Iterator<Item = u32> {

@@ -231,6 +231,26 @@ fn descriptors_come_with_their_ranks() {
     });
 }
 
+/// What each is given follows from what all gave, and descriptors go to those alone for whom they are.
+#[test]
+fn the_leader_gives_each_what_is_for_it() {
+    run(&[0; 4], |rank, host, _| {
+        let given = |all: &[Vec<u8>]| {
+            let file = memfd::create("given", 4096).unwrap().into_fd();
+            let first = Parcel { bytes: all.concat(), fds: vec![file] };
+            vec![(1, first), (3, Parcel { bytes: b"nothing".to_vec(), fds: vec![] })]
+        };
+        let (all, given) = host.all_gather_with(&[rank.rank as u8; 2], Some(SOON), given).unwrap();
+        assert_eq!(all, [[0; 2], [1; 2], [2; 2], [3; 2]]);
+        let wanted = if rank.rank == 0 { (&[0, 0, 1, 1, 2, 2, 3, 3][..], 1) } else { (&b"nothing"[..], 0) };
+        assert_eq!((&given.bytes[..], given.fds.len()), wanted);
+        // All hear of it where somebody is left out.
+        let few = |_: &[Vec<u8>]| vec![(3, Parcel::default())];
+        let error = host.all_gather_with(b"x", Some(SOON), few).unwrap_err().to_string();
+        assert!(error.contains("what is handed out is not for each rank"), "{error}");
+    });
+}
+
 #[test]
 fn a_rank_that_leaves_is_named_to_all() {
     run(&[0; 4], |rank, host, _| {

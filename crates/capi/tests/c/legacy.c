@@ -10,7 +10,7 @@ static gasnet_node_t me, size, next;
 static gasnet_seginfo_t *segments;
 static int answers;
 
-enum { ASK = 150, ANSWER = 151, TAKE = 152 };
+enum { ASK = 150, ANSWER = 151, TAKE = 152, PLACE = 153 };
 
 static void ask(gasnet_token_t token, gasnet_handlerarg_t a, gasnet_handlerarg_t b) {
   gasnet_node_t source;
@@ -27,8 +27,26 @@ static void take(gasnet_token_t token, void *buffer, size_t len, gasnet_handlera
   CHECK(gasnet_AMReplyShort1(token, ANSWER, 42) == GASNET_OK);
 }
 
-static gasnet_handlerentry_t table[] = {
-    {ASK, (void (*)())ask}, {ANSWER, (void (*)())answer}, {TAKE, (void (*)())take}, {0, (void (*)())take}};
+static volatile uintptr_t there;
+static void place(gasnet_token_t token, gasnet_handlerarg_t high, gasnet_handlerarg_t low) {
+  (void)token;
+  there = (uintptr_t)(uint32_t)high << 32 | (uint32_t)low;
+}
+
+static gasnet_handlerentry_t table[] = {{ASK, (void (*)())ask},
+                                        {ANSWER, (void (*)())answer},
+                                        {TAKE, (void (*)())take},
+                                        {0, (void (*)())take},
+                                        {PLACE, (void (*)())place}};
+
+/* Of the segments of others nobody has asked the library yet. */
+static void mapped(const gasnet_nodeinfo_t *nodes) {
+  uintptr_t mine = (uintptr_t)segments[me].addr;
+  CHECK(gasnet_AMRequestShort2((me + size - 1) % size, PLACE, (gasnet_handlerarg_t)(mine >> 32),
+                               (gasnet_handlerarg_t)mine) == GASNET_OK);
+  GASNET_BLOCKUNTIL(there);
+  if (nodes[next].supernode == nodes[me].supernode) ((unsigned char *)there)[nodes[next].offset + 1] = 2;
+}
 
 static void messages(void) {
   unsigned char bytes[100];
@@ -91,11 +109,13 @@ int main(int argc, char **argv) {
   me = gasnet_mynode();
   size = gasnet_nodes();
   next = (me + 1) % size;
-  CHECK(gasnet_attach(table, 4, 8 * (uintptr_t)GASNET_PAGESIZE, 0) == GASNET_OK);
-  segments = (gasnet_seginfo_t *)malloc(size * sizeof *segments);
   nodes = (gasnet_nodeinfo_t *)malloc(size * sizeof *nodes);
-  CHECK(gasnet_getSegmentInfo(segments, (int)size) == GASNET_OK);
   CHECK(gasnet_getNodeInfo(nodes, (int)size) == GASNET_OK && nodes[next].host == nodes[me].host);
+  CHECK(gasnet_attach(table, 5, 8 * (uintptr_t)GASNET_PAGESIZE, 0) == GASNET_OK);
+  segments = (gasnet_seginfo_t *)malloc(size * sizeof *segments);
+  CHECK(gasnet_getSegmentInfo(segments, (int)me + 1) == GASNET_OK);
+  mapped(nodes);
+  CHECK(gasnet_getSegmentInfo(segments, (int)size) == GASNET_OK && there == (uintptr_t)segments[next].addr);
   CHECK(segments[next].size == 8 * (uintptr_t)GASNET_PAGESIZE && nodes[me].offset == 0 && table[3].index == 255);
   /* Over a network the rows have each rank alone. */
   if (nodes[next].supernode == nodes[me].supernode) *((unsigned char *)segments[next].addr + nodes[next].offset) = 1;

@@ -44,6 +44,7 @@ const TABLE: &[(&str, &[Scenario])] = &[
     ("keeper.wished", &[Aborts, Exits { victim: 1 }]),
     ("progress.", &[ProgressThread { victim: RANKS - 1 }, ProgressThread { victim: 0 }]),
     ("pshm.grow.", &[LAST, FIRST, PAR, Alone]),
+    ("pshm.open.created", &[FIRST, Alone]),
     ("pshm.open.", &[LAST, FIRST, PAR, Alone]),
     ("", &[LAST, FIRST, PAR]),
 ];

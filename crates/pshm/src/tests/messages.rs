@@ -193,7 +193,7 @@ fn a_full_queue_is_busy_and_cancelling_makes_room() {
         }
     };
     assert_eq!(error, WireError::Busy { to: 0 });
-    assert_eq!(rooms.len(), opened.wire.host.mine().layout.requests);
+    assert_eq!(rooms.len(), opened.wire.host.mine().place.layout.requests);
     // A reply and a credit have their own room.
     let reply = wire.reserve(0, Class::Reply, MAX_MEDIUM).expect("room for a reply");
     let credit = wire.reserve(0, Class::Credit, 0).expect("room for a credit");

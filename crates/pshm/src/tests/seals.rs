@@ -1,87 +1,90 @@
-//! What ranks hand each other cannot change its size afterwards. The test plays rank 1 against a real rank 0.
+//! What ranks hand each other cannot change its size afterwards. The test plays one of two ranks against the other, a real one.
 
 use super::fake::{self, CONFIG, SEGMENT};
-use crate::announce::Announcement;
-use crate::layout::{Card, PAGE, Shape};
+use crate::announce::{self, Announcement};
+use crate::layout::{PAGE, Shape};
 use crate::{Config, PshmError, open};
 use gasworks_bootstrap::Bootstrap;
+use gasworks_bootstrap::host::Parcel;
 use gasworks_os::memfd;
 use gasworks_sync::Seq;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 const ALLOWED: Duration = Duration::from_secs(10);
 
-/// How long the file of a rank with [`CONFIG`] is.
-fn file_len() -> usize {
+/// What a rank with [`CONFIG`] announces.
+fn announcement() -> Announcement {
     let Config { depth, total, volume, .. } = CONFIG;
-    let shape = Shape { depth, total, volume, room: SEGMENT, page: PAGE };
-    shape.lay_out().expect("it fits").len
+    let shape = Shape { depth, total, volume };
+    let (segment, room, page, base) = (SEGMENT, SEGMENT, PAGE, 0);
+    let (pooled, required) = (false, false);
+    let (largest, space, available, radix) = (SEGMENT, 1 << 46, 1 << 46, 8);
+    let who = "nobody".into();
+    Announcement { shape, segment, room, page, pooled, required, base, largest, space, available, who, radix }
 }
 
-/// What rank 1 announces: it is like rank 0.
-fn announcement() -> Vec<u8> {
-    let Config { depth, total, volume, .. } = CONFIG;
-    let shape = Shape { depth, total, volume, room: SEGMENT, page: PAGE };
-    let (largest, space, available) = (SEGMENT, 1 << 46, 1 << 46);
-    let who = "nobody".into();
-    Announcement { shape, segment: SEGMENT, base: 0, largest, space, available, who, radix: 8 }.encode()
+/// How long the file of two such ranks is.
+fn file_len() -> usize {
+    announce::lay_out(&[0, 1], &[announcement(), announcement()]).expect("it fits").len
 }
 
 #[test]
-fn a_peer_can_neither_cut_nor_grow_a_ranks_file() {
+fn a_rank_can_neither_cut_nor_grow_the_file() {
     fake::each(2, |rank| {
         if rank.rank() == 0 {
             open::<Seq>(&rank, &CONFIG).expect("open");
             return;
         }
-        let mine = memfd::create("rank 1", file_len()).expect("a file");
         let host = rank.host().expect("a host");
-        let mut all = host.all_gather(&announcement(), &[mine.as_fd()], Some(ALLOWED)).expect("gathered");
-        let files = all.swap_remove(0).fds;
-        assert_eq!(files.len(), 2);
-        for (file, expected) in files.into_iter().zip([file_len(), Card::file_len(2)]) {
-            let theirs = File::from(file);
-            let len = theirs.metadata().expect("its size").len();
-            assert_eq!(len, expected as u64);
-            for wanted in [0, len - 4096, len + 4096] {
-                let refused = theirs.set_len(wanted).expect_err("it is sealed");
-                assert_eq!(refused.raw_os_error(), Some(libc::EPERM), "{wanted} of {len}: {refused}");
-            }
-            assert_eq!(theirs.metadata().expect("its size").len(), len);
+        let mine = announcement().encode();
+        let (all, given) =
+            host.all_gather_with(&mine, Some(ALLOWED), |_| unreachable!("rank 0 leads")).expect("gathered");
+        assert_eq!((all.len(), given.fds.len(), &given.bytes[..]), (2, 1, &b"file"[..]));
+        let file = File::from(given.fds.into_iter().next().expect("one"));
+        let len = file.metadata().expect("its size").len();
+        assert_eq!(len, file_len() as u64);
+        for wanted in [0, len - 4096, len + 4096] {
+            let refused = file.set_len(wanted).expect_err("it is sealed");
+            assert_eq!(refused.raw_os_error(), Some(libc::EPERM), "{wanted} of {len}: {refused}");
         }
+        assert_eq!(file.metadata().expect("its size").len(), len);
     });
 }
 
-/// What rank 0 says when rank 1 gives these files.
-fn refusal(fds: &[BorrowedFd<'_>]) -> String {
+/// What rank 1 says when rank 0, which leads, gives it this.
+fn refusal(bytes: &[u8], fds: impl Fn() -> Vec<OwnedFd> + Sync) -> PshmError {
     let refused = fake::each(2, |rank| {
-        if rank.rank() == 0 {
-            return Some(open::<Seq>(&rank, &CONFIG).expect_err("rank 1 is not to be trusted"));
+        if rank.rank() == 1 {
+            return Some(open::<Seq>(&rank, &CONFIG).expect_err("rank 0 is not to be trusted"));
         }
+        let give = |_: &[Vec<u8>]| vec![(2, Parcel { bytes: bytes.to_vec(), fds: fds() })];
         let host = rank.host().expect("a host");
-        host.all_gather(&announcement(), fds, Some(ALLOWED)).expect("gathered");
+        host.all_gather_with(&announcement().encode(), Some(ALLOWED), give).expect("gathered");
         None
     });
-    let refused = refused.into_iter().flatten().next().expect("rank 0 refuses");
-    assert!(matches!(refused, PshmError::Descriptor { rank: 1, .. }), "{refused}");
-    refused.to_string()
+    refused.into_iter().flatten().next().expect("rank 1 refuses")
 }
 
 #[test]
-fn a_file_that_a_peer_could_cut_is_refused() {
+fn a_file_that_is_not_as_it_should_be_is_refused() {
+    let short = || vec![memfd::create("short", file_len() - 4096).expect("a file").into_fd()];
+    let file = || memfd::create("like it", file_len()).expect("a file").into_fd();
     // This program's own file: no memory file at all, so without seals.
-    let file = File::open("/proc/self/exe").expect("this program");
-    let said = refusal(&[file.as_fd()]);
-    assert!(said.contains("not sealed"), "{said}");
-}
-
-#[test]
-fn more_or_fewer_files_than_belong_are_refused() {
-    let file = memfd::create("rank 1", file_len()).expect("a file");
-    for (fds, wanted) in [(&[][..], "0 descriptors"), (&[file.as_fd(); 2], "2 descriptors")] {
-        let said = refusal(fds);
-        assert!(said.contains(wanted), "{said}");
+    let open = || vec![File::open("/proc/self/exe").expect("this program").into()];
+    let refused = [
+        (refusal(b"file", open), "not sealed"),
+        (refusal(b"file", short), "bytes"),
+        (refusal(b"file", Vec::new), "gave something else"),
+        (refusal(b"file", || vec![file(), file()]), "gave something else"),
+        (refusal(b"pool", || vec![file()]), "gave something else"),
+        (refusal(b"none", Vec::new), "gave something else"),
+    ];
+    for (refused, wanted) in refused {
+        assert!(matches!(refused, PshmError::Descriptor { rank: 0, .. }), "{refused}");
+        assert!(refused.to_string().contains(wanted), "{refused}");
     }
+    let refused = refusal(b"gwfail1\nit has no memory", Vec::new);
+    assert_eq!(refused.to_string(), "rank 0 could not set it up: it has no memory");
 }
