@@ -371,7 +371,7 @@ impl Log {
     /// Runs a program into this log, as [`Cmd::run`] does.
     pub fn run(&self, cmd: &Cmd) -> Result<Ended> {
         self.note(&format!("+ {}", cmd.shown()))?;
-        let nice = self.nice.then(|| cmd.clone().started_by(Cmd::new("nice").words("-n 5")));
+        let nice = self.nice.then(|| cmd.clone().started_by(Cmd::new("nice").words("-n 2")));
         let (ended, left) = nice.as_ref().unwrap_or(cmd).run_into(self.open()?)?;
         if ended.status.is_none() {
             self.note(&format!("killed: no end within {} s", ended.took.as_secs()))?;
