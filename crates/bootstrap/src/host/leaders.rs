@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use gasworks_os::random;
 use gasworks_os::unix::Stream;
-use gasworks_sock::{Address, HostDescription, Op, Set, Sock};
+use gasworks_sock::{HostDescription, Op, Set, Sock};
 
 use super::meeting::INTRODUCTION;
 use super::{Host, Hosts, Lines, Parcel};
@@ -23,9 +23,9 @@ const CONNECTING: Duration = Duration::from_secs(5);
 const SPEAKING: Duration = Duration::from_millis(500);
 
 /// Where the first leader takes in others.
-struct Door {
+struct LeaderSocket {
     set: Set,
-    listener: Sock,
+    listeners: Vec<Sock>,
     cookie: [u8; COOKIE],
     description: String,
 }
@@ -44,9 +44,9 @@ pub(crate) fn connect(
         return Ok((lines, false));
     }
     let (me, first) = (job.rank(), hosts.leaders()[0]);
-    let door = if me == first { Door::open() } else { None };
+    let socket = if me == first { LeaderSocket::open() } else { None };
     if me == first {
-        let told = door.as_ref().map(|door| [&door.cookie[..], door.description.as_bytes()].concat());
+        let told = socket.as_ref().map(|socket| [&socket.cookie[..], socket.description.as_bytes()].concat());
         job.put(KEY, &told.unwrap_or_default())?;
     }
     job.fence()?;
@@ -54,9 +54,9 @@ pub(crate) fn connect(
         lines.above = go(me, &job.get(first, KEY)?).map(|line| (first, line));
     }
     job.fence()?;
-    if let Some(door) = door {
+    if let Some(socket) = socket {
         let others = &hosts.leaders()[1..];
-        lines.hosts = door.take(others);
+        lines.hosts = socket.take(others);
         lines.reaches_all = lines.hosts.len() == others.len();
     }
     let has_one = lines.above.is_some() || lines.reaches_all;
@@ -87,14 +87,12 @@ fn go(me: u32, told: &[u8]) -> Option<Line> {
     Some(Line::new(stream, 0))
 }
 
-impl Door {
+impl LeaderSocket {
     fn open() -> Option<Self> {
         let set = Set::new().ok()?;
-        let listen = |address: std::net::IpAddr| set.listen(0, &Address::Inet((address, 0).into()));
-        let any = [std::net::Ipv6Addr::UNSPECIFIED.into(), std::net::Ipv4Addr::UNSPECIFIED.into()];
-        let (listener, port) = any.into_iter().find_map(|address| listen(address).ok())?;
+        let (listeners, port) = set.listen_everywhere(0).ok()?;
         let description = HostDescription::local().ok()?.with_port(port).to_string();
-        Some(Self { set, listener, cookie: random::nonce().ok()?, description })
+        Some(Self { set, listeners, cookie: random::nonce().ok()?, description })
     }
 
     /// Those of these ranks that come. They have connected before, and so are there in a moment.
@@ -107,7 +105,9 @@ impl Door {
             if event.op != Op::Accept {
                 continue;
             }
-            let stream = self.set.accept(&self.listener, 0).ok().and_then(|sock| stream_of(&sock));
+            let listener = self.listeners.iter().find(|listener| listener.user() == event.user);
+            let sock = listener.and_then(|listener| self.set.accept(listener, 0).ok());
+            let stream = sock.and_then(|sock| stream_of(&sock));
             if let Some((rank, stream)) = stream.and_then(|stream| self.introduce(stream))
                 && wanted.contains(&rank)
                 && came.iter().all(|(other, _)| *other != rank)
@@ -140,13 +140,13 @@ mod tests {
     /// Those that are wanted come once each, and are heard; strangers get nothing.
     #[test]
     fn leaders_come_by_what_the_first_has_told() {
-        let door = Door::open().expect("this host has a port");
-        let told = [&door.cookie[..], door.description.as_bytes()].concat();
-        let port = HostDescription::parse(&door.description).expect("one of ours").port().expect("a port");
+        let socket = LeaderSocket::open().expect("this host has a port");
+        let told = [&socket.cookie[..], socket.description.as_bytes()].concat();
+        let port = HostDescription::parse(&socket.description).expect("one of ours").port().expect("a port");
         let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("anybody may connect");
         stranger.write_all(&[7; COOKIE + 4]).expect("sent");
         let lines: Vec<_> = [4, 2, 4, 9].into_iter().map(|rank| go(rank, &told)).collect();
-        let came = door.take(&[2, 4]);
+        let came = socket.take(&[2, 4]);
         assert_eq!(came.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(), [2, 4]);
         came[0].1.say(Word::Verdict { code: 3 });
         let second = lines[1].as_ref().expect("it was let in");

@@ -3,11 +3,10 @@
 //! Whoever connects shows the job's cookie before anything else is read: a fixed number of bytes, within [`PATIENCE`].
 //! Who shows something else, or nothing, is dropped and counted.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use gasworks_sock::{Address, Event, Op, Set, Sock};
+use gasworks_sock::{Event, Op, Set, Sock};
 
 use super::plan::{SECRET, same_secret};
 use crate::visitors::Visitors;
@@ -30,8 +29,6 @@ pub(crate) struct Gate {
     pub(crate) port: u16,
     cookie: String,
     pub(crate) visitors: Visitors<Sock>,
-    /// The user words of its socks are this and above.
-    base: u64,
 }
 
 /// What an event at the gate led to.
@@ -46,14 +43,9 @@ pub(crate) enum Arrival {
 impl Gate {
     /// Listens on all interfaces. Its socks have user words from `base` on.
     pub(crate) fn open(set: &Set, cookie: &str, base: u64) -> anyhow::Result<Self> {
-        let any = Address::Inet((Ipv4Addr::UNSPECIFIED, 0).into());
-        let (four, port) = set.listen(base, &any).context("listen for agents")?;
-        let mut listeners = vec![four];
-        // A host without IPv6, or with the port taken there, is reached by IPv4.
-        let any = Address::Inet((Ipv6Addr::UNSPECIFIED, port).into());
-        listeners.extend(set.listen(base + 1, &any).ok().map(|(six, _)| six));
+        let (listeners, port) = set.listen_everywhere(base).context("listen for agents")?;
         let visitors = Visitors::new(base + 2, MOST_VISITORS, PATIENCE);
-        Ok(Self { listeners, port, cookie: cookie.to_owned(), visitors, base })
+        Ok(Self { listeners, port, cookie: cookie.to_owned(), visitors })
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -67,7 +59,7 @@ impl Gate {
     /// One of its socks has something to tell.
     pub(crate) fn event(&mut self, set: &Set, event: &Event) -> Option<Arrival> {
         if event.op == Op::Accept {
-            let listener = self.listeners.get(usize::try_from(event.user - self.base).ok()?)?;
+            let listener = self.listeners.iter().find(|listener| listener.user() == event.user)?;
             let token = self.visitors.next_token();
             // What is gone again was not there.
             let sock = set.accept(listener, token).ok()?;

@@ -33,8 +33,10 @@ pub const CASES: &[Case] = &[
     ("another_launcher", another_launcher),
 ];
 
-pub const WITH_NEEDS: &[(Need, Case)] =
-    &[(Need::Mpicc, ("an_mpich_program_over_hosts", an_mpich_program_over_hosts))];
+pub const WITH_NEEDS: &[(Need, Case)] = &[
+    (Need::Mpicc, ("an_mpich_program_over_hosts", an_mpich_program_over_hosts)),
+    (Need::Namespaces, ("hosts_that_have_ipv6_alone", hosts_that_have_ipv6_alone)),
+];
 
 /// A remote command that starts what it is given here, with `$FAKE_HOST` set; what `first` says is done before.
 struct Pretend {
@@ -97,6 +99,23 @@ fn hosts_have_their_ranks() {
         expect(&pretend.run(hosts, &["true"]), 2, &[wanted]);
     }
     expect(&pretend.run("a", &["--stats", "true"]), 2, &["--stats and --trace are for one host"]);
+}
+
+/// In a network where nothing has an address of the older kind; agents are told where their parent is, and come.
+fn hosts_that_have_ipv6_alone() {
+    const NETWORK: &str =
+        "PATH=$PATH:/usr/sbin:/sbin; ip link set lo up; ip address delete 127.0.0.1/8 dev lo
+        ip link add one type veth peer name two; ip link set one up; ip link set two up
+        for n in 1 2 3; do ip address add fd78::$n/64 dev one nodad; done; exec \"$@\"";
+    let pretend = Pretend::new("");
+    let script = "echo $PMI_RANK at $FAKE_HOST";
+    let command = pretend.gasrun("[fd78::1],[fd78::2]:2,[fd78::3]", &["-n", "4", "sh", "-c", script]);
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--user", "--map-root-user", "--net", "sh", "-ec", NETWORK, "sh"]);
+    unshare.arg(command.get_program()).args(command.get_args());
+    let output = unshare.output().expect("started");
+    expect(&output, 0, &[]);
+    assert_eq!(sorted(&output), ["0 at fd78::1", "1 at fd78::2", "2 at fd78::2", "3 at fd78::3"]);
 }
 
 fn ranks_elsewhere_are_as_here() {

@@ -1,5 +1,7 @@
 //! A set of socks: what makes them, and the wait that delivers their events.
 
+use std::iter;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -163,6 +165,25 @@ impl Set {
         let native = Native::made(fd, matches!(address, Address::Inet(_)));
         let state = State::new(Life::Listening(Listening::default()), Some(native));
         Ok((self.insert(OPERATION, user, state)?, port))
+    }
+
+    /// Listens on all interfaces, by IPv6 and IPv4, on one port: the listeners, one or two of them, and the port. Their user words are
+    /// `user` and the next.
+    ///
+    /// # Errors
+    /// As [`listen`](Self::listen).
+    pub fn listen_everywhere(&self, user: u64) -> Result<(Vec<Sock>, u16), Error> {
+        let by = |user, address: IpAddr, port| self.listen(user, &Address::Inet((address, port).into()));
+        let six = by(user, Ipv6Addr::UNSPECIFIED.into(), 0);
+        let port = six.as_ref().map_or(0, |(_, port)| *port);
+        // Where the first takes both it has the port for IPv4, too; a host without IPv6 has only the second.
+        let four = by(user + 1, Ipv4Addr::UNSPECIFIED.into(), port);
+        match (six, four) {
+            (Err(_), four) => four.map(|(four, port)| (vec![four], port)),
+            (Ok((six, port)), four) => {
+                Ok((iter::once(six).chain(four.ok().map(|(four, _)| four)).collect(), port))
+            }
+        }
     }
 
     /// Takes the connection that an [`Op::Accept`] event of `listener` told of into this set, which may be another one than

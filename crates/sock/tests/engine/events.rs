@@ -1,6 +1,7 @@
 //! Each routine of the interface, as the seed describes it.
 
 use std::io::{IoSlice, IoSliceMut, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
@@ -97,6 +98,25 @@ fn a_listener_tells_of_each_connection_once() {
     meet(&Address::Abstract(format!("gasworks-sock-{}", std::process::id()).into()));
     let dir = tempfile::tempdir().expect("a directory");
     meet(&Address::Path(dir.path().join("socket")));
+}
+
+/// Whether the first listener takes those that come by IPv4, too, or there is one for them.
+#[test]
+fn all_interfaces_have_one_port() {
+    let set = set();
+    let (listeners, port) = set.listen_everywhere(7).expect("listeners");
+    for address in [IpAddr::from(Ipv6Addr::LOCALHOST), Ipv4Addr::LOCALHOST.into()] {
+        let peer = TcpStream::connect((address, port)).expect("connected");
+        let event = set.wait(Some(Duration::from_secs(10))).expect("well").expect("an event");
+        assert_eq!(event.op, Op::Accept);
+        let listener = listeners.iter().find(|listener| listener.user() == event.user).expect("one of them");
+        set.accept(listener, 9).expect("accepted");
+        drop(peer);
+        let closed = set.wait(Some(Duration::ZERO)).expect("well");
+        assert!(closed.is_none_or(|event| event.user == 9), "{address}");
+    }
+    drop(listeners);
+    set.destroy_now().expect("destroyed");
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! The gate of a process: where NICs of other hosts come in, and through which its own go out.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use gasworks_os::{OsError, threads};
-use gasworks_sock::{Address, Error, Event, HostDescription, Op, Options, Set, Sock};
+use gasworks_sock::{Error, Event, HostDescription, Op, Options, Set, Sock};
 use gasworks_sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 
@@ -76,12 +75,7 @@ impl Gate {
             ..Options::default()
         });
         let set = set.map_err(failed)?;
-        let any = Address::Inet((Ipv4Addr::UNSPECIFIED, 0).into());
-        let (four, port) = set.listen(0, &any).map_err(failed)?;
-        let mut listeners = vec![four];
-        // A host without IPv6, or with the port taken there, is reached by IPv4.
-        let any = Address::Inet((Ipv6Addr::UNSPECIFIED, port).into());
-        listeners.extend(set.listen(1, &any).ok().map(|(six, _)| six));
+        let (listeners, port) = set.listen_everywhere(0).map_err(failed)?;
         let place = HostDescription::local().map_err(failed)?.with_port(port);
         let (hosts, found) = (Mutex::default(), Mutex::default());
         let stop = AtomicBool::new(false);
@@ -257,7 +251,7 @@ impl Keeper {
     }
 
     fn accept(&mut self, listener: u64) {
-        let Some(listener) = self.listeners.get(listener as usize) else { return };
+        let Some(listener) = self.listeners.iter().find(|known| known.user() == listener) else { return };
         let user = self.next.fetch_add(1, Relaxed);
         // What is gone again was not there.
         let Ok(sock) = self.shared.set.accept(listener, user) else { return };
