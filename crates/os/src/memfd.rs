@@ -1,8 +1,8 @@
 //! Memory that processes share: anonymous files (`memfd_create(2)`) and their mappings (`mmap(2)`).
 //!
 //! # Invariants
-//! M1. A [`Mapping`] covers `len` bytes, shared, from when it is made until it is dropped. Those that were shown are readable and
-//!     writable from then on; the others are addresses that nothing else gets.
+//! M1. A [`Mapping`] covers `len` bytes from when it is made until it is dropped: of a file, shared, or in a [`Reserved`] addresses alone.
+//!     Those bytes that were shown are readable and writable from then on; the others are addresses that nothing else gets.
 //! M2. No reference to mapped bytes is made here: they leave as [`RawBytes`] only.
 //! M3. A call that is given no pointer touches no memory of ours.
 //! M4. An aligned word of a mapping may be borrowed as an atomic for as long as its bytes stay mapped.
@@ -214,8 +214,8 @@ impl Reserved {
         let operand = || format!("{len} bytes of descriptor {}", fd.as_raw_fd());
         let offset = part_of_file(fd, start, len, &operand)?;
         // The system maps whole pages of the file, and puts them in the place of whatever is behind.
-        let page = huge_page_of(fd)?.unwrap_or(1);
-        if !len.is_multiple_of(page) || !at.as_ptr().addr().is_multiple_of(page) {
+        let page = huge_page_of(fd)?.unwrap_or_else(page_size);
+        if [len, at.as_ptr().addr(), start].iter().any(|number| !number.is_multiple_of(page)) {
             return Err(OsError::other("map", operand(), format!("its pages have {page} bytes")));
         }
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
@@ -223,7 +223,12 @@ impl Reserved {
         // as was checked.
         let now =
             unsafe { libc::mmap(at.as_ptr().cast(), len, libc::PROT_NONE, flags, fd.as_raw_fd(), offset) };
-        mapped(now).ok_or_else(|| OsError::last("map", operand()))?;
+        if mapped(now).is_none() {
+            let error = OsError::last("map", operand());
+            // Whether the addresses are still its own nobody knows: some kernels give them up before they ask the file.
+            std::mem::forget(self.0);
+            return Err(error);
+        }
         Ok(self.0)
     }
 }
@@ -289,7 +294,8 @@ impl Mapping {
 
     /// Its bytes, for calls to the kernel that end before the borrow does.
     pub(crate) fn raw(&self) -> RawBytes {
-        // SAFETY: M1 gives Y1 while the mapping is borrowed, and M2 gives Y2: the kernel looks at the addresses alone.
+        // SAFETY: M1: they are this mapping's while it is borrowed; the kernel looks at addresses alone, so that it does not matter
+        // what was shown (Y1) and nobody else has references (Y2).
         unsafe { RawBytes::new(self.at.as_ptr(), self.len) }
     }
 
@@ -403,6 +409,7 @@ mod tests {
         let page = page_size();
         let large = 2 << 20;
         let file = create("test", 2 * large).expect("a memfd");
+        let all = file.map().expect("a map");
         for (align, len) in [(1, 2 * page), (page, 2 * page), (large, large)] {
             let place = reserve(page + 1, align).expect("addresses");
             let at = place.as_ptr();
@@ -410,16 +417,19 @@ mod tests {
             let mapping = place.map(file.as_fd(), large - page).expect("mapped");
             assert_eq!((mapping.as_ptr(), mapping.len()), (at, len));
             mapping.show(0, len).expect("shown");
-            // SAFETY: M1: the mapping lives to the end of this turn, and all of it was shown.
-            unsafe { mapping.bytes() }.slice(page, 1).expect("inside").write(&[align as u8 | 1]);
+            let written = [align.trailing_zeros() as u8 + 1];
+            let mut found = [0; 1];
+            // SAFETY: M1: both mappings live to the end of this turn, and all of them was shown.
+            unsafe {
+                mapping.bytes().slice(page, 1).expect("inside").write(&written);
+                all.bytes().slice(large, 1).expect("inside").read(&mut found);
+            }
+            assert_eq!(found, written);
         }
-        let mut found = [0; 1];
-        let all = file.map().expect("a map");
-        // SAFETY: M1: the mapping lives to the end of the test.
-        unsafe { all.bytes() }.slice(large, 1).expect("inside").read(&mut found);
-        assert_eq!(found, [1]);
         let refused = reserve(page, page).expect("addresses").map(file.as_fd(), 2 * large);
         assert!(refused.is_err_and(|e| e.to_string().contains("the file has only")));
+        let refused = reserve(page, page).expect("addresses").map(file.as_fd(), 40);
+        assert!(refused.is_err_and(|e| e.to_string().contains(&format!("its pages have {page} bytes"))));
         for (len, align) in [(0, page), (page, 3 * page), (usize::MAX, 2), (1 << 60, page)] {
             assert!(reserve(len, align).is_err(), "{len} at {align}");
         }

@@ -113,8 +113,14 @@ pub(crate) fn lay_out(named: &[u32], all: &[Announcement]) -> Result<FileLayout,
     let shapes: Vec<_> = all.iter().map(|rank| (rank.shape, rank.room)).collect();
     let page = all.iter().map(|rank| rank.page).max().unwrap_or(0);
     let file = FileLayout::of(&shapes, page);
-    // Each has its own segment once more, where all know it to be, if there are others.
-    let again = |rank: &Announcement| if all.len() > 1 { rank.room } else { 0 };
+    // Each has its own segment once more, where all know it to be, if there are others; with a page behind it.
+    let again = |rank: &Announcement| match rank.room {
+        0 => 0,
+        _ if all.len() == 1 => 0,
+        room => room
+            .checked_next_multiple_of(rank.page.max(1))
+            .map_or(u64::MAX, |room| room.saturating_add(rank.page)),
+    };
     let len = file.as_ref().map_or(u64::MAX, |file| file.len as u64);
     let asked = |rank| len.saturating_add(again(rank));
     let wanting = named.iter().zip(all).find(|(_, theirs)| asked(theirs) > theirs.space);
@@ -128,6 +134,15 @@ pub(crate) fn lay_out(named: &[u32], all: &[Announcement]) -> Result<FileLayout,
             Err(PshmError::Unbounded { room: all.iter().map(|rank| rank.room).max().unwrap_or(0) })
         }
     }
+}
+
+/// Where everything lies in each file of a host's ranks, of which `most` at a time have one. The same on each of them.
+pub(crate) fn lay_all_out(
+    named: &[u32],
+    all: &[Announcement],
+    most: usize,
+) -> Result<Vec<FileLayout>, PshmError> {
+    named.chunks(most.max(1)).zip(all.chunks(most.max(1))).map(|(named, all)| lay_out(named, all)).collect()
 }
 
 /// Whether all want huge pages of the kernel's pool; an error where some do without, and others cannot.
@@ -199,11 +214,12 @@ mod tests {
     fn the_sum_of_files_is_held_against_the_fewest_addresses() {
         let mut all = [announcement(600, 5000), announcement(600, 5000)];
         let file = lay_out(&[3, 7], &all).expect("it fits").len as u64;
-        all[1].space = file + 1200;
+        // In pages of 64 KiB, with one behind it.
+        all[1].space = file + 2 * 65536;
         assert!(lay_out(&[3, 7], &all).is_ok());
         all[1].space -= 1;
         let text = lay_out(&[3, 7], &all).expect_err("too much").to_string();
-        let asked = (file + 1200).to_string();
+        let asked = (file + 2 * 65536).to_string();
         assert!(text.contains("ulimit -v") && text.contains("rank 7") && text.contains(&asked), "{text}");
         // Who is alone has its segment once.
         let mut alone = [announcement(600, 5000)];

@@ -81,7 +81,7 @@ pub enum PshmError {
         rank: u32,
         /// How many ranks share the host.
         ranks: u32,
-        /// How many bytes of addresses all their files take.
+        /// How many bytes of addresses the file of all takes, and that rank's own segment.
         asked: u64,
         /// How many there are.
         have: u64,
@@ -146,8 +146,8 @@ pub enum PshmError {
         /// What it said.
         cause: String,
     },
-    /// A descriptor is not what its rank announced.
-    #[error("the memory file of rank {rank} is not what it announced: {what}")]
+    /// What the rank that leads the host gave is not what belongs there.
+    #[error("the memory file that rank {rank} made for this host is not as it should be: {what}")]
     Descriptor {
         /// Whose.
         rank: u32,

@@ -7,9 +7,10 @@ use crate::layout::{FileLayout, in_pages};
 use crate::prepare;
 use gasworks_bootstrap::host::Parcel;
 use gasworks_core::Rank;
-use gasworks_os::huge;
+use gasworks_os::OsError;
 use gasworks_os::memfd::{self, MemFd};
 use gasworks_sync::kill_point;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 /// What the rank that leads a host gives those that share memory.
@@ -54,71 +55,68 @@ pub(crate) fn give(
     all: &[Vec<u8>],
     failed: &mut Option<PshmError>,
 ) -> Vec<(usize, Parcel)> {
-    let groups = || ranks.chunks(most.max(1));
-    let announced = announce::read_all(ranks, all).and_then(|all| announce::check_memory(&all).map(|()| all));
-    let Ok(announced) = announced else {
-        return groups().map(|group| Given::to(group.len(), Given::NOTHING, None)).collect();
+    let to_all = |what| vec![Given::to(ranks.len(), what, None)];
+    let Ok((announced, layouts)) = announce::read_all(ranks, all).and_then(|all| {
+        announce::check_memory(&all)?;
+        let layouts = announce::lay_all_out(ranks, &all, most)?;
+        Ok((all, layouts))
+    }) else {
+        return to_all(Given::NOTHING);
     };
-    let make = |(group, announced): (&[Rank], &[Announcement])| {
-        let Ok(layout) = announce::lay_out(group, announced) else {
-            return Ok(Given::to(group.len(), Given::NOTHING, None));
-        };
-        let from_pool = announce::from_pool(group, announced)?;
-        let mut made = None;
-        if from_pool || !announced.iter().any(|rank| rank.pooled) {
-            let name = format!("gasworks job {job}");
-            made = prepare::patiently(tries, || make(&name, &layout, announced, from_pool))?;
-            kill_point!("pshm.open.created");
+    let make = || {
+        let from_pool = announce::from_pool(ranks, &announced)?;
+        if !from_pool && announced.iter().any(|rank| rank.pooled) {
+            return Ok(None);
         }
-        Ok(Given::to(group.len(), if made.is_some() { Given::FILE } else { Given::NO_POOL }, made))
+        let name = format!("gasworks job {job}");
+        let parts = layouts.iter().zip(announced.chunks(most.max(1)));
+        let parts: Vec<_> = parts.map(|(layout, ranks)| promised(layout, ranks)).collect();
+        let make = |(layout, parts)| make(&name, layout, from_pool.then_some(parts));
+        let made = || layouts.iter().zip(&parts).map(make).collect::<Result<Vec<_>, _>>();
+        let files = prepare::patiently(tries, || match made() {
+            Err(cause) if from_pool && announced.iter().any(|rank| rank.required) => {
+                let pages = layouts.iter().zip(&parts).map(|(layout, parts)| pages_of(parts, layout.page));
+                Err(prepare::lacking(pages.sum(), None, Some(cause)))
+            }
+            Err(error) if from_pool => {
+                tracing::debug!(%error, "no huge pages from the pool");
+                Ok(None)
+            }
+            made => Ok(Some(made?)),
+        })?;
+        kill_point!("pshm.open.created");
+        Ok(files)
     };
-    let made: Result<Vec<_>, PshmError> = groups().zip(announced.chunks(most.max(1))).map(make).collect();
-    match made {
-        // All ranks of the host find their sizes again, or none.
-        Ok(made) if made.iter().any(|(_, given)| given.bytes == Given::NO_POOL) => {
-            vec![Given::to(ranks.len(), Given::NO_POOL, None)]
+    match make() {
+        Ok(Some(files)) => {
+            let groups = ranks.chunks(most.max(1)).zip(files);
+            groups.map(|(group, file)| Given::to(group.len(), Given::FILE, Some(file))).collect()
         }
-        Ok(made) => made,
+        Ok(None) => to_all(Given::NO_POOL),
         Err(error) => {
-            let told = [&FAILED[..], error.to_string().as_bytes()].concat();
+            let told = [&FAILED[..], PshmError::to_string(&error).as_bytes()].concat();
             *failed = Some(error);
-            vec![Given::to(ranks.len(), &told, None)]
+            to_all(&told)
         }
     }
 }
 
-/// The file of ranks that share memory, by the rank that leads. Pages of the pool are promised to queues and segments, not to the room
-/// beyond; `None` where the pool has not so many, and nobody requires them.
-fn make(
-    name: &str,
-    layout: &FileLayout,
-    ranks: &[Announcement],
-    from_pool: bool,
-) -> Result<Option<MemFd>, PshmError> {
-    if !from_pool {
-        return Ok(Some(memfd::create(name, layout.len)?));
-    }
-    let segments = layout
-        .places
-        .iter()
-        .zip(ranks)
-        .map(|(place, rank)| place.segment..place.segment + in_pages(rank.segment, layout.page));
-    let parts = std::iter::once(0..layout.segments).chain(segments).filter(|part| !part.is_empty());
-    let needed = parts.clone().map(|part| part.len() / layout.page).sum::<usize>() as u64;
-    let made = memfd::create_huge(name, layout.len).and_then(|file| {
-        parts.clone().try_for_each(|part| file.promise(part.start, part.end)).map(|()| file)
-    });
-    match made {
-        Ok(file) => Ok(Some(file)),
-        Err(cause) if ranks.iter().any(|rank| rank.required) => Err(prepare::lacking(
-            needed,
-            huge::pool_now().unwrap_or(huge::Pool { page: layout.page, free: 0 }),
-            1,
-            Some(cause),
-        )),
-        Err(error) => {
-            tracing::debug!(%error, "no huge pages from the pool");
-            Ok(None)
-        }
-    }
+/// The parts of a file to which pages of the pool are promised: queues and segments, not the room beyond.
+fn promised(layout: &FileLayout, ranks: &[Announcement]) -> Vec<Range<usize>> {
+    let segments = layout.places.iter().zip(ranks);
+    let segments =
+        segments.map(|(place, rank)| place.segment..place.segment + in_pages(rank.segment, layout.page));
+    std::iter::once(0..layout.segments).chain(segments).filter(|part| !part.is_empty()).collect()
+}
+
+fn pages_of(parts: &[Range<usize>], page: usize) -> u64 {
+    parts.iter().map(|part| part.len() / page).sum::<usize>() as u64
+}
+
+/// A file, of the pool's pages if some are to be promised to it.
+fn make(name: &str, layout: &FileLayout, promised: Option<&Vec<Range<usize>>>) -> Result<MemFd, OsError> {
+    let Some(promised) = promised else { return memfd::create(name, layout.len) };
+    let file = memfd::create_huge(name, layout.len)?;
+    promised.iter().try_for_each(|part| file.promise(part.start, part.end))?;
+    Ok(file)
 }

@@ -132,7 +132,13 @@ impl Growth for Segments {
         // What was announced in the beginning may stand there a little later.
         let length = self.host.of(rank).map_or(0, |region| region.length.load(Relaxed).max(region.announced));
         // Nobody is told of what cannot be shown.
-        self.host.show(rank, length).map_or(0, |()| length)
+        match self.host.show(rank, length) {
+            Ok(()) => length,
+            Err(error) => {
+                tracing::warn!(rank, %error, "a segment cannot be used");
+                0
+            }
+        }
     }
 
     fn grow(&self, len: u64) -> Result<u64, MemoryError> {

@@ -3,6 +3,7 @@
 use crate::error::PshmError;
 use crate::layout::PAGE;
 use crate::settings;
+use gasworks_os::huge;
 use gasworks_os::limits::{self, Limit};
 use gasworks_os::memfd;
 use gasworks_os::settings::{SettingError, Share};
@@ -118,14 +119,14 @@ pub(crate) fn search(most: u64, page: u64, mut there: impl FnMut(u64) -> bool) -
     fits
 }
 
-/// Turns wishes into sizes, for rank `me` of `ranks` on this host whose queues take `internal` bytes, and where a network, too, sets
-/// a limit.
+/// Turns wishes into sizes, for rank `me` of `ranks` on this host, of which so many share memory `together`, whose queues take `internal`
+/// bytes each, and where a network, too, sets a limit.
 pub(crate) fn sizes(
     memory: &Memory,
     network: Option<&Limit>,
     from_pool: bool,
     me: u32,
-    ranks: u32,
+    (ranks, together): (u32, u32),
     internal: u64,
 ) -> Result<Sizes, PshmError> {
     let shares = [Some(memory.segment), memory.room, memory.limit];
@@ -141,13 +142,19 @@ pub(crate) fn sizes(
         who: settings::limit_name(limit),
     });
     let space = limits::address_space();
-    let each = u64::from(ranks.max(1));
-    // One file holds what all have, in whole pages of its own: a page more for each.
-    let room = |bytes: u64| (bytes / each / PAGE * PAGE).saturating_sub(internal + 2 * PAGE);
+    let (each, together) = (u64::from(ranks.max(1)), u64::from(together.max(1)));
+    // One file holds what those have that share memory: queues and segment of each in whole pages, and a page more; and cards.
+    let large = match memory.huge_pages {
+        HugePages::Off => PAGE,
+        HugePages::Try | HugePages::Require => huge::page_size().map_or(PAGE, |page| page as u64),
+    };
+    let beside = internal.saturating_add(4 * large);
+    let room = |bytes: u64| (bytes / together / large * large).saturating_sub(beside);
     let file = limits::file_size().map(|limit| Limit { bytes: room(limit.bytes), ..limit });
-    // Half of the addresses that a limit leaves are the program's own.
+    // Half of the addresses that a limit leaves are the program's own. A rank that is not alone has its own segment twice.
+    let mapped = if together > 1 { together + 1 } else { 1 };
     let addresses = Limit {
-        bytes: (space / 2 / each).saturating_sub(internal),
+        bytes: (space / 2 / mapped).saturating_sub(beside),
         who: "the limit on addresses (ulimit -v)".into(),
     };
     let mine = Limit { bytes: available.bytes / each, ..available.clone() };
@@ -194,7 +201,7 @@ mod tests {
     fn shares_of_a_host_are_equal_parts_in_whole_pages() {
         let total = limits::total_memory().bytes;
         let half = Memory { segment: Share::of_host(0.125), ..Memory::of(0) };
-        let found = sizes(&half, None, false, 0, 4, INTERNAL).expect("there is as much");
+        let found = sizes(&half, None, false, 0, (4, 4), INTERNAL).expect("there is as much");
         assert!(found.segment >= total / 32 && found.segment < total / 32 + 4096 + 1, "{found:?}");
         assert_eq!(found.room, found.segment);
         // As GASNet reckons: 200 MiB for three or seven of a host, and sizes for each.
@@ -208,7 +215,7 @@ mod tests {
             ("1/P", 1, 4096),
         ] {
             let memory = Memory { limit: Share::parse(text), ..Memory::of(0) };
-            let found = sizes(&memory, None, false, 0, ranks, INTERNAL).expect("there is as much");
+            let found = sizes(&memory, None, false, 0, (ranks, ranks), INTERNAL).expect("there is as much");
             assert_eq!(found.largest.bytes, wanted, "{text} for {ranks}");
         }
     }
@@ -217,10 +224,10 @@ mod tests {
     fn room_for_later_gives_way_and_a_wish_does_not() {
         let limit = Limit { bytes: 5 << 20, who: "the network".into() };
         let wish = Memory { room: Some(Share::bytes(1 << 40)), ..Memory::of(0) };
-        let later = sizes(&Memory { later: true, ..wish }, Some(&limit), false, 0, 2, INTERNAL);
+        let later = sizes(&Memory { later: true, ..wish }, Some(&limit), false, 0, (2, 2), INTERNAL);
         let later = later.expect("cut down");
         assert_eq!((later.room, later.largest), (5 << 20, limit.clone()));
-        assert_eq!(sizes(&wish, Some(&limit), false, 0, 2, INTERNAL).expect("room").room, 1 << 40);
+        assert_eq!(sizes(&wish, Some(&limit), false, 0, (2, 2), INTERNAL).expect("room").room, 1 << 40);
     }
 
     #[test]
@@ -234,33 +241,37 @@ mod tests {
                 ..Memory::of(0)
             });
             for memory in [segment, room, limit] {
-                let text = sizes(&memory, None, false, 0, 1, INTERNAL).expect_err("no fraction").to_string();
+                let text =
+                    sizes(&memory, None, false, 0, (1, 1), INTERNAL).expect_err("no fraction").to_string();
                 assert!(text.contains(&format!("{fraction} of memory")), "{text}");
             }
         }
         let all = Memory { segment: Share::of_host(1.0), at_most: true, ..Memory::of(0) };
-        assert!(sizes(&all, None, false, 0, 1, INTERNAL).is_ok());
+        assert!(sizes(&all, None, false, 0, (1, 1), INTERNAL).is_ok());
     }
 
     #[test]
     fn a_limit_is_an_error_for_whom_it_matters() {
         let limit = Share::parse("8M");
         let memory = Memory { limit, ..Memory::of(8 << 20) };
-        let fits = sizes(&memory, None, false, 0, 2, INTERNAL).expect("as large as the limit");
+        let fits = sizes(&memory, None, false, 0, (2, 2), INTERNAL).expect("as large as the limit");
         assert_eq!((fits.segment, fits.largest.bytes), (8 << 20, 8 << 20));
         let beyond = Memory { segment: Share::bytes((8 << 20) + 1), ..memory };
-        let text = sizes(&beyond, None, false, 0, 2, INTERNAL).expect_err("beyond the limit").to_string();
+        let text =
+            sizes(&beyond, None, false, 0, (2, 2), INTERNAL).expect_err("beyond the limit").to_string();
         assert!(text.contains("8392704 bytes") && text.contains("GASWORKS_SEGMENT_LIMIT"), "{text}");
-        let cut = sizes(&Memory { at_most: true, ..beyond }, None, false, 0, 2, INTERNAL).expect("cut down");
+        let cut =
+            sizes(&Memory { at_most: true, ..beyond }, None, false, 0, (2, 2), INTERNAL).expect("cut down");
         assert_eq!(cut.segment, 8 << 20);
     }
 
     #[test]
     fn a_network_sets_a_limit_besides() {
         let limit = Limit { bytes: 4 << 20, who: "the network".into() };
-        let found = sizes(&Memory::of(4 << 20), Some(&limit), false, 0, 2, INTERNAL).expect("as large");
+        let found = sizes(&Memory::of(4 << 20), Some(&limit), false, 0, (2, 2), INTERNAL).expect("as large");
         assert_eq!((found.segment, found.largest.bytes), (4 << 20, 4 << 20));
-        let beyond = sizes(&Memory::of(5 << 20), Some(&limit), false, 0, 2, INTERNAL).expect_err("beyond");
+        let beyond =
+            sizes(&Memory::of(5 << 20), Some(&limit), false, 0, (2, 2), INTERNAL).expect_err("beyond");
         assert!(beyond.to_string().contains("more than the network allows, 4194304 bytes"), "{beyond}");
     }
 
@@ -283,25 +294,28 @@ mod tests {
     #[test]
     fn the_pool_of_huge_pages_is_not_what_the_machine_has_available() {
         let all = Memory::of(limits::available_memory().bytes.saturating_mul(2));
-        let refused = sizes(&all, None, false, 0, 2, INTERNAL).expect_err("twice as much").to_string();
+        let refused = sizes(&all, None, false, 0, (2, 2), INTERNAL).expect_err("twice as much").to_string();
         assert!(refused.contains("leaves"), "{refused}");
-        let found = sizes(&all, None, true, 0, 2, INTERNAL).expect("the pool is not asked here");
+        let found = sizes(&all, None, true, 0, (2, 2), INTERNAL).expect("the pool is not asked here");
         assert_eq!((found.segment, found.available.bytes), (all.segment.for_each(0, 1), u64::MAX));
         let limit = Share::parse("8M");
-        let limited =
-            sizes(&Memory { limit, ..all }, None, true, 0, 2, INTERNAL).expect_err("the setting's limit");
+        let limited = sizes(&Memory { limit, ..all }, None, true, 0, (2, 2), INTERNAL)
+            .expect_err("the setting's limit");
         assert!(limited.to_string().contains("GASWORKS_SEGMENT_LIMIT"), "{limited}");
     }
 
     #[test]
     fn room_is_at_least_the_segment() {
         let memory = Memory { room: Some(Share::bytes(5000)), ..Memory::of(3 * 4096) };
-        assert_eq!(sizes(&memory, None, false, 0, 1, INTERNAL).map(|sizes| sizes.room).ok(), Some(3 * 4096));
+        assert_eq!(
+            sizes(&memory, None, false, 0, (1, 1), INTERNAL).map(|sizes| sizes.room).ok(),
+            Some(3 * 4096)
+        );
         let memory = Memory { room: Some(Share::bytes(u64::MAX)), ..memory };
-        assert!(sizes(&memory, None, false, 0, 1, INTERNAL).is_err());
+        assert!(sizes(&memory, None, false, 0, (1, 1), INTERNAL).is_err());
         let wide = Memory { room: Some(Share::bytes(1 << 38)), ..memory };
         assert_eq!(
-            sizes(&wide, None, false, 0, 1, INTERNAL).map(|sizes| sizes.room).ok(),
+            sizes(&wide, None, false, 0, (1, 1), INTERNAL).map(|sizes| sizes.room).ok(),
             Some(1 << 38),
             "room costs nothing"
         );

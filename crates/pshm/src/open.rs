@@ -19,7 +19,7 @@ use gasworks_core::Rank;
 use gasworks_core::observe::Witness;
 use gasworks_memory::{Grows, Largest, Peer, PeerFlags, PeerTable};
 use gasworks_os::huge;
-use gasworks_os::limits::Limit;
+use gasworks_os::limits::{Limit, more_descriptors};
 use gasworks_shmem::ranks::Ranks;
 use gasworks_sync::{Mode, kill_point};
 use std::sync::Arc;
@@ -136,6 +136,8 @@ pub fn join<M: Mode>(
             Err(error) => ([&FAILED[..], error.to_string().as_bytes()].concat(), None),
         };
         let mut failed = None;
+        // The rank that leads has a file for each group, until it has given them.
+        let _room = more_descriptors((all.len() / most) as u64 + 64);
         let tries = if again { prepare::TRIES } else { 1 };
         let give =
             |gathered: &[Vec<u8>]| file::give(bootstrap.job(), all, most, tries, gathered, &mut failed);
@@ -149,15 +151,19 @@ pub fn join<M: Mode>(
         let (gathered, given) = gathered.map_err(|cause| PshmError::Apart { cause, seconds })?;
         let mut announced = announce::read_all(all, &gathered)?;
         announce::check_memory(&announced)?;
+        let layout = announce::lay_all_out(all, &announced, most)?.swap_remove(first / most);
         let announced: Vec<_> = announced.drain(group.clone()).collect();
-        let layout = announce::lay_out(ranks, &announced)?;
+        if announced[number] != prepared.announcement {
+            let what = "it handed out something else than this rank has announced".into();
+            return Err(PshmError::Descriptor { rank: host.leader(), what });
+        }
         match Given::read(host.leader(), given, pool)? {
             Given::File(file) => break (prepared, announced, layout, file),
             Given::NoPool => pool = false,
         }
     };
-    let Prepared { place, pages, announcement, limit, promised, .. } = prepared;
-    let memory = Mapped::new(host.leader(), &file, &layout, number, place, &announced)?;
+    let Prepared { reserved, pages, announcement, limit, promised, .. } = prepared;
+    let memory = Mapped::new(host.leader(), &file, &layout, number, reserved, &announced)?;
     place_memory(&config.memory, pages, &layout, number, &memory)?;
     let radix = announced.first().map_or(0, |leader| leader.radix) as usize;
     let named =
@@ -196,7 +202,7 @@ fn place_memory(
         if pages == Pages::Transparent {
             huge::advise(mapping, part.clone())?;
         }
-        prepare::place(wanted, mapping, part);
+        prepare::keep_near(wanted, mapping, part);
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// What a rank has ready when it announces itself.
 pub(crate) struct Prepared {
     /// Where its segment is going to lie.
-    pub place: Option<Reserved>,
+    pub reserved: Option<Reserved>,
     pub pages: Pages,
     pub announcement: Announcement,
     /// The setting's limit on the segment.
@@ -58,7 +58,8 @@ pub(crate) fn search(
     }
     let (_, internal) = queues(config);
     let nothing = Memory { segment: Share::bytes(0), room: None, later: false, ..config.memory };
-    let sizes = memory::sizes(&nothing, Some(&beside.limit), false, bootstrap.rank(), here, internal)?;
+    let sizes =
+        memory::sizes(&nothing, Some(&beside.limit), false, bootstrap.rank(), (here, here), internal)?;
     let maps = |len: u64| {
         let len = usize::try_from(internal.saturating_add(len)).unwrap_or(usize::MAX);
         memfd::create("gasworks search", len).and_then(|file| file.map()).is_ok()
@@ -86,7 +87,7 @@ pub(crate) fn prepare(
         return Err(PshmError::TooManyRanks { ranks, max });
     }
     let (memory, (shape, internal)) = (config.memory, queues(config));
-    let sizes = |from_pool| memory::sizes(&memory, network, from_pool, me, here, internal);
+    let sizes = |from_pool| memory::sizes(&memory, network, from_pool, me, (here, ranks), internal);
     let wanted = memory.huge_pages;
     let choose = || choose((wanted, pool), internal, here, sizes);
     let (sizes, pages) = patiently(if again { TRIES } else { 1 }, choose)?;
@@ -96,8 +97,8 @@ pub(crate) fn prepare(
         Pages::Transparent => huge::page_size().map_or(PAGE, |page| page as u64).max(PAGE),
         Pages::Huge(page) => (page as u64).max(PAGE),
     };
-    let place = (room > 0).then(|| reserve(room, page)).transpose()?;
-    let base = place.as_ref().map_or(0, |place| place.as_ptr() as u64);
+    let reserved = (room > 0).then(|| reserve(room, page)).transpose()?;
+    let base = reserved.as_ref().map_or(0, |reserved| reserved.as_ptr() as u64);
     let radix = settings::barrier_radix(ranks)?;
     let promised = memory.later.then(|| largest.clone());
     let (largest, Limit { bytes: available, who }) = (largest.bytes, available);
@@ -116,7 +117,7 @@ pub(crate) fn prepare(
         who,
         radix,
     };
-    Ok(Prepared { place, pages, announcement, limit, promised, allowed })
+    Ok(Prepared { reserved, pages, announcement, limit, promised, allowed })
 }
 
 /// Addresses for a segment, and for the page behind it.
@@ -157,7 +158,7 @@ fn choose(
     if pool && wanted != HugePages::Off {
         let from_pool = || {
             let sizes = sizes(true)?;
-            let page = enough(internal.saturating_add(sizes.segment), ranks)?;
+            let page = enough([internal, sizes.segment], ranks)?;
             Ok((sizes, Pages::Huge(page)))
         };
         match (from_pool(), wanted) {
@@ -170,20 +171,28 @@ fn choose(
     Ok((sizes(false)?, if transparent { Pages::Transparent } else { Pages::Base }))
 }
 
-/// The size of the pool's pages, if it has enough for so many bytes of one rank.
-fn enough(bytes: u64, ranks: u32) -> Result<usize, PshmError> {
-    let pool = huge::pool_now().unwrap_or(huge::Pool { page: 0, free: 0 });
-    let needed = bytes.div_ceil(pool.page.max(1) as u64);
-    if pool.page > 0 && needed <= pool.free { Ok(pool.page) } else { Err(lacking(needed, pool, ranks, None)) }
+/// The size of the pool's pages, if it has enough for the queues and the segment of one rank.
+fn enough(bytes: [u64; 2], ranks: u32) -> Result<usize, PshmError> {
+    let pool = huge::pool_now().unwrap_or(NO_POOL);
+    let needed = bytes.map(|bytes| bytes.div_ceil(pool.page.max(1) as u64)).iter().sum();
+    match pool.page > 0 && needed <= pool.free {
+        true => Ok(pool.page),
+        false => Err(lacking(needed, Some(ranks), None)),
+    }
 }
 
-pub(crate) fn lacking(needed: u64, pool: huge::Pool, ranks: u32, cause: Option<OsError>) -> PshmError {
-    let (all, cause) = (needed.saturating_mul(ranks.into()), cause.map(|cause| cause.cause.to_string()));
-    PshmError::HugePages { needed, page: pool.page, free: pool.free, all, cause }
+const NO_POOL: huge::Pool = huge::Pool { page: 0, free: 0 };
+
+/// So many huge pages are needed by one of so many ranks, or by all, and the pool has not as many.
+pub(crate) fn lacking(needed: u64, ranks: Option<u32>, cause: Option<OsError>) -> PshmError {
+    let huge::Pool { page, free } = huge::pool_now().unwrap_or(NO_POOL);
+    // The cards of all take one more.
+    let all = ranks.map_or(needed, |ranks| needed.saturating_mul(ranks.into()).saturating_add(1));
+    PshmError::HugePages { needed, page, free, all, cause: cause.map(|cause| cause.cause.to_string()) }
 }
 
 /// Nothing but speed depends on it, and containers may forbid it: so a refusal is no error.
-pub(crate) fn place(memory: &Memory, mapping: &Mapping, part: Range<usize>) {
+pub(crate) fn keep_near(memory: &Memory, mapping: &Mapping, part: Range<usize>) {
     if !memory.place {
         return;
     }

@@ -57,30 +57,32 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    /// Of rank number `number`, whose segment gets the place that was reserved for it; `leader` gave the file.
+    /// Of rank number `number`, whose segment gets the addresses that were reserved for it; `leader` gave the file.
     pub(crate) fn new(
         leader: u32,
         file: &OwnedFd,
         layout: &FileLayout,
         number: usize,
-        place: Option<Reserved>,
+        reserved: Option<Reserved>,
         announced: &[Announcement],
     ) -> Result<Self, PshmError> {
         let wrong = |what: String| PshmError::Descriptor { rank: leader, what };
         if !memfd::is_sealed(file.as_fd()) {
             return Err(wrong("its size is not sealed".into()));
         }
-        let fails = |error: OsError| wrong(error.to_string());
-        let queues = memfd::map(file.as_fd(), layout.segments).map_err(fails)?;
+        let size = memfd::size_of_file(file.as_fd())?;
+        if size < layout.len as u64 {
+            return Err(wrong(format!("it has only {size} bytes, not {}", layout.len)));
+        }
+        let queues = memfd::map(file.as_fd(), layout.segments)?;
         let len = layout.len - layout.segments;
         let segments = (announced.len() > 1 && len > 0)
             .then(|| memfd::map_hidden(file.as_fd(), layout.segments, len))
-            .transpose()
-            .map_err(fails)?;
-        let own = layout.places.get(number).zip(place);
-        let own = own.map(|(own, place)| place.map(file.as_fd(), own.segment)).transpose().map_err(fails)?;
-        if let (Some(own), Some(announced)) = (&own, announced.get(number)) {
-            own.show(0, in_pages(announced.segment, layout.page))?;
+            .transpose()?;
+        let own = layout.places.get(number).zip(reserved);
+        let own = own.map(|(own, reserved)| reserved.map(file.as_fd(), own.segment)).transpose()?;
+        if let (Some(own), Some(mine)) = (&own, announced.get(number)) {
+            own.show(0, in_pages(mine.segment, shown_page(layout, announced)))?;
         }
         Ok(Self { queues, segments, own })
     }
@@ -95,7 +97,7 @@ pub(crate) struct Host {
     /// What there is of each.
     pub regions: Box<[Region]>,
     pub barrier: Barrier<'static>,
-    /// The size of the file's pages, and where the first segment begins.
+    /// The size of the pages in which segments are shown, and where the first begins in the file.
     pub page: usize,
     segments: usize,
     /// Names for the report of a fault; taken back before the mappings go.
@@ -117,7 +119,7 @@ impl Host {
         mapped: Mapped,
         announced: &[Announcement],
     ) -> Result<Self, PshmError> {
-        // SAFETY: the mappings move into the host, which outlives all its views (G1).
+        // SAFETY: the mappings move into the host, which outlives all its views (G1); what is not shown of them nobody is told of (G3).
         let bytes = |mapping: &Mapping| unsafe { mapping.bytes() };
         let (all, segments) = (bytes(&mapped.queues), mapped.segments.as_ref().map(bytes));
         let own = mapped.own.as_ref().map(bytes);
@@ -151,7 +153,7 @@ impl Host {
             me,
             barrier,
             regions: regions.into(),
-            page: layout.page,
+            page: shown_page(layout, announced),
             segments: layout.segments,
             names: Lock::new(names),
             shown: shown.collect(),
@@ -196,6 +198,11 @@ impl Host {
     pub(crate) fn of(&self, rank: u32) -> Option<&Region> {
         self.regions.get(self.ranks.number(rank))
     }
+}
+
+/// Segments are shown in the pages of which the file consists, so that who writes beyond the end of one is stopped there.
+fn shown_page(layout: &FileLayout, announced: &[Announcement]) -> usize {
+    if announced.iter().all(|rank| rank.pooled) { layout.page } else { memfd::page_size() }
 }
 
 fn segment_name(rank: u32, job: &str) -> String {

@@ -65,7 +65,7 @@ const ATTACH_TIMEOUT: Setting = Setting {
     kind: Kind::Seconds,
     default: "60",
     unit: "seconds",
-    meaning: "how long the ranks of a host wait for one another when they exchange descriptors of their memory",
+    meaning: "how long the ranks of a host wait for one another when they say what memory they need and are given it",
     reader: "pshm",
 };
 const BARRIER_RADIX: Setting = Setting {

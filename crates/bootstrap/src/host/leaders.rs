@@ -25,7 +25,7 @@ const SPEAKING: Duration = Duration::from_millis(500);
 /// Where the first leader takes in others.
 struct LeaderSocket {
     set: Set,
-    listeners: Vec<Sock>,
+    listener: Sock,
     cookie: [u8; COOKIE],
     description: String,
 }
@@ -90,9 +90,9 @@ fn go(me: u32, told: &[u8]) -> Option<Line> {
 impl LeaderSocket {
     fn open() -> Option<Self> {
         let set = Set::new().ok()?;
-        let (listeners, port) = set.listen_everywhere(0).ok()?;
+        let (listener, port) = set.listen_everywhere(0).ok()?;
         let description = HostDescription::local().ok()?.with_port(port).to_string();
-        Some(Self { set, listeners, cookie: random::nonce().ok()?, description })
+        Some(Self { set, listener, cookie: random::nonce().ok()?, description })
     }
 
     /// Those of these ranks that come. They have connected before, and so are there in a moment.
@@ -105,9 +105,7 @@ impl LeaderSocket {
             if event.op != Op::Accept {
                 continue;
             }
-            let listener = self.listeners.iter().find(|listener| listener.user() == event.user);
-            let sock = listener.and_then(|listener| self.set.accept(listener, 0).ok());
-            let stream = sock.and_then(|sock| stream_of(&sock));
+            let stream = self.set.accept(&self.listener, 0).ok().and_then(|sock| stream_of(&sock));
             if let Some((rank, stream)) = stream.and_then(|stream| self.introduce(stream))
                 && wanted.contains(&rank)
                 && came.iter().all(|(other, _)| *other != rank)

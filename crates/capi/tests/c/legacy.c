@@ -27,6 +27,7 @@ static void take(gasnet_token_t token, void *buffer, size_t len, gasnet_handlera
   CHECK(gasnet_AMReplyShort1(token, ANSWER, 42) == GASNET_OK);
 }
 
+#define LAST (8 * (uintptr_t)GASNET_PAGESIZE - 1)
 static volatile uintptr_t there;
 static void place(gasnet_token_t token, gasnet_handlerarg_t high, gasnet_handlerarg_t low) {
   (void)token;
@@ -45,7 +46,7 @@ static void mapped(const gasnet_nodeinfo_t *nodes) {
   CHECK(gasnet_AMRequestShort2((me + size - 1) % size, PLACE, (gasnet_handlerarg_t)(mine >> 32),
                                (gasnet_handlerarg_t)mine) == GASNET_OK);
   GASNET_BLOCKUNTIL(there);
-  if (nodes[next].supernode == nodes[me].supernode) ((unsigned char *)there)[nodes[next].offset + 1] = 2;
+  if (nodes[next].supernode == nodes[me].supernode) ((unsigned char *)there)[nodes[next].offset + LAST] = 2;
 }
 
 static void messages(void) {
@@ -122,6 +123,7 @@ int main(int argc, char **argv) {
   messages();
   gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
   CHECK(gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK);
+  if (nodes[next].supernode == nodes[me].supernode) CHECK(((unsigned char *)segments[me].addr)[LAST] == 2);
   memory();
   gasnet_hsl_lock(&lock);
   gasnet_hsl_unlock(&lock);

@@ -25,7 +25,7 @@ pub(crate) fn greeting(cookie: &str, node: u32) -> Vec<u8> {
 
 #[derive(Debug)]
 pub(crate) struct Gate {
-    listeners: Vec<Sock>,
+    listener: Sock,
     pub(crate) port: u16,
     cookie: String,
     pub(crate) visitors: Visitors<Sock>,
@@ -43,9 +43,9 @@ pub(crate) enum Arrival {
 impl Gate {
     /// Listens on all interfaces. Its socks have user words from `base` on.
     pub(crate) fn open(set: &Set, cookie: &str, base: u64) -> anyhow::Result<Self> {
-        let (listeners, port) = set.listen_everywhere(base).context("listen for agents")?;
-        let visitors = Visitors::new(base + 2, MOST_VISITORS, PATIENCE);
-        Ok(Self { listeners, port, cookie: cookie.to_owned(), visitors })
+        let (listener, port) = set.listen_everywhere(base).context("listen for agents")?;
+        let visitors = Visitors::new(base + 1, MOST_VISITORS, PATIENCE);
+        Ok(Self { listener, port, cookie: cookie.to_owned(), visitors })
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -59,10 +59,9 @@ impl Gate {
     /// One of its socks has something to tell.
     pub(crate) fn event(&mut self, set: &Set, event: &Event) -> Option<Arrival> {
         if event.op == Op::Accept {
-            let listener = self.listeners.iter().find(|listener| listener.user() == event.user)?;
             let token = self.visitors.next_token();
             // What is gone again was not there.
-            let sock = set.accept(listener, token).ok()?;
+            let sock = set.accept(&self.listener, token).ok()?;
             let posted = sock.post_read(vec![0; SHOWN], SHOWN, SHOWN, None);
             let crowded = self.visitors.come(token, sock);
             let crowded = crowded.map(|sock| drop_one(&sock, "it took long, and others came"));

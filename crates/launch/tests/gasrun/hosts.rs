@@ -35,7 +35,7 @@ pub const CASES: &[Case] = &[
 
 pub const WITH_NEEDS: &[(Need, Case)] = &[
     (Need::Mpicc, ("an_mpich_program_over_hosts", an_mpich_program_over_hosts)),
-    (Need::Namespaces, ("hosts_that_have_ipv6_alone", hosts_that_have_ipv6_alone)),
+    (Need::Hosts, ("hosts_that_have_ipv6_alone", hosts_that_have_ipv6_alone)),
 ];
 
 /// A remote command that starts what it is given here, with `$FAKE_HOST` set; what `first` says is done before.

@@ -75,7 +75,7 @@ fn a_file_that_is_not_as_it_should_be_is_refused() {
     let open = || vec![File::open("/proc/self/exe").expect("this program").into()];
     let refused = [
         (refusal(b"file", open), "not sealed"),
-        (refusal(b"file", short), "bytes"),
+        (refusal(b"file", short), "it has only"),
         (refusal(b"file", Vec::new), "gave something else"),
         (refusal(b"file", || vec![file(), file()]), "gave something else"),
         (refusal(b"pool", || vec![file()]), "gave something else"),

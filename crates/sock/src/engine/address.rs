@@ -182,7 +182,9 @@ fn port_of(fd: &OwnedFd) -> nix::Result<u16> {
 pub(crate) fn peer_of(fd: &OwnedFd) -> nix::Result<Option<SocketAddr>> {
     let peer: SockaddrStorage = socket::getpeername(fd.as_raw_fd())?;
     let v4 = peer.as_sockaddr_in().map(|a| SocketAddr::from(*a));
-    Ok(v4.or_else(|| peer.as_sockaddr_in6().map(|a| SocketAddr::from(*a))))
+    let v6 = peer.as_sockaddr_in6().map(|a| SocketAddr::from(*a));
+    // Who came by IPv4 to a socket for both is known by that address.
+    Ok(v4.or_else(|| v6.map(|peer| SocketAddr::new(peer.ip().to_canonical(), peer.port()))))
 }
 
 /// Begins to connect; the flag: it is connected already.

@@ -1,6 +1,5 @@
 //! A set of socks: what makes them, and the wait that delivers their events.
 
-use std::iter;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -167,23 +166,14 @@ impl Set {
         Ok((self.insert(OPERATION, user, state)?, port))
     }
 
-    /// Listens on all interfaces, by IPv6 and IPv4, on one port: the listeners, one or two of them, and the port. Their user words are
-    /// `user` and the next.
+    /// Listens on all interfaces, on a port that the system chooses: for IPv6 and IPv4, or for IPv4 alone on a host that has no other.
     ///
     /// # Errors
     /// As [`listen`](Self::listen).
-    pub fn listen_everywhere(&self, user: u64) -> Result<(Vec<Sock>, u16), Error> {
-        let by = |user, address: IpAddr, port| self.listen(user, &Address::Inet((address, port).into()));
-        let six = by(user, Ipv6Addr::UNSPECIFIED.into(), 0);
-        let port = six.as_ref().map_or(0, |(_, port)| *port);
-        // Where the first takes both it has the port for IPv4, too; a host without IPv6 has only the second.
-        let four = by(user + 1, Ipv4Addr::UNSPECIFIED.into(), port);
-        match (six, four) {
-            (Err(_), four) => four.map(|(four, port)| (vec![four], port)),
-            (Ok((six, port)), four) => {
-                Ok((iter::once(six).chain(four.ok().map(|(four, _)| four)).collect(), port))
-            }
-        }
+    pub fn listen_everywhere(&self, user: u64) -> Result<(Sock, u16), Error> {
+        let by = |address: IpAddr| self.listen(user, &Address::Inet((address, 0).into()));
+        // A socket for IPv6 takes what comes by the other, too.
+        by(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| by(Ipv4Addr::UNSPECIFIED.into()))
     }
 
     /// Takes the connection that an [`Op::Accept`] event of `listener` told of into this set, which may be another one than

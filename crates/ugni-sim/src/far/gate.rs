@@ -55,12 +55,13 @@ pub struct Gate {
     shared: Arc<Shared>,
     place: HostDescription,
     routes: Mutex<Vec<Route>>,
-    /// Its socks' user words: those of listeners are below.
+    /// Its socks' user words: the listener's is below.
     next: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
-const LISTENERS: u64 = 2;
+/// The user word of the first connection.
+const FIRST: u64 = 1;
 
 impl Gate {
     /// Opens it, on all interfaces.
@@ -75,13 +76,13 @@ impl Gate {
             ..Options::default()
         });
         let set = set.map_err(failed)?;
-        let (listeners, port) = set.listen_everywhere(0).map_err(failed)?;
+        let (listener, port) = set.listen_everywhere(0).map_err(failed)?;
         let place = HostDescription::local().map_err(failed)?.with_port(port);
         let (hosts, found) = (Mutex::default(), Mutex::default());
         let stop = AtomicBool::new(false);
         let shared = Arc::new(Shared { set, stop, secret: OnceLock::new(), hosts, found });
-        let next = Arc::new(AtomicU64::new(LISTENERS));
-        let mut keeper = Keeper::new(Arc::clone(&shared), listeners, Arc::clone(&next));
+        let next = Arc::new(AtomicU64::new(FIRST));
+        let mut keeper = Keeper::new(Arc::clone(&shared), listener, Arc::clone(&next));
         let thread = threads::start("gasworks-gate", None, move || keeper.run());
         let thread = Some(thread.map_err(|e| OsError::new("start", "the thread of a gate", e))?);
         Ok(Arc::new(Self { shared, place, routes: Mutex::default(), next, thread }))
@@ -185,15 +186,15 @@ struct Connection {
 /// The thread's own.
 struct Keeper {
     shared: Arc<Shared>,
-    listeners: Vec<Sock>,
+    listener: Sock,
     next: Arc<AtomicU64>,
     all: BTreeMap<u64, Connection>,
     strangers: VecDeque<u64>,
 }
 
 impl Keeper {
-    fn new(shared: Arc<Shared>, listeners: Vec<Sock>, next: Arc<AtomicU64>) -> Self {
-        Self { shared, listeners, next, all: BTreeMap::new(), strangers: VecDeque::new() }
+    fn new(shared: Arc<Shared>, listener: Sock, next: Arc<AtomicU64>) -> Self {
+        Self { shared, listener, next, all: BTreeMap::new(), strangers: VecDeque::new() }
     }
 
     fn run(&mut self) {
@@ -223,7 +224,7 @@ impl Keeper {
     fn event(&mut self, mut event: Event) {
         let user = event.user;
         match event.op {
-            Op::Accept => self.accept(user),
+            Op::Accept => self.accept(),
             Op::Wakeup => self.look_who_left(),
             Op::Close => {
                 if let Some(connection) = self.all.remove(&user) {
@@ -250,11 +251,10 @@ impl Keeper {
         }
     }
 
-    fn accept(&mut self, listener: u64) {
-        let Some(listener) = self.listeners.iter().find(|known| known.user() == listener) else { return };
+    fn accept(&mut self) {
         let user = self.next.fetch_add(1, Relaxed);
         // What is gone again was not there.
-        let Ok(sock) = self.shared.set.accept(listener, user) else { return };
+        let Ok(sock) = self.shared.set.accept(&self.listener, user) else { return };
         let line = Line::new(sock, true);
         let listening = listen(&line, vec![0; FIRST_READ]);
         self.all.insert(user, Connection::new(Other::Stranger, Some(line)));
