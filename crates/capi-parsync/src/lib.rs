@@ -1,3 +1,3 @@
 //! The C interface in the thread mode parsync: all that it is stands in `gasworks-capi`.
 
-gasworks_capi::face!(gasworks_sync::ParSync, gasworks_linked_parsync_1);
+gasworks_capi::face!(gasworks_sync::ParSync, gasworks_linked_parsync_2);

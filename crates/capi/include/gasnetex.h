@@ -162,15 +162,12 @@ GASWORKS_INLINE gex_EP_Index_t gex_EP_QueryIndex(gex_EP_t ep) {
   return ep->index;
 }
 
-/* An endpoint here and the number of one there, as a team's handle of an odd address, whose highest bit is set: no team has such a one, and one
-   comparison tells it, and no handle at all, from those of teams. */
-#define GASWORKS_PAIR ((uintptr_t)1 << 63)
+/* An endpoint here and the number of one there, as a team of two endpoints a rank would be: it was there before, nothing is looked up. */
+#define GASWORKS_PAIRS 64
 GASWORKS_INLINE gex_TM_t gex_TM_Pair(gex_EP_t ep, gex_EP_Index_t there) {
   GASWORKS_CHECK(ep, ep);
-  return (gex_TM_t)(((uintptr_t)(ep ? ep->index : 0) << 32) | ((uintptr_t)there << 1) | 1 | GASWORKS_PAIR);
+  return ep ? &ep->pairs[there < GASWORKS_PAIRS ? there : GASWORKS_PAIRS] : GEX_TM_INVALID;
 }
-GASWORKS_INLINE int gasworks_is_pair(gex_TM_t tm) { return (int)((uintptr_t)tm & 1); }
-GASWORKS_INLINE int gasworks_is_team(gex_TM_t tm) { return (intptr_t)tm > 0; }
 
 /* Of teams, segments and endpoints beyond the first of each. */
 extern int gex_Segment_Create(gex_Segment_t *segment, gex_Client_t client, gex_Addr_t address, uintptr_t size,

@@ -6,14 +6,14 @@
 #include <stdint.h>
 
 /* Objects that were compiled with another version of this file do not work with the library; they do not link. */
-#define GASWORKS_INTERFACE 1
+#define GASWORKS_INTERFACE 2
 
-/* A rank's segment, as it is reached from here. */
-struct gasworks_near {
+/* A rank's segment, as it is reached from here. One that is all zero is closed: what is more than a copy is the library's. */
+struct gasworks_row {
   unsigned char *mapped; /* its first byte, mapped here */
-  uint64_t base;         /* the address of that byte in its own process */
+  intptr_t delta;        /* how far that is from where the segment's own process has it */
+  uint64_t words;        /* at so many offsets, from the first on, up to 8 bytes may be used */
   uint64_t open;         /* so many bytes load and store reach; it only grows */
-  uint64_t rest[2];
 };
 
 /* All objects begin alike, so that what a handle leads to can be told. */
@@ -21,6 +21,7 @@ struct gasworks_near {
 #define GASWORKS_KIND_segment 0x67777367u
 #define GASWORKS_KIND_ep 0x67776570u
 #define GASWORKS_KIND_tm 0x6777746du
+#define GASWORKS_KIND_pair 0x67777072u
 
 struct gasworks_client {
   const void *cdata;
@@ -45,16 +46,18 @@ struct gasworks_ep {
   struct gasworks_client *client;
   struct gasworks_segment *segment;
   uint16_t index;
+  struct gasworks_tm *pairs; /* with the endpoint of each number elsewhere, and one that stands for all that cannot be */
 };
 
-/* The lowest bit of a team's handle says that it is a pair, and no address. */
+/* A team, or a pair of endpoints: the row of a member is found at its rank times the pitch. */
 struct gasworks_tm {
   const void *cdata;
   uint32_t kind;
   uint32_t flags;
   struct gasworks_client *client;
   struct gasworks_ep *ep;
-  const struct gasworks_near *near;
+  const char *rows;
+  intptr_t pitch;
   uint32_t rank;
   uint32_t size;
 };
@@ -71,10 +74,10 @@ struct gasworks_tm {
 #endif
 
 /* A test of the library reads these lines. */
-GASWORKS_ASSERT_LAYOUT(gasworks_near, mapped, 0);
-GASWORKS_ASSERT_LAYOUT(gasworks_near, base, 8);
-GASWORKS_ASSERT_LAYOUT(gasworks_near, open, 16);
-GASWORKS_ASSERT_LAYOUT(gasworks_near, rest, 24);
+GASWORKS_ASSERT_LAYOUT(gasworks_row, mapped, 0);
+GASWORKS_ASSERT_LAYOUT(gasworks_row, delta, 8);
+GASWORKS_ASSERT_LAYOUT(gasworks_row, words, 16);
+GASWORKS_ASSERT_LAYOUT(gasworks_row, open, 24);
 GASWORKS_ASSERT_LAYOUT(gasworks_client, cdata, 0);
 GASWORKS_ASSERT_LAYOUT(gasworks_client, kind, 8);
 GASWORKS_ASSERT_LAYOUT(gasworks_client, flags, 12);
@@ -91,13 +94,15 @@ GASWORKS_ASSERT_LAYOUT(gasworks_ep, flags, 12);
 GASWORKS_ASSERT_LAYOUT(gasworks_ep, client, 16);
 GASWORKS_ASSERT_LAYOUT(gasworks_ep, segment, 24);
 GASWORKS_ASSERT_LAYOUT(gasworks_ep, index, 32);
+GASWORKS_ASSERT_LAYOUT(gasworks_ep, pairs, 40);
 GASWORKS_ASSERT_LAYOUT(gasworks_tm, cdata, 0);
 GASWORKS_ASSERT_LAYOUT(gasworks_tm, kind, 8);
 GASWORKS_ASSERT_LAYOUT(gasworks_tm, flags, 12);
 GASWORKS_ASSERT_LAYOUT(gasworks_tm, client, 16);
 GASWORKS_ASSERT_LAYOUT(gasworks_tm, ep, 24);
-GASWORKS_ASSERT_LAYOUT(gasworks_tm, near, 32);
-GASWORKS_ASSERT_LAYOUT(gasworks_tm, rank, 40);
-GASWORKS_ASSERT_LAYOUT(gasworks_tm, size, 44);
+GASWORKS_ASSERT_LAYOUT(gasworks_tm, rows, 32);
+GASWORKS_ASSERT_LAYOUT(gasworks_tm, pitch, 40);
+GASWORKS_ASSERT_LAYOUT(gasworks_tm, rank, 48);
+GASWORKS_ASSERT_LAYOUT(gasworks_tm, size, 52);
 
 #endif

@@ -25,26 +25,29 @@ extern void gasworks_nbi_wait(gex_EC_t categories, gex_Flags_t flags);
 extern void gex_NBI_BeginAccessRegion(gex_Flags_t flags);
 extern gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags);
 
-/* Whether a copy is all there is to it, and where the bytes of a rank's segment are mapped here. Of no bytes it never is, so that
-   one subtraction serves both comparisons; these stand apart, for clang makes more instructions of the two at once. */
+/* Whether a copy is all there is to it, and where the bytes of a rank's segment are mapped here. As in GASNet the rank and the place are
+   believed, but in debug builds and with GASWORKS_CHECKED; room without access lies behind each segment. Plain loads, so that compilers take
+   out of loops what stays: a row that another thread opens meanwhile is closed to this one a little longer. */
 GASWORKS_INLINE int gasworks_open(gex_TM_t tm, gex_Rank_t rank, const void *there, size_t len, unsigned char **here) {
-  const struct gasworks_near *near;
-  uint64_t offset, open;
+  const struct gasworks_row *row;
 #ifdef GASNET_DEBUG
   /* The library looks at everything. */
   if (1) return 0;
 #endif
-  if (!GASWORKS_LIKELY(gasworks_is_team(tm) && rank < tm->size)) return 0;
-  near = &tm->near[rank];
-  offset = (uint64_t)(uintptr_t)there - near->base;
-#if defined(__GNUC__)
-  open = __atomic_load_n(&near->open, __ATOMIC_RELAXED);
-#else
-  open = *(const volatile uint64_t *)&near->open;
+  if (!GASWORKS_LIKELY(tm)) return 0;
+#ifdef GASWORKS_CHECKED
+  if (rank >= tm->size) return 0;
 #endif
-  if (!GASWORKS_LIKELY(len - 1 < open)) return 0;
-  if (!GASWORKS_LIKELY(offset <= open - len)) return 0;
-  *here = near->mapped + offset;
+  row = (const struct gasworks_row *)(const void *)(tm->rows + (intptr_t)rank * tm->pitch);
+#ifdef GASWORKS_CHECKED
+  /* Of no bytes it never is, so that one subtraction serves both comparisons. */
+  if (len - 1 >= row->open) return 0;
+  if ((uint64_t)(uintptr_t)there + (uint64_t)row->delta - (uint64_t)(uintptr_t)row->mapped > row->open - len) return 0;
+#else
+  (void)len;
+  if (!GASWORKS_LIKELY(row->open)) return 0;
+#endif
+  *here = (unsigned char *)((uintptr_t)there + (uintptr_t)row->delta);
   return 1;
 }
 

@@ -4,7 +4,7 @@
 //! As in the crate.
 
 use crate::handlers::Handler;
-use crate::layout::{Endpoint, Entry, RankInfo, Segment, Team};
+use crate::layout::{Endpoint, Entry, PAIRS, RankInfo, Segment, Team};
 use crate::place::Before;
 use gasworks::{Agent, Job, Par, ParSync, Seq, ThreadMode};
 use gasworks_core::{CoreMode, Engine, Incoming};
@@ -102,6 +102,8 @@ pub struct Face<M: FaceMode> {
     pub(crate) syncs: bool,
     pub(crate) ep: *mut Endpoint,
     pub(crate) team: *mut Team,
+    /// Pairs of this rank's endpoint with those of others, by their numbers.
+    pub(crate) pairs: *mut Team,
     pub(crate) segment: *mut Segment,
     /// The entries of C's handlers, by index.
     pub(crate) entries: Box<[OnceLock<Shown>; 256]>,
@@ -122,9 +124,6 @@ thread_local! {
     /// The implicit operations of this thread.
     static IMPLICIT: Implicit = const { Implicit::new() };
 }
-
-/// The handle of a pair of endpoints 0, as the header makes it: what tells it from teams.
-const PAIR: usize = 1 << 63 | 1;
 
 impl<M: FaceMode> Face<M> {
     /// What moves messages and bytes.
@@ -158,7 +157,7 @@ impl<M: FaceMode> Face<M> {
     #[inline]
     pub(crate) fn rank(&self, call: &str, team: *const Team, rank: u32) -> u32 {
         // There is one endpoint, so one pair.
-        let is_known = team == self.team || team.addr() == PAIR;
+        let is_known = team == self.team || team == self.pairs;
         if !is_known || rank >= self.engine().ranks() {
             self.strange(call, team, rank);
         }
@@ -170,14 +169,14 @@ impl<M: FaceMode> Face<M> {
         if team.is_null() {
             fail(call, "the team is GEX_TM_INVALID");
         }
-        if team.addr() & 1 == 0 && team != self.team {
-            fail(call, format!("{team:p} is no team"));
-        }
-        if team.addr() != PAIR && team != self.team {
-            let pair = team.addr() & !PAIR;
-            let (here, there) = (pair >> 32, (pair & 0xffff_ffff) >> 1);
-            let what = format!("a pair of endpoints {here} here and {there} there");
-            fail(call, format!("{what}: each rank has endpoint 0 alone"));
+        if team != self.team && team != self.pairs {
+            let there = team.addr().wrapping_sub(self.pairs.addr()) / size_of::<Team>();
+            let what = match there {
+                0..PAIRS => format!("a pair with endpoint {there}: each rank has endpoint 0 alone"),
+                PAIRS => format!("a pair with an endpoint above {}: there are none", PAIRS - 1),
+                _ => format!("{team:p} is no team"),
+            };
+            fail(call, what);
         }
         fail(call, format!("there is no rank {rank}: the team has {}", self.engine().ranks()))
     }

@@ -6,9 +6,10 @@
 use crate::check::refused;
 use crate::face::{Face, FaceMode, end_at_panics, fail, went};
 use crate::layout::{
-    Client, ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Flags, Kind, OK, Objects, RankInfo, Segment, Team,
+    Client, ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Flags, Kind, OK, Objects, PAIRS, RankInfo, Segment, Team,
 };
 use gasworks::{Config, Job, Network, Table};
+use gasworks_memory::Row;
 use gasworks_os::memfd::page_size;
 use gasworks_sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -110,7 +111,7 @@ pub unsafe fn init<M: FaceMode>(
     let config = if most > 0 { config.segment_max(most) } else { config };
     let job = went(CALL, Job::<M>::open(config, Table::new()));
     let peers = job.parts().0.peers();
-    let (near, rank, size) = (peers.near(), job.rank(), job.ranks());
+    let (rows, rank, size) = (peers.rows().as_ptr(), job.rank(), job.ranks());
     gasworks_tools::environ::speak(rank == 0);
     if rank == 0 && gasworks_tools::environ::gasnett_verboseenv() != 0 {
         // A report that nobody can read is no reason to fail.
@@ -126,10 +127,19 @@ pub unsafe fn init<M: FaceMode>(
     let name = CString::from(name).into_raw();
     let client = leak(Client { cdata, kind: kind(Kind::Client), flags, name });
     let ep = kind(Kind::Endpoint);
-    let ep = Endpoint { cdata, kind: ep, flags: 0, client, segment: null_mut(), index: 0 };
+    let ep = Endpoint { cdata, kind: ep, flags: 0, client, segment: null_mut(), index: 0, pairs: null_mut() };
     let ep = Box::into_raw(Box::new(ep));
-    let team = Team { cdata, kind: kind(Kind::Team), flags: 0, client, ep, near, rank, size };
+    let pitch = size_of::<Row>() as isize;
+    let team = Team { cdata, kind: kind(Kind::Team), flags: 0, client, ep, rows, pitch, rank, size };
+    let pair = Team { kind: kind(Kind::Pair), ..team };
     let team = Box::into_raw(Box::new(team));
+    // Endpoints that are not there have one row for all ranks, which is closed.
+    let closed = Box::into_raw(Box::new(Row::default()));
+    let mut pairs = vec![Team { rows: closed, pitch: 0, size: 0, ..pair }; PAIRS + 1];
+    pairs[0] = pair;
+    let pairs = Box::leak(pairs.into_boxed_slice()).as_mut_ptr();
+    // SAFETY: C2: it was made above, and nobody else knows it yet.
+    unsafe { (*ep).pairs = pairs };
     let segment = kind(Kind::Segment);
     let segment = Segment { cdata, kind: segment, flags: 0, client, address: null_mut(), size: 0 };
     let segment = Box::into_raw(Box::new(segment));
@@ -148,6 +158,7 @@ pub unsafe fn init<M: FaceMode>(
         syncs,
         ep,
         team,
+        pairs,
         segment,
         entries,
         meeting,

@@ -70,12 +70,14 @@ pub enum Kind {
     Endpoint = 0x6777_6570,
     /// A [`Team`].
     Team = 0x6777_746d,
+    /// A [`Team`] that is a pair of endpoints.
+    Pair = 0x6777_7072,
 }
 
 impl Kind {
     /// What a word says.
     pub fn of(word: u32) -> Option<Self> {
-        [Self::Client, Self::Segment, Self::Endpoint, Self::Team]
+        [Self::Client, Self::Segment, Self::Endpoint, Self::Team, Self::Pair]
             .into_iter()
             .find(|kind| *kind as u32 == word)
     }
@@ -88,6 +90,7 @@ impl Display for Kind {
             Self::Segment => "segment",
             Self::Endpoint => "endpoint",
             Self::Team => "team",
+            Self::Pair => "pair of endpoints",
         })
     }
 }
@@ -149,11 +152,16 @@ pub struct Endpoint {
     pub segment: *mut Segment,
     /// Its number.
     pub index: u16,
+    /// With the endpoint of each number elsewhere: [`PAIRS`] of them, and one that stands for all other numbers.
+    pub pairs: *mut Team,
 }
 
-/// `struct gasworks_tm`.
+/// How many numbers of endpoints there are for pairs: `GASWORKS_PAIRS`.
+pub const PAIRS: usize = 64;
+
+/// `struct gasworks_tm`: a team, or a pair of endpoints.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Team {
     /// C's own.
     pub cdata: *const c_void,
@@ -165,8 +173,10 @@ pub struct Team {
     pub client: *mut Client,
     /// This rank's endpoint in it.
     pub ep: *mut Endpoint,
-    /// Where its ranks' segments are.
-    pub near: *const gasworks_memory::Near,
+    /// The row of its first rank, and how far it is to the next.
+    pub rows: *const gasworks_memory::Row,
+    /// How far.
+    pub pitch: isize,
     /// This rank.
     pub rank: u32,
     /// How many there are.
@@ -240,7 +250,7 @@ pub struct Location {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gasworks_memory::Near;
+    use gasworks_memory::Row;
     use std::mem::offset_of;
 
     /// The header's assertions, which C checks, are what holds here.
@@ -253,7 +263,7 @@ mod tests {
             Some((words.next()?, words.next()?, words.next()?.parse::<usize>().ok()?))
         });
         let lines: Vec<_> = lines.collect();
-        let near = |name: &str| Near::LAYOUT.iter().find(|(known, _)| *known == name).map(|(_, at)| *at);
+        let row = |name: &str| Row::LAYOUT.iter().find(|(known, _)| *known == name).map(|(_, at)| *at);
         macro_rules! offsets {
             ($($name:literal: $of:ty { $($field:ident),* })*) => {
                 [$($(($name, stringify!($field), offset_of!($of, $field)),)*)*]
@@ -262,22 +272,23 @@ mod tests {
         let here = offsets! {
             "gasworks_client": Client { cdata, kind, flags, name }
             "gasworks_segment": Segment { cdata, kind, flags, client, address, size }
-            "gasworks_ep": Endpoint { cdata, kind, flags, client, segment, index }
-            "gasworks_tm": Team { cdata, kind, flags, client, ep, near, rank, size }
+            "gasworks_ep": Endpoint { cdata, kind, flags, client, segment, index, pairs }
+            "gasworks_tm": Team { cdata, kind, flags, client, ep, rows, pitch, rank, size }
         };
         for &(of, field, at) in &lines {
             let found = match of {
-                "gasworks_near" if field == "rest" => Some(24),
-                "gasworks_near" => near(field),
+                "gasworks_row" => row(field),
                 _ => here.iter().find(|known| (known.0, known.1) == (of, field)).map(|known| known.2),
             };
             assert_eq!(found, Some(at), "{of}.{field}");
         }
         assert_eq!(lines.len(), here.len() + 4);
-        assert_eq!(near("size"), Some(40), "as in C, where two words follow");
+        assert_eq!(row("size"), Some(32), "as in C");
+        assert!(include_str!("../include/gasnetex.h").contains(&format!("#define GASWORKS_PAIRS {PAIRS}\n")));
         let kinds = [
             ("client", Kind::Client),
             ("segment", Kind::Segment),
+            ("pair", Kind::Pair),
             ("ep", Kind::Endpoint),
             ("tm", Kind::Team),
         ];

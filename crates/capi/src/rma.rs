@@ -75,7 +75,8 @@ pub unsafe fn put<M: FaceMode>(
     let (face, there) = There::of::<M>("gex_RMA_PutBlocking", (team, rank), dest, source, len);
     let (engine, place, is_immediate) = (face.engine(), (there.rank, there.offset), flags & IMMEDIATE != 0);
     // SAFETY: C1.
-    let done = unsafe { rma::put_from(engine.peers(), engine, place, source.cast(), len, is_immediate) };
+    let done =
+        unsafe { rma::put_from(engine.peers().rows(), engine, place, source.cast(), len, is_immediate) };
     there.unless_busy(flags, done).map_or(1, |()| OK)
 }
 
@@ -94,7 +95,7 @@ pub unsafe fn get<M: FaceMode>(
     let (face, there) = There::of::<M>("gex_RMA_GetBlocking", (team, rank), source, dest, len);
     let (engine, place, is_immediate) = (face.engine(), (there.rank, there.offset), flags & IMMEDIATE != 0);
     // SAFETY: C1.
-    let done = unsafe { rma::get_to(engine.peers(), engine, place, dest.cast(), len, is_immediate) };
+    let done = unsafe { rma::get_to(engine.peers().rows(), engine, place, dest.cast(), len, is_immediate) };
     there.unless_busy(flags, done).map_or(1, |()| OK)
 }
 

@@ -16,7 +16,7 @@ use crate::Error;
 use crate::event::{self, Event, Kept};
 use crate::implicit::Implicit;
 use gasworks_core::{Categories, CoreMode, Engine, OpId, Transfer};
-use gasworks_memory::{Access, PeerTable};
+use gasworks_memory::{Access, Rows};
 use gasworks_rdma::Direction;
 use gasworks_sync::racy;
 
@@ -51,23 +51,23 @@ const COPIED: usize = 64 << 10;
 /// The rank or the range is wrong, or the network failed.
 #[inline(always)]
 pub fn put<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, source: &[u8]) -> Result<(), Error> {
-    put_by(engine.peers(), engine, rank, offset, source)
+    put_by(engine.peers().rows(), engine, rank, offset, source)
 }
 
-/// As [`put`], for a caller that has the engine's table of peers at hand.
+/// As [`put`], for a caller that has the rows of the engine's peers at hand.
 ///
 /// # Errors
 /// Those of [`put`].
 #[inline(always)]
 pub fn put_by<M: CoreMode>(
-    peers: &PeerTable,
+    rows: Rows<'_>,
     engine: &Engine<M>,
     rank: u32,
     offset: u64,
     source: &[u8],
 ) -> Result<(), Error> {
     // SAFETY: E1: the borrow lasts until the call returns.
-    unsafe { put_from(peers, engine, (rank, offset), source.as_ptr(), source.len(), false) }
+    unsafe { put_from(rows, engine, (rank, offset), source.as_ptr(), source.len(), false) }
 }
 
 /// Gets the bytes at `offset` of `rank`'s segment into `target`.
@@ -76,26 +76,26 @@ pub fn put_by<M: CoreMode>(
 /// The rank or the range is wrong, or the network failed.
 #[inline(always)]
 pub fn get<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, target: &mut [u8]) -> Result<(), Error> {
-    get_by(engine.peers(), engine, rank, offset, target)
+    get_by(engine.peers().rows(), engine, rank, offset, target)
 }
 
-/// As [`get`], for a caller that has the engine's table of peers at hand.
+/// As [`get`], for a caller that has the rows of the engine's peers at hand.
 ///
 /// # Errors
 /// Those of [`get`].
 #[inline(always)]
 pub fn get_by<M: CoreMode>(
-    peers: &PeerTable,
+    rows: Rows<'_>,
     engine: &Engine<M>,
     rank: u32,
     offset: u64,
     target: &mut [u8],
 ) -> Result<(), Error> {
     // SAFETY: E1: the exclusive borrow lasts until the call returns.
-    unsafe { get_to(peers, engine, (rank, offset), target.as_mut_ptr(), target.len(), false) }
+    unsafe { get_to(rows, engine, (rank, offset), target.as_mut_ptr(), target.len(), false) }
 }
 
-/// Puts `len` bytes at `source`, which may be anywhere, and returns when they can be seen. `peers` is the engine's table.
+/// Puts `len` bytes at `source`, which may be anywhere, and returns when they can be seen. `rows` are those of the engine's peers.
 ///
 /// # Safety
 /// `source` is readable for `len` bytes, and nobody writes them meanwhile.
@@ -104,14 +104,14 @@ pub fn get_by<M: CoreMode>(
 /// The rank or the range is wrong, or the network failed; if `immediate`, also [`Error::is_busy`].
 #[inline(always)]
 pub unsafe fn put_from<M: CoreMode>(
-    peers: &PeerTable,
+    rows: Rows<'_>,
     engine: &Engine<M>,
     (rank, offset): (u32, u64),
     source: *const u8,
     len: usize,
     immediate: bool,
 ) -> Result<(), Error> {
-    match peers.open(rank, offset, len) {
+    match rows.open(rank, offset, len) {
         Some(target) => {
             // SAFETY: `target` is mapped for `len` bytes (P1 of gasworks_memory), `source` by the caller's promise.
             unsafe { racy::copy_in(target.as_ptr(), source, len) };
@@ -122,7 +122,7 @@ pub unsafe fn put_from<M: CoreMode>(
     }
 }
 
-/// Gets `len` bytes to `target`, which may be anywhere. `peers` is the engine's table.
+/// Gets `len` bytes to `target`, which may be anywhere. `rows` are those of the engine's peers.
 ///
 /// # Safety
 /// `target` is writable for `len` bytes, and nobody else uses them meanwhile.
@@ -131,14 +131,14 @@ pub unsafe fn put_from<M: CoreMode>(
 /// The rank or the range is wrong, or the network failed; if `immediate`, also [`Error::is_busy`].
 #[inline(always)]
 pub unsafe fn get_to<M: CoreMode>(
-    peers: &PeerTable,
+    rows: Rows<'_>,
     engine: &Engine<M>,
     (rank, offset): (u32, u64),
     target: *mut u8,
     len: usize,
     immediate: bool,
 ) -> Result<(), Error> {
-    match peers.open(rank, offset, len) {
+    match rows.open(rank, offset, len) {
         Some(source) => {
             // SAFETY: `source` is mapped for `len` bytes (P1 of gasworks_memory), `target` by the caller's promise.
             unsafe { racy::copy_out(target, source.as_ptr(), len) };

@@ -16,5 +16,5 @@ mod table;
 
 pub use aux::{AuxPart, AuxPlan};
 pub use kind::{Host, Kind, KindTag};
-pub use peers::{Access, Grows, Growth, Largest, Near, Peer, PeerFlags, PeerTable, Watch};
+pub use peers::{Access, Grows, Growth, Largest, Peer, PeerFlags, PeerTable, Row, Rows, Watch};
 pub use table::{MemoryError, Rights, SegmentId, SegmentTable, View};

@@ -84,53 +84,102 @@ pub trait Growth: Send + Sync {
     fn largest(&self) -> Largest;
 }
 
-/// What the fast path reads of a peer. Its layout is that of `struct gasworks_near` in `gasworks_layout.h`, where the inline functions of
-/// programs in C read it.
+/// What the fast path reads of a peer. Its layout is that of `struct gasworks_row` in `gasworks_layout.h`, where the inline functions of
+/// programs in C read it. One that is all zero is closed.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Near {
+pub struct Row {
     /// The first byte of its segment, as it is mapped here.
     mapped: *mut u8,
-    /// The address of that byte in the segment's own process.
-    base: u64,
+    /// How far that is from where the segment's own process has it.
+    delta: isize,
+    /// At so many offsets, from the first on, up to 8 bytes may be used.
+    words: AtomicU64,
     /// How many bytes the fast path may use.
     open: AtomicU64,
-    /// How long the segment is, as far as is known here.
-    len: AtomicU64,
-    /// How many bytes are mapped.
-    room: usize,
 }
 
 // SAFETY: P1: the bytes may be reached from any thread, and nothing here changes but by atomics.
-unsafe impl Send for Near {}
-// SAFETY: as above.
-unsafe impl Sync for Near {}
+unsafe impl Send for Row {}
+// SAFETY: P1: threads that share it read the pointer, which never changes, and atomics.
+unsafe impl Sync for Row {}
 
-impl Near {
-    /// Where its fields lie, by the names that they have in C.
-    pub const LAYOUT: [(&str, usize); 4] = [
-        ("mapped", std::mem::offset_of!(Near, mapped)),
-        ("base", std::mem::offset_of!(Near, base)),
-        ("open", std::mem::offset_of!(Near, open)),
-        ("size", size_of::<Near>()),
-    ];
-
-    fn mapped(&self) -> RawBytes {
-        // SAFETY: made of such bytes in `new`, which stay (P1).
-        unsafe { RawBytes::new(self.mapped, self.room) }
+impl Default for Row {
+    /// A closed one.
+    fn default() -> Self {
+        Self { mapped: std::ptr::null_mut(), delta: 0, words: AtomicU64::new(0), open: AtomicU64::new(0) }
     }
 }
+
+impl Row {
+    /// Where its fields lie, by the names that they have in C.
+    pub const LAYOUT: [(&str, usize); 5] = [
+        ("mapped", std::mem::offset_of!(Row, mapped)),
+        ("delta", std::mem::offset_of!(Row, delta)),
+        ("words", std::mem::offset_of!(Row, words)),
+        ("open", std::mem::offset_of!(Row, open)),
+        ("size", size_of::<Row>()),
+    ];
+
+    fn new(peer: &Peer) -> Self {
+        let mapped = mapped(peer).as_ptr();
+        let delta = (mapped.addr() as u64).wrapping_sub(peer.remote_base) as isize;
+        Self { mapped, delta, words: AtomicU64::new(0), open: AtomicU64::new(0) }
+    }
+
+    /// Has at least the first `len` bytes be open (P2).
+    fn open_to(&self, len: u64) {
+        self.words.fetch_max(len.saturating_sub(WORD - 1), Relaxed);
+        self.open.fetch_max(len, Relaxed);
+    }
+
+    /// `len` bytes at an offset, which lie inside what is mapped.
+    #[inline(always)]
+    fn part(&self, offset: u64, len: usize) -> RawBytes {
+        // SAFETY: inside a mapping that lasts (P1, P2), and so within its object.
+        unsafe { RawBytes::new(self.mapped.add(offset as usize), len) }
+    }
+}
+
+/// The bytes that are counted at once by [`Row`]'s `words`.
+const WORD: u64 = 8;
 
 /// The flags of peers that load and store reach.
 const REACHED: PeerFlags = PeerFlags::MAPPED.union(PeerFlags::COUNTED);
 
-impl Near {
-    fn new(peer: &Peer) -> Self {
-        let mapped = if peer.flags.intersects(REACHED) { peer.mapped } else { RawBytes::EMPTY };
-        let len = if peer.flags.intersects(REACHED) { peer.len.min(mapped.len() as u64) } else { peer.len }; // P2
-        let open = if peer.flags.contains(PeerFlags::MAPPED) { len } else { 0 };
-        let (base, room) = (peer.remote_base, mapped.len());
-        Self { mapped: mapped.as_ptr(), base, open: AtomicU64::new(open), len: AtomicU64::new(len), room }
+/// What is mapped of a peer's segment.
+fn mapped(peer: &Peer) -> RawBytes {
+    if peer.flags.intersects(REACHED) { peer.mapped } else { RawBytes::EMPTY }
+}
+
+/// The rows of all ranks. Who puts and gets often keeps a copy: then compilers know that these stay where they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a>(&'a [Row]);
+
+impl Rows<'_> {
+    /// The first of them.
+    pub fn as_ptr(self) -> *const Row {
+        self.0.as_ptr()
+    }
+
+    /// The bytes `offset..offset + len` of `rank`'s segment, if a copy is all there is to a put or get: they are mapped and
+    /// not counted, and inside what is known here of the segment. Where it says no, [`PeerTable::reach`] knows why.
+    #[inline(always)]
+    pub fn open(self, rank: u32, offset: u64, len: usize) -> Option<RawBytes> {
+        let row = self.0.get(rank as usize)?;
+        let open = row.open.load(Relaxed);
+        (offset < open && len as u64 <= open - offset).then(|| row.part(offset, len))
+    }
+
+    /// As [`open`](Self::open), for so many bytes as are known when the program is compiled: by one comparison if they are no more than a
+    /// word. It says no to less than a word at the very end of a segment.
+    #[inline(always)]
+    pub fn open_value(self, rank: u32, offset: u64, len: usize) -> Option<RawBytes> {
+        if len as u64 > WORD {
+            return self.open(rank, offset, len);
+        }
+        let row = self.0.get(rank as usize)?;
+        (offset < row.words.load(Relaxed)).then(|| row.part(offset, len))
     }
 }
 
@@ -152,7 +201,9 @@ const ANY_TIME: u32 = Grows::AnyTime as u32;
 
 /// The peers of a job, by rank.
 pub struct PeerTable {
-    near: Box<[Near]>,
+    rows: Box<[Row]>,
+    /// How long each segment is, as far as is known here.
+    lens: Box<[AtomicU64]>,
     peers: Box<[Peer]>,
     watch: Option<Arc<dyn Watch>>,
     growth: Option<Arc<dyn Growth>>,
@@ -173,16 +224,39 @@ impl std::fmt::Debug for PeerTable {
 impl PeerTable {
     /// Takes the peers in rank order, and what owns their mappings. Their segments keep their lengths.
     pub fn new(peers: Vec<Peer>, owner: Arc<dyn Any + Send + Sync>) -> Self {
-        let near = peers.iter().map(Near::new).collect();
-        Self {
-            near,
+        let table = Self {
+            rows: peers.iter().map(Row::new).collect(),
+            lens: peers.iter().map(|_| AtomicU64::new(0)).collect(),
             peers: peers.into(),
             watch: None,
             growth: None,
             grows: AtomicU32::new(NEVER),
             largest: None,
             _owner: owner,
+        };
+        for (rank, peer) in (0..).zip(&table.peers) {
+            let is_mapped = peer.flags.intersects(REACHED);
+            table.know(rank, if is_mapped { peer.len.min(peer.mapped.len() as u64) } else { peer.len });
         }
+        table
+    }
+
+    /// A rank's segment is at least `len` bytes long.
+    fn know(&self, rank: u32, len: u64) {
+        let (Some(row), Some(known), Some(peer)) =
+            (self.rows.get(rank as usize), self.lens.get(rank as usize), self.get(rank))
+        else {
+            return;
+        };
+        let len = known.fetch_max(len, Relaxed).max(len);
+        if peer.flags.contains(PeerFlags::MAPPED) {
+            row.open_to(len);
+        }
+    }
+
+    /// Closes a rank's row, as if nothing were known of its segment.
+    fn close(&mut self, rank: usize) {
+        self.rows[rank] = Row::new(&self.peers[rank]);
     }
 
     /// Says how large segments could have been, where the network has a limit of its own.
@@ -195,9 +269,11 @@ impl PeerTable {
     /// owner is asked when it matters first: so it need not have that memory be used before.
     pub fn growing<G: Growth + Any>(peers: Vec<Peer>, owner: Arc<G>, grows: Grows) -> Self {
         let mut table = Self::new(peers, owner.clone());
-        for (peer, near) in table.peers.iter().zip(&mut table.near) {
-            if peer.flags.intersects(REACHED) && !peer.flags.contains(PeerFlags::SELF) {
-                (near.open, near.len) = (AtomicU64::new(0), AtomicU64::new(0)); // P2
+        for rank in 0..table.peers.len() {
+            let flags = table.peers[rank].flags;
+            if flags.intersects(REACHED) && !flags.contains(PeerFlags::SELF) {
+                table.close(rank);
+                table.lens[rank] = AtomicU64::new(0);
             }
         }
         Self { growth: Some(owner), grows: AtomicU32::new(grows as u32), ..table }
@@ -207,10 +283,10 @@ impl PeerTable {
     /// [`COUNTED`](PeerFlags::COUNTED).
     #[must_use]
     pub fn watched(mut self, watch: Arc<dyn Watch>) -> Self {
-        for (peer, near) in self.peers.iter_mut().zip(&mut self.near) {
-            if peer.flags.contains(PeerFlags::MAPPED) {
-                peer.flags.toggle(REACHED);
-                near.open = AtomicU64::new(0); // P2
+        for rank in 0..self.peers.len() {
+            if self.peers[rank].flags.contains(PeerFlags::MAPPED) {
+                self.peers[rank].flags.toggle(REACHED);
+                self.close(rank);
             }
         }
         self.watch = Some(watch);
@@ -228,8 +304,9 @@ impl PeerTable {
     }
 
     /// What the fast path reads, for each rank: it stays where it is as long as the table does.
-    pub fn near(&self) -> *const Near {
-        self.near.as_ptr()
+    #[inline]
+    pub fn rows(&self) -> Rows<'_> {
+        Rows(&self.rows)
     }
 
     /// The peer of that rank, if there is one.
@@ -240,9 +317,8 @@ impl PeerTable {
 
     /// The length of a rank's segment now, in bytes; `None` if there is no such rank.
     pub fn len_of(&self, rank: u32) -> Option<u64> {
-        let near = self.near.get(rank as usize)?;
-        self.refresh(rank, near);
-        Some(near.len.load(Relaxed))
+        self.refresh(rank);
+        Some(self.lens.get(rank as usize)?.load(Relaxed))
     }
 
     /// Makes this rank's own segment at least `len` bytes long. Peers may use the new bytes, which are zero, as soon as they
@@ -274,7 +350,7 @@ impl PeerTable {
     /// How long this rank's segment may become, in bytes.
     pub fn room(&self) -> u64 {
         let own = self.own();
-        let room = self.near.get(own as usize).map_or(0, |near| near.room as u64);
+        let room = self.get(own).map_or(0, |own| mapped(own).len() as u64);
         let len = self.len_of(own).unwrap_or(0);
         if self.grows.load(Relaxed) == NEVER { len } else { len.max(room) }
     }
@@ -291,10 +367,8 @@ impl PeerTable {
     /// Takes a rank's word for how long its segment is now, if it is not mapped here: whoever moves bytes there asks its
     /// network, which knows. Of a mapped one the mapping tells.
     pub fn told(&self, rank: u32, len: u64) {
-        if let Some(near) = self.near.get(rank as usize)
-            && !self.reaches(rank)
-        {
-            near.len.fetch_max(len, Relaxed);
+        if !self.reaches(rank) {
+            self.know(rank, len);
         }
     }
 
@@ -303,13 +377,10 @@ impl PeerTable {
         self.largest.or_else(|| self.growth.as_ref().map(|growth| growth.largest()))
     }
 
-    /// The bytes `offset..offset + len` of `rank`'s segment, if a copy is all there is to a put or get: they are mapped and
-    /// not counted, and inside what is known here of the segment. Where it says no, [`reach`](Self::reach) knows why.
+    /// See [`Rows::open`].
     #[inline(always)]
     pub fn open(&self, rank: u32, offset: u64, len: usize) -> Option<RawBytes> {
-        let near = self.near.get(rank as usize)?;
-        let open = near.open.load(Relaxed);
-        (offset < open && len as u64 <= open - offset).then(|| part(near.mapped(), offset, len))
+        self.rows().open(rank, offset, len)
     }
 
     /// The bytes `offset..offset + len` of `rank`'s segment where load and store reach them, counted or not; `None` where
@@ -333,41 +404,29 @@ impl PeerTable {
     /// What is not inside what is known here may be inside all the same, or wrong.
     #[cold]
     fn look_closer(&self, rank: u32, offset: u64, len: usize) -> Result<Option<RawBytes>, MemoryError> {
-        let (Some(near), Some(peer)) = (self.near.get(rank as usize), self.get(rank)) else {
-            return Err(MemoryError::NoSuchRank { rank, ranks: self.peers.len() as u32 });
+        let (Some(row), Some(known)) = (self.rows.get(rank as usize), self.lens.get(rank as usize)) else {
+            return Err(MemoryError::NoSuchRank { rank, ranks: self.ranks() });
         };
         let outside = |segment| offset.checked_add(len as u64).is_none_or(|end| end > segment);
-        if outside(near.len.load(Relaxed)) {
-            self.refresh(rank, near);
-            let segment = near.len.load(Relaxed);
+        if outside(known.load(Relaxed)) {
+            self.refresh(rank);
+            let segment = known.load(Relaxed);
             if outside(segment) {
                 return Err(MemoryError::OutsideSegment { rank, offset, len: len as u64, segment });
             }
         }
-        Ok(peer.flags.intersects(REACHED).then(|| part(near.mapped(), offset, len)))
+        Ok(self.reaches(rank).then(|| row.part(offset, len)))
     }
 
     /// Asks how long a segment is now. What its owner says is believed as far as the mapping goes (P2).
-    fn refresh(&self, rank: u32, near: &Near) {
+    fn refresh(&self, rank: u32) {
         let (Some(growth), Some(peer)) = (&self.growth, self.get(rank)) else { return };
-        if !peer.flags.intersects(REACHED) {
-            return;
-        }
-        // Relaxed, as all uses of the length are: the bytes are mapped and zero from the beginning, so a thread that sees
-        // the new length needs to see nothing else.
-        let said = growth.length(rank).min(near.room as u64);
-        let len = near.len.fetch_max(said, Relaxed).max(said);
-        if peer.flags.contains(PeerFlags::MAPPED) {
-            near.open.fetch_max(len, Relaxed);
+        if peer.flags.intersects(REACHED) {
+            // Relaxed, as all uses of the length are: the bytes are mapped and zero from the beginning, so a thread that sees
+            // the new length needs to see nothing else.
+            self.know(rank, growth.length(rank).min(peer.mapped.len() as u64));
         }
     }
-}
-
-/// A part of `bytes` that has been found to lie inside.
-#[inline]
-fn part(bytes: RawBytes, offset: u64, len: usize) -> RawBytes {
-    // SAFETY: inside a mapping that lasts (P1, P2), and so within its object.
-    unsafe { RawBytes::new(bytes.as_ptr().add(offset as usize), len) }
 }
 
 #[cfg(test)]
@@ -461,6 +520,10 @@ mod tests {
                 // To the end, if the length is not a number of its own.
                 let len = len.of(end.saturating_sub(offset)) as usize;
                 let open = table.open(rank, offset, len);
+                // A value that is no more than a word is inside with all of a word, or not here.
+                let value = table.rows().open_value(rank, offset, len).is_some();
+                let word = table.open(rank, offset, len.max(8)).is_some();
+                prop_assert_eq!(value, if len > 8 { open.is_some() } else { word });
                 let found = table.reach(rank, offset, len);
                 let inside = offset.checked_add(len as u64).is_some_and(|end| lens.get(rank as usize).is_some_and(|&l| end <= l));
                 prop_assert_eq!(open.is_some(), inside && rank < 4 && rank != 2 && offset < end);
@@ -583,23 +646,26 @@ mod tests {
             based(0x3000, PeerFlags::empty()),
         ];
         let table = PeerTable::new(peers, Arc::new(()));
-        let [mapped, base, open, size] = ["mapped", "base", "open", "size"]
-            .map(|name| Near::LAYOUT.iter().find(|row| row.0 == name).expect("it has a name").1);
+        let [first_byte, delta, words, open, size] = ["mapped", "delta", "words", "open", "size"]
+            .map(|name| Row::LAYOUT.iter().find(|row| row.0 == name).expect("it has a name").1);
+        let first = at.wrapping_add(8);
+        let apart = |base: u64| (first.addr() as u64).wrapping_sub(base) as i64;
         for (rank, wanted) in
-            [(at.wrapping_add(8), 0x1000, 40), (at.wrapping_add(8), 0x2000, 0)].into_iter().enumerate()
+            [(first, apart(0x1000), 33, 40), (first, apart(0x2000), 0, 0)].into_iter().enumerate()
         {
-            let near = table.near().cast::<u8>().wrapping_add(rank * size);
+            let row = table.rows().as_ptr().cast::<u8>().wrapping_add(rank * size);
             // SAFETY: there are as many of them as ranks, whose fields lie there; they change by atomics alone, and not now.
             let found = unsafe {
                 (
-                    near.add(mapped).cast::<*mut u8>().read(),
-                    near.add(base).cast::<u64>().read(),
-                    near.add(open).cast::<u64>().read(),
+                    row.add(first_byte).cast::<*mut u8>().read(),
+                    row.add(delta).cast::<i64>().read(),
+                    row.add(words).cast::<u64>().read(),
+                    row.add(open).cast::<u64>().read(),
                 )
             };
             assert_eq!(found, wanted, "rank {rank}");
         }
-        assert_eq!([0, 1, 2].map(|rank| table.near[rank].room), [56, 56, 0]);
+        assert_eq!([0, 1, 2].map(|rank| mapped(&table.peers[rank]).len()), [56, 56, 0]);
     }
 
     #[test]

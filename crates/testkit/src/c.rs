@@ -18,7 +18,7 @@ pub const SYSTEM: &str = "-lpthread -ldl -lm";
 pub const SHARED: &str = "gasworks";
 /// The version of the binary interface, in the symbol by which objects and libraries link: `GASWORKS_INTERFACE` in the
 /// headers.
-pub const INTERFACE: u32 = 1;
+pub const INTERFACE: u32 = 2;
 /// What public names begin with. By the last, configuration scripts look for the library.
 const PUBLIC: [&str; 5] = ["gex_", "gasnet_", "gasnett_", "gasworks_", "gasnetc_AMPoll"];
 
@@ -106,6 +106,6 @@ mod tests {
 
     #[test]
     fn a_linked_name_has_the_conduit_the_mode_and_the_version() {
-        assert_eq!(linked_name("smp", "par"), "gasworks_linked_SMP_par_1");
+        assert_eq!(linked_name("smp", "par"), "gasworks_linked_SMP_par_2");
     }
 }

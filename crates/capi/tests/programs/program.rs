@@ -62,6 +62,8 @@ impl Language {
 
 /// The options of an optimised build.
 pub const OPTIMISED: &str = "-O2";
+/// The same of one that looks at the ranks and bounds of puts and gets.
+pub const CHECKED: &str = "-O2 -DGASWORKS_CHECKED";
 /// The options of a build in which the headers check every call.
 pub const DEBUG: &str = "-O0 -g -DGASNET_DEBUG=1";
 /// The kinds of builds, with their part of a case's name.

@@ -16,7 +16,7 @@ use crate::segment::{Local, Segment};
 use crate::{Error, GlobalPtr, Job, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::Engine;
-use gasworks_memory::PeerTable;
+use gasworks_memory::Rows;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::pin;
@@ -27,14 +27,14 @@ use std::task::{Context, Poll, Wake, Waker};
 /// communicates does not compile. (Where a job has been leaked to make it `'static`, its calls fail in a handler.)
 pub struct Agent<'job, M: ThreadMode> {
     job: &'job Job<M>,
-    /// The job's own, at hand for puts and gets.
-    peers: &'job PeerTable,
+    /// Of the job's peers, at hand for puts and gets.
+    rows: Rows<'job>,
     stays_here: PhantomData<*mut ()>,
 }
 
 impl<'job, M: ThreadMode> Agent<'job, M> {
     pub(crate) fn new(job: &'job Job<M>) -> Self {
-        Self { job, peers: job.engine.peers(), stays_here: PhantomData }
+        Self { job, rows: job.engine.peers().rows(), stays_here: PhantomData }
     }
 
     #[inline]

@@ -14,7 +14,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[inline(always)]
     pub fn put<T: Pod>(&self, target: GlobalPtr<T>, source: &[T]) -> Result<(), Error> {
         let source = bytemuck::cast_slice(source);
-        Ok(rma::put_by(self.peers, self.engine(), target.rank(), target.offset(), source)?)
+        Ok(rma::put_by(self.rows, self.engine(), target.rank(), target.offset(), source)?)
     }
 
     /// Gets values into `target`.
@@ -24,7 +24,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[inline(always)]
     pub fn get<T: Pod>(&self, source: GlobalPtr<T>, target: &mut [T]) -> Result<(), Error> {
         let target = bytemuck::cast_slice_mut(target);
-        Ok(rma::get_by(self.peers, self.engine(), source.rank(), source.offset(), target)?)
+        Ok(rma::get_by(self.rows, self.engine(), source.rank(), source.offset(), target)?)
     }
 
     /// Puts one value.
@@ -33,7 +33,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// Those of [`put`](Self::put).
     #[inline(always)]
     pub fn put_value<T: Pod>(&self, target: GlobalPtr<T>, value: T) -> Result<(), Error> {
-        match self.peers.open(target.rank(), target.offset(), size_of::<T>()) {
+        match self.rows.open_value(target.rank(), target.offset(), size_of::<T>()) {
             Some(place) => {
                 place.write(bytemuck::bytes_of(&value));
                 Ok(())
@@ -50,7 +50,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[inline(always)]
     pub fn get_value<T: Pod>(&self, source: GlobalPtr<T>) -> Result<T, Error> {
         let mut value = T::zeroed();
-        match self.peers.open(source.rank(), source.offset(), size_of::<T>()) {
+        match self.rows.open_value(source.rank(), source.offset(), size_of::<T>()) {
             Some(place) => place.read(bytemuck::bytes_of_mut(&mut value)),
             None => {
                 let mut got = [value];

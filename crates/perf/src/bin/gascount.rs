@@ -8,7 +8,7 @@
 //! G1. Every call is passed on unchanged to the system's allocator.
 
 use anyhow::{Context, Result, bail, ensure};
-use gasworks::{Agent, Config, Job, ParSync, Payload, Reply, Request, Seq, Table};
+use gasworks::{Agent, Config, GlobalPtr, Job, ParSync, Payload, Reply, Request, Seq, Table};
 use gasworks_bootstrap::Together;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -64,6 +64,57 @@ fn each(
     (1..=times).try_for_each(operation)
 }
 
+/// Puts and gets of words go round so many of them.
+const RING: u64 = 512;
+
+/// Puts or gets so many words one by one: whose they are and where is known only while the program runs.
+#[inline(never)]
+fn ring(agent: &Agent<'_, Seq>, kind: &str, first: GlobalPtr<u64>, times: u64) -> Result<()> {
+    let (rank, start) = (first.rank(), first.offset());
+    let place = |number: u64| GlobalPtr::<u64>::new(rank, start + number % RING * 8);
+    let is_put = kind.starts_with("put");
+    for number in 0..RING {
+        agent.put_value(place(number), if is_put { 0 } else { number })?;
+    }
+    let mut sum = 0u64;
+    match kind {
+        "put-val" => {
+            for number in 0..times {
+                agent.put_value(place(number), number)?;
+            }
+        }
+        "get-val" => {
+            for number in 0..times {
+                sum += agent.get_value(place(number))?;
+            }
+        }
+        "put" => {
+            for number in 0..times {
+                agent.put(place(number), &[number])?;
+            }
+        }
+        _ => {
+            for number in 0..times {
+                let mut word = [0];
+                agent.get(place(number), &mut word)?;
+                sum += word[0];
+            }
+        }
+    }
+    let (rounds, rest) = (times / RING, times % RING);
+    match is_put {
+        true => ensure!(
+            times == 0 || agent.get_value(place(times - 1))? == times - 1,
+            "the last put is not there"
+        ),
+        false => ensure!(
+            sum == rounds * (RING * (RING - 1) / 2) + rest * rest.saturating_sub(1) / 2,
+            "other words"
+        ),
+    }
+    Ok(())
+}
+
 /// What the handlers of the two ranks count.
 #[derive(Default)]
 struct Counts {
@@ -111,11 +162,10 @@ fn run() -> Result<()> {
             black_box(number);
             Ok(())
         })?,
-        "put" => each(times, |number| agent.put_value(place, number))?,
-        "get" => each(times, |_| {
-            black_box(agent.get_value(place)?);
-            Ok(())
-        })?,
+        // As `gascount-c` does them: round a ring of bytes, each of which is checked.
+        "put-val" | "get-val" | "put" | "get" => {
+            ring(&agent, kind, black_box(job.alloc::<u64>(RING)?), times)?
+        }
         "put-slice" => each(times, |_| agent.put(room, black_box(payload)))?,
         "get-slice" => each(times, |_| agent.get(room, black_box(&mut target[..])))?,
         "planted" => each(times, |number| {
@@ -134,7 +184,6 @@ fn run() -> Result<()> {
         _ => bail!("{operation} is no operation: see ci/counts"),
     }
     let made = ALLOCATOR.made.load(Ordering::Relaxed) - before;
-    ensure!(kind != "put" || times == 0 || agent.get_value(place)? == times, "the last put is not there");
     println!("allocations {made}");
     Ok(job.close()?)
 }

@@ -6,7 +6,9 @@ use gasworks_testkit::{Cmd, Log};
 use std::path::Path;
 
 /// Operations of the shorter and the longer run. They are many because two ranks do not begin with the same steps every time.
-const TIMES: [u64; 2] = [100, 4100];
+pub const TIMES: [u64; 2] = [100, 4100];
+/// As many of what takes few instructions, beside which those of the library's threads would be seen, which look at something each second.
+pub const MANY_TIMES: [u64; 2] = [100, 100_100];
 
 /// What a run took in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,14 +20,14 @@ struct Totals {
 }
 
 /// Counts what one operation of a program costs.
-pub fn count(log: &Log, program: &Path, operation: &str) -> Result<Costs> {
+pub fn count(log: &Log, program: &Path, operation: &str, times: [u64; 2]) -> Result<Costs> {
     let run = |times: u64| -> Result<Totals> {
         let lackey = Cmd::new("valgrind").words("--tool=lackey --detailed-counts=yes --trace-syscalls=yes");
         totals(&log.run_ok(&lackey.arg(program).arg(operation).arg(times.to_string()).limit(120))?.output)
     };
-    let (first, second) = (run(TIMES[0])?, run(TIMES[1])?);
+    let (first, second) = (run(times[0])?, run(times[1])?);
     let each =
-        |of: fn(Totals) -> u64| of(second).saturating_sub(of(first)) as f64 / (TIMES[1] - TIMES[0]) as f64;
+        |of: fn(Totals) -> u64| of(second).saturating_sub(of(first)) as f64 / (times[1] - times[0]) as f64;
     Ok(Costs {
         instructions: each(|totals| totals.instructions),
         system_calls: each(|totals| totals.system_calls),

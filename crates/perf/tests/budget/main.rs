@@ -9,7 +9,7 @@ mod count;
 
 use anyhow::{Context, Result, ensure};
 use costs::{Costs, budgets};
-use count::count;
+use count::{MANY_TIMES, TIMES, count};
 use gasworks_testkit::c::{compiler, linking};
 use gasworks_testkit::programs::{self, Fixture};
 use gasworks_testkit::{Case, Log, Need};
@@ -18,6 +18,8 @@ use std::process::ExitCode;
 
 /// The operations that have a budget, as `gascount` names them.
 const OPERATIONS: &[&str] = &[
+    "put-val",
+    "get-val",
     "put-8",
     "get-8",
     "put-slice-4096",
@@ -32,13 +34,47 @@ const OPERATIONS: &[&str] = &[
     "medium-4096",
 ];
 
-/// Operations of programs in C. `gascount-c` knows them by what follows `c/`.
-const FROM_C: &[&str] = &["c/poll", "c/short-request", "c/short-flood", "c/short-round-trip"];
+/// Operations of programs in C, as `gascount-c` names them; in `ci/counts` they follow `c/`.
+const FROM_C: &[&str] = &["poll", "short-request", "short-flood", "short-round-trip"];
+
+/// Puts and gets, which are inline in C.
+const INLINE: &[&str] = &["get-val", "put-val", "put-8", "get-8", "put-n", "put-n-nbi", "put-n-nb"];
+
+/// How programs in C are compiled, by what stands before their operations; those after the first for what is inline, and by night.
+const COMPILED: [(&str, &str, &str); 4] = [
+    ("c/", "gcc", "-O3"),
+    ("c-O2/", "gcc", "-O2"),
+    ("c-clang/", "clang", "-O3"),
+    ("c-clang-O2/", "clang", "-O2"),
+];
+
+/// All operations of programs in C: the line of `ci/counts`, the compiler and its options, what `gascount-c` calls it, and whether it is
+/// counted by day.
+fn from_c() -> impl Iterator<Item = (String, [&'static str; 3], bool)> {
+    let compiled = COMPILED.into_iter().enumerate();
+    let all = compiled.flat_map(|(number, (before, compiler, options))| {
+        let others = if number == 0 { FROM_C } else { &[] };
+        INLINE.iter().chain(others).map(move |operation| {
+            (format!("{before}{operation}"), [compiler, options, *operation], number == 0)
+        })
+    });
+    all.collect::<Vec<_>>().into_iter()
+}
 
 fn main() -> ExitCode {
-    let operations = OPERATIONS.iter().chain(FROM_C).map(|&operation| {
-        Case::new(operation, move |log| is_within_budget(log, operation)).need(Need::Valgrind)
+    let operations = OPERATIONS.iter().map(|&operation| {
+        Case::new(operation, move |log| {
+            is_within_budget(log, operation, &programs::release()?.program("gascount")?, operation)
+        })
+        .need(Need::Valgrind)
     });
+    let from_c = from_c().filter(|(.., daily)| *daily || gasworks_testkit::cases::is_nightly());
+    let operations = operations.chain(from_c.map(|(line, how, _)| {
+        Case::new(line.clone(), move |log| {
+            is_within_budget(log, &line, &compiled(log, &log.scratch()?, how)?, how[2])
+        })
+        .need(Need::Valgrind)
+    }));
     let planted = Case::new("planted", planted_costs_are_found).need(Need::Valgrind);
     let judges = [
         Case::new("judge/every-operation-has-a-budget", |_| every_operation_has_a_budget()),
@@ -53,40 +89,40 @@ fn budget(operation: &str) -> Result<Costs> {
     budgets()?.get(operation).copied().with_context(|| format!("no budget for {operation} in ci/counts"))
 }
 
-fn is_within_budget(log: &Log, operation: &str) -> Result<()> {
-    let costs = match operation.strip_prefix("c/") {
-        Some(plain) => count(log, &from_c(log, &log.scratch()?)?, plain)?,
-        None => count(log, &programs::release()?.program("gascount")?, operation)?,
-    };
-    let line = costs.line(operation);
-    log.note(&line)?;
-    let over = costs.over(budget(operation)?);
-    ensure!(over.is_empty(), "{operation} takes {}; it is `{line}` now", over.join("; "));
+/// What `program` calls `operation`, against the budget of a line.
+fn is_within_budget(log: &Log, line: &str, program: &Path, operation: &str) -> Result<()> {
+    let is_short = INLINE.contains(&operation) || operation == "poll";
+    let costs = count(log, program, operation, if is_short { MANY_TIMES } else { TIMES })?;
+    let found = costs.line(line);
+    log.note(&found)?;
+    let over = costs.over(budget(line)?);
+    ensure!(over.is_empty(), "{line} takes {}; it is `{found}` now", over.join("; "));
     Ok(())
 }
 
 /// The budget of a put would be exceeded in each cost by a put with an allocation, a copy and a system call in it.
 fn planted_costs_are_found(log: &Log) -> Result<()> {
     let program = programs::release()?.program("gascount")?;
-    let over = count(log, &program, "planted-64")?.over(budget("put-8")?);
+    let over = count(log, &program, "planted-64", TIMES)?.over(budget("put-8")?);
     ensure!(over.len() == 4, "a put with everything that is forbidden exceeds only: {}", over.join("; "));
     Ok(())
 }
 
 /// Compiles `gascount-c` into the folder `dir`.
-fn from_c(log: &Log, dir: &Path) -> Result<PathBuf> {
+fn compiled(log: &Log, dir: &Path, [cc, options, _]: [&str; 3]) -> Result<PathBuf> {
     let (laid_out, program) = (Fixture::C.get()?, dir.join("gascount-c"));
     let source = gasworks_testkit::root().join("crates/capi/perf/gascount-c.c");
-    let compile = compiler("gcc", "smp", "GASNET_SEQ", &laid_out).words("-std=c99 -O3").arg(source);
+    let compile = compiler(cc, "smp", "GASNET_SEQ", &laid_out).words("-std=c99").words(options).arg(source);
     log.run_ok(&linking(compile.arg("-o").arg(&program), "smp", "seq", &laid_out))?;
     Ok(program)
 }
 
 fn every_operation_has_a_budget() -> Result<()> {
     let budgets = budgets()?;
-    let mut operations = [OPERATIONS, FROM_C].concat();
+    let plain = OPERATIONS.iter().map(|&operation| operation.to_owned());
+    let mut operations: Vec<_> = plain.chain(from_c().map(|(line, ..)| line)).collect();
     operations.sort_unstable();
-    assert_eq!(budgets.keys().map(String::as_str).collect::<Vec<_>>(), operations);
+    assert_eq!(budgets.keys().cloned().collect::<Vec<_>>(), operations);
     assert!(budgets.values().all(Costs::has_no_calls_nor_allocations), "{budgets:?}");
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! Wrong calls. A debug build says where the call stands. An optimised build does what the book promises, and never harms
-//! another rank.
+//! Wrong calls. A debug build says where the call stands. An optimised build does what the book promises; of puts and gets, where it is
+//! told to look at ranks and bounds.
 
 mod calls;
 
 use crate::ends::ENDS;
-use crate::program::{DEBUG, Language, Program, source};
+use crate::program::{CHECKED, DEBUG, Language, Program, source};
 use anyhow::{Context, Result, ensure};
 use calls::{GROUPS, Optimised, Wrong};
 use gasworks_testkit::c::MODES;
@@ -32,7 +32,14 @@ pub fn cases() -> Vec<Case> {
         }),
         Case::new("judge/every-way-is-tried-once", |_| every_way_is_tried_once()),
     ];
-    groups.chain(judges).collect()
+    let overrun = Case::new("wrong-calls/overrun", overrun_is_stopped);
+    groups.chain([overrun]).chain(judges).collect()
+}
+
+/// Of a put that nobody looks at, beyond the end of a segment.
+fn overrun_is_stopped(log: &Log) -> Result<()> {
+    let job = Program::usual("ends", 0).job(log, &log.scratch()?, 3)?.arg("outside");
+    ends_with(log, &job, 128 + libc::SIGSEGV, &["was killed by signal 11 (SIGSEGV)"])
 }
 
 /// The program of a wrong call in a debug build. The calls of a group take turns with two languages and modes, those of the
@@ -62,7 +69,7 @@ fn in_debug_builds(log: &Log, group: usize, calls: &[Wrong]) -> Result<()> {
 /// Each call has the effect that the table says, in the modes in turn.
 fn in_optimised_builds(log: &Log, calls: &[Wrong]) -> Result<()> {
     let dir = log.scratch()?;
-    let [seq, par] = [0, 2].map(|mode| Program::usual("ends", mode));
+    let [seq, par] = [0, 2].map(|mode| Program { options: CHECKED, ..Program::usual("ends", mode) });
     let jobs = [par.job(log, &dir, 3)?, seq.job(log, &dir, 3)?];
     for (number, &(way, says, effect)) in calls.iter().enumerate() {
         // A lock is empty in `seq`.
