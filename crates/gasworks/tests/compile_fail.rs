@@ -1,5 +1,58 @@
-//! What must not compile does not, for the reason that is written beside it.
-#[test]
-fn misuse_does_not_compile() {
-    trybuild::TestCases::new().compile_fail("tests/compile_fail/*.rs");
+//! What must not compile does not, for the reason that is written beside it: a line for each error, as rustc's short form has it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use gasworks_testkit::{Case, Cmd, Log};
+
+const CASES: &str = "tests/compile_fail";
+
+fn main() -> ExitCode {
+    let files = std::fs::read_dir(CASES).expect("the cases").map(|entry| entry.expect("a case").path());
+    let mut names: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|of| of == "rs"))
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .collect();
+    names.sort_unstable();
+    assert!(names.len() > 10, "the cases are gone");
+    let cases = names.into_iter().map(|name| Case::new(name.clone(), move |log| is_refused(log, &name)));
+    gasworks_testkit::cases::main("gasworks/compile_fail", cases.collect())
+}
+
+fn is_refused(log: &Log, name: &str) -> Result<()> {
+    let deps = deps()?;
+    let (file, wanted) = (format!("{CASES}/{name}.rs"), format!("{CASES}/{name}.stderr"));
+    let wanted = std::fs::read_to_string(&wanted).context(wanted)?;
+    let rustc = Cmd::new("rustc")
+        .words("--edition 2024 --crate-type bin --emit metadata --error-format short --extern")
+        .arg(format!("gasworks={}", library(&deps)?.display()))
+        .arg("-L")
+        .arg(format!("dependency={}", deps.display()))
+        .arg("--out-dir")
+        .arg(log.scratch()?)
+        .arg(&file)
+        .dir(env!("CARGO_MANIFEST_DIR"));
+    let ended = log.run(&rustc)?;
+    let errors = ended.output.lines().filter(|line| line.contains(": error")).collect::<Vec<_>>();
+    ensure!(ended.code() == Some(1), "{}, where it should be refused", ended.how());
+    ensure!(errors == wanted.lines().collect::<Vec<_>>(), "other errors:\n{}", errors.join("\n"));
+    Ok(())
+}
+
+/// Where this program's libraries are: beside it.
+fn deps() -> Result<PathBuf> {
+    let me = std::env::current_exe()?;
+    me.parent().map(Path::to_owned).context("the folder of this program")
+}
+
+/// The library, as it was built last.
+fn library(deps: &Path) -> Result<PathBuf> {
+    let entries = std::fs::read_dir(deps)?.filter_map(Result::ok).map(|entry| entry.path());
+    let is_it = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("libgasworks-") && name.ends_with(".rlib")
+    };
+    let built = |path: &PathBuf| path.metadata().and_then(|of| of.modified()).ok();
+    entries.filter(is_it).max_by_key(built).context("no library beside this program")
 }
