@@ -298,8 +298,11 @@ impl Stage<'_> {
             }
         }
         agent.barrier()?;
+        // What comes while the first rank is still in the barrier it handles there: nobody sends before it says that it has left.
+        let has_left = GlobalPtr::<u64>::new(0, 0);
         if me == 0 {
-            let words = agent.local(GlobalPtr::<u64>::new(0, 0), others as usize + 1)?.as_ptr();
+            let words = agent.local(has_left, others as usize + 1)?.as_ptr();
+            agent.put_value(has_left, 1)?;
             for rank in 1..=others as usize {
                 // SAFETY: M2: the segment has so many words, and one rank writes to each.
                 while unsafe { words.add(rank).read_volatile() } == 0 {
@@ -308,6 +311,9 @@ impl Stage<'_> {
             }
             marked(self.mark, agent, 0)?;
         } else {
+            while agent.get_value(has_left)? == 0 {
+                std::thread::yield_now();
+            }
             (0..WAITING).try_for_each(|number| agent.request_short(0, self.short, number))?;
             agent.put_value(GlobalPtr::<u64>::new(0, 8 * u64::from(me)), 1)?;
             replied(WAITING + 2)?;
