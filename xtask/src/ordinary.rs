@@ -72,10 +72,9 @@ pub fn run(world: &World, log: &Log, report: &Report, part: Part, only: Option<&
     Ok(())
 }
 
-/// Tests at once: most of those that run beside each other wait more than they compute, and in the last part nothing else runs.
-fn width(part: Part) -> usize {
-    let each = if part == Part::Late { 3 } else { 2 };
-    each * std::thread::available_parallelism().map_or(1, usize::from)
+/// Tests at once: most of those that run beside each other wait more than they compute.
+fn width() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The command, which is told what has been prepared, and which products tables have.
@@ -123,7 +122,7 @@ fn by_nextest(
 ) -> Result<usize> {
     let mut cmd = Cmd::new("env")
         .words("--default-signal=INT,QUIT cargo nextest run --workspace --no-fail-fast --message-format libtest-json")
-        .words(&format!("--profile {} --test-threads {} --no-tests pass", part.name(), width(part)))
+        .words(&format!("--profile {} --test-threads {} --no-tests pass", part.name(), width()))
         .env("NEXTEST_EXPERIMENTAL_LIBTEST_JSON", "1");
     if let Some(only) = only {
         cmd = cmd.arg("-E").arg(filter(only));
@@ -230,7 +229,7 @@ fn by_cargo(
         if chosen.as_ref().is_some_and(Vec::is_empty) {
             continue;
         }
-        let cmd = program.cmd().words(&format!("--test-threads {}", width(part))).limit(1200);
+        let cmd = program.cmd().words(&format!("--test-threads {}", width())).limit(1200);
         let cmd = prepared(cmd, world, part);
         // Test programs take one name each time, whichever harness they have.
         let cmds = match chosen {
