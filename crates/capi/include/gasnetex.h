@@ -162,7 +162,8 @@ GASWORKS_INLINE gex_EP_Index_t gex_EP_QueryIndex(gex_EP_t ep) {
   return ep->index;
 }
 
-/* An endpoint here and the number of one there, as a team of two endpoints a rank would be: it was there before, nothing is looked up. */
+/* An endpoint here, and that of a number at each rank. Its object has the layout of a team and is made with the endpoint, so that nothing
+   is looked up, and equal pairs are equal handles. */
 #define GASWORKS_PAIRS 64
 GASWORKS_INLINE gex_TM_t gex_TM_Pair(gex_EP_t ep, gex_EP_Index_t there) {
   GASWORKS_CHECK(ep, ep);

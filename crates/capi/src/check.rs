@@ -25,7 +25,7 @@ pub unsafe fn talks<M: FaceMode>(file: *const c_char, line: c_int, name: *const 
         only_thread(&unsafe { place::text_of(name) });
     }
     if let Some(why) = silenced_by::<M>() {
-        // SAFETY: D1: as above, it is the same name.
+        // SAFETY: D1: the macros of the header make the name, a literal.
         fail(&unsafe { place::text_of(name) }, why);
     }
 }

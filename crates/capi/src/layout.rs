@@ -173,9 +173,9 @@ pub struct Team {
     pub client: *mut Client,
     /// This rank's endpoint in it.
     pub ep: *mut Endpoint,
-    /// The row of its first rank, and how far it is to the next.
+    /// The row of its first rank.
     pub rows: *const gasworks_memory::Row,
-    /// How far.
+    /// How many bytes on the row of the next rank is: 0 where all have the same.
     pub pitch: isize,
     /// This rank.
     pub rank: u32,

@@ -1,7 +1,7 @@
 //! What a rank tells all others before they meet, and what follows from what all have told.
 
 use crate::error::PshmError;
-use crate::layout::{FileLayout, Shape};
+use crate::layout::{FileLayout, Shape, in_pages};
 
 /// The first bytes of an announcement; the digit is the version of the layout.
 const MAGIC: &[u8; 8] = b"gwpshm5\n";
@@ -115,11 +115,10 @@ pub(crate) fn lay_out(named: &[u32], all: &[Announcement]) -> Result<FileLayout,
     let file = FileLayout::of(&shapes, page);
     // Each has its own segment once more, where all know it to be, if there are others; with a page behind it.
     let again = |rank: &Announcement| match rank.room {
-        0 => 0,
-        _ if all.len() == 1 => 0,
-        room => room
-            .checked_next_multiple_of(rank.page.max(1))
-            .map_or(u64::MAX, |room| room.saturating_add(rank.page)),
+        room if room > 0 && all.len() > 1 => {
+            in_pages(room.saturating_add(rank.page), usize::try_from(rank.page).unwrap_or(1).max(1)) as u64
+        }
+        _ => 0,
     };
     let len = file.as_ref().map_or(u64::MAX, |file| file.len as u64);
     let asked = |rank| len.saturating_add(again(rank));

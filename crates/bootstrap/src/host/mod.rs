@@ -250,20 +250,20 @@ impl Host {
             tell(&streams, &why);
             return Err(why);
         }
-        let (mut others, mut own, mut first) = (self.others().zip(streams.iter()), 0, 0);
+        let (mut ranks, mut others, mut own) = (&self.ranks[..], self.others().zip(streams.iter()), 0);
         for (at, (count, parcel)) in given.iter().enumerate() {
             let fds: Vec<BorrowedFd<'_>> = parcel.fds.iter().map(AsFd::as_fd).collect();
-            let ranks = self.ranks.iter().skip(first).take(*count);
-            let is_own = ranks.clone().any(|&rank| rank == self.me);
-            for (rank, stream) in others.by_ref().take(ranks.len() - usize::from(is_own)) {
+            let (group, rest) = ranks.split_at(*count);
+            let has_own = group.contains(&self.me);
+            for (rank, stream) in others.by_ref().take(group.len() - usize::from(has_own)) {
                 if let Err(e) = send_parcel(stream, &parcel.bytes, &fds, deadline) {
                     let why = lost(rank, e);
                     tell(&streams, &why);
                     return Err(why);
                 }
             }
-            first += count;
-            own = if is_own { at } else { own };
+            ranks = rest;
+            own = if has_own { at } else { own };
         }
         Ok(given.swap_remove(own).1)
     }

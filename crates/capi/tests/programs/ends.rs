@@ -69,7 +69,7 @@ const HANDLED: [(i32, Variables, bool); 16] = [
     (libc::SIGTERM, &[], true),
 ];
 
-/// What is written over the beginning of another rank's memory, and how many times.
+/// What is written over the beginning of another rank's queues, and how many times.
 const DAMAGED: [(u8, usize); 5] = [(0, 64), (255, 64), (255, 256), (85, 1024), (0, 20_000)];
 
 /// The code of a job of which `SIGABRT` ended one rank.
