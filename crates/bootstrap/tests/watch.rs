@@ -73,7 +73,7 @@ fn main() -> ExitCode {
             std::thread::sleep(FOR_EVER);
         }
         Some("be-terminated") => {
-            // SAFETY: as above; what is said is written by one call.
+            // SAFETY: `never_return` only sleeps, and `say_terminated` writes by one call: both may run in any thread at any time.
             unsafe {
                 nix::sys::signal::signal(Signal::SIGQUIT, SigHandler::Handler(never_return))
                     .expect("installed");

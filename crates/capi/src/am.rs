@@ -24,14 +24,14 @@ pub(crate) fn token_of<M: FaceMode>(incoming: &Incoming<'_, M>) -> *mut c_void {
 #[inline]
 pub(crate) unsafe fn incoming_of<'a, M: FaceMode>(token: *mut c_void, call: &str) -> &'a Incoming<'a, M> {
     check::token(call, token);
-    // SAFETY: C4: it is that of the handler that runs here.
+    // SAFETY: capi.4: `token` is that of the handler that runs on this thread, as was just seen: its `Incoming` stays until that returns.
     unsafe { &*token.cast::<Incoming<'a, M>>() }
 }
 
 /// Arguments as the engine has them.
 ///
 /// # Safety
-/// C1: there are so many.
+/// capi.1: there are so many.
 #[inline]
 pub(crate) unsafe fn args<'a>(call: &str, args: *const i32, count: c_uint) -> &'a [u8] {
     if count == 0 {
@@ -40,14 +40,15 @@ pub(crate) unsafe fn args<'a>(call: &str, args: *const i32, count: c_uint) -> &'
     if count > 16 {
         fail(call, format!("{count} arguments: 16 are the most"));
     }
-    // SAFETY: C1; words are bytes, and those of a little-endian machine in the order that messages have.
+    // SAFETY: capi.1: there are `count` words at `args`, which stay for the call. Words are bytes, and those of a little-endian
+    // machine in the order that messages have.
     unsafe { std::slice::from_raw_parts(args.cast(), 4 * count as usize) }
 }
 
 /// A payload.
 ///
 /// # Safety
-/// C1: there are so many bytes, and nobody writes them while they are in use.
+/// capi.1: there are so many bytes, and nobody writes them while they are in use.
 pub(crate) unsafe fn payload<'a>(call: &str, source: *const c_void, len: usize) -> &'a [u8] {
     if len == 0 {
         return &[];
@@ -55,7 +56,7 @@ pub(crate) unsafe fn payload<'a>(call: &str, source: *const c_void, len: usize) 
     if source.is_null() {
         fail(call, format!("{len} bytes at no address"));
     }
-    // SAFETY: C1.
+    // SAFETY: capi.1: `source` is not null and has `len` readable bytes; the caller promises that nobody writes them while they are in use.
     unsafe { std::slice::from_raw_parts(source.cast(), len) }
 }
 
@@ -78,10 +79,10 @@ fn of_reply(call: &str, local: Local) -> When {
 /// The source was copied: it may be used again.
 ///
 /// # Safety
-/// C1: where that is to be stored there is room.
+/// capi.1: where that is to be stored there is room.
 unsafe fn copied(when: When) {
     if let When::At(place) = when {
-        // SAFETY: C1.
+        // SAFETY: capi.1: `place` is aligned (`check::when`) and none of the options' numbers, so it is C's room for an event.
         unsafe { *place = 0 };
     }
 }
@@ -139,7 +140,7 @@ fn request_at_once<M: FaceMode>(face: &Face<M>, call: &str, to: u32, message: Ou
 /// `gex_AM_RequestShort`.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn request_short<M: FaceMode>(
     team: *const Team,
     rank: u32,
@@ -151,7 +152,7 @@ pub unsafe fn request_short<M: FaceMode>(
     const CALL: &str = "gex_AM_RequestShort";
     let face = M::slot().of(CALL);
     let to = face.rank(CALL, team, rank);
-    // SAFETY: C1.
+    // SAFETY: capi.1: C passes `count` words at `words`, which stay until this call returns.
     let args = unsafe { args(CALL, words, count) };
     with_short!(handler, args, |message| request(face, CALL, flags, to, message))
 }
@@ -159,7 +160,7 @@ pub unsafe fn request_short<M: FaceMode>(
 /// `gex_AM_RequestMedium`.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 #[expect(clippy::too_many_arguments, reason = "C's own")]
 pub unsafe fn request_medium<M: FaceMode>(
     team: *const Team,
@@ -175,12 +176,12 @@ pub unsafe fn request_medium<M: FaceMode>(
     const CALL: &str = "gex_AM_RequestMedium";
     let face = M::slot().of(CALL);
     let to = face.rank(CALL, team, rank);
-    // SAFETY: C1.
+    // SAFETY: capi.1: C passes `count` words and, at `source`, `len` bytes, which stay as they are until this call returns.
     let (args, payload) = unsafe { (args(CALL, words, count), payload(CALL, source, len)) };
     let freed = of_request(CALL, local);
     let message = Outgoing { category: Category::Medium, handler, args, payload, landing: 0 };
     let sent = request(face, CALL, flags, to, &message);
-    // SAFETY: C1.
+    // SAFETY: capi.1: a place that `freed` names is C's room for an event: `local` was a pointer.
     unsafe { copied(freed) };
     sent
 }
@@ -188,7 +189,7 @@ pub unsafe fn request_medium<M: FaceMode>(
 /// `gex_AM_RequestLong`.
 ///
 /// # Safety
-/// C1: also the source, until it may be used again.
+/// capi.1: also the source, until it may be used again.
 #[expect(clippy::too_many_arguments, reason = "C's own")]
 pub unsafe fn request_long<M: FaceMode>(
     team: *const Team,
@@ -205,7 +206,7 @@ pub unsafe fn request_long<M: FaceMode>(
     const CALL: &str = "gex_AM_RequestLong";
     let face = M::slot().of(CALL);
     let to = face.rank(CALL, team, rank);
-    // SAFETY: C1.
+    // SAFETY: capi.1: C passes `count` words, for this call, and `len` bytes at `source`, which stay as they are until `local` frees them.
     let (args, payload) = unsafe { (args(CALL, words, count), payload(CALL, source, len)) };
     let landing = face.offset(to, dest);
     let message = Outgoing { category: Category::Long, handler, args, payload, landing };
@@ -213,20 +214,20 @@ pub unsafe fn request_long<M: FaceMode>(
         When::Now | When::Defer => return request(face, CALL, flags, to, &message),
         freed if flags & IMMEDIATE != 0 => {
             let sent = request(face, CALL, flags, to, &message);
-            // SAFETY: C1.
+            // SAFETY: capi.1: a place that `freed` names is C's room for an event, with IMMEDIATE as well.
             unsafe { copied(freed) };
             return sent;
         }
         When::Group => {
-            // SAFETY: C1: the source stays until the set says that it may be used again.
+            // SAFETY: capi.1: by GEX_EVENT_GROUP C leaves `source` as it is until this thread's set says that it may be used again.
             let sent =
                 face.implicit(|set| unsafe { long::request_nbi(face.engine(), set, to, &message, None) });
             went(CALL, sent);
         }
         When::At(place) => {
-            // SAFETY: C1: the source stays until the event says so.
+            // SAFETY: capi.1: C leaves `source` as it is until the event is done that is stored at `place` below.
             let (event, _) = went(CALL, unsafe { long::request_nb(face.engine(), to, &message, None) });
-            // SAFETY: C1.
+            // SAFETY: capi.1: `place` is aligned (`check::when`), and C has room for an event there.
             unsafe { *place = event.into_bits() as Event };
         }
     }
@@ -236,10 +237,10 @@ pub unsafe fn request_long<M: FaceMode>(
 /// Sends a reply.
 ///
 /// # Safety
-/// C4.
+/// capi.4.
 #[inline(always)]
 unsafe fn reply<M: FaceMode>(call: &str, token: *mut c_void, message: &Outgoing<'_>) -> c_int {
-    // SAFETY: C4.
+    // SAFETY: capi.4: C calls this in the handler that was given `token`; `incoming` is used in this function alone.
     let incoming = unsafe { incoming_of::<M>(token, call) };
     went(call, incoming.reply(message));
     OK
@@ -248,7 +249,7 @@ unsafe fn reply<M: FaceMode>(call: &str, token: *mut c_void, message: &Outgoing<
 /// `gex_AM_ReplyShort`.
 ///
 /// # Safety
-/// C1, C4.
+/// capi.1, capi.4.
 pub unsafe fn reply_short<M: FaceMode>(
     token: *mut c_void,
     handler: u8,
@@ -257,16 +258,16 @@ pub unsafe fn reply_short<M: FaceMode>(
     count: c_uint,
 ) -> c_int {
     const CALL: &str = "gex_AM_ReplyShort";
-    // SAFETY: C1.
+    // SAFETY: capi.1: C passes `count` words at `words`, which stay until the reply is sent below.
     let args = unsafe { args(CALL, words, count) };
-    // SAFETY: C4.
+    // SAFETY: capi.4: C calls gex_AM_ReplyShort in the handler that was given `token`, which runs until this returns.
     with_short!(handler, args, |message| unsafe { reply::<M>(CALL, token, message) })
 }
 
 /// `gex_AM_ReplyMedium`.
 ///
 /// # Safety
-/// C1, C4.
+/// capi.1, capi.4.
 #[expect(clippy::too_many_arguments, reason = "C's own")]
 pub unsafe fn reply_medium<M: FaceMode>(
     token: *mut c_void,
@@ -279,11 +280,11 @@ pub unsafe fn reply_medium<M: FaceMode>(
     count: c_uint,
 ) -> c_int {
     const CALL: &str = "gex_AM_ReplyMedium";
-    // SAFETY: C1.
+    // SAFETY: capi.1: C passes `count` words and, at `source`, `len` bytes, which stay as they are until the reply is sent below.
     let (args, payload) = unsafe { (args(CALL, words, count), payload(CALL, source, len)) };
     let freed = of_reply(CALL, local);
     let message = Outgoing { category: Category::Medium, handler, args, payload, landing: 0 };
-    // SAFETY: C4, C1.
+    // SAFETY: capi.4: C calls this in the handler that was given `token`. capi.1: a place that `freed` names is C's room for an event.
     unsafe {
         reply::<M>(CALL, token, &message);
         copied(freed);
@@ -294,7 +295,7 @@ pub unsafe fn reply_medium<M: FaceMode>(
 /// `gex_AM_ReplyLong`.
 ///
 /// # Safety
-/// C1, C4.
+/// capi.1, capi.4.
 #[expect(clippy::too_many_arguments, reason = "C's own")]
 pub unsafe fn reply_long<M: FaceMode>(
     token: *mut c_void,
@@ -308,14 +309,14 @@ pub unsafe fn reply_long<M: FaceMode>(
     count: c_uint,
 ) -> c_int {
     const CALL: &str = "gex_AM_ReplyLong";
-    // SAFETY: C1.
+    // SAFETY: capi.1: C passes `count` words and `len` bytes at `source`; a reply takes them before this call returns.
     let (args, payload) = unsafe { (args(CALL, words, count), payload(CALL, source, len)) };
-    // SAFETY: C4.
+    // SAFETY: capi.4: C calls this in the handler that was given `token`; `incoming` is used until the reply is sent, and no longer.
     let incoming = unsafe { incoming_of::<M>(token, CALL) };
     let landing = M::slot().of(CALL).offset(incoming.source(), dest);
     let freed = of_reply(CALL, local);
     let message = Outgoing { category: Category::Long, handler, args, payload, landing };
-    // SAFETY: C4, C1.
+    // SAFETY: capi.4: the handler of `token` still runs: it is in this call. capi.1: a place that `freed` names is C's room for an event.
     unsafe {
         reply::<M>(CALL, token, &message);
         copied(freed);
@@ -326,7 +327,7 @@ pub unsafe fn reply_long<M: FaceMode>(
 /// `gex_Token_Info`.
 ///
 /// # Safety
-/// C1, C4.
+/// capi.1, capi.4.
 pub unsafe fn token_info<M: FaceMode>(token: *mut c_void, info: *mut TokenInfo, mask: c_uint) -> c_uint {
     const CALL: &str = "gex_Token_Info";
     const SOURCE: c_uint = 1;
@@ -334,9 +335,9 @@ pub unsafe fn token_info<M: FaceMode>(token: *mut c_void, info: *mut TokenInfo, 
     const IS_REQUEST: c_uint = 4;
     const IS_LONG: c_uint = 8;
     const EP: c_uint = 16;
-    // SAFETY: C4.
+    // SAFETY: capi.4: C asks in the handler that was given `token`; `incoming` is used in this call alone.
     let incoming = unsafe { incoming_of::<M>(token, CALL) };
-    // SAFETY: C1.
+    // SAFETY: capi.1: `info` is null, which is refused, or C's room for one structure, which nobody else uses during the call.
     let Some(info) = (unsafe { info.as_mut() }) else { fail(CALL, "there is no place for it") };
     let (face, known) = (M::slot().of(CALL), incoming.token());
     if mask & SOURCE != 0 {

@@ -172,13 +172,13 @@ pub fn wait<M: FaceMode>(id: c_int, flags: c_int) -> c_int {
 /// `gasnet_barrier_result`.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn result<M: FaceMode>(id: *mut c_int) -> c_int {
     const CALL: &str = "gasnet_barrier_result";
     let agreed = M::slot().of(CALL).meeting.state.with(|state| state.agreed);
     match agreed {
         Some(Name::Is(name)) => {
-            // SAFETY: C1.
+            // SAFETY: capi.1: `id` is null, which is passed over, or C's room for one number, which nobody else uses during the call.
             unsafe { id.as_mut() }.into_iter().for_each(|id| *id = name as c_int);
             0
         }

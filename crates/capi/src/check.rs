@@ -1,31 +1,29 @@
 //! What is looked at before a call: some of it in all builds, and some only where the program is compiled for debugging, for its headers ask.
 //!
 //! # Invariants
-//! As in the crate, and D1 of [`crate::place`].
+//! As in the crate, and place.1 of [`crate::place`].
 
 use crate::face::{FaceMode, fail};
 use crate::layout::{Kind, Local, Object, When};
 use crate::{negotiated, place, query};
-use gasworks_core::{Engine, hsl};
+use gasworks_core::{Engine, hsl, message_in_hand};
 use gasworks_os::process;
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::fmt::Display;
-use std::ptr::null_mut;
 
 /// `gasworks_talks_at`: a call begins that communicates, or may.
 ///
 /// # Safety
-/// D1.
+/// place.1.
 pub unsafe fn talks<M: FaceMode>(file: *const c_char, line: c_int, name: *const c_char) {
     place::begin(file, line, name);
     if M::IS_SEQ {
-        // SAFETY: D1: the macros of the header make the name, a literal.
+        // SAFETY: place.1: `name` is a literal, which the header's macro makes of the call's name.
         only_thread(&unsafe { place::text_of(name) });
     }
     if let Some(why) = silenced_by::<M>() {
-        // SAFETY: D1: the macros of the header make the name, a literal.
+        // SAFETY: place.1: the header's macro has made `name`, a literal, of the call that is refused here.
         fail(&unsafe { place::text_of(name) }, why);
     }
 }
@@ -72,11 +70,11 @@ fn silenced_by<M: FaceMode>() -> Option<&'static str> {
 /// `gasworks_check_object`: whether a handle leads to an object that is what it should be, for a call of this name.
 ///
 /// # Safety
-/// C1: it leads to some object, if it is aligned as one and not null; D1.
+/// capi.1: it leads to some object, if it is aligned as one and not null; place.1.
 pub unsafe fn object(handle: *const c_void, wanted: u32, call: *const c_char) {
     let object = handle.cast::<Object>();
     let wanted_kind = Kind::of(wanted).map_or("object".to_owned(), |kind| kind.to_string());
-    // SAFETY: D1: the header says the name of its own function, a literal.
+    // SAFETY: place.1: the header passes the name of its own function (`__func__`), which stays as a literal does.
     let call = &unsafe { place::text_of(call) };
     if object.is_null() {
         fail(call, format!("the {wanted_kind} is null, which is GEX_*_INVALID"));
@@ -84,7 +82,7 @@ pub unsafe fn object(handle: *const c_void, wanted: u32, call: *const c_char) {
     if !object.is_aligned() {
         fail(call, format!("{handle:p} is no {wanted_kind}"));
     }
-    // SAFETY: C1: what is at a handle is there, and begins as all objects do.
+    // SAFETY: capi.1: `object` is aligned and not null, so it leads to some object, which stays and begins as all of them do.
     let word = unsafe { (*object).kind };
     if word != wanted {
         match Kind::of(word) {
@@ -124,26 +122,6 @@ pub(crate) fn refused(call: &str, what: impl Display, code: c_int) -> c_int {
     code
 }
 
-thread_local! {
-    /// The token of the handler that runs on this thread.
-    static RUNNING: Cell<*mut c_void> = const { Cell::new(null_mut()) };
-}
-
-/// A handler, while it runs; and the token of the one in whose reply to its own rank it does, if any.
-pub(crate) struct Running(*mut c_void);
-
-impl Running {
-    #[inline]
-    pub(crate) fn begin(token: *mut c_void) -> Self {
-        Self(RUNNING.replace(token))
-    }
-
-    #[inline]
-    pub(crate) fn end(self) {
-        RUNNING.set(self.0);
-    }
-}
-
 /// Whether a handler has ended what it began, or ends the job.
 pub(crate) fn ended_whole(handler: u8) {
     if hsl::any_held() {
@@ -161,7 +139,7 @@ pub(crate) fn token(call: &str, token: *mut c_void) {
     if token.is_null() {
         fail(call, "the token is null: tokens are for handlers, while they run");
     }
-    if token != RUNNING.get() {
+    if token.addr() != message_in_hand() {
         fail(call, format!("{token:p} is not the token of a handler that runs on this thread"));
     }
 }

@@ -77,7 +77,7 @@ fn sweep<M: FaceMode>(face: &Face<M>, call: &str, events: &mut [Event], all: boo
 }
 
 /// # Safety
-/// C1.
+/// capi.1.
 unsafe fn array<'a>(call: &str, events: *mut Event, count: usize) -> &'a mut [Event] {
     if count == 0 {
         return &mut [];
@@ -85,17 +85,17 @@ unsafe fn array<'a>(call: &str, events: *mut Event, count: usize) -> &'a mut [Ev
     if events.is_null() || !events.is_aligned() {
         fail(call, format!("{count} events at {events:p}, where none can be"));
     }
-    // SAFETY: C1.
+    // SAFETY: capi.1: `events` is aligned and not null, and the caller has `count` events there, which nobody else uses meanwhile.
     unsafe { std::slice::from_raw_parts_mut(events, count) }
 }
 
 /// `gex_Event_TestSome` and `gex_Event_TestAll`.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn test_array<M: FaceMode>(events: *mut Event, count: usize, all: c_int) -> c_int {
     let call = if all != 0 { "gex_Event_TestAll" } else { "gex_Event_TestSome" };
-    // SAFETY: C1.
+    // SAFETY: capi.1: C passes `count` events at `events`, which only this call uses until it returns.
     let events = unsafe { array(call, events, count) };
     let face = M::slot().of(call);
     may_ask(face, call, events);
@@ -105,10 +105,10 @@ pub unsafe fn test_array<M: FaceMode>(events: *mut Event, count: usize, all: c_i
 /// `gex_Event_WaitSome` and `gex_Event_WaitAll`.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn wait_array<M: FaceMode>(events: *mut Event, count: usize, all: c_int) {
     let call = if all != 0 { "gex_Event_WaitAll" } else { "gex_Event_WaitSome" };
-    // SAFETY: C1.
+    // SAFETY: capi.1: C passes `count` events at `events`, which no handler and no other thread uses while this call waits.
     let events = unsafe { array(call, events, count) };
     let face = M::slot().of(call);
     may_ask(face, call, events);

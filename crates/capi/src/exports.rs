@@ -1,4 +1,7 @@
 //! The functions of a library, by the names that C knows.
+//!
+//! # Invariants
+//! As in the crate.
 
 /// The functions of the library of one mode, and the name by which its objects link.
 #[macro_export]
@@ -164,7 +167,7 @@ macro_rules! face {
     };
 }
 
-/// Each as C calls it. What its caller promises is C1 to C5 of the crate.
+/// Each as C calls it. What its caller promises is capi.1 to capi.5 of the crate, legacy.1 and place.1.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! exports {
@@ -173,11 +176,12 @@ macro_rules! exports {
             /// As `gasnetex.h` says.
             ///
             /// # Safety
-            /// C1 to C5 of `gasworks_capi`.
+            /// capi.1 to capi.5, legacy.1 and place.1 of `gasworks_capi`.
             #[allow(non_snake_case, unused_unsafe, clippy::too_many_arguments, reason = "C's own names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($arg: $of),*) -> $gives {
-                // SAFETY: C1 to C5, by the caller's promise.
+                // SAFETY: capi.1 to capi.5, legacy.1, place.1: C promises them with each call. The `static mut` variables that some
+                // calls read are C's, which sets them before.
                 unsafe { $body }
             }
         )*

@@ -37,9 +37,9 @@ macro_rules! face_mode {
             const IS_SEQ: bool = $is_seq;
             fn function(handler: Handler<Self>) -> Box<<Self as CoreMode>::Function> {
                 if handler.face.is_debug {
-                    Box::new(move |incoming: Incoming<'_, Self>| handler.run_watched(incoming))
+                    Box::new(move |incoming: &Incoming<'_, Self>| handler.run_watched(incoming))
                 } else {
-                    Box::new(move |incoming: Incoming<'_, Self>| handler.run(incoming))
+                    Box::new(move |incoming: &Incoming<'_, Self>| handler.run(incoming))
                 }
             }
             fn slot() -> &'static Slot<Self> {
@@ -75,7 +75,7 @@ impl<M: FaceMode> Slot<M> {
         self.get().unwrap_or_else(|| fail(call, "there is no job: gex_Client_Init comes first"))
     }
 
-    /// It has begun: from now on it is there (C2).
+    /// It has begun: from now on it is there (capi.2).
     pub(crate) fn set(&self, face: Face<M>) {
         let face = self.face.get_or_init(|| Box::leak(Box::new(face)));
         let _ = PEERS.set(face.engine().peers());
@@ -88,9 +88,9 @@ static PEERS: OnceLock<&PeerTable> = OnceLock::new();
 /// An entry that is shown to C.
 pub(crate) struct Shown(pub Entry);
 
-// SAFETY: C1: nothing changes it, and what its pointers lead to is C's.
+// SAFETY: capi.1: an entry is a copy that nothing changes, and what its pointers lead to is C's: they are only given back to it.
 unsafe impl Send for Shown {}
-// SAFETY: as above.
+// SAFETY: threads that share an entry can only read it; capi.1: what its pointers lead to is for C's threads to share.
 unsafe impl Sync for Shown {}
 
 /// What C sees of a job.
@@ -117,7 +117,8 @@ pub struct Face<M: FaceMode> {
     pub(crate) uses_mapped: AtomicBool,
 }
 
-// SAFETY: C3: threads come to it as the mode allows.
+// SAFETY: capi.3: in `Seq` one thread comes to it, in `ParSync` one at a time; in `Par` threads share a `Job`, and the other fields are
+// locks, atomics, what never changes, and pointers to what stays (capi.2).
 unsafe impl<M: FaceMode> Sync for Face<M> {}
 
 thread_local! {

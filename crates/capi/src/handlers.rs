@@ -4,7 +4,7 @@
 //! As in the crate.
 
 use crate::am::token_of;
-use crate::check::{Running, ended_whole, refused};
+use crate::check::{ended_whole, refused};
 use crate::face::{Face, FaceMode, Shown};
 use crate::layout::{ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Entry, Flags, OK};
 use gasworks_core::message::MAX_ARGS;
@@ -34,14 +34,12 @@ impl<M: FaceMode> Handler<M> {
     /// # Errors
     /// None: a call of C's that fails ends the job.
     #[inline]
-    pub fn run(&self, incoming: Incoming<'_, M>) -> Result<(), Box<Error>> {
-        let running = Running::begin(token_of(&incoming));
+    pub fn run(&self, incoming: &Incoming<'_, M>) -> Result<(), Box<Error>> {
         match incoming.received() {
-            // SAFETY: C5.
-            Received::Nothing => unsafe { call_short(self.function, token_of(&incoming), words(&incoming)) },
-            _ => self.run_with_payload(&incoming),
+            // SAFETY: capi.5: C has registered `function` for this Short; its token leads to `incoming`, which stays during the call.
+            Received::Nothing => unsafe { call_short(self.function, token_of(incoming), words(incoming)) },
+            _ => self.run_with_payload(incoming),
         }
-        running.end();
         Ok(())
     }
 
@@ -49,7 +47,7 @@ impl<M: FaceMode> Handler<M> {
     ///
     /// # Errors
     /// None, as above.
-    pub fn run_watched(&self, incoming: Incoming<'_, M>) -> Result<(), Box<Error>> {
+    pub fn run_watched(&self, incoming: &Incoming<'_, M>) -> Result<(), Box<Error>> {
         let handler = incoming.token().handler;
         self.run(incoming)?;
         ended_whole(handler);
@@ -63,12 +61,12 @@ impl<M: FaceMode> Handler<M> {
             Received::Nothing => {}
             Received::Payload(bytes) => {
                 let aligned = Aligned::of(bytes);
-                // SAFETY: C5.
+                // SAFETY: capi.5: C has registered `function` for this Medium; `aligned` has `bytes.len()` bytes and stays during the call.
                 unsafe { call_payload(self.function, token, aligned.as_ptr(), bytes.len(), args) }
             }
             Received::Landed { offset, len } => {
                 let address = self.face.own(offset).cast();
-                // SAFETY: C5.
+                // SAFETY: capi.5: C has registered `function` for this Long, whose `len` bytes are at `address` in this rank's segment.
                 unsafe { call_payload(self.function, token, address, len as usize, args) }
             }
         }
@@ -77,7 +75,7 @@ impl<M: FaceMode> Handler<M> {
 
 /// The payload of a Medium, aligned for anything.
 enum Aligned<'a> {
-    There(gasworks_sync::Lent<'a>),
+    There(gasworks_sync::VolatileSlice<'a>),
     Small(Piece),
     Large(Vec<Piece>),
 }
@@ -88,7 +86,7 @@ struct Piece([u8; SMALL]);
 const SMALL: usize = 128;
 
 impl<'a> Aligned<'a> {
-    fn of(bytes: gasworks_sync::Lent<'a>) -> Self {
+    fn of(bytes: gasworks_sync::VolatileSlice<'a>) -> Self {
         if bytes.as_ptr().addr().is_multiple_of(align_of::<Piece>()) {
             return Self::There(bytes);
         }
@@ -108,7 +106,7 @@ impl<'a> Aligned<'a> {
 
     fn as_ptr(&self) -> *mut c_void {
         match self {
-            Self::There(bytes) => bytes.as_ptr().cast_mut().cast(),
+            Self::There(bytes) => bytes.as_ptr().cast(),
             Self::Small(piece) => (&raw const *piece).cast_mut().cast(),
             Self::Large(pieces) => pieces.as_ptr().cast_mut().cast(),
         }
@@ -128,7 +126,7 @@ macro_rules! call {
     (@argument $word:ident) => { i32 };
     ($function:ident($($first:ident: $type:ty),*; $($word:ident),*)) => {{
         type Of = unsafe extern "C" fn($($type,)* $(call!(@argument $word)),*);
-        // SAFETY: C5.
+        // SAFETY: capi.5: the function's arguments are those of its category and then as many words as this message has: it is an `Of`.
         unsafe { transmute::<Function, Of>($function)($($first,)* $(i32::from_le_bytes($word)),*) }
     }};
 }
@@ -136,7 +134,7 @@ macro_rules! call {
 /// Calls a Short's handler. Words that go in registers are passed here; what passes more of them wants a stack, and is apart.
 ///
 /// # Safety
-/// C5.
+/// capi.5.
 #[inline(always)]
 unsafe fn call_short(function: Function, token: *mut c_void, args: Words<'_>) {
     match *args {
@@ -146,7 +144,7 @@ unsafe fn call_short(function: Function, token: *mut c_void, args: Words<'_>) {
         [a, b, c] => call!(function(token: *mut c_void; a, b, c)),
         [a, b, c, d] => call!(function(token: *mut c_void; a, b, c, d)),
         [a, b, c, d, e] => call!(function(token: *mut c_void; a, b, c, d, e)),
-        // SAFETY: C5.
+        // SAFETY: capi.5: the caller promises it of `function` and this message, whose `token` and words are passed on as they are.
         _ => unsafe { call_short_of_many(function, token, args) },
     }
 }
@@ -154,7 +152,7 @@ unsafe fn call_short(function: Function, token: *mut c_void, args: Words<'_>) {
 macro_rules! calls {
     ($([$($word:ident),*])*) => {
         /// # Safety
-        /// C5.
+        /// capi.5.
         #[inline(never)]
         unsafe fn call_short_of_many(function: Function, token: *mut c_void, args: Words<'_>) {
             match *args {
@@ -164,7 +162,7 @@ macro_rules! calls {
         }
 
         /// # Safety
-        /// C5.
+        /// capi.5.
         #[inline]
         unsafe fn call_payload(
             function: Function,
@@ -206,7 +204,7 @@ calls! {
 /// What a handler takes; what is wrong with its entry. In a program that is not compiled for debugging the number of arguments there says nothing:
 /// it may be wrong, as nobody has ever said.
 fn signature(entry: &Entry, is_debug: bool) -> Result<Signature, String> {
-    // SAFETY: C1: it ends with a zero.
+    // SAFETY: capi.1: the name is not null here and ends with a zero; it is copied in this function.
     let name = (!entry.name.is_null()).then(|| unsafe { CStr::from_ptr(entry.name) }.to_string_lossy());
     let name = name.map_or_else(|| format!("handler {}", entry.index), |name| name.into_owned());
     let nargs = entry.nargs as usize;
@@ -242,7 +240,7 @@ fn signature(entry: &Entry, is_debug: bool) -> Result<Signature, String> {
 /// `gex_EP_RegisterHandlers`.
 ///
 /// # Safety
-/// C1: there are so many entries, which nobody else uses meanwhile; C5.
+/// capi.1: there are so many entries, which nobody else uses meanwhile; capi.5.
 pub unsafe fn register<M: FaceMode>(ep: *mut Endpoint, table: *mut Entry, count: usize) -> c_int {
     const CALL: &str = "gex_EP_RegisterHandlers";
     let face = M::slot().of(CALL);
@@ -252,7 +250,7 @@ pub unsafe fn register<M: FaceMode>(ep: *mut Endpoint, table: *mut Entry, count:
     // Those that say where they stand come first, so that the others leave them their places.
     for fixed in [true, false] {
         for at in 0..count {
-            // SAFETY: C1.
+            // SAFETY: capi.1: `table` is aligned and not null, and `at` below `count`: C has an entry there, and nobody else uses it.
             let entry = unsafe { &mut *table.add(at) };
             if (entry.index != 0) != fixed {
                 continue;
@@ -273,7 +271,8 @@ fn enter<M: FaceMode>(entry: &mut Entry) -> Result<(), (c_int, String)> {
     let fixed = (entry.index != 0).then_some(entry.index);
     let handler = M::function(Handler { face, function });
     let handlers = face.engine().handlers();
-    let entered = handlers.register(fixed, gasworks_core::Entry { signature, function: handler });
+    // A call of C's that fails ends the process, as a panic does.
+    let entered = handlers.register_foreign(fixed, gasworks_core::Entry { signature, function: handler });
     let index = entered.map_err(|error| {
         let code = if fixed.is_some() { ERR_BAD_ARG } else { ERR_RESOURCE };
         (code, error.to_string())

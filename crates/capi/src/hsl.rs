@@ -2,7 +2,7 @@
 //! conditions are waited for with it. Here is what a thread may not do that has one, and what is wrong with a call.
 //!
 //! # Invariants
-//! As in the crate, and D1 of [`crate::place`].
+//! As in the crate, and place.1 of [`crate::place`].
 
 use crate::face::fail;
 use crate::layout::ERR_NOT_READY;
@@ -13,10 +13,10 @@ use std::ffi::{c_char, c_int, c_void};
 /// `gasworks_hsl_check`: the lock, if there can be one.
 ///
 /// # Safety
-/// D1.
+/// place.1.
 pub unsafe fn check(call: *const c_char, lock: *mut c_void) -> *mut c_void {
     if lock.is_null() || !lock.cast::<usize>().is_aligned() {
-        // SAFETY: D1: the header gives a literal for the name of the call.
+        // SAFETY: place.1: `call` is a literal: the header's function that checks a lock passes its name in C.
         fail(&unsafe { place::text_of(call) }, format!("there is no lock at {lock:p}"));
     }
     lock
@@ -25,9 +25,9 @@ pub unsafe fn check(call: *const c_char, lock: *mut c_void) -> *mut c_void {
 /// `gasworks_hsl_wrong`: a mutex refuses what a call wants of a lock, that somebody has or not.
 ///
 /// # Safety
-/// D1.
+/// place.1.
 pub unsafe fn wrong(call: *const c_char, error: c_int, is_taken: c_int) -> c_int {
-    // SAFETY: D1: the header gives a literal for the name of the call.
+    // SAFETY: place.1: `call` is a literal: the header's function whose mutex has refused passes its name in C.
     let call = &unsafe { place::text_of(call) };
     match (error, is_taken != 0) {
         (libc::EDEADLK, _) => fail(call, "this thread has the lock already, and it is not recursive"),

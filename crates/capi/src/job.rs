@@ -33,10 +33,10 @@ pub struct Results {
 /// Stores what C asked for.
 ///
 /// # Safety
-/// C1: there is room, or none is wanted.
+/// capi.1: there is room, or none is wanted.
 pub(crate) unsafe fn give<T>(place: *mut T, value: T) {
     if !place.is_null() {
-        // SAFETY: C1.
+        // SAFETY: capi.1: `place` is not null here, and the caller has room for one `T` there.
         unsafe { place.write(value) };
     }
 }
@@ -56,9 +56,9 @@ fn over(call: &str, compiled: &str) -> Network {
 /// The same, of the header's words.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub(crate) unsafe fn network_of(call: &str, compiled: *const c_char) -> Network {
-    // SAFETY: C1: it is the header's.
+    // SAFETY: capi.1: the caller passes on the configuration of the program's header, a literal.
     over(call, &unsafe { CStr::from_ptr(compiled) }.to_string_lossy())
 }
 
@@ -66,7 +66,7 @@ pub(crate) unsafe fn network_of(call: &str, compiled: *const c_char) -> Network 
 /// makes is in `objects`, too.
 ///
 /// # Safety
-/// C1, C3.
+/// capi.1, capi.3.
 pub unsafe fn init<M: FaceMode>(
     objects: *mut Objects,
     results: Results,
@@ -77,7 +77,7 @@ pub unsafe fn init<M: FaceMode>(
 ) -> c_int {
     const CALL: &str = "gex_Client_Init";
     end_at_panics();
-    // SAFETY: C1: it is the header's.
+    // SAFETY: capi.1: `compiled` is a literal: the configuration that the program's header has.
     let compiled = unsafe { CStr::from_ptr(compiled) }.to_string_lossy();
     let own = format!("THREADMODEL={},", M::MODEL);
     if !compiled.contains(&own) {
@@ -92,9 +92,9 @@ pub unsafe fn init<M: FaceMode>(
         fail(CALL, "there is no place for the client, its endpoint or its team");
     }
     let is_debug = compiled.contains(",debug,");
-    // SAFETY: C1.
+    // SAFETY: capi.1: `name` is not null here and ends with a zero; it is copied below.
     let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } };
-    // SAFETY: C1: null, or a program's arguments, of which the first is its name.
+    // SAFETY: capi.1: `argv` is null, or leads to null or to a program's arguments, of which the first is its name or null.
     unsafe {
         let program = argv.as_ref().and_then(|argv| argv.as_ref()).map_or(std::ptr::null(), |first| *first);
         gasworks_tools::backtrace::gasnett_backtrace_init(program);
@@ -103,7 +103,7 @@ pub unsafe fn init<M: FaceMode>(
     gasworks_tools::machine::keep_memory_if_wanted();
     let mut config = went(CALL, Config::from_env()).network(network);
     if !limit.is_null() {
-        // SAFETY: C1.
+        // SAFETY: capi.1: `limit` is not null here: it is a text that C has set `gasnet_max_segsize_str` to.
         let limit = unsafe { CStr::from_ptr(limit) }.to_string_lossy();
         config = went(CALL, config.segment_limit(&limit));
     }
@@ -121,7 +121,7 @@ pub unsafe fn init<M: FaceMode>(
     gasworks_tools::crash::of_rank(rank, size);
     gasworks_tools::backtrace::of_rank(rank);
     gasworks_tools::freeze::at_start();
-    // All of it stays until the process ends (C2).
+    // All of it stays until the process ends (capi.2).
     let leak = |client: Client| Box::into_raw(Box::new(client));
     let (cdata, kind) = (std::ptr::null(), |kind: Kind| kind as u32);
     let name = CString::from(name).into_raw();
@@ -138,7 +138,7 @@ pub unsafe fn init<M: FaceMode>(
     let mut pairs = vec![Team { rows: closed, pitch: 0, size: 0, ..pair }; PAIRS + 1];
     pairs[0] = pair;
     let pairs = Box::leak(pairs.into_boxed_slice()).as_mut_ptr();
-    // SAFETY: C2: it was made above, and nobody else knows it yet.
+    // SAFETY: capi.2: `ep` was made above and is never freed, and nobody else knows it yet.
     unsafe { (*ep).pairs = pairs };
     let segment = kind(Kind::Segment);
     let segment = Segment { cdata, kind: segment, flags: 0, client, address: null_mut(), size: 0 };
@@ -167,7 +167,7 @@ pub unsafe fn init<M: FaceMode>(
         uses_mapped: AtomicBool::new(false),
         host,
     });
-    // SAFETY: C1.
+    // SAFETY: capi.1: `objects` is the library's own static, which C reads after this call alone; each result is null or C's room for it.
     unsafe {
         objects.write(Objects { client, ep, tm: team });
         give(results.client, client);
@@ -180,7 +180,7 @@ pub unsafe fn init<M: FaceMode>(
 /// `gex_Segment_Attach`; `hook` is told of it. A segment of no bytes is one, in which nothing is.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn attach<M: FaceMode>(
     place: *mut *mut Segment,
     team: *const Team,
@@ -196,7 +196,7 @@ pub unsafe fn attach<M: FaceMode>(
         let what = format!("{size} bytes: wanted a multiple of {}", page_size());
         return refused(CALL, what, ERR_BAD_ARG);
     }
-    // SAFETY: C2: it is there; and C attaches once, by one thread.
+    // SAFETY: capi.2: both objects are there and stay; C attaches once, by one thread.
     let (ep, segment) = unsafe { (&mut *face.ep, &mut *face.segment) };
     if !ep.segment.is_null() {
         return refused(CALL, "there is a segment: one is attached, once", ERR_RESOURCE);
@@ -207,10 +207,10 @@ pub unsafe fn attach<M: FaceMode>(
     }
     (segment.address, segment.size) = (face.own(0).cast(), size);
     ep.segment = segment;
-    // SAFETY: C1.
+    // SAFETY: capi.1: `place` is null or C's room for a segment's handle.
     unsafe { give(place, ep.segment) };
     if let Some(hook) = hook {
-        // SAFETY: C1: it is C's.
+        // SAFETY: capi.1: C has set the hook to a function that takes where a segment begins and its length.
         unsafe { hook(segment.address, size) };
     }
     went(CALL, face.agent(CALL).barrier());

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! As in the crate, and:
-//! L1. A value that is fetched lies in a box, whose handle is given back once: until then the transfer may write it.
+//! - legacy.1: a value that is fetched lies in a box, whose handle is given back once: until then the transfer may write it.
 
 use crate::check::refused;
 use crate::face::{Face, FaceMode, fail, went};
@@ -40,7 +40,7 @@ pub struct NodeInfo {
 /// `gasnet_attach`; `hook` is told of the segment.
 ///
 /// # Safety
-/// C1, C5.
+/// capi.1, capi.5.
 pub unsafe fn attach<M: FaceMode>(
     table: *mut LegacyEntry,
     count: c_int,
@@ -53,29 +53,29 @@ pub unsafe fn attach<M: FaceMode>(
         return refused("gasnet_attach", format!("there is no table of {count} handlers"), ERR_BAD_ARG);
     }
     let entry = |at: usize| {
-        // SAFETY: C1.
+        // SAFETY: capi.1: `table` has `count` entries, of which this is one: `at` is below `count`. Nobody writes them during the call.
         let LegacyEntry { index, function } = unsafe { &*table.add(at) };
         let (cdata, name) = (std::ptr::null(), std::ptr::null());
         Entry { index: *index, function: *function, flags: ANYTHING, nargs: 0, cdata, name }
     };
     let mut entries: Vec<Entry> = (0..count).map(entry).collect();
-    // SAFETY: C1, C5.
+    // SAFETY: capi.1: `entries` is this function's own vector of `count` entries, without names. capi.5: their functions are C's handlers.
     let entered = unsafe { register::<M>(face.ep, entries.as_mut_ptr(), count) };
     if entered != OK {
         return entered;
     }
     for (at, entry) in entries.iter().enumerate() {
-        // SAFETY: C1.
+        // SAFETY: capi.1: `at` is below `count`, so this entry is one of C's table, which C gives to have its index written.
         unsafe { (*table.add(at)).index = entry.index };
     }
-    // SAFETY: C1.
+    // SAFETY: capi.1: the place is null, which asks for nothing, and `hook` a function that C has set for its segment.
     unsafe { crate::job::attach::<M>(null_mut(), face.team, size.max(page_size()), hook) }
 }
 
 /// Fills so many places, as far as there are ranks.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 unsafe fn fill<M: FaceMode, T>(
     call: &str,
     face: &Face<M>,
@@ -87,7 +87,7 @@ unsafe fn fill<M: FaceMode, T>(
         return refused(call, format!("{count} places at {places:p}"), ERR_BAD_ARG);
     };
     for rank in 0..count.min(face.job.ranks()) {
-        // SAFETY: C1.
+        // SAFETY: capi.1: `places` is not null and has room for `count` values; `rank` is below it.
         unsafe { places.add(rank as usize).write(of(rank)) };
     }
     OK
@@ -96,10 +96,10 @@ unsafe fn fill<M: FaceMode, T>(
 /// `gasnet_getSegmentInfo`.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn segments<M: FaceMode>(places: *mut SegmentInfo, count: c_int) -> c_int {
     let Some(face) = M::slot().get() else { return ERR_NOT_INIT };
-    // SAFETY: C2.
+    // SAFETY: capi.2: the endpoint stays. Only `attach` writes its segment, and C does not call that while it asks for segments.
     if unsafe { (*face.ep).segment }.is_null() {
         return ERR_NOT_INIT;
     }
@@ -111,14 +111,14 @@ pub unsafe fn segments<M: FaceMode>(places: *mut SegmentInfo, count: c_int) -> c
             size: peers.len_of(rank).unwrap_or(0) as usize,
         }
     };
-    // SAFETY: C1.
+    // SAFETY: capi.1: C has room for `count` segments at `places`, if that is not null.
     unsafe { fill("gasnet_getSegmentInfo", face, (places, count), of) }
 }
 
 /// `gasnet_getNodeInfo`.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn nodes<M: FaceMode>(places: *mut NodeInfo, count: c_int) -> c_int {
     let Some(face) = M::slot().get() else { return ERR_NOT_INIT };
     let peers = face.engine().peers();
@@ -131,7 +131,7 @@ pub unsafe fn nodes<M: FaceMode>(places: *mut NodeInfo, count: c_int) -> c_int {
         NodeInfo { host, supernode, offset }
     };
     face.show_mapped();
-    // SAFETY: C1.
+    // SAFETY: capi.1: C has room for `count` nodes at `places`, if that is not null.
     unsafe { fill("gasnet_getNodeInfo", face, (places, count), of) }
 }
 
@@ -156,13 +156,13 @@ pub fn set<M: FaceMode>(rank: u32, dest: *const u8, value: c_int, len: usize, im
     let (source, kept) = (bytes.as_ptr(), Some(M::keep(bytes)));
     let options = Options { local: Local::Defer, immediate: false };
     if implicit {
-        // SAFETY: C1: the operation keeps the bytes, which do not move.
+        // SAFETY: `source` leads to the bytes of the vector in `kept`, which neither move nor change; the operation keeps it to its end.
         let started = face
             .implicit(|set| unsafe { rma::put_nbi(engine, set, (rank, offset), source, len, kept, options) });
         went(CALL, started);
         return 0;
     }
-    // SAFETY: as above.
+    // SAFETY: `kept` owns the bytes at `source`, and so does the operation until it is done, or this function if it is over at once.
     let started = unsafe { rma::put_nb(engine, (rank, offset), source, len, kept, options) };
     went(CALL, started).0.into_bits() as Event
 }
@@ -183,10 +183,11 @@ pub fn fetch<M: FaceMode>(rank: u32, source: *const u8, len: usize) -> *mut Fetc
     let (rank, engine) = (face.rank(CALL, face.team, rank), face.engine());
     let place = (rank, face.offset(rank, source));
     let fetched = Box::into_raw(Box::new(Fetched { value: 0, event: Started::DONE }));
-    // SAFETY: L1: the low-order bytes of a little-endian machine come first.
+    // SAFETY: legacy.1: `value` lies in the box made above, which stays to the transfer's end and has room for `len` bytes (8 at most).
+    // The low-order bytes of a little-endian machine come first.
     let started = unsafe { rma::get_nb(engine, place, (&raw mut (*fetched).value).cast(), len, None, false) };
     let (event, _) = went(CALL, started);
-    // SAFETY: L1.
+    // SAFETY: legacy.1: the box is still there, as C has no handle of it yet; the transfer writes `value` alone.
     unsafe { (&raw mut (*fetched).event).write(event) };
     fetched
 }
@@ -194,16 +195,16 @@ pub fn fetch<M: FaceMode>(rank: u32, source: *const u8, len: usize) -> *mut Fetc
 /// `gasnet_wait_syncnb_valget`.
 ///
 /// # Safety
-/// L1.
+/// legacy.1.
 pub unsafe fn fetched<M: FaceMode>(handle: *mut Fetched) -> u64 {
     const CALL: &str = "gasnet_wait_syncnb_valget";
     let face = M::slot().of(CALL);
     if handle.is_null() {
         fail(CALL, "there is no such handle");
     }
-    // SAFETY: L1.
+    // SAFETY: legacy.1: `handle` is not null, and its box was not given back; the transfer, which may not be over, writes `value` alone.
     let event = unsafe { (&raw const (*handle).event).read() };
     went(CALL, event::wait(face.engine(), &event));
-    // SAFETY: L1: the transfer is over.
+    // SAFETY: legacy.1: the transfer is over, and C gives `handle` back this once: nobody has the box any more.
     unsafe { Box::from_raw(handle) }.value
 }

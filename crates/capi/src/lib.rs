@@ -7,11 +7,13 @@
 //! An error has no way to C but a code, and most calls have none: it is told, and ends the job.
 //!
 //! # Invariants
-//! C1. Pointers that C hands over are what its specification says: valid for as many bytes as it says, for as long as it says.
-//! C2. A face is made once, by the call that begins the job, and stays until the process ends.
-//! C3. In a mode, C's threads call as that mode says: in `Seq` one thread alone, in `ParSync` one at a time. A [`Face`] is shared on that promise.
-//! C4. A token is an [`Incoming`](gasworks_core::Incoming) on the stack of the handler's thread. The thread knows whose handler it runs, so no other token is used.
-//! C5. A handler's pointer is to a function that can be called for the messages that are sent to it.
+//! - capi.1: pointers that C hands over are what its specification says: valid for as many bytes as it says, for as long as it says.
+//! - capi.2: a face is made once, by the call that begins the job, and stays until the process ends.
+//! - capi.3: in a mode, C's threads call as that mode says: in `Seq` one thread alone, in `ParSync` one at a time. A [`Face`] is shared on
+//!   that promise.
+//! - capi.4: a token is an [`Incoming`](gasworks_core::Incoming) on the stack of the handler's thread. The thread knows whose handler it
+//!   runs, so no other token is used.
+//! - capi.5: a handler's pointer is to a function that can be called for the messages that are sent to it.
 #![deny(missing_docs, unsafe_code)]
 
 #[allow(unsafe_code)]

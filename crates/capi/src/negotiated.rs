@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! As in the crate, and:
-//! N1. A source descriptor is made by a prepare as a box, which whoever commits or cancels it takes back. A thread has one at most, and knows
-//!     it: what is not that one is not used.
+//! - negotiated.1: a source descriptor is made by a prepare as a box, which its commit or cancel takes back. A thread has one at most,
+//!   and knows it: what is not that one is not used.
 
 use crate::am::{args, incoming_of};
 use crate::check::when;
@@ -52,10 +52,10 @@ struct Asked {
 
 impl Asked {
     /// # Safety
-    /// C1: the buffer stays until the commit or the cancel.
+    /// capi.1: the buffer stays until the commit or the cancel.
     unsafe fn ask(&self) -> Ask<'static> {
         let &Self { buffer, least, most, landing, category, .. } = self;
-        // SAFETY: C1.
+        // SAFETY: capi.1: `buffer` is not null here and has `most` bytes, which stay until commit or cancel: the caller promises it.
         let source = (!buffer.is_null()).then(|| unsafe { std::slice::from_raw_parts(buffer.cast(), most) });
         Ask { category, least, most, landing, source }
     }
@@ -89,10 +89,10 @@ impl Asked {
     }
 
     /// # Safety
-    /// C1: where an event is to be stored there is room.
+    /// capi.1: where an event is to be stored there is room.
     unsafe fn local(&self, freed: Option<When>) {
         if let Some(When::At(place)) = freed {
-            // SAFETY: C1.
+            // SAFETY: capi.1: `place` is aligned (`check::when`), and the caller has room for an event there.
             unsafe { *place = 0 };
         }
     }
@@ -117,7 +117,7 @@ impl Asked {
 /// `gex_AM_PrepareRequestMedium`, and `Long` where there is a destination.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 #[expect(clippy::too_many_arguments, reason = "C's own")]
 pub unsafe fn prepare_request<M: FaceMode>(
     call: &'static str,
@@ -136,7 +136,7 @@ pub unsafe fn prepare_request<M: FaceMode>(
     let landing = dest.filter(|dest| !dest.is_null()).map(|dest| face.offset(to, dest));
     let asked = Asked { call, buffer, least, most, landing, category };
     let freed = asked.look(local, nargs, false);
-    // SAFETY: C1.
+    // SAFETY: capi.1: C's buffer, if it passes one, stays until it commits or cancels this request.
     let ask = unsafe { asked.ask() };
     let prepared = if flags & IMMEDIATE == 0 {
         face.engine().prepare(to, &ask)
@@ -147,7 +147,7 @@ pub unsafe fn prepare_request<M: FaceMode>(
         }
     };
     let prepared = went(call, prepared);
-    // SAFETY: C1.
+    // SAFETY: capi.1: if `local` is a pointer, it leads to C's room for an event.
     unsafe { asked.local(freed) };
     asked.source::<M>(Room::Request(prepared), to, nargs)
 }
@@ -155,7 +155,7 @@ pub unsafe fn prepare_request<M: FaceMode>(
 /// `gex_AM_PrepareReplyMedium`, and `Long` where there is a destination.
 ///
 /// # Safety
-/// C1, C4.
+/// capi.1, capi.4.
 pub unsafe fn prepare_reply<M: FaceMode>(
     call: &'static str,
     token: *mut c_void,
@@ -166,17 +166,17 @@ pub unsafe fn prepare_reply<M: FaceMode>(
     nargs: c_uint,
 ) -> *mut c_void {
     let face = M::slot().of(call);
-    // SAFETY: C4: the descriptor is committed or cancelled in the handler, before its token ends.
+    // SAFETY: capi.4: C calls this in the handler that was given `token`, and commits or cancels the descriptor before that returns.
     let incoming = unsafe { incoming_of::<M>(token, call) };
     let to = incoming.source();
     let category = if dest.is_some() { Category::Long } else { Category::Medium };
     let landing = dest.filter(|dest| !dest.is_null()).map(|dest| face.offset(to, dest));
     let asked = Asked { call, buffer, least, most, landing, category };
     let freed = asked.look(local, nargs, true);
-    // SAFETY: C1.
+    // SAFETY: capi.1: C's buffer, if it passes one, stays until its handler commits or cancels this reply.
     let ask = unsafe { asked.ask() };
     let prepared = went(call, incoming.prepare_reply(&ask));
-    // SAFETY: C1.
+    // SAFETY: capi.1: `local`, if there is a buffer and it is a pointer, leads to C's room for an event.
     unsafe { asked.local(freed) };
     asked.source::<M>(Room::Reply(prepared), to, nargs)
 }
@@ -194,14 +194,14 @@ fn look(call: &str, source: *mut c_void) {
 /// `gex_AM_SrcDescAddr`.
 pub fn address<M: FaceMode>(source: *mut c_void) -> *mut c_void {
     look("gex_AM_SrcDescAddr", source);
-    // SAFETY: N1.
+    // SAFETY: negotiated.1: `look` has found that `source` is what this thread has prepared, and its box is there until that is ended.
     unsafe { &*source.cast::<Source<M>>() }.address
 }
 
 /// `gex_AM_SrcDescSize`.
 pub fn size<M: FaceMode>(source: *mut c_void) -> usize {
     look("gex_AM_SrcDescSize", source);
-    // SAFETY: N1.
+    // SAFETY: negotiated.1: `look` has found that `source` is this thread's; its box is not taken back while this function reads it.
     unsafe { &*source.cast::<Source<M>>() }.len
 }
 
@@ -209,14 +209,14 @@ pub fn size<M: FaceMode>(source: *mut c_void) -> usize {
 fn take<M: FaceMode>(call: &str, source: *mut c_void) -> Box<Source<M>> {
     look(call, source);
     PREPARED.set(null_mut());
-    // SAFETY: N1.
+    // SAFETY: negotiated.1: `source` is this thread's (`look`), and forgotten since the line above: the box is taken back this once.
     unsafe { Box::from_raw(source.cast()) }
 }
 
 /// `gex_AM_Commit*`: of a kind that the header names.
 ///
 /// # Safety
-/// C1, C4.
+/// capi.1, capi.4.
 #[expect(clippy::too_many_arguments, reason = "C's own")]
 pub unsafe fn commit<M: FaceMode>(
     source: *mut c_void,
@@ -243,7 +243,7 @@ pub unsafe fn commit<M: FaceMode>(
     if (is_reply, source.category == Category::Long) != (kind & 2 != 0, kind & 1 != 0) {
         fail(call, "it was prepared for another kind of message");
     }
-    // SAFETY: C1.
+    // SAFETY: capi.1: C passes `count` words at `words`, which stay until the commit is done.
     let args = unsafe { args(call, words, count) };
     let landing = M::slot().of(call).offset(source.to, dest);
     let commit = Commit { handler, args, len, landing };

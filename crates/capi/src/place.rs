@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //! As in the crate, and:
-//! D1. File and name are literals of the program, which stay.
+//! - place.1: file and name are literals of the program, which stay.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
@@ -63,7 +63,7 @@ pub(crate) fn is_known() -> bool {
 
 /// What the call that this thread is in is called.
 pub(crate) fn name() -> String {
-    // SAFETY: D1.
+    // SAFETY: place.1: the program has given `begin` a literal for the name of its latest call.
     latest().map_or_else(|| "a call".to_owned(), |latest| unsafe { text_of(latest.name) }.into_owned())
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Before<'a>(pub &'a str);
 impl Display for Before<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Some(Place { file, line, name }) = latest() else { return Ok(()) };
-        // SAFETY: D1.
+        // SAFETY: place.1: file and name of the latest call are literals that the program has given to `begin`.
         let [file, name] = [file, name].map(|text| unsafe { text_of(text) });
         write!(f, "{file}:{line}: ")?;
         // A name may say the number of arguments, too.
@@ -84,12 +84,12 @@ impl Display for Before<'_> {
 /// What a literal says.
 ///
 /// # Safety
-/// D1.
+/// place.1.
 pub(crate) unsafe fn text_of<'a>(text: *const c_char) -> std::borrow::Cow<'a, str> {
     if text.is_null() {
         return "?".into();
     }
-    // SAFETY: D1.
+    // SAFETY: place.1: `text` is not null here, and the caller promises a literal, which ends with a zero and stays.
     unsafe { CStr::from_ptr(text) }.to_string_lossy()
 }
 

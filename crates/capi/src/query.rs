@@ -54,7 +54,7 @@ pub fn hidden_threads<M: FaceMode>() -> c_int {
 /// `gex_System_QueryProgressThreads`: a client that runs the library's threads itself asks for them, and there are none.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn progress_threads(
     client: *const Client,
     count: *mut c_uint,
@@ -69,11 +69,11 @@ pub unsafe fn progress_threads(
             ERR_BAD_ARG,
         );
     }
-    // SAFETY: C1: it is the client.
+    // SAFETY: capi.1: `client` is not null, so it is the client that C was given, which stays (capi.2).
     if unsafe { (*client).flags } & DEFER_THREADS == 0 {
         return refused(CALL, "the client has not said GEX_FLAG_DEFER_THREADS", ERR_RESOURCE);
     }
-    // SAFETY: C1: they are places for an answer.
+    // SAFETY: capi.1: neither `count` nor `info` is null, and C has room for an answer at each.
     unsafe {
         count.write(0);
         info.write(std::ptr::null());
@@ -135,10 +135,10 @@ const MOST_LONG: usize = c_int::MAX as usize;
 /// `gex_AM_LUB*`: what any message can carry in a program that was compiled as it says. It is the same before a job and in it.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn least_upper_bound(is_long: bool, compiled: *const c_char) -> usize {
     const CALL: &str = "gex_AM_LUB*";
-    // SAFETY: C1: it is the header's.
+    // SAFETY: capi.1: `compiled` is a literal: the configuration that the program's header has.
     let network = unsafe { crate::job::network_of(CALL, compiled) };
     if is_long { MOST_LONG } else { went(CALL, network.max_medium()) }
 }
@@ -175,7 +175,7 @@ pub fn max_segment<M: FaceMode>(global: bool) -> usize {
 fn bound<M: FaceMode>(call: &str, team: *const Team, rank: u32) -> Option<(*mut c_void, *mut c_void, usize)> {
     let face = M::slot().of(call);
     let rank = face.rank(call, team, rank);
-    // SAFETY: C2.
+    // SAFETY: capi.2: the endpoint stays. Only `attach` writes its segment, and C does not call that while it asks for segments.
     if unsafe { (*face.ep).segment }.is_null() {
         return None;
     }
@@ -189,7 +189,7 @@ fn bound<M: FaceMode>(call: &str, team: *const Team, rank: u32) -> Option<(*mut 
 /// `gex_EP_QueryBoundSegmentNB`.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn query_bound<M: FaceMode>(
     team: *const Team,
     rank: u32,
@@ -198,7 +198,7 @@ pub unsafe fn query_bound<M: FaceMode>(
     size: *mut usize,
 ) -> Event {
     let found = bound::<M>("gex_EP_QueryBoundSegmentNB", team, rank).unwrap_or((null_mut(), null_mut(), 0));
-    // SAFETY: C1.
+    // SAFETY: capi.1: each of `owner`, `local` and `size` is null or C's room for such a value.
     unsafe {
         give(owner, found.0);
         give(local, found.1);
@@ -210,7 +210,7 @@ pub unsafe fn query_bound<M: FaceMode>(
 /// `gex_Segment_QueryBound`.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn segment_query_bound<M: FaceMode>(
     team: *const Team,
     rank: u32,
@@ -219,7 +219,7 @@ pub unsafe fn segment_query_bound<M: FaceMode>(
     size: *mut usize,
 ) -> c_int {
     let Some(found) = bound::<M>("gex_Segment_QueryBound", team, rank) else { return 1 };
-    // SAFETY: C1.
+    // SAFETY: capi.1: C has room for the two addresses and the length, or passes null for what it does not want.
     unsafe {
         give(owner, found.0);
         give(local, found.1);
@@ -252,12 +252,12 @@ pub fn to_endpoint<M: FaceMode>(team: *const Team, rank: u32) -> Location {
 /// `gex_System_QueryNbrhdInfo`, or with `host` `gex_System_QueryHostInfo`.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn neighbours<M: FaceMode>(info: *mut *const RankInfo, count: *mut u32, me: *mut u32, host: bool) {
     let face = M::slot().of(if host { "gex_System_QueryHostInfo" } else { "gex_System_QueryNbrhdInfo" });
     let ranks = if host { &face.host } else { &face.neighbours };
     let own = ranks.iter().position(|info| info.rank == face.job.rank());
-    // SAFETY: C1.
+    // SAFETY: capi.1: each of `info`, `count` and `me` is null or C's room for such a value; the list is the face's, and stays (capi.2).
     unsafe {
         give(info, ranks.as_ptr());
         give(count, ranks.len() as u32);
@@ -268,14 +268,14 @@ pub unsafe fn neighbours<M: FaceMode>(info: *mut *const RankInfo, count: *mut u3
 /// `gex_System_QueryMyPosition`.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn position<M: FaceMode>(places: [*mut u32; 4]) {
     let face = M::slot().of("gex_System_QueryMyPosition");
     let ((hosts, neighbourhoods), me) = (face.places.counts(), face.job.rank());
     let own = |number: Option<u32>| number.unwrap_or(0);
     let (near, host) = (own(face.places.neighbourhood(me)), own(face.places.host(me)));
     for (place, value) in places.into_iter().zip([neighbourhoods, near, hosts, host]) {
-        // SAFETY: C1.
+        // SAFETY: capi.1: each of the four is null or C's room for a number.
         unsafe { give(place, value) };
     }
 }
@@ -283,7 +283,7 @@ pub unsafe fn position<M: FaceMode>(places: [*mut u32; 4]) {
 /// `gasnet_getenv`: what every rank has of it is its launcher's.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn get_env(name: *const c_char) -> *mut c_char {
     unsafe extern "C" {
         fn getenv(name: *const c_char) -> *mut c_char;
@@ -291,7 +291,7 @@ pub unsafe fn get_env(name: *const c_char) -> *mut c_char {
     if name.is_null() {
         fail("gasnet_getenv", "the name is null");
     }
-    // SAFETY: C1.
+    // SAFETY: capi.1: `name` is not null here and ends with a zero; C does not change the environment meanwhile, as for its own `getenv`.
     unsafe { getenv(name) }
 }
 

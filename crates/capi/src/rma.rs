@@ -63,7 +63,7 @@ impl There {
 /// `gex_RMA_PutBlocking`.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn put<M: FaceMode>(
     team: *const Team,
     rank: u32,
@@ -74,7 +74,7 @@ pub unsafe fn put<M: FaceMode>(
 ) -> c_int {
     let (face, there) = There::of::<M>("gex_RMA_PutBlocking", (team, rank), dest, source, len);
     let (engine, place, is_immediate) = (face.engine(), (there.rank, there.offset), flags & IMMEDIATE != 0);
-    // SAFETY: C1.
+    // SAFETY: capi.1: C has `len` readable bytes at `source`, which nobody writes until this call returns.
     let done =
         unsafe { rma::put_from(engine.peers().rows(), engine, place, source.cast(), len, is_immediate) };
     there.unless_busy(flags, done).map_or(1, |()| OK)
@@ -83,7 +83,7 @@ pub unsafe fn put<M: FaceMode>(
 /// `gex_RMA_GetBlocking`.
 ///
 /// # Safety
-/// C1.
+/// capi.1.
 pub unsafe fn get<M: FaceMode>(
     team: *const Team,
     dest: *mut c_void,
@@ -94,7 +94,7 @@ pub unsafe fn get<M: FaceMode>(
 ) -> c_int {
     let (face, there) = There::of::<M>("gex_RMA_GetBlocking", (team, rank), source, dest, len);
     let (engine, place, is_immediate) = (face.engine(), (there.rank, there.offset), flags & IMMEDIATE != 0);
-    // SAFETY: C1.
+    // SAFETY: capi.1: C has `len` writable bytes at `dest`, which nobody else uses until this call returns.
     let done = unsafe { rma::get_to(engine.peers().rows(), engine, place, dest.cast(), len, is_immediate) };
     there.unless_busy(flags, done).map_or(1, |()| OK)
 }
@@ -102,7 +102,7 @@ pub unsafe fn get<M: FaceMode>(
 /// `gex_RMA_PutNB`.
 ///
 /// # Safety
-/// C1: the source, until it may be used again.
+/// capi.1: the source, until it may be used again.
 pub unsafe fn put_nb<M: FaceMode>(
     team: *const Team,
     rank: u32,
@@ -118,11 +118,11 @@ pub unsafe fn put_nb<M: FaceMode>(
         fail(there.call, "GEX_EVENT_GROUP is for implicit puts");
     }
     let place = (there.rank, there.offset);
-    // SAFETY: C1.
+    // SAFETY: capi.1: C leaves the `len` bytes at `source` as they are until they may be used again, as `local` says.
     let started = unsafe { rma::put_nb(face.engine(), place, source.cast(), len, None, options) };
     let Some((event, _)) = there.unless_busy(flags, started) else { return NO_OP };
     if let Some(When::At(place)) = When::of(local) {
-        // SAFETY: C1.
+        // SAFETY: capi.1: `place` is aligned (`check::when`), and C has room for an event there.
         unsafe { *place = event.leaf(Categories::LOCAL).into_bits() as Event };
     }
     event.into_bits() as Event
@@ -131,7 +131,7 @@ pub unsafe fn put_nb<M: FaceMode>(
 /// `gex_RMA_GetNB`.
 ///
 /// # Safety
-/// C1: the target, until the event is done.
+/// capi.1: the target, until the event is done.
 pub unsafe fn get_nb<M: FaceMode>(
     team: *const Team,
     dest: *mut c_void,
@@ -142,7 +142,7 @@ pub unsafe fn get_nb<M: FaceMode>(
 ) -> Event {
     let (face, there) = There::of::<M>("gex_RMA_GetNB", (team, rank), source, dest, len);
     let (place, is_immediate) = ((there.rank, there.offset), flags & IMMEDIATE != 0);
-    // SAFETY: C1.
+    // SAFETY: capi.1: C has `len` writable bytes at `dest`, which nobody else uses until the event is done.
     let started = unsafe { rma::get_nb(face.engine(), place, dest.cast(), len, None, is_immediate) };
     there.unless_busy(flags, started).map_or(NO_OP, |(event, _)| event.into_bits() as Event)
 }
@@ -150,7 +150,7 @@ pub unsafe fn get_nb<M: FaceMode>(
 /// `gex_RMA_PutNBI`.
 ///
 /// # Safety
-/// C1: the source, until it may be used again.
+/// capi.1: the source, until it may be used again.
 pub unsafe fn put_nbi<M: FaceMode>(
     team: *const Team,
     rank: u32,
@@ -167,7 +167,7 @@ pub unsafe fn put_nbi<M: FaceMode>(
     }
     let place = (there.rank, there.offset);
     let started = face.implicit(|set| {
-        // SAFETY: C1.
+        // SAFETY: capi.1: C leaves the `len` bytes at `source` as they are until this thread's set says that they may be used again.
         unsafe { rma::put_nbi(face.engine(), set, place, source.cast(), len, None, options) }
     });
     there.unless_busy(flags, started).map_or(1, |()| OK)
@@ -176,7 +176,7 @@ pub unsafe fn put_nbi<M: FaceMode>(
 /// `gex_RMA_GetNBI`.
 ///
 /// # Safety
-/// C1: the target, until the set says that it is done.
+/// capi.1: the target, until the set says that it is done.
 pub unsafe fn get_nbi<M: FaceMode>(
     team: *const Team,
     dest: *mut c_void,
@@ -188,7 +188,7 @@ pub unsafe fn get_nbi<M: FaceMode>(
     let (face, there) = There::of::<M>("gex_RMA_GetNBI", (team, rank), source, dest, len);
     let (place, is_immediate) = ((there.rank, there.offset), flags & IMMEDIATE != 0);
     let started = face.implicit(|set| {
-        // SAFETY: C1.
+        // SAFETY: capi.1: C has `len` writable bytes at `dest`, which nobody else uses until this thread's set says that the get is done.
         unsafe { rma::get_nbi(face.engine(), set, place, dest.cast(), len, is_immediate) }
     });
     there.unless_busy(flags, started).map_or(1, |()| OK)

@@ -81,6 +81,8 @@ pub(crate) struct Placed<M: CoreMode> {
     /// What a message for it looks like, as far as its first word says, in these bits of that.
     pub(crate) shape: u32,
     pub(crate) mask: u32,
+    /// Whether a panic may come out of it, which is then an error of the message.
+    pub(crate) unwinds: bool,
 }
 
 /// One registered handler.
@@ -125,17 +127,30 @@ impl<M: CoreMode> Handlers<M> {
     /// # Errors
     /// The index is taken or the library's, the table is full, or there are too many arguments.
     pub fn register(&self, fixed: Option<u8>, entry: Entry<M>) -> Result<u8, Error> {
+        self.register_as(fixed, entry, true)
+    }
+
+    /// As [`register`](Self::register), of a function that never unwinds, such as one in C: a panic that came out of it would end the
+    /// process.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register).
+    pub fn register_foreign(&self, fixed: Option<u8>, entry: Entry<M>) -> Result<u8, Error> {
+        self.register_as(fixed, entry, false)
+    }
+
+    fn register_as(&self, fixed: Option<u8>, entry: Entry<M>, unwinds: bool) -> Result<u8, Error> {
         if let Some(index) = fixed {
             if index < CLIENT_BASE {
                 let what = format!("index {index} is the library's: clients use {CLIENT_BASE} to 255");
                 return Err(Error::Table { name: entry.signature.name, what });
             }
-            return self.place(index, entry);
+            return self.place(index, entry, unwinds);
         }
         check(&entry)?;
         let mut entry = entry;
         for index in (CLIENT_BASE..=255).rev() {
-            match self.set(index, entry) {
+            match self.set(index, entry, unwinds) {
                 Ok(()) => return Ok(index),
                 Err(back) => entry = back,
             }
@@ -153,12 +168,12 @@ impl<M: CoreMode> Handlers<M> {
             let what = format!("index {index} is for clients");
             return Err(Error::Table { name: entry.signature.name, what });
         }
-        self.place(index, entry)
+        self.place(index, entry, true)
     }
 
-    fn place(&self, index: u8, entry: Entry<M>) -> Result<u8, Error> {
+    fn place(&self, index: u8, entry: Entry<M>, unwinds: bool) -> Result<u8, Error> {
         check(&entry)?;
-        self.set(index, entry).map_err(|back| {
+        self.set(index, entry, unwinds).map_err(|back| {
             let there = self.get(index).map(|there| there.signature.name.as_str()).unwrap_or_default();
             let what = format!("index {index} is taken by {there:?}");
             Error::Table { name: back.signature.name, what }
@@ -167,10 +182,10 @@ impl<M: CoreMode> Handlers<M> {
     }
 
     /// The entry comes back if the place is taken.
-    fn set(&self, index: u8, entry: Entry<M>) -> Result<(), Entry<M>> {
+    fn set(&self, index: u8, entry: Entry<M>, unwinds: bool) -> Result<(), Entry<M>> {
         let Signature { category, reply, nargs, also, .. } = entry.signature;
         let mask = also.mask();
-        let placed = Placed { shape: shape_of(category, reply, index, nargs) & mask, mask, entry };
+        let placed = Placed { shape: shape_of(category, reply, index, nargs) & mask, mask, unwinds, entry };
         self.entries[usize::from(index)].set(placed).map_err(|back| back.entry)
     }
 
@@ -181,9 +196,9 @@ impl<M: CoreMode> Handlers<M> {
 
     /// The handler that takes a message with this first word.
     #[inline(always)]
-    pub(crate) fn taking(&self, first: First) -> Option<&Entry<M>> {
-        let Placed { shape, mask, entry } = self.placed(first.handler())?;
-        (*shape == first.shape() & mask && entry.signature.takes(first)).then_some(entry)
+    pub(crate) fn taking(&self, first: First) -> Option<&Placed<M>> {
+        let placed = self.placed(first.handler())?;
+        (placed.shape == first.shape() & placed.mask && placed.entry.signature.takes(first)).then_some(placed)
     }
 
     #[inline]

@@ -30,7 +30,7 @@ pub mod wire;
 pub use engine::Peek;
 pub use engine::{
     Ask, Commit, Domains, Engine, Incoming, Outgoing, Parts, Prepared, PreparedReply, Received, Task, Token,
-    Transfer, counts_of,
+    Transfer, counts_of, message_in_hand,
 };
 pub use error::Error;
 pub use flow::{Flow, Patience, WaitMode};
@@ -59,7 +59,7 @@ pub trait CoreMode: Mode + Sized {
     /// A barrier in shared memory.
     type Barrier: SharedBarrier + ?Sized;
     /// What a handler table holds.
-    type Function: for<'a> Fn(Incoming<'a, Self>) -> Result<(), Box<Error>> + ?Sized;
+    type Function: for<'a> Fn(&Incoming<'a, Self>) -> Result<(), Box<Error>> + ?Sized;
     /// What an operation keeps alive until it completes.
     type Keep: ?Sized;
     /// What a handler-safe lock is made of: none in `Seq`.
@@ -80,7 +80,7 @@ macro_rules! core_mode {
             type Wire = dyn Wire<$mode> $(+ $auto)*;
             type Nic = dyn gasworks_rdma::Nic $(+ $auto)*;
             type Barrier = dyn SharedBarrier $(+ $auto)*;
-            type Function = dyn for<'a> Fn(Incoming<'a, $mode>) -> Result<(), Box<Error>> $(+ $function)*;
+            type Function = dyn for<'a> Fn(&Incoming<'a, $mode>) -> Result<(), Box<Error>> $(+ $function)*;
             type Keep = dyn std::any::Any $(+ $auto)*;
             type HandlerLock<T> = <$lock as Mode>::Lock<T>;
             type Shared<T> = $shared<T>;

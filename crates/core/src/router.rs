@@ -1,13 +1,39 @@
 //! Which transport reaches which peer.
+//!
+//! # Invariants
+//! - router.1: a wire stays at its address, and is only borrowed shared, from when the router was made until it is dropped. `queues` was
+//!   borrowed of one of them.
 
 use crate::{CoreMode, Rank, Wire, WireError};
 use gasworks_shmem::queues::Queues;
+use std::ptr::NonNull;
 use std::time::Duration;
 
 /// The transports of a job and, for each peer, the one that reaches it.
 pub(crate) struct Router<M: CoreMode> {
-    wires: Vec<Box<M::Wire>>,
+    /// The queues of the first transport that has some mapped, asked once, and that transport's number. Messages of another that has some
+    /// go by calls.
+    queues: Option<NonNull<Queues<'static, M>>>,
+    mapped: u8,
+    /// Whether there is no other transport, so that a look at these queues tells whether anything has come.
+    is_all_mapped: bool,
     route: Box<[u8]>,
+    /// Each made by `Box::leak`.
+    wires: Box<[NonNull<M::Wire>]>,
+}
+
+// SAFETY: router.1: it owns the wires, as boxes would, and its pointer to queues leads into one of them.
+unsafe impl<M: CoreMode> Send for Router<M> where Box<M::Wire>: Send {}
+// SAFETY: router.1: what a shared router gives away are shared borrows of the wires and of what is in one of them.
+unsafe impl<M: CoreMode> Sync for Router<M> where Box<M::Wire>: Sync {}
+
+impl<M: CoreMode> Drop for Router<M> {
+    fn drop(&mut self) {
+        for &wire in &self.wires {
+            // SAFETY: router.1: made by `Box::leak` in `new`, freed only here; who borrows a wire borrows the router.
+            drop(unsafe { Box::from_raw(wire.as_ptr()) });
+        }
+    }
 }
 
 impl<M: CoreMode> Router<M> {
@@ -17,35 +43,64 @@ impl<M: CoreMode> Router<M> {
             route.iter().all(|&wire| usize::from(wire) < wires.len()),
             "a route to a wire that is not there"
         );
-        Self { wires, route: route.into() }
+        let wires: Box<[_]> = wires.into_iter().map(|wire| NonNull::from(Box::leak(wire))).collect();
+        let mut this =
+            Self { queues: None, mapped: u8::MAX, is_all_mapped: false, route: route.into(), wires };
+        let found = (0..)
+            .zip(this.wires())
+            .find_map(|(number, wire)| Some((NonNull::from(wire.queues()?).cast(), number)));
+        if let Some((queues, number)) = found {
+            (this.queues, this.mapped, this.is_all_mapped) = (Some(queues), number, this.wires.len() == 1);
+        }
+        this
     }
 
     /// The wire that reaches `rank`, which exists: the engine has checked.
     #[inline]
     pub(crate) fn to(&self, rank: Rank) -> &M::Wire {
-        &self.wires[usize::from(self.route[rank as usize])]
+        // SAFETY: router.1: it is there as long as the router, which is borrowed.
+        unsafe { self.wires[usize::from(self.route[rank as usize])].as_ref() }
+    }
+
+    #[inline]
+    fn queues(&self) -> Option<&Queues<'_, M>> {
+        // SAFETY: router.1: borrowed of a wire, which is there as long as the router, which is borrowed.
+        self.queues.map(|queues| unsafe { queues.as_ref() })
+    }
+
+    /// The queues of `rank`, which exists, if they are mapped.
+    #[inline]
+    pub(crate) fn queues_to(&self, rank: Rank) -> Option<&Queues<'_, M>> {
+        self.queues().filter(|_| self.route[rank as usize] == self.mapped)
+    }
+
+    /// The queues of which the messages of the wire with this number are taken.
+    #[inline]
+    pub(crate) fn queues_of(&self, wire: usize) -> Option<&Queues<'_, M>> {
+        self.queues().filter(|_| wire == usize::from(self.mapped))
     }
 
     /// Whether nothing has come, as far as a look can tell.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.wires.iter().all(|wire| wire.queues().is_some_and(Queues::is_idle))
+        self.is_all_mapped && self.queues().is_some_and(Queues::is_idle)
     }
 
     /// All of them.
     #[inline]
     pub(crate) fn wires(&self) -> impl Iterator<Item = &M::Wire> {
-        self.wires.iter().map(|wire| &**wire)
+        // SAFETY: router.1: they are there as long as the router, which is borrowed.
+        self.wires.iter().map(|wire| unsafe { wire.as_ref() })
     }
 
     /// Sleeps on the first wire. With more than one the sleep is short, since the others cannot end it.
     pub(crate) fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
         let limit = if self.wires.len() > 1 { limit.min(Duration::from_micros(50)) } else { limit };
-        self.wires.first().map_or(Ok(()), |wire| wire.sleep(limit, stay))
+        self.wires().next().map_or(Ok(()), |wire| wire.sleep(limit, stay))
     }
 
     /// Wakes this rank's sleeping threads.
     pub(crate) fn wake(&self) {
-        self.wires.iter().for_each(|wire| wire.wake());
+        self.wires().for_each(Wire::wake);
     }
 }

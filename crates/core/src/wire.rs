@@ -12,7 +12,7 @@ use gasworks_shmem::barrier::Name;
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::queues::{Queue, Queues};
 use gasworks_sock::sleeper;
-use gasworks_sync::{Lent, Mode, RawBytes};
+use gasworks_sync::{Mode, VolatileSlice};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -63,15 +63,32 @@ pub struct Limits {
 /// Room for one message, to be filled and then committed or cancelled.
 #[derive(Debug)]
 #[must_use = "a reservation holds room until it is committed or cancelled"]
-pub struct Reservation {
+pub struct Reservation<'a> {
     /// To whom.
     pub to: Rank,
     /// What it is.
     pub class: Class,
-    /// Where the payload goes, as long as was asked for; nobody else touches it until the commit.
-    pub payload: RawBytes,
+    payload: VolatileSlice<'a>,
     /// The transport's own.
     pub ticket: [u64; 2],
+}
+
+impl<'a> Reservation<'a> {
+    /// Room whose payload goes to these bytes, which nobody is given for longer than the reservation is there.
+    pub fn new(to: Rank, class: Class, payload: VolatileSlice<'a>, ticket: [u64; 2]) -> Self {
+        Self { to, class, payload, ticket }
+    }
+
+    /// Where the payload goes, as long as was asked for; nobody else touches it until the commit.
+    #[inline]
+    pub fn payload(&self) -> VolatileSlice<'_> {
+        self.payload
+    }
+
+    /// Leaves out the end: at most so many bytes of payload are sent.
+    pub fn shorten(&mut self, len: usize) {
+        self.payload = self.payload.slice(0, len).unwrap_or(self.payload);
+    }
 }
 
 /// A message that has arrived. It is gone when the sink returns.
@@ -82,7 +99,7 @@ pub struct Arrived<'a> {
     /// The head: a private copy.
     pub head: &'a [u8],
     /// The payload where it lies; its sender may still be writing it if it is hostile.
-    pub payload: Lent<'a>,
+    pub payload: VolatileSlice<'a>,
 }
 
 /// A message of a rank to itself, in outline.
@@ -191,13 +208,13 @@ pub trait Wire<M: Mode> {
     ///
     /// # Errors
     /// [`WireError::Busy`] (requests only), [`WireError::TooLarge`], [`WireError::PeerGone`].
-    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError>;
-    /// Sends a message whose payload has been filled in: `reservation.payload`, which may have become shorter than what was
-    /// reserved, from the same start. `head` has at most [`MAX_HEAD`] bytes.
+    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation<'_>, WireError>;
+    /// Sends a message whose payload has been filled in, of as many bytes as the [payload](Reservation::payload) has, which may have been
+    /// [shortened](Reservation::shorten). `head` has at most [`MAX_HEAD`] bytes.
     ///
     /// # Errors
     /// [`WireError::Corrupt`], [`WireError::PeerGone`].
-    fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError>;
+    fn commit(&self, reservation: Reservation<'_>, head: &[u8]) -> Result<(), WireError>;
     /// Sends a message in one go, where its head is one word, in little-endian, and its arguments: room, payload, head.
     /// What a transport can do faster than one step after the other.
     ///
@@ -205,25 +222,29 @@ pub trait Wire<M: Mode> {
     /// Those of [`reserve`](Self::reserve) and [`commit`](Self::commit).
     fn send(&self, to: Rank, class: Class, word: u64, args: &[u8], payload: &[u8]) -> Result<(), WireError> {
         let reservation = self.reserve(to, class, payload.len())?;
-        reservation.payload.write(payload);
+        reservation.payload().write(payload);
         let (head, len) = head_of(word, args);
         self.commit(reservation, &head[..len])
     }
     /// Has the message in this room wait at its receiver until the NIC there has been told the number that comes back: so it may leave before
     /// the payload of its Long has landed. `None`: that cannot be had, and the message has to wait here.
-    fn beside(&self, reservation: &mut Reservation) -> Option<u32> {
+    fn beside(&self, reservation: &mut Reservation<'_>) -> Option<u32> {
         let _ = reservation;
         None
     }
     /// Gives room back unused.
-    fn cancel(&self, reservation: Reservation);
+    fn cancel(&self, reservation: Reservation<'_>);
     /// The queues themselves, where the peers that this transport reaches are mapped: short messages then go through them
-    /// without another call, as puts go to a mapped segment. Whoever has nothing to do with them keeps this `None`.
-    #[inline]
+    /// without another call, as puts go to a mapped segment. Transports without mapped queues return `None`.
     fn queues(&self) -> Option<&Queues<'_, M>> {
         None
     }
-    /// A message of this rank to itself, which no transport carries, is handled by `handle`: for whoever watches what goes through.
+    /// Whether messages of this rank to itself, which no transport carries, are to pass through [`own`](Self::own): where they are
+    /// observed.
+    fn sees_own(&self) -> bool {
+        false
+    }
+    /// Has `handle` handle a message of this rank to itself.
     fn own(&self, own: Own, handle: &mut dyn FnMut()) {
         let _ = own;
         handle();
@@ -291,13 +312,13 @@ mod tests {
         fn limits(&self) -> Limits {
             Limits { max_medium: 0, max_long: 0, packed_long: 0 }
         }
-        fn reserve(&self, to: Rank, class: Class, _: usize) -> Result<Reservation, WireError> {
-            Ok(Reservation { to, class, payload: RawBytes::EMPTY, ticket: [0; 2] })
+        fn reserve(&self, to: Rank, class: Class, _: usize) -> Result<Reservation<'_>, WireError> {
+            Ok(Reservation::new(to, class, VolatileSlice::EMPTY, [0; 2]))
         }
-        fn commit(&self, _: Reservation, head: &[u8]) -> Result<(), WireError> {
+        fn commit(&self, _: Reservation<'_>, head: &[u8]) -> Result<(), WireError> {
             Err(WireError::TooLarge { transport: "plain", len: head.len(), max: 0 })
         }
-        fn cancel(&self, _: Reservation) {}
+        fn cancel(&self, _: Reservation<'_>) {}
         fn poll(&self, _: usize, _: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
             Ok(0)
         }
@@ -320,7 +341,7 @@ mod tests {
     fn what_a_transport_leaves_out_is_what_is_usual() {
         let wire: &dyn Wire<Seq> = &Plain;
         let mut room = wire.reserve(0, Class::Request, 0).expect("room");
-        assert_eq!((wire.beside(&mut room), wire.queues().is_none()), (None, true));
+        assert_eq!((wire.beside(&mut room), wire.queues().is_none(), wire.sees_own()), (None, true, false));
         assert_eq!((wire.is_of_first_domain(), wire.is_settled(), wire.burst()), (false, true, BURST));
         let mut handled = 0;
         wire.own(Own { category: Category::Short, reply: false, handler: 0, bytes: 0 }, &mut || handled += 1);

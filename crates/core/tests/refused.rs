@@ -8,7 +8,7 @@ use gasworks_core::{
 use gasworks_memory::{Grows, Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post, Stage, Tuning};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use gasworks_sync::{Lent, Mode, Par, RawBytes};
+use gasworks_sync::{Mode, Par, RawSlice, VolatileSlice};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,10 +24,8 @@ fn words(bytes: usize) -> Words {
     (0..bytes / 8).map(|_| AtomicU64::new(0)).collect()
 }
 
-fn bytes_of(words: &Words, len: usize) -> RawBytes {
-    assert!(len <= 8 * words.len());
-    // SAFETY: atomics, which may be written through a shared reference; the engines of this file are dropped before.
-    unsafe { RawBytes::new(words.as_ptr().cast_mut().cast(), len) }
+fn bytes_of(words: &Words, len: usize) -> VolatileSlice<'_> {
+    VolatileSlice::from_words(words).slice(0, len).expect("as many bytes")
 }
 
 /// What the wire brings, refuses and has given out, and what was said when it was to sleep.
@@ -61,11 +59,11 @@ impl<M: Mode> Wire<M> for Fickle {
     fn limits(&self) -> Limits {
         Limits { max_medium: MEDIUM, max_long: LONG as u64, packed_long: MEDIUM }
     }
-    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError> {
+    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation<'_>, WireError> {
         self.with(|state| state.reserved += 1);
-        Ok(Reservation { to, class, payload: bytes_of(&self.0.1, payload), ticket: [0; 2] })
+        Ok(Reservation::new(to, class, bytes_of(&self.0.1, payload), [0; 2]))
     }
-    fn commit(&self, _: Reservation, _: &[u8]) -> Result<(), WireError> {
+    fn commit(&self, _: Reservation<'_>, _: &[u8]) -> Result<(), WireError> {
         self.with(|state| {
             state.reserved -= 1;
             if state.refuses_commits {
@@ -75,15 +73,13 @@ impl<M: Mode> Wire<M> for Fickle {
             Ok(())
         })
     }
-    fn cancel(&self, _: Reservation) {
+    fn cancel(&self, _: Reservation<'_>) {
         self.with(|state| state.reserved -= 1);
     }
     fn poll(&self, _: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
-        let (arriving, fails) = self.with(|state| (std::mem::take(&mut state.arriving), state.fails));
-        for (head, payload) in &arriving {
-            // SAFETY: the sink only reads the bytes, which outlive the call.
-            let payload = unsafe { RawBytes::new(payload.as_ptr().cast_mut(), payload.len()) };
-            sink(Arrived { from: 1, head, payload: Lent::new(payload) });
+        let (mut arriving, fails) = self.with(|state| (std::mem::take(&mut state.arriving), state.fails));
+        for (head, payload) in &mut arriving {
+            sink(Arrived { from: 1, head, payload: VolatileSlice::from_mut(payload) });
         }
         if fails { Err(CORRUPT) } else { Ok(arriving.len()) }
     }
@@ -109,7 +105,7 @@ impl Nic for Instant {
         let (largest, depth) = (LONG, 8);
         Abilities { largest, depth, ..Abilities::default() }
     }
-    unsafe fn register(&self, _: RawBytes) -> Result<Key, NicError> {
+    unsafe fn register(&self, _: RawSlice) -> Result<Key, NicError> {
         Ok(Key::default())
     }
     fn deregister(&self, _: &Key) -> Result<(), NicError> {
@@ -155,23 +151,22 @@ fn engine_with(mapped: bool, len: u64) -> (Engine<Par>, Fickle, u8) {
     let handler = handlers.register(None, Entry { signature, function: Box::new(|_| Ok(())) });
     let handler = handler.expect("a free index");
     let lengths = Lengths(AtomicU64::new(len), words(LONG));
-    let bytes = bytes_of(&lengths.1, LONG);
+    let bytes = bytes_of(&lengths.1, LONG).raw();
     let peer = |flags| Peer { mapped: bytes, len, remote_base: 0, key: Vec::new(), flags };
     let other = if mapped { PeerFlags::MAPPED } else { PeerFlags::empty() };
     let peers = vec![peer(PeerFlags::SELF | PeerFlags::MAPPED), peer(other)];
     let wire = Fickle(Arc::new((Mutex::default(), words(MEDIUM))));
     let tuning = Tuning { descriptors: 8, ..Tuning::default() };
-    let nic = Rdma::<Par, _>::new(
-        Box::<Instant>::default() as Box<dyn Nic + Send + Sync>,
-        RawBytes::EMPTY,
-        &tuning,
-    );
+    let nic = Box::<Instant>::default() as Box<dyn Nic + Send + Sync>;
+    // SAFETY: `RawSlice::EMPTY` has no bytes, so there are none to keep mapped.
+    let nic = unsafe { Rdma::<Par, _>::new(nic, RawSlice::EMPTY, &tuning) };
     let at_once = Policy { spins: 0, yields: 0, ..Policy::for_host(1, 1) };
     let parts = Parts {
         rank: 0,
         wires: vec![Box::new(wire.clone()) as Box<dyn Wire<Par> + Send + Sync>],
         route: vec![0, 0],
-        peers: PeerTable::growing(peers, Arc::new(lengths), Grows::AnyTime),
+        // SAFETY: the words of `lengths` are on the heap and do not move with it into the table's owner; they are atomics.
+        peers: unsafe { PeerTable::growing(peers, Arc::new(lengths), Grows::AnyTime) },
         rdma: if mapped { Domains::none() } else { Domains::one(nic.expect("it needs no memory")) },
         flow: Flow { depth: 8, total: 8, volume: 0 },
         patience: Patience::new(at_once),
@@ -379,7 +374,7 @@ fn what_a_rank_sends_to_itself_meets_no_wire() {
         also: Also::empty(),
     };
     let failure = || Error::Handler { from: 0, what: "it fails".into() };
-    let function = Box::new(move |_: gasworks_core::Incoming<'_, Par>| Err(Box::new(failure())));
+    let function = Box::new(move |_: &gasworks_core::Incoming<'_, Par>| Err(Box::new(failure())));
     let fails = engine.handlers().register(None, Entry { signature, function }).expect("a free index");
     assert_eq!(engine.request(0, &Outgoing { handler: fails, ..short }), Ok(()));
     assert_eq!((engine.poll(), engine.poll()), (Err(failure()), Ok(0)));
@@ -442,7 +437,7 @@ fn an_operation_that_another_thread_completes_ends_sleeps() {
         set: None,
         local_apart: false,
     };
-    // SAFETY: the bytes outlive the operation, which is done below.
+    // SAFETY: `local` lives until the end of this function, before which the put is found done; and this NIC touches no bytes.
     let id = unsafe { engine.transfer(&transfer, None) }.map_err(|(error, _)| error).expect("a put");
     let payload = [7; MEDIUM + 1];
     let long = Outgoing { category: Category::Long, handler, args: &[], payload: &payload, landing: 0 };

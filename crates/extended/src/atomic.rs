@@ -8,8 +8,8 @@
 //! What a rank wrote before an operation can be seen by whoever sees what that did.
 //!
 //! # Invariants
-//! A1. The place for what a word was stays mapped and is not used otherwise until the operation has completed: a blocking call does not return
-//!     before; a non-blocking one passes the obligation to its caller, or keeps the place in the operation.
+//! - atomic.1: the place for what a word was stays mapped and is not used otherwise until the operation has completed: a blocking call
+//!   does not return before; a non-blocking one passes the obligation to its caller, or keeps the place in the operation.
 
 use crate::Error;
 use crate::event::{self, Event, Kept};
@@ -23,7 +23,7 @@ use gasworks_core::{
 use gasworks_memory::Access;
 use gasworks_memory::atomic::{NotAWord, Ops, Type, Update};
 use gasworks_rdma::{Direction, NicError};
-use gasworks_sync::RawBytes;
+use gasworks_sync::{RawSlice, VolatileSlice};
 
 /// For which words a domain is to be fast: the specification's `GEX_FLAG_AD_FAVOR_*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -160,10 +160,10 @@ impl Operation {
         let result = (&raw mut was).cast();
         if self.reach(engine)?.is_none() && self.domain.by != By::Processor {
             self.note(engine, &mut || ());
-            // SAFETY: A1: it returns when the operation is over.
+            // SAFETY: atomic.1: `result` points to `was` of this function, and the call returns when the operation is over.
             unsafe { engine.transfer_and_wait(&self.transfer(result, None), false) }?;
         } else {
-            // SAFETY: A1: the wait below ends with the operation.
+            // SAFETY: atomic.1: `result` points to `was` of this function, which waits below until the operation is over.
             let (event, _) = unsafe { self.start(engine, result, None, None, false) }?;
             event::finish_borrowed(engine, &event)?;
         }
@@ -171,7 +171,7 @@ impl Operation {
     }
 
     /// Where the word is, if the processor is to change it and can; `None` if somebody else is to.
-    fn reach<M: CoreMode>(&self, engine: &Engine<M>) -> Result<Option<RawBytes>, Error> {
+    fn reach<'a, M: CoreMode>(&self, engine: &'a Engine<M>) -> Result<Option<VolatileSlice<'a>>, Error> {
         self.check()?;
         let &Self { update, rank, offset, .. } = self;
         let wrong = |cause| Error::Core(gasworks_core::Error::Memory { during: "atomic operation", cause });
@@ -202,7 +202,7 @@ impl Operation {
     /// [`UPDATE`](gasworks_core::Categories::UPDATE).
     ///
     /// # Safety
-    /// A1, for `result`, if it fetches.
+    /// atomic.1, for `result`, if it fetches.
     ///
     /// # Errors
     /// Those of [`apply`](Self::apply); if `immediate`, also [`Error::is_busy`].
@@ -216,14 +216,15 @@ impl Operation {
     ) -> Result<(Event, Kept<M>), Error> {
         let &Self { domain, update, .. } = self;
         let reached = self.reach(engine)?;
-        // SAFETY: A1, by the caller's promise; where nothing comes back these are no bytes.
-        let place = unsafe { RawBytes::new(result, if update.fetches { update.width() } else { 0 }) };
+        // Where nothing comes back these are no bytes.
+        let place = RawSlice::new(result, if update.fetches { update.width() } else { 0 });
         if let Some(word) = reached {
             // It lies there as it does in the segment, which begins at a page.
             let mut was = Err(NotAWord);
             self.note(engine, &mut || was = update.at(word));
             let was = was.map_err(|NotAWord| self.unaligned())?;
-            place.write(&was.to_le_bytes()[..place.len()]);
+            // SAFETY: atomic.1: the caller promises `place`, as many bytes as the word has, for nobody else's use now; or it has no bytes.
+            unsafe { place.borrow() }.write(&was.to_le_bytes()[..place.len()]);
             return Ok((Event::DONE, keep));
         }
         self.note(engine, &mut || ());
@@ -232,9 +233,9 @@ impl Operation {
         let mut sleeper = engine.sleeper();
         loop {
             let started = match domain.by {
-                // SAFETY: A1, by the caller's promise.
+                // SAFETY: atomic.1: the caller promises `place` until the operation has completed: the event's end, or the set's.
                 By::Processor => unsafe { self.ask(engine, place, set, keep) },
-                // SAFETY: as above.
+                // SAFETY: atomic.1: the caller promises `result`, which `transfer` names, until the operation has completed, if it fetches.
                 By::Nic | By::Either => unsafe { engine.transfer(&transfer, keep) },
             };
             match started {
@@ -252,11 +253,11 @@ impl Operation {
     /// Has the rank do it whose word it is.
     ///
     /// # Safety
-    /// A1, for `place`.
+    /// atomic.1, for `place`.
     unsafe fn ask<M: CoreMode>(
         &self,
         engine: &Engine<M>,
-        place: RawBytes,
+        place: RawSlice,
         set: Option<OpId>,
         keep: Option<Box<M::Keep>>,
     ) -> Result<OpId, NotStarted<M>> {
@@ -266,7 +267,7 @@ impl Operation {
         let words = args[NUMBER..].chunks_exact_mut(8).zip([what, self.offset, first, second]);
         words.for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
         let counts = counts_of(&self.update);
-        // SAFETY: A1, by the caller's promise.
+        // SAFETY: atomic.1: the caller promises that `place` stays mapped and is not used otherwise until the operation has completed.
         unsafe { engine.query(self.rank, (ASK, &mut args), place, counts, set, keep) }
     }
 }
@@ -314,7 +315,7 @@ pub fn register<M: CoreMode>(
 ///
 /// # Errors
 /// The peer is gone.
-pub fn serve<M: CoreMode>(asked: Incoming<'_, M>) -> Result<(), Box<gasworks_core::Error>> {
+pub fn serve<M: CoreMode>(asked: &Incoming<'_, M>) -> Result<(), Box<gasworks_core::Error>> {
     let args = asked.args();
     let [what, offset, first, second] = [0, 8, 16, 24].map(|at| word(args, NUMBER + at));
     let update = Type::from_number((what >> 32) as u32)
@@ -336,7 +337,7 @@ pub fn serve<M: CoreMode>(asked: Incoming<'_, M>) -> Result<(), Box<gasworks_cor
 ///
 /// # Errors
 /// Nobody has asked.
-pub fn hear<M: CoreMode>(answer: Incoming<'_, M>) -> Result<(), Box<gasworks_core::Error>> {
+pub fn hear<M: CoreMode>(answer: &Incoming<'_, M>) -> Result<(), Box<gasworks_core::Error>> {
     let (args, peer) = (answer.args(), answer.source());
     let was_done = args.get(NUMBER).is_some_and(|done| *done == 1);
     let was = if was_done { Ok(&args[NUMBER + 8..]) } else { Err(NicError::BadKey { peer }) };

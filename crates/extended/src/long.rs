@@ -1,8 +1,8 @@
 //! Long requests whose payload may be in use when the call returns.
 //!
 //! # Invariants
-//! L1. The payload stays mapped and unchanged until the event is done: the caller promises it, or the operation keeps
-//!     what owns it.
+//! - long.1: the payload stays mapped and unchanged until the event is done: the caller promises it, or the operation keeps
+//!   what owns it.
 
 use crate::event::{Event, Kept};
 use crate::{Error, Implicit};
@@ -13,7 +13,7 @@ use gasworks_core::{CoreMode, Engine, Outgoing};
 /// specification's local completion by an event. `keep` lives until then.
 ///
 /// # Safety
-/// L1, for the payload of `message`.
+/// long.1, for the payload of `message`.
 ///
 /// # Errors
 /// Those of [`Engine::request`].
@@ -23,7 +23,7 @@ pub unsafe fn request_nb<M: CoreMode>(
     message: &Outgoing<'_>,
     keep: Option<Box<M::Keep>>,
 ) -> Result<(Event, Kept<M>), Error> {
-    // SAFETY: L1, the caller's promise.
+    // SAFETY: long.1: the caller promises that the payload stays as it is until the event is done, itself or by what it gives to keep.
     Ok(match unsafe { send(engine, to, message, None, keep)? } {
         Ok(id) => (Event(Some(id)), None),
         Err(kept) => (Event::DONE, kept),
@@ -33,7 +33,7 @@ pub unsafe fn request_nb<M: CoreMode>(
 /// As [`request_nb`], in a set: the specification's `GEX_EVENT_GROUP`.
 ///
 /// # Safety
-/// L1, for the payload of `message`.
+/// long.1, for the payload of `message`.
 ///
 /// # Errors
 /// Those of [`Engine::request`].
@@ -44,12 +44,12 @@ pub unsafe fn request_nbi<M: CoreMode>(
     message: &Outgoing<'_>,
     keep: Option<Box<M::Keep>>,
 ) -> Result<(), Error> {
-    // SAFETY: L1, the caller's promise.
+    // SAFETY: long.1: the caller promises that the payload stays as it is until the set's local category is done, itself or by `keep`.
     unsafe { send(engine, to, message, Some(implicit), keep) }.map(|_| ())
 }
 
 /// # Safety
-/// L1, for the payload of `message`.
+/// long.1, for the payload of `message`.
 unsafe fn send<M: CoreMode>(
     engine: &Engine<M>,
     to: u32,
@@ -60,7 +60,7 @@ unsafe fn send<M: CoreMode>(
     let mut sleeper = engine.sleeper();
     loop {
         let set = implicit.map(|implicit| implicit.joined(engine));
-        // SAFETY: L1, the caller's promise.
+        // SAFETY: long.1: the caller promises the payload until the operation is done; one that was refused has not begun to use it.
         match unsafe { engine.try_request_nb(to, message, set, keep) } {
             Ok(sent) => return Ok(sent),
             Err((error, kept)) if error.is_busy() => {

@@ -8,9 +8,9 @@
 //! [`Implicit`] set. Each takes a buffer or, in [`value`](crate::value), a value of up to eight bytes.
 //!
 //! # Invariants
-//! E1. The local side of a transfer stays mapped, and is not used otherwise, until the transfer completes: a blocking
-//!     call does not return before; a non-blocking one passes the obligation to its caller, or keeps the buffer in
-//!     the operation.
+//! - rma.1: the local side of a transfer stays mapped, and is not used otherwise, until the transfer completes: a blocking
+//!   call does not return before; a non-blocking one passes the obligation to its caller, or keeps the buffer in
+//!   the operation.
 
 use crate::Error;
 use crate::event::{self, Event, Kept};
@@ -66,7 +66,7 @@ pub fn put_by<M: CoreMode>(
     offset: u64,
     source: &[u8],
 ) -> Result<(), Error> {
-    // SAFETY: E1: the borrow lasts until the call returns.
+    // SAFETY: `source` is borrowed until the call returns, so its bytes are readable and nobody writes them.
     unsafe { put_from(rows, engine, (rank, offset), source.as_ptr(), source.len(), false) }
 }
 
@@ -91,7 +91,7 @@ pub fn get_by<M: CoreMode>(
     offset: u64,
     target: &mut [u8],
 ) -> Result<(), Error> {
-    // SAFETY: E1: the exclusive borrow lasts until the call returns.
+    // SAFETY: `target` is borrowed exclusively until the call returns, so its bytes are writable and nobody else's.
     unsafe { get_to(rows, engine, (rank, offset), target.as_mut_ptr(), target.len(), false) }
 }
 
@@ -113,11 +113,12 @@ pub unsafe fn put_from<M: CoreMode>(
 ) -> Result<(), Error> {
     match rows.open(rank, offset, len) {
         Some(target) => {
-            // SAFETY: `target` is mapped for `len` bytes (P1 of gasworks_memory), `source` by the caller's promise.
+            // SAFETY: `target` is mapped for `len` bytes (peers.1 of `gasworks_memory`); the caller promises that `source` is readable and
+            // not written to.
             unsafe { racy::copy_in(target.as_ptr(), source, len) };
             Ok(())
         }
-        // SAFETY: E1: it returns when the transfer is over.
+        // SAFETY: rma.1: the caller promises `len` bytes at `source` for this call, which returns when the put is over.
         None => unsafe { far(engine, Direction::Put, rank, offset, source.cast_mut(), len, immediate) },
     }
 }
@@ -140,11 +141,12 @@ pub unsafe fn get_to<M: CoreMode>(
 ) -> Result<(), Error> {
     match rows.open(rank, offset, len) {
         Some(source) => {
-            // SAFETY: `source` is mapped for `len` bytes (P1 of gasworks_memory), `target` by the caller's promise.
+            // SAFETY: `source` is mapped for `len` bytes (peers.1 of `gasworks_memory`); the caller promises that `target` is writable and
+            // nobody else's.
             unsafe { racy::copy_out(target, source.as_ptr(), len) };
             Ok(())
         }
-        // SAFETY: E1: it returns when the transfer is over.
+        // SAFETY: rma.1: the caller promises `len` bytes at `target` for this call, which returns when the get is over.
         None => unsafe { far(engine, Direction::Get, rank, offset, target, len, immediate) },
     }
 }
@@ -153,7 +155,7 @@ pub unsafe fn get_to<M: CoreMode>(
 /// short.
 ///
 /// # Safety
-/// E1, for `len` bytes at `local`, while the call lasts.
+/// rma.1, for `len` bytes at `local`, while the call lasts.
 #[cold]
 #[inline(never)]
 unsafe fn far<M: CoreMode>(
@@ -166,18 +168,18 @@ unsafe fn far<M: CoreMode>(
     immediate: bool,
 ) -> Result<(), Error> {
     let whole = Transfer { direction, peer: rank, offset, local, len, set: None, local_apart: false };
-    // SAFETY: E1, by the caller's promise.
+    // SAFETY: rma.1: the caller promises `len` bytes at `local` while the call lasts, and a copy is over before.
     if unsafe { copied(engine, &whole) }? {
         return Ok(());
     }
-    // SAFETY: E1: it returns when the transfer is over.
+    // SAFETY: rma.1: the caller promises `len` bytes at `local` while the call lasts, which ends with the transfer.
     Ok(unsafe { engine.transfer_and_wait(&whole, immediate) }?)
 }
 
 /// Starts a put of `len` bytes at `source`. `keep` lives until it is done. The leaf for the source is asked of the event.
 ///
 /// # Safety
-/// E1, for `len` bytes at `source`, readable, until the options say that they may be used again.
+/// rma.1, for `len` bytes at `source`, readable, until the options say that they may be used again.
 ///
 /// # Errors
 /// The rank or the range is wrong, or the network failed; if immediate, also [`Error::is_busy`].
@@ -191,7 +193,8 @@ pub unsafe fn put_nb<M: CoreMode>(
     options: Options,
 ) -> Result<(Event, Kept<M>), Error> {
     if let Some(target) = engine.peers().open(rank, offset, len) {
-        // SAFETY: `target` is mapped for `len` bytes (P1 of gasworks_memory), `source` by the caller's promise.
+        // SAFETY: `target` is mapped for `len` bytes (peers.1 of `gasworks_memory`); the caller promises that `source` is readable and not
+        // written to.
         unsafe { racy::copy_in(target.as_ptr(), source, len) };
         return Ok((Event::DONE, keep));
     }
@@ -205,14 +208,14 @@ pub unsafe fn put_nb<M: CoreMode>(
         set: None,
         local_apart: options.local == Local::Apart,
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: rma.1: the caller promises `len` bytes at `source`, which `whole` names, until `options` say that they may be used again.
     unsafe { start(engine, &whole, keep, options) }
 }
 
 /// Starts a get of `len` bytes to `target`. `keep` lives until it is done.
 ///
 /// # Safety
-/// E1, for `len` bytes at `target`, writable, until the event is done.
+/// rma.1, for `len` bytes at `target`, writable, until the event is done.
 ///
 /// # Errors
 /// The rank or the range is wrong, or the network failed; if `immediate`, also [`Error::is_busy`].
@@ -226,13 +229,14 @@ pub unsafe fn get_nb<M: CoreMode>(
     immediate: bool,
 ) -> Result<(Event, Kept<M>), Error> {
     if let Some(source) = engine.peers().open(rank, offset, len) {
-        // SAFETY: `source` is mapped for `len` bytes (P1 of gasworks_memory), `target` by the caller's promise.
+        // SAFETY: `source` is mapped for `len` bytes (peers.1 of `gasworks_memory`); the caller promises that `target` is writable and
+        // nobody else's.
         unsafe { racy::copy_out(target, source.as_ptr(), len) };
         return Ok((Event::DONE, keep));
     }
     let (direction, local) = (Direction::Get, target);
     let whole = Transfer { direction, peer: rank, offset, local, len, set: None, local_apart: false };
-    // SAFETY: the caller's promise.
+    // SAFETY: rma.1: the caller promises `len` bytes at `target`, which `whole` names, until the event is done.
     unsafe { start(engine, &whole, keep, Options { immediate, ..Options::default() }) }
 }
 
@@ -254,7 +258,8 @@ pub unsafe fn put_nbi<M: CoreMode>(
     options: Options,
 ) -> Result<(), Error> {
     if let Some(target) = engine.peers().open(rank, offset, len) {
-        // SAFETY: `target` is mapped for `len` bytes (P1 of gasworks_memory), `source` by the caller's promise.
+        // SAFETY: `target` is mapped for `len` bytes (peers.1 of `gasworks_memory`); the caller promises that `source` is readable and not
+        // written to.
         unsafe { racy::copy_in(target.as_ptr(), source, len) };
         return Ok(());
     }
@@ -267,7 +272,8 @@ pub unsafe fn put_nbi<M: CoreMode>(
         set: Some(implicit.joined(engine)),
         local_apart: options.local == Local::Apart,
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: rma.1: the caller promises `len` bytes at `source`, which `whole` names, until the set or its local category is done, as
+    // `options` say.
     unsafe { start(engine, &whole, keep, options) }.map(|_| ())
 }
 
@@ -288,13 +294,14 @@ pub unsafe fn get_nbi<M: CoreMode>(
     immediate: bool,
 ) -> Result<(), Error> {
     if let Some(source) = engine.peers().open(rank, offset, len) {
-        // SAFETY: `source` is mapped for `len` bytes (P1 of gasworks_memory), `target` by the caller's promise.
+        // SAFETY: `source` is mapped for `len` bytes (peers.1 of `gasworks_memory`); the caller promises that `target` is writable and
+        // nobody else's.
         unsafe { racy::copy_out(target, source.as_ptr(), len) };
         return Ok(());
     }
     let (direction, set) = (Direction::Get, Some(implicit.joined(engine)));
     let whole = Transfer { direction, peer: rank, offset, local: target, len, set, local_apart: false };
-    // SAFETY: the caller's promise.
+    // SAFETY: rma.1: the caller promises `len` bytes at `target`, which `whole` names, until the gets of the set are done.
     unsafe { start(engine, &whole, None, Options { immediate, ..Options::default() }) }.map(|_| ())
 }
 
@@ -302,34 +309,34 @@ pub unsafe fn get_nbi<M: CoreMode>(
 /// observed or whose segment has grown, gives back what it would have kept.
 ///
 /// # Safety
-/// E1, until the options say that the source may be used again, or the event that the target may.
+/// rma.1, until the options say that the source may be used again, or the event that the target may.
 unsafe fn start<M: CoreMode>(
     engine: &Engine<M>,
     whole: &Transfer,
     keep: Option<Box<M::Keep>>,
     options: Options,
 ) -> Result<(Event, Kept<M>), Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: rma.1: the caller promises the local bytes that `whole` names for longer than this call, in which a copy is over.
     if unsafe { copied(engine, whole) }? {
         return Ok((Event::DONE, keep));
     }
     let now = whole.direction == Direction::Put && options.local == Local::Now && keep.is_none();
     if !now {
-        // SAFETY: the caller's promise, or the operation keeps the source.
+        // SAFETY: rma.1: the caller promises the local bytes until the operation is done, or what it gives in `keep` owns them.
         let id = unsafe { post(engine, whole, keep, options.immediate) }?;
         return Ok((Event(Some(id)), None));
     }
     if whole.len <= COPIED || options.immediate {
         let mut copy = vec![0u8; whole.len];
-        // SAFETY: the source is readable, by the caller's promise; the copy has as many bytes.
+        // SAFETY: the caller promises that the local bytes are readable and not written to; `copy` is of this function and has as many.
         unsafe { racy::copy_out(copy.as_mut_ptr(), whole.local, whole.len) };
         let mine = Transfer { local: copy.as_mut_ptr(), ..*whole };
-        // SAFETY: E1: the operation keeps the copy, whose heap block does not move.
+        // SAFETY: rma.1: the operation keeps `copy`, whose heap block does not move with the vector and is not used otherwise.
         let id = unsafe { post(engine, &mine, Some(M::keep(copy)), options.immediate) }?;
         return Ok((Event(Some(id)), None));
     }
     let alone = Transfer { set: None, local_apart: true, ..*whole };
-    // SAFETY: E1: the source is in use until its leaf says otherwise, for which the call waits.
+    // SAFETY: rma.1: the caller promises the source while this call lasts, which waits below until the source is free.
     let event = Event(Some(unsafe { post(engine, &alone, None, false) }?));
     if whole.set.is_none() {
         // Whatever else a poll finds wrong is said once the source is free; nobody is given the event then.
@@ -357,7 +364,8 @@ unsafe fn copied<M: CoreMode>(engine: &Engine<M>, whole: &Transfer) -> Result<bo
     let reached = engine.peers().reach(peer, offset, len).map_err(memory)?;
     let mut copy = || {
         let Some(there) = reached else { return };
-        // SAFETY: `there` is mapped for `len` bytes (P1 of gasworks_memory), `local` by the caller's promise.
+        // SAFETY: `there` is mapped for `len` bytes (peers.1 of `gasworks_memory`); the caller promises that as many at `local` are mapped
+        // and nobody uses them in the wrong way.
         unsafe {
             if put {
                 racy::copy_in(there.as_ptr(), local, len);
@@ -376,7 +384,7 @@ unsafe fn copied<M: CoreMode>(engine: &Engine<M>, whole: &Transfer) -> Result<bo
 /// Hands a transfer to the engine below, polling while no descriptor is free, unless it is immediate.
 ///
 /// # Safety
-/// E1.
+/// rma.1.
 unsafe fn post<M: CoreMode>(
     engine: &Engine<M>,
     whole: &Transfer,
@@ -385,7 +393,8 @@ unsafe fn post<M: CoreMode>(
 ) -> Result<OpId, Error> {
     let mut sleeper = engine.sleeper();
     loop {
-        // SAFETY: the caller's promise.
+        // SAFETY: rma.1: the caller promises the local bytes of `whole` until the operation is done; a transfer that is refused has not
+        // used them.
         match unsafe { engine.transfer(whole, keep) } {
             Ok(id) => return Ok(id),
             Err((error, kept)) if error.is_busy() && !immediate => {

@@ -1,7 +1,7 @@
 //! Put and get of a value: up to eight bytes, the low-order ones of a word, least significant first.
 //!
 //! # Invariants
-//! V1. A value on its way to a peer that is not mapped lies in a copy that the operation keeps.
+//! - value.1: a value on its way to a peer that is not mapped lies in a copy that the operation keeps.
 
 use crate::Error;
 use crate::event::Event;
@@ -63,7 +63,7 @@ pub fn put_nb<M: CoreMode>(
 ) -> Result<Event, Error> {
     check(bytes)?;
     let value = value.to_le_bytes();
-    // SAFETY: V1: the source is used no more when the call returns, and it has 8 bytes.
+    // SAFETY: value.1: by `Local::Now` the operation uses a copy of `value` when this returns; `bytes`, checked, are no more than its 8.
     let started = unsafe { rma::put_nb(engine, place, value.as_ptr(), bytes, None, options(immediate)) };
     started.map(|(event, _)| event)
 }
@@ -83,6 +83,7 @@ pub fn put_nbi<M: CoreMode>(
 ) -> Result<(), Error> {
     check(bytes)?;
     let value = value.to_le_bytes();
-    // SAFETY: V1: the source is used no more when the call returns, and it has 8 bytes.
+    // SAFETY: value.1: by `Local::Now` the operation of the set uses a copy of `value` when this returns; `bytes`, checked, are no more
+    // than its 8.
     unsafe { rma::put_nbi(engine, implicit, place, value.as_ptr(), bytes, None, options(immediate)) }
 }

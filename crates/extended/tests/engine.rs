@@ -10,7 +10,7 @@ use gasworks_extended::barrier::messages::{Algorithm, Messages, Turn};
 use gasworks_extended::{Barrier, Error, rma};
 use gasworks_memory::{Peer, PeerFlags, PeerTable};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
-use gasworks_sync::{Par, RawBytes, Seq};
+use gasworks_sync::{Par, RawSlice, Seq};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,11 +23,12 @@ fn engine(rank: &SimRank, algorithm: Algorithm) -> Result<(Engine<Seq>, Barrier<
         flags.set(PeerFlags::SELF, number == rank.rank());
         flags.set(PeerFlags::MAPPED, mapped.is_some());
         let len = rank.segment().len() as u64;
-        Peer { mapped: mapped.unwrap_or(RawBytes::EMPTY), len, remote_base: 0, key: Vec::new(), flags }
+        let mapped = mapped.map_or(RawSlice::EMPTY, |mapped| mapped.raw());
+        Peer { mapped, len, remote_base: 0, key: Vec::new(), flags }
     };
     let handlers = Handlers::new();
     let state = Messages::register::<Seq>(algorithm, rank.rank(), ranks, &handlers, |state| {
-        Box::new(move |step: Incoming<'_, Seq>| {
+        Box::new(move |step: &Incoming<'_, Seq>| {
             state.hear(step.args());
             Ok(())
         })
@@ -36,7 +37,8 @@ fn engine(rank: &SimRank, algorithm: Algorithm) -> Result<(Engine<Seq>, Barrier<
         rank: rank.rank(),
         wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
         route: vec![0; ranks as usize],
-        peers: PeerTable::new((0..ranks).map(peer).collect(), Arc::new(rank.clone())),
+        // SAFETY: `rank` holds the net, of which the segments are blocks, and the table is given a clone of it to keep.
+        peers: unsafe { PeerTable::new((0..ranks).map(peer).collect(), Arc::new(rank.clone())) },
         rdma: Domains::none(),
         flow: Flow { depth: 2, total: 3, volume: 0 },
         patience: Patience::new(Policy::for_host(ranks as usize, 2)),
@@ -129,7 +131,7 @@ fn mapped_puts_and_gets_are_done_at_once() {
         let mut back = [0u8; 33];
         rma::get(&engine, rank.rank(), 7, &mut back)?;
         assert_eq!(back, [other as u8 + 1; 33]);
-        // SAFETY: E1 of the module: the array outlives the event, which is done at once.
+        // SAFETY: rma.1: the peer is mapped, so the get is over when the call returns; `back` has its 33 bytes and is not used meanwhile.
         let (event, kept) = unsafe { rma::get_nb(&engine, (other, 7), back.as_mut_ptr(), 33, None, false)? };
         assert!(event.is_done() && kept.is_none());
         assert_eq!(back, mine);
@@ -183,7 +185,7 @@ fn woken(fails: bool) {
             nargs: 0,
             also: Also::empty(),
         };
-        let function = Box::new(move |_: Incoming<'_, Par>| {
+        let function = Box::new(move |_: &Incoming<'_, Par>| {
             // Long enough that the other thread, woken by the arrival, finds nothing and falls asleep again.
             std::thread::sleep(Duration::from_micros(300));
             count.fetch_add(1, Ordering::Relaxed);
@@ -197,12 +199,13 @@ fn woken(fails: bool) {
         let handler = handlers.register(None, Entry { signature, function })?;
         let minute = Duration::from_secs(60);
         let own =
-            Peer { mapped: RawBytes::EMPTY, len: 0, remote_base: 0, key: Vec::new(), flags: PeerFlags::SELF };
+            Peer { mapped: RawSlice::EMPTY, len: 0, remote_base: 0, key: Vec::new(), flags: PeerFlags::SELF };
         let parts = Parts {
             rank: 0,
             wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Par> + Send + Sync>],
             route: vec![0],
-            peers: PeerTable::new(vec![own], Arc::new(())),
+            // SAFETY: `own`, the only peer, maps no bytes, so there is nothing to keep.
+            peers: unsafe { PeerTable::new(vec![own], Arc::new(())) },
             rdma: Domains::none(),
             flow: Flow { depth: 4, total: 4, volume: 0 },
             patience: Patience::new(Policy {

@@ -8,7 +8,7 @@ use gasworks_extended::event::{self, Event};
 use gasworks_extended::rma::{self, Local, Options};
 use gasworks_extended::{Error, Implicit, value};
 use gasworks_memory::{Peer, PeerFlags, PeerTable};
-use gasworks_sync::{RawBytes, Seq};
+use gasworks_sync::{RawSlice, Seq};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -16,16 +16,19 @@ use std::sync::Arc;
 fn engine(rank: &SimRank) -> Result<Engine<Seq>, Error> {
     let nic: Box<dyn gasworks_rdma::Nic> = Box::new(rank.nic());
     let tuning = gasworks_rdma::Tuning { descriptors: 6, ..Default::default() };
-    let rdma = Rdma::<Seq, dyn gasworks_rdma::Nic>::new(nic, rank.aux(), &tuning).expect("an engine");
-    // SAFETY: the segment lives as long as the net, which the table holds.
-    let key = unsafe { rdma.register(rank.segment()) }.expect("a registration");
+    // SAFETY: the auxiliary memory is a block of the net, which the NIC in the engine holds; nobody else is given it.
+    let rdma = unsafe { Rdma::<Seq, dyn gasworks_rdma::Nic>::new(nic, rank.aux().raw(), &tuning) };
+    let rdma = rdma.expect("an engine");
+    // SAFETY: the segment is a block of the net, which the NIC in the engine holds.
+    let key = unsafe { rdma.register(rank.segment().raw()) }.expect("a registration");
     let (len, flags) = (rank.segment().len() as u64, PeerFlags::SELF);
-    let own = Peer { mapped: RawBytes::EMPTY, len, remote_base: 0, key: key.0, flags };
+    let own = Peer { mapped: RawSlice::EMPTY, len, remote_base: 0, key: key.0, flags };
     let parts = Parts {
         rank: 0,
         wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
         route: vec![0],
-        peers: PeerTable::new(vec![own], Arc::new(rank.clone())),
+        // SAFETY: `own`, the only peer, maps no bytes, so there is nothing to keep.
+        peers: unsafe { PeerTable::new(vec![own], Arc::new(rank.clone())) },
         rdma: Domains::one(rdma),
         flow: Flow { depth: 2, total: 3, volume: 0 },
         patience: Patience::new(Policy::for_host(1, 1)),
@@ -83,7 +86,7 @@ fn follow(engine: &Engine<Seq>, steps: &[Step]) -> Result<(), Error> {
     let mut events: Vec<Event> = vec![Event::DONE];
     let put = |len: usize, local: Local| {
         let options = Options { local, immediate: false };
-        // SAFETY: E1 of the module: the source is static and never written.
+        // SAFETY: rma.1: `SOURCE` is static, has more than `len` bytes, and is never written.
         unsafe { rma::put_nb(engine, (0, len as u64), SOURCE.as_ptr(), len, None, options) }
     };
     for step in steps {
@@ -93,7 +96,7 @@ fn follow(engine: &Engine<Seq>, steps: &[Step]) -> Result<(), Error> {
             Step::Get(len) => {
                 let mut target = vec![0u8; len];
                 let start = target.as_mut_ptr();
-                // SAFETY: E1 of the module: the operation keeps the vector, whose heap block does not move.
+                // SAFETY: rma.1: the operation keeps `target`, whose heap block does not move with the vector and is not used otherwise.
                 let (event, _) =
                     unsafe { rma::get_nb(engine, (0, 5), start, len, Some(Box::new(target)), false)? };
                 events.push(event);

@@ -213,7 +213,8 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
         // What comes back of a load goes nowhere, but it comes.
         let mut keep = (operation.update.fetches).then(|| vec![T::zeroed()]);
         let result = keep.as_mut().map_or(std::ptr::null_mut(), |keep| keep.as_mut_ptr().cast());
-        // SAFETY: A1 of gasworks_extended::atomic: the operation keeps the vector, whose heap block does not move.
+        // SAFETY: atomic.1 of `gasworks_extended`: `result` is null where nothing comes back; else it points into the vector on the heap
+        // that the operation keeps.
         let started = unsafe { operation.start(self.engine, result, None, keep.map(M::keep), false)? };
         Ok(Event::new(self.engine, started, |_| Some(())))
     }
@@ -234,7 +235,8 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
         }
         let mut was = vec![T::zeroed()];
         let result = was.as_mut_ptr().cast();
-        // SAFETY: as above.
+        // SAFETY: atomic.1 of `gasworks_extended`: `result` points to the one value of `was`, on the heap, which the operation keeps until
+        // it is done.
         let started = unsafe { operation.start(self.engine, result, None, Some(M::keep(was)), false)? };
         Ok(Event::new(self.engine, started, |kept| {
             kept.and_then(M::unkeep::<Vec<T>>).and_then(|was| was.first().copied())
@@ -264,7 +266,8 @@ impl<M: ThreadMode> Implicit<'_, M> {
         if operation.apply_near(self.engine)?.is_some() {
             return Ok(());
         }
-        // SAFETY: A1 of gasworks_extended::atomic: it fetches nothing.
+        // SAFETY: atomic.1 of `gasworks_extended`: the operation is no `Get` and fetches nothing, so nothing is written to the null
+        // pointer.
         let started =
             unsafe { operation.start(self.engine, std::ptr::null_mut(), Some(&self.set), None, false) };
         started.map(|_| ()).map_err(Error::from)

@@ -4,11 +4,11 @@ use crate::table::{Args, LongReply, MediumReply, ShortReply};
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::{Ask, Category, Commit, Incoming, Outgoing, Token};
-use gasworks_sync::{Lent, RawBytes};
+use gasworks_sync::VolatileSlice;
 use std::marker::PhantomData;
 
 /// A request in its handler's hands. It can be replied to once, by value; a handler that does not reply lets it drop.
-pub struct Request<'a, M: ThreadMode>(pub(crate) Incoming<'a, M>);
+pub struct Request<'a, M: ThreadMode>(pub(crate) &'a Incoming<'a, M>);
 
 impl<M: ThreadMode> Request<'_, M> {
     /// Who sent it.
@@ -75,7 +75,7 @@ impl<M: ThreadMode> Request<'_, M> {
         let ask = Ask { category: Category::Medium, least: most, most, landing: None, source: None };
         let args = bytemuck::bytes_of(&args);
         Ok(self.0.reply_prepared(&ask, |prepared| {
-            let len = fill(&Room { bytes: prepared.room(), of: PhantomData })?;
+            let len = fill(&Room { bytes: prepared.room() })?;
             Some(Commit { handler: handler.index(), args, len, landing: 0 })
         })?)
     }
@@ -120,8 +120,7 @@ impl Reply<'_> {
 
 /// Room in which the payload of a reply is made.
 pub struct Room<'a> {
-    bytes: RawBytes,
-    of: PhantomData<&'a ()>,
+    bytes: VolatileSlice<'a>,
 }
 
 impl Room<'_> {
@@ -151,7 +150,7 @@ impl Room<'_> {
 
 /// A Medium's payload, where it lies. It goes when the handler returns; what is wanted longer is copied out.
 pub struct Payload<'a> {
-    pub(crate) bytes: Lent<'a>,
+    pub(crate) bytes: VolatileSlice<'a>,
 }
 
 impl Payload<'_> {

@@ -42,7 +42,7 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
     #[inline]
     pub fn put<T: Pod>(&self, target: GlobalPtr<T>, source: &[T]) -> Result<(), Error> {
         let now = Options { local: Local::Now, immediate: false };
-        // SAFETY: E1 of gasworks_extended::rma: the source is used no more when the call returns.
+        // SAFETY: rma.1 of `gasworks_extended`: `source` is borrowed until this returns, and by `Local::Now` it is used no more then.
         unsafe { self.start_put(target, source.as_ptr(), size_of_val(source), None, now) }
     }
 
@@ -61,7 +61,8 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
     /// Those of [`put`](Self::put).
     pub fn put_owned<T: Pod + Send + Sync>(&self, target: GlobalPtr<T>, source: Vec<T>) -> Result<(), Error> {
         let (start, bytes) = (source.as_ptr(), size_of_val(&source[..]));
-        // SAFETY: E1 of gasworks_extended::rma: the operation keeps the vector, whose heap block does not move.
+        // SAFETY: rma.1 of `gasworks_extended`: the operation keeps `source`, whose heap block does not move with the vector and is not
+        // used otherwise.
         unsafe { self.start_put(target, start, bytes, Some(M::keep(source)), Options::default()) }
     }
 
@@ -81,7 +82,7 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
         local: Local,
     ) -> Result<(), Error> {
         let options = Options { local, immediate: false };
-        // SAFETY: the caller's promise.
+        // SAFETY: rma.1 of `gasworks_extended`: the caller promises that the `count` values stay mapped and unchanged until `local` says.
         unsafe { self.start_put(target, source, bytes_of::<T>(count)?, None, options) }
     }
 
@@ -100,7 +101,8 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
         count: usize,
     ) -> Result<(), Error> {
         let bytes = bytes_of::<T>(count)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: rma.1 of `gasworks_extended`: the caller promises that `target` has room for `count` values, and uses it only when the
+        // gets are done.
         unsafe { rma::get_nbi(self.engine, &self.set, place(source), target.cast(), bytes, false)? }
         Ok(())
     }
@@ -120,7 +122,7 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
     }
 
     /// # Safety
-    /// E1 of gasworks_extended::rma.
+    /// rma.1 of `gasworks_extended`, for the `bytes` at `source`.
     #[inline]
     unsafe fn start_put<T: Pod>(
         &self,
@@ -131,7 +133,7 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
         options: Options,
     ) -> Result<(), Error> {
         let source = source.cast();
-        // SAFETY: the caller's promise.
+        // SAFETY: rma.1 of `gasworks_extended`: the caller promises that the `bytes` at `source` stay until `options` say, or gives `keep`.
         unsafe { rma::put_nbi(self.engine, &self.set, place(target), source, bytes, keep, options)? }
         Ok(())
     }

@@ -4,9 +4,9 @@
 //! that asked, or on standard error.
 //!
 //! # Invariants
-//! I1. The engine that the thread looks at stays at its address until the thread has ended: it is pinned in a box, or in
-//!     an `Arc`, and whoever holds it drops the `Inspector`, which joins the thread, before it.
-//! I2. The thread calls `Engine::peek` alone, which any thread may.
+//! - inspect.1: the engine that the thread looks at stays at its address until the thread has ended: it is pinned in a box, or in
+//!   an `Arc`, and whoever holds it drops the `Inspector`, which joins the thread, before it.
+//! - inspect.2: the thread calls `Engine::peek` alone, which any thread may.
 
 use crate::{Error, ThreadMode, settings};
 use gasworks_core::Engine;
@@ -36,12 +36,13 @@ pub(crate) struct Inspector {
 /// An engine as the thread sees it.
 struct Window<M: ThreadMode>(*const Engine<M>);
 
-// SAFETY: I1 and I2.
+// SAFETY: inspect.1: the engine outlives the thread that the pointer goes to. inspect.2: there it is only peeked at.
 unsafe impl<M: ThreadMode> Send for Window<M> {}
 
 impl<M: ThreadMode> Window<M> {
     fn peek(&self) -> gasworks_core::Peek {
-        // SAFETY: I1 and I2.
+        // SAFETY: inspect.1: the inspector is joined before the engine goes, so the pointer is good. inspect.2: `peek` may be called by any
+        // thread.
         unsafe { (*self.0).peek() }
     }
 }
@@ -51,7 +52,7 @@ impl Inspector {
     /// or the program handles the signal itself.
     ///
     /// # Safety
-    /// I1: what is returned is dropped before the engine.
+    /// inspect.1: what is returned is dropped before the engine.
     pub(crate) unsafe fn start<M: ThreadMode>(
         engine: &M::Shared<Engine<M>>,
         witness: Option<Arc<dyn Witness>>,

@@ -145,7 +145,7 @@ impl<M: ThreadMode> Job<M> {
         if let Some(turn) = turn {
             engine.add_task(turn.task())?;
         }
-        // SAFETY: I1 of `inspect`: declared after the engine here and before it in the job, so dropped before it.
+        // SAFETY: inspect.1: the inspector is declared after the engine here and before it in the job, so it is dropped before it.
         let inspector = unsafe { Inspector::start::<M>(&engine, witness, bootstrap.job())? };
         bootstrap.fence()?;
         bootstrap.started();

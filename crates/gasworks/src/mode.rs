@@ -60,7 +60,7 @@ macro_rules! thread_mode {
                 Box::new(barrier)
             }
             fn hear(state: Arc<Messages>) -> Box<Self::Function> {
-                Box::new(move |step: Incoming<'_, Self>| {
+                Box::new(move |step: &Incoming<'_, Self>| {
                     state.hear(step.args());
                     Ok(())
                 })

@@ -1,8 +1,8 @@
 //! Non-blocking operations on borrowed memory: they all complete before the scope ends.
 //!
 //! # Invariants
-//! S1. A buffer given to a scope is borrowed for `'scope`, which outlives the scope's closure; `Agent::scope` waits for
-//!     every operation that was started before it returns or unwinds.
+//! - scope.1: a buffer given to a scope is borrowed for `'scope`, which outlives the scope's closure; `Agent::scope` waits for
+//!   every operation that was started before it returns or unwinds.
 
 use crate::agent::place;
 use crate::{Error, GlobalPtr, ThreadMode};
@@ -30,7 +30,8 @@ impl<'scope, 'env, M: ThreadMode> Scope<'scope, 'env, M> {
     /// The rank or the range is wrong, or the network failed.
     pub fn put<T: Pod>(&'scope self, target: GlobalPtr<T>, source: &'scope [T]) -> Result<(), Error> {
         let (start, len, options) = (source.as_ptr().cast(), size_of_val(source), Options::default());
-        // SAFETY: E1 of gasworks_extended::rma, by S1.
+        // SAFETY: scope.1: `source` is borrowed for `'scope`, at whose end the put is over, which is what rma.1 of `gasworks_extended`
+        // asks.
         unsafe { rma::put_nbi(self.engine, &self.started, place(target), start, len, None, options)? }
         Ok(())
     }
@@ -42,7 +43,8 @@ impl<'scope, 'env, M: ThreadMode> Scope<'scope, 'env, M> {
     #[inline]
     pub fn get<T: Pod>(&'scope self, source: GlobalPtr<T>, target: &'scope mut [T]) -> Result<(), Error> {
         let (start, len) = (target.as_mut_ptr().cast(), size_of_val(target));
-        // SAFETY: E1 of gasworks_extended::rma, by S1.
+        // SAFETY: scope.1: `target` is borrowed exclusively for `'scope`, at whose end the get is over, which is what rma.1 of
+        // `gasworks_extended` asks.
         unsafe { rma::get_nbi(self.engine, &self.started, place(source), start, len, false)? }
         Ok(())
     }

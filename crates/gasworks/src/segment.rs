@@ -2,7 +2,7 @@
 
 use crate::{Error, GlobalPtr};
 use bytemuck::Pod;
-use gasworks_sync::RawBytes;
+use gasworks_sync::VolatileSlice;
 use std::marker::PhantomData;
 
 /// A rank's segment, seen from anywhere: never a slice, since every rank may write it at any time.
@@ -50,12 +50,12 @@ impl Segment {
 /// copy, and may be torn if nothing orders the two.
 #[derive(Clone, Copy)]
 pub struct Local<'a, T> {
-    bytes: RawBytes,
-    of: PhantomData<&'a fn() -> T>,
+    bytes: VolatileSlice<'a>,
+    of: PhantomData<fn() -> T>,
 }
 
-impl<T: Pod> Local<'_, T> {
-    pub(crate) fn new(bytes: RawBytes) -> Self {
+impl<'a, T: Pod> Local<'a, T> {
+    pub(crate) fn new(bytes: VolatileSlice<'a>) -> Self {
         Self { bytes, of: PhantomData }
     }
 
@@ -115,7 +115,7 @@ impl<T: Pod> Local<'_, T> {
     }
 
     #[inline]
-    fn part(&self, index: usize, bytes: usize) -> RawBytes {
+    fn part(&self, index: usize, bytes: usize) -> VolatileSlice<'a> {
         let part = index.checked_mul(size_of::<T>()).and_then(|offset| self.bytes.slice(offset, bytes));
         match part {
             Some(part) => part,

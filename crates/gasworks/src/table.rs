@@ -4,7 +4,7 @@ use crate::handler::{Landed, Outcome, Payload, Reply, Request};
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::{Also, Category, CoreMode, Entry, Handlers, Incoming, Received, Signature};
-use gasworks_sync::{Lent, Par, ParSync, RawBytes, Seq};
+use gasworks_sync::{Par, ParSync, Seq, VolatileSlice};
 use std::marker::PhantomData;
 
 /// What travels as a message's arguments: any plain type whose size is a multiple of 4 and at most 64 bytes. Another
@@ -19,23 +19,23 @@ pub trait Handler<M: CoreMode>: Sized + 'static {
     fn boxed(self, adapt: Adapt<Self, M>) -> Box<M::Function>;
 }
 
-type Adapt<F, M> = for<'a> fn(&F, Incoming<'a, M>) -> Result<(), Box<gasworks_core::Error>>;
+type Adapt<F, M> = for<'a> fn(&F, &'a Incoming<'a, M>) -> Result<(), Box<gasworks_core::Error>>;
 
 impl<F: 'static> Handler<Seq> for F {
     fn boxed(self, adapt: Adapt<Self, Seq>) -> Box<<Seq as CoreMode>::Function> {
-        Box::new(move |incoming: Incoming<'_, Seq>| adapt(&self, incoming))
+        Box::new(move |incoming: &Incoming<'_, Seq>| adapt(&self, incoming))
     }
 }
 
 impl<F: Send + Sync + 'static> Handler<ParSync> for F {
     fn boxed(self, adapt: Adapt<Self, ParSync>) -> Box<<ParSync as CoreMode>::Function> {
-        Box::new(move |incoming: Incoming<'_, ParSync>| adapt(&self, incoming))
+        Box::new(move |incoming: &Incoming<'_, ParSync>| adapt(&self, incoming))
     }
 }
 
 impl<F: Send + Sync + 'static> Handler<Par> for F {
     fn boxed(self, adapt: Adapt<Self, Par>) -> Box<<Par as CoreMode>::Function> {
-        Box::new(move |incoming: Incoming<'_, Par>| adapt(&self, incoming))
+        Box::new(move |incoming: &Incoming<'_, Par>| adapt(&self, incoming))
     }
 }
 
@@ -122,7 +122,7 @@ impl<M: ThreadMode> Table<M> {
         F: for<'a> Fn(Request<'a, M>, A) -> R + Handler<M>,
     {
         let run: Adapt<F, M> = |f, message| {
-            let args = args_of(&message);
+            let args = args_of(message);
             settle(&message.source(), f(Request(message), args))
         };
         self.register::<A>(name, Category::Short, false, f.boxed(run)).map(ShortRequest::new)
@@ -141,7 +141,7 @@ impl<M: ThreadMode> Table<M> {
         F: for<'a> Fn(Request<'a, M>, A, Payload<'a>) -> R + Handler<M>,
     {
         let run: Adapt<F, M> = |f, message| {
-            let (args, payload) = (args_of(&message), payload_of(&message));
+            let (args, payload) = (args_of(message), payload_of(message));
             settle(&message.source(), f(Request(message), args, payload))
         };
         self.register::<A>(name, Category::Medium, false, f.boxed(run)).map(MediumRequest::new)
@@ -156,7 +156,7 @@ impl<M: ThreadMode> Table<M> {
         F: for<'a> Fn(Request<'a, M>, A, Landed) -> R + Handler<M>,
     {
         let run: Adapt<F, M> = |f, message| {
-            let (args, landed) = (args_of(&message), landed_of(&message));
+            let (args, landed) = (args_of(message), landed_of(message));
             settle(&message.source(), f(Request(message), args, landed))
         };
         self.register::<A>(name, Category::Long, false, f.boxed(run)).map(LongRequest::new)
@@ -170,8 +170,7 @@ impl<M: ThreadMode> Table<M> {
     where
         F: for<'a> Fn(Reply<'a>, A) -> R + Handler<M>,
     {
-        let run: Adapt<F, M> =
-            |f, message| settle(&message.source(), f(reply_of(&message), args_of(&message)));
+        let run: Adapt<F, M> = |f, message| settle(&message.source(), f(reply_of(message), args_of(message)));
         self.register::<A>(name, Category::Short, true, f.boxed(run)).map(ShortReply::new)
     }
 
@@ -184,7 +183,7 @@ impl<M: ThreadMode> Table<M> {
         F: for<'a> Fn(Reply<'a>, A, Payload<'a>) -> R + Handler<M>,
     {
         let run: Adapt<F, M> = |f, message| {
-            settle(&message.source(), f(reply_of(&message), args_of(&message), payload_of(&message)))
+            settle(&message.source(), f(reply_of(message), args_of(message), payload_of(message)))
         };
         self.register::<A>(name, Category::Medium, true, f.boxed(run)).map(MediumReply::new)
     }
@@ -198,7 +197,7 @@ impl<M: ThreadMode> Table<M> {
         F: for<'a> Fn(Reply<'a>, A, Landed) -> R + Handler<M>,
     {
         let run: Adapt<F, M> = |f, message| {
-            settle(&message.source(), f(reply_of(&message), args_of(&message), landed_of(&message)))
+            settle(&message.source(), f(reply_of(message), args_of(message), landed_of(message)))
         };
         self.register::<A>(name, Category::Long, true, f.boxed(run)).map(LongReply::new)
     }
@@ -238,7 +237,7 @@ fn reply_of<'a, M: ThreadMode>(message: &Incoming<'a, M>) -> Reply<'a> {
 fn payload_of<'a, M: ThreadMode>(message: &Incoming<'a, M>) -> Payload<'a> {
     let bytes = match message.received() {
         Received::Payload(bytes) => bytes,
-        _ => Lent::new(RawBytes::EMPTY),
+        _ => VolatileSlice::EMPTY,
     };
     Payload { bytes }
 }

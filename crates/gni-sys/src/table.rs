@@ -1,7 +1,7 @@
 //! How a table of functions is declared once, and filled in two ways.
 //!
 //! # Invariants
-//! F1. The functions of a library of such a name have the types that are declared here.
+//! - table.1: the functions of a library of such a name have the types that are declared here.
 
 use std::ffi::CString;
 
@@ -35,10 +35,10 @@ macro_rules! functions {
                 let names = path.as_ref().map_or($libraries, |path| path.as_slice());
                 let library = gasworks_os::library::Library::open(names)?;
                 Ok(Self {
-                    // SAFETY: F1 of the module `table`.
+                    // SAFETY: table.1 of the module `table`: the function of this name has the type of its field.
                     $($needed: unsafe { crate::table::function(&library, stringify!($needed)) }
                         .ok_or_else(|| crate::table::lacks(names, stringify!($needed)))?,)*
-                    // SAFETY: F1 of the module `table`.
+                    // SAFETY: table.1 of the module `table`: if there is a function of this name, it has the type of its field.
                     $($optional: unsafe { crate::table::function(&library, stringify!($optional)) },)*
                 })
             }
@@ -69,7 +69,7 @@ pub(crate) use functions;
 /// As [`Library::function`].
 pub(crate) unsafe fn function<F: Copy>(library: &Library, name: &str) -> Option<F> {
     let name = CString::new(name).ok()?;
-    // SAFETY: F1; the caller's.
+    // SAFETY: the caller promises that `F` is the type of the function `name`, as table.1 has it for those of a table.
     unsafe { library.function(&name) }
 }
 

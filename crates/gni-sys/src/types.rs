@@ -1,7 +1,7 @@
 //! The types of uGNI: handles, descriptors, and the numbers that C calls enumerations.
 //!
 //! # Invariants
-//! T1. The structures consist of integers and raw pointers, and of arrays and unions of these: all bytes zero are a value.
+//! - types.1: the structures consist of integers and raw pointers, and of arrays and unions of these: all bytes zero are a value.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -96,7 +96,7 @@ macro_rules! records {
         impl $name {
             /// All bytes zero, as C programs begin with.
             pub const fn zeroed() -> Self {
-                // SAFETY: T1.
+                // SAFETY: types.1: this one consists of integers and raw pointers, too, so all bytes zero are a value of it.
                 unsafe { std::mem::zeroed() }
             }
         }

@@ -5,8 +5,8 @@
 //! (`GASWORKS_UDREG_INCLUDE`); whoever calls the library takes them from [`layout`].
 //!
 //! # Invariants
-//! L1. What the site's header says is a constant of this program's, made of the fields of [`Layout`] in their order.
-//! L2. A function of the name [`MARK`] is ours: it takes nothing and gives a number.
+//! - udreg.1: what the site's header says is a constant of this program's, made of the fields of [`Layout`] in their order.
+//! - udreg.2: a function of the name [`MARK`] is ours: it takes nothing and gives a number.
 
 use gasworks_os::OsError;
 use gasworks_os::library::Library;
@@ -178,7 +178,7 @@ fn of_the_site() -> Option<Layout> {
         #[link_name = "gasworks_udreg_site_layout"]
         static SITE: Layout;
     }
-    // SAFETY: L1.
+    // SAFETY: udreg.1: `SITE` is a constant that is linked into this program, and is laid out as `Layout`.
     Some(unsafe { SITE })
 }
 
@@ -196,9 +196,9 @@ fn of_the_site() -> Option<Layout> {
 pub fn layout(path: Option<&str>) -> Result<Option<Layout>, OsError> {
     let path = path.map(|path| [path]);
     let library = Library::open(path.as_ref().map_or(LIBRARY, |path| path.as_slice()))?;
-    // SAFETY: L2.
+    // SAFETY: udreg.2: what a library has by the name `MARK` is a function of this type.
     let mark: Option<unsafe extern "C" fn() -> u32> = unsafe { crate::table::function(&library, MARK) };
-    // SAFETY: L2.
+    // SAFETY: udreg.2: `mark` takes nothing, and its library is never closed.
     let number = mark.map(|mark| unsafe { mark() });
     Ok(if number == Some(SOFTWARE_NUMBER) { Some(SOFTWARE) } else { of_the_site() })
 }

@@ -1,11 +1,14 @@
 //! Mailboxes: room of this rank for the messages of those that talk to it, so that a message and its notification are one post.
 //!
 //! A rank that has never talked has none. They are made a few at a time, in memory that is registered then.
+//!
+//! # Invariants
+//! - mailboxes.1: a slab keeps its mapping, and is dropped with the transport, which whoever uses its parts keeps.
 
 use crate::domain::{Handle, Network};
 use crate::region::{Closed, Kept, Region};
 use gasworks_os::memfd;
-use gasworks_sync::RawBytes;
+use gasworks_sync::VolatileSlice;
 
 /// Granules of a mailbox: a set of them is a word.
 pub(crate) const GRANULES: u32 = 64;
@@ -56,8 +59,8 @@ impl Shape {
 
 struct Slab {
     handle: Handle,
-    bytes: RawBytes,
-    /// It is here for R1.
+    bytes: VolatileSlice<'static>,
+    /// It is here for mailboxes.1.
     _mapping: Kept,
 }
 
@@ -96,10 +99,10 @@ impl Mailboxes {
         let Ok(mapping) = memfd::create("gasworks-mailboxes", len).and_then(|file| file.map()) else {
             return false;
         };
-        // SAFETY: R1: the slab keeps the mapping, and outlives whoever uses its parts.
-        let bytes = unsafe { mapping.bytes() };
-        // SAFETY: as above: it stays mapped until the domain has ended.
-        match unsafe { domain.register(bytes, true, self.flags) } {
+        // SAFETY: mailboxes.1: the slab that is made next keeps the mapping.
+        let bytes = unsafe { mapping.bytes().raw().borrow::<'static>() };
+        // SAFETY: mailboxes.1: it stays mapped until the domain has ended.
+        match unsafe { domain.register(bytes.raw(), true, self.flags) } {
             Ok(handle) => {
                 self.slabs.push(Slab { handle, bytes, _mapping: Kept::new(mapping, self.closed.clone()) });
                 true

@@ -1,4 +1,10 @@
 //! Opening the transport: attach, register, meet.
+//!
+//! # Invariants
+//! - open.1: the auxiliary mapping outlives the domains and engines that use its parts: [`Shared`] keeps it, behind the domain of the
+//!   messages, and each NIC keeps `Shared`, behind a domain of its own. A part is one engine's, or the messages'.
+//! - open.2: what keeps the segments mapped becomes the table of peers', which lets go of it only once nobody writes there any more
+//!   (region.1); the engines of a job are dropped with or before the table.
 
 use crate::barrier::{BY_ENGINES, GniBarrier};
 use crate::domain::{Chip, Domain, Handle, Network, Place, Wanted};
@@ -21,7 +27,7 @@ use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping};
 use gasworks_rdma::{Abilities, EngineError, NicError, Registry, Tuning};
 use gasworks_sync::atomic::{AtomicBool, AtomicU32};
-use gasworks_sync::{Lock, RawBytes, kill_point};
+use gasworks_sync::{Lock, RawSlice, VolatileSlice, kill_point};
 use std::iter;
 use std::sync::Arc;
 
@@ -228,8 +234,10 @@ impl Plan {
         // Of several, none registers what another has registered.
         let registry = (domains > 1).then(|| Registry::new(&tuning, keeps));
         let engines = nics.zip(transfers).map(|(nic, memory)| match &registry {
-            Some(registry) => Rdma::sharing(boxed(nic), memory, &tuning, registry),
-            None => Rdma::new(boxed(nic), memory, &tuning),
+            // SAFETY: open.1: the NIC keeps the mapping, of which `memory` is this engine's own part.
+            Some(registry) => unsafe { Rdma::sharing(boxed(nic), memory, &tuning, registry) },
+            // SAFETY: open.1: the NIC keeps the mapping, of which `memory` is all that the messages do not have.
+            None => unsafe { Rdma::new(boxed(nic), memory, &tuning) },
         });
         let engines = engines.collect::<Result<Vec<_>, _>>()?;
         let rdma = Domains::several(engines, settings.threads, settings.poll_mask);
@@ -254,8 +262,8 @@ fn attach<M: CoreMode>(
     let me = bootstrap.rank();
     let own = near.iter().find(|(rank, _)| *rank == me).map(|(_, own)| own);
     let known = own.filter(|_| !later).and_then(|own| own.mapped.slice(0, own.len as usize));
-    let bytes = known.unwrap_or(RawBytes::EMPTY);
-    // SAFETY: R1: the table of peers keeps what it is in, and whoever uses the engines keeps that.
+    let bytes = known.unwrap_or(RawSlice::EMPTY);
+    // SAFETY: open.2: the table of peers keeps what it is in, and whoever uses the engines keeps that.
     let key = unsafe { rdma.register(bytes) }.map_err(unregistered)?;
     let base = own.map_or(0, |own| own.mapped.as_ptr().addr() as u64);
     let words = [bytes.len() as u64, largest, base];
@@ -271,7 +279,7 @@ fn attach<M: CoreMode>(
         Ok(match near.next_if(|(other, _)| *other == rank) {
             Some((_, near)) => Peer { key, ..near },
             None => {
-                let (mapped, flags) = (RawBytes::EMPTY, PeerFlags::empty());
+                let (mapped, flags) = (RawSlice::EMPTY, PeerFlags::empty());
                 Peer { mapped, len, remote_base, key, flags }
             }
         })
@@ -280,7 +288,8 @@ fn attach<M: CoreMode>(
     let largest = Largest { local: largest, global: least };
     let kept = Arc::new(Kept::new(owner, closed));
     let grows = if later { Grows::Once } else { Grows::Never };
-    Ok(PeerTable::growing(peers, kept, grows).with_largest(largest))
+    // SAFETY: open.2: `kept` keeps the segments of `near` mapped, becomes the table's, and says how long those of others are.
+    Ok(unsafe { PeerTable::growing(peers, kept, grows) }.with_largest(largest))
 }
 
 impl Growth for Kept<Arc<dyn Growth>> {
@@ -370,20 +379,21 @@ fn auxiliary(
     layout: &Layout,
     tuning: &Tuning,
     domains: u32,
-) -> Result<(Mapping, RawBytes, Vec<RawBytes>), GniError> {
+) -> Result<(Mapping, VolatileSlice<'static>, Vec<RawSlice>), GniError> {
     let (plan, messages, transfers) = plan(layout, tuning, domains);
     let too_large =
         || GniError::TooLarge { what: format!("{} bytes for messages and transfers", plan.wanted()) };
     let parts = plan.lay_out(plan.wanted()).ok_or_else(too_large)?;
     let len = usize::try_from(plan.wanted()).map_err(|_| too_large())?;
     let mapping = memfd::create("gasworks-auxiliary", len)?.map()?;
-    // SAFETY: R1: whoever uses the parts keeps the mapping.
-    let all = unsafe { mapping.bytes() };
+    // SAFETY: open.1: `mapping` is returned with the parts, and kept by what uses them; nobody refers to its bytes otherwise.
+    let all = unsafe { mapping.bytes().raw().borrow::<'static>() };
     let part = |number: usize| {
         let part = parts[number];
-        all.slice(part.offset as usize, part.len as usize).unwrap_or(RawBytes::EMPTY)
+        all.slice(part.offset as usize, part.len as usize).unwrap_or(VolatileSlice::EMPTY)
     };
-    let (messages, transfers) = (part(messages), transfers.into_iter().map(part).collect());
+    let transfers = transfers.into_iter().map(|number| part(number).raw()).collect();
+    let messages = part(messages);
     Ok((mapping, messages, transfers))
 }
 
@@ -393,7 +403,7 @@ fn meet<M: CoreMode>(
     mut domain: Domain,
     settings: &Settings,
     (layout, flow): (Layout, Flow),
-    (mapping, messages): (Mapping, RawBytes),
+    (mapping, messages): (Mapping, VolatileSlice<'static>),
     (chip, limits, abilities, closed): (Chip, Limits, Abilities, Closed),
     (leader, levels, by_engines): (Rank, Option<Levels<M::Barrier>>, bool),
 ) -> Result<Arc<Shared<M>>, GniError> {
@@ -408,9 +418,10 @@ fn meet<M: CoreMode>(
             boxes.len()
         ));
     }
-    // SAFETY: R1: the mapping lives longer than the domain.
-    let all = unsafe { mapping.bytes() };
-    // SAFETY: as above.
+    // From here on it stays mapped if something fails, for others may be writing to it by then.
+    let memory = Kept::new(mapping, closed.clone());
+    let all = memory.get().raw();
+    // SAFETY: open.1: the mapping stays, and goes after the domain where all goes well.
     let handle = patiently(|| unsafe { domain.register(all, true, MESSAGE_FLAGS) })
         .map_err(|code| GniError::Register { len: all.len(), code: code_name(code) })?;
     kill_point!("gni.open.registered");
@@ -492,8 +503,8 @@ fn meet<M: CoreMode>(
         by_engines,
         auxiliary: (all, handle),
         wakes: AtomicU32::new(0),
-        closed: closed.clone(),
-        _memory: Kept::new(mapping, closed),
+        closed,
+        _memory: memory,
     }))
 }
 

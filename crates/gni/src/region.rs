@@ -13,15 +13,14 @@
 //! What a rank has given another in case it talks is so 8 bytes for each request that may be out, and 32.
 //!
 //! # Invariants
-//! R1. A region lies in memory that stays mapped as long as it is used, and whose words are reached as atomics alone.
-//! R2. A mapping that is kept is dropped once, when nobody writes to it any more.
-//! R3. Offsets come from a layout of the region's own length, and words are aligned by it.
+//! - region.1: a mapping that is kept is dropped once, when nobody writes to it any more.
 
 use crate::barrier::MOST_STEPS;
 use crate::domain::Handle;
 use gasworks_core::wire::MAX_HEAD;
 use gasworks_os::memfd::Mapping;
-use gasworks_sync::RawBytes;
+use gasworks_shmem::view;
+use gasworks_sync::VolatileSlice;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -161,7 +160,7 @@ impl<T> Kept<T> {
 impl<T> Drop for Kept<T> {
     fn drop(&mut self) {
         if self.closed.is_set() {
-            // SAFETY: R2.
+            // SAFETY: region.1: nobody writes to it, and this is its only drop.
             unsafe { ManuallyDrop::drop(&mut self.mapping) };
         }
     }
@@ -170,12 +169,12 @@ impl<T> Drop for Kept<T> {
 /// Memory of this rank that others write to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Region {
-    bytes: RawBytes,
+    bytes: VolatileSlice<'static>,
 }
 
 impl Region {
-    /// `bytes` begins at a multiple of 8, and stays mapped (R1).
-    pub fn new(bytes: RawBytes) -> Self {
+    /// `bytes` begins at a multiple of 8.
+    pub fn new(bytes: VolatileSlice<'static>) -> Self {
         debug_assert!(bytes.as_ptr().addr().is_multiple_of(8));
         Self { bytes }
     }
@@ -186,16 +185,13 @@ impl Region {
     }
 
     /// A part of it; empty if it has no such part.
-    pub fn part(&self, offset: usize, len: usize) -> RawBytes {
-        self.bytes.slice(offset, len).unwrap_or(RawBytes::EMPTY)
+    pub fn part(&self, offset: usize, len: usize) -> VolatileSlice<'static> {
+        self.bytes.slice(offset, len).unwrap_or(VolatileSlice::EMPTY)
     }
 
     /// A word of it.
     fn word(&self, offset: usize) -> Option<&AtomicU64> {
-        let bytes = self.bytes.slice(offset, 8)?;
-        let word = bytes.as_ptr().cast::<AtomicU64>();
-        // SAFETY: R1, R3; aligned, as is checked here.
-        word.is_aligned().then(|| unsafe { &*word })
+        view::slice(self.bytes, offset, 1)?.first()
     }
 
     /// What a word says, and with it what was written before.

@@ -5,19 +5,20 @@
 //! of ours, which it calls from within its own; so these take no lock, and use what they are handed alone.
 //!
 //! # Invariants
-//! C1. The cache's handle is the library's, and is not used after it was destroyed: that happens once, in `drop`.
-//! C2. The context of our functions is a [`Device`] that stays where it is, as it is, until the cache was destroyed. Its NIC stays attached
-//!     until then: the domain gives up its cache first. They do not panic.
-//! C3. What they return for a registration is a [`Registered`] in a box of ours, which stands in its entry until it is given back to them, once.
-//! C4. An entry is looked at, and handed to the library, only while it is used: it then stands in `used`.
-//! C5. A call's pointers are to values of this thread. Attributes are as large as the library's layout says.
+//! - udreg.1: the cache's handle is the library's, and is not used after it was destroyed: that happens once, in `drop`.
+//! - udreg.2: the context of our functions is a [`Device`] that stays where it is, as it is, until the cache was destroyed. Its NIC stays
+//!   attached until then: the domain gives up its cache first. They do not panic.
+//! - udreg.3: what they return for a registration is a [`Registered`] in a box of ours, which stands in its entry until it is given back to
+//!   them, once.
+//! - udreg.4: an entry is looked at, and handed to the library, only while it is used: it then stands in `used`.
+//! - udreg.5: a call's pointers are to values of this thread. Attributes are as large as the library's layout says.
 
 use crate::domain::Handle;
 use crate::error::GniError;
 use crate::pinned::Pinned;
 use gasworks_gni_sys::udreg::*;
 use gasworks_gni_sys::*;
-use gasworks_sync::RawBytes;
+use gasworks_sync::RawSlice;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -75,14 +76,14 @@ pub(crate) struct Cache {
 /// Registers memory for the library.
 ///
 /// # Safety
-/// C2.
+/// udreg.2: `context` is that device. The bytes are mapped.
 unsafe extern "C" fn register(address: *mut c_void, len: u64, context: *mut c_void) -> *mut c_void {
-    // SAFETY: C2.
+    // SAFETY: udreg.2: `context` is a `Device`, which nobody changes or frees before the cache was destroyed.
     let Device { register, nic, flags, failed, pinned, .. } = unsafe { &*context.cast::<Device>() };
     let (mut handle, address) = (gni_mem_handle_t::zeroed(), address.addr() as u64);
     // As if the NIC had no room: the library gives up what nobody uses, and asks again.
     let Some(pages) = pinned.take(address, len) else { return null_mut() };
-    // SAFETY: C2, C5; who asks for a registration promises that the bytes are mapped.
+    // SAFETY: udreg.2: the NIC is attached. udreg.5: `handle` is of this call. The caller of `take` keeps the bytes mapped.
     let code = unsafe { register(*nic, address, len, null_mut(), *flags, u32::MAX, &raw mut handle) };
     if code == GNI_RC_SUCCESS {
         return Box::into_raw(Box::new(Registered { handle, pages })).cast();
@@ -94,14 +95,14 @@ unsafe extern "C" fn register(address: *mut c_void, len: u64, context: *mut c_vo
 /// Ends a registration for the library.
 ///
 /// # Safety
-/// C2, C3.
+/// udreg.2: `context` is that device. udreg.3: `data` is what [`register`] has returned, and comes back once.
 unsafe extern "C" fn deregister(data: *mut c_void, context: *mut c_void) -> u32 {
-    // SAFETY: C2.
+    // SAFETY: udreg.2: `context` is the `Device` of this cache, which is not destroyed yet.
     let Device { deregister, nic, pinned, .. } = unsafe { &*context.cast::<Device>() };
-    // SAFETY: C3.
+    // SAFETY: udreg.3: `register` made `data` of a box, and the library gives it back once.
     let mut registered = unsafe { Box::from_raw(data.cast::<Registered>()) };
     pinned.give(registered.pages);
-    // SAFETY: C2, C5.
+    // SAFETY: udreg.2: the NIC is still attached. udreg.5: the handle lies in the box, which is this call's now.
     unsafe { deregister(*nic, &raw mut registered.handle) }
 }
 
@@ -169,9 +170,9 @@ impl Cache {
             true => Ok(()),
             false => Err(GniError::Udreg { call, number: code, code: name_of(&layout, code), entries }),
         };
-        // SAFETY: C2, C5.
+        // SAFETY: udreg.2: `device`, the context, is freed in `drop` alone. udreg.5: the attributes are as large as the layout says.
         check("UDREG_CacheCreate", unsafe { (udreg.UDREG_CacheCreate)(attributes.as_mut_ptr()) })?;
-        // SAFETY: C5.
+        // SAFETY: udreg.5: `name` is of this call, and ends with a zero; the handle is written to `this.handle`.
         let code = unsafe { (udreg.UDREG_CacheAccess)(name.as_mut_ptr().cast(), &raw mut this.handle) };
         check("UDREG_CacheAccess", code).map(|()| this)
     }
@@ -183,11 +184,11 @@ impl Cache {
     ///
     /// # Safety
     /// The bytes are mapped, and stay so until [`give`](Self::give).
-    pub unsafe fn take(&mut self, bytes: RawBytes) -> Result<(Handle, Use), &'static str> {
+    pub unsafe fn take(&mut self, bytes: RawSlice) -> Result<(Handle, Use), &'static str> {
         let (address, len) = (bytes.as_ptr().cast(), bytes.len() as u64);
         loop {
             let mut entry = null_mut();
-            // SAFETY: C1, C5; the caller's promise.
+            // SAFETY: udreg.1: the cache is open. udreg.5: `entry` is of this call. The caller keeps the bytes mapped until `give`.
             let code = unsafe { (self.udreg.UDREG_Register)(self.handle, address, len, &raw mut entry) };
             if u64::from(code) == self.layout.success {
                 return Ok(self.enter(entry));
@@ -205,17 +206,17 @@ impl Cache {
 
     /// Throws out one that nobody uses; whether there was one.
     fn evict(&self) -> bool {
-        // SAFETY: C1.
+        // SAFETY: udreg.1: the cache is open until `drop`, and its handle is all that the call is given.
         self.is_done(unsafe { (self.udreg.UDREG_Evict)(self.handle) })
     }
 
     /// One use more of an entry that the library has just given.
     fn enter(&mut self, entry: *mut udreg_entry_t) -> (Handle, Use) {
-        // SAFETY: C4: the field is the library's, who has set it.
+        // SAFETY: udreg.4: the library has just given `entry`, which is used from now on, and has set this field of it.
         let data = unsafe {
             entry.byte_add(self.layout.device_data.offset as usize).cast::<*mut Registered>().read()
         };
-        // SAFETY: C3.
+        // SAFETY: udreg.3: `data` is a box that `register` made, and stands in the entry while that is used.
         let handle = unsafe { (*data).handle };
         let number = Use(entry.addr() as u64);
         self.used.entry(number).or_insert((entry, 0)).1 += 1;
@@ -230,7 +231,7 @@ impl Cache {
         if *uses == 0 {
             self.used.remove(&number);
         }
-        // SAFETY: C1, C4.
+        // SAFETY: udreg.1: the cache is open. udreg.4: `entry` was in `used`, for the use that ends here.
         self.is_done(unsafe { (self.udreg.UDREG_DecrRefcount)(self.handle, entry) })
     }
 }
@@ -239,14 +240,14 @@ impl Drop for Cache {
     fn drop(&mut self) {
         let mut is_gone = true;
         if !self.handle.is_null() {
-            // SAFETY: C1.
+            // SAFETY: udreg.1: the handle is not null, so the cache was opened, and it is destroyed here alone.
             is_gone = self.is_done(unsafe {
                 (self.udreg.UDREG_CacheRelease)(self.handle);
                 (self.udreg.UDREG_CacheDestroy)(self.handle)
             });
         }
         if is_gone {
-            // SAFETY: C2: made by `Box::into_raw` in `open`, and nobody hands it to our functions any more.
+            // SAFETY: udreg.2: made by `Box::into_raw` in `open`; the cache was destroyed or never opened: our functions get it no more.
             drop(unsafe { Box::from_raw(self.device) });
         }
     }
@@ -286,7 +287,7 @@ mod tests {
         assert_eq!(flags, GNI_MEM_RELAXED_PI_ORDERING);
         if REFUSAL.get() == GNI_RC_SUCCESS {
             REGISTERED.set(REGISTERED.get() + 1);
-            // SAFETY: C5.
+            // SAFETY: udreg.5: `register` hands the address of a handle of its own.
             unsafe { *handle = gni_mem_handle_t { qword1: address, qword2: len } };
         }
         REFUSAL.get()
@@ -298,14 +299,14 @@ mod tests {
     }
 
     unsafe extern "C" fn create(attributes: *mut udreg_cache_attr_t) -> udreg_return_t {
-        // SAFETY: C5.
+        // SAFETY: udreg.5: `open` hands attributes as large as this structure, of zeros and what it has set.
         let attributes = unsafe { &*attributes };
         assert_eq!((attributes.max_entries, attributes.cache_name[7], attributes.cache_name[8]), (7, 115, 0));
         says("create")
     }
 
     unsafe extern "C" fn access(_: *mut c_char, handle: *mut udreg_cache_handle_t) -> udreg_return_t {
-        // SAFETY: C5.
+        // SAFETY: udreg.5: `open` hands the address of its own field `handle`.
         unsafe { *handle = std::ptr::without_provenance_mut(1) };
         says("access")
     }
@@ -330,7 +331,7 @@ mod tests {
     ) -> udreg_return_t {
         let code = says("register");
         if code == UDREG_RC_SUCCESS {
-            // SAFETY: C5.
+            // SAFETY: udreg.5: `take` hands the address of its own `entry`.
             unsafe { *entry = ENTRY.get() };
         }
         code
@@ -371,22 +372,23 @@ mod tests {
         let context = (&raw mut device).cast();
         let ask = |refusal| {
             REFUSAL.set(refusal);
-            // SAFETY: C2.
+            // SAFETY: udreg.2: `context` is `device`, which lives until the test ends; this NIC does not look at the bytes.
             unsafe { register(std::ptr::without_provenance_mut(64), 9, context) }
         };
         assert!(ask(GNI_RC_ERROR_RESOURCE).is_null());
         assert_eq!(ask(GNI_RC_INVALID_PARAM), UDREG_DEVICE_REG_FAILED);
         assert_eq!(ask(GNI_RC_PERMISSION_ERROR), UDREG_DEVICE_REG_FAILED);
         let data = ask(GNI_RC_SUCCESS);
-        // SAFETY: C3.
+        // SAFETY: udreg.3: `register` has just returned `data`, and it was not given back yet.
         assert_eq!(unsafe { (*data.cast::<Registered>()).handle.qword2 }, 9);
         assert_eq!(REGISTERED.get(), 1);
         assert!(ask(GNI_RC_SUCCESS).is_null(), "no more may be pinned");
-        // SAFETY: C2, C3.
+        // SAFETY: udreg.2: `context` is `device`, which is still there. udreg.3: `data` is given back here, once.
         assert_eq!(unsafe { deregister(data, context) }, GNI_RC_SUCCESS);
         assert_eq!(REGISTERED.get(), 0);
         let again = ask(GNI_RC_SUCCESS);
-        // SAFETY: C2, C3: what was refused or is over pins nothing.
+        // What was refused or is over pins nothing.
+        // SAFETY: udreg.2: `context` is `device`, which is still there. udreg.3: `again` is another box, given back here, once.
         assert_eq!((again.is_null(), unsafe { deregister(again, context) }), (false, GNI_RC_SUCCESS));
     }
 
@@ -399,19 +401,19 @@ mod tests {
         let mut cache = Cache::open((FAKE, SOFTWARE), device(), 7).expect("the library agrees");
         assert_eq!(asked(), ["create", "access"]);
         SAYS.set(vec![UDREG_RC_SUCCESS, UDREG_RC_SUCCESS, UDREG_RC_NO_SPACE]);
-        // SAFETY: the fake looks at nothing.
-        let (found, number) = unsafe { cache.take(RawBytes::EMPTY) }.expect("there was room in the end");
+        // SAFETY: no bytes are named, and the fake library looks at none.
+        let (found, number) = unsafe { cache.take(RawSlice::EMPTY) }.expect("there was room in the end");
         assert_eq!((found.words, asked()), ([3, 4], vec!["register", "evict", "register"]));
         SAYS.set(vec![UDREG_RC_NO_MATCH, UDREG_RC_NO_SPACE, UDREG_RC_SUCCESS, UDREG_RC_NO_SPACE]);
-        // SAFETY: as above.
-        assert_eq!(unsafe { cache.take(RawBytes::EMPTY) }, Err("UDREG_RC_NO_SPACE"));
+        // SAFETY: no bytes are named, and the fake library says that it has no room.
+        assert_eq!(unsafe { cache.take(RawSlice::EMPTY) }, Err("UDREG_RC_NO_SPACE"));
         assert_eq!(asked(), ["register", "evict", "register", "evict"]);
         SAYS.set(vec![UDREG_RC_INVALID_PARAM]);
-        // SAFETY: as above.
-        assert_eq!(unsafe { cache.take(RawBytes::EMPTY) }, Err("UDREG_RC_INVALID_PARAM"));
+        // SAFETY: no bytes are named, and the fake library says that a parameter is wrong.
+        assert_eq!(unsafe { cache.take(RawSlice::EMPTY) }, Err("UDREG_RC_INVALID_PARAM"));
         assert_eq!(asked(), ["register"], "what cannot be registered needs no room");
-        // SAFETY: as above.
-        assert_eq!(unsafe { cache.take(RawBytes::EMPTY) }, Ok((found, number)), "it is found again");
+        // SAFETY: no bytes are named; the fake library gives `entry` again, which lives until the test ends.
+        assert_eq!(unsafe { cache.take(RawSlice::EMPTY) }, Ok((found, number)), "it is found again");
         assert!(!cache.give(Use(number.0 + 1)));
         assert!(cache.give(number) && cache.give(number) && !cache.give(number), "as often as it was taken");
         assert_eq!(asked(), ["register", "leave", "leave"]);

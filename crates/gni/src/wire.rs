@@ -21,7 +21,7 @@ use gasworks_os::ending::EndStep;
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post as Transfer, Way};
 use gasworks_sock::sleeper;
 use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use gasworks_sync::{Lent, Lock, RawBytes, SpinLock, kill_point};
+use gasworks_sync::{Lock, RawSlice, SpinLock, kill_point};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -88,12 +88,12 @@ pub(crate) struct Shared<M: CoreMode> {
     /// `GNI_MEM_*` for memory of the engine's.
     pub flags: u32,
     /// What was registered beforehand, for the engine as well.
-    pub auxiliary: (RawBytes, Handle),
+    pub auxiliary: (RawSlice, Handle),
     /// Counts what wakes this rank's threads.
     pub wakes: AtomicU32,
     /// Nobody writes here any more.
     pub closed: Closed,
-    /// It is here for R1; after the domain, which is in `messages`.
+    /// It keeps the auxiliary segment mapped (open.1 of the module `open`); after the domain, which is in `messages`.
     pub _memory: Kept,
 }
 
@@ -148,7 +148,7 @@ impl<M: CoreMode> Shared<M> {
         M::PARALLEL
             && self.messages.seems_taken()
             && self.still.load(Ordering::Relaxed)
-            // SAFETY: U1: the domain is dropped with `self`.
+            // SAFETY: domain.1: the domain is dropped with `self`.
             && unsafe { self.bell.is_silent() }
     }
 }
@@ -201,14 +201,14 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
         self.0.limits
     }
 
-    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError> {
+    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation<'_>, WireError> {
         let (room, payload) = self.0.with(|messages| messages.reserve(to, class, payload, MAX_HEAD))?;
-        Ok(Reservation { to, class, payload, ticket: ticket_of(room) })
+        Ok(Reservation::new(to, class, payload, ticket_of(room)))
     }
 
-    fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError> {
+    fn commit(&self, reservation: Reservation<'_>, head: &[u8]) -> Result<(), WireError> {
         let (to, room) = (reservation.to, room_of(reservation.ticket));
-        self.0.with(|messages| messages.commit(to, room, reservation.payload.len(), head))
+        self.0.with(|messages| messages.commit(to, room, reservation.payload().len(), head))
     }
 
     fn send(&self, to: Rank, class: Class, word: u64, args: &[u8], payload: &[u8]) -> Result<(), WireError> {
@@ -220,14 +220,14 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
         })
     }
 
-    fn beside(&self, reservation: &mut Reservation) -> Option<u32> {
+    fn beside(&self, reservation: &mut Reservation<'_>) -> Option<u32> {
         let mut room = room_of(reservation.ticket);
         let call = self.0.with(|messages| messages.beside(reservation.to, &mut room));
         reservation.ticket = ticket_of(room);
         call
     }
 
-    fn cancel(&self, reservation: Reservation) {
+    fn cancel(&self, reservation: Reservation<'_>) {
         self.0.with(|messages| messages.cancel(reservation.to, room_of(reservation.ticket)));
     }
 
@@ -250,8 +250,7 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
             })?;
             let Some(taken) = next else { return Ok(handed) };
             // No lock is held: a handler replies from in there.
-            let payload = Lent::new(taken.payload);
-            sink(Arrived { from: taken.from, head: taken.head(), payload });
+            sink(Arrived { from: taken.from, head: taken.head(), payload: taken.payload });
             used = Some(taken);
         }
         self.0.with(|messages| used.map_or(Ok(()), |taken| messages.give_back(taken)))?;
@@ -296,7 +295,7 @@ pub(crate) const KEY: usize = 24;
 /// A key of what is kept: behind that, which use it is.
 const KEPT: usize = 32;
 
-fn encode(handle: Handle, bytes: RawBytes) -> Key {
+fn encode(handle: Handle, bytes: RawSlice) -> Key {
     let words = [handle.words[0], handle.words[1], bytes.as_ptr().addr() as u64];
     Key(words.iter().flat_map(|word| word.to_le_bytes()).collect())
 }
@@ -306,7 +305,7 @@ fn decode(key: &Key) -> Option<(Handle, u64)> {
     [KEY, KEPT].contains(&key.0.len()).then_some((Handle { words: [word(0)?, word(1)?] }, word(2)?))
 }
 
-fn unregistered(bytes: RawBytes, code: gni_return_t) -> NicError {
+fn unregistered(bytes: RawSlice, code: gni_return_t) -> NicError {
     NicError::Registration { len: bytes.len(), why: code_name(code) }
 }
 
@@ -347,13 +346,13 @@ impl<M: CoreMode> GniNic<M> {
     ///
     /// # Safety
     /// As [`Network::register`].
-    unsafe fn register_once(&self, bytes: RawBytes, calls: bool, flags: u32) -> Result<Handle, gni_return_t> {
-        // SAFETY: the caller's promise.
+    unsafe fn register_once(&self, bytes: RawSlice, calls: bool, flags: u32) -> Result<Handle, gni_return_t> {
+        // SAFETY: the caller promises that the bytes stay mapped until the registration is ended, or until the domain's end.
         self.shared.with(|messages| unsafe { messages.domain.register(bytes, calls, flags) })
     }
 
     /// The handle of what was registered beforehand, if it holds these bytes.
-    fn beforehand(&self, bytes: RawBytes) -> Option<Handle> {
+    fn beforehand(&self, bytes: RawSlice) -> Option<Handle> {
         let (auxiliary, handle) = self.shared.auxiliary;
         let offset = bytes.as_ptr().addr().checked_sub(auxiliary.as_ptr().addr())?;
         auxiliary.slice(offset, bytes.len()).map(|_| handle)
@@ -369,19 +368,20 @@ impl<M: CoreMode> Nic for GniNic<M> {
         self.shared.abilities
     }
 
-    unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
+    unsafe fn register(&self, bytes: RawSlice) -> Result<Key, NicError> {
         if let Some(handle) = self.beforehand(bytes) {
             return Ok(encode(handle, bytes));
         }
-        // SAFETY: the caller's promise. The job cannot do without.
+        // The job cannot do without.
+        // SAFETY: the caller promises that the bytes are mapped, and stay so while a post names them, here or in a peer.
         patiently(|| unsafe { self.register_once(bytes, true, self.shared.flags) })
             .map_err(|code| unregistered(bytes, code))
             .map(|handle| encode(handle, bytes))
     }
 
-    unsafe fn register_local(&self, bytes: RawBytes) -> Result<Key, NicError> {
+    unsafe fn register_local(&self, bytes: RawSlice) -> Result<Key, NicError> {
         let taken = self.shared.with(|messages| {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises that the bytes are mapped, and stay so while a transfer names them.
             messages.domain.kept.as_mut().map(|kept| unsafe { kept.take(bytes) })
         });
         match taken {
@@ -392,16 +392,16 @@ impl<M: CoreMode> Nic for GniNic<M> {
             }
             Some(Err(why)) => Err(NicError::Registration { len: bytes.len(), why }),
             None => {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller promises that the bytes are mapped, and stay so while its transfer names them.
                 let handle = unsafe { self.register_once(bytes, true, self.shared.flags) };
                 handle.map_err(|code| unregistered(bytes, code)).map(|handle| encode(handle, bytes))
             }
         }
     }
 
-    unsafe fn register_source(&self, bytes: RawBytes) -> Result<Key, NicError> {
+    unsafe fn register_source(&self, bytes: RawSlice) -> Result<Key, NicError> {
         let flags = self.shared.flags | GNI_MEM_READ_ONLY;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that the bytes are mapped, and stay so while its put reads them.
         let handle = unsafe { self.register_once(bytes, false, flags) };
         handle.map_err(|code| unregistered(bytes, code)).map(|handle| encode(handle, bytes))
     }
@@ -456,9 +456,9 @@ impl<M: CoreMode> Nic for GniNic<M> {
             owner,
         };
         let posted = match &self.further {
-            // SAFETY: U5, by the caller's promise.
+            // SAFETY: domain.5: `own.local` is `post.local`, which the caller keeps, and leaves alone, until the completion was polled.
             None => self.shared.with(|messages| unsafe { messages.domain.post(&own) }),
-            // SAFETY: U5, by the caller's promise.
+            // SAFETY: domain.5: the caller keeps `post.local` until `next` has handed out the completion from this domain.
             Some(domain) => domain.with(|domain| unsafe { domain.post(&own) }),
         };
         posted.map_err(|refused| match refused {
@@ -524,7 +524,7 @@ mod tests {
         for room in rooms {
             assert_eq!(room_of(ticket_of(room)), room);
         }
-        let (handle, bytes) = (Handle { words: [1, u64::MAX] }, RawBytes::EMPTY);
+        let (handle, bytes) = (Handle { words: [1, u64::MAX] }, RawSlice::EMPTY);
         assert_eq!(decode(&encode(handle, bytes)), Some((handle, bytes.as_ptr().addr() as u64)));
         assert_eq!(decode(&Key(vec![0; 23])), None);
         assert_eq!(use_of(&encode(handle, bytes)), None);

@@ -6,8 +6,8 @@
 //! job's name in its environment, or its [mark](Mark).
 //!
 //! # Invariants
-//! G1. The process has one thread when it forks (the contract of [`crate::main`]), so no lock is held in the child.
-//! G2. The child never returns from [`guard`]: it ends by `_exit`.
+//! - guardian.1: the process has one thread when it forks (the contract of [`crate::main`]), so no lock is held in the child.
+//! - guardian.2: the child never returns from [`guard`]: it ends by `_exit`.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -45,7 +45,7 @@ impl Guardian {
         if bytes > ROOM {
             fcntl(&writer, FcntlArg::F_SETPIPE_SZ(i32::try_from(bytes).unwrap_or(i32::MAX)))?;
         }
-        // SAFETY: G1; G2.
+        // SAFETY: guardian.1: no other thread can hold a lock as the child is made. guardian.2: the child goes to `guard` and ends there.
         match unsafe { fork() }? {
             ForkResult::Parent { child } => Ok(Self { pid: child.as_raw(), pipe: Some(writer), mark }),
             ForkResult::Child => {
@@ -120,13 +120,14 @@ fn guard(mut pipe: PipeReader, job: &str, mark: Option<Mark>) -> ! {
 fn close_all_but(keep: i32) {
     let keep = keep.unsigned_abs();
     let close = |first: u32, last: u32| {
-        // SAFETY: G1, G2: nothing in this process uses any of these descriptors after this.
+        // SAFETY: guardian.1, guardian.2: none of the descriptors from `first` to `last` is used in this process after this: its only
+        // thread ends in `guard`, which keeps the pipe alone.
         unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) == 0 }
     };
     let done = (keep == 0 || close(0, keep - 1)) && close(keep + 1, u32::MAX);
     if !done {
         for fd in (0..4096).filter(|&fd| fd != keep) {
-            // SAFETY: as above.
+            // SAFETY: guardian.1, guardian.2: `fd` is not the pipe's, and the only thread of this process uses no other after this.
             unsafe { libc::close(fd as i32) };
         }
     }

@@ -1,9 +1,9 @@
 //! One rank's process: its environment, its streams, its connection to the PMI server.
 //!
 //! # Invariants
-//! L1. `gasrun` has one thread, so between fork and exec the child's heap and locks are as consistent as the parent's.
-//! L2. What runs between fork and exec only makes system calls on values that it owns.
-//! L3. A signal's default action is no code of this process.
+//! - spawn.1: `gasrun` has one thread, so between fork and exec the child's heap and locks are as consistent as the parent's.
+//! - spawn.2: what runs between fork and exec only makes system calls on values that it owns.
+//! - spawn.3: a signal's default action is no code of this process.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
@@ -102,7 +102,7 @@ const USUAL_PATH: &str = "/bin:/usr/bin";
 /// the system then forgets how they ended.
 pub(crate) fn hear_of_children() -> nix::Result<()> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    // SAFETY: L3.
+    // SAFETY: spawn.3: `default` is the default action, so nothing of this process runs for a SIGCHLD.
     unsafe { sigaction(Signal::SIGCHLD, &default) }.map(drop)
 }
 
@@ -119,7 +119,8 @@ pub(crate) fn remote(mut command: Command, signal_mask: SigSet) -> io::Result<Ch
         setsid()?;
         Ok(signal_mask.thread_set_mask()?)
     };
-    // SAFETY: L1 and L2.
+    // SAFETY: spawn.1: no other thread can hold a lock as the child is made. spawn.2: `prepare` makes two system calls, on the mask that it
+    // owns.
     unsafe { command.pre_exec(prepare) };
     command.spawn()
 }

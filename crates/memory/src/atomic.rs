@@ -4,7 +4,7 @@
 //! low-order bytes of a word.
 
 use bitflags::bitflags;
-use gasworks_sync::RawBytes;
+use gasworks_sync::VolatileSlice;
 use gasworks_sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 /// What a word holds: the specification's `GEX_DT_*`, by the number of its bit.
@@ -308,7 +308,7 @@ impl Update {
     /// # Errors
     /// There is no such word: too few bytes, or not at a multiple of its width.
     #[inline(always)]
-    pub fn at(&self, place: RawBytes) -> Result<u64, NotAWord> {
+    pub fn at(&self, place: VolatileSlice<'_>) -> Result<u64, NotAWord> {
         match self.width() {
             4 => place.with_u32(|word| on_word!(self, word, u32)),
             _ => place.with_u64(|word| on_word!(self, word, u64)),
@@ -320,7 +320,13 @@ impl Update {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
     use proptest::prelude::*;
+
+    /// As many of a word's bytes as such a number has.
+    fn place(word: &[AtomicU64; 1], of: Type) -> VolatileSlice<'_> {
+        VolatileSlice::from_words(word).slice(0, of.width()).expect("it is inside")
+    }
 
     /// One row for each operation: what 6 becomes by 3, and 3 by 6, on all types.
     #[test]
@@ -355,12 +361,10 @@ mod tests {
                         assert_eq!(update.bit(), bit);
                         let wanted = bits(of, becomes);
                         assert_eq!(update.apply(bits(of, old)), wanted, "{old} {bit:?} {by} as {of:?}");
-                        let mut word = [bits(of, old)];
-                        // SAFETY: the bytes of `word`, which is used otherwise only after that.
-                        let place = unsafe { RawBytes::new(word.as_mut_ptr().cast(), of.width()) };
-                        let was = update.at(place).expect("it is one");
+                        let word = [AtomicU64::new(bits(of, old))];
+                        let was = update.at(place(&word, of)).expect("it is one");
                         assert!(was == bits(of, old) || bit == Ops::SET, "{bit:?}");
-                        assert_eq!(word, [wanted], "{bit:?}");
+                        assert_eq!(word[0].load(Relaxed), wanted, "{bit:?}");
                     }
                 }
             }
@@ -431,10 +435,9 @@ mod tests {
         ] {
             let update = Update::new(of, bit, [by, 99]).expect("there is one");
             assert_eq!(update.apply(old), becomes, "{old:#x} {bit:?} {by:#x} as {of:?}");
-            let mut word = [old];
-            // SAFETY: as above.
-            let place = unsafe { RawBytes::new(word.as_mut_ptr().cast(), of.width()) };
-            assert_eq!((update.at(place), word), (Ok(old), [becomes]), "{bit:?} of {of:?}");
+            let word = [AtomicU64::new(old)];
+            let was = update.at(place(&word, of));
+            assert_eq!((was, word[0].load(Relaxed)), (Ok(old), becomes), "{bit:?} of {of:?}");
         }
     }
 
@@ -444,10 +447,9 @@ mod tests {
             for bit in [Ops::CAS, Ops::FCAS] {
                 let update = Update::new(Type::U64, bit, [first, second]).expect("there is one");
                 assert_eq!(update.apply(old), becomes);
-                let mut word = [old];
-                // SAFETY: as above.
-                let place = unsafe { RawBytes::new(word.as_mut_ptr().cast(), 8) };
-                assert_eq!((update.at(place), word), (Ok(old), [becomes]));
+                let word = [AtomicU64::new(old)];
+                let was = update.at(place(&word, Type::U64));
+                assert_eq!((was, word[0].load(Relaxed)), (Ok(old), becomes));
             }
         }
         let zeros = [0f64.to_bits(), 1f64.to_bits()];
@@ -472,9 +474,8 @@ mod tests {
 
     #[test]
     fn a_word_lies_at_a_multiple_of_its_width() {
-        let mut words = [0u64; 2];
-        // SAFETY: the bytes of `words`, which nobody else uses.
-        let bytes = unsafe { RawBytes::new(words.as_mut_ptr().cast(), 16) };
+        let words = [const { AtomicU64::new(0) }; 2];
+        let bytes = VolatileSlice::from_words(&words);
         for of in Type::ALL {
             let update = Update::new(of, Ops::GET, [0; 2]).expect("there is one");
             for at in 0..=16 {
@@ -497,13 +498,12 @@ mod tests {
             let of = Type::from_number(number).expect("there is one");
             let operands = if bit % 2 == 0 { operands } else { [old, operands[1]] };
             if let Some(update) = Update::new(of, Ops::from_bits_retain(1 << bit), operands) {
-                let mut word = [old];
-                // SAFETY: the bytes of `word`, which is used otherwise only after that.
-                let place = unsafe { RawBytes::new(word.as_mut_ptr().cast(), of.width()) };
-                let was = update.at(place).expect("it is a word");
+                let word = [AtomicU64::new(old)];
+                let was = update.at(place(&word, of)).expect("it is a word");
+                let now = word[0].load(Relaxed);
                 prop_assert!(was == of.cut(old) || !update.fetches);
-                prop_assert_eq!(of.cut(word[0]), update.apply(old));
-                prop_assert_eq!(word[0] & !of.cut(u64::MAX), old & !of.cut(u64::MAX));
+                prop_assert_eq!(of.cut(now), update.apply(old));
+                prop_assert_eq!(now & !of.cut(u64::MAX), old & !of.cut(u64::MAX));
             }
         }
     }

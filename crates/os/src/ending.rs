@@ -5,14 +5,14 @@
 //! return from `main` all come to the same place, and a signal handler does next to nothing.
 //!
 //! # Invariants
-//! E1. A signal handler reads and writes atomics of the registry and calls async-signal-safe functions, nothing else.
-//!     The exit hook runs where `exit` was called, which is no signal handler of ours.
-//! E2. These calls take numbers, or structures that live through the call; all zeroes is a valid `sigaction`.
-//! E3. The bell's descriptor stays open as long as the process lives, and the program lets it: its owner is leaked.
-//! E4. C's standard output and input are valid streams from the start of the process to its end.
-//! E5. A stream that is read holds nothing to be written: flushing all streams looks at its flags alone, without its lock
-//!     where a thread keeps that.
-//! E6. What is registered by [`at_end`] is called by the thread that has registered it, and dropped by nobody.
+//! - ending.1: a signal handler reads and writes atomics of the registry and calls async-signal-safe functions, nothing else.
+//!   The exit hook runs where `exit` was called, which is no signal handler of ours.
+//! - ending.2: these calls take numbers, or structures that live through the call; all zeroes is a valid `sigaction`.
+//! - ending.3: the bell's descriptor stays open as long as the process lives, and the program lets it: its owner is leaked.
+//! - ending.4: C's standard output and input are valid streams from the start of the process to its end.
+//! - ending.5: a stream that is read holds nothing to be written: flushing all streams looks at its flags alone, without its lock
+//!   where a thread keeps that.
+//! - ending.6: what is registered by [`at_end`] is called by the thread that has registered it, and dropped by nobody.
 
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -121,7 +121,8 @@ impl State {
 
     fn ring(&self) {
         let Ok(number) = i32::try_from(self.bell.load(Ordering::Acquire)) else { return };
-        // SAFETY: E3: it is open, unless the program has closed it.
+        // SAFETY: ending.3: `number` is the bell's, which nothing here closes. Where the program has closed it, `is_counter` looks at what
+        // is there now before anything is written.
         let bell = unsafe { BorrowedFd::borrow_raw(number) };
         if !descriptor::is_counter(bell) {
             // After its jobs a program may close what it likes: the keeper looks for wishes then.
@@ -228,7 +229,7 @@ pub fn arm(rank: u32, catch: bool, patience: Duration, alone: &str) -> Result<&'
     for signal in ENDING.into_iter().filter(|signal| !signals::is_among(alone, *signal as i32)) {
         take_over(signal)?;
     }
-    // SAFETY: E2; the function takes what the system gives it, and the argument is not used.
+    // SAFETY: ending.2: `at_exit` is a function of the type that `on_exit` wants, and makes no use of the argument, which is null.
     if unsafe { on_exit(at_exit, std::ptr::null_mut()) } != 0 {
         return Err(OsError::last("install", "an exit hook"));
     }
@@ -245,6 +246,7 @@ pub fn is_armed() -> bool {
     jobs::ending().is_ours()
 }
 
+// SAFETY: these are the types of C and of the GNU C library, as `stdio.h`, `stdio_ext.h` and `stdlib.h` declare them.
 unsafe extern "C" {
     /// As `atexit`, but the hook is told the code. Of the GNU C library.
     fn on_exit(hook: extern "C" fn(i32, *mut libc::c_void), argument: *mut libc::c_void) -> i32;
@@ -266,7 +268,8 @@ fn take_over(signal: Signal) -> Result<()> {
     if disposition(signal)? != libc::SIG_DFL {
         return Ok(());
     }
-    // SAFETY: E2. The handler keeps to E1. SA_RESTART: the program goes on undisturbed until the keeper ends it.
+    // SAFETY: ending.2: `wanted` is a local, which is read. ending.1: its handler, `on_signal`, does no more than one may. SA_RESTART: the
+    // program goes on undisturbed until the keeper ends it.
     let done = unsafe {
         let mut wanted: libc::sigaction = std::mem::zeroed();
         wanted.sa_sigaction = ours();
@@ -282,7 +285,7 @@ fn ours() -> libc::sighandler_t {
 }
 
 fn disposition(signal: Signal) -> Result<libc::sighandler_t> {
-    // SAFETY: E2.
+    // SAFETY: ending.2: `present` is a local, which is written; the null pointer asks for no change.
     unsafe {
         let mut present: libc::sigaction = std::mem::zeroed();
         if libc::sigaction(signal as i32, std::ptr::null(), &raw mut present) != 0 {
@@ -360,7 +363,8 @@ extern "C" fn on_signal(signal: i32) {
         return;
     }
     // No job, or one that this process has left: what the system does for a program that does not handle it.
-    // SAFETY: E1, E2: the signal is blocked while this handler runs, and ends the process when it returns.
+    // SAFETY: ending.1: both calls are async-signal-safe. ending.2: `default` is a local, which is read. The signal is blocked while this
+    // handler runs, and ends the process when it returns.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, &raw const default, std::ptr::null_mut());
@@ -401,7 +405,7 @@ extern "C" fn at_exit(status: i32, _: *mut libc::c_void) {
     }
     // What was registered before this hook runs now, and streams are written out once more.
     if verdict != status as u32 & CODE {
-        // SAFETY: E2. Called in a hook, it goes on with the other hooks, and with this code.
+        // SAFETY: ending.2: `exit` is given a number. Called in a hook, it goes on with the other hooks, and with this code.
         unsafe { libc::exit(verdict as i32) }
     }
 }
@@ -476,8 +480,8 @@ pub(crate) struct Act {
     act: Box<dyn FnMut(EndStep)>,
 }
 
-// SAFETY: E6: other threads only move it from list to list, under the lock; `do_all` calls those of its own thread alone, and the list
-// is a static's, which is not dropped.
+// SAFETY: ending.6: other threads only move it from list to list, under the lock; `do_all` calls those of its own thread alone, and the
+// list is a static's, which is not dropped.
 unsafe impl Send for Act {}
 
 /// Has this done where the thread that calls this ends the process with its job open and with code 0, by [`exit`] or libc's: each step
@@ -488,7 +492,7 @@ unsafe impl Send for Act {}
 pub fn at_end(act: Box<dyn FnMut(EndStep)>) -> Result<()> {
     let act = Act { thread: process::thread(), act };
     jobs::acts().lock().unwrap_or_else(PoisonError::into_inner).push(act);
-    // SAFETY: E2; as in `arm`.
+    // SAFETY: ending.2: `at_exit` is of the type that `on_exit` wants; its argument is null and not used, and once called it does nothing.
     if unsafe { on_exit(at_exit, std::ptr::null_mut()) } != 0 {
         return Err(OsError::last("install", "an exit hook"));
     }
@@ -520,8 +524,8 @@ pub fn wait_for_the_end() -> ! {
 pub fn flush() {
     // Nobody could be told of a failure.
     let _ = std::io::stdout().flush();
-    // SAFETY: E4: the streams are C's own, which nothing here closes; a null pointer stands for all. E5: where standard input is
-    // another thread's, that only reads, and what is looked at without its lock is whether it has something to write.
+    // SAFETY: ending.4: the streams are C's own, which nothing here closes; a null pointer stands for all. ending.5: where standard input
+    // is another thread's, that only reads, and what is looked at without its lock is whether it has something to write.
     unsafe {
         libc::fflush(C_STDOUT);
         // All streams are locked one by one, and a thread that reads its standard input holds the lock until a line comes.

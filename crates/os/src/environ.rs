@@ -1,8 +1,8 @@
 //! The environment as a whole, to hand it on, and writing it, for libraries of others that read it when they are called.
 //!
 //! # Invariants
-//! V1. The environment is written by a process's only thread, or while no other thread uses it, as the caller promises: nobody
-//!     can be reading it.
+//! - environ.1: the environment is written by a process's only thread, or while no other thread uses it, as the caller promises:
+//!   nobody can be reading it.
 
 use std::ffi::OsString;
 
@@ -23,7 +23,7 @@ pub fn set_default(setting: &Setting) -> bool {
     // A thread starts no other while it does something else: where there is one, there will be one.
     let alone = std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1);
     if alone {
-        // SAFETY: V1.
+        // SAFETY: environ.1: `alone` says that this is the process's only thread, and it starts no other meanwhile.
         unsafe { std::env::set_var(setting.name, setting.usual()) };
     }
     alone
@@ -33,10 +33,10 @@ pub fn set_default(setting: &Setting) -> bool {
 /// environment of a process that may have threads already.
 ///
 /// # Safety
-/// No other thread of the process reads or writes the environment meanwhile (V1).
+/// No other thread of the process reads or writes the environment meanwhile (environ.1).
 pub unsafe fn set_unless_set(setting: &Setting, value: &str) {
     if setting.raw().is_none() {
-        // SAFETY: V1, the caller's.
+        // SAFETY: environ.1: the caller promises what `set` asks for, that no other thread uses the environment meanwhile.
         unsafe { set(setting, value) };
     }
 }
@@ -46,7 +46,7 @@ pub unsafe fn set_unless_set(setting: &Setting, value: &str) {
 /// # Safety
 /// As of [`set_unless_set`].
 pub unsafe fn set(setting: &Setting, value: &str) {
-    // SAFETY: V1.
+    // SAFETY: environ.1: no other thread reads or writes the environment while the variable is set, as the caller promises.
     unsafe { std::env::set_var(setting.name, value) };
 }
 
@@ -89,7 +89,7 @@ mod tests {
         let (ours, path) = (setting("GASWORKS_TEST_OF_SETTING"), setting("PATH"));
         let before = path.raw();
         for value in ["first", "second"] {
-            // SAFETY: V1: the tests of this crate read and write the environment through the standard library alone, which
+            // SAFETY: environ.1: the tests of this crate read and write the environment through the standard library alone, which
             // has a lock for it.
             unsafe {
                 set_unless_set(&ours, value);

@@ -1,13 +1,13 @@
 //! What happens when shared memory cannot be backed: a message that names it, instead of a bare `SIGBUS`.
 //!
 //! # Invariants
-//! B1. The handler calls only async-signal-safe functions, takes no lock and allocates nothing; what it reads is the
-//!     table of atomics in [`jobs`].
-//! B2. The handler that was there before is stored before ours can run, and is called as its flags say.
-//! B3. The kernel gives a handler installed with `SA_SIGINFO` a valid `siginfo_t`, which for a `SIGBUS` of its own
-//!     (a positive code) holds an address.
+//! - faults.1: the handler calls only async-signal-safe functions, takes no lock and allocates nothing; what it reads is the
+//!   table of atomics in [`jobs`].
+//! - faults.2: the handler that was there before is stored before ours can run, and is called as its flags say.
+//! - faults.3: the kernel gives a handler installed with `SA_SIGINFO` a valid `siginfo_t`, which for a `SIGBUS` of its own
+//!   (a positive code) holds an address.
 
-use gasworks_sync::RawBytes;
+use gasworks_sync::RawSlice;
 use gasworks_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::jobs::{self, Guard};
@@ -39,7 +39,7 @@ const DONE: u32 = 2;
 
 /// Names a range of shared memory in the report of a fault, and installs the reporter if that was not done before.
 /// `name` reads like `segment of rank 1 (job X)`.
-pub fn name_range(bytes: RawBytes, name: &str) -> Result<Guard> {
+pub fn name_range(bytes: RawSlice, name: &str) -> Result<Guard> {
     install()?;
     Ok(jobs::enter_range(bytes, name))
 }
@@ -52,9 +52,9 @@ fn install() -> Result<()> {
         Err(_) => return Ok(()),
         Ok(_) => {}
     }
-    // SAFETY: all zeroes is a valid sigaction; both structures live through the calls. B2: the present handler is
+    // SAFETY: all zeroes is a valid sigaction; both structures live through the calls. faults.2: the present handler is
     // asked for and stored before ours is installed. The address is that of a function with the three-argument form
-    // that SA_SIGINFO announces, and it keeps B1. SA_ONSTACK: a thread that overflowed its stack can report too.
+    // that SA_SIGINFO announces, and it keeps faults.1. SA_ONSTACK: a thread that overflowed its stack can report too.
     unsafe {
         let mut present: libc::sigaction = std::mem::zeroed();
         let mut wanted: libc::sigaction = std::mem::zeroed();
@@ -78,7 +78,7 @@ fn install() -> Result<()> {
 
 extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let state = jobs::faults();
-    // SAFETY: B3.
+    // SAFETY: faults.3: this handler is only installed with SA_SIGINFO, so `info` is valid; the address is used if the code is positive.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     let faulted = code > 0;
     let first = state.reported.fetch_add(1, Ordering::AcqRel) == 0;
@@ -91,7 +91,7 @@ extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mu
     }
     if previous != libc::SIG_DFL && previous != libc::SIG_IGN {
         let with_info = state.previous_flags.load(Ordering::Acquire) & libc::SA_SIGINFO as u32 != 0;
-        // SAFETY: B2: the address was installed as a handler of the form that its flags announce.
+        // SAFETY: faults.2: `previous` was installed as a handler, of the form that `previous_flags` announces.
         unsafe {
             if with_info {
                 let f: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
@@ -105,7 +105,7 @@ extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mu
         // It mended the fault, or put the default action back for the access that comes again.
         return;
     }
-    // SAFETY: B1: sigaction and raise are async-signal-safe; all zeroes is SIG_DFL without flags. The signal is
+    // SAFETY: faults.1: sigaction and raise are async-signal-safe; all zeroes is SIG_DFL without flags. The signal is
     // blocked while this handler runs, and kills when it returns.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();

@@ -1,7 +1,7 @@
 //! Sleeping on a word that processes share: `futex(2)` without the private flag.
 //!
 //! # Invariants
-//! F1. The word is borrowed for the whole call, so its address stays mapped; the kernel only reads it, atomically.
+//! - futex.1: the word is borrowed for the whole call, so its address stays mapped; the kernel only reads it, atomically.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> Wait 
         tv_nsec: libc::c_long::from(t.subsec_nanos()),
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: F1; the timespec lives until the call returns.
+    // SAFETY: futex.1: `word` is borrowed until the call returns; `timeout` is null or points to a local that lives as long.
     let rc = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, timeout) };
     if rc == 0 {
         return Wait::Woken;
@@ -44,7 +44,7 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> Wait 
 /// Wakes up to `n` of those who sleep on `word`, in this process and in others; says how many.
 pub fn wake(word: &AtomicU32, n: u32) -> usize {
     let n = i32::try_from(n).unwrap_or(i32::MAX);
-    // SAFETY: F1.
+    // SAFETY: futex.1: the address of `word`, which is borrowed, says who is woken; nothing is written there.
     let rc = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, n) };
     usize::try_from(rc).unwrap_or(0)
 }
@@ -109,7 +109,7 @@ mod tests {
         extern "C" fn handler(_: libc::c_int) {}
         let handler = handler as extern "C" fn(libc::c_int);
         let signal = libc::SIGRTMIN() + 7; // which no other test uses
-        // SAFETY: the handler does nothing.
+        // SAFETY: `handler` does nothing, so it may run in any thread at any time.
         let before = unsafe { libc::signal(signal, handler as libc::sighandler_t) };
         assert_ne!(before, libc::SIG_ERR);
         let word = Arc::new(AtomicU32::new(0));

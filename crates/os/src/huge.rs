@@ -110,9 +110,9 @@ mod tests {
         // Others may have taken the page meanwhile, which is a refusal like any other.
         if free > 0 && file.promise(page, 2 * page).is_ok() {
             let map = file.map().expect("a map");
-            map.raw().slice(page, 4).expect("inside").write(b"here");
+            map.bytes().slice(page, 4).expect("inside").write(b"here");
             let mut found = [0; 4];
-            map.raw().slice(page, 4).expect("inside").read(&mut found);
+            map.bytes().slice(page, 4).expect("inside").read(&mut found);
             assert_eq!(&found, b"here");
         }
     }

@@ -1,7 +1,7 @@
 //! What the system knows of a connection over TCP.
 //!
 //! # Invariants
-//! I1. A structure of zeros is a valid one, and the system writes no more of it than its length says.
+//! - inet.1: a structure of zeros is a valid one, and the system writes no more of it than its length says.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use std::time::Duration;
 /// How long ago the other side's system has acknowledged anything; `None` of what is no such connection.
 pub fn acknowledged(fd: BorrowedFd<'_>) -> Option<Duration> {
     let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: I1: it is numbers alone.
+    // SAFETY: inet.1: all fields of `tcp_info` are integers.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let to = (&raw mut info).cast();
-    // SAFETY: I1: `len` is the structure's, and both live through the call; the descriptor is borrowed.
+    // SAFETY: inet.1: `to` points to `info`, whose size `len` says; both are locals that live through the call, and `fd` is borrowed.
     let rc = unsafe { libc::getsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut len) };
     (rc == 0).then(|| Duration::from_millis(info.tcpi_last_ack_recv.into()))
 }

@@ -1,7 +1,7 @@
 //! Descriptors that whoever started this process left open for it, known by number only.
 //!
 //! # Invariants
-//! H1. The number is only used to ask about it and to make a duplicate, which is ours alone; the original is never closed here.
+//! - inherited.1: the number is only used to ask about it and to make a duplicate, which is ours alone; the original is never closed here.
 
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
@@ -20,18 +20,18 @@ pub fn memory(number: i32) -> Result<OwnedFd> {
 
 fn take(number: i32, wanted: libc::mode_t, refusal: &'static str) -> Result<OwnedFd> {
     const OPERATION: &str = "use the inherited descriptor";
-    // SAFETY: H1; a number that is not open makes the call fail.
+    // SAFETY: inherited.1: the call duplicates `number` and is given no pointer; a number that is not open makes it fail.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
     if copy < 0 {
         return Err(OsError::last(OPERATION, number));
     }
-    // SAFETY: the call just returned this number: it is open and ours alone (H1).
+    // SAFETY: inherited.1: the call has just returned `copy`, so it is open, and nobody else knows the number.
     let copy = unsafe { OwnedFd::from_raw_fd(copy) };
     let kind = nix::sys::stat::fstat(copy.as_fd()).map_err(|e| OsError::new(OPERATION, number, e))?.st_mode;
     if kind & libc::S_IFMT != wanted {
         return Err(OsError::other(OPERATION, number, refusal));
     }
-    // SAFETY: H1; this changes a flag of the number.
+    // SAFETY: inherited.1: the call sets a flag of `number`, which stays open, and is given no pointer.
     if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
         return Err(OsError::last(OPERATION, number));
     }
@@ -40,7 +40,7 @@ fn take(number: i32, wanted: libc::mode_t, refusal: &'static str) -> Result<Owne
 
 /// Whether a descriptor of this number is open.
 pub(crate) fn is_open(number: i32) -> bool {
-    // SAFETY: H1; this reads a flag of the number; one that is not open makes the call fail.
+    // SAFETY: inherited.1: the call reads a flag of `number` and is given no pointer; a number that is not open makes it fail.
     unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
 }
 

@@ -1,12 +1,12 @@
 //! A signal that asks a process how it is: its handler rings, and a thread that waits for that answers.
 //!
 //! # Invariants
-//! A1. The handler makes async-signal-safe calls only, takes no lock and allocates nothing; what it reads is a table of
-//!     atomics in the registry of [`jobs`]. It leaves `errno` as it was.
-//! A2. A descriptor in that table is open: who closes it takes it out first, and then waits until no handler runs that
-//!     may have read it.
-//! A3. The kernel gives a handler installed with `SA_SIGINFO` a valid `siginfo_t`.
-//! A4. Structures that are given to the system live through the call, and all zeroes is valid for them.
+//! - inquiry.1: the handler makes async-signal-safe calls only, takes no lock and allocates nothing; what it reads is a table of
+//!   atomics in the registry of [`jobs`]. It leaves `errno` as it was.
+//! - inquiry.2: a descriptor in that table is open: who closes it takes it out first, and then waits until no handler runs that
+//!   may have read it.
+//! - inquiry.3: the kernel gives a handler installed with `SA_SIGINFO` a valid `siginfo_t`.
+//! - inquiry.4: structures that are given to the system live through the call, and all zeroes is valid for them.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -98,7 +98,7 @@ impl Drop for Inquiry {
     fn drop(&mut self) {
         let state = jobs::inquiries();
         state.bells[self.slot].store(NONE, Ordering::SeqCst);
-        // A2. A handler on this very thread is over before this goes on.
+        // inquiry.2: a handler on this very thread is over before this goes on.
         while state.ringing.load(Ordering::SeqCst) != 0 {
             std::thread::yield_now();
         }
@@ -109,8 +109,8 @@ impl Drop for Inquiry {
 fn install(signal: i32) -> Result<bool> {
     let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = ring;
     let fail = || OsError::last("install a handler for signal", signal);
-    // SAFETY: A4. The address is that of a function with the three-argument form that SA_SIGINFO announces, and it keeps
-    // A1.
+    // SAFETY: inquiry.4: `present` and `wanted` are locals. inquiry.1: `handler` is a function with the three-argument form that
+    // SA_SIGINFO announces, and does no more than a handler may.
     unsafe {
         let mut present: libc::sigaction = std::mem::zeroed();
         if libc::sigaction(signal, std::ptr::null(), &raw mut present) != 0 {
@@ -133,7 +133,7 @@ fn install(signal: i32) -> Result<bool> {
 }
 
 extern "C" fn ring(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: A3.
+    // SAFETY: inquiry.3: this handler is only installed with SA_SIGINFO, so `info` is valid until it returns.
     let program = unsafe { (*info).si_code } == libc::SI_QUEUE;
     let value: u64 = if program { PROGRAM } else { 1 };
     let state = jobs::inquiries();
@@ -142,7 +142,8 @@ extern "C" fn ring(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
         let fd = bell.load(Ordering::SeqCst);
         if fd != NONE {
             let errno = Errno::last_raw();
-            // SAFETY: A2: the descriptor is open, unless the program has closed it.
+            // SAFETY: inquiry.2: `fd` was in the table after `ringing` was raised, so its owner keeps it open until this handler is over.
+            // Where the program has closed it, `is_counter` looks at what is there now before anything is written.
             let bell = unsafe { BorrowedFd::borrow_raw(fd) };
             // An event counter never blocks, and takes 8 bytes.
             if descriptor::is_counter(bell) {
@@ -157,7 +158,8 @@ extern "C" fn ring(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
 /// Leaves `signal` alone to this thread, of all that can be blocked: for the thread that answers, so that the signal
 /// finds somebody in a process whose other threads block it.
 pub fn leave_only(signal: i32) {
-    // SAFETY: A4. A failure only means that signals of the program's may come to this thread.
+    // SAFETY: inquiry.4: `set` is a local that is filled before it is read, and the null pointer asks for no old mask. A failure only
+    // means that signals of the program's may come to this thread.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut set);
@@ -169,7 +171,7 @@ pub fn leave_only(signal: i32) {
 /// Asks the process `pid`, as a program.
 pub fn send(pid: i32, signal: i32) -> Result<()> {
     let value = libc::sigval { sival_ptr: std::ptr::null_mut() };
-    // SAFETY: A4: the call takes numbers and gives one.
+    // SAFETY: the call is given two numbers and `value`, whose null pointer it only hands on, and gives a number.
     let rc = unsafe { libc::sigqueue(pid, signal, value) };
     if rc == 0 { Ok(()) } else { Err(OsError::last("ask process", pid)) }
 }
@@ -203,7 +205,7 @@ mod tests {
         send(me, signal).expect("sent");
         let program = Asked { by_hand: false, by_program: true };
         assert_eq!((comes(&one), comes(&two)), (program, program));
-        // SAFETY: A4: the call takes numbers and gives one.
+        // SAFETY: the call is given two numbers; this process has a handler for `signal`.
         assert_eq!(unsafe { libc::kill(me, signal) }, 0);
         let hand = Asked { by_hand: true, by_program: false };
         assert_eq!((comes(&one), comes(&two)), (hand, hand));

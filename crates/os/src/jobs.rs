@@ -8,7 +8,7 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gasworks_sync::RawBytes;
+use gasworks_sync::RawSlice;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use gasworks_sync::racy::{load_words, store_words};
 
@@ -180,7 +180,7 @@ pub fn enter(who: &str) -> Guard {
 }
 
 /// Names a range of addresses; with a full table it stays unnamed.
-pub(crate) fn enter_range(bytes: RawBytes, name: &str) -> Guard {
+pub(crate) fn enter_range(bytes: RawSlice, name: &str) -> Guard {
     let start = bytes.as_ptr() as usize;
     let likely = REGISTRY.free.load(Ordering::Relaxed).min(RANGES);
     let mut places = (likely..RANGES).chain(0..likely);
@@ -213,9 +213,8 @@ mod tests {
     #[test]
     fn names_come_and_go() {
         let mut bytes = [0u8; 64];
-        // SAFETY: the registry never touches the bytes; the array outlives the view.
-        #[allow(unsafe_code)]
-        let raw = unsafe { RawBytes::new(bytes.as_mut_ptr(), 64) };
+        // The registry never touches the bytes.
+        let raw = RawSlice::new(bytes.as_mut_ptr(), 64);
         let at = raw.as_ptr() as usize;
         let guard = enter_range(raw, "a test's bytes");
         let (name, offset) = range_of(at + 63).expect("named");

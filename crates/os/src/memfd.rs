@@ -1,11 +1,11 @@
 //! Memory that processes share: anonymous files (`memfd_create(2)`) and their mappings (`mmap(2)`).
 //!
 //! # Invariants
-//! M1. A [`Mapping`] covers `len` bytes from when it is made until it is dropped: of a file, shared, or in a [`Reserved`] addresses alone.
-//!     Those bytes that were shown are readable and writable from then on; the others are addresses that nothing else gets.
-//! M2. No reference to mapped bytes is made here: they leave as [`RawBytes`] only.
-//! M3. A call that is given no pointer touches no memory of ours.
-//! M4. An aligned word of a mapping may be borrowed as an atomic for as long as its bytes stay mapped.
+//! - memfd.1: a [`Mapping`] covers `len` bytes from when it is made until it is dropped: of a file, shared, or in a [`Reserved`]
+//!   addresses alone. Those bytes that were shown are readable and writable from then on; the others are addresses that nothing else
+//!   gets. At least the first `shown` were.
+//! - memfd.2: no reference to mapped bytes is made here: they leave as [`VolatileSlice`] only, which borrows the mapping.
+//! - memfd.3: a call that is given no pointer touches no memory of ours.
 
 use std::fs::File;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
 
-use gasworks_sync::RawBytes;
-use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
+use gasworks_sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use gasworks_sync::{RawSlice, VolatileSlice};
 use memmap2::MmapOptions;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -147,9 +147,9 @@ pub fn map_hidden(fd: BorrowedFd<'_>, start: usize, len: usize) -> Result<Mappin
     let operand = || format!("{len} bytes of descriptor {}", fd.as_raw_fd());
     let offset = part_of_file(fd, start, len, &operand)?;
     let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
-    // SAFETY: M3: the system chooses the place.
+    // SAFETY: memfd.3: without an address the system maps where nothing is; `fd` is borrowed until the call returns.
     let at = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_NONE, flags, fd.as_raw_fd(), offset) };
-    Ok(Mapping { at: mapped(at).ok_or_else(|| OsError::last("map", operand()))?, len })
+    Ok(Mapping::hidden(mapped(at).ok_or_else(|| OsError::last("map", operand()))?, len))
 }
 
 /// The offset of a part that there is.
@@ -185,18 +185,18 @@ pub fn reserve(len: usize, align: usize) -> Result<Reserved> {
     let (len, all) =
         both.ok_or_else(|| OsError::other("reserve", operand(), "no address space is so large"))?;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: M3: the system chooses the place.
+    // SAFETY: memfd.3: without an address and a file the system maps fresh pages where nothing is.
     let at = unsafe { libc::mmap(std::ptr::null_mut(), all, libc::PROT_NONE, flags, -1, 0) };
     let at = mapped(at).ok_or_else(|| OsError::last("reserve", operand()))?;
     let before = at.align_offset(align);
     let first = at.as_ptr().wrapping_add(before);
     let around = [(at.as_ptr(), before), (first.wrapping_add(len), all - len - before)];
     for (from, len) in around.into_iter().filter(|(_, len)| *len > 0) {
-        // SAFETY: M1: whole pages of what was just mapped here, on both sides of what is kept; nobody knows of them.
+        // SAFETY: memfd.1: whole pages of what was just mapped here, on both sides of what is kept; nobody knows of them.
         unsafe { libc::munmap(from.cast(), len) };
     }
     let at = NonNull::new(first).ok_or_else(|| OsError::other("reserve", operand(), "it begins at 0"))?;
-    Ok(Reserved(Mapping { at, len }))
+    Ok(Reserved(Mapping::hidden(at, len)))
 }
 
 impl Reserved {
@@ -210,7 +210,7 @@ impl Reserved {
     /// # Errors
     /// The file has not so many, its pages are larger than what the addresses are aligned to, or the system refuses.
     pub fn map(self, fd: BorrowedFd<'_>, start: usize) -> Result<Mapping> {
-        let Mapping { at, len } = self.0;
+        let Mapping { at, len, .. } = self.0;
         let operand = || format!("{len} bytes of descriptor {}", fd.as_raw_fd());
         let offset = part_of_file(fd, start, len, &operand)?;
         // The system maps whole pages of the file, and puts them in the place of whatever is behind.
@@ -219,7 +219,7 @@ impl Reserved {
             return Err(OsError::other("map", operand(), format!("its pages have {page} bytes")));
         }
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
-        // SAFETY: M1: what was there is this value's own, of which nobody has bytes, for none were shown; and whole pages of the file,
+        // SAFETY: memfd.1: what was there is this value's own, of which nobody has bytes, for none were shown; and whole pages of the file,
         // as was checked.
         let now =
             unsafe { libc::mmap(at.as_ptr().cast(), len, libc::PROT_NONE, flags, fd.as_raw_fd(), offset) };
@@ -245,21 +245,26 @@ fn huge_page_of(fd: BorrowedFd<'_>) -> Result<Option<usize>> {
 pub struct Mapping {
     at: NonNull<u8>,
     len: usize,
+    shown: AtomicUsize,
 }
 
-// SAFETY: M2: it gives its bytes to nobody but as `RawBytes`, which threads may share.
+// SAFETY: memfd.2: it gives its bytes to nobody but as `VolatileSlice`, which threads may share.
 unsafe impl Send for Mapping {}
-// SAFETY: as above, and all else that it does is a call of the system.
+// SAFETY: memfd.2, and all else that it does is a call of the system.
 unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: M1: mapped here as a whole; whoever has its bytes has promised that they are not used any more.
+        // SAFETY: memfd.1: mapped here as a whole; who has its bytes borrows it (memfd.2), and so nobody has any.
         unsafe { libc::munmap(self.at.as_ptr().cast(), self.len) };
     }
 }
 
 impl Mapping {
+    fn hidden(at: NonNull<u8>, len: usize) -> Self {
+        Self { at, len, shown: AtomicUsize::new(0) }
+    }
+
     /// Its size.
     pub fn len(&self) -> usize {
         self.len
@@ -285,60 +290,56 @@ impl Mapping {
         let len = end.checked_sub(start).filter(|_| end <= self.len);
         let len = len.ok_or_else(|| OsError::other("show", operand(), "they are not all mapped"))?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: M1: they are this mapping's, and nobody is deprived of any.
-        match unsafe { libc::mprotect(self.at.as_ptr().add(start).cast(), len, access) } {
-            0 => Ok(()),
-            _ => Err(OsError::last("show", operand())),
+        // SAFETY: memfd.1: they are this mapping's, and nobody is deprived of any.
+        if unsafe { libc::mprotect(self.at.as_ptr().add(start).cast(), len, access) } != 0 {
+            return Err(OsError::last("show", operand()));
         }
+        // Relaxed: who uses the bytes has been told of them by another way.
+        if start <= self.shown.load(Relaxed) {
+            self.shown.fetch_max(end, Relaxed);
+        }
+        Ok(())
     }
 
-    /// Its bytes, for calls to the kernel that end before the borrow does.
-    pub(crate) fn raw(&self) -> RawBytes {
-        // SAFETY: M1: they are this mapping's while it is borrowed; the kernel looks at addresses alone, so that it does not matter
-        // what was shown (Y1) and nobody else has references (Y2).
-        unsafe { RawBytes::new(self.at.as_ptr(), self.len) }
+    /// Where all of it lies, shown or not.
+    pub fn raw(&self) -> RawSlice {
+        RawSlice::new(self.at.as_ptr(), self.len)
     }
 
     /// A part of them.
-    pub(crate) fn part(&self, part: &Range<usize>) -> Result<RawBytes> {
+    pub(crate) fn part(&self, part: &Range<usize>) -> Result<RawSlice> {
         let inside = part.end.checked_sub(part.start).and_then(|len| self.raw().slice(part.start, len));
         inside.ok_or_else(|| {
             OsError::other("use", format!("bytes {part:?} of {}", self.len), "they are not mapped")
         })
     }
 
-    /// Its bytes, without a borrow.
-    ///
-    /// # Safety
-    /// The view and its copies are not used after the mapping is dropped, nor where nothing was shown (M1).
-    pub unsafe fn bytes(&self) -> RawBytes {
-        // SAFETY: M1 and the caller's promise give Y1; M2 gives Y2.
-        unsafe { RawBytes::new(self.at.as_ptr(), self.len) }
+    /// Its bytes, as far as they were shown from the first on.
+    pub fn bytes(&self) -> VolatileSlice<'_> {
+        // SAFETY: memfd.1: readable and writable as long as the mapping is borrowed; memfd.2: nobody has plain references to them.
+        unsafe { RawSlice::new(self.at.as_ptr(), self.shown.load(Relaxed)).borrow() }
     }
 }
 
 /// Writes to the first word of `bytes` without changing it, whoever else may be writing: so its page gets memory.
-pub(crate) fn touch(bytes: RawBytes) {
-    let at = bytes.as_ptr().cast::<AtomicU32>();
-    if bytes.len() >= size_of::<AtomicU32>() && at.is_aligned() {
-        // SAFETY: M4; long enough and aligned, as was checked, and any bits are a valid value.
-        let word = unsafe { &*at };
+pub(crate) fn touch(bytes: VolatileSlice<'_>) {
+    bytes.with_u32(|word| {
         let value = word.load(Relaxed);
         // Where it fails another thread has just written. (An addition of zero would be compiled to a load.)
         let _ = word.compare_exchange(value, value, Relaxed, Relaxed);
-    }
+    });
 }
 
 /// How many bytes so many pages are as `sysconf(3)` tells of.
 pub(crate) fn pages(of: libc::c_int) -> Option<u64> {
-    // SAFETY: M3: sysconf is given a number and gives one.
+    // SAFETY: memfd.3: `sysconf` is given the number `of`, and no pointer.
     let pages = u64::try_from(unsafe { libc::sysconf(of) }).ok()?;
     pages.checked_mul(page_size() as u64)
 }
 
 /// The size of a base page.
 pub fn page_size() -> usize {
-    // SAFETY: M3: sysconf is given a number and gives one.
+    // SAFETY: memfd.3: `sysconf` is given the number `_SC_PAGESIZE`, and no pointer.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)
 }
@@ -351,8 +352,7 @@ mod tests {
     fn two_mappings_show_the_same_bytes() {
         let file = create("test", 10_000).expect("a memfd");
         let (one, two) = (file.map().expect("a map"), map(file.as_fd(), 10_000).expect("a map"));
-        // SAFETY: both mappings live to the end of the test (M1).
-        let (a, b) = unsafe { (one.bytes(), two.bytes()) };
+        let (a, b) = (one.bytes(), two.bytes());
         a.slice(9_990, 10).expect("inside").write(b"0123456789");
         let mut back = [0; 10];
         b.slice(9_990, 10).expect("inside").read(&mut back);
@@ -383,18 +383,17 @@ mod tests {
             let ours = lines.take_while(|line| line.contains("memfd:test"));
             ours.map(|line| line.split(' ').nth(1).unwrap_or_default().to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(access(), ["---s"]);
-        mapping.show(0, 1).expect("mapped");
-        assert_eq!(access(), ["rw-s", "---s"]);
+        assert_eq!((access(), mapping.bytes().len()), (vec!["---s".to_owned()], 0));
         mapping.show(page, 2 * page).expect("mapped");
-        assert_eq!(access(), ["rw-s"]);
+        assert_eq!(mapping.bytes().len(), 0, "the first are not there");
+        mapping.show(0, 1).expect("mapped");
+        assert_eq!((access(), mapping.bytes().len()), (vec!["rw-s".to_owned()], 1));
         for (start, end) in [(0, 2 * page + 1), (2 * page, page), (usize::MAX, usize::MAX)] {
             assert!(mapping.show(start, end).is_err(), "{start} to {end}");
         }
         // It is that part of the file.
         let all = file.map().expect("a map");
-        // SAFETY: M1: both mappings live to the end of the test, and the first page of the part was shown.
-        let (part, all) = unsafe { (mapping.bytes(), all.bytes()) };
+        let (part, all) = (mapping.bytes(), all.bytes());
         part.write(&[7; 1]);
         let mut found = [0; 2];
         all.slice(page - 1, 2).expect("inside").read(&mut found);
@@ -419,11 +418,8 @@ mod tests {
             mapping.show(0, len).expect("shown");
             let written = [align.trailing_zeros() as u8 + 1];
             let mut found = [0; 1];
-            // SAFETY: M1: both mappings live to the end of this turn, and all of them was shown.
-            unsafe {
-                mapping.bytes().slice(page, 1).expect("inside").write(&written);
-                all.bytes().slice(large, 1).expect("inside").read(&mut found);
-            }
+            mapping.bytes().slice(page, 1).expect("inside").write(&written);
+            all.bytes().slice(large, 1).expect("inside").read(&mut found);
             assert_eq!(found, written);
         }
         let refused = reserve(page, page).expect("addresses").map(file.as_fd(), 2 * large);

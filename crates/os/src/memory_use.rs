@@ -83,7 +83,7 @@ mod tests {
         let before = own().expect("told");
         let file = memfd::create("touched", len).expect("a file");
         let map = file.map().expect("a map");
-        let bytes = map.raw();
+        let bytes = map.bytes();
         bytes.write(&vec![1; len]);
         let after = own().expect("told");
         // Tests beside this one give theirs back meanwhile, which is less.

@@ -4,7 +4,7 @@
 
 use crate::memfd::Mapping;
 use crate::{OsError, Result, sys};
-use gasworks_sync::RawBytes;
+use gasworks_sync::RawSlice;
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
@@ -73,7 +73,7 @@ pub fn prefer(mapping: &Mapping, part: Range<usize>, nodes: &[u32]) -> Result<()
 }
 
 /// The nodes that pages of `bytes` are preferably taken from, asked at their start; empty without such a policy.
-pub fn preferred(bytes: RawBytes) -> Result<Vec<u32>> {
+pub fn preferred(bytes: RawSlice) -> Result<Vec<u32>> {
     let mut mask = [0u64; 16];
     let mode = sys::policy(bytes.as_ptr(), &mut mask)
         .map_err(|e| OsError::new("read", "the memory policy of an address", e))?;
@@ -84,7 +84,7 @@ pub fn preferred(bytes: RawBytes) -> Result<Vec<u32>> {
 }
 
 /// The node that the first byte of `bytes` lies on, which must have been touched by this process.
-pub fn node_of(bytes: RawBytes) -> Result<u32> {
+pub fn node_of(bytes: RawSlice) -> Result<u32> {
     let node = sys::node_of(bytes.as_ptr());
     let node = node.map_err(|e| OsError::new("find", "the memory node of an address", e))?;
     Ok(u32::try_from(node).unwrap_or(0))
@@ -140,7 +140,7 @@ mod tests {
         }
         assert_eq!(preferred(owner).expect("a policy"), [0]);
         assert_eq!(preferred(peer).expect("a policy"), [0], "the policy is not the file's");
-        peer.slice(4096, 1).expect("inside").write(&[1]);
+        theirs.bytes().slice(4096, 1).expect("inside").write(&[1]);
         assert_eq!(node_of(peer.slice(4096, 1).expect("inside")).expect("touched"), 0);
         assert!(node_of(peer.slice(8192, 1).expect("inside")).is_err(), "an untouched page lies nowhere");
     }

@@ -2,7 +2,7 @@
 
 use crate::sys::{self, Advice};
 use crate::{OsError, Result, memfd};
-use gasworks_sync::RawBytes;
+use gasworks_sync::VolatileSlice;
 
 /// How much is asked for at once: between two pieces progress can be told.
 const PIECE: usize = 64 << 20;
@@ -13,12 +13,12 @@ const PIECE: usize = 64 << 20;
 /// # Errors
 /// There is not enough memory. (A control group that is short may instead have the kernel kill the process; a kernel
 /// before 5.14 raises a fault.)
-pub fn populate(bytes: RawBytes, mut tell: impl FnMut(usize)) -> Result<()> {
+pub fn populate(bytes: VolatileSlice<'_>, mut tell: impl FnMut(usize)) -> Result<()> {
     let mut done = 0;
     while done < bytes.len() {
         let len = PIECE.min(bytes.len() - done);
         let Some(piece) = bytes.slice(done, len) else { break };
-        match sys::advise(piece, Advice::Populate) {
+        match sys::advise(piece.raw(), Advice::Populate) {
             Ok(()) => {}
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
             // Older kernels do not know this advice.
@@ -35,7 +35,7 @@ pub fn populate(bytes: RawBytes, mut tell: impl FnMut(usize)) -> Result<()> {
 }
 
 /// Writes to every page without changing it, whoever else may be writing.
-fn touch(bytes: RawBytes) {
+fn touch(bytes: VolatileSlice<'_>) {
     for at in (0..bytes.len()).step_by(memfd::page_size()) {
         let rest = bytes.len() - at;
         bytes.slice(at, rest).into_iter().for_each(memfd::touch);
@@ -47,11 +47,11 @@ mod tests {
     use super::*;
     use crate::numa;
 
-    fn all_there(bytes: RawBytes) -> bool {
+    fn all_there(bytes: VolatileSlice<'_>) -> bool {
         let page = memfd::page_size();
         (0..bytes.len())
             .step_by(page)
-            .all(|at| bytes.slice(at, 1).is_some_and(|page| numa::node_of(page).is_ok()))
+            .all(|at| bytes.slice(at, 1).is_some_and(|page| numa::node_of(page.raw()).is_ok()))
     }
 
     #[test]
@@ -59,7 +59,7 @@ mod tests {
         let len = PIECE + (1 << 20);
         let file = memfd::create("populated", len).expect("a file");
         let map = file.map().expect("a map");
-        let bytes = map.raw();
+        let bytes = map.bytes();
         bytes.slice(5000, 5).expect("inside").write(b"hello");
         let mut told = Vec::new();
         populate(bytes, |done| told.push(done)).expect("populated");
@@ -74,7 +74,7 @@ mod tests {
     fn touching_does_the_same() {
         let file = memfd::create("touched", 1 << 20).expect("a file");
         let map = file.map().expect("a map");
-        let bytes = map.raw();
+        let bytes = map.bytes();
         bytes.slice(0, 4).expect("inside").write(b"here");
         assert!(!all_there(bytes));
         touch(bytes);

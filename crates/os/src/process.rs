@@ -1,7 +1,7 @@
 //! Processes: handles, groups, parents and ends.
 //!
 //! # Invariants
-//! P1. These calls take numbers, or a structure that they read, and give numbers or a new descriptor.
+//! - process.1: these calls take numbers, or a structure that they read, and give numbers or a new descriptor.
 
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
@@ -14,10 +14,10 @@ use crate::{OsError, Result};
 
 /// A descriptor that stands for a process and becomes readable when it ends (`pidfd_open(2)`).
 pub fn open(pid: i32) -> Result<OwnedFd> {
-    // SAFETY: P1.
+    // SAFETY: process.1: `pidfd_open` is given two numbers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     match RawFd::try_from(fd) {
-        // SAFETY: the call just returned this number: it is open and ours alone (P1).
+        // SAFETY: process.1: the call has just returned `fd`, a new descriptor that nobody else knows.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(OsError::last("open a handle on process", pid)),
     }
@@ -25,7 +25,7 @@ pub fn open(pid: i32) -> Result<OwnedFd> {
 
 /// Makes orphaned descendants children of this process instead of the system's first one.
 pub fn become_subreaper() -> Result<()> {
-    // SAFETY: P1.
+    // SAFETY: process.1: this option of `prctl` is given a number.
     let rc = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) };
     if rc == 0 { Ok(()) } else { Err(OsError::last("adopt", "orphaned descendants")) }
 }
@@ -125,7 +125,8 @@ pub fn stop_timers() {
         it_value: libc::timeval { tv_sec: 0, tv_usec: 0 },
     };
     for timer in [libc::ITIMER_REAL, libc::ITIMER_VIRTUAL, libc::ITIMER_PROF] {
-        // SAFETY: P1; the time is read. It cannot fail for a timer that exists.
+        // SAFETY: process.1: `never` is a local that the call reads; the null pointer asks for no old time. It cannot fail for a timer that
+        // exists.
         unsafe { libc::setitimer(timer, &raw const never, std::ptr::null_mut()) };
     }
 }
@@ -133,7 +134,7 @@ pub fn stop_timers() {
 /// Ends this process at once, without running exit hooks or destructors: for threads that found that there is no
 /// point in going on while others compute.
 pub fn exit_now(code: i32) -> ! {
-    // SAFETY: P1; nothing of ours runs after it.
+    // SAFETY: process.1: it is given a number, and nothing of this process runs after it.
     unsafe { libc::_exit(code) }
 }
 
@@ -165,11 +166,11 @@ mod tests {
                 it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 },
                 it_value: libc::timeval { tv_sec: 1000, tv_usec: 0 },
             };
-            // SAFETY: P1, and the structure that is written is this function's.
+            // SAFETY: `timer` is a local of the type that the call writes, and nobody else borrows it.
             unsafe { libc::getitimer(libc::ITIMER_REAL, &raw mut timer) };
             timer.it_value.tv_sec
         };
-        // SAFETY: P1: a number of seconds, and longer than this process lives.
+        // SAFETY: process.1: it is given a number of seconds, more than this process lives.
         unsafe { libc::alarm(1000) };
         assert!(left() > 0);
         stop_timers();

@@ -6,11 +6,11 @@
 //! parent's end, for other limits or for a processor.
 //!
 //! # Invariants
-//! N1. Until it executes the program or ends, the child runs on a stack of its own and only makes system calls, on values
-//!     that the parent made before; the thread that made them is suspended meanwhile, so nothing else touches them.
-//! N2. All signals are blocked in the child until none has a handler any more, so none of this process runs in it.
-//! N3. What is executed is named by strings that end with a NUL, in arrays that end with a null pointer, all of which
-//!     outlive the call.
+//! - program.1: until it executes the program or ends, the child runs on a stack of its own and only makes system calls, on values
+//!   that the parent made before; the thread that made them is suspended meanwhile, so nothing else touches them.
+//! - program.2: all signals are blocked in the child until none has a handler any more, so none of this process runs in it.
+//! - program.3: what is executed is named by strings that end with a NUL, in arrays that end with a null pointer, all of which
+//!   outlive the call.
 
 use std::ffi::{CString, OsStr, OsString, c_char};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -124,7 +124,8 @@ impl Program {
             0
         };
         let flags = CloneFlags::CLONE_VM | CloneFlags::CLONE_VFORK;
-        // SAFETY: N1, N2: `body` only makes system calls, on what this function borrows; it ends before this goes on.
+        // SAFETY: program.1: `body` only makes system calls, on what this function borrows or has on its stack, and is over before this
+        // goes on. program.2: `block_all` has blocked all signals.
         let started = unsafe { clone(Box::new(body), &mut stack, flags, Some(libc::SIGCHLD)) };
         before.thread_set_mask()?;
         let pid = started?.as_raw();
@@ -146,12 +147,12 @@ impl Program {
     ) -> std::result::Result<std::convert::Infallible, Errno> {
         let mut found = Errno::ENOENT;
         for file in &self.files {
-            // SAFETY: N3.
+            // SAFETY: program.3: `file` and the strings of `words` and `environment` are the parent's; both arrays end with null.
             unsafe { libc::execve(file.as_ptr(), words[1..].as_ptr(), environment.as_ptr()) };
             match Errno::last() {
                 Errno::ENOEXEC => {
                     words[1] = file.as_ptr();
-                    // SAFETY: N3.
+                    // SAFETY: program.3: `words` now begins with the shell's name and the file's, both C strings, and still ends with null.
                     unsafe { libc::execve(words[0], words.as_ptr(), environment.as_ptr()) };
                     return Err(Errno::last());
                 }
@@ -169,7 +170,7 @@ impl Program {
 impl Child<'_> {
     /// In the child: everything but the program.
     fn prepare(&self, parent: Pid) -> std::result::Result<(), Errno> {
-        // SAFETY: N1; these take and give numbers.
+        // SAFETY: program.1: these are system calls that are given numbers and give numbers.
         unsafe {
             Errno::result(libc::setpgid(0, 0))?;
             Errno::result(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong))?;
@@ -183,7 +184,7 @@ impl Child<'_> {
         }
         for (place, stream) in (0..).zip(&self.streams) {
             if stream.as_raw_fd() != place {
-                // SAFETY: N1; the descriptor is lent, and the table of descriptors is the child's own.
+                // SAFETY: program.1: `stream` is borrowed from the parent, and the table of descriptors is the child's own.
                 Errno::result(unsafe { libc::dup2(stream.as_raw_fd(), place) })?;
             }
         }
@@ -191,11 +192,11 @@ impl Child<'_> {
             setrlimit(resource, soft, hard)?;
         }
         if self.one_layout {
-            // SAFETY: N1: it takes a number.
+            // SAFETY: program.1: it is given the number `PRESENT`, which changes nothing.
             let now = unsafe { libc::personality(PRESENT) };
             // Where it is not told, or forbidden, addresses are drawn by lot.
             if let Ok(now) = libc::c_ulong::try_from(now) {
-                // SAFETY: N1: it takes a number.
+                // SAFETY: program.1: it is given a number, and changes the personality of the child alone.
                 unsafe { libc::personality(now | libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
             }
         }
@@ -204,7 +205,7 @@ impl Child<'_> {
             let _ = turns.take();
         }
         let bind = |mask: &[u64]| {
-            // SAFETY: N1; so many bytes of the mask are read.
+            // SAFETY: program.1: `mask` is the parent's, and read no further than its length; 0 is the child.
             Errno::result(unsafe { libc::sched_setaffinity(0, size_of_val(mask), mask.as_ptr().cast()) })
         };
         match &self.processors {
@@ -212,7 +213,7 @@ impl Child<'_> {
             Processors::Only(mask) => _ = bind(mask)?,
             Processors::Beginning(first, then) => _ = bind(first).and_then(|_| bind(then)),
         }
-        // SAFETY: N1, N2: no signal has a handler any more. The set is read.
+        // SAFETY: program.1: `blocked` is the parent's, and is read. program.2: no signal has a handler any more.
         let rc = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, self.blocked.as_ref(), ptr::null_mut()) };
         if rc == 0 { Ok(()) } else { Err(Errno::from_raw(rc)) }
     }
@@ -220,7 +221,8 @@ impl Child<'_> {
 
 /// In the child: a program gets no handlers of its parent, and learns of a reader that went away as programs do.
 fn default_unless_ignored(signal: i32) {
-    // SAFETY: N1; an action of zeros is the default one, and no more is written than an action.
+    // SAFETY: program.1: `action` is a local; zeros are the default action, and no more is written than an action. The table of actions is
+    // the child's own.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         // Numbers that the C library keeps for itself are refused.

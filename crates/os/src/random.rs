@@ -1,7 +1,7 @@
 //! Random bytes from the system (`getrandom(2)`).
 //!
 //! # Invariants
-//! N1. The kernel writes at most the length it is given, into a buffer borrowed exclusively.
+//! - random.1: the kernel writes at most the length it is given, into a buffer borrowed exclusively.
 
 use crate::{OsError, Result};
 
@@ -11,7 +11,7 @@ pub fn nonce() -> Result<[u8; 16]> {
     let mut done = 0;
     while done < bytes.len() {
         let rest = &mut bytes[done..];
-        // SAFETY: N1.
+        // SAFETY: random.1: `rest` is the part of `bytes` that is still empty, given with its own length.
         let got = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
         match usize::try_from(got) {
             Ok(n) => done += n,

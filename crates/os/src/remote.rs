@@ -4,18 +4,18 @@
 //! `ptrace_scope` 1 the other process has to agree first, by [`admit_all`].
 //!
 //! # Invariants
-//! R1. The system checks the addresses of both sides, and refuses what is not mapped or not to be written. It reads and
-//!     writes as another thread would, and aligned words at once, unless the two addresses are askew (`is_askew`): it is not asked
-//!     to copy between such.
-//! R2. What is written, here or there, is the caller's to be written: who calls an unsafe function of these promises it. The other
-//!     process may be this one.
-//! R3. A call that takes numbers alone touches no memory; a descriptor that it gives is new, and nobody else's.
-//! R4. Bytes of this process that the system could read a moment ago are there still: who names them keeps them.
+//! - remote.1: the system checks the addresses of both sides, and refuses what is not mapped or not to be written. It reads and
+//!   writes as another thread would, and aligned words at once, unless the two addresses are askew (`is_askew`): it is not asked
+//!   to copy between such.
+//! - remote.2: what is written, here or there, is the caller's to be written: who calls an unsafe function of these promises it. The
+//!   other process may be this one.
+//! - remote.3: a call that takes numbers alone touches no memory; a descriptor that it gives is new, and nobody else's.
+//! - remote.4: bytes of this process that the system could read a moment ago are there still: who names them keeps them.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use gasworks_sync::RawBytes;
+use gasworks_sync::RawSlice;
 use libc::{c_ulong, c_void, iovec};
 use nix::errno::Errno;
 
@@ -23,7 +23,7 @@ use crate::{OsError, Result};
 
 /// Lets any process of the same user reach this one's memory, where that needs its consent. Elsewhere it does nothing.
 pub fn admit_all() {
-    // SAFETY: R3. There is no such call without Yama, and no need for it.
+    // SAFETY: remote.3: the option and its argument are numbers. There is no such call without Yama, and no need for it.
     let _ = unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY) };
 }
 
@@ -39,7 +39,7 @@ pub fn is_gone(pid: i32) -> bool {
 /// [`Refused::Unmapped`]: nothing was copied.
 ///
 /// # Safety
-/// What is mapped stays so until this returns (R4), and nobody has an exclusive reference to it.
+/// What is mapped stays so until this returns (remote.4), and nobody has an exclusive reference to it.
 pub unsafe fn read_here(address: u64, into: &mut [u8]) -> std::result::Result<(), Refused> {
     let (len, Some(last)) = (into.len(), address.checked_add(into.len() as u64)) else {
         return Err(Refused::Unmapped);
@@ -51,8 +51,9 @@ pub unsafe fn read_here(address: u64, into: &mut [u8]) -> std::result::Result<()
         }
         at = (at / PAGE + 1).saturating_mul(PAGE);
     }
-    // SAFETY: R4 gives Y1, for reading alone, and the caller's promise Y2.
-    unsafe { RawBytes::new(address as *mut u8, len) }.read(into);
+    // SAFETY: remote.4: each page of these bytes could be read just now, and the caller promises that it stays so and that nobody has an
+    // exclusive reference. The slice is read once and dropped, which needs no right to write and bears shared references.
+    unsafe { RawSlice::new(address as *mut u8, len).borrow() }.read(into);
     Ok(())
 }
 
@@ -60,7 +61,7 @@ pub unsafe fn read_here(address: u64, into: &mut [u8]) -> std::result::Result<()
 fn is_readable(address: u64) -> bool {
     const NO_SUCH_WAY: i64 = -1;
     // A set of signals is read before it is found that nobody knows what to do with it.
-    // SAFETY: R1; the way is none, so that nothing is changed.
+    // SAFETY: remote.1: the system reads eight bytes, if they are mapped; `NO_SUCH_WAY` is no way, so that no mask is changed.
     let done = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, NO_SUCH_WAY, address & !7, 0u64, 8u64) };
     Errno::result(done) == Err(Errno::EINVAL)
 }
@@ -113,7 +114,7 @@ impl Remote {
     /// It has none of that number, or the system does not allow it, or is older than Linux 5.6.
     pub fn descriptor(&self, number: RawFd) -> Result<OwnedFd> {
         let failed = |e| OsError::new("take a descriptor of process", self.pid, e);
-        // SAFETY: R3.
+        // SAFETY: remote.3: either call is given numbers alone, and the descriptor that it has just given is owned here, once.
         let taken = |call: i64, arguments: [i64; 2]| unsafe {
             let number = Errno::result(libc::syscall(call, arguments[0], arguments[1], 0)).map_err(failed)?;
             Ok(OwnedFd::from_raw_fd(number as RawFd))
@@ -127,7 +128,7 @@ impl Remote {
     /// # Errors
     /// [`Refused`]; some may have been copied.
     pub fn read(&self, address: u64, into: &mut [u8]) -> std::result::Result<(), Refused> {
-        // SAFETY: R2: they are borrowed for it.
+        // SAFETY: remote.2: `into` is borrowed exclusively until the call returns, so its bytes may be written.
         unsafe { self.read_to(address, into.as_mut_ptr() as u64, into.len() as u64) }
     }
 
@@ -145,7 +146,7 @@ impl Remote {
     /// # Errors
     /// [`Refused`]; some may have been copied.
     pub unsafe fn write(&self, address: u64, from: &[u8]) -> std::result::Result<(), Refused> {
-        // SAFETY: the caller's promise.
+        // SAFETY: remote.2: the caller promises that the bytes at `address` may be written; `from` is borrowed and only read.
         unsafe { self.write_from(address, from.as_ptr() as u64, from.len() as u64) }
     }
 
@@ -159,10 +160,10 @@ impl Remote {
     /// [`Refused`]; some may have been copied.
     pub unsafe fn read_to(&self, address: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
         if is_askew(address, here) {
-            // SAFETY: the caller's promise.
+            // SAFETY: remote.2: what is written are `len` bytes from `here` on, to which nobody has a reference, as the caller promises.
             return unsafe { by_way((*self, address), (Self::own(), here), len) };
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: remote.2: `fetch` writes from `here` on alone, and the caller promises that nobody has a reference to those bytes.
         unsafe { self.fetch(address, here, len) }
     }
 
@@ -175,10 +176,10 @@ impl Remote {
     /// [`Refused`]; some may have been copied.
     pub unsafe fn write_from(&self, address: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
         if is_askew(here, address) {
-            // SAFETY: the caller's promise; what lies here is read alone.
+            // SAFETY: remote.2: the caller promises that the bytes at `address` may be written; what lies at `here` is only read.
             return unsafe { by_way((Self::own(), here), (*self, address), len) };
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: remote.2: `store` writes at `address` alone, in that process, and the caller promises that this may be written.
         unsafe { self.store(address, here, len) }
     }
 
@@ -190,7 +191,8 @@ impl Remote {
     /// As [`read_to`](Self::read_to).
     unsafe fn fetch(&self, there: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
         each_part(there, here, len, |there, here| {
-            // SAFETY: R1, R2.
+            // SAFETY: remote.1, remote.2: `here` and `there` are locals of `each_part`, of one part each; the caller promises that the
+            // part here may be written.
             unsafe { libc::process_vm_readv(self.pid, here, 1, there, 1, 0 as c_ulong) }
         })
     }
@@ -199,7 +201,8 @@ impl Remote {
     /// As [`write`](Self::write).
     unsafe fn store(&self, there: u64, here: u64, len: u64) -> std::result::Result<(), Refused> {
         each_part(there, here, len, |there, here| {
-            // SAFETY: R1, R2; here it is read alone.
+            // SAFETY: remote.1, remote.2: `here` and `there` are locals of `each_part`, of one part each; the part here is only read, and
+            // the caller promises that the other may be written.
             unsafe { libc::process_vm_writev(self.pid, here, 1, there, 1, 0 as c_ulong) }
         })
     }
@@ -233,9 +236,9 @@ unsafe fn by_way(
         let way = first + from.wrapping_add(PAGE / 2).wrapping_sub(first) % PAGE;
         // What is whole in one piece is a word of the target.
         let count = (PAGE - to % 8).min(len - done);
-        // SAFETY: R2: it is this function's own, from less than a page behind its start on.
+        // SAFETY: remote.2: `way` lies less than a page behind the start of `room`, a local of two pages, and `count` is one at most.
         unsafe { source.fetch(from, way, count) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: remote.2: these `count` bytes are among the `len` of the target, which the caller promises may be written.
         unsafe { target.store(to, way, count) }?;
         done += count;
     }
@@ -325,7 +328,7 @@ mod tests {
     fn another_process_is_read_and_written_until_it_is_gone() {
         let (mut child, environment) = process();
         let remote = Remote::open(child.pid()).expect("it is ours");
-        // SAFETY: R2: the environment of a program that does not look at it.
+        // SAFETY: remote.2: the bytes are the environment of this test's child, a program that does not look at it.
         unsafe { remote.write(environment + MARK.len() as u64 - 3, b"two") }.expect("written");
         assert_eq!(child.read("environ"), [MARK.replace("one", "two").as_bytes(), b"\0"].concat());
         let pid = child.pid();
@@ -350,13 +353,13 @@ mod tests {
         assert_eq!(bytes, word);
         for address in [0, 4096, 1 << 46, u64::MAX - 3] {
             assert_eq!(remote.read(address, &mut bytes), Err(Refused::Unmapped), "{address:#x}");
-            // SAFETY: R1: nothing lies there, or at what would be written to this test's own bytes.
+            // SAFETY: remote.1: nothing is mapped at `address`, so both calls are refused; the second would write this test's own `bytes`.
             let written = unsafe {
                 [remote.write(address, &word), remote.write_from(bytes.as_mut_ptr() as u64, address, 8)]
             };
             assert_eq!(written, [Err(Refused::Unmapped); 2], "{address:#x}");
         }
-        // SAFETY: R1: it may only be read.
+        // SAFETY: remote.1: `MARK` is a constant, in memory that may only be read, so the call is refused.
         let written = unsafe { remote.write(MARK.as_ptr() as u64, b"GASWORKS") };
         assert_eq!(written, Err(Refused::Unmapped));
         assert_eq!(remote.read(0, &mut []), Ok(()));
@@ -368,22 +371,22 @@ mod tests {
         let address = bytes.as_ptr() as u64;
         for (at, len) in [(0, 0), (3, 1), (4090, 12), (1, 16_001)] {
             let mut read = vec![0; len];
-            // SAFETY: it is borrowed.
+            // SAFETY: remote.4: the `len` bytes lie in `bytes`, which lives until the end of this test and is not written.
             assert_eq!(unsafe { read_here(address + at as u64, &mut read) }, Ok(()));
             assert_eq!(read, bytes[at..at + len]);
         }
         // A page that may not be read behind one that may.
         let page = memmap2::MmapOptions::new().len(8192).map_anon().expect("pages");
         let first = page.as_ptr() as u64;
-        // SAFETY: nobody uses it.
+        // SAFETY: the second half of `page`, a mapping of this test's own to which nobody has a reference, is taken from use.
         assert_eq!(unsafe { libc::mprotect((first + 4096) as *mut c_void, 4096, libc::PROT_NONE) }, 0);
         for (address, len) in [(first + 4096, 1), (first + 4090, 7), (0, 1), (1 << 46, 9), (u64::MAX - 3, 3)]
         {
-            // SAFETY: what is mapped stays.
+            // SAFETY: remote.4: `page` stays mapped until the end of this test, without references; elsewhere nothing is mapped.
             let read = unsafe { read_here(address, &mut vec![0; len]) };
             assert_eq!(read, Err(Refused::Unmapped), "{address:#x}");
         }
-        // SAFETY: as above.
+        // SAFETY: remote.4: the six bytes end the first half of `page`, which stays mapped, without references, until the end of this test.
         assert_eq!(unsafe { read_here(first + 4090, &mut [0; 6]) }, Ok(()));
     }
 
@@ -423,7 +426,7 @@ mod tests {
                     let at = (address.wrapping_sub(distance).wrapping_sub(first) % PAGE) as usize;
                     for value in [0xff, 0].into_iter().cycle().take(4000) {
                         pages[at..at + len].fill(value);
-                        // SAFETY: R2: they are atomics.
+                        // SAFETY: remote.2: what is written are the atomics of `words`, which outlive this thread's scope.
                         unsafe { own.write(address, &pages[at..at + len]) }.expect("written");
                     }
                 }
@@ -476,7 +479,7 @@ mod tests {
             let at = behind as usize;
             assert!(is_askew(source.as_ptr() as u64, first + behind));
             target.fill(0);
-            // SAFETY: R2: they are this test's.
+            // SAFETY: remote.2: what is written lies in `target`, this test's own, which is only looked at when the call has returned.
             unsafe { own.write(first + behind, &source[..len]) }.expect("written");
             assert!(
                 target[at..at + len] == source[..len] && target[at + len..].iter().all(|byte| *byte == 0)
@@ -488,7 +491,7 @@ mod tests {
         let mut bytes = [0; 16];
         let (low, word) = (bytes.as_ptr() as u64 % PAGE, 7u64.to_le_bytes());
         assert_eq!(own.read(low.wrapping_sub(8), &mut bytes), Err(Refused::Unmapped));
-        // SAFETY: R1: nothing lies in the first page; R2: the others are this test's.
+        // SAFETY: remote.1: nothing is mapped in the first page, so both calls are refused; the second would write to this test's `target`.
         let written = unsafe {
             [own.write(word.as_ptr() as u64 % PAGE + 8, &word), own.write_from(first + 8, first % PAGE, 8)]
         };

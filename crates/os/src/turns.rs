@@ -5,7 +5,7 @@
 //! its steps waits for the end of somebody's long turn, processors idle in between.
 //!
 //! # Invariants
-//! S1. The calls read or write one `sched_attr` of ours, whose size it names, and change this thread's scheduling, no memory.
+//! - turns.1: the calls read or write one `sched_attr` of ours, whose size it names, and change this thread's scheduling, no memory.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub fn shorten() -> Option<Turns> {
 impl Turns {
     /// Those of the thread `pid`, 0 being this one.
     fn of(pid: i32) -> Option<Self> {
-        // SAFETY: S1; all zeros are a value of it.
+        // SAFETY: turns.1: `attr` is a local, of which no more than `size` is written; all zeros are a value of it.
         unsafe {
             let mut attr: sched_attr = std::mem::zeroed();
             let size = size_of::<sched_attr>();
@@ -42,7 +42,7 @@ impl Turns {
     /// Gives this thread these turns; `false` if it could not. Safe between fork and exec.
     pub fn take(&self) -> bool {
         let attr = sched_attr { size: size_of::<sched_attr>() as u32, ..self.0 };
-        // SAFETY: S1.
+        // SAFETY: turns.1: `attr` is a local that says its own size, and is read; 0 is this thread.
         unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) == 0 }
     }
 }

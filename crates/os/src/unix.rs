@@ -2,10 +2,10 @@
 //! any directory, and end with their processes.
 //!
 //! # Invariants
-//! U1. A message header given to the kernel points at buffers that outlive the call, with their true lengths.
-//! U2. A descriptor number found in a control message is new, open and ours alone: it becomes an `OwnedFd` exactly
-//!     once, before anything can fail.
-//! U3. All zeroes is a valid, empty message header.
+//! - unix.1: a message header given to the kernel points at buffers that outlive the call, with their true lengths.
+//! - unix.2: a descriptor number found in a control message is new, open and ours alone: it becomes an `OwnedFd` exactly
+//!   once, before anything can fail.
+//! - unix.3: all zeroes is a valid, empty message header.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -319,14 +319,14 @@ fn send_once(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io
     let payload = u32::try_from(std::mem::size_of_val(numbers.as_slice())).unwrap_or(u32::MAX);
     let mut control = [0u64; CONTROL_WORDS];
     let mut iov = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: U3.
+    // SAFETY: unix.3: it is empty until its pointers and lengths are set below.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     header.msg_iov = &raw mut iov;
     header.msg_iovlen = 1;
     if !numbers.is_empty() {
         header.msg_control = control.as_mut_ptr().cast();
-        // SAFETY: both macros compute from a length. The first control message lies inside `control`, which has
-        // room for MAX_FDS numbers (checked by the caller), is aligned for the header, and outlives this call (U1).
+        // SAFETY: unix.1: the one control message lies at the start of `control`, a local that is aligned for it and has room for MAX_FDS
+        // numbers, and the caller has checked that there are no more. CMSG_SPACE and CMSG_LEN compute from a length.
         unsafe {
             header.msg_controllen = libc::CMSG_SPACE(payload) as usize;
             let message = libc::CMSG_FIRSTHDR(&raw const header);
@@ -337,7 +337,7 @@ fn send_once(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io
             std::ptr::copy_nonoverlapping(numbers.as_ptr(), data, numbers.len());
         }
     }
-    // SAFETY: U1: the bytes, the vector and the control buffer live in this frame or are borrowed.
+    // SAFETY: unix.1: `bytes` is borrowed; `header`, `iov` and `control` are locals, given with the lengths that are filled.
     let n = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) };
     usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
@@ -345,18 +345,18 @@ fn send_once(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io
 fn recv_once(socket: BorrowedFd<'_>, bytes: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<usize> {
     let mut control = [0u64; CONTROL_WORDS];
     let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    // SAFETY: U3.
+    // SAFETY: unix.3: it is empty until it is pointed at the locals below.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     header.msg_iov = &raw mut iov;
     header.msg_iovlen = 1;
     header.msg_control = control.as_mut_ptr().cast();
     header.msg_controllen = std::mem::size_of_val(&control);
-    // SAFETY: U1: the bytes are borrowed exclusively, the rest lives in this frame.
+    // SAFETY: unix.1: `bytes` is borrowed exclusively; `header`, `iov` and `control` are locals, given with their whole lengths.
     let n = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_CMSG_CLOEXEC) };
     let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
     // Every descriptor is taken, whatever else is wrong with the message: one left in the buffer would leak.
-    // SAFETY: the header and the control buffer are as the kernel filled them; the macros stay inside
-    // msg_controllen. Numbers are read unaligned. U2 for each of them.
+    // SAFETY: unix.1: `header` and `control` are as the kernel filled them, and the macros stay inside msg_controllen. unix.2: each number,
+    // read unaligned, is owned from here on, once.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(&raw const header);
         while !message.is_null() {
@@ -426,8 +426,7 @@ mod tests {
                 let stream = connect(&name, soon()).expect("connected");
                 let file = memfd::create("travels", 4096).expect("a memfd");
                 let map = file.map().expect("a map");
-                // SAFETY: the mapping outlives the view.
-                unsafe { map.bytes() }.write(b"hello");
+                map.bytes().write(b"hello");
                 stream.send_fds(b"here", &vec![file.as_fd(); MAX_FDS], soon()).expect("sent");
                 stream.send_fds(b"more", &[], soon()).expect("sent");
             });
@@ -438,8 +437,7 @@ mod tests {
             assert_eq!((&text, fds.len()), (b"here", MAX_FDS));
             let map = memfd::map(fds[MAX_FDS - 1].as_fd(), 4096).expect("a map");
             let mut back = [0; 5];
-            // SAFETY: the mapping outlives the view.
-            unsafe { map.bytes() }.read(&mut back);
+            map.bytes().read(&mut back);
             assert_eq!(&back, b"hello");
             assert!(stream.recv_fds(&mut text, 0, soon()).expect("received").is_empty());
             assert_eq!(&text, b"more");

@@ -5,12 +5,12 @@
 //! without waiting for anyone who may be changing memory: that is also whoever allocates or frees.
 //!
 //! # Invariants
-//! U1. A structure goes to the kernel borrowed, of the type that the request names, and lives through the call. Every pattern of bits is
-//!     a valid one.
-//! U2. Addresses are looked up by the kernel and not used: what is asked of it leaves all bytes as they are.
-//! U3. A descriptor that a call gave us belongs to nobody else.
-//! U4. Nothing is allocated, freed or locked by [`Userfault::next`] and [`Userfault::wait`].
-//! U5. A mapping of a test is the test's own, which has no reference to its bytes while it changes them.
+//! - userfault.1: a structure goes to the kernel borrowed, of the type that the request names, and lives through the call. Every
+//!   pattern of bits is a valid one.
+//! - userfault.2: addresses are looked up by the kernel and not used: what is asked of it leaves all bytes as they are.
+//! - userfault.3: a descriptor that a call gave us belongs to nobody else.
+//! - userfault.4: nothing is allocated, freed or locked by [`Userfault::next`] and [`Userfault::wait`].
+//! - userfault.5: a mapping of a test is the test's own, which has no reference to its bytes while it changes them.
 
 use std::fs::File;
 use std::io;
@@ -132,7 +132,8 @@ pub struct Userfault(OwnedFd);
 
 /// A request that has a structure.
 fn request<T>(fd: BorrowedFd<'_>, request: libc::Ioctl, argument: &mut T) -> io::Result<()> {
-    // SAFETY: U1, U2.
+    // SAFETY: userfault.1: `argument` is borrowed exclusively, and every caller gives the type that its `request` names. userfault.2: the
+    // addresses in it are only looked up.
     let rc = unsafe { libc::ioctl(fd.as_raw_fd(), request, std::ptr::from_mut(argument)) };
     if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -140,7 +141,7 @@ fn request<T>(fd: BorrowedFd<'_>, request: libc::Ioctl, argument: &mut T) -> io:
 /// Takes a descriptor as it came from the kernel.
 fn owned(fd: impl Into<i64>) -> io::Result<OwnedFd> {
     match i32::try_from(fd.into()) {
-        // SAFETY: U3.
+        // SAFETY: userfault.3: the callers give what a call has just returned; not negative, it is open, and it is owned here, once.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
     }
@@ -148,13 +149,13 @@ fn owned(fd: impl Into<i64>) -> io::Result<OwnedFd> {
 
 fn by_call(more: libc::c_int) -> io::Result<OwnedFd> {
     let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | more;
-    // SAFETY: U1: it is given a number.
+    // SAFETY: `userfaultfd` is given its flags and no pointer.
     owned(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) })
 }
 
 fn by_device() -> io::Result<OwnedFd> {
     let device = File::options().read(true).write(true).open("/dev/userfaultfd")?;
-    // SAFETY: U1: it is given a number.
+    // SAFETY: `device` is open until this returns, and the request is given flags and no pointer.
     owned(unsafe { libc::ioctl(device.as_raw_fd(), NEW, libc::O_CLOEXEC | libc::O_NONBLOCK) })
 }
 
@@ -217,7 +218,7 @@ impl Userfault {
     pub fn next(&self) -> Option<Event> {
         let mut message = Message::default();
         let room = size_of::<Message>();
-        // SAFETY: U1.
+        // SAFETY: userfault.1: at most `room` bytes are written, the size of `message`, a local whose every pattern of bits is valid.
         let read = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut message).cast(), room) };
         if read < 0 && matches!(nix::errno::Errno::last_raw(), libc::EAGAIN | libc::EINTR) {
             return None;
@@ -322,7 +323,7 @@ mod tests {
         fault.watch(start, LEN).expect("watched");
         fault.watch(start + page, page).expect("watched by us already");
         assert!(!fault.is_changing());
-        // SAFETY: U5.
+        // SAFETY: userfault.5: `map` is this test's own, and nobody has a reference to its bytes while the second page is given back.
         let empty = || unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, page, page) };
         let emptied = told(&fault, || empty().expect("advised"));
         assert_eq!(emptied, [Event::Emptied { start: start + page, end: start + 2 * page }]);
@@ -344,7 +345,7 @@ mod tests {
         fault.watch(from, LEN).expect("watched");
         let (mut to, grow) = (0, RemapOptions::new().may_move(true));
         let moved = told(&fault, || {
-            // SAFETY: U5.
+            // SAFETY: userfault.5: `map` is this test's own, borrowed exclusively here, and nobody has a reference to where it was.
             unsafe { map.remap(LEN << 10, grow) }.expect("moved");
             to = map.as_ptr().addr();
         });
@@ -366,7 +367,7 @@ mod tests {
         assert!(is_private(start, LEN) && is_private(start + page, 1));
         let shared = crate::memfd::create("shared", LEN).expect("a file").map().expect("mapped");
         let first = shared.as_ptr().addr();
-        // SAFETY: U5.
+        // SAFETY: userfault.5: `shared` is this test's own, of `LEN` bytes that were all shown, to which nobody has a reference.
         unsafe { shared.as_ptr().write_bytes(1, LEN) };
         assert!(!is_private(first, page) && !is_private(first, LEN));
         // What was never touched is not there yet.

@@ -46,11 +46,10 @@ fn touch_beyond_a_cut_file(named: bool) {
     file.set_len(8192).expect("sized");
     let map = memfd::map(file.as_fd(), 8192).expect("mapped");
     let other = memfd::create("other", 4096).expect("a memfd").map().expect("mapped");
-    // SAFETY: the mappings outlive the views.
-    let (bytes, other) = unsafe { (map.bytes(), other.bytes()) };
+    let bytes = map.bytes();
     let _me = jobs::enter("rank 2");
-    let _other = faults::name_range(other, "another segment").expect("named");
-    let _range = named.then(|| faults::name_range(bytes, "segment of rank 1 (job X)").expect("named"));
+    let _other = faults::name_range(other.raw(), "another segment").expect("named");
+    let _range = named.then(|| faults::name_range(map.raw(), "segment of rank 1 (job X)").expect("named"));
     file.set_len(4096).expect("cut");
     let mut byte = [0];
     bytes.slice(5000, 1).expect("inside").read(&mut byte);

@@ -1,7 +1,7 @@
 //! The clock for single operations: the processor's counter, held against the system's clock.
 //!
 //! # Invariants
-//! C1. Reading the counter touches no memory.
+//! - clock.1: reading the counter touches no memory.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 #[inline(always)]
 pub fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: C1.
+    // SAFETY: clock.1: the instruction reads a register, and every processor that this is compiled for has it.
     unsafe {
         core::arch::x86_64::_rdtsc()
     }

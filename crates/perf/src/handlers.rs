@@ -2,8 +2,8 @@
 //! travels in the messages.
 //!
 //! # Invariants
-//! H1. A payload lies where its pointer says, for its whole length, until the handler returns; it is read by assembly
-//!     and volatile words only, so a peer that goes on writing is no undefined behaviour here.
+//! - handlers.1: a payload lies where its pointer says, for its whole length, until the handler returns; it is read by assembly
+//!   and volatile words only, so a peer that goes on writing is no undefined behaviour here.
 
 use crate::clock::ticks;
 use crate::raw;
@@ -188,7 +188,7 @@ macro_rules! registers {
                 "flood_checked",
                 move |_: Request<'_, M>, args: Filled, payload: Payload<'_>| {
                     let lane = s.lane(args[0]);
-                    // SAFETY: H1.
+                    // SAFETY: handlers.1: `payload` is borrowed until this handler returns, and has `len` bytes at its pointer.
                     let right = unsafe { raw::all_words(payload.as_ptr(), payload.len(), word_of(args)) };
                     count::<M>(&lane.wrong, u64::from(!right));
                     count::<M>(&lane.requests, 1);

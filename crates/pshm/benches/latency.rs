@@ -5,8 +5,8 @@
 //! machine does in the same blocks with a few lines that both processes write without any protocol.
 //!
 //! # Invariants
-//! K1. There is one thread when the process forks, and the child runs only the measurement.
-//! K2. The raw lines are mapped before the fork, for ever, and touched through atomics only.
+//! - latency.1: there is one thread when the process forks, and the child runs only the measurement.
+//! - latency.2: the raw lines are mapped before the fork, for ever, and touched through atomics only.
 
 use gasworks_bootstrap::{Bootstrap, Together};
 use gasworks_core::{Class, Name, SharedBarrier, Wire};
@@ -28,7 +28,7 @@ fn send<M: Mode>(wire: &impl Wire<M>, to: u32, class: Class, bytes: &[u8]) {
             break room;
         }
     };
-    room.payload.write(bytes);
+    room.payload().write(bytes);
     wire.commit(room, &[7; 40]).expect("sent");
 }
 
@@ -92,10 +92,10 @@ fn raw_lines() -> &'static [Line] {
     const LINES: usize = 16;
     let (len, protection) = (LINES * size_of::<Line>(), libc::PROT_READ | libc::PROT_WRITE);
     let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-    // SAFETY: a fresh mapping, for K2.
+    // SAFETY: the address is null and not fixed, so the kernel takes one where nothing is mapped; no file is named.
     let at = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
     assert!(at != libc::MAP_FAILED, "no memory: {}", std::io::Error::last_os_error());
-    // SAFETY: K2; zeroed pages are zero counters.
+    // SAFETY: latency.2: the mapping has room for `LINES` lines, begins at a page, and stays; zeroed pages are zero counters.
     unsafe { std::slice::from_raw_parts(at.cast(), LINES) }
 }
 
@@ -187,12 +187,11 @@ fn main() {
     let blocks = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(25);
     let mut ranks = Together::ranks(2).expect("a job");
     let lines = raw_lines();
-    // SAFETY: K1.
+    // SAFETY: latency.1: no thread was started before this, and the child runs the measurement and ends by `_exit`.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "no second process: {}", std::io::Error::last_os_error());
     let me = u32::from(child == 0);
-    // SAFETY: the set and the parameter are plain data that outlive the calls; a child ends with its parent, and
-    // both end when the alarm rings.
+    // SAFETY: each call is given numbers or a pointer to `set` or `priority`, which are of this function and of which zeros are values.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(me as usize, &mut set);
@@ -207,11 +206,11 @@ fn main() {
     measure::<Seq>(&two, lines, blocks, &mut rows);
     measure::<Par>(&two, lines, blocks, &mut rows);
     if me == 1 {
-        // SAFETY: ends the child without running what the parent runs at its end.
+        // SAFETY: the call takes a number and does not return, so the child runs nothing of what the parent runs at its end.
         unsafe { libc::_exit(0) };
     }
     let mut status = 0;
-    // SAFETY: the status outlives the call.
+    // SAFETY: the pointer is to `status`, of this function, and the call ends before it goes.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(status, 0, "the second process failed");
     println!("{blocks} blocks; median [95 % interval of the median], ns");

@@ -16,7 +16,7 @@ use gasworks_os::limits::Limit;
 use gasworks_os::memfd;
 use gasworks_os::populate::populate;
 use gasworks_sync::atomic::Ordering::Relaxed;
-use gasworks_sync::{Lock, Mode, Par, RawBytes, kill_point};
+use gasworks_sync::{Lock, Mode, Par, VolatileSlice, kill_point};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -82,8 +82,9 @@ impl Segments {
         })
     }
 
-    fn segment_part(&self, from: u64, to: u64) -> Option<RawBytes> {
-        self.host.mine().segment.slice(from as usize, usize::try_from(to.checked_sub(from)?).ok()?)
+    /// A part of the own segment that has been shown.
+    fn segment_part(&self, from: u64, to: u64) -> Option<VolatileSlice<'_>> {
+        self.host.own()?.slice(from as usize, usize::try_from(to.checked_sub(from)?).ok()?)
     }
 
     /// Sees that there is memory for `from..to` of the own segment; the cause where there is not.

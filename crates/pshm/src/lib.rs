@@ -18,12 +18,12 @@ mod file;
 mod grow;
 mod layout;
 mod memory;
+#[allow(unsafe_code)]
 mod open;
 mod prepare;
 #[allow(unsafe_code)]
 mod region;
 mod settings;
-#[allow(unsafe_code)]
 mod stage;
 #[cfg(test)]
 mod tests;

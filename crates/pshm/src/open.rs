@@ -2,6 +2,10 @@
 //!
 //! A rank that cannot go on says so in its announcement, so that all ranks end with the same cause instead of waiting
 //! for it.
+//!
+//! # Invariants
+//! - open.1: what is mapped of the segments that [`join`] names stays so as long as its `segments`, which show as much of each as they say
+//!   it has. Nobody has references to those bytes but to atomics.
 
 use crate::announce::{self, Announcement, FAILED};
 use crate::barrier::ShmBarrier;
@@ -96,7 +100,8 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
     // No Long is larger than the largest segment.
     wire.max_long = near.iter().map(|(_, peer)| peer.mapped.len() as u64).max().unwrap_or(0);
     let near = near.into_iter().map(|(_, peer)| peer).collect();
-    let peers = PeerTable::growing(near, segments, Grows::AnyTime);
+    // SAFETY: open.1: `segments` keeps mapped what `join` has said of them.
+    let peers = unsafe { PeerTable::growing(near, segments, Grows::AnyTime) };
     Ok(Opened { wire, peers, barrier, witness, pages })
 }
 

@@ -1,12 +1,11 @@
 //! The file of the ranks that share memory, mapped, and typed views of what each has in it.
 //!
 //! # Invariants
-//! G1. A [`Host`] owns the mappings that its views point into; the views are private to this crate, are never handed
-//!     out as references that could outlive the host (the queues are lent as long as their transport, which keeps the
-//!     host), and have no destructor that touches memory. They are `'static` because a structure cannot borrow from itself.
-//! G2. Mapped bytes are touched only through those views and through racy copies.
-//! G3. Queues are shown from the beginning; of a segment so much as anybody is told of here, the own in the beginning, another rank's
-//!     when it is first asked how long that is.
+//! - region.1: a [`Host`] owns the mappings that its views point into; the views are private to this crate, are never handed
+//!   out as references that could outlive the host (the queues are lent as long as their transport, which keeps the
+//!   host), and have no destructor that touches memory. They are `'static` because a structure cannot borrow from itself.
+//! - region.2: queues are shown from the beginning; of a segment so much as anybody is told of here, the own in the beginning, another
+//!   rank's when it is first asked how long that is.
 
 use crate::announce::Announcement;
 use crate::error::PshmError;
@@ -21,7 +20,7 @@ use gasworks_shmem::queues::Seat;
 use gasworks_shmem::ranks::Ranks;
 use gasworks_shmem::view;
 use gasworks_sync::atomic::AtomicU64;
-use gasworks_sync::{Lock, Mode, Par, RawBytes};
+use gasworks_sync::{Lock, Mode, Par, RawSlice, VolatileSlice};
 use std::os::fd::{AsFd, OwnedFd};
 
 /// One rank's card, queues and segment, mapped here.
@@ -40,9 +39,9 @@ pub(crate) struct Region {
     pub reply_blocks: Blocks<'static>,
     /// Where all that lies.
     pub place: Place,
-    queues: RawBytes,
+    queues: VolatileSlice<'static>,
     /// Its segment, with the room that it has to grow.
-    pub segment: RawBytes,
+    pub segment: RawSlice,
 }
 
 /// The file of the ranks that share memory, as one of them maps it: at a cost that does not depend on how many they are.
@@ -119,17 +118,17 @@ impl Host {
         mapped: Mapped,
         announced: &[Announcement],
     ) -> Result<Self, PshmError> {
-        // SAFETY: the mappings move into the host, which outlives all its views (G1); what is not shown of them nobody is told of (G3).
-        let bytes = |mapping: &Mapping| unsafe { mapping.bytes() };
-        let (all, segments) = (bytes(&mapped.queues), mapped.segments.as_ref().map(bytes));
-        let own = mapped.own.as_ref().map(bytes);
+        // SAFETY: region.1: the mapping moves into the host, which outlives all its views; region.2: all of it was shown.
+        let all = unsafe { mapped.queues.bytes().raw().borrow::<'static>() };
+        let segments = mapped.segments.as_ref().map(Mapping::raw);
+        let own = mapped.own.as_ref().map(Mapping::raw);
         let mut regions = Vec::with_capacity(announced.len());
         for (((number, rank), place), announced) in (0..).zip(ranks.iter()).zip(&layout.places).zip(announced)
         {
             let fails = || PshmError::Descriptor { rank, what: "its layout is inconsistent".into() };
             let queues = all.slice(place.queues, place.layout.len).ok_or_else(fails)?;
             let segment = match (place.room, rank == me) {
-                (0, _) => Some(RawBytes::EMPTY),
+                (0, _) => Some(RawSlice::EMPTY),
                 (room, true) => own.and_then(|own| own.slice(0, room)),
                 (room, false) => segments.and_then(|all| all.slice(place.segment - layout.segments, room)),
             };
@@ -145,7 +144,7 @@ impl Host {
             .iter()
             .enumerate()
             .map(|(other, theirs)| Lock::new(if other == number { theirs.segment } else { 0 }));
-        let mut names = vec![faults::name_range(all, &format!("message queues (job {job})"))?];
+        let mut names = vec![faults::name_range(all.raw(), &format!("message queues (job {job})"))?];
         if let Some(own) = own {
             names.push(faults::name_range(own, &segment_name(me, job))?);
         }
@@ -169,7 +168,12 @@ impl Host {
         &self.regions[self.ranks.number(self.me)]
     }
 
-    /// Has the first `len` bytes of a rank's segment, or as many as there is room for, be used here (G3).
+    /// This rank's own segment, as far as it is shown, to the end of a page.
+    pub(crate) fn own(&self) -> Option<VolatileSlice<'_>> {
+        self.mapped.own.as_ref().map(Mapping::bytes)
+    }
+
+    /// Has the first `len` bytes of a rank's segment, or as many as there is room for, be used here (region.2).
     pub(crate) fn show(&self, rank: u32, len: u64) -> Result<(), OsError> {
         let number = self.ranks.number(rank);
         let (Some(region), Some(shown)) = (self.regions.get(number), self.shown.get(number)) else {
@@ -210,37 +214,29 @@ fn segment_name(rank: u32, job: &str) -> String {
 }
 
 impl Region {
-    /// Views of a card, queues and a segment, whose mappings must outlive them (G1): private to this module for that reason.
+    /// Views of a card and of queues.
     fn new(
-        cards: RawBytes,
+        cards: VolatileSlice<'static>,
         card: Card,
-        bytes: RawBytes,
-        segment: RawBytes,
+        bytes: VolatileSlice<'static>,
+        segment: RawSlice,
         place: Place,
         announced: u64,
     ) -> Option<Self> {
         let layout = &place.layout;
-        // SAFETY: for all views: mapped as long as they are used (G1), touched in no other way (G2). `slice` checks
-        // that they lie inside and are aligned.
-        let (bells, meetings, lengths, controls, flags, slots) = unsafe {
-            (
-                view::slice(cards, card.bell, 1)?,
-                view::slice(cards, card.meeting, 1)?,
-                view::slice(cards, card.length, 1)?,
-                [
-                    view::slice(bytes, layout.request_control, 1)?,
-                    view::slice(bytes, layout.reply_control, 1)?,
-                ],
-                [
-                    view::slice(bytes, layout.request_flags, layout.request_count() as usize)?,
-                    view::slice(bytes, layout.reply_flags, layout.reply_count as usize)?,
-                ],
-                [
-                    view::slice(bytes, layout.request_slots, layout.requests)?,
-                    view::slice(bytes, layout.reply_slots, layout.replies)?,
-                ],
-            )
-        };
+        let bells = view::slice(cards, card.bell, 1)?;
+        let meetings = view::slice(cards, card.meeting, 1)?;
+        let lengths = view::slice(cards, card.length, 1)?;
+        let controls =
+            [view::slice(bytes, layout.request_control, 1)?, view::slice(bytes, layout.reply_control, 1)?];
+        let flags = [
+            view::slice(bytes, layout.request_flags, layout.request_count() as usize)?,
+            view::slice(bytes, layout.reply_flags, layout.reply_count as usize)?,
+        ];
+        let slots = [
+            view::slice(bytes, layout.request_slots, layout.requests)?,
+            view::slice(bytes, layout.reply_slots, layout.replies)?,
+        ];
         Some(Self {
             seat: Seat {
                 requests: Inbox::new(controls[0].first()?, slots[0])?,
@@ -261,14 +257,14 @@ impl Region {
     /// The first `len` bytes of a block that carries a request from this rank; `None` if there is no such block or
     /// it is smaller.
     #[inline]
-    pub(crate) fn request_bytes(&self, index: u32, len: usize) -> Option<RawBytes> {
+    pub(crate) fn request_bytes(&self, index: u32, len: usize) -> Option<VolatileSlice<'_>> {
         let (offset, size) = self.place.layout.request_block(index)?;
         (len <= size).then(|| self.queues.slice(self.place.layout.request_blocks + offset, len))?
     }
 
     /// The first `len` bytes of a block that carries a reply to this rank; `None` as above.
     #[inline]
-    pub(crate) fn reply_bytes(&self, index: u32, len: usize) -> Option<RawBytes> {
+    pub(crate) fn reply_bytes(&self, index: u32, len: usize) -> Option<VolatileSlice<'_>> {
         let fits = index < self.place.layout.reply_count && len <= crate::MAX_MEDIUM;
         fits.then(|| {
             self.queues.slice(self.place.layout.reply_blocks + index as usize * crate::MAX_MEDIUM, len)

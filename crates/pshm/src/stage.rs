@@ -1,15 +1,9 @@
 //! Private buffers: where a short payload waits for its head, and where one that arrived in a slot is lent from.
-//!
-//! # Invariants
-//! S1. Raw bytes that leave here are used only until the reservation is committed or cancelled, or until the sink
-//!     returns: that is the contract of [`gasworks_core::Wire`]. Until then the stage, which the transport owns, or
-//!     the message, which the poll borrows, stays where it is.
-//! S2. The words are atomics, so they may be written while they are shared.
 
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::inbox::{MAX_INLINE, Message};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64};
-use gasworks_sync::{Mode, RawBytes};
+use gasworks_sync::{Mode, VolatileSlice};
 
 /// Messages that can be reserved at the same time with a payload that fits into a slot; more use blocks.
 const STAGED: usize = 64;
@@ -33,9 +27,9 @@ impl Stage {
 
     /// Claims a buffer for `len` bytes, at most [`MAX_INLINE`]; `None` if all are in use.
     #[inline]
-    pub(crate) fn claim<M: Mode>(&self, len: usize) -> Option<(u32, RawBytes)> {
+    pub(crate) fn claim<M: Mode>(&self, len: usize) -> Option<(u32, VolatileSlice<'_>)> {
         let index = claim::<M>(Blocks::new(&self.flags), 0, STAGED as u32)?;
-        Some((index, raw(self.words(index)).slice(0, len)?))
+        Some((index, VolatileSlice::from_words(self.words(index)).slice(0, len)?))
     }
 
     /// Frees a buffer.
@@ -59,15 +53,9 @@ pub(crate) fn claim<M: Mode>(blocks: Blocks<'_>, first: u32, end: u32) -> Option
 
 /// The payload that arrived in a slot.
 #[inline]
-pub(crate) fn lend(message: &Message) -> RawBytes {
+pub(crate) fn lend(message: &Message) -> VolatileSlice<'_> {
     let (words, len) = message.inline();
-    raw(words).slice(0, len).unwrap_or(RawBytes::EMPTY)
-}
-
-#[inline]
-fn raw(words: &[AtomicU64]) -> RawBytes {
-    // SAFETY: the words are there as long as the view is used (S1) and may be written through a shared borrow (S2).
-    unsafe { RawBytes::new(words.as_ptr().cast_mut().cast(), size_of_val(words)) }
+    VolatileSlice::from_words(words).slice(0, len).unwrap_or(VolatileSlice::EMPTY)
 }
 
 #[cfg(test)]

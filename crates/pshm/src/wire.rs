@@ -18,7 +18,7 @@ use gasworks_shmem::blocks::{Blocks, Stock};
 use gasworks_shmem::inbox::{Block, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
 use gasworks_shmem::queues::{Queue, Queues};
 use gasworks_sock::sleeper;
-use gasworks_sync::{Lent, Mode, RawBytes, kill_point};
+use gasworks_sync::{Mode, VolatileSlice, kill_point};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -133,7 +133,13 @@ impl<M: Mode> Pshm<M> {
 
     /// Claims a block for `len` bytes of payload.
     #[inline]
-    fn claim(&self, to: Rank, peer: &Region, class: Class, len: usize) -> Result<(u32, RawBytes), WireError> {
+    fn claim<'a>(
+        &'a self,
+        to: Rank,
+        peer: &'a Region,
+        class: Class,
+        len: usize,
+    ) -> Result<(u32, VolatileSlice<'a>), WireError> {
         let (index, bytes) = if class == Class::Request {
             let index = self.claim_request(len).ok_or(WireError::Busy { to })?;
             (index, self.host.mine().request_bytes(index, len))
@@ -213,7 +219,7 @@ impl<M: Mode> Pshm<M> {
         queue: Queue,
         from: u16,
         block: Block,
-    ) -> Result<(RawBytes, Blocks<'static>, u32), WireError> {
+    ) -> Result<(VolatileSlice<'_>, Blocks<'static>, u32), WireError> {
         let Block { index, len } = block;
         let (owner, owns, bytes) = match queue {
             Queue::Requests => {
@@ -245,7 +251,7 @@ impl<M: Mode> Pshm<M> {
             return Err(self.unknown_sender(queue, from));
         }
         let Some(block) = message.block else {
-            let payload = Lent::new(stage::lend(message));
+            let payload = stage::lend(message);
             sink(Arrived { from: self.queues.rank(from), head: message.head(), payload });
             return Ok(());
         };
@@ -262,7 +268,7 @@ impl<M: Mode> Pshm<M> {
         let (payload, owner, index) = self.locate(queue, message.from, block)?;
         let _freed = Freed { owner, index };
         let from = self.queues.rank(message.from);
-        sink(Arrived { from, head: message.head(), payload: Lent::new(payload) });
+        sink(Arrived { from, head: message.head(), payload });
         Ok(())
     }
 }
@@ -296,7 +302,7 @@ impl<M: Mode> Wire<M> for Pshm<M> {
     }
 
     #[inline]
-    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError> {
+    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation<'_>, WireError> {
         let peer = self.region(to)?;
         if payload > MAX_MEDIUM {
             return Err(WireError::TooLarge { transport: NAME, len: payload, max: MAX_MEDIUM });
@@ -306,17 +312,15 @@ impl<M: Mode> Wire<M> for Pshm<M> {
         }
         if payload == 0 {
             let ticket = Place::Nowhere.ticket();
-            return Ok(Reservation { to, class, payload: RawBytes::EMPTY, ticket });
+            return Ok(Reservation::new(to, class, VolatileSlice::EMPTY, ticket));
         }
         if payload <= MAX_INLINE
             && let Some((index, bytes)) = self.stage.claim::<M>(payload)
         {
-            return Ok(Reservation { to, class, payload: bytes, ticket: Place::Staged(index).ticket() });
+            return Ok(Reservation::new(to, class, bytes, Place::Staged(index).ticket()));
         }
         match self.claim(to, peer, class, payload) {
-            Ok((index, bytes)) => {
-                Ok(Reservation { to, class, payload: bytes, ticket: Place::Block(index).ticket() })
-            }
+            Ok((index, bytes)) => Ok(Reservation::new(to, class, bytes, Place::Block(index).ticket())),
             Err(error) => {
                 if class == Class::Request {
                     self.queues.cancel(to);
@@ -327,25 +331,25 @@ impl<M: Mode> Wire<M> for Pshm<M> {
     }
 
     #[inline]
-    fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError> {
-        let Reservation { to, class, payload, ticket } = reservation;
+    fn commit(&self, reservation: Reservation<'_>, head: &[u8]) -> Result<(), WireError> {
+        let Reservation { to, class, ticket, .. } = reservation;
         self.region(to)?;
         if head.len() > MAX_HEAD {
-            self.cancel(Reservation { to, class, payload, ticket });
+            self.cancel(reservation);
             return Err(WireError::TooLarge { transport: NAME, len: head.len(), max: MAX_HEAD });
         }
         let queue = class.queue();
         let wanted = match Place::from_ticket(ticket) {
             Place::Nowhere => self.queues.send(to, queue, head, Payload::NONE),
             Place::Staged(index) => {
-                let len = payload.len();
+                let len = reservation.payload().len();
                 let staged = Payload::Inline { words: self.stage.words(index), len };
                 let wanted = self.queues.send(to, queue, head, staged);
                 self.stage.free(index);
                 wanted
             }
             Place::Block(index) => {
-                let block = Block { index, len: payload.len() as u32 };
+                let block = Block { index, len: reservation.payload().len() as u32 };
                 self.queues.send(to, queue, head, Payload::Block(block))
             }
         };
@@ -381,7 +385,7 @@ impl<M: Mode> Wire<M> for Pshm<M> {
         Ok(())
     }
 
-    fn cancel(&self, reservation: Reservation) {
+    fn cancel(&self, reservation: Reservation<'_>) {
         let Some(peer) = self.host.of(reservation.to) else { return };
         self.release(Place::from_ticket(reservation.ticket), peer, reservation.class);
         if reservation.class == Class::Request {
@@ -389,7 +393,6 @@ impl<M: Mode> Wire<M> for Pshm<M> {
         }
     }
 
-    #[inline]
     fn queues(&self) -> Option<&Queues<'_, M>> {
         Some(&self.queues)
     }

@@ -235,7 +235,7 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
     let send = |to: u32, class: Class, number: u64| -> Result<(), WireError> {
         let bytes = fill(me, number);
         let room = wire.reserve(to, class, bytes.len())?;
-        room.payload.write(&bytes);
+        room.payload().write(&bytes);
         wire.commit(room, &[&number.to_le_bytes()[..], &[class as u8; 20]].concat())
     };
     let sink = &mut |message: Arrived<'_>| {

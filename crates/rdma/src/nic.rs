@@ -5,7 +5,7 @@
 //! value, never a wait.
 
 use gasworks_memory::atomic::{Ops, Type, Update};
-use gasworks_sync::RawBytes;
+use gasworks_sync::RawSlice;
 use thiserror::Error;
 
 /// A NIC's key for registered memory: opaque bytes of any length, good in any rank of the job.
@@ -43,7 +43,7 @@ pub struct Post<'a> {
     /// The other rank.
     pub peer: u32,
     /// The bytes here. They stay mapped and unchanged until the transfer completes locally. Of an update: room for the word.
-    pub local: RawBytes,
+    pub local: RawSlice,
     /// The key of the registration that holds `local`; empty where the NIC does not need one, or for a short put.
     pub local_key: &'a Key,
     /// The bytes there: an offset from the start of the registration that `remote_key` names.
@@ -221,7 +221,7 @@ pub trait Nic {
     ///
     /// # Errors
     /// [`NicError::Registration`].
-    unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError>;
+    unsafe fn register(&self, bytes: RawSlice) -> Result<Key, NicError>;
     /// Registers memory for the local side of one transfer. A NIC that keeps registrations may have one.
     ///
     /// # Safety
@@ -229,8 +229,8 @@ pub trait Nic {
     ///
     /// # Errors
     /// [`NicError::Registration`].
-    unsafe fn register_local(&self, bytes: RawBytes) -> Result<Key, NicError> {
-        // SAFETY: the caller's promise.
+    unsafe fn register_local(&self, bytes: RawSlice) -> Result<Key, NicError> {
+        // SAFETY: the caller promises of the bytes what `register` asks: they are mapped, and stay so while a post names them.
         unsafe { self.register(bytes) }
     }
     /// Registers memory that may only be read, for the source of one put.
@@ -240,7 +240,7 @@ pub trait Nic {
     ///
     /// # Errors
     /// [`NicError::Registration`]; also of a NIC that knows no such registrations.
-    unsafe fn register_source(&self, bytes: RawBytes) -> Result<Key, NicError> {
+    unsafe fn register_source(&self, bytes: RawSlice) -> Result<Key, NicError> {
         Err(NicError::Registration { len: bytes.len(), why: "it is registered to be written or not at all" })
     }
     /// Ends a registration of this rank.

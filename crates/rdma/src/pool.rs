@@ -2,9 +2,9 @@
 //! belongs to it is in the caches still.
 //!
 //! # Protocol
-//! P1. The lower half of the head is the topmost number plus one, or 0. The upper half is a turn, which every taking raises: so a
-//!     head that was read before others took and gave the same number is not mistaken for the one that is there.
-//! P2. Whoever takes a number sees what its giver did before.
+//! - pool.1: the lower half of the head is the topmost number plus one, or 0. The upper half is a turn, which every taking raises: so a
+//!   head that was read before others took and gave the same number is not mistaken for the one that is there.
+//! - pool.2: whoever takes a number sees what its giver did before.
 
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::ord;
@@ -32,14 +32,14 @@ impl Pool {
     /// Takes a number, if there is one.
     #[inline]
     pub fn take(&self) -> Option<u32> {
-        // Acquire, here and below: P2.
+        // Acquire, here and below: pool.2.
         let mut head = self.head.load(ord!("pool.see", Acquire));
         loop {
             let number = (head as u32).checked_sub(1)?;
             let below = self.below[number as usize].load(Relaxed);
             let turn = (head >> 32).wrapping_add(1);
             let next = turn << 32 | u64::from(below);
-            // Relaxed: a head is never the same again (P1), so that this is the one that was seen.
+            // Relaxed: a head is never the same again (pool.1), so that this is the one that was seen.
             match self.head.compare_exchange_weak(head, next, Relaxed, ord!("pool.look", Acquire)) {
                 Ok(_) => return Some(number),
                 Err(now) => head = now,
@@ -58,7 +58,7 @@ impl Pool {
         loop {
             below.store(head as u32, Relaxed);
             let next = head & !u64::from(u32::MAX) | u64::from(number + 1);
-            // Release: P2, and what is below it.
+            // Release: pool.2, and what is below it.
             match self.head.compare_exchange_weak(head, next, ord!("pool.give", Release), Relaxed) {
                 Ok(_) => return,
                 Err(now) => head = now,
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(pool.size(), 2, "out of it or not");
     }
 
-    /// P1: without it a head that was read before others took and gave the same number would be mistaken for the one that is there.
+    /// pool.1: without it a head that was read before others took and gave the same number would be mistaken for the one that is there.
     #[test]
     fn every_taking_raises_the_turn_and_giving_keeps_it() {
         let pool = Pool::new(3);

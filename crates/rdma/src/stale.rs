@@ -2,13 +2,15 @@
 //! whoever unmaps memory waits for it, and may hold any lock meanwhile; and the engine need not, for it can do without the word.
 //!
 //! # Invariants
-//! S1. A slot is the writer's from when the reader has taken what was in it until it is entered again, and the reader's from then on.
+//! - stale.1: a slot is the writer's from when the reader has taken what was in it until it is entered again, and the reader's from then
+//!   on.
 //!
 //! # Protocol
-//! W1. `state` is twice the number of words entered since the beginning, and one more while the writer is reading events. It
-//!     becomes odd before an event is read, and even once that is entered. So who has learnt by the system that an event was read, and
-//!     then finds `state` even, finds the word.
-//! W2. The writer neither allocates, frees nor waits. Words for which there is no room are counted as lost, and stand for everything.
+//! - stale.2: `state` is twice the number of words entered since the beginning, and one more while the writer is reading events. It
+//!   becomes odd before an event is read, and even once that is entered. So who has learnt by the system that an event was read, and
+//!   then finds `state` even, finds the word.
+//! - stale.3: the writer neither allocates, frees nor waits. Words for which there is no room are counted as lost, and stand for
+//!   everything.
 
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_sync::cell::UnsafeCell;
@@ -45,7 +47,7 @@ struct Shared {
     slots: Box<[UnsafeCell<Gone>]>,
 }
 
-// SAFETY: S1: there are one writer and one reader, which say by `state` and `taken` whose a slot is.
+// SAFETY: stale.1: there are one writer and one reader, which say by `state` and `taken` whose a slot is.
 unsafe impl Sync for Shared {}
 
 /// Enters words.
@@ -87,9 +89,9 @@ impl Writer {
         shared.state.store(self.entered * 2 + 1, ord!("stale.reading", Release));
         for _ in 0..size {
             let Some(gone) = read() else { break };
-            // Acquire: S1: the reader is done with what was there.
+            // Acquire: stale.1: the reader is done with what was there.
             if self.entered - shared.taken.load(ord!("stale.room", Acquire)) < size {
-                // SAFETY: S1.
+                // SAFETY: stale.1: fewer words than slots are entered and not taken, so the reader is done with this slot.
                 shared.slot(self.entered).with_mut(|slot| unsafe { *slot = gone });
                 self.entered += 1;
             } else {
@@ -97,7 +99,7 @@ impl Writer {
                 shared.lost.store(self.lost, Relaxed);
             }
         }
-        // Release: W1, with what is in the slots and how much was lost.
+        // Release: stale.2, with what is in the slots and how much was lost.
         shared.state.store(self.entered * 2, ord!("stale.entered", Release));
     }
 }
@@ -115,10 +117,10 @@ impl Reader {
         // Acquire: what was entered.
         let entered = self.shared.state.load(ord!("stale.see", Acquire)) / 2;
         if self.taken < entered {
-            // SAFETY: S1: it was entered, and not taken.
+            // SAFETY: stale.1: this word was entered, and is not taken, so the writer leaves its slot alone.
             let gone = self.shared.slot(self.taken).with(|slot| unsafe { *slot });
             self.taken += 1;
-            // Release: S1: it may be entered again.
+            // Release: stale.1: it may be entered again.
             self.shared.taken.store(self.taken, ord!("stale.taken", Release));
             return Some(gone);
         }
@@ -136,7 +138,7 @@ mod tests {
         Gone::Emptied(Span { start, end: start + 1 })
     }
 
-    /// W1: `state` is odd from before the first event is read until all are entered, and says how many words were entered before.
+    /// stale.2: `state` is odd from before the first event is read until all are entered, and says how many words were entered before.
     #[test]
     fn what_was_entered_is_there_while_more_is_read() {
         let (mut writer, mut reader) = pair(4);

@@ -27,13 +27,13 @@ impl Things {
 
     fn take(&self) -> Option<u32> {
         let number = self.pool.take()?;
-        // SAFETY: it was taken.
+        // SAFETY: the pool gave `number` to this thread, and gives it to no other before it came back.
         self.things[number as usize].with_mut(|thing| unsafe { *thing += 1 });
         Some(number)
     }
 
     fn give(&self, number: u32) {
-        // SAFETY: it is still out.
+        // SAFETY: `number` is still out: it goes back to the pool after this.
         self.things[number as usize].with_mut(|thing| unsafe { *thing += 1 });
         self.pool.give(number);
     }

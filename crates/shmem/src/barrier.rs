@@ -6,11 +6,11 @@
 //! that it counts itself in ([`EventCount`]).
 //!
 //! # Protocol
-//! A1. A count only grows: in phase `p`, from 1, a group of `n` brings it from `(p - 1) * n` to `p * n`. A rank arrives
-//!     in a phase when it knows that the last one is complete.
-//! A2. The names of phase `p` are gathered in word `p % 3`, before each rank counts itself. Rank 0 clears the word of the
-//!     next phase as it arrives: then all have arrived in phase `p - 1`, and so nobody reads the names of `p - 2` any more,
-//!     and nobody can have come to `p + 1`.
+//! - barrier.1: a count only grows: in phase `p`, from 1, a group of `n` brings it from `(p - 1) * n` to `p * n`. A rank arrives
+//!   in a phase when it knows that the last one is complete.
+//! - barrier.2: the names of phase `p` are gathered in word `p % 3`, before each rank counts itself. Rank 0 clears the word of the
+//!   next phase as it arrives: then all have arrived in phase `p - 1`, and so nobody reads the names of `p - 2` any more,
+//!   and nobody can have come to `p + 1`.
 
 use crate::eventcount::{Counted, EventCount};
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -327,7 +327,7 @@ mod tests {
         }
     }
 
-    /// A2: the other ranks leave the word, and with it its cache line, alone.
+    /// barrier.2: the other ranks leave the word, and with it its cache line, alone.
     #[test]
     fn rank_0_alone_clears_the_names_of_the_next_phase() {
         let meetings = [Meeting::new(), Meeting::new()];

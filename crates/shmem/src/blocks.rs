@@ -4,7 +4,7 @@
 //! is taken first, so that the same few stay in the caches. Contents lie elsewhere; a block is a number here.
 //!
 //! # Protocol
-//! B1. A block whose flag is set is its claimer's until it is sent, and its receiver's from then until it is freed.
+//! - blocks.1: a block whose flag is set is its claimer's until it is sent, and its receiver's from then until it is freed.
 
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{kill_point, ord};

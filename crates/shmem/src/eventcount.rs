@@ -5,11 +5,11 @@
 //! No fence is needed, and nothing but a count that is made anyway is paid while nobody sleeps.
 //!
 //! # Protocol
-//! E1. A sleeper takes a ticket of its [`Doorbell`](crate::doorbell::Doorbell), then [arms](EventCount::arm) every count
-//!     that it waits for, and sleeps only if none has moved and only while the bell holds the ticket.
-//! E2. Who counts an event and is told that somebody may be asleep makes the event visible, [disarms](EventCount::disarm)
-//!     and then rings the bell. So whoever clears a bit, be it that of a later sleeper, makes every ticket void that was
-//!     taken before: a bit is never cleared without a ring that follows.
+//! - eventcount.1: a sleeper takes a ticket of its [`Doorbell`](crate::doorbell::Doorbell), then [arms](EventCount::arm) every count
+//!   that it waits for, and sleeps only if none has moved and only while the bell holds the ticket.
+//! - eventcount.2: who counts an event and is told that somebody may be asleep makes the event visible, [disarms](EventCount::disarm)
+//!   and then rings the bell. So whoever clears a bit, be it that of a later sleeper, makes every ticket void that was
+//!   taken before: a bit is never cleared without a ring that follows.
 
 use gasworks_sync::atomic::AtomicU64;
 use gasworks_sync::{kill_point, ord};
@@ -28,7 +28,7 @@ pub struct EventCount {
 pub struct Counted {
     /// How many events came before it.
     pub index: u64,
-    /// Whether somebody may be asleep until it: see E2.
+    /// Whether somebody may be asleep until it: see eventcount.2.
     pub wanted: bool,
 }
 
@@ -65,7 +65,7 @@ impl EventCount {
         before & !ARMED
     }
 
-    /// Takes the sleepers' bit away: the bell must ring afterwards (E2).
+    /// Takes the sleepers' bit away: the bell must ring afterwards (eventcount.2).
     #[cold]
     pub fn disarm(&self) {
         // Acquire: of a sleeper whose bit this takes, even of one that came later, the ticket is seen when the bell rings.

@@ -9,15 +9,15 @@
 //! what it publishes of it moves once in a quarter of the ring.
 //!
 //! # Protocol
-//! I1. `claimed` counts messages for which a sender has room, `tail` those that have a place: `tail <= claimed <=
-//!     consumed + slots`. So a place, once taken, is free to be written.
-//! I2. From taking a place (`tail`) to publishing it (`flag`), the slot is its sender's alone. A sender that dies in
-//!     between leaves a hole: the receiver sees nothing more, but never half a message.
-//! I3. From publishing until `consumed` has passed it, the slot is not written.
-//! I4. Claims are made in batches and kept by the process ([`Claims`]); together they never hold more than half of a
-//!     queue that others may want.
-//! I5. A queue whose senders hold credits for at most `slots` unread messages needs no claims ([`Inbox::send`]
-//!     without [`Inbox::reserve`]): the credit is the claim.
+//! - inbox.1: `claimed` counts messages for which a sender has room, `tail` those that have a place: `tail <= claimed <=
+//!   consumed + slots`. So a place, once taken, is free to be written.
+//! - inbox.2: from taking a place (`tail`) to publishing it (`flag`), the slot is its sender's alone. A sender that dies in
+//!   between leaves a hole: the receiver sees nothing more, but never half a message.
+//! - inbox.3: from publishing until `consumed` has passed it, the slot is not written.
+//! - inbox.4: claims are made in batches and kept by the process ([`Claims`]); together they never hold more than half of a
+//!   queue that others may want.
+//! - inbox.5: a queue whose senders hold credits for at most `slots` unread messages needs no claims ([`Inbox::send`]
+//!   without [`Inbox::reserve`]): the credit is the claim.
 
 use crate::eventcount::{Counted, EventCount};
 use core::marker::PhantomData;
@@ -440,7 +440,7 @@ impl<'a> Inbox<'a> {
         self.control.claimed.fetch_sub(count.into(), Relaxed);
     }
 
-    /// Sends a message for which there is room: a claim (I1), or a credit (I5). Whether the receiver may be asleep: then
+    /// Sends a message for which there is room: a claim (inbox.1), or a credit (inbox.5). Whether the receiver may be asleep: then
     /// its bell must ring.
     ///
     /// # Panics
@@ -531,7 +531,7 @@ impl<'a> Inbox<'a> {
     }
 
     /// Whether what is counted beside the slots can be: a queue where it cannot delivers nothing any more, and nobody would
-    /// know why. With `claims` senders claim room in it (I1). Who calls is as for [`take`](Self::take).
+    /// know why. With `claims` senders claim room in it (inbox.1). Who calls is as for [`take`](Self::take).
     ///
     /// # Errors
     /// It cannot.

@@ -1,7 +1,7 @@
 //! The queues of the ranks that share memory, as one of them sees them.
 //!
 //! Every rank has two: requests wait in one until it handles them, replies and credits in the other. A sender needs
-//! room for a request, and claims it; a reply has room by the request that it answers (I5 of [`inbox`](crate::inbox)).
+//! room for a request, and claims it; a reply has room by the request that it answers (inbox.5 of [`inbox`](crate::inbox)).
 //! Whoever sends is told when the receiver may be asleep, and then rings its bell.
 
 use crate::doorbell::Doorbell;

@@ -12,7 +12,7 @@ use gasworks_shmem::inbox::{
 use gasworks_shmem::queues::{NoLine, Queue, Queues, Seat};
 use gasworks_shmem::ranks::Ranks;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use gasworks_sync::{Mode, Par, RawBytes, Seq, racy, spin};
+use gasworks_sync::{Mode, Par, Seq, VolatileSlice, racy, spin};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -136,8 +136,7 @@ fn blocks_carry_payloads_and_come_back() {
     let flags: &Vec<_> = &(0..3).map(|_| AtomicU32::new(0)).collect();
     let memory: &Vec<_> = &(0..3 * BLOCK / 8).map(|_| AtomicU64::new(0)).collect();
     let bytes = |index: u32, len: usize| {
-        // SAFETY: the words outlive the threads (Y1) and are atomics, only copied racily (Y2).
-        let all = unsafe { RawBytes::new(memory.as_ptr().cast_mut().cast(), 3 * BLOCK) };
+        let all = VolatileSlice::from_words(memory);
         all.slice(index as usize * BLOCK, len).expect("inside")
     };
     thread::scope(|scope| {

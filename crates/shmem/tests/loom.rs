@@ -264,9 +264,9 @@ fn inbox_cancel_keeps_the_bound() {
 /// A cell whose accesses loom orders or reports.
 struct Contents(UnsafeCell<u32>);
 
-// SAFETY: every access is ordered by the structure under test; loom checks exactly that (C1).
+// SAFETY: the structure under test orders every access, and loom reports one that it does not order.
 unsafe impl Sync for Contents {}
-// SAFETY: as above.
+// SAFETY: the number in the cell belongs to no thread, and loom reports accesses that are not ordered.
 unsafe impl Send for Contents {}
 
 impl Contents {
@@ -274,11 +274,11 @@ impl Contents {
         Self(UnsafeCell::new(0))
     }
     fn write(&self, value: u32) {
-        // SAFETY: C1, which loom verifies.
+        // SAFETY: `at` points into the cell, and loom, which knows of the access by `with_mut`, reports another at the same time.
         self.0.with_mut(|at| unsafe { *at = value });
     }
     fn read(&self) -> u32 {
-        // SAFETY: C1, which loom verifies.
+        // SAFETY: `at` points into the cell, and loom, which knows of the access by `with`, reports a write at the same time.
         self.0.with(|at| unsafe { *at })
     }
 }
@@ -451,7 +451,7 @@ fn eventcount_carries_what_was_done_before() {
     });
 }
 
-/// What E2 rests on, by data: a ticket that counts a ring knows what was done before that ring, a bit taken away
+/// What eventcount.2 rests on, by data: a ticket that counts a ring knows what was done before that ring, a bit taken away
 /// included. (The bits themselves loom never shows out of order, since a read-modify-write always reads the latest.)
 #[test]
 fn doorbell_ticket_knows_what_came_before_the_ring() {

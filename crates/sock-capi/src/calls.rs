@@ -1,13 +1,13 @@
 //! The functions of `gasworks_sock.h`.
 //!
 //! # Invariants
-//! C1. A pointer that the caller gives for a result is null, which is refused, or valid for one write of its type.
-//! C2. A text that the caller gives is null, which is refused, or ends with a zero byte.
-//! C3. Memory that the caller gives with a length is valid for it: during an immediate call, or until the event of a posted
-//!     one (R1 of `gasworks_sock::raw`). Null with a length other than 0 is refused. An array of `iovec` is valid during
-//!     the call.
-//! C4. A progress function can be called from any thread until its operation's event.
-//! C5. A descriptor that is adopted is open and the caller's to give away; one that is not open is refused first.
+//! - calls.1: a pointer that the caller gives for a result is null, which is refused, or valid for one write of its type.
+//! - calls.2: a text that the caller gives is null, which is refused, or ends with a zero byte.
+//! - calls.3: memory that the caller gives with a length is valid for it: during an immediate call, or until the event of a posted
+//!   one (`raw.1` of `gasworks_sock`). Null with a length other than 0 is refused. An array of `iovec` is valid during
+//!   the call.
+//! - calls.4: a progress function can be called from any thread until its operation's event.
+//! - calls.5: a descriptor that is adopted is open and the caller's to give away; one that is not open is refused first.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io::{IoSlice, IoSliceMut};
@@ -30,7 +30,7 @@ fn put<T>(to: *mut T, value: T, operation: &'static str) -> Result<(), Error> {
     if to.is_null() {
         return Err(bad(Class::BadBuf, operation, "the pointer for the result is null"));
     }
-    // SAFETY: C1.
+    // SAFETY: calls.1: `to` is not null, so it is valid for one write of a `T`.
     unsafe { to.write(value) };
     Ok(())
 }
@@ -51,7 +51,7 @@ fn put_text(
         return Err(bad(Class::BadHost, operation, &why));
     }
     let len = text.len().min(room - 1);
-    // SAFETY: C3: `room` bytes are the caller's, and `len` + 1 of them are written.
+    // SAFETY: calls.3: `to` is not null and valid for `room` bytes, of which `len` + 1 are written; `text` is borrowed and not among them.
     unsafe {
         to.copy_from_nonoverlapping(text.as_ptr().cast(), len);
         to.add(len).write(0);
@@ -63,7 +63,7 @@ fn text<'a>(from: *const c_char, class: Class, operation: &'static str) -> Resul
     if from.is_null() {
         return Err(bad(class, operation, "the text is null"));
     }
-    // SAFETY: C2; it is used before the call returns.
+    // SAFETY: calls.2: `from` is not null, so it ends with a zero byte; the text is used before the call returns.
     let text = unsafe { CStr::from_ptr(from) };
     text.to_str().map_err(|_| bad(class, operation, "the text is not UTF-8"))
 }
@@ -88,7 +88,7 @@ fn handle(sock: &Sock, set: CSet) -> CSock {
 fn progress(function: CProgress) -> Option<Progress> {
     let function = function?;
     Some(Box::new(move |bytes, user| {
-        // SAFETY: C4.
+        // SAFETY: calls.4: the operation that `function` was given with has not ended, so it can be called, from this thread too.
         unsafe { function(bytes, user_ptr(user)) };
     }))
 }
@@ -101,7 +101,7 @@ fn lend(at: *const c_void, len: usize, operation: &'static str) -> Result<Lent, 
     if isize::try_from(len).is_err() {
         return Err(bad(Class::BadLen, operation, "the buffer is longer than memory can be"));
     }
-    // SAFETY: C3.
+    // SAFETY: calls.3: `at` is valid for `len` bytes, or null with a length of 0, until the call or the posted operation ends.
     Ok(unsafe { Lent::new(at.cast_mut().cast(), len) })
 }
 
@@ -112,7 +112,7 @@ fn lend_all(iov: *const CIovec, n: c_int, operation: &'static str) -> Result<(Ve
     if iov.is_null() {
         return Err(bad(Class::BadBuf, operation, "the array of parts is null"));
     }
-    // SAFETY: C3.
+    // SAFETY: calls.3: `iov` is not null, and an array of `n` parts that is valid during the call.
     let parts = unsafe { std::slice::from_raw_parts(iov, n) };
     let total = parts.iter().try_fold(0usize, |sum, part| sum.checked_add(part.len));
     let total = total.ok_or_else(|| bad(Class::BadLen, operation, "the parts together are too long"))?;
@@ -147,7 +147,7 @@ fn describe_into(
 /// `gasworks_sock_get_host_description`
 ///
 /// # Safety
-/// C3.
+/// calls.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_get_host_description(
     _rank: c_int,
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn gasworks_sock_get_host_description(
 /// `gasworks_sock_hostname_to_host_description`
 ///
 /// # Safety
-/// C2, C3.
+/// calls.2, calls.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_hostname_to_host_description(
     hostname: *const c_char,
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn gasworks_sock_hostname_to_host_description(
 /// `gasworks_sock_create_set`
 ///
 /// # Safety
-/// C1.
+/// calls.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_create_set(set: *mut CSet) -> c_int {
     let make = || {
@@ -196,7 +196,7 @@ pub extern "C" fn gasworks_sock_destroy_set(set: CSet) -> c_int {
 /// `gasworks_sock_close_open_sockets`
 ///
 /// # Safety
-/// C1.
+/// calls.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_close_open_sockets(
     set: CSet,
@@ -221,7 +221,7 @@ pub extern "C" fn gasworks_sock_set_user_ptr(sock: CSock, user_ptr: *mut c_void)
 /// `gasworks_sock_native_to_sock`
 ///
 /// # Safety
-/// C1, C5.
+/// calls.1, calls.5.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_native_to_sock(
     set: CSet,
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn gasworks_sock_native_to_sock(
         if fd < 0 || std::fs::symlink_metadata(format!("/proc/self/fd/{fd}")).is_err() {
             return Err(bad(Class::BadNativeFd, OPERATION, &format!("{fd} is not open")));
         }
-        // SAFETY: C5.
+        // SAFETY: calls.5: `fd` was open just now, and the caller has given it away; it is owned from here on.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let adopted = to.adopt(user(user_ptr), fd)?;
         put(sock, handle(&adopted, set), OPERATION)
@@ -249,7 +249,7 @@ pub unsafe extern "C" fn gasworks_sock_native_to_sock(
 /// `gasworks_sock_listen`
 ///
 /// # Safety
-/// C1.
+/// calls.1; at `port` there is a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_listen(
     set: CSet,
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn gasworks_sock_listen(
         if port.is_null() || listener.is_null() {
             return Err(bad(Class::BadBuf, OPERATION, "a pointer for a result is null"));
         }
-        // SAFETY: C1; what is there is the port wanted.
+        // SAFETY: `port` is not null, and the caller has put the number of the port there that it wants.
         let wanted = port_number(unsafe { port.read() }, OPERATION)?;
         let any = |ip: IpAddr| Address::Inet((ip, wanted).into());
         // Both families; where there is no IPv6, one.
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn gasworks_sock_listen(
 /// `gasworks_sock_accept`
 ///
 /// # Safety
-/// C1.
+/// calls.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_accept(
     listener: CSock,
@@ -317,7 +317,7 @@ fn connect(
 /// `gasworks_sock_post_connect`
 ///
 /// # Safety
-/// C1, C2.
+/// calls.1, calls.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_post_connect(
     set: CSet,
@@ -336,7 +336,7 @@ pub unsafe extern "C" fn gasworks_sock_post_connect(
 /// `gasworks_sock_post_connect_ifaddr`
 ///
 /// # Safety
-/// C1, C3.
+/// calls.1; `ifaddr` is null, which is refused, or points to an address.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_post_connect_ifaddr(
     set: CSet,
@@ -350,7 +350,7 @@ pub unsafe extern "C" fn gasworks_sock_post_connect_ifaddr(
         if ifaddr.is_null() {
             return Err(bad(Class::BadHost, OPERATION, "the address is null"));
         }
-        // SAFETY: C3.
+        // SAFETY: `ifaddr` is not null, so the caller has put a whole address there, which is copied.
         let CIfaddr { len, ifaddr: bytes } = unsafe { ifaddr.read() };
         let ip = match len {
             4 => IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]]),
@@ -366,7 +366,7 @@ pub unsafe extern "C" fn gasworks_sock_post_connect_ifaddr(
 /// `gasworks_sock_post_read`
 ///
 /// # Safety
-/// C3, C4.
+/// calls.3, calls.4.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_post_read(
     sock: CSock,
@@ -386,7 +386,7 @@ pub unsafe extern "C" fn gasworks_sock_post_read(
 /// `gasworks_sock_post_readv`
 ///
 /// # Safety
-/// C3, C4.
+/// calls.3, calls.4.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_post_readv(
     sock: CSock,
@@ -406,7 +406,7 @@ pub unsafe extern "C" fn gasworks_sock_post_readv(
 /// `gasworks_sock_post_write`
 ///
 /// # Safety
-/// C3, C4.
+/// calls.3, calls.4.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_post_write(
     sock: CSock,
@@ -426,7 +426,7 @@ pub unsafe extern "C" fn gasworks_sock_post_write(
 /// `gasworks_sock_post_writev`
 ///
 /// # Safety
-/// C3, C4.
+/// calls.3, calls.4.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_post_writev(
     sock: CSock,
@@ -452,7 +452,7 @@ pub extern "C" fn gasworks_sock_post_close(sock: CSock) -> c_int {
 /// `gasworks_sock_wait`
 ///
 /// # Safety
-/// C1.
+/// calls.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_wait(
     set: CSet,
@@ -513,7 +513,7 @@ fn write_now(sock: &Sock, parts: Vec<Lent>) -> Result<usize, Error> {
 /// `gasworks_sock_read`
 ///
 /// # Safety
-/// C1, C3.
+/// calls.1, calls.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_read(
     sock: CSock,
@@ -527,7 +527,7 @@ pub unsafe extern "C" fn gasworks_sock_read(
 /// `gasworks_sock_readv`
 ///
 /// # Safety
-/// C1, C3.
+/// calls.1, calls.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_readv(
     sock: CSock,
@@ -541,7 +541,7 @@ pub unsafe extern "C" fn gasworks_sock_readv(
 /// `gasworks_sock_write`
 ///
 /// # Safety
-/// C1, C3.
+/// calls.1, calls.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_write(
     sock: CSock,
@@ -555,7 +555,7 @@ pub unsafe extern "C" fn gasworks_sock_write(
 /// `gasworks_sock_writev`
 ///
 /// # Safety
-/// C1, C3.
+/// calls.1, calls.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_writev(
     sock: CSock,
@@ -581,7 +581,7 @@ pub extern "C" fn gasworks_sock_get_sock_set_id(set: CSet) -> c_int {
 /// `gasworks_sock_get_error_class_string`
 ///
 /// # Safety
-/// C3.
+/// calls.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_get_error_class_string(
     error: c_int,
@@ -594,7 +594,7 @@ pub unsafe extern "C" fn gasworks_sock_get_error_class_string(
 /// `gasworks_sock_get_error_string`
 ///
 /// # Safety
-/// C3.
+/// calls.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_sock_get_error_string(error_string: *mut c_char, length: usize) -> c_int {
     done(put_text(error_string, length, &table::last_error(), true, "describe the last error"))

@@ -6,12 +6,12 @@
 //! sleeper finds the thing.
 //!
 //! # Protocol
-//! Q1. A thread that was told [`Next::Sleep`] waits until the bell ends its wait, or something else does, and then says
-//!     [`woke`](Queue::woke), and whether it was the bell. One ring ends the wait of one thread, also of one that comes
-//!     after it.
-//! Q2. Who is told to ring (`true`) rings. Until some thread says that the bell woke it nobody is told again.
-//! Q3. A thread that comes from the system may put things in without ringing ([`push_quiet`](Queue::push_quiet)), if it
-//!     asks for the [`next`](Queue::next) afterwards: that is when it is told to ring for the rest.
+//! - queue.1: a thread that was told [`Next::Sleep`] waits until the bell ends its wait, or something else does, and then says
+//!   [`woke`](Queue::woke), and whether it was the bell. One ring ends the wait of one thread, also of one that comes
+//!   after it.
+//! - queue.2: who is told to ring (`true`) rings. Until some thread says that the bell woke it nobody is told again.
+//! - queue.3: a thread that comes from the system may put things in without ringing ([`push_quiet`](Queue::push_quiet)), if it
+//!   asks for the [`next`](Queue::next) afterwards: that is when it is told to ring for the rest.
 
 use std::collections::VecDeque;
 
@@ -20,13 +20,13 @@ use gasworks_sync::{Lock, Mode, Par};
 /// What a thread that wants something is told.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next<T, L> {
-    /// Take this. If the flag is set there is more, and somebody asleep to be rung for it (Q2).
+    /// Take this. If the flag is set there is more, and somebody asleep to be rung for it (queue.2).
     Item(T, bool),
     /// The same, of what was put off.
     Later(L, bool),
-    /// There is nothing; the thread is counted as asleep (Q1).
+    /// There is nothing; the thread is counted as asleep (queue.1).
     Sleep,
-    /// There will be nothing any more. If the flag is set somebody is asleep to be rung for it (Q2).
+    /// There will be nothing any more. If the flag is set somebody is asleep to be rung for it (queue.2).
     Closed(bool),
 }
 
@@ -101,7 +101,7 @@ impl<T, L, M: Mode> Default for Queue<T, L, M> {
 }
 
 impl<T, L, M: Mode> Queue<T, L, M> {
-    /// Puts something in; `true`: ring (Q2).
+    /// Puts something in; `true`: ring (queue.2).
     #[must_use = "somebody may be asleep"]
     pub fn push(&self, item: T) -> bool {
         self.state.with(|Inner(state)| {
@@ -110,17 +110,17 @@ impl<T, L, M: Mode> Queue<T, L, M> {
         })
     }
 
-    /// Puts something in; the same thread asks for the next later (Q3).
+    /// Puts something in; the same thread asks for the next later (queue.3).
     pub fn push_quiet(&self, item: T) {
         self.state.with(|Inner(state)| state.items.push_back(item));
     }
 
-    /// Puts several things in that may be overtaken; the same thread asks for the next later (Q3).
+    /// Puts several things in that may be overtaken; the same thread asks for the next later (queue.3).
     pub fn put_off(&self, things: impl Iterator<Item = L>) {
         self.state.with(|Inner(state)| state.later.extend(things));
     }
 
-    /// `true`: somebody is asleep who has to be rung (Q2), so that it looks at the clock again.
+    /// `true`: somebody is asleep who has to be rung (queue.2), so that it looks at the clock again.
     #[must_use = "somebody may be asleep"]
     pub fn nudge(&self) -> bool {
         self.state.with(|Inner(state)| state.ring())
@@ -162,7 +162,7 @@ impl<T, L, M: Mode> Queue<T, L, M> {
         self.state.with(|Inner(state)| state.is_empty())
     }
 
-    /// Throws away all there is, and tells all who wait or will wait that nothing comes any more; `true`: ring (Q2).
+    /// Throws away all there is, and tells all who wait or will wait that nothing comes any more; `true`: ring (queue.2).
     #[must_use = "somebody may be asleep"]
     pub fn close(&self) -> bool {
         let (things, ring) = self.state.with(|Inner(state)| {

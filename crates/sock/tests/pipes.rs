@@ -61,11 +61,11 @@ fn lent_memory_is_the_callers() {
     let (mut into, out) = ([0u8; 7], *b"seven b");
     let (left, right) = into.split_at_mut(3);
     let lend = |part: &mut [u8]| {
-        // SAFETY: R1: the arrays outlive the set's last event, and are only looked at after it.
+        // SAFETY: raw.1: `part` lies in `into`, which outlives the set's last event and is only looked at after it.
         unsafe { Lent::new(part.as_mut_ptr(), part.len()) }
     };
     raw::post_read(&from, vec![lend(left), lend(right)], 7, 7, None).expect("posted");
-    // SAFETY: R1: as above; it is posted for writing, so it is only read.
+    // SAFETY: raw.1: `out` outlives the set's last event, and is posted for writing, so that it is only read.
     let lent = unsafe { Lent::new(out.as_ptr().cast_mut(), out.len()) };
     raw::post_write(&to, vec![lent], 7, 7, None).expect("posted");
     expect(&set, Op::Write, 3);

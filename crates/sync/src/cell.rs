@@ -1,8 +1,8 @@
 //! Interior mutability without a check: `UnsafeCell` with loom's closure interface.
 //!
 //! # Invariants
-//! C1. Between `with_mut` and its return no other access to the same cell takes place; the caller's protocol
-//!     (an index it owns, a lock it holds) says why. loom verifies it.
+//! - cell.1: between `with_mut` and its return no other access to the same cell takes place; the caller's protocol
+//!   (an index it owns, a lock it holds) says why. loom verifies it.
 
 /// A cell whose content is reached through raw pointers.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@
 //! whose test has installed a hook calls that instead.
 //!
 //! # Invariants
-//! F1. `raise(SIGKILL)` is given no pointer and does not return.
+//! - fault.1: `raise(SIGKILL)` is given no pointer and does not return.
 
 /// Names a place at which a process may be killed: `kill_point!("pshm.attach.sent")`.
 #[macro_export]
@@ -76,7 +76,7 @@ mod live {
             panic!("asked to at {name}");
         }
         if is_it {
-            // SAFETY: F1.
+            // SAFETY: fault.1: it is given the number of a signal, which ends the process here.
             unsafe { libc::raise(libc::SIGKILL) };
         }
     }

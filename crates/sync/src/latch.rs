@@ -1,8 +1,8 @@
 //! A lock that is only ever tried: one exchange to get in, one store to leave, and nobody waits.
 //!
 //! # Invariants
-//! H1. Between the exchange that found the latch open and the store that opens it again, the value is that thread's
-//!     alone.
+//! - latch.1: between the exchange that found the latch open and the store that opens it again, the value is that thread's
+//!   alone.
 
 use crate::atomic::{AtomicBool, Ordering};
 use crate::cell::UnsafeCell;
@@ -16,7 +16,7 @@ pub struct ParLatch<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: one thread at a time reaches the value (H1), so it need only be sendable.
+// SAFETY: latch.1: one thread at a time reaches the value, so it need only be sendable.
 unsafe impl<T: Send> Sync for ParLatch<T> {}
 
 impl<T> ParLatch<T> {
@@ -49,7 +49,7 @@ impl<T> Latch<T> for ParLatch<T> {
         self.taken.compare_exchange(false, true, ord!("latch.enter", Acquire), Ordering::Relaxed).ok()?;
         tally::LOCKS.count();
         let _opening = Opening(&self.taken);
-        // SAFETY: the value is this thread's alone until `_opening` is dropped (H1).
+        // SAFETY: latch.1: this thread's exchange found the latch open, so the value is its alone until `_opening` is dropped.
         Some(self.value.with_mut(|value| f(unsafe { &mut *value })))
     }
 }

@@ -30,6 +30,6 @@ pub mod tally;
 pub use atomic::{fence, spin};
 pub use hint::prefetch_for_write;
 pub use mode::{Latch, Lock, Mode, Par, ParSync, Seq};
-pub use racy::{Lent, RawBytes};
+pub use racy::{RawSlice, VolatileSlice};
 pub use room::Room;
 pub use spinlock::SpinLock;

@@ -5,10 +5,14 @@
 //! loom and the thread sanitizer see a race that is allowed instead of one that is not. What has been copied out is
 //! private, and is checked after the copy, never before.
 //!
+//! A [`RawSlice`] says where such bytes lie and gives no access to them, as a `RawFd` is only a number; a [`VolatileSlice`] borrows
+//! whatever keeps them mapped, and reads and writes them.
+//!
 //! # Invariants
-//! Y1. A `RawBytes` describes `len` bytes that stay mapped, readable and writable as long as it is used; who makes
-//!     one from a pointer promises that.
-//! Y2. Bytes under a `RawBytes` are only ever touched through this module or through atomics.
+//! - racy.1: the bytes of a `VolatileSlice<'a>` stay mapped, readable and writable for `'a`. Whoever makes one from a [`RawSlice`]
+//!   promises it.
+//! - racy.2: for `'a` they are only touched through this module, through atomics, or by the kernel and the hardware; no reference to
+//!   them exists but to atomics.
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::tally;
@@ -20,30 +24,25 @@ use core::sync::atomic as inner;
 #[cfg(all(target_arch = "x86_64", not(any(miri, gasworks_tsan))))]
 const STRING: usize = 4096;
 
-/// A run of bytes that somebody else may be reading or writing: an address and a length, no borrow.
-#[derive(Clone, Copy, Debug)]
-pub struct RawBytes {
+/// An address and a length: it names bytes and gives no access to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawSlice {
     ptr: *mut u8,
     len: usize,
 }
 
-// SAFETY: a RawBytes gives no access by itself that is not racy by contract (Y2); moving the address between
-// threads is harmless.
-unsafe impl Send for RawBytes {}
-// SAFETY: as above; all methods take the address by value.
-unsafe impl Sync for RawBytes {}
+// SAFETY: it is an address and a length, which mean the same in any thread and give no access.
+unsafe impl Send for RawSlice {}
+// SAFETY: threads that share it can only read the address and the length, which nothing changes.
+unsafe impl Sync for RawSlice {}
 
-impl RawBytes {
+impl RawSlice {
     /// No bytes.
-    pub const EMPTY: RawBytes = RawBytes { ptr: core::ptr::NonNull::dangling().as_ptr(), len: 0 };
+    pub const EMPTY: RawSlice = RawSlice { ptr: core::ptr::NonNull::dangling().as_ptr(), len: 0 };
 
-    /// Describes `len` bytes at `ptr`.
-    ///
-    /// # Safety
-    /// Y1: the bytes stay mapped, readable and writable while this value or a copy of it is used. Y2: nobody holds
-    /// a reference to them meanwhile, except to atomics.
+    /// Names `len` bytes at `ptr`.
     #[inline]
-    pub const unsafe fn new(ptr: *mut u8, len: usize) -> Self {
+    pub const fn new(ptr: *mut u8, len: usize) -> Self {
         Self { ptr, len }
     }
 
@@ -69,9 +68,80 @@ impl RawBytes {
     #[inline]
     pub const fn slice(self, offset: usize, len: usize) -> Option<Self> {
         match offset.checked_add(len) {
-            // SAFETY: offset <= self.len, so the address is inside the run or one past it (Y1).
-            Some(end) if end <= self.len => Some(Self { ptr: unsafe { self.ptr.add(offset) }, len }),
+            Some(end) if end <= self.len => Some(Self { ptr: self.ptr.wrapping_add(offset), len }),
             _ => None,
+        }
+    }
+
+    /// Borrows the bytes.
+    ///
+    /// # Safety
+    /// racy.1: they stay mapped, readable and writable for `'a`. racy.2: nobody holds a reference to them meanwhile, except to
+    /// atomics.
+    #[inline]
+    pub const unsafe fn borrow<'a>(self) -> VolatileSlice<'a> {
+        VolatileSlice { raw: self, of: PhantomData }
+    }
+}
+
+/// Bytes that somebody else may be reading or writing, borrowed from whatever keeps them mapped.
+///
+/// It is copied freely and never turned into a reference to plain bytes: what is read is copied out, what is written is copied in.
+#[derive(Clone, Copy, Debug)]
+pub struct VolatileSlice<'a> {
+    raw: RawSlice,
+    of: PhantomData<&'a [core::sync::atomic::AtomicU8]>,
+}
+
+impl<'a> VolatileSlice<'a> {
+    /// No bytes.
+    pub const EMPTY: VolatileSlice<'static> = VolatileSlice { raw: RawSlice::EMPTY, of: PhantomData };
+
+    /// Shares bytes that nobody else can touch.
+    #[inline]
+    pub const fn from_mut(bytes: &'a mut [u8]) -> Self {
+        // SAFETY: borrowed for `'a` (racy.1), exclusively, so that there is no other reference (racy.2).
+        unsafe { RawSlice::new(bytes.as_mut_ptr(), bytes.len()).borrow() }
+    }
+
+    /// Shares words that are atomics.
+    #[cfg(not(gasworks_loom))]
+    #[inline]
+    pub const fn from_words(words: &'a [AtomicU64]) -> Self {
+        // SAFETY: borrowed for `'a` (racy.1), as atomics, so that every other reference is to atomics as well (racy.2).
+        unsafe { RawSlice::new(words.as_ptr().cast_mut().cast(), size_of_val(words)).borrow() }
+    }
+
+    /// Where the bytes lie, without the borrow.
+    #[inline]
+    pub const fn raw(self) -> RawSlice {
+        self.raw
+    }
+
+    /// The address.
+    #[inline]
+    pub const fn as_ptr(self) -> *mut u8 {
+        self.raw.ptr
+    }
+
+    /// The number of bytes.
+    #[inline]
+    pub const fn len(self) -> usize {
+        self.raw.len
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.raw.len == 0
+    }
+
+    /// The `len` bytes from `offset`, if they lie inside.
+    #[inline]
+    pub const fn slice(self, offset: usize, len: usize) -> Option<Self> {
+        match self.raw.slice(offset, len) {
+            Some(raw) => Some(Self { raw, of: PhantomData }),
+            None => None,
         }
     }
 
@@ -81,9 +151,9 @@ impl RawBytes {
     /// If `source` is longer.
     #[inline]
     pub fn write(self, source: &[u8]) {
-        assert!(source.len() <= self.len, "a copy of {} bytes into {}", source.len(), self.len);
-        // SAFETY: Y1 for the target, a borrow for the source; a borrow never overlaps shared bytes (Y2).
-        unsafe { copy_in(self.ptr, source.as_ptr(), source.len()) }
+        assert!(source.len() <= self.len(), "a copy of {} bytes into {}", source.len(), self.len());
+        // SAFETY: the target is mapped (racy.1) and the source borrowed; a borrow never overlaps shared bytes (racy.2).
+        unsafe { copy_in(self.raw.ptr, source.as_ptr(), source.len()) }
     }
 
     /// As [`write`](Self::write), for what another processor is to read: from a page on by the processor's own way of
@@ -95,14 +165,15 @@ impl RawBytes {
     pub fn write_away(self, source: &[u8]) {
         #[cfg(all(target_arch = "x86_64", not(any(miri, gasworks_tsan))))]
         if source.len() >= STRING && std::arch::is_x86_feature_detected!("ermsb") {
-            assert!(source.len() <= self.len, "a copy of {} bytes into {}", source.len(), self.len);
+            assert!(source.len() <= self.len(), "a copy of {} bytes into {}", source.len(), self.len());
             tally::copied(source.len());
-            // SAFETY: Y1 for the target, a borrow for the source, as in `write`; the direction flag is clear at every call.
+            // SAFETY: the target is mapped (racy.1) and the source borrowed, so they do not overlap (racy.2); the direction flag is
+            // clear at every call.
             unsafe {
                 core::arch::asm!(
                     "rep movsb",
                     inout("rcx") source.len() => _,
-                    inout("rdi") self.ptr => _,
+                    inout("rdi") self.raw.ptr => _,
                     inout("rsi") source.as_ptr() => _,
                     options(nostack, preserves_flags)
                 );
@@ -112,107 +183,63 @@ impl RawBytes {
         self.write(source);
     }
 
+    /// Copies the first `target.len()` of these bytes out.
+    ///
+    /// # Panics
+    /// If `target` is longer.
+    #[inline]
+    pub fn read(self, target: &mut [u8]) {
+        assert!(target.len() <= self.len(), "a copy of {} bytes out of {}", target.len(), self.len());
+        // SAFETY: the source is mapped (racy.1) and the target borrowed exclusively, so it does not overlap shared bytes (racy.2).
+        unsafe { copy_out(target.as_mut_ptr(), self.raw.ptr, target.len()) }
+    }
+
+    /// Copies all of these bytes to the start of others.
+    ///
+    /// # Panics
+    /// If `target` is shorter, or they overlap.
+    #[inline]
+    pub fn copy_to(self, target: VolatileSlice<'_>) {
+        assert!(self.len() <= target.len(), "a copy of {} bytes into {}", self.len(), target.len());
+        let apart = self.as_ptr().addr().abs_diff(target.as_ptr().addr());
+        assert!(apart >= self.len(), "a copy of {} bytes to a place {apart} bytes away", self.len());
+        // SAFETY: both are mapped (racy.1) and free of plain references (racy.2), and as far apart as they are long.
+        unsafe { copy(target.as_ptr(), self.as_ptr(), self.len()) }
+    }
+
     /// Has the word of 8 bytes at the start used as an atomic, also by a checker; `None` if there are fewer bytes, or it is not aligned.
     #[inline(always)]
     pub fn with_u64<R>(self, f: impl FnOnce(&core::sync::atomic::AtomicU64) -> R) -> Option<R> {
-        let is_one = self.len >= 8 && self.ptr.addr().is_multiple_of(8);
-        // SAFETY: Y1, Y2: it is mapped, and all references to it are to atomics.
-        is_one.then(|| f(unsafe { &*self.ptr.cast::<core::sync::atomic::AtomicU64>() }))
+        let is_one = self.len() >= 8 && self.as_ptr().addr().is_multiple_of(8);
+        // SAFETY: 8 bytes that are mapped (racy.1), aligned, and referred to as atomics alone (racy.2).
+        is_one.then(|| f(unsafe { &*self.as_ptr().cast::<core::sync::atomic::AtomicU64>() }))
     }
 
     /// As [`with_u64`](Self::with_u64), of 4 bytes.
     #[inline(always)]
     pub fn with_u32<R>(self, f: impl FnOnce(&core::sync::atomic::AtomicU32) -> R) -> Option<R> {
-        let is_one = self.len >= 4 && self.ptr.addr().is_multiple_of(4);
-        // SAFETY: as above.
-        is_one.then(|| f(unsafe { &*self.ptr.cast::<core::sync::atomic::AtomicU32>() }))
-    }
-
-    /// Copies the first `target.len()` of these bytes out.
-    ///
-    /// # Panics
-    /// If `target` is longer.
-    #[inline]
-    pub fn read(self, target: &mut [u8]) {
-        assert!(target.len() <= self.len, "a copy of {} bytes out of {}", target.len(), self.len);
-        // SAFETY: Y1 for the source, an exclusive borrow for the target, which never overlaps shared bytes (Y2).
-        unsafe { copy_out(target.as_mut_ptr(), self.ptr, target.len()) }
-    }
-}
-
-/// Bytes that are there for `'a` only, to be read: a [`RawBytes`] that cannot be kept.
-#[derive(Clone, Copy, Debug)]
-pub struct Lent<'a> {
-    bytes: RawBytes,
-    of: PhantomData<&'a ()>,
-}
-
-impl<'a> Lent<'a> {
-    /// Lends `bytes` for a lifetime that the receiver does not choose.
-    #[inline]
-    pub const fn new(bytes: RawBytes) -> Self {
-        Self { bytes, of: PhantomData }
-    }
-
-    /// Lends bytes that nobody else can touch.
-    #[inline]
-    pub const fn private(bytes: &'a mut [u8]) -> Self {
-        // SAFETY: there (Y1) and without another reference (Y2) as long as they are borrowed, that is, for `'a`.
-        Self::new(unsafe { RawBytes::new(bytes.as_mut_ptr(), bytes.len()) })
-    }
-
-    /// The address.
-    #[inline]
-    pub const fn as_ptr(self) -> *const u8 {
-        self.bytes.as_ptr()
-    }
-
-    /// The number of bytes.
-    #[inline]
-    pub const fn len(self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Whether there are none.
-    #[inline]
-    pub const fn is_empty(self) -> bool {
-        self.bytes.is_empty()
-    }
-
-    /// The `len` bytes from `offset`, if they lie inside.
-    #[inline]
-    pub const fn slice(self, offset: usize, len: usize) -> Option<Lent<'a>> {
-        match self.bytes.slice(offset, len) {
-            Some(bytes) => Some(Self::new(bytes)),
-            None => None,
-        }
-    }
-
-    /// Copies the first `target.len()` of these bytes out.
-    ///
-    /// # Panics
-    /// If `target` is longer.
-    #[inline]
-    pub fn read(self, target: &mut [u8]) {
-        self.bytes.read(target);
+        let is_one = self.len() >= 4 && self.as_ptr().addr().is_multiple_of(4);
+        // SAFETY: 4 bytes that are mapped (racy.1), aligned, and referred to as atomics alone (racy.2).
+        is_one.then(|| f(unsafe { &*self.as_ptr().cast::<core::sync::atomic::AtomicU32>() }))
     }
 }
 
 /// Copies `len` bytes from `source` to `target`, both of which peers may be touching.
 ///
 /// # Safety
-/// Both runs are mapped for `len` bytes (Y1), do not overlap, and are free of references to what is not atomic (Y2).
+/// Both runs are mapped for `len` bytes (racy.1), do not overlap, and are free of references to what is not atomic (racy.2).
 #[inline(always)]
 pub unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
     tally::copied(len);
     #[cfg(not(any(miri, gasworks_tsan)))]
-    // SAFETY: the caller's promise.
+    // SAFETY: both are mapped for `len` bytes and do not overlap, as the caller promises; a peer that writes meanwhile can only make the
+    // bytes that are copied wrong.
     unsafe {
         core::ptr::copy_nonoverlapping(source, target, len)
     };
     #[cfg(any(miri, gasworks_tsan))]
     for i in 0..len {
-        // SAFETY: the caller's promise; a byte is aligned for a byte-wide atomic.
+        // SAFETY: `i` is below `len`, and the caller promises that both are mapped for `len` bytes, with references to atomics at most.
         unsafe { store_byte(target.add(i), load_byte(source.add(i))) };
     }
 }
@@ -225,7 +252,8 @@ pub unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
 pub unsafe fn copy_in(target: *mut u8, source: *const u8, len: usize) {
     tally::copied(len);
     #[cfg(not(any(miri, gasworks_tsan)))]
-    // SAFETY: the caller's promise; the words are aligned where they are stored as words.
+    // SAFETY: the caller promises that `target` is mapped for `len` bytes, without plain references, and `source` readable, apart from it,
+    // and not written meanwhile. A word is stored as an atomic only where it is aligned.
     unsafe {
         match len {
             8 if target.addr().is_multiple_of(8) => {
@@ -241,7 +269,7 @@ pub unsafe fn copy_in(target: *mut u8, source: *const u8, len: usize) {
     };
     #[cfg(any(miri, gasworks_tsan))]
     for i in 0..len {
-        // SAFETY: the caller's promise; a byte is aligned for a byte-wide atomic.
+        // SAFETY: `i` is below `len`; the caller promises so many bytes of `target`, mapped, and of `source`, readable and not written.
         unsafe { store_byte(target.add(i), *source.add(i)) };
     }
 }
@@ -254,7 +282,8 @@ pub unsafe fn copy_in(target: *mut u8, source: *const u8, len: usize) {
 pub unsafe fn copy_out(target: *mut u8, source: *const u8, len: usize) {
     tally::copied(len);
     #[cfg(not(any(miri, gasworks_tsan)))]
-    // SAFETY: the caller's promise; the words are aligned where they are loaded as words.
+    // SAFETY: the caller promises that `source` is mapped for `len` bytes, without plain references, and `target` writable, apart from it,
+    // and nobody else's meanwhile. A word is loaded as an atomic only where it is aligned.
     unsafe {
         match len {
             8 if source.addr().is_multiple_of(8) => {
@@ -272,16 +301,16 @@ pub unsafe fn copy_out(target: *mut u8, source: *const u8, len: usize) {
     };
     #[cfg(any(miri, gasworks_tsan))]
     for i in 0..len {
-        // SAFETY: the caller's promise; a byte is aligned for a byte-wide atomic.
+        // SAFETY: `i` is below `len`; the caller promises so many bytes of `source`, mapped, and of `target`, writable and its own.
         unsafe { *target.add(i) = load_byte(source.add(i)) };
     }
 }
 
 /// # Safety
-/// The byte is mapped (Y1) and free of references to what is not atomic (Y2).
+/// The byte is mapped (racy.1) and free of references to what is not atomic (racy.2).
 #[cfg(any(miri, gasworks_tsan))]
 unsafe fn load_byte(at: *const u8) -> u8 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that the byte at `at` is mapped and referred to as an atomic at most; any byte is aligned for one.
     unsafe { (*at.cast::<core::sync::atomic::AtomicU8>()).load(Ordering::Relaxed) }
 }
 
@@ -289,7 +318,7 @@ unsafe fn load_byte(at: *const u8) -> u8 {
 /// As for [`load_byte`], writable.
 #[cfg(any(miri, gasworks_tsan))]
 unsafe fn store_byte(at: *mut u8, byte: u8) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that the byte at `at` is mapped, writable and referred to as an atomic at most; any is aligned for one.
     unsafe { (*at.cast::<core::sync::atomic::AtomicU8>()).store(byte, Ordering::Relaxed) }
 }
 
@@ -354,10 +383,31 @@ mod tests {
     }
 
     #[test]
+    fn bytes_are_copied_to_others_that_are_apart() {
+        let mut bytes = *b"abcdefgh";
+        let all = VolatileSlice::from_mut(&mut bytes);
+        let part = |offset, len| all.slice(offset, len).expect("inside");
+        part(0, 3).copy_to(part(3, 5));
+        part(7, 1).copy_to(part(0, 1));
+        part(8, 0).copy_to(part(8, 0));
+        assert_eq!(&bytes, b"hbcabcgh");
+    }
+
+    #[test]
+    fn a_copy_that_does_not_fit_or_overlaps_is_refused() {
+        let mut bytes = [0; 8];
+        let all = VolatileSlice::from_mut(&mut bytes);
+        let part = |offset, len| all.slice(offset, len).expect("inside");
+        for (from, to) in [((0, 4), (4, 3)), ((0, 4), (3, 4)), ((3, 4), (0, 4)), ((0, 1), (0, 1))] {
+            let copy = std::panic::AssertUnwindSafe(|| part(from.0, from.1).copy_to(part(to.0, to.1)));
+            assert!(std::panic::catch_unwind(copy).is_err(), "{from:?} to {to:?}");
+        }
+    }
+
+    #[test]
     fn slices_stay_inside() {
         let mut bytes = [0u8; 16];
-        // SAFETY: the array outlives the view and is not otherwise used meanwhile (Y1, Y2).
-        let raw = unsafe { RawBytes::new(bytes.as_mut_ptr(), 16) };
+        let raw = VolatileSlice::from_mut(&mut bytes);
         assert!(raw.slice(8, 8).is_some());
         assert!(raw.slice(8, 9).is_none());
         assert!(raw.slice(usize::MAX, 2).is_none());
@@ -370,8 +420,7 @@ mod tests {
     #[test]
     fn copies_arrive_whole_on_both_sides_of_a_page() {
         let mut bytes = vec![0u8; 3 * 4096];
-        // SAFETY: the vector outlives the view and is not otherwise used meanwhile (Y1, Y2).
-        let raw = unsafe { RawBytes::new(bytes.as_mut_ptr(), bytes.len()) };
+        let raw = VolatileSlice::from_mut(&mut bytes);
         for len in [0, 1, 4097, 4095, 4096, 8193].into_iter().take(if cfg!(miri) { 3 } else { 6 }) {
             let source: Vec<u8> = (0..len).map(|at| (at % 251) as u8 + 1).collect();
             let mut found = vec![0u8; len + 2];
@@ -387,8 +436,7 @@ mod tests {
     #[should_panic(expected = "a copy of 4097 bytes into 4096")]
     fn a_page_too_long_is_refused() {
         let mut bytes = vec![0u8; 4096];
-        // SAFETY: the vector outlives the view and is not otherwise used meanwhile (Y1, Y2).
-        let raw = unsafe { RawBytes::new(bytes.as_mut_ptr(), bytes.len()) };
+        let raw = VolatileSlice::from_mut(&mut bytes);
         raw.write_away(&[1; 4097]);
     }
 }

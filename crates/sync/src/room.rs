@@ -1,17 +1,17 @@
 //! Memory of the library's own for a payload, aligned for anything.
 //!
 //! # Invariants
-//! M1. A `Room` owns what was allocated with its layout, all of it zero or written since, until it is dropped. Bytes of it that are handed
-//!     out are not used longer: who takes a [`RawBytes`] promises that.
+//! - room.1: a `Room` owns what was allocated with its layout, all of it zero or written since, until it is dropped. Its bytes leave
+//!   as borrows of it alone.
 
-use crate::{Lent, RawBytes};
+use crate::{RawSlice, VolatileSlice};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
 const ALIGN: usize = align_of::<u128>();
 /// So many bytes are copied without asking for memory.
-const SMALL: usize = 2048;
+pub const SMALL: usize = 2048;
 
 /// Memory on the heap, zero at first.
 #[derive(Debug)]
@@ -20,53 +20,53 @@ pub struct Room {
     layout: Layout,
 }
 
-// SAFETY: M1: it is its owner's alone, as a box is.
+// SAFETY: room.1: it is its owner's alone, as a box is.
 unsafe impl Send for Room {}
 
 impl Room {
     /// Room for `len` bytes; `None`: there is not as much memory.
     pub fn zeroed(len: usize) -> Option<Self> {
         let layout = Layout::from_size_align(len.max(1), ALIGN).ok()?;
-        // SAFETY: M1: the layout is not empty.
+        // SAFETY: room.1: the layout is not empty.
         let at = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         Some(Self { at, layout })
     }
 
-    /// The first `len` bytes, at most all. They are not used when the room is gone.
+    /// The first `len` bytes, at most all.
     #[inline]
-    pub fn bytes(&self, len: usize) -> RawBytes {
-        // SAFETY: M1.
-        unsafe { RawBytes::new(self.at.as_ptr(), len.min(self.layout.size())) }
+    pub fn bytes(&self, len: usize) -> VolatileSlice<'_> {
+        // SAFETY: room.1: they are there as long as the room is borrowed, and plain references need it exclusively.
+        unsafe { RawSlice::new(self.at.as_ptr(), len.min(self.layout.size())).borrow() }
     }
 
-    /// The first `len` bytes, at most all, once whoever has filled the room is done.
+    /// The first `len` bytes, at most all, once it has been filled.
     #[inline]
     pub fn filled(&mut self, len: usize) -> &[u8] {
-        // SAFETY: M1: they are all written, and bytes that were handed out are not used any more.
+        // SAFETY: room.1: they are all written, and the room is borrowed exclusively, so that no volatile slice of it is left.
         unsafe { core::slice::from_raw_parts(self.at.as_ptr(), len.min(self.layout.size())) }
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        // SAFETY: M1.
+        // SAFETY: room.1: allocated with this layout, and nobody borrows the room any more.
         unsafe { dealloc(self.at.as_ptr(), self.layout) }
     }
 }
 
-/// Does something with a copy of `bytes`, which is aligned for anything and nobody else's; `None`: there is no memory for it.
+/// Does something with a copy of at most [`SMALL`] bytes, which is aligned for anything and nobody else's.
+///
+/// # Panics
+/// There are more.
 #[inline]
-pub fn with_copy<R>(bytes: &[u8], act: impl FnOnce(Lent<'_>) -> R) -> Option<R> {
-    if bytes.len() > SMALL {
-        let room = Room::zeroed(bytes.len())?;
-        room.bytes(bytes.len()).write(bytes);
-        return Some(act(Lent::new(room.bytes(bytes.len()))));
-    }
+pub fn with_copy<R>(bytes: &[u8], act: impl FnOnce(VolatileSlice<'_>) -> R) -> R {
+    assert!(bytes.len() <= SMALL, "a copy of {} bytes on the stack", bytes.len());
     let mut small = [MaybeUninit::<u128>::uninit(); SMALL / ALIGN];
-    // SAFETY: as M1, of what lies here until the end of this function; as many bytes are written next.
-    let copy = unsafe { RawBytes::new(small.as_mut_ptr().cast(), bytes.len()) };
+    // SAFETY: `small` is at least as long, as was asserted, lies here until the end of this function, and is not used otherwise; the
+    // bytes are written before anybody reads them.
+    let copy: VolatileSlice<'_> = unsafe { RawSlice::new(small.as_mut_ptr().cast(), bytes.len()).borrow() };
     copy.write(bytes);
-    Some(act(Lent::new(copy)))
+    act(copy)
 }
 
 #[cfg(test)]
@@ -75,15 +75,18 @@ mod tests {
 
     #[test]
     fn a_copy_is_aligned_and_the_same() {
-        for len in [0, 1, 8, 100, SMALL - 1, SMALL, SMALL + 1, 3 * SMALL] {
+        for len in [0, 1, 8, 100, SMALL - 1, SMALL] {
             let bytes: Vec<u8> = (0..len + 1).map(|i| i as u8).collect();
             let copied = with_copy(&bytes[1..], |copy| {
-                assert!(copy.as_ptr().addr().is_multiple_of(ALIGN) && copy.as_ptr() != bytes[1..].as_ptr());
+                assert!(
+                    copy.as_ptr().addr().is_multiple_of(ALIGN)
+                        && copy.as_ptr().cast_const() != bytes[1..].as_ptr()
+                );
                 let mut read = vec![0; copy.len()];
                 copy.read(&mut read);
                 read
             });
-            assert_eq!(copied.as_deref(), Some(&bytes[1..]));
+            assert_eq!(copied, &bytes[1..]);
         }
     }
 

@@ -1,10 +1,10 @@
 //! Where a process is: the functions that called each other, printed.
 //!
 //! # Invariants
-//! TT1. The client's variables are written before it starts threads, as it promises; they are read whole, as volatile.
-//! TT2. What the client put into them are functions that take a descriptor, and texts (TX1).
-//! TT3. An array of this function's own has room for what the C library is told to write there.
-//! TT4. A descriptor from C is open for as long as the call lasts.
+//! - backtrace.1: the client's variables are written before it starts threads, as it promises; they are read whole, as volatile.
+//! - backtrace.2: what the client put into them are functions that take a descriptor, and texts (text.1).
+//! - backtrace.3: an array of this function's own has room for what the C library is told to write there.
+//! - backtrace.4: a descriptor from C is open for as long as the call lasts.
 
 use std::arch::global_asm;
 use std::ffi::{c_char, c_int, c_void};
@@ -86,7 +86,7 @@ fn is_here() -> bool {
 extern "C" fn if_enabled(fd: c_int) -> c_int {
     // Read by hand: a bad value must not end a process that is ending.
     match settings::text(&settings::BACKTRACE).and_then(|text| numbers::answer(&text)) {
-        // SAFETY: TT4, by the caller's promise.
+        // SAFETY: backtrace.4: whoever asks for a backtrace keeps `fd` open until this function returns.
         Some(true) if is_here() => unsafe { gasnett_print_backtrace(fd) },
         _ => 1,
     }
@@ -94,7 +94,7 @@ extern "C" fn if_enabled(fd: c_int) -> c_int {
 
 /// Prints a backtrace if the client or the environment wants one.
 pub fn print_if_enabled(fd: c_int) {
-    // SAFETY: TT1.
+    // SAFETY: backtrace.1: the client writes this static, if at all, before it starts threads; it is read whole.
     if let Some(print) = unsafe { (&raw const gasnett_print_backtrace_ifenabled).read_volatile() } {
         print(fd);
     }
@@ -103,10 +103,10 @@ pub fn print_if_enabled(fd: c_int) {
 /// Notes the program's name, and sets up the signals that print a backtrace or freeze the process.
 ///
 /// # Safety
-/// TX1 for the name; it may be null.
+/// text.1 for the name; it may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_backtrace_init(program: *const c_char) {
-    // SAFETY: TX1, by the caller's promise.
+    // SAFETY: text.1: the caller promises that `program` is null or a text that stays until this returns.
     unsafe { machine::note_program(program) };
     // The first call loads a library, which is better done before something fails.
     frames(&mut [std::ptr::null_mut()]);
@@ -140,7 +140,7 @@ extern "C" fn on_signal(_signal: c_int) {
 /// Prints where the process is. Gives 0 if a way was found.
 ///
 /// # Safety
-/// TT4.
+/// backtrace.4.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_print_backtrace(fd: c_int) -> c_int {
     let user = user();
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn gasnett_print_backtrace(fd: c_int) -> c_int {
         let printed = match (&user, name.as_str()) {
             (Some((own, print)), name) if own == name => print(fd) == 0,
             (_, GDB) => debugger().is_some_and(|text| {
-                // SAFETY: TT4: the descriptor is borrowed, and not closed.
+                // SAFETY: backtrace.4: `fd` is open until this returns. The file never drops, so it does not close what it does not own.
                 let mut file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });
                 file.write_all(text.as_bytes()).is_ok()
             }),
@@ -176,16 +176,17 @@ fn wanted() -> Vec<String> {
 
 /// The client's own way, if it has one.
 fn user() -> Option<(String, Print)> {
-    // SAFETY: TT1.
+    // SAFETY: backtrace.1: the symbol is of this size, here or in the client, who wrote it before it started threads. Zeros are a value of
+    // it.
     let user = unsafe { (&raw const gasnett_backtrace_user).read_volatile() };
-    // SAFETY: TT2.
+    // SAFETY: backtrace.2: the name is null, as in the definition here, or a text of the client's.
     let name = unsafe { text::read(user.name) }?.to_ascii_uppercase();
     let threads = is_set(&settings::name(&settings::BACKTRACE_MT), false);
     user.print.filter(|_| !threads || user.takes_threads != 0).map(|print| (name, print))
 }
 
 fn frames(into: &mut [*mut c_void]) -> usize {
-    // SAFETY: TT3.
+    // SAFETY: backtrace.3: `into` has room for the number of frames that the call is told.
     unsafe { libc::backtrace(into.as_mut_ptr(), into.len() as c_int) }.max(0) as usize
 }
 
@@ -193,7 +194,7 @@ fn frames(into: &mut [*mut c_void]) -> usize {
 fn print_own(fd: c_int) -> bool {
     let mut found = [std::ptr::null_mut(); MOST_FRAMES];
     let count = frames(&mut found);
-    // SAFETY: TT3: so many were written.
+    // SAFETY: backtrace.3: `frames` has written the first `count` entries of `found`; the call reads these, and writes to `fd` alone.
     unsafe { libc::backtrace_symbols_fd(found.as_ptr(), count as c_int, fd) };
     count > 0
 }

@@ -1,8 +1,8 @@
 //! Signals that kill: which rank they end, where it was, and a stop for a debugger, before they do.
 //!
 //! # Invariants
-//! TC1. The handler is a C function of one `int`; it allocates nothing, takes no lock, and puts the system's own action back before
-//!      the signal is raised again. What settings say was read before it was set up.
+//! - crash.1: the handler is a C function of one `int`; it allocates nothing, takes no lock, and puts the system's own action back before
+//!   the signal is raised again. What settings say was read before it was set up.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -40,7 +40,7 @@ pub fn watch() {
         if signals::is_among(&alone, signal) {
             continue;
         }
-        // SAFETY: TC1.
+        // SAFETY: crash.1: `on_signal` is a C function of one `int`; `before` is what the system had for this very signal.
         unsafe {
             let before = process::gasnett_reghandler(signal, on_signal as *const () as libc::sighandler_t);
             if before != libc::SIG_DFL {
@@ -52,7 +52,7 @@ pub fn watch() {
 
 /// `abort` is called next, of which all has been said.
 pub(crate) fn expect_abort() {
-    // SAFETY: TC1: the system's own.
+    // SAFETY: crash.1: `SIG_DFL` is the system's own action, no function of the program.
     unsafe { process::gasnett_reghandler(libc::SIGABRT, libc::SIG_DFL) };
 }
 
@@ -67,7 +67,7 @@ extern "C" fn on_signal(signal: c_int) {
     line.say();
     backtrace::print_own_if_enabled();
     freeze::in_a_handler();
-    // SAFETY: TC1.
+    // SAFETY: crash.1: `SIG_DFL` is the system's own action, so the signal that is raised next, by its number, runs nothing of the program.
     unsafe {
         process::gasnett_reghandler(signal, libc::SIG_DFL);
         libc::raise(signal);

@@ -38,14 +38,14 @@ pub fn run(rounds: u32, threads: usize, sections: &str) -> usize {
 /// Runs the tests of some sections, or of all, and gives how many failed.
 ///
 /// # Safety
-/// TX1 for the sections; they may be null.
+/// text.1 for the sections; they may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_tools_diagnostics(
     rounds: c_int,
     threads: c_int,
     sections: *const c_char,
 ) -> c_int {
-    // SAFETY: TX1, by the caller's promise.
+    // SAFETY: text.1: the caller promises that `sections` is null or a text that stays until this returns.
     let sections = unsafe { text::read(sections) }.unwrap_or_default().to_ascii_uppercase();
     run(rounds.max(1) as u32, threads.max(1) as usize, &sections) as c_int
 }

@@ -1,9 +1,9 @@
 //! The environment: reading it as settings, writing it, and saying what was read.
 //!
 //! # Invariants
-//! TE1. The environment is written while no other thread reads it, as the callers of these functions promise, as everywhere
-//!      in C; so what was read stays while a call lasts.
-//! TE2. Names and values from C are texts (TX1).
+//! - environ.1: the environment is written while no other thread reads it, as the callers of these functions promise, as everywhere
+//!   in C; so what was read stays while a call lasts.
+//! - environ.2: names and values from C are texts (text.1).
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::OnceLock;
@@ -23,7 +23,8 @@ pub fn speak(wanted: bool) {
 
 /// The value of a variable.
 pub fn value(name: &CStr) -> Option<String> {
-    // SAFETY: TE1.
+    // SAFETY: environ.1: `getenv` gives null or a text that nobody changes while `read` copies it; `name` ends with a zero byte, by its
+    // type.
     unsafe { text::read(libc::getenv(name.as_ptr())) }
 }
 
@@ -62,31 +63,31 @@ fn show(name: &str, value: &str, is_default: bool) {
 /// A name from C.
 ///
 /// # Safety
-/// TE2.
+/// environ.2.
 unsafe fn named<'a>(name: *const c_char) -> &'a CStr {
-    // SAFETY: TE2, by the caller's promise.
+    // SAFETY: environ.2: the caller promises that `name` is a text, and that it stays for `'a`.
     unsafe { CStr::from_ptr(name) }
 }
 
 /// `getenv`.
 ///
 /// # Safety
-/// TE1 and TE2.
+/// environ.1 and environ.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_getenv(name: *const c_char) -> *mut c_char {
-    // SAFETY: TE1 and TE2, by the caller's promise.
+    // SAFETY: environ.2: `name` is a text. environ.1: the caller promises that no other thread writes the environment meanwhile.
     unsafe { libc::getenv(name) }
 }
 
 /// Sets a variable.
 ///
 /// # Safety
-/// TE1 and TE2.
+/// environ.1 and environ.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_setenv(name: *const c_char, value: *const c_char) {
-    // SAFETY: TE1 and TE2, by the caller's promise.
+    // SAFETY: environ.2: both are texts, which the C library copies. environ.1: no other thread looks at the environment meanwhile.
     if unsafe { libc::setenv(name, value, 1) } != 0 {
-        // SAFETY: TE2, by the caller's promise.
+        // SAFETY: environ.2: `name` is still the caller's text; `setenv` has kept nothing of it.
         let name = unsafe { text::read(name) }.unwrap_or_default();
         end(None, &format!("the environment variable '{name}' cannot be set"));
     }
@@ -95,26 +96,26 @@ pub unsafe extern "C" fn gasnett_setenv(name: *const c_char, value: *const c_cha
 /// Removes a variable.
 ///
 /// # Safety
-/// TE1 and TE2.
+/// environ.1 and environ.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_unsetenv(name: *const c_char) {
-    // SAFETY: TE1 and TE2, by the caller's promise. A name that cannot be set is not there to be removed.
+    // SAFETY: environ.2: `name` is a text; one that cannot be set is not there to be removed. environ.1: no other thread looks meanwhile.
     let _ = unsafe { libc::unsetenv(name) };
 }
 
 /// The value of a variable, or the one given.
 ///
 /// # Safety
-/// TE1 and TE2.
+/// environ.1 and environ.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_getenv_withdefault(
     name: *const c_char,
     value: *const c_char,
 ) -> *mut c_char {
-    // SAFETY: TE1 and TE2, by the caller's promise.
+    // SAFETY: environ.2: `name` is a text. environ.1: no other thread writes the environment, so what is found stays.
     let found = unsafe { libc::getenv(name) };
     let given = if found.is_null() { value.cast_mut() } else { found };
-    // SAFETY: TE2, by the caller's promise; the value is a text of the environment or the caller's.
+    // SAFETY: environ.2: `name` is a text, and so is `given`, the caller's, unless it is null or what was found, which stays (environ.1).
     unsafe { gasnett_envstr_display(name, given, c_int::from(found.is_null())) };
     given
 }
@@ -122,10 +123,10 @@ pub unsafe extern "C" fn gasnett_getenv_withdefault(
 /// A variable that says yes or no.
 ///
 /// # Safety
-/// TE1 and TE2.
+/// environ.1 and environ.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_getenv_yesno_withdefault(name: *const c_char, default: c_int) -> c_int {
-    // SAFETY: TE2, by the caller's promise.
+    // SAFETY: environ.2: the caller promises that `name` is a text until this returns, and so as long as it is borrowed here.
     let name = unsafe { named(name) };
     let answer = is_set(name, default != 0);
     show(&name.to_string_lossy(), if answer { "YES" } else { "NO" }, value(name).is_none());
@@ -135,14 +136,14 @@ pub unsafe extern "C" fn gasnett_getenv_yesno_withdefault(name: *const c_char, d
 /// A variable that holds an integer; an amount of memory where `multiplier` is not 0.
 ///
 /// # Safety
-/// TE1 and TE2.
+/// environ.1 and environ.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_getenv_int_withdefault(
     name: *const c_char,
     default: i64,
     multiplier: u64,
 ) -> i64 {
-    // SAFETY: TE2, by the caller's promise.
+    // SAFETY: environ.2: `name` is a text, which the caller keeps until this returns; the borrow ends before.
     let name = unsafe { named(name) };
     let found = value(name);
     let number = found.as_ref().map_or(default, |text| {
@@ -155,10 +156,10 @@ pub unsafe extern "C" fn gasnett_getenv_int_withdefault(
 /// A variable that holds a number.
 ///
 /// # Safety
-/// TE1 and TE2.
+/// environ.1 and environ.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_getenv_dbl_withdefault(name: *const c_char, default: f64) -> f64 {
-    // SAFETY: TE2, by the caller's promise.
+    // SAFETY: environ.2: `name` is a text until this returns; the number is found and shown before.
     let name = unsafe { named(name) };
     let number = number(name, default);
     show(&name.to_string_lossy(), &number.to_string(), value(name).is_none());
@@ -168,10 +169,10 @@ pub unsafe extern "C" fn gasnett_getenv_dbl_withdefault(name: *const c_char, def
 /// An integer in a text, with a unit perhaps. What is none ends the process.
 ///
 /// # Safety
-/// TX1.
+/// text.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_parse_int(text: *const c_char, multiplier: u64) -> i64 {
-    // SAFETY: TX1, by the caller's promise.
+    // SAFETY: text.1: the caller promises that `text` is null or a text that stays until this returns.
     let text = unsafe { text::read(text) }.unwrap_or_default();
     numbers::parse(&text, multiplier).unwrap_or_else(|| end(None, &format!("'{text}' is not an integer")))
 }
@@ -179,7 +180,7 @@ pub unsafe extern "C" fn gasnett_parse_int(text: *const c_char, multiplier: u64)
 /// A number as text, in the caller's buffer.
 ///
 /// # Safety
-/// TX2.
+/// text.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_number(
     value: i64,
@@ -187,7 +188,7 @@ pub unsafe extern "C" fn gasnett_format_number(
     size: usize,
     is_memory: c_int,
 ) -> *mut c_char {
-    // SAFETY: TX2, by the caller's promise.
+    // SAFETY: text.2: the caller promises `size` bytes at `buffer`, for this call.
     unsafe { text::write(&numbers::format(value, is_memory != 0), buffer, size) };
     buffer
 }
@@ -201,14 +202,14 @@ pub extern "C" fn gasnett_verboseenv() -> c_int {
 /// Says a setting that is a text.
 ///
 /// # Safety
-/// TE2; the value may be null.
+/// environ.2; the value may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_envstr_display(
     name: *const c_char,
     value: *const c_char,
     is_default: c_int,
 ) {
-    // SAFETY: TE2, by the caller's promise.
+    // SAFETY: environ.2: `name` is a text, and `value` is null or a text, both until this returns.
     let (name, value) = unsafe { (named(name), text::read(value)) };
     let shown = value.map_or("*not set*".to_owned(), |v| if v.is_empty() { "*empty*".to_owned() } else { v });
     show(&name.to_string_lossy(), &shown, is_default != 0);
@@ -217,7 +218,7 @@ pub unsafe extern "C" fn gasnett_envstr_display(
 /// Says a setting that is an integer.
 ///
 /// # Safety
-/// TE2.
+/// environ.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_envint_display(
     name: *const c_char,
@@ -225,7 +226,7 @@ pub unsafe extern "C" fn gasnett_envint_display(
     is_default: c_int,
     is_memory: c_int,
 ) {
-    // SAFETY: TE2, by the caller's promise.
+    // SAFETY: environ.2: `name` is a text, which this call shows and does not keep.
     let name = unsafe { named(name) };
     show(&name.to_string_lossy(), &numbers::format(value, is_memory != 0), is_default != 0);
 }
@@ -233,10 +234,10 @@ pub unsafe extern "C" fn gasnett_envint_display(
 /// Says a setting that is a number.
 ///
 /// # Safety
-/// TE2.
+/// environ.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_envdbl_display(name: *const c_char, value: f64, is_default: c_int) {
-    // SAFETY: TE2, by the caller's promise.
+    // SAFETY: environ.2: `name` is a text; the borrow ends with the statement.
     show(&unsafe { named(name) }.to_string_lossy(), &value.to_string(), is_default != 0);
 }
 

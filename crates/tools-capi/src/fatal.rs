@@ -1,8 +1,8 @@
 //! Ends with a message, and places in a source.
 //!
 //! # Invariants
-//! TF1. The C library's streams may be flushed at any time; a thread that holds one of them flushes it none the less.
-//! TF2. Texts from C are so as TX1 says.
+//! - fatal.1: the C library's streams may be flushed at any time; a thread that holds one of them flushes it none the less.
+//! - fatal.2: texts from C are so as text.1 says.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -20,7 +20,7 @@ static PLACES: Mutex<BTreeSet<CString>> = Mutex::new(BTreeSet::new());
 /// Ends the process with a message: freezes it for a debugger first, and says where it was, if that is wanted.
 pub fn end(place: Option<&str>, message: &str) -> ! {
     // What the program said before stands before its end.
-    // SAFETY: TF1.
+    // SAFETY: fatal.1: a null pointer means all streams, which may be flushed from any thread.
     unsafe { libc::fflush(std::ptr::null_mut()) };
     match place {
         Some(place) => say(&format!("*** FATAL ERROR: {message}\n    in {place}")),
@@ -35,10 +35,10 @@ pub fn end(place: Option<&str>, message: &str) -> ! {
 /// Ends the process with a message from C.
 ///
 /// # Safety
-/// TF2; the place may be null.
+/// fatal.2; the place may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_tools_fatal_text(place: *const c_char, message: *const c_char) -> ! {
-    // SAFETY: TF2, by the caller's promise.
+    // SAFETY: fatal.2: `place` and `message` are null or texts that stay until this function ends the process.
     let (place, message) = unsafe { (text::read(place), text::read(message)) };
     end(place.as_deref(), &message.unwrap_or_default())
 }
@@ -46,14 +46,14 @@ pub unsafe extern "C" fn gasworks_tools_fatal_text(place: *const c_char, message
 /// A place in a source as one text, which lasts.
 ///
 /// # Safety
-/// TF2.
+/// fatal.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasworks_tools_location(
     function: *const c_char,
     file: *const c_char,
     line: c_int,
 ) -> *mut c_char {
-    // SAFETY: TF2, by the caller's promise.
+    // SAFETY: fatal.2: `function` and `file` are null or texts that stay until this returns; what is kept is a copy.
     let (function, file) = unsafe { (text::read(function), text::read(file)) };
     let place = format!("{} at {}:{line}", function.unwrap_or_default(), file.unwrap_or_default());
     keep(c_text(&place)).as_ptr().cast_mut()
@@ -66,7 +66,8 @@ fn keep(place: CString) -> &'static CStr {
         places.insert(place.clone());
     }
     let kept = places.get(&place).expect("it is there").as_ptr();
-    // SAFETY: TF2: nothing is ever taken out of the set, and a text in it does not move.
+    // SAFETY: fatal.2: `kept` points into the static set, of which nothing is ever taken out; a text on the heap does not move with its
+    // entry.
     unsafe { CStr::from_ptr(kept) }
 }
 
@@ -77,12 +78,12 @@ mod tests {
     #[test]
     fn a_place_is_kept_once() {
         let place = |line| {
-            // SAFETY: TF2: these are literals.
+            // SAFETY: fatal.2: the two names are literals, which end with a zero byte.
             unsafe { gasworks_tools_location(c"f".as_ptr(), c"a.c".as_ptr(), line) }
         };
         assert_eq!(place(3), place(3));
         assert_ne!(place(3), place(4));
-        // SAFETY: TF2.
+        // SAFETY: fatal.2: the location is a text in the static set, which lasts.
         assert_eq!(unsafe { CStr::from_ptr(place(3)) }, c"f at a.c:3");
     }
 }

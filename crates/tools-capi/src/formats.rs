@@ -1,9 +1,9 @@
 //! The arguments of calls as text.
 //!
 //! # Invariants
-//! TW1. The caller's lists have so many entries as it says.
-//! TW2. The caller's buffer has as many bytes as the `_bufsz` function gives for the same numbers of entries.
-//! TW3. The caller's buffer for a set is null, or has as many bytes as a null one is told for the same set.
+//! - formats.1: the caller's lists have so many entries as it says.
+//! - formats.2: the caller's buffer has as many bytes as the `_bufsz` function gives for the same numbers of entries.
+//! - formats.3: the caller's buffer for a set is null, or has as many bytes as a null one is told for the same set.
 
 use std::ffi::{c_char, c_uint, c_void};
 use std::fmt::{self, Write};
@@ -57,12 +57,12 @@ fn bounds(pieces: impl Iterator<Item = Memvec>) -> (usize, usize) {
 /// A list of the caller's.
 ///
 /// # Safety
-/// TW1.
+/// formats.1.
 unsafe fn list<'a, T>(entries: *const T, count: usize) -> &'a [T] {
     if count == 0 {
         return &[];
     }
-    // SAFETY: TW1, by the caller's promise.
+    // SAFETY: formats.1: the caller promises `count` entries at `entries`, which is aligned and not null; they stay for the call.
     unsafe { slice::from_raw_parts(entries, count) }
 }
 
@@ -152,9 +152,9 @@ fn entries<T>(
 /// Writes into a buffer of the caller's.
 ///
 /// # Safety
-/// The buffer has `size` bytes (TW2).
+/// The buffer has `size` bytes (formats.2).
 unsafe fn fill(buffer: *mut c_char, size: usize, what: impl fmt::Display) {
-    // SAFETY: TX2, which TW2 gives.
+    // SAFETY: text.2: the caller promises `size` bytes at `buffer`, by formats.2.
     unsafe { text::write(&what.to_string(), buffer, size) };
 }
 
@@ -167,16 +167,16 @@ pub extern "C" fn gasnett_format_memveclist_bufsz(count: usize) -> usize {
 /// A list of pieces of memory.
 ///
 /// # Safety
-/// TW1 and TW2.
+/// formats.1 and formats.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_memveclist(
     buffer: *mut c_char,
     count: usize,
     pieces: *const Memvec,
 ) -> MemvecStats {
-    // SAFETY: TW1, by the caller's promise.
+    // SAFETY: formats.1: `pieces` has `count` entries until this returns, and `Pieces` goes before.
     let pieces = Pieces(unsafe { list(pieces, count) });
-    // SAFETY: TW2, by the caller's promise.
+    // SAFETY: formats.2: the caller has asked the `_bufsz` function for `count` entries, whose result is the size given here.
     unsafe { fill(buffer, gasnett_format_memveclist_bufsz(count), &pieces) };
     pieces.stats()
 }
@@ -190,7 +190,7 @@ pub extern "C" fn gasnett_format_addrlist_bufsz(count: usize) -> usize {
 /// A list of addresses of pieces of one length.
 ///
 /// # Safety
-/// TW1 and TW2.
+/// formats.1 and formats.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_addrlist(
     buffer: *mut c_char,
@@ -198,9 +198,9 @@ pub unsafe extern "C" fn gasnett_format_addrlist(
     addresses: *const usize,
     length: usize,
 ) -> AddressStats {
-    // SAFETY: TW1, by the caller's promise.
+    // SAFETY: formats.1: `addresses` has `count` entries until this returns.
     let addresses = Addresses(unsafe { list(addresses, count) }, length);
-    // SAFETY: TW2, by the caller's promise.
+    // SAFETY: formats.2: `buffer` has what `gasnett_format_addrlist_bufsz` gives for `count` entries.
     unsafe { fill(buffer, gasnett_format_addrlist_bufsz(count), &addresses) };
     addresses.stats()
 }
@@ -214,10 +214,10 @@ pub extern "C" fn gasnett_format_strides_bufsz(count: usize) -> usize {
 /// Strides.
 ///
 /// # Safety
-/// TW1 and TW2.
+/// formats.1 and formats.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_strides(buffer: *mut c_char, count: usize, strides: *const isize) {
-    // SAFETY: TW1 and TW2, by the caller's promise.
+    // SAFETY: formats.1: `strides` has `count` entries. formats.2: `buffer` has the bytes that they need at most.
     unsafe { fill(buffer, gasnett_format_strides_bufsz(count), Numbers(list(strides, count))) };
 }
 
@@ -230,7 +230,7 @@ pub extern "C" fn gasnett_format_putvgetv_bufsz(dst_count: usize, src_count: usi
 /// The arguments of a vector call; gives how many bytes it moves.
 ///
 /// # Safety
-/// TW1 and TW2.
+/// formats.1 and formats.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_putvgetv(
     buffer: *mut c_char,
@@ -241,10 +241,10 @@ pub unsafe extern "C" fn gasnett_format_putvgetv(
     src_count: usize,
     src: *const Memvec,
 ) -> usize {
-    // SAFETY: TW1, by the caller's promise.
+    // SAFETY: formats.1: `dst` has `dst_count` entries and `src` has `src_count`, until this returns.
     let (dst, src) = unsafe { (Pieces(list(dst, dst_count)), Pieces(list(src, src_count))) };
     let size = gasnett_format_putvgetv_bufsz(dst_count, src_count);
-    // SAFETY: TW2, by the caller's promise.
+    // SAFETY: formats.2: `buffer` has `size` bytes, what the `_bufsz` function gives for these two counts.
     unsafe { fill(buffer, size, format_args!("team {team:?}, rank {rank}\ndst: {dst}\nsrc: {src}")) };
     dst.total()
 }
@@ -258,7 +258,7 @@ pub extern "C" fn gasnett_format_putigeti_bufsz(dst_count: usize, src_count: usi
 /// The arguments of an indexed call; gives how many bytes it moves.
 ///
 /// # Safety
-/// TW1 and TW2.
+/// formats.1 and formats.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_putigeti(
     buffer: *mut c_char,
@@ -271,11 +271,11 @@ pub unsafe extern "C" fn gasnett_format_putigeti(
     src: *const usize,
     src_length: usize,
 ) -> usize {
-    // SAFETY: TW1, by the caller's promise.
+    // SAFETY: formats.1: `dst` has `dst_count` addresses and `src` has `src_count`, until this returns.
     let (dst, src) = unsafe { (list(dst, dst_count), list(src, src_count)) };
     let (dst, src) = (Addresses(dst, dst_length), Addresses(src, src_length));
     let size = gasnett_format_putigeti_bufsz(dst_count, src_count);
-    // SAFETY: TW2, by the caller's promise.
+    // SAFETY: formats.2: `buffer` has `size` bytes, by the `_bufsz` function of indexed calls for these two counts.
     unsafe { fill(buffer, size, format_args!("team {team:?}, rank {rank}\ndst: {dst}\nsrc: {src}")) };
     dst.total()
 }
@@ -289,7 +289,7 @@ pub extern "C" fn gasnett_format_putsgets_bufsz(levels: usize) -> usize {
 /// The arguments of a strided call; gives how many bytes it moves.
 ///
 /// # Safety
-/// TW1 and TW2.
+/// formats.1 and formats.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_putsgets(
     buffer: *mut c_char,
@@ -304,7 +304,7 @@ pub unsafe extern "C" fn gasnett_format_putsgets(
     count: *const usize,
     levels: usize,
 ) -> usize {
-    // SAFETY: TW1, by the caller's promise.
+    // SAFETY: formats.1: each of the three lists has `levels` entries until this returns.
     let (from, to, count) = unsafe {
         (Numbers(list(src_strides, levels)), Numbers(list(dst_strides, levels)), Numbers(list(count, levels)))
     };
@@ -313,7 +313,7 @@ pub unsafe extern "C" fn gasnett_format_putsgets(
         "team {team:?}, rank {rank}, {levels} levels of {element} bytes, count {count}\n\
          dst: {dst:?} strides {to}\nsrc: {src:?} strides {from}"
     );
-    // SAFETY: TW2, by the caller's promise.
+    // SAFETY: formats.2: `buffer` has `size` bytes, by the `_bufsz` function of strided calls for `levels`.
     unsafe { fill(buffer, size, what) };
     count.0.iter().fold(element, |all, count| all.wrapping_mul(*count))
 }
@@ -369,11 +369,11 @@ fn bits(kind: &str, names: &[(u32, &str)], mut set: u32) -> String {
 /// Writes the names of a set into a buffer, if there is one; gives the bytes that they take.
 ///
 /// # Safety
-/// TW3.
+/// formats.3.
 unsafe fn fill_set(buffer: *mut c_char, names: &str) -> usize {
     let size = names.len() + 1;
     if !buffer.is_null() {
-        // SAFETY: TX2, which TW3 gives.
+        // SAFETY: text.2: the buffer is not null, so it has the `size` bytes that a null one is told (formats.3).
         unsafe { text::write(names, buffer, size) };
     }
     size
@@ -382,30 +382,30 @@ unsafe fn fill_set(buffer: *mut c_char, names: &str) -> usize {
 /// The names of operations; gives the bytes that they take.
 ///
 /// # Safety
-/// TW3.
+/// formats.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_op(buffer: *mut c_char, op: u32) -> usize {
-    // SAFETY: TW3, by the caller's promise.
+    // SAFETY: formats.3: `buffer` is null or has room for the names of `op`.
     unsafe { fill_set(buffer, &bits("GEX_OP_", OPS, op)) }
 }
 
 /// The names of data types; gives the bytes that they take.
 ///
 /// # Safety
-/// TW3.
+/// formats.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_dt(buffer: *mut c_char, dt: u32) -> usize {
-    // SAFETY: TW3, by the caller's promise.
+    // SAFETY: formats.3: `buffer` is null or has room for the names of `dt`.
     unsafe { fill_set(buffer, &bits("GEX_DT_", DTS, dt)) }
 }
 
 /// The names of what is known of a token; gives the bytes that they take.
 ///
 /// # Safety
-/// TW3.
+/// formats.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_ti(buffer: *mut c_char, ti: c_uint) -> usize {
-    // SAFETY: TW3, by the caller's promise.
+    // SAFETY: formats.3: `buffer` is null or has room for the names of `ti`.
     unsafe { fill_set(buffer, &bits("GEX_TI_", TIS, ti)) }
 }
 
@@ -428,7 +428,8 @@ mod tests {
             let size = gasnett_format_putsgets_bufsz(count);
             let mut buffer = vec![b'?' as c_char; size + 1];
             let far = usize::MAX as *const c_void;
-            // SAFETY: TW1 and TW2: vectors of so many.
+            // SAFETY: formats.1: the three vectors have `count` entries. formats.2: the buffer has `size` bytes and one more, and a text
+            // after the call.
             let text = unsafe {
                 gasnett_format_putsgets(
                     buffer.as_mut_ptr(),

@@ -1,10 +1,10 @@
 //! Stopping a process until a debugger has come.
 //!
 //! # Invariants
-//! TZ1. A flag is an `int` of the client's that lasts, or the one of this module. A debugger, a signal and the thread that
-//!      waits write it, each the whole of it and at any time; so it is only read and written as volatile.
-//! TZ2. The place of the flag that the signal clears is written before the handler is set up, by the one thread whose turn it is.
-//! TZ3. A process may be frozen in a handler of a signal: nothing here allocates, takes a lock of a library or formats.
+//! - freeze.1: a flag is an `int` of the client's that lasts, or the one of this module. A debugger, a signal and the thread that
+//!   waits write it, each the whole of it and at any time; so it is only read and written as volatile.
+//! - freeze.2: the place of the flag that the signal clears is written before the handler is set up, by the one thread whose turn it is.
+//! - freeze.3: a process may be frozen in a handler of a signal: nothing here allocates, takes a lock of a library or formats.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
@@ -32,7 +32,8 @@ static OF_CRASHES: OnceLock<bool> = OnceLock::new();
 const STEP: Duration = Duration::from_millis(50);
 
 extern "C" fn go_on(_signal: c_int) {
-    // SAFETY: TZ2 for the place, TZ1 for the flag.
+    // SAFETY: freeze.2: `WAITS_FOR` was written before this handler was set up. freeze.1: the flag lasts, and is written whole, as
+    // volatile.
     unsafe { WAITS_FOR.write_volatile(0) };
 }
 
@@ -44,14 +45,14 @@ extern "C" fn freeze_here(_signal: c_int) {
 }
 
 fn own() {
-    // SAFETY: TZ1 for the flag of this module; the name is a literal.
+    // SAFETY: freeze.1: the flag is the static of this module, which lasts. Its name is a literal.
     unsafe { gasnett_freezeForDebuggerNow(&raw mut gasnet_frozen, c"gasnet_frozen".as_ptr()) };
 }
 
 /// Waits until `*flag` is set to 0, or a `SIGCONT` comes.
 ///
 /// # Safety
-/// TZ1 for the flag, TX1 for its name.
+/// freeze.1 for the flag; its name is null, or ends with a zero byte and stays as it is while the call lasts.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_freezeForDebuggerNow(flag: *mut c_int, name: *const c_char) {
     let this = gasworks_os::process::thread();
@@ -62,24 +63,25 @@ pub unsafe extern "C" fn gasnett_freezeForDebuggerNow(flag: *mut c_int, name: *c
         }
         std::thread::sleep(STEP);
     }
-    // SAFETY: TX1, by the caller's promise.
+    // SAFETY: the caller promises that a name that is not null ends with a zero byte and stays until this returns.
     let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } };
-    // SAFETY: TZ2: this is the one thread.
+    // SAFETY: freeze.2: this thread holds `TURN`, and the handler that reads the place is set up below.
     unsafe { WAITS_FOR = flag };
-    // SAFETY: TZ1.
+    // SAFETY: freeze.1: the caller promises that `flag` points to an `int` that lasts; all write the whole of it.
     unsafe { flag.write_volatile(1) };
-    // SAFETY: TP2: it is one.
+    // SAFETY: process.2: `go_on` is a C function of one `int`, by its type.
     let before =
         unsafe { process::gasnett_reghandler(libc::SIGCONT, go_on as *const () as libc::sighandler_t) };
     let mut line = Line::new();
     line.text("*** frozen for a debugger: host ").bytes(machine::host().to_bytes());
     line.text(", process ").number(std::process::id().into()).text(". To go on, set ");
     line.bytes(name.to_bytes()).text(" to 0 in a debugger, or send SIGCONT").say();
-    // SAFETY: TZ1.
+    // SAFETY: freeze.1: `flag` points to an `int` that lasts, and the read is volatile, since a debugger or a signal may write it at any
+    // time.
     while unsafe { flag.read_volatile() } != 0 {
         std::thread::sleep(STEP);
     }
-    // SAFETY: TP2: the system gave it.
+    // SAFETY: process.2: `before` is the action that the system gave for this signal above.
     unsafe { process::gasnett_reghandler(libc::SIGCONT, before) };
     TURN.store(0, Ordering::Release);
 }

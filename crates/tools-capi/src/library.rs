@@ -4,7 +4,7 @@
 //! four; an installed library keeps the one of its mode, the others being made local, so that the wrong library does not link.
 //!
 //! # Invariants
-//! TL1. These symbols have these names once in a program. Nothing in this library touches the one that is no constant.
+//! - library.1: these symbols have these names once in a program. Nothing in this library touches the one that is no constant.
 
 use std::ffi::{c_char, c_int};
 
@@ -16,7 +16,7 @@ macro_rules! modes {
     ($($name:ident: $what:literal,)*) => {
         $(
             #[doc = concat!("For clients ", $what, ".")]
-            // SAFETY: TL1.
+            // SAFETY: library.1: nothing else in a program has this name, and the number behind it is a constant.
             #[unsafe(no_mangle)]
             #[allow(non_upper_case_globals)]
             pub static $name: c_int = 1;
@@ -32,7 +32,7 @@ modes! {
 }
 
 /// Stands for fences in clients that are built for the thread sanitizer; they alone touch it, atomically.
-// SAFETY: TL1.
+// SAFETY: library.1: nothing else in a program has this name; Rust code neither reads nor writes it.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static mut gasworks_tools_fence_place: c_int = 0;
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_text_and_the_number_are_one_version() {
-        // SAFETY: TX1: a literal.
+        // SAFETY: the function gives a literal, which ends with a zero byte and lasts as long as the program.
         let text = unsafe { std::ffi::CStr::from_ptr(gasnett_release_version_str()) };
         assert_eq!(text.to_string_lossy(), format!("{MAJOR}.{MINOR}.{PATCH}"));
         assert_eq!(gasnett_release_version(), 2_025_080_000);

@@ -1,8 +1,8 @@
 //! The machine: its name, processors and memory.
 //!
 //! # Invariants
-//! TM1. A call that takes numbers alone touches no memory.
-//! TM2. A new mapping is at nobody else's address.
+//! - machine.1: a call that takes numbers alone touches no memory.
+//! - machine.2: a new mapping is at nobody else's address.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -39,9 +39,9 @@ pub extern "C" fn gasnett_gethostname() -> *const c_char {
 /// Notes the name by which the program was started; the first word counts.
 ///
 /// # Safety
-/// TX1; it may be null.
+/// text.1; it may be null.
 pub unsafe fn note_program(name: *const c_char) {
-    // SAFETY: TX1, by the caller's promise.
+    // SAFETY: text.1: the caller promises that `name` is null or a text that stays until this returns.
     if let Some(name) = unsafe { text::read(name) }.filter(|name| !name.is_empty()) {
         let _ = PROGRAM.set(c_text(&name));
     }
@@ -50,7 +50,7 @@ pub unsafe fn note_program(name: *const c_char) {
 /// Has the C library's allocator keep what it has, if `GASNET_DISABLE_MUNMAP` says so.
 pub fn keep_memory_if_wanted() {
     if settings::is_on(&settings::DISABLE_MUNMAP) {
-        // SAFETY: TP3 of `process`: numbers alone.
+        // SAFETY: machine.1: each call takes two numbers, and changes settings that the allocator itself keeps.
         unsafe {
             libc::mallopt(libc::M_TRIM_THRESHOLD, -1);
             libc::mallopt(libc::M_MMAP_MAX, 0);
@@ -71,14 +71,14 @@ pub extern "C" fn gasnett_exe_name() -> *const c_char {
 /// How many processors the machine has running; 0 if it does not say.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_cpu_count() -> c_int {
-    // SAFETY: TM1.
+    // SAFETY: machine.1: the call takes the number of a property and gives a number.
     unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(0) as c_int
 }
 
 /// The bytes of the machine's memory; 0 if it does not say.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_getPhysMemSz(failure_is_fatal: c_int) -> u64 {
-    // SAFETY: TM1.
+    // SAFETY: machine.1: both calls take the number of a property and give a number.
     let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
     if pages <= 0 || page <= 0 {
         if failure_is_fatal != 0 {
@@ -110,7 +110,7 @@ pub extern "C" fn gasnett_set_affinity(rank: c_int) -> c_int {
 pub extern "C" fn gasnett_mmap(size: usize) -> *mut c_void {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: TM2.
+    // SAFETY: machine.2: the address is null and not fixed, so the kernel takes one where nothing is mapped; no file is named.
     unsafe { libc::mmap(ptr::null_mut(), size, access, kind, -1, 0) }
 }
 

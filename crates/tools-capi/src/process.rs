@@ -1,9 +1,9 @@
 //! The process: its signals, streams, limits and end.
 //!
 //! # Invariants
-//! TP1. The streams of the C library are there from the start of the process, and are its functions' to touch.
-//! TP2. A handler of a signal is a C function of one `int`, or one of the system's constants, as the caller promises.
-//! TP3. A call that takes numbers alone, or a structure of this function's own, touches no other memory.
+//! - process.1: the streams of the C library are there from the start of the process, and are its functions' to touch.
+//! - process.2: a handler of a signal is a C function of one `int`, or one of the system's constants, as the caller promises.
+//! - process.3: a call that takes numbers alone, or a structure of this function's own, touches no other memory.
 
 use std::ffi::{CString, c_char, c_int};
 use std::mem::MaybeUninit;
@@ -39,7 +39,7 @@ pub extern "C" fn gasnett_nsleep(ns: u64) -> c_int {
 /// Writes out what the streams hold; with `GASNET_FS_SYNC` the system's files as well.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_flush_streams() {
-    // SAFETY: TP1.
+    // SAFETY: process.1: a null pointer means all streams, which the C library locks one by one as it writes them out.
     unsafe { libc::fflush(std::ptr::null_mut()) };
     if settings::is_on(&settings::FS_SYNC) {
         sync_files();
@@ -55,7 +55,7 @@ pub fn sync_files() {
 /// Closes the three streams that every program has.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_close_streams() {
-    // SAFETY: TP1; the process is about to end, and the caller uses them no more.
+    // SAFETY: process.1: the three are open, since a program calls this once, right before its end, and uses them no more.
     unsafe {
         libc::fclose(stdin);
         libc::fclose(stdout);
@@ -66,19 +66,20 @@ pub extern "C" fn gasnett_close_streams() {
 /// Ends the process at once: no function of `atexit` runs.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_killmyprocess(code: c_int) -> ! {
-    // SAFETY: TP3.
+    // SAFETY: process.3: the call takes one number and does not return.
     unsafe { libc::_exit(code) }
 }
 
 /// Sets up what a signal does, and gives what it did. A call that the signal breaks into is taken up again.
 ///
 /// # Safety
-/// TP2.
+/// process.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_reghandler(signal: c_int, handler: sighandler_t) -> sighandler_t {
     let mut wanted = MaybeUninit::<libc::sigaction>::zeroed();
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: TP2 for the handler, TP3 for the structures, of which zeros are valid ones.
+    // SAFETY: process.2: the caller promises a handler. process.3: `wanted` and `before` are of this function, and zeros are a value of
+    // them.
     unsafe {
         let action = wanted.assume_init_mut();
         action.sa_sigaction = handler;
@@ -95,7 +96,7 @@ pub(crate) fn handle_named(setting: &Setting, handler: extern "C" fn(c_int)) {
     let Some(name) = settings::text(setting).filter(|name| !name.trim().is_empty()) else { return };
     match signals::named(&name) {
         Some(signal) => {
-            // SAFETY: TP2: it is one.
+            // SAFETY: process.2: `handler` is a C function of one `int`, by its type here.
             unsafe { gasnett_reghandler(signal, handler as *const () as sighandler_t) };
         }
         None => warn(&format!("{} is '{name}', which is no signal", setting.name)),
@@ -124,10 +125,10 @@ pub extern "C" fn gasnett_maximize_rlimits() -> c_int {
 /// there.
 ///
 /// # Safety
-/// TX1 for the name.
+/// text.1 for the name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_maximize_rlimit(resource: c_int, name: *const c_char) -> c_int {
-    // SAFETY: TX1, by the caller's promise.
+    // SAFETY: text.1: the caller promises that `name` is null or a text that stays until this returns.
     let name = unsafe { text::read(name) }.unwrap_or_default();
     let is_wanted = is_set(&c_text(&format!("GASNET_MAXIMIZE_{name}")), true);
     c_int::from(!is_wanted || raised(resource as libc::__rlimit_resource_t))
@@ -135,12 +136,12 @@ pub unsafe extern "C" fn gasnett_maximize_rlimit(resource: c_int, name: *const c
 
 fn raised(resource: libc::__rlimit_resource_t) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: TP3.
+    // SAFETY: process.3: the call writes `limit` alone, which is of this function.
     if unsafe { libc::getrlimit(resource, &mut limit) } != 0 {
         return false;
     }
     limit.rlim_cur = limit.rlim_max;
-    // SAFETY: TP3.
+    // SAFETY: process.3: the call reads `limit` alone, which is of this function.
     unsafe { libc::setrlimit(resource, &limit) == 0 }
 }
 
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn signals_have_names() {
-        // SAFETY: TX1: names last.
+        // SAFETY: text.1: the function gives a literal or a text in a static that is never changed.
         let name = |n| unsafe { CStr::from_ptr(gasnett_signame_fromval(n)) };
         assert_eq!(name(libc::SIGSEGV), c"SIGSEGV");
         assert_eq!(name(-4), c"an unknown signal");
@@ -161,12 +162,12 @@ mod tests {
     fn a_soft_limit_is_raised_to_the_hard_one() {
         let limit = || {
             let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            // SAFETY: TP3.
+            // SAFETY: process.3: `limit` is of this closure, and all that the call writes.
             assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_CORE, &mut limit) }, 0);
             limit
         };
         let lowered = libc::rlimit { rlim_cur: 0, ..limit() };
-        // SAFETY: TP3.
+        // SAFETY: process.3: `lowered` is of this test, and all that the call reads.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &lowered) }, 0);
         assert!(raised(libc::RLIMIT_CORE));
         assert_eq!(limit().rlim_cur, lowered.rlim_max);

@@ -5,7 +5,7 @@
 //! then checked in that way.
 //!
 //! # Invariants
-//! TR1. The instruction that reads the counter touches no memory, and is there on every processor of its kind.
+//! - timer.1: the instruction that reads the counter touches no memory, and is there on every processor of its kind.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -36,7 +36,7 @@ static RATE: OnceLock<Rate> = OnceLock::new();
 #[unsafe(no_mangle)]
 pub extern "C" fn gasworks_tools_ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: TR1.
+    // SAFETY: timer.1: this is compiled for x86-64 alone, whose processors all have the instruction; it reads a register.
     return unsafe { std::arch::x86_64::_rdtsc() };
     #[cfg(not(target_arch = "x86_64"))]
     return clock::monotonic();

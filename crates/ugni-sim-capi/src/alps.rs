@@ -5,11 +5,11 @@
 //! jobs on one host. Elsewhere it joins a job with all others that ask, and leaves it at once.
 //!
 //! # Invariants
-//! A1. A pointer that a caller gives for a result is null, which is refused or means that it is not wanted, or valid for one
-//!     write of its type.
-//! A2. Memory that a caller gives with a length is null, which is refused, or valid for so many bytes.
-//! A3. What `malloc` gives is null or valid for so many bytes, aligned for any type.
-//! A4. E1 of [`nic`](crate::pmi::nic) holds for a request, and for a question for placement.
+//! - alps.1: a pointer that a caller gives for a result is null, which is refused or means that it is not wanted, or valid for one
+//!   write of its type.
+//! - alps.2: memory that a caller gives with a length is null, which is refused, or valid for so many bytes.
+//! - alps.3: what `malloc` gives is null or valid for so many bytes, aligned for any type.
+//! - alps.4: nic.1 of [`nic`](crate::pmi::nic) holds for a request, and for a question for placement.
 
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
@@ -126,7 +126,7 @@ pub extern "C" fn alps_app_lli_unlock() -> c_int {
 /// `alps_app_lli_put_request`
 ///
 /// # Safety
-/// A4.
+/// alps.4.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn alps_app_lli_put_request(request: c_int, _data: *mut c_void, _len: usize) -> c_int {
     if step(|_| Some(())) != OK {
@@ -143,13 +143,13 @@ pub unsafe extern "C" fn alps_app_lli_put_request(request: c_int, _data: *mut c_
 /// `alps_app_lli_get_response`
 ///
 /// # Safety
-/// A1.
+/// alps.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn alps_app_lli_get_response(status: *mut c_int, count: *mut usize) -> c_int {
     step(|lli| {
         let answer = lli.answer.as_mut().filter(|_| !status.is_null() && !count.is_null())?;
         answer.heard = true;
-        // SAFETY: A1.
+        // SAFETY: alps.1: neither `status` nor `count` is null, so each is valid for one write.
         unsafe {
             status.write(answer.status);
             count.write(answer.bytes.len());
@@ -161,13 +161,13 @@ pub unsafe extern "C" fn alps_app_lli_get_response(status: *mut c_int, count: *m
 /// `alps_app_lli_get_response_bytes`
 ///
 /// # Safety
-/// A2.
+/// alps.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn alps_app_lli_get_response_bytes(to: *mut c_void, len: usize) -> c_int {
     step(|lli| {
         let answer = lli.answer.as_mut().filter(|answer| answer.heard && !to.is_null())?;
         let bytes = answer.bytes.get(answer.taken..)?.get(..len)?;
-        // SAFETY: A2.
+        // SAFETY: alps.2: `to` is not null, so it is valid for `len` bytes; `bytes` has as many, which are the answer's own.
         unsafe { to.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), len) };
         answer.taken += len;
         Some(())
@@ -181,10 +181,10 @@ fn give<T: Copy>(to: *mut *mut T, list: &[T]) {
     }
     let copy = match list.len() {
         0 => std::ptr::null_mut(),
-        // SAFETY: A3.
+        // SAFETY: alps.3: `malloc` is given a size, which is not 0, and touches no memory of ours.
         _ => unsafe { libc::malloc(size_of_val(list)) }.cast::<T>(),
     };
-    // SAFETY: A3 and A1.
+    // SAFETY: alps.3: `copy` is null, or new and as large as `list`; alps.1: `to` is not null, so it is valid for one write.
     unsafe {
         if !copy.is_null() {
             copy.copy_from_nonoverlapping(list.as_ptr(), list.len());
@@ -196,7 +196,7 @@ fn give<T: Copy>(to: *mut *mut T, list: &[T]) {
 /// `alps_get_placement_info`
 ///
 /// # Safety
-/// A1, A4.
+/// alps.1, alps.4.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn alps_get_placement_info(
     apid: u64,
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn alps_get_placement_info(
         return REFUSED;
     };
     let (all, first, here) = (alps.size as c_int, alps.here.0 as c_int, alps.here.1 as c_int);
-    // SAFETY: A1.
+    // SAFETY: alps.1: `layout` is not null, so it is valid for one write.
     unsafe {
         layout.write(Layout {
             first_pe: first,

@@ -6,9 +6,9 @@
 //! it.
 //!
 //! # Invariants
-//! L1. `_exit` uses only what a signal handler may: two descriptors that stay open, and system calls. It waits for the thread for a
-//!     while only, since whoever was interrupted may hold a lock that the thread needs.
-//! L2. A hook that runs at the end of the process uses nothing but statics that are never dropped.
+//! - leave.1: `_exit` uses only what a signal handler may: two descriptors that stay open, and system calls. It waits for the thread for a
+//!   while only, since whoever was interrupted may hold a lock that the thread needs.
+//! - leave.2: a hook that runs at the end of the process uses nothing but statics that are never dropped.
 
 use gasworks_os::threads;
 use std::ffi::c_int;
@@ -39,7 +39,7 @@ static EXIT_THREAD: OnceLock<Option<ExitThread>> = OnceLock::new();
 /// There is something to be done at the end of this process.
 pub(crate) fn watch() {
     EXIT_THREAD.get_or_init(|| {
-        // SAFETY: L2: the hook is a function of this module, which looks at `EXIT_THREAD` and its lists, all of them statics.
+        // SAFETY: leave.2: the hook writes what `witness` and `trace` hold, all of it in statics; its code stays loaded (`build.rs`).
         unsafe { at_quick_exit(write_at_quick_exit) };
         let (stream, other) = UnixStream::pair().ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -79,7 +79,7 @@ fn leave(code: c_int) -> ! {
         let _ = asked.and_then(|()| stream.read_exact(&mut [0]));
     }
     loop {
-        // SAFETY: L1; it ends the process, and touches none of its memory.
+        // SAFETY: leave.1: a call of the system that takes a number and ends the process; it touches none of its memory.
         unsafe { libc::syscall(libc::SYS_exit_group, code) };
     }
 }

@@ -2,8 +2,8 @@
 //! but for those of handles.
 //!
 //! # Invariants
-//! S1. A function that runs at the end of the process uses nothing but statics that are never dropped, and takes what the system
-//!     gives it.
+//! - strict.1: a function that runs at the end of the process uses nothing but statics that are never dropped, and takes what the system
+//!   gives it.
 
 use std::ffi::{c_int, c_void};
 use std::process;
@@ -39,7 +39,8 @@ fn strict_process() -> Option<u32> {
             process::abort()
         });
         if is_wanted {
-            // SAFETY: S1.
+            // SAFETY: strict.1: `at_exit` takes a code and the null pointer of this call, and looks at statics and at a thread-local that
+            // has no destructor; its code stays loaded (`build.rs`).
             unsafe { on_exit(at_exit, std::ptr::null_mut()) };
             leave::watch();
         }

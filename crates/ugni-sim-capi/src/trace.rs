@@ -1,7 +1,7 @@
 //! What the clock needs of a run: what this process posts and takes, written down where `GASWORKS_UGNI_TRACE` says.
 //!
 //! # Invariants
-//! R1. A function that runs at the end of the process uses nothing but statics that are never dropped.
+//! - trace.1: a function that runs at the end of the process uses nothing but statics that are never dropped.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -52,7 +52,7 @@ fn tracer() -> Option<&'static Mutex<Tracer>> {
         let (_, path) = PATH.raw()?;
         let path = format!("{path}.{}.trace", std::process::id());
         let file = File::create(&path).map_err(|error| say(&format!("libugni: {path}: {error}"))).ok()?;
-        // SAFETY: R1.
+        // SAFETY: trace.1: `at_exit` writes out what `TRACER` holds, a static; its code stays loaded (`build.rs`).
         unsafe { libc::atexit(at_exit) };
         leave::watch();
         let tracer = Tracer { file: BufWriter::new(file), posted: 0, under_way: BTreeMap::new() };

@@ -3,7 +3,7 @@
 //! took marks where that begins and ends.
 //!
 //! # Invariants
-//! W1. A function that runs at the end of the process uses nothing but statics that are never dropped.
+//! - witness.1: a function that runs at the end of the process uses nothing but statics that are never dropped.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -107,7 +107,8 @@ pub(crate) fn is_wanted() -> bool {
     *WANTED.get_or_init(|| {
         let wanted = PATH.raw().is_some();
         if wanted {
-            // SAFETY: W1.
+            // SAFETY: witness.1: `at_exit` reads `COUNTS`, `MARKS` and the tables of `ugni`, all of them statics; its code stays loaded
+            // (`build.rs`).
             unsafe { libc::atexit(at_exit) };
             leave::watch();
         }

@@ -36,7 +36,7 @@ fn buffers() -> [u64; 2] {
 fn nic(cookie: u32, instance: u32) -> Attached {
     let rules = Rules { chip: Chip::Aries, modes: GNI_CDM_MODE_DUAL_EVENTS };
     let name = Name { cookie, ptag: 1, address: ADDRESS, instance };
-    // SAFETY: what is registered here is a buffer that nobody has a reference to.
+    // SAFETY: process.1 and process.2 of `gasworks_ugni_sim`: what is registered and posted are leaked buffers without references.
     let memory = unsafe { Process::own() }.expect("this process");
     attach(name, rules, Arc::new(memory), (Mood::Plain, Arc::default()), &Wire::default()).expect("a NIC")
 }
@@ -141,7 +141,7 @@ fn main() {
         let turn = || {
             let ours = time(repeats, || poster.run(black_box(&descriptor), way));
             let system = time(repeats, || {
-                // SAFETY: the target has given these bytes to be written.
+                // SAFETY: remote.2 of `gasworks_os`: the target has leaked and registered the bytes at `there`, for others to write.
                 black_box(unsafe { remote.write_from(black_box(there), here, length) }).expect("written")
             });
             (ours, system)

@@ -1,11 +1,11 @@
 //! A lock in memory that processes share, which outlives whoever holds it.
 //!
 //! # Protocol
-//! A1. The word is the number of the process that holds it, or 0. It is taken by an exchange for 0.
-//! A2. Who waits asks now and then whether the holder is dead, and if so takes the lock by an exchange for the dead one's
-//!     number; of several who do one succeeds. What the dead one was about is as it left it: for a change of one word that
-//!     is done or not done.
-//! A3. Who leaves exchanges its own number for 0, so that one that was taken for dead opens nobody else's lock.
+//! - alone.1: the word is the number of the process that holds it, or 0. It is taken by an exchange for 0.
+//! - alone.2: who waits asks now and then whether the holder is dead, and if so takes the lock by an exchange for the dead one's
+//!   number; of several who do one succeeds. What the dead one was about is as it left it: for a change of one word that
+//!   is done or not done.
+//! - alone.3: who leaves exchanges its own number for 0, so that one that was taken for dead opens nobody else's lock.
 
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use gasworks_sync::{ord, spin};
@@ -48,7 +48,7 @@ impl Alone {
             };
             match judge(holder) {
                 Verdict::Wait => spin(),
-                // A2.
+                // alone.2: of several who find the holder dead, one takes its place.
                 Verdict::Dead => match take(holder) {
                     Ok(inside) => return Some(inside),
                     Err(_) => spin(),
@@ -74,7 +74,7 @@ pub struct Inside<'a> {
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        // A3.
+        // alone.3: only where the number is still its own.
         let leave = ord!("alone.leave", Release);
         let _ = self.lock.holder.compare_exchange(self.own, 0, leave, Relaxed);
     }

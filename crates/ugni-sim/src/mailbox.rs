@@ -1,18 +1,18 @@
 //! Mailboxes of short messages (SMSG): memory of the receiver, registered, into which one peer puts its messages.
 //!
 //! # Protocol
-//! M1. Zeroed memory is an empty mailbox. Its owner zeroes it before it tells anybody of it, and never after: the first
-//!     message may be there before the owner itself has begun.
-//! M2. A mailbox is the word of credit, a word for each message that may be in it, and their bytes. Messages are numbered
-//!     from 1; number n has the word (n - 1) mod credits, which says the lower 32 bits of n, the length and the tag. The word
-//!     is the flag of the put that brings the bytes: who sees it sees them. So messages may overtake each other, and are
-//!     still read in order.
-//! M3. Where the bytes of a message lie follows from the lengths of those before it. Both sides compute it by `Ring`;
-//!     nothing in the mailbox says it.
-//! M4. A message is put only where none lies that its receiver may still read: a word is free, and so are the bytes, as far
-//!     as the sender has been told. So a message stays as it is from when its word is seen until it is released.
-//! M5. The word of credit in the mailbox of each side says how many of that side's messages the peer has released in all. It
-//!     is put again only when the last put of it is over, so it never falls.
+//! - mailbox.1: zeroed memory is an empty mailbox. Its owner zeroes it before it tells anybody of it, and never after: the first
+//!   message may be there before the owner itself has begun.
+//! - mailbox.2: a mailbox is the word of credit, a word for each message that may be in it, and their bytes. Messages are numbered
+//!   from 1; number n has the word (n - 1) mod credits, which says the lower 32 bits of n, the length and the tag. The word
+//!   is the flag of the put that brings the bytes: who sees it sees them. So messages may overtake each other, and are
+//!   still read in order.
+//! - mailbox.3: where the bytes of a message lie follows from the lengths of those before it. Both sides compute it by `Ring`;
+//!   nothing in the mailbox says it.
+//! - mailbox.4: a message is put only where none lies that its receiver may still read: a word is free, and so are the bytes, as far
+//!   as the sender has been told. So a message stays as it is from when its word is seen until it is released.
+//! - mailbox.5: the word of credit in the mailbox of each side says how many of that side's messages the peer has released in all. It
+//!   is put again only when the last put of it is over, so it never falls.
 //!
 //! What a peer has written is copied once and checked, and then the copy is used.
 
@@ -116,13 +116,13 @@ impl Layout {
         (first, attributes.buff_size.into())
     }
 
-    /// The address of the word of a message (M2).
+    /// The address of the word of a message (mailbox.2).
     pub fn word(&self, number: u64) -> u64 {
         self.credit + WORD + (number - 1) % self.credits * WORD
     }
 }
 
-/// What the word of a message says (M2).
+/// What the word of a message says (mailbox.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     /// The lower bits of its number.
@@ -146,7 +146,7 @@ impl Word {
     }
 }
 
-/// Where the next message goes (M3): behind the last, or to the beginning if there is no room for all of it.
+/// Where the next message goes (mailbox.3): behind the last, or to the beginning if there is no room for all of it.
 #[derive(Clone, Copy, Debug)]
 struct Ring {
     room: u64,
@@ -207,7 +207,7 @@ impl Sender {
         Self { layout, ring, sent: 0, released: 0, taken: VecDeque::new(), all: 0 }
     }
 
-    /// Where a message of this length may go now; `None`: there is no room (M4).
+    /// Where a message of this length may go now; `None`: there is no room (mailbox.4).
     pub fn find(&self, length: u64) -> Option<Slot> {
         let place = self.ring.place(length);
         // In an empty ring nothing is lost by what is left out.
@@ -225,7 +225,7 @@ impl Sender {
         self.sent = slot.number;
     }
 
-    /// What the word of credit says (M5).
+    /// What the word of credit says (mailbox.5).
     ///
     /// # Errors
     /// [`Broken`].

@@ -2,16 +2,16 @@
 //! same node keeps a table in it, and instances of other nodes put their messages there.
 //!
 //! # Protocol
-//! Q1. A connection joins two nodes. It has the same place in no two tables, and an entry in that of each instance: nobody at
-//!     all; assigned to an address; or connected, and then the entry lists the instances there.
-//! Q2. The instances of a node change each other's tables, and read them, under the lock of the window of the table's owner. They
-//!     find each other by the names of their NICs and a sign in their windows, which is changed under the same lock.
-//! Q3. An instance has a lane for each instance of each connection: a [mailbox](crate::mailbox) into which that one alone puts. The
-//!     lane of a sender is at the place that it has among the instances of its node, in the order of their numbers; the nodes tell
-//!     each other of these in what their clients trade.
-//! Q4. The lanes of a connection are zeros when it is assigned. Each time that it is, it has another turn, so that what was
-//!     begun over an older one is told from it.
-//! Q5. The value of a message's event says where its lane begins.
+//! - msgq.1: a connection joins two nodes. It has the same place in no two tables, and an entry in that of each instance: nobody at
+//!   all; assigned to an address; or connected, and then the entry lists the instances there.
+//! - msgq.2: the instances of a node change each other's tables, and read them, under the lock of the window of the table's owner. They
+//!   find each other by the names of their NICs and a sign in their windows, which is changed under the same lock.
+//! - msgq.3: an instance has a lane for each instance of each connection: a [mailbox](crate::mailbox) into which that one alone puts. The
+//!   lane of a sender is at the place that it has among the instances of its node, in the order of their numbers; the nodes tell
+//!   each other of these in what their clients trade.
+//! - msgq.4: the lanes of a connection are zeros when it is assigned. Each time that it is, it has another turn, so that what was
+//!   begun over an older one is told from it.
+//! - msgq.5: the value of a message's event says where its lane begins.
 //!
 //! What others have written is copied once and checked, and then the copy is used.
 
@@ -130,7 +130,7 @@ impl Plan {
         self.list(self.connections) + self.lane.stride() * u64::from(INSTANCES) * u64::from(connection)
     }
 
-    /// Whose lane it is of which an event tells (Q5): the connection, and the place of the instance.
+    /// Whose lane it is of which an event tells (msgq.5): the connection, and the place of the instance.
     pub fn lane_of(&self, value: u64) -> Option<(u32, u32)> {
         let from_first = (value * UNIT).checked_sub(self.first_lane(0))?;
         let number = from_first / self.lane.stride();
@@ -144,7 +144,7 @@ impl Plan {
         (self.first_lane(connection) + self.lane.stride() * u64::from(place)) / UNIT
     }
 
-    /// As it stands in a window (Q2).
+    /// As it stands in a window (msgq.2).
     pub fn encode(&self) -> [u64; 2] {
         let two = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         [two(self.lane.longest, self.lane.credits.into()), two(self.connections, self.instances)]
@@ -157,7 +157,7 @@ impl Plan {
     }
 }
 
-/// How far a connection is (Q1).
+/// How far a connection is (msgq.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// There is none.
@@ -173,9 +173,9 @@ pub enum Progress {
 pub struct Head {
     /// How far it is.
     pub progress: Progress,
-    /// How often it was assigned (Q4).
+    /// How often it was assigned (msgq.4).
     pub turn: u32,
-    /// The place of the table's owner among the instances of its node (Q3).
+    /// The place of the table's owner among the instances of its node (msgq.3).
     pub place: u32,
 }
 
@@ -269,7 +269,7 @@ impl Node {
         self.members.iter().position(|member| member.instance == instance).map(|place| place as u32)
     }
 
-    /// Where the lane of the sender at this place is at a receiver: its address, and what its events say (Q5).
+    /// Where the lane of the sender at this place is at a receiver: its address, and what its events say (msgq.5).
     pub fn lane_at(&self, receiver: &Member, place: u32) -> (u64, u32) {
         let offset = receiver.lanes + self.lane.stride() * u64::from(place);
         (receiver.memory.first() + offset, (offset / UNIT) as u32)

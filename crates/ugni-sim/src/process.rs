@@ -1,11 +1,11 @@
 //! The memory of a process, as a NIC reaches it.
 //!
 //! # Invariants
-//! P1. Where a client says that its NIC may write, it may: no reference of this program's leads there, and nothing of it lies
-//!     there but what the client put there to be written. Who attaches a NIC to a client's memory promises that.
-//! P2. What a client posts stays mapped, and is nobody's alone, until the call that posts it returns. Promised as P1.
-//! P3. What is written to another process is checked against what its client registered, and is nothing of this program's. One
-//!     that is made by number is never this process; a twin is, and P1 holds for it.
+//! - process.1: where a client says that its NIC may write, it may: no reference of this program's leads there, and nothing of it lies
+//!   there but what the client put there to be written. Who attaches a NIC to a client's memory promises that.
+//! - process.2: what a client posts stays mapped, and is nobody's alone, until the call that posts it returns. Promised as process.1.
+//! - process.3: what is written to another process is checked against what its client registered, and is nothing of this program's. One
+//!   that is made by number is never this process; a twin is, and process.1 holds for it.
 
 use gasworks_os::OsError;
 use gasworks_os::remote::{self, Refused, Remote};
@@ -25,7 +25,8 @@ impl Process {
     /// This process's.
     ///
     /// # Safety
-    /// P1 and P2 hold for all addresses that are registered with a NIC whose memory this is, and for those that are posted to it.
+    /// process.1 and process.2 hold for all addresses that are registered with a NIC whose memory this is, and for those that are
+    /// posted to it.
     ///
     /// # Errors
     /// The system does not let a process reach even itself.
@@ -96,11 +97,11 @@ impl Process {
         len: u64,
     ) -> Option<Result<(), Fault>> {
         if source.own {
-            // SAFETY: P3: the caller has checked the range against what the other process registered; where that is a twin, P1 says that
-            // nothing of this program's lies there.
+            // SAFETY: process.3: the range at `to` was checked against what the process registered; where that is this one, or its twin, no
+            // reference of this program's leads there (process.1). What lies at `from` is read alone.
             Some(self.ask(|| unsafe { self.remote.write_from(to, from, len) }))
         } else if self.own {
-            // SAFETY: P1.
+            // SAFETY: process.1: `to` is in this process, where its client says that its NIC may write; no reference leads there.
             Some(source.ask(|| unsafe { source.remote.read_to(from, to, len) }))
         } else {
             None
@@ -117,12 +118,13 @@ impl Memory for Process {
         if !self.own || into.len() > PIECE {
             return self.read(address, into);
         }
-        // SAFETY: P2.
+        // SAFETY: process.2: the client of this process has named the bytes, keeps them mapped, and holds no exclusive reference.
         self.ask(|| unsafe { remote::read_here(address, into) })
     }
 
     fn write(&self, address: u64, from: &[u8]) -> Result<(), Fault> {
-        // SAFETY: P3: as in `copy`, the range was checked against what was registered; P1 where the process is a twin of this one.
+        // SAFETY: process.3: the range was checked against what the process registered; where that is this one, or its twin, no
+        // reference of this program's leads there (process.1).
         self.ask(|| unsafe { self.remote.write(address, from) })
     }
 

@@ -5,14 +5,14 @@
 //! [`Queue::overrun`].
 //!
 //! # Protocol
-//! W1. A place holds an event, which has bits above the lowest [`LAP_BITS`], or the number of the lap in which it is free.
-//!     Zeroed memory is an empty queue in lap 0.
-//! W2. An event gets into the place of a position by one exchange for the free word of that position's lap. Laps only grow,
-//!     so an exchange that comes too late fails.
-//! W3. `tail` says where the next position is, and may lag behind: whoever finds its place filled, or free for a later lap,
-//!     moves it on.
-//! W4. The consumer takes the event at `head`, leaves the free word of the next lap, and only then moves `head`. So who has
-//!     seen `head` beyond a position finds that position's place filled anew or free.
+//! - queue.1: a place holds an event, which has bits above the lowest [`LAP_BITS`], or the number of the lap in which it is free.
+//!   Zeroed memory is an empty queue in lap 0.
+//! - queue.2: an event gets into the place of a position by one exchange for the free word of that position's lap. Laps only grow,
+//!   so an exchange that comes too late fails.
+//! - queue.3: `tail` says where the next position is, and may lag behind: whoever finds its place filled, or free for a later lap,
+//!   moves it on.
+//! - queue.4: the consumer takes the event at `head`, leaves the free word of the next lap, and only then moves `head`. So who has
+//!   seen `head` beyond a position finds that position's place filled anew or free.
 
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_sync::ord;
@@ -92,7 +92,7 @@ impl<'a> Queue<'a> {
         assert!(event > LAP, "{event:#x} is the word of a free place");
         for _ in 0..LOOKS {
             let tail = self.control.tail.load(Relaxed);
-            // W4: acquired, so that the place is seen as the consumer left it.
+            // queue.4: acquired, so that the place is seen as the consumer left it.
             let head = self.control.head.load(ord!("completions.see_head", Acquire));
             // Less than nothing where `tail` lags.
             if tail.wrapping_sub(head) as i64 >= self.limit as i64 {
@@ -113,7 +113,7 @@ impl<'a> Queue<'a> {
         self.control.lost.fetch_add(1, Relaxed);
     }
 
-    /// W2; what the event tells of is to be seen by who takes it. `false`: the place is filled already, or free for a later
+    /// queue.2; what the event tells of is to be seen by who takes it. `false`: the place is filled already, or free for a later
     /// lap.
     fn fill(&self, position: u64, event: u64) -> bool {
         let (place, free) = (self.place(position), self.free(position));
@@ -121,7 +121,7 @@ impl<'a> Queue<'a> {
         place.load(Relaxed) == free && place.compare_exchange(free, event, publish, Relaxed).is_ok()
     }
 
-    /// W3.
+    /// queue.3: moves `tail` on, if nobody else has.
     fn move_on(&self, tail: u64) {
         let _ = self.control.tail.compare_exchange(tail, tail.wrapping_add(1), Relaxed, Relaxed);
     }
@@ -134,7 +134,7 @@ impl<'a> Queue<'a> {
         if word <= LAP {
             return None;
         }
-        // W4.
+        // queue.4: the place is free for the next lap before `head` moves.
         place.store(self.free(head.wrapping_add(self.places.len() as u64)), Relaxed);
         self.control.head.store(head.wrapping_add(1), ord!("completions.give_back", Release));
         Some(word)

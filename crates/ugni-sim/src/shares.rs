@@ -5,7 +5,7 @@
 //! unmapped before it is deregistered is reached all the same then, as with the hardware, which keeps the pages.
 //!
 //! # Invariants
-//! H1. A file that is mapped here is sealed: all of it stays there. Its bytes are touched through [`RawBytes`] alone.
+//! - shares.1: a file that is mapped here is sealed: all of it stays there. Its bytes are touched through [`VolatileSlice`] alone.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -15,7 +15,7 @@ use gasworks_os::maps::InFile;
 use gasworks_os::memfd::{self, Mapping};
 use gasworks_os::remote::Remote;
 use gasworks_sync::atomic::Ordering::SeqCst;
-use gasworks_sync::{RawBytes, fence};
+use gasworks_sync::{VolatileSlice, fence};
 use parking_lot::Mutex;
 
 use crate::memory::{Fault, Memory};
@@ -103,10 +103,9 @@ pub struct Share {
 }
 
 impl Share {
-    fn bytes(&self, address: u64, len: usize) -> Result<RawBytes, Fault> {
+    fn bytes(&self, address: u64, len: usize) -> Result<VolatileSlice<'_>, Fault> {
         let offset = usize::try_from(address.wrapping_sub(self.zero)).map_err(|_| Fault::Unmapped)?;
-        // SAFETY: H1; what is given is used before the share is dropped, by the two functions below.
-        unsafe { self.mapping.bytes() }.slice(offset, len).ok_or(Fault::Unmapped)
+        self.mapping.bytes().slice(offset, len).ok_or(Fault::Unmapped)
     }
 }
 

@@ -2,11 +2,11 @@
 //! and stays in it as long as it touches the memory.
 //!
 //! # Protocol
-//! T1. The owner alone changes a registration, while its version is even: it is closed then. An odd version says that it is
-//!     open, and what it says stays as it is.
-//! T2. A visitor counts itself and then looks at the version; the owner closes and then looks at the count. Both have a fence
-//!     in between, so that one of them sees the other: either the visitor finds it closed, or the owner waits for the visitor.
-//! T3. A visitor that dies inside stays counted: the owner waits for a while only, and gives the registration up.
+//! - table.1: the owner alone changes a registration, while its version is even: it is closed then. An odd version says that it is
+//!   open, and what it says stays as it is.
+//! - table.2: a visitor counts itself and then looks at the version; the owner closes and then looks at the count. Both have a fence
+//!   in between, so that one of them sees the other: either the visitor finds it closed, or the owner waits for the visitor.
+//! - table.3: a visitor that dies inside stays counted: the owner waits for a while only, and gives the registration up.
 
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{fence, ord, spin};
@@ -87,7 +87,7 @@ impl Registration {
     }
 
     /// Closes it, and waits until nobody is inside, looking at most so many times. For its owner. `false`: somebody stayed
-    /// (T3), and may still read what it says: it is not to be opened again.
+    /// (table.3), and may still read what it says: it is not to be opened again.
     pub fn close(&self, looks: u64) -> bool {
         let version = self.version.load(Relaxed);
         self.version.store(version.wrapping_add(version & 1), Relaxed);

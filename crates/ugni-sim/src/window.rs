@@ -13,9 +13,9 @@
 //! | after that | lines of 128 bytes, of which queues are made |
 //!
 //! # Invariants
-//! B1. The bytes of a window stay where they are as long as it lives, and are touched through atomics alone.
-//! B2. What is laid over them consists of atomics, and any bits are a value of it.
-//! B3. What a header or a directory says is checked before anything is laid there; it may be another process's.
+//! - window.1: the bytes of a window stay where they are as long as it lives, and are touched through atomics alone.
+//! - window.2: what is laid over them consists of atomics, and any bits are a value of it.
+//! - window.3: what a header or a directory says is checked before anything is laid there; it may be another process's.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use gasworks_os::memfd::Mapping;
 use gasworks_os::remote;
 use gasworks_shmem::view::{self, Shared};
-use gasworks_sync::RawBytes;
+use gasworks_sync::RawSlice;
 use gasworks_sync::atomic::AtomicU64;
 use gasworks_sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -35,13 +35,13 @@ use crate::queue::{Control, Queue};
 use crate::table::Registration;
 use crate::writes::Writes;
 
-// SAFETY: repr(C), atomics alone; the padding is never read (B2).
+// SAFETY: window.2: repr(C), one atomic number; the padding after it is never read.
 unsafe impl Shared for Alone {}
-// SAFETY: repr(C), atomics alone (B2).
+// SAFETY: window.2: repr(C), eight atomic words, without padding.
 unsafe impl Shared for Registration {}
-// SAFETY: repr(C), atomics alone (B2).
+// SAFETY: window.2: repr(C), 32 atomic words, without padding.
 unsafe impl Shared for Control {}
-// SAFETY: repr(C), atomics alone (B2).
+// SAFETY: window.2: repr(C), atomic words alone, those of its `Noted` too, without padding.
 unsafe impl Shared for Writes {}
 
 /// The mark of this layout.
@@ -109,8 +109,8 @@ struct Line([AtomicU64; WORDS]);
 pub struct Window {
     chip: Chip,
     shape: Shape,
-    bytes: RawBytes,
-    /// Keeps them (B1).
+    bytes: RawSlice,
+    /// Keeps them (window.1).
     _backing: Box<dyn Send + Sync>,
 }
 
@@ -120,19 +120,17 @@ impl Window {
         let line = || Line(std::array::from_fn(|_| AtomicU64::new(0)));
         // Not a box, whose bytes are its own alone whenever it is moved.
         let lines: Arc<[Line]> = (0..shape.bytes().div_ceil(LINE)).map(|_| line()).collect();
-        // SAFETY: B1: the lines live as long as the window, and consist of atomics.
-        let bytes = unsafe { RawBytes::new(lines.as_ptr().cast_mut().cast(), size_of_val(&*lines)) };
+        let bytes = RawSlice::new(lines.as_ptr().cast_mut().cast(), size_of_val(&*lines));
         Self::write(chip, shape, bytes, Box::new(lines))
     }
 
     /// An empty one in shared memory of [`Shape::bytes`] zero bytes at least; `None` if it has fewer.
     pub fn make(chip: Chip, shape: Shape, mapping: Mapping) -> Option<Self> {
-        // SAFETY: B1: the mapping lives as long as the window.
-        let bytes = unsafe { mapping.bytes() };
+        let bytes = mapping.bytes().raw();
         (shape.bytes() <= bytes.len()).then(|| Self::write(chip, shape, bytes, Box::new(mapping)))
     }
 
-    fn write(chip: Chip, shape: Shape, bytes: RawBytes, backing: Box<dyn Send + Sync>) -> Self {
+    fn write(chip: Chip, shape: Shape, bytes: RawSlice, backing: Box<dyn Send + Sync>) -> Self {
         let window = Self { chip, shape, bytes, _backing: backing };
         let says =
             [chip.device().into(), shape.registrations as u64, shape.queues as u64, shape.lines as u64];
@@ -148,8 +146,7 @@ impl Window {
     /// # Errors
     /// What is wrong with it.
     pub fn open(mapping: Mapping) -> Result<Self, String> {
-        // SAFETY: B1: the mapping lives as long as the window.
-        let bytes = unsafe { mapping.bytes() };
+        let bytes = mapping.bytes().raw();
         let none = Shape { registrations: 0, queues: 0, lines: 0 };
         let mut window = Self { chip: Chip::Aries, shape: none, bytes, _backing: Box::new(mapping) };
         let [mark, device, registrations, queues, lines] = window.header() else {
@@ -174,8 +171,8 @@ impl Window {
 
     /// Lays structures over the bytes, if they lie inside.
     fn lay<T: Shared>(&self, offset: usize, count: usize) -> &[T] {
-        // SAFETY: B1, B2.
-        unsafe { view::slice(self.bytes, offset, count) }.unwrap_or(&[])
+        // SAFETY: window.1: `_backing` keeps the bytes for as long as `self` is borrowed; window.2: a `Shared` type is atomics alone.
+        view::slice(unsafe { self.bytes.borrow() }, offset, count).unwrap_or(&[])
     }
 
     /// One of a table.
@@ -221,7 +218,7 @@ impl Window {
         let block = self.lay::<AtomicU64>(BLOCK, 1).first()?.load(Acquire);
         let (first, count) = (block >> 32, block & u64::from(u32::MAX));
         let inside = u64::from(named.descriptor) < count;
-        // B3: what lies beyond the table is no registration of it.
+        // window.3: what lies beyond the table is no registration of it.
         inside.then(|| u16::try_from(first + u64::from(named.descriptor)).ok()).flatten()
     }
 
@@ -275,7 +272,7 @@ impl Window {
         let (line, limit) = (word >> 32, word & u64::from(u32::MAX));
         let places = usize::try_from(limit.checked_next_power_of_two()?).ok()?;
         let at = |line: u64| Some(self.shape.area() + usize::try_from(line).ok()?.checked_mul(LINE)?);
-        // B3: what lies outside gives no places, of which there is no queue.
+        // window.3: what lies outside gives no places, of which there is no queue.
         let control = self.lay::<Control>(at(line)?, 1).first()?;
         Queue::new(control, self.lay(at(line + CONTROL_LINES)?, places), limit)
     }

@@ -2,11 +2,11 @@
 //! so that it can tell what its client has changed from what has come from afar.
 //!
 //! # Protocol
-//! N1. Who is about to write takes a number, and claims the number's place, unless somebody is at that or has noted a later write
-//!     there. Then it notes the bytes, and says whose they are by the number after it. So a place that says another number is
-//!     being written, or was written again, or never was: what was to be there is not known.
-//! N2. It is noted before it is done: whoever sees the bytes sees that there is a note.
-//! N3. Who dies at a place keeps it: what is to be noted there is not known any more.
+//! - writes.1: who is about to write takes a number, and claims the number's place, unless somebody is at that or has noted a later write
+//!   there. Then it notes the bytes, and says whose they are by the number after it. So a place that says another number is
+//!   being written, or was written again, or never was: what was to be there is not known.
+//! - writes.2: it is noted before it is done: whoever sees the bytes sees that there is a note.
+//! - writes.3: who dies at a place keeps it: what is to be noted there is not known any more.
 
 use gasworks_sync::atomic::AtomicU64;
 use gasworks_sync::atomic::Ordering::Relaxed;

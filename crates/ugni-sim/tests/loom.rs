@@ -46,7 +46,7 @@ impl Memory {
         loop {
             if let Some(event) = self.queue().pop() {
                 let which = (event - EVENT) as usize;
-                // SAFETY: its event was taken.
+                // SAFETY: its event was taken: the one thread that writes it has done so, and does not again.
                 assert_eq!(self.told[which].with(|told| unsafe { *told }), which as u64 + 1);
                 return which;
             }
@@ -175,16 +175,16 @@ fn table_registered_memory_is_shared_and_then_its_owners() {
         let registered = Arc::new(Registered { registration, memory: UnsafeCell::new(0) });
         let visitor = thread::spawn({
             let registered = registered.clone();
-            // SAFETY: visitors read alone.
+            // SAFETY: the visit goes on, so the owner does not write, and visitors only read.
             move || registered.visit(|memory| memory.with(|memory| assert_eq!(unsafe { *memory }, 1)))
         });
-        // SAFETY: nobody can have entered.
+        // SAFETY: it has not been open yet, so that no visitor can have entered.
         registered.memory.with_mut(|memory| unsafe { *memory = 1 });
         registered.registration.open(&PLACE);
         while !registered.registration.close(1) {
             spin();
         }
-        // SAFETY: all visitors have left, and nobody enters.
+        // SAFETY: it is closed: all visitors have left, and nobody enters.
         registered.memory.with_mut(|memory| unsafe { *memory = 2 });
         visitor.join().expect("ended");
     });
@@ -199,13 +199,13 @@ fn table_what_was_written_is_there_when_it_is_closed() {
         registered.registration.open(&PLACE);
         let visitor = thread::spawn({
             let registered = registered.clone();
-            // SAFETY: there is one visitor.
+            // SAFETY: it is the only visitor, and the owner waits until it has left.
             move || registered.visit(|memory| memory.with_mut(|memory| unsafe { *memory = 1 }))
         });
         while !registered.registration.close(1) {
             spin();
         }
-        // SAFETY: as above.
+        // SAFETY: it is closed: the visitor has left, or finds it closed.
         let found = registered.memory.with(|memory| unsafe { *memory });
         visitor.join().expect("ended");
         assert!(found <= 1);
@@ -228,7 +228,7 @@ impl Locked {
     fn add(&self, own: u32) {
         let judge = |holder| if holder == DEAD { Verdict::Dead } else { Verdict::Wait };
         let _inside = self.lock.enter(own, judge).expect("it does not give up");
-        // SAFETY: under the lock.
+        // SAFETY: `_inside` holds the lock, and nobody uses the word without it.
         self.word.with_mut(|word| unsafe { *word += 1 });
     }
 }
@@ -246,7 +246,7 @@ fn both_change(dead: bool) {
         });
         locked.add(2);
         other.join().expect("ended");
-        // SAFETY: nobody else is left.
+        // SAFETY: the other thread has ended, so that nobody else uses the word.
         assert_eq!(locked.word.with(|word| unsafe { *word }), 2);
     });
 }

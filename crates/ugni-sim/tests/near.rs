@@ -54,7 +54,8 @@ fn far_apart(count: usize) -> Vec<Wire> {
 
 fn attached(wire: &Wire, name: Name, mood: Mood) -> Result<Attached, AttachError> {
     let rules = Rules { chip: Chip::Aries, modes: GNI_CDM_MODE_DUAL_EVENTS };
-    // SAFETY: what is registered here are words that everybody may change.
+    // SAFETY: process.1 and process.2 of `gasworks_ugni_sim`: what is registered and posted are atomic words or mapped files, and nobody
+    // has plain references to them.
     let memory = unsafe { Process::own() }.expect("this process");
     attach(name, rules, Arc::new(memory), (mood, Arc::default()), wire)
 }
@@ -233,7 +234,7 @@ fn domains_with_a_descriptor_of_their_own_are_few() {
     for chip in Chip::ALL {
         let address = (std::process::id() << 1 | u32::from(chip == Chip::Aries)) & 0x3_ffff;
         let attached = |instance, address, modes| {
-            // SAFETY: nothing is registered.
+            // SAFETY: nothing is registered with these NICs, and nothing is posted to them.
             let memory = unsafe { Process::own() }.expect("this process");
             let name = Name { address, ..name(50, instance) };
             attach(
@@ -549,8 +550,7 @@ fn a_window_that_lies_is_refused() {
 
     let bytes = map();
     let write = |word: usize, value: u64| {
-        // SAFETY: the mapping lives to the end of the test.
-        unsafe { bytes.bytes() }.slice(8 * word, 8).expect("inside").write(&value.to_le_bytes());
+        bytes.bytes().slice(8 * word, 8).expect("inside").write(&value.to_le_bytes());
     };
     for (word, wrong) in [(1, 2), (1, u64::MAX), (2, 5000), (2, u64::MAX), (3, 1025), (4, 65), (4, u64::MAX)]
     {

@@ -1,10 +1,10 @@
 //! The calls into Cray's `libpmi2.so` and `libpmi.so`, declared by us after how programs use them.
 //!
 //! # Invariants
-//! C1. The functions have the types that are declared here, and are called by one thread at a time.
-//! C2. Pointers that are passed point to values of ours that live through the call; the library keeps none of them, and
-//!     writes no more than the length that is passed with them.
-//! C3. The list of nodes has one `int` for each rank, lives in the library, and does not change.
+//! - cray_sys.1: the functions have the types that are declared here, and are called by one thread at a time.
+//! - cray_sys.2: pointers that are passed point to values of ours that live through the call; the library keeps none of them, and
+//!   writes no more than the length that is passed with them.
+//! - cray_sys.3: the list of nodes has one `int` for each rank, lives in the library, and does not change.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -58,7 +58,7 @@ impl Api {
         };
         macro_rules! function {
             ($name:literal) => {
-                // SAFETY: C1; the field it goes into has this function's type.
+                // SAFETY: cray_sys.1: the field that the function `$name` goes into has its type.
                 libraries.iter().find_map(|library| unsafe { library.function($name) })
             };
         }
@@ -88,38 +88,38 @@ impl Api {
     /// Joins; gives the rank and the number of ranks.
     pub(super) fn init(&self) -> Result<(c_int, c_int), Status> {
         let (mut spawned, mut size, mut rank, mut program) = (0, 0, 0, 0);
-        // SAFETY: C1 and C2.
+        // SAFETY: cray_sys.1, cray_sys.2: the library writes one `int` to each of four locals.
         let done = unsafe { (self.init)(&raw mut spawned, &raw mut size, &raw mut rank, &raw mut program) };
         checked(done)?;
         Ok((rank, size))
     }
 
     pub(super) fn finalize(&self) -> Result<(), Status> {
-        // SAFETY: C1.
+        // SAFETY: cray_sys.1: `PMI2_Finalize` is given nothing.
         checked(unsafe { (self.finalize)() })
     }
 
     /// Ends all ranks. It may not return.
     pub(super) fn abort(&self, message: &CStr) {
-        // SAFETY: C1 and C2. There is nobody to tell of a refusal.
+        // SAFETY: cray_sys.1, cray_sys.2: `message` is a borrowed C string, which is read. There is nobody to tell of a refusal.
         let _ = unsafe { (self.abort)(1, message.as_ptr()) };
     }
 
     /// The name of the job.
     pub(super) fn job(&self) -> Result<String, Status> {
         let mut name = [0u8; MAX_JOB];
-        // SAFETY: C1 and C2.
+        // SAFETY: cray_sys.1, cray_sys.2: `name` is a local of `MAX_JOB` bytes, the length that is passed.
         checked(unsafe { (self.job)(name.as_mut_ptr().cast(), MAX_JOB as c_int) })?;
         Ok(text(&name))
     }
 
     pub(super) fn put(&self, key: &CStr, value: &CStr) -> Result<(), Status> {
-        // SAFETY: C1 and C2.
+        // SAFETY: cray_sys.1, cray_sys.2: `key` and `value` are borrowed C strings, which the library copies.
         checked(unsafe { (self.put)(key.as_ptr(), value.as_ptr()) })
     }
 
     pub(super) fn fence(&self) -> Result<(), Status> {
-        // SAFETY: C1.
+        // SAFETY: cray_sys.1: `PMI2_KVS_Fence` is given nothing.
         checked(unsafe { (self.fence)() })
     }
 
@@ -129,7 +129,8 @@ impl Api {
         let room = c_int::try_from(value.len()).unwrap_or(c_int::MAX);
         let mut length = 0;
         let (into, found) = (value.as_mut_ptr().cast(), &raw mut length);
-        // SAFETY: C1 and C2.
+        // SAFETY: cray_sys.1, cray_sys.2: `job` and `key` are borrowed C strings; `into` points to `value`, which has `room` bytes, and
+        // `found` to `length`.
         checked(unsafe { (self.get)(job.as_ptr(), ID_NULL, key.as_ptr(), into, room, found) })?;
         Ok(text(&value))
     }
@@ -139,7 +140,7 @@ impl Api {
         let gather = self.gather?;
         let Ok(each) = c_int::try_from(mine.len()) else { return Some(Err(Status(-1))) };
         let mut all = vec![0u8; total];
-        // SAFETY: C1 and C2: the caller has as many bytes of everybody as of this rank.
+        // SAFETY: cray_sys.1, cray_sys.2: `mine` has `each` bytes, and `all` has `total`, which the caller makes `each` for every rank.
         let done = unsafe { gather(mine.as_mut_ptr().cast(), all.as_mut_ptr().cast(), each) };
         Some(checked(done).map(|()| all))
     }
@@ -151,23 +152,23 @@ impl Api {
     /// The node of each of `size` ranks.
     pub(super) fn nodes(&self, size: u32) -> Option<Vec<c_int>> {
         let mut list: *mut c_void = ptr::null_mut();
-        // SAFETY: C1 and C2.
+        // SAFETY: cray_sys.1, cray_sys.2: the library writes one pointer, to the local `list`.
         checked(unsafe { self.nodes?(&raw mut list) }).ok()?;
         if list.is_null() {
             return None;
         }
-        // SAFETY: C3.
+        // SAFETY: cray_sys.3: `list` is not null and points to an `int` for each of `size` ranks, which are copied at once.
         Some(unsafe { std::slice::from_raw_parts(list.cast::<c_int>(), size as usize) }.to_vec())
     }
 
     /// The ranks of this host.
     pub(super) fn near(&self, size: u32) -> Option<Vec<c_int>> {
         let mut count = 0;
-        // SAFETY: C1 and C2.
+        // SAFETY: cray_sys.1, cray_sys.2: the library writes one `int`, to the local `count`.
         checked(unsafe { self.near_count?(&raw mut count) }).ok()?;
         let len = usize::try_from(count).ok().filter(|&len| len <= size as usize)?;
         let mut ranks = vec![0; len];
-        // SAFETY: C1 and C2.
+        // SAFETY: cray_sys.1, cray_sys.2: `ranks` has `count` elements, the length that is passed, which is not negative.
         checked(unsafe { self.near?(ranks.as_mut_ptr(), count) }).ok()?;
         Some(ranks)
     }

@@ -1,12 +1,12 @@
 //! The calls into `libpmix.so`.
 //!
 //! # Invariants
-//! P1. The functions have the types that the standard gives them, and may be called from any thread.
-//! P2. Pointers that are passed point to values of ours that live through the call; the library keeps none of them.
-//! P3. A value that `PMIx_Get` gives is allocated by C and ours to free, with the string in it.
-//! P4. A value's `kind` says which field of its `data` was written.
-//! P5. What a handler is registered with lives as long as the process, and may be used by any thread.
-//! P6. The library calls a handler with `infos` well-formed entries, and with what it wants to be called back with.
+//! - pmix_sys.1: the functions have the types that the standard gives them, and may be called from any thread.
+//! - pmix_sys.2: pointers that are passed point to values of ours that live through the call; the library keeps none of them.
+//! - pmix_sys.3: a value that `PMIx_Get` gives is allocated by C and ours to free, with the string in it.
+//! - pmix_sys.4: a value's `kind` says which field of its `data` was written.
+//! - pmix_sys.5: what a handler is registered with lives as long as the process, and may be used by any thread.
+//! - pmix_sys.6: the library calls a handler with `infos` well-formed entries, and with what it wants to be called back with.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
@@ -112,23 +112,23 @@ unsafe extern "C" fn hang_up(
 ) {
     let infos = match infos.is_null() {
         true => &[],
-        // SAFETY: P6.
+        // SAFETY: pmix_sys.6: `infos` is not null, so there are `count` entries, which stay until the library is called back.
         false => unsafe { std::slice::from_raw_parts(infos, count) },
     };
     let wanted = abi::RETURN_OBJECT.to_bytes_with_nul();
     let ours = infos.iter().find(|info| info.key.iter().zip(wanted).all(|(&has, &byte)| has as u8 == byte));
     if let Some(info) = ours.filter(|info| info.value.kind == abi::POINTER) {
-        // SAFETY: P4.
+        // SAFETY: pmix_sys.4: `kind` says POINTER, so that field was written.
         let line: *const UnixStream = unsafe { info.value.data.pointer }.cast();
         if !line.is_null() {
-            // SAFETY: P5: it is what was registered.
+            // SAFETY: pmix_sys.5: it is what `watch` registered and not null: a socket that lives as long as the process.
             let line = unsafe { &*line };
             // A line that is down already is what is wanted.
             let _ = line.shutdown(Shutdown::Both);
         }
     }
     if let Some(done) = done {
-        // SAFETY: P6.
+        // SAFETY: pmix_sys.6: `done` and `with` came together, for this call; no results are told, and nothing is to be called after it.
         unsafe { done(abi::ACTION_COMPLETE, ptr::null_mut(), 0, ptr::null(), ptr::null_mut(), with) };
     }
 }
@@ -166,7 +166,7 @@ impl Api {
         let library = Library::open(&["libpmix.so.2", "libpmix.so"])?;
         macro_rules! function {
             ($name:literal) => {{
-                // SAFETY: P1; the field it goes into has this function's type.
+                // SAFETY: pmix_sys.1: the field that the function `$name` goes into has its type.
                 let found = unsafe { library.function($name) };
                 found.ok_or_else(|| {
                     let what = format!("the library has no {}", $name.to_string_lossy());
@@ -190,7 +190,7 @@ impl Api {
     /// Joins; gives the job's name space and this process's rank.
     pub(super) fn init(&self) -> Result<(CString, u32), Status> {
         let mut me = Proc::new(c"", 0);
-        // SAFETY: P1 and P2.
+        // SAFETY: pmix_sys.1, pmix_sys.2: the library fills in the local `me`; no directives are given.
         checked(unsafe { (self.init)(&raw mut me, ptr::null_mut(), 0) })?;
         let nspace: Vec<u8> = me.nspace.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
         Ok((CString::new(nspace).unwrap_or_default(), me.rank))
@@ -203,7 +203,8 @@ impl Api {
         data.pointer = ptr::from_ref(line).cast_mut().cast();
         let mut with = [Info::new(abi::RETURN_OBJECT, abi::POINTER, data)];
         let (which, what) = (codes.as_mut_ptr(), with.as_mut_ptr());
-        // SAFETY: P1, P2 and P5: without a function to call when it is registered, it is when this returns.
+        // SAFETY: pmix_sys.2: `which` and `what` point to locals, given with their lengths. pmix_sys.5: `with` holds `line`, which is
+        // static. Without a function to call when it is registered, it is when this returns.
         let number = unsafe {
             (self.register)(which, codes.len(), what, with.len(), hang_up, ptr::null(), ptr::null_mut())
         };
@@ -212,13 +213,14 @@ impl Api {
     }
 
     pub(super) fn finalize(&self) -> Result<(), Status> {
-        // SAFETY: P1; no directives are given.
+        // SAFETY: pmix_sys.1: no directives are given, as a null pointer and a length of 0 say.
         checked(unsafe { (self.finalize)(ptr::null(), 0) })
     }
 
     /// Ends all ranks. It may not return.
     pub(super) fn abort(&self, code: c_int, message: &CStr) {
-        // SAFETY: P1 and P2; no list of processes means all of the job. There is nobody to tell of a refusal.
+        // SAFETY: pmix_sys.1, pmix_sys.2: `message` is a borrowed C string; no list of processes means all of the job. There is nobody to
+        // tell of a refusal.
         let _ = unsafe { (self.abort)(code, message.as_ptr(), ptr::null_mut(), 0) };
     }
 
@@ -226,16 +228,16 @@ impl Api {
         let mut data = Data { all: [0; 3] };
         data.string = text.as_ptr().cast_mut();
         let mut value = Value { kind: abi::STRING, data };
-        // SAFETY: P1 and P2: it is copied, and not written to.
+        // SAFETY: pmix_sys.1, pmix_sys.2: `key` is a borrowed C string, and `value` a local; the text in it is copied, and not written to.
         checked(unsafe { (self.put)(abi::GLOBAL, key.as_ptr(), &raw mut value) })
     }
 
     /// Sends what was put, waits for all ranks of the job, and brings what they have sent.
     pub(super) fn fence(&self) -> Result<(), Status> {
-        // SAFETY: P1.
+        // SAFETY: pmix_sys.1: `PMIx_Commit` is given nothing.
         checked(unsafe { (self.commit)() })?;
         let directives = [Info::flag(abi::COLLECT_DATA)];
-        // SAFETY: P1 and P2; no list of processes means all of the job.
+        // SAFETY: pmix_sys.1, pmix_sys.2: `directives` is a local, given with its length; no list of processes means all of the job.
         checked(unsafe { (self.fence)(ptr::null(), 0, directives.as_ptr(), directives.len()) })
     }
 
@@ -253,46 +255,47 @@ impl Api {
             [limit.map_or_else(|| Info::flag(abi::OPTIONAL), |limit| Info::seconds(abi::TIMEOUT, limit))];
         let mut value: *mut Value = ptr::null_mut();
         let (of, how) = (&raw const proc, directives.as_ptr());
-        // SAFETY: P1 and P2.
+        // SAFETY: pmix_sys.1, pmix_sys.2: `of` and `how` point to locals, `key` is a borrowed C string, and one pointer is written, to
+        // `value`.
         checked(unsafe { (self.get)(of, key.as_ptr(), how, directives.len(), &raw mut value) })?;
         if value.is_null() {
             return Ok(Got::Other(0));
         }
-        // SAFETY: P3: it is there, and ours.
+        // SAFETY: pmix_sys.3: `value` is not null, and ours until it is freed below.
         let kind = unsafe { (*value).kind };
         let got = match kind {
             abi::UINT32 => {
-                // SAFETY: P3 and P4.
+                // SAFETY: pmix_sys.3, pmix_sys.4: the value is ours, and its kind says that the number was written.
                 Got::Number(unsafe { (*value).data.uint32 })
             }
             abi::STRING => {
-                // SAFETY: P3 and P4.
+                // SAFETY: pmix_sys.3, pmix_sys.4: the value is ours, and its kind says that the pointer to a string was written.
                 let text = unsafe { (*value).data.string };
                 if text.is_null() {
                     Got::Text(String::new())
                 } else {
-                    // SAFETY: P3 and P4: it is a C string.
+                    // SAFETY: pmix_sys.3, pmix_sys.4: `text` is not null, a C string that is ours and freed only when it was copied.
                     let copy = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
-                    // SAFETY: P3; nobody uses it after.
+                    // SAFETY: pmix_sys.3: C allocated `text` with the value; it was copied, and nobody uses it after this.
                     unsafe { libc::free(text.cast()) };
                     Got::Text(copy)
                 }
             }
             other => Got::Other(other),
         };
-        // SAFETY: P3; nobody uses it after.
+        // SAFETY: pmix_sys.3: C allocated `value`; what it held was taken out, and nobody uses it after this.
         unsafe { libc::free(value.cast()) };
         Ok(got)
     }
 
     /// The library's words for a code.
     pub(super) fn explain(&self, Status(code): Status) -> String {
-        // SAFETY: P1; any number may be asked about.
+        // SAFETY: pmix_sys.1: it is given a number, and any may be asked about.
         let text = unsafe { (self.error)(code) };
         if text.is_null() {
             return format!("code {code}");
         }
-        // SAFETY: P1: it is a constant C string of the library's.
+        // SAFETY: pmix_sys.1: `text` is not null, a constant C string of the library's.
         let text = unsafe { CStr::from_ptr(text) };
         format!("{} ({code})", text.to_string_lossy())
     }

@@ -4,10 +4,10 @@
 //! clock says of these knows nothing of how the ranks met before.
 //!
 //! # Invariants
-//! M1. `gasworks_ugni_mark` is the software NIC's: it takes a number, and touches nothing of its caller's.
-//! M2. Local bytes of a raw put or get are a part of this rank's segment, or of a vector that lives as long as the job and of which
-//!     there is no slice meanwhile, or of a put constant; nobody else uses them but puts that are under way together, and all events
-//!     are waited for before anything else is done.
+//! - gasworks_operations.1: `gasworks_ugni_mark` is the software NIC's: it takes a number, and touches nothing of its caller's.
+//! - gasworks_operations.2: local bytes of a raw put or get are a part of this rank's segment, or of a vector that lives as long as the
+//!   job and of which there is no slice meanwhile, or of a put constant; nobody else uses them but puts that are under way together,
+//!   and all events are waited for before anything else is done.
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
@@ -227,7 +227,7 @@ fn run(args: &Args) -> Result<()> {
     let job = Job::open(Config::from_env()?.segment(2 * ZONE), table)?;
     {
         let library = Library::open(gasworks_gni_sys::LIBRARY)?;
-        // SAFETY: M1.
+        // SAFETY: gasworks_operations.1: the software NIC's library has it as a C function of one `u64` without a result.
         let mark = unsafe { library.function::<unsafe extern "C" fn(u64)>(c"gasworks_ugni_mark") };
         let mark = mark.context("libugni has no gasworks_ugni_mark: this program is for the software NIC")?;
         let agent = job.agent()?;
@@ -269,18 +269,19 @@ fn run(args: &Args) -> Result<()> {
 /// Polls with a mark before each, from this number on, and one behind the last.
 fn marked(mark: unsafe extern "C" fn(u64), agent: &Agent<'_, Par>, first: u64) -> Result<()> {
     for number in first..first + POLLED {
-        // SAFETY: M1: `run` has looked it up by this name in the software NIC's library, which stays loaded.
+        // SAFETY: gasworks_operations.1: `run` has looked `mark` up by its name in the software NIC's library, which stays loaded; it takes
+        // a number.
         unsafe { mark(number) };
         agent.poll()?;
     }
-    // SAFETY: M1: as above, it is the same function.
+    // SAFETY: gasworks_operations.1: `mark` is still loaded, and takes a number alone.
     unsafe { mark(first + POLLED) };
     Ok(())
 }
 
 impl Stage<'_> {
     fn mark(&self, number: u64) {
-        // SAFETY: M1.
+        // SAFETY: gasworks_operations.1: `run` has looked it up in the software NIC's library, which stays loaded as long as this stage.
         unsafe { (self.mark)(number) };
     }
 
@@ -304,7 +305,8 @@ impl Stage<'_> {
             let words = agent.local(has_left, others as usize + 1)?.as_ptr();
             agent.put_value(has_left, 1)?;
             for rank in 1..=others as usize {
-                // SAFETY: M2: the segment has so many words, and one rank writes to each.
+                // SAFETY: gasworks_operations.2: `words` are in this rank's segment, which stays mapped, as many as there are ranks; one
+                // rank writes to each.
                 while unsafe { words.add(rank).read_volatile() } == 0 {
                     std::thread::yield_now();
                 }
@@ -325,7 +327,7 @@ impl Stage<'_> {
                 let agent = job.agent()?;
                 (0..POLLS).try_for_each(|_| agent.poll().map(drop))?;
                 let here = agent.local(GlobalPtr::<u8>::new(0, ZONE), 8)?.as_ptr();
-                // SAFETY: M2: the source is in this rank's segment, where nobody writes; all events are waited for below.
+                // SAFETY: gasworks_operations.2: `here` is in this rank's segment, where nobody writes; all events are waited for below.
                 let put = |_| unsafe { agent.put_raw(GlobalPtr::<u8>::new(1, 0), here, 8) };
                 let events = (0..PUTS).map(put).collect::<Result<Vec<_>, _>>()?;
                 marked(mark, &agent, POLLED_FOR_PUTS)?;
@@ -445,7 +447,8 @@ impl Stage<'_> {
             starts.map(|start| start.wrapping_add(start.align_offset(PAGE))).collect()
         };
         self.call(|stage| {
-            // SAFETY: M2; a vector has two pages more than `len` bytes.
+            // SAFETY: gasworks_operations.2: `len` bytes at `here` are in the segment, in `CONSTANT` for puts, or in a vector with two
+            // pages more; all is waited for below.
             let start = |here: *mut u8| unsafe {
                 match puts {
                     true => stage.agent.put_raw(there, here, len),

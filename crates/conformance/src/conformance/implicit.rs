@@ -1,8 +1,8 @@
 //! Implicit operations, access regions, and events by the array.
 //!
 //! # Invariants
-//! I1. The raw forms get into a vector that is not touched before the gets are done, and put from one that is not changed
-//!     before its local completion.
+//! - implicit.1: the raw forms get into a vector that is not touched before the gets are done, and put from one that is not changed
+//!   before its local completion.
 
 use super::pattern::{Random, check, fill, made, tag};
 use super::{Failure, OPEN, Stage, SuiteMode, require};
@@ -20,7 +20,7 @@ pub(super) fn categories<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failu
             match i % 3 {
                 0 => implicit.put(place(i)?, &source)?,
                 1 => implicit.put_owned(place(i)?, std::mem::take(&mut source))?,
-                // SAFETY: I1: it may be used again at once.
+                // SAFETY: implicit.1: by `LocalCompletion::Now` nobody reads `source` any more when this returns; it is changed below.
                 _ => unsafe {
                     implicit.put_raw(place(i)?, source.as_ptr(), source.len(), LocalCompletion::Now)?;
                 },
@@ -31,7 +31,7 @@ pub(super) fn categories<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failu
         implicit.wait(agent, Categories::PUT)?;
         let mut targets: Vec<Vec<u8>> = (0..20).map(|i| vec![0; 5 + 149 * i]).collect();
         for (i, target) in targets.iter_mut().enumerate() {
-            // SAFETY: I1.
+            // SAFETY: implicit.1: `target` has these bytes, on the heap, and is looked at only below the wait for all gets.
             unsafe { implicit.get_raw(place(i as u64)?, target.as_mut_ptr(), target.len())? };
         }
         require!(implicit.test(Categories::PUT)?, "gets are no puts");
@@ -53,7 +53,7 @@ pub(super) fn local_completion<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(),
         let mut source = vec![0; len];
         for i in 0..4u64 {
             fill(tag(me, to, i), &mut source);
-            // SAFETY: I1: it is waited for below.
+            // SAFETY: implicit.1: `source` is not changed before the wait for the local category below.
             unsafe {
                 let place = stage.open(to).add(i * 70_000)?;
                 implicit.put_raw(place, source.as_ptr(), len, LocalCompletion::Apart)?;

@@ -1,8 +1,8 @@
 //! Put and get: every alignment, every size that matters, local memory of every kind, and nothing beside it.
 //!
 //! # Invariants
-//! L1. The raw forms are used on this rank's own segment alone, which stays mapped while the job is open, on a part that
-//!     nobody else uses, and the event is waited for before that part is touched again.
+//! - rma.1: the raw forms are used on this rank's own segment alone, which stays mapped while the job is open, on a part that
+//!   nobody else uses, and the event is waited for before that part is touched again.
 
 use super::pattern::{check, fill, made, tag};
 use super::{Failure, OPEN, Stage, SuiteMode, require};
@@ -85,10 +85,10 @@ pub(super) fn local_memory<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Fai
     let view = agent.local(mine, 128)?;
     fill(tag(me, to, 2), bytemuck::cast_slice_mut(&mut heap));
     view.write(0, &heap);
-    // SAFETY: L1.
+    // SAFETY: rma.1: `view` is the 128 words at `mine`, a part of this rank's segment that is written again only when the event is done.
     unsafe { agent.put_raw(place, view.as_ptr(), 128)? }.wait(agent)?;
     view.write(0, &[0; 128]);
-    // SAFETY: L1.
+    // SAFETY: rma.1: `view` is the 128 words at `mine`, which no rank puts to, and is read only when the event is done.
     unsafe { agent.get_raw(place, view.as_ptr(), 128)? }.wait(agent)?;
     let mut back = vec![0u64; 128];
     view.read(0, &mut back);

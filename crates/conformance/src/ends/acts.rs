@@ -73,14 +73,14 @@ fn handle(signal: Signal, handler: extern "C" fn(i32)) {
 }
 
 fn dispose(signal: Signal, handler: SigHandler) {
-    // SAFETY: N1 for each handler below.
+    // SAFETY: ends.1: each handler that is given here makes safe calls alone, or ends the process, or is one of the system's.
     let done = unsafe { nix::sys::signal::signal(signal, handler) };
     done.unwrap_or_else(|e| panic!("handling {signal}: {e}"));
 }
 
 extern "C" fn on_quit(_: i32) {
     const TEXT: &[u8] = b"quit handler ran\n";
-    // SAFETY: N2.
+    // SAFETY: ends.2: the call reads `TEXT.len()` bytes of a constant.
     unsafe { nix::libc::write(1, TEXT.as_ptr().cast(), TEXT.len()) };
 }
 
@@ -96,7 +96,7 @@ extern "C" fn exits(_: i32) {
 
 extern "C" fn exits_by_libc(_: i32) {
     // Rust's own takes the signals' stack away from the first thread, which goes on for a moment.
-    // SAFETY: N2.
+    // SAFETY: ends.2: the call takes a number and does not return.
     unsafe { nix::libc::exit(12) }
 }
 
@@ -106,13 +106,13 @@ extern "C" fn exits_with_7(_: i32) {
 
 extern "C" fn exit_hook() {
     const TEXT: &[u8] = b"an exit hook of the program ran: rank ended too late\n";
-    // SAFETY: N2.
+    // SAFETY: ends.2: the call reads the bytes of `TEXT`, a constant of this hook.
     unsafe { nix::libc::write(1, TEXT.as_ptr().cast(), TEXT.len()) };
 }
 
 extern "C" fn good_hook() {
     const TEXT: &[u8] = b"an exit hook ran\n";
-    // SAFETY: N2.
+    // SAFETY: ends.2: the call reads the bytes of `TEXT`, a constant of this function.
     unsafe { nix::libc::write(1, TEXT.as_ptr().cast(), TEXT.len()) };
 }
 
@@ -219,15 +219,15 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
         "quit-handler" if !acts => handle(Signal::SIGQUIT, on_quit),
         "quit-handler-forever" if !acts => handle(Signal::SIGQUIT, for_ever),
         "quit-handler-exits" if !acts => handle(Signal::SIGQUIT, exits),
-        // SAFETY: N2; the hook lives as long as the program.
+        // SAFETY: ends.2: `exit_hook` is a C function of the program, which stays loaded until it is called.
         "bypass-atexit" => unsafe {
             nix::libc::atexit(exit_hook);
         },
-        // SAFETY: N2; the hook lives as long as the program.
+        // SAFETY: ends.2: `signalled_hook` is a C function of the program, which stays loaded until it is called.
         "signal-in-exit-hook" if acts => unsafe {
             nix::libc::atexit(signalled_hook);
         },
-        // SAFETY: N2; the hook lives as long as the program.
+        // SAFETY: ends.2: `good_hook` is a C function of the program, which stays loaded until it is called.
         "return-not-caught-after-exit-zero" if acts => unsafe {
             nix::libc::atexit(good_hook);
         },
@@ -343,7 +343,7 @@ fn play(name: &str, victim: u32) -> Result<(), Error> {
 
 /// Leaves a child that has all that this process has open, and lives longer than `than`.
 fn fork_a_child(than: Duration) {
-    // SAFETY: N3: the child closes what the launcher may wait for, sleeps, and ends.
+    // SAFETY: ends.3: the child calls close, sleep and _exit with numbers alone, which is safe there, and ends by the last of them.
     unsafe {
         if let Ok(nix::unistd::ForkResult::Child) = nix::unistd::fork() {
             (0..3).for_each(|stream| {

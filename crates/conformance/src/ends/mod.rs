@@ -4,9 +4,9 @@
 //! judges them.
 //!
 //! # Invariants
-//! N1. Handlers of signals are functions that make async-signal-safe calls, or none that returns.
-//! N2. Calls that take numbers only touch no memory of ours; a text that is written is a constant.
-//! N3. A forked child makes async-signal-safe calls only, and ends by itself.
+//! - ends.1: handlers of signals are functions that make async-signal-safe calls, or none that returns.
+//! - ends.2: calls that take numbers only touch no memory of ours; a text that is written is a constant.
+//! - ends.3: a forked child makes async-signal-safe calls only, and ends by itself.
 
 #[allow(unsafe_code)]
 mod acts;

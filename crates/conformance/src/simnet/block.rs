@@ -1,10 +1,10 @@
 //! Memory that several ranks touch: segments and payloads.
 //!
 //! # Invariants
-//! B1. A block's words are allocated in `new` and freed in `drop`, and no reference to them is ever made: only
-//!     `RawBytes` and raw pointers leave this module. Whoever uses those keeps the block.
+//! - block.1: a block's words are allocated in `new` and freed in `drop`, and no reference to them is ever made: they leave this module
+//!   as a [`VolatileSlice`] that borrows the block.
 
-use gasworks_sync::RawBytes;
+use gasworks_sync::{RawSlice, VolatileSlice};
 
 /// Zeroed memory, aligned to 8 bytes.
 #[derive(Debug)]
@@ -13,9 +13,9 @@ pub(super) struct Block {
     len: usize,
 }
 
-// SAFETY: the block only owns the allocation; access goes through `RawBytes`, whose rules hold between threads (B1).
+// SAFETY: block.1: the allocation is the block's own, and what it gives away of it are volatile slices, which any thread may use.
 unsafe impl Send for Block {}
-// SAFETY: as above.
+// SAFETY: block.1: what a shared block gives away are volatile slices, which threads may share.
 unsafe impl Sync for Block {}
 
 impl Block {
@@ -28,18 +28,18 @@ impl Block {
         self.len = self.len.min(len);
     }
 
-    pub fn bytes(&self) -> RawBytes {
+    pub fn bytes(&self) -> VolatileSlice<'_> {
         if self.len == 0 {
-            return RawBytes::EMPTY;
+            return VolatileSlice::EMPTY;
         }
-        // SAFETY: B1: allocated for at least `len` bytes until `drop`, and without references.
-        unsafe { RawBytes::new(self.words.cast::<u8>(), self.len) }
+        // SAFETY: block.1: the words are there as long as the block is borrowed, and there is no other reference.
+        unsafe { RawSlice::new(self.words.cast::<u8>(), self.len).borrow() }
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: B1: made by `Box::into_raw` in `new`, freed only here.
+        // SAFETY: block.1: made by `Box::into_raw` in `new`, freed only here.
         drop(unsafe { Box::from_raw(self.words) });
     }
 }

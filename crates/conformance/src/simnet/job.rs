@@ -1,8 +1,8 @@
 //! A job over a `SimNet`.
 //!
 //! # Invariants
-//! J1. A rank's segment is a block of the net, and every part of a job over it (wire, NIC, bootstrap) holds the net: so
-//!     the segment stays mapped as long as any rank's engine can name it.
+//! - job.1: a rank's segment is a block of the net, and every part of a job over it (wire, NIC, bootstrap) holds the net: so
+//!   the segment stays mapped as long as any rank's engine can name it.
 
 use super::{SimBarrier, SimConfig, SimError, SimNic, SimRank, SimWire, run};
 use gasworks::{Error, Job, Par, ParSync, Seq, Table, ThreadMode, Transport};
@@ -10,7 +10,7 @@ use gasworks_bootstrap::Bootstrap;
 use gasworks_core::{Domains, Flow, Rdma};
 use gasworks_memory::{Peer, PeerFlags, PeerTable};
 use gasworks_rdma::Key;
-use gasworks_sync::RawBytes;
+use gasworks_sync::RawSlice;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -56,15 +56,17 @@ impl SimRank {
         let (rdma, mine) = if mapped {
             (Domains::none(), Key::default())
         } else {
-            let bounce = if nic.registers_local { self.aux() } else { RawBytes::EMPTY };
+            let bounce = if nic.registers_local { self.aux().raw() } else { RawSlice::EMPTY };
             let tuning = gasworks_rdma::Tuning::from_settings(
                 gasworks_rdma::Tuning::default(),
                 gasworks_os::memfd::page_size(),
                 max_medium,
             )?;
-            let rdma = Rdma::<M, M::Nic>::new(M::sim_nic(self.nic()), bounce, &tuning).map_err(program)?;
-            // SAFETY: J1.
-            let key = unsafe { rdma.register(self.segment()) }.map_err(program)?;
+            // SAFETY: job.1: the auxiliary memory is a block of the net, which the NIC holds; this engine alone is given it.
+            let rdma = unsafe { Rdma::<M, M::Nic>::new(M::sim_nic(self.nic()), bounce, &tuning) };
+            let rdma = rdma.map_err(program)?;
+            // SAFETY: job.1: the segment is a block of the net, which the NIC in the engine holds.
+            let key = unsafe { rdma.register(self.segment().raw()) }.map_err(program)?;
             (Domains::one(rdma), key)
         };
         let keys = bootstrap.exchange("simnet.keys", &mine.0)?;
@@ -74,9 +76,12 @@ impl SimRank {
             flags.set(PeerFlags::SELF, rank == self.rank());
             flags.set(PeerFlags::MAPPED, mapped.is_some());
             let len = self.segment().len() as u64;
-            Peer { mapped: mapped.unwrap_or(RawBytes::EMPTY), len, remote_base: 0, key, flags }
+            let mapped = mapped.map_or(RawSlice::EMPTY, |mapped| mapped.raw());
+            Peer { mapped, len, remote_base: 0, key, flags }
         };
-        let peers = PeerTable::new((0..ranks).zip(keys).map(peer).collect(), Arc::new(self.clone()));
+        // SAFETY: job.1: what is mapped of peers are blocks of the net, which the clone of this rank holds as the table's owner.
+        let peers =
+            unsafe { PeerTable::new((0..ranks).zip(keys).map(peer).collect(), Arc::new(self.clone())) };
         Ok(Transport {
             wires: vec![M::sim_wire(self.wire())],
             route: vec![0; ranks as usize],

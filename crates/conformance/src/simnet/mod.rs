@@ -28,7 +28,7 @@ pub use wire::{SimBarrier, SimWire};
 use dice::Dice;
 use gasworks_memory::atomic::{Ops, Type};
 use gasworks_rdma::{Abilities, Atomics};
-use gasworks_sync::RawBytes;
+use gasworks_sync::VolatileSlice;
 use net::{Net, Seat};
 use std::sync::Arc;
 use std::time::Duration;
@@ -229,17 +229,17 @@ impl SimRank {
     }
 
     /// The bytes of its segment. They live as long as any part of the net.
-    pub fn segment(&self) -> RawBytes {
+    pub fn segment(&self) -> VolatileSlice<'_> {
         self.seat().segment.bytes()
     }
 
     /// The bytes for its RDMA engine's bounce buffers.
-    pub fn aux(&self) -> RawBytes {
+    pub fn aux(&self) -> VolatileSlice<'_> {
         self.seat().aux.bytes()
     }
 
     /// The bytes of a rank's segment, if this rank reaches them by pointer.
-    pub fn peer_segment(&self, rank: u32) -> Option<RawBytes> {
+    pub fn peer_segment(&self, rank: u32) -> Option<VolatileSlice<'_>> {
         let seat = self.net.seats.get(rank as usize)?;
         (rank == self.rank || self.net.config.mapped).then(|| seat.segment.bytes())
     }

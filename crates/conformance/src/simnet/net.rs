@@ -3,7 +3,7 @@
 use super::SimConfig;
 use super::block::Block;
 use super::lock::{Condvar, Mutex, RwLock};
-use gasworks_sync::RawBytes;
+use gasworks_sync::RawSlice;
 use std::collections::{BTreeMap, HashMap};
 
 use gasworks_core::{Class, Name};
@@ -83,7 +83,7 @@ pub(super) struct Flight {
     pub put: bool,
     /// What it does, if it is an atomic operation.
     pub update: Option<Update>,
-    pub local: RawBytes,
+    pub local: RawSlice,
     /// Whether it is to be said when the source may be used again.
     pub tells: bool,
     /// What the peer is told in the end.
@@ -110,7 +110,7 @@ pub(super) struct NicSide {
 #[derive(Debug, Default)]
 pub(super) struct Registration {
     pub generation: u32,
-    pub bytes: Option<RawBytes>,
+    pub bytes: Option<RawSlice>,
 }
 
 /// One rank's part.

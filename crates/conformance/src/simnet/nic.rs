@@ -1,16 +1,16 @@
 //! The NIC: copies between registered memory of threads, when chance says that a transfer completes.
 //!
 //! # Invariants
-//! S1. A registration's bytes stay mapped until it ends (the promise of `register`), and a copy touches them only
-//!     under the read lock of the registrations, which ending one takes for writing.
-//! S2. A post's local bytes stay mapped, unchanged for a put and nobody else's for a get, until its completion is
-//!     polled (the promise of `post`), and a copy happens just before that.
+//! - nic.1: a registration's bytes stay mapped until it ends (the promise of `register`), and a copy touches them only
+//!   under the read lock of the registrations, which ending one takes for writing.
+//! - nic.2: a post's local bytes stay mapped, unchanged for a put and nobody else's for a get, until its completion is
+//!   polled (the promise of `post`), and a copy happens just before that.
 
 use super::SimRank;
 use super::dice::Choice;
 use super::net::{Flight, Registration};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post, Stage, Way};
-use gasworks_sync::{RawBytes, racy};
+use gasworks_sync::{RawSlice, racy};
 
 /// A rank's network interface.
 #[derive(Clone)]
@@ -27,14 +27,14 @@ fn decode(key: &Key) -> Option<(u32, u32, u32)> {
 }
 
 impl SimNic {
-    fn find(&self, rank: u32, index: u32, generation: u32) -> Option<RawBytes> {
+    fn find(&self, rank: u32, index: u32, generation: u32) -> Option<RawSlice> {
         let registrations = self.0.net.registrations.read();
         let place = registrations.get(rank as usize)?.get(index as usize)?;
         place.bytes.filter(|_| place.generation == generation)
     }
 
     /// Whether the registration `key` of this rank holds `local`.
-    fn holds(&self, key: &Key, local: RawBytes) -> bool {
+    fn holds(&self, key: &Key, local: RawSlice) -> bool {
         let Some((rank, index, generation)) = decode(key) else { return false };
         let Some(bytes) = self.find(rank, index, generation) else { return false };
         let (start, end) = (bytes.as_ptr().addr(), bytes.as_ptr().addr() + bytes.len());
@@ -53,10 +53,12 @@ impl SimNic {
         let bytes = place.filter(|r| r.generation == generation).and_then(|r| r.bytes);
         let remote = bytes.and_then(|bytes| bytes.slice(flight.offset, flight.local.len()));
         let remote = remote.ok_or(NicError::BadKey { peer: flight.peer })?;
+        // SAFETY: nic.1: the read lock `registrations` is held until this returns, so these bytes of a registration stay mapped.
+        let remote = unsafe { remote.borrow() };
         let (own, len) = (flight.local.as_ptr(), flight.local.len());
         let local = flight.kept.as_ref().map_or(own.cast_const(), |kept| kept.as_ptr());
-        // SAFETY: S1 for the remote bytes, the lock is held, and they are shared; S2 for the local ones, which are
-        // not, and of a put may be kept; all have `len` bytes.
+        // SAFETY: nic.1: the lock is held, so `remote` is mapped. nic.2: the post is not over, so `own` is; `kept`, if any, is of the
+        // flight. All have `len` bytes.
         unsafe {
             if let Some(update) = flight.update {
                 let was = update.at(remote).map_err(|_| NicError::BadKey { peer: flight.peer })?;
@@ -70,8 +72,9 @@ impl SimNic {
             }
         }
         if dice.chance(Choice::NicFault, flight.number, faults.corrupt) {
-            let target = if flight.put { remote } else { flight.local };
-            // SAFETY: as above; a get's local bytes are nobody else's until the completion is polled.
+            let target = if flight.put { remote.raw() } else { flight.local };
+            // SAFETY: nic.1: `remote` is mapped, since the lock is held. nic.2: the local bytes of a get are, and are nobody else's. There
+            // is one byte at least.
             unsafe { flip(target.as_ptr()) };
         }
         Ok(())
@@ -84,7 +87,7 @@ impl SimNic {
 /// The byte is mapped, and no reference to it exists.
 unsafe fn flip(byte: *mut u8) {
     let mut value = [0u8];
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that the byte is mapped and that there is no reference to it; `value` is of this function.
     unsafe {
         racy::copy_out(value.as_mut_ptr(), byte, 1);
         value[0] ^= 0x10;
@@ -101,7 +104,7 @@ impl Nic for SimNic {
         self.0.net.config.nic
     }
 
-    unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
+    unsafe fn register(&self, bytes: RawSlice) -> Result<Key, NicError> {
         if self.0.net.config.faults.refuse_registration == Some(self.0.rank) {
             return Err(NicError::Registration { len: bytes.len(), why: "as configured" });
         }
@@ -216,7 +219,8 @@ impl Nic for SimNic {
                 let early = side.flights.iter_mut().find(|f| f.tells && f.number.is_multiple_of(2));
                 early.map(|flight| {
                     let mut bytes = vec![0; flight.local.len()];
-                    // SAFETY: S2: nothing was said of it yet.
+                    // SAFETY: nic.2: no completion of this put was given out, so its `local` bytes are mapped and unchanged; `bytes` has as
+                    // many.
                     unsafe { racy::copy_out(bytes.as_mut_ptr(), flight.local.as_ptr(), bytes.len()) };
                     (flight.tells, flight.kept) = (false, Some(bytes));
                     flight.token

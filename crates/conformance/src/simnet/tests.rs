@@ -4,7 +4,7 @@ use super::*;
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::{Class, Wire, WireError};
 use gasworks_rdma::{Engine, EngineError, Key, Nic, NicError, Progress, Source, There, Tuning};
-use gasworks_sync::Seq;
+use gasworks_sync::{RawSlice, Seq};
 use std::cell::{Cell, RefCell};
 
 /// A rank's transport, as threads that take turns use it.
@@ -14,7 +14,7 @@ fn wire(rank: &SimRank) -> Box<dyn Wire<Seq>> {
 
 fn send(wire: &dyn Wire<Seq>, to: u32, class: Class, head: &[u8], payload: &[u8]) -> Result<(), WireError> {
     let reservation = wire.reserve(to, class, payload.len())?;
-    reservation.payload.write(payload);
+    reservation.payload().write(payload);
     wire.commit(reservation, head)
 }
 
@@ -136,11 +136,12 @@ fn the_engine_moves_bytes_between_unmapped_ranks() {
             assert!(rank.peer_segment((me + 1) % 3).is_none());
             let tuning = Tuning { descriptors: 4, ..Tuning::default() };
             let mut bounce = vec![0u8; 9000];
-            // SAFETY: the vector outlives the engine, and nobody else uses it.
-            let bounce = unsafe { RawBytes::new(bounce.as_mut_ptr(), bounce.len()) };
-            let engine = Engine::<Seq, SimNic>::new(Box::new(rank.nic()), bounce, &tuning).unwrap();
-            // SAFETY: the segment lives as long as the net.
-            let key = unsafe { engine.register(rank.segment()) }.unwrap();
+            let bounce = RawSlice::new(bounce.as_mut_ptr(), bounce.len());
+            // SAFETY: the vector is declared before the engine, so it goes after it, and nobody else uses its bytes.
+            let engine =
+                unsafe { Engine::<Seq, SimNic>::new(Box::new(rank.nic()), bounce, &tuning) }.unwrap();
+            // SAFETY: the segment is a block of the net, which `rank` and the NIC in the engine hold.
+            let key = unsafe { engine.register(rank.segment().raw()) }.unwrap();
             let keys = boot.exchange("keys", &key.0).unwrap();
             let (to, from) = ((me + 1) % 3, (me + 2) % 3);
             let finish = |what: &str| {
@@ -158,7 +159,7 @@ fn the_engine_moves_bytes_between_unmapped_ranks() {
             let key = |rank: u32| Key(keys[rank as usize].clone());
             let key = key(to);
             let there = There { peer: to, key: &key, offset: 3 };
-            // SAFETY: `source` outlives the transfer.
+            // SAFETY: `source` is not changed, and `finish` waits below until the put is over.
             unsafe { engine.put(there, source.as_ptr(), source.len(), Source::WantedBack, 5) }.unwrap();
             finish("put");
             boot.fence().unwrap();
@@ -166,7 +167,7 @@ fn the_engine_moves_bytes_between_unmapped_ranks() {
             rank.segment().slice(3, here.len()).unwrap().read(&mut here);
             assert!(here.iter().enumerate().all(|(i, &b)| b == (i * 13 + from as usize) as u8));
             here.fill(0);
-            // SAFETY: `here` outlives the transfer and is not used meanwhile.
+            // SAFETY: `here` has as many bytes, and is not used before `finish` has seen the get's end.
             unsafe { engine.get(there, here.as_mut_ptr(), here.len(), 5) }.unwrap();
             finish("get");
             assert_eq!(here, source);
@@ -180,15 +181,16 @@ fn the_engine_moves_bytes_between_unmapped_ranks() {
 fn the_nic_keeps_its_rules() {
     let ranks = SimNet::new(SimConfig { segment: 64, nic_busy: 0, ..SimConfig::default() });
     let (nic, other) = (ranks[0].nic(), ranks[1].nic());
-    // SAFETY: segments live as long as the net.
-    let (mine, theirs) =
-        unsafe { (nic.register(ranks[0].segment()).unwrap(), other.register(ranks[1].segment())) };
+    // SAFETY: the segments are blocks of the net, which `ranks` holds until the end of the test.
+    let (mine, theirs) = unsafe {
+        (nic.register(ranks[0].segment().raw()).unwrap(), other.register(ranks[1].segment().raw()))
+    };
     let theirs = theirs.unwrap();
     let post = gasworks_rdma::Post {
         direction: gasworks_rdma::Direction::Get,
         way: gasworks_rdma::Way::Short,
         peer: 1,
-        local: ranks[0].segment(),
+        local: ranks[0].segment().raw(),
         local_key: &mine,
         remote_offset: 0,
         remote_key: &theirs,
@@ -196,7 +198,7 @@ fn the_nic_keeps_its_rules() {
         tells: None,
         token: 1,
     };
-    // SAFETY: segments live as long as the net, here and below.
+    // SAFETY: what is posted is in segments of the net, which `ranks` holds until the end of the test, and only the NIC uses their bytes.
     let posted = |post: &gasworks_rdma::Post<'_>| unsafe { nic.post(post) };
     assert_eq!(posted(&post), Ok(()));
     let shape = posted(&gasworks_rdma::Post { remote_offset: 2, ..post });
@@ -220,9 +222,11 @@ fn faults_are_reported_as_what_they_are() {
     let faults = Faults { refuse_registration: Some(0), ..Faults::default() };
     let ranks = SimNet::new(SimConfig { faults, segment: 64, ..SimConfig::default() });
     let few = Tuning { descriptors: 4, ..Tuning::default() };
-    let engine = Engine::<Seq, SimNic>::new(Box::new(ranks[0].nic()), ranks[0].segment(), &few).err();
+    let nic = Box::new(ranks[0].nic());
+    // SAFETY: the segment is a block of the net, which `ranks` holds, and nobody else uses it.
+    let engine = unsafe { Engine::<Seq, SimNic>::new(nic, ranks[0].segment().raw(), &few) };
     assert_eq!(
-        engine,
+        engine.err(),
         Some(EngineError::Registration(NicError::Registration { len: 64, why: "as configured" }))
     );
 

@@ -6,7 +6,7 @@ use super::dice::Choice;
 use super::net::Message;
 use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{Arrived, Class, Limits, Name, Reservation, SharedBarrier, Wire, WireError};
-use gasworks_sync::{Lent, Mode};
+use gasworks_sync::Mode;
 use std::time::Duration;
 
 const NAME: &str = "simnet";
@@ -25,7 +25,7 @@ impl SimWire {
         self.0.net.broken().map_or(Ok(()), |broken| Err(WireError::PeerGone { rank: broken.rank }))
     }
 
-    fn take(&self, reservation: &Reservation) -> Result<Block, WireError> {
+    fn take(&self, reservation: &Reservation<'_>) -> Result<Block, WireError> {
         let block = self.0.seat().outbox.lock().reserved.remove(&reservation.ticket[0]);
         block.ok_or_else(|| {
             self.corrupt(format!("ticket {} was never given, or used twice", reservation.ticket[0]))
@@ -37,11 +37,7 @@ impl SimWire {
         if message.class == Class::Request {
             self.0.seat().outbox.lock().replies_due[message.from as usize] += 1;
         }
-        sink(Arrived {
-            from: message.from,
-            head: &message.head,
-            payload: Lent::new(message.payload.bytes()),
-        });
+        sink(Arrived { from: message.from, head: &message.head, payload: message.payload.bytes() });
         if message.class == Class::Request {
             self.0.seat().inbox.lock().requests -= 1;
         }
@@ -61,7 +57,7 @@ impl<M: Mode> Wire<M> for SimWire {
         }
     }
 
-    fn reserve(&self, to: u32, class: Class, payload: usize) -> Result<Reservation, WireError> {
+    fn reserve(&self, to: u32, class: Class, payload: usize) -> Result<Reservation<'_>, WireError> {
         let config = &self.0.net.config;
         self.whole()?;
         let peer = self.0.net.seats.get(to as usize).ok_or(WireError::PeerGone { rank: to })?;
@@ -89,15 +85,17 @@ impl<M: Mode> Wire<M> for SimWire {
         outbox.next_ticket += 1;
         let ticket = outbox.next_ticket;
         let block = Block::new(payload);
-        let bytes = block.bytes();
+        // SAFETY: block.1: the block, whose words do not move, stays until this reservation is committed or cancelled, which takes it; and
+        // nobody has the bytes longer.
+        let bytes = unsafe { block.bytes().raw().borrow() };
         outbox.reserved.insert(ticket, block);
-        Ok(Reservation { to, class, payload: bytes, ticket: [ticket, 0] })
+        Ok(Reservation::new(to, class, bytes, [ticket, 0]))
     }
 
-    fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError> {
+    fn commit(&self, reservation: Reservation<'_>, head: &[u8]) -> Result<(), WireError> {
         let config = &self.0.net.config;
         let mut payload = self.take(&reservation)?;
-        payload.shorten(reservation.payload.len());
+        payload.shorten(reservation.payload().len());
         if head.len() > MAX_HEAD {
             if reservation.class == Class::Request {
                 self.0.net.seats[reservation.to as usize].inbox.lock().requests -= 1;
@@ -144,13 +142,13 @@ impl<M: Mode> Wire<M> for SimWire {
         Ok(())
     }
 
-    fn beside(&self, reservation: &mut Reservation) -> Option<u32> {
+    fn beside(&self, reservation: &mut Reservation<'_>) -> Option<u32> {
         let [ticket, waits] = &mut reservation.ticket;
         *waits = u64::from(self.0.net.config.beside);
         (*waits == 1).then_some(*ticket as u32)
     }
 
-    fn cancel(&self, reservation: Reservation) {
+    fn cancel(&self, reservation: Reservation<'_>) {
         if self.take(&reservation).is_err() {
             return;
         }

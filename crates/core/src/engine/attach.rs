@@ -1,15 +1,15 @@
 //! Segments that a network comes to know after the engine was put together.
 //!
 //! # Invariants
-//! A1. The table of peers keeps this rank's own segment mapped, and the engine keeps the table: longer than the engines of the
-//!     network, which go with it.
+//! - attach.1: the table of peers keeps this rank's own segment mapped, and the engine keeps the table: longer than the engines of the
+//!   network, which go with it.
 
 use super::Engine;
 use super::put::nic_error;
 use crate::{CoreMode, Error, Rank};
 use gasworks_memory::PeerTable;
 use gasworks_rdma::Key;
-use gasworks_sync::RawBytes;
+use gasworks_sync::RawSlice;
 use std::sync::OnceLock;
 
 /// The keys that the peers came with; none where nobody has one yet.
@@ -36,8 +36,8 @@ impl<M: CoreMode> Engine<M> {
         const DURING: &str = "attach a segment";
         let len = self.peers.attach(len).map_err(Error::memory(DURING))?;
         let own = self.peers.get(self.rank).and_then(|own| own.mapped.slice(0, usize::try_from(len).ok()?));
-        let bytes = own.unwrap_or(RawBytes::EMPTY);
-        // SAFETY: A1.
+        let bytes = own.unwrap_or(RawSlice::EMPTY);
+        // SAFETY: attach.1: `bytes` are of this rank's own segment, which `self.peers` keeps mapped while this engine lives.
         let key = unsafe { self.rdma.register(bytes) };
         let key = key.map_err(|error| nic_error(DURING, self.rank, error))?;
         Ok([&len.to_le_bytes()[..], &key.0].concat())

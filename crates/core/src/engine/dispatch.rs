@@ -2,14 +2,14 @@
 
 use super::thread::{self, Handling, may_communicate};
 use super::{Engine, Incoming, RETURN_EVERY, Received};
+use crate::handlers::Placed;
 use crate::message::{Decoded, First, Head, Landing, Returned, decode};
 use crate::wire::{Arrived, Wire, WireError};
 use crate::{Category, CoreMode, Entry, Error, Rank, Signature};
-use gasworks_memory::Rights;
 use gasworks_shmem::inbox::Line;
 use gasworks_shmem::queues::{NoLine, Queues};
 use gasworks_sync::atomic::Ordering;
-use gasworks_sync::{Lent, Lock};
+use gasworks_sync::{Lock, VolatileSlice};
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -123,11 +123,11 @@ impl<M: CoreMode> Engine<M> {
     #[inline]
     fn take_batch(&self, burst: usize, all: bool, batch: &mut Batch) -> usize {
         let mut taken = 0;
-        for wire in self.router.wires() {
+        for (number, wire) in self.router.wires().enumerate() {
             if !all && wire.is_of_first_domain() {
                 continue;
             }
-            taken += match wire.queues() {
+            taken += match self.router.queues_of(number) {
                 Some(queues) => self.take_lines(wire, queues, burst, batch),
                 None => self.take_any(wire, burst.min(wire.burst() as usize), batch),
             };
@@ -154,7 +154,9 @@ impl<M: CoreMode> Engine<M> {
     fn handle_line(&self, from: Rank, mut line: Line, batch: &mut Batch) {
         let (head, payload) = line.parts();
         let mut credits = None;
-        batch.keep(self.dispatch(&Arrived { from, head, payload: Lent::private(payload) }, &mut credits));
+        batch.keep(
+            self.dispatch(&Arrived { from, head, payload: VolatileSlice::from_mut(payload) }, &mut credits),
+        );
         batch.keep(self.take_credits(credits));
     }
 
@@ -220,15 +222,15 @@ impl<M: CoreMode> Engine<M> {
         // One word says whether it is what a handler of the table takes.
         let first = First::of(arrived.head);
         let taking = first.and_then(|first| Some((first, self.handlers.taking(first)?)));
-        let (first, entry, args, received) = match taking {
-            Some((first, entry)) => match (first.category(), first.args(arrived.head)) {
+        let (first, placed, args, received) = match taking {
+            Some((first, placed)) => match (first.category(), first.args(arrived.head)) {
                 (Some(Category::Short), Some(args)) if packet.is_empty() => {
-                    (first, entry, args, Received::Nothing)
+                    (first, placed, args, Received::Nothing)
                 }
-                (Some(Category::Medium), Some(args)) => (first, entry, args, Received::Payload(packet)),
+                (Some(Category::Medium), Some(args)) => (first, placed, args, Received::Payload(packet)),
                 _ => {
                     let (args, received) = self.unusual(*arrived)?;
-                    (first, entry, args, received)
+                    (first, placed, args, received)
                 }
             },
             _ if packet.is_empty() && first.is_some_and(|first| first.is_credits(arrived.head)) => {
@@ -244,15 +246,18 @@ impl<M: CoreMode> Engine<M> {
             return Err(bad_message(from, "a reply that answers no request".into()));
         }
         let replied = Cell::new(false);
-        let outcome = Self::run(from, entry, || Incoming {
-            engine: self,
-            source: from,
-            args,
-            handler: first.handler(),
-            received,
-            request: (!reply).then_some((packet.len() as u32, &replied)),
-            signature: &entry.signature,
-        });
+        let outcome = Self::run(
+            placed,
+            &Incoming {
+                engine: self,
+                source: from,
+                args,
+                handler: first.handler(),
+                received,
+                request: (!reply).then_some((packet.len() as u32, &replied)),
+                signature: &placed.entry.signature,
+            },
+        );
         if !reply && !replied.get() {
             let ((count, bytes), (most, heaviest)) =
                 (self.owed.owe(from, packet.len() as u32), self.return_at);
@@ -263,19 +268,23 @@ impl<M: CoreMode> Engine<M> {
         outcome
     }
 
-    /// Runs a handler.
+    /// Runs a handler. A panic must not unwind through the transport, nor through a wait for a borrowed buffer.
     #[inline(always)]
-    pub(super) fn run<'a>(
-        from: Rank,
-        entry: &Entry<M>,
-        incoming: impl FnOnce() -> Incoming<'a, M>,
-    ) -> Result<(), Box<Error>> {
-        // A panic must not unwind through the transport, nor through a wait for a borrowed buffer.
-        let outcome = {
-            let _handling = Handling::begin();
-            catch_unwind(AssertUnwindSafe(|| (entry.function)(incoming())))
-        };
-        outcome.unwrap_or_else(|panic| Err(panicked(from, &entry.signature, &*panic)))
+    pub(super) fn run(placed: &Placed<M>, incoming: &Incoming<'_, M>) -> Result<(), Box<Error>> {
+        let _handling = Handling::begin(std::ptr::from_ref(incoming).addr());
+        if placed.unwinds {
+            return Self::run_caught(placed, incoming);
+        }
+        let unwinding = AbortOnUnwind;
+        let outcome = (placed.entry.function)(incoming);
+        std::mem::forget(unwinding);
+        outcome
+    }
+
+    fn run_caught(placed: &Placed<M>, incoming: &Incoming<'_, M>) -> Result<(), Box<Error>> {
+        let Entry { signature, function } = &placed.entry;
+        let outcome = catch_unwind(AssertUnwindSafe(|| function(incoming)));
+        outcome.unwrap_or_else(|panic| Err(panicked(incoming.source(), signature, &*panic)))
     }
 
     /// A Long, or something that is wrong with a message whose first word fits its handler.
@@ -318,7 +327,12 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Brings a Long's payload to its place, or checks that it is there.
-    fn land(&self, from: Rank, landing: Landing, packet: Lent<'_>) -> Result<Received<'static>, Error> {
+    fn land(
+        &self,
+        from: Rank,
+        landing: Landing,
+        packet: VolatileSlice<'_>,
+    ) -> Result<Received<'static>, Error> {
         let Landing { offset, len, in_packet } = landing;
         let bad = |what: String| Error::BadMessage { from, what };
         let carried = if in_packet { len } else { 0 };
@@ -331,18 +345,23 @@ impl<M: CoreMode> Engine<M> {
         if len == 0 {
             return Ok(Received::Landed { offset, len });
         }
-        let own = self.own.ok_or_else(|| bad("a long message to a rank without a segment".into()))?;
-        // The table knows the room that the segment has; how much of that is in use, the peer table.
-        let inside = self.peers.reach(self.rank, offset, len as usize);
-        let place = inside.and_then(|_| self.segments.locate(own, self.rank, offset, len, Rights::WRITE));
+        let place = self.peers.reach(self.rank, offset, len as usize);
         let place = place.map_err(|cause| bad(format!("a long message: {cause}")))?;
+        let place = place.ok_or_else(|| bad("a long message to a rank without a segment".into()))?;
         if in_packet {
-            // SAFETY: both runs are mapped for `len` bytes (Y1 of gasworks_sync::racy): the packet until the sink
-            // returns, the segment by invariant T1 of gasworks_memory's table; the one is the library's buffer, the
-            // other the client's segment, so they do not overlap.
-            unsafe { gasworks_sync::racy::copy(place.as_ptr(), packet.as_ptr(), packet.len()) };
+            packet.copy_to(place);
         }
         Ok(Received::Landed { offset, len })
+    }
+}
+
+/// Ends the process where a panic comes out of a function that was said not to unwind.
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    #[cold]
+    fn drop(&mut self) {
+        std::process::abort();
     }
 }
 

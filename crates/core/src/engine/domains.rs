@@ -9,7 +9,7 @@
 use super::thread;
 use crate::{CoreMode, Rdma};
 use gasworks_rdma::{EngineError, Key, Progress};
-use gasworks_sync::RawBytes;
+use gasworks_sync::RawSlice;
 
 /// The engines of a rank's network interface; none, one, or several.
 pub struct Domains<M: CoreMode> {
@@ -75,15 +75,16 @@ impl<M: CoreMode> Domains<M> {
     ///
     /// # Errors
     /// The network does not take it.
-    pub unsafe fn register(&self, bytes: RawBytes) -> Result<Key, EngineError> {
+    pub unsafe fn register(&self, bytes: RawSlice) -> Result<Key, EngineError> {
         // A network knows no memory of no bytes.
         let [first, further @ ..] = &*self.engines else { return Ok(Key(Vec::new())) };
         if bytes.is_empty() {
             return Ok(Key(Vec::new()));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `bytes` stay mapped until the engines of all domains are dropped, the first among them.
         let key = unsafe { first.register(bytes) }?;
-        // SAFETY: as above.
+        // SAFETY: the caller promises that `bytes` stay mapped until these engines are dropped; the first keeps them registered, and nobody
+        // ends that.
         further.iter().for_each(|engine| unsafe { engine.learn(bytes, &key) });
         Ok(key)
     }

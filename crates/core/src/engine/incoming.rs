@@ -2,7 +2,7 @@
 
 use super::{Ask, Commit, Engine, Held, Outgoing, Prepared};
 use crate::{CoreMode, Error, Rank, Signature};
-use gasworks_sync::Lent;
+use gasworks_sync::VolatileSlice;
 use std::cell::Cell;
 
 /// What came with a message besides its arguments.
@@ -11,7 +11,7 @@ pub enum Received<'a> {
     /// Nothing: it is a Short.
     Nothing,
     /// A Medium's payload, in the library's buffer; gone when the handler returns.
-    Payload(Lent<'a>),
+    Payload(VolatileSlice<'a>),
     /// A Long's payload, in this rank's segment.
     Landed {
         /// Where, from the start of the segment.

@@ -18,6 +18,7 @@ pub use domains::Domains;
 pub use peek::Peek;
 pub use progress::Task;
 pub use put::{Transfer, counts_of};
+pub use thread::message_in_hand;
 pub(crate) use thread::{Held, this_thread};
 
 pub use incoming::{Incoming, PreparedReply, Received, Token};
@@ -29,13 +30,13 @@ use crate::ops::Ops;
 use crate::router::Router;
 use crate::{Category, CoreMode, Error, Limits, Rank, Wire};
 use crossbeam_queue::SegQueue;
-use gasworks_memory::{KindTag, PeerFlags, PeerTable, Rights, SegmentId, SegmentTable, View};
+use gasworks_memory::PeerTable;
 use gasworks_rdma::Key;
 use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_shmem::eventcount::EventCount;
 use gasworks_sock::sleeper::{Policy, Sleeper, Step};
-use gasworks_sync::Lock;
 use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use gasworks_sync::{Lock, Room};
 use std::marker::PhantomPinned;
 use std::sync::OnceLock;
 
@@ -92,12 +93,11 @@ pub struct Engine<M: CoreMode> {
     rank: Rank,
     router: Router<M>,
     limits: Limits,
+    /// Before the table of peers, which keeps mapped what it has registered (attach.1).
+    rdma: Domains<M>,
     peers: PeerTable,
     /// The network's keys for the segments, once these are attached.
     keys: OnceLock<Box<[Key]>>,
-    segments: SegmentTable,
-    own: Option<SegmentId>,
-    rdma: Domains<M>,
     ops: Ops<M>,
     /// What calls that wait for one transfer wait for.
     flags: flag::Flags<M>,
@@ -126,6 +126,10 @@ pub struct Engine<M: CoreMode> {
     /// Whether a poll has more to look at than the transports: transfers, tasks, a failure. It stays so.
     restless: AtomicBool,
     tasks: progress::Tasks<M>,
+    /// Whether messages of this rank to itself are observed.
+    sees_own: bool,
+    /// Room for the payloads of Mediums of this rank to itself, too long for the stack.
+    own_rooms: M::Lock<Vec<Room>>,
     /// A thread may look at an engine from outside ([`Engine::peek`]), so nobody may take one out of its box.
     _pinned: PhantomPinned,
 }
@@ -145,21 +149,16 @@ impl<M: CoreMode> Engine<M> {
         let limits = limits.unwrap_or(Limits { max_medium: 0, max_long: 0, packed_long: 0 });
         let limits = Limits { packed_long: limits.packed_long.min(limits.max_medium), ..limits };
         let flow = flow.within(limits.max_medium);
+        let max_burst = wires.iter().map(|wire| wire.burst()).max().unwrap_or(1).max(1);
+        let sees_own = wires.iter().any(|wire| wire.sees_own());
+        let router = Router::new(wires, route);
         let ranks = peers.ranks();
-        let mut segments = SegmentTable::new();
-        let mapped = PeerFlags::MAPPED | PeerFlags::COUNTED;
-        let own = peers.get(rank).filter(|own| own.flags.intersects(mapped)).map(|own| {
-            let rights = Rights::READ | Rights::WRITE;
-            segments.insert(View { bytes: own.mapped, rights, kind: KindTag::Host }, own.key.clone())
-        });
         Self {
             rank,
-            max_burst: wires.iter().map(|wire| wire.burst()).max().unwrap_or(1).max(1),
-            router: Router::new(wires, route),
+            max_burst,
+            router,
             limits,
             keys: attach::keys(&peers),
-            segments,
-            own,
             restless: AtomicBool::new(!rdma.is_empty()),
             rdma,
             ops: Ops::new(),
@@ -179,6 +178,8 @@ impl<M: CoreMode> Engine<M> {
             failure: Lock::new(None),
             failed: AtomicBool::new(false),
             tasks: progress::Tasks::new(),
+            sees_own,
+            own_rooms: Lock::new(Vec::new()),
             _pinned: PhantomPinned,
             peers,
         }

@@ -11,7 +11,7 @@ use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned};
 use crate::wire::Class;
 use crate::{Category, CoreMode, Error, Rank, Reservation, Wire};
 use gasworks_shmem::credit::Exhausted;
-use gasworks_sync::{RawBytes, Room as Memory};
+use gasworks_sync::{Room as Memory, VolatileSlice};
 
 /// What room is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -50,9 +50,9 @@ pub struct Prepared<'e, 'a, M: CoreMode> {
     ask: Ask<'a>,
     granted: usize,
     room: Room,
-    /// Where the library's room is; no bytes where the client brings its own.
-    bytes: RawBytes,
-    reservation: Option<Reservation>,
+    reservation: Option<Reservation<'e>>,
+    /// The room in the peer's segment.
+    landed: Option<VolatileSlice<'e>>,
     memory: Option<Memory>,
     /// What was taken of the peer's volume, for a request.
     charged: u32,
@@ -149,16 +149,21 @@ impl<M: CoreMode> Engine<M> {
             Room::Landing => Some(self.router.to(to).reserve(to, class, 0)?),
             Room::Client | Room::Memory => None,
         };
-        let bytes = match (&reservation, &memory) {
-            _ if ask.source.is_some() => None,
-            (_, Some(memory)) => Some(memory.bytes(granted)),
-            (Some(reservation), None) if room == Room::Packet => Some(reservation.payload),
-            _ => landed,
-        };
-        let bytes = bytes.unwrap_or(RawBytes::EMPTY);
         let charged = if class == Class::Request && room == Room::Packet { granted as u32 } else { 0 };
         let ask = *ask;
-        Ok(Prepared { engine: self, to, class, ask, granted, room, bytes, reservation, memory, charged, own })
+        Ok(Prepared {
+            engine: self,
+            to,
+            class,
+            ask,
+            granted,
+            room,
+            reservation,
+            landed,
+            memory,
+            charged,
+            own,
+        })
     }
 
     /// How much can be granted for a request, and where it goes.
@@ -203,7 +208,12 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Where a Long lands, if it is mapped. One of no bytes lands nowhere: its address is only delivered.
-    pub(super) fn landing(&self, to: Rank, landing: u64, len: usize) -> Result<Option<RawBytes>, Error> {
+    pub(super) fn landing(
+        &self,
+        to: Rank,
+        landing: u64,
+        len: usize,
+    ) -> Result<Option<VolatileSlice<'_>>, Error> {
         if len == 0 {
             return Ok(None);
         }
@@ -234,8 +244,14 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
 
     /// The library's room, as long as was granted; none where the client brings its own buffer. Nobody reads it before
     /// the commit, but for a Long to a mapped peer, whose segment this is. It is not used after the commit.
-    pub fn room(&self) -> RawBytes {
-        self.bytes
+    pub fn room(&self) -> VolatileSlice<'_> {
+        let room = match (&self.memory, &self.reservation) {
+            _ if self.ask.source.is_some() => None,
+            (Some(memory), _) => Some(memory.bytes(self.granted)),
+            (None, Some(reservation)) if self.room == Room::Packet => Some(reservation.payload()),
+            _ => self.landed,
+        };
+        room.unwrap_or(VolatileSlice::EMPTY)
     }
 
     /// Sends the message. What it says must fit what was asked for, or nothing is sent and the room is given back.
@@ -264,8 +280,8 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
         let source = self.ask.source.map(|source| &source[..len]);
         match self.room {
             Room::Packet => {
-                reservation.payload = reservation.payload.slice(0, len).unwrap_or(RawBytes::EMPTY);
-                source.into_iter().for_each(|source| reservation.payload.write(source));
+                reservation.shorten(len);
+                source.into_iter().for_each(|source| reservation.payload().write(source));
             }
             _ => source.zip(target).into_iter().for_each(|(source, target)| target.write(source)),
         }
@@ -303,12 +319,12 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
                 // It was made where it lands.
                 (None, _) => {
                     let received = Received::Landed { offset: landing, len: len as u64 };
-                    engine.handle_own(class, &message, received)
+                    engine.handle_own(class, &message, received).map_err(|stop| stop.or_full(to))
                 }
                 _ if class == Class::Reply => {
                     engine.reply(to, &message, self.own.bytes).map_err(|stop| stop.or_full(to))
                 }
-                _ => engine.to_itself(class, &message),
+                _ => engine.to_itself(class, &message).map_err(|stop| stop.or_full(to)),
             };
         }
         let mut sleeper = engine.sleeper();

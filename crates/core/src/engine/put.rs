@@ -1,9 +1,9 @@
 //! Transfers on the NIC: puts, gets, atomic operations, and Longs whose payload goes first.
 //!
 //! # Invariants
-//! N1. The local side of a transfer stays mapped and is not used otherwise until the operation has completed: the
-//!     caller of [`Engine::transfer`] or [`Engine::transfer_and_wait`] promises it; a Long request borrows its payload and returns only when the put is
-//!     over; a Long reply's put has a copy that the operation keeps.
+//! - put.1: the local side of a transfer stays mapped and is not used otherwise until the operation has completed: the caller of
+//!   [`Engine::transfer`] or [`Engine::transfer_and_wait`] promises it; a Long request borrows its payload and returns only when the
+//!   put is over; a Long reply's put has a copy that the operation keeps.
 
 use super::send::Way;
 use super::{Engine, Outgoing, thread};
@@ -73,7 +73,7 @@ impl<M: CoreMode> Engine<M> {
             None => self.ops.start(After::Event, counts, keep),
             Some(set) => self.ops.start_in(set, After::Event, counts, keep)?,
         };
-        // SAFETY: N1, by the caller's promise about `local`.
+        // SAFETY: put.1: the caller promises that `local` stays mapped and is not used otherwise until the operation has completed.
         let started = unsafe { self.hand_over(rdma, transfer, id.to_bits()) };
         started.map(|()| id).map_err(|error| (error, self.ops.withdraw(id)))
     }
@@ -99,7 +99,7 @@ impl<M: CoreMode> Engine<M> {
             }
         };
         loop {
-            // SAFETY: N1, by the caller's promise: the wait below ends with the transfer.
+            // SAFETY: put.1: the caller promises `local` for this call, which ends when the transfer has ended, or was never started.
             let refused = match unsafe { self.hand_over(rdma, transfer, flag) } {
                 Ok(()) => break,
                 Err(error) if error.is_busy() && !immediate => self.turn(&mut sleeper).err(),
@@ -134,12 +134,12 @@ impl<M: CoreMode> Engine<M> {
     /// Gives it to the engine below.
     ///
     /// # Safety
-    /// N1, for `local`.
+    /// put.1, for `local`.
     unsafe fn hand_over(&self, rdma: &Rdma<M, M::Nic>, transfer: &Transfer, token: u64) -> Result<(), Error> {
         let &Transfer { direction, peer, offset, local, len, local_apart, .. } = transfer;
         let (there, source) =
             (self.at(peer, offset), if local_apart { Source::WantedBack } else { Source::Kept });
-        // SAFETY: N1, by the caller's promise.
+        // SAFETY: put.1: the caller promises `len` bytes at `local`, or those of the word if it fetches, until `token` comes back.
         let started = unsafe {
             match direction {
                 Direction::Put => rdma.put(there, local, len, source, token),
@@ -287,7 +287,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// Room for the header of a Long, which is to leave beside its payload, and the number that the NIC tells when that has landed; `None`
     /// where the header has to wait for it.
-    fn beside(&self, to: Rank, class: Class) -> Result<Option<(Reservation, u32)>, WireError> {
+    fn beside(&self, to: Rank, class: Class) -> Result<Option<(Reservation<'_>, u32)>, WireError> {
         let wire = self.router.to(to);
         let mut room = wire.reserve(to, class, 0)?;
         match wire.beside(&mut room) {
@@ -318,7 +318,7 @@ impl<M: CoreMode> Engine<M> {
         };
         let id = self.ops.start(After::Event, counts, None);
         let (there, number) = (self.at(to, message.landing), room.as_ref().map(|(_, number)| *number));
-        // SAFETY: N1: this returns only when the operation has completed or was never started.
+        // SAFETY: put.1: the payload is borrowed until this returns, which is once its source is free, or at once if nothing was started.
         let started = unsafe { put(rdma, there, message.payload, source, number, id) };
         let mut head = self.encode(message, false, false);
         if let Err(error) = started {
@@ -348,7 +348,7 @@ impl<M: CoreMode> Engine<M> {
     /// nobody asks for it alone.
     ///
     /// # Safety
-    /// N1, for the payload of `message`: `'static` bytes, or kept by `keep`, or the caller waits for the operation.
+    /// put.1, for the payload of `message`: `'static` bytes, or kept by `keep`, or the caller waits for the operation.
     ///
     /// # Errors
     /// [`Error::is_busy`] if a credit, room or a descriptor is short, and those of [`request`](Self::request).
@@ -375,14 +375,15 @@ impl<M: CoreMode> Engine<M> {
         if let Err(error) = self.take_credit(to, 0) {
             return Err((error, keep));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: put.1: the caller promises that the payload stays as it is until the operation says so: `'static`, kept by `keep`, or
+        // waited for.
         unsafe { self.start_request(to, message, set, keep) }.map(Ok).inspect_err(|_| self.give_back(to, 0))
     }
 
     /// Starts a Long request by the NIC, for which a credit has been taken.
     ///
     /// # Safety
-    /// N1, for the payload of `message`.
+    /// put.1, for the payload of `message`.
     unsafe fn start_request(
         &self,
         to: Rank,
@@ -415,7 +416,7 @@ impl<M: CoreMode> Engine<M> {
             }
         };
         let there = self.at(to, message.landing);
-        // SAFETY: N1, by the caller's promise about the payload.
+        // SAFETY: put.1: the caller promises that the payload stays mapped and unchanged until the operation is done.
         let started = unsafe { put(rdma, there, message.payload, Source::WantedBack, number, id) };
         if let Err(error) = started {
             cancel(room);
@@ -453,7 +454,7 @@ impl<M: CoreMode> Engine<M> {
         let after = if room.is_some() { After::Beside } else { After::Reply { to, head, own } };
         let id = self.ops.start(after, Categories::PUT_ALONE, Some(M::keep(payload.clone())));
         self.ops.abandon(id); // nobody asks for it; the copy lives until it completes
-        // SAFETY: N1: the operation keeps the copy.
+        // SAFETY: put.1: the operation keeps a share of `payload`, the copy, until the put is over; nobody writes to it.
         let started = unsafe { put(rdma, self.at(to, offset), &payload, Source::Kept, number, id) };
         match started {
             Ok(()) => {
@@ -493,7 +494,7 @@ pub fn counts_of(update: &Update) -> Categories {
 /// Starts the put of a Long's payload, which tells the number of its header's room.
 ///
 /// # Safety
-/// N1, for the payload.
+/// put.1, for the payload.
 unsafe fn put<M: CoreMode>(
     rdma: &Rdma<M, M::Nic>,
     there: There<'_>,
@@ -503,7 +504,7 @@ unsafe fn put<M: CoreMode>(
     id: OpId,
 ) -> Result<(), EngineError> {
     let (from, len, token) = (payload.as_ptr(), payload.len(), id.to_bits());
-    // SAFETY: the caller's promise.
+    // SAFETY: put.1: the caller promises that the payload stays mapped and unchanged until the token comes back.
     unsafe {
         match beside {
             Some(number) => rdma.put_and_tell(there, from, len, source, number, token),

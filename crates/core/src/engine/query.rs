@@ -3,14 +3,14 @@
 //! The operation has a number, which goes with the request and comes back with the reply; where the bytes go stays here.
 //!
 //! # Invariants
-//! Q1. The place for the answer stays mapped and is not used otherwise until the operation has completed: the caller of [`Engine::query`]
-//!     promises it.
+//! - query.1: the place for the answer stays mapped and is not used otherwise until the operation has completed: the caller of
+//!   [`Engine::query`] promises it.
 
 use super::{Engine, Outgoing};
 use crate::ops::{After, Categories, NotStarted, OpId};
 use crate::{Category, CoreMode, Error, Rank};
 use gasworks_rdma::NicError;
-use gasworks_sync::RawBytes;
+use gasworks_sync::RawSlice;
 
 /// Bytes of the number with which the arguments begin.
 pub const NUMBER: usize = 8;
@@ -21,7 +21,7 @@ impl<M: CoreMode> Engine<M> {
     /// or abandoned, unless it is part of a set.
     ///
     /// # Safety
-    /// Q1, for `place`.
+    /// query.1, for `place`.
     ///
     /// # Errors
     /// [`Error::is_busy`] if a credit or room is short, and those of [`request`](Self::request); the set is unknown.
@@ -29,7 +29,7 @@ impl<M: CoreMode> Engine<M> {
         &self,
         to: Rank,
         (handler, args): (u8, &mut [u8]),
-        place: RawBytes,
+        place: RawSlice,
         counts: Categories,
         set: Option<OpId>,
         keep: Option<Box<M::Keep>>,

@@ -9,11 +9,11 @@ use crate::{Category, CoreMode, Error, Rank, Reservation, Wire};
 use gasworks_shmem::inbox::{Full, MAX_INLINE};
 
 /// How a message's payload travels.
-pub(super) enum Way {
+pub(super) enum Way<'a> {
     /// In the message.
     Packet,
     /// It is stored to the target's mapped segment first.
-    Mapped(gasworks_sync::RawBytes),
+    Mapped(gasworks_sync::VolatileSlice<'a>),
     /// It is put by the NIC first.
     Nic,
 }
@@ -69,7 +69,7 @@ impl<M: CoreMode> Engine<M> {
         thread::may_communicate("active message request")?;
         self.peer_exists("active message request", to)?;
         if to == self.rank {
-            return Ok(self.to_itself(Class::Request, message)?);
+            return self.to_itself(Class::Request, message);
         }
         if message.category == Category::Long {
             return Ok(self.try_request_long(to, *message)?);
@@ -103,7 +103,7 @@ impl<M: CoreMode> Engine<M> {
     #[inline(always)]
     pub(super) fn reply(&self, to: Rank, message: &Outgoing<'_>, request_bytes: u32) -> Result<(), Stop> {
         if to == self.rank {
-            return Ok(self.to_itself(Class::Reply, message)?);
+            return self.to_itself(Class::Reply, message);
         }
         let own = Returned { count: 1, bytes: request_bytes };
         if message.category == Category::Long {
@@ -146,9 +146,8 @@ impl<M: CoreMode> Engine<M> {
         let &Outgoing { category, handler, args, payload, .. } = message;
         let returned = self.with_owed(to, own);
         let word = first_word(category, class == Class::Reply, handler, args.len() / 4, returned);
-        let wire = self.router.to(to);
         if payload.len() <= MAX_INLINE
-            && let Some(queues) = wire.queues()
+            && let Some(queues) = self.router.queues_to(to)
         {
             return match queues.post(to, class.queue(), word, args, payload) {
                 Ok(wanted) => {
@@ -163,7 +162,7 @@ impl<M: CoreMode> Engine<M> {
                 }
             };
         }
-        let sent = wire.send(to, class, word, args, payload);
+        let sent = self.router.to(to).send(to, class, word, args, payload);
         Ok(sent.inspect_err(|_| self.owe_again(to, returned, own))?)
     }
 
@@ -185,7 +184,7 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Whether the message can be sent at all, and how.
-    pub(super) fn check(&self, to: Rank, message: &Outgoing<'_>) -> Result<Way, Error> {
+    pub(super) fn check(&self, to: Rank, message: &Outgoing<'_>) -> Result<Way<'_>, Error> {
         let &Outgoing { category, payload, landing, .. } = message;
         self.fits(to, message)?;
         if category != Category::Long || payload.is_empty() {
@@ -217,7 +216,7 @@ impl<M: CoreMode> Engine<M> {
         to: Rank,
         class: Class,
         message: &Outgoing<'_>,
-        way: Way,
+        way: Way<'_>,
         packet: &[u8],
         own: Returned,
     ) -> Result<(), Error> {
@@ -232,7 +231,7 @@ impl<M: CoreMode> Engine<M> {
             return Ok(self.send_reserved(reservation, &mut head, own)?);
         }
         let reservation = wire.reserve(to, class, packet.len())?;
-        reservation.payload.write(packet);
+        reservation.payload().write(packet);
         let mut head = self.encode(message, class == Class::Reply, in_packet);
         Ok(self.send_reserved(reservation, &mut head, own)?)
     }
@@ -252,7 +251,7 @@ impl<M: CoreMode> Engine<M> {
     /// Sends a message whose payload is in place, with what credits are owed to its target.
     pub(super) fn send_reserved(
         &self,
-        reservation: Reservation,
+        reservation: Reservation<'_>,
         head: &mut Encoded,
         own: Returned,
     ) -> Result<(), WireError> {

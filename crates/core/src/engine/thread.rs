@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 thread_local! {
-    /// How many handler-safe locks this thread holds, and [`HANDLING`] if a handler runs on it.
-    static STATE: Cell<u32> = const { Cell::new(0) };
+    /// What this thread is doing: in the bits of [`MESSAGE`] where the message lies that a handler has in its hands, or 0; above them how
+    /// many handler-safe locks it holds.
+    static STATE: Cell<u64> = const { Cell::new(0) };
     /// Its place among those that communicate.
     static PLACE: Place = const { Place(Cell::new(None)) };
     /// Polls since it last had to see to everything.
@@ -95,7 +96,10 @@ pub(super) fn count_polls_anew() {
     POLLS.with(|polls| polls.set(0));
 }
 
-const HANDLING: u32 = 1 << 31;
+/// The bits of an address on a stack.
+const MESSAGE: u64 = (1 << 48) - 1;
+/// One lock.
+const LOCK: u64 = MESSAGE + 1;
 
 /// A number of this thread's own, never zero.
 #[inline]
@@ -116,23 +120,30 @@ pub(crate) fn may_communicate(what: &'static str) -> Result<(), Error> {
 }
 
 #[cold]
-fn refuse(state: u32, what: &'static str) -> Error {
-    if state & HANDLING != 0 { Error::InHandler(what) } else { Error::LockHeld(what) }
+fn refuse(state: u64, what: &'static str) -> Error {
+    if state & MESSAGE != 0 { Error::InHandler(what) } else { Error::LockHeld(what) }
 }
 
 /// Whether a handler runs on this thread.
 pub(crate) fn is_handling() -> bool {
-    STATE.with(Cell::get) & HANDLING != 0
+    message_in_hand() != 0
+}
+
+/// Where the [`Incoming`](super::Incoming) lies that the handler which runs on this thread was given; 0 if none runs.
+#[inline]
+pub fn message_in_hand() -> usize {
+    (STATE.with(Cell::get) & MESSAGE) as usize
 }
 
 /// Marks this thread as running a handler, until dropped. What it did before it does again then: a handler that replies to its own rank has
 /// the reply handled meanwhile.
-pub(super) struct Handling(u32);
+pub(super) struct Handling(u64);
 
 impl Handling {
     #[inline]
-    pub(super) fn begin() -> Self {
-        Handling(STATE.with(|state| state.replace(HANDLING)))
+    pub(super) fn begin(message: usize) -> Self {
+        debug_assert!((1..=MESSAGE).contains(&(message as u64)), "{message:#x} is no address");
+        Handling(STATE.with(|state| state.replace(message as u64)))
     }
 }
 
@@ -149,21 +160,21 @@ pub(crate) struct Held;
 impl Held {
     #[inline]
     pub(crate) fn begin() -> Self {
-        STATE.with(|state| state.set(state.get() + 1));
+        STATE.with(|state| state.set(state.get() + LOCK));
         Held
     }
 
     /// Whether this thread holds one.
     #[inline]
     pub(crate) fn any() -> bool {
-        STATE.with(Cell::get) & !HANDLING != 0
+        STATE.with(Cell::get) >= LOCK
     }
 }
 
 impl Drop for Held {
     #[inline]
     fn drop(&mut self) {
-        STATE.with(|state| state.set(state.get() - 1));
+        STATE.with(|state| state.set(state.get() - LOCK));
     }
 }
 

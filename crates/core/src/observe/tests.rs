@@ -4,7 +4,7 @@ use crate::message::{Encoded, Head, Landing, Returned, first_word};
 use crate::{Arrived, Category, Class, Limits, Name, Rank, Reservation, SharedBarrier, Wire, WireError};
 use gasworks_os::memfd::MemFd;
 use gasworks_sync::atomic::{AtomicU32, Ordering};
-use gasworks_sync::{Lent, Mode, RawBytes, Seq};
+use gasworks_sync::{Mode, Seq, VolatileSlice};
 use std::cell::RefCell;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -30,22 +30,22 @@ impl<M: Mode> Wire<M> for Echo {
     fn limits(&self) -> Limits {
         Limits { max_medium: 100, max_long: 1000, packed_long: 100 }
     }
-    fn reserve(&self, to: Rank, class: Class, _: usize) -> Result<Reservation, WireError> {
+    fn reserve(&self, to: Rank, class: Class, _: usize) -> Result<Reservation<'_>, WireError> {
         *self.tries.borrow_mut() += 1;
         match *self.tries.borrow() {
             1 => Err(WireError::Busy { to }),
-            _ => Ok(Reservation { to, class, payload: RawBytes::EMPTY, ticket: [0; 2] }),
+            _ => Ok(Reservation::new(to, class, VolatileSlice::EMPTY, [0; 2])),
         }
     }
-    fn commit(&self, _: Reservation, head: &[u8]) -> Result<(), WireError> {
+    fn commit(&self, _: Reservation<'_>, head: &[u8]) -> Result<(), WireError> {
         self.heads.borrow_mut().push(head.to_vec());
         Ok(())
     }
-    fn cancel(&self, _: Reservation) {}
+    fn cancel(&self, _: Reservation<'_>) {}
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
         let heads: Vec<_> = self.heads.borrow_mut().drain(..).take(burst).collect();
         for head in &heads {
-            sink(Arrived { from: 1, head, payload: Lent::new(RawBytes::EMPTY) });
+            sink(Arrived { from: 1, head, payload: VolatileSlice::EMPTY });
         }
         Ok(heads.len())
     }
@@ -210,8 +210,7 @@ fn a_file_that_is_none_is_refused_and_a_damaged_one_is_read() {
     assert!(refused.contains("does not begin as one for recording"), "{refused}");
     let file = create(2).expect("a file");
     let map = file.map().expect("a map");
-    // SAFETY: the mapping outlives the view, and nobody else touches the bytes meanwhile.
-    let bytes = unsafe { map.bytes() };
+    let bytes = map.bytes();
     bytes.slice(8, 8).expect("inside").write(&u64::from(u32::MAX).to_le_bytes());
     let refused = Recorder::join(file.as_fd(), 0).expect_err("too short").to_string();
     assert!(refused.contains("4294967295 events do not fit"), "{refused}");
@@ -354,8 +353,7 @@ fn a_file_that_is_too_short_is_no_recording() {
     // A file without room for events has lost none, whatever their number says.
     let file = create(0).expect("a file");
     let map = file.map().expect("a map");
-    // SAFETY: the mapping outlives the view, and nobody else touches the bytes meanwhile.
-    unsafe { map.bytes() }.slice(8 * 6, 8).expect("inside").write(&[9, 0, 0, 0, 0, 0, 0, 0]);
+    map.bytes().slice(8 * 6, 8).expect("inside").write(&[9, 0, 0, 0, 0, 0, 0, 0]);
     let all = Recording::read(&file).expect("a recording");
     assert_eq!((all.overwritten, all.events.len(), all.pid), (0, 0, 0));
 }

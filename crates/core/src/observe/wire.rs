@@ -129,7 +129,7 @@ impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
         self.inner.limits()
     }
 
-    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError> {
+    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation<'_>, WireError> {
         let reserved = self.inner.reserve(to, class, payload);
         if matches!(reserved, Err(WireError::Busy { .. })) {
             self.recorder.tally(Tally::Busy, 1);
@@ -137,8 +137,8 @@ impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
         reserved
     }
 
-    fn commit(&self, reservation: Reservation, head: &[u8]) -> Result<(), WireError> {
-        let told = read(head, reservation.payload.len(), reservation.to);
+    fn commit(&self, reservation: Reservation<'_>, head: &[u8]) -> Result<(), WireError> {
+        let told = read(head, reservation.payload().len(), reservation.to);
         let start = self.recorder.time();
         self.inner.commit(reservation, head)?;
         self.sent(told, start);
@@ -158,13 +158,17 @@ impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
         sent
     }
 
-    fn beside(&self, reservation: &mut Reservation) -> Option<u32> {
+    fn beside(&self, reservation: &mut Reservation<'_>) -> Option<u32> {
         self.inner.beside(reservation)
     }
 
-    fn cancel(&self, reservation: Reservation) {
+    fn cancel(&self, reservation: Reservation<'_>) {
         self.recorder.tally(Tally::Cancelled, 1);
         self.inner.cancel(reservation);
+    }
+
+    fn sees_own(&self) -> bool {
+        true
     }
 
     fn own(&self, own: Own, handle: &mut dyn FnMut()) {

@@ -17,7 +17,7 @@ pub use id::{Categories, OpId};
 use crate::message::{Encoded, Returned};
 use crate::{CoreMode, Error, Rank};
 use gasworks_rdma::NicError;
-use gasworks_sync::{Lock, RawBytes};
+use gasworks_sync::{Lock, RawSlice};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
@@ -30,8 +30,8 @@ pub(crate) enum After {
     Request { to: Rank, head: Encoded },
     /// A Long reply's header leaves.
     Reply { to: Rank, head: Encoded, own: Returned },
-    /// A rank has been asked something; somebody asks for it once its answer lies there (Q1 of `engine::query`).
-    Answer { from: Rank, place: RawBytes },
+    /// A rank has been asked something; somebody asks for it once its answer lies there (query.1 of `engine::query`).
+    Answer { from: Rank, place: RawSlice },
     /// Nothing: the header has left beside its payload, and nobody asks.
     Beside,
 }
@@ -152,8 +152,9 @@ impl<M: CoreMode> Ops<M> {
                 return None;
             }
             match answer {
-                // While nobody can find the operation done (Q1).
-                Ok(bytes) => place.write(bytes.get(..place.len())?),
+                // SAFETY: the operation is not done yet, and until it is, whoever made the query keeps the place mapped and leaves it
+                // alone.
+                Ok(bytes) => unsafe { place.borrow() }.write(bytes.get(..place.len())?),
                 Err(error) => slot.result = slot.result.and(Err(error)),
             }
             slot.after = After::Event;

@@ -51,11 +51,11 @@ fn numbers_name_operations_and_their_leaves() {
 fn an_answer_is_taken_once_and_from_who_was_asked() {
     let ops = Ops::<Seq>::new();
     let mut place = [9u8; 4];
-    // SAFETY: they outlive the operations, and are looked at only through this.
-    let raw = unsafe { gasworks_sync::RawBytes::new(place.as_mut_ptr(), 4) };
+    let raw = gasworks_sync::RawSlice::new(place.as_mut_ptr(), 4);
     let seen = || {
         let mut seen = [0; 4];
-        raw.read(&mut seen);
+        // SAFETY: `place` is declared before the operations and outlives them; it is looked at only through this and written only by them.
+        unsafe { raw.borrow() }.read(&mut seen);
         seen
     };
     let ask = || ops.start(After::Answer { from: 3, place: raw }, Categories::UPDATE, None);

@@ -14,7 +14,7 @@ fn puts_by(engine: &Engine<Par>, nics: &[std::sync::Arc<std::sync::Mutex<NicLog>
     let (local, len) = (bytes.as_mut_ptr(), bytes.len());
     let put =
         Transfer { direction: Direction::Put, peer: 1, offset: 0, local, len, set: None, local_apart: false };
-    // SAFETY: the bytes outlive the call.
+    // SAFETY: `bytes` is of this function and not used during the call, which ends with the put.
     assert_eq!(unsafe { engine.transfer_and_wait(&put, false) }, Ok(()));
     posts().iter().zip(before).position(|(after, before)| *after > before)
 }
@@ -73,7 +73,7 @@ fn threads_use_their_own_domains() {
             let (direction, local) = (Direction::Get, room.as_ptr());
             let get =
                 Transfer { direction, peer: 1, offset: 0, local, len: 8, set: None, local_apart: false };
-            // SAFETY: the segment outlives the job.
+            // SAFETY: `room` is in this rank's segment, which the fabric keeps as long as the NIC's posts, and the get is its only use.
             let id = unsafe { engine.transfer(&get, None) }.map_err(|refused| refused.0).expect("started");
             engine.abandon(id);
         });
@@ -104,7 +104,7 @@ fn a_network_knows_segments_that_are_attached_late() {
                 set: None,
                 local_apart: false,
             };
-            // SAFETY: the bytes outlive the call.
+            // SAFETY: `bytes` outlives this closure, and is not used during the call, which ends with the put.
             unsafe { job.engines[0].transfer_and_wait(&put, false) }
         };
         assert_eq!((put(0), job.nic(0).posts[0].3.clone()), (Ok(()), vec![]), "nobody has a key");

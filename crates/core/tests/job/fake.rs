@@ -8,8 +8,8 @@
 //! handlers have [seen](Job::seen). [`with_peers`] lets the peers run during a call that waits.
 //!
 //! # Invariants
-//! F1. The fabric owns the heap memory of segments, reservations and queues, which is made of atomics. Every wire, NIC
-//!     and peer table holds the fabric, so the memory outlives every description of it.
+//! - fake.1: the fabric owns the heap memory of segments, reservations and queues, which is made of atomics. Every wire, NIC
+//!   and peer table holds the fabric, so the memory outlives every description of it.
 
 mod nic;
 
@@ -29,7 +29,7 @@ use gasworks_shmem::inbox::{Block, Control, Inbox, MAX_INLINE, Message, Payload,
 use gasworks_shmem::queues::{Queues, Seat};
 use gasworks_shmem::ranks::Ranks;
 use gasworks_sync::atomic::AtomicU64;
-use gasworks_sync::{Lent, Mode, Par, ParSync, RawBytes, Seq};
+use gasworks_sync::{Mode, Par, ParSync, RawSlice, Seq, VolatileSlice};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -54,17 +54,15 @@ fn words(bytes: usize) -> Words {
     (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect()
 }
 
-fn bytes_of(words: &Words, len: usize) -> RawBytes {
-    assert!(len <= 8 * words.len());
-    // SAFETY: F1: `words` belong to the fabric, which outlives all that is described by these bytes, and are atomics.
-    unsafe { RawBytes::new(words.as_ptr().cast_mut().cast(), len) }
+fn bytes_of(words: &Words, len: usize) -> VolatileSlice<'_> {
+    VolatileSlice::from_words(words).slice(0, len).expect("as many bytes")
 }
 
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-pub fn read(bytes: RawBytes) -> Vec<u8> {
+pub fn read(bytes: VolatileSlice<'_>) -> Vec<u8> {
     let mut all = vec![0; bytes.len()];
     bytes.read(&mut all);
     all
@@ -90,8 +88,6 @@ pub struct WireLog {
     pub sent: Vec<(Rank, Class, Vec<u8>)>,
     /// The limit of messages that each poll was given.
     pub bursts: Vec<usize>,
-    /// Calls of `Wire::queues`.
-    pub looks: u32,
     /// The limit of each sleep, and what the engine's condition returned.
     pub slept: Vec<(Duration, bool)>,
     pub woken: u32,
@@ -103,7 +99,7 @@ struct Posted {
     direction: Direction,
     peer: Rank,
     offset: u64,
-    local: RawBytes,
+    local: RawSlice,
     tells: Option<u32>,
     apart: bool,
     token: u64,
@@ -183,22 +179,23 @@ impl Fabric {
         })
     }
 
-    pub fn segment(&self, rank: Rank) -> RawBytes {
+    pub fn segment(&self, rank: Rank) -> VolatileSlice<'_> {
         bytes_of(&self.segments[rank as usize], SEGMENT)
     }
 
     /// Allocates the payload of a reservation; returns its number, too.
-    fn room(&self, len: usize) -> (u64, RawBytes) {
+    fn room(&self, len: usize) -> (u64, VolatileSlice<'_>) {
         let mut in_flight = lock(&self.in_flight);
         let (number, room) = (in_flight.next, words(len));
-        let bytes = bytes_of(&room, len);
+        // SAFETY: the words are on the heap, and `rooms` keeps them until the reservation gives its number back to `leave`.
+        let bytes = unsafe { bytes_of(&room, len).raw().borrow() };
         in_flight.next += 1;
         in_flight.rooms.insert(number, room);
         (number, bytes)
     }
 
     /// Frees the payload of a reservation; returns its content.
-    fn leave(&self, number: u64, bytes: RawBytes) -> Vec<u8> {
+    fn leave(&self, number: u64, bytes: VolatileSlice<'_>) -> Vec<u8> {
         let content = read(bytes);
         lock(&self.in_flight).rooms.remove(&number).expect("it is held");
         content
@@ -242,18 +239,18 @@ pub struct Port {
 }
 
 impl Port {
-    fn reserve(&self, to: Rank, class: Class, len: usize) -> Result<Reservation, WireError> {
+    fn reserve(&self, to: Rank, class: Class, len: usize) -> Result<Reservation<'_>, WireError> {
         if let Some(refused) = lock(&self.log).refuse_room.pop_front() {
             return Err(refused);
         }
         lock(&self.log).held += 1;
         let (number, payload) = self.fabric.room(len);
-        Ok(Reservation { to, class, payload, ticket: [number, 0] })
+        Ok(Reservation::new(to, class, payload, [number, 0]))
     }
 
     /// Ends a reservation; returns the payload.
-    fn commit(&self, room: &Reservation, head: &[u8]) -> Result<Vec<u8>, WireError> {
-        let payload = self.fabric.leave(room.ticket[0], room.payload);
+    fn commit(&self, room: &Reservation<'_>, head: &[u8]) -> Result<Vec<u8>, WireError> {
+        let payload = self.fabric.leave(room.ticket[0], room.payload());
         let mut log = lock(&self.log);
         log.held -= 1;
         if let Some(refused) = log.refuse_commit.pop_front() {
@@ -263,8 +260,8 @@ impl Port {
         Ok(payload)
     }
 
-    fn cancel(&self, room: &Reservation) {
-        self.fabric.leave(room.ticket[0], room.payload);
+    fn cancel(&self, room: &Reservation<'_>) {
+        self.fabric.leave(room.ticket[0], room.payload());
         let mut log = lock(&self.log);
         (log.held, log.cancelled) = (log.held - 1, log.cancelled + 1);
     }
@@ -293,23 +290,23 @@ impl<M: Mode> Wire<M> for NetWire {
     fn limits(&self) -> Limits {
         Limits { max_medium: MEDIUM, max_long: LONG as u64, packed_long: PACKED }
     }
-    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError> {
+    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation<'_>, WireError> {
         self.0.reserve(to, class, payload)
     }
-    fn commit(&self, room: Reservation, head: &[u8]) -> Result<(), WireError> {
+    fn commit(&self, room: Reservation<'_>, head: &[u8]) -> Result<(), WireError> {
         let payload = self.0.commit(&room, head)?;
         let waits = (room.ticket[1] > 0).then_some(room.ticket[1] as u32);
         self.0.fabric.deliver(room.to, Packet { from: self.0.rank, head: head.to_vec(), payload, waits });
         Ok(())
     }
-    fn beside(&self, room: &mut Reservation) -> Option<u32> {
+    fn beside(&self, room: &mut Reservation<'_>) -> Option<u32> {
         let number = room.ticket[0] as u32;
         lock(&self.0.log).beside.then(|| {
             room.ticket[1] = number.into();
             number
         })
     }
-    fn cancel(&self, room: Reservation) {
+    fn cancel(&self, room: Reservation<'_>) {
         self.0.cancel(&room);
     }
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
@@ -322,7 +319,7 @@ impl<M: Mode> Wire<M> for NetWire {
                 mine.iter().position(|packet| packet.waits.is_none()).and_then(|at| mine.remove(at))
             };
             let Some(mut packet) = packet else { break };
-            let payload = Lent::private(&mut packet.payload);
+            let payload = VolatileSlice::from_mut(&mut packet.payload);
             sink(Arrived { from: packet.from, head: &packet.head, payload });
             taken += 1;
         }
@@ -355,7 +352,7 @@ pub struct ShmemWire<M: Mode> {
 impl<M: Mode> ShmemWire<M> {
     /// Connects the first `sharing` ranks.
     fn new(port: Port, sharing: u32) -> Self {
-        // SAFETY: F1: the port keeps the fabric as long as the queues are there.
+        // SAFETY: fake.1: the wire's port keeps the fabric, in which the queues stay where they are, as long as the wire has them.
         let queues: &'static [RankQueues] = unsafe { &*std::ptr::from_ref(&port.fabric.queues[..]) };
         let inbox = |(control, slots): &'static (Control, Box<[Slot]>)| Inbox::new(control, slots);
         let seats = queues.iter().take(sharing as usize).map(|home| Seat {
@@ -376,7 +373,7 @@ impl<M: Mode> Wire<M> for ShmemWire<M> {
     fn limits(&self) -> Limits {
         Limits { max_medium: MEDIUM, max_long: LONG as u64, packed_long: MEDIUM }
     }
-    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation, WireError> {
+    fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation<'_>, WireError> {
         let room = self.port.reserve(to, class, payload)?;
         if class == Class::Request && self.queues.claim(to).is_err() {
             self.port.cancel(&room);
@@ -384,7 +381,7 @@ impl<M: Mode> Wire<M> for ShmemWire<M> {
         }
         Ok(room)
     }
-    fn commit(&self, room: Reservation, head: &[u8]) -> Result<(), WireError> {
+    fn commit(&self, room: Reservation<'_>, head: &[u8]) -> Result<(), WireError> {
         let payload = self.port.commit(&room, head)?;
         let (to, queue, block) = (room.to, room.class.queue(), room.ticket[0] as u32);
         let wanted = if payload.len() <= MAX_INLINE {
@@ -399,14 +396,13 @@ impl<M: Mode> Wire<M> for ShmemWire<M> {
         }
         Ok(())
     }
-    fn cancel(&self, room: Reservation) {
+    fn cancel(&self, room: Reservation<'_>) {
         self.port.cancel(&room);
         if room.class == Class::Request {
             self.queues.cancel(room.to);
         }
     }
     fn queues(&self) -> Option<&Queues<'_, M>> {
-        lock(&self.port.log).looks += 1;
         Some(&self.queues)
     }
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
@@ -425,7 +421,7 @@ impl<M: Mode> Wire<M> for ShmemWire<M> {
                 payload = lock(&self.port.fabric.in_flight).blocks.remove(&block.index).expect("a block");
             }
             let from = self.queues.rank(message.from);
-            sink(Arrived { from, head: message.head(), payload: Lent::private(&mut payload) });
+            sink(Arrived { from, head: message.head(), payload: VolatileSlice::from_mut(&mut payload) });
             taken += 1;
         }
         Ok(taken)
@@ -468,7 +464,7 @@ pub trait TestMode: CoreMode {
     fn nic(nic: FakeNic) -> Box<Self::Nic>;
     fn function<F>(function: F) -> Box<Self::Function>
     where
-        F: for<'a> Fn(Incoming<'a, Self>) -> Result<(), Box<Error>> + Send + Sync + 'static;
+        F: for<'a> Fn(&Incoming<'a, Self>) -> Result<(), Box<Error>> + Send + Sync + 'static;
 }
 
 macro_rules! test_modes {
@@ -488,7 +484,7 @@ macro_rules! test_modes {
             }
             fn function<F>(function: F) -> Box<Self::Function>
             where
-                F: for<'a> Fn(Incoming<'a, Self>) -> Result<(), Box<Error>> + Send + Sync + 'static,
+                F: for<'a> Fn(&Incoming<'a, Self>) -> Result<(), Box<Error>> + Send + Sync + 'static,
             {
                 Box::new(function)
             }
@@ -623,7 +619,8 @@ impl<M: TestMode> Job<M> {
                 let log = nics[(domain * plan.ranks + rank) as usize].clone();
                 let tuning = Tuning { descriptors: plan.descriptors, ..Tuning::default() };
                 let nic = M::nic(FakeNic { fabric: fabric.clone(), log });
-                Rdma::new(nic, RawBytes::EMPTY, &tuning).expect("an engine")
+                // SAFETY: `RawSlice::EMPTY` has no bytes, so there are none to keep mapped.
+                unsafe { Rdma::new(nic, RawSlice::EMPTY, &tuning) }.expect("an engine")
             };
             let rdma = match plan.domains {
                 Some((domains, threads, mask)) => {
@@ -641,7 +638,8 @@ impl<M: TestMode> Job<M> {
                 rank,
                 route: (0..plan.ranks).map(|peer| if mapped(peer) { 0 } else { last }).collect(),
                 wires: boxed,
-                peers: PeerTable::new((0..plan.ranks).map(peer).collect(), fabric.clone()),
+                // SAFETY: fake.1: the segments are the fabric's, which the table is given as their owner, and are atomics.
+                peers: unsafe { PeerTable::new((0..plan.ranks).map(peer).collect(), fabric.clone()) },
                 rdma,
                 flow: plan.flow,
                 patience: Patience::new(plan.policy),
@@ -661,7 +659,7 @@ impl<M: TestMode> Job<M> {
                 let handled = self.handled.clone();
                 let name = format!("any {category}");
                 self.handle(index, signature(&name, category, reply, Also::ANY_COUNT), move |message| {
-                    look(&message, &handled);
+                    look(message, &handled);
                     Ok(())
                 });
             }
@@ -671,7 +669,7 @@ impl<M: TestMode> Job<M> {
     /// Registers a handler on every rank.
     pub fn handle<F>(&self, index: u8, signature: Signature, function: F)
     where
-        F: for<'a> Fn(Incoming<'a, M>) -> Result<(), Box<Error>> + Clone + Send + Sync + 'static,
+        F: for<'a> Fn(&Incoming<'a, M>) -> Result<(), Box<Error>> + Clone + Send + Sync + 'static,
     {
         for engine in &self.engines {
             let entry = Entry { signature: signature.clone(), function: M::function(function.clone()) };
@@ -749,7 +747,7 @@ impl<M: TestMode> Job<M> {
 fn peer_of(fabric: &Fabric, rank: Rank, peer: Rank, mapped: bool) -> Peer {
     let flags = if mapped { PeerFlags::MAPPED } else { PeerFlags::empty() };
     let flags = if peer == rank { flags | PeerFlags::SELF } else { flags };
-    let bytes = if mapped { fabric.segment(peer) } else { RawBytes::EMPTY };
+    let bytes = if mapped { fabric.segment(peer).raw() } else { RawSlice::EMPTY };
     Peer { mapped: bytes, len: SEGMENT as u64, remote_base: 0, key: Vec::new(), flags }
 }
 

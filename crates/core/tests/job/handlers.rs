@@ -32,7 +32,7 @@ fn a_handler_knows_its_message_and_replies_once() {
                 Job::<M>::new(&Plan { ranks: 3, sharing: if plan.sharing > 0 { 3 } else { 0 }, ..plan });
             let request = short("asks", false);
             let wanted = request.clone();
-            job.handle(150, request, move |message: Incoming<'_, M>| {
+            job.handle(150, request, move |message: &Incoming<'_, M>| {
                 assert!(Engine::<M>::in_handler());
                 let token =
                     Token { source: 1, handler: 150, entry: &wanted, is_request: true, is_long: false };
@@ -60,7 +60,7 @@ fn a_handler_knows_its_message_and_replies_once() {
                 fine(message.prepare_reply(&ask).map(drop), second())?;
                 fine(message.reply_prepared(&ask, |_| None), second())
             });
-            job.handle(151, short("is told", true), move |message: Incoming<'_, M>| {
+            job.handle(151, short("is told", true), move |message: &Incoming<'_, M>| {
                 fine((message.is_request(), message.token().is_request), (false, false))?;
                 fine(message.reply(&SHORT_REPLY), Err(Error::InHandler("a reply to a reply")))
             });
@@ -74,7 +74,7 @@ fn a_handler_knows_its_message_and_replies_once() {
             let held = HandlerLock::<M, _>::new(()).with(|_| (engine.request(0, &SHORT), engine.poll()));
             let refused = (Err(Error::LockHeld("active message request")), Err(Error::LockHeld("poll")));
             assert_eq!((held, engine.poll()), (Ok(refused), Ok(0)));
-            job.handle(152, short("answers", false), |message: Incoming<'_, M>| {
+            job.handle(152, short("answers", false), |message: &Incoming<'_, M>| {
                 Ok(message.reply(&Outgoing { handler: 151, ..SHORT })?)
             });
             assert_eq!(job.engines[1].request(2, &Outgoing { handler: 152, ..SHORT }), Ok(()));
@@ -106,7 +106,7 @@ fn a_prepared_reply_leaves_when_it_is_committed() {
             job.handle(
                 150,
                 signature("asks", Category::Medium, false, Also::empty()),
-                move |message: Incoming<'_, M>| {
+                move |message: &Incoming<'_, M>| {
                     let ask = Ask { category, least, most, landing, source: None };
                     let commit =
                         Commit { handler: REPLY[category as usize], args: &[1, 2, 3, 4], len, landing: 40 };
@@ -235,7 +235,7 @@ fn a_medium_handler_may_take_longs() {
     job.handle(
         150,
         signature("both", Category::Medium, false, Also::LONG),
-        move |message: Incoming<'_, Par>| {
+        move |message: &Incoming<'_, Par>| {
             lock(&kept).push((message.source(), message.token().is_long));
             Ok(())
         },

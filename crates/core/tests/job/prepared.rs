@@ -202,7 +202,7 @@ fn a_commit_waits_for_the_network() {
     let (handler, landing) = (REQUEST[2], LONG as u64);
     let long = Outgoing { category: Category::Long, handler, args: &[], payload: &payload, landing };
     job.nic(0).hold = Hold::All;
-    // SAFETY: the payload outlives the job's transfers: all are over when the test is.
+    // SAFETY: `payload` outlives the job's transfers, which are all over at the end of the test, and is not changed.
     let first = unsafe { job.engines[0].try_request_nb(1, &long, None, None) };
     let first = first.map_err(|refused| refused.0).expect("started").expect("by the NIC");
     let prepared = job.engines[0].prepare(1, &ask).expect("a credit");

@@ -11,7 +11,7 @@ use gasworks_memory::MemoryError;
 use gasworks_memory::atomic::{Change, Ops, Type, Update};
 use gasworks_rdma::{Direction, EngineError, NicError};
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
-use gasworks_sync::{Par, RawBytes, Seq};
+use gasworks_sync::{Par, Seq, VolatileSlice};
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
@@ -30,12 +30,12 @@ fn transfer(direction: Direction, local: &mut [u8]) -> Transfer {
 
 /// Starts a transfer. The test keeps its bytes until the job is dropped.
 fn start<M: TestMode>(job: &Job<M>, transfer: &Transfer) -> Result<OpId, Error> {
-    // SAFETY: N1 of the engine: every test declares the bytes before the job, and does not touch them while a transfer is under way.
+    // SAFETY: each test declares the local bytes before the job, and does not touch them while a transfer is under way.
     unsafe { job.engines[0].transfer(transfer, None) }.map_err(|(error, _)| error)
 }
 
 fn wait<M: TestMode>(job: &Job<M>, transfer: &Transfer, immediate: bool) -> Result<(), Error> {
-    // SAFETY: as in `start`.
+    // SAFETY: each test declares the local bytes before the job, and they are not used during this call, which ends with the transfer.
     unsafe { job.engines[0].transfer_and_wait(transfer, immediate) }
 }
 
@@ -135,7 +135,7 @@ fn what_is_not_started_keeps_nothing() {
     let usual = transfer(Direction::Put, &mut bytes);
     start(&job, &usual).expect("started");
     for transfer in [usual, Transfer { peer: 2, ..usual }] {
-        // SAFETY: as in `start`.
+        // SAFETY: `bytes` is declared before the job. Nothing is started here, and the put that was only reads.
         let refused = unsafe { job.engines[0].transfer(&transfer, Some(Box::new(7u32))) };
         let (_, kept) = refused.expect_err("it cannot be started");
         assert_eq!(kept.and_then(Par::unkeep::<u32>), Some(7));
@@ -260,7 +260,7 @@ fn calls_wait_for_a_flag() {
     std::thread::scope(|scope| {
         for own in others {
             scope.spawn(move || {
-                // SAFETY: the bytes outlive the call.
+                // SAFETY: `own` is borrowed exclusively until the thread ends, and this call ends with the transfer.
                 let ended = unsafe { engine.transfer_and_wait(&transfer(Direction::Put, own), false) };
                 assert_eq!(ended, Ok(()));
             });
@@ -293,7 +293,7 @@ fn what_is_under_way_outlives_the_engine() {
             job.nic(0).hold = hold;
             let kept = Arc::new(());
             let keep = Some(M::keep(kept.clone()));
-            // SAFETY: the bytes outlive the job.
+            // SAFETY: `bytes` is declared before the job, whose NIC alone touches it, and goes after it.
             let started = unsafe { job.engines[0].transfer(&transfer(Direction::Put, &mut bytes), keep) };
             let id = started.map_err(|refused| refused.0).expect("started");
             if is_abandoned {
@@ -354,7 +354,7 @@ fn a_drain_waits_for_all_of_it() {
 
 /// Starts a Long by the NIC. The error says whether it may be tried again.
 fn started_long<M: TestMode>(job: &Job<M>, message: &Outgoing<'_>) -> Result<OpId, bool> {
-    // SAFETY: as in `start`.
+    // SAFETY: each test declares the payload before the job, and does not change it.
     let sent = unsafe { job.engines[0].try_request_nb(1, message, None, None) };
     sent.map(|sent| sent.ok().expect("by the NIC")).map_err(|(error, _)| error.is_busy())
 }
@@ -370,7 +370,7 @@ fn a_request_lends_its_payload_until_its_operation_says_so() {
                 let kept = || Some(M::keep(7u32));
                 let message =
                     |payload| Outgoing { category: Category::Long, handler: REQUEST[2], payload, ..SHORT };
-                // SAFETY: the payload outlives the job.
+                // SAFETY: the payloads are parts of `long`, which is declared before the job and not changed.
                 let send = |to, payload, set| unsafe {
                     job.engines[0].try_request_nb(to, &message(payload), set, kept())
                 };
@@ -434,7 +434,7 @@ fn a_long_that_is_not_started_takes_nothing() {
         let job = Job::<Par>::new(&Plan { beside, ..plan(1) });
         let message = Outgoing { category: Category::Long, handler: REQUEST[2], payload: &long, ..SHORT };
         let send = |to, message: &Outgoing<'_>, set| {
-            // SAFETY: the payload outlives the job.
+            // SAFETY: `long` is declared before the job; and nothing is started.
             let sent = unsafe { job.engines[0].try_request_nb(to, message, set, Some(Box::new(7u32))) };
             let (error, kept) = sent.expect_err("it is refused");
             assert_eq!(kept.and_then(Par::unkeep::<u32>), Some(7));
@@ -519,7 +519,7 @@ fn a_long_reply_waits_without_its_handler() {
             // Its only descriptor is in use.
             job.nic(1).hold = Hold::All;
             let put = Transfer { peer: 0, offset: 4000, ..transfer(Direction::Put, &mut bytes) };
-            // SAFETY: as in `start`.
+            // SAFETY: `bytes` is declared before the job, and not touched while this put of the other rank is under way.
             let id =
                 unsafe { job.engines[1].transfer(&put, None) }.map_err(|refused| refused.0).expect("started");
             handle();
@@ -595,35 +595,35 @@ fn a_long_reply_that_fails_returns_its_credit() {
 fn a_query_ends_with_its_answer() {
     fn check<M: TestMode>() {
         let mut place = [9u8; 4];
-        // SAFETY: they outlive the job, and are looked at only through this.
-        let place = unsafe { RawBytes::new(place.as_mut_ptr(), 4) };
+        let seen = VolatileSlice::from_mut(&mut place);
+        let place = seen.raw();
         let job = Job::<M>::new(&Plan::kinds()[0]);
         let asked = signature("is asked", Category::Short, false, Also::ANY_COUNT);
-        job.handle(150, asked, |message: Incoming<'_, M>| {
+        job.handle(150, asked, |message: &Incoming<'_, M>| {
             let args = [&message.args()[..NUMBER], &[5, 6, 7, 8]].concat();
             Ok(message.reply(&Outgoing { handler: 151, args: &args, ..SHORT })?)
         });
         let told = signature("is told", Category::Short, true, Also::ANY_COUNT);
-        job.handle(151, told, |message: Incoming<'_, M>| {
+        job.handle(151, told, |message: &Incoming<'_, M>| {
             let (number, answer) = message.args().split_first_chunk().expect("a number");
             Ok(message.engine().answered(message.source(), u64::from_le_bytes(*number), Ok(answer))?)
         });
         let set = job.engines[0].open_set();
         let ask = |to, args: &mut [u8], set| {
-            // SAFETY: Q1 of the engine: as above.
+            // SAFETY: query.1: `place` is of an array that is declared before the job, and is touched through volatile slices alone.
             unsafe { job.engines[0].query(to, (150, args), place, Categories::GET, set, Some(M::keep(7u32))) }
         };
         for of in [None, Some(set)] {
             let id = ask(1, &mut [0; 12], of).map_err(|refused| refused.0).expect("asked");
             let pending = of.unwrap_or(id);
-            assert_eq!((ended(&job, pending), read(place)), (None, vec![9; 4]));
+            assert_eq!((ended(&job, pending), read(seen)), (None, vec![9; 4]));
             job.poll();
             let kept = job.engines[0].test(pending).expect("known").expect("over").1;
             assert_eq!(
-                (kept.and_then(M::unkeep::<u32>), read(place)),
+                (kept.and_then(M::unkeep::<u32>), read(seen)),
                 (of.is_none().then_some(7), vec![5, 6, 7, 8])
             );
-            place.write(&[9; 4]);
+            seen.write(&[9; 4]);
         }
         // What is not asked keeps nothing.
         let refused = |to, args: &mut [u8], set| {
@@ -644,7 +644,7 @@ fn a_query_ends_with_its_answer() {
             (job.engines[0].answered(1, id.to_bits(), Err(FAILURE)), ended(&job, id)),
             (Ok(()), Some(Err(FAILURE)))
         );
-        assert_eq!(read(place), [9; 4]);
+        assert_eq!(read(seen), [9; 4]);
     }
     in_every_mode!(check);
 }

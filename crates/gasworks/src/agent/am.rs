@@ -129,7 +129,8 @@ pub(crate) fn send_owned_long<M: ThreadMode, A: Args, T: Pod + Send + Sync>(
 ) -> Result<(event::Event, Kept<M>), Error> {
     // The vector's heap block does not move when the vector is put where the operation keeps it.
     let (start, len) = (payload.as_ptr().cast::<u8>(), size_of_val(&payload[..]));
-    // SAFETY: L1 of gasworks_extended::long: the operation keeps the vector, which is plain data.
+    // SAFETY: long.1 of `gasworks_extended`: `start` and `len` are those of the vector, plain data on the heap, which stays there when the
+    // operation takes the vector to keep.
     unsafe {
         let bytes = std::slice::from_raw_parts(start, len);
         let (to, message) = (landing.rank(), long(handler, &args, bytes, landing.cast()));

@@ -69,7 +69,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         let bytes: &[u8] = bytemuck::cast_slice(source);
         let (start, len, now) =
             (bytes.as_ptr(), bytes.len(), Options { local: Local::Now, immediate: false });
-        // SAFETY: E1 of gasworks_extended::rma: the source is used no more when the call returns.
+        // SAFETY: rma.1 of `gasworks_extended`: `source` is borrowed until this returns, and by `Local::Now` it is used no more then.
         let started = unsafe { rma::put_nb(self.engine(), place(target), start, len, None, now)? };
         Ok(Event::new(self.engine(), started, |_| Some(())))
     }
@@ -85,7 +85,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         source: Vec<T>,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
         let (start, len) = (source.as_ptr().cast(), size_of_val(&source[..]));
-        // SAFETY: E1 of gasworks_extended::rma: the operation keeps the vector, whose heap block does not move.
+        // SAFETY: rma.1 of `gasworks_extended`: `start` points into the heap block of `source`, which the operation keeps and nobody
+        // changes.
         let started =
             unsafe { rma::put_nb(self.engine(), place(target), start, len, Some(M::keep(source)), APART)? };
         Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
@@ -102,7 +103,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
         let mut target = vec![T::zeroed(); count];
         let (start, len) = (target.as_mut_ptr().cast(), size_of_val(&target[..]));
-        // SAFETY: E1 of gasworks_extended::rma: the operation keeps the vector, whose heap block does not move.
+        // SAFETY: rma.1 of `gasworks_extended`: `start` points into the heap block of `target`, which the operation keeps and gives back
+        // when it is done.
         let started =
             unsafe { rma::get_nb(self.engine(), place(source), start, len, Some(M::keep(target)), false)? };
         Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
@@ -123,7 +125,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         count: usize,
     ) -> Result<Event<'job, M, ()>, Error> {
         let len = bytes_of::<T>(count)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: rma.1 of `gasworks_extended`: the caller promises that the `count` values at `source` stay mapped and unchanged until the
+        // event is done.
         let started = unsafe {
             rma::put_nb(self.engine(), place(target), source.cast(), len, None, Options::default())?
         };
@@ -145,7 +148,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         count: usize,
     ) -> Result<Event<'job, M, ()>, Error> {
         let len = bytes_of::<T>(count)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: rma.1 of `gasworks_extended`: the caller promises that `target` has room for `count` values and is not used until the
+        // event is done.
         let started = unsafe { rma::get_nb(self.engine(), place(source), target.cast(), len, None, false)? };
         Ok(Event::new(self.engine(), started, |_| Some(())))
     }

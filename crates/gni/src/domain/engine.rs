@@ -6,7 +6,7 @@
 use super::{Domain, check};
 use crate::error::GniError;
 use gasworks_gni_sys::*;
-use gasworks_sync::RawBytes;
+use gasworks_sync::VolatileSlice;
 use std::ptr::null_mut;
 
 /// Bytes of a result, and what it begins at a multiple of.
@@ -86,11 +86,11 @@ impl Domain {
         let number_of = there("GNI_CeGetId", self.ugni.GNI_CeGetId)?;
         there("GNI_CeCheckResult", self.ugni.GNI_CeCheckResult)?;
         let (mut handle, mut number) = (null_mut(), 0);
-        // SAFETY: U1, U2.
+        // SAFETY: domain.1: `self.nic` is attached. domain.2: the handle is written to `handle`, of this call.
         check("GNI_CeCreate", unsafe { create(self.nic, &raw mut handle) })?;
         // From here on `drop` gives it back.
         let engine = self.engine.insert(Engine { handle, number: 0, ends: Vec::new() });
-        // SAFETY: U1, U2.
+        // SAFETY: domain.1: `handle` was made just now. domain.2: its number is written to `number`, of this call.
         check("GNI_CeGetId", unsafe { number_of(handle, &raw mut number) })?;
         engine.number = number;
         Ok(number)
@@ -113,7 +113,7 @@ impl Domain {
         let (parent, count) = (parent.unwrap_or(null_mut()), children.len() as u32);
         // A failure is in the result, so no queue need hear of it.
         let modes = GNI_CE_MODE_ROUND_NEAR | GNI_CE_MODE_RC_ADAPT;
-        // SAFETY: U1, U2.
+        // SAFETY: domain.1: engine and endpoints are the domain's. domain.2: `children` has `count` of them, and outlives the call.
         check("GNI_CeConfigure", unsafe {
             configure(handle, children.as_mut_ptr(), count, parent, null_mut(), modes)
         })
@@ -125,12 +125,12 @@ impl Domain {
         let Edge { rank, engine, child } = edge;
         let address = self.addresses.get(rank as usize).copied().unwrap_or_default();
         let mut end = null_mut();
-        // SAFETY: U1, U2.
+        // SAFETY: domain.1: NIC and source queue are the domain's. domain.2: the handle is written to `end`, of this call.
         check("GNI_EpCreate", unsafe { (self.ugni.GNI_EpCreate)(self.nic, self.source, &raw mut end) })?;
         self.engine.as_mut().into_iter().for_each(|engine| engine.ends.push(end));
-        // SAFETY: U1.
+        // SAFETY: domain.1: `end` was made just now, and is bound for the first time.
         check("GNI_EpBind", unsafe { (self.ugni.GNI_EpBind)(end, address, rank) })?;
-        // SAFETY: U1.
+        // SAFETY: domain.1: `end` was made and bound just now; all else that the call is given are numbers.
         check("GNI_EpSetCeAttr", unsafe { attribute(end, engine, child, kind) })?;
         Ok(end)
     }
@@ -139,11 +139,11 @@ impl Domain {
     ///
     /// # Errors
     /// The reduction failed: the code.
-    pub(super) fn result_at(&mut self, place: RawBytes) -> Option<Result<(), gni_return_t>> {
+    pub(super) fn result_at(&mut self, place: VolatileSlice<'_>) -> Option<Result<(), gni_return_t>> {
         let look = self.ugni.GNI_CeCheckResult?;
         let fits = place.len() >= RESULT && place.as_ptr().addr().is_multiple_of(RESULT_ALIGNMENT);
         assert!(fits, "no place for a result");
-        // SAFETY: U2: the bytes are mapped, the NIC's to write to and this thread's to read.
+        // SAFETY: `place` is borrowed, so its bytes stay mapped for the call; it has `RESULT` of them, aligned, as was checked.
         match unsafe { look(place.as_ptr().cast(), RESULT as u32) } {
             GNI_RC_SUCCESS => Some(Ok(())),
             GNI_RC_NOT_DONE => None,
@@ -155,7 +155,7 @@ impl Domain {
     pub(super) fn end_engine(&mut self) {
         let Some(Engine { handle, ends, .. }) = self.engine.take() else { return };
         if let Some(destroy) = self.ugni.GNI_CeDestroy {
-            // SAFETY: U1.
+            // SAFETY: domain.1: `take` has removed `handle` from the domain, so it is destroyed once, and not used again.
             unsafe { destroy(handle) };
         }
         ends.into_iter().for_each(|end| self.end_endpoint(end));

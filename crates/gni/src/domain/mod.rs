@@ -5,13 +5,14 @@
 //! same, events are lost, and with them the domain.
 //!
 //! # Invariants
-//! U1. Handles are the library's, and are not used after they were destroyed: that happens once, in `release` (of the module of that name), which `given_up` tells.
-//! U2. A call's pointers are to values of this thread, or to descriptors (U3).
-//! U3. A descriptor stays where it is from its post until its last event was taken, and nothing else uses it meanwhile. The descriptors
-//!     are freed only if none is with the library.
-//! U4. A function that is given an event, and no handle, looks at that number alone.
-//! U5. The local bytes of a post stay as [`Domain::post`] wants it.
-//! U6. `GNI_CqTestEvent` alone may be called while another thread uses the domain.
+//! - domain.1: handles are the library's, and are not used after they were destroyed: that happens once, in `release` (of the module of
+//!   that name), which `given_up` tells.
+//! - domain.2: a call's pointers are to values of this thread, or to descriptors (domain.3).
+//! - domain.3: a descriptor stays where it is from its post until its last event was taken, and nothing else uses it meanwhile. The
+//!   descriptors are freed only if none is with the library.
+//! - domain.4: a function that is given an event, and no handle, looks at that number alone.
+//! - domain.5: the local bytes of a post stay as [`Domain::post`] wants it.
+//! - domain.6: `GNI_CqTestEvent` alone may be called while another thread uses the domain.
 
 mod engine;
 mod release;
@@ -26,7 +27,7 @@ use crate::udreg::{Cache, Device, Known};
 use gasworks_gni_sys::*;
 use gasworks_os::memfd;
 use gasworks_rdma::{Completion, NicError, Stage};
-use gasworks_sync::RawBytes;
+use gasworks_sync::{RawSlice, VolatileSlice};
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -110,7 +111,7 @@ pub(crate) enum Owner {
 pub(crate) struct Post {
     pub kind: Kind,
     pub peer: u32,
-    pub local: RawBytes,
+    pub local: RawSlice,
     pub local_handle: Handle,
     pub remote: u64,
     pub remote_handle: Handle,
@@ -245,15 +246,15 @@ pub(crate) trait Network {
     ///
     /// # Safety
     /// The bytes stay mapped until the registration is ended, or until the domain's end.
-    unsafe fn register(&mut self, bytes: RawBytes, calls: bool, flags: u32) -> Result<Handle, gni_return_t>;
+    unsafe fn register(&mut self, bytes: RawSlice, calls: bool, flags: u32) -> Result<Handle, gni_return_t>;
     /// Posts, once.
     ///
     /// # Errors
     /// [`Refused`]: nothing was posted then.
     ///
     /// # Safety
-    /// U5: the local bytes stay mapped until the post is over, those of a put unchanged until their source is free, and those of a get
-    /// nobody else's.
+    /// domain.5: the local bytes stay mapped until the post is over, those of a put unchanged until their source is free, and those
+    /// of a get nobody else's.
     unsafe fn post(&mut self, post: &Post) -> Result<(), Refused>;
     /// The next event of what was posted here.
     fn next_done(&mut self) -> Option<Done>;
@@ -269,7 +270,7 @@ pub(crate) trait Network {
     ///
     /// # Errors
     /// The code: it failed.
-    fn gathered(&mut self, place: RawBytes) -> Option<Result<(), gni_return_t>>;
+    fn gathered(&mut self, place: VolatileSlice<'_>) -> Option<Result<(), gni_return_t>>;
 }
 
 /// Looks whether something has arrived, without the domain.
@@ -278,23 +279,23 @@ pub(crate) struct Bell {
     arrivals: gni_cq_handle_t,
 }
 
-// SAFETY: U6.
+// SAFETY: domain.6: a bell calls nothing but `GNI_CqTestEvent`, which any thread may call at any time.
 unsafe impl Send for Bell {}
-// SAFETY: U6.
+// SAFETY: domain.6: threads that share a bell call `GNI_CqTestEvent` alone, which needs no lock.
 unsafe impl Sync for Bell {}
 
 impl Bell {
     /// Whether there is no event. An overrun is something, too.
     ///
     /// # Safety
-    /// U1: the domain has not been dropped.
+    /// domain.1: the domain has not been dropped.
     pub unsafe fn is_silent(&self) -> bool {
-        // SAFETY: U1, by the caller's promise; U6.
+        // SAFETY: domain.1: the caller promises that the domain, whose queue it is, was not dropped. domain.6: others may use it.
         unsafe { (self.test)(self.arrivals) == GNI_RC_NOT_DONE }
     }
 }
 
-// SAFETY: U1: a domain's handles and descriptors may be used by any thread, one at a time.
+// SAFETY: domain.1: its handles may be used by any thread, and so may its descriptors: by one at a time, for it is not `Sync`.
 unsafe impl Send for Domain {}
 
 /// How often a post is tried again that has failed.
@@ -325,7 +326,7 @@ impl Chip {
     /// [`GniError::Chip`], [`GniError::Call`].
     pub(crate) fn of(ugni: &Ugni) -> Result<Self, GniError> {
         let mut number = 0;
-        // SAFETY: U2.
+        // SAFETY: domain.2: it writes one number, to `number`, of this call.
         check("GNI_GetDeviceType", unsafe { (ugni.GNI_GetDeviceType)(&raw mut number) })?;
         match number {
             GNI_DEVICE_GEMINI => Ok(Self::Gemini),
@@ -374,10 +375,10 @@ impl Domain {
             given_up: false,
         };
         let Wanted { instance, device, tag, cookie, modes, .. } = wanted;
-        // SAFETY: U1, U2.
+        // SAFETY: domain.1: no handle is used yet. domain.2: the new one is written to `this.cdm`, of this call.
         let code = unsafe { (ugni.GNI_CdmCreate)(instance, tag, cookie, modes, &raw mut this.cdm) };
         check("GNI_CdmCreate", code)?;
-        // SAFETY: U1, U2.
+        // SAFETY: domain.1: `this.cdm` was made just now. domain.2: address and handle are written to `this`, of this call.
         let code =
             unsafe { (ugni.GNI_CdmAttach)(this.cdm, device, &raw mut this.address, &raw mut this.nic) };
         if code == GNI_RC_ERROR_RESOURCE && modes & GNI_CDM_MODE_FMA_DEDICATED != 0 {
@@ -394,7 +395,7 @@ impl Domain {
 
     fn queue(&mut self, entries: u32) -> Result<gni_cq_handle_t, GniError> {
         let (mut queue, none) = (null_mut(), null_mut());
-        // SAFETY: U1, U2.
+        // SAFETY: domain.1: `open` has attached the NIC. domain.2: there is no handler, and the handle is written to `queue`.
         let code = unsafe {
             (self.ugni.GNI_CqCreate)(self.nic, entries.max(2), 0, GNI_CQ_NOBLOCK, None, none, &raw mut queue)
         };
@@ -455,13 +456,13 @@ impl Domain {
             return Ok(known);
         }
         let mut endpoint = null_mut();
-        // SAFETY: U1, U2.
+        // SAFETY: domain.1: NIC and queue are there: the domain was not given up. domain.2: the handle is written to `endpoint`.
         let mut code = unsafe { (self.ugni.GNI_EpCreate)(self.nic, self.source, &raw mut endpoint) };
         if code == GNI_RC_SUCCESS {
-            // SAFETY: U1.
+            // SAFETY: domain.1: `endpoint` was made just now, and is bound for the first time.
             code = unsafe { (self.ugni.GNI_EpBind)(endpoint, address, peer) };
             if code != GNI_RC_SUCCESS {
-                // SAFETY: U1.
+                // SAFETY: domain.1: `endpoint` was made just now, nobody else has it, and it is forgotten after this.
                 unsafe { (self.ugni.GNI_EpDestroy)(endpoint) };
             }
         }
@@ -478,13 +479,13 @@ impl Domain {
     /// Gives a descriptor to the library.
     ///
     /// # Safety
-    /// U3: it is whole, and not with the library; U5.
+    /// domain.3: the descriptor is whole, and not with the library. domain.5: its local bytes stay as they have to.
     unsafe fn hand_over(&mut self, endpoint: gni_ep_handle_t, number: u32) -> Result<(), Refused> {
         let posted = self.place(number);
-        // SAFETY: U3.
+        // SAFETY: domain.3: the caller promises that the descriptor is not with the library, so nobody writes to it now.
         let bulk = unsafe { matches!((*posted).descriptor.r#type, GNI_POST_RDMA_PUT | GNI_POST_RDMA_GET) };
         let call = if bulk { self.ugni.GNI_PostRdma } else { self.ugni.GNI_PostFma };
-        // SAFETY: U1, U3, U5.
+        // SAFETY: domain.1: `endpoint` is bound. domain.3: the descriptor stays where it is. domain.5: so do its bytes, by promise.
         match unsafe { call(endpoint, &raw mut (*posted).descriptor) } {
             GNI_RC_SUCCESS => Ok(()),
             GNI_RC_ERROR_RESOURCE => Err(Refused::Busy),
@@ -495,28 +496,29 @@ impl Domain {
     /// Posts once more what has failed and may work the next time. Whether that is so.
     fn repeat(&mut self, event: gni_cq_entry_t, number: u32) -> bool {
         let posted = self.place(number);
-        // SAFETY: U3: the library is done with it.
+        // SAFETY: domain.3: the post has failed, so the library is done with its descriptor, and this thread has the domain.
         let (owner, tries, peer) = unsafe { ((*posted).owner, (*posted).tries, (*posted).peer) };
-        // SAFETY: as above. Who was called may have been, and a second call might be taken for another's.
+        // Who was called may have been, and a second call might be taken for another's.
+        // SAFETY: domain.3: `call` is a field of the same descriptor, with which the library is done.
         let calls = unsafe { (*posted).call.is_some() };
         let mut recoverable = 0;
-        // SAFETY: U2, U4.
+        // SAFETY: domain.2: the answer is written to `recoverable`, of this call. domain.4: `event` is a number.
         let code = unsafe { (self.ugni.GNI_CqErrorRecoverable)(event, &raw mut recoverable) };
         let may_work = code == GNI_RC_SUCCESS && recoverable != 0;
         if !may_work || calls || !owner.is_repeatable() || tries == MOST_TRIES || self.lost {
             return false;
         }
         let Ok(endpoint) = self.endpoint(peer) else { return false };
-        // SAFETY: U3, as above.
+        // SAFETY: domain.3: the library is done with the descriptor, and knows nothing of `tries` beside it.
         unsafe { (*posted).tries = tries + 1 };
-        // SAFETY: U3, as above; U5: it is not over.
+        // SAFETY: domain.3: it is whole, as it was posted before, and came back. domain.5: its owner was not told of an end.
         unsafe { self.hand_over(endpoint, number) }.is_ok()
     }
 
     /// What the library says of an event of a post that failed.
     fn words(&mut self, event: gni_cq_entry_t) -> &'static str {
         let mut text = [0u8; 256];
-        // SAFETY: U2, U4.
+        // SAFETY: domain.2: the words go to `text`, of this call, whose length is told. domain.4: `event` is a number.
         let code = unsafe { (self.ugni.GNI_CqErrorStr)(event, text.as_mut_ptr().cast(), text.len() as u32) };
         let text = CStr::from_bytes_until_nul(&text).ok().and_then(|text| text.to_str().ok());
         let known = text.filter(|text| code == GNI_RC_SUCCESS && !text.is_empty());
@@ -525,13 +527,13 @@ impl Domain {
 
     fn place(&self, number: u32) -> *mut Posted {
         assert!(number < self.wanted.posts, "a descriptor that there is not");
-        // SAFETY: U3: there are so many.
+        // SAFETY: `number` is less than `wanted.posts`, as was just checked: so many descriptors lie there until the domain is dropped.
         unsafe { self.posts.add(number as usize) }
     }
 }
 
 impl Network for Domain {
-    unsafe fn register(&mut self, bytes: RawBytes, calls: bool, flags: u32) -> Result<Handle, gni_return_t> {
+    unsafe fn register(&mut self, bytes: RawSlice, calls: bool, flags: u32) -> Result<Handle, gni_return_t> {
         if self.given_up {
             return Err(GNI_RC_INVALID_STATE);
         }
@@ -539,7 +541,8 @@ impl Network for Domain {
         let mut handle = gni_mem_handle_t::zeroed();
         let (address, len) = (bytes.as_ptr().addr() as u64, bytes.len() as u64);
         let pages = self.pinned.take(address, len).ok_or(GNI_RC_ERROR_RESOURCE)?;
-        // SAFETY: U1, U2; the caller's promise.
+        // SAFETY: domain.1: the NIC is attached, and the queue is its own or null. domain.2: the handle is written to `handle`.
+        // The caller promises that the bytes stay mapped until the registration is ended, or the domain.
         let code = unsafe {
             (self.ugni.GNI_MemRegister)(self.nic, address, len, queue, flags, u32::MAX, &raw mut handle)
         };
@@ -587,9 +590,9 @@ impl Network for Domain {
                 GNI_POST_FMA_PUT_W_SYNCFLAG
             }
             Kind::PutWord(word) => {
-                // SAFETY: U3: it is not with the library.
+                // SAFETY: domain.3: its number was among the free ones, so the library does not have it.
                 unsafe { (*posted).word = word };
-                // SAFETY: as above.
+                // SAFETY: `posted` lies among the domain's descriptors, and only the address of its word is taken.
                 descriptor.local_addr = unsafe { &raw mut (*posted).word }.addr() as u64;
                 descriptor.length = 8;
                 GNI_POST_FMA_PUT
@@ -616,16 +619,16 @@ impl Network for Domain {
         let left = events_of(descriptor.cq_mode);
         if let Some(call) = post.call {
             descriptor.cq_mode |= GNI_CQMODE_REMOTE_EVENT;
-            // SAFETY: U1.
+            // SAFETY: domain.1: `endpoint` is one that `endpoint` or `join_tree` has bound, and is not ended before the domain.
             unsafe { (self.ugni.GNI_EpSetEventData)(endpoint, post.peer, call) };
         }
-        // SAFETY: U3: it is not with the library.
+        // SAFETY: domain.3: its number was among the free ones: neither the library nor another post has it.
         unsafe {
             (*posted).descriptor = descriptor;
             ((*posted).owner, (*posted).peer, (*posted).left) = (post.owner, post.peer, left);
             ((*posted).call, (*posted).tries) = (post.call, 0);
         }
-        // SAFETY: U5.
+        // SAFETY: domain.3: it was filled in just now. domain.5: the caller promises it; the bytes of a word lie in the descriptor.
         unsafe { self.hand_over(endpoint, number) }.inspect_err(|_| self.free.push(number))
     }
 
@@ -635,7 +638,7 @@ impl Network for Domain {
         }
         loop {
             let mut event = 0;
-            // SAFETY: U1, U2.
+            // SAFETY: domain.1: `source` is there: the domain was not given up. domain.2: the event is written to `event`, of this call.
             let code = unsafe { (self.ugni.GNI_CqGetEvent)(self.source, &raw mut event) };
             match code {
                 GNI_RC_SUCCESS | GNI_RC_TRANSACTION_ERROR => {}
@@ -646,22 +649,22 @@ impl Network for Domain {
                 _ => return None,
             }
             let mut descriptor = null_mut();
-            // SAFETY: U1, U2.
+            // SAFETY: domain.1: it is the queue that `event` came from. domain.2: the address is written to `descriptor`, of this call.
             let completed = unsafe { (self.ugni.GNI_GetCompleted)(self.source, event, &raw mut descriptor) };
             if descriptor.is_null() {
                 continue; // of nothing that was posted here
             }
-            // SAFETY: U3: the library gives back what it was given.
+            // SAFETY: domain.3: it is not null, so the library gives back a descriptor that it was given, and that is still there.
             let number = unsafe { (*descriptor).post_id } as u32;
             let posted = self.place(number);
             let failed = code != GNI_RC_SUCCESS || completed != GNI_RC_SUCCESS;
-            // SAFETY: U3: one of its events has been taken.
+            // SAFETY: domain.3: one of its events has been taken; the library changes neither `left` nor `cq_mode`.
             let is_first = unsafe { (*posted).left == events_of((*posted).descriptor.cq_mode) };
             if failed && is_first && self.repeat(event, number) {
                 continue;
             }
             let failed = failed.then(|| self.words(event));
-            // SAFETY: U3: it is with the library, which is done with it or will look at the descriptor alone.
+            // SAFETY: domain.3: the library is done with it, or will look at the descriptor alone, beside which these fields lie.
             let (owner, peer, left, call) = unsafe {
                 (*posted).left = (*posted).left.saturating_sub(1);
                 ((*posted).owner, (*posted).peer, (*posted).left, (*posted).call)
@@ -670,7 +673,7 @@ impl Network for Domain {
             if stage == Stage::Whole {
                 self.free.push(number);
             }
-            // SAFETY: U4.
+            // SAFETY: domain.4: the function is given `event`, a number, and nothing else.
             let deaf = self.ugni.gni_cq_rem_overrun.is_some_and(|overrun| unsafe { overrun(event) } != 0);
             let unheard = call.filter(|_| deaf && stage == Stage::Whole);
             return Some(Done { owner, peer, stage, failed, unheard });
@@ -682,9 +685,9 @@ impl Network for Domain {
             return Arrival::Nothing;
         }
         let mut event = 0;
-        // SAFETY: U1, U2.
+        // SAFETY: domain.1: `arrivals` is there, or null: the domain was not given up. domain.2: the event is written to `event`.
         let code = unsafe { (self.ugni.GNI_CqGetEvent)(self.arrivals, &raw mut event) };
-        // SAFETY: U4.
+        // SAFETY: domain.4: the function reads the sender's word out of `event`, a number.
         let call = || unsafe { (self.ugni.gni_cq_get_rem_inst_id)(event) };
         match code {
             GNI_RC_SUCCESS => Arrival::Call(call()),
@@ -707,7 +710,7 @@ impl Network for Domain {
         self.lost
     }
 
-    fn gathered(&mut self, place: RawBytes) -> Option<Result<(), gni_return_t>> {
+    fn gathered(&mut self, place: VolatileSlice<'_>) -> Option<Result<(), gni_return_t>> {
         self.result_at(place)
     }
 }
@@ -721,7 +724,7 @@ mod tests {
         let asked = GNI_DLVMODE_MIN_HASH;
         let goes = |owner, call| {
             let (local, local_handle, remote_handle) =
-                (RawBytes::EMPTY, Handle::default(), Handle::default());
+                (RawSlice::EMPTY, Handle::default(), Handle::default());
             let post =
                 Post { kind: Kind::Put, peer: 0, local, local_handle, remote: 0, remote_handle, call, owner };
             post.delivery(asked)

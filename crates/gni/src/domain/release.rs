@@ -26,12 +26,12 @@ impl Domain {
         }
         for queue in [self.source, self.arrivals] {
             if !queue.is_null() {
-                // SAFETY: U1: `open` made it, and after this `given_up` is set, or the domain is dropped: nobody asks it again.
+                // SAFETY: domain.1: `open` made it, and after this `given_up` is set, or the domain is dropped: nobody asks it again.
                 unsafe { (self.ugni.GNI_CqDestroy)(queue) };
             }
         }
         if !self.cdm.is_null() {
-            // SAFETY: U1: `open` made it, and it goes last: endpoints, registrations and queues of it are gone.
+            // SAFETY: domain.1: `open` made it, and it goes last: endpoints, registrations and queues of it are gone.
             unsafe { (self.ugni.GNI_CdmDestroy)(self.cdm) };
         }
     }
@@ -47,14 +47,14 @@ impl Domain {
 
     fn end_registration(&mut self, handle: Handle) -> bool {
         let mut raw = handle.raw();
-        // SAFETY: U1: whoever calls this has taken the handle out of `registered`, so it ends once. U2: the copy is this call's own.
+        // SAFETY: domain.1: each caller has taken the handle out of `registered`, so it ends once. domain.2: `raw` is this call's.
         unsafe { (self.ugni.GNI_MemDeregister)(self.nic, &raw mut raw) == GNI_RC_SUCCESS }
     }
 
     /// Ends an endpoint, if it is one.
     pub(super) fn end_endpoint(&self, endpoint: gni_ep_handle_t) {
         if !endpoint.is_null() {
-            // SAFETY: U1: the caller has taken it out of `endpoints`, or never put it there: nobody else has it.
+            // SAFETY: domain.1: the caller has taken it out of `endpoints`, or never put it there: nobody else has it.
             unsafe {
                 (self.ugni.GNI_EpUnbind)(endpoint);
                 (self.ugni.GNI_EpDestroy)(endpoint);
@@ -76,7 +76,7 @@ impl Drop for Domain {
         }
         if self.under_way() == 0 {
             let posts = std::ptr::slice_from_raw_parts_mut(self.posts, self.wanted.posts as usize);
-            // SAFETY: U3: made by `Box::into_raw` in `open`, freed once, and none is with the library.
+            // SAFETY: domain.3: made by `Box::into_raw` in `open`, freed once, and none is with the library.
             drop(unsafe { Box::from_raw(posts) });
         }
     }

@@ -38,7 +38,7 @@ use gasworks_core::wire::MAX_HEAD;
 use gasworks_core::{Name, Rank, WireError};
 use gasworks_gni_sys::{GNI_RC_TRANSACTION_ERROR, gni_return_t};
 use gasworks_rdma::Completion;
-use gasworks_sync::{RawBytes, kill_point};
+use gasworks_sync::{RawSlice, VolatileSlice, kill_point};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,7 +125,7 @@ pub(crate) struct Taken {
     head: [u8; MAX_HEAD],
     head_len: usize,
     /// Where it lies; its sender may write to it meanwhile if it is hostile.
-    pub payload: RawBytes,
+    pub payload: VolatileSlice<'static>,
     place: Place,
 }
 
@@ -365,7 +365,7 @@ impl<N: Network> Messages<N> {
         Post {
             kind,
             peer,
-            local: RawBytes::EMPTY,
+            local: RawSlice::EMPTY,
             local_handle: own.handle,
             remote: home.address,
             remote_handle: home.handle,
@@ -377,7 +377,7 @@ impl<N: Network> Messages<N> {
     /// Posts, as often as it takes.
     fn hand_over(&mut self, post: &Post) -> Result<(), WireError> {
         for tried in 0..TRIES + SLOW_TRIES {
-            // SAFETY: U5: the local bytes are the region's, which the post's owner has until it is over.
+            // SAFETY: domain.5: the local bytes, if any, lie in the region, which outlives the domain; they are the post's until its end.
             match unsafe { self.domain.post(post) } {
                 Ok(()) => {
                     kill_point!("gni.post.posted");
@@ -405,7 +405,7 @@ impl<N: Network> Messages<N> {
             let len = whole_len(letter);
             let kind = if len <= SHORT { Kind::Get } else { Kind::BulkGet };
             let mut post = self.post_to(peer, kind, Owner::Fetch { number });
-            post.local = self.region.part(self.layout.fetched(number), len);
+            post.local = self.region.part(self.layout.fetched(number), len).raw();
             post.remote = self.homes[peer as usize].at(self.layout.slot(letter.slot) + start_of(letter));
             self.to_fetch.pop_front();
             self.free_fetches.pop();
@@ -436,7 +436,7 @@ impl<N: Network> Messages<N> {
             }
             let (home, grant) = (self.homes[peer as usize], self.layout.grant(self.me));
             let kind = Kind::PutFlagged { at: home.at(grant + 24), value: 1 };
-            let local = self.region.part(at, 24);
+            let local = self.region.part(at, 24).raw();
             let post =
                 Post { local, remote: home.at(grant), ..self.post_to(peer, kind, Owner::Reply { number }) };
             self.hand_over(&post)?;
@@ -488,7 +488,7 @@ impl<N: Network> Messages<N> {
                 Next::Give { number, word } => {
                     let at = self.layout.barrier(0);
                     self.region.set(at, 0);
-                    let local = self.region.part(at, RESULT);
+                    let local = self.region.part(at, RESULT).raw();
                     let kind = Kind::Give { number, word };
                     self.hand_over(&Post { local, ..self.post_to(self.me, kind, Owner::Given) })?;
                     self.barrier.tell();

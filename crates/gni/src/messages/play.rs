@@ -40,7 +40,7 @@ pub(super) struct Play {
 }
 
 impl Network for Play {
-    unsafe fn register(&mut self, _: RawBytes, _: bool, _: u32) -> Result<Handle, gni_return_t> {
+    unsafe fn register(&mut self, _: RawSlice, _: bool, _: u32) -> Result<Handle, gni_return_t> {
         Ok(Handle { words: [1, 2] })
     }
 
@@ -48,7 +48,9 @@ impl Network for Play {
         if matches!(post.kind, Kind::Get | Kind::BulkGet) {
             // Nobody is made to fetch what is not in that region.
             let from = (post.remote - home(post.peer)) as usize;
-            post.local.write(&self.theirs[post.peer as usize][from..][..post.local.len()]);
+            // SAFETY: the caller promises that the local bytes of a get are mapped, and nobody else's until it is over.
+            unsafe { post.local.borrow() }
+                .write(&self.theirs[post.peer as usize][from..][..post.local.len()]);
         }
         self.posts.push(*post);
         let Post { owner, peer, .. } = *post;
@@ -76,7 +78,7 @@ impl Network for Play {
         false
     }
 
-    fn gathered(&mut self, _: RawBytes) -> Option<Result<(), gni_return_t>> {
+    fn gathered(&mut self, _: VolatileSlice<'_>) -> Option<Result<(), gni_return_t>> {
         self.gathered
     }
 }
@@ -99,8 +101,8 @@ impl Victim {
     pub fn new(mailboxes: u32) -> Self {
         let layout = Layout::new(SHAPE).expect("it is small");
         let memory = Box::into_raw(vec![0u64; layout.len.div_ceil(8)].into_boxed_slice());
-        // SAFETY: R1: it is freed after `messages`, and words of it are reached as atomics alone.
-        let region = Region::new(unsafe { RawBytes::new(memory.cast(), layout.len) });
+        // SAFETY: the words are freed by `drop` alone, when nobody uses the region any more; they are reached through it alone.
+        let region = Region::new(unsafe { RawSlice::new(memory.cast(), layout.len).borrow() });
         let homes = (0..SHAPE.ranks).map(|rank| Home { address: home(rank), handle: Handle::default() });
         let play = Play {
             arrivals: VecDeque::new(),
@@ -209,7 +211,7 @@ impl Victim {
 
 impl Drop for Victim {
     fn drop(&mut self) {
-        // SAFETY: R1: made by `Box::into_raw` in `new`, and nobody looks at it any more.
+        // SAFETY: made by `Box::into_raw` in `new`, and dropped once; what is dropped behind it does not use the region.
         drop(unsafe { Box::from_raw(self.memory) });
     }
 }

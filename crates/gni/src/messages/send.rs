@@ -6,7 +6,7 @@ use crate::letter::{Call, Letter};
 use crate::region::{message_len, read_grant};
 use crate::talk::Ticket;
 use gasworks_core::{Class, Rank, WireError, wire};
-use gasworks_sync::RawBytes;
+use gasworks_sync::VolatileSlice;
 
 /// Which requests a message ends.
 struct Ended {
@@ -25,7 +25,7 @@ impl<N: Network> Messages<N> {
         class: Class,
         payload: usize,
         head: usize,
-    ) -> Result<(Room, RawBytes), WireError> {
+    ) -> Result<(Room, VolatileSlice<'static>), WireError> {
         self.whole()?;
         if to >= self.layout.shape.ranks {
             return Err(WireError::PeerGone { rank: to });
@@ -127,7 +127,7 @@ impl<N: Network> Messages<N> {
         self.region.set(at, tickets);
         self.region.set_words(at + ENDED + payload.next_multiple_of(8), head);
         let len = whole_len(letter);
-        let local = self.region.part(at + start_of(letter), len);
+        let local = self.region.part(at + start_of(letter), len).raw();
         let home = self.homes[to as usize];
         let post = Post { local, ..self.post_to(to, Kind::Put, Owner::Word) };
         let layout = self.layout;

@@ -5,7 +5,7 @@
 //! At its end it prints how many allocations the operations made.
 //!
 //! # Invariants
-//! G1. Every call is passed on unchanged to the system's allocator.
+//! - gascount.1: every call is passed on unchanged to the system's allocator.
 
 use anyhow::{Context, Result, bail, ensure};
 use gasworks::{Agent, Config, GlobalPtr, Job, ParSync, Payload, Reply, Request, Seq, Table};
@@ -24,20 +24,21 @@ struct Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting { made: AtomicU64::new(0) };
 
-// SAFETY: G1.
+// SAFETY: gascount.1: all memory is that of `System`, which keeps to the rules of an allocator; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.made.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: G1.
+        // SAFETY: gascount.1: the caller promises a layout that is not empty, which is what `System` wants.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: G1.
+        // SAFETY: gascount.1: the caller promises that `at` was allocated here with `layout`, and so by `System`.
         unsafe { System.dealloc(at, layout) }
     }
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         self.made.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: G1.
+        // SAFETY: gascount.1: the caller promises that `at` was allocated here with `layout`, so by `System`, and that `size` is one for
+        // it.
         unsafe { System.realloc(at, layout, size) }
     }
 }

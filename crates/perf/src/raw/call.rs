@@ -1,12 +1,12 @@
 //! Calls into the measurements in C.
 //!
 //! # Invariants
-//! K1. The C functions touch the shared memory, the private memory and the samples that a call brings, within the sizes
-//!     they are given, and nothing else.
-//! K2. Sizes are checked before the call: a measurement of `bytes` needs at most 64 times that and 128 KiB of shared
-//!     memory, four times that and 4 KiB of private memory; copies stay within the private memory's halves.
-//! K3. Names are static strings that end with a zero; a list of them is asked up to its end and no further.
-//! K4. Shared and private memory stay where they are until they are dropped with the [`Memory`].
+//! - call.1: the C functions touch the shared memory, the private memory and the samples that a call brings, within the sizes
+//!   they are given, and nothing else.
+//! - call.2: sizes are checked before the call: a measurement of `bytes` needs at most 64 times that and 128 KiB of shared
+//!   memory, four times that and 4 KiB of private memory; copies stay within the private memory's halves.
+//! - call.3: names are static strings that end with a zero; a list of them is asked up to its end and no further.
+//! - call.4: shared and private memory stay where they are until they are dropped with the [`Memory`].
 
 use gasworks_os::memfd::Mapping;
 use std::ffi::{CStr, c_char, c_int};
@@ -72,9 +72,9 @@ impl Measurement {
     /// The names of its variants.
     pub fn names(self) -> Vec<&'static str> {
         let name = |variant| {
-            // SAFETY: K3.
+            // SAFETY: call.3: `self` is an index of the table, by its type, and `variant` is no further than the null that ends the list.
             let name = unsafe { raw_name(self as u32, variant) };
-            // SAFETY: K3.
+            // SAFETY: call.3: the name is not null, so it is a static string that ends with a zero byte.
             (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_str().unwrap_or("?"))
         };
         (0..).map_while(name).collect()
@@ -113,7 +113,8 @@ impl Memory {
 
     /// Zeroes the shared memory, while no other rank uses it.
     pub fn clear(&mut self) {
-        // SAFETY: K4; the other processes wait, and nobody here has a reference to it.
+        // SAFETY: call.4: the mapping has these bytes as long as `self`; other ranks do not use it meanwhile, and nobody has a reference to
+        // it.
         unsafe { self.shared.as_ptr().write_bytes(0, self.shared.len()) };
     }
 
@@ -163,7 +164,8 @@ impl Call {
             variant,
             together,
         };
-        // SAFETY: K1, K2, K4: the sizes have just been checked.
+        // SAFETY: call.1: C touches what `passed` names alone. call.2: `fits` has just looked at the sizes. call.4: all of it is borrowed
+        // until C returns.
         let took = unsafe { raw_run(which as u32, &raw const passed) };
         (took != WRONG).then_some(took)
     }
@@ -175,14 +177,14 @@ impl Call {
 /// The bytes are mapped. They may change meanwhile.
 #[inline]
 pub unsafe fn all_words(bytes: *const u8, len: usize, word: u64) -> bool {
-    // SAFETY: K1, and the caller's promise.
+    // SAFETY: call.1: C reads `len` bytes at `bytes`, which the caller promises are mapped; it reads them as volatile, so they may change.
     unsafe { raw_all_words(bytes, len, word) != 0 }
 }
 
 /// The counter, where it is the system's clock.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn ticks() -> u64 {
-    // SAFETY: K1: it is given nothing.
+    // SAFETY: call.1: the function is given nothing, and asks for the time.
     unsafe { raw_ticks() }
 }
 
@@ -282,7 +284,7 @@ mod tests {
     fn words_that_differ_are_found_wherever_they_are() {
         for words in [1, 7, 8, 9, 512, 515] {
             let mut bytes = vec![0xabcd_u64; words];
-            // SAFETY: the bytes are there.
+            // SAFETY: the slice has so many bytes, and is borrowed until the call returns.
             let right = |bytes: &[u64]| unsafe { all_words(bytes.as_ptr().cast(), 8 * bytes.len(), 0xabcd) };
             assert!(right(&bytes));
             for at in 0..words {

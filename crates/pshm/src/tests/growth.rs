@@ -136,7 +136,7 @@ fn what_is_populated_or_tried_works_like_the_rest() {
             let last =
                 peers.reach(me, peers.len_of(me).unwrap_or(0) - 8, 8).expect("inside").expect("mapped");
             // Only a page that has memory lies somewhere.
-            gasworks_os::numa::node_of(last)
+            gasworks_os::numa::node_of(last.raw())
         };
         assert!(last(&opened.peers).is_ok(), "the segment was not populated");
         assert_eq!(opened.peers.grow(ROOM), Ok(ROOM));

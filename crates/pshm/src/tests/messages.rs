@@ -34,7 +34,7 @@ pub(super) fn send<M: Mode>(
     let len = SIZES[seed as usize % SIZES.len()];
     let room = wire.reserve(to, class, len)?;
     let bytes: Vec<u8> = (0..len).map(|at| byte(seed, at)).collect();
-    room.payload.write(&bytes);
+    room.payload().write(&bytes);
     wire.commit(room, &head(kind, seed))
 }
 

@@ -4,9 +4,9 @@
 //! of its segment. To the fault handler that is what a machine without memory looks like.
 //!
 //! # Invariants
-//! C1. The page that is replaced lies inside a segment that stays mapped to the end of the process, and only raw
-//!     copies ever touch it.
-//! C2. A call that is given a string or numbers only touches no memory of ours.
+//! - cut.1: the page that is replaced lies inside a segment that stays mapped to the end of the process, and only raw
+//!   copies ever touch it.
+//! - cut.2: a call that is given a string or numbers only touches no memory of ours.
 
 use gasworks_bootstrap::Single;
 use gasworks_os::memfd::page_size;
@@ -39,20 +39,21 @@ pub fn check() {
 
 /// The process that dies.
 pub fn die() -> ExitCode {
-    // SAFETY: C2.
+    // SAFETY: cut.2: the call takes a number of seconds alone.
     unsafe { libc::alarm(20) };
     let opened = open::<Seq>(&Single::new().expect("a job"), &crate::CONFIG).expect("open");
     let page = page_size();
     let segment = opened.peers.reach(0, 0, 8 * page).expect("inside").expect("mapped");
     let byte = segment.slice(PAGE * page + AT, 1).expect("inside");
     byte.write(&[7]);
-    // SAFETY: C2, and the descriptor is new and nobody else's.
+    // SAFETY: cut.2: the first call reads a literal. The descriptor that it gives is new and nobody else's; -1 panics.
     let file = unsafe { File::from_raw_fd(libc::memfd_create(c"cut".as_ptr(), libc::MFD_CLOEXEC)) };
     file.set_len(page as u64).expect("sized");
     let target = segment.slice(PAGE * page, page).expect("inside").as_ptr();
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let how = libc::MAP_SHARED | libc::MAP_FIXED;
-    // SAFETY: C1.
+    // SAFETY: cut.1: the page at `target` is one of the eight of the segment that `opened` keeps mapped; raw copies alone touch it from
+    // here on.
     let mapped = unsafe { libc::mmap(target.cast(), page, access, how, file.as_raw_fd(), 0) };
     assert_eq!(mapped, target.cast(), "{}", std::io::Error::last_os_error());
     let mut found = [9];

@@ -1,8 +1,8 @@
 //! An empty poll costs the same however many ranks are silent: its instructions are counted, one by one.
 //!
 //! # Invariants
-//! T1. A call that is given numbers only, and of ptrace the requests without a pointer, touches no memory of ours.
-//! T2. The status that waitpid fills in is a local integer.
+//! - steps.1: a call that is given numbers only, and of ptrace the requests without a pointer, touches no memory of ours.
+//! - steps.2: the status that waitpid fills in is a local integer.
 
 use gasworks_bootstrap::Together;
 use gasworks_core::Wire;
@@ -53,7 +53,7 @@ fn count(mode: &str, size: u32) -> [u64; 2] {
 
 /// A request about a stopped child; the signal that stopped it is dropped where it goes on.
 fn request(request: libc::c_uint, pid: libc::pid_t, data: i32) {
-    // SAFETY: T1.
+    // SAFETY: steps.1: the requests made here take options or nothing as data, and the address is zero.
     let done = unsafe { libc::ptrace(request, pid, 0usize, data as usize) };
     assert_eq!(done, 0, "request {request}: {}", std::io::Error::last_os_error());
 }
@@ -61,7 +61,7 @@ fn request(request: libc::c_uint, pid: libc::pid_t, data: i32) {
 /// Waits for a signal to stop the child; returns which.
 fn next_stop(pid: libc::pid_t) -> i32 {
     let mut status = 0;
-    // SAFETY: T2.
+    // SAFETY: steps.2: the pointer is to `status`, of this function, and the call ends before it goes.
     let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
     assert_eq!(waited, pid, "{}", std::io::Error::last_os_error());
     assert!(libc::WIFSTOPPED(status), "it ended by {status:#x}");
@@ -74,7 +74,7 @@ pub fn poll(mode: &str, size: u32) -> ExitCode {
 }
 
 fn poll_as<M: Mode>(size: u32) -> ExitCode {
-    // SAFETY: T1.
+    // SAFETY: steps.1: the call takes a number of seconds alone.
     unsafe { libc::alarm(60) };
     let mut ranks = Together::ranks(size).expect("a job").into_iter();
     let first = ranks.next().expect("a rank");
@@ -91,7 +91,7 @@ fn poll_as<M: Mode>(size: u32) -> ExitCode {
     // Once without being counted, so that everything is bound and mapped.
     poll();
     walk();
-    // SAFETY: T1.
+    // SAFETY: steps.1: the request looks at none of its other arguments, which are zero.
     let traced = unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0usize, 0usize) };
     assert_eq!(traced, 0, "this machine forbids ptrace: {}", std::io::Error::last_os_error());
     mark();
@@ -104,6 +104,6 @@ fn poll_as<M: Mode>(size: u32) -> ExitCode {
 
 #[inline(never)]
 fn mark() {
-    // SAFETY: T1. The parent swallows the signal.
+    // SAFETY: steps.1: the call takes a number alone; the parent, which traces this process, swallows the signal.
     unsafe { libc::raise(MARK) };
 }

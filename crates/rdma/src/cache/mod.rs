@@ -5,15 +5,15 @@
 //! is registered for one transfer, and no longer.
 //!
 //! # Invariants
-//! R1. A registration is ended once, when nobody uses it: a post that the NIC has taken, or one that it is about to be handed.
-//! R2. Only a *live* registration is found. It covers whole pages, all of them watched from before they were registered, and none of
-//!     them has been told of since.
-//! R3. No live registration contains another. So in the order of their first pages they are also in the order of their last ones,
-//!     and of all that begin at or before some byte the last one reaches farthest.
-//! R4. Only pages are registered that hold bytes of the transfer. Those are mapped, and stay as they are until it is over (E1 of the engine):
-//!     of any other page somebody else might just now be giving the memory back.
+//! - cache.1: a registration is ended once, when nobody uses it: a post that the NIC has taken, or one that it is about to be handed.
+//! - cache.2: only a *live* registration is found. It covers whole pages, all of them watched from before they were registered, and none of
+//!   them has been told of since.
+//! - cache.3: no live registration contains another. So in the order of their first pages they are also in the order of their last ones,
+//!   and of all that begin at or before some byte the last one reaches farthest.
+//! - cache.4: only pages are registered that hold bytes of the transfer. Those are mapped, and stay as they are until it is over (engine.1
+//!   of the module `engine`): of any other page somebody else might just now be giving the memory back.
 //!
-//! Who breaks E1, and gives memory back while it is transferred, may leave a registration of what is not there any more; it goes
+//! Who breaks engine.1, and gives memory back while it is transferred, may leave a registration of what is not there any more; it goes
 //! when the next thing happens to those addresses.
 
 mod shelf;
@@ -28,7 +28,7 @@ pub(crate) mod tests;
 use crate::nic::{Direction, Key, Nic};
 use crate::settings::Tuning;
 use crate::stale::{Gone, Span};
-use gasworks_sync::RawBytes;
+use gasworks_sync::RawSlice;
 pub use shelf::Registry;
 pub(crate) use shelf::Shelf;
 use std::collections::BTreeMap;
@@ -104,7 +104,7 @@ pub(crate) struct Cache {
 }
 
 impl Span {
-    fn of(bytes: RawBytes) -> Self {
+    fn of(bytes: RawSlice) -> Self {
         let start = bytes.as_ptr().addr();
         Self { start, end: start + bytes.len() }
     }
@@ -145,7 +145,7 @@ impl Cache {
     pub fn take<N: Nic + ?Sized>(
         &mut self,
         nic: &N,
-        bytes: RawBytes,
+        bytes: RawSlice,
         direction: Direction,
     ) -> Result<Lease, Refused> {
         // In this order: what is settled has been told of.
@@ -165,14 +165,14 @@ impl Cache {
         for is_last in [false, true] {
             let keeps = settled && self.make_space(nic, pages.len()) && self.watch.watch(pages);
             let memory = if keeps { self.whole(bytes, pages) } else { bytes };
-            // SAFETY: it is mapped now, and while a post uses it: that of this transfer by E1, and another's by R2.
+            // SAFETY: it is mapped now, and while this transfer uses it, as `take` asks; cache.2: others find it only as long as it is.
             let Ok(key) = (unsafe { nic.register_local(memory) }) else {
                 if keeps {
                     self.forget(pages);
                 }
                 // What may only be read is registered for this put, and not found by the next transfer, which may be a get.
                 if direction == Direction::Put
-                    // SAFETY: the caller's promise: they stay mapped until the lease is given back, which ends this registration.
+                    // SAFETY: `take` asks that the bytes stay mapped until the lease is given back, which ends this registration.
                     && let Ok(key) = unsafe { nic.register_source(bytes) }
                 {
                     return Ok(self.enter(nic, Kind::Single, Span::of(bytes), key));
@@ -248,17 +248,15 @@ impl Cache {
     }
 
     /// The pages that hold some bytes.
-    fn pages(&self, bytes: RawBytes) -> Span {
+    fn pages(&self, bytes: RawSlice) -> Span {
         let Span { start, end } = Span::of(bytes);
         Span { start: start - start % self.page, end: end.next_multiple_of(self.page) }
     }
 
     /// Those pages, as they are handed to a NIC.
-    fn whole(&self, bytes: RawBytes, pages: Span) -> RawBytes {
+    fn whole(&self, bytes: RawSlice, pages: Span) -> RawSlice {
         let first = bytes.as_ptr().wrapping_sub(bytes.as_ptr().addr() - pages.start);
-        // SAFETY: R4: they are mapped, for each of them holds some of `bytes`. Nobody uses them by this: a NIC reaches only
-        // what it is handed posts of.
-        unsafe { RawBytes::new(first, pages.len()) }
+        RawSlice::new(first, pages.len())
     }
 
     /// The live registration that begins last before an address.
@@ -273,7 +271,7 @@ impl Cache {
         self.entries[number as usize].as_ref().filter(|entry| pages.contains(entry.span)).map(|_| number)
     }
 
-    /// The live registration that holds these pages: R3.
+    /// The live registration that holds these pages: cache.3.
     fn find(&self, pages: Span) -> Option<u32> {
         self.last_before(pages.start + 1).filter(|(_, span)| span.contains(pages)).map(|(number, _)| number)
     }
@@ -291,7 +289,7 @@ impl Cache {
     /// Enters a registration that was made, with one user.
     fn enter<N: Nic + ?Sized>(&mut self, nic: &N, kind: Kind, span: Span, key: Key) -> Lease {
         if kind == Kind::Live {
-            // R3. Their pages stay watched.
+            // cache.3. Their pages stay watched.
             while let Some(number) = self.first_in(span) {
                 self.counts.evicted += 1;
                 self.retire(nic, number);
@@ -364,7 +362,7 @@ impl Cache {
         }
     }
 
-    /// R1.
+    /// Takes the entry out, so that its registration is ended once (cache.1).
     fn end<N: Nic + ?Sized>(&mut self, nic: &N, number: u32) {
         let Some(entry) = self.entries[number as usize].take() else { return };
         self.free.push(number);

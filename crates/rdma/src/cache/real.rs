@@ -1,8 +1,8 @@
 //! The cache and the system's watching: memory that goes is not found again, whoever takes it away and however.
 //!
 //! # Invariants
-//! T1. A mapping belongs to the test that made it, which has no reference to its bytes.
-//! T2. What the kernel is told by its address lives through the call, which copies it.
+//! - real.1: a mapping belongs to the test that made it, which has no reference to its bytes.
+//! - real.2: what the kernel is told by its address lives through the call, which copies it.
 
 use super::tests::Counting;
 use super::watch::Monitor;
@@ -66,13 +66,13 @@ fn refuse_watching() {
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     let number = libc::c_ulong::from;
-    // SAFETY: T2: it is told numbers alone.
+    // SAFETY: the call is given numbers alone: it looks at no memory of ours.
     let rc = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, number(1u32), number(0u32), number(0u32), number(0u32))
     };
     assert_eq!(rc, 0, "{}", std::io::Error::last_os_error());
     let mode = number(libc::SECCOMP_MODE_FILTER);
-    // SAFETY: T2: the program and the filter that it points to are on this stack, and the kernel copies both in the call.
+    // SAFETY: real.2: the program and the filter that it points to are on this stack, and the kernel copies both in the call.
     let rc = unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) };
     assert_eq!(rc, 0, "{}", std::io::Error::last_os_error());
 }
@@ -97,10 +97,10 @@ fn map(at: usize, len: usize, flags: i32) -> usize {
 /// Fails where another thread has mapped something meanwhile.
 fn try_map(at: usize, len: usize, flags: i32) -> Option<usize> {
     let (flags, may) = (flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
-    // SAFETY: T1.
+    // SAFETY: real.1: the kernel takes a free place, or, told by `MAP_FIXED`, pages of the test's own mapping.
     let mapped = unsafe { libc::mmap(std::ptr::without_provenance_mut(at), len, may, flags, -1, 0) };
     (mapped != libc::MAP_FAILED).then(|| {
-        // SAFETY: T1.
+        // SAFETY: real.1: these `len` bytes were mapped just now, to be written, and nobody else knows of them.
         unsafe { mapped.cast::<u8>().write_bytes(1, len) };
         mapped.expose_provenance()
     })
@@ -111,20 +111,20 @@ fn pointer(at: usize) -> *mut u8 {
 }
 
 fn unmap(at: usize, len: usize) {
-    // SAFETY: T1.
+    // SAFETY: real.1: these bytes are the test's, which does not use them after this.
     assert_eq!(unsafe { libc::munmap(pointer(at).cast(), len) }, 0);
 }
 
 fn empty(at: usize, len: usize) {
-    // SAFETY: T1.
+    // SAFETY: real.1: these pages are the test's, and nobody relies on what is in them.
     assert_eq!(unsafe { libc::madvise(pointer(at).cast(), len, libc::MADV_DONTNEED) }, 0);
-    // SAFETY: T1.
+    // SAFETY: real.1: the pages are still mapped, to be written, and the test's.
     unsafe { pointer(at).write_bytes(2, len) };
 }
 
 /// Moves it away; where it was nothing is mapped, or nothing is left of it.
 fn away(at: usize, more: i32) {
-    // SAFETY: T1.
+    // SAFETY: real.1: `LEN` bytes at `at` are the test's, and so are those that they replace, which were mapped just now.
     let to =
         unsafe { libc::mremap(pointer(at).cast(), LEN, LEN, libc::MREMAP_MAYMOVE | more, map(0, LEN, 0)) };
     assert_ne!(to, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
@@ -145,8 +145,7 @@ impl Bench {
     /// Takes a registration and gives it back: its number, and whether it was there already.
     fn touch(&mut self, at: usize, len: usize) -> (usize, bool) {
         let hits = self.cache.counts().hits;
-        // SAFETY: T1.
-        let bytes = unsafe { RawBytes::new(pointer(at), len) };
+        let bytes = RawSlice::new(pointer(at), len);
         let lease = self.cache.take(&self.nic, bytes, Direction::Get).expect("registered");
         let number = Counting::number(self.cache.key(&lease).expect("in use"));
         self.cache.give(&self.nic, lease);
@@ -203,7 +202,7 @@ const CHANGES: [(&str, Change); 9] = [
     }),
     ("its pages moved away", |at| {
         away(at, libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP);
-        // SAFETY: T1.
+        // SAFETY: real.1: `MREMAP_DONTUNMAP` has left these `LEN` bytes mapped, and they are the test's.
         unsafe { pointer(at).write_bytes(3, LEN) };
         Some(at)
     }),
@@ -249,7 +248,7 @@ fn is_seen(name: &str, change: Change) -> bool {
 fn what_is_shared_is_not_kept() {
     let mut bench = Bench::new();
     let shared = gasworks_os::memfd::create("shared", LEN).expect("a file").map().expect("mapped");
-    // SAFETY: T1.
+    // SAFETY: real.1: `shared` has `LEN` bytes, which stay mapped while it lives, and nobody else has it.
     unsafe { shared.as_ptr().write_bytes(1, LEN) };
     let (own, part) = (map(0, LEN, 0), map(0, LEN, 0));
     // Somebody else watches that one; and where nobody may, nothing is kept.
@@ -259,7 +258,7 @@ fn what_is_shared_is_not_kept() {
         fault
     });
     // The last page of this one is not there.
-    // SAFETY: T1: the last page of what `map` gave here, to which no reference is ever made.
+    // SAFETY: real.1: the last page of what `map` gave here, to which no reference is ever made.
     assert_eq!(unsafe { libc::madvise(pointer(part + LEN - page()).cast(), page(), libc::MADV_DONTNEED) }, 0);
     for at in [shared.as_ptr().addr(), own, part] {
         assert!(!bench.touch(at, LEN).1 && !bench.touch(at, LEN).1);
@@ -307,13 +306,13 @@ fn what_was_moved_and_what_is_around_a_hole_is_forgotten() {
     bench.keep(from, LEN);
     bench.keep(at, LEN);
     const MOVE: i32 = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-    // SAFETY: T1.
+    // SAFETY: real.1: `LEN` bytes at `from` are the test's, and so are those that they replace, which were mapped just now.
     let to = unsafe { libc::mremap(pointer(from).cast(), LEN, LEN, MOVE, map(0, LEN, 0)) }.addr();
     // It is emptied, and before that is known something else, which cannot be watched, is in the midst of it.
     let program = std::fs::File::open("/proc/self/exe").expect("a file");
     empty(at, page);
     let (middle, flags) = (pointer(at + LEN / 2).cast(), libc::MAP_FIXED | libc::MAP_PRIVATE);
-    // SAFETY: T1.
+    // SAFETY: real.1: the page lies in the middle of what `map` gave at `at`, and nobody refers to it.
     let over = unsafe { libc::mmap(middle, page, libc::PROT_READ, flags, program.as_raw_fd(), 0) };
     assert_eq!(over, middle);
     while !bench.cache.watch.is_settled() {

@@ -4,7 +4,7 @@
 use super::{Cache, Lease, Refused, Registrations, System, Watch, page};
 use crate::nic::{Direction, Key, Nic};
 use crate::settings::Tuning;
-use gasworks_sync::{Lock, Mode, Par, RawBytes};
+use gasworks_sync::{Lock, Mode, Par, RawSlice};
 use std::sync::Arc;
 
 type Shared = Arc<<Par as Mode>::Lock<Cache>>;
@@ -53,7 +53,7 @@ impl Shelf {
     pub fn take<N: Nic + ?Sized>(
         &mut self,
         nic: &N,
-        bytes: RawBytes,
+        bytes: RawSlice,
         direction: Direction,
     ) -> Result<Lease, Refused> {
         self.with(|cache| cache.take(nic, bytes, direction))
@@ -106,8 +106,7 @@ mod tests {
     #[test]
     fn a_shelf_does_what_its_cache_does() {
         let mut bytes = vec![0u8; 3 * page()];
-        // SAFETY: the vector lives on, and nobody looks at what is in it.
-        let bytes = unsafe { RawBytes::new(bytes.as_mut_ptr(), bytes.len()) };
+        let bytes = RawSlice::new(bytes.as_mut_ptr(), bytes.len());
         let tuning = Tuning::default();
         for nic_keeps in [false, true] {
             for is_shared in [false, true] {

@@ -101,7 +101,7 @@ impl Nic for Counting {
     fn abilities(&self) -> Abilities {
         Abilities::PLAIN
     }
-    unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
+    unsafe fn register(&self, bytes: RawSlice) -> Result<Key, NicError> {
         self.asked.set(self.asked.get() + 1);
         let may_be_written = !self.read_only.get().is_some_and(|span| span.contains(Span::of(bytes)));
         if !may_be_written || self.limit.is_some_and(|most| self.there().len() >= most) {
@@ -110,9 +110,9 @@ impl Nic for Counting {
         self.made.borrow_mut().push((Span::of(bytes), true));
         Ok(Key((self.made.borrow().len() - 1).to_le_bytes().to_vec()))
     }
-    unsafe fn register_source(&self, bytes: RawBytes) -> Result<Key, NicError> {
+    unsafe fn register_source(&self, bytes: RawSlice) -> Result<Key, NicError> {
         let read_only = self.read_only.take();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises of the bytes what `register` asks, which only notes where they are.
         let made = unsafe { self.register(bytes) };
         self.read_only.set(read_only);
         made
@@ -144,10 +144,9 @@ impl Memory {
     fn first(&self) -> usize {
         self.0.as_ptr().addr().next_multiple_of(PAGE)
     }
-    fn bytes(&mut self, start: usize, len: usize) -> RawBytes {
+    fn bytes(&mut self, start: usize, len: usize) -> RawSlice {
         let skip = self.first() - self.0.as_ptr().addr();
-        // SAFETY: Y1: the vector lives on, and nobody looks at what is in it.
-        unsafe { RawBytes::new(self.0.as_mut_ptr().add(skip + start), len) }
+        RawSlice::new(self.0.as_mut_ptr().wrapping_add(skip + start), len)
     }
 }
 
@@ -566,7 +565,7 @@ proptest! {
                             let number = bench.number(&lease);
                             let (at, there) = bench.nic.made.borrow()[number];
                             prop_assert!(number == wanted && at == span && there && at.contains(exact));
-                            // R2: it was registered after its pages lost their memory.
+                            // cache.2: it was registered after its pages lost their memory.
                             let touched = start / PAGE..(start + len).div_ceil(PAGE);
                             prop_assert!(lost[touched].iter().all(|&when| when <= number));
                             held.push(lease);

@@ -58,7 +58,7 @@ impl System {
 impl Watch for System {
     fn is_settled(&mut self) -> bool {
         match self {
-            // In this order: W1 of `stale`.
+            // In this order: stale.2 of the module `stale`.
             Self::Tells(monitor) => {
                 !monitor.fault.as_ref().is_none_or(Userfault::is_changing) && monitor.words.is_settled()
             }
@@ -114,11 +114,11 @@ pub(crate) fn page() -> usize {
 /// The thread that reads events.
 ///
 /// # Invariants
-/// N1. Whoever changes watched memory waits for this thread, and may hold any lock: the allocator's, the engine's, the cache's. So
-///     from before the first page is watched until the last is not, the thread neither allocates, frees, prints nor takes a lock.
-///     It is started, and has said so, before anything is watched; it closes its descriptor, the last one, before it does anything else at
-///     its end.
-/// N2. Its own stack is never watched: it exists before anything is.
+/// - watch.1: whoever changes watched memory waits for this thread, and may hold any lock: the allocator's, the engine's, the cache's. So
+///   from before the first page is watched until the last is not, the thread neither allocates, frees, prints nor takes a lock.
+///   It is started, and has said so, before anything is watched; it closes its descriptor, the last one, before it does anything else at
+///   its end.
+/// - watch.2: its own stack is never watched: it exists before anything is.
 #[derive(Debug)]
 pub(crate) struct Monitor {
     /// `None` once it is told to end.
@@ -149,7 +149,7 @@ impl Monitor {
             }
         };
         let thread = threads::start("gasworks-memory", None, body).ok()?;
-        // It allocates while it starts (N1).
+        // It allocates while it starts (watch.1).
         while bells.started.clear() == 0 {
             std::thread::yield_now();
         }
@@ -166,7 +166,7 @@ impl Monitor {
     }
 }
 
-/// Reads events until it is told to end: N1.
+/// Reads events until it is told to end: watch.1.
 fn monitor(fault: Userfault, mut words: Writer, end: &EventFd) {
     loop {
         let ready = fault.wait(end.as_fd());
@@ -194,7 +194,7 @@ fn gone(fault: &Userfault, event: Event) -> Gone {
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        // The thread's descriptor is to be the last: N1.
+        // The thread's descriptor is to be the last: watch.1.
         self.fault = None;
         let _ = self.bells.end.ring();
         if let Some(thread) = self.thread.take() {
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::cache::real::is_admitted;
 
-    /// N1: the thread has said that it runs before anything is watched, and is over with its owner.
+    /// watch.1: the thread has said that it runs before anything is watched, and is over with its owner.
     #[test]
     fn the_thread_runs_from_the_beginning_to_the_end() {
         for _ in 0..if is_admitted() { 50 } else { 0 } {

@@ -1,8 +1,8 @@
 //! A NIC for the tests: it keeps a NIC's rules, refuses now and then, and completes in any order.
 //!
 //! # Invariants
-//! F1. What it is given are vectors of a test, which keeps them until the engine is gone, and looks at them only then or through the engine.
-//!     No two of them overlap.
+//! - fake.1: what it is given are vectors of a test, which keeps them until the engine is gone or done with them, and looks at them only
+//!   then or through the engine. No two of them overlap.
 
 use super::*;
 use crate::cache::tests::Told;
@@ -27,8 +27,8 @@ impl Dice {
 /// A post that the NIC took.
 pub(super) struct Posted {
     direction: Direction,
-    local: RawBytes,
-    pub(super) there: RawBytes,
+    local: RawSlice,
+    pub(super) there: RawSlice,
     token: u64,
     /// Whether it is to be said when the source may be used again.
     tells: bool,
@@ -41,9 +41,9 @@ pub(super) struct Posted {
 pub(super) struct Fake {
     pub abilities: Abilities,
     /// The peer's registration, whose key is `[7]`.
-    pub remote: RawBytes,
+    pub remote: RawSlice,
     /// Registrations of this rank; the key is the index.
-    pub mine: RefCell<Vec<RawBytes>>,
+    pub mine: RefCell<Vec<RawSlice>>,
     pub under_way: RefCell<Vec<Posted>>,
     pub dice: Dice,
     /// One post in this many fails when it completes; 0 for none.
@@ -69,7 +69,7 @@ pub(super) struct Fake {
 }
 
 impl Fake {
-    pub fn new(abilities: Abilities, remote: RawBytes, seed: u64) -> Self {
+    pub fn new(abilities: Abilities, remote: RawSlice, seed: u64) -> Self {
         Fake {
             abilities,
             remote,
@@ -113,7 +113,7 @@ impl Nic for Fake {
     fn abilities(&self) -> Abilities {
         self.abilities
     }
-    unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
+    unsafe fn register(&self, bytes: RawSlice) -> Result<Key, NicError> {
         if self.refuse_registration {
             return Err(NicError::Registration { len: bytes.len(), why: "refused" });
         }
@@ -125,7 +125,7 @@ impl Nic for Fake {
     fn deregister(&self, key: &Key) -> Result<(), NicError> {
         let mut mine = self.mine.borrow_mut();
         let place = number(key).and_then(|number| mine.get_mut(number)).filter(|bytes| !bytes.is_empty());
-        place.map(|bytes| *bytes = RawBytes::EMPTY).ok_or(NicError::BadKey { peer: 0 })
+        place.map(|bytes| *bytes = RawSlice::EMPTY).ok_or(NicError::BadKey { peer: 0 })
     }
     unsafe fn post(&self, post: &Post<'_>) -> Result<(), NicError> {
         let Abilities { largest, get_alignment, put_alignment, depth, local_alignment, short, .. } =
@@ -172,7 +172,7 @@ impl Nic for Fake {
     }
     fn tell(&self, peer: u32, number: u32, landed: bool) {
         assert_eq!(peer, 1);
-        // SAFETY: F1.
+        // SAFETY: fake.1: `remote` is a vector of the test, which does not look at it now; only this NIC writes there, and later.
         let seen = unsafe { std::slice::from_raw_parts(self.remote.as_ptr(), self.remote.len()) };
         self.told.borrow_mut().push((number, landed, seen.to_vec()));
     }
@@ -196,7 +196,7 @@ impl Nic for Fake {
             if self.under_way.borrow()[pick].tells && self.dice.roll(2) == 0 {
                 let mut under_way = self.under_way.borrow_mut();
                 let post = &mut under_way[pick];
-                // SAFETY: F1; nothing was said of it yet, so that it is unchanged.
+                // SAFETY: fake.1: the source is there; nothing was said of it yet, so that it is unchanged.
                 let bytes = unsafe { std::slice::from_raw_parts(post.local.as_ptr(), post.local.len()) };
                 (post.tells, post.kept) = (false, Some(bytes.to_vec()));
                 let token = post.token;
@@ -217,16 +217,18 @@ impl Nic for Fake {
                     Direction::Put => (there, local),
                     Direction::Get => (local, there),
                     Direction::Update(update) => {
-                        let was = update.at(there).expect("a word");
+                        // SAFETY: fake.1: `there` is a part of `remote`, which is there, and to which nobody has a reference now.
+                        let was = update.at(unsafe { there.borrow() }).expect("a word");
                         let offset = there.as_ptr().addr() - self.remote.as_ptr().addr();
                         self.updated.borrow_mut().push((update, offset, was));
                         if update.fetches {
-                            local.write(&was.to_le_bytes()[..local.len()]);
+                            // SAFETY: fake.1: `local` is there, and nobody looks at it before the completion is handed out.
+                            unsafe { local.borrow() }.write(&was.to_le_bytes()[..local.len()]);
                         }
-                        (local, RawBytes::EMPTY)
+                        (local, RawSlice::EMPTY)
                     }
                 };
-                // SAFETY: F1.
+                // SAFETY: fake.1: both are there, equally long or `from` empty; one is a part of `remote`, and the other lies elsewhere.
                 unsafe { to.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
             }
             if let Some(number) = told {
@@ -249,38 +251,37 @@ impl Nic for Fake {
 
 pub(super) const GENEROUS: Abilities = Abilities { largest: 1 << 20, depth: 64, ..Abilities::PLAIN };
 
-pub(super) fn raw(bytes: &mut [u8]) -> RawBytes {
-    // SAFETY: F1.
-    unsafe { RawBytes::new(bytes.as_mut_ptr(), bytes.len()) }
+pub(super) fn raw(bytes: &mut [u8]) -> RawSlice {
+    RawSlice::new(bytes.as_mut_ptr(), bytes.len())
 }
 
 /// Of words, which are aligned wherever they lie.
-pub(super) fn raw_words(words: &mut [u64]) -> RawBytes {
-    // SAFETY: F1.
-    unsafe { RawBytes::new(words.as_mut_ptr().cast(), size_of_val(words)) }
+pub(super) fn raw_words(words: &mut [u64]) -> RawSlice {
+    RawSlice::new(words.as_mut_ptr().cast(), size_of_val(words))
 }
 
 pub(super) fn engine(
     nic: Fake,
-    bounce: RawBytes,
+    bounce: RawSlice,
     descriptors: usize,
 ) -> Result<Engine<Seq, Fake>, EngineError> {
     tuned(nic, bounce, &Tuning { descriptors, ..Tuning::default() })
 }
 
-pub(super) fn tuned(nic: Fake, memory: RawBytes, tuning: &Tuning) -> Result<Engine<Seq, Fake>, EngineError> {
+pub(super) fn tuned(nic: Fake, memory: RawSlice, tuning: &Tuning) -> Result<Engine<Seq, Fake>, EngineError> {
     watched(nic, memory, tuning, Told::default())
 }
 
 /// Told by `watch` what happens to memory.
 pub(super) fn watched<M: Mode>(
     nic: Fake,
-    memory: RawBytes,
+    memory: RawSlice,
     tuning: &Tuning,
     watch: Told,
 ) -> Result<Engine<M, Fake>, EngineError> {
     let cache = Cache::new(tuning, !nic.abilities.keeps_registrations, cache::page(), Box::new(watch));
-    Engine::registering(Box::new(nic), memory, tuning, Shelf::Own(Box::new(cache)))
+    // SAFETY: fake.1: the test keeps `memory` until the engine is gone, and does not look at it.
+    unsafe { Engine::registering(Box::new(nic), memory, tuning, Shelf::Own(Box::new(cache))) }
 }
 
 /// A place of the peer.

@@ -2,14 +2,14 @@
 //! little of it, and the rest are buffers.
 //!
 //! # Invariants
-//! O1. Memory that the engine allocated itself is atomics to the language, and so may be changed by whoever took a part of it (E3 of the
-//!     engine). It is freed with the engine, and only if no transfer can be using it.
+//! - memory.1: memory that the engine allocated itself is atomics to the language, and so may be changed by whoever took a part of it
+//!   (engine.3). It is freed with the engine, and only if no transfer can be using it.
 
 use super::EngineError;
 use crate::nic::Abilities;
 use crate::pool::Pool;
 use crate::settings::{IMMEDIATE, Tuning};
-use gasworks_sync::RawBytes;
+use gasworks_sync::RawSlice;
 use gasworks_sync::atomic::AtomicU64;
 use std::sync::Arc;
 
@@ -28,20 +28,20 @@ pub(super) enum Part {
 /// Parts for all descriptors, and equal buffers behind them.
 #[derive(Debug)]
 pub(super) struct Memory {
-    bytes: RawBytes,
+    bytes: RawSlice,
     /// Bytes of each descriptor: 0 where there was no room for all.
     immediate: usize,
-    buffers: RawBytes,
+    buffers: RawSlice,
     /// Bytes of a buffer.
     buffer: usize,
     free: Pool,
-    /// What `bytes` are, if they are the engine's own: nobody looks at it, it is there for O1.
+    /// What `bytes` are, if they are the engine's own: nobody looks at it, it is there for memory.1.
     own: Option<Arc<[AtomicU64]>>,
 }
 
 impl Memory {
     /// Divides `bytes`, or memory of its own where none is given and the NIC needs none registered.
-    pub fn new(bytes: RawBytes, abilities: &Abilities, tuning: &Tuning) -> Result<Self, EngineError> {
+    pub fn new(bytes: RawSlice, abilities: &Abilities, tuning: &Tuning) -> Result<Self, EngineError> {
         let alignment = abilities.get_alignment.max(abilities.put_alignment).max(1);
         let fit = |room: usize| {
             let most = tuning.buffer().next_multiple_of(alignment).max(alignment);
@@ -52,8 +52,7 @@ impl Memory {
             let size = fit(usize::MAX);
             let words: Arc<[AtomicU64]> = (0..(size * OWN).div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
             let first = Arc::as_ptr(&words).cast::<u8>().cast_mut();
-            // SAFETY: O1: the words, of which there are as many bytes, stay as long as they are used.
-            let bytes = unsafe { RawBytes::new(first, size * OWN) };
+            let bytes = RawSlice::new(first, size * OWN);
             return Ok(Self::divided(bytes, (0, 0), size, Some(words)));
         }
         let all = tuning.descriptors.saturating_mul(IMMEDIATE);
@@ -72,13 +71,13 @@ impl Memory {
 
     /// So much for each descriptor, and buffers of a size that is not 0 behind that.
     fn divided(
-        bytes: RawBytes,
+        bytes: RawSlice,
         (descriptors, immediate): (usize, usize),
         buffer: usize,
         own: Option<Arc<[AtomicU64]>>,
     ) -> Self {
         let before = immediate * descriptors;
-        let buffers = bytes.slice(before, bytes.len() - before).unwrap_or(RawBytes::EMPTY);
+        let buffers = bytes.slice(before, bytes.len() - before).unwrap_or(RawSlice::EMPTY);
         let free = Pool::new(u32::try_from(buffers.len() / buffer).unwrap_or(u32::MAX));
         Self { bytes, immediate, buffers, buffer, free, own }
     }
@@ -106,12 +105,12 @@ impl Memory {
     }
 
     /// The first `len` bytes of a part; empty if it has fewer.
-    pub fn bytes(&self, part: Part, len: usize) -> RawBytes {
+    pub fn bytes(&self, part: Part, len: usize) -> RawSlice {
         let (all, size, number) = match part {
             Part::Immediate(number) => (self.bytes, self.immediate, number),
             Part::Buffer(number) => (self.buffers, self.buffer, number),
         };
-        all.slice(number as usize * size, len.min(size)).unwrap_or(RawBytes::EMPTY)
+        all.slice(number as usize * size, len.min(size)).unwrap_or(RawSlice::EMPTY)
     }
 }
 
@@ -119,7 +118,7 @@ impl Drop for Memory {
     fn drop(&mut self) {
         let all_back = (0..self.free.size()).all(|_| self.free.take().is_some());
         if !all_back {
-            // O1: a transfer that holds a buffer may use it at any time.
+            // memory.1: a transfer that holds a buffer may use it at any time.
             std::mem::forget(self.own.take());
         }
     }
@@ -143,8 +142,7 @@ mod tests {
     #[test]
     fn given_memory_is_divided_as_far_as_it_goes() {
         let mut all = vec![0u64; 256];
-        // SAFETY: as in `fake`: the words of a test, which are not used otherwise meanwhile.
-        let all = unsafe { RawBytes::new(all.as_mut_ptr().cast(), 2048) };
+        let all = RawSlice::new(all.as_mut_ptr().cast(), 2048);
         const LARGE: usize = 1 << 20;
         for (bytes, alignment, largest, buffer, wanted) in [
             (0, 1, LARGE, 256, None),
@@ -190,8 +188,7 @@ mod tests {
     #[test]
     fn parts_lie_side_by_side() {
         let mut all = vec![0u64; 128];
-        // SAFETY: as above.
-        let all = unsafe { RawBytes::new(all.as_mut_ptr().cast(), 1024) };
+        let all = RawSlice::new(all.as_mut_ptr().cast(), 1024);
         let memory = Memory::new(all, &Abilities::PLAIN, &tuning(256)).expect("it is enough");
         assert!(memory.own.is_none(), "what is given is used, needed or not");
         let found = |part, len| {
@@ -223,7 +220,7 @@ mod tests {
         for size in [1, 3, 256] {
             for taken in [0, 1, OWN] {
                 let abilities = Abilities { largest: 256, ..Abilities::PLAIN };
-                let memory = Memory::new(RawBytes::EMPTY, &abilities, &tuning(size)).expect("it has its own");
+                let memory = Memory::new(RawSlice::EMPTY, &abilities, &tuning(size)).expect("it has its own");
                 let words = memory.own.clone().expect("it is its own");
                 assert!(8 * words.len() >= OWN * size, "{} words for buffers of {size} bytes", words.len());
                 assert_eq!(sizes(&memory), (0, size, OWN));
@@ -234,14 +231,14 @@ mod tests {
                 drop(memory);
                 assert_eq!(Arc::strong_count(&words), 1 + usize::from(taken > 0), "{taken} are out");
                 if taken > 0 {
-                    // SAFETY: the count of the one that was forgotten, for the transfers that there are none of.
+                    // SAFETY: `drop` has forgotten one count of these words, for transfers that there are none of; `words` has its own.
                     unsafe { Arc::decrement_strong_count(Arc::as_ptr(&words)) };
                 }
             }
         }
         // It is registered with nobody.
         let registers = Abilities { registers_local: true, ..Abilities::PLAIN };
-        let none = Memory::new(RawBytes::EMPTY, &registers, &tuning(256)).err();
+        let none = Memory::new(RawSlice::EMPTY, &registers, &tuning(256)).err();
         assert_eq!(none, Some(EngineError::NoBounceMemory { given: 0, least: 1 }));
     }
 }

@@ -12,13 +12,13 @@
 //! number of descriptors, and nothing is allocated once each record has been used.
 //!
 //! # Invariants
-//! E1. The caller of [`Engine::put`] or [`Engine::get`] keeps the local bytes mapped, and for a get untouched, until
-//!     the token comes back. An operation's unfinished descriptors point only into those bytes or into buffers of
-//!     the pool.
-//! E2. A token comes back only when none of the operation's posts is with the NIC any more.
-//! E3. A bounce buffer belongs to one descriptor from `take` to `give`, and its memory outlives the posts that use
-//!     it: given memory by the promise that a [`RawBytes`] is, the pool's own by staying allocated while a buffer
-//!     is out.
+//! - engine.1: the caller of [`Engine::put`] or [`Engine::get`] keeps the local bytes mapped, and for a get untouched, until
+//!   the token comes back. An operation's unfinished descriptors point only into those bytes or into buffers of
+//!   the pool.
+//! - engine.2: a token comes back only when none of the operation's posts is with the NIC any more.
+//! - engine.3: a bounce buffer belongs to one descriptor from `take` to `give`, and its memory outlives the posts that use
+//!   it: given memory by the promise of whoever makes an engine, the pool's own by staying allocated while a buffer
+//!   is out.
 
 mod memory;
 mod plan;
@@ -29,7 +29,7 @@ use crate::nic::{Abilities, Atomics, Direction, Key, Nic, NicError};
 use crate::pool::Pool;
 use crate::settings::Tuning;
 use gasworks_memory::atomic::{Ops, Type, Update};
-use gasworks_sync::{Lock, Mode, RawBytes};
+use gasworks_sync::{Lock, Mode, RawSlice};
 use memory::Memory;
 use plan::Rules;
 use state::{Registered, Start, State};
@@ -164,34 +164,43 @@ impl<N: ?Sized> Copy for Site<'_, N> {}
 
 impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     /// An engine over `nic`. `memory` is for its descriptors and bounce buffers ([`Tuning::memory`] says how much is wanted); it may be
-    /// empty where the NIC does not need local memory to be registered. It is the engine's alone from now on, and
-    /// stays mapped (Y1 of [`RawBytes`]) until the engine is dropped; and if that happens with operations pending,
-    /// for as long as the NIC may carry them out.
+    /// empty where the NIC does not need local memory to be registered.
+    ///
+    /// # Safety
+    /// engine.3: `memory` is the engine's alone from now on, and stays mapped, readable and writable until the engine is dropped; and if
+    /// that happens with operations pending, for as long as the NIC may carry them out.
     ///
     /// # Errors
     /// [`EngineError::Unusable`], [`EngineError::NoBounceMemory`], [`EngineError::Registration`].
-    pub fn new(nic: Box<N>, memory: RawBytes, tuning: &Tuning) -> Result<Self, EngineError> {
+    pub unsafe fn new(nic: Box<N>, memory: RawSlice, tuning: &Tuning) -> Result<Self, EngineError> {
         let keeps = !nic.abilities().keeps_registrations;
         let cache = Cache::new(tuning, keeps, cache::page(), Box::new(System::Unasked));
-        Self::registering(nic, memory, tuning, Shelf::Own(Box::new(cache)))
+        // SAFETY: the caller promises that `memory` is this engine's alone, and stays mapped as long as it is used (engine.3).
+        unsafe { Self::registering(nic, memory, tuning, Shelf::Own(Box::new(cache))) }
     }
 
     /// One of several engines of a rank, with its own NIC and memory, whose registrations for transfers are everybody's.
     ///
+    /// # Safety
+    /// As [`new`](Self::new).
+    ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn sharing(
+    pub unsafe fn sharing(
         nic: Box<N>,
-        memory: RawBytes,
+        memory: RawSlice,
         tuning: &Tuning,
         registry: &Registry,
     ) -> Result<Self, EngineError> {
-        Self::registering(nic, memory, tuning, Shelf::Shared(registry.clone()))
+        // SAFETY: the caller promises that no other engine has `memory`, and that it stays mapped while it is used (engine.3).
+        unsafe { Self::registering(nic, memory, tuning, Shelf::Shared(registry.clone())) }
     }
 
-    fn registering(
+    /// # Safety
+    /// As [`new`](Self::new).
+    unsafe fn registering(
         nic: Box<N>,
-        memory: RawBytes,
+        memory: RawSlice,
         tuning: &Tuning,
         cache: Shelf,
     ) -> Result<Self, EngineError> {
@@ -204,7 +213,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
         };
         let parts = Memory::new(memory, &abilities, tuning)?;
         let memory_key = if abilities.registers_local {
-            // SAFETY: the bytes stay mapped until `drop` deregisters them: whoever made the `RawBytes` promised (E3).
+            // SAFETY: engine.3: the caller promises that `memory` stays mapped until `drop` deregisters it, or as long as posts use it.
             Some(unsafe { nic.register(memory) }?)
         } else {
             None
@@ -237,10 +246,10 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     ///
     /// # Errors
     /// [`EngineError::Registration`].
-    pub unsafe fn register(&self, bytes: RawBytes) -> Result<Key, EngineError> {
-        // SAFETY: the caller's promise.
+    pub unsafe fn register(&self, bytes: RawSlice) -> Result<Key, EngineError> {
+        // SAFETY: the caller promises that the bytes stay mapped until `deregister`, or until the engine is dropped.
         let key = unsafe { self.nic.register(bytes) }?;
-        // SAFETY: as above.
+        // SAFETY: they were registered just now; `deregister`, before which they stay mapped, has the engine forget them first.
         unsafe { self.learn(bytes, &key) };
         Ok(key)
     }
@@ -250,7 +259,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     ///
     /// # Safety
     /// The bytes stay mapped, and registered, until the engine is dropped.
-    pub unsafe fn learn(&self, bytes: RawBytes, key: &Key) {
+    pub unsafe fn learn(&self, bytes: RawSlice, key: &Key) {
         self.state.with(|state| state.enter(Registered { bytes, key: key.clone() }));
     }
 
@@ -268,7 +277,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     /// once before, when the source may be used again.
     ///
     /// # Safety
-    /// E1: the bytes stay mapped, and as they are, until the token comes back.
+    /// engine.1: the bytes stay mapped, and as they are, until the token comes back.
     ///
     /// # Errors
     /// [`EngineError::Busy`], [`EngineError::UnalignedPut`], [`EngineError::PastEnd`]; nothing was started then, and
@@ -281,8 +290,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
         source: Source,
         token: u64,
     ) -> Result<(), EngineError> {
-        // SAFETY: E1 by the caller's promise; the engine and the NIC only read the source of a put.
-        let local = unsafe { RawBytes::new(from.cast_mut(), len) };
+        let local = RawSlice::new(from.cast_mut(), len);
         self.start(&Start { direction: Direction::Put, there, local, source, tells: None, token })
     }
 
@@ -302,8 +310,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
         number: u32,
         token: u64,
     ) -> Result<(), EngineError> {
-        // SAFETY: as above.
-        let local = unsafe { RawBytes::new(from.cast_mut(), len) };
+        let local = RawSlice::new(from.cast_mut(), len);
         self.start(&Start { direction: Direction::Put, there, local, source, tells: Some(number), token })
     }
 
@@ -311,7 +318,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     /// once, from [`poll`](Self::poll), when all of it is there, or part of it never will be.
     ///
     /// # Safety
-    /// E1: the bytes at `target` stay mapped and nobody else's until the token comes back.
+    /// engine.1: the bytes at `target` stay mapped and nobody else's until the token comes back.
     ///
     /// # Errors
     /// [`EngineError::Busy`], [`EngineError::PastEnd`]; nothing was started then, and the token does not come back.
@@ -322,8 +329,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
         len: usize,
         token: u64,
     ) -> Result<(), EngineError> {
-        // SAFETY: E1 by the caller's promise.
-        let local = unsafe { RawBytes::new(target, len) };
+        let local = RawSlice::new(target, len);
         self.start(&Start {
             direction: Direction::Get,
             there,
@@ -343,7 +349,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     /// what the word was is at `target` if that is fetched; or when it failed, and it is not known whether it was done.
     ///
     /// # Safety
-    /// E1, if it fetches: as many bytes at `target` as the word has stay mapped and nobody else's until the token comes back.
+    /// engine.1, if it fetches: as many bytes at `target` as the word has stay mapped and nobody else's until the token comes back.
     ///
     /// # Errors
     /// [`EngineError::Busy`], [`EngineError::NoSuchAtomic`], [`EngineError::UnalignedWord`]; nothing was started then, and the token does
@@ -356,8 +362,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
         token: u64,
     ) -> Result<(), EngineError> {
         let wanted = if update.fetches { update.width() } else { 0 };
-        // SAFETY: E1 by the caller's promise; without a value that comes back these are no bytes.
-        let local = unsafe { RawBytes::new(target, wanted) };
+        let local = RawSlice::new(target, wanted);
         let direction = Direction::Update(update);
         self.start(&Start { direction, there, local, source: Source::Kept, tells: None, token })
     }
@@ -419,7 +424,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
 impl<M: Mode, N: Nic + ?Sized> Drop for Engine<M, N> {
     fn drop(&mut self) {
         self.state.with(|state| state.close(self.site()));
-        // With posts under way the registration has to outlive the engine, as the memory does (E3).
+        // With posts under way the registration has to outlive the engine, as the memory does (engine.3).
         if self.state.with(|state| state.under_way()) > 0 {
             return;
         }

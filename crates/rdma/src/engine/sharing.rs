@@ -1,7 +1,8 @@
 //! An engine that several threads share, and several engines that share their registrations, over one fake NIC.
 //!
 //! # Invariants
-//! H1. A fake NIC that several threads have is one engine's, which posts and polls under its lock; and nothing else is asked of it.
+//! - sharing.1: a fake NIC that several threads have is one engine's, which posts and polls under its lock; and nothing else is asked of
+//!   it.
 
 use super::fake::{Fake, GENEROUS, Results, drain, note, raw, raw_words, there};
 use super::*;
@@ -22,15 +23,15 @@ impl<P: Deref<Target = Fake>> Nic for Driven<P> {
     fn abilities(&self) -> Abilities {
         self.0.abilities()
     }
-    unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
-        // SAFETY: the caller's promise.
+    unsafe fn register(&self, bytes: RawSlice) -> Result<Key, NicError> {
+        // SAFETY: the caller promises that the bytes are mapped, and stay so while a post names them.
         unsafe { self.0.register(bytes) }
     }
     fn deregister(&self, key: &Key) -> Result<(), NicError> {
         self.0.deregister(key)
     }
     unsafe fn post(&self, post: &Post<'_>) -> Result<(), NicError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps `post.local` mapped, and of a get to itself, until the completion was polled.
         unsafe { self.0.post(post) }
     }
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize {
@@ -49,14 +50,15 @@ fn engines_of_a_rank_find_each_other_s_registrations() {
     let registry = Registry::watched(&tuning, false, Box::new(told.clone()));
     let engine = |half: usize| {
         let part = all.slice(half << 15, 1 << 15).unwrap();
-        Engine::<Seq, Driven<Rc<Fake>>>::sharing(Box::new(Driven(fake.clone())), part, &tuning, &registry)
-            .unwrap()
+        let nic = Box::new(Driven(fake.clone()));
+        // SAFETY: engine.3: each engine has its half of `memory`, which is dropped after both.
+        unsafe { Engine::<Seq, Driven<Rc<Fake>>>::sharing(nic, part, &tuning, &registry) }.unwrap()
     };
     let (first, second) = (engine(0), engine(1));
     drop(registry);
     let key = Key(vec![7]);
     let put = |engine: &Engine<Seq, Driven<Rc<Fake>>>| {
-        // SAFETY: `source` outlives the engine and is only read (E1).
+        // SAFETY: engine.1: `source` has 9000 bytes, is dropped after both engines, and is only read.
         unsafe { engine.put(there(&key, 0), source.as_ptr(), 9000, Source::Kept, 0) }.unwrap();
         while engine.pending() > 0 {
             engine.poll(4, &mut |_, progress| {
@@ -101,14 +103,12 @@ fn ends_with<M: Mode>(posts: usize, is_shared: bool) {
     } else {
         Shelf::Own(Box::new(Cache::new(&tuning, true, cache::page(), Box::new(told.clone()))))
     };
-    let engine = Engine::<M, Driven<Rc<Fake>>>::registering(
-        Box::new(Driven(fake.clone())),
-        raw_words(&mut memory),
-        &tuning,
-        cache,
-    );
+    let nic = Box::new(Driven(fake.clone()));
+    // SAFETY: engine.3: `memory` is the engine's alone, and is dropped after it.
+    let engine =
+        unsafe { Engine::<M, Driven<Rc<Fake>>>::registering(nic, raw_words(&mut memory), &tuning, cache) };
     let (engine, key) = (engine.unwrap(), Key(vec![7]));
-    // SAFETY: they outlive the engine and are only read (E1).
+    // SAFETY: engine.1: `idle`, `little` and `long` are dropped after the engine and its NIC, which only read them.
     let put =
         |from: *const u8, len, source| unsafe { engine.put(there(&key, 0), from, len, source, 0) }.unwrap();
     put(idle.as_ptr(), 9000, Source::Kept);
@@ -134,8 +134,8 @@ fn ends_with<M: Mode>(posts: usize, is_shared: bool) {
     assert!(remote[..100].iter().all(|byte| wanted.contains(byte)));
 }
 
-// SAFETY: H1: only the engine of `threads_put_by_one_engine` has this NIC, and it registers, posts and polls under its lock; the
-// test reads nothing of the NIC while threads run.
+// SAFETY: sharing.1: only the engine of `threads_put_by_one_engine` has this NIC, and it registers, posts and polls under its
+// lock; the test reads nothing of the NIC while threads run.
 unsafe impl Sync for Driven<Box<Fake>> {}
 
 // Threads wait for a lock that keeps a pointer in an integer, which Miri's strict provenance refuses. The thread sanitizer
@@ -149,7 +149,9 @@ fn threads_put_by_one_engine() {
     let fake = Driven(Box::new(Fake::new(GENEROUS, raw(&mut remote), 5)));
     let (tuning, told) = (Tuning { descriptors: 4, ..Tuning::default() }, Told::default());
     let cache = Shelf::Own(Box::new(Cache::new(&tuning, true, cache::page(), Box::new(told))));
-    let engine = Engine::<Par, _>::registering(Box::new(fake), RawBytes::EMPTY, &tuning, cache).unwrap();
+    // SAFETY: engine.3: no memory is given, so the engine allocates its own.
+    let engine =
+        unsafe { Engine::<Par, _>::registering(Box::new(fake), RawSlice::EMPTY, &tuning, cache) }.unwrap();
     let ended = Mutex::new(Results::new());
     let poll = || {
         let mut done = |token, progress| note(&mut ended.lock().unwrap(), token, progress, &|_| ());
@@ -163,7 +165,7 @@ fn threads_put_by_one_engine() {
                 for number in thread * EACH..(thread + 1) * EACH {
                     let place = there(&key, 8 * number as u64);
                     loop {
-                        // SAFETY: the source is there until all is over, and only read (E1).
+                        // SAFETY: engine.1: `source` is this thread's, is only read, and stays until nothing is pending, below.
                         let started =
                             unsafe { engine.put(place, source.as_ptr(), 8, Source::Kept, number as u64) };
                         let Err(error) = started else { break };

@@ -1,10 +1,11 @@
 //! What the engine's lock protects: operations, what descriptors are used for, registrations.
 //!
 //! # Invariants
-//! E1, E2 and E3 of the [engine](super), which are kept here:
-//! D1. A descriptor is `busy` from a post that the NIC took until the completion with its number and generation; only
-//!     then is what it points to touched, its buffer given back, and the operation's count of posts lowered.
-//! D2. Bytes that are shifted are moved back when no post of their operation is with the NIC; only then is what is behind them posted.
+//! engine.1, engine.2 and engine.3 of the [engine](super) are kept here, by these:
+//! - state.1: a descriptor is `busy` from a post that the NIC took until the completion with its number and generation; only
+//!   then is what it points to touched, its buffer given back, and the operation's count of posts lowered.
+//! - state.2: bytes that are shifted are moved back when no post of their operation is with the NIC; only then is what is behind them
+//!   posted.
 
 use super::memory::{Memory, Part};
 use super::plan::{Place, Rest, Rules};
@@ -12,18 +13,18 @@ use super::{Progress, Site, Source, There};
 use crate::cache::{Lease, Refused, Registrations, Shelf};
 use crate::nic::{Abilities, Direction, Key, Nic, NicError, Post, Stage};
 use crate::settings::Tuning;
-use gasworks_sync::{RawBytes, tally};
+use gasworks_sync::{RawSlice, tally};
 use std::collections::VecDeque;
 
 /// Memory of this rank that the NIC can use as it is.
 #[derive(Debug)]
 pub(super) struct Registered {
-    pub bytes: RawBytes,
+    pub bytes: RawSlice,
     pub key: Key,
 }
 
 impl Registered {
-    fn holds(&self, bytes: RawBytes) -> bool {
+    fn holds(&self, bytes: RawSlice) -> bool {
         let (start, end) = (self.bytes.as_ptr().addr(), self.bytes.as_ptr().addr() + self.bytes.len());
         bytes.as_ptr().addr() >= start && bytes.as_ptr().addr() + bytes.len() <= end
     }
@@ -33,7 +34,7 @@ impl Registered {
 pub(super) struct Start<'a> {
     pub direction: Direction,
     pub there: There<'a>,
-    pub local: RawBytes,
+    pub local: RawSlice,
     pub source: Source,
     /// What the peer is to be told when all of a put is there.
     pub tells: Option<u32>,
@@ -52,7 +53,7 @@ struct Operation {
     key: Key,
     /// What has not been posted: where it begins there, and all of it here.
     offset: u64,
-    left: RawBytes,
+    left: RawSlice,
     /// Posts with the NIC.
     posts: u32,
     /// A descriptor that is held for the next post, so that the operation cannot starve.
@@ -81,7 +82,7 @@ struct Operation {
 #[derive(Clone, Copy, Debug)]
 struct Shifted {
     /// From where they belong on, all that the operation had left then.
-    home: RawBytes,
+    home: RawSlice,
     len: usize,
     by: usize,
 }
@@ -90,7 +91,7 @@ impl Shifted {
     /// Moves them there.
     fn move_back(self) {
         let home = self.home.as_ptr();
-        // SAFETY: E1: `by + len` of the bytes were left, and no post of the operation is with the NIC (D2).
+        // SAFETY: engine.1: `by + len` of the bytes were left, all the operation's. state.2: no post of it is with the NIC.
         unsafe { home.copy_from(home.add(self.by), self.len) };
         tally::copied(self.len);
     }
@@ -106,7 +107,7 @@ struct Descriptor {
     /// Give this part of the engine's memory back.
     unbounce: Option<Part>,
     /// First copy from `skip` in it to these bytes: a get that went there.
-    copy: Option<(usize, RawBytes)>,
+    copy: Option<(usize, RawSlice)>,
     /// Give this registration back.
     lease: Option<Lease>,
     /// It is a put out of the local bytes, and these may still be needed.
@@ -229,7 +230,7 @@ impl State {
                 peer: 0,
                 key: Key::default(),
                 offset: 0,
-                left: RawBytes::EMPTY,
+                left: RawSlice::EMPTY,
                 posts: 0,
                 held: None,
                 registered: None,
@@ -317,7 +318,7 @@ impl State {
             shifted.move_back();
             operation.shifted = None;
         }
-        let mine = operation.left.slice(chunk.shift, chunk.useful).unwrap_or(RawBytes::EMPTY);
+        let mine = operation.left.slice(chunk.shift, chunk.useful).unwrap_or(RawSlice::EMPTY);
         if chunk.place == Place::Registered && operation.lease.is_none() {
             match self.cache.take(site.nic, mine, operation.direction) {
                 Ok(lease) => operation.lease = Some(lease),
@@ -346,7 +347,7 @@ impl State {
             Some(part) => {
                 let bytes = self.memory.bytes(part, chunk.wire);
                 if is_put {
-                    // SAFETY: E1 for the source, E3 for the part, of which `mine.len() <= chunk.wire` bytes exist.
+                    // SAFETY: engine.1: the source is mapped. engine.3: the part is this descriptor's, and no shorter.
                     unsafe { bytes.as_ptr().copy_from_nonoverlapping(mine.as_ptr(), mine.len()) };
                     tally::copied(mine.len());
                 }
@@ -382,8 +383,8 @@ impl State {
             tells,
             token: u64::from(descriptor.generation) << 32 | u64::from(number),
         };
-        // SAFETY: `local` is in the caller's bytes (E1, and the token is not handed back before this post's
-        // completion, E2) or in a part of the engine's memory that is this descriptor's until then (E3).
+        // SAFETY: `local` is in the caller's bytes (engine.1, and by engine.2 the token is not handed back before this post's
+        // completion) or in a part of the engine's memory that is this descriptor's until then (engine.3).
         let posted = unsafe { site.nic.post(&post) };
         match posted {
             Ok(()) => {
@@ -402,7 +403,7 @@ impl State {
                 }
                 operation.offset += chunk.useful as u64;
                 let rest = operation.left.len() - chunk.useful;
-                operation.left = operation.left.slice(chunk.useful, rest).unwrap_or(RawBytes::EMPTY);
+                operation.left = operation.left.slice(chunk.useful, rest).unwrap_or(RawSlice::EMPTY);
                 let released = is_put && rest == 0 && operation.sources == 0 && operation.result.is_ok();
                 if released {
                     self.finished.push_back((operation.token, Progress::Copied));
@@ -442,7 +443,7 @@ impl State {
             if let Some(number) = operation.tells.take() {
                 site.nic.tell(operation.peer, number, operation.result.is_ok());
             }
-            // E2: only here, and no post of it is left.
+            // engine.2: only here, and no post of it is left.
             self.finished.push_back((operation.token, Progress::Done(operation.result)));
             self.free_operations.push(index);
         }
@@ -475,8 +476,8 @@ impl State {
                 if let (Some((skip, mine)), Ok(())) = (descriptor.copy.take(), completion.result) {
                     let bytes = self.memory.bytes(part, skip + mine.len());
                     // It has them all, as `Rules::next` made the post.
-                    let wanted = bytes.slice(skip, mine.len()).unwrap_or(RawBytes::EMPTY);
-                    // SAFETY: E1 for the target; E3 for the part.
+                    let wanted = bytes.slice(skip, mine.len()).unwrap_or(RawSlice::EMPTY);
+                    // SAFETY: engine.1: `mine` is mapped, and the operation's. engine.3: `wanted` is in the part, not given back yet.
                     unsafe { mine.as_ptr().copy_from_nonoverlapping(wanted.as_ptr(), wanted.len()) };
                     tally::copied(wanted.len());
                 }
@@ -536,7 +537,7 @@ impl Operation {
 
     /// Nothing more of it is posted; the first cause is the one that is reported.
     fn fail(&mut self, error: NicError) {
-        self.left = RawBytes::EMPTY;
+        self.left = RawSlice::EMPTY;
         if self.result.is_ok() {
             self.result = Err(error);
         }
@@ -551,8 +552,7 @@ mod tests {
     #[test]
     fn registered_memory_holds_what_lies_in_it_from_end_to_end() {
         let mut words = [0u64; 8];
-        // SAFETY: the words of a test, which are not used otherwise.
-        let all = unsafe { RawBytes::new(words.as_mut_ptr().cast(), 64) };
+        let all = RawSlice::new(words.as_mut_ptr().cast(), 64);
         let part = |start, len| all.slice(start, len).expect("it is inside");
         let registered = Registered { bytes: part(16, 16), key: Key::default() };
         for (start, len, is_held) in [

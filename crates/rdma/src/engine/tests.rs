@@ -102,17 +102,16 @@ fn check<M: Mode>(setup: &Setup, asks: &[Ask]) {
         asks.iter().enumerate().map(|(i, a)| vec![if a.put { i as u8 + 1 } else { 0xEE }; a.len]).collect();
     // Aligned as the auxiliary segment is.
     let mut bounce = vec![0u64; setup.memory.div_ceil(8)];
-    // SAFETY: as in `raw`.
-    let bounce_raw = unsafe { RawBytes::new(bounce.as_mut_ptr().cast(), setup.memory) };
+    let bounce_raw = RawSlice::new(bounce.as_mut_ptr().cast(), setup.memory);
     let remote_raw = raw(&mut remote);
     let mut results = Vec::new();
     let mut fake = Fake::new(setup.abilities, remote_raw, setup.seed);
     fake.faults = setup.faults;
     let engine = watched::<M>(fake, bounce_raw, &setup.tuning, Told::default()).unwrap();
-    let local_raws: Vec<RawBytes> = locals.iter_mut().map(|local| raw(local)).collect();
+    let local_raws: Vec<RawSlice> = locals.iter_mut().map(|local| raw(local)).collect();
     if setup.registered {
         for &local in &local_raws {
-            // SAFETY: the vectors outlive the engine.
+            // SAFETY: the vector that `local` lies in was made before the engine, and is there when that is dropped.
             unsafe { engine.register(local) }.unwrap();
         }
     }
@@ -122,14 +121,14 @@ fn check<M: Mode>(setup: &Setup, asks: &[Ask]) {
     let reuse = |token: u64| {
         assert!(asks[token as usize].put);
         assert!(!std::mem::replace(&mut reused.borrow_mut()[token as usize], true), "it is said once");
-        // SAFETY: the engine has said that it does not use the source any more.
+        // SAFETY: the engine has said that it does not use the source any more, which has `len` bytes, and is the test's again.
         unsafe { local_raws[token as usize].as_ptr().write_bytes(0xDD, asks[token as usize].len) };
     };
     for (i, ask) in asks.iter().enumerate() {
         let offset = (i * slot + ask.offset) as u64;
         let (key, token, ptr) = (Key(vec![7]), i as u64, local_raws[i].as_ptr());
         loop {
-            // SAFETY: the vectors outlive the engine and are not touched until it is drained (E1).
+            // SAFETY: engine.1: `ptr` is of a vector of `ask.len` bytes, which outlives the engine and is not touched meanwhile.
             let started = unsafe {
                 match ask.put {
                     true => engine.put(there(&key, offset), ptr, ask.len, ask.source, token),
@@ -226,19 +225,19 @@ fn a_get_that_failed_leaves_nothing_to_the_next() {
         let (mut remote, mut target, mut other) = (vec![5u8; 256], Words([0; 256]), [0u8; 4]);
         let fake = Fake { faults: 1, ..Fake::new(abilities, raw(&mut remote), seed) };
         let mut engine =
-            tuned(fake, RawBytes::EMPTY, &Tuning { get_bounce: 0, ..Tuning::default() }).unwrap();
+            tuned(fake, RawSlice::EMPTY, &Tuning { get_bounce: 0, ..Tuning::default() }).unwrap();
         let (key, mut results) = (Key(vec![7]), Vec::new());
         let askew = target.0.as_mut_ptr().wrapping_add(1);
-        // SAFETY: the bytes outlive the engine, and are looked at when the token has come back (E1).
+        // SAFETY: engine.1: `target` has 250 bytes behind its first, outlives the engine, and is looked at when that is drained.
         unsafe { engine.get(there(&key, 0), askew, 250, 0) }.unwrap();
         drain(&engine, &mut results);
         assert!(results[0].1.is_err());
         engine.nic.faults = 0;
-        // SAFETY: as above.
+        // SAFETY: the get is over, so that these 250 bytes of `target` are the test's again.
         unsafe { askew.write_bytes(0, 250) };
         target.0[8] = 1;
         let before = target.0;
-        // SAFETY: as above.
+        // SAFETY: engine.1: `other` has 4 bytes, outlives the engine, and is looked at when that is drained.
         unsafe { engine.get(there(&key, 0), other.as_mut_ptr(), 4, 1) }.unwrap();
         drain(&engine, &mut results);
         assert_eq!((results[1], other, target.0), ((1, Ok(())), [5; 4], before));
@@ -248,9 +247,9 @@ fn a_get_that_failed_leaves_nothing_to_the_next() {
 #[test]
 fn without_free_descriptors_an_operation_is_refused_and_later_taken() {
     let mut remote = vec![0u8; 64];
-    let engine = engine(Fake::new(GENEROUS, raw(&mut remote), 3), RawBytes::EMPTY, 2).unwrap();
+    let engine = engine(Fake::new(GENEROUS, raw(&mut remote), 3), RawSlice::EMPTY, 2).unwrap();
     let (key, source, mut results) = (Key(vec![7]), [9u8; 8], Vec::new());
-    // SAFETY: `source` outlives the engine and is only read (E1).
+    // SAFETY: engine.1: `source` has 8 bytes, is there when the engine is dropped, below, and is only read.
     let put = |token| unsafe { engine.put(there(&key, token * 8), source.as_ptr(), 8, Source::Kept, token) };
     assert_eq!((put(0), put(1), engine.descriptors()), (Ok(()), Ok(()), 2));
     let refused = put(2);
@@ -275,15 +274,15 @@ fn nothing_to_move<M: Mode>() {
     let mut remote = vec![0u8; 8];
     let (fake, tuning) =
         (Fake::new(GENEROUS, raw(&mut remote), 3), Tuning { descriptors: 1, ..Tuning::default() });
-    let engine = watched::<M>(fake, RawBytes::EMPTY, &tuning, Told::default()).unwrap();
+    let engine = watched::<M>(fake, RawSlice::EMPTY, &tuning, Told::default()).unwrap();
     let key = Key(vec![7]);
-    // SAFETY: no bytes.
+    // SAFETY: engine.1: of no bytes nothing is read, at null as anywhere.
     unsafe { engine.put(there(&key, 3), std::ptr::null(), 0, Source::Kept, 5) }.unwrap();
     assert_eq!(engine.pending(), 1);
     let mut tokens = Vec::new();
     let handed = engine.poll(1, &mut |token, result| {
         // What is started here ends in a later poll, or this one would not end.
-        // SAFETY: no bytes.
+        // SAFETY: engine.1: of no bytes nothing is written, at null as anywhere.
         unsafe { engine.get(there(&key, 3), std::ptr::null_mut(), 0, 6) }.unwrap();
         note(&mut tokens, token, result, &|_| ());
     });
@@ -305,7 +304,7 @@ fn a_peer_is_told_once_and_when_all_is_there() {
             let (source, mut results) = (vec![seed as u8 | 1; len], Vec::new());
             let how = if seed % 2 == 0 { Source::Kept } else { Source::WantedBack };
             let key = Key(vec![7]);
-            // SAFETY: `source` outlives the engine and is only read (E1).
+            // SAFETY: engine.1: `source` has `len` bytes, is there until the engine is drained, and is only read.
             unsafe { engine.put_and_tell(there(&key, 9), source.as_ptr(), len, how, 77, 5) }.unwrap();
             drain(&engine, &mut results);
             let told = engine.nic().told.borrow();
@@ -320,14 +319,14 @@ fn a_peer_is_told_once_and_when_all_is_there() {
 #[test]
 fn a_wrong_key_fails_the_operation_and_nothing_else() {
     let mut remote = vec![0u8; 64];
-    let engine = engine(Fake::new(GENEROUS, raw(&mut remote), 5), RawBytes::EMPTY, 4).unwrap();
+    let engine = engine(Fake::new(GENEROUS, raw(&mut remote), 5), RawSlice::EMPTY, 4).unwrap();
     let (source, mut results) = ([1u8; 64], Vec::new());
     for (token, key, offset) in [(0, 7, 0), (1, 8, 0), (2, 7, 32)] {
         let (key, len) = (Key(vec![key]), 64 - offset as usize);
-        // SAFETY: `source` outlives the engine and is only read (E1).
+        // SAFETY: engine.1: `source` has 64 bytes, no fewer than `len`, is there until the engine is drained, and is only read.
         unsafe { engine.put(there(&key, offset), source.as_ptr(), len, Source::Kept, token) }.unwrap();
     }
-    // SAFETY: as above.
+    // SAFETY: engine.1: these are all 64 bytes of `source`, which is there until the engine is drained.
     unsafe { engine.put(there(&Key(vec![7]), 32), source.as_ptr(), 64, Source::Kept, 3) }.unwrap();
     drain(&engine, &mut results);
     results.sort_by_key(|r| r.0);
@@ -337,9 +336,9 @@ fn a_wrong_key_fails_the_operation_and_nothing_else() {
 
 #[test]
 fn what_cannot_work_is_refused_at_once() {
-    let nic = || Fake::new(Abilities { registers_local: true, ..GENEROUS }, RawBytes::EMPTY, 1);
+    let nic = || Fake::new(Abilities { registers_local: true, ..GENEROUS }, RawSlice::EMPTY, 1);
     assert_eq!(
-        engine(nic(), RawBytes::EMPTY, 4).err(),
+        engine(nic(), RawSlice::EMPTY, 4).err(),
         Some(EngineError::NoBounceMemory { given: 0, least: 1 })
     );
     let mut bounce = vec![0u8; 64];
@@ -349,10 +348,10 @@ fn what_cannot_work_is_refused_at_once() {
         Some(EngineError::Registration(NicError::Registration { len: 64, why: "refused" }))
     );
     let aligned = Abilities { put_alignment: 8, largest: 4, ..GENEROUS };
-    assert!(engine(Fake::new(aligned, RawBytes::EMPTY, 1), RawBytes::EMPTY, 1).is_err());
+    assert!(engine(Fake::new(aligned, RawSlice::EMPTY, 1), RawSlice::EMPTY, 1).is_err());
     let aligned = Abilities { put_alignment: 8, ..GENEROUS };
-    let engine = engine(Fake::new(aligned, RawBytes::EMPTY, 1), RawBytes::EMPTY, 1).unwrap();
-    // SAFETY: refused before the address is used.
+    let engine = engine(Fake::new(aligned, RawSlice::EMPTY, 1), RawSlice::EMPTY, 1).unwrap();
+    // SAFETY: a put to offset 4 is refused here, before anybody looks at the address, null.
     let put = unsafe { engine.put(there(&Key::default(), 4), std::ptr::null(), 8, Source::Kept, 0) };
     assert_eq!(put, Err(EngineError::UnalignedPut { offset: 4, len: 8, alignment: 8 }));
     assert_eq!(engine.pending(), 0);
@@ -383,7 +382,7 @@ fn an_engine_needs_a_descriptor_and_a_nic_that_moves_something() {
         (1, rules(1, 8, 8, 1), true),
         (usize::MAX, GENEROUS, false),
     ] {
-        let found = engine(Fake::new(abilities, RawBytes::EMPTY, 1), RawBytes::EMPTY, descriptors);
+        let found = engine(Fake::new(abilities, RawSlice::EMPTY, 1), RawSlice::EMPTY, descriptors);
         let Abilities { largest, depth, .. } = abilities;
         let unusable = EngineError::Unusable { descriptors, depth, largest };
         assert_eq!(found.err(), (!is_usable).then_some(unusable));
@@ -400,11 +399,13 @@ fn an_engine_keeps_registrations_unless_its_nic_does() {
     for keeps_registrations in [false, true] {
         let abilities = Abilities { registers_local: true, keeps_registrations, ..GENEROUS };
         let fake = Fake::new(abilities, raw(&mut remote), 5);
-        let engine = Engine::<Seq, Fake>::new(Box::new(fake), raw_words(&mut memory), &tuning).unwrap();
+        // SAFETY: engine.3: `memory` is the engine's alone, and is dropped after it.
+        let engine =
+            unsafe { Engine::<Seq, Fake>::new(Box::new(fake), raw_words(&mut memory), &tuning) }.unwrap();
         let (key, mut results) = (Key(vec![7]), Vec::new());
         // The memory's neighbours on its pages may just now be changing.
         for round in 0..1000 {
-            // SAFETY: `source` outlives the engine and is only read (E1).
+            // SAFETY: engine.1: `source` has `LONG` bytes, outlives the engine, and is only read.
             unsafe { engine.put(there(&key, 0), source.as_ptr(), LONG, Source::Kept, round) }.unwrap();
             drain(&engine, &mut results);
             if engine.registrations().kept > 0 {
@@ -429,15 +430,15 @@ fn the_key_of_a_registration_that_ended_is_not_used() {
     let locals = locals.each_mut().map(|local| raw(local));
     let key = Key(vec![7]);
     // How many registrations a put takes that works.
-    let registers = |local: RawBytes| {
+    let registers = |local: RawSlice| {
         let (before, mut results) = (engine.nic().took.get()[2], Vec::new());
-        // SAFETY: they outlive the engine and are only read (E1).
+        // SAFETY: engine.1: `local` is one of `locals`, whose vectors outlive the engine, and is only read.
         unsafe { engine.put(there(&key, 0), local.as_ptr(), local.len(), Source::Kept, 0) }.unwrap();
         drain(&engine, &mut results);
         assert_eq!(results, [(0, Ok(()))]);
         engine.nic().took.get()[2] - before
     };
-    // SAFETY: they outlive the engine.
+    // SAFETY: the vectors that `locals` are of were made before the engine, and are dropped after it.
     let keys = [0, 1].map(|at| unsafe { engine.register(locals[at]) }.unwrap());
     assert_eq!((locals.map(registers), engine.nic().registered()), ([0, 0, 1], 3));
     assert_eq!(engine.deregister(&keys[0]), Ok(()));
@@ -445,7 +446,7 @@ fn the_key_of_a_registration_that_ended_is_not_used() {
     let ended = engine.deregister(&keys[0]);
     assert_eq!(ended, Err(EngineError::Registration(NicError::BadKey { peer: 0 })));
     // Its place is the next one's.
-    // SAFETY: as above.
+    // SAFETY: the third vector, too, is dropped after the engine.
     let third = unsafe { engine.register(locals[2]) }.unwrap();
     assert_eq!((locals.map(registers), engine.nic().registered()), ([1, 0, 0], 3));
     assert_eq!(engine.deregister(&keys[1]), Ok(()));
@@ -460,10 +461,10 @@ fn what_can_be_posted_is_posted_at_once_and_in_order() {
     let mut remote = vec![0u8; 512];
     let abilities = Abilities { largest: 64, ..GENEROUS };
     let fake = Fake { roomy: true, ..Fake::new(abilities, raw(&mut remote), 3) };
-    let engine = engine(fake, RawBytes::EMPTY, 16).unwrap();
+    let engine = engine(fake, RawSlice::EMPTY, 16).unwrap();
     let (key, source, first) = (Key(vec![7]), [9u8; 200], remote.as_ptr().addr());
     let put = |offset, len, token| {
-        // SAFETY: `source` outlives the engine and is only read (E1).
+        // SAFETY: engine.1: `source` has 200 bytes, no fewer than `len`, is there when the engine is dropped, and is only read.
         unsafe { engine.put(there(&key, offset), source.as_ptr(), len, Source::Kept, token) }.unwrap();
     };
     let posted = || -> Vec<(usize, usize)> {
@@ -494,8 +495,7 @@ fn seen(abilities: Abilities, put: bool, offset: u64, len: usize, registered: bo
     let abilities = Abilities { registers_local: true, short: 1 << 14, get_alignment: 4, ..abilities };
     let (mut remote, mut local) = (vec![5u8; 1 << 16], vec![6u8; len]);
     let mut memory = vec![0u64; 1 << 12];
-    // SAFETY: as in `raw`.
-    let parts = unsafe { RawBytes::new(memory.as_mut_ptr().cast(), 1 << 15) };
+    let parts = RawSlice::new(memory.as_mut_ptr().cast(), 1 << 15);
     let engine = tuned(
         Fake::new(abilities, raw(&mut remote), (len as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
         parts,
@@ -503,11 +503,11 @@ fn seen(abilities: Abilities, put: bool, offset: u64, len: usize, registered: bo
     );
     let (engine, local, key) = (engine.unwrap(), raw(&mut local), Key(vec![7]));
     if registered {
-        // SAFETY: it outlives the engine.
+        // SAFETY: `local` lies in a vector that was made before the engine, and is dropped after it.
         unsafe { engine.register(local) }.unwrap();
     }
     let before = engine.nic().took.get();
-    // SAFETY: it outlives the engine, and is not used meanwhile.
+    // SAFETY: engine.1: `local` has `len` bytes, outlives the engine, and is not used meanwhile.
     let started = unsafe {
         match put {
             true => engine.put(there(&key, offset), local.as_ptr(), len, Source::WantedBack, 0),
@@ -557,8 +557,7 @@ fn a_transfer_that_was_made_before_registers_nothing() {
     let abilities = Abilities { registers_local: true, largest: 1 << 30, ..GENEROUS };
     let (mut remote, mut local, mut other) = (vec![5u8; len + 8], vec![6u8; len + 1], vec![7u8; len]);
     let mut memory = vec![0u64; 1 << 12];
-    // SAFETY: as in `raw`.
-    let parts = unsafe { RawBytes::new(memory.as_mut_ptr().cast(), 1 << 15) };
+    let parts = RawSlice::new(memory.as_mut_ptr().cast(), 1 << 15);
     for (keeps, keeps_registrations) in [(true, false), (false, true)] {
         let abilities = Abilities { keeps_registrations, ..abilities };
         let tuning = Tuning { descriptors: 32, ..Tuning::default() };
@@ -567,7 +566,7 @@ fn a_transfer_that_was_made_before_registers_nothing() {
         let pieces = len.div_ceil(8 << 20);
         for round in 0..3 {
             let mut results = Vec::new();
-            // SAFETY: they outlive the engine, and are not used meanwhile.
+            // SAFETY: engine.1: `local` has `len` bytes behind its first, `other` has `len`; both outlive the engine, unused meanwhile.
             unsafe {
                 engine.put(there(&key, 0), raw(&mut local).as_ptr().add(1), len, Source::Kept, 0).unwrap();
                 engine.get(there(&key, 4), raw(&mut other).as_ptr(), len, 1).unwrap();
@@ -588,8 +587,7 @@ fn a_transfer_that_was_made_before_registers_nothing() {
 fn registrations_end_with_their_memory_and_with_the_engine() {
     let abilities = Abilities { registers_local: true, ..GENEROUS };
     let (mut remote, source, mut memory) = (vec![5u8; LONG], vec![6u8; LONG], vec![0u64; 1 << 12]);
-    // SAFETY: as in `raw`.
-    let parts = unsafe { RawBytes::new(memory.as_mut_ptr().cast(), 1 << 15) };
+    let parts = RawSlice::new(memory.as_mut_ptr().cast(), 1 << 15);
     let (tuning, told) = (Tuning { descriptors: 32, ..Tuning::default() }, Told::default());
     let fake = Fake::new(abilities, raw(&mut remote), 5);
     let engine = watched::<Seq>(fake, parts, &tuning, told.clone()).unwrap();
@@ -599,7 +597,7 @@ fn registrations_end_with_their_memory_and_with_the_engine() {
             told.knows().gone.push_back(Gone::All);
             engine.poll(1, &mut |_, _| panic!("nothing was started"));
         } else {
-            // SAFETY: `source` outlives the engine and is only read (E1).
+            // SAFETY: engine.1: `source` has `LONG` bytes, is there when the engine is dropped, and is only read.
             unsafe { engine.put(there(&key, 0), source.as_ptr(), LONG, Source::Kept, 0) }.unwrap();
             drain(&engine, &mut results);
         }
@@ -624,14 +622,13 @@ fn a_source_comes_back_as_soon_as_it_can() {
 fn what_cannot_be_registered_goes_in_pieces() {
     let (mut remote, mut memory) = (vec![0u8; 1 << 16], vec![0u64; 1 << 12]);
     let abilities = Abilities { registers_local: true, short: 256, ..GENEROUS };
-    // SAFETY: as in `raw`.
-    let parts = unsafe { RawBytes::new(memory.as_mut_ptr().cast(), 1 << 15) };
+    let parts = RawSlice::new(memory.as_mut_ptr().cast(), 1 << 15);
     let tuning = Tuning { descriptors: 32, ..Tuning::default() };
     let mut engine = tuned(Fake::new(abilities, raw(&mut remote), 9), parts, &tuning).unwrap();
     engine.nic.refuse_registration = true;
     let len = 2 * LONG + 2000;
     let (source, key, mut results) = (vec![3u8; len], Key(vec![7]), Vec::new());
-    // SAFETY: `source` outlives the engine and is only read (E1).
+    // SAFETY: engine.1: `source`, all of which is put, is there when the engine is dropped, below, and is only read.
     unsafe { engine.put(there(&key, 5), source.as_ptr(), source.len(), Source::Kept, 1) }.unwrap();
     drain(&engine, &mut results);
     drop(engine);
@@ -643,15 +640,15 @@ fn what_cannot_be_registered_goes_in_pieces() {
 #[test]
 fn an_operation_is_not_tried_for_ever() {
     let mut remote = vec![0u8; 64];
-    let engine = engine(Fake::new(GENEROUS, raw(&mut remote), 3), RawBytes::EMPTY, 2).unwrap();
+    let engine = engine(Fake::new(GENEROUS, raw(&mut remote), 3), RawSlice::EMPTY, 2).unwrap();
     engine.nic().stuck.set(true);
     let (key, source, mut results) = (Key(vec![7]), [9u8; 8], Vec::new());
-    // SAFETY: `source` outlives the engine and is only read (E1).
+    // SAFETY: engine.1: `source` has 8 bytes, is there until the engine is drained, and is only read.
     unsafe { engine.put(there(&key, 0), source.as_ptr(), 8, Source::Kept, 4) }.unwrap();
     drain(&engine, &mut results);
     assert_eq!(results, [(4, Err(NicError::Starved { times: super::state::TRIES }))]);
     engine.nic().stuck.set(false);
-    // SAFETY: as above.
+    // SAFETY: engine.1: these are the same 8 bytes of `source`, which is there until the engine is drained again.
     unsafe { engine.put(there(&key, 0), source.as_ptr(), 8, Source::Kept, 5) }.unwrap();
     drain(&engine, &mut results);
     assert_eq!(results[1], (5, Ok(())));
@@ -661,9 +658,9 @@ fn an_operation_is_not_tried_for_ever() {
 #[test]
 fn an_operation_waits_for_what_is_under_way() {
     let mut remote = vec![0u8; 64];
-    let engine = engine(Fake::new(GENEROUS, raw(&mut remote), 3), RawBytes::EMPTY, 2).unwrap();
+    let engine = engine(Fake::new(GENEROUS, raw(&mut remote), 3), RawSlice::EMPTY, 2).unwrap();
     let (key, source, mut results) = (Key(vec![7]), [9u8; 8], Vec::new());
-    // SAFETY: `source` outlives the engine and is only read (E1).
+    // SAFETY: engine.1: `source` has 8 bytes, is there until the engine is drained, below, and is only read.
     let put = |token| unsafe { engine.put(there(&key, 8 * token), source.as_ptr(), 8, Source::Kept, token) };
     put(0).unwrap();
     while engine.nic().under_way.borrow().is_empty() {

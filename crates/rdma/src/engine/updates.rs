@@ -45,14 +45,14 @@ proptest! {
         let key = Key(vec![7]);
         let nic = Fake { faults, ..Fake::new(abilities, raw_words(&mut remote), seed) };
         let tuning = Tuning { descriptors, ..Tuning::default() };
-        let given = if registers_local { raw_words(&mut memory) } else { RawBytes::EMPTY };
+        let given = if registers_local { raw_words(&mut memory) } else { RawSlice::EMPTY };
         let engine = tuned(nic, given, &tuning).unwrap();
         let mut ended = Results::new();
         for (token, (update, word)) in asked.iter().enumerate() {
             let offset = 8 * *word as u64;
             let target = if update.fetches { targets.wrapping_add(token).cast() } else { std::ptr::null_mut() };
             loop {
-                // SAFETY: `results` outlives the engine, and each of them is one operation's (E1).
+                // SAFETY: engine.1: `target` is this operation's own of `results`, which outlives the engine, or nothing is fetched.
                 match unsafe { engine.update(there(&key, offset), *update, target, token as u64) } {
                     Ok(()) => break,
                     Err(error) => assert_eq!(error, EngineError::Busy { descriptors }),
@@ -96,7 +96,7 @@ fn what_the_network_cannot_do_is_refused() {
     let started = |engine: &Engine<_, _>, bit, offset| {
         let update = Update::new(Type::U64, bit, [1, 0]).unwrap();
         let mut target = 0u64;
-        // SAFETY: nothing is started, or it fetches nothing (E1).
+        // SAFETY: engine.1: nothing is started, or it fetches nothing, so that `target` is not written.
         unsafe { engine.update(there(&key, offset), update, (&raw mut target).cast(), 1) }
     };
     let engine =

@@ -3,12 +3,12 @@
 //! All publish with one release store and then look whether the receiver sleeps, behind the fence which that needs.
 //!
 //! # Invariants
-//! L1. The room of the layouts is a mapping that is never unmapped, and is touched through atomics only.
+//! - candidates.1: the room of the layouts is a mapping that is never unmapped, and is touched through atomics only.
 
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{Control, Cursor, Inbox, Message, Payload, Slot};
 use gasworks_shmem::view::{self, Shared};
-use gasworks_sync::RawBytes;
+use gasworks_sync::VolatileSlice;
 use gasworks_sync::atomic::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
@@ -30,20 +30,19 @@ const BURST: usize = 16;
 
 /// Cuts structures from shared memory.
 pub struct Room {
-    bytes: RawBytes,
+    bytes: VolatileSlice<'static>,
     at: usize,
 }
 
 impl Room {
-    pub fn new(bytes: RawBytes) -> Self {
+    pub fn new(bytes: VolatileSlice<'static>) -> Self {
         Self { bytes, at: 0 }
     }
 
     pub fn take<T: Shared>(&mut self, count: usize) -> &'static [T] {
         let start = self.at.next_multiple_of(4096);
         self.at = start + count * size_of::<T>();
-        // SAFETY: L1.
-        unsafe { view::slice(self.bytes, start, count) }.expect("enough shared memory")
+        view::slice(self.bytes, start, count).expect("enough shared memory")
     }
 }
 
@@ -156,11 +155,11 @@ pub struct Mask([AtomicU64; 2]);
 /// A slot of one line.
 #[repr(C, align(64))]
 pub struct Line([AtomicU64; 8]);
-// SAFETY: repr(C), atomics alone; padding is never read (V1).
+// SAFETY: view.1: repr(C), one atomic; the padding up to 128 bytes is never read.
 unsafe impl Shared for Index {}
-// SAFETY: as above (V1).
+// SAFETY: view.1: repr(C), two atomics; the padding up to 128 bytes is never read.
 unsafe impl Shared for Mask {}
-// SAFETY: as above (V1).
+// SAFETY: view.1: repr(C), eight atomics of 8 bytes, which are all of its 64.
 unsafe impl Shared for Line {}
 
 impl Mask {

@@ -1,26 +1,26 @@
 //! What the measurement needs of the machine: shared memory, a second process, a core for each.
 //!
 //! # Invariants
-//! K1. The shared mapping is never unmapped.
-//! K2. There is one thread when the process forks, and the child runs only the measurement.
+//! - machine.1: the shared mapping is never unmapped.
+//! - machine.2: there is one thread when the process forks, and the child runs only the measurement.
 
-use gasworks_sync::RawBytes;
+use gasworks_sync::{RawSlice, VolatileSlice};
 
 /// Zeroed memory that a child shares.
-pub fn shared(len: usize) -> RawBytes {
-    // SAFETY: a fresh anonymous mapping; nothing else is at that address.
+pub fn shared(len: usize) -> VolatileSlice<'static> {
+    // SAFETY: the address is null and not fixed, so the kernel takes one where nothing is mapped; no file is named.
     let at = unsafe {
         let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
         libc::mmap(std::ptr::null_mut(), len, rights, flags, -1, 0)
     };
     assert_ne!(at, libc::MAP_FAILED, "no shared memory: {}", std::io::Error::last_os_error());
-    // SAFETY: mapped for ever (K1), and reached through views of atomics only.
-    unsafe { RawBytes::new(at.cast(), len) }
+    // SAFETY: machine.1: the `len` bytes that were just mapped are never unmapped; they are reached through views of atomics only.
+    unsafe { RawSlice::new(at.cast(), len).borrow() }
 }
 
 /// Starts a second process; `None` in the child.
 pub fn fork() -> Option<i32> {
-    // SAFETY: K2.
+    // SAFETY: machine.2: `main` has started no thread before, and the child goes on to the measurement and to `leave`.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "no second process: {}", std::io::Error::last_os_error());
     (child > 0).then_some(child)
@@ -28,7 +28,7 @@ pub fn fork() -> Option<i32> {
 
 /// Pins this process to the core of that number, and takes real-time priority if that is allowed.
 pub fn pin(core: usize) {
-    // SAFETY: the set and the parameter are plain data that outlive the calls.
+    // SAFETY: each call is given numbers or a pointer to `set` or `priority`, which are of this function and of which zeros are values.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core, &mut set);
@@ -45,14 +45,14 @@ pub fn pin(core: usize) {
 
 /// Ends the child without running what the parent will run.
 pub fn leave() -> ! {
-    // SAFETY: ends the process.
+    // SAFETY: the call takes a number and does not return.
     unsafe { libc::_exit(0) }
 }
 
 /// Waits for the child.
 pub fn wait(child: i32) {
     let mut status = 0;
-    // SAFETY: the status outlives the call.
+    // SAFETY: the pointer is to `status`, of this function, and the call ends before it goes.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(status, 0, "the second process failed");
 }

@@ -1,10 +1,10 @@
 //! Posted operations on memory that the caller only lends: what the C interface is made of.
 //!
 //! # Invariants
-//! R1. The memory of a [`Lent`] is valid for its length, for reads and writes if it is posted for reading and for reads
-//!     if it is posted for writing, and nobody else touches it in a conflicting way, from the call that posts it until the
-//!     event that ends the operation was delivered. That is the contract of the functions that take it.
-//! R2. The engine makes references to it only while it transfers bytes, under the lock of the sock, one direction each.
+//! - raw.1: the memory of a [`Lent`] is valid for its length, for reads and writes if it is posted for reading and for reads
+//!   if it is posted for writing, and nobody else touches it in a conflicting way, from the call that posts it until the
+//!   event that ends the operation was delivered. That is the contract of the functions that take it.
+//! - raw.2: the engine makes references to it only while it transfers bytes, under the lock of the sock, one direction each.
 
 use super::memory::Memory;
 use crate::{Error, Progress, Sock};
@@ -16,14 +16,14 @@ pub struct Lent {
     len: usize,
 }
 
-// SAFETY: R1: whichever thread transfers, it alone touches the memory (R2).
+// SAFETY: raw.1: the memory is valid in every thread. raw.2: the one that transfers has the lock of the sock, and alone touches it.
 unsafe impl Send for Lent {}
 
 impl Lent {
     /// So many bytes at `at`.
     ///
     /// # Safety
-    /// R1, for the operation that it is posted with. `at` may be null if `len` is 0.
+    /// raw.1, for the operation that it is posted with. `at` may be null if `len` is 0.
     pub unsafe fn new(at: *mut u8, len: usize) -> Self {
         Self { at, len }
     }
@@ -37,7 +37,7 @@ impl Lent {
         if self.len == 0 {
             return &[];
         }
-        // SAFETY: R1, R2.
+        // SAFETY: raw.1: `at` is valid for `len` bytes until the operation has ended. raw.2: nothing else is transferred to them meanwhile.
         unsafe { std::slice::from_raw_parts(self.at, self.len) }
     }
 
@@ -46,7 +46,8 @@ impl Lent {
         if self.len == 0 {
             return &mut [];
         }
-        // SAFETY: R1, R2: posted for reading, so it may be written.
+        // SAFETY: raw.1: what is posted for reading is valid for writes of `len` bytes until the operation has ended. raw.2: nothing else
+        // refers to them meanwhile.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
     }
 }

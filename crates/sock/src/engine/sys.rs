@@ -1,7 +1,7 @@
 //! The system calls of the engine, each repeated when a signal interrupts it.
 //!
 //! # Invariants
-//! Y1. A descriptor that `accept4` returned is new, open and ours alone: it becomes an `OwnedFd` at once, exactly once.
+//! - sys.1: a descriptor that `accept4` returned is new, open and ours alone: it becomes an `OwnedFd` at once, exactly once.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -27,7 +27,7 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
         Err(Errno::ECONNABORTED | Errno::EPROTO) => Err(Errno::EINTR),
         other => other,
     })?;
-    // SAFETY: Y1.
+    // SAFETY: sys.1: `accept4` has just returned `fd`, and nobody else knows the number.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -24,7 +24,7 @@ fn gather(
 ) -> c_int {
     code(state::with(|job| {
         let len = length(len)?;
-        // SAFETY: P3.
+        // SAFETY: args.3: `mine` is null, which is refused, or has the `len` bytes that the caller in C gives.
         let mine = unsafe { read(mine.cast::<u8>(), len) }?;
         if all.is_null() && len > 0 {
             return Err(PMI_ERR_INVALID_ARG);
@@ -33,7 +33,7 @@ fn gather(
         if gathered.iter().any(|theirs| theirs.len() != len) {
             return Err(PMI_ERR_INVALID_LENGTH);
         }
-        // SAFETY: P3: `len` bytes of each.
+        // SAFETY: args.3: `all` has room for `len` bytes of each rank, and so many were gathered; nobody else uses it.
         unsafe { write(all.cast(), &gathered.concat()) }
     }))
 }
@@ -41,7 +41,7 @@ fn gather(
 /// `PMI_Allgather`
 ///
 /// # Safety
-/// P3: as many times `len` bytes as there are ranks.
+/// args.3: as many times `len` bytes as there are ranks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Allgather(mine: *mut c_void, all: *mut c_void, len: c_int) -> c_int {
     gather(mine, all, len, Job::all_gather)
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn PMI_Allgather(mine: *mut c_void, all: *mut c_void, len:
 /// `PMI_Allgatherv`
 ///
 /// # Safety
-/// P3: all that is gathered, and a length for each rank.
+/// args.3: all that is gathered, and a length for each rank.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Allgatherv(
     mine: *mut c_void,
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn PMI_Allgatherv(
 ) -> c_int {
     code(state::with(|job| {
         let len = length(len)?;
-        // SAFETY: P3.
+        // SAFETY: args.3: `mine` has `len` bytes and `all_lens` a length for each rank, or they are null, which is refused.
         let (mine, lens) =
             unsafe { (read(mine.cast_const().cast::<u8>(), len)?, read(all_lens, job.order.len())?) };
         if all.is_null() && lens.iter().any(|len| *len > 0) {
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn PMI_Allgatherv(
         if !gathered.iter().map(|theirs| theirs.len()).eq(lens.iter().map(|len| *len as usize)) {
             return Err(PMI_ERR_INVALID_LENGTH);
         }
-        // SAFETY: P3: so many bytes as the lengths say.
+        // SAFETY: args.3: `all` has room for as many bytes as the lengths say, and so many were gathered.
         unsafe { write(all.cast(), &gathered.concat()) }
     }))
 }
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn PMI_Allgatherv(
 /// `PMI_Allgather_on_smp`
 ///
 /// # Safety
-/// P3: as many times `len` bytes as there are ranks on this host.
+/// args.3: as many times `len` bytes as there are ranks on this host.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Allgather_on_smp(mine: *mut c_void, all: *mut c_void, len: c_int) -> c_int {
     gather(mine, all, len, Job::all_gather_near)
@@ -87,18 +87,18 @@ pub unsafe extern "C" fn PMI_Allgather_on_smp(mine: *mut c_void, all: *mut c_voi
 /// `PMI_Bcast`
 ///
 /// # Safety
-/// P3.
+/// args.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Bcast(buf: *mut c_void, len: c_int) -> c_int {
     code(state::with(|job| {
         let len = length(len)?;
-        // SAFETY: P3.
+        // SAFETY: args.3: `buf` is null, which is refused, or has `len` bytes, which nobody else changes.
         let mine = unsafe { read(buf.cast_const().cast::<u8>(), len) }?;
         let given = job.broadcast(&mine)?;
         if given.len() != len {
             return Err(PMI_ERR_INVALID_LENGTH);
         }
-        // SAFETY: P3.
+        // SAFETY: args.3: `buf` has room for `len` bytes, as many as `given` has, which are this library's.
         unsafe { write(buf.cast(), &given) }
     }))
 }
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn PMI_Bcast(buf: *mut c_void, len: c_int) -> c_int {
 /// `PMI_Get_numpes_on_smp`
 ///
 /// # Safety
-/// P1.
+/// args.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_numpes_on_smp(num: *mut c_int) -> c_int {
     number(num, |job| job.facts.near.len() as c_int)
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn PMI_Get_numpes_on_smp(num: *mut c_int) -> c_int {
 /// `PMI_Get_pes_on_smp`
 ///
 /// # Safety
-/// P3.
+/// args.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_pes_on_smp(pes: *mut c_int, num: c_int) -> c_int {
     near(pes, num)
@@ -124,22 +124,22 @@ pub unsafe extern "C" fn PMI_Get_pes_on_smp(pes: *mut c_int, num: c_int) -> c_in
 /// `PMI_Get_nidlist_ptr`
 ///
 /// # Safety
-/// P1.
+/// args.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_nidlist_ptr(nidlist: *mut *mut c_void) -> c_int {
-    // SAFETY: P1.
+    // SAFETY: args.1: `nidlist` is null, which is refused, or has room for one pointer.
     code(state::with(|job| unsafe { put(nidlist, job.facts.nodes.as_ptr().cast_mut().cast()) }))
 }
 
 /// `PMI_Get_nid`
 ///
 /// # Safety
-/// P1.
+/// args.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_nid(rank: c_int, nid: *mut c_int) -> c_int {
     code(state::with(|job| {
         let found = usize::try_from(rank).ok().and_then(|rank| job.facts.nodes.get(rank));
-        // SAFETY: P1.
+        // SAFETY: args.1: `nid` is null, which is refused, or has room for one number.
         unsafe { put(nid, *found.ok_or(PMI_ERR_INVALID_ARG)?) }
     }))
 }
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn PMI_Get_nid(rank: c_int, nid: *mut c_int) -> c_int {
 /// `PMI_Get_app_size`
 ///
 /// # Safety
-/// P1.
+/// args.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_app_size(appnum: c_int, size: *mut c_int) -> c_int {
     match appnum {
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn PMI_Get_app_size(appnum: c_int, size: *mut c_int) -> c_
 /// `PMI_Get_version_info`
 ///
 /// # Safety
-/// P1.
+/// args.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_version_info(
     major: *mut c_int,
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn PMI_Get_version_info(
 ) -> c_int {
     let put_all = || {
         for (to, number) in [major, minor, revision].into_iter().zip(VERSION) {
-            // SAFETY: P1.
+            // SAFETY: args.1: `to` is `major`, `minor` or `revision`: null, which is refused, or with room for one number.
             unsafe { put(to, number) }?;
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! What ranks need to use the NIC, and the variables in which ALPS leaves it.
 //!
 //! # Invariants
-//! E1. Whoever joins a job by a call of this library has no other thread that uses the environment meanwhile, as the headers
-//!     demand: `PMI_Init`, `PMI2_Init`, and the requests to ALPS.
+//! - nic.1: whoever joins a job by a call of this library has no other thread that uses the environment meanwhile, as the headers
+//!   demand: `PMI_Init`, `PMI2_Init`, and the requests to ALPS.
 
 use gasworks_os::environ;
 use gasworks_os::settings::{Kind, Setting};
@@ -57,10 +57,10 @@ impl Nic {
     pub fn publish(self, rank: u32) -> Self {
         let numbers = [self.device, self.address, self.tag.into(), self.cookie];
         for (setting, number) in [DEVICE, ADDRESS, TAG, COOKIE].iter().zip(numbers) {
-            // SAFETY: E1.
+            // SAFETY: nic.1: this rank is in one of the calls that join a job, and no other thread uses the environment meanwhile.
             unsafe { environ::set_unless_set(setting, &number.to_string()) };
         }
-        // SAFETY: E1.
+        // SAFETY: nic.1: it is still in that call, so no other thread reads or writes the environment.
         unsafe { environ::set(&PLACE, &rank.to_string()) };
         let device = listed(&DEVICE, 0).unwrap_or(self.device);
         let tag = listed(&TAG, 0).and_then(|tag| u8::try_from(tag).ok());

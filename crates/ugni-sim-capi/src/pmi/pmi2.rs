@@ -1,7 +1,7 @@
 //! The functions of `pmi2.h`.
 //!
 //! # Invariants
-//! Those of [`args`](super::args), and E1 of [`nic`](super::nic) for `PMI2_Init`.
+//! Those of [`args`](super::args), and nic.1 of [`nic`](super::nic) for `PMI2_Init`.
 
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
@@ -18,7 +18,8 @@ const ABORTED: c_int = 1;
 
 /// An attribute that may have been found.
 fn found(value: Option<&[u8]>, to: *mut c_char, room: c_int, found: *mut c_int) -> Done {
-    // SAFETY: P1, P3.
+    // SAFETY: args.1: `found` is null, which is refused, or has room for one number. args.3: `to` is null, which is refused, or has `room`
+    // bytes.
     unsafe {
         put(found, 0)?;
         match value {
@@ -31,7 +32,7 @@ fn found(value: Option<&[u8]>, to: *mut c_char, room: c_int, found: *mut c_int) 
 
 /// An attribute that is a list of numbers with commas, which may have been found.
 fn numbers(value: Option<&[u8]>, to: *mut c_int, room: c_int, count: *mut c_int, found: *mut c_int) -> Done {
-    // SAFETY: P1.
+    // SAFETY: args.1: `found` and `count` are each null, which is refused, or have room for one number.
     unsafe {
         put(found, 0)?;
         put(count, 0)?;
@@ -43,7 +44,7 @@ fn numbers(value: Option<&[u8]>, to: *mut c_int, room: c_int, count: *mut c_int,
     if numbers.len() > room {
         return Err(PMI_ERR_INVALID_LENGTH);
     }
-    // SAFETY: P3, P1: there is room for them.
+    // SAFETY: args.3: `to` is null, which is refused, or has room for `room` numbers. args.1: `count` and `found` took one before.
     unsafe {
         write(to, &numbers)?;
         put(count, numbers.len() as c_int)?;
@@ -54,7 +55,7 @@ fn numbers(value: Option<&[u8]>, to: *mut c_int, room: c_int, count: *mut c_int,
 /// An attribute of this host. Nobody is kept from anything while this waits for it.
 fn node_attribute(name: *const c_char, wait: bool) -> Done<Option<Vec<u8>>> {
     let board = state::with(|job| Ok(Arc::clone(&job.board)))?;
-    // SAFETY: P2.
+    // SAFETY: args.2: `name` is null, which is refused, or a text that stays as it is during this call, also while it waits.
     let name = unsafe { text(name) }?;
     match wait {
         true => board.wait(name).map(Some).map_err(failed),
@@ -65,7 +66,7 @@ fn node_attribute(name: *const c_char, wait: bool) -> Done<Option<Vec<u8>>> {
 /// An attribute of the job.
 fn job_attribute(name: *const c_char) -> Done<Option<Vec<u8>>> {
     state::with(|job| {
-        // SAFETY: P2.
+        // SAFETY: args.2: `name` is null, which is refused, or a text of the caller in C, compared before its call returns.
         Ok(match unsafe { text(name) }? {
             b"PMI_process_mapping" => Some(job.facts.process_mapping().into_bytes()),
             b"universeSize" => Some(job.facts.size.to_string().into_bytes()),
@@ -77,7 +78,7 @@ fn job_attribute(name: *const c_char) -> Done<Option<Vec<u8>>> {
 /// `PMI2_Init`
 ///
 /// # Safety
-/// P1, E1.
+/// args.1; no other thread of the process touches the environment meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Init(
     spawned: *mut c_int,
@@ -87,14 +88,14 @@ pub unsafe extern "C" fn PMI2_Init(
 ) -> c_int {
     // Before anything else, so that a job is not joined in vain.
     for to in [spawned, size, rank, appnum] {
-        // SAFETY: P1.
+        // SAFETY: args.1: `to` is one of the four pointers: null, which is refused, or with room for one number.
         if let Err(refused) = unsafe { put(to, 0) } {
             return refused;
         }
     }
     let joined = state::init().and_then(|()| state::with(|job| Ok((job.facts.size, job.facts.rank))));
     code(joined.and_then(|(ranks, own)| {
-        // SAFETY: P1.
+        // SAFETY: args.1: `size` and `rank` have room for one number each; neither is null, since both took a 0 before.
         unsafe { put(size, ranks as c_int).and_then(|()| put(rank, own as c_int)) }
     }))
 }
@@ -114,10 +115,10 @@ pub extern "C" fn PMI2_Initialized() -> c_int {
 /// `PMI2_Abort`
 ///
 /// # Safety
-/// P2.
+/// args.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Abort(flag: c_int, msg: *const c_char) -> c_int {
-    // SAFETY: P2.
+    // SAFETY: args.2: `msg` is null, which is refused, or a text that stays as it is during this call, which does not return.
     let words = String::from_utf8_lossy(unsafe { text(msg) }.unwrap_or(b"PMI2_Abort"));
     match flag {
         0 => state::end(ABORTED, &words),
@@ -128,10 +129,10 @@ pub unsafe extern "C" fn PMI2_Abort(flag: c_int, msg: *const c_char) -> c_int {
 /// `PMI2_Job_GetId`
 ///
 /// # Safety
-/// P3.
+/// args.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Job_GetId(jobid: *mut c_char, size: c_int) -> c_int {
-    // SAFETY: P3.
+    // SAFETY: args.3: `jobid` is null, which is refused, or has the `size` bytes that the caller gives.
     code(state::with(|job| unsafe { put_text(jobid, size, job.link.job().as_bytes()) }))
 }
 
@@ -157,7 +158,7 @@ pub extern "C" fn PMI2_Job_Spawn(
 /// `PMI2_Job_Connect`
 ///
 /// # Safety
-/// P2.
+/// args.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Job_Connect(
     jobid: *const c_char,
@@ -169,7 +170,7 @@ pub unsafe extern "C" fn PMI2_Job_Connect(
 /// `PMI2_Job_Disconnect`
 ///
 /// # Safety
-/// P2.
+/// args.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Job_Disconnect(jobid: *const c_char) -> c_int {
     not_offered([jobid])
@@ -178,7 +179,7 @@ pub unsafe extern "C" fn PMI2_Job_Disconnect(jobid: *const c_char) -> c_int {
 /// `PMI2_Job_GetRank`
 ///
 /// # Safety
-/// P1.
+/// args.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Job_GetRank(rank: *mut c_int) -> c_int {
     number(rank, |job| job.facts.rank as c_int)
@@ -187,10 +188,10 @@ pub unsafe extern "C" fn PMI2_Job_GetRank(rank: *mut c_int) -> c_int {
 /// `PMI2_KVS_Put`
 ///
 /// # Safety
-/// P2.
+/// args.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_KVS_Put(key: *const c_char, value: *const c_char) -> c_int {
-    // SAFETY: P2.
+    // SAFETY: args.2: `key` and `value` are null, which is refused, or texts; the job's pairs keep copies.
     code(state::with(|job| unsafe { job.pairs.put(text(key)?, text(value)?) }))
 }
 
@@ -206,7 +207,7 @@ pub extern "C" fn PMI2_KVS_Fence() -> c_int {
 /// `PMI2_KVS_Get`
 ///
 /// # Safety
-/// P1, P2, P3.
+/// args.1, args.2, args.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_KVS_Get(
     jobid: *const c_char,
@@ -217,7 +218,8 @@ pub unsafe extern "C" fn PMI2_KVS_Get(
     vallen: *mut c_int,
 ) -> c_int {
     code(state::with(|job| {
-        // SAFETY: P1, P2.
+        // SAFETY: args.1: `vallen` is null, which is refused, or has room for one number. args.2: `jobid` and `key` are texts where they
+        // are not null, and stay as they are while they are used here.
         let key = unsafe {
             put(vallen, 0)?;
             if !jobid.is_null() && text(jobid)? != job.link.job().as_bytes() {
@@ -232,7 +234,7 @@ pub unsafe extern "C" fn PMI2_KVS_Get(
         }
         let found = job.pairs.get(key).ok_or(PMI_FAIL)?;
         let len = found.len() as c_int;
-        // SAFETY: P3, P1.
+        // SAFETY: args.3: `value` is not null and has `maxvalue` bytes. args.1: `vallen` has room for one number, as it had before.
         unsafe {
             let whole = put_cut(value, maxvalue, found)?;
             put(vallen, if whole { len } else { -len })
@@ -243,7 +245,7 @@ pub unsafe extern "C" fn PMI2_KVS_Get(
 /// `PMI2_Info_GetNodeAttr`
 ///
 /// # Safety
-/// P1, P2, P3.
+/// args.1, args.2, args.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Info_GetNodeAttr(
     name: *const c_char,
@@ -259,7 +261,7 @@ pub unsafe extern "C" fn PMI2_Info_GetNodeAttr(
 /// `PMI2_Info_GetNodeAttrIntArray`
 ///
 /// # Safety
-/// P1, P2, P3.
+/// args.1, args.2, args.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Info_GetNodeAttrIntArray(
     name: *const c_char,
@@ -275,11 +277,11 @@ pub unsafe extern "C" fn PMI2_Info_GetNodeAttrIntArray(
 /// `PMI2_Info_PutNodeAttr`
 ///
 /// # Safety
-/// P2.
+/// args.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Info_PutNodeAttr(name: *const c_char, value: *const c_char) -> c_int {
     code(state::with(|job| {
-        // SAFETY: P2.
+        // SAFETY: args.2: `name` and `value` are null, which is refused, or texts; the board keeps copies.
         let (name, value) = unsafe { (text(name)?, text(value)?) };
         match (name.len(), value.len()) {
             (0, _) => Err(PMI_ERR_INVALID_KEY),
@@ -293,7 +295,7 @@ pub unsafe extern "C" fn PMI2_Info_PutNodeAttr(name: *const c_char, value: *cons
 /// `PMI2_Info_GetJobAttr`
 ///
 /// # Safety
-/// P1, P2, P3.
+/// args.1, args.2, args.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Info_GetJobAttr(
     name: *const c_char,
@@ -308,7 +310,7 @@ pub unsafe extern "C" fn PMI2_Info_GetJobAttr(
 /// `PMI2_Info_GetJobAttrIntArray`
 ///
 /// # Safety
-/// P1, P2, P3.
+/// args.1, args.2, args.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Info_GetJobAttrIntArray(
     name: *const c_char,
@@ -324,7 +326,7 @@ pub unsafe extern "C" fn PMI2_Info_GetJobAttrIntArray(
 /// `PMI2_Info_GetSize`
 ///
 /// # Safety
-/// P1.
+/// args.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Info_GetSize(size: *mut c_int) -> c_int {
     number(size, |job| job.facts.near.len() as c_int)
@@ -333,7 +335,7 @@ pub unsafe extern "C" fn PMI2_Info_GetSize(size: *mut c_int) -> c_int {
 /// `PMI2_Nameserv_publish`
 ///
 /// # Safety
-/// P2.
+/// args.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Nameserv_publish(
     service: *const c_char,
@@ -346,7 +348,7 @@ pub unsafe extern "C" fn PMI2_Nameserv_publish(
 /// `PMI2_Nameserv_lookup`
 ///
 /// # Safety
-/// P2.
+/// args.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Nameserv_lookup(
     service: *const c_char,
@@ -360,7 +362,7 @@ pub unsafe extern "C" fn PMI2_Nameserv_lookup(
 /// `PMI2_Nameserv_unpublish`
 ///
 /// # Safety
-/// P2.
+/// args.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI2_Nameserv_unpublish(service: *const c_char, _info: *const MPID_Info) -> c_int {
     not_offered([service])
@@ -369,7 +371,7 @@ pub unsafe extern "C" fn PMI2_Nameserv_unpublish(service: *const c_char, _info: 
 /// `PMIX_Ring`
 ///
 /// # Safety
-/// P1, P2, P3.
+/// args.1, args.2, args.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIX_Ring(
     value: *const c_char,
@@ -380,7 +382,8 @@ pub unsafe extern "C" fn PMIX_Ring(
     maxvalue: c_int,
 ) -> c_int {
     code(state::with(|job| {
-        // SAFETY: P2, P1, P3. Before the others are waited for.
+        // SAFETY: null is refused. args.2: `value` is a text that stays as it is. args.1: `rank` and `ranks` have room for one number each.
+        // args.3: `left` and `right` have `maxvalue` bytes each. All are tried before the others are waited for.
         unsafe {
             let mine = text(value)?;
             put(rank, job.facts.rank as c_int)?;

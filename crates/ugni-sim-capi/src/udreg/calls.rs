@@ -4,15 +4,15 @@
 //! something. So a registration gets its place in the cache promised before it is made, and one that ends has left the cache before.
 //!
 //! # Invariants
-//! U1. What a caller gives to be read, attributes or a name, is null, which is refused, or valid for a read of its type; a
-//!     name ends with a zero byte.
-//! U2. A pointer that a caller gives for a result is null, which is refused, or valid for one write of its type.
-//! U3. A client's functions can be called by any thread that calls into UDREG, with the contexts that came with them, until the
-//!     cache is destroyed and no call on it is under way.
-//! U4. What stands in a cache is a `Box` of ours that whoever takes it out of the cache frees; only what the cache gives is
-//!     followed, and never what a caller gives, which is but compared.
-//! U5. A client changes an entry only while it uses it. Nobody uses one that has left its cache; what a client still does to one
-//!     whose cache it destroys is its own mistake, as it is with the genuine library.
+//! - udreg_calls.1: what a caller gives to be read, attributes or a name, is null, which is refused, or valid for a read of its type; a
+//!   name ends with a zero byte.
+//! - udreg_calls.2: a pointer that a caller gives for a result is null, which is refused, or valid for one write of its type.
+//! - udreg_calls.3: a client's functions can be called by any thread that calls into UDREG, with the contexts that came with them, until
+//!   the cache is destroyed and no call on it is under way.
+//! - udreg_calls.4: what stands in a cache is a `Box` of ours that whoever takes it out of the cache frees; only what the cache gives is
+//!   followed, and never what a caller gives, which is but compared.
+//! - udreg_calls.5: a client changes an entry only while it uses it. Nobody uses one that has left its cache; what a client still does to
+//!   one whose cache it destroys is its own mistake, as it is with the genuine library.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
@@ -35,7 +35,7 @@ const MODES: u32 = UDREG_CC_MODE_USE_LAZY_DEREG
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct At(NonNull<udreg_entry_t>);
 
-// SAFETY: U4: it is followed by whoever has taken it out of its cache, which is one thread.
+// SAFETY: udreg_calls.4: it leads to a `Box`, and the one thread that has taken it out of its cache follows it.
 unsafe impl Send for At {}
 
 /// What a client wants called.
@@ -46,9 +46,9 @@ struct Client {
     contexts: [*mut c_void; 3],
 }
 
-// SAFETY: U3: contexts are only handed to the functions that they came with.
+// SAFETY: udreg_calls.3: any thread may call the functions, and contexts are only handed to those that they came with.
 unsafe impl Send for Client {}
-// SAFETY: U3; nothing here changes.
+// SAFETY: udreg_calls.3: threads may call the functions at the same time; the fields do not change.
 unsafe impl Sync for Client {}
 
 struct State {
@@ -95,25 +95,25 @@ fn with<T>(open: &Open, act: impl FnOnce(&mut State) -> Done<T>) -> Done<T> {
 }
 
 fn put<T>(to: *mut T, value: T) {
-    // SAFETY: U2, and it was seen not to be null.
+    // SAFETY: udreg_calls.2: the callers here have seen that `to` is not null, so the client gave it for one write of a `T`.
     unsafe { to.write(value) };
 }
 
 impl Open {
     fn register(&self, address: *mut c_void, length: u64) -> *mut c_void {
-        // SAFETY: U3.
+        // SAFETY: udreg_calls.3: a call on the cache is under way, so its function can be called, with the context of its own.
         unsafe { (self.client.register)(address, length, self.client.contexts[0]) }
     }
 
     /// Ends a registration. What the client says to it changes nothing: it is gone from the cache.
     fn deregister(&self, data: *mut c_void) {
-        // SAFETY: U3.
+        // SAFETY: udreg_calls.3: the call that ends the registration is under way, so the function can be called, with its context.
         unsafe { (self.client.deregister)(data, self.client.contexts[1]) };
     }
 
     /// Ends what has left the cache, with the data that the client has left in it: some replace it.
     fn end(&self, left: At) {
-        // SAFETY: U4 and U5.
+        // SAFETY: udreg_calls.4: the cache gave `left`, which is a `Box` that nobody else frees; udreg_calls.5: no client uses it now.
         let entry = unsafe { Box::from_raw(left.0.as_ptr()) };
         self.deregister(entry.device_data);
     }
@@ -130,7 +130,7 @@ fn create(attr: *mut udreg_cache_attr_t) -> Done {
     if attr.is_null() {
         return Err(INVALID);
     }
-    // SAFETY: U1.
+    // SAFETY: udreg_calls.1: `attr` is not null, so the client lets it be read; it is copied.
     let attr = unsafe { attr.read() };
     let name: Vec<u8> = attr.cache_name.iter().map(|c| *c as u8).take_while(|c| *c != 0).collect();
     let (Some(register), Some(deregister)) = (attr.device_reg_func, attr.device_dereg_func) else {
@@ -161,7 +161,7 @@ fn access(name: *const c_char, handle: *mut udreg_cache_handle_t) -> Done {
     if name.is_null() || handle.is_null() {
         return Err(INVALID);
     }
-    // SAFETY: U1.
+    // SAFETY: udreg_calls.1: `name` is not null, so it ends with a zero byte; it is not used after this call.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes();
     let table = TABLE.read();
     let (number, open) = table.caches.iter().find(|(_, open)| open.name == name).ok_or(UDREG_RC_NO_MATCH)?;
@@ -179,7 +179,7 @@ fn destroy(handle: udreg_cache_handle_t) -> Done {
     };
     left.into_iter().for_each(|entry| open.end(entry));
     if let Some(destroyed) = open.client.destroyed {
-        // SAFETY: U3.
+        // SAFETY: udreg_calls.3: this call has taken the cache out of the table, so it alone calls the function, with its context.
         unsafe { destroyed(open.client.contexts[2]) };
     }
     Ok(())
@@ -273,7 +273,7 @@ fn may_go_on(call: &str, code: udreg_return_t) -> Result<(), udreg_return_t> {
 /// `UDREG_CacheCreate`
 ///
 /// # Safety
-/// U1, U3.
+/// udreg_calls.1, udreg_calls.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn UDREG_CacheCreate(attr: *mut udreg_cache_attr_t) -> udreg_return_t {
     code(may_go_on("UDREG_CacheCreate", UDREG_RC_NO_SPACE).and_then(|()| create(attr)))
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn UDREG_CacheCreate(attr: *mut udreg_cache_attr_t) -> udr
 /// `UDREG_CacheAccess`
 ///
 /// # Safety
-/// U1, U2.
+/// udreg_calls.1, udreg_calls.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn UDREG_CacheAccess(
     name: *mut c_char,
@@ -310,7 +310,7 @@ pub extern "C" fn UDREG_CacheDestroy(handle: udreg_cache_handle_t) -> udreg_retu
 /// `UDREG_Register`
 ///
 /// # Safety
-/// U2.
+/// udreg_calls.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn UDREG_Register(
     handle: udreg_cache_handle_t,
@@ -355,7 +355,7 @@ pub extern "C" fn gasworks_udreg_layout() -> u32 {
 /// `UDREG_GetStat`
 ///
 /// # Safety
-/// U2.
+/// udreg_calls.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn UDREG_GetStat(
     handle: udreg_cache_handle_t,

@@ -1,15 +1,15 @@
 //! What C programs pass to the library.
 //!
 //! # Invariants
-//! C1. A pointer for a result is null, which is refused, or valid for a write of its type.
-//! C2. A pointer to a structure, an array or a buffer is null, which is refused, or valid for reads of it; its length comes with
-//!     it.
-//! C3. A descriptor that was posted stays valid for reads and writes until the last of its events is taken: the library's specification
-//!     asks that of its callers.
-//! C4. A function that is given with a queue can be called, with what was given with it, as long as the queue is there; so can one
-//!     that is given with a shared message queue, with a message besides, which is its own until it returns.
-//! C5. A pointer to what a collective engine delivers is null, which is refused, or valid for atomic reads.
-//! C6. Memory that is registered, or posted, is the caller's to be written to (P1 of `gasworks_ugni_sim::process`).
+//! - raw.1: a pointer for a result is null, which is refused, or valid for a write of its type.
+//! - raw.2: a pointer to a structure, an array or a buffer is null, which is refused, or valid for reads of it; its length comes with
+//!   it.
+//! - raw.3: a descriptor that was posted stays valid for reads and writes until the last of its events is taken: the library's
+//!   specification asks that of its callers.
+//! - raw.4: a function that is given with a queue can be called, with what was given with it, as long as the queue is there; so can one
+//!   that is given with a shared message queue, with a message besides, which is its own until it returns.
+//! - raw.5: a pointer to what a collective engine delivers is null, which is refused, or valid for atomic reads.
+//! - raw.6: memory that is registered, or posted, is the caller's to be written to (process.1 of `gasworks_ugni_sim`).
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::offset_of;
@@ -85,7 +85,7 @@ impl<T> Argument for Out<T> {
 impl<T> Out<T> {
     /// Writes it.
     pub(super) fn set(&self, value: T) {
-        // SAFETY: C1; it may lie at any address.
+        // SAFETY: raw.1: it was seen not to be null when it was taken, so it is valid for one write, but may lie at any address.
         unsafe { self.0.write_unaligned(value) }
     }
 
@@ -94,7 +94,7 @@ impl<T> Out<T> {
     where
         T: Copy,
     {
-        // SAFETY: C2; it may lie at any address.
+        // SAFETY: raw.2: the call reads what it then writes, so it is valid for a read as well; it may lie at any address.
         unsafe { self.0.read_unaligned() }
     }
 }
@@ -129,7 +129,7 @@ impl<T: Copy> Argument for In<T> {
         if raw.is_null() {
             return Err(GNI_RC_INVALID_PARAM);
         }
-        // SAFETY: C2; it may lie at any address.
+        // SAFETY: raw.2: `raw` is not null, so it is valid for a read, which copies it; it may lie at any address.
         Ok(Self(unsafe { raw.read_unaligned() }))
     }
 }
@@ -141,7 +141,7 @@ impl<T: Copy> Argument for InOut<T> {
     type Raw = *mut T;
 
     unsafe fn take(raw: *mut T) -> Result<Self, gni_return_t> {
-        // SAFETY: the caller's.
+        // SAFETY: raw.1 and raw.2: the caller promises that `raw` is null, which is refused, or valid for a read and a write.
         unsafe { Ok(Self(In::take(raw)?.0, Out::take(raw)?)) }
     }
 }
@@ -156,7 +156,8 @@ impl Argument for Control {
         if raw.is_null() || !raw.is_aligned() {
             return Err(GNI_RC_INVALID_PARAM);
         }
-        // SAFETY: C5; it is the first field, and aligned.
+        // SAFETY: raw.5: `raw` is aligned and not null, so its first field, the word of control, may be read atomically; the reference
+        // ends before this returns.
         let control = unsafe { &*raw.cast::<AtomicU64>() };
         Ok(Self(control.load(Acquire)))
     }
@@ -176,14 +177,14 @@ impl<T> Argument for Room<T> {
 impl<T: Copy> Room<T> {
     /// Copies so many out.
     pub(super) fn read(&self, len: usize) -> Vec<T> {
-        // SAFETY: C2.
+        // SAFETY: raw.2: C says that `len` elements are there, which are read one by one; they may lie at any address.
         (0..len).map(|at| unsafe { self.0.add(at).read_unaligned() }).collect()
     }
 
     /// Fills the first of them.
     pub(super) fn write(&self, values: &[T]) {
         for (at, value) in values.iter().enumerate() {
-            // SAFETY: C1: the caller has seen that there is room.
+            // SAFETY: raw.1: the caller has seen that C gave room for all of `values`; they may lie at any address.
             unsafe { self.0.add(at).write_unaligned(*value) };
         }
     }
@@ -220,9 +221,9 @@ impl Text {
 #[derive(Clone, Copy)]
 pub(super) struct Bytes(*mut c_void);
 
-// SAFETY: C2: it is for the caller to say from which threads its buffers are used.
+// SAFETY: raw.2: an address, which is followed in calls of the client alone: it says from which threads its buffer is used.
 unsafe impl Send for Bytes {}
-// SAFETY: as above.
+// SAFETY: raw.2: threads share an address, which none changes; it is followed in calls of the client alone.
 unsafe impl Sync for Bytes {}
 
 impl Argument for Bytes {
@@ -291,7 +292,7 @@ macro_rules! objects {
             unsafe fn take(raw: $handle) -> Result<Self, gni_return_t> {
                 match raw.is_null() {
                     true => Ok(Self(None)),
-                    // SAFETY: the caller's.
+                    // SAFETY: the caller promises the invariants of this module; `take` looks the handle up, and follows no pointer.
                     false => unsafe { Arc::take(raw) }.map(|object| Self(Some(object))),
                 }
             }
@@ -386,7 +387,7 @@ impl Argument for Posted {
 impl Posted {
     /// What it says now.
     pub(super) fn read(&self) -> gni_post_descriptor_t {
-        // SAFETY: C2.
+        // SAFETY: raw.2: `take` has refused null and what is not aligned, so the descriptor is valid for a read, which copies it.
         unsafe { self.0.read() }
     }
 
@@ -405,7 +406,7 @@ impl Posted {
             }
             macro_rules! link {
                 ($part:ident, $type:ty) => {{
-                    // SAFETY: C2: links are of the kind that the first says.
+                    // SAFETY: raw.2: `next` is not null, and a link is of the kind that the first says; it may lie at any address.
                     let link = unsafe { next.cast::<$type>().read_unaligned() };
                     next = link.next_descr;
                     links.push((link.ep_hndl, Part::$part(link)));
@@ -434,7 +435,8 @@ impl Posted {
 
     /// Says how its transaction ended, and gives it its name back.
     pub(super) fn finish(&self, status: gni_return_t, id: u64) {
-        // SAFETY: C3: this is on behalf of one of its events. No reference is made, for its other fields may be in use.
+        // SAFETY: raw.3: this is on behalf of one of its events, so it is valid for writes. No reference is made, for its other fields
+        // may be in use.
         unsafe {
             (&raw mut (*self.0).status).write(status.into());
             (&raw mut (*self.0).post_id).write(id);
@@ -451,14 +453,14 @@ impl Posted {
 #[derive(Clone, Copy)]
 pub(super) struct Handler(gni_cq_handler_t, *mut c_void);
 
-// SAFETY: C4: it is for the caller to say from which threads a queue is used.
+// SAFETY: raw.4: it is called where its client takes events, which says from which threads that is done.
 unsafe impl Send for Handler {}
-// SAFETY: as above.
+// SAFETY: raw.4: nothing here changes; clients that take events in several threads let them call it at the same time.
 unsafe impl Sync for Handler {}
 
 impl Handler {
     pub(super) fn call(&self, mut event: gni_cq_entry_t) {
-        // SAFETY: C4.
+        // SAFETY: raw.4: the queue is there, since an event of it is being taken; `event` is a copy, which lives until it returns.
         unsafe { (self.0)(&raw mut event, self.1) }
     }
 }
@@ -475,9 +477,9 @@ impl Argument for Option<gni_cq_handler_t> {
 #[derive(Clone, Copy)]
 pub(super) struct Receiver(gni_msgq_rcv_cb_func, *mut c_void);
 
-// SAFETY: C4: it is for the caller to say from which threads a queue is used.
+// SAFETY: raw.4: it is called where its client takes messages, which says from which threads that is done.
 unsafe impl Send for Receiver {}
-// SAFETY: as above.
+// SAFETY: raw.4: nothing here changes; clients that take messages in several threads let them call it at the same time.
 unsafe impl Sync for Receiver {}
 
 impl Receiver {
@@ -487,7 +489,7 @@ impl Receiver {
         // As large and as aligned as any message, whatever the client takes this one for.
         let mut room = Letter([0; GNI_MSGQ_MSG_SZ_MAX as usize]);
         room.0.iter_mut().zip(data).for_each(|(to, byte)| *to = *byte);
-        // SAFETY: C4.
+        // SAFETY: raw.4: the queue is there, since a message of it is being taken; `room` is a copy, the function's until it returns.
         unsafe { (self.0)(*instance, *address, (&raw mut room).cast(), *tag, self.1) != 0 }
     }
 }
@@ -511,7 +513,7 @@ impl Argument for Told {
     type Raw = *mut gni_msgq_ep_attr_t;
 
     unsafe fn take(raw: *mut gni_msgq_ep_attr_t) -> Result<Self, gni_return_t> {
-        // SAFETY: C2: four numbers, and as many instances after them as the last says.
+        // SAFETY: raw.2: `raw` is null, which is refused, or leads to four numbers, and as many instances as the last says.
         let In(numbers) = unsafe { In::<[u32; 4]>::take(raw.cast()) }?;
         let [pe_addr, max_msg_sz, smsg_q_sz, num_insts] = numbers;
         let mut told =
@@ -561,6 +563,7 @@ pub(super) fn zeros(size: usize) -> Result<(Mapping, u64), OsError> {
 /// # Errors
 /// The system does not let it be reached.
 pub(super) fn memory() -> Result<Process, OsError> {
-    // SAFETY: C6.
+    // SAFETY: raw.6: the client registers and posts what is its own to be written to. Besides that, the library registers what `zeros`
+    // gives, to which it has no reference.
     unsafe { Process::own() }
 }

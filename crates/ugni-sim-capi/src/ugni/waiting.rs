@@ -7,9 +7,9 @@
 //! is on its stack but the function that C has called, which has nothing to clean up.
 //!
 //! # Invariants
-//! T1. The functions are the C library's, of these types.
-//! T2. Whoever may be ended at [`may_end`] has nothing on its stack that is to be dropped, up to the frame of C; and what is between
-//!     may be unwound.
+//! - waiting.1: the functions are the C library's, of these types.
+//! - waiting.2: whoever may be ended at [`may_end`] has nothing on its stack that is to be dropped, up to the frame of C; and what is
+//!   between may be unwound.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -40,7 +40,7 @@ struct Steady(c_int);
 impl Steady {
     fn begin() -> Self {
         let mut before = 0;
-        // SAFETY: T1; it writes one number.
+        // SAFETY: waiting.1: it is the C library's function, and writes one number, for which `before` has room.
         unsafe { pthread_setcancelstate(PUT_OFF, &raw mut before) };
         Self(before)
     }
@@ -52,7 +52,7 @@ impl Drop for Steady {
         if std::thread::panicking() {
             std::process::abort();
         }
-        // SAFETY: T1; it may be given no place for what was before.
+        // SAFETY: waiting.1: it is the C library's function, and may be given no place for what was before.
         unsafe { pthread_setcancelstate(self.0, std::ptr::null_mut()) };
     }
 }
@@ -66,9 +66,10 @@ pub(super) fn steadily<T>(act: impl FnOnce() -> T) -> T {
 /// The thread ends here, if that was asked for.
 ///
 /// # Safety
-/// T2.
+/// waiting.2.
 pub(super) unsafe fn may_end() {
-    // SAFETY: T1 and T2.
+    // SAFETY: waiting.1: it is the C library's function. waiting.2: the caller promises that nothing on the stack, up to the frame
+    // of C, is to be dropped, and that all of it may be unwound.
     unsafe { pthread_testcancel() };
 }
 

@@ -122,7 +122,7 @@ impl Gate {
         self.shared.set.wakeup();
     }
 
-    /// A NIC of another host, if it is there (F2). The likeliest place is that of the rank of its instance.
+    /// A NIC of another host, if it is there (far.2). The likeliest place is that of the rank of its instance.
     pub(crate) fn find(&self, name: &Name, wake: &Waker) -> Option<Arc<dyn Station>> {
         let secret = *self.shared.secret.get()?;
         let mut ranks: Vec<usize> = {
@@ -291,7 +291,7 @@ impl Keeper {
         left.into_iter().for_each(|user| self.drop_one(user));
     }
 
-    /// Takes in what was read, and reads on; `false`: it was nonsense (F5).
+    /// Takes in what was read, and reads on; `false`: it was nonsense (far.5).
     fn hear(&mut self, user: u64, event: &mut Event) -> bool {
         let Some(mut connection) = self.all.remove(&user) else { return false };
         connection.inbox.extend_from_slice(event.data());
@@ -336,7 +336,7 @@ impl Keeper {
         well
     }
 
-    /// What a stranger becomes who shows the secret (F3).
+    /// What a stranger becomes who shows the secret (far.3).
     fn greet(&self, head: &Head, body: &[u8], line: &Line) -> Option<Other> {
         let Some(Ask::Hello(shown, name)) = Ask::decode(head, body) else { return None };
         let secret = self.shared.secret.get()?;

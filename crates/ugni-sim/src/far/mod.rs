@@ -1,14 +1,14 @@
 //! The NICs of other hosts: what is posted to them goes over a connection to the process whose they are, which carries it out.
 //!
 //! # Protocol
-//! F1. Each process has a gate: one port, and a thread that serves all its connections. Ranks tell each other where their gates are when
-//!     they meet, and a secret of the job.
-//! F2. A NIC that looks for another of an address asks the gates of that address, one after the other. A connection belongs to
-//!     one NIC that asks and one that is asked; its end says that the other is gone.
-//! F3. The first frame shows the secret and names the NIC that is wanted. Each later one asks for something, and is answered
-//!     under its own number. Who asks waits; who answers waits for nobody, so nobody waits in a circle.
-//! F4. Of a large transfer each frame has a piece. What the whole names is checked with each.
-//! F5. A number that says what cannot be, a frame that is too long, or an answer that nobody waits for ends the connection.
+//! - far.1: each process has a gate: one port, and a thread that serves all its connections. Ranks tell each other where their gates are
+//!   when they meet, and a secret of the job.
+//! - far.2: a NIC that looks for another of an address asks the gates of that address, one after the other. A connection belongs to
+//!   one NIC that asks and one that is asked; its end says that the other is gone.
+//! - far.3: the first frame shows the secret and names the NIC that is wanted. Each later one asks for something, and is answered
+//!   under its own number. Who asks waits; who answers waits for nobody, so nobody waits in a circle.
+//! - far.4: of a large transfer each frame has a piece. What the whole names is checked with each.
+//! - far.5: a number that says what cannot be, a frame that is too long, or an answer that nobody waits for ends the connection.
 
 mod frame;
 mod gate;

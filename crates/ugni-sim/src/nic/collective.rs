@@ -1,19 +1,19 @@
 //! The collective engines of a NIC (Aries): nodes of trees that combine what their children contribute.
 //!
 //! # Protocol
-//! E1. An edge of a tree is known by the addresses of the NICs at its ends, the engine above, which of its children the lower end
-//!     is, and which engine of its NIC that is, or that it is a client. Both ends are told the same by their clients; what comes over
-//!     an edge that is not here is answered as one would be that cannot be reached, or dropped. The number that an endpoint was
-//!     bound with names nobody: the name of an engine says of which instance it is, and a contribution from which instance it comes.
-//!     Before a client's first contribution the instance with that number stands for it, if there is one.
-//! E2. Over an edge one share at a time goes up, and then one comes down. So a client's second contribution is refused until
-//!     it has the result of the first, and each engine is about one reduction at a time.
-//! E3. An engine that has a share of each child combines them in the order of the children, so the result does not depend on
-//!     when they came. It hands that to its parent, or if it has none down to all whose shares they were. Names and operations
-//!     that are not all the same make it a failure, which travels like a result; each gets it under the name that it has used.
-//! E4. A child that has gone contributes a failure as soon as another has contributed. Who waits for a parent that has gone
-//!     has a failure. An engine that is given up, or configured anew, gives its children a failure, and its parent too.
-//! E5. The result's first word is cleared when the contribution is posted, and written when the others are there.
+//! - collective.1: an edge of a tree is known by the addresses of the NICs at its ends, the engine above, which of its children the lower
+//!   end is, and which engine of its NIC that is, or that it is a client. Both ends are told the same by their clients; what comes over an
+//!   edge that is not here is answered as one would be that cannot be reached, or dropped. The number that an endpoint was bound with names
+//!   nobody: the name of an engine says of which instance it is, and a contribution from which instance it comes. Before a client's first
+//!   contribution the instance with that number stands for it, if there is one.
+//! - collective.2: over an edge one share at a time goes up, and then one comes down. So a client's second contribution is refused until
+//!   it has the result of the first, and each engine is about one reduction at a time.
+//! - collective.3: an engine that has a share of each child combines them in the order of the children, so the result does not depend on
+//!   when they came. It hands that to its parent, or if it has none down to all whose shares they were. Names and operations
+//!   that are not all the same make it a failure, which travels like a result; each gets it under the name that it has used.
+//! - collective.4: a child that has gone contributes a failure as soon as another has contributed. Who waits for a parent that has gone
+//!   has a failure. An engine that is given up, or configured anew, gives its children a failure, and its parent too.
+//! - collective.5: the result's first word is cleared when the contribution is posted, and written when the others are there.
 
 use std::sync::{Arc, Weak};
 
@@ -180,7 +180,7 @@ enum Sent {
 }
 
 impl Node {
-    /// E4, E3: takes note of who has gone, and does what can be done.
+    /// collective.4, collective.3: takes note of who has gone, and does what can be done.
     fn go_on(&mut self, number: u8, nic: &Nic, unsent: &mut Unsent) {
         if self.passed.is_some() {
             if self.parent.as_mut().is_some_and(|parent| parent.is_lost(nic)) {
@@ -240,7 +240,7 @@ impl Node {
         }
     }
 
-    /// E4: it is not what it was any more. Its parent learns of that if it is waited for, or will be in vain.
+    /// collective.4: it is not what it was any more. Its parent learns of that if it is waited for, or will be in vain.
     fn give_up(&mut self, number: u8, for_good: bool, nic: &Nic, unsent: &mut Unsent) {
         let mut busy = self.passed.is_some();
         if !busy {
@@ -268,7 +268,7 @@ impl Engines {
             child.edge.leads_to(from);
             child.given = Some(Given { id: Some(share.id), part: share.part });
         } else {
-            // E1.
+            // collective.1: over an edge that is not here it is answered like one that cannot be reached.
             let mut stranger = Edge::new(from, share.seat, share.below);
             stranger.send((nic, &mut self.unsent), Direction::Down, share.id, Err(Status::Gone));
         }
@@ -348,7 +348,7 @@ impl Nic {
         if kept.write(0, &bytes).is_err() {
             return;
         }
-        // E5.
+        // collective.5: the first word is the flag, which is written after the others.
         let post = Post {
             action: Action::PutWithFlag { address, value: control(id, &part) },
             wishes: Wishes::default(),
@@ -551,12 +551,12 @@ impl Endpoint {
         let (instance, engine) = nic.engine_of(engine)?;
         let (who, seat) = ((who.0, instance), Seat { engine, child });
         let mut engines = nic.0.engines.lock();
-        // E2.
+        // collective.2: a second contribution is refused while the first has no result.
         if engines.waiting.iter().any(|waiting| (waiting.edge.who, waiting.edge.seat) == (who, seat)) {
             return Err(GNI_RC_ERROR_RESOURCE);
         }
         let Post { local_address: address, local_handle: handle, length, .. } = *post;
-        // E5.
+        // collective.5: the first word of the result is cleared below.
         let result = nic.own(&handle, (address, length), Want::Write)?;
         // The client looks where the address says.
         if result.is_scattered() {

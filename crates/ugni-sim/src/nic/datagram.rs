@@ -1,11 +1,12 @@
 //! Datagrams: both sides post one, and each gets the other's.
 //!
 //! # Protocol
-//! D1. Who posts to one peer sends an offer. Who posts to whoever comes sends nothing until an offer is there, and then answers it.
-//! D2. An offer is for a post to its sender, if there is one; else for the oldest post to whoever comes; else it is kept until one
-//!     of these is made. An answer is for a post to its sender alone: it is dropped if that was cancelled.
-//! D3. A post to one peer is over when an offer or an answer of that peer has come and its own was sent: then both have
-//!     both. An offer that was kept is answered, for its sender has a post that waits.
+//! - datagram.1: who posts to one peer sends an offer. Who posts to whoever comes sends nothing until an offer is there, and then answers
+//!   it.
+//! - datagram.2: an offer is for a post to its sender, if there is one; else for the oldest post to whoever comes; else it is kept until
+//!   one of these is made. An answer is for a post to its sender alone: it is dropped if that was cancelled.
+//! - datagram.3: a post to one peer is over when an offer or an answer of that peer has come and its own was sent: then both have
+//!   both. An offer that was kept is answered, for its sender has a post that waits.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -134,7 +135,7 @@ impl Desk {
         self.sessions.iter().filter_map(Weak::upgrade).filter(|session| session.is_pending())
     }
 
-    /// D2.
+    /// datagram.2: the session that a datagram is for.
     fn match_of(&self, datagram: &Datagram) -> Option<Arc<Session>> {
         let named = self.pending().find(|session| session.peer == Some(datagram.from));
         named.or_else(|| self.pending().find(|session| session.peer.is_none() && !datagram.answer))
@@ -171,7 +172,7 @@ impl Nic {
         Ok(())
     }
 
-    /// D3: a datagram for a session.
+    /// datagram.3: a datagram for a session.
     fn take_datagram(&self, session: &Session, Datagram { from, answer, data }: Datagram) {
         let mut state = session.state.lock();
         let unsent = session.peer.is_none() || matches!(state.progress, Progress::Unsent);

@@ -398,7 +398,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Tells the peer of what was released (M5), if that is not being done; when the table of requests is full, later.
+    /// Tells the peer of what was released (mailbox.5), if that is not being done; when the table of requests is full, later.
     pub(super) fn tell_credit(self: &Arc<Self>) {
         let mut state = self.state.lock();
         let Ok(count) = state.receiver.as_ref().map(Receiver::released) else { return };

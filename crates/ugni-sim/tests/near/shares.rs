@@ -65,8 +65,7 @@ impl Area {
             return self.words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
         };
         let mut bytes = vec![0; BYTES];
-        // SAFETY: the mapping lives as long as this.
-        unsafe { mapping.bytes() }.slice(OFFSET, BYTES).expect("inside").read(&mut bytes);
+        mapping.bytes().slice(OFFSET, BYTES).expect("inside").read(&mut bytes);
         bytes
     }
 }
@@ -154,7 +153,7 @@ proptest! {
         for (areas, model) in areas.iter().zip(&mut model) {
             for (area, model) in areas.iter().zip(model) {
                 let bytes: Vec<u8> = (0..BYTES).map(|at| (at * 7 + at / 251) as u8).collect();
-                // SAFETY: R2: it is what was registered to be written.
+                // SAFETY: remote.2 of `gasworks_os`: the area was registered to be written, and only atomics and volatile bytes lead there.
                 unsafe { this_process().write(area.first, &bytes) }.expect("written");
                 *model = bytes;
             }

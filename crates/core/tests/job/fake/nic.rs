@@ -15,12 +15,14 @@ impl FakeNic {
             _ => post.local.len(),
         };
         let there = self.fabric.segment(post.peer).slice(post.offset as usize, len).expect("inside");
+        // SAFETY: whoever posted this promised that its local bytes stay until its completion is polled, which it is not yet.
+        let local = unsafe { post.local.borrow() };
         match post.direction {
-            Direction::Put => there.write(&read(post.local)),
-            Direction::Get => post.local.write(&read(there)),
+            Direction::Put => there.write(&read(local)),
+            Direction::Get => local.write(&read(there)),
             Direction::Update(update) => {
                 let was = update.at(there).expect("an aligned word").to_le_bytes();
-                post.local.write(&was[..post.local.len()]);
+                local.write(&was[..local.len()]);
             }
         }
     }
@@ -36,7 +38,7 @@ impl Nic for FakeNic {
         let atomics = Atomics { of, mixes: true };
         Abilities { largest: SEGMENT, depth: 128, tells_source: true, atomics, ..Abilities::PLAIN }
     }
-    unsafe fn register(&self, bytes: RawBytes) -> Result<Key, NicError> {
+    unsafe fn register(&self, bytes: RawSlice) -> Result<Key, NicError> {
         lock(&self.log).registered.push(bytes.len());
         Ok(Key(vec![9, 9]))
     }

@@ -1,10 +1,11 @@
 //! The functions of `gni_pub.h`: their declarations are here, each with the safe function that does it.
 //!
 //! # Invariants
-//! K1. The arguments are as the invariants of `raw` say, which is what [`Argument::take`] asks for: each caller in C promises that.
-//! K2. What the tables of names point to, and what the names of resources are, are constant texts.
-//! K3. A function that C calls has nothing to drop between two tries of what it does: codes and what C has passed are all that it
-//!     holds, and it may be unwound.
+//! - ugni_calls.1: the arguments are as the invariants of `raw` say, which is what [`Argument::take`] asks for: each caller in C promises
+//!   that.
+//! - ugni_calls.2: what the tables of names point to, and what the names of resources are, are constant texts.
+//! - ugni_calls.3: a function that C calls has nothing to drop between two tries of what it does: codes and what C has passed are all that
+//!   it holds, and it may be unwound.
 mod channel;
 mod collective;
 mod datagram;
@@ -70,7 +71,7 @@ macro_rules! calls {
                         if !again {
                             call::begin(stringify!($name));
                         }
-                        // SAFETY: K1.
+                        // SAFETY: ugni_calls.1: C has passed this argument, and promises what `raw` says, for each try.
                         $(let $argument = unsafe { <$type as Argument>::take($argument) }?;)*
                         if !again {
                             settings::due(stringify!($name))?;
@@ -93,7 +94,7 @@ macro_rules! calls {
                     return code;
                 }
                 again = true;
-                // SAFETY: K3, for T2.
+                // SAFETY: ugni_calls.3: only numbers and what C has passed are on this frame, which C has called, as waiting.2 asks for.
                 unsafe { waiting::may_end() };
             }
         }
@@ -110,7 +111,7 @@ macro_rules! calls {
             $({
                 // As C sees it, which knows of no unwinding.
                 unsafe extern "C" fn seen($($argument: <$type as Argument>::Raw),*) -> gni_return_t {
-                    // SAFETY: K1.
+                    // SAFETY: ugni_calls.1: the arguments are those that `seen` was given, whose caller promises the same.
                     unsafe { $name($($argument),*) }
                 }
                 table.$name = (seen as unsafe extern "C" fn($(<$type as Argument>::Raw),*) -> gni_return_t).into();
@@ -467,7 +468,7 @@ macro_rules! changes {
         #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\nThe invariants of `raw`.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(event: *mut gni_cq_entry_t $(, $value: $type)?) {
-            // SAFETY: K1.
+            // SAFETY: ugni_calls.1: `event` is null, which is refused, or valid for a read and a write of one event.
             if let Ok(InOut(word, changed)) = unsafe { InOut::take(event) } {
                 changed.set($change(word $(, $value)?));
             }
@@ -498,7 +499,7 @@ macro_rules! results {
         #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\nThe invariants of `raw`.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(result: *mut gni_ce_result_t) -> u64 {
-            // SAFETY: K1.
+            // SAFETY: ugni_calls.1: `result` is null, which is refused, or valid for atomic reads.
             unsafe { Control::take(result) }.map_or(0, |Control(control)| $ask(control))
         }
     )*
@@ -523,7 +524,7 @@ results! {
 #[repr(transparent)]
 pub struct Names<const COUNT: usize>([*const c_char; COUNT]);
 
-// SAFETY: K2.
+// SAFETY: ugni_calls.2: its pointers lead to constant texts, which any thread may read.
 unsafe impl<const COUNT: usize> Sync for Names<COUNT> {}
 
 /// `gni_err_str`: the name of each code.
@@ -580,7 +581,7 @@ mod tests {
     fn named<const COUNT: usize>(names: &Names<COUNT>, start: &str) -> usize {
         let of = CONSTANTS.iter().filter(|(name, _)| name.starts_with(start));
         of.map(|(name, value)| {
-            // SAFETY: K2.
+            // SAFETY: ugni_calls.2: the name of this number is a constant text, with a zero byte at its end.
             let text = unsafe { CStr::from_ptr(names.0[*value as usize]) };
             assert_eq!(text.to_str(), Ok(*name));
         })
@@ -597,7 +598,7 @@ mod tests {
     #[test]
     fn resources_have_their_names() {
         let text = |text| {
-            // SAFETY: K2.
+            // SAFETY: ugni_calls.2: `text` came from `gni_dev_res_to_str` or `gni_job_res_to_str`, which give constant texts.
             unsafe { CStr::from_ptr(text) }.to_str().expect("ascii")
         };
         let (mut of_device, mut of_job) = (vec!["UNKNOWN"; 20], vec!["UNKNOWN"; 20]);

@@ -48,7 +48,7 @@ struct State {
 
 struct Connected {
     address: u32,
-    /// It is of this turn (Q4), and the place of this instance is this.
+    /// It is of this turn (msgq.4), and the place of this instance is this.
     turn: u32,
     place: u32,
     node: Node,

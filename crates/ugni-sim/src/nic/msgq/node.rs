@@ -22,7 +22,7 @@ pub(super) struct Neighbour {
     pub(super) plan: Plan,
 }
 
-/// The table of an instance, while nobody else reads or changes it (Q2).
+/// The table of an instance, while nobody else reads or changes it (msgq.2).
 pub(super) struct Table<'a> {
     station: &'a dyn Shown,
     memory: Handle,
@@ -128,7 +128,7 @@ impl<'a> Table<'a> {
         let free = (0..).zip(self.heads()?).find(|(_, head)| head.progress == Progress::Free);
         let (connection, Head { turn, .. }) = free.ok_or(GNI_RC_ERROR_RESOURCE)?;
         if turn > 0 {
-            // Q4; before the first time they are.
+            // msgq.4; before the first time they are.
             let (first, end) = (self.plan.first_lane(connection), self.plan.first_lane(connection + 1));
             for at in (first..end).step_by(PIECE as usize) {
                 self.write(at, &[0; PIECE as usize][..(end - at).min(PIECE) as usize])?;
