@@ -7,7 +7,8 @@ use crate::check::{self, when};
 use crate::face::{Face, FaceMode, fail, went};
 use crate::layout::{Event, Flags, IMMEDIATE, Local, TokenInfo, When};
 use crate::layout::{OK, Team};
-use gasworks_core::{Category, Incoming, Outgoing};
+use gasworks_core::message::MAX_ARGS;
+use gasworks_core::{Category, Engine, Incoming, Outgoing};
 use gasworks_extended::long;
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -37,8 +38,21 @@ pub(crate) unsafe fn args<'a>(call: &str, args: *const i32, count: c_uint) -> &'
     if count == 0 {
         return &[];
     }
-    if count > 16 {
+    if count as usize > MAX_ARGS {
         fail(call, format!("{count} arguments: 16 are the most"));
+    }
+    // SAFETY: capi.1: there are `count` words at `args`, which stay for the call.
+    unsafe { args_of(args, count) }
+}
+
+/// The same, of no more than there may be.
+///
+/// # Safety
+/// capi.1: there are so many.
+#[inline(always)]
+unsafe fn args_of<'a>(args: *const i32, count: c_uint) -> &'a [u8] {
+    if count == 0 {
+        return &[];
     }
     // SAFETY: capi.1: there are `count` words at `args`, which stay for the call. Words are bytes, and those of a little-endian
     // machine in the order that messages have.
@@ -49,6 +63,7 @@ pub(crate) unsafe fn args<'a>(call: &str, args: *const i32, count: c_uint) -> &'
 ///
 /// # Safety
 /// capi.1: there are so many bytes, and nobody writes them while they are in use.
+#[inline]
 pub(crate) unsafe fn payload<'a>(call: &str, source: *const c_void, len: usize) -> &'a [u8] {
     if len == 0 {
         return &[];
@@ -61,6 +76,7 @@ pub(crate) unsafe fn payload<'a>(call: &str, source: *const c_void, len: usize) 
 }
 
 /// When the source of a request may be used again.
+#[inline]
 fn of_request(call: &str, local: Local) -> When {
     match when(call, local) {
         When::Defer => fail(call, "GEX_EVENT_DEFER is none of an active message's options"),
@@ -141,7 +157,39 @@ fn request_at_once<M: FaceMode>(face: &Face<M>, call: &str, to: u32, message: Ou
 ///
 /// # Safety
 /// capi.1.
+#[inline(always)]
 pub unsafe fn request_short<M: FaceMode>(
+    team: *const Team,
+    rank: u32,
+    handler: u8,
+    flags: Flags,
+    words: *const i32,
+    count: c_uint,
+) -> c_int {
+    if let Some(engine) = of_itself::<M>(team, rank)
+        && (count as usize) <= MAX_ARGS
+    {
+        // SAFETY: capi.1: C passes `count` words at `words`, which stay until this call returns.
+        let args = unsafe { args_of(words, count) };
+        return ended("gex_AM_RequestShort", engine.request_short_to_itself(handler, args));
+    }
+    // SAFETY: capi.1: what C has promised is passed on.
+    unsafe { request_short_to_another::<M>(team, rank, handler, flags, words, count) }
+}
+
+/// This rank's engine, if these name this rank itself: then what a message needs goes in registers, and little has to be asked.
+#[inline(always)]
+fn of_itself<M: FaceMode>(team: *const Team, rank: u32) -> Option<&'static Engine<M>> {
+    let face = M::slot().get()?;
+    (rank == face.engine().rank() && team == face.team).then_some(face.engine())
+}
+
+/// Apart, so that what is above needs no room on the stack.
+///
+/// # Safety
+/// capi.1.
+#[inline(never)]
+unsafe fn request_short_to_another<M: FaceMode>(
     team: *const Team,
     rank: u32,
     handler: u8,
@@ -157,12 +205,53 @@ pub unsafe fn request_short<M: FaceMode>(
     with_short!(handler, args, |message| request(face, CALL, flags, to, message))
 }
 
+/// The code of a call that ends the job where something is wrong.
+#[inline]
+fn ended(call: &str, outcome: Result<(), Box<gasworks_core::Error>>) -> c_int {
+    if let Err(error) = outcome {
+        went::<(), _>(call, Err(*error));
+    }
+    OK
+}
+
 /// `gex_AM_RequestMedium`.
 ///
 /// # Safety
 /// capi.1.
 #[expect(clippy::too_many_arguments, reason = "C's own")]
+#[inline(always)]
 pub unsafe fn request_medium<M: FaceMode>(
+    team: *const Team,
+    rank: u32,
+    handler: u8,
+    source: *const c_void,
+    len: usize,
+    local: Local,
+    flags: Flags,
+    words: *const i32,
+    count: c_uint,
+) -> c_int {
+    if let Some(engine) = of_itself::<M>(team, rank)
+        && (count as usize) <= MAX_ARGS
+        && !source.is_null()
+        && When::is_plain(local)
+    {
+        // SAFETY: capi.1: C passes `count` words and, at `source`, `len` bytes, which stay as they are until this call returns.
+        let (args, payload) =
+            unsafe { (args_of(words, count), std::slice::from_raw_parts(source.cast(), len)) };
+        return ended("gex_AM_RequestMedium", engine.request_medium_to_itself(handler, args, payload));
+    }
+    // SAFETY: capi.1: what C has promised is passed on.
+    unsafe { request_medium_to_another::<M>(team, rank, handler, source, len, local, flags, words, count) }
+}
+
+/// Apart, as for Shorts.
+///
+/// # Safety
+/// capi.1.
+#[expect(clippy::too_many_arguments, reason = "C's own")]
+#[inline(never)]
+unsafe fn request_medium_to_another<M: FaceMode>(
     team: *const Team,
     rank: u32,
     handler: u8,
@@ -250,6 +339,7 @@ unsafe fn reply<M: FaceMode>(call: &str, token: *mut c_void, message: &Outgoing<
 ///
 /// # Safety
 /// capi.1, capi.4.
+#[inline(always)]
 pub unsafe fn reply_short<M: FaceMode>(
     token: *mut c_void,
     handler: u8,
@@ -260,8 +350,22 @@ pub unsafe fn reply_short<M: FaceMode>(
     const CALL: &str = "gex_AM_ReplyShort";
     // SAFETY: capi.1: C passes `count` words at `words`, which stay until the reply is sent below.
     let args = unsafe { args(CALL, words, count) };
-    // SAFETY: capi.4: C calls gex_AM_ReplyShort in the handler that was given `token`, which runs until this returns.
-    with_short!(handler, args, |message| unsafe { reply::<M>(CALL, token, message) })
+    // SAFETY: capi.4: C calls gex_AM_ReplyShort in the handler that was given `token`; `incoming` is used in this function alone.
+    let incoming = unsafe { incoming_of::<M>(token, CALL) };
+    match incoming.reply_short_to_itself(handler, args) {
+        Some(outcome) => ended(CALL, outcome),
+        None => reply_short_to_another(incoming, handler, args),
+    }
+}
+
+/// Apart, as for requests.
+#[inline(never)]
+fn reply_short_to_another<M: FaceMode>(incoming: &Incoming<'_, M>, handler: u8, args: &[u8]) -> c_int {
+    const CALL: &str = "gex_AM_ReplyShort";
+    with_short!(handler, args, |message| {
+        went(CALL, incoming.reply(message));
+        OK
+    })
 }
 
 /// `gex_AM_ReplyMedium`.

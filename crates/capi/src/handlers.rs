@@ -38,6 +38,11 @@ impl<M: FaceMode> Handler<M> {
         match incoming.received() {
             // SAFETY: capi.5: C has registered `function` for this Short; its token leads to `incoming`, which stays during the call.
             Received::Nothing => unsafe { call_short(self.function, token_of(incoming), words(incoming)) },
+            Received::Payload(bytes) if is_aligned(bytes) => {
+                let (token, address) = (token_of(incoming), bytes.as_ptr().cast());
+                // SAFETY: capi.5: C has registered `function` for this Medium, whose bytes stay during the call.
+                unsafe { call_payload(self.function, token, address, bytes.len(), words(incoming)) }
+            }
             _ => self.run_with_payload(incoming),
         }
         Ok(())
@@ -62,12 +67,12 @@ impl<M: FaceMode> Handler<M> {
             Received::Payload(bytes) => {
                 let aligned = Aligned::of(bytes);
                 // SAFETY: capi.5: C has registered `function` for this Medium; `aligned` has `bytes.len()` bytes and stays during the call.
-                unsafe { call_payload(self.function, token, aligned.as_ptr(), bytes.len(), args) }
+                unsafe { call_payload_of_many(self.function, token, aligned.as_ptr(), bytes.len(), args) }
             }
             Received::Landed { offset, len } => {
                 let address = self.face.own(offset).cast();
                 // SAFETY: capi.5: C has registered `function` for this Long, whose `len` bytes are at `address` in this rank's segment.
-                unsafe { call_payload(self.function, token, address, len as usize, args) }
+                unsafe { call_payload_of_many(self.function, token, address, len as usize, args) }
             }
         }
     }
@@ -85,9 +90,15 @@ enum Aligned<'a> {
 struct Piece([u8; SMALL]);
 const SMALL: usize = 128;
 
+/// Whether a payload lies where anything may.
+#[inline]
+fn is_aligned(bytes: gasworks_sync::VolatileSlice<'_>) -> bool {
+    bytes.as_ptr().addr().is_multiple_of(align_of::<Piece>())
+}
+
 impl<'a> Aligned<'a> {
     fn of(bytes: gasworks_sync::VolatileSlice<'a>) -> Self {
-        if bytes.as_ptr().addr().is_multiple_of(align_of::<Piece>()) {
+        if is_aligned(bytes) {
             return Self::There(bytes);
         }
         if bytes.len() <= SMALL {
@@ -149,6 +160,28 @@ unsafe fn call_short(function: Function, token: *mut c_void, args: Words<'_>) {
     }
 }
 
+/// Calls a handler of messages that have a payload, as [`call_short`].
+///
+/// # Safety
+/// capi.5.
+#[inline(always)]
+unsafe fn call_payload(
+    function: Function,
+    token: *mut c_void,
+    address: *mut c_void,
+    len: usize,
+    args: Words<'_>,
+) {
+    match *args {
+        [] => call!(function(token: *mut c_void, address: *mut c_void, len: usize;)),
+        [a] => call!(function(token: *mut c_void, address: *mut c_void, len: usize; a)),
+        [a, b] => call!(function(token: *mut c_void, address: *mut c_void, len: usize; a, b)),
+        [a, b, c] => call!(function(token: *mut c_void, address: *mut c_void, len: usize; a, b, c)),
+        // SAFETY: capi.5: the caller promises it of `function` and this message, which is passed on as it is.
+        _ => unsafe { call_payload_of_many(function, token, address, len, args) },
+    }
+}
+
 macro_rules! calls {
     ($([$($word:ident),*])*) => {
         /// # Safety
@@ -163,8 +196,8 @@ macro_rules! calls {
 
         /// # Safety
         /// capi.5.
-        #[inline]
-        unsafe fn call_payload(
+        #[inline(never)]
+        unsafe fn call_payload_of_many(
             function: Function,
             token: *mut c_void,
             address: *mut c_void,

@@ -46,6 +46,12 @@ pub enum When {
 }
 
 impl When {
+    /// Whether it says [`Now`](Self::Now) or [`Group`](Self::Group): nothing is to be done where the source was copied.
+    #[inline(always)]
+    pub fn is_plain(local: Local) -> bool {
+        local.addr() == 1 || local.addr() == 3
+    }
+
     /// What it says; `None`: it is null.
     pub fn of(local: Local) -> Option<Self> {
         match local.addr() {

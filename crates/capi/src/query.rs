@@ -87,7 +87,17 @@ thread_local! {
 }
 
 /// `gasnet_AMPoll`.
+#[inline(always)]
 pub fn poll<M: FaceMode>() -> c_int {
+    match M::slot().get() {
+        Some(face) if face.engine().poll_idle() => OK,
+        _ => poll_more::<M>(),
+    }
+}
+
+/// Apart, so that what is above needs no room on the stack.
+#[inline(never)]
+fn poll_more<M: FaceMode>() -> c_int {
     const CALL: &str = "gasnet_AMPoll";
     went(CALL, M::slot().of(CALL).engine().poll());
     OK

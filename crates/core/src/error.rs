@@ -175,6 +175,13 @@ impl From<Error> for Stop {
     }
 }
 
+impl From<Box<Error>> for Stop {
+    #[cold]
+    fn from(error: Box<Error>) -> Self {
+        (*error).into()
+    }
+}
+
 impl From<WireError> for Stop {
     #[cold]
     fn from(error: WireError) -> Self {

@@ -53,14 +53,6 @@ pub struct Signature {
 
 impl Signature {
     /// Whether it takes a message whose first word has the bits by which it is told.
-    #[inline]
-    pub(crate) fn takes(&self, first: First) -> bool {
-        // The second is of programs in C that are not compiled for debugging.
-        self.also.is_empty()
-            || self.also == Also::ANY_COUNT && first.count() <= MAX_ARGS
-            || self.takes_also(first)
-    }
-
     #[cold]
     fn takes_also(&self, first: First) -> bool {
         let category = match first.category() {
@@ -81,8 +73,18 @@ pub(crate) struct Placed<M: CoreMode> {
     /// What a message for it looks like, as far as its first word says, in these bits of that.
     pub(crate) shape: u32,
     pub(crate) mask: u32,
+    /// A message of this shape with fewer arguments is for it; with more, its signature has to be asked.
+    fewer_than: u16,
     /// Whether a panic may come out of it, which is then an error of the message.
     pub(crate) unwinds: bool,
+}
+
+impl<M: CoreMode> Placed<M> {
+    /// Whether it takes a message whose first word has the bits by which it is told.
+    #[inline]
+    fn takes(&self, first: First) -> bool {
+        first.count() < usize::from(self.fewer_than) || self.entry.signature.takes_also(first)
+    }
 }
 
 /// One registered handler.
@@ -185,7 +187,15 @@ impl<M: CoreMode> Handlers<M> {
     fn set(&self, index: u8, entry: Entry<M>, unwinds: bool) -> Result<(), Entry<M>> {
         let Signature { category, reply, nargs, also, .. } = entry.signature;
         let mask = also.mask();
-        let placed = Placed { shape: shape_of(category, reply, index, nargs) & mask, mask, unwinds, entry };
+        let shape = shape_of(category, reply, index, nargs) & mask;
+        let fewer_than = match also {
+            // The shape says the number.
+            _ if also.is_empty() => 256,
+            // Of programs in C that are not compiled for debugging.
+            Also::ANY_COUNT => MAX_ARGS as u16 + 1,
+            _ => 0,
+        };
+        let placed = Placed { shape, mask, fewer_than, unwinds, entry };
         self.entries[usize::from(index)].set(placed).map_err(|back| back.entry)
     }
 
@@ -198,7 +208,7 @@ impl<M: CoreMode> Handlers<M> {
     #[inline(always)]
     pub(crate) fn taking(&self, first: First) -> Option<&Placed<M>> {
         let placed = self.placed(first.handler())?;
-        (placed.shape == first.shape() & placed.mask && placed.entry.signature.takes(first)).then_some(placed)
+        (placed.shape == first.shape() & placed.mask && placed.takes(first)).then_some(placed)
     }
 
     #[inline]
@@ -293,8 +303,7 @@ mod tests {
             for (kind, nargs) in (0..8u64).flat_map(|kind| (0..32u64).map(move |nargs| (kind, nargs))) {
                 let word = kind | u64::from(index) << 8 | nargs << 16;
                 let first = First::of(&word.to_le_bytes()).expect("a word");
-                let found =
-                    placed.shape == first.shape() & placed.mask && placed.entry.signature.takes(first);
+                let found = placed.shape == first.shape() & placed.mask && placed.takes(first);
                 // To one of Mediums `LONG` adds Longs, and so it does the other way round.
                 let has_payload = |category| category != Category::Short;
                 let category = categories[kind as usize & 3].is_some_and(|found| {

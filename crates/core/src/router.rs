@@ -15,8 +15,8 @@ pub(crate) struct Router<M: CoreMode> {
     /// go by calls.
     queues: Option<NonNull<Queues<'static, M>>>,
     mapped: u8,
-    /// Whether there is no other transport, so that a look at these queues tells whether anything has come.
-    is_all_mapped: bool,
+    /// The same queues where there is no other transport, so that a look at them tells whether anything has come.
+    all: Option<NonNull<Queues<'static, M>>>,
     route: Box<[u8]>,
     /// Each made by `Box::leak`.
     wires: Box<[NonNull<M::Wire>]>,
@@ -44,13 +44,13 @@ impl<M: CoreMode> Router<M> {
             "a route to a wire that is not there"
         );
         let wires: Box<[_]> = wires.into_iter().map(|wire| NonNull::from(Box::leak(wire))).collect();
-        let mut this =
-            Self { queues: None, mapped: u8::MAX, is_all_mapped: false, route: route.into(), wires };
+        let mut this = Self { queues: None, mapped: u8::MAX, all: None, route: route.into(), wires };
         let found = (0..)
             .zip(this.wires())
             .find_map(|(number, wire)| Some((NonNull::from(wire.queues()?).cast(), number)));
         if let Some((queues, number)) = found {
-            (this.queues, this.mapped, this.is_all_mapped) = (Some(queues), number, this.wires.len() == 1);
+            (this.queues, this.mapped) = (Some(queues), number);
+            this.all = this.queues.filter(|_| this.wires.len() == 1);
         }
         this
     }
@@ -80,10 +80,20 @@ impl<M: CoreMode> Router<M> {
         self.queues().filter(|_| wire == usize::from(self.mapped))
     }
 
+    /// The one wire that there is and its queues, if these are mapped.
+    #[inline]
+    pub(crate) fn only(&self) -> Option<(&M::Wire, &Queues<'_, M>)> {
+        // SAFETY: router.1: borrowed of a wire, which is there as long as the router, which is borrowed.
+        let queues = self.all.map(|queues| unsafe { queues.as_ref() })?;
+        // SAFETY: router.1: it is there as long as the router, which is borrowed.
+        Some((unsafe { self.wires.first()?.as_ref() }, queues))
+    }
+
     /// Whether nothing has come, as far as a look can tell.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.is_all_mapped && self.queues().is_some_and(Queues::is_idle)
+        // SAFETY: router.1: borrowed of a wire, which is there as long as the router, which is borrowed.
+        self.all.is_some_and(|queues| unsafe { queues.as_ref() }.is_idle())
     }
 
     /// All of them.

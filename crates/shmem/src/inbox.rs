@@ -369,9 +369,14 @@ impl Default for Cursor {
 
 impl Cursor {
     /// The number of the next message.
-    #[inline]
     pub fn next(&self) -> u64 {
         self.next
+    }
+
+    /// Where the next message will be, and what stands in its flag until then: for [`Inbox::is_empty`].
+    #[inline]
+    pub fn mark(&self) -> u64 {
+        u64::from(self.lap.wrapping_sub(1)) << 32 | u64::from(self.at)
     }
 }
 
@@ -510,12 +515,18 @@ impl<'a> Inbox<'a> {
         wanted
     }
 
-    /// Whether message number `next` has not come, by a look at one word. Whoever asks for one that was taken long ago
-    /// may be told that it has come.
+    /// Whether the message at a cursor's [`mark`](Cursor::mark) has not come, by a look at one word. An old mark, of a message that was
+    /// taken long ago, may say that it has come.
+    ///
+    /// # Safety
+    /// The mark is of a cursor by which this queue alone was read.
     #[inline]
-    pub fn is_empty(&self, next: u64) -> bool {
-        let (at, lap) = self.place(next);
-        Flag::decode(self.slots[at].words[0].load(Relaxed)).lap == lap.wrapping_sub(1)
+    pub unsafe fn is_empty(&self, mark: u64) -> bool {
+        let at = (mark & u64::from(u32::MAX)) as usize;
+        debug_assert!(at < self.slots.len(), "place {at} of {}", self.slots.len());
+        // SAFETY: `pass` keeps the place of this queue's cursor below the number of slots.
+        let flag = unsafe { self.slots.get_unchecked(at) }.words[0].load(Relaxed);
+        (flag ^ mark) >> 32 == 0
     }
 
     /// Whether a message, or something damaged, waits at `cursor`: what the receiver itself asks before it takes.

@@ -20,7 +20,9 @@ pub mod blocks;
 pub mod credit;
 pub mod doorbell;
 pub mod eventcount;
+#[allow(unsafe_code)]
 pub mod inbox;
+#[allow(unsafe_code)]
 pub mod queues;
 pub mod ranks;
 #[allow(unsafe_code)]

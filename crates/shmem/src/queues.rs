@@ -3,6 +3,9 @@
 //! Every rank has two: requests wait in one until it handles them, replies and credits in the other. A sender needs
 //! room for a request, and claims it; a reply has room by the request that it answers (inbox.5 of [`inbox`](crate::inbox)).
 //! Whoever sends is told when the receiver may be asleep, and then rings its bell.
+//!
+//! # Invariants
+//! - queues.1: each mark is that of the cursor by which its queue is read, of which there is one.
 
 use crate::doorbell::Doorbell;
 use crate::inbox::{Claims, Cursor, Damage, Full, Inbox, Line, Message, Payload};
@@ -63,8 +66,9 @@ pub struct Queues<'a, M: Mode> {
     /// Each rank's, and the room in its queue of requests that is claimed here and not used.
     seats: Box<[(Seat<'a>, Claims<M>)]>,
     receiver: M::Latch<Receiver>,
-    /// The numbers of the next request and the next reply, for a look at the queues without the receiver.
-    next: [AtomicU64; 2],
+    /// Where the next request and the next reply will be ([`Cursor::mark`]), for a look at the queues without the receiver.
+    marks: [AtomicU64; 2],
+    mine: Seat<'a>,
 }
 
 impl<'a, M: Mode> Queues<'a, M> {
@@ -77,15 +81,11 @@ impl<'a, M: Mode> Queues<'a, M> {
         fits.then(|| Self {
             me,
             ranks,
+            mine: seats[usize::from(me)].0,
             seats,
             receiver: M::Latch::new(Receiver::default()),
-            next: [AtomicU64::new(0), AtomicU64::new(0)],
+            marks: std::array::from_fn(|_| AtomicU64::new(Cursor::default().mark())),
         })
-    }
-
-    #[inline]
-    fn mine(&self) -> &Seat<'a> {
-        &self.seats[usize::from(self.me)].0
     }
 
     /// What there is of a rank.
@@ -169,14 +169,12 @@ impl<'a, M: Mode> Queues<'a, M> {
     /// Whether nothing has come for this rank, by a look at two words.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        let mine = self.mine();
-        if !M::PARALLEL {
-            let waits = |r: &mut Receiver| mine.replies.waits(&r.replies) || mine.requests.waits(&r.requests);
-            return self.receiver.try_with(|receiver| !waits(receiver)).unwrap_or(false);
-        }
-        // Numbers that another thread has just moved on only make it say that there is something.
-        let [requests, replies] = &self.next;
-        mine.replies.is_empty(replies.load(Relaxed)) && mine.requests.is_empty(requests.load(Relaxed))
+        // Marks that another thread has just moved on only make it say that there is something.
+        let [requests, replies] = &self.marks;
+        // SAFETY: queues.1: the second mark is of the cursor of replies.
+        let no_reply = unsafe { self.mine.replies.is_empty(replies.load(Relaxed)) };
+        // SAFETY: queues.1: the first mark is of the cursor of requests.
+        no_reply && unsafe { self.mine.requests.is_empty(requests.load(Relaxed)) }
     }
 
     /// Takes from the next message's queue, replies first: they free what requests wait for. The receiver is held while a
@@ -184,21 +182,20 @@ impl<'a, M: Mode> Queues<'a, M> {
     /// take the next message meanwhile. A thread that finds another one taking a message gets nothing.
     #[inline(always)]
     fn take_by<R>(&self, take: impl FnOnce(Queue, Inbox<'a>, &mut Cursor) -> Option<R>) -> Option<R> {
-        let mine = self.mine();
+        let (mine, [requests, replies]) = (&self.mine, &self.marks);
         self.receiver.try_with(|receiver| {
             // Most looks find a queue empty: that is a compare here, and no more.
-            let taken = if mine.replies.waits(&receiver.replies) {
-                take(Queue::Replies, mine.replies, &mut receiver.replies)
+            if mine.replies.waits(&receiver.replies) {
+                let taken = take(Queue::Replies, mine.replies, &mut receiver.replies);
+                replies.store(receiver.replies.mark(), Relaxed);
+                taken
             } else if mine.requests.waits(&receiver.requests) {
-                take(Queue::Requests, mine.requests, &mut receiver.requests)
+                let taken = take(Queue::Requests, mine.requests, &mut receiver.requests);
+                requests.store(receiver.requests.mark(), Relaxed);
+                taken
             } else {
                 None
-            };
-            if M::PARALLEL {
-                self.next[0].store(receiver.requests.next(), Relaxed);
-                self.next[1].store(receiver.replies.next(), Relaxed);
             }
-            taken
         })?
     }
 
@@ -232,7 +229,7 @@ impl<'a, M: Mode> Queues<'a, M> {
     /// # Errors
     /// It cannot, in the first of them that is damaged.
     pub fn check(&self) -> Result<(), (Queue, Damage)> {
-        let mine = self.mine();
+        let mine = &self.mine;
         let check = |r: &mut Receiver| {
             mine.requests.check(&r.requests, true).map_err(|damage| (Queue::Requests, damage))?;
             mine.replies.check(&r.replies, false).map_err(|damage| (Queue::Replies, damage))
@@ -242,7 +239,7 @@ impl<'a, M: Mode> Queues<'a, M> {
 
     /// Asks to be woken by the next message; whether none is here or on its way, and nobody is taking one.
     pub fn arm(&self) -> bool {
-        let mine = self.mine();
+        let mine = &self.mine;
         // Both, whatever the first says.
         let arm = |r: &mut Receiver| mine.requests.arm(&r.requests) & mine.replies.arm(&r.replies);
         self.receiver.try_with(arm).unwrap_or(false)

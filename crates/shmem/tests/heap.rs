@@ -100,7 +100,8 @@ fn inbox_keeps_every_sender_in_order_and_every_message_whole() {
                 assert_eq!((message.head(), &found), (&head[..], &payload));
                 *number += 1;
             }
-            assert!(ring.view().is_empty(cursor.next()));
+            // SAFETY: the queue is read by this cursor alone.
+            assert!(unsafe { ring.view().is_empty(cursor.mark()) });
         });
     }
 }

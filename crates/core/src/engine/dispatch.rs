@@ -44,17 +44,29 @@ impl<M: CoreMode> Engine<M> {
     /// A peer's message or memory is not what it must be, a handler's reply failed, or this is called in a handler.
     #[inline]
     pub fn poll(&self) -> Result<usize, Error> {
-        may_communicate("poll")?;
-        if self.router.is_idle() && !self.restless.load(Ordering::Relaxed) {
-            // Most polls of a rank that waits. The shorter it looks away, the sooner it sees what it waits for.
+        if self.poll_idle() { Ok(0) } else { self.poll_more().map_err(|error| *error) }
+    }
+
+    /// Polls if nothing has come and there is nothing else to do; whether it was so. If not, a [`poll`](Self::poll) is still to be done.
+    #[inline(always)]
+    pub fn poll_idle(&self) -> bool {
+        // Most polls of a rank that waits. The shorter it looks away, the sooner it sees what it waits for.
+        let is_quiet = thread::is_free()
+            && self.router.is_idle()
+            && !self.restless.load(Ordering::Relaxed)
+            && !self.owed.owes();
+        if is_quiet {
             self.burst.store(1, Ordering::Relaxed);
             self.count_poll();
-            if self.owed.owes() {
-                self.return_all_credits()?;
-            }
-            return Ok(0);
         }
-        self.poll_all().map_err(|error| *error)
+        is_quiet
+    }
+
+    /// A poll where there is something to do, or which is not allowed.
+    #[inline(never)]
+    fn poll_more(&self) -> Result<usize, Box<Error>> {
+        may_communicate("poll")?;
+        self.poll_all()
     }
 
     /// From now on this thread is there for the others: it sees to messages in every poll, whichever domain would be its turn.
@@ -70,6 +82,7 @@ impl<M: CoreMode> Engine<M> {
         polls
     }
 
+    #[inline(always)]
     fn poll_all(&self) -> Result<usize, Box<Error>> {
         // One message first, then more and more where they follow each other: to look for another one right behind a
         // message is to fetch a line that its sender is just writing. With the cores far apart, floods that are replied to
@@ -122,6 +135,14 @@ impl<M: CoreMode> Engine<M> {
     /// domains, unless they are `all` to be seen to.
     #[inline]
     fn take_batch(&self, burst: usize, all: bool, batch: &mut Batch) -> usize {
+        if let Some((wire, queues)) = self.router.only() {
+            return self.take_lines(wire, queues, burst, batch);
+        }
+        self.take_of_several(burst, all, batch)
+    }
+
+    #[inline(never)]
+    fn take_of_several(&self, burst: usize, all: bool, batch: &mut Batch) -> usize {
         let mut taken = 0;
         for (number, wire) in self.router.wires().enumerate() {
             if !all && wire.is_of_first_domain() {
@@ -246,18 +267,20 @@ impl<M: CoreMode> Engine<M> {
             return Err(bad_message(from, "a reply that answers no request".into()));
         }
         let replied = Cell::new(false);
-        let outcome = Self::run(
-            placed,
-            &Incoming {
-                engine: self,
-                source: from,
-                args,
-                handler: first.handler(),
-                received,
-                request: (!reply).then_some((packet.len() as u32, &replied)),
-                signature: &placed.entry.signature,
-            },
-        );
+        let incoming = Incoming {
+            engine: self,
+            source: from,
+            args,
+            handler: first.handler(),
+            received,
+            request: (!reply).then_some((packet.len() as u32, &replied)),
+            signature: &placed.entry.signature,
+        };
+        // A poll is allowed only where this succeeds.
+        let Some(handling) = Handling::begin(incoming.address()) else {
+            return Err(Box::new(Error::InHandler("poll")));
+        };
+        let outcome = Self::run(placed, &incoming, handling);
         if !reply && !replied.get() {
             let ((count, bytes), (most, heaviest)) =
                 (self.owed.owe(from, packet.len() as u32), self.return_at);
@@ -268,10 +291,13 @@ impl<M: CoreMode> Engine<M> {
         outcome
     }
 
-    /// Runs a handler. A panic must not unwind through the transport, nor through a wait for a borrowed buffer.
+    /// Runs a handler, for which this thread is marked. A panic must not unwind through the transport, nor through a wait for a borrowed buffer.
     #[inline(always)]
-    pub(super) fn run(placed: &Placed<M>, incoming: &Incoming<'_, M>) -> Result<(), Box<Error>> {
-        let _handling = Handling::begin(std::ptr::from_ref(incoming).addr());
+    pub(super) fn run(
+        placed: &Placed<M>,
+        incoming: &Incoming<'_, M>,
+        _handling: Handling,
+    ) -> Result<(), Box<Error>> {
         if placed.unwinds {
             return Self::run_caught(placed, incoming);
         }

@@ -1,5 +1,6 @@
 //! A message in a handler's hands.
 
+use super::own::REPLY;
 use super::{Ask, Commit, Engine, Held, Outgoing, Prepared};
 use crate::{CoreMode, Error, Rank, Signature};
 use gasworks_sync::VolatileSlice;
@@ -49,6 +50,12 @@ pub struct Incoming<'a, M: CoreMode> {
 }
 
 impl<'a, M: CoreMode> Incoming<'a, M> {
+    /// Where it lies while its handler has it.
+    #[inline]
+    pub(super) fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     /// The engine of the rank that handles it, with which a handler does not communicate.
     pub fn engine(&self) -> &'a Engine<M> {
         self.engine
@@ -107,6 +114,22 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
         Ok(())
     }
 
+    /// Replies with a Short, once, if this rank has sent itself the message; `None` if another has.
+    ///
+    /// # Errors
+    /// As [`reply`](Self::reply).
+    #[inline]
+    pub fn reply_short_to_itself(&self, handler: u8, args: &[u8]) -> Option<Result<(), Box<Error>>> {
+        if self.source != self.engine.rank {
+            return None;
+        }
+        Some(self.may_reply().map_err(Box::new).and_then(|(_, replied)| {
+            self.engine.short_to_itself::<REPLY>(handler, args)?;
+            replied.set(true);
+            Ok(())
+        }))
+    }
+
     /// Agrees on room for the reply, fills it in `fill`, and sends what that returns; nothing if it returns `None`.
     ///
     /// # Errors
@@ -135,6 +158,7 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
         Ok(PreparedReply { prepared: self.engine.prepare_reply(self.source, ask, bytes)?, replied })
     }
 
+    #[inline]
     fn may_reply(&self) -> Result<(u32, &'a Cell<bool>), Error> {
         if Held::any() {
             return Err(Error::LockHeld("active message reply"));

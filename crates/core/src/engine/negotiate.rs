@@ -5,6 +5,7 @@
 //! peer whose landing is known, in that peer's segment. So a payload that is made in place is copied nowhere. Where it lands being unknown, a Long
 //! that no message carries is made in memory of the library's own; so is a Medium of a rank to itself.
 
+use super::own::{REPLY, REQUEST};
 use super::send::Way;
 use super::{Engine, Outgoing, Received, thread};
 use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned};
@@ -319,12 +320,16 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
                 // It was made where it lands.
                 (None, _) => {
                     let received = Received::Landed { offset: landing, len: len as u64 };
-                    engine.handle_own(class, &message, received).map_err(|stop| stop.or_full(to))
+                    let handled = match class {
+                        Class::Reply => engine.handle_own::<REPLY>(&message, received),
+                        _ => engine.handle_own::<REQUEST>(&message, received),
+                    };
+                    handled.map_err(|error| *error)
                 }
                 _ if class == Class::Reply => {
                     engine.reply(to, &message, self.own.bytes).map_err(|stop| stop.or_full(to))
                 }
-                _ => engine.to_itself(class, &message).map_err(|stop| stop.or_full(to)),
+                _ => engine.to_itself::<REQUEST>(&message).map_err(|error| *error),
             };
         }
         let mut sleeper = engine.sleeper();

@@ -1,63 +1,122 @@
 //! Messages of a rank to itself: no transport carries them, and they take no credit. Their handlers have run when the call returns, those of
 //! their replies when the reply returns.
 
+use super::thread::{self, Handling};
 use super::{Engine, Incoming, Outgoing, Received};
-use crate::error::Stop;
 use crate::handlers::Placed;
 use crate::message::{First, MAX_ARGS, Returned, first_word};
-use crate::wire::{Arrived, Class, Own, Wire, head_of};
+use crate::wire::{Arrived, Own, Wire, head_of};
 use crate::{Category, CoreMode, Error};
 use gasworks_sync::{Lock, Room, VolatileSlice, room};
 use std::cell::Cell;
 
+/// What the functions here are compiled for, once each.
+pub(super) const REQUEST: bool = false;
+pub(super) const REPLY: bool = true;
+
 impl<M: CoreMode> Engine<M> {
+    /// Handles a Short request of this rank to itself: as [`request`](Self::request) does, with what goes in registers.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    #[inline]
+    pub fn request_short_to_itself(&self, handler: u8, args: &[u8]) -> Result<(), Box<Error>> {
+        self.short_to_itself::<REQUEST>(handler, args)
+    }
+
+    /// Handles a Medium request of this rank to itself, as [`request_short_to_itself`](Self::request_short_to_itself).
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    #[inline]
+    pub fn request_medium_to_itself(
+        &self,
+        handler: u8,
+        args: &[u8],
+        payload: &[u8],
+    ) -> Result<(), Box<Error>> {
+        self.medium_to_itself::<REQUEST>(handler, args, payload)
+    }
+
     /// Handles a message of this rank to itself.
     ///
     /// # Errors
     /// The message is not one that can be sent. What its handler says went wrong the next poll tells.
     #[inline(always)]
-    pub(super) fn to_itself(&self, class: Class, message: &Outgoing<'_>) -> Result<(), Stop> {
+    pub(super) fn to_itself<const IS_REPLY: bool>(&self, message: &Outgoing<'_>) -> Result<(), Box<Error>> {
         let &Outgoing { category, handler, args, payload, .. } = message;
-        if category == Category::Short && payload.is_empty() {
-            return self.short_to_itself(class, handler, args);
+        match category {
+            Category::Short if payload.is_empty() => self.short_to_itself::<IS_REPLY>(handler, args),
+            Category::Medium => self.medium_to_itself::<IS_REPLY>(handler, args, payload),
+            // A copy, so that on the ways above the message need not lie in memory.
+            _ => self.longer_to_itself::<IS_REPLY>(*message),
         }
-        // A copy, so that on the way above the message need not lie in memory.
-        self.longer_to_itself(class, *message)
     }
 
-    /// What it takes goes in registers.
+    /// The handler of a message to this rank itself that is nothing out of the ordinary.
+    #[inline(always)]
+    fn own_handler<const IS_REPLY: bool>(
+        &self,
+        category: Category,
+        handler: u8,
+        args: &[u8],
+    ) -> Option<&Placed<M>> {
+        let word = first_word(category, IS_REPLY, handler, args.len() / 4, Returned::default());
+        // A handler takes no more arguments than there may be.
+        self.handlers.taking(First::new(word)).filter(|_| args.len().is_multiple_of(4) && !self.sees_own)
+    }
+
     #[inline(never)]
-    fn short_to_itself(&self, class: Class, handler: u8, args: &[u8]) -> Result<(), Stop> {
-        let word =
-            first_word(Category::Short, class == Class::Reply, handler, args.len() / 4, Returned::default());
-        match self.handlers.taking(First::new(word)) {
-            // A handler takes no more arguments than there may be.
-            Some(placed) if args.len().is_multiple_of(4) && !self.sees_own => {
-                self.run_own(class, handler, args, Received::Nothing, placed);
-                Ok(())
-            }
-            _ => {
+    pub(super) fn short_to_itself<const IS_REPLY: bool>(
+        &self,
+        handler: u8,
+        args: &[u8],
+    ) -> Result<(), Box<Error>> {
+        match self.own_handler::<IS_REPLY>(Category::Short, handler, args) {
+            Some(placed) => self.run_own::<IS_REPLY>(handler, args, Received::Nothing, placed),
+            None => {
                 let message = Outgoing { category: Category::Short, handler, args, payload: &[], landing: 0 };
-                self.longer_to_itself(class, message)
+                self.longer_to_itself::<IS_REPLY>(message)
             }
         }
     }
 
     #[inline(never)]
-    fn longer_to_itself(&self, class: Class, message: Outgoing<'_>) -> Result<(), Stop> {
+    fn medium_to_itself<const IS_REPLY: bool>(
+        &self,
+        handler: u8,
+        args: &[u8],
+        payload: &[u8],
+    ) -> Result<(), Box<Error>> {
+        let is_small = payload.len() <= room::SMALL.min(self.limits.max_medium);
+        match self.own_handler::<IS_REPLY>(Category::Medium, handler, args).filter(|_| is_small) {
+            Some(placed) => room::with_copy(payload, |copy| {
+                self.run_own::<IS_REPLY>(handler, args, Received::Payload(copy), placed)
+            }),
+            None => {
+                let message = Outgoing { category: Category::Medium, handler, args, payload, landing: 0 };
+                self.longer_to_itself::<IS_REPLY>(message)
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn longer_to_itself<const IS_REPLY: bool>(&self, message: Outgoing<'_>) -> Result<(), Box<Error>> {
         let Outgoing { category, payload, landing, .. } = message;
+        if !IS_REPLY {
+            thread::may_communicate("active message request")?;
+        }
         self.fits(self.rank, &message)?;
         match category {
-            Category::Short => self.handle_own(class, &message, Received::Nothing),
-            Category::Medium => {
-                self.with_copy(payload, |copy| self.handle_own(class, &message, Received::Payload(copy)))?
-            }
+            Category::Short => self.handle_own::<IS_REPLY>(&message, Received::Nothing),
+            Category::Medium => self
+                .with_copy(payload, |copy| self.handle_own::<IS_REPLY>(&message, Received::Payload(copy)))?,
             Category::Long => {
                 if let Some(target) = self.landing(self.rank, landing, payload.len())? {
                     target.write(payload);
                 }
                 let len = payload.len() as u64;
-                self.handle_own(class, &message, Received::Landed { offset: landing, len })
+                self.handle_own::<IS_REPLY>(&message, Received::Landed { offset: landing, len })
             }
         }
     }
@@ -78,54 +137,70 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Handles a message of this rank to itself whose payload is where its handler looks for it.
-    pub(super) fn handle_own(
+    pub(super) fn handle_own<const IS_REPLY: bool>(
         &self,
-        class: Class,
         message: &Outgoing<'_>,
         received: Received<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Box<Error>> {
         let &Outgoing { category, handler, args, .. } = message;
-        let reply = class == Class::Reply;
-        let word = first_word(category, reply, handler, args.len() / 4, Returned::default());
+        let word = first_word(category, IS_REPLY, handler, args.len() / 4, Returned::default());
         let Some(placed) = self.handlers.taking(First::new(word)) else {
             let (head, len) = head_of(word, args);
             let payload = VolatileSlice::EMPTY;
-            return Err((*self.refused(Arrived { from: self.rank, head: &head[..len], payload })).into());
+            return Err(self.refused(Arrived { from: self.rank, head: &head[..len], payload }));
         };
         if !self.sees_own {
-            self.run_own(class, handler, args, received, placed);
-            return Ok(());
+            return self.run_own::<IS_REPLY>(handler, args, received, placed);
         }
         let bytes = match received {
             Received::Nothing => 0,
             Received::Payload(bytes) => bytes.len(),
             Received::Landed { len, .. } => len as usize,
         };
-        self.router.to(self.rank).own(Own { category, reply, handler, bytes }, &mut || {
-            self.run_own(class, handler, args, received, placed);
+        self.router.to(self.rank).own(Own { category, reply: IS_REPLY, handler, bytes }, &mut || {
+            // It fails later, if at all.
+            let _ = self.run_own::<IS_REPLY>(handler, args, received, placed);
         });
         Ok(())
     }
 
+    /// What the handler says went wrong the next poll tells.
+    ///
+    /// # Errors
+    /// This thread may not send a request.
     #[inline(always)]
-    fn run_own(&self, class: Class, handler: u8, args: &[u8], received: Received<'_>, placed: &Placed<M>) {
+    fn run_own<const IS_REPLY: bool>(
+        &self,
+        handler: u8,
+        args: &[u8],
+        received: Received<'_>,
+        placed: &Placed<M>,
+    ) -> Result<(), Box<Error>> {
         debug_assert!(args.len() <= 4 * MAX_ARGS, "{} bytes of arguments", args.len());
         let replied = Cell::new(false);
-        let outcome = Self::run(
-            placed,
-            &Incoming {
-                engine: self,
-                source: self.rank,
-                args,
-                handler,
-                received,
-                request: (class == Class::Request).then_some((0, &replied)),
-                signature: &placed.entry.signature,
-            },
-        );
-        if let Err(error) = outcome {
-            self.fail_later(*error);
+        let incoming = Incoming {
+            engine: self,
+            source: self.rank,
+            args,
+            handler,
+            received,
+            request: (!IS_REPLY).then_some((0, &replied)),
+            signature: &placed.entry.signature,
+        };
+        let handling = match IS_REPLY {
+            true => Some(Handling::begin_within(incoming.address())),
+            false => Handling::begin(incoming.address()),
+        };
+        let Some(handling) = handling else { return refused_here() };
+        if let Err(error) = Self::run(placed, &incoming, handling) {
+            incoming.engine.fail_later(*error);
         }
         self.note_work();
+        Ok(())
     }
+}
+
+#[cold]
+fn refused_here() -> Result<(), Box<Error>> {
+    Ok(thread::may_communicate("active message request")?)
 }

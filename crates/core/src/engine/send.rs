@@ -1,6 +1,7 @@
 //! Sending: requests, which wait for credits, and replies, which never do.
 
 use super::negotiate::shortage;
+use super::own::{REPLY, REQUEST};
 use super::{Engine, Outgoing, thread};
 use crate::error::Stop;
 use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned, credits_word, first_word};
@@ -69,7 +70,7 @@ impl<M: CoreMode> Engine<M> {
         thread::may_communicate("active message request")?;
         self.peer_exists("active message request", to)?;
         if to == self.rank {
-            return self.to_itself(Class::Request, message);
+            return Ok(self.to_itself::<REQUEST>(message)?);
         }
         if message.category == Category::Long {
             return Ok(self.try_request_long(to, *message)?);
@@ -103,7 +104,7 @@ impl<M: CoreMode> Engine<M> {
     #[inline(always)]
     pub(super) fn reply(&self, to: Rank, message: &Outgoing<'_>, request_bytes: u32) -> Result<(), Stop> {
         if to == self.rank {
-            return self.to_itself(Class::Reply, message);
+            return Ok(self.to_itself::<REPLY>(message)?);
         }
         let own = Returned { count: 1, bytes: request_bytes };
         if message.category == Category::Long {

@@ -107,6 +107,12 @@ pub(crate) fn this_thread() -> usize {
     STATE.with(|state| std::ptr::from_ref(state).addr())
 }
 
+/// Whether this thread runs no handler and holds no handler-safe lock.
+#[inline]
+pub(crate) fn is_free() -> bool {
+    STATE.with(Cell::get) == 0
+}
+
 /// Whether this thread may communicate.
 ///
 /// # Errors
@@ -140,8 +146,22 @@ pub fn message_in_hand() -> usize {
 pub(super) struct Handling(u64);
 
 impl Handling {
+    /// `None` on a thread that may not communicate.
     #[inline]
-    pub(super) fn begin(message: usize) -> Self {
+    pub(super) fn begin(message: usize) -> Option<Self> {
+        debug_assert!((1..=MESSAGE).contains(&(message as u64)), "{message:#x} is no address");
+        STATE.with(|state| {
+            let is_free = state.get() == 0;
+            if is_free {
+                state.set(message as u64);
+            }
+            is_free.then_some(Handling(0))
+        })
+    }
+
+    /// Within a handler, for the reply of this rank to itself.
+    #[inline]
+    pub(super) fn begin_within(message: usize) -> Self {
         debug_assert!((1..=MESSAGE).contains(&(message as u64)), "{message:#x} is no address");
         Handling(STATE.with(|state| state.replace(message as u64)))
     }
