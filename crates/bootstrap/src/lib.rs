@@ -3,7 +3,7 @@
 //! - [`connect`] finds out who started this process and gives its [`Bootstrap`]: [`Launched`] under a launcher,
 //!   [`Single`] where there is none.
 //! - [`wire`] is the format, [`server`] the other side, both without input or output.
-#![deny(missing_docs, unsafe_code)]
+#![deny(missing_docs)]
 
 mod client;
 mod connection;

@@ -1,5 +1,6 @@
 //! A rank whose launcher vanishes says so and ends, even while it computes, and even where it cannot say so; and what
 //! ranks make of each other's ends under a launcher that leaves them alone. Runs itself again as those ranks.
+#![allow(unsafe_code)]
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};

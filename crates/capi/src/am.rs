@@ -441,27 +441,31 @@ pub unsafe fn token_info<M: FaceMode>(token: *mut c_void, info: *mut TokenInfo, 
     const EP: c_uint = 16;
     // SAFETY: capi.4: C asks in the handler that was given `token`; `incoming` is used in this call alone.
     let incoming = unsafe { incoming_of::<M>(token, CALL) };
-    // SAFETY: capi.1: `info` is null, which is refused, or C's room for one structure, which nobody else uses during the call.
-    let Some(info) = (unsafe { info.as_mut() }) else { fail(CALL, "there is no place for it") };
+    if info.is_null() {
+        fail(CALL, "there is no place for it");
+    }
     let (face, known) = (M::slot().of(CALL), incoming.token());
-    if mask & SOURCE != 0 {
-        info.source = known.source;
-    }
-    if mask & EP != 0 {
-        info.ep = face.ep;
-    }
-    if mask & IS_REQUEST != 0 {
-        info.is_request = known.is_request.into();
-    }
-    if mask & IS_LONG != 0 {
-        info.is_long = known.is_long.into();
-    }
-    let mut given = SOURCE | EP | IS_REQUEST | IS_LONG;
-    if let Some(shown) = face.entries[usize::from(known.handler)].get() {
-        given |= ENTRY;
-        if mask & ENTRY != 0 {
-            info.entry = &raw const shown.0;
+    let entry = face.entries[usize::from(known.handler)].get();
+    let known_entry = if entry.is_some() { ENTRY } else { 0 };
+    let given = mask & (SOURCE | EP | IS_REQUEST | IS_LONG | known_entry);
+    // SAFETY: capi.1: `info` is C's room for one structure, filled or not, which nobody else uses during the call: its fields are written
+    // one by one.
+    unsafe {
+        if given & SOURCE != 0 {
+            (&raw mut (*info).source).write(known.source);
+        }
+        if given & EP != 0 {
+            (&raw mut (*info).ep).write(face.ep);
+        }
+        if given & IS_REQUEST != 0 {
+            (&raw mut (*info).is_request).write(known.is_request.into());
+        }
+        if given & IS_LONG != 0 {
+            (&raw mut (*info).is_long).write(known.is_long.into());
+        }
+        if let Some(shown) = entry.filter(|_| given & ENTRY != 0) {
+            (&raw mut (*info).entry).write(&raw const shown.0);
         }
     }
-    mask & given
+    given
 }

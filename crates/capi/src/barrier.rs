@@ -178,8 +178,10 @@ pub unsafe fn result<M: FaceMode>(id: *mut c_int) -> c_int {
     let agreed = M::slot().of(CALL).meeting.state.with(|state| state.agreed);
     match agreed {
         Some(Name::Is(name)) => {
-            // SAFETY: capi.1: `id` is null, which is passed over, or C's room for one number, which nobody else uses during the call.
-            unsafe { id.as_mut() }.into_iter().for_each(|id| *id = name as c_int);
+            if !id.is_null() {
+                // SAFETY: capi.1: `id` is C's room for one number, which nobody else uses during the call.
+                unsafe { id.write(name as c_int) };
+            }
             0
         }
         Some(_) => 1,

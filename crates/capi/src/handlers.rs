@@ -65,9 +65,9 @@ impl<M: FaceMode> Handler<M> {
         match incoming.received() {
             Received::Nothing => {}
             Received::Payload(bytes) => {
-                let aligned = Aligned::of(bytes);
+                let mut aligned = Aligned::of(bytes);
                 // SAFETY: capi.5: C has registered `function` for this Medium; `aligned` has `bytes.len()` bytes and stays during the call.
-                unsafe { call_payload_of_many(self.function, token, aligned.as_ptr(), bytes.len(), args) }
+                unsafe { call_payload_of_many(self.function, token, aligned.as_mut_ptr(), bytes.len(), args) }
             }
             Received::Landed { offset, len } => {
                 let address = self.face.own(offset).cast();
@@ -115,11 +115,12 @@ impl<'a> Aligned<'a> {
         Self::Large(pieces)
     }
 
-    fn as_ptr(&self) -> *mut c_void {
+    /// Where the payload lies, which a handler may write to.
+    fn as_mut_ptr(&mut self) -> *mut c_void {
         match self {
             Self::There(bytes) => bytes.as_ptr().cast(),
-            Self::Small(piece) => (&raw const *piece).cast_mut().cast(),
-            Self::Large(pieces) => pieces.as_ptr().cast_mut().cast(),
+            Self::Small(piece) => (&raw mut *piece).cast(),
+            Self::Large(pieces) => pieces.as_mut_ptr().cast(),
         }
     }
 }

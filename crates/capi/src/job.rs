@@ -196,22 +196,28 @@ pub unsafe fn attach<M: FaceMode>(
         let what = format!("{size} bytes: wanted a multiple of {}", page_size());
         return refused(CALL, what, ERR_BAD_ARG);
     }
-    // SAFETY: capi.2: both objects are there and stay; C attaches once, by one thread.
-    let (ep, segment) = unsafe { (&mut *face.ep, &mut *face.segment) };
-    if !ep.segment.is_null() {
+    let (ep, segment) = (face.ep, face.segment);
+    // SAFETY: capi.2: the endpoint is there and stays; C attaches once, by one thread, so that nobody writes this field now.
+    if unsafe { !(*ep).segment.is_null() } {
         return refused(CALL, "there is a segment: one is attached, once", ERR_RESOURCE);
     }
     went(CALL, face.job.attach(size as u64));
     if face.uses_mapped.load(Relaxed) {
         face.show_mapped();
     }
-    (segment.address, segment.size) = (face.own(0).cast(), size);
-    ep.segment = segment;
+    let address = face.own(0).cast();
+    // SAFETY: capi.2: both objects are there and stay. No reference to them is held: handlers may have read them meanwhile, and C reads
+    // the segment only where the endpoint names it, which it does last.
+    unsafe {
+        (&raw mut (*segment).address).write(address);
+        (&raw mut (*segment).size).write(size);
+        (&raw mut (*ep).segment).write(segment);
+    }
     // SAFETY: capi.1: `place` is null or C's room for a segment's handle.
-    unsafe { give(place, ep.segment) };
+    unsafe { give(place, segment) };
     if let Some(hook) = hook {
         // SAFETY: capi.1: C has set the hook to a function that takes where a segment begins and its length.
-        unsafe { hook(segment.address, size) };
+        unsafe { hook(address, size) };
     }
     went(CALL, face.agent(CALL).barrier());
     OK

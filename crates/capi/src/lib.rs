@@ -14,7 +14,7 @@
 //! - capi.4: a token is an [`Incoming`](gasworks_core::Incoming) on the stack of the handler's thread. The thread knows whose handler it
 //!   runs, so no other token is used.
 //! - capi.5: a handler's pointer is to a function that can be called for the messages that are sent to it.
-#![deny(missing_docs, unsafe_code)]
+#![deny(missing_docs)]
 
 #[allow(unsafe_code)]
 pub mod am;

@@ -5,7 +5,7 @@
 //! - negotiated.1: a source descriptor is made by a prepare as a box, which its commit or cancel takes back. A thread has one at most,
 //!   and knows it: what is not that one is not used.
 
-use crate::am::{args, incoming_of};
+use crate::am::{args, incoming_of, payload};
 use crate::check::when;
 use crate::face::{FaceMode, fail, went};
 use crate::layout::{Flags, IMMEDIATE, Local, NO_OP, OK, Team, When};
@@ -29,15 +29,17 @@ pub struct Source<M: FaceMode> {
     room: Room<M>,
     category: Category,
     nargs: c_uint,
+    /// Where the payload is made: C's own buffer, or the library's room.
     address: *mut c_void,
+    is_own: bool,
     len: usize,
     /// To whom a Long goes.
     to: u32,
 }
 
 enum Room<M: FaceMode> {
-    Request(Prepared<'static, 'static, M>),
-    Reply(PreparedReply<'static, 'static, M>),
+    Request(Prepared<'static, M>),
+    Reply(PreparedReply<'static, M>),
 }
 
 /// What is asked for, by a call of this name.
@@ -51,13 +53,9 @@ struct Asked {
 }
 
 impl Asked {
-    /// # Safety
-    /// capi.1: the buffer stays until the commit or the cancel.
-    unsafe fn ask(&self) -> Ask<'static> {
+    fn ask(&self) -> Ask {
         let &Self { buffer, least, most, landing, category, .. } = self;
-        // SAFETY: capi.1: `buffer` is not null here and has `most` bytes, which stay until commit or cancel: the caller promises it.
-        let source = (!buffer.is_null()).then(|| unsafe { std::slice::from_raw_parts(buffer.cast(), most) });
-        Ask { category, least, most, landing, source }
+        Ask { category, least, most, landing, source: (!buffer.is_null()).then_some(most) }
     }
 
     /// Looks at what C says; gives when its buffer may be used again, if it has one.
@@ -107,8 +105,8 @@ impl Asked {
             true => prepared.room().as_ptr().cast(),
             false => self.buffer.cast_mut(),
         };
-        let category = self.category;
-        let source = Box::into_raw(Box::new(Source { room, category, nargs, address, len, to })).cast();
+        let (category, is_own) = (self.category, !self.buffer.is_null());
+        let source = Box::into_raw(Box::new(Source { room, category, nargs, address, is_own, len, to })).cast();
         PREPARED.set(source);
         source
     }
@@ -136,8 +134,7 @@ pub unsafe fn prepare_request<M: FaceMode>(
     let landing = dest.filter(|dest| !dest.is_null()).map(|dest| face.offset(to, dest));
     let asked = Asked { call, buffer, least, most, landing, category };
     let freed = asked.look(local, nargs, false);
-    // SAFETY: capi.1: C's buffer, if it passes one, stays until it commits or cancels this request.
-    let ask = unsafe { asked.ask() };
+    let ask = asked.ask();
     let prepared = if flags & IMMEDIATE == 0 {
         face.engine().prepare(to, &ask)
     } else {
@@ -173,8 +170,7 @@ pub unsafe fn prepare_reply<M: FaceMode>(
     let landing = dest.filter(|dest| !dest.is_null()).map(|dest| face.offset(to, dest));
     let asked = Asked { call, buffer, least, most, landing, category };
     let freed = asked.look(local, nargs, true);
-    // SAFETY: capi.1: C's buffer, if it passes one, stays until its handler commits or cancels this reply.
-    let ask = unsafe { asked.ask() };
+    let ask = asked.ask();
     let prepared = went(call, incoming.prepare_reply(&ask));
     // SAFETY: capi.1: `local`, if there is a buffer and it is a pointer, leads to C's room for an event.
     unsafe { asked.local(freed) };
@@ -246,7 +242,11 @@ pub unsafe fn commit<M: FaceMode>(
     // SAFETY: capi.1: C passes `count` words at `words`, which stay until the commit is done.
     let args = unsafe { args(call, words, count) };
     let landing = M::slot().of(call).offset(source.to, dest);
-    let commit = Commit { handler, args, len, landing };
+    // More than was granted is refused by that.
+    let has_source = source.is_own && len <= source.len;
+    // SAFETY: capi.1: C has filled its own buffer, which has as many bytes as were granted, and leaves it as it is during the commit.
+    let bytes = has_source.then(|| unsafe { payload(call, source.address, len) });
+    let commit = Commit { handler, args, len, landing, source: bytes };
     match source.room {
         Room::Request(prepared) => went(call, prepared.commit(&commit)),
         Room::Reply(prepared) => went(call, prepared.commit(&commit)),

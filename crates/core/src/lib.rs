@@ -23,7 +23,9 @@ pub mod handlers;
 pub mod hsl;
 pub mod message;
 pub mod observe;
+#[allow(unsafe_code)]
 pub mod ops;
+#[allow(unsafe_code)]
 mod router;
 pub mod wire;
 

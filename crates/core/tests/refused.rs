@@ -1,4 +1,5 @@
 //! An engine over a wire that refuses what it is told to: nothing is lost by it, no sleep either.
+#![allow(unsafe_code)]
 
 use gasworks_core::message::{Encoded, Head, Returned};
 use gasworks_core::{
@@ -242,7 +243,7 @@ fn a_long_of_no_bytes_is_prepared_anywhere_and_one_of_some_is_not() {
         assert!(refused.contains("outside the segment of rank 1"), "{refused}");
     }
     assert_eq!((wire.balance(), engine.out(1)), ((0, 0), (0, 0)));
-    let commit = Commit { handler, args: &[], len: 0, landing: u64::MAX };
+    let commit = Commit { handler, args: &[], len: 0, landing: u64::MAX, source: None };
     let prepared = engine.prepare(1, &ask(0)).expect("room for nothing");
     assert_eq!(prepared.commit(&commit), Ok(()));
     let elsewhere = engine.prepare(1, &ask(0)).expect("room for nothing");
@@ -271,7 +272,7 @@ fn a_request_refused_at_the_last_step_gives_its_credit_back() {
     for len in [64, 5] {
         let prepared = engine.prepare(1, &ask).expect("room");
         assert_eq!(engine.out(1), (1, 64));
-        let commit = Commit { handler, args: &[], len, landing: 0 };
+        let commit = Commit { handler, args: &[], len, landing: 0, source: None };
         assert_eq!(prepared.commit(&commit), Err(Error::Wire(GONE)));
         assert_eq!((wire.balance(), engine.out(1)), ((0, 0), (0, 0)), "{len} bytes");
     }
@@ -283,11 +284,11 @@ fn a_request_refused_at_the_last_step_gives_its_credit_back() {
     assert_eq!(engine.request(1, &long), Ok(()), "the payload has landed");
     assert_eq!(engine.out(1), (0, 0));
     assert_eq!(engine.poll(), Err(Error::Wire(GONE)), "what nobody could be told of yet");
-    let (least, source) = (payload.len(), Some(&payload[..]));
+    let (least, source) = (payload.len(), Some(payload.len()));
     let ask = Ask { category: Category::Long, least, most: least, landing: Some(8), source };
     for len in [least, 0] {
         let prepared = engine.prepare(1, &ask).expect("a credit");
-        assert_eq!(prepared.commit(&Commit { handler, args: &[], len, landing: 8 }), Ok(()));
+        assert_eq!(prepared.commit(&Commit { handler, args: &[], len, landing: 8, source: Some(&payload) }), Ok(()));
         assert_eq!((engine.out(1), engine.poll()), ((0, 0), Err(Error::Wire(GONE))), "{len} bytes");
     }
     assert_eq!((wire.balance(), engine.poll()), ((0, 0), Ok(0)));
@@ -330,7 +331,7 @@ fn a_long_made_before_it_is_known_where_it_lands_may_be_as_long_as_any() {
         for (sent, len) in [LONG, MEDIUM + 1, 3, 0].into_iter().enumerate() {
             let prepared = prepare(MEDIUM + 1).expect("a credit");
             prepared.room().write(&[sent as u8 + 1; LONG]);
-            assert_eq!(prepared.commit(&Commit { handler, args: &[], len, landing: 0 }), Ok(()));
+            assert_eq!(prepared.commit(&Commit { handler, args: &[], len, landing: 0, source: None }), Ok(()));
             assert_eq!((engine.poll().is_ok(), wire.balance()), (true, (0, sent as u32 + 1)));
             if let Ok(Some(landed)) = engine.peers().reach(1, 0, LONG) {
                 let mut bytes = [0; LONG];
@@ -341,7 +342,7 @@ fn a_long_made_before_it_is_known_where_it_lands_may_be_as_long_as_any() {
         }
         assert_eq!(engine.out(1), (4, 0), "nobody has replied, and nothing travelled in a message");
         let prepared = prepare(MEDIUM + 1).expect("a credit");
-        assert!(prepared.commit(&Commit { handler, args: &[], len: 8, landing: u64::MAX }).is_err());
+        assert!(prepared.commit(&Commit { handler, args: &[], len: 8, landing: u64::MAX, source: None }).is_err());
         assert_eq!((engine.out(1), wire.balance()), ((4, 0), (0, 4)));
     }
 }

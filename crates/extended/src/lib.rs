@@ -8,13 +8,17 @@
 //! - [`barrier`]: the split-phase barrier, named or not: in shared memory, or by active messages.
 #![deny(missing_docs)]
 
+#[allow(unsafe_code)]
 pub mod atomic;
 pub mod barrier;
 mod error;
 pub mod event;
 pub mod implicit;
+#[allow(unsafe_code)]
 pub mod long;
+#[allow(unsafe_code)]
 pub mod rma;
+#[allow(unsafe_code)]
 pub mod value;
 
 pub use barrier::Barrier;

@@ -1,4 +1,5 @@
 //! Put, get and the dissemination barrier on engines put together by hand, below the facade.
+#![allow(unsafe_code)]
 
 use gasworks_conformance::simnet::{self, SimConfig, SimRank};
 use gasworks_core::{

@@ -1,6 +1,7 @@
 //! Arrays of events against a plain model: on a rank that puts and gets to itself through a simulated NIC, events are
 //! started, roots, leaves and regions put into arrays in any order, and what testing an array does to each entry is
 //! foretold from what its leaf for everything says beforehand.
+#![allow(unsafe_code)]
 
 use gasworks_conformance::simnet::{self, SimConfig, SimRank};
 use gasworks_core::{Categories, Domains, Engine, Flow, Handlers, Parts, Patience, Policy, Rdma, Wire};

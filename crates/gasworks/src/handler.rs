@@ -76,7 +76,7 @@ impl<M: ThreadMode> Request<'_, M> {
         let args = bytemuck::bytes_of(&args);
         Ok(self.0.reply_prepared(&ask, |prepared| {
             let len = fill(&Room { bytes: prepared.room() })?;
-            Some(Commit { handler: handler.index(), args, len, landing: 0 })
+            Some(Commit { handler: handler.index(), args, len, landing: 0, source: None })
         })?)
     }
 

@@ -42,20 +42,25 @@
 #![deny(missing_docs)]
 
 mod agent;
+#[allow(unsafe_code)]
 mod atomic;
 mod config;
 mod error;
 mod event;
 mod exit;
 mod handler;
+#[allow(unsafe_code)]
 mod implicit;
+#[allow(unsafe_code)]
 pub mod inspect;
+#[allow(unsafe_code)]
 mod job;
 mod mode;
 mod observe;
 mod places;
 mod pointer;
 mod progress;
+#[allow(unsafe_code)]
 mod scope;
 mod segment;
 pub mod settings;

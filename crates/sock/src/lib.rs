@@ -28,7 +28,7 @@
 //! set.destroy_now()?;
 //! # Ok::<(), gasworks_sock::Error>(())
 //! ```
-#![deny(missing_docs, unsafe_code)]
+#![deny(missing_docs)]
 
 /// The span of a routine. Where nobody listens it is one look at a word.
 #[cfg(not(gasworks_loom))]

@@ -1,5 +1,6 @@
 //! The engine over pipes: few descriptors, few rounds, and no other calls than Miri knows.
 #![cfg(not(gasworks_loom))]
+#![allow(unsafe_code)]
 
 use std::io::{PipeWriter, Write, pipe};
 use std::sync::{Arc, Mutex};

@@ -17,12 +17,17 @@
 
 pub mod atomic;
 pub mod cell;
+#[allow(unsafe_code)]
 pub mod fault;
+#[allow(unsafe_code)]
 pub mod hint;
+#[allow(unsafe_code)]
 pub mod latch;
 pub mod mode;
 pub mod mutation;
+#[allow(unsafe_code)]
 pub mod racy;
+#[allow(unsafe_code)]
 pub mod room;
 pub mod spinlock;
 pub mod tally;

@@ -13,7 +13,7 @@
 //! - `trace`: what the clock needs of a run.
 //! - `leave`: the end of a process, however it ends.
 //! - `alps`: what programs ask of the launcher of Cray's machines.
-#![deny(missing_docs, unsafe_code)]
+#![deny(missing_docs)]
 #![allow(non_snake_case)] // the names are the libraries'
 
 #[allow(unsafe_code)]

@@ -1,6 +1,7 @@
 //! What a transaction of the software NIC takes between two pinned processes in the plain mood, from its post to its event.
 //!
 //! Beside it, in the same turns, the one call of the system under it: that much of it is not ours.
+#![allow(unsafe_code)]
 // A measurement outside the building, which bypasses the floors on purpose.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 

@@ -1,10 +1,12 @@
 //! NICs that find each other through the system, as those of different processes do, of one host or of several; here they are one
 //! process's.
 #![cfg(all(not(gasworks_loom), not(miri), not(gasworks_tsan)))]
+#![allow(unsafe_code)]
 
 #[path = "near/far.rs"]
 mod far;
 #[path = "near/shares.rs"]
+#[allow(unsafe_code)]
 mod shares;
 
 use std::os::fd::AsFd;

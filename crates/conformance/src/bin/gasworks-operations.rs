@@ -8,6 +8,7 @@
 //! - gasworks_operations.2: local bytes of a raw put or get are a part of this rank's segment, or of a vector that lives as long as the
 //!   job and of which there is no slice meanwhile, or of a put constant; nobody else uses them but puts that are under way together,
 //!   and all events are waited for before anything else is done.
+#![allow(unsafe_code)]
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;

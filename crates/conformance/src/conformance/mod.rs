@@ -10,12 +10,14 @@ mod atomics;
 mod events;
 mod flow;
 mod handlers;
+#[allow(unsafe_code)]
 mod implicit;
 mod meet;
 pub mod memory;
 mod messages;
 mod negotiated;
 mod pattern;
+#[allow(unsafe_code)]
 mod rma;
 pub mod special;
 mod wrong;

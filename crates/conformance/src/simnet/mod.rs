@@ -9,14 +9,18 @@
 //! It checks what it can see: a reply or a return of credits that has no request to pay for its room is reported as
 //! corruption, a key put twice or asked for in vain as an error.
 
+#[allow(unsafe_code)]
 mod block;
 mod boot;
 mod dice;
+#[allow(unsafe_code)]
 mod job;
 mod lock;
 mod net;
+#[allow(unsafe_code)]
 mod nic;
 mod run;
+#[allow(unsafe_code)]
 mod wire;
 
 pub use boot::SimBootstrap;
@@ -259,4 +263,5 @@ impl SimRank {
 }
 
 #[cfg(test)]
+#[allow(unsafe_code)]
 mod tests;

@@ -136,8 +136,8 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
     /// This is a reply itself or was replied to, the room cannot be had or the message cannot be sent, or the peer is gone.
     pub fn reply_prepared<'m>(
         &self,
-        ask: &Ask<'_>,
-        fill: impl FnOnce(&Prepared<'a, '_, M>) -> Option<Commit<'m>>,
+        ask: &Ask,
+        fill: impl FnOnce(&Prepared<'a, M>) -> Option<Commit<'m>>,
     ) -> Result<(), Error> {
         let (bytes, replied) = self.may_reply()?;
         let prepared = self.engine.prepare_reply(self.source, ask, bytes)?;
@@ -153,7 +153,7 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
     ///
     /// # Errors
     /// This is a reply itself or was replied to, or the room cannot be had.
-    pub fn prepare_reply<'b>(&self, ask: &Ask<'b>) -> Result<PreparedReply<'a, 'b, M>, Error> {
+    pub fn prepare_reply(&self, ask: &Ask) -> Result<PreparedReply<'a, M>, Error> {
         let (bytes, replied) = self.may_reply()?;
         Ok(PreparedReply { prepared: self.engine.prepare_reply(self.source, ask, bytes)?, replied })
     }
@@ -173,14 +173,14 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
 
 /// Room for a reply.
 #[must_use = "room is held until it is committed or dropped"]
-pub struct PreparedReply<'a, 'b, M: CoreMode> {
-    prepared: Prepared<'a, 'b, M>,
+pub struct PreparedReply<'a, M: CoreMode> {
+    prepared: Prepared<'a, M>,
     replied: &'a Cell<bool>,
 }
 
-impl<'a, 'b, M: CoreMode> PreparedReply<'a, 'b, M> {
+impl<'a, M: CoreMode> PreparedReply<'a, M> {
     /// What was agreed on.
-    pub fn prepared(&self) -> &Prepared<'a, 'b, M> {
+    pub fn prepared(&self) -> &Prepared<'a, M> {
         &self.prepared
     }
 

@@ -1,7 +1,9 @@
 //! The engine of active messages: one for each job in each process.
 
+#[allow(unsafe_code)]
 mod attach;
 mod dispatch;
+#[allow(unsafe_code)]
 mod domains;
 mod flag;
 mod incoming;
@@ -9,7 +11,9 @@ mod negotiate;
 mod own;
 mod peek;
 mod progress;
+#[allow(unsafe_code)]
 mod put;
+#[allow(unsafe_code)]
 pub mod query;
 mod send;
 mod thread;

@@ -16,7 +16,7 @@ use gasworks_sync::{Room as Memory, VolatileSlice};
 
 /// What room is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct Ask {
     /// The category: Medium or Long.
     pub category: Category,
     /// The fewest bytes that will do.
@@ -25,8 +25,8 @@ pub struct Ask<'a> {
     pub most: usize,
     /// For a Long: where the payload will land, if it is known already.
     pub landing: Option<u64>,
-    /// The client's own buffer, from which the payload is taken at the commit. Without one the library gives room.
-    pub source: Option<&'a [u8]>,
+    /// How long the client's own buffer is, from which the payload is taken at the commit. Without one the library gives room.
+    pub source: Option<usize>,
 }
 
 /// Where the payload goes.
@@ -44,11 +44,11 @@ enum Room {
 
 /// Room that was agreed on. Dropped without a commit, it is given back.
 #[must_use = "room is held until it is committed or cancelled"]
-pub struct Prepared<'e, 'a, M: CoreMode> {
+pub struct Prepared<'e, M: CoreMode> {
     engine: &'e Engine<M>,
     to: Rank,
     class: Class,
-    ask: Ask<'a>,
+    ask: Ask,
     granted: usize,
     room: Room,
     reservation: Option<Reservation<'e>>,
@@ -72,6 +72,8 @@ pub struct Commit<'a> {
     pub len: usize,
     /// For a Long, where the payload lands. It is what was asked for, if that was known.
     pub landing: u64,
+    /// The client's own buffer, where it was asked for room with one: its first `len` bytes are the payload.
+    pub source: Option<&'a [u8]>,
 }
 
 impl<M: CoreMode> Engine<M> {
@@ -81,7 +83,7 @@ impl<M: CoreMode> Engine<M> {
     /// # Errors
     /// What is asked for is more than any message carries or outside the segment, there is no such rank, or a poll
     /// finds something wrong.
-    pub fn prepare<'a>(&self, to: Rank, ask: &Ask<'a>) -> Result<Prepared<'_, 'a, M>, Error> {
+    pub fn prepare(&self, to: Rank, ask: &Ask) -> Result<Prepared<'_, M>, Error> {
         let plan = self.plan(to, ask)?;
         let mut sleeper = self.sleeper();
         loop {
@@ -97,7 +99,7 @@ impl<M: CoreMode> Engine<M> {
     ///
     /// # Errors
     /// [`Error::is_busy`] if a credit or room is short, and those of [`prepare`](Self::prepare).
-    pub fn try_prepare<'a>(&self, to: Rank, ask: &Ask<'a>) -> Result<Prepared<'_, 'a, M>, Error> {
+    pub fn try_prepare(&self, to: Rank, ask: &Ask) -> Result<Prepared<'_, M>, Error> {
         let plan = self.plan(to, ask)?;
         match self.take_room(to, ask, plan) {
             // Less may do, where it is volume or a large block that is short.
@@ -108,7 +110,7 @@ impl<M: CoreMode> Engine<M> {
         }
     }
 
-    fn take_room<'a>(&self, to: Rank, ask: &Ask<'a>, plan: Plan) -> Result<Prepared<'_, 'a, M>, Error> {
+    fn take_room(&self, to: Rank, ask: &Ask, plan: Plan) -> Result<Prepared<'_, M>, Error> {
         let charged = if plan.room == Room::Packet { plan.granted as u32 } else { 0 };
         self.take_credit(to, charged)?;
         let reserved = self.reserve_room(to, Class::Request, ask, plan, Returned::default());
@@ -116,24 +118,24 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Agrees on room for the reply to a request of `to` that carried `request_bytes` in its packet.
-    pub(super) fn prepare_reply<'a>(
+    pub(super) fn prepare_reply(
         &self,
         to: Rank,
-        ask: &Ask<'a>,
+        ask: &Ask,
         request_bytes: u32,
-    ) -> Result<Prepared<'_, 'a, M>, Error> {
+    ) -> Result<Prepared<'_, M>, Error> {
         let plan = self.plan_room(to, ask)?;
         self.reserve_room(to, Class::Reply, ask, plan, Returned { count: 1, bytes: request_bytes })
     }
 
-    fn reserve_room<'a>(
+    fn reserve_room(
         &self,
         to: Rank,
         class: Class,
-        ask: &Ask<'a>,
+        ask: &Ask,
         plan: Plan,
         own: Returned,
-    ) -> Result<Prepared<'_, 'a, M>, Error> {
+    ) -> Result<Prepared<'_, M>, Error> {
         let Plan { granted, room } = plan;
         // Whatever may be refused comes before the reservation, which would be lost.
         let memory = match room {
@@ -168,13 +170,13 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// How much can be granted for a request, and where it goes.
-    fn plan(&self, to: Rank, ask: &Ask<'_>) -> Result<Plan, Error> {
+    fn plan(&self, to: Rank, ask: &Ask) -> Result<Plan, Error> {
         thread::may_communicate("prepare an active message request")?;
         self.peer_exists("prepare an active message request", to)?;
         self.plan_room(to, ask)
     }
 
-    fn plan_room(&self, to: Rank, ask: &Ask<'_>) -> Result<Plan, Error> {
+    fn plan_room(&self, to: Rank, ask: &Ask) -> Result<Plan, Error> {
         let category = ask.category;
         let mapped = self.peers.reaches(to);
         let room = match category {
@@ -191,7 +193,7 @@ impl<M: CoreMode> Engine<M> {
             Room::Packet => self.limits.max_medium as u64,
             _ => self.max_payload(category),
         };
-        let source = ask.source.map_or(u64::MAX, |source| source.len() as u64);
+        let source = ask.source.map_or(u64::MAX, |len| len as u64);
         let mut granted = (ask.most as u64).min(max).min(source);
         if ask.least > ask.most || (ask.least as u64) > max.min(source) {
             let max = max.min(source).min(ask.most as u64);
@@ -237,7 +239,7 @@ struct Plan {
     room: Room,
 }
 
-impl<M: CoreMode> Prepared<'_, '_, M> {
+impl<M: CoreMode> Prepared<'_, M> {
     /// How many bytes of payload were granted: between the least and the most that was asked for.
     pub fn granted(&self) -> usize {
         self.granted
@@ -260,7 +262,7 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
     /// # Errors
     /// It is longer than was granted, lands elsewhere than was asked, or has too many arguments; the peer is gone.
     pub fn commit(mut self, commit: &Commit<'_>) -> Result<(), Error> {
-        let &Commit { handler, args, len, landing } = commit;
+        let &Commit { handler, args, len, landing, .. } = commit;
         let (engine, to, category) = (self.engine, self.to, self.ask.category);
         if args.len() > 4 * MAX_ARGS || !args.len().is_multiple_of(4) {
             return Err(Error::Arguments { bytes: args.len() });
@@ -277,8 +279,8 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
             }
             _ => None,
         };
-        let Some(mut reservation) = self.reservation.take() else { return self.commit_whole(commit) };
-        let source = self.ask.source.map(|source| &source[..len]);
+        let source = self.source_of(commit)?;
+        let Some(mut reservation) = self.reservation.take() else { return self.commit_whole(commit, source) };
         match self.room {
             Room::Packet => {
                 reservation.shorten(len);
@@ -304,15 +306,22 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
         Ok(sent?)
     }
 
+    /// The payload, where it is the client's own.
+    fn source_of<'a>(&self, commit: &Commit<'a>) -> Result<Option<&'a [u8]>, Error> {
+        if self.ask.source.is_none() {
+            return Ok(None);
+        }
+        let (source, len) = (commit.source.unwrap_or_default(), commit.len);
+        let missing = Error::PayloadTooLarge { category: self.ask.category, to: self.to, len, max: source.len() as u64 };
+        source.get(..len).map(Some).ok_or(missing)
+    }
+
     /// A message for which no place is kept: what is the client's or in memory, and any of a rank to itself.
-    fn commit_whole(mut self, commit: &Commit<'_>) -> Result<(), Error> {
+    fn commit_whole(mut self, commit: &Commit<'_>, source: Option<&[u8]>) -> Result<(), Error> {
         let (engine, to, class, category) = (self.engine, self.to, self.class, self.ask.category);
-        let &Commit { handler, args, len, landing } = commit;
+        let &Commit { handler, args, len, landing, .. } = commit;
         let mut memory = self.memory.take();
-        let payload = match &mut memory {
-            Some(memory) => Some(memory.filled(len)),
-            None => self.ask.source.map(|source| &source[..len]),
-        };
+        let payload = memory.as_mut().map(|memory| memory.filled(len)).or(source);
         let message = Outgoing { category, handler, args, payload: payload.unwrap_or(&[]), landing };
         if class == Class::Reply || to == engine.rank {
             self.class = Class::Credit; // from here on the drop gives nothing back
@@ -349,7 +358,7 @@ impl<M: CoreMode> Prepared<'_, '_, M> {
     pub fn cancel(self) {}
 }
 
-impl<M: CoreMode> Drop for Prepared<'_, '_, M> {
+impl<M: CoreMode> Drop for Prepared<'_, M> {
     fn drop(&mut self) {
         if self.class == Class::Credit {
             return;

@@ -10,6 +10,7 @@
 
 mod id;
 #[cfg(test)]
+#[allow(unsafe_code)]
 mod tests;
 
 pub use id::{Categories, OpId};

@@ -11,6 +11,7 @@
 //! - fake.1: the fabric owns the heap memory of segments, reservations and queues, which is made of atomics. Every wire, NIC
 //!   and peer table holds the fabric, so the memory outlives every description of it.
 
+#[allow(unsafe_code)]
 mod nic;
 
 pub use nic::FakeNic;

@@ -109,7 +109,7 @@ fn a_prepared_reply_leaves_when_it_is_committed() {
                 move |message: &Incoming<'_, M>| {
                     let ask = Ask { category, least, most, landing, source: None };
                     let commit =
-                        Commit { handler: REPLY[category as usize], args: &[1, 2, 3, 4], len, landing: 40 };
+                        Commit { handler: REPLY[category as usize], args: &[1, 2, 3, 4], len, landing: 40, source: None };
                     if by_closure {
                         message.reply_prepared(&ask, |prepared| {
                             prepared.room().write(&pattern(len));

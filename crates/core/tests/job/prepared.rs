@@ -6,9 +6,9 @@ use crate::messages::{SHORT, pattern};
 use gasworks_core::{Ask, Category, Commit, Error, Outgoing, WireError};
 use gasworks_sync::Par;
 
-const COMMIT: Commit<'static> = Commit { handler: 0, args: &[1, 0, 0, 0], len: 0, landing: 32 };
+const COMMIT: Commit<'static> = Commit { handler: 0, args: &[1, 0, 0, 0], len: 0, landing: 32, source: None };
 
-fn ask(category: Category, least: usize, most: usize) -> Ask<'static> {
+fn ask(category: Category, least: usize, most: usize) -> Ask {
     Ask { category, least, most, landing: None, source: None }
 }
 
@@ -29,7 +29,7 @@ fn what_is_committed_arrives() {
                             continue;
                         }
                         let (landing, source) =
-                            ((landing && is_long).then_some(32), source.then_some(&large[..]));
+                            ((landing && is_long).then_some(32), source.then_some(large.len()));
                         let ask = Ask { landing, source, ..ask(category, least, most) };
                         let what = format!(
                             "{ask:?} of {to}, {} sharing, {} descriptors",
@@ -64,7 +64,7 @@ fn what_is_committed_arrives() {
                             prepared.room().write(&large[..len]);
                         }
                         let handler = REQUEST[category as usize];
-                        assert_eq!(prepared.commit(&Commit { handler, len, ..COMMIT }), Ok(()), "{what}");
+                        assert_eq!(prepared.commit(&Commit { handler, len, source: source.map(|_| &large[..]), ..COMMIT }), Ok(()), "{what}");
                         if to != 0 {
                             let charged = if charged > 0 { len as u64 } else { 0 };
                             assert_eq!(job.engines[0].out(to), (1, charged), "{what}");
@@ -122,10 +122,10 @@ fn what_does_not_fit_is_given_back() {
 
 #[test]
 fn more_than_any_message_holds_is_refused() {
-    let source = [0; 100];
+    let source = [0u8; 100];
     for plan in Plan::kinds() {
         let job = Job::<Par>::new(&plan);
-        let by_source = Ask { source: Some(&source), ..ask(Category::Medium, 0, MEDIUM) };
+        let by_source = Ask { source: Some(source.len()), ..ask(Category::Medium, 0, MEDIUM) };
         let rows = [
             (ask(Category::Medium, MEDIUM + 1, usize::MAX), Some(MEDIUM as u64)),
             (ask(Category::Medium, 10, 9), Some(9)),
@@ -197,8 +197,8 @@ fn a_commit_waits_for_the_network() {
     let plan = Plan { descriptors: 1, ..Plan::default() };
     let job = Job::<Par>::new(&plan);
     let payload = pattern(LONG);
-    let ask = Ask { source: Some(&payload), ..ask(Category::Long, LONG, LONG) };
-    let commit = Commit { handler: REQUEST[2], len: LONG, landing: 0, ..COMMIT };
+    let ask = Ask { source: Some(LONG), ..ask(Category::Long, LONG, LONG) };
+    let commit = Commit { handler: REQUEST[2], len: LONG, landing: 0, source: Some(&payload), ..COMMIT };
     let (handler, landing) = (REQUEST[2], LONG as u64);
     let long = Outgoing { category: Category::Long, handler, args: &[], payload: &payload, landing };
     job.nic(0).hold = Hold::All;

@@ -2,9 +2,11 @@
 //!
 //! - `am`: active messages; `negotiated`: those whose payload is made in place; `rma`: put and get; `meet`: the barrier.
 
+#[allow(unsafe_code)]
 mod am;
 mod meet;
 mod negotiated;
+#[allow(unsafe_code)]
 mod rma;
 
 pub(crate) use am::send_owned_long;

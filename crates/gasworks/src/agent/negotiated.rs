@@ -8,21 +8,25 @@ use std::ops::RangeInclusive;
 
 /// Room for the payload of a Medium request. Dropped without a commit, it is given back.
 #[must_use = "room is held until it is committed or cancelled"]
-pub struct PreparedMedium<'job, 'a, M: ThreadMode>(Prepared<'job, 'a, M>);
+pub struct PreparedMedium<'job, 'a, M: ThreadMode> {
+    prepared: Prepared<'job, M>,
+    source: Option<&'a [u8]>,
+}
 
 /// Room for the payload of a Long request. Dropped without a commit, it is given back.
 #[must_use = "room is held until it is committed or cancelled"]
 pub struct PreparedLong<'job, 'a, M: ThreadMode> {
-    prepared: Prepared<'job, 'a, M>,
+    prepared: Prepared<'job, M>,
+    source: Option<&'a [u8]>,
     landing: GlobalPtr<u8>,
 }
 
 macro_rules! room {
-    ($name:ident, $prepared:tt) => {
+    ($name:ident) => {
         impl<M: ThreadMode> $name<'_, '_, M> {
             /// How many bytes of payload were granted: between the least and the most that was asked for.
             pub fn granted(&self) -> usize {
-                self.$prepared.granted()
+                self.prepared.granted()
             }
 
             /// Copies `bytes` into the room, from `offset` on.
@@ -30,9 +34,9 @@ macro_rules! room {
             /// # Errors
             /// They are not all inside, or the payload is the program's own buffer.
             pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Error> {
-                let place = self.$prepared.room().slice(offset, bytes.len());
+                let place = self.prepared.room().slice(offset, bytes.len());
                 let place = place.ok_or_else(|| {
-                    let (len, room) = (bytes.len(), self.$prepared.room().len());
+                    let (len, room) = (bytes.len(), self.prepared.room().len());
                     Error::Pointer(format!("bytes {offset} to {offset}+{len} of room for {room} bytes"))
                 })?;
                 place.write(bytes);
@@ -42,7 +46,7 @@ macro_rules! room {
             /// Where the room is, for a payload that is made by other means: [`granted`](Self::granted) bytes, which may
             /// be written until the commit. Null where the payload is the program's own buffer.
             pub fn as_mut_ptr(&mut self) -> *mut u8 {
-                let room = self.$prepared.room();
+                let room = self.prepared.room();
                 if room.is_empty() { std::ptr::null_mut() } else { room.as_ptr() }
             }
 
@@ -52,8 +56,8 @@ macro_rules! room {
     };
 }
 
-room!(PreparedMedium, 0);
-room!(PreparedLong, prepared);
+room!(PreparedMedium);
+room!(PreparedLong);
 
 impl<M: ThreadMode> PreparedMedium<'_, '_, M> {
     /// Sends the request with the first `len` bytes of payload.
@@ -61,8 +65,8 @@ impl<M: ThreadMode> PreparedMedium<'_, '_, M> {
     /// # Errors
     /// `len` is more than was granted, or the peer is gone.
     pub fn commit<A: Args>(self, handler: MediumRequest<A>, args: A, len: usize) -> Result<(), Error> {
-        let args = bytemuck::bytes_of(&args);
-        Ok(self.0.commit(&Commit { handler: handler.index(), args, len, landing: 0 })?)
+        let (args, source) = (bytemuck::bytes_of(&args), self.source);
+        Ok(self.prepared.commit(&Commit { handler: handler.index(), args, len, landing: 0, source })?)
     }
 }
 
@@ -72,12 +76,12 @@ impl<M: ThreadMode> PreparedLong<'_, '_, M> {
     /// # Errors
     /// `len` is more than was granted, or the peer is gone.
     pub fn commit<A: Args>(self, handler: LongRequest<A>, args: A, len: usize) -> Result<(), Error> {
-        let (args, landing) = (bytemuck::bytes_of(&args), self.landing.offset());
-        Ok(self.prepared.commit(&Commit { handler: handler.index(), args, len, landing })?)
+        let (args, landing, source) = (bytemuck::bytes_of(&args), self.landing.offset(), self.source);
+        Ok(self.prepared.commit(&Commit { handler: handler.index(), args, len, landing, source })?)
     }
 }
 
-fn ask(category: Category, bytes: &RangeInclusive<usize>, landing: Option<GlobalPtr<u8>>) -> Ask<'static> {
+fn ask(category: Category, bytes: &RangeInclusive<usize>, landing: Option<GlobalPtr<u8>>) -> Ask {
     let landing = landing.map(GlobalPtr::offset);
     Ask { category, least: *bytes.start(), most: *bytes.end(), landing, source: None }
 }
@@ -93,7 +97,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         to: u32,
         bytes: RangeInclusive<usize>,
     ) -> Result<PreparedMedium<'job, 'static, M>, Error> {
-        Ok(PreparedMedium(self.engine().prepare(to, &ask(Category::Medium, &bytes, None))?))
+        let prepared = self.engine().prepare(to, &ask(Category::Medium, &bytes, None))?;
+        Ok(PreparedMedium { prepared, source: None })
     }
 
     /// As [`prepare_medium`](Self::prepare_medium), or says that it must wait ([`Error::is_busy`]).
@@ -105,7 +110,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         to: u32,
         bytes: RangeInclusive<usize>,
     ) -> Result<PreparedMedium<'job, 'static, M>, Error> {
-        Ok(PreparedMedium(self.engine().try_prepare(to, &ask(Category::Medium, &bytes, None))?))
+        let prepared = self.engine().try_prepare(to, &ask(Category::Medium, &bytes, None))?;
+        Ok(PreparedMedium { prepared, source: None })
     }
 
     /// Agrees on a Medium request whose payload is the start of `source`, at least `least` bytes of it.
@@ -118,8 +124,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         source: &'a [u8],
         least: usize,
     ) -> Result<PreparedMedium<'job, 'a, M>, Error> {
-        let ask = Ask { source: Some(source), ..ask(Category::Medium, &(least..=source.len()), None) };
-        Ok(PreparedMedium(self.engine().prepare(to, &ask)?))
+        let ask = Ask { source: Some(source.len()), ..ask(Category::Medium, &(least..=source.len()), None) };
+        Ok(PreparedMedium { prepared: self.engine().prepare(to, &ask)?, source: Some(source) })
     }
 
     /// Agrees on room for a Long request that lands at `landing`. Where that rank is mapped, the room is its segment
@@ -134,7 +140,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         bytes: RangeInclusive<usize>,
     ) -> Result<PreparedLong<'job, 'static, M>, Error> {
         let prepared = self.engine().prepare(landing.rank(), &ask(Category::Long, &bytes, Some(landing)))?;
-        Ok(PreparedLong { prepared, landing })
+        Ok(PreparedLong { prepared, source: None, landing })
     }
 
     /// As [`prepare_long`](Self::prepare_long), or says that it must wait ([`Error::is_busy`]).
@@ -148,7 +154,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ) -> Result<PreparedLong<'job, 'static, M>, Error> {
         let prepared =
             self.engine().try_prepare(landing.rank(), &ask(Category::Long, &bytes, Some(landing)))?;
-        Ok(PreparedLong { prepared, landing })
+        Ok(PreparedLong { prepared, source: None, landing })
     }
 
     /// Agrees on a Long request whose payload is the start of `source`, at least `least` bytes of it.
@@ -162,7 +168,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         least: usize,
     ) -> Result<PreparedLong<'job, 'a, M>, Error> {
         let ask = ask(Category::Long, &(least..=source.len()), Some(landing));
-        let prepared = self.engine().prepare(landing.rank(), &Ask { source: Some(source), ..ask })?;
-        Ok(PreparedLong { prepared, landing })
+        let prepared = self.engine().prepare(landing.rank(), &Ask { source: Some(source.len()), ..ask })?;
+        Ok(PreparedLong { prepared, source: Some(source), landing })
     }
 }

@@ -21,8 +21,10 @@ mod watch;
 
 #[cfg(not(miri))]
 #[cfg(test)]
+#[allow(unsafe_code)]
 pub(crate) mod real;
 #[cfg(test)]
+#[allow(unsafe_code)]
 pub(crate) mod tests;
 
 use crate::nic::{Direction, Key, Nic};

@@ -20,8 +20,10 @@
 //!   it: given memory by the promise of whoever makes an engine, the pool's own by staying allocated while a buffer
 //!   is out.
 
+#[allow(unsafe_code)]
 mod memory;
 mod plan;
+#[allow(unsafe_code)]
 mod state;
 
 use crate::cache::{self, Cache, Registrations, Registry, Shelf, System};
@@ -436,10 +438,14 @@ impl<M: Mode, N: Nic + ?Sized> Drop for Engine<M, N> {
 }
 
 #[cfg(test)]
+#[allow(unsafe_code)]
 mod fake;
 #[cfg(test)]
+#[allow(unsafe_code)]
 mod sharing;
 #[cfg(test)]
+#[allow(unsafe_code)]
 mod tests;
 #[cfg(test)]
+#[allow(unsafe_code)]
 mod updates;

@@ -4,7 +4,9 @@
 //! interval of the median, in nanoseconds. Candidates take turns inside every block, so that what the machine does
 //! meanwhile hits all of them. The record is `docs/decisions/0001-am-queue.md`.
 
+#[allow(unsafe_code)]
 mod candidates;
+#[allow(unsafe_code)]
 mod machine;
 
 use candidates::{Inboxes, Pairs, Queue, Slotted};

@@ -3,6 +3,7 @@
 
 mod blocks;
 mod credit;
+#[allow(unsafe_code)]
 mod inbox;
 mod queues;
 

@@ -4,7 +4,9 @@
 
 mod book;
 mod common;
+#[allow(unsafe_code)]
 mod events;
+#[allow(unsafe_code)]
 mod faults;
 mod namespaces;
 mod states;
