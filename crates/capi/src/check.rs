@@ -17,7 +17,8 @@ use std::fmt::Display;
 /// # Safety
 /// place.1.
 pub unsafe fn talks<M: FaceMode>(file: *const c_char, line: c_int, name: *const c_char) {
-    place::begin(file, line, name);
+    // SAFETY: place.1: the header's macro has made `file` and `name`, literals.
+    unsafe { place::begin(file, line, name) };
     if M::IS_SEQ {
         // SAFETY: place.1: `name` is a literal, which the header's macro makes of the call's name.
         only_thread(&unsafe { place::text_of(name) });

@@ -106,7 +106,8 @@ impl Asked {
             false => self.buffer.cast_mut(),
         };
         let (category, is_own) = (self.category, !self.buffer.is_null());
-        let source = Box::into_raw(Box::new(Source { room, category, nargs, address, is_own, len, to })).cast();
+        let source =
+            Box::into_raw(Box::new(Source { room, category, nargs, address, is_own, len, to })).cast();
         PREPARED.set(source);
         source
     }

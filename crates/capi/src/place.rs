@@ -37,7 +37,10 @@ thread_local! {
 }
 
 /// `gasworks_at`: a call begins.
-pub fn begin(file: *const c_char, line: c_int, name: *const c_char) {
+///
+/// # Safety
+/// place.1.
+pub unsafe fn begin(file: *const c_char, line: c_int, name: *const c_char) {
     CALLS.with(|calls| {
         let count = calls.count.get();
         calls.places[count % KEPT].set(Place { file, line, name });
@@ -104,9 +107,11 @@ mod tests {
     #[test]
     fn the_latest_call_is_the_one_that_has_not_ended() {
         assert_eq!(before("gex_A"), "");
-        begin(c"a.c".as_ptr(), 7, c"gex_A3".as_ptr());
+        // SAFETY: place.1: both are literals.
+        unsafe { begin(c"a.c".as_ptr(), 7, c"gex_A3".as_ptr()) };
         assert_eq!(before("gex_A"), "a.c:7: ");
-        begin(c"b.c".as_ptr(), 8, c"gasnet_b".as_ptr());
+        // SAFETY: place.1: both are literals.
+        unsafe { begin(c"b.c".as_ptr(), 8, c"gasnet_b".as_ptr()) };
         assert_eq!(before("gex_A"), "b.c:8: gasnet_b: ");
         assert!(std::thread::spawn(|| !is_known()).join().expect("it has not panicked"));
         end();
@@ -120,7 +125,8 @@ mod tests {
     #[test]
     fn calls_that_never_end_do_no_harm() {
         for line in 0..100 {
-            begin(c"a.c".as_ptr(), line, c"gex_A".as_ptr());
+            // SAFETY: place.1: both are literals.
+            unsafe { begin(c"a.c".as_ptr(), line, c"gex_A".as_ptr()) };
         }
         assert_eq!(before("gex_A"), "a.c:99: ");
         end();

@@ -288,7 +288,10 @@ fn a_request_refused_at_the_last_step_gives_its_credit_back() {
     let ask = Ask { category: Category::Long, least, most: least, landing: Some(8), source };
     for len in [least, 0] {
         let prepared = engine.prepare(1, &ask).expect("a credit");
-        assert_eq!(prepared.commit(&Commit { handler, args: &[], len, landing: 8, source: Some(&payload) }), Ok(()));
+        assert_eq!(
+            prepared.commit(&Commit { handler, args: &[], len, landing: 8, source: Some(&payload) }),
+            Ok(())
+        );
         assert_eq!((engine.out(1), engine.poll()), ((0, 0), Err(Error::Wire(GONE))), "{len} bytes");
     }
     assert_eq!((wire.balance(), engine.poll()), ((0, 0), Ok(0)));
@@ -331,7 +334,10 @@ fn a_long_made_before_it_is_known_where_it_lands_may_be_as_long_as_any() {
         for (sent, len) in [LONG, MEDIUM + 1, 3, 0].into_iter().enumerate() {
             let prepared = prepare(MEDIUM + 1).expect("a credit");
             prepared.room().write(&[sent as u8 + 1; LONG]);
-            assert_eq!(prepared.commit(&Commit { handler, args: &[], len, landing: 0, source: None }), Ok(()));
+            assert_eq!(
+                prepared.commit(&Commit { handler, args: &[], len, landing: 0, source: None }),
+                Ok(())
+            );
             assert_eq!((engine.poll().is_ok(), wire.balance()), (true, (0, sent as u32 + 1)));
             if let Ok(Some(landed)) = engine.peers().reach(1, 0, LONG) {
                 let mut bytes = [0; LONG];
@@ -342,7 +348,9 @@ fn a_long_made_before_it_is_known_where_it_lands_may_be_as_long_as_any() {
         }
         assert_eq!(engine.out(1), (4, 0), "nobody has replied, and nothing travelled in a message");
         let prepared = prepare(MEDIUM + 1).expect("a credit");
-        assert!(prepared.commit(&Commit { handler, args: &[], len: 8, landing: u64::MAX, source: None }).is_err());
+        assert!(
+            prepared.commit(&Commit { handler, args: &[], len: 8, landing: u64::MAX, source: None }).is_err()
+        );
         assert_eq!((engine.out(1), wire.balance()), ((4, 0), (0, 4)));
     }
 }

@@ -312,7 +312,12 @@ impl<M: CoreMode> Prepared<'_, M> {
             return Ok(None);
         }
         let (source, len) = (commit.source.unwrap_or_default(), commit.len);
-        let missing = Error::PayloadTooLarge { category: self.ask.category, to: self.to, len, max: source.len() as u64 };
+        let missing = Error::PayloadTooLarge {
+            category: self.ask.category,
+            to: self.to,
+            len,
+            max: source.len() as u64,
+        };
         source.get(..len).map(Some).ok_or(missing)
     }
 

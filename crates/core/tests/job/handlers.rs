@@ -108,8 +108,13 @@ fn a_prepared_reply_leaves_when_it_is_committed() {
                 signature("asks", Category::Medium, false, Also::empty()),
                 move |message: &Incoming<'_, M>| {
                     let ask = Ask { category, least, most, landing, source: None };
-                    let commit =
-                        Commit { handler: REPLY[category as usize], args: &[1, 2, 3, 4], len, landing: 40, source: None };
+                    let commit = Commit {
+                        handler: REPLY[category as usize],
+                        args: &[1, 2, 3, 4],
+                        len,
+                        landing: 40,
+                        source: None,
+                    };
                     if by_closure {
                         message.reply_prepared(&ask, |prepared| {
                             prepared.room().write(&pattern(len));

@@ -64,7 +64,16 @@ fn what_is_committed_arrives() {
                             prepared.room().write(&large[..len]);
                         }
                         let handler = REQUEST[category as usize];
-                        assert_eq!(prepared.commit(&Commit { handler, len, source: source.map(|_| &large[..]), ..COMMIT }), Ok(()), "{what}");
+                        assert_eq!(
+                            prepared.commit(&Commit {
+                                handler,
+                                len,
+                                source: source.map(|_| &large[..]),
+                                ..COMMIT
+                            }),
+                            Ok(()),
+                            "{what}"
+                        );
                         if to != 0 {
                             let charged = if charged > 0 { len as u64 } else { 0 };
                             assert_eq!(job.engines[0].out(to), (1, charged), "{what}");
