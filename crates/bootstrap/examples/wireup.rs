@@ -34,7 +34,7 @@ fn ask(job: &Launched, bytes: usize) -> Result<(), Box<dyn Error>> {
 
 fn exchange(job: &dyn Bootstrap, bytes: usize) -> Result<(), Box<dyn Error>> {
     let all = job.exchange("card", &card(job.rank(), bytes))?;
-    (0..).zip(&all).try_for_each(|(rank, found)| check(rank, bytes, found))
+    (0..).zip(all.iter()).try_for_each(|(rank, found)| check(rank, bytes, found))
 }
 
 fn check(rank: u32, bytes: usize, found: &[u8]) -> Result<(), Box<dyn Error>> {

@@ -14,7 +14,7 @@ use gasworks_sync::kill_point;
 
 use crate::host::exchange::exchange;
 use crate::host::meeting::Inherited;
-use crate::host::{self, Host, Hosts};
+use crate::host::{self, Host, Hosts, Parts};
 use crate::link::Link;
 use crate::start::Start;
 use crate::{Bootstrap, BootstrapError, value, wire};
@@ -189,10 +189,10 @@ impl Bootstrap for Launched {
             .ok_or_else(|| BootstrapError::protocol("find the hosts of the job", "they are not known"))
     }
 
-    fn exchange(&self, label: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError> {
+    fn exchange(&self, label: &str, mine: &[u8]) -> Result<Parts, BootstrapError> {
         let gathered = self.link.store().all_gather(mine, self.limit());
         match gathered {
-            Some(gathered) => gathered,
+            Some(gathered) => Ok(gathered?.into_iter().collect()),
             None => exchange(self, self.host()?, self.hosts()?, label, mine, self.limit()),
         }
     }

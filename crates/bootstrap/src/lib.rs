@@ -30,7 +30,7 @@ mod worker;
 
 pub use dialect::Dialect;
 pub use gasworks_os::ending::exit;
-pub use host::{Host, Hosts};
+pub use host::{Host, Hosts, Parts};
 pub use launched::Launched;
 pub use own::{BECAME, becoming};
 pub use pmix::Entry;
@@ -111,7 +111,7 @@ pub trait Bootstrap {
     fn get(&self, rank: u32, key: &str) -> Result<Vec<u8>, BootstrapError>;
     /// Collective: every rank gives `mine`, every rank gets all, in rank order. `label` is the same on all ranks
     /// and used once.
-    fn exchange(&self, label: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError> {
+    fn exchange(&self, label: &str, mine: &[u8]) -> Result<Parts, BootstrapError> {
         self.put(label, mine)?;
         self.fence()?;
         (0..self.size()).map(|rank| self.get(rank, label)).collect()

@@ -89,7 +89,7 @@ mod tests {
     fn alone_everything_is_there() {
         let single = Single::new().expect("a job");
         assert_eq!((single.rank(), single.size()), (0, 1));
-        assert_eq!(single.exchange("card", b"mine").expect("exchanged"), vec![b"mine".to_vec()]);
+        assert_eq!(single.exchange("card", b"mine").expect("exchanged").to_vec(), [b"mine"]);
         let twice = single.put("card", b"again").expect_err("put twice").to_string();
         assert!(twice.starts_with("put a value: the key card was put before"), "{twice}");
         for (rank, key) in [(1, "card"), (0, "other")] {

@@ -6,7 +6,7 @@ use std::mem;
 
 use gasworks_os::process;
 
-use crate::host::parts;
+use crate::host::Parts;
 use crate::{Bootstrap, BootstrapError, Host, Hosts};
 
 /// Who has put a value, and under which key.
@@ -79,12 +79,13 @@ impl Bootstrap for Together {
     }
 
     fn fence(&self) -> Result<(), BootstrapError> {
-        let mine = parts::join(&mem::take(&mut *self.fresh.borrow_mut()));
-        for (rank, parcel) in (0..).zip(self.all.all_gather(&mine, &[], None)?) {
-            let mut pairs = parts::split(&parcel.bytes).unwrap_or_default().into_iter();
+        let mine: Parts = mem::take(&mut *self.fresh.borrow_mut()).into_iter().collect();
+        for (rank, parcel) in (0..).zip(self.all.all_gather(&mine.into_bytes(), &[], None)?) {
+            let pairs = Parts::read(parcel.bytes).unwrap_or_default();
+            let mut pairs = pairs.iter();
             while let (Some(key), Some(value)) = (pairs.next(), pairs.next()) {
-                if self.known.borrow_mut().insert((rank, key.clone()), value).is_some() {
-                    return Err(BootstrapError::put_twice(&String::from_utf8_lossy(&key)));
+                if self.known.borrow_mut().insert((rank, key.to_vec()), value.to_vec()).is_some() {
+                    return Err(BootstrapError::put_twice(&String::from_utf8_lossy(key)));
                 }
             }
         }
@@ -136,7 +137,7 @@ mod tests {
                     let value = |rank: u32| vec![7; rank as usize];
                     assert_eq!((rank.size(), rank.job()), (3, "together"));
                     let all = rank.exchange("card", &value(rank.rank())).expect("exchanged");
-                    assert_eq!(all, [value(0), value(1), value(2)]);
+                    assert_eq!(all.to_vec(), [value(0), value(1), value(2)]);
                     assert!(rank.get(2, "other").is_err());
                     rank.put("late", &[rank.rank() as u8]).expect("put");
                     rank.barrier().expect("passed");

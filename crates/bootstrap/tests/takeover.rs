@@ -58,7 +58,7 @@ fn a_job_that_runs_already_is_taken_over() {
                     let bytes = |r: u32| (0..len * (r + 1)).map(|i| (i * 7 + r) as u8).collect::<Vec<u8>>();
                     let wanted: Vec<_> = (0..SIZE).map(bytes).collect();
                     assert_eq!(
-                        job.exchange(&format!("gathered{len}"), &bytes(rank)).expect("exchanged"),
+                        job.exchange(&format!("gathered{len}"), &bytes(rank)).expect("exchanged").to_vec(),
                         wanted
                     );
                     job.put(&format!("put{len}"), &bytes(rank)).expect("put");

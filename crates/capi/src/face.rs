@@ -13,7 +13,6 @@ use gasworks_memory::{MemoryError, PeerTable};
 use gasworks_sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::any::Any;
 use std::fmt::Display;
-use std::ptr::null_mut;
 use std::sync::OnceLock;
 
 /// A thread mode, with what C makes of it.
@@ -185,15 +184,13 @@ impl<M: FaceMode> Face<M> {
     /// Where an address of a rank lies in its segment.
     #[inline]
     pub(crate) fn offset(&self, rank: u32, address: *const u8) -> u64 {
-        let base = self.engine().peers().get(rank).map_or(0, |peer| peer.remote_base);
+        let base = self.engine().peers().base(rank).unwrap_or(0);
         (address.addr() as u64).wrapping_sub(base)
     }
 
     /// Where a byte of this rank's own segment is.
     pub(crate) fn own(&self, offset: u64) -> *mut u8 {
-        let own = self.engine().peers().get(self.engine().rank());
-        let base = own.map_or(null_mut(), |own| own.mapped.as_ptr());
-        base.wrapping_add(offset as usize)
+        self.engine().peers().mapped(self.engine().rank()).as_ptr().wrapping_add(offset as usize)
     }
 }
 
@@ -231,7 +228,7 @@ pub(crate) fn went<T, E: Display + 'static>(call: &str, result: Result<T, E>) ->
 /// What is wrong, with the addresses of the segment that a place is outside of: C names places by theirs.
 #[cold]
 pub(crate) fn by_address<E: Display + 'static>(error: &E) -> String {
-    let peer = |rank| PEERS.get().and_then(|peers| Some((peers.get(rank)?.remote_base, peers.len_of(rank)?)));
+    let peer = |rank| PEERS.get().and_then(|peers| Some((peers.base(rank)?, peers.len_of(rank)?)));
     match memory_error(error) {
         Some(&MemoryError::OutsideSegment { rank, offset, .. }) if let Some((base, len)) = peer(rank) => {
             let (place, end) = (base.wrapping_add(offset), base + len);

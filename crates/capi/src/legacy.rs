@@ -105,7 +105,7 @@ pub unsafe fn segments<M: FaceMode>(places: *mut SegmentInfo, count: c_int) -> c
     }
     let peers = face.engine().peers();
     let of = |rank| {
-        let base = peers.get(rank).map_or(0, |peer| peer.remote_base) as usize;
+        let base = peers.base(rank).unwrap_or(0) as usize;
         SegmentInfo {
             address: std::ptr::without_provenance_mut(base),
             size: peers.len_of(rank).unwrap_or(0) as usize,
@@ -123,9 +123,12 @@ pub unsafe fn nodes<M: FaceMode>(places: *mut NodeInfo, count: c_int) -> c_int {
     let Some(face) = M::slot().get() else { return ERR_NOT_INIT };
     let peers = face.engine().peers();
     let of = |rank| {
-        let peer = peers.get(rank).filter(|_| peers.reaches(rank));
-        let offset =
-            peer.map_or(0, |peer| peer.mapped.as_ptr().addr().wrapping_sub(peer.remote_base as usize));
+        let offset = match peers.base(rank) {
+            Some(base) if peers.reaches(rank) => {
+                peers.mapped(rank).as_ptr().addr().wrapping_sub(base as usize)
+            }
+            _ => 0,
+        };
         let number = |number: Option<u32>| number.unwrap_or(0);
         let (host, supernode) = (number(face.places.host(rank)), number(face.places.neighbourhood(rank)));
         NodeInfo { host, supernode, offset }

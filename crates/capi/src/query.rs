@@ -190,9 +190,9 @@ fn bound<M: FaceMode>(call: &str, team: *const Team, rank: u32) -> Option<(*mut 
         return None;
     }
     let peers = face.engine().peers();
-    let (peer, len) = (peers.get(rank)?, peers.len_of(rank)?);
-    let owner = std::ptr::without_provenance_mut(peer.remote_base as usize);
-    let local = if peers.reaches(rank) { peer.mapped.as_ptr().cast() } else { null_mut() };
+    let (base, len) = (peers.base(rank)?, peers.len_of(rank)?);
+    let owner = std::ptr::without_provenance_mut(base as usize);
+    let local = if peers.reaches(rank) { peers.mapped(rank).as_ptr().cast() } else { null_mut() };
     Some((owner, local, len as usize))
 }
 

@@ -116,16 +116,17 @@ fn talk(job: &dyn Bootstrap) -> Result<(), WhereaboutsError> {
     for size in SIZES {
         let label = format!("all-{size}");
         let all = job.exchange(&label, &bytes(rank, size))?;
-        if all.len() != ranks as usize {
+        let found = all.iter().count();
+        if found != ranks as usize {
             return Err(WhereaboutsError::Value {
                 rank: ranks,
                 key: label,
                 wanted: ranks as usize,
-                found: all.len(),
+                found,
                 at: " (values of ranks)".into(),
             });
         }
-        for (other, found) in (0..).zip(&all) {
+        for (other, found) in (0..).zip(all.iter()) {
             check(other, &label, &bytes(other, size), found)?;
         }
     }

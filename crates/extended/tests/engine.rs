@@ -39,7 +39,7 @@ fn engine(rank: &SimRank, algorithm: Algorithm) -> Result<(Engine<Seq>, Barrier<
         wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
         route: vec![0; ranks as usize],
         // SAFETY: `rank` holds the net, of which the segments are blocks, and the table is given a clone of it to keep.
-        peers: unsafe { PeerTable::new((0..ranks).map(peer).collect(), Arc::new(rank.clone())) },
+        peers: unsafe { PeerTable::new((0..ranks).map(peer), Arc::new(rank.clone())) },
         rdma: Domains::none(),
         flow: Flow { depth: 2, total: 3, volume: 0 },
         patience: Patience::new(Policy::for_host(ranks as usize, 2)),
@@ -136,7 +136,7 @@ fn mapped_puts_and_gets_are_done_at_once() {
         let (event, kept) = unsafe { rma::get_nb(&engine, (other, 7), back.as_mut_ptr(), 33, None, false)? };
         assert!(event.is_done() && kept.is_none());
         assert_eq!(back, mine);
-        let len = engine.peers().get(other).map_or(0, |peer| peer.len);
+        let len = engine.peers().len_of(other).unwrap_or(0);
         let outside = rma::put(&engine, other, len - 32, &mine).map_err(|e| e.to_string());
         assert!(outside.is_err_and(|e| e.contains("outside the segment of rank")));
         assert_eq!(rma::put(&engine, other, len, &[]), Ok(()));

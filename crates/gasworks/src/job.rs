@@ -267,7 +267,7 @@ impl<M: ThreadMode> Job<M> {
         kill_point!("job.attach.met");
         if self.engine.has_network() {
             let cards = self.bootstrap.with(|bootstrap| bootstrap.exchange("gasworks.segments", &card))?;
-            self.engine.meet_segments(&cards)?;
+            self.engine.meet_segments(cards.iter())?;
         }
         Ok(self.engine.peers().len_of(self.rank()).unwrap_or(0))
     }
@@ -401,14 +401,12 @@ fn over_gni<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result
     };
     let near = gasworks_pshm::join::<M>(bootstrap, &wanted, Some(&beside))?;
     let largest = near.segments.largest().local;
-    let segments = gasworks_gni::Segments {
-        near: near.near.clone(),
-        largest,
-        owner: near.segments,
-        later: config.memory.later,
-    };
+    let together: Vec<_> = near.segments.peers().collect();
+    let here: Vec<_> = together.iter().map(|(rank, _)| *rank).collect();
+    let segments =
+        gasworks_gni::Segments { near: together, largest, owner: near.segments, later: config.memory.later };
     // A rank that is alone talks over the network to itself, too.
-    let shares = near.near.len() > 1;
+    let shares = here.len() > 1;
     let barrier = shares.then(|| M::barrier(near.barrier));
     let far = plan.open::<M>(bootstrap, segments, barrier, M::gni_nic).map_err(Error::Gni)?;
     let mut wires = vec![M::gni_wire(far.wire)];
@@ -417,7 +415,7 @@ fn over_gni<M: ThreadMode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result
         // The first is the one that a rank sleeps on.
         wires.insert(0, M::wire(near.wire));
         route.fill(1);
-        near.near.iter().for_each(|(rank, _)| route[*rank as usize] = 0);
+        here.iter().for_each(|&rank| route[rank as usize] = 0);
     }
     Ok(Transport {
         wires,
@@ -436,12 +434,14 @@ fn greet(bootstrap: &dyn Bootstrap, mine: &str, fingerprint: u64) -> Result<usiz
     let fingerprint = fingerprint.to_le_bytes();
     let cpus = gasworks_os::affinity::allowed().unwrap_or_default();
     let mask = gasworks_os::affinity::mask_of(&cpus);
-    let greeting: Vec<u8> =
+    let mut greeting: Vec<u8> =
         fingerprint.into_iter().chain(mask.iter().flat_map(|word| word.to_le_bytes())).collect();
+    // Everybody gets everybody's: no more than there is to say.
+    greeting.truncate(fingerprint.len().max(1 + greeting.iter().rposition(|&byte| byte != 0).unwrap_or(0)));
     let all = bootstrap.exchange("gasworks.greeting", &greeting)?;
     if all.iter().all(|theirs| theirs.starts_with(&fingerprint)) {
         let mut union = Vec::new();
-        for theirs in &all {
+        for theirs in all.iter() {
             let mask = &theirs[fingerprint.len()..];
             union.resize(union.len().max(mask.len()), 0u8);
             union.iter_mut().zip(mask).for_each(|(all, theirs)| *all |= theirs);

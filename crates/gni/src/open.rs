@@ -272,8 +272,8 @@ fn attach<M: CoreMode>(
     kill_point!("gni.open.attached");
     let mut near = near.into_iter().peekable();
     let mut least = largest;
-    let peers = (0..).zip(cards).map(|(rank, theirs)| {
-        let ([len, largest, remote_base], key) = read_card(&theirs)
+    let peers = (0..).zip(cards.iter()).map(|(rank, theirs)| {
+        let ([len, largest, remote_base], key) = read_card(theirs)
             .ok_or_else(|| GniError::Differs { rank, what: "has sent no card of a segment".into() })?;
         least = least.min(largest);
         Ok(match near.next_if(|(other, _)| *other == rank) {
@@ -284,7 +284,7 @@ fn attach<M: CoreMode>(
             }
         })
     });
-    let peers = peers.collect::<Result<_, GniError>>()?;
+    let peers = peers.collect::<Result<Vec<_>, GniError>>()?;
     let largest = Largest { local: largest, global: least };
     let kept = Arc::new(Kept::new(owner, closed));
     let grows = if later { Grows::Once } else { Grows::Never };
@@ -432,10 +432,10 @@ fn meet<M: CoreMode>(
     let mine = [job, nic, leader.into(), region.address(0), handle.words[0], handle.words[1], engine];
     let mine: Vec<u8> = mine.iter().chain(&alike).flat_map(|word| word.to_le_bytes()).collect();
     let cards = bootstrap.exchange("gni.cards", &mine)?;
-    let mut homes = Vec::with_capacity(cards.len());
-    let mut addresses = Vec::with_capacity(cards.len());
+    let ranks = bootstrap.size() as usize;
+    let (mut homes, mut addresses) = (Vec::with_capacity(ranks), Vec::with_capacity(ranks));
     let mut leaders = Vec::new();
-    for (rank, theirs) in (0..).zip(&cards) {
+    for (rank, theirs) in (0..).zip(cards.iter()) {
         let differs = |what: &str| GniError::Differs { rank, what: what.into() };
         let (words, rest) = theirs.as_chunks();
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();

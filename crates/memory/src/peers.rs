@@ -12,7 +12,7 @@ use bitflags::bitflags;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{RawSlice, VolatileSlice};
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 bitflags! {
     /// What is known of a peer.
@@ -47,7 +47,7 @@ pub trait Watch: Send + Sync {
     fn accesses(&self, access: Access, rank: u32, len: usize, act: &mut dyn FnMut());
 }
 
-/// One peer's segment, seen from here.
+/// One peer's segment, seen from here, of which a table is made.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// Where its segment is mapped in this process, with the room it has to grow; [`RawSlice::EMPTY`] if it is not.
@@ -125,6 +125,11 @@ impl Row {
         let mapped = mapped(peer).as_ptr();
         let delta = (mapped.addr() as u64).wrapping_sub(peer.remote_base) as isize;
         Self { mapped, delta, words: AtomicU64::new(0), open: AtomicU64::new(0) }
+    }
+
+    /// Closes it, as if nothing were known of the segment.
+    fn close(&mut self) {
+        (self.words, self.open) = (AtomicU64::new(0), AtomicU64::new(0));
     }
 
     /// Has at least the first `len` bytes be open (peers.2).
@@ -205,12 +210,56 @@ const NEVER: u32 = Grows::Never as u32;
 const ONCE: u32 = Grows::Once as u32;
 const ANY_TIME: u32 = Grows::AnyTime as u32;
 
+/// What is known of a rank's segment beside what the fast path reads of it.
+#[derive(Debug)]
+struct Remote {
+    /// The address of its first byte in its own process.
+    base: u64,
+    /// How long it is, as far as is known here.
+    len: AtomicU64,
+    /// How many bytes of addresses it has here, if it is mapped.
+    room: u64,
+    flags: PeerFlags,
+}
+
+/// Opaque keys of all ranks, each of the same length: a rank that has none has no bytes of it.
+#[derive(Debug)]
+struct Keys {
+    width: usize,
+    has: Box<[bool]>,
+    bytes: Box<[u8]>,
+}
+
+impl Keys {
+    /// `None` if keys have different lengths.
+    fn new<'a>(keys: impl Iterator<Item = &'a [u8]> + Clone) -> Option<Self> {
+        let width = keys.clone().map(<[u8]>::len).max().unwrap_or(0);
+        let has: Box<[bool]> = keys.clone().map(|key| !key.is_empty()).collect();
+        let mut bytes = vec![0; width * has.len()];
+        for (place, key) in bytes.chunks_mut(width.max(1)).zip(keys).filter(|(_, key)| !key.is_empty()) {
+            if key.len() != width {
+                return None;
+            }
+            place.copy_from_slice(key);
+        }
+        Some(Self { width, has, bytes: bytes.into() })
+    }
+
+    fn of(&self, rank: u32) -> &[u8] {
+        let rank = rank as usize;
+        let is_there = self.has.get(rank).copied().unwrap_or(false);
+        if is_there { &self.bytes[rank * self.width..][..self.width] } else { &[] }
+    }
+}
+
 /// The peers of a job, by rank.
 pub struct PeerTable {
     rows: Box<[Row]>,
-    /// How long each segment is, as far as is known here.
-    lens: Box<[AtomicU64]>,
-    peers: Box<[Peer]>,
+    remote: Box<[Remote]>,
+    /// The network's keys for the segments, once these are attached.
+    keys: OnceLock<Keys>,
+    /// The rank whose table it is.
+    own: u32,
     watch: Option<Arc<dyn Watch>>,
     growth: Option<Arc<dyn Growth>>,
     /// Whether segments may still grow: any time, once and all together ([`attach`](PeerTable::attach)), or not any more.
@@ -223,7 +272,7 @@ pub struct PeerTable {
 
 impl std::fmt::Debug for PeerTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(&*self.peers).finish()
+        f.debug_list().entries(&*self.remote).finish()
     }
 }
 
@@ -233,40 +282,56 @@ impl PeerTable {
     /// # Safety
     /// peers.1: what is `mapped` of a peer that load and store reach stays mapped as long as `owner` lives; as many bytes of it as its `len`
     /// are readable and writable, and nobody has references to them but to atomics.
-    pub unsafe fn new(peers: Vec<Peer>, owner: Arc<dyn Any + Send + Sync>) -> Self {
+    pub unsafe fn new(peers: impl IntoIterator<Item = Peer>, owner: Arc<dyn Any + Send + Sync>) -> Self {
+        let peers = peers.into_iter();
+        let (mut rows, mut remote) =
+            (Vec::with_capacity(peers.size_hint().0), Vec::with_capacity(peers.size_hint().0));
+        // No keys at all where nobody has one.
+        let (mut keys, mut own) = (Vec::new(), 0);
+        for (rank, peer) in (0..).zip(peers) {
+            let (room, flags) = (mapped(&peer).len() as u64, peer.flags);
+            let len = if flags.intersects(REACHED) { peer.len.min(room) } else { peer.len };
+            let row = Row::new(&peer);
+            if flags.contains(PeerFlags::MAPPED) {
+                row.open_to(len);
+            }
+            rows.push(row);
+            remote.push(Remote { base: peer.remote_base, len: AtomicU64::new(len), room, flags });
+            if flags.contains(PeerFlags::SELF) {
+                own = rank;
+            }
+            if !peer.key.is_empty() {
+                keys.resize(rank as usize, Vec::new());
+                keys.push(peer.key);
+            }
+        }
         let table = Self {
-            rows: peers.iter().map(Row::new).collect(),
-            lens: peers.iter().map(|_| AtomicU64::new(0)).collect(),
-            peers: peers.into(),
+            rows: rows.into(),
+            remote: remote.into(),
+            keys: OnceLock::new(),
+            own,
             watch: None,
             growth: None,
             grows: AtomicU32::new(NEVER),
             largest: None,
             _owner: owner,
         };
-        for (rank, peer) in (0..).zip(&table.peers) {
-            let is_mapped = peer.flags.intersects(REACHED);
-            table.know(rank, if is_mapped { peer.len.min(peer.mapped.len() as u64) } else { peer.len });
+        if !keys.is_empty() {
+            keys.resize(table.remote.len(), Vec::new());
+            table.set_keys(keys.iter().map(|key| &key[..]));
         }
         table
     }
 
     /// A rank's segment is at least `len` bytes long.
     fn know(&self, rank: u32, len: u64) {
-        let (Some(row), Some(known), Some(peer)) =
-            (self.rows.get(rank as usize), self.lens.get(rank as usize), self.get(rank))
-        else {
+        let (Some(row), Some(remote)) = (self.rows.get(rank as usize), self.remote.get(rank as usize)) else {
             return;
         };
-        let len = known.fetch_max(len, Relaxed).max(len);
-        if peer.flags.contains(PeerFlags::MAPPED) {
+        let len = remote.len.fetch_max(len, Relaxed).max(len);
+        if remote.flags.contains(PeerFlags::MAPPED) {
             row.open_to(len);
         }
-    }
-
-    /// Closes a rank's row, as if nothing were known of its segment.
-    fn close(&mut self, rank: usize) {
-        self.rows[rank] = Row::new(&self.peers[rank]);
     }
 
     /// Says how large segments could have been, where the network has a limit of its own.
@@ -281,15 +346,18 @@ impl PeerTable {
     /// # Safety
     /// As for [`new`](Self::new), but for the segments of others: of those as many bytes as the owner says ([`Growth::length`]) are readable
     /// and writable from then on, as far as they are mapped. As many of the own are when it has [grown](Growth::grow).
-    pub unsafe fn growing<G: Growth + Any>(peers: Vec<Peer>, owner: Arc<G>, grows: Grows) -> Self {
+    pub unsafe fn growing<G: Growth + Any>(
+        peers: impl IntoIterator<Item = Peer>,
+        owner: Arc<G>,
+        grows: Grows,
+    ) -> Self {
         // SAFETY: peers.1: the caller promises that `owner` keeps the mappings; rows of others' segments, whose bytes it does not promise
         // yet, are closed next.
         let mut table = unsafe { Self::new(peers, owner.clone()) };
-        for rank in 0..table.peers.len() {
-            let flags = table.peers[rank].flags;
-            if flags.intersects(REACHED) && !flags.contains(PeerFlags::SELF) {
-                table.close(rank);
-                table.lens[rank] = AtomicU64::new(0);
+        for (row, remote) in table.rows.iter_mut().zip(&mut table.remote) {
+            if remote.flags.intersects(REACHED) && !remote.flags.contains(PeerFlags::SELF) {
+                row.close();
+                remote.len = AtomicU64::new(0);
             }
         }
         Self { growth: Some(owner), grows: AtomicU32::new(grows as u32), ..table }
@@ -299,10 +367,10 @@ impl PeerTable {
     /// [`COUNTED`](PeerFlags::COUNTED).
     #[must_use]
     pub fn watched(mut self, watch: Arc<dyn Watch>) -> Self {
-        for rank in 0..self.peers.len() {
-            if self.peers[rank].flags.contains(PeerFlags::MAPPED) {
-                self.peers[rank].flags.toggle(REACHED);
-                self.close(rank);
+        for (row, remote) in self.rows.iter_mut().zip(&mut self.remote) {
+            if remote.flags.contains(PeerFlags::MAPPED) {
+                remote.flags.toggle(REACHED);
+                row.close();
             }
         }
         self.watch = Some(watch);
@@ -316,7 +384,7 @@ impl PeerTable {
 
     /// The number of ranks.
     pub fn ranks(&self) -> u32 {
-        self.peers.len() as u32
+        self.remote.len() as u32
     }
 
     /// What the fast path reads, for each rank: it stays where it is as long as the table does.
@@ -325,16 +393,45 @@ impl PeerTable {
         Rows(&self.rows)
     }
 
-    /// The peer of that rank, if there is one.
+    /// What is known of a rank; `None` if there is no such rank.
+    pub fn flags(&self, rank: u32) -> Option<PeerFlags> {
+        Some(self.remote.get(rank as usize)?.flags)
+    }
+
+    /// The address of a rank's segment in its own process; `None` if there is no such rank.
     #[inline]
-    pub fn get(&self, rank: u32) -> Option<&Peer> {
-        self.peers.get(rank as usize)
+    pub fn base(&self, rank: u32) -> Option<u64> {
+        Some(self.remote.get(rank as usize)?.base)
+    }
+
+    /// Where a rank's segment lies here, with the room that it has to grow; no bytes if load and store do not reach it.
+    pub fn mapped(&self, rank: u32) -> RawSlice {
+        match (self.rows.get(rank as usize), self.remote.get(rank as usize)) {
+            (Some(row), Some(remote)) if remote.flags.intersects(REACHED) => {
+                RawSlice::new(row.mapped, remote.room as usize)
+            }
+            _ => RawSlice::EMPTY,
+        }
+    }
+
+    /// The network's key for a rank's segment; no bytes if it has none, or none yet.
+    pub fn key(&self, rank: u32) -> &[u8] {
+        self.keys.get().map_or(&[], |keys| keys.of(rank))
+    }
+
+    /// Takes the network's keys for all segments, in the order of the ranks, unless they are known; whether they can be: they have one
+    /// length.
+    pub fn set_keys<'a>(&self, keys: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
+        Keys::new(keys).is_some_and(|keys| {
+            let _ = self.keys.set(keys);
+            true
+        })
     }
 
     /// The length of a rank's segment now, in bytes; `None` if there is no such rank.
     pub fn len_of(&self, rank: u32) -> Option<u64> {
         self.refresh(rank);
-        Some(self.lens.get(rank as usize)?.load(Relaxed))
+        Some(self.remote.get(rank as usize)?.len.load(Relaxed))
     }
 
     /// Makes this rank's own segment at least `len` bytes long. Peers may use the new bytes, which are zero, as soon as they
@@ -365,19 +462,14 @@ impl PeerTable {
 
     /// How long this rank's segment may become, in bytes.
     pub fn room(&self) -> u64 {
-        let own = self.own();
-        let room = self.get(own).map_or(0, |own| mapped(own).len() as u64);
-        let len = self.len_of(own).unwrap_or(0);
+        let room = self.mapped(self.own).len() as u64;
+        let len = self.len_of(self.own).unwrap_or(0);
         if self.grows.load(Relaxed) == NEVER { len } else { len.max(room) }
     }
 
-    fn own(&self) -> u32 {
-        self.peers.iter().position(|peer| peer.flags.contains(PeerFlags::SELF)).unwrap_or(0) as u32
-    }
-
     fn fixed(&self, len: u64) -> Result<u64, MemoryError> {
-        let own = self.own();
-        self.len_of(own).filter(|&now| now >= len).ok_or(MemoryError::FixedSegment { rank: own, len })
+        let rank = self.own;
+        self.len_of(rank).filter(|&now| now >= len).ok_or(MemoryError::FixedSegment { rank, len })
     }
 
     /// Takes a rank's word for how long its segment is now, if it is not mapped here: whoever moves bytes there asks its
@@ -419,7 +511,7 @@ impl PeerTable {
 
     /// Whether load and store reach a rank's segment, counted or not.
     pub fn reaches(&self, rank: u32) -> bool {
-        self.get(rank).is_some_and(|peer| peer.flags.intersects(REACHED))
+        self.flags(rank).is_some_and(|flags| flags.intersects(REACHED))
     }
 
     /// What is not inside what is known here may be inside all the same, or wrong.
@@ -430,13 +522,13 @@ impl PeerTable {
         offset: u64,
         len: usize,
     ) -> Result<Option<VolatileSlice<'_>>, MemoryError> {
-        let (Some(row), Some(known)) = (self.rows.get(rank as usize), self.lens.get(rank as usize)) else {
+        let (Some(row), Some(remote)) = (self.rows.get(rank as usize), self.remote.get(rank as usize)) else {
             return Err(MemoryError::NoSuchRank { rank, ranks: self.ranks() });
         };
         let outside = |segment| offset.checked_add(len as u64).is_none_or(|end| end > segment);
-        if outside(known.load(Relaxed)) {
+        if outside(remote.len.load(Relaxed)) {
             self.refresh(rank);
-            let segment = known.load(Relaxed);
+            let segment = remote.len.load(Relaxed);
             if outside(segment) {
                 return Err(MemoryError::OutsideSegment { rank, offset, len: len as u64, segment });
             }
@@ -447,11 +539,11 @@ impl PeerTable {
 
     /// Asks how long a segment is now. What its owner says is believed as far as the mapping goes (peers.2).
     fn refresh(&self, rank: u32) {
-        let (Some(growth), Some(peer)) = (&self.growth, self.get(rank)) else { return };
-        if peer.flags.intersects(REACHED) {
+        let (Some(growth), Some(remote)) = (&self.growth, self.remote.get(rank as usize)) else { return };
+        if remote.flags.intersects(REACHED) {
             // Relaxed, as all uses of the length are: the bytes are mapped and zero from the beginning, so a thread that sees
             // the new length needs to see nothing else.
-            self.know(rank, growth.length(rank).min(peer.mapped.len() as u64));
+            self.know(rank, growth.length(rank).min(remote.room));
         }
     }
 }

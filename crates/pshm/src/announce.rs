@@ -2,9 +2,11 @@
 
 use crate::error::PshmError;
 use crate::layout::{FileLayout, Shape, in_pages};
+use gasworks_bootstrap::host::Parts;
+use std::sync::Arc;
 
 /// The first bytes of an announcement; the digit is the version of the layout.
-const MAGIC: &[u8; 8] = b"gwpshm5\n";
+const MAGIC: &[u8; 8] = b"gwpshm6\n";
 /// How a rank that cannot go on begins its announcement; the cause follows.
 pub(crate) const FAILED: &[u8; 8] = b"gwfail1\n";
 
@@ -30,9 +32,9 @@ pub(crate) struct Announcement {
     /// The least of what the machine and the control groups leave, as that rank sees it, and who says so; `u64::MAX` where
     /// its segment takes nothing of that.
     pub available: u64,
-    pub who: String,
+    pub who: Arc<str>,
     /// How many meet at each count of the barrier; the leader's is taken.
-    pub radix: u64,
+    pub radix: u32,
 }
 
 impl Announcement {
@@ -40,7 +42,7 @@ impl Announcement {
         let Shape { depth, total, volume } = self.shape;
         let mut bytes = MAGIC.to_vec();
         let memory = [self.segment, self.room, self.page, self.pooled.into(), self.required.into()];
-        let own = [self.base, self.largest, self.space, self.available, self.radix];
+        let own = [self.base, self.largest, self.space, self.available, self.radix.into()];
         for number in [depth.into(), total.into(), volume].into_iter().chain(memory).chain(own) {
             bytes.extend(number.to_le_bytes());
         }
@@ -61,7 +63,7 @@ impl Announcement {
         let (segment, room, page) = (number()?, number()?, number()?);
         let (pooled, required) = (number()? > 0, number()? > 0);
         let (base, largest, space) = (number()?, number()?, number()?);
-        let (available, radix) = (number()?, number()?);
+        let (available, radix) = (number()?, u32::try_from(number()?).ok()?);
         let who = std::str::from_utf8(rest).ok()?.into();
         let read = Self {
             shape,
@@ -82,15 +84,21 @@ impl Announcement {
 }
 
 /// Reads what these ranks have announced.
-pub(crate) fn read_all(ranks: &[u32], all: &[Vec<u8>]) -> Result<Vec<Announcement>, PshmError> {
-    let read = |(&rank, bytes): (&u32, &Vec<u8>)| {
+pub(crate) fn read_all(ranks: &[u32], all: &Parts) -> Result<Vec<Announcement>, PshmError> {
+    let mut read: Vec<Announcement> = Vec::with_capacity(ranks.len());
+    for (&rank, bytes) in ranks.iter().zip(all.iter()) {
         if let Some(cause) = bytes.strip_prefix(FAILED) {
             return Err(PshmError::Peer { rank, cause: String::from_utf8_lossy(cause).into_owned() });
         }
-        Announcement::decode(bytes)
-            .ok_or(PshmError::Announcement { rank, what: "another version, or not an announcement" })
-    };
-    ranks.iter().zip(all).map(read).collect()
+        let mut announced = Announcement::decode(bytes)
+            .ok_or(PshmError::Announcement { rank, what: "another version, or not an announcement" })?;
+        // Most are told the same by the same: there may be many ranks, and each keeps all this for a while.
+        if let Some(last) = read.last().filter(|last| last.who == announced.who) {
+            announced.who = last.who.clone();
+        }
+        read.push(announced);
+    }
+    Ok(read)
 }
 
 /// All segments of the host together, but for those in the kernel's pool of huge pages, against the least that any rank was told: the
@@ -101,7 +109,7 @@ pub(crate) fn check_memory(all: &[Announcement]) -> Result<(), PshmError> {
     if let Some(least) = held.iter().min_by_key(|rank| rank.available)
         && asked > least.available
     {
-        let (ranks, who) = (held.len() as u32, least.who.clone());
+        let (ranks, who) = (held.len() as u32, least.who.to_string());
         return Err(PshmError::Memory { ranks, asked, have: least.available, who });
     }
     Ok(())

@@ -25,7 +25,7 @@ impl<M: Mode> SharedBarrier for ShmBarrier<M> {
     #[inline]
     fn arrive(&self, name: Name) {
         if self.host.barrier.arrive(name) {
-            self.host.regions.iter().for_each(|rank| ring(rank.seat.bell));
+            self.host.bells().for_each(ring);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::announce::{self, Announcement, FAILED};
 use crate::error::PshmError;
 use crate::layout::{FileLayout, in_pages};
 use crate::prepare;
-use gasworks_bootstrap::host::Parcel;
+use gasworks_bootstrap::host::{Parcel, Parts};
 use gasworks_core::Rank;
 use gasworks_os::OsError;
 use gasworks_os::memfd::{self, MemFd};
@@ -52,7 +52,7 @@ pub(crate) fn give(
     ranks: &[Rank],
     most: usize,
     tries: u32,
-    all: &[Vec<u8>],
+    all: &Parts,
     failed: &mut Option<PshmError>,
 ) -> Vec<(usize, Parcel)> {
     let to_all = |what| vec![Given::to(ranks.len(), what, None)];

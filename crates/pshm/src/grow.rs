@@ -10,7 +10,8 @@ use crate::layout::in_pages;
 use crate::memory::{self, Memory, Pages};
 use crate::region::Host;
 use crate::settings::ROOM_NAME;
-use gasworks_memory::{Growth, Largest, MemoryError};
+use gasworks_core::Rank;
+use gasworks_memory::{Growth, Largest, MemoryError, Peer};
 use gasworks_os::descriptor::Descriptor;
 use gasworks_os::limits::Limit;
 use gasworks_os::memfd;
@@ -57,9 +58,14 @@ impl Segments {
         (pages, file): (Pages, OwnedFd),
         bounds: Bounds,
     ) -> Self {
-        host.mine().length.store(len, Relaxed);
+        host.length(host.me).inspect(|length| length.store(len, Relaxed));
         let file = matches!(pages, Pages::Huge(_)).then(|| file.into());
         Self { host, own: Lock::new(len), memory, pages, file, bounds }
+    }
+
+    /// The ranks that share memory, this one among them, in rising order, and where their segments are mapped here.
+    pub fn peers(&self) -> impl Iterator<Item = (Rank, Peer)> {
+        self.host.peers()
     }
 
     /// Backs all of the segment with memory, if that is wanted.
@@ -108,7 +114,7 @@ impl Segments {
         }
         self.host.show(self.host.me, to).map_err(|error| error.to_string())?;
         if let Some(file) = &self.file {
-            let (first, page) = (self.host.mine().place.segment, self.host.page);
+            let (first, page) = (self.host.offset, self.host.page);
             let (start, end) = (in_pages(from, page), in_pages(to, page));
             if end > start {
                 memfd::promise(file.as_fd(), first + start, first + end).map_err(|error| {
@@ -131,7 +137,8 @@ impl Growth for Segments {
     fn length(&self, rank: u32) -> u64 {
         // Relaxed: nothing but the number itself is handed over; the bytes are there, and zero, from the beginning.
         // What was announced in the beginning may stand there a little later.
-        let length = self.host.of(rank).map_or(0, |region| region.length.load(Relaxed).max(region.announced));
+        let said = self.host.of(rank).zip(self.host.length(rank));
+        let length = said.map_or(0, |(region, length)| length.load(Relaxed).max(region.announced));
         // Nobody is told of what cannot be shown.
         match self.host.show(rank, length) {
             Ok(()) => length,
@@ -155,7 +162,7 @@ impl Growth for Segments {
                 .ok_or_else(|| refused("no address space is as large".into()))?;
             self.provide(from, to).map_err(refused)?;
             kill_point!("pshm.grow.provided");
-            self.host.mine().length.store(to, Relaxed);
+            self.host.length(rank).inspect(|length| length.store(to, Relaxed));
             kill_point!("pshm.grow.announced");
             *own = to;
             Ok(to)

@@ -1,12 +1,12 @@
-//! Where everything lies in the one file that the ranks share: a few lines of each ([`Card`]), the queues of each ([`Layout`]), the
+//! Where everything lies in the one file that the ranks share: a line of each ([`Cards`]), the queues of each ([`Layout`]), the
 //! segments of each.
 //!
 //! The sizes follow from a few numbers that each rank announces; all compute the same from them, and check that the file has room
 //! for it.
 
 use gasworks_shmem::barrier::Meeting;
-use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{Control, Slot};
+use std::sync::Arc;
 
 /// The largest huge page that a peer may announce.
 const LARGEST_PAGE: u64 = 16 << 30;
@@ -18,24 +18,36 @@ pub(crate) const SLACK: u32 = 64;
 /// What everything large is aligned to: a multiple of every page size that base pages have on Linux.
 pub(crate) const PAGE: u64 = 64 << 10;
 
-/// Where the lines of one rank lie in the file: what even silent ranks touch of one another. So those of all ranks fill a few pages,
-/// and a rank's queues and its segment cost a peer neither memory nor page tables until the two talk.
+/// What even silent ranks touch of one another: the card of each, which is a line, and the barrier's counts. So those of all ranks fill a
+/// few pages, and a rank's queues and its segment cost a peer neither memory nor page tables until the two talk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Card {
-    pub bell: usize,
-    pub meeting: usize,
-    /// How many bytes of the segment may be used.
-    pub length: usize,
+pub(crate) struct Cards {
+    /// How many ranks there are.
+    pub ranks: usize,
 }
 
-impl Card {
-    /// The bytes that one takes: pairs of lines, as the hardware fetches them.
-    const LEN: usize = size_of::<Doorbell>() + size_of::<Meeting>() + 128;
+impl Cards {
+    const LINE: usize = 64;
 
-    pub(crate) fn of(rank: u32) -> Self {
-        let bell = rank as usize * Self::LEN;
-        let meeting = bell + size_of::<Doorbell>();
-        Self { bell, meeting, length: meeting + size_of::<Meeting>() }
+    /// Where a rank's bell is.
+    pub(crate) fn bell(self, rank: usize) -> usize {
+        rank * Self::LINE
+    }
+
+    /// Where it stands how many bytes of a rank's segment may be used: that changes as seldom as the bell rings.
+    pub(crate) fn length(self, rank: usize) -> usize {
+        self.bell(rank) + size_of::<u64>()
+    }
+
+    /// Where the count of that number is; there are as many as ranks, and the barrier uses the first few.
+    pub(crate) fn meeting(self, number: usize) -> usize {
+        let bells = (self.ranks * Self::LINE).next_multiple_of(align_of::<Meeting>());
+        bells + number * size_of::<Meeting>()
+    }
+
+    /// The bytes that all take; `None` if no address space holds them.
+    fn len(self) -> Option<usize> {
+        self.ranks.checked_mul(Self::LINE + size_of::<Meeting>())?.checked_add(align_of::<Meeting>())
     }
 }
 
@@ -130,11 +142,11 @@ impl Shape {
 }
 
 /// What there is of one rank in the file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// Where its queues begin, and what is where in them.
+    /// Where its queues begin, and what is where in them, which is the same for ranks of one shape.
     pub queues: usize,
-    pub layout: Layout,
+    pub layout: Arc<Layout>,
     /// Where its segment begins, and what that may grow to.
     pub segment: usize,
     pub room: usize,
@@ -166,10 +178,16 @@ impl FileLayout {
             at = start.checked_add(size)?.checked_next_multiple_of(page)?;
             Some(start)
         };
-        place(ranks.len().checked_mul(Card::LEN)?)?;
-        let mut places = Vec::with_capacity(ranks.len());
+        place(Cards { ranks: ranks.len() }.len()?)?;
+        let mut places: Vec<Place> = Vec::with_capacity(ranks.len());
+        let mut last = None;
         for (shape, room) in ranks {
-            let (layout, room) = (shape.lay_out()?, usize::try_from(*room).ok()?);
+            let layout = match (&last, places.last()) {
+                (Some(last), Some(place)) if *last == shape => place.layout.clone(),
+                _ => Arc::new(shape.lay_out()?),
+            };
+            last = Some(shape);
+            let room = usize::try_from(*room).ok()?;
             places.push(Place { queues: place(layout.len)?, layout, segment: 0, room });
         }
         let segments = place(0)?;
@@ -244,7 +262,7 @@ mod tests {
         let ranks = [(small, 5000), (large, 0), (small, 1 << 40), (large, 2 << 20)];
         for page in [PAGE as usize, 2 << 20] {
             let file = FileLayout::of(&ranks, page as u64).expect("it fits");
-            let mut at = ranks.len() * Card::LEN;
+            let mut at = Cards { ranks: ranks.len() }.meeting(ranks.len());
             for (place, (shape, _)) in file.places.iter().zip(ranks) {
                 assert!(place.queues >= at && place.queues % page == 0);
                 assert_eq!(place.layout.len, shape.lay_out().expect("it fits").len);

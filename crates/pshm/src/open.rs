@@ -7,7 +7,7 @@
 //! - open.1: what is mapped of the segments that [`join`] names stays so as long as its `segments`, which show as much of each as they say
 //!   it has. Nobody has references to those bytes but to atomics.
 
-use crate::announce::{self, Announcement, FAILED};
+use crate::announce::{self, FAILED};
 use crate::barrier::ShmBarrier;
 use crate::error::PshmError;
 use crate::file::{self, Given};
@@ -15,13 +15,13 @@ use crate::grow::{Bounds, Segments};
 use crate::layout::FileLayout;
 use crate::memory::{Memory, Pages};
 use crate::prepare::{self, Company, Prepared};
-use crate::region::{Host, Mapped, Region};
+use crate::region::{Host, Mapped};
 use crate::settings;
 use crate::wire::Pshm;
 use gasworks_bootstrap::Bootstrap;
-use gasworks_core::Rank;
+use gasworks_bootstrap::host::Parts;
 use gasworks_core::observe::Witness;
-use gasworks_memory::{Grows, Largest, Peer, PeerFlags, PeerTable};
+use gasworks_memory::{Grows, Largest, PeerTable};
 use gasworks_os::huge;
 use gasworks_os::limits::{Limit, more_descriptors};
 use gasworks_shmem::ranks::Ranks;
@@ -75,9 +75,7 @@ pub struct Opened<M: Mode> {
 pub struct Joined<M: Mode> {
     /// It moves active messages.
     pub wire: Pshm<M>,
-    /// The ranks that it reaches, this one among them, in rising order, and where their segments are mapped here.
-    pub near: Vec<(Rank, Peer)>,
-    /// It keeps these mapped, and has this rank's own grow.
+    /// It keeps the segments of the ranks that are reached mapped, and has this rank's own grow.
     pub segments: Arc<Segments>,
     /// Their barrier.
     pub barrier: ShmBarrier<M>,
@@ -96,12 +94,12 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
     if let Some(rank) = (0..bootstrap.size()).find(|&rank| hosts.of(rank) != hosts.of(0)) {
         return Err(PshmError::Elsewhere { hosts: hosts.count(), rank });
     }
-    let Joined { mut wire, near, segments, barrier, witness, pages } = join(bootstrap, config, None)?;
+    let Joined { mut wire, segments, barrier, witness, pages } = join(bootstrap, config, None)?;
     // No Long is larger than the largest segment.
-    wire.max_long = near.iter().map(|(_, peer)| peer.mapped.len() as u64).max().unwrap_or(0);
-    let near = near.into_iter().map(|(_, peer)| peer).collect();
-    // SAFETY: open.1: `segments` keeps mapped what `join` has said of them.
-    let peers = unsafe { PeerTable::growing(near, segments, Grows::AnyTime) };
+    wire.max_long = segments.peers().map(|(_, peer)| peer.mapped.len() as u64).max().unwrap_or(0);
+    let near = segments.clone();
+    // SAFETY: open.1: `segments` keeps mapped what it says of them.
+    let peers = unsafe { PeerTable::growing(near.peers().map(|(_, peer)| peer), segments, Grows::AnyTime) };
     Ok(Opened { wire, peers, barrier, witness, pages })
 }
 
@@ -144,8 +142,7 @@ pub fn join<M: Mode>(
         // The rank that leads has a file for each group, until it has given them.
         let _room = more_descriptors((all.len() / most) as u64 + 64);
         let tries = if again { prepare::TRIES } else { 1 };
-        let give =
-            |gathered: &[Vec<u8>]| file::give(bootstrap.job(), all, most, tries, gathered, &mut failed);
+        let give = |gathered: &Parts| file::give(bootstrap.job(), all, most, tries, gathered, &mut failed);
         let gathered = host.all_gather_with(&mine, allowed, give);
         kill_point!("pshm.open.gathered");
         let prepared = prepared?;
@@ -155,9 +152,11 @@ pub fn join<M: Mode>(
         let seconds = prepared.allowed.as_secs_f64();
         let (gathered, given) = gathered.map_err(|cause| PshmError::Apart { cause, seconds })?;
         let mut announced = announce::read_all(all, &gathered)?;
+        drop(gathered);
         announce::check_memory(&announced)?;
         let layout = announce::lay_all_out(all, &announced, most)?.swap_remove(first / most);
-        let announced: Vec<_> = announced.drain(group.clone()).collect();
+        announced.truncate(group.end);
+        announced.drain(..group.start);
         if announced[number] != prepared.announcement {
             let what = "it handed out something else than this rank has announced".into();
             return Err(PshmError::Descriptor { rank: host.leader(), what });
@@ -175,12 +174,12 @@ pub fn join<M: Mode>(
         Ranks::new(ranks).ok_or(PshmError::Announcement { rank: me, what: "its host has no order" })?;
     let host = Arc::new(Host::new(me, bootstrap.job(), named, radix, &layout, memory, &announced)?);
     kill_point!("pshm.open.mapped");
-    let near = ranks.iter().zip(&host.regions).zip(&announced);
-    let near = near.map(|((&rank, region), theirs)| (rank, peer(region, rank == me, theirs))).collect();
     let largest = Largest {
         local: announcement.largest,
         global: announced.iter().map(|rank| rank.largest).min().unwrap_or(announcement.largest),
     };
+    // What is not needed any more goes before what every rank keeps of the others comes: there may be many.
+    drop((announced, layout));
     let own = (pages, file);
     let bounds = Bounds { limit, promised, largest };
     let segments = Segments::new(host.clone(), announcement.segment, config.memory, own, bounds);
@@ -189,7 +188,7 @@ pub fn join<M: Mode>(
     tracing::debug!(me, ?ranks, segment = announcement.segment, ?pages, "shared-memory transport open");
     let wire = Pshm::new(host.clone())?;
     let barrier = ShmBarrier::new(host.clone());
-    Ok(Joined { wire, near, segments: Arc::new(segments), witness: host, barrier, pages })
+    Ok(Joined { wire, segments: Arc::new(segments), witness: host, barrier, pages })
 }
 
 /// Has this rank's queues and segment lie in such pages, near the processors that it may run on.
@@ -210,15 +209,4 @@ fn place_memory(
         prepare::keep_near(wanted, mapping, part);
     }
     Ok(())
-}
-
-fn peer(region: &Region, own: bool, theirs: &Announcement) -> Peer {
-    let own = if own { PeerFlags::SELF } else { PeerFlags::empty() };
-    Peer {
-        mapped: region.segment,
-        len: theirs.segment,
-        remote_base: theirs.base,
-        key: Vec::new(),
-        flags: PeerFlags::MAPPED | own,
-    }
 }

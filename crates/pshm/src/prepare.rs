@@ -114,7 +114,7 @@ pub(crate) fn prepare(
         largest,
         space,
         available,
-        who,
+        who: who.into(),
         radix,
     };
     Ok(Prepared { reserved, pages, announcement, limit, promised, allowed })

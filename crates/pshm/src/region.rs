@@ -9,39 +9,36 @@
 
 use crate::announce::Announcement;
 use crate::error::PshmError;
-use crate::layout::{Card, FileLayout, Place, in_pages};
+use crate::layout::{Cards, FileLayout, Layout, in_pages};
+use gasworks_memory::{Peer, PeerFlags};
 use gasworks_os::jobs::Guard;
 use gasworks_os::memfd::{self, Mapping, Reserved};
 use gasworks_os::{OsError, faults};
 use gasworks_shmem::barrier::{Barrier, Meeting};
 use gasworks_shmem::blocks::Blocks;
+use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::Inbox;
 use gasworks_shmem::queues::Seat;
 use gasworks_shmem::ranks::Ranks;
-use gasworks_shmem::view;
-use gasworks_sync::atomic::AtomicU64;
+use gasworks_shmem::view::{self, Shared};
+use gasworks_sync::atomic::{AtomicU32, AtomicU64};
 use gasworks_sync::{Lock, Mode, Par, RawSlice, VolatileSlice};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
-/// One rank's card, queues and segment, mapped here.
+/// One rank's queues and segment, mapped here: little, for there may be many.
 #[derive(Debug)]
 pub(crate) struct Region {
-    /// Its bell and its queues.
-    pub seat: Seat<'static>,
-    pub meeting: &'static Meeting,
-    /// How many bytes of its segment may be used, as it says.
-    pub length: &'static AtomicU64,
-    /// How many it has announced in the beginning.
-    pub announced: u64,
-    /// Blocks that carry requests from this rank.
-    pub request_blocks: Blocks<'static>,
-    /// Blocks that carry replies to this rank.
-    pub reply_blocks: Blocks<'static>,
-    /// Where all that lies.
-    pub place: Place,
+    pub layout: Arc<Layout>,
     queues: VolatileSlice<'static>,
     /// Its segment, with the room that it has to grow.
     pub segment: RawSlice,
+    /// Where that begins in its own process.
+    pub base: u64,
+    /// How many bytes of it that rank has announced in the beginning.
+    pub announced: u64,
+    /// How many bytes of it are shown here.
+    shown: <Par as Mode>::Lock<u64>,
 }
 
 /// The file of the ranks that share memory, as one of them maps it: at a cost that does not depend on how many they are.
@@ -96,14 +93,15 @@ pub(crate) struct Host {
     /// What there is of each.
     pub regions: Box<[Region]>,
     pub barrier: Barrier<'static>,
-    /// The size of the pages in which segments are shown, and where the first begins in the file.
+    /// The size of the pages in which segments are shown.
     pub page: usize,
-    segments: usize,
+    /// Where this rank's own segment begins in the file.
+    pub offset: usize,
     /// Names for the report of a fault; taken back before the mappings go.
     names: <Par as Mode>::Lock<Vec<Guard>>,
+    /// The cards of all, and their queues.
+    all: VolatileSlice<'static>,
     mapped: Mapped,
-    /// How many bytes of each rank's segment are shown here.
-    shown: Box<[<Par as Mode>::Lock<u64>]>,
     job: Box<str>,
 }
 
@@ -123,6 +121,7 @@ impl Host {
         let segments = mapped.segments.as_ref().map(Mapping::raw);
         let own = mapped.own.as_ref().map(Mapping::raw);
         let mut regions = Vec::with_capacity(announced.len());
+        let cards = Cards { ranks: announced.len() };
         for (((number, rank), place), announced) in (0..).zip(ranks.iter()).zip(&layout.places).zip(announced)
         {
             let fails = || PshmError::Descriptor { rank, what: "its layout is inconsistent".into() };
@@ -133,17 +132,29 @@ impl Host {
                 (room, false) => segments.and_then(|all| all.slice(place.segment - layout.segments, room)),
             };
             let segment = segment.ok_or_else(fails)?;
-            let region = Region::new(all, Card::of(number), queues, segment, *place, announced.segment);
-            regions.push(region.ok_or_else(fails)?);
+            let shown = if rank == me { announced.segment } else { 0 };
+            let region = Region {
+                layout: place.layout.clone(),
+                queues,
+                segment,
+                base: announced.base,
+                announced: announced.segment,
+                shown: Lock::new(shown),
+            };
+            // All that is cut from it later lies inside.
+            let is_sound = card(all, cards.bell(number)).and_then(|bell| region.seat(bell)).is_some()
+                && card::<AtomicU64>(all, cards.length(number)).is_some()
+                && region.is_sound();
+            if !is_sound {
+                return Err(fails());
+            }
+            regions.push(region);
         }
-        let barrier = Barrier::new(regions.iter().map(|rank| rank.meeting), ranks.number(me), radix)
+        let meetings = view::slice::<Meeting>(all, cards.meeting(0), regions.len());
+        let barrier = meetings
+            .and_then(|meetings| Barrier::new(meetings, ranks.number(me), radix))
             .filter(|_| regions.len() == ranks.count())
             .ok_or(PshmError::Announcement { rank: me, what: "it is not among the ranks of its own host" })?;
-        let number = ranks.number(me);
-        let shown = announced
-            .iter()
-            .enumerate()
-            .map(|(other, theirs)| Lock::new(if other == number { theirs.segment } else { 0 }));
         let mut names = vec![faults::name_range(all.raw(), &format!("message queues (job {job})"))?];
         if let Some(own) = own {
             names.push(faults::name_range(own, &segment_name(me, job))?);
@@ -153,12 +164,49 @@ impl Host {
             barrier,
             regions: regions.into(),
             page: shown_page(layout, announced),
-            segments: layout.segments,
+            offset: layout.places.get(ranks.number(me)).map_or(0, |own| own.segment),
             names: Lock::new(names),
-            shown: shown.collect(),
+            all,
             mapped,
             ranks,
             job: job.into(),
+        })
+    }
+
+    fn cards(&self) -> Cards {
+        Cards { ranks: self.regions.len() }
+    }
+
+    /// What the ranks' queues are seen by, in their order.
+    pub(crate) fn seats(&self) -> impl Iterator<Item = Seat<'static>> {
+        self.bells().zip(&self.regions).filter_map(|(bell, region)| region.seat(bell))
+    }
+
+    /// The bells of the ranks, in their order.
+    pub(crate) fn bells(&self) -> impl Iterator<Item = &'static Doorbell> {
+        let cards = self.cards();
+        (0..self.regions.len()).filter_map(move |number| card(self.all, cards.bell(number)))
+    }
+
+    /// How many bytes of a rank's segment may be used, as it says.
+    pub(crate) fn length(&self, rank: u32) -> Option<&'static AtomicU64> {
+        let number = self.ranks.number(rank);
+        self.regions.get(number)?;
+        card(self.all, self.cards().length(number))
+    }
+
+    /// The ranks, this one among them, and where their segments are mapped here.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = (u32, Peer)> {
+        self.ranks.iter().zip(&self.regions).map(|(rank, region)| {
+            let own = if rank == self.me { PeerFlags::SELF } else { PeerFlags::empty() };
+            let peer = Peer {
+                mapped: region.segment,
+                len: region.announced,
+                remote_base: region.base,
+                key: Vec::new(),
+                flags: PeerFlags::MAPPED | own,
+            };
+            (rank, peer)
         })
     }
 
@@ -176,16 +224,12 @@ impl Host {
     /// Has the first `len` bytes of a rank's segment, or as many as there is room for, be used here (region.2).
     pub(crate) fn show(&self, rank: u32, len: u64) -> Result<(), OsError> {
         let number = self.ranks.number(rank);
-        let (Some(region), Some(shown)) = (self.regions.get(number), self.shown.get(number)) else {
-            return Ok(());
-        };
-        let (mapping, at) = match rank == self.me {
-            true => (&self.mapped.own, 0),
-            false => (&self.mapped.segments, region.place.segment - self.segments),
-        };
-        let (Some(mapping), len) = (mapping, len.min(region.place.room as u64)) else { return Ok(()) };
-        shown.with(|shown| {
+        let Some(region) = self.regions.get(number) else { return Ok(()) };
+        let mapping = if rank == self.me { &self.mapped.own } else { &self.mapped.segments };
+        let (Some(mapping), len) = (mapping, len.min(region.segment.len() as u64)) else { return Ok(()) };
+        region.shown.with(|shown| {
             if len > *shown {
+                let at = region.segment.as_ptr().addr() - mapping.raw().as_ptr().addr();
                 mapping.show(at, at + in_pages(len, self.page))?;
                 if *shown == 0 && rank != self.me {
                     let name = faults::name_range(region.segment, &segment_name(rank, &self.job))?;
@@ -213,61 +257,62 @@ fn segment_name(rank: u32, job: &str) -> String {
     format!("segment of rank {rank} (job {job})")
 }
 
+/// A structure of a card.
+fn card<T: Shared>(cards: VolatileSlice<'static>, at: usize) -> Option<&'static T> {
+    view::slice(cards, at, 1)?.first()
+}
+
 impl Region {
-    /// Views of a card and of queues.
-    fn new(
-        cards: VolatileSlice<'static>,
-        card: Card,
-        bytes: VolatileSlice<'static>,
-        segment: RawSlice,
-        place: Place,
-        announced: u64,
-    ) -> Option<Self> {
-        let layout = &place.layout;
-        let bells = view::slice(cards, card.bell, 1)?;
-        let meetings = view::slice(cards, card.meeting, 1)?;
-        let lengths = view::slice(cards, card.length, 1)?;
-        let controls =
-            [view::slice(bytes, layout.request_control, 1)?, view::slice(bytes, layout.reply_control, 1)?];
-        let flags = [
-            view::slice(bytes, layout.request_flags, layout.request_count() as usize)?,
-            view::slice(bytes, layout.reply_flags, layout.reply_count as usize)?,
-        ];
-        let slots = [
-            view::slice(bytes, layout.request_slots, layout.requests)?,
-            view::slice(bytes, layout.reply_slots, layout.replies)?,
-        ];
-        Some(Self {
-            seat: Seat {
-                requests: Inbox::new(controls[0].first()?, slots[0])?,
-                replies: Inbox::new(controls[1].first()?, slots[1])?,
-                bell: bells.first()?,
-            },
-            meeting: meetings.first()?,
-            length: lengths.first()?,
-            announced,
-            request_blocks: Blocks::new(flags[0]),
-            reply_blocks: Blocks::new(flags[1]),
-            place,
-            queues: bytes,
-            segment,
+    /// Its bell and its queues; `None` if they do not lie inside.
+    fn seat(&self, bell: &'static Doorbell) -> Option<Seat<'static>> {
+        let layout = &*self.layout;
+        let inbox = |control: usize, slots: usize, count: usize| {
+            let control = view::slice(self.queues, control, 1)?.first()?;
+            Inbox::new(control, view::slice(self.queues, slots, count)?)
+        };
+        Some(Seat {
+            requests: inbox(layout.request_control, layout.request_slots, layout.requests)?,
+            replies: inbox(layout.reply_control, layout.reply_slots, layout.replies)?,
+            bell,
         })
+    }
+
+    /// Whether the flags of all blocks lie inside.
+    fn is_sound(&self) -> bool {
+        let layout = &*self.layout;
+        let fits = |at, count| view::slice::<AtomicU32>(self.queues, at, count).is_some();
+        fits(layout.request_flags, layout.request_count() as usize)
+            && fits(layout.reply_flags, layout.reply_count as usize)
+    }
+
+    fn flags(&self, at: usize, count: u32) -> Blocks<'static> {
+        Blocks::new(view::slice(self.queues, at, count as usize).unwrap_or_default())
+    }
+
+    /// Blocks that carry requests from this rank.
+    #[inline]
+    pub(crate) fn request_blocks(&self) -> Blocks<'static> {
+        self.flags(self.layout.request_flags, self.layout.request_count())
+    }
+
+    /// Blocks that carry replies to this rank.
+    #[inline]
+    pub(crate) fn reply_blocks(&self) -> Blocks<'static> {
+        self.flags(self.layout.reply_flags, self.layout.reply_count)
     }
 
     /// The first `len` bytes of a block that carries a request from this rank; `None` if there is no such block or
     /// it is smaller.
     #[inline]
     pub(crate) fn request_bytes(&self, index: u32, len: usize) -> Option<VolatileSlice<'_>> {
-        let (offset, size) = self.place.layout.request_block(index)?;
-        (len <= size).then(|| self.queues.slice(self.place.layout.request_blocks + offset, len))?
+        let (offset, size) = self.layout.request_block(index)?;
+        (len <= size).then(|| self.queues.slice(self.layout.request_blocks + offset, len))?
     }
 
     /// The first `len` bytes of a block that carries a reply to this rank; `None` as above.
     #[inline]
     pub(crate) fn reply_bytes(&self, index: u32, len: usize) -> Option<VolatileSlice<'_>> {
-        let fits = index < self.place.layout.reply_count && len <= crate::MAX_MEDIUM;
-        fits.then(|| {
-            self.queues.slice(self.place.layout.reply_blocks + index as usize * crate::MAX_MEDIUM, len)
-        })?
+        let fits = index < self.layout.reply_count && len <= crate::MAX_MEDIUM;
+        fits.then(|| self.queues.slice(self.layout.reply_blocks + index as usize * crate::MAX_MEDIUM, len))?
     }
 }

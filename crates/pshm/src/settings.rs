@@ -115,8 +115,8 @@ pub(crate) fn memory() -> Result<Memory, SettingError> {
 }
 
 /// How many of so many ranks meet at each count of the barrier; 0 for all.
-pub(crate) fn barrier_radix(ranks: u32) -> Result<u64, SettingError> {
-    Ok(BARRIER_RADIX.number()?.unwrap_or(if ranks > 32 { 8 } else { 0 }))
+pub(crate) fn barrier_radix(ranks: u32) -> Result<u32, SettingError> {
+    Ok(BARRIER_RADIX.number()?.map_or(if ranks > 32 { 8 } else { 0 }, |radix| radix as u32))
 }
 
 /// How many ranks of a host share memory at most, where there is a network besides; 0 for all of them. GASNet's supernodes.

@@ -90,8 +90,7 @@ impl<M: Mode> std::fmt::Debug for Pshm<M> {
 
 impl<M: Mode> Pshm<M> {
     pub(crate) fn new(host: Arc<Host>) -> Result<Self, PshmError> {
-        let queues =
-            Queues::new(host.me, host.ranks.clone(), host.regions.iter().map(|rank| rank.seat), BATCH);
+        let queues = Queues::new(host.me, host.ranks.clone(), host.seats(), BATCH);
         let what = "its host has more ranks than a message can name";
         let queues = queues.ok_or(PshmError::Announcement { rank: host.me, what })?;
         let reply_stocks = host.regions.iter().map(|_| Stock::default()).collect();
@@ -148,7 +147,7 @@ impl<M: Mode> Pshm<M> {
             let index = self.claim_reply(to, peer).ok_or_else(|| WireError::Corrupt {
                 transport: NAME,
                 at: to,
-                what: format!("all {} of its reply blocks are in use", peer.place.layout.reply_count),
+                what: format!("all {} of its reply blocks are in use", peer.layout.reply_count),
             })?;
             (index, peer.reply_bytes(index, len))
         };
@@ -166,8 +165,8 @@ impl<M: Mode> Pshm<M> {
     #[inline]
     fn claim_request(&self, len: usize) -> Option<u32> {
         let mine = self.host.mine();
-        let blocks = mine.request_blocks;
-        mine.place.layout.classes.iter().enumerate().filter(|(_, class)| len <= class.size).find_map(
+        let blocks = mine.request_blocks();
+        mine.layout.classes.iter().enumerate().filter(|(_, class)| len <= class.size).find_map(
             |(at, class)| {
                 match self.stocks.get(at) {
                     Some(stock) if !M::PARALLEL => stock.claim(blocks, class.first, class.end, STOCK),
@@ -181,7 +180,7 @@ impl<M: Mode> Pshm<M> {
     /// A block of the requester's.
     #[inline]
     fn claim_reply(&self, to: Rank, peer: &Region) -> Option<u32> {
-        let (blocks, count) = (peer.reply_blocks, peer.place.layout.reply_count);
+        let (blocks, count) = (peer.reply_blocks(), peer.layout.reply_count);
         if !M::PARALLEL
             && self.reply_stock > 0
             && let Some(index) =
@@ -207,8 +206,8 @@ impl<M: Mode> Pshm<M> {
         match place {
             Place::Nowhere => {}
             Place::Staged(index) => self.stage.free(index),
-            Place::Block(index) if class == Class::Request => self.host.mine().request_blocks.free(index),
-            Place::Block(index) => peer.reply_blocks.free(index),
+            Place::Block(index) if class == Class::Request => self.host.mine().request_blocks().free(index),
+            Place::Block(index) => peer.reply_blocks().free(index),
         }
     }
 
@@ -224,11 +223,11 @@ impl<M: Mode> Pshm<M> {
         let (owner, owns, bytes) = match queue {
             Queue::Requests => {
                 let peer = &self.host.regions[usize::from(from)];
-                (peer.request_blocks, "request", peer.request_bytes(index, len as usize))
+                (peer.request_blocks(), "request", peer.request_bytes(index, len as usize))
             }
             Queue::Replies => {
                 let mine = self.host.mine();
-                (mine.reply_blocks, "reply", mine.reply_bytes(index, len as usize))
+                (mine.reply_blocks(), "reply", mine.reply_bytes(index, len as usize))
             }
         };
         let bytes = bytes.ok_or_else(|| {

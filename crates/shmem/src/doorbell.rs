@@ -12,7 +12,7 @@ const ASLEEP: u32 = 1;
 
 /// A doorbell. A zero word is one that has never rung, with nobody asleep.
 #[derive(Debug)]
-#[repr(C, align(128))]
+#[repr(transparent)]
 pub struct Doorbell {
     word: AtomicU32,
 }

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use gasworks_sync::kill_point;
 
-use super::parts::{join, split};
-use super::{Host, Hosts, Parcel};
+use super::{Host, Hosts, Parcel, Parts};
 use crate::{Bootstrap, BootstrapError};
 
 /// With more hosts than this some collect what the others put first: a leader then asks for fewer, longer values.
@@ -23,16 +22,16 @@ pub(crate) fn exchange(
     label: &str,
     mine: &[u8],
     limit: Option<Duration>,
-) -> Result<Vec<Vec<u8>>, BootstrapError> {
+) -> Result<Parts, BootstrapError> {
     let collected = host.collect(mine, &[], limit)?;
-    let mut whole =
-        collected.map(|all| join(&all.into_iter().map(|parcel| parcel.bytes).collect::<Vec<_>>()));
+    let mut whole: Option<Parts> = collected.map(|all| all.into_iter().map(|parcel| parcel.bytes).collect());
     kill_point!("host.exchange");
     if hosts.count() > 1 {
         whole = across(job, hosts, label, whole).inspect_err(|e| host.fail(e))?;
     }
-    let whole = host.hand_out(whole.map(|bytes| Parcel { bytes, fds: Vec::new() }), limit)?;
-    let parts = split(&whole.bytes).filter(|parts| parts.len() == job.size() as usize);
+    let whole =
+        host.hand_out(whole.map(|whole| Parcel { bytes: whole.into_bytes(), fds: Vec::new() }), limit)?;
+    let parts = Parts::read(whole.bytes).filter(|parts| parts.iter().count() == job.size() as usize);
     parts.ok_or_else(|| BootstrapError::protocol(DURING, "what came is not one value from each rank"))
 }
 
@@ -42,9 +41,10 @@ fn across(
     job: &dyn Bootstrap,
     hosts: &Hosts,
     label: &str,
-    own: Option<Vec<u8>>,
-) -> Result<Option<Vec<u8>>, BootstrapError> {
+    own: Option<Parts>,
+) -> Result<Option<Parts>, BootstrapError> {
     let me = hosts.of(job.rank());
+    let own = own.map(Parts::into_bytes);
     if let Some(own) = &own {
         job.put(label, own)?;
     }
@@ -56,27 +56,29 @@ fn across(
     if step > 1 {
         if own.is_some() && me.is_multiple_of(step) {
             let block = (me..(me + step).min(hosts.count())).map(|host| job.get(leader(host), label));
-            job.put(&blocks, &join(&block.collect::<Result<Vec<_>, _>>()?))?;
+            job.put(&blocks, &block.collect::<Result<Parts, _>>()?.into_bytes())?;
         }
         job.fence()?;
     }
     let Some(own) = own else { return Ok(None) };
     let damaged =
         || BootstrapError::protocol(DURING, format!("the launcher damaged what was put under {label}"));
-    let mut of_host = Vec::with_capacity(hosts.count() as usize);
+    let mut of_host: Vec<Parts> = Vec::with_capacity(hosts.count() as usize);
+    let read = |bytes| Parts::read(bytes).ok_or_else(damaged);
     for first in (0..hosts.count()).step_by(step as usize) {
         match step {
-            1 if first == me => of_host.push(own.clone()),
-            1 => of_host.push(job.get(leader(first), label)?),
-            _ => of_host.extend(split(&job.get(leader(first), &blocks)?).ok_or_else(damaged)?),
+            1 if first == me => of_host.push(read(own.clone())?),
+            1 => of_host.push(read(job.get(leader(first), label)?)?),
+            _ => {
+                let block = read(job.get(leader(first), &blocks)?)?;
+                let hosts: Result<Vec<_>, _> = block.iter().map(|host| read(host.to_vec())).collect();
+                of_host.extend(hosts?);
+            }
         }
     }
     // Each host's values are in the order of its ranks.
-    let mut values = Vec::with_capacity(of_host.len());
-    for host in of_host {
-        values.push(split(&host).ok_or_else(damaged)?.into_iter());
-    }
+    let mut values: Vec<_> = of_host.iter().map(Parts::iter).collect();
     let next = |rank| values.get_mut(hosts.of(rank) as usize)?.next();
-    let all: Option<Vec<_>> = (0..job.size()).map(next).collect();
-    Ok(Some(join(&all.ok_or_else(damaged)?)))
+    let all: Option<Parts> = (0..job.size()).map(next).collect();
+    Ok(Some(all.ok_or_else(damaged)?))
 }

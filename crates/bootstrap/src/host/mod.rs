@@ -9,11 +9,12 @@ pub(crate) mod leaders;
 mod map;
 pub(crate) mod meeting;
 mod parcel;
-pub(crate) mod parts;
+mod parts;
 
 pub use map::Hosts;
 pub(crate) use meeting::meet;
 pub use parcel::Parcel;
+pub use parts::Parts;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,7 +28,6 @@ use gasworks_sync::kill_point;
 use crate::lifeline::Line;
 use crate::{Bootstrap, BootstrapError};
 use parcel::{receive, send_parcel, send_reason};
-use parts::{join, split};
 
 const GATHER: &str = "gather among the ranks of this host";
 /// How much longer than the leader the others wait, so that they hear from it what went wrong.
@@ -128,15 +128,14 @@ impl Host {
         let collected = self.collect(mine, fds, limit)?;
         let whole = collected.map(|parcels| {
             let counts: Vec<u8> = parcels.iter().flat_map(|p| (p.fds.len() as u32).to_le_bytes()).collect();
-            let (mut parts, mut all) = (vec![counts], Vec::new());
-            for parcel in parcels {
-                parts.push(parcel.bytes);
-                all.extend(parcel.fds);
+            let bytes = std::iter::once(&counts).chain(parcels.iter().map(|parcel| &parcel.bytes));
+            Parcel {
+                bytes: bytes.collect::<Parts>().into_bytes(),
+                fds: parcels.into_iter().flat_map(|parcel| parcel.fds).collect(),
             }
-            Parcel { bytes: join(&parts), fds: all }
         });
         let Parcel { bytes, fds } = self.hand_out(whole, limit)?;
-        self.unpack(&bytes, fds).ok_or_else(|| self.no_collection())
+        self.unpack(bytes, fds).ok_or_else(|| self.no_collection())
     }
 
     fn no_collection(&self) -> BootstrapError {
@@ -153,33 +152,35 @@ impl Host {
         &self,
         mine: &[u8],
         limit: Option<Duration>,
-        give: impl FnOnce(&[Vec<u8>]) -> Vec<(usize, Parcel)>,
-    ) -> Result<(Vec<Vec<u8>>, Parcel), BootstrapError> {
+        give: impl FnOnce(&Parts) -> Vec<(usize, Parcel)>,
+    ) -> Result<(Parts, Parcel), BootstrapError> {
         let given = self.collect(mine, &[], limit)?.map(|parcels| {
-            let all: Vec<Vec<u8>> = parcels.into_iter().map(|parcel| parcel.bytes).collect();
+            let all: Parts = parcels.into_iter().map(|parcel| parcel.bytes).collect();
             let mut given = give(&all);
-            let all = join(&all);
+            let all = all.into_bytes();
             for (_, parcel) in &mut given {
-                parcel.bytes = join(&[std::mem::take(&mut parcel.bytes), all.clone()]);
+                parcel.bytes = Parts::from_iter([&parcel.bytes]).into_bytes();
+                parcel.bytes.extend_from_slice(&all);
             }
             given
         });
         let Parcel { bytes, fds } = self.hand_out_to(given, limit)?;
-        let parts = split(&bytes).and_then(|parts| <[Vec<u8>; 2]>::try_from(parts).ok());
-        let parts = parts.and_then(|[given, all]| Some((split(&all)?, given)));
-        let parts = parts.filter(|(all, _)| all.len() == self.ranks.len());
-        let (all, bytes) = parts.ok_or_else(|| self.no_collection())?;
+        // What is given stands before what all gave.
+        let parts = Parts::read(bytes).filter(|parts| parts.iter().count() == 1 + self.ranks.len());
+        let mut all = parts.ok_or_else(|| self.no_collection())?;
+        let bytes = all.take_first().unwrap_or_default();
         Ok((all, Parcel { bytes, fds }))
     }
 
-    fn unpack(&self, bytes: &[u8], fds: Vec<OwnedFd>) -> Option<Vec<Parcel>> {
-        let mut parts = split(bytes)?.into_iter();
+    fn unpack(&self, bytes: Vec<u8>, fds: Vec<OwnedFd>) -> Option<Vec<Parcel>> {
+        let parts = Parts::read(bytes)?;
+        let mut parts = parts.iter();
         let counts = parts.next()?;
         let counts = counts.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]) as usize);
         let mut fds = fds.into_iter();
         let parcels: Vec<Parcel> = parts
             .zip(counts)
-            .map(|(bytes, count)| Parcel { bytes, fds: fds.by_ref().take(count).collect() })
+            .map(|(bytes, count)| Parcel { bytes: bytes.to_vec(), fds: fds.by_ref().take(count).collect() })
             .collect();
         (parcels.len() == self.ranks.len() && fds.next().is_none()).then_some(parcels)
     }

@@ -143,7 +143,7 @@ fn check(place: &[u32]) -> usize {
         for round in 0..2 {
             let all =
                 exchange(rank, host, &hosts, &format!("x{round}"), &value(rank.rank), Some(SOON)).unwrap();
-            assert_eq!(all, (0..place.len() as u32).map(value).collect::<Vec<_>>());
+            assert_eq!(all.to_vec(), (0..place.len() as u32).map(value).collect::<Vec<_>>());
         }
         // To meet, to find the hosts, and for both exchanges: ranks of one host need no launcher for these.
         let fences = match hosts.count() {
@@ -235,17 +235,17 @@ fn descriptors_come_with_their_ranks() {
 #[test]
 fn the_leader_gives_each_what_is_for_it() {
     run(&[0; 4], |rank, host, _| {
-        let given = |all: &[Vec<u8>]| {
+        let given = |all: &Parts| {
             let file = memfd::create("given", 4096).unwrap().into_fd();
-            let first = Parcel { bytes: all.concat(), fds: vec![file] };
+            let first = Parcel { bytes: all.iter().flatten().copied().collect(), fds: vec![file] };
             vec![(1, first), (3, Parcel { bytes: b"nothing".to_vec(), fds: vec![] })]
         };
         let (all, given) = host.all_gather_with(&[rank.rank as u8; 2], Some(SOON), given).unwrap();
-        assert_eq!(all, [[0; 2], [1; 2], [2; 2], [3; 2]]);
+        assert!(all.iter().eq([[0; 2], [1; 2], [2; 2], [3; 2]]));
         let wanted = if rank.rank == 0 { (&[0, 0, 1, 1, 2, 2, 3, 3][..], 1) } else { (&b"nothing"[..], 0) };
         assert_eq!((&given.bytes[..], given.fds.len()), wanted);
         // All hear of it where somebody is left out.
-        let few = |_: &[Vec<u8>]| vec![(3, Parcel::default())];
+        let few = |_: &Parts| vec![(3, Parcel::default())];
         let error = host.all_gather_with(b"x", Some(SOON), few).unwrap_err().to_string();
         assert!(error.contains("what is handed out is not for each rank"), "{error}");
     });
@@ -336,11 +336,13 @@ fn a_leader_that_hands_out_too_little_is_refused() {
         (&[vec![0; 8], vec![1], vec![2]], 1),
     ] {
         let fds = vec![file.as_fd(); fds];
-        send_parcel(&theirs, &join(parts), &fds, Instant::now() + SOON).unwrap();
+        send_parcel(&theirs, &parts.iter().collect::<Parts>().into_bytes(), &fds, Instant::now() + SOON)
+            .unwrap();
         let error = host.all_gather(b"x", &[], Some(SOON)).unwrap_err().to_string();
         assert!(error.ends_with("rank 0 handed out something that is no collection"), "{parts:?}: {error}");
     }
-    send_parcel(&theirs, &join(&[vec![0; 8], vec![1], vec![2]]), &[], Instant::now() + SOON).unwrap();
+    let all = Parts::from_iter([vec![0; 8], vec![1], vec![2]]).into_bytes();
+    send_parcel(&theirs, &all, &[], Instant::now() + SOON).unwrap();
     let all = host.all_gather(b"x", &[], Some(SOON)).unwrap();
     assert_eq!(all.into_iter().map(|parcel| parcel.bytes).collect::<Vec<_>>(), [[1], [2]]);
 }

@@ -69,7 +69,7 @@ impl SimRank {
             let key = unsafe { rdma.register(self.segment().raw()) }.map_err(program)?;
             (Domains::one(rdma), key)
         };
-        let keys = bootstrap.exchange("simnet.keys", &mine.0)?;
+        let keys = bootstrap.exchange("simnet.keys", &mine.0)?.to_vec();
         let peer = |(rank, key): (u32, Vec<u8>)| {
             let mapped = self.peer_segment(rank);
             let mut flags = PeerFlags::empty();
@@ -80,8 +80,7 @@ impl SimRank {
             Peer { mapped, len, remote_base: 0, key, flags }
         };
         // SAFETY: job.1: what is mapped of peers are blocks of the net, which the clone of this rank holds as the table's owner.
-        let peers =
-            unsafe { PeerTable::new((0..ranks).zip(keys).map(peer).collect(), Arc::new(self.clone())) };
+        let peers = unsafe { PeerTable::new((0..ranks).zip(keys).map(peer), Arc::new(self.clone())) };
         Ok(Transport {
             wires: vec![M::sim_wire(self.wire())],
             route: vec![0; ranks as usize],

@@ -142,7 +142,7 @@ fn the_engine_moves_bytes_between_unmapped_ranks() {
                 unsafe { Engine::<Seq, SimNic>::new(Box::new(rank.nic()), bounce, &tuning) }.unwrap();
             // SAFETY: the segment is a block of the net, which `rank` and the NIC in the engine hold.
             let key = unsafe { engine.register(rank.segment().raw()) }.unwrap();
-            let keys = boot.exchange("keys", &key.0).unwrap();
+            let keys = boot.exchange("keys", &key.0).unwrap().to_vec();
             let (to, from) = ((me + 1) % 3, (me + 2) % 3);
             let finish = |what: &str| {
                 let mut polls = 0;
@@ -158,7 +158,7 @@ fn the_engine_moves_bytes_between_unmapped_ranks() {
             let source: Vec<u8> = (0..20_011).map(|i| (i * 13 + me as usize) as u8).collect();
             let key = |rank: u32| Key(keys[rank as usize].clone());
             let key = key(to);
-            let there = There { peer: to, key: &key, offset: 3 };
+            let there = There { peer: to, key: &key.0, offset: 3 };
             // SAFETY: `source` is not changed, and `finish` waits below until the put is over.
             unsafe { engine.put(there, source.as_ptr(), source.len(), Source::WantedBack, 5) }.unwrap();
             finish("put");
@@ -282,7 +282,7 @@ fn keys_are_put_once_and_known_after_the_fence() {
         assert!(boot.get(0, "b").is_err());
         for round in 0..20 {
             let all = boot.exchange(&format!("round {round}"), &[me as u8, round]).unwrap();
-            assert_eq!(all, (0..4).map(|r| vec![r, round]).collect::<Vec<_>>());
+            assert_eq!(all.to_vec(), (0..4).map(|r| vec![r, round]).collect::<Vec<_>>());
         }
         boot.finalize().unwrap();
     })

@@ -7,24 +7,7 @@
 use super::Engine;
 use super::put::nic_error;
 use crate::{CoreMode, Error, Rank};
-use gasworks_memory::PeerTable;
-use gasworks_rdma::Key;
 use gasworks_sync::RawSlice;
-use std::sync::OnceLock;
-
-/// The keys that the peers came with; none where nobody has one yet.
-pub(super) fn keys(peers: &PeerTable) -> OnceLock<Box<[Key]>> {
-    let all: Box<[Key]> =
-        (0..peers.ranks()).filter_map(|rank| peers.get(rank)).map(|peer| Key(peer.key.clone())).collect();
-    let keys = OnceLock::new();
-    if all.iter().any(|key| !key.0.is_empty()) {
-        let _ = keys.set(all);
-    }
-    keys
-}
-
-/// What a key is where there is none: nothing can be moved by it.
-static NO_KEY: Key = Key(Vec::new());
 
 impl<M: CoreMode> Engine<M> {
     /// Gives this rank's segment the length at which it will stay, registers it with the network, if there is one, and says what
@@ -35,7 +18,7 @@ impl<M: CoreMode> Engine<M> {
     pub fn attach_segment(&self, len: u64) -> Result<Vec<u8>, Error> {
         const DURING: &str = "attach a segment";
         let len = self.peers.attach(len).map_err(Error::memory(DURING))?;
-        let own = self.peers.get(self.rank).and_then(|own| own.mapped.slice(0, usize::try_from(len).ok()?));
+        let own = usize::try_from(len).ok().and_then(|len| self.peers.mapped(self.rank).slice(0, len));
         let bytes = own.unwrap_or(RawSlice::EMPTY);
         // SAFETY: attach.1: `bytes` are of this rank's own segment, which `self.peers` keeps mapped while this engine lives.
         let key = unsafe { self.rdma.register(bytes) };
@@ -47,24 +30,19 @@ impl<M: CoreMode> Engine<M> {
     ///
     /// # Errors
     /// What a rank has said is nothing that [`attach_segment`](Self::attach_segment) says.
-    pub fn meet_segments(&self, cards: &[Vec<u8>]) -> Result<(), Error> {
-        let read = |(rank, card): (Rank, &Vec<u8>)| match card.split_first_chunk() {
-            Some((len, key)) => Ok((u64::from_le_bytes(*len), Key(key.to_vec()))),
-            None => Err(Error::BadMessage {
-                from: rank,
-                what: format!("a card of {} bytes of its segment", card.len()),
-            }),
+    pub fn meet_segments<'a>(&self, cards: impl Iterator<Item = &'a [u8]> + Clone) -> Result<(), Error> {
+        let short = |rank: Rank, card: &[u8]| {
+            let what = format!("a card of {} bytes of its segment", card.len());
+            Error::BadMessage { from: rank, what }
         };
-        let (lens, keys): (Vec<_>, Vec<_>) =
-            (0..).zip(cards).map(read).collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let read = |(rank, card): (Rank, &[u8])| card.first_chunk().ok_or_else(|| short(rank, card)).copied();
+        let lens = (0..).zip(cards.clone()).map(read).collect::<Result<Vec<_>, _>>()?;
         // The keys first: who finds the length uses them.
-        let _ = self.keys.set(keys.into());
-        (0..).zip(lens).for_each(|(rank, len)| self.peers.told(rank, len));
+        if !self.peers.set_keys(cards.map(|card| &card[size_of::<u64>()..])) {
+            let what = "the keys of segments have different lengths".into();
+            return Err(Error::BadMessage { from: self.rank, what });
+        }
+        (0..).zip(lens).for_each(|(rank, len)| self.peers.told(rank, u64::from_le_bytes(len)));
         Ok(())
-    }
-
-    /// The network's key for a rank's segment.
-    pub(super) fn key_of(&self, rank: Rank) -> &Key {
-        self.keys.get().and_then(|keys| keys.get(rank as usize)).unwrap_or(&NO_KEY)
     }
 }

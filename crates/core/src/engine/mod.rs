@@ -35,14 +35,12 @@ use crate::router::Router;
 use crate::{Category, CoreMode, Error, Limits, Rank, Wire};
 use crossbeam_queue::SegQueue;
 use gasworks_memory::PeerTable;
-use gasworks_rdma::Key;
 use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_shmem::eventcount::EventCount;
 use gasworks_sock::sleeper::{Policy, Sleeper, Step};
 use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use gasworks_sync::{Lock, Room};
 use std::marker::PhantomPinned;
-use std::sync::OnceLock;
 
 /// The part of a peer's volume that is returned at once: small, so that a sender of large payloads copies the next ones
 /// while the last are read, instead of waiting until all are.
@@ -100,8 +98,6 @@ pub struct Engine<M: CoreMode> {
     /// Before the table of peers, which keeps mapped what it has registered (attach.1).
     rdma: Domains<M>,
     peers: PeerTable,
-    /// The network's keys for the segments, once these are attached.
-    keys: OnceLock<Box<[Key]>>,
     ops: Ops<M>,
     /// What calls that wait for one transfer wait for.
     flags: flag::Flags<M>,
@@ -162,7 +158,6 @@ impl<M: CoreMode> Engine<M> {
             max_burst,
             router,
             limits,
-            keys: attach::keys(&peers),
             restless: AtomicBool::new(!rdma.is_empty()),
             rdma,
             ops: Ops::new(),

@@ -184,7 +184,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// A place in the segment of a rank that exists.
     fn at(&self, peer: Rank, offset: u64) -> There<'_> {
-        There { peer, key: self.key_of(peer), offset }
+        There { peer, key: self.peers.key(peer), offset }
     }
 
     /// Polls until nothing is under way on the NIC, nothing is postponed, and all that was sent has arrived.

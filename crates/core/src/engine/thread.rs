@@ -155,7 +155,7 @@ impl Handling {
             if is_free {
                 state.set(message as u64);
             }
-            is_free.then_some(Handling(0))
+            is_free.then(|| Handling(0))
         })
     }
 
@@ -201,6 +201,24 @@ impl Drop for Held {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A thread that was refused is as busy as before.
+    #[test]
+    fn a_thread_that_may_not_handle_is_not_set_free() {
+        let outer = Handling::begin(8).expect("it is free");
+        for _ in 0..2 {
+            assert!(Handling::begin(16).is_none());
+            assert_eq!((message_in_hand(), is_free()), (8, false));
+        }
+        drop(Handling::begin_within(24));
+        assert_eq!(message_in_hand(), 8, "it goes on with what it did before");
+        drop(outer);
+        let lock = Held::begin();
+        assert!(Handling::begin(16).is_none());
+        assert!(Held::any() && !is_free());
+        drop(lock);
+        assert!(is_free());
+    }
 
     /// No other test of this process numbers threads.
     #[test]

@@ -116,12 +116,15 @@ fn a_network_knows_segments_that_are_attached_late() {
             job.engines[0].attach_segment(5000),
             Err(Error::Memory { during: "attach a segment", cause })
         );
-        let short = job.engines[0].meet_segments(&[card.clone(), vec![0; 7]]);
+        let short = job.engines[0].meet_segments([&card[..], &[0; 7]].into_iter());
         let what = "a card of 7 bytes of its segment".into();
         assert_eq!(short, Err(Error::BadMessage { from: 1, what }));
+        let unlike = job.engines[0].meet_segments([&card[..], &[0; 11]].into_iter());
+        let what = "the keys of segments have different lengths".into();
+        assert_eq!(unlike, Err(Error::BadMessage { from: 0, what }));
         // What a rank says of itself is believed, where nothing is mapped.
         let longer = [&5000u64.to_le_bytes()[..], &[3, 1]].concat();
-        assert_eq!(job.engines[0].meet_segments(&[card, longer]), Ok(()));
+        assert_eq!(job.engines[0].meet_segments([&card[..], &longer].into_iter()), Ok(()));
         assert_eq!([0, 1].map(|rank| job.engines[0].peers().len_of(rank)), [Some(4096), Some(5000)]);
         assert_eq!((put(8), job.nic(0).posts[1].3.clone()), (Ok(()), vec![3, 1]));
         // Without a network there is nothing to be known.

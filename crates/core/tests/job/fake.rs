@@ -640,7 +640,7 @@ impl<M: TestMode> Job<M> {
                 route: (0..plan.ranks).map(|peer| if mapped(peer) { 0 } else { last }).collect(),
                 wires: boxed,
                 // SAFETY: fake.1: the segments are the fabric's, which the table is given as their owner, and are atomics.
-                peers: unsafe { PeerTable::new((0..plan.ranks).map(peer).collect(), fabric.clone()) },
+                peers: unsafe { PeerTable::new((0..plan.ranks).map(peer), fabric.clone()) },
                 rdma,
                 flow: plan.flow,
                 patience: Patience::new(plan.policy),

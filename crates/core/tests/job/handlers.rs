@@ -43,7 +43,9 @@ fn a_handler_knows_its_message_and_replies_once() {
                 let engine = message.engine();
                 let refused = |what| Err(Error::InHandler(what));
                 fine(engine.poll().map(|_| ()), refused("poll"))?;
-                fine(engine.request(0, &SHORT), refused("active message request"))?;
+                for to in [0, message.rank(), message.rank()] {
+                    fine(engine.request(to, &SHORT), refused("active message request"))?;
+                }
                 let ask = Ask { category: Category::Medium, least: 0, most: 8, landing: None, source: None };
                 fine(engine.prepare(0, &ask).map(drop), refused("prepare an active message request"))?;
                 // Agreed on and given back, it is none.

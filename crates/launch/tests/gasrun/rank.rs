@@ -205,7 +205,7 @@ fn exchange() {
         let key = format!("value{round}");
         rank.put(&key, &mine).expect("put");
         rank.fence().expect("passed");
-        let all = rank.exchange(&format!("card{round}"), &mine).expect("exchanged");
+        let all = rank.exchange(&format!("card{round}"), &mine).expect("exchanged").to_vec();
         assert_eq!(all.len(), rank.size() as usize);
         for (r, got) in (0..).zip(all) {
             assert!(got == bytes(r + round), "rank {r} sent something else");

@@ -208,7 +208,7 @@ fn the_own_segment_is_that_of_its_rank() {
     assert_eq!((growing.ranks(), growing.room()), (3, 64));
     let shown = format!("{growing:?}");
     assert!(
-        shown.starts_with('[') && shown.matches("Peer {").count() == 3 && shown.contains("SELF | MAPPED"),
+        shown.starts_with('[') && shown.matches("Remote {").count() == 3 && shown.contains("SELF | MAPPED"),
         "{shown}"
     );
 }
@@ -244,7 +244,8 @@ fn the_fast_path_finds_its_fields_by_their_offsets() {
         };
         assert_eq!(found, wanted, "rank {rank}");
     }
-    assert_eq!([0, 1, 2].map(|rank| mapped(&table.peers[rank]).len()), [56, 56, 0]);
+    assert_eq!([0, 1, 2, 3].map(|rank| table.mapped(rank).len()), [56, 56, 0, 0]);
+    assert_eq!([0, 1, 2, 3].map(|rank| table.base(rank)), [Some(0x1000), Some(0x2000), Some(0x3000), None]);
 }
 
 #[test]
@@ -350,7 +351,26 @@ fn a_counted_peer_is_reached_but_not_open() {
     let table = table.watched(count.clone());
     assert_eq!(found(&table), [(false, true), (false, false)]);
     assert!(table.reach(0, 60, 8).is_err() && table.reach(2, 0, 0).is_err());
-    assert_eq!(table.get(0).map(|peer| peer.flags), Some(PeerFlags::COUNTED | PeerFlags::SELF));
+    assert_eq!(table.flags(0), Some(PeerFlags::COUNTED | PeerFlags::SELF));
     table.watch().into_iter().for_each(|watch| watch.accesses(Access::Put, 0, 8, &mut || copied += 1));
     assert_eq!((count.0.load(Relaxed), copied), (1, 1));
+}
+
+#[test]
+fn keys_are_as_long_as_each_other_or_none() {
+    let mut memory = vec![0u8; 64];
+    let at = memory.as_mut_ptr();
+    let keyed = |key: &[u8]| Peer { key: key.to_vec(), ..peer(at, 64, 8, PeerFlags::empty()) };
+    let of = |keys: &[&[u8]]| {
+        let table = fixed_table(keys.iter().map(|key| keyed(key)).collect(), Arc::new(()));
+        (0..4).map(|rank| table.key(rank).to_vec()).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&[&[], &[1, 2], &[]]), [&[][..], &[1, 2], &[], &[]]);
+    assert_eq!(of(&[&[3, 4], &[], &[5, 6]]), [&[3, 4][..], &[], &[5, 6], &[]]);
+    assert_eq!(of(&[&[1], &[1, 2]]), [&[0u8; 0]; 4], "of different lengths");
+    let table = fixed_table(vec![keyed(&[]), keyed(&[])], Arc::new(()));
+    let (short, all, others) = ([&[1][..], &[1, 2]], [&[][..], &[7, 8]], [&[9, 9][..], &[9, 9]]);
+    assert!(!table.set_keys(short.into_iter()) && table.key(1).is_empty());
+    assert!(table.set_keys(all.into_iter()) && table.set_keys(others.into_iter()));
+    assert_eq!([0, 1, 2].map(|rank| table.key(rank)), [&[][..], &[7, 8], &[]], "the first stay");
 }

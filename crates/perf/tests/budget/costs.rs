@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 /// What happens once or twice in a longer run, such as a thread of the process that looks at something, is no cost of an
 /// operation.
 const ONCE: f64 = 0.02;
+/// What that takes of instructions and stored bytes, of which there are many in one look.
+const LOOK: f64 = 0.1;
 
 /// What an operation costs, or may cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +38,10 @@ impl Costs {
     /// In what it exceeds the budget.
     pub fn over(self, budget: Costs) -> Vec<String> {
         let pairs = self.named().into_iter().zip(budget.named());
-        let over = pairs.filter(|((_, cost), (_, budget))| *cost > budget + ONCE);
+        let over = pairs
+            .zip([LOOK, ONCE, LOOK, ONCE])
+            .filter(|(((_, cost), (_, budget)), rare)| *cost > budget + rare);
+        let over = over.map(|(pair, _)| pair);
         over.map(|((name, cost), (_, budget))| format!("{cost} {name}, and may take {budget}")).collect()
     }
 
@@ -80,9 +85,10 @@ pub fn each_exceeded_cost_is_found() -> Result<()> {
     let budget = parse(&COSTS.line("put-8"))?["put-8"];
     assert_eq!(budget.instructions, 56.0, "a line allows what was counted");
     assert_eq!(COSTS.over(budget), [""; 0]);
-    assert_eq!(Costs { allocations: 0.01, ..COSTS }.over(budget), [""; 0], "one in a hundred operations");
+    let rare = Costs { allocations: 0.01, stored: 87.05, ..COSTS };
+    assert_eq!(rare.over(budget), [""; 0], "one in a hundred operations");
     let dearer = [
-        (Costs { instructions: 56.1, ..COSTS }, "56.1 instructions, and may take 56"),
+        (Costs { instructions: 56.2, ..COSTS }, "56.2 instructions, and may take 56"),
         (Costs { system_calls: 0.03, ..COSTS }, "0.03 system calls, and may take 0"),
         (Costs { stored: 95.0, ..COSTS }, "95 bytes stored, and may take 87"),
         (Costs { allocations: 1.0, ..COSTS }, "1 allocations, and may take 0"),

@@ -12,8 +12,8 @@ fn spoil(class: Class, payload: usize, scribble: impl Fn(&[AtomicU64])) -> Strin
     let Opened { wire, .. } = fake::alone::<Seq>().expect("open");
     let room = wire.reserve(0, class, payload).expect("room");
     wire.commit(room, &[1; 16]).expect("sent");
-    let mine = wire.host.mine();
-    let queue = if class == Class::Request { &mine.seat.requests } else { &mine.seat.replies };
+    let seat = wire.host.seats().next().expect("a rank");
+    let queue = if class == Class::Request { seat.requests } else { seat.replies };
     scribble(queue.slots()[0].words());
     let error = wire.poll(1, &mut |_| panic!("a damaged message was delivered")).expect_err("it is damaged");
     assert!(matches!(error, WireError::Corrupt { transport: "pshm", at: 0, .. }), "{error:?}");
@@ -47,7 +47,7 @@ fn a_lap_out_of_order() {
 fn indices_that_jump() {
     for value in [512 * 5, u64::MAX, u64::MAX - 511, 1 << 39] {
         let Opened { wire, .. } = fake::alone::<Seq>().expect("open");
-        let [claimed, placed, consumed] = wire.host.mine().seat.requests.indices();
+        let [claimed, placed, consumed] = wire.host.seats().next().expect("a rank").requests.indices();
         placed.store(value, Relaxed);
         let room = wire.reserve(0, Class::Request, 8).expect("room");
         wire.commit(room, b"lost").expect("sent, somewhere");
@@ -83,8 +83,8 @@ fn counts_that_cannot_be_are_found_by_who_waits() {
                     assert_eq!(wire.poll(1, &mut |_| ()), Ok(1));
                 }
                 sleep(&wire).expect("all is well");
-                let mine = wire.host.mine();
-                let queue = if class == Class::Request { &mine.seat.requests } else { &mine.seat.replies };
+                let seat = wire.host.seats().next().expect("a rank");
+                let queue = if class == Class::Request { seat.requests } else { seat.replies };
                 let changed = queue.indices()[count];
                 let before = changed.swap(value, Relaxed);
                 // Room is not claimed for replies: nobody looks at that count.
@@ -145,5 +145,5 @@ fn a_sink_that_panics_frees_its_block() {
         let poll = || wire.poll(1, &mut |_| std::panic::resume_unwind(Box::new("handler")));
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(poll)).is_err());
     }
-    assert_eq!(wire.host.mine().request_blocks.claimed(), 0);
+    assert_eq!(wire.host.mine().request_blocks().claimed(), 0);
 }

@@ -53,8 +53,8 @@ fn segments_may_differ_and_may_be_empty() {
         let config = Config { memory: Memory::of(u64::from(rank.rank()) * 5000), ..CONFIG };
         let opened = open::<Seq>(&rank, &config).expect("open");
         let peers = &opened.peers;
-        assert!(peers.get(rank.rank()).is_some_and(|peer| peer.flags == PeerFlags::SELF | PeerFlags::MAPPED));
-        (0..3).map(|rank| peers.get(rank).expect("a peer").len).collect::<Vec<_>>()
+        assert!(peers.flags(rank.rank()) == Some(PeerFlags::SELF | PeerFlags::MAPPED));
+        (0..3).map(|rank| peers.len_of(rank).expect("a peer")).collect::<Vec<_>>()
     });
     assert!(lens.iter().all(|lens| lens == &[0, 8192, 12288]), "{lens:?}");
 }
@@ -78,13 +78,13 @@ fn ranks_join_those_of_their_host_in_groups() {
     let joined = |rank: Together| {
         let me = rank.rank();
         let config = Config { memory: Memory::of(u64::from(me) * 65536), ..CONFIG };
-        let Joined { wire, near, segments, barrier, .. } =
+        let Joined { wire, segments, barrier, .. } =
             join::<Seq>(&rank, &config, Some(&beside)).expect("join");
         let wanted: Vec<_> = group_of(me).iter().map(|&rank| (rank, u64::from(rank) * 65536)).collect();
-        let found: Vec<_> = near.iter().map(|(rank, peer)| (*rank, peer.len)).collect();
+        let found: Vec<_> = segments.peers().map(|(rank, peer)| (rank, peer.len)).collect();
         assert_eq!(found, wanted);
-        let own = |(rank, peer): &(u32, Peer)| peer.flags.contains(PeerFlags::SELF) == (*rank == me);
-        assert!(near.iter().all(own));
+        let own = |(rank, peer): (u32, Peer)| peer.flags.contains(PeerFlags::SELF) == (rank == me);
+        assert!(segments.peers().all(own));
         for other in 0..7 {
             let sent = send(&wire, other, Class::Request, b'q', u64::from(me));
             match group_of(me).contains(&other) {

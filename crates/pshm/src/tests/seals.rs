@@ -5,7 +5,7 @@ use crate::announce::{self, Announcement};
 use crate::layout::{PAGE, Shape};
 use crate::{Config, PshmError, open};
 use gasworks_bootstrap::Bootstrap;
-use gasworks_bootstrap::host::Parcel;
+use gasworks_bootstrap::host::{Parcel, Parts};
 use gasworks_os::memfd;
 use gasworks_sync::Seq;
 use std::fs::File;
@@ -41,7 +41,7 @@ fn a_rank_can_neither_cut_nor_grow_the_file() {
         let mine = announcement().encode();
         let (all, given) =
             host.all_gather_with(&mine, Some(ALLOWED), |_| unreachable!("rank 0 leads")).expect("gathered");
-        assert_eq!((all.len(), given.fds.len(), &given.bytes[..]), (2, 1, &b"file"[..]));
+        assert_eq!((all.iter().count(), given.fds.len(), &given.bytes[..]), (2, 1, &b"file"[..]));
         let file = File::from(given.fds.into_iter().next().expect("one"));
         let len = file.metadata().expect("its size").len();
         assert_eq!(len, file_len() as u64);
@@ -59,7 +59,7 @@ fn refusal(bytes: &[u8], fds: impl Fn() -> Vec<OwnedFd> + Sync) -> PshmError {
         if rank.rank() == 1 {
             return Some(open::<Seq>(&rank, &CONFIG).expect_err("rank 0 is not to be trusted"));
         }
-        let give = |_: &[Vec<u8>]| vec![(2, Parcel { bytes: bytes.to_vec(), fds: fds() })];
+        let give = |_: &Parts| vec![(2, Parcel { bytes: bytes.to_vec(), fds: fds() })];
         let host = rank.host().expect("a host");
         host.all_gather_with(&announcement().encode(), Some(ALLOWED), give).expect("gathered");
         None

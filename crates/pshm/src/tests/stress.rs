@@ -88,6 +88,6 @@ fn four_threads_on_each_side() {
         }
         assert_eq!(credits.total_out(), 0);
         // Who handled the last reply has freed its block; the peer may still be freeing the last request's.
-        assert_eq!(wire.host.mine().reply_blocks.claimed(), 0);
+        assert_eq!(wire.host.mine().reply_blocks().claimed(), 0);
     });
 }

@@ -286,7 +286,7 @@ pub(super) fn watched<M: Mode>(
 
 /// A place of the peer.
 pub(super) fn there(key: &Key, offset: u64) -> There<'_> {
-    There { peer: 1, key, offset }
+    There { peer: 1, key: &key.0, offset }
 }
 
 /// How operations ended, by token.

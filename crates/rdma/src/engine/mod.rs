@@ -114,7 +114,7 @@ pub struct There<'a> {
     /// Whose.
     pub peer: u32,
     /// The key of its registration.
-    pub key: &'a Key,
+    pub key: &'a [u8],
     /// Where in it they begin.
     pub offset: u64,
 }

@@ -250,7 +250,7 @@ impl State {
         operation.direction = start.direction;
         operation.peer = start.there.peer;
         operation.key.0.clear();
-        operation.key.0.extend_from_slice(&start.there.key.0);
+        operation.key.0.extend_from_slice(start.there.key);
         operation.offset = start.there.offset;
         operation.left = start.local;
         operation.posts = 0;

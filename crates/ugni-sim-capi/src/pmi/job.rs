@@ -184,7 +184,7 @@ fn exchange(link: &dyn Bootstrap, exchanges: &mut u64, mine: &[u8]) -> Done<Vec<
         return Ok(vec![mine.to_vec()]);
     }
     *exchanges += 1;
-    link.exchange(&format!("pmi{exchanges}"), mine).map_err(failed)
+    link.exchange(&format!("pmi{exchanges}"), mine).map(|all| all.to_vec()).map_err(failed)
 }
 
 /// The leader of each host makes a board; its ranks share it. Nobody waits for one that could not be made.
