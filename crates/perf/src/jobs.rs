@@ -1,5 +1,6 @@
 //! Whole jobs: how long they take to start and end, and what memory they keep.
 
+use crate::handlers::counted;
 use crate::session::{PerfMode, Plan, Session, Who};
 use anyhow::{Context, Result, ensure};
 use gasworks_os::affinity;
@@ -89,7 +90,32 @@ const KINDS: &[Kind] = &[
     ("proportional", |used| used.proportional),
 ];
 
-/// What each rank's process keeps when nobody has spoken but at the barrier.
+/// Barriers of the bench `scale`.
+const BARRIERS: u32 = 100;
+
+/// What every job of many ranks does, once: barriers, a message from each rank to the next and its reply, and what memory each keeps then.
+pub fn scale<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
+    let (agent, lane) = (&session.agent, &session.state.lanes[0]);
+    let begin = Instant::now();
+    for _ in 0..BARRIERS {
+        agent.barrier()?;
+    }
+    let each = begin.elapsed().as_nanos() as f64 / f64::from(BARRIERS);
+    let begin = Instant::now();
+    agent.request_short((session.rank() + 1) % session.ranks(), session.handlers.ping, 0)?;
+    agent.wait_until(|| counted(&lane.replies) == 1 && counted(&lane.requests) == 1)?;
+    agent.barrier()?;
+    let all = begin.elapsed().as_nanos() as f64;
+    if session.rank() == 0 {
+        for (variant, took) in [("barrier", each), ("neighbours", all)] {
+            let plan = Plan { who: Who::First, ..Plan::new("scale", variant, 0) };
+            session.print(&session.row(&plan, "ns", vec![took]));
+        }
+    }
+    memory(session)
+}
+
+/// What each rank's process keeps; when nobody has spoken but at the barrier, if it is measured by itself.
 pub fn memory<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
     let found = session.job.alloc::<u64>(u64::from(session.ranks()) * KINDS.len() as u64)?;
     session.agent.barrier()?;

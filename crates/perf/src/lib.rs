@@ -76,6 +76,7 @@ fn run_as<M: PerfMode>(options: &Options) -> Result<()> {
         Bench::Wake => wake::run(&session)?,
         Bench::Startup => jobs::startup(&session)?,
         Bench::Memory => jobs::memory(&session)?,
+        Bench::Scale => jobs::scale(&session)?,
     }
     session.printed()?;
     drop(session);

@@ -49,6 +49,7 @@ pub enum Bench {
     Wake,
     Startup,
     Memory,
+    Scale,
 }
 
 impl Bench {

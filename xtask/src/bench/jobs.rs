@@ -133,23 +133,27 @@ fn run(kind: &Timed) -> Result<Option<f64>> {
     Ok(ended.then_some(took))
 }
 
-/// The most that each rank may keep for each further rank of a silent job, in bytes.
-const SLOPE: f64 = 4096.0;
+/// The most that each rank may keep for each further rank of a silent job, in bytes: for itself, and of what is shared.
+const SLOPES: [(&str, f64); 2] = [("private-dirty", 256.0), ("shared-dirty", 128.0)];
+/// How many ranks the jobs have in which that is measured.
+const SIZES: [u32; 2] = [64, 512];
 
 /// How much more each rank keeps for each rank that a silent job has more, by the rows of `memory`.
 pub fn memory(rows: &[Row]) -> Vec<Verdict> {
     let slope = |kind: &str| {
         let of = |ranks| rows.iter().find(|r| r.bench == "memory" && r.variant == kind && r.ranks == ranks);
-        let (few, many) = (of(8)?, of(64)?);
+        let [few, many] = SIZES.map(of);
+        let (few, many) = (few?, many?);
         Some((many.p50 - few.p50) / f64::from(many.ranks - few.ranks))
     };
-    let verdict = |kind: &str| {
-        let what = format!("memory, {kind}, bytes for each further rank, 8 to 64 ranks");
-        let base = Verdict { what, limit: SLOPE, ..Verdict::default() };
+    let verdict = |(kind, limit)| {
+        let [few, many] = SIZES;
+        let what = format!("memory, {kind}, bytes for each further rank, {few} to {many} ranks");
+        let base = Verdict { what, limit, ..Verdict::default() };
         let Some(slope) = slope(kind) else {
             return Verdict { verdict: "nothing was measured".into(), ..base };
         };
-        let verdict = if slope <= SLOPE { "met" } else { "not met" };
+        let verdict = if slope <= limit { "met" } else { "not met" };
         Verdict {
             ours: format!("{slope:.0} B"),
             ratio: slope,
@@ -159,7 +163,7 @@ pub fn memory(rows: &[Row]) -> Vec<Verdict> {
             ..base
         }
     };
-    vec![verdict("private-dirty"), verdict("shared-dirty")]
+    SLOPES.map(verdict).into()
 }
 
 #[cfg(test)]
@@ -176,13 +180,13 @@ mod tests {
             ..example("memory", "pshm", 0, &[bytes])
         };
         let rows = [
-            row("private-dirty", 8, 1e6),
-            row("private-dirty", 64, 1e6 + 56.0 * 4000.0),
-            row("shared-dirty", 8, 1e6),
-            row("shared-dirty", 64, 2e6),
+            row("private-dirty", 64, 1e6),
+            row("private-dirty", 512, 1e6 + 448.0 * 219.0),
+            row("shared-dirty", 64, 1e6),
+            row("shared-dirty", 512, 1e6 + 448.0 * 129.0),
         ];
         let found = memory(&rows);
-        assert_eq!((found[0].ours.as_str(), found[0].verdict.as_str()), ("4000 B", "met"));
+        assert_eq!((found[0].ours.as_str(), found[0].verdict.as_str()), ("219 B", "met"));
         assert_eq!(found[1].verdict, "not met");
         assert_eq!(memory(&rows[..3])[1].verdict, "nothing was measured");
     }

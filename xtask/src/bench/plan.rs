@@ -395,8 +395,11 @@ pub const SET: &[(&str, u32, Place)] = &[
     ("gups", 2, Place::RealTime),
     ("wake", 2, Place::RealTime),
     ("startup", 4, Place::Ordinary),
-    ("memory", 8, Place::Ordinary),
     ("memory", 64, Place::Ordinary),
+    ("memory", 512, Place::Ordinary),
+    ("scale", 64, Place::Ordinary),
+    ("scale", 256, Place::Ordinary),
+    ("scale", 1000, Place::Ordinary),
 ];
 
 #[cfg(test)]
