@@ -6,6 +6,7 @@
 //! - peers.2: the length that is known here of such a peer's segment never exceeds that of `mapped`, and only grows. What is open
 //!   to the fast path is as long for a peer that is `MAPPED`, and nothing for all others. So a range inside either is
 //!   inside the mapping.
+//! - peers.3: behind the rows of all ranks is one that is closed and stays so.
 
 use crate::MemoryError;
 use bitflags::bitflags;
@@ -161,11 +162,20 @@ fn mapped(peer: &Peer) -> RawSlice {
     if peer.flags.intersects(REACHED) { peer.mapped } else { RawSlice::EMPTY }
 }
 
-/// The rows of all ranks. Who puts and gets often keeps a copy: then compilers know that these stay where they are.
+/// The rows of all ranks, and a closed one behind them. Who puts and gets often keeps a copy: then compilers know that these stay where
+/// they are.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a>(&'a [Row]);
 
 impl<'a> Rows<'a> {
+    /// A rank's row; the closed one if there is no such rank. That takes no branch, so that a loop with one rank looks for it once.
+    #[inline(always)]
+    fn of(self, rank: u32) -> &'a Row {
+        let at = (rank as usize).min(self.0.len().wrapping_sub(1));
+        // SAFETY: peers.3: `at` is no more than the place of the closed row.
+        unsafe { self.0.get_unchecked(at) }
+    }
+
     /// The first of them.
     pub fn as_ptr(self) -> *const Row {
         self.0.as_ptr()
@@ -175,7 +185,7 @@ impl<'a> Rows<'a> {
     /// not counted, and inside what is known here of the segment. Where it says no, [`PeerTable::reach`] knows why.
     #[inline(always)]
     pub fn open(self, rank: u32, offset: u64, len: usize) -> Option<VolatileSlice<'a>> {
-        let row = self.0.get(rank as usize)?;
+        let row = self.of(rank);
         let open = row.open.load(Relaxed);
         // SAFETY: inside what is open (peers.2), of a table that these rows borrow.
         (offset < open && len as u64 <= open - offset).then(|| unsafe { row.part(offset, len) })
@@ -188,7 +198,7 @@ impl<'a> Rows<'a> {
         if len as u64 > WORD {
             return self.open(rank, offset, len);
         }
-        let row = self.0.get(rank as usize)?;
+        let row = self.of(rank);
         // SAFETY: a word from there on is inside what is open (peers.2), of a table that these rows borrow.
         (offset < row.words.load(Relaxed)).then(|| unsafe { row.part(offset, len) })
     }
@@ -285,7 +295,7 @@ impl PeerTable {
     pub unsafe fn new(peers: impl IntoIterator<Item = Peer>, owner: Arc<dyn Any + Send + Sync>) -> Self {
         let peers = peers.into_iter();
         let (mut rows, mut remote) =
-            (Vec::with_capacity(peers.size_hint().0), Vec::with_capacity(peers.size_hint().0));
+            (Vec::with_capacity(peers.size_hint().0 + 1), Vec::with_capacity(peers.size_hint().0));
         // No keys at all where nobody has one.
         let (mut keys, mut own) = (Vec::new(), 0);
         for (rank, peer) in (0..).zip(peers) {
@@ -305,6 +315,8 @@ impl PeerTable {
                 keys.push(peer.key);
             }
         }
+        // Nobody's (peers.3).
+        rows.push(Row::default());
         let table = Self {
             rows: rows.into(),
             remote: remote.into(),
@@ -387,7 +399,7 @@ impl PeerTable {
         self.remote.len() as u32
     }
 
-    /// What the fast path reads, for each rank: it stays where it is as long as the table does.
+    /// What the fast path reads, for each rank, and a closed row behind them: it stays where it is as long as the table does.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
         Rows(&self.rows)

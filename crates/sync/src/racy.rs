@@ -244,6 +244,15 @@ pub unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
     }
 }
 
+/// Whether this processor loads and stores a word by one instruction wherever it lies; where it is aligned, whole.
+#[cfg(not(any(miri, gasworks_tsan)))]
+const WHOLE_ANYWHERE: bool = cfg!(target_arch = "x86_64");
+
+/// A word that need not be aligned.
+#[cfg(not(any(miri, gasworks_tsan)))]
+#[repr(C, packed)]
+struct Loose<T>(T);
+
 /// Copies `len` bytes from `source`, which is the caller's own, to `target`, which peers may be touching.
 ///
 /// # Safety
@@ -256,6 +265,12 @@ pub unsafe fn copy_in(target: *mut u8, source: *const u8, len: usize) {
     // and not written meanwhile. A word is stored as an atomic only where it is aligned.
     unsafe {
         match len {
+            8 if WHOLE_ANYWHERE => {
+                target.cast::<Loose<u64>>().write_volatile(source.cast::<Loose<u64>>().read());
+            }
+            4 if WHOLE_ANYWHERE => {
+                target.cast::<Loose<u32>>().write_volatile(source.cast::<Loose<u32>>().read());
+            }
             8 if target.addr().is_multiple_of(8) => {
                 (*target.cast::<inner::AtomicU64>())
                     .store(source.cast::<u64>().read_unaligned(), Ordering::Relaxed);
@@ -286,6 +301,12 @@ pub unsafe fn copy_out(target: *mut u8, source: *const u8, len: usize) {
     // and nobody else's meanwhile. A word is loaded as an atomic only where it is aligned.
     unsafe {
         match len {
+            8 if WHOLE_ANYWHERE => {
+                target.cast::<Loose<u64>>().write(source.cast::<Loose<u64>>().read_volatile());
+            }
+            4 if WHOLE_ANYWHERE => {
+                target.cast::<Loose<u32>>().write(source.cast::<Loose<u32>>().read_volatile());
+            }
             8 if source.addr().is_multiple_of(8) => {
                 target
                     .cast::<u64>()
