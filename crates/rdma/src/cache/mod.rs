@@ -143,8 +143,11 @@ impl Cache {
         Registrations { kept: self.live.len(), ..self.counts }
     }
 
-    /// A registration that holds these bytes, for a transfer in this direction. They are mapped, and stay so until it is given back.
-    pub fn take<N: Nic + ?Sized>(
+    /// A registration that holds these bytes, for a transfer in this direction.
+    ///
+    /// # Safety
+    /// cache.4: the bytes are mapped, and stay so until it is given back.
+    pub unsafe fn take<N: Nic + ?Sized>(
         &mut self,
         nic: &N,
         bytes: RawSlice,
@@ -167,7 +170,7 @@ impl Cache {
         for is_last in [false, true] {
             let keeps = settled && self.make_space(nic, pages.len()) && self.watch.watch(pages);
             let memory = if keeps { self.whole(bytes, pages) } else { bytes };
-            // SAFETY: it is mapped now, and while this transfer uses it, as `take` asks; cache.2: others find it only as long as it is.
+            // SAFETY: cache.4: it is mapped now, and while this transfer uses it, as the caller promises; cache.2: others find it only as long as it is.
             let Ok(key) = (unsafe { nic.register_local(memory) }) else {
                 if keeps {
                     self.forget(pages);

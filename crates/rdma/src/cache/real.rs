@@ -146,7 +146,8 @@ impl Bench {
     fn touch(&mut self, at: usize, len: usize) -> (usize, bool) {
         let hits = self.cache.counts().hits;
         let bytes = RawSlice::new(pointer(at), len);
-        let lease = self.cache.take(&self.nic, bytes, Direction::Get).expect("registered");
+        // SAFETY: the NIC of these tests counts, and looks at no bytes.
+        let lease = unsafe { self.cache.take(&self.nic, bytes, Direction::Get) }.expect("registered");
         let number = Counting::number(self.cache.key(&lease).expect("in use"));
         self.cache.give(&self.nic, lease);
         (number, self.cache.counts().hits > hits)

@@ -50,13 +50,17 @@ impl Shelf {
     }
 
     /// See [`Cache::take`].
-    pub fn take<N: Nic + ?Sized>(
+    ///
+    /// # Safety
+    /// As for [`Cache::take`].
+    pub unsafe fn take<N: Nic + ?Sized>(
         &mut self,
         nic: &N,
         bytes: RawSlice,
         direction: Direction,
     ) -> Result<Lease, Refused> {
-        self.with(|cache| cache.take(nic, bytes, direction))
+        // SAFETY: the caller promises that the bytes stay mapped until the registration is given back.
+        self.with(|cache| unsafe { cache.take(nic, bytes, direction) })
     }
 
     /// The key of a registration that is in use, put into `key`, whose capacity stays.
@@ -125,7 +129,8 @@ mod tests {
                 let (there, kept) =
                     (|| nic.made.borrow().iter().filter(|made| made.1).count(), usize::from(!nic_keeps));
                 for hits in 0..2 {
-                    let lease = shelf.take(&nic, bytes, Direction::Get).expect("registered");
+                    // SAFETY: nothing but numbers is done with the bytes.
+                    let lease = unsafe { shelf.take(&nic, bytes, Direction::Get) }.expect("registered");
                     let mut key = Key(vec![9; 3]);
                     shelf.copy_key(&lease, &mut key);
                     assert_eq!((Counting::number(&key), there()), (if nic_keeps { hits } else { 0 }, 1));
@@ -137,7 +142,8 @@ mod tests {
                 told.knows().gone.push_back(crate::stale::Gone::All);
                 shelf.tend(&nic);
                 assert_eq!((there(), shelf.counts().stale), (0, kept as u64));
-                let lease = shelf.take(&nic, bytes, Direction::Put).expect("registered");
+                // SAFETY: as before, nothing but numbers is done with the bytes.
+                let lease = unsafe { shelf.take(&nic, bytes, Direction::Put) }.expect("registered");
                 shelf.give(&nic, lease);
                 // The last engine ends what is kept.
                 shelf.close(&nic);

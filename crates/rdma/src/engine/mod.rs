@@ -293,7 +293,8 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
         token: u64,
     ) -> Result<(), EngineError> {
         let local = RawSlice::new(from.cast_mut(), len);
-        self.start(&Start { direction: Direction::Put, there, local, source, tells: None, token })
+        // SAFETY: engine.1: the caller keeps the bytes at `from` as a put wants them.
+        unsafe { self.start(&Start { direction: Direction::Put, there, local, source, tells: None, token }) }
     }
 
     /// As [`put`](Self::put); and the peer is told `number`, once, when all of it can be seen there ([`Nic::tell`]).
@@ -313,7 +314,9 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
         token: u64,
     ) -> Result<(), EngineError> {
         let local = RawSlice::new(from.cast_mut(), len);
-        self.start(&Start { direction: Direction::Put, there, local, source, tells: Some(number), token })
+        let start = Start { direction: Direction::Put, there, local, source, tells: Some(number), token };
+        // SAFETY: engine.1: the caller keeps the bytes at `from` as a put wants them.
+        unsafe { self.start(&start) }
     }
 
     /// Starts a get of `len` bytes to `target`. `token` comes back
@@ -332,14 +335,10 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
         token: u64,
     ) -> Result<(), EngineError> {
         let local = RawSlice::new(target, len);
-        self.start(&Start {
-            direction: Direction::Get,
-            there,
-            local,
-            source: Source::Kept,
-            tells: None,
-            token,
-        })
+        let start =
+            Start { direction: Direction::Get, there, local, source: Source::Kept, tells: None, token };
+        // SAFETY: engine.1: the caller leaves the bytes at `target` to the get.
+        unsafe { self.start(&start) }
     }
 
     /// The atomic operations that there are.
@@ -366,10 +365,13 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
         let wanted = if update.fetches { update.width() } else { 0 };
         let local = RawSlice::new(target, wanted);
         let direction = Direction::Update(update);
-        self.start(&Start { direction, there, local, source: Source::Kept, tells: None, token })
+        // SAFETY: engine.1: the caller leaves as many bytes at `target` to the operation as it fetches.
+        unsafe { self.start(&Start { direction, there, local, source: Source::Kept, tells: None, token }) }
     }
 
-    fn start(&self, start: &Start<'_>) -> Result<(), EngineError> {
+    /// # Safety
+    /// engine.1: what is said of the local bytes of `start` holds until its token comes back.
+    unsafe fn start(&self, start: &Start<'_>) -> Result<(), EngineError> {
         self.rules.check(start.direction, start.there.offset, start.local.len())?;
         if start.local.is_empty() && !matches!(start.direction, Direction::Update(_)) {
             start.tells.into_iter().for_each(|number| self.nic.tell(start.there.peer, number, true));
@@ -377,7 +379,8 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
             return Ok(());
         }
         let held = self.free.take().ok_or(EngineError::Busy { descriptors: self.free.size() })?;
-        self.state.with(|state| state.start(self.site(), start, held));
+        // SAFETY: engine.1: the caller promises it.
+        self.state.with(|state| unsafe { state.start(self.site(), start, held) });
         Ok(())
     }
 

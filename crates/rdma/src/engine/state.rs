@@ -218,7 +218,10 @@ impl State {
     }
 
     /// Takes the operation on with its first descriptor, and posts what can be posted at once.
-    pub fn start<N: Nic + ?Sized>(&mut self, site: Site<'_, N>, start: &Start<'_>, held: u32) {
+    ///
+    /// # Safety
+    /// engine.1: what is said of the local bytes of `start` holds until its token comes back.
+    pub unsafe fn start<N: Nic + ?Sized>(&mut self, site: Site<'_, N>, start: &Start<'_>, held: u32) {
         let registered = self
             .registered
             .iter()
@@ -320,7 +323,9 @@ impl State {
         }
         let mine = operation.left.slice(chunk.shift, chunk.useful).unwrap_or(RawSlice::EMPTY);
         if chunk.place == Place::Registered && operation.lease.is_none() {
-            match self.cache.take(site.nic, mine, operation.direction) {
+            // SAFETY: engine.1: `mine` is part of the operation's bytes, mapped until its token comes back; the registration is given back
+            // before that.
+            match unsafe { self.cache.take(site.nic, mine, operation.direction) } {
                 Ok(lease) => operation.lease = Some(lease),
                 Err(Refused::Full) => return Err(Stop::Own),
                 Err(Refused::Nic) => {
