@@ -180,6 +180,17 @@ pub enum Payload<'a> {
 impl Payload<'_> {
     /// No bytes.
     pub const NONE: Payload<'static> = Payload::Inline { words: &[], len: 0 };
+
+    /// How many bytes travel in the slot; more than any slot has if they are not there.
+    #[inline(always)]
+    fn inline(&self) -> usize {
+        match *self {
+            Payload::Inline { words, len } if len.div_ceil(8) <= words.len() => len,
+            Payload::Inline { .. } => usize::MAX,
+            Payload::Bytes(bytes) => bytes.len(),
+            Payload::Block(_) => 0,
+        }
+    }
 }
 
 /// A message as it was taken out: a private copy.
@@ -449,7 +460,7 @@ impl<'a> Inbox<'a> {
     /// its bell must ring.
     ///
     /// # Panics
-    /// If the head or the payload is longer than a slot admits.
+    /// If the head or the payload is longer than a slot admits, or than the words that it is in; nothing was sent then.
     #[inline]
     #[must_use = "the receiver may be asleep"]
     pub fn send(&self, from: u16, head: &[u8], payload: Payload<'_>) -> bool {
@@ -471,6 +482,9 @@ impl<'a> Inbox<'a> {
         let words = usize::from(word.is_some());
         let head = 8 * words + rest.len();
         assert!(head <= MAX_HEAD, "a head of {head} bytes");
+        // Before a place is taken: one that nobody fills stops all behind it.
+        let inline = payload.inline();
+        assert!(inline <= MAX_INLINE, "{inline} bytes in a slot");
         // The place need not be the one whose room was checked by this sender: of the claims behind this and all
         // earlier places the latest saw the slot free, and counting makes that known from place to place.
         let Counted { index, wanted } = self.control.tail.count();
@@ -491,12 +505,10 @@ impl<'a> Inbox<'a> {
         let after = 1 + head.div_ceil(8);
         match payload {
             Payload::Inline { words, len } => {
-                assert!(len <= MAX_INLINE, "{len} bytes in a slot");
                 flag.inline = len as u8;
                 copy_words(&slot.words[after..], &words[..len.div_ceil(8)]);
             }
             Payload::Bytes(bytes) => {
-                assert!(bytes.len() <= MAX_INLINE, "{} bytes in a slot", bytes.len());
                 flag.inline = bytes.len() as u8;
                 racy::store_words(&slot.words[after..], bytes);
             }

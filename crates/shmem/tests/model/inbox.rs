@@ -236,6 +236,12 @@ fn lengths_are_exact_for_who_sends() {
     }
     refused(&|inbox| inbox.send(0, &[], Payload::Bytes(&payload)));
     refused(&|inbox| inbox.send(0, &[], Payload::Inline { words: &words, len: MAX_INLINE + 1 }));
+    refused(&|inbox| inbox.send(0, &[], Payload::Inline { words: &words[..2], len: 17 }));
+    // Nothing was sent by those, and nobody waits for it.
+    assert_eq!(ring.view().take(&mut cursor, &mut message), Ok(false));
+    assert!(!ring.view().send(9, b"goes on", Payload::NONE));
+    assert_eq!(ring.view().take(&mut cursor, &mut message), Ok(true));
+    assert_eq!(message.head(), b"goes on");
 }
 
 /// What the flag says of a message: its lap, sender, lengths, and whether a block follows the head.
