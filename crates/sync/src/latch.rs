@@ -6,8 +6,26 @@
 
 use crate::atomic::{AtomicBool, Ordering};
 use crate::cell::UnsafeCell;
-use crate::mode::Latch;
 use crate::{ord, tally};
+
+/// A lock that is only tried: who finds the value in use goes on without it.
+pub trait Latch<T> {
+    /// Wraps a value.
+    fn new(value: T) -> Self;
+    /// Runs `f` with the value unless it is in use.
+    fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R>;
+}
+
+/// The latch of [`Seq`](crate::Seq) and [`ParSync`](crate::ParSync).
+impl<T> Latch<T> for std::cell::RefCell<T> {
+    fn new(value: T) -> Self {
+        std::cell::RefCell::new(value)
+    }
+    #[inline]
+    fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.try_borrow_mut().ok().map(|mut value| f(&mut value))
+    }
+}
 
 /// The latch of [`Par`](crate::Par).
 #[derive(Debug)]

@@ -34,7 +34,8 @@ pub mod tally;
 
 pub use atomic::{fence, spin};
 pub use hint::prefetch_for_write;
-pub use mode::{Latch, Lock, Mode, Par, ParSync, Seq};
+pub use latch::Latch;
+pub use mode::{Lock, Mode, Par, ParSync, Seq};
 pub use racy::{RawSlice, VolatileSlice};
 pub use room::Room;
 pub use spinlock::SpinLock;

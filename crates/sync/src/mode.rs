@@ -1,5 +1,6 @@
 //! The thread mode as a type: [`Seq`] and [`ParSync`] pay for no lock, [`Par`] for a mutex.
 
+use crate::latch::{Latch, ParLatch};
 use crate::tally;
 
 /// How many threads of a process may communicate, decided at compile time.
@@ -42,14 +43,6 @@ pub trait Lock<T> {
     fn seems_taken(&self) -> bool;
 }
 
-/// A lock that is only tried: who finds the value in use goes on without it.
-pub trait Latch<T> {
-    /// Wraps a value.
-    fn new(value: T) -> Self;
-    /// Runs `f` with the value unless it is in use.
-    fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R>;
-}
-
 impl Mode for Seq {
     type Lock<T> = std::cell::RefCell<T>;
     type Latch<T> = std::cell::RefCell<T>;
@@ -82,19 +75,9 @@ impl<T> Lock<T> for std::cell::RefCell<T> {
     }
 }
 
-impl<T> Latch<T> for std::cell::RefCell<T> {
-    fn new(value: T) -> Self {
-        std::cell::RefCell::new(value)
-    }
-    #[inline]
-    fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
-        Lock::try_with(self, f)
-    }
-}
-
 impl Mode for Par {
     type Lock<T> = parking_lot::Mutex<T>;
-    type Latch<T> = crate::latch::ParLatch<T>;
+    type Latch<T> = ParLatch<T>;
     const NAME: &'static str = "par";
     const PARALLEL: bool = true;
 }

@@ -3,8 +3,8 @@
 //! It is for what is held shortly. Who waits longer than that gives the processor away time and again: the holder may need it.
 
 use crate::atomic::spin;
-use crate::latch::ParLatch;
-use crate::mode::{Latch, Lock};
+use crate::latch::{Latch, ParLatch};
+use crate::mode::Lock;
 
 /// How often a waiter looks before it gives the processor away.
 const LOOKS: u32 = 128;
