@@ -12,10 +12,10 @@
 //!
 //! Who sent it is the transport's to know. All that every message has is one word, made and taken apart in a register.
 
-use crate::wire::MAX_HEAD;
-
 /// The most arguments of a message.
 pub const MAX_ARGS: usize = 16;
+/// The most bytes in the head of a message: 24 of fields and 16 arguments of 4.
+pub const MAX_HEAD: usize = 88;
 const FIXED: usize = 8;
 const LONG: usize = 16;
 

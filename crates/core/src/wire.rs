@@ -7,6 +7,7 @@
 //! All methods take `&self` and may be called while [`Wire::poll`] is running on the same thread: a handler replies
 //! from inside the sink. Locks belong to the transport, through its thread-mode type parameter.
 
+use crate::message::{First, MAX_HEAD};
 use crate::{Category, Rank};
 use gasworks_shmem::barrier::Name;
 use gasworks_shmem::doorbell::Doorbell;
@@ -16,15 +17,13 @@ use gasworks_sync::{Mode, VolatileSlice};
 use std::time::Duration;
 use thiserror::Error;
 
-/// The most bytes in the head of a message: 24 of fields and 16 arguments of 4.
-pub const MAX_HEAD: usize = 88;
 /// How many messages a poll takes at most of a transport that does not say otherwise: the seed's `AM_BURST`.
 pub const BURST: u32 = 20;
 
 /// How many requests of its receiver's the message with this head ends: they are handled, and nobody will reply to them any
 /// more. A transport that has lent its own room with each request may take it back then.
 pub fn ended(head: &[u8]) -> usize {
-    crate::message::First::of(head).map_or(0, |first| first.returned().count.into())
+    First::of(head).map_or(0, |first| first.returned().count.into())
 }
 
 /// What a message is, for the sake of the room it may use.

@@ -17,7 +17,7 @@
 
 use crate::barrier::MOST_STEPS;
 use crate::domain::Handle;
-use gasworks_core::wire::MAX_HEAD;
+use gasworks_core::message::MAX_HEAD;
 use gasworks_os::memfd::Mapping;
 use gasworks_shmem::view;
 use gasworks_sync::VolatileSlice;

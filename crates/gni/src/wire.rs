@@ -12,7 +12,8 @@ use crate::pinned::patiently;
 use crate::region::{Closed, Kept};
 use crate::talk::Granules;
 use crate::udreg::Use;
-use gasworks_core::wire::{MAX_HEAD, head_of};
+use gasworks_core::message::MAX_HEAD;
+use gasworks_core::wire::head_of;
 use gasworks_core::{Arrived, Class, CoreMode, Limits, Name, Rank, Reservation, Wire, WireError};
 use gasworks_gni_sys::{
     GNI_MEM_READ_ONLY, GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR, gni_return_t,

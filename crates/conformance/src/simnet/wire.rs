@@ -4,7 +4,7 @@ use super::SimRank;
 use super::block::Block;
 use super::dice::Choice;
 use super::net::Message;
-use gasworks_core::wire::MAX_HEAD;
+use gasworks_core::message::MAX_HEAD;
 use gasworks_core::{Arrived, Class, Limits, Name, Reservation, SharedBarrier, Wire, WireError};
 use gasworks_sync::Mode;
 use std::time::Duration;

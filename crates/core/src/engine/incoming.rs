@@ -1,7 +1,6 @@
 //! A message in a handler's hands.
 
-use super::own::REPLY;
-use super::{Ask, Commit, Engine, Held, Outgoing, Prepared};
+use super::{Engine, Held, Outgoing};
 use crate::{CoreMode, Error, Rank, Signature};
 use gasworks_sync::VolatileSlice;
 use std::cell::Cell;
@@ -114,52 +113,9 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
         Ok(())
     }
 
-    /// Replies with a Short, once, if this rank has sent itself the message; `None` if another has.
-    ///
-    /// # Errors
-    /// As [`reply`](Self::reply).
+    /// What a reply goes with, if there may be one: the bytes that the request's packet carried, and what says that it was sent.
     #[inline]
-    pub fn reply_short_to_itself(&self, handler: u8, args: &[u8]) -> Option<Result<(), Box<Error>>> {
-        if self.source != self.engine.rank {
-            return None;
-        }
-        Some(self.may_reply().map_err(Box::new).and_then(|(_, replied)| {
-            self.engine.short_to_itself::<REPLY>(handler, args)?;
-            replied.set(true);
-            Ok(())
-        }))
-    }
-
-    /// Agrees on room for the reply, fills it in `fill`, and sends what that returns; nothing if it returns `None`.
-    ///
-    /// # Errors
-    /// This is a reply itself or was replied to, the room cannot be had or the message cannot be sent, or the peer is gone.
-    pub fn reply_prepared<'m>(
-        &self,
-        ask: &Ask,
-        fill: impl FnOnce(&Prepared<'a, M>) -> Option<Commit<'m>>,
-    ) -> Result<(), Error> {
-        let (bytes, replied) = self.may_reply()?;
-        let prepared = self.engine.prepare_reply(self.source, ask, bytes)?;
-        if let Some(commit) = fill(&prepared) {
-            prepared.commit(&commit)?;
-            replied.set(true);
-        }
-        Ok(())
-    }
-
-    /// Agrees on room for the reply, which is sent by [`PreparedReply::commit`]. Dropped instead, it is none, and another may be
-    /// agreed on.
-    ///
-    /// # Errors
-    /// This is a reply itself or was replied to, or the room cannot be had.
-    pub fn prepare_reply(&self, ask: &Ask) -> Result<PreparedReply<'a, M>, Error> {
-        let (bytes, replied) = self.may_reply()?;
-        Ok(PreparedReply { prepared: self.engine.prepare_reply(self.source, ask, bytes)?, replied })
-    }
-
-    #[inline]
-    fn may_reply(&self) -> Result<(u32, &'a Cell<bool>), Error> {
+    pub(super) fn may_reply(&self) -> Result<(u32, &'a Cell<bool>), Error> {
         if Held::any() {
             return Err(Error::LockHeld("active message reply"));
         }
@@ -168,29 +124,5 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
             Some(request) => Ok(request),
             None => Err(Error::InHandler("a reply to a reply")),
         }
-    }
-}
-
-/// Room for a reply.
-#[must_use = "room is held until it is committed or dropped"]
-pub struct PreparedReply<'a, M: CoreMode> {
-    prepared: Prepared<'a, M>,
-    replied: &'a Cell<bool>,
-}
-
-impl<'a, M: CoreMode> PreparedReply<'a, M> {
-    /// What was agreed on.
-    pub fn prepared(&self) -> &Prepared<'a, M> {
-        &self.prepared
-    }
-
-    /// Sends the reply.
-    ///
-    /// # Errors
-    /// Those of [`Prepared::commit`].
-    pub fn commit(self, commit: &Commit<'_>) -> Result<(), Error> {
-        self.prepared.commit(commit)?;
-        self.replied.set(true);
-        Ok(())
     }
 }

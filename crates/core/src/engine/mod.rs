@@ -2,6 +2,7 @@
 
 #[allow(unsafe_code)]
 mod attach;
+mod credit;
 mod dispatch;
 #[allow(unsafe_code)]
 mod domains;
@@ -25,8 +26,8 @@ pub use put::{Transfer, counts_of};
 pub use thread::message_in_hand;
 pub(crate) use thread::{Held, this_thread};
 
-pub use incoming::{Incoming, PreparedReply, Received, Token};
-pub use negotiate::{Ask, Commit, Prepared};
+pub use incoming::{Incoming, Received, Token};
+pub use negotiate::{Ask, Commit, Prepared, PreparedReply};
 
 use crate::flow::{Flow, Patience, WaitMode};
 use crate::handlers::Handlers;

@@ -7,12 +7,12 @@
 
 use super::own::{REPLY, REQUEST};
 use super::send::Way;
-use super::{Engine, Outgoing, Received, thread};
+use super::{Engine, Incoming, Outgoing, Received, thread};
 use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned};
 use crate::wire::Class;
 use crate::{Category, CoreMode, Error, Rank, Reservation, Wire};
-use gasworks_shmem::credit::Exhausted;
 use gasworks_sync::{Room as Memory, VolatileSlice};
+use std::cell::Cell;
 
 /// What room is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -389,32 +389,58 @@ impl<M: CoreMode> Engine<M> {
             _ => self.put_then_request(to, message),
         }
     }
+}
 
-    /// Takes what a request with so many bytes in its packet costs; one of this rank to itself costs nothing.
-    #[inline]
-    pub(super) fn take_credit(&self, to: Rank, bytes: u32) -> Result<(), Error> {
-        if to == self.rank {
-            return Ok(());
+impl<'a, M: CoreMode> Incoming<'a, M> {
+    /// Agrees on room for the reply, fills it in `fill`, and sends what that returns; nothing if it returns `None`.
+    ///
+    /// # Errors
+    /// This is a reply itself or was replied to, the room cannot be had or the message cannot be sent, or the peer is gone.
+    pub fn reply_prepared<'m>(
+        &self,
+        ask: &Ask,
+        fill: impl FnOnce(&Prepared<'a, M>) -> Option<Commit<'m>>,
+    ) -> Result<(), Error> {
+        let (bytes, replied) = self.may_reply()?;
+        let prepared = self.engine.prepare_reply(self.source, ask, bytes)?;
+        if let Some(commit) = fill(&prepared) {
+            prepared.commit(&commit)?;
+            replied.set(true);
         }
-        self.credits.take(to, bytes).map_err(|short| Error::Busy { to, what: shortage(short) })
+        Ok(())
     }
 
-    /// Gives back what was taken for a request of which nothing has left.
-    #[cold]
-    pub(super) fn give_back(&self, to: Rank, bytes: u32) {
-        if to == self.rank {
-            return;
-        }
-        // It was taken and nobody else gives it back, so it fits.
-        let _ = self.credits.give(to, 1, bytes.into());
+    /// Agrees on room for the reply, which is sent by [`PreparedReply::commit`]. Dropped instead, it is none, and another may be
+    /// agreed on.
+    ///
+    /// # Errors
+    /// This is a reply itself or was replied to, or the room cannot be had.
+    pub fn prepare_reply(&self, ask: &Ask) -> Result<PreparedReply<'a, M>, Error> {
+        let (bytes, replied) = self.may_reply()?;
+        Ok(PreparedReply { prepared: self.engine.prepare_reply(self.source, ask, bytes)?, replied })
     }
 }
 
-#[cold]
-pub(super) fn shortage(short: Exhausted) -> &'static str {
-    match short {
-        Exhausted::Total => "no credit left for any rank",
-        Exhausted::Peer => "no credit left for that rank",
-        Exhausted::Volume => "too many bytes under way to that rank",
+/// Room for a reply.
+#[must_use = "room is held until it is committed or dropped"]
+pub struct PreparedReply<'a, M: CoreMode> {
+    prepared: Prepared<'a, M>,
+    replied: &'a Cell<bool>,
+}
+
+impl<'a, M: CoreMode> PreparedReply<'a, M> {
+    /// What was agreed on.
+    pub fn prepared(&self) -> &Prepared<'a, M> {
+        &self.prepared
+    }
+
+    /// Sends the reply.
+    ///
+    /// # Errors
+    /// Those of [`Prepared::commit`].
+    pub fn commit(self, commit: &Commit<'_>) -> Result<(), Error> {
+        self.prepared.commit(commit)?;
+        self.replied.set(true);
+        Ok(())
     }
 }

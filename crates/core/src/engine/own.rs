@@ -200,6 +200,24 @@ impl<M: CoreMode> Engine<M> {
     }
 }
 
+impl<M: CoreMode> Incoming<'_, M> {
+    /// Replies with a Short, once, if this rank has sent itself the message; `None` if another has.
+    ///
+    /// # Errors
+    /// As [`reply`](Self::reply).
+    #[inline]
+    pub fn reply_short_to_itself(&self, handler: u8, args: &[u8]) -> Option<Result<(), Box<Error>>> {
+        if self.source != self.engine.rank {
+            return None;
+        }
+        Some(self.may_reply().map_err(Box::new).and_then(|(_, replied)| {
+            self.engine.short_to_itself::<REPLY>(handler, args)?;
+            replied.set(true);
+            Ok(())
+        }))
+    }
+}
+
 #[cold]
 fn refused_here() -> Result<(), Box<Error>> {
     Ok(thread::may_communicate("active message request")?)

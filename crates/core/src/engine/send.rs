@@ -1,10 +1,10 @@
 //! Sending: requests, which wait for credits, and replies, which never do.
 
-use super::negotiate::shortage;
+use super::credit::shortage;
 use super::own::{REPLY, REQUEST};
 use super::{Engine, Outgoing, thread};
 use crate::error::Stop;
-use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned, credits_word, first_word};
+use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned, first_word};
 use crate::wire::{Class, WireError, ring};
 use crate::{Category, CoreMode, Error, Rank, Reservation, Wire};
 use gasworks_shmem::inbox::{Full, MAX_INLINE};
@@ -261,33 +261,5 @@ impl<M: CoreMode> Engine<M> {
         head.set_returned(returned);
         let sent = self.router.to(to).commit(reservation, head.as_bytes());
         sent.inspect_err(|_| self.owe_again(to, returned, own))
-    }
-
-    /// Returns the credits owed to a peer by a message of their own: the seed's "hidden" message.
-    pub(super) fn return_credits(&self, to: Rank) -> Result<(), Box<Error>> {
-        let returned = self.with_owed(to, Returned::default());
-        if returned.count == 0 {
-            return Ok(()); // another thread has returned them
-        }
-        let sent = self.router.to(to).send(to, Class::Credit, credits_word(returned), &[], &[]);
-        sent.map_err(|error| {
-            self.owe_again(to, returned, Returned::default());
-            Box::new(error.into())
-        })
-    }
-
-    /// What a message was to return beside its `own` did not leave with it.
-    #[cold]
-    fn owe_again(&self, to: Rank, returned: Returned, own: Returned) {
-        let (count, bytes) = (returned.count - own.count, returned.bytes - own.bytes);
-        self.owed.restore(to, count.into(), bytes.into());
-    }
-
-    /// `own` and as much as fits of what is owed to a peer.
-    #[inline]
-    pub(super) fn with_owed(&self, to: Rank, own: Returned) -> Returned {
-        let (count, bytes) = self.owed.collect(to, u32::from(u8::MAX - own.count));
-        // Both fit: the count by the limit given, the bytes because a volume is at most u32::MAX.
-        Returned { count: own.count + count as u8, bytes: own.bytes.saturating_add(bytes as u32) }
     }
 }

@@ -34,7 +34,7 @@ use crate::letter::Letter;
 use crate::mailboxes::Mailboxes;
 use crate::region::{Home, Layout, Region, message_len};
 use crate::talk::{Granules, Talk};
-use gasworks_core::wire::MAX_HEAD;
+use gasworks_core::message::MAX_HEAD;
 use gasworks_core::{Name, Rank, WireError};
 use gasworks_gni_sys::{GNI_RC_TRANSACTION_ERROR, gni_return_t};
 use gasworks_rdma::Completion;

@@ -4,7 +4,7 @@ use super::{ENDED, Fetching, Found, Held, LOOKS, Messages, NAME, Place, Postpone
 use crate::domain::{Arrival, Network};
 use crate::letter::{Call, Letter};
 use crate::region::Region;
-use gasworks_core::wire::MAX_HEAD;
+use gasworks_core::message::MAX_HEAD;
 use gasworks_core::{Rank, WireError};
 use gasworks_sync::kill_point;
 

@@ -4,7 +4,7 @@ use super::play::*;
 use super::*;
 use crate::domain::{Arrival, Handle};
 use crate::letter::Call;
-use gasworks_core::{Class, wire};
+use gasworks_core::{Class, message};
 use gasworks_rdma::Stage;
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ fn no_letters(fetch: bool) -> Vec<u64> {
         Letter { slot: SHAPE.slots as u16, ..right },
         Letter { slot: u16::MAX, ..right },
         Letter { head: 0, ..right },
-        Letter { head: wire::MAX_HEAD + 1, ..right },
+        Letter { head: message::MAX_HEAD + 1, ..right },
         Letter { head: 255, ..right },
         Letter { payload: SHAPE.max_medium + 1, ..right },
         Letter { payload: (1 << 20) - 1, ..right },
