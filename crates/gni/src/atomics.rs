@@ -4,17 +4,10 @@
 //! generation: on 32 bits as well, the smaller and the greater of integers with a sign, and floating-point numbers. Neither multiplies.
 //! The processor's own operations do not mix with these, whatever the word.
 
-use crate::domain::Chip;
+use crate::domain::{Chip, Command};
 use gasworks_gni_sys::*;
 use gasworks_memory::atomic::{Change, Ops, Type, Update};
 use gasworks_rdma::Atomics;
-
-/// A command with its operands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Command {
-    pub number: gni_fma_cmd_type_t,
-    pub operands: [u64; 2],
-}
 
 /// Makes a command that brings back what the word was into one that does not.
 const PLAIN: gni_fma_cmd_type_t = 0x100;

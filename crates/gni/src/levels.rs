@@ -1,7 +1,7 @@
 //! The barrier in two levels, where ranks share memory and have a barrier there: they meet in it, the first of each such group, its leader,
 //! meets the other leaders over the network, and then all meet in it once more, where the leader comes by the name that all agree on.
 
-use crate::barrier::Seen;
+use crate::phases::Seen;
 use gasworks_core::{Name, SharedBarrier};
 use std::sync::Arc;
 

@@ -6,9 +6,9 @@
 //! - [`GniNic`]: the port below the engine of puts and gets, which implements [`gasworks_rdma::Nic`].
 //! - [`Memory`]: what messages take of it.
 //!
-//! Below them, `messages` says how messages go by puts and notifications (`letter`, `region`, `mailboxes`, `talk`), and `domain` alone
-//! calls the library; `udreg` is the library's own cache of registrations, where a job asks for it. Segments come from outside, where some of
-//! them may be mapped.
+//! Below them, `messages` says how messages go by puts and notifications (`letter`, `region`, `mailboxes`, `talk`), and how the `phases` of a
+//! barrier do; `domain` alone calls the library; `udreg` is the library's own cache of registrations, where a job asks for it; `handle` and
+//! `kept` are memory that was registered, and memory that others write to. Segments come from outside, where some of them may be mapped.
 #![deny(missing_docs)]
 
 mod atomics;
@@ -16,6 +16,9 @@ mod barrier;
 #[allow(unsafe_code)]
 mod domain;
 mod error;
+mod handle;
+#[allow(unsafe_code)]
+mod kept;
 mod letter;
 mod levels;
 #[allow(unsafe_code)]
@@ -25,8 +28,8 @@ mod memory;
 mod messages;
 #[allow(unsafe_code)]
 mod open;
+mod phases;
 mod pinned;
-#[allow(unsafe_code)]
 mod region;
 mod settings;
 mod talk;

@@ -5,8 +5,10 @@
 //! # Invariants
 //! - mailboxes.1: a slab keeps its mapping, and is dropped with the transport, which whoever uses its parts keeps.
 
-use crate::domain::{Handle, Network};
-use crate::region::{Closed, Kept, Region};
+use crate::domain::Network;
+use crate::handle::Handle;
+use crate::kept::{Closed, Kept};
+use crate::region::Region;
 use gasworks_os::memfd;
 use gasworks_sync::VolatileSlice;
 

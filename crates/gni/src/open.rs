@@ -4,17 +4,19 @@
 //! - open.1: the auxiliary mapping outlives the domains and engines that use its parts: [`Shared`] keeps it, behind the domain of the
 //!   messages, and each NIC keeps `Shared`, behind a domain of its own. A part is one engine's, or the messages'.
 //! - open.2: what keeps the segments mapped becomes the table of peers', which lets go of it only once nobody writes there any more
-//!   (region.1); the engines of a job are dropped with or before the table.
+//!   (kept.1); the engines of a job are dropped with or before the table.
 
 use crate::barrier::{BY_ENGINES, GniBarrier};
-use crate::domain::{Chip, Domain, Handle, Network, Place, Wanted};
+use crate::domain::{Chip, Domain, Network, Place, Wanted};
 use crate::error::{GniError, code_name};
+use crate::handle::Handle;
+use crate::kept::{Closed, Kept};
 use crate::letter::MOST_RANKS;
 use crate::levels::Levels;
 use crate::mailboxes::{self, Mailboxes};
 use crate::messages::{Bursts, Messages};
 use crate::pinned::patiently;
-use crate::region::{Closed, Home, Kept, Layout, MOST_TICKETS, Region, Shape};
+use crate::region::{Home, Layout, MOST_TICKETS, Region, Shape};
 use crate::settings::{self, Credentials, MESSAGE_FLAGS, Settings};
 use crate::wire::{GniNic, GniWire, Guard, KEY, Shared, abilities};
 use gasworks_bootstrap::Bootstrap;

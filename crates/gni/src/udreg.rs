@@ -13,8 +13,8 @@
 //! - udreg.4: an entry is looked at, and handed to the library, only while it is used: it then stands in `used`.
 //! - udreg.5: a call's pointers are to values of this thread. Attributes are as large as the library's layout says.
 
-use crate::domain::Handle;
 use crate::error::GniError;
+use crate::handle::Handle;
 use crate::pinned::Pinned;
 use gasworks_gni_sys::udreg::*;
 use gasworks_gni_sys::*;

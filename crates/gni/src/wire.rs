@@ -4,12 +4,13 @@
 //! for it if nothing is under way and nothing has arrived.
 
 use crate::atomics;
-use crate::domain::{Bell, Chip, Domain, Handle, Kind, Network, Owner, Post, Refused};
+use crate::domain::{Bell, Chip, Domain, Kind, Network, Owner, Post, Refused};
 use crate::error::code_name;
+use crate::handle::Handle;
+use crate::kept::{Closed, Kept};
 use crate::levels::Levels;
 use crate::messages::{Messages, NAME, Room, Taken};
 use crate::pinned::patiently;
-use crate::region::{Closed, Kept};
 use crate::talk::Granules;
 use crate::udreg::Use;
 use gasworks_core::message::MAX_HEAD;

@@ -19,10 +19,10 @@ mod release;
 
 pub(crate) use engine::{FIRST, Place, RESULT};
 
-use crate::atomics::Command;
 use crate::error::{GniError, Texts, code_name};
+use crate::handle::Handle;
+use crate::kept::Closed;
 use crate::pinned::Pinned;
-use crate::region::Closed;
 use crate::udreg::{Cache, Device, Known};
 use gasworks_gni_sys::*;
 use gasworks_os::memfd;
@@ -32,18 +32,6 @@ use std::collections::HashMap;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::Arc;
-
-/// Registered memory, as it is told to others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Handle {
-    pub words: [u64; 2],
-}
-
-impl Handle {
-    fn raw(self) -> gni_mem_handle_t {
-        gni_mem_handle_t { qword1: self.words[0], qword2: self.words[1] }
-    }
-}
 
 /// What a domain is made with.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +52,13 @@ pub(crate) struct Wanted {
     pub delivery: u16,
     /// How many bytes may be registered.
     pub pinned: u64,
+}
+
+/// A command of the NIC's atomic unit, with its operands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Command {
+    pub number: gni_fma_cmd_type_t,
+    pub operands: [u64; 2],
 }
 
 /// By what bytes go, and which way.

@@ -27,11 +27,11 @@ mod take;
 #[cfg(test)]
 mod tests;
 
-use crate::barrier::{Next, Phases, Seen};
 use crate::domain::{Domain, Done, FIRST, Kind, Network, Owner, Post, RESULT, Refused};
 use crate::error::code_name;
 use crate::letter::Letter;
 use crate::mailboxes::Mailboxes;
+use crate::phases::{Next, Phases, Seen};
 use crate::region::{Home, Layout, Region, message_len};
 use crate::talk::{Granules, Talk};
 use gasworks_core::message::MAX_HEAD;

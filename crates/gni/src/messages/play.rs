@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::domain::Arrival;
-use crate::domain::Handle;
+use crate::handle::Handle;
+use crate::kept::Closed;
 use crate::letter::Call;
 use crate::mailboxes;
-use crate::region::{Closed, Shape};
+use crate::region::Shape;
 use gasworks_core::Class;
 use gasworks_gni_sys::gni_return_t;
 use gasworks_rdma::Stage;

@@ -2,7 +2,8 @@
 
 use super::play::*;
 use super::*;
-use crate::domain::{Arrival, Handle};
+use crate::domain::Arrival;
+use crate::handle::Handle;
 use crate::letter::Call;
 use gasworks_core::{Class, message};
 use gasworks_rdma::Stage;
