@@ -7,9 +7,10 @@
 
 use crate::error::PshmError;
 use crate::layout::in_pages;
-use crate::memory::{self, Memory, Pages};
+use crate::memory::{Memory, Pages};
 use crate::region::Host;
 use crate::settings::ROOM_NAME;
+use crate::sizes;
 use gasworks_core::Rank;
 use gasworks_memory::{Growth, Largest, MemoryError, Peer};
 use gasworks_os::descriptor::Descriptor;
@@ -129,7 +130,7 @@ impl Segments {
 
 /// Whether such pages for `more` bytes are left, as far as can be said before they are asked for; the cause where not.
 fn fits(pages: Pages, more: u64) -> Result<(), String> {
-    let Limit { bytes, who } = memory::available(matches!(pages, Pages::Huge(_)));
+    let Limit { bytes, who } = sizes::available(matches!(pages, Pages::Huge(_)));
     if more > bytes { Err(format!("{who} leaves {bytes} bytes")) } else { Ok(()) }
 }
 

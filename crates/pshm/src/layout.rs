@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The largest huge page that a peer may announce.
 const LARGEST_PAGE: u64 = 16 << 30;
 /// The largest payload of a message.
-pub(crate) const MAX_MEDIUM: usize = 64 << 10;
+pub const MAX_MEDIUM: usize = 64 << 10;
 /// Reply blocks beyond one for each request that may be out: a thread gives its credit back a moment before it frees
 /// the block.
 pub(crate) const SLACK: u32 = 64;

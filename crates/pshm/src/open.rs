@@ -9,6 +9,7 @@
 
 use crate::announce::{self, FAILED};
 use crate::barrier::ShmBarrier;
+use crate::config::{Beside, Config};
 use crate::error::PshmError;
 use crate::file::{self, Given};
 use crate::grow::{Bounds, Segments};
@@ -23,37 +24,10 @@ use gasworks_bootstrap::host::Parts;
 use gasworks_core::observe::Witness;
 use gasworks_memory::{Grows, Largest, PeerTable};
 use gasworks_os::huge;
-use gasworks_os::limits::{Limit, more_descriptors};
+use gasworks_os::limits::more_descriptors;
 use gasworks_shmem::ranks::Ranks;
 use gasworks_sync::{Mode, kill_point};
 use std::sync::Arc;
-
-/// What the transport is to provide for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Config {
-    /// This rank's segment, and where its memory comes from.
-    pub memory: Memory,
-    /// How many requests may be out to one peer; the queue of requests is sized by it.
-    pub depth: u32,
-    /// How many requests may be out to all peers; the room for replies is sized by it, and `core` must keep to it.
-    pub total: u32,
-    /// How many bytes of payload may be out to one peer; the number of large blocks follows from it.
-    pub volume: u64,
-}
-
-/// What is to be known of the network where there is one besides.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Beside {
-    /// How many ranks of a host share memory at most: those that follow each other; 0: all.
-    pub most: u32,
-    /// How large a segment the network bears.
-    pub limit: Limit,
-    /// Whether the largest segment that can be mapped is searched for.
-    pub search: bool,
-    /// Whether memory that was given back may not be there at once: then it is asked for again, and not before all ranks of the host have
-    /// given theirs back. The work-around of GASNet's bug 3480.
-    pub again: bool,
-}
 
 /// An open transport, of a job whose ranks are all here.
 #[derive(Debug)]

@@ -1,11 +1,12 @@
 //! Everything of the opening that can fail without the others: sizes, and the addresses of the own segment.
 
 use crate::announce::Announcement;
+use crate::config::{Beside, Config};
 use crate::error::PshmError;
 use crate::layout::{PAGE, Shape};
-use crate::memory::{self, HugePages, Memory, Pages, Sizes};
-use crate::open::{Beside, Config};
+use crate::memory::{HugePages, Memory, Pages};
 use crate::settings;
+use crate::sizes::{self, Sizes};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping, Reserved};
@@ -58,13 +59,12 @@ pub(crate) fn search(
     }
     let (_, internal) = queues(config);
     let nothing = Memory { segment: Share::bytes(0), room: None, later: false, ..config.memory };
-    let sizes =
-        memory::sizes(&nothing, Some(&beside.limit), false, bootstrap.rank(), (here, here), internal)?;
+    let sizes = sizes::sizes(&nothing, Some(&beside.limit), false, bootstrap.rank(), (here, here), internal)?;
     let maps = |len: u64| {
         let len = usize::try_from(internal.saturating_add(len)).unwrap_or(usize::MAX);
         memfd::create("gasworks search", len).and_then(|file| file.map()).is_ok()
     };
-    let found = memory::search(sizes.largest.bytes, memfd::page_size() as u64, maps);
+    let found = sizes::search(sizes.largest.bytes, memfd::page_size() as u64, maps);
     Ok(match found < sizes.largest.bytes {
         true => Limit { bytes: found, who: "the largest mapping that there could be".into() },
         false => beside.limit.clone(),
@@ -87,7 +87,7 @@ pub(crate) fn prepare(
         return Err(PshmError::TooManyRanks { ranks, max });
     }
     let (memory, (shape, internal)) = (config.memory, queues(config));
-    let sizes = |from_pool| memory::sizes(&memory, network, from_pool, me, (here, ranks), internal);
+    let sizes = |from_pool| sizes::sizes(&memory, network, from_pool, me, (here, ranks), internal);
     let wanted = memory.huge_pages;
     let choose = || choose((wanted, pool), internal, here, sizes);
     let (sizes, pages) = patiently(if again { TRIES } else { 1 }, choose)?;

@@ -9,7 +9,7 @@
 
 use crate::announce::Announcement;
 use crate::error::PshmError;
-use crate::layout::{Cards, FileLayout, Layout, in_pages};
+use crate::layout::{Cards, FileLayout, Layout, MAX_MEDIUM, in_pages};
 use gasworks_memory::{Peer, PeerFlags};
 use gasworks_os::jobs::Guard;
 use gasworks_os::memfd::{self, Mapping, Reserved};
@@ -312,7 +312,7 @@ impl Region {
     /// The first `len` bytes of a block that carries a reply to this rank; `None` as above.
     #[inline]
     pub(crate) fn reply_bytes(&self, index: u32, len: usize) -> Option<VolatileSlice<'_>> {
-        let fits = index < self.layout.reply_count && len <= crate::MAX_MEDIUM;
-        fits.then(|| self.queues.slice(self.layout.reply_blocks + index as usize * crate::MAX_MEDIUM, len))?
+        let fits = index < self.layout.reply_count && len <= MAX_MEDIUM;
+        fits.then(|| self.queues.slice(self.layout.reply_blocks + index as usize * MAX_MEDIUM, len))?
     }
 }

@@ -94,24 +94,29 @@ const TOGETHER: Setting = Setting {
 pub const SETTINGS: &[Setting] =
     &[LIMIT, SEGMENT, ROOM, HUGE_PAGES, NUMA, POPULATE, ATTACH_TIMEOUT, BARRIER_RADIX, TOGETHER];
 
-/// What the settings say of memory.
-pub(crate) fn memory() -> Result<Memory, SettingError> {
-    let huge_pages = match HUGE_PAGES.choice()? {
-        "try" | "1" | "yes" => HugePages::Try,
-        "require" => HugePages::Require,
-        _ => HugePages::Off,
-    };
-    Ok(Memory {
-        segment: SEGMENT.share()?.unwrap_or(Share::bytes(64 << 20)),
-        // Nobody has asked for the default.
-        at_most: SEGMENT.raw().is_none(),
-        room: ROOM.share()?,
-        later: false,
-        limit: LIMIT.share()?,
-        huge_pages,
-        place: NUMA.boolean()?,
-        populate: POPULATE.boolean()?,
-    })
+impl Memory {
+    /// What the settings say.
+    ///
+    /// # Errors
+    /// A setting cannot be used as it stands.
+    pub fn from_settings() -> Result<Self, SettingError> {
+        let huge_pages = match HUGE_PAGES.choice()? {
+            "try" | "1" | "yes" => HugePages::Try,
+            "require" => HugePages::Require,
+            _ => HugePages::Off,
+        };
+        Ok(Self {
+            segment: SEGMENT.share()?.unwrap_or(Share::bytes(64 << 20)),
+            // Nobody has asked for the default.
+            at_most: SEGMENT.raw().is_none(),
+            room: ROOM.share()?,
+            later: false,
+            limit: LIMIT.share()?,
+            huge_pages,
+            place: NUMA.boolean()?,
+            populate: POPULATE.boolean()?,
+        })
+    }
 }
 
 /// How many of so many ranks meet at each count of the barrier; 0 for all.

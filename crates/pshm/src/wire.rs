@@ -9,7 +9,7 @@
 //! Indices, lengths and ranks that come out of a queue are copied, then checked, then used.
 
 use crate::error::PshmError;
-use crate::layout::{self, MAX_MEDIUM as LARGEST};
+use crate::layout::{self, MAX_MEDIUM};
 use crate::region::{Host, Region};
 use crate::stage::{self, Stage};
 use gasworks_core::wire::ring;
@@ -21,9 +21,6 @@ use gasworks_sock::sleeper;
 use gasworks_sync::{Mode, VolatileSlice, kill_point};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The largest payload of a message.
-pub const MAX_MEDIUM: usize = LARGEST;
 
 /// What may be under way by default. A sender that is ahead by many messages and a receiver that is behind by as many
 /// do not fetch the same line from each other all the time; so a window of 64 carries twice what 12 do. And where ranks
