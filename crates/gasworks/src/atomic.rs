@@ -1,6 +1,5 @@
 //! Atomic operations on values in segments.
 
-use crate::agent::place;
 use crate::{Agent, Error, Event, GlobalPtr, Implicit, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::Engine;
@@ -153,7 +152,7 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
 
     #[inline(always)]
     fn operation(&self, target: GlobalPtr<T>, change: AtomicOp<T>, fetches: bool) -> Operation {
-        let (rank, offset) = place(target);
+        let (rank, offset) = target.place();
         let fetches = fetches || matches!(change, AtomicOp::Get);
         Operation { domain: self.domain, update: change.update(fetches), rank, offset }
     }

@@ -1,6 +1,6 @@
 //! What a program may ask of its job.
 
-use crate::{Error, settings};
+use crate::{Error, Network, settings};
 use gasworks_os::settings::Share;
 pub use gasworks_pshm::HugePages;
 use gasworks_pshm::Memory;
@@ -11,38 +11,6 @@ pub struct Config {
     pub(crate) memory: Memory,
     pub(crate) network: Network,
     pub(crate) may_return: bool,
-}
-
-/// Over what ranks talk: GASNet's conduits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Network {
-    /// The memory of their host: `smp`.
-    Memory,
-    /// Gemini or Aries, whichever there is, and the memory of a host.
-    Gni,
-    /// Aries alone.
-    Aries,
-    /// Gemini alone.
-    Gemini,
-}
-
-impl Network {
-    /// The largest payload of a Medium in any job over it, in bytes, as the settings say: none needs to be open. Of [`Gni`](Self::Gni),
-    /// which may be either chip, it is the less.
-    ///
-    /// # Errors
-    /// A setting is wrong: the error names it.
-    pub fn max_medium(self) -> Result<usize, Error> {
-        use gasworks_gni::{Chip, max_medium};
-        let chips: &[Chip] = match self {
-            Self::Memory => &[],
-            Self::Gni => &[Chip::Aries, Chip::Gemini],
-            Self::Aries => &[Chip::Aries],
-            Self::Gemini => &[Chip::Gemini],
-        };
-        let most = |least: usize, &chip: &Chip| Ok(least.min(max_medium(chip)?));
-        chips.iter().try_fold(gasworks_pshm::MAX_MEDIUM, most)
-    }
 }
 
 impl Config {

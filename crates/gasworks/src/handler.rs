@@ -1,6 +1,6 @@
 //! What a handler is given: its message by value, its payload by accessor.
 
-use crate::table::{Args, LongReply, MediumReply, ShortReply};
+use crate::index::{Args, LongReply, MediumReply, ShortReply};
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::{Ask, Category, Commit, Incoming, Outgoing, Token};

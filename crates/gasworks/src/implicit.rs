@@ -1,7 +1,8 @@
 //! Implicit operations: a set of them is asked whether all is done.
 
-use crate::agent::{bytes_of, place, send_owned_long};
-use crate::table::{Args, LongRequest};
+use crate::agent::send_owned_long;
+use crate::index::{Args, LongRequest};
+use crate::pointer::bytes_of;
 use crate::{Agent, Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::{Categories, Engine};
@@ -103,7 +104,7 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
         let bytes = bytes_of::<T>(count)?;
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that `target` has room for `count` values, and uses it only when the
         // gets are done.
-        unsafe { rma::get_nbi(self.engine, &self.set, place(source), target.cast(), bytes, false)? }
+        unsafe { rma::get_nbi(self.engine, &self.set, source.place(), target.cast(), bytes, false)? }
         Ok(())
     }
 
@@ -134,7 +135,7 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
     ) -> Result<(), Error> {
         let source = source.cast();
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that the `bytes` at `source` stay until `options` say, or gives `keep`.
-        unsafe { rma::put_nbi(self.engine, &self.set, place(target), source, bytes, keep, options)? }
+        unsafe { rma::put_nbi(self.engine, &self.set, target.place(), source, bytes, keep, options)? }
         Ok(())
     }
 

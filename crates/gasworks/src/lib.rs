@@ -51,11 +51,13 @@ mod exit;
 mod handler;
 #[allow(unsafe_code)]
 mod implicit;
+mod index;
 #[allow(unsafe_code)]
 pub mod inspect;
 #[allow(unsafe_code)]
 mod job;
 mod mode;
+mod network;
 mod observe;
 mod places;
 mod pointer;
@@ -65,11 +67,12 @@ mod scope;
 mod segment;
 pub mod settings;
 mod table;
+mod transport;
 
 pub use agent::{Agent, Phase, PreparedLong, PreparedMedium};
 pub use atomic::{Atomic, AtomicOp, Atomics};
 pub use bytemuck::{self, Pod, Zeroable};
-pub use config::{Config, HugePages, Network};
+pub use config::{Config, HugePages};
 pub use error::Error;
 pub use event::Event;
 pub use exit::exit;
@@ -80,13 +83,14 @@ pub use gasworks_memory::atomic::Ops as AtomicOps;
 pub use gasworks_sync::{Par, ParSync, Seq};
 pub use handler::{Landed, Outcome, Payload, Reply, Request, Room};
 pub use implicit::Implicit;
-pub use job::{Job, Transport};
+pub use index::{Args, LongReply, LongRequest, MediumReply, MediumRequest, ShortReply, ShortRequest};
+pub use job::Job;
 pub use mode::ThreadMode;
+pub use network::Network;
 pub use places::Places;
 pub use pointer::GlobalPtr;
 pub use progress::ProgressThread;
 pub use scope::Scope;
 pub use segment::{Local, Segment};
-pub use table::{
-    Args, Handler, LongReply, LongRequest, MediumReply, MediumRequest, ShortReply, ShortRequest, Table,
-};
+pub use table::{Handler, Table};
+pub use transport::Transport;

@@ -27,6 +27,11 @@ impl<T: Pod> GlobalPtr<T> {
         self.offset
     }
 
+    /// As the layer below takes it: a rank and an offset.
+    pub(crate) const fn place(self) -> (u32, u64) {
+        (self.rank, self.offset)
+    }
+
     /// The same place in another rank's segment.
     #[must_use]
     pub const fn on(self, rank: u32) -> Self {
@@ -86,6 +91,17 @@ impl<T> std::fmt::Debug for GlobalPtr<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "rank {} byte {} ({})", self.rank, self.offset, std::any::type_name::<T>())
     }
+}
+
+/// How many bytes so many values take.
+///
+/// # Errors
+/// They are more than an address counts.
+pub(crate) fn bytes_of<T>(count: usize) -> Result<usize, Error> {
+    let too_many = || {
+        Error::Pointer(format!("{count} values of {} bytes are more than an address counts", size_of::<T>()))
+    };
+    count.checked_mul(size_of::<T>()).ok_or_else(too_many)
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! - scope.1: a buffer given to a scope is borrowed for `'scope`, which outlives the scope's closure; `Agent::scope` waits for
 //!   every operation that was started before it returns or unwinds.
 
-use crate::agent::place;
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::Engine;
@@ -32,7 +31,7 @@ impl<'scope, 'env, M: ThreadMode> Scope<'scope, 'env, M> {
         let (start, len, options) = (source.as_ptr().cast(), size_of_val(source), Options::default());
         // SAFETY: scope.1: `source` is borrowed for `'scope`, at whose end the put is over, which is what rma.1 of `gasworks_extended`
         // asks.
-        unsafe { rma::put_nbi(self.engine, &self.started, place(target), start, len, None, options)? }
+        unsafe { rma::put_nbi(self.engine, &self.started, target.place(), start, len, None, options)? }
         Ok(())
     }
 
@@ -45,7 +44,7 @@ impl<'scope, 'env, M: ThreadMode> Scope<'scope, 'env, M> {
         let (start, len) = (target.as_mut_ptr().cast(), size_of_val(target));
         // SAFETY: scope.1: `target` is borrowed exclusively for `'scope`, at whose end the get is over, which is what rma.1 of
         // `gasworks_extended` asks.
-        unsafe { rma::get_nbi(self.engine, &self.started, place(source), start, len, false)? }
+        unsafe { rma::get_nbi(self.engine, &self.started, source.place(), start, len, false)? }
         Ok(())
     }
 

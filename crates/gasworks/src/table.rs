@@ -1,16 +1,11 @@
 //! The handler table of a program: typed closures, registered before the job opens.
 
 use crate::handler::{Landed, Outcome, Payload, Reply, Request};
+use crate::index::{Args, LongReply, LongRequest, MediumReply, MediumRequest, ShortReply, ShortRequest};
 use crate::{Error, GlobalPtr, ThreadMode};
-use bytemuck::Pod;
 use gasworks_core::{Also, Category, CoreMode, Entry, Handlers, Incoming, Received, Signature};
 use gasworks_sync::{Par, ParSync, Seq, VolatileSlice};
 use std::marker::PhantomData;
-
-/// What travels as a message's arguments: any plain type whose size is a multiple of 4 and at most 64 bytes. Another
-/// size does not compile.
-pub trait Args: Pod + Send + Sync {}
-impl<T: Pod + Send + Sync> Args for T {}
 
 /// A handler's closure: `'static` in [`Seq`]; in [`Par`] and [`ParSync`], where any thread may run it, `Send + Sync` as
 /// well.
@@ -37,46 +32,6 @@ impl<F: Send + Sync + 'static> Handler<Par> for F {
     fn boxed(self, adapt: Adapt<Self, Par>) -> Box<<Par as CoreMode>::Function> {
         Box::new(move |incoming: &Incoming<'_, Par>| adapt(&self, incoming))
     }
-}
-
-macro_rules! handles {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
-        $(#[$doc])*
-        pub struct $name<A> {
-            index: u8,
-            of: PhantomData<fn(A)>,
-        }
-        impl<A> Clone for $name<A> {
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-        impl<A> Copy for $name<A> {}
-        impl<A> $name<A> {
-            /// The handler's index in the table.
-            pub fn index(self) -> u8 {
-                self.index
-            }
-            fn new(index: u8) -> Self {
-                Self { index, of: PhantomData }
-            }
-        }
-    )*};
-}
-
-handles! {
-    /// A handler of Short requests with arguments `A`.
-    ShortRequest;
-    /// A handler of Medium requests with arguments `A`.
-    MediumRequest;
-    /// A handler of Long requests with arguments `A`.
-    LongRequest;
-    /// A handler of Short replies with arguments `A`.
-    ShortReply;
-    /// A handler of Medium replies with arguments `A`.
-    MediumReply;
-    /// A handler of Long replies with arguments `A`.
-    LongReply;
 }
 
 /// A handler table. What is registered before the job opens must be the same on all ranks, in the same order: the job

@@ -2,7 +2,7 @@
 
 use super::Agent;
 use crate::event::Event;
-use crate::table::{Args, LongRequest, MediumRequest, ShortRequest};
+use crate::index::{Args, LongRequest, MediumRequest, ShortRequest};
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::{Category, Engine, Outgoing};

@@ -1,8 +1,9 @@
 //! The barrier.
 
 use super::Agent;
-use crate::{Error, Job, ThreadMode};
-use gasworks_core::Name;
+use crate::{Error, ThreadMode};
+use gasworks_core::{Engine, Name};
+use gasworks_extended::Barrier;
 
 impl<'job, M: ThreadMode> Agent<'job, M> {
     /// Waits for all ranks.
@@ -40,15 +41,16 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// A phase is under way already.
     #[inline]
     pub fn barrier_begin_as(&self, name: Name) -> Result<Phase<'job, M>, Error> {
-        let number = self.job.barrier.begin(self.engine(), name)?;
-        Ok(Phase { job: self.job, number, name })
+        let number = self.barrier.begin(self.engine, name)?;
+        Ok(Phase { engine: self.engine, barrier: self.barrier, number, name })
     }
 }
 
 /// A phase of the barrier that this rank has begun.
 #[must_use = "a phase that was begun must be finished by test or wait"]
 pub struct Phase<'job, M: ThreadMode> {
-    job: &'job Job<M>,
+    engine: &'job Engine<M>,
+    barrier: &'job Barrier<M>,
     number: u64,
     name: Name,
 }
@@ -60,7 +62,7 @@ impl<M: ThreadMode> Phase<'_, M> {
     /// The phase was finished before; [`Error::Mismatch`], and then it is finished.
     #[inline]
     pub fn test(&self, _agent: &Agent<'_, M>) -> Result<bool, Error> {
-        let agreed = self.job.barrier.test(&self.job.engine, self.number, self.name)?;
+        let agreed = self.barrier.test(self.engine, self.number, self.name)?;
         agreed.map(matched).transpose().map(|agreed| agreed.is_some())
     }
 
@@ -70,7 +72,7 @@ impl<M: ThreadMode> Phase<'_, M> {
     /// The phase was finished before, [`Error::Mismatch`], or a poll finds something wrong.
     #[inline]
     pub fn wait(self, _agent: &Agent<'_, M>) -> Result<Name, Error> {
-        matched(self.job.barrier.wait(&self.job.engine, self.number, self.name)?)
+        matched(self.barrier.wait(self.engine, self.number, self.name)?)
     }
 }
 

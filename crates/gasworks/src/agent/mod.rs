@@ -12,12 +12,12 @@ mod rma;
 pub(crate) use am::send_owned_long;
 pub use meet::Phase;
 pub use negotiated::{PreparedLong, PreparedMedium};
-pub(crate) use rma::{bytes_of, place};
 
 use crate::segment::{Local, Segment};
-use crate::{Error, GlobalPtr, Job, ThreadMode};
+use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::Engine;
+use gasworks_extended::Barrier;
 use gasworks_memory::Rows;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -28,20 +28,21 @@ use std::task::{Context, Poll, Wake, Waker};
 /// A thread's agent. It stays on its thread and does not outlive its job, so a handler cannot hold one: a handler that
 /// communicates does not compile. (Where a job has been leaked to make it `'static`, its calls fail in a handler.)
 pub struct Agent<'job, M: ThreadMode> {
-    job: &'job Job<M>,
+    engine: &'job Engine<M>,
+    barrier: &'job Barrier<M>,
     /// Of the job's peers, at hand for puts and gets.
     rows: Rows<'job>,
     stays_here: PhantomData<*mut ()>,
 }
 
 impl<'job, M: ThreadMode> Agent<'job, M> {
-    pub(crate) fn new(job: &'job Job<M>) -> Self {
-        Self { job, rows: job.engine.peers().rows(), stays_here: PhantomData }
+    pub(crate) fn new(engine: &'job Engine<M>, barrier: &'job Barrier<M>) -> Self {
+        Self { engine, barrier, rows: engine.peers().rows(), stays_here: PhantomData }
     }
 
     #[inline]
     pub(crate) fn engine(&self) -> &'job Engine<M> {
-        &self.job.engine
+        self.engine
     }
 
     /// This rank.

@@ -1,7 +1,7 @@
 //! Active messages whose payload is made in place, in room that was agreed on first.
 
 use super::Agent;
-use crate::table::{Args, LongRequest, MediumRequest};
+use crate::index::{Args, LongRequest, MediumRequest};
 use crate::{Error, GlobalPtr, ThreadMode};
 use gasworks_core::{Ask, Category, Commit, Prepared};
 use std::ops::RangeInclusive;

@@ -2,6 +2,7 @@
 
 use super::Agent;
 use crate::event::Event;
+use crate::pointer::bytes_of;
 use crate::{Error, GlobalPtr, Implicit, Scope, ThreadMode};
 use bytemuck::Pod;
 use gasworks_extended::rma::{self, Local, Options};
@@ -70,7 +71,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         let (start, len, now) =
             (bytes.as_ptr(), bytes.len(), Options { local: Local::Now, immediate: false });
         // SAFETY: rma.1 of `gasworks_extended`: `source` is borrowed until this returns, and by `Local::Now` it is used no more then.
-        let started = unsafe { rma::put_nb(self.engine(), place(target), start, len, None, now)? };
+        let started = unsafe { rma::put_nb(self.engine(), target.place(), start, len, None, now)? };
         Ok(Event::new(self.engine(), started, |_| Some(())))
     }
 
@@ -88,7 +89,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         // SAFETY: rma.1 of `gasworks_extended`: `start` points into the heap block of `source`, which the operation keeps and nobody
         // changes.
         let started =
-            unsafe { rma::put_nb(self.engine(), place(target), start, len, Some(M::keep(source)), APART)? };
+            unsafe { rma::put_nb(self.engine(), target.place(), start, len, Some(M::keep(source)), APART)? };
         Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
     }
 
@@ -106,7 +107,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         // SAFETY: rma.1 of `gasworks_extended`: `start` points into the heap block of `target`, which the operation keeps and gives back
         // when it is done.
         let started =
-            unsafe { rma::get_nb(self.engine(), place(source), start, len, Some(M::keep(target)), false)? };
+            unsafe { rma::get_nb(self.engine(), source.place(), start, len, Some(M::keep(target)), false)? };
         Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
     }
 
@@ -128,7 +129,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that the `count` values at `source` stay mapped and unchanged until the
         // event is done.
         let started = unsafe {
-            rma::put_nb(self.engine(), place(target), source.cast(), len, None, Options::default())?
+            rma::put_nb(self.engine(), target.place(), source.cast(), len, None, Options::default())?
         };
         Ok(Event::new(self.engine(), started, |_| Some(())))
     }
@@ -150,7 +151,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         let len = bytes_of::<T>(count)?;
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that `target` has room for `count` values and is not used until the
         // event is done.
-        let started = unsafe { rma::get_nb(self.engine(), place(source), target.cast(), len, None, false)? };
+        let started = unsafe { rma::get_nb(self.engine(), source.place(), target.cast(), len, None, false)? };
         Ok(Event::new(self.engine(), started, |_| Some(())))
     }
 
@@ -198,17 +199,5 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     }
 }
 
-/// Where a pointer points, as the layer below takes it.
-pub(crate) fn place<T: Pod>(pointer: GlobalPtr<T>) -> (u32, u64) {
-    (pointer.rank(), pointer.offset())
-}
-
 /// The source of the put is asked for apart.
 const APART: Options = Options { local: Local::Apart, immediate: false };
-
-pub(crate) fn bytes_of<T>(count: usize) -> Result<usize, Error> {
-    let too_many = || {
-        Error::Pointer(format!("{count} values of {} bytes are more than an address counts", size_of::<T>()))
-    };
-    count.checked_mul(size_of::<T>()).ok_or_else(too_many)
-}
