@@ -4,11 +4,12 @@
 //! # Invariants
 //! As in the crate.
 
-use crate::check::may_talk;
 use crate::face::{Face, FaceMode, fail, went};
-use crate::layout::{ERR_BARRIER_MISMATCH, ERR_NOT_READY, Event, Flags, OK, Team};
+use crate::layout::{ERR_BARRIER_MISMATCH, ERR_NOT_READY, Event, OK, Team};
+use crate::meeting::State;
+use crate::talk::may_talk;
 use gasworks_core::Name;
-use gasworks_sync::{Lock, Mode, Par};
+use gasworks_sync::Lock;
 use std::ffi::c_int;
 
 /// The bit of an event that is a barrier's: no operation's has it.
@@ -20,31 +21,6 @@ const MISMATCH: c_int = 2;
 /// Whether an event is a barrier's.
 pub(crate) fn is_one(bits: Event) -> bool {
     bits & MARK != 0
-}
-
-/// How far this rank is in its barriers.
-#[derive(Debug, Default)]
-struct State {
-    /// Barriers of the team that were asked for, and those that are over.
-    asked: u64,
-    over: u64,
-    /// The phase of the one that is under way.
-    phase: Option<u64>,
-    /// GASNet-1's that is under way: its phase, and by what name this rank came.
-    named: Option<(u64, Name)>,
-    /// What the last of those agreed on.
-    agreed: Option<Name>,
-}
-
-/// Where that is kept.
-pub(crate) struct Meeting {
-    state: <Par as Mode>::Lock<State>,
-}
-
-impl Default for Meeting {
-    fn default() -> Self {
-        Self { state: Lock::new(State::default()) }
-    }
 }
 
 /// Takes as many steps as can be taken of the team's barriers.
@@ -81,13 +57,9 @@ pub(crate) fn is_done<M: FaceMode>(face: &Face<M>, call: &str, event: Event) -> 
     is_over
 }
 
-/// `gex_Coll_BarrierNB`.
-pub fn begin<M: FaceMode>(team: *const Team, _flags: Flags) -> Event {
-    begin_by::<M>("gex_Coll_BarrierNB", team)
-}
-
-/// Begins one of the team's. A barrier too many is told of before it is counted: later it would only be seen by who waits in vain.
-fn begin_by<M: FaceMode>(call: &str, team: *const Team) -> Event {
+/// `gex_Coll_BarrierNB`, and `gex_Coll_BarrierBlocking`, which waits for the event. A barrier too many is told of before it is counted:
+/// later it would only be seen by who waits in vain.
+pub fn begin<M: FaceMode>(call: &str, team: *const Team) -> Event {
     let face = M::slot().of(call);
     if team != face.team {
         fail(call, format!("{team:p} is no team"));
@@ -98,11 +70,6 @@ fn begin_by<M: FaceMode>(call: &str, team: *const Team) -> Event {
         advance(face, call, state);
         if state.over == state.asked { 0 } else { state.asked as Event | MARK }
     })
-}
-
-/// `gex_Coll_BarrierBlocking`.
-pub fn meet<M: FaceMode>(team: *const Team, _flags: Flags) {
-    crate::event::wait::<M>(begin_by::<M>("gex_Coll_BarrierBlocking", team));
 }
 
 fn name(id: c_int, flags: c_int) -> Name {

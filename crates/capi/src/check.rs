@@ -1,72 +1,14 @@
-//! What is looked at before a call: some of it in all builds, and some only where the program is compiled for debugging, for its headers ask.
+//! What is looked at of what a call is given: some of it in all builds, and some only where the program is compiled for debugging, for its
+//! headers ask.
 //!
 //! # Invariants
 //! As in the crate, and place.1 of [`crate::place`].
 
-use crate::face::{FaceMode, fail};
+use crate::face::fail;
 use crate::layout::{Kind, Local, Object, When};
-use crate::{negotiated, place, query};
-use gasworks_core::{Engine, hsl, message_in_hand};
-use gasworks_os::process;
-use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::ffi::{c_char, c_int, c_void};
-use std::fmt::Display;
-
-/// `gasworks_talks_at`: a call begins that communicates, or may.
-///
-/// # Safety
-/// place.1.
-pub unsafe fn talks<M: FaceMode>(file: *const c_char, line: c_int, name: *const c_char) {
-    // SAFETY: place.1: the header's macro has made `file` and `name`, literals.
-    unsafe { place::begin(file, line, name) };
-    if M::IS_SEQ {
-        // SAFETY: place.1: `name` is a literal, which the header's macro makes of the call's name.
-        only_thread(&unsafe { place::text_of(name) });
-    }
-    if let Some(why) = silenced_by::<M>() {
-        // SAFETY: place.1: the header's macro has made `name`, a literal, of the call that is refused here.
-        fail(&unsafe { place::text_of(name) }, why);
-    }
-}
-
-/// The thread that communicates in `SEQ`: the first that does.
-static ONLY: AtomicU32 = AtomicU32::new(0);
-
-/// In `SEQ`: whether no other thread has communicated, or ends the job.
-fn only_thread(call: &str) {
-    let own = process::thread();
-    // Relaxed: it is about nothing but the number.
-    match ONLY.compare_exchange(0, own, Relaxed, Relaxed) {
-        Err(first) if first != own => {
-            let what = format!(
-                "thread {own} communicates, and thread {first} has before: in SEQ one thread does (compile with GASNET_PAR, \
-                 or with GASNET_PARSYNC where they take turns)"
-            );
-            fail(call, what)
-        }
-        _ => {}
-    }
-}
-
-/// Whether this thread may communicate, or ends the job.
-pub(crate) fn may_talk<M: FaceMode>(call: &str) {
-    if let Some(why) = silenced_by::<M>() {
-        fail(call, why);
-    }
-}
-
-/// Why this thread may not communicate now.
-fn silenced_by<M: FaceMode>() -> Option<&'static str> {
-    if Engine::<M>::in_handler() {
-        Some("not allowed while a handler runs on this thread")
-    } else if hsl::any_held() {
-        Some("not allowed while this thread holds a handler-safe lock")
-    } else if negotiated::is_under_way() {
-        Some("not allowed between a prepare and its commit or cancel")
-    } else {
-        None
-    }
-}
+use crate::place;
+use gasworks_core::message_in_hand;
+use std::ffi::{c_char, c_void};
 
 /// `gasworks_check_object`: whether a handle leads to an object that is what it should be, for a call of this name.
 ///
@@ -109,28 +51,6 @@ pub(crate) fn when(call: &str, local: Local) -> When {
         }
         Some(when) => when,
         None => fail(call, "lc_opt is null"),
-    }
-}
-
-/// An argument cannot be used of a call that returns a code, which is returned. Why is said unless C wants to see to codes itself;
-/// and a program that is compiled for debugging ends then.
-#[cold]
-pub(crate) fn refused(call: &str, what: impl Display, code: c_int) -> c_int {
-    if query::is_verbose() != 0 && place::is_known() {
-        fail(call, what);
-    }
-    query::say(format!("{call}: {what}"));
-    code
-}
-
-/// Whether a handler has ended what it began, or ends the job.
-pub(crate) fn ended_whole(handler: u8) {
-    if hsl::any_held() {
-        fail("an active message", format!("handler {handler} has ended with a handler-safe lock held"));
-    }
-    if negotiated::is_under_way() {
-        let what = "has ended with a reply prepared, and neither committed nor cancelled";
-        fail("an active message", format!("handler {handler} {what}"));
     }
 }
 

@@ -4,9 +4,9 @@
 //! As in the crate.
 
 use crate::barrier;
-use crate::check::may_talk;
 use crate::face::{Face, FaceMode, fail, went};
 use crate::layout::{ERR_NOT_READY, Event, Flags, NO_OP, OK};
+use crate::talk::may_talk;
 use gasworks_core::Categories;
 use gasworks_extended::event;
 use std::ffi::{c_int, c_uint};

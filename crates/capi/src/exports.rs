@@ -9,7 +9,7 @@ macro_rules! face {
     ($mode:ty, $linked:ident) => {
         use std::ffi::{c_char, c_int, c_uint, c_void};
         use $crate::layout::*;
-        use $crate::{am, barrier, check, event, handlers, hsl, job, legacy, negotiated, query, rma};
+        use $crate::{am, barrier, check, codes, event, handlers, hsl, job, legacy, negotiated, query, rma, talk};
 
         /// An object that refers to it was compiled for this library.
         #[unsafe(no_mangle)]
@@ -116,8 +116,10 @@ macro_rules! face {
             fn gasworks_hsl_wrong(call: *const c_char, error: c_int, is_taken: c_int) -> c_int { hsl::wrong(call, error, is_taken) }
             fn gasworks_hsl_taken() -> () { hsl::taken() }
             fn gasworks_hsl_left() -> () { hsl::left() }
-            fn gex_Coll_BarrierNB(tm: *const Team, flags: Flags) -> Event { barrier::begin::<$mode>(tm, flags) }
-            fn gex_Coll_BarrierBlocking(tm: *const Team, flags: Flags) -> () { barrier::meet::<$mode>(tm, flags) }
+            fn gex_Coll_BarrierNB(tm: *const Team, _flags: Flags) -> Event { barrier::begin::<$mode>("gex_Coll_BarrierNB", tm) }
+            fn gex_Coll_BarrierBlocking(tm: *const Team, _flags: Flags) -> () {
+                event::wait::<$mode>(barrier::begin::<$mode>("gex_Coll_BarrierBlocking", tm))
+            }
             fn gasnet_barrier_notify(id: c_int, flags: c_int) -> () { barrier::notify::<$mode>(id, flags) }
             fn gasnet_barrier_wait(id: c_int, flags: c_int) -> c_int { barrier::wait::<$mode>(id, flags) }
             fn gasnet_barrier_try(id: c_int, flags: c_int) -> c_int { barrier::attempt::<$mode>(id, flags) }
@@ -127,7 +129,7 @@ macro_rules! face {
             }
             fn gasnet_barrier_result(id: *mut c_int) -> c_int { barrier::result::<$mode>(id) }
             fn gasworks_at(file: *const c_char, line: c_int, name: *const c_char) -> () { $crate::place::begin(file, line, name) }
-            fn gasworks_talks_at(file: *const c_char, line: c_int, name: *const c_char) -> () { check::talks::<$mode>(file, line, name) }
+            fn gasworks_talks_at(file: *const c_char, line: c_int, name: *const c_char) -> () { talk::begin::<$mode>(file, line, name) }
             fn gasworks_left() -> () { $crate::place::end() }
             fn gasworks_check_object(handle: *const c_void, kind: u32, call: *const c_char) -> () { check::object(handle, kind, call) }
             fn gasworks_check_value(len: usize) -> () { check::value(len) }
@@ -155,14 +157,14 @@ macro_rules! face {
             fn gasworks_legacy_memset_nbi(rank: u32, dest: *const u8, value: c_int, len: usize) -> () { legacy::set::<$mode>(rank, dest, value, len, true); }
             fn gasworks_legacy_valget_begin(rank: u32, source: *const u8, len: usize) -> *mut legacy::Fetched { legacy::fetch::<$mode>(rank, source, len) }
             fn gasworks_legacy_valget_end(handle: *mut legacy::Fetched) -> u64 { legacy::fetched::<$mode>(handle) }
-            fn gex_System_GetVerboseErrors() -> c_int { query::is_verbose() }
-            fn gex_System_SetVerboseErrors(verbose: c_int) -> () { query::set_verbose(verbose) }
+            fn gex_System_GetVerboseErrors() -> c_int { codes::is_verbose() }
+            fn gex_System_SetVerboseErrors(verbose: c_int) -> () { codes::set_verbose(verbose) }
             fn gex_System_QueryMaxThreads() -> u64 { query::max_threads::<$mode>() }
             fn gex_System_QueryHiddenAMConcurrencyLevel() -> c_int { query::hidden_threads::<$mode>() }
             fn gex_System_QueryProgressThreads(client: *const Client, count: *mut c_uint, info: *mut *const c_void, flags: Flags) -> c_int { query::progress_threads(client, count, info, flags) }
             fn gasnet_getenv(name: *const c_char) -> *mut c_char { query::get_env(name) }
-            fn gasnet_ErrorName(code: c_int) -> *const c_char { query::error_name(code) }
-            fn gasnet_ErrorDesc(code: c_int) -> *const c_char { query::error_text(code) }
+            fn gasnet_ErrorName(code: c_int) -> *const c_char { codes::error_name(code) }
+            fn gasnet_ErrorDesc(code: c_int) -> *const c_char { codes::error_text(code) }
         }
     };
 }

@@ -3,11 +3,11 @@
 //! # Invariants
 //! As in the crate.
 
-use crate::handlers::Handler;
 use crate::layout::{Endpoint, Entry, PAIRS, RankInfo, Segment, Team};
+use crate::meeting::Meeting;
 use crate::place::Before;
 use gasworks::{Agent, Job, Par, ParSync, Seq, ThreadMode};
-use gasworks_core::{CoreMode, Engine, Incoming};
+use gasworks_core::{CoreMode, Engine, Error, Incoming};
 use gasworks_extended::{Barrier, Implicit};
 use gasworks_memory::{MemoryError, PeerTable};
 use gasworks_sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -21,8 +21,10 @@ pub trait FaceMode: ThreadMode {
     const MODEL: &'static str;
     /// Whether one thread of the program communicates.
     const IS_SEQ: bool;
-    /// A handler, as the table of this mode wants it.
-    fn function(handler: Handler<Self>) -> Box<Self::Function>;
+    /// What runs a handler, as the table of this mode wants it.
+    fn function(
+        run: impl Fn(&Incoming<'_, Self>) -> Result<(), Box<Error>> + Send + Sync + 'static,
+    ) -> Box<Self::Function>;
     /// Where the job of a library of this mode is kept.
     fn slot() -> &'static Slot<Self>;
 }
@@ -34,12 +36,10 @@ macro_rules! face_mode {
         impl FaceMode for $mode {
             const MODEL: &'static str = $name;
             const IS_SEQ: bool = $is_seq;
-            fn function(handler: Handler<Self>) -> Box<<Self as CoreMode>::Function> {
-                if handler.face.is_debug {
-                    Box::new(move |incoming: &Incoming<'_, Self>| handler.run_watched(incoming))
-                } else {
-                    Box::new(move |incoming: &Incoming<'_, Self>| handler.run(incoming))
-                }
+            fn function(
+                run: impl Fn(&Incoming<'_, Self>) -> Result<(), Box<Error>> + Send + Sync + 'static,
+            ) -> Box<<Self as CoreMode>::Function> {
+                Box::new(run)
             }
             fn slot() -> &'static Slot<Self> {
                 &$slot
@@ -106,7 +106,7 @@ pub struct Face<M: FaceMode> {
     pub(crate) segment: *mut Segment,
     /// The entries of C's handlers, by index.
     pub(crate) entries: Box<[OnceLock<Shown>; 256]>,
-    pub(crate) meeting: crate::barrier::Meeting,
+    pub(crate) meeting: Meeting,
     pub(crate) places: gasworks::Places,
     /// The ranks that share memory with this one.
     pub(crate) neighbours: Box<[RankInfo]>,

@@ -4,9 +4,10 @@
 //! As in the crate.
 
 use crate::am::token_of;
-use crate::check::{ended_whole, refused};
+use crate::codes::refused;
 use crate::face::{Face, FaceMode, Shown};
 use crate::layout::{ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Entry, Flags, OK};
+use crate::talk::ended_whole;
 use gasworks_core::message::MAX_ARGS;
 use gasworks_core::{Also, Category, Error, Incoming, Received, Signature};
 use std::ffi::{CStr, c_int, c_void};
@@ -23,18 +24,15 @@ pub(crate) const ANYTHING: Flags = 1 << 31;
 type Function = unsafe extern "C" fn();
 
 /// A handler of C's.
-pub struct Handler<M: FaceMode> {
-    pub(crate) face: &'static Face<M>,
+struct Handler<M: FaceMode> {
+    face: &'static Face<M>,
     function: Function,
 }
 
 impl<M: FaceMode> Handler<M> {
-    /// Calls it for a message.
-    ///
-    /// # Errors
-    /// None: a call of C's that fails ends the job.
+    /// Calls it for a message. There are no errors: a call of C's that fails ends the job.
     #[inline]
-    pub fn run(&self, incoming: &Incoming<'_, M>) -> Result<(), Box<Error>> {
+    fn run(&self, incoming: &Incoming<'_, M>) -> Result<(), Box<Error>> {
         match incoming.received() {
             // SAFETY: capi.5: C has registered `function` for this Short; its token leads to `incoming`, which stays during the call.
             Received::Nothing => unsafe { call_short(self.function, token_of(incoming), words(incoming)) },
@@ -49,10 +47,7 @@ impl<M: FaceMode> Handler<M> {
     }
 
     /// The same in a program that is compiled for debugging: whatever the handler began it has to have ended.
-    ///
-    /// # Errors
-    /// None, as above.
-    pub fn run_watched(&self, incoming: &Incoming<'_, M>) -> Result<(), Box<Error>> {
+    fn run_watched(&self, incoming: &Incoming<'_, M>) -> Result<(), Box<Error>> {
         let handler = incoming.token().handler;
         self.run(incoming)?;
         ended_whole(handler);
@@ -303,10 +298,15 @@ fn enter<M: FaceMode>(entry: &mut Entry) -> Result<(), (c_int, String)> {
     let signature = signature(entry, face.is_debug).map_err(bad)?;
     let function = entry.function.ok_or_else(|| bad("it has no function".into()))?;
     let fixed = (entry.index != 0).then_some(entry.index);
-    let handler = M::function(Handler { face, function });
+    let handler = Handler { face, function };
+    let function = if face.is_debug {
+        M::function(move |incoming| handler.run_watched(incoming))
+    } else {
+        M::function(move |incoming| handler.run(incoming))
+    };
     let handlers = face.engine().handlers();
     // A call of C's that fails ends the process, as a panic does.
-    let entered = handlers.register_foreign(fixed, gasworks_core::Entry { signature, function: handler });
+    let entered = handlers.register_foreign(fixed, gasworks_core::Entry { signature, function });
     let index = entered.map_err(|error| {
         let code = if fixed.is_some() { ERR_BAD_ARG } else { ERR_RESOURCE };
         (code, error.to_string())

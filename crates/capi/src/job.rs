@@ -3,7 +3,7 @@
 //! # Invariants
 //! As in the crate.
 
-use crate::check::refused;
+use crate::codes::refused;
 use crate::face::{Face, FaceMode, end_at_panics, fail, went};
 use crate::layout::{
     Client, ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Flags, Kind, OK, Objects, PAIRS, RankInfo, Segment, Team,

@@ -4,7 +4,7 @@
 //! As in the crate, and:
 //! - legacy.1: a value that is fetched lies in a box, whose handle is given back once: until then the transfer may write it.
 
-use crate::check::refused;
+use crate::codes::refused;
 use crate::face::{Face, FaceMode, fail, went};
 use crate::handlers::{ANYTHING, register};
 use crate::layout::{ERR_BAD_ARG, ERR_NOT_INIT, Entry, Event, OK};

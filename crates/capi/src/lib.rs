@@ -22,6 +22,7 @@ pub mod am;
 pub mod barrier;
 #[allow(unsafe_code)]
 pub mod check;
+pub mod codes;
 #[allow(unsafe_code)]
 pub mod event;
 mod exports;
@@ -37,6 +38,7 @@ pub mod job;
 pub mod layout;
 #[allow(unsafe_code)]
 pub mod legacy;
+mod meeting;
 #[allow(unsafe_code)]
 pub mod negotiated;
 #[allow(unsafe_code)]
@@ -45,5 +47,7 @@ pub mod place;
 pub mod query;
 #[allow(unsafe_code)]
 pub mod rma;
+#[allow(unsafe_code)]
+pub mod talk;
 
 pub use face::{Face, FaceMode, Slot};

@@ -3,39 +3,16 @@
 //! # Invariants
 //! As in the crate.
 
-use crate::check::refused;
+use crate::codes::refused;
 use crate::face::{FaceMode, fail, went};
 use crate::job::give;
 use crate::layout::*;
 use gasworks::WaitMode;
 use gasworks_core::Category;
 use gasworks_core::engine::Waiting;
-use gasworks_sync::atomic::AtomicU32;
-use gasworks_sync::atomic::Ordering::Relaxed;
 use std::cell::RefCell;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::fmt::Display;
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
-
-/// Whether calls that return a code say why.
-static VERBOSE: AtomicU32 = AtomicU32::new(1);
-
-/// `gex_System_GetVerboseErrors`.
-pub fn is_verbose() -> c_int {
-    VERBOSE.load(Relaxed) as c_int
-}
-
-/// `gex_System_SetVerboseErrors`.
-pub fn set_verbose(verbose: c_int) {
-    VERBOSE.store(u32::from(verbose != 0), Relaxed);
-}
-
-/// Says why a call returns a code, if that is wanted.
-pub(crate) fn say(what: impl Display) {
-    if is_verbose() != 0 {
-        gasworks_os::say(&what.to_string());
-    }
-}
 
 /// `gex_System_QueryMaxThreads`: where there may be several there may be any number.
 pub fn max_threads<M: FaceMode>() -> u64 {
@@ -303,24 +280,4 @@ pub unsafe fn get_env(name: *const c_char) -> *mut c_char {
     }
     // SAFETY: capi.1: `name` is not null here and ends with a zero; C does not change the environment meanwhile, as for its own `getenv`.
     unsafe { getenv(name) }
-}
-
-/// A code, what it is called, and what it says.
-const CODES: [(c_int, &CStr, &CStr); 6] = [
-    (OK, c"GASNET_OK", c"all is well"),
-    (ERR_NOT_INIT, c"GASNET_ERR_NOT_INIT", c"there is no job: gex_Client_Init comes first"),
-    (ERR_RESOURCE, c"GASNET_ERR_RESOURCE", c"there is not as much as was asked for"),
-    (ERR_BAD_ARG, c"GASNET_ERR_BAD_ARG", c"an argument cannot be used"),
-    (ERR_NOT_READY, c"GASNET_ERR_NOT_READY", c"it is not done yet"),
-    (ERR_BARRIER_MISMATCH, c"GASNET_ERR_BARRIER_MISMATCH", c"ranks came to the barrier by different names"),
-];
-
-/// `gasnet_ErrorName`.
-pub fn error_name(code: c_int) -> *const c_char {
-    CODES.iter().find(|known| known.0 == code).map_or(c"*unknown*", |known| known.1).as_ptr()
-}
-
-/// `gasnet_ErrorDesc`.
-pub fn error_text(code: c_int) -> *const c_char {
-    CODES.iter().find(|known| known.0 == code).map_or(c"a code that is none", |known| known.2).as_ptr()
 }

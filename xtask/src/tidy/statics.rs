@@ -201,7 +201,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/capi/src/face.rs", "PARSYNC", "as SEQ"),
     ("crates/capi/src/face.rs", "PAR", "as SEQ"),
     ("crates/capi/src/face.rs", "PEERS", "as SEQ, for an error of any call"),
-    ("crates/capi/src/query.rs", "VERBOSE", "C says it for the process"),
+    ("crates/capi/src/codes.rs", "VERBOSE", "C says it for the process"),
 ];
 
 /// Types whose value changes behind a shared reference.
