@@ -17,8 +17,8 @@ use std::sync::OnceLock;
 
 use nix::errno::Errno;
 
-use crate::environ::{is_set, warn};
-use crate::{crash, freeze, machine, numbers, process, settings, text};
+use crate::environ::warn;
+use crate::{crash, freeze, machine, process, settings, text};
 
 /// A way to print a backtrace: gives 0 if it did.
 pub type Print = extern "C" fn(c_int) -> c_int;
@@ -84,8 +84,7 @@ fn is_here() -> bool {
 }
 
 extern "C" fn if_enabled(fd: c_int) -> c_int {
-    // Read by hand: a bad value must not end a process that is ending.
-    match settings::text(&settings::BACKTRACE).and_then(|text| numbers::answer(&text)) {
+    match settings::answer(&settings::BACKTRACE) {
         // SAFETY: backtrace.4: whoever asks for a backtrace keeps `fd` open until this function returns.
         Some(true) if is_here() => unsafe { gasnett_print_backtrace(fd) },
         _ => 1,
@@ -181,7 +180,7 @@ fn user() -> Option<(String, Print)> {
     let user = unsafe { (&raw const gasnett_backtrace_user).read_volatile() };
     // SAFETY: backtrace.2: the name is null, as in the definition here, or a text of the client's.
     let name = unsafe { text::read(user.name) }?.to_ascii_uppercase();
-    let threads = is_set(&settings::name(&settings::BACKTRACE_MT), false);
+    let threads = settings::answer(&settings::BACKTRACE_MT).unwrap_or(false);
     user.print.filter(|_| !threads || user.takes_threads != 0).map(|print| (name, print))
 }
 
@@ -203,7 +202,7 @@ fn print_own(fd: c_int) -> bool {
 fn debugger() -> Option<String> {
     // A debugger is no parent of ours, and some systems let only a parent look, unless it is admitted.
     gasworks_os::remote::admit_all();
-    let all = settings::is_on(&settings::BACKTRACE_MT);
+    let all = settings::answer(&settings::BACKTRACE_MT).unwrap_or(true);
     let output = Command::new("timeout")
         .args([&PATIENCE.to_string(), "gdb", "-nx", "-batch", "-p", &std::process::id().to_string()])
         .args(["-ex", if all { "thread apply all backtrace" } else { "backtrace" }])

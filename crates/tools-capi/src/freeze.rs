@@ -95,8 +95,7 @@ pub extern "C" fn gasnett_freezeForDebuggerErr() {
 }
 
 fn of_errors() -> bool {
-    // Read by hand: a bad value must not end a process that is ending.
-    settings::text(&settings::FREEZE_ON_ERROR).and_then(|v| crate::numbers::answer(&v)) == Some(true)
+    settings::answer(&settings::FREEZE_ON_ERROR) == Some(true)
 }
 
 /// Does before a signal comes what cannot be done in its handler.

@@ -1,7 +1,7 @@
 //! The settings that the tools read. They are read by C's own rules, and where C asks for it; their names, and what holds where nothing is
 //! said, stand here alone.
 
-use crate::environ;
+use crate::{environ, numbers};
 use gasworks_os::settings::{Kind, Setting};
 use std::ffi::CString;
 
@@ -76,6 +76,11 @@ pub(crate) const DISABLE_MUNMAP: Setting = row(
 /// What the variable holds.
 pub(crate) fn text(setting: &Setting) -> Option<String> {
     environ::value(&name(setting))
+}
+
+/// Whether it says yes, where it says yes or no. What a process reads that may be ending is read so: a bad value must not end it again.
+pub(crate) fn answer(setting: &Setting) -> Option<bool> {
+    text(setting).and_then(|text| numbers::answer(&text))
 }
 
 /// Whether it says yes.

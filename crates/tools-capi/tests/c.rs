@@ -337,6 +337,11 @@ fn backtraces_are_printed() {
     assert!(!names_main(&with("fatal", &[own])));
     assert!(names_main(&with("signal", &[("GASNET_BACKTRACE_SIGNAL", "SIGUSR2")])));
     assert!(with("assigned", &[]).contains("assigned backtrace"));
+    // A program ends once, whatever a setting says that is read then.
+    let bad =
+        [("GASNET_BACKTRACE_TYPE", "GDB"), ("GASNET_BACKTRACE", "1"), ("GASNET_BACKTRACE_MT", "rubbish")];
+    let text = with("fatal", &bad);
+    assert_eq!(text.matches("FATAL ERROR").count(), 1, "{text}");
     let odd = ("GASNET_BACKTRACE_TYPE", "SMOKE");
     assert!(with("print", &[odd]).contains("WARNING: GASNET_BACKTRACE_TYPE names 'SMOKE'"));
     assert_eq!(with("print", &[odd, ("GASNET_QUIET", "1")]), "");
