@@ -129,7 +129,7 @@ impl<M: FaceMode> Face<M> {
     /// What moves messages and bytes.
     #[inline]
     pub(crate) fn engine(&self) -> &Engine<M> {
-        self.job.parts().0
+        self.job.engine()
     }
 
     /// Has the segments of others that are mapped here be used from now on, as long as they are by now.
@@ -140,7 +140,7 @@ impl<M: FaceMode> Face<M> {
     }
 
     pub(crate) fn barrier(&self) -> &Barrier<M> {
-        self.job.parts().1
+        self.job.barrier()
     }
 
     /// This thread's agent.

@@ -8,16 +8,12 @@ use crate::face::{Face, FaceMode, end_at_panics, fail, went};
 use crate::layout::{
     Client, ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Flags, Kind, OK, Objects, PAIRS, RankInfo, Segment, Team,
 };
-use gasworks::{Config, Job, Network, Table};
+use gasworks::{Config, Job, Seq, Table, ThreadMode};
 use gasworks_memory::Row;
 use gasworks_os::memfd::page_size;
 use gasworks_sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
-
-/// The networks, as programs call them that were compiled for one.
-const NETWORKS: [(&str, Network); 3] =
-    [("SMP", Network::Memory), ("ARIES", Network::Aries), ("GEMINI", Network::Gemini)];
 
 /// What `gex_Client_Init` gives back.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +37,16 @@ pub(crate) unsafe fn give<T>(place: *mut T, value: T) {
     }
 }
 
-/// Over what a program talks that was compiled as it says. The networks have one library, under several names: it is the program that says
-/// for which it is.
-fn over(call: &str, compiled: &str) -> Network {
-    match NETWORKS.into_iter().find(|(name, _)| compiled.contains(&format!("CONDUIT={name}("))) {
-        Some((_, network)) => network,
+/// What a program's network is called that was compiled as it says. The networks have one library, under several names: it is the program
+/// that says for which it is.
+fn conduit(compiled: &str) -> Option<&str> {
+    compiled.split_once("CONDUIT=")?.1.split_once('(').map(|(name, _)| name)
+}
+
+/// The same, if it is a network that is known here.
+fn over<'c, M: ThreadMode>(call: &str, compiled: &'c str) -> &'c str {
+    match conduit(compiled).filter(|name| M::networks().find(name).is_ok()) {
+        Some(name) => name,
         None => fail(
             call,
             format!("the program was compiled as {compiled}, for a network that is not known here"),
@@ -53,13 +54,15 @@ fn over(call: &str, compiled: &str) -> Network {
     }
 }
 
-/// The same, of the header's words.
+/// The largest payload of a Medium in programs that were compiled as the header's words say.
 ///
 /// # Safety
 /// capi.1.
-pub(crate) unsafe fn network_of(call: &str, compiled: *const c_char) -> Network {
+pub(crate) unsafe fn max_medium_of(call: &str, compiled: *const c_char) -> usize {
     // SAFETY: capi.1: the caller passes on the configuration of the program's header, a literal.
-    over(call, &unsafe { CStr::from_ptr(compiled) }.to_string_lossy())
+    let compiled = unsafe { CStr::from_ptr(compiled) }.to_string_lossy();
+    let networks = Seq::networks();
+    went(call, networks.find(over::<Seq>(call, &compiled)).and_then(|network| network.max_medium()))
 }
 
 /// `gex_Client_Init`, of a program that was compiled as it says, and whose segment is at most so large, if it says that (not 0, or by a text). What it
@@ -83,7 +86,7 @@ pub unsafe fn init<M: FaceMode>(
     if !compiled.contains(&own) {
         fail(CALL, format!("the program was compiled as {compiled}, and its library is of {own}"));
     }
-    let network = over(CALL, &compiled);
+    let network = over::<M>(CALL, &compiled);
     if M::slot().get().is_some() {
         fail(CALL, "the job has begun: there is one client, once");
     }
@@ -110,7 +113,7 @@ pub unsafe fn init<M: FaceMode>(
     let config = config.segment_later().end_by_return(true);
     let config = if most > 0 { config.segment_max(most) } else { config };
     let job = went(CALL, Job::<M>::open(config, Table::new()));
-    let peers = job.parts().0.peers();
+    let peers = job.engine().peers();
     let (rows, rank, size) = (peers.rows().as_ptr(), job.rank(), job.ranks());
     gasworks_tools::environ::speak(rank == 0);
     if rank == 0 && gasworks_tools::environ::gasnett_verboseenv() != 0 {

@@ -126,8 +126,8 @@ const MOST_LONG: usize = c_int::MAX as usize;
 pub unsafe fn least_upper_bound(is_long: bool, compiled: *const c_char) -> usize {
     const CALL: &str = "gex_AM_LUB*";
     // SAFETY: capi.1: `compiled` is a literal: the configuration that the program's header has.
-    let network = unsafe { crate::job::network_of(CALL, compiled) };
-    if is_long { MOST_LONG } else { went(CALL, network.max_medium()) }
+    let medium = unsafe { crate::job::max_medium_of(CALL, compiled) };
+    if is_long { MOST_LONG } else { medium }
 }
 
 /// The same, towards a rank of a team, or any (`GEX_RANK_INVALID`), and with so many arguments.

@@ -1,6 +1,6 @@
 //! What a program may ask of its job.
 
-use crate::{Error, Network, settings};
+use crate::{Error, settings};
 use gasworks_os::settings::Share;
 pub use gasworks_pshm::HugePages;
 use gasworks_pshm::Memory;
@@ -9,7 +9,7 @@ use gasworks_pshm::Memory;
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) memory: Memory,
-    pub(crate) network: Network,
+    pub(crate) network: Box<str>,
     pub(crate) may_return: bool,
 }
 
@@ -20,13 +20,13 @@ impl Config {
     /// A setting is wrong: the error names it.
     pub fn from_env() -> Result<Self, Error> {
         settings::check_all()?;
-        Ok(Self { memory: Memory::from_settings()?, network: settings::network()?, may_return: false })
+        Ok(Self { memory: Memory::from_settings()?, network: settings::network(), may_return: false })
     }
 
-    /// Says over what the ranks talk, whatever the environment does (`GASWORKS_NETWORK`).
+    /// Says over what the ranks talk, by the name of a [`Network`](crate::Network), whatever the environment does (`GASWORKS_NETWORK`).
     #[must_use]
-    pub fn network(mut self, network: Network) -> Self {
-        self.network = network;
+    pub fn network(mut self, name: &str) -> Self {
+        self.network = name.into();
         self
     }
 

@@ -18,19 +18,23 @@ pub enum Error {
     /// The job could not be joined, or its launcher failed.
     #[error("{}", joining(.0))]
     Bootstrap(BootstrapError),
-    /// Shared memory could not be set up.
-    #[error("shared memory between the ranks: {0}")]
-    Pshm(gasworks_pshm::PshmError),
-    /// The network could not be set up.
-    #[error("opening the network: {0}")]
-    Gni(gasworks_gni::GniError),
-    /// The program is for another network than there is.
-    #[error("the program is for {wanted:?}, and the network here is {found:?}")]
-    OtherChip {
-        /// What the program is for.
-        wanted: gasworks_gni::Chip,
-        /// What there is.
-        found: gasworks_gni::Chip,
+    /// What the ranks talk over could not be set up.
+    #[error("{doing}: {cause}")]
+    Network {
+        /// What was being done.
+        doing: &'static str,
+        /// What was in the way.
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// There is no network of that name.
+    #[error(
+        "GASWORKS_NETWORK, or the program, asks for the network {name:?}, which there is not; there are: {there}"
+    )]
+    NoNetwork {
+        /// What it asks for.
+        name: Box<str>,
+        /// Those that there are, and what is in the way of each.
+        there: String,
     },
     /// A program limits segments to what is no size.
     #[error("segments are limited to {text:?}, which is no size or fraction of memory, with /P or /H")]
@@ -150,12 +154,6 @@ impl From<BootstrapError> for Error {
     }
 }
 
-impl From<gasworks_pshm::PshmError> for Error {
-    fn from(cause: gasworks_pshm::PshmError) -> Self {
-        Error::Pshm(cause)
-    }
-}
-
 impl From<gasworks_extended::Error> for Error {
     fn from(error: gasworks_extended::Error) -> Self {
         match error {
@@ -182,7 +180,8 @@ mod tests {
         ] {
             assert_eq!(Error::from(protocol(during)).to_string(), said);
         }
-        let over_pshm = Error::from(gasworks_pshm::PshmError::Bootstrap(protocol("gather")));
-        assert_eq!(over_pshm.to_string(), "shared memory between the ranks: gather: why");
+        let cause = Box::new(protocol("gather"));
+        let over_network = Error::Network { doing: "shared memory between the ranks", cause };
+        assert_eq!(over_network.to_string(), "shared memory between the ranks: gather: why");
     }
 }

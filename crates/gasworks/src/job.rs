@@ -3,7 +3,9 @@
 use crate::inspect::Inspector;
 use crate::observe::Observation;
 use crate::progress::ProgressThread;
-use crate::{Agent, Config, Error, GlobalPtr, Places, Segment, Table, ThreadMode, Transport, settings};
+use crate::{
+    Agent, Config, Error, GlobalPtr, Networks, Places, Segment, Table, ThreadMode, Transport, settings,
+};
 use bytemuck::Pod;
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::{Engine, Flow, Name, Parts, WaitMode, flow, handlers::first_difference};
@@ -44,6 +46,8 @@ pub struct Job<M: ThreadMode> {
     barrier: Barrier<M>,
     bootstrap: <Par as Mode>::Lock<Box<dyn Bootstrap + Send>>,
     allocated: <Par as Mode>::Lock<u64>,
+    /// How many ranks of a host share memory at most.
+    together: u32,
     progress: <Par as Mode>::Lock<Option<ProgressThread>>,
     _observation: Option<Observation<M>>,
     /// What a message about a fault calls this process.
@@ -70,20 +74,21 @@ impl<M: ThreadMode> Job<M> {
         config: Config,
         table: Table<M>,
     ) -> Result<Self, Error> {
-        gasworks_os::ending::may_return(config.may_return);
-        Self::assemble(bootstrap, table, |bootstrap| Transport::open(bootstrap, &config))
+        Self::open_among(&M::networks(), bootstrap, config, table)
     }
 
-    /// Puts a job together from a bootstrap and a transport. Collective. This is how [`open`](Self::open) does it, and
-    /// how a new transport is tried.
+    /// As [`open_by`](Self::open_by), over the one of these networks that the configuration names. Collective.
     ///
     /// # Errors
     /// Those of [`open`](Self::open).
-    pub fn assemble(
+    pub fn open_among(
+        networks: &Networks<M>,
         bootstrap: Box<dyn Bootstrap + Send>,
+        config: Config,
         table: Table<M>,
-        transport: impl FnOnce(&dyn Bootstrap) -> Result<Transport<M>, Error>,
     ) -> Result<Self, Error> {
+        gasworks_os::ending::may_return(config.may_return);
+        let network = networks.find(&config.network)?;
         let (rank, ranks) = (bootstrap.rank(), bootstrap.size());
         let name = gasworks_os::jobs::enter(&format!("rank {rank}"));
         if rank == 0 && settings::verbose() {
@@ -98,9 +103,9 @@ impl<M: ThreadMode> Job<M> {
         let cores = greet(&*bootstrap, &handlers.describe(), handlers.fingerprint())?;
         let patience = flow::patience(ranks as usize, cores)?;
         kill_point!("job.open.greeted");
-        let transport = transport(&*bootstrap)?;
+        let transport = network.open(&*bootstrap, &config)?;
         let (transport, observation) = Observation::start(rank, &handlers, transport)?;
-        let Transport { wires, route, peers, rdma, barrier, witness, flow } = transport;
+        let Transport { wires, route, peers, rdma, barrier, witness, flow, together } = transport;
         kill_point!("job.open.transport");
         let astray = route.iter().any(|&wire| usize::from(wire) >= wires.len());
         if peers.ranks() != ranks || route.len() != ranks as usize || astray {
@@ -133,6 +138,7 @@ impl<M: ThreadMode> Job<M> {
             barrier: Barrier::new(way),
             bootstrap,
             allocated: Lock::new(0),
+            together,
             progress: Lock::new(progress),
             _observation: observation,
             _name: name,
@@ -150,10 +156,15 @@ impl<M: ThreadMode> Job<M> {
         Ok(Agent::new(&self.engine, &self.barrier))
     }
 
-    /// The engine and the barrier, for a face in another language, whose calls are made on no agent.
-    #[doc(hidden)]
-    pub fn parts(&self) -> (&Engine<M>, &Barrier<M>) {
-        (&self.engine, &self.barrier)
+    /// The engine below: for faces of the library in other languages, whose calls are made on no agent. What is forbidden in handlers and with
+    /// locks held, whoever calls it sees to.
+    pub fn engine(&self) -> &Engine<M> {
+        &self.engine
+    }
+
+    /// The barrier below, as [`engine`](Self::engine).
+    pub fn barrier(&self) -> &Barrier<M> {
+        &self.barrier
     }
 
     /// The handler table, for registering more. Registration is local: it waits for nobody.
@@ -205,9 +216,7 @@ impl<M: ThreadMode> Job<M> {
             let hosts = bootstrap.hosts()?;
             Ok::<_, Error>((0..bootstrap.size()).map(|rank| hosts.of(rank)).collect())
         })?;
-        // Over the memory of their host all share it, whatever is said for networks.
-        let together = if self.engine.has_network() { gasworks_pshm::most_together()? } else { 0 };
-        Ok(Places::new(hosts, together))
+        Ok(Places::new(hosts, self.together))
     }
 
     /// This rank's segment.

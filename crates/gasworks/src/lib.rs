@@ -86,7 +86,7 @@ pub use implicit::Implicit;
 pub use index::{Args, LongReply, LongRequest, MediumReply, MediumRequest, ShortReply, ShortRequest};
 pub use job::Job;
 pub use mode::ThreadMode;
-pub use network::Network;
+pub use network::{Network, Networks};
 pub use places::Places;
 pub use pointer::GlobalPtr;
 pub use progress::ProgressThread;

@@ -1,28 +1,18 @@
 //! What the facade needs to know of a thread mode.
 
-use crate::Error;
 use crate::progress::ProgressThread;
+use crate::{Error, Networks};
 use gasworks_core::observe::{Observed, ObservedBarrier};
 use gasworks_core::{CoreMode, Engine, Incoming};
 use gasworks_extended::atomic;
 use gasworks_extended::barrier::messages::Messages;
-use gasworks_gni::{GniBarrier, GniNic, GniWire};
-use gasworks_pshm::{Pshm, ShmBarrier};
 use gasworks_sync::{Mode, Par, ParSync, Seq};
 use std::sync::Arc;
 
 /// [`Seq`], [`ParSync`] or [`Par`].
 pub trait ThreadMode: CoreMode {
-    #[doc(hidden)]
-    fn wire(wire: Pshm<Self>) -> Box<Self::Wire>;
-    #[doc(hidden)]
-    fn gni_wire(wire: GniWire<Self>) -> Box<Self::Wire>;
-    #[doc(hidden)]
-    fn gni_nic(nic: GniNic<Self>) -> Box<Self::Nic>;
-    #[doc(hidden)]
-    fn gni_barrier(barrier: GniBarrier<Self>) -> Box<Self::Barrier>;
-    #[doc(hidden)]
-    fn barrier(barrier: ShmBarrier<Self>) -> Box<Self::Barrier>;
+    /// The networks among which a job of this mode chooses.
+    fn networks() -> Networks<Self>;
     #[doc(hidden)]
     fn observed(wire: Observed<Self::Wire>) -> Box<Self::Wire>;
     #[doc(hidden)]
@@ -38,20 +28,8 @@ pub trait ThreadMode: CoreMode {
 macro_rules! thread_mode {
     ($mode:ident, $spawn:expr) => {
         impl ThreadMode for $mode {
-            fn wire(wire: Pshm<Self>) -> Box<Self::Wire> {
-                Box::new(wire)
-            }
-            fn gni_wire(wire: GniWire<Self>) -> Box<Self::Wire> {
-                Box::new(wire)
-            }
-            fn gni_nic(nic: GniNic<Self>) -> Box<Self::Nic> {
-                Box::new(nic)
-            }
-            fn gni_barrier(barrier: GniBarrier<Self>) -> Box<Self::Barrier> {
-                Box::new(barrier)
-            }
-            fn barrier(barrier: ShmBarrier<Self>) -> Box<Self::Barrier> {
-                Box::new(barrier)
+            fn networks() -> Networks<Self> {
+                Networks::own()
             }
             fn observed(wire: Observed<Self::Wire>) -> Box<Self::Wire> {
                 Box::new(wire)

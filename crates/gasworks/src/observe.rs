@@ -34,14 +34,15 @@ impl<M: ThreadMode> Observation<M> {
         transport: Transport<M>,
     ) -> Result<(Transport<M>, Option<Self>), Error> {
         let Some(recorder) = Recorder::from_settings(rank)? else { return Ok((transport, None)) };
-        let Transport { wires, route, peers, rdma, barrier, witness, flow } = transport;
+        let Transport { wires, route, peers, rdma, barrier, witness, flow, together } = transport;
         let ranks = peers.ranks();
         let wires =
             wires.into_iter().map(|wire| M::observed(Observed::new(recorder.clone(), rank, ranks, wire)));
         let barrier =
             barrier.map(|barrier| M::observed_barrier(ObservedBarrier::new(recorder.clone(), barrier)));
         let peers = peers.watched(Arc::new(Transfers(recorder.clone())));
-        let transport = Transport { wires: wires.collect(), route, peers, rdma, barrier, witness, flow };
+        let transport =
+            Transport { wires: wires.collect(), route, peers, rdma, barrier, witness, flow, together };
         let this = Self { recorder, handlers: handlers.clone() };
         this.name_handlers();
         Ok((transport, Some(this)))

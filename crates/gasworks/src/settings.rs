@@ -1,6 +1,5 @@
 //! The one table of settings: every crate's rows, joined.
 
-use crate::Network;
 use gasworks_os::settings::{Kind, Setting, SettingError};
 
 const VERBOSE: Setting = Setting {
@@ -36,10 +35,11 @@ const INSPECT_SIGNAL: Setting = Setting {
 const NETWORK: Setting = Setting {
     name: "GASWORKS_NETWORK",
     aliases: &[],
-    kind: Kind::Choice(&["pshm", "gni"]),
+    kind: Kind::Text,
     default: "pshm",
     unit: "",
-    meaning: "over what the ranks talk: the memory of their host (pshm), or Gemini or Aries (gni)",
+    meaning: "over what the ranks talk: the memory of their host (pshm), Gemini or Aries (gni, or one alone: gemini, aries), or a \
+              network that the program brings",
     reader: "gasworks",
 };
 
@@ -204,8 +204,8 @@ pub fn max_threads() -> Result<Option<u64>, SettingError> {
 }
 
 /// Over what the ranks talk.
-pub(crate) fn network() -> Result<Network, SettingError> {
-    Ok(if NETWORK.choice()? == "gni" { Network::Gni } else { Network::Memory })
+pub(crate) fn network() -> Box<str> {
+    NETWORK.text().into()
 }
 
 /// The signal that asks a rank how it stands; 0 for none.

@@ -44,6 +44,6 @@ pub use error::GniError;
 pub use memory::Memory;
 #[cfg(feature = "play")]
 pub use messages::play::suffer as play;
-pub use open::{Opened, Plan, Segments};
+pub use open::{Opened, Plan, Segments, find_library};
 pub use settings::{SETTINGS, max_medium};
 pub use wire::{GniNic, GniWire};

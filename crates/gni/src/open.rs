@@ -74,6 +74,14 @@ pub struct Segments {
     pub later: bool,
 }
 
+/// Whether uGNI's library can be found, for who asks what is in the way.
+///
+/// # Errors
+/// [`GniError::Library`]: it cannot.
+pub fn find_library() -> Result<(), GniError> {
+    Ugni::open(settings::library().as_deref()).map(drop).map_err(GniError::Library)
+}
+
 /// What a transport will need, before anything is taken.
 #[derive(Debug)]
 pub struct Plan {

@@ -5,7 +5,7 @@
 //!   the segment stays mapped as long as any rank's engine can name it.
 
 use super::{SimBarrier, SimConfig, SimError, SimNic, SimRank, SimWire, run};
-use gasworks::{Error, Job, Par, ParSync, Seq, Table, ThreadMode, Transport};
+use gasworks::{Config, Error, Job, Network, Networks, Par, ParSync, Seq, Table, ThreadMode, Transport};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::{Domains, Flow, Rdma};
 use gasworks_memory::{Peer, PeerFlags, PeerTable};
@@ -14,44 +14,71 @@ use gasworks_sync::RawSlice;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// A thread mode, with what it makes of the net's ports.
+/// What a job over a net asks for by [`Config::network`].
+pub const NAME: &str = "simnet";
+
+/// A thread mode in which jobs can be opened over a net.
 pub trait SimMode: ThreadMode {
-    /// The transport, boxed.
-    fn sim_wire(wire: SimWire) -> Box<Self::Wire>;
-    /// The network interface, boxed.
-    fn sim_nic(nic: SimNic) -> Box<Self::Nic>;
-    /// The barrier, boxed.
-    fn sim_barrier(barrier: SimBarrier) -> Box<Self::Barrier>;
+    /// The library's networks, and a rank's net.
+    fn with_net(rank: &SimRank) -> Networks<Self>;
 }
 
-macro_rules! sim_mode {
+/// What a thread mode makes of the net's ports.
+struct Boxes<M: ThreadMode> {
+    wire: fn(SimWire) -> Box<M::Wire>,
+    nic: fn(SimNic) -> Box<M::Nic>,
+    barrier: fn(SimBarrier) -> Box<M::Barrier>,
+}
+
+macro_rules! over_simnet {
     ($($mode:ty),*) => {$(
         impl SimMode for $mode {
-            fn sim_wire(wire: SimWire) -> Box<Self::Wire> {
-                Box::new(wire)
+            fn with_net(rank: &SimRank) -> Networks<Self> {
+                Self::networks().with(rank.clone())
             }
-            fn sim_nic(nic: SimNic) -> Box<Self::Nic> {
-                Box::new(nic)
+        }
+        impl Network<$mode> for SimRank {
+            fn names(&self) -> &[&str] {
+                &[NAME]
             }
-            fn sim_barrier(barrier: SimBarrier) -> Box<Self::Barrier> {
-                Box::new(barrier)
+            fn about(&self) -> &str {
+                "a net of this process, whose delays and orders come from a seed"
+            }
+            fn max_medium(&self) -> Result<usize, Error> {
+                Ok(self.config().max_medium)
+            }
+            fn open(&self, bootstrap: &dyn Bootstrap, _: &Config) -> Result<Transport<$mode>, Error> {
+                self.transport(bootstrap, &Boxes::<$mode> {
+                    wire: |wire| Box::new(wire),
+                    nic: |nic| Box::new(nic),
+                    barrier: |barrier| Box::new(barrier),
+                })
             }
         }
     )*};
 }
 
-sim_mode!(Seq, ParSync, Par);
+over_simnet!(Seq, ParSync, Par);
 
 impl SimRank {
     /// Joins the net's job, as this rank. Collective; once for each net.
     ///
     /// # Errors
-    /// Those of [`Job::assemble`].
+    /// Those of [`Job::open_among`].
     pub fn open<M: SimMode>(&self, table: Table<M>) -> Result<Job<M>, Error> {
-        Job::assemble(Box::new(self.bootstrap()), table, |bootstrap| self.transport(bootstrap))
+        Job::open_among(
+            &M::with_net(self),
+            Box::new(self.bootstrap()),
+            Config::from_env()?.network(NAME),
+            table,
+        )
     }
 
-    fn transport<M: SimMode>(&self, bootstrap: &dyn Bootstrap) -> Result<Transport<M>, Error> {
+    fn transport<M: ThreadMode>(
+        &self,
+        bootstrap: &dyn Bootstrap,
+        boxes: &Boxes<M>,
+    ) -> Result<Transport<M>, Error> {
         let SimConfig { ranks, max_medium, mapped, nic, .. } = self.config();
         let (rdma, mine) = if mapped {
             (Domains::none(), Key::default())
@@ -63,7 +90,7 @@ impl SimRank {
                 max_medium,
             )?;
             // SAFETY: job.1: the auxiliary memory is a block of the net, which the NIC holds; this engine alone is given it.
-            let rdma = unsafe { Rdma::<M, M::Nic>::new(M::sim_nic(self.nic()), bounce, &tuning) };
+            let rdma = unsafe { Rdma::<M, M::Nic>::new((boxes.nic)(self.nic()), bounce, &tuning) };
             let rdma = rdma.map_err(program)?;
             // SAFETY: job.1: the segment is a block of the net, which the NIC in the engine holds.
             let key = unsafe { rdma.register(self.segment().raw()) }.map_err(program)?;
@@ -82,13 +109,14 @@ impl SimRank {
         // SAFETY: job.1: what is mapped of peers are blocks of the net, which the clone of this rank holds as the table's owner.
         let peers = unsafe { PeerTable::new((0..ranks).zip(keys).map(peer), Arc::new(self.clone())) };
         Ok(Transport {
-            wires: vec![M::sim_wire(self.wire())],
+            wires: vec![(boxes.wire)(self.wire())],
             route: vec![0; ranks as usize],
             peers,
             rdma,
             witness: None,
-            barrier: self.barrier().map(M::sim_barrier),
+            barrier: self.barrier().map(boxes.barrier),
             flow: Flow::from_settings(max_medium, Flow::SEED)?,
+            together: 0,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The net's own behaviour, and the RDMA engine on its NIC.
 
 use super::*;
+use gasworks::{Config, Job, Table};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::{Class, Wire, WireError};
 use gasworks_rdma::{Engine, EngineError, Key, Nic, NicError, Progress, Source, There, Tuning};
@@ -287,4 +288,35 @@ fn keys_are_put_once_and_known_after_the_fence() {
         boot.finalize().unwrap();
     })
     .unwrap();
+}
+
+/// A network that another crate has added is asked for by the setting as any other; one that nobody has is answered by those that there are.
+#[test]
+fn a_net_is_asked_for_by_the_setting() {
+    const SETTING: &str = "GASWORKS_NETWORK";
+    const THIS: &str = "simnet::tests::a_net_is_asked_for_by_the_setting";
+    let asked = gasworks::settings::all().find(|setting| setting.name == SETTING).expect("a setting").text();
+    if asked == "pshm" {
+        let me = std::env::current_exe().expect("a path");
+        for (network, says) in
+            [("SimNet", "2 ranks met over simnet"), ("gnu", "simnet (a net of this process")]
+        {
+            let child = gasworks_testkit::Cmd::new(&me).words(&format!("--exact {THIS} --nocapture"));
+            let ended = child.env(SETTING, network).limit(60).run().expect("started");
+            assert!(ended.ok() && ended.output.contains(says), "{network}: {}", ended.output);
+        }
+        return;
+    }
+    let config = SimConfig { ranks: 2, ..SimConfig::default() };
+    let ended = run(config, |rank| {
+        let boot = Box::new(rank.bootstrap());
+        let job = Job::open_among(&Seq::with_net(&rank), boot, Config::from_env()?, Table::new())?;
+        job.agent()?.barrier()?;
+        job.close()?;
+        Ok::<_, gasworks::Error>(job.ranks())
+    });
+    match ended.expect("no rank panics").into_iter().collect::<Result<Vec<_>, _>>() {
+        Ok(ranks) => println!("{} ranks met over simnet", ranks.len()),
+        Err(error) => println!("{error}"),
+    }
 }
