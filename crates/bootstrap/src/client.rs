@@ -8,7 +8,7 @@
 //! once, and what is awaited is only what is asked for later. A server that answers with the other version, whatever
 //! its `rc`, waits for a second opening line, and gets it.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,6 @@ use nix::sys::socket::{MsgFlags, recv, send};
 
 use crate::connection::Connection;
 use crate::dialect::{Dialect, Verb};
-use crate::start::{Stream, Wire};
 use crate::store::{Identity, Joined, LastWords, Store};
 use crate::value::PIECE;
 use crate::wire::{self, Message, quote};
@@ -29,6 +28,42 @@ use crate::{BootstrapError, settings};
 
 const JOIN: &str = "join the job";
 const NAME: &str = "ask for the job's name";
+
+/// A way over a socket.
+#[derive(Debug)]
+pub struct Wire {
+    /// The connection.
+    pub stream: Stream,
+    /// The rank that the launcher gave this process.
+    pub rank: u32,
+    /// The number of ranks, where it was told.
+    pub size: Option<u32>,
+    /// The name of the job, where the launcher wants to hear it.
+    pub job: Option<String>,
+    /// The dialect to speak; `None`: the best one that the launcher speaks.
+    pub dialect: Option<Dialect>,
+}
+
+/// A connection to a launcher.
+#[derive(Debug)]
+pub enum Stream {
+    /// The launcher made it for this rank (`PMI_FD`).
+    Descriptor(OwnedFd),
+    /// This rank made it (`PMI_PORT`), and says who it is.
+    Port(OwnedFd),
+}
+
+impl Stream {
+    pub(crate) fn socket(&self) -> &OwnedFd {
+        let (Stream::Descriptor(socket) | Stream::Port(socket)) = self;
+        socket
+    }
+
+    pub(crate) fn into_socket(self) -> OwnedFd {
+        let (Stream::Descriptor(socket) | Stream::Port(socket)) = self;
+        socket
+    }
+}
 
 /// The launcher's store of keys and values, over a conversation.
 #[derive(Debug)]

@@ -28,6 +28,7 @@ mod value;
 pub mod wire;
 mod worker;
 
+pub use client::{Stream, Wire};
 pub use dialect::Dialect;
 pub use gasworks_os::ending::exit;
 pub use host::{Host, Hosts, Parts};
@@ -36,7 +37,7 @@ pub use own::{BECAME, becoming};
 pub use pmix::Entry;
 pub use settings::{ExitTimeout, SETTINGS};
 pub use single::Single;
-pub use start::{Start, Stream, Told, Way, Wire};
+pub use start::{Start, Told, Way};
 pub use takeover::{Abort, Barrier, Gather, Takeover};
 pub use together::Together;
 

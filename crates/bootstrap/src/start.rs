@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use gasworks_os::inherited;
 
+use crate::client::{self, Stream, Wire};
 use crate::dialect::Dialect;
 use crate::settings::{self, BOOTSTRAP, FD, ID, PORT, RANK};
 use crate::store::Joined;
 use crate::takeover::{self, Takeover};
-use crate::{BootstrapError, client, cray, pmix};
+use crate::{BootstrapError, cray, pmix};
 
 /// What a rank knows before it has spoken with its launcher.
 #[derive(Debug)]
@@ -36,21 +37,6 @@ pub enum Way {
     },
     /// A job that something else in this process is in.
     Takeover(Takeover),
-}
-
-/// A way over a socket.
-#[derive(Debug)]
-pub struct Wire {
-    /// The connection.
-    pub stream: Stream,
-    /// The rank that the launcher gave this process.
-    pub rank: u32,
-    /// The number of ranks, where it was told.
-    pub size: Option<u32>,
-    /// The name of the job, where the launcher wants to hear it.
-    pub job: Option<String>,
-    /// The dialect to speak; `None`: the best one that the launcher speaks.
-    pub dialect: Option<Dialect>,
 }
 
 /// What a launcher has told a rank before anybody has asked it.
@@ -84,27 +70,6 @@ impl Told {
             _ => None,
         });
         Ok(told.filter(|told| told.rank < told.size && told.here <= told.size))
-    }
-}
-
-/// A connection to a launcher.
-#[derive(Debug)]
-pub enum Stream {
-    /// The launcher made it for this rank (`PMI_FD`).
-    Descriptor(OwnedFd),
-    /// This rank made it (`PMI_PORT`), and says who it is.
-    Port(OwnedFd),
-}
-
-impl Stream {
-    pub(crate) fn socket(&self) -> &OwnedFd {
-        let (Stream::Descriptor(socket) | Stream::Port(socket)) = self;
-        socket
-    }
-
-    pub(crate) fn into_socket(self) -> OwnedFd {
-        let (Stream::Descriptor(socket) | Stream::Port(socket)) = self;
-        socket
     }
 }
 
