@@ -19,67 +19,21 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use gasworks_sync::atomic::Ordering;
 use nix::sys::signal::Signal;
 
 use crate::eventfd::EventFd;
+use crate::hooks::{Act, Ending};
 use crate::{OsError, Result, descriptor, futex, jobs, process, signals};
 
-/// What the hooks read; lives in the registry of [`jobs`].
-pub(crate) struct State {
-    /// The process that armed it: a forked child is none of ours.
-    pid: AtomicU32,
-    /// The bell's descriptor.
-    bell: AtomicU32,
-    /// The rank of this process.
-    rank: AtomicU32,
-    /// Whether an end by libc's `exit` with a job open ends the job.
-    catch: AtomicU32,
-    /// Whether such an end with code 0 is a good one.
-    may_return: AtomicU32,
-    /// How long a thread that wished for the end waits for it, in milliseconds.
-    patience: AtomicU64,
-    /// Jobs that this process has entered and not left.
-    jobs: AtomicU32,
-    wish: AtomicU32,
-    /// Whether the program's own handler of SIGQUIT was called: it is once.
-    quit: AtomicU32,
-    /// The thread that says this process's last words, or 0; then whether it is done.
-    speaker: AtomicU32,
-    spoken: AtomicU32,
-    /// Whether a thread in libc's `exit` has nothing left to do before the job has ended.
-    returns: AtomicU32,
-    /// Whether the exit hook has been called: it is registered again whenever something else is to come after it.
-    hooked: AtomicU32,
-    /// A futex: 0, and [`LEFT`] with the code of this process once the keeper lets a thread in libc's `exit` go on.
-    stage: AtomicU32,
-}
+pub use crate::hooks::EndStep;
 
-impl State {
-    pub(crate) const fn new() -> State {
-        State {
-            pid: AtomicU32::new(0),
-            bell: AtomicU32::new(0),
-            rank: AtomicU32::new(0),
-            catch: AtomicU32::new(1),
-            may_return: AtomicU32::new(1),
-            patience: AtomicU64::new(0),
-            jobs: AtomicU32::new(0),
-            wish: AtomicU32::new(0),
-            quit: AtomicU32::new(0),
-            speaker: AtomicU32::new(0),
-            spoken: AtomicU32::new(0),
-            returns: AtomicU32::new(0),
-            hooked: AtomicU32::new(0),
-            stage: AtomicU32::new(0),
-        }
-    }
-
+impl Ending {
     fn is_ours(&self) -> bool {
         self.pid.load(Ordering::Acquire) == std::process::id()
     }
 
-    /// As [`State::is_ours`], once a job that begins to open has its keeper: before that nobody hears a wish.
+    /// As [`Ending::is_ours`], once a job that begins to open has its keeper: before that nobody hears a wish.
     fn becomes_ours(&self) -> bool {
         let begun = Instant::now();
         while self.pid.load(Ordering::Acquire) == 0
@@ -145,7 +99,7 @@ impl State {
         self.stage.load(Ordering::Acquire) & LEFT != 0
     }
 
-    /// Lets the thread that waits in [`State::park`] go on with the end, which is one with `code`.
+    /// Lets the thread that waits in [`Ending::park`] go on with the end, which is one with `code`.
     fn let_go(&self, code: u8) {
         self.stage.store(LEFT | u32::from(code), Ordering::Release);
         futex::wake(&self.stage, u32::MAX);
@@ -465,21 +419,6 @@ pub fn finish_exit(code: i32) -> ! {
     process::exit_now(byte(code) as i32)
 }
 
-/// What is to be done at the end of a job that ends well, with the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndStep {
-    /// This thread does nothing for the job any more: what it has under way is to come to its end, in a moment.
-    Settle,
-    /// No rank has anything under way any more, as far as each has waited: what the job has taken may be given up.
-    GiveUp,
-}
-
-/// What [`at_end`] was given, and the thread that it is of.
-pub(crate) struct Act {
-    thread: u32,
-    act: Box<dyn FnMut(EndStep)>,
-}
-
 // SAFETY: ending.6: other threads only move it from list to list, under the lock; `do_all` calls those of its own thread alone, and the
 // list is a static's, which is not dropped.
 unsafe impl Send for Act {}
@@ -595,7 +534,7 @@ mod tests {
     use super::*;
 
     fn after(wishes: &[u32]) -> u32 {
-        let state = State::new();
+        let state = Ending::new();
         // Rung into the void: no process has this descriptor.
         state.bell.store(u32::MAX, Ordering::Relaxed);
         wishes.iter().for_each(|&wish| state.enter(wish));
@@ -629,7 +568,7 @@ mod tests {
 
     #[test]
     fn a_job_that_begins_to_open_is_waited_for() {
-        let state = State::new();
+        let state = Ending::new();
         assert!(!state.becomes_ours(), "in no job");
         state.jobs.store(1, Ordering::Relaxed);
         std::thread::scope(|scope| {
@@ -638,7 +577,7 @@ mod tests {
             state.pid.store(std::process::id(), Ordering::Release);
             assert!(waits.join().expect("it waited"));
         });
-        let forked = State::new();
+        let forked = Ending::new();
         forked.jobs.store(1, Ordering::Relaxed);
         forked.pid.store(std::process::id() + 1, Ordering::Relaxed);
         assert!(!forked.becomes_ours(), "the parent's");
@@ -646,7 +585,7 @@ mod tests {
 
     #[test]
     fn signals_are_wishes_while_somebody_hears_them() {
-        let state = State::new();
+        let state = Ending::new();
         assert!(!state.takes_signals());
         state.jobs.store(1, Ordering::Relaxed);
         assert!(!state.takes_signals(), "armed by another process, or by none");

@@ -8,30 +8,11 @@
 //!   (a positive code) holds an address.
 
 use gasworks_sync::RawSlice;
-use gasworks_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use gasworks_sync::atomic::Ordering;
 
 use crate::jobs::{self, Guard};
 use crate::line::Line;
 use crate::{OsError, Result};
-
-/// What the handler needs between its installation and its call; lives in the registry of [`jobs`].
-pub(crate) struct State {
-    installed: AtomicU32,
-    reported: AtomicU32,
-    previous: AtomicUsize,
-    previous_flags: AtomicU32,
-}
-
-impl State {
-    pub(crate) const fn new() -> State {
-        State {
-            installed: AtomicU32::new(NOT),
-            reported: AtomicU32::new(0),
-            previous: AtomicUsize::new(libc::SIG_DFL),
-            previous_flags: AtomicU32::new(0),
-        }
-    }
-}
 
 const NOT: u32 = 0;
 const BEING: u32 = 1;

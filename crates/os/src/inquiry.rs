@@ -13,27 +13,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use gasworks_sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use gasworks_sync::atomic::{AtomicI32, Ordering};
 
 use crate::eventfd::EventFd;
+use crate::hooks::NONE;
 use crate::{OsError, Result, descriptor, jobs};
-
-/// How many jobs of a process can be asked at once; more are not.
-const ASKED: usize = 8;
-const NONE: i32 = -1;
-
-/// What the handler reads; lives in the registry of [`jobs`].
-pub(crate) struct State {
-    bells: [AtomicI32; ASKED],
-    /// Handlers that run now.
-    ringing: AtomicU32,
-}
-
-impl State {
-    pub(crate) const fn new() -> State {
-        State { bells: [const { AtomicI32::new(NONE) }; ASKED], ringing: AtomicU32::new(0) }
-    }
-}
 
 /// Who asked, since it was last looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,6 +12,8 @@ use gasworks_sync::RawSlice;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use gasworks_sync::racy::{load_words, store_words};
 
+use crate::hooks::{Act, Ending, Faults, Inquiries};
+
 const FREE: u32 = 0;
 const BUSY: u32 = 1;
 const LIVE: u32 = 2;
@@ -88,13 +90,13 @@ struct Registry {
     /// Where a free one is likely: a rank names the memory of each other one, and would look at all that it has named.
     free: AtomicUsize,
     jobs: [Slot; JOBS],
-    faults: crate::faults::State,
-    inquiries: crate::inquiry::State,
-    ending: crate::ending::State,
+    faults: Faults,
+    inquiries: Inquiries,
+    ending: Ending,
     /// What one process has of a kind and keeps from job to job. Not for hooks: it is behind a lock.
     kept: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
     /// What is to be done at the end of the process. For the exit hook, which runs where `exit` was called, and not for signals.
-    acts: Mutex<Vec<crate::ending::Act>>,
+    acts: Mutex<Vec<Act>>,
 }
 
 static REGISTRY: Registry = Registry {
@@ -102,26 +104,26 @@ static REGISTRY: Registry = Registry {
     used: AtomicUsize::new(0),
     free: AtomicUsize::new(0),
     jobs: [const { Slot::empty() }; JOBS],
-    faults: crate::faults::State::new(),
-    inquiries: crate::inquiry::State::new(),
-    ending: crate::ending::State::new(),
+    faults: Faults::new(),
+    inquiries: Inquiries::new(),
+    ending: Ending::new(),
     kept: Mutex::new(None),
     acts: Mutex::new(Vec::new()),
 };
 
-pub(crate) fn faults() -> &'static crate::faults::State {
+pub(crate) fn faults() -> &'static Faults {
     &REGISTRY.faults
 }
 
-pub(crate) fn inquiries() -> &'static crate::inquiry::State {
+pub(crate) fn inquiries() -> &'static Inquiries {
     &REGISTRY.inquiries
 }
 
-pub(crate) fn ending() -> &'static crate::ending::State {
+pub(crate) fn ending() -> &'static Ending {
     &REGISTRY.ending
 }
 
-pub(crate) fn acts() -> &'static Mutex<Vec<crate::ending::Act>> {
+pub(crate) fn acts() -> &'static Mutex<Vec<Act>> {
     &REGISTRY.acts
 }
 

@@ -17,6 +17,7 @@ pub mod eventfd;
 pub mod faults;
 #[allow(unsafe_code)]
 pub mod futex;
+mod hooks;
 pub mod huge;
 #[allow(unsafe_code)]
 pub mod inet;

@@ -1,6 +1,6 @@
 //! How much memory there is, and whose limit that is: the machine's, or that of a control group on the way up.
 
-use crate::memfd;
+use crate::sys;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn total(meminfo: &Path) -> Option<Limit> {
     let bytes = match field(meminfo, "MemTotal:") {
         Some(kib) => kib.checked_mul(1024)?,
         // A container may be without /proc.
-        None => memfd::pages(libc::_SC_PHYS_PAGES)?,
+        None => sys::pages(libc::_SC_PHYS_PAGES)?,
     };
     Some(Limit { bytes, who: "the machine (MemTotal)".into() })
 }
@@ -121,7 +121,7 @@ fn machine(meminfo: &Path) -> Option<Limit> {
     let bytes = match field(meminfo, "MemAvailable:") {
         Some(kib) => kib.checked_mul(1024)?,
         // Less than could be had: what the page cache takes counts as taken.
-        None => memfd::pages(libc::_SC_AVPHYS_PAGES)?,
+        None => sys::pages(libc::_SC_AVPHYS_PAGES)?,
     };
     Some(Limit { bytes, who: "the machine (MemAvailable)".into() })
 }

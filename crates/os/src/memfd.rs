@@ -22,6 +22,8 @@ use nix::sys::statfs::{HUGETLBFS_MAGIC, fstatfs};
 
 use crate::{OsError, Result};
 
+pub use crate::sys::page_size;
+
 /// An anonymous file of a fixed size.
 #[derive(Debug)]
 pub struct MemFd {
@@ -328,20 +330,6 @@ pub(crate) fn touch(bytes: VolatileSlice<'_>) {
         // Where it fails another thread has just written. (An addition of zero would be compiled to a load.)
         let _ = word.compare_exchange(value, value, Relaxed, Relaxed);
     });
-}
-
-/// How many bytes so many pages are as `sysconf(3)` tells of.
-pub(crate) fn pages(of: libc::c_int) -> Option<u64> {
-    // SAFETY: memfd.3: `sysconf` is given the number `of`, and no pointer.
-    let pages = u64::try_from(unsafe { libc::sysconf(of) }).ok()?;
-    pages.checked_mul(page_size() as u64)
-}
-
-/// The size of a base page.
-pub fn page_size() -> usize {
-    // SAFETY: memfd.3: `sysconf` is given the number `_SC_PAGESIZE`, and no pointer.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).unwrap_or(4096)
 }
 
 #[cfg(test)]

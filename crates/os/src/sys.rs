@@ -3,6 +3,7 @@
 //! # Invariants
 //! - sys.1: a buffer goes to the kernel with its own length in bytes, borrowed as the call uses it.
 //! - sys.2: what is asked of the kernel about addresses leaves the bytes there as they are; it refuses those that are not mapped.
+//! - sys.3: `sysconf` is given a number, and touches no memory of ours.
 
 use gasworks_sync::RawSlice;
 use std::io;
@@ -77,4 +78,18 @@ pub(crate) fn node_of(address: *const u8) -> io::Result<i32> {
     };
     check(rc)?;
     if node < 0 { Err(io::Error::from_raw_os_error(-node)) } else { Ok(node) }
+}
+
+/// How many bytes so many pages are as `sysconf(3)` tells of.
+pub(crate) fn pages(of: libc::c_int) -> Option<u64> {
+    // SAFETY: sys.3: it is given the number `of`.
+    let pages = u64::try_from(unsafe { libc::sysconf(of) }).ok()?;
+    pages.checked_mul(page_size() as u64)
+}
+
+/// The size of a base page.
+pub fn page_size() -> usize {
+    // SAFETY: sys.3: it is given the number `_SC_PAGESIZE`.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(4096)
 }
