@@ -6,8 +6,8 @@
 //!
 //! - [`options`]: the command line; [`report`]: the table of settings; `template`: jobs that another launcher starts.
 //! - `job`: the loop and its judgement of what happened; `spawn`: one rank's process; `stream`: lines from the ranks;
-//!   `line`: a connection; `watched`: a descriptor shared with others; `stdin`: input for rank 0; `guardian` and `sweep`:
-//!   nothing is left behind.
+//!   `line`: a connection; `token`: whom an event is about; `watched`: a descriptor shared with others; `stdin`: input for
+//!   rank 0; `guardian` and `sweep`: nothing is left behind.
 //! - [`gasnetrun`]: GASNet's launchers, which are this program under other names.
 //! - `hosts`: which ranks run where; `remote`: agents, and what they and `gasrun` say to each other.
 //! - `inspect`: how the ranks of a running job stand; `observe`: what the ranks count and record.
@@ -31,6 +31,7 @@ mod stdin;
 mod stream;
 mod sweep;
 mod template;
+mod token;
 mod visitors;
 mod watched;
 
@@ -85,7 +86,7 @@ pub fn main() -> ExitCode {
         };
     }
     if options.agent {
-        return match remote::agent::run() {
+        return match job::run_agent() {
             Ok(()) => ExitCode::SUCCESS,
             Err(e) => {
                 gasworks_os::say(&format!("gasrun: {e:#}"));

@@ -10,9 +10,9 @@ use gasworks_sock::{Direction, Error, Event, Set};
 use nix::errno::Errno;
 use nix::sys::termios::{LocalFlags, tcgetattr};
 
-use crate::job::token;
 use crate::line::Line;
 use crate::spawn::Input;
+use crate::token;
 use crate::watched::Watched;
 
 /// How much of standard input may be on its way to rank 0.

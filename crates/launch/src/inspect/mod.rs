@@ -18,8 +18,8 @@ use gasworks_os::inquiry::{self, Inquiry};
 use gasworks_os::{process, unix};
 use gasworks_sock::{Address, Direction, Event, Op, Set, Sock};
 
-use crate::job::token;
 use crate::line::Line;
+use crate::token;
 use crate::watched::Watched;
 
 /// How long ranks may take to answer. One that does not poll looks on for half a second before it says so.

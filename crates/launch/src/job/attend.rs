@@ -9,10 +9,10 @@ use nix::sys::signal::Signal;
 
 use super::entrance::{Arrival, Entrance};
 use super::tree::Tree;
-use super::{HIGH, Job, token};
-use crate::code;
+use super::{HIGH, Job};
 use crate::remote::message::Announced;
 use crate::stream::{Sink, Source};
+use crate::{code, token};
 
 /// How long the first failure waits for the death that may have caused it.
 const HINDSIGHT: Duration = Duration::from_millis(5);

@@ -10,8 +10,9 @@ use anyhow::Context;
 use gasworks_bootstrap::server::port::{Admission, Door};
 use gasworks_sock::{Address, Event, Op, Set, Sock};
 
-use super::{CHUNK, token};
+use super::CHUNK;
 use crate::line::Line;
+use crate::token;
 use crate::visitors::Visitors;
 
 /// How long one who has connected may take to say who it is.

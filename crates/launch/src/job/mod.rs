@@ -30,46 +30,17 @@ use crate::line::Line;
 use crate::meeting::MeetingSocket;
 use crate::observe::Observation;
 use crate::options::{Bind, Options};
-use crate::remote::agent::Started;
+use crate::remote::agent;
 use crate::remote::message::{Announced, Up};
 use crate::spawn::{self, Input, Plan, Streams};
 use crate::stdin::{self, Piped, Typed};
 use crate::stream::{Sink, Source};
 use crate::watched::Watched;
-use crate::{code, report, sweep};
+use crate::{code, report, sweep, token};
 
 use entrance::Entrance;
 use setup::Setup;
 use tree::Tree;
-
-/// User words of the socks: whom an event is about.
-pub(crate) mod token {
-    /// The connection to the parent.
-    pub(crate) const PARENT: u64 = 1;
-    pub(crate) const SIGNALS: u64 = 2;
-    pub(crate) const STDIN: u64 = 3;
-    pub(crate) const STDOUT: u64 = 4;
-    pub(crate) const STDERR: u64 = 5;
-    pub(crate) const RANK0_INPUT: u64 = 6;
-    pub(crate) const ASKED_BY_HAND: u64 = 7;
-    /// The first of the children.
-    pub(crate) const CHILDREN: u64 = 1 << 20;
-    /// The first of the ranks here, each of which has four: its connection and its streams.
-    pub(crate) const RANKS: u64 = 1 << 32;
-    pub(crate) const OUT: u64 = 1;
-    pub(crate) const ERR: u64 = 2;
-    /// The first of the gate.
-    pub(crate) const GATE: u64 = 1 << 40;
-    /// The first of `PMI_PORT`.
-    pub(crate) const ENTRANCE: u64 = 1 << 48;
-    /// The first of those that ask and answer how ranks stand.
-    pub(crate) const QUESTIONS: u64 = 1 << 56;
-
-    /// That of a rank's connection, to which `OUT` or `ERR` is added for a stream.
-    pub(crate) fn of_rank(rank: u32) -> u64 {
-        RANKS + u64::from(rank) * 4
-    }
-}
 
 /// Signals that are passed on to the ranks.
 const PASSED_ON: [Signal; 6] =
@@ -175,8 +146,9 @@ pub(crate) fn run(options: &Options) -> Result<i32, Refused> {
     serve(options, setup::first(options, name)?)
 }
 
-/// Runs the part of a job that an agent has.
-pub(crate) fn run_agent(started: Started) -> anyhow::Result<()> {
+/// Runs an agent to its end: it is let in, and runs the part of the job that it has.
+pub(crate) fn run_agent() -> anyhow::Result<()> {
+    let started = agent::begin().context("begin as an agent")?;
     let (options, setup) = setup::agent(started)?;
     // What there is to be said was said to the parent.
     serve(&options, setup).map(drop).map_err(|refused| refused.why)

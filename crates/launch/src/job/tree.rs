@@ -12,13 +12,13 @@ use gasworks_os::process::{self, Exit};
 use gasworks_sock::{Event, HostDescription, Set};
 use nix::sys::signal::{SigSet, Signal};
 
-use super::{Job, Output, token};
-use crate::code;
+use super::{Job, Output};
 use crate::remote::gate::{Arrival, Gate};
 use crate::remote::link::{BEAT, Link};
 use crate::remote::message::{Down, Up};
 use crate::remote::plan::{Plan, Ticket};
 use crate::remote::rsh;
+use crate::{code, token};
 
 /// How long remote commands may take to end after their agents.
 const REMOTE_END: Duration = Duration::from_millis(500);

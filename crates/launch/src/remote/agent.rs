@@ -11,7 +11,7 @@ use super::gate::greeting;
 use super::link::Link;
 use super::message::Down;
 use super::plan::{Plan, Ticket};
-use crate::job::{self, token};
+use crate::token;
 
 /// How long it may take from the ticket to the plan.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -28,13 +28,8 @@ pub(crate) struct Started {
     pub(crate) ports: String,
 }
 
-/// Runs an agent to its end.
-pub(crate) fn run() -> anyhow::Result<()> {
-    let started = begin().context("begin as an agent")?;
-    job::run_agent(started)
-}
-
-fn begin() -> anyhow::Result<Started> {
+/// Reads the ticket and is let in.
+pub(crate) fn begin() -> anyhow::Result<Started> {
     let ticket = read_ticket()?;
     let set = Set::with(SockOptions { ports: read_ports(&ticket.ports)?, ..SockOptions::default() })?;
     let parent = HostDescription::parse(&ticket.parent)?;
