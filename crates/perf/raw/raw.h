@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One call. The layout is mirrored by `Call` in src/raw/call.rs. */
+/* One call. The layout is mirrored by `Call` in src/call.rs. */
 struct call {
     unsigned char *shared; /* the same memory in every rank, zeroed before a variant's first call */
     unsigned char *own;    /* private memory */

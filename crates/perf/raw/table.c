@@ -1,4 +1,4 @@
-/* All measurements by number, as `Measurement` of src/raw/call.rs counts them. */
+/* All measurements by number, as `Measurement` of src/call.rs counts them. */
 #include "raw.h"
 
 #define ALL(X) \

@@ -8,8 +8,11 @@
 //! - call.3: names are static strings that end with a zero; a list of them is asked up to its end and no further.
 //! - call.4: shared and private memory stay where they are until they are dropped with the [`Memory`].
 
+use anyhow::{Context, Result};
+use gasworks::{Agent, Job, ThreadMode};
 use gasworks_os::memfd::Mapping;
 use std::ffi::{CStr, c_char, c_int};
+use std::os::fd::{AsFd, AsRawFd};
 
 /// `struct call` of raw/raw.h.
 #[repr(C)]
@@ -102,6 +105,40 @@ impl Memory {
     /// Shared memory, and so many bytes of private memory.
     pub fn new(shared: Mapping, own: usize) -> Self {
         Self { shared, own: vec![1; own / 8] }
+    }
+
+    /// The same shared memory in every rank, and so many bytes of private memory. Rank 0 makes a file without a name, and
+    /// the others open it through `/proc`. Collective.
+    ///
+    /// # Errors
+    /// The system refuses, or the job fails.
+    pub fn shared<M: ThreadMode>(
+        job: &Job<M>,
+        agent: &Agent<'_, M>,
+        bytes: usize,
+        own: usize,
+    ) -> Result<Self> {
+        let told = job.alloc::<u64>(2)?;
+        let file = (job.rank() == 0).then(|| gasworks_os::memfd::create("gasperf", bytes)).transpose()?;
+        if let Some(file) = &file {
+            let where_it_is = [u64::from(std::process::id()), file.as_fd().as_raw_fd() as u64];
+            for rank in 0..job.ranks() {
+                agent.put(told.on(rank), &where_it_is)?;
+            }
+        }
+        agent.barrier()?;
+        let mapping = match &file {
+            Some(file) => file.map()?,
+            None => {
+                let told = agent.local(told, 2)?;
+                let path = format!("/proc/{}/fd/{}", told.get(0), told.get(1));
+                let opened = std::fs::File::options().read(true).write(true).open(&path);
+                let opened = opened.with_context(|| format!("opening the memory of rank 0 at {path}"))?;
+                gasworks_os::memfd::map(opened.as_fd(), bytes)?
+            }
+        };
+        agent.barrier()?;
+        Ok(Self::new(mapping, own))
     }
 
     /// Makes sure that there are so many bytes of private memory.

@@ -14,7 +14,7 @@ pub fn ticks() -> u64 {
         core::arch::x86_64::_rdtsc()
     }
     #[cfg(not(target_arch = "x86_64"))]
-    crate::raw::ticks()
+    crate::call::ticks()
 }
 
 /// Nanoseconds that a tick takes: counted over ten milliseconds.

@@ -1,14 +1,12 @@
 //! Random updates of a table that is spread over the ranks.
 
-use crate::handlers::counted;
+use crate::handlers::{BATCH, counted};
 use crate::session::{PerfMode, Plan, Session, Sum, Who, since};
 use anyhow::{Result, ensure};
 use gasworks::{AtomicOp, AtomicOps, Categories, Favor};
 use gasworks_sync::Lock;
 use std::time::Instant;
 
-/// Updates in a message.
-pub const BATCH: usize = 512;
 /// Each rank keeps two to this power of words.
 pub const LOG_WORDS: u32 = 20;
 

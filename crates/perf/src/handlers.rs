@@ -5,11 +5,11 @@
 //! - handlers.1: a payload lies where its pointer says, for its whole length, until the handler returns; it is read by assembly
 //!   and volatile words only, so a peer that goes on writing is no undefined behaviour here.
 
+use crate::call::all_words;
 use crate::clock::ticks;
-use crate::raw;
-use crate::session::PerfMode;
 use gasworks::{
     Error, MediumReply, MediumRequest, Par, Payload, Reply, Request, Seq, ShortReply, ShortRequest, Table,
+    ThreadMode,
 };
 use gasworks_sync::Lock;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +17,9 @@ use std::sync::Arc;
 
 /// The most threads of a rank.
 pub const LANES: usize = 64;
+
+/// The most random updates in a message.
+pub const BATCH: usize = 512;
 
 /// What one thread's messages are counted by.
 #[repr(align(128))]
@@ -31,7 +34,7 @@ pub struct Lane {
 }
 
 /// What the handlers of a rank count.
-pub struct State<M: PerfMode> {
+pub struct State<M: ThreadMode> {
     /// One for each thread.
     pub lanes: Arc<[Lane]>,
     /// Where each lane's payloads are copied to, and replies from.
@@ -42,7 +45,7 @@ pub struct State<M: PerfMode> {
     pub words: M::Lock<Vec<u64>>,
 }
 
-impl<M: PerfMode> State<M> {
+impl<M: ThreadMode> State<M> {
     /// Nothing counted yet.
     pub fn new() -> Self {
         Self {
@@ -66,7 +69,7 @@ impl<M: PerfMode> State<M> {
 
 /// Counts one more. In seq no other thread counts, and no locked instruction is paid for.
 #[inline(always)]
-fn count<M: PerfMode>(counter: &AtomicU64, more: u64) {
+fn count<M: ThreadMode>(counter: &AtomicU64, more: u64) {
     if M::PARALLEL {
         counter.fetch_add(more, Ordering::Release);
     } else {
@@ -189,7 +192,7 @@ macro_rules! registers {
                 move |_: Request<'_, M>, args: Filled, payload: Payload<'_>| {
                     let lane = s.lane(args[0]);
                     // SAFETY: handlers.1: `payload` is borrowed until this handler returns, and has `len` bytes at its pointer.
-                    let right = unsafe { raw::all_words(payload.as_ptr(), payload.len(), word_of(args)) };
+                    let right = unsafe { all_words(payload.as_ptr(), payload.len(), word_of(args)) };
                     count::<M>(&lane.wrong, u64::from(!right));
                     count::<M>(&lane.requests, 1);
                 },
@@ -202,8 +205,8 @@ macro_rules! registers {
             let update = table.medium_request(
                 "update",
                 move |_: Request<'_, M>, count_of: u32, payload: Payload<'_>| {
-                    let mut values = [0u64; crate::gups::BATCH];
-                    let values = &mut values[..(count_of as usize).min(crate::gups::BATCH)];
+                    let mut values = [0u64; BATCH];
+                    let values = &mut values[..(count_of as usize).min(BATCH)];
                     payload.copy_range_to(0, values)?;
                     s.words.with(|words| {
                         let mask = words.len().wrapping_sub(1);

@@ -2,10 +2,13 @@
 //!
 //! - [`options`]: the command line; [`row`]: what a measurement gives; [`stats`]: which blocks of it count;
 //! - `session`: a job with its handlers, and how blocks are timed on all ranks together;
-//! - `am`, `rma`, `meet`, `gups`, `wake`, `jobs`: the benches; `raw`: the machine itself, whose C is in `raw/`.
+//! - `am`, `rma`, `meet`, `gups`, `wake`, `jobs`: the benches; `raw`: the machine itself;
+//! - `call`: the measurements in C, which are in `raw/`; `probe`: how near two ranks are.
 #![deny(missing_docs)]
 
 mod am;
+#[allow(unsafe_code)]
+mod call;
 #[allow(unsafe_code)]
 mod clock;
 mod gups;
@@ -14,6 +17,7 @@ mod handlers;
 mod jobs;
 mod meet;
 pub mod options;
+mod probe;
 mod raw;
 mod rma;
 pub mod row;

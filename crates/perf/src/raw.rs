@@ -1,19 +1,9 @@
 //! The machine itself: the measurements in C, between ranks 0 and 1 over memory of their own.
 
-#[allow(unsafe_code)]
-mod call;
-
-pub use call::all_words;
-#[cfg(not(target_arch = "x86_64"))]
-pub use call::ticks;
-
+use crate::call::{Call, Measurement, Memory};
 use crate::session::{Block, PerfMode, Plan, Session, Sum, Who};
 use anyhow::{Context, Result, ensure};
-use call::{Call, Measurement, Memory};
-use gasworks::{Agent, Job};
 use gasworks_os::affinity;
-use std::cell::{Cell, RefCell};
-use std::os::fd::{AsFd, AsRawFd};
 
 /// Memory for the measurements between ranks; the copies have some of their own.
 const SHARED: usize = 16 << 20;
@@ -82,7 +72,7 @@ fn measure<M: PerfMode>(session: &Session<'_, M>, kinds: &[Kind]) -> Result<()> 
         affinity::bind(before[place])?;
     }
     let together = share(session, &before)?;
-    let mut memory = shared(session.job, &session.agent, SHARED, 1 << 20)?;
+    let mut memory = Memory::shared(session.job, &session.agent, SHARED, 1 << 20)?;
     for kind in kinds {
         let copies = kind.measurement.copies();
         if session.rank() == 0 && copies {
@@ -122,69 +112,6 @@ fn share<M: PerfMode>(session: &Session<'_, M>, own: &[usize]) -> Result<u32> {
     }
     session.agent.barrier()?;
     Ok(session.agent.local(told, 1)?.get(0) as u32)
-}
-
-/// The same memory in every rank: rank 0 makes a file without a name, the others open it through `/proc`.
-fn shared<M: PerfMode>(job: &Job<M>, agent: &Agent<'_, M>, bytes: usize, own: usize) -> Result<Memory> {
-    let told = job.alloc::<u64>(2)?;
-    let file = (job.rank() == 0).then(|| gasworks_os::memfd::create("gasperf", bytes)).transpose()?;
-    if let Some(file) = &file {
-        let where_it_is = [u64::from(std::process::id()), file.as_fd().as_raw_fd() as u64];
-        for rank in 0..job.ranks() {
-            agent.put(told.on(rank), &where_it_is)?;
-        }
-    }
-    agent.barrier()?;
-    let mapping = match &file {
-        Some(file) => file.map()?,
-        None => {
-            let told = agent.local(told, 2)?;
-            let path = format!("/proc/{}/fd/{}", told.get(0), told.get(1));
-            let opened = std::fs::File::options().read(true).write(true).open(&path);
-            let opened = opened.with_context(|| format!("opening the memory of rank 0 at {path}"))?;
-            gasworks_os::memfd::map(opened.as_fd(), bytes)?
-        }
-    };
-    agent.barrier()?;
-    Ok(Memory::new(mapping, own))
-}
-
-/// Passes a line between the ranks of a job of two, to know how near their processors are while something else is
-/// measured: those of a virtual machine move.
-pub struct Probe {
-    memory: RefCell<Memory>,
-    passed: Cell<u64>,
-}
-
-/// Round trips of a probe.
-const PROBES: u64 = 32;
-
-impl Probe {
-    /// For a job of two ranks; `None` for others. Collective.
-    pub fn new<M: PerfMode>(job: &Job<M>, agent: &Agent<'_, M>) -> Result<Option<Self>> {
-        if job.ranks() != 2 {
-            return Ok(None);
-        }
-        let memory = shared(job, agent, 256 << 10, 8192)?;
-        Ok(Some(Self { memory: RefCell::new(memory), passed: Cell::new(0) }))
-    }
-
-    /// The ticks of one pass. Collective.
-    ///
-    /// # Errors
-    /// What came is not what was sent.
-    pub fn pass(&self, me: u32) -> Result<f64> {
-        let mut took = 0;
-        // The first time is a warm-up: the other rank may still be on its way from a barrier.
-        for _ in 0..2 {
-            let base = self.passed.replace(self.passed.get() + PROBES);
-            // The variant that looks with pauses, which does well everywhere.
-            let call = Call { base, n: PROBES, bytes: 8, me, ranks: 2, variant: 1, together: 0 };
-            let passed = call.run(Measurement::Line, &mut self.memory.borrow_mut(), &mut []);
-            took = passed.context("a line that was passed between the ranks arrived wrong")?;
-        }
-        Ok(took as f64 / (2 * PROBES) as f64)
-    }
 }
 
 fn one<M: PerfMode>(

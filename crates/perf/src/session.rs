@@ -5,7 +5,7 @@
 use crate::clock::{nanoseconds_of_a_tick, ticks};
 use crate::handlers::{Handlers, State};
 use crate::options::Options;
-use crate::raw;
+use crate::probe::Probe;
 use crate::row::{self, Row};
 use crate::stats::undisturbed;
 use anyhow::{Context, Result, ensure};
@@ -205,7 +205,7 @@ pub struct Session<'a, M: PerfMode> {
     /// Nanoseconds of a tick.
     pub tick: f64,
     machine: String,
-    probe: Option<raw::Probe>,
+    probe: Option<Probe>,
     control: GlobalPtr<u64>,
     reports: GlobalPtr<f64>,
     printed: Cell<u32>,
@@ -224,7 +224,7 @@ impl<'a, M: PerfMode> Session<'a, M> {
     ) -> Result<Self> {
         let agent = job.agent()?;
         Ok(Self {
-            probe: raw::Probe::new(job, &agent)?,
+            probe: Probe::new(job, &agent)?,
             job,
             agent,
             handlers,
