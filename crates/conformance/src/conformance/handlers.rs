@@ -136,7 +136,7 @@ macro_rules! handlers {
         pub(super) use each_count;
 
         macro_rules! suite_mode {
-            ($mode:ident, $own:expr) => {
+            ($mode:ident, $if_par:expr) => {
                 impl SuiteMode for $mode {
                     fn table(state: &Arc<State>) -> Result<(Table<Self>, Handlers), Error> {
                         let mut table = Table::<$mode>::new();
@@ -391,8 +391,8 @@ macro_rules! handlers {
                         Ok(Later { in_place, token, locked })
                     }
 
-                    fn own_cases() -> Vec<Case<Self>> {
-                        $own
+                    fn if_par(cases: Vec<Case<Par>>) -> Vec<Case<Self>> {
+                        ($if_par)(cases)
                     }
                 }
             };
@@ -416,20 +416,13 @@ pub trait SuiteMode: SimMode {
     /// # Errors
     /// A handler was refused.
     fn later(job: &Job<Self>, state: &Arc<State>) -> Result<Later, Error>;
-    /// Cases for this mode alone.
-    fn own_cases() -> Vec<Case<Self>>;
+    /// These cases where this mode is `Par`, in which a rank has several threads; none where it is another.
+    fn if_par(cases: Vec<Case<Par>>) -> Vec<Case<Self>>;
 }
 
-suite_mode!(Seq, Vec::new());
-suite_mode!(ParSync, Vec::new());
-suite_mode!(
-    Par,
-    vec![
-        Case { name: "threads.all-at-once", ranks: 1, run: super::flow::threads },
-        Case { name: "threads.for-each-other", ranks: 1, run: super::flow::for_each_other },
-        Case { name: "atomic.threads", ranks: 1, run: super::atomics::threads },
-    ]
-);
+suite_mode!(Seq, |_| Vec::new());
+suite_mode!(ParSync, |_| Vec::new());
+suite_mode!(Par, |cases| cases);
 
 fn wrong(what: String) -> Error {
     Failure::Wrong(what).into()

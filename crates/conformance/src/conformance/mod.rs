@@ -245,7 +245,11 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("barrier.serves-messages", 2, meet::serves_messages),
         case("barrier.goes-on-by-polls", 2, meet::goes_on_by_polls),
     ];
-    cases.extend(M::own_cases());
+    cases.extend(M::if_par(vec![
+        Case { name: "threads.all-at-once", ranks: 1, run: flow::threads },
+        Case { name: "threads.for-each-other", ranks: 1, run: flow::for_each_other },
+        Case { name: "atomic.threads", ranks: 1, run: atomics::threads },
+    ]));
     cases
 }
 
