@@ -4,17 +4,9 @@ use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 use parking_lot::MutexGuard;
 
-use super::core::{Core, Sink};
-use super::sock::{Direction, Life, Posted, Shared, Slot, State};
+use super::state::{Core, Direction, Life, Posted, Shared, Sink, Slot, State};
 use super::{connect, listen};
 use crate::{Class, Error};
-
-pub(crate) fn name(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Read => "read",
-        Direction::Write => "write",
-    }
-}
 
 /// What one call brought.
 pub(crate) enum Outcome {
@@ -113,7 +105,7 @@ fn drive_one(shared: &Shared, state: &mut MutexGuard<'_, State>, direction: Dire
         let Some((asked, result)) = transfer(state, direction) else {
             return shared.end(state, direction, Class::BadSock, sink);
         };
-        match note(shared, state, direction, name(direction), asked, result) {
+        match note(shared, state, direction, direction.name(), asked, result) {
             Outcome::Ended(error) => return shared.complete(state, direction, Some(error), sink),
             Outcome::Blocked => {}
             Outcome::Moved(bytes) if state.side(direction).moved(bytes) => {
@@ -128,7 +120,7 @@ fn drive_one(shared: &Shared, state: &mut MutexGuard<'_, State>, direction: Dire
         }
     }
     if direction == Direction::Write && matches!(state.write.slot, Slot::Posted(_) | Slot::Ready) {
-        sink.core.tell_room(shared, state);
+        shared.tell_room(state);
     }
 }
 
@@ -190,7 +182,7 @@ pub(crate) fn on_change(shared: &Shared, core: &Core, flags: EpollFlags, sink: S
             drive(shared, &mut state, Direction::Read, sink);
             drive(shared, &mut state, Direction::Write, sink);
             if has(EpollFlags::EPOLLOUT) && matches!(state.write.slot, Slot::Empty) {
-                core.ignore_room(shared, &mut state);
+                shared.ignore_room(&mut state);
             }
         }
         Life::Closing(_) | Life::Closed => {}

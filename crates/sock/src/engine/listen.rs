@@ -5,18 +5,9 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 
-use super::core::{Core, Sink};
-use super::sock::{Life, Shared, State};
+use super::state::{Core, Life, Listening, Native, Shared, Sink, State};
 use super::{address, sys};
 use crate::{Class, Error, Op};
-
-#[derive(Default)]
-pub(crate) struct Listening {
-    /// A connection that the accept event promised.
-    ahead: Option<OwnedFd>,
-    /// An accept event was given and not answered by an accept yet.
-    announced: bool,
-}
 
 /// Accepts ahead and puts in an accept event, unless there was one that nobody has answered.
 pub(crate) fn announce(shared: &Shared, _core: &Core, state: &mut State, sink: Sink<'_>) {
@@ -70,7 +61,7 @@ pub(crate) fn accept(listener: &Arc<Shared>) -> Result<(OwnedFd, bool), Error> {
 
 impl Listening {
     /// Turns away all that still wait; how many there were.
-    pub(crate) fn turn_away(self, native: &super::sock::Native) -> usize {
+    pub(crate) fn turn_away(self, native: &Native) -> usize {
         let mut turned = 0;
         let rest = std::iter::from_fn(|| sys::accept(native.fd.as_fd()).ok());
         for fd in self.ahead.into_iter().chain(rest) {

@@ -3,7 +3,7 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
 
-use super::raw::Lent;
+use super::raw::lent::Lent;
 use super::sys;
 use crate::Buffers;
 

@@ -3,19 +3,21 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::epoll::EpollEvent;
 
 use super::address::{self, Address};
-use super::connect::{self, Connecting};
-use super::core::{Core, Counts, Item, Sink, Wait, interest};
+use super::attempts::Connecting;
+use super::connect;
+use super::core::{Counts, Item, interest};
 use super::host::HostDescription;
-use super::listen::{self, Listening};
-use super::sock::{Life, Native, Shared, State};
+use super::listen;
+use super::state::{Core, Life, Listening, Native, Shared, Sink, State};
 use super::sys;
+use super::wait::Wait;
 use crate::queue::Next;
 use crate::{Buffers, Class, Error, Event, Op, Options, SetId, Sock, SockId};
 
@@ -222,7 +224,8 @@ impl Set {
             [first, others @ ..] => format!("{first} or {} more", others.len()),
             [] => String::new(),
         };
-        let mut state = State::new(Life::Connecting(Box::new(Connecting::new(addresses, self.core()))), None);
+        let mut state =
+            State::new(Life::Connecting(Box::new(Connecting::new(addresses, &self.core().options))), None);
         state.peer = Some(peer);
         let sock = self.insert(OPERATION, user, state)?;
         connect::advance(&sock.0, self.core(), &mut sock.0.state.lock(), Sink::loud(self.core()));
@@ -331,17 +334,6 @@ impl Set {
             self.wait(Some(LOOK_AGAIN))?;
         }
         self.destroy()
-    }
-}
-
-impl Wait {
-    fn of(timeout: Option<Duration>) -> Self {
-        match timeout {
-            None => Wait::Ever,
-            Some(Duration::ZERO) => Wait::Not,
-            // A time beyond the clock's end is for ever.
-            Some(timeout) => Instant::now().checked_add(timeout).map_or(Wait::Ever, Wait::Until),
-        }
     }
 }
 

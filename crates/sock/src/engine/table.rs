@@ -2,24 +2,28 @@
 
 use std::sync::Arc;
 
-use super::sock::Shared;
 use crate::SockId;
 
 /// Places that are used again, each time with the next generation, so that a number is never given twice.
-#[derive(Default)]
-pub(crate) struct Table {
-    places: Vec<Place>,
+pub(crate) struct Table<S> {
+    places: Vec<Place<S>>,
     free: Vec<u32>,
     used: usize,
 }
 
-struct Place {
+struct Place<S> {
     generation: u32,
-    sock: Option<Arc<Shared>>,
+    sock: Option<Arc<S>>,
 }
 
-impl Table {
-    pub(crate) fn insert(&mut self, make: impl FnOnce(SockId) -> Arc<Shared>) -> Arc<Shared> {
+impl<S> Default for Table<S> {
+    fn default() -> Self {
+        Self { places: Vec::new(), free: Vec::new(), used: 0 }
+    }
+}
+
+impl<S> Table<S> {
+    pub(crate) fn insert(&mut self, make: impl FnOnce(SockId) -> Arc<S>) -> Arc<S> {
         let index = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place { generation: 0, sock: None });
             (self.places.len() - 1) as u32
@@ -32,7 +36,7 @@ impl Table {
         sock
     }
 
-    pub(crate) fn get(&self, id: SockId) -> Option<Arc<Shared>> {
+    pub(crate) fn get(&self, id: SockId) -> Option<Arc<S>> {
         let place = self.places.get(id.0 as u32 as usize)?;
         place.sock.as_ref().filter(|_| place.generation == (id.0 >> 32) as u32).cloned()
     }
@@ -54,7 +58,7 @@ impl Table {
         self.used
     }
 
-    pub(crate) fn socks(&self) -> impl Iterator<Item = &Arc<Shared>> {
+    pub(crate) fn socks(&self) -> impl Iterator<Item = &Arc<S>> {
         self.places.iter().filter_map(|place| place.sock.as_ref())
     }
 }

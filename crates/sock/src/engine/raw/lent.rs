@@ -1,13 +1,4 @@
-//! Posted operations on memory that the caller only lends: what the C interface is made of.
-//!
-//! # Invariants
-//! - raw.1: the memory of a [`Lent`] is valid for its length, for reads and writes if it is posted for reading and for reads
-//!   if it is posted for writing, and nobody else touches it in a conflicting way, from the call that posts it until the
-//!   event that ends the operation was delivered. That is the contract of the functions that take it.
-//! - raw.2: the engine makes references to it only while it transfers bytes, under the lock of the sock, one direction each.
-
-use super::memory::Memory;
-use crate::{Error, Progress, Sock};
+//! Memory that the caller only lends for an operation.
 
 /// Memory of the caller.
 #[derive(Debug)]
@@ -50,26 +41,4 @@ impl Lent {
         // refers to them meanwhile.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
     }
-}
-
-/// [`Sock::post_readv`] into lent memory.
-pub fn post_read(
-    sock: &Sock,
-    parts: Vec<Lent>,
-    min: usize,
-    max: usize,
-    progress: Option<Progress>,
-) -> Result<(), Error> {
-    sock.post_transfer(super::sock::Direction::Read, Memory::Lent(parts), min, max, progress)
-}
-
-/// [`Sock::post_writev`] from lent memory.
-pub fn post_write(
-    sock: &Sock,
-    parts: Vec<Lent>,
-    min: usize,
-    max: usize,
-    progress: Option<Progress>,
-) -> Result<(), Error> {
-    sock.post_transfer(super::sock::Direction::Write, Memory::Lent(parts), min, max, progress)
 }
