@@ -100,7 +100,7 @@ pub unsafe fn init<M: FaceMode>(
     // SAFETY: capi.1: `argv` is null, or leads to null or to a program's arguments, of which the first is its name or null.
     unsafe {
         let program = argv.as_ref().and_then(|argv| argv.as_ref()).map_or(std::ptr::null(), |first| *first);
-        gasworks_tools::backtrace::gasnett_backtrace_init(program);
+        gasworks_tools::start::gasnett_backtrace_init(program);
     }
     gasworks_tools::crash::watch();
     gasworks_tools::machine::keep_memory_if_wanted();
@@ -123,7 +123,7 @@ pub unsafe fn init<M: FaceMode>(
     }
     gasworks_tools::crash::of_rank(rank, size);
     gasworks_tools::backtrace::of_rank(rank);
-    gasworks_tools::freeze::at_start();
+    gasworks_tools::start::freeze_if_wanted();
     // All of it stays until the process ends (capi.2).
     let leak = |client: Client| Box::into_raw(Box::new(client));
     let (cdata, kind) = (std::ptr::null(), |kind: Kind| kind as u32);
@@ -154,7 +154,7 @@ pub unsafe fn init<M: FaceMode>(
     let (neighbours, host) = (infos(places.around(rank)), infos(places.on_host_of(rank)));
     let meeting = Default::default();
     // Read here: the end may come in a handler of signals, where no environment is read.
-    let syncs = gasworks_tools::settings::is_on(&gasworks_tools::settings::FS_SYNC);
+    let syncs = gasworks_tools::environ::is_on(&gasworks_tools::settings::FS_SYNC);
     M::slot().set(Face {
         job,
         is_debug,

@@ -17,8 +17,7 @@ use std::sync::OnceLock;
 
 use nix::errno::Errno;
 
-use crate::environ::warn;
-use crate::{crash, freeze, machine, process, settings, text};
+use crate::{settings, text};
 
 /// A way to print a backtrace: gives 0 if it did.
 pub type Print = extern "C" fn(c_int) -> c_int;
@@ -99,25 +98,11 @@ pub fn print_if_enabled(fd: c_int) {
     }
 }
 
-/// Notes the program's name, and sets up the signals that print a backtrace or freeze the process.
-///
-/// # Safety
-/// text.1 for the name; it may be null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_backtrace_init(program: *const c_char) {
-    // SAFETY: text.1: the caller promises that `program` is null or a text that stays until this returns.
-    unsafe { machine::note_program(program) };
+/// Does before a signal comes what cannot be done in its handler; and notes whether one that kills prints where the process is.
+pub(crate) fn prepare(wanted: bool) {
     // The first call loads a library, which is better done before something fails.
     frames(&mut [std::ptr::null_mut()]);
-    for name in wanted() {
-        if !known().contains(&name) {
-            warn(&format!("GASNET_BACKTRACE_TYPE names '{name}', which is none of {}", known().join(", ")));
-        }
-    }
-    OF_CRASHES.get_or_init(|| settings::is_on(&settings::BACKTRACE));
-    crash::watch_if_wanted();
-    process::handle_named(&settings::BACKTRACE_SIGNAL, on_signal);
-    freeze::watch();
+    let _ = OF_CRASHES.set(wanted);
 }
 
 /// Where this thread is, if that is wanted of a process that a signal kills.
@@ -128,8 +113,8 @@ pub(crate) fn print_own_if_enabled() {
     }
 }
 
-/// In a handler of a signal nothing may be allocated, and no debugger started.
-extern "C" fn on_signal(_signal: c_int) {
+/// Says where this thread is when a signal asks for it. In its handler nothing may be allocated, and no debugger started.
+pub(crate) extern "C" fn on_signal(_signal: c_int) {
     // The program goes on after it, and must not see that anything was called.
     let errno = Errno::last_raw();
     print_own(libc::STDERR_FILENO);
@@ -162,13 +147,13 @@ pub unsafe extern "C" fn gasnett_print_backtrace(fd: c_int) -> c_int {
 }
 
 /// The ways there are, in the order in which they are tried.
-fn known() -> Vec<String> {
+pub(crate) fn known() -> Vec<String> {
     let own = user().map(|(name, _)| name);
     own.into_iter().chain([GDB.to_owned(), EXECINFO.to_owned()]).collect()
 }
 
 /// The ways that the environment wants, or all.
-fn wanted() -> Vec<String> {
+pub(crate) fn wanted() -> Vec<String> {
     let Some(list) = settings::text(&settings::BACKTRACE_TYPE) else { return known() };
     list.split(',').map(|name| name.trim().to_ascii_uppercase()).filter(|name| !name.is_empty()).collect()
 }

@@ -8,11 +8,11 @@ use std::ffi::c_int;
 use std::sync::OnceLock;
 
 use gasworks_os::line::Line;
-use gasworks_os::signals;
+use gasworks_os::signals::is_among;
 use nix::sys::signal::Signal;
 
-use crate::environ::value;
-use crate::{backtrace, freeze, process, settings};
+use crate::variable::value;
+use crate::{backtrace, freeze, signals};
 
 /// Those by which the system, or `abort`, says that a program cannot go on.
 const KILLING: [c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
@@ -25,26 +25,19 @@ pub fn of_rank(rank: u32, size: u32) {
     let _ = RANK.set((rank, size));
 }
 
-/// Sets up what is done then, if a setting asks for anything.
-pub(crate) fn watch_if_wanted() {
-    if settings::is_on(&settings::BACKTRACE) || settings::is_on(&settings::FREEZE_ON_ERROR) {
-        watch();
-    }
-}
-
 /// Sets up what is done then, for all signals that nobody handles, and that are not to be left alone.
 pub fn watch() {
     freeze::prepare();
     let alone = value(c"GASNET_NO_CATCH_SIGNAL").unwrap_or_default();
     for signal in KILLING {
-        if signals::is_among(&alone, signal) {
+        if is_among(&alone, signal) {
             continue;
         }
         // SAFETY: crash.1: `on_signal` is a C function of one `int`; `before` is what the system had for this very signal.
         unsafe {
-            let before = process::gasnett_reghandler(signal, on_signal as *const () as libc::sighandler_t);
+            let before = signals::gasnett_reghandler(signal, on_signal as *const () as libc::sighandler_t);
             if before != libc::SIG_DFL {
-                process::gasnett_reghandler(signal, before);
+                signals::gasnett_reghandler(signal, before);
             }
         }
     }
@@ -53,7 +46,7 @@ pub fn watch() {
 /// `abort` is called next, of which all has been said.
 pub(crate) fn expect_abort() {
     // SAFETY: crash.1: `SIG_DFL` is the system's own action, no function of the program.
-    unsafe { process::gasnett_reghandler(libc::SIGABRT, libc::SIG_DFL) };
+    unsafe { signals::gasnett_reghandler(libc::SIGABRT, libc::SIG_DFL) };
 }
 
 extern "C" fn on_signal(signal: c_int) {
@@ -69,7 +62,7 @@ extern "C" fn on_signal(signal: c_int) {
     freeze::in_a_handler();
     // SAFETY: crash.1: `SIG_DFL` is the system's own action, so the signal that is raised next, by its number, runs nothing of the program.
     unsafe {
-        process::gasnett_reghandler(signal, libc::SIG_DFL);
+        signals::gasnett_reghandler(signal, libc::SIG_DFL);
         libc::raise(signal);
     }
 }

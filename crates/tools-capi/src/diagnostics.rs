@@ -5,7 +5,7 @@ use std::thread;
 
 use gasworks_os::say;
 
-use crate::{bytes, library, machine, numbers, process, text, timer};
+use crate::{bytes, host, library, machine, numbers, process, text, timer};
 
 /// A test: the letter of its section, what it looks at, and whether all is well after so many rounds.
 type Test = (char, &'static str, fn(u32) -> bool);
@@ -74,9 +74,7 @@ fn sums(rounds: u32) -> bool {
 }
 
 fn described(_rounds: u32) -> bool {
-    machine::gasnett_cpu_count() > 0
-        && machine::gasnett_getPhysMemSz(0) > 0
-        && !machine::hostname().is_empty()
+    machine::gasnett_cpu_count() > 0 && machine::gasnett_getPhysMemSz(0) > 0 && !host::name().is_empty()
 }
 
 fn versioned(_rounds: u32) -> bool {

@@ -11,8 +11,8 @@ use std::process::abort;
 use gasworks_os::say;
 use parking_lot::Mutex;
 
-use crate::environ::c_text;
-use crate::{backtrace, crash, freeze, text};
+use crate::text::{self, c_text};
+use crate::{backtrace, crash, freeze};
 
 /// Places that were asked for. They last as long as the process, because who asked may keep them.
 static PLACES: Mutex<BTreeSet<CString>> = Mutex::new(BTreeSet::new());

@@ -15,7 +15,7 @@ use gasworks_os::line::Line;
 use gasworks_sync::atomic::{AtomicU32, Ordering};
 use nix::errno::Errno;
 
-use crate::{machine, process, settings};
+use crate::{host, settings, signals};
 
 /// The flag that a debugger sets to 0.
 #[unsafe(no_mangle)]
@@ -37,14 +37,16 @@ extern "C" fn go_on(_signal: c_int) {
     unsafe { WAITS_FOR.write_volatile(0) };
 }
 
-extern "C" fn freeze_here(_signal: c_int) {
+/// Freezes the process when a signal asks for it.
+pub(crate) extern "C" fn on_signal(_signal: c_int) {
     // The program goes on after it, and must not see that anything was called.
     let errno = Errno::last_raw();
     own();
     Errno::set_raw(errno);
 }
 
-fn own() {
+/// Freezes the process, with the flag of this module.
+pub(crate) fn own() {
     // SAFETY: freeze.1: the flag is the static of this module, which lasts. Its name is a literal.
     unsafe { gasnett_freezeForDebuggerNow(&raw mut gasnet_frozen, c"gasnet_frozen".as_ptr()) };
 }
@@ -69,11 +71,11 @@ pub unsafe extern "C" fn gasnett_freezeForDebuggerNow(flag: *mut c_int, name: *c
     unsafe { WAITS_FOR = flag };
     // SAFETY: freeze.1: the caller promises that `flag` points to an `int` that lasts; all write the whole of it.
     unsafe { flag.write_volatile(1) };
-    // SAFETY: process.2: `go_on` is a C function of one `int`, by its type.
+    // SAFETY: signals.1: `go_on` is a C function of one `int`, by its type.
     let before =
-        unsafe { process::gasnett_reghandler(libc::SIGCONT, go_on as *const () as libc::sighandler_t) };
+        unsafe { signals::gasnett_reghandler(libc::SIGCONT, go_on as *const () as libc::sighandler_t) };
     let mut line = Line::new();
-    line.text("*** frozen for a debugger: host ").bytes(machine::host().to_bytes());
+    line.text("*** frozen for a debugger: host ").bytes(host::name().to_bytes());
     line.text(", process ").number(std::process::id().into()).text(". To go on, set ");
     line.bytes(name.to_bytes()).text(" to 0 in a debugger, or send SIGCONT").say();
     // SAFETY: freeze.1: `flag` points to an `int` that lasts, and the read is volatile, since a debugger or a signal may write it at any
@@ -81,8 +83,8 @@ pub unsafe extern "C" fn gasnett_freezeForDebuggerNow(flag: *mut c_int, name: *c
     while unsafe { flag.read_volatile() } != 0 {
         std::thread::sleep(STEP);
     }
-    // SAFETY: process.2: `before` is the action that the system gave for this signal above.
-    unsafe { process::gasnett_reghandler(libc::SIGCONT, before) };
+    // SAFETY: signals.1: `before` is the action that the system gave for this signal above.
+    unsafe { signals::gasnett_reghandler(libc::SIGCONT, before) };
     TURN.store(0, Ordering::Release);
 }
 
@@ -100,26 +102,13 @@ fn of_errors() -> bool {
 
 /// Does before a signal comes what cannot be done in its handler.
 pub(crate) fn prepare() {
-    machine::host();
+    host::name();
     OF_CRASHES.get_or_init(of_errors);
 }
 
 /// As [`gasnett_freezeForDebuggerErr`], in the handler of a signal that kills.
 pub(crate) fn in_a_handler() {
     if OF_CRASHES.get() == Some(&true) {
-        own();
-    }
-}
-
-/// Sets up the signal that freezes the process, if `GASNET_FREEZE_SIGNAL` names one.
-pub fn watch() {
-    prepare();
-    process::handle_named(&settings::FREEZE_SIGNAL, freeze_here);
-}
-
-/// Freezes the process if `GASNET_FREEZE` says so; a job calls it when it starts.
-pub fn at_start() {
-    if settings::is_on(&settings::FREEZE) {
         own();
     }
 }

@@ -23,6 +23,8 @@ pub mod formats;
 #[allow(unsafe_code)]
 pub mod freeze;
 #[allow(unsafe_code)]
+pub mod host;
+#[allow(unsafe_code)]
 pub mod library;
 #[allow(unsafe_code)]
 pub mod machine;
@@ -31,8 +33,14 @@ mod numbers;
 pub mod process;
 pub mod settings;
 #[allow(unsafe_code)]
+pub mod signals;
+#[allow(unsafe_code)]
+pub mod start;
+#[allow(unsafe_code)]
 mod text;
 #[allow(unsafe_code)]
 pub mod timer;
+#[allow(unsafe_code)]
+mod variable;
 
 pub use settings::SETTINGS;

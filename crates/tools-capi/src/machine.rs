@@ -1,4 +1,4 @@
-//! The machine: its name, processors and memory.
+//! The machine: its processors and memory, and the program that runs on it.
 //!
 //! # Invariants
 //! - machine.1: a call that takes numbers alone touches no memory.
@@ -11,30 +11,12 @@ use std::sync::OnceLock;
 
 use gasworks_os::affinity;
 
-use crate::environ::{c_text, warn};
+use crate::environ::{is_on, warn};
 use crate::fatal::end;
-use crate::{settings, text};
+use crate::settings;
+use crate::text::{self, c_text};
 
-static HOST: OnceLock<CString> = OnceLock::new();
 static PROGRAM: OnceLock<CString> = OnceLock::new();
-
-pub(crate) fn host() -> &'static CString {
-    HOST.get_or_init(|| {
-        let name = nix::unistd::gethostname().unwrap_or_else(|_| "unknown".into());
-        CString::new(name.as_bytes()).unwrap_or_default()
-    })
-}
-
-/// The name of this machine.
-pub fn hostname() -> String {
-    host().to_string_lossy().into_owned()
-}
-
-/// The name of this machine, for C.
-#[unsafe(no_mangle)]
-pub extern "C" fn gasnett_gethostname() -> *const c_char {
-    host().as_ptr()
-}
 
 /// Notes the name by which the program was started; the first word counts.
 ///
@@ -49,7 +31,7 @@ pub unsafe fn note_program(name: *const c_char) {
 
 /// Has the C library's allocator keep what it has, if `GASNET_DISABLE_MUNMAP` says so.
 pub fn keep_memory_if_wanted() {
-    if settings::is_on(&settings::DISABLE_MUNMAP) {
+    if is_on(&settings::DISABLE_MUNMAP) {
         // SAFETY: machine.1: each call takes two numbers, and changes settings that the allocator itself keeps.
         unsafe {
             libc::mallopt(libc::M_TRIM_THRESHOLD, -1);
@@ -124,7 +106,6 @@ mod tests {
         let told = std::fs::read_to_string("/proc/meminfo").expect("the system's own words");
         let kilobytes: u64 = told.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number");
         assert_eq!(gasnett_getPhysMemSz(1), kilobytes << 10);
-        assert_eq!(hostname(), nix::unistd::gethostname().expect("a name").to_string_lossy());
     }
 
     #[test]

@@ -1,21 +1,17 @@
-//! The process: its signals, streams, limits and end.
+//! The process: its streams, limits and end.
 //!
 //! # Invariants
 //! - process.1: the streams of the C library are there from the start of the process, and are its functions' to touch.
-//! - process.2: a handler of a signal is a C function of one `int`, or one of the system's constants, as the caller promises.
-//! - process.3: a call that takes numbers alone, or a structure of this function's own, touches no other memory.
+//! - process.2: a call that takes numbers alone, or a structure of this function's own, touches no other memory.
 
-use std::ffi::{CString, c_char, c_int};
-use std::mem::MaybeUninit;
-use std::sync::OnceLock;
+use std::ffi::{c_char, c_int};
 use std::time::Duration;
 
-use gasworks_os::signals;
-use libc::{FILE, sighandler_t};
+use libc::FILE;
 
-use crate::environ::{c_text, is_set, warn};
-use crate::{settings, text};
-use gasworks_os::settings::Setting;
+use crate::environ::{is_on, is_set};
+use crate::settings;
+use crate::text::{self, c_text};
 
 unsafe extern "C" {
     static stdin: *mut FILE;
@@ -41,7 +37,7 @@ pub extern "C" fn gasnett_nsleep(ns: u64) -> c_int {
 pub extern "C" fn gasnett_flush_streams() {
     // SAFETY: process.1: a null pointer means all streams, which the C library locks one by one as it writes them out.
     unsafe { libc::fflush(std::ptr::null_mut()) };
-    if settings::is_on(&settings::FS_SYNC) {
+    if is_on(&settings::FS_SYNC) {
         sync_files();
     }
     gasnett_sched_yield();
@@ -66,57 +62,14 @@ pub extern "C" fn gasnett_close_streams() {
 /// Ends the process at once: no function of `atexit` runs.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_killmyprocess(code: c_int) -> ! {
-    // SAFETY: process.3: the call takes one number and does not return.
+    // SAFETY: process.2: the call takes one number and does not return.
     unsafe { libc::_exit(code) }
-}
-
-/// Sets up what a signal does, and gives what it did. A call that the signal breaks into is taken up again.
-///
-/// # Safety
-/// process.2.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_reghandler(signal: c_int, handler: sighandler_t) -> sighandler_t {
-    let mut wanted = MaybeUninit::<libc::sigaction>::zeroed();
-    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: process.2: the caller promises a handler. process.3: `wanted` and `before` are of this function, and zeros are a value of
-    // them.
-    unsafe {
-        let action = wanted.assume_init_mut();
-        action.sa_sigaction = handler;
-        action.sa_flags = libc::SA_RESTART;
-        if libc::sigaction(signal, wanted.as_ptr(), before.as_mut_ptr()) != 0 {
-            return libc::SIG_ERR;
-        }
-        before.assume_init().sa_sigaction
-    }
-}
-
-/// Sets up a handler for the signal that a variable names, if it names one.
-pub(crate) fn handle_named(setting: &Setting, handler: extern "C" fn(c_int)) {
-    let Some(name) = settings::text(setting).filter(|name| !name.trim().is_empty()) else { return };
-    match signals::named(&name) {
-        Some(signal) => {
-            // SAFETY: process.2: `handler` is a C function of one `int`, by its type here.
-            unsafe { gasnett_reghandler(signal, handler as *const () as sighandler_t) };
-        }
-        None => warn(&format!("{} is '{name}', which is no signal", setting.name)),
-    }
-}
-
-/// The name of a signal: `SIGKILL`; `signal 70` where it has none.
-#[unsafe(no_mangle)]
-pub extern "C" fn gasnett_signame_fromval(signal: c_int) -> *const c_char {
-    static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
-    const MOST: c_int = 128;
-    let names = NAMES.get_or_init(|| (0..=MOST).map(|n| c_text(&signals::name(n))).collect());
-    let name = usize::try_from(signal).ok().and_then(|n| names.get(n));
-    name.map_or(c"an unknown signal".as_ptr(), |name| name.as_ptr())
 }
 
 /// Raises the limits of the process as far as it may. Gives 1 if all are there.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_maximize_rlimits() -> c_int {
-    let wanted = settings::MAXIMIZE.into_iter().filter(|(_, setting)| settings::is_on(setting));
+    let wanted = settings::MAXIMIZE.into_iter().filter(|(_, setting)| is_on(setting));
     // Each is tried, whatever became of the one before.
     c_int::from(wanted.filter(|(resource, _)| !raised(*resource)).count() == 0)
 }
@@ -136,38 +89,29 @@ pub unsafe extern "C" fn gasnett_maximize_rlimit(resource: c_int, name: *const c
 
 fn raised(resource: libc::__rlimit_resource_t) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: process.3: the call writes `limit` alone, which is of this function.
+    // SAFETY: process.2: the call writes `limit` alone, which is of this function.
     if unsafe { libc::getrlimit(resource, &mut limit) } != 0 {
         return false;
     }
     limit.rlim_cur = limit.rlim_max;
-    // SAFETY: process.3: the call reads `limit` alone, which is of this function.
+    // SAFETY: process.2: the call reads `limit` alone, which is of this function.
     unsafe { libc::setrlimit(resource, &limit) == 0 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::CStr;
-
-    #[test]
-    fn signals_have_names() {
-        // SAFETY: text.1: the function gives a literal or a text in a static that is never changed.
-        let name = |n| unsafe { CStr::from_ptr(gasnett_signame_fromval(n)) };
-        assert_eq!(name(libc::SIGSEGV), c"SIGSEGV");
-        assert_eq!(name(-4), c"an unknown signal");
-    }
 
     #[test]
     fn a_soft_limit_is_raised_to_the_hard_one() {
         let limit = || {
             let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            // SAFETY: process.3: `limit` is of this closure, and all that the call writes.
+            // SAFETY: process.2: `limit` is of this closure, and all that the call writes.
             assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_CORE, &mut limit) }, 0);
             limit
         };
         let lowered = libc::rlimit { rlim_cur: 0, ..limit() };
-        // SAFETY: process.3: `lowered` is of this test, and all that the call reads.
+        // SAFETY: process.2: `lowered` is of this test, and all that the call reads.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &lowered) }, 0);
         assert!(raised(libc::RLIMIT_CORE));
         assert_eq!(limit().rlim_cur, lowered.rlim_max);

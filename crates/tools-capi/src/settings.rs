@@ -1,13 +1,15 @@
 //! The settings that the tools read. They are read by C's own rules, and where C asks for it; their names, and what holds where nothing is
 //! said, stand here alone.
 
-use crate::{environ, numbers};
+use crate::numbers;
+use crate::text::c_text;
+use crate::variable::value;
 use gasworks_os::settings::{Kind, Setting};
 use std::ffi::CString;
 
 const READER: &str = "gasworks-tools";
-/// A default.
-const YES: &str = "1";
+/// The default of what is on unless a variable says no.
+pub(crate) const YES: &str = "1";
 
 const fn row(name: &'static str, kind: Kind, default: &'static str, meaning: &'static str) -> Setting {
     Setting { name, aliases: &[], kind, default, unit: "", meaning, reader: READER }
@@ -75,7 +77,7 @@ pub(crate) const DISABLE_MUNMAP: Setting = row(
 
 /// What the variable holds.
 pub(crate) fn text(setting: &Setting) -> Option<String> {
-    environ::value(&name(setting))
+    value(&name(setting))
 }
 
 /// Whether it says yes, where it says yes or no. What a process reads that may be ending is read so: a bad value must not end it again.
@@ -83,20 +85,9 @@ pub(crate) fn answer(setting: &Setting) -> Option<bool> {
     text(setting).and_then(|text| numbers::answer(&text))
 }
 
-/// Whether it says yes.
-pub fn is_on(setting: &Setting) -> bool {
-    environ::is_set(&name(setting), setting.default == YES)
-}
-
-/// The number that it holds.
-pub(crate) fn number(setting: &Setting) -> f64 {
-    // That every default is what it should be is tested.
-    environ::number(&name(setting), setting.default.parse().unwrap_or_default())
-}
-
 /// The variable, as C calls it.
 pub(crate) fn name(setting: &Setting) -> CString {
-    environ::c_text(setting.name)
+    c_text(setting.name)
 }
 
 /// A limit of the process, with whether it is to be raised.

@@ -4,7 +4,7 @@
 //! - text.1: a text from C ends with a zero byte, and stays as it is while the call lasts, as C's callers of anything promise.
 //! - text.2: a buffer from C has the bytes that go with it, for this call alone.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, CString, c_char};
 
 /// A text from C, if there is one. Bytes that are no UTF-8 are replaced: texts are for people, or are compared with ASCII.
 ///
@@ -31,6 +31,11 @@ pub unsafe fn write(text: &str, buffer: *mut c_char, size: usize) {
         buffer.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), len);
         buffer.add(len).write(0);
     }
+}
+
+/// A C text of ours.
+pub fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', "")).expect("no zero byte")
 }
 
 #[cfg(test)]

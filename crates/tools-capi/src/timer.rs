@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use gasworks_os::{clock, say};
 
-use crate::environ::warn;
+use crate::environ::{is_on, number_of, warn};
 use crate::fatal::end;
 use crate::{numbers, settings};
 
@@ -111,7 +111,7 @@ impl Rate {
             Some((hertz, source)) => checked(1e9 / hertz, measured, &source),
             None => measured,
         };
-        if settings::is_on(&settings::TSC_RATE_VERBOSE) {
+        if is_on(&settings::TSC_RATE_VERBOSE) {
             say(&format!("the time stamp counter has {:.0} ticks a second, {ns:.6} ns each", 1e9 / ns));
         }
         Self::of(ns)
@@ -150,10 +150,10 @@ fn rate_of(cpuinfo: &str) -> Option<f64> {
 fn checked(told: f64, measured: f64, source: &str) -> f64 {
     let off = (told - measured).abs() / measured;
     let words = || format!("GASNET_TSC_RATE={source} is off by {:.3} % of what the clock says", off * 100.0);
-    if off > settings::number(&settings::TSC_RATE_HARD_TOLERANCE) {
+    if off > number_of(&settings::TSC_RATE_HARD_TOLERANCE) {
         end(None, &words());
     }
-    if off > settings::number(&settings::TSC_RATE_TOLERANCE) {
+    if off > number_of(&settings::TSC_RATE_TOLERANCE) {
         warn(&words());
     }
     told
