@@ -1,5 +1,6 @@
 //! The rules that the compiler does not check. Each is a function from the tree of files to what it found.
 
+mod circles;
 mod commands;
 mod files;
 mod floors;
@@ -34,6 +35,11 @@ impl Check {
 /// All rules.
 pub const CHECKS: &[Check] = &[
     Check { name: "floors", rule: "a crate depends only on crates of lower floors", find: floors::floors },
+    Check {
+        name: "circles",
+        rule: "modules of a crate do not need each other in a circle",
+        find: circles::circles,
+    },
     Check {
         name: "atomics",
         rule: "atomics, fences and UnsafeCell are named in crates/sync only",
