@@ -28,6 +28,7 @@ the processors move, and only figures with the same one can be compared.
   wake           a rank that sleeps is woken by a message, beside a bare futex
   startup        jobs of as many ranks, from the start of gasrun to its end: an empty one, and `true`
   memory         memory of each rank of a job in which nobody speaks
+  scale          a job of many ranks: barriers, messages between neighbours, memory
 
 Ranks work in pairs (0 and 1, 2 and 3, ...); one that is left over waits. `startup` starts jobs of its own.";
 

@@ -177,7 +177,7 @@ pub(crate) fn on_change(shared: &Shared, core: &Core, flags: EpollFlags, sink: S
     state.write.hung |= broken;
     match state.life {
         Life::Connecting(_) => connect::advance(shared, core, &mut state, sink),
-        Life::Listening(_) => listen::announce(shared, core, &mut state, sink),
+        Life::Listening(_) => listen::announce(shared, &mut state, sink),
         Life::Open | Life::Watched => {
             drive(shared, &mut state, Direction::Read, sink);
             drive(shared, &mut state, Direction::Write, sink);

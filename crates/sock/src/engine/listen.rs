@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 
-use super::state::{Core, Life, Listening, Native, Shared, Sink, State};
+use super::state::{Life, Listening, Native, Shared, Sink, State};
 use super::{address, sys};
 use crate::{Class, Error, Op};
 
 /// Accepts ahead and puts in an accept event, unless there was one that nobody has answered.
-pub(crate) fn announce(shared: &Shared, _core: &Core, state: &mut State, sink: Sink<'_>) {
+pub(crate) fn announce(shared: &Shared, state: &mut State, sink: Sink<'_>) {
     let (Life::Listening(listening), Some(native)) = (&mut state.life, &state.native) else { return };
     if listening.announced || !state.read.ready {
         return;
@@ -55,7 +55,7 @@ pub(crate) fn accept(listener: &Arc<Shared>) -> Result<(OwnedFd, bool), Error> {
             error.cause("the connection still waits; accept again when there is room for it")
         }
     })?;
-    announce(listener, core, state, Sink::loud(core));
+    announce(listener, state, Sink::loud(core));
     Ok((fd, tcp))
 }
 
