@@ -1,42 +1,65 @@
 //! Credits: what a request takes of them, and how those that are owed go back, with a message or by one of their own.
 
 use super::Engine;
+use crate::flow::Flow;
 use crate::message::{Returned, credits_word};
 use crate::wire::{Class, Wire};
 use crate::{CoreMode, Error, Rank};
-use gasworks_shmem::credit::Exhausted;
+use gasworks_shmem::credit::{Credits, Exhausted, OverReturned, Owed};
 
-impl<M: CoreMode> Engine<M> {
-    /// Takes what a request with so many bytes in its packet costs; one of this rank to itself costs nothing.
+/// The part of a peer's volume that is returned at once: small, so that a sender of large payloads copies the next ones
+/// while the last are read, instead of waiting until all are.
+const VOLUME_PARTS: u64 = 4;
+
+/// What this rank may still send, and what it owes for what it was sent.
+pub(super) struct Account<M: CoreMode> {
+    left: Credits<M>,
+    owed: Owed<M>,
+    flow: Flow,
+    /// As many credits owed to a peer, or as many bytes, are returned by a message of their own.
+    return_at: (u32, u64),
+}
+
+impl<M: CoreMode> Account<M> {
+    /// Nothing is out, and nothing owed.
+    pub(super) fn new(ranks: u32, flow: Flow) -> Self {
+        Self {
+            left: Credits::for_mode(ranks, flow.depth, flow.total, flow.volume),
+            owed: Owed::for_mode(ranks),
+            return_at: ((flow.depth / 2).max(1), (flow.volume / VOLUME_PARTS).max(1)),
+            flow,
+        }
+    }
+
+    /// How much may be under way.
+    pub(super) fn flow(&self) -> Flow {
+        self.flow
+    }
+
+    /// What may be sent.
+    #[inline(always)]
+    pub(super) fn left(&self) -> &Credits<M> {
+        &self.left
+    }
+
+    /// What is owed.
+    #[inline(always)]
+    pub(super) fn owed(&self) -> &Owed<M> {
+        &self.owed
+    }
+
+    /// Whether so much is owed that it returns by a message of its own.
     #[inline]
-    pub(super) fn take_credit(&self, to: Rank, bytes: u32) -> Result<(), Error> {
-        if to == self.rank {
-            return Ok(());
-        }
-        self.credits.take(to, bytes).map_err(|short| Error::Busy { to, what: shortage(short) })
+    pub(super) fn is_much(&self, (count, bytes): (u32, u64)) -> bool {
+        count >= self.return_at.0 || bytes >= self.return_at.1
     }
 
-    /// Gives back what was taken for a request of which nothing has left.
-    #[cold]
-    pub(super) fn give_back(&self, to: Rank, bytes: u32) {
-        if to == self.rank {
-            return;
-        }
-        // It was taken and nobody else gives it back, so it fits.
-        let _ = self.credits.give(to, 1, bytes.into());
-    }
-
-    /// Returns the credits owed to a peer by a message of their own: the seed's "hidden" message.
-    pub(super) fn return_credits(&self, to: Rank) -> Result<(), Box<Error>> {
-        let returned = self.with_owed(to, Returned::default());
-        if returned.count == 0 {
-            return Ok(()); // another thread has returned them
-        }
-        let sent = self.router.to(to).send(to, Class::Credit, credits_word(returned), &[], &[]);
-        sent.map_err(|error| {
-            self.owe_again(to, returned, Returned::default());
-            Box::new(error.into())
-        })
+    /// `own` and as much as fits of what is owed to a peer.
+    #[inline]
+    pub(super) fn with_owed(&self, to: Rank, own: Returned) -> Returned {
+        let (count, bytes) = self.owed.collect(to, u32::from(u8::MAX - own.count));
+        // Both fit: the count by the limit given, the bytes because a volume is at most u32::MAX.
+        Returned { count: own.count + count as u8, bytes: own.bytes.saturating_add(bytes as u32) }
     }
 
     /// What a message was to return beside its `own` did not leave with it.
@@ -46,12 +69,57 @@ impl<M: CoreMode> Engine<M> {
         self.owed.restore(to, count.into(), bytes.into());
     }
 
-    /// `own` and as much as fits of what is owed to a peer.
+    /// Takes back what a peer returned.
+    ///
+    /// # Errors
+    /// It is more than that ever had.
     #[inline]
-    pub(super) fn with_owed(&self, to: Rank, own: Returned) -> Returned {
-        let (count, bytes) = self.owed.collect(to, u32::from(u8::MAX - own.count));
-        // Both fit: the count by the limit given, the bytes because a volume is at most u32::MAX.
-        Returned { count: own.count + count as u8, bytes: own.bytes.saturating_add(bytes as u32) }
+    pub(super) fn take_back(&self, from: Rank, returned: Returned) -> Result<(), OverReturned> {
+        self.left.give(from, u32::from(returned.count), u64::from(returned.bytes))
+    }
+}
+
+impl<M: CoreMode> Engine<M> {
+    /// Takes what a request with so many bytes in its packet costs; one of this rank to itself costs nothing.
+    #[inline]
+    pub(super) fn take_credit(&self, to: Rank, bytes: u32) -> Result<(), Error> {
+        if to == self.rank {
+            return Ok(());
+        }
+        self.account.left.take(to, bytes).map_err(|short| Error::Busy { to, what: shortage(short) })
+    }
+
+    /// Gives back what was taken for a request of which nothing has left.
+    #[cold]
+    pub(super) fn give_back(&self, to: Rank, bytes: u32) {
+        if to == self.rank {
+            return;
+        }
+        // It was taken and nobody else gives it back, so it fits.
+        let _ = self.account.left.give(to, 1, bytes.into());
+    }
+
+    /// Returns the credits owed to a peer by a message of their own: the seed's "hidden" message.
+    pub(super) fn return_credits(&self, to: Rank) -> Result<(), Box<Error>> {
+        let returned = self.account.with_owed(to, Returned::default());
+        if returned.count == 0 {
+            return Ok(()); // another thread has returned them
+        }
+        let sent = self.router.to(to).send(to, Class::Credit, credits_word(returned), &[], &[]);
+        sent.map_err(|error| {
+            self.account.owe_again(to, returned, Returned::default());
+            Box::new(error.into())
+        })
+    }
+
+    /// Returns all credits that are owed.
+    pub(super) fn return_all_credits(&self) -> Result<(), Error> {
+        let mut from = 0;
+        while let Some(peer) = self.account.owed.next_owing(from) {
+            self.return_credits(peer).map_err(|error| *error)?;
+            from = peer + 1;
+        }
+        Ok(())
     }
 }
 

@@ -1,15 +1,14 @@
 //! Polling: arrived messages are checked and handed to their handlers; everything else gets its turn.
 
 use super::thread::{self, Handling, may_communicate};
-use super::{Engine, Incoming, RETURN_EVERY, Received};
+use super::{Engine, Incoming, Received};
 use crate::handlers::Placed;
 use crate::message::{Decoded, First, Head, Landing, Returned, decode};
 use crate::wire::{Arrived, Wire, WireError};
 use crate::{Category, CoreMode, Entry, Error, Rank, Signature};
 use gasworks_shmem::inbox::Line;
 use gasworks_shmem::queues::{NoLine, Queues};
-use gasworks_sync::atomic::Ordering;
-use gasworks_sync::{Lock, VolatileSlice};
+use gasworks_sync::VolatileSlice;
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -53,11 +52,10 @@ impl<M: CoreMode> Engine<M> {
         // Most polls of a rank that waits. The shorter it looks away, the sooner it sees what it waits for.
         let is_quiet = thread::is_free()
             && self.router.is_idle()
-            && !self.restless.load(Ordering::Relaxed)
-            && !self.owed.owes();
+            && !self.pace.is_restless()
+            && !self.account.owed().owes();
         if is_quiet {
-            self.burst.store(1, Ordering::Relaxed);
-            self.count_poll();
+            self.pace.idle();
         }
         is_quiet
     }
@@ -74,38 +72,24 @@ impl<M: CoreMode> Engine<M> {
         thread::serve();
     }
 
-    /// Counts a poll, and says how many there were.
-    #[inline]
-    fn count_poll(&self) -> u32 {
-        let polls = self.polls.load(Ordering::Relaxed).wrapping_add(1);
-        self.polls.store(polls, Ordering::Relaxed);
-        polls
-    }
-
     #[inline(always)]
     fn poll_all(&self) -> Result<usize, Box<Error>> {
-        // One message first, then more and more where they follow each other: to look for another one right behind a
-        // message is to fetch a line that its sender is just writing. With the cores far apart, floods that are replied to
-        // are an eighth faster for it.
-        let burst = self.burst.load(Ordering::Relaxed);
+        let burst = self.pace.burst();
         let mut batch = Batch::default();
         let look = self.rdma.look();
         let mut handled = self.take_batch(burst as usize, look.messages, &mut batch);
-        self.burst.store(
-            if handled == burst as usize { (2 * burst).min(self.max_burst) } else { 1 },
-            Ordering::Relaxed,
-        );
+        self.pace.took(handled, burst);
         if handled > 0 || batch.is_spoilt() {
             // Also where something failed: what went well before may be what another thread sleeps for.
             self.note_work();
         }
-        if batch.is_spoilt() || self.restless.load(Ordering::Relaxed) {
+        if batch.is_spoilt() || self.pace.is_restless() {
             handled += self.see_to_the_rest(batch, look.around)?;
         }
         // Credits ride on other messages where there are any; an idle rank returns them at once, a busy one now and
         // then, so that nobody starves on credits that many ranks hold a few of.
-        let polls = self.count_poll();
-        if handled == 0 || polls.is_multiple_of(RETURN_EVERY) {
+        let is_due = self.pace.count();
+        if handled == 0 || is_due {
             self.return_all_credits()?;
         }
         Ok(handled)
@@ -117,8 +101,7 @@ impl<M: CoreMode> Engine<M> {
         let Batch { problem, broken } = batch;
         // Also where a transport failed: a borrowed buffer is given back only when its transfer is over.
         let completed = self.poll_rdma(around);
-        let earlier = || if self.failed.load(Ordering::Relaxed) { self.earlier_failure() } else { None };
-        match (problem.or_else(earlier), broken) {
+        match (problem.or_else(|| self.failure.take()), broken) {
             (Some(first), second) => {
                 // The next poll tells of the other.
                 second.into_iter().for_each(|second| self.fail_later(Error::Wire(*second)));
@@ -197,39 +180,12 @@ impl<M: CoreMode> Engine<M> {
         })
     }
 
-    fn return_all_credits(&self) -> Result<(), Error> {
-        let mut from = 0;
-        while let Some(peer) = self.owed.next_owing(from) {
-            self.return_credits(peer).map_err(|error| *error)?;
-            from = peer + 1;
-        }
-        Ok(())
-    }
-
-    /// Records a failure that nobody is there to be told of; the next poll returns it.
-    pub fn fail_later(&self, error: Error) {
-        self.failure.with(|slot| {
-            slot.get_or_insert(error);
-        });
-        // Relaxed: the lock orders what it holds; a poll that comes too early leaves it to the next.
-        self.failed.store(true, Ordering::Relaxed);
-        self.restless.store(true, Ordering::Relaxed);
-    }
-
-    #[cold]
-    fn earlier_failure(&self) -> Option<Box<Error>> {
-        self.failure.with(|slot| {
-            self.failed.store(false, Ordering::Relaxed);
-            slot.take().map(Box::new)
-        })
-    }
-
     /// Takes back credits that a peer returned.
     #[inline]
     fn take_credits(&self, credits: Option<(Rank, Returned)>) -> Result<(), Box<Error>> {
         let Some((from, returned)) = credits else { return Ok(()) };
-        self.credits
-            .give(from, u32::from(returned.count), u64::from(returned.bytes))
+        self.account
+            .take_back(from, returned)
             .map_err(|over| bad_message(from, format!("it returns credits that it never had: {over}")))
     }
 
@@ -282,9 +238,8 @@ impl<M: CoreMode> Engine<M> {
         };
         let outcome = Self::run(placed, &incoming, handling);
         if !reply && !replied.get() {
-            let ((count, bytes), (most, heaviest)) =
-                (self.owed.owe(from, packet.len() as u32), self.return_at);
-            if count >= most || bytes >= heaviest {
+            let owed = self.account.owed().owe(from, packet.len() as u32);
+            if self.account.is_much(owed) {
                 return outcome.and(self.return_credits(from));
             }
         }

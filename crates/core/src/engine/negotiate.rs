@@ -295,7 +295,7 @@ impl<M: CoreMode> Prepared<'_, M> {
         let unused = if self.charged > 0 { u64::from(self.charged) - len as u64 } else { 0 };
         if unused > 0 {
             // The receiver returns what arrives; the rest was taken here and is given back here, which cannot fail.
-            let _ = engine.credits.give(to, 0, unused);
+            let _ = engine.account.left().give(to, 0, unused);
         }
         let class = std::mem::replace(&mut self.class, Class::Credit); // from here on the drop gives nothing back
         let sent =

@@ -14,6 +14,20 @@ use std::cell::Cell;
 pub(super) const REQUEST: bool = false;
 pub(super) const REPLY: bool = true;
 
+/// What messages of this rank to itself need.
+pub(super) struct ToItself<M: CoreMode> {
+    /// Whether they are observed.
+    is_observed: bool,
+    /// Room for the payloads of Mediums that are too long for the stack.
+    rooms: M::Lock<Vec<Room>>,
+}
+
+impl<M: CoreMode> ToItself<M> {
+    pub(super) fn new(is_observed: bool) -> Self {
+        Self { is_observed, rooms: Lock::new(Vec::new()) }
+    }
+}
+
 impl<M: CoreMode> Engine<M> {
     /// Handles a Short request of this rank to itself: as [`request`](Self::request) does, with what goes in registers.
     ///
@@ -63,7 +77,9 @@ impl<M: CoreMode> Engine<M> {
     ) -> Option<&Placed<M>> {
         let word = first_word(category, IS_REPLY, handler, args.len() / 4, Returned::default());
         // A handler takes no more arguments than there may be.
-        self.handlers.taking(First::new(word)).filter(|_| args.len().is_multiple_of(4) && !self.sees_own)
+        self.handlers
+            .taking(First::new(word))
+            .filter(|_| args.len().is_multiple_of(4) && !self.own.is_observed)
     }
 
     #[inline(never)]
@@ -128,11 +144,11 @@ impl<M: CoreMode> Engine<M> {
             return Ok(room::with_copy(payload, act));
         }
         // Those that are kept are large enough for any Medium; there are as many as handlers were ever within each other.
-        let kept = self.own_rooms.with(Vec::pop);
+        let kept = self.own.rooms.with(Vec::pop);
         let room = kept.or_else(|| Room::zeroed(self.limits.max_medium)).ok_or(Error::NoMemory { len })?;
         room.bytes(len).write(payload);
         let result = act(room.bytes(len));
-        self.own_rooms.with(|rooms| rooms.push(room));
+        self.own.rooms.with(|rooms| rooms.push(room));
         Ok(result)
     }
 
@@ -149,7 +165,7 @@ impl<M: CoreMode> Engine<M> {
             let payload = VolatileSlice::EMPTY;
             return Err(self.refused(Arrived { from: self.rank, head: &head[..len], payload }));
         };
-        if !self.sees_own {
+        if !self.own.is_observed {
             return self.run_own::<IS_REPLY>(handler, args, received, placed);
         }
         let bytes = match received {

@@ -2,7 +2,6 @@
 
 use super::Engine;
 use crate::{CoreMode, Rank};
-use gasworks_sync::atomic::Ordering;
 
 /// How an engine stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,12 +25,12 @@ impl<M: CoreMode> Engine<M> {
     /// engine in `Seq`, as long as it is sure that the engine stays where it is.
     pub fn peek(&self) -> Peek {
         let peers = || 0..self.peers.ranks();
-        let (depth, total) = self.credits.limits();
-        let out_to = peers().map(|peer| (peer, self.credits.out(peer)));
-        let owed_to = peers().map(|peer| (peer, self.owed.to(peer).0));
+        let (depth, total) = self.account.left().limits();
+        let out_to = peers().map(|peer| (peer, self.account.left().out(peer)));
+        let owed_to = peers().map(|peer| (peer, self.account.owed().to(peer).0));
         Peek {
-            polls: self.polls.load(Ordering::Relaxed),
-            out: (self.credits.total_out(), total),
+            polls: self.pace.polls(),
+            out: (self.account.left().total_out(), total),
             out_to: out_to.filter(|(_, out)| out.0 > 0).map(|(to, out)| (to, out.0, out.1)).collect(),
             depth,
             owed_to: owed_to.filter(|&(_, owed)| owed > 0).collect(),

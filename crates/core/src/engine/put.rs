@@ -260,7 +260,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// The requester gets its credit back all the same.
     fn reply_failed(&self, to: Rank, own: Returned, error: Error) {
-        self.owed.owe(to, own.bytes);
+        self.account.owed().owe(to, own.bytes);
         self.fail_later(error);
     }
 

@@ -58,7 +58,7 @@ impl<M: CoreMode> Engine<M> {
     /// Why a message must wait, as things stand now.
     #[cold]
     fn busy(&self, to: Rank, message: Outgoing<'_>) -> Error {
-        match self.credits.lacks(to, message.payload.len() as u32) {
+        match self.account.left().lacks(to, message.payload.len() as u32) {
             Some(short) => Error::Busy { to, what: shortage(short) },
             None => Error::Wire(WireError::Busy { to }),
         }
@@ -77,7 +77,7 @@ impl<M: CoreMode> Engine<M> {
         }
         self.check_packet(to, message)?;
         let bytes = message.payload.len() as u32;
-        self.credits.take(to, bytes).map_err(|_| Stop::BUSY)?;
+        self.account.left().take(to, bytes).map_err(|_| Stop::BUSY)?;
         let sent = self.send_packet(to, Class::Request, message, Returned::default());
         if sent.is_err() {
             self.give_back(to, bytes);
@@ -145,7 +145,7 @@ impl<M: CoreMode> Engine<M> {
     #[inline(always)]
     fn send_packet(&self, to: Rank, class: Class, message: &Outgoing<'_>, own: Returned) -> Result<(), Stop> {
         let &Outgoing { category, handler, args, payload, .. } = message;
-        let returned = self.with_owed(to, own);
+        let returned = self.account.with_owed(to, own);
         let word = first_word(category, class == Class::Reply, handler, args.len() / 4, returned);
         if payload.len() <= MAX_INLINE
             && let Some(queues) = self.router.queues_to(to)
@@ -158,13 +158,13 @@ impl<M: CoreMode> Engine<M> {
                     Ok(())
                 }
                 Err(Full) => {
-                    self.owe_again(to, returned, own);
+                    self.account.owe_again(to, returned, own);
                     Err(Stop::BUSY)
                 }
             };
         }
         let sent = self.router.to(to).send(to, class, word, args, payload);
-        Ok(sent.inspect_err(|_| self.owe_again(to, returned, own))?)
+        Ok(sent.inspect_err(|_| self.account.owe_again(to, returned, own))?)
     }
 
     /// Whether the message can be sent at all, as far as its sizes go.
@@ -257,9 +257,9 @@ impl<M: CoreMode> Engine<M> {
         own: Returned,
     ) -> Result<(), WireError> {
         let to = reservation.to;
-        let returned = self.with_owed(to, own);
+        let returned = self.account.with_owed(to, own);
         head.set_returned(returned);
         let sent = self.router.to(to).commit(reservation, head.as_bytes());
-        sent.inspect_err(|_| self.owe_again(to, returned, own))
+        sent.inspect_err(|_| self.account.owe_again(to, returned, own))
     }
 }
