@@ -7,8 +7,8 @@
 //! All methods take `&self` and may be called while [`Wire::poll`] is running on the same thread: a handler replies
 //! from inside the sink. Locks belong to the transport, through its thread-mode type parameter.
 
+use crate::Rank;
 use crate::message::{First, MAX_HEAD};
-use crate::{Category, Rank};
 use gasworks_shmem::barrier::Name;
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::queues::{Queue, Queues};
@@ -99,19 +99,6 @@ pub struct Arrived<'a> {
     pub head: &'a [u8],
     /// The payload where it lies; its sender may still be writing it if it is hostile.
     pub payload: VolatileSlice<'a>,
-}
-
-/// A message of a rank to itself, in outline.
-#[derive(Clone, Copy, Debug)]
-pub struct Own {
-    /// Its category.
-    pub category: Category,
-    /// Whether it is a reply.
-    pub reply: bool,
-    /// The index of its handler.
-    pub handler: u8,
-    /// How long its payload is.
-    pub bytes: usize,
 }
 
 /// Why a transport did not do what it was asked.
@@ -238,16 +225,6 @@ pub trait Wire<M: Mode> {
     fn queues(&self) -> Option<&Queues<'_, M>> {
         None
     }
-    /// Whether messages of this rank to itself, which no transport carries, are to pass through [`own`](Self::own): where they are
-    /// observed.
-    fn sees_own(&self) -> bool {
-        false
-    }
-    /// Has `handle` handle a message of this rank to itself.
-    fn own(&self, own: Own, handle: &mut dyn FnMut()) {
-        let _ = own;
-        handle();
-    }
     /// Hands up to `burst` arrived messages to `sink`, one at a time; returns how many. The payload is freed when
     /// the sink returns.
     ///
@@ -340,11 +317,8 @@ mod tests {
     fn what_a_transport_leaves_out_is_what_is_usual() {
         let wire: &dyn Wire<Seq> = &Plain;
         let mut room = wire.reserve(0, Class::Request, 0).expect("room");
-        assert_eq!((wire.beside(&mut room), wire.queues().is_none(), wire.sees_own()), (None, true, false));
+        assert_eq!((wire.beside(&mut room), wire.queues().is_none()), (None, true));
         assert_eq!((wire.is_of_first_domain(), wire.is_settled(), wire.burst()), (false, true, BURST));
-        let mut handled = 0;
-        wire.own(Own { category: Category::Short, reply: false, handler: 0, bytes: 0 }, &mut || handled += 1);
-        assert_eq!(handled, 1);
         let sent = wire.send(0, Class::Request, 0, &[0; 8], &[]);
         assert_eq!(sent, Err(WireError::TooLarge { transport: "plain", len: 16, max: 0 }), "in two steps");
         assert_eq!(Never.words(), ["PSHM", "RDMADISSEM"]);

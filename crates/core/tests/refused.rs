@@ -172,6 +172,7 @@ fn engine_with(mapped: bool, len: u64) -> (Engine<Par>, Fickle, u8) {
         flow: Flow { depth: 8, total: 8, volume: 0 },
         patience: Patience::new(at_once),
         handlers,
+        observer: None,
     };
     (Engine::new(parts), wire, handler)
 }

@@ -44,6 +44,7 @@ fn engine(rank: &SimRank, algorithm: Algorithm) -> Result<(Engine<Seq>, Barrier<
         flow: Flow { depth: 2, total: 3, volume: 0 },
         patience: Patience::new(Policy::for_host(ranks as usize, 2)),
         handlers,
+        observer: None,
     };
     let engine = Engine::new(parts);
     engine.add_task(Turn(state.clone()).task()).expect("room on the list");
@@ -216,6 +217,7 @@ fn woken(fails: bool) {
                 longest_sleep: minute,
             }),
             handlers,
+            observer: None,
         };
         let engine = Engine::<Par>::new(parts);
         let message = Outgoing { category: Category::Short, handler, args: &[], payload: &[], landing: 0 };

@@ -34,6 +34,7 @@ fn engine(rank: &SimRank) -> Result<Engine<Seq>, Error> {
         flow: Flow { depth: 2, total: 3, volume: 0 },
         patience: Patience::new(Policy::for_host(1, 1)),
         handlers: Handlers::new(),
+        observer: None,
     };
     Ok(Engine::new(parts))
 }

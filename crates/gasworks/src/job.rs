@@ -105,6 +105,7 @@ impl<M: ThreadMode> Job<M> {
         kill_point!("job.open.greeted");
         let transport = network.open(&*bootstrap, &config)?;
         let (transport, observation) = Observation::start(rank, &handlers, transport)?;
+        let observer = observation.as_ref().map(|observation| observation.observer.clone());
         let Transport { wires, route, peers, rdma, barrier, witness, flow, together } = transport;
         kill_point!("job.open.transport");
         let astray = route.iter().any(|&wire| usize::from(wire) >= wires.len());
@@ -119,7 +120,7 @@ impl<M: ThreadMode> Job<M> {
         gasworks_extended::atomic::register(&handlers, M::atomics())?;
         let (way, turn) = Way::choose(rank, ranks, barrier, &handlers, M::hear)?;
         let witness = way.witness().or(witness);
-        let parts = Parts { rank, wires, route, peers, rdma, flow, patience, handlers };
+        let parts = Parts { rank, wires, route, peers, rdma, flow, patience, handlers, observer };
         let engine = M::share(Engine::new(parts));
         if let Some(turn) = turn {
             engine.add_task(turn.task())?;

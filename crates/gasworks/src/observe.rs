@@ -2,7 +2,7 @@
 
 use crate::{Error, ThreadMode, Transport};
 use gasworks_core::handlers::Handlers;
-use gasworks_core::observe::{Observed, ObservedBarrier, Op, Recorder};
+use gasworks_core::observe::{Observed, ObservedBarrier, Observer, Op, Recorder};
 use gasworks_memory::{Access, Watch};
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ impl Watch for Transfers {
 /// What a job that is observed records in, and the handlers whose names it enters there.
 pub(crate) struct Observation<M: ThreadMode> {
     recorder: Arc<Recorder>,
+    /// Who says what is sent and handled.
+    pub(crate) observer: Arc<Observer>,
     handlers: Handlers<M>,
 }
 
@@ -36,14 +38,14 @@ impl<M: ThreadMode> Observation<M> {
         let Some(recorder) = Recorder::from_settings(rank)? else { return Ok((transport, None)) };
         let Transport { wires, route, peers, rdma, barrier, witness, flow, together } = transport;
         let ranks = peers.ranks();
-        let wires =
-            wires.into_iter().map(|wire| M::observed(Observed::new(recorder.clone(), rank, ranks, wire)));
+        let observer = Arc::new(Observer::new(recorder.clone(), rank, ranks));
+        let wires = wires.into_iter().map(|wire| M::observed(Observed::new(observer.clone(), wire)));
         let barrier =
             barrier.map(|barrier| M::observed_barrier(ObservedBarrier::new(recorder.clone(), barrier)));
         let peers = peers.watched(Arc::new(Transfers(recorder.clone())));
         let transport =
             Transport { wires: wires.collect(), route, peers, rdma, barrier, witness, flow, together };
-        let this = Self { recorder, handlers: handlers.clone() };
+        let this = Self { recorder, observer, handlers: handlers.clone() };
         this.name_handlers();
         Ok((transport, Some(this)))
     }

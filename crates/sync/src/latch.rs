@@ -63,7 +63,7 @@ impl<T> Latch<T> for ParLatch<T> {
 
     #[inline]
     fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
-        // Acquire: see `leave`.
+        // Acquire: see the drop of `Opening`.
         self.taken.compare_exchange(false, true, ord!("latch.enter", Acquire), Ordering::Relaxed).ok()?;
         tally::LOCKS.count();
         let _opening = Opening(&self.taken);

@@ -35,6 +35,7 @@ pub use negotiate::{Ask, Commit, Prepared, PreparedReply};
 
 use crate::flow::{Flow, Patience};
 use crate::handlers::Handlers;
+use crate::observe::Observer;
 use crate::ops::Ops;
 use crate::router::Router;
 use crate::{Category, CoreMode, Error, Limits, Rank, Wire};
@@ -46,6 +47,7 @@ use gasworks_sync::atomic::{AtomicBool, Ordering};
 use own::ToItself;
 use pace::Pace;
 use std::marker::PhantomPinned;
+use std::sync::Arc;
 use wait::Waits;
 
 /// What is put together to make an engine.
@@ -66,6 +68,8 @@ pub struct Parts<M: CoreMode> {
     pub patience: Patience,
     /// The handler table.
     pub handlers: Handlers<M>,
+    /// Who observes this rank, if anybody does; the transports are [observed](crate::observe::Observed), too, then.
+    pub observer: Option<Arc<Observer>>,
 }
 
 /// A message to be sent.
@@ -115,7 +119,7 @@ impl<M: CoreMode> Engine<M> {
     /// # Panics
     /// If a route names a transport that is not among the parts, or there is none at all.
     pub fn new(parts: Parts<M>) -> Self {
-        let Parts { rank, wires, route, peers, rdma, flow, patience, handlers } = parts;
+        let Parts { rank, wires, route, peers, rdma, flow, patience, handlers, observer } = parts;
         let limits = wires.iter().map(|wire| wire.limits()).reduce(|a, b| Limits {
             max_medium: a.max_medium.min(b.max_medium),
             max_long: a.max_long.min(b.max_long),
@@ -125,7 +129,6 @@ impl<M: CoreMode> Engine<M> {
         let limits = Limits { packed_long: limits.packed_long.min(limits.max_medium), ..limits };
         let flow = flow.within(limits.max_medium);
         let max_burst = wires.iter().map(|wire| wire.burst()).max().unwrap_or(1);
-        let sees_own = wires.iter().any(|wire| wire.sees_own());
         let router = Router::new(wires, route);
         Self {
             rank,
@@ -142,7 +145,7 @@ impl<M: CoreMode> Engine<M> {
             late: SegQueue::new(),
             failure: Failure::none(),
             tasks: progress::Tasks::new(),
-            own: ToItself::new(sees_own),
+            own: ToItself::new(observer),
             _pinned: PhantomPinned,
             peers,
         }

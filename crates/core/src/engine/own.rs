@@ -5,10 +5,12 @@ use super::thread::{self, Handling};
 use super::{Engine, Incoming, Outgoing, Received};
 use crate::handlers::Placed;
 use crate::message::{First, MAX_ARGS, Returned, first_word};
-use crate::wire::{Arrived, Own, Wire, head_of};
+use crate::observe::{Observer, Own};
+use crate::wire::{Arrived, head_of};
 use crate::{Category, CoreMode, Error};
 use gasworks_sync::{Lock, Room, VolatileSlice, room};
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// What the functions here are compiled for, once each.
 pub(super) const REQUEST: bool = false;
@@ -16,15 +18,15 @@ pub(super) const REPLY: bool = true;
 
 /// What messages of this rank to itself need.
 pub(super) struct ToItself<M: CoreMode> {
-    /// Whether they are observed.
-    is_observed: bool,
+    /// Who observes them, if anybody does.
+    observer: Option<Arc<Observer>>,
     /// Room for the payloads of Mediums that are too long for the stack.
     rooms: M::Lock<Vec<Room>>,
 }
 
 impl<M: CoreMode> ToItself<M> {
-    pub(super) fn new(is_observed: bool) -> Self {
-        Self { is_observed, rooms: Lock::new(Vec::new()) }
+    pub(super) fn new(observer: Option<Arc<Observer>>) -> Self {
+        Self { observer, rooms: Lock::new(Vec::new()) }
     }
 }
 
@@ -79,7 +81,7 @@ impl<M: CoreMode> Engine<M> {
         // A handler takes no more arguments than there may be.
         self.handlers
             .taking(First::new(word))
-            .filter(|_| args.len().is_multiple_of(4) && !self.own.is_observed)
+            .filter(|_| args.len().is_multiple_of(4) && self.own.observer.is_none())
     }
 
     #[inline(never)]
@@ -165,15 +167,15 @@ impl<M: CoreMode> Engine<M> {
             let payload = VolatileSlice::EMPTY;
             return Err(self.refused(Arrived { from: self.rank, head: &head[..len], payload }));
         };
-        if !self.own.is_observed {
+        let Some(observer) = &self.own.observer else {
             return self.run_own::<IS_REPLY>(handler, args, received, placed);
-        }
+        };
         let bytes = match received {
             Received::Nothing => 0,
             Received::Payload(bytes) => bytes.len(),
             Received::Landed { len, .. } => len as usize,
         };
-        self.router.to(self.rank).own(Own { category, reply: IS_REPLY, handler, bytes }, &mut || {
+        observer.own(Own { category, reply: IS_REPLY, handler, bytes }, || {
             // It fails later, if at all.
             let _ = self.run_own::<IS_REPLY>(handler, args, received, placed);
         });

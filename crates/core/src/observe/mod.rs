@@ -7,10 +7,11 @@
 //! rank ended; the launcher reads it with [`Recording::read`].
 //!
 //! - `layout`: where everything lies in the file; `words`: its mapping.
-//! - `recorder`: the rank's side; `recording`: the launcher's; `wire`: the decorators.
+//! - `recorder`: the rank's side; `recording`: the launcher's; `observer`: what is said of messages; `wire`: the decorators.
 //! - `witness`: how a rank stands, for a job that hangs; nothing is recorded for that.
 
 mod layout;
+mod observer;
 mod recorder;
 mod recording;
 mod wire;
@@ -23,6 +24,8 @@ mod words;
 mod tests;
 
 pub use layout::{CLASSES, Op, Tally, What, class_name, class_of, file_len};
+pub use observer::Observer;
+pub(crate) use observer::Own;
 pub(crate) use recorder::OBSERVE_FD;
 pub use recorder::{ObserveError, Recorder};
 pub use recording::{Event, Recording, create};

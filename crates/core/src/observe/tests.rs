@@ -60,7 +60,10 @@ impl<M: Mode> Wire<M> for Echo {
 fn messages_are_counted_and_recorded() {
     let (file, recorder) = recorder(100);
     recorder.name_handler(200, "a name that is longer than what there is room for");
-    let wire = Observed::new(recorder, 3, 4, Box::new(Echo::default()) as Box<dyn Wire<Seq>>);
+    let wire = Observed::new(
+        Arc::new(Observer::new(recorder, 3, 4)),
+        Box::new(Echo::default()) as Box<dyn Wire<Seq>>,
+    );
     assert_eq!((wire.name(), wire.limits().max_long), ("echo", 1000));
     let short = first_word(Category::Short, false, 200, 0, Returned::default());
     let in_one_go = || wire.send(1, Class::Request, short, &[], &[]);
@@ -127,7 +130,10 @@ fn messages_of_two_jobs_are_told_apart() {
     let file = create(100).expect("a file");
     let of_job = |seen: usize| {
         let recorder = Recorder::join(file.as_fd(), 3).expect("a recorder");
-        let wire = Observed::new(recorder, 3, 4, Box::new(Echo::default()) as Box<dyn Wire<Seq>>);
+        let wire = Observed::new(
+            Arc::new(Observer::new(recorder, 3, 4)),
+            Box::new(Echo::default()) as Box<dyn Wire<Seq>>,
+        );
         let short = first_word(Category::Short, false, 200, 0, Returned::default());
         assert!(wire.send(1, Class::Request, short, &[], &[]).is_err(), "no room at the first try");
         (0..3).for_each(|_| wire.send(1, Class::Request, short, &[], &[]).expect("sent"));

@@ -1,122 +1,25 @@
 //! The ports, observed: a transport and a barrier of shared memory that record what goes through them.
 
-use super::layout::{Op, Tally, What};
+use super::layout::{Tally, What};
+use super::observer::{Observer, read};
 use super::recorder::{About, Open, Recorder};
-use crate::message::{Head, decode};
-use crate::wire::{Own, head_of};
-use crate::{Arrived, Category, Class, Limits, Name, Rank, Reservation, SharedBarrier, Wire, WireError};
+use crate::wire::head_of;
+use crate::{Arrived, Class, Limits, Name, Rank, Reservation, SharedBarrier, Wire, WireError};
 use gasworks_os::clock;
 use gasworks_sync::Mode;
-use gasworks_sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A transport that records what goes through it.
 pub struct Observed<W: ?Sized> {
-    recorder: Arc<Recorder>,
-    rank: Rank,
-    /// Requests and replies to each rank, and from each: both ends of a message give it the same number, since a
-    /// transport keeps the messages of one thread to one rank in order.
-    sent: [Box<[AtomicU64]>; 2],
-    arrived: [Box<[AtomicU64]>; 2],
+    observer: Arc<Observer>,
     inner: Box<W>,
 }
 
-/// What a head says of its message.
-struct Told {
-    sent: Op,
-    handled: Op,
-    about: About,
-    /// Whether it belongs to the requests or to the replies; `None` for credits.
-    numbered: Option<usize>,
-}
-
-/// Reads a head; `None` if it is none, which the engine is about to find out as well.
-fn read(head: &[u8], packet: usize, peer: Rank) -> Option<Told> {
-    let (category, reply, handler, landing) = match decode(head).ok()?.head {
-        Head::Message { category, reply, handler, landing } => (category, reply, handler, landing),
-        Head::Credits => {
-            let about = About { peer, ..About::plain(What::HandleCredits) };
-            return Some(Told { sent: Op::CreditsSent, handled: Op::CreditsReceived, about, numbered: None });
-        }
-    };
-    let bytes = landing.map_or(packet as u64, |landing| landing.len);
-    Some(Told::of(category, reply, handler, bytes, peer))
-}
-
-impl Told {
-    fn of(category: Category, reply: bool, handler: u8, bytes: u64, peer: Rank) -> Self {
-        let (sent, handled) = match (category, reply) {
-            (Category::Short, false) => (Op::RequestShort, Op::HandledRequestShort),
-            (Category::Medium, false) => (Op::RequestMedium, Op::HandledRequestMedium),
-            (Category::Long, false) => (Op::RequestLong, Op::HandledRequestLong),
-            (Category::Short, true) => (Op::ReplyShort, Op::HandledReplyShort),
-            (Category::Medium, true) => (Op::ReplyMedium, Op::HandledReplyMedium),
-            (Category::Long, true) => (Op::ReplyLong, Op::HandledReplyLong),
-        };
-        let what = if reply { What::HandleReply } else { What::HandleRequest };
-        let about = About { what, category: category as u8, handler, peer, bytes, flow: 0 };
-        Told { sent, handled, about, numbered: Some(usize::from(reply)) }
-    }
-}
-
-/// The number of a message in the whole job, from its number between two ranks; 0 where it does not fit.
-fn flow(kind: usize, from: Rank, to: Rank, number: u64) -> u64 {
-    if (from | to) >> 15 != 0 {
-        return 0;
-    }
-    1 << 63 | (kind as u64) << 62 | u64::from(from) << 47 | u64::from(to) << 32 | number & 0xFFFF_FFFF
-}
-
 impl<W: ?Sized> Observed<W> {
-    /// Records what goes through `inner`, one of the transports of `rank` in a job of `ranks`.
-    pub fn new(recorder: Arc<Recorder>, rank: Rank, ranks: u32, inner: Box<W>) -> Self {
-        let first = recorder.first_number();
-        let counters = || (0..ranks).map(|_| AtomicU64::new(first)).collect();
-        let two = || [counters(), counters()];
-        Self { recorder, rank, sent: two(), arrived: two(), inner }
-    }
-
-    fn number(counters: &[Box<[AtomicU64]>; 2], kind: usize, peer: Rank) -> u64 {
-        counters[kind].get(peer as usize).map_or(0, |counter| counter.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// A message has left, which the transport began to send at `start`.
-    fn sent(&self, told: Option<Told>, start: u64) {
-        let Some(Told { sent, mut about, numbered, .. }) = told else { return };
-        let recorder = &*self.recorder;
-        recorder.worked();
-        about.what = match about.what {
-            What::HandleRequest => What::SendRequest,
-            What::HandleReply => What::SendReply,
-            _ => What::SendCredits,
-        };
-        if let Some(kind) = numbered {
-            let number = Self::number(&self.sent, kind, about.peer);
-            about.flow = flow(kind, self.rank, about.peer, number);
-        }
-        recorder.count(sent, about.bytes);
-        recorder.event(about, start, recorder.time());
-    }
-
-    /// A message is handled by `handle`, perhaps while another one is.
-    fn handled(&self, told: Told, is_within: bool, handle: impl FnOnce()) {
-        let recorder = &*self.recorder;
-        let Told { handled, mut about, numbered, .. } = told;
-        recorder.worked();
-        recorder.count(handled, about.bytes);
-        if let Some(kind) = numbered {
-            let number = Self::number(&self.arrived, kind, about.peer);
-            about.flow = flow(kind, about.peer, self.rank, number);
-        }
-        let start = recorder.time();
-        if is_within {
-            handle();
-            return recorder.event(about, start, recorder.time());
-        }
-        recorder.open(Open::Handler, about, start);
-        handle();
-        recorder.close(Open::Handler, about, start, recorder.time());
+    /// Records what goes through `inner`, one of the transports of the observer's rank.
+    pub fn new(observer: Arc<Observer>, inner: Box<W>) -> Self {
+        Self { observer, inner }
     }
 }
 
@@ -132,27 +35,27 @@ impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
     fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation<'_>, WireError> {
         let reserved = self.inner.reserve(to, class, payload);
         if matches!(reserved, Err(WireError::Busy { .. })) {
-            self.recorder.tally(Tally::Busy, 1);
+            self.observer.recorder.tally(Tally::Busy, 1);
         }
         reserved
     }
 
     fn commit(&self, reservation: Reservation<'_>, head: &[u8]) -> Result<(), WireError> {
         let told = read(head, reservation.payload().len(), reservation.to);
-        let start = self.recorder.time();
+        let start = self.observer.recorder.time();
         self.inner.commit(reservation, head)?;
-        self.sent(told, start);
+        self.observer.sent(told, start);
         Ok(())
     }
 
     fn send(&self, to: Rank, class: Class, word: u64, args: &[u8], payload: &[u8]) -> Result<(), WireError> {
         let (head, len) = head_of(word, args);
         let told = read(&head[..len], payload.len(), to);
-        let start = self.recorder.time();
+        let start = self.observer.recorder.time();
         let sent = self.inner.send(to, class, word, args, payload);
         match sent {
-            Ok(()) => self.sent(told, start),
-            Err(WireError::Busy { .. }) => self.recorder.tally(Tally::Busy, 1),
+            Ok(()) => self.observer.sent(told, start),
+            Err(WireError::Busy { .. }) => self.observer.recorder.tally(Tally::Busy, 1),
             Err(_) => {}
         }
         sent
@@ -163,19 +66,8 @@ impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
     }
 
     fn cancel(&self, reservation: Reservation<'_>) {
-        self.recorder.tally(Tally::Cancelled, 1);
+        self.observer.recorder.tally(Tally::Cancelled, 1);
         self.inner.cancel(reservation);
-    }
-
-    fn sees_own(&self) -> bool {
-        true
-    }
-
-    fn own(&self, own: Own, handle: &mut dyn FnMut()) {
-        let told = || Told::of(own.category, own.reply, own.handler, own.bytes as u64, self.rank);
-        self.sent(Some(told()), self.recorder.time());
-        // To its own reply a rank is within the handler of its request.
-        self.handled(told(), own.reply, handle);
     }
 
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
@@ -184,13 +76,13 @@ impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
             arrived.payload.len(),
             arrived.from,
         ) {
-            Some(told) => self.handled(told, false, || sink(arrived)),
+            Some(told) => self.observer.handled(told, false, || sink(arrived)),
             None => sink(arrived),
         })?;
-        self.recorder.tally(Tally::Polls, 1);
+        self.observer.recorder.tally(Tally::Polls, 1);
         if taken == 0 {
-            self.recorder.tally(Tally::EmptyPolls, 1);
-            self.recorder.polled_in_vain();
+            self.observer.recorder.tally(Tally::EmptyPolls, 1);
+            self.observer.recorder.polled_in_vain();
         }
         Ok(taken)
     }
@@ -198,13 +90,13 @@ impl<M: Mode, W: Wire<M> + ?Sized> Wire<M> for Observed<W> {
     fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
         // Whoever sleeps has time to read the clock.
         let (start, about) = (clock::monotonic(), About::plain(What::Sleep));
-        self.recorder.open(Open::Sleep, about, start);
+        self.observer.recorder.open(Open::Sleep, about, start);
         let slept = self.inner.sleep(limit, stay);
         let end = clock::monotonic();
-        self.recorder.close(Open::Sleep, about, start, end);
-        self.recorder.still_idle(end);
-        self.recorder.tally(Tally::Sleeps, 1);
-        self.recorder.tally(Tally::SleepTime, end - start);
+        self.observer.recorder.close(Open::Sleep, about, start, end);
+        self.observer.recorder.still_idle(end);
+        self.observer.recorder.tally(Tally::Sleeps, 1);
+        self.observer.recorder.tally(Tally::SleepTime, end - start);
         slept
     }
 
@@ -264,47 +156,5 @@ impl<B: SharedBarrier + ?Sized> SharedBarrier for ObservedBarrier<B> {
             self.recorder.event(About::plain(What::Barrier), start, end);
         }
         Some(done)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_has_its_own_number_in_the_whole_job() {
-        let rows = [
-            ((0, 0, 0, 0), 1 << 63),
-            ((1, 2, 3, 4), (1 << 63) | (1 << 62) | (2 << 47) | (3 << 32) | 4),
-            ((0, 32767, 32767, 1 << 32), (1 << 63) | (32767 << 47) | (32767 << 32)),
-            ((0, 32768, 0, 1), 0),
-            ((0, 0, 32768, 1), 0),
-            ((0, 32768, 32768, 1), 0),
-        ];
-        for ((kind, from, to, number), wanted) in rows {
-            assert_eq!(flow(kind, from, to, number), wanted, "{from} to {to}");
-        }
-    }
-
-    #[test]
-    fn a_head_says_which_message_it_is() {
-        let told = |category, reply| {
-            let Told { sent, handled, about, numbered } = Told::of(category, reply, 7, 9, 5);
-            assert_eq!((about.category, about.handler, about.peer, about.bytes), (category as u8, 7, 5, 9));
-            assert_eq!(numbered, Some(usize::from(reply)));
-            assert_eq!(about.what, if reply { What::HandleReply } else { What::HandleRequest });
-            (sent, handled)
-        };
-        for (at, category) in [Category::Short, Category::Medium, Category::Long].into_iter().enumerate() {
-            for (reply, at) in [(false, at), (true, at + 3)] {
-                assert_eq!(told(category, reply), (Op::ALL[at], Op::ALL[at + 6]));
-            }
-        }
-        let credits = crate::message::Encoded::new(Head::Credits, Default::default(), &[]);
-        let told = read(credits.as_bytes(), 0, 5).expect("a head");
-        assert_eq!((told.sent, told.handled, told.numbered), (Op::CreditsSent, Op::CreditsReceived, None));
-        assert!(
-            (told.about.peer, told.about.what) == (5, What::HandleCredits) && read(&[1, 2], 0, 5).is_none()
-        );
     }
 }

@@ -17,7 +17,7 @@ mod nic;
 pub use nic::FakeNic;
 
 use gasworks_core::message::decode;
-use gasworks_core::observe::{Observed, Recorder};
+use gasworks_core::observe::{Observed, Observer, Recorder};
 use gasworks_core::{
     Also, Arrived, Category, Class, CoreMode, Domains, Engine, Entry, Error, Flow, Handlers, Incoming,
     Limits, Outgoing, Parts, Patience, Policy, Rank, Rdma, Received, Reservation, Signature, Wire, WireError,
@@ -612,8 +612,10 @@ impl<M: TestMode> Job<M> {
             if !shares || plan.sharing < plan.ranks {
                 boxed.push(M::net(NetWire(port())));
             }
-            if let Some(recorder) = plan.recorders.get(rank as usize) {
-                let watch = |wire| M::observed(Observed::new(recorder.clone(), rank, plan.ranks, wire));
+            let recorder = plan.recorders.get(rank as usize).cloned();
+            let observer = recorder.map(|recorder| Arc::new(Observer::new(recorder, rank, plan.ranks)));
+            if let Some(observer) = &observer {
+                let watch = |wire| M::observed(Observed::new(observer.clone(), wire));
                 boxed = boxed.into_iter().map(watch).collect();
             }
             let nic = |domain: u32| {
@@ -645,6 +647,7 @@ impl<M: TestMode> Job<M> {
                 flow: plan.flow,
                 patience: Patience::new(plan.policy),
                 handlers: Handlers::new(),
+                observer,
             })
         };
         let engines = (0..plan.ranks).map(|rank| Rc::new(engine(rank))).collect();

@@ -3,11 +3,12 @@
 use crate::fake::*;
 use crate::in_every_mode;
 use crate::messages::pattern;
-use gasworks_core::observe::{Event, Observed, Op, Recorder, Recording, Tally, What, create};
+use gasworks_core::observe::{Event, Observed, Observer, Op, Recorder, Recording, Tally, What, create};
 use gasworks_core::{Category, Class, Outgoing, Wire, WireError};
 use gasworks_os::memfd::MemFd;
 use gasworks_sync::Par;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn recorders(ranks: u32) -> (Vec<MemFd>, Vec<std::sync::Arc<Recorder>>) {
@@ -81,7 +82,7 @@ fn what_an_observed_job_does_is_recorded() {
 fn an_observed_transport_is_the_one_inside() {
     let (files, recorders) = recorders(2);
     let job = Job::<Par>::new(&Plan { beside: true, ..Plan::default() });
-    let wire = Observed::new(recorders[0].clone(), 0, 2, job.net(0));
+    let wire = Observed::new(Arc::new(Observer::new(recorders[0].clone(), 0, 2)), job.net(0));
     let tally = |tally| Recording::read(&files[0]).expect("a recording").tally(tally);
     let limits = wire.limits();
     assert_eq!(
