@@ -1,5 +1,6 @@
 //! The pool, and what is told of stale memory, under loom: all interleavings of two or three threads, and all that the orderings admit.
 #![cfg(gasworks_loom)]
+#![allow(unsafe_code)]
 
 use gasworks_rdma::pool::Pool;
 use gasworks_rdma::stale::{Gone, Reader, Span, pair};

@@ -2,6 +2,7 @@
 //!
 //! Each `ord!` in the crate is needed by one of these: run with `GASWORKS_MUTATION=name` to see it fail.
 #![cfg(gasworks_loom)]
+#![allow(unsafe_code)]
 
 use gasworks_shmem::barrier::{Barrier, Meeting, Name};
 use gasworks_shmem::blocks::Blocks;

@@ -1,5 +1,6 @@
 //! The queue of events, the table of registrations and the lock under loom: all interleavings of two or three threads, and all that the orderings admit.
 #![cfg(gasworks_loom)]
+#![allow(unsafe_code)]
 
 use gasworks_sync::atomic::AtomicU64;
 use gasworks_sync::cell::UnsafeCell;
