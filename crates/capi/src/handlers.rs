@@ -31,7 +31,7 @@ struct Handler<M: FaceMode> {
 
 impl<M: FaceMode> Handler<M> {
     /// Calls it for a message. There are no errors: a call of C's that fails ends the job.
-    #[inline]
+    #[inline(always)]
     fn run(&self, incoming: &Incoming<'_, M>) -> Result<(), Box<Error>> {
         match incoming.received() {
             // SAFETY: capi.5: C has registered `function` for this Short; its token leads to `incoming`, which stays during the call.

@@ -145,7 +145,7 @@ impl<M: CoreMode> Engine<M> {
             late: SegQueue::new(),
             failure: Failure::none(),
             tasks: progress::Tasks::new(),
-            own: ToItself::new(observer),
+            own: ToItself::new(observer, limits.max_medium),
             _pinned: PhantomPinned,
             peers,
         }

@@ -20,13 +20,16 @@ pub(super) const REPLY: bool = true;
 pub(super) struct ToItself<M: CoreMode> {
     /// Who observes them, if anybody does.
     observer: Option<Arc<Observer>>,
+    /// Payloads below so many bytes take the short path. None do, not even empty ones, where somebody observes.
+    short_below: usize,
     /// Room for the payloads of Mediums that are too long for the stack.
     rooms: M::Lock<Vec<Room>>,
 }
 
 impl<M: CoreMode> ToItself<M> {
-    pub(super) fn new(observer: Option<Arc<Observer>>) -> Self {
-        Self { observer, rooms: Lock::new(Vec::new()) }
+    pub(super) fn new(observer: Option<Arc<Observer>>, max_medium: usize) -> Self {
+        let short_below = if observer.is_some() { 0 } else { room::SMALL.min(max_medium) + 1 };
+        Self { observer, short_below, rooms: Lock::new(Vec::new()) }
     }
 }
 
@@ -76,12 +79,13 @@ impl<M: CoreMode> Engine<M> {
         category: Category,
         handler: u8,
         args: &[u8],
+        payload_len: usize,
     ) -> Option<&Placed<M>> {
         let word = first_word(category, IS_REPLY, handler, args.len() / 4, Returned::default());
         // A handler takes no more arguments than there may be.
         self.handlers
             .taking(First::new(word))
-            .filter(|_| args.len().is_multiple_of(4) && self.own.observer.is_none())
+            .filter(|_| args.len().is_multiple_of(4) && payload_len < self.own.short_below)
     }
 
     #[inline(never)]
@@ -90,7 +94,7 @@ impl<M: CoreMode> Engine<M> {
         handler: u8,
         args: &[u8],
     ) -> Result<(), Box<Error>> {
-        match self.own_handler::<IS_REPLY>(Category::Short, handler, args) {
+        match self.own_handler::<IS_REPLY>(Category::Short, handler, args, 0) {
             Some(placed) => self.run_own::<IS_REPLY>(handler, args, Received::Nothing, placed),
             None => {
                 let message = Outgoing { category: Category::Short, handler, args, payload: &[], landing: 0 };
@@ -106,8 +110,7 @@ impl<M: CoreMode> Engine<M> {
         args: &[u8],
         payload: &[u8],
     ) -> Result<(), Box<Error>> {
-        let is_small = payload.len() <= room::SMALL.min(self.limits.max_medium);
-        match self.own_handler::<IS_REPLY>(Category::Medium, handler, args).filter(|_| is_small) {
+        match self.own_handler::<IS_REPLY>(Category::Medium, handler, args, payload.len()) {
             Some(placed) => room::with_copy(payload, |copy| {
                 self.run_own::<IS_REPLY>(handler, args, Received::Payload(copy), placed)
             }),
