@@ -3,6 +3,7 @@
 #include <gasnetex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -60,13 +61,14 @@ void free(void *old) {
   __libc_free(old);
 }
 
-/* What a write into freed memory does. */
+/* What a write into freed memory does: the list of free parts goes on at an address that no part can have. The allocator keeps such
+   addresses mixed with where they stand, so that a value that does not regard that would be a possible one in one of sixteen places. */
 static void damage(void) {
   void *volatile part[9];
   int i;
   for (i = 0; i < 9; i++) part[i] = malloc(40);
   for (i = 0; i < 9; i++) free(part[i]);
-  *(volatile long *)part[8] = 0x4141414141414141;
+  *(volatile uintptr_t *)part[8] = ((uintptr_t)part[8] >> 12) ^ 0x4141414141414141;
   for (i = 0; i < 9; i++) part[i] = malloc(40);
 }
 
