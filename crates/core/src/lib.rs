@@ -7,7 +7,7 @@
 //! - [`message`]: the head of a message, encoded and decoded, nothing else.
 //! - [`handlers`]: the handler table: fixed and "don't care" indices, and its fingerprint.
 //! - [`engine`]: sending, credits, dispatch, replies, polling and waiting.
-//! - [`ops`]: operations under way on the NIC, and what is done when they complete.
+//! - [`ops`]: what is done when operations on the NIC complete.
 //! - [`flow`]: the settings of flow control and of waiting.
 //! - [`hsl`]: locks that a handler may take too.
 //! - [`wire`]: the port; [`observe`]: the port observed.
@@ -37,12 +37,12 @@ pub use engine::{
 pub use error::Error;
 pub use flow::{Flow, Patience, WaitMode};
 pub use gasworks_rdma::Engine as Rdma;
+pub use gasworks_rdma::completion::{Categories, OpId};
 pub use gasworks_shmem::barrier::Name;
 pub use gasworks_sock::sleeper::{Policy, Sleeper};
 pub use handlers::{Also, Entry, Handlers, Signature};
 pub use hsl::HandlerLock;
 pub use message::Category;
-pub use ops::{Categories, OpId};
 pub use wire::{Arrived, Class, Limits, Reservation, SharedBarrier, Wire, WireError};
 
 use gasworks_sync::{Mode, Par, ParSync, Seq};

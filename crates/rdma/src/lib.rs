@@ -2,6 +2,7 @@
 #![deny(missing_docs)]
 
 // The checker models what threads share alone: the floors below cannot be built for it.
+pub mod completion;
 pub mod pool;
 #[allow(unsafe_code)]
 pub mod stale;

@@ -21,7 +21,7 @@ impl<M: CoreMode> Engine<M> {
         let own = usize::try_from(len).ok().and_then(|len| self.peers.mapped(self.rank).slice(0, len));
         let bytes = own.unwrap_or(RawSlice::EMPTY);
         // SAFETY: attach.1: `bytes` are of this rank's own segment, which `self.peers` keeps mapped while this engine lives.
-        let key = unsafe { self.rdma.register(bytes) };
+        let key = unsafe { self.transfers.rdma().register(bytes) };
         let key = key.map_err(|error| nic_error(DURING, self.rank, error))?;
         Ok([&len.to_le_bytes()[..], &key.0].concat())
     }

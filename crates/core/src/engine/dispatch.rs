@@ -76,7 +76,7 @@ impl<M: CoreMode> Engine<M> {
     fn poll_all(&self) -> Result<usize, Box<Error>> {
         let burst = self.pace.burst();
         let mut batch = Batch::default();
-        let look = self.rdma.look();
+        let look = self.transfers.rdma().look();
         let mut handled = self.take_batch(burst as usize, look.messages, &mut batch);
         self.pace.took(handled, burst);
         if handled > 0 || batch.is_spoilt() {

@@ -7,7 +7,6 @@ mod dispatch;
 #[allow(unsafe_code)]
 mod domains;
 mod failure;
-mod flag;
 mod incoming;
 mod negotiate;
 mod own;
@@ -36,11 +35,9 @@ pub use negotiate::{Ask, Commit, Prepared, PreparedReply};
 use crate::flow::{Flow, Patience};
 use crate::handlers::Handlers;
 use crate::observe::Observer;
-use crate::ops::Ops;
 use crate::router::Router;
 use crate::{Category, CoreMode, Error, Limits, Rank, Wire};
 use credit::Account;
-use crossbeam_queue::SegQueue;
 use failure::Failure;
 use gasworks_memory::PeerTable;
 use gasworks_sync::atomic::{AtomicBool, Ordering};
@@ -93,17 +90,12 @@ pub struct Engine<M: CoreMode> {
     router: Router<M>,
     limits: Limits,
     /// Before the table of peers, which keeps mapped what it has registered (attach.1).
-    rdma: Domains<M>,
+    transfers: put::Transfers<M>,
     peers: PeerTable,
-    ops: Ops<M>,
-    /// What calls that wait for one transfer wait for.
-    flags: flag::Flags<M>,
     account: Account<M>,
     pace: Pace,
     waits: Waits,
     handlers: Handlers<M>,
-    /// What is tried again at every poll.
-    late: SegQueue<put::Late>,
     failure: Failure<M>,
     /// Whether the job has ended in good order, so that nothing goes on.
     over: AtomicBool,
@@ -135,14 +127,11 @@ impl<M: CoreMode> Engine<M> {
             router,
             limits,
             pace: Pace::new(max_burst, !rdma.is_empty()),
-            rdma,
-            ops: Ops::new(),
-            flags: flag::Flags::new(),
+            transfers: put::Transfers::new(rdma),
             account: Account::new(peers.ranks(), flow),
             waits: Waits::new(patience),
             over: AtomicBool::new(false),
             handlers,
-            late: SegQueue::new(),
             failure: Failure::none(),
             tasks: progress::Tasks::new(),
             own: ToItself::new(observer, limits.max_medium),
@@ -224,14 +213,5 @@ impl<M: CoreMode> Engine<M> {
             return Ok(());
         }
         Err(Error::memory(during)(gasworks_memory::MemoryError::NoSuchRank { rank, ranks: self.ranks() }))
-    }
-}
-
-/// Where transfers are still under way, the network may go on using what their operations keep; it is never freed then.
-impl<M: CoreMode> Drop for Engine<M> {
-    fn drop(&mut self) {
-        if self.rdma.pending() > 0 {
-            self.ops.leak();
-        }
     }
 }

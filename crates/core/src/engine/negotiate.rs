@@ -186,7 +186,7 @@ impl<M: CoreMode> Engine<M> {
             _ if ask.source.is_some() => Room::Client,
             _ => Room::Memory,
         };
-        if matches!(room, Room::Client | Room::Memory) && !mapped && self.rdma.is_empty() {
+        if matches!(room, Room::Client | Room::Memory) && !mapped && self.transfers.rdma().is_empty() {
             return Err(Error::Unreachable { during: "prepare a long message", rank: to });
         }
         let max = match room {

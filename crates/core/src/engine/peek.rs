@@ -34,7 +34,7 @@ impl<M: CoreMode> Engine<M> {
             out_to: out_to.filter(|(_, out)| out.0 > 0).map(|(to, out)| (to, out.0, out.1)).collect(),
             depth,
             owed_to: owed_to.filter(|&(_, owed)| owed > 0).collect(),
-            postponed: self.late.len(),
+            postponed: self.transfers.postponed(),
         }
     }
 }

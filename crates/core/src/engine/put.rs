@@ -8,9 +8,10 @@
 use super::send::Way;
 use super::{Engine, Outgoing, thread};
 use crate::message::{Encoded, Returned};
-use crate::ops::{After, Categories, Finished, NotStarted, OpId, Sent};
+use crate::ops::{After, Finished, Keep, NotStarted, Ops, Sent};
 use crate::wire::{Class, Reservation, Wire, WireError};
-use crate::{CoreMode, Error, Rank, Rdma};
+use crate::{Categories, CoreMode, Domains, Error, OpId, Rank, Rdma};
+use crossbeam_queue::SegQueue;
 use gasworks_memory::atomic::{Change, Update};
 use gasworks_rdma::{Atomics, Direction, EngineError, NicError, Progress, Source, There};
 use std::sync::Arc;
@@ -22,6 +23,66 @@ pub(super) enum Late {
     Header { to: Rank, class: Class, head: Encoded, own: Returned },
     /// A Long reply, for whose put there was no free descriptor when its handler ran.
     Reply { to: Rank, offset: u64, payload: Arc<[u8]>, head: Encoded, own: Returned },
+}
+
+/// What is under way on the NIC.
+pub(super) struct Transfers<M: CoreMode> {
+    rdma: Domains<M>,
+    ops: Ops<M>,
+    /// What is tried again at every poll.
+    late: SegQueue<Late>,
+}
+
+impl<M: CoreMode> Transfers<M> {
+    pub(super) fn new(rdma: Domains<M>) -> Self {
+        Self { rdma, ops: Ops::default(), late: SegQueue::new() }
+    }
+
+    /// The engines of the network interface.
+    #[inline(always)]
+    pub(super) fn rdma(&self) -> &Domains<M> {
+        &self.rdma
+    }
+
+    /// How many steps are to be tried again.
+    pub(super) fn postponed(&self) -> usize {
+        self.late.len()
+    }
+
+    /// Whether something is under way that only polling moves.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.late.is_empty() || self.rdma.pending() > 0
+    }
+
+    /// Enters an operation, alone or in a set.
+    pub(super) fn start(
+        &self,
+        set: Option<OpId>,
+        after: Option<After>,
+        counts: Categories,
+        keep: Option<Keep<M>>,
+    ) -> Result<OpId, NotStarted<M>> {
+        match set {
+            None => Ok(self.ops.start(after, counts, keep)),
+            Some(set) => {
+                self.ops.start_in(set, after, counts, keep).map_err(|(unknown, keep)| (unknown.into(), keep))
+            }
+        }
+    }
+
+    /// What the operations are entered in.
+    pub(super) fn ops(&self) -> &Ops<M> {
+        &self.ops
+    }
+}
+
+/// Where transfers are still under way, the network may go on using what their operations keep; it is never freed then.
+impl<M: CoreMode> Drop for Transfers<M> {
+    fn drop(&mut self) {
+        if self.rdma.pending() > 0 {
+            self.ops.leak();
+        }
+    }
 }
 
 /// A put, a get or an atomic operation to be started.
@@ -58,28 +119,18 @@ impl<M: CoreMode> Engine<M> {
         transfer: &Transfer,
         keep: Option<Box<M::Keep>>,
     ) -> Result<OpId, NotStarted<M>> {
-        let &Transfer { direction, set, local_apart, .. } = transfer;
-        let counts = match direction {
-            Direction::Put if local_apart => Categories::PUT,
-            Direction::Put => Categories::PUT_ALONE,
-            Direction::Get => Categories::GET,
-            Direction::Update(update) => counts_of(&update),
-        };
+        let (set, counts) = (transfer.set, counts_as(transfer));
         let rdma = match self.may_transfer(transfer) {
             Ok(rdma) => rdma,
             Err(error) => return Err((error, keep)),
         };
-        let id = match set {
-            None => self.ops.start(After::Event, counts, keep),
-            Some(set) => self.ops.start_in(set, After::Event, counts, keep)?,
-        };
+        let id = self.transfers.start(set, None, counts, keep)?;
         // SAFETY: put.1: the caller promises that `local` stays mapped and is not used otherwise until the operation has completed.
         let started = unsafe { self.hand_over(rdma, transfer, id.to_bits()) };
-        started.map(|()| id).map_err(|error| (error, self.ops.withdraw(id)))
+        started.map(|()| id).map_err(|error| (error, self.transfers.ops.withdraw(id)))
     }
 
-    /// As [`transfer`](Self::transfer), and returns when it is over, whatever else goes wrong meanwhile: that is said after it. It is no
-    /// operation of the table.
+    /// As [`transfer`](Self::transfer), and returns when it is over, whatever else goes wrong meanwhile: that is said after it.
     ///
     /// # Safety
     /// `local` is mapped for `len` bytes, unchanged for a put and untouched otherwise, while the call lasts.
@@ -89,30 +140,21 @@ impl<M: CoreMode> Engine<M> {
     pub unsafe fn transfer_and_wait(&self, transfer: &Transfer, immediate: bool) -> Result<(), Error> {
         let rdma = self.may_transfer(transfer)?;
         let (mut sleeper, mut other) = (self.sleeper(), None);
-        let flag = loop {
-            match self.flags.take() {
-                Some(flag) => break flag,
-                None if immediate => {
-                    return Err(Error::Busy { to: transfer.peer, what: "no flag to wait for is free" });
-                }
-                None => self.turn(&mut sleeper)?,
-            }
-        };
+        let id = self.transfers.ops.start(None, counts_as(transfer), None);
         loop {
             // SAFETY: put.1: the caller promises `local` for this call, which ends when the transfer has ended, or was never started.
-            let refused = match unsafe { self.hand_over(rdma, transfer, flag) } {
+            let refused = match unsafe { self.hand_over(rdma, transfer, id.to_bits()) } {
                 Ok(()) => break,
                 Err(error) if error.is_busy() && !immediate => self.turn(&mut sleeper).err(),
                 Err(error) => Some(error),
             };
             if let Some(error) = refused {
-                self.flags.give(flag);
+                self.transfers.ops.withdraw(id);
                 return Err(error);
             }
         }
         loop {
-            if let Some(ended) = self.flags.ended(flag) {
-                self.flags.give(flag);
+            if let Some((ended, _)) = self.transfers.ops.test(id)? {
                 let during = during(transfer.direction);
                 return ended.map_err(|cause| Error::Nic { during, cause }).and(other.map_or(Ok(()), Err));
             }
@@ -128,7 +170,7 @@ impl<M: CoreMode> Engine<M> {
         let during = during(direction);
         thread::may_communicate(during)?;
         self.peers.reach(peer, offset, len).map_err(Error::memory(during))?;
-        self.rdma.mine().ok_or(Error::Unreachable { during, rank: peer })
+        self.transfers.rdma.mine().ok_or(Error::Unreachable { during, rank: peer })
     }
 
     /// Gives it to the engine below.
@@ -152,12 +194,12 @@ impl<M: CoreMode> Engine<M> {
 
     /// The atomic operations that the network does.
     pub fn atomics(&self) -> Atomics {
-        self.rdma.mine().map_or(Atomics::NONE, |rdma| rdma.atomics())
+        self.transfers.rdma.mine().map_or(Atomics::NONE, |rdma| rdma.atomics())
     }
 
     /// A set of operations, in which there are none yet. It is tested, waited for and abandoned like one of them.
     pub fn open_set(&self) -> OpId {
-        self.ops.open()
+        self.transfers.ops.open()
     }
 
     /// Whether an operation, a set or a leaf of one has finished; one that is not a leaf is forgotten then, with its leaves.
@@ -166,7 +208,7 @@ impl<M: CoreMode> Engine<M> {
     /// # Errors
     /// The event is unknown here.
     pub fn test(&self, id: OpId) -> Result<Option<Finished<M>>, Error> {
-        self.ops.test(id)
+        Ok(self.transfers.ops.test(id)?)
     }
 
     /// Like [`test`](Self::test), and has `waker` woken by the poll that completes it if it has not finished.
@@ -174,12 +216,12 @@ impl<M: CoreMode> Engine<M> {
     /// # Errors
     /// The event is unknown here.
     pub fn test_or_wake(&self, id: OpId, waker: &Waker) -> Result<Option<Finished<M>>, Error> {
-        self.ops.test_or_wake(id, waker)
+        Ok(self.transfers.ops.test_or_wake(id, waker)?)
     }
 
     /// Nobody will ask for this operation any more; it goes on, and what it keeps stays alive until it completes.
     pub fn abandon(&self, id: OpId) {
-        self.ops.abandon(id);
+        self.transfers.ops.abandon(id);
     }
 
     /// A place in the segment of a rank that exists.
@@ -193,12 +235,12 @@ impl<M: CoreMode> Engine<M> {
     /// Whatever a poll finds wrong.
     pub fn drain(&self) -> Result<(), Error> {
         let settled = || self.router.wires().all(Wire::is_settled);
-        self.wait_until(|| self.rdma.pending() == 0 && self.late.is_empty() && settled())
+        self.wait_until(|| !self.transfers.is_busy() && settled())
     }
 
     /// Whether what this rank has sent may still be on its way when it has met the others for the last time.
     pub fn has_network(&self) -> bool {
-        !self.rdma.is_empty()
+        !self.transfers.rdma.is_empty()
     }
 
     /// All ranks have met, after each had [drained](Self::drain): nobody sends anything any more.
@@ -208,15 +250,14 @@ impl<M: CoreMode> Engine<M> {
 
     /// Moves transfers on, those of this thread's domain or of all, and does what is to be done after those that have completed.
     pub(super) fn poll_rdma(&self, around: bool) -> usize {
-        if self.rdma.is_empty() {
+        if self.transfers.rdma.is_empty() {
             return 0;
         }
-        let completed = self.rdma.poll(around, &mut |token, progress| match progress {
-            Progress::Copied => self.ops.complete_locally(token),
-            Progress::Done(result) if self.flags.raise(token, result) => {}
-            Progress::Done(result) => self.act(self.ops.complete(token, result), result),
+        let completed = self.transfers.rdma.poll(around, &mut |token, progress| match progress {
+            Progress::Copied => self.transfers.ops.complete_locally(token),
+            Progress::Done(result) => self.act(self.transfers.ops.complete(token, result), result),
         });
-        if !self.late.is_empty() {
+        if !self.transfers.late.is_empty() {
             self.retry_late();
         }
         if completed > 0 {
@@ -226,23 +267,25 @@ impl<M: CoreMode> Engine<M> {
         completed
     }
 
-    /// Does what is to be done after an operation that ended so.
-    fn act(&self, after: Option<After>, result: Result<(), NicError>) {
+    /// Does what is to be done after an operation that ended so; `None` if its end was told before.
+    fn act(&self, after: Option<Option<After>>, result: Result<(), NicError>) {
         match (after, result) {
-            (Some(After::Reply { to, head, own }), Ok(())) => self.send_header(to, Class::Reply, head, own),
-            (Some(After::Request { to, head }), Ok(())) => {
+            (Some(Some(After::Reply { to, head, own })), Ok(())) => {
+                self.send_header(to, Class::Reply, head, own);
+            }
+            (Some(Some(After::Request { to, head })), Ok(())) => {
                 self.send_header(to, Class::Request, head, Returned::default());
             }
             // Whoever has the event is told.
-            (Some(After::Request { to, .. }), Err(_)) => self.give_back(to, 0),
-            (Some(After::Reply { to, own, .. }), Err(cause)) => {
+            (Some(Some(After::Request { to, .. })), Err(_)) => self.give_back(to, 0),
+            (Some(Some(After::Reply { to, own, .. })), Err(cause)) => {
                 self.reply_failed(to, own, Error::Nic { during: "put of a long reply", cause });
             }
             // The header is there already, and who could have asked has been told that the payload is free.
-            (Some(After::Beside) | None, Err(cause)) => {
+            (Some(Some(After::Beside)) | None, Err(cause)) => {
                 self.fail_later(Error::Nic { during: "put of a long message", cause });
             }
-            (Some(After::Event | After::Answer { .. } | After::Beside) | None, _) => {}
+            (Some(None | Some(After::Answer { .. } | After::Beside)) | None, _) => {}
         }
     }
 
@@ -265,15 +308,15 @@ impl<M: CoreMode> Engine<M> {
     }
 
     fn postpone(&self, late: Late) {
-        self.late.push(late);
+        self.transfers.late.push(late);
     }
 
     /// Gives each postponed step one more try.
     #[cold]
     fn retry_late(&self) {
         // What is postponed once more comes to the end, so as many turns as there are now are enough.
-        for _ in 0..self.late.len() {
-            let Some(late) = self.late.pop() else { break };
+        for _ in 0..self.transfers.late.len() {
+            let Some(late) = self.transfers.late.pop() else { break };
             match late {
                 Late::Header { to, class, head, own } => self.send_header(to, class, head, own),
                 Late::Reply { to, offset, payload, head, own } => {
@@ -307,7 +350,7 @@ impl<M: CoreMode> Engine<M> {
     /// A Long request by the NIC: puts the payload, waits until the source may be used again (completions only; no
     /// messages are dispatched), and has the header leave beside the payload, or when it has landed.
     pub(super) fn put_then_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
-        let Some(rdma) = self.rdma.mine() else {
+        let Some(rdma) = self.transfers.rdma.mine() else {
             return Err(Error::Unreachable { during: "long message", rank: to });
         };
         let room = self.beside(to, Class::Request)?;
@@ -316,20 +359,20 @@ impl<M: CoreMode> Engine<M> {
             true => (Categories::LOCAL, Source::WantedBack),
             false => (Categories::PUT_ALONE, Source::Kept),
         };
-        let id = self.ops.start(After::Event, counts, None);
+        let id = self.transfers.ops.start(None, counts, None);
         let (there, number) = (self.at(to, message.landing), room.as_ref().map(|(_, number)| *number));
         // SAFETY: put.1: the payload is borrowed until this returns, which is once its source is free, or at once if nothing was started.
         let started = unsafe { put(rdma, there, message.payload, source, number, id) };
         let mut head = self.encode(message, false, false);
         if let Err(error) = started {
-            self.ops.withdraw(id);
+            self.transfers.ops.withdraw(id);
             room.into_iter().for_each(|(room, _)| self.router.to(to).cancel(room));
             return Err(nic_error("put of a long message", to, error));
         }
         room.into_iter().for_each(|(room, _)| self.send_beside(room, &mut head, Returned::default()));
         let result = loop {
             self.poll_rdma(false);
-            match self.ops.test(id)? {
+            match self.transfers.ops.test(id)? {
                 Some((result, _)) => break result,
                 None => gasworks_sync::spin(),
             }
@@ -391,7 +434,7 @@ impl<M: CoreMode> Engine<M> {
         set: Option<OpId>,
         keep: Option<Box<M::Keep>>,
     ) -> Result<OpId, NotStarted<M>> {
-        let Some(rdma) = self.rdma.mine() else {
+        let Some(rdma) = self.transfers.rdma.mine() else {
             return Err((Error::Unreachable { during: "long message", rank: to }, keep));
         };
         let room = match self.beside(to, Class::Request) {
@@ -403,12 +446,8 @@ impl<M: CoreMode> Engine<M> {
         let cancel = |room: Option<(Reservation, u32)>| {
             room.into_iter().for_each(|(room, _)| self.router.to(to).cancel(room));
         };
-        let after = if room.is_some() { After::Event } else { After::Request { to, head } };
-        let id = match set {
-            None => Ok(self.ops.start(after, Categories::LOCAL, keep)),
-            Some(set) => self.ops.start_in(set, after, Categories::LOCAL, keep),
-        };
-        let id = match id {
+        let after = room.is_none().then_some(After::Request { to, head });
+        let id = match self.transfers.start(set, after, Categories::LOCAL, keep) {
             Ok(id) => id,
             Err(not_started) => {
                 cancel(room);
@@ -420,7 +459,7 @@ impl<M: CoreMode> Engine<M> {
         let started = unsafe { put(rdma, there, message.payload, Source::WantedBack, number, id) };
         if let Err(error) = started {
             cancel(room);
-            return Err((nic_error("put of a long message", to, error), self.ops.withdraw(id)));
+            return Err((nic_error("put of a long message", to, error), self.transfers.ops.withdraw(id)));
         }
         room.into_iter().for_each(|(room, _)| self.send_beside(room, &mut head, Returned::default()));
         Ok(id)
@@ -446,14 +485,14 @@ impl<M: CoreMode> Engine<M> {
         mut head: Encoded,
         own: Returned,
     ) -> Result<(), Error> {
-        let Some(rdma) = self.rdma.mine() else {
+        let Some(rdma) = self.transfers.rdma.mine() else {
             return Err(Error::Unreachable { during: "long reply", rank: to });
         };
         let room = self.beside(to, Class::Reply)?;
         let number = room.as_ref().map(|(_, number)| *number);
         let after = if room.is_some() { After::Beside } else { After::Reply { to, head, own } };
-        let id = self.ops.start(after, Categories::PUT_ALONE, Some(M::keep(payload.clone())));
-        self.ops.abandon(id); // nobody asks for it; the copy lives until it completes
+        let id = self.transfers.ops.start(Some(after), Categories::PUT_ALONE, Some(M::keep(payload.clone())));
+        self.transfers.ops.abandon(id); // nobody asks for it; the copy lives until it completes
         // SAFETY: put.1: the operation keeps a share of `payload`, the copy, until the put is over; nobody writes to it.
         let started = unsafe { put(rdma, self.at(to, offset), &payload, Source::Kept, number, id) };
         match started {
@@ -462,7 +501,7 @@ impl<M: CoreMode> Engine<M> {
                 Ok(())
             }
             Err(error) => {
-                self.ops.withdraw(id);
+                self.transfers.ops.withdraw(id);
                 room.into_iter().for_each(|(room, _)| self.router.to(to).cancel(room));
                 if let EngineError::Busy { .. } = error {
                     self.postpone(Late::Reply { to, offset, payload, head, own });
@@ -479,6 +518,15 @@ fn during(direction: Direction) -> &'static str {
         Direction::Put => "put",
         Direction::Get => "get",
         Direction::Update(_) => "atomic operation",
+    }
+}
+
+fn counts_as(transfer: &Transfer) -> Categories {
+    match transfer.direction {
+        Direction::Put if transfer.local_apart => Categories::PUT,
+        Direction::Put => Categories::PUT_ALONE,
+        Direction::Get => Categories::GET,
+        Direction::Update(update) => counts_of(&update),
     }
 }
 

@@ -7,8 +7,8 @@
 //!   [`Engine::query`] promises it.
 
 use super::{Engine, Outgoing};
-use crate::ops::{After, Categories, NotStarted, OpId};
-use crate::{Category, CoreMode, Error, Rank};
+use crate::ops::{After, NotStarted};
+use crate::{Categories, Category, CoreMode, Error, OpId, Rank};
 use gasworks_rdma::NicError;
 use gasworks_sync::RawSlice;
 
@@ -34,14 +34,12 @@ impl<M: CoreMode> Engine<M> {
         set: Option<OpId>,
         keep: Option<Box<M::Keep>>,
     ) -> Result<OpId, NotStarted<M>> {
-        let after = After::Answer { from: to, place };
-        let id = match set {
-            None => self.ops.start(after, counts, keep),
-            Some(set) => self.ops.start_in(set, after, counts, keep)?,
-        };
+        let id = self.transfers.start(set, Some(After::Answer { from: to, place }), counts, keep)?;
         args[..NUMBER].copy_from_slice(&id.to_bits().to_le_bytes());
         let message = Outgoing { category: Category::Short, handler, args, payload: &[], landing: 0 };
-        self.try_request(to, &message).map(|()| id).map_err(|error| (error, self.ops.withdraw(id)))
+        self.try_request(to, &message)
+            .map(|()| id)
+            .map_err(|error| (error, self.transfers.ops().withdraw(id)))
     }
 
     /// The reply of `from` to the query of this number: with what it brings, of which as much is kept as there is place for, or why it was
@@ -50,7 +48,7 @@ impl<M: CoreMode> Engine<M> {
     /// # Errors
     /// There is no such query to that rank under way, or the answer is too short.
     pub fn answered(&self, from: Rank, number: u64, answer: Result<&[u8], NicError>) -> Result<(), Error> {
-        if self.ops.answer(number, from, answer) {
+        if self.transfers.ops().answer(number, |after| after.answered(from, answer)) {
             return Ok(());
         }
         Err(Error::BadMessage { from, what: "it answers a query that nobody has made".into() })

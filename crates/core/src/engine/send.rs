@@ -195,7 +195,7 @@ impl<M: CoreMode> Engine<M> {
         Ok(match mapped {
             Some(target) => Way::Mapped(target),
             None if payload.len() <= self.limits.packed_long => Way::Packet,
-            None if !self.rdma.is_empty() => Way::Nic,
+            None if !self.transfers.rdma().is_empty() => Way::Nic,
             None if payload.len() <= self.limits.max_medium => Way::Packet,
             None => return Err(Error::Unreachable { during: "long message", rank: to }),
         })

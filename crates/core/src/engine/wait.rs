@@ -79,12 +79,13 @@ impl<M: CoreMode> Engine<M> {
         } else {
             let step = waiting.sleeper.step();
             if step != Step::Spin {
-                self.rdma.look_around();
+                self.transfers.rdma().look_around();
             }
             match step {
                 Step::Spin => gasworks_sync::spin(),
                 Step::Yield => std::thread::yield_now(),
-                Step::Sleep(_) if self.busy_below() => std::thread::yield_now(),
+                // Sleeping would delay what only polling moves.
+                Step::Sleep(_) if self.transfers.is_busy() => std::thread::yield_now(),
                 // Not if another thread has worked since the loop last looked: what it did may be what is waited for.
                 Step::Sleep(longest) => {
                     self.router.sleep(longest, &|| self.waits.worked.arm() == waiting.seen)?;
@@ -112,10 +113,5 @@ impl<M: CoreMode> Engine<M> {
         if M::PARALLEL {
             self.wake();
         }
-    }
-
-    /// Whether something is under way that only polling moves, so that sleeping would delay it.
-    fn busy_below(&self) -> bool {
-        !self.late.is_empty() || self.rdma.pending() > 0
     }
 }

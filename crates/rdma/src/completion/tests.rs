@@ -1,29 +1,34 @@
 //! The table against its promises, and against a plain model.
 
 use super::*;
+use crate::NicError;
 use gasworks_sync::Seq;
 use proptest::prelude::*;
+use std::any::Any;
+
+/// An action is the number of a rank here.
+type Ops = Completions<Seq, u32, Box<dyn Any>, NicError>;
 
 #[test]
 fn an_event_is_good_once() {
-    let ops = Ops::<Seq>::new();
-    let id = ops.start(After::Event, Categories::GET, Some(Box::new(7u32)));
+    let ops = Ops::default();
+    let id = ops.start(None, Categories::GET, Some(Box::new(7u32)));
     assert!(matches!(ops.test(id), Ok(None)));
     assert!(ops.complete(id.to_bits(), Ok(())).is_some());
     assert!(ops.complete(id.to_bits(), Ok(())).is_none(), "a second completion is ignored");
     let finished = ops.test(id);
     assert!(matches!(&finished, Ok(Some((Ok(()), Some(kept)))) if kept.downcast_ref() == Some(&7u32)));
-    assert_eq!(ops.test(id).err(), Some(Error::UnknownEvent));
-    let next = ops.start(After::Event, Categories::GET, None);
+    assert_eq!(ops.test(id).err(), Some(Unknown));
+    let next = ops.start(None, Categories::GET, None);
     assert_ne!(next, id);
-    assert_eq!(ops.test(id).err(), Some(Error::UnknownEvent));
+    assert_eq!(ops.test(id).err(), Some(Unknown));
 }
 
 #[test]
 fn what_an_abandoned_operation_keeps_lives_until_it_completes() {
-    let ops = Ops::<Seq>::new();
+    let ops = Ops::default();
     let kept = std::rc::Rc::new(());
-    let id = ops.start(After::Event, Categories::GET, Some(Box::new(kept.clone())));
+    let id = ops.start(None, Categories::GET, Some(Box::new(kept.clone())));
     ops.abandon(id);
     assert_eq!(std::rc::Rc::strong_count(&kept), 2);
     assert!(ops.complete(id.to_bits(), Err(NicError::Busy)).is_some());
@@ -32,8 +37,8 @@ fn what_an_abandoned_operation_keeps_lives_until_it_completes() {
 
 #[test]
 fn numbers_name_operations_and_their_leaves() {
-    let ops = Ops::<Seq>::new();
-    let id = ops.start(After::Event, Categories::PUT, None);
+    let ops = Ops::default();
+    let id = ops.start(None, Categories::PUT, None);
     assert!(id.to_bits() > 1 && OpId::from_bits(id.to_bits()) == Some(id));
     assert_eq!((OpId::from_bits(0), OpId::from_bits(1)), (None, None));
     let leaf = id.leaf(Categories::LOCAL);
@@ -44,77 +49,61 @@ fn numbers_name_operations_and_their_leaves() {
     assert!(matches!(ops.test(id), Ok(None)));
     assert!(ops.complete(id.to_bits(), Ok(())).is_some());
     assert!(matches!(ops.test(id), Ok(Some(_))));
-    assert_eq!(ops.test(leaf).err(), Some(Error::UnknownEvent), "a leaf dies with its root");
+    assert_eq!(ops.test(leaf).err(), Some(Unknown), "a leaf dies with its root");
 }
 
 #[test]
-fn an_answer_is_taken_once_and_from_who_was_asked() {
-    let ops = Ops::<Seq>::new();
-    let mut place = [9u8; 4];
-    let raw = gasworks_sync::RawSlice::new(place.as_mut_ptr(), 4);
-    let seen = || {
-        let mut seen = [0; 4];
-        // SAFETY: `place` is declared before the operations and outlives them; it is looked at only through this and written only by them.
-        unsafe { raw.borrow() }.read(&mut seen);
-        seen
-    };
-    let ask = || ops.start(After::Answer { from: 3, place: raw }, Categories::UPDATE, None);
-    let id = ask();
-    assert!(!ops.answer(id.to_bits(), 2, Ok(&[1, 2, 3, 4])), "of another rank");
-    assert!(!ops.answer(id.to_bits() + 1, 3, Ok(&[1, 2, 3, 4])), "of another operation");
-    assert!(!ops.answer(id.to_bits(), 3, Ok(&[1, 2, 3])), "too short");
-    assert!(matches!(ops.test(id), Ok(None)));
-    assert_eq!(seen(), [9; 4]);
-    assert!(ops.answer(id.to_bits(), 3, Ok(&[1, 2, 3, 4, 5])));
-    assert_eq!(seen(), [1, 2, 3, 4]);
-    assert!(!ops.answer(id.to_bits(), 3, Ok(&[5; 4])), "a second time");
-    assert!(matches!(ops.test(id), Ok(Some((Ok(()), None)))));
-    let refused = ask();
-    assert!(ops.answer(refused.to_bits(), 3, Err(NicError::BadKey { peer: 3 })));
-    assert!(matches!(ops.test(refused), Ok(Some((Err(NicError::BadKey { peer: 3 }), None)))));
-    assert_eq!(seen(), [1, 2, 3, 4]);
-    let put = ops.start(After::Event, Categories::PUT, None);
-    assert!(!ops.answer(put.to_bits(), 3, Ok(&[0; 8])), "nobody was asked anything");
+fn an_answer_is_taken_once_and_if_it_is_the_one() {
+    let ops = Ops::default();
+    for ended in [Ok(()), Err(NicError::BadKey { peer: 3 })] {
+        let id = ops.start(Some(3), Categories::UPDATE, None);
+        let answer = |token, wanted: Option<_>| ops.answer(token, |&asked| wanted.filter(|_| asked == 3));
+        assert!(
+            !answer(id.to_bits(), None) && !answer(id.to_bits() + 1, Some(ended)) && !answer(0, Some(ended))
+        );
+        assert!(matches!(ops.test(id), Ok(None)));
+        assert!(answer(id.to_bits(), Some(ended)));
+        assert!(!answer(id.to_bits(), Some(ended)), "a second time");
+        assert!(matches!(ops.test(id), Ok(Some((result, None))) if result == ended));
+    }
+    let put = ops.start(None, Categories::PUT, None);
+    assert!(!ops.answer(put.to_bits(), |_| Some(Ok(()))), "nobody was asked anything");
     assert!(matches!(ops.test(put), Ok(None)));
 }
 
 #[test]
 fn the_end_of_a_request_has_its_action_though_its_payload_was_free_before() {
-    let ops = Ops::<Seq>::new();
-    let own = Returned::default();
-    let head = Encoded::new(crate::message::Head::Credits, own, &[]);
-    let id = ops.start(After::Request { to: 0, head }, Categories::LOCAL, None);
+    let ops = Ops::default();
+    let id = ops.start(Some(7), Categories::LOCAL, None);
     ops.complete_locally(id.to_bits());
     assert!(matches!(ops.test(id), Ok(None)), "its header has not left");
-    assert!(matches!(ops.complete(id.to_bits(), Ok(())), Some(After::Request { .. })));
+    assert!(matches!(ops.complete(id.to_bits(), Ok(())), Some(Some(7))));
     assert!(matches!(ops.test(id), Ok(Some(_))));
 }
 
 #[test]
 fn a_set_says_what_failed_in_it() {
-    let ops = Ops::<Seq>::new();
+    let ops = Ops::default();
     let set = ops.open();
-    let ids = [(); 3].map(|()| ops.start_in(set, After::Event, Categories::PUT, None).map_err(|e| e.0));
+    let ids = [(); 3].map(|()| ops.start_in(set, None, Categories::PUT, None).map_err(|e| e.0));
     for (id, result) in ids.into_iter().zip([Ok(()), Err(NicError::Busy), Ok(())]) {
         assert!(matches!(ops.test(set), Ok(None)));
         assert!(id.is_ok_and(|id| ops.complete(id.to_bits(), result).is_some()));
     }
     assert!(matches!(ops.test(set.leaf(Categories::PUT)), Ok(Some((Ok(()), None)))));
     assert!(matches!(ops.test(set), Ok(Some((Err(NicError::Busy), None)))));
-    assert!(ops.start_in(set, After::Event, Categories::PUT, None).is_err(), "it is gone");
+    assert!(ops.start_in(set, None, Categories::PUT, None).is_err(), "it is gone");
 }
 
 #[test]
 fn what_was_not_started_gives_back_what_it_was_to_keep() {
-    let ops = Ops::<Seq>::new();
+    let ops = Ops::default();
     let set = ops.open();
     for of in [None, Some(set)] {
-        let keep = || Some(Box::new(7u32) as Box<dyn std::any::Any>);
+        let keep = || Some(Box::new(7u32) as Box<dyn Any>);
         let id = match of {
-            None => ops.start(After::Event, Categories::PUT, keep()),
-            Some(set) => {
-                ops.start_in(set, After::Event, Categories::PUT, keep()).map_err(|e| e.0).expect("a set")
-            }
+            None => ops.start(None, Categories::PUT, keep()),
+            Some(set) => ops.start_in(set, None, Categories::PUT, keep()).map_err(|e| e.0).expect("a set"),
         };
         assert!(ops.withdraw(id).is_some_and(|kept| kept.downcast_ref() == Some(&7u32)));
         assert!(ops.withdraw(id).is_none() && ops.test(id).is_err());
@@ -134,28 +123,27 @@ impl std::task::Wake for Counting {
 
 #[test]
 fn the_end_wakes_whoever_waits_and_survives_it() {
-    let ops = Ops::<Seq>::new();
+    let ops = Ops::default();
     for panics in [false, true] {
         let count = std::sync::Arc::new(Counting(gasworks_sync::atomic::AtomicU32::new(0), panics));
         let (waker, woken) =
             (Waker::from(count.clone()), || count.0.load(gasworks_sync::atomic::Ordering::Relaxed));
         let set = ops.open();
-        let [one, two] =
-            [(); 2].map(|()| ops.start_in(set, After::Event, Categories::GET, None).map_err(|e| e.0));
+        let [one, two] = [(); 2].map(|()| ops.start_in(set, None, Categories::GET, None).map_err(|e| e.0));
         assert!(matches!(ops.test_or_wake(set, &waker), Ok(None)));
         assert!(one.is_ok_and(|id| ops.complete(id.to_bits(), Ok(())).is_some()));
         assert_eq!(woken(), 0);
         assert!(two.is_ok_and(|id| ops.complete(id.to_bits(), Ok(())).is_some()));
         assert_eq!(woken(), 1);
         assert!(matches!(ops.test_or_wake(set, &waker), Ok(Some(_))));
-        let put = ops.start(After::Event, Categories::PUT, None);
+        let put = ops.start(None, Categories::PUT, None);
         assert!(matches!(ops.test_or_wake(put, &waker), Ok(None)));
         ops.complete_locally(put.to_bits());
         assert_eq!(woken(), 1, "it is not over");
         assert!(ops.complete(put.to_bits(), Ok(())).is_some());
         assert_eq!(woken(), 2);
         // Who does not ask any more is not woken.
-        let put = ops.start(After::Event, Categories::PUT, None);
+        let put = ops.start(None, Categories::PUT, None);
         assert!(matches!(ops.test_or_wake(put, &waker), Ok(None)));
         ops.abandon(put);
         assert_eq!(std::sync::Arc::strong_count(&count), 2, "the waker is gone");
@@ -168,8 +156,8 @@ fn the_end_wakes_whoever_waits_and_survives_it() {
 #[cfg(not(miri))]
 #[test]
 fn what_a_leaked_table_keeps_is_never_freed() {
-    let (ops, kept) = (Ops::<Seq>::new(), std::rc::Rc::new(()));
-    ops.start(After::Event, Categories::GET, Some(Box::new(kept.clone())));
+    let (ops, kept) = (Ops::default(), std::rc::Rc::new(()));
+    ops.start(None, Categories::GET, Some(Box::new(kept.clone())));
     ops.leak();
     drop(ops);
     assert_eq!(std::rc::Rc::strong_count(&kept), 2);
@@ -180,7 +168,7 @@ fn numbers_go_round_and_leave_the_highest_bit() {
     const LAST: u32 = (1 << 27) - 1;
     assert_eq!([0, 1, LAST - 1, LAST].map(OpId::next_generation), [1, 2, LAST, 1]);
     let last = OpId::new(u32::MAX, LAST);
-    assert_eq!((last.index(), last.generation()), (u32::MAX as usize, LAST));
+    assert_eq!((last.index(), last.generation()), (u32::MAX, LAST));
     assert_eq!(last.leaf(Categories::all()).to_bits(), u64::MAX >> 1);
     assert_eq!(OpId::from_bits(u64::MAX >> 1).map(OpId::root), Some(last));
     assert_eq!([1 << 63, (1 << 63) | (1 << 36), 1 << 35].map(OpId::from_bits), [None; 3]);
@@ -272,7 +260,7 @@ proptest! {
         ..ProptestConfig::default() })]
     #[test]
     fn the_table_does_as_the_plain_model(steps in steps()) {
-        let ops = Ops::<Seq>::new();
+        let ops = Ops::default();
         let (mut ids, mut plain): (Vec<OpId>, Vec<Plain>) = Default::default();
         let fresh = |counts: Categories, set: Option<usize>, is_set: bool| Plain {
             pending: std::array::from_fn(|bit| u32::from(counts.bits() >> bit & 1)),
@@ -282,7 +270,7 @@ proptest! {
             let pick = |at: usize| if ids.is_empty() { None } else { Some(at % ids.len()) };
             match step {
                 Step::Start(counts, acts) => {
-                    ids.push(ops.start(if acts { After::Beside } else { After::Event }, counts, None));
+                    ids.push(ops.start(acts.then_some(1), counts, None));
                     plain.push(Plain { acts, ..fresh(counts, None, false) });
                 }
                 Step::Open => {
@@ -291,7 +279,7 @@ proptest! {
                 }
                 Step::StartIn(at, counts) => {
                     let Some(at) = pick(at).filter(|&at| plain[at].is_set) else { continue };
-                    match ops.start_in(ids[at], After::Event, counts, None) {
+                    match ops.start_in(ids[at], None, counts, None) {
                         Ok(id) => {
                             prop_assert!(!plain[at].dead);
                             (0..4).for_each(|bit| plain[at].pending[bit] += u32::from(counts.bits() >> bit & 1));
@@ -299,7 +287,7 @@ proptest! {
                             plain.push(fresh(counts, Some(at), false));
                         }
                         Err((error, _)) => {
-                            prop_assert!(plain[at].dead && error == Error::UnknownEvent);
+                            prop_assert!(plain[at].dead && error == Unknown);
                         }
                     }
                 }
@@ -338,7 +326,7 @@ proptest! {
                 Step::Test(at, part) => {
                     let Some(at) = pick(at).filter(|&at| plain[at].set.is_none()) else { continue };
                     match ops.test(ids[at].leaf(part)) {
-                        Err(error) => prop_assert!(plain[at].dead && error == Error::UnknownEvent),
+                        Err(error) => prop_assert!(plain[at].dead && error == Unknown),
                         Ok(None) => {
                             let asked = if part.is_empty() { Categories::all() } else { part };
                             prop_assert!(!plain[at].dead && !plain[at].done(asked));
@@ -356,7 +344,6 @@ proptest! {
             }
         }
         let live = plain.iter().filter(|plain| !plain.dead).count();
-        let held = ops.inner.with(|inner| inner.slots.len() - inner.free.len());
-        prop_assert_eq!(held, live, "places that nobody uses any more are free");
+        prop_assert_eq!(ops.count(), live, "places that nobody uses any more are free");
     }
 }

@@ -21,11 +21,16 @@ bitflags! {
 
 impl Categories {
     /// What is counted when a put is under way whose local completion is not asked for apart.
-    pub(crate) const PUT_ALONE: Self = Self::from_bits_truncate(2);
+    pub const PUT_ALONE: Self = Self::from_bits_truncate(2);
 
     /// The numbers of its bits.
     pub(super) fn iter_bits(self) -> impl Iterator<Item = usize> {
         (0..4).filter(move |bit| self.bits() >> bit & 1 != 0)
+    }
+
+    /// How many bits it has.
+    pub(super) fn count(self) -> u64 {
+        u64::from(self.bits().count_ones())
     }
 }
 
@@ -35,8 +40,9 @@ impl Categories {
 pub struct OpId(NonZeroU64);
 
 const LEAF_SHIFT: u32 = 32;
-const GENERATION_SHIFT: u32 = 36;
-/// Generations go from 1 to this, and round. The highest bit is none of an operation's: it marks other tokens.
+/// Where an operation's generation stands, in its number as in its state.
+pub(super) const GENERATION_SHIFT: u32 = 36;
+/// Generations go from 1 to this, and round. The highest bit of a number is always zero.
 const GENERATIONS: u32 = u32::MAX >> (GENERATION_SHIFT - 32 + 1);
 
 impl OpId {
@@ -49,8 +55,8 @@ impl OpId {
         generation % GENERATIONS + 1
     }
 
-    pub(super) fn index(self) -> usize {
-        self.0.get() as u32 as usize
+    pub(super) fn index(self) -> u32 {
+        self.0.get() as u32
     }
 
     pub(super) fn generation(self) -> u32 {
