@@ -14,4 +14,4 @@ mod peers;
 
 pub use aux::{AuxPart, AuxPlan};
 pub use error::MemoryError;
-pub use peers::{Access, Grows, Growth, Largest, Peer, PeerFlags, PeerTable, Row, Rows, Watch};
+pub use peers::{Access, Grows, Growth, Largest, OwnRows, Peer, PeerFlags, PeerTable, Row, Rows, Watch};

@@ -6,13 +6,17 @@
 //! - peers.2: the length that is known here of such a peer's segment never exceeds that of `mapped`, and only grows. What is open
 //!   to the fast path is as long for a peer that is `MAPPED`, and nothing for all others. So a range inside either is
 //!   inside the mapping.
-//! - peers.3: behind the rows of all ranks is one that is closed and stays so.
+//! - peers.3: behind the rows of all ranks, and behind those of a team's own, is one that is closed and stays so.
+//! - peers.4: [`Rows`] borrow the rows that they lead to. That of each member below their count, so many times the pitch from the first, is
+//!   one of them; so is the closed one.
 
 use crate::MemoryError;
 use bitflags::bitflags;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{RawSlice, VolatileSlice};
 use std::any::Any;
+use std::hint::select_unpredictable;
+use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 bitflags! {
@@ -154,6 +158,9 @@ impl Row {
 /// The bytes that are counted at once by [`Row`]'s `words`.
 const WORD: u64 = 8;
 
+/// Bytes from a row to the next.
+const PITCH: isize = size_of::<Row>() as isize;
+
 /// The flags of peers that load and store reach.
 const REACHED: PeerFlags = PeerFlags::MAPPED.union(PeerFlags::COUNTED);
 
@@ -162,30 +169,67 @@ fn mapped(peer: &Peer) -> RawSlice {
     if peer.flags.intersects(REACHED) { peer.mapped } else { RawSlice::EMPTY }
 }
 
-/// The rows of all ranks, and a closed one behind them. Who puts and gets often keeps a copy: then compilers know that these stay where
-/// they are.
+/// The rows of a team's members: the first, and how far it is from each to the next. Who puts and gets often keeps a copy: then compilers
+/// know that these stay where they are.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows<'a>(&'a [Row]);
+pub struct Rows<'a> {
+    /// Member 0's.
+    first: *const Row,
+    /// In bytes.
+    pitch: isize,
+    /// How many members there are.
+    count: u32,
+    /// Nobody's.
+    closed: *const Row,
+    of: PhantomData<&'a [Row]>,
+}
+
+// SAFETY: peers.4: the rows are borrowed, and may be shared between threads.
+unsafe impl Send for Rows<'_> {}
+// SAFETY: peers.4: the rows are borrowed, and may be shared between threads.
+unsafe impl Sync for Rows<'_> {}
 
 impl<'a> Rows<'a> {
-    /// A rank's row; the closed one if there is no such rank. That takes no branch, so that a loop with one rank looks for it once.
+    /// Those of a slice, whose last is closed, from one on, each `step` after the one before; `None` if they are not all in it before
+    /// the last.
+    fn new(rows: &'a [Row], first: u32, step: i32, count: u32) -> Option<Self> {
+        let (closed, ranks) = rows.split_last()?;
+        let last = i64::from(first) + i64::from(step) * i64::from(count.saturating_sub(1));
+        let are_inside =
+            count == 0 || ((first as usize) < ranks.len() && (0..ranks.len() as i64).contains(&last));
+        are_inside.then(|| Self {
+            first: rows.as_ptr().wrapping_add(first as usize),
+            pitch: step as isize * PITCH,
+            count,
+            closed,
+            of: PhantomData,
+        })
+    }
+
+    /// A member's row; the closed one if there is no such member. That takes no branch, so that a loop with one member looks for it once.
     #[inline(always)]
-    fn of(self, rank: u32) -> &'a Row {
-        let at = (rank as usize).min(self.0.len().wrapping_sub(1));
-        // SAFETY: peers.3: `at` is no more than the place of the closed row.
-        unsafe { self.0.get_unchecked(at) }
+    fn of(self, member: u32) -> &'a Row {
+        let row = self.first.wrapping_byte_offset((member as isize).wrapping_mul(self.pitch));
+        let row = select_unpredictable(member < self.count, row, self.closed);
+        // SAFETY: peers.4: the row of a member, or the closed one.
+        unsafe { &*row }
+    }
+
+    /// How many members there are.
+    pub fn count(self) -> u32 {
+        self.count
     }
 
     /// The first of them.
     pub fn as_ptr(self) -> *const Row {
-        self.0.as_ptr()
+        self.first
     }
 
-    /// The bytes `offset..offset + len` of `rank`'s segment, if a copy is all there is to a put or get: they are mapped and
+    /// The bytes `offset..offset + len` of a member's segment, if a copy is all there is to a put or get: they are mapped and
     /// not counted, and inside what is known here of the segment. Where it says no, [`PeerTable::reach`] knows why.
     #[inline(always)]
-    pub fn open(self, rank: u32, offset: u64, len: usize) -> Option<VolatileSlice<'a>> {
-        let row = self.of(rank);
+    pub fn open(self, member: u32, offset: u64, len: usize) -> Option<VolatileSlice<'a>> {
+        let row = self.of(member);
         let open = row.open.load(Relaxed);
         // SAFETY: inside what is open (peers.2), of a table that these rows borrow.
         (offset < open && len as u64 <= open - offset).then(|| unsafe { row.part(offset, len) })
@@ -194,13 +238,46 @@ impl<'a> Rows<'a> {
     /// As [`open`](Self::open), for so many bytes as are known when the program is compiled: by one comparison if they are no more than a
     /// word. It says no to less than a word at the very end of a segment.
     #[inline(always)]
-    pub fn open_value(self, rank: u32, offset: u64, len: usize) -> Option<VolatileSlice<'a>> {
+    pub fn open_value(self, member: u32, offset: u64, len: usize) -> Option<VolatileSlice<'a>> {
         if len as u64 > WORD {
-            return self.open(rank, offset, len);
+            return self.open(member, offset, len);
         }
-        let row = self.of(rank);
+        let row = self.of(member);
         // SAFETY: a word from there on is inside what is open (peers.2), of a table that these rows borrow.
         (offset < row.words.load(Relaxed)).then(|| unsafe { row.part(offset, len) })
+    }
+}
+
+/// Rows of a team's own, for members whose ranks follow no stride. A row opens as far as the segment was known when it was made or
+/// [updated](Self::update), which is never more than the table knows.
+#[derive(Debug)]
+pub struct OwnRows<'a> {
+    rows: Box<[Row]>,
+    table: &'a PeerTable,
+}
+
+impl OwnRows<'_> {
+    /// As they are read, with the closed one behind them.
+    #[inline]
+    pub fn rows(&self) -> Rows<'_> {
+        // As many as there are before the closed one.
+        let count = self.rows.len() as u32 - 1;
+        Rows {
+            first: self.rows.as_ptr(),
+            pitch: PITCH,
+            count,
+            closed: &raw const self.rows[count as usize],
+            of: PhantomData,
+        }
+    }
+
+    /// Opens a member's row as far as its rank's is open in the table. Nothing happens where the member is of another rank.
+    pub fn update(&self, member: u32, rank: u32) {
+        let (own, of) = (self.rows().of(member), self.table.rows().of(rank));
+        // What is open of a mapping is so whoever looks at it (peers.2).
+        if own.mapped == of.mapped && !own.mapped.is_null() {
+            own.open_to(of.open.load(Relaxed));
+        }
     }
 }
 
@@ -399,10 +476,30 @@ impl PeerTable {
         self.remote.len() as u32
     }
 
-    /// What the fast path reads, for each rank, and a closed row behind them: it stays where it is as long as the table does.
+    /// What the fast path reads, for each rank: it stays where it is as long as the table does.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
-        Rows(&self.rows)
+        let count = self.remote.len();
+        let closed = &raw const self.rows[count];
+        Rows { first: self.rows.as_ptr(), pitch: PITCH, count: count as u32, closed, of: PhantomData }
+    }
+
+    /// What the fast path reads of so many ranks, each `step` after the one before; `None` if there is one that is no rank.
+    pub fn rows_by_stride(&self, first: u32, step: i32, count: u32) -> Option<Rows<'_>> {
+        Rows::new(&self.rows, first, step, count)
+    }
+
+    /// Rows for ranks in any order, of which those that do not exist are closed. How long their segments are is asked now.
+    pub fn rows_of(&self, ranks: impl IntoIterator<Item = u32>) -> OwnRows<'_> {
+        let copy = |rank| {
+            self.refresh(rank);
+            let of = self.rows().of(rank);
+            let row = Row { mapped: of.mapped, delta: of.delta, ..Row::default() };
+            row.open_to(of.open.load(Relaxed));
+            row
+        };
+        let rows = ranks.into_iter().map(copy).chain([Row::default()]).collect();
+        OwnRows { rows, table: self }
     }
 
     /// What is known of a rank; `None` if there is no such rank.

@@ -374,3 +374,60 @@ fn keys_are_as_long_as_each_other_or_none() {
     assert!(table.set_keys(all.into_iter()) && table.set_keys(others.into_iter()));
     assert_eq!([0, 1, 2].map(|rank| table.key(rank)), [&[][..], &[7, 8], &[]], "the first stay");
 }
+
+/// A member's row is its rank's, by whatever stride or list; a team's own rows learn by an update what the table has learnt.
+#[test]
+fn the_rows_of_a_team_are_those_of_its_ranks() {
+    let mut memory = vec![0u8; ROOM as usize];
+    let at = memory.as_mut_ptr();
+    let flags = |rank| if rank == 2 { PeerFlags::empty() } else { PeerFlags::MAPPED };
+    // As many bytes further on for each, so that rows can be told from each other.
+    let place = |rank: u32| at.wrapping_add(100 * rank as usize);
+    let peers = (0..4).map(|rank| peer(place(rank), 50, 0, flags(rank))).collect();
+    let announced = Arc::new(Announced([10, 20, 30, 40].map(AtomicU64::new).into()));
+    let table = growing_table(peers, announced.clone(), Grows::AnyTime);
+    let opens = |rows: Rows<'_>, member: u32, offset: u64| {
+        rows.open(member, offset, 1).map(|byte| byte.as_ptr().addr())
+    };
+    let byte_of = |rank: u32, offset: u64| Some(place(rank).addr() + offset as usize);
+
+    let list = table.rows_of([3, 1, 9, 2]);
+    let members = [Some(3), Some(1), None, None, None].into_iter();
+    for (member, rank) in (0..).zip(members) {
+        assert_eq!(opens(list.rows(), member, 9), rank.and_then(|rank| byte_of(rank, 9)), "member {member}");
+    }
+    assert_eq!(
+        (opens(list.rows(), 0, 40), opens(list.rows(), 1, 20)),
+        (None, None),
+        "as long as they were said to be"
+    );
+    announced.0[3].store(45, Relaxed);
+    list.update(0, 3);
+    assert_eq!(opens(list.rows(), 0, 40), None, "nobody has asked");
+    assert_eq!(table.len_of(3), Some(45));
+    list.update(1, 3);
+    list.update(2, 3);
+    list.update(7, 3);
+    assert!((0..5).all(|member| opens(list.rows(), member, 40).is_none()), "none of them is rank 3");
+    list.update(0, 3);
+    assert_eq!((opens(list.rows(), 0, 40), opens(list.rows(), 0, 45)), (byte_of(3, 40), None));
+
+    for (first, step, count) in [(0, 1, 4), (3, -1, 4), (1, 2, 2), (3, -3, 2), (2, 0, 1), (1, i32::MAX, 1)] {
+        let rows = table.rows_by_stride(first, step, count).expect("all of them are ranks");
+        for member in 0..6 {
+            let rank = i64::from(first) + i64::from(step) * i64::from(member);
+            let wanted = if member < count { table.open(rank as u32, 9, 1) } else { None };
+            assert_eq!(
+                opens(rows, member, 9),
+                wanted.map(|byte| byte.as_ptr().addr()),
+                "{first} {step} {member}"
+            );
+        }
+        assert_eq!(opens(rows, u32::MAX, 0), None);
+    }
+    for (first, step, count) in
+        [(4, 1, 1), (0, 1, 5), (0, -1, 2), (1, 2, 3), (u32::MAX, 1, 1), (3, i32::MIN, 2)]
+    {
+        assert!(table.rows_by_stride(first, step, count).is_none(), "{first} {step} {count}");
+    }
+}
