@@ -1,5 +1,6 @@
 //! What can go wrong with an active message.
 
+use crate::team::TeamError;
 use crate::{Category, Rank, WireError};
 use gasworks_memory::MemoryError;
 use gasworks_rdma::{EngineError, NicError};
@@ -122,6 +123,17 @@ pub enum Error {
     /// An operation's event was used with a job that does not know it.
     #[error("the event does not belong to this job, or was waited for before")]
     UnknownEvent,
+    /// A team cannot be made, or a member is none of a team's.
+    #[error(transparent)]
+    Team(#[from] TeamError),
+    /// A call to a member of a team failed.
+    #[error("member {member} of the team: {cause}")]
+    Member {
+        /// The member.
+        member: u32,
+        /// Why, by its rank.
+        cause: Box<Error>,
+    },
     /// The job has ended in good order, and something of it is waited for.
     #[error("the job is closed: nothing goes on in it")]
     Over,

@@ -10,6 +10,7 @@
 //! - [`ops`]: what is done when operations on the NIC complete.
 //! - [`flow`]: the settings of flow control and of waiting.
 //! - [`hsl`]: locks that a handler may take too.
+//! - [`team`]: ordered views of the ranks; [`view`]: what calls on them are made with.
 //! - [`wire`]: the port; [`observe`]: the port observed.
 //!
 //! While a handler runs, its thread dispatches nothing else, and its reply uses room that was reserved together with
@@ -27,6 +28,8 @@ pub mod observe;
 pub mod ops;
 #[allow(unsafe_code)]
 mod router;
+pub mod team;
+pub mod view;
 pub mod wire;
 
 pub use engine::Peek;
@@ -43,6 +46,8 @@ pub use gasworks_sock::sleeper::{Policy, Sleeper};
 pub use handlers::{Also, Entry, Handlers, Signature};
 pub use hsl::HandlerLock;
 pub use message::Category;
+pub use team::{Members, TeamError};
+pub use view::{TeamRows, View};
 pub use wire::{Arrived, Class, Limits, Reservation, SharedBarrier, Wire, WireError};
 
 use gasworks_sync::{Mode, Par, ParSync, Seq};

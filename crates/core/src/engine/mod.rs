@@ -36,6 +36,7 @@ use crate::flow::{Flow, Patience};
 use crate::handlers::Handlers;
 use crate::observe::Observer;
 use crate::router::Router;
+use crate::view::View;
 use crate::{Category, CoreMode, Error, Limits, Rank, Wire};
 use credit::Account;
 use failure::Failure;
@@ -196,6 +197,30 @@ impl<M: CoreMode> Engine<M> {
         self.tasks.add(task)?;
         self.pace.excite();
         Ok(())
+    }
+
+    /// Puts something on the progress list whose turns matter only while one of its machines runs
+    /// ([`machine_began`](Self::machine_began)): until then a poll costs no more for it.
+    ///
+    /// # Errors
+    /// The list is full.
+    pub fn add_resting_task(&self, task: Box<dyn Task<M>>) -> Result<(), Error> {
+        self.tasks.add(task)
+    }
+
+    /// A machine runs, so every poll gives tasks their turns, until [`machine_ended`](Self::machine_ended) is called for it.
+    pub fn machine_began(&self) {
+        self.pace.machine_began();
+    }
+
+    /// A machine that [began](Self::machine_began) has ended.
+    pub fn machine_ended(&self) {
+        self.pace.machine_ended();
+    }
+
+    /// The view of all ranks.
+    pub fn everyone(&self) -> View<'_> {
+        View::everyone(&self.peers)
     }
 
     /// The job has ended in good order.

@@ -1,9 +1,12 @@
 //! How polls follow each other: how many messages each takes, and what it has to look at.
 
-use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Every so many polls all credits owed are returned, however busy this rank is.
 const RETURN_EVERY: u32 = 32;
+
+/// A reason for a poll to look at more than the transports that stays. The machines that run are counted below it.
+const ALWAYS: u32 = 1 << 31;
 
 /// What polls leave each other. Whoever polls writes it, by plain stores: a poll that is forgotten is no harm.
 pub(super) struct Pace {
@@ -11,8 +14,8 @@ pub(super) struct Pace {
     /// How many messages the next poll takes of each transport, and the most that any of them allows.
     burst: AtomicU32,
     max_burst: u32,
-    /// Whether a poll has more to look at than the transports: transfers, tasks, a failure. It stays so.
-    restless: AtomicBool,
+    /// Why a poll has more to look at than the transports: how many machines run, and [`ALWAYS`] for transfers, tasks and failures.
+    restless: AtomicU32,
 }
 
 impl Pace {
@@ -21,7 +24,7 @@ impl Pace {
             polls: AtomicU32::new(0),
             burst: AtomicU32::new(1),
             max_burst: max_burst.max(1),
-            restless: AtomicBool::new(restless),
+            restless: AtomicU32::new(if restless { ALWAYS } else { 0 }),
         }
     }
 
@@ -63,11 +66,21 @@ impl Pace {
     /// Whether a poll has more to look at than the transports.
     #[inline(always)]
     pub(super) fn is_restless(&self) -> bool {
-        self.restless.load(Relaxed)
+        self.restless.load(Relaxed) != 0
     }
 
     /// From now on a poll has.
     pub(super) fn excite(&self) {
-        self.restless.store(true, Relaxed);
+        self.restless.fetch_or(ALWAYS, Relaxed);
+    }
+
+    /// A poll has, until [`machine_ended`](Self::machine_ended).
+    pub(super) fn machine_began(&self) {
+        self.restless.fetch_add(1, Relaxed);
+    }
+
+    /// One machine fewer runs.
+    pub(super) fn machine_ended(&self) {
+        self.restless.fetch_sub(1, Relaxed);
     }
 }

@@ -5,6 +5,7 @@ use super::own::{REPLY, REQUEST};
 use super::{Engine, Outgoing, thread};
 use crate::error::Stop;
 use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned, first_word};
+use crate::view::View;
 use crate::wire::{Class, WireError, ring};
 use crate::{Category, CoreMode, Error, Rank, Reservation, Wire};
 use gasworks_shmem::inbox::{Full, MAX_INLINE};
@@ -31,6 +32,24 @@ impl<M: CoreMode> Engine<M> {
         self.start(to, message).or_else(|stop| self.request_patiently(to, *message, stop))
     }
 
+    /// Sends a request to a member of a team, as [`request`](Self::request) does to a rank.
+    ///
+    /// # Errors
+    /// There is no such member; and those of [`request`](Self::request), which say which member it is.
+    #[inline(always)]
+    pub fn request_in(&self, view: &View<'_>, member: u32, message: &Outgoing<'_>) -> Result<(), Error> {
+        if !view.is_direct(member) {
+            return self.request_member(*view, member, *message);
+        }
+        self.start_known(member, message).or_else(|stop| self.request_patiently(member, *message, stop))
+    }
+
+    #[cold]
+    fn request_member(&self, view: View<'_>, member: u32, message: Outgoing<'_>) -> Result<(), Error> {
+        let rank = view.rank_of(member)?;
+        self.request(rank, &message).map_err(|error| view.explain(member, error))
+    }
+
     #[cold]
     fn request_patiently(&self, to: Rank, message: Outgoing<'_>, mut stop: Stop) -> Result<(), Error> {
         let mut sleeper = self.sleeper();
@@ -55,6 +74,25 @@ impl<M: CoreMode> Engine<M> {
         self.start(to, message).map_err(|stop| stop.error().unwrap_or_else(|| self.busy(to, *message)))
     }
 
+    /// Sends a request to a member of a team, or says that it must wait, as [`try_request`](Self::try_request) does to a rank.
+    ///
+    /// # Errors
+    /// There is no such member; and those of [`try_request`](Self::try_request), which say which member it is.
+    #[inline(always)]
+    pub fn try_request_in(&self, view: &View<'_>, member: u32, message: &Outgoing<'_>) -> Result<(), Error> {
+        if !view.is_direct(member) {
+            return self.try_request_member(*view, member, *message);
+        }
+        let started = self.start_known(member, message);
+        started.map_err(|stop| stop.error().unwrap_or_else(|| self.busy(member, *message)))
+    }
+
+    #[cold]
+    fn try_request_member(&self, view: View<'_>, member: u32, message: Outgoing<'_>) -> Result<(), Error> {
+        let rank = view.rank_of(member)?;
+        self.try_request(rank, &message).map_err(|error| view.explain(member, error))
+    }
+
     /// Why a message must wait, as things stand now.
     #[cold]
     fn busy(&self, to: Rank, message: Outgoing<'_>) -> Error {
@@ -67,8 +105,14 @@ impl<M: CoreMode> Engine<M> {
     /// Inlined where the category and the number of arguments are known.
     #[inline(always)]
     fn start(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Stop> {
-        thread::may_communicate("active message request")?;
         self.peer_exists("active message request", to)?;
+        self.start_known(to, message)
+    }
+
+    /// To a rank that exists.
+    #[inline(always)]
+    fn start_known(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Stop> {
+        thread::may_communicate("active message request")?;
         if to == self.rank {
             return Ok(self.to_itself::<REQUEST>(message)?);
         }

@@ -271,3 +271,29 @@ fn tasks_get_turns_in_every_poll() {
     }
     in_every_mode!(check);
 }
+
+/// Only while a machine of it runs, and as long as the last of them does.
+#[test]
+fn a_resting_task_gets_turns_while_a_machine_runs() {
+    struct Counts(Arc<AtomicU32>);
+    impl<M: CoreMode> Task<M> for Counts {
+        fn turn(&self, _: &Engine<M>) -> Result<bool, Error> {
+            self.0.fetch_add(1, Relaxed);
+            Ok(false)
+        }
+    }
+    fn check<M: TestMode>() {
+        let job = Job::<M>::new(&Plan::kinds()[0]);
+        let (engine, turns) = (&job.engines[0], Arc::new(AtomicU32::new(0)));
+        assert_eq!(engine.add_resting_task(Box::new(Counts(turns.clone()))), Ok(()));
+        let polled = || (engine.poll(), turns.load(Relaxed));
+        assert_eq!(polled(), (Ok(0), 0));
+        (0..2).for_each(|_| engine.machine_began());
+        assert_eq!((polled(), polled()), ((Ok(0), 1), (Ok(0), 2)));
+        engine.machine_ended();
+        assert_eq!(polled(), (Ok(0), 3));
+        engine.machine_ended();
+        assert_eq!(polled(), (Ok(0), 3));
+    }
+    in_every_mode!(check);
+}

@@ -1,0 +1,115 @@
+//! What calls on a team are made with.
+//!
+//! [`TeamRows`] are a team's [`Members`] and the rows by which puts and gets find their segments; a [`View`] of them is what a call takes.
+
+use crate::team::{Members, TeamError};
+use crate::{Error, Rank};
+use gasworks_memory::{OwnRows, PeerTable, Rows};
+use std::sync::Arc;
+
+/// A team's members, and the rows of their segments: those of the job for a stride, others for a list.
+#[derive(Debug)]
+pub struct TeamRows<'a> {
+    members: Arc<Members>,
+    shared: Rows<'a>,
+    own: Option<OwnRows<'a>>,
+}
+
+impl<'a> TeamRows<'a> {
+    /// Of all ranks of this table.
+    pub fn everyone(peers: &'a PeerTable) -> Self {
+        Self { members: Arc::new(Members::everyone(peers.ranks())), shared: peers.rows(), own: None }
+    }
+
+    /// Of members who are ranks of this table.
+    ///
+    /// # Errors
+    /// One is not.
+    pub fn new(members: Arc<Members>, peers: &'a PeerTable) -> Result<Self, TeamError> {
+        let ranks = peers.ranks();
+        if let Some((member, rank)) = (0..).zip(members.iter()).find(|&(_, rank)| rank >= ranks) {
+            return Err(TeamError::NoSuchRank { member, rank: rank.into(), ranks });
+        }
+        let stride = members.as_stride();
+        let shared = stride.and_then(|(first, step)| peers.rows_by_stride(first, step, members.size()));
+        let own = if shared.is_none() { Some(peers.rows_of(members.iter())) } else { None };
+        Ok(Self { shared: shared.unwrap_or(peers.rows()), own, members })
+    }
+
+    /// The members.
+    pub fn members(&self) -> &Arc<Members> {
+        &self.members
+    }
+
+    /// What calls are made with.
+    pub fn view(&self) -> View<'_> {
+        let rows = self.own.as_ref().map_or(self.shared, OwnRows::rows);
+        match self.members.is_everyone() {
+            true => View { rows, direct: self.members.size(), of: None },
+            false => View { rows, direct: 0, of: Some(self) },
+        }
+    }
+}
+
+/// What a call on a team is made with: the rows of the members' segments, and the members' ranks.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    rows: Rows<'a>,
+    /// Numbers below this are ranks themselves: of everyone's members all, of another team's none.
+    direct: u32,
+    /// `None` for everyone.
+    of: Option<&'a TeamRows<'a>>,
+}
+
+impl<'a> View<'a> {
+    /// Of all ranks.
+    pub fn everyone(peers: &'a PeerTable) -> Self {
+        Self { rows: peers.rows(), direct: peers.ranks(), of: None }
+    }
+
+    /// The rows of the members' segments.
+    #[inline(always)]
+    pub fn rows(&self) -> Rows<'a> {
+        self.rows
+    }
+
+    /// Whether a number is that of a member and of its rank alike.
+    #[inline(always)]
+    pub(crate) fn is_direct(&self, member: u32) -> bool {
+        member < self.direct
+    }
+
+    /// The rank of a member. Of everyone's, numbers that are no rank's are returned as they are: the call that they are for says so.
+    ///
+    /// # Errors
+    /// There is no such member.
+    #[inline]
+    pub fn rank_of(&self, member: u32) -> Result<Rank, Error> {
+        if member < self.direct { Ok(member) } else { self.rank_of_other(member) }
+    }
+
+    #[cold]
+    fn rank_of_other(&self, member: u32) -> Result<Rank, Error> {
+        let Some(TeamRows { members, .. }) = self.of else { return Ok(member) };
+        let size = members.size();
+        Ok(members.rank_of(member).ok_or(TeamError::NoSuchMember { member, size })?)
+    }
+
+    /// What went wrong with a call to a member: with the number that the caller knows it by, where that is not its rank alone.
+    #[cold]
+    pub fn explain(&self, member: u32, error: Error) -> Error {
+        if self.of.is_none() || error.is_busy() {
+            error
+        } else {
+            Error::Member { member, cause: Box::new(error) }
+        }
+    }
+
+    /// Opens a member's row as far as its rank's segment is known to be by now.
+    #[cold]
+    pub fn update(&self, member: u32, rank: Rank) {
+        if let Some(own) = self.of.and_then(|of| of.own.as_ref()) {
+            own.update(member, rank);
+        }
+    }
+}
