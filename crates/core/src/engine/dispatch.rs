@@ -85,6 +85,9 @@ impl<M: CoreMode> Engine<M> {
         }
         if batch.is_spoilt() || self.pace.is_restless() {
             handled += self.see_to_the_rest(batch, look.around)?;
+        } else {
+            // It has nothing to free, which to find out would be a call.
+            std::mem::forget(batch);
         }
         // Credits ride on other messages where there are any; an idle rank returns them at once, a busy one now and
         // then, so that nobody starves on credits that many ranks hold a few of.
