@@ -6,6 +6,7 @@
 //! - [`event`]: events tested and waited for, one, all or some. [`implicit`]: sets and access regions.
 //! - [`long`]: Longs whose payload may be in use for a while.
 //! - [`barrier`]: the split-phase barrier, named or not: in shared memory, or by active messages.
+//! - [`team`]: teams, made of others by collective calls.
 #![deny(missing_docs)]
 
 #[allow(unsafe_code)]
@@ -18,6 +19,7 @@ pub mod implicit;
 pub mod long;
 #[allow(unsafe_code)]
 pub mod rma;
+pub mod team;
 #[allow(unsafe_code)]
 pub mod value;
 

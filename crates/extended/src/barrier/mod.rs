@@ -1,4 +1,4 @@
-//! The split-phase barrier over all ranks, named or not: the specification's `gasnet_barrier`.
+//! The split-phase barrier over all ranks or a team, named or not: the specification's `gasnet_barrier`.
 //!
 //! To begin it releases what this rank did before; to finish it acquires what every rank did before its begin.
 //! Between the two a rank may do anything but begin another. Each rank begins by a [`Name`]: any, an identifier, or a
@@ -6,8 +6,12 @@
 //!
 //! - By the transport's own means, in shared memory or by a NIC: its [`SharedBarrier`].
 //! - [`messages`]: by active messages, in steps of doubling distance (`AMDISSEM`) or over rank 0 (`AMCENTRAL`).
+//! - `team`: of a team's members, by an exchange of theirs.
 
 pub mod messages;
+mod team;
+
+pub use team::TeamBarrier;
 
 use crate::Error;
 use gasworks_core::observe::Witness;
@@ -53,6 +57,8 @@ pub enum Way<M: CoreMode> {
     Shared(Box<M::Barrier>),
     /// By messages.
     Messages(Arc<Messages>),
+    /// As members of a team.
+    Team(TeamBarrier),
 }
 
 impl<M: CoreMode> Way<M> {
@@ -88,7 +94,7 @@ impl<M: CoreMode> Way<M> {
     /// What sees from outside where this rank is, if the ranks meet by messages; otherwise the transport has that.
     pub fn witness(&self) -> Option<Arc<dyn Witness>> {
         match self {
-            Self::Shared(_) => None,
+            Self::Shared(_) | Self::Team(_) => None,
             Self::Messages(state) => Some(state.clone()),
         }
     }
@@ -159,6 +165,7 @@ impl<M: CoreMode> Barrier<M> {
                 state.begin(name);
                 let _ = state.advance(engine); // a failure shows again in the test that finishes the phase
             }
+            Way::Team(team) => team.begin(engine, name),
         }
         Ok(last / 2 + 1)
     }
@@ -178,6 +185,7 @@ impl<M: CoreMode> Barrier<M> {
         let done = match &self.way {
             Way::Shared(barrier) => barrier.done(),
             Way::Messages(state) => state.advance(engine)?.map(|(name, _)| name),
+            Way::Team(team) => team.done()?,
         };
         let Some(agreed) = done else { return Ok(None) };
         let begun = self.begun.load(Ordering::Relaxed);

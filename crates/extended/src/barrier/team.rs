@@ -1,0 +1,35 @@
+//! The barrier of a team: an exchange of names among its members.
+
+use crate::Error;
+use crate::team::exchange::{Combine, Exchange, name_of};
+use crate::team::{Team, Teams};
+use gasworks_core::{CoreMode, Engine, Name};
+use gasworks_sync::{Lock, Mode, Par};
+use std::sync::Arc;
+
+/// A team's barrier, seen from one rank.
+pub struct TeamBarrier {
+    teams: Arc<Teams>,
+    team: Arc<Team>,
+    /// The phase begun last.
+    phase: <Par as Mode>::Lock<Option<Arc<Exchange>>>,
+}
+
+impl TeamBarrier {
+    /// That of a team.
+    pub fn new(teams: Arc<Teams>, team: Arc<Team>) -> Self {
+        Self { teams, team, phase: Lock::new(None) }
+    }
+
+    /// Announces this rank.
+    pub(super) fn begin<M: CoreMode>(&self, engine: &Engine<M>, name: Name) {
+        let phase = self.teams.begin(engine, &self.team, Combine::Agree, name.encode().to_le_bytes().into());
+        self.phase.with(|last| *last = Some(phase));
+    }
+
+    /// The name that all members agree on, once all have begun.
+    pub(super) fn done(&self) -> Result<Option<Name>, Error> {
+        let outcome = self.phase.with(|phase| phase.as_ref().and_then(|phase| phase.outcome()));
+        Ok(outcome.transpose()?.map(|agreed| name_of(&agreed)))
+    }
+}

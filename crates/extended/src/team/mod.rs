@@ -1,0 +1,192 @@
+//! Teams, made by collective calls over the members of another: the specification's `gex_TM_Split` and `gex_TM_Create`.
+//!
+//! Each member tells all others a few words; from what all have said each finds the same teams. A team's number is the rank of its first
+//! member and how many that rank has made: every member of the old team says the number that it would give, so nobody asks for it.
+
+pub mod exchange;
+
+use crate::Error;
+use exchange::{BLOCK, Combine, Exchange, Exchanges, Turn};
+use gasworks_core::{CoreMode, Engine, Handlers, Members, Rank, TeamError};
+use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::Arc;
+
+pub use exchange::TeamNumber;
+
+/// A team that this rank is a member of.
+#[derive(Debug)]
+pub struct Team {
+    number: TeamNumber,
+    members: Arc<Members>,
+    /// Which of them this rank is.
+    own: u32,
+    /// How many collectives were begun on it.
+    begun: AtomicU32,
+}
+
+impl Team {
+    /// All ranks.
+    pub fn everyone(rank: Rank, ranks: u32) -> Self {
+        let members = Arc::new(Members::everyone(ranks));
+        Self { number: TeamNumber::EVERYONE, members, own: rank, begun: AtomicU32::new(0) }
+    }
+
+    /// What all members call it, and no other team is called.
+    pub fn number(&self) -> TeamNumber {
+        self.number
+    }
+
+    /// Its members.
+    pub fn members(&self) -> &Arc<Members> {
+        &self.members
+    }
+
+    /// Which of them this rank is.
+    pub fn own(&self) -> u32 {
+        self.own
+    }
+}
+
+/// What a member says in a collective that makes teams: two words of its arguments; and the kind of the collective with the number that the
+/// member would give.
+type Said = [u64; 3];
+const _: () = assert!(size_of::<Said>() == BLOCK);
+
+/// The kinds of those collectives.
+const SPLIT: u64 = 1 << 32;
+const CREATE: u64 = 2 << 32;
+const KIND: u64 = !0 << 32;
+/// The colour of a member who gets no team.
+const NO_COLOR: u64 = u64::MAX;
+
+/// What this rank needs to make teams and to meet in them.
+#[derive(Debug)]
+pub struct Teams {
+    exchanges: Arc<Exchanges>,
+    /// The number that this rank gave, or could have given, last.
+    made: AtomicU32,
+}
+
+impl Teams {
+    /// Those of a rank of so many, with its handler entered into the table, and its task for the progress list, which
+    /// [rests](Engine::add_resting_task).
+    ///
+    /// # Errors
+    /// The handler's index is taken.
+    pub fn register<M: CoreMode>(
+        ranks: u32,
+        handlers: &Handlers<M>,
+        boxed: impl FnOnce(Arc<Exchanges>) -> Box<M::Function>,
+    ) -> Result<(Arc<Self>, Turn), Error> {
+        let exchanges = Exchanges::register(ranks, handlers, boxed)?;
+        let turn = Turn(exchanges.clone());
+        Ok((Arc::new(Self { exchanges, made: AtomicU32::new(0) }), turn))
+    }
+
+    /// Begins to tell all members of a team `own`, and to hear what they say. Every member does, in the same order for each team.
+    pub(crate) fn begin<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        combine: Combine,
+        own: Vec<u8>,
+    ) -> Arc<Exchange> {
+        let order = team.begun.fetch_add(1, Relaxed);
+        let exchange = Exchange::new((team.number, order), team.members.clone(), team.own, combine, own);
+        self.exchanges.begin(engine, exchange)
+    }
+
+    /// What all members of a team say in the same collective, in order.
+    fn gather<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        [a, b, kind]: Said,
+    ) -> Result<Vec<Said>, Error> {
+        let counter = self.made.fetch_add(1, Relaxed).wrapping_add(1);
+        let own = [a, b, kind | u64::from(counter)].map(u64::to_le_bytes).concat();
+        let exchange = self.begin(engine, team, Combine::Append, own);
+        let mut sleeper = engine.sleeper();
+        let bytes = loop {
+            match exchange.outcome() {
+                Some(outcome) => break outcome?,
+                None => engine.turn(&mut sleeper)?,
+            }
+        };
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        let said = |block: &[u8]| [&block[..8], &block[8..16], &block[16..]].map(word);
+        let mut all: Vec<Said> = bytes.chunks_exact(BLOCK).map(said).collect();
+        // They begin with this rank's own.
+        all.rotate_right(team.own as usize);
+        self.same(&all, |said| [said[2] & KIND, 0], "called different collectives")?;
+        Ok(all)
+    }
+
+    /// Whether all have said the same of something.
+    fn same(&self, all: &[Said], of: impl Fn(&Said) -> [u64; 2], what: &'static str) -> Result<(), Error> {
+        let second = all.iter().position(|said| of(said) != of(&all[0]));
+        second.map_or(Ok(()), |second| {
+            let second = second as u32;
+            Err(gasworks_core::Error::from(TeamError::NotTheSame { what, first: 0, second }).into())
+        })
+    }
+
+    /// The team of these members of another, if this rank is one of them.
+    fn team<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        of: &Team,
+        members: impl IntoIterator<Item = u32>,
+        all: &[Said],
+    ) -> Result<Option<Team>, Error> {
+        let members = of.members.within(members, engine.ranks()).map_err(gasworks_core::Error::from)?;
+        let maker = members.rank_of(0).unwrap_or(0);
+        let counter = of.members.member_of(maker).map_or(0, |maker| all[maker as usize][2] as u32);
+        let own = members.member_of(engine.rank());
+        let number = TeamNumber { maker, counter };
+        Ok(own.map(|own| Team { number, members: Arc::new(members), own, begun: AtomicU32::new(0) }))
+    }
+
+    /// Divides a team: those of its members that pass the same colour are a team, in the order of their keys, and of their numbers in the old one
+    /// where these are the same. Who passes none gets no team. Collective: returns when every member has called it.
+    ///
+    /// # Errors
+    /// A member called another collective of the team, or a poll finds something wrong.
+    pub fn split<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        color: Option<u32>,
+        key: i64,
+    ) -> Result<Option<Team>, Error> {
+        let own = color.map_or(NO_COLOR, u64::from);
+        let all = self.gather(engine, team, [own, key.cast_unsigned(), SPLIT])?;
+        if color.is_none() {
+            return Ok(None);
+        }
+        let mut ours: Vec<_> = (0..).zip(&all).filter(|(_, said)| said[0] == own).collect();
+        ours.sort_by_key(|(_, said)| said[1].cast_signed());
+        self.team(engine, team, ours.into_iter().map(|(member, _)| member), &all)
+    }
+
+    /// Makes a team of some members of another, in this order. Who is not among them gets none. Collective: every member of the old team passes
+    /// the same.
+    ///
+    /// # Errors
+    /// There is no member, one is none of the old team's, or one comes twice; two members passed others, or called another collective of the
+    /// team; on every member alike. Or a poll finds something wrong.
+    pub fn create<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        members: impl IntoIterator<Item = u32>,
+    ) -> Result<Option<Team>, Error> {
+        let members: Vec<u32> = members.into_iter().collect();
+        // FNV-1a, a number at a time.
+        let step = |hash: u64, &member: &u32| (hash ^ u64::from(member)).wrapping_mul(0x0100_0000_01b3);
+        let hash = members.iter().fold(0xcbf2_9ce4_8422_2325, step);
+        let all = self.gather(engine, team, [hash, members.len() as u64, CREATE])?;
+        self.same(&all, |said| [said[0], said[1]], "passed different members for a new one")?;
+        self.team(engine, team, members, &all)
+    }
+}

@@ -1,0 +1,247 @@
+//! Teams on engines put together by hand, below the facade, over a network on which messages overtake each other.
+#![allow(unsafe_code)]
+
+use gasworks_conformance::simnet::{self, SimConfig, SimRank};
+use gasworks_core::{
+    Domains, Engine, Flow, Handlers, Incoming, Members, Name, Outgoing, Parts, Patience, Policy, Wire,
+};
+use gasworks_extended::barrier::{TeamBarrier, Way};
+use gasworks_extended::team::{Team, TeamNumber, Teams};
+use gasworks_extended::{Barrier, Error};
+use gasworks_memory::{Peer, PeerFlags, PeerTable};
+use gasworks_sync::atomic::{AtomicU64, Ordering};
+use gasworks_sync::{RawSlice, Seq};
+use std::sync::Arc;
+
+/// A rank's engine, with its teams and a count of the messages that came for these.
+struct Rank {
+    engine: Engine<Seq>,
+    teams: Arc<Teams>,
+    everyone: Team,
+    heard: Arc<AtomicU64>,
+}
+
+fn open(rank: &SimRank) -> Result<Rank, Error> {
+    let (ranks, handlers, heard) = (rank.config().ranks, Handlers::new(), Arc::new(AtomicU64::new(0)));
+    let counted = heard.clone();
+    let (teams, turn) = Teams::register::<Seq>(ranks, &handlers, |state| {
+        Box::new(move |piece: &Incoming<'_, Seq>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            state.hear(piece)
+        })
+    })?;
+    let peer = |number| {
+        let flags = if number == rank.rank() { PeerFlags::SELF } else { PeerFlags::empty() };
+        Peer { mapped: RawSlice::EMPTY, len: 0, remote_base: 0, key: Vec::new(), flags }
+    };
+    let parts = Parts {
+        rank: rank.rank(),
+        wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
+        route: vec![0; ranks as usize],
+        // SAFETY: no peer maps any bytes, so there is nothing to keep.
+        peers: unsafe { PeerTable::new((0..ranks).map(peer), Arc::new(())) },
+        rdma: Domains::none(),
+        flow: Flow { depth: 2, total: 3, volume: 0 },
+        patience: Patience::new(Policy::for_host(ranks as usize, 2)),
+        handlers,
+        observer: None,
+    };
+    let engine = Engine::new(parts);
+    engine.add_resting_task(turn.task())?;
+    Ok(Rank { engine, teams, everyone: Team::everyone(rank.rank(), ranks), heard })
+}
+
+/// Runs `body` on every rank of a net whose messages carry so many bytes; what each returned.
+fn on_ranks<R: Send>(
+    ranks: u32,
+    seed: u64,
+    max_medium: usize,
+    body: impl Fn(&Rank) -> Result<R, Error> + Sync,
+) -> Vec<R> {
+    let config = SimConfig { max_medium, mapped: false, ..SimConfig::varied(ranks, seed) };
+    let ended = simnet::run(config, |rank| {
+        let rank = open(&rank)?;
+        let result = body(&rank)?;
+        // Nobody goes while another still needs it.
+        rank.teams.split(&rank.engine, &rank.everyone, None, 0)?;
+        Ok::<_, Error>(result)
+    });
+    let ended = ended.unwrap_or_else(|error| panic!("{error}"));
+    ended.into_iter().map(|result| result.unwrap_or_else(|error| panic!("seed {seed}: {error}"))).collect()
+}
+
+/// A number that only depends on these.
+fn mix(seed: u64, round: u64, rank: u32) -> u64 {
+    let mut x = seed << 40 ^ round << 20 ^ u64::from(rank) ^ 0x9E37_79B9_7F4A_7C15;
+    for _ in 0..3 {
+        x = (x ^ x >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    }
+    x ^ x >> 32
+}
+
+/// The ranks with this colour among these, by key, then in the order that they have.
+fn model(of: &[u32], color: u32, said: impl Fn(u32) -> (Option<u32>, i64)) -> Vec<u32> {
+    let mut ours: Vec<u32> = of.iter().copied().filter(|&rank| said(rank).0 == Some(color)).collect();
+    ours.sort_by_key(|&rank| said(rank).1);
+    ours
+}
+
+/// Teams of teams, six deep, are those of a model; all members call a team the same, and no two teams are called so.
+#[test]
+fn splits_are_as_in_a_plain_model() {
+    for (ranks, seed, max_medium) in
+        [(1, 1, 64), (2, 2, 24), (3, 3, 40), (5, 4, 100), (8, 5, 25), (13, 6, 64)]
+    {
+        let found = on_ranks(ranks, seed, max_medium, |Rank { engine, teams, everyone, .. }| {
+            let mut found = Vec::new();
+            for start in 0..3 {
+                let (mut team, mut list) = (None::<Team>, (0..ranks).collect::<Vec<_>>());
+                for depth in 0..6u64 {
+                    let round = 10 * start + depth;
+                    let said = |rank| {
+                        let chance = mix(seed, round, rank);
+                        let color = (!chance.is_multiple_of(8)).then_some((chance >> 8) as u32 % 2);
+                        (color, ((chance >> 16) % 5) as i64 - 2)
+                    };
+                    let (color, key) = said(engine.rank());
+                    let split = teams.split(engine, team.as_ref().unwrap_or(everyone), color, key)?;
+                    let Some(color) = color else {
+                        assert!(split.is_none());
+                        break;
+                    };
+                    let split = split.expect("a team");
+                    list = model(&list, color, said);
+                    assert_eq!(**split.members(), Members::list(list.iter().copied(), ranks).expect("ranks"));
+                    assert_eq!(list[split.own() as usize], engine.rank());
+                    found.push((split.number(), list.clone()));
+                    team = Some(split);
+                }
+            }
+            Ok(found)
+        });
+        let mut by_number = std::collections::BTreeMap::<TeamNumber, (Vec<u32>, usize)>::new();
+        for (number, list) in found.into_iter().flatten() {
+            assert_ne!(number, TeamNumber::EVERYONE);
+            let (same, count) = by_number.entry(number).or_insert((list.clone(), 0));
+            assert_eq!(*same, list, "{number:?}");
+            *count += 1;
+        }
+        assert!(by_number.values().all(|(list, count)| list.len() == *count), "each member has it once");
+    }
+}
+
+/// As many messages as members times doublings, where each is one piece.
+#[test]
+fn a_split_takes_a_message_of_each_member_for_each_doubling() {
+    for (ranks, doublings) in [(1, 0), (2, 1), (3, 2), (4, 2), (7, 3), (16, 4)] {
+        let heard = on_ranks(ranks, 7, 4096, |Rank { engine, teams, everyone, heard }| {
+            teams.split(engine, everyone, Some(engine.rank() % 2), 0)?;
+            Ok(heard.load(Ordering::Relaxed))
+        });
+        // Of the next split a rank may have heard as much.
+        assert!(heard.iter().all(|heard| (doublings..=2 * doublings).contains(heard)), "{ranks}: {heard:?}");
+    }
+}
+
+#[test]
+fn nobody_leaves_the_barrier_of_a_team_before_its_last_has_come() {
+    let arrived = [AtomicU64::new(0), AtomicU64::new(0)];
+    on_ranks(7, 8, 64, |Rank { engine, teams, everyone, .. }| {
+        let parity = engine.rank() % 2;
+        let team = teams.split(engine, everyone, Some(parity), -i64::from(engine.rank()))?.expect("a team");
+        let (team, size) = (Arc::new(team), 4 - u64::from(parity));
+        let barrier = Barrier::<Seq>::new(Way::Team(TeamBarrier::new(teams.clone(), team.clone())));
+        for phase in 1..=40u64 {
+            arrived[parity as usize].fetch_add(1, Ordering::Relaxed);
+            let odd = u64::from(team.own()) == phase % size;
+            let (name, agreed) = match phase % 4 {
+                0 => (Name::Any, Name::Any),
+                1 => (if odd { Name::Is(7) } else { Name::Any }, Name::Is(7)),
+                2 => (Name::Is(odd.into()), Name::Mismatch),
+                _ => (if odd { Name::Mismatch } else { Name::Any }, Name::Mismatch),
+            };
+            let number = barrier.begin(engine, name)?;
+            assert!(barrier.begin(engine, name).is_err_and(|e| e.to_string().contains("begun twice")));
+            assert_eq!(barrier.wait(engine, number, name)?, agreed, "phase {phase}");
+            assert!(arrived[parity as usize].load(Ordering::Relaxed) >= phase * size, "phase {phase}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn members_that_do_not_do_the_same_are_told_so_alike() {
+    let said = on_ranks(5, 9, 4096, |Rank { engine, teams, everyone, .. }| {
+        let rank = engine.rank();
+        let create = |list: &[u32]| match teams.create(engine, everyone, list.iter().copied()) {
+            Ok(team) => format!("{:?}", team.map(|team| team.own())),
+            Err(error) => error.to_string(),
+        };
+        let differ = create(if rank < 3 { &[0, 1] } else { &[1, 0] });
+        let longer = create(if rank == 4 { &[0, 1, 2] } else { &[0, 1] });
+        let wrong = [create(&[]), create(&[1, 5]), create(&[2, 0, 2])];
+        let kinds = match rank {
+            2 => teams.split(engine, everyone, Some(1), 0).map(|_| ()),
+            _ => teams.create(engine, everyone, [0]).map(|_| ()),
+        };
+        let kinds = kinds.map_err(|error| error.to_string()).expect_err("not the same");
+        assert_eq!(
+            create(&[3, 1]),
+            format!("{:?}", [3, 1].iter().position(|&of| of == rank).map(|at| at as u32))
+        );
+        Ok([&[differ, longer][..], &wrong, &[kinds]].concat())
+    });
+    let different = "members 0 and 3 of a team passed different members for a new one";
+    let wanted = [
+        different,
+        &different.replace('3', "4"),
+        "a team without a member",
+        "member 5 is out of range: the team has 5 members",
+        "members 0 and 2 of a team would both be rank 2",
+        "members 0 and 2 of a team called different collectives",
+    ];
+    for said in said {
+        assert_eq!(said, wanted);
+    }
+}
+
+/// A barrier on one side and a split on the other; pieces that no member sends.
+#[test]
+fn what_is_no_piece_of_a_collective_is_refused() {
+    let config = SimConfig { mapped: false, ..SimConfig::varied(2, 10) };
+    let ended = simnet::run(config, |rank| {
+        let Rank { engine, teams, everyone, .. } = open(&rank)?;
+        if rank.rank() == 0 {
+            let split = teams.split(&engine, &everyone, Some(0), 0).map(|_| ());
+            let said = split.expect_err("the other is in a barrier").to_string();
+            assert!(said.contains("from rank 1") && said.contains("in another collective of"), "{said}");
+            return Ok(());
+        }
+        let team = Arc::new(everyone);
+        let barrier = Barrier::<Seq>::new(Way::Team(TeamBarrier::new(teams.clone(), team)));
+        let number = barrier.begin(&engine, Name::Any)?;
+        let said = barrier.wait(&engine, number, Name::Any).expect_err("the other splits").to_string();
+        assert!(said.contains("from rank 0") && said.contains("in another collective of"), "{said}");
+        // To itself: where it belongs, how many bytes there are of it, how many come.
+        let send = |step: u32, offset: u32, total: u32, payload: &[u8]| {
+            let args = [0, 0, 9, step, offset, total].map(u32::to_le_bytes).concat();
+            let category = gasworks_core::Category::Medium;
+            engine.request(1, &Outgoing { category, handler: 4, args: &args, payload, landing: 0 })?;
+            engine.poll().map(drop)
+        };
+        let refused = |outcome: Result<(), gasworks_core::Error>, what: &str| {
+            let said = outcome.map_err(|error| error.to_string()).expect_err(what);
+            assert!(said.contains("from rank 1: a piece of") && said.contains(what), "{said}");
+        };
+        refused(send(0, 0, 72, &[1; 72]), "no part of it");
+        refused(send(0, 1, 48, &[1; 48]), "no part of it");
+        refused(send(0, u32::MAX, 48, &[1; 48]), "no part of it");
+        refused(send(0, 0, 0, &[]), "no part of it");
+        send(1, 0, 48, &[1; 30])?;
+        refused(send(1, 20, 48, &[1; 28]), "twice");
+        refused(send(1, 30, 40, &[1; 10]), "twice");
+        Ok::<_, Error>(())
+    });
+    let ended = ended.unwrap_or_else(|error| panic!("{error}"));
+    ended.into_iter().for_each(|rank| assert_eq!(rank, Ok(())));
+}
