@@ -51,23 +51,8 @@ const COPIED: usize = 64 << 10;
 /// The rank or the range is wrong, or the network failed.
 #[inline(always)]
 pub fn put<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, source: &[u8]) -> Result<(), Error> {
-    put_by(engine.peers().rows(), engine, rank, offset, source)
-}
-
-/// As [`put`], for a caller that has the rows of the engine's peers at hand.
-///
-/// # Errors
-/// Those of [`put`].
-#[inline(always)]
-pub fn put_by<M: CoreMode>(
-    rows: Rows<'_>,
-    engine: &Engine<M>,
-    rank: u32,
-    offset: u64,
-    source: &[u8],
-) -> Result<(), Error> {
     // SAFETY: `source` is borrowed until the call returns, so its bytes are readable and nobody writes them.
-    unsafe { put_from(rows, engine, (rank, offset), source.as_ptr(), source.len(), false) }
+    unsafe { put_from(engine.peers().rows(), engine, (rank, offset), source.as_ptr(), source.len(), false) }
 }
 
 /// Gets the bytes at `offset` of `rank`'s segment into `target`.
@@ -76,23 +61,8 @@ pub fn put_by<M: CoreMode>(
 /// The rank or the range is wrong, or the network failed.
 #[inline(always)]
 pub fn get<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, target: &mut [u8]) -> Result<(), Error> {
-    get_by(engine.peers().rows(), engine, rank, offset, target)
-}
-
-/// As [`get`], for a caller that has the rows of the engine's peers at hand.
-///
-/// # Errors
-/// Those of [`get`].
-#[inline(always)]
-pub fn get_by<M: CoreMode>(
-    rows: Rows<'_>,
-    engine: &Engine<M>,
-    rank: u32,
-    offset: u64,
-    target: &mut [u8],
-) -> Result<(), Error> {
     // SAFETY: `target` is borrowed exclusively until the call returns, so its bytes are writable and nobody else's.
-    unsafe { get_to(rows, engine, (rank, offset), target.as_mut_ptr(), target.len(), false) }
+    unsafe { get_to(engine.peers().rows(), engine, (rank, offset), target.as_mut_ptr(), target.len(), false) }
 }
 
 /// Puts `len` bytes at `source`, which may be anywhere, and returns when they can be seen. `rows` are those of the engine's peers.

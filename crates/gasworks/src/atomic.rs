@@ -1,8 +1,9 @@
 //! Atomic operations on values in segments.
 
+use crate::agent::named;
 use crate::{Agent, Error, Event, GlobalPtr, Implicit, ThreadMode};
 use bytemuck::Pod;
-use gasworks_core::Engine;
+use gasworks_core::{Engine, View};
 use gasworks_extended::atomic::{By, Domain, Favor, Operation};
 use gasworks_memory::atomic::{Change, Ops, Type, Update};
 
@@ -111,6 +112,8 @@ impl<T: Atomic> AtomicOp<T> {
 /// While it is used on a value, nothing else touches that: no other domain, no put or get, no load or store; a barrier that all operations
 /// went before comes between. What a rank wrote before an operation can be seen by whoever has seen what that did.
 ///
+/// Pointers name the members of the team on whose agent it was made.
+///
 /// ```
 /// # use gasworks::{AtomicOp, AtomicOps, Config, Favor, GlobalPtr, Job, Seq, Table};
 /// # fn main() -> Result<(), gasworks::Error> {
@@ -127,6 +130,8 @@ impl<T: Atomic> AtomicOp<T> {
 /// ```
 pub struct Atomics<'job, M: ThreadMode, T: Atomic> {
     engine: &'job Engine<M>,
+    /// Of the agent that made it.
+    view: View<'job>,
     domain: Domain,
     of: std::marker::PhantomData<fn() -> T>,
 }
@@ -140,7 +145,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     pub fn atomics<T: Atomic>(&self, operations: Ops, favor: Favor) -> Result<Atomics<'job, M, T>, Error> {
         let engine = self.engine();
         let domain = Domain::new(engine, T::OF, operations, favor)?;
-        Ok(Atomics { engine, domain, of: std::marker::PhantomData })
+        Ok(Atomics { engine, view: self.view(), domain, of: std::marker::PhantomData })
     }
 }
 
@@ -151,10 +156,15 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
     }
 
     #[inline(always)]
-    fn operation(&self, target: GlobalPtr<T>, change: AtomicOp<T>, fetches: bool) -> Operation {
-        let (rank, offset) = target.place();
+    fn operation(
+        &self,
+        target: GlobalPtr<T>,
+        change: AtomicOp<T>,
+        fetches: bool,
+    ) -> Result<Operation, Error> {
+        let (rank, offset) = target.place(self.view)?;
         let fetches = fetches || matches!(change, AtomicOp::Get);
-        Operation { domain: self.domain, update: change.update(fetches), rank, offset }
+        Ok(Operation { domain: self.domain, update: change.update(fetches), rank, offset })
     }
 
     /// Does an operation.
@@ -168,8 +178,8 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
         target: GlobalPtr<T>,
         change: AtomicOp<T>,
     ) -> Result<(), Error> {
-        self.operation(target, change, false).apply(self.engine)?;
-        Ok(())
+        let applied = self.operation(target, change, false)?.apply(self.engine);
+        applied.map(drop).map_err(named(self.view, target.rank()))
     }
 
     /// Does an operation, and returns what the value was.
@@ -183,7 +193,8 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
         target: GlobalPtr<T>,
         change: AtomicOp<T>,
     ) -> Result<T, Error> {
-        Ok(T::from_bits(self.operation(target, change, true).apply(self.engine)?))
+        let was = self.operation(target, change, true)?.apply(self.engine);
+        was.map(T::from_bits).map_err(named(self.view, target.rank()))
     }
 
     /// What a value is.
@@ -205,7 +216,7 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
         target: GlobalPtr<T>,
         change: AtomicOp<T>,
     ) -> Result<Event<'job, M, ()>, Error> {
-        let operation = self.operation(target, change, false);
+        let operation = self.operation(target, change, false)?;
         if operation.apply_near(self.engine)?.is_some() {
             return Ok(Event::done(self.engine, ()));
         }
@@ -214,7 +225,8 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
         let result = keep.as_mut().map_or(std::ptr::null_mut(), |keep| keep.as_mut_ptr().cast());
         // SAFETY: atomic.1 of `gasworks_extended`: `result` is null where nothing comes back; else it points into the vector on the heap
         // that the operation keeps.
-        let started = unsafe { operation.start(self.engine, result, None, keep.map(M::keep), false)? };
+        let started = unsafe { operation.start(self.engine, result, None, keep.map(M::keep), false) };
+        let started = started.map_err(named(self.view, target.rank()))?;
         Ok(Event::new(self.engine, started, |_| Some(())))
     }
 
@@ -228,7 +240,7 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
         target: GlobalPtr<T>,
         change: AtomicOp<T>,
     ) -> Result<Event<'job, M, T>, Error> {
-        let operation = self.operation(target, change, true);
+        let operation = self.operation(target, change, true)?;
         if let Some(was) = operation.apply_near(self.engine)? {
             return Ok(Event::done(self.engine, T::from_bits(was)));
         }
@@ -236,7 +248,8 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
         let result = was.as_mut_ptr().cast();
         // SAFETY: atomic.1 of `gasworks_extended`: `result` points to the one value of `was`, on the heap, which the operation keeps until
         // it is done.
-        let started = unsafe { operation.start(self.engine, result, None, Some(M::keep(was)), false)? };
+        let started = unsafe { operation.start(self.engine, result, None, Some(M::keep(was)), false) };
+        let started = started.map_err(named(self.view, target.rank()))?;
         Ok(Event::new(self.engine, started, |kept| {
             kept.and_then(M::unkeep::<Vec<T>>).and_then(|was| was.first().copied())
         }))
@@ -261,7 +274,7 @@ impl<M: ThreadMode> Implicit<'_, M> {
                 "an atomic load in a set of operations: nobody would have its value".into(),
             ));
         }
-        let operation = atomics.operation(target, change, false);
+        let operation = atomics.operation(target, change, false)?;
         if operation.apply_near(self.engine)?.is_some() {
             return Ok(());
         }
@@ -269,6 +282,6 @@ impl<M: ThreadMode> Implicit<'_, M> {
         // pointer.
         let started =
             unsafe { operation.start(self.engine, std::ptr::null_mut(), Some(&self.set), None, false) };
-        started.map(|_| ()).map_err(Error::from)
+        started.map(drop).map_err(named(atomics.view, target.rank()))
     }
 }

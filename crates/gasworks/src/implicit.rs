@@ -1,11 +1,11 @@
 //! Implicit operations: a set of them is asked whether all is done.
 
-use crate::agent::send_owned_long;
+use crate::agent::{named, send_owned_long};
 use crate::index::{Args, LongRequest};
 use crate::pointer::bytes_of;
 use crate::{Agent, Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
-use gasworks_core::{Categories, Engine};
+use gasworks_core::{Categories, Engine, View};
 use gasworks_extended::event::Event;
 use gasworks_extended::rma::{self, Local, Options};
 use std::marker::PhantomData;
@@ -17,13 +17,14 @@ use std::marker::PhantomData;
 /// [`Agent::implicit`] makes one, [`Agent::region`] one whose operations have one event together.
 pub struct Implicit<'job, M: ThreadMode> {
     pub(crate) engine: &'job Engine<M>,
+    view: View<'job>,
     pub(crate) set: gasworks_extended::Implicit,
     stays_here: PhantomData<*mut ()>,
 }
 
 impl<'job, M: ThreadMode> Implicit<'job, M> {
-    pub(crate) fn new(engine: &'job Engine<M>) -> Self {
-        Self { engine, set: gasworks_extended::Implicit::new(), stays_here: PhantomData }
+    pub(crate) fn new(engine: &'job Engine<M>, view: View<'job>) -> Self {
+        Self { engine, view, set: gasworks_extended::Implicit::new(), stays_here: PhantomData }
     }
 
     /// Runs `body` with an access region open.
@@ -101,11 +102,11 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
         target: *mut T,
         count: usize,
     ) -> Result<(), Error> {
-        let bytes = bytes_of::<T>(count)?;
+        let (place, bytes) = (source.place(self.view)?, bytes_of::<T>(count)?);
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that `target` has room for `count` values, and uses it only when the
         // gets are done.
-        unsafe { rma::get_nbi(self.engine, &self.set, source.place(), target.cast(), bytes, false)? }
-        Ok(())
+        let started = unsafe { rma::get_nbi(self.engine, &self.set, place, target.cast(), bytes, false) };
+        started.map_err(named(self.view, source.rank()))
     }
 
     /// Sends a Long request with a payload that the operation keeps until it may be used again: local completion in a group.
@@ -119,7 +120,8 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
         payload: Vec<T>,
         landing: GlobalPtr<T>,
     ) -> Result<(), Error> {
-        send_owned_long(self.engine, Some(&self.set), handler, args, payload, landing).map(|_| ())
+        send_owned_long((self.engine, self.view), Some(&self.set), handler, args, payload, landing)
+            .map(|_| ())
     }
 
     /// # Safety
@@ -133,10 +135,10 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
         keep: Option<Box<M::Keep>>,
         options: Options,
     ) -> Result<(), Error> {
-        let source = source.cast();
+        let (place, source) = (target.place(self.view)?, source.cast());
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that the `bytes` at `source` stay until `options` say, or gives `keep`.
-        unsafe { rma::put_nbi(self.engine, &self.set, target.place(), source, bytes, keep, options)? }
-        Ok(())
+        let started = unsafe { rma::put_nbi(self.engine, &self.set, place, source, bytes, keep, options) };
+        started.map_err(named(self.view, target.rank()))
     }
 
     /// Whether all operations of these categories are done. Does not poll.

@@ -4,16 +4,20 @@ use crate::inspect::Inspector;
 use crate::observe::Observation;
 use crate::progress::ProgressThread;
 use crate::{
-    Agent, Config, Error, GlobalPtr, Networks, Places, Segment, Table, ThreadMode, Transport, settings,
+    Agent, Config, Error, GlobalPtr, Networks, Places, Segment, Table, Team, ThreadMode, Transport, settings,
 };
 use bytemuck::Pod;
 use gasworks_bootstrap::Bootstrap;
-use gasworks_core::{Engine, Flow, Name, Parts, WaitMode, flow, handlers::first_difference};
+use gasworks_core::{Engine, Flow, Incoming, Name, Parts, WaitMode, flow, handlers::first_difference};
 use gasworks_extended::Barrier;
 use gasworks_extended::barrier::Way;
+use gasworks_extended::barrier::messages::Messages;
+use gasworks_extended::team::Teams;
+use gasworks_extended::team::exchange::Exchanges;
 use gasworks_sync::{Lock, Mode, Par, kill_point};
 use std::io::Write;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// This process's part in a job.
 ///
@@ -44,6 +48,8 @@ pub struct Job<M: ThreadMode> {
     _inspector: Option<Inspector>,
     engine: M::Shared<Engine<M>>,
     barrier: Barrier<M>,
+    teams: Arc<Teams>,
+    everyone: Arc<gasworks_extended::team::Team>,
     bootstrap: <Par as Mode>::Lock<Box<dyn Bootstrap + Send>>,
     allocated: <Par as Mode>::Lock<u64>,
     /// How many ranks of a host share memory at most.
@@ -118,13 +124,19 @@ impl<M: ThreadMode> Job<M> {
             });
         }
         gasworks_extended::atomic::register(&handlers, M::atomics())?;
-        let (way, turn) = Way::choose(rank, ranks, barrier, &handlers, M::hear)?;
+        let step = |state: &Messages, step: &Incoming<'_, M>| {
+            state.hear(step.args());
+            Ok(())
+        };
+        let (way, turn) = Way::choose(rank, ranks, barrier, &handlers, |state| M::hear(state, step))?;
+        let (teams, exchanges) = Teams::register(ranks, &handlers, |state| M::hear(state, Exchanges::hear))?;
         let witness = way.witness().or(witness);
         let parts = Parts { rank, wires, route, peers, rdma, flow, patience, handlers, observer };
         let engine = M::share(Engine::new(parts));
         if let Some(turn) = turn {
             engine.add_task(turn.task())?;
         }
+        engine.add_resting_task(exchanges.task())?;
         // SAFETY: inspect.1: the inspector is declared after the engine here and before it in the job, so it is dropped before it.
         let inspector = unsafe { Inspector::start::<M>(&engine, witness, bootstrap.job())? };
         bootstrap.fence()?;
@@ -137,6 +149,8 @@ impl<M: ThreadMode> Job<M> {
             _inspector: inspector,
             engine,
             barrier: Barrier::new(way),
+            teams,
+            everyone: Arc::new(gasworks_extended::team::Team::everyone(rank, ranks)),
             bootstrap,
             allocated: Lock::new(0),
             together,
@@ -155,6 +169,11 @@ impl<M: ThreadMode> Job<M> {
             return Err(gasworks_core::Error::InHandler("an agent").into());
         }
         Ok(Agent::new(&self.engine, &self.barrier))
+    }
+
+    /// The team of all ranks, of which others are made.
+    pub fn everyone(&self) -> Team<'_, M> {
+        Team::everyone(&self.engine, &self.barrier, &self.teams, &self.everyone)
     }
 
     /// The engine below: for faces of the library in other languages, whose calls are made on no agent. What is forbidden in handlers and with

@@ -67,6 +67,7 @@ mod scope;
 mod segment;
 pub mod settings;
 mod table;
+mod team;
 mod transport;
 
 pub use agent::{Agent, Phase, PreparedLong, PreparedMedium};
@@ -93,4 +94,5 @@ pub use progress::ProgressThread;
 pub use scope::Scope;
 pub use segment::{Local, Segment};
 pub use table::{Handler, Table};
+pub use team::Team;
 pub use transport::Transport;

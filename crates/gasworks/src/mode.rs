@@ -5,9 +5,11 @@ use crate::{Error, Networks};
 use gasworks_core::observe::{Observed, ObservedBarrier};
 use gasworks_core::{CoreMode, Engine, Incoming};
 use gasworks_extended::atomic;
-use gasworks_extended::barrier::messages::Messages;
 use gasworks_sync::{Mode, Par, ParSync, Seq};
 use std::sync::Arc;
+
+/// What a part of the library does with a message for it.
+pub type Hear<T, M> = for<'a> fn(&T, &Incoming<'a, M>) -> Result<(), Box<gasworks_core::Error>>;
 
 /// [`Seq`], [`ParSync`] or [`Par`].
 pub trait ThreadMode: CoreMode {
@@ -18,7 +20,7 @@ pub trait ThreadMode: CoreMode {
     #[doc(hidden)]
     fn observed_barrier(barrier: ObservedBarrier<Self::Barrier>) -> Box<Self::Barrier>;
     #[doc(hidden)]
-    fn hear(state: Arc<Messages>) -> Box<Self::Function>;
+    fn hear<T: Send + Sync + 'static>(state: Arc<T>, hear: Hear<T, Self>) -> Box<Self::Function>;
     #[doc(hidden)]
     fn atomics() -> [Box<Self::Function>; 2];
     #[doc(hidden)]
@@ -37,11 +39,8 @@ macro_rules! thread_mode {
             fn observed_barrier(barrier: ObservedBarrier<Self::Barrier>) -> Box<Self::Barrier> {
                 Box::new(barrier)
             }
-            fn hear(state: Arc<Messages>) -> Box<Self::Function> {
-                Box::new(move |step: &Incoming<'_, Self>| {
-                    state.hear(step.args());
-                    Ok(())
-                })
+            fn hear<T: Send + Sync + 'static>(state: Arc<T>, hear: Hear<T, Self>) -> Box<Self::Function> {
+                Box::new(move |message: &Incoming<'_, Self>| hear(&state, message))
             }
             fn atomics() -> [Box<Self::Function>; 2] {
                 [Box::new(atomic::serve::<Self>), Box::new(atomic::hear::<Self>)]

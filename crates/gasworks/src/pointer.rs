@@ -2,9 +2,11 @@
 
 use crate::Error;
 use bytemuck::Pod;
+use gasworks_core::View;
 use std::marker::PhantomData;
 
-/// The place of a `T` in some rank's segment: a rank and an offset in bytes. It is checked when it is used.
+/// The place of a `T` in some rank's segment: a rank and an offset in bytes. It is checked when it is used. On the agent of a
+/// [team](crate::Team) the rank is the number of a member.
 pub struct GlobalPtr<T> {
     rank: u32,
     offset: u64,
@@ -27,9 +29,13 @@ impl<T: Pod> GlobalPtr<T> {
         self.offset
     }
 
-    /// As the layer below takes it: a rank and an offset.
-    pub(crate) const fn place(self) -> (u32, u64) {
-        (self.rank, self.offset)
+    /// As the layer below takes it: a rank of the job and an offset.
+    ///
+    /// # Errors
+    /// The view has no such member.
+    #[inline]
+    pub(crate) fn place(self, view: View<'_>) -> Result<(u32, u64), Error> {
+        Ok((view.rank_of(self.rank)?, self.offset))
     }
 
     /// The same place in another rank's segment.

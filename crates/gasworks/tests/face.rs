@@ -249,3 +249,27 @@ fn what_a_rank_sends_to_itself_is_handled_in_the_call() {
     drop(progress);
     job.close().expect("closed");
 }
+
+/// In a job of one rank a team is that rank, whatever it is made by; everyone is the same team however often it is asked for.
+#[test]
+fn teams_of_a_job_of_one_rank() -> Result<(), Error> {
+    let job = open(Table::new())?;
+    let agent = job.agent()?;
+    let (everyone, same) = (job.everyone(), job.everyone());
+    let split = everyone.split(&agent, Some(3), -1)?.expect("a team");
+    let created = same.create(&agent, [0])?.expect("a team");
+    assert!(everyone.split(&agent, None, 0)?.is_none());
+    assert_eq!((everyone.number(), split.number(), created.number()), (0, 1, 2));
+    assert_eq!(format!("{split:?}"), "team 0x1, member 0 of 1");
+    let on = agent.on(&split);
+    assert_eq!((on.rank(), on.ranks(), split.iter().collect::<Vec<_>>()), (0, 1, vec![0]));
+    let place: GlobalPtr<u64> = job.alloc(1)?;
+    on.put_value(place, 9)?;
+    assert_eq!(agent.on(&created).get_value(place)?, 9);
+    let phase = on.barrier_begin()?;
+    assert!(on.barrier_begin().is_err_and(|e| e.to_string().contains("begun twice")));
+    agent.barrier()?; // another's
+    phase.wait(&on)?;
+    assert!(everyone.create(&agent, [0, 0]).is_err_and(|e| e.to_string().contains("both be rank 0")));
+    job.close()
+}

@@ -20,6 +20,8 @@ mod pattern;
 #[allow(unsafe_code)]
 mod rma;
 pub mod special;
+#[allow(unsafe_code)]
+mod teams;
 mod wrong;
 
 pub use handlers::{Handlers, State, SuiteMode};
@@ -244,6 +246,13 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("barrier.named", 1, meet::named),
         case("barrier.serves-messages", 2, meet::serves_messages),
         case("barrier.goes-on-by-polls", 2, meet::goes_on_by_polls),
+        case("team.splits", 1, teams::splits),
+        case("team.created", 1, teams::created),
+        case("team.operations", 1, teams::operations),
+        case("team.barriers", 1, teams::barriers),
+        case("team.two-at-once", 1, teams::two_at_once),
+        case("team.growth", 1, teams::growth),
+        case("team.wrong", 1, teams::wrong),
     ];
     cases.extend(M::if_par(vec![
         Case { name: "threads.all-at-once", ranks: 1, run: flow::threads },

@@ -1,11 +1,11 @@
 //! Active messages.
 
-use super::Agent;
+use super::{Agent, named};
 use crate::event::Event;
 use crate::index::{Args, LongRequest, MediumRequest, ShortRequest};
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
-use gasworks_core::{Category, Engine, Outgoing};
+use gasworks_core::{Category, Engine, Outgoing, View};
 use gasworks_extended::Implicit;
 use gasworks_extended::event::{self, Kept};
 use gasworks_extended::long::{request_nb, request_nbi};
@@ -16,7 +16,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// # Errors
     /// There is no such rank, the peer is gone, or a poll finds something wrong.
     pub fn request_short<A: Args>(&self, to: u32, handler: ShortRequest<A>, args: A) -> Result<(), Error> {
-        Ok(self.engine().request(to, &short(handler, &args))?)
+        Ok(self.engine().request_in(&self.view, to, &short(handler, &args))?)
     }
 
     /// Sends a Short request, or says that it must wait ([`Error::is_busy`]).
@@ -29,7 +29,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         handler: ShortRequest<A>,
         args: A,
     ) -> Result<(), Error> {
-        Ok(self.engine().try_request(to, &short(handler, &args))?)
+        Ok(self.engine().try_request_in(&self.view, to, &short(handler, &args))?)
     }
 
     /// Sends a Medium request, polling while credits or room are short. The payload may be used again on return.
@@ -44,7 +44,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         args: A,
         payload: &[u8],
     ) -> Result<(), Error> {
-        Ok(self.engine().request(to, &medium(handler, &args, payload))?)
+        Ok(self.engine().request_in(&self.view, to, &medium(handler, &args, payload))?)
     }
 
     /// Sends a Medium request, or says that it must wait ([`Error::is_busy`]).
@@ -58,7 +58,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         args: A,
         payload: &[u8],
     ) -> Result<(), Error> {
-        Ok(self.engine().try_request(to, &medium(handler, &args, payload))?)
+        Ok(self.engine().try_request_in(&self.view, to, &medium(handler, &args, payload))?)
     }
 
     /// Sends a Long request: the payload lands at `landing` in its rank's segment, then the handler runs there. The
@@ -73,7 +73,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         payload: &[u8],
         landing: GlobalPtr<u8>,
     ) -> Result<(), Error> {
-        Ok(self.engine().request(landing.rank(), &long(handler, &args, payload, landing))?)
+        let message = long(handler, &args, payload, landing);
+        Ok(self.engine().request_in(&self.view, landing.rank(), &message)?)
     }
 
     /// Sends a Long request, or says that it must wait ([`Error::is_busy`]). To a peer that is not mapped it returns when
@@ -88,7 +89,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         payload: &[u8],
         landing: GlobalPtr<u8>,
     ) -> Result<(), Error> {
-        Ok(self.engine().try_request(landing.rank(), &long(handler, &args, payload, landing))?)
+        let message = long(handler, &args, payload, landing);
+        Ok(self.engine().try_request_in(&self.view, landing.rank(), &message)?)
     }
 
     /// Sends a Long request with a payload that it keeps, and gives it back when it may be used again, which may be long
@@ -103,7 +105,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         payload: Vec<T>,
         landing: GlobalPtr<T>,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
-        let started = send_owned_long(self.engine(), None, handler, args, payload, landing)?;
+        let started = send_owned_long((self.engine(), self.view), None, handler, args, payload, landing)?;
         Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
     }
 }
@@ -120,26 +122,28 @@ fn medium<'a, A: Args>(handler: MediumRequest<A>, args: &'a A, payload: &'a [u8]
 
 /// Sends a Long request with a payload that the operation keeps, by itself or in a set, which then has no event of its own.
 pub(crate) fn send_owned_long<M: ThreadMode, A: Args, T: Pod + Send + Sync>(
-    engine: &Engine<M>,
+    (engine, view): (&Engine<M>, View<'_>),
     set: Option<&Implicit>,
     handler: LongRequest<A>,
     args: A,
     payload: Vec<T>,
     landing: GlobalPtr<T>,
 ) -> Result<(event::Event, Kept<M>), Error> {
+    let (to, _) = landing.place(view)?;
     // The vector's heap block does not move when the vector is put where the operation keeps it.
     let (start, len) = (payload.as_ptr().cast::<u8>(), size_of_val(&payload[..]));
     // SAFETY: long.1 of `gasworks_extended`: `start` and `len` are those of the vector, plain data on the heap, which stays there when the
     // operation takes the vector to keep.
-    unsafe {
+    let started = unsafe {
         let bytes = std::slice::from_raw_parts(start, len);
-        let (to, message) = (landing.rank(), long(handler, &args, bytes, landing.cast()));
+        let message = long(handler, &args, bytes, landing.cast());
         let keep = Some(M::keep(payload));
-        Ok(match set {
-            None => request_nb(engine, to, &message, keep)?,
-            Some(set) => (event::Event::DONE, request_nbi(engine, set, to, &message, keep).map(|()| None)?),
-        })
-    }
+        match set {
+            None => request_nb(engine, to, &message, keep),
+            Some(set) => request_nbi(engine, set, to, &message, keep).map(|()| (event::Event::DONE, None)),
+        }
+    };
+    started.map_err(named(view, landing.rank()))
 }
 
 fn long<'a, A: Args>(

@@ -16,9 +16,8 @@ pub use negotiated::{PreparedLong, PreparedMedium};
 use crate::segment::{Local, Segment};
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
-use gasworks_core::Engine;
+use gasworks_core::{Engine, View};
 use gasworks_extended::Barrier;
-use gasworks_memory::Rows;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::pin;
@@ -30,14 +29,26 @@ use std::task::{Context, Poll, Wake, Waker};
 pub struct Agent<'job, M: ThreadMode> {
     engine: &'job Engine<M>,
     barrier: &'job Barrier<M>,
-    /// Of the job's peers, at hand for puts and gets.
-    rows: Rows<'job>,
+    /// What the numbers of ranks mean.
+    view: View<'job>,
+    /// What this rank's is.
+    own: u32,
     stays_here: PhantomData<*mut ()>,
 }
 
 impl<'job, M: ThreadMode> Agent<'job, M> {
     pub(crate) fn new(engine: &'job Engine<M>, barrier: &'job Barrier<M>) -> Self {
-        Self { engine, barrier, rows: engine.peers().rows(), stays_here: PhantomData }
+        Self::within(engine, barrier, engine.everyone(), engine.rank())
+    }
+
+    /// As which this rank is known by the numbers of a view.
+    pub(crate) fn within(
+        engine: &'job Engine<M>,
+        barrier: &'job Barrier<M>,
+        view: View<'job>,
+        own: u32,
+    ) -> Self {
+        Self { engine, barrier, view, own, stays_here: PhantomData }
     }
 
     #[inline]
@@ -45,14 +56,19 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         self.engine
     }
 
-    /// This rank.
-    pub fn rank(&self) -> u32 {
-        self.engine().rank()
+    #[inline]
+    pub(crate) fn view(&self) -> View<'job> {
+        self.view
     }
 
-    /// The number of ranks.
+    /// This rank; on a team, which member it is.
+    pub fn rank(&self) -> u32 {
+        self.own
+    }
+
+    /// The number of ranks; on a team, of its members.
     pub fn ranks(&self) -> u32 {
-        self.engine().ranks()
+        self.view.rows().count()
     }
 
     /// The largest payload of a Medium, in bytes.
@@ -70,8 +86,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// # Errors
     /// There is no such rank.
     pub fn segment(&self, rank: u32) -> Result<Segment, Error> {
-        let peers = self.engine().peers();
-        match peers.len_of(rank) {
+        let (peers, of) = (self.engine().peers(), self.view.rank_of(rank)?);
+        match peers.len_of(of) {
             Some(len) => Ok(Segment { rank, len }),
             None => {
                 let cause = gasworks_memory::MemoryError::NoSuchRank { rank, ranks: peers.ranks() };
@@ -90,7 +106,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         }
         let outside = || Error::Pointer(format!("{count} values at {place:?} are not inside the segment"));
         let bytes = count.checked_mul(size_of::<T>()).ok_or_else(outside)?;
-        let located = self.engine().peers().reach(place.rank(), place.offset(), bytes);
+        let located = self.engine().peers().reach(self.engine().rank(), place.offset(), bytes);
         located.ok().flatten().map(Local::new).ok_or_else(outside)
     }
 
@@ -99,6 +115,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     ///
     /// # Errors
     /// Something is wrong with a peer's messages or memory, or a handler failed.
+    #[inline]
     pub fn poll(&self) -> Result<usize, Error> {
         Ok(self.engine().poll()?)
     }
@@ -129,5 +146,13 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
             }
             self.engine().turn(&mut sleeper)?;
         }
+    }
+}
+
+/// An error of a call to a member of a team, which names the member.
+pub(crate) fn named<E: Into<Error>>(view: View<'_>, member: u32) -> impl FnOnce(E) -> Error {
+    move |error| match error.into() {
+        Error::Core(error) => Error::Core(view.explain(member, error)),
+        other => other,
     }
 }

@@ -1,6 +1,6 @@
 //! Active messages whose payload is made in place, in room that was agreed on first.
 
-use super::Agent;
+use super::{Agent, named};
 use crate::index::{Args, LongRequest, MediumRequest};
 use crate::{Error, GlobalPtr, ThreadMode};
 use gasworks_core::{Ask, Category, Commit, Prepared};
@@ -87,6 +87,14 @@ fn ask(category: Category, bytes: &RangeInclusive<usize>, landing: Option<Global
 }
 
 impl<'job, M: ThreadMode> Agent<'job, M> {
+    fn prepare(&self, to: u32, ask: &Ask) -> Result<Prepared<'job, M>, Error> {
+        self.engine().prepare(self.view.rank_of(to)?, ask).map_err(named(self.view, to))
+    }
+
+    fn try_prepare(&self, to: u32, ask: &Ask) -> Result<Prepared<'job, M>, Error> {
+        self.engine().try_prepare(self.view.rank_of(to)?, ask).map_err(named(self.view, to))
+    }
+
     /// Agrees on room for a Medium request to `to` with as many bytes of payload as may be had within `bytes`, polling
     /// while it is short. It lies where the payload travels, so a payload that is made there is not copied to be sent.
     ///
@@ -97,7 +105,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         to: u32,
         bytes: RangeInclusive<usize>,
     ) -> Result<PreparedMedium<'job, 'static, M>, Error> {
-        let prepared = self.engine().prepare(to, &ask(Category::Medium, &bytes, None))?;
+        let prepared = self.prepare(to, &ask(Category::Medium, &bytes, None))?;
         Ok(PreparedMedium { prepared, source: None })
     }
 
@@ -110,7 +118,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         to: u32,
         bytes: RangeInclusive<usize>,
     ) -> Result<PreparedMedium<'job, 'static, M>, Error> {
-        let prepared = self.engine().try_prepare(to, &ask(Category::Medium, &bytes, None))?;
+        let prepared = self.try_prepare(to, &ask(Category::Medium, &bytes, None))?;
         Ok(PreparedMedium { prepared, source: None })
     }
 
@@ -125,7 +133,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         least: usize,
     ) -> Result<PreparedMedium<'job, 'a, M>, Error> {
         let ask = Ask { source: Some(source.len()), ..ask(Category::Medium, &(least..=source.len()), None) };
-        Ok(PreparedMedium { prepared: self.engine().prepare(to, &ask)?, source: Some(source) })
+        Ok(PreparedMedium { prepared: self.prepare(to, &ask)?, source: Some(source) })
     }
 
     /// Agrees on room for a Long request that lands at `landing`. Where that rank is mapped, the room is its segment
@@ -139,7 +147,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         landing: GlobalPtr<u8>,
         bytes: RangeInclusive<usize>,
     ) -> Result<PreparedLong<'job, 'static, M>, Error> {
-        let prepared = self.engine().prepare(landing.rank(), &ask(Category::Long, &bytes, Some(landing)))?;
+        let prepared = self.prepare(landing.rank(), &ask(Category::Long, &bytes, Some(landing)))?;
         Ok(PreparedLong { prepared, source: None, landing })
     }
 
@@ -152,8 +160,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         landing: GlobalPtr<u8>,
         bytes: RangeInclusive<usize>,
     ) -> Result<PreparedLong<'job, 'static, M>, Error> {
-        let prepared =
-            self.engine().try_prepare(landing.rank(), &ask(Category::Long, &bytes, Some(landing)))?;
+        let prepared = self.try_prepare(landing.rank(), &ask(Category::Long, &bytes, Some(landing)))?;
         Ok(PreparedLong { prepared, source: None, landing })
     }
 
@@ -168,7 +175,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         least: usize,
     ) -> Result<PreparedLong<'job, 'a, M>, Error> {
         let ask = ask(Category::Long, &(least..=source.len()), Some(landing));
-        let prepared = self.engine().prepare(landing.rank(), &Ask { source: Some(source.len()), ..ask })?;
+        let prepared = self.prepare(landing.rank(), &Ask { source: Some(source.len()), ..ask })?;
         Ok(PreparedLong { prepared, source: Some(source), landing })
     }
 }

@@ -1,6 +1,6 @@
 //! Put and get.
 
-use super::Agent;
+use super::{Agent, named};
 use crate::event::Event;
 use crate::pointer::bytes_of;
 use crate::{Error, GlobalPtr, Implicit, Scope, ThreadMode};
@@ -14,8 +14,24 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// The rank or the range is wrong, or the network failed.
     #[inline(always)]
     pub fn put<T: Pod>(&self, target: GlobalPtr<T>, source: &[T]) -> Result<(), Error> {
-        let source = bytemuck::cast_slice(source);
-        Ok(rma::put_by(self.rows, self.engine(), target.rank(), target.offset(), source)?)
+        let source: &[u8] = bytemuck::cast_slice(source);
+        match self.view.rows().open(target.rank(), target.offset(), source.len()) {
+            Some(place) => {
+                place.write(source);
+                Ok(())
+            }
+            None => self.put_far(target.cast(), source),
+        }
+    }
+
+    /// What is more than a copy, or nowhere: out of line, so that the way to a mapped peer stays short.
+    #[cold]
+    #[inline(never)]
+    fn put_far(&self, target: GlobalPtr<u8>, source: &[u8]) -> Result<(), Error> {
+        let (rank, offset) = target.place(self.view)?;
+        let done = rma::put(self.engine(), rank, offset, source).map_err(named(self.view, target.rank()));
+        self.view.update(target.rank(), rank);
+        done
     }
 
     /// Gets values into `target`.
@@ -24,8 +40,24 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// The rank or the range is wrong, or the network failed.
     #[inline(always)]
     pub fn get<T: Pod>(&self, source: GlobalPtr<T>, target: &mut [T]) -> Result<(), Error> {
-        let target = bytemuck::cast_slice_mut(target);
-        Ok(rma::get_by(self.rows, self.engine(), source.rank(), source.offset(), target)?)
+        let target: &mut [u8] = bytemuck::cast_slice_mut(target);
+        match self.view.rows().open(source.rank(), source.offset(), target.len()) {
+            Some(place) => {
+                place.read(target);
+                Ok(())
+            }
+            None => self.get_far(source.cast(), target),
+        }
+    }
+
+    /// As [`put_far`](Self::put_far).
+    #[cold]
+    #[inline(never)]
+    fn get_far(&self, source: GlobalPtr<u8>, target: &mut [u8]) -> Result<(), Error> {
+        let (rank, offset) = source.place(self.view)?;
+        let done = rma::get(self.engine(), rank, offset, target).map_err(named(self.view, source.rank()));
+        self.view.update(source.rank(), rank);
+        done
     }
 
     /// Puts one value.
@@ -34,7 +66,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// Those of [`put`](Self::put).
     #[inline(always)]
     pub fn put_value<T: Pod>(&self, target: GlobalPtr<T>, value: T) -> Result<(), Error> {
-        match self.rows.open_value(target.rank(), target.offset(), size_of::<T>()) {
+        match self.view.rows().open_value(target.rank(), target.offset(), size_of::<T>()) {
             Some(place) => {
                 place.write(bytemuck::bytes_of(&value));
                 Ok(())
@@ -51,7 +83,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[inline(always)]
     pub fn get_value<T: Pod>(&self, source: GlobalPtr<T>) -> Result<T, Error> {
         let mut value = T::zeroed();
-        match self.rows.open_value(source.rank(), source.offset(), size_of::<T>()) {
+        match self.view.rows().open_value(source.rank(), source.offset(), size_of::<T>()) {
             Some(place) => place.read(bytemuck::bytes_of_mut(&mut value)),
             None => {
                 let mut got = [value];
@@ -68,10 +100,12 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// The rank or the range is wrong, or the network failed.
     pub fn put_copy<T: Pod>(&self, target: GlobalPtr<T>, source: &[T]) -> Result<Event<'job, M, ()>, Error> {
         let bytes: &[u8] = bytemuck::cast_slice(source);
+        let place = target.place(self.view)?;
         let (start, len, now) =
             (bytes.as_ptr(), bytes.len(), Options { local: Local::Now, immediate: false });
         // SAFETY: rma.1 of `gasworks_extended`: `source` is borrowed until this returns, and by `Local::Now` it is used no more then.
-        let started = unsafe { rma::put_nb(self.engine(), target.place(), start, len, None, now)? };
+        let started = unsafe { rma::put_nb(self.engine(), place, start, len, None, now) };
+        let started = started.map_err(named(self.view, target.rank()))?;
         Ok(Event::new(self.engine(), started, |_| Some(())))
     }
 
@@ -85,11 +119,12 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         target: GlobalPtr<T>,
         source: Vec<T>,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        let place = target.place(self.view)?;
         let (start, len) = (source.as_ptr().cast(), size_of_val(&source[..]));
         // SAFETY: rma.1 of `gasworks_extended`: `start` points into the heap block of `source`, which the operation keeps and nobody
         // changes.
-        let started =
-            unsafe { rma::put_nb(self.engine(), target.place(), start, len, Some(M::keep(source)), APART)? };
+        let started = unsafe { rma::put_nb(self.engine(), place, start, len, Some(M::keep(source)), APART) };
+        let started = started.map_err(named(self.view, target.rank()))?;
         Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
     }
 
@@ -102,12 +137,13 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         source: GlobalPtr<T>,
         count: usize,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        let place = source.place(self.view)?;
         let mut target = vec![T::zeroed(); count];
         let (start, len) = (target.as_mut_ptr().cast(), size_of_val(&target[..]));
         // SAFETY: rma.1 of `gasworks_extended`: `start` points into the heap block of `target`, which the operation keeps and gives back
         // when it is done.
-        let started =
-            unsafe { rma::get_nb(self.engine(), source.place(), start, len, Some(M::keep(target)), false)? };
+        let started = unsafe { rma::get_nb(self.engine(), place, start, len, Some(M::keep(target)), false) };
+        let started = started.map_err(named(self.view, source.rank()))?;
         Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
     }
 
@@ -125,12 +161,12 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         source: *const T,
         count: usize,
     ) -> Result<Event<'job, M, ()>, Error> {
-        let len = bytes_of::<T>(count)?;
+        let (place, len) = (target.place(self.view)?, bytes_of::<T>(count)?);
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that the `count` values at `source` stay mapped and unchanged until the
         // event is done.
-        let started = unsafe {
-            rma::put_nb(self.engine(), target.place(), source.cast(), len, None, Options::default())?
-        };
+        let started =
+            unsafe { rma::put_nb(self.engine(), place, source.cast(), len, None, Options::default()) };
+        let started = started.map_err(named(self.view, target.rank()))?;
         Ok(Event::new(self.engine(), started, |_| Some(())))
     }
 
@@ -148,16 +184,17 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         target: *mut T,
         count: usize,
     ) -> Result<Event<'job, M, ()>, Error> {
-        let len = bytes_of::<T>(count)?;
+        let (place, len) = (source.place(self.view)?, bytes_of::<T>(count)?);
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that `target` has room for `count` values and is not used until the
         // event is done.
-        let started = unsafe { rma::get_nb(self.engine(), source.place(), target.cast(), len, None, false)? };
+        let started = unsafe { rma::get_nb(self.engine(), place, target.cast(), len, None, false) };
+        let started = started.map_err(named(self.view, source.rank()))?;
         Ok(Event::new(self.engine(), started, |_| Some(())))
     }
 
     /// A set of implicit operations of this thread: none of them has an event of its own.
     pub fn implicit(&self) -> Implicit<'job, M> {
-        Implicit::new(self.engine())
+        Implicit::new(self.engine(), self.view)
     }
 
     /// Runs `body` with a set of its own, an *access region*: one event says when all is done that was started in it.
@@ -189,7 +226,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
                 let _ = self.0.finish();
             }
         }
-        let scope = Scope::new(self.engine());
+        let scope = Scope::new(self.engine(), self.view);
         let finish = Finish(&scope);
         let result = body(finish.0);
         let finished = finish.0.finish();
