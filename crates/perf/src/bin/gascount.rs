@@ -1,6 +1,7 @@
 //! Does one operation of the library many times and nothing else, so that what it costs can be counted: the difference
 //! between two runs, divided by the difference of their operations. `gascount OPERATION N`: messages between two ranks, which are this process's,
-//! so that one thread does in turn what both of them do; everything else as a job of one rank.
+//! so that one thread does in turn what both of them do; everything else as a job of one rank. `stride:put-val` and `list:get-8` are such
+//! operations on a member of a team of three.
 //!
 //! At its end it prints how many allocations the operations made.
 //!
@@ -150,6 +151,9 @@ fn run() -> Result<()> {
     if kind.starts_with("short") || kind == "medium" {
         return messages(kind, times, payload);
     }
+    if let Some((form, kind)) = kind.split_once(':') {
+        return on_team(form, kind, times);
+    }
 
     let job = Job::open(Config::from_env()?.segment(1 << 20), Table::<Seq>::new())?;
     let agent = job.agent()?;
@@ -188,6 +192,47 @@ fn run() -> Result<()> {
     let made = ALLOCATOR.made.load(Ordering::Relaxed) - before;
     println!("allocations {made}");
     Ok(job.close()?)
+}
+
+/// The members of a team of three ranks: at one distance from each other, or not.
+fn members(form: &str) -> Result<[u32; 3]> {
+    match form {
+        "stride" => Ok([2, 1, 0]),
+        "list" => Ok([1, 0, 2]),
+        _ => bail!("{form} is no kind of team: there are stride and list"),
+    }
+}
+
+/// Words of a member of a team, by its number there.
+fn on_team(form: &str, kind: &str, times: u64) -> Result<()> {
+    let members = members(form)?;
+    let open = |bootstrap| {
+        Job::open_by(Box::new(bootstrap), Config::from_env()?.segment(1 << 20), Table::<Seq>::new())
+    };
+    let mut ranks = Together::ranks(members.len() as u32)?.into_iter();
+    let first = ranks.next().context("there is no rank")?;
+    let others: Vec<_> = ranks
+        .map(|rank| {
+            std::thread::spawn(move || {
+                let job = open(rank)?;
+                let made = job.everyone().create(&job.agent()?, members).map(drop);
+                // Its segment is used below, and nobody closes.
+                std::mem::forget(job);
+                made
+            })
+        })
+        .collect();
+    let job = open(first)?;
+    let agent = job.agent()?;
+    let team = job.everyone().create(&agent, members)?.context("rank 0 is a member")?;
+    for other in others {
+        other.join().map_err(|_| anyhow::anyhow!("another rank panicked"))??;
+    }
+    let next = (team.member() + 1) % team.size();
+    ring(&agent.on(&team), kind, black_box(job.alloc::<u64>(RING)?.on(next)), times)?;
+    drop(team);
+    std::mem::forget(job);
+    Ok(())
 }
 
 /// Messages from rank 0 to rank 1.
