@@ -1,6 +1,6 @@
 //! What the example programs share: a k-mer counter in parts, a random number generator and two small picture writers.
 //!
-//! The programs themselves are in `src/bin`. `hello`, `ring`, `dht`, `gups`, `heat` and `sample-sort` are each a page
+//! The programs themselves are in `src/bin`. `hello`, `ring`, `dht`, `grid`, `gups`, `heat` and `sample-sort` are each a page
 //! long; `kmer-count` is the one that does real work, and `kmer-serial` and `draw-reads` are its check and its input.
 #![deny(missing_docs)]
 #![deny(unsafe_code)]

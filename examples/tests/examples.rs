@@ -33,6 +33,12 @@ fn dht() {
 }
 
 #[test]
+fn grid() {
+    on_some_ranks("grid", &[], "all sums are right");
+    on_some_ranks("grid", &["--width", "3"], "all sums are right");
+}
+
+#[test]
 fn gups() {
     on_some_ranks("gups", &["--size", "12"], "the table is right");
 }

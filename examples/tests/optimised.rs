@@ -10,8 +10,9 @@ use run::run;
 use verified::verified;
 
 /// The examples, and the words with which each reports its check.
-const EXAMPLES: [(&str, &str); 6] = [
+const EXAMPLES: [(&str, &str); 7] = [
     ("dht", "every value was right"),
+    ("grid", "all sums are right"),
     ("gups", "the table is right"),
     ("heat", "equal to one rank's"),
     ("hello", "all 4 ranks were heard"),
