@@ -11,7 +11,7 @@
 //! - [`flow`]: the settings of flow control and of waiting.
 //! - [`hsl`]: locks that a handler may take too.
 //! - [`team`]: ordered views of the ranks; [`view`]: what calls on them are made with.
-//! - [`wire`]: the port; [`observe`]: the port observed.
+//! - [`wire`]: the port; [`observe`]: what goes through it, counted and recorded.
 //!
 //! While a handler runs, its thread dispatches nothing else, and its reply uses room that was reserved together with
 //! the request. So a payload is handled in place and then freed, and the stack stays bounded.

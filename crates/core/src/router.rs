@@ -37,8 +37,8 @@ impl<M: CoreMode> Drop for Router<M> {
 }
 
 impl<M: CoreMode> Router<M> {
-    /// `route[rank]` is the number of a wire.
-    pub(crate) fn new(wires: Vec<Box<M::Wire>>, route: Vec<u8>) -> Self {
+    /// `route[rank]` is the number of a wire. Without `mapped`, all messages go by calls.
+    pub(crate) fn new(wires: Vec<Box<M::Wire>>, route: Vec<u8>, mapped: bool) -> Self {
         assert!(
             route.iter().all(|&wire| usize::from(wire) < wires.len()),
             "a route to a wire that is not there"
@@ -46,7 +46,7 @@ impl<M: CoreMode> Router<M> {
         let wires: Box<[_]> = wires.into_iter().map(|wire| NonNull::from(Box::leak(wire))).collect();
         let mut this = Self { queues: None, mapped: u8::MAX, all: None, route: route.into(), wires };
         let found = (0..)
-            .zip(this.wires())
+            .zip(this.wires().filter(|_| mapped))
             .find_map(|(number, wire)| Some((NonNull::from(wire.queues()?).cast(), number)));
         if let Some((queues, number)) = found {
             (this.queues, this.mapped) = (Some(queues), number);

@@ -109,10 +109,10 @@ impl<M: ThreadMode> Job<M> {
         let cores = greet(&*bootstrap, &handlers.describe(), handlers.fingerprint())?;
         let patience = flow::patience(ranks as usize, cores)?;
         kill_point!("job.open.greeted");
-        let transport = network.open(&*bootstrap, &config)?;
-        let (transport, observation) = Observation::start(rank, &handlers, transport)?;
+        let Transport { wires, route, peers, rdma, barrier, witness, flow, together } =
+            network.open(&*bootstrap, &config)?;
+        let observation = Observation::start(rank, ranks, &handlers)?;
         let observer = observation.as_ref().map(|observation| observation.observer.clone());
-        let Transport { wires, route, peers, rdma, barrier, witness, flow, together } = transport;
         kill_point!("job.open.transport");
         let astray = route.iter().any(|&wire| usize::from(wire) >= wires.len());
         if peers.ranks() != ranks || route.len() != ranks as usize || astray {
@@ -124,6 +124,10 @@ impl<M: ThreadMode> Job<M> {
             });
         }
         gasworks_extended::atomic::register(&handlers, M::atomics())?;
+        let peers = match &observation {
+            Some(observation) => observation.watch(peers),
+            None => peers,
+        };
         let step = |state: &Messages, step: &Incoming<'_, M>| {
             state.hear(step.args());
             Ok(())
@@ -131,6 +135,7 @@ impl<M: ThreadMode> Job<M> {
         let (way, turn) = Way::choose(rank, ranks, barrier, &handlers, |state| M::hear(state, step))?;
         let (teams, exchanges) = Teams::register(ranks, &handlers, |state| M::hear(state, Exchanges::hear))?;
         let witness = way.witness().or(witness);
+        let way = way.observed(observer.clone());
         let parts = Parts { rank, wires, route, peers, rdma, flow, patience, handlers, observer };
         let engine = M::share(Engine::new(parts));
         if let Some(turn) = turn {

@@ -2,7 +2,6 @@
 
 use crate::progress::ProgressThread;
 use crate::{Error, Networks};
-use gasworks_core::observe::{Observed, ObservedBarrier};
 use gasworks_core::{CoreMode, Engine, Incoming};
 use gasworks_extended::atomic;
 use gasworks_sync::{Mode, Par, ParSync, Seq};
@@ -16,10 +15,6 @@ pub trait ThreadMode: CoreMode {
     /// The networks among which a job of this mode chooses.
     fn networks() -> Networks<Self>;
     #[doc(hidden)]
-    fn observed(wire: Observed<Self::Wire>) -> Box<Self::Wire>;
-    #[doc(hidden)]
-    fn observed_barrier(barrier: ObservedBarrier<Self::Barrier>) -> Box<Self::Barrier>;
-    #[doc(hidden)]
     fn hear<T: Send + Sync + 'static>(state: Arc<T>, hear: Hear<T, Self>) -> Box<Self::Function>;
     #[doc(hidden)]
     fn atomics() -> [Box<Self::Function>; 2];
@@ -32,12 +27,6 @@ macro_rules! thread_mode {
         impl ThreadMode for $mode {
             fn networks() -> Networks<Self> {
                 Networks::own()
-            }
-            fn observed(wire: Observed<Self::Wire>) -> Box<Self::Wire> {
-                Box::new(wire)
-            }
-            fn observed_barrier(barrier: ObservedBarrier<Self::Barrier>) -> Box<Self::Barrier> {
-                Box::new(barrier)
             }
             fn hear<T: Send + Sync + 'static>(state: Arc<T>, hear: Hear<T, Self>) -> Box<Self::Function> {
                 Box::new(move |message: &Incoming<'_, Self>| hear(&state, message))

@@ -1,9 +1,9 @@
-//! A job that is observed: its transports, its barrier and its table of peers are replaced by such as record.
+//! A job that is observed: its engine and its barrier tell an observer what they do, and its table of peers one that counts.
 
-use crate::{Error, ThreadMode, Transport};
+use crate::{Error, ThreadMode};
 use gasworks_core::handlers::Handlers;
-use gasworks_core::observe::{Observed, ObservedBarrier, Observer, Op, Recorder};
-use gasworks_memory::{Access, Watch};
+use gasworks_core::observe::{Observer, Op, Recorder};
+use gasworks_memory::{Access, PeerTable, Watch};
 use std::sync::Arc;
 
 /// Counts puts, gets and atomic operations.
@@ -23,31 +23,24 @@ impl Watch for Transfers {
 /// What a job that is observed records in, and the handlers whose names it enters there.
 pub(crate) struct Observation<M: ThreadMode> {
     recorder: Arc<Recorder>,
-    /// Who says what is sent and handled.
+    /// Who is told of messages, waits and barriers.
     pub(crate) observer: Arc<Observer>,
     handlers: Handlers<M>,
 }
 
 impl<M: ThreadMode> Observation<M> {
-    /// Observes `transport`, if whoever started this process wants that.
-    pub(crate) fn start(
-        rank: u32,
-        handlers: &Handlers<M>,
-        transport: Transport<M>,
-    ) -> Result<(Transport<M>, Option<Self>), Error> {
-        let Some(recorder) = Recorder::from_settings(rank)? else { return Ok((transport, None)) };
-        let Transport { wires, route, peers, rdma, barrier, witness, flow, together } = transport;
-        let ranks = peers.ranks();
+    /// Of `rank` among so many, if whoever started this process wants that.
+    pub(crate) fn start(rank: u32, ranks: u32, handlers: &Handlers<M>) -> Result<Option<Self>, Error> {
+        let Some(recorder) = Recorder::from_settings(rank)? else { return Ok(None) };
         let observer = Arc::new(Observer::new(recorder.clone(), rank, ranks));
-        let wires = wires.into_iter().map(|wire| M::observed(Observed::new(observer.clone(), wire)));
-        let barrier =
-            barrier.map(|barrier| M::observed_barrier(ObservedBarrier::new(recorder.clone(), barrier)));
-        let peers = peers.watched(Arc::new(Transfers(recorder.clone())));
-        let transport =
-            Transport { wires: wires.collect(), route, peers, rdma, barrier, witness, flow, together };
         let this = Self { recorder, observer, handlers: handlers.clone() };
         this.name_handlers();
-        Ok((transport, Some(this)))
+        Ok(Some(this))
+    }
+
+    /// A table of peers whose puts, gets and atomic operations are counted.
+    pub(crate) fn watch(&self, peers: PeerTable) -> PeerTable {
+        peers.watched(Arc::new(Transfers(self.recorder.clone())))
     }
 
     fn name_handlers(&self) {

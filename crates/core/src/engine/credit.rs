@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::flow::Flow;
 use crate::message::{Returned, credits_word};
-use crate::wire::{Class, Wire};
+use crate::wire::Class;
 use crate::{CoreMode, Error, Rank};
 use gasworks_shmem::credit::{Credits, Exhausted, OverReturned, Owed};
 
@@ -105,7 +105,7 @@ impl<M: CoreMode> Engine<M> {
         if returned.count == 0 {
             return Ok(()); // another thread has returned them
         }
-        let sent = self.router.to(to).send(to, Class::Credit, credits_word(returned), &[], &[]);
+        let sent = self.send_by_call(to, Class::Credit, credits_word(returned), &[], &[]);
         sent.map_err(|error| {
             self.account.owe_again(to, returned, Returned::default());
             Box::new(error.into())

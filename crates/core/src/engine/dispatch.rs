@@ -172,7 +172,7 @@ impl<M: CoreMode> Engine<M> {
         // A message's credits are taken once its room is free again, that is, after the transport's sink has returned:
         // with a credit goes the right to that room.
         let mut credits = None;
-        let taken = wire.poll(burst, &mut |arrived| {
+        let taken = self.poll_by_call(wire, burst, &mut |arrived| {
             batch.keep(self.take_credits(credits.take()));
             batch.keep(self.dispatch(&arrived, &mut credits));
         });

@@ -2,6 +2,7 @@
 
 #[allow(unsafe_code)]
 mod attach;
+mod calls;
 mod credit;
 mod dispatch;
 #[allow(unsafe_code)]
@@ -66,7 +67,7 @@ pub struct Parts<M: CoreMode> {
     pub patience: Patience,
     /// The handler table.
     pub handlers: Handlers<M>,
-    /// Who observes this rank, if anybody does; the transports are [observed](crate::observe::Observed), too, then.
+    /// Who observes this rank, if anybody does.
     pub observer: Option<Arc<Observer>>,
 }
 
@@ -102,6 +103,8 @@ pub struct Engine<M: CoreMode> {
     over: AtomicBool,
     tasks: progress::Tasks<M>,
     own: ToItself<M>,
+    /// Who is told of what goes by a call of a transport, and of messages of this rank to itself.
+    observer: Option<Arc<Observer>>,
     /// A thread may look at an engine from outside ([`Engine::peek`]), so nobody may take one out of its box.
     _pinned: PhantomPinned,
 }
@@ -122,7 +125,7 @@ impl<M: CoreMode> Engine<M> {
         let limits = Limits { packed_long: limits.packed_long.min(limits.max_medium), ..limits };
         let flow = flow.within(limits.max_medium);
         let max_burst = wires.iter().map(|wire| wire.burst()).max().unwrap_or(1);
-        let router = Router::new(wires, route);
+        let router = Router::new(wires, route, observer.is_none());
         Self {
             rank,
             router,
@@ -135,7 +138,8 @@ impl<M: CoreMode> Engine<M> {
             handlers,
             failure: Failure::none(),
             tasks: progress::Tasks::new(),
-            own: ToItself::new(observer, limits.max_medium),
+            own: ToItself::new(observer.is_some(), limits.max_medium),
+            observer,
             _pinned: PhantomPinned,
             peers,
         }

@@ -10,7 +10,7 @@ use super::send::Way;
 use super::{Engine, Incoming, Outgoing, Received, thread};
 use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned};
 use crate::wire::Class;
-use crate::{Category, CoreMode, Error, Rank, Reservation, Wire};
+use crate::{Category, CoreMode, Error, Rank, Reservation};
 use gasworks_sync::{Room as Memory, VolatileSlice};
 use std::cell::Cell;
 
@@ -148,8 +148,8 @@ impl<M: CoreMode> Engine<M> {
         };
         let reservation = match room {
             _ if to == self.rank => None,
-            Room::Packet => Some(self.router.to(to).reserve(to, class, granted)?),
-            Room::Landing => Some(self.router.to(to).reserve(to, class, 0)?),
+            Room::Packet => Some(self.reserve(to, class, granted)?),
+            Room::Landing => Some(self.reserve(to, class, 0)?),
             Room::Client | Room::Memory => None,
         };
         let charged = if class == Class::Request && room == Room::Packet { granted as u32 } else { 0 };
@@ -369,7 +369,7 @@ impl<M: CoreMode> Drop for Prepared<'_, M> {
             return;
         }
         if let Some(reservation) = self.reservation.take() {
-            self.engine.router.to(self.to).cancel(reservation);
+            self.engine.cancel(reservation);
         }
         if self.class == Class::Request {
             self.engine.give_back(self.to, self.charged);

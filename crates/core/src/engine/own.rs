@@ -5,12 +5,11 @@ use super::thread::{self, Handling};
 use super::{Engine, Incoming, Outgoing, Received};
 use crate::handlers::Placed;
 use crate::message::{First, MAX_ARGS, Returned, first_word};
-use crate::observe::{Observer, Own};
+use crate::observe::Own;
 use crate::wire::{Arrived, head_of};
 use crate::{Category, CoreMode, Error};
 use gasworks_sync::{Lock, Room, VolatileSlice, room};
 use std::cell::Cell;
-use std::sync::Arc;
 
 /// What the functions here are compiled for, once each.
 pub(super) const REQUEST: bool = false;
@@ -18,8 +17,6 @@ pub(super) const REPLY: bool = true;
 
 /// What messages of this rank to itself need.
 pub(super) struct ToItself<M: CoreMode> {
-    /// Who observes them, if anybody does.
-    observer: Option<Arc<Observer>>,
     /// Payloads below so many bytes take the short path. None do, not even empty ones, where somebody observes.
     short_below: usize,
     /// Room for the payloads of Mediums that are too long for the stack.
@@ -27,9 +24,9 @@ pub(super) struct ToItself<M: CoreMode> {
 }
 
 impl<M: CoreMode> ToItself<M> {
-    pub(super) fn new(observer: Option<Arc<Observer>>, max_medium: usize) -> Self {
-        let short_below = if observer.is_some() { 0 } else { room::SMALL.min(max_medium) + 1 };
-        Self { observer, short_below, rooms: Lock::new(Vec::new()) }
+    pub(super) fn new(is_observed: bool, max_medium: usize) -> Self {
+        let short_below = if is_observed { 0 } else { room::SMALL.min(max_medium) + 1 };
+        Self { short_below, rooms: Lock::new(Vec::new()) }
     }
 }
 
@@ -170,7 +167,7 @@ impl<M: CoreMode> Engine<M> {
             let payload = VolatileSlice::EMPTY;
             return Err(self.refused(Arrived { from: self.rank, head: &head[..len], payload }));
         };
-        let Some(observer) = &self.own.observer else {
+        let Some(observer) = &self.observer else {
             return self.run_own::<IS_REPLY>(handler, args, received, placed);
         };
         let bytes = match received {

@@ -331,12 +331,11 @@ impl<M: CoreMode> Engine<M> {
     /// Room for the header of a Long, which is to leave beside its payload, and the number that the NIC tells when that has landed; `None`
     /// where the header has to wait for it.
     fn beside(&self, to: Rank, class: Class) -> Result<Option<(Reservation<'_>, u32)>, WireError> {
-        let wire = self.router.to(to);
-        let mut room = wire.reserve(to, class, 0)?;
-        match wire.beside(&mut room) {
+        let mut room = self.reserve(to, class, 0)?;
+        match self.router.to(to).beside(&mut room) {
             Some(number) => Ok(Some((room, number))),
             None => {
-                wire.cancel(room);
+                self.cancel(room);
                 Ok(None)
             }
         }
@@ -366,7 +365,7 @@ impl<M: CoreMode> Engine<M> {
         let mut head = self.encode(message, false, false);
         if let Err(error) = started {
             self.transfers.ops.withdraw(id);
-            room.into_iter().for_each(|(room, _)| self.router.to(to).cancel(room));
+            room.into_iter().for_each(|(room, _)| self.cancel(room));
             return Err(nic_error("put of a long message", to, error));
         }
         room.into_iter().for_each(|(room, _)| self.send_beside(room, &mut head, Returned::default()));
@@ -444,7 +443,7 @@ impl<M: CoreMode> Engine<M> {
         let mut head = self.encode(message, false, false);
         let number = room.as_ref().map(|(_, number)| *number);
         let cancel = |room: Option<(Reservation, u32)>| {
-            room.into_iter().for_each(|(room, _)| self.router.to(to).cancel(room));
+            room.into_iter().for_each(|(room, _)| self.cancel(room));
         };
         let after = room.is_none().then_some(After::Request { to, head });
         let id = match self.transfers.start(set, after, Categories::LOCAL, keep) {
@@ -502,7 +501,7 @@ impl<M: CoreMode> Engine<M> {
             }
             Err(error) => {
                 self.transfers.ops.withdraw(id);
-                room.into_iter().for_each(|(room, _)| self.router.to(to).cancel(room));
+                room.into_iter().for_each(|(room, _)| self.cancel(room));
                 if let EngineError::Busy { .. } = error {
                     self.postpone(Late::Reply { to, offset, payload, head, own });
                     return Ok(());

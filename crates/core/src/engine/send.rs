@@ -7,7 +7,7 @@ use crate::error::Stop;
 use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned, first_word};
 use crate::view::View;
 use crate::wire::{Class, WireError, ring};
-use crate::{Category, CoreMode, Error, Rank, Reservation, Wire};
+use crate::{Category, CoreMode, Error, Rank, Reservation};
 use gasworks_shmem::inbox::{Full, MAX_INLINE};
 
 /// How a message's payload travels.
@@ -207,7 +207,7 @@ impl<M: CoreMode> Engine<M> {
                 }
             };
         }
-        let sent = self.router.to(to).send(to, class, word, args, payload);
+        let sent = self.send_by_call(to, class, word, args, payload);
         Ok(sent.inspect_err(|_| self.account.owe_again(to, returned, own))?)
     }
 
@@ -265,17 +265,16 @@ impl<M: CoreMode> Engine<M> {
         packet: &[u8],
         own: Returned,
     ) -> Result<(), Error> {
-        let wire = self.router.to(to);
         let in_packet = matches!(way, Way::Packet);
         if let Way::Mapped(target) = way {
             // The room first: nothing is stored at the target for a message that must wait. The commit publishes the
             // header after the store, so the handler sees the payload.
-            let reservation = wire.reserve(to, class, 0)?;
+            let reservation = self.reserve(to, class, 0)?;
             target.write(message.payload);
             let mut head = self.encode(message, class == Class::Reply, in_packet);
             return Ok(self.send_reserved(reservation, &mut head, own)?);
         }
-        let reservation = wire.reserve(to, class, packet.len())?;
+        let reservation = self.reserve(to, class, packet.len())?;
         reservation.payload().write(packet);
         let mut head = self.encode(message, class == Class::Reply, in_packet);
         Ok(self.send_reserved(reservation, &mut head, own)?)
@@ -289,7 +288,7 @@ impl<M: CoreMode> Engine<M> {
         head: &mut Encoded,
         own: Returned,
     ) -> Result<(), WireError> {
-        let reservation = self.router.to(to).reserve(to, class, 0)?;
+        let reservation = self.reserve(to, class, 0)?;
         self.send_reserved(reservation, head, own)
     }
 
@@ -303,7 +302,7 @@ impl<M: CoreMode> Engine<M> {
         let to = reservation.to;
         let returned = self.account.with_owed(to, own);
         head.set_returned(returned);
-        let sent = self.router.to(to).commit(reservation, head.as_bytes());
+        let sent = self.commit(reservation, head.as_bytes());
         sent.inspect_err(|_| self.account.owe_again(to, returned, own))
     }
 }

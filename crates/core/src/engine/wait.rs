@@ -88,7 +88,7 @@ impl<M: CoreMode> Engine<M> {
                 Step::Sleep(_) if self.transfers.is_busy() => std::thread::yield_now(),
                 // Not if another thread has worked since the loop last looked: what it did may be what is waited for.
                 Step::Sleep(longest) => {
-                    self.router.sleep(longest, &|| self.waits.worked.arm() == waiting.seen)?;
+                    self.sleep(longest, &|| self.waits.worked.arm() == waiting.seen)?;
                 }
             }
         }

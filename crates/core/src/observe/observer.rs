@@ -1,9 +1,10 @@
 //! What is recorded of messages: which they are, and their numbers in the whole job.
 
-use super::layout::{Op, What};
+use super::layout::{Op, Tally, What};
 use super::recorder::{About, Open, Recorder};
 use crate::message::{Head, decode};
-use crate::{Category, Rank};
+use crate::{Arrived, Category, Rank, WireError};
+use gasworks_os::clock;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ pub(crate) struct Own {
 }
 
 /// What a head says of its message.
-pub(super) struct Told {
+struct Told {
     sent: Op,
     handled: Op,
     about: About,
@@ -30,7 +31,7 @@ pub(super) struct Told {
 }
 
 /// Reads a head; `None` if it is none, which the engine is about to find out as well.
-pub(super) fn read(head: &[u8], packet: usize, peer: Rank) -> Option<Told> {
+fn read(head: &[u8], packet: usize, peer: Rank) -> Option<Told> {
     let (category, reply, handler, landing) = match decode(head).ok()?.head {
         Head::Message { category, reply, handler, landing } => (category, reply, handler, landing),
         Head::Credits => {
@@ -68,7 +69,7 @@ fn flow(kind: usize, from: Rank, to: Rank, number: u64) -> u64 {
 
 /// What an observed rank says of its messages, whatever carries them.
 pub struct Observer {
-    pub(super) recorder: Arc<Recorder>,
+    recorder: Arc<Recorder>,
     rank: Rank,
     /// Requests and replies to each rank, and from each: both ends of a message give it the same number, since a
     /// transport keeps the messages of one thread to one rank in order.
@@ -92,12 +93,89 @@ impl Observer {
         // To its own reply a rank is within the handler of its request.
         self.handled(told(), own.reply, handle);
     }
+
+    /// A message with this head, and so many bytes in its packet, is sent by `send`.
+    pub(crate) fn sends(
+        &self,
+        to: Rank,
+        head: &[u8],
+        packet: usize,
+        send: impl FnOnce() -> Result<(), WireError>,
+    ) -> Result<(), WireError> {
+        let (told, start) = (read(head, packet, to), self.recorder.time());
+        let sent = send();
+        match &sent {
+            Ok(()) => self.sent(told, start),
+            Err(error) => self.refused(error),
+        }
+        sent
+    }
+
+    /// A transport has refused a message.
+    pub(crate) fn refused(&self, error: &WireError) {
+        if matches!(error, WireError::Busy { .. }) {
+            self.recorder.tally(Tally::Busy, 1);
+        }
+    }
+
+    /// Room for a message is given back.
+    pub(crate) fn cancelled(&self) {
+        self.recorder.tally(Tally::Cancelled, 1);
+    }
+
+    /// A transport hands over a message, which `sink` handles.
+    pub(crate) fn arrives(&self, arrived: Arrived<'_>, sink: &mut dyn FnMut(Arrived<'_>)) {
+        match read(arrived.head, arrived.payload.len(), arrived.from) {
+            Some(told) => self.handled(told, false, || sink(arrived)),
+            None => sink(arrived),
+        }
+    }
+
+    /// A look at a transport has found so many messages.
+    pub(crate) fn polled(&self, taken: usize) {
+        self.recorder.tally(Tally::Polls, 1);
+        if taken == 0 {
+            self.recorder.tally(Tally::EmptyPolls, 1);
+            self.recorder.polled_in_vain();
+        }
+    }
+
+    /// The rank sleeps as long as `sleep` takes.
+    pub(crate) fn sleeps<R>(&self, sleep: impl FnOnce() -> R) -> R {
+        // Whoever sleeps has time to read the clock.
+        let (start, about) = (clock::monotonic(), About::plain(What::Sleep));
+        self.recorder.open(Open::Sleep, about, start);
+        let slept = sleep();
+        let end = clock::monotonic();
+        self.recorder.close(Open::Sleep, about, start, end);
+        self.recorder.still_idle(end);
+        self.recorder.tally(Tally::Sleeps, 1);
+        self.recorder.tally(Tally::SleepTime, end - start);
+        slept
+    }
+
+    /// The rank is about to begin a barrier.
+    pub fn barrier_begins(&self) {
+        self.recorder.worked();
+        self.recorder.tally(Tally::Barriers, 1);
+        self.recorder.open(Open::Barrier, About::plain(What::Barrier), clock::monotonic());
+    }
+
+    /// The barrier was found to be over. Of several threads that find it the first is heard.
+    pub fn barrier_ends(&self) {
+        let Some(start) = self.recorder.take_open(Open::Barrier) else { return };
+        self.recorder.worked();
+        let end = clock::monotonic();
+        self.recorder.tally(Tally::BarrierTime, end - start);
+        self.recorder.event(About::plain(What::Barrier), start, end);
+    }
+
     fn number(counters: &[Box<[AtomicU64]>; 2], kind: usize, peer: Rank) -> u64 {
         counters[kind].get(peer as usize).map_or(0, |counter| counter.fetch_add(1, Ordering::Relaxed))
     }
 
     /// A message has left, which the transport began to send at `start`.
-    pub(super) fn sent(&self, told: Option<Told>, start: u64) {
+    fn sent(&self, told: Option<Told>, start: u64) {
         let Some(Told { sent, mut about, numbered, .. }) = told else { return };
         let recorder = &*self.recorder;
         recorder.worked();
@@ -115,7 +193,7 @@ impl Observer {
     }
 
     /// A message is handled by `handle`, perhaps while another one is.
-    pub(super) fn handled(&self, told: Told, is_within: bool, handle: impl FnOnce()) {
+    fn handled(&self, told: Told, is_within: bool, handle: impl FnOnce()) {
         let recorder = &*self.recorder;
         let Told { handled, mut about, numbered, .. } = told;
         recorder.worked();

@@ -1,11 +1,9 @@
 use super::recorder::{About, Open};
 use super::*;
 use crate::message::{Encoded, Head, Landing, Returned, first_word};
-use crate::{Arrived, Category, Class, Limits, Name, Rank, Reservation, SharedBarrier, Wire, WireError};
+use crate::{Arrived, Category, WireError};
 use gasworks_os::memfd::MemFd;
-use gasworks_sync::atomic::{AtomicU32, Ordering};
-use gasworks_sync::{Mode, Seq, VolatileSlice};
-use std::cell::RefCell;
+use gasworks_sync::VolatileSlice;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,76 +14,48 @@ fn recorder(events: u32) -> (MemFd, Arc<Recorder>) {
     (file, recorder)
 }
 
-/// A transport that gives back what it was sent, and has no room at the first try.
-#[derive(Default)]
-struct Echo {
-    tries: RefCell<u32>,
-    heads: RefCell<Vec<Vec<u8>>>,
+/// An observer of rank 3 among 4, to whom nobody has a name.
+fn observer(recorder: Arc<Recorder>) -> Observer {
+    Observer::new(recorder, 3, 4)
 }
 
-impl<M: Mode> Wire<M> for Echo {
-    fn name(&self) -> &'static str {
-        "echo"
-    }
-    fn limits(&self) -> Limits {
-        Limits { max_medium: 100, max_long: 1000, packed_long: 100 }
-    }
-    fn reserve(&self, to: Rank, class: Class, _: usize) -> Result<Reservation<'_>, WireError> {
-        *self.tries.borrow_mut() += 1;
-        match *self.tries.borrow() {
-            1 => Err(WireError::Busy { to }),
-            _ => Ok(Reservation::new(to, class, VolatileSlice::EMPTY, [0; 2])),
-        }
-    }
-    fn commit(&self, _: Reservation<'_>, head: &[u8]) -> Result<(), WireError> {
-        self.heads.borrow_mut().push(head.to_vec());
-        Ok(())
-    }
-    fn cancel(&self, _: Reservation<'_>) {}
-    fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
-        let heads: Vec<_> = self.heads.borrow_mut().drain(..).take(burst).collect();
-        for head in &heads {
-            sink(Arrived { from: 1, head, payload: VolatileSlice::EMPTY });
-        }
-        Ok(heads.len())
-    }
-    fn sleep(&self, limit: Duration, _: &dyn Fn() -> bool) -> Result<(), WireError> {
-        std::thread::sleep(limit);
-        Ok(())
-    }
-    fn wake(&self) {}
+/// Sends rank 1 a message without a payload, with this head.
+fn send(observer: &Observer, head: &[u8]) {
+    assert_eq!(observer.sends(1, head, 0, || Ok(())), Ok(()));
+}
+
+/// Has rank 1 send one; how often it was handled.
+fn receive(observer: &Observer, head: &[u8]) -> u32 {
+    let mut handled = 0;
+    let arrived = Arrived { from: 1, head, payload: VolatileSlice::EMPTY };
+    observer.arrives(arrived, &mut |arrived| handled += u32::from(arrived.head == head));
+    handled
 }
 
 #[test]
 fn messages_are_counted_and_recorded() {
     let (file, recorder) = recorder(100);
     recorder.name_handler(200, "a name that is longer than what there is room for");
-    let wire = Observed::new(
-        Arc::new(Observer::new(recorder, 3, 4)),
-        Box::new(Echo::default()) as Box<dyn Wire<Seq>>,
-    );
-    assert_eq!((wire.name(), wire.limits().max_long), ("echo", 1000));
-    let short = first_word(Category::Short, false, 200, 0, Returned::default());
-    let in_one_go = || wire.send(1, Class::Request, short, &[], &[]);
-    assert!(in_one_go().is_err());
-    let send = |class, head| {
-        let reserved = wire.reserve(1, class, 0).expect("room");
-        wire.commit(reserved, Encoded::new(head, Returned::default(), &[]).as_bytes()).expect("sent");
-    };
+    let observer = observer(recorder);
+    let encoded = |head| Encoded::new(head, Returned::default(), &[]);
     let landing = Some(Landing { offset: 0, len: 70, in_packet: false });
-    let message = |category, reply, landing| Head::Message { category, reply, handler: 200, landing };
-    send(Class::Request, message(Category::Short, false, None));
-    in_one_go().expect("sent");
-    send(Class::Reply, message(Category::Long, true, landing));
-    send(Class::Credit, Head::Credits);
-    wire.cancel(wire.reserve(1, Class::Request, 0).expect("room"));
-    let mut seen = 0;
-    assert_eq!(wire.poll(20, &mut |_| seen += 1).expect("polled"), 4);
-    assert_eq!(wire.poll(20, &mut |_| seen += 1).expect("polled"), 0);
-    assert_eq!(wire.poll(20, &mut |_| seen += 1).expect("polled"), 0);
-    wire.sleep(Duration::from_millis(2), &|| true).expect("slept");
-    send(Class::Credit, Head::Credits);
+    let message =
+        |category, reply, landing| encoded(Head::Message { category, reply, handler: 200, landing });
+    let short = message(Category::Short, false, None);
+    let heads = [short, short, message(Category::Long, true, landing), encoded(Head::Credits)];
+    // What is refused is not sent; that there was no room is counted.
+    for error in [WireError::Busy { to: 1 }, WireError::PeerGone { rank: 1 }] {
+        assert_eq!(observer.sends(1, short.as_bytes(), 0, || Err(error.clone())), Err(error));
+    }
+    heads.iter().for_each(|head| send(&observer, head.as_bytes()));
+    observer.cancelled();
+    let seen: u32 = heads.iter().map(|head| receive(&observer, head.as_bytes())).sum();
     assert_eq!(seen, 4);
+    [4, 0, 0].into_iter().for_each(|taken| observer.polled(taken));
+    observer.sleeps(|| std::thread::sleep(Duration::from_millis(2)));
+    send(&observer, encoded(Head::Credits).as_bytes());
+    // No head: whoever handles it finds out.
+    assert_eq!((receive(&observer, &[1, 2, 3]), observer.sends(1, &[1, 2], 0, || Ok(()))), (1, Ok(())));
 
     let all = Recording::read(&file).expect("a recording");
     assert_eq!(all.pid, std::process::id());
@@ -130,14 +100,10 @@ fn messages_of_two_jobs_are_told_apart() {
     let file = create(100).expect("a file");
     let of_job = |seen: usize| {
         let recorder = Recorder::join(file.as_fd(), 3).expect("a recorder");
-        let wire = Observed::new(
-            Arc::new(Observer::new(recorder, 3, 4)),
-            Box::new(Echo::default()) as Box<dyn Wire<Seq>>,
-        );
-        let short = first_word(Category::Short, false, 200, 0, Returned::default());
-        assert!(wire.send(1, Class::Request, short, &[], &[]).is_err(), "no room at the first try");
-        (0..3).for_each(|_| wire.send(1, Class::Request, short, &[], &[]).expect("sent"));
-        assert_eq!(wire.poll(20, &mut |_| ()), Ok(3));
+        let observer = observer(recorder);
+        let head = first_word(Category::Short, false, 200, 0, Returned::default()).to_le_bytes();
+        (0..3).for_each(|_| send(&observer, &head));
+        assert_eq!((0..3).map(|_| receive(&observer, &head)).sum::<u32>(), 3);
         let flows = Recording::read(&file).expect("a recording").events.split_off(seen);
         flows.into_iter().map(|event| event.flow).collect::<std::collections::HashSet<_>>()
     };
@@ -179,34 +145,26 @@ fn what_a_rank_dies_in_is_known() {
     assert!(handler.start <= get.start && get.end <= handler.end);
 }
 
-struct Count(AtomicU32);
-
-impl SharedBarrier for Count {
-    fn arrive(&self, _: Name) {
-        self.0.store(2, Ordering::Relaxed);
-    }
-    fn done(&self) -> Option<Name> {
-        (self.0.fetch_sub(1, Ordering::Relaxed) <= 1).then_some(Name::Any)
-    }
-}
-
+/// A barrier's time is that of its event; who finds it over once more records nothing.
 #[test]
 fn a_barrier_lasts_from_its_begin_to_its_end() {
     let (file, recorder) = recorder(8);
-    let barrier =
-        ObservedBarrier::new(recorder, Box::new(Count(AtomicU32::new(0))) as Box<dyn SharedBarrier>);
-    for _ in 0..2 {
-        barrier.arrive(Name::Any);
-        assert_eq!(
-            Recording::read(&file).expect("a recording").events.iter().filter(|e| e.unfinished).count(),
-            1
-        );
-        assert!(barrier.done().is_none());
-        assert!(barrier.done().is_some());
+    let observer = observer(recorder);
+    let before = monotonic();
+    for number in 1..3 {
+        observer.barrier_begins();
+        let all = Recording::read(&file).expect("a recording");
+        assert_eq!(all.events.iter().filter(|event| event.unfinished).count(), 1);
+        assert_eq!(all.tally(Tally::Barriers), number);
+        observer.barrier_ends();
+        observer.barrier_ends();
     }
     let all = Recording::read(&file).expect("a recording");
     assert_eq!((all.tally(Tally::Barriers), all.events.len()), (2, 2));
     assert!(all.events.iter().all(|event| event.what == What::Barrier && !event.unfinished));
+    assert!(all.events.iter().all(|event| before <= event.start && event.end <= monotonic()));
+    let time = all.events.iter().map(|event| event.end - event.start).sum::<u64>();
+    assert_eq!(all.tally(Tally::BarrierTime), time);
 }
 
 #[test]
@@ -362,22 +320,6 @@ fn a_file_that_is_too_short_is_no_recording() {
     map.bytes().slice(8 * 6, 8).expect("inside").write(&[9, 0, 0, 0, 0, 0, 0, 0]);
     let all = Recording::read(&file).expect("a recording");
     assert_eq!((all.overwritten, all.events.len(), all.pid), (0, 0, 0));
-}
-
-/// A barrier's time is that of its event; who finds it over once more records nothing.
-#[test]
-fn an_observed_barrier_is_the_one_inside() {
-    let (file, recorder) = recorder(8);
-    let barrier =
-        ObservedBarrier::new(recorder, Box::new(Count(AtomicU32::new(0))) as Box<dyn SharedBarrier>);
-    assert_eq!(barrier.words(), Count(AtomicU32::new(0)).words());
-    let before = monotonic();
-    barrier.arrive(Name::Any);
-    assert!(barrier.done().is_none() && barrier.done().is_some() && barrier.done().is_some());
-    let all = Recording::read(&file).expect("a recording");
-    let [event] = &all.events[..] else { panic!("{:?}", all.events) };
-    assert!(before <= event.start && event.end <= monotonic());
-    assert_eq!((all.tally(Tally::Barriers), all.tally(Tally::BarrierTime)), (1, event.end - event.start));
 }
 
 /// The descriptor comes with the environment, which is a process's own: each row asks another one.

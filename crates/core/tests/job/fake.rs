@@ -17,7 +17,7 @@ mod nic;
 pub use nic::FakeNic;
 
 use gasworks_core::message::decode;
-use gasworks_core::observe::{Observed, Observer, Recorder};
+use gasworks_core::observe::{Observer, Recorder};
 use gasworks_core::{
     Also, Arrived, Category, Class, CoreMode, Domains, Engine, Entry, Error, Flow, Handlers, Incoming,
     Limits, Outgoing, Parts, Patience, Policy, Rank, Rdma, Received, Reservation, Signature, Wire, WireError,
@@ -461,7 +461,6 @@ pub fn with_peers<R>(turn: impl FnMut() + 'static, act: impl FnOnce() -> R) -> R
 pub trait TestMode: CoreMode {
     fn net(net: NetWire) -> Box<Self::Wire>;
     fn shmem(shmem: ShmemWire<Self>) -> Box<Self::Wire>;
-    fn observed(observed: Observed<Self::Wire>) -> Box<Self::Wire>;
     fn nic(nic: FakeNic) -> Box<Self::Nic>;
     fn function<F>(function: F) -> Box<Self::Function>
     where
@@ -476,9 +475,6 @@ macro_rules! test_modes {
             }
             fn shmem(shmem: ShmemWire<Self>) -> Box<Self::Wire> {
                 Box::new(shmem)
-            }
-            fn observed(observed: Observed<Self::Wire>) -> Box<Self::Wire> {
-                Box::new(observed)
             }
             fn nic(nic: FakeNic) -> Box<Self::Nic> {
                 Box::new(nic)
@@ -614,10 +610,6 @@ impl<M: TestMode> Job<M> {
             }
             let recorder = plan.recorders.get(rank as usize).cloned();
             let observer = recorder.map(|recorder| Arc::new(Observer::new(recorder, rank, plan.ranks)));
-            if let Some(observer) = &observer {
-                let watch = |wire| M::observed(Observed::new(observer.clone(), wire));
-                boxed = boxed.into_iter().map(watch).collect();
-            }
             let nic = |domain: u32| {
                 let log = nics[(domain * plan.ranks + rank) as usize].clone();
                 let tuning = Tuning { descriptors: plan.descriptors, ..Tuning::default() };
@@ -679,12 +671,6 @@ impl<M: TestMode> Job<M> {
             let entry = Entry { signature: signature.clone(), function: M::function(function.clone()) };
             assert_eq!(engine.handlers().register(Some(index), entry), Ok(index));
         }
-    }
-
-    /// Builds one more transport for a rank, apart from its engine's.
-    pub fn net(&self, rank: Rank) -> Box<M::Wire> {
-        let log = self.wires[rank as usize].clone();
-        M::net(NetWire(Port { rank, fabric: self.fabric.clone(), log }))
     }
 
     pub fn wire(&self, rank: usize) -> MutexGuard<'_, WireLog> {

@@ -3,15 +3,14 @@
 use crate::fake::*;
 use crate::in_every_mode;
 use crate::messages::pattern;
-use gasworks_core::observe::{Event, Observed, Observer, Op, Recorder, Recording, Tally, What, create};
-use gasworks_core::{Category, Class, Outgoing, Wire, WireError};
+use gasworks_core::observe::{Event, Op, Recorder, Recording, Tally, What, create};
+use gasworks_core::{Ask, Category, Commit, Outgoing, WireError};
 use gasworks_os::memfd::MemFd;
 use gasworks_sync::Par;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
 
-fn recorders(ranks: u32) -> (Vec<MemFd>, Vec<std::sync::Arc<Recorder>>) {
+fn recorders(ranks: u32) -> (Vec<MemFd>, Vec<Arc<Recorder>>) {
     let join = |rank| {
         let file = create(1000).expect("a file");
         let recorder = Recorder::join(file.as_fd(), rank).expect("a recorder");
@@ -77,61 +76,76 @@ fn what_an_observed_job_does_is_recorded() {
     in_every_mode!(check);
 }
 
-/// An observed transport passes every call on, and returns what the inner one returns.
+/// What a transport refuses, gives back or finds is told, once, and its answer is the engine's; one with mapped queues is called like any
+/// other.
 #[test]
-fn an_observed_transport_is_the_one_inside() {
-    let (files, recorders) = recorders(2);
-    let job = Job::<Par>::new(&Plan { beside: true, ..Plan::default() });
-    let wire = Observed::new(Arc::new(Observer::new(recorders[0].clone(), 0, 2)), job.net(0));
-    let tally = |tally| Recording::read(&files[0]).expect("a recording").tally(tally);
-    let limits = wire.limits();
-    assert_eq!(
-        (wire.name(), limits.max_medium, limits.max_long, limits.packed_long),
-        ("net", MEDIUM, LONG as u64, PACKED)
-    );
-    assert_eq!((wire.is_of_first_domain(), wire.is_settled()), (false, true));
-    job.wire(0).of_first_domain = true;
-    job.wire(0).unsettled = 1;
-    assert_eq!((wire.is_of_first_domain(), wire.is_settled()), (true, false));
-    wire.wake();
-    wire.closed();
-    let log = job.wire(0);
-    assert_eq!((log.woken, log.closed), (1, 1));
-    drop(log);
-    assert!(wire.queues().is_none());
-    // The number of a header's room is the transport's.
-    let mut room = wire.reserve(1, Class::Request, 8).expect("room");
-    assert_eq!(wire.beside(&mut room), Some(room.ticket[0] as u32));
-    wire.cancel(room);
-    assert_eq!((job.wire(0).cancelled, tally(Tally::Cancelled)), (1, 1));
-    job.wire(0).beside = false;
-    let mut room = wire.reserve(1, Class::Request, 8).expect("room");
-    assert_eq!(wire.beside(&mut room), None);
-    // What is refused is not counted as sent; that there was no room is.
-    job.wire(0).refuse_commit.push_back(WireError::PeerGone { rank: 1 });
-    assert!(wire.commit(room, &[0; 8]).is_err());
-    for (refused, busy) in [(WireError::PeerGone { rank: 1 }, 0), (WireError::Busy { to: 1 }, 1)] {
-        job.wire(0).refuse_room.push_back(refused.clone());
-        assert_eq!(wire.reserve(1, Class::Request, 8).map(drop), Err(refused.clone()));
-        assert_eq!(tally(Tally::Busy), 2 * busy - busy);
-        job.wire(0).refuse_room.push_back(refused.clone());
-        assert_eq!(wire.send(1, Class::Request, 0, &[], &[]), Err(refused));
-        assert_eq!(tally(Tally::Busy), 2 * busy);
+fn what_transports_answer_is_told() {
+    for sharing in [0, 2] {
+        let (files, recorders) = recorders(2);
+        let job = Job::<Par>::new(&Plan { sharing, recorders, ..Plan::default() });
+        let tallies = || {
+            let all = Recording::read(&files[0]).expect("a recording");
+            [Tally::Busy, Tally::Cancelled, Tally::Polls, Tally::EmptyPolls].map(|tally| all.tally(tally))
+        };
+        let engine = &job.engines[0];
+        let handler = REQUEST[Category::Medium as usize];
+        let ask = Ask { category: Category::Medium, least: 8, most: 8, landing: None, source: None };
+        let commit = Commit { handler, args: &[], len: 8, landing: 0, source: None };
+        let request =
+            Outgoing { category: Category::Medium, handler, args: &[], payload: &[1; 8], landing: 0 };
+        engine.try_prepare(1, &ask).expect("room").cancel();
+        assert_eq!((job.wire(0).cancelled, tallies()), (1, [0, 1, 0, 0]));
+        // What is refused is not counted as sent; that there was no room is.
+        job.wire(0).refuse_commit.push_back(WireError::PeerGone { rank: 1 });
+        assert!(engine.try_prepare(1, &ask).expect("room").commit(&commit).is_err());
+        for (refused, busy) in [(WireError::PeerGone { rank: 1 }, 0), (WireError::Busy { to: 1 }, 1)] {
+            job.wire(0).refuse_room.push_back(refused.clone());
+            assert_eq!(engine.try_prepare(1, &ask).map(drop), Err(refused.clone().into()));
+            job.wire(0).refuse_room.push_back(refused);
+            assert!(engine.try_request(1, &request).is_err());
+            assert_eq!(tallies()[0], 2 * busy);
+        }
+        assert!(Recording::read(&files[0]).expect("a recording").events.is_empty());
+        // Looks that find nothing, one that fails, and what is no head.
+        assert_eq!((engine.poll(), tallies()), (Ok(0), [2, 1, 1, 1]));
+        job.wire(0).broken = Some(WireError::PeerGone { rank: 1 });
+        assert!(engine.poll().is_err() && tallies() == [2, 1, 1, 1]);
+        if sharing == 0 {
+            job.fabric.post(1, 0, &[1, 2, 3], &[]);
+            assert!(engine.poll().is_err() && tallies() == [2, 1, 2, 1]);
+        }
+        let polls = std::cell::Cell::new(0);
+        let done = || polls.replace(polls.get() + 1) > 1;
+        assert_eq!(engine.wait_until(done), Ok(()));
+        let slept = job.wire(0).slept.len() as u64;
+        let all = Recording::read(&files[0]).expect("a recording");
+        let sleeps = all.events.iter().filter(|event| event.what == What::Sleep);
+        let time = sleeps.clone().map(|event| event.end - event.start).sum::<u64>();
+        assert_eq!((sleeps.count() as u64, all.tally(Tally::Sleeps)), (slept, slept));
+        assert!(slept > 0 && all.tally(Tally::SleepTime) == time);
+        assert_eq!(all.total(Op::RequestMedium), (0, 0));
     }
-    assert!(Recording::read(&files[0]).expect("a recording").events.is_empty());
-    // Looks that find nothing, and what is no head: the engine is about to find out.
-    assert_eq!((wire.poll(3, &mut |_| ()), tally(Tally::Polls), tally(Tally::EmptyPolls)), (Ok(0), 1, 1));
-    job.fabric.post(1, 0, &[1, 2, 3], &[]);
-    let mut heads = Vec::new();
-    assert_eq!(wire.poll(3, &mut |arrived| heads.push(arrived.head.to_vec())), Ok(1));
-    assert_eq!((heads, tally(Tally::Polls), tally(Tally::EmptyPolls)), (vec![vec![1, 2, 3]], 2, 1));
-    job.wire(0).broken = Some(WireError::PeerGone { rank: 1 });
-    assert!(wire.poll(3, &mut |_| ()).is_err());
-    assert_eq!((&job.wire(0).bursts[..], tally(Tally::Polls)), (&[3, 3, 3][..], 2));
-    wire.sleep(Duration::from_secs(7), &|| false).expect("slept");
-    assert_eq!(job.wire(0).slept, [(Duration::from_secs(7), false)]);
-    let all = Recording::read(&files[0]).expect("a recording");
-    let slept = all.events.iter().find(|event| event.what == What::Sleep).expect("a sleep");
-    assert_eq!((all.tally(Tally::Sleeps), all.tally(Tally::SleepTime)), (1, slept.end - slept.start));
-    assert_eq!(all.total(Op::RequestShort), (0, 0));
+}
+
+/// Ranks 0 and 1 share memory, and reach rank 2 by another transport: every message is told once, whatever carries it.
+#[test]
+fn messages_by_several_transports_are_told_once() {
+    let (files, recorders) = recorders(3);
+    let plan = Plan { ranks: 3, sharing: 2, recorders, ..Plan::default() };
+    let job = Job::<Par>::new(&plan);
+    job.answer(Some(Answer { category: Category::Short, args: vec![], payload: vec![], landing: 0 }));
+    let handler = REQUEST[Category::Short as usize];
+    let request = Outgoing { category: Category::Short, handler, args: &[], payload: &[], landing: 0 };
+    for from in 0..3 {
+        (0..3).filter(|&to| to != from).for_each(|to| {
+            assert_eq!(job.engines[from as usize].request(to, &request), Ok(()));
+        });
+    }
+    job.poll();
+    assert_eq!(job.seen().len(), 12);
+    let ops = [Op::RequestShort, Op::HandledRequestShort, Op::ReplyShort, Op::HandledReplyShort];
+    for file in &files {
+        let all = Recording::read(file).expect("a recording");
+        assert_eq!(ops.map(|op| all.total(op)), [(2, 0); 4]);
+    }
 }

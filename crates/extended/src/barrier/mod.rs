@@ -14,7 +14,7 @@ mod team;
 pub use team::TeamBarrier;
 
 use crate::Error;
-use gasworks_core::observe::Witness;
+use gasworks_core::observe::{Observer, Witness};
 use gasworks_core::{CoreMode, Engine, Handlers, Name, SharedBarrier, Task};
 use gasworks_os::settings::{Kind, Setting, SettingError};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
@@ -59,6 +59,8 @@ pub enum Way<M: CoreMode> {
     Messages(Arc<Messages>),
     /// As members of a team.
     Team(TeamBarrier),
+    /// By one of these, in a job that is observed.
+    Observed(Box<Self>, Arc<Observer>),
 }
 
 impl<M: CoreMode> Way<M> {
@@ -96,6 +98,48 @@ impl<M: CoreMode> Way<M> {
         match self {
             Self::Shared(_) | Self::Team(_) => None,
             Self::Messages(state) => Some(state.clone()),
+            Self::Observed(way, _) => way.witness(),
+        }
+    }
+
+    /// The same, of which the observer is told, if there is one.
+    #[must_use]
+    pub fn observed(self, observer: Option<Arc<Observer>>) -> Self {
+        match observer {
+            Some(observer) => Self::Observed(Box::new(self), observer),
+            None => self,
+        }
+    }
+
+    /// Announces this rank, by whatever way.
+    #[cold]
+    fn begin(&self, engine: &Engine<M>, name: Name) {
+        match self {
+            Self::Shared(barrier) => barrier.arrive(name),
+            Self::Messages(state) => {
+                state.begin(name);
+                let _ = state.advance(engine); // a failure shows again in the test that finishes the phase
+            }
+            Self::Team(team) => team.begin(engine, name),
+            Self::Observed(way, observer) => {
+                observer.barrier_begins();
+                way.begin(engine, name);
+            }
+        }
+    }
+
+    /// The name that all agree on once all have come, by whatever way.
+    #[cold]
+    fn done(&self, engine: &Engine<M>) -> Result<Option<Name>, Error> {
+        match self {
+            Self::Shared(barrier) => Ok(barrier.done()),
+            Self::Messages(state) => Ok(state.advance(engine)?.map(|(name, _)| name)),
+            Self::Team(team) => team.done().map_err(Into::into),
+            Self::Observed(way, observer) => {
+                let done = way.done(engine)?;
+                done.iter().for_each(|_| observer.barrier_ends());
+                Ok(done)
+            }
         }
     }
 }
@@ -161,11 +205,7 @@ impl<M: CoreMode> Barrier<M> {
         self.begun.store(name.encode(), Ordering::Relaxed);
         match &self.way {
             Way::Shared(barrier) => barrier.arrive(name),
-            Way::Messages(state) => {
-                state.begin(name);
-                let _ = state.advance(engine); // a failure shows again in the test that finishes the phase
-            }
-            Way::Team(team) => team.begin(engine, name),
+            way => way.begin(engine, name),
         }
         Ok(last / 2 + 1)
     }
@@ -184,8 +224,7 @@ impl<M: CoreMode> Barrier<M> {
         }
         let done = match &self.way {
             Way::Shared(barrier) => barrier.done(),
-            Way::Messages(state) => state.advance(engine)?.map(|(name, _)| name),
-            Way::Team(team) => team.done()?,
+            way => way.done(engine)?,
         };
         let Some(agreed) = done else { return Ok(None) };
         let begun = self.begun.load(Ordering::Relaxed);

@@ -101,6 +101,14 @@ fn tables_are_printed() {
     );
     assert_eq!(cells("rank "), [["rank", "0", "1", "all"]]);
     assert_eq!(cells("barriers"), [["barriers", "3", "3", "6"]]);
+    let me = std::env::current_exe().expect("a path");
+    let words = ["-n", "2", "--stats", me.to_str().expect("text"), "program", "counts"];
+    let output = gasrun(&words).env("GASNET_BARRIER", "AMDISSEM").output().expect("started");
+    assert!(
+        err(&output).lines().any(|line| { line.split_whitespace().eq(["barriers", "3", "3", "6"]) }),
+        "also by messages: {}",
+        err(&output)
+    );
     let output = run(&["-n", "2", "--stats", "true"]);
     assert!(
         output.status.success() && err(&output).contains("gasrun: nothing was recorded"),
