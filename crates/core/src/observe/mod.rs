@@ -27,5 +27,5 @@ pub use observer::Observer;
 pub(crate) use observer::Own;
 pub(crate) use recorder::OBSERVE_FD;
 pub use recorder::{ObserveError, Recorder};
-pub use recording::{Event, Recording, create};
+pub use recording::{Event, Recording, create, used_len};
 pub use witness::{Standing, Witness, ranks};

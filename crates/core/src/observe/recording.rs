@@ -49,8 +49,19 @@ pub struct Event {
     pub flow: u64,
 }
 
+/// How many bytes from the beginning of a file that [`create`] made hold all that was recorded in it.
+///
+/// # Errors
+/// The system does not map the file.
+pub fn used_len(file: &MemFd) -> Result<usize> {
+    let words = Words::map(file.as_fd())?;
+    let all = words.get();
+    let recorded = all.get(head::EVENTS).map_or(0, |word| word.load(Ordering::Relaxed));
+    Ok(file.len().min(file_len(u32::try_from(recorded).unwrap_or(u32::MAX))))
+}
+
 /// What one rank recorded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// The process; 0 if none has joined the job.
     pub pid: u32,
@@ -74,7 +85,22 @@ impl Recording {
     /// The system does not map the file.
     pub fn read(file: &MemFd) -> Result<Self> {
         let words = Words::map(file.as_fd())?;
-        let all = words.get();
+        // As many as the file has room for, whatever the rank wrote over the number.
+        let capacity = words.get().len().saturating_sub(EVENTS_AT) / EVENT_WORDS;
+        Self::of(words.get(), capacity as u64)
+    }
+
+    /// Reads the first bytes of such a file, which has room for `events` events: what lies behind them is missing.
+    ///
+    /// # Errors
+    /// They do not even have all counts.
+    pub fn from_bytes(bytes: &[u8], events: u32) -> Result<Self> {
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+        let words: Vec<AtomicU64> = bytes.chunks_exact(8).map(|bytes| AtomicU64::new(word(bytes))).collect();
+        Self::of(&words, events.into())
+    }
+
+    fn of(all: &[AtomicU64], capacity: u64) -> Result<Self> {
         if all.len() < EVENTS_AT {
             return Err(OsError::new("read", "a recording", std::io::ErrorKind::UnexpectedEof));
         }
@@ -84,8 +110,6 @@ impl Recording {
         let tallies = Tally::ALL.into_iter().map(|tally| word(head::TALLIES + tally as usize)).collect();
         let names = (0..256).map(|index| name(&all[NAMES_AT + index * NAME_WORDS..][..NAME_WORDS])).collect();
         let ring = &all[EVENTS_AT..];
-        // As many as the file has room for, whatever the rank wrote over the number.
-        let capacity = (ring.len() / EVENT_WORDS) as u64;
         let recorded = word(head::EVENTS);
         let first = recorded.saturating_sub(capacity);
         let events = (first..recorded).filter_map(|number| event(ring, capacity, number)).collect();

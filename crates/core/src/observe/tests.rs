@@ -248,6 +248,50 @@ fn whatever_is_open_is_unfinished() {
     assert!(Recording::read(&file).expect("a recording").events.is_empty());
 }
 
+proptest::proptest! {
+    /// Whatever comes from another host is read or refused, and holds no more than there may be.
+    #[test]
+    fn bytes_of_another_host_are_read_or_refused(
+        changes in proptest::collection::vec((0usize..file_len(4), proptest::prelude::any::<u64>()), 0..20),
+        len in 0usize..=file_len(4) + 9,
+        events in 0u32..6,
+    ) {
+        let (file, recorder) = recorder(4);
+        (0..7).for_each(|i| recorder.transfer(Op::Put, i, 600, || ()));
+        let map = file.map().expect("a map");
+        let mut bytes = vec![0; file_len(4)];
+        map.bytes().read(&mut bytes);
+        for (at, word) in changes {
+            let end = bytes.len().min(at + 8);
+            bytes[at..end].copy_from_slice(&word.to_le_bytes()[..end - at]);
+        }
+        bytes.resize(len, 0xFF);
+        match Recording::from_bytes(&bytes, events) {
+            Ok(all) => {
+                assert!(len >= file_len(0) && all.events.len() <= events.min(4) as usize + Open::ALL.len());
+                assert!(all.events.iter().all(|event| event.start <= event.end));
+            }
+            Err(error) => assert!(len < file_len(0) && error.to_string().contains("a recording")),
+        }
+    }
+}
+
+#[test]
+fn the_beginning_of_a_file_is_read_as_far_as_it_goes() {
+    let (file, recorder) = recorder(4);
+    for puts in 1..7 {
+        recorder.transfer(Op::Put, puts, 600, || ());
+        let used = used_len(&file).expect("a length");
+        assert_eq!(used, file_len(puts.min(4)));
+        let mut bytes = vec![0; file_len(4)];
+        file.map().expect("a map").bytes().read(&mut bytes);
+        let (whole, read) = (Recording::read(&file), Recording::from_bytes(&bytes[..used], 4));
+        let (whole, read) = (whole.expect("a recording"), read.expect("a recording"));
+        assert_eq!((read.pid, read.total(Op::Put)), (whole.pid, whole.total(Op::Put)));
+        assert_eq!((read.events, read.overwritten), (whole.events, whole.overwritten));
+    }
+}
+
 #[test]
 fn names_of_handlers_are_cut_and_cleaned() {
     let (file, recorder) = recorder(0);

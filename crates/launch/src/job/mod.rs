@@ -210,9 +210,8 @@ fn processors(
 }
 
 /// Makes room for the descriptors of so many ranks; gives the limit that ranks should have.
-fn raise_open_files(ranks: usize, options: &Options) -> Result<Option<(rlim_t, rlim_t)>, Refused> {
+fn raise_open_files(ranks: usize, observed: bool) -> Result<Option<(rlim_t, rlim_t)>, Refused> {
     // Two streams and a connection for each rank, and what it records in.
-    let observed = options.stats.is_some() || options.trace.is_some();
     let of_each: u32 = if observed { 4 } else { 3 };
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     let needed = ranks as rlim_t * rlim_t::from(of_each) + 64;
@@ -251,6 +250,10 @@ impl Job {
         let entrance = options.pmi_port && !mine.is_empty();
         let entrance = entrance.then(|| Entrance::open(options.ranks, mine, set)).transpose()?;
         let upward = tree.as_ref().is_some_and(|tree| !tree.is_root());
+        let observation = match tree.as_ref().filter(|_| upward) {
+            Some(tree) => tree.plan.events.map(|events| Observation::of_agent(events, mine)).transpose()?,
+            None => Observation::new(options, mine)?,
+        };
         let server = match &tree {
             None => Server::new(options.ranks, name),
             Some(tree) => Server::of_part(Part {
@@ -290,7 +293,7 @@ impl Job {
             exit_timeout: exit_timeout(options.ranks)?,
             end_at: None,
             kill_at: None,
-            observation: Observation::new(options)?,
+            observation,
             inspector,
             entrance,
             strict: options.strict,
@@ -314,7 +317,7 @@ impl Job {
         let open_files = match self.tree.as_ref().filter(|tree| !tree.is_root()) {
             Some(tree) => {
                 setup::imitate(&tree.plan)?;
-                raise_open_files(setup.mine.len(), options)?
+                raise_open_files(setup.mine.len(), tree.plan.events.is_some())?
             }
             None => setup.open_files,
         };
@@ -459,9 +462,12 @@ impl Job {
     }
 
     fn tell_what_was_recorded(&mut self) {
+        if self.send_recordings() {
+            return;
+        }
         let Some(observation) = self.observation.take() else { return };
         let mut lines = Vec::new();
-        let finished = observation.finish(&mut lines);
+        let finished = observation.finish(self.tree.as_ref().map(|tree| &tree.plan), &mut lines);
         lines.iter().for_each(|line| self.stderr.line(line));
         if let Err(e) = finished {
             self.say(&format!("{e:#}"));

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, ensure};
 use gasworks_os::environ;
 use gasworks_sock::{Options as SockOptions, Set};
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
@@ -16,7 +16,7 @@ use crate::options::{Bind, Options};
 use crate::remote::agent::Started;
 use crate::remote::plan::{Plan, secret};
 use crate::remote::rsh;
-use crate::{code, hosts, report};
+use crate::{code, hosts, observe, report};
 
 /// What a process has to do with a job.
 #[derive(Debug)]
@@ -56,14 +56,9 @@ pub(super) fn first(options: &Options, name: String) -> Result<Setup, Refused> {
     let Some(placement) = placement else {
         let mine: Vec<u32> = (0..options.ranks).collect();
         // Before anything takes descriptors, so that too low a limit is told as that.
-        let open_files = raise_open_files(mine.len(), options)?;
+        let open_files = raise_open_files(mine.len(), observe::events(options)?.is_some())?;
         return Ok(Setup { name, mine, set: Set::new()?, tree: None, open_files, environment: exported });
     };
-    if options.stats.is_some() || options.trace.is_some() {
-        return Err(usage(anyhow!(
-            "observe the ranks of several hosts: --stats and --trace are for one host"
-        )));
-    }
     let settings = SockOptions::from_settings()?;
     let ports = settings.ports.as_ref().map_or_else(String::new, |p| format!("{}:{}", p.start(), p.end()));
     let rsh = options.rsh.clone().unwrap_or_else(report::remote_command);
@@ -92,6 +87,7 @@ pub(super) fn first(options: &Options, name: String) -> Result<Setup, Refused> {
             Some(Bind::Core) => 1,
             Some(Bind::None) => 2,
         },
+        events: observe::events(options)?,
         lost_after: report::LOST_AFTER.seconds()?.unwrap_or(Duration::from_secs(1)),
         start_limit: START_LIMIT,
     };

@@ -8,20 +8,26 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::process::Child as Process;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
+use gasworks_os::clock;
 use gasworks_os::process::{self, Exit};
 use gasworks_sock::{Event, HostDescription, Set};
 use nix::sys::signal::{SigSet, Signal};
 
 use super::{Job, Output};
+use crate::hosts::Host;
+use crate::observe::{Clock, Observation};
 use crate::remote::gate::{Arrival, Gate};
 use crate::remote::link::{BEAT, Link};
-use crate::remote::message::{Down, Up};
+use crate::remote::message::{Down, RECORDINGS, Up};
 use crate::remote::plan::{Plan, Ticket};
 use crate::remote::rsh;
 use crate::{code, token};
 
 /// How long remote commands may take to end after their agents.
 const REMOTE_END: Duration = Duration::from_millis(500);
+/// How often an agent asks for the time at least, in the end.
+const TRIPS: u32 = 8;
 
 /// A part of the tree below this node.
 #[derive(Debug)]
@@ -54,6 +60,11 @@ pub(crate) struct Tree {
     ended: BTreeSet<u32>,
     /// Output that agents sent and that was not acknowledged: by node and stream.
     owed: HashMap<(u32, u8), u64>,
+    /// How the clock here goes, by the best of so many answers.
+    clock: Option<Clock>,
+    answers: u32,
+    /// How much of what the ranks here recorded was taken, and not reckoned with yet.
+    taken: usize,
 }
 
 impl Tree {
@@ -69,6 +80,9 @@ impl Tree {
             gate: None,
             ended: BTreeSet::new(),
             owed: HashMap::new(),
+            clock: None,
+            answers: 0,
+            taken: 0,
         }
     }
 
@@ -169,6 +183,9 @@ impl Tree {
         let now = Instant::now();
         if let Some(parent) = self.parent.as_mut().filter(|link| link.beat_at() <= now) {
             parent.send(&Up::Beat.encode());
+            if self.plan.events > Some(0) {
+                parent.send(&Up::Time { node: self.node, asked: clock::monotonic() }.encode());
+            }
         }
         for link in self.children.iter_mut().filter_map(|child| child.link.as_mut()) {
             if link.beat_at() <= now {
@@ -368,7 +385,32 @@ impl Job {
             Up::Taken(count) if root => {
                 self.input_taken(usize::try_from(count).unwrap_or_default())?;
             }
-            Up::Output { .. } | Up::Taken(_) => tree.send_up(&message),
+            Up::Recorded { node, piece } if root => {
+                let (rank, count) = (piece.rank, piece.bytes.len() as u64);
+                let is_there = |host: &Host| host.ranks.binary_search(&rank).is_ok();
+                let taken = match &mut self.observation {
+                    Some(observation) if tree.plan.host(node).is_some_and(is_there) => {
+                        observation.take(piece)
+                    }
+                    _ => Err(format!("it sends what rank {rank} recorded, which nobody asked it for")),
+                };
+                match taken {
+                    Ok(()) => {
+                        let room = Down::Room { node, stream: RECORDINGS, count, broken: false };
+                        tree.send_down(node, &room);
+                    }
+                    Err(why) => self.child_lost(index, &why),
+                }
+            }
+            Up::Time { node, asked } if root => {
+                tree.send_down(node, &Down::Time { node, asked, now: clock::monotonic() });
+            }
+            Up::Clock { node, clock } if root && tree.plan.host(node).is_some() => {
+                self.observation.iter_mut().for_each(|observation| observation.clock(node, clock));
+            }
+            Up::Output { .. } | Up::Taken(_) | Up::Recorded { .. } | Up::Time { .. } | Up::Clock { .. } => {
+                tree.send_up(&message);
+            }
             Up::Exiting(announced) => self.exits(announced),
             Up::Exited { who, code } => self.exited(who, code),
             Up::Failed { text, code, spare } => {
@@ -470,6 +512,14 @@ impl Job {
                     self.signal_here(signal, None);
                 }
             }
+            Down::Room { node, stream: RECORDINGS, count, .. } if node == here => {
+                tree.taken = tree.taken.saturating_add(usize::try_from(count).unwrap_or_default());
+            }
+            Down::Time { node, asked, now } if node == here => {
+                tree.clock = Some(Clock::of_trip(asked, now, clock::monotonic()).better(tree.clock));
+                tree.answers = tree.answers.wrapping_add(1);
+            }
+            Down::Time { node, .. } => tree.send_down(node, &message),
             Down::Room { node, stream, count, broken } if node == here => {
                 let sink = if stream == 1 { &mut self.stdout } else { &mut self.stderr };
                 sink.room = sink.room.saturating_add(usize::try_from(count).unwrap_or_default());
@@ -573,6 +623,52 @@ impl Job {
             }
             self.pause(Duration::from_millis(5));
         }
+    }
+
+    /// Sends up what the ranks here have recorded, which have ended; `false`: it is not to be sent.
+    pub(super) fn send_recordings(&mut self) -> bool {
+        if self.tree.as_ref().is_none_or(Tree::is_root) {
+            return false;
+        }
+        let Some(observation) = self.observation.take() else { return true };
+        if let Err(e) = self.send_all_recorded(&observation) {
+            self.say(&format!("{e:#}{}", self.here()));
+        }
+        true
+    }
+
+    fn send_all_recorded(&mut self, observation: &Observation) -> anyhow::Result<()> {
+        let mut sender = observation.sender()?;
+        let Some(tree) = &mut self.tree else { return Ok(()) };
+        let (node, has_times) = (tree.node, tree.plan.events > Some(0));
+        let mut trips = if has_times { TRIPS } else { 0 };
+        while let Some(tree) = self.tree.as_mut().filter(|tree| trips > 0 && tree.parent.is_some()) {
+            let answers = tree.answers;
+            tree.send_up(&Up::Time { node, asked: clock::monotonic() });
+            self.wait_for_parent(|tree| tree.answers != answers)?;
+            trips -= 1;
+        }
+        if let Some(clock) = self.tree.as_ref().and_then(|tree| tree.clock) {
+            self.say_up(&Up::Clock { node, clock });
+        }
+        while let Some(tree) = self.tree.as_mut().filter(|tree| tree.parent.is_some()) {
+            sender.has_room(std::mem::take(&mut tree.taken));
+            match sender.next().context("read what the ranks recorded")? {
+                Some(piece) => tree.send_up(&Up::Recorded { node, piece }),
+                None if sender.is_done() => break,
+                None => self.wait_for_parent(|tree| tree.taken > 0)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the parent has said what makes it so, or is lost.
+    fn wait_for_parent(&mut self, is_so: impl Fn(&Tree) -> bool) -> anyhow::Result<()> {
+        while self.tree.as_ref().is_some_and(|tree| tree.parent.is_some() && !is_so(tree)) {
+            self.wait(Some(BEAT))?;
+            self.look_at_tree()?;
+        }
+        Ok(())
     }
 
     /// All has ended here and below: says so, and waits until the parent has heard it and closes. What is still to come from there is

@@ -5,6 +5,8 @@ use std::io;
 use gasworks_core::observe::{CLASSES, Op, Recording, Tally, class_name};
 use serde_json::{Value, json};
 
+use super::Origin;
+
 /// Two tables: all ranks together by operation and size, then rank by rank.
 pub(super) fn table(ranks: &[Recording]) -> String {
     let mut rows = vec![["operation", "size", "count", "bytes"].map(str::to_owned).to_vec()];
@@ -39,16 +41,19 @@ pub(super) fn table(ranks: &[Recording]) -> String {
 }
 
 /// The same as JSON, with every size class of every rank.
-pub(super) fn json(ranks: &[Recording], out: &mut impl io::Write) -> io::Result<()> {
+pub(super) fn json(ranks: &[Recording], origins: &[Origin], out: &mut impl io::Write) -> io::Result<()> {
     let all: Vec<&Recording> = ranks.iter().collect();
-    let by_rank: Vec<Value> =
-        (0..).zip(ranks).map(|(number, rank): (u32, _)| of(Some(number), &[rank])).collect();
-    let whole = json!({ "ranks": ranks.len(), "sum": of(None, &all), "by_rank": by_rank });
+    let by_rank: Vec<Value> = (0..)
+        .zip(ranks.iter().zip(origins))
+        .map(|(number, (rank, origin)): (u32, _)| of(Some((number, origin)), &[rank]))
+        .collect();
+    let lost = super::lost(origins);
+    let whole = json!({ "ranks": ranks.len(), "lost": lost, "sum": of(None, &all), "by_rank": by_rank });
     serde_json::to_writer_pretty(&mut *out, &whole)?;
     writeln!(out)
 }
 
-fn of(number: Option<u32>, ranks: &[&Recording]) -> Value {
+fn of(which: Option<(u32, &Origin)>, ranks: &[&Recording]) -> Value {
     let places = Op::ALL.into_iter().flat_map(|op| (0..CLASSES.len()).map(move |class| (op, class)));
     let operations = places.filter_map(|(op, class)| {
         let (count, bytes) = sum(ranks.iter().map(|rank| rank.count(op, class)));
@@ -64,9 +69,12 @@ fn of(number: Option<u32>, ranks: &[&Recording]) -> Value {
         "operations": operations.collect::<Vec<_>>(),
         "tallies": tallies.collect::<serde_json::Map<_, _>>(),
     });
-    if let (Some(number), [rank]) = (number, ranks) {
+    if let (Some((number, origin)), [rank]) = (which, ranks) {
         value["rank"] = number.into();
         value["pid"] = rank.pid.into();
+        if let Some(host) = &origin.host {
+            value["host"] = host.as_str().into();
+        }
     }
     value
 }
@@ -134,7 +142,8 @@ mod tests {
         assert_eq!(numbers, ["put", "2", "1,500", "1,502"], "{text}");
         assert!(!text.contains("\nget") && text.contains("\nempty polls"), "{text}");
         let mut out = Vec::new();
-        json(&ranks, &mut out).expect("written");
+        let origins = [true, false].map(|is_whole| Origin { is_whole, ..Origin::default() });
+        json(&ranks, &origins, &mut out).expect("written");
         let value: Value = serde_json::from_slice(&out).expect("JSON");
         let row = |of: &Value| of["operations"][0].clone();
         assert_eq!(

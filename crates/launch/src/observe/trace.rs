@@ -1,18 +1,20 @@
 //! One timeline of all ranks, in the trace-event format that Perfetto and `chrome://tracing` open: a process for each
 //! rank, a track for each of its threads, arrows from where a message was sent to where it was handled.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 
 use gasworks_core::observe::{Event, Recording, What};
 use serde_json::{Value, json};
 
+use super::Origin;
+
 /// Clocks that differ by less are one clock, read at two moments (ns).
 const ONE_CLOCK: u64 = 1_000_000;
 
 /// Writes the events of all ranks.
-pub(super) fn write(ranks: &[Recording], out: &mut impl io::Write) -> io::Result<()> {
-    let offsets = offsets(ranks);
+pub(super) fn write(ranks: &[Recording], origins: &[Origin], out: &mut impl io::Write) -> io::Result<()> {
+    let offsets = offsets(ranks, origins);
     let moved = |time: u64, rank: usize| time.saturating_add_signed(offsets[rank]);
     let of_all =
         || ranks.iter().enumerate().flat_map(|(rank, all)| all.events.iter().map(move |e| (rank, e)));
@@ -30,7 +32,8 @@ pub(super) fn write(ranks: &[Recording], out: &mut impl io::Write) -> io::Result
         write!(out, "{}\n{value}", if std::mem::take(&mut first) { "" } else { "," })
     };
     for (rank, recording) in ranks.iter().enumerate().filter(|(_, recording)| recording.pid != 0) {
-        let name = format!("rank {rank} (process {})", recording.pid);
+        let host = origins[rank].host.as_ref().map_or_else(String::new, |host| format!(" on {host}"));
+        let name = format!("rank {rank} (process {}{host})", recording.pid);
         put(out, &json!({"ph": "M", "name": "process_name", "pid": rank, "tid": 0, "args": {"name": name}}))?;
         put(
             out,
@@ -65,20 +68,34 @@ pub(super) fn write(ranks: &[Recording], out: &mut impl io::Write) -> io::Result
             }
         }
     }
-    let lost: Vec<u64> = ranks.iter().map(|rank| rank.overwritten).collect();
-    write!(out, "\n],\"otherData\":{}}}\n", json!({ "overwritten": lost, "clock_offsets_ns": offsets }))
+    let overwritten: Vec<u64> = ranks.iter().map(|rank| rank.overwritten).collect();
+    let uncertain: Vec<_> =
+        origins.iter().map(|origin| origin.clock.map(|clock| clock.uncertainty)).collect();
+    let other = json!({
+        "overwritten": overwritten,
+        "lost": super::lost(origins),
+        "clock_offsets_ns": offsets,
+        "clock_uncertainties_ns": uncertain,
+    });
+    write!(out, "\n],\"otherData\":{other}}}\n")
 }
 
-/// What is added to each rank's clock so that it agrees with that of the first: nothing on one host.
-fn offsets(ranks: &[Recording]) -> Vec<i64> {
-    // From the monotonic clock to the time of day, which hosts agree on.
+/// What is added to each rank's clock so that all agree: that of its host, by which it goes unless it has a clock of its own.
+fn offsets(ranks: &[Recording], origins: &[Origin]) -> Vec<i64> {
+    // From the monotonic clock to the time of day, which all ranks of a host agree on.
     let boot = |rank: &Recording| rank.realtime.wrapping_sub(rank.monotonic) as i64;
-    let reference = ranks.iter().find(|rank| rank.pid != 0).map_or(0, boot);
-    let of = |rank: &Recording| boot(rank).wrapping_sub(reference);
-    ranks
-        .iter()
-        .map(|rank| if rank.pid == 0 || of(rank).unsigned_abs() < ONE_CLOCK { 0 } else { of(rank) })
-        .collect()
+    let mut of_host: HashMap<&Option<String>, i64> = HashMap::new();
+    let mut offsets = Vec::with_capacity(ranks.len());
+    for (rank, origin) in ranks.iter().zip(origins) {
+        if rank.pid == 0 {
+            offsets.push(0);
+            continue;
+        }
+        let own = boot(rank).wrapping_sub(*of_host.entry(&origin.host).or_insert_with(|| boot(rank)));
+        let own = if own.unsigned_abs() < ONE_CLOCK { 0 } else { own };
+        offsets.push(own.wrapping_add(origin.clock.map_or(0, |clock| clock.offset)));
+    }
+    offsets
 }
 
 fn is_sent(event: &Event) -> bool {
@@ -120,6 +137,7 @@ fn slice(recording: &Recording, event: &Event, rank: usize, ts: f64, dur: f64) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::Clock;
     use gasworks_core::observe::create;
 
     #[test]
@@ -133,6 +151,16 @@ mod tests {
         let hour = 3_600_000_000_000;
         let ranks =
             [joined(hour + 5, 5), joined(hour + 900, 7), joined(3 * hour, hour), joined(hour + (1 << 63), 0)];
-        assert_eq!(offsets(&ranks), [0, 0, hour as i64, i64::MIN]);
+        let origin = |host: Option<&str>, offset| Origin {
+            host: host.map(str::to_owned),
+            clock: Some(Clock { offset, uncertainty: 0 }),
+            is_whole: true,
+        };
+        let here = [(); 4].map(|()| origin(None, 0));
+        assert_eq!(offsets(&ranks, &here), [0, 0, hour as i64, i64::MIN]);
+        // Whatever the time of day on different hosts is.
+        let hosts =
+            [("a", 5), ("b", -7), ("b", -7), ("c", 9)].map(|(host, offset)| origin(Some(host), offset));
+        assert_eq!(offsets(&ranks, &hosts), [5, -7, hour as i64 - 900, 9]);
     }
 }

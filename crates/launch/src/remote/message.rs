@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use gasworks_os::process::Exit;
 
 use super::codec::{Reader, Writer};
+use crate::observe::{Clock, Piece};
 
 /// A rank announces the code with which it ends the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,12 @@ pub(crate) enum Up {
     Ended { rank: u32, exit: Exit },
     /// All ranks of this agent and of those below have ended, and all they wrote was sent.
     Done,
+    /// A piece of what a rank of a node has recorded.
+    Recorded { node: u32, piece: Piece },
+    /// A node asks for the time; by its own clock it is `asked`.
+    Time { node: u32, asked: u64 },
+    /// How the clock of a node goes.
+    Clock { node: u32, clock: Clock },
 }
 
 /// From a parent to an agent.
@@ -55,11 +62,17 @@ pub(crate) enum Down {
     Send { signal: i32, spare: Option<u32> },
     /// This signal came to `gasrun`: pass it on to the ranks.
     Pass { signal: i32 },
-    /// So many bytes that a node's ranks wrote were passed on; nobody reads the stream any more if it is broken.
+    /// So many bytes that a node's ranks wrote were passed on, or of what they recorded were taken (stream 3); nobody reads the stream any
+    /// more if it is broken.
     Room { node: u32, stream: u8, count: u64, broken: bool },
     /// Standard input for rank 0; nothing: its end.
     Input(Vec<u8>),
+    /// The time, for a node that asked for it when its own clock showed `asked`.
+    Time { node: u32, asked: u64, now: u64 },
 }
+
+/// In [`Down::Room`], what is recorded.
+pub(crate) const RECORDINGS: u8 = 3;
 
 fn rank(word: u64) -> Option<u32> {
     u32::try_from(word).ok()
@@ -107,6 +120,13 @@ impl Up {
                 w.byte(8).number((*rank).into()).byte(kind).number(signed(number))
             }
             Up::Done => w.byte(9),
+            Up::Recorded { node, piece: Piece { rank, is_last, bytes } } => {
+                w.byte(11).number((*node).into()).number((*rank).into()).byte((*is_last).into()).bytes(bytes)
+            }
+            Up::Time { node, asked } => w.byte(12).number((*node).into()).number(*asked),
+            Up::Clock { node, clock: Clock { offset, uncertainty } } => {
+                w.byte(13).number((*node).into()).number(*offset as u64).number(*uncertainty)
+            }
         }
         .0
     }
@@ -139,6 +159,15 @@ impl Up {
             }
             9 => Up::Done,
             10 => Up::Exited { who: r.text()?, code: read_signed(r)? },
+            11 => {
+                let (node, rank, is_last) = (r.small()?, r.small()?, r.byte()? != 0);
+                Up::Recorded { node, piece: Piece { rank, is_last, bytes: r.bytes()?.to_vec() } }
+            }
+            12 => Up::Time { node: r.small()?, asked: r.number()? },
+            13 => {
+                let (node, offset) = (r.small()?, r.number()? as i64);
+                Up::Clock { node, clock: Clock { offset, uncertainty: r.number()? } }
+            }
             kind => bail!("a message of kind {kind} came from an agent"),
         };
         r.end()?;
@@ -159,6 +188,7 @@ impl Down {
                 w.byte(5).number((*node).into()).byte(*stream).number(*count).byte((*broken).into())
             }
             Down::Input(bytes) => w.byte(6).bytes(bytes),
+            Down::Time { node, asked, now } => w.byte(7).number((*node).into()).number(*asked).number(*now),
         }
         .0
     }
@@ -176,6 +206,7 @@ impl Down {
                 Down::Room { node, stream, count: r.number()?, broken: r.byte()? != 0 }
             }
             6 => Down::Input(r.bytes()?.to_vec()),
+            7 => Down::Time { node: r.small()?, asked: r.number()?, now: r.number()? },
             kind => bail!("a message of kind {kind} came from the parent"),
         };
         r.end()?;
@@ -203,6 +234,9 @@ mod tests {
             Up::Ended { rank: 4, exit: Exit::Signal(9) },
             Up::Ended { rank: 4, exit: Exit::Code(-3) },
             Up::Done,
+            Up::Recorded { node: 2, piece: Piece { rank: 5, is_last: true, bytes: vec![1; 9] } },
+            Up::Time { node: 1, asked: u64::MAX },
+            Up::Clock { node: 1, clock: Clock { offset: -5, uncertainty: 7 } },
         ] {
             let bytes = up.encode();
             assert_eq!(Up::decode(&bytes).expect("read"), up);
@@ -216,6 +250,7 @@ mod tests {
             Down::Pass { signal: 2 },
             Down::Room { node: 1, stream: 1, count: 1 << 40, broken: true },
             Down::Input(vec![0]),
+            Down::Time { node: 1, asked: 3, now: 1 << 63 },
         ] {
             let bytes = down.encode();
             assert_eq!(Down::decode(&bytes).expect("read"), down);

@@ -18,7 +18,7 @@ use crate::hosts::Host;
 /// How many agents one starts itself; the others are started by those.
 pub(crate) const FAN: usize = 16;
 /// What an agent's first line begins with: another version of this program speaks otherwise.
-const VERSION: &str = "gasrun-agent-1";
+const VERSION: &str = "gasrun-agent-2";
 /// Length of a secret: 128 random bits in hexadecimal digits.
 pub(crate) const SECRET: usize = 32;
 
@@ -92,6 +92,8 @@ pub(crate) struct Plan {
     pub(crate) pmi_port: bool,
     pub(crate) strict: bool,
     pub(crate) bind: u8,
+    /// How many events each rank keeps, if it records.
+    pub(crate) events: Option<u32>,
     /// Silence after which the other end of a connection is lost.
     pub(crate) lost_after: Duration,
     /// How long an agent may take to come.
@@ -114,7 +116,7 @@ impl Plan {
         });
         let w = w.list(self.rsh.iter(), os).bytes(self.agent.as_bytes());
         let w = w.byte(flag(self.label)).byte(flag(self.verbose)).byte(flag(self.pmi_port));
-        let w = w.byte(flag(self.strict)).byte(self.bind);
+        let w = w.byte(flag(self.strict)).byte(self.bind).number(self.events.map_or(u64::MAX, u64::from));
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         w.number(micros(self.lost_after)).number(micros(self.start_limit)).0
     }
@@ -144,6 +146,7 @@ impl Plan {
             pmi_port: flag(r)?,
             strict: flag(r)?,
             bind: r.byte()?,
+            events: u32::try_from(r.number()?).ok(),
             lost_after: Duration::from_micros(r.number()?),
             start_limit: Duration::from_micros(r.number()?),
         };
@@ -217,6 +220,7 @@ mod tests {
             pmi_port: true,
             strict: false,
             bind: 1,
+            events: Some(7),
             lost_after: Duration::from_millis(1000),
             start_limit: Duration::from_secs(30),
         }

@@ -39,12 +39,12 @@ pub const WITH_NEEDS: &[(Need, Case)] = &[
 ];
 
 /// A remote command that starts what it is given here, with `$FAKE_HOST` set; what `first` says is done before.
-struct Pretend {
+pub struct Pretend {
     dir: tempfile::TempDir,
 }
 
 impl Pretend {
-    fn new(first: &str) -> Self {
+    pub fn new(first: &str) -> Self {
         let pretend = Self { dir: tempfile::tempdir().expect("a directory") };
         let script = format!("#!/bin/sh\nexport FAKE_HOST=$1\nshift\n{first}\nexec sh -c \"$*\"\n");
         std::fs::write(pretend.command(), script).expect("written");
@@ -57,16 +57,16 @@ impl Pretend {
         self.dir.path().join("rsh").display().to_string()
     }
 
-    fn gasrun(&self, hosts: &str, words: &[&str]) -> Command {
+    pub fn gasrun(&self, hosts: &str, words: &[&str]) -> Command {
         gasrun(&[&["--hosts", hosts, "--rsh", &self.command()], words].concat())
     }
 
-    fn run(&self, hosts: &str, words: &[&str]) -> Output {
+    pub fn run(&self, hosts: &str, words: &[&str]) -> Output {
         self.gasrun(hosts, words).output().expect("gasrun starts")
     }
 }
 
-fn me() -> String {
+pub fn me() -> String {
     std::env::current_exe().expect("a path").display().to_string()
 }
 
@@ -98,7 +98,6 @@ fn hosts_have_their_ranks() {
     {
         expect(&pretend.run(hosts, &["true"]), 2, &[wanted]);
     }
-    expect(&pretend.run("a", &["--stats", "true"]), 2, &["--stats and --trace are for one host"]);
 }
 
 /// In a network where nothing has an address of the older kind; agents are told where their parent is, and come.
@@ -310,7 +309,7 @@ fn signals_over_hosts() {
 }
 
 /// The processes that are agents of a job whose environment has `entry`.
-fn agents(entry: &str) -> Vec<i32> {
+pub fn agents(entry: &str) -> Vec<i32> {
     let is_agent = |pid: &i32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words: Vec<&[u8]> = line.split(|&b| b == 0).collect();

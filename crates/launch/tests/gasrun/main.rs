@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 
 fn table() -> Vec<gasworks_testkit::Case> {
     let plain = [cases::CASES, foreign::CASES, hosts::CASES, observe::CASES, inspect::CASES, harness::CASES];
-    let needy = [cases::WITH_NEEDS, foreign::WITH_NEEDS, hosts::WITH_NEEDS];
+    let needy = [cases::WITH_NEEDS, foreign::WITH_NEEDS, hosts::WITH_NEEDS, observe::WITH_NEEDS];
     let needy = needy.into_iter().flat_map(entries_with_needs);
     plain.into_iter().flat_map(entries).chain(needy).collect()
 }

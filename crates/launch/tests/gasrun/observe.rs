@@ -1,13 +1,19 @@
 //! Jobs that are observed.
 
 use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
+use std::time::Duration;
 
+use gasworks_testkit::Need;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::cases::{err, expect, gasrun, out, run};
+use crate::cases::{err, expect, expect_nobody, gasrun, mark, out, run};
 use crate::harness::Case;
+use crate::hosts::{Pretend, agents, me};
 use crate::program::{BARRIERS, GET, GETS, LONG, LONGS, MEDIUM, MEDIUMS, PUTS, SHORTS};
 
 pub const CASES: &[Case] = &[
@@ -17,7 +23,13 @@ pub const CASES: &[Case] = &[
     ("a_full_trace_keeps_the_last_events", a_full_trace_keeps_the_last_events),
     ("what_a_killed_rank_did_is_kept", what_a_killed_rank_did_is_kept),
     ("recordings_that_cannot_be_written", recordings_that_cannot_be_written),
+    ("counts_over_hosts_are_exact", counts_over_hosts_are_exact),
+    ("recordings_go_up_a_tree", recordings_go_up_a_tree),
+    ("what_a_lost_host_did_is_said_to_be_lost", what_a_lost_host_did_is_said_to_be_lost),
 ];
+
+pub const WITH_NEEDS: &[(Need, Case)] =
+    &[(Need::Hosts, ("a_trace_over_hosts_is_in_order", a_trace_over_hosts_is_in_order))];
 
 fn program(words: &[&str], action: &str) -> Output {
     let me = std::env::current_exe().expect("a path");
@@ -50,10 +62,16 @@ fn counts_are_exact() {
     let output = program(&["-n", "3", &format!("--stats={}", text(&file))], "counts");
     expect(&output, 0, &[]);
     let stats = read(&file);
-    assert_eq!(stats["ranks"], 3);
+    are_exact(&stats, 3);
+    assert!(stats["by_rank"][0]["host"].is_null());
+}
+
+/// Checks the counts of the program `counts` on so many ranks.
+fn are_exact(stats: &Value, ranks: u64) {
+    assert_eq!((stats["ranks"].as_u64(), &stats["lost"]), (Some(ranks), &serde_json::json!([])));
     let all = stats["by_rank"].as_array().expect("ranks");
-    assert_eq!(all.len(), 3);
-    for (of, times) in all.iter().map(|rank| (rank, 1)).chain([(&stats["sum"], 3)]) {
+    assert_eq!(all.len() as u64, ranks);
+    for (of, times) in all.iter().map(|rank| (rank, 1)).chain([(&stats["sum"], ranks)]) {
         let mut found = operations(of);
         // How often credits travel alone depends on time: as often as they come, and without bytes.
         found.retain(|(name, _), _| !name.starts_with("credits"));
@@ -84,6 +102,105 @@ fn counts_are_exact() {
     let of = |name: &str| credits.get(&(name.to_owned(), 0)).map_or(0, |(count, _)| *count);
     // A rank may leave before it has taken the last of them.
     assert!(of("credits received") <= of("credits sent"), "{credits:?}");
+}
+
+/// Of two hosts and of three, which have one rank or two.
+fn counts_over_hosts_are_exact() {
+    let pretend = Pretend::new("");
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("stats.json");
+    for (hosts, places) in [("a,b", &["a", "b"][..]), ("a,b:2,c", &["a", "b", "b", "c"])] {
+        let (ranks, option) = (places.len().to_string(), format!("--stats={}", text(&file)));
+        expect(&pretend.run(hosts, &["-n", &ranks, &option, &me(), "program", "counts"]), 0, &[]);
+        let stats = read(&file);
+        are_exact(&stats, places.len() as u64);
+        let by_rank = stats["by_rank"].as_array().expect("ranks");
+        assert!(by_rank.iter().zip(places).all(|(rank, place)| rank["host"] == *place), "{by_rank:?}");
+        let output = pretend.run(hosts, &["-n", &ranks, "--stats", &me(), "program", "counts"]);
+        let all = (places.len() as u64 * BARRIERS).to_string();
+        let row = |line: &&str| line.starts_with("barriers ");
+        assert!(err(&output).lines().find(row).is_some_and(|line| line.ends_with(&all)), "{}", err(&output));
+    }
+    let output = pretend.run("a,b", &["-n", "2", "--stats", "true"]);
+    assert!(
+        output.status.success() && err(&output).contains("gasrun: nothing was recorded"),
+        "{}",
+        err(&output)
+    );
+    let output = pretend.run("a,b", &["-n", "2", "--stats=/no/such/folder/t", "sh", "-c", "echo ran"]);
+    assert!(output.status.code() == Some(1) && out(&output).is_empty(), "{}", err(&output));
+}
+
+/// On more hosts than `gasrun` itself starts agents on.
+fn recordings_go_up_a_tree() {
+    let pretend = Pretend::new("");
+    let dir = tempfile::tempdir().expect("a directory");
+    let (stats, trace) = (dir.path().join("stats.json"), dir.path().join("trace.json"));
+    let hosts = (1..=18).map(|i| format!("h{i}")).collect::<Vec<_>>().join(",");
+    let (option, trace_name) = (format!("--stats={}", text(&stats)), text(&trace));
+    let words = ["-n", "18", &option, "--trace", &trace_name, &me(), "program", "counts"];
+    expect(&pretend.run(&hosts, &words), 0, &[]);
+    are_exact(&read(&stats), 18);
+    let trace = read(&trace);
+    slices(&trace, 18);
+    let uncertain = trace["otherData"]["clock_uncertainties_ns"].as_array().expect("numbers");
+    assert!(uncertain.iter().all(|number| number.as_u64() > Some(0)), "{uncertain:?}");
+}
+
+/// One host's clock is 5000 s ahead.
+fn a_trace_over_hosts_is_in_order() {
+    const AHEAD: &str = "test $FAKE_HOST != b || exec unshare -Ur --fork -T --monotonic 5000 sh -c \"$*\"";
+    let pretend = Pretend::new(AHEAD);
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("trace.json");
+    let words = ["-n", "3", "--trace", &text(&file), &me(), "program", "counts"];
+    expect(&pretend.run("a,b:2", &words), 0, &[]);
+    let trace = read(&file);
+    for slices in slices(&trace, 3) {
+        let count = |name: &str| slices.iter().filter(|slice| slice["name"] == name).count() as u64;
+        assert_eq!([count("ping"), count("request ping"), count("pong"), count("reply pong")], [SHORTS; 4]);
+        assert_eq!(count("barrier"), BARRIERS);
+    }
+    let events = trace["traceEvents"].as_array().expect("events");
+    let arrows = events.iter().filter(|event| event["ph"] == "s").count();
+    assert_eq!(arrows as u64, 3 * (2 * SHORTS + MEDIUMS + LONGS), "between hosts, too");
+    let names: Vec<&str> = events.iter().filter_map(|event| event["args"]["name"].as_str()).collect();
+    assert!(names.iter().any(|name| name.starts_with("rank 2 ") && name.ends_with(" on b)")), "{names:?}");
+    let number = |key: &str, rank: usize| trace["otherData"][key][rank].as_i64().expect("a number");
+    for (rank, ahead) in [0, 5_000_000_000_000, 5_000_000_000_000].into_iter().enumerate() {
+        let (offset, most) = (number("clock_offsets_ns", rank), number("clock_uncertainties_ns", rank));
+        assert!((offset + ahead).abs() <= most && most < 50_000_000, "rank {rank}: {offset}, off by {most}");
+    }
+}
+
+fn what_a_lost_host_did_is_said_to_be_lost() {
+    let pretend = Pretend::new("");
+    let dir = tempfile::tempdir().expect("a directory");
+    let (stats, trace) = (dir.path().join("stats.json"), dir.path().join("trace.json"));
+    let (key, entry) = mark("LOST");
+    let (option, trace_name) = (format!("--stats={}", text(&stats)), text(&trace));
+    let words = ["-n", "3", &option, "--trace", &trace_name, &me(), "program", "hang-in-a-loop"];
+    let mut command = pretend.gasrun("a,b:2", &words);
+    let piped = command.env(&key, "1").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().expect("gasrun starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("read");
+    let found = agents(&entry);
+    assert_eq!((line.as_str(), found.len()), ("it hangs\n", 2));
+    kill(Pid::from_raw(found[1]), Signal::SIGKILL).expect("killed");
+    let output = child.wait_with_output().expect("ended");
+    assert!(matches!(output.status.code(), Some(1 | 137)), "{}", err(&output));
+    assert!(
+        err(&output).contains("gasrun: what ranks 1-2 recorded is lost, or a part of it\n"),
+        "{}",
+        err(&output)
+    );
+    let (stats, trace) = (read(&stats), read(&trace));
+    let lost = serde_json::json!([1, 2]);
+    assert_eq!((&stats["lost"], &trace["otherData"]["lost"]), (&lost, &lost));
+    let barriers = |rank: usize| stats["by_rank"][rank]["tallies"]["barriers"].as_u64();
+    assert_eq!((barriers(0), barriers(1)), (Some(3), Some(0)));
+    expect_nobody(&entry, Duration::from_secs(5));
 }
 
 fn tables_are_printed() {
@@ -159,9 +276,14 @@ fn slices(trace: &Value, ranks: usize) -> Vec<Vec<Value>> {
         }
     }
     assert_eq!(begun.len(), ended.len());
+    // Ranks of one host have one offset.
+    let host = |rank: usize| trace["otherData"]["clock_offsets_ns"][rank].as_i64();
     for (id, (from, start)) in &begun {
         let (to, end) = ended.get(id).unwrap_or_else(|| panic!("{id} leads nowhere"));
-        assert!(start <= end && from != to, "{id} from {from} at {start} to {to} at {end}");
+        let uncertain =
+            |rank: usize| trace["otherData"]["clock_uncertainties_ns"][rank].as_f64().expect("a number");
+        let late = if host(*from) == host(*to) { 0.0 } else { (uncertain(*from) + uncertain(*to)) / 1000.0 };
+        assert!(*start <= end + late && from != to, "{id} from {from} at {start} to {to} at {end}");
     }
     for rank in 0..ranks {
         assert!(named.contains(&(rank, "process_name".into())), "rank {rank} has no name");
