@@ -66,7 +66,8 @@ impl Inspector {
         let stop = Arc::new(EventFd::new().map_err(Error::Inspect)?);
         let (stopped, window, rank) = (stop.clone(), Window::<M>(&raw const **engine), engine.rank());
         // Jobs that follow the first of a process have its name and a number.
-        let address = address(job.split('.').next().unwrap_or(job));
+        let by_name = || address(job.split('.').next().unwrap_or(job));
+        let address = settings::inspect_address().unwrap_or_else(by_name);
         let body = move || {
             inquiry::leave_only(signal);
             while inquiry.wait(&stopped) {

@@ -32,6 +32,16 @@ const INSPECT_SIGNAL: Setting = Setting {
     reader: "gasworks, gasrun",
 };
 
+const INSPECT_ADDRESS: Setting = Setting {
+    name: "GASWORKS_INSPECT_ADDRESS",
+    aliases: &[],
+    kind: Kind::Text,
+    default: "",
+    unit: "",
+    meaning: "the socket to which a rank says how it stands, set by gasrun for ranks on other hosts; unset: that of its job",
+    reader: "gasworks",
+};
+
 const NETWORK: Setting = Setting {
     name: "GASWORKS_NETWORK",
     aliases: &[],
@@ -74,8 +84,16 @@ const THREAD_STACK_PAD: Setting = Setting {
 };
 
 /// The rows of this crate.
-pub const SETTINGS: &[Setting] =
-    &[VERBOSE, NETWORK, INSPECT_SIGNAL, PROGRESS_THREAD, MAX_THREADS, THREAD_STACK, THREAD_STACK_PAD];
+pub const SETTINGS: &[Setting] = &[
+    VERBOSE,
+    NETWORK,
+    INSPECT_SIGNAL,
+    INSPECT_ADDRESS,
+    PROGRESS_THREAD,
+    MAX_THREADS,
+    THREAD_STACK,
+    THREAD_STACK_PAD,
+];
 
 /// Every setting that a program reads, by crate from the ground floor up.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
@@ -214,6 +232,11 @@ pub(crate) fn network() -> Box<str> {
 /// The setting is not a number of a signal.
 pub fn inspect_signal() -> Result<i32, SettingError> {
     Ok(INSPECT_SIGNAL.number()?.and_then(|signal| i32::try_from(signal).ok()).unwrap_or(0))
+}
+
+/// Where a rank says how it stands, if that is not where its job's name says.
+pub(crate) fn inspect_address() -> Option<String> {
+    Some(INSPECT_ADDRESS.text()).filter(|address| !address.is_empty())
 }
 
 #[cfg(test)]

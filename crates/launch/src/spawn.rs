@@ -61,6 +61,8 @@ pub(crate) struct Plan {
     pub(crate) limits: Vec<(Resource, rlim_t, rlim_t)>,
     /// Where ranks connect, if they get no descriptor.
     pub(crate) port: Option<String>,
+    /// Where they say how they stand, if that is not where the job's name says.
+    pub(crate) answers: Option<String>,
     /// Where they meet, if all of them are here.
     pub(crate) meeting: Option<MeetingSocket>,
     /// The turns on a processor that this process had before it asked for short ones.
@@ -80,8 +82,10 @@ pub(crate) struct Started {
 
 /// Where a rank records, for the library.
 const OBSERVE_FD: &str = "GASWORKS_OBSERVE_FD";
+/// Where a rank says how it stands, for the library.
+const INSPECT_ADDRESS: &str = "GASWORKS_INSPECT_ADDRESS";
 /// Variables of other launchers, and of the way to this one, which would mislead a rank about who started it.
-const FOREIGN: [&str; 12] = [
+const FOREIGN: [&str; 13] = [
     "PMI_FD",
     "PMI_PORT",
     "PMI_RANK",
@@ -92,6 +96,7 @@ const FOREIGN: [&str; 12] = [
     "PMIX_SERVER_URI2",
     "PMI_CONTROL_PORT",
     OBSERVE_FD,
+    INSPECT_ADDRESS,
     MEET_FD,
     gasworks_bootstrap::BECAME,
 ];
@@ -155,6 +160,7 @@ impl Plan {
             limits: Vec::new(),
             one_layout: false,
             port: None,
+            answers: None,
             meeting: None,
             turns: None,
         })
@@ -177,6 +183,7 @@ impl Plan {
             inherited::let_pass(record).map_err(|e| e.cause)?;
             own.push((OBSERVE_FD, record.as_raw_fd().to_string()));
         }
+        own.extend(self.answers.iter().map(|address| (INSPECT_ADDRESS, address.clone())));
         let (connection, theirs) = match &self.port {
             Some(port) => {
                 own.push(("PMI_PORT", port.clone()));

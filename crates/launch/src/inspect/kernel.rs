@@ -10,14 +10,14 @@ use crate::{spawn, sweep};
 /// For each rank that lives, the process that handles `signal`: the one that was started, or one that it started in its
 /// place, as a script does.
 pub(super) fn answering(known: &[Known], job: &str, signal: i32) -> Vec<Option<i32>> {
-    let own = |rank: &Known| (rank.lives && is_handled(rank.pid, signal)).then_some(rank.pid);
+    let own = |rank: &Known| rank.pid.filter(|&pid| rank.lives && is_handled(pid, signal));
     let mut found: Vec<Option<i32>> = known.iter().map(own).collect();
     if known.iter().zip(&found).any(|(rank, found)| rank.lives && found.is_none()) {
         for pid in sweep::marked(&spawn::marker(job), None).into_iter().filter(|&pid| is_handled(pid, signal))
         {
-            let rank = rank_of(pid).filter(|&rank| known.get(rank).is_some_and(|rank| rank.lives));
-            if let Some(place) = rank.and_then(|rank| found.get_mut(rank)) {
-                place.get_or_insert(pid);
+            let place = rank_of(pid).and_then(|rank| known.iter().position(|known| known.rank == rank));
+            if let Some(place) = place.filter(|&place| known[place].lives) {
+                found[place].get_or_insert(pid);
             }
         }
     }
@@ -25,7 +25,7 @@ pub(super) fn answering(known: &[Known], job: &str, signal: i32) -> Vec<Option<i
 }
 
 /// The rank that a process was started as.
-fn rank_of(pid: i32) -> Option<usize> {
+fn rank_of(pid: i32) -> Option<u32> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let rank = environment.split(|&b| b == 0).find_map(|entry| entry.strip_prefix(b"PMI_RANK="))?;
     std::str::from_utf8(rank).ok()?.parse().ok()

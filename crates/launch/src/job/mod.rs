@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use gasworks_bootstrap::ExitTimeout;
-use gasworks_bootstrap::server::{Output, Part, Server};
+use gasworks_bootstrap::server::{Output, Part, Phase, Server};
 use gasworks_os::process::{self, Exit};
 use gasworks_os::program::Processors;
 use gasworks_os::signals::{self, Signals};
@@ -31,7 +31,7 @@ use crate::meeting::MeetingSocket;
 use crate::observe::Observation;
 use crate::options::{Bind, Options};
 use crate::remote::agent;
-use crate::remote::message::{Announced, Up};
+use crate::remote::message::{Announced, Down, Up};
 use crate::spawn::{self, Input, Plan, Streams};
 use crate::stdin::{self, Piped, Typed};
 use crate::stream::{Sink, Source};
@@ -241,10 +241,14 @@ impl Job {
         watched.retain(|signal| !ignored.contains(signal));
         watched.push(Signal::SIGCHLD);
         let signals = Signals::block(&watched)?;
-        // Ranks of other hosts cannot be asked.
         let inspector = match &tree {
-            None => Inspector::new(name, gasworks::settings::inspect_signal()?, set)?,
-            Some(_) => None,
+            // Asked from above, which says by what signal.
+            Some(tree) if !tree.is_root() => Inspector::new(name, &tree.answers(), 0, false, set)?,
+            tree => {
+                let (address, signal) =
+                    (gasworks::inspect::address(name), gasworks::settings::inspect_signal()?);
+                Inspector::new(name, &address, signal, tree.is_some(), set)?
+            }
         };
         let signalled = Watched::new(set, token::SIGNALS, &signals)?;
         let entrance = options.pmi_port && !mine.is_empty();
@@ -348,6 +352,7 @@ impl Job {
         if options.ranks > 1 && self.tree.is_none() {
             plan.meeting = MeetingSocket::open(&setup.name);
         }
+        plan.answers = self.tree.as_ref().map(Tree::answers);
         plan.port = self.entrance.as_ref().map(Entrance::address);
         // The ranks keep the processors busy from the first on; those that are to start, and all that wait for an answer,
         // should not have to wait for them.
@@ -399,22 +404,44 @@ impl Job {
         Ok(())
     }
 
+    /// The ranks here; for the root of several hosts, all.
+    fn known(&self) -> Vec<Known> {
+        if let Some(tree) = self.tree.as_ref().filter(|tree| tree.is_root()) {
+            let living = tree.living();
+            let of = |rank, host: &str| {
+                let (lives, place) = (living.binary_search(&rank).is_ok(), format!(" on {host}"));
+                Known { rank, pid: None, lives, phase: Phase::Silent, place }
+            };
+            let hosts = tree.plan.hosts.iter();
+            let mut all: Vec<Known> =
+                hosts.flat_map(|host| host.ranks.iter().map(|&rank| of(rank, &host.name))).collect();
+            all.sort_by_key(|known| known.rank);
+            return all;
+        }
+        let of = |(&rank, r): (&u32, &Rank)| {
+            let (phase, place) = (self.server.phase(rank), String::new());
+            Known { rank, pid: Some(r.pid), lives: r.exit.is_none(), phase, place }
+        };
+        self.ranks.iter().map(of).collect()
+    }
+
     /// Something has come for the inspector, or its time may be up.
     fn inspect(&mut self, event: Option<Event>) -> anyhow::Result<()> {
         let Some(mut inspector) = self.inspector.take() else { return Ok(()) };
-        let known = || {
-            let of = |(rank, r): (&u32, &Rank)| {
-                let phase = self.server.phase(*rank);
-                Known { pid: r.pid, lives: r.exit.is_none(), phase }
-            };
-            self.ranks.iter().map(of).collect()
-        };
-        let text = match event {
-            Some(event) => inspector.event(event, &self.set, known)?,
-            None => inspector.conclude(known),
+        let outcome = match event {
+            Some(event) => inspector.event(event, &self.set, || self.known())?,
+            None => inspector.conclude(|| self.known()),
         };
         self.inspector = Some(inspector);
-        if let Some(text) = text {
+        if let (Some(tree), Some((question, signal))) = (&mut self.tree, outcome.down) {
+            tree.tell_children(&Down::Ask { question, signal });
+        }
+        if let Some((question, all)) = outcome.up {
+            for told in all {
+                self.say_up(&Up::Stands { question, told });
+            }
+        }
+        if let Some(text) = outcome.aloud {
             text.lines().for_each(|line| self.say(line));
         }
         Ok(())

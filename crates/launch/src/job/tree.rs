@@ -105,6 +105,11 @@ impl Tree {
         self.plan.host(self.node).map_or_else(String::new, |host| format!(" on {}", host.name))
     }
 
+    /// Where the ranks of this host say how they stand.
+    pub(super) fn answers(&self) -> String {
+        format!("gasworks-host-{}-{}", self.plan.job, self.node)
+    }
+
     /// What to do about a child that has not come; its remote command, if it has ended, ended so.
     fn advice(&self, child: &Below, exit: Option<Exit>) -> String {
         let host = self.plan.host(child.node);
@@ -408,7 +413,17 @@ impl Job {
             Up::Clock { node, clock } if root && tree.plan.host(node).is_some() => {
                 self.observation.iter_mut().for_each(|observation| observation.clock(node, clock));
             }
-            Up::Output { .. } | Up::Taken(_) | Up::Recorded { .. } | Up::Time { .. } | Up::Clock { .. } => {
+            Up::Stands { question, told } if root => {
+                if let Some(inspector) = &mut self.inspector {
+                    inspector.hear_host(question, told);
+                }
+            }
+            Up::Stands { .. }
+            | Up::Output { .. }
+            | Up::Taken(_)
+            | Up::Recorded { .. }
+            | Up::Time { .. }
+            | Up::Clock { .. } => {
                 tree.send_up(&message);
             }
             Up::Exiting(announced) => self.exits(announced),
@@ -520,6 +535,12 @@ impl Job {
                 tree.answers = tree.answers.wrapping_add(1);
             }
             Down::Time { node, .. } => tree.send_down(node, &message),
+            Down::Ask { question, signal } => {
+                tree.tell_children(&message);
+                let known = self.known();
+                self.inspector.iter_mut().for_each(|inspector| inspector.ask(question, signal, &known));
+                self.inspect(None)?;
+            }
             Down::Room { node, stream, count, broken } if node == here => {
                 let sink = if stream == 1 { &mut self.stdout } else { &mut self.stderr };
                 sink.room = sink.room.saturating_add(usize::try_from(count).unwrap_or_default());

@@ -1,9 +1,11 @@
 //! What `gasrun` and its agents say to each other. Each message is one frame of a [`Link`](super::link::Link).
 
 use anyhow::{Context, bail};
+use gasworks_core::observe::Standing;
 use gasworks_os::process::Exit;
 
 use super::codec::{Reader, Writer};
+use crate::inspect::Told;
 use crate::observe::{Clock, Piece};
 
 /// A rank announces the code with which it ends the job.
@@ -47,6 +49,8 @@ pub(crate) enum Up {
     Time { node: u32, asked: u64 },
     /// How the clock of a node goes.
     Clock { node: u32, clock: Clock },
+    /// How a rank stands, which was asked for.
+    Stands { question: u64, told: Told },
 }
 
 /// From a parent to an agent.
@@ -69,6 +73,8 @@ pub(crate) enum Down {
     Input(Vec<u8>),
     /// The time, for a node that asked for it when its own clock showed `asked`.
     Time { node: u32, asked: u64, now: u64 },
+    /// Tell how all ranks stand, who are asked by this signal.
+    Ask { question: u64, signal: i32 },
 }
 
 /// In [`Down::Room`], what is recorded.
@@ -90,6 +96,13 @@ fn code(word: u64) -> anyhow::Result<i32> {
     i32::try_from(word as i64).ok().context("a code in a message is too large")
 }
 
+/// In the place of a code: there is none.
+const NONE: u64 = u64::MAX >> 1;
+
+fn some_code(word: u64) -> anyhow::Result<Option<i32>> {
+    (word != NONE).then(|| code(word)).transpose()
+}
+
 fn read_signed(reader: &mut Reader<'_>) -> anyhow::Result<i32> {
     code(reader.number()?)
 }
@@ -108,7 +121,7 @@ impl Up {
             }
             Up::Exited { who, code } => w.byte(10).bytes(who.as_bytes()).number(signed(*code)),
             Up::Failed { text, code, spare } => {
-                let code = code.map_or(u64::MAX >> 1, signed);
+                let code = code.map_or(NONE, signed);
                 w.byte(6).bytes(text.as_bytes()).number(code).number(word(*spare))
             }
             Up::Code { rank, code } => w.byte(7).number((*rank).into()).number(signed(*code)),
@@ -126,6 +139,15 @@ impl Up {
             Up::Time { node, asked } => w.byte(12).number((*node).into()).number(*asked),
             Up::Clock { node, clock: Clock { offset, uncertainty } } => {
                 w.byte(13).number((*node).into()).number(*offset as u64).number(*uncertainty)
+            }
+            Up::Stands { question, told } => {
+                let pid = told.pid.map_or(NONE, signed);
+                let w = w.byte(14).number(*question).number(told.rank.into()).number(pid);
+                let w = match told.standing {
+                    None => w.byte(0).bytes(told.otherwise.as_bytes()),
+                    Some(Standing { begun, waiting }) => w.byte(1).number(begun).byte(waiting.into()),
+                };
+                w.bytes(told.state.as_bytes()).bytes(told.text.as_bytes())
             }
         }
         .0
@@ -145,10 +167,7 @@ impl Up {
             }
             6 => {
                 let text = r.text()?;
-                let code = match r.number()? {
-                    none if none == u64::MAX >> 1 => None,
-                    word => Some(code(word)?),
-                };
+                let code = some_code(r.number()?)?;
                 Up::Failed { text, code, spare: rank(r.number()?) }
             }
             7 => Up::Code { rank: r.small()?, code: read_signed(r)? },
@@ -167,6 +186,15 @@ impl Up {
             13 => {
                 let (node, offset) = (r.small()?, r.number()? as i64);
                 Up::Clock { node, clock: Clock { offset, uncertainty: r.number()? } }
+            }
+            14 => {
+                let (question, rank, pid) = (r.number()?, r.small()?, some_code(r.number()?)?);
+                let (standing, otherwise) = match r.byte()? {
+                    0 => (None, r.text()?),
+                    _ => (Some(Standing { begun: r.number()?, waiting: r.byte()? != 0 }), String::new()),
+                };
+                let (state, text) = (r.text()?, r.text()?);
+                Up::Stands { question, told: Told { rank, pid, standing, otherwise, state, text } }
             }
             kind => bail!("a message of kind {kind} came from an agent"),
         };
@@ -189,6 +217,7 @@ impl Down {
             }
             Down::Input(bytes) => w.byte(6).bytes(bytes),
             Down::Time { node, asked, now } => w.byte(7).number((*node).into()).number(*asked).number(*now),
+            Down::Ask { question, signal } => w.byte(8).number(*question).number(signed(*signal)),
         }
         .0
     }
@@ -207,6 +236,7 @@ impl Down {
             }
             6 => Down::Input(r.bytes()?.to_vec()),
             7 => Down::Time { node: r.small()?, asked: r.number()?, now: r.number()? },
+            8 => Down::Ask { question: r.number()?, signal: read_signed(r)? },
             kind => bail!("a message of kind {kind} came from the parent"),
         };
         r.end()?;
@@ -217,6 +247,11 @@ impl Down {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn told(pid: Option<i32>, standing: Option<Standing>) -> Told {
+        let otherwise = if standing.is_some() { String::new() } else { "has ended".into() };
+        Told { rank: 5, pid, standing, otherwise, state: "sleeps".into(), text: "polls: 1\n".into() }
+    }
 
     #[test]
     fn messages_survive_the_way() {
@@ -237,6 +272,8 @@ mod tests {
             Up::Recorded { node: 2, piece: Piece { rank: 5, is_last: true, bytes: vec![1; 9] } },
             Up::Time { node: 1, asked: u64::MAX },
             Up::Clock { node: 1, clock: Clock { offset: -5, uncertainty: 7 } },
+            Up::Stands { question: 1, told: told(None, None) },
+            Up::Stands { question: 2, told: told(Some(7), Some(Standing { begun: 3, waiting: true })) },
         ] {
             let bytes = up.encode();
             assert_eq!(Up::decode(&bytes).expect("read"), up);
@@ -251,6 +288,7 @@ mod tests {
             Down::Room { node: 1, stream: 1, count: 1 << 40, broken: true },
             Down::Input(vec![0]),
             Down::Time { node: 1, asked: 3, now: 1 << 63 },
+            Down::Ask { question: 9, signal: 62 },
         ] {
             let bytes = down.encode();
             assert_eq!(Down::decode(&bytes).expect("read"), down);

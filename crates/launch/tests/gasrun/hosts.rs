@@ -309,7 +309,7 @@ fn signals_over_hosts() {
 }
 
 /// The processes that are agents of a job whose environment has `entry`.
-pub fn agents(entry: &str) -> Vec<i32> {
+fn agents(entry: &str) -> Vec<i32> {
     let is_agent = |pid: &i32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words: Vec<&[u8]> = line.split(|&b| b == 0).collect();
@@ -320,6 +320,12 @@ pub fn agents(entry: &str) -> Vec<i32> {
         words.get(1) == Some(&&b"--agent"[..]) && session != Some(*pid)
     };
     marked(entry).into_iter().filter(is_agent).collect()
+}
+
+/// The agent of a host that is pretended, of a job whose environment has `entry`.
+pub fn agent_of(host: &str, entry: &str) -> Pid {
+    let there = marked(&format!("FAKE_HOST={host}"));
+    Pid::from_raw(agents(entry).into_iter().find(|pid| there.contains(pid)).expect("an agent"))
 }
 
 fn an_agent_is_killed() {

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::cases::{err, gasrun, out, run};
+use crate::cases::{err, gasrun, mark, out, run};
 use crate::harness::Case;
+use crate::hosts::{Pretend, agent_of, me};
 
 pub const CASES: &[Case] = &[
     ("a_rank_in_a_loop_is_named", a_rank_in_a_loop_is_named),
@@ -19,6 +20,8 @@ pub const CASES: &[Case] = &[
     ("a_script_in_between", a_script_in_between),
     ("a_job_that_is_just_starting", a_job_that_is_just_starting),
     ("a_job_that_is_not_there", a_job_that_is_not_there),
+    ("ranks_of_several_hosts_are_asked", ranks_of_several_hosts_are_asked),
+    ("a_host_that_does_not_answer", a_host_that_does_not_answer),
 ];
 
 /// A job that hangs; it is ended when this is dropped.
@@ -200,6 +203,55 @@ fn a_job_that_is_just_starting() {
     }
     kill(Pid::from_raw(gasrun.id() as i32), Signal::SIGTERM).expect("sent");
     assert_eq!(gasrun.wait().expect("its end").code(), Some(128 + 15));
+}
+
+/// On two hosts, and on more than `gasrun` starts agents on itself; the ranks of one were started by a script, and are asked by another
+/// signal.
+fn ranks_of_several_hosts_are_asked() {
+    let pretend = Pretend::new("");
+    let many = (1..=18).map(|i| format!("h{i}")).collect::<Vec<_>>().join(",");
+    let script = format!("{} program hang-in-a-loop; true", me());
+    for (hosts, ranks, last) in [("a,b:3", 4, "b"), (&many, 18, "h18")] {
+        let words = ["-v", "-n", &ranks.to_string(), "sh", "-c", &script];
+        let mut command = pretend.gasrun(hosts, &words);
+        command.env("GASWORKS_INSPECT_SIGNAL", "50");
+        let job = Hanging::start(ranks, command);
+        let waited = ranks - 1;
+        let groups = format!(
+            "ranks 0-{}: in barrier 3, which waits for rank {waited}\nrank {waited}: in no barrier, after 2\n",
+            waited - 1
+        );
+        let text = job.says(&[&groups]);
+        let line = format!("rank {waited} (pid ");
+        let line = text.lines().find(|text| text.starts_with(&line)).expect("its own paragraph");
+        assert!(line.contains(&format!(" on {last}): runs")), "{text}");
+        assert_eq!(text.matches("requests not answered: 0 of ").count() as u32, ranks, "{text}");
+        let text = err(&run(&["--inspect", "no-such-job"]));
+        assert!(text.contains(&job.name) && !text.contains("gasworks-host"), "agents are no jobs: {text}");
+        // Asked by signal it says the same.
+        let sent = Command::new("kill").args(["-50", &job.gasrun.id().to_string()]).status();
+        assert!(sent.expect("kill").success());
+        std::thread::sleep(Duration::from_secs(2));
+        let text = job.end();
+        assert!(text.contains(&format!("gasrun: rank {waited}: in no barrier, after 2\n")), "{text}");
+    }
+}
+
+fn a_host_that_does_not_answer() {
+    let pretend = Pretend::new("");
+    let (key, entry) = mark("SILENT");
+    let mut command = pretend.gasrun("a,b", &["-v", "-n", "2", &me(), "program", "hang-in-a-loop"]);
+    command.env(&key, "1");
+    let job = Hanging::start(2, command);
+    let text = job.says(&["rank 0: in barrier 3, which waits for rank 1\n"]);
+    assert!(text.contains("rank 1: in no barrier, after 2\n"), "{text}");
+    let agent = agent_of("b", &entry);
+    kill(agent, Signal::SIGSTOP).expect("stopped");
+    let text = job.says(&["rank 0: in barrier 3, which waits for some of rank 1\n"]);
+    assert!(text.contains("rank 1: nothing was heard from its host\n"), "{text}");
+    assert!(text.contains("rank 1 (somewhere on b): is elsewhere\n"), "{text}");
+    kill(agent, Signal::SIGCONT).expect("it goes on");
+    job.says(&["rank 0: in barrier 3, which waits for rank 1\n"]);
 }
 
 fn a_job_that_is_not_there() {
