@@ -134,7 +134,7 @@ impl<M: CoreMode> Way<M> {
         match self {
             Self::Shared(barrier) => Ok(barrier.done()),
             Self::Messages(state) => Ok(state.advance(engine)?.map(|(name, _)| name)),
-            Self::Team(team) => team.done().map_err(Into::into),
+            Self::Team(team) => team.done(),
             Self::Observed(way, observer) => {
                 let done = way.done(engine)?;
                 done.iter().for_each(|_| observer.barrier_ends());
