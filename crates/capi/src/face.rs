@@ -9,7 +9,7 @@ use crate::place::Before;
 use gasworks::{Agent, Job, Par, ParSync, Seq, ThreadMode};
 use gasworks_core::{CoreMode, Engine, Error, Incoming};
 use gasworks_extended::{Barrier, Implicit};
-use gasworks_memory::{MemoryError, PeerTable};
+use gasworks_memory::{MemoryError, RegionTable};
 use gasworks_sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::any::Any;
 use std::fmt::Display;
@@ -82,7 +82,7 @@ impl<M: FaceMode> Slot<M> {
 }
 
 /// The memory of the job's ranks, for what is said of places there.
-static PEERS: OnceLock<&PeerTable> = OnceLock::new();
+static PEERS: OnceLock<&RegionTable> = OnceLock::new();
 
 /// An entry that is shown to C.
 pub(crate) struct Shown(pub Entry);

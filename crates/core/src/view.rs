@@ -4,7 +4,7 @@
 
 use crate::team::{Members, TeamError};
 use crate::{Error, Rank};
-use gasworks_memory::{OwnRows, PeerTable, Rows};
+use gasworks_memory::{OwnRows, RegionTable, Rows};
 use std::sync::Arc;
 
 /// A team's members, and the rows of their segments: those of the job for a stride, others for a list.
@@ -17,7 +17,7 @@ pub struct TeamRows<'a> {
 
 impl<'a> TeamRows<'a> {
     /// Of all ranks of this table.
-    pub fn everyone(peers: &'a PeerTable) -> Self {
+    pub fn everyone(peers: &'a RegionTable) -> Self {
         Self { members: Arc::new(Members::everyone(peers.ranks())), shared: peers.rows(), own: None }
     }
 
@@ -25,7 +25,7 @@ impl<'a> TeamRows<'a> {
     ///
     /// # Errors
     /// One is not.
-    pub fn new(members: Arc<Members>, peers: &'a PeerTable) -> Result<Self, TeamError> {
+    pub fn new(members: Arc<Members>, peers: &'a RegionTable) -> Result<Self, TeamError> {
         let ranks = peers.ranks();
         if let Some((member, rank)) = (0..).zip(members.iter()).find(|&(_, rank)| rank >= ranks) {
             return Err(TeamError::NoSuchRank { member, rank: rank.into(), ranks });
@@ -63,7 +63,7 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// Of all ranks.
-    pub fn everyone(peers: &'a PeerTable) -> Self {
+    pub fn everyone(peers: &'a RegionTable) -> Self {
         Self { rows: peers.rows(), direct: peers.ranks(), of: None }
     }
 

@@ -6,7 +6,7 @@ use gasworks_core::{
     Also, Arrived, Ask, Category, Class, Commit, Domains, Engine, Entry, Error, Flow, Handlers, Limits,
     Outgoing, Parts, Patience, Policy, Rank, Rdma, Reservation, Signature, Task, Transfer, Wire, WireError,
 };
-use gasworks_memory::{Grows, Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
+use gasworks_memory::{Grows, Growth, Largest, MemoryError, Peer, PeerFlags, RegionTable, Rights};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post, Stage, Tuning};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{Mode, Par, RawSlice, VolatileSlice};
@@ -167,7 +167,7 @@ fn engine_with(mapped: bool, len: u64) -> (Engine<Par>, Fickle, u8) {
         wires: vec![Box::new(wire.clone()) as Box<dyn Wire<Par> + Send + Sync>],
         route: vec![0, 0],
         // SAFETY: the words of `lengths` are on the heap and do not move with it into the table's owner; they are atomics.
-        peers: unsafe { PeerTable::growing(peers, Arc::new(lengths), Grows::AnyTime) },
+        peers: unsafe { RegionTable::growing(peers, Arc::new(lengths), Grows::AnyTime) },
         rdma: if mapped { Domains::none() } else { Domains::one(nic.expect("it needs no memory")) },
         flow: Flow { depth: 8, total: 8, volume: 0 },
         patience: Patience::new(at_once),
@@ -340,7 +340,7 @@ fn a_long_made_before_it_is_known_where_it_lands_may_be_as_long_as_any() {
                 Ok(())
             );
             assert_eq!((engine.poll().is_ok(), wire.balance()), (true, (0, sent as u32 + 1)));
-            if let Ok(Some(landed)) = engine.peers().reach(1, 0, LONG) {
+            if let Ok(Some(landed)) = engine.peers().reach(1, 0, LONG, Rights::all()) {
                 let mut bytes = [0; LONG];
                 landed.read(&mut bytes);
                 assert!(bytes[..len].iter().all(|&byte| usize::from(byte) == sent + 1), "{len} bytes");

@@ -20,8 +20,8 @@ use gasworks_core::{
     Also, Category, CoreMode, Engine, Entry, Handlers, Incoming, OpId, Outgoing, Signature, Transfer,
     counts_of,
 };
-use gasworks_memory::Access;
 use gasworks_memory::atomic::{NotAWord, Ops, Type, Update};
+use gasworks_memory::{Access, Rights};
 use gasworks_rdma::{Direction, NicError};
 use gasworks_sync::{RawSlice, VolatileSlice};
 
@@ -175,7 +175,7 @@ impl Operation {
         self.check()?;
         let &Self { update, rank, offset, .. } = self;
         let wrong = |cause| Error::Core(gasworks_core::Error::Memory { during: "atomic operation", cause });
-        let reached = engine.peers().reach(rank, offset, update.width()).map_err(wrong)?;
+        let reached = engine.peers().reach(rank, offset, update.width(), Rights::ATOMIC).map_err(wrong)?;
         if !offset.is_multiple_of(update.width() as u64) {
             return Err(self.unaligned());
         }
@@ -321,7 +321,8 @@ pub fn serve<M: CoreMode>(asked: &Incoming<'_, M>) -> Result<(), Box<gasworks_co
     let update = Type::from_number((what >> 32) as u32)
         .and_then(|of| Update::new(of, Ops::from_bits_retain(what as u32), [first, second]));
     let was = update.and_then(|update| {
-        let place = asked.engine().peers().reach(asked.rank(), offset, update.width()).ok().flatten()?;
+        let place = asked.engine().peers().reach(asked.rank(), offset, update.width(), Rights::ATOMIC);
+        let place = place.ok().flatten()?;
         update.at(place).ok()
     });
     let mut answer = [0u8; ANSWERED];

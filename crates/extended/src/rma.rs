@@ -16,7 +16,7 @@ use crate::Error;
 use crate::event::{self, Event, Kept};
 use crate::implicit::Implicit;
 use gasworks_core::{Categories, CoreMode, Engine, OpId, Transfer};
-use gasworks_memory::{Access, Rows};
+use gasworks_memory::{Access, Rights, Rows};
 use gasworks_rdma::Direction;
 use gasworks_sync::racy;
 
@@ -83,7 +83,7 @@ pub unsafe fn put_from<M: CoreMode>(
 ) -> Result<(), Error> {
     match rows.open(rank, offset, len) {
         Some(target) => {
-            // SAFETY: `target` is mapped for `len` bytes (peers.1 of `gasworks_memory`); the caller promises that `source` is readable and
+            // SAFETY: `target` is mapped for `len` bytes (table.1 of `gasworks_memory`); the caller promises that `source` is readable and
             // not written to.
             unsafe { racy::copy_in(target.as_ptr(), source, len) };
             Ok(())
@@ -111,7 +111,7 @@ pub unsafe fn get_to<M: CoreMode>(
 ) -> Result<(), Error> {
     match rows.open(rank, offset, len) {
         Some(source) => {
-            // SAFETY: `source` is mapped for `len` bytes (peers.1 of `gasworks_memory`); the caller promises that `target` is writable and
+            // SAFETY: `source` is mapped for `len` bytes (table.1 of `gasworks_memory`); the caller promises that `target` is writable and
             // nobody else's.
             unsafe { racy::copy_out(target, source.as_ptr(), len) };
             Ok(())
@@ -163,7 +163,7 @@ pub unsafe fn put_nb<M: CoreMode>(
     options: Options,
 ) -> Result<(Event, Kept<M>), Error> {
     if let Some(target) = engine.peers().open(rank, offset, len) {
-        // SAFETY: `target` is mapped for `len` bytes (peers.1 of `gasworks_memory`); the caller promises that `source` is readable and not
+        // SAFETY: `target` is mapped for `len` bytes (table.1 of `gasworks_memory`); the caller promises that `source` is readable and not
         // written to.
         unsafe { racy::copy_in(target.as_ptr(), source, len) };
         return Ok((Event::DONE, keep));
@@ -199,7 +199,7 @@ pub unsafe fn get_nb<M: CoreMode>(
     immediate: bool,
 ) -> Result<(Event, Kept<M>), Error> {
     if let Some(source) = engine.peers().open(rank, offset, len) {
-        // SAFETY: `source` is mapped for `len` bytes (peers.1 of `gasworks_memory`); the caller promises that `target` is writable and
+        // SAFETY: `source` is mapped for `len` bytes (table.1 of `gasworks_memory`); the caller promises that `target` is writable and
         // nobody else's.
         unsafe { racy::copy_out(target, source.as_ptr(), len) };
         return Ok((Event::DONE, keep));
@@ -228,7 +228,7 @@ pub unsafe fn put_nbi<M: CoreMode>(
     options: Options,
 ) -> Result<(), Error> {
     if let Some(target) = engine.peers().open(rank, offset, len) {
-        // SAFETY: `target` is mapped for `len` bytes (peers.1 of `gasworks_memory`); the caller promises that `source` is readable and not
+        // SAFETY: `target` is mapped for `len` bytes (table.1 of `gasworks_memory`); the caller promises that `source` is readable and not
         // written to.
         unsafe { racy::copy_in(target.as_ptr(), source, len) };
         return Ok(());
@@ -264,7 +264,7 @@ pub unsafe fn get_nbi<M: CoreMode>(
     immediate: bool,
 ) -> Result<(), Error> {
     if let Some(source) = engine.peers().open(rank, offset, len) {
-        // SAFETY: `source` is mapped for `len` bytes (peers.1 of `gasworks_memory`); the caller promises that `target` is writable and
+        // SAFETY: `source` is mapped for `len` bytes (table.1 of `gasworks_memory`); the caller promises that `target` is writable and
         // nobody else's.
         unsafe { racy::copy_out(target, source.as_ptr(), len) };
         return Ok(());
@@ -331,10 +331,11 @@ unsafe fn copied<M: CoreMode>(engine: &Engine<M>, whole: &Transfer) -> Result<bo
     let put = direction == Direction::Put;
     let during = if put { "put" } else { "get" };
     let memory = |cause| Error::Core(gasworks_core::Error::Memory { during, cause });
-    let reached = engine.peers().reach(peer, offset, len).map_err(memory)?;
+    let rights = if put { Rights::WRITE } else { Rights::READ };
+    let reached = engine.peers().reach(peer, offset, len, rights).map_err(memory)?;
     let mut copy = || {
         let Some(there) = reached else { return };
-        // SAFETY: `there` is mapped for `len` bytes (peers.1 of `gasworks_memory`); the caller promises that as many at `local` are mapped
+        // SAFETY: `there` is mapped for `len` bytes (table.1 of `gasworks_memory`); the caller promises that as many at `local` are mapped
         // and nobody uses them in the wrong way.
         unsafe {
             if put {

@@ -9,7 +9,7 @@ use gasworks_core::{
 use gasworks_extended::barrier::Way;
 use gasworks_extended::barrier::messages::{Algorithm, Messages, Turn};
 use gasworks_extended::{Barrier, Error, rma};
-use gasworks_memory::{Peer, PeerFlags, PeerTable};
+use gasworks_memory::{Peer, PeerFlags, RegionTable};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use gasworks_sync::{Par, RawSlice, Seq};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn engine(rank: &SimRank, algorithm: Algorithm) -> Result<(Engine<Seq>, Barrier<
         wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
         route: vec![0; ranks as usize],
         // SAFETY: `rank` holds the net, of which the segments are blocks, and the table is given a clone of it to keep.
-        peers: unsafe { PeerTable::new((0..ranks).map(peer), Arc::new(rank.clone())) },
+        peers: unsafe { RegionTable::new((0..ranks).map(peer), Arc::new(rank.clone())) },
         rdma: Domains::none(),
         flow: Flow { depth: 2, total: 3, volume: 0 },
         patience: Patience::new(Policy::for_host(ranks as usize, 2)),
@@ -207,7 +207,7 @@ fn woken(fails: bool) {
             wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Par> + Send + Sync>],
             route: vec![0],
             // SAFETY: `own`, the only peer, maps no bytes, so there is nothing to keep.
-            peers: unsafe { PeerTable::new(vec![own], Arc::new(())) },
+            peers: unsafe { RegionTable::new(vec![own], Arc::new(())) },
             rdma: Domains::none(),
             flow: Flow { depth: 4, total: 4, volume: 0 },
             patience: Patience::new(Policy {

@@ -8,7 +8,7 @@ use gasworks_core::{Categories, Domains, Engine, Flow, Handlers, Parts, Patience
 use gasworks_extended::event::{self, Event};
 use gasworks_extended::rma::{self, Local, Options};
 use gasworks_extended::{Error, Implicit, value};
-use gasworks_memory::{Peer, PeerFlags, PeerTable};
+use gasworks_memory::{Peer, PeerFlags, RegionTable};
 use gasworks_sync::{RawSlice, Seq};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn engine(rank: &SimRank) -> Result<Engine<Seq>, Error> {
         wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
         route: vec![0],
         // SAFETY: `own`, the only peer, maps no bytes, so there is nothing to keep.
-        peers: unsafe { PeerTable::new(vec![own], Arc::new(rank.clone())) },
+        peers: unsafe { RegionTable::new(vec![own], Arc::new(rank.clone())) },
         rdma: Domains::one(rdma),
         flow: Flow { depth: 2, total: 3, volume: 0 },
         patience: Patience::new(Policy::for_host(1, 1)),

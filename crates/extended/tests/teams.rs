@@ -8,7 +8,7 @@ use gasworks_core::{
 use gasworks_extended::barrier::{TeamBarrier, Way};
 use gasworks_extended::team::{Team, TeamNumber, Teams};
 use gasworks_extended::{Barrier, Error};
-use gasworks_memory::{Peer, PeerFlags, PeerTable};
+use gasworks_memory::{Peer, PeerFlags, RegionTable};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use gasworks_sync::{RawSlice, Seq};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn open(rank: &SimRank) -> Result<Rank, Error> {
         wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
         route: vec![0; ranks as usize],
         // SAFETY: no peer maps any bytes, so there is nothing to keep.
-        peers: unsafe { PeerTable::new((0..ranks).map(peer), Arc::new(())) },
+        peers: unsafe { RegionTable::new((0..ranks).map(peer), Arc::new(())) },
         rdma: Domains::none(),
         flow: Flow { depth: 2, total: 3, volume: 0 },
         patience: Patience::new(Policy::for_host(ranks as usize, 2)),

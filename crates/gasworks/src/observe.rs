@@ -3,7 +3,7 @@
 use crate::{Error, ThreadMode};
 use gasworks_core::handlers::Handlers;
 use gasworks_core::observe::{Observer, Op, Recorder};
-use gasworks_memory::{Access, PeerTable, Watch};
+use gasworks_memory::{Access, RegionTable, Watch};
 use std::sync::Arc;
 
 /// Counts puts, gets and atomic operations.
@@ -39,7 +39,7 @@ impl<M: ThreadMode> Observation<M> {
     }
 
     /// A table of peers whose puts, gets and atomic operations are counted.
-    pub(crate) fn watch(&self, peers: PeerTable) -> PeerTable {
+    pub(crate) fn watch(&self, peers: RegionTable) -> RegionTable {
         peers.watched(Arc::new(Transfers(self.recorder.clone())))
     }
 

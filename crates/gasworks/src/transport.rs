@@ -2,7 +2,7 @@
 
 use gasworks_core::observe::Witness;
 use gasworks_core::{CoreMode, Domains, Flow};
-use gasworks_memory::PeerTable;
+use gasworks_memory::RegionTable;
 use std::sync::Arc;
 
 /// What a network brings to a job.
@@ -12,7 +12,7 @@ pub struct Transport<M: CoreMode> {
     /// For each rank the number of the wire that reaches it.
     pub route: Vec<u8>,
     /// Where each rank's segment is.
-    pub peers: PeerTable,
+    pub peers: RegionTable,
     /// The engines of its network interface, if it has one.
     pub rdma: Domains<M>,
     /// A barrier of its own, if it has one; without one the barrier goes by messages.

@@ -23,7 +23,7 @@ use gasworks_bootstrap::Bootstrap;
 use gasworks_core::observe::Witness;
 use gasworks_core::{CoreMode, Domains, Flow, Limits, Rank, Rdma};
 use gasworks_gni_sys::Ugni;
-use gasworks_memory::{AuxPlan, Grows, Growth, Largest, MemoryError, Peer, PeerFlags, PeerTable};
+use gasworks_memory::{AuxPlan, Grows, Growth, Largest, MemoryError, Peer, PeerFlags, RegionTable};
 use gasworks_os::ending;
 use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping};
@@ -53,7 +53,7 @@ pub struct Opened<M: CoreMode> {
     /// They move bytes, and have the segment.
     pub rdma: Domains<M>,
     /// Where everybody's segment is: this rank's own is mapped.
-    pub peers: PeerTable,
+    pub peers: RegionTable,
     /// The barrier of the ranks.
     pub barrier: GniBarrier<M>,
     /// What sees where this rank is in it.
@@ -267,7 +267,7 @@ fn attach<M: CoreMode>(
     segments: Segments,
     rdma: &Domains<M>,
     closed: Closed,
-) -> Result<PeerTable, GniError> {
+) -> Result<RegionTable, GniError> {
     let Segments { near, largest, owner, later } = segments;
     let me = bootstrap.rank();
     let own = near.iter().find(|(rank, _)| *rank == me).map(|(_, own)| own);
@@ -299,7 +299,7 @@ fn attach<M: CoreMode>(
     let kept = Arc::new(Kept::new(owner, closed));
     let grows = if later { Grows::Once } else { Grows::Never };
     // SAFETY: open.2: `kept` keeps the segments of `near` mapped, becomes the table's, and says how long those of others are.
-    Ok(unsafe { PeerTable::growing(peers, kept, grows) }.with_largest(largest))
+    Ok(unsafe { RegionTable::growing(peers, kept, grows) }.with_largest(largest))
 }
 
 impl Growth for Kept<Arc<dyn Growth>> {

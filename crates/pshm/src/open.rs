@@ -22,7 +22,7 @@ use crate::wire::Pshm;
 use gasworks_bootstrap::Bootstrap;
 use gasworks_bootstrap::host::Parts;
 use gasworks_core::observe::Witness;
-use gasworks_memory::{Grows, Largest, PeerTable};
+use gasworks_memory::{Grows, Largest, RegionTable};
 use gasworks_os::huge;
 use gasworks_os::limits::more_descriptors;
 use gasworks_shmem::ranks::Ranks;
@@ -35,7 +35,7 @@ pub struct Opened<M: Mode> {
     /// It moves active messages.
     pub wire: Pshm<M>,
     /// Where everybody's segment is mapped here.
-    pub peers: PeerTable,
+    pub peers: RegionTable,
     /// The barrier of the ranks.
     pub barrier: ShmBarrier<M>,
     /// What sees where this rank is in it.
@@ -73,7 +73,7 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
     wire.max_long = segments.peers().map(|(_, peer)| peer.mapped.len() as u64).max().unwrap_or(0);
     let near = segments.clone();
     // SAFETY: open.1: `segments` keeps mapped what it says of them.
-    let peers = unsafe { PeerTable::growing(near.peers().map(|(_, peer)| peer), segments, Grows::AnyTime) };
+    let peers = unsafe { RegionTable::growing(near.peers().map(|(_, peer)| peer), segments, Grows::AnyTime) };
     Ok(Opened { wire, peers, barrier, witness, pages })
 }
 

@@ -12,6 +12,7 @@ mod steps;
 
 use gasworks_bootstrap::{Bootstrap, BootstrapError, Host, Hosts};
 use gasworks_core::{Arrived, Class, Name, SharedBarrier, Wire, WireError};
+use gasworks_memory::Rights;
 use gasworks_pshm::{Config, MAX_MEDIUM, Memory, Opened, open};
 use gasworks_sync::{Mode, Par, Seq};
 use gasworks_testkit::Case;
@@ -273,11 +274,12 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
         alive()?;
     }
     for phase in 0..20u64 {
-        let right = peers.reach((me + 1) % size, phase * 8, 8).expect("inside").expect("mapped");
+        let right =
+            peers.reach((me + 1) % size, phase * 8, 8, Rights::all()).expect("inside").expect("mapped");
         right.write(&(u64::from(me) << 32 | phase).to_le_bytes());
         pass()?;
         let mut found = [0; 8];
-        peers.reach(me, phase * 8, 8).expect("inside").expect("mapped").read(&mut found);
+        peers.reach(me, phase * 8, 8, Rights::all()).expect("inside").expect("mapped").read(&mut found);
         assert_eq!(u64::from_le_bytes(found), u64::from((me + size - 1) % size) << 32 | phase);
         pass()?;
     }

@@ -8,7 +8,7 @@ use super::{SimBarrier, SimConfig, SimError, SimNic, SimRank, SimWire, run};
 use gasworks::{Config, Error, Job, Network, Networks, Par, ParSync, Seq, Table, ThreadMode, Transport};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::{Domains, Flow, Rdma};
-use gasworks_memory::{Peer, PeerFlags, PeerTable};
+use gasworks_memory::{Peer, PeerFlags, RegionTable};
 use gasworks_rdma::Key;
 use gasworks_sync::RawSlice;
 use std::fmt::Display;
@@ -107,7 +107,7 @@ impl SimRank {
             Peer { mapped, len, remote_base: 0, key, flags }
         };
         // SAFETY: job.1: what is mapped of peers are blocks of the net, which the clone of this rank holds as the table's owner.
-        let peers = unsafe { PeerTable::new((0..ranks).zip(keys).map(peer), Arc::new(self.clone())) };
+        let peers = unsafe { RegionTable::new((0..ranks).zip(keys).map(peer), Arc::new(self.clone())) };
         Ok(Transport {
             wires: vec![(boxes.wire)(self.wire())],
             route: vec![0; ranks as usize],

@@ -7,6 +7,7 @@
 use super::Engine;
 use super::put::nic_error;
 use crate::{CoreMode, Error, Rank};
+use gasworks_memory::RegionId;
 use gasworks_sync::RawSlice;
 
 impl<M: CoreMode> Engine<M> {
@@ -24,6 +25,16 @@ impl<M: CoreMode> Engine<M> {
         let key = unsafe { self.transfers.rdma().register(bytes) };
         let key = key.map_err(|error| nic_error(DURING, self.rank, error))?;
         Ok([&len.to_le_bytes()[..], &key.0].concat())
+    }
+
+    /// Registers this rank's part of a region that was created with the network, if there is one, and returns the key.
+    ///
+    /// # Errors
+    /// The network does not take it.
+    pub fn register_region(&self, id: RegionId) -> Result<Vec<u8>, Error> {
+        // SAFETY: attach.1: `self.peers` keeps mapped what it has created, while this engine lives.
+        let key = unsafe { self.transfers.rdma().register(self.peers.own_in(id)) };
+        Ok(key.map_err(|error| nic_error("create a region", self.rank, error))?.0)
     }
 
     /// Takes what every rank has said of its segment, once.

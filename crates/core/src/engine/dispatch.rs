@@ -6,6 +6,7 @@ use crate::handlers::Placed;
 use crate::message::{Decoded, First, Head, Landing, Returned, decode};
 use crate::wire::{Arrived, Wire, WireError};
 use crate::{Category, CoreMode, Entry, Error, Rank, Signature};
+use gasworks_memory::Rights;
 use gasworks_shmem::inbox::Line;
 use gasworks_shmem::queues::{NoLine, Queues};
 use gasworks_sync::VolatileSlice;
@@ -329,7 +330,7 @@ impl<M: CoreMode> Engine<M> {
         if len == 0 {
             return Ok(Received::Landed { offset, len });
         }
-        let place = self.peers.reach(self.rank, offset, len as usize);
+        let place = self.peers.reach(self.rank, offset, len as usize, Rights::WRITE);
         let place = place.map_err(|cause| bad(format!("a long message: {cause}")))?;
         let place = place.ok_or_else(|| bad("a long message to a rank without a segment".into()))?;
         if in_packet {

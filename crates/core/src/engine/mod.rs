@@ -41,7 +41,7 @@ use crate::view::View;
 use crate::{Category, CoreMode, Error, Limits, Rank, Wire};
 use credit::Account;
 use failure::Failure;
-use gasworks_memory::PeerTable;
+use gasworks_memory::RegionTable;
 use gasworks_sync::atomic::{AtomicBool, Ordering};
 use own::ToItself;
 use pace::Pace;
@@ -58,7 +58,7 @@ pub struct Parts<M: CoreMode> {
     /// For each rank the number of the transport that reaches it.
     pub route: Vec<u8>,
     /// Where each rank's segment is.
-    pub peers: PeerTable,
+    pub peers: RegionTable,
     /// The engines of the network interface, if there is one.
     pub rdma: Domains<M>,
     /// Flow control.
@@ -93,7 +93,7 @@ pub struct Engine<M: CoreMode> {
     limits: Limits,
     /// Before the table of peers, which keeps mapped what it has registered (attach.1).
     transfers: put::Transfers<M>,
-    peers: PeerTable,
+    peers: RegionTable,
     account: Account<M>,
     pace: Pace,
     waits: Waits,
@@ -159,7 +159,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// Where each rank's segment is.
     #[inline]
-    pub fn peers(&self) -> &PeerTable {
+    pub fn peers(&self) -> &RegionTable {
         &self.peers
     }
 

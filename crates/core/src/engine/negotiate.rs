@@ -11,6 +11,7 @@ use super::{Engine, Incoming, Outgoing, Received, thread};
 use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned};
 use crate::wire::Class;
 use crate::{Category, CoreMode, Error, Rank, Reservation};
+use gasworks_memory::Rights;
 use gasworks_sync::{Room as Memory, VolatileSlice};
 use std::cell::Cell;
 
@@ -202,8 +203,8 @@ impl<M: CoreMode> Engine<M> {
         if let Some(landing) = ask.landing
             && self.landing(to, landing, granted as usize).is_err()
         {
-            // The most need not fit: what is left of the segment will do, if that is not less than the least.
-            let left = self.peers.len_of(to).map_or(0, |len| len.saturating_sub(landing));
+            // The most need not fit: what is left of the segment or region will do, if that is not less than the least.
+            let left = self.peers.left(to, landing);
             granted = granted.min(left.max(ask.least as u64));
             self.landing(to, landing, granted as usize)?;
         }
@@ -220,7 +221,7 @@ impl<M: CoreMode> Engine<M> {
         if len == 0 {
             return Ok(None);
         }
-        self.peers.reach(to, landing, len).map_err(Error::memory("long message"))
+        self.peers.reach(to, landing, len, Rights::WRITE).map_err(Error::memory("long message"))
     }
 
     /// The largest payload of a category, the same for requests and replies, for any number of arguments and any peer.

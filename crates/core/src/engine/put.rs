@@ -12,6 +12,7 @@ use crate::ops::{After, Finished, Keep, NotStarted, Ops, Sent};
 use crate::wire::{Class, Reservation, Wire, WireError};
 use crate::{Categories, CoreMode, Domains, Error, OpId, Rank, Rdma};
 use crossbeam_queue::SegQueue;
+use gasworks_memory::Rights;
 use gasworks_memory::atomic::{Change, Update};
 use gasworks_rdma::{Atomics, Direction, EngineError, NicError, Progress, Source, There};
 use std::sync::Arc;
@@ -169,7 +170,7 @@ impl<M: CoreMode> Engine<M> {
         let &Transfer { direction, peer, offset, len, .. } = transfer;
         let during = during(direction);
         thread::may_communicate(during)?;
-        self.peers.reach(peer, offset, len).map_err(Error::memory(during))?;
+        self.peers.reach(peer, offset, len, rights(direction)).map_err(Error::memory(during))?;
         self.transfers.rdma.mine().ok_or(Error::Unreachable { during, rank: peer })
     }
 
@@ -224,9 +225,10 @@ impl<M: CoreMode> Engine<M> {
         self.transfers.ops.abandon(id);
     }
 
-    /// A place in the segment of a rank that exists.
+    /// A place in the segment or a region of a rank that exists.
     fn at(&self, peer: Rank, offset: u64) -> There<'_> {
-        There { peer, key: self.peers.key(peer), offset }
+        let (key, offset) = self.peers.remote(peer, offset);
+        There { peer, key, offset }
     }
 
     /// Polls until nothing is under way on the NIC, nothing is postponed, and all that was sent has arrived.
@@ -526,6 +528,14 @@ fn counts_as(transfer: &Transfer) -> Categories {
         Direction::Put => Categories::PUT_ALONE,
         Direction::Get => Categories::GET,
         Direction::Update(update) => counts_of(&update),
+    }
+}
+
+fn rights(direction: Direction) -> Rights {
+    match direction {
+        Direction::Put => Rights::WRITE,
+        Direction::Get => Rights::READ,
+        Direction::Update(_) => Rights::ATOMIC,
     }
 }
 

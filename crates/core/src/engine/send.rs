@@ -8,6 +8,7 @@ use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned, first_word};
 use crate::view::View;
 use crate::wire::{Class, WireError, ring};
 use crate::{Category, CoreMode, Error, Rank, Reservation};
+use gasworks_memory::Rights;
 use gasworks_shmem::inbox::{Full, MAX_INLINE};
 
 /// How a message's payload travels.
@@ -235,7 +236,8 @@ impl<M: CoreMode> Engine<M> {
         if category != Category::Long || payload.is_empty() {
             return Ok(Way::Packet); // a Long of no bytes still delivers its address, and needs no segment
         }
-        let mapped = self.peers.reach(to, landing, payload.len()).map_err(Error::memory("long message"))?;
+        let mapped = self.peers.reach(to, landing, payload.len(), Rights::WRITE);
+        let mapped = mapped.map_err(Error::memory("long message"))?;
         Ok(match mapped {
             Some(target) => Way::Mapped(target),
             None if payload.len() <= self.limits.packed_long => Way::Packet,

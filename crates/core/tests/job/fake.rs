@@ -23,7 +23,7 @@ use gasworks_core::{
     Limits, Outgoing, Parts, Patience, Policy, Rank, Rdma, Received, Reservation, Signature, Wire, WireError,
 };
 use gasworks_memory::atomic::{Ops, Type};
-use gasworks_memory::{Peer, PeerFlags, PeerTable};
+use gasworks_memory::{Peer, PeerFlags, RegionTable, Rights};
 use gasworks_rdma::{Abilities, Atomics, Completion, Direction, Key, Nic, NicError, Post, Stage, Tuning};
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{Block, Control, Inbox, MAX_INLINE, Message, Payload, Slot};
@@ -634,7 +634,7 @@ impl<M: TestMode> Job<M> {
                 route: (0..plan.ranks).map(|peer| if mapped(peer) { 0 } else { last }).collect(),
                 wires: boxed,
                 // SAFETY: fake.1: the segments are the fabric's, which the table is given as their owner, and are atomics.
-                peers: unsafe { PeerTable::new((0..plan.ranks).map(peer), fabric.clone()) },
+                peers: unsafe { RegionTable::new((0..plan.ranks).map(peer), fabric.clone()) },
                 rdma,
                 flow: plan.flow,
                 patience: Patience::new(plan.policy),
@@ -751,7 +751,7 @@ fn look<M: TestMode>(message: &Incoming<'_, M>, handled: &Mutex<Handled>) {
             (all, None)
         }
         Received::Landed { offset, len } => {
-            let own = message.engine().peers().reach(message.rank(), offset, len as usize);
+            let own = message.engine().peers().reach(message.rank(), offset, len as usize, Rights::all());
             (own.ok().flatten().map(read).unwrap_or_default(), Some(offset))
         }
     };

@@ -18,6 +18,7 @@ use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::{Engine, View};
 use gasworks_extended::Barrier;
+use gasworks_memory::Rights;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::pin;
@@ -106,7 +107,8 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         }
         let outside = || Error::Pointer(format!("{count} values at {place:?} are not inside the segment"));
         let bytes = count.checked_mul(size_of::<T>()).ok_or_else(outside)?;
-        let located = self.engine().peers().reach(self.engine().rank(), place.offset(), bytes);
+        let located =
+            self.engine().peers().reach(self.engine().rank(), place.offset(), bytes, Rights::empty());
         located.ok().flatten().map(Local::new).ok_or_else(outside)
     }
 

@@ -1,13 +1,13 @@
 //! What is found in a table of peers is lent as long as that is there.
 
-use gasworks_memory::PeerTable;
+use gasworks_memory::{RegionTable, Rights};
 use gasworks_sync::VolatileSlice;
 
-fn reached(table: PeerTable) -> VolatileSlice<'static> {
-    table.reach(0, 0, 8).unwrap().unwrap()
+fn reached(table: RegionTable) -> VolatileSlice<'static> {
+    table.reach(0, 0, 8, Rights::all()).unwrap().unwrap()
 }
 
-fn opened(table: &PeerTable) -> VolatileSlice<'static> {
+fn opened(table: &RegionTable) -> VolatileSlice<'static> {
     table.rows().open(0, 0, 8).unwrap()
 }
 

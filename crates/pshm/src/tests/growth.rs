@@ -2,7 +2,7 @@
 
 use super::fake::{self, CONFIG, SEGMENT, Watchdog};
 use crate::{Config, Memory};
-use gasworks_memory::{MemoryError, PeerTable};
+use gasworks_memory::{MemoryError, RegionTable, Rights};
 use gasworks_os::settings::Share;
 use gasworks_sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use gasworks_sync::{Par, Seq};
@@ -38,7 +38,7 @@ fn peers_see_growth_at_once_and_only_when_it_was_announced() {
     let step = Step::of(3);
     fake::run::<Seq, _>(3, roomy(CONFIG.memory), |me, opened| {
         let peers = &opened.peers;
-        let beyond = |rank| peers.reach(rank, SEGMENT, 8);
+        let beyond = |rank| peers.reach(rank, SEGMENT, 8, Rights::all());
         assert!((0..3).all(|rank| beyond(rank).is_err() && peers.len_of(rank) == Some(SEGMENT)));
         step.wait();
         if me == 1 {
@@ -49,7 +49,8 @@ fn peers_see_growth_at_once_and_only_when_it_was_announced() {
         let mut found = [0; 8];
         beyond(1).expect("inside").expect("mapped").read(&mut found);
         assert_eq!(u64::from_le_bytes(found), 7);
-        let refused = peers.reach(1, SEGMENT + 4090, 8).expect_err("beyond the new end").to_string();
+        let refused =
+            peers.reach(1, SEGMENT + 4090, 8, Rights::all()).expect_err("beyond the new end").to_string();
         assert!(refused.contains(&(SEGMENT + 4096).to_string()), "{refused}");
         assert!(beyond(0).is_err() && beyond(2).is_err(), "only rank 1 grew");
         step.wait();
@@ -77,7 +78,10 @@ fn growth_stops_at_the_room_and_at_the_limit() {
             }
             assert_eq!(peers.len_of(0), Some(SEGMENT));
             assert_eq!(peers.grow(most), Ok(most));
-            assert!(peers.reach(0, most - 1, 1).is_ok() && peers.reach(0, most, 1).is_err());
+            assert!(
+                peers.reach(0, most - 1, 1, Rights::all()).is_ok()
+                    && peers.reach(0, most, 1, Rights::all()).is_err()
+            );
         });
     }
     fake::run::<Seq, _>(1, CONFIG, |_, opened| {
@@ -96,7 +100,9 @@ fn threads_that_grow_at_once_agree() {
                     for step in 1..=20 {
                         let wanted = SEGMENT + (thread + 4 * step) * 4096;
                         assert!(peers.grow(wanted).is_ok_and(|len| len >= wanted));
-                        assert!(peers.reach(0, wanted - 8, 8).is_ok_and(|found| found.is_some()));
+                        assert!(
+                            peers.reach(0, wanted - 8, 8, Rights::all()).is_ok_and(|found| found.is_some())
+                        );
                     }
                 });
             }
@@ -113,16 +119,19 @@ fn a_length_beyond_the_room_is_not_believed() {
             opened.wire.host.length(opened.wire.host.me).expect("its own").store(u64::MAX, Relaxed);
         }
         step.wait();
-        assert!(opened.peers.reach(1, ROOM - 8, 8).is_ok());
+        assert!(opened.peers.reach(1, ROOM - 8, 8, Rights::all()).is_ok());
         for (offset, len) in [(ROOM - 7, 8), (ROOM, 1), (u64::MAX - 7, 8), (u64::MAX, 1)] {
-            assert!(opened.peers.reach(1, offset, len).is_err(), "{len} bytes at {offset}");
+            assert!(opened.peers.reach(1, offset, len, Rights::all()).is_err(), "{len} bytes at {offset}");
         }
         step.wait();
         if me == 1 {
             opened.wire.host.length(opened.wire.host.me).expect("its own").store(0, Relaxed);
         }
         step.wait();
-        assert!(opened.peers.reach(1, SEGMENT - 8, 8).is_ok(), "a segment never shrinks for a peer");
+        assert!(
+            opened.peers.reach(1, SEGMENT - 8, 8, Rights::all()).is_ok(),
+            "a segment never shrinks for a peer"
+        );
         assert_eq!(opened.peers.len_of(0), Some(SEGMENT));
         step.wait();
     });
@@ -132,9 +141,11 @@ fn a_length_beyond_the_room_is_not_believed() {
 fn what_is_populated_or_tried_works_like_the_rest() {
     let memory = Memory { populate: true, huge_pages: crate::HugePages::Try, ..CONFIG.memory };
     fake::run::<Seq, _>(2, roomy(memory), |me, opened| {
-        let last = |peers: &PeerTable| {
-            let last =
-                peers.reach(me, peers.len_of(me).unwrap_or(0) - 8, 8).expect("inside").expect("mapped");
+        let last = |peers: &RegionTable| {
+            let last = peers
+                .reach(me, peers.len_of(me).unwrap_or(0) - 8, 8, Rights::all())
+                .expect("inside")
+                .expect("mapped");
             // Only a page that has memory lies somewhere.
             gasworks_os::numa::node_of(last.raw())
         };

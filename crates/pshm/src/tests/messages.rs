@@ -3,6 +3,7 @@
 use super::fake::{self, CONFIG, Watchdog};
 use crate::{MAX_MEDIUM, Opened, Pshm, ShmBarrier};
 use gasworks_core::{Class, Name, SharedBarrier, Wire, WireError};
+use gasworks_memory::Rights;
 use gasworks_shmem::credit::Credits;
 use gasworks_shmem::inbox::{MAX_HEAD, MAX_INLINE};
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -304,11 +305,16 @@ fn segments_are_shared() {
         };
         for phase in 0..50u32 {
             let right = (me + 1) % 4;
-            let bytes = peers.reach(right, u64::from(phase) * 8, 4).expect("inside").expect("mapped");
+            let bytes =
+                peers.reach(right, u64::from(phase) * 8, 4, Rights::all()).expect("inside").expect("mapped");
             bytes.write(&(me * 1000 + phase).to_le_bytes());
             wait();
             let mut found = [0; 4];
-            peers.reach(me, u64::from(phase) * 8, 4).expect("inside").expect("mapped").read(&mut found);
+            peers
+                .reach(me, u64::from(phase) * 8, 4, Rights::all())
+                .expect("inside")
+                .expect("mapped")
+                .read(&mut found);
             assert_eq!(u32::from_le_bytes(found), (me + 3) % 4 * 1000 + phase);
         }
         wait();

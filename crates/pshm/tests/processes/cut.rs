@@ -9,6 +9,7 @@
 //! - cut.2: a call that is given a string or numbers only touches no memory of ours.
 
 use gasworks_bootstrap::Single;
+use gasworks_memory::Rights;
 use gasworks_os::memfd::page_size;
 use gasworks_pshm::open;
 use gasworks_sync::Seq;
@@ -43,7 +44,7 @@ pub fn die() -> ExitCode {
     unsafe { libc::alarm(20) };
     let opened = open::<Seq>(&Single::new().expect("a job"), &crate::CONFIG).expect("open");
     let page = page_size();
-    let segment = opened.peers.reach(0, 0, 8 * page).expect("inside").expect("mapped");
+    let segment = opened.peers.reach(0, 0, 8 * page, Rights::all()).expect("inside").expect("mapped");
     let byte = segment.slice(PAGE * page + AT, 1).expect("inside");
     byte.write(&[7]);
     // SAFETY: cut.2: the first call reads a literal. The descriptor that it gives is new and nobody else's; -1 panics.

@@ -1,6 +1,7 @@
 //! What is found of peers' segments, and what is not.
 
 use super::*;
+use gasworks_sync::atomic::AtomicU64;
 use proptest::prelude::*;
 
 /// Lengths that owners announce, some of them lies.
@@ -18,15 +19,15 @@ impl Growth for Announced {
     }
 }
 
-fn fixed_table(peers: Vec<Peer>, owner: Arc<()>) -> PeerTable {
-    // SAFETY: peers.1: each test keeps the bytes longer than its tables, and touches none of them.
-    unsafe { PeerTable::new(peers, owner) }
+fn fixed_table(peers: Vec<Peer>, owner: Arc<()>) -> RegionTable {
+    // SAFETY: table.1: each test keeps the bytes longer than its tables, and touches none of them.
+    unsafe { RegionTable::new(peers, owner) }
 }
 
-fn growing_table<G: Growth + Any>(peers: Vec<Peer>, owner: Arc<G>, grows: Grows) -> PeerTable {
-    // SAFETY: peers.1: each test keeps as many bytes as are mapped of a segment, however long that is said to be, and touches none of
+fn growing_table<G: Growth + Any>(peers: Vec<Peer>, owner: Arc<G>, grows: Grows) -> RegionTable {
+    // SAFETY: table.1: each test keeps as many bytes as are mapped of a segment, however long that is said to be, and touches none of
     // them.
-    unsafe { PeerTable::growing(peers, owner, grows) }
+    unsafe { RegionTable::growing(peers, owner, grows) }
 }
 
 /// Descriptions of bytes that are never touched.
@@ -103,7 +104,7 @@ proptest! {
             let value = table.rows().open_value(rank, offset, len).is_some();
             let word = table.open(rank, offset, len.max(8)).is_some();
             prop_assert_eq!(value, if len > 8 { open.is_some() } else { word });
-            let found = table.reach(rank, offset, len);
+            let found = table.reach(rank, offset, len, Rights::all());
             let inside = offset.checked_add(len as u64).is_some_and(|end| lens.get(rank as usize).is_some_and(|&l| end <= l));
             prop_assert_eq!(open.is_some(), inside && rank < 4 && rank != 2 && offset < end);
             if let (Some(open), Ok(Some(found))) = (open, &found) {
@@ -164,7 +165,7 @@ fn a_segment_is_open_to_its_last_byte() {
     ] {
         let looked = |rank: u32| {
             let open = table.open(rank, offset, len);
-            let reached = match table.reach(rank, offset, len) {
+            let reached = match table.reach(rank, offset, len, Rights::all()) {
                 Ok(Some(bytes)) => {
                     assert_eq!((bytes.as_ptr(), bytes.len()), (at.wrapping_add(offset as usize), len));
                     assert!(open.is_none_or(|open| (open.as_ptr(), open.len()) == (bytes.as_ptr(), len)));
@@ -254,9 +255,9 @@ fn growth_is_seen_when_it_is_needed() {
     let own = peer(memory.as_mut_ptr(), 64, 8, PeerFlags::SELF | PeerFlags::MAPPED);
     let announced = Arc::new(Announced(vec![AtomicU64::new(8)]));
     let table = growing_table(vec![own.clone()], announced, Grows::AnyTime);
-    assert!(table.reach(0, 8, 8).is_err());
+    assert!(table.reach(0, 8, 8, Rights::all()).is_err());
     assert_eq!(table.grow(32), Ok(32));
-    assert!(table.reach(0, 8, 24).is_ok_and(|found| found.is_some()));
+    assert!(table.reach(0, 8, 24, Rights::all()).is_ok_and(|found| found.is_some()));
     assert_eq!(table.largest(), Some(Largest { local: 2, global: 1 }));
     let fixed = fixed_table(vec![own], Arc::new(()));
     assert_eq!((fixed.grow(8), fixed.largest()), (Ok(8), None));
@@ -293,11 +294,11 @@ fn how_long_anothers_segment_is_is_asked_when_it_matters() {
     assert_eq!([0, 1, 2, 3].map(open), [true, false, false, false]);
     assert_eq!(asked(), 0);
     for (rank, is_open, times) in [(0, true, 0), (1, true, 1), (2, false, 1), (3, false, 0)] {
-        let found = table.reach(rank, 40, if rank == 0 { 0 } else { 8 });
+        let found = table.reach(rank, 40, if rank == 0 { 0 } else { 8 }, Rights::all());
         assert_eq!(found.map(|found| found.is_some()).ok(), (rank > 0).then_some(rank < 3), "{rank}");
         assert_eq!((open(rank), asked()), (is_open, if rank == 0 { 1 } else { times }), "{rank}");
         // Once is enough.
-        assert!(table.reach(rank, 0, 8).is_ok() && asked() == 0, "{rank}");
+        assert!(table.reach(rank, 0, 8, Rights::all()).is_ok() && asked() == 0, "{rank}");
     }
 }
 
@@ -317,8 +318,8 @@ fn what_is_attached_late_grows_once() {
     table.told(1, 64);
     table.told(2, 64);
     assert_eq!((table.len_of(0), table.len_of(1), table.len_of(2)), (Some(32), Some(64), None));
-    assert!(table.open(1, 0, 8).is_none() && table.reach(1, 57, 8).is_err());
-    assert!(matches!(table.reach(1, 56, 8), Ok(None)));
+    assert!(table.open(1, 0, 8).is_none() && table.reach(1, 57, 8, Rights::all()).is_err());
+    assert!(matches!(table.reach(1, 56, 8, Rights::all()), Ok(None)));
     let largest = Largest { local: 7, global: 6 };
     assert_eq!(table.with_largest(largest).largest(), Some(largest));
 }
@@ -339,10 +340,10 @@ fn a_counted_peer_is_reached_but_not_open() {
     let peer = |flags| Peer { mapped, len: 64, remote_base: 0, key: Vec::new(), flags };
     let peers = vec![peer(PeerFlags::MAPPED | PeerFlags::SELF), peer(PeerFlags::empty())];
     let table = fixed_table(peers, Arc::new(()));
-    let found = |table: &PeerTable| {
+    let found = |table: &RegionTable| {
         [0, 1].map(|rank| {
             let of = |found: Result<Option<VolatileSlice<'_>>, _>| found.is_ok_and(|found| found.is_some());
-            (table.open(rank, 8, 8).is_some(), of(table.reach(rank, 8, 8)))
+            (table.open(rank, 8, 8).is_some(), of(table.reach(rank, 8, 8, Rights::all())))
         })
     };
     assert!(table.watch().is_none());
@@ -350,7 +351,7 @@ fn a_counted_peer_is_reached_but_not_open() {
     let (count, mut copied) = (Arc::new(Count::default()), 0);
     let table = table.watched(count.clone());
     assert_eq!(found(&table), [(false, true), (false, false)]);
-    assert!(table.reach(0, 60, 8).is_err() && table.reach(2, 0, 0).is_err());
+    assert!(table.reach(0, 60, 8, Rights::all()).is_err() && table.reach(2, 0, 0, Rights::all()).is_err());
     assert_eq!(table.flags(0), Some(PeerFlags::COUNTED | PeerFlags::SELF));
     table.watch().into_iter().for_each(|watch| watch.accesses(Access::Put, 0, 8, &mut || copied += 1));
     assert_eq!((count.0.load(Relaxed), copied), (1, 1));

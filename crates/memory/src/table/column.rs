@@ -1,0 +1,391 @@
+//! A column: at most one region of each rank, with the rows that the fast path reads.
+//!
+//! # Invariants
+//! - column.1: behind the rows of all ranks, and behind those of a team's own, is one that is closed and stays so.
+//! - column.2: [`Rows`] borrow the rows that they lead to. That of each member below their count, so many times the pitch from the first, is
+//!   one of them; so is the closed one.
+
+use crate::MemoryError;
+use bitflags::bitflags;
+use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
+use gasworks_sync::{RawSlice, VolatileSlice};
+use std::hint::select_unpredictable;
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+
+bitflags! {
+    /// What is known of a peer.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PeerFlags: u32 {
+        /// This rank itself.
+        const SELF = 1;
+        /// Its segment is mapped here: load and store reach it.
+        const MAPPED = 2;
+        /// Its segment is device memory.
+        const DEVICE = 4;
+        /// Load and store reach it, but puts and gets are to be counted: set in the place of `MAPPED`, so that whatever
+        /// looks for that takes the way of an unmapped peer.
+        const COUNTED = 8;
+    }
+}
+
+/// One peer's segment, seen from here, of which a table is made.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Where its segment is mapped in this process, with the room it has to grow; [`RawSlice::EMPTY`] if it is not.
+    pub mapped: RawSlice,
+    /// The length of its segment in bytes when the table was made, mapped or not.
+    pub len: u64,
+    /// The address of its segment in its own process, which a NIC may want.
+    pub remote_base: u64,
+    /// The NIC's key for its segment: opaque, of any length; empty if there is no NIC.
+    pub key: Vec<u8>,
+    /// What is known of it.
+    pub flags: PeerFlags,
+}
+
+/// What the fast path reads of a peer. Its layout is that of `struct gasworks_row` in `gasworks_layout.h`, where the inline functions of
+/// programs in C read it. One that is all zero is closed.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Row {
+    /// The first byte of its segment, as it is mapped here.
+    mapped: *mut u8,
+    /// How far that is from where the segment's own process has it.
+    delta: isize,
+    /// At so many offsets, from the first on, up to 8 bytes may be used.
+    words: AtomicU64,
+    /// How many bytes the fast path may use.
+    open: AtomicU64,
+}
+
+// SAFETY: table.1: the bytes may be reached from any thread, and nothing here changes but by atomics.
+unsafe impl Send for Row {}
+// SAFETY: table.1: threads that share it read the pointer, which never changes, and atomics.
+unsafe impl Sync for Row {}
+
+impl Default for Row {
+    /// A closed one.
+    fn default() -> Self {
+        Self { mapped: std::ptr::null_mut(), delta: 0, words: AtomicU64::new(0), open: AtomicU64::new(0) }
+    }
+}
+
+impl Row {
+    /// Where its fields lie, by the names that they have in C.
+    pub const LAYOUT: [(&str, usize); 5] = [
+        ("mapped", std::mem::offset_of!(Row, mapped)),
+        ("delta", std::mem::offset_of!(Row, delta)),
+        ("words", std::mem::offset_of!(Row, words)),
+        ("open", std::mem::offset_of!(Row, open)),
+        ("size", size_of::<Row>()),
+    ];
+
+    pub(super) fn new(peer: &Peer) -> Self {
+        let mapped = mapped(peer).as_ptr();
+        let delta = (mapped.addr() as u64).wrapping_sub(peer.remote_base) as isize;
+        Self { mapped, delta, words: AtomicU64::new(0), open: AtomicU64::new(0) }
+    }
+
+    /// Closes it, as if nothing were known of the region. Threads that have looked at it before may still use what they found.
+    pub(super) fn close(&self) {
+        self.words.store(0, Relaxed);
+        self.open.store(0, Relaxed);
+    }
+
+    /// Has at least the first `len` bytes be open (table.2).
+    pub(super) fn open_to(&self, len: u64) {
+        self.words.fetch_max(len.saturating_sub(WORD - 1), Relaxed);
+        self.open.fetch_max(len, Relaxed);
+    }
+
+    /// `len` bytes at an offset.
+    ///
+    /// # Safety
+    /// They lie inside what is known of a segment that is mapped, and the table is borrowed for `'a`.
+    #[inline(always)]
+    pub(super) unsafe fn part<'a>(&self, offset: u64, len: usize) -> VolatileSlice<'a> {
+        // SAFETY: inside a mapping (table.2) that lasts as long as the table (table.1), and so within its object; only such slices of it
+        // are handed out.
+        unsafe { RawSlice::new(self.mapped.add(offset as usize), len).borrow() }
+    }
+}
+
+/// The bytes that are counted at once by [`Row`]'s `words`.
+const WORD: u64 = 8;
+
+/// Bytes from a row to the next.
+const PITCH: isize = size_of::<Row>() as isize;
+
+/// The flags of peers that load and store reach.
+pub(super) const REACHED: PeerFlags = PeerFlags::MAPPED.union(PeerFlags::COUNTED);
+
+/// What is mapped of a peer's segment.
+pub(super) fn mapped(peer: &Peer) -> RawSlice {
+    if peer.flags.intersects(REACHED) { peer.mapped } else { RawSlice::EMPTY }
+}
+
+/// The rows of a team's members: the first, and how far it is from each to the next. Who puts and gets often keeps a copy: then compilers
+/// know that these stay where they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    /// Member 0's.
+    first: *const Row,
+    /// In bytes.
+    pitch: isize,
+    /// How many members there are.
+    count: u32,
+    /// Nobody's.
+    closed: *const Row,
+    of: PhantomData<&'a [Row]>,
+}
+
+// SAFETY: column.2: the rows are borrowed, and may be shared between threads.
+unsafe impl Send for Rows<'_> {}
+// SAFETY: column.2: the rows are borrowed, and may be shared between threads.
+unsafe impl Sync for Rows<'_> {}
+
+impl<'a> Rows<'a> {
+    /// Those of a slice, whose last is closed, from one on, each `step` after the one before; `None` if they are not all in it before
+    /// the last.
+    pub(super) fn new(rows: &'a [Row], first: u32, step: i32, count: u32) -> Option<Self> {
+        let (closed, ranks) = rows.split_last()?;
+        let last = i64::from(first) + i64::from(step) * i64::from(count.saturating_sub(1));
+        let are_inside =
+            count == 0 || ((first as usize) < ranks.len() && (0..ranks.len() as i64).contains(&last));
+        are_inside.then(|| Self {
+            first: rows.as_ptr().wrapping_add(first as usize),
+            pitch: step as isize * PITCH,
+            count,
+            closed,
+            of: PhantomData,
+        })
+    }
+
+    /// A member's row; the closed one if there is no such member. That takes no branch, so that a loop with one member looks for it once.
+    #[inline(always)]
+    fn of(self, member: u32) -> &'a Row {
+        let row = self.first.wrapping_byte_offset((member as isize).wrapping_mul(self.pitch));
+        let row = select_unpredictable(member < self.count, row, self.closed);
+        // SAFETY: column.2: the row of a member, or the closed one.
+        unsafe { &*row }
+    }
+
+    /// How many members there are.
+    pub fn count(self) -> u32 {
+        self.count
+    }
+
+    /// The first of them.
+    pub fn as_ptr(self) -> *const Row {
+        self.first
+    }
+
+    /// The bytes `offset..offset + len` of a member's segment, if a copy is all there is to a put or get: they are mapped and
+    /// not counted, and inside what is known here of the segment. Where it says no, [`RegionTable::reach`](crate::RegionTable::reach) knows why.
+    #[inline(always)]
+    pub fn open(self, member: u32, offset: u64, len: usize) -> Option<VolatileSlice<'a>> {
+        let row = self.of(member);
+        let open = row.open.load(Relaxed);
+        // SAFETY: inside what is open (table.2), of a table that these rows borrow.
+        (offset < open && len as u64 <= open - offset).then(|| unsafe { row.part(offset, len) })
+    }
+
+    /// As [`open`](Self::open), for so many bytes as are known when the program is compiled: by one comparison if they are no more than a
+    /// word. It says no to less than a word at the very end of a segment.
+    #[inline(always)]
+    pub fn open_value(self, member: u32, offset: u64, len: usize) -> Option<VolatileSlice<'a>> {
+        if len as u64 > WORD {
+            return self.open(member, offset, len);
+        }
+        let row = self.of(member);
+        // SAFETY: a word from there on is inside what is open (table.2), of a table that these rows borrow.
+        (offset < row.words.load(Relaxed)).then(|| unsafe { row.part(offset, len) })
+    }
+}
+
+/// Rows of a team's own, for members whose ranks follow no stride. A row opens as far as the segment was known when it was made or
+/// [updated](Self::update), which is never more than the table knows.
+#[derive(Debug)]
+pub struct OwnRows<'a> {
+    rows: Box<[Row]>,
+    /// Those of all ranks.
+    all: Rows<'a>,
+}
+
+impl<'a> OwnRows<'a> {
+    /// Copies of these ranks' rows, of which those that do not exist are closed.
+    pub(super) fn new(all: Rows<'a>, ranks: impl IntoIterator<Item = u32>) -> Self {
+        let copy = |rank| {
+            let of = all.of(rank);
+            let row = Row { mapped: of.mapped, delta: of.delta, ..Row::default() };
+            row.open_to(of.open.load(Relaxed));
+            row
+        };
+        Self { rows: ranks.into_iter().map(copy).chain([Row::default()]).collect(), all }
+    }
+
+    /// As they are read, with the closed one behind them.
+    #[inline]
+    pub fn rows(&self) -> Rows<'_> {
+        // As many as there are before the closed one.
+        let count = self.rows.len() as u32 - 1;
+        Rows {
+            first: self.rows.as_ptr(),
+            pitch: PITCH,
+            count,
+            closed: &raw const self.rows[count as usize],
+            of: PhantomData,
+        }
+    }
+
+    /// Opens a member's row as far as its rank's is open in the table. Nothing happens where the member is of another rank.
+    pub fn update(&self, member: u32, rank: u32) {
+        let (own, of) = (self.rows().of(member), self.all.of(rank));
+        // What is open of a mapping is so whoever looks at it (table.2).
+        if own.mapped == of.mapped && !own.mapped.is_null() {
+            own.open_to(of.open.load(Relaxed));
+        }
+    }
+}
+
+/// What is known of a rank's region beside what the fast path reads of it.
+#[derive(Debug)]
+pub(super) struct Remote {
+    /// The address of its first byte in its own process.
+    pub base: u64,
+    /// How long it is, as far as is known here.
+    pub len: AtomicU64,
+    /// How many bytes of addresses it has here, if it is mapped.
+    pub room: u64,
+    pub flags: PeerFlags,
+}
+
+/// Opaque keys of all ranks, each of the same length: a rank that has none has no bytes of it.
+#[derive(Debug)]
+pub(super) struct Keys {
+    width: usize,
+    has: Box<[bool]>,
+    bytes: Box<[u8]>,
+}
+
+impl Keys {
+    /// `None` if keys have different lengths.
+    pub(super) fn new<'a>(keys: impl Iterator<Item = &'a [u8]> + Clone) -> Option<Self> {
+        let width = keys.clone().map(<[u8]>::len).max().unwrap_or(0);
+        let has: Box<[bool]> = keys.clone().map(|key| !key.is_empty()).collect();
+        let mut bytes = vec![0; width * has.len()];
+        for (place, key) in bytes.chunks_mut(width.max(1)).zip(keys).filter(|(_, key)| !key.is_empty()) {
+            if key.len() != width {
+                return None;
+            }
+            place.copy_from_slice(key);
+        }
+        Some(Self { width, has, bytes: bytes.into() })
+    }
+
+    pub(super) fn of(&self, rank: u32) -> &[u8] {
+        let rank = rank as usize;
+        let is_there = self.has.get(rank).copied().unwrap_or(false);
+        if is_there { &self.bytes[rank * self.width..][..self.width] } else { &[] }
+    }
+}
+
+/// The regions of a column.
+#[derive(Debug)]
+pub(super) struct Column {
+    pub rows: Box<[Row]>,
+    pub remote: Box<[Remote]>,
+    /// The network's keys, once they are known.
+    pub keys: OnceLock<Keys>,
+    /// The rank whose table it is.
+    pub own: u32,
+}
+
+impl Column {
+    /// Takes the regions in the order of the ranks, all closed.
+    pub fn new(peers: impl IntoIterator<Item = Peer>) -> Self {
+        let peers = peers.into_iter();
+        let (mut rows, mut remote) =
+            (Vec::with_capacity(peers.size_hint().0 + 1), Vec::with_capacity(peers.size_hint().0));
+        // No keys at all where nobody has one.
+        let (mut keys, mut own) = (Vec::new(), 0);
+        for (rank, peer) in (0..).zip(peers) {
+            let (room, flags) = (mapped(&peer).len() as u64, peer.flags);
+            let len = if flags.intersects(REACHED) { peer.len.min(room) } else { peer.len };
+            rows.push(Row::new(&peer));
+            remote.push(Remote { base: peer.remote_base, len: AtomicU64::new(len), room, flags });
+            if flags.contains(PeerFlags::SELF) {
+                own = rank;
+            }
+            if !peer.key.is_empty() {
+                keys.resize(rank as usize, Vec::new());
+                keys.push(peer.key);
+            }
+        }
+        // Nobody's (column.1).
+        rows.push(Row::default());
+        let column = Self { rows: rows.into(), remote: remote.into(), keys: OnceLock::new(), own };
+        if !keys.is_empty() {
+            keys.resize(column.remote.len(), Vec::new());
+            column.set_keys(keys.iter().map(|key| &key[..]));
+        }
+        column
+    }
+
+    /// The number of ranks.
+    pub fn ranks(&self) -> u32 {
+        self.remote.len() as u32
+    }
+
+    /// What the fast path reads, for each rank.
+    #[inline]
+    pub fn rows(&self) -> Rows<'_> {
+        let count = self.remote.len();
+        let closed = &raw const self.rows[count];
+        Rows { first: self.rows.as_ptr(), pitch: PITCH, count: count as u32, closed, of: PhantomData }
+    }
+
+    /// A rank's row, and what else is known of its region.
+    pub fn of(&self, rank: u32) -> Result<(&Row, &Remote), MemoryError> {
+        let of = self.rows.get(rank as usize).zip(self.remote.get(rank as usize));
+        of.ok_or_else(|| MemoryError::NoSuchRank { rank, ranks: self.ranks() })
+    }
+
+    /// Where a rank's region lies here, with the room that it has to grow; no bytes if load and store do not reach it.
+    pub fn mapped(&self, rank: u32) -> RawSlice {
+        match self.of(rank) {
+            Ok((row, remote)) if remote.flags.intersects(REACHED) => {
+                RawSlice::new(row.mapped, remote.room as usize)
+            }
+            _ => RawSlice::EMPTY,
+        }
+    }
+
+    /// Takes the network's keys, in the order of the ranks, unless they are known; whether they can be: they have one length.
+    pub fn set_keys<'a>(&self, keys: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
+        Keys::new(keys).is_some_and(|keys| {
+            let _ = self.keys.set(keys);
+            true
+        })
+    }
+
+    /// The network's key for a rank's region; no bytes if it has none, or none yet.
+    pub fn key(&self, rank: u32) -> &[u8] {
+        self.keys.get().map_or(&[], |keys| keys.of(rank))
+    }
+
+    /// Opens the rows of all mapped regions as far as they are long, of those ranks for which `all` says that everything is allowed.
+    pub fn open(&self, all: impl Fn(u32) -> bool) {
+        for ((rank, row), remote) in (0..).zip(&*self.rows).zip(&*self.remote) {
+            if remote.flags.contains(PeerFlags::MAPPED) && all(rank) {
+                row.open_to(remote.len.load(Relaxed));
+            }
+        }
+    }
+
+    /// Closes the rows of all.
+    pub fn close(&self) {
+        self.rows.iter().for_each(Row::close);
+    }
+}

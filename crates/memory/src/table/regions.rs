@@ -1,0 +1,243 @@
+//! Regions that are created while the job runs, by collective calls.
+//!
+//! # Invariants
+//! - regions.1: what is mapped of a region stays mapped, readable and writable, as long as the [`RegionMemory`] that mapped it, which the
+//!   table keeps: withdrawing a region changes what the addresses lead to, and not that they may be used.
+
+use super::column::{Column, Peer, REACHED};
+use crate::{MemoryError, RegionHandle, RegionId, Rights};
+use gasworks_sync::atomic::{AtomicU32, Ordering};
+use gasworks_sync::{Lock, Mode, Par, RawSlice, VolatileSlice};
+use std::sync::{Arc, OnceLock};
+
+/// What a rank asks for in a new region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// How many bytes of memory.
+    pub len: u64,
+    /// What peers may do with them.
+    pub rights: Rights,
+}
+
+/// Where the memory of regions comes from: implemented by transports. All calls are collective: every rank makes them for the same regions, in
+/// the same order.
+///
+/// # Safety
+/// table.1, of what [`create`](Self::create) returns: it stays mapped, readable and writable, until this value is dropped, whatever else is
+/// called; and nobody has references to it but to atomics.
+pub unsafe trait RegionMemory: Send + Sync {
+    /// Gives this rank as many zero bytes as it asks for, and maps those of all ranks that can be mapped. Returns what is known of each
+    /// rank's region then, in the order of the ranks. `asked` are the wishes of all ranks, in that order.
+    ///
+    /// # Errors
+    /// There is not enough memory, or not enough addresses. Nothing is left then.
+    fn create(&self, id: RegionId, asked: &[Asked]) -> Result<Vec<Peer>, MemoryError>;
+
+    /// Puts private pages of zeroes in the place of what is mapped of a region.
+    ///
+    /// # Errors
+    /// The system refuses.
+    fn unmap(&self, id: RegionId) -> Result<(), MemoryError>;
+
+    /// Frees the memory of a region that all ranks have [unmapped](Self::unmap).
+    ///
+    /// # Errors
+    /// The system refuses.
+    fn free(&self, id: RegionId) -> Result<(), MemoryError>;
+}
+
+const PENDING: u32 = 0;
+const PUBLISHED: u32 = 1;
+const WITHDRAWN: u32 = 2;
+
+/// How many columns collective calls may give out.
+const COLUMNS: usize = (RegionId::LAST - RegionId::FIRST) as usize + 1;
+
+/// The regions of all ranks that one collective call created.
+#[derive(Debug)]
+struct Created {
+    id: RegionId,
+    state: AtomicU32,
+    column: Column,
+    rights: Box<[Rights]>,
+}
+
+/// All regions beside the segments.
+pub(super) struct Regions {
+    memory: Option<Arc<dyn RegionMemory>>,
+    /// All that were ever created, in that order: as many as 1, 2, 4 ... in one piece, so that none ever moves.
+    created: [OnceLock<Box<[OnceLock<Created>]>>; u32::BITS as usize],
+    /// How many of them there are. A lock, so that one at a time is created.
+    count: <Par as Mode>::Lock<u32>,
+    /// For each column, from the first on, the number of its latest among all that were created, from 1 on; 0 for none.
+    latest: OnceLock<Box<[AtomicU32]>>,
+}
+
+impl Default for Regions {
+    fn default() -> Self {
+        Self {
+            memory: None,
+            created: [const { OnceLock::new() }; u32::BITS as usize],
+            count: Lock::new(0),
+            latest: OnceLock::new(),
+        }
+    }
+}
+
+impl Regions {
+    /// Has new regions get their memory from there.
+    pub fn set_memory(&mut self, memory: Arc<dyn RegionMemory>) {
+        self.memory = Some(memory);
+    }
+
+    /// Where the memory comes from.
+    pub fn memory(&self) -> Result<&dyn RegionMemory, MemoryError> {
+        self.memory.as_deref().ok_or(MemoryError::NoRegions)
+    }
+
+    /// The place for the one with this number, from 1 on.
+    fn slot(&self, number: u32) -> Option<&OnceLock<Created>> {
+        let piece = number.checked_ilog2()?;
+        let new = || (0..1 << piece).map(|_| OnceLock::new()).collect();
+        self.created[piece as usize].get_or_init(new).get((number - (1 << piece)) as usize)
+    }
+
+    /// What a column has or had last.
+    fn latest(&self, index: u8) -> Option<&Created> {
+        let column = usize::from(index.checked_sub(RegionId::FIRST)?);
+        // Acquire: with `set`, so that who finds a number finds what it is of.
+        let number = self.latest.get()?.get(column)?.load(Ordering::Acquire);
+        self.slot(number)?.get()
+    }
+
+    /// The region, if it is what its column has or had last.
+    fn find(&self, id: RegionId) -> Option<&Created> {
+        self.latest(id.index).filter(|created| created.id == id)
+    }
+
+    /// The name that the next region gets: the same on all ranks, if all create and withdraw regions in the same order.
+    pub fn next(&self) -> Result<RegionId, MemoryError> {
+        let next = |index| match self.latest(index) {
+            None => Some(RegionId { index, generation: 0 }),
+            Some(Created { id, state, .. }) if state.load(Ordering::Relaxed) == WITHDRAWN => {
+                Some(RegionId { index, generation: id.generation.checked_add(1)? })
+            }
+            Some(_) => None,
+        };
+        let columns = COLUMNS as u32;
+        (RegionId::FIRST..=RegionId::LAST).find_map(next).ok_or(MemoryError::NoColumn { columns })
+    }
+
+    /// Adds a region that is not published, of which peers are mapped as [`RegionMemory::create`] says.
+    pub fn add(&self, id: RegionId, peers: Vec<Peer>, asked: &[Asked]) -> Result<(), MemoryError> {
+        let created = Created {
+            id,
+            state: AtomicU32::new(PENDING),
+            column: Column::new(peers),
+            rights: asked.iter().map(|asked| asked.rights).collect(),
+        };
+        let latest = self.latest.get_or_init(|| (0..COLUMNS).map(|_| AtomicU32::new(0)).collect());
+        self.count.with(|count| {
+            let number = *count + 1;
+            let slot = self.slot(number).filter(|_| self.next() == Ok(id));
+            let (slot, of) = slot
+                .zip(latest.get(usize::from(id.index - RegionId::FIRST)))
+                .ok_or(MemoryError::NoColumn { columns: COLUMNS as u32 })?;
+            let _ = slot.set(created);
+            of.store(number, Ordering::Release);
+            *count = number;
+            Ok(())
+        })
+    }
+
+    /// Lets all that peers have of a region be used, with the network's keys for it; whether it is new, and those have one length.
+    pub fn publish<'a>(&self, id: RegionId, keys: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
+        let Some(created) = self.find(id) else { return false };
+        if !created.column.set_keys(keys) {
+            return false;
+        }
+        // Release, for the keys.
+        let was = created.state.compare_exchange(PENDING, PUBLISHED, Ordering::Release, Ordering::Relaxed);
+        if was.is_ok() {
+            created.column.open(|rank| created.rights.get(rank as usize) == Some(&Rights::all()));
+        }
+        was.is_ok()
+    }
+
+    /// Closes a region on this rank; whether it was there.
+    pub fn close(&self, id: RegionId) -> bool {
+        let created = self.find(id);
+        created.is_some_and(|created| {
+            let was = created.state.swap(WITHDRAWN, Ordering::Relaxed);
+            created.column.close();
+            was != WITHDRAWN
+        })
+    }
+
+    /// The length of a rank's region.
+    pub fn len(&self, id: RegionId, rank: u32) -> Option<u64> {
+        Some(self.find(id)?.column.remote.get(rank as usize)?.len.load(Ordering::Relaxed))
+    }
+
+    /// The network's key for a rank's region; no bytes if there is none.
+    pub fn key(&self, id: RegionId, rank: u32) -> &[u8] {
+        self.find(id).map_or(&[], |created| created.column.key(rank))
+    }
+
+    /// Where this rank's own region lies.
+    pub fn own(&self, id: RegionId) -> RawSlice {
+        self.find(id).map_or(RawSlice::EMPTY, |created| created.column.mapped(created.column.own))
+    }
+
+    /// As [`RegionTable::reach`](super::RegionTable::reach), of a rank's region.
+    pub fn reach(
+        &self,
+        id: RegionId,
+        (owner, offset): (u32, u64),
+        len: usize,
+        rights: Rights,
+    ) -> Result<Option<VolatileSlice<'_>>, MemoryError> {
+        let region = RegionHandle { owner, id };
+        let Some(created) = self.latest(id.index).filter(|created| created.id.generation >= id.generation)
+        else {
+            return Err(MemoryError::NoSuchRegion { region });
+        };
+        if created.id.generation > id.generation {
+            return Err(MemoryError::Withdrawn { region });
+        }
+        let column = &created.column;
+        if let Some(open) = column.rows().open(owner, offset, len) {
+            return Ok(Some(open));
+        }
+        let state = created.state.load(Ordering::Acquire);
+        if state == WITHDRAWN {
+            return Err(MemoryError::Withdrawn { region });
+        }
+        let (row, remote) = column.of(owner)?;
+        // Peers may have what this rank has created a moment before it knows that.
+        if state == PENDING && owner != column.own {
+            return Err(MemoryError::NotPublished { region });
+        }
+        let (size, has) = (remote.len.load(Ordering::Relaxed), created.rights[owner as usize]);
+        let (end, bytes) = (offset.checked_add(len as u64), len as u64);
+        match end {
+            None => Err(MemoryError::Wraps { region, offset, len: bytes }),
+            Some(end) if end > size && size == 0 => Err(MemoryError::EmptyRegion { region }),
+            Some(end) if end > size => Err(MemoryError::OutsideRegion { region, offset, len: bytes, size }),
+            Some(_) if !has.contains(rights) => Err(MemoryError::Denied { region, has, lacks: rights - has }),
+            // SAFETY: inside the mapping (table.2), which regions.1 keeps as long as the table, of which the regions are borrowed.
+            Some(_) => Ok(remote.flags.intersects(REACHED).then(|| unsafe { row.part(offset, len) })),
+        }
+    }
+}
+
+impl std::fmt::Debug for Regions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list()
+            .entries((RegionId::FIRST..=RegionId::LAST).filter_map(|index| self.latest(index)))
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

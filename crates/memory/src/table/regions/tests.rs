@@ -1,0 +1,245 @@
+//! Regions against a plain model of them.
+
+use super::*;
+use crate::{PeerFlags, RegionTable};
+use proptest::prelude::*;
+
+const RANKS: u32 = 4;
+const ROOM: u64 = 64;
+/// The rank whose table it is, and one whose regions are not mapped.
+const OWN: u32 = 1;
+const FAR: u32 = 2;
+
+/// All regions are of the same bytes, which nobody touches.
+struct Memory {
+    bytes: Vec<u8>,
+    fails: bool,
+}
+
+// SAFETY: table.1: the bytes live as long as this value, and no test touches them.
+unsafe impl RegionMemory for Memory {
+    fn create(&self, _: RegionId, asked: &[Asked]) -> Result<Vec<Peer>, MemoryError> {
+        if self.fails {
+            return Err(MemoryError::CannotCreate { cause: "it fails".into() });
+        }
+        let mapped = RawSlice::new(self.bytes.as_ptr().cast_mut(), self.bytes.len());
+        let peer = |(rank, asked): (u32, &Asked)| {
+            let (mapped, mut flags) = match rank {
+                FAR => (RawSlice::EMPTY, PeerFlags::empty()),
+                _ => (mapped, PeerFlags::MAPPED),
+            };
+            flags.set(PeerFlags::SELF, rank == OWN);
+            Peer { mapped, len: asked.len, remote_base: 0, key: Vec::new(), flags }
+        };
+        Ok((0..).zip(asked).map(peer).collect())
+    }
+    fn unmap(&self, _: RegionId) -> Result<(), MemoryError> {
+        Ok(())
+    }
+    fn free(&self, _: RegionId) -> Result<(), MemoryError> {
+        Ok(())
+    }
+}
+
+fn table(fails: bool) -> RegionTable {
+    let segment = |rank| {
+        let own = if rank == OWN { PeerFlags::SELF } else { PeerFlags::empty() };
+        Peer { mapped: RawSlice::EMPTY, len: ROOM, remote_base: 0, key: Vec::new(), flags: own }
+    };
+    // SAFETY: table.1: nothing is mapped of these segments.
+    let table = unsafe { RegionTable::new((0..RANKS).map(segment), Arc::new(())) };
+    table.with_regions(Arc::new(Memory { bytes: vec![0; ROOM as usize], fails }))
+}
+
+fn keys() -> impl Iterator<Item = &'static [u8]> + Clone {
+    (0..RANKS).map(|_| &[][..])
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    Pending,
+    Published,
+    Withdrawn,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Create([u64; RANKS as usize], [u32; RANKS as usize]),
+    Publish(usize),
+    Withdraw(usize),
+    Reach { region: usize, rank: u32, offset: u64, len: u64, rights: u32 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let len = prop_oneof![Just(0), Just(ROOM), 1..ROOM];
+    let offset = prop_oneof![4 => 0..ROOM + 2, 1 => Just(RegionId::MAX_LEN - 1)];
+    let bytes = prop_oneof![4 => 0..ROOM + 2, 1 => Just(u64::MAX)];
+    prop_oneof![
+        2 => (prop::array::uniform4(len), prop::array::uniform4(prop_oneof![Just(7u32), 0..8u32]))
+            .prop_map(|(lens, rights)| Step::Create(lens, rights)),
+        2 => any::<usize>().prop_map(Step::Publish),
+        1 => any::<usize>().prop_map(Step::Withdraw),
+        12 => (any::<usize>(), 0..RANKS + 1, offset, bytes, 0..8u32).prop_map(|(region, rank, offset, len, rights)| {
+            Step::Reach { region, rank, offset, len, rights }
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 256 }, failure_persistence: None,
+        ..ProptestConfig::default() })]
+
+    /// Against the plain model: a list of all that were ever created.
+    #[test]
+    fn a_range_is_found_if_its_region_allows_it(
+        steps in proptest::collection::vec(step(), 1..if cfg!(miri) { 25 } else { 80 }),
+    ) {
+        let table = table(false);
+        let mut model: Vec<(RegionId, State, Vec<Asked>)> = Vec::new();
+        for step in steps {
+            let count = model.len().max(1);
+            match step {
+                Step::Create(lens, rights) => {
+                    let id = table.next_region().expect("there are many columns");
+                    prop_assert!(model.iter().all(|(other, ..)| *other != id), "{} again", id);
+                    let rights = rights.map(Rights::from_bits_truncate);
+                    let asked: Vec<_> = lens.into_iter().zip(rights).map(|(len, rights)| Asked { len, rights }).collect();
+                    prop_assert_eq!(table.create(id, &asked), Ok(()));
+                    // What was in this column before is gone for good.
+                    model.push((id, State::Pending, asked));
+                }
+                Step::Publish(which) => if let Some((id, state, _)) = model.get_mut(which % count) {
+                    table.publish(*id, keys());
+                    if *state == State::Pending {
+                        *state = State::Published;
+                    }
+                },
+                Step::Withdraw(which) => if let Some((id, state, _)) = model.get_mut(which % count) {
+                    prop_assert_eq!(table.withdraw(*id).is_ok(), *state != State::Withdrawn);
+                    *state = State::Withdrawn;
+                },
+                Step::Reach { region, rank, offset, len, rights } => {
+                    let Some((id, state, asked)) = model.get(region % count) else { continue };
+                    let rights = Rights::from_bits_truncate(rights);
+                    let region = RegionHandle { owner: rank, id: *id };
+                    let place = id.place(offset).expect("it is no farther");
+                    let found = table.reach(rank, place, len as usize, rights);
+                    let latest = model.iter().filter(|(other, ..)| other.index == id.index).map(|(id, ..)| *id).next_back();
+                    let wanted = match asked.get(rank as usize) {
+                        _ if latest != Some(*id) => Err(MemoryError::Withdrawn { region }),
+                        _ if *state == State::Withdrawn => Err(MemoryError::Withdrawn { region }),
+                        None => Err(MemoryError::NoSuchRank { rank, ranks: RANKS }),
+                        Some(_) if *state == State::Pending && rank != OWN => Err(MemoryError::NotPublished { region }),
+                        Some(&Asked { len: size, rights: has }) => match offset.checked_add(len) {
+                            None => Err(MemoryError::Wraps { region, offset, len }),
+                            Some(end) if end <= size && has.contains(rights) => Ok(rank != FAR),
+                            Some(end) if end <= size => Err(MemoryError::Denied { region, has, lacks: rights - has }),
+                            Some(_) if size == 0 => Err(MemoryError::EmptyRegion { region }),
+                            Some(_) => Err(MemoryError::OutsideRegion { region, offset, len, size }),
+                        },
+                    };
+                    let found_len = found.as_ref().ok().and_then(|found| found.as_ref()).map(|found| found.len() as u64);
+                    prop_assert!(found_len.is_none_or(|found| found == len));
+                    prop_assert_eq!(found.map(|found| found.is_some()), wanted);
+                    let wanted = asked.get(rank as usize).map_or(0, |asked| asked.len.saturating_sub(offset));
+                    prop_assert_eq!(table.left(rank, place), if latest == Some(*id) { wanted } else { 0 });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_region_that_was_never_created_is_an_error() {
+    let table = table(false);
+    let id = table.next_region().expect("there are columns");
+    assert_eq!(id, RegionId { index: RegionId::FIRST, generation: 0 });
+    let place = id.place(3).expect("it is no farther");
+    let region = RegionHandle { owner: 0, id };
+    let missing = Err(MemoryError::NoSuchRegion { region });
+    assert_eq!(table.reach(0, place, 1, Rights::READ).map(|found| found.is_some()), missing);
+    table.create(id, &[Asked { len: 8, rights: Rights::all() }; RANKS as usize]).expect("there is memory");
+    // One of a generation to come.
+    let later = RegionId { generation: 1, ..id };
+    let place = later.place(3).expect("it is no farther");
+    let found = table.reach(0, place, 1, Rights::READ).map(|found| found.is_some());
+    assert_eq!(found, Err(MemoryError::NoSuchRegion { region: RegionHandle { owner: 0, id: later } }));
+    assert_eq!((table.len_in(id, 0), table.len_in(later, 0), table.len_in(id, RANKS)), (Some(8), None, None));
+    assert!(
+        !table.publish(later, keys()) && table.withdraw(later).is_err() && table.own_in(later).is_empty()
+    );
+    assert_eq!(table.own_in(id).len(), ROOM as usize);
+}
+
+#[test]
+fn what_cannot_be_created_leaves_nothing() {
+    let asked = |len| [Asked { len, rights: Rights::all() }; RANKS as usize];
+    let table = table(true);
+    let id = table.next_region().expect("there are columns");
+    let refused = table.create(id, &asked(8)).expect_err("it fails");
+    assert_eq!(refused.to_string(), "a region cannot be created: it fails");
+    // Other ranks may have created it, so nothing else gets its name.
+    let (region, place) = (RegionHandle { owner: 0, id }, id.place(0).expect("it is no farther"));
+    let found = table.reach(0, place, 1, Rights::READ).map(|found| found.is_some());
+    assert_eq!(found, Err(MemoryError::Withdrawn { region }));
+    assert_eq!(table.next_region(), Ok(RegionId { generation: 1, ..id }));
+    let len = RegionId::MAX_LEN + 1;
+    assert_eq!(table.create(id, &asked(len)), Err(MemoryError::RegionTooLarge { len }));
+    // SAFETY: table.1: there are no segments.
+    let none = unsafe { RegionTable::new([], Arc::new(())) };
+    assert_eq!(none.next_region(), Err(MemoryError::NoRegions));
+    assert_eq!(none.create(id, &asked(8)), Err(MemoryError::NoRegions));
+}
+
+#[test]
+fn columns_are_used_again_until_their_generations_are() {
+    let table = table(false);
+    let asked = [Asked { len: 8, rights: Rights::all() }; RANKS as usize];
+    let create = || table.next_region().inspect(|&id| table.create(id, &asked).expect("there is memory"));
+    let first = create().expect("there are columns");
+    let next = create().expect("there are columns");
+    assert_eq!(next, RegionId { index: first.index + 1, generation: 0 });
+    table.withdraw(first).expect("it is there");
+    assert_eq!(create(), Ok(RegionId { generation: 1, ..first }));
+    for index in first.index + 2..=RegionId::LAST {
+        assert_eq!(create(), Ok(RegionId { index, generation: 0 }));
+    }
+    assert_eq!(create(), Err(MemoryError::NoColumn { columns: 191 }));
+    table.withdraw(next).expect("it is there");
+    assert_eq!(create(), Ok(RegionId { generation: 1, ..next }));
+    assert!(table.withdraw(next).is_err(), "it was there before");
+}
+
+#[test]
+fn keys_of_a_region_go_with_it() {
+    let table = table(false);
+    let id = table.next_region().expect("there are columns");
+    table.create(id, &[Asked { len: 8, rights: Rights::all() }; RANKS as usize]).expect("there is memory");
+    let place = id.place(5).expect("it is no farther");
+    assert_eq!(table.remote(FAR, place), (&[][..], 5));
+    assert!(!table.publish(id, [&[1][..], &[], &[1, 2], &[]].into_iter()), "of different lengths");
+    assert!(table.publish(id, [&[][..], &[], &[1, 2], &[]].into_iter()));
+    assert_eq!((table.remote(FAR, place), table.remote(0, place)), ((&[1, 2][..], 5), (&[][..], 5)));
+    assert_eq!(table.remote(0, 7), (&[][..], 7), "of a segment");
+}
+
+/// Puts to a job that is observed are counted, in regions as well.
+#[test]
+fn regions_of_an_observed_job_are_counted() {
+    struct Nobody;
+    impl crate::Watch for Nobody {
+        fn accesses(&self, _: crate::Access, _: u32, _: usize, act: &mut dyn FnMut()) {
+            act();
+        }
+    }
+    let table = table(false).watched(Arc::new(Nobody));
+    let id = table.next_region().expect("there are columns");
+    table.create(id, &[Asked { len: 8, rights: Rights::all() }; RANKS as usize]).expect("there is memory");
+    assert!(table.publish(id, keys()));
+    let place = id.place(0).expect("it is no farther");
+    assert!(table.reach(0, place, 8, Rights::WRITE).is_ok_and(|found| found.is_some()));
+    assert_eq!(
+        table.regions.find(id).map(|created| created.column.remote[0].flags),
+        Some(PeerFlags::COUNTED)
+    );
+}
