@@ -16,7 +16,7 @@ bitflags! {
 }
 
 /// The regions of one column, of all ranks: what a collective call creates. The same on every rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionId {
     /// The number of the column.
     pub index: u8,

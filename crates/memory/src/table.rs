@@ -214,20 +214,24 @@ impl RegionTable {
         self.regions.publish(id, keys)
     }
 
-    /// Ends this rank's use of a region: its places are errors from now on, and what is borrowed of it are private zero pages. When all
-    /// ranks have done so its memory is [freed](Self::free).
+    /// Withdraws a region on this rank: its places are errors from now on.
     ///
     /// # Errors
-    /// There is no such region any more, or the system refuses.
+    /// There is no such region any more.
     pub fn withdraw(&self, id: RegionId) -> Result<(), MemoryError> {
         let region = RegionHandle { owner: self.segments.own, id };
-        if !self.regions.close(id) {
-            return Err(MemoryError::Withdrawn { region });
-        }
+        self.regions.close(id).then_some(()).ok_or(MemoryError::Withdrawn { region })
+    }
+
+    /// Ends what this rank has of a region that all ranks have [withdrawn](Self::withdraw): what is borrowed of it are private zero pages.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn unmap(&self, id: RegionId) -> Result<(), MemoryError> {
         self.regions.memory()?.unmap(id)
     }
 
-    /// Frees the memory of a region that all ranks have [withdrawn](Self::withdraw).
+    /// Frees the memory of a region that all ranks have [unmapped](Self::unmap).
     ///
     /// # Errors
     /// The system refuses.

@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 use gasworks_sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use gasworks_sync::{RawSlice, VolatileSlice};
 use memmap2::MmapOptions;
-use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::fcntl::{FallocateFlags, FcntlArg, SealFlag, fallocate, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::statfs::{HUGETLBFS_MAGIC, fstatfs};
 
@@ -127,6 +127,20 @@ pub fn promise(fd: BorrowedFd<'_>, start: usize, end: usize) -> Result<()> {
     // The promise is made to the file when it is mapped, and stays when it is unmapped.
     let mapped = MmapOptions::new().offset(start as u64).len(len).map_raw(fd.as_raw_fd());
     mapped.map(drop).map_err(|e| OsError::new("promise huge pages to", operand(), e))
+}
+
+/// Gives the memory of the bytes from `start` to `end` of a memory file back (`fallocate(2)`): they are zero from now on. Both are multiples
+/// of the page size.
+///
+/// # Errors
+/// The system refuses.
+pub fn punch(fd: BorrowedFd<'_>, start: usize, end: usize) -> Result<()> {
+    let operand = || format!("bytes {start} to {end} of descriptor {}", fd.as_raw_fd());
+    let (Ok(at), Ok(len)) = (i64::try_from(start), i64::try_from(end.saturating_sub(start))) else {
+        return Err(OsError::other("free", operand(), "no file is so long"));
+    };
+    let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    fallocate(fd, flags, at, len).map_err(|e| OsError::new("free", operand(), e))
 }
 
 /// The size of the file behind `fd`, as the system knows it.
@@ -303,6 +317,25 @@ impl Mapping {
         Ok(())
     }
 
+    /// Puts private zero pages in the place of the file's, once and for all: who has bytes of it reads zeroes from now on, and writes to
+    /// nobody. They take no memory until they are written.
+    ///
+    /// # Aborts
+    /// If the system refuses: it may have taken the addresses away before.
+    pub fn detach(&self) {
+        let (access, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
+        );
+        // SAFETY: memfd.1: these addresses are this mapping's and stay so, readable and writable; memfd.2: nobody has references to their
+        // bytes, which change at once.
+        let now = unsafe { libc::mmap(self.at.as_ptr().cast(), self.len, access, flags, -1, 0) };
+        if mapped(now).is_none() {
+            crate::say(&format!("gasworks: {}", OsError::last("detach", format!("{} bytes", self.len))));
+            std::process::abort();
+        }
+    }
+
     /// Where all of it lies, shown or not.
     pub fn raw(&self) -> RawSlice {
         RawSlice::new(self.at.as_ptr(), self.len)
@@ -345,6 +378,28 @@ mod tests {
         let mut back = [0; 10];
         b.slice(9_990, 10).expect("inside").read(&mut back);
         assert_eq!(&back, b"0123456789");
+    }
+
+    #[test]
+    fn what_is_detached_reads_zero_and_writes_to_nobody() {
+        let page = page_size();
+        let file = create("test", 2 * page).expect("a memfd");
+        let (one, two) = (file.map().expect("a map"), file.map().expect("a map"));
+        let (kept, other) = (one.bytes(), two.bytes());
+        let byte = |of: VolatileSlice<'_>| {
+            let mut found = [9; 1];
+            of.slice(page, 1).expect("inside").read(&mut found);
+            found[0]
+        };
+        let write = |of: VolatileSlice<'_>, value| of.slice(page, 1).expect("inside").write(&[value]);
+        write(kept, 7);
+        one.detach();
+        assert_eq!((byte(kept), byte(other)), (0, 7));
+        write(kept, 5);
+        assert_eq!((byte(kept), byte(other)), (5, 7));
+        punch(file.as_fd(), page, 2 * page).expect("its memory is given back");
+        assert_eq!((byte(kept), byte(other)), (5, 0));
+        assert!(punch(file.as_fd(), page, page).is_err() && punch(file.as_fd(), usize::MAX, 0).is_err());
     }
 
     #[test]

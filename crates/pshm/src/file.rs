@@ -8,6 +8,7 @@ use crate::prepare;
 use gasworks_bootstrap::host::{Parcel, Parts};
 use gasworks_core::Rank;
 use gasworks_os::OsError;
+use gasworks_os::limits::{file_size, total_memory};
 use gasworks_os::memfd::{self, MemFd};
 use gasworks_sync::kill_point;
 use std::ops::Range;
@@ -113,10 +114,22 @@ fn pages_of(parts: &[Range<usize>], page: usize) -> u64 {
     parts.iter().map(|part| part.len() / page).sum::<usize>() as u64
 }
 
+/// How many times the machine's memory the file has room for that nothing is laid out in, for the regions that are created later. More than
+/// once, so that free parts of it need not lie side by side. It takes neither memory nor addresses.
+const ROOM: u64 = 4;
+
+/// How long a file is, with as much room for regions as the limit on files leaves.
+fn with_regions(layout: &FileLayout) -> usize {
+    let most = file_size().map_or(u64::MAX, |limit| limit.bytes).min(i64::MAX as u64);
+    let room = total_memory().bytes.saturating_mul(ROOM).min(most.saturating_sub(layout.len as u64));
+    layout.len + room as usize / layout.page * layout.page
+}
+
 /// A file, of the pool's pages if some are to be promised to it.
 fn make(name: &str, layout: &FileLayout, promised: Option<&Vec<Range<usize>>>) -> Result<MemFd, OsError> {
-    let Some(promised) = promised else { return memfd::create(name, layout.len) };
-    let file = memfd::create_huge(name, layout.len)?;
+    let len = with_regions(layout);
+    let Some(promised) = promised else { return memfd::create(name, len) };
+    let file = memfd::create_huge(name, len)?;
     promised.iter().try_for_each(|part| file.promise(part.start, part.end))?;
     Ok(file)
 }

@@ -19,7 +19,8 @@ use gasworks_os::memfd;
 use gasworks_os::populate::populate;
 use gasworks_sync::atomic::Ordering::Relaxed;
 use gasworks_sync::{Lock, Mode, Par, VolatileSlice, kill_point};
-use std::os::fd::{AsFd, OwnedFd};
+use std::ops::Range;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,8 +35,8 @@ pub struct Segments {
     own: <Par as Mode>::Lock<u64>,
     memory: Memory,
     pages: Pages,
-    /// The file, where huge pages have to be promised to what is new.
-    file: Option<Descriptor>,
+    /// The file, to which huge pages have to be promised for what is new.
+    file: Arc<Descriptor>,
     bounds: Bounds,
 }
 
@@ -56,11 +57,10 @@ impl Segments {
         host: Arc<Host>,
         len: u64,
         memory: Memory,
-        (pages, file): (Pages, OwnedFd),
+        (pages, file): (Pages, Arc<Descriptor>),
         bounds: Bounds,
     ) -> Self {
         host.length(host.me).inspect(|length| length.store(len, Relaxed));
-        let file = matches!(pages, Pages::Huge(_)).then(|| file.into());
         Self { host, own: Lock::new(len), memory, pages, file, bounds }
     }
 
@@ -114,22 +114,27 @@ impl Segments {
             fits(self.pages, to - from)?;
         }
         self.host.show(self.host.me, to).map_err(|error| error.to_string())?;
-        if let Some(file) = &self.file {
+        if matches!(self.pages, Pages::Huge(_)) {
             let (first, page) = (self.host.offset, self.host.page);
             let (start, end) = (in_pages(from, page), in_pages(to, page));
             if end > start {
-                memfd::promise(file.as_fd(), first + start, first + end).map_err(|error| {
-                    let pages = (end - start) / page;
-                    format!("the pool has no {pages} huge pages left ({error}); add some by sysctl vm.nr_hugepages")
-                })?;
+                promise(&self.file, first + start..first + end, page)?;
             }
         }
         self.populate(from, to).map_err(|error| error.to_string())
     }
 }
 
+/// Has the kernel keep huge pages of that size for a part of the file; the cause where there are not enough.
+pub(crate) fn promise(file: &Descriptor, part: Range<usize>, page: usize) -> Result<(), String> {
+    memfd::promise(file.as_fd(), part.start, part.end).map_err(|error| {
+        let pages = part.len() / page;
+        format!("the pool has no {pages} huge pages left ({error}); add some by sysctl vm.nr_hugepages")
+    })
+}
+
 /// Whether such pages for `more` bytes are left, as far as can be said before they are asked for; the cause where not.
-fn fits(pages: Pages, more: u64) -> Result<(), String> {
+pub(crate) fn fits(pages: Pages, more: u64) -> Result<(), String> {
     let Limit { bytes, who } = sizes::available(matches!(pages, Pages::Huge(_)));
     if more > bytes { Err(format!("{who} leaves {bytes} bytes")) } else { Ok(()) }
 }

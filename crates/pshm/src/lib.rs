@@ -3,7 +3,7 @@
 //! One anonymous file holds the queues of all and their segments (`layout`), sealed against a change of size and committed page by page
 //! as it is touched. The ranks of the host gather what each needs (`sizes`, `prepare`, `announce`); the one that leads makes the file (`file`)
 //! and gives it to all, who map it (`region`). Nothing has a name in any directory, so neither a full temporary directory
-//! nor a missing `/dev/shm` matters, and nothing is left when ranks die.
+//! nor a missing `/dev/shm` matters, and nothing is left when ranks die. Regions that are created later are further parts of that file (`regions`).
 //!
 //! - [`open`]: collective; from a bootstrap to a transport, a table of peers and a barrier. [`join`] is that for a job that has ranks
 //!   elsewhere, too.
@@ -24,6 +24,8 @@ mod open;
 mod prepare;
 #[allow(unsafe_code)]
 mod region;
+#[allow(unsafe_code)]
+mod regions;
 mod settings;
 mod sizes;
 mod stage;
@@ -38,5 +40,6 @@ pub use grow::Segments;
 pub use layout::MAX_MEDIUM;
 pub use memory::{HugePages, Memory, Pages};
 pub use open::{Joined, Opened, join, open};
+pub use regions::RegionFile;
 pub use settings::{SETTINGS, limits_segments, most_together};
 pub use wire::{FLOW, Pshm};

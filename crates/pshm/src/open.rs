@@ -17,12 +17,14 @@ use crate::layout::FileLayout;
 use crate::memory::{Memory, Pages};
 use crate::prepare::{self, Company, Prepared};
 use crate::region::{Host, Mapped};
+use crate::regions::RegionFile;
 use crate::settings;
 use crate::wire::Pshm;
 use gasworks_bootstrap::Bootstrap;
 use gasworks_bootstrap::host::Parts;
 use gasworks_core::observe::Witness;
 use gasworks_memory::{Grows, Largest, RegionTable};
+use gasworks_os::descriptor::Descriptor;
 use gasworks_os::huge;
 use gasworks_os::limits::more_descriptors;
 use gasworks_shmem::ranks::Ranks;
@@ -51,6 +53,8 @@ pub struct Joined<M: Mode> {
     pub wire: Pshm<M>,
     /// It keeps the segments of the ranks that are reached mapped, and has this rank's own grow.
     pub segments: Arc<Segments>,
+    /// Where the memory of their regions comes from.
+    pub regions: Arc<RegionFile>,
     /// Their barrier.
     pub barrier: ShmBarrier<M>,
     /// What sees where this rank is in it.
@@ -68,12 +72,13 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
     if let Some(rank) = (0..bootstrap.size()).find(|&rank| hosts.of(rank) != hosts.of(0)) {
         return Err(PshmError::Elsewhere { hosts: hosts.count(), rank });
     }
-    let Joined { mut wire, segments, barrier, witness, pages } = join(bootstrap, config, None)?;
+    let Joined { mut wire, segments, regions, barrier, witness, pages } = join(bootstrap, config, None)?;
     // No Long is larger than the largest segment.
     wire.max_long = segments.peers().map(|(_, peer)| peer.mapped.len() as u64).max().unwrap_or(0);
     let near = segments.clone();
     // SAFETY: open.1: `segments` keeps mapped what it says of them.
     let peers = unsafe { RegionTable::growing(near.peers().map(|(_, peer)| peer), segments, Grows::AnyTime) };
+    let peers = peers.with_regions(regions);
     Ok(Opened { wire, peers, barrier, witness, pages })
 }
 
@@ -153,7 +158,11 @@ pub fn join<M: Mode>(
         global: announced.iter().map(|rank| rank.largest).min().unwrap_or(announcement.largest),
     };
     // What is not needed any more goes before what every rank keeps of the others comes: there may be many.
+    let beyond = layout.len;
     drop((announced, layout));
+    let file = Arc::new(Descriptor::from(file));
+    let regions =
+        Arc::new(RegionFile::new(host.clone(), (pages, file.clone()), beyond, config.memory.populate)?);
     let own = (pages, file);
     let bounds = Bounds { limit, promised, largest };
     let segments = Segments::new(host.clone(), announcement.segment, config.memory, own, bounds);
@@ -162,7 +171,7 @@ pub fn join<M: Mode>(
     tracing::debug!(me, ?ranks, segment = announcement.segment, ?pages, "shared-memory transport open");
     let wire = Pshm::new(host.clone())?;
     let barrier = ShmBarrier::new(host.clone());
-    Ok(Joined { wire, segments: Arc::new(segments), witness: host, barrier, pages })
+    Ok(Joined { wire, segments: Arc::new(segments), regions, witness: host, barrier, pages })
 }
 
 /// Has this rank's queues and segment lie in such pages, near the processors that it may run on.

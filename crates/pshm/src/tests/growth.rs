@@ -10,17 +10,17 @@ use gasworks_sync::{Par, Seq};
 const ROOM: u64 = 4 * SEGMENT;
 
 /// Where ranks wait for one another, and give up when one has failed.
-struct Step {
+pub(super) struct Step {
     ranks: u32,
     came: AtomicU32,
 }
 
 impl Step {
-    fn of(ranks: u32) -> Self {
+    pub(super) fn of(ranks: u32) -> Self {
         Self { ranks, came: AtomicU32::new(0) }
     }
 
-    fn wait(&self) {
+    pub(super) fn wait(&self) {
         let watchdog = Watchdog::new();
         let last = self.came.fetch_add(1, AcqRel) / self.ranks * self.ranks + self.ranks;
         while self.came.load(Acquire) < last {

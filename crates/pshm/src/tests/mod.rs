@@ -5,5 +5,7 @@ mod fake;
 mod growth;
 mod messages;
 mod opening;
+#[allow(unsafe_code)]
+mod regions;
 mod seals;
 mod stress;
