@@ -57,6 +57,14 @@ pub enum Error {
     /// An access region out of turn.
     #[error("access region: {0}")]
     Region(&'static str),
+    /// A rank could not create a region that all were to create, or was at another collective call.
+    #[error("create a region: rank {rank}: {cause}")]
+    NoRegion {
+        /// Which rank.
+        rank: u32,
+        /// What it says.
+        cause: String,
+    },
     /// The ranks came to a barrier by different names; all have met all the same.
     #[error("barrier: the ranks came by different names, or one declared a mismatch")]
     Mismatch,

@@ -7,8 +7,8 @@ use crate::{
     Agent, Config, Error, GlobalPtr, Networks, Places, Segment, Table, Team, ThreadMode, Transport, settings,
 };
 use bytemuck::Pod;
-use gasworks_bootstrap::Bootstrap;
-use gasworks_core::{Engine, Flow, Incoming, Name, Parts, WaitMode, flow, handlers::first_difference};
+use gasworks_bootstrap::{Bootstrap, host::Parts};
+use gasworks_core::{self, Engine, Flow, Incoming, Name, WaitMode, flow, handlers::first_difference};
 use gasworks_extended::Barrier;
 use gasworks_extended::barrier::Way;
 use gasworks_extended::barrier::messages::Messages;
@@ -52,6 +52,8 @@ pub struct Job<M: ThreadMode> {
     everyone: Arc<gasworks_extended::team::Team>,
     bootstrap: <Par as Mode>::Lock<Box<dyn Bootstrap + Send>>,
     allocated: <Par as Mode>::Lock<u64>,
+    /// How many exchanges of regions there were.
+    exchanges: <Par as Mode>::Lock<u64>,
     /// How many ranks of a host share memory at most.
     together: u32,
     progress: <Par as Mode>::Lock<Option<ProgressThread>>,
@@ -136,7 +138,8 @@ impl<M: ThreadMode> Job<M> {
         let (teams, exchanges) = Teams::register(ranks, &handlers, |state| M::hear(state, Exchanges::hear))?;
         let witness = way.witness().or(witness);
         let way = way.observed(observer.clone());
-        let parts = Parts { rank, wires, route, peers, rdma, flow, patience, handlers, observer };
+        let parts =
+            gasworks_core::Parts { rank, wires, route, peers, rdma, flow, patience, handlers, observer };
         let engine = M::share(Engine::new(parts));
         if let Some(turn) = turn {
             engine.add_task(turn.task())?;
@@ -158,6 +161,7 @@ impl<M: ThreadMode> Job<M> {
             everyone: Arc::new(gasworks_extended::team::Team::everyone(rank, ranks)),
             bootstrap,
             allocated: Lock::new(0),
+            exchanges: Lock::new(0),
             together,
             progress: Lock::new(progress),
             _observation: observation,
@@ -280,8 +284,17 @@ impl<M: ThreadMode> Job<M> {
         Ok(self.engine.peers().len_of(self.rank()).unwrap_or(0))
     }
 
+    /// An exchange by the launcher of what ranks say of a region. All have met before: who waits for the launcher handles no messages.
+    pub(crate) fn exchange_regions(&self, mine: &[u8]) -> Result<Parts, Error> {
+        // A label is used once.
+        let number = self.exchanges.with(|number| std::mem::replace(number, *number + 1));
+        let label = format!("gasworks.region.{number}");
+        let parts = self.bootstrap.with(|bootstrap| bootstrap.exchange(&label, mine));
+        parts.map_err(|cause| Error::Network { doing: "create a region", cause: Box::new(cause) })
+    }
+
     /// A barrier of all ranks.
-    fn meet(&self) -> Result<(), Error> {
+    pub(crate) fn meet(&self) -> Result<(), Error> {
         let phase = self.barrier.begin(&self.engine, Name::Any)?;
         self.barrier.wait(&self.engine, phase, Name::Any).map(drop).map_err(Error::from)
     }

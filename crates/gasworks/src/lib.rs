@@ -62,6 +62,7 @@ mod observe;
 mod places;
 mod pointer;
 mod progress;
+mod region;
 #[allow(unsafe_code)]
 mod scope;
 mod segment;
@@ -81,6 +82,7 @@ pub use gasworks_core::{Categories, Category, HandlerLock, Name, Rank, Token, Wa
 pub use gasworks_extended::atomic::{By, Favor};
 pub use gasworks_extended::rma::Local as LocalCompletion;
 pub use gasworks_memory::atomic::Ops as AtomicOps;
+pub use gasworks_memory::{RegionHandle, RegionId, Rights};
 pub use gasworks_sync::{Par, ParSync, Seq};
 pub use handler::{Landed, Outcome, Payload, Reply, Request, Room};
 pub use implicit::Implicit;
@@ -91,6 +93,7 @@ pub use network::{Network, Networks};
 pub use places::Places;
 pub use pointer::GlobalPtr;
 pub use progress::ProgressThread;
+pub use region::Region;
 pub use scope::Scope;
 pub use segment::{Local, Segment};
 pub use table::{Handler, Table};

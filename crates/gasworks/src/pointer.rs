@@ -3,10 +3,11 @@
 use crate::Error;
 use bytemuck::Pod;
 use gasworks_core::View;
+use gasworks_memory::RegionId;
 use std::marker::PhantomData;
 
-/// The place of a `T` in some rank's segment: a rank and an offset in bytes. It is checked when it is used. On the agent of a
-/// [team](crate::Team) the rank is the number of a member.
+/// The place of a `T` in some rank's segment, or in a [`Region`](crate::Region) of its: a rank and an offset in bytes. It is checked when it is
+/// used. On the agent of a [team](crate::Team) the rank is the number of a member.
 pub struct GlobalPtr<T> {
     rank: u32,
     offset: u64,
@@ -24,7 +25,7 @@ impl<T: Pod> GlobalPtr<T> {
         self.rank
     }
 
-    /// Where in that segment, in bytes.
+    /// Where in that segment, in bytes. Of a place in a region it is a number that names the region as well.
     pub const fn offset(self) -> u64 {
         self.offset
     }
@@ -38,7 +39,7 @@ impl<T: Pod> GlobalPtr<T> {
         Ok((view.rank_of(self.rank)?, self.offset))
     }
 
-    /// The same place in another rank's segment.
+    /// The same place in another rank's segment, or its part of the same region.
     #[must_use]
     pub const fn on(self, rank: u32) -> Self {
         Self::new(rank, self.offset)
@@ -47,15 +48,15 @@ impl<T: Pod> GlobalPtr<T> {
     /// The place `count` values further on.
     ///
     /// # Errors
-    /// The offset would not fit 64 bits.
+    /// The offset would not fit 64 bits, or be in another region.
     #[expect(clippy::should_implement_trait, reason = "named like a raw pointer's, and it can fail")]
     #[inline(always)]
     pub fn add(self, count: u64) -> Result<Self, Error> {
         let offset =
             count.checked_mul(size_of::<T>() as u64).and_then(|bytes| self.offset.checked_add(bytes));
         match offset {
-            Some(offset) => Ok(Self::new(self.rank, offset)),
-            None => Err(self.beyond(count)),
+            Some(offset) if RegionId::is_same(self.offset, offset) => Ok(Self::new(self.rank, offset)),
+            _ => Err(self.beyond(count)),
         }
     }
 
@@ -95,7 +96,11 @@ impl<T> PartialEq for GlobalPtr<T> {
 impl<T> Eq for GlobalPtr<T> {}
 impl<T> std::fmt::Debug for GlobalPtr<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "rank {} byte {} ({})", self.rank, self.offset, std::any::type_name::<T>())
+        let (rank, of) = (self.rank, std::any::type_name::<T>());
+        match RegionId::of(self.offset) {
+            Some((id, offset)) => write!(f, "rank {rank} region {id} byte {offset} ({of})"),
+            None => write!(f, "rank {rank} byte {} ({of})", self.offset),
+        }
     }
 }
 
@@ -122,5 +127,12 @@ mod tests {
         assert!(p.add(3).is_err_and(|e| e.to_string().contains("largest offset")));
         assert!(p.add(u64::MAX).is_err());
         assert_eq!(p.on(1).rank(), 1);
+        let id = RegionId { index: 70, generation: 2 };
+        let at = |offset| GlobalPtr::<u64>::new(3, id.place(offset).expect("it is no farther"));
+        assert_eq!(at(8).add(3).ok(), Some(at(32)));
+        assert_eq!(format!("{:?}", at(8)), "rank 3 region 70.2 byte 8 (u64)");
+        for (place, count) in [(at(8), RegionId::MAX_LEN / 8), (GlobalPtr::new(3, 0), 1 << 59)] {
+            assert!(place.add(count).is_err(), "{place:?}");
+        }
     }
 }

@@ -17,6 +17,7 @@ pub mod memory;
 mod messages;
 mod negotiated;
 mod pattern;
+mod regions;
 #[allow(unsafe_code)]
 mod rma;
 pub mod special;
@@ -240,6 +241,12 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("wrong.local", 1, wrong::local),
         case("wrong.alloc", 1, wrong::alloc),
         case("memory.growth", 1, memory::growth),
+        case("region.used", 1, regions::used),
+        case("region.many", 1, regions::many),
+        case("region.lengths", 1, regions::lengths),
+        case("region.wrong", 1, regions::wrong),
+        case("region.rights", 1, regions::rights),
+        case("region.withdrawn", 1, regions::withdrawn),
         case("barrier.split-phase", 1, meet::split_phase),
         case("barrier.skewed", 1, meet::skewed),
         case("barrier.out-of-turn", 1, meet::out_of_turn),

@@ -108,6 +108,7 @@ impl SimRank {
         };
         // SAFETY: job.1: what is mapped of peers are blocks of the net, which the clone of this rank holds as the table's owner.
         let peers = unsafe { RegionTable::new((0..ranks).zip(keys).map(peer), Arc::new(self.clone())) };
+        let peers = peers.with_regions(Arc::new(self.clone()));
         Ok(Transport {
             wires: vec![(boxes.wire)(self.wire())],
             route: vec![0; ranks as usize],

@@ -19,6 +19,8 @@ mod lock;
 mod net;
 #[allow(unsafe_code)]
 mod nic;
+#[allow(unsafe_code)]
+mod regions;
 mod run;
 #[allow(unsafe_code)]
 mod wire;

@@ -7,6 +7,7 @@ use gasworks_sync::RawSlice;
 use std::collections::{BTreeMap, HashMap};
 
 use gasworks_core::{Class, Name};
+use gasworks_memory::RegionId;
 use gasworks_memory::atomic::Update;
 
 /// A message on its way.
@@ -161,6 +162,8 @@ pub(super) struct Net {
     pub fenced: Condvar,
     pub broken: Mutex<Option<Broken>>,
     pub arrivals: Mutex<Arrivals>,
+    /// What each rank has of each region that was ever created.
+    pub regions: Mutex<HashMap<RegionId, Box<[Block]>>>,
     pub name: String,
 }
 
@@ -183,6 +186,7 @@ impl Net {
             fenced: Condvar::default(),
             broken: Mutex::new(None),
             arrivals: Mutex::default(),
+            regions: Mutex::default(),
             name: format!("simnet-{:x}", config.seed),
             config,
         }

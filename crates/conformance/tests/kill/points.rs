@@ -46,6 +46,7 @@ const TABLE: &[(&str, &[Scenario])] = &[
     ("pshm.grow.", &[LAST, FIRST, PAR, Alone]),
     ("pshm.open.created", &[FIRST, Alone]),
     ("pshm.open.", &[LAST, FIRST, PAR, Alone]),
+    ("pshm.region.", &[LAST, FIRST, PAR, Alone]),
     ("", &[LAST, FIRST, PAR]),
 ];
 
@@ -59,6 +60,7 @@ const PARTS: &[(&str, &str)] = &[
     ("job.close.", "barrier"),
     ("keeper.bye", "barrier"),
     ("pshm.grow.", "memory"),
+    ("pshm.region.", "region"),
     ("pshm.sleep.", "wait"),
 ];
 

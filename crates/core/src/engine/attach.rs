@@ -8,6 +8,7 @@ use super::Engine;
 use super::put::nic_error;
 use crate::{CoreMode, Error, Rank};
 use gasworks_memory::RegionId;
+use gasworks_rdma::Key;
 use gasworks_sync::RawSlice;
 
 impl<M: CoreMode> Engine<M> {
@@ -35,6 +36,15 @@ impl<M: CoreMode> Engine<M> {
         // SAFETY: attach.1: `self.peers` keeps mapped what it has created, while this engine lives.
         let key = unsafe { self.transfers.rdma().register(self.peers.own_in(id)) };
         Ok(key.map_err(|error| nic_error("create a region", self.rank, error))?.0)
+    }
+
+    /// Ends the registration of this rank's part of a region, whose key is `key`. Nothing that uses it may be under way, here or at a peer.
+    ///
+    /// # Errors
+    /// The network knows no such registration.
+    pub fn deregister_region(&self, key: Vec<u8>) -> Result<(), Error> {
+        let ended = self.transfers.rdma().deregister(&Key(key));
+        ended.map_err(|error| nic_error("withdraw a region", self.rank, error))
     }
 
     /// Takes what every rank has said of its segment, once.

@@ -71,7 +71,7 @@ impl<M: CoreMode> Domains<M> {
     /// Has memory of this rank known to all of them: the first registers it, and its key is good for the others.
     ///
     /// # Safety
-    /// The bytes stay mapped until the engines are dropped.
+    /// The bytes stay mapped until [`deregister`](Self::deregister), or until the engines are dropped.
     ///
     /// # Errors
     /// The network does not take it.
@@ -81,12 +81,26 @@ impl<M: CoreMode> Domains<M> {
         if bytes.is_empty() {
             return Ok(Key(Vec::new()));
         }
-        // SAFETY: the caller promises that `bytes` stay mapped until the engines of all domains are dropped, the first among them.
+        // SAFETY: the caller promises that `bytes` stay mapped until `deregister`, or until the engines of all domains are dropped, the first
+        // among them.
         let key = unsafe { first.register(bytes) }?;
-        // SAFETY: the caller promises that `bytes` stay mapped until these engines are dropped; the first keeps them registered, and nobody
-        // ends that.
+        // SAFETY: the caller promises that `bytes` stay mapped until these engines are dropped, or forget them in `deregister`, before the
+        // first ends the registration.
         further.iter().for_each(|engine| unsafe { engine.learn(bytes, &key) });
         Ok(key)
+    }
+
+    /// Ends a registration that [`register`](Self::register) made. No operation that uses the memory may be pending, here or in a peer.
+    ///
+    /// # Errors
+    /// The network knows no such registration.
+    pub fn deregister(&self, key: &Key) -> Result<(), EngineError> {
+        let [first, further @ ..] = &*self.engines else { return Ok(()) };
+        if key.0.is_empty() {
+            return Ok(());
+        }
+        further.iter().for_each(|engine| engine.forget(key));
+        first.deregister(key)
     }
 
     /// How many operations are under way, in all of them.

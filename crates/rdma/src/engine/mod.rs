@@ -260,9 +260,14 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     /// side of those without bounce buffers from now on.
     ///
     /// # Safety
-    /// The bytes stay mapped, and registered, until the engine is dropped.
+    /// The bytes stay mapped, and registered, until the engine is dropped or [forgets](Self::forget) them.
     pub unsafe fn learn(&self, bytes: RawSlice, key: &Key) {
         self.state.with(|state| state.enter(Registered { bytes, key: key.clone() }));
+    }
+
+    /// Uses a registration no more. No operation that uses the memory may be pending here.
+    pub fn forget(&self, key: &Key) {
+        self.state.with(|state| state.leave(key));
     }
 
     /// Ends a registration. No operation that uses the memory may be pending, here or in a peer.
@@ -270,7 +275,7 @@ impl<M: Mode, N: Nic + ?Sized> Engine<M, N> {
     /// # Errors
     /// [`EngineError::Registration`]: the key is not of a registration of this rank.
     pub fn deregister(&self, key: &Key) -> Result<(), EngineError> {
-        self.state.with(|state| state.leave(key));
+        self.forget(key);
         Ok(self.nic.deregister(key)?)
     }
 

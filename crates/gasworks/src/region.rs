@@ -1,0 +1,189 @@
+//! Regions: memory that peers may name beside the segments, created while a job runs.
+
+use crate::{Error, GlobalPtr, Job, ThreadMode};
+use bytemuck::Pod;
+use gasworks_memory::{Asked, MemoryError, RegionHandle, RegionId, Rights};
+
+/// What comes before what a rank says of its part: whether it could be created.
+const CREATED: u8 = 0;
+const REFUSED: u8 = 1;
+
+/// A region of memory of each rank: what [`Job::create_region`] creates. Puts, gets, Longs and atomic operations reach the parts of all
+/// ranks by [places](Self::at) in them, as they do segments.
+///
+/// It stays until it is [withdrawn](Self::withdraw), or the job is dropped, whether or not this value is kept.
+pub struct Region<'job, M: ThreadMode> {
+    job: &'job Job<M>,
+    id: RegionId,
+}
+
+impl<M: ThreadMode> std::fmt::Debug for Region<'_, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "region {}", self.id)
+    }
+}
+
+impl<M: ThreadMode> Job<M> {
+    /// Creates a region, of which this rank's part is `len` bytes of zeroes. Collective: all ranks create and withdraw regions in the same
+    /// order, while no barrier is under way; the lengths may differ, and be 0. When it returns, each may use the parts of all.
+    ///
+    /// # Errors
+    /// The transport has no regions, 191 of them are in use, a rank lacks the memory, or is at another collective call: then no rank has
+    /// the region.
+    pub fn create_region(&self, len: u64) -> Result<Region<'_, M>, Error> {
+        self.create_region_with(len, Rights::all())
+    }
+
+    /// As [`create_region`](Self::create_region), where peers may do no more than that with this rank's part. Rights may differ.
+    ///
+    /// # Errors
+    /// Those of [`create_region`](Self::create_region).
+    pub fn create_region_with(&self, len: u64, rights: Rights) -> Result<Region<'_, M>, Error> {
+        let peers = self.engine().peers();
+        let id = peers.next_region().map_err(creating)?;
+        let region = Region { job: self, id };
+        self.meet()?;
+        let asked = self.exchange_regions(&encode(id, Asked { len, rights }))?;
+        let asked = (0..).zip(asked.iter()).map(|(rank, theirs)| decode(id, rank, theirs));
+        let asked = asked.collect::<Result<Vec<_>, _>>()?;
+        let created = peers.create(id, &asked).map_err(creating);
+        let key = created.and_then(|()| Ok(self.engine().register_region(id)?));
+        let said = match &key {
+            Ok(key) => [&[CREATED][..], key].concat(),
+            Err(error) => [&[REFUSED][..], error.to_string().as_bytes()].concat(),
+        };
+        let all = self.exchange_regions(&said)?;
+        let refused = (0..).zip(all.iter()).find_map(|(rank, said)| match said.split_first() {
+            Some((&CREATED, _)) => None,
+            Some((_, cause)) => Some((rank, String::from_utf8_lossy(cause).into_owned())),
+            None => Some((rank, "it said nothing".into())),
+        });
+        if let Some((rank, cause)) = refused {
+            // All take part in that; there is nothing to end where it could not be created.
+            let ended = region.end(&key.as_ref().map(Vec::clone).unwrap_or_default());
+            key?;
+            ended?;
+            return Err(Error::NoRegion { rank, cause });
+        }
+        if !peers.publish(id, all.iter().map(|said| &said[1..])) {
+            let cause = "the keys of the ranks' parts have different lengths".into();
+            return Err(Error::NoRegion { rank: self.rank(), cause });
+        }
+        Ok(region)
+    }
+}
+
+impl<M: ThreadMode> Region<'_, M> {
+    /// The name of a rank's part.
+    pub fn handle(&self, owner: u32) -> RegionHandle {
+        RegionHandle { owner, id: self.id }
+    }
+
+    /// The length of a rank's part in bytes.
+    ///
+    /// # Errors
+    /// There is no such rank.
+    pub fn len(&self, rank: u32) -> Result<u64, Error> {
+        let peers = self.job.engine().peers();
+        let none = || using(MemoryError::NoSuchRank { rank, ranks: peers.ranks() });
+        peers.len_in(self.id, rank).ok_or_else(none)
+    }
+
+    /// The place of `count` values of `T` at `offset` of a rank's part.
+    ///
+    /// # Errors
+    /// There is no such rank, or they are not all inside.
+    pub fn at<T: Pod>(&self, rank: u32, offset: u64, count: u64) -> Result<GlobalPtr<T>, Error> {
+        let size = self.len(rank)?;
+        let region = self.handle(rank);
+        let len = count.saturating_mul(size_of::<T>() as u64);
+        let outside = || using(MemoryError::OutsideRegion { region, offset, len, size });
+        let inside = offset.checked_add(len).is_some_and(|end| end <= size);
+        // An empty range at the end of the largest region has no place.
+        let place = self.id.place(offset).filter(|_| inside).ok_or_else(outside)?;
+        Ok(GlobalPtr::new(rank, place))
+    }
+
+    /// Ends the region and gives its memory back. Collective, as [`Job::create_region`]. Puts, gets and atomic operations that are under
+    /// way are completed before; that Longs to it have been handled their senders are to know before they call this. Who uses a place in the
+    /// region afterwards gets an error.
+    ///
+    /// # Errors
+    /// A peer or the launcher fails, or the system refuses to take the memory.
+    pub fn withdraw(self) -> Result<(), Error> {
+        self.job.engine().drain()?;
+        self.job.meet()?;
+        let key = self.key();
+        self.end(&key)
+    }
+
+    /// The network's key for this rank's part.
+    fn key(&self) -> Vec<u8> {
+        let peers = self.job.engine().peers();
+        self.id.place(0).map_or(Vec::new(), |place| peers.remote(self.job.rank(), place).0.to_vec())
+    }
+
+    /// As [`withdraw`](Self::withdraw), of a region to which nobody sends messages any more.
+    fn end(&self, key: &[u8]) -> Result<(), Error> {
+        let (engine, peers) = (self.job.engine(), self.job.engine().peers());
+        let withdrawn = peers.withdraw(self.id).map_err(withdrawing);
+        // No rank starts anything from now on, and what other threads had started is done.
+        engine.drain()?;
+        self.job.meet()?;
+        let deregistered = engine.deregister_region(key.to_vec());
+        let unmapped = withdrawn.and_then(|()| peers.unmap(self.id).map_err(withdrawing));
+        self.job.meet()?;
+        deregistered?;
+        unmapped?;
+        peers.free(self.id).map_err(withdrawing)
+    }
+}
+
+fn creating(cause: MemoryError) -> Error {
+    gasworks_core::Error::Memory { during: "create a region", cause }.into()
+}
+
+fn using(cause: MemoryError) -> Error {
+    gasworks_core::Error::Memory { during: "place in a region", cause }.into()
+}
+
+fn withdrawing(cause: MemoryError) -> Error {
+    gasworks_core::Error::Memory { during: "withdraw a region", cause }.into()
+}
+
+/// What a rank says that asks for a part of a region.
+fn encode(id: RegionId, asked: Asked) -> Vec<u8> {
+    let words = [RegionHandle { owner: 0, id }.to_words()[1..].to_vec(), vec![asked.rights.bits()]].concat();
+    words.into_iter().flat_map(u32::to_le_bytes).chain(asked.len.to_le_bytes()).collect()
+}
+
+/// What a rank asks for, if it is to create the same region.
+fn decode(id: RegionId, rank: u32, said: &[u8]) -> Result<Asked, Error> {
+    let mine = encode(id, Asked { len: 0, rights: Rights::empty() });
+    let wrong = || Error::NoRegion { rank, cause: format!("it is not about to create region {id}") };
+    // The first two words are the region's, then the rights and the length.
+    let (words, len) = said.split_at_checked(12).ok_or_else(wrong)?;
+    let (rights, len) = (words[8..].first_chunk(), len.first_chunk());
+    let (rights, len) = rights.zip(len).filter(|_| words[..8] == mine[..8]).ok_or_else(wrong)?;
+    let rights = Rights::from_bits_truncate(u32::from_le_bytes(*rights));
+    Ok(Asked { len: u64::from_le_bytes(*len), rights })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_survives_the_way_and_nothing_else_does() {
+        let id = RegionId { index: 65, generation: 3 };
+        let asked = Asked { len: 1 << 33, rights: Rights::READ };
+        let said = encode(id, asked);
+        assert_eq!(decode(id, 1, &said).ok(), Some(asked));
+        for cut in 0..said.len() {
+            assert!(decode(id, 1, &said[..cut]).is_err(), "cut at {cut}");
+        }
+        let other = RegionId { generation: 2, ..id };
+        let refused = decode(other, 1, &said).expect_err("another region").to_string();
+        assert_eq!(refused, "create a region: rank 1: it is not about to create region 65.2");
+    }
+}
