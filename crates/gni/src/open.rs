@@ -23,7 +23,9 @@ use gasworks_bootstrap::Bootstrap;
 use gasworks_core::observe::Witness;
 use gasworks_core::{CoreMode, Domains, Flow, Limits, Rank, Rdma};
 use gasworks_gni_sys::Ugni;
-use gasworks_memory::{AuxPlan, Grows, Growth, Largest, MemoryError, Peer, PeerFlags, RegionTable};
+use gasworks_memory::{
+    Asked, AuxPlan, Grows, Growth, Largest, MemoryError, Peer, PeerFlags, RegionId, RegionMemory, RegionTable,
+};
 use gasworks_os::ending;
 use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping};
@@ -72,6 +74,8 @@ pub struct Segments {
     pub owner: Arc<dyn Growth>,
     /// Whether they are known to the NIC once they have been attached, and not before.
     pub later: bool,
+    /// Where the memory of regions comes from that are created later.
+    pub regions: Arc<dyn RegionMemory>,
 }
 
 /// Whether uGNI's library can be found, for who asks what is in the way.
@@ -268,7 +272,7 @@ fn attach<M: CoreMode>(
     rdma: &Domains<M>,
     closed: Closed,
 ) -> Result<RegionTable, GniError> {
-    let Segments { near, largest, owner, later } = segments;
+    let Segments { near, largest, owner, later, regions } = segments;
     let me = bootstrap.rank();
     let own = near.iter().find(|(rank, _)| *rank == me).map(|(_, own)| own);
     let known = own.filter(|_| !later).and_then(|own| own.mapped.slice(0, own.len as usize));
@@ -296,10 +300,25 @@ fn attach<M: CoreMode>(
     });
     let peers = peers.collect::<Result<Vec<_>, GniError>>()?;
     let largest = Largest { local: largest, global: least };
+    let regions = Arc::new(Kept::new(regions, closed.clone()));
     let kept = Arc::new(Kept::new(owner, closed));
     let grows = if later { Grows::Once } else { Grows::Never };
     // SAFETY: open.2: `kept` keeps the segments of `near` mapped, becomes the table's, and says how long those of others are.
-    Ok(unsafe { RegionTable::growing(peers, kept, grows) }.with_largest(largest))
+    let table = unsafe { RegionTable::growing(peers, kept, grows) };
+    Ok(table.with_largest(largest).with_regions(regions))
+}
+
+// SAFETY: table.1 of gasworks_memory: what it keeps says the same of what it creates, and is dropped with this value or not at all.
+unsafe impl RegionMemory for Kept<Arc<dyn RegionMemory>> {
+    fn create(&self, id: RegionId, asked: &[Asked]) -> Result<Vec<Peer>, MemoryError> {
+        self.get().create(id, asked)
+    }
+    fn unmap(&self, id: RegionId) -> Result<(), MemoryError> {
+        self.get().unmap(id)
+    }
+    fn free(&self, id: RegionId) -> Result<(), MemoryError> {
+        self.get().free(id)
+    }
 }
 
 impl Growth for Kept<Arc<dyn Growth>> {

@@ -103,8 +103,13 @@ fn open<M: CoreMode>(
     let largest = near.segments.largest().local;
     let peers: Vec<_> = near.segments.peers().collect();
     let here: Vec<_> = peers.iter().map(|(rank, _)| *rank).collect();
-    let segments =
-        gasworks_gni::Segments { near: peers, largest, owner: near.segments, later: config.memory.later };
+    let segments = gasworks_gni::Segments {
+        near: peers,
+        largest,
+        owner: near.segments,
+        later: config.memory.later,
+        regions: near.regions,
+    };
     // A rank that is alone talks over the network to itself, too.
     let shares = here.len() > 1;
     let barrier = shares.then(|| (boxes.of_host)(near.barrier));
