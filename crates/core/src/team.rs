@@ -183,15 +183,6 @@ impl Members {
         u32::try_from(member).ok().filter(|&member| member < self.size)
     }
 
-    /// The first member's rank and how far it is from each to the next, unless they are a list.
-    pub(crate) fn as_stride(&self) -> Option<(Rank, i32)> {
-        match self.form {
-            Form::Everyone => Some((0, 1)),
-            Form::Stride { first, step } => Some((first, step)),
-            Form::List { .. } => None,
-        }
-    }
-
     /// Their ranks, in order.
     pub fn iter(&self) -> impl Iterator<Item = Rank> {
         (0..self.size).filter_map(|member| self.rank_of(member))

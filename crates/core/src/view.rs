@@ -7,18 +7,18 @@ use crate::{Error, Rank};
 use gasworks_memory::{OwnRows, RegionTable, Rows};
 use std::sync::Arc;
 
-/// A team's members, and the rows of their segments: those of the job for a stride, others for a list.
+/// A team's members, and the rows of their segments: the table's own for everyone, copies for others.
 #[derive(Debug)]
 pub struct TeamRows<'a> {
     members: Arc<Members>,
-    shared: Rows<'a>,
+    peers: &'a RegionTable,
     own: Option<OwnRows<'a>>,
 }
 
 impl<'a> TeamRows<'a> {
     /// Of all ranks of this table.
     pub fn everyone(peers: &'a RegionTable) -> Self {
-        Self { members: Arc::new(Members::everyone(peers.ranks())), shared: peers.rows(), own: None }
+        Self { members: Arc::new(Members::everyone(peers.ranks())), peers, own: None }
     }
 
     /// Of members who are ranks of this table.
@@ -30,10 +30,8 @@ impl<'a> TeamRows<'a> {
         if let Some((member, rank)) = (0..).zip(members.iter()).find(|&(_, rank)| rank >= ranks) {
             return Err(TeamError::NoSuchRank { member, rank: rank.into(), ranks });
         }
-        let stride = members.as_stride();
-        let shared = stride.and_then(|(first, step)| peers.rows_by_stride(first, step, members.size()));
-        let own = if shared.is_none() { Some(peers.rows_of(members.iter())) } else { None };
-        Ok(Self { shared: shared.unwrap_or(peers.rows()), own, members })
+        let own = if members.is_everyone() { None } else { Some(peers.rows_of(members.iter())) };
+        Ok(Self { members, peers, own })
     }
 
     /// The members.
@@ -43,10 +41,9 @@ impl<'a> TeamRows<'a> {
 
     /// What calls are made with.
     pub fn view(&self) -> View<'_> {
-        let rows = self.own.as_ref().map_or(self.shared, OwnRows::rows);
-        match self.members.is_everyone() {
-            true => View { rows, direct: self.members.size(), of: None },
-            false => View { rows, direct: 0, of: Some(self) },
+        match &self.own {
+            None => View::everyone(self.peers),
+            Some(own) => View { rows: own.rows(), direct: 0, of: Some(self) },
         }
     }
 }

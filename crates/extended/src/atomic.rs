@@ -21,7 +21,7 @@ use gasworks_core::{
     counts_of,
 };
 use gasworks_memory::atomic::{NotAWord, Ops, Type, Update};
-use gasworks_memory::{Access, Rights};
+use gasworks_memory::{Access, Rights, Rows};
 use gasworks_rdma::{Direction, NicError};
 use gasworks_sync::{RawSlice, VolatileSlice};
 
@@ -132,30 +132,34 @@ impl Operation {
     /// It is not one of the domain's; the rank or the place is wrong; or the network failed, and whether it was done is not known.
     #[inline(always)]
     pub fn apply<M: CoreMode>(&self, engine: &Engine<M>) -> Result<u64, Error> {
-        match self.apply_near(engine)? {
+        match self.apply_near(engine.peers().rows())? {
             Some(was) => Ok(was),
             None => self.apply_far(engine),
         }
     }
 
-    /// Does it if this processor can at once, and returns what the word was, as [`apply`](Self::apply). If not, it is still to be done.
+    /// Does it if this processor can at once, and returns what the word was, as [`apply`](Self::apply). If not, it is still to be done. Its
+    /// `rank` is the number of a row here.
     ///
     /// # Errors
     /// It is not one of the domain's.
     #[inline(always)]
-    pub fn apply_near<M: CoreMode>(&self, engine: &Engine<M>) -> Result<Option<u64>, Error> {
+    pub fn apply_near(&self, rows: Rows<'_>) -> Result<Option<u64>, Error> {
         if self.domain.by == By::Nic {
             return Ok(None);
         }
         self.check()?;
-        let place = engine.peers().open(self.rank, self.offset, self.update.width());
+        let place = rows.open_value(self.rank, self.offset, self.update.width());
         Ok(place.and_then(|place| self.update.at(place).ok()))
     }
 
-    /// What is more than an operation of this processor's, or nowhere.
+    /// As [`apply`](Self::apply), what is more than an operation of this processor's, or nowhere.
+    ///
+    /// # Errors
+    /// Those of [`apply`](Self::apply).
     #[cold]
     #[inline(never)]
-    fn apply_far<M: CoreMode>(&self, engine: &Engine<M>) -> Result<u64, Error> {
+    pub fn apply_far<M: CoreMode>(&self, engine: &Engine<M>) -> Result<u64, Error> {
         let mut was = 0u64;
         let result = (&raw mut was).cast();
         if self.reach(engine)?.is_none() && self.domain.by != By::Processor {

@@ -155,16 +155,33 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
         self.domain.by()
     }
 
+    /// Of a member, whose number is in the place of its rank.
     #[inline(always)]
-    fn operation(
-        &self,
-        target: GlobalPtr<T>,
-        change: AtomicOp<T>,
-        fetches: bool,
-    ) -> Result<Operation, Error> {
-        let (rank, offset) = target.place(self.view)?;
+    fn operation(&self, target: GlobalPtr<T>, change: AtomicOp<T>, fetches: bool) -> Operation {
         let fetches = fetches || matches!(change, AtomicOp::Get);
-        Ok(Operation { domain: self.domain, update: change.update(fetches), rank, offset })
+        let (rank, offset) = (target.rank(), target.offset());
+        Operation { domain: self.domain, update: change.update(fetches), rank, offset }
+    }
+
+    /// The same of the member's rank.
+    #[cold]
+    fn by_rank(&self, operation: Operation) -> Result<Operation, Error> {
+        Ok(Operation { rank: self.view.rank_of(operation.rank)?, ..operation })
+    }
+
+    #[inline(always)]
+    fn done(&self, operation: Operation) -> Result<u64, Error> {
+        match operation.apply_near(self.view.rows())? {
+            Some(was) => Ok(was),
+            None => self.done_far(operation),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn done_far(&self, operation: Operation) -> Result<u64, Error> {
+        let done = self.by_rank(operation)?.apply_far(self.engine);
+        done.map_err(named(self.view, operation.rank))
     }
 
     /// Does an operation.
@@ -178,8 +195,7 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
         target: GlobalPtr<T>,
         change: AtomicOp<T>,
     ) -> Result<(), Error> {
-        let applied = self.operation(target, change, false)?.apply(self.engine);
-        applied.map(drop).map_err(named(self.view, target.rank()))
+        self.done(self.operation(target, change, false)).map(drop)
     }
 
     /// Does an operation, and returns what the value was.
@@ -193,8 +209,7 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
         target: GlobalPtr<T>,
         change: AtomicOp<T>,
     ) -> Result<T, Error> {
-        let was = self.operation(target, change, true)?.apply(self.engine);
-        was.map(T::from_bits).map_err(named(self.view, target.rank()))
+        self.done(self.operation(target, change, true)).map(T::from_bits)
     }
 
     /// What a value is.
@@ -216,10 +231,11 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
         target: GlobalPtr<T>,
         change: AtomicOp<T>,
     ) -> Result<Event<'job, M, ()>, Error> {
-        let operation = self.operation(target, change, false)?;
-        if operation.apply_near(self.engine)?.is_some() {
+        let operation = self.operation(target, change, false);
+        if operation.apply_near(self.view.rows())?.is_some() {
             return Ok(Event::done(self.engine, ()));
         }
+        let operation = self.by_rank(operation)?;
         // What comes back of a load goes nowhere, but it comes.
         let mut keep = (operation.update.fetches).then(|| vec![T::zeroed()]);
         let result = keep.as_mut().map_or(std::ptr::null_mut(), |keep| keep.as_mut_ptr().cast());
@@ -240,10 +256,11 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
         target: GlobalPtr<T>,
         change: AtomicOp<T>,
     ) -> Result<Event<'job, M, T>, Error> {
-        let operation = self.operation(target, change, true)?;
-        if let Some(was) = operation.apply_near(self.engine)? {
+        let operation = self.operation(target, change, true);
+        if let Some(was) = operation.apply_near(self.view.rows())? {
             return Ok(Event::done(self.engine, T::from_bits(was)));
         }
+        let operation = self.by_rank(operation)?;
         let mut was = vec![T::zeroed()];
         let result = was.as_mut_ptr().cast();
         // SAFETY: atomic.1 of `gasworks_extended`: `result` points to the one value of `was`, on the heap, which the operation keeps until
@@ -274,10 +291,11 @@ impl<M: ThreadMode> Implicit<'_, M> {
                 "an atomic load in a set of operations: nobody would have its value".into(),
             ));
         }
-        let operation = atomics.operation(target, change, false)?;
-        if operation.apply_near(self.engine)?.is_some() {
+        let operation = atomics.operation(target, change, false);
+        if operation.apply_near(atomics.view.rows())?.is_some() {
             return Ok(());
         }
+        let operation = atomics.by_rank(operation)?;
         // SAFETY: atomic.1 of `gasworks_extended`: the operation is no `Get` and fetches nothing, so nothing is written to the null
         // pointer.
         let started =

@@ -265,11 +265,6 @@ impl RegionTable {
         self.segments.rows()
     }
 
-    /// What the fast path reads of so many ranks, each `step` after the one before; `None` if there is one that is no rank.
-    pub fn rows_by_stride(&self, first: u32, step: i32, count: u32) -> Option<Rows<'_>> {
-        Rows::new(&self.segments.rows, first, step, count)
-    }
-
     /// Rows for ranks in any order, of which those that do not exist are closed. How long their segments are is asked now.
     pub fn rows_of(&self, ranks: impl IntoIterator<Item = u32>) -> OwnRows<'_> {
         OwnRows::new(self.rows(), ranks.into_iter().inspect(|&rank| self.refresh(rank)))

@@ -2,15 +2,11 @@
 //!
 //! # Invariants
 //! - column.1: behind the rows of all ranks, and behind those of a team's own, is one that is closed and stays so.
-//! - column.2: [`Rows`] borrow the rows that they lead to. That of each member below their count, so many times the pitch from the first, is
-//!   one of them; so is the closed one.
 
 use crate::MemoryError;
 use bitflags::bitflags;
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{RawSlice, VolatileSlice};
-use std::hint::select_unpredictable;
-use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 bitflags! {
@@ -114,9 +110,6 @@ impl Row {
 /// The bytes that are counted at once by [`Row`]'s `words`.
 const WORD: u64 = 8;
 
-/// Bytes from a row to the next.
-const PITCH: isize = size_of::<Row>() as isize;
-
 /// The flags of peers that load and store reach.
 pub(super) const REACHED: PeerFlags = PeerFlags::MAPPED.union(PeerFlags::COUNTED);
 
@@ -125,60 +118,29 @@ pub(super) fn mapped(peer: &Peer) -> RawSlice {
     if peer.flags.intersects(REACHED) { peer.mapped } else { RawSlice::EMPTY }
 }
 
-/// The rows of a team's members: the first, and how far it is from each to the next. Who puts and gets often keeps a copy: then compilers
-/// know that these stay where they are.
+/// The rows of a team's members, and a closed one behind them. Who puts and gets often keeps a copy: then compilers know that these stay
+/// where they are.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows<'a> {
-    /// Member 0's.
-    first: *const Row,
-    /// In bytes.
-    pitch: isize,
-    /// How many members there are.
-    count: u32,
-    /// Nobody's.
-    closed: *const Row,
-    of: PhantomData<&'a [Row]>,
-}
-
-// SAFETY: column.2: the rows are borrowed, and may be shared between threads.
-unsafe impl Send for Rows<'_> {}
-// SAFETY: column.2: the rows are borrowed, and may be shared between threads.
-unsafe impl Sync for Rows<'_> {}
+pub struct Rows<'a>(&'a [Row]);
 
 impl<'a> Rows<'a> {
-    /// Those of a slice, whose last is closed, from one on, each `step` after the one before; `None` if they are not all in it before
-    /// the last.
-    pub(super) fn new(rows: &'a [Row], first: u32, step: i32, count: u32) -> Option<Self> {
-        let (closed, ranks) = rows.split_last()?;
-        let last = i64::from(first) + i64::from(step) * i64::from(count.saturating_sub(1));
-        let are_inside =
-            count == 0 || ((first as usize) < ranks.len() && (0..ranks.len() as i64).contains(&last));
-        are_inside.then(|| Self {
-            first: rows.as_ptr().wrapping_add(first as usize),
-            pitch: step as isize * PITCH,
-            count,
-            closed,
-            of: PhantomData,
-        })
-    }
-
     /// A member's row; the closed one if there is no such member. That takes no branch, so that a loop with one member looks for it once.
     #[inline(always)]
     fn of(self, member: u32) -> &'a Row {
-        let row = self.first.wrapping_byte_offset((member as isize).wrapping_mul(self.pitch));
-        let row = select_unpredictable(member < self.count, row, self.closed);
-        // SAFETY: column.2: the row of a member, or the closed one.
-        unsafe { &*row }
+        let at = (member as usize).min(self.0.len().wrapping_sub(1));
+        // SAFETY: column.1: `at` is no more than the place of the closed row.
+        unsafe { self.0.get_unchecked(at) }
     }
 
     /// How many members there are.
     pub fn count(self) -> u32 {
-        self.count
+        // Without the closed one (column.1).
+        self.0.len() as u32 - 1
     }
 
     /// The first of them.
     pub fn as_ptr(self) -> *const Row {
-        self.first
+        self.0.as_ptr()
     }
 
     /// The bytes `offset..offset + len` of a member's segment, if a copy is all there is to a put or get: they are mapped and
@@ -204,7 +166,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Rows of a team's own, for members whose ranks follow no stride. A row opens as far as the segment was known when it was made or
+/// Rows of a team's own. A row opens as far as the segment was known when it was made or
 /// [updated](Self::update), which is never more than the table knows.
 #[derive(Debug)]
 pub struct OwnRows<'a> {
@@ -228,15 +190,7 @@ impl<'a> OwnRows<'a> {
     /// As they are read, with the closed one behind them.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
-        // As many as there are before the closed one.
-        let count = self.rows.len() as u32 - 1;
-        Rows {
-            first: self.rows.as_ptr(),
-            pitch: PITCH,
-            count,
-            closed: &raw const self.rows[count as usize],
-            of: PhantomData,
-        }
+        Rows(&self.rows)
     }
 
     /// Opens a member's row as far as its rank's is open in the table. Nothing happens where the member is of another rank.
@@ -341,9 +295,7 @@ impl Column {
     /// What the fast path reads, for each rank.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
-        let count = self.remote.len();
-        let closed = &raw const self.rows[count];
-        Rows { first: self.rows.as_ptr(), pitch: PITCH, count: count as u32, closed, of: PhantomData }
+        Rows(&self.rows)
     }
 
     /// A rank's row, and what else is known of its region.

@@ -376,7 +376,7 @@ fn keys_are_as_long_as_each_other_or_none() {
     assert_eq!([0, 1, 2].map(|rank| table.key(rank)), [&[][..], &[7, 8], &[]], "the first stay");
 }
 
-/// A member's row is its rank's, by whatever stride or list; a team's own rows learn by an update what the table has learnt.
+/// A member's row is its rank's; a team's own rows learn by an update what the table has learnt.
 #[test]
 fn the_rows_of_a_team_are_those_of_its_ranks() {
     let mut memory = vec![0u8; ROOM as usize];
@@ -412,23 +412,4 @@ fn the_rows_of_a_team_are_those_of_its_ranks() {
     assert!((0..5).all(|member| opens(list.rows(), member, 40).is_none()), "none of them is rank 3");
     list.update(0, 3);
     assert_eq!((opens(list.rows(), 0, 40), opens(list.rows(), 0, 45)), (byte_of(3, 40), None));
-
-    for (first, step, count) in [(0, 1, 4), (3, -1, 4), (1, 2, 2), (3, -3, 2), (2, 0, 1), (1, i32::MAX, 1)] {
-        let rows = table.rows_by_stride(first, step, count).expect("all of them are ranks");
-        for member in 0..6 {
-            let rank = i64::from(first) + i64::from(step) * i64::from(member);
-            let wanted = if member < count { table.open(rank as u32, 9, 1) } else { None };
-            assert_eq!(
-                opens(rows, member, 9),
-                wanted.map(|byte| byte.as_ptr().addr()),
-                "{first} {step} {member}"
-            );
-        }
-        assert_eq!(opens(rows, u32::MAX, 0), None);
-    }
-    for (first, step, count) in
-        [(4, 1, 1), (0, 1, 5), (0, -1, 2), (1, 2, 3), (u32::MAX, 1, 1), (3, i32::MIN, 2)]
-    {
-        assert!(table.rows_by_stride(first, step, count).is_none(), "{first} {step} {count}");
-    }
 }
