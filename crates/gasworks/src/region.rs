@@ -28,8 +28,8 @@ impl<M: ThreadMode> Job<M> {
     /// order, while no barrier is under way; the lengths may differ, and be 0. When it returns, each may use the parts of all.
     ///
     /// # Errors
-    /// The transport has no regions, 191 of them are in use, a rank lacks the memory, or is at another collective call: then no rank has
-    /// the region.
+    /// The transport has no regions, 191 of them are in use, a rank lacks the memory, or creates regions in another order: then no rank has
+    /// the region. A rank that is at another collective call is waited for.
     pub fn create_region(&self, len: u64) -> Result<Region<'_, M>, Error> {
         self.create_region_with(len, Rights::all())
     }
@@ -133,9 +133,11 @@ impl<M: ThreadMode> Region<'_, M> {
         let deregistered = engine.deregister_region(key.to_vec());
         let unmapped = withdrawn.and_then(|()| peers.unmap(self.id).map_err(withdrawing));
         self.job.meet()?;
+        // In any case: all ranks have to agree on what is free.
+        let freed = peers.free(self.id).map_err(withdrawing);
         deregistered?;
         unmapped?;
-        peers.free(self.id).map_err(withdrawing)
+        freed
     }
 }
 

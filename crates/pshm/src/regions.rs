@@ -157,7 +157,13 @@ unsafe impl RegionMemory for RegionFile {
             let own = own.map_or(start..start, |(at, asked)| {
                 start + at..start + at + in_pages(asked.len, self.host.page)
             });
-            let mapped = self.map(id, start, len, &own).map_err(refused)?;
+            let mapped = self.map(id, start, len, &own).map_err(|cause| {
+                // What has got memory already gives it back; the cause is what there is to say.
+                if !own.is_empty() {
+                    let _ = memfd::punch(self.file.as_fd(), own.start, own.end);
+                }
+                refused(cause)
+            })?;
             kill_point!("pshm.region.mapped");
             let raw = mapped.1.raw();
             state.used.insert(start, Used { id, end: start + len, own, mapped: Some(mapped) });
@@ -196,13 +202,14 @@ unsafe impl RegionMemory for RegionFile {
     fn free(&self, id: RegionId) -> Result<(), MemoryError> {
         self.state.with(|state| {
             let found = state.used.iter().find(|(_, used)| used.id == id && used.mapped.is_none());
-            let Some((&start, used)) = found else { return Ok(()) };
-            if !used.own.is_empty() {
-                let freed = memfd::punch(self.file.as_fd(), used.own.start, used.own.end);
-                freed.map_err(|error| MemoryError::CannotFree { cause: error.to_string() })?;
+            let Some(&start) = found.map(|(start, _)| start) else { return Ok(()) };
+            // In any case: all ranks have to agree on what is free.
+            let own = state.used.remove(&start).map_or(0..0, |used| used.own);
+            if own.is_empty() {
+                return Ok(());
             }
-            state.used.remove(&start);
-            Ok(())
+            let freed = memfd::punch(self.file.as_fd(), own.start, own.end);
+            freed.map_err(|error| MemoryError::CannotFree { cause: error.to_string() })
         })
     }
 }

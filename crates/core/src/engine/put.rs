@@ -146,7 +146,10 @@ impl<M: CoreMode> Engine<M> {
             // SAFETY: put.1: the caller promises `local` for this call, which ends when the transfer has ended, or was never started.
             let refused = match unsafe { self.hand_over(rdma, transfer, id.to_bits()) } {
                 Ok(()) => break,
-                Err(error) if error.is_busy() && !immediate => self.turn(&mut sleeper).err(),
+                // What is named may have been withdrawn meanwhile.
+                Err(error) if error.is_busy() && !immediate => {
+                    self.turn(&mut sleeper).and_then(|()| self.may_transfer(transfer).map(drop)).err()
+                }
                 Err(error) => Some(error),
             };
             if let Some(error) = refused {

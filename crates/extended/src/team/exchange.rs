@@ -97,7 +97,8 @@ impl Exchanges {
         let bad =
             |what: &str| Box::new(Error::BadMessage { from, what: format!("a piece of {key:?} {what}") });
         let end = offset.checked_add(payload.len()).filter(|&end| end <= total);
-        let Some(end) = end.filter(|_| total <= BLOCK * self.ranks as usize && !payload.is_empty()) else {
+        let is_one = maker < self.ranks && step < u32::BITS && total <= BLOCK * self.ranks as usize;
+        let Some(end) = end.filter(|_| is_one && !payload.is_empty()) else {
             return Err(bad("that is no part of it"));
         };
         self.kept.with(|kept| {
@@ -169,7 +170,8 @@ impl Exchange {
     pub(crate) fn outcome(&self) -> Option<Result<Vec<u8>, Error>> {
         self.state.with(|state| {
             let outcome = state.outcome.clone()?;
-            Some(outcome.map(|()| std::mem::take(&mut state.held)))
+            // Of several threads that ask each is told.
+            Some(outcome.map(|()| state.held.clone()))
         })
     }
 

@@ -179,9 +179,11 @@ impl Regions {
         Some(self.find(id)?.column.remote.get(rank as usize)?.len.load(Ordering::Relaxed))
     }
 
-    /// The network's key for a rank's region; no bytes if there is none.
+    /// The network's key for a rank's region; no bytes if there is none, or it is withdrawn: what was looked at before that and is started
+    /// after it fails for want of a key.
     pub fn key(&self, id: RegionId, rank: u32) -> &[u8] {
-        self.find(id).map_or(&[], |created| created.column.key(rank))
+        let there = self.find(id).filter(|created| created.state.load(Ordering::Acquire) != WITHDRAWN);
+        there.map_or(&[], |created| created.column.key(rank))
     }
 
     /// Where this rank's own region lies.
