@@ -38,6 +38,9 @@ struct Args {
     /// Only cases whose names contain this
     #[arg(long, default_value = "")]
     case: String,
+    /// No cases whose names contain this
+    #[arg(long)]
+    without: Option<String>,
     /// Print the names of the cases and end
     #[arg(long)]
     list: bool,
@@ -187,9 +190,9 @@ fn in_job<M: SuiteMode>(args: &Args) -> Result<()> {
     let (rank, mut run) = (job.rank(), 0);
     {
         let stage = Stage::new(&job, &handlers, &state)?;
-        for case in
-            cases::<M>().iter().filter(|case| case.ranks <= job.ranks() && case.name.contains(&args.case))
-        {
+        let is_left_out = |name: &str| args.without.as_ref().is_some_and(|part| name.contains(part));
+        let is_asked_for = |name: &str| name.contains(&args.case) && !is_left_out(name);
+        for case in cases::<M>().iter().filter(|case| case.ranks <= job.ranks() && is_asked_for(case.name)) {
             run_case(&stage, case)?;
             run += 1;
             if stage.rank() == 0 {
