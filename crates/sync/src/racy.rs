@@ -248,11 +248,11 @@ pub unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
 #[cfg(not(any(miri, gasworks_tsan)))]
 const WHOLE_ANYWHERE: bool = cfg!(target_arch = "x86_64");
 
-/// Keeps what was stored before apart from what is stored after: no store is left out, delayed or made one with another. A volatile store of
-/// a word that need not be aligned would do that, too, but the compiler has such a word pass through the stack.
+/// A compiler barrier: no store before it is left out, delayed or merged with one after it. A volatile store of a word that need not be aligned
+/// would do that, too, but the compiler has such a word pass through the stack.
 #[cfg(not(any(miri, gasworks_tsan)))]
 #[inline(always)]
-fn done() {
+fn compiler_barrier() {
     // SAFETY: no instruction at all.
     unsafe { core::arch::asm!("", options(nostack, preserves_flags)) }
 }
@@ -276,11 +276,11 @@ pub unsafe fn copy_in(target: *mut u8, source: *const u8, len: usize) {
         match len {
             8 if WHOLE_ANYWHERE => {
                 target.cast::<u64>().write_unaligned(source.cast::<u64>().read_unaligned());
-                done();
+                compiler_barrier();
             }
             4 if WHOLE_ANYWHERE => {
                 target.cast::<u32>().write_unaligned(source.cast::<u32>().read_unaligned());
-                done();
+                compiler_barrier();
             }
             8 if target.addr().is_multiple_of(8) => {
                 (*target.cast::<inner::AtomicU64>())
