@@ -6,7 +6,7 @@
 //!
 //! - [`atomic`], [`cell`], [`fence`], [`spin`]: the primitives, switched to loom's where it checks.
 //! - [`racy`]: copies to and from memory that a peer may be writing; [`room`]: memory of the library's own for a payload.
-//! - [`hint`]: hints to the processor.
+//! - [`hint`]: hints to the processor; [`doubling`]: a growing array whose elements never move.
 //! - [`mode`]: the thread mode as a type (`Seq`, `ParSync`, `Par`), and the locks each one pays for; [`latch`]: one that
 //!   nobody waits for; [`spinlock`]: one whose waiters spin.
 //! - [`ord!`]: orderings by name, which a checker build can relax one at a time to prove that the checks would notice.
@@ -17,6 +17,7 @@
 
 pub mod atomic;
 pub mod cell;
+pub mod doubling;
 #[allow(unsafe_code)]
 pub mod fault;
 #[allow(unsafe_code)]

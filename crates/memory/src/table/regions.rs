@@ -7,6 +7,7 @@
 use super::column::{Column, Peer, REACHED};
 use crate::{MemoryError, RegionHandle, RegionId, Rights};
 use gasworks_sync::atomic::{AtomicU32, Ordering};
+use gasworks_sync::doubling::Doubling;
 use gasworks_sync::{Lock, Mode, Par, RawSlice, VolatileSlice};
 use std::sync::{Arc, OnceLock};
 
@@ -65,8 +66,8 @@ struct Created {
 /// All regions beside the segments.
 pub(super) struct Regions {
     memory: Option<Arc<dyn RegionMemory>>,
-    /// All that were ever created, in that order: as many as 1, 2, 4 ... in one piece, so that none ever moves.
-    created: [OnceLock<Box<[OnceLock<Created>]>>; u32::BITS as usize],
+    /// All that were ever created, in that order.
+    created: Doubling<Box<[OnceLock<Created>]>, 1>,
     /// How many of them there are. A lock, so that one at a time is created.
     count: <Par as Mode>::Lock<u32>,
     /// For each column, from the first on, the number of its latest among all that were created, from 1 on; 0 for none.
@@ -75,12 +76,7 @@ pub(super) struct Regions {
 
 impl Default for Regions {
     fn default() -> Self {
-        Self {
-            memory: None,
-            created: [const { OnceLock::new() }; u32::BITS as usize],
-            count: Lock::new(0),
-            latest: OnceLock::new(),
-        }
+        Self { memory: None, created: Doubling::default(), count: Lock::new(0), latest: OnceLock::new() }
     }
 }
 
@@ -97,9 +93,8 @@ impl Regions {
 
     /// The place for the one with this number, from 1 on.
     fn slot(&self, number: u32) -> Option<&OnceLock<Created>> {
-        let piece = number.checked_ilog2()?;
-        let new = || (0..1 << piece).map(|_| OnceLock::new()).collect();
-        self.created[piece as usize].get_or_init(new).get((number - (1 << piece)) as usize)
+        let (part, at) = Doubling::<Box<[OnceLock<Created>]>, 1>::locate(number.checked_sub(1)?);
+        self.created.get_or_make(part, |len| (0..len).map(|_| OnceLock::new()).collect())?.get(at)
     }
 
     /// What a column has or had last.

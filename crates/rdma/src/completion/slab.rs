@@ -1,82 +1,64 @@
-//! Places with numbers, which are taken and given back without a lock. They never move, and there are more of them when they are wanted.
+//! Slots with numbers, which are taken and given back without a lock. They never move, and there are more of them when they are wanted.
 
 use crate::pool::Pool;
-use std::sync::OnceLock;
+use gasworks_sync::doubling::{Doubling, PARTS};
 
-/// How many places there are at first; each further part is twice as large as the one before.
-#[cfg(not(gasworks_loom))]
-const FIRST: u32 = 64;
-#[cfg(gasworks_loom)]
-const FIRST: u32 = 2;
-/// So many parts that their places have numbers of 32 bits.
-const PARTS: usize = 26;
+/// How many slots there are at first.
+const FIRST: u32 = if cfg!(gasworks_loom) { 2 } else { 64 };
 
 struct Part<T> {
     free: Pool,
-    places: Box<[T]>,
+    slots: Box<[T]>,
 }
 
-/// The places, parts of which are made when those before are all taken.
+/// The slots, more of which are made when all are taken.
 pub(super) struct Slab<T> {
-    parts: [OnceLock<Part<T>>; PARTS],
-}
-
-/// The part of a place, and the place's number there.
-fn part_of(index: u32) -> (usize, usize) {
-    let part = (index / FIRST + 1).ilog2();
-    (part as usize, (index - start_of(part)) as usize)
-}
-
-/// The number of a part's first place.
-fn start_of(part: u32) -> u32 {
-    FIRST * ((1 << part) - 1)
+    parts: Doubling<Part<T>, FIRST>,
 }
 
 impl<T: Default> Slab<T> {
     pub fn new() -> Self {
-        let this = Self { parts: std::array::from_fn(|_| OnceLock::new()) };
+        let this = Self { parts: Doubling::default() };
         this.part(0);
         this
     }
 
-    fn part(&self, number: u32) -> &Part<T> {
-        self.parts[number as usize].get_or_init(|| {
-            let count = FIRST << number;
-            Part { free: Pool::new(count), places: (0..count).map(|_| T::default()).collect() }
-        })
+    fn part(&self, number: usize) -> Option<&Part<T>> {
+        let make = |count| Part { free: Pool::new(count), slots: (0..count).map(|_| T::default()).collect() };
+        self.parts.get_or_make(number, make)
     }
 
-    /// Takes a place: its number.
+    /// Takes a slot: its number.
     ///
     /// # Panics
     /// If four thousand million are taken.
     pub fn take(&self) -> u32 {
-        for number in 0..PARTS as u32 {
-            if let Some(place) = self.part(number).free.take() {
-                return start_of(number) + place;
-            }
+        let free =
+            |number| Some(Doubling::<Part<T>, FIRST>::start_of(number) + self.part(number)?.free.take()?);
+        match (0..PARTS).find_map(free) {
+            Some(index) => index,
+            None => panic!("no slot is left for an operation"),
         }
-        panic!("no place is left for an operation");
     }
 
-    /// Gives a place back that was taken.
+    /// Gives a slot back that was taken.
     pub fn give(&self, index: u32) {
-        let (part, place) = part_of(index);
-        if let Some(part) = self.parts[part].get() {
-            part.free.give(place as u32);
+        let (part, slot) = Doubling::<Part<T>, FIRST>::locate(index);
+        if let Some(part) = self.parts.get(part) {
+            part.free.give(slot as u32);
         }
     }
 
-    /// The place with this number, if it has been made.
+    /// The slot with this number, if it has been made.
     #[inline]
     pub fn get(&self, index: u32) -> Option<&T> {
-        let (part, place) = part_of(index);
-        self.parts.get(part)?.get()?.places.get(place)
+        let (part, slot) = Doubling::<Part<T>, FIRST>::locate(index);
+        self.parts.get(part)?.slots.get(slot)
     }
 
     /// All that have been made.
     pub fn all(&self) -> impl Iterator<Item = &T> {
-        self.parts.iter().map_while(OnceLock::get).flat_map(|part| &part.places)
+        self.parts.made().flat_map(|part| &part.slots)
     }
 }
 
@@ -86,9 +68,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_number_has_a_place_of_its_own() {
-        let found = [0, 1, 63, 64, 191, 192, u32::MAX].map(part_of);
-        assert_eq!(found, [(0, 0), (0, 1), (0, 63), (1, 0), (1, 127), (2, 0), (26, 63)]);
+    fn slots_are_taken_once_and_more_are_made() {
         let slab = Slab::<u32>::new();
         assert!(slab.get(64).is_none() && slab.get(u32::MAX).is_none(), "not made yet");
         let taken: BTreeSet<u32> = (0..200).map(|_| slab.take()).collect();
