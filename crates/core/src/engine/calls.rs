@@ -2,7 +2,7 @@
 //! does not go through those. Whoever observes the job is told here.
 
 use super::Engine;
-use crate::wire::{Arrived, Class, Reservation, Wire, WireError, head_of};
+use crate::wire::{Arrived, Class, Reservation, Wire, WireError};
 use crate::{CoreMode, Rank};
 use std::time::Duration;
 
@@ -49,26 +49,10 @@ impl<M: CoreMode> Engine<M> {
         args: &[u8],
         payload: &[u8],
     ) -> Result<(), WireError> {
-        match &self.observer {
-            None => self.router.to(to).send(to, class, word, args, payload),
-            Some(_) => self.send_observed(to, class, word, args, payload),
-        }
-    }
-
-    #[cold]
-    fn send_observed(
-        &self,
-        to: Rank,
-        class: Class,
-        word: u64,
-        args: &[u8],
-        payload: &[u8],
-    ) -> Result<(), WireError> {
-        let (head, len) = head_of(word, args);
         let send = || self.router.to(to).send(to, class, word, args, payload);
         match &self.observer {
             None => send(),
-            Some(observer) => observer.sends(to, &head[..len], payload.len(), send),
+            Some(observer) => observer.sends_word(to, (word, args), payload.len(), send),
         }
     }
 

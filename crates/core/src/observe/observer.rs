@@ -3,6 +3,7 @@
 use super::layout::{Op, Tally, What};
 use super::recorder::{About, Open, Recorder};
 use crate::message::{Head, decode};
+use crate::wire::head_of;
 use crate::{Arrived, Category, Rank, WireError};
 use gasworks_os::clock;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
@@ -109,6 +110,19 @@ impl Observer {
             Err(error) => self.refused(error),
         }
         sent
+    }
+
+    /// As [`sends`](Self::sends), of a message whose head is given by its first word and its arguments.
+    #[cold]
+    pub(crate) fn sends_word(
+        &self,
+        to: Rank,
+        (word, args): (u64, &[u8]),
+        packet: usize,
+        send: impl FnOnce() -> Result<(), WireError>,
+    ) -> Result<(), WireError> {
+        let (head, len) = head_of(word, args);
+        self.sends(to, &head[..len], packet, send)
     }
 
     /// A transport has refused a message.
