@@ -1,6 +1,8 @@
 //! Put, get and the dissemination barrier on engines put together by hand, below the facade.
 #![allow(unsafe_code)]
 
+mod sim;
+
 use gasworks_conformance::simnet::{self, SimConfig, SimRank};
 use gasworks_core::{
     Also, Category, Domains, Engine, Entry, Error as CoreError, Flow, Handlers, Incoming, Name, Outgoing,
@@ -34,19 +36,9 @@ fn engine(rank: &SimRank, algorithm: Algorithm) -> Result<(Engine<Seq>, Barrier<
             Ok(())
         })
     })?;
-    let parts = Parts {
-        rank: rank.rank(),
-        wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
-        route: vec![0; ranks as usize],
-        // SAFETY: `rank` holds the net, of which the segments are blocks, and the table is given a clone of it to keep.
-        peers: unsafe { RegionTable::new((0..ranks).map(peer), Arc::new(rank.clone())) },
-        rdma: Domains::none(),
-        flow: Flow { depth: 2, total: 3, volume: 0 },
-        patience: Patience::new(Policy::for_host(ranks as usize, 2)),
-        handlers,
-        observer: None,
-    };
-    let engine = Engine::new(parts);
+    // SAFETY: `rank` holds the net, of which the segments are blocks, and the table is given a clone of it to keep.
+    let peers = unsafe { RegionTable::new((0..ranks).map(peer), Arc::new(rank.clone())) };
+    let engine = sim::engine(rank, handlers, peers);
     engine.add_task(Turn(state.clone()).task()).expect("room on the list");
     Ok((engine, Barrier::new(Way::Messages(state))))
 }

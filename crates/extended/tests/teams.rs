@@ -1,10 +1,10 @@
 //! Teams on engines put together by hand, below the facade, over a network on which messages overtake each other.
 #![allow(unsafe_code)]
 
+mod sim;
+
 use gasworks_conformance::simnet::{self, SimConfig, SimRank};
-use gasworks_core::{
-    Domains, Engine, Flow, Handlers, Incoming, Members, Name, Outgoing, Parts, Patience, Policy, Wire,
-};
+use gasworks_core::{Engine, Handlers, Incoming, Members, Name, Outgoing};
 use gasworks_extended::barrier::{TeamBarrier, Way};
 use gasworks_extended::team::{Team, TeamNumber, Teams};
 use gasworks_extended::{Barrier, Error};
@@ -34,19 +34,9 @@ fn open(rank: &SimRank) -> Result<Rank, Error> {
         let flags = if number == rank.rank() { PeerFlags::SELF } else { PeerFlags::empty() };
         Peer { mapped: RawSlice::EMPTY, len: 0, remote_base: 0, key: Vec::new(), flags }
     };
-    let parts = Parts {
-        rank: rank.rank(),
-        wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
-        route: vec![0; ranks as usize],
-        // SAFETY: no peer maps any bytes, so there is nothing to keep.
-        peers: unsafe { RegionTable::new((0..ranks).map(peer), Arc::new(())) },
-        rdma: Domains::none(),
-        flow: Flow { depth: 2, total: 3, volume: 0 },
-        patience: Patience::new(Policy::for_host(ranks as usize, 2)),
-        handlers,
-        observer: None,
-    };
-    let engine = Engine::new(parts);
+    // SAFETY: no peer maps any bytes, so there is nothing to keep.
+    let peers = unsafe { RegionTable::new((0..ranks).map(peer), Arc::new(())) };
+    let engine = sim::engine(rank, handlers, peers);
     engine.add_resting_task(turn.task())?;
     Ok(Rank { engine, teams, everyone: Team::everyone(rank.rank(), ranks), heard })
 }
