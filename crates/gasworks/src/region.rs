@@ -66,6 +66,8 @@ impl<M: ThreadMode> Job<M> {
             return Err(Error::NoRegion { rank, cause });
         }
         if !peers.publish(id, all.iter().map(|said| &said[1..])) {
+            // So it is for all ranks, which end it together.
+            region.end(&key?)?;
             let cause = "the keys of the ranks' parts have different lengths".into();
             return Err(Error::NoRegion { rank: self.rank(), cause });
         }
