@@ -206,6 +206,8 @@ impl Inspector {
         let Some(mut question) = self.question.take() else { return Outcome::default() };
         let told: Vec<Told> = known.iter().map(|known| self.tell(&mut question, known)).collect();
         if question.up {
+            // Who asked this agent itself meanwhile is told nothing: the picture is composed above.
+            self.connections.retain(|_, c| c.stage != Stage::Waits);
             return Outcome { up: Some((question.number, told)), ..Outcome::default() };
         }
         let text = self.compose(&told, &known);
