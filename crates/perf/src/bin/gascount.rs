@@ -1,7 +1,7 @@
 //! Does one operation of the library many times and nothing else, so that what it costs can be counted: the difference
 //! between two runs, divided by the difference of their operations. `gascount OPERATION N`: messages between two ranks, which are this process's,
-//! so that one thread does in turn what both of them do; everything else as a job of one rank. `stride:put-val` and `list:get-8` are such
-//! operations on a member of a team of three.
+//! so that one thread does in turn what both of them do; everything else as a job of one rank. `team:put-val` is that
+//! operation on a member of a team of three, `region:put-val` on a region of this rank's.
 //!
 //! At its end it prints how many allocations the operations made.
 //!
@@ -151,8 +151,10 @@ fn run() -> Result<()> {
     if kind.starts_with("short") || kind == "medium" {
         return messages(kind, times, payload);
     }
-    if let Some((form, kind)) = kind.split_once(':') {
-        return on_team(form, kind, times);
+    match kind.split_once(':') {
+        Some(("team", kind)) => return on_team(kind, times),
+        Some(("region", kind)) => return in_region(kind, times),
+        _ => {}
     }
 
     let job = Job::open(Config::from_env()?.segment(1 << 20), Table::<Seq>::new())?;
@@ -194,18 +196,18 @@ fn run() -> Result<()> {
     Ok(job.close()?)
 }
 
-/// The members of a team of three ranks: at one distance from each other, or not.
-fn members(form: &str) -> Result<[u32; 3]> {
-    match form {
-        "stride" => Ok([2, 1, 0]),
-        "list" => Ok([1, 0, 2]),
-        _ => bail!("{form} is no kind of team: there are stride and list"),
-    }
+/// Words of this rank's part of a region.
+fn in_region(kind: &str, times: u64) -> Result<()> {
+    let job = Job::open(Config::from_env()?, Table::<Seq>::new())?;
+    let region = job.create_region(RING * 8)?;
+    ring(&job.agent()?, kind, black_box(region.at(job.rank(), 0, RING)?), times)?;
+    region.withdraw()?;
+    Ok(job.close()?)
 }
 
 /// Words of a member of a team, by its number there.
-fn on_team(form: &str, kind: &str, times: u64) -> Result<()> {
-    let members = members(form)?;
+fn on_team(kind: &str, times: u64) -> Result<()> {
+    let members = [1, 0, 2];
     let open = |bootstrap| {
         Job::open_by(Box::new(bootstrap), Config::from_env()?.segment(1 << 20), Table::<Seq>::new())
     };
