@@ -192,7 +192,7 @@ fn what_cannot_be_created_leaves_nothing() {
 }
 
 #[test]
-fn columns_are_used_again_until_their_generations_are() {
+fn columns_are_used_again_and_are_not_more_than_there_are() {
     let table = table(false);
     let asked = [Asked { len: 8, rights: Rights::all() }; RANKS as usize];
     let create = || table.next_region().inspect(|&id| table.create(id, &asked).expect("there is memory"));
@@ -201,10 +201,13 @@ fn columns_are_used_again_until_their_generations_are() {
     assert_eq!(next, RegionId { index: first.index + 1, generation: 0 });
     table.withdraw(first).expect("it is there");
     assert_eq!(create(), Ok(RegionId { generation: 1, ..first }));
-    for index in first.index + 2..=RegionId::LAST {
-        assert_eq!(create(), Ok(RegionId { index, generation: 0 }));
+    // Each looks at all columns, which takes Miri minutes.
+    if !cfg!(miri) {
+        for index in first.index + 2..=RegionId::LAST {
+            assert_eq!(create(), Ok(RegionId { index, generation: 0 }));
+        }
+        assert_eq!(create(), Err(MemoryError::NoColumn { columns: 191 }));
     }
-    assert_eq!(create(), Err(MemoryError::NoColumn { columns: 191 }));
     table.withdraw(next).expect("it is there");
     assert_eq!(create(), Ok(RegionId { generation: 1, ..next }));
     assert!(table.withdraw(next).is_err(), "it was there before");
