@@ -71,9 +71,15 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
                 place.write(bytemuck::bytes_of(&value));
                 Ok(())
             }
-            // A copy, so that a value on its way to a mapped peer may stay in a register.
-            None => self.put(target, &[value]),
+            None => self.put_value_far(target, value),
         }
+    }
+
+    /// By value, so that one on its way to a mapped peer stays in a register.
+    #[cold]
+    #[inline(never)]
+    fn put_value_far<T: Pod>(&self, target: GlobalPtr<T>, value: T) -> Result<(), Error> {
+        self.put(target, &[value])
     }
 
     /// Gets one value.
@@ -85,12 +91,18 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         let mut value = T::zeroed();
         match self.view.rows().open_value(source.rank(), source.offset(), size_of::<T>()) {
             Some(place) => place.read(bytemuck::bytes_of_mut(&mut value)),
-            None => {
-                let mut got = [value];
-                self.get(source, &mut got)?;
-                [value] = got;
-            }
+            None => return self.get_value_far(source),
         }
+        Ok(value)
+    }
+
+    /// As [`put_value_far`](Self::put_value_far).
+    #[cold]
+    #[inline(never)]
+    fn get_value_far<T: Pod>(&self, source: GlobalPtr<T>) -> Result<T, Error> {
+        let mut got = [T::zeroed()];
+        self.get(source, &mut got)?;
+        let [value] = got;
         Ok(value)
     }
 

@@ -2,11 +2,13 @@
 //!
 //! # Invariants
 //! - column.1: behind the rows of all ranks, and behind those of a team's own, is one that is closed and stays so.
+//! - column.2: [`Rows`] borrow as many rows as they count, and the closed one behind those.
 
 use crate::MemoryError;
 use bitflags::bitflags;
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{RawSlice, VolatileSlice};
+use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 bitflags! {
@@ -121,26 +123,41 @@ pub(super) fn mapped(peer: &Peer) -> RawSlice {
 /// The rows of a team's members, and a closed one behind them. Who puts and gets often keeps a copy: then compilers know that these stay
 /// where they are.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows<'a>(&'a [Row]);
+pub struct Rows<'a> {
+    first: *const Row,
+    /// How many members there are: the place of the closed row.
+    count: usize,
+    of: PhantomData<&'a [Row]>,
+}
+
+// SAFETY: column.2: the rows are borrowed, and may be shared between threads.
+unsafe impl Send for Rows<'_> {}
+// SAFETY: column.2: the rows are borrowed, and may be shared between threads.
+unsafe impl Sync for Rows<'_> {}
 
 impl<'a> Rows<'a> {
+    /// Those of members, and the closed one (column.1).
+    #[inline]
+    fn new(rows: &'a [Row]) -> Self {
+        Self { first: rows.as_ptr(), count: rows.len() - 1, of: PhantomData }
+    }
+
     /// A member's row; the closed one if there is no such member. That takes no branch, so that a loop with one member looks for it once.
     #[inline(always)]
     fn of(self, member: u32) -> &'a Row {
-        let at = (member as usize).min(self.0.len().wrapping_sub(1));
-        // SAFETY: column.1: `at` is no more than the place of the closed row.
-        unsafe { self.0.get_unchecked(at) }
+        let at = (member as usize).min(self.count);
+        // SAFETY: column.2: `at` is no more than the place of the closed row, the last of those that are borrowed.
+        unsafe { &*self.first.add(at) }
     }
 
     /// How many members there are.
     pub fn count(self) -> u32 {
-        // Without the closed one (column.1).
-        self.0.len() as u32 - 1
+        self.count as u32
     }
 
     /// The first of them.
     pub fn as_ptr(self) -> *const Row {
-        self.0.as_ptr()
+        self.first
     }
 
     /// The bytes `offset..offset + len` of a member's segment, if a copy is all there is to a put or get: they are mapped and
@@ -190,7 +207,7 @@ impl<'a> OwnRows<'a> {
     /// As they are read, with the closed one behind them.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
-        Rows(&self.rows)
+        Rows::new(&self.rows)
     }
 
     /// Opens a member's row as far as its rank's is open in the table. Nothing happens where the member is of another rank.
@@ -295,7 +312,7 @@ impl Column {
     /// What the fast path reads, for each rank.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
-        Rows(&self.rows)
+        Rows::new(&self.rows)
     }
 
     /// A rank's row, and what else is known of its region.
