@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use gasworks_testkit::{Case, Cmd, Log};
+use memchr::memmem;
 
 const CASES: &str = "tests/compile_fail";
-/// What the cases use.
+/// What the cases use; the facade first.
 const LIBRARIES: [&str; 5] = ["gasworks", "gasworks_core", "gasworks_memory", "gasworks_os", "gasworks_sync"];
 
 fn main() -> ExitCode {
@@ -28,8 +29,8 @@ fn is_refused(log: &Log, name: &str) -> Result<()> {
     let wanted = std::fs::read_to_string(&wanted).context(wanted)?;
     let mut rustc =
         Cmd::new("rustc").words("--edition 2024 --crate-type bin --emit metadata --error-format short");
-    for name in LIBRARIES {
-        rustc = rustc.arg("--extern").arg(format!("{name}={}", library(&deps, name)?.display()));
+    for (name, path) in libraries(&deps)? {
+        rustc = rustc.arg("--extern").arg(format!("{name}={}", path.display()));
     }
     let rustc = rustc
         .arg("-L")
@@ -51,14 +52,34 @@ fn deps() -> Result<PathBuf> {
     me.parent().map(Path::to_owned).context("the folder of this program")
 }
 
-/// A library, as it was built last.
-fn library(deps: &Path, library: &str) -> Result<PathBuf> {
+/// The facade as it was built last, and the other libraries as it was built with them: there may be several of each, from builds of other sets
+/// of packages.
+fn libraries(deps: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
+    let built = |path: &PathBuf| path.metadata().and_then(|of| of.modified()).ok();
+    let [facade, others @ ..] = LIBRARIES;
+    let newest = candidates(deps, facade)?.into_iter().max_by_key(built);
+    let newest = newest.with_context(|| format!("no {facade} beside this program"))?;
+    let bytes = std::fs::read(&newest)?;
+    // A library names those that it was built with by what is at the end of their files' names.
+    let is_named = |path: &PathBuf| {
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        stem.rfind('-').is_some_and(|at| memmem::find(&bytes, &stem.as_bytes()[at..]).is_some())
+    };
+    let mut libraries = vec![(facade, newest)];
+    for name in others {
+        let path = candidates(deps, name)?.into_iter().find(is_named);
+        libraries.push((name, path.with_context(|| format!("{facade} was built with no {name}"))?));
+    }
+    Ok(libraries)
+}
+
+/// All that were built of a library.
+fn candidates(deps: &Path, library: &str) -> Result<Vec<PathBuf>> {
     let prefix = format!("lib{library}-");
     let entries = std::fs::read_dir(deps)?.filter_map(Result::ok).map(|entry| entry.path());
     let is_it = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         name.starts_with(&prefix) && name.ends_with(".rlib")
     };
-    let built = |path: &PathBuf| path.metadata().and_then(|of| of.modified()).ok();
-    entries.filter(is_it).max_by_key(built).with_context(|| format!("no {library} beside this program"))
+    Ok(entries.filter(is_it).collect())
 }
