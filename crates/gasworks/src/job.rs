@@ -147,6 +147,8 @@ impl<M: ThreadMode> Job<M> {
         engine.add_resting_task(exchanges.task())?;
         // SAFETY: inspect.1: the inspector is declared after the engine here and before it in the job, so it is dropped before it.
         let inspector = unsafe { Inspector::start::<M>(&engine, witness, bootstrap.job())? };
+        // What the ranks have told each other is not needed any more, and is more than what is kept of it.
+        gasworks_os::memory_use::trim();
         bootstrap.fence()?;
         bootstrap.started();
         kill_point!("job.open.fenced");

@@ -1,6 +1,7 @@
 //! What a rank keeps of each one that it talks with: nothing before they do.
 
 use crate::region::{Home, MOST_TICKETS};
+use gasworks_os::Reserved;
 
 /// A run of granules of a mailbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -218,6 +219,41 @@ impl Receiving {
 pub(crate) struct Talk {
     pub sending: Sending,
     pub receiving: Receiving,
+}
+
+/// What is kept of all ranks.
+#[derive(Debug)]
+pub(crate) struct Talks {
+    /// For each rank its place among `of`, counted from 1; 0: it has not talked.
+    places: Reserved<u32>,
+    of: Vec<Talk>,
+}
+
+impl Talks {
+    /// Nobody has talked.
+    pub fn new(ranks: u32) -> Self {
+        Self { places: Reserved::new(ranks as usize), of: Vec::new() }
+    }
+
+    /// What is kept of a rank; nothing before it has talked.
+    pub fn get(&self, rank: u32) -> Option<&Talk> {
+        self.of.get((self.places[rank as usize] as usize).wrapping_sub(1))
+    }
+
+    /// As [`get`](Self::get).
+    pub fn get_mut(&mut self, rank: u32) -> Option<&mut Talk> {
+        self.of.get_mut((self.places[rank as usize] as usize).wrapping_sub(1))
+    }
+
+    /// What is kept of a rank, which talks from now on.
+    pub fn with(&mut self, rank: u32) -> &mut Talk {
+        let place = &mut self.places[rank as usize];
+        if *place == 0 {
+            self.of.push(Talk::default());
+            *place = self.of.len() as u32;
+        }
+        &mut self.of[*place as usize - 1]
+    }
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ pub struct RegionTable {
 
 impl std::fmt::Debug for RegionTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(&*self.segments.remote).finish()
+        f.debug_list().entries(self.segments.entries()).finish()
     }
 }
 
@@ -107,7 +107,10 @@ impl RegionTable {
     /// # Safety
     /// table.1: what is `mapped` of a peer that load and store reach stays mapped as long as `owner` lives; as many bytes of it as its `len`
     /// are readable and writable, and nobody has references to them but to atomics.
-    pub unsafe fn new(peers: impl IntoIterator<Item = Peer>, owner: Arc<dyn Any + Send + Sync>) -> Self {
+    pub unsafe fn new(
+        peers: impl IntoIterator<IntoIter: ExactSizeIterator<Item = Peer>>,
+        owner: Arc<dyn Any + Send + Sync>,
+    ) -> Self {
         let segments = Column::new(peers);
         segments.open(|_| true);
         Self {
@@ -123,10 +126,10 @@ impl RegionTable {
 
     /// A rank's segment is at least `len` bytes long.
     fn know(&self, rank: u32, len: u64) {
-        let Ok((row, remote)) = self.segments.of(rank) else { return };
-        let len = remote.len.fetch_max(len, Relaxed).max(len);
-        if remote.flags.contains(PeerFlags::MAPPED) {
-            row.open_to(len);
+        let Ok(of) = self.segments.of(rank) else { return };
+        let len = of.len.fetch_max(len, Relaxed).max(len);
+        if of.flags.contains(PeerFlags::MAPPED) {
+            of.row.open_to(len);
         }
     }
 
@@ -143,17 +146,17 @@ impl RegionTable {
     /// As for [`new`](Self::new), but for the segments of others: of those as many bytes as the owner says ([`Growth::length`]) are readable
     /// and writable from then on, as far as they are mapped. As many of the own are when it has [grown](Growth::grow).
     pub unsafe fn growing<G: Growth + Any>(
-        peers: impl IntoIterator<Item = Peer>,
+        peers: impl IntoIterator<IntoIter: ExactSizeIterator<Item = Peer>>,
         owner: Arc<G>,
         grows: Grows,
     ) -> Self {
         // SAFETY: table.1: the caller promises that `owner` keeps the mappings; rows of others' segments, whose bytes it does not promise
         // yet, are closed next.
         let table = unsafe { Self::new(peers, owner.clone()) };
-        for (row, remote) in table.segments.rows.iter().zip(&table.segments.remote) {
-            if remote.flags.intersects(REACHED) && !remote.flags.contains(PeerFlags::SELF) {
-                row.close();
-                remote.len.store(0, Relaxed);
+        for of in table.segments.entries() {
+            if of.flags.intersects(REACHED) && !of.flags.contains(PeerFlags::SELF) {
+                of.row.close();
+                of.len.store(0, Relaxed);
             }
         }
         Self { growth: Some(owner), grows: AtomicU32::new(grows as u32), ..table }
@@ -163,12 +166,7 @@ impl RegionTable {
     /// [`COUNTED`](PeerFlags::COUNTED).
     #[must_use]
     pub fn watched(mut self, watch: Arc<dyn Watch>) -> Self {
-        for (row, remote) in self.segments.rows.iter().zip(&mut self.segments.remote) {
-            if remote.flags.contains(PeerFlags::MAPPED) {
-                remote.flags.toggle(REACHED);
-                row.close();
-            }
-        }
+        self.segments.count();
         self.watch = Some(watch);
         self
     }
@@ -272,13 +270,13 @@ impl RegionTable {
 
     /// What is known of a rank; `None` if there is no such rank.
     pub fn flags(&self, rank: u32) -> Option<PeerFlags> {
-        Some(self.segments.remote.get(rank as usize)?.flags)
+        Some(self.segments.of(rank).ok()?.flags)
     }
 
     /// The address of a rank's segment in its own process; `None` if there is no such rank.
     #[inline]
     pub fn base(&self, rank: u32) -> Option<u64> {
-        Some(self.segments.remote.get(rank as usize)?.base)
+        Some(self.segments.of(rank).ok()?.base)
     }
 
     /// Where a rank's segment lies here, with the room that it has to grow; no bytes if load and store do not reach it.
@@ -300,7 +298,7 @@ impl RegionTable {
     /// The length of a rank's segment now, in bytes; `None` if there is no such rank.
     pub fn len_of(&self, rank: u32) -> Option<u64> {
         self.refresh(rank);
-        Some(self.segments.remote.get(rank as usize)?.len.load(Relaxed))
+        Some(self.segments.of(rank).ok()?.len.load(Relaxed))
     }
 
     /// Makes this rank's own segment at least `len` bytes long. Peers may use the new bytes, which are zero, as soon as they
@@ -413,28 +411,26 @@ impl RegionTable {
         if let Some((id, offset)) = RegionId::of(place) {
             return self.regions.reach(id, (rank, offset), len, rights);
         }
-        let ((row, remote), offset) = (self.segments.of(rank)?, place);
+        let (of, offset) = (self.segments.of(rank)?, place);
         let outside = |segment| offset.checked_add(len as u64).is_none_or(|end| end > segment);
-        if outside(remote.len.load(Relaxed)) {
+        if outside(of.len.load(Relaxed)) {
             self.refresh(rank);
-            let segment = remote.len.load(Relaxed);
+            let segment = of.len.load(Relaxed);
             if outside(segment) {
                 return Err(MemoryError::OutsideSegment { rank, offset, len: len as u64, segment });
             }
         }
         // SAFETY: it is mapped, and the range inside what is known of it (table.2), of this table.
-        Ok(self.reaches(rank).then(|| unsafe { row.part(offset, len) }))
+        Ok(self.reaches(rank).then(|| unsafe { of.row.part(offset, len) }))
     }
 
     /// Asks how long a segment is now. What its owner says is believed as far as the mapping goes (table.2).
     fn refresh(&self, rank: u32) {
-        let (Some(growth), Some(remote)) = (&self.growth, self.segments.remote.get(rank as usize)) else {
-            return;
-        };
-        if remote.flags.intersects(REACHED) {
+        let (Some(growth), Ok(of)) = (&self.growth, self.segments.of(rank)) else { return };
+        if of.flags.intersects(REACHED) {
             // Relaxed, as all uses of the length are: the bytes are mapped and zero from the beginning, so a thread that sees
             // the new length needs to see nothing else.
-            self.know(rank, growth.length(rank).min(remote.room));
+            self.know(rank, growth.length(rank).min(of.room));
         }
     }
 }

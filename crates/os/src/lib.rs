@@ -33,6 +33,7 @@ pub mod line;
 pub mod maps;
 #[allow(unsafe_code)]
 pub mod memfd;
+#[allow(unsafe_code)]
 pub mod memory_use;
 pub mod numa;
 pub mod populate;
@@ -44,6 +45,8 @@ pub mod program;
 pub mod random;
 #[allow(unsafe_code)]
 pub mod remote;
+#[allow(unsafe_code)]
+pub mod reserved;
 mod say;
 pub mod settings;
 pub mod signals;
@@ -58,4 +61,5 @@ pub mod unix;
 pub mod userfault;
 
 pub use error::{OsError, Result};
+pub use reserved::Reserved;
 pub use say::say;

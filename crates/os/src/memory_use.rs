@@ -1,4 +1,7 @@
-//! How much memory this process uses, and of what kind (`/proc/self/smaps_rollup`).
+//! How much memory this process uses, and of what kind (`/proc/self/smaps_rollup`), and how it uses less.
+//!
+//! # Invariants
+//! - memory_use.1: the allocator's own functions may be called at any time, by any thread outside of signal handlers.
 
 use crate::{OsError, Result};
 use std::fs;
@@ -40,6 +43,15 @@ pub fn own() -> Result<MemoryUse> {
     let (rollup, status) = (read("/proc/self/smaps_rollup")?, read("/proc/self/status")?);
     parse(&rollup, &status)
         .map_err(|name| OsError::other("read", "the memory of this process", format!("no {name}")))
+}
+
+/// Has the C library's allocator give back to the system what nobody uses any more.
+pub fn trim() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: memory_use.1: the call takes the number of bytes to keep, and locks what it looks at.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 fn parse(rollup: &str, status: &str) -> std::result::Result<MemoryUse, &'static str> {

@@ -65,7 +65,7 @@ impl Segments {
     }
 
     /// The ranks that share memory, this one among them, in rising order, and where their segments are mapped here.
-    pub fn peers(&self) -> impl Iterator<Item = (Rank, Peer)> {
+    pub fn peers(&self) -> impl ExactSizeIterator<Item = (Rank, Peer)> {
         self.host.peers()
     }
 

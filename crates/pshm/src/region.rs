@@ -196,7 +196,7 @@ impl Host {
     }
 
     /// The ranks, this one among them, and where their segments are mapped here.
-    pub(crate) fn peers(&self) -> impl Iterator<Item = (u32, Peer)> {
+    pub(crate) fn peers(&self) -> impl ExactSizeIterator<Item = (u32, Peer)> {
         self.ranks.iter().zip(&self.regions).map(|(rank, region)| {
             let own = if rank == self.me { PeerFlags::SELF } else { PeerFlags::empty() };
             let peer = Peer {

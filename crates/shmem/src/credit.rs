@@ -31,6 +31,15 @@ const fn unpack(word: u64) -> (u32, u64) {
     ((word >> BYTES) as u32, word & MAX_BYTES)
 }
 
+/// A word for each peer. As long as nobody talks to it, it takes no memory where there are many.
+fn words(peers: u32) -> Box<[AtomicU64]> {
+    #[cfg(not(gasworks_loom))]
+    return bytemuck::zeroed_slice_box(peers as usize);
+    // An atomic of loom's is more than its bytes.
+    #[cfg(gasworks_loom)]
+    (0..peers).map(|_| AtomicU64::new(0)).collect()
+}
+
 /// Which of the three limits has been reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Exhausted {
@@ -91,7 +100,7 @@ impl<M: Mode> Credits<M> {
     /// As [`new`](Credits::new), for either thread mode.
     pub fn for_mode(peers: u32, depth: u32, total: u32, volume: u64) -> Self {
         Self {
-            out: (0..peers).map(|_| AtomicU64::new(0)).collect(),
+            out: words(peers),
             total_out: AtomicU32::new(0),
             limits_all: u64::from(total) < u64::from(peers) * u64::from(depth.min(MAX_COUNT)),
             depth: depth.min(MAX_COUNT),
@@ -267,8 +276,7 @@ impl Owed<Par> {
 impl<M: Mode> Owed<M> {
     /// As [`new`](Owed::new), for either thread mode.
     pub fn for_mode(peers: u32) -> Self {
-        let owed = (0..peers).map(|_| AtomicU64::new(0)).collect();
-        Self { owed, owing: AtomicU32::new(0), mode: PhantomData }
+        Self { owed: words(peers), owing: AtomicU32::new(0), mode: PhantomData }
     }
 
     /// Notes that a request of `bytes` has been handled and not replied to. Returns how many credits and bytes `peer` is

@@ -48,10 +48,10 @@ impl Ranks {
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = u32> {
-        let follow = self.first..self.first.saturating_add(self.count as u32);
-        let follow = if self.listed.is_empty() { follow } else { 0..0 };
-        follow.chain(self.listed.iter().copied())
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = u32> {
+        let following = |number| self.first.wrapping_add(number as u32);
+        (0..self.count)
+            .map(move |number| self.listed.get(number).copied().unwrap_or_else(|| following(number)))
     }
 }
 

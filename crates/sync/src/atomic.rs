@@ -13,6 +13,7 @@ macro_rules! integers {
         $(#[$doc])*
         #[repr(transparent)]
         #[derive(Debug, Default)]
+        #[cfg_attr(not(gasworks_loom), derive(bytemuck::Zeroable))]
         pub struct $name(inner::$name);
 
         impl $name {

@@ -25,7 +25,7 @@ use crate::kept::Closed;
 use crate::pinned::Pinned;
 use crate::udreg::{Cache, Device, Known};
 use gasworks_gni_sys::*;
-use gasworks_os::memfd;
+use gasworks_os::{Reserved, memfd};
 use gasworks_rdma::{Completion, NicError, Stage};
 use gasworks_sync::{RawSlice, VolatileSlice};
 use std::collections::HashMap;
@@ -196,8 +196,8 @@ impl Post {
     }
 }
 
-/// Bytes of what a domain keeps for each rank.
-pub(crate) const EACH: usize = size_of::<u32>() + size_of::<gni_ep_handle_t>();
+/// Bytes of what a domain keeps for each rank, before it is talked to.
+pub(crate) const EACH: usize = size_of::<u32>();
 
 /// A domain with its queues and endpoints.
 pub(crate) struct Domain {
@@ -212,7 +212,7 @@ pub(crate) struct Domain {
     address: u32,
     /// The addresses of all NICs, and the endpoints of those that were talked to.
     addresses: Arc<[u32]>,
-    endpoints: Box<[gni_ep_handle_t]>,
+    endpoints: Reserved<gni_ep_handle_t>,
     /// [`Wanted::posts`] of them.
     posts: *mut Posted,
     free: Vec<u32>,
@@ -357,7 +357,7 @@ impl Domain {
             arrivals: null_mut(),
             address: 0,
             addresses: Arc::default(),
-            endpoints: vec![null_mut(); wanted.ranks as usize].into(),
+            endpoints: Reserved::new(wanted.ranks as usize),
             posts: Box::into_raw(posts).cast(),
             free: (0..wanted.posts).rev().collect(),
             registered: HashMap::new(),

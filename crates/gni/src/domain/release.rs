@@ -18,8 +18,11 @@ impl Domain {
         drop(self.kept.take());
         self.end_engine();
         for at in 0..self.endpoints.len() {
-            let endpoint = std::mem::replace(&mut self.endpoints[at], null_mut());
-            self.end_endpoint(endpoint);
+            // Those of ranks that nobody has talked to are not written, either.
+            if !self.endpoints[at].is_null() {
+                let endpoint = std::mem::replace(&mut self.endpoints[at], null_mut());
+                self.end_endpoint(endpoint);
+            }
         }
         for (handle, _) in std::mem::take(&mut self.registered) {
             self.end_registration(handle);

@@ -33,7 +33,7 @@ use crate::letter::Letter;
 use crate::mailboxes::Mailboxes;
 use crate::phases::{Next, Phases, Seen};
 use crate::region::{Home, Layout, Region, message_len};
-use crate::talk::{Granules, Talk};
+use crate::talk::{Granules, Talk, Talks};
 use gasworks_core::message::MAX_HEAD;
 use gasworks_core::{Name, Rank, WireError};
 use gasworks_gni_sys::{GNI_RC_TRANSACTION_ERROR, gni_return_t};
@@ -187,8 +187,8 @@ struct Held {
     taken: Taken,
 }
 
-/// Bytes of what messages keep for each rank beside the region.
-pub(crate) const EACH: usize = size_of::<Home>() + size_of::<Option<Box<Talk>>>();
+/// Bytes of what messages keep for each rank beside the region, before it talks.
+pub(crate) const EACH: usize = size_of::<Home>();
 
 /// The domain, and what is under way in it.
 pub(crate) struct Messages<N = Domain> {
@@ -198,7 +198,7 @@ pub(crate) struct Messages<N = Domain> {
     layout: Layout,
     region: Region,
     homes: Box<[Home]>,
-    talks: Vec<Option<Box<Talk>>>,
+    talks: Talks,
     mailboxes: Mailboxes,
     bursts: Bursts,
     /// Notifications that the poll may still take.
@@ -255,7 +255,7 @@ impl<N: Network> Messages<N> {
             layout,
             region,
             homes,
-            talks: (0..shape.ranks).map(|_| None).collect(),
+            talks: Talks::new(shape.ranks),
             mailboxes,
             bursts,
             left: 0,
@@ -288,7 +288,7 @@ impl<N: Network> Messages<N> {
     }
 
     fn talk(&mut self, peer: Rank) -> &mut Talk {
-        self.talks[peer as usize].get_or_insert_default()
+        self.talks.with(peer)
     }
 
     fn corrupt(&self, from: Rank, what: &str) -> WireError {

@@ -140,7 +140,7 @@ impl Victim {
 
     /// The mailbox that a rank has been given.
     pub fn mailbox(&self, of: Rank) -> Region {
-        let talk = self.messages.talks[of as usize].as_ref().expect("it has talked");
+        let talk = self.messages.talks.get(of).expect("it has talked");
         let number = talk.receiving.mailbox.expect("it has been given one");
         self.messages.mailboxes.get(number).expect("there is one")
     }
@@ -260,9 +260,8 @@ pub fn suffer(data: &[u8]) {
     let mut victim = Victim::new(bytes.below(3) as u32);
     let (mut sent, mut heard) = (Vec::new(), Vec::new());
     while !bytes.0.is_empty() {
-        let has_mailbox = victim.messages.talks[HOSTILE as usize]
-            .as_ref()
-            .is_some_and(|talk| talk.receiving.mailbox.is_some());
+        let has_mailbox =
+            victim.messages.talks.get(HOSTILE).is_some_and(|talk| talk.receiving.mailbox.is_some());
         let ticket = bytes.below(SHAPE.tickets.into()) as u32;
         match bytes.below(16) {
             0 => victim.letter(HOSTILE, ticket, bytes.word()),

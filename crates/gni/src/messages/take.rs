@@ -49,7 +49,7 @@ impl<N: Network> Messages<N> {
     /// A rank is done with the requests with these tickets. `None`: one of them is not out.
     fn end(&mut self, peer: Rank, ended: u64) -> Option<()> {
         let Self { talks, slots, free_slots, .. } = self;
-        let talk = talks[peer as usize].as_mut()?;
+        let talk = talks.get_mut(peer)?;
         talk.sending.end(ended, |number| slots[usize::from(number)].end(number, free_slots))
     }
 
@@ -181,7 +181,7 @@ impl<N: Network> Messages<N> {
     /// A request of this rank, if there is one.
     fn take_request(&mut self, from: Rank) -> Result<Found, WireError> {
         let tickets = self.layout.shape.tickets;
-        let (next, mailbox) = match &self.talks[from as usize] {
+        let (next, mailbox) = match self.talks.get(from) {
             Some(talk) => (talk.receiving.next, talk.receiving.mailbox),
             None => (0, None),
         };

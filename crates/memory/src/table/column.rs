@@ -6,6 +6,8 @@
 
 use crate::MemoryError;
 use bitflags::bitflags;
+use bytemuck::Zeroable;
+use gasworks_os::Reserved;
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{RawSlice, VolatileSlice};
 use std::marker::PhantomData;
@@ -14,7 +16,7 @@ use std::sync::OnceLock;
 bitflags! {
     /// What is known of a peer.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct PeerFlags: u32 {
+    pub struct PeerFlags: u8 {
         /// This rank itself.
         const SELF = 1;
         /// Its segment is mapped here: load and store reach it.
@@ -44,7 +46,7 @@ pub struct Peer {
 
 /// What the fast path reads of a peer. Its layout is that of `struct gasworks_row` in `gasworks_layout.h`, where the inline functions of
 /// programs in C read it. One that is all zero is closed.
-#[derive(Debug)]
+#[derive(Debug, Zeroable)]
 #[repr(C)]
 pub struct Row {
     /// The first byte of its segment, as it is mapped here.
@@ -79,10 +81,11 @@ impl Row {
         ("size", size_of::<Row>()),
     ];
 
+    /// A closed one, of a peer's region that is mapped.
     pub(super) fn new(peer: &Peer) -> Self {
-        let mapped = mapped(peer).as_ptr();
+        let mapped = peer.mapped.as_ptr();
         let delta = (mapped.addr() as u64).wrapping_sub(peer.remote_base) as isize;
-        Self { mapped, delta, words: AtomicU64::new(0), open: AtomicU64::new(0) }
+        Self { mapped, delta, ..Self::default() }
     }
 
     /// Closes it, as if nothing were known of the region. Threads that have looked at it before may still use what they found.
@@ -114,11 +117,6 @@ const WORD: u64 = 8;
 
 /// The flags of peers that load and store reach.
 pub(super) const REACHED: PeerFlags = PeerFlags::MAPPED.union(PeerFlags::COUNTED);
-
-/// What is mapped of a peer's segment.
-pub(super) fn mapped(peer: &Peer) -> RawSlice {
-    if peer.flags.intersects(REACHED) { peer.mapped } else { RawSlice::EMPTY }
-}
 
 /// The rows of a team's members, and a closed one behind them. Who puts and gets often keeps a copy: then compilers know that these stay
 /// where they are.
@@ -220,13 +218,23 @@ impl<'a> OwnRows<'a> {
     }
 }
 
-/// What is known of a rank's region beside what the fast path reads of it.
+/// What is known of a rank's region, mapped or not.
 #[derive(Debug)]
-pub(super) struct Remote {
+struct Remote {
+    /// The address of its first byte in its own process.
+    base: u64,
+    /// How long it is, as far as is known here.
+    len: AtomicU64,
+}
+
+/// What a column has of a rank.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<'a> {
+    pub row: &'a Row,
     /// The address of its first byte in its own process.
     pub base: u64,
     /// How long it is, as far as is known here.
-    pub len: AtomicU64,
+    pub len: &'a AtomicU64,
     /// How many bytes of addresses it has here, if it is mapped.
     pub room: u64,
     pub flags: PeerFlags,
@@ -236,37 +244,41 @@ pub(super) struct Remote {
 #[derive(Debug)]
 pub(super) struct Keys {
     width: usize,
-    has: Box<[bool]>,
     bytes: Box<[u8]>,
+    /// Which ranks have none, if any.
+    without: Vec<u32>,
 }
 
 impl Keys {
     /// `None` if keys have different lengths.
     pub(super) fn new<'a>(keys: impl Iterator<Item = &'a [u8]> + Clone) -> Option<Self> {
         let width = keys.clone().map(<[u8]>::len).max().unwrap_or(0);
-        let has: Box<[bool]> = keys.clone().map(|key| !key.is_empty()).collect();
-        let mut bytes = vec![0; width * has.len()];
-        for (place, key) in bytes.chunks_mut(width.max(1)).zip(keys).filter(|(_, key)| !key.is_empty()) {
-            if key.len() != width {
-                return None;
+        let mut bytes = vec![0; width * keys.clone().count()];
+        let mut without = Vec::new();
+        for ((rank, place), key) in (0..).zip(bytes.chunks_mut(width.max(1))).zip(keys) {
+            match key.len() {
+                0 => without.push(rank),
+                len if len == width => place.copy_from_slice(key),
+                _ => return None,
             }
-            place.copy_from_slice(key);
         }
-        Some(Self { width, has, bytes: bytes.into() })
+        Some(Self { width, bytes: bytes.into(), without })
     }
 
     pub(super) fn of(&self, rank: u32) -> &[u8] {
-        let rank = rank as usize;
-        let is_there = self.has.get(rank).copied().unwrap_or(false);
-        if is_there { &self.bytes[rank * self.width..][..self.width] } else { &[] }
+        let key = self.bytes.get(rank as usize * self.width..).and_then(|rest| rest.get(..self.width));
+        key.filter(|_| self.without.binary_search(&rank).is_err()).unwrap_or_default()
     }
 }
 
-/// The regions of a column.
+/// The regions of a column. The rows and rooms of ranks whose regions are not mapped are never written, and so take no memory.
 #[derive(Debug)]
 pub(super) struct Column {
-    pub rows: Box<[Row]>,
-    pub remote: Box<[Remote]>,
+    rows: Reserved<Row>,
+    remote: Box<[Remote]>,
+    /// The bits of [`PeerFlags`].
+    flags: Box<[u8]>,
+    rooms: Reserved<u64>,
     /// The network's keys, once they are known.
     pub keys: OnceLock<Keys>,
     /// The rank whose table it is.
@@ -275,30 +287,35 @@ pub(super) struct Column {
 
 impl Column {
     /// Takes the regions in the order of the ranks, all closed.
-    pub fn new(peers: impl IntoIterator<Item = Peer>) -> Self {
+    pub fn new(peers: impl IntoIterator<IntoIter: ExactSizeIterator<Item = Peer>>) -> Self {
         let peers = peers.into_iter();
-        let (mut rows, mut remote) =
-            (Vec::with_capacity(peers.size_hint().0 + 1), Vec::with_capacity(peers.size_hint().0));
+        let ranks = peers.len();
+        // The last row is nobody's (column.1).
+        let mut rows = Reserved::<Row>::new(ranks + 1);
+        let mut rooms = Reserved::<u64>::new(ranks);
+        let mut flags: Box<[u8]> = vec![0; ranks].into();
+        let mut remote = Vec::with_capacity(ranks);
         // No keys at all where nobody has one.
         let (mut keys, mut own) = (Vec::new(), 0);
-        for (rank, peer) in (0..).zip(peers) {
-            let (room, flags) = (mapped(&peer).len() as u64, peer.flags);
-            let len = if flags.intersects(REACHED) { peer.len.min(room) } else { peer.len };
-            rows.push(Row::new(&peer));
-            remote.push(Remote { base: peer.remote_base, len: AtomicU64::new(len), room, flags });
-            if flags.contains(PeerFlags::SELF) {
-                own = rank;
+        for (rank, peer) in peers.enumerate() {
+            let mut len = peer.len;
+            if peer.flags.intersects(REACHED) {
+                (rows[rank], rooms[rank]) = (Row::new(&peer), peer.mapped.len() as u64);
+                len = len.min(rooms[rank]);
+            }
+            remote.push(Remote { base: peer.remote_base, len: AtomicU64::new(len) });
+            flags[rank] = peer.flags.bits();
+            if peer.flags.contains(PeerFlags::SELF) {
+                own = rank as u32;
             }
             if !peer.key.is_empty() {
-                keys.resize(rank as usize, Vec::new());
+                keys.resize(rank, Vec::new());
                 keys.push(peer.key);
             }
         }
-        // Nobody's (column.1).
-        rows.push(Row::default());
-        let column = Self { rows: rows.into(), remote: remote.into(), keys: OnceLock::new(), own };
+        let column = Self { rows, remote: remote.into(), flags, rooms, keys: OnceLock::new(), own };
         if !keys.is_empty() {
-            keys.resize(column.remote.len(), Vec::new());
+            keys.resize(ranks, Vec::new());
             column.set_keys(keys.iter().map(|key| &key[..]));
         }
         column
@@ -315,19 +332,39 @@ impl Column {
         Rows::new(&self.rows)
     }
 
-    /// A rank's row, and what else is known of its region.
-    pub fn of(&self, rank: u32) -> Result<(&Row, &Remote), MemoryError> {
-        let of = self.rows.get(rank as usize).zip(self.remote.get(rank as usize));
-        of.ok_or_else(|| MemoryError::NoSuchRank { rank, ranks: self.ranks() })
+    /// What is known of a rank.
+    pub fn of(&self, rank: u32) -> Result<Entry<'_>, MemoryError> {
+        let at = rank as usize;
+        let Some(Remote { base, len }) = self.remote.get(at) else {
+            return Err(MemoryError::NoSuchRank { rank, ranks: self.ranks() });
+        };
+        let (row, room) = (&self.rows[at], self.rooms[at]);
+        let flags = PeerFlags::from_bits_retain(self.flags[at]);
+        Ok(Entry { row, base: *base, len, room, flags })
+    }
+
+    /// What is known of all ranks.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        (0..self.ranks()).filter_map(|rank| self.of(rank).ok())
     }
 
     /// Where a rank's region lies here, with the room that it has to grow; no bytes if load and store do not reach it.
     pub fn mapped(&self, rank: u32) -> RawSlice {
         match self.of(rank) {
-            Ok((row, remote)) if remote.flags.intersects(REACHED) => {
-                RawSlice::new(row.mapped, remote.room as usize)
+            Ok(Entry { row, room, flags, .. }) if flags.intersects(REACHED) => {
+                RawSlice::new(row.mapped, room as usize)
             }
             _ => RawSlice::EMPTY,
+        }
+    }
+
+    /// Has no region be [`MAPPED`](PeerFlags::MAPPED) any more: those that were are [`COUNTED`](PeerFlags::COUNTED), and closed.
+    pub fn count(&mut self) {
+        for (row, flags) in self.rows.iter().zip(&mut self.flags) {
+            if *flags & PeerFlags::MAPPED.bits() != 0 {
+                *flags ^= REACHED.bits();
+                row.close();
+            }
         }
     }
 
@@ -346,15 +383,16 @@ impl Column {
 
     /// Opens the rows of all mapped regions as far as they are long, of those ranks for which `all` says that everything is allowed.
     pub fn open(&self, all: impl Fn(u32) -> bool) {
-        for ((rank, row), remote) in (0..).zip(&*self.rows).zip(&*self.remote) {
-            if remote.flags.contains(PeerFlags::MAPPED) && all(rank) {
-                row.open_to(remote.len.load(Relaxed));
+        for (rank, of) in (0..).zip(self.entries()) {
+            if of.flags.contains(PeerFlags::MAPPED) && all(rank) {
+                of.row.open_to(of.len.load(Relaxed));
             }
         }
     }
 
     /// Closes the rows of all.
     pub fn close(&self) {
-        self.rows.iter().for_each(Row::close);
+        let reached = self.entries().filter(|of| of.flags.intersects(REACHED));
+        reached.for_each(|of| of.row.close());
     }
 }

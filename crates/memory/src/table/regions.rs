@@ -171,7 +171,7 @@ impl Regions {
 
     /// The length of a rank's region.
     pub fn len(&self, id: RegionId, rank: u32) -> Option<u64> {
-        Some(self.find(id)?.column.remote.get(rank as usize)?.len.load(Ordering::Relaxed))
+        Some(self.find(id)?.column.of(rank).ok()?.len.load(Ordering::Relaxed))
     }
 
     /// The network's key for a rank's region; no bytes if there is none, or it is withdrawn: what was looked at before that and is started
@@ -210,12 +210,12 @@ impl Regions {
         if state == WITHDRAWN {
             return Err(MemoryError::Withdrawn { region });
         }
-        let (row, remote) = column.of(owner)?;
+        let of = column.of(owner)?;
         // Peers may have what this rank has created a moment before it knows that.
         if state == PENDING && owner != column.own {
             return Err(MemoryError::NotPublished { region });
         }
-        let (size, has) = (remote.len.load(Ordering::Relaxed), created.rights[owner as usize]);
+        let (size, has) = (of.len.load(Ordering::Relaxed), created.rights[owner as usize]);
         let (end, bytes) = (offset.checked_add(len as u64), len as u64);
         match end {
             None => Err(MemoryError::Wraps { region, offset, len: bytes }),
@@ -223,7 +223,7 @@ impl Regions {
             Some(end) if end > size => Err(MemoryError::OutsideRegion { region, offset, len: bytes, size }),
             Some(_) if !has.contains(rights) => Err(MemoryError::Denied { region, has, lacks: rights - has }),
             // SAFETY: inside the mapping (table.2), which regions.1 keeps as long as the table, of which the regions are borrowed.
-            Some(_) => Ok(remote.flags.intersects(REACHED).then(|| unsafe { row.part(offset, len) })),
+            Some(_) => Ok(of.flags.intersects(REACHED).then(|| unsafe { of.row.part(offset, len) })),
         }
     }
 }

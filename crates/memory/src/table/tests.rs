@@ -209,7 +209,7 @@ fn the_own_segment_is_that_of_its_rank() {
     assert_eq!((growing.ranks(), growing.room()), (3, 64));
     let shown = format!("{growing:?}");
     assert!(
-        shown.starts_with('[') && shown.matches("Remote {").count() == 3 && shown.contains("SELF | MAPPED"),
+        shown.starts_with('[') && shown.matches("Entry {").count() == 3 && shown.contains("SELF | MAPPED"),
         "{shown}"
     );
 }

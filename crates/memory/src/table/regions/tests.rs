@@ -242,7 +242,7 @@ fn regions_of_an_observed_job_are_counted() {
     let place = id.place(0).expect("it is no farther");
     assert!(table.reach(0, place, 8, Rights::WRITE).is_ok_and(|found| found.is_some()));
     assert_eq!(
-        table.regions.find(id).map(|created| created.column.remote[0].flags),
+        table.regions.find(id).map(|created| created.column.of(0).expect("rank 0").flags),
         Some(PeerFlags::COUNTED)
     );
 }
