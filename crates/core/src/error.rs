@@ -114,12 +114,6 @@ pub enum Error {
         /// How large it is.
         len: usize,
     },
-    /// The progress list has no place left.
-    #[error("the progress list is full: it has {most} places")]
-    TooManyTasks {
-        /// How many it has.
-        most: usize,
-    },
     /// An operation's event was used with a job that does not know it.
     #[error("the event does not belong to this job, or was waited for before")]
     UnknownEvent,

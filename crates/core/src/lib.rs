@@ -34,8 +34,8 @@ pub mod wire;
 
 pub use engine::Peek;
 pub use engine::{
-    Ask, Commit, Domains, Engine, Incoming, Outgoing, Parts, Prepared, PreparedReply, Received, Task, Token,
-    Transfer, counts_of, message_in_hand,
+    Ask, Commit, Domains, Engine, Incoming, Machine, Outgoing, Parts, Prepared, PreparedReply, Received,
+    Token, Transfer, Turned, counts_of, message_in_hand,
 };
 pub use error::Error;
 pub use flow::{Flow, Patience, WaitMode};

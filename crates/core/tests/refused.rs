@@ -4,11 +4,12 @@
 use gasworks_core::message::{Encoded, Head, Returned};
 use gasworks_core::{
     Also, Arrived, Ask, Category, Class, Commit, Domains, Engine, Entry, Error, Flow, Handlers, Limits,
-    Outgoing, Parts, Patience, Policy, Rank, Rdma, Reservation, Signature, Task, Transfer, Wire, WireError,
+    Machine, Outgoing, Parts, Patience, Policy, Rank, Rdma, Reservation, Signature, Transfer, Turned, Wire,
+    WireError,
 };
 use gasworks_memory::{Grows, Growth, Largest, MemoryError, Peer, PeerFlags, RegionTable, Rights};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post, Stage, Tuning};
-use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{Mode, Par, RawSlice, VolatileSlice};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -407,20 +408,21 @@ fn of_two_failures_in_one_poll_the_next_poll_tells_the_second() {
     assert_eq!((engine.poll(), engine.poll()), (Err(Error::Wire(CORRUPT)), Ok(0)));
 }
 
-/// Moves on at every third turn.
-struct Third(AtomicU32);
+/// Is over at its third turn.
+struct Third(u32);
 
-impl Task<Par> for Third {
-    fn turn(&self, _: &Engine<Par>) -> Result<bool, Error> {
-        Ok(self.0.fetch_add(1, Relaxed) % 3 == 2)
+impl Machine<Par> for Third {
+    fn turn(&mut self, _: &Engine<Par>) -> Result<Turned, Error> {
+        self.0 += 1;
+        Ok(if self.0 == 3 { Turned::Ended } else { Turned::Waits })
     }
 }
 
 /// A poll that handles nothing may still end what this thread, or another, waits for.
 #[test]
-fn a_task_that_moves_on_ends_sleeps() {
+fn a_machine_that_is_over_ends_sleeps() {
     let (engine, wire, _) = engine();
-    engine.add_task(Box::new(Third(AtomicU32::new(0)))).expect("room on the list");
+    engine.start_machine(Box::new(Third(0)));
     let mut sleeper = engine.sleeper();
     for _ in 0..2 {
         engine.turn(&mut sleeper).expect("a turn");

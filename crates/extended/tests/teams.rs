@@ -24,7 +24,7 @@ struct Rank {
 fn open(rank: &SimRank) -> Result<Rank, Error> {
     let (ranks, handlers, heard) = (rank.config().ranks, Handlers::new(), Arc::new(AtomicU64::new(0)));
     let counted = heard.clone();
-    let (teams, turn) = Teams::register::<Seq>(ranks, &handlers, |state| {
+    let teams = Teams::register::<Seq>(ranks, &handlers, |state| {
         Box::new(move |piece: &Incoming<'_, Seq>| {
             counted.fetch_add(1, Ordering::Relaxed);
             state.hear(piece)
@@ -37,7 +37,6 @@ fn open(rank: &SimRank) -> Result<Rank, Error> {
     // SAFETY: no peer maps any bytes, so there is nothing to keep.
     let peers = unsafe { RegionTable::new((0..ranks).map(peer), Arc::new(())) };
     let engine = sim::engine(rank, handlers, peers);
-    engine.add_resting_task(turn.task())?;
     Ok(Rank { engine, teams, everyone: Team::everyone(rank.rank(), ranks), heard })
 }
 

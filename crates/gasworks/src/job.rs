@@ -134,17 +134,13 @@ impl<M: ThreadMode> Job<M> {
             state.hear(step.args());
             Ok(())
         };
-        let (way, turn) = Way::choose(rank, ranks, barrier, &handlers, |state| M::hear(state, step))?;
-        let (teams, exchanges) = Teams::register(ranks, &handlers, |state| M::hear(state, Exchanges::hear))?;
+        let way = Way::choose(rank, ranks, barrier, &handlers, |state| M::hear(state, step))?;
+        let teams = Teams::register(ranks, &handlers, |state| M::hear(state, Exchanges::hear))?;
         let witness = way.witness().or(witness);
         let way = way.observed(observer.clone());
         let parts =
             gasworks_core::Parts { rank, wires, route, peers, rdma, flow, patience, handlers, observer };
         let engine = M::share(Engine::new(parts));
-        if let Some(turn) = turn {
-            engine.add_task(turn.task())?;
-        }
-        engine.add_resting_task(exchanges.task())?;
         // SAFETY: inspect.1: the inspector is declared after the engine here and before it in the job, so it is dropped before it.
         let inspector = unsafe { Inspector::start::<M>(&engine, witness, bootstrap.job())? };
         // What the ranks have told each other is not needed any more, and is more than what is kept of it.

@@ -99,7 +99,7 @@ impl<M: CoreMode> Engine<M> {
         Ok(handled)
     }
 
-    /// What a poll does besides messages, where there is anything: transfers, failures, tasks. Returns how many transfers
+    /// What a poll does besides messages, where there is anything: transfers, failures, machines. Returns how many transfers
     /// completed.
     fn see_to_the_rest(&self, batch: Batch, around: bool) -> Result<usize, Box<Error>> {
         let Batch { problem, broken } = batch;
@@ -114,7 +114,7 @@ impl<M: CoreMode> Engine<M> {
             (None, Some(broken)) => return Err(Box::new(Error::Wire(*broken))),
             (None, None) => {}
         }
-        self.tasks.turn(self)?;
+        self.turn_machines()?;
         Ok(completed)
     }
 

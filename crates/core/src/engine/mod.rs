@@ -9,11 +9,11 @@ mod dispatch;
 mod domains;
 mod failure;
 mod incoming;
+mod machines;
 mod negotiate;
 mod own;
 mod pace;
 mod peek;
-mod progress;
 #[allow(unsafe_code)]
 mod put;
 #[allow(unsafe_code)]
@@ -23,8 +23,8 @@ mod thread;
 mod wait;
 
 pub use domains::Domains;
+pub use machines::{Machine, Turned};
 pub use peek::Peek;
-pub use progress::Task;
 pub use put::{Transfer, counts_of};
 pub use thread::message_in_hand;
 pub(crate) use thread::{Held, this_thread};
@@ -101,7 +101,7 @@ pub struct Engine<M: CoreMode> {
     failure: Failure<M>,
     /// Whether the job has ended in good order, so that nothing goes on.
     over: AtomicBool,
-    tasks: progress::Tasks<M>,
+    machines: machines::Machines<M>,
     own: ToItself<M>,
     /// Who is told of what goes by a call of a transport, and of messages of this rank to itself.
     observer: Option<Arc<Observer>>,
@@ -137,7 +137,7 @@ impl<M: CoreMode> Engine<M> {
             over: AtomicBool::new(false),
             handlers,
             failure: Failure::none(),
-            tasks: progress::Tasks::new(),
+            machines: machines::Machines::new(),
             own: ToItself::new(observer.is_some(), limits.max_medium),
             observer,
             _pinned: PhantomPinned,
@@ -191,35 +191,6 @@ impl<M: CoreMode> Engine<M> {
     /// Whether a handler is running on this thread.
     pub fn in_handler() -> bool {
         thread::is_handling()
-    }
-
-    /// Puts something on the progress list: it gets a turn at every poll from now on.
-    ///
-    /// # Errors
-    /// The list is full.
-    pub fn add_task(&self, task: Box<dyn Task<M>>) -> Result<(), Error> {
-        self.tasks.add(task)?;
-        self.pace.excite();
-        Ok(())
-    }
-
-    /// Puts something on the progress list whose turns matter only while one of its machines runs
-    /// ([`machine_began`](Self::machine_began)): until then a poll costs no more for it.
-    ///
-    /// # Errors
-    /// The list is full.
-    pub fn add_resting_task(&self, task: Box<dyn Task<M>>) -> Result<(), Error> {
-        self.tasks.add(task)
-    }
-
-    /// A machine runs, so every poll gives tasks their turns, until [`machine_ended`](Self::machine_ended) is called for it.
-    pub fn machine_began(&self) {
-        self.pace.machine_began();
-    }
-
-    /// A machine that [began](Self::machine_began) has ended.
-    pub fn machine_ended(&self) {
-        self.pace.machine_ended();
     }
 
     /// The view of all ranks.

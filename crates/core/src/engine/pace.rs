@@ -14,7 +14,7 @@ pub(super) struct Pace {
     /// How many messages the next poll takes of each transport, and the most that any of them allows.
     burst: AtomicU32,
     max_burst: u32,
-    /// Why a poll has more to look at than the transports: how many machines run, and [`ALWAYS`] for transfers, tasks and failures.
+    /// Why a poll has more to look at than the transports: how many machines run, and [`ALWAYS`] for transfers and failures.
     restless: AtomicU32,
 }
 

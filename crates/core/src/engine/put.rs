@@ -5,21 +5,22 @@
 //!   [`Engine::transfer`] or [`Engine::transfer_and_wait`] promises it; a Long request borrows its payload and returns only when the
 //!   put is over; a Long reply's put has a copy that the operation keeps.
 
+use super::machines::{Machine, Turned};
 use super::send::Way;
 use super::{Engine, Outgoing, thread};
 use crate::message::{Encoded, Returned};
 use crate::ops::{After, Finished, Keep, NotStarted, Ops, Sent};
 use crate::wire::{Class, Reservation, Wire, WireError};
 use crate::{Categories, CoreMode, Domains, Error, OpId, Rank, Rdma};
-use crossbeam_queue::SegQueue;
 use gasworks_memory::Rights;
 use gasworks_memory::atomic::{Change, Update};
 use gasworks_rdma::{Atomics, Direction, EngineError, NicError, Progress, Source, There};
+use gasworks_sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 use std::task::Waker;
 
-/// Something that could not be done at once and is tried again at every poll.
-pub(super) enum Late {
+/// A step that could not be done at once and is tried again at every poll.
+enum Late {
     /// The header of a Long whose payload has landed.
     Header { to: Rank, class: Class, head: Encoded, own: Returned },
     /// A Long reply, for whose put there was no free descriptor when its handler ran.
@@ -30,13 +31,13 @@ pub(super) enum Late {
 pub(super) struct Transfers<M: CoreMode> {
     rdma: Domains<M>,
     ops: Ops<M>,
-    /// What is tried again at every poll.
-    late: SegQueue<Late>,
+    /// How many steps are tried again at every poll.
+    late: AtomicUsize,
 }
 
 impl<M: CoreMode> Transfers<M> {
     pub(super) fn new(rdma: Domains<M>) -> Self {
-        Self { rdma, ops: Ops::default(), late: SegQueue::new() }
+        Self { rdma, ops: Ops::default(), late: AtomicUsize::new(0) }
     }
 
     /// The engines of the network interface.
@@ -47,12 +48,12 @@ impl<M: CoreMode> Transfers<M> {
 
     /// How many steps are to be tried again.
     pub(super) fn postponed(&self) -> usize {
-        self.late.len()
+        self.late.load(Relaxed)
     }
 
     /// Whether something is under way that only polling moves.
     pub(super) fn is_busy(&self) -> bool {
-        !self.late.is_empty() || self.rdma.pending() > 0
+        self.postponed() > 0 || self.rdma.pending() > 0
     }
 
     /// Enters an operation, alone or in a set.
@@ -262,9 +263,6 @@ impl<M: CoreMode> Engine<M> {
             Progress::Copied => self.transfers.ops.complete_locally(token),
             Progress::Done(result) => self.act(self.transfers.ops.complete(token, result), result),
         });
-        if !self.transfers.late.is_empty() {
-            self.retry_late();
-        }
         if completed > 0 {
             // Whatever this thread waits for itself, the operation may be one that another thread waits for.
             self.note_work();
@@ -295,15 +293,23 @@ impl<M: CoreMode> Engine<M> {
     }
 
     pub(super) fn send_header(&self, to: Rank, class: Class, mut head: Encoded, own: Returned) {
-        match self.transmit_head(to, class, &mut head, own) {
+        if self.try_header(to, class, &mut head, own) == Turned::Waits {
+            self.postpone(Late::Header { to, class, head, own });
+        }
+    }
+
+    /// Sends the header of a Long whose payload has landed, if there is room.
+    fn try_header(&self, to: Rank, class: Class, head: &mut Encoded, own: Returned) -> Turned {
+        match self.transmit_head(to, class, head, own) {
             Ok(()) => {}
-            Err(WireError::Busy { .. }) => self.postpone(Late::Header { to, class, head, own }),
+            Err(WireError::Busy { .. }) => return Turned::Waits,
             Err(error) if class == Class::Reply => self.reply_failed(to, own, error.into()),
             Err(error) => {
                 self.give_back(to, 0);
                 self.fail_later(error.into());
             }
         }
+        Turned::Ended
     }
 
     /// The requester gets its credit back all the same.
@@ -313,24 +319,8 @@ impl<M: CoreMode> Engine<M> {
     }
 
     fn postpone(&self, late: Late) {
-        self.transfers.late.push(late);
-    }
-
-    /// Gives each postponed step one more try.
-    #[cold]
-    fn retry_late(&self) {
-        // What is postponed once more comes to the end, so as many turns as there are now are enough.
-        for _ in 0..self.transfers.late.len() {
-            let Some(late) = self.transfers.late.pop() else { break };
-            match late {
-                Late::Header { to, class, head, own } => self.send_header(to, class, head, own),
-                Late::Reply { to, offset, payload, head, own } => {
-                    if let Err(error) = self.start_reply(to, offset, payload, head, own) {
-                        self.reply_failed(to, own, error);
-                    }
-                }
-            }
-        }
+        self.transfers.late.fetch_add(1, Relaxed);
+        self.start_machine(Box::new(late));
     }
 
     /// Room for the header of a Long, which is to leave beside its payload, and the number that the NIC tells when that has landed; `None`
@@ -477,43 +467,65 @@ impl<M: CoreMode> Engine<M> {
         message: &Outgoing<'_>,
         own: Returned,
     ) -> Result<(), Error> {
-        let head = self.encode(message, true, false);
-        self.start_reply(to, message.landing, message.payload.into(), head, own)
+        let mut head = self.encode(message, true, false);
+        let (offset, payload) = (message.landing, message.payload.into());
+        if self.start_reply(to, offset, &payload, &mut head, own)? == Turned::Waits {
+            self.postpone(Late::Reply { to, offset, payload, head, own });
+        }
+        Ok(())
     }
 
+    /// Starts the put of a Long reply, if there is a descriptor.
     fn start_reply(
         &self,
         to: Rank,
         offset: u64,
-        payload: Arc<[u8]>,
-        mut head: Encoded,
+        payload: &Arc<[u8]>,
+        head: &mut Encoded,
         own: Returned,
-    ) -> Result<(), Error> {
+    ) -> Result<Turned, Error> {
         let Some(rdma) = self.transfers.rdma.mine() else {
             return Err(Error::Unreachable { during: "long reply", rank: to });
         };
         let room = self.beside(to, Class::Reply)?;
         let number = room.as_ref().map(|(_, number)| *number);
-        let after = if room.is_some() { After::Beside } else { After::Reply { to, head, own } };
+        let after = if room.is_some() { After::Beside } else { After::Reply { to, head: *head, own } };
         let id = self.transfers.ops.start(Some(after), Categories::PUT_ALONE, Some(M::keep(payload.clone())));
         self.transfers.ops.abandon(id); // nobody asks for it; the copy lives until it completes
         // SAFETY: put.1: the operation keeps a share of `payload`, the copy, until the put is over; nobody writes to it.
-        let started = unsafe { put(rdma, self.at(to, offset), &payload, Source::Kept, number, id) };
+        let started = unsafe { put(rdma, self.at(to, offset), payload, Source::Kept, number, id) };
         match started {
             Ok(()) => {
-                room.into_iter().for_each(|(room, _)| self.send_beside(room, &mut head, own));
-                Ok(())
+                room.into_iter().for_each(|(room, _)| self.send_beside(room, head, own));
+                Ok(Turned::Ended)
             }
             Err(error) => {
                 self.transfers.ops.withdraw(id);
                 room.into_iter().for_each(|(room, _)| self.cancel(room));
-                if let EngineError::Busy { .. } = error {
-                    self.postpone(Late::Reply { to, offset, payload, head, own });
-                    return Ok(());
+                match error {
+                    EngineError::Busy { .. } => Ok(Turned::Waits),
+                    error => Err(nic_error("put of a long reply", to, error)),
                 }
-                Err(nic_error("put of a long reply", to, error))
             }
         }
+    }
+}
+
+impl<M: CoreMode> Machine<M> for Late {
+    fn turn(&mut self, engine: &Engine<M>) -> Result<Turned, Error> {
+        let turned = match self {
+            Self::Header { to, class, head, own } => engine.try_header(*to, *class, head, *own),
+            Self::Reply { to, offset, payload, head, own } => {
+                engine.start_reply(*to, *offset, payload, head, *own).unwrap_or_else(|error| {
+                    engine.reply_failed(*to, *own, error);
+                    Turned::Ended
+                })
+            }
+        };
+        if turned == Turned::Ended {
+            engine.transfers.late.fetch_sub(1, Relaxed);
+        }
+        Ok(turned)
     }
 }
 

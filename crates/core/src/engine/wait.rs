@@ -9,7 +9,7 @@ use gasworks_sync::atomic::{AtomicU32, Ordering};
 
 /// How this rank's threads wait, and wake each other.
 pub(super) struct Waits {
-    /// Polls that did something, in `Par`, and turns of tasks that did.
+    /// Polls that did something, in `Par`, and machines that ended.
     worked: EventCount,
     patience: Patience,
     /// A [`WaitMode`].

@@ -4,7 +4,7 @@ use crate::fake::*;
 use crate::in_every_mode;
 use crate::messages::{SHORT, pattern};
 use gasworks_core::{
-    Category, CoreMode, Engine, Error, Flow, Outgoing, Policy, Task, Transfer, WaitMode, WireError,
+    Category, CoreMode, Engine, Error, Flow, Machine, Outgoing, Policy, Transfer, Turned, WaitMode, WireError,
 };
 use gasworks_rdma::Direction;
 use gasworks_shmem::inbox::MAX_INLINE;
@@ -243,57 +243,59 @@ fn work_of_another_thread_ends_sleeps() {
     assert!(!stays(&Plan::default(), broken));
 }
 
-struct Turns(Arc<AtomicU32>);
+/// Is over at its third turn, by an error if it is to fail. Its turns are counted.
+struct Third {
+    fails: bool,
+    own: u32,
+    all: Arc<AtomicU32>,
+}
 
-impl<M: CoreMode> Task<M> for Turns {
-    fn turn(&self, engine: &Engine<M>) -> Result<bool, Error> {
+impl<M: CoreMode> Machine<M> for Third {
+    fn turn(&mut self, engine: &Engine<M>) -> Result<Turned, Error> {
         assert_eq!(engine.rank(), 0);
-        match self.0.fetch_add(1, Relaxed) {
-            2 => Err(gone()),
-            turns => Ok(turns == 1),
+        self.all.fetch_add(1, Relaxed);
+        self.own += 1;
+        match self.own {
+            3 if self.fails => Err(gone()),
+            3 => Ok(Turned::Ended),
+            _ => Ok(Turned::Waits),
         }
     }
 }
 
+/// In every poll, until they are over, and no longer; a poll tells of one that fails, and those behind it have their turns in the next.
 #[test]
-fn tasks_get_turns_in_every_poll() {
+fn machines_get_turns_until_they_are_over() {
     fn check<M: TestMode>() {
         let job = Job::<M>::new(&Plan::kinds()[0]);
-        let turns = Arc::new(AtomicU32::new(0));
-        for _ in 0..16 {
-            assert_eq!(job.engines[0].add_task(Box::new(Turns(turns.clone()))), Ok(()));
+        let (engine, all) = (&job.engines[0], Arc::new(AtomicU32::new(0)));
+        for fails in [false, true, false] {
+            engine.start_machine(Box::new(Third { fails, own: 0, all: all.clone() }));
         }
-        let full = job.engines[0].add_task(Box::new(Turns(turns.clone())));
-        assert_eq!(full, Err(Error::TooManyTasks { most: 16 }));
-        // The third turn fails, and nobody gets one after it.
-        assert_eq!((job.engines[0].poll(), turns.load(Relaxed)), (Err(gone()), 3));
-        assert_eq!((job.engines[0].poll(), turns.load(Relaxed)), (Ok(0), 19));
+        let polled = || (engine.poll(), all.load(Relaxed));
+        assert_eq!((polled(), polled()), ((Ok(0), 3), (Ok(0), 6)));
+        assert_eq!((polled(), polled(), polled()), ((Err(gone()), 8), (Ok(0), 9), (Ok(0), 9)));
     }
     in_every_mode!(check);
 }
 
-/// Only while a machine of it runs, and as long as the last of them does.
+/// Its turn may start another, whose first turn is in the next poll.
 #[test]
-fn a_resting_task_gets_turns_while_a_machine_runs() {
-    struct Counts(Arc<AtomicU32>);
-    impl<M: CoreMode> Task<M> for Counts {
-        fn turn(&self, _: &Engine<M>) -> Result<bool, Error> {
-            self.0.fetch_add(1, Relaxed);
-            Ok(false)
+fn a_machine_may_start_another() {
+    struct First(Arc<AtomicU32>);
+    impl<M: CoreMode> Machine<M> for First {
+        fn turn(&mut self, engine: &Engine<M>) -> Result<Turned, Error> {
+            engine.start_machine(Box::new(Third { fails: false, own: 0, all: self.0.clone() }));
+            Ok(Turned::Ended)
         }
     }
     fn check<M: TestMode>() {
         let job = Job::<M>::new(&Plan::kinds()[0]);
-        let (engine, turns) = (&job.engines[0], Arc::new(AtomicU32::new(0)));
-        assert_eq!(engine.add_resting_task(Box::new(Counts(turns.clone()))), Ok(()));
-        let polled = || (engine.poll(), turns.load(Relaxed));
-        assert_eq!(polled(), (Ok(0), 0));
-        (0..2).for_each(|_| engine.machine_began());
-        assert_eq!((polled(), polled()), ((Ok(0), 1), (Ok(0), 2)));
-        engine.machine_ended();
-        assert_eq!(polled(), (Ok(0), 3));
-        engine.machine_ended();
-        assert_eq!(polled(), (Ok(0), 3));
+        let (engine, all) = (&job.engines[0], Arc::new(AtomicU32::new(0)));
+        engine.start_machine(Box::new(First(all.clone())));
+        for turns in [0, 1, 2, 3, 3] {
+            assert_eq!((engine.poll(), all.load(Relaxed)), (Ok(0), turns));
+        }
     }
     in_every_mode!(check);
 }

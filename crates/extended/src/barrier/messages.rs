@@ -7,7 +7,7 @@
 
 use gasworks_core::observe::{Standing, Witness};
 use gasworks_core::{
-    Also, Category, CoreMode, Engine, Entry, Error, Handlers, Name, Outgoing, Signature, Task,
+    Also, Category, CoreMode, Engine, Entry, Error, Handlers, Machine, Name, Outgoing, Signature, Turned,
 };
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use gasworks_sync::{Lock, Mode, Par};
@@ -52,6 +52,8 @@ struct Inner {
     step: u32,
     /// How many ranks have been told in this step.
     told: u32,
+    /// Whether it is among the machines.
+    runs: bool,
 }
 
 impl Messages {
@@ -110,34 +112,40 @@ impl Messages {
         Some(Name::decode(word & (ONE - 1)))
     }
 
-    /// Announces this rank.
-    pub(super) fn begin(&self, name: Name) {
-        self.inner.with(|inner| {
+    /// Announces this rank, and has the phase go on at every poll: a rank that polls for other reasons passes the word on.
+    pub(super) fn begin<M: CoreMode>(self: &Arc<Self>, engine: &Engine<M>, name: Name) {
+        let starts = self.inner.with(|inner| {
             inner.begun = inner.begun.wrapping_add(1);
             inner.name = name;
+            // What fails here fails again in the test that finishes the phase.
+            let finished = self.advance(engine, inner).is_ok_and(|name| name.is_some());
+            !finished && !std::mem::replace(&mut inner.runs, true)
         });
+        if starts {
+            engine.start_machine(Box::new(Phase(self.clone())));
+        }
     }
 
-    /// Takes as many steps as can be taken; once the phase begun last is finished, what all agree on, and whether it was
-    /// finished just now.
-    pub(super) fn advance<M: CoreMode>(&self, engine: &Engine<M>) -> Result<Option<(Name, bool)>, Error> {
-        let advance = |inner: &mut Inner| {
-            let under_way = inner.begun != inner.finished;
-            if under_way {
-                let met = match self.algorithm {
-                    Algorithm::Dissemination => self.disseminate(engine, inner)?,
-                    Algorithm::Central => self.meet_at_centre(engine, inner)?,
-                };
-                if !met {
-                    return Ok(None);
-                }
-                inner.finished = inner.begun;
-                (inner.step, inner.told) = (0, 0);
-            }
-            Ok(Some((inner.name, under_way)))
-        };
+    /// Once the phase begun last is finished, what all agree on.
+    pub(super) fn done<M: CoreMode>(&self, engine: &Engine<M>) -> Result<Option<Name>, Error> {
         // Another thread that is at it already does as well.
-        self.inner.try_with(advance).unwrap_or(Ok(None))
+        self.inner.try_with(|inner| self.advance(engine, inner)).unwrap_or(Ok(None))
+    }
+
+    /// Takes as many steps as can be taken; once the phase begun last is finished, what all agree on.
+    fn advance<M: CoreMode>(&self, engine: &Engine<M>, inner: &mut Inner) -> Result<Option<Name>, Error> {
+        if inner.begun != inner.finished {
+            let met = match self.algorithm {
+                Algorithm::Dissemination => self.disseminate(engine, inner)?,
+                Algorithm::Central => self.meet_at_centre(engine, inner)?,
+            };
+            if !met {
+                return Ok(None);
+            }
+            inner.finished = inner.begun;
+            (inner.step, inner.told) = (0, 0);
+        }
+        Ok(Some(inner.name))
     }
 
     fn disseminate<M: CoreMode>(&self, engine: &Engine<M>, inner: &mut Inner) -> Result<bool, Error> {
@@ -203,12 +211,17 @@ impl Messages {
     }
 }
 
-/// The barrier's turn on the progress list: a rank that polls for other reasons passes the word on.
-pub struct Turn(pub Arc<Messages>);
+/// The barrier as a machine, while a phase is under way.
+struct Phase(Arc<Messages>);
 
-impl<M: CoreMode> Task<M> for Turn {
-    fn turn(&self, engine: &Engine<M>) -> Result<bool, Error> {
-        Ok(self.0.advance(engine)?.is_some_and(|(_, just_now)| just_now))
+impl<M: CoreMode> Machine<M> for Phase {
+    fn turn(&mut self, engine: &Engine<M>) -> Result<Turned, Error> {
+        let turn = |inner: &mut Inner| {
+            let done = self.0.advance(engine, inner);
+            inner.runs = matches!(done, Ok(None));
+            Ok(if done?.is_some() { Turned::Ended } else { Turned::Waits })
+        };
+        self.0.inner.try_with(turn).unwrap_or(Ok(Turned::Waits))
     }
 }
 

@@ -15,10 +15,10 @@ pub use team::TeamBarrier;
 
 use crate::Error;
 use gasworks_core::observe::{Observer, Witness};
-use gasworks_core::{CoreMode, Engine, Handlers, Name, SharedBarrier, Task};
+use gasworks_core::{CoreMode, Engine, Handlers, Name, SharedBarrier};
 use gasworks_os::settings::{Kind, Setting, SettingError};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
-use messages::{Algorithm, Messages, Turn};
+use messages::{Algorithm, Messages};
 use std::sync::Arc;
 
 pub(crate) const ALGORITHM: Setting = Setting {
@@ -65,7 +65,7 @@ pub enum Way<M: CoreMode> {
 
 impl<M: CoreMode> Way<M> {
     /// The way that the settings ask for: `shared` where there is one and nothing else is asked for. What goes by
-    /// messages is entered in the handler table (`boxed` makes the handler) and has a task for the progress list.
+    /// messages is entered in the handler table (`boxed` makes the handler).
     ///
     /// # Errors
     /// The setting is none of its words, or asks for shared memory that there is not; the handler's index is taken.
@@ -75,10 +75,10 @@ impl<M: CoreMode> Way<M> {
         shared: Option<Box<M::Barrier>>,
         handlers: &Handlers<M>,
         boxed: impl FnOnce(Arc<Messages>) -> Box<M::Function>,
-    ) -> Result<(Self, Option<Turn>), Error> {
+    ) -> Result<Self, Error> {
         let words = shared.as_ref().map_or(&[][..], |shared| shared.words());
         let algorithm = match (by(asked()?, words), shared) {
-            (Some(By::Transport), Some(shared)) => return Ok((Self::Shared(shared), None)),
+            (Some(By::Transport), Some(shared)) => return Ok(Self::Shared(shared)),
             (Some(By::Messages(algorithm)), _) => algorithm,
             _ => {
                 let (variable, value) = ALGORITHM.held().unwrap_or_default();
@@ -88,7 +88,7 @@ impl<M: CoreMode> Way<M> {
             }
         };
         let state = Messages::register(algorithm, rank, ranks, handlers, boxed)?;
-        Ok((Self::Messages(state.clone()), Some(Turn(state))))
+        Ok(Self::Messages(state))
     }
 }
 
@@ -116,10 +116,7 @@ impl<M: CoreMode> Way<M> {
     fn begin(&self, engine: &Engine<M>, name: Name) {
         match self {
             Self::Shared(barrier) => barrier.arrive(name),
-            Self::Messages(state) => {
-                state.begin(name);
-                let _ = state.advance(engine); // a failure shows again in the test that finishes the phase
-            }
+            Self::Messages(state) => state.begin(engine, name),
             Self::Team(team) => team.begin(engine, name),
             Self::Observed(way, observer) => {
                 observer.barrier_begins();
@@ -133,7 +130,7 @@ impl<M: CoreMode> Way<M> {
     fn done(&self, engine: &Engine<M>) -> Result<Option<Name>, Error> {
         match self {
             Self::Shared(barrier) => Ok(barrier.done()),
-            Self::Messages(state) => Ok(state.advance(engine)?.map(|(name, _)| name)),
+            Self::Messages(state) => Ok(state.done(engine)?),
             Self::Team(team) => team.done(),
             Self::Observed(way, observer) => {
                 let done = way.done(engine)?;
@@ -256,13 +253,6 @@ impl<M: CoreMode> Barrier<M> {
     pub fn under_way(&self) -> Option<(u64, Name)> {
         let word = self.phase.load(Ordering::Relaxed);
         (word & OPEN != 0).then(|| (word / 2, Name::decode(self.begun.load(Ordering::Relaxed))))
-    }
-}
-
-impl Turn {
-    /// For the progress list.
-    pub fn task<M: CoreMode>(self) -> Box<dyn Task<M>> {
-        Box::new(self)
     }
 }
 

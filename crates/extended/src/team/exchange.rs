@@ -5,8 +5,8 @@
 //! has not begun here is kept; since nobody is through with one before all have begun it, that is one at most for each member and team.
 
 use gasworks_core::{
-    Also, Category, CoreMode, Engine, Entry, Error, Handlers, Incoming, Members, Name, Outgoing, Rank,
-    Received, Signature, Task,
+    Also, Category, CoreMode, Engine, Entry, Error, Handlers, Incoming, Machine, Members, Name, Outgoing,
+    Rank, Received, Signature, Turned,
 };
 use gasworks_sync::{Lock, Mode, Par};
 use std::collections::BTreeMap;
@@ -59,7 +59,6 @@ type Kept = <Par as Mode>::Lock<BTreeMap<Step, Arrived>>;
 pub struct Exchanges {
     ranks: u32,
     kept: Kept,
-    running: <Par as Mode>::Lock<Vec<Arc<Exchange>>>,
 }
 
 impl Exchanges {
@@ -68,8 +67,7 @@ impl Exchanges {
         handlers: &Handlers<M>,
         boxed: impl FnOnce(Arc<Self>) -> Box<M::Function>,
     ) -> Result<Arc<Self>, Error> {
-        let state =
-            Arc::new(Self { ranks, kept: Lock::new(BTreeMap::new()), running: Lock::new(Vec::new()) });
+        let state = Arc::new(Self { ranks, kept: Lock::new(BTreeMap::new()) });
         let signature = Signature {
             name: "gasworks.team".into(),
             category: Category::Medium,
@@ -114,11 +112,14 @@ impl Exchanges {
     }
 
     /// Goes as far as it can at once, and on at every poll.
-    pub(super) fn begin<M: CoreMode>(&self, engine: &Engine<M>, exchange: Exchange) -> Arc<Exchange> {
+    pub(super) fn begin<M: CoreMode>(
+        self: &Arc<Self>,
+        engine: &Engine<M>,
+        exchange: Exchange,
+    ) -> Arc<Exchange> {
         let exchange = Arc::new(exchange);
         if !exchange.advance(engine, &self.kept) {
-            engine.machine_began();
-            self.running.with(|running| running.push(exchange.clone()));
+            engine.start_machine(Box::new(Running { exchanges: self.clone(), exchange: exchange.clone() }));
         }
         exchange
     }
@@ -183,8 +184,7 @@ impl Exchange {
             }
             state.outcome.is_some()
         };
-        // Another thread that is at it already does as well.
-        self.state.try_with(advance).unwrap_or(false)
+        self.state.with(advance)
     }
 
     fn steps<M: CoreMode>(
@@ -267,47 +267,21 @@ pub(crate) fn name_of(bytes: &[u8]) -> Name {
     Name::decode(bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
 }
 
-/// The exchanges' turn on the progress list.
-pub struct Turn(pub(super) Arc<Exchanges>);
-
-impl Turn {
-    /// For the progress list.
-    pub fn task<M: CoreMode>(self) -> Box<dyn Task<M>> {
-        Box::new(self)
-    }
+/// An exchange as a machine.
+struct Running {
+    exchanges: Arc<Exchanges>,
+    exchange: Arc<Exchange>,
 }
 
-impl<M: CoreMode> Task<M> for Turn {
-    fn turn(&self, engine: &Engine<M>) -> Result<bool, Error> {
-        let mut ended = 0;
-        let mut goes_on = |exchange: &Arc<Exchange>| {
-            let is_over = exchange.advance(engine, &self.0.kept);
-            ended += u32::from(is_over);
-            !is_over
-        };
-        // Another thread that is at it already does as well.
-        self.0.running.try_with(|running| running.retain(&mut goes_on));
-        (0..ended).for_each(|_| engine.machine_ended());
-        Ok(ended > 0)
+impl<M: CoreMode> Machine<M> for Running {
+    fn turn(&mut self, engine: &Engine<M>) -> Result<Turned, Error> {
+        let is_over = self.exchange.advance(engine, &self.exchanges.kept);
+        Ok(if is_over { Turned::Ended } else { Turned::Waits })
     }
 }
 
 impl std::fmt::Debug for Exchanges {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let running = self.running.try_with(|running| running.len());
-        write!(f, "{running:?} exchanges of teams of {} ranks", self.ranks)
-    }
-}
-
-impl std::fmt::Debug for Exchange {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "collective {} of {:?}, as member {} of {}",
-            self.of.1,
-            self.of.0,
-            self.own,
-            self.members.size()
-        )
+        write!(f, "exchanges of teams of {} ranks", self.ranks)
     }
 }

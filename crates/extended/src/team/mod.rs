@@ -6,7 +6,7 @@
 pub mod exchange;
 
 use crate::Error;
-use exchange::{BLOCK, Combine, Exchange, Exchanges, Turn};
+use exchange::{BLOCK, Combine, Exchange, Exchanges};
 use gasworks_core::{CoreMode, Engine, Handlers, Members, Rank, TeamError};
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::Arc;
@@ -68,8 +68,7 @@ pub struct Teams {
 }
 
 impl Teams {
-    /// Those of a rank of so many, with its handler entered into the table, and its task for the progress list, which
-    /// [rests](Engine::add_resting_task).
+    /// Those of a rank of so many, with its handler entered into the table.
     ///
     /// # Errors
     /// The handler's index is taken.
@@ -77,10 +76,9 @@ impl Teams {
         ranks: u32,
         handlers: &Handlers<M>,
         boxed: impl FnOnce(Arc<Exchanges>) -> Box<M::Function>,
-    ) -> Result<(Arc<Self>, Turn), Error> {
+    ) -> Result<Arc<Self>, Error> {
         let exchanges = Exchanges::register(ranks, handlers, boxed)?;
-        let turn = Turn(exchanges.clone());
-        Ok((Arc::new(Self { exchanges, made: AtomicU32::new(0) }), turn))
+        Ok(Arc::new(Self { exchanges, made: AtomicU32::new(0) }))
     }
 
     /// Begins to tell all members of a team `own`, and to hear what they say. Every member does, in the same order for each team.
