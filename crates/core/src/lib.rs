@@ -56,6 +56,9 @@ use std::sync::Arc;
 /// The number of a process in a job.
 pub type Rank = u32;
 
+/// A handler of the library's own.
+pub type Handle<M> = for<'a> fn(&Incoming<'a, M>) -> Result<(), Box<Error>>;
+
 /// A thread mode, with what it makes of the ports: in [`Par`] everything is shared between threads, in [`ParSync`] it may
 /// change threads.
 pub trait CoreMode: Mode + Sized {
@@ -75,6 +78,10 @@ pub trait CoreMode: Mode + Sized {
     type Shared<T>: std::ops::Deref<Target = T>;
     /// Puts a value where it can be shared.
     fn share<T>(value: T) -> Self::Shared<T>;
+    /// Boxes a function for a handler table.
+    fn box_function(function: Handle<Self>) -> Box<Self::Function>;
+    /// Boxes a network interface.
+    fn box_nic<N: gasworks_rdma::Nic + Send + Sync + 'static>(nic: N) -> Box<Self::Nic>;
     /// Boxes something to be kept.
     fn keep<T: std::any::Any + Send + Sync>(value: T) -> Box<Self::Keep>;
     /// Takes it out again, if it is a `T`.
@@ -91,6 +98,12 @@ macro_rules! core_mode {
             type Keep = dyn std::any::Any $(+ $auto)*;
             type HandlerLock<T> = <$lock as Mode>::Lock<T>;
             type Shared<T> = $shared<T>;
+            fn box_function(function: Handle<Self>) -> Box<Self::Function> {
+                Box::new(function)
+            }
+            fn box_nic<N: gasworks_rdma::Nic + Send + Sync + 'static>(nic: N) -> Box<Self::Nic> {
+                Box::new(nic)
+            }
             fn keep<T: std::any::Any + Send + Sync>(value: T) -> Box<Self::Keep> {
                 Box::new(value)
             }

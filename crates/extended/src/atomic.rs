@@ -180,7 +180,7 @@ impl Operation {
         let &Self { update, rank, offset, .. } = self;
         let wrong = |cause| Error::Core(gasworks_core::Error::Memory { during: "atomic operation", cause });
         let reached = engine.peers().reach(rank, offset, update.width(), Rights::ATOMIC).map_err(wrong)?;
-        if !offset.is_multiple_of(update.width() as u64) {
+        if !engine.peers().address(rank, offset).is_multiple_of(update.width() as u64) {
             return Err(self.unaligned());
         }
         Ok(reached.filter(|_| self.domain.by != By::Nic))
@@ -287,14 +287,12 @@ fn word(args: &[u8], at: usize) -> u64 {
     args.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-/// Enters the handlers for what other ranks ask for, and what they answer; `boxed` makes those of the thread mode.
+/// Enters the handlers for what other ranks ask for, and what they answer.
 ///
 /// # Errors
 /// An index is taken.
-pub fn register<M: CoreMode>(
-    handlers: &Handlers<M>,
-    [ask, answer]: [Box<M::Function>; 2],
-) -> Result<(), gasworks_core::Error> {
+pub fn register<M: CoreMode>(handlers: &Handlers<M>) -> Result<(), gasworks_core::Error> {
+    let (ask, answer) = (M::box_function(serve), M::box_function(hear));
     let category = Category::Short;
     let signature = Signature {
         name: "gasworks.atomic".into(),
@@ -319,7 +317,7 @@ pub fn register<M: CoreMode>(
 ///
 /// # Errors
 /// The peer is gone.
-pub fn serve<M: CoreMode>(asked: &Incoming<'_, M>) -> Result<(), Box<gasworks_core::Error>> {
+fn serve<M: CoreMode>(asked: &Incoming<'_, M>) -> Result<(), Box<gasworks_core::Error>> {
     let args = asked.args();
     let [what, offset, first, second] = [0, 8, 16, 24].map(|at| word(args, NUMBER + at));
     let update = Type::from_number((what >> 32) as u32)
@@ -342,7 +340,7 @@ pub fn serve<M: CoreMode>(asked: &Incoming<'_, M>) -> Result<(), Box<gasworks_co
 ///
 /// # Errors
 /// Nobody has asked.
-pub fn hear<M: CoreMode>(answer: &Incoming<'_, M>) -> Result<(), Box<gasworks_core::Error>> {
+fn hear<M: CoreMode>(answer: &Incoming<'_, M>) -> Result<(), Box<gasworks_core::Error>> {
     let (args, peer) = (answer.args(), answer.source());
     let was_done = args.get(NUMBER).is_some_and(|done| *done == 1);
     let was = if was_done { Ok(&args[NUMBER + 8..]) } else { Err(NicError::BadKey { peer }) };

@@ -125,7 +125,8 @@ impl<M: ThreadMode> Job<M> {
                 wires: wires.len(),
             });
         }
-        gasworks_extended::atomic::register(&handlers, M::atomics())?;
+        gasworks_core::engine::by_message::register(&handlers)?;
+        gasworks_extended::atomic::register(&handlers)?;
         let peers = match &observation {
             Some(observation) => observation.watch(peers),
             None => peers,

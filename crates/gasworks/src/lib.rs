@@ -59,6 +59,8 @@ mod job;
 mod mode;
 mod network;
 mod observe;
+#[allow(unsafe_code)]
+mod part;
 mod places;
 mod pointer;
 mod progress;
@@ -90,6 +92,7 @@ pub use index::{Args, LongReply, LongRequest, MediumReply, MediumRequest, ShortR
 pub use job::Job;
 pub use mode::ThreadMode;
 pub use network::{Network, Networks};
+pub use part::Part;
 pub use places::Places;
 pub use pointer::GlobalPtr;
 pub use progress::ProgressThread;

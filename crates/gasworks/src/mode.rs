@@ -3,7 +3,6 @@
 use crate::progress::ProgressThread;
 use crate::{Error, Networks};
 use gasworks_core::{CoreMode, Engine, Incoming};
-use gasworks_extended::atomic;
 use gasworks_sync::{Mode, Par, ParSync, Seq};
 use std::sync::Arc;
 
@@ -17,8 +16,6 @@ pub trait ThreadMode: CoreMode {
     #[doc(hidden)]
     fn hear<T: Send + Sync + 'static>(state: Arc<T>, hear: Hear<T, Self>) -> Box<Self::Function>;
     #[doc(hidden)]
-    fn atomics() -> [Box<Self::Function>; 2];
-    #[doc(hidden)]
     fn spawn_progress(engine: &Self::Shared<Engine<Self>>) -> Result<ProgressThread, Error>;
 }
 
@@ -30,9 +27,6 @@ macro_rules! thread_mode {
             }
             fn hear<T: Send + Sync + 'static>(state: Arc<T>, hear: Hear<T, Self>) -> Box<Self::Function> {
                 Box::new(move |message: &Incoming<'_, Self>| hear(&state, message))
-            }
-            fn atomics() -> [Box<Self::Function>; 2] {
-                [Box::new(atomic::serve::<Self>), Box::new(atomic::hear::<Self>)]
             }
             fn spawn_progress(engine: &Self::Shared<Engine<Self>>) -> Result<ProgressThread, Error> {
                 $spawn(engine)

@@ -1,6 +1,6 @@
 //! Regions: memory that peers may name beside the segments, created while a job runs.
 
-use crate::{Error, GlobalPtr, Job, ThreadMode};
+use crate::{Error, GlobalPtr, Job, Part, ThreadMode};
 use bytemuck::Pod;
 use gasworks_memory::{Asked, MemoryError, RegionHandle, RegionId, Rights};
 
@@ -39,14 +39,27 @@ impl<M: ThreadMode> Job<M> {
     /// # Errors
     /// Those of [`create_region`](Self::create_region).
     pub fn create_region_with(&self, len: u64, rights: Rights) -> Result<Region<'_, M>, Error> {
+        self.create_region_of(Part::new(len).with_rights(rights))
+    }
+
+    /// As [`create_region`](Self::create_region), where each rank says what its part is to be: new memory, or memory that it gives. Whatever it is,
+    /// puts, gets, Longs and atomic operations reach it. Memory that is given is not mapped by the ranks of its host, which therefore reach
+    /// it as memory of another host, by the network, or by messages where there is none: its owner has to poll then. Words for atomic
+    /// operations are aligned in the memory itself, and not only in the region.
+    ///
+    /// # Errors
+    /// Those of [`create_region`](Self::create_region). Memory that is given cannot be a part if it wraps around, is at address 0, overlaps a
+    /// segment or another region, or the network does not take it. What a rank gave is dropped then, or kept until the job is dropped.
+    pub fn create_region_of(&self, part: Part) -> Result<Region<'_, M>, Error> {
+        let (asked, given) = part.asked();
         let peers = self.engine().peers();
         let id = peers.next_region().map_err(creating)?;
         let region = Region { job: self, id };
         self.meet()?;
-        let asked = self.exchange_regions(&encode(id, Asked { len, rights }))?;
+        let asked = self.exchange_regions(&encode(id, asked))?;
         let asked = (0..).zip(asked.iter()).map(|(rank, theirs)| decode(id, rank, theirs));
         let asked = asked.collect::<Result<Vec<_>, _>>()?;
-        let created = peers.create(id, &asked).map_err(creating);
+        let created = peers.create(id, &asked, given).map_err(creating);
         let key = created.and_then(|()| Ok(self.engine().register_region(id)?));
         let said = match &key {
             Ok(key) => [&[CREATED][..], key].concat(),
@@ -158,19 +171,26 @@ fn withdrawing(cause: MemoryError) -> Error {
 /// What a rank says that asks for a part of a region.
 fn encode(id: RegionId, asked: Asked) -> Vec<u8> {
     let words = [RegionHandle { owner: 0, id }.to_words()[1..].to_vec(), vec![asked.rights.bits()]].concat();
-    words.into_iter().flat_map(u32::to_le_bytes).chain(asked.len.to_le_bytes()).collect()
+    let numbers = [asked.len].into_iter().chain(asked.given).flat_map(u64::to_le_bytes);
+    words.into_iter().flat_map(u32::to_le_bytes).chain(numbers).collect()
 }
 
 /// What a rank asks for, if it is to create the same region.
 fn decode(id: RegionId, rank: u32, said: &[u8]) -> Result<Asked, Error> {
-    let mine = encode(id, Asked { len: 0, rights: Rights::empty() });
+    let mine = encode(id, Asked { len: 0, rights: Rights::empty(), given: None });
     let wrong = || Error::NoRegion { rank, cause: format!("it is not about to create region {id}") };
-    // The first two words are the region's, then the rights and the length.
-    let (words, len) = said.split_at_checked(12).ok_or_else(wrong)?;
-    let (rights, len) = (words[8..].first_chunk(), len.first_chunk());
-    let (rights, len) = rights.zip(len).filter(|_| words[..8] == mine[..8]).ok_or_else(wrong)?;
+    // The first two words are the region's, then the rights, the length, and the address of what is given.
+    let (words, numbers) = said.split_at_checked(12).ok_or_else(wrong)?;
+    let (rights, numbers) = (words[8..].first_chunk(), numbers.as_chunks());
+    let (rights, (&[len, ref given @ ..], [])) = (rights.ok_or_else(wrong)?, numbers) else {
+        return Err(wrong());
+    };
+    if words[..8] != mine[..8] || given.len() > 1 {
+        return Err(wrong());
+    }
     let rights = Rights::from_bits_truncate(u32::from_le_bytes(*rights));
-    Ok(Asked { len: u64::from_le_bytes(*len), rights })
+    let given = given.first().map(|start| u64::from_le_bytes(*start));
+    Ok(Asked { len: u64::from_le_bytes(len), rights, given })
 }
 
 #[cfg(test)]
@@ -180,12 +200,15 @@ mod tests {
     #[test]
     fn what_is_asked_for_survives_the_way_and_nothing_else_does() {
         let id = RegionId { index: 65, generation: 3 };
-        let asked = Asked { len: 1 << 33, rights: Rights::READ };
+        let asked = Asked { len: 1 << 33, rights: Rights::READ, given: Some(4096) };
+        let new = Asked { given: None, ..asked };
         let said = encode(id, asked);
         assert_eq!(decode(id, 1, &said).ok(), Some(asked));
-        for cut in 0..said.len() {
+        assert_eq!(decode(id, 1, &said[..20]).ok(), Some(new));
+        for cut in (0..said.len()).filter(|&cut| cut != 20) {
             assert!(decode(id, 1, &said[..cut]).is_err(), "cut at {cut}");
         }
+        assert!(decode(id, 1, &[&said[..], &[0; 8]].concat()).is_err());
         let other = RegionId { generation: 2, ..id };
         let refused = decode(other, 1, &said).expect_err("another region").to_string();
         assert_eq!(refused, "create a region: rank 1: it is not about to create region 65.2");

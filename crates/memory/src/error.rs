@@ -128,6 +128,16 @@ pub enum MemoryError {
         /// What is in the way, and what to do.
         cause: String,
     },
+    /// Memory that a rank gives cannot be its part of a region.
+    #[error("{len} bytes at {start:#x} cannot be a region: {cause}")]
+    CannotGive {
+        /// The address.
+        start: u64,
+        /// The number of bytes.
+        len: u64,
+        /// What is in the way.
+        cause: String,
+    },
     /// The memory of a region could not be given back.
     #[error("the memory of a region cannot be freed: {cause}")]
     CannotFree {

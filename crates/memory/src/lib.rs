@@ -9,12 +9,15 @@
 pub mod atomic;
 mod aux;
 mod error;
+#[allow(unsafe_code)]
+mod given;
 mod handle;
 #[allow(unsafe_code)]
 mod table;
 
 pub use aux::{AuxPart, AuxPlan};
 pub use error::MemoryError;
+pub use given::Given;
 pub use handle::{RegionHandle, RegionId, Rights};
 pub use table::{
     Access, Asked, Grows, Growth, Largest, OwnRows, Peer, PeerFlags, RegionMemory, RegionTable, Row, Rows,

@@ -6,7 +6,7 @@
 //! # Invariants
 //! - table.1: a peer with [`PeerFlags::MAPPED`] or [`PeerFlags::COUNTED`] has all of `mapped` mapped for as long as the table lives, which
 //!   keeps whatever owns the mappings; readable and writable as far as its length is known here. Whoever makes the table promises it of
-//!   segments, and whoever implements [`RegionMemory`] of regions.
+//!   segments, whoever implements [`RegionMemory`] of regions, and given.1 of what this rank gives to one.
 //! - table.2: the length that is known here of such a peer's region never exceeds that of `mapped`, and only grows. What is open
 //!   to the fast path is as long for a peer that is `MAPPED`, or nothing, and nothing for all others. So a range inside either is
 //!   inside the mapping.
@@ -17,7 +17,7 @@ mod regions;
 pub use column::{OwnRows, Peer, PeerFlags, Row, Rows};
 pub use regions::{Asked, RegionMemory};
 
-use crate::{MemoryError, RegionHandle, RegionId, Rights};
+use crate::{Given, MemoryError, RegionHandle, RegionId, Rights};
 use column::{Column, REACHED};
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use gasworks_sync::{RawSlice, VolatileSlice};
@@ -187,23 +187,61 @@ impl RegionTable {
         self.regions.memory().and_then(|_| self.regions.next())
     }
 
-    /// Collective: creates a region of this name, of which each rank asks for a part. Peers may be told of it when all ranks have
-    /// returned ([`publish`](Self::publish)).
+    /// Collective: creates a region of this name, of which each rank asks for a part, or gives it: this one `given`. Peers may be told of
+    /// it when all ranks have returned ([`publish`](Self::publish)).
     ///
     /// # Errors
-    /// There is not enough memory for this rank; the others are to [withdraw](Self::withdraw) it, then.
-    pub fn create(&self, id: RegionId, asked: &[Asked]) -> Result<(), MemoryError> {
+    /// There is not enough memory for this rank, or what it gives cannot be a part; all ranks are to [withdraw](Self::withdraw) it, then.
+    pub fn create(&self, id: RegionId, asked: &[Asked], given: Option<Given>) -> Result<(), MemoryError> {
         if let Some(&Asked { len, .. }) = asked.iter().find(|asked| asked.len > RegionId::MAX_LEN) {
             return Err(MemoryError::RegionTooLarge { len });
         }
-        let created = self.regions.memory()?.create(id, asked);
+        let checked = given.map(|given| self.check_given(&given).map(|()| given)).transpose();
+        // Memory for the parts that nobody gives.
+        let wanted =
+            |asked: &Asked| Asked { len: if asked.given.is_some() { 0 } else { asked.len }, ..*asked };
+        let created = self.regions.memory()?.create(id, &asked.iter().map(wanted).collect::<Vec<_>>());
         let (mut peers, result) =
             created.map_or_else(|error| (Vec::new(), Err(error)), |peers| (peers, Ok(())));
+        for (peer, asked) in peers.iter_mut().zip(asked) {
+            if let Some(remote_base) = asked.given {
+                let flags = peer.flags & PeerFlags::SELF;
+                *peer = Peer { mapped: RawSlice::EMPTY, len: asked.len, remote_base, key: Vec::new(), flags };
+            }
+        }
+        // Only this rank has what it gives mapped.
+        if let (Some(own), Ok(Some(given))) = (peers.get_mut(self.segments.own as usize), &checked) {
+            (own.mapped, own.len) = (given.bytes(), given.bytes().len() as u64);
+            own.flags.insert(PeerFlags::MAPPED);
+        }
         let counted = |peer: &&mut Peer| self.watch.is_some() && peer.flags.contains(PeerFlags::MAPPED);
         peers.iter_mut().filter(counted).for_each(|peer| peer.flags.toggle(REACHED));
         self.regions.add(id, peers, asked)?;
         // So the name is used up on this rank, too.
-        result.inspect_err(|_| _ = self.regions.close(id))
+        result.inspect_err(|_| _ = self.regions.close(id))?;
+        checked?.into_iter().for_each(|given| self.regions.keep(given));
+        Ok(())
+    }
+
+    /// Whether memory can be a part of a region: there is such a range, and it is nothing that peers can name already.
+    fn check_given(&self, given: &Given) -> Result<(), MemoryError> {
+        let bytes = given.bytes();
+        let (start, len) = (bytes.as_ptr().addr(), bytes.len());
+        let cause = match () {
+            () if start == 0 => "there is no memory at address 0".into(),
+            () if start.checked_add(len).is_none() => "it wraps around".into(),
+            () => match (self.segments.overlapped(bytes), self.regions.overlapped(bytes)) {
+                (Some(rank), _) => format!("it overlaps the segment of rank {rank}"),
+                (None, Some(region)) => format!("it overlaps {region}"),
+                (None, None) => return Ok(()),
+            },
+        };
+        Err(MemoryError::CannotGive { start: start as u64, len: len as u64, cause })
+    }
+
+    /// Nobody names memory of this rank any more: what it has given is freed with the table.
+    pub fn close(&self) {
+        self.regions.set_closed();
     }
 
     /// Lets this rank use a region that all ranks have created, with the network's keys for it, in the order of the ranks; whether it can:
@@ -392,6 +430,20 @@ impl RegionTable {
             Some((id, offset)) => (self.regions.key(id, rank), offset),
             None => (self.key(rank), place),
         }
+    }
+
+    /// The address of a place in the process of its rank, as far as is known: of memory that the library has, a number that is as well aligned.
+    pub fn address(&self, rank: u32, place: u64) -> u64 {
+        let (base, offset) = match RegionId::of(place) {
+            Some((id, offset)) => (self.regions.base(id, rank), offset),
+            None => (self.base(rank).unwrap_or(0), place),
+        };
+        base.wrapping_add(offset)
+    }
+
+    /// Whether load and store reach the segment or region of a rank in which a place is, counted or not.
+    pub fn reaches_at(&self, rank: u32, place: u64) -> bool {
+        RegionId::of(place).map_or_else(|| self.reaches(rank), |(id, _)| self.regions.reaches(id, rank))
     }
 
     /// Whether load and store reach a rank's segment, counted or not.

@@ -9,6 +9,8 @@
 mod atomics;
 mod events;
 mod flow;
+#[allow(unsafe_code)]
+mod given;
 mod handlers;
 #[allow(unsafe_code)]
 mod implicit;
@@ -247,6 +249,11 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("region.wrong", 1, regions::wrong),
         case("region.rights", 1, regions::rights),
         case("region.withdrawn", 1, regions::withdrawn),
+        case("region.given", 1, given::used),
+        case("region.given-longs", 1, given::longs),
+        case("region.given-by-some", 1, given::mixed),
+        case("region.given-wrong", 1, given::wrong),
+        case("region.given-refusals", 1, given::refusals),
         case("barrier.split-phase", 1, meet::split_phase),
         case("barrier.skewed", 1, meet::skewed),
         case("barrier.out-of-turn", 1, meet::out_of_turn),

@@ -6,17 +6,21 @@ use super::{Failure, Stage, SuiteMode, require};
 use gasworks::{AtomicOp, AtomicOps, Favor, GlobalPtr, Region, Rights};
 
 /// The length of a rank's part where all have the same.
-const LEN: u64 = 100_000;
+pub(super) const LEN: u64 = 100_000;
 
 /// Whether the transport has regions; that it has none is to be a clear error, and the same on all ranks.
-fn has_regions<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<bool, Failure> {
+pub(super) fn has_regions<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<bool, Failure> {
     let Err(error) = stage.job.create_region(0).and_then(Region::withdraw) else { return Ok(true) };
     let text = error.to_string();
     require!(text.contains("its transport does not support it"), "creating a region: {text}");
     Ok(false)
 }
 
-fn refused<T>(what: &str, result: Result<T, gasworks::Error>, words: &[&str]) -> Result<(), Failure> {
+pub(super) fn refused<T>(
+    what: &str,
+    result: Result<T, gasworks::Error>,
+    words: &[&str],
+) -> Result<(), Failure> {
     let text = result.err().map(|error| error.to_string());
     let Some(text) = text else { return Err(Failure::Wrong(format!("{what} was not refused"))) };
     require!(words.iter().all(|word| text.contains(word)), "{what}: {text:?} does not say {words:?}");
@@ -24,7 +28,11 @@ fn refused<T>(what: &str, result: Result<T, gasworks::Error>, words: &[&str]) ->
 }
 
 /// Puts to the neighbour's part in each way that there is, and looks whether the bytes are there.
-fn exchange<M: SuiteMode>(stage: &Stage<'_, M>, region: &Region<'_, M>, which: u64) -> Result<(), Failure> {
+pub(super) fn exchange<M: SuiteMode>(
+    stage: &Stage<'_, M>,
+    region: &Region<'_, M>,
+    which: u64,
+) -> Result<(), Failure> {
     let (agent, me, next, previous) = (&stage.agent, stage.rank(), stage.next(), stage.previous());
     let bytes = |part: u64| made(tag(me, next, which + part), 4096);
     let place = |part: u64| region.at::<u8>(next, part * 5000 + 1, 4096);

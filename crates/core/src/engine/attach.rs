@@ -28,11 +28,17 @@ impl<M: CoreMode> Engine<M> {
         Ok([&len.to_le_bytes()[..], &key.0].concat())
     }
 
-    /// Registers this rank's part of a region that was created with the network, if there is one, and returns the key.
+    /// Registers this rank's part of a region that was created with the network, if there is one, and returns the key. Without one, what is
+    /// not mapped of the region will be reached by messages.
     ///
     /// # Errors
     /// The network does not take it.
     pub fn register_region(&self, id: RegionId) -> Result<Vec<u8>, Error> {
+        let is_mapped = |rank| id.place(0).is_some_and(|place| self.peers.reaches_at(rank, place));
+        if !self.has_network() && !(0..self.ranks()).all(is_mapped) {
+            let opened = self.transfers.open_messages(self.limits.max_medium);
+            opened.map_err(|error| nic_error("create a region", self.rank, error))?;
+        }
         // SAFETY: attach.1: `self.peers` keeps mapped what it has created, while this engine lives.
         let key = unsafe { self.transfers.rdma().register(self.peers.own_in(id)) };
         Ok(key.map_err(|error| nic_error("create a region", self.rank, error))?.0)

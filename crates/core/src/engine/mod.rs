@@ -2,6 +2,8 @@
 
 #[allow(unsafe_code)]
 mod attach;
+#[allow(unsafe_code)]
+pub mod by_message;
 mod calls;
 mod credit;
 mod dispatch;
@@ -200,6 +202,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// The job has ended in good order.
     pub fn end(&self) {
+        self.peers.close();
         self.over.store(true, Ordering::Relaxed);
     }
 

@@ -179,7 +179,7 @@ impl<M: CoreMode> Engine<M> {
 
     fn plan_room(&self, to: Rank, ask: &Ask) -> Result<Plan, Error> {
         let category = ask.category;
-        let mapped = self.peers.reaches(to);
+        let mapped = self.peers.reaches_at(to, ask.landing.unwrap_or(0));
         let room = match category {
             Category::Long if mapped && (ask.landing.is_some() || ask.source.is_some()) => Room::Landing,
             Category::Long if ask.least <= self.limits.max_medium && to != self.rank => Room::Packet,
@@ -187,7 +187,10 @@ impl<M: CoreMode> Engine<M> {
             _ if ask.source.is_some() => Room::Client,
             _ => Room::Memory,
         };
-        if matches!(room, Room::Client | Room::Memory) && !mapped && self.transfers.rdma().is_empty() {
+        if matches!(room, Room::Client | Room::Memory)
+            && !mapped
+            && self.rdma_to(ask.landing.unwrap_or(0)).is_none()
+        {
             return Err(Error::Unreachable { during: "prepare a long message", rank: to });
         }
         let max = match room {
@@ -282,6 +285,11 @@ impl<M: CoreMode> Prepared<'_, M> {
         };
         let source = self.source_of(commit)?;
         let Some(mut reservation) = self.reservation.take() else { return self.commit_whole(commit, source) };
+        if self.room == Room::Landing && len > 0 && target.is_none() {
+            // To a place that was not known before, which is not mapped as the segment is.
+            engine.cancel(reservation);
+            return self.commit_whole(commit, source);
+        }
         match self.room {
             Room::Packet => {
                 reservation.shorten(len);
@@ -346,6 +354,11 @@ impl<M: CoreMode> Prepared<'_, M> {
                 }
                 _ => engine.to_itself::<REQUEST>(&message).map_err(|error| *error),
             };
+        }
+        if !engine.has_network() && matches!(engine.check(to, &message)?, Way::Nic) {
+            self.class = Class::Credit; // from here on the drop gives nothing back
+            engine.give_back(to, 0);
+            return engine.request_by_messages(to, &message);
         }
         let mut sleeper = engine.sleeper();
         loop {

@@ -5,6 +5,7 @@
 //!   [`Engine::transfer`] or [`Engine::transfer_and_wait`] promises it; a Long request borrows its payload and returns only when the
 //!   put is over; a Long reply's put has a copy that the operation keeps.
 
+use super::by_message::ByMessage;
 use super::machines::{Machine, Turned};
 use super::send::Way;
 use super::{Engine, Outgoing, thread};
@@ -12,11 +13,11 @@ use crate::message::{Encoded, Returned};
 use crate::ops::{After, Finished, Keep, NotStarted, Ops, Sent};
 use crate::wire::{Class, Reservation, Wire, WireError};
 use crate::{Categories, CoreMode, Domains, Error, OpId, Rank, Rdma};
-use gasworks_memory::Rights;
 use gasworks_memory::atomic::{Change, Update};
+use gasworks_memory::{RegionId, Rights};
 use gasworks_rdma::{Atomics, Direction, EngineError, NicError, Progress, Source, There};
 use gasworks_sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 /// A step that could not be done at once and is tried again at every poll.
@@ -27,9 +28,11 @@ enum Late {
     Reply { to: Rank, offset: u64, payload: Arc<[u8]>, head: Encoded, own: Returned },
 }
 
-/// What is under way on the NIC.
+/// What is under way on the NIC, or by messages in its place.
 pub(super) struct Transfers<M: CoreMode> {
     rdma: Domains<M>,
+    /// How regions are reached that are not mapped, where there is no NIC.
+    by_message: OnceLock<ByMessage<M>>,
     ops: Ops<M>,
     /// How many steps are tried again at every poll.
     late: AtomicUsize,
@@ -37,13 +40,27 @@ pub(super) struct Transfers<M: CoreMode> {
 
 impl<M: CoreMode> Transfers<M> {
     pub(super) fn new(rdma: Domains<M>) -> Self {
-        Self { rdma, ops: Ops::default(), late: AtomicUsize::new(0) }
+        Self { rdma, by_message: OnceLock::new(), ops: Ops::default(), late: AtomicUsize::new(0) }
     }
 
     /// The engines of the network interface.
     #[inline(always)]
     pub(super) fn rdma(&self) -> &Domains<M> {
         &self.rdma
+    }
+
+    /// Has regions that are not mapped be reached by messages of so many bytes.
+    pub(super) fn open_messages(&self, max_medium: usize) -> Result<(), EngineError> {
+        if self.by_message.get().is_none() {
+            // Another thread may have been as fast.
+            let _ = self.by_message.set(ByMessage::new(max_medium)?);
+        }
+        Ok(())
+    }
+
+    /// How many transfers are under way.
+    fn pending(&self) -> usize {
+        self.rdma.pending() + self.by_message.get().map_or(0, |by_message| by_message.rdma.pending())
     }
 
     /// How many steps are to be tried again.
@@ -53,7 +70,7 @@ impl<M: CoreMode> Transfers<M> {
 
     /// Whether something is under way that only polling moves.
     pub(super) fn is_busy(&self) -> bool {
-        self.postponed() > 0 || self.rdma.pending() > 0
+        self.postponed() > 0 || self.pending() > 0
     }
 
     /// Enters an operation, alone or in a set.
@@ -81,7 +98,7 @@ impl<M: CoreMode> Transfers<M> {
 /// Where transfers are still under way, the network may go on using what their operations keep; it is never freed then.
 impl<M: CoreMode> Drop for Transfers<M> {
     fn drop(&mut self) {
-        if self.rdma.pending() > 0 {
+        if self.pending() > 0 {
             self.ops.leak();
         }
     }
@@ -175,7 +192,27 @@ impl<M: CoreMode> Engine<M> {
         let during = during(direction);
         thread::may_communicate(during)?;
         self.peers.reach(peer, offset, len, rights(direction)).map_err(Error::memory(during))?;
-        self.transfers.rdma.mine().ok_or(Error::Unreachable { during, rank: peer })
+        self.rdma_to(offset).ok_or(Error::Unreachable { during, rank: peer })
+    }
+
+    /// What moves bytes to and from a place that is not mapped, if anything does.
+    pub(super) fn rdma_to(&self, place: u64) -> Option<&Rdma<M, M::Nic>> {
+        let by_message =
+            || RegionId::of(place).and_then(|_| self.by_message()).map(|by_message| &by_message.rdma);
+        self.transfers.rdma.mine().or_else(by_message)
+    }
+
+    /// What moves them by messages, where there is no network.
+    pub(super) fn by_message(&self) -> Option<&ByMessage<M>> {
+        self.transfers.by_message.get()
+    }
+
+    /// A transfer was started.
+    fn note_started(&self) {
+        if let Some(by_message) = self.by_message() {
+            self.pace.machine_began();
+            by_message.send(self);
+        }
     }
 
     /// Gives it to the engine below.
@@ -194,7 +231,7 @@ impl<M: CoreMode> Engine<M> {
                 Direction::Update(update) => rdma.update(there, update, local, token),
             }
         };
-        started.map_err(|error| nic_error(during(direction), peer, error))
+        started.map(|()| self.note_started()).map_err(|error| nic_error(during(direction), peer, error))
     }
 
     /// The atomic operations that the network does.
@@ -230,8 +267,9 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// A place in the segment or a region of a rank that exists.
-    fn at(&self, peer: Rank, offset: u64) -> There<'_> {
-        let (key, offset) = self.peers.remote(peer, offset);
+    fn at(&self, peer: Rank, place: u64) -> There<'_> {
+        let (key, offset) =
+            if self.has_network() { self.peers.remote(peer, place) } else { (&[][..], place) };
         There { peer, key, offset }
     }
 
@@ -256,13 +294,15 @@ impl<M: CoreMode> Engine<M> {
 
     /// Moves transfers on, those of this thread's domain or of all, and does what is to be done after those that have completed.
     pub(super) fn poll_rdma(&self, around: bool) -> usize {
-        if self.transfers.rdma.is_empty() {
+        if self.transfers.rdma.is_empty() && self.by_message().is_none() {
             return 0;
         }
-        let completed = self.transfers.rdma.poll(around, &mut |token, progress| match progress {
+        let mut done = |token, progress| match progress {
             Progress::Copied => self.transfers.ops.complete_locally(token),
             Progress::Done(result) => self.act(self.transfers.ops.complete(token, result), result),
-        });
+        };
+        let by_message = self.by_message().map_or(0, |by_message| by_message.poll(self, &mut done));
+        let completed = by_message + self.transfers.rdma.poll(around, &mut done);
         if completed > 0 {
             // Whatever this thread waits for itself, the operation may be one that another thread waits for.
             self.note_work();
@@ -341,6 +381,28 @@ impl<M: CoreMode> Engine<M> {
         self.send_reserved(room, head, own).unwrap_or_else(|error| self.fail_later(error.into()));
     }
 
+    /// A Long request whose payload goes by messages: returns when the header has left. It has no credit before: each message takes one.
+    pub(super) fn request_by_messages(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
+        let (peer, offset, payload) = (to, message.landing, message.payload);
+        let (direction, local) = (Direction::Put, payload.as_ptr().cast_mut());
+        let whole =
+            Transfer { direction, peer, offset, local, len: payload.len(), set: None, local_apart: false };
+        // SAFETY: put.1: the payload is borrowed until this returns, which is when the put is over.
+        unsafe { self.transfer_and_wait(&whole, false) }?;
+        let mut sleeper = self.sleeper();
+        loop {
+            let sent = self.take_credit(to, 0).and_then(|()| {
+                let own = Returned::default();
+                let sent = self.transmit(to, Class::Request, message, Way::Nic, &[], own);
+                sent.inspect_err(|_| self.give_back(to, 0))
+            });
+            match sent {
+                Err(error) if error.is_busy() => self.turn(&mut sleeper)?,
+                sent => return sent,
+            }
+        }
+    }
+
     /// A Long request by the NIC: puts the payload, waits until the source may be used again (completions only; no
     /// messages are dispatched), and has the header leave beside the payload, or when it has landed.
     pub(super) fn put_then_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
@@ -398,7 +460,9 @@ impl<M: CoreMode> Engine<M> {
     ) -> Result<Sent<M>, NotStarted<M>> {
         let by_nic = thread::may_communicate("active message request")
             .and_then(|()| self.peer_exists("active message request", to))
-            .and_then(|()| Ok(to != self.rank && matches!(self.check(to, message)?, Way::Nic)));
+            .and_then(|()| {
+                Ok(to != self.rank && self.has_network() && matches!(self.check(to, message)?, Way::Nic))
+            });
         let by_nic = match by_nic {
             Ok(by_nic) => by_nic,
             Err(error) => return Err((error, keep)),

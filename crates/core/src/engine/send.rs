@@ -133,6 +133,9 @@ impl<M: CoreMode> Engine<M> {
     fn try_request_long(&self, to: Rank, message: Outgoing<'_>) -> Result<(), Error> {
         let message = &message;
         let way = self.check(to, message)?;
+        if matches!(way, Way::Nic) && !self.has_network() {
+            return self.request_by_messages(to, message);
+        }
         let packet = if matches!(way, Way::Packet) { message.payload } else { &[] };
         self.take_credit(to, packet.len() as u32)?;
         let sent = match way {
@@ -162,6 +165,13 @@ impl<M: CoreMode> Engine<M> {
     fn reply_long(&self, to: Rank, message: Outgoing<'_>, own: Returned) -> Result<(), Error> {
         let message = &message;
         match self.check(to, message)? {
+            // A reply waits for nobody, and messages with its payload would wait for credits.
+            Way::Nic if !self.has_network() => Err(Error::PayloadTooLarge {
+                category: message.category,
+                to,
+                len: message.payload.len(),
+                max: self.limits.max_medium as u64,
+            }),
             Way::Nic => self.put_then_reply(to, message, own),
             way => {
                 let packet = if matches!(way, Way::Packet) { message.payload } else { &[] };
@@ -241,8 +251,8 @@ impl<M: CoreMode> Engine<M> {
         Ok(match mapped {
             Some(target) => Way::Mapped(target),
             None if payload.len() <= self.limits.packed_long => Way::Packet,
-            None if !self.transfers.rdma().is_empty() => Way::Nic,
-            None if payload.len() <= self.limits.max_medium => Way::Packet,
+            None if !self.has_network() && payload.len() <= self.limits.max_medium => Way::Packet,
+            None if self.rdma_to(landing).is_some() => Way::Nic,
             None => return Err(Error::Unreachable { during: "long message", rank: to }),
         })
     }

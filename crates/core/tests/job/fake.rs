@@ -461,7 +461,6 @@ pub fn with_peers<R>(turn: impl FnMut() + 'static, act: impl FnOnce() -> R) -> R
 pub trait TestMode: CoreMode {
     fn net(net: NetWire) -> Box<Self::Wire>;
     fn shmem(shmem: ShmemWire<Self>) -> Box<Self::Wire>;
-    fn nic(nic: FakeNic) -> Box<Self::Nic>;
     fn function<F>(function: F) -> Box<Self::Function>
     where
         F: for<'a> Fn(&Incoming<'a, Self>) -> Result<(), Box<Error>> + Send + Sync + 'static;
@@ -475,9 +474,6 @@ macro_rules! test_modes {
             }
             fn shmem(shmem: ShmemWire<Self>) -> Box<Self::Wire> {
                 Box::new(shmem)
-            }
-            fn nic(nic: FakeNic) -> Box<Self::Nic> {
-                Box::new(nic)
             }
             fn function<F>(function: F) -> Box<Self::Function>
             where
@@ -613,7 +609,7 @@ impl<M: TestMode> Job<M> {
             let nic = |domain: u32| {
                 let log = nics[(domain * plan.ranks + rank) as usize].clone();
                 let tuning = Tuning { descriptors: plan.descriptors, ..Tuning::default() };
-                let nic = M::nic(FakeNic { fabric: fabric.clone(), log });
+                let nic = M::box_nic(FakeNic { fabric: fabric.clone(), log });
                 // SAFETY: `RawSlice::EMPTY` has no bytes, so there are none to keep mapped.
                 unsafe { Rdma::new(nic, RawSlice::EMPTY, &tuning) }.expect("an engine")
             };

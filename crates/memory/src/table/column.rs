@@ -368,6 +368,17 @@ impl Column {
         }
     }
 
+    /// The first rank whose region these bytes overlap, as it lies here.
+    pub fn overlapped(&self, bytes: RawSlice) -> Option<u32> {
+        let starts = |of: RawSlice, before: RawSlice| {
+            of.as_ptr().addr().wrapping_sub(before.as_ptr().addr()) < before.len()
+        };
+        (0..self.ranks()).find(|&rank| {
+            let mapped = self.mapped(rank);
+            !mapped.is_empty() && !bytes.is_empty() && (starts(bytes, mapped) || starts(mapped, bytes))
+        })
+    }
+
     /// Takes the network's keys, in the order of the ranks, unless they are known; whether they can be: they have one length.
     pub fn set_keys<'a>(&self, keys: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
         Keys::new(keys).is_some_and(|keys| {

@@ -5,8 +5,8 @@
 //!   table keeps: withdrawing a region changes what the addresses lead to, and not that they may be used.
 
 use super::column::{Column, Peer, REACHED};
-use crate::{MemoryError, RegionHandle, RegionId, Rights};
-use gasworks_sync::atomic::{AtomicU32, Ordering};
+use crate::{Given, MemoryError, RegionHandle, RegionId, Rights};
+use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use gasworks_sync::doubling::Doubling;
 use gasworks_sync::{Lock, Mode, Par, RawSlice, VolatileSlice};
 use std::sync::{Arc, OnceLock};
@@ -18,6 +18,8 @@ pub struct Asked {
     pub len: u64,
     /// What peers may do with them.
     pub rights: Rights,
+    /// Where they lie in its process, if it [gives](Given) them; else the library has memory for them.
+    pub given: Option<u64>,
 }
 
 /// Where the memory of regions comes from: implemented by transports. All calls are collective: every rank makes them for the same regions, in
@@ -66,6 +68,10 @@ struct Created {
 /// All regions beside the segments.
 pub(super) struct Regions {
     memory: Option<Arc<dyn RegionMemory>>,
+    /// What this rank has given.
+    given: <Par as Mode>::Lock<Vec<Given>>,
+    /// Whether nobody names memory of this rank any more.
+    closed: AtomicBool,
     /// All that were ever created, in that order.
     created: Doubling<Box<[OnceLock<Created>]>, 1>,
     /// How many of them there are. A lock, so that one at a time is created.
@@ -76,7 +82,14 @@ pub(super) struct Regions {
 
 impl Default for Regions {
     fn default() -> Self {
-        Self { memory: None, created: Doubling::default(), count: Lock::new(0), latest: OnceLock::new() }
+        Self {
+            memory: None,
+            given: Lock::new(Vec::new()),
+            closed: AtomicBool::new(false),
+            created: Doubling::default(),
+            count: Lock::new(0),
+            latest: OnceLock::new(),
+        }
     }
 }
 
@@ -89,6 +102,24 @@ impl Regions {
     /// Where the memory comes from.
     pub fn memory(&self) -> Result<&dyn RegionMemory, MemoryError> {
         self.memory.as_deref().ok_or(MemoryError::NoRegions)
+    }
+
+    /// Keeps memory of this rank as long as the table.
+    pub fn keep(&self, given: Given) {
+        self.given.with(|all| all.push(given));
+    }
+
+    /// Nobody names memory of this rank any more.
+    pub fn set_closed(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// What bytes overlap of regions that are not withdrawn, as they lie here.
+    pub fn overlapped(&self, bytes: RawSlice) -> Option<RegionHandle> {
+        let live = |created: &&Created| created.state.load(Ordering::Relaxed) != WITHDRAWN;
+        (RegionId::FIRST..=RegionId::LAST).filter_map(|index| self.latest(index)).filter(live).find_map(
+            |Created { id, column, .. }| Some(RegionHandle { owner: column.overlapped(bytes)?, id: *id }),
+        )
     }
 
     /// The place for the one with this number, from 1 on.
@@ -169,6 +200,17 @@ impl Regions {
         })
     }
 
+    /// The address of a rank's region in its own process; 0 where the library has its memory.
+    pub fn base(&self, id: RegionId, rank: u32) -> u64 {
+        self.find(id).and_then(|created| created.column.of(rank).ok()).map_or(0, |of| of.base)
+    }
+
+    /// Whether load and store reach a rank's region, counted or not.
+    pub fn reaches(&self, id: RegionId, rank: u32) -> bool {
+        let of = self.find(id).and_then(|created| created.column.of(rank).ok());
+        of.is_some_and(|of| of.flags.intersects(REACHED))
+    }
+
     /// The length of a rank's region.
     pub fn len(&self, id: RegionId, rank: u32) -> Option<u64> {
         Some(self.find(id)?.column.of(rank).ok()?.len.load(Ordering::Relaxed))
@@ -224,6 +266,15 @@ impl Regions {
             Some(_) if !has.contains(rights) => Err(MemoryError::Denied { region, has, lacks: rights - has }),
             // SAFETY: inside the mapping (table.2), which regions.1 keeps as long as the table, of which the regions are borrowed.
             Some(_) => Ok(of.flags.intersects(REACHED).then(|| unsafe { of.row.part(offset, len) })),
+        }
+    }
+}
+
+/// A rank whose job is dropped in the middle may be put to as long as its process lives, so what it has given stays.
+impl Drop for Regions {
+    fn drop(&mut self) {
+        if !self.closed.load(Ordering::Acquire) {
+            self.given.with(std::mem::take).into_iter().for_each(std::mem::forget);
         }
     }
 }

@@ -14,7 +14,7 @@ fn id(number: u8) -> RegionId {
 }
 
 fn asked(lens: &[u64]) -> Vec<Asked> {
-    lens.iter().map(|&len| Asked { len, rights: Rights::all() }).collect()
+    lens.iter().map(|&len| Asked { len, rights: Rights::all(), given: None }).collect()
 }
 
 /// The last byte of a part; no pages beyond the asked ones are anybody's.

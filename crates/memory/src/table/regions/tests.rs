@@ -103,8 +103,8 @@ proptest! {
                     let id = table.next_region().expect("there are many columns");
                     prop_assert!(model.iter().all(|(other, ..)| *other != id), "{} again", id);
                     let rights = rights.map(Rights::from_bits_truncate);
-                    let asked: Vec<_> = lens.into_iter().zip(rights).map(|(len, rights)| Asked { len, rights }).collect();
-                    prop_assert_eq!(table.create(id, &asked), Ok(()));
+                    let asked: Vec<_> = lens.into_iter().zip(rights).map(|(len, rights)| Asked { len, rights, given: None }).collect();
+                    prop_assert_eq!(table.create(id, &asked, None), Ok(()));
                     // What was in this column before is gone for good.
                     model.push((id, State::Pending, asked));
                 }
@@ -130,7 +130,7 @@ proptest! {
                         _ if *state == State::Withdrawn => Err(MemoryError::Withdrawn { region }),
                         None => Err(MemoryError::NoSuchRank { rank, ranks: RANKS }),
                         Some(_) if *state == State::Pending && rank != OWN => Err(MemoryError::NotPublished { region }),
-                        Some(&Asked { len: size, rights: has }) => match offset.checked_add(len) {
+                        Some(&Asked { len: size, rights: has, .. }) => match offset.checked_add(len) {
                             None => Err(MemoryError::Wraps { region, offset, len }),
                             Some(end) if end <= size && has.contains(rights) => Ok(rank != FAR),
                             Some(end) if end <= size => Err(MemoryError::Denied { region, has, lacks: rights - has }),
@@ -158,7 +158,9 @@ fn a_region_that_was_never_created_is_an_error() {
     let region = RegionHandle { owner: 0, id };
     let missing = Err(MemoryError::NoSuchRegion { region });
     assert_eq!(table.reach(0, place, 1, Rights::READ).map(|found| found.is_some()), missing);
-    table.create(id, &[Asked { len: 8, rights: Rights::all() }; RANKS as usize]).expect("there is memory");
+    table
+        .create(id, &[Asked { len: 8, rights: Rights::all(), given: None }; RANKS as usize], None)
+        .expect("there is memory");
     // One of a generation to come.
     let later = RegionId { generation: 1, ..id };
     let place = later.place(3).expect("it is no farther");
@@ -173,10 +175,10 @@ fn a_region_that_was_never_created_is_an_error() {
 
 #[test]
 fn what_cannot_be_created_leaves_nothing() {
-    let asked = |len| [Asked { len, rights: Rights::all() }; RANKS as usize];
+    let asked = |len| [Asked { len, rights: Rights::all(), given: None }; RANKS as usize];
     let table = table(true);
     let id = table.next_region().expect("there are columns");
-    let refused = table.create(id, &asked(8)).expect_err("it fails");
+    let refused = table.create(id, &asked(8), None).expect_err("it fails");
     assert_eq!(refused.to_string(), "a region cannot be created: it fails");
     // Other ranks may have created it, so nothing else gets its name.
     let (region, place) = (RegionHandle { owner: 0, id }, id.place(0).expect("it is no farther"));
@@ -184,18 +186,19 @@ fn what_cannot_be_created_leaves_nothing() {
     assert_eq!(found, Err(MemoryError::Withdrawn { region }));
     assert_eq!(table.next_region(), Ok(RegionId { generation: 1, ..id }));
     let len = RegionId::MAX_LEN + 1;
-    assert_eq!(table.create(id, &asked(len)), Err(MemoryError::RegionTooLarge { len }));
+    assert_eq!(table.create(id, &asked(len), None), Err(MemoryError::RegionTooLarge { len }));
     // SAFETY: table.1: there are no segments.
     let none = unsafe { RegionTable::new([], Arc::new(())) };
     assert_eq!(none.next_region(), Err(MemoryError::NoRegions));
-    assert_eq!(none.create(id, &asked(8)), Err(MemoryError::NoRegions));
+    assert_eq!(none.create(id, &asked(8), None), Err(MemoryError::NoRegions));
 }
 
 #[test]
 fn columns_are_used_again_and_are_not_more_than_there_are() {
     let table = table(false);
-    let asked = [Asked { len: 8, rights: Rights::all() }; RANKS as usize];
-    let create = || table.next_region().inspect(|&id| table.create(id, &asked).expect("there is memory"));
+    let asked = [Asked { len: 8, rights: Rights::all(), given: None }; RANKS as usize];
+    let create =
+        || table.next_region().inspect(|&id| table.create(id, &asked, None).expect("there is memory"));
     let first = create().expect("there are columns");
     let next = create().expect("there are columns");
     assert_eq!(next, RegionId { index: first.index + 1, generation: 0 });
@@ -217,7 +220,9 @@ fn columns_are_used_again_and_are_not_more_than_there_are() {
 fn keys_of_a_region_go_with_it() {
     let table = table(false);
     let id = table.next_region().expect("there are columns");
-    table.create(id, &[Asked { len: 8, rights: Rights::all() }; RANKS as usize]).expect("there is memory");
+    table
+        .create(id, &[Asked { len: 8, rights: Rights::all(), given: None }; RANKS as usize], None)
+        .expect("there is memory");
     let place = id.place(5).expect("it is no farther");
     assert_eq!(table.remote(FAR, place), (&[][..], 5));
     assert!(!table.publish(id, [&[1][..], &[], &[1, 2], &[]].into_iter()), "of different lengths");
@@ -237,7 +242,9 @@ fn regions_of_an_observed_job_are_counted() {
     }
     let table = table(false).watched(Arc::new(Nobody));
     let id = table.next_region().expect("there are columns");
-    table.create(id, &[Asked { len: 8, rights: Rights::all() }; RANKS as usize]).expect("there is memory");
+    table
+        .create(id, &[Asked { len: 8, rights: Rights::all(), given: None }; RANKS as usize], None)
+        .expect("there is memory");
     assert!(table.publish(id, keys()));
     let place = id.place(0).expect("it is no farther");
     assert!(table.reach(0, place, 8, Rights::WRITE).is_ok_and(|found| found.is_some()));
@@ -245,4 +252,74 @@ fn regions_of_an_observed_job_are_counted() {
         table.regions.find(id).map(|created| created.column.of(0).expect("rank 0").flags),
         Some(PeerFlags::COUNTED)
     );
+}
+
+/// What ranks give in a region of four: this one a box, and the two others what this table does not see.
+fn given(len: u64) -> Vec<Asked> {
+    let starts = [Some(4096), Some(8192), Some(8192), None];
+    starts.iter().map(|&given| Asked { len, rights: Rights::all(), given }).collect()
+}
+
+#[test]
+fn what_a_rank_gives_is_reached_by_itself_alone() {
+    let table = table(false);
+    let id = table.next_region().expect("there are columns");
+    let memory = Given::owned(vec![7u32; 4].into_boxed_slice());
+    let start = memory.bytes().as_ptr();
+    assert_eq!(table.create(id, &given(16), Some(memory)), Ok(()));
+    assert!(table.publish(id, keys()));
+    assert_eq!(table.own_in(id), RawSlice::new(start, 16));
+    let place = id.place(12).expect("it is no farther");
+    for (rank, mapped) in [(0, false), (OWN, true), (FAR, false), (3, true)] {
+        let found = table.reach(rank, place, 4, Rights::all()).map(|found| found.is_some());
+        assert_eq!((found, table.reaches_at(rank, place)), (Ok(mapped), mapped), "rank {rank}");
+        assert_eq!(table.left(rank, place), 4);
+        assert!(table.reach(rank, place, 5, Rights::all()).is_err());
+    }
+    assert_eq!([0, FAR, 3].map(|rank| table.address(rank, place)), [4108, 8204, 12]);
+    let mut word = [0; 4];
+    let own = table.reach(OWN, place, 4, Rights::READ).ok().flatten().expect("it is mapped");
+    own.read(&mut word);
+    assert_eq!(u32::from_ne_bytes(word), 7);
+    table.withdraw(id).expect("it is there");
+    own.read(&mut word);
+    assert_eq!(u32::from_ne_bytes(word), 7, "it is kept");
+    // Nobody uses it any more, so it goes with the table.
+    table.close();
+}
+
+#[test]
+fn what_cannot_be_given_is_refused_and_the_region_is_there_to_be_ended() {
+    let table = table(false);
+    let memory = [0u64; 8];
+    let first = memory.as_ptr().cast_mut().cast::<u8>();
+    // SAFETY: given.1: the bytes are of `memory`, which nobody uses and which outlives the table; or they are refused.
+    let at = |start: *mut u8, len| unsafe { Given::at(RawSlice::new(start, len)) };
+    let whole = table.next_region().expect("there are columns");
+    assert_eq!(table.create(whole, &given(32), Some(at(first.wrapping_add(16), 32))), Ok(()));
+    let overlaps = format!("overlaps region {whole} of rank {OWN}");
+    let rows = [
+        (std::ptr::null_mut(), 8, "at address 0"),
+        (std::ptr::without_provenance_mut(usize::MAX - 2), 4, "wraps around"),
+        (first, 17, &overlaps),
+        (first.wrapping_add(47), 1, &overlaps),
+        (first.wrapping_add(20), 8, &overlaps),
+        (first, 64, &overlaps),
+    ];
+    for (start, len, words) in rows {
+        let id = table.next_region().expect("there are columns");
+        let refused =
+            table.create(id, &given(len as u64), Some(at(start, len))).expect_err(words).to_string();
+        assert!(refused.starts_with(&format!("{len} bytes at ")) && refused.contains(words), "{refused}");
+        assert!(table.own_in(id).is_empty());
+        assert_eq!((table.withdraw(id), table.unmap(id), table.free(id)), (Ok(()), Ok(()), Ok(())));
+    }
+    for (start, len) in [(first, 16), (first.wrapping_add(48), 16), (first.wrapping_add(20), 0)] {
+        let id = table.next_region().expect("there are columns");
+        assert_eq!(table.create(id, &given(len as u64), Some(at(start, len))), Ok(()), "{len} bytes");
+    }
+    // What was withdrawn may be given again.
+    table.withdraw(whole).expect("it is there");
+    let again = table.next_region().expect("there are columns");
+    assert_eq!(table.create(again, &given(32), Some(at(first.wrapping_add(16), 32))), Ok(()));
 }

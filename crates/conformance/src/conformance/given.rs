@@ -1,0 +1,264 @@
+//! Regions of memory that the ranks give: used like others, and wrong in as many ways as memory can be.
+//!
+//! # Invariants
+//! - given.1: memory that is named by its address is a vector of atomics, which is dropped once its region was withdrawn, and kept for good if
+//!   the case fails before.
+
+use super::handlers::Count;
+use super::pattern::{check, made, tag, value};
+use super::regions::{LEN, exchange, has_regions, refused};
+use super::{Failure, LANDING, Stage, SuiteMode, require};
+use gasworks::{AtomicOp, AtomicOps, Categories, Favor, Part, Region, Rights};
+use gasworks_sync::atomic::{AtomicU64, Ordering};
+use std::mem::ManuallyDrop;
+
+/// Words of the memory that is given.
+const WORDS: usize = LEN as usize / 8;
+
+/// Memory of this process that the library does not own.
+fn lent() -> ManuallyDrop<Vec<AtomicU64>> {
+    ManuallyDrop::new((0..WORDS).map(|_| AtomicU64::new(0)).collect())
+}
+
+fn part_at(memory: &ManuallyDrop<Vec<AtomicU64>>) -> Part {
+    // SAFETY: given.1: atomics, dropped when the region was withdrawn, by whoever has no call under way and nothing borrowed then.
+    unsafe { Part::at(memory.as_ptr().cast_mut().cast(), size_of_val(&memory[..])) }
+}
+
+/// Puts and gets all of the neighbour's part at once, in each way.
+fn whole<M: SuiteMode>(stage: &Stage<'_, M>, region: &Region<'_, M>, which: u64) -> Result<(), Failure> {
+    let (agent, me, next, previous) = (&stage.agent, stage.rank(), stage.next(), stage.previous());
+    let place = region.at::<u8>(next, 0, LEN)?;
+    let own = agent.local(region.at::<u8>(me, 0, LEN)?, LEN as usize)?;
+    let (mut found, mut back) = (vec![0; LEN as usize], vec![0; LEN as usize]);
+    let implicit = agent.implicit();
+    let landed = stage.state.get(Count::Stormed);
+    for way in 0..6 {
+        let bytes = made(tag(me, next, which + way), LEN as usize);
+        let arrived = landed + way.saturating_sub(3);
+        let gust = [0, LEN as u32, 0];
+        match way {
+            0 => agent.put(place, &bytes)?,
+            1 => drop(agent.put_owned(place, bytes)?.wait(agent)?),
+            2 => {
+                implicit.put(place, &bytes)?;
+                implicit.wait(agent, Categories::PUT)?;
+            }
+            3 => agent.request_long(stage.handlers.gust_long, gust, &bytes, place)?,
+            4 => {
+                agent.request_long_owned(stage.handlers.gust_long, gust, bytes, place)?.wait(agent)?;
+            }
+            _ => {
+                let room = agent.prepare_long_from(place, &bytes, LEN as usize)?;
+                room.commit(stage.handlers.gust_long, gust, LEN as usize)?;
+            }
+        }
+        if way > 2 {
+            stage.wait_for("a long of a whole region", || stage.state.get(Count::Stormed) > arrived)?;
+        }
+        agent.barrier()?;
+        own.read(0, &mut found);
+        check("what was put to given memory", tag(previous, me, which + way), &found)?;
+        agent.get(place, &mut back)?;
+        check("what was got from given memory", tag(me, next, which + way), &back)?;
+        let got = agent.get_owned(place, LEN as usize)?.wait(agent)?;
+        check("what was got from given memory", tag(me, next, which + way), &got)?;
+        agent.barrier()?;
+    }
+    Ok(())
+}
+
+/// Memory of each sort beside each other: owned by the region as bytes or as words, at an address, and the library's.
+pub(super) fn used<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    if !has_regions(stage)? {
+        return Ok(());
+    }
+    let (agent, me, next) = (&stage.agent, stage.rank(), stage.next());
+    for round in 0..4u64 {
+        let memory = lent();
+        let sort = |rank: u32| (u64::from(rank) + round) % 4;
+        let part = match sort(me) {
+            0 => Part::of(vec![me as u8 + 1; LEN as usize].into_boxed_slice()),
+            1 => Part::of(vec![u64::from(me) + 1; WORDS].into_boxed_slice()),
+            2 => {
+                memory[WORDS - 1].store(u64::from(me) + 1, Ordering::Relaxed);
+                part_at(&memory)
+            }
+            _ => Part::new(LEN),
+        };
+        let region = stage.job.create_region_of(part)?;
+        // What was there before is there still.
+        let last = agent.get_value::<u64>(region.at(next, LEN - 8, 1)?)?;
+        let wanted = match sort(next) {
+            0 => u64::from_ne_bytes([next as u8 + 1; 8]),
+            1 | 2 => u64::from(next) + 1,
+            _ => 0,
+        };
+        require!(last == wanted, "the last word given by rank {next} is {last:#x} instead of {wanted:#x}");
+        agent.barrier()?;
+        exchange(stage, &region, 20_000 + 1000 * round)?;
+        whole(stage, &region, 20_500 + 1000 * round)?;
+        region.withdraw()?;
+        if sort(me) == 2 {
+            let word = memory[5000].load(Ordering::Relaxed);
+            require!(word != 0, "what was put is not in the memory that was given");
+        }
+        drop(ManuallyDrop::into_inner(memory));
+    }
+    Ok(())
+}
+
+/// Longs to it that are replied to by Longs to it, which have no more bytes than a Medium where they go by messages.
+pub(super) fn longs<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    if !has_regions(stage)? {
+        return Ok(());
+    }
+    let (agent, me, handler) = (&stage.agent, stage.rank(), stage.handlers.n1.long);
+    // Each rank has a slot in the part of each other: half for its requests, half for replies.
+    let memory = vec![0u64; stage.ranks() as usize * LANDING as usize / 4].into_boxed_slice();
+    let region = stage.job.create_region_of(Part::of(memory))?;
+    let mut due = stage.state.get(Count::Answered);
+    for to in stage.peers() {
+        for len in [1, agent.max_medium() / 2, agent.max_medium()] {
+            let tags = (tag(me, to, 1), tag(to, me, 1));
+            let landing = region.at::<u8>(to, 2 * LANDING * u64::from(me), len as u64)?;
+            agent.request_long::<[u32; 1]>(handler, value(tags.0), &made(tags.0, len), landing)?;
+            due += 1;
+            stage.answered(to, due, "the reply to a long to given memory")?;
+            let replied = region.at::<u8>(me, LANDING * u64::from(2 * to + 1), len as u64)?;
+            let mut found = vec![0; len];
+            agent.local(replied, len)?.read(0, &mut found);
+            check("a long reply to given memory", tags.1, &found)?;
+            agent.get(landing, &mut found)?;
+            check("a long to given memory", tags.0, &found)?;
+        }
+    }
+    agent.barrier()?;
+    Ok(region.withdraw()?)
+}
+
+/// Some give memory, some ask for it, and some do neither; none at all is a part like others.
+pub(super) fn mixed<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    if !has_regions(stage)? {
+        return Ok(());
+    }
+    let (agent, me) = (&stage.agent, stage.rank());
+    let len = |rank: u32| [24u64, 0, 4096, 0][rank as usize % 4];
+    let part = match me % 4 {
+        0 => Part::of(Box::new([7u64; 3])),
+        1 => Part::of::<u8>(Box::new([])),
+        2 => Part::new(len(me)),
+        _ => Part::new(0),
+    };
+    let region = stage.job.create_region_of(part)?;
+    for to in stage.peers() {
+        require!(region.len(to)? == len(to), "the part of rank {to} has {} bytes", region.len(to)?);
+        let (start, name) = (region.at::<u8>(to, 0, 0)?, region.handle(to).to_string());
+        agent.put(start, &[])?;
+        if len(to) == 0 {
+            refused("a put to no memory", agent.put(start, &[1]), &[&name, "has no bytes"])?;
+            continue;
+        }
+        let add = agent.atomics::<u64>(AtomicOps::FADD, Favor::Near)?;
+        let was = add.fetch(agent, region.at(to, 16, 1)?, AtomicOp::Add(1))?;
+        let first = if to % 4 == 0 { 7 } else { 0 };
+        require!((first..first + u64::from(stage.ranks())).contains(&was), "a word given was {was}");
+        refused(
+            "a put beyond the end",
+            agent.put(start, &vec![0; len(to) as usize + 1]),
+            &[&name, "outside"],
+        )?;
+    }
+    agent.barrier()?;
+    Ok(region.withdraw()?)
+}
+
+/// What cannot be a part is an error on all ranks, which name the one that gave it; and what is right goes on.
+pub(super) fn wrong<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    if !has_regions(stage)? {
+        return Ok(());
+    }
+    let (agent, me) = (&stage.agent, stage.rank());
+    let last = stage.ranks() - 1;
+    let memory = lent();
+    let given = stage.job.create_region_of(part_at(&memory))?;
+    let new = stage.job.create_region(LEN)?;
+    let own =
+        |region: &Region<'_, M>| Ok::<_, Failure>(agent.local(region.at::<u64>(me, 8, 1)?, 1)?.as_ptr());
+    let segment = agent.local(stage.open(me), 8)?.as_ptr();
+    let rows: [(*mut u8, usize, &[&str]); 6] = [
+        (std::ptr::null_mut(), 16, &["16 bytes at 0x0", "no memory at address 0"]),
+        (std::ptr::without_provenance_mut(usize::MAX - 7), 16, &["16 bytes at", "wraps around"]),
+        (segment.wrapping_add(4), 16, &["overlaps the segment"]),
+        (own(&given)?.cast(), 8, &["overlaps", &given.handle(me).id.to_string()]),
+        (own(&given)?.cast::<u8>().wrapping_sub(16), 9, &["overlaps", &given.handle(me).id.to_string()]),
+        (own(&new)?.cast(), 8, &["overlaps", &new.handle(me).id.to_string()]),
+    ];
+    for (start, len, words) in rows {
+        let part = match me == last {
+            // SAFETY: given.1: what can be used of it is of a vector of atomics, or the library's own, and it is refused.
+            true => unsafe { Part::at(start, len) },
+            false => Part::of(vec![1u8; 64].into_boxed_slice()),
+        };
+        let created = stage.job.create_region_of(part);
+        match me == last {
+            true => {
+                refused("memory that cannot be given", created, &[words, &["cannot be a region"]].concat())?
+            }
+            false => {
+                let who = format!("rank {last}");
+                refused("memory that another rank cannot give", created, &[&who, words[0]])?;
+            }
+        }
+    }
+    // Too much of it is an error of all ranks alike, before anything is made of it.
+    let huge = stage.job.create_region(gasworks::RegionId::MAX_LEN + 1);
+    refused("a region that is too large", huge, &["too large"])?;
+    exchange(stage, &given, 30_000)?;
+    exchange(stage, &new, 31_000)?;
+    given.withdraw()?;
+    // It is nobody's, and may be given again.
+    let again = stage.job.create_region_of(part_at(&memory))?;
+    exchange(stage, &again, 32_000)?;
+    again.withdraw()?;
+    new.withdraw()?;
+    drop(ManuallyDrop::into_inner(memory));
+    Ok(())
+}
+
+/// Rights, what was withdrawn, and words that are aligned in the region alone.
+pub(super) fn refusals<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    if !has_regions(stage)? {
+        return Ok(());
+    }
+    let (agent, next) = (&stage.agent, stage.next());
+    let memory = lent();
+    let part = Part::of(vec![3u32; 64].into_boxed_slice()).with_rights(Rights::READ);
+    let region = stage.job.create_region_of(part)?;
+    let (place, name) = (region.at::<u8>(next, 0, 256)?, region.handle(next).to_string());
+    agent.get(place, &mut [0; 256])?;
+    refused("a put to what may be read", agent.put(place, &[1]), &[&name, "does not allow it", "WRITE"])?;
+    let add = agent.atomics::<u32>(AtomicOps::FADD, Favor::Near)?;
+    let denied = add.fetch(agent, place.cast(), AtomicOp::Add(1));
+    refused("an addition to what may be read", denied, &[&name, "does not allow it", "ATOMIC"])?;
+    agent.barrier()?;
+    let own = agent.local(region.at::<u32>(stage.rank(), 0, 64)?, 64)?;
+    region.withdraw()?;
+    // The region owned it, and whoever has a view of it may still use it.
+    own.set(63, 99);
+    require!((own.get(0), own.get(63)) == (3, 99), "what was borrowed cannot be used");
+    refused("a get from what was withdrawn", agent.get(place, &mut [0]), &[&name, "was withdrawn"])?;
+    // From the second byte on.
+    // SAFETY: given.1: these bytes are in `memory`, which is dropped below, once the region was withdrawn.
+    let odd = unsafe { Part::at(memory.as_ptr().cast::<u8>().cast_mut().wrapping_add(1), 64) };
+    let region = stage.job.create_region_of(odd)?;
+    let unaligned = add.fetch(agent, region.at::<u32>(next, 4, 1)?, AtomicOp::Add(1));
+    refused("an addition to a word that is not aligned", unaligned, &[&format!("rank {next}"), "multiple"])?;
+    require!(add.fetch(agent, region.at(next, 3, 1)?, AtomicOp::Add(1)).is_ok(), "an aligned word");
+    agent.put_value(region.at::<u64>(next, 8, 1)?, 5)?;
+    require!(agent.get_value::<u64>(region.at(next, 8, 1)?)? == 5, "a value that is not aligned");
+    agent.barrier()?;
+    region.withdraw()?;
+    drop(ManuallyDrop::into_inner(memory));
+    Ok(())
+}

@@ -1,0 +1,270 @@
+//! Transfers by messages: how memory is reached that is neither mapped nor known to a network, such as what a rank gives to a region.
+//!
+//! [`MessageNic`] is a network interface for the engine that drives any. A post is a request to the owner of the memory, who puts or gets, and
+//! whose reply completes it; a transfer that is longer than a Medium is several.
+//!
+//! # Invariants
+//! - by_message.1: the local bytes of a post stay mapped, unchanged for a put and nobody else's for a get, until its completion is polled
+//!   (the promise of [`Nic::post`]); what waits here or is out is not complete.
+//! - by_message.2: an engine of [`MessageNic`] has no memory of its own.
+
+use super::{Ask, Commit, Engine, Incoming, Outgoing, Received, thread};
+use crate::handlers::{Also, Entry, Handlers, Signature};
+use crate::{Category, CoreMode, Error, Rank, Rdma};
+use gasworks_memory::Rights;
+use gasworks_rdma::{
+    Abilities, Completion, Direction, EngineError, Key, Nic, NicError, Post, Progress, Stage, Tuning,
+};
+use gasworks_sync::{Lock, Mode, Par, RawSlice, VolatileSlice};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// The library's handler indices for a put, a get, and the replies to them.
+const PUT: u8 = 5;
+const PUT_DONE: u8 = 6;
+const GET: u8 = 7;
+const GOT: u8 = 8;
+/// Bytes of the arguments: the post's number, then the place, and of a get the length; or whether it was done.
+const PUT_ARGS: usize = 16;
+const GET_ARGS: usize = 24;
+const DONE_ARGS: usize = 16;
+
+/// How many posts may be under way.
+const DEPTH: usize = 64;
+
+/// A put or get of no more than a message carries.
+#[derive(Clone, Copy, Debug)]
+struct Posted {
+    direction: Direction,
+    peer: Rank,
+    place: u64,
+    local: RawSlice,
+    token: u64,
+}
+
+#[derive(Default)]
+struct State {
+    /// The number of the last one that was sent.
+    number: u64,
+    /// What is to be sent.
+    waiting: VecDeque<Posted>,
+    /// What was sent, by number.
+    out: BTreeMap<u64, Posted>,
+    done: VecDeque<Completion>,
+}
+
+/// The posts of a rank that go by messages.
+struct Posts {
+    max_medium: usize,
+    state: <Par as Mode>::Lock<State>,
+}
+
+impl Posts {
+    /// One that is to be sent counts as sent from now on.
+    fn take(&self) -> Option<(u64, Posted)> {
+        self.state.with(|state| {
+            let posted = state.waiting.pop_front()?;
+            state.number += 1;
+            state.out.insert(state.number, posted);
+            Some((state.number, posted))
+        })
+    }
+
+    /// One could not be sent now.
+    fn again(&self, number: u64) {
+        self.state.with(|state| {
+            state.out.remove(&number).into_iter().for_each(|posted| state.waiting.push_back(posted))
+        });
+    }
+
+    /// What was sent to a rank by this number, and is answered.
+    fn answered(&self, from: Rank, number: u64) -> Option<Posted> {
+        self.state.with(|state| {
+            state.out.get(&number).filter(|posted| posted.peer == from)?;
+            state.out.remove(&number)
+        })
+    }
+
+    fn complete(&self, token: u64, result: Result<(), NicError>) {
+        self.state.with(|state| state.done.push_back(Completion { token, stage: Stage::Whole, result }));
+    }
+}
+
+/// A network interface whose posts are messages.
+struct MessageNic(Arc<Posts>);
+
+impl Nic for MessageNic {
+    fn name(&self) -> &'static str {
+        "messages"
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities { largest: self.0.max_medium, depth: DEPTH, burst: DEPTH, ..Abilities::PLAIN }
+    }
+
+    unsafe fn register(&self, _: RawSlice) -> Result<Key, NicError> {
+        Ok(Key::default())
+    }
+
+    fn deregister(&self, _: &Key) -> Result<(), NicError> {
+        Ok(())
+    }
+
+    unsafe fn post(&self, post: &Post<'_>) -> Result<(), NicError> {
+        let &Post { direction, peer, local, remote_offset: place, token, .. } = post;
+        self.0.state.with(|state| state.waiting.push_back(Posted { direction, peer, place, local, token }));
+        Ok(())
+    }
+
+    fn poll(&self, burst: usize, sink: &mut dyn FnMut(Completion)) -> usize {
+        let done: Vec<_> = self.0.state.with(|state| {
+            let count = burst.min(state.done.len());
+            state.done.drain(..count).collect()
+        });
+        done.iter().copied().for_each(sink);
+        done.len()
+    }
+}
+
+/// What drives them.
+pub(super) struct ByMessage<M: CoreMode> {
+    pub(super) rdma: Rdma<M, M::Nic>,
+    posts: Arc<Posts>,
+}
+
+impl<M: CoreMode> ByMessage<M> {
+    /// Of a rank whose Mediums have so many bytes.
+    pub(super) fn new(max_medium: usize) -> Result<Self, EngineError> {
+        let posts = Arc::new(Posts { max_medium, state: Lock::new(State::default()) });
+        let tuning = Tuning { descriptors: DEPTH, bounce_space: 0, ..Tuning::default() };
+        // SAFETY: by_message.2: the memory that it is given has no bytes.
+        let rdma = unsafe { Rdma::new(M::box_nic(MessageNic(posts.clone())), RawSlice::EMPTY, &tuning) }?;
+        Ok(Self { rdma, posts })
+    }
+
+    /// Sends what is posted, as far as credits and room go; not in a handler, whose thread polls afterwards.
+    pub(super) fn send(&self, engine: &Engine<M>) {
+        if !thread::is_free() {
+            return;
+        }
+        // What must wait comes to the end, so as many turns as there are now are enough.
+        for _ in 0..self.posts.state.with(|state| state.waiting.len()) {
+            let Some((number, posted)) = self.posts.take() else { return };
+            match send(engine, number, &posted) {
+                Ok(()) => {}
+                Err(error) if error.is_busy() => self.posts.again(number),
+                Err(error) => {
+                    if let Some(Posted { token, peer, .. }) = self.posts.answered(posted.peer, number) {
+                        self.posts.complete(token, Err(NicError::PeerGone { peer }));
+                    }
+                    engine.fail_later(error);
+                }
+            }
+        }
+    }
+
+    /// Completes what has been answered; returns how many transfers are over.
+    pub(super) fn poll(&self, engine: &Engine<M>, done: &mut dyn FnMut(u64, Progress)) -> usize {
+        let completed = self.rdma.poll(self.rdma.burst(), &mut |token, progress| {
+            if matches!(progress, Progress::Done(_)) {
+                engine.pace.machine_ended();
+            }
+            done(token, progress);
+        });
+        self.send(engine);
+        completed
+    }
+}
+
+fn send<M: CoreMode>(engine: &Engine<M>, number: u64, posted: &Posted) -> Result<(), Error> {
+    let &Posted { direction, peer, place, local, .. } = posted;
+    let words = [number, place, local.len() as u64].map(u64::to_le_bytes);
+    let args = words.as_flattened();
+    if direction != Direction::Put {
+        let message = Outgoing { category: Category::Short, handler: GET, args, payload: &[], landing: 0 };
+        return engine.try_request(peer, &message);
+    }
+    let prepared = engine.try_prepare(peer, &medium(local.len()))?;
+    // SAFETY: by_message.1: the post is not complete, so its bytes are mapped and nobody writes to them.
+    unsafe { local.borrow() }.copy_to(prepared.room());
+    let args = &args[..PUT_ARGS];
+    prepared.commit(&Commit { handler: PUT, args, len: local.len(), landing: 0, source: None })
+}
+
+fn medium(len: usize) -> Ask {
+    Ask { category: Category::Medium, least: len, most: len, landing: None, source: None }
+}
+
+/// A word of the arguments; there are as many as the signature says.
+fn word(args: &[u8], number: usize) -> u64 {
+    args.as_chunks().0.get(number).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// Enters the handlers for what other ranks put and get by messages.
+///
+/// # Errors
+/// An index is taken.
+pub fn register<M: CoreMode>(handlers: &Handlers<M>) -> Result<(), Error> {
+    let enter = |index, name: &str, category, reply, bytes, handle| {
+        let signature =
+            Signature { name: name.into(), category, reply, nargs: bytes / 4, also: Also::empty() };
+        handlers.register_internal(index, Entry { signature, function: M::box_function(handle) }).map(drop)
+    };
+    enter(PUT, "gasworks.put", Category::Medium, false, PUT_ARGS, serve_put)?;
+    enter(PUT_DONE, "gasworks.put.done", Category::Short, true, DONE_ARGS, hear)?;
+    enter(GET, "gasworks.get", Category::Short, false, GET_ARGS, serve_get)?;
+    enter(GOT, "gasworks.get.done", Category::Medium, true, DONE_ARGS, hear)
+}
+
+/// Puts what another rank sends. What cannot be done is said to be so: whose mistake it is has the error.
+fn serve_put<M: CoreMode>(asked: &Incoming<'_, M>) -> Result<(), Box<Error>> {
+    let (args, Received::Payload(bytes)) = (asked.args(), asked.received()) else { return Ok(()) };
+    let place = asked.engine().peers().reach(asked.rank(), word(args, 1), bytes.len(), Rights::WRITE);
+    let place = place.ok().flatten();
+    place.into_iter().for_each(|place| bytes.copy_to(place));
+    let args = done_args(word(args, 0), place.is_some());
+    let args = args.as_flattened();
+    let done = Outgoing { category: Category::Short, handler: PUT_DONE, args, payload: &[], landing: 0 };
+    Ok(asked.reply(&done)?)
+}
+
+/// Sends what another rank gets, as [`serve_put`].
+fn serve_get<M: CoreMode>(asked: &Incoming<'_, M>) -> Result<(), Box<Error>> {
+    let (args, engine) = (asked.args(), asked.engine());
+    let len = usize::try_from(word(args, 2)).ok().filter(|&len| len <= engine.max_medium());
+    let place = len
+        .and_then(|len| engine.peers().reach(asked.rank(), word(args, 1), len, Rights::READ).ok().flatten());
+    let bytes = place.unwrap_or(VolatileSlice::EMPTY);
+    let args = done_args(word(args, 0), place.is_some());
+    Ok(asked.reply_prepared(&medium(bytes.len()), |prepared| {
+        bytes.copy_to(prepared.room());
+        Some(Commit { handler: GOT, args: args.as_flattened(), len: bytes.len(), landing: 0, source: None })
+    })?)
+}
+
+fn done_args(number: u64, was_done: bool) -> [[u8; 8]; 2] {
+    [number, u64::from(was_done)].map(u64::to_le_bytes)
+}
+
+/// Takes the reply to a put or a get.
+fn hear<M: CoreMode>(answer: &Incoming<'_, M>) -> Result<(), Box<Error>> {
+    let (args, from) = (answer.args(), answer.source());
+    let bytes = match answer.received() {
+        Received::Payload(bytes) => bytes,
+        _ => VolatileSlice::EMPTY,
+    };
+    let posts = answer.engine().by_message().map(|by_message| &by_message.posts);
+    let posted = posts.and_then(|posts| Some((posts, posts.answered(from, word(args, 0))?)));
+    let Some((posts, Posted { direction, local, token, .. })) = posted else {
+        let what = "it answers a put or a get that nobody has made".into();
+        return Err(Error::BadMessage { from, what }.into());
+    };
+    let target = if direction == Direction::Put { RawSlice::EMPTY } else { local };
+    let was_done = word(args, 1) == 1 && bytes.len() == target.len();
+    if was_done {
+        // SAFETY: by_message.1: the post is completed below, so until then its bytes are mapped and, of a get, nobody else's.
+        bytes.copy_to(unsafe { target.borrow() });
+    }
+    posts.complete(token, if was_done { Ok(()) } else { Err(NicError::BadKey { peer: from }) });
+    Ok(())
+}
