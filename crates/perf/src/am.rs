@@ -3,7 +3,7 @@
 use crate::handlers::{Lane, counted, filled};
 use crate::session::{Block, PerfMode, Plan, Session, Sum, since, timed_threads};
 use anyhow::{Result, ensure};
-use gasworks::{Agent, MediumRequest, ShortRequest};
+use gasworks::{Agent, GlobalPtr, LongRequest, MediumRequest, ShortRequest};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,6 +31,8 @@ fn sizes<M: PerfMode>(session: &Session<'_, M>) -> Result<Vec<u64>> {
 enum Send {
     Short(ShortRequest<u32>),
     Medium(MediumRequest<[u32; 4]>),
+    /// To this offset of the partner's segment.
+    Long(LongRequest<u32>, u64),
 }
 
 /// Who answers what.
@@ -137,6 +139,9 @@ impl Messages {
             match self.send {
                 Send::Short(handler) => agent.request_short(partner, handler, lane)?,
                 Send::Medium(handler) => agent.request_medium(partner, handler, args, payload)?,
+                Send::Long(handler, at) => {
+                    agent.request_long(handler, lane, payload, GlobalPtr::new(partner, at))?;
+                }
             }
             if answer == Answer::EachInTurn {
                 agent.wait_until(|| counted(replies) >= self.replied + sent)?;
@@ -160,7 +165,13 @@ pub fn latency<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
         let send = Send::Short(session.handlers.ping);
         Messages::new(session, send, 0, Answer::EachInTurn).measure(session, &plan("short", 0))?;
     }
-    for bytes in sizes(session)? {
+    let sizes = sizes(session)?;
+    let landing = landing(session, &sizes)?;
+    for bytes in sizes {
+        if session.wants("long") {
+            let send = Send::Long(session.handlers.ping_long, landing);
+            Messages::new(session, send, bytes, Answer::EachInTurn).measure(session, &plan("long", bytes))?;
+        }
         for (variant, handler) in
             [("medium-unread", session.handlers.ping_unread), ("medium-read", session.handlers.ping_read)]
         {
@@ -171,6 +182,11 @@ pub fn latency<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Where Longs land, on every rank. Collective.
+fn landing<M: PerfMode>(session: &Session<'_, M>, sizes: &[u64]) -> Result<u64> {
+    Ok(session.job.alloc::<u8>(sizes.iter().copied().max().unwrap_or(0))?.offset())
 }
 
 /// Several threads' round trips overlap, so that only their rate means something.
@@ -193,9 +209,20 @@ pub fn rate<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
     Ok(())
 }
 
-/// Floods of Mediums.
+/// Floods of Mediums and Longs.
 pub fn bandwidth<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
-    for bytes in sizes(session)? {
+    let sizes = sizes(session)?;
+    let landing = landing(session, &sizes)?;
+    for bytes in sizes {
+        for (variant, handler, answer) in [
+            ("long", session.handlers.flood_long, Answer::Last),
+            ("long-replies", session.handlers.answer_long, Answer::Each),
+        ] {
+            if session.wants(variant) {
+                let plan = Plan { sum: Sum::Rate, ..Plan::new("am-bandwidth", variant, bytes) };
+                Messages::new(session, Send::Long(handler, landing), bytes, answer).measure(session, &plan)?;
+            }
+        }
         for (variant, handler) in
             [("unread", session.handlers.flood_unread), ("checked", session.handlers.flood_checked)]
         {

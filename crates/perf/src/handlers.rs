@@ -8,8 +8,8 @@
 use crate::call::all_words;
 use crate::clock::ticks;
 use gasworks::{
-    Error, MediumReply, MediumRequest, Par, Payload, Reply, Request, Seq, ShortReply, ShortRequest, Table,
-    ThreadMode,
+    Error, GlobalPtr, Landed, LongReply, LongRequest, MediumReply, MediumRequest, Par, Payload, Reply,
+    Request, Seq, ShortReply, ShortRequest, Table, ThreadMode,
 };
 use gasworks_sync::Lock;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
@@ -110,6 +110,12 @@ pub struct Handlers {
     pub flood_unread: MediumRequest<Filled>,
     /// Counts, reads, and checks.
     pub flood_checked: MediumRequest<Filled>,
+    /// Counts, and replies with as many bytes to the same offset.
+    pub ping_long: LongRequest<u32>,
+    /// Counts.
+    pub flood_long: LongRequest<u32>,
+    /// Counts, and replies with a Short.
+    pub answer_long: LongRequest<u32>,
     /// The flood has arrived.
     pub arrived: ShortRequest<u32>,
     /// Random updates.
@@ -198,6 +204,34 @@ macro_rules! registers {
                 },
             )?;
             let s = state.clone();
+            let pong_long: LongReply<u32> =
+                table.long_reply("pong_long", move |_: Reply<'_>, lane: u32, _: Landed| {
+                    count::<M>(&s.lane(lane).replies, 1);
+                })?;
+            let s = state.clone();
+            let ping_long = table.long_request(
+                "ping_long",
+                move |request: Request<'_, M>, lane: u32, Landed { at, len }: Landed| {
+                    count::<M>(&s.lane(lane).requests, 1);
+                    let back = GlobalPtr::new(request.source(), at.offset());
+                    s.buffer(lane).with(|buffer| {
+                        room(buffer, len as usize);
+                        request.reply_long(pong_long, lane, &buffer[..len as usize], back)
+                    })
+                },
+            )?;
+            let s = state.clone();
+            let flood_long =
+                table.long_request("flood_long", move |_: Request<'_, M>, lane: u32, _: Landed| {
+                    count::<M>(&s.lane(lane).requests, 1);
+                })?;
+            let s = state.clone();
+            let answer_long =
+                table.long_request("answer_long", move |request: Request<'_, M>, lane: u32, _: Landed| {
+                    count::<M>(&s.lane(lane).requests, 1);
+                    request.reply_short(pong, lane)
+                })?;
+            let s = state.clone();
             let arrived = table.short_request("arrived", move |_: Request<'_, M>, lane: u32| {
                 count::<M>(&s.lane(lane).replies, 1);
             })?;
@@ -237,6 +271,9 @@ macro_rules! registers {
                 flood,
                 flood_unread,
                 flood_checked,
+                ping_long,
+                flood_long,
+                answer_long,
                 arrived,
                 update,
                 wake,

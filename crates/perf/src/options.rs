@@ -12,10 +12,10 @@ the processors move, and only figures with the same one can be compared.
 
   raw            the machine itself: lines, messages, streams, barriers, copies, wake-ups between two processes over
                  shared memory without the library, in C; the best of several variants is marked
-  am-latency     round trip of a request and its reply: Short; Medium with the payload read by the handlers or not
+  am-latency     round trip of a request and its reply: Short; Long; Medium with the payload read by the handlers or not
   am-rate        one-way flood of Shorts, and of Shorts that are replied to, counted where handlers run, the last
                  acknowledgement included
-  am-bandwidth   the same for Mediums: payload unread, and read and checked
+  am-bandwidth   the same for Mediums, payload unread, and read and checked, and for Longs with and without replies
   put-latency    blocking puts in a loop over places that are known at run time only
   get-latency    the same for gets
   put-bandwidth  blocking puts by size, in places that the first cache holds (warm) and walking on

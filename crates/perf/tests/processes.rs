@@ -49,12 +49,12 @@ fn variants<'a>(rows: &'a [Row], bench: &str) -> Vec<&'a str> {
 #[test]
 fn messages_are_measured() {
     let latency = rows(2, "am-latency");
-    assert_eq!(variants(&latency, "am-latency"), ["short", "medium-unread", "medium-read"]);
+    assert_eq!(variants(&latency, "am-latency"), ["short", "long", "medium-unread", "medium-read"]);
     assert!(latency.iter().any(|row| row.bytes == 65536), "{latency:?}");
     assert_eq!(variants(&rows(2, "am-rate"), "am-rate"), ["short", "short-replies"]);
     let bandwidth = rows(2, "am-bandwidth --bytes 8..64");
-    assert_eq!(variants(&bandwidth, "am-bandwidth"), ["unread", "checked"]);
-    assert_eq!(bandwidth.len(), 8, "four sizes, each in two ways");
+    assert_eq!(variants(&bandwidth, "am-bandwidth"), ["long", "long-replies", "unread", "checked"]);
+    assert_eq!(bandwidth.len(), 16, "four sizes, each in four ways");
 }
 
 #[test]

@@ -10,7 +10,7 @@
 #![allow(unsafe_code)]
 
 use anyhow::{Context, Result, bail, ensure};
-use gasworks::{Agent, Config, GlobalPtr, Job, ParSync, Payload, Reply, Request, Seq, Table};
+use gasworks::{Agent, Config, GlobalPtr, Job, Landed, ParSync, Payload, Reply, Request, Seq, Table};
 use gasworks_bootstrap::Together;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -148,7 +148,7 @@ fn run() -> Result<()> {
     };
     let payload = vec![7u8; 65536];
     let payload = payload.get(..bytes).with_context(|| format!("{operation}: more bytes than there are"))?;
-    if kind.starts_with("short") || kind == "medium" {
+    if ["short", "medium", "long"].into_iter().any(|category| kind.starts_with(category)) {
         return messages(kind, times, payload);
     }
     match kind.split_once(':') {
@@ -241,6 +241,7 @@ fn on_team(kind: &str, times: u64) -> Result<()> {
 fn messages(kind: &str, times: u64, payload: &[u8]) -> Result<()> {
     let counts = Arc::new(Counts::default());
     let counted = counts.clone();
+    let copy: Arc<[u8]> = payload.into();
     let open = move |bootstrap: Together| -> Result<_> {
         let mut table = Table::<ParSync>::new();
         let counts = counted.clone();
@@ -258,17 +259,39 @@ fn messages(kind: &str, times: u64, payload: &[u8]) -> Result<()> {
             table.medium_request("medium", move |_: Request<'_, ParSync>, _: u64, _: Payload<'_>| {
                 count(&counts.handled);
             })?;
+        let counts = counted.clone();
+        let echoed =
+            table.medium_reply("echoed", move |_: Reply<'_>, _: u64, _: Payload<'_>| count(&counts.replied))?;
+        let (counts, copy) = (counted.clone(), copy.clone());
+        let echo = table.medium_request(
+            "echo",
+            move |request: Request<'_, ParSync>, value: u64, payload: Payload<'_>| {
+                count(&counts.handled);
+                request.reply_medium(echoed, value, &copy[..payload.len()])
+            },
+        )?;
+        let counts = counted.clone();
+        let long = table.long_request("long", move |_: Request<'_, ParSync>, _: u64, _: Landed| {
+            count(&counts.handled);
+        })?;
+        let counts = counted.clone();
+        let long_ping =
+            table.long_request("long_ping", move |request: Request<'_, ParSync>, value: u64, _: Landed| {
+                count(&counts.handled);
+                request.reply_short(pong, value)
+            })?;
         let job = Job::open_by(Box::new(bootstrap), Config::from_env()?.segment(1 << 20), table)?;
-        Ok((job, (short, ping, medium)))
+        Ok((job, (short, ping, medium, echo, long, long_ping)))
     };
     let mut ranks = Together::ranks(2)?.into_iter();
     let (Some(first), Some(second)) = (ranks.next(), ranks.next()) else { bail!("there are not two ranks") };
     let opens = open.clone();
     let other = std::thread::spawn(move || opens(second));
-    let (here, (short, ping, medium)) = open(first)?;
+    let (here, (short, ping, medium, echo, long, long_ping)) = open(first)?;
     let (there, _) = other.join().map_err(|_| anyhow::anyhow!("the other rank panicked"))??;
     let (sender, receiver) = (here.agent()?, there.agent()?);
     let (to, Counts { handled, replied }) = (black_box(receiver.rank()), &*counts);
+    let landing = black_box(GlobalPtr::new(to, 4096));
 
     let before = ALLOCATOR.made.load(Ordering::Relaxed);
     let times = black_box(times);
@@ -292,6 +315,34 @@ fn messages(kind: &str, times: u64, payload: &[u8]) -> Result<()> {
         "medium" => each(times, |number| {
             sender.request_medium(to, medium, number, payload)?;
             wait(&receiver, handled, number)
+        })?,
+        "medium-flood" => {
+            each(times, |number| {
+                sender.request_medium(to, medium, number, payload)?;
+                if number.is_multiple_of(FLOOD) { wait(&receiver, handled, number) } else { Ok(()) }
+            })?;
+            wait(&receiver, handled, times)?;
+        }
+        "medium-round-trip" => each(times, |number| {
+            sender.request_medium(to, echo, number, payload)?;
+            wait(&receiver, handled, number)?;
+            wait(&sender, replied, number)
+        })?,
+        "long" => each(times, |number| {
+            sender.request_long(long, number, payload, landing)?;
+            wait(&receiver, handled, number)
+        })?,
+        "long-flood" => {
+            each(times, |number| {
+                sender.request_long(long, number, payload, landing)?;
+                if number.is_multiple_of(FLOOD) { wait(&receiver, handled, number) } else { Ok(()) }
+            })?;
+            wait(&receiver, handled, times)?;
+        }
+        "long-round-trip" => each(times, |number| {
+            sender.request_long(long_ping, number, payload, landing)?;
+            wait(&receiver, handled, number)?;
+            wait(&sender, replied, number)
         })?,
         _ => bail!("{kind} is no operation: see ci/counts"),
     }
