@@ -80,10 +80,11 @@ pub enum WaitMode {
 
 impl WaitMode {
     pub(crate) fn from_number(number: u32) -> Self {
-        [WaitMode::Spin, WaitMode::Block]
-            .into_iter()
-            .find(|&m| m as u32 == number)
-            .unwrap_or(WaitMode::SpinBlock)
+        match number {
+            0 => WaitMode::Spin,
+            1 => WaitMode::Block,
+            _ => WaitMode::SpinBlock,
+        }
     }
 }
 

@@ -154,6 +154,20 @@ pub(crate) fn first_word(
         | u64::from(returned.bytes) << 32
 }
 
+/// The words before the arguments of a Long.
+#[inline]
+pub(crate) fn long_words(
+    reply: bool,
+    handler: u8,
+    nargs: usize,
+    landing: Landing,
+    returned: Returned,
+) -> [u64; 3] {
+    let word = first_word(Category::Long, reply, handler, nargs, returned);
+    let in_packet = if landing.in_packet { u64::from(IN_PACKET) } else { 0 };
+    [word | in_packet, landing.offset, landing.len]
+}
+
 /// The first word, and all there is, of a message that returns credits.
 #[inline]
 pub(crate) fn credits_word(returned: Returned) -> u64 {
@@ -235,6 +249,20 @@ impl First {
     pub(crate) fn args(self, bytes: &[u8]) -> Option<&[u8]> {
         let args = bytes.get(FIXED..)?;
         (args.len() == 4 * self.count() && self.0 as u8 & IN_PACKET == 0).then_some(args)
+    }
+
+    /// Where it lands, and its arguments, of a Long whose shape is that of its handler.
+    #[inline]
+    pub(crate) fn landing(self, bytes: &[u8]) -> Option<(Landing, &[u8])> {
+        let (fields, args) = bytes.get(FIXED..)?.split_first_chunk::<LONG>()?;
+        let &[offset, len] = fields.as_chunks().0 else { return None };
+        let landing = Landing {
+            offset: u64::from_le_bytes(offset),
+            len: u64::from_le_bytes(len),
+            in_packet: self.0 as u8 & IN_PACKET != 0,
+        };
+        let is_long = self.category() == Some(Category::Long) && args.len() == 4 * self.count();
+        is_long.then_some((landing, args))
     }
 }
 
@@ -344,6 +372,13 @@ mod tests {
                 prop_assert_eq!((first.category(), first.is_reply()), (Some(category), reply));
                 prop_assert_eq!(first.count(), nargs);
                 prop_assert_eq!(first.args(encoded.as_bytes()), landing.is_none().then_some(&args[..]));
+                if let Some(landing) = landing {
+                    let bytes = encoded.as_bytes();
+                    prop_assert_eq!(first.landing(bytes), Some((landing, &args[..])));
+                    prop_assert_eq!(first.landing(&bytes[..bytes.len() - 1]), None);
+                    let words = long_words(reply, handler, nargs, landing, returned).map(u64::to_le_bytes);
+                    prop_assert_eq!(words.as_flattened(), &bytes[..24]);
+                }
             }
             prop_assert_eq!(decoded, Ok(Decoded { head, returned, args: &args }));
         }

@@ -10,7 +10,9 @@
 use crate::Rank;
 use crate::message::{First, MAX_HEAD};
 use gasworks_shmem::barrier::Name;
+use gasworks_shmem::blocks::Lent;
 use gasworks_shmem::doorbell::Doorbell;
+use gasworks_shmem::inbox::Block;
 use gasworks_shmem::queues::{Queue, Queues};
 use gasworks_sock::sleeper;
 use gasworks_sync::{Mode, VolatileSlice};
@@ -167,6 +169,16 @@ pub enum WireError {
     },
 }
 
+/// A message from `from` in the queues of `at` names a block that does not exist.
+#[cold]
+pub fn no_such_block(transport: &'static str, at: Rank, from: Rank, class: Class, block: Block) -> WireError {
+    let (name, Block { index, len }) = (if class == Class::Request { "request" } else { "reply" }, block);
+    let what = format!(
+        "a message from rank {from} names {name} block {index} with {len} bytes, which does not exist"
+    );
+    WireError::Corrupt { transport, at, what }
+}
+
 /// The head that is one word and its arguments, and its length. More arguments than any message has are cut off.
 pub fn head_of(word: u64, args: &[u8]) -> ([u8; MAX_HEAD], usize) {
     let mut head = [0; MAX_HEAD];
@@ -223,6 +235,12 @@ pub trait Wire<M: Mode> {
     /// The queues themselves, where the peers that this transport reaches are mapped: short messages then go through them
     /// without another call, as puts go to a mapped segment. Transports without mapped queues return `None`.
     fn queues(&self) -> Option<&Queues<'_, M>> {
+        None
+    }
+    /// The payload of a message in the [mapped queues](Self::queues), in the block that it names: a request's is one of its sender's, whose
+    /// number is `from`, a reply's one of this rank's. `None` if there is no such block.
+    fn lend(&self, from: u16, class: Class, block: Block) -> Option<Lent<'_>> {
+        let _ = (from, class, block);
         None
     }
     /// Hands up to `burst` arrived messages to `sink`, one at a time; returns how many. The payload is freed when
@@ -318,6 +336,7 @@ mod tests {
         let wire: &dyn Wire<Seq> = &Plain;
         let mut room = wire.reserve(0, Class::Request, 0).expect("room");
         assert_eq!((wire.beside(&mut room), wire.queues().is_none()), (None, true));
+        assert!(wire.lend(0, Class::Request, Block { index: 0, len: 0 }).is_none());
         assert_eq!((wire.is_of_first_domain(), wire.is_settled(), wire.burst()), (false, true, BURST));
         let sent = wire.send(0, Class::Request, 0, &[0; 8], &[]);
         assert_eq!(sent, Err(WireError::TooLarge { transport: "plain", len: 16, max: 0 }), "in two steps");

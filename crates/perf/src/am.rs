@@ -220,7 +220,8 @@ pub fn bandwidth<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
         ] {
             if session.wants(variant) {
                 let plan = Plan { sum: Sum::Rate, ..Plan::new("am-bandwidth", variant, bytes) };
-                Messages::new(session, Send::Long(handler, landing), bytes, answer).measure(session, &plan)?;
+                Messages::new(session, Send::Long(handler, landing), bytes, answer)
+                    .measure(session, &plan)?;
             }
         }
         for (variant, handler) in

@@ -88,6 +88,8 @@ impl Mapped {
 #[derive(Debug)]
 pub(crate) struct Host {
     pub me: u32,
+    /// This rank's number among them.
+    number: usize,
     /// Which ranks of the job they are.
     pub ranks: Ranks,
     /// What there is of each.
@@ -164,6 +166,7 @@ impl Host {
             barrier,
             regions: regions.into(),
             page: shown_page(layout, announced),
+            number: ranks.number(me),
             offset: layout.places.get(ranks.number(me)).map_or(0, |own| own.segment),
             names: Lock::new(names),
             all,
@@ -213,7 +216,7 @@ impl Host {
     /// This rank's own region.
     #[inline]
     pub(crate) fn mine(&self) -> &Region {
-        &self.regions[self.ranks.number(self.me)]
+        &self.regions[self.number]
     }
 
     /// This rank's own segment, as far as it is shown, to the end of a page.

@@ -12,9 +12,9 @@ use crate::error::PshmError;
 use crate::layout::{self, MAX_MEDIUM};
 use crate::region::{Host, Region};
 use crate::stage::{self, Stage};
-use gasworks_core::wire::ring;
+use gasworks_core::wire::{no_such_block, ring};
 use gasworks_core::{Arrived, Class, Flow, Limits, Rank, Reservation, Wire, WireError};
-use gasworks_shmem::blocks::{Blocks, Stock};
+use gasworks_shmem::blocks::{Lent, Stock};
 use gasworks_shmem::inbox::{Block, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
 use gasworks_shmem::queues::{Queue, Queues};
 use gasworks_sock::sleeper;
@@ -105,7 +105,10 @@ impl<M: Mode> Pshm<M> {
 
     #[inline]
     fn region(&self, rank: Rank) -> Result<&Region, WireError> {
-        self.host.of(rank).ok_or(WireError::PeerGone { rank })
+        match self.host.of(rank) {
+            Some(region) => Ok(region),
+            None => Err(WireError::PeerGone { rank }),
+        }
     }
 
     #[cold]
@@ -137,7 +140,7 @@ impl<M: Mode> Pshm<M> {
         len: usize,
     ) -> Result<(u32, VolatileSlice<'a>), WireError> {
         let (index, bytes) = if class == Class::Request {
-            let index = self.claim_request(len).ok_or(WireError::Busy { to })?;
+            let Some(index) = self.claim_request(len) else { return Err(WireError::Busy { to }) };
             (index, self.host.mine().request_bytes(index, len))
         } else {
             // Each block is worth a request that `to` has out, so there is one unless somebody replies twice.
@@ -149,7 +152,7 @@ impl<M: Mode> Pshm<M> {
             (index, peer.reply_bytes(index, len))
         };
         kill_point!("pshm.reserve.claimed");
-        bytes.map(|bytes| (index, bytes)).ok_or(WireError::TooLarge { transport: NAME, len, max: MAX_MEDIUM })
+        bytes.map(|bytes| (index, bytes)).ok_or_else(|| too_large(len))
     }
 
     /// Blocks of this process's own that are claimed and not used.
@@ -162,13 +165,13 @@ impl<M: Mode> Pshm<M> {
     #[inline]
     fn claim_request(&self, len: usize) -> Option<u32> {
         let mine = self.host.mine();
-        let blocks = mine.request_blocks();
+        let blocks = || mine.request_blocks();
         mine.layout.classes.iter().enumerate().filter(|(_, class)| len <= class.size).find_map(
             |(at, class)| {
                 match self.stocks.get(at) {
-                    Some(stock) if !M::PARALLEL => stock.claim(blocks, class.first, class.end, STOCK),
+                    Some(stock) if !M::PARALLEL => stock.claim(true, blocks, (class.first, class.end), STOCK),
                     // The largest are taken one at a time, the lowest first: their bytes are what must stay in the caches.
-                    _ => stage::claim::<M>(blocks, class.first, class.end),
+                    _ => stage::claim::<M>(blocks(), class.first, class.end),
                 }
             },
         )
@@ -177,22 +180,20 @@ impl<M: Mode> Pshm<M> {
     /// A block of the requester's.
     #[inline]
     fn claim_reply(&self, to: Rank, peer: &Region) -> Option<u32> {
-        let (blocks, count) = (peer.reply_blocks(), peer.layout.reply_count);
+        let (blocks, count) = (|| peer.reply_blocks(), peer.layout.reply_count);
+        let stock = &self.reply_stocks[self.host.ranks.number(to)];
         if !M::PARALLEL
             && self.reply_stock > 0
-            && let Some(index) =
-                self.reply_stocks[self.host.ranks.number(to)].claim(blocks, 0, count, self.reply_stock)
+            && let Some(index) = stock.claim(false, blocks, (0, count), self.reply_stock)
         {
             return Some(index);
         }
-        blocks.claim(0, count)
+        blocks().claim(0, count)
     }
 
     /// Claims a block and fills it.
+    #[inline]
     fn fill(&self, to: Rank, peer: &Region, class: Class, payload: &[u8]) -> Result<Block, WireError> {
-        if payload.len() > MAX_MEDIUM {
-            return Err(WireError::TooLarge { transport: NAME, len: payload.len(), max: MAX_MEDIUM });
-        }
         let (index, bytes) = self.claim(to, peer, class, payload.len())?;
         bytes.write_away(payload);
         Ok(Block { index, len: payload.len() as u32 })
@@ -208,34 +209,6 @@ impl<M: Mode> Pshm<M> {
         }
     }
 
-    /// Where the payload of a message that arrived lies, and whose block to free afterwards. Everything in the
-    /// message is the peer's word.
-    fn locate(
-        &self,
-        queue: Queue,
-        from: u16,
-        block: Block,
-    ) -> Result<(VolatileSlice<'_>, Blocks<'static>, u32), WireError> {
-        let Block { index, len } = block;
-        let (owner, owns, bytes) = match queue {
-            Queue::Requests => {
-                let peer = &self.host.regions[usize::from(from)];
-                (peer.request_blocks(), "request", peer.request_bytes(index, len as usize))
-            }
-            Queue::Replies => {
-                let mine = self.host.mine();
-                (mine.reply_blocks(), "reply", mine.reply_bytes(index, len as usize))
-            }
-        };
-        let bytes = bytes.ok_or_else(|| {
-            self.corrupt(format!(
-                "a message from rank {} names {owns} block {index} with {len} bytes, which does not exist",
-                self.queues.rank(from)
-            ))
-        })?;
-        Ok((bytes, owner, index))
-    }
-
     fn deliver(
         &self,
         queue: Queue,
@@ -246,45 +219,28 @@ impl<M: Mode> Pshm<M> {
         if usize::from(from) >= self.host.regions.len() {
             return Err(self.unknown_sender(queue, from));
         }
+        let rank = self.queues.rank(from);
         let Some(block) = message.block else {
-            let payload = stage::lend(message);
-            sink(Arrived { from: self.queues.rank(from), head: message.head(), payload });
+            sink(Arrived { from: rank, head: message.head(), payload: stage::lend(message) });
             return Ok(());
         };
-        self.deliver_block(queue, message, block, sink)
-    }
-
-    fn deliver_block(
-        &self,
-        queue: Queue,
-        message: &Message,
-        block: Block,
-        sink: &mut dyn FnMut(Arrived<'_>),
-    ) -> Result<(), WireError> {
-        let (payload, owner, index) = self.locate(queue, message.from, block)?;
-        let _freed = Freed { owner, index };
-        let from = self.queues.rank(message.from);
-        sink(Arrived { from, head: message.head(), payload });
+        let class = if queue == Queue::Requests { Class::Request } else { Class::Reply };
+        let lent = self.lend(from, class, block);
+        let lent = lent.ok_or_else(|| no_such_block(NAME, self.host.me, rank, class, block))?;
+        sink(Arrived { from: rank, head: message.head(), payload: lent.bytes() });
         Ok(())
     }
+}
+
+#[cold]
+fn too_large(len: usize) -> WireError {
+    WireError::TooLarge { transport: NAME, len, max: MAX_MEDIUM }
 }
 
 fn name_of(queue: Queue) -> &'static str {
     match queue {
         Queue::Requests => "request",
         Queue::Replies => "reply",
-    }
-}
-
-/// Frees a block when the sink returns, or unwinds.
-struct Freed {
-    owner: Blocks<'static>,
-    index: u32,
-}
-
-impl Drop for Freed {
-    fn drop(&mut self) {
-        self.owner.free(self.index);
     }
 }
 
@@ -301,7 +257,7 @@ impl<M: Mode> Wire<M> for Pshm<M> {
     fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation<'_>, WireError> {
         let peer = self.region(to)?;
         if payload > MAX_MEDIUM {
-            return Err(WireError::TooLarge { transport: NAME, len: payload, max: MAX_MEDIUM });
+            return Err(too_large(payload));
         }
         if class == Class::Request {
             self.queues.claim(to).map_err(|_| WireError::Busy { to })?;
@@ -365,15 +321,7 @@ impl<M: Mode> Wire<M> for Pshm<M> {
         let wanted = if payload.len() <= MAX_INLINE {
             self.queues.post(to, queue, word, args, payload).map_err(full)?
         } else {
-            if class == Class::Request {
-                self.queues.claim(to).map_err(full)?;
-            }
-            let filled = self.fill(to, peer, class, payload).inspect_err(|_| {
-                if class == Class::Request {
-                    self.queues.cancel(to);
-                }
-            });
-            self.queues.send_word(to, queue, word, args, Payload::Block(filled?))
+            self.queues.post_block(to, queue, word, args, full, || self.fill(to, peer, class, payload))?
         };
         if wanted {
             ring(self.queues.bell(to));
@@ -391,6 +339,19 @@ impl<M: Mode> Wire<M> for Pshm<M> {
 
     fn queues(&self) -> Option<&Queues<'_, M>> {
         Some(&self.queues)
+    }
+
+    #[inline]
+    fn lend(&self, from: u16, class: Class, block: Block) -> Option<Lent<'_>> {
+        let Block { index, len } = block;
+        let (blocks, bytes) = if class == Class::Request {
+            let peer = self.host.regions.get(usize::from(from))?;
+            (peer.request_blocks(), peer.request_bytes(index, len as usize)?)
+        } else {
+            let mine = self.host.mine();
+            (mine.reply_blocks(), mine.reply_bytes(index, len as usize)?)
+        };
+        blocks.lend(index, bytes)
     }
 
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {

@@ -7,7 +7,7 @@
 //! - blocks.1: a block whose flag is set is its claimer's until it is sent, and its receiver's from then until it is freed.
 
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use gasworks_sync::{kill_point, ord};
+use gasworks_sync::{VolatileSlice, kill_point, ord};
 
 const FREE: u32 = 0;
 const CLAIMED: u32 = 1;
@@ -60,22 +60,55 @@ impl<'a> Blocks<'a> {
         Some(first + found as u32)
     }
 
-    /// Frees a block that was claimed here or arrived with a message.
+    /// Frees a block that was claimed here.
     ///
     /// # Panics
     /// If there is no such block.
     #[inline]
     pub fn free(&self, index: u32) {
-        kill_point!("blocks.free.before");
-        // Release: our reading of the block is over.
-        self.flags[index as usize].store(FREE, ord!("blocks.free", Release));
-        kill_point!("blocks.free.freed");
+        free(&self.flags[index as usize]);
+    }
+
+    /// A block that arrived with a message, whose payload is these bytes; `None` if there is no such block.
+    #[inline]
+    pub fn lend(self, index: u32, bytes: VolatileSlice<'a>) -> Option<Lent<'a>> {
+        Some(Lent { bytes, flag: self.flags.get(index as usize)? })
     }
 
     /// How many are claimed now.
     pub fn claimed(&self) -> usize {
         self.flags.iter().filter(|flag| flag.load(Relaxed) != FREE).count()
     }
+}
+
+/// A payload in the block that it arrived in, which is freed when this is dropped.
+#[derive(Debug)]
+pub struct Lent<'a> {
+    bytes: VolatileSlice<'a>,
+    flag: &'a AtomicU32,
+}
+
+impl Lent<'_> {
+    /// The payload. It is another one's once the block is freed.
+    #[inline]
+    pub fn bytes(&self) -> VolatileSlice<'_> {
+        self.bytes
+    }
+}
+
+impl Drop for Lent<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        free(self.flag);
+    }
+}
+
+#[inline]
+fn free(flag: &AtomicU32) {
+    kill_point!("blocks.free.before");
+    // Release: our reading of the block is over.
+    flag.store(FREE, ord!("blocks.free", Release));
+    kill_point!("blocks.free.freed");
 }
 
 /// How many flags share a cache line.
@@ -96,11 +129,19 @@ impl Stock {
         (self.word.load(Relaxed) as u32).count_ones() as usize
     }
 
-    /// Claims a block among `first..end`: one at hand, or else up to `most` of one line at once.
+    /// Claims a block among `first..end`: one at hand, or else up to `most` of one line at once; `alone` says that nobody else claims
+    /// these.
     #[inline]
-    pub fn claim(&self, blocks: Blocks<'_>, first: u32, end: u32, most: u32) -> Option<u32> {
+    pub fn claim<'a>(
+        &self,
+        alone: bool,
+        blocks: impl FnOnce() -> Blocks<'a>,
+        (first, end): (u32, u32),
+        most: u32,
+    ) -> Option<u32> {
         let at_hand = self.word.load(Relaxed);
-        let word = if at_hand as u32 == 0 { take_line(blocks, first, end, most)? } else { at_hand };
+        let is_empty = at_hand as u32 == 0;
+        let word = if is_empty { take_line(alone, blocks(), first, end, most)? } else { at_hand };
         self.word.store(word & (word - 1), Relaxed);
         Some((word >> 32) as u32 + word.trailing_zeros())
     }
@@ -108,7 +149,8 @@ impl Stock {
 
 /// Claims up to `most` blocks of the first line that has half of a line free, or else of the line that has most; as a
 /// stock's word.
-fn take_line(blocks: Blocks<'_>, first: u32, end: u32, most: u32) -> Option<u64> {
+#[inline(never)]
+fn take_line(alone: bool, blocks: Blocks<'_>, first: u32, end: u32, most: u32) -> Option<u64> {
     let free = |line: u32| {
         let (from, to) = (first.max(line), end.min(line + LINE));
         (from..to).filter(|&index| blocks.flags[index as usize].load(Relaxed) == FREE).count() as u32
@@ -125,7 +167,11 @@ fn take_line(blocks: Blocks<'_>, first: u32, end: u32, most: u32) -> Option<u64>
         }
     }
     let (from, to) = (first.max(best), end.min(best + LINE));
-    let claimed = (from..to).filter(|&index| blocks.claim(index, index + 1).is_some()).take(most as usize);
+    let claim = |index: &u32| match alone {
+        true => blocks.claim_alone(*index, index + 1).is_some(),
+        false => blocks.claim(*index, index + 1).is_some(),
+    };
+    let claimed = (from..to).filter(claim).take(most as usize);
     let bits = claimed.fold(0u64, |bits, index| bits | 1 << (index - best));
     (bits != 0).then_some(u64::from(best) << 32 | bits)
 }
@@ -143,7 +189,7 @@ mod tests {
             // Blocks 5 to 40 alone, some of which somebody else has.
             let taken = [7, 8, 20, 39].map(|index| blocks.claim(index, index + 1).expect("free"));
             let mut given = BTreeSet::new();
-            while let Some(index) = stock.claim(blocks, 5, 41, most) {
+            while let Some(index) = stock.claim(false, || blocks, (5, 41), most) {
                 assert!((5..41).contains(&index) && !taken.contains(&index), "{index}");
                 assert!(given.insert(index), "{index} twice");
                 assert!(blocks.claimed() < 4 + given.len() + most as usize, "more than {most} beforehand");
@@ -170,7 +216,7 @@ mod tests {
             let line = |free: usize| (0..LINE as usize).map(move |at| AtomicU32::new(u32::from(at >= free)));
             let flags: Vec<_> = free.into_iter().flat_map(line).take(40).collect();
             let (blocks, stock) = (Blocks::new(&flags), Stock::default());
-            let index = stock.claim(blocks, 0, 40, most)?;
+            let index = stock.claim(true, || blocks, (0, 40), most)?;
             let before: usize = free.iter().map(|&free| LINE as usize - free).sum();
             assert_eq!(blocks.claimed() + LINE as usize / 2, before + 1 + stock.at_hand(), "{free:?}");
             Some((index, stock.at_hand()))
@@ -194,7 +240,7 @@ mod tests {
         let flags: Vec<_> = (0..128).map(|_| AtomicU32::new(FREE)).collect();
         let (blocks, stock) = (Blocks::new(&flags), Stock::default());
         for _ in 0..if cfg!(miri) { 3 * LINE } else { 1000 } {
-            let index = stock.claim(blocks, 0, 128, LINE).expect("free");
+            let index = stock.claim(false, || blocks, (0, 128), LINE).expect("free");
             assert!(index < 2 * LINE, "{index}: a message at a time needs no more than two lines");
             blocks.free(index);
         }

@@ -161,6 +161,22 @@ pub struct Block {
     pub len: u32,
 }
 
+impl Block {
+    /// The bytes of its name, which travels where another payload would.
+    const NAME: u8 = 8;
+
+    /// The word that names it.
+    #[inline]
+    fn name(self) -> u64 {
+        u64::from(self.index) << 32 | u64::from(self.len)
+    }
+
+    #[inline]
+    fn named(word: u64) -> Self {
+        Self { index: (word >> 32) as u32, len: word as u32 }
+    }
+}
+
 /// The payload of a message to send.
 #[derive(Clone, Copy, Debug)]
 pub enum Payload<'a> {
@@ -188,7 +204,7 @@ impl Payload<'_> {
             Payload::Inline { words, len } if len.div_ceil(8) <= words.len() => len,
             Payload::Inline { .. } => usize::MAX,
             Payload::Bytes(bytes) => bytes.len(),
-            Payload::Block(_) => 0,
+            Payload::Block(_) => Block::NAME.into(),
         }
     }
 }
@@ -223,7 +239,7 @@ impl Message {
     #[inline]
     pub fn inline(&self) -> (&[AtomicU64], usize) {
         let len = self.inline_len as usize;
-        (&self.inline[..len.div_ceil(8)], len)
+        (&self.inline[..words_of(len)], len)
     }
 }
 
@@ -240,19 +256,33 @@ pub struct Line {
     pub from: u16,
     head_len: u8,
     payload_len: u8,
+    /// Whether the payload lies in a block: its name is here in its place.
+    pub names_block: bool,
     words: [u64; LINE],
 }
 
 impl Line {
+    /// The block that it names, if it [does](Self::names_block); one that there is not where its name is missing.
+    #[inline]
+    pub fn block(&self) -> Block {
+        Block::named(self.words.get(words_of(self.head_len.into())).copied().unwrap_or(u64::MAX))
+    }
+
     /// The head, and the payload.
     #[inline(always)]
     pub fn parts(&mut self) -> (&[u8], &mut [u8]) {
         let head_len = usize::from(self.head_len);
-        let (head, payload) = self.words.split_at_mut(head_len.div_ceil(8));
+        let (head, payload) = self.words.split_at_mut(words_of(head_len));
         let (head, payload): (&[u8], &mut [u8]) =
             (bytemuck::cast_slice(head), bytemuck::cast_slice_mut(payload));
         (&head[..head_len], &mut payload[..usize::from(self.payload_len)])
     }
+}
+
+/// How many words so many bytes take, which are not nearly as many as there are numbers.
+#[inline(always)]
+const fn words_of(bytes: usize) -> usize {
+    (bytes + 7) >> 3
 }
 
 #[inline]
@@ -464,23 +494,23 @@ impl<'a> Inbox<'a> {
     #[inline]
     #[must_use = "the receiver may be asleep"]
     pub fn send(&self, from: u16, head: &[u8], payload: Payload<'_>) -> bool {
-        self.send_parts(from, None, head, payload)
+        self.send_words(from, [], head, payload)
     }
 
-    /// As [`send`](Self::send), with a head of one word and some bytes.
+    /// As [`send`](Self::send), with a head of some words and some bytes.
     ///
     /// # Panics
     /// As [`send`](Self::send).
     #[inline(always)]
     #[must_use = "the receiver may be asleep"]
-    pub fn send_word(&self, from: u16, word: u64, rest: &[u8], payload: Payload<'_>) -> bool {
-        self.send_parts(from, Some(word), rest, payload)
-    }
-
-    #[inline(always)]
-    fn send_parts(&self, from: u16, word: Option<u64>, rest: &[u8], payload: Payload<'_>) -> bool {
-        let words = usize::from(word.is_some());
-        let head = 8 * words + rest.len();
+    pub fn send_words<const N: usize>(
+        &self,
+        from: u16,
+        words: [u64; N],
+        rest: &[u8],
+        payload: Payload<'_>,
+    ) -> bool {
+        let head = 8 * N + rest.len();
         assert!(head <= MAX_HEAD, "a head of {head} bytes");
         // Before a place is taken: one that nobody fills stops all behind it.
         let inline = payload.inline();
@@ -498,23 +528,23 @@ impl<'a> Inbox<'a> {
         #[cfg(gasworks_loom)]
         slot.witness.with_mut(|_| ());
         let mut flag = Flag { lap, from, head: head as u8, inline: 0, block: false };
-        if let Some(word) = word {
-            slot.words[1].store(word.to_le(), Relaxed);
+        for (place, word) in slot.words[1..].iter().zip(words) {
+            place.store(word.to_le(), Relaxed);
         }
-        racy::store_words(&slot.words[1 + words..], rest);
-        let after = 1 + head.div_ceil(8);
+        racy::store_words(&slot.words[1 + N..], rest);
+        let after = 1 + words_of(head);
         match payload {
             Payload::Inline { words, len } => {
                 flag.inline = len as u8;
-                copy_words(&slot.words[after..], &words[..len.div_ceil(8)]);
+                copy_words(&slot.words[after..], &words[..words_of(len)]);
             }
             Payload::Bytes(bytes) => {
                 flag.inline = bytes.len() as u8;
                 racy::store_words(&slot.words[after..], bytes);
             }
             Payload::Block(block) => {
-                flag.block = true;
-                slot.words[after].store(u64::from(block.index) << 32 | u64::from(block.len), Relaxed);
+                (flag.inline, flag.block) = (Block::NAME, true);
+                slot.words[after].store(block.name(), Relaxed);
             }
         }
         kill_point!("inbox.send.filled");
@@ -580,20 +610,21 @@ impl<'a> Inbox<'a> {
         (slot, Flag::decode(slot.words[0].load(ord!("inbox.arrive", Acquire))))
     }
 
-    /// Takes the next message if there is one, all of it lies in its flag's line, and its sender is below `senders`.
-    /// Anything else, a damaged slot too, is left to [`take`](Self::take). Who calls is as there.
+    /// Takes the next message if there is one, its sender is below `senders`, and all of it lies in its flag's line, or all but a payload
+    /// in a block. Anything else, a damaged slot too, is left to [`take`](Self::take). Who calls is as there.
     #[inline(always)]
     pub fn take_line(&self, cursor: &mut Cursor, senders: usize) -> Option<Line> {
         let (slot, flag) = self.look(cursor);
-        let words = usize::from(flag.head).div_ceil(8) + usize::from(flag.inline).div_ceil(8);
-        let fits = flag.lap == cursor.lap && !flag.block && words <= LINE;
+        let words = words_of(flag.head.into()) + words_of(flag.inline.into());
+        let fits = flag.lap == cursor.lap && words <= LINE;
         if !fits || usize::from(flag.from) >= senders {
             return None;
         }
         #[cfg(gasworks_loom)]
         slot.witness.with(|_| ());
         let words = core::array::from_fn(|at| slot.words[1 + at].load(Relaxed));
-        let line = Line { from: flag.from, head_len: flag.head, payload_len: flag.inline, words };
+        let Flag { from, head, inline, block, .. } = flag;
+        let line = Line { from, head_len: head, payload_len: inline, names_block: block, words };
         self.pass(cursor);
         Some(line)
     }
@@ -628,11 +659,11 @@ impl<'a> Inbox<'a> {
         if head > 8 * LINE {
             copy_out(&mut message.head[LINE..], &slot.words[1 + LINE..]);
         }
-        let after = 1 + head.div_ceil(8);
+        let after = 1 + words_of(head);
         message.block = None;
         if flag.block {
             let block = slot.words[after].load(Relaxed);
-            message.block = Some(Block { index: (block >> 32) as u32, len: block as u32 });
+            message.block = Some(Block::named(block));
         } else if inline > 0 {
             copy_words(message.inline().0, &slot.words[after..]);
         }

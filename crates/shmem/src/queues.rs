@@ -8,7 +8,7 @@
 //! - queues.1: each mark is that of the cursor by which its queue is read, of which there is one.
 
 use crate::doorbell::Doorbell;
-use crate::inbox::{Claims, Cursor, Damage, Full, Inbox, Line, Message, Payload};
+use crate::inbox::{Block, Claims, Cursor, Damage, Full, Inbox, Line, Message, Payload};
 use crate::ranks::Ranks;
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{Latch, Mode};
@@ -139,14 +139,21 @@ impl<'a, M: Mode> Queues<'a, M> {
         self.seat(to).0.queue(queue).send(self.me, head, payload)
     }
 
-    /// As [`send`](Self::send), with a head of one word and some bytes.
+    /// As [`send`](Self::send), with a head of some words and some bytes.
     ///
     /// # Panics
     /// As [`send`](Self::send).
     #[inline]
     #[must_use = "the receiver may be asleep"]
-    pub fn send_word(&self, to: u32, queue: Queue, word: u64, rest: &[u8], payload: Payload<'_>) -> bool {
-        self.seat(to).0.queue(queue).send_word(self.me, word, rest, payload)
+    pub fn send_words<const N: usize>(
+        &self,
+        to: u32,
+        queue: Queue,
+        words: [u64; N],
+        rest: &[u8],
+        payload: Payload<'_>,
+    ) -> bool {
+        self.seat(to).0.queue(queue).send_words(self.me, words, rest, payload)
     }
 
     /// Sends a message whose payload travels in the slot, with a claim for it where it is a request.
@@ -163,7 +170,36 @@ impl<'a, M: Mode> Queues<'a, M> {
         if queue == Queue::Requests {
             claims.take(seat.requests)?;
         }
-        Ok(seat.queue(queue).send_word(self.me, word, rest, Payload::Bytes(payload)))
+        Ok(seat.queue(queue).send_words(self.me, [word], rest, Payload::Bytes(payload)))
+    }
+
+    /// Sends a message whose payload travels in the block that `fill` gives, with a claim for it where it is a request.
+    ///
+    /// # Errors
+    /// That of `full` where there is no room for a request now, and that of `fill`.
+    ///
+    /// # Panics
+    /// As [`send`](Self::send).
+    #[inline]
+    pub fn post_block<E>(
+        &self,
+        to: u32,
+        queue: Queue,
+        word: u64,
+        rest: &[u8],
+        full: impl FnOnce(Full) -> E,
+        fill: impl FnOnce() -> Result<Block, E>,
+    ) -> Result<bool, E> {
+        let (seat, claims) = self.seat(to);
+        if queue == Queue::Requests {
+            claims.take(seat.requests).map_err(full)?;
+        }
+        let block = fill().inspect_err(|_| {
+            if queue == Queue::Requests {
+                seat.requests.cancel(1);
+            }
+        })?;
+        Ok(seat.queue(queue).send_words(self.me, [word], rest, Payload::Block(block)))
     }
 
     /// Whether nothing has come for this rank, by a look at two words.
@@ -199,8 +235,8 @@ impl<'a, M: Mode> Queues<'a, M> {
         })?
     }
 
-    /// Takes the next message if all of it lies in one line and its sender is one of the ranks; `None` if there is none, or
-    /// another thread is taking one.
+    /// Takes the next message if its sender is one of the ranks and all of it lies in one line, or all but a payload in a block; `None` if
+    /// there is none, or another thread is taking one.
     ///
     /// # Errors
     /// The next message is another one, or a slot is damaged: that is [`take`](Self::take)'s.

@@ -162,6 +162,8 @@ fn a_block_of_a_dead_sender_is_read_whole_or_not_at_all() {
         if delivered {
             assert_eq!(message.block, Some(Block { index: 7, len: 99 }));
         }
+        let line = ring.view().take_line(&mut Cursor::default(), 1).map(|line| line.block());
+        assert_eq!(line, delivered.then_some(Block { index: 7, len: 99 }));
     }
 }
 

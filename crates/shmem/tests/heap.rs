@@ -166,18 +166,31 @@ fn blocks_carry_payloads_and_come_back() {
         let (mut cursor, mut message) = (Cursor::default(), Message::new());
         let mut taken = 0;
         while taken < 2 * ROUNDS {
-            if !ring.view().take(&mut cursor, &mut message).expect("no damage") {
-                watchdog.spin();
-                continue;
-            }
-            let block = message.block.expect("a block");
-            let mut found = vec![0; block.len as usize];
-            bytes(block.index, found.len()).read(&mut found);
-            assert!(found.iter().all(|&byte| byte == message.from as u8 ^ message.head()[0]));
-            Blocks::new(flags).free(block.index);
+            // By either way of taking: the name of the block lies in the flag's line.
+            let (from, fill, block) = if taken % 2 == 0 {
+                let Some(mut line) = ring.view().take_line(&mut cursor, 2) else {
+                    watchdog.spin();
+                    continue;
+                };
+                assert!(line.names_block);
+                (line.from, line.parts().0[0], line.block())
+            } else {
+                if !ring.view().take(&mut cursor, &mut message).expect("no damage") {
+                    watchdog.spin();
+                    continue;
+                }
+                (message.from, message.head()[0], message.block.expect("a block"))
+            };
+            let len = block.len as usize;
+            let lent = Blocks::new(flags).lend(block.index, bytes(block.index, len)).expect("a block");
+            let mut found = vec![0; len];
+            lent.bytes().read(&mut found);
+            assert!(found.iter().all(|&byte| byte == from as u8 ^ fill));
+            drop(lent);
             taken += 1;
         }
         assert_eq!(Blocks::new(flags).claimed(), 0);
+        assert!(Blocks::new(flags).lend(3, VolatileSlice::EMPTY).is_none(), "there are three");
     });
 }
 

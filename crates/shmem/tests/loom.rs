@@ -15,7 +15,7 @@ use gasworks_shmem::ranks::Ranks;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::cell::UnsafeCell;
 use gasworks_sync::latch::ParLatch;
-use gasworks_sync::{Latch, Lock, Par, SpinLock, spin};
+use gasworks_sync::{Latch, Lock, Par, SpinLock, VolatileSlice, spin};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -98,7 +98,7 @@ fn inbox_lines_arrive_whole() {
     model(|| {
         let ring = Ring::new(1);
         let sending = sends_two(&ring, |inbox, tag| {
-            let _ = inbox.send_word(3, 0x0101_0101 * u64::from(tag), &[9; 4], Payload::Bytes(&[tag; 4]));
+            let _ = inbox.send_words(3, [0x0101_0101 * u64::from(tag)], &[9; 4], Payload::Bytes(&[tag; 4]));
         });
         let mut cursor = Cursor::default();
         for tag in [1u8, 2] {
@@ -316,12 +316,18 @@ fn blocks_go_round(claim: fn(Blocks<'_>) -> Option<u32>) {
                 let _ = other.ring.view().send(0, &message(1), Payload::Block(Block { index, len: value }));
             }
         });
-        let (mut cursor, mut message) = (Cursor::default(), Message::new());
+        let mut cursor = Cursor::default();
         for value in [1, 2] {
-            take(shared.ring.view(), &mut cursor, &mut message);
-            assert_eq!(message.block, Some(Block { index: 0, len: value }));
+            let line = loop {
+                match shared.ring.view().take_line(&mut cursor, 1) {
+                    Some(line) => break line,
+                    None => spin(),
+                }
+            };
+            assert_eq!((line.names_block, line.block()), (true, Block { index: 0, len: value }));
+            let lent = Blocks::new(&shared.flags).lend(0, VolatileSlice::EMPTY).expect("a block");
             assert_eq!(shared.contents.read(), value);
-            Blocks::new(&shared.flags).free(0);
+            drop(lent);
         }
         sender.join().expect("the sender");
     });

@@ -4,7 +4,7 @@ use super::thread::{self, Handling, may_communicate};
 use super::{Engine, Incoming, Received};
 use crate::handlers::Placed;
 use crate::message::{Decoded, First, Head, Landing, Returned, decode};
-use crate::wire::{Arrived, Wire, WireError};
+use crate::wire::{Arrived, Class, Wire, WireError, no_such_block};
 use crate::{Category, CoreMode, Entry, Error, Rank, Signature};
 use gasworks_memory::Rights;
 use gasworks_shmem::inbox::Line;
@@ -148,6 +148,7 @@ impl<M: CoreMode> Engine<M> {
     fn take_lines(&self, wire: &M::Wire, queues: &Queues<'_, M>, burst: usize, batch: &mut Batch) -> usize {
         for taken in 0..burst {
             match queues.take_line() {
+                Ok(Some(line)) if line.names_block => self.handle_block(wire, queues, line, batch),
                 Ok(Some(line)) => self.handle_line(queues.rank(line.from), line, batch),
                 Ok(None) => return taken,
                 // What is longer, or wrong, is the transport's.
@@ -168,6 +169,25 @@ impl<M: CoreMode> Engine<M> {
         batch.keep(self.take_credits(credits));
     }
 
+    /// Handles a message whose payload is read where it lies: that room is free once the handler has run, and then what the message returns
+    /// may be used.
+    #[inline(never)]
+    fn handle_block(&self, wire: &M::Wire, queues: &Queues<'_, M>, mut line: Line, batch: &mut Batch) {
+        let (sender, block) = (line.from, line.block());
+        let (from, head) = (queues.rank(sender), line.parts().0);
+        let class = if First::of(head).is_some_and(First::is_reply) { Class::Reply } else { Class::Request };
+        let Some(lent) = wire.lend(sender, class, block) else {
+            let broken = no_such_block(wire.name(), self.rank, from, class, block);
+            batch.broken.get_or_insert_with(|| Box::new(broken));
+            return;
+        };
+        let arrived = Arrived { from, head, payload: lent.bytes() };
+        let mut credits = None;
+        batch.keep(self.dispatch_lent(&arrived, &mut credits));
+        drop(lent);
+        batch.keep(self.take_credits(credits));
+    }
+
     /// Has a transport hand over up to `burst` messages of any kind, and handles them.
     fn take_any(&self, wire: &M::Wire, burst: usize, batch: &mut Batch) -> usize {
         // A message's credits are taken once its room is free again, that is, after the transport's sink has returned:
@@ -175,13 +195,23 @@ impl<M: CoreMode> Engine<M> {
         let mut credits = None;
         let taken = self.poll_by_call(wire, burst, &mut |arrived| {
             batch.keep(self.take_credits(credits.take()));
-            batch.keep(self.dispatch(&arrived, &mut credits));
+            batch.keep(self.dispatch_lent(&arrived, &mut credits));
         });
         batch.keep(self.take_credits(credits));
         taken.unwrap_or_else(|broken| {
             batch.broken.get_or_insert_with(|| Box::new(broken));
             0
         })
+    }
+
+    /// Dispatches a message that lies in the transport's room.
+    #[inline(never)]
+    fn dispatch_lent(
+        &self,
+        arrived: &Arrived<'_>,
+        credits: &mut Option<(Rank, Returned)>,
+    ) -> Result<(), Box<Error>> {
+        self.dispatch(arrived, credits)
     }
 
     /// Takes back credits that a peer returned.
@@ -210,7 +240,7 @@ impl<M: CoreMode> Engine<M> {
                 }
                 (Some(Category::Medium), Some(args)) => (first, placed, args, Received::Payload(packet)),
                 _ => {
-                    let (args, received) = self.unusual(*arrived)?;
+                    let (args, received) = self.long_or_wrong(*arrived)?;
                     (first, placed, args, received)
                 }
             },
@@ -273,16 +303,11 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// A Long, or something that is wrong with a message whose first word fits its handler.
-    fn unusual<'a>(&self, arrived: Arrived<'a>) -> Result<(&'a [u8], Received<'static>), Box<Error>> {
-        let (from, packet) = (arrived.from, arrived.payload);
-        let bad = |what: String| bad_message(from, what);
-        let Decoded { head, args, .. } = decode(arrived.head).map_err(bad)?;
-        match head {
-            Head::Message { landing: Some(landing), .. } => Ok((args, self.land(from, landing, packet)?)),
-            Head::Message { category: Category::Short, .. } => {
-                Err(bad(format!("a short message with {} bytes of payload", packet.len())))
-            }
-            _ => Err(bad("a message that is neither long nor whole".into())),
+    #[inline(never)]
+    fn long_or_wrong<'a>(&self, arrived: Arrived<'a>) -> Result<(&'a [u8], Received<'static>), Box<Error>> {
+        match First::of(arrived.head).and_then(|first| first.landing(arrived.head)) {
+            Some((landing, args)) => Ok((args, self.land(arrived.from, landing, arrived.payload)?)),
+            None => Err(wrong(arrived)),
         }
     }
 
@@ -312,27 +337,28 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Brings a Long's payload to its place, or checks that it is there.
+    #[inline]
     fn land(
         &self,
         from: Rank,
         landing: Landing,
         packet: VolatileSlice<'_>,
-    ) -> Result<Received<'static>, Error> {
+    ) -> Result<Received<'static>, Box<Error>> {
         let Landing { offset, len, in_packet } = landing;
-        let bad = |what: String| Error::BadMessage { from, what };
         let carried = if in_packet { len } else { 0 };
         if carried != packet.len() as u64 {
-            return Err(bad(format!(
-                "a long message of {len} bytes with {} bytes in its packet",
-                packet.len()
-            )));
+            let packet = packet.len();
+            let what = format!("a long message of {len} bytes with {packet} bytes in its packet");
+            return Err(bad_message(from, what));
         }
         if len == 0 {
             return Ok(Received::Landed { offset, len });
         }
-        let place = self.peers.reach(self.rank, offset, len as usize, Rights::WRITE);
-        let place = place.map_err(|cause| bad(format!("a long message: {cause}")))?;
-        let place = place.ok_or_else(|| bad("a long message to a rank without a segment".into()))?;
+        let place = match self.peers.reach(self.rank, offset, len as usize, Rights::WRITE) {
+            Ok(Some(place)) => place,
+            Ok(None) => return Err(bad_message(from, "a long message to a rank without a segment".into())),
+            Err(cause) => return Err(bad_message(from, format!("a long message: {cause}"))),
+        };
         if in_packet {
             packet.copy_to(place);
         }
@@ -348,6 +374,19 @@ impl Drop for AbortOnUnwind {
     fn drop(&mut self) {
         std::process::abort();
     }
+}
+
+/// What is wrong with a message whose first word fits its handler.
+#[cold]
+fn wrong(arrived: Arrived<'_>) -> Box<Error> {
+    let what = match decode(arrived.head) {
+        Err(what) => what,
+        Ok(Decoded { head: Head::Message { category: Category::Short, .. }, .. }) => {
+            format!("a short message with {} bytes of payload", arrived.payload.len())
+        }
+        Ok(_) => "a message that is neither long nor whole".into(),
+    };
+    bad_message(arrived.from, what)
 }
 
 #[cold]

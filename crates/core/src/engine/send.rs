@@ -4,19 +4,21 @@ use super::credit::shortage;
 use super::own::{REPLY, REQUEST};
 use super::{Engine, Outgoing, thread};
 use crate::error::Stop;
-use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned, first_word};
+use crate::message::{Encoded, Head, Landing, MAX_ARGS, Returned, first_word, long_words};
 use crate::view::View;
 use crate::wire::{Class, WireError, ring};
 use crate::{Category, CoreMode, Error, Rank, Reservation};
 use gasworks_memory::Rights;
-use gasworks_shmem::inbox::{Full, MAX_INLINE};
+use gasworks_shmem::inbox::{Full, MAX_INLINE, Payload};
+use gasworks_shmem::queues::Queues;
+use gasworks_sync::VolatileSlice;
 
 /// How a message's payload travels.
 pub(super) enum Way<'a> {
     /// In the message.
     Packet,
     /// It is stored to the target's mapped segment first.
-    Mapped(gasworks_sync::VolatileSlice<'a>),
+    Mapped(VolatileSlice<'a>),
     /// It is put by the NIC first.
     Nic,
 }
@@ -118,7 +120,7 @@ impl<M: CoreMode> Engine<M> {
             return Ok(self.to_itself::<REQUEST>(message)?);
         }
         if message.category == Category::Long {
-            return Ok(self.try_request_long(to, *message)?);
+            return self.start_long(to, *message);
         }
         self.check_packet(to, message)?;
         let bytes = message.payload.len() as u32;
@@ -128,6 +130,59 @@ impl<M: CoreMode> Engine<M> {
             self.give_back(to, bytes);
         }
         sent
+    }
+
+    #[inline(never)]
+    fn start_long(&self, to: Rank, message: Outgoing<'_>) -> Result<(), Stop> {
+        let Some((queues, target)) = self.mapped_landing(to, &message) else {
+            return Ok(self.try_request_long(to, message)?);
+        };
+        self.account.left().take(to, 0).map_err(|_| Stop::BUSY)?;
+        if queues.claim(to).is_err() {
+            self.give_back(to, 0);
+            return Err(Stop::BUSY);
+        }
+        self.send_landed(queues, to, Class::Request, &message, target, Returned::default());
+        Ok(())
+    }
+
+    /// The queues of a rank and where the payload of a Long lands there, if both are mapped and the message can be sent. All others go by
+    /// calls, or are refused there.
+    #[inline]
+    fn mapped_landing(
+        &self,
+        to: Rank,
+        message: &Outgoing<'_>,
+    ) -> Option<(&Queues<'_, M>, VolatileSlice<'_>)> {
+        let &Outgoing { args, payload, landing, .. } = message;
+        let fits = args.len() <= 4 * MAX_ARGS
+            && args.len().is_multiple_of(4)
+            && payload.len() as u64 <= self.limits.max_long
+            && !payload.is_empty();
+        let queues = self.router.queues_to(to).filter(|_| fits)?;
+        Some((queues, self.peers.open(to, landing, payload.len())?))
+    }
+
+    /// Sends a Long for which there is room: its payload first, then its header, by the queues of its target.
+    #[inline]
+    fn send_landed(
+        &self,
+        queues: &Queues<'_, M>,
+        to: Rank,
+        class: Class,
+        message: &Outgoing<'_>,
+        target: VolatileSlice<'_>,
+        own: Returned,
+    ) {
+        let &Outgoing { handler, args, payload, landing, .. } = message;
+        target.write(payload);
+        let returned = self.account.with_owed(to, own);
+        let landing = Landing { offset: landing, len: payload.len() as u64, in_packet: false };
+        let words = long_words(class == Class::Reply, handler, args.len() / 4, landing, returned);
+        // The store that publishes the header comes after those of the payload, so its handler sees it.
+        if queues.send_words(to, class.queue(), words, args, Payload::NONE) {
+            ring(queues.bell(to));
+        }
     }
 
     fn try_request_long(&self, to: Rank, message: Outgoing<'_>) -> Result<(), Error> {
@@ -164,6 +219,10 @@ impl<M: CoreMode> Engine<M> {
 
     fn reply_long(&self, to: Rank, message: Outgoing<'_>, own: Returned) -> Result<(), Error> {
         let message = &message;
+        if let Some((queues, target)) = self.mapped_landing(to, message) {
+            self.send_landed(queues, to, Class::Reply, message, target, own);
+            return Ok(());
+        }
         match self.check(to, message)? {
             // A reply waits for nobody, and messages with its payload would wait for credits.
             Way::Nic if !self.has_network() => Err(Error::PayloadTooLarge {

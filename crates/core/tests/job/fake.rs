@@ -11,10 +11,14 @@
 //! - fake.1: the fabric owns the heap memory of segments, reservations and queues, which is made of atomics. Every wire, NIC
 //!   and peer table holds the fabric, so the memory outlives every description of it.
 
+mod blocks;
 #[allow(unsafe_code)]
 mod nic;
 
+pub use blocks::BLOCKS;
 pub use nic::FakeNic;
+
+use blocks::FakeBlocks;
 
 use gasworks_core::message::decode;
 use gasworks_core::observe::{Observer, Recorder};
@@ -25,6 +29,7 @@ use gasworks_core::{
 use gasworks_memory::atomic::{Ops, Type};
 use gasworks_memory::{Peer, PeerFlags, RegionTable, Rights};
 use gasworks_rdma::{Abilities, Atomics, Completion, Direction, Key, Nic, NicError, Post, Stage, Tuning};
+use gasworks_shmem::blocks::Lent;
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{Block, Control, Inbox, MAX_INLINE, Message, Payload, Slot};
 use gasworks_shmem::queues::{Queues, Seat};
@@ -149,7 +154,6 @@ struct Packet {
 struct InFlight {
     mailboxes: Vec<VecDeque<Packet>>,
     rooms: HashMap<u64, Words>,
-    blocks: HashMap<u32, Vec<u8>>,
     /// Numbers that were told before their messages were committed.
     told: HashMap<u32, bool>,
     next: u64,
@@ -165,6 +169,7 @@ struct RankQueues {
 pub struct Fabric {
     segments: Vec<Words>,
     queues: Vec<RankQueues>,
+    pub blocks: FakeBlocks,
     in_flight: Mutex<InFlight>,
 }
 
@@ -176,6 +181,7 @@ impl Fabric {
         Arc::new(Self {
             segments: (0..ranks).map(|_| words(SEGMENT)).collect(),
             queues: (0..ranks).map(home).collect(),
+            blocks: FakeBlocks::new(),
             in_flight: Mutex::new(InFlight { mailboxes, next: 70, ..InFlight::default() }),
         })
     }
@@ -205,6 +211,14 @@ impl Fabric {
     /// Sends a message with any head and payload, as a hostile peer may.
     pub fn post(&self, from: Rank, to: Rank, head: &[u8], payload: &[u8]) {
         self.deliver(to, Packet { from, head: head.to_vec(), payload: payload.to_vec(), waits: None });
+    }
+
+    /// As [`post`](Self::post), through the queue of requests in shared memory, with the name of a block.
+    pub fn post_block(&self, from: Rank, to: Rank, head: &[u8], block: Block) {
+        let (control, slots) = &self.queues[to as usize].queues[0];
+        let inbox = Inbox::new(control, slots).expect("a power of two");
+        inbox.reserve(1).expect("room");
+        assert!(!inbox.send(from as u16, head, Payload::Block(block)), "nobody sleeps");
     }
 
     fn deliver(&self, to: Rank, mut packet: Packet) {
@@ -384,13 +398,11 @@ impl<M: Mode> Wire<M> for ShmemWire<M> {
     }
     fn commit(&self, room: Reservation<'_>, head: &[u8]) -> Result<(), WireError> {
         let payload = self.port.commit(&room, head)?;
-        let (to, queue, block) = (room.to, room.class.queue(), room.ticket[0] as u32);
+        let (to, queue) = (room.to, room.class.queue());
         let wanted = if payload.len() <= MAX_INLINE {
             self.queues.send(to, queue, head, Payload::Bytes(&payload))
         } else {
-            let len = payload.len() as u32;
-            lock(&self.port.fabric.in_flight).blocks.insert(block, payload);
-            self.queues.send(to, queue, head, Payload::Block(Block { index: block, len }))
+            self.queues.send(to, queue, head, Payload::Block(self.port.fabric.blocks.fill(&payload)))
         };
         if wanted {
             gasworks_core::wire::ring(self.queues.bell(to));
@@ -406,6 +418,9 @@ impl<M: Mode> Wire<M> for ShmemWire<M> {
     fn queues(&self) -> Option<&Queues<'_, M>> {
         Some(&self.queues)
     }
+    fn lend(&self, _: u16, _: Class, block: Block) -> Option<Lent<'_>> {
+        self.port.fabric.blocks.lend(block)
+    }
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
         self.port.polled(burst)?;
         let (mut message, mut taken) = (Message::new(), 0);
@@ -418,11 +433,12 @@ impl<M: Mode> Wire<M> for ShmemWire<M> {
             let (inline, len) = message.inline();
             let mut payload = vec![0; len];
             gasworks_sync::racy::load_words(inline, &mut payload);
-            if let Some(block) = message.block {
-                payload = lock(&self.port.fabric.in_flight).blocks.remove(&block.index).expect("a block");
-            }
-            let from = self.queues.rank(message.from);
-            sink(Arrived { from, head: message.head(), payload: VolatileSlice::from_mut(&mut payload) });
+            let lent = message.block.map(|block| self.port.fabric.blocks.lend(block).expect("a block"));
+            let payload = match &lent {
+                Some(lent) => lent.bytes(),
+                None => VolatileSlice::from_mut(&mut payload),
+            };
+            sink(Arrived { from: self.queues.rank(message.from), head: message.head(), payload });
             taken += 1;
         }
         Ok(taken)

@@ -7,6 +7,7 @@ use gasworks_core::message::{Encoded, Head, Landing, Returned};
 use gasworks_core::{
     Also, Ask, Category, Commit, Engine, Error, HandlerLock, Incoming, Outgoing, Rank, Received, Token,
 };
+use gasworks_shmem::inbox::Block;
 use gasworks_sync::Par;
 use std::sync::{Arc, Mutex};
 
@@ -231,6 +232,36 @@ fn what_no_handler_takes_is_refused() {
         assert_eq!((job.engines[0].poll(), job.seen().len()), (Ok(1), 1));
     }
     assert_eq!(read(job.fabric.segment(0))[4088..], [7; 8]);
+}
+
+/// A block is looked up before it is used: a peer that names one that does not exist is told of, and the next message arrives.
+#[test]
+fn a_block_that_a_peer_names_is_checked() {
+    let head = |reply, handler| {
+        let head = Head::Message { category: Category::Medium, reply, handler, landing: None };
+        Encoded::new(head, Returned::default(), &[]).as_bytes().to_vec()
+    };
+    let (request, reply) = (head(false, REQUEST[1]), head(true, REPLY[1]));
+    let rows = [
+        (&request, BLOCKS, 8, format!("names request block {BLOCKS} with 8 bytes")),
+        (&request, u32::MAX, 0, format!("names request block {} with 0 bytes", u32::MAX)),
+        (&request, 0, MEDIUM as u32 + 1, format!("names request block 0 with {} bytes", MEDIUM + 1)),
+        (&reply, 3, u32::MAX, format!("names reply block 3 with {} bytes", u32::MAX)),
+    ];
+    for (head, index, len, wanted) in rows {
+        let job = Job::<Par>::new(&Plan { sharing: 2, ..Plan::default() });
+        job.fabric.post_block(1, 0, head, Block { index, len });
+        let told = job.engines[0].poll().expect_err(&wanted).to_string();
+        assert!(
+            told.contains(&format!("the shmem queue of rank 0 is corrupt: a message from rank 1 {wanted}")),
+            "{told}"
+        );
+        assert_eq!((job.engines[0].poll(), job.seen()), (Ok(0), vec![]), "{wanted}");
+        let block = job.fabric.blocks.fill(&[5; MEDIUM]);
+        job.fabric.post_block(1, 0, &request, block);
+        assert_eq!((job.engines[0].poll(), job.seen().len()), (Ok(1), 1), "{wanted}");
+        assert_eq!(job.fabric.blocks.claimed(), 0, "the block is free once its handler has run");
+    }
 }
 
 /// A handler of Mediums with `Also::LONG` accepts Longs.

@@ -260,8 +260,8 @@ fn messages(kind: &str, times: u64, payload: &[u8]) -> Result<()> {
                 count(&counts.handled);
             })?;
         let counts = counted.clone();
-        let echoed =
-            table.medium_reply("echoed", move |_: Reply<'_>, _: u64, _: Payload<'_>| count(&counts.replied))?;
+        let echoed = table
+            .medium_reply("echoed", move |_: Reply<'_>, _: u64, _: Payload<'_>| count(&counts.replied))?;
         let (counts, copy) = (counted.clone(), copy.clone());
         let echo = table.medium_request(
             "echo",
@@ -275,11 +275,13 @@ fn messages(kind: &str, times: u64, payload: &[u8]) -> Result<()> {
             count(&counts.handled);
         })?;
         let counts = counted.clone();
-        let long_ping =
-            table.long_request("long_ping", move |request: Request<'_, ParSync>, value: u64, _: Landed| {
+        let long_ping = table.long_request(
+            "long_ping",
+            move |request: Request<'_, ParSync>, value: u64, _: Landed| {
                 count(&counts.handled);
                 request.reply_short(pong, value)
-            })?;
+            },
+        )?;
         let job = Job::open_by(Box::new(bootstrap), Config::from_env()?.segment(1 << 20), table)?;
         Ok((job, (short, ping, medium, echo, long, long_ping)))
     };

@@ -46,8 +46,8 @@ struct Sent {
 
 impl Sent {
     fn fits_a_line(&self, senders: usize) -> bool {
-        let words = self.head.len().div_ceil(8) + self.inline.len().div_ceil(8);
-        self.block.is_none() && words <= 7 && usize::from(self.from) < senders
+        let payload = if self.block.is_some() { 1 } else { self.inline.len().div_ceil(8) };
+        self.head.len().div_ceil(8) + payload <= 7 && usize::from(self.from) < senders
     }
 }
 
@@ -116,7 +116,7 @@ proptest! {
                         Source::Block => Payload::Block(block),
                     };
                     let wakes = match word {
-                        Some(word) => inbox.send_word(from, word, &rest, payload),
+                        Some(word) => inbox.send_words(from, [word], &rest, payload),
                         None => inbox.send(from, &rest, payload),
                     };
                     prop_assert_eq!(wakes, std::mem::take(&mut armed));
@@ -144,9 +144,10 @@ proptest! {
                     prop_assert_eq!(got.is_some(), expected.is_some());
                     if let Some((mut line, expected)) = got.zip(expected) {
                         room.taken += 1;
-                        let from = line.from;
+                        let (from, block) = (line.from, line.names_block.then(|| line.block()));
                         let (head, payload) = line.parts();
-                        let found = Sent { from, head: head.into(), inline: payload.into(), block: None };
+                        let inline = if block.is_some() { Vec::new() } else { payload.to_vec() };
+                        let found = Sent { from, head: head.into(), inline, block };
                         prop_assert_eq!(found, expected);
                     }
                 }
@@ -176,8 +177,12 @@ proptest! {
             let (mut cursor, mut message) = (Cursor::default(), Message::new());
             if let Some(mut line) = inbox.take_line(&mut Cursor::default(), 9) {
                 prop_assert!(flag >> 32 == 1 && line.from < 9);
+                let named = line.block();
                 let (head, payload) = line.parts();
                 prop_assert!(head.len() + payload.len() <= 56);
+                if head.len() > 48 {
+                    prop_assert_eq!(named, Block { index: u32::MAX, len: u32::MAX });
+                }
             }
             match inbox.take(&mut cursor, &mut message) {
                 Ok(true) => {
@@ -222,7 +227,7 @@ fn lengths_are_exact_for_who_sends() {
         catch_unwind(AssertUnwindSafe(|| send(ring.view()))).expect_err("it is too long")
     };
     refused(&|inbox| inbox.send(0, &head, Payload::NONE));
-    refused(&|inbox| inbox.send_word(0, 1, &head[..MAX_HEAD - 7], Payload::NONE));
+    refused(&|inbox| inbox.send_words(0, [1], &head[..MAX_HEAD - 7], Payload::NONE));
     let (mut cursor, mut message) = (Cursor::default(), Message::new());
     for payload in
         [Payload::Bytes(&payload[..MAX_INLINE]), Payload::Inline { words: &words, len: MAX_INLINE }]
@@ -230,7 +235,7 @@ fn lengths_are_exact_for_who_sends() {
         assert!(!ring.view().send(9, &head[..MAX_HEAD], payload));
         assert_eq!(ring.view().take(&mut cursor, &mut message), Ok(true));
         assert_eq!((message.head(), bytes_of(message.inline())), (&head[..MAX_HEAD], vec![2; MAX_INLINE]));
-        assert!(!ring.view().send_word(9, u64::from_le_bytes([1; 8]), &head[..MAX_HEAD - 8], payload));
+        assert!(!ring.view().send_words(9, [u64::from_le_bytes([1; 8])], &head[..MAX_HEAD - 8], payload));
         assert_eq!(ring.view().take(&mut cursor, &mut message), Ok(true));
         assert_eq!((message.head(), bytes_of(message.inline())), (&head[..MAX_HEAD], vec![2; MAX_INLINE]));
     }
@@ -302,7 +307,11 @@ fn a_line_is_taken_up_to_its_last_word() {
         });
         assert_eq!(parts, fits.then(|| (vec![1; head], vec![2; payload])), "{head} {payload}");
     }
-    let ring = Ring::new(1);
-    assert!(!ring.view().send(4, &[], Payload::Block(Block { index: 1, len: 2 })));
-    assert!(ring.view().take_line(&mut Cursor::default(), 5).is_none(), "a block");
+    for (head, fits) in [(0, true), (48, true), (49, false)] {
+        let (ring, block) = (Ring::new(1), Block { index: 1, len: 2 });
+        assert!(!ring.view().send(4, &[1; MAX_HEAD][..head], Payload::Block(block)));
+        let line = ring.view().take_line(&mut Cursor::default(), 5);
+        let named = line.map(|mut line| (line.names_block, line.block(), line.parts().0.to_vec()));
+        assert_eq!(named, fits.then(|| (true, block, vec![1; head])), "{head}");
+    }
 }

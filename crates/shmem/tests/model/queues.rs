@@ -178,7 +178,7 @@ fn queues_follow_their_lists<M: Mode>(size: usize, batch: u32, calls: &[Call]) -
                 world.held -= u32::from(queue == Queue::Requests);
                 let payload = Payload::Bytes(&sent.payload);
                 let wakes = match parts {
-                    true => sender.send_word(0, queue, sent.word, &sent.rest, payload),
+                    true => sender.send_words(0, queue, [sent.word], &sent.rest, payload),
                     false => sender.send(0, queue, &sent.head(), payload),
                 };
                 prop_assert_eq!(wakes, world.enter(queue, sent));
