@@ -32,9 +32,9 @@ const fn unpack(word: u64) -> (u32, u64) {
 }
 
 /// A word for each peer. As long as nobody talks to it, it takes no memory where there are many.
-fn words(peers: u32) -> Box<[AtomicU64]> {
+fn words(peers: usize) -> Box<[AtomicU64]> {
     #[cfg(not(gasworks_loom))]
-    return bytemuck::zeroed_slice_box(peers as usize);
+    return bytemuck::zeroed_slice_box(peers);
     // An atomic of loom's is more than its bytes.
     #[cfg(gasworks_loom)]
     (0..peers).map(|_| AtomicU64::new(0)).collect()
@@ -72,65 +72,52 @@ pub struct OverReturned {
     pub out_bytes: u64,
 }
 
-/// The sender's side: what is out, to each peer and in all.
-///
-/// In [`Par`] any number of threads take and give; in `Seq` the same words are updated without a bus lock, and the
-/// type is not `Sync`.
-pub struct Credits<M: Mode = Par> {
-    out: Box<[AtomicU64]>,
-    /// Counted only where the total is a limit.
-    total_out: AtomicU32,
+/// How much may be out to peers that share it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests to each peer. More than a packed word counts (1,048,575) are brought down to that.
+    pub depth: u32,
+    /// Requests to all of these peers together.
+    pub total: u32,
+    /// Bytes of payload to each peer. More than a packed word counts (16 TiB) are brought down to that.
+    pub volume: u64,
+}
+
+/// Limits, and what is out to all peers that share them.
+struct Pool {
+    /// In [`Par`] counted only where the total is a limit.
+    out: AtomicU32,
     /// Whether it is: a few peers, each at its own limit, may stay below it.
     limits_all: bool,
-    depth: u32,
+    /// The total, or more than anybody has out where it is no limit.
     total: u32,
-    volume: u64,
-    mode: PhantomData<M::Lock<()>>,
+    limits: Limits,
 }
 
-impl Credits<Par> {
-    /// Nothing out: `depth` requests and `volume` bytes for each of `peers`, `total` requests in all. Limits beyond
-    /// what a packed word counts (1,048,575 requests, 16 TiB) are brought down to it.
-    pub fn new(peers: u32, depth: u32, total: u32, volume: u64) -> Self {
-        Self::for_mode(peers, depth, total, volume)
-    }
-}
-
-impl<M: Mode> Credits<M> {
-    /// As [`new`](Credits::new), for either thread mode.
-    pub fn for_mode(peers: u32, depth: u32, total: u32, volume: u64) -> Self {
-        Self {
-            out: words(peers),
-            total_out: AtomicU32::new(0),
-            limits_all: u64::from(total) < u64::from(peers) * u64::from(depth.min(MAX_COUNT)),
-            depth: depth.min(MAX_COUNT),
-            total,
-            volume: volume.min(MAX_BYTES),
-            mode: PhantomData,
-        }
+impl Pool {
+    fn new(peers: usize, limits: Limits) -> Self {
+        let Limits { depth, total, volume } = limits;
+        let (depth, volume) = (depth.min(MAX_COUNT), volume.min(MAX_BYTES));
+        let limits_all = u64::from(total) < peers as u64 * u64::from(depth);
+        let (limits, total) = (Limits { depth, total, volume }, if limits_all { total } else { u32::MAX });
+        Self { out: AtomicU32::new(0), limits_all, total, limits }
     }
 
-    /// Takes one of the total, one of `peer`'s number and `bytes` of its volume: all three or nothing.
-    ///
-    /// No limit is ever exceeded. A take that fails at the peer holds one of the total for a moment, so that another
-    /// thread's take may fail too; who fails polls and tries again.
-    ///
-    /// # Errors
-    /// Which limit has been reached.
-    ///
-    /// # Panics
-    /// If there is no such peer.
-    #[inline]
-    pub fn take(&self, peer: u32, bytes: u32) -> Result<(), Exhausted> {
-        let word = &self.out[peer as usize];
+    /// One of which nothing can be taken.
+    fn none() -> Self {
+        let limits = Limits { depth: 0, total: 0, volume: 0 };
+        Self { out: AtomicU32::new(0), limits_all: true, total: 0, limits }
+    }
+
+    #[inline(always)]
+    fn take<M: Mode>(&self, word: &AtomicU64, bytes: u32) -> Result<(), Exhausted> {
         if !M::PARALLEL {
-            let total = self.total_out.load(Relaxed);
-            if self.limits_all && total >= self.total {
+            let out = self.out.load(Relaxed);
+            if out >= self.total {
                 return Err(Exhausted::Total);
             }
-            let next = self.after_take(word.load(Relaxed), bytes)?;
-            word.store(next, Relaxed);
-            self.total_out.store(total + u32::from(self.limits_all), Relaxed);
+            word.store(self.after_take(word.load(Relaxed), bytes)?, Relaxed);
+            self.out.store(out + 1, Relaxed);
             return Ok(());
         }
         if self.limits_all {
@@ -143,7 +130,7 @@ impl<M: Mode> Credits<M> {
                 Err(why) => {
                     if self.limits_all {
                         // A read-modify-write, so it stays in the release sequence of the gives before it.
-                        self.total_out.fetch_sub(1, Relaxed);
+                        self.out.fetch_sub(1, Relaxed);
                     }
                     return Err(why);
                 }
@@ -161,20 +148,104 @@ impl<M: Mode> Credits<M> {
         // message, for the peer).
         let take_total = |out: u32| (out < self.total).then(|| out + 1);
         let order = ord!("credit.take_total", Acquire);
-        self.total_out.fetch_update(order, Relaxed, take_total).map(drop).map_err(|_| Exhausted::Total)
+        self.out.fetch_update(order, Relaxed, take_total).map(drop).map_err(|_| Exhausted::Total)
     }
 
-    #[inline]
+    #[inline(always)]
     fn after_take(&self, word: u64, bytes: u32) -> Result<u64, Exhausted> {
         let (count, weight) = unpack(word);
-        if count >= self.depth {
+        if count >= self.limits.depth {
             return Err(Exhausted::Peer);
         }
         let weight = weight + u64::from(bytes);
-        if weight > self.volume {
+        if weight > self.limits.volume {
             return Err(Exhausted::Volume);
         }
         Ok(pack(count + 1, weight))
+    }
+}
+
+/// The pools of peers that do not all share one.
+struct Pools {
+    of: Box<[u8]>,
+    pools: Box<[Pool]>,
+}
+
+/// The sender's side: what is out, to each peer and in all.
+///
+/// In [`Par`] any number of threads take and give; in `Seq` the same words are updated without a bus lock, and the
+/// type is not `Sync`.
+pub struct Credits<M: Mode = Par> {
+    out: Box<[AtomicU64]>,
+    /// All peers', where they share one; else one of which nothing can be taken, so that only a take that fails looks for others.
+    pool: Pool,
+    pools: Option<Pools>,
+    mode: PhantomData<M::Lock<()>>,
+}
+
+impl Credits<Par> {
+    /// Nothing out: `depth` requests and `volume` bytes for each of `peers`, `total` requests in all.
+    pub fn new(peers: u32, depth: u32, total: u32, volume: u64) -> Self {
+        Self::for_mode(peers, Limits { depth, total, volume })
+    }
+}
+
+impl<M: Mode> Credits<M> {
+    /// As [`new`](Credits::new), for any thread mode.
+    pub fn for_mode(peers: u32, limits: Limits) -> Self {
+        Self::with(peers as usize, Pool::new(peers as usize, limits), None)
+    }
+
+    /// Nothing out, where each peer shares the limits with some of the others: `of[peer]` is the number of its limits.
+    ///
+    /// # Panics
+    /// If a peer has a number that is not there.
+    pub fn by_pool(of: &[u8], limits: &[Limits]) -> Self {
+        if let [limits] = limits {
+            assert!(of.iter().all(|&number| number == 0), "a peer without limits");
+            return Self::for_mode(of.len() as u32, *limits);
+        }
+        assert!(of.iter().all(|&number| usize::from(number) < limits.len()), "a peer without limits");
+        let sharing = |number| of.iter().filter(|&&of| usize::from(of) == number).count();
+        let pools = limits.iter().enumerate().map(|(number, limits)| Pool::new(sharing(number), *limits));
+        Self::with(of.len(), Pool::none(), Some(Pools { of: of.into(), pools: pools.collect() }))
+    }
+
+    fn with(peers: usize, pool: Pool, pools: Option<Pools>) -> Self {
+        Self { out: words(peers), pool, pools, mode: PhantomData }
+    }
+
+    /// That of a peer.
+    #[inline]
+    fn pool_of(&self, peer: u32) -> &Pool {
+        match &self.pools {
+            None => &self.pool,
+            Some(Pools { of, pools }) => &pools[usize::from(of[peer as usize])],
+        }
+    }
+
+    /// Takes one of the total, one of `peer`'s number and `bytes` of its volume: all three or nothing.
+    ///
+    /// No limit is ever exceeded. A take that fails at the peer holds one of the total for a moment, so that another
+    /// thread's take may fail too; who fails polls and tries again.
+    ///
+    /// # Errors
+    /// Which limit has been reached.
+    ///
+    /// # Panics
+    /// If there is no such peer.
+    #[inline]
+    pub fn take(&self, peer: u32, bytes: u32) -> Result<(), Exhausted> {
+        let taken = self.pool.take::<M>(&self.out[peer as usize], bytes);
+        taken.or_else(|short| self.take_of_others(peer, bytes, short))
+    }
+
+    #[cold]
+    fn take_of_others(&self, peer: u32, bytes: u32, short: Exhausted) -> Result<(), Exhausted> {
+        if self.pools.is_none() {
+            return Err(short);
+        }
+        self.pool_of(peer).take::<M>(&self.out[peer as usize], bytes)
     }
 
     /// Which limit keeps a request of `bytes` to `peer` back, as things stand now.
@@ -183,10 +254,11 @@ impl<M: Mode> Credits<M> {
     /// If there is no such peer.
     #[cold]
     pub fn lacks(&self, peer: u32, bytes: u32) -> Option<Exhausted> {
-        if self.limits_all && self.total_out.load(Relaxed) >= self.total {
+        let pool = self.pool_of(peer);
+        if pool.limits_all && pool.out.load(Relaxed) >= pool.total {
             return Some(Exhausted::Total);
         }
-        self.after_take(self.out[peer as usize].load(Relaxed), bytes).err()
+        pool.after_take(self.out[peer as usize].load(Relaxed), bytes).err()
     }
 
     /// Enters credits that `peer` returned.
@@ -208,8 +280,8 @@ impl<M: Mode> Credits<M> {
         };
         if !M::PARALLEL {
             word.store(after(word.load(Relaxed))?, Relaxed);
-            let count = if self.limits_all { count } else { 0 };
-            self.total_out.store(self.total_out.load(Relaxed) - count, Relaxed);
+            let out = &self.pool_of(peer).out;
+            out.store(out.load(Relaxed) - count, Relaxed);
             return Ok(());
         }
         let mut seen = word.load(Relaxed);
@@ -220,9 +292,12 @@ impl<M: Mode> Credits<M> {
                 Err(now) => seen = now,
             }
         }
-        if self.limits_all {
-            // The total goes last, so that it never falls below the sum of the peers'.
-            self.total_out.fetch_sub(count, ord!("credit.give_total", Release));
+        if self.pool.limits_all {
+            let pool = self.pool_of(peer);
+            if pool.limits_all {
+                // The total goes last, so that it never falls below the sum of the peers'.
+                pool.out.fetch_sub(count, ord!("credit.give_total", Release));
+            }
         }
         Ok(())
     }
@@ -235,25 +310,26 @@ impl<M: Mode> Credits<M> {
         unpack(self.out[peer as usize].load(Relaxed))
     }
 
-    /// How many requests may be out to one peer, and to all.
-    pub fn limits(&self) -> (u32, u32) {
-        (self.depth, self.total)
+    /// How much may be out to a peer, and to those that share its limits.
+    ///
+    /// # Panics
+    /// If there is no such peer.
+    pub fn limits(&self, peer: u32) -> Limits {
+        self.pool_of(peer).limits
     }
 
     /// How many requests are out to all peers together.
     pub fn total_out(&self) -> u32 {
-        if self.limits_all {
-            self.total_out.load(Relaxed)
-        } else {
-            (0..self.out.len() as u32).map(|peer| self.out(peer).0).sum()
+        if self.pools.is_none() && self.pool.limits_all {
+            return self.pool.out.load(Relaxed);
         }
+        (0..self.out.len() as u32).map(|peer| self.out(peer).0).sum()
     }
 }
 
 impl<M: Mode> core::fmt::Debug for Credits<M> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let Self { depth, total, volume, .. } = self;
-        write!(f, "Credits({} of {total} out, {depth} and {volume} bytes each)", self.total_out())
+        write!(f, "Credits({} out to {} peers)", self.total_out(), self.out.len())
     }
 }
 
@@ -276,7 +352,7 @@ impl Owed<Par> {
 impl<M: Mode> Owed<M> {
     /// As [`new`](Owed::new), for either thread mode.
     pub fn for_mode(peers: u32) -> Self {
-        Self { owed: words(peers), owing: AtomicU32::new(0), mode: PhantomData }
+        Self { owed: words(peers as usize), owing: AtomicU32::new(0), mode: PhantomData }
     }
 
     /// Notes that a request of `bytes` has been handled and not replied to. Returns how many credits and bytes `peer` is

@@ -5,7 +5,7 @@ use crate::flow::Flow;
 use crate::message::{Returned, credits_word};
 use crate::wire::Class;
 use crate::{CoreMode, Error, Rank};
-use gasworks_shmem::credit::{Credits, Exhausted, OverReturned, Owed};
+use gasworks_shmem::credit::{Credits, Exhausted, Limits, OverReturned, Owed};
 
 /// The part of a peer's volume that is returned at once: small, so that a sender of large payloads copies the next ones
 /// while the last are read, instead of waiting until all are.
@@ -23,8 +23,9 @@ pub(super) struct Account<M: CoreMode> {
 impl<M: CoreMode> Account<M> {
     /// Nothing is out, and nothing owed.
     pub(super) fn new(ranks: u32, flow: Flow) -> Self {
+        let Flow { depth, total, volume } = flow;
         Self {
-            left: Credits::for_mode(ranks, flow.depth, flow.total, flow.volume),
+            left: Credits::for_mode(ranks, Limits { depth, total, volume }),
             owed: Owed::for_mode(ranks),
             return_at: ((flow.depth / 2).max(1), (flow.volume / VOLUME_PARTS).max(1)),
             flow,

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::{CoreMode, Rank};
+use gasworks_shmem::credit::Limits;
 
 /// How an engine stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ impl<M: CoreMode> Engine<M> {
     /// engine in `Seq`, as long as it is sure that the engine stays where it is.
     pub fn peek(&self) -> Peek {
         let peers = || 0..self.peers.ranks();
-        let (depth, total) = self.account.left().limits();
+        let Limits { depth, total, .. } = self.account.left().limits(self.rank);
         let out_to = peers().map(|peer| (peer, self.account.left().out(peer)));
         let owed_to = peers().map(|peer| (peer, self.account.owed().to(peer).0));
         Peek {

@@ -1,7 +1,7 @@
 //! [`Credits`] and [`Owed`] against plain numbers, and their limits exactly.
 
 use crate::{CALLS, config};
-use gasworks_shmem::credit::{Credits, Exhausted, MAX_RETURN, OverReturned, Owed};
+use gasworks_shmem::credit::{Credits, Exhausted, Limits, MAX_RETURN, OverReturned, Owed};
 use gasworks_sync::{Mode, Par, ParSync, Seq};
 use proptest::prelude::*;
 
@@ -54,7 +54,7 @@ fn credits_follow_the_ledger<M: Mode>(
     limits: (u32, u32, u64),
     calls: &[(bool, u32, u32, u64)],
 ) -> Result<(), TestCaseError> {
-    let credits = Credits::<M>::for_mode(PEERS, limits.0, limits.1, limits.2);
+    let credits = Credits::<M>::for_mode(PEERS, limits_of(limits));
     let mut ledger = Ledger { out: vec![(0, 0); PEERS as usize], limits };
     for &(take, peer, number, bytes) in calls {
         if take {
@@ -144,9 +144,13 @@ proptest! {
     }
 }
 
+fn limits_of((depth, total, volume): (u32, u32, u64)) -> Limits {
+    Limits { depth, total, volume }
+}
+
 fn each_limit_is_exact<M: Mode>() {
-    let credits = Credits::<M>::for_mode(2, 3, 4, 100);
-    assert_eq!(credits.limits(), (3, 4));
+    let credits = Credits::<M>::for_mode(2, limits_of((3, 4, 100)));
+    assert_eq!(credits.limits(1), limits_of((3, 4, 100)));
     assert_eq!(credits.take(0, 60), Ok(()));
     assert_eq!((credits.lacks(0, 40), credits.lacks(0, 41)), (None, Some(Exhausted::Volume)));
     assert_eq!(credits.take(0, 41), Err(Exhausted::Volume));
@@ -156,7 +160,7 @@ fn each_limit_is_exact<M: Mode>() {
     assert_eq!((credits.take(1, 100), credits.take(1, 0)), (Ok(()), Err(Exhausted::Total)));
     assert_eq!((credits.lacks(0, 0), credits.lacks(1, 0)), (Some(Exhausted::Total), Some(Exhausted::Total)));
     assert_eq!((credits.out(0), credits.out(1), credits.total_out()), ((3, 100), (1, 100), 4));
-    assert_eq!(format!("{credits:?}"), "Credits(4 of 4 out, 3 and 100 bytes each)");
+    assert_eq!(format!("{credits:?}"), "Credits(4 out to 2 peers)");
     let over = |peer, count, bytes, out_count, out_bytes| {
         Err(OverReturned { peer, count, bytes, out_count, out_bytes })
     };
@@ -170,7 +174,7 @@ fn each_limit_is_exact<M: Mode>() {
 /// Of six requests that two peers with three each can have, all, or all but one.
 fn a_total_is_a_limit_where_it_can_be_reached<M: Mode>() {
     for (total, takes, then) in [(5, 5, Exhausted::Total), (6, 6, Exhausted::Peer), (7, 6, Exhausted::Peer)] {
-        let credits = Credits::<M>::for_mode(2, 3, total, 100);
+        let credits = Credits::<M>::for_mode(2, limits_of((3, total, 100)));
         (0..takes).for_each(|number| assert_eq!(credits.take(number % 2, 1), Ok(()), "{number} of {total}"));
         assert_eq!(credits.take(takes % 2, 1), Err(then), "{total}");
         assert_eq!((credits.total_out(), credits.lacks(takes % 2, 1)), (takes, Some(then)), "{total}");
@@ -213,10 +217,47 @@ fn limits_are_exact_in_every_mode() {
     all::<Par>();
 }
 
+/// Peers 0 and 2 share limits, and so do peers 1 and 3.
+fn each_pool_has_its_own_limits<M: Mode>() {
+    let (wide, tight) = (limits_of((5, 6, 1000)), limits_of((1, 2, 10)));
+    let credits = Credits::<M>::by_pool(&[0, 1, 0, 1], &[wide, tight]);
+    assert_eq!([0, 1, 2, 3].map(|peer| credits.limits(peer)), [wide, tight, wide, tight]);
+    assert_eq!(
+        (credits.take(1, 11), credits.lacks(1, 11)),
+        (Err(Exhausted::Volume), Some(Exhausted::Volume))
+    );
+    assert_eq!((credits.take(1, 10), credits.take(1, 0)), (Ok(()), Err(Exhausted::Peer)));
+    (0..5).for_each(|_| credits.take(0, 200).expect("the other's limits are wider"));
+    assert_eq!((credits.take(0, 0), credits.lacks(0, 0)), (Err(Exhausted::Peer), Some(Exhausted::Peer)));
+    assert_eq!((credits.take(2, 0), credits.take(2, 0)), (Ok(()), Err(Exhausted::Total)));
+    assert_eq!((credits.lacks(2, 0), credits.lacks(3, 0)), (Some(Exhausted::Total), None));
+    // Two peers of one request each cannot exceed two, so that total is no limit.
+    assert_eq!((credits.take(3, 1), credits.take(3, 1)), (Ok(()), Err(Exhausted::Peer)));
+    assert_eq!((credits.total_out(), credits.out(0), credits.out(1)), (8, (5, 1000), (1, 10)));
+    assert!(credits.give(1, 1, 11).is_err() && credits.give(1, 2, 10).is_err());
+    assert_eq!((credits.give(0, 5, 1000), credits.give(1, 1, 10)), (Ok(()), Ok(())));
+    assert_eq!((credits.take(2, 0), credits.take(1, 9), credits.total_out()), (Ok(()), Ok(()), 4));
+}
+
+#[test]
+fn peers_that_share_limits_share_them_with_nobody_else() {
+    each_pool_has_its_own_limits::<Seq>();
+    each_pool_has_its_own_limits::<ParSync>();
+    each_pool_has_its_own_limits::<Par>();
+    let all = Credits::<Seq>::by_pool(&[0, 0], &[limits_of((1, 1, 10))]);
+    assert_eq!((all.take(1, 10), all.take(0, 0)), (Ok(()), Err(Exhausted::Total)));
+}
+
+#[test]
+#[should_panic(expected = "a peer without limits")]
+fn every_peer_has_limits() {
+    drop(Credits::<Seq>::by_pool(&[0, 2], &[limits_of((1, 1, 1)); 2]));
+}
+
 #[test]
 fn limits_beyond_a_packed_word_are_brought_down_to_it() {
     let credits = Credits::new(1, u32::MAX, u32::MAX, u64::MAX);
-    assert_eq!(credits.limits(), ((1 << 20) - 1, u32::MAX));
+    assert_eq!(credits.limits(0), limits_of(((1 << 20) - 1, u32::MAX, (1 << 44) - 1)));
     if cfg!(miri) {
         return;
     }
