@@ -37,7 +37,7 @@ pub(crate) struct Watchdog(Instant);
 
 impl Watchdog {
     pub(crate) fn new() -> Self {
-        Self(Instant::now() + Duration::from_secs(30))
+        Self(Instant::now() + Duration::from_secs(120))
     }
 
     pub(crate) fn check(&self, what: impl Fn() -> String) {
