@@ -28,8 +28,15 @@ use std::time::Duration;
 /// with 256 as with 64. The total is what two ranks cannot exceed, so that theirs need not be counted.
 pub const FLOW: Flow = Flow { depth: 256, total: 512, volume: 12 * MAX_MEDIUM as u64 };
 
-/// Blocks that are claimed at a time: those whose flags share a cache line.
-const STOCK: u32 = 16;
+/// Blocks that are claimed at a time, of those of a rank's own that are small, of those of 4 KiB, and of those for replies. The more they
+/// are, the seldomer a line of flags changes hands; the fewer, the longer the same blocks stay in the caches, which counts for payloads
+/// that are read.
+const STOCKS: [u32; 2] = [8, 4];
+const REPLY_STOCK: u32 = 4;
+
+/// In `Par`, the longest payload for which a block is taken of those claimed beforehand: one that is longer and read costs more by other
+/// blocks each time than by a line of flags that changes hands.
+const STOCKED: usize = 2048;
 
 const NAME: &str = "pshm";
 
@@ -70,10 +77,10 @@ pub struct Pshm<M: Mode> {
     pub(crate) host: Arc<Host>,
     queues: Queues<'static, M>,
     /// Blocks of the small classes, claimed beforehand.
-    stocks: [Stock; 2],
+    stocks: [Stock<M>; 2],
     /// Blocks for replies in each rank's memory, claimed beforehand: so many at a time that all ranks together hold no
     /// more than half of the blocks beyond one for each request.
-    reply_stocks: Box<[Stock]>,
+    reply_stocks: Box<[Stock<M>]>,
     reply_stock: u32,
     stage: Stage,
     pub(crate) max_long: u64,
@@ -91,7 +98,7 @@ impl<M: Mode> Pshm<M> {
         let what = "its host has more ranks than a message can name";
         let queues = queues.ok_or(PshmError::Announcement { rank: host.me, what })?;
         let reply_stocks = host.regions.iter().map(|_| Stock::default()).collect();
-        let reply_stock = (layout::SLACK / 2 / host.regions.len().max(1) as u32).min(STOCK);
+        let reply_stock = (layout::SLACK / 2 / host.regions.len().max(1) as u32).min(REPLY_STOCK);
         Ok(Self {
             host,
             queues,
@@ -144,7 +151,7 @@ impl<M: Mode> Pshm<M> {
             (index, self.host.mine().request_bytes(index, len))
         } else {
             // Each block is worth a request that `to` has out, so there is one unless somebody replies twice.
-            let index = self.claim_reply(to, peer).ok_or_else(|| WireError::Corrupt {
+            let index = self.claim_reply(to, peer, len).ok_or_else(|| WireError::Corrupt {
                 transport: NAME,
                 at: to,
                 what: format!("all {} of its reply blocks are in use", peer.layout.reply_count),
@@ -168,10 +175,14 @@ impl<M: Mode> Pshm<M> {
         let blocks = || mine.request_blocks();
         mine.layout.classes.iter().enumerate().filter(|(_, class)| len <= class.size).find_map(
             |(at, class)| {
-                match self.stocks.get(at) {
-                    Some(stock) if !M::PARALLEL => stock.claim(true, blocks, (class.first, class.end), STOCK),
+                let alone = !M::PARALLEL;
+                let stock = self.stocks.get(at).filter(|_| alone || len <= STOCKED);
+                match stock.and_then(|stock| stock.claim(alone, blocks, (class.first, class.end), STOCKS[at]))
+                {
+                    None if stock.is_some() && alone => None,
                     // The largest are taken one at a time, the lowest first: their bytes are what must stay in the caches.
-                    _ => stage::claim::<M>(blocks(), class.first, class.end),
+                    None => stage::claim::<M>(blocks(), class.first, class.end),
+                    found => found,
                 }
             },
         )
@@ -179,11 +190,11 @@ impl<M: Mode> Pshm<M> {
 
     /// A block of the requester's.
     #[inline]
-    fn claim_reply(&self, to: Rank, peer: &Region) -> Option<u32> {
+    fn claim_reply(&self, to: Rank, peer: &Region, len: usize) -> Option<u32> {
         let (blocks, count) = (|| peer.reply_blocks(), peer.layout.reply_count);
         let stock = &self.reply_stocks[self.host.ranks.number(to)];
-        if !M::PARALLEL
-            && self.reply_stock > 0
+        if self.reply_stock > 0
+            && (!M::PARALLEL || len <= STOCKED)
             && let Some(index) = stock.claim(false, blocks, (0, count), self.reply_stock)
         {
             return Some(index);

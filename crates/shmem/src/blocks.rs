@@ -6,8 +6,9 @@
 //! # Protocol
 //! - blocks.1: a block whose flag is set is its claimer's until it is sent, and its receiver's from then until it is freed.
 
+use core::marker::PhantomData;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use gasworks_sync::{VolatileSlice, kill_point, ord};
+use gasworks_sync::{Mode, VolatileSlice, kill_point, ord};
 
 const FREE: u32 = 0;
 const CLAIMED: u32 = 1;
@@ -114,23 +115,33 @@ fn free(flag: &AtomicU32) {
 /// How many flags share a cache line.
 const LINE: u32 = 16;
 
-/// Blocks that a process has claimed and not used yet, where one thread of it claims. They were taken a line of flags at
-/// a time, so that most claims touch nothing that is shared: a flag's line otherwise goes back and forth with every
-/// message, from who claims to who frees.
-#[derive(Debug, Default)]
-pub struct Stock {
+/// Blocks that a process has claimed and not used yet. They were taken a line of flags at a time, so that most claims touch
+/// nothing that is shared: a flag's line otherwise goes back and forth with every message, from who claims to who frees. In `Par`
+/// any thread of the process may claim, in `Seq` one does.
+#[derive(Debug)]
+pub struct Stock<M: Mode> {
     /// The number of a line's first flag in the high half, a bit for each of its blocks in the low half.
     word: AtomicU64,
+    mode: PhantomData<M::Lock<()>>,
 }
 
-impl Stock {
+/// The bit of a stock's word, in the high half, that says that a thread takes blocks to put there.
+const FILLING: u64 = 1 << 63;
+
+impl<M: Mode> Default for Stock<M> {
+    fn default() -> Self {
+        Self { word: AtomicU64::new(0), mode: PhantomData }
+    }
+}
+
+impl<M: Mode> Stock<M> {
     /// How many are at hand.
     pub fn at_hand(&self) -> usize {
         (self.word.load(Relaxed) as u32).count_ones() as usize
     }
 
     /// Claims a block among `first..end`: one at hand, or else up to `most` of one line at once; `alone` says that nobody else claims
-    /// these.
+    /// these. `None` if none is free, or while another thread takes some.
     #[inline]
     pub fn claim<'a>(
         &self,
@@ -139,10 +150,29 @@ impl Stock {
         (first, end): (u32, u32),
         most: u32,
     ) -> Option<u32> {
-        let at_hand = self.word.load(Relaxed);
-        let is_empty = at_hand as u32 == 0;
-        let word = if is_empty { take_line(alone, blocks(), first, end, most)? } else { at_hand };
-        self.word.store(word & (word - 1), Relaxed);
+        let word = if M::PARALLEL {
+            let next = |word: u64| (word as u32 != 0).then(|| word & (word - 1));
+            // Acquire: a block that the filling thread saw free is free for the thread that claims it here.
+            match self.word.fetch_update(ord!("stock.claim", Acquire), Relaxed, next) {
+                Ok(word) => word,
+                // One thread at a time takes some, so that no more are kept from others than one stock holds.
+                Err(word) if word & FILLING != 0 => return None,
+                Err(word) => {
+                    self.word.compare_exchange(word, word | FILLING, Relaxed, Relaxed).ok()?;
+                    let word = take_line(alone, blocks(), first, end, most);
+                    // Release: as above. Nobody else changes a word that is being filled.
+                    let left = word.map_or(0, |word| word & (word - 1));
+                    self.word.store(left, ord!("stock.fill", Release));
+                    word?
+                }
+            }
+        } else {
+            let at_hand = self.word.load(Relaxed);
+            let is_empty = at_hand as u32 == 0;
+            let word = if is_empty { take_line(alone, blocks(), first, end, most)? } else { at_hand };
+            self.word.store(word & (word - 1), Relaxed);
+            word
+        };
         Some((word >> 32) as u32 + word.trailing_zeros())
     }
 }
@@ -179,12 +209,18 @@ fn take_line(alone: bool, blocks: Blocks<'_>, first: u32, end: u32, most: u32) -
 #[cfg(all(test, not(gasworks_loom)))]
 mod tests {
     use super::*;
+    use gasworks_sync::{Par, Seq};
     use std::collections::BTreeSet;
 
     #[test]
     fn a_stock_gives_every_block_once_and_takes_a_line_at_a_time() {
+        gives_every_block_once::<Seq>();
+        gives_every_block_once::<Par>();
+    }
+
+    fn gives_every_block_once<M: Mode>() {
         let flags: Vec<_> = (0..50).map(|_| AtomicU32::new(FREE)).collect();
-        let (blocks, stock) = (Blocks::new(&flags), Stock::default());
+        let (blocks, stock) = (Blocks::new(&flags), Stock::<M>::default());
         for most in [3, 16, 1].into_iter().take(if cfg!(miri) { 1 } else { 3 }) {
             // Blocks 5 to 40 alone, some of which somebody else has.
             let taken = [7, 8, 20, 39].map(|index| blocks.claim(index, index + 1).expect("free"));
@@ -215,7 +251,7 @@ mod tests {
         fn first_claim(free: [usize; 3], most: u32) -> Option<(u32, usize)> {
             let line = |free: usize| (0..LINE as usize).map(move |at| AtomicU32::new(u32::from(at >= free)));
             let flags: Vec<_> = free.into_iter().flat_map(line).take(40).collect();
-            let (blocks, stock) = (Blocks::new(&flags), Stock::default());
+            let (blocks, stock) = (Blocks::new(&flags), Stock::<Seq>::default());
             let index = stock.claim(true, || blocks, (0, 40), most)?;
             let before: usize = free.iter().map(|&free| LINE as usize - free).sum();
             assert_eq!(blocks.claimed() + LINE as usize / 2, before + 1 + stock.at_hand(), "{free:?}");
@@ -238,7 +274,7 @@ mod tests {
     #[test]
     fn a_stock_stays_with_few_lines() {
         let flags: Vec<_> = (0..128).map(|_| AtomicU32::new(FREE)).collect();
-        let (blocks, stock) = (Blocks::new(&flags), Stock::default());
+        let (blocks, stock) = (Blocks::new(&flags), Stock::<Seq>::default());
         for _ in 0..if cfg!(miri) { 3 * LINE } else { 1000 } {
             let index = stock.claim(false, || blocks, (0, 128), LINE).expect("free");
             assert!(index < 2 * LINE, "{index}: a message at a time needs no more than two lines");

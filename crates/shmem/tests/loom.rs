@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use gasworks_shmem::barrier::{Barrier, Meeting, Name};
-use gasworks_shmem::blocks::Blocks;
+use gasworks_shmem::blocks::{Blocks, Stock};
 use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::eventcount::EventCount;
@@ -330,6 +330,42 @@ fn blocks_go_round(claim: fn(Blocks<'_>) -> Option<u32>) {
             drop(lent);
         }
         sender.join().expect("the sender");
+    });
+}
+
+/// A thread may use a block that another thread of its process has claimed.
+#[test]
+fn a_stock_of_blocks_is_shared_by_threads() {
+    model(|| {
+        struct Shared {
+            flags: [AtomicU32; 2],
+            contents: [Contents; 2],
+            stock: Stock<Par>,
+        }
+        let contents = [Contents::new(), Contents::new()];
+        let flags = [AtomicU32::new(0), AtomicU32::new(0)];
+        let shared = Arc::new(Shared { flags, contents, stock: Stock::default() });
+        assert_eq!(Blocks::new(&shared.flags).claim(1, 2), Some(1));
+        let reader = shared.clone();
+        let reading = thread::spawn(move || {
+            let lent = Blocks::new(&reader.flags).lend(1, VolatileSlice::EMPTY).expect("a block");
+            assert_eq!(reader.contents[1].read(), 0);
+            drop(lent);
+        });
+        let claim = |shared: &Shared| {
+            let index = shared.stock.claim(false, || Blocks::new(&shared.flags), (0, 2), 2)?;
+            shared.contents[index as usize].write(1);
+            Some(index)
+        };
+        let other = shared.clone();
+        let claiming = thread::spawn(move || claim(&other));
+        let mine = claim(&shared);
+        let theirs = claiming.join().expect("the other");
+        assert!(mine.is_some() || theirs.is_some(), "one was free");
+        assert!(mine != theirs, "one block for two");
+        reading.join().expect("the reader");
+        let used = usize::from(mine.is_some()) + usize::from(theirs.is_some());
+        assert_eq!(Blocks::new(&shared.flags).claimed(), used + shared.stock.at_hand());
     });
 }
 

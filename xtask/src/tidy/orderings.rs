@@ -52,6 +52,10 @@ pub fn mutation_names(tree: &Tree) -> Result<Vec<String>> {
 const PRIVATE: &[(&str, &str)] = &[
     ("credit.give_peer", "a sender's count of its own requests, on its heap: gone with the process"),
     ("credit.give_total", "a sender's count of its own requests, on its heap: gone with the process"),
+    (
+        "stock.fill",
+        "blocks that a process has beforehand, on its heap: they stay claimed, as those in use do",
+    ),
     ("owed.owe", "a receiver's count of what it owes, on its heap: gone with the process"),
 ];
 
