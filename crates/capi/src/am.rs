@@ -428,6 +428,16 @@ pub unsafe fn reply_long<M: FaceMode>(
     OK
 }
 
+/// `gex_Token_MaxReply*`: the largest payload of a reply to whoever has sent the message.
+///
+/// # Safety
+/// capi.4.
+pub unsafe fn max_reply<M: FaceMode>(call: &str, is_long: bool, token: *mut c_void) -> usize {
+    // SAFETY: capi.4: C asks in the handler that was given `token`; `incoming` is used in this call alone.
+    let incoming = unsafe { incoming_of::<M>(token, call) };
+    crate::query::max_payload::<M>(call, is_long, Some(incoming.source()))
+}
+
 /// `gex_Token_Info`.
 ///
 /// # Safety

@@ -95,8 +95,8 @@ macro_rules! face {
             fn gex_AM_MaxRequestLong(tm: *const Team, rank: u32, local: *const Event, _flags: Flags, count: c_uint) -> usize { query::max_for::<$mode>("gex_AM_MaxRequestLong", true, (tm, rank), local, count) }
             fn gex_AM_MaxReplyLong(tm: *const Team, rank: u32, local: *const Event, _flags: Flags, count: c_uint) -> usize { query::max_for::<$mode>("gex_AM_MaxReplyLong", true, (tm, rank), local, count) }
             fn gasworks_least_upper_bound(is_long: c_int, compiled: *const c_char) -> usize { query::least_upper_bound(is_long != 0, compiled) }
-            fn gex_Token_MaxReplyMedium(_token: *mut c_void, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { query::max_payload::<$mode>(false) }
-            fn gex_Token_MaxReplyLong(_token: *mut c_void, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { query::max_payload::<$mode>(true) }
+            fn gex_Token_MaxReplyMedium(token: *mut c_void, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { am::max_reply::<$mode>("gex_Token_MaxReplyMedium", false, token) }
+            fn gex_Token_MaxReplyLong(token: *mut c_void, _local: *const Event, _flags: Flags, _count: c_uint) -> usize { am::max_reply::<$mode>("gex_Token_MaxReplyLong", true, token) }
             fn gasworks_put(tm: *const Team, rank: u32, dest: *mut c_void, source: *const c_void, len: usize, flags: Flags) -> c_int { rma::put::<$mode>(tm, rank, dest, source, len, flags) }
             fn gasworks_put_nb(tm: *const Team, rank: u32, dest: *mut c_void, source: *const c_void, len: usize, local: Local, flags: Flags) -> Event { rma::put_nb::<$mode>(tm, rank, dest, source, len, local, flags) }
             fn gasworks_put_nbi(tm: *const Team, rank: u32, dest: *mut c_void, source: *const c_void, len: usize, local: Local, flags: Flags) -> c_int { rma::put_nbi::<$mode>(tm, rank, dest, source, len, local, flags) }

@@ -8,7 +8,6 @@ use crate::face::{FaceMode, fail, went};
 use crate::job::give;
 use crate::layout::*;
 use gasworks::WaitMode;
-use gasworks_core::Category;
 use gasworks_core::engine::Waiting;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -109,11 +108,16 @@ pub fn set_wait_mode<M: FaceMode>(mode: c_int) -> c_int {
     OK
 }
 
-/// The largest payload of a message that programs are told of, for any peer, options and number of arguments: they keep it in an `int`.
-pub fn max_payload<M: FaceMode>(is_long: bool) -> usize {
-    let engine = M::slot().of("gex_AM_Max*").engine();
-    // What is longer than a segment is refused for that.
-    if is_long { MOST_LONG } else { engine.max_payload(Category::Medium) as usize }
+/// The largest payload of a message to a rank, or to any, that programs are told of, for any options and number of arguments: they keep it in
+/// an `int`.
+pub fn max_payload<M: FaceMode>(call: &str, is_long: bool, to: Option<u32>) -> usize {
+    let engine = M::slot().of(call).engine();
+    match to {
+        // What is longer than a segment is refused for that.
+        _ if is_long => MOST_LONG,
+        None => engine.max_medium(),
+        Some(to) => went(call, engine.limits(to)).max_medium,
+    }
 }
 
 /// The largest payload of a Long.
@@ -138,9 +142,9 @@ pub fn max_for<M: FaceMode>(
     local: *const Event,
     count: c_uint,
 ) -> usize {
-    let face = M::slot().of(call);
+    let (face, to) = (M::slot().of(call), (rank != u32::MAX).then_some(rank));
     if face.is_debug {
-        face.rank(call, team, if rank == u32::MAX { 0 } else { rank });
+        face.rank(call, team, to.unwrap_or(0));
         if count > 16 {
             fail(call, format!("{count} arguments: 16 are the most"));
         }
@@ -148,7 +152,7 @@ pub fn max_for<M: FaceMode>(
             fail(call, "GEX_EVENT_DEFER is none of an active message's options");
         }
     }
-    max_payload::<M>(is_long)
+    max_payload::<M>(call, is_long, to)
 }
 
 /// `gasnet_getMaxLocalSegmentSize`, and `Global` if it is to be all ranks'.

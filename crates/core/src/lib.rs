@@ -48,7 +48,7 @@ pub use hsl::HandlerLock;
 pub use message::Category;
 pub use team::{Members, TeamError};
 pub use view::{TeamRows, View};
-pub use wire::{Arrived, Class, Limits, Reservation, SharedBarrier, Wire, WireError};
+pub use wire::{Arrived, Attributes, Class, Limits, Reservation, SharedBarrier, Wire, WireError};
 
 use gasworks_sync::{Mode, Par, ParSync, Seq};
 use std::sync::Arc;

@@ -4,7 +4,8 @@
 //! - router.1: a wire stays at its address, and is only borrowed shared, from when the router was made until it is dropped. `queues` was
 //!   borrowed of one of them.
 
-use crate::{CoreMode, Rank, Wire, WireError};
+use crate::wire::Attributes;
+use crate::{CoreMode, Limits, Rank, Wire, WireError};
 use gasworks_shmem::queues::Queues;
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -20,6 +21,8 @@ pub(crate) struct Router<M: CoreMode> {
     route: Box<[u8]>,
     /// Each made by `Box::leak`.
     wires: Box<[NonNull<M::Wire>]>,
+    /// What each said of itself when it was asked.
+    attributes: Box<[Attributes]>,
 }
 
 // SAFETY: router.1: it owns the wires, as boxes would, and its pointer to queues leads into one of them.
@@ -44,7 +47,15 @@ impl<M: CoreMode> Router<M> {
             "a route to a wire that is not there"
         );
         let wires: Box<[_]> = wires.into_iter().map(|wire| NonNull::from(Box::leak(wire))).collect();
-        let mut this = Self { queues: None, mapped: u8::MAX, all: None, route: route.into(), wires };
+        let mut this = Self {
+            queues: None,
+            mapped: u8::MAX,
+            all: None,
+            route: route.into(),
+            wires,
+            attributes: Box::default(),
+        };
+        this.attributes = this.wires().map(|wire| within(wire.attributes())).collect();
         let found = (0..)
             .zip(this.wires().filter(|_| mapped))
             .find_map(|(number, wire)| Some((NonNull::from(wire.queues()?).cast(), number)));
@@ -60,6 +71,28 @@ impl<M: CoreMode> Router<M> {
     pub(crate) fn to(&self, rank: Rank) -> &M::Wire {
         // SAFETY: router.1: it is there as long as the router, which is borrowed.
         unsafe { self.wires[usize::from(self.route[rank as usize])].as_ref() }
+    }
+
+    /// For each rank the number of the wire that reaches it.
+    pub(crate) fn route(&self) -> &[u8] {
+        &self.route
+    }
+
+    /// What each wire is like.
+    pub(crate) fn attributes(&self) -> &[Attributes] {
+        &self.attributes
+    }
+
+    /// What the wire is like that reaches `rank`, which exists.
+    #[inline]
+    pub(crate) fn attributes_to(&self, rank: Rank) -> &Attributes {
+        &self.attributes[usize::from(self.route[rank as usize])]
+    }
+
+    /// What every wire admits.
+    pub(crate) fn least(&self) -> Limits {
+        let limits = self.attributes.iter().map(|attributes| attributes.limits);
+        limits.reduce(Limits::min).unwrap_or(Limits { max_medium: 0, max_long: 0, packed_long: 0 })
     }
 
     #[inline]
@@ -113,4 +146,11 @@ impl<M: CoreMode> Router<M> {
     pub(crate) fn wake(&self) {
         self.wires().for_each(Wire::wake);
     }
+}
+
+/// What is said of a wire, where one thing said bounds another.
+fn within(mut said: Attributes) -> Attributes {
+    said.limits.packed_long = said.limits.packed_long.min(said.limits.max_medium);
+    said.flow = said.flow.within(said.limits.max_medium);
+    said
 }

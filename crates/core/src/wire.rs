@@ -7,8 +7,9 @@
 //! All methods take `&self` and may be called while [`Wire::poll`] is running on the same thread: a handler replies
 //! from inside the sink. Locks belong to the transport, through its thread-mode type parameter.
 
-use crate::Rank;
+use crate::flow::Flow;
 use crate::message::{First, MAX_HEAD};
+use crate::{Category, Rank};
 use gasworks_shmem::barrier::Name;
 use gasworks_shmem::blocks::Lent;
 use gasworks_shmem::doorbell::Doorbell;
@@ -50,8 +51,8 @@ impl Class {
     }
 }
 
-/// What a transport admits.
-#[derive(Clone, Copy, Debug)]
+/// The largest messages that a transport carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The largest payload of a message, in bytes.
     pub max_medium: usize,
@@ -59,6 +60,50 @@ pub struct Limits {
     pub max_long: u64,
     /// The largest payload of a Long that goes in its message, where the target is not mapped; no more than `max_medium`.
     pub packed_long: usize,
+}
+
+impl Limits {
+    /// The largest payload of a category, the same for requests and replies, and for any number of arguments.
+    pub fn max_payload(&self, category: Category) -> u64 {
+        match category {
+            Category::Short => 0,
+            Category::Medium => self.max_medium as u64,
+            Category::Long => self.max_long,
+        }
+    }
+
+    /// What both admit.
+    #[must_use]
+    pub fn min(self, other: Self) -> Self {
+        Self {
+            max_medium: self.max_medium.min(other.max_medium),
+            max_long: self.max_long.min(other.max_long),
+            packed_long: self.packed_long.min(other.packed_long),
+        }
+    }
+}
+
+/// What a transport is like, as data.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes {
+    /// The transport's name: `pshm`, `simnet`.
+    pub name: &'static str,
+    /// The largest messages.
+    pub limits: Limits,
+    /// How much may be under way to each of the peers that it reaches, and to all of them.
+    pub flow: Flow,
+    /// How many messages a poll takes at most: more wait for the next one.
+    pub burst: u32,
+    /// Whether it uses the first domain of a network interface that may have several ([`Domains`](crate::Domains)): threads of the others
+    /// poll it now and then only.
+    pub is_of_first_domain: bool,
+}
+
+impl Attributes {
+    /// Those of a transport that uses no domain and leaves to `core` how many messages a poll takes.
+    pub fn new(name: &'static str, limits: Limits, flow: Flow) -> Self {
+        Self { name, limits, flow, burst: BURST, is_of_first_domain: false }
+    }
 }
 
 /// Room for one message, to be filled and then committed or cancelled.
@@ -198,10 +243,8 @@ pub fn ring(bell: &Doorbell) {
 
 /// A transport of active messages, for threads as `M` has them.
 pub trait Wire<M: Mode> {
-    /// The transport's name: `pshm`, `simnet`.
-    fn name(&self) -> &'static str;
-    /// What it admits.
-    fn limits(&self) -> Limits;
+    /// What it admits and is like. `core` asks once, when a job is put together.
+    fn attributes(&self) -> Attributes;
     /// Room for a message to `to` with `payload` bytes of payload.
     ///
     /// # Errors
@@ -249,15 +292,6 @@ pub trait Wire<M: Mode> {
     /// # Errors
     /// [`WireError::Corrupt`], [`WireError::PeerGone`].
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError>;
-    /// How many messages a poll takes at most: more wait for the next one.
-    fn burst(&self) -> u32 {
-        BURST
-    }
-    /// Whether it uses the first domain of a network interface that may have several ([`Domains`](crate::Domains)): threads of the others
-    /// poll it now and then only.
-    fn is_of_first_domain(&self) -> bool {
-        false
-    }
     /// Sleeps until a message may have arrived or [`wake`](Self::wake) is called, at most `limit`; not at all if `stay`
     /// says no, which is asked once a wake can no longer be missed. Called when a thread has spun and yielded for nothing: the
     /// time to look whether what others may write to is sound.
@@ -300,11 +334,8 @@ mod tests {
     struct Plain;
 
     impl<M: Mode> Wire<M> for Plain {
-        fn name(&self) -> &'static str {
-            "plain"
-        }
-        fn limits(&self) -> Limits {
-            Limits { max_medium: 0, max_long: 0, packed_long: 0 }
+        fn attributes(&self) -> Attributes {
+            Attributes::new("plain", Limits { max_medium: 0, max_long: 0, packed_long: 0 }, Flow::SEED)
         }
         fn reserve(&self, to: Rank, class: Class, _: usize) -> Result<Reservation<'_>, WireError> {
             Ok(Reservation::new(to, class, VolatileSlice::EMPTY, [0; 2]))
@@ -337,7 +368,8 @@ mod tests {
         let mut room = wire.reserve(0, Class::Request, 0).expect("room");
         assert_eq!((wire.beside(&mut room), wire.queues().is_none()), (None, true));
         assert!(wire.lend(0, Class::Request, Block { index: 0, len: 0 }).is_none());
-        assert_eq!((wire.is_of_first_domain(), wire.is_settled(), wire.burst()), (false, true, BURST));
+        let Attributes { burst, is_of_first_domain, .. } = wire.attributes();
+        assert_eq!((is_of_first_domain, wire.is_settled(), burst), (false, true, BURST));
         let sent = wire.send(0, Class::Request, 0, &[0; 8], &[]);
         assert_eq!(sent, Err(WireError::TooLarge { transport: "plain", len: 16, max: 0 }), "in two steps");
         assert_eq!(Never.words(), ["PSHM", "RDMADISSEM"]);

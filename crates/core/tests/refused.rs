@@ -3,9 +3,9 @@
 
 use gasworks_core::message::{Encoded, Head, Returned};
 use gasworks_core::{
-    Also, Arrived, Ask, Category, Class, Commit, Domains, Engine, Entry, Error, Flow, Handlers, Limits,
-    Machine, Outgoing, Parts, Patience, Policy, Rank, Rdma, Reservation, Signature, Transfer, Turned, Wire,
-    WireError,
+    Also, Arrived, Ask, Attributes, Category, Class, Commit, Domains, Engine, Entry, Error, Flow, Handlers,
+    Limits, Machine, Outgoing, Parts, Patience, Policy, Rank, Rdma, Reservation, Signature, Transfer, Turned,
+    Wire, WireError,
 };
 use gasworks_memory::{Grows, Growth, Largest, MemoryError, Peer, PeerFlags, RegionTable, Rights};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post, Stage, Tuning};
@@ -55,11 +55,9 @@ impl Fickle {
 }
 
 impl<M: Mode> Wire<M> for Fickle {
-    fn name(&self) -> &'static str {
-        "fickle"
-    }
-    fn limits(&self) -> Limits {
-        Limits { max_medium: MEDIUM, max_long: LONG as u64, packed_long: MEDIUM }
+    fn attributes(&self) -> Attributes {
+        let limits = Limits { max_medium: MEDIUM, max_long: LONG as u64, packed_long: MEDIUM };
+        Attributes::new("fickle", limits, Flow { depth: 8, total: 8, volume: 0 })
     }
     fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation<'_>, WireError> {
         self.with(|state| state.reserved += 1);
@@ -170,7 +168,6 @@ fn engine_with(mapped: bool, len: u64) -> (Engine<Par>, Fickle, u8) {
         // SAFETY: the words of `lengths` are on the heap and do not move with it into the table's owner; they are atomics.
         peers: unsafe { RegionTable::growing(peers, Arc::new(lengths), Grows::AnyTime) },
         rdma: if mapped { Domains::none() } else { Domains::one(nic.expect("it needs no memory")) },
-        flow: Flow { depth: 8, total: 8, volume: 0 },
         patience: Patience::new(at_once),
         handlers,
         observer: None,
@@ -229,7 +226,7 @@ fn a_quarter_of_the_volume_is_returned_at_once() {
         assert_eq!(engine.poll(), Ok(1));
         (engine.peek().owed_to, wire.balance().1)
     };
-    let quarter = engine.flow().volume as usize / 4;
+    let quarter = engine.flow(1).expect("it is there").volume as usize / 4;
     assert_eq!(arrives(quarter - 1), (vec![(1, 1)], 0));
     assert_eq!(arrives(1), (vec![], 1));
     assert_eq!(arrives(quarter), (vec![], 2));

@@ -203,12 +203,12 @@ fn woken(fails: bool) {
             Peer { mapped: RawSlice::EMPTY, len: 0, remote_base: 0, key: Vec::new(), flags: PeerFlags::SELF };
         let parts = Parts {
             rank: 0,
-            wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Par> + Send + Sync>],
+            wires: vec![Box::new(rank.wire().with_flow(Flow { depth: 4, total: 4, volume: 0 }))
+                as Box<dyn Wire<Par> + Send + Sync>],
             route: vec![0],
             // SAFETY: `own`, the only peer, maps no bytes, so there is nothing to keep.
             peers: unsafe { RegionTable::new(vec![own], Arc::new(())) },
             rdma: Domains::none(),
-            flow: Flow { depth: 4, total: 4, volume: 0 },
             patience: Patience::new(Policy {
                 spins: 0,
                 yields: 0,

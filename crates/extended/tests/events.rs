@@ -26,12 +26,13 @@ fn engine(rank: &SimRank) -> Result<Engine<Seq>, Error> {
     let own = Peer { mapped: RawSlice::EMPTY, len, remote_base: 0, key: key.0, flags };
     let parts = Parts {
         rank: 0,
-        wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
+        wires: vec![
+            Box::new(rank.wire().with_flow(Flow { depth: 2, total: 3, volume: 0 })) as Box<dyn Wire<Seq>>
+        ],
         route: vec![0],
         // SAFETY: `own`, the only peer, maps no bytes, so there is nothing to keep.
         peers: unsafe { RegionTable::new(vec![own], Arc::new(rank.clone())) },
         rdma: Domains::one(rdma),
-        flow: Flow { depth: 2, total: 3, volume: 0 },
         patience: Patience::new(Policy::for_host(1, 1)),
         handlers: Handlers::new(),
         observer: None,

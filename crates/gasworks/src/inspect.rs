@@ -131,8 +131,8 @@ fn report<M: ThreadMode>(window: &Window<M>) -> String {
     };
     let (out, total) = now.out;
     let _ = write!(text, "requests not answered: {out} of {total}");
-    for (to, count, bytes) in &now.out_to {
-        let _ = write!(text, "; to rank {to}: {count} of {}, {bytes} bytes", now.depth);
+    for (to, (count, most), bytes) in &now.out_to {
+        let _ = write!(text, "; to rank {to}: {count} of {most}, {bytes} bytes");
     }
     text.push('\n');
     if !now.owed_to.is_empty() {

@@ -111,7 +111,7 @@ impl<M: ThreadMode> Job<M> {
         let cores = greet(&*bootstrap, &handlers.describe(), handlers.fingerprint())?;
         let patience = flow::patience(ranks as usize, cores)?;
         kill_point!("job.open.greeted");
-        let Transport { wires, route, peers, rdma, barrier, witness, flow, together } =
+        let Transport { wires, route, peers, rdma, barrier, witness, together } =
             network.open(&*bootstrap, &config)?;
         let observation = Observation::start(rank, ranks, &handlers)?;
         let observer = observation.as_ref().map(|observation| observation.observer.clone());
@@ -139,8 +139,7 @@ impl<M: ThreadMode> Job<M> {
         let teams = Teams::register(ranks, &handlers, |state| M::hear(state, Exchanges::hear))?;
         let witness = way.witness().or(witness);
         let way = way.observed(observer.clone());
-        let parts =
-            gasworks_core::Parts { rank, wires, route, peers, rdma, flow, patience, handlers, observer };
+        let parts = gasworks_core::Parts { rank, wires, route, peers, rdma, patience, handlers, observer };
         let engine = M::share(Engine::new(parts));
         // SAFETY: inspect.1: the inspector is declared after the engine here and before it in the job, so it is dropped before it.
         let inspector = unsafe { Inspector::start::<M>(&engine, witness, bootstrap.job())? };
@@ -220,9 +219,12 @@ impl<M: ThreadMode> Job<M> {
         self.engine.set_wait_mode(mode);
     }
 
-    /// How much may be under way before a sender polls.
-    pub fn flow(&self) -> Flow {
-        self.engine.flow()
+    /// How much may be under way to rank `to`, and to all that the same transport reaches, before a sender polls.
+    ///
+    /// # Errors
+    /// There is no such rank.
+    pub fn flow(&self, to: u32) -> Result<Flow, Error> {
+        Ok(self.engine.flow(to)?)
     }
 
     /// This rank.

@@ -1,7 +1,7 @@
 //! What moves a job's messages and transfers.
 
 use gasworks_core::observe::Witness;
-use gasworks_core::{CoreMode, Domains, Flow};
+use gasworks_core::{CoreMode, Domains};
 use gasworks_memory::RegionTable;
 use std::sync::Arc;
 
@@ -19,8 +19,6 @@ pub struct Transport<M: CoreMode> {
     pub barrier: Option<Box<M::Barrier>>,
     /// What sees from outside where this rank is in that barrier.
     pub witness: Option<Arc<dyn Witness>>,
-    /// Flow control.
-    pub flow: Flow,
     /// How many ranks of a host share memory at most, in the order of their numbers; 0 for all of them.
     pub together: u32,
 }

@@ -14,14 +14,14 @@ use crate::kept::{Closed, Kept};
 use crate::letter::MOST_RANKS;
 use crate::levels::Levels;
 use crate::mailboxes::{self, Mailboxes};
-use crate::messages::{Bursts, Messages};
+use crate::messages::{self, Bursts, Messages};
 use crate::pinned::patiently;
 use crate::region::{Home, Layout, MOST_TICKETS, Region, Shape};
 use crate::settings::{self, Credentials, MESSAGE_FLAGS, Settings};
 use crate::wire::{GniNic, GniWire, Guard, KEY, Shared, abilities};
 use gasworks_bootstrap::Bootstrap;
 use gasworks_core::observe::Witness;
-use gasworks_core::{CoreMode, Domains, Flow, Limits, Rank, Rdma};
+use gasworks_core::{Attributes, CoreMode, Domains, Flow, Limits, Rank, Rdma};
 use gasworks_gni_sys::Ugni;
 use gasworks_memory::{
     Asked, AuxPlan, Grows, Growth, Largest, MemoryError, Peer, PeerFlags, RegionId, RegionMemory, RegionTable,
@@ -60,8 +60,6 @@ pub struct Opened<M: CoreMode> {
     pub barrier: GniBarrier<M>,
     /// What sees where this rank is in it.
     pub witness: Arc<dyn Witness>,
-    /// How much may be under way.
-    pub flow: Flow,
 }
 
 /// What there is of the ranks' segments before a NIC knows them.
@@ -140,11 +138,6 @@ impl Plan {
     /// What the NIC is.
     pub fn chip(&self) -> Chip {
         self.chip
-    }
-
-    /// How much will be under way.
-    pub fn flow(&self) -> Flow {
-        self.flow
     }
 
     /// How much this rank may register: what is left of that for a segment.
@@ -227,8 +220,15 @@ impl Plan {
             max_long: MOST_LONG,
             packed_long: settings.packed_long(chip),
         };
+        let attributes = Attributes {
+            name: messages::NAME,
+            limits,
+            flow,
+            burst: settings.arrivals,
+            is_of_first_domain: true,
+        };
         let keeps = domain.kept.is_some();
-        let facts = (chip, limits, abilities(chip, posts, settings.done, keeps), closed.clone());
+        let facts = (chip, attributes, abilities(chip, posts, settings.done, keeps), closed.clone());
         let barrier = barrier.filter(|_| !by_engines || settings.engines_beside_memory);
         // The first of those that meet there leads them.
         let leader = match (&barrier, segments.near.first()) {
@@ -261,7 +261,7 @@ impl Plan {
         let ends = Arc::downgrade(&shared);
         let end = move |step| ends.upgrade().into_iter().for_each(|shared| shared.end(step));
         ending::at_end(Box::new(end))?;
-        Ok(Opened { wire: GniWire(shared), rdma, peers, barrier, witness, flow })
+        Ok(Opened { wire: GniWire(shared), rdma, peers, barrier, witness })
     }
 }
 
@@ -433,7 +433,7 @@ fn meet<M: CoreMode>(
     settings: &Settings,
     (layout, flow): (Layout, Flow),
     (mapping, messages): (Mapping, VolatileSlice<'static>),
-    (chip, limits, abilities, closed): (Chip, Limits, Abilities, Closed),
+    (chip, attributes, abilities, closed): (Chip, Attributes, Abilities, Closed),
     (leader, levels, by_engines): (Rank, Option<Levels<M::Barrier>>, bool),
 ) -> Result<Arc<Shared<M>>, GniError> {
     let (me, shape) = (bootstrap.rank(), layout.shape);
@@ -524,9 +524,8 @@ fn meet<M: CoreMode>(
         bell,
         still: AtomicBool::new(false),
         chip,
-        limits,
+        attributes,
         abilities,
-        burst: settings.arrivals,
         flags: settings.memory_flags(),
         me,
         by_engines,

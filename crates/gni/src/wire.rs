@@ -15,7 +15,7 @@ use crate::talk::Granules;
 use crate::udreg::Use;
 use gasworks_core::message::MAX_HEAD;
 use gasworks_core::wire::head_of;
-use gasworks_core::{Arrived, Class, CoreMode, Limits, Name, Rank, Reservation, Wire, WireError};
+use gasworks_core::{Arrived, Attributes, Class, CoreMode, Name, Rank, Reservation, Wire, WireError};
 use gasworks_gni_sys::{
     GNI_MEM_READ_ONLY, GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR, gni_return_t,
 };
@@ -83,10 +83,8 @@ pub(crate) struct Shared<M: CoreMode> {
     /// Whether the barrier goes by collective engines.
     pub by_engines: bool,
     pub chip: Chip,
-    pub limits: Limits,
+    pub attributes: Attributes,
     pub abilities: Abilities,
-    /// Messages of a poll.
-    pub burst: u32,
     /// `GNI_MEM_*` for memory of the engine's.
     pub flags: u32,
     /// What was registered beforehand, for the engine as well.
@@ -195,12 +193,8 @@ fn room_of(ticket: [u64; 2]) -> Room {
 }
 
 impl<M: CoreMode> Wire<M> for GniWire<M> {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn limits(&self) -> Limits {
-        self.0.limits
+    fn attributes(&self) -> Attributes {
+        self.0.attributes
     }
 
     fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation<'_>, WireError> {
@@ -257,14 +251,6 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
         }
         self.0.with(|messages| used.map_or(Ok(()), |taken| messages.give_back(taken)))?;
         Ok(burst)
-    }
-
-    fn burst(&self) -> u32 {
-        self.0.burst
-    }
-
-    fn is_of_first_domain(&self) -> bool {
-        true
     }
 
     fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {

@@ -22,6 +22,7 @@ use crate::settings;
 use crate::wire::Pshm;
 use gasworks_bootstrap::Bootstrap;
 use gasworks_bootstrap::host::Parts;
+use gasworks_core::Flow;
 use gasworks_core::observe::Witness;
 use gasworks_memory::{Grows, Largest, RegionTable};
 use gasworks_os::descriptor::Descriptor;
@@ -169,7 +170,8 @@ pub fn join<M: Mode>(
     segments.populate_all()?;
     kill_point!("pshm.open.populated");
     tracing::debug!(me, ?ranks, segment = announcement.segment, ?pages, "shared-memory transport open");
-    let wire = Pshm::new(host.clone())?;
+    let Config { depth, total, volume, .. } = *config;
+    let wire = Pshm::new(host.clone(), Flow { depth, total, volume })?;
     let barrier = ShmBarrier::new(host.clone());
     Ok(Joined { wire, segments: Arc::new(segments), regions, witness: host, barrier, pages })
 }

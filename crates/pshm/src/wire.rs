@@ -13,7 +13,7 @@ use crate::layout::{self, MAX_MEDIUM};
 use crate::region::{Host, Region};
 use crate::stage::{self, Stage};
 use gasworks_core::wire::{no_such_block, ring};
-use gasworks_core::{Arrived, Class, Flow, Limits, Rank, Reservation, Wire, WireError};
+use gasworks_core::{Arrived, Attributes, Class, Flow, Limits, Rank, Reservation, Wire, WireError};
 use gasworks_shmem::blocks::{Lent, Stock};
 use gasworks_shmem::inbox::{Block, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
 use gasworks_shmem::queues::{Queue, Queues};
@@ -84,6 +84,7 @@ pub struct Pshm<M: Mode> {
     reply_stock: u32,
     stage: Stage,
     pub(crate) max_long: u64,
+    flow: Flow,
 }
 
 impl<M: Mode> std::fmt::Debug for Pshm<M> {
@@ -93,7 +94,7 @@ impl<M: Mode> std::fmt::Debug for Pshm<M> {
 }
 
 impl<M: Mode> Pshm<M> {
-    pub(crate) fn new(host: Arc<Host>) -> Result<Self, PshmError> {
+    pub(crate) fn new(host: Arc<Host>, flow: Flow) -> Result<Self, PshmError> {
         let queues = Queues::new(host.me, host.ranks.clone(), host.seats(), BATCH);
         let what = "its host has more ranks than a message can name";
         let queues = queues.ok_or(PshmError::Announcement { rank: host.me, what })?;
@@ -107,6 +108,7 @@ impl<M: Mode> Pshm<M> {
             reply_stock,
             stage: Stage::new(),
             max_long: u64::MAX,
+            flow,
         })
     }
 
@@ -256,12 +258,9 @@ fn name_of(queue: Queue) -> &'static str {
 }
 
 impl<M: Mode> Wire<M> for Pshm<M> {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn limits(&self) -> Limits {
-        Limits { max_medium: MAX_MEDIUM, max_long: self.max_long, packed_long: MAX_MEDIUM }
+    fn attributes(&self) -> Attributes {
+        let limits = Limits { max_medium: MAX_MEDIUM, max_long: self.max_long, packed_long: MAX_MEDIUM };
+        Attributes::new(NAME, limits, self.flow)
     }
 
     #[inline]

@@ -85,12 +85,10 @@ pub struct Limits {
 
 /// Limits, and what is out to all peers that share them.
 struct Pool {
-    /// In [`Par`] counted only where the total is a limit.
+    /// Counted only where the total is a limit.
     out: AtomicU32,
     /// Whether it is: a few peers, each at its own limit, may stay below it.
     limits_all: bool,
-    /// The total, or more than anybody has out where it is no limit.
-    total: u32,
     limits: Limits,
 }
 
@@ -99,25 +97,18 @@ impl Pool {
         let Limits { depth, total, volume } = limits;
         let (depth, volume) = (depth.min(MAX_COUNT), volume.min(MAX_BYTES));
         let limits_all = u64::from(total) < peers as u64 * u64::from(depth);
-        let (limits, total) = (Limits { depth, total, volume }, if limits_all { total } else { u32::MAX });
-        Self { out: AtomicU32::new(0), limits_all, total, limits }
-    }
-
-    /// One of which nothing can be taken.
-    fn none() -> Self {
-        let limits = Limits { depth: 0, total: 0, volume: 0 };
-        Self { out: AtomicU32::new(0), limits_all: true, total: 0, limits }
+        Self { out: AtomicU32::new(0), limits_all, limits: Limits { depth, total, volume } }
     }
 
     #[inline(always)]
     fn take<M: Mode>(&self, word: &AtomicU64, bytes: u32) -> Result<(), Exhausted> {
         if !M::PARALLEL {
             let out = self.out.load(Relaxed);
-            if out >= self.total {
+            if self.limits_all && out >= self.limits.total {
                 return Err(Exhausted::Total);
             }
             word.store(self.after_take(word.load(Relaxed), bytes)?, Relaxed);
-            self.out.store(out + 1, Relaxed);
+            self.out.store(out + u32::from(self.limits_all), Relaxed);
             return Ok(());
         }
         if self.limits_all {
@@ -146,7 +137,7 @@ impl Pool {
     fn take_of_total(&self) -> Result<(), Exhausted> {
         // Acquire: the room that was freed before some thread's give of this credit is free for us (and, through our
         // message, for the peer).
-        let take_total = |out: u32| (out < self.total).then(|| out + 1);
+        let take_total = |out: u32| (out < self.limits.total).then(|| out + 1);
         let order = ord!("credit.take_total", Acquire);
         self.out.fetch_update(order, Relaxed, take_total).map(drop).map_err(|_| Exhausted::Total)
     }
@@ -163,11 +154,43 @@ impl Pool {
         }
         Ok(pack(count + 1, weight))
     }
+
+    #[inline(always)]
+    fn give<M: Mode>(&self, word: &AtomicU64, peer: u32, count: u32, bytes: u64) -> Result<(), OverReturned> {
+        let after = |word: u64| {
+            let (out_count, out_bytes) = unpack(word);
+            match (out_count.checked_sub(count), out_bytes.checked_sub(bytes)) {
+                (Some(count), Some(bytes)) => Ok(pack(count, bytes)),
+                _ => Err(OverReturned { peer, count, bytes, out_count, out_bytes }),
+            }
+        };
+        if !M::PARALLEL {
+            word.store(after(word.load(Relaxed))?, Relaxed);
+            let count = if self.limits_all { count } else { 0 };
+            self.out.store(self.out.load(Relaxed) - count, Relaxed);
+            return Ok(());
+        }
+        let mut seen = word.load(Relaxed);
+        loop {
+            // Release, here and below: what this thread has done with the message is done for the next taker.
+            match word.compare_exchange_weak(seen, after(seen)?, ord!("credit.give_peer", Release), Relaxed) {
+                Ok(_) => break,
+                Err(now) => seen = now,
+            }
+        }
+        if self.limits_all {
+            // The total goes last, so that it never falls below the sum of the peers'.
+            self.out.fetch_sub(count, ord!("credit.give_total", Release));
+        }
+        Ok(())
+    }
 }
 
-/// The pools of peers that do not all share one.
+/// What is out where peers do not all share limits.
 struct Pools {
+    /// For each peer the number of its pool.
     of: Box<[u8]>,
+    out: Box<[AtomicU64]>,
     pools: Box<[Pool]>,
 }
 
@@ -176,10 +199,10 @@ struct Pools {
 /// In [`Par`] any number of threads take and give; in `Seq` the same words are updated without a bus lock, and the
 /// type is not `Sync`.
 pub struct Credits<M: Mode = Par> {
+    /// What is out to each peer, where all share limits. No peer is found here where they do not: so only who finds none looks further.
     out: Box<[AtomicU64]>,
-    /// All peers', where they share one; else one of which nothing can be taken, so that only a take that fails looks for others.
     pool: Pool,
-    pools: Option<Pools>,
+    others: Option<Pools>,
     mode: PhantomData<M::Lock<()>>,
 }
 
@@ -193,7 +216,8 @@ impl Credits<Par> {
 impl<M: Mode> Credits<M> {
     /// As [`new`](Credits::new), for any thread mode.
     pub fn for_mode(peers: u32, limits: Limits) -> Self {
-        Self::with(peers as usize, Pool::new(peers as usize, limits), None)
+        let (out, pool) = (words(peers as usize), Pool::new(peers as usize, limits));
+        Self { out, pool, others: None, mode: PhantomData }
     }
 
     /// Nothing out, where each peer shares the limits with some of the others: `of[peer]` is the number of its limits.
@@ -208,19 +232,16 @@ impl<M: Mode> Credits<M> {
         assert!(of.iter().all(|&number| usize::from(number) < limits.len()), "a peer without limits");
         let sharing = |number| of.iter().filter(|&&of| usize::from(of) == number).count();
         let pools = limits.iter().enumerate().map(|(number, limits)| Pool::new(sharing(number), *limits));
-        Self::with(of.len(), Pool::none(), Some(Pools { of: of.into(), pools: pools.collect() }))
+        let others = Pools { of: of.into(), out: words(of.len()), pools: pools.collect() };
+        Self { others: Some(others), ..Self::for_mode(0, Limits { depth: 0, total: 0, volume: 0 }) }
     }
 
-    fn with(peers: usize, pool: Pool, pools: Option<Pools>) -> Self {
-        Self { out: words(peers), pool, pools, mode: PhantomData }
-    }
-
-    /// That of a peer.
-    #[inline]
-    fn pool_of(&self, peer: u32) -> &Pool {
-        match &self.pools {
-            None => &self.pool,
-            Some(Pools { of, pools }) => &pools[usize::from(of[peer as usize])],
+    /// A peer's pool, and what is out to it.
+    fn of(&self, peer: u32) -> (&Pool, &AtomicU64) {
+        let peer = peer as usize;
+        match &self.others {
+            Some(Pools { of, out, pools }) => (&pools[usize::from(of[peer])], &out[peer]),
+            None => (&self.pool, &self.out[peer]),
         }
     }
 
@@ -236,16 +257,17 @@ impl<M: Mode> Credits<M> {
     /// If there is no such peer.
     #[inline]
     pub fn take(&self, peer: u32, bytes: u32) -> Result<(), Exhausted> {
-        let taken = self.pool.take::<M>(&self.out[peer as usize], bytes);
-        taken.or_else(|short| self.take_of_others(peer, bytes, short))
+        match self.out.get(peer as usize) {
+            Some(word) => self.pool.take::<M>(word, bytes),
+            None => self.take_of_others(peer, bytes),
+        }
     }
 
     #[cold]
-    fn take_of_others(&self, peer: u32, bytes: u32, short: Exhausted) -> Result<(), Exhausted> {
-        if self.pools.is_none() {
-            return Err(short);
-        }
-        self.pool_of(peer).take::<M>(&self.out[peer as usize], bytes)
+    #[inline(never)]
+    fn take_of_others(&self, peer: u32, bytes: u32) -> Result<(), Exhausted> {
+        let (pool, word) = self.of(peer);
+        pool.take::<M>(word, bytes)
     }
 
     /// Which limit keeps a request of `bytes` to `peer` back, as things stand now.
@@ -254,11 +276,11 @@ impl<M: Mode> Credits<M> {
     /// If there is no such peer.
     #[cold]
     pub fn lacks(&self, peer: u32, bytes: u32) -> Option<Exhausted> {
-        let pool = self.pool_of(peer);
-        if pool.limits_all && pool.out.load(Relaxed) >= pool.total {
+        let (pool, word) = self.of(peer);
+        if pool.limits_all && pool.out.load(Relaxed) >= pool.limits.total {
             return Some(Exhausted::Total);
         }
-        pool.after_take(self.out[peer as usize].load(Relaxed), bytes).err()
+        pool.after_take(word.load(Relaxed), bytes).err()
     }
 
     /// Enters credits that `peer` returned.
@@ -270,36 +292,17 @@ impl<M: Mode> Credits<M> {
     /// If there is no such peer.
     #[inline]
     pub fn give(&self, peer: u32, count: u32, bytes: u64) -> Result<(), OverReturned> {
-        let word = &self.out[peer as usize];
-        let after = |word: u64| {
-            let (out_count, out_bytes) = unpack(word);
-            match (out_count.checked_sub(count), out_bytes.checked_sub(bytes)) {
-                (Some(count), Some(bytes)) => Ok(pack(count, bytes)),
-                _ => Err(OverReturned { peer, count, bytes, out_count, out_bytes }),
-            }
-        };
-        if !M::PARALLEL {
-            word.store(after(word.load(Relaxed))?, Relaxed);
-            let out = &self.pool_of(peer).out;
-            out.store(out.load(Relaxed) - count, Relaxed);
-            return Ok(());
+        match self.out.get(peer as usize) {
+            Some(word) => self.pool.give::<M>(word, peer, count, bytes),
+            None => self.give_to_others(peer, count, bytes),
         }
-        let mut seen = word.load(Relaxed);
-        loop {
-            // Release, here and below: what this thread has done with the message is done for the next taker.
-            match word.compare_exchange_weak(seen, after(seen)?, ord!("credit.give_peer", Release), Relaxed) {
-                Ok(_) => break,
-                Err(now) => seen = now,
-            }
-        }
-        if self.pool.limits_all {
-            let pool = self.pool_of(peer);
-            if pool.limits_all {
-                // The total goes last, so that it never falls below the sum of the peers'.
-                pool.out.fetch_sub(count, ord!("credit.give_total", Release));
-            }
-        }
-        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn give_to_others(&self, peer: u32, count: u32, bytes: u64) -> Result<(), OverReturned> {
+        let (pool, word) = self.of(peer);
+        pool.give::<M>(word, peer, count, bytes)
     }
 
     /// How many requests and bytes are out to `peer`.
@@ -307,7 +310,7 @@ impl<M: Mode> Credits<M> {
     /// # Panics
     /// If there is no such peer.
     pub fn out(&self, peer: u32) -> (u32, u64) {
-        unpack(self.out[peer as usize].load(Relaxed))
+        unpack(self.of(peer).1.load(Relaxed))
     }
 
     /// How much may be out to a peer, and to those that share its limits.
@@ -315,21 +318,22 @@ impl<M: Mode> Credits<M> {
     /// # Panics
     /// If there is no such peer.
     pub fn limits(&self, peer: u32) -> Limits {
-        self.pool_of(peer).limits
+        self.of(peer).0.limits
     }
 
     /// How many requests are out to all peers together.
     pub fn total_out(&self) -> u32 {
-        if self.pools.is_none() && self.pool.limits_all {
+        if self.pool.limits_all {
             return self.pool.out.load(Relaxed);
         }
-        (0..self.out.len() as u32).map(|peer| self.out(peer).0).sum()
+        let words = self.others.as_ref().map_or(&self.out, |others| &others.out);
+        words.iter().map(|word| unpack(word.load(Relaxed)).0).sum()
     }
 }
 
 impl<M: Mode> core::fmt::Debug for Credits<M> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Credits({} out to {} peers)", self.total_out(), self.out.len())
+        write!(f, "Credits({} out)", self.total_out())
     }
 }
 

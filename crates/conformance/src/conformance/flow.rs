@@ -49,7 +49,7 @@ fn sends_dry<M: SuiteMode>(
             Err(error) => return Err(error.into()),
         }
     }
-    let total = u64::from(stage.job.flow().total);
+    let total = u64::from(stage.job.flow(stage.next())?.total);
     // None at all is possible: another rank's messages may fill a small queue. A progress thread polls whenever it likes.
     require!(
         stage.job.has_progress_thread() || (refused > 0 && sent <= total),
@@ -79,8 +79,11 @@ pub(super) fn flood_of_replies<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(),
 
 /// Every rank uses up its credits to everybody else without polling; all must still reply to all.
 pub(super) fn starved_ranks_reply<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    let most = 3 * u64::from(stage.job.flow().total);
     let others: Vec<_> = stage.peers().iter().copied().filter(|&to| to != stage.rank()).collect();
+    let mut most = 0;
+    for &to in &others {
+        most = most.max(3 * u64::from(stage.job.flow(to)?.total));
+    }
     for round in 1..=10u64 {
         let (echoed, sum) = (stage.state.get(Count::Echoed), stage.state.get(Count::EchoSum));
         let (mut sent, mut expected) = (0, 0);

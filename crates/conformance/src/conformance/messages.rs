@@ -28,7 +28,7 @@ fn exercise<M: SuiteMode, A: Args>(
         answered("the reply to a short request")?;
         for &len in lens {
             let payload = made(tag, len);
-            if len <= agent.max_medium() {
+            if len <= agent.max_medium_to(to)? {
                 agent.request_medium(to, six.medium, value(tag), &payload)?;
                 answered("the reply to a medium request")?;
             }
@@ -89,6 +89,7 @@ pub(super) fn sizes<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
         max - 1,
         max,
         max + 1,
+        stage.agent.max_medium_to(stage.next())?,
         100_003,
     ];
     exercise(stage, &stage.handlers.n0, &lens)?;
@@ -99,7 +100,7 @@ pub(super) fn sizes<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
 /// One byte too many is refused, and nothing is sent.
 pub(super) fn too_large<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     let (agent, before) = (&stage.agent, stage.state.get(Count::Answered));
-    let max = agent.max_medium();
+    let max = agent.max_medium_to(stage.next())?;
     for _ in 0..100 {
         // More often than there are credits: a refused message must not keep one.
         let large = agent.request_medium(stage.next(), stage.handlers.n1.medium, [1], &vec![0; max + 1]);
@@ -110,7 +111,7 @@ pub(super) fn too_large<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failur
             max + 1
         );
     }
-    exercise(stage, &stage.handlers.n1, &[max])?;
+    exercise(stage, &stage.handlers.n1, &[agent.max_medium()])?;
     let answered = stage.state.get(Count::Answered) - before;
     require!(answered == 3 * stage.peers().len() as u64, "{answered} messages were answered");
     Ok(())
@@ -141,7 +142,7 @@ pub(super) fn fixed_index<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Fail
 
 /// A handler whose reply is refused still gives the credit back.
 pub(super) fn refused_reply<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    let (rounds, len) = (100, stage.agent.max_medium() as u32 + 1);
+    let (rounds, len) = (100, stage.agent.max_medium_to(stage.next())? as u32 + 1);
     for _ in 0..rounds {
         stage.agent.request_short(stage.next(), stage.handlers.refused, len)?;
     }

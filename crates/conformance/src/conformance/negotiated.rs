@@ -12,9 +12,8 @@ const THREE: u64 = 3;
 pub(super) fn medium<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     let (agent, me, handler) = (&stage.agent, stage.rank(), stage.handlers.n3.medium);
     let mut due = stage.state.get(Count::Answered);
-    let max = agent.max_medium();
     for to in stage.peers() {
-        let tag = tag(me, to, THREE);
+        let (tag, max) = (tag(me, to, THREE), agent.max_medium_to(to)?);
         for len in [0, 1, 8, 100, 128, 129, 512, max / 2, max] {
             for most in [len, max, usize::MAX] {
                 let mut room = agent.prepare_medium(to, len..=most)?;
@@ -39,7 +38,7 @@ pub(super) fn long<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     let mut due = stage.state.get(Count::Answered);
     for to in stage.peers() {
         let (tag, landing) = (tag(me, to, THREE), stage.landing_at(to, 0));
-        for len in [0, 1, agent.max_medium() / 2, agent.max_medium()] {
+        for len in [0, 1, agent.max_medium_to(to)? / 2, agent.max_medium_to(to)?] {
             let mut room = agent.prepare_long(landing, len..=LANDING as usize)?;
             require!(room.granted() >= len, "{} bytes granted, {len} asked for", room.granted());
             room.write(0, &made(tag, len))?;
@@ -69,7 +68,7 @@ pub(super) fn from_buffer<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Fail
             let payload = made(tag, len);
             let room = agent.prepare_medium_from(to, &payload, 0)?;
             let part = room.granted();
-            require!(part == len.min(agent.max_medium()), "{part} bytes granted of {len}");
+            require!(part == len.min(agent.max_medium_to(to)?), "{part} bytes granted of {len}");
             room.commit::<Three>(medium, value(tag), part)?;
             due += 1;
             stage.answered(to, due, "the reply to a medium from a buffer")?;
@@ -97,7 +96,7 @@ pub(super) fn from_buffer<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Fail
 pub(super) fn cancelled<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     let (agent, me, to) = (&stage.agent, stage.rank(), stage.next());
     let landing = stage.landing_at(to, 0);
-    let max = agent.max_medium();
+    let max = agent.max_medium_to(to)?;
     for round in 0..300 {
         let len = [0, 64, 4000, max][round % 4].min(max);
         agent.prepare_medium(to, len..=len)?.cancel();
@@ -129,7 +128,7 @@ pub(super) fn cancelled<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failur
 pub(super) fn refused<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     let (agent, to) = (&stage.agent, stage.next());
     let (medium, long) = (stage.handlers.n3.medium, stage.handlers.n3.long);
-    let (max, landing) = (agent.max_medium(), stage.landing_at(to, 0));
+    let (max, landing) = (agent.max_medium_to(to)?, stage.landing_at(to, 0));
     let end = gasworks::GlobalPtr::<u8>::new(to, agent.segment(to)?.len());
     for _ in 0..100 {
         require!(agent.prepare_medium(to, max + 1..=usize::MAX).is_err(), "more than a medium carries");
@@ -154,7 +153,7 @@ pub(super) fn later<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     require!(refused.is_ok_and(|both| both), "a thread that holds a handler-safe lock sends and polls");
     let mut due = stage.state.get(Count::Late);
     for to in stage.peers() {
-        for len in [0, 1, 100, agent.max_medium() as u32] {
+        for len in [0, 1, 100, agent.max_medium_to(to)? as u32] {
             agent.request_short(to, late.in_place, len)?;
             due += 1;
             stage.wait_for("a reply made in place", || stage.state.get(Count::Late) == due)?;

@@ -110,13 +110,12 @@ impl SimRank {
         let peers = unsafe { RegionTable::new((0..ranks).zip(keys).map(peer), Arc::new(self.clone())) };
         let peers = peers.with_regions(Arc::new(self.clone()));
         Ok(Transport {
-            wires: vec![(boxes.wire)(self.wire())],
+            wires: vec![(boxes.wire)(self.wire().with_flow(Flow::from_settings(max_medium, Flow::SEED)?))],
             route: vec![0; ranks as usize],
             peers,
             rdma,
             witness: None,
             barrier: self.barrier().map(boxes.barrier),
-            flow: Flow::from_settings(max_medium, Flow::SEED)?,
             together: 0,
         })
     }

@@ -220,7 +220,7 @@ impl SimRank {
 
     /// Its transport.
     pub fn wire(&self) -> SimWire {
-        SimWire(self.clone())
+        SimWire::new(self.clone())
     }
 
     /// Its network interface.

@@ -1,11 +1,13 @@
 //! The transport: messages wait in the receiver's inbox until the poll that chance has chosen.
 
-use super::SimRank;
 use super::block::Block;
 use super::dice::Choice;
 use super::net::Message;
+use super::{SimConfig, SimRank};
 use gasworks_core::message::MAX_HEAD;
-use gasworks_core::{Arrived, Class, Limits, Name, Reservation, SharedBarrier, Wire, WireError};
+use gasworks_core::{
+    Arrived, Attributes, Class, Flow, Limits, Name, Reservation, SharedBarrier, Wire, WireError,
+};
 use gasworks_sync::Mode;
 use std::time::Duration;
 
@@ -13,9 +15,19 @@ const NAME: &str = "simnet";
 
 /// A rank's transport.
 #[derive(Clone)]
-pub struct SimWire(pub(super) SimRank);
+pub struct SimWire(pub(super) SimRank, Flow);
 
 impl SimWire {
+    pub(super) fn new(rank: SimRank) -> Self {
+        Self(rank, Flow::SEED)
+    }
+
+    /// With so much under way at most.
+    #[must_use]
+    pub fn with_flow(self, flow: Flow) -> Self {
+        Self(self.0, flow)
+    }
+
     fn corrupt(&self, what: String) -> WireError {
         WireError::Corrupt { transport: NAME, at: self.0.rank, what }
     }
@@ -45,16 +57,9 @@ impl SimWire {
 }
 
 impl<M: Mode> Wire<M> for SimWire {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn limits(&self) -> Limits {
-        Limits {
-            max_medium: self.0.net.config.max_medium,
-            max_long: self.0.net.config.max_long,
-            packed_long: self.0.net.config.max_medium,
-        }
+    fn attributes(&self) -> Attributes {
+        let SimConfig { max_medium, max_long, .. } = self.0.net.config;
+        Attributes::new(NAME, Limits { max_medium, max_long, packed_long: max_medium }, self.1)
     }
 
     fn reserve(&self, to: u32, class: Class, payload: usize) -> Result<Reservation<'_>, WireError> {

@@ -36,7 +36,7 @@ impl<M: CoreMode> Engine<M> {
     pub fn register_region(&self, id: RegionId) -> Result<Vec<u8>, Error> {
         let is_mapped = |rank| id.place(0).is_some_and(|place| self.peers.reaches_at(rank, place));
         if !self.has_network() && !(0..self.ranks()).all(is_mapped) {
-            let opened = self.transfers.open_messages(self.limits.max_medium);
+            let opened = self.transfers.open_messages(self.least.max_medium);
             opened.map_err(|error| nic_error("create a region", self.rank, error))?;
         }
         // SAFETY: attach.1: `self.peers` keeps mapped what it has created, while this engine lives.

@@ -15,26 +15,20 @@ const VOLUME_PARTS: u64 = 4;
 pub(super) struct Account<M: CoreMode> {
     left: Credits<M>,
     owed: Owed<M>,
-    flow: Flow,
-    /// As many credits owed to a peer, or as many bytes, are returned by a message of their own.
+    /// As many credits owed to a peer, or as many bytes, are returned by a message of their own: the least of all peers'.
     return_at: (u32, u64),
 }
 
 impl<M: CoreMode> Account<M> {
-    /// Nothing is out, and nothing owed.
-    pub(super) fn new(ranks: u32, flow: Flow) -> Self {
-        let Flow { depth, total, volume } = flow;
+    /// Nothing is out, and nothing owed. `route[rank]` is the number of the transport that reaches it, and so of its flow.
+    pub(super) fn new(route: &[u8], flows: impl Iterator<Item = Flow> + Clone) -> Self {
+        let limits = |Flow { depth, total, volume }| Limits { depth, total, volume };
+        let least = |a: (u32, u64), b: (u32, u64)| (a.0.min(b.0), a.1.min(b.1));
         Self {
-            left: Credits::for_mode(ranks, Limits { depth, total, volume }),
-            owed: Owed::for_mode(ranks),
-            return_at: ((flow.depth / 2).max(1), (flow.volume / VOLUME_PARTS).max(1)),
-            flow,
+            left: Credits::by_pool(route, &flows.clone().map(limits).collect::<Vec<_>>()),
+            owed: Owed::for_mode(route.len() as u32),
+            return_at: flows.map(return_at).reduce(least).unwrap_or_default(),
         }
-    }
-
-    /// How much may be under way.
-    pub(super) fn flow(&self) -> Flow {
-        self.flow
     }
 
     /// What may be sent.
@@ -49,9 +43,9 @@ impl<M: CoreMode> Account<M> {
         &self.owed
     }
 
-    /// Whether so much is owed that it returns by a message of its own.
+    /// Whether so much is owed that it may have to return by a message of its own.
     #[inline]
-    pub(super) fn is_much(&self, (count, bytes): (u32, u64)) -> bool {
+    pub(super) fn may_be_much(&self, (count, bytes): (u32, u64)) -> bool {
         count >= self.return_at.0 || bytes >= self.return_at.1
     }
 
@@ -80,6 +74,11 @@ impl<M: CoreMode> Account<M> {
     }
 }
 
+/// The number of credits, and the bytes, at which they are returned by a message of their own.
+fn return_at(flow: Flow) -> (u32, u64) {
+    ((flow.depth / 2).max(1), (flow.volume / VOLUME_PARTS).max(1))
+}
+
 impl<M: CoreMode> Engine<M> {
     /// Takes what a request with so many bytes in its packet costs; one of this rank to itself costs nothing.
     #[inline]
@@ -98,6 +97,13 @@ impl<M: CoreMode> Engine<M> {
         }
         // It was taken and nobody else gives it back, so it fits.
         let _ = self.account.left.give(to, 1, bytes.into());
+    }
+
+    /// Returns the credits owed to a peer if they are so much for it.
+    #[inline(never)]
+    pub(super) fn return_much(&self, to: Rank) -> Result<(), Box<Error>> {
+        let (at, (count, bytes)) = (return_at(self.router.attributes_to(to).flow), self.account.owed.to(to));
+        if count >= at.0 || bytes >= at.1 { self.return_credits(to) } else { Ok(()) }
     }
 
     /// Returns the credits owed to a peer by a message of their own: the seed's "hidden" message.

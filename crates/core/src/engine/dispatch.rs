@@ -131,13 +131,13 @@ impl<M: CoreMode> Engine<M> {
     #[inline(never)]
     fn take_of_several(&self, burst: usize, all: bool, batch: &mut Batch) -> usize {
         let mut taken = 0;
-        for (number, wire) in self.router.wires().enumerate() {
-            if !all && wire.is_of_first_domain() {
+        for ((number, wire), attributes) in self.router.wires().enumerate().zip(self.router.attributes()) {
+            if !all && attributes.is_of_first_domain {
                 continue;
             }
             taken += match self.router.queues_of(number) {
                 Some(queues) => self.take_lines(wire, queues, burst, batch),
-                None => self.take_any(wire, burst.min(wire.burst() as usize), batch),
+                None => self.take_any(wire, burst.min(attributes.burst as usize), batch),
             };
         }
         taken
@@ -177,7 +177,7 @@ impl<M: CoreMode> Engine<M> {
         let (from, head) = (queues.rank(sender), line.parts().0);
         let class = if First::of(head).is_some_and(First::is_reply) { Class::Reply } else { Class::Request };
         let Some(lent) = wire.lend(sender, class, block) else {
-            let broken = no_such_block(wire.name(), self.rank, from, class, block);
+            let broken = no_such_block(self.router.attributes_to(from).name, self.rank, from, class, block);
             batch.broken.get_or_insert_with(|| Box::new(broken));
             return;
         };
@@ -273,8 +273,8 @@ impl<M: CoreMode> Engine<M> {
         let outcome = Self::run(placed, &incoming, handling);
         if !reply && !replied.get() {
             let owed = self.account.owed().owe(from, packet.len() as u32);
-            if self.account.is_much(owed) {
-                return outcome.and(self.return_credits(from));
+            if self.account.may_be_much(owed) {
+                return outcome.and(self.return_much(from));
             }
         }
         outcome

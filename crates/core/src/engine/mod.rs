@@ -40,7 +40,7 @@ use crate::handlers::Handlers;
 use crate::observe::Observer;
 use crate::router::Router;
 use crate::view::View;
-use crate::{Category, CoreMode, Error, Limits, Rank, Wire};
+use crate::{Category, CoreMode, Error, Limits, Rank};
 use credit::Account;
 use failure::Failure;
 use gasworks_memory::RegionTable;
@@ -63,8 +63,6 @@ pub struct Parts<M: CoreMode> {
     pub peers: RegionTable,
     /// The engines of the network interface, if there is one.
     pub rdma: Domains<M>,
-    /// Flow control.
-    pub flow: Flow,
     /// How this rank waits.
     pub patience: Patience,
     /// The handler table.
@@ -92,7 +90,8 @@ pub struct Outgoing<'a> {
 pub struct Engine<M: CoreMode> {
     rank: Rank,
     router: Router<M>,
-    limits: Limits,
+    /// What every transport carries: what is beyond has to be compared with the limits of the one that reaches its target.
+    least: Limits,
     /// Before the table of peers, which keeps mapped what it has registered (attach.1).
     transfers: put::Transfers<M>,
     peers: RegionTable,
@@ -117,30 +116,23 @@ impl<M: CoreMode> Engine<M> {
     /// # Panics
     /// If a route names a transport that is not among the parts, or there is none at all.
     pub fn new(parts: Parts<M>) -> Self {
-        let Parts { rank, wires, route, peers, rdma, flow, patience, handlers, observer } = parts;
-        let limits = wires.iter().map(|wire| wire.limits()).reduce(|a, b| Limits {
-            max_medium: a.max_medium.min(b.max_medium),
-            max_long: a.max_long.min(b.max_long),
-            packed_long: a.packed_long.min(b.packed_long),
-        });
-        let limits = limits.unwrap_or(Limits { max_medium: 0, max_long: 0, packed_long: 0 });
-        let limits = Limits { packed_long: limits.packed_long.min(limits.max_medium), ..limits };
-        let flow = flow.within(limits.max_medium);
-        let max_burst = wires.iter().map(|wire| wire.burst()).max().unwrap_or(1);
-        let router = Router::new(wires, route, observer.is_none());
+        let Parts { rank, wires, route, peers, rdma, patience, handlers, observer } = parts;
+        let router = Router::<M>::new(wires, route, observer.is_none());
+        let max_burst = router.attributes().iter().map(|wire| wire.burst).max().unwrap_or(1);
+        let own = router.attributes_to(rank).limits;
         Self {
             rank,
-            router,
-            limits,
+            least: router.least(),
             pace: Pace::new(max_burst, !rdma.is_empty()),
             transfers: put::Transfers::new(rdma),
-            account: Account::new(peers.ranks(), flow),
+            account: Account::new(router.route(), router.attributes().iter().map(|wire| wire.flow)),
+            router,
             waits: Waits::new(patience),
             over: AtomicBool::new(false),
             handlers,
             failure: Failure::none(),
             machines: machines::Machines::new(),
-            own: ToItself::new(observer.is_some(), limits.max_medium),
+            own: ToItself::new(observer.is_some(), own.max_medium),
             observer,
             _pinned: PhantomPinned,
             peers,
@@ -167,17 +159,34 @@ impl<M: CoreMode> Engine<M> {
 
     /// The largest payload of a Medium, request or reply, to any rank.
     pub fn max_medium(&self) -> usize {
-        self.limits.max_medium
+        self.least.max_medium
     }
 
     /// The largest payload of a Long, request or reply, to any rank.
     pub fn max_long(&self) -> u64 {
-        self.limits.max_long
+        self.least.max_long
     }
 
-    /// How much may be under way.
-    pub fn flow(&self) -> Flow {
-        self.account.flow()
+    /// What the transport that reaches `to` carries.
+    ///
+    /// # Errors
+    /// There is no such rank.
+    pub fn limits(&self, to: Rank) -> Result<Limits, Error> {
+        self.peer_exists("limits query", to)?;
+        Ok(self.limits_to(to))
+    }
+
+    /// How much may be under way to `to`, and to all that the same transport reaches.
+    ///
+    /// # Errors
+    /// There is no such rank.
+    pub fn flow(&self, to: Rank) -> Result<Flow, Error> {
+        self.peer_exists("flow control query", to)?;
+        Ok(self.router.attributes_to(to).flow)
+    }
+
+    fn limits_to(&self, to: Rank) -> Limits {
+        self.router.attributes_to(to).limits
     }
 
     /// Requests out to a peer and not yet answered, with their bytes.

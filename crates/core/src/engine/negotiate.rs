@@ -179,10 +179,10 @@ impl<M: CoreMode> Engine<M> {
 
     fn plan_room(&self, to: Rank, ask: &Ask) -> Result<Plan, Error> {
         let category = ask.category;
-        let mapped = self.peers.reaches_at(to, ask.landing.unwrap_or(0));
+        let (mapped, limits) = (self.peers.reaches_at(to, ask.landing.unwrap_or(0)), self.limits_to(to));
         let room = match category {
             Category::Long if mapped && (ask.landing.is_some() || ask.source.is_some()) => Room::Landing,
-            Category::Long if ask.least <= self.limits.max_medium && to != self.rank => Room::Packet,
+            Category::Long if ask.least <= limits.max_medium && to != self.rank => Room::Packet,
             Category::Medium if to != self.rank => Room::Packet,
             _ if ask.source.is_some() => Room::Client,
             _ => Room::Memory,
@@ -194,8 +194,8 @@ impl<M: CoreMode> Engine<M> {
             return Err(Error::Unreachable { during: "prepare a long message", rank: to });
         }
         let max = match room {
-            Room::Packet => self.limits.max_medium as u64,
-            _ => self.max_payload(category),
+            Room::Packet => limits.max_medium as u64,
+            _ => limits.max_payload(category),
         };
         let source = ask.source.map_or(u64::MAX, |len| len as u64);
         let mut granted = (ask.most as u64).min(max).min(source);
@@ -225,15 +225,6 @@ impl<M: CoreMode> Engine<M> {
             return Ok(None);
         }
         self.peers.reach(to, landing, len, Rights::WRITE).map_err(Error::memory("long message"))
-    }
-
-    /// The largest payload of a category, the same for requests and replies, for any number of arguments and any peer.
-    pub fn max_payload(&self, category: Category) -> u64 {
-        match category {
-            Category::Short => 0,
-            Category::Medium => self.limits.max_medium as u64,
-            Category::Long => self.limits.max_long,
-        }
     }
 }
 

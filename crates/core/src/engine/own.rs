@@ -147,7 +147,9 @@ impl<M: CoreMode> Engine<M> {
         }
         // Those that are kept are large enough for any Medium; there are as many as handlers were ever within each other.
         let kept = self.own.rooms.with(Vec::pop);
-        let room = kept.or_else(|| Room::zeroed(self.limits.max_medium)).ok_or(Error::NoMemory { len })?;
+        let room = kept
+            .or_else(|| Room::zeroed(self.limits_to(self.rank).max_medium))
+            .ok_or(Error::NoMemory { len })?;
         room.bytes(len).write(payload);
         let result = act(room.bytes(len));
         self.own.rooms.with(|rooms| rooms.push(room));

@@ -157,7 +157,7 @@ impl<M: CoreMode> Engine<M> {
         let &Outgoing { args, payload, landing, .. } = message;
         let fits = args.len() <= 4 * MAX_ARGS
             && args.len().is_multiple_of(4)
-            && payload.len() as u64 <= self.limits.max_long
+            && payload.len() as u64 <= self.least.max_long
             && !payload.is_empty();
         let queues = self.router.queues_to(to).filter(|_| fits)?;
         Some((queues, self.peers.open(to, landing, payload.len())?))
@@ -229,7 +229,7 @@ impl<M: CoreMode> Engine<M> {
                 category: message.category,
                 to,
                 len: message.payload.len(),
-                max: self.limits.max_medium as u64,
+                max: self.limits_to(to).max_medium as u64,
             }),
             Way::Nic => self.put_then_reply(to, message, own),
             way => {
@@ -243,13 +243,14 @@ impl<M: CoreMode> Engine<M> {
     #[inline]
     fn check_packet(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Stop> {
         let &Outgoing { category, args, payload, .. } = message;
-        let max = if category == Category::Short { 0 } else { self.limits.max_medium };
+        let max = if category == Category::Short { 0 } else { self.least.max_medium };
         if payload.len() <= max && args.len() <= 4 * MAX_ARGS && args.len().is_multiple_of(4) {
             return Ok(());
         }
         self.refuse(to, *message)
     }
 
+    /// Whether a message can be sent that not every transport carries.
     #[cold]
     fn refuse(&self, to: Rank, message: Outgoing<'_>) -> Result<(), Stop> {
         Ok(self.check(to, &message).map(drop)?)
@@ -287,11 +288,7 @@ impl<M: CoreMode> Engine<M> {
         if args.len() > 4 * MAX_ARGS || !args.len().is_multiple_of(4) {
             return Err(Error::Arguments { bytes: args.len() });
         }
-        let max = match category {
-            Category::Short => 0,
-            Category::Medium => self.limits.max_medium as u64,
-            Category::Long => self.limits.max_long,
-        };
+        let max = self.limits_to(to).max_payload(category);
         if payload.len() as u64 > max {
             return Err(Error::PayloadTooLarge { category, to, len: payload.len(), max });
         }
@@ -306,11 +303,11 @@ impl<M: CoreMode> Engine<M> {
             return Ok(Way::Packet); // a Long of no bytes still delivers its address, and needs no segment
         }
         let mapped = self.peers.reach(to, landing, payload.len(), Rights::WRITE);
-        let mapped = mapped.map_err(Error::memory("long message"))?;
+        let (mapped, limits) = (mapped.map_err(Error::memory("long message"))?, self.limits_to(to));
         Ok(match mapped {
             Some(target) => Way::Mapped(target),
-            None if payload.len() <= self.limits.packed_long => Way::Packet,
-            None if !self.has_network() && payload.len() <= self.limits.max_medium => Way::Packet,
+            None if payload.len() <= limits.packed_long => Way::Packet,
+            None if !self.has_network() && payload.len() <= limits.max_medium => Way::Packet,
             None if self.rdma_to(landing).is_some() => Way::Nic,
             None => return Err(Error::Unreachable { during: "long message", rank: to }),
         })

@@ -15,7 +15,7 @@ mod blocks;
 #[allow(unsafe_code)]
 mod nic;
 
-pub use blocks::BLOCKS;
+pub use blocks::{BLOCKS, LEN as BLOCK};
 pub use nic::FakeNic;
 
 use blocks::FakeBlocks;
@@ -23,8 +23,9 @@ use blocks::FakeBlocks;
 use gasworks_core::message::decode;
 use gasworks_core::observe::{Observer, Recorder};
 use gasworks_core::{
-    Also, Arrived, Category, Class, CoreMode, Domains, Engine, Entry, Error, Flow, Handlers, Incoming,
-    Limits, Outgoing, Parts, Patience, Policy, Rank, Rdma, Received, Reservation, Signature, Wire, WireError,
+    Also, Arrived, Attributes, Category, Class, CoreMode, Domains, Engine, Entry, Error, Flow, Handlers,
+    Incoming, Limits, Outgoing, Parts, Patience, Policy, Rank, Rdma, Received, Reservation, Signature, Wire,
+    WireError,
 };
 use gasworks_memory::atomic::{Ops, Type};
 use gasworks_memory::{Peer, PeerFlags, RegionTable, Rights};
@@ -86,7 +87,6 @@ pub struct WireLog {
     pub beside: bool,
     /// `Wire::is_settled` returns false for so many polls.
     pub unsettled: u32,
-    pub of_first_domain: bool,
     /// Reservations that are neither committed nor cancelled.
     pub held: i32,
     pub cancelled: u32,
@@ -251,6 +251,9 @@ pub struct Port {
     rank: Rank,
     fabric: Arc<Fabric>,
     log: Arc<Mutex<WireLog>>,
+    flow: Flow,
+    medium: usize,
+    of_first_domain: bool,
 }
 
 impl Port {
@@ -299,11 +302,12 @@ impl Port {
 pub struct NetWire(Port);
 
 impl<M: Mode> Wire<M> for NetWire {
-    fn name(&self) -> &'static str {
-        "net"
-    }
-    fn limits(&self) -> Limits {
-        Limits { max_medium: MEDIUM, max_long: LONG as u64, packed_long: PACKED }
+    fn attributes(&self) -> Attributes {
+        let limits = Limits { max_medium: MEDIUM, max_long: LONG as u64, packed_long: PACKED };
+        Attributes {
+            is_of_first_domain: self.0.of_first_domain,
+            ..Attributes::new("net", limits, self.0.flow)
+        }
     }
     fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation<'_>, WireError> {
         self.0.reserve(to, class, payload)
@@ -339,9 +343,6 @@ impl<M: Mode> Wire<M> for NetWire {
             taken += 1;
         }
         broken.map(|()| taken)
-    }
-    fn is_of_first_domain(&self) -> bool {
-        lock(&self.0.log).of_first_domain
     }
     fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
         self.0.sleep(limit, stay);
@@ -382,11 +383,10 @@ impl<M: Mode> ShmemWire<M> {
 }
 
 impl<M: Mode> Wire<M> for ShmemWire<M> {
-    fn name(&self) -> &'static str {
-        "shmem"
-    }
-    fn limits(&self) -> Limits {
-        Limits { max_medium: MEDIUM, max_long: LONG as u64, packed_long: MEDIUM }
+    fn attributes(&self) -> Attributes {
+        let limits =
+            Limits { max_medium: self.port.medium, max_long: LONG as u64, packed_long: self.port.medium };
+        Attributes::new("shmem", limits, self.port.flow)
     }
     fn reserve(&self, to: Rank, class: Class, payload: usize) -> Result<Reservation<'_>, WireError> {
         let room = self.port.reserve(to, class, payload)?;
@@ -517,6 +517,10 @@ pub struct Plan {
     pub is_keyless: bool,
     pub beside: bool,
     pub flow: Flow,
+    /// That of the ranks which share memory, if it is another, and their largest Medium.
+    pub near: Option<(Flow, usize)>,
+    /// Whether the transport without mapped queues uses the first domain.
+    pub of_first_domain: bool,
     pub policy: Policy,
     /// One for each rank of a job that is observed.
     pub recorders: Vec<Arc<Recorder>>,
@@ -535,6 +539,8 @@ impl Default for Plan {
             is_keyless: false,
             beside: false,
             flow,
+            near: None,
+            of_first_domain: false,
             policy,
             recorders: Vec::new(),
         }
@@ -610,15 +616,19 @@ impl<M: TestMode> Job<M> {
         let engine = |rank: Rank| {
             let log = &wires[rank as usize];
             lock(log).beside = plan.beside;
-            let port = || Port { rank, fabric: fabric.clone(), log: log.clone() };
+            let far = (plan.flow, MEDIUM);
+            let port = |(flow, medium)| {
+                let (fabric, log, of_first_domain) = (fabric.clone(), log.clone(), plan.of_first_domain);
+                Port { rank, fabric, log, flow, medium, of_first_domain }
+            };
             let mapped = |peer: Rank| peer == rank || peer.max(rank) < plan.sharing;
             let shares = plan.sharing > 1 && rank < plan.sharing;
             let mut boxed = Vec::new();
             if shares {
-                boxed.push(M::shmem(ShmemWire::new(port(), plan.sharing)));
+                boxed.push(M::shmem(ShmemWire::new(port(plan.near.unwrap_or(far)), plan.sharing)));
             }
             if !shares || plan.sharing < plan.ranks {
-                boxed.push(M::net(NetWire(port())));
+                boxed.push(M::net(NetWire(port(far))));
             }
             let recorder = plan.recorders.get(rank as usize).cloned();
             let observer = recorder.map(|recorder| Arc::new(Observer::new(recorder, rank, plan.ranks)));
@@ -648,7 +658,6 @@ impl<M: TestMode> Job<M> {
                 // SAFETY: fake.1: the segments are the fabric's, which the table is given as their owner, and are atomics.
                 peers: unsafe { RegionTable::new((0..plan.ranks).map(peer), fabric.clone()) },
                 rdma,
-                flow: plan.flow,
                 patience: Patience::new(plan.policy),
                 handlers: Handlers::new(),
                 observer,

@@ -245,7 +245,7 @@ fn a_block_that_a_peer_names_is_checked() {
     let rows = [
         (&request, BLOCKS, 8, format!("names request block {BLOCKS} with 8 bytes")),
         (&request, u32::MAX, 0, format!("names request block {} with 0 bytes", u32::MAX)),
-        (&request, 0, MEDIUM as u32 + 1, format!("names request block 0 with {} bytes", MEDIUM + 1)),
+        (&request, 0, BLOCK as u32 + 1, format!("names request block 0 with {} bytes", BLOCK + 1)),
         (&reply, 3, u32::MAX, format!("names reply block 3 with {} bytes", u32::MAX)),
     ];
     for (head, index, len, wanted) in rows {

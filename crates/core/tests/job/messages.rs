@@ -3,7 +3,7 @@
 use crate::fake::*;
 use crate::in_every_mode;
 use gasworks_core::message::{MAX_ARGS, decode};
-use gasworks_core::{Category, Class, Error, Flow, Outgoing, Rank, WireError};
+use gasworks_core::{Ask, Category, Class, Error, Flow, Outgoing, Rank, WireError};
 use gasworks_memory::MemoryError;
 use gasworks_shmem::inbox::MAX_INLINE;
 use gasworks_sync::{Par, Seq};
@@ -125,6 +125,55 @@ fn what_a_slot_holds_goes_by_the_queues() {
     }
 }
 
+/// Ranks 0 and 1 share memory, rank 2 is reached by the network.
+#[test]
+fn each_transport_has_its_own_limits_and_flow() {
+    fn check<M: TestMode>() {
+        let near = Flow { depth: 6, total: 64, volume: 6 * 1000 };
+        let far = Flow { depth: 2, total: 64, volume: 2 * MEDIUM as u64 };
+        let job = Job::<M>::new(&Plan {
+            ranks: 3,
+            sharing: 2,
+            flow: far,
+            near: Some((near, 1000)),
+            ..Plan::default()
+        });
+        let engine = &job.engines[0];
+        let limits = [0, 1, 2].map(|to| engine.limits(to).expect("it is there").max_medium);
+        assert_eq!((limits, engine.max_medium()), ([1000, 1000, MEDIUM], MEDIUM), "to any: the least");
+        assert_eq!([0, 1, 2].map(|to| engine.flow(to)), [Ok(near), Ok(near), Ok(far)]);
+        assert!(engine.limits(3).is_err() && engine.flow(3).is_err());
+        let payload = pattern(1000);
+        let medium = |len: usize| message(Category::Medium, &[], &payload[..len]);
+        let refused = |to, len| engine.try_request(to, &medium(len)).expect_err("it is too large");
+        let max = 1000;
+        let too_large = Error::PayloadTooLarge { category: Category::Medium, to: 1, len: 1001, max };
+        assert_eq!(engine.request(1, &message(Category::Medium, &[], &pattern(1001))), Err(too_large));
+        assert!(!refused(2, MEDIUM + 1).is_busy());
+        let ask = Ask { category: Category::Medium, least: 0, most: 5000, landing: None, source: None };
+        for to in [1, 2] {
+            assert_eq!(engine.prepare(to, &ask).expect("room").granted(), limits[to as usize]);
+        }
+        // Neither runs out with the other.
+        let fill = |to, times: u32| {
+            (0..times).for_each(|_| assert_eq!(engine.try_request(to, &medium(limits[to as usize])), Ok(())));
+            assert!(engine.try_request(to, &medium(0)).expect_err("no credit is left").is_busy());
+        };
+        fill(2, 2);
+        fill(1, 6);
+        let out_to = vec![(1, (6, 6), 6000), (2, (2, 2), 2 * MEDIUM as u64)];
+        assert_eq!((engine.peek().out, engine.peek().out_to), ((8, 128), out_to));
+        job.poll();
+        let mut lens: Vec<_> = job.seen().iter().map(|seen| (seen.at, seen.payload.len())).collect();
+        lens.sort_unstable();
+        assert_eq!(lens, [[(1, 1000); 6].to_vec(), [(2, MEDIUM); 2].to_vec()].concat());
+        job.assert_quiet();
+        // A quarter of the volume that may be under way to the one that returns it, and no less.
+        assert_eq!((job.credits_sent(1), job.credits_sent(2)), (vec![(0, 2); 3], vec![(0, 1); 2]));
+    }
+    in_every_mode!(check);
+}
+
 #[test]
 fn what_no_message_holds_is_refused() {
     fn check<M: TestMode>() {
@@ -132,7 +181,8 @@ fn what_no_message_holds_is_refused() {
             let job = Job::<M>::new(&plan);
             let engine = &job.engines[0];
             assert_eq!((engine.max_medium(), engine.max_long()), (MEDIUM, LONG as u64));
-            let max = CATEGORIES.map(|category| engine.max_payload(category));
+            let limits = engine.limits(1).expect("it is there");
+            let max = CATEGORIES.map(|category| limits.max_payload(category));
             assert_eq!(max, [0, MEDIUM as u64, LONG as u64]);
             for to in [0, 1] {
                 for (category, max) in CATEGORIES.into_iter().zip(max) {
@@ -193,7 +243,7 @@ fn a_request_waits_for_what_is_short() {
                 assert_eq!((&busy, busy.is_busy()), (&Error::Busy { to: 1, what }, true));
                 assert_eq!(engine.out(1), out);
                 let peek = engine.peek();
-                assert_eq!((peek.out.0, peek.out_to, peek.depth), (fit, vec![(1, out.0, out.1)], 4));
+                assert_eq!((peek.out.0, peek.out_to), (fit, vec![(1, (out.0, 4), out.1)]));
                 let other = job.engines[1].clone();
                 let turn = move || _ = other.poll().expect("nothing is wrong");
                 assert_eq!(with_peers(turn, || engine.request(1, &message)), Ok(()));

@@ -10,11 +10,12 @@ pub fn engine(rank: &SimRank, handlers: Handlers<Seq>, peers: RegionTable) -> En
     let ranks = rank.config().ranks as usize;
     Engine::new(Parts {
         rank: rank.rank(),
-        wires: vec![Box::new(rank.wire()) as Box<dyn Wire<Seq>>],
+        wires: vec![
+            Box::new(rank.wire().with_flow(Flow { depth: 2, total: 3, volume: 0 })) as Box<dyn Wire<Seq>>
+        ],
         route: vec![0; ranks],
         peers,
         rdma: Domains::none(),
-        flow: Flow { depth: 2, total: 3, volume: 0 },
         patience: Patience::new(Policy::for_host(ranks, 2)),
         handlers,
         observer: None,

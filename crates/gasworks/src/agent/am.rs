@@ -35,7 +35,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// Sends a Medium request, polling while credits or room are short. The payload may be used again on return.
     ///
     /// # Errors
-    /// The payload is larger than [`max_medium`](Self::max_medium), there is no such rank, the peer is gone, or a poll
+    /// The payload is larger than [`max_medium_to`](Self::max_medium_to) that rank, there is no such rank, the peer is gone, or a poll
     /// finds something wrong.
     pub fn request_medium<A: Args>(
         &self,

@@ -72,12 +72,20 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         self.view.rows().count()
     }
 
-    /// The largest payload of a Medium, in bytes.
+    /// The largest payload of a Medium to any rank, in bytes.
     pub fn max_medium(&self) -> usize {
         self.engine().max_medium()
     }
 
-    /// The largest payload of a Long, in bytes.
+    /// The largest payload of a Medium to this rank, in bytes: no less than to any.
+    ///
+    /// # Errors
+    /// There is no such rank.
+    pub fn max_medium_to(&self, rank: u32) -> Result<usize, Error> {
+        Ok(self.engine().limits(self.view.rank_of(rank)?)?.max_medium)
+    }
+
+    /// The largest payload of a Long to any rank, in bytes.
     pub fn max_long(&self) -> u64 {
         self.engine().max_long()
     }

@@ -3,10 +3,10 @@
 use super::{Network, fails, in_a_line, memory};
 use crate::{Config, Error, Transport};
 use gasworks_bootstrap::Bootstrap;
-use gasworks_core::CoreMode;
+use gasworks_core::{CoreMode, Flow};
 use gasworks_gni::{Chip, GniBarrier, GniNic, GniWire, max_medium};
 use gasworks_memory::Growth;
-use gasworks_pshm::{Memory, Pshm, ShmBarrier};
+use gasworks_pshm::{MAX_MEDIUM, Memory, Pshm, ShmBarrier};
 use gasworks_sync::{Par, ParSync, Seq};
 use thiserror::Error as ThisError;
 
@@ -49,7 +49,7 @@ macro_rules! over_gni {
             }
             fn max_medium(&self) -> Result<usize, Error> {
                 let most = |least: usize, &chip: &Chip| Ok(least.min(max_medium(chip)?));
-                self.chips.iter().try_fold(gasworks_pshm::MAX_MEDIUM, most)
+                self.chips.iter().try_fold(MAX_MEDIUM, most)
             }
             fn open(&self, bootstrap: &dyn Bootstrap, config: &Config) -> Result<Transport<$mode>, Error> {
                 let boxes = Boxes::<$mode> {
@@ -88,10 +88,10 @@ fn open<M: CoreMode>(
     if let Some(&wanted) = chips.first().filter(|_| !chips.contains(&found)) {
         return Err(fails(DOING)(OtherChip { wanted, found }));
     }
-    let flow = plan.flow();
+    let Flow { depth, total, volume } = Flow::from_settings(MAX_MEDIUM, gasworks_pshm::FLOW)?;
     // A segment that a NIC knows does not grow: one that is to be attached is not known to it before.
     let memory = if config.memory.later { config.memory } else { Memory { room: None, ..config.memory } };
-    let wanted = gasworks_pshm::Config { memory, depth: flow.depth, total: flow.total, volume: flow.volume };
+    let wanted = gasworks_pshm::Config { memory, depth, total, volume };
     let together = gasworks_pshm::most_together()?;
     let beside = gasworks_pshm::Beside {
         most: together,
@@ -129,7 +129,6 @@ fn open<M: CoreMode>(
         rdma: far.rdma,
         barrier: Some((boxes.of_all)(far.barrier)),
         witness: Some(far.witness),
-        flow: far.flow,
         together,
     })
 }

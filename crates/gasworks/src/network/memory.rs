@@ -51,7 +51,6 @@ fn open<M: CoreMode>(
         rdma: Domains::none(),
         barrier: Some(barrier(opened.barrier)),
         witness: Some(opened.witness),
-        flow,
         together: 0,
     })
 }

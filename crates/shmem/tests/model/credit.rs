@@ -160,7 +160,7 @@ fn each_limit_is_exact<M: Mode>() {
     assert_eq!((credits.take(1, 100), credits.take(1, 0)), (Ok(()), Err(Exhausted::Total)));
     assert_eq!((credits.lacks(0, 0), credits.lacks(1, 0)), (Some(Exhausted::Total), Some(Exhausted::Total)));
     assert_eq!((credits.out(0), credits.out(1), credits.total_out()), ((3, 100), (1, 100), 4));
-    assert_eq!(format!("{credits:?}"), "Credits(4 out to 2 peers)");
+    assert_eq!(format!("{credits:?}"), "Credits(4 out)");
     let over = |peer, count, bytes, out_count, out_bytes| {
         Err(OverReturned { peer, count, bytes, out_count, out_bytes })
     };

@@ -1,6 +1,6 @@
 //! Blocks for payloads that no slot holds, which all ranks that share memory have in common.
 
-use super::{MEDIUM, Words, bytes_of, words};
+use super::{Words, bytes_of, words};
 use gasworks_shmem::blocks::{Blocks, Lent};
 use gasworks_shmem::inbox::Block;
 use gasworks_sync::VolatileSlice;
@@ -9,7 +9,10 @@ use gasworks_sync::atomic::AtomicU32;
 /// How many there are.
 pub const BLOCKS: u32 = 256;
 
-/// Blocks of [`MEDIUM`] bytes.
+/// The largest payload that any test has.
+pub const LEN: usize = 1024;
+
+/// Blocks of [`LEN`] bytes.
 pub struct FakeBlocks {
     bytes: Words,
     flags: Box<[AtomicU32]>,
@@ -18,12 +21,12 @@ pub struct FakeBlocks {
 impl FakeBlocks {
     pub fn new() -> Self {
         let flags = (0..BLOCKS).map(|_| AtomicU32::new(0)).collect();
-        Self { bytes: words(BLOCKS as usize * MEDIUM), flags }
+        Self { bytes: words(BLOCKS as usize * LEN), flags }
     }
 
     fn bytes(&self, Block { index, len }: Block) -> Option<VolatileSlice<'_>> {
-        let all = bytes_of(&self.bytes, BLOCKS as usize * MEDIUM);
-        all.slice(index as usize * MEDIUM, MEDIUM)?.slice(0, len as usize)
+        let all = bytes_of(&self.bytes, BLOCKS as usize * LEN);
+        all.slice(index as usize * LEN, LEN)?.slice(0, len as usize)
     }
 
     /// Claims one and fills it.
