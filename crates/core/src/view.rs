@@ -1,10 +1,11 @@
 //! What calls on a team are made with.
 //!
-//! [`TeamRows`] are a team's [`Members`] and the rows by which puts and gets find their segments; a [`View`] of them is what a call takes.
+//! [`TeamRows`] are a team's [`Members`] and the rows by which puts and gets find their segments; a [`View`] of them is what a call takes. So is
+//! one of a region, whose rows are those of the region in the place of the segments'.
 
 use crate::team::{Members, TeamError};
 use crate::{Error, Rank};
-use gasworks_memory::{OwnRows, RegionTable, Rows};
+use gasworks_memory::{MemoryError, OwnRows, RegionHandle, RegionId, RegionTable, Rows};
 use std::sync::Arc;
 
 /// A team's members, and the rows of their segments: the table's own for everyone, copies for others.
@@ -43,7 +44,7 @@ impl<'a> TeamRows<'a> {
     pub fn view(&self) -> View<'_> {
         match &self.own {
             None => View::everyone(self.peers),
-            Some(own) => View { rows: own.rows(), direct: 0, of: Some(self) },
+            Some(own) => View { rows: own.rows(), direct: 0, of: Some(self), region: None },
         }
     }
 }
@@ -52,16 +53,29 @@ impl<'a> TeamRows<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     rows: Rows<'a>,
-    /// Numbers below this are ranks themselves: of everyone's members all, of another team's none.
+    /// Numbers below this are ranks themselves, and offsets are of their segments: of everyone's members all, of another team's or a region's
+    /// none.
     direct: u32,
     /// `None` for everyone.
     of: Option<&'a TeamRows<'a>>,
+    /// The region of which offsets are.
+    region: Option<RegionId>,
 }
 
 impl<'a> View<'a> {
     /// Of all ranks.
     pub fn everyone(peers: &'a RegionTable) -> Self {
-        Self { rows: peers.rows(), direct: peers.ranks(), of: None }
+        Self { rows: peers.rows(), direct: peers.ranks(), of: None, region: None }
+    }
+
+    /// Of all ranks' parts of a region; `None` if there is no such region.
+    pub fn region(peers: &'a RegionTable, id: RegionId) -> Option<Self> {
+        Some(Self { rows: peers.rows_in(id)?, direct: 0, of: None, region: Some(id) })
+    }
+
+    /// The region that stands in the place of the segments, if one does.
+    pub fn in_region(&self) -> Option<RegionId> {
+        self.region
     }
 
     /// The rows of the members' segments.
@@ -83,6 +97,27 @@ impl<'a> View<'a> {
     #[inline]
     pub fn rank_of(&self, member: u32) -> Result<Rank, Error> {
         if member < self.direct { Ok(member) } else { self.rank_of_other(member) }
+    }
+
+    /// A member's rank, and the place that an offset is there.
+    ///
+    /// # Errors
+    /// There is no such member, or the offset is beyond every region's end.
+    #[inline]
+    pub fn place_of(&self, member: u32, offset: u64) -> Result<(Rank, u64), Error> {
+        if member < self.direct { Ok((member, offset)) } else { self.place_of_other(member, offset) }
+    }
+
+    #[cold]
+    fn place_of_other(&self, member: u32, offset: u64) -> Result<(Rank, u64), Error> {
+        let owner = self.rank_of_other(member)?;
+        // A place in a region says itself which one.
+        let Some(id) = self.region.filter(|_| RegionId::of(offset).is_none()) else {
+            return Ok((owner, offset));
+        };
+        let region = RegionHandle { owner, id };
+        let beyond = MemoryError::OutsideRegion { region, offset, len: 1, size: RegionId::MAX_LEN };
+        Ok((owner, id.place(offset).ok_or(Error::memory("place in a region")(beyond))?))
     }
 
     #[cold]

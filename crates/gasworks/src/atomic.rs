@@ -163,10 +163,11 @@ impl<'job, M: ThreadMode, T: Atomic> Atomics<'job, M, T> {
         Operation { domain: self.domain, update: change.update(fetches), rank, offset }
     }
 
-    /// The same of the member's rank.
+    /// The same of the member's rank, and the place there.
     #[cold]
     fn by_rank(&self, operation: Operation) -> Result<Operation, Error> {
-        Ok(Operation { rank: self.view.rank_of(operation.rank)?, ..operation })
+        let (rank, offset) = self.view.place_of(operation.rank, operation.offset)?;
+        Ok(Operation { rank, offset, ..operation })
     }
 
     #[inline(always)]

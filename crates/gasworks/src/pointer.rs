@@ -7,7 +7,8 @@ use gasworks_memory::RegionId;
 use std::marker::PhantomData;
 
 /// The place of a `T` in some rank's segment, or in a [`Region`](crate::Region) of its: a rank and an offset in bytes. It is checked when it is
-/// used. On the agent of a [team](crate::Team) the rank is the number of a member.
+/// used. On the agent of a [team](crate::Team) the rank is the number of a member; on the agent of a region
+/// ([`Agent::on_region`](crate::Agent::on_region)) an offset in a segment is one in the region.
 pub struct GlobalPtr<T> {
     rank: u32,
     offset: u64,
@@ -36,7 +37,16 @@ impl<T: Pod> GlobalPtr<T> {
     /// The view has no such member.
     #[inline]
     pub(crate) fn place(self, view: View<'_>) -> Result<(u32, u64), Error> {
-        Ok((view.rank_of(self.rank)?, self.offset))
+        Ok(view.place_of(self.rank, self.offset)?)
+    }
+
+    /// The same place for calls that are not on the view, but for its numbers of ranks.
+    ///
+    /// # Errors
+    /// Those of [`place`](Self::place).
+    #[inline]
+    pub(crate) fn known(self, view: View<'_>) -> Result<Self, Error> {
+        Ok(Self::new(self.rank, self.place(view)?.1))
     }
 
     /// The same place in another rank's segment, or its part of the same region.

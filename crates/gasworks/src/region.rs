@@ -1,7 +1,8 @@
 //! Regions: memory that peers may name beside the segments, created while a job runs.
 
-use crate::{Error, GlobalPtr, Job, Part, ThreadMode};
+use crate::{Agent, Error, GlobalPtr, Job, Part, ThreadMode};
 use bytemuck::Pod;
+use gasworks_core::View;
 use gasworks_memory::{Asked, MemoryError, RegionHandle, RegionId, Rights};
 
 /// What comes before what a rank says of its part: whether it could be created.
@@ -153,6 +154,38 @@ impl<M: ThreadMode> Region<'_, M> {
         deregistered?;
         unmapped?;
         freed
+    }
+}
+
+impl<'job, M: ThreadMode> Agent<'job, M> {
+    /// This agent with a region in the place of the segments: offsets in pointers are offsets in ranks' parts of it, and so are those that
+    /// [`Agent::segment`] gives. What goes to a part that is mapped here, and allows everything, costs no more than to a segment: puts, gets,
+    /// values and atomic operations, which by a place that [`Region::at`] gives take a longer way. Its ranks are those of the job.
+    ///
+    /// ```
+    /// # use gasworks::{Config, Job, Seq, Table};
+    /// # fn main() -> Result<(), gasworks::Error> {
+    /// # let job = Job::<Seq>::open(Config::from_env()?, Table::new())?;
+    /// let agent = job.agent()?;
+    /// let region = job.create_region(4096)?;
+    /// let within = agent.on_region(&region)?;
+    /// let word = within.segment(agent.rank())?.at::<u64>(64, 1)?;
+    /// within.put_value(word, 7)?;
+    /// assert_eq!(agent.get_value(region.at::<u64>(agent.rank(), 64, 1)?)?, 7);
+    /// region.withdraw()?;
+    /// assert!(within.put_value(word, 8).is_err());
+    /// # drop((agent, within));
+    /// # job.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The region is of another job.
+    pub fn on_region(&self, region: &Region<'job, M>) -> Result<Agent<'job, M>, Error> {
+        let (job, id) = (region.job, region.id);
+        let none = || using(MemoryError::NoSuchRegion { region: region.handle(job.rank()) });
+        let view = View::region(job.engine().peers(), id).ok_or_else(none)?;
+        Ok(Agent::within(job.engine(), job.barrier(), view, job.rank()))
     }
 }
 

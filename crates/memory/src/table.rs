@@ -280,6 +280,12 @@ impl RegionTable {
         self.regions.len(id, rank)
     }
 
+    /// What the fast path reads of a region, for each rank, as [`rows`](Self::rows) of the segments: by offsets in the region. Its rows are closed
+    /// while it is not published, and once it is withdrawn; `None` if there is no such region.
+    pub fn rows_in(&self, id: RegionId) -> Option<Rows<'_>> {
+        self.regions.rows(id)
+    }
+
     /// Where this rank's own part of a region lies; no bytes if there is none.
     pub fn own_in(&self, id: RegionId) -> RawSlice {
         self.regions.own(id)

@@ -249,6 +249,7 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("region.wrong", 1, regions::wrong),
         case("region.rights", 1, regions::rights),
         case("region.withdrawn", 1, regions::withdrawn),
+        case("region.agents", 1, regions::agents),
         case("region.given", 1, given::used),
         case("region.given-longs", 1, given::longs),
         case("region.given-by-some", 1, given::mixed),

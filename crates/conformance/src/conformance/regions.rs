@@ -3,7 +3,7 @@
 use super::handlers::Count;
 use super::pattern::{check, made, tag};
 use super::{Failure, Stage, SuiteMode, require};
-use gasworks::{AtomicOp, AtomicOps, Favor, GlobalPtr, Region, Rights};
+use gasworks::{AtomicOp, AtomicOps, Favor, GlobalPtr, Part, Region, Rights};
 
 /// The length of a rank's part where all have the same.
 pub(super) const LEN: u64 = 100_000;
@@ -80,6 +80,95 @@ pub(super) fn used<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
         stage.agent.barrier()?;
         exchange(stage, &region, 100 * round)?;
         region.withdraw()?;
+    }
+    Ok(())
+}
+
+/// By an agent on the region: its pointers are offsets there, also where nothing is mapped or not all is allowed.
+pub(super) fn agents<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    if !has_regions(stage)? {
+        return Ok(());
+    }
+    let (agent, me, next, previous) = (&stage.agent, stage.rank(), stage.next(), stage.previous());
+    let parts = [
+        Part::new(LEN),
+        Part::new(LEN).with_rights(Rights::all()),
+        Part::of(vec![0u64; LEN as usize / 8].into_boxed_slice()),
+    ];
+    for (round, part) in (0..).zip(parts) {
+        let region = stage.job.create_region_of(part)?;
+        let within = agent.on_region(&region)?;
+        let there = within.segment(next)?;
+        require!((there.len(), within.rank(), within.ranks()) == (LEN, me, stage.ranks()), "{there:?}");
+        // What the segment has at these offsets stays as it is.
+        let outside = agent.local(stage.open(me), 64)?;
+        let mut before = [0; 64];
+        outside.read(0, &mut before);
+        let bytes = |part: u64| made(tag(me, next, 100 * round + part), 4096);
+        let place = |part: u64| there.at::<u8>(part * 5000 + 1, 4096);
+        within.put(place(0)?, &bytes(0))?;
+        let scoped = bytes(1);
+        within.scope(|scope| scope.put(place(1)?, &scoped).map(drop))?;
+        within.put_owned(place(2)?, bytes(2))?.wait(&within)?;
+        let implicit = within.implicit();
+        implicit.put(place(3)?, &bytes(3))?;
+        implicit.wait(&within, gasworks::Categories::all())?;
+        let landed = stage.state.get(Count::Stormed);
+        within.barrier()?;
+        within.request_long(stage.handlers.gust_long, [0, 4096, 0], &bytes(4), place(4)?)?;
+        within
+            .request_long_owned(stage.handlers.gust_long, [0, 4096, 0], bytes(5), place(5)?)?
+            .wait(&within)?;
+        let mut room = within.prepare_long(place(6)?, 4096..=4096);
+        if let Ok(room) = &mut room {
+            room.write(0, &bytes(6))?;
+        }
+        // Where nothing is mapped there is room for a Medium's bytes alone, if for as many.
+        match room {
+            Ok(room) => room.commit(stage.handlers.gust_long, [0, 4096, 0], 4096)?,
+            Err(_) => {
+                let (bytes, handler) = (bytes(6), stage.handlers.gust_long);
+                within.prepare_long_from(place(6)?, &bytes, 4096)?.commit(handler, [0, 4096, 0], 4096)?;
+            }
+        }
+        stage.wait_for("longs to a region", || stage.state.get(Count::Stormed) >= landed + 3)?;
+        let word = there.at::<u64>(40_000, 1)?;
+        within.put_value(word, 7u64)?;
+        let add = within.atomics::<u64>(AtomicOps::FADD | AtomicOps::GET, Favor::Near)?;
+        let was = add.fetch(&within, word, AtomicOp::Add(u64::from(me) + 1))?;
+        require!(was == 7, "a word of a region was {was} instead of 7");
+        let full = region.at::<u64>(next, 40_000, 1)?;
+        require!(
+            [within.get_value(word)?, within.get_value(full)?] == [8 + u64::from(me); 2],
+            "a word of a region"
+        );
+        within.barrier()?;
+        for part in 0..7 {
+            let mut found = vec![0; 4096];
+            within.local(place(part)?.on(me), 4096)?.read(0, &mut found);
+            check("what was put on a region's agent", tag(previous, me, 100 * round + part), &found)?;
+            within.get(place(part)?, &mut found)?;
+            check("what was got on a region's agent", tag(me, next, 100 * round + part), &found)?;
+            agent.get(region.at(next, part * 5000 + 1, 4096)?, &mut found)?;
+            check("what was got from a region", tag(me, next, 100 * round + part), &found)?;
+        }
+        let mut after = [0; 64];
+        outside.read(0, &mut after);
+        require!(before == after, "the segment has changed");
+        let name = region.handle(next).to_string();
+        let end = GlobalPtr::<u8>::new(next, LEN);
+        refused("a put beyond the region", within.put_value(end, 1), &[&name, "are outside"])?;
+        refused("a get beyond the region", within.get(end, &mut [0]), &[&name, "are outside"])?;
+        let beyond = GlobalPtr::<u8>::new(next, gasworks::RegionId::MAX_LEN);
+        refused("a put beyond all regions", within.put_value(beyond, 1), &[&name, "are outside"])?;
+        let nobody = place(0)?.on(stage.ranks());
+        refused("a put to nobody", within.put_value(nobody, 1), &["out of range"])?;
+        stage.agent.barrier()?;
+        region.withdraw()?;
+        let words = [&*name, "was withdrawn"];
+        refused("a put to what was withdrawn", within.put_value(place(0)?, 1), &words)?;
+        refused("a get from what was withdrawn", within.get_value(place(0)?), &words)?;
+        refused("an addition to what was withdrawn", add.fetch(&within, word, AtomicOp::Add(1)), &words)?;
     }
     Ok(())
 }

@@ -101,6 +101,7 @@ impl<M: CoreMode> Engine<M> {
 
     /// What a poll does besides messages, where there is anything: transfers, failures, machines. Returns how many transfers
     /// completed.
+    #[inline(never)]
     fn see_to_the_rest(&self, batch: Batch, around: bool) -> Result<usize, Box<Error>> {
         let Batch { problem, broken } = batch;
         // Also where a transport failed: a borrowed buffer is given back only when its transfer is over.

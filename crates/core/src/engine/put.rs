@@ -69,6 +69,7 @@ impl<M: CoreMode> Transfers<M> {
     }
 
     /// Whether something is under way that only polling moves.
+    #[inline(never)]
     pub(super) fn is_busy(&self) -> bool {
         self.postponed() > 0 || self.pending() > 0
     }

@@ -73,7 +73,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         payload: &[u8],
         landing: GlobalPtr<u8>,
     ) -> Result<(), Error> {
-        let message = long(handler, &args, payload, landing);
+        let message = long(handler, &args, payload, landing.known(self.view)?);
         Ok(self.engine().request_in(&self.view, landing.rank(), &message)?)
     }
 
@@ -89,7 +89,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         payload: &[u8],
         landing: GlobalPtr<u8>,
     ) -> Result<(), Error> {
-        let message = long(handler, &args, payload, landing);
+        let message = long(handler, &args, payload, landing.known(self.view)?);
         Ok(self.engine().try_request_in(&self.view, landing.rank(), &message)?)
     }
 
@@ -129,14 +129,14 @@ pub(crate) fn send_owned_long<M: ThreadMode, A: Args, T: Pod + Send + Sync>(
     payload: Vec<T>,
     landing: GlobalPtr<T>,
 ) -> Result<(event::Event, Kept<M>), Error> {
-    let (to, _) = landing.place(view)?;
+    let (to, offset) = landing.place(view)?;
     // The vector's heap block does not move when the vector is put where the operation keeps it.
     let (start, len) = (payload.as_ptr().cast::<u8>(), size_of_val(&payload[..]));
     // SAFETY: long.1 of `gasworks_extended`: `start` and `len` are those of the vector, plain data on the heap, which stays there when the
     // operation takes the vector to keep.
     let started = unsafe {
         let bytes = std::slice::from_raw_parts(start, len);
-        let message = long(handler, &args, bytes, landing.cast());
+        let message = long(handler, &args, bytes, GlobalPtr::new(to, offset));
         let keep = Some(M::keep(payload));
         match set {
             None => request_nb(engine, to, &message, keep),

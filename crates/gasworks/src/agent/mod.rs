@@ -90,13 +90,17 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         self.engine().max_long()
     }
 
-    /// A rank's segment.
+    /// A rank's segment, or its part of the region that stands in the place of segments.
     ///
     /// # Errors
     /// There is no such rank.
     pub fn segment(&self, rank: u32) -> Result<Segment, Error> {
         let (peers, of) = (self.engine().peers(), self.view.rank_of(rank)?);
-        match peers.len_of(of) {
+        let len = match self.view.in_region() {
+            Some(id) => peers.len_in(id, of),
+            None => peers.len_of(of),
+        };
+        match len {
             Some(len) => Ok(Segment { rank, len }),
             None => {
                 let cause = gasworks_memory::MemoryError::NoSuchRank { rank, ranks: peers.ranks() };
@@ -115,8 +119,12 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         }
         let outside = || Error::Pointer(format!("{count} values at {place:?} are not inside the segment"));
         let bytes = count.checked_mul(size_of::<T>()).ok_or_else(outside)?;
-        let located =
-            self.engine().peers().reach(self.engine().rank(), place.offset(), bytes, Rights::empty());
+        let located = self.engine().peers().reach(
+            self.engine().rank(),
+            place.place(self.view)?.1,
+            bytes,
+            Rights::empty(),
+        );
         located.ok().flatten().map(Local::new).ok_or_else(outside)
     }
 

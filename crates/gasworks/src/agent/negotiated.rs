@@ -147,6 +147,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         landing: GlobalPtr<u8>,
         bytes: RangeInclusive<usize>,
     ) -> Result<PreparedLong<'job, 'static, M>, Error> {
+        let landing = landing.known(self.view)?;
         let prepared = self.prepare(landing.rank(), &ask(Category::Long, &bytes, Some(landing)))?;
         Ok(PreparedLong { prepared, source: None, landing })
     }
@@ -160,6 +161,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         landing: GlobalPtr<u8>,
         bytes: RangeInclusive<usize>,
     ) -> Result<PreparedLong<'job, 'static, M>, Error> {
+        let landing = landing.known(self.view)?;
         let prepared = self.try_prepare(landing.rank(), &ask(Category::Long, &bytes, Some(landing)))?;
         Ok(PreparedLong { prepared, source: None, landing })
     }
@@ -174,6 +176,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         source: &'a [u8],
         least: usize,
     ) -> Result<PreparedLong<'job, 'a, M>, Error> {
+        let landing = landing.known(self.view)?;
         let ask = ask(Category::Long, &(least..=source.len()), Some(landing));
         let prepared = self.prepare(landing.rank(), &Ask { source: Some(source.len()), ..ask })?;
         Ok(PreparedLong { prepared, source: Some(source), landing })

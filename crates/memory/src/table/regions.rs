@@ -4,7 +4,7 @@
 //! - regions.1: what is mapped of a region stays mapped, readable and writable, as long as the [`RegionMemory`] that mapped it, which the
 //!   table keeps: withdrawing a region changes what the addresses lead to, and not that they may be used.
 
-use super::column::{Column, Peer, REACHED};
+use super::column::{Column, Peer, REACHED, Rows};
 use crate::{Given, MemoryError, RegionHandle, RegionId, Rights};
 use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use gasworks_sync::doubling::Doubling;
@@ -221,6 +221,11 @@ impl Regions {
     pub fn key(&self, id: RegionId, rank: u32) -> &[u8] {
         let there = self.find(id).filter(|created| created.state.load(Ordering::Acquire) != WITHDRAWN);
         there.map_or(&[], |created| created.column.key(rank))
+    }
+
+    /// What the fast path reads of a region: closed rows if it is withdrawn.
+    pub fn rows(&self, id: RegionId) -> Option<Rows<'_>> {
+        Some(self.find(id)?.column.rows())
     }
 
     /// Where this rank's own region lies.

@@ -1,7 +1,7 @@
 //! Does one operation of the library many times and nothing else, so that what it costs can be counted: the difference
 //! between two runs, divided by the difference of their operations. `gascount OPERATION N`: messages between two ranks, which are this process's,
 //! so that one thread does in turn what both of them do; everything else as a job of one rank. `team:put-val` is that
-//! operation on a member of a team of three, `region:put-val` on a region of this rank's.
+//! operation on a member of a team of three, `region:put-val` on a region of this rank's, `on-region-put-val` by an agent on that region.
 //!
 //! At its end it prints how many allocations the operations made.
 //!
@@ -153,8 +153,11 @@ fn run() -> Result<()> {
     }
     match kind.split_once(':') {
         Some(("team", kind)) => return on_team(kind, times),
-        Some(("region", kind)) => return in_region(kind, times),
+        Some(("region", kind)) => return in_region(false, kind, times),
         _ => {}
+    }
+    if let Some(kind) = kind.strip_prefix("on-region-") {
+        return in_region(true, kind, times);
     }
 
     let job = Job::open(Config::from_env()?.segment(1 << 20), Table::<Seq>::new())?;
@@ -196,11 +199,17 @@ fn run() -> Result<()> {
     Ok(job.close()?)
 }
 
-/// Words of this rank's part of a region.
-fn in_region(kind: &str, times: u64) -> Result<()> {
+/// Words of this rank's part of a region, by places in it, or by an agent on it.
+fn in_region(is_on: bool, kind: &str, times: u64) -> Result<()> {
     let job = Job::open(Config::from_env()?, Table::<Seq>::new())?;
     let region = job.create_region(RING * 8)?;
-    ring(&job.agent()?, kind, black_box(region.at(job.rank(), 0, RING)?), times)?;
+    let agent = job.agent()?;
+    let agent = if is_on { agent.on_region(&region)? } else { agent };
+    let words =
+        if is_on { agent.segment(job.rank())?.at(0, RING)? } else { region.at(job.rank(), 0, RING)? };
+    let before = ALLOCATOR.made.load(Ordering::Relaxed);
+    ring(&agent, kind, black_box(words), times)?;
+    println!("allocations {}", ALLOCATOR.made.load(Ordering::Relaxed) - before);
     region.withdraw()?;
     Ok(job.close()?)
 }
