@@ -115,14 +115,23 @@ pub(super) fn longs<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     }
     let (agent, me, handler) = (&stage.agent, stage.rank(), stage.handlers.n1.long);
     // Each rank has a slot in the part of each other: half for its requests, half for replies.
-    let memory = vec![0u64; stage.ranks() as usize * LANDING as usize / 4].into_boxed_slice();
+    let slots = 2 * stage.ranks() as usize * LANDING as usize;
+    let memory = vec![0u64; (slots + agent.max_medium()) / 8 + 1].into_boxed_slice();
     let region = stage.job.create_region_of(Part::of(memory))?;
     let mut due = stage.state.get(Count::Answered);
     for to in stage.peers() {
         for len in [1, agent.max_medium() / 2, agent.max_medium()] {
             let tags = (tag(me, to, 1), tag(to, me, 1));
             let landing = region.at::<u8>(to, 2 * LANDING * u64::from(me), len as u64)?;
-            agent.request_long::<[u32; 1]>(handler, value(tags.0), &made(tags.0, len), landing)?;
+            let bytes = made(tags.0, len);
+            if len == 1 {
+                // Room for more than a Medium, of which less is sent.
+                let bytes = [bytes, vec![0; agent.max_medium()]].concat();
+                let room = agent.prepare_long_from(landing, &bytes, bytes.len())?;
+                room.commit::<[u32; 1]>(handler, value(tags.0), len)?;
+            } else {
+                agent.request_long::<[u32; 1]>(handler, value(tags.0), &bytes, landing)?;
+            }
             due += 1;
             stage.answered(to, due, "the reply to a long to given memory")?;
             let replied = region.at::<u8>(me, LANDING * u64::from(2 * to + 1), len as u64)?;
@@ -251,7 +260,13 @@ pub(super) fn refusals<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure
     // From the second byte on.
     // SAFETY: given.1: these bytes are in `memory`, which is dropped below, once the region was withdrawn.
     let odd = unsafe { Part::at(memory.as_ptr().cast::<u8>().cast_mut().wrapping_add(1), 64) };
-    let region = stage.job.create_region_of(odd)?;
+    let created = stage.job.create_region_of(odd);
+    if stage.job.engine().has_network() {
+        refused("memory at an odd address, for a network", created, &["multiple of 8"])?;
+        drop(ManuallyDrop::into_inner(memory));
+        return Ok(());
+    }
+    let region = created?;
     let unaligned = add.fetch(agent, region.at::<u32>(next, 4, 1)?, AtomicOp::Add(1));
     refused("an addition to a word that is not aligned", unaligned, &[&format!("rank {next}"), "multiple"])?;
     require!(add.fetch(agent, region.at(next, 3, 1)?, AtomicOp::Add(1)).is_ok(), "an aligned word");

@@ -8,8 +8,11 @@ use super::Engine;
 use super::put::nic_error;
 use crate::{CoreMode, Error, Rank};
 use gasworks_memory::RegionId;
-use gasworks_rdma::Key;
+use gasworks_rdma::{Key, NicError};
 use gasworks_sync::RawSlice;
+
+/// What a NIC may take for the alignment of an offset it takes for that of an address.
+const WORD: usize = 8;
 
 impl<M: CoreMode> Engine<M> {
     /// Gives this rank's segment the length at which it will stay, registers it with the network, if there is one, and says what
@@ -39,8 +42,15 @@ impl<M: CoreMode> Engine<M> {
             let opened = self.transfers.open_messages(self.least.max_medium);
             opened.map_err(|error| nic_error("create a region", self.rank, error))?;
         }
+        let own = self.peers.own_in(id);
+        if self.has_network() && !own.is_empty() && !own.as_ptr().addr().is_multiple_of(WORD) {
+            // What a rank gives may begin anywhere.
+            let why = "they do not begin at a multiple of 8, as a network needs";
+            let cause = NicError::Registration { len: own.len(), why };
+            return Err(Error::Nic { during: "create a region", cause });
+        }
         // SAFETY: attach.1: `self.peers` keeps mapped what it has created, while this engine lives.
-        let key = unsafe { self.transfers.rdma().register(self.peers.own_in(id)) };
+        let key = unsafe { self.transfers.rdma().register(own) };
         Ok(key.map_err(|error| nic_error("create a region", self.rank, error))?.0)
     }
 

@@ -1,12 +1,12 @@
 //! Transfers by messages: how memory is reached that is neither mapped nor known to a network, such as what a rank gives to a region.
 //!
-//! [`MessageNic`] is a network interface for the engine that drives any. A post is a request to the owner of the memory, who puts or gets, and
+//! `MessageNic` is a network interface for the engine that drives any. A post is a request to the owner of the memory, who puts or gets, and
 //! whose reply completes it; a transfer that is longer than a Medium is several.
 //!
 //! # Invariants
 //! - by_message.1: the local bytes of a post stay mapped, unchanged for a put and nobody else's for a get, until its completion is polled
 //!   (the promise of [`Nic::post`]); what waits here or is out is not complete.
-//! - by_message.2: an engine of [`MessageNic`] has no memory of its own.
+//! - by_message.2: an engine of `MessageNic` has no memory of its own.
 
 use super::{Ask, Commit, Engine, Incoming, Outgoing, Received, thread};
 use crate::handlers::{Also, Entry, Handlers, Signature};
@@ -60,20 +60,25 @@ struct Posts {
 }
 
 impl Posts {
-    /// One that is to be sent counts as sent from now on.
+    /// The next that is to be sent, and its number.
     fn take(&self) -> Option<(u64, Posted)> {
         self.state.with(|state| {
             let posted = state.waiting.pop_front()?;
             state.number += 1;
-            state.out.insert(state.number, posted);
             Some((state.number, posted))
         })
     }
 
+    /// From now on it may be answered, so nobody here touches its bytes any more.
+    fn enter(&self, number: u64, posted: Posted) {
+        self.state.with(|state| state.out.insert(number, posted));
+    }
+
     /// One could not be sent now.
-    fn again(&self, number: u64) {
+    fn again(&self, number: u64, posted: Posted) {
         self.state.with(|state| {
-            state.out.remove(&number).into_iter().for_each(|posted| state.waiting.push_back(posted))
+            state.out.remove(&number);
+            state.waiting.push_back(posted);
         });
     }
 
@@ -150,13 +155,12 @@ impl<M: CoreMode> ByMessage<M> {
         // What must wait comes to the end, so as many turns as there are now are enough.
         for _ in 0..self.posts.state.with(|state| state.waiting.len()) {
             let Some((number, posted)) = self.posts.take() else { return };
-            match send(engine, number, &posted) {
+            match send(engine, &self.posts, number, &posted) {
                 Ok(()) => {}
-                Err(error) if error.is_busy() => self.posts.again(number),
+                Err(error) if error.is_busy() => self.posts.again(number, posted),
                 Err(error) => {
-                    if let Some(Posted { token, peer, .. }) = self.posts.answered(posted.peer, number) {
-                        self.posts.complete(token, Err(NicError::PeerGone { peer }));
-                    }
+                    self.posts.answered(posted.peer, number);
+                    self.posts.complete(posted.token, Err(NicError::PeerGone { peer: posted.peer }));
                     engine.fail_later(error);
                 }
             }
@@ -176,17 +180,19 @@ impl<M: CoreMode> ByMessage<M> {
     }
 }
 
-fn send<M: CoreMode>(engine: &Engine<M>, number: u64, posted: &Posted) -> Result<(), Error> {
+fn send<M: CoreMode>(engine: &Engine<M>, posts: &Posts, number: u64, posted: &Posted) -> Result<(), Error> {
     let &Posted { direction, peer, place, local, .. } = posted;
     let words = [number, place, local.len() as u64].map(u64::to_le_bytes);
     let args = words.as_flattened();
     if direction != Direction::Put {
         let message = Outgoing { category: Category::Short, handler: GET, args, payload: &[], landing: 0 };
+        posts.enter(number, *posted);
         return engine.try_request(peer, &message);
     }
     let prepared = engine.try_prepare(peer, &medium(local.len()))?;
     // SAFETY: by_message.1: the post is not complete, so its bytes are mapped and nobody writes to them.
     unsafe { local.borrow() }.copy_to(prepared.room());
+    posts.enter(number, *posted);
     let args = &args[..PUT_ARGS];
     prepared.commit(&Commit { handler: PUT, args, len: local.len(), landing: 0, source: None })
 }

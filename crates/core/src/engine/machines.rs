@@ -50,9 +50,16 @@ impl<M: CoreMode> Engine<M> {
         let running = &self.machines.running;
         // Those that begin meanwhile come after these.
         for _ in 0..running.len() {
+            let seen = self.waits.events();
             let Some(mut machine) = running.pop() else { break };
             match machine.turn(self) {
-                Ok(Turned::Waits) => running.push(machine),
+                Ok(Turned::Waits) => {
+                    running.push(machine);
+                    if M::PARALLEL && self.waits.events() != seen {
+                        // Another thread has handled what this machine may wait for, did not find it on the list, and may sleep.
+                        self.wake();
+                    }
+                }
                 ended => {
                     self.pace.machine_ended();
                     // In every mode: what this thread waits for itself may be done, though its poll has handled nothing.

@@ -346,10 +346,12 @@ impl<M: CoreMode> Prepared<'_, M> {
                 _ => engine.to_itself::<REQUEST>(&message).map_err(|error| *error),
             };
         }
-        if !engine.has_network() && matches!(engine.check(to, &message)?, Way::Nic) {
+        let is_apart = !matches!(engine.check(to, &message)?, Way::Mapped(_)) && !message.payload.is_empty();
+        if is_apart && !engine.has_network() {
+            // By messages, each of which takes credits of its own.
             self.class = Class::Credit; // from here on the drop gives nothing back
             engine.give_back(to, 0);
-            return engine.request_by_messages(to, &message);
+            return engine.request(to, &message);
         }
         let mut sleeper = engine.sleeper();
         loop {

@@ -36,11 +36,19 @@ pub(super) struct Transfers<M: CoreMode> {
     ops: Ops<M>,
     /// How many steps are tried again at every poll.
     late: AtomicUsize,
+    /// How many queries were sent and not answered.
+    queries: AtomicUsize,
 }
 
 impl<M: CoreMode> Transfers<M> {
     pub(super) fn new(rdma: Domains<M>) -> Self {
-        Self { rdma, by_message: OnceLock::new(), ops: Ops::default(), late: AtomicUsize::new(0) }
+        Self {
+            rdma,
+            by_message: OnceLock::new(),
+            ops: Ops::default(),
+            late: AtomicUsize::new(0),
+            queries: AtomicUsize::new(0),
+        }
     }
 
     /// The engines of the network interface.
@@ -66,6 +74,11 @@ impl<M: CoreMode> Transfers<M> {
     /// How many steps are to be tried again.
     pub(super) fn postponed(&self) -> usize {
         self.late.load(Relaxed)
+    }
+
+    /// Counts queries that are sent, and those that are answered or were not sent after all.
+    pub(super) fn queries(&self) -> &AtomicUsize {
+        &self.queries
     }
 
     /// Whether something is under way that only polling moves.
@@ -192,6 +205,10 @@ impl<M: CoreMode> Engine<M> {
         let &Transfer { direction, peer, offset, len, .. } = transfer;
         let during = during(direction);
         thread::may_communicate(during)?;
+        if self.is_over() && !self.has_network() {
+            // Nobody answers messages any more.
+            return Err(Error::Over);
+        }
         self.peers.reach(peer, offset, len, rights(direction)).map_err(Error::memory(during))?;
         self.rdma_to(offset).ok_or(Error::Unreachable { during, rank: peer })
     }
@@ -208,14 +225,6 @@ impl<M: CoreMode> Engine<M> {
         self.transfers.by_message.get()
     }
 
-    /// A transfer was started.
-    fn note_started(&self) {
-        if let Some(by_message) = self.by_message() {
-            self.pace.machine_began();
-            by_message.send(self);
-        }
-    }
-
     /// Gives it to the engine below.
     ///
     /// # Safety
@@ -224,6 +233,8 @@ impl<M: CoreMode> Engine<M> {
         let &Transfer { direction, peer, offset, local, len, local_apart, .. } = transfer;
         let (there, source) =
             (self.at(peer, offset), if local_apart { Source::WantedBack } else { Source::Kept });
+        // Before another thread may end it.
+        self.by_message().iter().for_each(|_| self.pace.machine_began());
         // SAFETY: put.1: the caller promises `len` bytes at `local`, or those of the word if it fetches, until `token` comes back.
         let started = unsafe {
             match direction {
@@ -232,7 +243,13 @@ impl<M: CoreMode> Engine<M> {
                 Direction::Update(update) => rdma.update(there, update, local, token),
             }
         };
-        started.map(|()| self.note_started()).map_err(|error| nic_error(during(direction), peer, error))
+        if let Some(by_message) = self.by_message() {
+            match started {
+                Ok(()) => by_message.send(self),
+                Err(_) => self.pace.machine_ended(),
+            }
+        }
+        started.map_err(|error| nic_error(during(direction), peer, error))
     }
 
     /// The atomic operations that the network does.
@@ -274,13 +291,14 @@ impl<M: CoreMode> Engine<M> {
         There { peer, key, offset }
     }
 
-    /// Polls until nothing is under way on the NIC, nothing is postponed, and all that was sent has arrived.
+    /// Polls until nothing is under way on the NIC, nothing is postponed, all queries are answered, and all that was sent has arrived.
     ///
     /// # Errors
     /// Whatever a poll finds wrong.
     pub fn drain(&self) -> Result<(), Error> {
         let settled = || self.router.wires().all(Wire::is_settled);
-        self.wait_until(|| !self.transfers.is_busy() && settled())
+        let answered = || self.transfers.queries.load(Relaxed) == 0;
+        self.wait_until(|| !self.transfers.is_busy() && answered() && settled())
     }
 
     /// Whether what this rank has sent may still be on its way when it has met the others for the last time.

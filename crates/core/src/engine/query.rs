@@ -11,6 +11,7 @@ use crate::ops::{After, NotStarted};
 use crate::{Categories, Category, CoreMode, Error, OpId, Rank};
 use gasworks_rdma::NicError;
 use gasworks_sync::RawSlice;
+use gasworks_sync::atomic::Ordering::Relaxed;
 
 /// Bytes of the number with which the arguments begin.
 pub const NUMBER: usize = 8;
@@ -34,12 +35,18 @@ impl<M: CoreMode> Engine<M> {
         set: Option<OpId>,
         keep: Option<Box<M::Keep>>,
     ) -> Result<OpId, NotStarted<M>> {
+        if self.is_over() {
+            // Nobody answers any more.
+            return Err((Error::Over, keep));
+        }
         let id = self.transfers.start(set, Some(After::Answer { from: to, place }), counts, keep)?;
+        self.transfers.queries().fetch_add(1, Relaxed);
         args[..NUMBER].copy_from_slice(&id.to_bits().to_le_bytes());
         let message = Outgoing { category: Category::Short, handler, args, payload: &[], landing: 0 };
-        self.try_request(to, &message)
-            .map(|()| id)
-            .map_err(|error| (error, self.transfers.ops().withdraw(id)))
+        self.try_request(to, &message).map(|()| id).map_err(|error| {
+            self.transfers.queries().fetch_sub(1, Relaxed);
+            (error, self.transfers.ops().withdraw(id))
+        })
     }
 
     /// The reply of `from` to the query of this number: with what it brings, of which as much is kept as there is place for, or why it was
@@ -49,6 +56,7 @@ impl<M: CoreMode> Engine<M> {
     /// There is no such query to that rank under way, or the answer is too short.
     pub fn answered(&self, from: Rank, number: u64, answer: Result<&[u8], NicError>) -> Result<(), Error> {
         if self.transfers.ops().answer(number, |after| after.answered(from, answer)) {
+            self.transfers.queries().fetch_sub(1, Relaxed);
             return Ok(());
         }
         Err(Error::BadMessage { from, what: "it answers a query that nobody has made".into() })

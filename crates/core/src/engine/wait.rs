@@ -20,6 +20,11 @@ impl Waits {
     pub(super) fn new(patience: Patience) -> Self {
         Self { worked: EventCount::new(), mode: AtomicU32::new(patience.mode as u32), patience }
     }
+
+    /// How often a thread has worked.
+    pub(super) fn events(&self) -> u64 {
+        self.worked.events()
+    }
 }
 
 /// What a waiting loop keeps: how long it has been idle, and what it has seen of other threads' work.

@@ -640,6 +640,9 @@ fn a_query_ends_with_its_answer() {
             (Ok(()), Some(Err(FAILURE)))
         );
         assert_eq!(read(seen), [9; 4]);
+        // What is asked is answered before a rank has nothing under way, and nobody answers once the job is over.
+        job.engines[0].end();
+        assert_eq!(refused(1, &mut [0; 8], None), Error::Over);
     }
     in_every_mode!(check);
 }
