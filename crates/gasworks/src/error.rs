@@ -57,6 +57,9 @@ pub enum Error {
     /// An access region out of turn.
     #[error("access region: {0}")]
     Region(&'static str),
+    /// What is of one job was named to an agent of another.
+    #[error("{0} is of another job than the agent")]
+    OtherJob(&'static str),
     /// A rank could not create a region that all were to create, or was at another collective call.
     #[error("create a region: rank {rank}: {cause}")]
     NoRegion {

@@ -46,8 +46,9 @@ pub struct Job<M: ThreadMode> {
     mode: PhantomData<M::Lock<()>>,
     /// It looks at the engine, and so goes before it.
     _inspector: Option<Inspector>,
-    engine: M::Shared<Engine<M>>,
+    /// Before the engine, whose table frees what ranks gave to regions: the transport's own may be the last that holds its network.
     barrier: Barrier<M>,
+    engine: M::Shared<Engine<M>>,
     teams: Arc<Teams>,
     everyone: Arc<gasworks_extended::team::Team>,
     bootstrap: <Par as Mode>::Lock<Box<dyn Bootstrap + Send>>,

@@ -183,6 +183,9 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// The region is of another job.
     pub fn on_region(&self, region: &Region<'job, M>) -> Result<Agent<'job, M>, Error> {
         let (job, id) = (region.job, region.id);
+        if !std::ptr::eq(self.engine(), job.engine()) {
+            return Err(Error::OtherJob("the region"));
+        }
         let none = || using(MemoryError::NoSuchRegion { region: region.handle(job.rank()) });
         let view = View::region(job.engine().peers(), id).ok_or_else(none)?;
         Ok(Agent::within(job.engine(), job.barrier(), view, job.rank()))
