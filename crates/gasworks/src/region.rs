@@ -85,6 +85,8 @@ impl<M: ThreadMode> Job<M> {
             let cause = "the keys of the ranks' parts have different lengths".into();
             return Err(Error::NoRegion { rank: self.rank(), cause });
         }
+        // A message to the region may be handled by another thread of a rank that has not come so far.
+        self.meet()?;
         Ok(region)
     }
 }
