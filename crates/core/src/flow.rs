@@ -80,9 +80,11 @@ pub enum WaitMode {
 
 impl WaitMode {
     pub(crate) fn from_number(number: u32) -> Self {
+        const SPIN: u32 = WaitMode::Spin as u32;
+        const BLOCK: u32 = WaitMode::Block as u32;
         match number {
-            0 => WaitMode::Spin,
-            1 => WaitMode::Block,
+            SPIN => WaitMode::Spin,
+            BLOCK => WaitMode::Block,
             _ => WaitMode::SpinBlock,
         }
     }

@@ -405,21 +405,34 @@ fn of_two_failures_in_one_poll_the_next_poll_tells_the_second() {
     assert_eq!((engine.poll(), engine.poll()), (Err(Error::Wire(CORRUPT)), Ok(0)));
 }
 
-/// Is over at its third turn.
-struct Third(u32);
+/// Is over at its third turn, and waits like this before.
+struct Third(AtomicU64, Turned);
 
 impl Machine<Par> for Third {
-    fn turn(&mut self, _: &Engine<Par>) -> Result<Turned, Error> {
-        self.0 += 1;
-        Ok(if self.0 == 3 { Turned::Ended } else { Turned::Waits })
+    fn turn(&self, _: &Engine<Par>) -> Result<Turned, Error> {
+        Ok(if self.0.fetch_add(1, Relaxed) == 2 { Turned::Ended } else { self.1 })
     }
+}
+
+/// What waits for room is turned again, and no thread sleeps before that.
+#[test]
+fn nobody_sleeps_while_a_machine_waits_for_room() {
+    let (engine, wire, _) = engine();
+    engine.start_machine(Arc::new(Third(AtomicU64::new(0), Turned::Busy)));
+    let mut sleeper = engine.sleeper();
+    assert_eq!(engine.peek().postponed, 1);
+    for stayed in [0, 0, 1, 2] {
+        engine.turn(&mut sleeper).expect("a turn");
+        assert_eq!(wire.with(|state| state.stayed.len()), stayed);
+    }
+    assert_eq!(engine.peek().postponed, 0);
 }
 
 /// A poll that handles nothing may still end what this thread, or another, waits for.
 #[test]
 fn a_machine_that_is_over_ends_sleeps() {
     let (engine, wire, _) = engine();
-    engine.start_machine(Box::new(Third(0)));
+    engine.start_machine(Arc::new(Third(AtomicU64::new(0), Turned::Waits)));
     let mut sleeper = engine.sleeper();
     for _ in 0..2 {
         engine.turn(&mut sleeper).expect("a turn");

@@ -8,13 +8,12 @@
 //!   (the promise of [`Nic::post`]); what waits here or is out is not complete.
 //! - by_message.2: an engine of `MessageNic` has no memory of its own.
 
+use super::machines::{Machine, Turned};
 use super::{Ask, Commit, Engine, Incoming, Outgoing, Received, thread};
 use crate::handlers::{Also, Entry, Handlers, Signature};
 use crate::{Category, CoreMode, Error, Rank, Rdma};
 use gasworks_memory::Rights;
-use gasworks_rdma::{
-    Abilities, Completion, Direction, EngineError, Key, Nic, NicError, Post, Progress, Stage, Tuning,
-};
+use gasworks_rdma::{Abilities, Completion, Direction, EngineError, Key, Nic, NicError, Post, Stage, Tuning};
 use gasworks_sync::{Lock, Mode, Par, RawSlice, VolatileSlice};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -51,6 +50,8 @@ struct State {
     /// What was sent, by number.
     out: BTreeMap<u64, Posted>,
     done: VecDeque<Completion>,
+    /// Whether they are among the machines.
+    runs: bool,
 }
 
 /// The posts of a rank that go by messages.
@@ -88,6 +89,11 @@ impl Posts {
             state.out.get(&number).filter(|posted| posted.peer == from)?;
             state.out.remove(&number)
         })
+    }
+
+    /// Whether a machine is to be started for them, which is not running yet.
+    fn start(&self) -> bool {
+        self.state.with(|state| !std::mem::replace(&mut state.runs, true))
     }
 
     fn complete(&self, token: u64, result: Result<(), NicError>) {
@@ -167,16 +173,33 @@ impl<M: CoreMode> ByMessage<M> {
         }
     }
 
-    /// Completes what has been answered; returns how many transfers are over.
-    pub(super) fn poll(&self, engine: &Engine<M>, done: &mut dyn FnMut(u64, Progress)) -> usize {
-        let completed = self.rdma.poll(self.rdma.burst(), &mut |token, progress| {
-            if matches!(progress, Progress::Done(_)) {
-                engine.pace.machine_ended();
-            }
-            done(token, progress);
-        });
+    /// A transfer was started: sends what can be sent, and has the rest go on at every poll.
+    pub(super) fn go_on(&self, engine: &Engine<M>) {
+        if self.posts.start() {
+            engine.start_machine(Arc::new(Turn));
+        }
         self.send(engine);
-        completed
+    }
+}
+
+/// The posts as a machine, while there are any.
+struct Turn;
+
+impl<M: CoreMode> Machine<M> for Turn {
+    fn turn(&self, engine: &Engine<M>) -> Result<Turned, Error> {
+        let Some(ByMessage { rdma, posts }) = engine.by_message() else { return Ok(Turned::Ended) };
+        if rdma.poll(rdma.burst(), &mut |token, progress| engine.go_on(token, progress)) > 0 {
+            engine.wake();
+        }
+        engine.by_message().into_iter().for_each(|by_message| by_message.send(engine));
+        if rdma.pending() == 0 {
+            posts.state.with(|state| state.runs = false);
+            // One that another thread has started meanwhile relies on this machine, or has one of its own.
+            if rdma.pending() == 0 || !posts.start() {
+                return Ok(Turned::Ended);
+            }
+        }
+        Ok(if posts.state.with(|state| state.waiting.is_empty()) { Turned::Waits } else { Turned::Busy })
     }
 }
 

@@ -3,42 +3,59 @@
 use super::Engine;
 use crate::{CoreMode, Error};
 use crossbeam_queue::SegQueue;
+use gasworks_sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
 
 /// What a machine's turn has brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turned {
-    /// It waits for something still.
+    /// It waits for a message, which ends a sleep.
     Waits,
+    /// It waits for room or a credit, for which it has to be turned again: no thread sleeps meanwhile.
+    Busy,
     /// It is over, and leaves the list. That may be what a thread of this rank sleeps for.
     Ended,
 }
 
 /// A machine on the list, the specification's "progress function". It must not poll. No two threads turn it at once.
-pub trait Machine<M: CoreMode>: Send {
+pub trait Machine<M: CoreMode>: Send + Sync {
     /// Goes as far as it can at once.
     ///
     /// # Errors
     /// Any: the poll returns it, and the machine leaves the list.
-    fn turn(&mut self, engine: &Engine<M>) -> Result<Turned, Error>;
+    fn turn(&self, engine: &Engine<M>) -> Result<Turned, Error>;
+}
+
+struct Running<M: CoreMode> {
+    machine: Arc<dyn Machine<M>>,
+    is_busy: bool,
 }
 
 /// Those that run. One whose turn it is is not among them.
 pub(super) struct Machines<M: CoreMode> {
-    running: SegQueue<Box<dyn Machine<M>>>,
+    running: SegQueue<Running<M>>,
+    /// How many are [busy](Turned::Busy), or had no turn yet.
+    busy: AtomicUsize,
 }
 
 impl<M: CoreMode> Machines<M> {
     pub(super) fn new() -> Self {
-        Self { running: SegQueue::new() }
+        Self { running: SegQueue::new(), busy: AtomicUsize::new(0) }
+    }
+
+    /// How many have to be turned again.
+    pub(super) fn busy(&self) -> usize {
+        self.busy.load(Relaxed)
     }
 }
 
 impl<M: CoreMode> Engine<M> {
     /// Has a machine run: every poll gives it a turn until it is over. Without one, polls cost no more.
-    pub fn start_machine(&self, machine: Box<dyn Machine<M>>) {
+    pub fn start_machine(&self, machine: Arc<dyn Machine<M>>) {
         // Before it can leave.
         self.pace.machine_began();
-        self.machines.running.push(machine);
+        self.machines.busy.fetch_add(1, Relaxed);
+        self.machines.running.push(Running { machine, is_busy: true });
     }
 
     /// Gives each machine a turn.
@@ -47,14 +64,21 @@ impl<M: CoreMode> Engine<M> {
     /// That of the first which fails; those behind it have their turns in the next poll.
     #[cold]
     pub(super) fn turn_machines(&self) -> Result<(), Error> {
-        let running = &self.machines.running;
+        let Machines { running, busy } = &self.machines;
         // Those that begin meanwhile come after these.
         for _ in 0..running.len() {
             let seen = self.waits.events();
-            let Some(mut machine) = running.pop() else { break };
-            match machine.turn(self) {
-                Ok(Turned::Waits) => {
-                    running.push(machine);
+            let Some(Running { machine, is_busy: was_busy }) = running.pop() else { break };
+            let turned = machine.turn(self);
+            let is_busy = turned == Ok(Turned::Busy);
+            match (was_busy, is_busy) {
+                (true, false) => _ = busy.fetch_sub(1, Relaxed),
+                (false, true) => _ = busy.fetch_add(1, Relaxed),
+                _ => {}
+            }
+            match turned {
+                Ok(Turned::Waits | Turned::Busy) => {
+                    running.push(Running { machine, is_busy });
                     if M::PARALLEL && self.waits.events() != seen {
                         // Another thread has handled what this machine may wait for, did not find it on the list, and may sleep.
                         self.wake();

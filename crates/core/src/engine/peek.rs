@@ -36,7 +36,7 @@ impl<M: CoreMode> Engine<M> {
                 .map(|(to, out, most)| (to, (out.0, most), out.1))
                 .collect(),
             owed_to: owed_to.filter(|&(_, owed)| owed > 0).collect(),
-            postponed: self.transfers.postponed(),
+            postponed: self.machines.busy(),
         }
     }
 }

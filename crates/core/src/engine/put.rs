@@ -34,21 +34,13 @@ pub(super) struct Transfers<M: CoreMode> {
     /// How regions are reached that are not mapped, where there is no NIC.
     by_message: OnceLock<ByMessage<M>>,
     ops: Ops<M>,
-    /// How many steps are tried again at every poll.
-    late: AtomicUsize,
     /// How many queries were sent and not answered.
     queries: AtomicUsize,
 }
 
 impl<M: CoreMode> Transfers<M> {
     pub(super) fn new(rdma: Domains<M>) -> Self {
-        Self {
-            rdma,
-            by_message: OnceLock::new(),
-            ops: Ops::default(),
-            late: AtomicUsize::new(0),
-            queries: AtomicUsize::new(0),
-        }
+        Self { rdma, by_message: OnceLock::new(), ops: Ops::default(), queries: AtomicUsize::new(0) }
     }
 
     /// The engines of the network interface.
@@ -71,20 +63,9 @@ impl<M: CoreMode> Transfers<M> {
         self.rdma.pending() + self.by_message.get().map_or(0, |by_message| by_message.rdma.pending())
     }
 
-    /// How many steps are to be tried again.
-    pub(super) fn postponed(&self) -> usize {
-        self.late.load(Relaxed)
-    }
-
     /// Counts queries that are sent, and those that are answered or were not sent after all.
     pub(super) fn queries(&self) -> &AtomicUsize {
         &self.queries
-    }
-
-    /// Whether something is under way that only polling moves.
-    #[inline(never)]
-    pub(super) fn is_busy(&self) -> bool {
-        self.postponed() > 0 || self.pending() > 0
     }
 
     /// Enters an operation, alone or in a set.
@@ -233,8 +214,6 @@ impl<M: CoreMode> Engine<M> {
         let &Transfer { direction, peer, offset, local, len, local_apart, .. } = transfer;
         let (there, source) =
             (self.at(peer, offset), if local_apart { Source::WantedBack } else { Source::Kept });
-        // Before another thread may end it.
-        self.by_message().iter().for_each(|_| self.pace.machine_began());
         // SAFETY: put.1: the caller promises `len` bytes at `local`, or those of the word if it fetches, until `token` comes back.
         let started = unsafe {
             match direction {
@@ -243,11 +222,8 @@ impl<M: CoreMode> Engine<M> {
                 Direction::Update(update) => rdma.update(there, update, local, token),
             }
         };
-        if let Some(by_message) = self.by_message() {
-            match started {
-                Ok(()) => by_message.send(self),
-                Err(_) => self.pace.machine_ended(),
-            }
+        if let Some(by_message) = self.by_message().filter(|_| started.is_ok()) {
+            by_message.go_on(self);
         }
         started.map_err(|error| nic_error(during(direction), peer, error))
     }
@@ -297,8 +273,8 @@ impl<M: CoreMode> Engine<M> {
     /// Whatever a poll finds wrong.
     pub fn drain(&self) -> Result<(), Error> {
         let settled = || self.router.wires().all(Wire::is_settled);
-        let answered = || self.transfers.queries.load(Relaxed) == 0;
-        self.wait_until(|| !self.transfers.is_busy() && answered() && settled())
+        let answered = || self.transfers.queries.load(Relaxed) == 0 && self.transfers.pending() == 0;
+        self.wait_until(|| self.machines.busy() == 0 && answered() && settled())
     }
 
     /// Whether what this rank has sent may still be on its way when it has met the others for the last time.
@@ -311,22 +287,31 @@ impl<M: CoreMode> Engine<M> {
         self.router.wires().for_each(Wire::closed);
     }
 
+    /// Whether something is under way that only polling moves.
+    #[inline(never)]
+    pub(super) fn is_busy(&self) -> bool {
+        self.machines.busy() > 0 || self.transfers.rdma.pending() > 0
+    }
+
     /// Moves transfers on, those of this thread's domain or of all, and does what is to be done after those that have completed.
     pub(super) fn poll_rdma(&self, around: bool) -> usize {
-        if self.transfers.rdma.is_empty() && self.by_message().is_none() {
+        if self.transfers.rdma.is_empty() {
             return 0;
         }
-        let mut done = |token, progress| match progress {
-            Progress::Copied => self.transfers.ops.complete_locally(token),
-            Progress::Done(result) => self.act(self.transfers.ops.complete(token, result), result),
-        };
-        let by_message = self.by_message().map_or(0, |by_message| by_message.poll(self, &mut done));
-        let completed = by_message + self.transfers.rdma.poll(around, &mut done);
+        let completed = self.transfers.rdma.poll(around, &mut |token, progress| self.go_on(token, progress));
         if completed > 0 {
             // Whatever this thread waits for itself, the operation may be one that another thread waits for.
             self.note_work();
         }
         completed
+    }
+
+    /// A transfer has come so far.
+    pub(super) fn go_on(&self, token: u64, progress: Progress) {
+        match progress {
+            Progress::Copied => self.transfers.ops.complete_locally(token),
+            Progress::Done(result) => self.act(self.transfers.ops.complete(token, result), result),
+        }
     }
 
     /// Does what is to be done after an operation that ended so; `None` if its end was told before.
@@ -352,7 +337,7 @@ impl<M: CoreMode> Engine<M> {
     }
 
     pub(super) fn send_header(&self, to: Rank, class: Class, mut head: Encoded, own: Returned) {
-        if self.try_header(to, class, &mut head, own) == Turned::Waits {
+        if self.try_header(to, class, &mut head, own) == Turned::Busy {
             self.postpone(Late::Header { to, class, head, own });
         }
     }
@@ -361,7 +346,7 @@ impl<M: CoreMode> Engine<M> {
     fn try_header(&self, to: Rank, class: Class, head: &mut Encoded, own: Returned) -> Turned {
         match self.transmit_head(to, class, head, own) {
             Ok(()) => {}
-            Err(WireError::Busy { .. }) => return Turned::Waits,
+            Err(WireError::Busy { .. }) => return Turned::Busy,
             Err(error) if class == Class::Reply => self.reply_failed(to, own, error.into()),
             Err(error) => {
                 self.give_back(to, 0);
@@ -378,8 +363,7 @@ impl<M: CoreMode> Engine<M> {
     }
 
     fn postpone(&self, late: Late) {
-        self.transfers.late.fetch_add(1, Relaxed);
-        self.start_machine(Box::new(late));
+        self.start_machine(Arc::new(late));
     }
 
     /// Room for the header of a Long, which is to leave beside its payload, and the number that the NIC tells when that has landed; `None`
@@ -552,7 +536,7 @@ impl<M: CoreMode> Engine<M> {
     ) -> Result<(), Error> {
         let mut head = self.encode(message, true, false);
         let (offset, payload) = (message.landing, message.payload.into());
-        if self.start_reply(to, offset, &payload, &mut head, own)? == Turned::Waits {
+        if self.start_reply(to, offset, &payload, &mut head, own)? == Turned::Busy {
             self.postpone(Late::Reply { to, offset, payload, head, own });
         }
         Ok(())
@@ -586,7 +570,7 @@ impl<M: CoreMode> Engine<M> {
                 self.transfers.ops.withdraw(id);
                 room.into_iter().for_each(|(room, _)| self.cancel(room));
                 match error {
-                    EngineError::Busy { .. } => Ok(Turned::Waits),
+                    EngineError::Busy { .. } => Ok(Turned::Busy),
                     error => Err(nic_error("put of a long reply", to, error)),
                 }
             }
@@ -595,20 +579,16 @@ impl<M: CoreMode> Engine<M> {
 }
 
 impl<M: CoreMode> Machine<M> for Late {
-    fn turn(&mut self, engine: &Engine<M>) -> Result<Turned, Error> {
-        let turned = match self {
-            Self::Header { to, class, head, own } => engine.try_header(*to, *class, head, *own),
-            Self::Reply { to, offset, payload, head, own } => {
-                engine.start_reply(*to, *offset, payload, head, *own).unwrap_or_else(|error| {
-                    engine.reply_failed(*to, *own, error);
+    fn turn(&self, engine: &Engine<M>) -> Result<Turned, Error> {
+        Ok(match self {
+            &Self::Header { to, class, mut head, own } => engine.try_header(to, class, &mut head, own),
+            &Self::Reply { to, offset, ref payload, mut head, own } => {
+                engine.start_reply(to, offset, payload, &mut head, own).unwrap_or_else(|error| {
+                    engine.reply_failed(to, own, error);
                     Turned::Ended
                 })
             }
-        };
-        if turned == Turned::Ended {
-            engine.transfers.late.fetch_sub(1, Relaxed);
-        }
-        Ok(turned)
+        })
     }
 }
 

@@ -90,7 +90,7 @@ impl<M: CoreMode> Engine<M> {
                 Step::Spin => gasworks_sync::spin(),
                 Step::Yield => std::thread::yield_now(),
                 // Sleeping would delay what only polling moves.
-                Step::Sleep(_) if self.transfers.is_busy() => std::thread::yield_now(),
+                Step::Sleep(_) if self.is_busy() => std::thread::yield_now(),
                 // Not if another thread has worked since the loop last looked: what it did may be what is waited for.
                 Step::Sleep(longest) => {
                     self.sleep(longest, &|| self.waits.worked.arm() == waiting.seen)?;

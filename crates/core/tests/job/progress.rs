@@ -246,18 +246,23 @@ fn work_of_another_thread_ends_sleeps() {
 /// Is over at its third turn, by an error if it is to fail. Its turns are counted.
 struct Third {
     fails: bool,
-    own: u32,
+    own: AtomicU32,
     all: Arc<AtomicU32>,
 }
 
+impl Third {
+    fn new(fails: bool, all: &Arc<AtomicU32>) -> Arc<Self> {
+        Arc::new(Self { fails, own: AtomicU32::new(0), all: all.clone() })
+    }
+}
+
 impl<M: CoreMode> Machine<M> for Third {
-    fn turn(&mut self, engine: &Engine<M>) -> Result<Turned, Error> {
+    fn turn(&self, engine: &Engine<M>) -> Result<Turned, Error> {
         assert_eq!(engine.rank(), 0);
         self.all.fetch_add(1, Relaxed);
-        self.own += 1;
-        match self.own {
-            3 if self.fails => Err(gone()),
-            3 => Ok(Turned::Ended),
+        match self.own.fetch_add(1, Relaxed) {
+            2 if self.fails => Err(gone()),
+            2 => Ok(Turned::Ended),
             _ => Ok(Turned::Waits),
         }
     }
@@ -270,7 +275,7 @@ fn machines_get_turns_until_they_are_over() {
         let job = Job::<M>::new(&Plan::kinds()[0]);
         let (engine, all) = (&job.engines[0], Arc::new(AtomicU32::new(0)));
         for fails in [false, true, false] {
-            engine.start_machine(Box::new(Third { fails, own: 0, all: all.clone() }));
+            engine.start_machine(Third::new(fails, &all));
         }
         let polled = || (engine.poll(), all.load(Relaxed));
         assert_eq!((polled(), polled()), ((Ok(0), 3), (Ok(0), 6)));
@@ -284,15 +289,15 @@ fn machines_get_turns_until_they_are_over() {
 fn a_machine_may_start_another() {
     struct First(Arc<AtomicU32>);
     impl<M: CoreMode> Machine<M> for First {
-        fn turn(&mut self, engine: &Engine<M>) -> Result<Turned, Error> {
-            engine.start_machine(Box::new(Third { fails: false, own: 0, all: self.0.clone() }));
+        fn turn(&self, engine: &Engine<M>) -> Result<Turned, Error> {
+            engine.start_machine(Third::new(false, &self.0));
             Ok(Turned::Ended)
         }
     }
     fn check<M: TestMode>() {
         let job = Job::<M>::new(&Plan::kinds()[0]);
         let (engine, all) = (&job.engines[0], Arc::new(AtomicU32::new(0)));
-        engine.start_machine(Box::new(First(all.clone())));
+        engine.start_machine(Arc::new(First(all.clone())));
         for turns in [0, 1, 2, 3, 3] {
             assert_eq!((engine.poll(), all.load(Relaxed)), (Ok(0), turns));
         }

@@ -118,81 +118,83 @@ impl Messages {
             inner.begun = inner.begun.wrapping_add(1);
             inner.name = name;
             // What fails here fails again in the test that finishes the phase.
-            let finished = self.advance(engine, inner).is_ok_and(|name| name.is_some());
+            let finished = self.advance(engine, inner) == Ok(Turned::Ended);
             !finished && !std::mem::replace(&mut inner.runs, true)
         });
         if starts {
-            engine.start_machine(Box::new(Phase(self.clone())));
+            engine.start_machine(self.clone());
         }
     }
 
     /// Once the phase begun last is finished, what all agree on.
     pub(super) fn done<M: CoreMode>(&self, engine: &Engine<M>) -> Result<Option<Name>, Error> {
+        let done =
+            |inner: &mut Inner| Ok((self.advance(engine, inner)? == Turned::Ended).then_some(inner.name));
         // Another thread that is at it already does as well.
-        self.inner.try_with(|inner| self.advance(engine, inner)).unwrap_or(Ok(None))
+        self.inner.try_with(done).unwrap_or(Ok(None))
     }
 
-    /// Takes as many steps as can be taken; once the phase begun last is finished, what all agree on.
-    fn advance<M: CoreMode>(&self, engine: &Engine<M>, inner: &mut Inner) -> Result<Option<Name>, Error> {
+    /// Takes as many steps as can be taken: all once the phase begun last is finished, and what all agree on is the name.
+    fn advance<M: CoreMode>(&self, engine: &Engine<M>, inner: &mut Inner) -> Result<Turned, Error> {
         if inner.begun != inner.finished {
-            let met = match self.algorithm {
+            let turned = match self.algorithm {
                 Algorithm::Dissemination => self.disseminate(engine, inner)?,
                 Algorithm::Central => self.meet_at_centre(engine, inner)?,
             };
-            if !met {
-                return Ok(None);
+            if turned != Turned::Ended {
+                return Ok(turned);
             }
             inner.finished = inner.begun;
             (inner.step, inner.told) = (0, 0);
         }
-        Ok(Some(inner.name))
+        Ok(Turned::Ended)
     }
 
-    fn disseminate<M: CoreMode>(&self, engine: &Engine<M>, inner: &mut Inner) -> Result<bool, Error> {
+    fn disseminate<M: CoreMode>(&self, engine: &Engine<M>, inner: &mut Inner) -> Result<Turned, Error> {
         loop {
             let distance = 1u64 << inner.step;
             if distance >= u64::from(self.ranks) {
-                return Ok(true);
+                return Ok(Turned::Ended);
             }
             if inner.told == 0 {
                 let to = ((u64::from(self.rank) + distance) % u64::from(self.ranks)) as u32;
                 if !self.tell(engine, to, inner)? {
-                    return Ok(false);
+                    return Ok(Turned::Busy);
                 }
                 inner.told = 1;
             }
-            let Some(name) = self.take(inner.begun % 2, inner.step, 1) else { return Ok(false) };
+            let Some(name) = self.take(inner.begun % 2, inner.step, 1) else { return Ok(Turned::Waits) };
             inner.name = inner.name.and(name);
             inner.step += 1;
             inner.told = 0;
         }
     }
 
-    fn meet_at_centre<M: CoreMode>(&self, engine: &Engine<M>, inner: &mut Inner) -> Result<bool, Error> {
+    fn meet_at_centre<M: CoreMode>(&self, engine: &Engine<M>, inner: &mut Inner) -> Result<Turned, Error> {
         let parity = inner.begun % 2;
         if self.rank == CENTRE {
             if inner.step == GATHER {
-                let Some(name) = self.take(parity, GATHER, self.ranks - 1) else { return Ok(false) };
+                let Some(name) = self.take(parity, GATHER, self.ranks - 1) else { return Ok(Turned::Waits) };
                 inner.name = inner.name.and(name);
                 inner.step = SPREAD;
             }
             while inner.told < self.ranks - 1 {
                 if !self.tell(engine, CENTRE + 1 + inner.told, inner)? {
-                    return Ok(false);
+                    return Ok(Turned::Busy);
                 }
                 inner.told += 1;
             }
-            return Ok(true);
+            return Ok(Turned::Ended);
         }
         if inner.told == 0 {
             if !self.tell(engine, CENTRE, inner)? {
-                return Ok(false);
+                return Ok(Turned::Busy);
             }
             inner.told = 1;
         }
-        let Some(name) = self.take(parity, SPREAD, 1) else { return Ok(false) };
+        let Some(name) = self.take(parity, SPREAD, 1) else { return Ok(Turned::Waits) };
         inner.name = name;
-        Ok(true)
+        Ok(Turned::Ended)
     }
 
     /// Tells a rank the step and the name; false if it must be tried again.
@@ -211,17 +213,15 @@ impl Messages {
     }
 }
 
-/// The barrier as a machine, while a phase is under way.
-struct Phase(Arc<Messages>);
-
-impl<M: CoreMode> Machine<M> for Phase {
-    fn turn(&mut self, engine: &Engine<M>) -> Result<Turned, Error> {
+/// While a phase is under way.
+impl<M: CoreMode> Machine<M> for Messages {
+    fn turn(&self, engine: &Engine<M>) -> Result<Turned, Error> {
         let turn = |inner: &mut Inner| {
-            let done = self.0.advance(engine, inner);
-            inner.runs = matches!(done, Ok(None));
-            Ok(if done?.is_some() { Turned::Ended } else { Turned::Waits })
+            let turned = self.advance(engine, inner);
+            inner.runs = matches!(turned, Ok(Turned::Waits | Turned::Busy));
+            turned
         };
-        self.0.inner.try_with(turn).unwrap_or(Ok(Turned::Waits))
+        self.inner.try_with(turn).unwrap_or(Ok(Turned::Waits))
     }
 }
 

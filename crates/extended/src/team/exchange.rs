@@ -118,8 +118,8 @@ impl Exchanges {
         exchange: Exchange,
     ) -> Arc<Exchange> {
         let exchange = Arc::new(exchange);
-        if !exchange.advance(engine, &self.kept) {
-            engine.start_machine(Box::new(Running { exchanges: self.clone(), exchange: exchange.clone() }));
+        if exchange.advance(engine, &self.kept) != Turned::Ended {
+            engine.start_machine(Arc::new(Running { exchanges: self.clone(), exchange: exchange.clone() }));
         }
         exchange
     }
@@ -176,15 +176,17 @@ impl Exchange {
         })
     }
 
-    /// Goes as far as it can; whether it is over.
-    fn advance<M: CoreMode>(&self, engine: &Engine<M>, kept: &Kept) -> bool {
-        let advance = |state: &mut State| {
-            if state.outcome.is_none() {
-                state.outcome = self.steps(engine, kept, state).transpose();
+    /// Goes as far as it can.
+    fn advance<M: CoreMode>(&self, engine: &Engine<M>, kept: &Kept) -> Turned {
+        self.state.with(|state| {
+            let turned = self.steps(engine, kept, state);
+            match turned {
+                Ok(Turned::Ended) => state.outcome = Some(Ok(())),
+                Ok(turned) => return turned,
+                Err(error) => state.outcome = Some(Err(error)),
             }
-            state.outcome.is_some()
-        };
-        self.state.with(advance)
+            Turned::Ended
+        })
     }
 
     fn steps<M: CoreMode>(
@@ -192,12 +194,12 @@ impl Exchange {
         engine: &Engine<M>,
         kept: &Kept,
         state: &mut State,
-    ) -> Result<Option<()>, Error> {
+    ) -> Result<Turned, Error> {
         let size = u64::from(self.members.size());
         loop {
             let distance = 1u64 << state.step;
             if distance >= size {
-                return Ok(Some(()));
+                return Ok(Turned::Ended);
             }
             let total = match self.combine {
                 Combine::Append => distance.min(size - distance) as usize * BLOCK,
@@ -207,11 +209,11 @@ impl Exchange {
             let key = Step { team, order, step: state.step };
             while state.sent < total {
                 if !self.send(engine, key, self.at(size - distance), (state.sent, total), &state.held)? {
-                    return Ok(None);
+                    return Ok(Turned::Busy);
                 }
                 state.sent = total.min(state.sent + engine.max_medium());
             }
-            let Some(heard) = take(kept, key, self.at(distance), total)? else { return Ok(None) };
+            let Some(heard) = take(kept, key, self.at(distance), total)? else { return Ok(Turned::Waits) };
             match self.combine {
                 Combine::Append => state.held.extend(heard),
                 Combine::Agree => {
@@ -274,9 +276,8 @@ struct Running {
 }
 
 impl<M: CoreMode> Machine<M> for Running {
-    fn turn(&mut self, engine: &Engine<M>) -> Result<Turned, Error> {
-        let is_over = self.exchange.advance(engine, &self.exchanges.kept);
-        Ok(if is_over { Turned::Ended } else { Turned::Waits })
+    fn turn(&self, engine: &Engine<M>) -> Result<Turned, Error> {
+        Ok(self.exchange.advance(engine, &self.exchanges.kept))
     }
 }
 
