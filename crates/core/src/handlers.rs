@@ -161,16 +161,25 @@ impl<M: CoreMode> Handlers<M> {
         Err(Error::Table { name: entry.signature.name, what })
     }
 
-    /// Registers one of the library's own handlers.
+    /// Registers one of the library's own handlers, for messages of this category, whether they are replies, and with so many bytes of
+    /// arguments.
     ///
     /// # Errors
     /// The index is taken or a client's.
-    pub fn register_internal(&self, index: u8, entry: Entry<M>) -> Result<u8, Error> {
+    pub fn register_internal(
+        &self,
+        index: u8,
+        name: &str,
+        (category, reply, bytes): (Category, bool, usize),
+        function: Box<M::Function>,
+    ) -> Result<(), Error> {
         if index >= CLIENT_BASE {
             let what = format!("index {index} is for clients");
-            return Err(Error::Table { name: entry.signature.name, what });
+            return Err(Error::Table { name: name.into(), what });
         }
-        self.place(index, entry, true)
+        let signature =
+            Signature { name: name.into(), category, reply, nargs: bytes / 4, also: Also::empty() };
+        self.place(index, Entry { signature, function }, true).map(drop)
     }
 
     fn place(&self, index: u8, entry: Entry<M>, unwinds: bool) -> Result<u8, Error> {
@@ -343,15 +352,18 @@ mod tests {
 
     #[test]
     fn the_library_has_the_indices_below_128() {
-        let table = Handlers::new();
+        let table = Handlers::<Seq>::new();
+        let own = |index, name| {
+            let function = entry(name).function;
+            table.register_internal(index, name, (Category::Short, false, 8), function)
+        };
         for index in [0, 1, 127] {
-            assert_eq!(table.register_internal(index, entry("own")), Ok(index));
-            let taken = table.register_internal(index, entry("other")).expect_err("it is taken").to_string();
+            assert_eq!(own(index, "own"), Ok(()));
+            let taken = own(index, "other").expect_err("it is taken").to_string();
             assert!(taken.contains("\"other\": ") && taken.contains("taken by \"own\""), "{taken}");
         }
-        assert!(
-            table.register_internal(128, entry("own")).is_err_and(|e| e.to_string().contains("for clients"))
-        );
+        assert!(own(128, "own").is_err_and(|e| e.to_string().contains("for clients")));
+        assert_eq!(table.get(0).map(|entry| entry.signature.nargs), Some(2));
         assert_eq!(table.get(127).map(|entry| &entry.signature.name[..]), Some("own"));
         assert!(table.get(128).is_none());
     }

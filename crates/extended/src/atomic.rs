@@ -14,12 +14,9 @@
 use crate::Error;
 use crate::event::{self, Event, Kept};
 use crate::implicit::Implicit;
-use gasworks_core::engine::query::NUMBER;
+use gasworks_core::engine::query::{NUMBER, word};
 use gasworks_core::ops::NotStarted;
-use gasworks_core::{
-    Also, Category, CoreMode, Engine, Entry, Handlers, Incoming, OpId, Outgoing, Signature, Transfer,
-    counts_of,
-};
+use gasworks_core::{Category, CoreMode, Engine, Handlers, Incoming, OpId, Outgoing, Transfer, counts_of};
 use gasworks_memory::atomic::{NotAWord, Ops, Type, Update};
 use gasworks_memory::{Access, Rights, Rows};
 use gasworks_rdma::{Direction, NicError};
@@ -283,34 +280,14 @@ const ANSWER: u8 = 3;
 const ASKED: usize = NUMBER + 4 * 8;
 const ANSWERED: usize = NUMBER + 2 * 8;
 
-fn word(args: &[u8], at: usize) -> u64 {
-    args.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
-}
-
 /// Enters the handlers for what other ranks ask for, and what they answer.
 ///
 /// # Errors
 /// An index is taken.
 pub fn register<M: CoreMode>(handlers: &Handlers<M>) -> Result<(), gasworks_core::Error> {
-    let (ask, answer) = (M::box_function(serve), M::box_function(hear));
-    let category = Category::Short;
-    let signature = Signature {
-        name: "gasworks.atomic".into(),
-        category,
-        reply: false,
-        nargs: ASKED / 4,
-        also: Also::empty(),
-    };
-    handlers.register_internal(ASK, Entry { signature, function: ask })?;
-    let signature = Signature {
-        name: "gasworks.atomic.answer".into(),
-        category,
-        reply: true,
-        nargs: ANSWERED / 4,
-        also: Also::empty(),
-    };
-    handlers.register_internal(ANSWER, Entry { signature, function: answer })?;
-    Ok(())
+    let short = |reply, bytes| (Category::Short, reply, bytes);
+    handlers.register_internal(ASK, "gasworks.atomic", short(false, ASKED), M::box_function(serve))?;
+    handlers.register_internal(ANSWER, "gasworks.atomic.answer", short(true, ANSWERED), M::box_function(hear))
 }
 
 /// Does what another rank has asked for, and answers. What cannot be done is said to be so: whose mistake it is has the error.
@@ -319,7 +296,7 @@ pub fn register<M: CoreMode>(handlers: &Handlers<M>) -> Result<(), gasworks_core
 /// The peer is gone.
 fn serve<M: CoreMode>(asked: &Incoming<'_, M>) -> Result<(), Box<gasworks_core::Error>> {
     let args = asked.args();
-    let [what, offset, first, second] = [0, 8, 16, 24].map(|at| word(args, NUMBER + at));
+    let [what, offset, first, second] = [1, 2, 3, 4].map(|number| word(args, number));
     let update = Type::from_number((what >> 32) as u32)
         .and_then(|of| Update::new(of, Ops::from_bits_retain(what as u32), [first, second]));
     let was = update.and_then(|update| {

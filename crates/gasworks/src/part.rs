@@ -56,8 +56,8 @@ impl Part {
     /// From the call that creates the region on the bytes are mapped, readable and writable, and nobody has references to them but to atomics:
     /// whoever uses them beside the region does so by raw pointers or atomics. This ends when the job has been closed and dropped; if it is dropped
     /// without having been closed, when the process does. If the region was [withdrawn](crate::Region::withdraw), it ends then, provided that no
-    /// thread of this process has a call under way to this rank's own part meanwhile, or uses what
-    /// [`Agent::local`](crate::Agent::local) has lent of it afterwards.
+    /// thread of this process has a call under way to this rank's own part meanwhile, or serves ranks that do not keep to the rules (a progress
+    /// thread, where peers are not trusted), or uses what [`Agent::local`](crate::Agent::local) has lent of it afterwards.
     ///
     /// ```compile_fail,E0133
     /// gasworks::Part::at(std::ptr::null_mut(), 0);

@@ -53,6 +53,24 @@ fn a_closed_job_fails_what_waits_for_it() -> Result<(), Error> {
     next.close()
 }
 
+/// Two jobs of a process have regions of the same names.
+#[test]
+fn an_agent_takes_no_region_of_another_job() -> Result<(), Error> {
+    let first = open(Table::new())?;
+    let mine = first.create_region(64)?;
+    first.close()?;
+    let second = open(Table::new())?;
+    let (agent, theirs) = (second.agent()?, second.create_region(64)?);
+    assert_eq!(mine.handle(0), theirs.handle(0));
+    let refused = agent.on_region(&mine).map(drop).map_err(|e| e.to_string());
+    assert_eq!(refused, Err("the region is of another job than the agent".into()));
+    let within = agent.on_region(&theirs)?;
+    within.put_value(within.segment(0)?.at::<u64>(8, 1)?, 7)?;
+    assert_eq!(agent.get_value(theirs.at::<u64>(0, 8, 1)?)?, 7);
+    theirs.withdraw()?;
+    second.close()
+}
+
 #[test]
 fn a_handler_that_fails_fails_the_poll() -> Result<(), Error> {
     let mut table = Table::<Seq>::new();

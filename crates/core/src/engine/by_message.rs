@@ -9,8 +9,9 @@
 //! - by_message.2: an engine of `MessageNic` has no memory of its own.
 
 use super::machines::{Machine, Turned};
+use super::query::word;
 use super::{Ask, Commit, Engine, Incoming, Outgoing, Received, thread};
-use crate::handlers::{Also, Entry, Handlers, Signature};
+use crate::handlers::Handlers;
 use crate::{Category, CoreMode, Error, Rank, Rdma};
 use gasworks_memory::Rights;
 use gasworks_rdma::{Abilities, Completion, Direction, EngineError, Key, Nic, NicError, Post, Stage, Tuning};
@@ -224,20 +225,13 @@ fn medium(len: usize) -> Ask {
     Ask { category: Category::Medium, least: len, most: len, landing: None, source: None }
 }
 
-/// A word of the arguments; there are as many as the signature says.
-fn word(args: &[u8], number: usize) -> u64 {
-    args.as_chunks().0.get(number).map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
 /// Enters the handlers for what other ranks put and get by messages.
 ///
 /// # Errors
 /// An index is taken.
 pub fn register<M: CoreMode>(handlers: &Handlers<M>) -> Result<(), Error> {
-    let enter = |index, name: &str, category, reply, bytes, handle| {
-        let signature =
-            Signature { name: name.into(), category, reply, nargs: bytes / 4, also: Also::empty() };
-        handlers.register_internal(index, Entry { signature, function: M::box_function(handle) }).map(drop)
+    let enter = |index, name, category, reply, bytes, handle| {
+        handlers.register_internal(index, name, (category, reply, bytes), M::box_function(handle))
     };
     enter(PUT, "gasworks.put", Category::Medium, false, PUT_ARGS, serve_put)?;
     enter(PUT_DONE, "gasworks.put.done", Category::Short, true, DONE_ARGS, hear)?;
@@ -296,4 +290,42 @@ fn hear<M: CoreMode>(answer: &Incoming<'_, M>) -> Result<(), Box<Error>> {
     }
     posts.complete(token, if was_done { Ok(()) } else { Err(NicError::BadKey { peer: from }) });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn posted(token: u64) -> Posted {
+        Posted { direction: Direction::Put, peer: 3, place: 0, local: RawSlice::EMPTY, token }
+    }
+
+    /// A peer may guess numbers. As long as a post's bytes are being copied nobody can end it.
+    #[test]
+    fn a_post_is_not_answered_before_it_is_sent() {
+        let posts = Posts { max_medium: 8, state: Lock::new(State::default()) };
+        posts.state.with(|state| state.waiting.extend([posted(1), posted(2)]));
+        let (number, first) = posts.take().expect("it waits");
+        assert!(posts.answered(3, number).is_none(), "it is being copied");
+        posts.enter(number, first);
+        assert!(posts.answered(2, number).is_none(), "by another rank");
+        // There was no room: it comes to the end, under another number.
+        posts.again(number, first);
+        assert!(posts.answered(3, number).is_none(), "it was not sent");
+        for token in [2, 1] {
+            let (number, next) = posts.take().expect("it waits");
+            posts.enter(number, next);
+            assert_eq!(posts.answered(3, number).map(|posted| posted.token), Some(token));
+            assert!(posts.answered(3, number).is_none(), "twice");
+        }
+        assert!(posts.take().is_none());
+    }
+
+    #[test]
+    fn one_machine_runs_for_all_posts() {
+        let posts = Posts { max_medium: 8, state: Lock::new(State::default()) };
+        assert_eq!([posts.start(), posts.start()], [true, false]);
+        posts.state.with(|state| state.runs = false);
+        assert!(posts.start());
+    }
 }

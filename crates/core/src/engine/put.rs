@@ -580,9 +580,9 @@ impl<M: CoreMode> Engine<M> {
 
 impl<M: CoreMode> Machine<M> for Late {
     fn turn(&self, engine: &Engine<M>) -> Result<Turned, Error> {
-        Ok(match self {
-            &Self::Header { to, class, mut head, own } => engine.try_header(to, class, &mut head, own),
-            &Self::Reply { to, offset, ref payload, mut head, own } => {
+        Ok(match *self {
+            Self::Header { to, class, mut head, own } => engine.try_header(to, class, &mut head, own),
+            Self::Reply { to, offset, ref payload, mut head, own } => {
                 engine.start_reply(to, offset, payload, &mut head, own).unwrap_or_else(|error| {
                     engine.reply_failed(to, own, error);
                     Turned::Ended

@@ -16,6 +16,11 @@ use gasworks_sync::atomic::Ordering::Relaxed;
 /// Bytes of the number with which the arguments begin.
 pub const NUMBER: usize = 8;
 
+/// A word of eight bytes of a message's arguments, by its number; 0 if there are not as many.
+pub fn word(args: &[u8], number: usize) -> u64 {
+    args.as_chunks().0.get(number).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
 impl<M: CoreMode> Engine<M> {
     /// Sends a Short request to one of the library's handlers, which replies such that [`answered`](Self::answered) is called here. The
     /// first [`NUMBER`] bytes of `args` become the operation's number. The operation counts as these; it must be tested until it is done,

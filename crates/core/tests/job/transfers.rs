@@ -105,6 +105,9 @@ fn what_cannot_be_transferred_is_refused() {
             );
         }
         assert!(!none.engines[0].has_network());
+        // Without a network only messages are left, which nobody answers once the job is over.
+        none.engines[0].end();
+        assert_eq!((start(&none, &usual), wait(&none, &usual, false)), (Err(Error::Over), Err(Error::Over)));
         // All descriptors in use: who cannot wait is told, and who can waits.
         job.nic(0).hold = Hold::All;
         let id = start(&job, &usual).expect("started");
@@ -620,6 +623,13 @@ fn a_query_ends_with_its_answer() {
             );
             seen.write(&[9; 4]);
         }
+        // A rank has something under way until it is answered.
+        let id = ask(1, &mut [0; 12], None).map_err(|refused| refused.0).expect("asked");
+        assert_eq!(job.engines[1].poll(), Ok(1));
+        // The answer has come, and has not been looked at.
+        assert_eq!((read(seen), job.engines[0].drain(), read(seen)), (vec![9; 4], Ok(()), vec![5, 6, 7, 8]));
+        assert_eq!(ended(&job, id), Some(Ok(())));
+        seen.write(&[9; 4]);
         // What is not asked keeps nothing.
         let refused = |to, args: &mut [u8], set| {
             let (error, kept) = ask(to, args, set).expect_err("it is refused");

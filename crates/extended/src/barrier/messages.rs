@@ -6,9 +6,7 @@
 //! one phase ahead of any other, so what is heard is kept for two phases.
 
 use gasworks_core::observe::{Standing, Witness};
-use gasworks_core::{
-    Also, Category, CoreMode, Engine, Entry, Error, Handlers, Machine, Name, Outgoing, Signature, Turned,
-};
+use gasworks_core::{Category, CoreMode, Engine, Error, Handlers, Machine, Name, Outgoing, Turned};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use gasworks_sync::{Lock, Mode, Par};
 use std::sync::Arc;
@@ -70,14 +68,8 @@ impl Messages {
     ) -> Result<Arc<Self>, Error> {
         let heard = std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0)));
         let state = Arc::new(Self { algorithm, rank, ranks, heard, inner: Lock::new(Inner::default()) });
-        let signature = Signature {
-            name: "gasworks.barrier".into(),
-            category: Category::Short,
-            reply: false,
-            nargs: 4,
-            also: Also::empty(),
-        };
-        handlers.register_internal(STEP, Entry { signature, function: boxed(state.clone()) })?;
+        let shape = (Category::Short, false, 4 * 4);
+        handlers.register_internal(STEP, "gasworks.barrier", shape, boxed(state.clone()))?;
         Ok(state)
     }
 

@@ -5,8 +5,8 @@
 //! has not begun here is kept; since nobody is through with one before all have begun it, that is one at most for each member and team.
 
 use gasworks_core::{
-    Also, Category, CoreMode, Engine, Entry, Error, Handlers, Incoming, Machine, Members, Name, Outgoing,
-    Rank, Received, Signature, Turned,
+    Category, CoreMode, Engine, Error, Handlers, Incoming, Machine, Members, Name, Outgoing, Rank, Received,
+    Turned,
 };
 use gasworks_sync::{Lock, Mode, Par};
 use std::collections::BTreeMap;
@@ -68,14 +68,8 @@ impl Exchanges {
         boxed: impl FnOnce(Arc<Self>) -> Box<M::Function>,
     ) -> Result<Arc<Self>, Error> {
         let state = Arc::new(Self { ranks, kept: Lock::new(BTreeMap::new()) });
-        let signature = Signature {
-            name: "gasworks.team".into(),
-            category: Category::Medium,
-            reply: false,
-            nargs: WORDS,
-            also: Also::empty(),
-        };
-        handlers.register_internal(PIECE, Entry { signature, function: boxed(state.clone()) })?;
+        let shape = (Category::Medium, false, 4 * WORDS);
+        handlers.register_internal(PIECE, "gasworks.team", shape, boxed(state.clone()))?;
         Ok(state)
     }
 
