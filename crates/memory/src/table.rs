@@ -166,7 +166,7 @@ impl RegionTable {
     /// [`COUNTED`](PeerFlags::COUNTED).
     #[must_use]
     pub fn watched(mut self, watch: Arc<dyn Watch>) -> Self {
-        self.segments.count();
+        self.segments.set_counted();
         self.watch = Some(watch);
         self
     }

@@ -6,7 +6,7 @@
 
 use super::handlers::Count;
 use super::pattern::{check, made, tag, value};
-use super::regions::{LEN, exchange, has_regions, refused};
+use super::regions::{LEN, exchange, refused};
 use super::{Failure, LANDING, Stage, SuiteMode, require};
 use gasworks::{AtomicOp, AtomicOps, Categories, Favor, Part, Region, Rights};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
@@ -70,9 +70,6 @@ fn whole<M: SuiteMode>(stage: &Stage<'_, M>, region: &Region<'_, M>, which: u64)
 
 /// Memory of each sort beside each other: owned by the region as bytes or as words, at an address, and the library's.
 pub(super) fn used<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    if !has_regions(stage)? {
-        return Ok(());
-    }
     let (agent, me, next) = (&stage.agent, stage.rank(), stage.next());
     for round in 0..4u64 {
         let memory = lent();
@@ -110,9 +107,6 @@ pub(super) fn used<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
 
 /// Longs to it that are replied to by Longs to it, which have no more bytes than a Medium where they go by messages.
 pub(super) fn longs<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    if !has_regions(stage)? {
-        return Ok(());
-    }
     let (agent, me, handler) = (&stage.agent, stage.rank(), stage.handlers.n1.long);
     // Each rank has a slot in the part of each other: half for its requests, half for replies.
     let slots = 2 * stage.ranks() as usize * LANDING as usize;
@@ -148,9 +142,6 @@ pub(super) fn longs<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
 
 /// Some give memory, some ask for it, and some do neither; none at all is a part like others.
 pub(super) fn mixed<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    if !has_regions(stage)? {
-        return Ok(());
-    }
     let (agent, me) = (&stage.agent, stage.rank());
     let len = |rank: u32| [24u64, 0, 4096, 0][rank as usize % 4];
     let part = match me % 4 {
@@ -184,9 +175,6 @@ pub(super) fn mixed<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
 
 /// What cannot be a part is an error on all ranks, which name the one that gave it; and what is right goes on.
 pub(super) fn wrong<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    if !has_regions(stage)? {
-        return Ok(());
-    }
     let (agent, me) = (&stage.agent, stage.rank());
     let last = stage.ranks() - 1;
     let memory = lent();
@@ -237,9 +225,6 @@ pub(super) fn wrong<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
 
 /// Rights, what was withdrawn, and words that are aligned in the region alone.
 pub(super) fn refusals<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    if !has_regions(stage)? {
-        return Ok(());
-    }
     let (agent, next) = (&stage.agent, stage.next());
     let memory = lent();
     let part = Part::of(vec![3u32; 64].into_boxed_slice()).with_rights(Rights::READ);

@@ -8,14 +8,6 @@ use gasworks::{AtomicOp, AtomicOps, Favor, GlobalPtr, Part, Region, Rights};
 /// The length of a rank's part where all have the same.
 pub(super) const LEN: u64 = 100_000;
 
-/// Whether the transport has regions; that it has none is to be a clear error, and the same on all ranks.
-pub(super) fn has_regions<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<bool, Failure> {
-    let Err(error) = stage.job.create_region(0).and_then(Region::withdraw) else { return Ok(true) };
-    let text = error.to_string();
-    require!(text.contains("its transport does not support it"), "creating a region: {text}");
-    Ok(false)
-}
-
 pub(super) fn refused<T>(
     what: &str,
     result: Result<T, gasworks::Error>,
@@ -67,9 +59,6 @@ pub(super) fn exchange<M: SuiteMode>(
 
 /// Puts, gets, values, Longs and atomic operations; its bytes are zero in the beginning, and no others change.
 pub(super) fn used<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    if !has_regions(stage)? {
-        return Ok(());
-    }
     for round in 0..3 {
         let region = stage.job.create_region(LEN)?;
         require!(region.len(stage.next())? == LEN, "a region of another length");
@@ -86,9 +75,6 @@ pub(super) fn used<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
 
 /// By an agent on the region: its pointers are offsets there, also where nothing is mapped or not all is allowed.
 pub(super) fn agents<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    if !has_regions(stage)? {
-        return Ok(());
-    }
     let (agent, me, next, previous) = (&stage.agent, stage.rank(), stage.next(), stage.previous());
     let parts = [
         Part::new(LEN),
@@ -175,9 +161,6 @@ pub(super) fn agents<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> 
 
 /// Ten at once, of which every other is withdrawn before the rest.
 pub(super) fn many<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    if !has_regions(stage)? {
-        return Ok(());
-    }
     let create = |number: u64| stage.job.create_region(LEN + 4096 * number);
     let mut regions = (0..10).map(create).collect::<Result<Vec<_>, _>>()?;
     for (number, region) in (0..).zip(&regions) {
@@ -196,9 +179,6 @@ pub(super) fn many<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
 
 /// Each rank's part has another length, and that of the last has none.
 pub(super) fn lengths<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    if !has_regions(stage)? {
-        return Ok(());
-    }
     let (agent, me, ranks) = (&stage.agent, stage.rank(), stage.ranks());
     let len = |rank: u32| u64::from(ranks - 1 - rank) * 4097;
     let region = stage.job.create_region(len(me))?;
@@ -226,9 +206,6 @@ pub(super) fn lengths<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure>
 
 /// Each mistake is an error on the rank that makes it, and nothing is lost by it.
 pub(super) fn wrong<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    if !has_regions(stage)? {
-        return Ok(());
-    }
     let (agent, next, handlers) = (&stage.agent, stage.next(), stage.handlers);
     let region = stage.job.create_region(LEN)?;
     let name = region.handle(next).to_string();
@@ -267,9 +244,6 @@ pub(super) fn wrong<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
 
 /// What a rank does not allow is refused at the others, and what it allows is not.
 pub(super) fn rights<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    if !has_regions(stage)? {
-        return Ok(());
-    }
     let (agent, me, ranks) = (&stage.agent, stage.rank(), stage.ranks());
     let of = |rank: u32| [Rights::READ, Rights::WRITE, Rights::ATOMIC, Rights::all()][rank as usize % 4];
     let region = stage.job.create_region_with(4096, of(me))?;
@@ -302,9 +276,6 @@ pub(super) fn rights<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> 
 /// While ranks put to it a region is withdrawn: what was started is done, what comes later is an error, and what is still borrowed of it
 /// is nobody's. The next region of the same column is zero.
 pub(super) fn withdrawn<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    if !has_regions(stage)? {
-        return Ok(());
-    }
     let (agent, me, next) = (&stage.agent, stage.rank(), stage.next());
     let mut before = None;
     for round in 0..4u64 {

@@ -359,7 +359,7 @@ impl Column {
     }
 
     /// Has no region be [`MAPPED`](PeerFlags::MAPPED) any more: those that were are [`COUNTED`](PeerFlags::COUNTED), and closed.
-    pub fn count(&mut self) {
+    pub fn set_counted(&mut self) {
         for (row, flags) in self.rows.iter().zip(&mut self.flags) {
             if *flags & PeerFlags::MAPPED.bits() != 0 {
                 *flags ^= REACHED.bits();
