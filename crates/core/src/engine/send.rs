@@ -164,7 +164,7 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Sends a Long for which there is room: its payload first, then its header, by the queues of its target.
-    #[inline]
+    #[inline(always)]
     fn send_landed(
         &self,
         queues: &Queues<'_, M>,

@@ -35,6 +35,11 @@ const OPERATIONS: &[&str] = &[
     "medium-8",
     "medium-512",
     "medium-4096",
+    "medium-flood-512",
+    "medium-round-trip-512",
+    "long-flood-8",
+    "long-flood-512",
+    "long-round-trip-8",
 ];
 
 /// Operations of programs in C, as `gascount-c` names them; in `ci/counts` they follow `c/`.
