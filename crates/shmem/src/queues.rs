@@ -219,20 +219,21 @@ impl<'a, M: Mode> Queues<'a, M> {
     #[inline(always)]
     fn take_by<R>(&self, take: impl FnOnce(Queue, Inbox<'a>, &mut Cursor) -> Option<R>) -> Option<R> {
         let (mine, [requests, replies]) = (&self.mine, &self.marks);
-        self.receiver.try_with(|receiver| {
-            // Most looks find a queue empty: that is a compare here, and no more.
-            if mine.replies.waits(&receiver.replies) {
-                let taken = take(Queue::Replies, mine.replies, &mut receiver.replies);
-                replies.store(receiver.replies.mark(), Relaxed);
-                taken
-            } else if mine.requests.waits(&receiver.requests) {
-                let taken = take(Queue::Requests, mine.requests, &mut receiver.requests);
-                requests.store(receiver.requests.mark(), Relaxed);
-                taken
-            } else {
-                None
-            }
-        })?
+        // No closure, which would be a call where this is used twice, and would copy the message once more.
+        let mut entered = self.receiver.try_enter()?;
+        let receiver = &mut *entered;
+        // Most looks find a queue empty: that is a compare here, and no more.
+        if mine.replies.waits(&receiver.replies) {
+            let taken = take(Queue::Replies, mine.replies, &mut receiver.replies);
+            replies.store(receiver.replies.mark(), Relaxed);
+            taken
+        } else if mine.requests.waits(&receiver.requests) {
+            let taken = take(Queue::Requests, mine.requests, &mut receiver.requests);
+            requests.store(receiver.requests.mark(), Relaxed);
+            taken
+        } else {
+            None
+        }
     }
 
     /// Takes the next message if its sender is one of the ranks and all of it lies in one line, or all but a payload in a block; `None` if

@@ -7,23 +7,38 @@
 use crate::atomic::{AtomicBool, Ordering};
 use crate::cell::UnsafeCell;
 use crate::{ord, tally};
+use std::cell::{RefCell, RefMut};
+use std::ops::{Deref, DerefMut};
 
 /// A lock that is only tried: who finds the value in use goes on without it.
 pub trait Latch<T> {
+    /// The value while it is this thread's.
+    type Entered<'a>: DerefMut<Target = T>
+    where
+        Self: 'a;
     /// Wraps a value.
     fn new(value: T) -> Self;
+    /// The value unless it is in use.
+    fn try_enter(&self) -> Option<Self::Entered<'_>>;
     /// Runs `f` with the value unless it is in use.
-    fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R>;
+    #[inline]
+    fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.try_enter().map(|mut value| f(&mut value))
+    }
 }
 
 /// The latch of [`Seq`](crate::Seq) and [`ParSync`](crate::ParSync).
-impl<T> Latch<T> for std::cell::RefCell<T> {
+impl<T> Latch<T> for RefCell<T> {
+    type Entered<'a>
+        = RefMut<'a, T>
+    where
+        T: 'a;
     fn new(value: T) -> Self {
-        std::cell::RefCell::new(value)
+        RefCell::new(value)
     }
-    #[inline]
-    fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
-        self.try_borrow_mut().ok().map(|mut value| f(&mut value))
+    #[inline(always)]
+    fn try_enter(&self) -> Option<RefMut<'_, T>> {
+        self.try_borrow_mut().ok()
     }
 }
 
@@ -45,30 +60,50 @@ impl<T> ParLatch<T> {
     }
 }
 
-/// Opens the latch when its holder is done, or unwinds.
-struct Opening<'a>(&'a AtomicBool);
+/// The value of a latch while it is this thread's: open again when this is dropped.
+#[derive(Debug)]
+pub struct Entered<'a, T>(&'a ParLatch<T>);
 
-impl Drop for Opening<'_> {
-    #[inline]
+impl<T> Deref for Entered<'_, T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: latch.1: this was made by the exchange that found the latch open, so the value is this thread's alone until it is dropped.
+        self.0.value.with(|value| unsafe { &*value })
+    }
+}
+
+impl<T> DerefMut for Entered<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: latch.1: this was made by the exchange that found the latch open, so the value is this thread's alone until it is dropped.
+        self.0.value.with_mut(|value| unsafe { &mut *value })
+    }
+}
+
+impl<T> Drop for Entered<'_, T> {
+    #[inline(always)]
     fn drop(&mut self) {
         // Release: what was done with the value is done for whoever gets in next.
-        self.0.store(false, ord!("latch.leave", Release));
+        self.0.taken.store(false, ord!("latch.leave", Release));
     }
 }
 
 impl<T> Latch<T> for ParLatch<T> {
+    type Entered<'a>
+        = Entered<'a, T>
+    where
+        T: 'a;
     fn new(value: T) -> Self {
         Self { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    #[inline]
-    fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
-        // Acquire: see the drop of `Opening`.
+    #[inline(always)]
+    fn try_enter(&self) -> Option<Entered<'_, T>> {
+        // Acquire: see the drop of `Entered`.
         self.taken.compare_exchange(false, true, ord!("latch.enter", Acquire), Ordering::Relaxed).ok()?;
         tally::LOCKS.count();
-        let _opening = Opening(&self.taken);
-        // SAFETY: latch.1: this thread's exchange found the latch open, so the value is its alone until `_opening` is dropped.
-        Some(self.value.with_mut(|value| f(unsafe { &mut *value })))
+        Some(Entered(self))
     }
 }
 
