@@ -1,7 +1,8 @@
 //! Does one operation of the library many times and nothing else, so that what it costs can be counted: the difference
 //! between two runs, divided by the difference of their operations. `gascount OPERATION N`: messages between two ranks, which are this process's,
-//! so that one thread does in turn what both of them do; everything else as a job of one rank. `team:put-val` is that
-//! operation on a member of a team of three, `region:put-val` on a region of this rank's, `on-region-put-val` by an agent on that region.
+//! so that one thread does in turn what both of them do; everything else as a job of one rank. `par:short-flood` is that operation where
+//! several threads may communicate, `team:put-val` on a member of a team of three, `region:put-val` on a region of this rank's,
+//! `on-region-put-val` by an agent on that region.
 //!
 //! At its end it prints how many allocations the operations made.
 //!
@@ -10,7 +11,10 @@
 #![allow(unsafe_code)]
 
 use anyhow::{Context, Result, bail, ensure};
-use gasworks::{Agent, Config, GlobalPtr, Job, Landed, ParSync, Payload, Reply, Request, Seq, Table};
+use gasworks::{
+    Agent, Config, GlobalPtr, Job, Landed, LongRequest, MediumRequest, Par, ParSync, Payload, Reply, Request,
+    Seq, ShortRequest, Table, ThreadMode,
+};
 use gasworks_bootstrap::Together;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -133,7 +137,11 @@ fn count(counter: &AtomicU64) {
 
 /// Polls until so many have been counted.
 #[inline(always)]
-fn wait(agent: &Agent<'_, ParSync>, counter: &AtomicU64, wanted: u64) -> Result<(), gasworks::Error> {
+fn wait<M: ThreadMode>(
+    agent: &Agent<'_, M>,
+    counter: &AtomicU64,
+    wanted: u64,
+) -> Result<(), gasworks::Error> {
     agent.wait_until(|| counter.load(Ordering::Relaxed) >= wanted)
 }
 
@@ -149,9 +157,10 @@ fn run() -> Result<()> {
     let payload = vec![7u8; 65536];
     let payload = payload.get(..bytes).with_context(|| format!("{operation}: more bytes than there are"))?;
     if ["short", "medium", "long"].into_iter().any(|category| kind.starts_with(category)) {
-        return messages(kind, times, payload);
+        return messages(in_parsync, kind, times, payload);
     }
     match kind.split_once(':') {
+        Some(("par", kind)) => return messages(in_par, kind, times, payload),
         Some(("team", kind)) => return on_team(kind, times),
         Some(("region", kind)) => return in_region(false, kind, times),
         _ => {}
@@ -246,59 +255,85 @@ fn on_team(kind: &str, times: u64) -> Result<()> {
     Ok(())
 }
 
-/// Messages from rank 0 to rank 1.
-fn messages(kind: &str, times: u64, payload: &[u8]) -> Result<()> {
-    let counts = Arc::new(Counts::default());
-    let counted = counts.clone();
-    let copy: Arc<[u8]> = payload.into();
-    let open = move |bootstrap: Together| -> Result<_> {
-        let mut table = Table::<ParSync>::new();
-        let counts = counted.clone();
-        let pong = table.short_reply("pong", move |_: Reply<'_>, _: u64| count(&counts.replied))?;
-        let counts = counted.clone();
-        let short =
-            table.short_request("short", move |_: Request<'_, ParSync>, _: u64| count(&counts.handled))?;
-        let counts = counted.clone();
-        let ping = table.short_request("ping", move |request: Request<'_, ParSync>, value: u64| {
-            count(&counts.handled);
-            request.reply_short(pong, value)
-        })?;
-        let counts = counted.clone();
-        let medium =
-            table.medium_request("medium", move |_: Request<'_, ParSync>, _: u64, _: Payload<'_>| {
-                count(&counts.handled);
-            })?;
-        let counts = counted.clone();
-        let echoed = table
-            .medium_reply("echoed", move |_: Reply<'_>, _: u64, _: Payload<'_>| count(&counts.replied))?;
-        let (counts, copy) = (counted.clone(), copy.clone());
-        let echo = table.medium_request(
-            "echo",
-            move |request: Request<'_, ParSync>, value: u64, payload: Payload<'_>| {
-                count(&counts.handled);
-                request.reply_medium(echoed, value, &copy[..payload.len()])
-            },
-        )?;
-        let counts = counted.clone();
-        let long = table.long_request("long", move |_: Request<'_, ParSync>, _: u64, _: Landed| {
-            count(&counts.handled);
-        })?;
-        let counts = counted.clone();
-        let long_ping = table.long_request(
-            "long_ping",
-            move |request: Request<'_, ParSync>, value: u64, _: Landed| {
-                count(&counts.handled);
+/// What rank 0 sends to rank 1.
+#[derive(Clone, Copy)]
+struct Messages {
+    short: ShortRequest<u64>,
+    ping: ShortRequest<u64>,
+    medium: MediumRequest<u64>,
+    echo: MediumRequest<u64>,
+    long: LongRequest<u64>,
+    long_ping: LongRequest<u64>,
+}
+
+type Registered<M> = Result<(Table<M>, Messages), gasworks::Error>;
+
+/// Registers the handlers: what a closure has to be differs from mode to mode, so each expands this for itself.
+macro_rules! handlers {
+    ($name:ident, $mode:ty) => {
+        fn $name(counts: &Arc<Counts>, copy: Arc<[u8]>) -> Registered<$mode> {
+            let mut table = Table::<$mode>::new();
+            let c = counts.clone();
+            let pong = table.short_reply("pong", move |_: Reply<'_>, _: u64| count(&c.replied))?;
+            let c = counts.clone();
+            let short = move |_: Request<'_, $mode>, _: u64| count(&c.handled);
+            let short = table.short_request("short", short)?;
+            let c = counts.clone();
+            let ping = move |request: Request<'_, $mode>, value: u64| {
+                count(&c.handled);
                 request.reply_short(pong, value)
-            },
-        )?;
-        let job = Job::open_by(Box::new(bootstrap), Config::from_env()?.segment(1 << 20), table)?;
-        Ok((job, (short, ping, medium, echo, long, long_ping)))
+            };
+            let ping = table.short_request("ping", ping)?;
+            let c = counts.clone();
+            let medium = move |_: Request<'_, $mode>, _: u64, _: Payload<'_>| count(&c.handled);
+            let medium = table.medium_request("medium", medium)?;
+            let c = counts.clone();
+            let echoed = move |_: Reply<'_>, _: u64, _: Payload<'_>| count(&c.replied);
+            let echoed = table.medium_reply("echoed", echoed)?;
+            let c = counts.clone();
+            let echo = move |request: Request<'_, $mode>, value: u64, payload: Payload<'_>| {
+                count(&c.handled);
+                request.reply_medium(echoed, value, &copy[..payload.len()])
+            };
+            let echo = table.medium_request("echo", echo)?;
+            let c = counts.clone();
+            let long = move |_: Request<'_, $mode>, _: u64, _: Landed| count(&c.handled);
+            let long = table.long_request("long", long)?;
+            let c = counts.clone();
+            let long_ping = move |request: Request<'_, $mode>, value: u64, _: Landed| {
+                count(&c.handled);
+                request.reply_short(pong, value)
+            };
+            let long_ping = table.long_request("long_ping", long_ping)?;
+            Ok((table, Messages { short, ping, medium, echo, long, long_ping }))
+        }
+    };
+}
+
+handlers!(in_parsync, ParSync);
+handlers!(in_par, Par);
+
+/// Messages from rank 0 to rank 1.
+fn messages<M: ThreadMode>(
+    handlers: fn(&Arc<Counts>, Arc<[u8]>) -> Registered<M>,
+    kind: &str,
+    times: u64,
+    payload: &[u8],
+) -> Result<()>
+where
+    Job<M>: Send,
+{
+    let counts = Arc::new(Counts::default());
+    let (counted, copy) = (counts.clone(), Arc::<[u8]>::from(payload));
+    let open = move |bootstrap: Together| -> Result<_> {
+        let (table, messages) = handlers(&counted, copy.clone())?;
+        Ok((Job::open_by(Box::new(bootstrap), Config::from_env()?.segment(1 << 20), table)?, messages))
     };
     let mut ranks = Together::ranks(2)?.into_iter();
     let (Some(first), Some(second)) = (ranks.next(), ranks.next()) else { bail!("there are not two ranks") };
     let opens = open.clone();
     let other = std::thread::spawn(move || opens(second));
-    let (here, (short, ping, medium, echo, long, long_ping)) = open(first)?;
+    let (here, Messages { short, ping, medium, echo, long, long_ping }) = open(first)?;
     let (there, _) = other.join().map_err(|_| anyhow::anyhow!("the other rank panicked"))??;
     let (sender, receiver) = (here.agent()?, there.agent()?);
     let (to, Counts { handled, replied }) = (black_box(receiver.rank()), &*counts);

@@ -40,6 +40,9 @@ const OPERATIONS: &[&str] = &[
     "long-flood-8",
     "long-flood-512",
     "long-round-trip-8",
+    "par:short-flood",
+    "par:short-round-trip",
+    "par:medium-flood-512",
 ];
 
 /// Operations of programs in C, as `gascount-c` names them; in `ci/counts` they follow `c/`.
