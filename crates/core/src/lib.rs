@@ -11,7 +11,7 @@
 //! - [`flow`]: the settings of flow control and of waiting.
 //! - [`hsl`]: locks that a handler may take too.
 //! - [`team`]: ordered views of the ranks; [`view`]: what calls on them are made with.
-//! - [`wire`]: the port; [`observe`]: what goes through it, counted and recorded.
+//! - [`wire`]: the port; [`sleep`]: how a rank sleeps on its transports; [`observe`]: what goes through it, counted and recorded.
 //!
 //! While a handler runs, its thread dispatches nothing else, and its reply uses room that was reserved together with
 //! the request. So a payload is handled in place and then freed, and the stack stays bounded.
@@ -28,6 +28,7 @@ pub mod observe;
 pub mod ops;
 #[allow(unsafe_code)]
 mod router;
+pub mod sleep;
 pub mod team;
 pub mod view;
 pub mod wire;
@@ -46,9 +47,10 @@ pub use gasworks_sock::sleeper::{Policy, Sleeper};
 pub use handlers::{Also, Entry, Handlers, Signature};
 pub use hsl::HandlerLock;
 pub use message::Category;
+pub use sleep::WaitSet;
 pub use team::{Members, TeamError};
 pub use view::{TeamRows, View};
-pub use wire::{Arrived, Attributes, Class, Limits, Reservation, SharedBarrier, Wire, WireError};
+pub use wire::{Arrived, Attributes, Bell, Class, Limits, Reservation, SharedBarrier, Wait, Wire, WireError};
 
 use gasworks_sync::{Mode, Par, ParSync, Seq};
 use std::sync::Arc;

@@ -4,6 +4,7 @@
 //! - router.1: a wire stays at its address, and is only borrowed shared, from when the router was made until it is dropped. `queues` was
 //!   borrowed of one of them.
 
+use crate::sleep::WaitSet;
 use crate::wire::Attributes;
 use crate::{CoreMode, Limits, Rank, Wire, WireError};
 use gasworks_shmem::queues::Queues;
@@ -23,6 +24,7 @@ pub(crate) struct Router<M: CoreMode> {
     wires: Box<[NonNull<M::Wire>]>,
     /// What each said of itself when it was asked.
     attributes: Box<[Attributes]>,
+    waits: WaitSet,
 }
 
 // SAFETY: router.1: it owns the wires, as boxes would, and its pointer to queues leads into one of them.
@@ -54,6 +56,7 @@ impl<M: CoreMode> Router<M> {
             route: route.into(),
             wires,
             attributes: Box::default(),
+            waits: WaitSet::new(),
         };
         this.attributes = this.wires().map(|wire| within(wire.attributes())).collect();
         let found = (0..)
@@ -131,20 +134,19 @@ impl<M: CoreMode> Router<M> {
 
     /// All of them.
     #[inline]
-    pub(crate) fn wires(&self) -> impl Iterator<Item = &M::Wire> {
+    pub(crate) fn wires(&self) -> impl Iterator<Item = &M::Wire> + Clone {
         // SAFETY: router.1: they are there as long as the router, which is borrowed.
         self.wires.iter().map(|wire| unsafe { wire.as_ref() })
     }
 
-    /// Sleeps on the first wire. With more than one the sleep is short, since the others cannot end it.
-    pub(crate) fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
-        let limit = if self.wires.len() > 1 { limit.min(Duration::from_micros(50)) } else { limit };
-        self.wires().next().map_or(Ok(()), |wire| wire.sleep(limit, stay))
+    /// Sleeps until any wire has something, or until [`wake`](Self::wake) is called; whether it has slept.
+    pub(crate) fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<bool, WireError> {
+        self.waits.sleep(self.wires(), limit, stay)
     }
 
     /// Wakes this rank's sleeping threads.
     pub(crate) fn wake(&self) {
-        self.wires().for_each(Wire::wake);
+        self.waits.wake(self.wires());
     }
 }
 

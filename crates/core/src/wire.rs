@@ -17,6 +17,8 @@ use gasworks_shmem::inbox::Block;
 use gasworks_shmem::queues::{Queue, Queues};
 use gasworks_sock::sleeper;
 use gasworks_sync::{Mode, VolatileSlice};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -241,6 +243,28 @@ pub fn ring(bell: &Doorbell) {
     }
 }
 
+/// Something that has a doorbell and keeps it where it is.
+pub trait Bell: Send + Sync {
+    /// The doorbell.
+    fn bell(&self) -> &Doorbell;
+}
+
+impl Bell for Doorbell {
+    fn bell(&self) -> &Doorbell {
+        self
+    }
+}
+
+/// What ends a sleep on a transport.
+pub enum Wait<'a> {
+    /// A doorbell, which whoever sends rings once the transport is [armed](Wire::arm).
+    Bell(Arc<dyn Bell>),
+    /// A descriptor, which is readable from when something has come after the transport was [armed](Wire::arm) until it is armed again.
+    Descriptor(BorrowedFd<'a>),
+    /// Nothing.
+    Nothing,
+}
+
 /// A transport of active messages, for threads as `M` has them.
 pub trait Wire<M: Mode> {
     /// What it admits and is like. `core` asks once, when a job is put together.
@@ -292,15 +316,15 @@ pub trait Wire<M: Mode> {
     /// # Errors
     /// [`WireError::Corrupt`], [`WireError::PeerGone`].
     fn poll(&self, burst: usize, sink: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError>;
-    /// Sleeps until a message may have arrived or [`wake`](Self::wake) is called, at most `limit`; not at all if `stay`
-    /// says no, which is asked once a wake can no longer be missed. Called when a thread has spun and yielded for nothing: the
-    /// time to look whether what others may write to is sound.
+    /// What ends a sleep on it: the same kind each time.
+    fn wait(&self) -> Wait<'_>;
+    /// Asks that the next message end sleeps, and says how long a sleep may be: not at all where something has come already, or only
+    /// polling moves it; not for long where what may come ends no sleep. Called when a thread has spun and yielded for nothing,
+    /// before each sleep: the time to look whether what others may write to is sound.
     ///
     /// # Errors
     /// [`WireError::Corrupt`].
-    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError>;
-    /// Wakes this rank's own threads that sleep in [`sleep`](Self::sleep).
-    fn wake(&self);
+    fn arm(&self) -> Result<Duration, WireError>;
     /// Whether all that this rank has sent has arrived, as far as it is the transport's to see to that. Whoever moves messages
     /// without the sender's help keeps this.
     fn is_settled(&self) -> bool {
@@ -347,10 +371,12 @@ mod tests {
         fn poll(&self, _: usize, _: &mut dyn FnMut(Arrived<'_>)) -> Result<usize, WireError> {
             Ok(0)
         }
-        fn sleep(&self, _: Duration, _: &dyn Fn() -> bool) -> Result<(), WireError> {
-            Ok(())
+        fn wait(&self) -> Wait<'_> {
+            Wait::Nothing
         }
-        fn wake(&self) {}
+        fn arm(&self) -> Result<Duration, WireError> {
+            Ok(Duration::ZERO)
+        }
     }
 
     struct Never;

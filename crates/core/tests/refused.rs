@@ -5,7 +5,7 @@ use gasworks_core::message::{Encoded, Head, Returned};
 use gasworks_core::{
     Also, Arrived, Ask, Attributes, Category, Class, Commit, Domains, Engine, Entry, Error, Flow, Handlers,
     Limits, Machine, Outgoing, Parts, Patience, Policy, Rank, Rdma, Reservation, Signature, Transfer, Turned,
-    Wire, WireError,
+    Wait, Wire, WireError,
 };
 use gasworks_memory::{Grows, Growth, Largest, MemoryError, Peer, PeerFlags, RegionTable, Rights};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post, Stage, Tuning};
@@ -38,8 +38,7 @@ struct State {
     refuses_commits: bool,
     reserved: i32,
     committed: u32,
-    stayed: Vec<bool>,
-    woken: u32,
+    armed: u32,
 }
 
 #[derive(Clone)]
@@ -83,13 +82,12 @@ impl<M: Mode> Wire<M> for Fickle {
         }
         if fails { Err(CORRUPT) } else { Ok(arriving.len()) }
     }
-    fn sleep(&self, _: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
-        let stays = stay();
-        self.with(|state| state.stayed.push(stays));
-        Ok(())
+    fn wait(&self) -> Wait<'_> {
+        Wait::Nothing
     }
-    fn wake(&self) {
-        self.with(|state| state.woken += 1);
+    fn arm(&self) -> Result<Duration, WireError> {
+        self.with(|state| state.armed += 1);
+        Ok(Duration::from_millis(1))
     }
 }
 
@@ -421,9 +419,9 @@ fn nobody_sleeps_while_a_machine_waits_for_room() {
     engine.start_machine(Arc::new(Third(AtomicU64::new(0), Turned::Busy)));
     let mut sleeper = engine.sleeper();
     assert_eq!(engine.peek().postponed, 1);
-    for stayed in [0, 0, 1, 2] {
+    for armed in [0, 0, 1, 2] {
         engine.turn(&mut sleeper).expect("a turn");
-        assert_eq!(wire.with(|state| state.stayed.len()), stayed);
+        assert_eq!(wire.with(|state| state.armed), armed);
     }
     assert_eq!(engine.peek().postponed, 0);
 }
@@ -434,14 +432,10 @@ fn a_machine_that_is_over_ends_sleeps() {
     let (engine, wire, _) = engine();
     engine.start_machine(Arc::new(Third(AtomicU64::new(0), Turned::Waits)));
     let mut sleeper = engine.sleeper();
-    for _ in 0..2 {
+    for (armed, sleeps) in [(1, 1), (2, 2), (3, 2), (4, 3)] {
         engine.turn(&mut sleeper).expect("a turn");
+        assert_eq!((wire.with(|state| state.armed), engine.peek().sleeps), (armed, sleeps));
     }
-    assert_eq!(wire.with(|state| (state.stayed.clone(), state.woken)), (vec![true, true], 0));
-    engine.turn(&mut sleeper).expect("the third turn");
-    assert_eq!(wire.with(|state| (state.stayed.clone(), state.woken)), (vec![true, true, false], 1));
-    engine.turn(&mut sleeper).expect("a turn");
-    assert_eq!(wire.with(|state| state.stayed.last().copied()), Some(true));
 }
 
 /// A thread that waits for its own put completes what others have started.
@@ -466,6 +460,7 @@ fn an_operation_that_another_thread_completes_ends_sleeps() {
     std::thread::scope(|scope| scope.spawn(|| engine.try_request(1, &long)).join().expect("the other"))
         .expect("a request");
     engine.turn(&mut waiting).expect("a turn");
-    assert_eq!(wire.with(|state| state.stayed.clone()), [false], "it sleeps though the put is done");
+    let (armed, sleeps) = (wire.with(|state| state.armed), engine.peek().sleeps);
+    assert_eq!((armed, sleeps), (1, 0), "it sleeps though the put is done");
     assert!(engine.test(id).is_ok_and(|done| done.is_some()));
 }

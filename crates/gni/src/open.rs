@@ -26,11 +26,12 @@ use gasworks_gni_sys::Ugni;
 use gasworks_memory::{
     Asked, AuxPlan, Grows, Growth, Largest, MemoryError, Peer, PeerFlags, RegionId, RegionMemory, RegionTable,
 };
+use gasworks_os::descriptor::Descriptor;
 use gasworks_os::ending;
 use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping};
 use gasworks_rdma::{Abilities, EngineError, NicError, Registry, Tuning};
-use gasworks_sync::atomic::{AtomicBool, AtomicU32};
+use gasworks_sync::atomic::AtomicBool;
 use gasworks_sync::{Lock, RawSlice, VolatileSlice, kill_point};
 use std::iter;
 use std::sync::Arc;
@@ -508,6 +509,7 @@ fn meet<M: CoreMode>(
     let mailboxes = Mailboxes::new(boxes, given, MESSAGE_FLAGS, closed.clone());
     let bursts = Bursts { done: settings.done, arrivals: settings.arrivals };
     let bell = domain.bell();
+    let channel = domain.open_channel().map(Descriptor::from);
     let messages = Messages::new(
         domain,
         me,
@@ -522,6 +524,7 @@ fn meet<M: CoreMode>(
         levels: levels.map(M::HandlerLock::new),
         meeting: AtomicBool::new(false),
         bell,
+        channel,
         still: AtomicBool::new(false),
         chip,
         attributes,
@@ -530,7 +533,6 @@ fn meet<M: CoreMode>(
         me,
         by_engines,
         auxiliary: (all, handle),
-        wakes: AtomicU32::new(0),
         closed,
         _memory: memory,
     }))

@@ -15,19 +15,20 @@ use crate::talk::Granules;
 use crate::udreg::Use;
 use gasworks_core::message::MAX_HEAD;
 use gasworks_core::wire::head_of;
-use gasworks_core::{Arrived, Attributes, Class, CoreMode, Name, Rank, Reservation, Wire, WireError};
+use gasworks_core::{Arrived, Attributes, Class, CoreMode, Name, Rank, Reservation, Wait, Wire, WireError};
 use gasworks_gni_sys::{
     GNI_MEM_READ_ONLY, GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR, gni_return_t,
 };
+use gasworks_os::descriptor::Descriptor;
 use gasworks_os::ending::EndStep;
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post as Transfer, Way};
-use gasworks_sock::sleeper;
-use gasworks_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use gasworks_sync::atomic::{AtomicBool, Ordering};
 use gasworks_sync::{Lock, RawSlice, SpinLock, kill_point};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest time in which nobody looks whether something has arrived.
+/// The longest time in which nobody looks whether something has arrived of which no event tells.
 const NAP: Duration = Duration::from_micros(100);
 /// The longest time that posts have to come to their end when the process does.
 const LAST_POSTS: Duration = Duration::from_millis(200);
@@ -77,6 +78,8 @@ pub(crate) struct Shared<M: CoreMode> {
     pub meeting: AtomicBool,
     /// Looks without the lock.
     pub bell: Bell,
+    /// Readable when something has arrived after the domain was armed; another descriptor of the same, so that it stays open.
+    pub channel: Option<Descriptor>,
     /// What [`Messages::is_still`] has said last, where several threads poll.
     pub still: AtomicBool,
     pub me: Rank,
@@ -89,8 +92,6 @@ pub(crate) struct Shared<M: CoreMode> {
     pub flags: u32,
     /// What was registered beforehand, for the engine as well.
     pub auxiliary: (RawSlice, Handle),
-    /// Counts what wakes this rank's threads.
-    pub wakes: AtomicU32,
     /// Nobody writes here any more.
     pub closed: Closed,
     /// It keeps the auxiliary segment mapped (open.1 of the module `open`); after the domain, which is in `messages`.
@@ -253,19 +254,19 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
         Ok(burst)
     }
 
-    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
-        let seen = self.0.wakes.load(Ordering::Acquire);
-        if stay() && !self.0.with(|messages| messages.is_restless()) {
-            sleeper::sleep(&self.0.wakes, seen, limit.min(NAP));
-        } else {
-            std::thread::yield_now();
-        }
-        Ok(())
+    fn wait(&self) -> Wait<'_> {
+        self.0.channel.as_ref().map_or(Wait::Nothing, |channel| Wait::Descriptor(channel.as_fd()))
     }
 
-    fn wake(&self) {
-        self.0.wakes.fetch_add(1, Ordering::Release);
-        sleeper::ring(&self.0.wakes);
+    fn arm(&self) -> Result<Duration, WireError> {
+        let is_told = self.0.channel.is_some();
+        Ok(self.0.with(|messages| match () {
+            () if messages.is_restless() => Duration::ZERO,
+            // Of a step of the barrier no event tells.
+            () if !is_told || !messages.is_still() => NAP,
+            () if messages.domain.arm() => Duration::MAX,
+            () => Duration::ZERO,
+        }))
     }
 
     fn is_settled(&self) -> bool {

@@ -13,11 +13,13 @@ use crate::layout::{self, MAX_MEDIUM};
 use crate::region::{Host, Region};
 use crate::stage::{self, Stage};
 use gasworks_core::wire::{no_such_block, ring};
-use gasworks_core::{Arrived, Attributes, Class, Flow, Limits, Rank, Reservation, Wire, WireError};
+use gasworks_core::{
+    Arrived, Attributes, Bell, Class, Flow, Limits, Rank, Reservation, Wait, Wire, WireError,
+};
 use gasworks_shmem::blocks::{Lent, Stock};
+use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{Block, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
 use gasworks_shmem::queues::{Queue, Queues};
-use gasworks_sock::sleeper;
 use gasworks_sync::{Mode, VolatileSlice, kill_point};
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,10 +74,23 @@ impl Place {
     }
 }
 
+/// This rank's doorbell, and what keeps it mapped.
+struct OwnBell {
+    bell: &'static Doorbell,
+    _host: Arc<Host>,
+}
+
+impl Bell for OwnBell {
+    fn bell(&self) -> &Doorbell {
+        self.bell
+    }
+}
+
 /// The shared-memory transport. In `Par` any number of threads send and poll; in `Seq` one does.
 pub struct Pshm<M: Mode> {
     pub(crate) host: Arc<Host>,
     queues: Queues<'static, M>,
+    bell: Arc<OwnBell>,
     /// Blocks of the small classes, claimed beforehand.
     stocks: [Stock<M>; 2],
     /// Blocks for replies in each rank's memory, claimed beforehand: so many at a time that all ranks together hold no
@@ -98,11 +113,15 @@ impl<M: Mode> Pshm<M> {
         let queues = Queues::new(host.me, host.ranks.clone(), host.seats(), BATCH);
         let what = "its host has more ranks than a message can name";
         let queues = queues.ok_or(PshmError::Announcement { rank: host.me, what })?;
+        let bell = host.bells().nth(host.ranks.number(host.me));
+        let bell = bell.ok_or(PshmError::Announcement { rank: host.me, what: "it has no doorbell" })?;
+        let bell = Arc::new(OwnBell { bell, _host: host.clone() });
         let reply_stocks = host.regions.iter().map(|_| Stock::default()).collect();
         let reply_stock = (layout::SLACK / 2 / host.regions.len().max(1) as u32).min(REPLY_STOCK);
         Ok(Self {
             host,
             queues,
+            bell,
             stocks: Default::default(),
             reply_stocks,
             reply_stock,
@@ -378,30 +397,22 @@ impl<M: Mode> Wire<M> for Pshm<M> {
         Ok(taken)
     }
 
-    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
+    fn wait(&self) -> Wait<'_> {
+        Wait::Bell(self.bell.clone())
+    }
+
+    fn arm(&self) -> Result<Duration, WireError> {
         self.queues.check().map_err(|(queue, damage)| self.damaged(queue, damage))?;
         if !self.host.barrier.is_sound() {
             return Err(self.corrupt("the barrier counts arrivals that cannot be".into()));
         }
-        let bell = self.queues.bell(self.host.me);
-        let ticket = bell.ticket();
-        // Where another thread is taking a message, there is work as well.
-        if self.queues.arm() && self.host.barrier.arm() && stay() {
-            kill_point!("pshm.sleep.asleep");
-            sleeper::sleep(bell.word(), ticket, limit);
-        } else {
-            if !M::PARALLEL {
-                // A barrier that all have come to keeps a thread awake once, which now looks whether that is what it waits
-                // for. Of several threads one may have looked before they came, and would sleep on for another's look.
-                let _ = self.host.barrier.done_alone();
-            }
-            // Something is on its way, perhaps from a sender that waits for this very core.
-            std::thread::yield_now();
+        let meets = self.host.barrier.arm();
+        if !meets && !M::PARALLEL {
+            // A barrier that all have come to keeps a thread awake once, which now looks whether that is what it waits
+            // for. Of several threads one may have looked before they came, and would sleep on for another's look.
+            let _ = self.host.barrier.done_alone();
         }
-        Ok(())
-    }
-
-    fn wake(&self) {
-        ring(self.queues.bell(self.host.me));
+        // Where another thread is taking a message, there is work as well.
+        Ok(if self.queues.arm() && meets { Duration::MAX } else { Duration::ZERO })
     }
 }

@@ -11,7 +11,7 @@ mod cut;
 mod steps;
 
 use gasworks_bootstrap::{Bootstrap, BootstrapError, Host, Hosts};
-use gasworks_core::{Arrived, Class, Name, SharedBarrier, Wire, WireError};
+use gasworks_core::{Arrived, Class, Name, SharedBarrier, WaitSet, Wire, WireError};
 use gasworks_memory::Rights;
 use gasworks_pshm::{Config, MAX_MEDIUM, Memory, Opened, open};
 use gasworks_sync::{Mode, Par, Seq};
@@ -221,7 +221,7 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
     let pass = || {
         barrier.arrive(Name::Any);
         while barrier.done().is_none() {
-            wire.sleep(Duration::from_millis(50), &|| true).expect("slept");
+            WaitSet::new().sleep(std::iter::once(&wire), Duration::from_millis(50), &|| true).expect("slept");
             alive()?;
         }
         Ok(())
@@ -269,7 +269,7 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
     let all = (ROUNDS * u64::from(size), ROUNDS * u64::from(size));
     while *counts.borrow() != all {
         if wire.poll(4, sink).expect("a healthy queue") == 0 {
-            wire.sleep(Duration::from_millis(50), &|| true).expect("slept");
+            WaitSet::new().sleep(std::iter::once(&wire), Duration::from_millis(50), &|| true).expect("slept");
         }
         alive()?;
     }
@@ -310,7 +310,7 @@ mod deaths {
         ("pshm.open.gathered", 2, 1),
         ("pshm.open.mapped", 1, 1),
         ("pshm.reserve.claimed", 1, 7),
-        ("pshm.sleep.asleep", 1, 1),
+        ("core.sleep.asleep", 1, 1),
         ("inbox.reserve.claimed", 2, 3),
         ("claims.keep.kept", 1, 2),
         ("doorbell.ring.rung", 1, 1),

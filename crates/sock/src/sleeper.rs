@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use gasworks_os::futex;
 use gasworks_sync::atomic::AtomicU32;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use std::os::fd::BorrowedFd;
 
 /// What to do in a turn that found no work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +100,14 @@ impl Sleeper {
 #[cold]
 pub fn sleep(word: &AtomicU32, armed: u32, longest: Duration) {
     futex::wait(word, armed, Some(longest));
+}
+
+/// Sleeps until one of the descriptors is readable, or broken, or a signal handler has run; at most `longest`.
+#[cold]
+pub fn sleep_on(descriptors: &[BorrowedFd<'_>], longest: Duration) {
+    let mut all: Vec<_> = descriptors.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
+    // Whoever is woken looks again, whatever for.
+    let _ = ppoll(&mut all, Some(TimeSpec::from_duration(longest)), None);
 }
 
 /// Wakes everyone who sleeps at `word`. Only after the ringer has disarmed it: nothing rings a doorbell that is not

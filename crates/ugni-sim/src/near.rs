@@ -34,9 +34,10 @@ use crate::window::{Shape, Window};
 
 /// How long a peer that is there may take to show its window.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often a NIC on which things take their time, or that could not send all, is moved on if its client does not look, and how
-/// often queues are looked at of which a client wants to be told.
+/// How often a NIC on which things take their time, or that could not send all, is moved on if its client does not look.
 const PACE: Duration = Duration::from_millis(1);
+/// How often queues are looked at of which a client wants to be told, which may sleep meanwhile.
+const LOOK: Duration = Duration::from_micros(100);
 /// How long the rest of a letter may take.
 const FRAME_PATIENCE: Duration = Duration::from_secs(1);
 /// What comes with the descriptor.
@@ -253,10 +254,10 @@ fn run_engine(nic: &Nic, threads: &Threads, pace: Option<Duration>) {
         let waits = parking_lot::MutexGuard::unlocked(&mut orders, || {
             nic.progress();
             // Both, whatever the first says.
-            let unsent = nic.serve_letters();
-            nic.watch() || unsent
+            let unsent = nic.serve_letters().then_some(PACE);
+            nic.watch().then_some(LOOK).or(unsent)
         });
-        match pace.or(waits.then_some(PACE)) {
+        match waits.or(pace) {
             _ if orders.stop || orders.letters || orders.armed => {}
             Some(pace) => drop(threads.ordered.wait_for(&mut orders, pace)),
             None => threads.ordered.wait(&mut orders),

@@ -4,6 +4,8 @@ use super::handlers::Count;
 use super::pattern::Random;
 use super::{Failure, Stage, SuiteMode, require};
 use gasworks::{Error, Name};
+use nix::sys::resource::{UsageWho, getrusage};
+use std::time::Duration;
 
 /// What was done before a begin is seen after the end, many times over, with work between the halves.
 pub(super) fn split_phase<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
@@ -107,6 +109,33 @@ pub(super) fn goes_on_by_polls<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(),
         agent.barrier()?;
     }
     Ok(())
+}
+
+/// A rank that waits for a message sleeps, longer and longer, until that comes, whatever transports it has: it does not look in between.
+pub(super) fn sleeps<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    const LATE: Duration = Duration::from_millis(100);
+    // Sleeps are doubled up to 10 ms; a rank that naps does so a thousand times.
+    const MOST: i64 = 80;
+    let (agent, me) = (&stage.agent, stage.rank());
+    let before = stage.state.get(Count::Plain);
+    agent.barrier()?;
+    if me == 0 {
+        std::thread::sleep(LATE);
+        for other in 1..stage.ranks() {
+            agent.request_short(other, stage.handlers.plain, 1)?;
+        }
+    } else {
+        // Miri knows no such count.
+        let gives_way = || match getrusage(UsageWho::RUSAGE_THREAD) {
+            Ok(usage) if !cfg!(miri) => usage.voluntary_context_switches(),
+            _ => 0,
+        };
+        let begun = gives_way();
+        agent.wait_until(|| stage.state.get(Count::Plain) > before)?;
+        let slept = gives_way() - begun;
+        require!(slept <= MOST, "rank {me} slept {slept} times in {LATE:?}");
+    }
+    Ok(agent.barrier()?)
 }
 
 /// By a name, by none, by two, by a declared mismatch: all agree on the outcome, and the next barrier is not harmed.

@@ -2,7 +2,6 @@
 //! that rather than panic too. (`parking_lot`'s turn integers into pointers, which Miri cannot follow strictly.)
 
 use std::sync::{self, MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Duration;
 
 #[derive(Debug, Default)]
 pub(super) struct Mutex<T>(sync::Mutex<T>);
@@ -40,10 +39,6 @@ pub(super) struct Condvar(sync::Condvar);
 impl Condvar {
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn wait_for<'a, T>(&self, guard: MutexGuard<'a, T>, limit: Duration) -> MutexGuard<'a, T> {
-        self.0.wait_timeout(guard, limit).unwrap_or_else(PoisonError::into_inner).0
     }
 
     pub fn notify_all(&self) {

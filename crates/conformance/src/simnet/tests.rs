@@ -3,7 +3,7 @@
 use super::*;
 use gasworks::{Config, Job, Table};
 use gasworks_bootstrap::Bootstrap;
-use gasworks_core::{Class, Wire, WireError};
+use gasworks_core::{Class, WaitSet, Wire, WireError};
 use gasworks_rdma::{Engine, EngineError, Key, Nic, NicError, Progress, Source, There, Tuning};
 use gasworks_sync::{RawSlice, Seq};
 use std::cell::{Cell, RefCell};
@@ -59,7 +59,8 @@ fn every_message_arrives_once_and_whole_and_some_overtake() {
         }
         while got.get() < 300 {
             receive(&*wire, sink);
-            wire.sleep(Duration::from_millis(1), &|| true).expect("slept");
+            let sleep = WaitSet::new().sleep(std::iter::once(&*wire), Duration::from_millis(1), &|| true);
+            sleep.expect("nothing is wrong");
         }
         let mut overtakes = 0;
         for order in orders.borrow_mut().iter_mut() {

@@ -2,13 +2,14 @@
 
 use super::block::Block;
 use super::dice::Choice;
-use super::net::Message;
+use super::net::{Arrival, Message};
 use super::{SimConfig, SimRank};
 use gasworks_core::message::MAX_HEAD;
 use gasworks_core::{
-    Arrived, Attributes, Class, Flow, Limits, Name, Reservation, SharedBarrier, Wire, WireError,
+    Arrived, Attributes, Class, Flow, Limits, Name, Reservation, SharedBarrier, Wait, Wire, WireError,
 };
 use gasworks_sync::Mode;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 const NAME: &str = "simnet";
@@ -143,7 +144,7 @@ impl<M: Mode> Wire<M> for SimWire {
             inbox.messages.push(message);
         }
         drop(inbox);
-        peer.arrival.notify_all();
+        peer.arrival.ring();
         Ok(())
     }
 
@@ -199,23 +200,22 @@ impl<M: Mode> Wire<M> for SimWire {
         Ok(handed)
     }
 
-    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
-        // What is delayed comes by polling, not by sleeping; so do the NIC's completions.
-        if !self.0.seat().nic.lock().flights.is_empty() {
-            std::thread::yield_now();
-            return Ok(());
+    fn wait(&self) -> Wait<'_> {
+        match &self.0.seat().arrival {
+            Arrival::Bell(bell) => Wait::Bell(bell.clone()),
+            Arrival::Descriptor(event) => Wait::Descriptor(event.as_fd()),
         }
-        let mut inbox = self.0.seat().inbox.lock();
-        if inbox.messages.is_empty() && !inbox.woken && stay() {
-            inbox = self.0.seat().arrival.wait_for(inbox, limit);
-        }
-        inbox.woken = false;
-        Ok(())
     }
 
-    fn wake(&self) {
-        self.0.seat().inbox.lock().woken = true;
-        self.0.seat().arrival.notify_all();
+    fn arm(&self) -> Result<Duration, WireError> {
+        if let Arrival::Descriptor(event) = &self.0.seat().arrival {
+            event.clear();
+        }
+        // What is delayed comes by polling, not by sleeping; so do the NIC's completions.
+        let is_busy = !self.0.seat().nic.lock().flights.is_empty();
+        let mut inbox = self.0.seat().inbox.lock();
+        let may_sleep = !std::mem::take(&mut inbox.woken) && !is_busy && inbox.messages.is_empty();
+        Ok(if may_sleep { Duration::MAX } else { Duration::ZERO })
     }
 }
 
@@ -237,7 +237,7 @@ impl SharedBarrier for SimBarrier {
             arrivals.agreed = std::mem::take(&mut arrivals.name);
             for seat in &self.rank.net.seats {
                 seat.inbox.lock().woken = true;
-                seat.arrival.notify_all();
+                seat.arrival.ring();
             }
         }
     }

@@ -70,8 +70,8 @@ impl<M: CoreMode> Engine<M> {
         Ok(taken)
     }
 
-    /// Sleeps on the transports.
-    pub(super) fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
+    /// Sleeps on the transports; whether it has.
+    pub(super) fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<bool, WireError> {
         let sleep = || self.router.sleep(limit, stay);
         match &self.observer {
             None => sleep(),

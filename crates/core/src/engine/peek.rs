@@ -8,6 +8,8 @@ use crate::{CoreMode, Rank};
 pub struct Peek {
     /// How often it was polled; wraps round.
     pub polls: u32,
+    /// How often a thread has slept; wraps round.
+    pub sleeps: u32,
     /// Requests that are out in all, and how many may be.
     pub out: (u32, u32),
     /// Requests that are out to each rank, how many may be, and their bytes; where there are any.
@@ -30,6 +32,7 @@ impl<M: CoreMode> Engine<M> {
         let owed_to = peers().map(|peer| (peer, self.account.owed().to(peer).0));
         Peek {
             polls: self.pace.polls(),
+            sleeps: self.waits.sleeps(),
             out: (left.total_out(), total),
             out_to: out_to
                 .filter(|(_, out, _)| out.0 > 0)

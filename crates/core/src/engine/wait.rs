@@ -14,11 +14,23 @@ pub(super) struct Waits {
     patience: Patience,
     /// A [`WaitMode`].
     mode: AtomicU32,
+    /// How often a thread has slept; wraps round.
+    sleeps: AtomicU32,
 }
 
 impl Waits {
     pub(super) fn new(patience: Patience) -> Self {
-        Self { worked: EventCount::new(), mode: AtomicU32::new(patience.mode as u32), patience }
+        Self {
+            worked: EventCount::new(),
+            mode: AtomicU32::new(patience.mode as u32),
+            sleeps: AtomicU32::new(0),
+            patience,
+        }
+    }
+
+    /// How often a thread has slept.
+    pub(super) fn sleeps(&self) -> u32 {
+        self.sleeps.load(Ordering::Relaxed)
     }
 
     /// How often a thread has worked.
@@ -93,7 +105,9 @@ impl<M: CoreMode> Engine<M> {
                 Step::Sleep(_) if self.is_busy() => std::thread::yield_now(),
                 // Not if another thread has worked since the loop last looked: what it did may be what is waited for.
                 Step::Sleep(longest) => {
-                    self.sleep(longest, &|| self.waits.worked.arm() == waiting.seen)?;
+                    if self.sleep(longest, &|| self.waits.worked.arm() == waiting.seen)? {
+                        self.waits.sleeps.fetch_add(1, Ordering::Relaxed);
+                    }
                 }
             }
         }

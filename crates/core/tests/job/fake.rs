@@ -23,9 +23,9 @@ use blocks::FakeBlocks;
 use gasworks_core::message::decode;
 use gasworks_core::observe::{Observer, Recorder};
 use gasworks_core::{
-    Also, Arrived, Attributes, Category, Class, CoreMode, Domains, Engine, Entry, Error, Flow, Handlers,
-    Incoming, Limits, Outgoing, Parts, Patience, Policy, Rank, Rdma, Received, Reservation, Signature, Wire,
-    WireError,
+    Also, Arrived, Attributes, Bell, Category, Class, CoreMode, Domains, Engine, Entry, Error, Flow,
+    Handlers, Incoming, Limits, Outgoing, Parts, Patience, Policy, Rank, Rdma, Received, Reservation,
+    Signature, Wait, Wire, WireError,
 };
 use gasworks_memory::atomic::{Ops, Type};
 use gasworks_memory::{Peer, PeerFlags, RegionTable, Rights};
@@ -94,9 +94,8 @@ pub struct WireLog {
     pub sent: Vec<(Rank, Class, Vec<u8>)>,
     /// The limit of messages that each poll was given.
     pub bursts: Vec<usize>,
-    /// The limit of each sleep, and what the engine's condition returned.
-    pub slept: Vec<(Duration, bool)>,
-    pub woken: u32,
+    /// How often the engine was about to sleep.
+    pub armed: u32,
     pub closed: u32,
 }
 
@@ -291,10 +290,10 @@ impl Port {
         log.broken.take().map_or(Ok(()), Err)
     }
 
-    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) {
-        let stays = stay();
-        lock(&self.log).slept.push((limit, stays));
-        run_peers();
+    /// The peers act in the place of a sleep.
+    fn arm(&self) -> Duration {
+        lock(&self.log).armed += 1;
+        if run_peers() { Duration::ZERO } else { Duration::MAX }
     }
 }
 
@@ -344,18 +343,25 @@ impl<M: Mode> Wire<M> for NetWire {
         }
         broken.map(|()| taken)
     }
-    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
-        self.0.sleep(limit, stay);
-        Ok(())
+    fn wait(&self) -> Wait<'_> {
+        Wait::Nothing
     }
-    fn wake(&self) {
-        lock(&self.0.log).woken += 1;
+    fn arm(&self) -> Result<Duration, WireError> {
+        Ok(self.0.arm())
     }
     fn is_settled(&self) -> bool {
         lock(&self.0.log).unsettled == 0
     }
     fn closed(&self) {
         lock(&self.0.log).closed += 1;
+    }
+}
+
+struct OwnBell(Arc<Fabric>, Rank);
+
+impl Bell for OwnBell {
+    fn bell(&self) -> &Doorbell {
+        &self.0.queues[self.1 as usize].bell
     }
 }
 
@@ -443,12 +449,11 @@ impl<M: Mode> Wire<M> for ShmemWire<M> {
         }
         Ok(taken)
     }
-    fn sleep(&self, limit: Duration, stay: &dyn Fn() -> bool) -> Result<(), WireError> {
-        self.port.sleep(limit, stay);
-        Ok(())
+    fn wait(&self) -> Wait<'_> {
+        Wait::Bell(Arc::new(OwnBell(self.port.fabric.clone(), self.port.rank)))
     }
-    fn wake(&self) {
-        lock(&self.port.log).woken += 1;
+    fn arm(&self) -> Result<Duration, WireError> {
+        Ok(self.port.arm())
     }
 }
 
@@ -456,16 +461,18 @@ thread_local! {
     static PEERS: RefCell<Option<Box<dyn FnMut()>>> = const { RefCell::new(None) };
 }
 
-/// Runs the closure that [`with_peers`] was given, but not from inside itself.
-fn run_peers() {
+/// Runs the closure that [`with_peers`] was given, but not from inside itself; whether there is one.
+fn run_peers() -> bool {
     let turn = PEERS.with(|others| others.borrow_mut().take());
     if let Some(mut turn) = turn {
         turn();
         PEERS.with(|others| *others.borrow_mut() = Some(turn));
+        return true;
     }
+    false
 }
 
-/// Runs `act`, and `turn` whenever `act` sleeps on a transport or polls a NIC on this thread.
+/// Runs `act`, and `turn` whenever `act` is about to sleep on a transport or polls a NIC on this thread.
 pub fn with_peers<R>(turn: impl FnMut() + 'static, act: impl FnOnce() -> R) -> R {
     PEERS.with(|others| *others.borrow_mut() = Some(Box::new(turn)));
     let result = act();

@@ -117,7 +117,7 @@ fn what_transports_answer_is_told() {
         let polls = std::cell::Cell::new(0);
         let done = || polls.replace(polls.get() + 1) > 1;
         assert_eq!(engine.wait_until(done), Ok(()));
-        let slept = job.wire(0).slept.len() as u64;
+        let slept = u64::from(job.wire(0).armed);
         let all = Recording::read(&files[0]).expect("a recording");
         let sleeps = all.events.iter().filter(|event| event.what == What::Sleep);
         let time = sleeps.clone().map(|event| event.end - event.start).sum::<u64>();

@@ -14,6 +14,7 @@
 //! - domain.5: the local bytes of a post stay as [`Domain::post`] wants it.
 //! - domain.6: `GNI_CqTestEvent` alone may be called while another thread uses the domain.
 
+mod channel;
 mod engine;
 mod release;
 
@@ -24,6 +25,7 @@ use crate::handle::Handle;
 use crate::kept::Closed;
 use crate::pinned::Pinned;
 use crate::udreg::{Cache, Device, Known};
+use channel::Channel;
 use gasworks_gni_sys::*;
 use gasworks_os::{Reserved, memfd};
 use gasworks_rdma::{Completion, NicError, Stage};
@@ -209,6 +211,8 @@ pub(crate) struct Domain {
     source: gni_cq_handle_t,
     /// Of what others have written here.
     arrivals: gni_cq_handle_t,
+    /// What tells of them by a descriptor, if it was opened.
+    channel: Option<Channel>,
     address: u32,
     /// The addresses of all NICs, and the endpoints of those that were talked to.
     addresses: Arc<[u32]>,
@@ -355,6 +359,7 @@ impl Domain {
             nic: null_mut(),
             source: null_mut(),
             arrivals: null_mut(),
+            channel: None,
             address: 0,
             addresses: Arc::default(),
             endpoints: Reserved::new(wanted.ranks as usize),

@@ -33,6 +33,7 @@ impl Domain {
                 unsafe { (self.ugni.GNI_CqDestroy)(queue) };
             }
         }
+        self.end_channel();
         if !self.cdm.is_null() {
             // SAFETY: domain.1: `open` made it, and it goes last: endpoints, registrations and queues of it are gone.
             unsafe { (self.ugni.GNI_CdmDestroy)(self.cdm) };

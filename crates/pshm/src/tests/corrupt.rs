@@ -2,7 +2,7 @@
 
 use super::fake;
 use crate::Opened;
-use gasworks_core::{Class, Wire, WireError};
+use gasworks_core::{Class, WaitSet, Wire, WireError};
 use gasworks_sync::Seq;
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -72,7 +72,9 @@ fn indices_that_jump() {
 /// Nothing is found in the queue, and nobody knows why: whoever waits looks at the counts.
 #[test]
 fn counts_that_cannot_be_are_found_by_who_waits() {
-    let sleep = |wire: &dyn Wire<Seq>| wire.sleep(Duration::from_millis(1), &|| true);
+    let sleep = |wire: &dyn Wire<Seq>| {
+        WaitSet::new().sleep(std::iter::once(wire), Duration::from_millis(1), &|| true)
+    };
     for (class, name) in [(Class::Request, "request"), (Class::Reply, "reply")] {
         for (count, values) in [(0, [0, 517]), (1, [4, 518]), (2, [1, 6])] {
             for value in values {
@@ -90,7 +92,7 @@ fn counts_that_cannot_be_are_found_by_who_waits() {
                 // Room is not claimed for replies: nobody looks at that count.
                 let matters = !(count == 0 && class == Class::Reply);
                 match sleep(&wire) {
-                    Ok(()) => assert!(!matters, "{name} {count}: {value} in place of {before}"),
+                    Ok(_) => assert!(!matters, "{name} {count}: {value} in place of {before}"),
                     Err(error) => says(&error.to_string(), &["pshm queue of rank 0", name, "5 were taken"]),
                 }
             }

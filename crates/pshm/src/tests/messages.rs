@@ -2,7 +2,7 @@
 
 use super::fake::{self, CONFIG, Watchdog};
 use crate::{MAX_MEDIUM, Opened, Pshm, ShmBarrier};
-use gasworks_core::{Class, Name, SharedBarrier, Wire, WireError};
+use gasworks_core::{Class, Name, SharedBarrier, WaitSet, Wire, WireError};
 use gasworks_memory::Rights;
 use gasworks_shmem::credit::Credits;
 use gasworks_shmem::inbox::{MAX_HEAD, MAX_INLINE};
@@ -236,7 +236,8 @@ fn a_sleeper_is_woken_by_a_message_a_wake_and_a_barrier() {
     fake::run::<Par, _>(2, CONFIG, |me, opened| {
         let Opened { wire, barrier, .. } = opened;
         let pause = || std::thread::sleep(Duration::from_millis(20));
-        let watchdog = Watchdog::new();
+        let (watchdog, waits) = (Watchdog::new(), WaitSet::new());
+        let sleep = || waits.sleep(std::iter::once(&wire), long, &|| true).expect("slept");
         if me == 0 {
             pause();
             send(&wire, 1, Class::Request, b'q', 0).expect("sent");
@@ -245,18 +246,18 @@ fn a_sleeper_is_woken_by_a_message_a_wake_and_a_barrier() {
         } else {
             let start = Instant::now();
             while wire.poll(1, &mut |_| ()) == Ok(0) {
-                wire.sleep(long, &|| true).expect("slept");
+                sleep();
             }
             barrier.arrive(Name::Any);
             while barrier.done().is_none() {
-                wire.sleep(long, &|| true).expect("slept");
+                sleep();
             }
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     pause();
-                    wire.wake();
+                    waits.wake(std::iter::once(&wire));
                 });
-                wire.sleep(long, &|| true).expect("slept");
+                sleep();
             });
             assert!(start.elapsed() < long, "it slept for the whole time allowed");
             assert!(start.elapsed() >= Duration::from_millis(40));
@@ -283,12 +284,12 @@ fn a_barrier_that_all_have_come_to_keeps_a_rank_awake_once() {
         while complete.load(Relaxed) == 0 {
             watchdog.check(|| "rank 0 waits for rank 1".into());
         }
-        let would_sleep = [(); 3].map(|()| {
-            let asked = Cell::new(false); // whether it may stay asleep, which only a rank is that nothing keeps awake
-            wire.sleep(Duration::from_millis(1), &|| asked.replace(true)).expect("slept");
-            asked.get()
+        let slept = [(); 3].map(|()| {
+            WaitSet::new()
+                .sleep(std::iter::once(&wire), Duration::from_millis(1), &|| true)
+                .expect("no error")
         });
-        assert_eq!((would_sleep, barrier.done()), ([false, true, true], Some(Name::Any)));
+        assert_eq!((slept, barrier.done()), ([false, true, true], Some(Name::Any)));
     });
 }
 
