@@ -114,6 +114,10 @@ fn sleep(waits: &WaitSet, wires: &[Fake], limit: Duration) -> Result<bool, WireE
 /// Sets of transports of which none naps.
 fn sets() -> Vec<Vec<Fake>> {
     let (bell, descriptor) = (Fake::bell, Fake::descriptor);
+    if cfg!(miri) {
+        // It has no `ppoll`.
+        return vec![vec![bell()]];
+    }
     vec![
         vec![bell()],
         vec![descriptor()],
@@ -160,14 +164,19 @@ fn nobody_sleeps_where_something_has_come_or_is_not_to_stay() {
             wire.take();
         }
         assert_eq!(waits.sleep(wires.iter(), LONG, &|| false), Ok(false));
-        // What woke nobody ends no sleep.
+        // What woke nobody ends no sleep, nor does anything else for long: a thread may still tell of what came above.
         waits.wake(wires.iter());
-        let (begun, limit) = (Instant::now(), Duration::from_millis(2));
-        assert_eq!(sleep(&waits, &wires, limit), Ok(true));
-        assert!(begun.elapsed() >= limit);
+        let limit = Duration::from_millis(2);
+        let lasts = |_| {
+            let begun = Instant::now();
+            assert_eq!(sleep(&waits, &wires, limit), Ok(true));
+            begun.elapsed() >= limit
+        };
+        assert!((0..10).any(lasts), "each sleep is ended by nothing");
     }
 }
 
+#[cfg(not(miri))]
 #[test]
 fn all_transports_are_asked_and_the_first_that_is_broken_says_so() {
     let broken = Fake(Arc::new(End {
@@ -183,6 +192,7 @@ fn all_transports_are_asked_and_the_first_that_is_broken_says_so() {
     assert_eq!(wires.map(|wire| wire.armed()), [1; 3]);
 }
 
+#[cfg(not(miri))]
 #[test]
 fn a_transport_that_ends_no_sleep_is_looked_at_again_soon() {
     let nap = Duration::from_millis(1);
@@ -237,6 +247,7 @@ fn no_message_is_slept_through() {
     }
 }
 
+#[cfg(not(miri))]
 #[test]
 fn threads_of_a_rank_end_with_it() {
     let wires = [Fake::bell(), Fake::descriptor(), Fake::bell()];

@@ -23,9 +23,9 @@ use blocks::FakeBlocks;
 use gasworks_core::message::decode;
 use gasworks_core::observe::{Observer, Recorder};
 use gasworks_core::{
-    Also, Arrived, Attributes, Bell, Category, Class, CoreMode, Domains, Engine, Entry, Error, Flow,
-    Handlers, Incoming, Limits, Outgoing, Parts, Patience, Policy, Rank, Rdma, Received, Reservation,
-    Signature, Wait, Wire, WireError,
+    Also, Arrived, Attributes, Category, Class, CoreMode, Domains, Engine, Entry, Error, Flow, Handlers,
+    Incoming, Limits, Outgoing, Parts, Patience, Policy, Rank, Rdma, Received, Reservation, Signature, Wait,
+    Wire, WireError,
 };
 use gasworks_memory::atomic::{Ops, Type};
 use gasworks_memory::{Peer, PeerFlags, RegionTable, Rights};
@@ -161,7 +161,7 @@ struct InFlight {
 /// The queues and the doorbell of one rank.
 struct RankQueues {
     queues: [(Control, Box<[Slot]>); 2],
-    bell: Doorbell,
+    bell: Arc<Doorbell>,
 }
 
 /// What the ranks of a job share.
@@ -175,7 +175,7 @@ pub struct Fabric {
 impl Fabric {
     fn new(ranks: u32) -> Arc<Self> {
         let queue = |slots| (Control::new(), (0..slots).map(|_| Slot::new()).collect());
-        let home = |_| RankQueues { queues: [queue(SLOTS), queue(1024)], bell: Doorbell::new() };
+        let home = |_| RankQueues { queues: [queue(SLOTS), queue(1024)], bell: Arc::default() };
         let mailboxes = (0..ranks).map(|_| VecDeque::new()).collect();
         Arc::new(Self {
             segments: (0..ranks).map(|_| words(SEGMENT)).collect(),
@@ -357,14 +357,6 @@ impl<M: Mode> Wire<M> for NetWire {
     }
 }
 
-struct OwnBell(Arc<Fabric>, Rank);
-
-impl Bell for OwnBell {
-    fn bell(&self) -> &Doorbell {
-        &self.0.queues[self.1 as usize].bell
-    }
-}
-
 /// A transport over shared memory: queues, and blocks for payloads that no slot holds.
 pub struct ShmemWire<M: Mode> {
     port: Port,
@@ -450,7 +442,7 @@ impl<M: Mode> Wire<M> for ShmemWire<M> {
         Ok(taken)
     }
     fn wait(&self) -> Wait<'_> {
-        Wait::Bell(Arc::new(OwnBell(self.port.fabric.clone(), self.port.rank)))
+        Wait::Bell(self.port.fabric.queues[self.port.rank as usize].bell.clone())
     }
     fn arm(&self) -> Result<Duration, WireError> {
         Ok(self.port.arm())
