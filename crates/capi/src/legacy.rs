@@ -147,11 +147,12 @@ pub fn set<M: FaceMode>(rank: u32, dest: *const u8, value: c_int, len: usize, im
     let face = M::slot().of(CALL);
     let (rank, engine) = (face.rank(CALL, face.team, rank), face.engine());
     let (offset, value) = (face.offset(rank, dest), value as u8);
+    let at = |bytes: usize| engine.everyone().at(rank, offset + bytes as u64);
     if engine.peers().reaches(rank) {
         let piece = [value; PIECE];
-        for at in (0..len).step_by(PIECE) {
-            let count = PIECE.min(len - at);
-            went(CALL, rma::put(engine, rank, offset + at as u64, &piece[..count]));
+        for done in (0..len).step_by(PIECE) {
+            let count = PIECE.min(len - done);
+            went(CALL, rma::put(engine, at(done), &piece[..count]));
         }
         return 0;
     }
@@ -160,13 +161,13 @@ pub fn set<M: FaceMode>(rank: u32, dest: *const u8, value: c_int, len: usize, im
     let options = Options { local: Local::Defer, immediate: false };
     if implicit {
         // SAFETY: `source` leads to the bytes of the vector in `kept`, which neither move nor change; the operation keeps it to its end.
-        let started = face
-            .implicit(|set| unsafe { rma::put_nbi(engine, set, (rank, offset), source, len, kept, options) });
+        let started =
+            face.implicit(|set| unsafe { rma::put_nbi(engine, set, at(0), source, len, kept, options) });
         went(CALL, started);
         return 0;
     }
     // SAFETY: `kept` owns the bytes at `source`, and so does the operation until it is done, or this function if it is over at once.
-    let started = unsafe { rma::put_nb(engine, (rank, offset), source, len, kept, options) };
+    let started = unsafe { rma::put_nb(engine, at(0), source, len, kept, options) };
     went(CALL, started).0.into_bits() as Event
 }
 
@@ -184,7 +185,7 @@ pub fn fetch<M: FaceMode>(rank: u32, source: *const u8, len: usize) -> *mut Fetc
         fail(CALL, format!("a value of {len} bytes: 1 to 8 are one"));
     }
     let (rank, engine) = (face.rank(CALL, face.team, rank), face.engine());
-    let place = (rank, face.offset(rank, source));
+    let place = engine.everyone().at(rank, face.offset(rank, source));
     let fetched = Box::into_raw(Box::new(Fetched { value: 0, event: Started::DONE }));
     // SAFETY: legacy.1: `value` lies in the box made above, which stays to the transfer's end and has room for `len` bytes (8 at most).
     // The low-order bytes of a little-endian machine come first.

@@ -6,7 +6,7 @@
 use crate::check::when;
 use crate::face::{Face, FaceMode, by_address, fail};
 use crate::layout::{Event, Flags, IMMEDIATE, Local, NO_OP, OK, Team, When};
-use gasworks_core::{Categories, Rank};
+use gasworks_core::{Categories, Place, Rank};
 use gasworks_extended::rma::{self, Local as Freed, Options};
 use std::ffi::{c_int, c_void};
 use std::fmt::Display;
@@ -35,6 +35,10 @@ impl There {
             fail(call, format!("{len} bytes at no address of this rank"));
         }
         (face, Self { call, rank, address, offset: face.offset(rank, address.cast()), len })
+    }
+
+    fn place<M: FaceMode>(&self, face: &'static Face<M>) -> Place<'static> {
+        face.engine().everyone().at(self.rank, self.offset)
     }
 
     fn went<T, E: Display + 'static>(&self, result: Result<T, E>) -> T {
@@ -73,10 +77,9 @@ pub unsafe fn put<M: FaceMode>(
     flags: Flags,
 ) -> c_int {
     let (face, there) = There::of::<M>("gex_RMA_PutBlocking", (team, rank), dest, source, len);
-    let (engine, place, is_immediate) = (face.engine(), (there.rank, there.offset), flags & IMMEDIATE != 0);
+    let (engine, place, is_immediate) = (face.engine(), there.place(face), flags & IMMEDIATE != 0);
     // SAFETY: capi.1: C has `len` readable bytes at `source`, which nobody writes until this call returns.
-    let done =
-        unsafe { rma::put_from(engine.peers().rows(), engine, place, source.cast(), len, is_immediate) };
+    let done = unsafe { rma::put_from(engine, place, source.cast(), len, is_immediate) };
     there.unless_busy(flags, done).map_or(1, |()| OK)
 }
 
@@ -93,9 +96,9 @@ pub unsafe fn get<M: FaceMode>(
     flags: Flags,
 ) -> c_int {
     let (face, there) = There::of::<M>("gex_RMA_GetBlocking", (team, rank), source, dest, len);
-    let (engine, place, is_immediate) = (face.engine(), (there.rank, there.offset), flags & IMMEDIATE != 0);
+    let (engine, place, is_immediate) = (face.engine(), there.place(face), flags & IMMEDIATE != 0);
     // SAFETY: capi.1: C has `len` writable bytes at `dest`, which nobody else uses until this call returns.
-    let done = unsafe { rma::get_to(engine.peers().rows(), engine, place, dest.cast(), len, is_immediate) };
+    let done = unsafe { rma::get_to(engine, place, dest.cast(), len, is_immediate) };
     there.unless_busy(flags, done).map_or(1, |()| OK)
 }
 
@@ -117,7 +120,7 @@ pub unsafe fn put_nb<M: FaceMode>(
     if When::of(local) == Some(When::Group) {
         fail(there.call, "GEX_EVENT_GROUP is for implicit puts");
     }
-    let place = (there.rank, there.offset);
+    let place = there.place(face);
     // SAFETY: capi.1: C leaves the `len` bytes at `source` as they are until they may be used again, as `local` says.
     let started = unsafe { rma::put_nb(face.engine(), place, source.cast(), len, None, options) };
     let Some((event, _)) = there.unless_busy(flags, started) else { return NO_OP };
@@ -141,7 +144,7 @@ pub unsafe fn get_nb<M: FaceMode>(
     flags: Flags,
 ) -> Event {
     let (face, there) = There::of::<M>("gex_RMA_GetNB", (team, rank), source, dest, len);
-    let (place, is_immediate) = ((there.rank, there.offset), flags & IMMEDIATE != 0);
+    let (place, is_immediate) = (there.place(face), flags & IMMEDIATE != 0);
     // SAFETY: capi.1: C has `len` writable bytes at `dest`, which nobody else uses until the event is done.
     let started = unsafe { rma::get_nb(face.engine(), place, dest.cast(), len, None, is_immediate) };
     there.unless_busy(flags, started).map_or(NO_OP, |(event, _)| event.into_bits() as Event)
@@ -165,7 +168,7 @@ pub unsafe fn put_nbi<M: FaceMode>(
     if matches!(When::of(local), Some(When::At(_))) {
         fail(there.call, "an event for the source is for puts that have one of their own");
     }
-    let place = (there.rank, there.offset);
+    let place = there.place(face);
     let started = face.implicit(|set| {
         // SAFETY: capi.1: C leaves the `len` bytes at `source` as they are until this thread's set says that they may be used again.
         unsafe { rma::put_nbi(face.engine(), set, place, source.cast(), len, None, options) }
@@ -186,7 +189,7 @@ pub unsafe fn get_nbi<M: FaceMode>(
     flags: Flags,
 ) -> c_int {
     let (face, there) = There::of::<M>("gex_RMA_GetNBI", (team, rank), source, dest, len);
-    let (place, is_immediate) = ((there.rank, there.offset), flags & IMMEDIATE != 0);
+    let (place, is_immediate) = (there.place(face), flags & IMMEDIATE != 0);
     let started = face.implicit(|set| {
         // SAFETY: capi.1: C has `len` writable bytes at `dest`, which nobody else uses until this thread's set says that the get is done.
         unsafe { rma::get_nbi(face.engine(), set, place, dest.cast(), len, is_immediate) }

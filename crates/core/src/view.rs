@@ -6,6 +6,7 @@
 use crate::team::{Members, TeamError};
 use crate::{Error, Rank};
 use gasworks_memory::{MemoryError, OwnRows, RegionHandle, RegionId, RegionTable, Rows};
+use gasworks_sync::VolatileSlice;
 use std::sync::Arc;
 
 /// A team's members, and the rows of their segments: the table's own for everyone, copies for others.
@@ -90,6 +91,12 @@ impl<'a> View<'a> {
         member < self.direct
     }
 
+    /// An offset in a member's segment.
+    #[inline(always)]
+    pub fn at(self, member: u32, offset: u64) -> Place<'a> {
+        Place { view: self, member, offset }
+    }
+
     /// The rank of a member. Of everyone's, numbers that are no rank's are returned as they are: the call that they are for says so.
     ///
     /// # Errors
@@ -143,5 +150,42 @@ impl<'a> View<'a> {
         if let Some(own) = self.of.and_then(|of| of.own.as_ref()) {
             own.update(member, rank);
         }
+    }
+}
+
+/// Where a put or get goes: an offset in the segment of a view's member, or in its part of a region.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    view: View<'a>,
+    member: u32,
+    offset: u64,
+}
+
+impl<'a> Place<'a> {
+    /// `len` bytes there, where load and store reach them and nothing else is to be done.
+    #[inline(always)]
+    pub fn open(&self, len: usize) -> Option<VolatileSlice<'a>> {
+        self.view.rows.open(self.member, self.offset, len)
+    }
+
+    /// The member's rank, and the place in its memory.
+    ///
+    /// # Errors
+    /// There is no such member, or the offset is beyond every region's end.
+    #[inline]
+    pub fn of_rank(&self) -> Result<(Rank, u64), Error> {
+        self.view.place_of(self.member, self.offset)
+    }
+
+    /// What went wrong with a call to there ([`View::explain`]).
+    #[cold]
+    pub fn explain(&self, error: Error) -> Error {
+        self.view.explain(self.member, error)
+    }
+
+    /// Load and store reach it, which is this rank's: the next call is to find it open.
+    #[cold]
+    pub fn reached(&self, rank: Rank) {
+        self.view.update(self.member, rank);
     }
 }

@@ -16,12 +16,6 @@ pub enum Error {
     /// An access region out of turn.
     #[error("access region: {0}")]
     Region(&'static str),
-    /// A value that is none.
-    #[error("put or get of a value of {bytes} bytes: a value has 1 to 8")]
-    ValueSize {
-        /// The size that was given.
-        bytes: usize,
-    },
     /// Operations that are none on words of a type.
     #[error("an atomic domain of {operations:?} on words of type {of:?}: bits are an integer's")]
     Operations {

@@ -1,7 +1,7 @@
 //! One-sided put and get, atomic operations, events and barriers.
 //!
 //! - [`rma`]: put and get between any local memory and the peers' segments: load and store where the peer is mapped,
-//!   the NIC where it is not; blocking, with an [`Event`], or in an [`Implicit`] set. [`value`]: of single values.
+//!   the NIC where it is not; blocking, with an [`Event`], or in an [`Implicit`] set.
 //! - [`atomic`]: atomic operations on words of segments, by the processor, the NIC, or the rank whose they are.
 //! - [`event`]: events tested and waited for, one, all or some. [`implicit`]: sets and access regions.
 //! - [`long`]: Longs whose payload may be in use for a while.
@@ -20,8 +20,6 @@ pub mod long;
 #[allow(unsafe_code)]
 pub mod rma;
 pub mod team;
-#[allow(unsafe_code)]
-pub mod value;
 
 pub use barrier::Barrier;
 pub use error::Error;

@@ -5,7 +5,7 @@
 //! any offset up to the segment's end.
 //!
 //! Each comes in three forms: blocking; with an [`Event`] of its own (`_nb`); and implicit (`_nbi`), as part of an
-//! [`Implicit`] set. Each takes a buffer or, in [`value`](crate::value), a value of up to eight bytes.
+//! [`Implicit`] set.
 //!
 //! # Invariants
 //! - rma.1: the local side of a transfer stays mapped, and is not used otherwise, until the transfer completes: a blocking
@@ -15,8 +15,8 @@
 use crate::Error;
 use crate::event::{self, Event, Kept};
 use crate::implicit::Implicit;
-use gasworks_core::{Categories, CoreMode, Engine, OpId, Transfer};
-use gasworks_memory::{Access, Rights, Rows};
+use gasworks_core::{Categories, CoreMode, Engine, OpId, Place, Transfer};
+use gasworks_memory::{Access, Rights};
 use gasworks_rdma::Direction;
 use gasworks_sync::racy;
 
@@ -45,27 +45,27 @@ pub struct Options {
 /// Of a put whose source must be free on return, so many bytes are copied; for more, the put is waited for.
 const COPIED: usize = 64 << 10;
 
-/// Puts `source` at `offset` of `rank`'s segment, and returns when it can be seen there.
+/// Puts `source`, and returns when it can be seen there.
 ///
 /// # Errors
 /// The rank or the range is wrong, or the network failed.
 #[inline(always)]
-pub fn put<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, source: &[u8]) -> Result<(), Error> {
+pub fn put<M: CoreMode>(engine: &Engine<M>, place: Place<'_>, source: &[u8]) -> Result<(), Error> {
     // SAFETY: `source` is borrowed until the call returns, so its bytes are readable and nobody writes them.
-    unsafe { put_from(engine.peers().rows(), engine, (rank, offset), source.as_ptr(), source.len(), false) }
+    unsafe { put_from(engine, place, source.as_ptr(), source.len(), false) }
 }
 
-/// Gets the bytes at `offset` of `rank`'s segment into `target`.
+/// Gets the bytes there into `target`.
 ///
 /// # Errors
 /// The rank or the range is wrong, or the network failed.
 #[inline(always)]
-pub fn get<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, target: &mut [u8]) -> Result<(), Error> {
+pub fn get<M: CoreMode>(engine: &Engine<M>, place: Place<'_>, target: &mut [u8]) -> Result<(), Error> {
     // SAFETY: `target` is borrowed exclusively until the call returns, so its bytes are writable and nobody else's.
-    unsafe { get_to(engine.peers().rows(), engine, (rank, offset), target.as_mut_ptr(), target.len(), false) }
+    unsafe { get_to(engine, place, target.as_mut_ptr(), target.len(), false) }
 }
 
-/// Puts `len` bytes at `source`, which may be anywhere, and returns when they can be seen. `rows` are those of the engine's peers.
+/// Puts `len` bytes at `source`, which may be anywhere, and returns when they can be seen.
 ///
 /// # Safety
 /// `source` is readable for `len` bytes, and nobody writes them meanwhile.
@@ -74,14 +74,13 @@ pub fn get<M: CoreMode>(engine: &Engine<M>, rank: u32, offset: u64, target: &mut
 /// The rank or the range is wrong, or the network failed; if `immediate`, also [`Error::is_busy`].
 #[inline(always)]
 pub unsafe fn put_from<M: CoreMode>(
-    rows: Rows<'_>,
     engine: &Engine<M>,
-    (rank, offset): (u32, u64),
+    place: Place<'_>,
     source: *const u8,
     len: usize,
     immediate: bool,
 ) -> Result<(), Error> {
-    match rows.open(rank, offset, len) {
+    match place.open(len) {
         Some(target) => {
             // SAFETY: `target` is mapped for `len` bytes (table.1 of `gasworks_memory`); the caller promises that `source` is readable and
             // not written to.
@@ -89,11 +88,11 @@ pub unsafe fn put_from<M: CoreMode>(
             Ok(())
         }
         // SAFETY: rma.1: the caller promises `len` bytes at `source` for this call, which returns when the put is over.
-        None => unsafe { far(engine, Direction::Put, rank, offset, source.cast_mut(), len, immediate) },
+        None => unsafe { far(engine, place, Direction::Put, source.cast_mut(), len, immediate) },
     }
 }
 
-/// Gets `len` bytes to `target`, which may be anywhere. `rows` are those of the engine's peers.
+/// Gets `len` bytes to `target`, which may be anywhere.
 ///
 /// # Safety
 /// `target` is writable for `len` bytes, and nobody else uses them meanwhile.
@@ -102,14 +101,13 @@ pub unsafe fn put_from<M: CoreMode>(
 /// The rank or the range is wrong, or the network failed; if `immediate`, also [`Error::is_busy`].
 #[inline(always)]
 pub unsafe fn get_to<M: CoreMode>(
-    rows: Rows<'_>,
     engine: &Engine<M>,
-    (rank, offset): (u32, u64),
+    place: Place<'_>,
     target: *mut u8,
     len: usize,
     immediate: bool,
 ) -> Result<(), Error> {
-    match rows.open(rank, offset, len) {
+    match place.open(len) {
         Some(source) => {
             // SAFETY: `source` is mapped for `len` bytes (table.1 of `gasworks_memory`); the caller promises that `target` is writable and
             // nobody else's.
@@ -117,7 +115,7 @@ pub unsafe fn get_to<M: CoreMode>(
             Ok(())
         }
         // SAFETY: rma.1: the caller promises `len` bytes at `target` for this call, which returns when the get is over.
-        None => unsafe { far(engine, Direction::Get, rank, offset, target, len, immediate) },
+        None => unsafe { far(engine, place, Direction::Get, target, len, immediate) },
     }
 }
 
@@ -130,20 +128,26 @@ pub unsafe fn get_to<M: CoreMode>(
 #[inline(never)]
 unsafe fn far<M: CoreMode>(
     engine: &Engine<M>,
+    place: Place<'_>,
     direction: Direction,
-    rank: u32,
-    offset: u64,
     local: *mut u8,
     len: usize,
     immediate: bool,
 ) -> Result<(), Error> {
-    let whole = Transfer { direction, peer: rank, offset, local, len, set: None, local_apart: false };
+    let whole = whole(place, direction, local, len)?;
     // SAFETY: rma.1: the caller promises `len` bytes at `local` while the call lasts, and a copy is over before.
-    if unsafe { copied(engine, &whole) }? {
+    if unsafe { copied(engine, place, &whole) }? {
         return Ok(());
     }
     // SAFETY: rma.1: the caller promises `len` bytes at `local` while the call lasts, which ends with the transfer.
-    Ok(unsafe { engine.transfer_and_wait(&whole, immediate) }?)
+    let done = unsafe { engine.transfer_and_wait(&whole, immediate) };
+    done.map_err(|error| place.explain(error).into())
+}
+
+/// A transfer alone, whose source is not asked for apart.
+fn whole(place: Place<'_>, direction: Direction, local: *mut u8, len: usize) -> Result<Transfer, Error> {
+    let (peer, offset) = place.of_rank()?;
+    Ok(Transfer { direction, peer, offset, local, len, set: None, local_apart: false })
 }
 
 /// Starts a put of `len` bytes at `source`. `keep` lives until it is done. The leaf for the source is asked of the event.
@@ -156,30 +160,22 @@ unsafe fn far<M: CoreMode>(
 #[inline]
 pub unsafe fn put_nb<M: CoreMode>(
     engine: &Engine<M>,
-    (rank, offset): (u32, u64),
+    place: Place<'_>,
     source: *const u8,
     len: usize,
     keep: Option<Box<M::Keep>>,
     options: Options,
 ) -> Result<(Event, Kept<M>), Error> {
-    if let Some(target) = engine.peers().open(rank, offset, len) {
+    if let Some(target) = place.open(len) {
         // SAFETY: `target` is mapped for `len` bytes (table.1 of `gasworks_memory`); the caller promises that `source` is readable and not
         // written to.
         unsafe { racy::copy_in(target.as_ptr(), source, len) };
         return Ok((Event::DONE, keep));
     }
-    let local = source.cast_mut();
-    let whole = Transfer {
-        direction: Direction::Put,
-        peer: rank,
-        offset,
-        local,
-        len,
-        set: None,
-        local_apart: options.local == Local::Apart,
-    };
+    let whole = whole(place, Direction::Put, source.cast_mut(), len)?;
+    let whole = Transfer { local_apart: options.local == Local::Apart, ..whole };
     // SAFETY: rma.1: the caller promises `len` bytes at `source`, which `whole` names, until `options` say that they may be used again.
-    unsafe { start(engine, &whole, keep, options) }
+    unsafe { start(engine, place, &whole, keep, options) }
 }
 
 /// Starts a get of `len` bytes to `target`. `keep` lives until it is done.
@@ -192,22 +188,21 @@ pub unsafe fn put_nb<M: CoreMode>(
 #[inline]
 pub unsafe fn get_nb<M: CoreMode>(
     engine: &Engine<M>,
-    (rank, offset): (u32, u64),
+    place: Place<'_>,
     target: *mut u8,
     len: usize,
     keep: Option<Box<M::Keep>>,
     immediate: bool,
 ) -> Result<(Event, Kept<M>), Error> {
-    if let Some(source) = engine.peers().open(rank, offset, len) {
+    if let Some(source) = place.open(len) {
         // SAFETY: `source` is mapped for `len` bytes (table.1 of `gasworks_memory`); the caller promises that `target` is writable and
         // nobody else's.
         unsafe { racy::copy_out(target, source.as_ptr(), len) };
         return Ok((Event::DONE, keep));
     }
-    let (direction, local) = (Direction::Get, target);
-    let whole = Transfer { direction, peer: rank, offset, local, len, set: None, local_apart: false };
+    let whole = whole(place, Direction::Get, target, len)?;
     // SAFETY: rma.1: the caller promises `len` bytes at `target`, which `whole` names, until the event is done.
-    unsafe { start(engine, &whole, keep, Options { immediate, ..Options::default() }) }
+    unsafe { start(engine, place, &whole, keep, Options { immediate, ..Options::default() }) }
 }
 
 /// Starts a put of `len` bytes at `source` in a set. `keep` lives until it is done.
@@ -221,30 +216,23 @@ pub unsafe fn get_nb<M: CoreMode>(
 pub unsafe fn put_nbi<M: CoreMode>(
     engine: &Engine<M>,
     implicit: &Implicit,
-    (rank, offset): (u32, u64),
+    place: Place<'_>,
     source: *const u8,
     len: usize,
     keep: Option<Box<M::Keep>>,
     options: Options,
 ) -> Result<(), Error> {
-    if let Some(target) = engine.peers().open(rank, offset, len) {
+    if let Some(target) = place.open(len) {
         // SAFETY: `target` is mapped for `len` bytes (table.1 of `gasworks_memory`); the caller promises that `source` is readable and not
         // written to.
         unsafe { racy::copy_in(target.as_ptr(), source, len) };
         return Ok(());
     }
-    let whole = Transfer {
-        direction: Direction::Put,
-        peer: rank,
-        offset,
-        local: source.cast_mut(),
-        len,
-        set: Some(implicit.joined(engine)),
-        local_apart: options.local == Local::Apart,
-    };
+    let (whole, set) = (whole(place, Direction::Put, source.cast_mut(), len)?, Some(implicit.joined(engine)));
+    let whole = Transfer { set, local_apart: options.local == Local::Apart, ..whole };
     // SAFETY: rma.1: the caller promises `len` bytes at `source`, which `whole` names, until the set or its local category is done, as
     // `options` say.
-    unsafe { start(engine, &whole, keep, options) }.map(|_| ())
+    unsafe { start(engine, place, &whole, keep, options) }.map(|_| ())
 }
 
 /// Starts a get of `len` bytes to `target` in a set. `keep` lives until it is done.
@@ -258,21 +246,21 @@ pub unsafe fn put_nbi<M: CoreMode>(
 pub unsafe fn get_nbi<M: CoreMode>(
     engine: &Engine<M>,
     implicit: &Implicit,
-    (rank, offset): (u32, u64),
+    place: Place<'_>,
     target: *mut u8,
     len: usize,
     immediate: bool,
 ) -> Result<(), Error> {
-    if let Some(source) = engine.peers().open(rank, offset, len) {
+    if let Some(source) = place.open(len) {
         // SAFETY: `source` is mapped for `len` bytes (table.1 of `gasworks_memory`); the caller promises that `target` is writable and
         // nobody else's.
         unsafe { racy::copy_out(target, source.as_ptr(), len) };
         return Ok(());
     }
-    let (direction, set) = (Direction::Get, Some(implicit.joined(engine)));
-    let whole = Transfer { direction, peer: rank, offset, local: target, len, set, local_apart: false };
+    let whole = whole(place, Direction::Get, target, len)?;
+    let whole = Transfer { set: Some(implicit.joined(engine)), ..whole };
     // SAFETY: rma.1: the caller promises `len` bytes at `target`, which `whole` names, until the gets of the set are done.
-    unsafe { start(engine, &whole, None, Options { immediate, ..Options::default() }) }.map(|_| ())
+    unsafe { start(engine, place, &whole, None, Options { immediate, ..Options::default() }) }.map(|_| ())
 }
 
 /// Starts a transfer that is not open to a plain copy. What is over at once, as with a mapped peer of a job that is
@@ -282,18 +270,19 @@ pub unsafe fn get_nbi<M: CoreMode>(
 /// rma.1, until the options say that the source may be used again, or the event that the target may.
 unsafe fn start<M: CoreMode>(
     engine: &Engine<M>,
+    place: Place<'_>,
     whole: &Transfer,
     keep: Option<Box<M::Keep>>,
     options: Options,
 ) -> Result<(Event, Kept<M>), Error> {
     // SAFETY: rma.1: the caller promises the local bytes that `whole` names for longer than this call, in which a copy is over.
-    if unsafe { copied(engine, whole) }? {
+    if unsafe { copied(engine, place, whole) }? {
         return Ok((Event::DONE, keep));
     }
     let now = whole.direction == Direction::Put && options.local == Local::Now && keep.is_none();
     if !now {
         // SAFETY: rma.1: the caller promises the local bytes until the operation is done, or what it gives in `keep` owns them.
-        let id = unsafe { post(engine, whole, keep, options.immediate) }?;
+        let id = unsafe { post(engine, place, whole, keep, options.immediate) }?;
         return Ok((Event(Some(id)), None));
     }
     if whole.len <= COPIED || options.immediate {
@@ -302,12 +291,12 @@ unsafe fn start<M: CoreMode>(
         unsafe { racy::copy_out(copy.as_mut_ptr(), whole.local, whole.len) };
         let mine = Transfer { local: copy.as_mut_ptr(), ..*whole };
         // SAFETY: rma.1: the operation keeps `copy`, whose heap block does not move with the vector and is not used otherwise.
-        let id = unsafe { post(engine, &mine, Some(M::keep(copy)), options.immediate) }?;
+        let id = unsafe { post(engine, place, &mine, Some(M::keep(copy)), options.immediate) }?;
         return Ok((Event(Some(id)), None));
     }
     let alone = Transfer { set: None, local_apart: true, ..*whole };
     // SAFETY: rma.1: the caller promises the source while this call lasts, which waits below until the source is free.
-    let event = Event(Some(unsafe { post(engine, &alone, None, false) }?));
+    let event = Event(Some(unsafe { post(engine, place, &alone, None, false) }?));
     if whole.set.is_none() {
         // Whatever else a poll finds wrong is said once the source is free; nobody is given the event then.
         return match event::finish_borrowed(engine, &event.leaf(Categories::LOCAL)) {
@@ -326,11 +315,11 @@ unsafe fn start<M: CoreMode>(
 ///
 /// # Safety
 /// `local` is mapped for `len` bytes, and nobody else uses them in the wrong way meanwhile.
-unsafe fn copied<M: CoreMode>(engine: &Engine<M>, whole: &Transfer) -> Result<bool, Error> {
+unsafe fn copied<M: CoreMode>(engine: &Engine<M>, place: Place<'_>, whole: &Transfer) -> Result<bool, Error> {
     let &Transfer { direction, peer, offset, local, len, .. } = whole;
     let put = direction == Direction::Put;
     let during = if put { "put" } else { "get" };
-    let memory = |cause| Error::Core(gasworks_core::Error::Memory { during, cause });
+    let memory = |cause| Error::Core(place.explain(gasworks_core::Error::Memory { during, cause }));
     let rights = if put { Rights::WRITE } else { Rights::READ };
     let reached = engine.peers().reach(peer, offset, len, rights).map_err(memory)?;
     let mut copy = || {
@@ -349,6 +338,9 @@ unsafe fn copied<M: CoreMode>(engine: &Engine<M>, whole: &Transfer) -> Result<bo
         Some(watch) => watch.accesses(if put { Access::Put } else { Access::Get }, peer, len, &mut copy),
         None => copy(),
     }
+    if reached.is_some() {
+        place.reached(peer);
+    }
     Ok(reached.is_some())
 }
 
@@ -358,6 +350,7 @@ unsafe fn copied<M: CoreMode>(engine: &Engine<M>, whole: &Transfer) -> Result<bo
 /// rma.1.
 unsafe fn post<M: CoreMode>(
     engine: &Engine<M>,
+    place: Place<'_>,
     whole: &Transfer,
     mut keep: Option<Box<M::Keep>>,
     immediate: bool,
@@ -372,7 +365,7 @@ unsafe fn post<M: CoreMode>(
                 keep = kept;
                 engine.turn(&mut sleeper)?;
             }
-            Err((error, _)) => return Err(error.into()),
+            Err((error, _)) => return Err(place.explain(error).into()),
         }
     }
 }

@@ -125,21 +125,23 @@ fn mapped_puts_and_gets_are_done_at_once() {
     let result = simnet::run(config, |rank| {
         let (engine, barrier) = engine(&rank, Algorithm::Dissemination)?;
         let other = 1 - rank.rank();
+        let at = |rank, offset| engine.everyone().at(rank, offset);
         let mine = [rank.rank() as u8 + 1; 33];
-        rma::put(&engine, other, 7, &mine)?;
+        rma::put(&engine, at(other, 7), &mine)?;
         let number = barrier.begin(&engine, Name::Any)?;
         barrier.wait(&engine, number, Name::Any)?;
         let mut back = [0u8; 33];
-        rma::get(&engine, rank.rank(), 7, &mut back)?;
+        rma::get(&engine, at(rank.rank(), 7), &mut back)?;
         assert_eq!(back, [other as u8 + 1; 33]);
         // SAFETY: rma.1: the peer is mapped, so the get is over when the call returns; `back` has its 33 bytes and is not used meanwhile.
-        let (event, kept) = unsafe { rma::get_nb(&engine, (other, 7), back.as_mut_ptr(), 33, None, false)? };
+        let (event, kept) =
+            unsafe { rma::get_nb(&engine, at(other, 7), back.as_mut_ptr(), 33, None, false)? };
         assert!(event.is_done() && kept.is_none());
         assert_eq!(back, mine);
         let len = engine.peers().len_of(other).unwrap_or(0);
-        let outside = rma::put(&engine, other, len - 32, &mine).map_err(|e| e.to_string());
+        let outside = rma::put(&engine, at(other, len - 32), &mine).map_err(|e| e.to_string());
         assert!(outside.is_err_and(|e| e.contains("outside the segment of rank")));
-        assert_eq!(rma::put(&engine, other, len, &[]), Ok(()));
+        assert_eq!(rma::put(&engine, at(other, len), &[]), Ok(()));
         Ok::<_, Error>(())
     });
     let ended = result.unwrap_or_else(|error| panic!("{error}"));
@@ -151,7 +153,8 @@ fn an_unmapped_peer_without_a_network_is_an_error() {
     let config = SimConfig { mapped: false, ..SimConfig::varied(2, 6) };
     let result = simnet::run(config, |rank| {
         let (engine, _) = engine(&rank, Algorithm::Dissemination)?;
-        let error = rma::put(&engine, 1 - rank.rank(), 0, &[1]).map_err(|e| e.to_string());
+        let error =
+            rma::put(&engine, engine.everyone().at(1 - rank.rank(), 0), &[1]).map_err(|e| e.to_string());
         assert!(error.is_err_and(|e| e.contains("is not mapped here and no network transport is open")));
         Ok::<_, Error>(())
     });

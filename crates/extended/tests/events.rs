@@ -7,7 +7,7 @@ use gasworks_conformance::simnet::{self, SimConfig, SimRank};
 use gasworks_core::{Categories, Domains, Engine, Flow, Handlers, Parts, Patience, Policy, Rdma, Wire};
 use gasworks_extended::event::{self, Event};
 use gasworks_extended::rma::{self, Local, Options};
-use gasworks_extended::{Error, Implicit, value};
+use gasworks_extended::{Error, Implicit};
 use gasworks_memory::{Peer, PeerFlags, RegionTable};
 use gasworks_sync::{RawSlice, Seq};
 use proptest::prelude::*;
@@ -71,6 +71,24 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// What puts are made of: it is never written, so it may be their source for as long as they like.
 static SOURCE: [u8; 4000] = [0x5A; 4000];
 
+/// Starts a put of the low-order bytes of a value, of which the operation keeps a copy.
+fn value_nb(engine: &Engine<Seq>, value: u64, bytes: usize, immediate: bool) -> Result<Event, Error> {
+    let (place, value, options) = (engine.everyone().at(0, 9), value.to_le_bytes(), now(immediate));
+    // SAFETY: rma.1: by `Local::Now` the operation uses `value`, which has 8 bytes, no more when this returns.
+    unsafe { rma::put_nb(engine, place, value.as_ptr(), bytes, None, options) }.map(|(event, _)| event)
+}
+
+/// The same in a set.
+fn value_nbi(engine: &Engine<Seq>, set: &Implicit, offset: u64, immediate: bool) -> Result<(), Error> {
+    let (place, value) = (engine.everyone().at(0, offset), 7u64.to_le_bytes());
+    // SAFETY: rma.1: by `Local::Now` the operation uses `value`, which has 8 bytes, no more when this returns.
+    unsafe { rma::put_nbi(engine, set, place, value.as_ptr(), 8, None, now(immediate)) }
+}
+
+fn now(immediate: bool) -> Options {
+    Options { local: Local::Now, immediate }
+}
+
 fn shuffle(events: &mut [Event], mut seed: u64) {
     for i in (1..events.len()).rev() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -90,18 +108,28 @@ fn follow(engine: &Engine<Seq>, steps: &[Step]) -> Result<(), Error> {
     let put = |len: usize, local: Local| {
         let options = Options { local, immediate: false };
         // SAFETY: rma.1: `SOURCE` is static, has more than `len` bytes, and is never written.
-        unsafe { rma::put_nb(engine, (0, len as u64), SOURCE.as_ptr(), len, None, options) }
+        unsafe {
+            rma::put_nb(engine, engine.everyone().at(0, len as u64), SOURCE.as_ptr(), len, None, options)
+        }
     };
     for step in steps {
         match *step {
             Step::Put(len, local) => events.push(put(len, local)?.0),
-            Step::Value(value, bytes) => events.push(value::put_nb(engine, (0, 9), value, bytes, false)?),
+            Step::Value(value, bytes) => events.push(value_nb(engine, value, bytes, false)?),
             Step::Get(len) => {
                 let mut target = vec![0u8; len];
                 let start = target.as_mut_ptr();
                 // SAFETY: rma.1: the operation keeps `target`, whose heap block does not move with the vector and is not used otherwise.
-                let (event, _) =
-                    unsafe { rma::get_nb(engine, (0, 5), start, len, Some(Box::new(target)), false)? };
+                let (event, _) = unsafe {
+                    rma::get_nb(
+                        engine,
+                        engine.everyone().at(0, 5),
+                        start,
+                        len,
+                        Some(Box::new(target)),
+                        false,
+                    )?
+                };
                 events.push(event);
             }
             Step::Region(count) => {
@@ -109,7 +137,7 @@ fn follow(engine: &Engine<Seq>, steps: &[Step]) -> Result<(), Error> {
                 implicit.begin_region()?;
                 assert!(implicit.begin_region().is_err(), "regions do not nest");
                 for i in 0..count {
-                    value::put_nbi(engine, &implicit, (0, 16 * i as u64), 7, 8, false)?;
+                    value_nbi(engine, &implicit, 16 * i as u64, false)?;
                 }
                 assert!(implicit.test(engine, Categories::all()).is_err(), "waited for inside a region");
                 events.push(implicit.end_region()?);
@@ -153,14 +181,9 @@ fn follow(engine: &Engine<Seq>, steps: &[Step]) -> Result<(), Error> {
     }
     event::wait_all(engine, &mut events)?;
     let mut seen = [0u8; 8];
-    rma::put(engine, 0, 77, &[1, 2, 3, 4, 5, 6, 7, 8])?;
-    rma::get(engine, 0, 77, &mut seen)?;
+    rma::put(engine, engine.everyone().at(0, 77), &[1, 2, 3, 4, 5, 6, 7, 8])?;
+    rma::get(engine, engine.everyone().at(0, 77), &mut seen)?;
     assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 8]);
-    value::put(engine, 0, 77, 0xA1B2_C3D4_E5F6_0718, 3)?;
-    assert_eq!(value::get(engine, 0, 77, 8)?, 0x0807_0605_04F6_0718, "the low-order bytes, and no others");
-    assert_eq!(value::get(engine, 0, 77, 3)?, 0x00F6_0718, "zeros above");
-    assert_eq!(value::get(engine, 0, 77, 9), Err(Error::ValueSize { bytes: 9 }));
-    assert_eq!(value::put(engine, 0, 77, 0, 0), Err(Error::ValueSize { bytes: 0 }));
     Ok(())
 }
 
@@ -187,16 +210,16 @@ fn what_is_immediate_is_refused_rather_than_waited_for() {
         let engine = engine(&rank)?;
         let (mut events, implicit) = (Vec::new(), Implicit::new());
         let refused = loop {
-            match value::put_nb(&engine, (0, 0), 1, 8, true) {
+            match value_nb(&engine, 1, 8, true) {
                 Ok(event) => events.push(event),
                 Err(error) => break error,
             }
         };
         assert!(refused.is_busy() && events.len() == 6, "{refused} after {}", events.len());
-        assert!(value::put_nbi(&engine, &implicit, (0, 0), 1, 8, true).is_err_and(|e| e.is_busy()));
+        assert!(value_nbi(&engine, &implicit, 0, true).is_err_and(|e| e.is_busy()));
         assert!(implicit.test(&engine, Categories::all())?, "what was refused is not in the set");
         event::wait_all(&engine, &mut events)?;
-        value::put_nbi(&engine, &implicit, (0, 0), 1, 8, true)?;
+        value_nbi(&engine, &implicit, 0, true)?;
         assert!(!implicit.test(&engine, Categories::PUT)? && implicit.test(&engine, Categories::GET)?);
         implicit.wait(&engine, Categories::PUT)?;
         assert_eq!(Event::from_bits(1).map(|_| ()), Err(gasworks_core::Error::UnknownEvent.into()), "NO_OP");

@@ -1,6 +1,6 @@
 //! Implicit operations: a set of them is asked whether all is done.
 
-use crate::agent::{named, send_owned_long};
+use crate::agent::send_owned_long;
 use crate::index::{Args, LongRequest};
 use crate::pointer::bytes_of;
 use crate::{Agent, Error, GlobalPtr, ThreadMode};
@@ -102,11 +102,10 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
         target: *mut T,
         count: usize,
     ) -> Result<(), Error> {
-        let (place, bytes) = (source.place(self.view)?, bytes_of::<T>(count)?);
+        let (place, bytes) = (source.there(self.view), bytes_of::<T>(count)?);
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that `target` has room for `count` values, and uses it only when the
         // gets are done.
-        let started = unsafe { rma::get_nbi(self.engine, &self.set, place, target.cast(), bytes, false) };
-        started.map_err(named(self.view, source.rank()))
+        Ok(unsafe { rma::get_nbi(self.engine, &self.set, place, target.cast(), bytes, false) }?)
     }
 
     /// Sends a Long request with a payload that the operation keeps until it may be used again: local completion in a group.
@@ -135,10 +134,9 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
         keep: Option<Box<M::Keep>>,
         options: Options,
     ) -> Result<(), Error> {
-        let (place, source) = (target.place(self.view)?, source.cast());
+        let (place, source) = (target.there(self.view), source.cast());
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that the `bytes` at `source` stay until `options` say, or gives `keep`.
-        let started = unsafe { rma::put_nbi(self.engine, &self.set, place, source, bytes, keep, options) };
-        started.map_err(named(self.view, target.rank()))
+        Ok(unsafe { rma::put_nbi(self.engine, &self.set, place, source, bytes, keep, options) }?)
     }
 
     /// Whether all operations of these categories are done. Does not poll.

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use bytemuck::Pod;
-use gasworks_core::View;
+use gasworks_core::{Place, View};
 use gasworks_memory::RegionId;
 use std::marker::PhantomData;
 
@@ -38,6 +38,12 @@ impl<T: Pod> GlobalPtr<T> {
     #[inline]
     pub(crate) fn place(self, view: View<'_>) -> Result<(u32, u64), Error> {
         Ok(view.place_of(self.rank, self.offset)?)
+    }
+
+    /// What a put or get on a view is for.
+    #[inline(always)]
+    pub(crate) fn there(self, view: View<'_>) -> Place<'_> {
+        view.at(self.rank, self.offset)
     }
 
     /// The same place for calls that are not on the view, but for its numbers of ranks.

@@ -4,7 +4,6 @@
 //! - scope.1: a buffer given to a scope is borrowed for `'scope`, which outlives the scope's closure; `Agent::scope` waits for
 //!   every operation that was started before it returns or unwinds.
 
-use crate::agent::named;
 use crate::{Error, GlobalPtr, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::{Engine, View};
@@ -30,12 +29,11 @@ impl<'scope, 'env, M: ThreadMode> Scope<'scope, 'env, M> {
     /// # Errors
     /// The rank or the range is wrong, or the network failed.
     pub fn put<T: Pod>(&'scope self, target: GlobalPtr<T>, source: &'scope [T]) -> Result<(), Error> {
-        let place = target.place(self.view)?;
+        let place = target.there(self.view);
         let (start, len, options) = (source.as_ptr().cast(), size_of_val(source), Options::default());
         // SAFETY: scope.1: `source` is borrowed for `'scope`, at whose end the put is over, which is what rma.1 of `gasworks_extended`
         // asks.
-        let started = unsafe { rma::put_nbi(self.engine, &self.started, place, start, len, None, options) };
-        started.map_err(named(self.view, target.rank()))
+        Ok(unsafe { rma::put_nbi(self.engine, &self.started, place, start, len, None, options) }?)
     }
 
     /// Starts a get into `target`.
@@ -44,12 +42,11 @@ impl<'scope, 'env, M: ThreadMode> Scope<'scope, 'env, M> {
     /// The rank or the range is wrong, or the network failed.
     #[inline]
     pub fn get<T: Pod>(&'scope self, source: GlobalPtr<T>, target: &'scope mut [T]) -> Result<(), Error> {
-        let place = source.place(self.view)?;
+        let place = source.there(self.view);
         let (start, len) = (target.as_mut_ptr().cast(), size_of_val(target));
         // SAFETY: scope.1: `target` is borrowed exclusively for `'scope`, at whose end the get is over, which is what rma.1 of
         // `gasworks_extended` asks.
-        let started = unsafe { rma::get_nbi(self.engine, &self.started, place, start, len, false) };
-        started.map_err(named(self.view, source.rank()))
+        Ok(unsafe { rma::get_nbi(self.engine, &self.started, place, start, len, false) }?)
     }
 
     /// Waits for everything that was started; the first failure, once all are over. Should a wait unwind, the scope's guard

@@ -1,6 +1,6 @@
 //! Put and get.
 
-use super::{Agent, named};
+use super::Agent;
 use crate::event::Event;
 use crate::pointer::bytes_of;
 use crate::{Error, GlobalPtr, Implicit, Scope, ThreadMode};
@@ -14,10 +14,10 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// The rank or the range is wrong, or the network failed.
     #[inline(always)]
     pub fn put<T: Pod>(&self, target: GlobalPtr<T>, source: &[T]) -> Result<(), Error> {
-        let source: &[u8] = bytemuck::cast_slice(source);
-        match self.view.rows().open(target.rank(), target.offset(), source.len()) {
-            Some(place) => {
-                place.write(source);
+        let (place, source): (_, &[u8]) = (target.there(self.view), bytemuck::cast_slice(source));
+        match place.open(source.len()) {
+            Some(there) => {
+                there.write(source);
                 Ok(())
             }
             None => self.put_far(target.cast(), source),
@@ -28,10 +28,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[cold]
     #[inline(never)]
     fn put_far(&self, target: GlobalPtr<u8>, source: &[u8]) -> Result<(), Error> {
-        let (rank, offset) = target.place(self.view)?;
-        let done = rma::put(self.engine(), rank, offset, source).map_err(named(self.view, target.rank()));
-        self.view.update(target.rank(), rank);
-        done
+        Ok(rma::put(self.engine(), target.there(self.view), source)?)
     }
 
     /// Gets values into `target`.
@@ -40,10 +37,10 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// The rank or the range is wrong, or the network failed.
     #[inline(always)]
     pub fn get<T: Pod>(&self, source: GlobalPtr<T>, target: &mut [T]) -> Result<(), Error> {
-        let target: &mut [u8] = bytemuck::cast_slice_mut(target);
-        match self.view.rows().open(source.rank(), source.offset(), target.len()) {
-            Some(place) => {
-                place.read(target);
+        let (place, target): (_, &mut [u8]) = (source.there(self.view), bytemuck::cast_slice_mut(target));
+        match place.open(target.len()) {
+            Some(there) => {
+                there.read(target);
                 Ok(())
             }
             None => self.get_far(source.cast(), target),
@@ -54,10 +51,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[cold]
     #[inline(never)]
     fn get_far(&self, source: GlobalPtr<u8>, target: &mut [u8]) -> Result<(), Error> {
-        let (rank, offset) = source.place(self.view)?;
-        let done = rma::get(self.engine(), rank, offset, target).map_err(named(self.view, source.rank()));
-        self.view.update(source.rank(), rank);
-        done
+        Ok(rma::get(self.engine(), source.there(self.view), target)?)
     }
 
     /// Puts one value.
@@ -112,13 +106,12 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// The rank or the range is wrong, or the network failed.
     pub fn put_copy<T: Pod>(&self, target: GlobalPtr<T>, source: &[T]) -> Result<Event<'job, M, ()>, Error> {
         let bytes: &[u8] = bytemuck::cast_slice(source);
-        let place = target.place(self.view)?;
+        let place = target.there(self.view);
         let (start, len, now) =
             (bytes.as_ptr(), bytes.len(), Options { local: Local::Now, immediate: false });
         // SAFETY: rma.1 of `gasworks_extended`: `source` is borrowed until this returns, and by `Local::Now` it is used no more then.
         let started = unsafe { rma::put_nb(self.engine(), place, start, len, None, now) };
-        let started = started.map_err(named(self.view, target.rank()))?;
-        Ok(Event::new(self.engine(), started, |_| Some(())))
+        Ok(Event::new(self.engine(), started?, |_| Some(())))
     }
 
     /// Starts a put of `source`, and gives it back when it is done; on an error it is dropped. Whether it may be used
@@ -131,13 +124,12 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         target: GlobalPtr<T>,
         source: Vec<T>,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
-        let place = target.place(self.view)?;
+        let place = target.there(self.view);
         let (start, len) = (source.as_ptr().cast(), size_of_val(&source[..]));
         // SAFETY: rma.1 of `gasworks_extended`: `start` points into the heap block of `source`, which the operation keeps and nobody
         // changes.
         let started = unsafe { rma::put_nb(self.engine(), place, start, len, Some(M::keep(source)), APART) };
-        let started = started.map_err(named(self.view, target.rank()))?;
-        Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
+        Ok(Event::new(self.engine(), started?, |kept| kept.and_then(M::unkeep)))
     }
 
     /// Starts a get of `count` values, and gives them when it is done.
@@ -149,14 +141,13 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         source: GlobalPtr<T>,
         count: usize,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
-        let place = source.place(self.view)?;
+        let place = source.there(self.view);
         let mut target = vec![T::zeroed(); count];
         let (start, len) = (target.as_mut_ptr().cast(), size_of_val(&target[..]));
         // SAFETY: rma.1 of `gasworks_extended`: `start` points into the heap block of `target`, which the operation keeps and gives back
         // when it is done.
         let started = unsafe { rma::get_nb(self.engine(), place, start, len, Some(M::keep(target)), false) };
-        let started = started.map_err(named(self.view, source.rank()))?;
-        Ok(Event::new(self.engine(), started, |kept| kept.and_then(M::unkeep)))
+        Ok(Event::new(self.engine(), started?, |kept| kept.and_then(M::unkeep)))
     }
 
     /// Starts a put of `count` values at `source`: the raw form.
@@ -173,13 +164,12 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         source: *const T,
         count: usize,
     ) -> Result<Event<'job, M, ()>, Error> {
-        let (place, len) = (target.place(self.view)?, bytes_of::<T>(count)?);
+        let (place, len) = (target.there(self.view), bytes_of::<T>(count)?);
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that the `count` values at `source` stay mapped and unchanged until the
         // event is done.
         let started =
             unsafe { rma::put_nb(self.engine(), place, source.cast(), len, None, Options::default()) };
-        let started = started.map_err(named(self.view, target.rank()))?;
-        Ok(Event::new(self.engine(), started, |_| Some(())))
+        Ok(Event::new(self.engine(), started?, |_| Some(())))
     }
 
     /// Starts a get of `count` values to `target`: the raw form.
@@ -196,12 +186,11 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         target: *mut T,
         count: usize,
     ) -> Result<Event<'job, M, ()>, Error> {
-        let (place, len) = (source.place(self.view)?, bytes_of::<T>(count)?);
+        let (place, len) = (source.there(self.view), bytes_of::<T>(count)?);
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that `target` has room for `count` values and is not used until the
         // event is done.
         let started = unsafe { rma::get_nb(self.engine(), place, target.cast(), len, None, false) };
-        let started = started.map_err(named(self.view, source.rank()))?;
-        Ok(Event::new(self.engine(), started, |_| Some(())))
+        Ok(Event::new(self.engine(), started?, |_| Some(())))
     }
 
     /// A set of implicit operations of this thread: none of them has an event of its own.

@@ -100,6 +100,12 @@ fn ring(agent: &Agent<'_, Seq>, kind: &str, first: GlobalPtr<u64>, times: u64) -
                 agent.put(place(number), &[number])?;
             }
         }
+        // Done at once: the event has nothing to wait for.
+        "put-nb" => {
+            for number in 0..times {
+                agent.put_copy(place(number), &[number])?.wait(agent)?;
+            }
+        }
         _ => {
             for number in 0..times {
                 let mut word = [0];
@@ -183,7 +189,7 @@ fn run() -> Result<()> {
             Ok(())
         })?,
         // As `gascount-c` does them: round a ring of bytes, each of which is checked.
-        "put-val" | "get-val" | "put" | "get" => {
+        "put-val" | "get-val" | "put" | "get" | "put-nb" => {
             ring(&agent, kind, black_box(job.alloc::<u64>(RING)?), times)?
         }
         "put-slice" => each(times, |_| agent.put(room, black_box(payload)))?,

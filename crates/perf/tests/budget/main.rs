@@ -25,6 +25,8 @@ const OPERATIONS: &[&str] = &[
     "on-region-put-val",
     "on-region-get-val",
     "on-region-put-8",
+    "put-nb-8",
+    "on-region-put-nb-8",
     "put-slice-4096",
     "get-slice-4096",
     "poll",
