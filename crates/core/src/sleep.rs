@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// How long a rank sleeps that cannot be woken by all it has, since the system gives no descriptor or thread for that.
 const NAP: Duration = Duration::from_micros(50);
+/// The stack of a doorbell's thread, in bytes.
+const STACK: usize = 128 << 10;
 /// How long a doorbell's thread sleeps at a time.
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -146,7 +148,8 @@ impl Turned {
         let mut this = Self { event, threads: Vec::new(), asleep: Lock::new(0) };
         for bell in bells {
             let (event, turns) = (this.event.clone(), bell.clone());
-            let thread = threads::start("gasworks-bell", None, move || turn(turns.bell(), &event)).ok()?;
+            let thread =
+                threads::start("gasworks-bell", Some(STACK), move || turn(turns.bell(), &event)).ok()?;
             this.threads.push((bell.clone(), thread));
         }
         Some(this)
