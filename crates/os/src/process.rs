@@ -3,9 +3,10 @@
 //! # Invariants
 //! - process.1: these calls take numbers, or a structure that they read, and give numbers or a new descriptor.
 
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
@@ -21,6 +22,12 @@ pub fn open(pid: i32) -> Result<OwnedFd> {
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(OsError::last("open a handle on process", pid)),
     }
+}
+
+/// Whether the process has ended that a descriptor of [`open`] stands for, whether or not anybody has asked how.
+pub fn has_ended(handle: BorrowedFd<'_>) -> bool {
+    // One descriptor that is there: the call cannot fail.
+    poll(&mut [PollFd::new(handle, PollFlags::POLLIN)], PollTimeout::ZERO) != Ok(0)
 }
 
 /// Makes orphaned descendants children of this process instead of the system's first one.
@@ -141,6 +148,7 @@ pub fn exit_now(code: i32) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
     use std::os::unix::process::CommandExt;
     use std::process::Command;
 
@@ -150,13 +158,14 @@ mod tests {
         let child = Command::new("sleep").arg("60").process_group(0).spawn().expect("sleep");
         let pid = child.id() as i32;
         let handle = open(pid).expect("a pidfd");
+        assert!(!has_ended(handle.as_fd()));
         assert!(kill_group(pid, Signal::SIGTERM).expect("sent"));
         let exit = wait(pid).expect("its end");
         assert_eq!(exit.code(), 128 + 15);
         assert_eq!(exit.to_string(), "was killed by signal 15 (SIGTERM)");
         assert!(!kill_group(pid, Signal::SIGTERM).expect("nobody left"));
         assert!(wait(pid).is_err());
-        drop(handle);
+        assert!(has_ended(handle.as_fd()));
     }
 
     #[test]

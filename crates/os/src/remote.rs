@@ -228,15 +228,24 @@ unsafe fn by_way(
     (target, to): (Remote, u64),
     len: u64,
 ) -> std::result::Result<(), Refused> {
-    let mut room = [0u8; 2 * PAGE as usize];
+    const PIECE: u64 = 16 * PAGE;
+    let (mut page, mut pages);
+    let (piece, room): (u64, &mut [u8]) = if len <= PAGE {
+        page = [0u8; 2 * PAGE as usize];
+        (PAGE, &mut page)
+    } else {
+        pages = vec![0u8; (PIECE + PAGE) as usize];
+        (PIECE, &mut pages)
+    };
     let first = room.as_mut_ptr() as u64;
     let mut done = 0;
     while done < len {
         let (from, to) = (from.wrapping_add(done), to.wrapping_add(done));
         let way = first + from.wrapping_add(PAGE / 2).wrapping_sub(first) % PAGE;
         // What is whole in one piece is a word of the target.
-        let count = (PAGE - to % 8).min(len - done);
-        // SAFETY: remote.2: `way` lies less than a page behind the start of `room`, a local of two pages, and `count` is one at most.
+        let count = (piece - to % 8).min(len - done);
+        // SAFETY: remote.2: `way` lies less than a page behind the start of `room`, this call's own, which is a page longer than `piece`, and
+        // `count` is no more than that.
         unsafe { source.fetch(from, way, count) }?;
         // SAFETY: remote.2: these `count` bytes are among the `len` of the target, which the caller promises may be written.
         unsafe { target.store(to, way, count) }?;
@@ -471,10 +480,12 @@ mod tests {
     #[test]
     fn bytes_go_by_another_way() {
         let own = Remote::open(std::process::id() as i32).expect("this one");
-        let source: Vec<u8> = (0..20_000u32).map(|at| (at % 251) as u8).collect();
-        let mut target = vec![0u8; 30_000];
+        let source: Vec<u8> = (0..200_000u32).map(|at| (at % 251) as u8).collect();
+        let mut target = vec![0u8; 210_000];
         let first = target.as_ptr() as u64;
-        for (distance, len) in [(1, 1), (3, 100), (8, 4096), (8, 20_000), (63, 12_289), (PAGE - 1, 5000)] {
+        for (distance, len) in
+            [(1, 1), (3, 100), (8, 4096), (8, 4097), (8, 200_000), (63, 65_537), (PAGE - 1, 150_000)]
+        {
             let behind = (source.as_ptr() as u64).wrapping_add(distance).wrapping_sub(first) % PAGE;
             let at = behind as usize;
             assert!(is_askew(source.as_ptr() as u64, first + behind));
