@@ -1,4 +1,4 @@
-//! The settings of flow control, in the seed's names, and of waiting.
+//! The settings of flow control, in the seed's names, of waiting, and of how other processes are reached.
 
 use gasworks_os::settings::{Kind, Setting, SettingError};
 use gasworks_sock::sleeper::Policy;
@@ -64,8 +64,19 @@ const WAIT: Setting = Setting {
     reader: "core",
 };
 
+const PROCESS_VM: Setting = Setting {
+    name: "GASWORKS_PROCESS_VM",
+    aliases: &[],
+    kind: Kind::Boolean,
+    default: "1",
+    unit: "",
+    meaning: "ranks of a host reach memory that a rank has given to a region by process_vm_readv and process_vm_writev where the system \
+              allows it, and do not wait for its owner to poll; 0, or where it does not: by messages",
+    reader: "core",
+};
+
 /// The rows of this crate in the table of settings.
-pub const SETTINGS: &[Setting] = &[DEPTH, TOTAL, SPACE, SPIN, WAIT, crate::observe::OBSERVE_FD];
+pub const SETTINGS: &[Setting] = &[DEPTH, TOTAL, SPACE, SPIN, WAIT, PROCESS_VM, crate::observe::OBSERVE_FD];
 
 /// How a rank waits: the specification's `GASNET_WAIT_SPIN`, `_BLOCK` and `_SPINBLOCK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +138,14 @@ pub fn patience(ranks: usize, cores: usize) -> Result<Patience, SettingError> {
         _ => WaitMode::SpinBlock,
     };
     Ok(Patience { mode, spin_block })
+}
+
+/// Whether memory that ranks give to regions is reached by `process_vm_*`, where there is no network and the system allows it.
+///
+/// # Errors
+/// The setting is neither 0 nor 1.
+pub fn process_vm() -> Result<bool, SettingError> {
+    PROCESS_VM.boolean()
 }
 
 impl Flow {

@@ -167,6 +167,7 @@ fn engine_with(mapped: bool, len: u64) -> (Engine<Par>, Fickle, u8) {
         peers: unsafe { RegionTable::growing(peers, Arc::new(lengths), Grows::AnyTime) },
         rdma: if mapped { Domains::none() } else { Domains::one(nic.expect("it needs no memory")) },
         patience: Patience::new(at_once),
+        process_vm: false,
         handlers,
         observer: None,
     };

@@ -218,6 +218,7 @@ fn woken(fails: bool) {
                 first_sleep: minute,
                 longest_sleep: minute,
             }),
+            process_vm: false,
             handlers,
             observer: None,
         };

@@ -34,6 +34,7 @@ fn engine(rank: &SimRank) -> Result<Engine<Seq>, Error> {
         peers: unsafe { RegionTable::new(vec![own], Arc::new(rank.clone())) },
         rdma: Domains::one(rdma),
         patience: Patience::new(Policy::for_host(1, 1)),
+        process_vm: false,
         handlers: Handlers::new(),
         observer: None,
     };

@@ -143,6 +143,12 @@ fn report<M: ThreadMode>(window: &Window<M>) -> String {
     if now.postponed > 0 {
         let _ = writeln!(text, "steps that wait for room: {}", now.postponed);
     }
+    if !now.by_process.is_empty() {
+        let _ = writeln!(text, "given memory by process_vm_*: of {}", ranks(&now.by_process));
+    }
+    for (rank, why) in &now.by_message {
+        let _ = writeln!(text, "given memory by messages: of rank {rank}: {why}");
+    }
     text
 }
 

@@ -110,7 +110,7 @@ impl<M: ThreadMode> Job<M> {
         }
         let handlers = table.handlers;
         let cores = greet(&*bootstrap, &handlers.describe(), handlers.fingerprint())?;
-        let patience = flow::patience(ranks as usize, cores)?;
+        let (patience, process_vm) = (flow::patience(ranks as usize, cores)?, flow::process_vm()?);
         kill_point!("job.open.greeted");
         let Transport { wires, route, peers, rdma, barrier, witness, together } =
             network.open(&*bootstrap, &config)?;
@@ -140,7 +140,17 @@ impl<M: ThreadMode> Job<M> {
         let teams = Teams::register(ranks, &handlers, |state| M::hear(state, Exchanges::hear))?;
         let witness = way.witness().or(witness);
         let way = way.observed(observer.clone());
-        let parts = gasworks_core::Parts { rank, wires, route, peers, rdma, patience, handlers, observer };
+        let parts = gasworks_core::Parts {
+            rank,
+            wires,
+            route,
+            peers,
+            rdma,
+            patience,
+            process_vm,
+            handlers,
+            observer,
+        };
         let engine = M::share(Engine::new(parts));
         // SAFETY: inspect.1: the inspector is declared after the engine here and before it in the job, so it is dropped before it.
         let inspector = unsafe { Inspector::start::<M>(&engine, witness, bootstrap.job())? };
@@ -361,6 +371,8 @@ impl<M: ThreadMode> Job<M> {
             self.barrier.wait(&self.engine, left, name)?;
         }
         self.engine.drain()?;
+        // What ranks have given may be freed once all have met.
+        self.engine.close_processes();
         self.meet()?;
         kill_point!("job.close.met");
         if self.engine.has_network() {

@@ -45,8 +45,9 @@ impl<M: ThreadMode> Job<M> {
 
     /// As [`create_region`](Self::create_region), where each rank says what its part is to be: new memory, or memory that it gives. Whatever it is,
     /// puts, gets, Longs and atomic operations reach it. Memory that is given is not mapped by the ranks of its host, which therefore reach
-    /// it as memory of another host, by the network, or by messages where there is none: its owner has to poll then. Words for atomic
-    /// operations are aligned in the memory itself, and not only in the region.
+    /// it as memory of another host, by the network. Where there is none, puts, gets and Longs reach it by `process_vm_readv` and
+    /// `process_vm_writev` if the system allows that and `GASWORKS_PROCESS_VM` is not 0; else, and atomic operations, by messages: its owner
+    /// has to poll for these. Words for atomic operations are aligned in the memory itself, and not only in the region.
     ///
     /// # Errors
     /// Those of [`create_region`](Self::create_region). Memory that is given cannot be a part if it wraps around, is at address 0, overlaps a

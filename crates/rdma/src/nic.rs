@@ -99,6 +99,12 @@ pub enum NicError {
         /// Whose key.
         peer: u32,
     },
+    /// Bytes of the transfer cannot be read or written, here or at the peer. Some may have been moved.
+    #[error("bytes of the transfer with rank {peer} are not mapped, or not to be used so, there or here")]
+    Fault {
+        /// With whom.
+        peer: u32,
+    },
     /// An atomic operation failed on the way: nobody knows whether it was done, so it is not tried again.
     #[error(
         "whether an atomic operation on rank {peer} was done is not known: the network lost it, or its answer"

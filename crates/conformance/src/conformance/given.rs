@@ -9,8 +9,11 @@ use super::pattern::{check, made, tag, value};
 use super::regions::{LEN, exchange, refused};
 use super::{Failure, LANDING, Stage, SuiteMode, require};
 use gasworks::{AtomicOp, AtomicOps, Categories, Favor, Part, Region, Rights};
+use gasworks_core::flow;
+use gasworks_os::{process, remote::Remote};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use std::mem::ManuallyDrop;
+use std::time::{Duration, Instant};
 
 /// Words of the memory that is given.
 const WORDS: usize = LEN as usize / 8;
@@ -105,16 +108,75 @@ pub(super) fn used<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Whether the ranks of a job without a network reach the memory that the next one gave by the system, or by messages; which it was is as
+/// the setting and the system want it.
+fn by_process<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<bool, Failure> {
+    let (agent, next, own) = (&stage.agent, stage.next(), std::process::id());
+    let region = stage.job.create_region_of(Part::of(Box::new([own])))?;
+    let pid = agent.get_value::<u32>(region.at(next, 0, 1)?)?;
+    agent.barrier()?;
+    region.withdraw()?;
+    let engine = stage.job.engine();
+    // The ranks of SimNet are of one process.
+    let wanted = !engine.has_network()
+        && pid != own
+        && flow::process_vm().map_err(gasworks::Error::from)?
+        && Remote::open(pid as i32).and(process::open(pid as i32).map(drop)).is_ok();
+    let peek = engine.peek();
+    let found = peek.by_process.contains(&next);
+    require!(found == wanted, "by process_vm: {found}, and it was to be {wanted}: {:?}", peek.by_message);
+    Ok(found)
+}
+
+/// Its owner takes no part: each rank puts and gets while the next one sleeps, and polls nothing.
+pub(super) fn asleep<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    if !by_process(stage)? {
+        return Ok(());
+    }
+    let (agent, me, next, previous) = (&stage.agent, stage.rank(), stage.next(), stage.previous());
+    let memory = lent();
+    memory[0].store(u64::from(me) + 1, Ordering::Relaxed);
+    let region = stage.job.create_region_of(part_at(&memory))?;
+    let events = (1..4).map(|at| {
+        let bytes = vec![u64::from(me) * 4 + at; 1000];
+        agent.put_owned(region.at(next, 8000 * at, 1000)?, bytes)
+    });
+    events.collect::<Result<Vec<_>, _>>()?.into_iter().try_for_each(|mut event| {
+        require!(event.test()?, "what a sleeping rank was put is not done at once");
+        Ok::<_, Failure>(())
+    })?;
+    let first = agent.get_value::<u64>(region.at(next, 0, 1)?)?;
+    require!(first == u64::from(next) + 1, "got {first} of rank {next}");
+    // The last of it: who sees this sees all.
+    agent.put_value(region.at::<u64>(next, 32_000, 1)?, 1)?;
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while memory[4000].load(Ordering::Acquire) == 0 {
+        require!(Instant::now() < deadline, "rank {previous} could not put while this one slept");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for at in 1..4 {
+        let found = memory[1000 * at as usize + 999].load(Ordering::Relaxed);
+        require!(found == u64::from(previous) * 4 + at, "rank {previous} put {found}");
+    }
+    agent.barrier()?;
+    region.withdraw()?;
+    drop(ManuallyDrop::into_inner(memory));
+    Ok(())
+}
+
 /// Longs to it that are replied to by Longs to it, which have no more bytes than a Medium where they go by messages.
 pub(super) fn longs<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     let (agent, me, handler) = (&stage.agent, stage.rank(), stage.handlers.n1.long);
+    let large = stage.job.engine().has_network() || by_process(stage)?;
     // Each rank has a slot in the part of each other: half for its requests, half for replies.
     let slots = 2 * stage.ranks() as usize * LANDING as usize;
     let memory = vec![0u64; (slots + agent.max_medium()) / 8 + 1].into_boxed_slice();
     let region = stage.job.create_region_of(Part::of(memory))?;
     let mut due = stage.state.get(Count::Answered);
+    let lens = [1, agent.max_medium() / 2, agent.max_medium(), agent.max_medium() + 1];
+    let lens = &lens[..if large { 4 } else { 3 }];
     for to in stage.peers() {
-        for len in [1, agent.max_medium() / 2, agent.max_medium()] {
+        for &len in lens {
             let tags = (tag(me, to, 1), tag(to, me, 1));
             let landing = region.at::<u8>(to, 2 * LANDING * u64::from(me), len as u64)?;
             let bytes = made(tags.0, len);

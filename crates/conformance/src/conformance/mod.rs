@@ -252,6 +252,7 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("region.agents", 1, regions::agents),
         case("region.given", 1, given::used),
         case("region.given-longs", 1, given::longs),
+        case("region.given-asleep", 1, given::asleep),
         case("region.given-by-some", 1, given::mixed),
         case("region.given-wrong", 1, given::wrong),
         case("region.given-refusals", 1, given::refusals),

@@ -18,10 +18,11 @@ const RANKS: [usize; 4] = [1, 2, 4, 7];
 const BUILDS: [Build; 2] = [Build::Debug, Build::Release];
 
 /// Settings under which the suite runs on two ranks: the case's name, the thread mode, the setting and its value.
-const SETTINGS: [(&str, &str, &str, &str); 3] = [
+const SETTINGS: [(&str, &str, &str, &str); 4] = [
     ("progress-thread", "par", "GASWORKS_PROGRESS_THREAD", "1"),
     ("wait-block", "seq", "GASWORKS_WAIT", "block"),
     ("wait-spin", "seq", "GASWORKS_WAIT", "spin"),
+    ("given-by-messages", "par", "GASWORKS_PROCESS_VM", "0"),
 ];
 
 /// What an observed job leaves: the file, and what must be in it.

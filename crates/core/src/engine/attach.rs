@@ -32,7 +32,7 @@ impl<M: CoreMode> Engine<M> {
     }
 
     /// Registers this rank's part of a region that was created with the network, if there is one, and returns the key. Without one, what is
-    /// not mapped of the region will be reached by messages.
+    /// not mapped of the region will be reached in its process, or by messages.
     ///
     /// # Errors
     /// The network does not take it.
@@ -41,6 +41,8 @@ impl<M: CoreMode> Engine<M> {
         if !self.has_network() && !(0..self.ranks()).all(is_mapped) {
             let opened = self.transfers.open_messages(self.least.max_medium);
             opened.map_err(|error| nic_error("create a region", self.rank, error))?;
+            let by_process = if self.process_vm { self.transfers.open_processes() } else { None };
+            return Ok(by_process.map_or(Vec::new(), |by_process| by_process.key(self.peers.own_in(id))));
         }
         let own = self.peers.own_in(id);
         if self.has_network() && !own.is_empty() && !own.as_ptr().addr().is_multiple_of(WORD) {

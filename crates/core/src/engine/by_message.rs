@@ -1,4 +1,5 @@
-//! Transfers by messages: how memory is reached that is neither mapped nor known to a network, such as what a rank gives to a region.
+//! Transfers by messages: how memory is reached that is neither mapped nor known to a network, such as what a rank gives to a region, where
+//! the system does not copy it either (`by_process`).
 //!
 //! `MessageNic` is a network interface for the engine that drives any. A post is a request to the owner of the memory, who puts or gets, and
 //! whose reply completes it; a transfer that is longer than a Medium is several.

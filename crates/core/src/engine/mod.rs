@@ -4,6 +4,8 @@
 mod attach;
 #[allow(unsafe_code)]
 pub mod by_message;
+#[allow(unsafe_code)]
+mod by_process;
 mod calls;
 mod credit;
 mod dispatch;
@@ -65,6 +67,8 @@ pub struct Parts<M: CoreMode> {
     pub rdma: Domains<M>,
     /// How this rank waits.
     pub patience: Patience,
+    /// Whether memory that ranks give to regions is reached by `process_vm_*`, where there is no network and the system allows it.
+    pub process_vm: bool,
     /// The handler table.
     pub handlers: Handlers<M>,
     /// Who observes this rank, if anybody does.
@@ -98,6 +102,7 @@ pub struct Engine<M: CoreMode> {
     account: Account<M>,
     pace: Pace,
     waits: Waits,
+    process_vm: bool,
     handlers: Handlers<M>,
     failure: Failure<M>,
     /// Whether the job has ended in good order, so that nothing goes on.
@@ -116,7 +121,7 @@ impl<M: CoreMode> Engine<M> {
     /// # Panics
     /// If a route names a transport that is not among the parts, or there is none at all.
     pub fn new(parts: Parts<M>) -> Self {
-        let Parts { rank, wires, route, peers, rdma, patience, handlers, observer } = parts;
+        let Parts { rank, wires, route, peers, rdma, patience, process_vm, handlers, observer } = parts;
         let router = Router::<M>::new(wires, route, observer.is_none());
         let max_burst = router.attributes().iter().map(|wire| wire.burst).max().unwrap_or(1);
         let own = router.attributes_to(rank).limits;
@@ -128,6 +133,7 @@ impl<M: CoreMode> Engine<M> {
             account: Account::new(router.route(), router.attributes().iter().map(|wire| wire.flow)),
             router,
             waits: Waits::new(patience),
+            process_vm,
             over: AtomicBool::new(false),
             handlers,
             failure: Failure::none(),

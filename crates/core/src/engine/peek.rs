@@ -1,6 +1,7 @@
 //! What another thread may see of an engine while its own threads work, or hang.
 
 use super::Engine;
+use super::by_process::ByProcess;
 use crate::{CoreMode, Rank};
 
 /// How an engine stands.
@@ -18,10 +19,14 @@ pub struct Peek {
     pub owed_to: Vec<(Rank, u32)>,
     /// Steps that are tried again at every poll.
     pub postponed: usize,
+    /// The ranks whose given memory was asked for and is reached by `process_vm_*`.
+    pub by_process: Vec<Rank>,
+    /// Those whose given memory is reached by messages instead, and why.
+    pub by_message: Vec<(Rank, String)>,
 }
 
 impl<M: CoreMode> Engine<M> {
-    /// How this engine stands. Touches atomics, and what is never written, alone: so any thread may call it, also of an
+    /// How this engine stands. Touches atomics, a lock among them, and what is never written, alone: so any thread may call it, also of an
     /// engine in `Seq`, as long as it is sure that the engine stays where it is.
     pub fn peek(&self) -> Peek {
         let peers = || 0..self.peers.ranks();
@@ -30,6 +35,7 @@ impl<M: CoreMode> Engine<M> {
             self.router.attributes().iter().fold(0u32, |sum, wire| sum.saturating_add(wire.flow.total));
         let out_to = peers().map(|peer| (peer, left.out(peer), left.limits(peer).depth));
         let owed_to = peers().map(|peer| (peer, self.account.owed().to(peer).0));
+        let (by_process, by_message) = self.by_process().map(ByProcess::standing).unwrap_or_default();
         Peek {
             polls: self.pace.polls(),
             sleeps: self.waits.sleeps(),
@@ -40,6 +46,8 @@ impl<M: CoreMode> Engine<M> {
                 .collect(),
             owed_to: owed_to.filter(|&(_, owed)| owed > 0).collect(),
             postponed: self.machines.busy(),
+            by_process,
+            by_message,
         }
     }
 }

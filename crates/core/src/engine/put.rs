@@ -6,6 +6,7 @@
 //!   put is over; a Long reply's put has a copy that the operation keeps.
 
 use super::by_message::ByMessage;
+use super::by_process::ByProcess;
 use super::machines::{Machine, Turned};
 use super::send::Way;
 use super::{Engine, Outgoing, thread};
@@ -16,6 +17,7 @@ use crate::{Categories, CoreMode, Domains, Error, OpId, Rank, Rdma};
 use gasworks_memory::atomic::{Change, Update};
 use gasworks_memory::{RegionId, Rights};
 use gasworks_rdma::{Atomics, Direction, EngineError, NicError, Progress, Source, There};
+use gasworks_sync::RawSlice;
 use gasworks_sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
@@ -33,6 +35,8 @@ pub(super) struct Transfers<M: CoreMode> {
     rdma: Domains<M>,
     /// How regions are reached that are not mapped, where there is no NIC.
     by_message: OnceLock<ByMessage<M>>,
+    /// And how that is faster, where the system allows it.
+    by_process: OnceLock<ByProcess>,
     ops: Ops<M>,
     /// How many queries were sent and not answered.
     queries: AtomicUsize,
@@ -40,7 +44,8 @@ pub(super) struct Transfers<M: CoreMode> {
 
 impl<M: CoreMode> Transfers<M> {
     pub(super) fn new(rdma: Domains<M>) -> Self {
-        Self { rdma, by_message: OnceLock::new(), ops: Ops::default(), queries: AtomicUsize::new(0) }
+        let (by_message, by_process) = (OnceLock::new(), OnceLock::new());
+        Self { rdma, by_message, by_process, ops: Ops::default(), queries: AtomicUsize::new(0) }
     }
 
     /// The engines of the network interface.
@@ -56,6 +61,14 @@ impl<M: CoreMode> Transfers<M> {
             let _ = self.by_message.set(ByMessage::new(max_medium)?);
         }
         Ok(())
+    }
+
+    /// And in their processes, where they allow it; nothing else is to be had if the system has no random bytes.
+    pub(super) fn open_processes(&self) -> Option<&ByProcess> {
+        if self.by_process.get().is_none() {
+            let _ = self.by_process.set(ByProcess::new().ok()?);
+        }
+        self.by_process.get()
     }
 
     /// How many transfers are under way.
@@ -201,6 +214,11 @@ impl<M: CoreMode> Engine<M> {
         self.transfers.rdma.mine().or_else(by_message)
     }
 
+    /// What reaches other processes, where there is no network.
+    pub(super) fn by_process(&self) -> Option<&ByProcess> {
+        self.transfers.by_process.get()
+    }
+
     /// What moves them by messages, where there is no network.
     pub(super) fn by_message(&self) -> Option<&ByMessage<M>> {
         self.transfers.by_message.get()
@@ -212,6 +230,13 @@ impl<M: CoreMode> Engine<M> {
     /// put.1, for `local`.
     unsafe fn hand_over(&self, rdma: &Rdma<M, M::Nic>, transfer: &Transfer, token: u64) -> Result<(), Error> {
         let &Transfer { direction, peer, offset, local, len, local_apart, .. } = transfer;
+        // SAFETY: put.1: the caller promises `len` bytes at `local` until `token` comes back, which is when this has returned.
+        let copied = unsafe { self.copy_by_process(direction, peer, offset, RawSlice::new(local, len)) };
+        if let Some(result) = copied {
+            self.go_on(token, Progress::Done(result));
+            self.note_work();
+            return Ok(());
+        }
         let (there, source) =
             (self.at(peer, offset), if local_apart { Source::WantedBack } else { Source::Kept });
         // SAFETY: put.1: the caller promises `len` bytes at `local`, or those of the word if it fetches, until `token` comes back.
@@ -267,11 +292,12 @@ impl<M: CoreMode> Engine<M> {
         There { peer, key, offset }
     }
 
-    /// Polls until nothing is under way on the NIC, nothing is postponed, all queries are answered, and all that was sent has arrived.
+    /// Polls until nothing is under way on the NIC or in other processes, nothing is postponed, all queries are answered, and all that was sent has arrived.
     ///
     /// # Errors
     /// Whatever a poll finds wrong.
     pub fn drain(&self) -> Result<(), Error> {
+        self.by_process().into_iter().for_each(ByProcess::settle);
         let settled = || self.router.wires().all(Wire::is_settled);
         let answered = || self.transfers.queries.load(Relaxed) == 0 && self.transfers.pending() == 0;
         self.wait_until(|| self.machines.busy() == 0 && answered() && settled())

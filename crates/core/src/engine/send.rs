@@ -19,6 +19,8 @@ pub(super) enum Way<'a> {
     Packet,
     /// It is stored to the target's mapped segment first.
     Mapped(VolatileSlice<'a>),
+    /// It is copied to the target's process first.
+    Process,
     /// It is put by the NIC first.
     Nic,
 }
@@ -308,6 +310,7 @@ impl<M: CoreMode> Engine<M> {
             Some(target) => Way::Mapped(target),
             None if payload.len() <= limits.packed_long => Way::Packet,
             None if !self.has_network() && payload.len() <= limits.max_medium => Way::Packet,
+            None if self.reaches_process(to, landing) => Way::Process,
             None if self.rdma_to(landing).is_some() => Way::Nic,
             None => return Err(Error::Unreachable { during: "long message", rank: to }),
         })
@@ -334,16 +337,19 @@ impl<M: CoreMode> Engine<M> {
         own: Returned,
     ) -> Result<(), Error> {
         let in_packet = matches!(way, Way::Packet);
-        if let Way::Mapped(target) = way {
-            // The room first: nothing is stored at the target for a message that must wait. The commit publishes the
-            // header after the store, so the handler sees the payload.
-            let reservation = self.reserve(to, class, 0)?;
-            target.write(message.payload);
-            let mut head = self.encode(message, class == Class::Reply, in_packet);
-            return Ok(self.send_reserved(reservation, &mut head, own)?);
-        }
+        // The room first: nothing is stored at the target for a message that must wait. The commit publishes the header after the store,
+        // so the handler sees the payload.
         let reservation = self.reserve(to, class, packet.len())?;
-        reservation.payload().write(packet);
+        match way {
+            Way::Mapped(target) => target.write(message.payload),
+            Way::Process => {
+                if let Err(error) = self.land_by_process(to, message.landing, message.payload) {
+                    self.cancel(reservation);
+                    return Err(error);
+                }
+            }
+            Way::Packet | Way::Nic => reservation.payload().write(packet),
+        }
         let mut head = self.encode(message, class == Class::Reply, in_packet);
         Ok(self.send_reserved(reservation, &mut head, own)?)
     }

@@ -613,9 +613,8 @@ impl<M: TestMode> Job<M> {
         let wires: Vec<Arc<Mutex<WireLog>>> = (0..plan.ranks).map(|_| Arc::default()).collect();
         let nics: Vec<Arc<Mutex<NicLog>>> = (0..plan.ranks * domains).map(|_| Arc::default()).collect();
         let engine = |rank: Rank| {
-            let log = &wires[rank as usize];
+            let (log, far) = (&wires[rank as usize], (plan.flow, MEDIUM));
             lock(log).beside = plan.beside;
-            let far = (plan.flow, MEDIUM);
             let port = |(flow, medium)| {
                 let (fabric, log, of_first_domain) = (fabric.clone(), log.clone(), plan.of_first_domain);
                 Port { rank, fabric, log, flow, medium, of_first_domain }
@@ -658,6 +657,7 @@ impl<M: TestMode> Job<M> {
                 peers: unsafe { RegionTable::new((0..plan.ranks).map(peer), fabric.clone()) },
                 rdma,
                 patience: Patience::new(plan.policy),
+                process_vm: false,
                 handlers: Handlers::new(),
                 observer,
             })

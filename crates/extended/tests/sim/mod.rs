@@ -17,6 +17,7 @@ pub fn engine(rank: &SimRank, handlers: Handlers<Seq>, peers: RegionTable) -> En
         peers,
         rdma: Domains::none(),
         patience: Patience::new(Policy::for_host(ranks, 2)),
+        process_vm: false,
         handlers,
         observer: None,
     })

@@ -39,6 +39,7 @@ pub const CASES: &[Case] = &[
     ("values_are_exchanged", values_are_exchanged),
     ("without_a_launcher", without_a_launcher),
     ("failures_name_the_rank", failures_name_the_rank),
+    ("the_owner_of_given_memory_is_killed", the_owner_of_given_memory_is_killed),
     ("hostile_ranks", hostile_ranks),
     ("nothing_is_left_at_the_end", nothing_is_left_at_the_end),
     ("a_chattering_leftover", a_chattering_leftover),
@@ -611,6 +612,16 @@ fn failures_name_the_rank() {
     expect(&act("4", "fence-all"), 0, &[]);
     // Who ends the job with a code has said why.
     expect(&act("4", "exit-between-fences"), 7, &[]);
+}
+
+/// While another rank gets from it, by the system and by messages.
+fn the_owner_of_given_memory_is_killed() {
+    let me = std::env::current_exe().expect("a path");
+    for by_process in ["1", "0"] {
+        let mut job = gasrun(&["-n", "2", me.to_str().expect("text"), "program", "die-with-given-memory"]);
+        let output = job.env("GASWORKS_PROCESS_VM", by_process).output().expect("started");
+        expect(&output, 137, &["rank 1 (pid ", "was killed by signal 9 (SIGKILL)"]);
+    }
 }
 
 fn hostile_ranks() {

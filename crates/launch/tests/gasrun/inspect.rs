@@ -15,6 +15,7 @@ pub const CASES: &[Case] = &[
     ("a_rank_in_a_loop_is_named", a_rank_in_a_loop_is_named),
     ("barriers_by_messages_are_seen", barriers_by_messages_are_seen),
     ("credits_that_are_out_are_told", credits_that_are_out_are_told),
+    ("how_given_memory_is_reached_is_told", how_given_memory_is_reached_is_told),
     ("a_job_is_asked_by_signal", a_job_is_asked_by_signal),
     ("ranks_that_do_not_answer_are_told_of", ranks_that_do_not_answer_are_told_of),
     ("a_script_in_between", a_script_in_between),
@@ -130,6 +131,19 @@ fn credits_that_are_out_are_told() {
     // It waits, polling: unlike the other one.
     assert_eq!(text.matches("none of them in the last 500 ms").count(), 1, "{text}");
     assert!(text.contains("ranks 0-1: in no barrier, after 1\n"), "{text}");
+}
+
+fn how_given_memory_is_reached_is_told() {
+    let job = Hanging::program(2, "hang-with-given-memory", &[]);
+    // Processes of one user, unless the system is set up not to let them.
+    let words = match gasworks_os::remote::Remote::open(job.pids[0]) {
+        Ok(_) => "given memory by process_vm_*: of rank 1\n".to_owned(),
+        Err(_) => format!("given memory by messages: of rank 1: reach the memory of process {}", job.pids[1]),
+    };
+    job.says(&[&words]);
+    let job = Hanging::program(2, "hang-with-given-memory", &[("GASWORKS_PROCESS_VM", "0")]);
+    let text = job.says(&["rank 0: in barrier"]);
+    assert!(!text.contains("given memory"), "nobody was asked: {text}");
 }
 
 fn a_job_is_asked_by_signal() {

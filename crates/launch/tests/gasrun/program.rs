@@ -3,8 +3,10 @@
 use std::cell::Cell;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::time::Duration;
 
-use gasworks::{Agent, Config, Error, Job, Landed, Payload, Request, Seq, Table};
+use gasworks::{Agent, Config, Error, Job, Landed, Part, Payload, Request, Seq, Table};
+use nix::sys::signal::Signal;
 
 /// Of each rank, to the next one.
 pub const SHORTS: u64 = 10;
@@ -22,6 +24,8 @@ pub fn act(action: &str) -> ExitCode {
     let outcome = match action {
         "counts" => counts(),
         "die-in-a-handler" => die_in_a_handler(),
+        "die-with-given-memory" => with_given_memory(true),
+        "hang-with-given-memory" => with_given_memory(false),
         "hang-in-a-loop" => hang_in_a_loop(),
         "hang-in-a-wait" => hang_in_a_wait(),
         _ => Err(Error::Program(format!("no action {action:?}"))),
@@ -95,7 +99,7 @@ fn move_bytes(agent: &Agent<'_, Seq>, next: u32) -> Result<(), Error> {
 fn die_in_a_handler() -> Result<(), Error> {
     let mut table = Table::new();
     let fatal = table.short_request("fatal", |_: Request<'_, Seq>, _: u32| {
-        nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).map_err(|e| Error::Program(e.to_string()))
+        nix::sys::signal::raise(Signal::SIGKILL).map_err(|e| Error::Program(e.to_string()))
     })?;
     let job = open(table)?;
     let agent = job.agent()?;
@@ -121,6 +125,30 @@ fn hang_in_a_loop() -> Result<(), Error> {
     agent.barrier()
 }
 
+/// Rank 0 gets from memory that rank 1 gave, which polls no more after the first; or again and again, until rank 1 is killed.
+fn with_given_memory(dies: bool) -> Result<(), Error> {
+    let job = open(Table::new())?;
+    let agent = job.agent()?;
+    let region = job.create_region_of(Part::of(vec![7u64; 100_000].into_boxed_slice()))?;
+    let mut found = vec![0u64; 100_000];
+    if agent.rank() == 0 {
+        agent.get(region.at(1, 0, 100_000)?, &mut found)?;
+        assert!(found.iter().all(|&word| word == 7), "what was got is not what was given");
+    }
+    agent.barrier()?;
+    if agent.rank() == 1 {
+        std::thread::sleep(Duration::from_millis(if dies { 200 } else { 50_000 }));
+        return nix::sys::signal::raise(Signal::SIGKILL).map_err(|e| Error::Program(e.to_string()));
+    }
+    if dies {
+        loop {
+            agent.get(region.at(1, 0, 100_000)?, &mut found)?;
+        }
+    }
+    println!("it hangs");
+    agent.barrier()
+}
+
 /// Rank 0 uses up its credits for rank 1, which polls no more; rank 0 then waits for a credit.
 fn hang_in_a_wait() -> Result<(), Error> {
     let mut table = Table::new();
@@ -129,7 +157,7 @@ fn hang_in_a_wait() -> Result<(), Error> {
     let agent = job.agent()?;
     agent.barrier()?;
     if agent.rank() == 1 {
-        std::thread::sleep(std::time::Duration::from_secs(50));
+        std::thread::sleep(Duration::from_secs(50));
         return Ok(());
     }
     println!("it hangs");
