@@ -2,7 +2,7 @@
 //!
 //! - [`options`]: the command line; [`row`]: what a measurement gives; [`stats`]: which blocks of it count;
 //! - `session`: a job with its handlers, and how blocks are timed on all ranks together;
-//! - `am`, `rma`, `meet`, `gups`, `wake`, `jobs`: the benches; `raw`: the machine itself;
+//! - `am`, `rma`, `given`, `meet`, `gups`, `wake`, `jobs`: the benches; `raw`: the machine itself;
 //! - `call`: the measurements in C, which are in `raw/`; `probe`: how near two ranks are.
 #![deny(missing_docs)]
 
@@ -11,6 +11,7 @@ mod am;
 mod call;
 #[allow(unsafe_code)]
 mod clock;
+mod given;
 mod gups;
 #[allow(unsafe_code)]
 mod handlers;
@@ -74,6 +75,7 @@ fn run_as<M: PerfMode>(options: &Options) -> Result<()> {
         Bench::GetLatency => rma::latency(&session, rma::Way::Get)?,
         Bench::PutBandwidth => rma::bandwidth(&session, rma::Way::Put)?,
         Bench::GetBandwidth => rma::bandwidth(&session, rma::Way::Get)?,
+        Bench::Given => given::run(&session)?,
         Bench::Barrier => meet::barrier(&session)?,
         Bench::Atomic => meet::atomic(&session)?,
         Bench::Gups => gups::run(&session)?,

@@ -21,6 +21,8 @@ the processors move, and only figures with the same one can be compared.
   put-bandwidth  blocking puts by size, in places that the first cache holds (warm) and walking on
                  (cold), beside copies in local memory
   get-bandwidth  the same for gets
+  given          puts and gets of memory that the partner has given to a region, in places that lie in their pages as
+                 those of the partner do or not (askew): by process_vm_*, or with GASWORKS_PROCESS_VM=0 by messages
   barrier        the barrier of all ranks
   atomic         fetch-and-add on a word of the partner's, and a flood of sums; where the network does them, also by
                  processors (near); beside the processor's own
@@ -44,6 +46,7 @@ pub enum Bench {
     GetLatency,
     PutBandwidth,
     GetBandwidth,
+    Given,
     Barrier,
     Atomic,
     Gups,

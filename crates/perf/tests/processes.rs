@@ -67,6 +67,7 @@ fn puts_and_gets_are_measured() {
         assert_eq!(variants(&rows, bench), ["warm", "local-warm", "cold", "local-cold"]);
         assert_eq!(rows.len(), 15 * 4);
     }
+    assert_eq!(variants(&rows(2, "given"), "given"), ["put", "get", "put askew", "get askew"]);
 }
 
 #[test]
